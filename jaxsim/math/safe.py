@@ -1,0 +1,61 @@
+"""Norms, divisions and roots that are finite in value and in derivative everywhere.
+
+Each guards the *operand* with a `where`, never only the result: the derivative of the branch not taken is then finite,
+so no NaN can leak through a product with zero. Every function works on numpy and on JAX arrays alike (`xp_of`).
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+Array = Any
+
+
+def xp_of(*arrays: Array) -> Any:
+    """The namespace for these arrays: numpy when all are numpy, else jax.numpy (the compiler runs stages on numpy)."""
+    return np if all(isinstance(a, (np.ndarray, np.generic, float, int)) for a in arrays) else jnp
+
+
+def divide(x: Array, y: Array, default: float = 0.0) -> Array:
+    """x / y, and `default` with zero derivative where y is zero."""
+    xp = xp_of(x, y)
+    ok = y != 0
+    return xp.where(ok, x / xp.where(ok, y, 1), default)
+
+
+def sqrt(x: Array) -> Array:
+    """The square root, zero with zero derivative for x <= 0."""
+    xp = xp_of(x)
+    ok = x > 0
+    return xp.where(ok, xp.sqrt(xp.where(ok, x, 1)), 0)
+
+
+def norm(x: Array, axis: int = -1, keepdims: bool = False) -> Array:
+    """Euclidean norm along an axis, row by row; zero with zero derivative at zero."""
+    xp = xp_of(x)
+    return sqrt(xp.sum(x * x, axis=axis, keepdims=keepdims))
+
+
+def normalize(x: Array, default: Array | None = None, eps: float = 0.0) -> tuple[Array, Array]:
+    """Unit vectors along the last axis and their lengths; rows no longer than `eps` become `default` (zeros)."""
+    xp = xp_of(x)
+    length = norm(x, keepdims=True)
+    ok = length > eps
+    unit = x / xp.where(ok, length, 1)
+    other = xp.zeros_like(x) if default is None else xp.broadcast_to(xp.asarray(default, dtype=x.dtype), x.shape)
+    return xp.where(ok, unit, other), length[..., 0]
+
+
+def arccos(x: Array) -> Array:
+    """arc cosine of a number clipped to [-1, 1], with zero derivative at and beyond the ends."""
+    xp = xp_of(x)
+    inside = abs(x) < 1
+    return xp.where(inside, xp.arccos(xp.where(inside, x, 0)), xp.where(x > 0, 0.0, np.pi))
+
+
+def arctan2(y: Array, x: Array) -> Array:
+    """arctan2, zero with zero derivative at the origin."""
+    xp = xp_of(x, y)
+    ok = (x != 0) | (y != 0)
+    return xp.where(ok, xp.arctan2(xp.where(ok, y, 0), xp.where(ok, x, 1)), 0)

@@ -1,0 +1,13 @@
+"""Shared set-up: float64, one persistent compilation cache off, and a fixture for models and states."""
+
+import jax
+import pytest
+
+jax.config.update("jax_enable_x64", True)
+
+
+@pytest.fixture
+def float32():
+    """Run one test in single precision."""
+    with jax.enable_x64(False):
+        yield
