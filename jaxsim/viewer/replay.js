@@ -1,0 +1,468 @@
+"use strict";
+// A small WebGL 2 renderer that replays a trajectory of geom poses. Everything it draws is in the page.
+
+const scene = JSON.parse(document.getElementById("scene").textContent);
+const $ = (id) => document.getElementById(id);
+const TYPES = { f32: Float32Array, i16: Int16Array, u8: Uint8Array };
+
+function decode(blob) {
+  const text = atob(blob.data), bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
+  return new TYPES[blob.type](bytes.buffer);
+}
+
+// ---- vectors and 4x4 matrices (column-major) ----
+const sub = (a, b) => [a[0] - b[0], a[1] - b[1], a[2] - b[2]];
+const add = (a, b, s = 1) => [a[0] + s * b[0], a[1] + s * b[1], a[2] + s * b[2]];
+const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+const cross = (a, b) => [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
+const unit = (a) => { const n = Math.hypot(...a) || 1; return [a[0] / n, a[1] / n, a[2] / n]; };
+
+function multiply(a, b) {
+  const c = new Float32Array(16);
+  for (let j = 0; j < 4; j++) for (let i = 0; i < 4; i++) {
+    let s = 0;
+    for (let k = 0; k < 4; k++) s += a[4 * k + i] * b[4 * j + k];
+    c[4 * j + i] = s;
+  }
+  return c;
+}
+
+function lookAt(eye, center, up) {
+  const z = unit(sub(eye, center)), x = unit(cross(up, z)), y = cross(z, x);
+  return new Float32Array([x[0], y[0], z[0], 0, x[1], y[1], z[1], 0, x[2], y[2], z[2], 0,
+    -dot(x, eye), -dot(y, eye), -dot(z, eye), 1]);
+}
+
+function perspective(fovy, aspect, near, far) {
+  const f = 1 / Math.tan(fovy / 2), d = 1 / (near - far);
+  return new Float32Array([f / aspect, 0, 0, 0, 0, f, 0, 0, 0, 0, (far + near) * d, -1, 0, 0, 2 * far * near * d, 0]);
+}
+
+function orthographic(r, near, far) {
+  return new Float32Array([1 / r, 0, 0, 0, 0, 1 / r, 0, 0, 0, 0, -2 / (far - near), 0,
+    0, 0, -(far + near) / (far - near), 1]);
+}
+
+function poseMatrix(p, q) {
+  const [w, x, y, z] = q;
+  return new Float32Array([
+    1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y), 0,
+    2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x), 0,
+    2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y), 0, p[0], p[1], p[2], 1]);
+}
+
+// ---- shapes: interleaved position, normal, texture coordinate ----
+// A surface of revolution around z with poles: (radius, height, normal's radius, normal's height) from top to bottom.
+function revolve(profile, slices = 28) {
+  const out = [];
+  const vertex = (row, k) => {
+    const a = 2 * Math.PI * k / slices, c = Math.cos(a), s = Math.sin(a), [r, h, nr, nh] = profile[row];
+    out.push(r * c, r * s, h, nr * c, nr * s, nh, k / slices, row / (profile.length - 1));
+  };
+  for (let i = 0; i + 1 < profile.length; i++) for (let k = 0; k < slices; k++) {
+    vertex(i, k); vertex(i + 1, k); vertex(i + 1, k + 1);
+    vertex(i, k); vertex(i + 1, k + 1); vertex(i, k + 1);
+  }
+  return out;
+}
+
+function arc(radius, from, to, steps, height = 0) {
+  return Array.from({ length: steps + 1 }, (_, i) => {
+    const a = from + (to - from) * i / steps, c = Math.max(Math.cos(a), 0), s = Math.sin(a);
+    return [radius * c, radius * s + height, c, s];
+  });
+}
+
+const SHAPES = {
+  sphere: ([r]) => revolve(arc(r, Math.PI / 2, -Math.PI / 2, 18)),
+  capsule: ([r, h]) => revolve([...arc(r, Math.PI / 2, 0, 9, h), ...arc(r, 0, -Math.PI / 2, 9, -h)]),
+  cylinder: ([r, h]) => revolve([[0, h, 0, 1], [r, h, 0, 1], [r, h, 1, 0], [r, -h, 1, 0], [r, -h, 0, -1], [0, -h, 0, -1]]),
+  ellipsoid: (size) => {
+    const v = revolve(arc(1, Math.PI / 2, -Math.PI / 2, 20), 32);
+    for (let i = 0; i < v.length; i += 8) {
+      const n = unit([v[i] / size[0], v[i + 1] / size[1], v[i + 2] / size[2]]);
+      for (let k = 0; k < 3; k++) { v[i + k] *= size[k]; v[i + 3 + k] = n[k]; }
+    }
+    return v;
+  },
+  box: (size) => {
+    const out = [];
+    for (let axis = 0; axis < 3; axis++) for (const side of [-1, 1]) {
+      const u = (axis + 1) % 3, w = (axis + 2) % 3;
+      const corner = (a, b) => {
+        const p = [0, 0, 0], n = [0, 0, 0];
+        p[axis] = side * size[axis]; p[u] = a * size[u]; p[w] = b * size[w]; n[axis] = side;
+        out.push(...p, ...n, (a + 1) / 2, (b + 1) / 2);
+      };
+      const ring = side > 0 ? [[-1, -1], [1, -1], [1, 1], [-1, -1], [1, 1], [-1, 1]]
+        : [[-1, -1], [1, 1], [1, -1], [-1, -1], [-1, 1], [1, 1]];
+      for (const [a, b] of ring) corner(a, b);
+    }
+    return out;
+  },
+  plane: ([x, y]) => {
+    const out = [];
+    for (const [a, b] of [[-1, -1], [1, -1], [1, 1], [-1, -1], [1, 1], [-1, 1]]) {
+      out.push(a * x, b * y, 0, 0, 0, 1, (a + 1) / 2, (b + 1) / 2);
+    }
+    return out;
+  },
+};
+
+// ---- WebGL ----
+const canvas = $("view");
+const gl = canvas.getContext("webgl2", { antialias: true, preserveDrawingBuffer: true });
+if (!gl) {
+  $("error").style.display = "flex";
+  $("error").textContent = "This page draws with WebGL 2, which this browser does not offer.";
+  throw new Error("no WebGL 2");
+}
+
+const VERTEX = `#version 300 es
+layout(location=0) in vec3 position; layout(location=1) in vec3 normal; layout(location=2) in vec2 coord;
+uniform mat4 model, viewProjection, light;
+out vec3 vWorld, vNormal; out vec4 vLight; out vec2 vLocal, vCoord;
+void main() {
+  vec4 world = model * vec4(position, 1.0);
+  vWorld = world.xyz; vNormal = mat3(model) * normal; vLocal = position.xy; vCoord = coord;
+  vLight = light * vec4(world.xyz + 0.004 * vNormal, 1.0);
+  gl_Position = viewProjection * world;
+}`;
+
+const FRAGMENT = `#version 300 es
+precision highp float; precision highp sampler2DShadow;
+in vec3 vWorld, vNormal; in vec4 vLight; in vec2 vLocal, vCoord;
+uniform vec4 color; uniform vec3 eye, sun, horizon; uniform vec4 shine; uniform int pattern;
+uniform vec2 repeat; uniform float fade, shadowsOn, shadowTexel;
+uniform sampler2D image; uniform sampler2DShadow shadowMap;
+out vec4 outColor;
+float checker(vec2 p) {
+  vec2 w = max(fwidth(p), 1e-4), i = 2.0 * (abs(fract((p - 0.5 * w) * 0.5) - 0.5) - abs(fract((p + 0.5 * w) * 0.5) - 0.5)) / w;
+  return 0.5 - 0.5 * i.x * i.y;
+}
+float lit() {
+  vec3 p = vLight.xyz / vLight.w * 0.5 + 0.5;
+  if (shadowsOn < 0.5 || any(lessThan(p, vec3(0.0))) || any(greaterThan(p, vec3(1.0)))) return 1.0;
+  float sum = 0.0;
+  for (int i = -1; i <= 1; i++) for (int j = -1; j <= 1; j++)
+    sum += texture(shadowMap, vec3(p.xy + vec2(i, j) * shadowTexel, p.z - 0.0015));
+  float edge = smoothstep(0.5, 0.42, max(abs(p.x - 0.5), abs(p.y - 0.5)));
+  return mix(1.0, sum / 9.0, edge);
+}
+void main() {
+  vec3 base = color.rgb;
+  if (pattern == 1) base *= mix(0.82, 1.0, checker(vLocal * 2.0));
+  if (pattern == 2) base *= texture(image, vLocal * repeat).rgb;
+  if (pattern == 3) base *= texture(image, vCoord * repeat).rgb;
+  vec3 n = normalize(vNormal), toEye = normalize(eye - vWorld);
+  if (dot(n, toEye) < 0.0 && pattern == 0) n = -n;
+  float sunlight = max(dot(n, sun), 0.0) * lit();
+  float sky = 0.5 + 0.5 * n.z;
+  float head = max(dot(n, toEye), 0.0);
+  vec3 c = base * (mix(vec3(0.20, 0.19, 0.18), vec3(0.36, 0.39, 0.44), sky) + 0.62 * sunlight * vec3(1.0, 0.97, 0.92) + 0.18 * head);
+  c += shine.x * pow(max(dot(n, normalize(sun + toEye)), 0.0), 8.0 + 90.0 * shine.y) * sunlight + base * shine.z;
+  float far = fade > 0.0 ? smoothstep(0.35, 1.0, distance(vWorld, eye) / fade) : 0.0;
+  outColor = vec4(mix(c, horizon, far), color.a);
+}`;
+
+const DEPTH_VERTEX = `#version 300 es
+layout(location=0) in vec3 position; uniform mat4 model, light;
+void main() { gl_Position = light * model * vec4(position, 1.0); }`;
+const DEPTH_FRAGMENT = `#version 300 es
+precision highp float; void main() {}`;
+const SKY_VERTEX = `#version 300 es
+out vec2 p; void main() { p = vec2(gl_VertexID & 1, gl_VertexID >> 1) * 4.0 - 1.0; gl_Position = vec4(p, 0.9999, 1.0); }`;
+const SKY_FRAGMENT = `#version 300 es
+precision highp float; in vec2 p; uniform vec3 right, up, forward, top, horizon; out vec4 outColor;
+void main() {
+  float z = normalize(forward + p.x * right + p.y * up).z;
+  outColor = vec4(mix(horizon, top, smoothstep(0.0, 0.7, z)), 1.0);
+}`;
+
+function program(vertex, fragment) {
+  const p = gl.createProgram();
+  for (const [type, source] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]]) {
+    const s = gl.createShader(type);
+    gl.shaderSource(s, source); gl.compileShader(s);
+    if (!gl.getShaderParameter(s, gl.COMPILE_STATUS)) throw new Error(gl.getShaderInfoLog(s));
+    gl.attachShader(p, s);
+  }
+  gl.linkProgram(p);
+  if (!gl.getProgramParameter(p, gl.LINK_STATUS)) throw new Error(gl.getProgramInfoLog(p));
+  const u = {};
+  for (let i = 0; i < gl.getProgramParameter(p, gl.ACTIVE_UNIFORMS); i++) {
+    const { name } = gl.getActiveUniform(p, i);
+    u[name] = gl.getUniformLocation(p, name);
+  }
+  return { p, u };
+}
+
+const main = program(VERTEX, FRAGMENT), depth = program(DEPTH_VERTEX, DEPTH_FRAGMENT), skyPass = program(SKY_VERTEX, SKY_FRAGMENT);
+const emptyArray = gl.createVertexArray();
+
+function upload(values) {
+  const vao = gl.createVertexArray();
+  gl.bindVertexArray(vao);
+  gl.bindBuffer(gl.ARRAY_BUFFER, gl.createBuffer());
+  gl.bufferData(gl.ARRAY_BUFFER, values instanceof Float32Array ? values : new Float32Array(values), gl.STATIC_DRAW);
+  for (const [i, size, offset] of [[0, 3, 0], [1, 3, 12], [2, 2, 24]]) {
+    gl.enableVertexAttribArray(i);
+    gl.vertexAttribPointer(i, size, gl.FLOAT, false, 32, offset);
+  }
+  gl.bindVertexArray(null);
+  return { vao, count: values.length / 8 };
+}
+
+const meshes = scene.meshes.map((blob) => upload(decode(blob)));
+const shapeCache = new Map();
+function shapeOf(g) {
+  if (g.mesh !== undefined) return meshes[g.mesh];
+  const key = g.shape + g.size;
+  if (!shapeCache.has(key)) shapeCache.set(key, upload(SHAPES[g.shape](g.size)));
+  return shapeCache.get(key);
+}
+
+const white = new Uint8Array([255, 255, 255]);
+const images = scene.images.map((url) => {
+  const texture = gl.createTexture(), image = new Image();
+  const fill = (source) => {
+    gl.bindTexture(gl.TEXTURE_2D, texture);
+    if (source) gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGB, gl.RGB, gl.UNSIGNED_BYTE, source);
+    else gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGB, 1, 1, 0, gl.RGB, gl.UNSIGNED_BYTE, white);
+    gl.generateMipmap(gl.TEXTURE_2D);
+    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.LINEAR_MIPMAP_LINEAR);
+    const aniso = gl.getExtension("EXT_texture_filter_anisotropic");
+    if (aniso) gl.texParameterf(gl.TEXTURE_2D, aniso.TEXTURE_MAX_ANISOTROPY_EXT, 8);
+  };
+  fill(null);
+  image.onload = () => fill(image);
+  image.src = url;
+  return texture;
+});
+
+const SHADOW = 2048;
+const shadowTexture = gl.createTexture();
+gl.bindTexture(gl.TEXTURE_2D, shadowTexture);
+gl.texStorage2D(gl.TEXTURE_2D, 1, gl.DEPTH_COMPONENT24, SHADOW, SHADOW);
+gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_COMPARE_MODE, gl.COMPARE_REF_TO_TEXTURE);
+gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.LINEAR);
+gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, gl.LINEAR);
+const shadowBuffer = gl.createFramebuffer();
+gl.bindFramebuffer(gl.FRAMEBUFFER, shadowBuffer);
+gl.framebufferTexture2D(gl.FRAMEBUFFER, gl.DEPTH_ATTACHMENT, gl.TEXTURE_2D, shadowTexture, 0);
+gl.bindFramebuffer(gl.FRAMEBUFFER, null);
+
+// ---- the trajectory ----
+const time = decode(scene.time), position = decode(scene.position), rotation = decode(scene.rotation);
+const track = decode(scene.track), nframe = time.length, nmoving = scene.nmoving, ntrack = scene.follow.length;
+const contact = decode(scene.contact), ncontact = decode(scene.ncontact);
+const t0 = time[0], duration = Math.max(time[nframe - 1] - t0, 0);
+
+function frameAt(t) { // index and fraction of the frames around time t
+  let lo = 0, hi = nframe - 1;
+  while (hi - lo > 1) { const mid = (lo + hi) >> 1; if (time[mid] <= t) lo = mid; else hi = mid; }
+  if (nframe < 2 || t >= time[hi]) return [nframe - 1, 0];
+  return [lo, Math.min(Math.max((t - time[lo]) / (time[hi] - time[lo]), 0), 1)];
+}
+
+function blend(array, width, index, count, [f, s]) {
+  const a = (f * count + index) * width, b = s > 0 ? a + count * width : a, out = [];
+  for (let k = 0; k < width; k++) out.push((1 - s) * array[a + k] + s * array[b + k]);
+  return out;
+}
+
+function blendQuaternion(index, at) {
+  const [f, s] = at, a = (f * nmoving + index) * 4, b = s > 0 ? a + 4 * nmoving : a;
+  let sign = 0;
+  for (let k = 0; k < 4; k++) sign += rotation[a + k] * rotation[b + k];
+  sign = sign < 0 ? -1 : 1;
+  const q = [0, 1, 2, 3].map((k) => (1 - s) * rotation[a + k] + s * sign * rotation[b + k]);
+  const n = Math.hypot(...q) || 1;
+  return q.map((x) => x / n);
+}
+
+// ---- camera and controls ----
+const home = { azimuth: scene.camera.azimuth, elevation: scene.camera.elevation, distance: scene.camera.distance };
+let camera = { ...home, center: [...scene.camera.center] };
+const state = { playing: nframe > 1, t: t0, speed: 1, follow: scene.defaultFollow, offset: [0, 0, 0] };
+const start = new URLSearchParams(location.hash.slice(1));
+if (start.has("t")) { state.t = t0 + Number(start.get("t")); state.playing = false; }
+
+function basis() {
+  const a = camera.azimuth * Math.PI / 180, e = camera.elevation * Math.PI / 180;
+  const forward = [Math.cos(e) * Math.cos(a), Math.cos(e) * Math.sin(a), Math.sin(e)];
+  const right = [Math.sin(a), -Math.cos(a), 0];
+  return { forward, right, up: cross(right, forward) };
+}
+
+const pointers = new Map();
+let pinch = 0;
+canvas.addEventListener("pointerdown", (e) => { pointers.set(e.pointerId, e); canvas.setPointerCapture(e.pointerId); pinch = 0; });
+for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, (e) => { pointers.delete(e.pointerId); pinch = 0; });
+canvas.addEventListener("pointermove", (e) => {
+  const last = pointers.get(e.pointerId);
+  if (!last) return;
+  const dx = e.clientX - last.clientX, dy = e.clientY - last.clientY;
+  pointers.set(e.pointerId, e);
+  if (pointers.size === 2) {
+    const [p, q] = [...pointers.values()], d = Math.hypot(p.clientX - q.clientX, p.clientY - q.clientY);
+    if (pinch) camera.distance *= pinch / d;
+    pinch = d;
+    pan(dx / 2, dy / 2);
+  } else if (e.buttons & 6 || e.shiftKey) pan(dx, dy);
+  else {
+    camera.azimuth -= 0.35 * dx;
+    camera.elevation = Math.min(Math.max(camera.elevation - 0.35 * dy, -89), 89);
+  }
+});
+function pan(dx, dy) {
+  const { right, up } = basis(), s = 0.83 * camera.distance / canvas.clientHeight;
+  state.offset = add(add(state.offset, right, -dx * s), up, dy * s);
+}
+canvas.addEventListener("wheel", (e) => { e.preventDefault(); camera.distance *= Math.exp(0.0012 * e.deltaY); }, { passive: false });
+canvas.addEventListener("contextmenu", (e) => e.preventDefault());
+
+function setPlaying(on) { state.playing = on; $("play").textContent = on ? "pause" : "play"; }
+$("play").onclick = () => setPlaying(!state.playing);
+$("scrub").oninput = (e) => { setPlaying(false); state.t = t0 + duration * Number(e.target.value); };
+for (const s of [0.05, 0.1, 0.25, 0.5, 1, 2, 4]) $("speed").add(new Option(`${s}x`, s, s === 1, s === 1));
+$("speed").onchange = (e) => { state.speed = Number(e.target.value); };
+$("follow").add(new Option("nothing", -1));
+scene.follow.forEach((name, i) => $("follow").add(new Option(name, i)));
+$("follow").value = state.follow;
+$("follow").onchange = (e) => { state.follow = Number(e.target.value); state.offset = [0, 0, 0]; };
+$("reset").onclick = () => { camera = { ...camera, ...home }; state.offset = [0, 0, 0]; };
+const visible = [true, true, true, false, false, false];
+visible.forEach((on, i) => {
+  if (!scene.geoms.some((g) => g.group === i)) return;
+  const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: on, title: `group ${i}` });
+  box.onchange = () => { visible[i] = box.checked; };
+  $("groups").append(box, String(i));
+});
+addEventListener("keydown", (e) => {
+  const step = duration / Math.max(nframe - 1, 1);
+  if (e.key === " ") { e.preventDefault(); setPlaying(!state.playing); }
+  else if (e.key === "r") $("reset").click();
+  else if (e.key === "ArrowRight" || e.key === "ArrowLeft") {
+    setPlaying(false);
+    state.t = Math.min(Math.max(state.t + (e.key === "ArrowRight" ? step : -step), t0), t0 + duration);
+  }
+});
+
+// ---- drawing ----
+function center(at) {
+  const follow = state.follow >= 0 ? blend(track, 3, state.follow, ntrack, at) : scene.camera.center;
+  return add(follow, state.offset);
+}
+
+function geomMatrix(g, at, target) {
+  if (g.moving >= 0) return poseMatrix(blend(position, 3, g.moving, nmoving, at), blendQuaternion(g.moving, at));
+  return poseMatrix(g.pos, g.quat);
+}
+
+function drawGeom(u, g, matrix, eye, fadeDistance) {
+  gl.uniformMatrix4fv(u.model, false, matrix);
+  gl.uniform4fv(u.color, g.rgba);
+  gl.uniform4f(u.shine, g.specular, g.shininess, g.emission, 0);
+  const plane = g.shape === "plane", textured = g.image >= 0;
+  gl.uniform1i(u.pattern, textured ? (plane ? 2 : 3) : plane ? 1 : 0);
+  if (textured) {
+    gl.activeTexture(gl.TEXTURE0);
+    gl.bindTexture(gl.TEXTURE_2D, images[g.image]);
+    gl.uniform2fv(u.repeat, g.repeat);
+  }
+  gl.uniform1f(u.fade, plane && g.endless ? fadeDistance : 0);
+  const shape = shapeOf(g);
+  gl.bindVertexArray(shape.vao);
+  gl.drawArrays(gl.TRIANGLES, 0, shape.count);
+}
+
+function drawContacts(u, at) {
+  const f = at[0], shape = shapeOf({ shape: "cylinder", size: [0.012 * scene.camera.distance, 0.0015 * scene.camera.distance] });
+  gl.uniform4f(u.color, 0.95, 0.75, 0.15, 1); gl.uniform4f(u.shine, 0, 0, 0.3, 0);
+  gl.uniform1i(u.pattern, 0); gl.uniform1f(u.fade, 0);
+  gl.bindVertexArray(shape.vao);
+  let first = 0;
+  for (let i = 0; i < f; i++) first += ncontact[i];
+  for (let i = first; i < first + ncontact[f]; i++) {
+    const p = contact.subarray(6 * i, 6 * i + 3), n = contact.subarray(6 * i + 3, 6 * i + 6);
+    const q = [1 + n[2], -n[1], n[0], 0], norm = Math.hypot(...q);
+    gl.uniformMatrix4fv(u.model, false, poseMatrix(p, norm > 1e-6 ? q.map((x) => x / norm) : [0, 1, 0, 0]));
+    gl.drawArrays(gl.TRIANGLES, 0, shape.count);
+  }
+}
+
+function draw() {
+  const at = frameAt(state.t), target = center(at), { forward, right, up } = basis();
+  const eye = add(target, forward, -camera.distance), aspect = canvas.width / canvas.height;
+  const fovy = scene.camera.fovy * Math.PI / 180, fadeDistance = 12 * camera.distance + 4 * scene.extent;
+  const view = lookAt(eye, target, up), projection = perspective(fovy, aspect, 0.01 * camera.distance, 2 * fadeDistance);
+  const sun = unit(scene.sun), reach = Math.max(1.2 * camera.distance, 0.5);
+  const light = multiply(orthographic(reach, 0.1, 6 * reach), lookAt(add(target, sun, 3 * reach), target, Math.abs(sun[2]) > 0.99 ? [0, 1, 0] : [0, 0, 1]));
+  const shadows = $("shadows").checked;
+  const drawn = scene.geoms.filter((g) => visible[g.group]).map((g) => [g, geomMatrix(g, at, target)]);
+
+  gl.enable(gl.DEPTH_TEST);
+  if (shadows) {
+    gl.bindFramebuffer(gl.FRAMEBUFFER, shadowBuffer);
+    gl.viewport(0, 0, SHADOW, SHADOW);
+    gl.clear(gl.DEPTH_BUFFER_BIT);
+    gl.useProgram(depth.p);
+    gl.uniformMatrix4fv(depth.u.light, false, light);
+    for (const [g, matrix] of drawn) if (g.shape !== "plane" && g.rgba[3] > 0.5) {
+      const shape = shapeOf(g);
+      gl.uniformMatrix4fv(depth.u.model, false, matrix);
+      gl.bindVertexArray(shape.vao);
+      gl.drawArrays(gl.TRIANGLES, 0, shape.count);
+    }
+    gl.bindFramebuffer(gl.FRAMEBUFFER, null);
+  }
+  gl.viewport(0, 0, canvas.width, canvas.height);
+  gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
+
+  gl.useProgram(skyPass.p);
+  gl.depthMask(false);
+  const half = Math.tan(fovy / 2);
+  gl.uniform3fv(skyPass.u.right, right.map((x) => x * half * aspect));
+  gl.uniform3fv(skyPass.u.up, up.map((x) => x * half));
+  gl.uniform3fv(skyPass.u.forward, forward);
+  gl.uniform3fv(skyPass.u.top, scene.sky[0]);
+  gl.uniform3fv(skyPass.u.horizon, scene.sky[1]);
+  gl.bindVertexArray(emptyArray);
+  gl.drawArrays(gl.TRIANGLES, 0, 3);
+  gl.depthMask(true);
+
+  gl.useProgram(main.p);
+  const u = main.u;
+  gl.uniformMatrix4fv(u.viewProjection, false, multiply(projection, view));
+  gl.uniformMatrix4fv(u.light, false, light);
+  gl.uniform3fv(u.eye, eye); gl.uniform3fv(u.sun, sun); gl.uniform3fv(u.horizon, scene.sky[1]);
+  gl.uniform1f(u.shadowsOn, shadows ? 1 : 0); gl.uniform1f(u.shadowTexel, 1 / SHADOW);
+  gl.uniform1i(u.image, 0); gl.uniform1i(u.shadowMap, 1);
+  gl.activeTexture(gl.TEXTURE1); gl.bindTexture(gl.TEXTURE_2D, shadowTexture);
+  for (const [g, matrix] of drawn) if (g.rgba[3] >= 1) drawGeom(u, g, matrix, eye, fadeDistance);
+  if ($("contacts").checked) drawContacts(u, at);
+  gl.enable(gl.BLEND); gl.blendFunc(gl.SRC_ALPHA, gl.ONE_MINUS_SRC_ALPHA); gl.depthMask(false);
+  const far = ([, m]) => -dot(forward, [m[12], m[13], m[14]]);
+  for (const [g, matrix] of drawn.filter(([g]) => g.rgba[3] < 1 && g.rgba[3] > 0).sort((a, b) => far(a) - far(b))) drawGeom(u, g, matrix, eye, fadeDistance);
+  gl.depthMask(true); gl.disable(gl.BLEND);
+}
+
+let last = null;
+function tick(now) {
+  const scale = Math.min(devicePixelRatio || 1, 2);
+  canvas.width = Math.max(Math.round(canvas.clientWidth * scale), 1);
+  canvas.height = Math.max(Math.round(canvas.clientHeight * scale), 1);
+  if (state.playing && last !== null) {
+    state.t += state.speed * Math.min((now - last) / 1000, 0.1);
+    if (state.t > t0 + duration) state.t = t0;
+  }
+  last = now;
+  $("scrub").value = duration ? (state.t - t0) / duration : 0;
+  $("clock").textContent = `${state.t.toFixed(2)} / ${(t0 + duration).toFixed(2)} s`;
+  draw();
+  requestAnimationFrame(tick);
+}
+setPlaying(state.playing);
+requestAnimationFrame(tick);
