@@ -1,0 +1,203 @@
+"""Stages `crb` and `factor_m`: the joint-space inertia matrix, its factor, products and solves with it.
+
+`d.M` holds the lower triangle in MuJoCo's sparse form: entries (i, j) with dof j an ancestor of dof i. Trees do not
+couple, so that factors and solves work on the dense blocks of the trees, trees of one size in one batched call.
+"""
+
+import numpy as np
+import scipy.linalg
+from jax import lax
+
+from jaxsim.data import Data
+from jaxsim.engine import tables
+from jaxsim.math.arrays import add_at, dot, einsum, inner, is_numpy, take, take_or_zero
+from jaxsim.math.safe import Array, xp_of
+from jaxsim.math.spatial import inertia_mul
+from jaxsim.math.tree import subtree_sum
+from jaxsim.model import Model
+from jaxsim.types import TrnType
+
+
+def crb(m: Model, d: Data) -> Data:
+    """Composite inertias and the inertia matrix, `M` and `qM`, with the armature of dofs and actuators."""
+    composite = subtree_sum(tables.tree(m), d.cinert) * _not_world(m.nbody, d.cinert)
+    force = inertia_mul(take(composite, m.dof_bodyid), d.cdof)
+    row, col = tables.inertia_pattern(m)
+    matrix = inner(take(force, row), take(d.cdof, col))
+    armature = m.dof_armature + take(joint_armature(m), m.dof_jntid)
+    matrix = matrix + take_or_zero(armature, np.where(row == col, row, -1))
+    matrix = matrix + _tendon_armature(m, d)
+    return d.replace(crb=composite, M=matrix, qM=take_or_zero(matrix, _legacy_order(m)))
+
+
+def _not_world(n: int, like: Array) -> np.ndarray:
+    return (np.arange(n) > 0).astype(like.dtype)[:, None]
+
+
+@tables.per_structure
+def _legacy_order(m) -> np.ndarray:
+    source = np.full(m.nM, -1)
+    source[m.mapM2M] = np.arange(m.nC)
+    return source
+
+
+def _actuator_sum(m: Model, transmission: tuple[TrnType, ...], x: Array, n: int) -> Array:
+    """Sum a number of each actuator over the actuators that drive the same joint, or the same tendon."""
+    return add_at(np.where(np.isin(m.actuator_trntype, transmission), m.actuator_trnid[:, 0], -1), x, n)
+
+
+def joint_armature(m: Model) -> Array:
+    """Armature that actuators lend to the joints which they drive: (njnt,)."""
+    x = m.actuator_armature * m.actuator_gear[:, 0] ** 2
+    return _actuator_sum(m, (TrnType.JOINT, TrnType.JOINTINPARENT), x, m.njnt)
+
+
+def tendon_armature(m: Model) -> Array:
+    """Armature of tendons, that of their actuators included: (ntendon,)."""
+    x = m.actuator_armature * m.actuator_gear[:, 0] ** 2
+    return m.tendon_armature + _actuator_sum(m, (TrnType.TENDON,), x, m.ntendon)
+
+
+@tables.per_structure
+def _tendon_pairs(m) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs of entries of `ten_J` of one tendon whose dofs couple in M: tendon, both entries, entry of M."""
+    row, col = tables.inertia_pattern(m)
+    address = {(i, j): k for k, (i, j) in enumerate(zip(row.tolist(), col.tolist(), strict=True))}
+    found = []
+    for t in range(m.ntendon):
+        entries = range(m.ten_J_rowadr[t], m.ten_J_rowadr[t] + m.ten_J_rownnz[t])
+        for a in entries:
+            for b in entries:
+                k = address.get((int(m.ten_J_colind[a]), int(m.ten_J_colind[b])))
+                if k is not None:
+                    found.append((t, a, b, k))
+    return tuple(np.array(found, dtype=int).reshape(-1, 4).T)
+
+
+def _tendon_armature(m: Model, d: Data) -> Array:
+    tendon, a, b, k = _tendon_pairs(m)
+    if len(k) == 0:
+        return np.zeros((), m.dof_armature.dtype)
+    return add_at(k, take(tendon_armature(m), tendon) * take(d.ten_J, a) * take(d.ten_J, b), m.nC)
+
+
+def factor_m(m: Model, d: Data) -> Data:
+    """`qLD` and `qLDiagInv`: M = L' D L in the sparse form of `d.M`, L with a unit diagonal, D on the diagonal.
+
+    The factor carries no derivative: `solve_m` differentiates the solution of M x = y, not the factorization.
+    """
+    matrix = d.M if is_numpy(d.M) else lax.stop_gradient(d.M)
+    ld, inverse = factor(m, matrix)
+    return d.replace(qLD=ld, qLDiagInv=inverse)
+
+
+def factor(m: Model, matrix: Array) -> tuple[Array, Array]:
+    """The sparse factor (nC,) and the inverse of its diagonal (nv,) of a matrix in the sparse form of `d.M`."""
+    xp = xp_of(matrix)
+    entries, diagonals = [], []
+    for block in tables.inertia_blocks(m):
+        upper, diagonal = _factor_block(take_or_zero(matrix, block.full))
+        n = upper.shape[-1]
+        ld = xp.where(np.eye(n, dtype=bool), diagonal[..., None], xp.swapaxes(upper, -1, -2))
+        entries.append(ld.reshape(-1))
+        diagonals.append(diagonal.reshape(-1))
+    if not entries:
+        return matrix, xp.zeros(0, matrix.dtype)
+    ld = take(xp.concatenate(entries), tables.pattern_in_blocks(m))
+    diagonal = take(xp.concatenate(diagonals), tables.dof_order(m))
+    return ld, 1 / diagonal
+
+
+def _factor_block(a: Array) -> tuple[Array, Array]:
+    """(..., n, n) symmetric -> unit upper triangular U and diagonal D with a = U D U'."""
+    xp = xp_of(a)
+    if a.shape[-1] == 1:
+        return xp.ones_like(a), a[..., 0]
+    # Cholesky runs from the first row down; eliminating the leaves first needs the reverse order
+    c = xp.linalg.cholesky(a[..., ::-1, ::-1])[..., ::-1, ::-1]
+    root = xp.diagonal(c, axis1=-2, axis2=-1)
+    return c / root[..., None, :], root * root
+
+
+def _solve_block(ld: Array, inverse: Array, x: Array) -> Array:
+    """Solve with L' D L; `ld` (k, n, n) strictly lower triangular, `x` (k, n, cols)."""
+    n = ld.shape[-1]
+    if n == 1:
+        return x * inverse[..., None]
+    if is_numpy(ld, x):
+        unit = ld + np.eye(n)
+        return np.stack(
+            [
+                scipy.linalg.solve_triangular(
+                    a, scipy.linalg.solve_triangular(a.T, b, unit_diagonal=True) * i[:, None], lower=True
+                )
+                for a, b, i in zip(unit, x, inverse, strict=True)
+            ]
+        )
+    y = lax.linalg.triangular_solve(ld, x, left_side=True, lower=True, transpose_a=True, unit_diagonal=True)
+    return lax.linalg.triangular_solve(ld, y * inverse[..., None], left_side=True, lower=True, unit_diagonal=True)
+
+
+@tables.per_structure
+def _strict_lower(m) -> tuple[np.ndarray, ...]:
+    return tuple(np.where(np.eye(b.lower.shape[-1], dtype=bool), -1, b.lower) for b in tables.inertia_blocks(m))
+
+
+def solve_ld(m: Model, ld: Array, inverse: Array, x: Array) -> Array:
+    """Solve with a factor made by `factor`: x is (nv,) or (nv, k)."""
+    xp = xp_of(ld, x)
+    columns = x.reshape(m.nv, -1)
+    out = []
+    for block, lower in zip(tables.inertia_blocks(m), _strict_lower(m), strict=True):
+        part = _solve_block(take_or_zero(ld, lower), take(inverse, block.dofs), take(columns, block.dofs))
+        out.append(part.reshape(-1, columns.shape[-1]))
+    if not out:
+        return x
+    return take(xp.concatenate(out), tables.dof_order(m)).reshape(x.shape)
+
+
+def solve_m(m: Model, d: Data, x: Array) -> Array:
+    """Solve M y = x with the factor in `d`: x is (nv,) or (nv, k). Derivatives are those of the solution."""
+    return solve_spd(m, d.M, d.qLD, d.qLDiagInv, x)
+
+
+def solve_spd(m: Model, matrix: Array, ld: Array, inverse: Array, x: Array) -> Array:
+    """Solve with a sparse matrix and its factor; differentiates the equation, never the factorization."""
+    if is_numpy(ld, x):
+        return solve_ld(m, ld, inverse, x)
+    ld, inverse = lax.stop_gradient(ld), lax.stop_gradient(inverse)
+    return lax.custom_linear_solve(
+        lambda y: mul_sparse(m, matrix, y), x, lambda _, y: solve_ld(m, ld, inverse, y), symmetric=True
+    )
+
+
+def mul_sparse(m: Model, matrix: Array, x: Array) -> Array:
+    """Product of a matrix in the sparse form of `d.M` with (nv,) or (nv, k)."""
+    xp = xp_of(matrix, x)
+    columns = x.reshape(m.nv, -1)
+    out = []
+    for block in tables.inertia_blocks(m):
+        a, b = take_or_zero(matrix, block.full), take(columns, block.dofs)
+        product = dot(a[0], b[0]) if len(a) == 1 else einsum("kij,kjc->kic", a, b)
+        out.append(product.reshape(-1, columns.shape[-1]))
+    if not out:
+        return x
+    return take(xp.concatenate(out), tables.dof_order(m)).reshape(x.shape)
+
+
+def mul_m(m: Model, d: Data, x: Array) -> Array:
+    """Product M x for (nv,) or (nv, k)."""
+    return mul_sparse(m, d.M, x)
+
+
+def full_m(m: Model, d: Data) -> Array:
+    """The inertia matrix, dense (nv, nv)."""
+    return take_or_zero(d.M, _dense_pattern(m))
+
+
+@tables.per_structure
+def _dense_pattern(m) -> np.ndarray:
+    row, col = tables.inertia_pattern(m)
+    address = np.full((m.nv, m.nv), -1)
+    address[row, col] = address[col, row] = np.arange(m.nC)
+    return address

@@ -1,0 +1,128 @@
+"""Index tables that follow from a model's structure, made once for each structure and kept on it."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxsim.math.tree import Tree, make_tree
+from jaxsim.types import JointType
+
+
+def per_structure(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Remember what `make(m)` gives on the model's structure; `make` reads nothing but the structure."""
+    key = f"_{make.__module__}.{make.__name__}"
+
+    @functools.wraps(make)
+    def get(m: Any) -> Any:
+        structure = getattr(m, "structure", m)
+        if key not in structure.__dict__:
+            object.__setattr__(structure, key, make(structure))
+        return structure.__dict__[key]
+
+    return get
+
+
+@per_structure
+def tree(m: Any) -> Tree:
+    """The model's kinematic tree."""
+    joint = m.dof_jntid
+    first = m.jnt_dofadr[joint]
+    fixed = (m.jnt_type[joint] == JointType.FREE) & (np.arange(m.nv) - first < 3)
+    return make_tree(m.body_parentid, m.dof_bodyid, np.where(fixed, -1, joint))
+
+
+class Slot(NamedTuple):
+    """The k-th joints of all bodies that have one (free joints apart): ids, and which of them are of which type."""
+
+    joint: np.ndarray
+    body: np.ndarray
+    hinge: np.ndarray
+    slide: np.ndarray
+    ball: np.ndarray
+
+
+@per_structure
+def joint_slots(m: Any) -> tuple[Slot, ...]:
+    """Joints slot by slot: the first joint of every body, then the second, and so on."""
+    slots = []
+    order = np.arange(m.njnt) - m.body_jntadr[m.jnt_bodyid] if m.njnt else np.zeros(0, int)
+    moving = m.jnt_type != JointType.FREE
+    for k in range(int(order.max(initial=-1)) + 1):
+        joint = np.flatnonzero((order == k) & moving)
+        if len(joint):
+            kind = m.jnt_type[joint]
+            slots.append(
+                Slot(
+                    joint,
+                    m.jnt_bodyid[joint],
+                    kind == JointType.HINGE,
+                    kind == JointType.SLIDE,
+                    kind == JointType.BALL,
+                )
+            )
+    return tuple(slots)
+
+
+@per_structure
+def free_joints(m: Any) -> np.ndarray:
+    """Ids of the free joints."""
+    return np.flatnonzero(m.jnt_type == JointType.FREE)
+
+
+@per_structure
+def mocap_bodies(m: Any) -> np.ndarray:
+    """Bodies that are moved by mocap, in the order of their mocap ids."""
+    bodies = np.flatnonzero(m.body_mocapid >= 0)
+    return bodies[np.argsort(m.body_mocapid[bodies])]
+
+
+@per_structure
+def inertia_pattern(m: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Row and column of each entry of the sparse, lower-triangular inertia matrix `d.M`."""
+    return np.repeat(np.arange(m.nv), m.M_rownnz), np.asarray(m.M_colind)
+
+
+class Block(NamedTuple):
+    """Trees with the same number of dofs: their dofs (k, n), and for each entry of their dense inertia matrices the
+    address in `d.M` (k, n, n), -1 where it is zero. `lower` keeps only the lower triangle."""
+
+    dofs: np.ndarray
+    full: np.ndarray
+    lower: np.ndarray
+
+
+@per_structure
+def inertia_blocks(m: Any) -> tuple[Block, ...]:
+    """The block-diagonal form of the inertia matrix, one entry for each size of tree."""
+    blocks = []
+    for n in np.unique(m.tree_dofnum[m.tree_dofnum > 0]):
+        start = m.tree_dofadr[m.tree_dofnum == n]
+        dofs = start[:, None] + np.arange(n)
+        lower = np.full((len(start), n, n), -1)
+        for t, first in enumerate(start):
+            for i in range(n):
+                for adr in range(m.M_rowadr[first + i], m.M_rowadr[first + i] + m.M_rownnz[first + i]):
+                    lower[t, i, m.M_colind[adr] - first] = adr
+        blocks.append(Block(dofs, np.maximum(lower, lower.transpose(0, 2, 1)), lower))
+    return tuple(blocks)
+
+
+@per_structure
+def dof_order(m: Any) -> np.ndarray:
+    """For each dof its place in the dofs of all `inertia_blocks`, one after the other."""
+    dofs = [b.dofs.reshape(-1) for b in inertia_blocks(m)]
+    return np.argsort(np.concatenate(dofs)) if dofs else np.zeros(0, int)
+
+
+@per_structure
+def pattern_in_blocks(m: Any) -> np.ndarray:
+    """For each entry of `d.M` its place among the entries of all `inertia_blocks`, flattened one after the other."""
+    place, offset = np.zeros(m.nC, int), 0
+    for block in inertia_blocks(m):
+        flat = block.lower.reshape(-1)
+        at = np.flatnonzero(flat >= 0)
+        place[flat[at]] = offset + at
+        offset += len(flat)
+    return place

@@ -1,0 +1,112 @@
+"""Gathers with indices known while tracing, sums into bins, and products in full precision; for numpy and JAX alike.
+
+Index arrays here are always numpy: a gather that turns out to be the identity, a slice or a broadcast becomes one, and
+nothing is checked at run time. Scatters are avoided: `merge` is a concatenation and a gather.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxsim.math.safe import Array, xp_of
+
+DENSE_BINS = 1 << 14  # up to this many entries a sum into bins is a product with a 0/1 matrix
+
+
+def is_numpy(*arrays: Array) -> bool:
+    """Whether all of these are numpy: the compiler runs stages on the host, in float64."""
+    return xp_of(*arrays) is np
+
+
+def dot(a: Array, b: Array) -> Array:
+    """Matrix product in full precision."""
+    if is_numpy(a, b):
+        return a @ b
+    return jnp.matmul(a, b, precision=lax.Precision.HIGHEST)
+
+
+def einsum(spec: str, *args: Array) -> Array:
+    """Einstein sum in full precision."""
+    if is_numpy(*args):
+        return np.einsum(spec, *args)
+    return jnp.einsum(spec, *args, precision=lax.Precision.HIGHEST)
+
+
+def take(x: Array, index: np.ndarray) -> Array:
+    """`x[index]` along the first axis; `index` is static and every entry lies inside."""
+    index = np.asarray(index)
+    if is_numpy(x):
+        return x[index]
+    flat = index.reshape(-1)
+    n = len(flat)
+    if n == 0:
+        return jnp.zeros((*index.shape, *x.shape[1:]), x.dtype)
+    step = np.diff(flat)
+    if n == 1 or np.all(step == 1):
+        out = x if n == x.shape[0] else lax.slice_in_dim(x, int(flat[0]), int(flat[-1]) + 1)
+        return out if index.ndim == 1 else out.reshape(*index.shape, *x.shape[1:])
+    if not step.any():
+        return jnp.broadcast_to(x[int(flat[0])], (*index.shape, *x.shape[1:]))
+    unique = len(np.unique(flat)) == n
+    return x.at[index].get(
+        mode="promise_in_bounds", unique_indices=unique, indices_are_sorted=bool(index.ndim == 1 and np.all(step >= 0))
+    )
+
+
+def take_or_zero(x: Array, index: np.ndarray) -> Array:
+    """`x[index]` along the first axis, zero where `index` is negative."""
+    index = np.asarray(index)
+    hole = index < 0
+    if x.shape[0] == 0:
+        return xp_of(x).zeros((*index.shape, *x.shape[1:]), x.dtype)
+    if not hole.any():
+        return take(x, index)
+    keep = ~hole.reshape(hole.shape + (1,) * (x.ndim - 1))
+    return xp_of(x).where(keep, take(x, np.where(hole, 0, index)), np.zeros((), x.dtype))
+
+
+def merge(x: Array, index: np.ndarray, new: Array) -> Array:
+    """`x` with the rows at the static, distinct `index` replaced by those of `new`."""
+    index = np.asarray(index)
+    if len(index) == 0:
+        return x
+    if len(index) == x.shape[0]:
+        return take(new, np.argsort(index))
+    source = np.arange(x.shape[0])
+    source[index] = x.shape[0] + np.arange(len(index))
+    return take(xp_of(x, new).concatenate([x, new]), source)
+
+
+def add_at(index: np.ndarray, x: Array, n: int) -> Array:
+    """Sum the rows of `x` (k, ...) into `n` bins; row i goes to bin `index[i]`, nowhere if that is negative."""
+    index = np.asarray(index)
+    k = len(index)
+    if k == 0 or n == 0:
+        return xp_of(x).zeros((n, *x.shape[1:]), x.dtype)
+    if k == n and np.array_equal(index, np.arange(n)):
+        return x
+    if n * k <= DENSE_BINS:
+        mask = (np.arange(n)[:, None] == index).astype(x.dtype)
+        return dot(mask, x.reshape(k, -1)).reshape(n, *x.shape[1:])
+    bins = np.where(index < 0, n, index)
+    if is_numpy(x):
+        out = np.zeros((n + 1, *x.shape[1:]), x.dtype)
+        np.add.at(out, bins, x)
+        return out[:n]
+    return jax.ops.segment_sum(x, bins, n + 1)[:n]
+
+
+def matvec(r: Array, v: Array) -> Array:
+    """Product of small matrices (..., i, j) and vectors (..., j), as a sum that fuses with what surrounds it."""
+    return (r * v[..., None, :]).sum(-1)
+
+
+def matvec_t(r: Array, v: Array) -> Array:
+    """Product of the transposes of small matrices (..., j, i) and vectors (..., j)."""
+    return (r * v[..., :, None]).sum(-2)
+
+
+def inner(a: Array, b: Array) -> Array:
+    """Inner product along the last axis."""
+    return (a * b).sum(-1)

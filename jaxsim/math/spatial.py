@@ -1,0 +1,72 @@
+"""Spatial algebra: motions (angular, linear) and forces (torque, force) as 6-vectors, inertias as MuJoCo's 10 numbers.
+
+An inertia about a point is (Ixx, Iyy, Izz, Ixy, Ixz, Iyz, mass * offset (3), mass), with global axes. All functions
+act on the last axis, for numpy and JAX.
+"""
+
+import numpy as np
+
+from jaxsim.math.arrays import matvec
+from jaxsim.math.rotation import cross
+from jaxsim.math.safe import Array, xp_of
+
+SYMMETRIC = np.array([0, 3, 4, 3, 1, 5, 4, 5, 2])
+
+
+def _halves(x: Array) -> tuple[Array, Array]:
+    return x[..., :3], x[..., 3:6]
+
+
+def join(a: Array, b: Array) -> Array:
+    """A 6-vector of its angular and its linear part."""
+    return xp_of(a, b).concatenate([a, b], axis=-1)
+
+
+def cross_motion(v: Array, s: Array) -> Array:
+    """The rate of the motion `s` carried along by the velocity `v`."""
+    (w, u), (a, b) = _halves(v), _halves(s)
+    return join(cross(w, a), cross(w, b) + cross(u, a))
+
+
+def cross_force(v: Array, f: Array) -> Array:
+    """The rate of the force `f` carried along by the velocity `v`."""
+    (w, u), (t, g) = _halves(v), _halves(f)
+    return join(cross(w, t) + cross(u, g), cross(w, g))
+
+
+def inertia_mul(inertia: Array, v: Array) -> Array:
+    """Momentum of the velocity `v` (or force of an acceleration) for an inertia of 10 numbers."""
+    w, u = _halves(v)
+    rotational = inertia[..., SYMMETRIC].reshape(*inertia.shape[:-1], 3, 3)
+    moment, mass = inertia[..., 6:9], inertia[..., 9:]
+    return join(matvec(rotational, w) + cross(moment, u), mass * u - cross(moment, w))
+
+
+def inertia_about(diagonal: Array, r: Array, offset: Array, mass: Array) -> Array:
+    """Inertia, 10 numbers, about a point from which the centre of mass lies at `offset`.
+
+    Args:
+        diagonal: principal moments (..., 3) in the frame `r`.
+        r: rotation (..., 3, 3) from the principal frame to the global one.
+        offset: (..., 3), global.
+        mass: (...).
+    """
+    xp = xp_of(diagonal, r, offset, mass)
+    i, j = np.array([0, 1, 2, 0, 0, 1]), np.array([0, 1, 2, 1, 2, 2])
+    mass = mass[..., None]
+    central = (r[..., i, :] * r[..., j, :] * diagonal[..., None, :]).sum(-1)
+    square = (offset * offset).sum(-1, keepdims=True) * (i == j)
+    parallel = mass * (square - offset[..., i] * offset[..., j])
+    return xp.concatenate([central + parallel, mass * offset, mass], axis=-1)
+
+
+def shift_force(f: Array, offset: Array) -> Array:
+    """A (torque, force) about a point, given about another that lies at `offset` from it."""
+    torque, force = _halves(f)
+    return join(torque + cross(offset, force), force)
+
+
+def shift_motion(v: Array, offset: Array) -> Array:
+    """A (angular, linear) velocity at a point that lies at `offset` from the one where it is given."""
+    w, u = _halves(v)
+    return join(w, u + cross(w, offset))
