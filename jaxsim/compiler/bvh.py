@@ -1,0 +1,165 @@
+"""Bounding volume hierarchies: of a body's geoms, of a mesh's faces.
+
+The tree is made top down: a node's box encloses its elements, its longest axis is split at the median. All nodes of one
+depth are made at once. The median split always halves a node, so the size of every subtree, and with it the index of
+every node in the depth-first numbering, is known beforehand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxsim.compiler.linalg import EPS
+
+
+@dataclass(frozen=True)
+class Bvh:
+    """A hierarchy of n leaves, 2n - 1 nodes, numbered depth first.
+
+    Attributes:
+        aabb: (nbvh, 6) centre and half sizes, in the frame of the tree.
+        child: (nbvh, 2) int32 indices of the children, -1 for a leaf.
+        nodeid: (nbvh,) int32 element of a leaf, -1 for an inner node.
+        depth: (nbvh,) int32.
+    """
+
+    aabb: np.ndarray
+    child: np.ndarray
+    nodeid: np.ndarray
+    depth: np.ndarray
+
+
+def rotate(vec: np.ndarray, quat: np.ndarray) -> np.ndarray:
+    """Rotate vectors (..., 3) by quaternions (..., 4)."""
+    w, x, y, z = (quat[..., k] for k in range(4))
+    a, b, c = (vec[..., k] for k in range(3))
+    t0 = w * a + y * c - z * b
+    t1 = w * b + z * a - x * c
+    t2 = w * c + x * b - y * a
+    return np.stack([a + 2 * (y * t2 - z * t1), b + 2 * (z * t0 - x * t2), c + 2 * (x * t1 - y * t0)], axis=-1)
+
+
+def build_bvh(center: np.ndarray, low: np.ndarray, high: np.ndarray, ids: np.ndarray) -> Bvh:
+    """Hierarchy of n elements.
+
+    Args:
+        center: (n, 3) points by which the elements are split.
+        low, high: (n, 3) corners of the elements' boxes; all in the frame of the tree.
+        ids: (n,) what to write into `nodeid`.
+    """
+    n = len(ids)
+    if n == 0:
+        return Bvh(np.zeros((0, 6)), np.zeros((0, 2), np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32))
+    aabb = np.zeros((2 * n - 1, 6))
+    child = np.full((2 * n - 1, 2), -1, dtype=np.int32)
+    nodeid = np.full(2 * n - 1, -1, dtype=np.int32)
+    depth = np.zeros(2 * n - 1, dtype=np.int32)
+    # the nodes of one depth: first element, number of elements, index of the node; `order` holds all elements
+    order, start, count, node, level = np.arange(n), np.zeros(1, int), np.array([n]), np.zeros(1, int), 0
+    while len(node):
+        box_low, box_high = _node_boxes(low, high, order, start, count)
+        aabb[node] = np.concatenate([(box_high + box_low) / 2, (box_high - box_low) / 2], axis=1)
+        depth[node] = level
+        leaf = count == 1
+        nodeid[node[leaf]] = ids[order[start[leaf]]]
+        start, count, node = start[~leaf], count[~leaf], node[~leaf]
+        _split(center, order, start, count, _longest_axis(box_high - box_low)[~leaf])
+        half = count // 2
+        left, right = node + 1, node + 2 * half
+        child[node, 0], child[node, 1] = left, right
+        start = np.stack([start, start + half], axis=1).reshape(-1)
+        count = np.stack([half, count - half], axis=1).reshape(-1)
+        node = np.stack([left, right], axis=1).reshape(-1)
+        level += 1
+    return Bvh(aabb, child, nodeid, depth)
+
+
+def _elements(start: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of all elements of the nodes, node after node, and where each node begins among them."""
+    begin = np.cumsum(count) - count
+    return np.arange(count.sum()) + np.repeat(start - begin, count), begin
+
+
+def _node_boxes(low, high, order, start, count) -> tuple[np.ndarray, np.ndarray]:
+    """Corners of the nodes' boxes, flat ones inflated."""
+    where, begin = _elements(start, count)
+    box_low = np.minimum.reduceat(low[order[where]], begin, axis=0)
+    box_high = np.maximum.reduceat(high[order[where]], begin, axis=0)
+    flat = np.abs(box_low - box_high) < EPS
+    return np.where(flat, box_low - EPS, box_low), np.where(flat, box_high + EPS, box_high)
+
+
+def _longest_axis(edge: np.ndarray) -> np.ndarray:
+    """Longest of the three edges by a margin, the first where they are equal."""
+    axis = np.where(edge[:, 1] >= edge[:, 0] + EPS, 1, 0)
+    best = np.where(axis == 1, edge[:, 1], edge[:, 0])
+    return np.where(edge[:, 2] >= best + EPS, 2, axis)
+
+
+def _split(center, order, start, count, axis) -> None:
+    """Sort the elements of every node along its axis, in place; equal ones stay in the order of their numbers."""
+    if not len(count):
+        return
+    where, _ = _elements(start, count)
+    element = order[where]
+    segment = np.repeat(np.arange(len(count)), count)
+    key = center[element, axis[segment]]
+    by_key = np.lexsort((element, key, segment))
+    key, segment = key[by_key], segment[by_key]
+    step = np.r_[True, ~((np.abs(np.diff(key)) <= EPS) & (segment[1:] == segment[:-1]))]
+    order[where] = element[by_key][np.lexsort((element[by_key], np.cumsum(step)))]
+
+
+def body_bvh(geom_pos, geom_quat, geom_aabb, collides, geom_id, ipos, iquat) -> Bvh:
+    """Hierarchy of one body's geoms, in the body's inertial frame.
+
+    Args:
+        geom_pos, geom_quat: (n, 3), (n, 4) frames of the geoms in the body.
+        geom_aabb: (n, 6) centre and half sizes of the geoms' boxes, in their own frames.
+        collides: (n,) bool, contype or conaffinity is not zero; the others are left out.
+        geom_id: (n,) the geoms' numbers in the model.
+        ipos, iquat: (3,), (4,) the inertial frame in the body.
+    """
+    collides = np.asarray(collides, dtype=bool)
+    pos, quat = np.asarray(geom_pos, dtype=np.float64)[collides], np.asarray(geom_quat, dtype=np.float64)[collides]
+    aabb, ids = np.asarray(geom_aabb, dtype=np.float64)[collides], np.asarray(geom_id)[collides]
+    inverse = np.asarray(iquat, dtype=np.float64) * [1, -1, -1, -1]
+    center = rotate(pos - ipos, inverse)
+    low, high = aabb[:, :3] - aabb[:, 3:], aabb[:, :3] + aabb[:, 3:]
+    bit = (np.arange(8)[:, None] >> np.arange(3)) & 1
+    corner = np.where(bit[None], high[:, None], low[:, None])
+    corner = rotate(rotate(corner, quat[:, None]) + (pos - ipos)[:, None], inverse)
+    return build_bvh(center, corner.min(axis=1), corner.max(axis=1), ids)
+
+
+def face_bvh(vert: np.ndarray, face: np.ndarray) -> Bvh:
+    """Hierarchy of a mesh's triangles, split by their circumcentres, in the mesh's frame."""
+    a, b, c = (vert[face[:, k]] for k in range(3))
+    low = np.minimum(np.minimum(a, b), c)
+    high = np.maximum(np.maximum(a, b), c)
+    middle, half = 0.5 * (low + high), 0.5 * (high - low)
+    return build_bvh(circumcenter(a, b, c), middle - half, middle + half, np.arange(len(face)))
+
+
+def circumcenter(p0: np.ndarray, p1: np.ndarray, p2: np.ndarray) -> np.ndarray:
+    """Centres (n, 3) of the circles through three points each; not finite where they lie on a line."""
+    a, b = p0 - p2, p1 - p2
+    normal = cross(a, b)
+    area = np.sqrt(dot(normal, normal))
+    vec = dot(a, a)[:, None] * b - dot(b, b)[:, None] * a
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return cross(vec, normal) / (2 * area * area)[:, None] + p2
+
+
+def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Cross products of (..., 3) vectors."""
+    a0, a1, a2 = (a[..., k] for k in range(3))
+    b0, b1, b2 = (b[..., k] for k in range(3))
+    return np.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis=-1)
+
+
+def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Dot products of (..., 3) vectors, summed left to right."""
+    return a[..., 0] * b[..., 0] + a[..., 1] * b[..., 1] + a[..., 2] * b[..., 2]

@@ -1,0 +1,192 @@
+"""Mesh files to arrays: binary STL, Wavefront OBJ, legacy MSH.
+
+Counts in headers are checked against the size of the file before anything is allocated, so that a file which lies costs
+no more than its own length.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from jaxsim.errors import ModelError
+
+STL_MAX_FACES = 200_000
+_STL_MAX_COORDINATE = 2.0**30
+_STL_FACE = np.dtype([("normal", "<f4", 3), ("vertex", "<f4", (3, 3)), ("attribute", "<u2")])
+
+
+def _no_floats() -> np.ndarray:
+    return np.zeros(0, dtype=np.float32)
+
+
+def _no_ints() -> np.ndarray:
+    return np.zeros(0, dtype=np.int64)
+
+
+@dataclass
+class RawMesh:
+    """What a file or the attributes of the element say, flat as they were read.
+
+    Attributes:
+        vertex, normal, texcoord: float32, lengths multiples of 3, 3, 2.
+        face, facenormal, facetexcoord: int64, lengths multiples of 3.
+        kind: "stl", "obj", "msh", or "" for what stood in the element itself.
+    """
+
+    vertex: np.ndarray = field(default_factory=_no_floats)
+    normal: np.ndarray = field(default_factory=_no_floats)
+    texcoord: np.ndarray = field(default_factory=_no_floats)
+    face: np.ndarray = field(default_factory=_no_ints)
+    facenormal: np.ndarray = field(default_factory=_no_ints)
+    facetexcoord: np.ndarray = field(default_factory=_no_ints)
+    kind: str = ""
+
+
+_CONTENT_TYPES = {"model/stl": "stl", "model/obj": "obj", "model/vnd.mujoco.msh": "msh"}
+
+
+def read_mesh(data: bytes, filename: str, content_type: str = "", righthand: bool = True) -> RawMesh:
+    """Read a mesh file.
+
+    Args:
+        data: the bytes of the file.
+        filename: its name, whose extension tells the format.
+        content_type: the format where given ("model/stl", "model/obj", "model/vnd.mujoco.msh"); goes before the name.
+        righthand: False where the scale of the mesh mirrors it.
+
+    Raises:
+        ModelError: for an unknown format or a file that is not well formed.
+    """
+    kind = _CONTENT_TYPES.get(content_type.split(";")[0].strip().lower(), "") if content_type else ""
+    if not content_type:
+        kind = filename.rsplit(".", 1)[-1].lower() if "." in filename else ""
+    if kind == "stl":
+        return read_stl(data, filename)
+    if kind == "obj":
+        return read_obj(data, filename)
+    if kind == "msh":
+        return read_msh(data, filename, righthand)
+    raise ModelError(f"no decoder found for mesh file '{filename}': STL, OBJ and MSH files are known")
+
+
+def read_stl(data: bytes, filename: str = "") -> RawMesh:
+    """Binary STL; equal vertices become one, numbered in the order of their first appearance."""
+    if not data:
+        raise ModelError(f"STL file '{filename}' is empty")
+    if len(data) < 84:
+        raise ModelError(f"invalid header in STL file '{filename}'")
+    (nface,) = struct.unpack_from("<i", data, 80)
+    hint = "perhaps this is an ASCII file? Only binary STL is read"
+    if not 1 <= nface <= STL_MAX_FACES:
+        raise ModelError(f"number of faces should be between 1 and {STL_MAX_FACES} in STL file '{filename}'; {hint}")
+    if len(data) != 84 + 50 * nface:
+        raise ModelError(f"STL file '{filename}' has wrong size; {hint}")
+    corner = np.frombuffer(data, dtype=_STL_FACE, count=nface, offset=84)["vertex"].reshape(-1, 3).astype(np.float32)
+    if np.any(np.abs(corner) > _STL_MAX_COORDINATE):
+        raise ModelError(f"vertex in STL file '{filename}' exceeds maximum bounds")
+    vertex, face = deduplicate(corner, np.arange(len(corner)))
+    return RawMesh(vertex=vertex.reshape(-1), face=face, kind="stl")
+
+
+def deduplicate(vertex: np.ndarray, face: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One vertex for each set of equal ones, in the order of first appearance; faces renumbered.
+
+    Args:
+        vertex: (n, 3) float32. -0.0 equals 0.0; NaN equals nothing.
+        face: integers into `vertex`.
+    """
+    key = np.ascontiguousarray(vertex + np.float32(0)).view(np.uint32).astype(np.uint64)
+    bad = np.isnan(vertex).any(axis=1)
+    key[bad, 0] = 0xFFFFFFFF00000000 + np.flatnonzero(bad).astype(np.uint64)
+    _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first))
+    return vertex[np.sort(first)], rank[inverse.reshape(-1)][face]
+
+
+def read_msh(data: bytes, filename: str = "", righthand: bool = True) -> RawMesh:
+    """Legacy binary format: four counts, then vertices, normals, texture coordinates, faces."""
+    if not data:
+        raise ModelError(f"MSH file '{filename}' is empty")
+    if len(data) < 16:
+        raise ModelError(f"missing header in MSH file '{filename}'")
+    nvert, nnormal, ntexcoord, nface = struct.unpack_from("<4i", data)
+    if nvert < 4 or min(nface, nnormal, ntexcoord) < 0 or nnormal not in (0, nvert) or ntexcoord not in (0, nvert):
+        raise ModelError(f"invalid sizes in MSH file '{filename}'")
+    if len(data) != 16 + 12 * nvert + 12 * nnormal + 8 * ntexcoord + 12 * nface:
+        raise ModelError(f"unexpected file size in MSH file '{filename}'")
+    floats = np.frombuffer(data, "<f4", 3 * nvert + 3 * nnormal + 2 * ntexcoord, 16).astype(np.float32)
+    vertex, normal, texcoord = np.split(floats, [3 * nvert, 3 * nvert + 3 * nnormal])
+    face = np.frombuffer(data, "<i4", 3 * nface, len(data) - 12 * nface).astype(np.int64)
+    turned = face if righthand else face.reshape(-1, 3)[:, [0, 2, 1]].reshape(-1)
+    facetexcoord = face if ntexcoord else _no_ints()
+    return RawMesh(vertex, normal, texcoord, turned, face, facetexcoord, kind="msh")
+
+
+def read_obj(data: bytes, filename: str = "") -> RawMesh:
+    """Wavefront OBJ: the first object or group that has faces; polygons are cut into fans."""
+    vertex, normal, texcoord = [], [], []
+    corners: list[list[int]] = []
+    closed = False
+    for number, line in enumerate(data.decode("latin-1").split("\n"), 1):
+        token = line.split()
+        if not token:
+            continue
+        word = token[0]
+        try:
+            if word == "v":
+                vertex.append([float(token[1]), float(token[2]), float(token[3])])
+            elif word == "vn":
+                normal.append([float(token[1]), float(token[2]), float(token[3])])
+            elif word == "vt":
+                texcoord.append([float(token[1]), float(token[2]) if len(token) > 2 else 0.0])
+            elif word == "f":
+                counts = (len(vertex), len(texcoord), len(normal))
+                polygon = [_obj_corner(text, counts) for text in token[1:]]
+                if not closed:
+                    for k in range(1, len(polygon) - 1):
+                        corners += [polygon[0], polygon[k], polygon[k + 1]]
+            elif word in ("g", "o"):
+                closed = bool(corners)
+        except (ValueError, IndexError) as error:
+            raise ModelError(f"could not parse OBJ file '{filename}', line {number}: '{line.strip()[:60]}'") from error
+    index = np.array(corners, dtype=np.int64).reshape(-1, 3)
+    texcoords = np.array(texcoord, dtype=np.float64).astype(np.float32).reshape(-1, 2)
+    texcoords[:, 1] = 1 - texcoords[:, 1]
+    _check_range(index[:, 2], len(normal), "normal", filename)
+    _check_range(index[:, 1], len(texcoord), "texcoord", filename)
+    return RawMesh(
+        vertex=_float32(vertex),
+        normal=_float32(normal),
+        texcoord=texcoords.reshape(-1),
+        face=index[:, 0],
+        facenormal=index[:, 2] if normal else _no_ints(),
+        facetexcoord=index[:, 1] if texcoord else _no_ints(),
+        kind="obj",
+    )
+
+
+def _float32(rows: list[list[float]]) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return np.array(rows, dtype=np.float64).astype(np.float32).reshape(-1)
+
+
+def _check_range(index: np.ndarray, count: int, what: str, filename: str) -> None:
+    if count and np.any(index >= count):
+        raise ModelError(f"{what} index {int(index.max()) + 1} does not exist in OBJ file '{filename}'")
+
+
+def _obj_corner(text: str, counts: tuple[int, int, int]) -> list[int]:
+    """[vertex, texcoord, normal] from "1", "1/2", "1//3" or "1/2/3"; negative ones count back, -1 where absent."""
+    parts = text.split("/")
+    corner = [-1, -1, -1]
+    for k, part in enumerate(parts):
+        if not part and k:
+            continue
+        value = int(part)
+        corner[k] = value - 1 if value > 0 else counts[k] + value
+        if value == 0 or corner[k] < 0:
+            raise ValueError(part)
+    return corner
