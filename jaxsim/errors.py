@@ -1,13 +1,23 @@
-"""The two errors of the package: a model that is wrong, and a valid feature that is not built."""
+"""The two errors that models raise."""
 
 
 class ModelError(ValueError):
-    """A model that the language does not allow.
+    """A model that is wrong.
 
-    The message holds file, line, the element with its name, what is wrong and, where it can be known, what would be
-    right.
+    The message holds the file, the line, the element with its name, what is wrong and, where it can be known, what
+    would be right. The parts are kept as attributes.
+
+    Args:
+        what: what is wrong and what would be right, one sentence.
+        source: `(file, line)` of the element, or None where there is none.
+        element: the element as a person would call it, e.g. `geom 'foot'`.
     """
+
+    def __init__(self, what: str, source: tuple[str, int] | None = None, element: str | None = None):
+        self.what, self.source, self.element = what, source, element
+        place = f"{source[0] or 'XML'}:{source[1]}: " if source else ""
+        super().__init__(place + (f"{element}: " if element else "") + what)
 
 
 class UnsupportedError(NotImplementedError):
-    """A valid feature of the language or of the engine that is not built yet; the message names it."""
+    """A valid feature that is not built yet; the message names it."""

@@ -1,0 +1,191 @@
+"""Default classes: the attributes that an element really has.
+
+The value of an attribute is the language's own default, over it what the element's default class says (which starts as
+a copy of its parent class), over it what the element says itself. Partly written arrays replace the leading entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from jaxsim.errors import ModelError
+from jaxsim.mjcf.actuator import new_actuator, read_actuator
+from jaxsim.mjcf.schema import SCHEMA, ElementType
+from jaxsim.mjcf.spec import Element, Spec
+from jaxsim.mjcf.values import did_you_mean
+
+ORIENTATIONS = ("axisangle", "xyaxes", "zaxis", "euler")
+_DEFAULT = SCHEMA.children["default"]
+_RECORD_KINDS = tuple(tag for tag in _DEFAULT.children if tag not in ("default", *SCHEMA.children["actuator"].children))
+
+
+class Resolved(dict):
+    """Effective attributes of one element by name, None where undefined; arrays have their full length.
+
+    `given(name)` tells whether the element or its default class wrote the attribute, `count(name)` how many leading
+    entries of an array were written by either. A material also has `layers`, a dict from role to texture.
+    """
+
+    def __init__(self, values: Mapping[str, Any], counts: Mapping[str, int]):
+        super().__init__(values)
+        self._counts = dict(counts)
+
+    def given(self, name: str) -> bool:
+        """Whether the attribute was written, by the element or in its default class."""
+        return name in self._counts
+
+    def count(self, name: str) -> int:
+        """How many leading entries were written; 0 where none was."""
+        return self._counts.get(name, 0)
+
+    def copy(self) -> Resolved:
+        """A shallow copy."""
+        return Resolved(self, self._counts)
+
+    def overlay(self, element: Element) -> Resolved:
+        """Lay what the element writes over these values, in place."""
+        for name, value in _normalised(element).items():
+            if name in ORIENTATIONS:
+                self._forget(*ORIENTATIONS)
+            self.lay(name, value)
+        return self
+
+    def _forget(self, *names: str) -> None:
+        for name in names:
+            if name in self:
+                self[name] = None
+                self._counts.pop(name, None)
+
+    def lay(self, name: str, value: Any) -> None:
+        """Lay one written value over the old one, in place."""
+        old = self.get(name)
+        count = len(value) if isinstance(value, np.ndarray) else 1
+        if isinstance(value, np.ndarray) and old is not None and len(value) < len(old) and name not in _WHOLE:
+            value = np.concatenate([value, old[len(value) :]])
+        if isinstance(value, dict):
+            value = {**(old or {}), **value}
+        self[name] = value
+        self._counts[name] = max(count, self._counts.get(name, 0))
+
+
+_WHOLE = ("user", "data")  # arrays of any length are replaced, not laid over
+
+
+def _normalised(element: Element) -> dict[str, Any]:
+    """The written attributes with the two old spellings and the two shorthands of the language made plain."""
+    attrs = dict(element.attrs)
+    if element.type.record == "light" or element.type.path.endswith("default/light"):
+        directional = attrs.pop("directional", None)
+        if directional is not None:
+            attrs["type"] = "directional" if directional else "spot"
+    spring = attrs.get("springlength")
+    if spring is not None and len(spring) == 1:
+        attrs["springlength"] = np.repeat(spring, 2)
+    if "role" not in attrs and element.tag == "material":
+        layers = {child.attrs["role"]: child.attrs["texture"] for child in element.children if child.tag == "layer"}
+        if "texture" in attrs:
+            layers["rgb"] = attrs["texture"]
+        if layers:
+            attrs["layers"] = layers
+    return attrs
+
+
+def _language_defaults(kind: ElementType) -> dict[str, Any]:
+    return {name: attribute.default for name, attribute in kind.attributes.items()}
+
+
+class DefaultClass:
+    """One default class: a record of values for each kind of element that takes defaults, and the actuator's."""
+
+    def __init__(self, records: dict[str, Resolved], actuator: Resolved, parent: str | None = None):
+        self.records, self.actuator, self.parent = records, actuator, parent
+
+    def copy(self, parent: str) -> DefaultClass:
+        """A class that starts as this one."""
+        return DefaultClass({k: r.copy() for k, r in self.records.items()}, self.actuator.copy(), parent)
+
+    def read(self, element: Element) -> None:
+        """Lay one child of a `<default>` over the class."""
+        if element.tag in self.records:
+            self.records[element.tag].overlay(element)
+        else:
+            self.actuator = read_actuator(self.actuator, element)
+
+
+def class_table(spec: Spec) -> dict[str, DefaultClass]:
+    """All default classes of a spec by name; `main` is always there.
+
+    Raises ModelError for classes without a name, with a name taken, or a root class that is not called main.
+    """
+    main = DefaultClass(
+        {kind: Resolved(_language_defaults(_DEFAULT.children[kind]), {}) for kind in _RECORD_KINDS},
+        Resolved(new_actuator(), {}),
+    )
+    table = {"main": main}
+    for section in spec.root.children:
+        if section.tag == "default":
+            name = section.attrs.get("class")
+            if name and name != "main":
+                raise section.error(f"the root default class is 'main' and cannot be called '{name}'")
+            _read_class(section, "main", table)
+    return table
+
+
+def _read_class(section: Element, name: str, table: dict[str, DefaultClass]) -> None:
+    for child in section.children:
+        if child.tag != "default":
+            table[name].read(child)
+    for child in section.children:
+        if child.tag == "default":
+            inner = child.attrs.get("class")
+            if not inner:
+                raise child.error("a nested default class needs a name; write class='...'")
+            if inner in table:
+                raise child.error(f"the default class '{inner}' exists already")
+            table[inner] = table[name].copy(name)
+            _read_class(child, inner, table)
+
+
+def class_name(element: Element) -> str:
+    """The default class of an element: its own, else the nearest childclass around it, else `main`."""
+    own = element.attrs.get("class")
+    if own is not None and element.tag != "default":
+        return own
+    for around in element.ancestors():
+        if "childclass" in around.attrs:
+            return around.attrs["childclass"]
+    return "main"
+
+
+def find_class(spec: Spec, element: Element) -> DefaultClass:
+    """The default class of an element; raises ModelError where there is no such class."""
+    table = spec.defaults or class_table(spec)
+    name = class_name(element)
+    if name not in table:
+        raise element.error(f"unknown default class '{name}'{did_you_mean(name, table)}")
+    return table[name]
+
+
+def resolve(spec: Spec, element: Element) -> Resolved:
+    """The effective attributes of an element; not for actuators, which have `resolve_actuator`.
+
+    Keys are all attributes of the element and of its default record; see `Resolved`. At most one of axisangle, xyaxes,
+    zaxis and euler is set: the last that was written in the chain, and it stands above quat. A light's `directional` is
+    given as its `type`, one springlength as two.
+    """
+    values = _language_defaults(element.type)
+    if element.type.record in (None, "actuator"):
+        return Resolved(values, {}).overlay(element)
+    record = find_class(spec, element).records[element.type.record]
+    counts = {name: record.count(name) for name in record if record.given(name)}
+    return Resolved({**values, **record}, counts).overlay(element)
+
+
+def resolve_actuator(spec: Spec, element: Element) -> Resolved:
+    """The general record that an actuator element stands for; see `jaxsim.mjcf.actuator` for its keys."""
+    if element.type.record != "actuator":
+        raise ModelError(f"{element.label()} is not an actuator", element.source)
+    return read_actuator(find_class(spec, element).actuator.copy(), element)

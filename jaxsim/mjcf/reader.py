@@ -1,0 +1,305 @@
+"""Text to Spec.
+
+Reading a file does no more than read: no DTD, no entities beyond the five of XML, no network, bounded size, depth and
+include depth. Everything that the language does not know is a ModelError with file, line and the nearest right word.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+from lxml import etree
+
+from jaxsim.errors import ModelError
+from jaxsim.mjcf import rules
+from jaxsim.mjcf.defaults import class_table
+from jaxsim.mjcf.schema import ElementType, all_types
+from jaxsim.mjcf.spec import Element, Spec
+from jaxsim.mjcf.values import did_you_mean, parse_value
+
+MAX_BYTES = 256 * 2**20
+MAX_DEPTH = 480
+MAX_INCLUDE_DEPTH = 32
+
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_DOCTYPE = re.compile(rb"<!\s*(DOCTYPE|ENTITY)", re.IGNORECASE)
+_FILE_ATTRIBUTES = ("file", "fileright", "fileleft", "fileup", "filedown", "filefront", "fileback")
+
+
+@dataclass
+class _Reading:
+    """What one call of `read` knows: files read so far, folders, sizes."""
+
+    spec: Spec
+    main: str
+    included: set[str] = field(default_factory=set)
+    total: int = 0
+    include_dirs: list[tuple[Element, str]] = field(default_factory=list)
+
+
+def read(source: str | os.PathLike, assets: dict[str, bytes] | None = None) -> Spec:
+    """Read an MJCF file or an XML string.
+
+    `source` is XML text (it starts with `<`) or a path; `assets` maps file names to bytes that stand in for files.
+    Raises ModelError for anything that is not MJCF, FileNotFoundError for a path that does not exist.
+    """
+    text = os.fspath(source)
+    if text.lstrip("\ufeff \t\r\n").startswith("<"):
+        spec, filename, data = Spec("", assets), "", text.lstrip("\ufeff").encode()
+    else:
+        filename = text
+        spec = Spec(os.path.dirname(text), assets)
+        data = _read_main(spec, text)
+    reading = _Reading(spec, filename, {filename})
+    node = _parse(reading, data, filename)
+    if node.tag == "robot":
+        from jaxsim.mjcf.urdf import read_urdf
+
+        return read_urdf(node, spec, filename)
+    if node.tag != "mujoco":
+        raise ModelError(
+            f"the root element is '{node.tag}'; an MJCF file starts with <mujoco>", (filename, node.sourceline)
+        )
+    _convert(reading, node, spec.root, filename)
+    _merge_sections(spec)
+    _resolve_files(reading)
+    check(spec)
+    return spec
+
+
+def check(spec: Spec) -> None:
+    """Check a spec against everything that the language says about single elements, classes and names."""
+    rules.check_elements(spec)
+    rules.check_classes(spec, class_table(spec))
+    rules.check_names(spec)
+
+
+def _read_main(spec: Spec, path: str) -> bytes:
+    found = find_asset(spec, path)
+    if found is not None:
+        return found
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"there is no model file '{path}'")
+    return _read_bounded(path)
+
+
+def _read_bounded(path: str) -> bytes:
+    if os.path.getsize(path) > MAX_BYTES:
+        raise ModelError(f"the file '{path}' is larger than {MAX_BYTES} bytes")
+    with open(path, "rb") as stream:
+        return stream.read(MAX_BYTES + 1)
+
+
+def find_asset(spec: Spec, path: str) -> bytes | None:
+    """The bytes that the spec's assets hold for a file: under its path as written, else under its bare file name."""
+    if path in spec.assets:
+        return spec.assets[path]
+    bare = os.path.basename(path)
+    return next((data for name, data in spec.assets.items() if os.path.basename(name) == bare), None)
+
+
+def read_file(spec: Spec, path: str) -> bytes | None:
+    """The bytes of a file that a model names, from the assets or the file system; None where there is no such file."""
+    found = find_asset(spec, path)
+    if found is None and os.path.isfile(path):
+        found = _read_bounded(path)
+    return found
+
+
+def _parse(reading: _Reading, data: bytes, filename: str) -> etree._Element:
+    reading.total += len(data)
+    if reading.total > MAX_BYTES:
+        raise ModelError(f"the model is larger than {MAX_BYTES} bytes", (filename, 1))
+    if not data.strip():
+        raise ModelError("the file is empty", (filename, 1))
+    if b"\0" in data:
+        raise ModelError("the file is not XML text in an 8-bit encoding", (filename, 1))
+    data = _COMMENT.sub(lambda match: b"\n" * match[0].count(b"\n"), data)
+    doctype = _DOCTYPE.search(data)
+    if doctype:
+        line = data.count(b"\n", 0, doctype.start()) + 1
+        raise ModelError("document types and entities are not read; take the declaration out", (filename, line))
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True, remove_pis=True, remove_comments=True
+    )
+    try:
+        return etree.fromstring(data, parser)
+    except (etree.XMLSyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        raise ModelError(f"not well-formed XML: {getattr(error, 'msg', error)}", (filename, line)) from None
+
+
+def _convert(reading: _Reading, root: etree._Element, target: Element, filename: str) -> None:
+    """Fill `target` from a parsed root and from everything that it includes, in document order."""
+    target.source = (filename, root.sourceline)
+    _read_attributes(root, target)
+    _read_children(reading, root, target, _Place(filename, "", (filename,)), 1)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where nodes come from: the file, the folder of the include (empty in the main file), the files around it."""
+
+    filename: str
+    folder: str
+    stack: tuple[str, ...]
+
+
+def _read_children(reading: _Reading, node: etree._Element, parent: Element, place: _Place, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise ModelError(f"elements are nested deeper than {MAX_DEPTH}", (place.filename, node.sourceline))
+    for child in node:
+        if not isinstance(child.tag, str):
+            raise ModelError("entities are not read", (place.filename, child.sourceline))
+        if child.tag == "include":
+            _include(reading, child, parent, place, depth)
+            continue
+        kind = parent.type.children.get(child.tag)
+        if kind is None:
+            raise _misplaced(child, parent, place)
+        element = parent.append(Element(kind, (place.filename, child.sourceline)))
+        _read_attributes(child, element)
+        if place.folder:
+            reading.include_dirs.append((element, place.folder))
+        _read_children(reading, child, element, place, depth + 1)
+
+
+def _misplaced(node: etree._Element, parent: Element, place: _Place) -> ModelError:
+    places = sorted({kind.path.split("/")[-2] for kind in all_types() if kind.tag == node.tag and "/" in kind.path})
+    hint = did_you_mean(node.tag, parent.type.children)
+    if places:
+        hint = f"; {node.tag} may stand in {', '.join(places)}"
+    known = "element" if places else "unknown element"
+    what = f"{known} '{node.tag}' in {parent.label()}" + (" is out of place" if places else "")
+    return ModelError(what + hint, (place.filename, node.sourceline))
+
+
+def _read_attributes(node: etree._Element, element: Element) -> None:
+    extra = [prefix for prefix in node.nsmap if prefix is None or node.getparent() is None]
+    if extra:
+        raise element.error("namespaces (xmlns) are not part of MJCF")
+    for name, text in node.attrib.items():
+        attribute = element.type.attributes.get(name)
+        if attribute is None:
+            raise element.error(_unknown_attribute(name, element.type))
+        try:
+            value = parse_value(attribute, text)
+        except ValueError as reason:
+            raise element.error(f"attribute '{name}': {reason}") from None
+        if value is not None:
+            element.attrs[name] = value
+
+
+def _unknown_attribute(name: str, kind: ElementType) -> str:
+    if not kind.attributes:
+        return f"unknown attribute '{name}' in {kind.tag}, which has no attributes"
+    return f"unknown attribute '{name}' in {kind.tag}{did_you_mean(name, kind.attributes)}"
+
+
+def _include(reading: _Reading, node: etree._Element, parent: Element, place: _Place, depth: int) -> None:
+    where = (place.filename, node.sourceline)
+    if len(node):
+        raise ModelError("an include cannot have children", where)
+    for name in node.attrib:
+        if name != "file":
+            raise ModelError(f"unknown attribute '{name}' in include{did_you_mean(name, ['file'])}", where)
+    name = node.get("file")
+    if name is None:
+        raise ModelError("an include needs the attribute 'file'", where)
+    if name in reading.included:
+        raise ModelError(f"the file '{name}' is included twice", where)
+    path, data = _find_include(reading.spec, name, place.folder)
+    if data is None:
+        raise ModelError(f"the included file '{name}' does not exist", where)
+    reading.included.add(os.path.join(place.folder, name))
+    real = os.path.realpath(path)
+    if real in place.stack or path in place.stack or path == reading.main:
+        raise ModelError(f"the file '{name}' includes itself", where)
+    if len(place.stack) > MAX_INCLUDE_DEPTH:
+        raise ModelError(f"includes are nested deeper than {MAX_INCLUDE_DEPTH}", where)
+    root = _parse(reading, data, path)
+    if not len(root):
+        raise ModelError(f"the included file '{name}' has no elements", where)
+    inner = _Place(path, os.path.dirname(path), (*place.stack, real))
+    _read_children(reading, root, parent, inner, depth)
+
+
+def _find_include(spec: Spec, name: str, folder: str) -> tuple[str, bytes | None]:
+    """The path and bytes of an included file: from the model's folder, else from the folder of the file around it."""
+    first = os.path.join(spec.modelfiledir, name)
+    data = read_file(spec, first)
+    if data is None and folder:
+        second = os.path.join(folder, name)
+        return second, read_file(spec, second)
+    return first, data
+
+
+def _merge_sections(spec: Spec) -> None:
+    """One section of each kind: later ones overwrite attributes and add elements. Defaults stay apart: order matters."""
+    merged: list[Element] = []
+    first: dict[str, Element] = {}
+    for section in spec.root.children:
+        into = first.get(section.tag)
+        if into is None or section.tag == "default":
+            first[section.tag] = section
+            rules.check_counts(section)
+            merged.append(section)
+            continue
+        if "assetdir" in section.attrs:
+            for name in ("meshdir", "texturedir"):
+                into.attrs.pop(name, None)
+        _merge(into, section)
+    spec.root.children = merged
+
+
+def _merge(into: Element, section: Element) -> None:
+    rules.check_element(section)
+    rules.check_counts(section)
+    _overwrite(into, section)
+    own = list(into.children)
+    for child in section.children:
+        twin = next((c for c in own if c.tag == child.tag), None) if child.type.count == "?" else None
+        if twin is None:
+            into.append(child)
+        else:
+            _overwrite(twin, child)
+
+
+def _overwrite(into: Element, later: Element) -> None:
+    """Lay attributes over earlier ones; a shorter array replaces only the leading entries."""
+    for name, value in later.attrs.items():
+        old, attribute = into.attrs.get(name), into.type.attributes[name]
+        if attribute.is_array and not attribute.exact and old is not None and len(old) > len(value):
+            value = np.concatenate([value, old[len(value) :]])
+        into.attrs[name] = value
+
+
+def _resolve_files(reading: _Reading) -> None:
+    """A file named in an included file is sought from the model's folders first, then beside the included file."""
+    spec = reading.spec
+    for element, folder in reading.include_dirs:
+        for name in _FILE_ATTRIBUTES:
+            attribute = element.type.attributes.get(name)
+            if attribute is None or attribute.kind != "file" or name not in element.attrs:
+                continue
+            path = element.attrs[name]
+            if not os.path.isabs(path) and read_file(spec, asset_path(spec, element, name)) is None:
+                element.attrs[name] = os.path.join(os.path.relpath(folder, spec.modelfiledir or "."), path)
+
+
+_FOLDERS = {"mesh": "meshdir", "hfield": "meshdir", "texture": "texturedir", "skin": "meshdir"}
+
+
+def asset_path(spec: Spec, element: Element, name: str = "file") -> str:
+    """The path of the file that an attribute names: below the model's folder and meshdir or texturedir."""
+    compiler = {**spec.section("compiler").attrs, **(element.compiler or {})}
+    path = element.attrs[name]
+    if compiler.get("strippath"):
+        path = os.path.basename(path.replace("\\", "/"))
+    folder = _FOLDERS.get(element.tag)
+    inner = compiler.get(folder, compiler.get("assetdir", "")) if folder else ""
+    base = compiler.get("modelfiledir", spec.modelfiledir)
+    return os.path.join(base, inner, path)

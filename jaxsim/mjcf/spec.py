@@ -1,0 +1,214 @@
+"""The object model of a file: `Element` (a tag, attributes, children) and `Spec` (a root and where its files lie).
+
+Both are plain Python and may be edited freely; only what is written is stored, defaults are looked up when they are
+asked for (`resolve`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from jaxsim.errors import ModelError
+from jaxsim.mjcf.schema import SCHEMA, ElementType
+from jaxsim.mjcf.values import check_value, did_you_mean
+
+
+class Element:
+    """One element: `attrs` holds what is written, as values of the schema's types.
+
+    Numbers are float or int, arrays of numbers are numpy float64 or int64, words, names and texts are str, switches are
+    bool, lists of words or names are tuples of str. `source` is `(file, line)` or None for an element made in Python.
+    `compiler` is None, or the compiler settings of the model that this element was attached from.
+    """
+
+    __slots__ = ("attrs", "children", "compiler", "parent", "source", "type")
+
+    def __init__(self, type: ElementType, source: tuple[str, int] | None = None):
+        self.type = type
+        self.attrs: dict[str, Any] = {}
+        self.children: list[Element] = []
+        self.parent: Element | None = None
+        self.source = source
+        self.compiler: dict[str, Any] | None = None
+
+    @property
+    def tag(self) -> str:
+        """The tag of the element."""
+        return self.type.tag
+
+    @property
+    def name(self) -> str | None:
+        """The written name; None for an element without one."""
+        return self.attrs.get("name") or None
+
+    def __repr__(self) -> str:
+        return f"<{self.label()} with {len(self.attrs)} attributes and {len(self.children)} children>"
+
+    def label(self) -> str:
+        """What a person would call it in a message: `geom 'foot'`."""
+        return f"{self.tag} '{self.name}'" if self.name else self.tag
+
+    def error(self, what: str) -> ModelError:
+        """A ModelError about this element, to be raised."""
+        return ModelError(what, self.source, self.label())
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The written value of an attribute, or `default`."""
+        return self.attrs.get(name, default)
+
+    def set(self, **attrs: Any) -> Element:
+        """Write attributes; values are text or Python values, None removes one; `class_` stands for `class`."""
+        for key, value in attrs.items():
+            self._write(key.rstrip("_"), value)
+        return self
+
+    def _write(self, name: str, value: Any) -> None:
+        attribute = self.type.attributes.get(name)
+        if attribute is None:
+            raise self.error(f"unknown attribute '{name}' in {self.tag}{did_you_mean(name, self.type.attributes)}")
+        try:
+            checked = check_value(attribute, value)
+        except ValueError as reason:
+            raise self.error(f"attribute '{name}': {reason}") from None
+        if checked is None:
+            self.attrs.pop(name, None)
+        else:
+            self.attrs[name] = checked
+
+    def add(self, tag: str, **attrs: Any) -> Element:
+        """Append a child and return it; raises ModelError where the language does not allow it."""
+        child = Element(self.child_type(tag))
+        child.set(**attrs)
+        return self.append(child)
+
+    def append(self, child: Element) -> Element:
+        """Append an element (with all below it) and return it."""
+        child.parent = self
+        self.children.append(child)
+        return child
+
+    def child_type(self, tag: str) -> ElementType:
+        """The type that a child `tag` has here; raises ModelError where it may not stand."""
+        kind = self.type.children.get(tag)
+        if kind is None:
+            raise self.error(f"unknown element '{tag}' in {self.tag}{did_you_mean(tag, self.type.children)}")
+        return kind
+
+    def delete(self) -> None:
+        """Take the element out of its parent."""
+        if self.parent is not None:
+            self.parent.children = [c for c in self.parent.children if c is not self]
+            self.parent = None
+
+    def child(self, tag: str) -> Element | None:
+        """The first child with this tag."""
+        return next((c for c in self.children if c.tag == tag), None)
+
+    def all(self, *tags: str) -> Iterator[Element]:
+        """This element and everything below it in document order; only the given tags if any are given."""
+        todo = [self]
+        while todo:
+            element = todo.pop()
+            if not tags or element.tag in tags:
+                yield element
+            todo.extend(reversed(element.children))
+
+    def ancestors(self) -> Iterator[Element]:
+        """The parent, its parent, and so on up to the root."""
+        element = self.parent
+        while element is not None:
+            yield element
+            element = element.parent
+
+    def copy(self) -> Element:
+        """A deep copy without a parent. Values are shared: they are replaced, never changed in place."""
+        top = _shallow(self)
+        todo = [(self, top)]
+        while todo:
+            old, new = todo.pop()
+            for child in old.children:
+                twin = new.append(_shallow(child))
+                todo.append((child, twin))
+        return top
+
+
+def _shallow(element: Element) -> Element:
+    twin = Element(element.type, element.source)
+    twin.attrs = dict(element.attrs)
+    twin.compiler = element.compiler
+    return twin
+
+
+class Spec:
+    """A model as it is written: `root` is the `<mujoco>` element.
+
+    `modelfiledir` is the folder that relative file names start from, `assets` maps file names to bytes and is looked up
+    before the file system. `defaults` is None, or the table of default classes of a spec that is no longer edited.
+    """
+
+    def __init__(self, modelfiledir: str = "", assets: dict[str, bytes] | None = None):
+        self.root = Element(SCHEMA)
+        self.modelfiledir = modelfiledir
+        self.assets: dict[str, bytes] = dict(assets or {})
+        self.defaults: Any = None
+
+    @property
+    def modelname(self) -> str:
+        """The model's name, `MuJoCo Model` where none is written."""
+        return self.root.attrs.get("model", "MuJoCo Model")
+
+    def copy(self) -> Spec:
+        """A deep copy that can be edited."""
+        twin = Spec(self.modelfiledir, self.assets)
+        twin.root = self.root.copy()
+        return twin
+
+    def section(self, tag: str) -> Element:
+        """The section `tag` of the root (worldbody, asset, option, ...), made if there is none."""
+        return self.root.child(tag) or self.root.add(tag)
+
+    @property
+    def worldbody(self) -> Element:
+        """The world's body."""
+        return self.section("worldbody")
+
+    def elements(self, kind: str) -> Iterator[Element]:
+        """All elements of a kind (`body`, `joint`, `geom`, `sensor`, `mesh`, ...) outside defaults, in document order."""
+        for section in self.root.children:
+            if section.tag != "default":
+                yield from (e for e in section.all() if e.type.kind == kind)
+
+    def find(self, kind: str, name: str) -> Element | None:
+        """The element of a kind with a name, or None."""
+        return next((e for e in self.elements(kind) if object_name(e) == name), None)
+
+    def require(self, kind: str, name: str) -> Element:
+        """Like `find`; raises ModelError with the nearest name where there is none."""
+        found = self.find(kind, name)
+        if found is None:
+            names = [object_name(e) or "" for e in self.elements(kind)]
+            raise ModelError(f"there is no {kind} '{name}'{did_you_mean(name, names)}")
+        return found
+
+    def body(self, name: str) -> Element:
+        """The body with a name; `world` is the worldbody."""
+        return self.worldbody if name == "world" else self.require("body", name)
+
+    def add(self, section: str, tag: str, **attrs: Any) -> Element:
+        """Append an element to a section of the root: `spec.add("actuator", "motor", joint="hip")`."""
+        return self.section(section).add(tag, **attrs)
+
+    def delete(self, kind: str, name: str) -> None:
+        """Take out the element of a kind with a name."""
+        self.require(kind, name).delete()
+
+
+def object_name(element: Element) -> str | None:
+    """The name by which others refer to the element: assets without one are called after their file."""
+    if element.name:
+        return element.name
+    if element.type.kind in ("mesh", "hfield", "texture", "skin") and element.attrs.get("file"):
+        return os.path.splitext(os.path.basename(element.attrs["file"].replace("\\", "/")))[0]
+    return None
