@@ -9,8 +9,8 @@
 - `expand(spec) -> Spec` runs every macro (replicate, attach, composite, flexcomp) and returns a new Spec of plain
   elements, to be compiled and no longer edited: its default classes are tabulated once.
   Frames stay: their poses are composed by the compiler.
-- `resolve(spec, element) -> Resolved`, a dict of effective attributes (arrays at full length, None where undefined) with
-  `.given(attr)` (written by the element or its class) and `.count(attr)` (leading entries written).
+- `resolve(spec, element) -> Resolved`, a dict of effective attributes (arrays at full length, None where undefined)
+  with `.given(attr)` (written by the element or its class) and `.count(attr)` (leading entries written).
 - `resolve_actuator(spec, element) -> Resolved`, the general record of any actuator, see `jaxsim.mjcf.actuator`.
 - `compiler_of(spec, element) -> dict` gives the compiler settings that hold for an element (they differ from the root's
   where the element was attached from another model), with all defaults filled in.

@@ -52,7 +52,7 @@ def new_actuator() -> dict[str, Any]:
 
 
 def read_actuator(record: Resolved, element: Element) -> Resolved:
-    """Lay one actuator element over a record, in place, and return it; raises ModelError where it contradicts itself."""
+    """Lay one actuator element over a record, in place, and return it; a contradiction is a ModelError."""
     attrs = element.attrs
     for name in _COMMON:
         if name in attrs:

@@ -27,8 +27,8 @@ def compiler_of(spec: Spec, element: Element | None = None) -> dict[str, Any]:
 def expand(spec: Spec) -> Spec:
     """Run every macro; the given spec stays as it is.
 
-    The result has no replicate, attach, composite or flexcomp; what they make stands in frames. It is checked, its names
-    are unique, and its table of default classes is fixed: it is to be compiled, not edited.
+    The result has no replicate, attach, composite or flexcomp; what they make stands in frames. It is checked, its
+    names are unique, and its table of default classes is fixed: it is to be compiled, not edited.
     """
     out = spec.copy()
     rules.check_elements(out)

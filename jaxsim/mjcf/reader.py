@@ -238,7 +238,7 @@ def _find_include(spec: Spec, name: str, folder: str) -> tuple[str, bytes | None
 
 
 def _merge_sections(spec: Spec) -> None:
-    """One section of each kind: later ones overwrite attributes and add elements. Defaults stay apart: order matters."""
+    """One section of each kind: later ones overwrite attributes and add elements. Defaults stay apart, in order."""
     merged: list[Element] = []
     first: dict[str, Element] = {}
     for section in spec.root.children:

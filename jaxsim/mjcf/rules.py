@@ -1,7 +1,7 @@
 """What the language table cannot say: attributes that exclude or need each other, bounds, names.
 
-`check` runs all of it over a spec and raises the first ModelError. Rules are data: for each element type (the end of its
-path) a list of functions `element -> reason or None`, most of them made by the few makers below.
+The checks run over a spec and raise the first ModelError. Rules are data: for each element type (the end of its path)
+a list of functions `element -> reason or None`, most of them made by the few makers below.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim.mjcf.schema import ElementType, all_types
+from jaxsim.mjcf.schema import SCHEMA, ElementType, all_types
 from jaxsim.mjcf.spec import Element, Spec, object_name
 from jaxsim.mjcf.values import ENUMS, did_you_mean
 
@@ -205,7 +205,7 @@ def _curve(element: Element) -> str | None:
 _GROUP = bounds("group", lambda g: 0 <= g <= 5, "between 0 and 5")
 _SIZES = [
     bounds(name, lambda n: n >= -1, "-1 or more")
-    for name in ("nconmax", *(f"nuser_{k}" for k in ["body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor"]))
+    for name in ["nconmax", *(name for name in SCHEMA.children["size"].attributes if name.startswith("nuser_"))]
 ]
 _PAIR = [exactly_one("geom1", "body1"), exactly_one("geom2", "body2")]
 _PLUGIN_OBJECT = [both("objtype", "objname"), both("reftype", "refname")]

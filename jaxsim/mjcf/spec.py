@@ -175,7 +175,7 @@ class Spec:
         return self.section("worldbody")
 
     def elements(self, kind: str) -> Iterator[Element]:
-        """All elements of a kind (`body`, `joint`, `geom`, `sensor`, `mesh`, ...) outside defaults, in document order."""
+        """All elements of a kind (`body`, `joint`, `sensor`, `mesh`, ...) outside defaults, in document order."""
         for section in self.root.children:
             if section.tag != "default":
                 yield from (e for e in section.all() if e.type.kind == kind)
