@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
-from jaxsim.compiler.linalg import EPS
 from jaxsim.errors import ModelError
 
 MINVAL = 1e-15
@@ -125,6 +124,8 @@ def _batches(simplices: np.ndarray, equations: np.ndarray) -> np.ndarray:
 
 def _vertex_order(simplices: np.ndarray, batch: np.ndarray) -> np.ndarray:
     """Hull vertices by the last batch that touched them, then by their first place in that batch."""
+    if len(simplices) == 4:
+        return np.r_[simplices[1, 0], simplices[0]]
     flat = simplices.reshape(-1)
     of = np.repeat(batch, 3)
     last = np.full(flat.max() + 1, -1, dtype=np.int64)
