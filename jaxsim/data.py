@@ -9,7 +9,6 @@ Own fields: `maxuse_con` and `maxuse_efc` are the most contacts and rows that th
 `overflow_contacts` and `overflow_constraints` count what was dropped for want of capacity since the last reset.
 """
 
-from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -103,8 +102,6 @@ def make_data(m: Model, keyframe: str | int | None = None) -> Data:
     def zeros(table: list, lead: tuple[int, ...] = ()) -> dict[str, np.ndarray]:
         return {n: np.zeros(lead + fields.evaluate(shape, sizes), dtypes[kind]) for n, kind, shape in table}
 
-    first, second = layout.offsets[:2]
-    ngeneral = first + layout.ntendon + int(np.sum(layout.limit_side == 0)) + len(layout.limit_tendon)
     values: dict[str, Any] = zeros(DATA_FIELDS)
     contact = zeros(CONTACT_FIELDS, (layout.ncontact,))
     contact["geom"][:] = -1
@@ -112,7 +109,7 @@ def make_data(m: Model, keyframe: str | int | None = None) -> Data:
     values["contact"] = Contact(**contact)
     values["efc"] = Constraint(
         **zeros(CONSTRAINT_FIELDS, (layout.nslot,)),
-        J_general=np.zeros((ngeneral, m.nv), dtypes["float"]),
+        J_general=np.zeros((layout.ngeneral, m.nv), dtypes["float"]),
         J_contact=np.zeros((layout.ncontact, layout.condim, m.nv), dtypes["float"]),
         layout=layout,
     )
@@ -152,24 +149,30 @@ def reset_data(m: Model, d: Data) -> Data:
 
 
 def pack_rows(efc: Any, x: Array) -> Array:
-    """Gather the active slots of `x` (nslot, ...) to the front: (max_constraints, ...), MuJoCo's packed order."""
+    """Gather the active slots of `x` (nslot, ...) to the front: (max_constraints, ...), in MuJoCo's order of rows."""
     layout: Layout = efc.layout
-    slot = jnp.arange(layout.nslot)
-    target = jnp.where(efc.active, jnp.cumsum(efc.active) - 1, layout.max_constraints)
+    active = efc.active[layout.order]
+    target = jnp.where(active, jnp.cumsum(active) - 1, layout.max_constraints)
     packed = jnp.zeros((layout.max_constraints, *x.shape[1:]), x.dtype)
-    return packed.at[target].set(x[slot], mode="drop")
+    return packed.at[target].set(x[layout.order], mode="drop")
 
 
 def _packed_property(field: str) -> property:
-    from jaxsim.engine.constraint import rows  # the engine knows how a slot becomes a row
+    def single(efc: Any, contact: Any) -> Array:
+        from jaxsim.engine.constraint.rows import slot_values  # what a slot's row holds, the engine knows
 
-    def single(efc: Any) -> Array:
-        return pack_rows(efc, rows.slot_values(efc, field))
+        return pack_rows(efc, slot_values(efc, contact, field))
 
     def get(self: Any) -> Array:
         fn = single
         for _ in range(jnp.ndim(self.time)):
             fn = jax.vmap(fn)
-        return jax.jit(fn)(self.efc)
+        return jax.jit(fn)(self.efc, self.contact)
 
-    return property(get, doc=f"efc_{field}: packed rows, MuJoCo's order; the first nefc are real.")
+    return property(get, doc=f"efc_{field}: packed rows in MuJoCo's order, of which the first nefc are real.")
+
+
+PACKED = (*(n for n, *_ in CONSTRAINT_FIELDS if n != "active"), "type", "id", "J")
+
+for _field in PACKED:
+    setattr(Data, f"efc_{_field}", _packed_property(_field))

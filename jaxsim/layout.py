@@ -1,18 +1,31 @@
 """Where each constraint row stands: the fixed slots of `Data.efc`, a function of the model's structure alone.
 
-Slots follow MuJoCo's order of rows: equality, dry friction in dofs, dry friction in tendons, joint limits, tendon
-limits, contacts. A slot that is not active holds zeros. Rows that touch one dof (dof friction, limits of hinges and
-slides) have no Jacobian row: `dof_slot` lists them with their dof and sign. The other scalar rows are *general* and have
-a row in `efc.J_general`. Contacts have a block of `condim` rows in `efc.J_contact`, in the contact frame.
+Slots come in four groups, in this order:
+
+- *general* rows, each with a row in `efc.J_general`: equality, friction in tendons, limits of ball joints and tendons;
+- *friction*: one slot for every dof, whose Jacobian row is a unit vector and is never formed;
+- *limit*: the lower sides of all limited slides and hinges, then the upper sides; a signed unit vector each;
+- *contact*: `nfacet` rows for each entry of the contact buffer, from its block of `condim` rows in `efc.J_contact`.
+
+A slot that is not active holds zeros. `order` lists the slots in MuJoCo's order of rows.
 """
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 
-from jaxsim.types import ConeType, EqType, JointType
+from jaxsim.types import ConeType, ConstraintType, EqType, JointType
 
 EQ_ROWS = {EqType.CONNECT: 3, EqType.WELD: 6, EqType.JOINT: 1, EqType.TENDON: 1}
+
+
+class General(NamedTuple):
+    """General rows: their mjtConstraint, the id of their object, and their row within it (side -1/+1 for limits)."""
+
+    type: np.ndarray
+    id: np.ndarray
+    row: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,31 +33,32 @@ class Layout:
     """Slots of the constraint rows; compared and hashed by `key`."""
 
     key: tuple
-    eq_id: np.ndarray = dataclasses.field(compare=False)  # equality slot -> equality constraint
-    eq_row: np.ndarray = dataclasses.field(compare=False)  # equality slot -> row within the constraint
-    limit_jnt: np.ndarray = dataclasses.field(compare=False)  # joint-limit slot -> joint
-    limit_side: np.ndarray = dataclasses.field(compare=False)  # joint-limit slot -> -1 lower, +1 upper, 0 ball
-    limit_tendon: np.ndarray = dataclasses.field(compare=False)  # tendon-limit slot -> tendon
-    limit_tendon_side: np.ndarray = dataclasses.field(compare=False)
-    nv: int = 0
-    ntendon: int = 0
-    ncontact: int = 0  # capacity of the contact buffer
-    condim: int = 1  # largest contact dimension that can occur
-    nfacet: int = 1  # scalar rows of one contact slot
-    max_constraints: int = 0
+    general: General = dataclasses.field(compare=False)
+    limit_jnt: np.ndarray = dataclasses.field(compare=False)  # limited slides and hinges
+    limit_dof: np.ndarray = dataclasses.field(compare=False)
+    order: np.ndarray = dataclasses.field(compare=False)  # slots in MuJoCo's order
+    nv: int = dataclasses.field(compare=False)
+    ncontact: int = dataclasses.field(compare=False)  # capacity of the contact buffer
+    condim: int = dataclasses.field(compare=False)  # largest contact dimension that can occur
+    nfacet: int = dataclasses.field(compare=False)  # rows of one contact slot
+    pyramidal: bool = dataclasses.field(compare=False)
+    max_constraints: int = dataclasses.field(compare=False)
 
     @property
-    def offsets(self) -> tuple[int, ...]:
-        """First slot of each kind: equality, dof friction, tendon friction, joint limit, tendon limit, contact, end."""
-        counts = (
-            len(self.eq_id),
-            self.nv,
-            self.ntendon,
-            len(self.limit_jnt),
-            len(self.limit_tendon),
-            self.ncontact * self.nfacet,
-        )
-        return tuple(int(x) for x in np.concatenate([[0], np.cumsum(counts)]))
+    def ngeneral(self) -> int:
+        return len(self.general.id)
+
+    @property
+    def nlimit(self) -> int:
+        return len(self.limit_jnt)
+
+    @property
+    def offsets(self) -> tuple[int, int, int, int, int]:
+        """First slot of each group (general, friction, limit, contact) and the number of slots."""
+        friction = self.ngeneral
+        limit = friction + self.nv
+        contact = limit + 2 * self.nlimit
+        return 0, friction, limit, contact, contact + self.ncontact * self.nfacet
 
     @property
     def nslot(self) -> int:
@@ -52,36 +66,29 @@ class Layout:
 
 
 def make_layout(m) -> Layout:
-    """The layout for a model (or its `Structure`)."""
-    rows = [EQ_ROWS.get(t, 0) for t in m.eq_type]
-    jnt, side = [], []
-    for j in np.flatnonzero(m.jnt_limited):
-        sides = (-1, 1) if m.jnt_type[j] in (JointType.HINGE, JointType.SLIDE) else (0,)
-        jnt += [j] * len(sides)
-        side += sides
-    tendons = np.flatnonzero(m.tendon_limited)
+    """The layout for a model."""
+    general = _general_rows(m)
+    limited = np.asarray(m.jnt_limited, bool) & np.isin(m.jnt_type, (JointType.HINGE, JointType.SLIDE))
+    limit_jnt = np.flatnonzero(limited)
     condim = max_condim(m) if m.max_contacts else 1
     pyramidal = m.opt.cone == ConeType.PYRAMIDAL
     nfacet = max(2 * (condim - 1), 1) if pyramidal else condim
-    eq_id = np.repeat(np.arange(m.neq), rows)
-    eq_row = np.concatenate([np.arange(r) for r in rows]) if rows else np.zeros(0, int)
-    key = (
-        *(tuple(eq_id.tolist()), m.nv, m.ntendon, tuple(jnt), tuple(tendons.tolist())),
-        *(m.max_contacts, condim, pyramidal, m.max_constraints),
-    )
+    ncontact = m.max_contacts
     return Layout(
-        key=key,
-        eq_id=eq_id,
-        eq_row=eq_row,
-        limit_jnt=np.array(jnt, dtype=int),
-        limit_side=np.array(side, dtype=int),
-        limit_tendon=np.repeat(tendons, 2),
-        limit_tendon_side=np.tile([-1, 1], len(tendons)),
+        key=(
+            tuple(np.stack(general).ravel().tolist()),
+            tuple(limit_jnt.tolist()),
+            (m.nv, ncontact, condim, pyramidal, m.max_constraints),
+        ),
+        general=general,
+        limit_jnt=limit_jnt,
+        limit_dof=m.jnt_dofadr[limit_jnt],
+        order=_mujoco_order(general, m.nv, limit_jnt, ncontact * nfacet),
         nv=m.nv,
-        ntendon=m.ntendon,
-        ncontact=m.max_contacts,
+        ncontact=ncontact,
         condim=condim,
         nfacet=nfacet,
+        pyramidal=pyramidal,
         max_constraints=m.max_constraints,
     )
 
@@ -90,3 +97,28 @@ def max_condim(m) -> int:
     """A bound on the dimension of any contact of the model."""
     colliding = (m.geom_contype != 0) | (m.geom_conaffinity != 0)
     return int(max([1, *m.geom_condim[colliding].tolist(), *m.pair_dim.tolist()]))
+
+
+def _general_rows(m) -> General:
+    count = [EQ_ROWS.get(t, 0) for t in m.eq_type]
+    equality = [(ConstraintType.EQUALITY, i, row) for i, n in enumerate(count) for row in range(n)]
+    friction = [(ConstraintType.FRICTION_TENDON, i, 0) for i in range(m.ntendon)]
+    balls = np.flatnonzero(np.asarray(m.jnt_limited, bool) & (m.jnt_type == JointType.BALL))
+    joint = [(ConstraintType.LIMIT_JOINT, i, 0) for i in balls.tolist()]
+    tendon = [(ConstraintType.LIMIT_TENDON, i, s) for i in np.flatnonzero(m.tendon_limited).tolist() for s in (-1, 1)]
+    rows = np.array([*equality, *friction, *joint, *tendon], dtype=int).reshape(-1, 3)
+    return General(*rows.T)
+
+
+def _mujoco_order(general: General, nv: int, limit_jnt: np.ndarray, ncontactrow: int) -> np.ndarray:
+    """Sort slots by kind, then object, then row within the object."""
+    nlimit = len(limit_jnt)
+    kind = [
+        general.type,
+        np.full(nv, ConstraintType.FRICTION_DOF),
+        np.full(2 * nlimit, ConstraintType.LIMIT_JOINT),
+        np.full(ncontactrow, ConstraintType.CONTACT_FRICTIONLESS),
+    ]
+    objects = [general.id, np.arange(nv), np.tile(limit_jnt, 2), np.arange(ncontactrow)]
+    row = [general.row, np.zeros(nv, int), np.repeat([-1, 1], nlimit), np.zeros(ncontactrow, int)]
+    return np.lexsort((np.concatenate(row), np.concatenate(objects), np.concatenate(kind)))

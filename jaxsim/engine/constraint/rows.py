@@ -1,1 +1,53 @@
-"""Constraint rows in their slots: values of a field per slot, Jacobian rows included."""
+"""What MuJoCo's `efc_*` arrays hold, slot by slot: types, ids and Jacobian rows besides the stored fields."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.engine.constraint.jacobian import contact_facets
+from jaxsim.layout import Layout
+from jaxsim.math.safe import Array
+from jaxsim.types import ConstraintType
+
+
+def slot_values(efc: Any, contact: Any, field: str) -> Array:
+    """Values of `efc_<field>` in slot order (nslot, ...)."""
+    if field == "type":
+        return _types(efc, contact)
+    if field == "id":
+        return _ids(efc.layout)
+    if field == "J":
+        return _jacobian(efc, contact)
+    return getattr(efc, field)
+
+
+def _types(efc: Any, contact: Any) -> Array:
+    layout: Layout = efc.layout
+    scalar = np.concatenate(
+        [
+            layout.general.type,
+            np.full(layout.nv, ConstraintType.FRICTION_DOF),
+            np.full(2 * layout.nlimit, ConstraintType.LIMIT_JOINT),
+        ]
+    )
+    cone = ConstraintType.CONTACT_PYRAMIDAL if layout.pyramidal else ConstraintType.CONTACT_ELLIPTIC
+    kind = jnp.where(contact.dim > 1, int(cone), int(ConstraintType.CONTACT_FRICTIONLESS))
+    return jnp.concatenate([jnp.asarray(scalar, kind.dtype), jnp.repeat(kind, layout.nfacet)])
+
+
+def _ids(layout: Layout) -> Array:
+    contacts = np.repeat(np.arange(layout.ncontact), layout.nfacet)
+    return jnp.asarray(
+        np.concatenate([layout.general.id, np.arange(layout.nv), np.tile(layout.limit_jnt, 2), contacts]), jnp.int32
+    )
+
+
+def _jacobian(efc: Any, contact: Any) -> Array:
+    layout: Layout = efc.layout
+    eye = np.eye(layout.nv, dtype=efc.J_contact.dtype)
+    limit = eye[layout.limit_dof]
+    parts = [efc.J_general, eye, limit, -limit]
+    if layout.ncontact:
+        parts.append(contact_facets(layout, contact.friction, efc.J_contact))
+    return jnp.concatenate(parts)

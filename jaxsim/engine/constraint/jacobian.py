@@ -1,0 +1,135 @@
+"""Jacobians of points and contacts, and the product of all constraint rows with a vector, from the tree's dof axes."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.data import Data
+from jaxsim.engine import tables
+from jaxsim.layout import Layout
+from jaxsim.math.arrays import dot, take, take_or_zero
+from jaxsim.math.rotation import cross
+from jaxsim.math.safe import Array
+from jaxsim.model import Model
+
+
+@tables.per_structure
+def dof_affects_body(m: Model) -> np.ndarray:
+    """(nbody, nv) mask: dof i moves body b. Static."""
+    mask = np.zeros((m.nbody, m.nv), bool)
+    for b in range(1, m.nbody):
+        mask[b] = mask[m.body_parentid[b]]
+        mask[b, m.body_dofadr[b] : m.body_dofadr[b] + m.body_dofnum[b]] = m.body_dofnum[b] > 0
+    return mask
+
+
+def dof_axes(m: Model, d: Data) -> tuple[Array, Array]:
+    """Spatial axes (6, nv) of all dofs, rotation then translation at one common point, and that point (3,).
+
+    The common point is the centre of mass of the world: near to everything that moves, so that float32 loses little.
+    """
+    point = d.subtree_com[0]
+    root = m.body_rootid[m.dof_bodyid]
+    angular, linear = d.cdof[:, :3], d.cdof[:, 3:]
+    linear = linear + cross(angular, point - take(d.subtree_com, root))
+    return jnp.concatenate([angular, linear], axis=1).T, point
+
+
+def jacobian_rows(axes: Array, affects: Array, wrench: Array) -> Array:
+    """Rows of a Jacobian: what each dof does along given wrenches.
+
+    axes (6, nv) of `dof_axes`; wrench (n, k, 6) about the same point; affects (n, nv), the signed mask of the dofs that
+    move the body, or the difference of two. Returns (n, k, nv).
+    """
+    n, k, _ = wrench.shape
+    return dot(wrench.reshape(n * k, 6), axes).reshape(n, k, -1) * affects[:, None, :]
+
+
+def point_wrench(direction: Array, arm: Array) -> Array:
+    """Wrench of unit forces along `direction` (..., 3) at `arm` from the common point: (torque, force)."""
+    return jnp.concatenate([cross(arm, direction), direction], axis=-1)
+
+
+def contact_jacobian(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
+    """Jacobian blocks of the contact buffer in contact frames (ncontact, condim, nv), and which contacts move any dof.
+
+    Row 0 is along the normal, 1 and 2 the tangents, 3 the rotation about the normal, 4 and 5 about the tangents.
+    """
+    contact = d.contact
+    real = contact.dim > 0
+    bodies = jnp.asarray(m.geom_bodyid)[jnp.maximum(contact.geom, 0)]
+    mask = jnp.asarray(dof_affects_body(m), d.qpos.dtype)
+    affects = jnp.where(real[:, None], mask[bodies[:, 1]] - mask[bodies[:, 0]], 0)
+    axes, point = dof_axes(m, d)
+    frame = contact.frame.reshape(-1, 3, 3)
+    arm = (contact.pos - point)[:, None, :]
+    wrench = point_wrench(frame[:, : min(layout.condim, 3)], jnp.broadcast_to(arm, frame.shape)[:, : layout.condim])
+    if layout.condim > 3:
+        spin = frame[:, : layout.condim - 3]
+        wrench = jnp.concatenate([wrench, jnp.concatenate([spin, jnp.zeros_like(spin)], axis=-1)], axis=1)
+    used = jnp.arange(layout.condim) < contact.dim[:, None]
+    wrench = jnp.where(used[..., None], wrench, 0)
+    return jacobian_rows(axes, affects, wrench), jnp.any(affects != 0, axis=1)
+
+
+def contact_facets(layout: Layout, friction: Array, x: Array) -> Array:
+    """Values of the contact rows (ncontact * nfacet, ...) from values in contact frames x (ncontact, condim, ...).
+
+    Elliptic cones: the frame itself. Pyramidal: normal plus and minus friction times each tangent, in pairs.
+    """
+    if not layout.pyramidal or layout.condim == 1:
+        return x.reshape(-1, *x.shape[2:])
+    tail = (1,) * (x.ndim - 2)
+    side = friction[:, : layout.condim - 1].reshape(layout.ncontact, -1, *tail) * x[:, 1:]
+    pairs = jnp.stack([x[:, :1] + side, x[:, :1] - side], axis=2)
+    return pairs.reshape(-1, *x.shape[2:])
+
+
+def contact_frame_force(layout: Layout, friction: Array, force: Array) -> Array:
+    """The transpose of `contact_facets`: row forces (ncontact * nfacet,) to forces in contact frames."""
+    if not layout.pyramidal or layout.condim == 1:
+        return force.reshape(layout.ncontact, layout.condim)
+    pairs = force.reshape(layout.ncontact, layout.condim - 1, 2)
+    normal = pairs.sum((1, 2))[:, None]
+    tangent = friction[:, : layout.condim - 1] * (pairs[..., 0] - pairs[..., 1])
+    return jnp.concatenate([normal, tangent], axis=1)
+
+
+def limit_to_dof(layout: Layout, x: Array) -> Array:
+    """Add up the values (2 * nlimit,) of limit slots by dof: (nv,)."""
+    both = x[: layout.nlimit] + x[layout.nlimit :]
+    index = np.full(layout.nv, -1)
+    index[layout.limit_dof] = np.arange(layout.nlimit)
+    return take_or_zero(both, index)
+
+
+def signed_limit_to_dof(layout: Layout, x: Array) -> Array:
+    """The same with the sign of the side: the lower limit pushes up (+), the upper one down (-)."""
+    n = layout.nlimit
+    return limit_to_dof(layout, jnp.concatenate([x[:n], -x[n:]]))
+
+
+def rows_times(layout: Layout, jac: Any, x: Array) -> Array:
+    """J x for every slot (nslot,): `jac` has J_general, J_contact and friction, x is (nv,)."""
+    parts = [dot(jac.J_general, x)] if layout.ngeneral else []
+    at_limit = take(x, layout.limit_dof)
+    parts += [x, at_limit, -at_limit]
+    if layout.ncontact:
+        frame = dot(jac.J_contact.reshape(-1, layout.nv), x).reshape(layout.ncontact, layout.condim)
+        parts.append(contact_facets(layout, jac.friction, frame))
+    return jnp.concatenate(parts)
+
+
+def rows_transpose_times(layout: Layout, jac: Any, force: Array) -> Array:
+    """J' f (nv,) from forces of every slot (nslot,)."""
+    _, friction, limit, contact, end = layout.offsets
+    out = force[friction:limit]
+    if layout.nlimit:
+        out = out + signed_limit_to_dof(layout, force[limit:contact])
+    if layout.ngeneral:
+        out = out + dot(force[:friction], jac.J_general)
+    if layout.ncontact:
+        frame = contact_frame_force(layout, jac.friction, force[contact:end])
+        out = out + dot(frame.reshape(-1), jac.J_contact.reshape(-1, layout.nv))
+    return out

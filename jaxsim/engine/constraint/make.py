@@ -1,0 +1,262 @@
+"""From positions to constraint rows: activity, impedance and regularisation of every slot, then the reference.
+
+`make_constraint` fills the position-dependent part of `d.efc`, `reference_constraint` the velocity and the reference
+acceleration. Rows of each group are computed as arrays; the formulas of impedance run once over all of them.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.data import Data
+from jaxsim.engine.constraint import impedance as imp
+from jaxsim.engine.constraint.general import general_rows, velocity_product
+from jaxsim.engine.constraint.jacobian import contact_jacobian, rows_times
+from jaxsim.layout import Layout, make_layout
+from jaxsim.math.arrays import take
+from jaxsim.math.safe import Array, divide, sqrt
+from jaxsim.model import Model
+from jaxsim.types import MINVAL, ConstraintType, DisableBit, WarningType
+
+DEFAULT_SOLREF = (0.02, 1.0)
+
+
+class Jacobians(NamedTuple):
+    """What `rows_times` needs: general rows, contact blocks and the friction of contacts."""
+
+    J_general: Array
+    J_contact: Array
+    friction: Array
+
+
+class Group(NamedTuple):
+    """Rows of one group of slots, before regularisation; `frictional` rows damp only (K is zero)."""
+
+    active: Array
+    pos: Array
+    impedance_pos: Array
+    margin: Array
+    frictionloss: Array
+    solref: Array
+    solimp: Array
+    diag: Array
+    frictional: Array
+
+
+def jacobians(d: Data) -> Jacobians:
+    return Jacobians(d.efc.J_general, d.efc.J_contact, d.contact.friction)
+
+
+def make_constraint(m: Model, d: Data) -> Data:
+    """Rows of the position stage: `efc`, the counts `ne`, `nf`, `nl`, `nefc`, `contact.efc_address`, `contact.mu`."""
+    layout = make_layout(m)
+    general = general_rows(m, d, layout)
+    groups = [] if general is None else [_general_group(general, layout)]
+    groups += [_friction_group(m), _limit_group(m, d, layout)]
+    efc = d.efc
+    if layout.ncontact:
+        contact_j, moves = contact_jacobian(m, d, layout)
+        groups.append(_contact_group(m, d, layout, moves))
+        efc = efc.replace(J_contact=contact_j)
+    rows = Group(*(jnp.concatenate(x) for x in zip(*groups, strict=True)))
+    rows = rows._replace(active=rows.active & _enabled(m, layout))
+    d, active = _account(m, d, layout, rows.active)
+
+    imped, slope, dmax = imp.impedance(rows.solimp, rows.impedance_pos, rows.margin)
+    stiffness, damping = imp.stiffness_damping(imp.safe_reference(m, rows.solref, DEFAULT_SOLREF), dmax)
+    kbip = jnp.stack([jnp.where(rows.frictional, 0, stiffness), damping, imped, slope], axis=1)
+    regular = imp.regularizer(imped, rows.diag)
+    if layout.ncontact:
+        d, regular = _contact_regularizer(m, d, layout, regular)
+
+    def masked(x: Array) -> Array:
+        return jnp.where(active if x.ndim == 1 else active[:, None], x, 0)
+
+    efc = efc.replace(
+        active=active,
+        pos=masked(rows.pos),
+        margin=masked(rows.margin),
+        frictionloss=masked(rows.frictionloss),
+        diagApprox=masked(regular * imped / (1 - imped)),
+        KBIP=masked(kbip),
+        D=imp.inverse_or_zero(regular, active),
+        R=masked(regular),
+        J_general=efc.J_general if general is None else general.jac,
+    )
+    return d.replace(efc=efc)
+
+
+def reference_constraint(m: Model, d: Data) -> Data:
+    """Velocities of the rows and their reference accelerations: `efc.vel`, `efc.aref`."""
+    efc = d.efc
+    layout: Layout = efc.layout
+    vel = jnp.where(efc.active, rows_times(layout, jacobians(d), d.qvel), 0)
+    aref = imp.reference(efc.KBIP, vel, efc.pos, efc.margin)
+    product = velocity_product(m, d, layout)
+    if product is not None:
+        general = jnp.where(efc.active[: layout.ngeneral], product, 0)
+        aref = aref - jnp.concatenate([general, jnp.zeros(layout.nslot - layout.ngeneral, aref.dtype)])
+    return d.replace(efc=efc.replace(vel=vel, aref=aref))
+
+
+def _general_group(rows: NamedTuple, layout: Layout) -> Group:
+    friction = jnp.asarray(layout.general.type == ConstraintType.FRICTION_TENDON)
+    return Group(
+        rows.active,
+        rows.pos,
+        rows.impedance_pos,
+        rows.margin,
+        rows.frictionloss,
+        rows.solref,
+        rows.solimp,
+        rows.diag,
+        friction,
+    )
+
+
+def _friction_group(m: Model) -> Group:
+    loss = m.dof_frictionloss
+    zero = jnp.zeros_like(loss)
+    always = jnp.ones(m.nv, bool)
+    return Group(loss != 0, zero, zero, zero, loss, m.dof_solref, m.dof_solimp, m.dof_invweight0, always)
+
+
+def _limit_group(m: Model, d: Data, layout: Layout) -> Group:
+    joint = layout.limit_jnt
+    value = take(d.qpos, m.jnt_qposadr[joint])
+    bounds = take(m.jnt_range, joint)
+    pos = jnp.concatenate([value - bounds[:, 0], bounds[:, 1] - value])
+    both = np.tile(joint, 2)
+    margin = take(m.jnt_margin, both)
+    never = jnp.zeros(len(both), bool)
+    zero = jnp.zeros_like(pos)
+    diag = take(m.dof_invweight0, m.jnt_dofadr[both])
+    return Group(pos < margin, pos, pos, margin, zero, take(m.jnt_solref, both), take(m.jnt_solimp, both), diag, never)
+
+
+def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> Group:
+    """Contact rows (ncontact * nfacet): the normal sets position and impedance; elliptic friction rows damp only."""
+    contact = d.contact
+    row = np.arange(layout.nfacet)
+    count = contact.dim[:, None] if not layout.pyramidal else jnp.maximum(2 * (contact.dim[:, None] - 1), 1)
+    active = (row < count) & ((contact.exclude == 0) & (contact.dim > 0) & moves)[:, None]
+    frictional = jnp.asarray((not layout.pyramidal) & (row > 0))
+    weight = m.body_invweight0[jnp.asarray(m.geom_bodyid)[jnp.maximum(contact.geom, 0)], 0].sum(1)
+    first = contact.friction[:, 0]
+    pyramid = layout.pyramidal & (contact.dim > 1)
+    diag = jnp.where(pyramid, weight * (1 + first * first), weight)
+
+    def each(x: Array) -> Array:
+        return jnp.repeat(x, layout.nfacet, axis=0)
+
+    own = jnp.any(contact.solreffriction != 0, axis=1)[:, None, None] & frictional[:, None]
+    solref = jnp.where(own, contact.solreffriction[:, None], contact.solref[:, None]).reshape(-1, 2)
+    return Group(
+        active=active.reshape(-1),
+        pos=jnp.where(frictional, 0, contact.dist[:, None]).reshape(-1),
+        impedance_pos=each(contact.dist - contact.includemargin),
+        margin=jnp.where(frictional, 0, contact.includemargin[:, None]).reshape(-1),
+        frictionloss=jnp.zeros(active.size, contact.dist.dtype),
+        solref=solref,
+        solimp=each(contact.solimp),
+        diag=each(diag),
+        frictional=jnp.tile(frictional, layout.ncontact),
+    )
+
+
+def _contact_regularizer(m: Model, d: Data, layout: Layout, regular: Array) -> tuple[Data, Array]:
+    """R of contact rows from that of the normal, so that friction has `impratio` times its impedance; sets contact.mu.
+
+    Elliptic: R_j friction_j^2 is the same for all friction rows. Pyramidal: all rows get 2 mu^2 R, which matches the
+    friction of the elliptic model.
+    """
+    contact = d.contact
+    start = layout.offsets[3]
+    normal = regular[start :: layout.nfacet] if layout.nfacet else regular[start:]
+    ratio = 1 / jnp.maximum(MINVAL, m.opt.impratio)
+    mu = contact.friction[:, 0] * sqrt(ratio)
+    if layout.pyramidal:
+        each = jnp.where(contact.dim > 1, 2 * mu * mu * normal, normal)
+        rows = jnp.repeat(each, layout.nfacet)
+    else:
+        friction = contact.friction[:, : layout.condim - 1]
+        scale = divide(contact.friction[:, :1] ** 2, friction**2, default=1.0)
+        rows = jnp.concatenate([normal[:, None], normal[:, None] * ratio * scale], axis=1).reshape(-1)
+    mu = jnp.where(contact.dim > 1, mu, 0)
+    return d.replace(contact=contact.replace(mu=mu)), jnp.concatenate([regular[:start], rows])
+
+
+def _enabled(m: Model, layout: Layout) -> np.ndarray:
+    """Slots that the disable flags leave on. Static."""
+    flags = m.opt.disableflags
+    general = layout.general.type
+    contacts = layout.ncontact * layout.nfacet
+    kinds = np.concatenate(
+        [
+            general,
+            np.full(layout.nv, ConstraintType.FRICTION_DOF),
+            np.full(2 * layout.nlimit, ConstraintType.LIMIT_JOINT),
+            np.full(contacts, ConstraintType.CONTACT_FRICTIONLESS),
+        ]
+    )
+    on = np.full(layout.nslot, not flags & DisableBit.CONSTRAINT)
+    for flag, off in (
+        (DisableBit.EQUALITY, (ConstraintType.EQUALITY,)),
+        (DisableBit.FRICTIONLOSS, (ConstraintType.FRICTION_DOF, ConstraintType.FRICTION_TENDON)),
+        (DisableBit.LIMIT, (ConstraintType.LIMIT_JOINT, ConstraintType.LIMIT_TENDON)),
+        (DisableBit.CONTACT, (ConstraintType.CONTACT_FRICTIONLESS,)),
+    ):
+        if flags & flag:
+            on &= ~np.isin(kinds, off)
+    return on
+
+
+def _account(m: Model, d: Data, layout: Layout, active: Array) -> tuple[Data, Array]:
+    """Count rows by kind, give contacts their addresses, and drop whole contacts that find no room.
+
+    Returns the rows that stay. What is dropped is counted in `overflow_constraints` and as a warning.
+    """
+    _, _, _, contact, _ = layout.offsets
+    general = layout.general.type
+
+    def count(mask: Array) -> Array:
+        return jnp.sum(mask, dtype=jnp.int32)
+
+    def general_of(kind: ConstraintType) -> Array:
+        return count(take(active, np.flatnonzero(general == kind)))
+
+    ne = general_of(ConstraintType.EQUALITY)
+    nf = general_of(ConstraintType.FRICTION_TENDON) + count(active[layout.offsets[1] : layout.offsets[2]])
+    scalar = count(active[:contact])
+    d = d.replace(ne=ne, nf=nf, nl=scalar - ne - nf)
+    nefc, wanted = scalar, scalar
+    if layout.ncontact:
+        block = active[contact:].reshape(layout.ncontact, layout.nfacet)
+        rows = jnp.sum(block, axis=1, dtype=jnp.int32)
+        after = scalar + jnp.cumsum(rows)
+        fits = after <= layout.max_constraints
+        kept = (rows > 0) & fits
+        wanted, nefc = after[-1], scalar + jnp.sum(jnp.where(kept, rows, 0), dtype=jnp.int32)
+        fused = (d.contact.exclude == 0) & (d.contact.dim > 0) & (rows == 0)
+        exclude = jnp.where(fused & _contacts_on(m), 3, d.contact.exclude)
+        address = jnp.where(kept, after - rows, -1)
+        d = d.replace(contact=d.contact.replace(efc_address=address, exclude=exclude))
+        active = jnp.concatenate([active[:contact], (block & fits[:, None]).reshape(-1)])
+    dropped = wanted - nefc
+    number = d.warning.number + jnp.where(
+        (np.arange(d.warning.number.shape[-1]) == WarningType.CNSTRFULL) & (dropped > 0), 1, 0
+    )
+    return (
+        d.replace(
+            nefc=nefc,
+            maxuse_efc=jnp.maximum(d.maxuse_efc, wanted),
+            overflow_constraints=d.overflow_constraints + dropped,
+            warning=d.warning.replace(number=number),
+        ),
+        active,
+    )
+
+
+def _contacts_on(m: Model) -> bool:
+    return not m.opt.disableflags & (DisableBit.CONTACT | DisableBit.CONSTRAINT)

@@ -1,0 +1,50 @@
+"""`fwd_constraint`: from rows and smooth force to `qacc` and constraint forces."""
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.data import Data
+from jaxsim.engine.constraint.jacobian import rows_transpose_times
+from jaxsim.engine.inertia import full_m
+from jaxsim.engine.solver import implicit, primal
+from jaxsim.engine.solver.problem import force, make_problem, residual, row_state
+from jaxsim.errors import UnsupportedError
+from jaxsim.model import Model
+from jaxsim.types import DisableBit, SolverType
+
+SOLVERS = {SolverType.NEWTON: "newton", SolverType.CG: "cg"}
+
+
+def fwd_constraint(m: Model, d: Data) -> Data:
+    """Solve for `qacc`; sets `qacc`, `qfrc_constraint`, `efc.b`, `efc.force`, `efc.state` and `solver_niter`.
+
+    Raises UnsupportedError for a solver that is not built.
+    """
+    layout = d.efc.layout
+    if m.opt.disableflags & DisableBit.CONSTRAINT or layout.nslot == 0 or m.nv == 0:
+        zero = jnp.zeros_like(d.qfrc_smooth)
+        return d.replace(qacc=d.qacc_smooth, qfrc_constraint=zero, solver_niter=jnp.zeros_like(d.solver_niter))
+    if m.opt.solver not in SOLVERS:
+        raise UnsupportedError(f"solver {SolverType(m.opt.solver).name}: choose Newton or CG")
+    p = make_problem(d, full_m(m, d))
+    limits = primal.Limits(SOLVERS[m.opt.solver], m.opt.iterations, m.opt.ls_iterations)
+    scale = 1 / (m.stat.meaninertia * max(1, m.nv))
+    settings = primal.Settings(m.opt.tolerance, m.opt.ls_tolerance, scale)
+    fixed = jax.lax.stop_gradient((p, d.qacc_smooth, d.qacc_warmstart, settings))
+    start = fixed[1]
+    if not m.opt.disableflags & DisableBit.WARMSTART:
+        start = primal.warm_start(layout, fixed[0], fixed[1], fixed[2])
+    factor = jnp.zeros(())
+    if limits.solver == "cg":
+        factor = jnp.linalg.cholesky(fixed[0].M, symmetrize_input=False)
+    acc, niter = implicit.solve(layout, limits, p, fixed[3], factor, start)
+    r = residual(layout, p, acc)
+    forces = force(layout, p, r)
+    b = jnp.where(d.efc.active, residual(layout, p, d.qacc_smooth), 0)
+    efc = d.efc.replace(force=forces, state=row_state(layout, p, r), b=b)
+    return d.replace(
+        qacc=acc,
+        qfrc_constraint=rows_transpose_times(layout, p.jac, forces),
+        efc=efc,
+        solver_niter=niter.astype(jnp.int32)[None],
+    )

@@ -1,0 +1,109 @@
+"""Newton and conjugate gradient on the primal problem, with exact line search and warm start."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.engine.constraint.jacobian import rows_times, rows_transpose_times
+from jaxsim.engine.solver.linesearch import Ray, line_search
+from jaxsim.engine.solver.problem import ConstraintProblem, cost, curvature, force, hessian, residual
+from jaxsim.layout import Layout
+from jaxsim.math.arrays import dot
+from jaxsim.math.linalg import solve_factored
+from jaxsim.math.safe import Array, divide, norm
+
+
+class Settings(NamedTuple):
+    """What stops a solver. `tolerance` and `ls_tolerance` are numbers of the model; the counts are static."""
+
+    tolerance: Array
+    ls_tolerance: Array
+    scale: Array  # 1 / (meaninertia * nv)
+
+
+class Limits(NamedTuple):
+    """Static iteration limits and the solver's name."""
+
+    solver: str
+    iterations: int
+    ls_iterations: int
+
+
+class State(NamedTuple):
+    acc: Array
+    momentum: Array  # M a
+    r: Array
+    grad: Array
+    search: Array
+    mgrad: Array  # preconditioned gradient (CG)
+    niter: Array
+    done: Array
+
+
+def solve(
+    layout: Layout, limits: Limits, p: ConstraintProblem, settings: Settings, factor: Array, start: Array
+) -> tuple[Array, Array]:
+    """qacc (nv,) and the number of iterations. `factor` is the Cholesky factor of M; `start` the best first guess."""
+    direction = _newton_direction if limits.solver == "newton" else partial(_cg_direction, factor)
+
+    def prepare(acc: Array, momentum: Array, r: Array, old: State | None) -> State:
+        smooth = momentum - p.qfrc_smooth
+        constraint = rows_transpose_times(layout, p.jac, force(layout, p, r))
+        grad = smooth - constraint
+        floor = 4 * jnp.finfo(acc.dtype).eps * (norm(momentum) + norm(p.qfrc_smooth) + norm(constraint))
+        small = norm(grad)
+        stop = (settings.scale * small < settings.tolerance) | (small <= floor)
+        niter = jnp.zeros((), jnp.int32) if old is None else old.niter + 1
+        zero = jnp.zeros_like(acc)
+        search, mgrad = (zero, zero) if old is None else (old.search, old.mgrad)
+        return State(acc, momentum, r, grad, search, mgrad, niter, stop)
+
+    def iterate(s: State) -> State:
+        search, mgrad = direction(layout, p, s)
+        mv, z = dot(p.M, search), rows_times(layout, p.jac, search)
+        slope0 = jnp.sum(search * s.grad)
+        ray = Ray(s.r, z, jnp.sum(search * (s.momentum - p.qfrc_smooth)), jnp.sum(search * mv))
+        exact = settings.tolerance * settings.ls_tolerance * norm(search) / settings.scale
+        enough = jnp.maximum(exact, LS_RELATIVE[limits.solver] * jnp.abs(slope0))
+        alpha = line_search(layout, p, ray, enough, limits.ls_iterations)
+        new = prepare(s.acc + alpha * search, s.momentum + alpha * mv, s.r + alpha * z, s)
+        gain = -0.5 * alpha * slope0  # exact for a quadratic, never cancels
+        done = new.done | (settings.scale * gain < settings.tolerance) | (slope0 >= 0)
+        return new._replace(search=search, mgrad=mgrad, grad=new.grad, done=done)
+
+    first = prepare(start, dot(p.M, start), residual(layout, p, start), None)
+    last = jax.lax.while_loop(lambda s: ~s.done & (s.niter < limits.iterations), iterate, first)
+    return last.acc, last.niter
+
+
+# A search this exact, relative to the slope at its start, costs no more outer iterations than a fuller one.
+LS_RELATIVE = {"newton": 1e-2, "cg": 1e-3}
+
+
+def _newton_direction(layout: Layout, p: ConstraintProblem, s: State) -> tuple[Array, Array]:
+    h = hessian(layout, p, curvature(layout, p, s.r))
+    search = -solve_factored(jnp.linalg.cholesky(h, symmetrize_input=False), s.grad)
+    return search, s.mgrad
+
+
+def _cg_direction(factor: Array, layout: Layout, p: ConstraintProblem, s: State) -> tuple[Array, Array]:
+    """Polak-Ribiere with the inverse inertia as preconditioner; restarts when the coefficient is negative."""
+    mgrad = solve_factored(factor, s.grad)
+    old_search, old_mgrad = s.search, s.mgrad
+    # grad_old = M old_mgrad; the products below need it only against mgrad and old_mgrad
+    old_grad = dot(p.M, old_mgrad)
+    beta = divide(jnp.sum(s.grad * (mgrad - old_mgrad)), jnp.sum(old_grad * old_mgrad))
+    return -mgrad + jnp.maximum(beta, 0) * old_search, mgrad
+
+
+def warm_start(layout: Layout, p: ConstraintProblem, qacc_smooth: Array, warm: Array) -> Array:
+    """The cheaper of the unconstrained acceleration and the last solution."""
+
+    def total(acc: Array) -> Array:
+        gauss = 0.5 * jnp.sum((dot(p.M, acc) - p.qfrc_smooth) * (acc - qacc_smooth))
+        return gauss + cost(layout, p, residual(layout, p, acc))
+
+    costs = jax.vmap(total)(jnp.stack([warm, qacc_smooth]))
+    return jnp.where(costs[0] < costs[1], warm, qacc_smooth)

@@ -1,0 +1,231 @@
+"""The constraint problem: all that a solver may see, and the convex function whose minimum is `qacc`.
+
+    minimise  1/2 a' M a - a' f + s(J a - aref)
+
+where f is the smooth force and s adds up over rows. With r = J a - aref, every scalar row (equality, dry friction,
+limit, frictionless contact, edge of a pyramidal cone) has the force -clip(D r, lo, hi): unbounded for equality,
+[-floss, floss] for friction, (-inf, 0] for the one-sided rows. The rows of an elliptic contact have the force of
+MuJoCo's manual, "Computation", Constraint model: zero in the dual cone, quadratic in the polar cone, and the squared
+distance to the cone between them. Rows with D = 0 are absent.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.data import Data
+from jaxsim.engine.constraint.jacobian import limit_to_dof, rows_times, rows_transpose_times
+from jaxsim.engine.constraint.make import Jacobians, jacobians
+from jaxsim.layout import Layout
+from jaxsim.math.arrays import dot, einsum
+from jaxsim.math.safe import Array, divide, norm
+from jaxsim.types import ConstraintState, ConstraintType
+
+
+class ConstraintProblem(NamedTuple):
+    """Inertia (nv, nv), smooth force (nv,), Jacobians, and per slot (nslot,) reference, D and bounds of D r.
+
+    `mu` (ncontact,) is the friction of the regularised cone. The layout is static and goes beside it.
+    """
+
+    M: Array
+    qfrc_smooth: Array
+    jac: Jacobians
+    aref: Array
+    D: Array
+    lo: Array
+    hi: Array
+    mu: Array
+
+
+def make_problem(d: Data, inertia: Array) -> ConstraintProblem:
+    """The problem of a world whose constraint rows, reference and smooth force are in `d`."""
+    efc = d.efc
+    layout: Layout = efc.layout
+    equality = layout.general.type == ConstraintType.EQUALITY
+    friction = np.zeros(layout.nslot, bool)
+    friction[: layout.ngeneral] = layout.general.type == ConstraintType.FRICTION_TENDON
+    friction[layout.offsets[1] : layout.offsets[2]] = True
+    two_sided = np.zeros(layout.nslot, bool)
+    two_sided[: layout.ngeneral] = equality
+    lo = jnp.where(friction, -efc.frictionloss, -jnp.inf)
+    hi = jnp.where(friction, efc.frictionloss, jnp.where(two_sided, jnp.inf, 0))
+    return ConstraintProblem(inertia, d.qfrc_smooth, jacobians(d), efc.aref, efc.D, lo, hi, d.contact.mu)
+
+
+def residual(layout: Layout, p: ConstraintProblem, acc: Array) -> Array:
+    """r = J a - aref of every slot."""
+    return rows_times(layout, p.jac, acc) - p.aref
+
+
+def elliptic(layout: Layout) -> bool:
+    """Whether contact rows form elliptic cones rather than scalar rows."""
+    return not layout.pyramidal and layout.condim > 1 and layout.ncontact > 0
+
+
+class Cone(NamedTuple):
+    """Elliptic contacts in regular dual cone space: scaled rows u (n, dim), scale, normal N, tangent length T, zones."""
+
+    u: Array
+    scale: Array
+    n: Array
+    t: Array
+    weight: Array  # D0 / (mu^2 (1 + mu^2))
+    mu: Array
+    bottom: Array
+    middle: Array
+
+
+def _cone(layout: Layout, p: ConstraintProblem, r: Array) -> Cone:
+    rows = r.reshape(layout.ncontact, layout.condim)
+    friction = p.jac.friction[:, : layout.condim - 1]
+    scale = jnp.concatenate([p.mu[:, None], friction], axis=1)
+    present = p.D[layout.offsets[3] :].reshape(rows.shape) > 0
+    u = jnp.where(present, rows * scale, 0)
+    n, t = u[:, 0], norm(u[:, 1:])
+    mu = p.mu
+    frictionless = mu <= 0
+    normal = jnp.where(frictionless, rows[:, 0], n)
+    top = (normal >= mu * t) | ((t <= 0) & (normal >= 0))
+    bottom = ~top & ((mu * normal + t <= 0) | ((t <= 0) & (normal < 0)))
+    square = mu * mu
+    weight = divide(p.D[layout.offsets[3] :: layout.condim], square * (1 + square))
+    return Cone(u, scale, n, t, weight, mu, bottom, ~top & ~bottom)
+
+
+def _cone_force(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
+    c = _cone(layout, p, r)
+    quadratic = -p.D[layout.offsets[3] :].reshape(c.u.shape) * r.reshape(c.u.shape)
+    normal = -c.weight * (c.n - c.mu * c.t) * c.mu
+    tangent = -divide(normal, c.t)[:, None] * c.u[:, 1:] * c.scale[:, 1:]
+    middle = jnp.concatenate([normal[:, None], tangent], axis=1)
+    force = jnp.where(c.bottom[:, None], quadratic, jnp.where(c.middle[:, None], middle, 0))
+    return force.reshape(-1)
+
+
+def _cone_blocks(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
+    """Second derivative of the cost of each elliptic contact (ncontact, dim, dim)."""
+    c = _cone(layout, p, r)
+    dim = layout.condim
+    ratio = divide(c.mu, c.t)
+    cross = -ratio[:, None] * c.u[:, 1:]
+    tangents = divide(c.mu * c.n, c.t**3)[:, None, None] * c.u[:, 1:, None] * c.u[:, None, 1:]
+    tangents = tangents + (c.mu**2 - ratio * c.n)[:, None, None] * jnp.eye(dim - 1, dtype=r.dtype)
+    top = jnp.concatenate([jnp.ones_like(c.n)[:, None], cross], axis=1)[:, None, :]
+    block = jnp.concatenate([top, jnp.concatenate([cross[:, :, None], tangents], axis=2)], axis=1)
+    block = block * (c.weight[:, None, None] * c.scale[:, :, None] * c.scale[:, None, :])
+    diagonal = p.D[layout.offsets[3] :].reshape(-1, dim, 1) * jnp.eye(dim, dtype=r.dtype)
+    return jnp.where(c.bottom[:, None, None], diagonal, jnp.where(c.middle[:, None, None], block, 0))
+
+
+def _cone_cost(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
+    c = _cone(layout, p, r)
+    square = (p.D[layout.offsets[3] :] * r * r).reshape(c.u.shape).sum(1)
+    gap = c.n - c.mu * c.t
+    return 0.5 * jnp.sum(jnp.where(c.bottom, square, jnp.where(c.middle, c.weight * gap * gap, 0)))
+
+
+def force(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
+    """Force of every slot (nslot,), minus the derivative of s."""
+    t = p.D * r
+    scalar = -jnp.where(t <= p.lo, p.lo, jnp.where(t >= p.hi, p.hi, t))
+    if not elliptic(layout):
+        return scalar
+    start = layout.offsets[3]
+    return jnp.concatenate([scalar[:start], _cone_force(layout, p, r[start:])])
+
+
+def cost(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
+    """s(r), a scalar."""
+    t = p.D * r
+    bound = jnp.where(t <= p.lo, p.lo, jnp.where(t >= p.hi, p.hi, 0))
+    inside = (t > p.lo) & (t < p.hi)
+    bound = jnp.where(inside, 0, bound)
+    each = jnp.where(inside, 0.5 * t * r, bound * r - 0.5 * divide(bound * bound, p.D))
+    if not elliptic(layout):
+        return jnp.sum(each)
+    start = layout.offsets[3]
+    return jnp.sum(each[:start]) + _cone_cost(layout, p, r[start:])
+
+
+class Curvature(NamedTuple):
+    """s'': a weight for every scalar slot (nslot,), and blocks (ncontact, dim, dim) of elliptic contacts or None."""
+
+    weight: Array
+    blocks: Array | None
+
+
+def curvature(layout: Layout, p: ConstraintProblem, r: Array) -> Curvature:
+    t = p.D * r
+    weight = jnp.where((t > p.lo) & (t < p.hi), p.D, 0)
+    if not elliptic(layout):
+        return Curvature(weight, None)
+    start = layout.offsets[3]
+    scalar = jnp.concatenate([weight[:start], jnp.zeros_like(weight[start:])])
+    return Curvature(scalar, _cone_blocks(layout, p, r[start:]))
+
+
+def curvature_along(layout: Layout, c: Curvature, z: Array) -> Array:
+    """z' s'' z, a scalar."""
+    value = jnp.sum(c.weight * z * z)
+    if c.blocks is not None:
+        frame = z[layout.offsets[3] :].reshape(layout.ncontact, layout.condim)
+        value = value + jnp.sum(einsum("cij,cj->ci", c.blocks, frame) * frame)
+    return value
+
+
+def contact_blocks(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:
+    """s'' of contacts in their frames (ncontact, dim, dim), whatever the cone."""
+    if c.blocks is not None:
+        return c.blocks
+    w = c.weight[layout.offsets[3] :].reshape(layout.ncontact, layout.nfacet)
+    if layout.condim == 1:
+        return w[:, :, None]
+    plus, minus = w[:, 0::2], w[:, 1::2]
+    mu = p.jac.friction[:, : layout.condim - 1]
+    both, side = plus + minus, mu * (plus - minus)
+    diagonal = (mu * mu * both)[:, :, None] * jnp.eye(layout.condim - 1, dtype=w.dtype)
+    top = jnp.concatenate([jnp.sum(both, axis=1, keepdims=True), side], axis=1)[:, None, :]
+    return jnp.concatenate([top, jnp.concatenate([side[:, :, None], diagonal], axis=2)], axis=1)
+
+
+def hessian(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:
+    """M + J' s'' J (nv, nv)."""
+    _, friction, limit, contact, _ = layout.offsets
+    diagonal = c.weight[friction:limit]
+    if layout.nlimit:
+        diagonal = diagonal + limit_to_dof(layout, c.weight[limit:contact])
+    h = p.M + diagonal[:, None] * jnp.eye(layout.nv, dtype=diagonal.dtype)
+    if layout.ngeneral:
+        h = h + dot((p.jac.J_general * c.weight[:friction, None]).T, p.jac.J_general)
+    if layout.ncontact:
+        weighted = einsum("cij,cjv->civ", contact_blocks(layout, p, c), p.jac.J_contact)
+        h = h + dot(weighted.reshape(-1, layout.nv).T, p.jac.J_contact.reshape(-1, layout.nv))
+    return h
+
+
+def gradient(layout: Layout, p: ConstraintProblem, acc: Array) -> Array:
+    """M a - f - J' force(J a - aref), zero at the solution."""
+    return dot(p.M, acc) - p.qfrc_smooth - qfrc_constraint(layout, p, acc)
+
+
+def qfrc_constraint(layout: Layout, p: ConstraintProblem, acc: Array) -> Array:
+    """J' force (nv,)."""
+    return rows_transpose_times(layout, p.jac, force(layout, p, residual(layout, p, acc)))
+
+
+def row_state(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
+    """mjtConstraintState of every slot."""
+    t = p.D * r
+    friction = jnp.isfinite(p.lo)
+    low = jnp.where(friction, int(ConstraintState.LINEARNEG), int(ConstraintState.QUADRATIC))
+    high = jnp.where(friction, int(ConstraintState.LINEARPOS), int(ConstraintState.SATISFIED))
+    state = jnp.where(t <= p.lo, low, jnp.where(t >= p.hi, high, int(ConstraintState.QUADRATIC)))
+    if elliptic(layout):
+        start = layout.offsets[3]
+        c = _cone(layout, p, r[start:])
+        cone = jnp.where(c.bottom, int(ConstraintState.QUADRATIC), int(ConstraintState.SATISFIED))
+        cone = jnp.where(c.middle, int(ConstraintState.CONE), cone)
+        state = jnp.concatenate([state[:start], jnp.repeat(cone, layout.condim)])
+    return jnp.where(p.D > 0, state, 0).astype(jnp.int32)
