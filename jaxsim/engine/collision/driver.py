@@ -1,0 +1,219 @@
+"""Contacts of a state: candidate pairs, bound test, narrow phase by groups, and the contact buffer."""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.engine.collision import parameters
+from jaxsim.engine.collision.pairs import Candidates, candidates
+from jaxsim.engine.collision.shapes import Geoms, Hits
+from jaxsim.engine.collision.table import COLLIDERS, Collider
+from jaxsim.errors import UnsupportedError
+from jaxsim.math import safe
+from jaxsim.math.arrays import inner, take
+from jaxsim.math.rotation import cross
+from jaxsim.model import Model
+from jaxsim.types import DisableBit, GeomType, WarningType
+
+Array = Any
+FEW = 16  # groups of no more pairs than this are never compacted
+CHEAP = 8000  # nor are those whose narrow phase costs less than this
+
+
+class Group(NamedTuple):
+    """Candidates of one collider: their places in the candidate list, and how many get the narrow phase."""
+
+    collider: Collider
+    which: np.ndarray
+    capacity: int
+
+
+def collision(m: Model, d: Any) -> Any:
+    """Find all contacts of the geoms' poses in `d`: mj_collision.
+
+    Sets `contact`, `ncon`, `maxuse_con`; counts dropped contacts in `overflow_contacts` and as a warning. Contacts
+    stand in MuJoCo's order; unused slots hold zeros and geom -1. Raises UnsupportedError for a pair of geom types
+    that has no collider, and for flexes that collide.
+    """
+    pairs = candidates(m)
+    off = m.opt.disableflags & (DisableBit.CONSTRAINT | DisableBit.CONTACT)
+    if off or not len(pairs.pair):
+        return _no_contacts(m, d, pairs, bool(off))
+    _refuse_flex(m)
+    margin = parameters.margins(m, pairs)
+    mat = d.geom_xmat.reshape(-1, 3, 3)
+    found = [_narrow(m, d.geom_xpos, mat, margin, pairs, group) for group in groups(m)]
+    source, ncon, lost = _buffer(m, found, len(pairs.pair))
+    contact = _fill(m, d, pairs, found, source)
+    return _count(m, d.replace(contact=contact), ncon, lost)
+
+
+def groups(m: Any) -> list[Group]:
+    """The candidates grouped by collider, as static structure."""
+    return _groups(m.structure, m.opt.disableflags, candidates(m))
+
+
+def _groups(structure: Any, flags: int, pairs: Candidates) -> list[Group]:
+    types = structure.geom_type[pairs.geom]
+    out = []
+    for t1, t2 in np.unique(types, axis=0).tolist():
+        if (t1, t2) not in COLLIDERS:
+            raise UnsupportedError(f"collisions between {GeomType(t1).name.lower()} and {GeomType(t2).name.lower()}")
+        which = np.flatnonzero(np.all(types == (t1, t2), axis=1))
+        collider = COLLIDERS[t1, t2]
+        few = len(which) <= FEW or len(which) * collider.cost <= CHEAP
+        capacity = len(which) if few else min(len(which), max(FEW, 2 * structure.max_contacts))
+        out.append(Group(collider, which, capacity))
+    return out
+
+
+def _refuse_flex(m: Any) -> None:
+    if m.nflex and np.any((m.flex_contype != 0) | (m.flex_conaffinity != 0)):
+        raise UnsupportedError("collisions of flexes")
+
+
+class Found(NamedTuple):
+    """Contacts of a group: `hits` of the pairs tested, the candidate of each, and how many pairs found no room."""
+
+    hits: Hits
+    which: Any
+    compact: bool
+    lost: Any
+
+
+def _narrow(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candidates, group: Group) -> Found:
+    n = len(group.which)
+    if group.capacity == n:
+        g1, g2 = pairs.geom[group.which].T
+        hits = group.collider.function(
+            Geoms(take(pos, g1), take(mat, g1), take(m.geom_size, g1)),
+            Geoms(take(pos, g2), take(mat, g2), take(m.geom_size, g2)),
+            take(margin, group.which),
+        )
+        return Found(hits, group.which, False, 0)
+    near = _near(m, pos, mat, margin, pairs, group.which)
+    index, real, lost = compact(near, group.capacity)
+    which = jnp.asarray(group.which)[index]
+    geom = jnp.asarray(pairs.geom)[which]
+    g1, g2 = geom[:, 0], geom[:, 1]
+    hits = group.collider.function(
+        Geoms(pos[g1], mat[g1], m.geom_size[g1]), Geoms(pos[g2], mat[g2], m.geom_size[g2]), margin[which]
+    )
+    return Found(hits._replace(valid=hits.valid & real[:, None]), which, True, lost)
+
+
+def _near(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candidates, which: np.ndarray) -> Array:
+    """Whether the bounding spheres of pairs (n,) touch; where the first geom is a plane, sphere and plane."""
+    g1, g2 = pairs.geom[which].T
+    gap = take(pos, g2) - take(pos, g1)
+    if m.geom_type[g1[0]] == GeomType.PLANE:
+        return inner(gap, take(mat[:, :, 2], g1)) <= take(margin, which) + take(m.geom_rbound, g2)
+    reach = take(m.geom_rbound, g1) + take(m.geom_rbound, g2) + take(margin, which)
+    return inner(gap, gap) <= reach * reach
+
+
+def compact(mask: Array, capacity: int) -> tuple[Array, Array, Array]:
+    """The first `capacity` true places of `mask` (n,) in order: index, whether it is real, and how many were lost.
+
+    Places beyond the last true one are index 0 and not real.
+    """
+    total = jnp.cumsum(mask, dtype=jnp.int32)
+    index = jnp.searchsorted(total, jnp.arange(1, capacity + 1, dtype=jnp.int32), method="scan_unrolled")
+    real = jnp.arange(capacity) < total[-1]
+    return jnp.where(real, index, 0).astype(jnp.int32), real, jnp.maximum(total[-1] - capacity, 0)
+
+
+def _buffer(m: Model, found: list[Found], n: int) -> tuple[Array, Array, Array]:
+    """For each place in the contact buffer, which of all slots fills it (-1: none); contacts found, and lost.
+
+    Slots are numbered group by group. A contact's place is the number of contacts of earlier candidates plus those
+    before it in its own pair.
+    """
+    count = jnp.zeros(n, jnp.int32)
+    for f in found:
+        count = count.at[f.which].add(jnp.sum(f.hits.valid, axis=1, dtype=jnp.int32))
+    start = jnp.cumsum(count) - count
+    place = [start[f.which][:, None] + jnp.cumsum(f.hits.valid, axis=1, dtype=jnp.int32) - 1 for f in found]
+    valid = jnp.concatenate([f.hits.valid.reshape(-1) for f in found])
+    place = jnp.concatenate([p.reshape(-1) for p in place])
+    place = jnp.where(valid, place, m.max_contacts)
+    source = jnp.full(m.max_contacts, -1, jnp.int32)
+    source = source.at[place].set(jnp.arange(len(valid), dtype=jnp.int32), mode="drop")
+    ncon = jnp.sum(count)
+    return source, ncon, sum(f.lost for f in found) + jnp.maximum(ncon - m.max_contacts, 0)
+
+
+def _fill(m: Model, d: Any, pairs: Candidates, found: list[Found], source: Array) -> Any:
+    """The contact buffer from the slots chosen."""
+    hits = [f.hits for f in found]
+    tangent = any(h.tangent is not None for h in hits)
+    rows = jnp.concatenate([_rows(h, tangent) for h in hits])
+    owner = jnp.concatenate([jnp.repeat(jnp.asarray(f.which), f.hits.dist.shape[1]) for f in found])
+    real = source >= 0
+    slot = jnp.maximum(source, 0)
+    row, which = rows[slot], owner[slot]
+    dist = row[:, 0]
+    values = {
+        "dist": dist,
+        "pos": row[:, 1:4],
+        "frame": make_frame(row[:, 4:7], row[:, 7:10] if tangent else None),
+        **parameters.mixed(m, pairs, which),
+        "mu": jnp.zeros_like(dist),
+        "dim": jnp.asarray(parameters.condims(m, pairs))[which],
+        "geom": jnp.asarray(pairs.geom)[which],
+    }
+    values["exclude"] = dist >= values["includemargin"]
+    out = {}
+    for name, value in values.items():
+        mask = real.reshape(real.shape + (1,) * (value.ndim - 1))
+        out[name] = jnp.where(mask, value, -1 if name == "geom" else 0)
+    return d.contact.replace(**out, efc_address=jnp.full_like(d.contact.efc_address, -1))
+
+
+def _rows(h: Hits, tangent: bool) -> Array:
+    """Slots as rows: dist, pos, normal and, if wanted, tangent."""
+    n = h.dist.size
+    parts = [h.dist.reshape(n, 1), h.pos.reshape(n, 3), h.normal.reshape(n, 3)]
+    if tangent:
+        parts.append(jnp.zeros((n, 3), h.dist.dtype) if h.tangent is None else h.tangent.reshape(n, 3))
+    return jnp.concatenate(parts, axis=1)
+
+
+def make_frame(normal: Array, tangent: Array | None) -> Array:
+    """Contact frames (n, 9), rows normal, second and third axis, from unit normals (n, 3): mju_makeFrame.
+
+    A tangent shorter than a half is replaced by the y axis, or by z where the normal is close to y.
+    """
+    y = jnp.array([0.0, 1, 0], normal.dtype)
+    z = jnp.array([0.0, 0, 1], normal.dtype)
+    second = jnp.where(jnp.abs(normal[:, 1:2]) < 0.5, y, z)
+    if tangent is not None:
+        second = jnp.where(inner(tangent, tangent)[:, None] < 0.25, second, tangent)
+    second = safe.normalize(second - normal * inner(normal, second)[:, None])[0]
+    return jnp.concatenate([normal, second, cross(normal, second)], axis=1)
+
+
+def _no_contacts(m: Model, d: Any, pairs: Candidates, off: bool) -> Any:
+    if not off:
+        _refuse_flex(m)
+    contact = {name: jnp.zeros_like(getattr(d.contact, name)) for name in d.contact.__slots__ if name != "__weakref__"}
+    contact["geom"] -= 1
+    contact["efc_address"] -= 1
+    return d.replace(contact=d.contact.replace(**contact), ncon=jnp.zeros_like(d.ncon))
+
+
+def _count(m: Model, d: Any, ncon: Array, lost: Array) -> Any:
+    """Number of contacts kept, the most ever asked for, and those dropped."""
+    kind = WarningType.CONTACTFULL
+    full = lost > 0
+    warning = d.warning.replace(
+        number=d.warning.number.at[kind].add(full.astype(d.warning.number.dtype)),
+        lastinfo=d.warning.lastinfo.at[kind].set(jnp.where(full, m.max_contacts, d.warning.lastinfo[kind])),
+    )
+    return d.replace(
+        ncon=jnp.minimum(ncon, m.max_contacts),
+        maxuse_con=jnp.maximum(d.maxuse_con, jnp.minimum(ncon, m.max_contacts) + lost),
+        overflow_contacts=d.overflow_contacts + lost,
+        warning=warning,
+    )

@@ -1,0 +1,82 @@
+"""Contact parameters: margins of all candidates; friction, solref and the rest only for contacts in the buffer."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.engine.collision.pairs import Candidates
+from jaxsim.math import safe
+from jaxsim.math.arrays import take
+from jaxsim.types import MINMU, MINVAL, EnableBit
+
+Array = Any
+FRICTION = np.array([0, 0, 1, 2, 2])  # the five friction coefficients of a contact from the three of a geom
+
+
+def margins(m: Any, pairs: Candidates) -> Array:
+    """Margin of each candidate (n,): the sum of the geoms' margins, the explicit pair's, or the override."""
+    n = len(pairs.pair)
+    if m.opt.enableflags & EnableBit.OVERRIDE:
+        return jnp.broadcast_to(m.opt.o_margin, (n,))
+    margin = take(m.geom_margin, pairs.geom[:, 0]) + take(m.geom_margin, pairs.geom[:, 1])
+    if not m.npair:
+        return margin
+    explicit = take(m.pair_margin, np.maximum(pairs.pair, 0))
+    return jnp.where(pairs.pair >= 0, explicit, margin)
+
+
+def condims(m: Any, pairs: Candidates) -> np.ndarray:
+    """Contact dimension of each candidate: the greater of the geoms', unless one has priority; or the pair's."""
+    d1, d2 = m.geom_condim[pairs.geom].T
+    p1, p2 = m.geom_priority[pairs.geom].T
+    dim = np.where(p1 > p2, d1, np.where(p1 < p2, d2, np.maximum(d1, d2)))
+    return np.where(pairs.pair >= 0, m.pair_dim[np.maximum(pairs.pair, 0)], dim) if m.npair else dim
+
+
+def mixed(m: Any, pairs: Candidates, which: Array) -> dict[str, Array]:
+    """Fields of the contacts of candidates `which` (k,): includemargin, friction, solref, solreffriction, solimp."""
+    geom = jnp.asarray(pairs.geom)[which]
+    g1, g2 = geom[:, 0], geom[:, 1]
+    p1, p2 = m.geom_priority[pairs.geom].T
+    lead = jnp.asarray(np.sign(p1 - p2))[which][:, None]
+    mix = _mix(m.geom_solmix[g1], m.geom_solmix[g2])[:, None]
+    mix = jnp.where(lead == 0, mix, jnp.where(lead > 0, 1, 0).astype(mix.dtype))
+
+    ref1, ref2 = m.geom_solref[g1], m.geom_solref[g2]
+    standard = (ref1[:, :1] > 0) & (ref2[:, :1] > 0)
+    blend = standard | (lead != 0)
+    friction1, friction2 = m.geom_friction[g1], m.geom_friction[g2]
+    friction = jnp.maximum(friction1, friction2)
+    friction = jnp.where(lead == 0, friction, jnp.where(lead > 0, friction1, friction2))
+    out = {
+        "friction": friction[:, FRICTION],
+        "solref": jnp.where(blend, _blend(mix, ref1, ref2), jnp.minimum(ref1, ref2)),
+        "solreffriction": jnp.zeros_like(ref1),
+        "solimp": _blend(mix, m.geom_solimp[g1], m.geom_solimp[g2]),
+    }
+    gap = m.geom_gap[g1] + m.geom_gap[g2]
+    if m.npair:
+        pair = jnp.asarray(pairs.pair)[which]
+        explicit, pair = pair >= 0, jnp.maximum(pair, 0)
+        out = {k: jnp.where(explicit[:, None], getattr(m, f"pair_{k}")[pair], v) for k, v in out.items()}
+        gap = jnp.where(explicit, m.pair_gap[pair], gap)
+    if m.opt.enableflags & EnableBit.OVERRIDE:
+        override = {"friction": m.opt.o_friction, "solref": m.opt.o_solref, "solreffriction": m.opt.o_solref}
+        override["solimp"] = m.opt.o_solimp
+        out = {k: jnp.broadcast_to(override[k], v.shape) for k, v in out.items()}
+    out["friction"] = jnp.maximum(MINMU, out["friction"])
+    out["includemargin"] = margins(m, pairs)[which] - gap
+    return out
+
+
+def _mix(mix1: Array, mix2: Array) -> Array:
+    """Weight of the first geom's solver parameters."""
+    some1, some2 = mix1 >= MINVAL, mix2 >= MINVAL
+    both = safe.divide(mix1, mix1 + mix2)
+    return jnp.where(some1 & some2, both, jnp.where(some1, 1.0, jnp.where(some2, 0.0, 0.5))).astype(mix1.dtype)
+
+
+def _blend(mix: Array, x1: Array, x2: Array) -> Array:
+    """mix x1 + (1 - mix) x2, exactly one of them where the mix is 0 or 1."""
+    return mix * x1 + (1 - mix) * x2

@@ -1,0 +1,35 @@
+"""One table: which pair of geom types goes to which collider, and how many contacts it can make."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from jaxsim.engine.collision.capsule import capsule_capsule
+from jaxsim.engine.collision.plane import plane_box, plane_capsule, plane_cylinder, plane_ellipsoid, plane_sphere
+from jaxsim.engine.collision.sphere import sphere_box, sphere_capsule, sphere_cylinder, sphere_sphere
+from jaxsim.types import GeomType as G
+
+
+class Collider(NamedTuple):
+    """A collider `function(a, b, margin) -> Hits` (see `shapes`), the contacts it makes at most, its cost.
+
+    `cost` is roughly the floating-point operations for one pair: it decides whether a group of pairs is worth a bound
+    test and compaction before the narrow phase.
+    """
+
+    function: Callable
+    ncon: int
+    cost: int
+
+
+COLLIDERS: dict[tuple[int, int], Collider] = {
+    (G.PLANE, G.SPHERE): Collider(plane_sphere, 1, 20),
+    (G.PLANE, G.CAPSULE): Collider(plane_capsule, 2, 50),
+    (G.PLANE, G.ELLIPSOID): Collider(plane_ellipsoid, 1, 50),
+    (G.PLANE, G.CYLINDER): Collider(plane_cylinder, 4, 150),
+    (G.PLANE, G.BOX): Collider(plane_box, 4, 200),
+    (G.SPHERE, G.SPHERE): Collider(sphere_sphere, 1, 30),
+    (G.SPHERE, G.CAPSULE): Collider(sphere_capsule, 1, 50),
+    (G.SPHERE, G.CYLINDER): Collider(sphere_cylinder, 1, 100),
+    (G.SPHERE, G.BOX): Collider(sphere_box, 1, 100),
+    (G.CAPSULE, G.CAPSULE): Collider(capsule_capsule, 2, 200),
+}
