@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jaxsim.engine.collision.capsule import capsule_capsule
+from jaxsim.engine.collision.box import box_box
+from jaxsim.engine.collision.capsule import capsule_box, capsule_capsule
 from jaxsim.engine.collision.plane import plane_box, plane_capsule, plane_cylinder, plane_ellipsoid, plane_sphere
 from jaxsim.engine.collision.sphere import sphere_box, sphere_capsule, sphere_cylinder, sphere_sphere
 from jaxsim.types import GeomType as G
@@ -32,4 +33,6 @@ COLLIDERS: dict[tuple[int, int], Collider] = {
     (G.SPHERE, G.CYLINDER): Collider(sphere_cylinder, 1, 100),
     (G.SPHERE, G.BOX): Collider(sphere_box, 1, 100),
     (G.CAPSULE, G.CAPSULE): Collider(capsule_capsule, 2, 200),
+    (G.CAPSULE, G.BOX): Collider(capsule_box, 2, 1000),
+    (G.BOX, G.BOX): Collider(box_box, 8, 4000),
 }
