@@ -309,6 +309,12 @@ def check_classes(spec: Spec, table: dict[str, Any]) -> None:
                     raise element.error(f"unknown default class '{name}'{did_you_mean(name, table)}")
 
 
+def check_name_free(element: Element, names: Any) -> None:
+    """Raise a ModelError where the element's name is one of `names` already."""
+    if element.name and element.type.kind and names.has(element.type.kind, element.name):
+        raise element.error(f"the {element.type.kind} name '{element.name}' is taken")
+
+
 def check_names(spec: Spec) -> None:
     """Raise a ModelError where two elements of a kind have one name."""
     seen: dict[tuple[str, str], Element] = {("body", "world"): spec.root}

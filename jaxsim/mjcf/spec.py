@@ -124,17 +124,18 @@ class Element:
 
     def copy(self) -> Element:
         """A deep copy without a parent. Values are shared: they are replaced, never changed in place."""
-        top = _shallow(self)
+        top = shallow_copy(self)
         todo = [(self, top)]
         while todo:
             old, new = todo.pop()
             for child in old.children:
-                twin = new.append(_shallow(child))
+                twin = new.append(shallow_copy(child))
                 todo.append((child, twin))
         return top
 
 
-def _shallow(element: Element) -> Element:
+def shallow_copy(element: Element) -> Element:
+    """A copy of one element without its children and its parent."""
     twin = Element(element.type, element.source)
     twin.attrs = dict(element.attrs)
     twin.compiler = element.compiler

@@ -1,0 +1,58 @@
+"""The few rotations that macros need, as numpy float64; quaternions are (w, x, y, z)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jaxsim.errors import ModelError
+
+Array = np.ndarray
+
+
+def multiply(a: Array, b: Array) -> Array:
+    """The product of two quaternions at unit length."""
+    w = a[0] * b[0] - a[1:] @ b[1:]
+    out = np.concatenate([[w], a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:])])
+    return unit(out)
+
+
+def unit(vector: Array) -> Array:
+    """The vector at unit length; left as it is where it is (nearly) zero or (nearly) one long already."""
+    length = float(np.sqrt(vector @ vector))
+    return vector if length**2 < 1e-14 or abs(length - 1) <= 1e-14 else vector / length
+
+
+def matrix(quat: Array) -> Array:
+    """The 3x3 rotation matrix of a unit quaternion."""
+    w, x, y, z = quat
+    return np.array(
+        [
+            [w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), w * w - x * x + y * y - z * z, 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z],
+        ]
+    )
+
+
+def rotate(quat: Array, vector: Array) -> Array:
+    """The vector turned by a unit quaternion."""
+    return matrix(quat) @ vector
+
+
+def euler_to_quat(euler: Array, degree: bool, sequence: str) -> Array:
+    """The quaternion of three rotations in turn, about moving axes (xyz) or fixed ones (XYZ).
+
+    Raises ModelError for letters that are no axes.
+    """
+    angles = np.asarray(euler, np.float64)
+    if degree:
+        angles = angles / 180.0 * np.pi
+    quat = np.array([1.0, 0.0, 0.0, 0.0])
+    for angle, letter in zip(angles, sequence, strict=True):
+        axis = "xyz".find(letter.lower())
+        if axis < 0:
+            raise ModelError(f"eulerseq '{sequence}' may hold only x, y, z, X, Y, Z")
+        turn = np.zeros(4)
+        turn[0], turn[1 + axis] = np.cos(angle / 2), np.sin(angle / 2)
+        quat = multiply(quat, turn) if letter.islower() else multiply(turn, quat)
+    return unit(quat)
