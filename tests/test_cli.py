@@ -1,0 +1,142 @@
+"""The command line: its answers, its files, and one clear line for every mistake."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jaxsim.cli import main
+
+MODELS = Path(__file__).parent.parent / "models"
+CARTPOLE = str(MODELS / "cartpole.xml")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder of wrong files."""
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "broken.xml").write_text("<mujoco><worldbody>")
+    (folder / "typo.xml").write_text('<mujoco>\n<worldbody>\n<geom sise="1"/></worldbody></mujoco>')
+    (folder / "text.npz").write_text("not an array")
+    np.savez(folder / "narrow.npz", ctrl=np.zeros((5, 7)))
+    np.savez(folder / "nameless.npz", control=np.zeros((5, 1)))
+    np.savez(folder / "short.npz", ctrl=np.zeros((5, 1)))
+    np.savez(folder / "nan.npz", ctrl=np.full((5, 1), np.nan))
+    return folder
+
+
+def run(capsys, *argv):
+    status = main([str(a) for a in argv])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+MISTAKES = {
+    "no such file": (["info", "nowhere.xml"], "nowhere.xml"),
+    "a directory": (["info", MODELS], "directory"),
+    "broken XML": (["info", "{files}/broken.xml"], "broken.xml"),
+    "misspelt attribute": (["rollout", "{files}/typo.xml"], "did you mean 'size'"),
+    "unknown command": (["simulate", CARTPOLE], "simulate"),
+    "unknown option": (["rollout", CARTPOLE, "--worlds", "3"], "--worlds"),
+    "missing model": (["rollout"], "MODEL"),
+    "no worlds": (["rollout", CARTPOLE, "--nworld", "0"], "'0' is not a positive integer"),
+    "worlds that are no number": (["bench", CARTPOLE, "--nworld", "many"], "'many' is not a positive integer"),
+    "negative seed": (["rollout", CARTPOLE, "--seed", "-1"], "--seed"),
+    "unknown keyframe": (["rollout", CARTPOLE, "--keyframe", "jump"], "the model has upright, hanging"),
+    "unknown controls": (["rollout", CARTPOLE, "--controls", "clever"], "neither random, zero, keyframe nor a file"),
+    "controls that are no array": (["rollout", CARTPOLE, "--controls", "{files}/text.npz"], "not a NumPy file"),
+    "controls of the wrong shape": (["rollout", CARTPOLE, "--controls", "{files}/narrow.npz"], "wanted (nstep, 1)"),
+    "controls under another name": (["rollout", CARTPOLE, "--controls", "{files}/nameless.npz"], "no array 'ctrl'"),
+    "controls that are not finite": (["rollout", CARTPOLE, "--controls", "{files}/nan.npz"], "not all finite"),
+    "controls too short": (["rollout", CARTPOLE, "--controls", "{files}/short.npz", "--nstep", "9"], "has 5 steps"),
+    "keyframe controls without one": (["rollout", CARTPOLE, "--controls", "keyframe"], "needs --keyframe"),
+    "world out of range": (["rollout", CARTPOLE, "--nworld", "2", "--world", "2"], "counted from 0"),
+    "unknown body to follow": (["rollout", CARTPOLE, "--follow", "horse"], "horse"),
+    "output in no directory": (["rollout", CARTPOLE, "--out", "{files}/no/where.npz"], "does not exist"),
+    "page in no directory": (["rollout", CARTPOLE, "--html", "{files}/no/where.html"], "does not exist"),
+    "unknown peer": (["bench", CARTPOLE, "--against", "mujoco,ode"], "'ode' is not one of"),
+    "noise out of range": (["bench", CARTPOLE, "--noise", "3"], "not between 0 and 1"),
+}
+
+
+@pytest.mark.parametrize(("argv", "words"), MISTAKES.values(), ids=list(MISTAKES))
+def test_mistake_gives_one_line_and_a_status(capsys, files, argv, words):
+    status, out, err = run(capsys, *(str(a).replace("{files}", str(files)) for a in argv))
+    assert status in (1, 2)
+    assert out == "" and err.count("\n") == 1
+    assert words in err and err.startswith("jaxsim") and "error: " in err
+
+
+@pytest.mark.parametrize("argv", [[], ["--help"], ["info", "--help"], ["rollout", "--help"], ["bench", "--help"]])
+def test_help_is_printed(capsys, argv):
+    status, out, err = run(capsys, *argv)
+    assert status == (0 if argv else 2) and "usage: jaxsim" in out and not err
+
+
+def test_version_is_printed(capsys):
+    status, out, _ = run(capsys, "--version")
+    assert status == 0 and out.startswith("jaxsim ")
+
+
+def test_info_says_what_the_model_holds(capsys):
+    status, out, _ = run(capsys, "info", MODELS / "humanoid.xml")
+    assert status == 0
+    assert "nv 27" in out and "21 hinge, 1 free" in out and "21 motor on joint" in out
+    assert "keyframes" in out and "stand" in out
+    assert out.splitlines()[-1].split() == ["refused", "nothing"]
+
+
+def test_rollout_writes_trajectories_and_a_page(capsys, tmp_path):
+    out, page = tmp_path / "out.npz", tmp_path / "page.html"
+    argv = ["--nworld", 3, "--nstep", 7, "--every", 2, "--out", out, "--html", page, "--quiet"]
+    status, text, err = run(capsys, "rollout", CARTPOLE, *argv)
+    assert status == 0 and not err
+    assert "steps/s" in text and "no overflow, no divergence" in text
+    frames = np.load(out)
+    assert frames["qpos"].shape == (4, 3, 2) and frames["ctrl"].shape == (4, 3, 1)
+    np.testing.assert_allclose(frames["time"][:, 0], [0.02, 0.04, 0.06, 0.07], rtol=1e-5)
+    assert np.abs(frames["ctrl"]).max() <= 1 and len(np.unique(frames["ctrl"][0])) == 3
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def test_rollout_follows_given_controls(capsys, tmp_path):
+    given = np.linspace(-1, 1, 5 * 2).reshape(5, 2, 1)
+    np.savez(tmp_path / "ctrl.npz", ctrl=given)
+    argv = ["--nworld", 2, "--controls", tmp_path / "ctrl.npz", "--out", tmp_path / "out.npz", "--quiet"]
+    status, _, _ = run(capsys, "rollout", CARTPOLE, *argv, "--keyframe", "hanging")
+    assert status == 0
+    frames = np.load(tmp_path / "out.npz")
+    np.testing.assert_allclose(frames["ctrl"], given, rtol=1e-6)
+    assert np.abs(frames["qpos"][..., 1]).min() > 3
+
+
+def test_dropped_contacts_are_reported_with_the_remedy(capsys):
+    argv = ["--nworld", 2, "--nstep", 3, "--keyframe", "stand", "--max-contacts", 1, "--controls", "zero", "--quiet"]
+    status, out, err = run(capsys, "rollout", MODELS / "runner.xml", *argv)
+    assert status == 0 and "no overflow" not in out
+    assert "warning: " in err and "contacts were dropped in 2 of 2 worlds" in err and "max_contacts=2" in err
+
+
+def test_divergence_is_reported(capsys, tmp_path):
+    xml = """<mujoco><option timestep="0.1"/><worldbody><body><joint name="j" type="slide"/><geom size=".1" mass="1e-3"/>
+      </body></worldbody><actuator><motor joint="j" gear="1e9"/></actuator></mujoco>"""
+    (tmp_path / "wild.xml").write_text(xml)
+    np.savez(tmp_path / "ctrl.npz", ctrl=np.full((4, 1), 1e6))
+    argv = ["--nworld", 2, "--controls", tmp_path / "ctrl.npz", "--quiet"]
+    status, _, err = run(capsys, "rollout", tmp_path / "wild.xml", *argv)
+    assert status == 0 and "2 of 2 worlds diverged" in err
+
+
+def test_bench_writes_json(capsys, tmp_path):
+    argv = ["--nworld", 2, "--nstep", 2, "--settle", 0, "--against", "mujoco,mjwarp", "--json", tmp_path / "b.json"]
+    status, out, _ = run(capsys, "bench", CARTPOLE, *argv)
+    assert status == 0 and "jaxsim over mujoco" in out
+    report = json.loads((tmp_path / "b.json").read_text())
+    own = report["jaxsim"]
+    for name in ("load_s", "trace_s", "compile_s", "operations", "dispatch_ms", "peak_rss_mb"):
+        assert own[name] > 0
+    assert own["one_world"]["nworld"] == 1 and own["batches"][0]["nworld"] == 2
+    assert all(row["steps_per_s"] > 0 for row in (own["one_world"], *own["batches"]))
+    assert report["peers"]["mujoco"]["one_world"] > 0 and report["ratios"]["mujoco"]["one_world"] > 0
+    assert report["model"]["name"] == "cartpole" and report["machine"]["jax"]
