@@ -243,9 +243,8 @@ def run_rollout(args: argparse.Namespace) -> int:
     with tqdm(total=nstep * args.nworld, unit="step", unit_scale=True, disable=args.quiet, desc="compiling") as bar:
 
         def progress(steps: int) -> None:
-            if bar.desc != "rollout: ":
+            if bar.n == 0:
                 bar.set_description("rollout", refresh=False)
-                bar.unpause()
             bar.update(steps)
 
         result = rollouts.simulate(m, d, plan, controls, progress)
