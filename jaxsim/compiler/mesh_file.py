@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jaxsim.errors import ModelError
+from jaxsim.errors import ModelError, UnsupportedError
 
 STL_MAX_FACES = 200_000
+MAX_CORNERS = 1024
 _STL_MAX_COORDINATE = 2.0**30
 _STL_FACE = np.dtype([("normal", "<f4", 3), ("vertex", "<f4", (3, 3)), ("attribute", "<u2")])
 
@@ -45,7 +46,7 @@ class RawMesh:
     kind: str = ""
 
 
-_CONTENT_TYPES = {"model/stl": "stl", "model/obj": "obj", "model/vnd.mujoco.msh": "msh"}
+_MSH = "model/vnd.mujoco.msh"
 
 
 def read_mesh(data: bytes, filename: str, content_type: str = "", righthand: bool = True) -> RawMesh:
@@ -54,21 +55,20 @@ def read_mesh(data: bytes, filename: str, content_type: str = "", righthand: boo
     Args:
         data: the bytes of the file.
         filename: its name, whose extension tells the format.
-        content_type: the format where given ("model/stl", "model/obj", "model/vnd.mujoco.msh"); goes before the name.
+        content_type: the type where given; only "model/vnd.mujoco.msh" goes before the name.
         righthand: False where the scale of the mesh mirrors it.
 
     Raises:
         ModelError: for an unknown format or a file that is not well formed.
     """
-    kind = _CONTENT_TYPES.get(content_type.split(";")[0].strip().lower(), "") if content_type else ""
-    if not content_type:
-        kind = filename.rsplit(".", 1)[-1].lower() if "." in filename else ""
-    if kind == "stl":
-        return read_stl(data, filename)
-    if kind == "obj":
-        return read_obj(data, filename)
-    if kind == "msh":
+    extension = filename.rsplit(".", 1)[-1].lower() if "." in filename else ""
+    kind = content_type.split(";")[0].strip().lower()
+    if kind == _MSH or (extension == "msh" and not kind):
         return read_msh(data, filename, righthand)
+    if extension == "stl":
+        return read_stl(data, filename)
+    if extension == "obj":
+        return read_obj(data, filename)
     raise ModelError(f"no decoder found for mesh file '{filename}': STL, OBJ and MSH files are known")
 
 
@@ -92,16 +92,14 @@ def read_stl(data: bytes, filename: str = "") -> RawMesh:
 
 
 def deduplicate(vertex: np.ndarray, face: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One vertex for each set of equal ones, in the order of first appearance; faces renumbered.
+    """One vertex for each set with equal bits, in the order of first appearance; faces renumbered.
 
     Args:
-        vertex: (n, 3) float32. -0.0 equals 0.0; NaN equals nothing.
+        vertex: (n, 3) float32.
         face: integers into `vertex`.
     """
-    key = np.ascontiguousarray(vertex + np.float32(0)).view(np.uint32).astype(np.uint64)
-    bad = np.isnan(vertex).any(axis=1)
-    key[bad, 0] = 0xFFFFFFFF00000000 + np.flatnonzero(bad).astype(np.uint64)
-    _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    bits = np.ascontiguousarray(vertex).view(np.uint32)
+    _, first, inverse = np.unique(bits, axis=0, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))
     return vertex[np.sort(first)], rank[inverse.reshape(-1)][face]
 
@@ -126,11 +124,12 @@ def read_msh(data: bytes, filename: str = "", righthand: bool = True) -> RawMesh
 
 
 def read_obj(data: bytes, filename: str = "") -> RawMesh:
-    """Wavefront OBJ: the first object or group that has faces; polygons are cut into fans."""
+    """Wavefront OBJ: the first object or group that has faces; polygons are cut into triangles."""
     vertex, normal, texcoord = [], [], []
-    corners: list[list[int]] = []
-    closed = False
-    for number, line in enumerate(data.decode("latin-1").split("\n"), 1):
+    polygons: list[list[list[int]]] = []
+    lines = closed = False
+    text = data.decode("latin-1").replace("\r", "\n")
+    for line in text.split("\n"):
         token = line.split()
         if not token:
             continue
@@ -144,21 +143,25 @@ def read_obj(data: bytes, filename: str = "") -> RawMesh:
                 texcoord.append([float(token[1]), float(token[2]) if len(token) > 2 else 0.0])
             elif word == "f":
                 counts = (len(vertex), len(texcoord), len(normal))
-                polygon = [_obj_corner(text, counts) for text in token[1:]]
-                if not closed:
-                    for k in range(1, len(polygon) - 1):
-                        corners += [polygon[0], polygon[k], polygon[k + 1]]
-            elif word in ("g", "o"):
-                closed = bool(corners)
+                polygon = [_obj_corner(corner, counts) for corner in token[1:]]
+                if not closed and len(polygon) > 2:
+                    polygons.append(polygon)
+            elif word in ("l", "p"):
+                lines = True
+            elif word == "g":
+                closed, lines = closed or bool(polygons), False
+            elif word == "o":
+                closed = closed or bool(polygons) or lines
         except (ValueError, IndexError) as error:
-            raise ModelError(f"could not parse OBJ file '{filename}', line {number}: '{line.strip()[:60]}'") from error
-    index = np.array(corners, dtype=np.int64).reshape(-1, 3)
-    texcoords = np.array(texcoord, dtype=np.float64).astype(np.float32).reshape(-1, 2)
+            raise ModelError(f"could not parse OBJ file '{filename}' at '{line.strip()[:60]}'") from error
+    vertices = _float32(vertex)
+    index = _triangulate(polygons, vertices.reshape(-1, 3), filename)
+    texcoords = _float32(texcoord).reshape(-1, 2)
     texcoords[:, 1] = 1 - texcoords[:, 1]
     _check_range(index[:, 2], len(normal), "normal", filename)
     _check_range(index[:, 1], len(texcoord), "texcoord", filename)
     return RawMesh(
-        vertex=_float32(vertex),
+        vertex=vertices,
         normal=_float32(normal),
         texcoord=texcoords.reshape(-1),
         face=index[:, 0],
@@ -166,6 +169,82 @@ def read_obj(data: bytes, filename: str = "") -> RawMesh:
         facetexcoord=index[:, 1] if texcoord else _no_ints(),
         kind="obj",
     )
+
+
+def _triangulate(polygons: list[list[list[int]]], vertex: np.ndarray, filename: str) -> np.ndarray:
+    """(3 nf, 3) corners [vertex, texcoord, normal] of triangles: fans of quads, ears of larger polygons."""
+    corners: list[list[int]] = []
+    for polygon in polygons:
+        if len(polygon) <= 4:
+            for k in range(1, len(polygon) - 1):
+                corners += [polygon[0], polygon[k], polygon[k + 1]]
+            continue
+        if len(polygon) > MAX_CORNERS:
+            raise UnsupportedError(f"polygon of more than {MAX_CORNERS} corners in OBJ file '{filename}'")
+        ids = np.array([corner[0] for corner in polygon])
+        if ids.max() >= len(vertex):
+            raise ModelError(f"vertex index {ids.max()} does not exist in OBJ file '{filename}'")
+        corners += [polygon[k] for k in _clip_ears(vertex[ids])]
+    return np.array(corners, dtype=np.int64).reshape(-1, 3)
+
+
+def _clip_ears(point: np.ndarray) -> list[int]:
+    """Corners of triangles, as indices into the polygon's points (n, 3) float32.
+
+    A corner is an ear where it turns the way of the whole polygon and no other point of the polygon lies in its triangle.
+    A polygon that runs out of ears stays incomplete, as in the reference's reader.
+    """
+    flat = point[:, _plane_axes(point)]
+    x, y = flat.T
+    area = _sum32((x * np.roll(y, -1) - y * np.roll(x, -1)) * np.float32(0.5))
+    left = list(range(len(point)))
+    out: list[int] = []
+    guess, tries, before = 0, len(left), len(left)
+    while len(left) > 3 and tries > 0:
+        n = len(left)
+        guess -= n if guess >= n else 0
+        tries = n if n != before else tries - 1
+        before = n
+        ring = [left[(guess + k) % n] for k in range(n)]
+        (x0, y0), (x1, y1), (x2, y2) = ear = flat[ring[:3]]
+        turn = (x1 - x0) * (y2 - y1) - (y1 - y0) * (x2 - x1)
+        if turn * area < 0 or _any_inside(ear, flat[ring[3:]]):
+            guess += 1
+            continue
+        out += ring[:3]
+        del left[(guess + 1) % n]
+    return out + left if len(left) == 3 else out
+
+
+def _sum32(values: np.ndarray) -> np.float32:
+    return np.add.accumulate(values, dtype=np.float32)[-1]
+
+
+def _plane_axes(point: np.ndarray) -> list[int]:
+    """The two axes in which the polygon is widest, told by its first corner that is not straight."""
+    edge = np.roll(point, -1, axis=0) - point
+    x, y, z = np.abs(np.cross(edge, np.roll(edge, -1, axis=0))).T
+    bent = np.flatnonzero(np.maximum(np.maximum(x, y), z) > np.finfo(np.float32).eps)
+    if not bent.size:
+        return [1, 2]
+    x, y, z = (float(values[bent[0]]) for values in (x, y, z))
+    if x > y and x > z:
+        return [1, 2]
+    return [0, 1] if z > x and z > y else [0, 2]
+
+
+def _any_inside(triangle: np.ndarray, point: np.ndarray) -> bool:
+    """Whether any of the points (n, 2) lies in the triangle (3, 2), by the number of edges to its right."""
+    inside = np.zeros(len(point), dtype=bool)
+    for k in range(3):
+        (xi, yi), (xj, yj) = triangle[k], triangle[k - 1]
+        if yi == yj:
+            continue
+        crosses = ((yi > point[:, 1]) != (yj > point[:, 1])) & (
+            point[:, 0] < (xj - xi) * (point[:, 1] - yi) / (yj - yi) + xi
+        )
+        inside ^= crosses
+    return bool(inside.any())
 
 
 def _float32(rows: list[list[float]]) -> np.ndarray:
