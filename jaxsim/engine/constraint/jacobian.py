@@ -24,6 +24,24 @@ def dof_affects_body(m: Model) -> np.ndarray:
     return mask
 
 
+@tables.per_structure
+def _dof_words(m: Model) -> np.ndarray:
+    """The mask above packed into words of 32 dofs: (nbody, nword) uint32."""
+    mask = dof_affects_body(m)
+    padded = np.pad(mask, ((0, 0), (0, -m.nv % 32))).reshape(m.nbody, -1, 32)
+    return (padded.astype(np.uint64) << np.arange(32, dtype=np.uint64)).sum(-1).astype(np.uint32)
+
+
+def dofs_of_bodies(m: Model, body: Array) -> Array:
+    """Boolean mask (n, nv) of the dofs that move each of the bodies (n,), ids known at run time only.
+
+    One word is fetched for every 32 dofs and unpacked: a gather of whole rows costs several times as much.
+    """
+    words = jnp.asarray(_dof_words(m)).at[body].get(mode="promise_in_bounds")
+    dof = np.arange(m.nv, dtype=np.uint32)
+    return (words[:, dof // 32] >> (dof % 32)) & 1 == 1
+
+
 def dof_axes(m: Model, d: Data) -> tuple[Array, Array]:
     """Spatial axes (6, nv) of all dofs, rotation then translation at one common point, and that point (3,).
 
@@ -51,6 +69,12 @@ def point_wrench(direction: Array, arm: Array) -> Array:
     return jnp.concatenate([cross(arm, direction), direction], axis=-1)
 
 
+def contact_bodies(m: Model, d: Data) -> Array:
+    """Bodies (ncontact, 2) of the two geoms of each contact, the world in empty slots."""
+    geom = jnp.maximum(d.contact.geom, 0)
+    return jnp.asarray(m.geom_bodyid).at[geom].get(mode="promise_in_bounds")
+
+
 def contact_jacobian(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
     """Jacobian blocks of the contact buffer in contact frames (ncontact, condim, nv), and which contacts move any dof.
 
@@ -58,9 +82,10 @@ def contact_jacobian(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
     """
     contact = d.contact
     real = contact.dim > 0
-    bodies = jnp.asarray(m.geom_bodyid)[jnp.maximum(contact.geom, 0)]
-    mask = jnp.asarray(dof_affects_body(m), d.qpos.dtype)
-    affects = jnp.where(real[:, None], mask[bodies[:, 1]] - mask[bodies[:, 0]], 0)
+    bodies = contact_bodies(m, d)
+    first, second = dofs_of_bodies(m, bodies[:, 0]), dofs_of_bodies(m, bodies[:, 1])
+    moves = (first != second) & real[:, None]
+    affects = jnp.where(moves, jnp.where(second, 1, -1), 0).astype(d.qpos.dtype)
     axes, point = dof_axes(m, d)
     frame = contact.frame.reshape(-1, 3, 3)
     arm = (contact.pos - point)[:, None, :]
@@ -70,7 +95,7 @@ def contact_jacobian(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
         wrench = jnp.concatenate([wrench, jnp.concatenate([spin, jnp.zeros_like(spin)], axis=-1)], axis=1)
     used = jnp.arange(layout.condim) < contact.dim[:, None]
     wrench = jnp.where(used[..., None], wrench, 0)
-    return jacobian_rows(axes, affects, wrench), jnp.any(affects != 0, axis=1)
+    return jacobian_rows(axes, affects, wrench), jnp.any(moves, axis=1)
 
 
 def contact_facets(layout: Layout, friction: Array, x: Array) -> Array:

@@ -6,13 +6,14 @@ acceleration. Rows of each group are computed as arrays; the formulas of impedan
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.data import Data
 from jaxsim.engine.constraint import impedance as imp
 from jaxsim.engine.constraint.general import general_rows, velocity_product
-from jaxsim.engine.constraint.jacobian import contact_jacobian, rows_times
+from jaxsim.engine.constraint.jacobian import contact_bodies, contact_jacobian, rows_times
 from jaxsim.layout import Layout, make_layout
 from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array, divide, sqrt
@@ -58,7 +59,8 @@ def make_constraint(m: Model, d: Data) -> Data:
     if layout.ncontact:
         contact_j, moves = contact_jacobian(m, d, layout)
         groups.append(_contact_group(m, d, layout, moves))
-        efc = efc.replace(J_contact=contact_j)
+        # read by many fusions: without the barrier XLA computes it again in each (three times the cost on a CPU)
+        efc = efc.replace(J_contact=jax.lax.optimization_barrier(contact_j))
     rows = Group(*(jnp.concatenate(x) for x in zip(*groups, strict=True)))
     rows = rows._replace(active=rows.active & _enabled(m, layout))
     d, active = _account(m, d, layout, rows.active)
@@ -142,7 +144,7 @@ def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> Group:
     count = contact.dim[:, None] if not layout.pyramidal else jnp.maximum(2 * (contact.dim[:, None] - 1), 1)
     active = (row < count) & ((contact.exclude == 0) & (contact.dim > 0) & moves)[:, None]
     frictional = jnp.asarray((not layout.pyramidal) & (row > 0))
-    weight = m.body_invweight0[jnp.asarray(m.geom_bodyid)[jnp.maximum(contact.geom, 0)], 0].sum(1)
+    weight = m.body_invweight0[:, 0].at[contact_bodies(m, d)].get(mode="promise_in_bounds").sum(1)
     first = contact.friction[:, 0]
     pyramid = layout.pyramidal & (contact.dim > 1)
     diag = jnp.where(pyramid, weight * (1 + first * first), weight)
