@@ -191,7 +191,7 @@ def _triangulate(polygons: list[list[list[int]]], vertex: np.ndarray, filename: 
 def _clip_ears(point: np.ndarray) -> list[int]:
     """Corners of triangles, as indices into the polygon's points (n, 3) float32.
 
-    A corner is an ear where it turns the way of the whole polygon and no other point of the polygon lies in its triangle.
+    A corner is an ear where it turns the way of the whole polygon and no other of its points lies in the triangle.
     A polygon that runs out of ears stays incomplete, as in the reference's reader.
     """
     flat = point[:, _plane_axes(point)]

@@ -1,0 +1,173 @@
+"""Readers of mesh files: what they give and what they refuse, beside the reference."""
+
+import struct
+
+import mujoco
+import numpy as np
+import pytest
+
+from jaxsim.compiler.mesh import MeshInput, compile_mesh
+from jaxsim.compiler.mesh_file import MAX_CORNERS, STL_MAX_FACES, deduplicate, read_mesh, read_obj
+from jaxsim.errors import ModelError, UnsupportedError
+from tests.compiler.mesh_cases import assert_same_mesh, compile_both, l_shape, msh, obj, reference, stl
+
+VERTEX, FACE = l_shape()
+POINTS = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nv 1 1 0\n"
+SOLID = "f 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+TEXTURED = "f 1/1/1 3/2/2 2/3/1\nf 1/1/1 2/1/1 4/1/1\nf 1/1/1 4/1/1 3/1/1\nf 2/1/1 3/1/1 4/1/1\n"
+COORDINATES = "vt 0 0\nvt 1 0.25\nvt 0 1\nvn 0 0 1\nvn 1 0 0\n"
+
+OBJ = {
+    "plain": POINTS + SOLID,
+    "negative indices": POINTS + "f -5 -3 -4\nf 1 2 4\nf 1 4 3\nf 2 3 4\n",
+    "first of two groups": POINTS + "g a\n" + SOLID + "g b\nf 2 5 3\n",
+    "empty object first": POINTS + "o a\no b\n" + SOLID + "o c\nf 2 5 3\n",
+    "object of lines first": POINTS + "o a\nl 1 2\no b\n" + SOLID,
+    "group of lines first": POINTS + "g a\nl 1 2\ng b\n" + SOLID,
+    "materials": "mtllib x.mtl\n" + POINTS + "usemtl a\nf 1 3 2\nf 1 2 4\nusemtl b\nf 1 4 3\nf 2 3 4\n",
+    "smoothing, lines, points": POINTS + "s 1\nf 1 3 2\nf 1 2 4\ns off\nf 1 4 3\nf 2 3 4\nl 1 2\np 1\n",
+    "texture coordinates and normals": POINTS + COORDINATES + TEXTURED,
+    "some without them": POINTS + COORDINATES + TEXTURED.replace("3/2/2 2/3/1", "3 2/3"),
+    "one texture coordinate": POINTS + "vt 0.3\nf 1/1 3/1 2/1\nf 1/1 2/1 4/1\nf 1/1 4/1 3/1\nf 2/1 3/1 4/1\n",
+    "three texture coordinates": POINTS
+    + "vt 0.3 0.2 0.1\nf 1/1 3/1 2/1\nf 1/1 2/1 4/1\nf 1/1 4/1 3/1\nf 2/1 3/1 4/1\n",
+    "face of two corners": POINTS + "f 1 2\n" + SOLID,
+    "no faces": POINTS,
+    "unknown words": "hello\nfoo 1 2\n" + POINTS + SOLID + "vp 1 2\ncurv 1\n",
+    "colours": "".join(line + " 1 0 0\n" for line in POINTS.splitlines()) + SOLID,
+    "carriage returns": (POINTS + SOLID).replace("\n", "\r\n"),
+    "carriage returns alone": (POINTS + SOLID).replace("\n", "\r"),
+    "comments": "# a\n" + POINTS + "  # b\n\t" + SOLID + "v 1 2 3 # c\n",
+    "exponents": "v 0 0 0\nv 1e0 0 0\nv 0 1.0E+0 .0\nv 0 0 +1\n" + SOLID,
+}
+
+
+@pytest.mark.parametrize("what", OBJ)
+def test_obj(what):
+    assert_same_mesh(*compile_both(file=OBJ[what].encode(), filename=f"{what}.obj"), graph=False)
+
+
+@pytest.mark.parametrize("n", [5, 6, 9])
+@pytest.mark.parametrize("kind", ["star", "any", "grid"])
+def test_obj_polygons_are_cut_as_the_reference_does(n, kind):
+    rng = np.random.default_rng(n)
+    angle = np.sort(rng.random(n)) * 2 * np.pi
+    radius = rng.uniform(0.2, 1, n)
+    points = {
+        "star": np.stack([radius * np.cos(angle), rng.normal(size=n) * 0.01, radius * np.sin(angle)], axis=1),
+        "any": rng.normal(size=(n, 3)),
+        "grid": np.c_[rng.integers(0, 3, size=(n, 2)), np.zeros(n)],
+    }[kind]
+    points = np.concatenate([points, [[0, 0, 1], [1, 0, 2], [0, 1, 2]]]).astype(np.float32)
+    data = obj(points, [range(n), (n, n + 1, n + 2)])
+    m = reference(geom_attributes='contype="0" conaffinity="0"', file=data, filename="p.obj", inertia="shell")
+    np.testing.assert_array_equal(read_obj(data).face.reshape(-1, 3), m.mesh_face)
+
+
+BAD_OBJ = {
+    "empty": "",
+    "index too large": POINTS + "f 1 3 9\n" + SOLID,
+    "index zero": POINTS + "f 0 3 2\n" + SOLID,
+    "index before the start": "f -1 -2 -3\n" + POINTS,
+    "texture index zero": POINTS + "vt 0 0\nf 1/0 3/1 2/1\n" + SOLID,
+    "words for numbers": "v a b c\n" + POINTS + SOLID,
+    "two numbers": "v 0 0\n" + POINTS + SOLID,
+    "continuation": POINTS + "f 1 3 \\\n2\n" + SOLID,
+    "not finite": POINTS + "v nan 0 0\n" + SOLID,
+}
+
+
+@pytest.mark.parametrize("what", BAD_OBJ)
+def test_obj_that_is_wrong_is_refused_by_both(what):
+    data = BAD_OBJ[what].encode()
+    with pytest.raises(ModelError):
+        compile_mesh(MeshInput(file=data, filename="a.obj"))
+    with pytest.raises(ValueError, match="Error"):
+        reference(file=data, filename=f"{what}.obj")
+
+
+def test_obj_with_a_normal_index_out_of_range_is_refused():
+    with pytest.raises(ModelError, match="normal index 7"):
+        read_obj((POINTS + "vn 0 0 1\nf 1//1 3//7 2//1\n").encode())
+
+
+def test_obj_polygon_of_very_many_corners_is_refused():
+    angle = np.linspace(0, 6, MAX_CORNERS + 1)
+    data = obj(np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=1), [range(MAX_CORNERS + 1)])
+    with pytest.raises(UnsupportedError, match="polygon"):
+        read_obj(data)
+
+
+def test_stl_keeps_vertices_with_different_bits_apart():
+    corner = VERTEX[FACE]
+    corner[::2] = np.where(corner[::2] == 0, -0.0, corner[::2])
+    m, mesh = compile_both(file=stl(corner), filename="zeros.stl")
+    assert len(mesh.vert) > len(VERTEX)
+    assert_same_mesh(m, mesh, graph=False)
+
+
+def test_stl_with_degenerate_triangles():
+    extra = [[[0, 0, 0], [0, 0, 0], [1, 0, 0]]]
+    data = stl(np.concatenate([VERTEX[FACE], extra]))
+    m, mesh = compile_both(file=data, filename="degenerate.stl", inertia="exact")
+    np.testing.assert_array_equal(mesh.face, m.mesh_face)
+    np.testing.assert_allclose(mesh.pos, m.mesh_pos[0], atol=1e-12)
+
+
+def test_deduplicate_numbers_by_first_appearance():
+    vertex = np.array([[1, 0, 0], [0, 0, 0], [1, 0, 0], [2, 0, 0]], np.float32)
+    unique, face = deduplicate(vertex, np.array([3, 2, 1]))
+    np.testing.assert_array_equal(unique[:, 0], [1, 0, 2])
+    np.testing.assert_array_equal(face, [2, 0, 1])
+
+
+TRIANGLES = VERTEX[FACE]
+BAD_STL = {
+    "empty": b"",
+    "no header": stl(TRIANGLES)[:50],
+    "no faces": stl([]),
+    "too many faces": stl(TRIANGLES, STL_MAX_FACES + 1),
+    "count that lies": stl(TRIANGLES, 2**31 - 1),
+    "negative count": stl(TRIANGLES, 2**32 - 1),
+    "truncated": stl(TRIANGLES)[:-3],
+    "ascii": b"solid a\nfacet normal 0 0 0\nouter loop\nvertex 0 0 0\n" * 9,
+    "not finite": stl(TRIANGLES + np.nan),
+    "too large": stl(TRIANGLES * 2.0**31),
+}
+
+
+@pytest.mark.parametrize("what", BAD_STL)
+def test_stl_that_is_wrong_is_refused_by_both(what):
+    with pytest.raises(ModelError):
+        compile_mesh(MeshInput(file=BAD_STL[what], filename="a.stl"))
+    with pytest.raises(ValueError, match="Error"):
+        reference(file=BAD_STL[what], filename=f"{what}.stl")
+
+
+BAD_MSH = {
+    "empty": b"",
+    "no header": b"abc",
+    "three vertices": msh(VERTEX[:3], []),
+    "negative count": struct.pack("<4i", 12, -1, 0, 20) + bytes(500),
+    "other number of normals": msh(VERTEX, FACE, VERTEX[:5]),
+    "count that lies": struct.pack("<4i", 2**31 - 1, 0, 0, 0),
+    "truncated": msh(VERTEX, FACE)[:-1],
+    "too long": msh(VERTEX, FACE) + b"1",
+    "index out of range": msh(VERTEX, FACE + 1),
+}
+
+
+@pytest.mark.parametrize("what", BAD_MSH)
+def test_msh_that_is_wrong_is_refused_by_both(what):
+    with pytest.raises(ModelError):
+        compile_mesh(MeshInput(file=BAD_MSH[what], filename="a.msh"))
+    with pytest.raises((ValueError, mujoco.FatalError)):
+        reference(file=BAD_MSH[what], filename=f"{what}.msh")
+
+
+def test_the_extension_tells_the_format_in_any_case():
+    assert read_mesh(stl(TRIANGLES), "A.STL").kind == "stl"
+    assert read_mesh(msh(VERTEX, FACE), "a.bin", "model/vnd.mujoco.msh").kind == "msh"
+    for filename in ("a.ply", "a", "stl"):
+        with pytest.raises(ModelError, match="no decoder"):
+            read_mesh(b"abc", filename)
