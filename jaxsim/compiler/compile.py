@@ -1,0 +1,176 @@
+"""Spec to Model: an ordered list of passes over a draft, each short, none of which traces JAX."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jaxsim.compiler import options, structure
+from jaxsim.compiler.actuators import compile_actuators
+from jaxsim.compiler.asset_tables import asset_tables, compile_assets
+from jaxsim.compiler.assets import check_names, link_materials
+from jaxsim.compiler.bodies import check_moving, compile_bodies
+from jaxsim.compiler.constraints import compile_equalities, compile_excludes, compile_pairs, link_pairs
+from jaxsim.compiler.custom import compile_custom, custom_tables, key_tables
+from jaxsim.compiler.draft import KINDS, Draft, Obj, unsupported
+from jaxsim.compiler.fuse import fuse_static
+from jaxsim.compiler.geoms import link_geoms
+from jaxsim.compiler.lengthrange import set_length_ranges
+from jaxsim.compiler.names import name_tables, path_tables
+from jaxsim.compiler.sensors import compile_sensors
+from jaxsim.compiler.tables import empty_tables, object_tables, user_tables
+from jaxsim.compiler.tendons import compile_tendons
+from jaxsim.compiler.tree import build_tree
+from jaxsim.mjcf import Spec, expand, object_name, resolve, resolve_actuator
+from jaxsim.model import Model, make_model
+
+_SECTIONS = {
+    "asset": ("mesh", "hfield", "skin", "texture", "material"),
+    "deformable": ("skin",),
+    "contact": ("pair", "exclude"),
+    "custom": ("numeric", "text", "tuple"),
+    "keyframe": ("key",),
+}
+_WHOLE_SECTIONS = {"equality": "equality", "tendon": "tendon", "actuator": "actuator", "sensor": "sensor"}
+
+
+def refuse(draft: Draft) -> None:
+    """Refuse by name what is valid but not built."""
+    for section in draft.spec.root.children:
+        for el in section.children:
+            if section.tag == "extension":
+                raise unsupported(el, f"plugin '{el.attrs.get('plugin')}'")
+            if section.tag == "deformable" and el.tag == "flex":
+                raise unsupported(el, "flex")
+
+
+def list_objects(draft: Draft) -> None:
+    """Everything outside the tree, section by section, in the order of the file."""
+    for section in draft.spec.root.children:
+        for el in section.children:
+            kind = _WHOLE_SECTIONS.get(section.tag)
+            if kind is None and el.tag in _SECTIONS.get(section.tag, ()):
+                kind = el.tag
+            if kind is None:
+                continue
+            attrs = resolve_actuator(draft.spec, el) if kind == "actuator" else resolve(draft.spec, el)
+            draft.add(kind, el, attrs, object_name(el) or "")
+    missing = draft.size["nkey"] - len(draft.lists["key"])
+    draft.lists["key"] += [Obj("key", None, {"time": 0.0}) for _ in range(missing)]
+
+
+def index_names(draft: Draft) -> None:
+    """Ids and names of all objects."""
+    draft.index()
+
+
+def spring_dampers(draft: Draft, m: Model) -> Model:
+    """Stiffness and damping of joints that give a time constant and a damping ratio instead."""
+    stiffness, damping = m.jnt_stiffness.copy(), m.dof_damping.copy()
+    found = False
+    for j, adr in zip(draft.lists["joint"], m.jnt_dofadr, strict=True):
+        time, ratio = j.springdamper
+        if time <= 0 or ratio <= 0:
+            continue
+        found = True
+        inertia = j.nv / max(1e-15, float(np.sum(m.dof_invweight0[adr : adr + j.nv])))
+        stiffness[j.id] = inertia / max(1e-15, time * time * ratio * ratio)
+        damping[adr : adr + j.nv] = 2 * inertia / max(1e-15, time)
+    return m.replace(jnt_stiffness=stiffness, dof_damping=damping) if found else m
+
+
+def size_tables(draft: Draft) -> None:
+    """Sizes: how many objects of each kind, what the file sets."""
+    v = draft.values
+    plural = {"body": "nbody", "equality": "neq", "actuator": "nu", "camera": "ncam", "texture": "ntex"}
+    for kind, prefix in KINDS.items():
+        v[plural.get(kind, f"n{prefix}")] = len(draft.lists[kind])
+    v["nmocap"] = sum(b.mocap for b in draft.lists["body"])
+    rows = {"connect": 3, "weld": 7}
+    v["nemax"] = sum(rows.get(eq.el.tag, 1) for eq in draft.lists["equality"])
+    v["njmax"], v["nconmax"], v["nuserdata"] = (draft.size[name] for name in ("njmax", "nconmax", "nuserdata"))
+    v["ngravcomp"] = sum(b.a["gravcomp"] > 0 for b in draft.lists["body"])
+
+
+def text_tables(draft: Draft) -> None:
+    """names, names_map, paths and all addresses into them."""
+    v = draft.values
+    lists = [[obj.name for obj in draft.lists[kind]] for kind in KINDS]
+    v["names"], v["names_map"], addresses = name_tables(draft.spec.modelname, lists)
+    for prefix, adr in zip(KINDS.values(), addresses, strict=True):
+        v[f"name_{prefix}adr"] = adr
+    kinds = ("hfield", "mesh", "skin", "texture")
+    v["paths"], addresses = path_tables([[obj.file for obj in draft.lists[kind]] for kind in kinds])
+    for kind, adr in zip(kinds, addresses, strict=True):
+        v[f"{KINDS[kind]}_pathadr"] = adr
+    v["nnames"], v["nnames_map"], v["npaths"] = len(v["names"]), len(v["names_map"]), len(v["paths"])
+
+
+def total_mass(draft: Draft) -> None:
+    """Scale masses and inertias to the total that the compiler element asks for."""
+    target, v = draft.settings.settotalmass, draft.values
+    if target > 0:
+        scale = max(1e-15, target / max(1e-15, float(np.sum(v["body_mass"]))))
+        v["body_mass"][1:] *= scale
+        v["body_inertia"][1:] *= scale
+
+
+PASSES = (
+    options.read_options,
+    refuse,
+    build_tree,
+    list_objects,
+    index_names,
+    check_names,
+    link_geoms,
+    link_pairs,
+    compile_assets,
+    compile_bodies,
+    fuse_static,
+    compile_pairs,
+    compile_excludes,
+    compile_equalities,
+    compile_tendons,
+    compile_actuators,
+    compile_sensors,
+    compile_custom,
+    index_names,
+    link_materials,
+    check_moving,
+    size_tables,
+    object_tables,
+    user_tables,
+    structure.body_tables,
+    structure.joint_tables,
+    structure.tree_tables,
+    structure.simple_tables,
+    structure.tendon_tables,
+    structure.actuator_tables,
+    structure.sensor_tables,
+    structure.sleep_tables,
+    structure.bvh_tables,
+    structure.sparse_tables,
+    asset_tables,
+    custom_tables,
+    key_tables,
+    text_tables,
+    total_mass,
+    empty_tables,
+)
+
+
+def compile_spec(spec: Spec) -> Model:
+    """The host model (numpy, float64, no capacities yet) of a spec, with every field of mjModel.
+
+    Raises ModelError for a model that is wrong, UnsupportedError for a feature that is not built.
+    """
+    from jaxsim.engine.set_const import set_const
+
+    draft = Draft(expand(spec))
+    for step in PASSES:
+        step(draft)
+    statistic = {"meaninertia": 1.0, "meanmass": 1.0, "meansize": 0.2, "extent": 2.0, "center": np.zeros(3)}
+    m = make_model(draft.values, draft.option, statistic, draft.visual, modelname=spec.modelname)
+    m = set_const(m)
+    m = spring_dampers(draft, m)
+    m = set_length_ranges(draft, m)
+    return m.replace(stat=m.stat.replace(**draft.statistic)) if draft.statistic else m

@@ -1,0 +1,114 @@
+"""Custom numbers, texts and tuples, and keyframes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.linalg import normalize
+from jaxsim.types import JointType, ObjType
+
+MAX_NUMERIC = 500
+
+
+def compile_custom(draft: Draft) -> None:
+    """Sizes of numerics and members of tuples."""
+    for numeric in draft.lists["numeric"]:
+        data = numeric.a["data"]
+        numeric.data = [] if data is None else [float(x) for x in data]
+        numeric.size = int(numeric.a["size"]) if "size" in numeric.el.attrs else len(numeric.data)
+        if not 1 <= numeric.size <= MAX_NUMERIC:
+            raise numeric.error(f"the size of a numeric lies between 1 and {MAX_NUMERIC}")
+        if len(numeric.data) > numeric.size:
+            raise numeric.error(f"'data' has {len(numeric.data)} numbers; 'size' is {numeric.size}")
+    for text in draft.lists["text"]:
+        if not text.a["data"]:
+            raise text.error("'data' is empty")
+    for group in draft.lists["tuple"]:
+        group.members = [_member(draft, el) for el in group.el.children]
+        if not group.members:
+            raise group.error("the tuple is empty")
+
+
+def _member(draft: Draft, el) -> tuple[int, int, float]:
+    kind = el.attrs["objtype"]
+    found = draft.refer(Obj("tuple", el, el.attrs), kind, el.attrs["objname"], "objname")
+    if kind == "geom":
+        found.visual = False
+    return ObjType[kind.upper()], found.id, float(el.attrs.get("prm", 0.0))
+
+
+def custom_tables(draft: Draft) -> None:
+    """numeric_*, text_* and tuple_*."""
+    v = draft.values
+    numerics, texts, tuples = (draft.lists[kind] for kind in ("numeric", "text", "tuple"))
+    padded = [n.data + [0.0] * (n.size - len(n.data)) for n in numerics]
+    v["numeric_data"] = np.array([x for data in padded for x in data], np.float64)
+    v["numeric_adr"] = _starts([n.size for n in numerics])
+    data = [t.a["data"].encode() + b"\0" for t in texts]
+    v["text_data"] = np.frombuffer(b"".join(data), np.uint8)
+    v["text_size"], v["text_adr"] = np.array([len(x) for x in data], np.int32), _starts([len(x) for x in data])
+    members = [m for t in tuples for m in t.members]
+    v["tuple_size"] = np.array([len(t.members) for t in tuples], np.int32)
+    v["tuple_adr"] = _starts([len(t.members) for t in tuples])
+    for i, (name, dtype) in enumerate((("objtype", np.int32), ("objid", np.int32), ("objprm", np.float64))):
+        v[f"tuple_{name}"] = np.array([m[i] for m in members], dtype)
+    v["nnumericdata"], v["ntextdata"], v["ntupledata"] = len(v["numeric_data"]), len(v["text_data"]), len(members)
+
+
+def _starts(counts: list[int]) -> np.ndarray:
+    return np.cumsum([0, *counts])[:-1].astype(np.int32)
+
+
+def key_tables(draft: Draft) -> None:
+    """Keyframes: what is not given is the reference state; too short an array is filled up from it."""
+    v, keys = draft.values, draft.lists["key"]
+    mocap = [b for b in draft.lists["body"] if b.mocap]
+    rest = {
+        "qpos": v["qpos0"].tolist(),
+        "qvel": [0.0] * v["nv"],
+        "act": [0.0] * v["na"],
+        "ctrl": [0.0] * len(draft.lists["actuator"]),
+        "mpos": [x for b in mocap for x in b.pos],
+        "mquat": [x for b in mocap for x in b.quat],
+    }
+    written = {
+        **{name: rest[name] for name in ("qvel", "act", "ctrl")},
+        "qpos": _written_qpos(draft),
+        "mpos": [x for b in mocap for x in b.floats("pos")],
+        "mquat": [x for b in mocap for x in b.floats("quat")],
+    }
+    quats = [
+        int(adr) + 3 * (j.type == JointType.FREE)
+        for j, adr in zip(draft.lists["joint"], v["jnt_qposadr"], strict=True)
+        if j.type in (JointType.FREE, JointType.BALL)
+    ]
+    for name, default in rest.items():
+        rows = [_row(key, name, default, written[name]) for key in keys]
+        starts = {"qpos": quats, "mquat": range(0, len(default), 4)}.get(name, ())
+        for row in rows:
+            for at in starts:
+                row[at : at + 4] = normalize(row[at : at + 4])[0]
+        v[f"key_{name}"] = np.array(rows, np.float64).reshape(len(keys), len(default))
+
+
+def _row(key: Obj, name: str, default: list[float], written: list[float]) -> list[float]:
+    value = key.a.get(name)
+    if value is None or len(value) == 0:
+        return list(default)
+    if len(value) > len(default):
+        raise key.error(f"'{name}' has {len(value)} numbers; the model has {len(default)}")
+    given = [float(x) for x in value]
+    short = len(given) // 3 * 3 if name == "mpos" else len(given) // 4 * 4 if name == "mquat" else len(given)
+    return given[:short] + written[short:]
+
+
+def _written_qpos(draft: Draft) -> list[float]:
+    """The reference state as the file writes it: angles in the file's unit, poses without frames."""
+    out: list[float] = []
+    for j in draft.lists["joint"]:
+        if j.type == JointType.FREE:
+            out += [*j.body.floats("pos"), *j.body.floats("quat")]
+        else:
+            out += [1.0, 0.0, 0.0, 0.0] if j.type == JointType.BALL else [float(j.a["ref"])]
+    return out

@@ -1,0 +1,145 @@
+"""The draft that the compile passes fill: objects by kind in mjModel's order, their names, the compiler's settings."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from jaxsim.errors import ModelError, UnsupportedError
+from jaxsim.mjcf import Element, Spec, resolve
+
+# kinds of objects in the order of mjModel's names, with the prefix of their fields
+KINDS = {
+    "body": "body",
+    "joint": "jnt",
+    "geom": "geom",
+    "site": "site",
+    "camera": "cam",
+    "light": "light",
+    "flex": "flex",
+    "mesh": "mesh",
+    "skin": "skin",
+    "hfield": "hfield",
+    "texture": "tex",
+    "material": "mat",
+    "pair": "pair",
+    "exclude": "exclude",
+    "equality": "eq",
+    "tendon": "tendon",
+    "actuator": "actuator",
+    "sensor": "sensor",
+    "numeric": "numeric",
+    "text": "text",
+    "tuple": "tuple",
+    "key": "key",
+    "plugin": "plugin",
+}
+
+
+class Obj:
+    """One object of the model: its element, its resolved attributes `a`, and what the passes find out about it."""
+
+    def __init__(self, kind: str, el: Element | None, attrs: Mapping[str, Any], name: str = ""):
+        self.kind, self.el, self.a, self.name = kind, el, attrs, name
+        self.id = -1
+        self.frame: tuple[list[float], list[float]] | None = None
+
+    def error(self, what: str) -> ModelError:
+        """A ModelError about this object, to be raised."""
+        if self.el is None:
+            return ModelError(what, None, f"{self.kind} '{self.name}'" if self.name else self.kind)
+        return self.el.error(what)
+
+    def floats(self, name: str) -> list[float]:
+        """An array attribute as a list."""
+        return [float(x) for x in self.a[name]]
+
+    def user(self) -> list[float]:
+        """User data as written."""
+        value = self.a.get("user")
+        return [] if value is None else [float(x) for x in value]
+
+
+class Draft:
+    """Everything known about the model so far. `lists` holds the objects by kind, `values` finished fields."""
+
+    def __init__(self, spec: Spec):
+        self.spec = spec
+        self.lists: dict[str, list[Obj]] = {kind: [] for kind in KINDS}
+        self.ids: dict[str, dict[str, Obj]] = {kind: {} for kind in KINDS}
+        self.values: dict[str, Any] = {}
+        self.settings: Settings = Settings({})
+        self.lengthrange: dict[str, Any] = {}
+        self.option: dict[str, Any] = {}
+        self.statistic: dict[str, Any] = {}
+        self.visual: dict[tuple[str, str], Any] = {}
+        self.size: dict[str, Any] = {}
+        self.nuser: dict[str, int] = {}
+        self._settings: dict[int, Settings] = {}
+
+    def settings_of(self, el: Element | None) -> Settings:
+        """The compiler settings that hold for an element: those of the model that it was attached from, else ours."""
+        own = getattr(el, "compiler", None)
+        if own is None:
+            return self.settings
+        if id(own) not in self._settings:
+            self._settings[id(own)] = Settings({**self.settings.values, **own})
+        return self._settings[id(own)]
+
+    def add(self, kind: str, el: Element, attrs: Mapping[str, Any] | None = None, name: str | None = None) -> Obj:
+        """Append an object of a kind; its id is its place in the list."""
+        if attrs is None:
+            attrs = resolve(self.spec, el)
+        obj = Obj(kind, el, attrs, el.name or "" if name is None else name)
+        obj.id = len(self.lists[kind])
+        self.lists[kind].append(obj)
+        return obj
+
+    def index(self) -> None:
+        """Number the objects of every list and map their names; raises ModelError for a name that is repeated."""
+        for kind, objects in self.lists.items():
+            names = self.ids[kind] = {}
+            for i, obj in enumerate(objects):
+                obj.id = i
+                if obj.name:
+                    if obj.name in names:
+                        raise obj.error(f"repeated name '{obj.name}' in {kind}")
+                    names[obj.name] = obj
+
+    def find(self, kind: str, name: str) -> Obj | None:
+        """The object of a kind with a name; a subtree (xbody) is found by its body."""
+        return self.ids.get("body" if kind == "xbody" else kind, {}).get(name)
+
+    def refer(self, user: Obj, kind: str, name: str, attribute: str) -> Obj:
+        """The object that an attribute of `user` names; raises ModelError with the nearest names."""
+        found = self.find(kind, name)
+        if found is None:
+            names = self.ids.get("body" if kind == "xbody" else kind, {})
+            near = difflib.get_close_matches(name, names, n=1)
+            hint = f"; did you mean '{near[0]}'?" if near else ""
+            raise user.error(f"attribute '{attribute}': there is no {kind} named '{name}'{hint}")
+        return found
+
+
+class Settings:
+    """Attributes of the compiler element, with their defaults filled in."""
+
+    def __init__(self, values: Mapping[str, Any]):
+        self.values = dict(values)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["values"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @property
+    def degree(self) -> bool:
+        return self.values["angle"] == "degree"
+
+
+def unsupported(el: Element, feature: str) -> UnsupportedError:
+    """An error that names a valid feature that is not built, with the place that asks for it."""
+    place = f"{el.source[0] or 'XML'}:{el.source[1]}: " if el.source else ""
+    return UnsupportedError(f"{place}{el.label()}: {feature} is not supported yet")

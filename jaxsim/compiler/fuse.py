@@ -1,0 +1,87 @@
+"""`fusestatic`: bodies without joints are dissolved into their parents."""
+
+from __future__ import annotations
+
+from jaxsim.compiler.bodies import MINVAL, merge_inertias
+from jaxsim.compiler.draft import Draft
+from jaxsim.compiler.elements import compile_camera, compile_light
+from jaxsim.compiler.pose import IDENTITY, compose, rotate
+from jaxsim.compiler.tree import Body, collect
+from jaxsim.errors import ModelError
+
+# attributes that name a body, by kind of object
+_REFERENCES = ("body", "body1", "body2", "target", "subtree1", "subtree2")
+
+
+def fuse_static(draft: Draft) -> None:
+    """Dissolve every static body that nothing refers to, if the compiler element asks for it."""
+    if not draft.settings.fusestatic:
+        return
+    kept = _referenced(draft)
+    i = 1
+    while i < len(draft.lists["body"]):
+        body = draft.lists["body"][i]
+        if body.joints or body.mocap or (body.name and (body.name in kept or _measured(draft, body))):
+            i += 1
+            continue
+        _dissolve(draft, body)
+    collect(draft)
+    draft.index()
+    for light in draft.lists["light"]:
+        compile_light(draft, light)
+    for camera in draft.lists["camera"]:
+        compile_camera(draft, camera)
+
+
+def _referenced(draft: Draft) -> set[str]:
+    """Names of bodies that something outside the tree, a camera or a light refers to."""
+    names: set[str] = set()
+    for kind in ("camera", "light", "exclude", "equality", "sensor", "tuple"):
+        for obj in draft.lists[kind]:
+            for el in (obj.el, *obj.el.children):
+                names.update(el.attrs[a] for a in _REFERENCES if a in el.attrs)
+                for what in ("obj", "ref"):
+                    if el.attrs.get(f"{what}type") in ("body", "xbody"):
+                        names.add(el.attrs.get(f"{what}name"))
+    for skin in draft.lists["skin"]:
+        names.update(bone.attrs["body"] for bone in skin.el.children)
+    for actuator in draft.lists["actuator"]:
+        if actuator.a["trntype"] == "body":
+            names.add(actuator.a["target"])
+    return names
+
+
+def _measured(draft: Draft, body: Body) -> bool:
+    """Whether a force or torque sensor sits in the body: what it measures would be lost."""
+    sites = {site.name for site in body.objects["site"] if site.name}
+    return any(s.el.tag in ("force", "torque") and s.a["site"] in sites for s in draft.lists["sensor"])
+
+
+def _dissolve(draft: Draft, body: Body) -> None:
+    parent = body.parent
+    if parent.parent is not None and body.mass >= MINVAL:
+        _add_mass(parent, body)
+    for child in body.bodies:
+        child.pos, child.quat = compose(body.pos, body.quat, child.pos, child.quat)
+        child.parent = parent
+    at = parent.bodies.index(body)
+    parent.bodies[at : at + 1] = body.bodies
+    for kind, objects in body.objects.items():
+        for obj in objects:
+            obj.body = parent
+            if kind == "light":
+                obj.pos = compose(body.pos, body.quat, obj.pos, IDENTITY)[0]
+                obj.dir = rotate(body.quat, obj.dir)
+            else:
+                obj.pos, obj.quat = compose(body.pos, body.quat, obj.pos, obj.quat)
+        parent.objects[kind] += objects
+    draft.lists["body"].remove(body)
+
+
+def _add_mass(parent: Body, body: Body) -> None:
+    pos, quat = compose(body.pos, body.quat, body.ipos, body.iquat)
+    parts = [(parent.mass, parent.ipos, parent.iquat, parent.inertia), (body.mass, pos, quat, body.inertia)]
+    try:
+        parent.mass, parent.ipos, parent.iquat, parent.inertia = merge_inertias(parts)
+    except ModelError as reason:
+        raise body.error(f"fusing with its parent: {reason.what}") from None

@@ -1,0 +1,61 @@
+"""The name tables of a model: names with their addresses, the hash map that finds them, file paths."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+_MASK = (1 << 64) - 1
+_LOAD = 2  # slots of the hash map for each object
+
+
+def _hash(name: bytes, size: int) -> int:
+    h = 5381
+    for byte in name:
+        h = (((h << 5) + h) & _MASK) ^ ((byte if byte < 128 else byte - 256) & _MASK)
+    return h % size
+
+
+def _hash_map(names: Sequence[bytes]) -> np.ndarray:
+    """Open addressing with linear probing: slot -> id, or -1; unnamed objects have no slot."""
+    size = _LOAD * len(names)
+    slots = np.full(size, -1, np.int32)
+    for i, name in enumerate(names):
+        if not name:
+            continue
+        at = _hash(name, size)
+        while slots[at] != -1:
+            at = (at + 1) % size
+        slots[at] = i
+    return slots
+
+
+def name_tables(modelname: str, lists: Sequence[Sequence[str]]) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """`names` (uint8), `names_map` and one array of addresses for each list of names, in mjModel's order of lists."""
+    chunks = [modelname.encode() + b"\0"]
+    at = len(chunks[0])
+    addresses, maps = [], []
+    for names in lists:
+        data = [name.encode() for name in names]
+        starts = []
+        for item in data:
+            starts.append(at)
+            chunks.append(item + b"\0")
+            at += len(item) + 1
+        addresses.append(np.array(starts, np.int32))
+        maps.append(_hash_map(data))
+    names_map = np.concatenate(maps) if maps else np.zeros(0, np.int32)
+    return np.frombuffer(b"".join(chunks), np.uint8), names_map, addresses
+
+
+def path_tables(lists: Sequence[Sequence[str]]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """`paths` (uint8) and one array of addresses for each list; -1 where an asset has no file."""
+    chunks, addresses, at = [], [], 0
+    for files in lists:
+        starts = []
+        for file in files:
+            starts.append(at if file else -1)
+            if file:
+                chunks.append(file.encode() + b"\0")
+                at += len(chunks[-1])
+        addresses.append(np.array(starts, np.int32))
+    return np.frombuffer(b"".join(chunks) or b"\0", np.uint8), addresses

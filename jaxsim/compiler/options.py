@@ -1,0 +1,125 @@
+"""Settings of the whole model: compiler, option and flags, size, visual, statistic. Later sections override earlier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from jaxsim import fields
+from jaxsim.compiler.draft import Draft, Settings
+from jaxsim.mjcf import Element
+from jaxsim.mjcf.schema import SCHEMA
+from jaxsim.mjcf.values import ENUMS
+from jaxsim.types import DisableBit, EnableBit
+
+_OPTION_WORDS = ("integrator", "cone", "jacobian", "solver")
+_NUSER = ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor")
+
+
+def _merged(draft: Draft, *path: str) -> tuple[dict[str, Any], dict[str, Any], Element | None]:
+    """Language defaults of a section, what is written there (the last word of each attribute), its last element."""
+    kind = SCHEMA
+    for tag in path:
+        kind = kind.children[tag]
+    written: dict[str, Any] = {}
+    element = None
+    for element in _elements(draft, path):
+        for name, value in element.attrs.items():
+            old = written.get(name, kind.attributes[name].default)
+            if isinstance(value, np.ndarray) and old is not None and len(value) < len(old):
+                value = np.concatenate([value, old[len(value) :]])
+            written[name] = value
+    defaults = {name: attribute.default for name, attribute in kind.attributes.items()}
+    return defaults, written, element
+
+
+def _elements(draft: Draft, path: tuple[str, ...]) -> Iterator[Element]:
+    level = [draft.spec.root]
+    for tag in path:
+        level = [child for element in level for child in element.children if child.tag == tag]
+    return iter(level)
+
+
+def read_settings(draft: Draft) -> None:
+    """Compiler settings and those of the length range computation."""
+    defaults, written, element = _merged(draft, "compiler")
+    if written.get("coordinate", "local") == "global":
+        raise element.error("global coordinates are not part of the language any more; use coordinate='local'")
+    if len(written.get("eulerseq", "xyz")) != 3:
+        raise element.error("eulerseq must have three letters")
+    draft.settings = Settings({**defaults, **written})
+    lr_defaults, lr_written, _ = _merged(draft, "compiler", "lengthrange")
+    draft.lengthrange = {**lr_defaults, **lr_written}
+
+
+def read_option(draft: Draft) -> None:
+    """mjOption, with the flags as bit fields."""
+    defaults, written, element = _merged(draft, "option")
+    merged = {**defaults, **written}
+    option: dict[str, Any] = {}
+    for name, kind, _ in fields.parse(fields.OPTION):
+        if name in merged:
+            word = merged[name]
+            value = ENUMS[name][word] if name in _OPTION_WORDS else word
+            option[name] = int(value) if kind == "int" else np.asarray(value, np.float64)
+    option["disableactuator"] = 0
+    for element in _elements(draft, ("option",)):
+        for group in element.attrs.get("actuatorgroupdisable", ()):
+            if not 0 <= group <= 30:
+                raise element.error(f"actuatorgroupdisable: a group lies between 0 and 30, not at {int(group)}")
+            option["disableactuator"] |= 1 << int(group)
+    _, flags, _ = _merged(draft, "option", "flag")
+    option["disableflags"] = sum(int(bit) for bit in DisableBit if flags.get(bit.name.lower()) == "disable")
+    option["enableflags"] = sum(int(bit) for bit in EnableBit if flags.get(bit.name.lower()) == "enable")
+    draft.option = option
+
+
+def read_size(draft: Draft) -> None:
+    """Sizes that the file sets, among them how many numbers of user data each kind of object has (-1: as needed)."""
+    defaults, written, element = _merged(draft, "size")
+    draft.size = {**defaults, **written}
+    for name in ("nconmax", *(f"nuser_{kind}" for kind in _NUSER)):
+        if draft.size[name] < -1:
+            raise element.error(f"{name} cannot be less than -1")
+    if draft.size.get("memory") is not None and draft.size["memory"] != -1:
+        for other in ("njmax", "nstack"):
+            if draft.size[other] != -1:
+                raise element.error(f"'memory' and '{other}' exclude each other")
+    for name in ("nuserdata", "nkey"):
+        if draft.size[name] < 0:
+            raise element.error(f"{name} cannot be negative")
+
+
+def read_visual(draft: Draft) -> None:
+    """mjVisual: {(group, field): value}, single precision as in the reference."""
+    sections = {group: _merged(draft, "visual", group) for group in SCHEMA.children["visual"].children}
+    visual: dict[tuple[str, str], Any] = {}
+    for line in fields.VISUAL.strip().splitlines():
+        group, name, kind, *_ = line.split()
+        defaults, written, _ = sections[group]
+        value = written.get(name, defaults[name])
+        if kind == "int":
+            visual[group, name] = int(value)
+        else:
+            single = np.asarray(value, np.float32).astype(np.float64)
+            visual[group, name] = tuple(single.tolist()) if single.ndim else float(single)
+    draft.visual = visual
+
+
+def read_statistic(draft: Draft) -> None:
+    """Statistics that the file sets; the others are computed."""
+    _, written, element = _merged(draft, "statistic")
+    if "extent" in written and not written["extent"] > 0:
+        raise element.error("extent must be positive")
+    draft.statistic = written
+
+
+def read_options(draft: Draft) -> None:
+    """All settings of the whole model."""
+    read_settings(draft)
+    read_option(draft)
+    read_size(draft)
+    read_visual(draft)
+    read_statistic(draft)

@@ -1,0 +1,350 @@
+"""Fields that follow from the tree and from who refers to whom: addresses, parents, trees, simplicity, sparsity."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jaxsim.compiler import sparse
+from jaxsim.compiler.bodies import contact_bits
+from jaxsim.compiler.bvh import Bvh, body_bvh
+from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.pose import IDENTITY, same_quat, same_vec
+from jaxsim.mjcf.values import ENUMS
+from jaxsim.types import JointType, SameFrame, SleepPolicy, TrnType, WrapType
+
+_ZERO = (0.0, 0.0, 0.0)
+_GEOM_WRAPS = (WrapType.SPHERE, WrapType.CYLINDER)
+
+
+def _ints(values) -> np.ndarray:
+    return np.array(values, np.int32)
+
+
+def _addresses(counts: list[int]) -> np.ndarray:
+    """Start of each object's run; -1 where the run is empty."""
+    counts = np.array(counts, np.int32)
+    return np.where(counts > 0, np.cumsum(counts) - counts, -1).astype(np.int32)
+
+
+def body_tables(draft: Draft) -> None:
+    """Parents, roots, addresses of joints, dofs and geoms, mocap ids, contact bits."""
+    v, bodies = draft.values, draft.lists["body"]
+    for body in bodies:
+        root = body.parent is None or body.parent.parent is None
+        body.rootid = body.id if root else body.parent.rootid
+        body.parentid = body.parent.id if body.parent is not None else 0
+    mocap = np.array([b.mocap for b in bodies])
+    v["body_parentid"] = _ints([b.parentid for b in bodies])
+    v["body_rootid"] = _ints([b.rootid for b in bodies])
+    v["body_mocapid"] = np.where(mocap, np.cumsum(mocap) - 1, -1).astype(np.int32)
+    for what, counts in (
+        ("jnt", [len(b.joints) for b in bodies]),
+        ("dof", [b.dofnum for b in bodies]),
+        ("geom", [len(b.geoms) for b in bodies]),
+    ):
+        v[f"body_{what}num"], v[f"body_{what}adr"] = _ints(counts), _addresses(counts)
+    bits = [contact_bits(b) for b in bodies]
+    v["body_contype"], v["body_conaffinity"] = _ints([b[0] for b in bits]), _ints([b[1] for b in bits])
+    v["body_margin"] = np.array([b[2] for b in bits])
+    v["body_plugin"] = np.full(len(bodies), -1, np.int32)
+    v["body_sameframe"] = _ints([_sameframe(b.ipos, b.iquat, None) for b in bodies])
+    for kind, prefix in (("joint", "jnt"), ("geom", "geom"), ("site", "site"), ("camera", "cam"), ("light", "light")):
+        v[f"{prefix}_bodyid"] = _ints([o.body.id for o in draft.lists[kind]])
+    for kind in ("geom", "site"):
+        frames = [_sameframe(o.pos, o.quat, (o.body.ipos, o.body.iquat)) for o in draft.lists[kind]]
+        v[f"{kind}_sameframe"] = _ints(frames)
+    data = [g.mesh if g.mesh is not None else g.hfield for g in draft.lists["geom"]]
+    v["geom_dataid"] = _ints([d.id if d is not None else -1 for d in data])
+    v["geom_plugin"] = np.full(len(data), -1, np.int32)
+
+
+def _sameframe(pos, quat, inertial) -> SameFrame:
+    """Whether a frame is that of its body, or of its body's inertia, or turned like one of them."""
+    if same_quat(quat, IDENTITY):
+        return SameFrame.BODY if same_vec(pos, _ZERO) else SameFrame.BODYROT
+    if inertial is not None and same_quat(quat, inertial[1]):
+        return SameFrame.INERTIA if same_vec(pos, inertial[0]) else SameFrame.INERTIAROT
+    return SameFrame.NONE
+
+
+def joint_tables(draft: Draft) -> None:
+    """Addresses in qpos and qvel, reference positions, and everything per dof."""
+    v, joints = draft.values, draft.lists["joint"]
+    nq, nv = [j.nq for j in joints], [j.nv for j in joints]
+    v["jnt_qposadr"] = _ints(np.cumsum([0, *nq])[:-1])
+    v["jnt_dofadr"] = _ints(np.cumsum([0, *nv])[:-1])
+    qpos0, spring = [], []
+    for j in joints:
+        if j.type == JointType.FREE:
+            rest = [*j.body.pos, *j.body.quat]
+        else:
+            rest = list(IDENTITY) if j.type == JointType.BALL else [j.ref]
+        qpos0 += rest
+        spring += rest if j.nq > 1 else [j.springref]
+    v["qpos0"], v["qpos_spring"] = np.array(qpos0, np.float64), np.array(spring, np.float64)
+    v["nq"], v["nv"] = len(qpos0), sum(nv)
+    dof = np.repeat(np.arange(len(joints)), nv)
+
+    def spread(get, *row: int) -> np.ndarray:
+        return np.array([get(j) for j in joints], np.float64).reshape(len(joints), *row)[dof]
+
+    v["dof_jntid"] = dof.astype(np.int32)
+    v["dof_bodyid"] = _ints([j.body.id for j in joints])[dof] if joints else np.zeros(0, np.int32)
+    v["dof_solref"] = spread(lambda j: j.a["solreffriction"], 2)
+    v["dof_solimp"] = spread(lambda j: j.a["solimpfriction"], 5)
+    for name in ("frictionloss", "armature"):
+        v[f"dof_{name}"] = spread(lambda j, name=name: j.a[name])
+    damping = spread(lambda j: j.a["damping"], 3)
+    v["dof_damping"], v["dof_dampingpoly"] = damping[:, 0], damping[:, 1:]
+    v["dof_parentid"] = _dof_parents(draft)
+
+
+def _dof_parents(draft: Draft) -> np.ndarray:
+    """The dof before each dof on the way to the world, -1 for the first of a tree."""
+    parents, at = [], 0
+    for body in draft.lists["body"]:
+        last = body.parent.lastdof if body.parent is not None else -1
+        for _ in range(body.dofnum):
+            parents.append(last)
+            last = at
+            at += 1
+        body.lastdof = last
+    return _ints(parents)
+
+
+def tree_tables(draft: Draft) -> None:
+    """Kinematic trees: ids of bodies and dofs, extents."""
+    v = draft.values
+    v["dof_treeid"] = _ints(np.cumsum(v["dof_parentid"] == -1) - 1)
+    weld = v["body_weldid"]
+    moving = v["body_dofnum"][weld] > 0
+    adr = np.where(moving, v["body_dofadr"][weld], 0)
+    v["body_treeid"] = (
+        np.where(moving, v["dof_treeid"][adr], -1).astype(np.int32) if v["nv"] else np.full_like(weld, -1)
+    )
+    ntree = v["ntree"] = int(np.sum(v["dof_parentid"] == -1))
+    trees = np.arange(ntree)
+    v["tree_bodynum"] = np.bincount(v["body_treeid"][v["body_treeid"] >= 0], minlength=ntree).astype(np.int32)
+    v["tree_dofnum"] = np.bincount(v["dof_treeid"], minlength=ntree).astype(np.int32)
+    v["tree_bodyadr"] = _ints([np.argmax(v["body_treeid"] == t) for t in trees])
+    v["tree_dofadr"] = _ints([np.argmax(v["dof_treeid"] == t) for t in trees])
+
+
+def simple_tables(draft: Draft) -> None:
+    """Bodies whose dofs have a diagonal inertia matrix by themselves: 1, or 2 where they only slide."""
+    v, bodies = draft.values, draft.lists["body"]
+    simple = np.zeros(len(bodies), np.int32)
+    for b in bodies:
+        parent = b.parent
+        fixed = parent is not None and parent.id and parent.parent.id == 0 and parent.dofnum == 0
+        rooted = b.rootid == b.id or fixed
+        simple[b.id] = v["body_sameframe"][b.id] == SameFrame.BODY and rooted
+    for b in bodies:
+        if b.parentid > 0:
+            simple[b.parentid] = 0
+    for b in bodies:
+        if simple[b.id] and not _simple_joints(b):
+            simple[b.id] = 0
+        if simple[b.id] and b.dofnum:
+            simple[b.id] = 2 if all(j.type == JointType.SLIDE for j in b.joints) else 1
+    for tendon in draft.lists["tendon"]:
+        if tendon.a["armature"]:
+            for body in _path_bodies(draft, tendon):
+                simple[body] = 0
+    v["body_simple"] = simple
+    v["dof_simplenum"] = sparse.simplenum(simple, v["dof_bodyid"])
+
+
+def _simple_joints(body) -> bool:
+    turned = False
+    for j in body.joints:
+        aligned = sum(abs(x) > 1e-14 for x in j.axis) == 1
+        scalar = j.type in (JointType.HINGE, JointType.SLIDE)
+        if turned or not same_vec(j.pos, _ZERO) or (scalar and not aligned):
+            return False
+        turned |= j.type in (JointType.BALL, JointType.HINGE)
+    return True
+
+
+def _path_bodies(draft: Draft, tendon: Obj) -> list[int]:
+    """Bodies of the sites and geoms of a tendon's path."""
+    found = []
+    for wrap in tendon.path:
+        if wrap.type == WrapType.SITE:
+            found.append(draft.lists["site"][wrap.objid].body.id)
+        elif wrap.type in _GEOM_WRAPS:
+            found.append(draft.lists["geom"][wrap.objid].body.id)
+    return found
+
+
+def tendon_tables(draft: Draft) -> None:
+    """Paths of tendons, the pattern of their Jacobian, and the trees that they touch."""
+    v, tendons = draft.values, draft.lists["tendon"]
+    num = [len(t.path) for t in tendons]
+    v["tendon_num"], v["tendon_adr"] = _ints(num), _ints(np.cumsum([0, *num])[:-1])
+    path = [wrap for t in tendons for wrap in t.path]
+    v["nwrap"] = len(path)
+    v["wrap_type"], v["wrap_objid"] = _ints([w.type for w in path]), _ints([w.objid for w in path])
+    v["wrap_prm"] = np.array([w.prm for w in path], np.float64)
+    rows = [_tendon_dofs(draft, t) for t in tendons]
+    v["ten_J_rownnz"] = _ints([len(r) for r in rows])
+    v["ten_J_rowadr"] = _ints(np.cumsum([0, *(len(r) for r in rows)])[:-1])
+    v["ten_J_colind"] = _ints([c for r in rows for c in r])
+    v["nJten"] = len(v["ten_J_colind"])
+    treenum, treeid = [], []
+    for t in tendons:
+        trees = list(dict.fromkeys(_path_trees(draft, t)))
+        t.trees = trees
+        treenum.append(len(trees))
+        treeid.append([*trees, -1, -1][:2])
+    v["tendon_treenum"], v["tendon_treeid"] = _ints(treenum), _ints(treeid).reshape(-1, 2)
+
+
+def _tendon_dofs(draft: Draft, tendon: Obj) -> list[int]:
+    if not tendon.spatial:
+        return sorted(int(draft.values["jnt_dofadr"][w.objid]) for w in tendon.path)
+    dofs: set[int] = set()
+    for body in _path_bodies(draft, tendon):
+        dofs.update(body_chain(draft, body))
+    return sorted(dofs)
+
+
+def body_chain(draft: Draft, bodyid: int) -> list[int]:
+    """The dofs that move a body, nearest first."""
+    last = draft.lists["body"][bodyid].lastdof
+    return sparse.dof_chain(draft.values["dof_parentid"], last) if last >= 0 else []
+
+
+def _path_trees(draft: Draft, tendon: Obj) -> list[int]:
+    trees = draft.values["body_treeid"]
+    out = []
+    for wrap in tendon.path:
+        if wrap.type == WrapType.JOINT:
+            out.append(draft.lists["joint"][wrap.objid].body.id)
+        elif wrap.type == WrapType.SITE:
+            out.append(draft.lists["site"][wrap.objid].body.id)
+        elif wrap.type in _GEOM_WRAPS:
+            out.append(draft.lists["geom"][wrap.objid].body.id)
+    return [int(trees[b]) for b in out if trees[b] >= 0]
+
+
+def actuator_tables(draft: Draft) -> None:
+    """Addresses of activations and history, who damps or loads which joint and tendon, size of the moment matrix."""
+    v, actuators = draft.values, draft.lists["actuator"]
+    dims = [a.actdim for a in actuators]
+    v["actuator_actadr"], v["na"] = _addresses(dims), sum(dims)
+    samples = [a.a["nsample"] for a in actuators]
+    v["actuator_history"] = _ints(
+        [[n, ENUMS["interp"][a.a["interp"]]] for n, a in zip(samples, actuators, strict=True)]
+    )
+    v["actuator_history"] = v["actuator_history"].reshape(-1, 2)
+    sizes = [2 + 2 * n if n > 0 else 0 for n in samples]
+    v["actuator_historyadr"], v["nhistory"] = _addresses(sizes), sum(sizes)
+    v["actuator_plugin"] = np.full(len(actuators), -1, np.int32)
+    v["jnt_actuatorid"] = np.full(len(draft.lists["joint"]), -1, np.int32)
+    v["tendon_actuatorid"] = np.full(len(draft.lists["tendon"]), -1, np.int32)
+    for i, a in enumerate(actuators):
+        if any(a.damping) or a.a["armature"]:
+            joint = a.trntype in (TrnType.JOINT, TrnType.JOINTINPARENT)
+            ids = v["jnt_actuatorid"] if joint else v["tendon_actuatorid"]
+            ids[a.trnid[0]] = i if ids[a.trnid[0]] == -1 else -2
+    v["nJmom"] = sum(_moment_size(draft, a) for a in actuators)
+
+
+def _moment_size(draft: Draft, a: Obj) -> int:
+    """How many dofs an actuator can act on."""
+    if a.trntype in (TrnType.JOINT, TrnType.JOINTINPARENT):
+        return a.target.nv
+    if a.trntype == TrnType.TENDON:
+        return int(draft.values["ten_J_rownnz"][a.trnid[0]])
+    if a.trntype == TrnType.BODY:
+        return draft.values["nv"]
+    first = set(body_chain(draft, a.target.body.id))
+    second = set(body_chain(draft, draft.lists["site"][a.trnid[1]].body.id)) if a.trnid[1] >= 0 else set()
+    return len(first | second if a.trntype == TrnType.SLIDERCRANK else first ^ second)
+
+
+def sensor_tables(draft: Draft) -> None:
+    """Addresses of sensor data and of histories."""
+    v, sensors = draft.values, draft.lists["sensor"]
+    dims = [s.dim for s in sensors]
+    v["sensor_adr"], v["nsensordata"] = _ints(np.cumsum([0, *dims])[:-1]), sum(dims)
+    v["sensor_history"] = _ints([[s.nsample, s.interp] for s in sensors]).reshape(-1, 2)
+    sizes = [2 + s.nsample * (1 + s.dim) if s.nsample > 0 else 0 for s in sensors]
+    start = _addresses(sizes)
+    v["sensor_historyadr"] = np.where(start >= 0, start + v["nhistory"], -1).astype(np.int32)
+    v["nhistory"] += sum(sizes)
+    v["sensor_plugin"] = np.full(len(sensors), -1, np.int32)
+
+
+def sleep_tables(draft: Draft) -> None:
+    """tree_sleep_policy: what bodies say, else never for trees that are driven or tied by force-bearing tendons."""
+    v, bodies = draft.values, draft.lists["body"]
+    policy = np.full(v["ntree"], SleepPolicy.AUTO, np.int32)
+    for body in bodies[1:]:
+        word = ENUMS["sleep"][body.a["sleep"]]
+        if word != SleepPolicy.AUTO:
+            tree = v["body_treeid"][body.id]
+            if tree == -1 or tree == v["body_treeid"][body.id - 1]:
+                raise body.error("'sleep' is only allowed in bodies that are roots of moving trees")
+            policy[tree] = word
+    awake: set[int] = set()
+    for a in draft.lists["actuator"]:
+        awake.update(_driven_trees(draft, a))
+    for i, t in enumerate(draft.lists["tendon"]):
+        passive = not any(t.floats("stiffness")) and not any(t.floats("damping")) and v["tendon_actuatorid"][i] == -1
+        if len(t.trees) > 2 or (len(t.trees) == 2 and not passive):
+            for tree in t.trees:
+                if policy[tree] in (SleepPolicy.ALLOWED, SleepPolicy.INIT):
+                    raise t.error("the tendon ties trees, one of which is allowed to sleep")
+            awake.update(t.trees)
+    auto = policy == SleepPolicy.AUTO
+    driven = np.isin(np.arange(v["ntree"]), list(awake))
+    policy[auto & driven], policy[auto & ~driven] = SleepPolicy.AUTO_NEVER, SleepPolicy.AUTO_ALLOWED
+    v["tree_sleep_policy"] = policy
+
+
+def _driven_trees(draft: Draft, a: Obj) -> list[int]:
+    if a.trntype == TrnType.TENDON:
+        return a.target.trees
+    body = a.target.id if a.trntype == TrnType.BODY else a.target.body.id
+    tree = int(draft.values["body_treeid"][body])
+    return [tree] if tree >= 0 else []
+
+
+def bvh_tables(draft: Draft) -> None:
+    """Bounding volume hierarchies of bodies, then of meshes, in one set of arrays."""
+    v = draft.values
+    trees = [_body_bvh(body) for body in draft.lists["body"]]
+    trees += [mesh.arrays.bvh for mesh in draft.lists["mesh"]]
+    sizes = [len(t.depth) for t in trees]
+    nbody = len(draft.lists["body"])
+    adr = _addresses(sizes)
+    v["body_bvhadr"], v["body_bvhnum"] = adr[:nbody], _ints(sizes[:nbody])
+    v["mesh_bvhadr"], v["mesh_bvhnum"] = adr[nbody:], _ints(sizes[nbody:])
+    v["nbvh"] = v["nbvhstatic"] = sum(sizes)
+    v["nbvhdynamic"] = 0
+    for name in ("aabb", "child", "nodeid", "depth"):
+        v[f"bvh_{name}"] = np.concatenate([np.asarray(getattr(t, name)).reshape(-1) for t in trees])
+
+
+def _body_bvh(body) -> Bvh:
+    geoms = body.geoms
+    return body_bvh(
+        np.array([g.pos for g in geoms]).reshape(-1, 3),
+        np.array([g.quat for g in geoms]).reshape(-1, 4),
+        np.array([g.aabb for g in geoms]).reshape(-1, 6),
+        np.array([bool(g.a["contype"] or g.a["conaffinity"]) for g in geoms], dtype=bool),
+        np.array([g.id for g in geoms], dtype=int),
+        body.ipos,
+        body.iquat,
+    )
+
+
+def sparse_tables(draft: Draft) -> None:
+    """M_*, D_*, B_* and the maps between them."""
+    v = draft.values
+    v.update(sparse.dof_tables(v["dof_parentid"], v["dof_simplenum"]))
+    v.update(sparse.body_table(v["body_parentid"], np.maximum(v["body_dofadr"], 0), v["body_dofnum"]))
+    if v["nv"] == 0:
+        v["nB"] = v["nC"] = v["nM"] = v["nD"] = 0

@@ -1,0 +1,126 @@
+"""The kinematic tree: bodies depth first, and the joints, geoms, sites, cameras and lights of each in body order."""
+
+from __future__ import annotations
+
+from jaxsim.compiler.draft import Draft, Obj, unsupported
+from jaxsim.compiler.linalg import normalize
+from jaxsim.compiler.pose import IDENTITY, compose, orientation, unit, z_to_quat
+from jaxsim.errors import ModelError
+from jaxsim.mjcf import Element, resolve
+
+Frame = tuple[list[float], list[float]]
+
+_KIND = {"joint": "joint", "freejoint": "joint", "geom": "geom", "site": "site", "camera": "camera", "light": "light"}
+
+
+class Body(Obj):
+    """A body while it is compiled, with what stands in it."""
+
+    def __init__(self, el: Element, attrs, name: str, parent: Body | None):
+        super().__init__("body", el, attrs, name)
+        self.parent = parent
+        self.bodies: list[Body] = []
+        self.inertial: Element | None = None
+        self.objects: dict[str, list[Obj]] = {kind: [] for kind in ("joint", "geom", "site", "camera", "light")}
+
+    @property
+    def joints(self) -> list[Obj]:
+        return self.objects["joint"]
+
+    @property
+    def geoms(self) -> list[Obj]:
+        return self.objects["geom"]
+
+
+def build_tree(draft: Draft) -> None:
+    """Fill the lists of bodies and of the objects in them, ids as in mjModel."""
+    sections = [el for el in draft.spec.root.children if el.tag == "worldbody"]
+    el = sections[0] if sections else draft.spec.root
+    world = Body(el, {"user": None, "gravcomp": 0.0, "sleep": "auto", "mocap": False}, "world", None)
+    pending = [_populate(draft, world, section, None) for section in sections]
+    draft.lists["body"].append(world)
+    stack = [child for children in reversed(pending) for child in reversed(children)]
+    while stack:
+        body, element = stack.pop()
+        body.parent.bodies.append(body)
+        draft.lists["body"].append(body)
+        stack.extend(reversed(_populate(draft, body, element, None)))
+    collect(draft)
+
+
+def collect(draft: Draft) -> None:
+    """List the objects of all bodies in body order and number everything in the tree."""
+    bodies = draft.lists["body"]
+    for i, body in enumerate(bodies):
+        body.id = i
+        body.weldid = i if body.joints or body.parent is None else body.parent.weldid
+    for kind in ("joint", "geom", "site", "camera", "light"):
+        draft.lists[kind] = [obj for body in bodies for obj in body.objects[kind]]
+        for i, obj in enumerate(draft.lists[kind]):
+            obj.id = i
+
+
+def _populate(draft: Draft, body: Body, element: Element, frame: Frame | None) -> list[tuple[Body, Element]]:
+    """Read the children of a body's element, frames flattened; returns the child bodies in document order."""
+    children: list[tuple[Body, Element]] = []
+    stack = [(el, frame) for el in reversed(element.children)]
+    while stack:
+        el, frame = stack.pop()
+        tag = el.tag
+        if tag == "frame":
+            inner = _frame(draft, el, frame)
+            stack.extend((child, inner) for child in reversed(el.children))
+        elif tag == "body":
+            child = Body(el, resolve(draft.spec, el), el.name or "", body)
+            child.frame = frame
+            children.append((child, el))
+        elif tag == "inertial":
+            body.inertial = el
+        elif tag in _KIND:
+            obj = Obj(_KIND[tag], el, resolve(draft.spec, el), el.name or "")
+            obj.frame, obj.body = frame, body
+            body.objects[obj.kind].append(obj)
+        elif tag == "plugin":
+            raise unsupported(el, "body plugin")
+        else:
+            raise unsupported(el, tag)
+    return children
+
+
+def _frame(draft: Draft, el: Element, outer: Frame | None) -> Frame:
+    """The pose of a frame in its body."""
+    attrs, settings = resolve(draft.spec, el), draft.settings_of(el)
+    pos = [float(x) for x in attrs["pos"]]
+    quat = own_orientation(el, attrs, settings)
+    if outer is not None:
+        pos, quat = compose(*outer, pos, quat)
+    return pos, unit(quat)
+
+
+def own_orientation(el: Element, attrs, settings) -> list[float]:
+    """The quaternion of an element by its compiler settings; errors carry the element."""
+    try:
+        return orientation(attrs, settings.degree, settings.eulerseq)
+    except ModelError as reason:
+        raise el.error(reason.what) from None
+
+
+def in_frame(obj: Obj, pos: list[float], quat: list[float]) -> Frame:
+    """A pose that an object has in its frame, in its body."""
+    return compose(*obj.frame, pos, quat) if obj.frame is not None else (pos, quat)
+
+
+def point_in_frame(obj: Obj, pos: list[float]) -> list[float]:
+    """A point that an object has in its frame, in its body."""
+    return compose(*obj.frame, pos, IDENTITY)[0] if obj.frame is not None else pos
+
+
+def line_pose(obj: Obj) -> tuple[list[float], list[float], float]:
+    """Position, orientation and half length that `fromto` gives to a geom or site."""
+    line = obj.floats("fromto")
+    if any(obj.floats("pos")):
+        raise obj.error("'pos' and 'fromto' cannot both be given")
+    z, length = normalize([line[i] - line[i + 3] for i in range(3)])
+    if length / 2 < 1e-14:
+        raise obj.error("the points of 'fromto' are too close")
+    return [(line[i] + line[i + 3]) / 2 for i in range(3)], z_to_quat(z), length / 2

@@ -1,0 +1,297 @@
+"""`set_const`: the constants of a model that follow from its numbers at qpos0, recomputed by the engine's own stages.
+
+Works on a host model (numpy) when a model is compiled, and under jit, vmap and grad after masses or lengths changed.
+"""
+
+import jax
+import numpy as np
+
+from jaxsim.data import Data, make_data
+from jaxsim.engine import tables
+from jaxsim.engine.com import com_pos
+from jaxsim.engine.inertia import crb, factor_m, solve_m
+from jaxsim.engine.kinematics import kinematics, to_global
+from jaxsim.engine.support import lent_to_joints
+from jaxsim.engine.tendon import jacobian_pattern, tendon
+from jaxsim.engine.transmission import transmission
+from jaxsim.math.arrays import einsum, inner, is_numpy, matvec, matvec_t, take, take_or_zero
+from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_normalize
+from jaxsim.math.safe import Array, norm, normalize, sqrt, xp_of
+from jaxsim.math.spatial import inertia_mul
+from jaxsim.math.tree import subtree_sum
+from jaxsim.model import Model
+from jaxsim.types import MINVAL, EqType, GeomType, JointType, ObjType
+
+_TINY_SIZE = 1e-5  # bodies and models are at least this large
+
+
+def set_const(m: Model) -> Model:
+    """`m` with every derived constant recomputed: masses of subtrees, inverse weights, M0, rest lengths, statistics.
+
+    Pure and differentiable. As in MuJoCo's `mj_setConst`, statistics are computed even where the file gave them, and
+    what marks a number as missing (spring lengths of -1, a zero quaternion in a weld, a positive damping ratio) is gone
+    once it was filled in.
+    """
+    tree = tables.tree(m)
+    m = m.replace(body_subtreemass=subtree_sum(tree, m.body_mass[:, None])[:, 0])
+    d = com_pos(m, kinematics(m, _data(m)))
+    d = transmission(m, factor_m(m, crb(m, tendon(m, d))))
+    m = m.replace(
+        dof_M0=_mass_diagonal(m, d),
+        tendon_length0=d.ten_length,
+        actuator_length0=d.actuator_length,
+        body_invweight0=_body_weights(m, d),
+        dof_invweight0=_dof_weights(m, d),
+    )
+    m = m.replace(**_driven(m, d), eq_data=_equalities(m, d), **_cameras(m, d), **_lights(m, d))
+    m = m.replace(actuator_biasprm=_damping_ratio(m, d))
+    return _springs(_statistics(m, d))
+
+
+def _data(m: Model) -> Data:
+    return make_data(m)
+
+
+def _mass_diagonal(m: Model, d: Data) -> Array:
+    """dof_M0: the diagonal of M, as if no tendon had armature."""
+    composite = subtree_sum(tables.tree(m), d.cinert)
+    diagonal = inner(inertia_mul(take(composite, m.dof_bodyid), d.cdof), d.cdof) + m.dof_armature
+    lent = lent_to_joints(m, m.actuator_armature)
+    return diagonal if lent is None else diagonal + take(lent, m.dof_jntid)
+
+
+@tables.per_structure
+def _moving_bodies(m) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], ...]:
+    """For each block of trees: the bodies that move with them, the tree of each within the block, and which of the
+    tree's dofs move the body (k, n)."""
+    last = np.full(m.nbody, -1)
+    for b in range(1, m.nbody):
+        own = m.body_dofadr[b] + m.body_dofnum[b] - 1 if m.body_dofnum[b] else -1
+        last[b] = own if own >= 0 else last[m.body_parentid[b]]
+    out = []
+    for block in tables.inertia_blocks(m):
+        n = block.dofs.shape[1]
+        place = {int(first): k for k, first in enumerate(block.dofs[:, 0])}
+        bodies = [b for b in range(m.nbody) if last[b] >= 0 and int(_first_dof(m, last[b])) in place]
+        moved = np.zeros((len(bodies), n), bool)
+        for row, b in enumerate(bodies):
+            i, first = last[b], _first_dof(m, last[b])
+            while i >= 0:
+                moved[row, i - first] = True
+                i = m.dof_parentid[i]
+        tree = np.array([place[int(_first_dof(m, last[b]))] for b in bodies], int)
+        out.append((np.array(bodies, int), tree, moved))
+    return tuple(out)
+
+
+def _first_dof(m, dof: int) -> int:
+    return m.tree_dofadr[m.dof_treeid[dof]]
+
+
+def _block_inverses(m: Model, d: Data) -> list[Array]:
+    """The inverse of each tree's inertia matrix, block by block: (k, n, n)."""
+    xp = xp_of(d.M)
+    return [xp.linalg.inv(take_or_zero(d.M, block.full)) for block in tables.inertia_blocks(m)]
+
+
+def _inverse_mass(m: Model, body: np.ndarray) -> Array:
+    xp = xp_of(m.body_mass)
+    return 1 / xp.maximum(take(m.body_mass, body), MINVAL)
+
+
+def _scatter(n: int, places: list[np.ndarray], rows: list[Array], like: Array) -> Array:
+    """Rows at their places among `n`, zeros elsewhere."""
+    index = np.concatenate([np.zeros(0, int), *places])
+    source = np.full(n, -1)
+    source[index] = np.arange(len(index))
+    if not len(index):
+        return xp_of(like).zeros((n, *like.shape[1:]), like.dtype)
+    return take_or_zero(xp_of(like).concatenate(rows), source)
+
+
+def _body_weights(m: Model, d: Data) -> Array:
+    """Mean inverse inertia that a body shows at its centre of mass: to a force, to a torque (nbody, 2)."""
+    xp = xp_of(d.cdof)
+    places, rows = [], []
+    inverses = _block_inverses(m, d)
+    for block, inverse, (body, tree, moved) in zip(tables.inertia_blocks(m), inverses, _moving_bodies(m), strict=True):
+        dofs = block.dofs[tree]
+        cdof = take(d.cdof, dofs)
+        arm = take(d.xipos, body) - take(d.subtree_com, m.body_rootid[body])
+        linear = cdof[..., 3:] + cross(cdof[..., :3], arm[:, None, :])
+        jac = xp.where(moved[..., None], xp.concatenate([linear, cdof[..., :3]], axis=-1), 0)
+        diagonal = (einsum("bij,bjk->bik", take(inverse, tree), jac) * jac).sum(1)
+        weight = diagonal.reshape(len(body), 2, 3).sum(-1) / 3
+        slides = m.body_simple[body] == 2
+        if slides.any():
+            plain = _inverse_mass(m, body)
+            weight = xp.where(slides[:, None], xp.stack([plain, plain * 0], axis=-1), weight)
+        places.append(body)
+        rows.append(weight)
+    return _scatter(m.nbody, places, rows, m.body_invweight0)
+
+
+def _dof_weights(m: Model, d: Data) -> Array:
+    """Mean of the diagonal of the inverse of M over the dofs of a joint, translations and rotations apart."""
+    if not m.nv:
+        return m.dof_invweight0
+    xp = xp_of(d.cdof)
+    diagonal = [xp.diagonal(inverse, axis1=-2, axis2=-1).reshape(-1) for inverse in _block_inverses(m, d)]
+    diagonal = take(xp.concatenate(diagonal), tables.dof_order(m))
+    first = np.arange(m.nv) - m.jnt_dofadr[m.dof_jntid]
+    kind = m.jnt_type[m.dof_jntid]
+    many = np.isin(kind, (JointType.FREE, JointType.BALL))
+    start = np.arange(m.nv) - np.where(many, first % 3, 0)
+    steps = np.where(many[:, None], [[0, 1, 2]], 0)
+    mean = take(diagonal, start[:, None] + steps).sum(-1) / 3
+    slides = m.body_simple[m.dof_bodyid] == 2
+    return xp.where(slides, _inverse_mass(m, m.dof_bodyid), xp.where(many, mean, diagonal))
+
+
+def _driven(m: Model, d: Data) -> dict[str, Array]:
+    """tendon_invweight0 and actuator_acc0: what a unit force of a tendon or actuator accelerates."""
+    if not m.nv:
+        return {}
+    out = {}
+    if m.ntendon:
+        row, dof = jacobian_pattern(m)
+        entry = np.full((m.ntendon, m.nv), -1)
+        entry[row, dof] = np.arange(m.nJten)
+        jac = take_or_zero(d.ten_J, entry)
+        out["tendon_invweight0"] = inner(jac, solve_m(m, d, jac.T).T)
+    if m.nu:
+        out["actuator_acc0"] = norm(solve_m(m, d, d.actuator_moment.T).T)
+    return out
+
+
+def _equalities(m: Model, d: Data) -> Array:
+    """Anchors in the second body and relative poses that connects and welds of bodies leave open."""
+    ids = np.flatnonzero(np.isin(m.eq_type, (EqType.CONNECT, EqType.WELD)))
+    if not len(ids):
+        return m.eq_data
+    xp = xp_of(m.eq_data, d.xpos)
+    connect = (m.eq_type == EqType.CONNECT)[:, None]
+    bodies = ((m.eq_objtype == ObjType.BODY) & np.isin(np.arange(m.neq), ids))[:, None]
+    one = np.where(bodies[:, 0], m.eq_obj1id, 0)
+    two = np.where(bodies[:, 0], m.eq_obj2id, 0)
+    data, mat = m.eq_data, d.xmat.reshape(-1, 3, 3)
+    # the anchor is given in the first body of a connect and in the second of a weld
+    source, other = (np.where(connect[:, 0], a, b) for a, b in ((one, two), (two, one)))
+    point = take(d.xpos, source) + matvec(take(mat, source), data[:, :3])
+    anchor = matvec_t(take(mat, other), point - take(d.xpos, other))
+    quat = data[:, 6:10]
+    given = xp.any(quat != 0, axis=-1, keepdims=True)
+    relative = quat_mul(quat_conj(take(d.xquat, one)), take(d.xquat, two))
+    kept = xp.where(given, quat_normalize(xp.where(given, quat, relative)), relative)
+    weld = xp.concatenate([data[:, :3], xp.where(given, data[:, 3:6], anchor), kept, data[:, 10:]], axis=-1)
+    joined = xp.concatenate([data[:, :3], anchor, data[:, 6:]], axis=-1)
+    sites = (connect & (m.eq_objtype == ObjType.SITE)[:, None]) | False
+    return xp.where(bodies, xp.where(connect, joined, weld), xp.where(sites, 0, data))
+
+
+def _cameras(m: Model, d: Data) -> dict[str, Array]:
+    """Poses of cameras at qpos0, as if they were fixed, relative to their bodies and to what they track."""
+    if not m.ncam:
+        return {}
+    pos, mat = to_global(d.xpos, d.xquat, d.xmat.reshape(-1, 3, 3), m.cam_bodyid, m.cam_pos, m.cam_quat)
+    com = np.where(m.cam_targetbodyid >= 0, m.cam_targetbodyid, m.cam_bodyid)
+    offsets = pos - take(d.xpos, m.cam_bodyid), pos - take(d.subtree_com, com)
+    return {"cam_pos0": offsets[0], "cam_poscom0": offsets[1], "cam_mat0": mat}
+
+
+def _lights(m: Model, d: Data) -> dict[str, Array]:
+    """The same for lights."""
+    if not m.nlight:
+        return {}
+    mat = take(d.xmat.reshape(-1, 3, 3), m.light_bodyid)
+    pos = take(d.xpos, m.light_bodyid) + matvec(mat, m.light_pos)
+    com = np.where(m.light_targetbodyid >= 0, m.light_targetbodyid, m.light_bodyid)
+    return {
+        "light_pos0": pos - take(d.xpos, m.light_bodyid),
+        "light_poscom0": pos - take(d.subtree_com, com),
+        "light_dir0": normalize(matvec(mat, m.light_dir), default=np.array([1.0, 0, 0]))[0],
+    }
+
+
+def _damping_ratio(m: Model, d: Data) -> Array:
+    """A positive third bias parameter of a position servo is a damping ratio: made a damping."""
+    if not m.nu or not m.nv:
+        return m.actuator_biasprm
+    xp = xp_of(m.actuator_biasprm, d.actuator_moment)
+    bias, gain = m.actuator_biasprm, m.actuator_gainprm[:, 0]
+    square = d.actuator_moment**2
+    acts = square > MINVAL
+    mass = xp.where(acts, m.dof_M0 / xp.where(acts, square, 1), 0).sum(-1)
+    ratio = bias[:, 2]
+    wanted = (gain == -bias[:, 1]) & (ratio > 0)
+    damping = xp.where(wanted, -ratio * 2 * sqrt(xp.where(wanted, gain * mass, 0)), ratio)
+    return xp.concatenate([bias[:, :2], damping[:, None], bias[:, 3:]], axis=-1)
+
+
+def _max_at(index: np.ndarray, x: Array, n: int) -> Array:
+    """The greatest of the numbers that go to each of `n` bins, at least zero."""
+    if is_numpy(x):
+        out = np.zeros(n, x.dtype)
+        np.maximum.at(out, index, x)
+        return out
+    return xp_of(x).maximum(jax.ops.segment_max(x, index, n), 0)
+
+
+def _body_sizes(m: Model, d: Data) -> Array:
+    """A length for each body: how far its joints, its children's joints and the ends of its geoms are."""
+    xp = xp_of(d.xipos)
+    parent = m.body_parentid[m.jnt_bodyid]
+    reach = [norm(take(d.xipos, b) - d.xanchor) for b in (m.jnt_bodyid, parent)]
+    solid = m.geom_rbound > 0
+    ends = xp.where(solid, m.geom_rbound + norm(take(d.xipos, m.geom_bodyid) - d.geom_xpos), 0)
+    index = np.concatenate([m.jnt_bodyid, parent, m.geom_bodyid])
+    sizes = _max_at(index, xp.concatenate([*reach, ends]), m.nbody)
+    return xp.where(np.arange(m.nbody) > 0, xp.maximum(sizes, _TINY_SIZE), 0)
+
+
+def _geom_radii(m: Model) -> Array:
+    """Radii by which geoms count in the extent of the model: a tenth of the size of planes and height fields."""
+    xp = xp_of(m.geom_rbound)
+    width = xp.max(m.geom_size[:, :2], axis=1)
+    plane = xp.where(xp.any(m.geom_size[:, :2] != 0, axis=1), 0.1 * width, 1)
+    radius = xp.where(m.geom_rbound > 0, m.geom_rbound, 0)
+    radius = xp.where((m.geom_rbound <= 0) & (m.geom_type == GeomType.PLANE), plane, radius)
+    if m.nhfield:
+        field = 0.1 * xp.max(take(m.hfield_size, np.maximum(m.geom_dataid, 0) % m.nhfield), axis=1)
+        radius = xp.where((m.geom_rbound <= 0) & (m.geom_type == GeomType.HFIELD), field, radius)
+    return radius
+
+
+def _statistics(m: Model, d: Data) -> Model:
+    """Centre, extent, mean size, mass and inertia of the model, and the length of each dof."""
+    xp = xp_of(d.xpos)
+    radius = _geom_radii(m)[:, None]
+    points = [d.xpos[1:], d.xipos[1:], d.xanchor, d.site_xpos]
+    low = xp.concatenate([*points, d.geom_xpos - radius])
+    high = xp.concatenate([*points, d.geom_xpos + radius])
+    stat = m.stat
+    if len(low):
+        low, high = low.min(0), high.max(0)
+        span = high - low
+        extent = xp.where(span[0] > 0, xp.maximum(xp.max(span), _TINY_SIZE), stat.extent)
+        stat = stat.replace(center=0.5 * (low + high), extent=extent)
+    sizes = _body_sizes(m, d)
+    if m.nbody > 1:
+        stat = stat.replace(meansize=sizes[1:].sum() / (m.nbody - 1), meanmass=m.body_mass[1:].sum() / (m.nbody - 1))
+    stat = stat.replace(extent=xp.maximum(stat.extent, 2 * stat.meansize))
+    if not m.nv:
+        return m.replace(stat=stat)
+    stat = stat.replace(meaninertia=take(d.M, m.M_rowadr + m.M_rownnz - 1).sum() / m.nv)
+    kind, first = m.jnt_type[m.dof_jntid], np.arange(m.nv) - m.jnt_dofadr[m.dof_jntid]
+    turns = np.isin(kind, (JointType.HINGE, JointType.BALL)) | ((kind == JointType.FREE) & (first >= 3))
+    return m.replace(stat=stat, dof_length=xp.where(turns, take(sizes, m.dof_bodyid), 1))
+
+
+def _springs(m: Model) -> Model:
+    """Rest lengths of tendon springs, where not given: the lengths at qpos_spring."""
+    if not m.ntendon:
+        return m
+    xp = xp_of(m.tendon_lengthspring)
+    d = tendon(m, com_pos(m, kinematics(m, _data(m).replace(qpos=m.qpos_spring))))
+    missing = xp.all(m.tendon_lengthspring == -1, axis=1, keepdims=True)
+    return m.replace(tendon_lengthspring=xp.where(missing, d.ten_length[:, None], m.tendon_lengthspring))
