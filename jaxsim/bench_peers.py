@@ -4,8 +4,10 @@ Each peer gives `rows` (what, nworld, steps_per_s, mean_ncon), the figures that 
 `batch`, `compile_s`), or `refused` with the reason in one line.
 """
 
+import contextlib
 import importlib.util
 import os
+import sys
 import time
 from typing import Any
 
@@ -30,10 +32,11 @@ def measure(name: str, settings: Any, start: Data) -> Figures:
 
     states = {field: np.asarray(getattr(start, field), np.float64) for field in STATE}
     try:
-        mj_model = mujoco.MjModel.from_xml_path(str(settings.path))
-        return {"mujoco": _mujoco, "mjx": _mjx, "mjwarp": _mjwarp}[name](mj_model, states, settings)
-    except (NotImplementedError, ValueError) as error:
-        return {"refused": " ".join(str(error).split())}
+        with contextlib.redirect_stdout(sys.stderr):  # stdout belongs to the report
+            mj_model = mujoco.MjModel.from_xml_path(str(settings.path))
+            return {"mujoco": _mujoco, "mjx": _mjx, "mjwarp": _mjwarp}[name](mj_model, states, settings)
+    except Exception as error:  # foreign code: whatever it raises must not cost the figures that we have
+        return {"refused": f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"}
 
 
 def _set_state(mj_data: Any, states: dict[str, np.ndarray], world: int) -> None:
@@ -146,6 +149,7 @@ def _mjwarp(mj_model: Any, states: dict[str, np.ndarray], settings: Any) -> Figu
     import mujoco_warp as mjw
     import warp as wp
 
+    wp.config.quiet = True
     nworld, nstep = len(states["time"]), settings.nstep
     mj_data = mujoco.MjData(mj_model)
     _set_state(mj_data, states, 0)

@@ -356,12 +356,12 @@ function center(at) {
   return add(follow, state.offset);
 }
 
-function geomMatrix(g, at, target) {
+function geomMatrix(g, at) {
   if (g.moving >= 0) return poseMatrix(blend(position, 3, g.moving, nmoving, at), blendQuaternion(g.moving, at));
   return poseMatrix(g.pos, g.quat);
 }
 
-function drawGeom(u, g, matrix, eye, fadeDistance) {
+function drawGeom(u, g, matrix, fadeDistance) {
   gl.uniformMatrix4fv(u.model, false, matrix);
   gl.uniform4fv(u.color, g.rgba);
   gl.uniform4f(u.shine, g.specular, g.shininess, g.emission, 0);
@@ -401,7 +401,7 @@ function draw() {
   const sun = unit(scene.sun), reach = Math.max(1.2 * camera.distance, 0.5);
   const light = multiply(orthographic(reach, 0.1, 6 * reach), lookAt(add(target, sun, 3 * reach), target, Math.abs(sun[2]) > 0.99 ? [0, 1, 0] : [0, 0, 1]));
   const shadows = $("shadows").checked;
-  const drawn = scene.geoms.filter((g) => visible[g.group]).map((g) => [g, geomMatrix(g, at, target)]);
+  const drawn = scene.geoms.filter((g) => visible[g.group]).map((g) => [g, geomMatrix(g, at)]);
 
   gl.enable(gl.DEPTH_TEST);
   if (shadows) {
@@ -441,11 +441,11 @@ function draw() {
   gl.uniform1f(u.shadowsOn, shadows ? 1 : 0); gl.uniform1f(u.shadowTexel, 1 / SHADOW);
   gl.uniform1i(u.image, 0); gl.uniform1i(u.shadowMap, 1);
   gl.activeTexture(gl.TEXTURE1); gl.bindTexture(gl.TEXTURE_2D, shadowTexture);
-  for (const [g, matrix] of drawn) if (g.rgba[3] >= 1) drawGeom(u, g, matrix, eye, fadeDistance);
+  for (const [g, matrix] of drawn) if (g.rgba[3] >= 1) drawGeom(u, g, matrix, fadeDistance);
   if ($("contacts").checked) drawContacts(u, at);
   gl.enable(gl.BLEND); gl.blendFunc(gl.SRC_ALPHA, gl.ONE_MINUS_SRC_ALPHA); gl.depthMask(false);
   const far = ([, m]) => -dot(forward, [m[12], m[13], m[14]]);
-  for (const [g, matrix] of drawn.filter(([g]) => g.rgba[3] < 1 && g.rgba[3] > 0).sort((a, b) => far(a) - far(b))) drawGeom(u, g, matrix, eye, fadeDistance);
+  for (const [g, matrix] of drawn.filter(([g]) => g.rgba[3] < 1 && g.rgba[3] > 0).sort((a, b) => far(a) - far(b))) drawGeom(u, g, matrix, fadeDistance);
   gl.depthMask(true); gl.disable(gl.BLEND);
 }
 
