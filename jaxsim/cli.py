@@ -136,12 +136,8 @@ def guarded(args: argparse.Namespace) -> int:
     try:
         check_outputs(args)
         return args.run(args)
-    except CliError as error:
+    except (CliError, ModelError, UnsupportedError) as error:
         message = str(error)
-    except ModelError as error:
-        message = str(error)
-    except UnsupportedError as error:
-        message = f"not supported yet: {error}"
     except OSError as error:
         message = f"{error.filename or args.model}: {error.strerror or error}"
     except jax.errors.JaxRuntimeError as error:

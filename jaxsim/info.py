@@ -6,8 +6,10 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
+import jaxsim
 from jaxsim.errors import UnsupportedError
 from jaxsim.model import Model
 from jaxsim.types import (
@@ -33,12 +35,14 @@ def report(path: str, load: Callable[[], Model]) -> int:
 
     Errors of the model itself are raised, as `load` raises them.
     """
+    lines, refused = [], None
     try:
-        lines = describe(load())
-        refused = None
+        m = load()
+        lines = describe(m)
+        jax.eval_shape(jaxsim.step, m, jaxsim.make_data(m))  # the engine refuses while it is traced
     except UnsupportedError as error:
         refused = " ".join(str(error).split())
-        lines = outline(path)
+        lines = lines or outline(path)
     rows = [("model", path), *lines, ("refused", refused or "nothing")]
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
