@@ -10,12 +10,13 @@ from jax import lax
 
 from jaxsim.data import Data
 from jaxsim.engine import tables
+from jaxsim.engine.support import lent_to_joints
+from jaxsim.engine.tendon import tendon_armature
 from jaxsim.math.arrays import add_at, dot, einsum, inner, is_numpy, take, take_or_zero
 from jaxsim.math.safe import Array, xp_of
 from jaxsim.math.spatial import inertia_mul
 from jaxsim.math.tree import subtree_sum
 from jaxsim.model import Model
-from jaxsim.types import TrnType
 
 
 def crb(m: Model, d: Data) -> Data:
@@ -24,9 +25,13 @@ def crb(m: Model, d: Data) -> Data:
     force = inertia_mul(take(composite, m.dof_bodyid), d.cdof)
     row, col = tables.inertia_pattern(m)
     matrix = inner(take(force, row), take(d.cdof, col))
-    armature = m.dof_armature + take(joint_armature(m), m.dof_jntid)
+    armature, lent = m.dof_armature, lent_to_joints(m, m.actuator_armature)
+    if lent is not None:
+        armature = armature + take(lent, m.dof_jntid)
     matrix = matrix + take_or_zero(armature, np.where(row == col, row, -1))
-    matrix = matrix + _tendon_armature(m, d)
+    tendon, a, b, k = _tendon_pairs(m)
+    if len(k):
+        matrix = matrix + add_at(k, take(tendon_armature(m), tendon) * take(d.ten_J, a) * take(d.ten_J, b), m.nC)
     return d.replace(crb=composite, M=matrix, qM=take_or_zero(matrix, _legacy_order(m)))
 
 
@@ -39,23 +44,6 @@ def _legacy_order(m) -> np.ndarray:
     source = np.full(m.nM, -1)
     source[m.mapM2M] = np.arange(m.nC)
     return source
-
-
-def _actuator_sum(m: Model, transmission: tuple[TrnType, ...], x: Array, n: int) -> Array:
-    """Sum a number of each actuator over the actuators that drive the same joint, or the same tendon."""
-    return add_at(np.where(np.isin(m.actuator_trntype, transmission), m.actuator_trnid[:, 0], -1), x, n)
-
-
-def joint_armature(m: Model) -> Array:
-    """Armature that actuators lend to the joints which they drive: (njnt,)."""
-    x = m.actuator_armature * m.actuator_gear[:, 0] ** 2
-    return _actuator_sum(m, (TrnType.JOINT, TrnType.JOINTINPARENT), x, m.njnt)
-
-
-def tendon_armature(m: Model) -> Array:
-    """Armature of tendons, that of their actuators included: (ntendon,)."""
-    x = m.actuator_armature * m.actuator_gear[:, 0] ** 2
-    return m.tendon_armature + _actuator_sum(m, (TrnType.TENDON,), x, m.ntendon)
 
 
 @tables.per_structure
@@ -72,13 +60,6 @@ def _tendon_pairs(m) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
                 if k is not None:
                     found.append((t, a, b, k))
     return tuple(np.array(found, dtype=int).reshape(-1, 4).T)
-
-
-def _tendon_armature(m: Model, d: Data) -> Array:
-    tendon, a, b, k = _tendon_pairs(m)
-    if len(k) == 0:
-        return np.zeros((), m.dof_armature.dtype)
-    return add_at(k, take(tendon_armature(m), tendon) * take(d.ten_J, a) * take(d.ten_J, b), m.nC)
 
 
 def factor_m(m: Model, d: Data) -> Data:

@@ -126,3 +126,21 @@ def pattern_in_blocks(m: Any) -> np.ndarray:
         place[flat[at]] = offset + at
         offset += len(flat)
     return place
+
+
+@per_structure
+def _paths(m: Any) -> list[np.ndarray]:
+    """For each body the dofs that move it."""
+    paths = [np.zeros(0, int)]
+    for b in range(1, m.nbody):
+        own = np.arange(m.body_dofadr[b], m.body_dofadr[b] + m.body_dofnum[b])
+        paths.append(np.concatenate([paths[m.body_parentid[b]], own]))
+    return paths
+
+
+def moving_dofs(m: Any, body: np.ndarray) -> np.ndarray:
+    """Which dofs move each of these bodies: (k, nv)."""
+    mask, paths = np.zeros((len(body), m.nv), bool), _paths(m)
+    for row, b in zip(mask, body, strict=True):
+        row[paths[b]] = True
+    return mask

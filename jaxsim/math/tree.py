@@ -21,7 +21,8 @@ class Tree:
 
     `hops` are the pointers of each round of doubling, the parents first. `ancestor[b, a]` and `dof_mask[b, i]` say
     that body a, or dof i, lies on the path from the world to b (b included); `prior[i, j]` that dof j moves the frame
-    in which dof i acts. The three masks are None for large models. `body_dofs` and `dof_prior` are padded lists with -1.
+    in which dof i acts. The three masks are None for large models. `body_dofs` and `dof_prior` are lists padded with
+    -1.
     """
 
     parent: np.ndarray

@@ -1,0 +1,117 @@
+"""The step, as a list of stages. Each is a pure function (m, d) -> d with MuJoCo's name."""
+
+from jaxsim.data import Data
+from jaxsim.engine.actuation import fwd_actuation
+from jaxsim.engine.collision.driver import collision
+from jaxsim.engine.com import com_pos, com_vel
+from jaxsim.engine.constraint.make import make_constraint, reference_constraint
+from jaxsim.engine.energy import energy_pos, energy_vel
+from jaxsim.engine.implicit import implicit
+from jaxsim.engine.inertia import crb, factor_m, solve_m
+from jaxsim.engine.integrate import euler, rungekutta4
+from jaxsim.engine.kinematics import camlight, kinematics
+from jaxsim.engine.passive import passive
+from jaxsim.engine.refusals import refuse
+from jaxsim.engine.rne import rne, tendon_bias
+from jaxsim.engine.sensor import sensor_acc, sensor_pos, sensor_vel
+from jaxsim.engine.solver.forward import fwd_constraint
+from jaxsim.engine.support import apply_wrench
+from jaxsim.engine.tendon import mul_jac, tendon
+from jaxsim.engine.transmission import mul_moment, transmission
+from jaxsim.engine.warnings import check_acc, check_state, hold
+from jaxsim.model import Model
+from jaxsim.types import IntegratorType
+
+
+def fwd_position(m: Model, d: Data) -> Data:
+    """All that depends on positions only."""
+    d = kinematics(m, d)
+    d = com_pos(m, d)
+    d = camlight(m, d)
+    d = tendon(m, d)
+    d = crb(m, d)
+    d = factor_m(m, d)
+    d = collision(m, d)
+    d = make_constraint(m, d)
+    return transmission(m, d)
+
+
+def fwd_velocity(m: Model, d: Data) -> Data:
+    """All that depends on positions and velocities only."""
+    if m.ntendon:
+        d = d.replace(ten_velocity=mul_jac(m, d, d.qvel))
+    if m.nu:
+        d = d.replace(actuator_velocity=mul_moment(m, d, d.qvel))
+    d = com_vel(m, d)
+    d = passive(m, d)
+    d = reference_constraint(m, d)
+    return d.replace(qfrc_bias=rne(m, d) + tendon_bias(m, d))
+
+
+def fwd_acceleration(m: Model, d: Data) -> Data:
+    """The sum of all forces but those of constraints, and the acceleration that they would give."""
+    force = d.qfrc_passive - d.qfrc_bias + d.qfrc_applied + d.qfrc_actuator
+    force = force + apply_wrench(m, d, d.xfrc_applied[:, :3], d.xfrc_applied[:, 3:], d.xipos)
+    return d.replace(qfrc_smooth=force, qacc_smooth=solve_m(m, d, force))
+
+
+def dynamics(m: Model, d: Data) -> Data:
+    """`forward` without sensors and energy."""
+    d = fwd_position(m, d)
+    d = fwd_velocity(m, d)
+    d = fwd_actuation(m, d)
+    d = fwd_acceleration(m, d)
+    return fwd_constraint(m, d)
+
+
+def forward(m: Model, d: Data) -> Data:
+    """Forward dynamics: from the state to qacc, with sensors and energy; the state stays as it is."""
+    d = _before_control(m, d)
+    return _after_control(m, d)
+
+
+def _before_control(m: Model, d: Data) -> Data:
+    refuse(m)
+    d = fwd_position(m, d)
+    d = sensor_pos(m, d)
+    d = energy_pos(m, d)
+    d = fwd_velocity(m, d)
+    d = sensor_vel(m, d)
+    return energy_vel(m, d)
+
+
+def _after_control(m: Model, d: Data) -> Data:
+    d = fwd_actuation(m, d)
+    d = fwd_acceleration(m, d)
+    d = fwd_constraint(m, d)
+    return sensor_acc(m, d)
+
+
+def _integrate(m: Model, d: Data, rk4: bool) -> Data:
+    d, stopped = check_acc(m, d)
+    if m.opt.integrator == IntegratorType.EULER or (m.opt.integrator == IntegratorType.RK4 and not rk4):
+        new = euler(m, d)
+    elif m.opt.integrator == IntegratorType.RK4:
+        new = rungekutta4(m, d, dynamics)
+    else:
+        new = implicit(m, d)
+    return hold(d, new, stopped)
+
+
+def step(m: Model, d: Data) -> Data:
+    """One time step: `forward`, then the integrator that `m.opt` names."""
+    d = check_state(m, d)
+    d = forward(m, d)
+    return _integrate(m, d, rk4=True)
+
+
+def step1(m: Model, d: Data) -> Data:
+    """The part of `step` before controls and applied forces are set."""
+    d = check_state(m, d)
+    return _before_control(m, d)
+
+
+def step2(m: Model, d: Data) -> Data:
+    """The part of `step` after controls and applied forces are set; RK4 becomes Euler, as in the reference."""
+    d = _after_control(m, d)
+    return _integrate(m, d, rk4=False)

@@ -1,0 +1,96 @@
+"""Stage `passive`: springs, dampers, gravity compensation and fluid forces."""
+
+import numpy as np
+from jax import lax
+
+from jaxsim.data import Data
+from jaxsim.engine.fluid import fluid_force
+from jaxsim.engine.support import (
+    apply_wrench,
+    assemble,
+    disabled,
+    dof_damping,
+    poly_force,
+    tendon_damping,
+)
+from jaxsim.engine.tendon import mul_jac_t, spring_displacement
+from jaxsim.math.arrays import is_numpy, take
+from jaxsim.math.rotation import quat_conj, quat_mul, quat_normalize, quat_to_rotvec
+from jaxsim.math.safe import Array, norm, xp_of
+from jaxsim.model import Model
+from jaxsim.types import DisableBit, JointType
+
+
+def passive(m: Model, d: Data) -> Data:
+    """qfrc_spring, qfrc_damper, qfrc_gravcomp, qfrc_fluid and their sum qfrc_passive."""
+    zero = xp_of(d.qvel).zeros_like(d.qvel)
+    if disabled(m, DisableBit.SPRING, DisableBit.DAMPER):
+        return d.replace(qfrc_spring=zero, qfrc_damper=zero, qfrc_gravcomp=zero, qfrc_fluid=zero, qfrc_passive=zero)
+    spring = zero if disabled(m, DisableBit.SPRING) else _springs(m, d)
+    damper = zero if disabled(m, DisableBit.DAMPER) else _dampers(m, d)
+    gravcomp = _gravcomp(m, d) if m.ngravcomp and not disabled(m, DisableBit.GRAVITY) else zero
+    fluid = _fluid(m, d, zero)
+    by_actuators = m.jnt_actgravcomp[m.dof_jntid]
+    compensated = xp_of(gravcomp).where(by_actuators, 0, gravcomp) if by_actuators.any() else gravcomp
+    return d.replace(
+        qfrc_spring=spring,
+        qfrc_damper=damper,
+        qfrc_gravcomp=gravcomp,
+        qfrc_fluid=fluid,
+        qfrc_passive=spring + damper + fluid + compensated,
+    )
+
+
+def _springs(m: Model, d: Data) -> Array:
+    parts = []
+    scalar = np.flatnonzero(np.isin(m.jnt_type, (JointType.HINGE, JointType.SLIDE)))
+    if len(scalar):
+        address = m.jnt_qposadr[scalar]
+        x = take(d.qpos, address) - take(m.qpos_spring, address)
+        k = poly_force(take(m.jnt_stiffness, scalar), take(m.jnt_stiffnesspoly, scalar), x)
+        parts.append((m.jnt_dofadr[scalar], -k * x))
+    free = np.flatnonzero(m.jnt_type == JointType.FREE)
+    if len(free):
+        at = m.jnt_qposadr[free][:, None] + np.arange(3)
+        x = take(d.qpos, at) - take(m.qpos_spring, at)
+        parts.append((m.jnt_dofadr[free][:, None] + np.arange(3), _pull(m, free, x)))
+    turning = np.flatnonzero(np.isin(m.jnt_type, (JointType.FREE, JointType.BALL)))
+    if len(turning):
+        lead = np.where(m.jnt_type[turning] == JointType.FREE, 3, 0)
+        at = (m.jnt_qposadr[turning] + lead)[:, None] + np.arange(4)
+        quat = quat_normalize(take(d.qpos, at))
+        x = quat_to_rotvec(quat_mul(quat_conj(take(m.qpos_spring, at)), quat))
+        parts.append(((m.jnt_dofadr[turning] + lead)[:, None] + np.arange(3), _pull(m, turning, x)))
+    force = assemble([(index, rows.reshape(-1)) for index, rows in parts], m.nv, d.qvel)
+    if m.ntendon:
+        force = force + mul_jac_t(m, d, _tendon_springs(m, d))
+    return force
+
+
+def _pull(m: Model, joint: np.ndarray, x: Array) -> Array:
+    return -x * poly_force(take(m.jnt_stiffness, joint), take(m.jnt_stiffnesspoly, joint), norm(x))[:, None]
+
+
+def _tendon_springs(m: Model, d: Data) -> Array:
+    x = spring_displacement(m, d)
+    return -x * poly_force(m.tendon_stiffness, m.tendon_stiffnesspoly, x)
+
+
+def _dampers(m: Model, d: Data) -> Array:
+    force = -d.qvel * poly_force(*dof_damping(m), abs(d.qvel))
+    if m.ntendon:
+        v = d.ten_velocity
+        force = force + mul_jac_t(m, d, -v * poly_force(*tendon_damping(m), abs(v)))
+    return force
+
+
+def _gravcomp(m: Model, d: Data) -> Array:
+    force = -m.opt.gravity * (m.body_mass * m.body_gravcomp)[:, None]
+    return apply_wrench(m, d, force, xp_of(force).zeros_like(force), d.xipos)
+
+
+def _fluid(m: Model, d: Data, zero: Array) -> Array:
+    medium = (m.opt.viscosity != 0) | (m.opt.density != 0)
+    if is_numpy(medium, d.cvel):
+        return fluid_force(m, d) if medium else zero
+    return lax.cond(medium, fluid_force, lambda *_: zero, m, d)

@@ -1,0 +1,122 @@
+"""What several stages share: Jacobians of points, forces on bodies, velocities of objects, actuators' lendings."""
+
+import numpy as np
+
+from jaxsim.data import Data
+from jaxsim.engine import tables
+from jaxsim.math.arrays import add_at, inner, matvec_t, take, take_or_zero
+from jaxsim.math.rotation import cross
+from jaxsim.math.safe import Array, xp_of
+from jaxsim.math.spatial import join, shift_force, shift_motion
+from jaxsim.math.tree import dof_subtree_sum
+from jaxsim.model import Model
+from jaxsim.types import TrnType
+
+
+def disabled(m: Model, *bits: int) -> bool:
+    """Whether all of these flags of `opt.disableflags` are set."""
+    return all(m.opt.disableflags & bit for bit in bits)
+
+
+def enabled(m: Model, bit: int) -> bool:
+    """Whether a flag of `opt.enableflags` is set."""
+    return bool(m.opt.enableflags & bit)
+
+
+def assemble(parts: list[tuple[np.ndarray, Array]], n: int, like: Array) -> Array:
+    """Rows from parts, each with the static places of its rows among `n`; places that no part names hold zeros."""
+    parts = [(np.asarray(index).reshape(-1), rows) for index, rows in parts if np.size(index)]
+    xp = xp_of(like)
+    if not parts:
+        return xp.zeros(n, like.dtype)
+    source = np.full(n, -1)
+    index = np.concatenate([index for index, _ in parts])
+    source[index] = np.arange(len(index))
+    rows = [rows.reshape(len(index), *rows.shape[np.ndim(index) :]) for index, rows in parts]
+    return take_or_zero(xp.concatenate(rows) if len(rows) > 1 else rows[0], source)
+
+
+def jac(m: Model, d: Data, point: Array, body: np.ndarray) -> tuple[Array, Array]:
+    """Jacobians of global points fixed in bodies.
+
+    Args:
+        point: (k, 3), global.
+        body: (k,) static body of each point.
+
+    Returns:
+        Translational and rotational Jacobian, both (k, 3, nv): qvel times them is a global velocity.
+    """
+    xp = xp_of(point, d.cdof)
+    mask = tables.moving_dofs(m, body)[:, :, None]
+    arm = point - take(d.subtree_com, m.body_rootid[body])
+    linear = d.cdof[:, 3:] + cross(d.cdof[:, :3], arm[:, None, :])
+    jacp, jacr = xp.where(mask, linear, 0), xp.where(mask, d.cdof[:, :3], 0)
+    return xp.swapaxes(jacp, -1, -2), xp.swapaxes(jacr, -1, -2)
+
+
+def apply_wrench(m: Model, d: Data, force: Array, torque: Array, point: Array, body: np.ndarray | None = None) -> Array:
+    """Joint-space force (nv,) of global forces at points of bodies, all (k, 3); one for each body without `body`."""
+    at = np.arange(m.nbody) if body is None else body
+    about = shift_force(join(torque, force), point - take(d.subtree_com, m.body_rootid[at]))
+    if body is not None:
+        about = add_at(body, about, m.nbody)
+    return inner(d.cdof, dof_subtree_sum(tables.tree(m), about))
+
+
+def object_velocity(m: Model, d: Data, body: np.ndarray, pos: Array, mat: Array | None = None) -> Array:
+    """Velocity (k, 6), angular first, at points (k, 3) of bodies; in the frames `mat` (k, 3, 3), else global."""
+    v = shift_motion(take(d.cvel, body), pos - take(d.subtree_com, m.body_rootid[body]))
+    return v if mat is None else join(matvec_t(mat, v[:, :3]), matvec_t(mat, v[:, 3:]))
+
+
+def _lent(m: Model, actuatorid: np.ndarray, transmission: tuple[TrnType, ...], x: Array) -> Array:
+    """Sum rows of `x` (nu, ...), times the gear squared, over the actuators of each joint or tendon that borrows."""
+    target = m.actuator_trnid[:, 0]
+    driven = np.isin(m.actuator_trntype, transmission)
+    borrows = np.zeros(m.nu, bool)
+    borrows[driven] = actuatorid[target[driven]] != -1
+    gear2 = (m.actuator_gear[:, 0] ** 2).reshape(-1, *(1,) * (x.ndim - 1))
+    return add_at(np.where(borrows, target, -1), x * gear2, len(actuatorid))
+
+
+def lent_to_joints(m: Model, x: Array) -> Array | None:
+    """What actuators lend to joints (armature, damping): `x` (nu, ...) summed by joint; None where none lends."""
+    if not (m.jnt_actuatorid != -1).any():
+        return None
+    return _lent(m, m.jnt_actuatorid, (TrnType.JOINT, TrnType.JOINTINPARENT), x)
+
+
+def lent_to_tendons(m: Model, x: Array) -> Array | None:
+    """What actuators lend to tendons: `x` (nu, ...) summed by tendon; None where none lends."""
+    if not (m.tendon_actuatorid != -1).any():
+        return None
+    return _lent(m, m.tendon_actuatorid, (TrnType.TENDON,), x)
+
+
+def dof_damping(m: Model) -> tuple[Array, Array]:
+    """Linear (nv,) and polynomial (nv, 2) damping of dofs, with what actuators lend."""
+    damping, poly = m.dof_damping, m.dof_dampingpoly
+    lent = lent_to_joints(m, m.actuator_damping)
+    if lent is not None:
+        damping = damping + take(lent, m.dof_jntid)
+        poly = poly + take(lent_to_joints(m, m.actuator_dampingpoly), m.dof_jntid)
+    return damping, poly
+
+
+def tendon_damping(m: Model) -> tuple[Array, Array]:
+    """Linear (ntendon,) and polynomial (ntendon, 2) damping of tendons, with what actuators lend."""
+    damping, poly = m.tendon_damping, m.tendon_dampingpoly
+    lent = lent_to_tendons(m, m.actuator_damping)
+    if lent is not None:
+        damping, poly = damping + lent, poly + lent_to_tendons(m, m.actuator_dampingpoly)
+    return damping, poly
+
+
+def poly_force(linear: Array, poly: Array, x: Array) -> Array:
+    """linear + poly[0] x + poly[1] x^2: what multiplies a displacement or, with abs(x), a velocity."""
+    return linear + x * (poly[..., 0] + x * poly[..., 1])
+
+
+def poly_slope(linear: Array, poly: Array, x: Array) -> Array:
+    """The derivative of x * poly_force(linear, poly, abs(x)) by x, given abs(x)."""
+    return linear + x * (2 * poly[..., 0] + x * 3 * poly[..., 1])

@@ -1,0 +1,71 @@
+"""Stage `tendon`: lengths and Jacobians of tendons."""
+
+import numpy as np
+
+from jaxsim.data import Data
+from jaxsim.engine import tables
+from jaxsim.engine.support import lent_to_tendons
+from jaxsim.math.arrays import add_at, take
+from jaxsim.math.safe import Array, xp_of
+from jaxsim.model import Model
+from jaxsim.types import WrapType
+
+
+@tables.per_structure
+def jacobian_pattern(m) -> tuple[np.ndarray, np.ndarray]:
+    """Tendon and dof of each entry of the sparse `ten_J`."""
+    return np.repeat(np.arange(m.ntendon), m.ten_J_rownnz), np.asarray(m.ten_J_colind)
+
+
+def mul_jac(m: Model, d: Data, v: Array) -> Array:
+    """Product of the tendons' Jacobian with (nv,): (ntendon,)."""
+    tendon, dof = jacobian_pattern(m)
+    return add_at(tendon, d.ten_J * take(v, dof), m.ntendon)
+
+
+def mul_jac_t(m: Model, d: Data, force: Array) -> Array:
+    """Product of the transposed Jacobian with forces of tendons (ntendon,): (nv,)."""
+    tendon, dof = jacobian_pattern(m)
+    return add_at(dof, d.ten_J * take(force, tendon), m.nv)
+
+
+@tables.per_structure
+def _fixed(m) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Terms of fixed tendons: entry of `wrap_*`, tendon, joint, entry of ten_J."""
+    tendon = np.repeat(np.arange(m.ntendon), m.tendon_num)
+    wrap = np.concatenate([np.arange(a, a + n) for a, n in zip(m.tendon_adr, m.tendon_num, strict=True)] or [[]])
+    wrap = wrap.astype(int)
+    keep = m.wrap_type[wrap] == WrapType.JOINT
+    wrap, tendon = wrap[keep], tendon[keep]
+    joint = m.wrap_objid[wrap]
+    address = {key: k for k, key in enumerate(zip(*(x.tolist() for x in jacobian_pattern(m)), strict=True))}
+    entry = [address[int(t), int(m.jnt_dofadr[j])] for t, j in zip(tendon, joint, strict=True)]
+    return wrap, tendon, joint, np.array(entry, dtype=int)
+
+
+def tendon(m: Model, d: Data) -> Data:
+    """ten_length and ten_J."""
+    if not m.ntendon:
+        return d
+    wrap, ids, joint, entry = _fixed(m)
+    coefficient = take(m.wrap_prm, wrap)
+    length = add_at(ids, coefficient * take(d.qpos, m.jnt_qposadr[joint]), m.ntendon)
+    return d.replace(ten_length=length, ten_J=add_at(entry, coefficient, m.nJten))
+
+
+def spring_displacement(m: Model, d: Data) -> Array:
+    """By how much each tendon's spring is stretched beyond, or squeezed below, its dead band: (ntendon,)."""
+    xp = xp_of(d.ten_length)
+    lower, upper = m.tendon_lengthspring[:, 0], m.tendon_lengthspring[:, 1]
+    return xp.maximum(d.ten_length - upper, 0) + xp.minimum(d.ten_length - lower, 0)
+
+
+def tendon_armature(m: Model) -> Array:
+    """Armature of tendons, what actuators lend included: (ntendon,)."""
+    lent = lent_to_tendons(m, m.actuator_armature)
+    return m.tendon_armature if lent is None else m.tendon_armature + lent
+
+
+def bias_rate(m: Model, d: Data) -> Array | None:
+    """Product of the rate of each tendon's Jacobian with qvel: (ntendon,); None where no Jacobian changes."""
+    return None
