@@ -119,7 +119,8 @@ def test_dropped_contacts_are_reported_with_the_remedy(capsys):
 
 
 def test_divergence_is_reported(capsys, tmp_path):
-    xml = """<mujoco><option timestep="0.1"/><worldbody><body><joint name="j" type="slide"/><geom size=".1" mass="1e-3"/>
+    xml = """<mujoco><option timestep="0.1"/><worldbody><body>
+      <joint name="j" type="slide"/><geom size=".1" mass="1e-3"/>
       </body></worldbody><actuator><motor joint="j" gear="1e9"/></actuator></mujoco>"""
     (tmp_path / "wild.xml").write_text(xml)
     np.savez(tmp_path / "ctrl.npz", ctrl=np.full((4, 1), 1e6))
