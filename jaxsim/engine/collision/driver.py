@@ -1,5 +1,6 @@
 """Contacts of a state: candidate pairs, bound test, narrow phase by groups, and the contact buffer."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -7,12 +8,10 @@ import numpy as np
 
 from jaxsim.engine.collision import parameters
 from jaxsim.engine.collision.pairs import Candidates, candidates
-from jaxsim.engine.collision.shapes import Geoms, Hits
+from jaxsim.engine.collision.shapes import Geoms, Hits, make_frame
 from jaxsim.engine.collision.table import COLLIDERS, Collider
 from jaxsim.errors import UnsupportedError
-from jaxsim.math import safe
 from jaxsim.math.arrays import inner, take
-from jaxsim.math.rotation import cross
 from jaxsim.model import Model
 from jaxsim.types import DisableBit, GeomType, WarningType
 
@@ -78,29 +77,27 @@ class Found(NamedTuple):
 
     hits: Hits
     which: Any
-    compact: bool
     lost: Any
 
 
 def _narrow(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candidates, group: Group) -> Found:
-    n = len(group.which)
-    if group.capacity == n:
-        g1, g2 = pairs.geom[group.which].T
-        hits = group.collider.function(
-            Geoms(take(pos, g1), take(mat, g1), take(m.geom_size, g1)),
-            Geoms(take(pos, g2), take(mat, g2), take(m.geom_size, g2)),
-            take(margin, group.which),
-        )
-        return Found(hits, group.which, False, 0)
+    geom = pairs.geom[group.which]
+    collide = group.collider.function
+    if group.collider.setup:
+        collide = partial(collide, group.collider.setup(m, geom[:, 0], geom[:, 1]))
+    if group.capacity == len(geom):
+        g1, g2 = geom.T
+        a = Geoms(take(pos, g1), take(mat, g1), take(m.geom_size, g1), g1)
+        b = Geoms(take(pos, g2), take(mat, g2), take(m.geom_size, g2), g2)
+        return Found(collide(a, b, take(margin, group.which)), group.which, 0)
     near = _near(m, pos, mat, margin, pairs, group.which)
     index, real, lost = compact(near, group.capacity)
     which = jnp.asarray(group.which)[index]
-    geom = jnp.asarray(pairs.geom)[which]
-    g1, g2 = geom[:, 0], geom[:, 1]
-    hits = group.collider.function(
-        Geoms(pos[g1], mat[g1], m.geom_size[g1]), Geoms(pos[g2], mat[g2], m.geom_size[g2]), margin[which]
-    )
-    return Found(hits._replace(valid=hits.valid & real[:, None]), which, True, lost)
+    g1, g2 = jnp.asarray(geom)[index].T
+    a = Geoms(pos[g1], mat[g1], m.geom_size[g1], g1)
+    b = Geoms(pos[g2], mat[g2], m.geom_size[g2], g2)
+    hits = collide(a, b, margin[which])
+    return Found(hits._replace(valid=hits.valid & real[:, None]), which, lost)
 
 
 def _near(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candidates, which: np.ndarray) -> Array:
@@ -178,20 +175,6 @@ def _rows(h: Hits, tangent: bool) -> Array:
     if tangent:
         parts.append(jnp.zeros((n, 3), h.dist.dtype) if h.tangent is None else h.tangent.reshape(n, 3))
     return jnp.concatenate(parts, axis=1)
-
-
-def make_frame(normal: Array, tangent: Array | None) -> Array:
-    """Contact frames (n, 9), rows normal, second and third axis, from unit normals (n, 3): mju_makeFrame.
-
-    A tangent shorter than a half is replaced by the y axis, or by z where the normal is close to y.
-    """
-    y = jnp.array([0.0, 1, 0], normal.dtype)
-    z = jnp.array([0.0, 0, 1], normal.dtype)
-    second = jnp.where(jnp.abs(normal[:, 1:2]) < 0.5, y, z)
-    if tangent is not None:
-        second = jnp.where(inner(tangent, tangent)[:, None] < 0.25, second, tangent)
-    second = safe.normalize(second - normal * inner(normal, second)[:, None])[0]
-    return jnp.concatenate([normal, second, cross(normal, second)], axis=1)
 
 
 def _no_contacts(m: Model, d: Any, pairs: Candidates, off: bool) -> Any:

@@ -1,6 +1,7 @@
 """What a collider takes and gives, and the small vector algebra that colliders share.
 
-A collider is a function `(a: Geoms, b: Geoms, margin) -> Hits` over n pairs at once. Geom types ascend within a pair;
+A collider is a function `(a: Geoms, b: Geoms, margin) -> Hits` over n pairs at once; those that need more of the model
+than poses and sizes take, first, what their `setup(m, g1, g2)` made of it for all geoms of the group. Geom types ascend within a pair;
 normals point from the first geom to the second. A collider gives k slots for every pair; a slot that is not valid may
 hold any finite numbers. Slots stand in the order in which the reference reports the contacts of a pair.
 """
@@ -10,17 +11,20 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from jaxsim.math import safe
+from jaxsim.math.arrays import inner
+from jaxsim.math.rotation import cross
 from jaxsim.types import MINVAL
 
 Array = Any
 
 
 class Geoms(NamedTuple):
-    """One side of n pairs: world positions (n, 3), rotations (n, 3, 3), sizes (n, 3)."""
+    """One side of n pairs: world positions (n, 3), rotations (n, 3, 3), sizes (n, 3), geom ids (n,)."""
 
     pos: Array
     mat: Array
     size: Array
+    id: Array = None
 
 
 class Hits(NamedTuple):
@@ -56,3 +60,17 @@ def stack(*hits: Hits) -> Hits:
     parts = [jnp.concatenate(part, axis=1) for part in zip(*[h[:4] for h in hits], strict=True)]
     tangent = None if hits[0].tangent is None else jnp.concatenate([h.tangent for h in hits], axis=1)
     return Hits(*parts, tangent)
+
+
+def make_frame(normal: Array, tangent: Array | None) -> Array:
+    """Contact frames (n, 9), rows normal, second and third axis, from unit normals (n, 3): mju_makeFrame.
+
+    A tangent shorter than a half is replaced by the y axis, or by z where the normal is close to y.
+    """
+    y = jnp.array([0.0, 1, 0], normal.dtype)
+    z = jnp.array([0.0, 0, 1], normal.dtype)
+    second = jnp.where(jnp.abs(normal[:, 1:2]) < 0.5, y, z)
+    if tangent is not None:
+        second = jnp.where(inner(tangent, tangent)[:, None] < 0.25, second, tangent)
+    second = safe.normalize(second - normal * inner(normal, second)[:, None])[0]
+    return jnp.concatenate([normal, second, cross(normal, second)], axis=1)

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from jaxsim.engine.collision.box import box_box
 from jaxsim.engine.collision.capsule import capsule_box, capsule_capsule
+from jaxsim.engine.collision.convex import convex_convex
+from jaxsim.engine.collision.convex import setup as convex_setup
 from jaxsim.engine.collision.plane import plane_box, plane_capsule, plane_cylinder, plane_ellipsoid, plane_sphere
 from jaxsim.engine.collision.sphere import sphere_box, sphere_capsule, sphere_cylinder, sphere_sphere
 from jaxsim.types import GeomType as G
@@ -14,12 +16,13 @@ class Collider(NamedTuple):
     """A collider `function(a, b, margin) -> Hits` (see `shapes`), the contacts it makes at most, its cost.
 
     `cost` is roughly the floating-point operations for one pair: it decides whether a group of pairs is worth a bound
-    test and compaction before the narrow phase.
+    test and compaction before the narrow phase. `setup(m, g1, g2)` gives the function's first argument, if it needs one.
     """
 
     function: Callable
     ncon: int
     cost: int
+    setup: Callable | None = None
 
 
 COLLIDERS: dict[tuple[int, int], Collider] = {
@@ -36,3 +39,20 @@ COLLIDERS: dict[tuple[int, int], Collider] = {
     (G.CAPSULE, G.BOX): Collider(capsule_box, 2, 1000),
     (G.BOX, G.BOX): Collider(box_box, 8, 4000),
 }
+for _pair, _ncon in {
+    (G.SPHERE, G.ELLIPSOID): 1,
+    (G.SPHERE, G.MESH): 1,
+    (G.CAPSULE, G.ELLIPSOID): 1,
+    (G.CAPSULE, G.CYLINDER): 5,
+    (G.CAPSULE, G.MESH): 5,
+    (G.ELLIPSOID, G.ELLIPSOID): 1,
+    (G.ELLIPSOID, G.CYLINDER): 1,
+    (G.ELLIPSOID, G.BOX): 1,
+    (G.ELLIPSOID, G.MESH): 1,
+    (G.CYLINDER, G.CYLINDER): 5,
+    (G.CYLINDER, G.BOX): 5,
+    (G.CYLINDER, G.MESH): 5,
+    (G.BOX, G.MESH): 5,
+    (G.MESH, G.MESH): 5,
+}.items():
+    COLLIDERS[_pair] = Collider(convex_convex, _ncon, 100_000, convex_setup)
