@@ -8,7 +8,8 @@
   `.all(*tags)`, `.error(what) -> ModelError`.
 - `expand(spec) -> Spec` runs every macro (replicate, attach, composite, flexcomp) and returns a new Spec of plain
   elements, to be compiled and no longer edited: its default classes are tabulated once.
-  Frames stay: their poses are composed by the compiler.
+  Frames stay: their poses are composed by the compiler. In keyframes of attached and replicated models NaN in qpos,
+  mpos and mquat stands for the value in the initial state of the compiled model.
 - `resolve(spec, element) -> Resolved`, a dict of effective attributes (arrays at full length, None where undefined)
   with `.given(attr)` (written by the element or its class) and `.count(attr)` (leading entries written).
 - `resolve_actuator(spec, element) -> Resolved`, the general record of any actuator, see `jaxsim.mjcf.actuator`.
@@ -20,9 +21,9 @@
 """
 
 from jaxsim.mjcf.defaults import Resolved, class_name, resolve, resolve_actuator
-from jaxsim.mjcf.expand import compiler_of, expand
+from jaxsim.mjcf.expand import expand
 from jaxsim.mjcf.reader import asset_path, check, read, read_file
-from jaxsim.mjcf.spec import Element, Spec, object_name
+from jaxsim.mjcf.spec import Element, Spec, compiler_of, object_name
 from jaxsim.mjcf.values import ENUMS
 
 __all__ = [

@@ -6,29 +6,15 @@ built so far: that order decides which references a macro finds.
 
 from __future__ import annotations
 
-from typing import Any
-
 from jaxsim.errors import UnsupportedError
 from jaxsim.mjcf import rules
+from jaxsim.mjcf.attach import attach
 from jaxsim.mjcf.defaults import class_table
+from jaxsim.mjcf.keyframes import Pending
 from jaxsim.mjcf.references import Names, check_references
 from jaxsim.mjcf.replicate import replicate
-from jaxsim.mjcf.schema import SCHEMA
 from jaxsim.mjcf.spec import Element, Spec, shallow_copy
-
-_COMPILER = SCHEMA.children["compiler"].attributes
-
-
-def compiler_of(spec: Spec, element: Element | None = None) -> dict[str, Any]:
-    """The compiler settings that hold for an element, defaults filled in.
-
-    They are those of the model that the element was written in: attached elements keep theirs.
-    """
-    if element is not None and element.compiler is not None:
-        return element.compiler
-    written = spec.root.child("compiler")
-    defaults = {name: attribute.default for name, attribute in _COMPILER.items()}
-    return defaults | (written.attrs if written is not None else {})
+from jaxsim.mjcf.values import did_you_mean
 
 
 def expand(spec: Spec) -> Spec:
@@ -39,13 +25,13 @@ def expand(spec: Spec) -> Spec:
     """
     out = spec.copy()
     rules.check_elements(out)
-    rules.check_classes(out, class_table(out))
+    out.defaults = class_table(out)
+    rules.check_classes(out, out.defaults)
     world = out.root.child("worldbody")
     if world is not None and any(e.tag in _MACROS for e in world.all()):
         _Expansion(out).run(world)
     rules.check_names(out)
     check_references(out)
-    out.defaults = class_table(out)
     return out
 
 
@@ -53,7 +39,8 @@ class _Expansion:
     """One run over the tree of a spec, which it changes in place."""
 
     def __init__(self, spec: Spec):
-        self.spec, self.names = spec, Names()
+        self.spec, self.names, self.pending = spec, Names(), Pending()
+        self.children: dict[str, Spec] = {}
         for section in spec.root.children:
             if section.tag not in ("default", "worldbody"):
                 self.names.add_all(section)
@@ -62,6 +49,7 @@ class _Expansion:
         source = world.copy()
         world.children = []
         self.build(source, world)
+        self.pending.finish(self.spec)
 
     def build(self, source: Element, into: Element) -> None:
         """Append the expanded children of `source` to `into`."""
@@ -75,7 +63,15 @@ class _Expansion:
             self.build(child, twin)
 
     def replicate(self, element: Element, into: Element) -> None:
-        replicate(element, into, self.spec, self.names, compiler_of(self.spec, element), self.build)
+        replicate(element, into, self.spec, self.names, self.pending, self.build)
+
+    def attach(self, element: Element, into: Element) -> None:
+        name = element.attrs["model"]
+        if name not in self.spec.models:
+            raise element.error(f"there is no model '{name}'{did_you_mean(name, self.spec.models)}")
+        if name not in self.children:
+            self.children[name] = expand(self.spec.models[name])
+        attach(element, into, self.spec, self.children[name], self.names, self.pending)
 
     def unsupported(self, element: Element, into: Element) -> None:
         raise UnsupportedError(f"{element.label()} is not built yet")
@@ -83,7 +79,7 @@ class _Expansion:
 
 _MACROS = {
     "replicate": _Expansion.replicate,
-    "attach": _Expansion.unsupported,
+    "attach": _Expansion.attach,
     "composite": _Expansion.unsupported,
     "flexcomp": _Expansion.unsupported,
 }

@@ -15,9 +15,10 @@ from lxml import etree
 
 from jaxsim.errors import ModelError
 from jaxsim.mjcf import rules
-from jaxsim.mjcf.defaults import class_table
+from jaxsim.mjcf.actuator import read_actuator
+from jaxsim.mjcf.defaults import class_name, class_table
 from jaxsim.mjcf.schema import ElementType, all_types
-from jaxsim.mjcf.spec import Element, Spec
+from jaxsim.mjcf.spec import Element, Spec, compiler_of
 from jaxsim.mjcf.values import did_you_mean, parse_value
 
 MAX_BYTES = 256 * 2**20
@@ -40,10 +41,11 @@ class _Reading:
     include_dirs: list[tuple[Element, str]] = field(default_factory=list)
 
 
-def read(source: str | os.PathLike, assets: dict[str, bytes] | None = None) -> Spec:
+def read(source: str | os.PathLike, assets: dict[str, bytes] | None = None, models: tuple[str, ...] = ()) -> Spec:
     """Read an MJCF file or an XML string.
 
-    `source` is XML text (it starts with `<`) or a path; `assets` maps file names to bytes that stand in for files.
+    `source` is XML text (it starts with `<`) or a path; `assets` maps file names to bytes that stand in for files;
+    `models` are the files of the models that are being read around this one.
     Raises ModelError for anything that is not MJCF, FileNotFoundError for a path that does not exist.
     """
     text = os.fspath(source)
@@ -67,14 +69,38 @@ def read(source: str | os.PathLike, assets: dict[str, bytes] | None = None) -> S
     _merge_sections(spec)
     _resolve_files(reading)
     check(spec)
+    _read_models(spec, (*models, filename))
     return spec
 
 
+def _read_models(spec: Spec, models: tuple[str, ...]) -> None:
+    """Read the models that can be attached, each from a file beside this one."""
+    assets = spec.root.child("asset")
+    for element in assets.children if assets is not None else ():
+        if element.tag != "model":
+            continue
+        path = os.path.join(spec.modelfiledir, element.attrs["file"])
+        if path in models or len(models) > MAX_INCLUDE_DEPTH:
+            raise element.error(f"the model file '{path}' attaches itself")
+        try:
+            child = read(path, spec.assets, models)
+        except FileNotFoundError as reason:
+            raise element.error(str(reason)) from None
+        spec.models[element.name or child.modelname] = child
+
+
 def check(spec: Spec) -> None:
-    """Check a spec against everything that the language says about single elements, classes and names."""
+    """Check a spec against everything that the language says about single elements, classes and names.
+
+    Names in a model with replicates are checked when it is expanded.
+    """
     rules.check_elements(spec)
-    rules.check_classes(spec, class_table(spec))
-    rules.check_names(spec)
+    table = class_table(spec)
+    rules.check_classes(spec, table)
+    for element in spec.elements("actuator"):
+        read_actuator(table[class_name(element)].actuator.copy(), element)
+    if not any(element.tag == "replicate" for element in spec.root.all()):
+        rules.check_names(spec)
 
 
 def _read_main(spec: Spec, path: str) -> bytes:
@@ -295,11 +321,12 @@ _FOLDERS = {"mesh": "meshdir", "hfield": "meshdir", "texture": "texturedir", "sk
 
 def asset_path(spec: Spec, element: Element, name: str = "file") -> str:
     """The path of the file that an attribute names: below the model's folder and meshdir or texturedir."""
-    compiler = {**spec.section("compiler").attrs, **(element.compiler or {})}
+    compiler = compiler_of(spec, element)
     path = element.attrs[name]
-    if compiler.get("strippath"):
+    if compiler["strippath"]:
         path = os.path.basename(path.replace("\\", "/"))
     folder = _FOLDERS.get(element.tag)
-    inner = compiler.get(folder, compiler.get("assetdir", "")) if folder else ""
-    base = compiler.get("modelfiledir", spec.modelfiledir)
-    return os.path.join(base, inner, path)
+    inner = compiler[folder] if folder else ""
+    if inner is None:
+        inner = compiler["assetdir"] or ""
+    return os.path.join(compiler["modelfiledir"], inner, path)

@@ -138,18 +138,15 @@ def rename_tree(top: Element, space: Namespace) -> None:
 def copy_renamed(element: Element, space: Namespace, names: Names) -> Element | None:
     """A copy of a sensor, actuator, pair, ... for objects that were copied under new names; None where it uses none.
 
-    Objects outside what was copied keep their names where the reference allows that: in tendon paths, and for one of the
-    two objects of a pair, an exclude or a sensor.
+    Objects outside what was copied keep their names where the reference allows that: in tendon paths, and for one of
+    the two objects of a pair, an exclude or a sensor.
     """
     twin = element.copy()
     if element.name:
         twin.attrs["name"] = space(element.name)
     todo = []
     for slot in slots(twin):
-        if slot.kind == "default":
-            if space.foreign:
-                slot.rename(space(slot.name))
-        elif slot.kind in ASSET_KINDS and element.type.kind != "sensor":
+        if slot.kind == "default" or (slot.kind in ASSET_KINDS and element.type.kind != "sensor"):
             if space.foreign:
                 slot.rename(space(slot.name))
         else:

@@ -10,45 +10,49 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jaxsim.errors import UnsupportedError
+from jaxsim.mjcf.keyframes import Pending, extend, forget
 from jaxsim.mjcf.pose import euler_to_quat, rotate
-from jaxsim.mjcf.references import Names, Namespace, copy_references, drop_references, rename_tree
-from jaxsim.mjcf.spec import Element, Spec
+from jaxsim.mjcf.references import Names, Namespace, copy_references, drop_references, listed, rename_tree
+from jaxsim.mjcf.spec import Element, Spec, compiler_of
 
 Build = Callable[[Element, Element], None]
 
 
-def replicate(element: Element, into: Element, spec: Spec, names: Names, compiler: dict, build: Build) -> None:
+def replicate(element: Element, into: Element, spec: Spec, names: Names, pending: Pending, build: Build) -> None:
     """Append the copies that `element` asks for to `into`, a body or frame of `spec`.
 
     `build(source, into)` expands the content of an element; `names` are those that exist so far.
     """
-    if spec.root.child("keyframe") is not None and spec.root.child("keyframe").children:
-        raise UnsupportedError("replicate in a model with keyframes is not built yet")
-    frame = into.type.children["frame"]
-    template = Element(frame, element.source)
+    template = into.append(Element(into.type.children["frame"], element.source))
+    template.compiler = element.compiler
     if "childclass" in element.attrs:
         template.attrs["childclass"] = element.attrs["childclass"]
-    template.parent = into
     build(element, template)
 
-    count = element.attrs["count"]
-    offset = element.attrs.get("offset", np.zeros(3))
-    euler = element.attrs.get("euler", np.zeros(3))
-    pos = np.zeros(3)
+    compiler = compiler_of(spec, element)
+    count, pos = element.attrs["count"], np.zeros(3)
+    offset, euler = element.attrs.get("offset", np.zeros(3)), element.attrs.get("euler", np.zeros(3))
     for i in range(count):
         quat = euler_to_quat(i * euler, compiler["angle"] == "degree", compiler["eulerseq"])
-        twin = into.append(template.copy())
-        twin.attrs.update(pos=pos, quat=quat)
         space = Namespace("", f"{element.attrs.get('sep', '')}{i:0{len(str(count))}d}")
+        pending.store(spec, space)
+        twin = into.append(template.copy())
+        forget(template)
+        twin.attrs.update(pos=pos, quat=quat)
         rename_tree(twin, space)
         names.add_all(twin)
         copy_references(spec, spec, space, names)
+        extend(spec)
         pos = pos + rotate(quat, offset)
-    _forget(template, spec, names)
+    _remove(template, spec, names, pending)
 
 
-def _forget(template: Element, spec: Spec, names: Names) -> None:
+def _remove(template: Element, spec: Spec, names: Names, pending: Pending) -> None:
+    """Take the original out, with what refers to it; keyframes wait until the tree is complete."""
+    pending.store(spec, lambda name: name)
+    for key in listed(spec, "keyframe", "key"):
+        key.delete()
+    template.delete()
     before = copy.deepcopy(names)
     names.discard_all(template)
     drop_references(spec, before, names)

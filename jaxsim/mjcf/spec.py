@@ -20,10 +20,11 @@ class Element:
 
     Numbers are float or int, arrays of numbers are numpy float64 or int64, words, names and texts are str, switches are
     bool, lists of words or names are tuples of str. `source` is `(file, line)` or None for an element made in Python.
-    `compiler` is None, or the compiler settings of the model that this element was attached from.
+    `compiler` is None, or the compiler settings of the model that this element was attached from. `state` belongs to
+    the expansion of macros: values of keyframes that wait on the element.
     """
 
-    __slots__ = ("attrs", "children", "compiler", "parent", "source", "type")
+    __slots__ = ("attrs", "children", "compiler", "parent", "source", "state", "type")
 
     def __init__(self, type: ElementType, source: tuple[str, int] | None = None):
         self.type = type
@@ -32,6 +33,7 @@ class Element:
         self.parent: Element | None = None
         self.source = source
         self.compiler: dict[str, Any] | None = None
+        self.state: dict[str, dict[str, Any]] | None = None
 
     @property
     def tag(self) -> str:
@@ -138,7 +140,7 @@ def shallow_copy(element: Element) -> Element:
     """A copy of one element without its children and its parent."""
     twin = Element(element.type, element.source)
     twin.attrs = dict(element.attrs)
-    twin.compiler = element.compiler
+    twin.compiler, twin.state = element.compiler, element.state
     return twin
 
 
@@ -146,13 +148,15 @@ class Spec:
     """A model as it is written: `root` is the `<mujoco>` element.
 
     `modelfiledir` is the folder that relative file names start from, `assets` maps file names to bytes and is looked up
-    before the file system. `defaults` is None, or the table of default classes of a spec that is no longer edited.
+    before the file system. `models` are the models that can be attached, by name. `defaults` is None, or the table of
+    default classes of a spec that is no longer edited.
     """
 
     def __init__(self, modelfiledir: str = "", assets: dict[str, bytes] | None = None):
         self.root = Element(SCHEMA)
         self.modelfiledir = modelfiledir
         self.assets: dict[str, bytes] = dict(assets or {})
+        self.models: dict[str, Spec] = {}
         self.defaults: Any = None
 
     @property
@@ -164,6 +168,7 @@ class Spec:
         """A deep copy that can be edited."""
         twin = Spec(self.modelfiledir, self.assets)
         twin.root = self.root.copy()
+        twin.models = dict(self.models)
         return twin
 
     def section(self, tag: str) -> Element:
@@ -201,6 +206,17 @@ class Spec:
         """Append an element to a section of the root: `spec.add("actuator", "motor", joint="hip")`."""
         return self.section(section).add(tag, **attrs)
 
+    def attach(self, child: Spec, to: Element | None = None, prefix: str = "", body: str | None = None) -> Element:
+        """Attach a body of another model (all of its world where none is named) to a body or frame of this one.
+
+        Names of what comes along get the prefix. Returns the `attach` element; `expand` makes the copy.
+        """
+        name = child.root.attrs.get("model") or "model"
+        while self.models.get(name, child) is not child:
+            name += "_"
+        self.models[name] = child
+        return (to or self.worldbody).add("attach", model=name, body=body, prefix=prefix)
+
     def delete(self, kind: str, name: str) -> None:
         """Take out the element of a kind with a name."""
         self.require(kind, name).delete()
@@ -213,3 +229,15 @@ def object_name(element: Element) -> str | None:
     if element.type.kind in ("mesh", "hfield", "texture", "skin") and element.attrs.get("file"):
         return os.path.splitext(os.path.basename(element.attrs["file"].replace("\\", "/")))[0]
     return None
+
+
+def compiler_of(spec: Spec, element: Element | None = None) -> dict[str, Any]:
+    """The compiler settings that hold for an element, defaults filled in, with the folder `modelfiledir`.
+
+    They are those of the model that the element was written in: attached elements keep theirs.
+    """
+    if element is not None and element.compiler is not None:
+        return element.compiler
+    written = spec.root.child("compiler")
+    defaults = {name: attribute.default for name, attribute in SCHEMA.children["compiler"].attributes.items()}
+    return {**defaults, "modelfiledir": spec.modelfiledir, **(written.attrs if written is not None else {})}

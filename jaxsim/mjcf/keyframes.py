@@ -1,0 +1,145 @@
+"""Keyframes of models that are copied or attached: their values follow the joints, actuators and mocap bodies.
+
+While macros run, the values wait on the elements (`Element.state`, by keyframe name), so that copies carry them along.
+At the end they become keyframes of the whole tree. What a keyframe does not say is NaN in qpos, mpos and mquat, which
+stands for the initial state of the compiled model, and zero elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from jaxsim.mjcf.defaults import resolve, resolve_actuator
+from jaxsim.mjcf.references import listed
+from jaxsim.mjcf.spec import Element, Spec
+
+_FREE_SIZES = {"free": (7, 6), "ball": (4, 3), "hinge": (1, 1), "slide": (1, 1)}
+_NAN = ("qpos", "mpos", "mquat")
+
+
+def bodies(top: Element) -> Iterator[Element]:
+    """The bodies of a tree depth first, the world's element first, frames looked through."""
+    todo = [top]
+    while todo:
+        body = todo.pop()
+        yield body
+        todo.extend(reversed([e for e in content(body) if e.tag == "body"]))
+
+
+def content(body: Element) -> list[Element]:
+    """The elements of a body in document order, those in its frames included."""
+    found, todo = [], list(reversed(body.children))
+    while todo:
+        element = todo.pop()
+        if element.tag == "frame":
+            todo.extend(reversed(element.children))
+        else:
+            found.append(element)
+    return found
+
+
+def _joint_sizes(spec: Spec, joint: Element) -> dict[str, int]:
+    kind = "free" if joint.tag == "freejoint" else resolve(spec, joint)["type"]
+    return dict(zip(("qpos", "qvel"), _FREE_SIZES[kind], strict=True))
+
+
+def _actuator_sizes(spec: Spec, actuator: Element) -> dict[str, int]:
+    record = resolve_actuator(spec, actuator)
+    states = record["actdim"] if record["actdim"] > 0 else int(record["dyntype"] != "none")
+    return {"act": states, "ctrl": 1}
+
+
+def owners(spec: Spec) -> list[tuple[Element, dict[str, int]]]:
+    """Everything that has a part of a state, in the order of the state, with the sizes of its parts."""
+    found: list[tuple[Element, dict[str, int]]] = []
+    tree = list(bodies(spec.worldbody))
+    for body in tree:
+        found += [(e, _joint_sizes(spec, e)) for e in content(body) if e.type.kind == "joint"]
+    found += [(e, _actuator_sizes(spec, e)) for e in listed(spec, "actuator", "actuator")]
+    found += [(e, {"mpos": 3, "mquat": 4}) for e in tree if e.attrs.get("mocap")]
+    return found
+
+
+def totals(parts: list[tuple[Element, dict[str, int]]]) -> dict[str, int]:
+    """The length of each array of a state."""
+    sizes = {"qpos": 0, "qvel": 0, "act": 0, "ctrl": 0, "mpos": 0, "mquat": 0}
+    for _, own in parts:
+        for name, size in own.items():
+            sizes[name] += size
+    return sizes
+
+
+class Pending:
+    """Keyframes whose values wait on the elements: name, time, and which arrays they have."""
+
+    def __init__(self) -> None:
+        self.keys: list[tuple[str, float, tuple[str, ...]]] = []
+
+    def store(self, spec: Spec, rename: Callable[[str], str]) -> None:
+        """Put the values of all keyframes of a spec on its elements, under new names.
+
+        Raises ModelError where a keyframe does not fit the tree as it is now.
+        """
+        keys = listed(spec, "keyframe", "key")
+        if not keys:
+            return
+        parts = owners(spec)
+        sizes = totals(parts)
+        for key in keys:
+            name = rename(key.name or "")
+            arrays = tuple(a for a in sizes if a in key.attrs)
+            for a in arrays:
+                if len(key.attrs[a]) != sizes[a]:
+                    raise key.error(f"{a} has {len(key.attrs[a])} numbers; the model has {sizes[a]} where it is copied")
+            self.keys.append((name, key.attrs.get("time", 0.0), arrays))
+            _scatter(parts, key, name, arrays)
+
+    def finish(self, spec: Spec) -> None:
+        """Append the waiting keyframes to a spec, for its tree as it is now."""
+        if not self.keys:
+            return
+        parts = owners(spec)
+        for name, time, arrays in self.keys:
+            key = spec.section("keyframe").add("key", name=name or None, time=time)
+            for a in arrays:
+                pieces = [_piece(element, name, a, own[a]) for element, own in parts if own.get(a)]
+                key.attrs[a] = np.concatenate([np.zeros(0), *pieces])
+
+
+def _scatter(parts: list, key: Element, name: str, arrays: tuple[str, ...]) -> None:
+    at = dict.fromkeys(arrays, 0)
+    for element, own in parts:
+        for a in arrays:
+            if own.get(a):
+                value = key.attrs[a][at[a] : at[a] + own[a]]
+                at[a] += own[a]
+                state = {k: dict(v) for k, v in (element.state or {}).items()}
+                state.setdefault(name, {})[a] = value
+                element.state = state
+
+
+def _piece(element: Element, name: str, array: str, size: int) -> np.ndarray:
+    value = (element.state or {}).get(name, {}).get(array)
+    return np.full(size, np.nan if array in _NAN else 0.0) if value is None else value
+
+
+def forget(top: Element) -> None:
+    """Take the waiting values off everything in an element."""
+    for element in top.all():
+        element.state = None
+
+
+def extend(spec: Spec) -> None:
+    """Lengthen the keyframes of a spec to its tree as it is now, as initial state."""
+    keys = listed(spec, "keyframe", "key")
+    if not keys:
+        return
+    sizes = totals(owners(spec))
+    for key in keys:
+        for a, size in sizes.items():
+            value = key.attrs.get(a)
+            if value is not None and len(value) < size:
+                fill = np.nan if a in _NAN else 0.0
+                key.attrs[a] = np.concatenate([value, np.full(size - len(value), fill)])
