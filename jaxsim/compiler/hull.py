@@ -3,7 +3,9 @@
 The hull is Qhull's (through scipy) with the option "Qt". scipy gives the triangles in Qhull's own order, but neither
 the order of its vertex list nor the order of the facets around a vertex. Both follow from the triangles: Qhull moves a
 vertex to the end of its list whenever a new facet gets it, in batches of one added point each (the triangulation of
-merged facets is one last batch), and appends each new facet to the neighbours of its vertices.
+merged facets is one last batch), and appends each new facet to the neighbours of its vertices. Where Qhull has merged
+facets on its way, it may have shuffled those lists: then the vertices and neighbours are the same, and the order of
+the neighbours of a vertex (rarely of the vertices) can differ from the reference's.
 """
 
 from __future__ import annotations
