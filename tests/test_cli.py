@@ -11,6 +11,11 @@ from jaxsim.cli import main
 MODELS = Path(__file__).parent.parent / "models"
 CARTPOLE = str(MODELS / "cartpole.xml")
 
+MASS = """<mujoco model="mass"><option timestep="0.1"/><worldbody><body><joint name="j" type="slide"/>
+  <geom size=".1" mass="1e-3"/></body></worldbody><actuator><motor joint="j" gear="1e9"/></actuator></mujoco>"""
+PAIR = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 .09"><joint type="slide" axis="0 0 1"/>
+  <geom size=".1" condim="1"/><geom pos=".5 0 0" size=".1" condim="1"/></body></worldbody></mujoco>"""
+
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
@@ -18,6 +23,8 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     (folder / "broken.xml").write_text("<mujoco><worldbody>")
     (folder / "typo.xml").write_text('<mujoco>\n<worldbody>\n<geom sise="1"/></worldbody></mujoco>')
+    (folder / "mass.xml").write_text(MASS)
+    (folder / "pair.xml").write_text(PAIR)
     (folder / "text.npz").write_text("not an array")
     np.savez(folder / "narrow.npz", ctrl=np.zeros((5, 7)))
     np.savez(folder / "nameless.npz", control=np.zeros((5, 1)))
@@ -111,27 +118,23 @@ def test_rollout_follows_given_controls(capsys, tmp_path):
     assert np.abs(frames["qpos"][..., 1]).min() > 3
 
 
-def test_dropped_contacts_are_reported_with_the_remedy(capsys):
-    argv = ["--nworld", 2, "--nstep", 3, "--keyframe", "stand", "--max-contacts", 1, "--controls", "zero", "--quiet"]
-    status, out, err = run(capsys, "rollout", MODELS / "runner.xml", *argv)
+def test_dropped_contacts_are_reported_with_the_remedy(capsys, files):
+    argv = ["--nworld", 2, "--nstep", 3, "--max-contacts", 1, "--quiet"]
+    status, out, err = run(capsys, "rollout", files / "pair.xml", *argv)
     assert status == 0 and "no overflow" not in out
     assert "warning: " in err and "contacts were dropped in 2 of 2 worlds" in err and "max_contacts=2" in err
 
 
-def test_divergence_is_reported(capsys, tmp_path):
-    xml = """<mujoco><option timestep="0.1"/><worldbody><body>
-      <joint name="j" type="slide"/><geom size=".1" mass="1e-3"/>
-      </body></worldbody><actuator><motor joint="j" gear="1e9"/></actuator></mujoco>"""
-    (tmp_path / "wild.xml").write_text(xml)
+def test_divergence_is_reported(capsys, files, tmp_path):
     np.savez(tmp_path / "ctrl.npz", ctrl=np.full((4, 1), 1e6))
     argv = ["--nworld", 2, "--controls", tmp_path / "ctrl.npz", "--quiet"]
-    status, _, err = run(capsys, "rollout", tmp_path / "wild.xml", *argv)
+    status, _, err = run(capsys, "rollout", files / "mass.xml", *argv)
     assert status == 0 and "2 of 2 worlds diverged" in err
 
 
-def test_bench_writes_json(capsys, tmp_path):
+def test_bench_writes_json(capsys, files, tmp_path):
     argv = ["--nworld", 2, "--nstep", 2, "--settle", 0, "--against", "mujoco,mjwarp", "--json", tmp_path / "b.json"]
-    status, out, _ = run(capsys, "bench", CARTPOLE, *argv)
+    status, out, _ = run(capsys, "bench", files / "mass.xml", *argv)
     assert status == 0 and "jaxsim over mujoco" in out
     report = json.loads((tmp_path / "b.json").read_text())
     own = report["jaxsim"]
@@ -140,4 +143,4 @@ def test_bench_writes_json(capsys, tmp_path):
     assert own["one_world"]["nworld"] == 1 and own["batches"][0]["nworld"] == 2
     assert all(row["steps_per_s"] > 0 for row in (own["one_world"], *own["batches"]))
     assert report["peers"]["mujoco"]["one_world"] > 0 and report["ratios"]["mujoco"]["one_world"] > 0
-    assert report["model"]["name"] == "cartpole" and report["machine"]["jax"]
+    assert report["model"]["name"] == "mass" and report["machine"]["jax"]
