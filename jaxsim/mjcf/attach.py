@@ -12,6 +12,7 @@ from jaxsim.mjcf.keyframes import Pending, extend
 from jaxsim.mjcf.references import Names, Namespace, copy_references, listed, rename_tree
 from jaxsim.mjcf.rules import check_name_free
 from jaxsim.mjcf.spec import Element, Spec, compiler_of, object_name
+from jaxsim.mjcf.values import did_you_mean
 
 _COPIED = (
     ("asset", "mesh"),
@@ -37,6 +38,9 @@ def attach(element: Element, into: Element, spec: Spec, child: Spec, names: Name
         raise UnsupportedError(
             f"{element.label()}: the body '{space(wanted or '')}' exists already; moving it is not built"
         )
+    if wanted and child.find("body", wanted) is None:
+        known = [body.name or "" for body in child.elements("body")]
+        raise element.error(f"the model has no body '{wanted}'{did_you_mean(wanted, known)}")
     table, settings = child.defaults, compiler_of(child)
     child = child.copy()
     child.defaults = table

@@ -48,7 +48,12 @@ def replicate(element: Element, into: Element, spec: Spec, names: Names, pending
 
 
 def _remove(template: Element, spec: Spec, names: Names, pending: Pending) -> None:
-    """Take the original out, with what refers to it; keyframes wait until the tree is complete."""
+    """Take the original out, with what refers to it; keyframes wait until the tree is complete.
+
+    As in the reference, the keyframes of the copies lose what they said about actuators.
+    """
+    for element in listed(spec, "actuator", "actuator"):
+        forget(element)
     pending.store(spec, lambda name: name)
     for key in listed(spec, "keyframe", "key"):
         key.delete()
