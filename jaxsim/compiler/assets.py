@@ -17,26 +17,6 @@ from jaxsim.types import GeomType, TextureRole
 _MESHES = (GeomType.MESH, GeomType.SDF)
 
 
-class Mesh(Obj):
-    """A mesh asset; its arrays are made when they are first asked for."""
-
-    arrays: meshes.MeshArrays
-
-    def fit(self, geomtype: GeomType, fitaabb: bool, fitscale: float, size: list[float]):
-        """Size and centre of a primitive fitted to the mesh."""
-        fitted, center = meshes.fit_geom(self.arrays, geomtype.name.lower(), size, fitscale, fitaabb)
-        return fitted.tolist(), center.tolist()
-
-    def volume(self) -> float:
-        return float(self.arrays.volume)
-
-    def inertia_box(self) -> list[float]:
-        return [float(x) for x in self.arrays.boxsz]
-
-    def nvert(self) -> int:
-        return len(self.arrays.vert)
-
-
 def asset_file(draft: Draft, name: str) -> str:
     """The name of a file as the model keeps it: without its folder where the compiler strips paths."""
     return os.path.basename(name.replace("\\", "/")) if draft.settings.strippath else name
@@ -118,6 +98,8 @@ def link_materials(draft: Draft) -> None:
             name = obj.a.get("material")
             if not name and getattr(obj, "mesh", None) is not None:
                 name = obj.mesh.a.get("material")
+            if draft.settings.discardvisual:
+                name = None
             obj.matid = draft.refer(obj, "material", name, "material").id if name else -1
 
 

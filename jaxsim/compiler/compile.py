@@ -11,6 +11,7 @@ from jaxsim.compiler.assets import check_names, link_materials
 from jaxsim.compiler.bodies import check_moving, compile_bodies
 from jaxsim.compiler.constraints import compile_equalities, compile_excludes, compile_pairs, link_pairs
 from jaxsim.compiler.custom import compile_custom, custom_tables, key_tables
+from jaxsim.compiler.discard import drop_materials, drop_visual
 from jaxsim.compiler.draft import KINDS, Draft, Obj, unsupported
 from jaxsim.compiler.fuse import fuse_static
 from jaxsim.compiler.geoms import link_geoms
@@ -121,6 +122,7 @@ PASSES = (
     list_objects,
     index_names,
     check_names,
+    drop_materials,
     link_geoms,
     link_pairs,
     compile_assets,
@@ -133,7 +135,7 @@ PASSES = (
     compile_actuators,
     compile_sensors,
     compile_custom,
-    index_names,
+    drop_visual,
     link_materials,
     check_moving,
     size_tables,

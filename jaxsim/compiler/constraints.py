@@ -33,6 +33,7 @@ def compile_pairs(draft: Draft) -> None:
             raise pair.error(f"'condim' is 1, 3, 4 or 6, not {a['condim']}")
         for name in ("friction", "solref", "solimp", "solreffriction"):
             setattr(pair, name, pair.floats(name))
+        pair.geom1, pair.geom2 = pair.geoms
     draft.lists["pair"].sort(key=lambda pair: pair.signature)
 
 

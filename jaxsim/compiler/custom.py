@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from jaxsim.compiler.draft import Draft, Obj
@@ -30,12 +32,12 @@ def compile_custom(draft: Draft) -> None:
             raise group.error("the tuple is empty")
 
 
-def _member(draft: Draft, el) -> tuple[int, int, float]:
+def _member(draft: Draft, el) -> tuple[int, Obj, float]:
     kind = el.attrs["objtype"]
     found = draft.refer(Obj("tuple", el, el.attrs), kind, el.attrs["objname"], "objname")
     if kind == "geom":
         found.visual = False
-    return ObjType[kind.upper()], found.id, float(el.attrs.get("prm", 0.0))
+    return ObjType[kind.upper()], found, float(el.attrs.get("prm", 0.0))
 
 
 def custom_tables(draft: Draft) -> None:
@@ -51,8 +53,10 @@ def custom_tables(draft: Draft) -> None:
     members = [m for t in tuples for m in t.members]
     v["tuple_size"] = np.array([len(t.members) for t in tuples], np.int32)
     v["tuple_adr"] = _starts([len(t.members) for t in tuples])
-    for i, (name, dtype) in enumerate((("objtype", np.int32), ("objid", np.int32), ("objprm", np.float64))):
-        v[f"tuple_{name}"] = np.array([m[i] for m in members], dtype)
+    v["tuple_objtype"], v["tuple_objid"] = (
+        np.array(x, np.int32) for x in ([m[0] for m in members], [m[1].id for m in members])
+    )
+    v["tuple_objprm"] = np.array([m[2] for m in members], np.float64)
     v["nnumericdata"], v["ntextdata"], v["ntupledata"] = len(v["numeric_data"]), len(v["text_data"]), len(members)
 
 
@@ -85,9 +89,10 @@ def key_tables(draft: Draft) -> None:
     ]
     for name, default in rest.items():
         rows = [_row(key, name, default, written[name]) for key in keys]
-        starts = {"qpos": quats, "mquat": range(0, len(default), 4)}.get(name, ())
         for row in rows:
-            for at in starts:
+            for at in quats if name == "qpos" else ():
+                row[at : at + 4] = _unit_quat(row[at : at + 4])
+            for at in range(0, len(default), 4) if name == "mquat" else ():
                 row[at : at + 4] = normalize(row[at : at + 4])[0]
         v[f"key_{name}"] = np.array(rows, np.float64).reshape(len(keys), len(default))
 
@@ -104,11 +109,10 @@ def _row(key: Obj, name: str, default: list[float], written: list[float]) -> lis
 
 
 def _written_qpos(draft: Draft) -> list[float]:
-    """The reference state as the file writes it: angles in the file's unit, poses without frames."""
-    out: list[float] = []
-    for j in draft.lists["joint"]:
-        if j.type == JointType.FREE:
-            out += [*j.body.floats("pos"), *j.body.floats("quat")]
-        else:
-            out += [1.0, 0.0, 0.0, 0.0] if j.type == JointType.BALL else [float(j.a["ref"])]
-    return out
+    """What fills up a qpos that is too short: `ref`, in the file's unit, as first coordinate of each joint, zeros."""
+    return [x for j in draft.lists["joint"] for x in (float(j.a["ref"]), *[0.0] * (j.nq - 1))]
+
+
+def _unit_quat(quat: list[float]) -> list[float]:
+    length = math.sqrt(sum(x * x for x in quat))
+    return [1.0, 0.0, 0.0, 0.0] if length < 1e-15 else [x / length for x in quat]

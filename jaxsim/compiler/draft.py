@@ -75,7 +75,7 @@ class Draft:
         self.statistic: dict[str, Any] = {}
         self.visual: dict[tuple[str, str], Any] = {}
         self.size: dict[str, Any] = {}
-        self.nuser: dict[str, int] = {}
+        self.spare_bvh = 0
         self._settings: dict[int, Settings] = {}
 
     def settings_of(self, el: Element | None) -> Settings:

@@ -1,4 +1,10 @@
-"""`fusestatic`: bodies without joints are dissolved into their parents."""
+"""`fusestatic`: bodies without joints are dissolved into their parents.
+
+Some of what the reference does here looks unintended, and is done here as well since its numbers are the answer: merged
+hierarchies of bounding volumes count one empty node each and keep the node numbers of the earlier ones; cameras and
+lights keep their poses although their body is gone; names of geoms, sites, cameras and lights, looked up later, give
+what stands at the place where the named object stood before.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +12,11 @@ from jaxsim.compiler.bodies import MINVAL, merge_inertias
 from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.elements import compile_camera, compile_light
 from jaxsim.compiler.pose import IDENTITY, compose, rotate
+from jaxsim.compiler.structure import geom_tree, tree_geoms
 from jaxsim.compiler.tree import Body, collect
 from jaxsim.errors import ModelError
 
+_MOVED = ("joint", "geom", "site", "camera", "light")
 # attributes that name a body, by kind of object
 _REFERENCES = ("body", "body1", "body2", "target", "subtree1", "subtree2")
 
@@ -25,8 +33,11 @@ def fuse_static(draft: Draft) -> None:
             i += 1
             continue
         _dissolve(draft, body)
+    places = {kind: {name: obj.id for name, obj in draft.ids[kind].items()} for kind in _MOVED}
     collect(draft)
     draft.index()
+    for kind, names in places.items():
+        draft.ids[kind] = {name: draft.lists[kind][i] for name, i in names.items()}
     for light in draft.lists["light"]:
         compile_light(draft, light)
     for camera in draft.lists["camera"]:
@@ -59,6 +70,9 @@ def _measured(draft: Draft, body: Body) -> bool:
 
 def _dissolve(draft: Draft, body: Body) -> None:
     parent = body.parent
+    draft.spare_bvh += _collides(parent) and _collides(body)
+    if not parent.nodes:
+        parent.nodes = tree_geoms(parent, geom_tree(parent))
     if parent.parent is not None and body.mass >= MINVAL:
         _add_mass(parent, body)
     for child in body.bodies:
@@ -75,7 +89,12 @@ def _dissolve(draft: Draft, body: Body) -> None:
             else:
                 obj.pos, obj.quat = compose(body.pos, body.quat, obj.pos, obj.quat)
         parent.objects[kind] += objects
+    parent.nodes += tree_geoms(parent, geom_tree(parent))
     draft.lists["body"].remove(body)
+
+
+def _collides(body: Body) -> bool:
+    return any(geom.a["contype"] or geom.a["conaffinity"] for geom in body.geoms)
 
 
 def _add_mass(parent: Body, body: Body) -> None:

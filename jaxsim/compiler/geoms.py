@@ -8,6 +8,7 @@ from jaxsim.compiler import shapes
 from jaxsim.compiler.draft import Draft, Obj
 from jaxsim.compiler.elements import check_size, lined
 from jaxsim.compiler.linalg import EPS
+from jaxsim.compiler.mesh import fit_geom
 from jaxsim.compiler.pose import compose, rotate, unit
 from jaxsim.compiler.tree import in_frame, own_orientation
 from jaxsim.mjcf.values import ENUMS
@@ -63,7 +64,9 @@ def _place_mesh(draft: Draft, geom: Obj, pos: list[float], quat: list[float], si
     mesh = geom.mesh.arrays
     center = [0.0] * 3
     if geom.type not in _MESHES:
-        size, center = geom.mesh.fit(geom.type, draft.settings_of(geom.el).fitaabb, float(geom.a["fitscale"]), size)
+        fitaabb = draft.settings_of(geom.el).fitaabb
+        size, center = fit_geom(mesh, geom.type.name.lower(), size, float(geom.a["fitscale"]), fitaabb)
+        size, center = size.tolist(), center.tolist()
         geom.mesh = None
     elif geom.a["shellinertia"]:
         raise geom.error("'shellinertia' of a mesh geom is said in the mesh asset, by inertia='shell'")
@@ -99,7 +102,7 @@ def _infer_mass(geom: Obj) -> None:
     mass, density = a["mass"], a["density"]
     meshed = geom.type in _MESHES
     shell = bool(a["shellinertia"]) and not meshed
-    volume = geom.mesh.volume() if meshed else shapes.volume(geom.type, geom.size, shell)
+    volume = float(geom.mesh.arrays.volume) if meshed else shapes.volume(geom.type, geom.size, shell)
     if mass is not None:
         weight = float(mass) if mass == 0 or volume > EPS else None
         density = 0.0 if mass == 0 else density
@@ -109,7 +112,7 @@ def _infer_mass(geom: Obj) -> None:
     if weight is not None:
         geom.mass = weight
         if weight or density:
-            half = geom.mesh.inertia_box() if meshed else None
+            half = geom.mesh.arrays.boxsz.tolist() if meshed else None
             geom.inertia = (
                 shapes.box_inertia(weight, half) if meshed else shapes.inertia(geom.type, geom.size, weight, shell)
             )

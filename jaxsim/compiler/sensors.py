@@ -80,8 +80,8 @@ def compile_sensors(draft: Draft) -> None:
         sensor.intprm = [0, 0, 0]
         _check_numbers(sensor)
         first, second = _targets(sensor, tag, kind)
-        sensor.obj, sensor.objtype, sensor.objid = _find(draft, sensor, first)
-        sensor.ref, sensor.reftype, sensor.refid = _find(draft, sensor, second)
+        sensor.obj, sensor.objtype = _find(draft, sensor, first)
+        sensor.ref, sensor.reftype = _find(draft, sensor, second)
         rule = _RULES.get(tag)
         if rule:
             rule(sensor)
@@ -154,14 +154,14 @@ def _one_of(sensor: Obj, choices: dict[str, str], optional: bool = False) -> Tar
     return (choices[found[0]], sensor.a[found[0]], found[0]) if found else None
 
 
-def _find(draft: Draft, sensor: Obj, target: Target) -> tuple[Obj | None, int, int]:
+def _find(draft: Draft, sensor: Obj, target: Target) -> tuple[Obj | None, int]:
     if target is None:
-        return None, ObjType.UNKNOWN, -1
+        return None, ObjType.UNKNOWN
     kind, name, attribute = target
     found = draft.refer(sensor, kind, name, attribute)
     if kind in ("geom", "mesh"):
         found.visual = False
-    return found, ObjType[kind.upper()], found.id
+    return found, ObjType[kind.upper()]
 
 
 def _bits(sensor: Obj, words: str, fields: type) -> int:
@@ -221,7 +221,7 @@ def _distance(sensor: Obj) -> None:
 
 
 def _tactile(sensor: Obj) -> None:
-    sensor.dim = 3 * sensor.obj.nvert()
+    sensor.dim = 3 * len(sensor.obj.arrays.vert)
 
 
 def _user(sensor: Obj) -> None:

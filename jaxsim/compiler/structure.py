@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from jaxsim.compiler import sparse
@@ -149,7 +151,7 @@ def simple_tables(draft: Draft) -> None:
             simple[b.id] = 2 if all(j.type == JointType.SLIDE for j in b.joints) else 1
     for tendon in draft.lists["tendon"]:
         if tendon.a["armature"]:
-            for body in _path_bodies(draft, tendon):
+            for body in _path_bodies(tendon):
                 simple[body] = 0
     v["body_simple"] = simple
     v["dof_simplenum"] = sparse.simplenum(simple, v["dof_bodyid"])
@@ -166,15 +168,9 @@ def _simple_joints(body) -> bool:
     return True
 
 
-def _path_bodies(draft: Draft, tendon: Obj) -> list[int]:
+def _path_bodies(tendon: Obj) -> list[int]:
     """Bodies of the sites and geoms of a tendon's path."""
-    found = []
-    for wrap in tendon.path:
-        if wrap.type == WrapType.SITE:
-            found.append(draft.lists["site"][wrap.objid].body.id)
-        elif wrap.type in _GEOM_WRAPS:
-            found.append(draft.lists["geom"][wrap.objid].body.id)
-    return found
+    return [w.obj.body.id for w in tendon.path if w.type in (WrapType.SITE, *_GEOM_WRAPS)]
 
 
 def tendon_tables(draft: Draft) -> None:
@@ -204,7 +200,7 @@ def _tendon_dofs(draft: Draft, tendon: Obj) -> list[int]:
     if not tendon.spatial:
         return sorted(int(draft.values["jnt_dofadr"][w.objid]) for w in tendon.path)
     dofs: set[int] = set()
-    for body in _path_bodies(draft, tendon):
+    for body in _path_bodies(tendon):
         dofs.update(body_chain(draft, body))
     return sorted(dofs)
 
@@ -217,15 +213,8 @@ def body_chain(draft: Draft, bodyid: int) -> list[int]:
 
 def _path_trees(draft: Draft, tendon: Obj) -> list[int]:
     trees = draft.values["body_treeid"]
-    out = []
-    for wrap in tendon.path:
-        if wrap.type == WrapType.JOINT:
-            out.append(draft.lists["joint"][wrap.objid].body.id)
-        elif wrap.type == WrapType.SITE:
-            out.append(draft.lists["site"][wrap.objid].body.id)
-        elif wrap.type in _GEOM_WRAPS:
-            out.append(draft.lists["geom"][wrap.objid].body.id)
-    return [int(trees[b]) for b in out if trees[b] >= 0]
+    bodies = [w.obj.body.id for w in tendon.path if w.obj is not None]
+    return [int(trees[b]) for b in bodies if trees[b] >= 0]
 
 
 def actuator_tables(draft: Draft) -> None:
@@ -315,27 +304,42 @@ def _driven_trees(draft: Draft, a: Obj) -> list[int]:
 def bvh_tables(draft: Draft) -> None:
     """Bounding volume hierarchies of bodies, then of meshes, in one set of arrays."""
     v = draft.values
-    trees = [_body_bvh(body) for body in draft.lists["body"]]
+    trees = [_body_tree(body) for body in draft.lists["body"]]
     trees += [mesh.arrays.bvh for mesh in draft.lists["mesh"]]
     sizes = [len(t.depth) for t in trees]
     nbody = len(draft.lists["body"])
     adr = _addresses(sizes)
     v["body_bvhadr"], v["body_bvhnum"] = adr[:nbody], _ints(sizes[:nbody])
     v["mesh_bvhadr"], v["mesh_bvhnum"] = adr[nbody:], _ints(sizes[nbody:])
-    v["nbvh"] = v["nbvhstatic"] = sum(sizes)
+    v["nbvh"] = v["nbvhstatic"] = sum(sizes) + draft.spare_bvh
     v["nbvhdynamic"] = 0
     for name in ("aabb", "child", "nodeid", "depth"):
-        v[f"bvh_{name}"] = np.concatenate([np.asarray(getattr(t, name)).reshape(-1) for t in trees])
+        parts = [np.asarray(getattr(t, name)) for t in trees]
+        parts.append(np.zeros((draft.spare_bvh, *parts[0].shape[1:]), parts[0].dtype))
+        v[f"bvh_{name}"] = np.concatenate(parts)
 
 
-def _body_bvh(body) -> Bvh:
+def _body_tree(body) -> Bvh:
+    """The hierarchy of a body with the ids of its geoms."""
+    tree = geom_tree(body)
+    nodes = body.nodes or tree_geoms(body, tree)
+    return replace(tree, nodeid=_ints([-1 if g is None else g.id for g in nodes[: len(tree.depth)]]))
+
+
+def tree_geoms(body, tree: Bvh) -> list[Obj | None]:
+    """The geom at each node of a body's hierarchy, None at inner nodes."""
+    return [body.geoms[i] if i >= 0 else None for i in tree.nodeid]
+
+
+def geom_tree(body) -> Bvh:
+    """The hierarchy of a body's geoms, `nodeid` being places in the list of its geoms."""
     geoms = body.geoms
     return body_bvh(
         np.array([g.pos for g in geoms]).reshape(-1, 3),
         np.array([g.quat for g in geoms]).reshape(-1, 4),
         np.array([g.aabb for g in geoms]).reshape(-1, 6),
         np.array([bool(g.a["contype"] or g.a["conaffinity"]) for g in geoms], dtype=bool),
-        np.array([g.id for g in geoms], dtype=int),
+        np.arange(len(geoms)),
         body.ipos,
         body.iquat,
     )

@@ -1,7 +1,7 @@
 """From objects to mjModel's arrays: one table of fields for each kind of object.
 
-A row names a field and what of the object goes into it: `.x` is something that a pass found out, `x` an attribute of
-the element. Single-precision fields of the reference are rounded to single precision.
+A row names a field and what of the object goes into it: `.x` is something that a pass found out, `#x` the id of an
+object that it found, `x` an attribute of the element. What the reference keeps in single precision is rounded to it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROWS = {
     "mat": "texid=.texid texuniform=texuniform texrepeat=texrepeat emission=emission specular=specular "
     "shininess=shininess reflectance=reflectance metallic=metallic roughness=roughness rgba=rgba",
     "pair": "dim=condim solref=.solref solreffriction=.solreffriction solimp=.solimp margin=margin gap=gap "
-    "friction=.friction signature=.signature",
+    "friction=.friction signature=.signature geom1=#geom1 geom2=#geom2",
     "exclude": "signature=.signature",
     "eq": "type=.type obj1id=.obj1 obj2id=.obj2 objtype=.objtype active0=active solref=solref solimp=solimp data=.data",
     "tendon": "matid=.matid group=group limited=.limited actfrclimited=.actfrclimited width=width "
@@ -44,8 +44,8 @@ ROWS = {
     "armature=armature actnum=.actdim group=group delay=delay ctrllimited=.ctrllimited forcelimited=.forcelimited "
     "actlimited=.actlimited dynprm=.dynprm gainprm=.gainprm biasprm=.biasprm actearly=actearly ctrlrange=.ctrlrange "
     "forcerange=.forcerange actrange=.actrange gear=.gear cranklength=cranklength lengthrange=.lengthrange",
-    "sensor": "type=.type datatype=.datatype needstage=.stage objtype=.objtype objid=.objid reftype=.reftype "
-    "refid=.refid intprm=.intprm dim=.dim cutoff=cutoff noise=noise delay=.delay interval=.interval",
+    "sensor": "type=.type datatype=.datatype needstage=.stage objtype=.objtype objid=#obj reftype=.reftype "
+    "refid=#ref intprm=.intprm dim=.dim cutoff=cutoff noise=noise delay=.delay interval=.interval",
     "numeric": "size=.size",
     "key": "time=time",
 }
@@ -68,10 +68,17 @@ _USERS |= {"actuator": "actuator", "sensor": "sensor"}
 
 
 def _getter(source: str) -> Callable[[Obj], Any]:
+    name = source[1:]
     if source[0] == ".":
-        name = source[1:]
         return lambda obj: getattr(obj, name)
+    if source[0] == "#":
+        return lambda obj: id_of(getattr(obj, name))
     return lambda obj: obj.a[source]
+
+
+def id_of(obj: Obj | None) -> int:
+    """The id of an object that may be missing."""
+    return -1 if obj is None else obj.id
 
 
 def column(name: str, objects: list[Obj], get: Callable[[Obj], Any]) -> np.ndarray:

@@ -11,11 +11,23 @@ from jaxsim.types import GeomType, WrapType
 
 @dataclass
 class Wrap:
-    """One object of a path: its type, the object's id (-1 for a pulley) and the parameter that mjModel keeps."""
+    """One object of a path: its type, the object (None for a pulley), a parameter, and the side site of a geom."""
 
     type: WrapType
-    objid: int
-    prm: float
+    obj: Obj | None
+    parameter: float = 0.0
+    side: Obj | None = None
+
+    @property
+    def objid(self) -> int:
+        return -1 if self.obj is None else self.obj.id
+
+    @property
+    def prm(self) -> float:
+        """What mjModel keeps: coefficient, divisor or id of the side site."""
+        if self.type in (WrapType.SPHERE, WrapType.CYLINDER):
+            return -1.0 if self.side is None else float(self.side.id)
+        return self.parameter
 
 
 def compile_tendons(draft: Draft) -> None:
@@ -37,20 +49,20 @@ def _wrap(draft: Draft, tendon: Obj, el) -> Wrap:
     a = el.attrs
     user = Obj("tendon", el, a)
     if el.tag == "joint":
-        return Wrap(WrapType.JOINT, draft.refer(user, "joint", a["joint"], "joint").id, float(a["coef"]))
+        return Wrap(WrapType.JOINT, draft.refer(user, "joint", a["joint"], "joint"), float(a["coef"]))
     if el.tag == "site":
-        return Wrap(WrapType.SITE, draft.refer(user, "site", a["site"], "site").id, 0.0)
+        return Wrap(WrapType.SITE, draft.refer(user, "site", a["site"], "site"))
     if el.tag == "pulley":
         if a["divisor"] < 0:
             raise el.error("'divisor' cannot be negative")
-        return Wrap(WrapType.PULLEY, -1, float(a["divisor"]))
+        return Wrap(WrapType.PULLEY, None, float(a["divisor"]))
     geom = draft.refer(user, "geom", a["geom"], "geom")
     types = {GeomType.SPHERE: WrapType.SPHERE, GeomType.CYLINDER: WrapType.CYLINDER}
     if geom.type not in types:
         raise el.error("a tendon wraps only spheres and cylinders")
-    side = draft.refer(user, "site", a["sidesite"], "sidesite").id if a.get("sidesite") else -1
+    side = draft.refer(user, "site", a["sidesite"], "sidesite") if a.get("sidesite") else None
     geom.visual = False
-    return Wrap(types[geom.type], geom.id, float(side))
+    return Wrap(types[geom.type], geom, side=side)
 
 
 def _check_spatial(draft: Draft, tendon: Obj) -> None:
@@ -73,7 +85,7 @@ def _check_spatial(draft: Draft, tendon: Obj) -> None:
         elif wrap.type == WrapType.SITE:
             if before == WrapType.PULLEY and after == WrapType.PULLEY:
                 raise tendon.error(f"the site at {i} needs a neighbour that is not a pulley")
-            if after == WrapType.SITE and i < last and path[i + 1].objid == wrap.objid:
+            if after == WrapType.SITE and i < last and path[i + 1].obj is wrap.obj:
                 raise tendon.error(f"the site at {i} is repeated")
         elif wrap.type in (WrapType.SPHERE, WrapType.CYLINDER):
             if before != WrapType.SITE or after != WrapType.SITE:

@@ -21,6 +21,7 @@ class Body(Obj):
         self.parent = parent
         self.bodies: list[Body] = []
         self.inertial: Element | None = None
+        self.nodes: list[Obj | None] = []  # geoms at the nodes of its bounding volumes, where `fusestatic` kept them
         self.objects: dict[str, list[Obj]] = {kind: [] for kind in ("joint", "geom", "site", "camera", "light")}
 
     @property

@@ -3,13 +3,15 @@
 Works on a host model (numpy) when a model is compiled, and under jit, vmap and grad after masses or lengths changed.
 """
 
+import contextlib
+
 import jax
 import numpy as np
 
 from jaxsim.data import Data, make_data
 from jaxsim.engine import tables
 from jaxsim.engine.com import com_pos
-from jaxsim.engine.inertia import crb, factor_m, solve_m
+from jaxsim.engine.inertia import crb
 from jaxsim.engine.kinematics import kinematics, to_global
 from jaxsim.engine.support import lent_to_joints
 from jaxsim.engine.tendon import jacobian_pattern, tendon
@@ -35,15 +37,16 @@ def set_const(m: Model) -> Model:
     tree = tables.tree(m)
     m = m.replace(body_subtreemass=subtree_sum(tree, m.body_mass[:, None])[:, 0])
     d = com_pos(m, kinematics(m, _data(m)))
-    d = transmission(m, factor_m(m, crb(m, tendon(m, d))))
+    d = transmission(m, crb(m, tendon(m, d)))
+    inverses = [_inverse(take_or_zero(d.M, block.full)) for block in tables.inertia_blocks(m)]
     m = m.replace(
         dof_M0=_mass_diagonal(m, d),
         tendon_length0=d.ten_length,
         actuator_length0=d.actuator_length,
-        body_invweight0=_body_weights(m, d),
-        dof_invweight0=_dof_weights(m, d),
+        body_invweight0=_body_weights(m, d, inverses),
+        dof_invweight0=_dof_weights(m, d, inverses),
     )
-    m = m.replace(**_driven(m, d), eq_data=_equalities(m, d), **_cameras(m, d), **_lights(m, d))
+    m = m.replace(**_driven(m, d, inverses), eq_data=_equalities(m, d), **_cameras(m, d), **_lights(m, d))
     m = m.replace(actuator_biasprm=_damping_ratio(m, d))
     return _springs(_statistics(m, d))
 
@@ -88,10 +91,26 @@ def _first_dof(m, dof: int) -> int:
     return m.tree_dofadr[m.dof_treeid[dof]]
 
 
-def _block_inverses(m: Model, d: Data) -> list[Array]:
-    """The inverse of each tree's inertia matrix, block by block: (k, n, n)."""
-    xp = xp_of(d.M)
-    return [xp.linalg.inv(take_or_zero(d.M, block.full)) for block in tables.inertia_blocks(m)]
+def _inverse(blocks: Array) -> Array:
+    """Inverses of inertia matrices (k, n, n); NaN, on the host, where a matrix is not positive definite."""
+    if not is_numpy(blocks):
+        return xp_of(blocks).linalg.inv(blocks)
+    out = np.full_like(blocks, np.nan)
+    for i, block in enumerate(blocks):
+        with contextlib.suppress(np.linalg.LinAlgError):
+            np.linalg.cholesky(block)
+            out[i] = np.linalg.inv(block)
+    return out
+
+
+def _solve(m: Model, inverses: list[Array], x: Array) -> Array:
+    """Product of the inverse of M with (nv, k)."""
+    xp = xp_of(x, *inverses)
+    parts = [
+        einsum("tij,tjk->tik", inverse, take(x, block.dofs)).reshape(-1, x.shape[-1])
+        for block, inverse in zip(tables.inertia_blocks(m), inverses, strict=True)
+    ]
+    return take(xp.concatenate(parts), tables.dof_order(m))
 
 
 def _inverse_mass(m: Model, body: np.ndarray) -> Array:
@@ -109,11 +128,10 @@ def _scatter(n: int, places: list[np.ndarray], rows: list[Array], like: Array) -
     return take_or_zero(xp_of(like).concatenate(rows), source)
 
 
-def _body_weights(m: Model, d: Data) -> Array:
+def _body_weights(m: Model, d: Data, inverses: list[Array]) -> Array:
     """Mean inverse inertia that a body shows at its centre of mass: to a force, to a torque (nbody, 2)."""
     xp = xp_of(d.cdof)
     places, rows = [], []
-    inverses = _block_inverses(m, d)
     for block, inverse, (body, tree, moved) in zip(tables.inertia_blocks(m), inverses, _moving_bodies(m), strict=True):
         dofs = block.dofs[tree]
         cdof = take(d.cdof, dofs)
@@ -131,12 +149,12 @@ def _body_weights(m: Model, d: Data) -> Array:
     return _scatter(m.nbody, places, rows, m.body_invweight0)
 
 
-def _dof_weights(m: Model, d: Data) -> Array:
+def _dof_weights(m: Model, d: Data, inverses: list[Array]) -> Array:
     """Mean of the diagonal of the inverse of M over the dofs of a joint, translations and rotations apart."""
     if not m.nv:
         return m.dof_invweight0
     xp = xp_of(d.cdof)
-    diagonal = [xp.diagonal(inverse, axis1=-2, axis2=-1).reshape(-1) for inverse in _block_inverses(m, d)]
+    diagonal = [xp.diagonal(inverse, axis1=-2, axis2=-1).reshape(-1) for inverse in inverses]
     diagonal = take(xp.concatenate(diagonal), tables.dof_order(m))
     first = np.arange(m.nv) - m.jnt_dofadr[m.dof_jntid]
     kind = m.jnt_type[m.dof_jntid]
@@ -148,7 +166,7 @@ def _dof_weights(m: Model, d: Data) -> Array:
     return xp.where(slides, _inverse_mass(m, m.dof_bodyid), xp.where(many, mean, diagonal))
 
 
-def _driven(m: Model, d: Data) -> dict[str, Array]:
+def _driven(m: Model, d: Data, inverses: list[Array]) -> dict[str, Array]:
     """tendon_invweight0 and actuator_acc0: what a unit force of a tendon or actuator accelerates."""
     if not m.nv:
         return {}
@@ -158,9 +176,11 @@ def _driven(m: Model, d: Data) -> dict[str, Array]:
         entry = np.full((m.ntendon, m.nv), -1)
         entry[row, dof] = np.arange(m.nJten)
         jac = take_or_zero(d.ten_J, entry)
-        out["tendon_invweight0"] = inner(jac, solve_m(m, d, jac.T).T)
+        out["tendon_invweight0"] = inner(jac, _solve(m, inverses, jac.T).T)
     if m.nu:
-        out["actuator_acc0"] = norm(solve_m(m, d, d.actuator_moment.T).T)
+        xp = xp_of(d.actuator_moment)
+        square = (_solve(m, inverses, d.actuator_moment.T) ** 2).sum(0)
+        out["actuator_acc0"] = xp.where(xp.isnan(square), square, sqrt(square))
     return out
 
 

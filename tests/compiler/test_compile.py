@@ -1,0 +1,14 @@
+"""Compiled models against MuJoCo's, every field of mjModel, one small model for each feature."""
+
+import mujoco
+import pytest
+
+from jaxsim.compiler import compile_spec
+from jaxsim.mjcf import read
+from tests.compare import assert_models_equal
+from tests.compiler.cases import CASES
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_model_equals_the_reference(name):
+    assert_models_equal(compile_spec(read(CASES[name])), mujoco.MjModel.from_xml_string(CASES[name]))
