@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxsim.compiler.bvh import cross, dot
 from jaxsim.compiler.hull import MINVAL
+from jaxsim.compiler.linalg import EPS
 
 ANGLE_TOLERANCE = 0.01
 _POLE = 1.0 - 1e-7
@@ -36,14 +37,16 @@ def make_polygons(vert: np.ndarray, face: np.ndarray) -> list[list[int]]:
 
 
 def polygon_normals(vert: np.ndarray, polygons: list[list[int]]) -> np.ndarray:
-    """(npoly, 3) unit normals from the first three vertices of every polygon."""
+    """(npoly, 3) unit normals from the first three vertices of every polygon.
+
+    Where their triangle has (almost) no area the normal is along x, divided by that length as the reference has it.
+    """
     if not polygons:
         return np.zeros((0, 3))
     a, b, c = (vert[[p[k] for p in polygons]] for k in range(3))
     normal = cross(b - a, c - a)
     norm = np.sqrt(dot(normal, normal))[:, None]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(norm < 1e-14, [1.0, 0, 0], normal / norm)
+    return np.where(norm < EPS, [1.0, 0, 0], normal) / np.where(norm > 0, norm, 1.0)
 
 
 def _direction_keys(vert: np.ndarray, face: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

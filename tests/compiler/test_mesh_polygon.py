@@ -32,3 +32,13 @@ def test_every_edge_of_the_hull_is_in_at_most_two_polygons():
             edges[(a, b)] = edges.get((a, b), 0) + 1
     assert set(edges.values()) == {1}
     assert all((b, a) in edges for a, b in edges)
+
+
+def test_normals_of_tiny_polygons_equal_the_reference():
+    points = np.random.default_rng(2).normal(size=(30, 3))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    close = points[:1] + 5e-4 * np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    points = np.concatenate([points, close / np.linalg.norm(close, axis=1, keepdims=True)]).astype(np.float32)
+    m, mesh = compile_both(vertex=points, scale=(1e-4, 1e-4, 1e-4))
+    assert np.abs(m.mesh_polynormal).max() > 10
+    np.testing.assert_allclose(mesh.polynormal, m.mesh_polynormal, rtol=1e-6, atol=1e-9)
