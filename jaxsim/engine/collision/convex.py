@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxsim.engine.collision.epa import epa
 from jaxsim.engine.collision.gjk import Points, gjk
-from jaxsim.engine.collision.hull import Hulls, hulls
+from jaxsim.engine.collision.hull import Facets, Hulls, box_facets, hulls, mesh_facets
 from jaxsim.engine.collision.manifold import manifold
 from jaxsim.engine.collision.shapes import Geoms, Hits, make_frame, unit
 from jaxsim.engine.collision.support import DISCRETE, Shape, support
@@ -35,6 +35,7 @@ class Context(NamedTuple):
 
     kinds: tuple[int, int]
     hulls: tuple[Hulls, Hulls]
+    facets: tuple[Facets, Facets] | None
     rbound: Array
     tolerance: Array
     iterations: int
@@ -58,7 +59,13 @@ def setup(m: Any, g1: np.ndarray, g2: np.ndarray) -> Context:
     kinds = (int(m.geom_type[g1[0]]), int(m.geom_type[g2[0]]))
     several = not m.opt.disableflags & DisableBit.MULTICCD and not set(kinds) & set(SINGLE)
     both = (hulls(m, g1), hulls(m, g2))
-    return Context(kinds, both, m.geom_rbound, m.opt.ccd_tolerance, m.opt.ccd_iterations, several)
+    facets = None
+    if several and set(kinds) <= set(DISCRETE):
+        facets = tuple(
+            mesh_facets(m, h) if k == GeomType.MESH else box_facets(h.vert.dtype)
+            for k, h in zip(kinds, both, strict=True)
+        )
+    return Context(kinds, both, facets, m.geom_rbound, m.opt.ccd_tolerance, m.opt.ccd_iterations, several)
 
 
 def convex_convex(c: Context, a: Geoms, b: Geoms, margin: Array) -> Hits:
@@ -81,7 +88,8 @@ def _search(c: Context, tolerance: Array, a: Shape, b: Shape, row1: Array, row2:
     if not c.several:
         found = penetration(c.kinds, a, b, tolerance, c.iterations, jnp.array(True))
         return found.hit[None], found.dist[None], found.x1[None], found.x2[None]
-    faceted = set(c.kinds) <= set(DISCRETE)
+    facets = jax.lax.stop_gradient(c.facets)
+    faceted = facets is not None
 
     def tilted(first: tuple, tilt: tuple) -> tuple:
         hit, centre, frame = first
@@ -101,9 +109,9 @@ def _search(c: Context, tolerance: Array, a: Shape, b: Shape, row1: Array, row2:
     dist = jnp.broadcast_to(found.dist[0], found.dist.shape)
     x1, x2 = found.x1, found.x2
     if faceted:
-        first = jax.tree.map(lambda x: x[0], found)
-        many, p1, p2, real = manifold(c.kinds, c.hulls, (row1, row2), a, b, first)
-        many &= first.hit & (margin == 0)
+        face = jax.tree.map(lambda x: x[0], found.face)
+        many, p1, p2, real = manifold(c.kinds, facets, (row1, row2), a, b, face, x2[0] - x1[0])
+        many &= found.hit[0] & (margin == 0)
         x1, x2 = jnp.where(many, p1, x1), jnp.where(many, p2, x2)
         hit = jnp.where(many, real, hit)
     return hit, dist, x1, x2

@@ -14,8 +14,8 @@ MAX_POLYVERT = 150  # most vertices of a face, and faces of a vertex, that the r
 class Hulls(NamedTuple):
     """Hulls of the meshes of some geoms, one row each, padded by repeating the first vertex.
 
-    `vert` (r, V, 3) in the geoms' frames; `vertex_id` (r, V) as the mesh numbers them; `of_geom` (ngeom,) the row of each
-    geom; `mesh` (r,) the mesh of each row, -1 where the geoms are no meshes.
+    `vert` (r, V, 3) in the geoms' frames; `vertex_id` (r, V) as the mesh numbers them; `of_geom` (ngeom,) the row of
+    each geom; `mesh` (r,) the mesh of each row, -1 where the geoms are no meshes.
     """
 
     vert: Array
@@ -56,3 +56,71 @@ def hull_vertices(m: Any, mesh: int) -> np.ndarray:
         return np.arange(m.mesh_vertnum[mesh])
     count = m.mesh_graph[graph]
     return np.sort(m.mesh_graph[graph + 2 + count : graph + 2 + 2 * count])
+
+
+class Facets(NamedTuple):
+    """Faces of the hulls of some geoms, one row each; -1 pads.
+
+    `around` (r, V, K): faces at each vertex; `beside` (r, V, K): the other end of an edge of that face at that vertex;
+    `corner` (r, F, P): vertices of each face in order; `count` (r, F) how many; `normal` (r, F, 3) in the geom's frame.
+    Vertices are numbered as the rows of `Hulls.vert`; of a box, by the bits of which coordinates are positive.
+    """
+
+    around: np.ndarray
+    beside: np.ndarray
+    corner: np.ndarray
+    count: np.ndarray
+    normal: Array
+
+
+BOX_CORNERS = np.array([[7, 3, 1, 5], [2, 6, 4, 0], [2, 3, 7, 6], [4, 5, 1, 0], [6, 7, 5, 4], [3, 2, 0, 1]])
+BOX_SIGNS = np.where((np.arange(8)[:, None] >> np.arange(3)) & 1, 1.0, -1.0)
+
+
+def box_facets(dtype: Any) -> Facets:
+    """Faces of a box: +x, -x, +y, -y, +z, -z."""
+    vertex = np.arange(8)[:, None]
+    around = np.where((vertex >> np.arange(3)) & 1, 0, 1) + np.array([0, 2, 4])
+    normal = np.repeat(np.eye(3), 2, axis=0) * np.tile([1.0, -1.0], 3)[:, None]
+    beside = vertex ^ np.array([1, 2, 4])
+    return Facets(around[None], beside[None], BOX_CORNERS[None], np.full((1, 6), 4), jnp.asarray(normal[None], dtype))
+
+
+def mesh_facets(m: Any, h: Hulls) -> Facets:
+    """Faces of the hulls of meshes."""
+    rows = [_mesh_facets(m, mesh, ids) for mesh, ids in zip(h.mesh, h.vertex_id, strict=True)]
+    around, beside, corner = [_pad([row[i] for row in rows]) for i in range(3)]
+    count = np.sum(corner >= 0, axis=-1)
+    address = m.mesh_polyadr[h.mesh][:, None] + np.arange(corner.shape[1])
+    inside = np.arange(corner.shape[1]) < m.mesh_polynum[h.mesh][:, None]
+    normal = m.mesh_polynormal[np.where(inside, address, 0)] if m.nmeshpoly else jnp.zeros((*count.shape, 3))
+    return Facets(around, beside, corner, count, jnp.asarray(normal, h.vert.dtype))
+
+
+def _mesh_facets(m: Any, mesh: int, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    place = np.full(m.mesh_vertnum[mesh], -1)
+    place[ids[::-1]] = np.arange(len(ids))[::-1]
+    first = m.mesh_polyadr[mesh]
+    faces = []
+    for f in range(first, first + m.mesh_polynum[mesh]):
+        adr, num = m.mesh_polyvertadr[f], m.mesh_polyvertnum[f]
+        faces.append(place[m.mesh_polyvert[adr : adr + min(num, MAX_POLYVERT)]])
+    around, beside = [], []
+    for v in ids:
+        adr, num = m.mesh_polymapadr[m.mesh_vertadr[mesh] + v], m.mesh_polymapnum[m.mesh_vertadr[mesh] + v]
+        mine = m.mesh_polymap[adr : adr + min(num, MAX_POLYVERT)]
+        around.append(mine)
+        beside.append([faces[f][np.flatnonzero(faces[f] == place[v])[0] - 1] for f in mine])
+    return _pad_rows(around), _pad_rows(beside), _pad_rows([f[::-1] for f in faces])
+
+
+def _pad_rows(rows: list) -> np.ndarray:
+    width = max((len(r) for r in rows), default=1)
+    return np.array([[*r, *[-1] * (width - len(r))] for r in rows], dtype=np.int32).reshape(len(rows), width)
+
+
+def _pad(tables: list[np.ndarray]) -> np.ndarray:
+    shape = np.max([t.shape for t in tables], axis=0)
+    return np.stack(
+        [np.pad(t, [(0, s - n) for s, n in zip(shape, t.shape, strict=True)], constant_values=-1) for t in tables]
+    )

@@ -1,9 +1,10 @@
 """What a collider takes and gives, and the small vector algebra that colliders share.
 
 A collider is a function `(a: Geoms, b: Geoms, margin) -> Hits` over n pairs at once; those that need more of the model
-than poses and sizes take, first, what their `setup(m, g1, g2)` made of it for all geoms of the group. Geom types ascend within a pair;
-normals point from the first geom to the second. A collider gives k slots for every pair; a slot that is not valid may
-hold any finite numbers. Slots stand in the order in which the reference reports the contacts of a pair.
+than poses and sizes take, first, what their `setup(m, g1, g2)` made of it for all geoms of the group. Geom types
+ascend within a pair; normals point from the first geom to the second. A collider gives k slots for every pair; a slot
+that is not valid may hold any finite numbers. Slots stand in the order in which the reference reports the contacts of
+a pair.
 """
 
 from typing import Any, NamedTuple

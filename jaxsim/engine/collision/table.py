@@ -16,7 +16,8 @@ class Collider(NamedTuple):
     """A collider `function(a, b, margin) -> Hits` (see `shapes`), the contacts it makes at most, its cost.
 
     `cost` is roughly the floating-point operations for one pair: it decides whether a group of pairs is worth a bound
-    test and compaction before the narrow phase. `setup(m, g1, g2)` gives the function's first argument, if it needs one.
+    test and compaction before the narrow phase. `setup(m, g1, g2)` gives the function's first argument, if it needs
+    one.
     """
 
     function: Callable

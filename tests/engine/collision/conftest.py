@@ -25,14 +25,14 @@ HULL = """.3 0 0  -.25 .1 0  0 .3 .05  .05 -.28 -.02  .02 .03 .33  -.03 .05 -.31
  .15 -.2 -.2  -.15 .2 -.18"""
 
 
-def two_geoms(kind1, kind2, extra1="", extra2="", option=""):
+def two_geoms(kind1, kind2, extra1="", extra2="", option="", flag=""):
     """MJCF of a model with one geom in each of two free bodies, or in the world if it is a plane."""
 
     def body(kind, extra):
         geom = f'<geom {GEOMS.get(kind, kind)} {extra}/>'
         return geom if "plane" in kind else f'<body><freejoint/>{geom}</body>'
 
-    return f"""<mujoco><option>{option}</option>
+    return f"""<mujoco><option {option}><flag {flag}/></option>
       <asset><mesh name="hull" vertex="{HULL}"/></asset>
       <worldbody>{body(kind1, extra1)}{body(kind2, extra2)}</worldbody></mujoco>"""
 
