@@ -103,6 +103,12 @@ class DefaultClass:
     def __init__(self, records: dict[str, Resolved], actuator: Resolved, parent: str | None = None):
         self.records, self.actuator, self.parent = records, actuator, parent
 
+    @staticmethod
+    def fresh() -> DefaultClass:
+        """A class that says nothing: the language's own defaults."""
+        records = {kind: Resolved(_language_defaults(_DEFAULT.children[kind]), {}) for kind in _RECORD_KINDS}
+        return DefaultClass(records, Resolved(new_actuator(), {}))
+
     def copy(self, parent: str) -> DefaultClass:
         """A class that starts as this one."""
         return DefaultClass({k: r.copy() for k, r in self.records.items()}, self.actuator.copy(), parent)
@@ -120,11 +126,7 @@ def class_table(spec: Spec) -> dict[str, DefaultClass]:
 
     Raises ModelError for classes without a name, with a name taken, or a root class that is not called main.
     """
-    main = DefaultClass(
-        {kind: Resolved(_language_defaults(_DEFAULT.children[kind]), {}) for kind in _RECORD_KINDS},
-        Resolved(new_actuator(), {}),
-    )
-    table = {"main": main}
+    table = {"main": DefaultClass.fresh()}
     for section in spec.root.children:
         if section.tag == "default":
             name = section.attrs.get("class")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from jaxsim.errors import UnsupportedError
 from jaxsim.mjcf import rules
 from jaxsim.mjcf.attach import attach
+from jaxsim.mjcf.composite import composite
 from jaxsim.mjcf.defaults import class_table
 from jaxsim.mjcf.keyframes import Pending, extend
 from jaxsim.mjcf.references import Names, check_references
@@ -74,6 +75,9 @@ class _Expansion:
             self.children[name] = expand(self.spec.models[name])
         attach(element, into, self.spec, self.children[name], self.names, self.pending)
 
+    def composite(self, element: Element, into: Element) -> None:
+        composite(element, into, self.spec, self.names)
+
     def unsupported(self, element: Element, into: Element) -> None:
         raise UnsupportedError(f"{element.label()} is not built yet")
 
@@ -81,6 +85,6 @@ class _Expansion:
 _MACROS = {
     "replicate": _Expansion.replicate,
     "attach": _Expansion.attach,
-    "composite": _Expansion.unsupported,
+    "composite": _Expansion.composite,
     "flexcomp": _Expansion.unsupported,
 }

@@ -39,6 +39,25 @@ def rotate(quat: Array, vector: Array) -> Array:
     return matrix(quat) @ vector
 
 
+def frame_to_quat(x: Array, y: Array, z: Array) -> Array:
+    """The quaternion of the rotation with these columns; the largest of its entries is found first, for accuracy."""
+    m = np.stack([x, y, z], axis=1)
+    d = np.diag(m)
+    if d.sum() > 0:
+        lead, rest = 0, [m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]]
+        first = 0.5 * np.sqrt(1 + d.sum())
+    else:
+        lead = 1 if d[0] > d[1] and d[0] > d[2] else 2 if d[1] > d[2] else 3
+        first = 0.5 * np.sqrt(1 + 2 * d[lead - 1] - d.sum())
+        rest = [
+            [m[2, 1] - m[1, 2], m[0, 1] + m[1, 0], m[0, 2] + m[2, 0]],
+            [m[0, 2] - m[2, 0], m[0, 1] + m[1, 0], m[1, 2] + m[2, 1]],
+            [m[1, 0] - m[0, 1], m[0, 2] + m[2, 0], m[1, 2] + m[2, 1]],
+        ][lead - 1]
+    out = np.insert(0.25 * np.array(rest) / first, lead, first)
+    return unit(out)
+
+
 def euler_to_quat(euler: Array, degree: bool, sequence: str) -> Array:
     """The quaternion of three rotations in turn, about moving axes (xyz) or fixed ones (XYZ).
 
