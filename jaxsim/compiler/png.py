@@ -34,18 +34,22 @@ def read_png(data: bytes, nchannel: int, filename: str = "") -> tuple[np.ndarray
         raise ModelError(f"unsupported number of channels: {nchannel}")
     if not data:
         raise ModelError(f"empty PNG file '{filename}'")
-    _check_header(data, filename)
+    bits = _check_header(data, filename)
     try:
         with Image.open(io.BytesIO(data), formats=["PNG"]) as image:
             image.load()
+            key = image.info.get("transparency")
+            if image.mode == "L" and isinstance(key, int) and bits in (2, 4):
+                # the transparent grey is given in the file's own depth
+                image.info["transparency"] = key * 255 // (2**bits - 1)
             pixels = _to_channels(image, nchannel)
             return pixels, "srgb" in image.info
     except (OSError, ValueError, SyntaxError, IndexError, struct.error, Image.DecompressionBombError) as error:
         raise ModelError(f"error decoding PNG file '{filename}': {error}") from error
 
 
-def _check_header(data: bytes, filename: str) -> None:
-    """ModelError unless the image that the header announces is bounded and can come out of a file of this length."""
+def _check_header(data: bytes, filename: str) -> int:
+    """Bits of a sample; ModelError unless the image is bounded and can come out of a file of this length."""
     if data[:8] != _SIGNATURE or len(data) < 33 or data[12:16] != b"IHDR":
         raise ModelError(f"error decoding PNG file '{filename}': not a PNG file")
     width, height, bits, colour = struct.unpack(">IIBB", data[16:26])
@@ -55,6 +59,7 @@ def _check_header(data: bytes, filename: str) -> None:
         raise ModelError(f"PNG file '{filename}' has {width} x {height} pixels; at most {MAX_PIXELS} are read")
     if (width * _CHANNELS[colour] * bits + 7) // 8 * height > _MAX_EXPANSION * len(data):
         raise ModelError(f"error decoding PNG file '{filename}': the file is too short for {width} x {height} pixels")
+    return bits
 
 
 def _to_channels(image: Image.Image, nchannel: int) -> np.ndarray:

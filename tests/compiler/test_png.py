@@ -1,6 +1,7 @@
 """PNG images to bytes."""
 
 import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -27,6 +28,26 @@ def test_alpha_is_dropped_without_blending():
     pixels = image(5, 4, 4)
     np.testing.assert_array_equal(read_png(png(pixels), 3)[0], pixels[:, :, :3])
     np.testing.assert_array_equal(read_png(png(pixels), 4)[0], pixels)
+
+
+def grey_png(bits, rows, chunks=()):
+    """A PNG of packed grey rows, made by hand since the usual writer knows no 2 and 4 bits."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = chunk(b"IHDR", struct.pack(">2I5B", 8 * len(rows[0]) // bits, len(rows), bits, 0, 0, 0, 0))
+    body = chunk(b"IDAT", zlib.compress(b"".join(b"\0" + row for row in rows)))
+    return b"\x89PNG\r\n\x1a\n" + header + b"".join(chunk(*c) for c in chunks) + body + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+def test_grey_is_spread_over_a_byte_and_one_shade_is_transparent(bits):
+    data = grey_png(bits, [bytes([0b00011011] * 4)] * 2, [(b"tRNS", struct.pack(">H", 1))])
+    pixels = read_png(data, 4)[0]
+    values = [(0b00011011 >> (8 - bits * (k + 1))) & (2**bits - 1) for k in range(8 // bits)]
+    np.testing.assert_array_equal(pixels[0, : len(values), 0], [v * 255 // (2**bits - 1) for v in values])
+    np.testing.assert_array_equal(pixels[0, : len(values), 3], [0 if v == 1 else 255 for v in values])
 
 
 def with_header(**change):
