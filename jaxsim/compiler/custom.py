@@ -65,7 +65,7 @@ def _starts(counts: list[int]) -> np.ndarray:
 
 
 def key_tables(draft: Draft) -> None:
-    """Keyframes: what is not given is the reference state; too short an array is filled up from it."""
+    """Keyframes: what is not given is the reference state."""
     v, keys = draft.values, draft.lists["key"]
     mocap = [b for b in draft.lists["body"] if b.mocap]
     rest = {
@@ -76,19 +76,13 @@ def key_tables(draft: Draft) -> None:
         "mpos": [x for b in mocap for x in b.pos],
         "mquat": [x for b in mocap for x in b.quat],
     }
-    written = {
-        **{name: rest[name] for name in ("qvel", "act", "ctrl")},
-        "qpos": _written_qpos(draft),
-        "mpos": [x for b in mocap for x in b.floats("pos")],
-        "mquat": [x for b in mocap for x in b.floats("quat")],
-    }
     quats = [
         int(adr) + 3 * (j.type == JointType.FREE)
         for j, adr in zip(draft.lists["joint"], v["jnt_qposadr"], strict=True)
         if j.type in (JointType.FREE, JointType.BALL)
     ]
     for name, default in rest.items():
-        rows = [_row(key, name, default, written[name]) for key in keys]
+        rows = [_row(key, name, default) for key in keys]
         for row in rows:
             for at in quats if name == "qpos" else ():
                 row[at : at + 4] = _unit_quat(row[at : at + 4])
@@ -97,20 +91,14 @@ def key_tables(draft: Draft) -> None:
         v[f"key_{name}"] = np.array(rows, np.float64).reshape(len(keys), len(default))
 
 
-def _row(key: Obj, name: str, default: list[float], written: list[float]) -> list[float]:
+def _row(key: Obj, name: str, default: list[float]) -> list[float]:
+    """One array of a keyframe; NaN stands for the reference state where the keyframe of an attached model is silent."""
     value = key.a.get(name)
     if value is None or len(value) == 0:
         return list(default)
-    if len(value) > len(default):
+    if len(value) != len(default):
         raise key.error(f"'{name}' has {len(value)} numbers; the model has {len(default)}")
-    given = [float(x) for x in value]
-    short = len(given) // 3 * 3 if name == "mpos" else len(given) // 4 * 4 if name == "mquat" else len(given)
-    return given[:short] + written[short:]
-
-
-def _written_qpos(draft: Draft) -> list[float]:
-    """What fills up a qpos that is too short: `ref`, in the file's unit, as first coordinate of each joint, zeros."""
-    return [x for j in draft.lists["joint"] for x in (float(j.a["ref"]), *[0.0] * (j.nq - 1))]
+    return [rest if math.isnan(x) else float(x) for x, rest in zip(value, default, strict=True)]
 
 
 def _unit_quat(quat: list[float]) -> list[float]:

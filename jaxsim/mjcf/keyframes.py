@@ -17,6 +17,7 @@ from jaxsim.mjcf.spec import Element, Spec
 
 _FREE_SIZES = {"free": (7, 6), "ball": (4, 3), "hinge": (1, 1), "slide": (1, 1)}
 _NAN = ("qpos", "mpos", "mquat")
+_ARRAYS = ("qpos", "qvel", "act", "ctrl", "mpos", "mquat")
 
 
 def bodies(top: Element) -> Iterator[Element]:
@@ -64,7 +65,7 @@ def owners(spec: Spec) -> list[tuple[Element, dict[str, int]]]:
 
 def totals(parts: list[tuple[Element, dict[str, int]]]) -> dict[str, int]:
     """The length of each array of a state."""
-    sizes = {"qpos": 0, "qvel": 0, "act": 0, "ctrl": 0, "mpos": 0, "mquat": 0}
+    sizes = dict.fromkeys(_ARRAYS, 0)
     for _, own in parts:
         for name, size in own.items():
             sizes[name] += size
@@ -132,14 +133,29 @@ def forget(top: Element) -> None:
 
 
 def extend(spec: Spec) -> None:
-    """Lengthen the keyframes of a spec to its tree as it is now, as initial state."""
+    """Lengthen the keyframes of a spec to its tree as it is now.
+
+    As in the reference, a joint gets its `ref` as written (and zeros), a mocap body its written pose.
+    """
     keys = listed(spec, "keyframe", "key")
     if not keys:
         return
-    sizes = totals(owners(spec))
+    parts = owners(spec)
     for key in keys:
-        for a, size in sizes.items():
+        for a in _ARRAYS:
             value = key.attrs.get(a)
-            if value is not None and len(value) < size:
-                fill = np.nan if a in _NAN else 0.0
-                key.attrs[a] = np.concatenate([value, np.full(size - len(value), fill)])
+            if value is None:
+                continue
+            full = [_written(spec, element, a, own[a]) for element, own in parts if own.get(a)]
+            rest = np.concatenate([np.zeros(0), *full])[len(value) :]
+            if len(rest):
+                key.attrs[a] = np.concatenate([value, rest])
+
+
+def _written(spec: Spec, element: Element, array: str, size: int) -> np.ndarray:
+    out = np.zeros(size)
+    if array == "qpos" and element.tag == "joint":
+        out[0] = resolve(spec, element)["ref"]
+    elif array in ("mpos", "mquat"):
+        out = resolve(spec, element)[array[1:]]
+    return out
