@@ -22,6 +22,7 @@ from jaxsim.compiler.tables import empty_tables, object_tables, user_tables
 from jaxsim.compiler.tendons import compile_tendons
 from jaxsim.compiler.tree import build_tree
 from jaxsim.mjcf import Spec, expand, object_name, resolve, resolve_actuator
+from jaxsim.mjcf.keyframes import extend
 from jaxsim.model import Model, make_model
 
 _SECTIONS = {
@@ -167,7 +168,9 @@ def compile_spec(spec: Spec) -> Model:
     """
     from jaxsim.engine.set_const import set_const
 
-    draft = Draft(expand(spec))
+    expanded = expand(spec)
+    extend(expanded)
+    draft = Draft(expanded)
     for step in PASSES:
         step(draft)
     statistic = {"meaninertia": 1.0, "meanmass": 1.0, "meansize": 0.2, "extent": 2.0, "center": np.zeros(3)}

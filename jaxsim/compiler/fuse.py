@@ -1,8 +1,8 @@
 """`fusestatic`: bodies without joints are dissolved into their parents.
 
-Some of what the reference does here looks unintended, and is done here as well since its numbers are the answer: merged
-hierarchies of bounding volumes count one empty node each and keep the node numbers of the earlier ones; cameras and
-lights keep their poses although their body is gone; names of geoms, sites, cameras and lights, looked up later, give
+Some of what the reference does here looks unintended, and is done here as well since its numbers are the answer. Merged
+hierarchies of bounding volumes count one empty node each, and inner nodes keep geoms of the earlier ones. Cameras and
+lights keep their poses although their body is gone. Names of geoms, sites, cameras and lights, looked up later, give
 what stands at the place where the named object stood before.
 """
 
@@ -89,7 +89,9 @@ def _dissolve(draft: Draft, body: Body) -> None:
             else:
                 obj.pos, obj.quat = compose(body.pos, body.quat, obj.pos, obj.quat)
         parent.objects[kind] += objects
-    parent.nodes += tree_geoms(parent, geom_tree(parent))
+    merged = tree_geoms(parent, geom_tree(parent))
+    before = parent.nodes + [None] * len(merged)
+    parent.nodes = [new or old for new, old in zip(merged, before, strict=False)]
     draft.lists["body"].remove(body)
 
 

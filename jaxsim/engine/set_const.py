@@ -12,12 +12,12 @@ from jaxsim.data import Data, make_data
 from jaxsim.engine import tables
 from jaxsim.engine.com import com_pos
 from jaxsim.engine.inertia import crb
-from jaxsim.engine.kinematics import kinematics, to_global
+from jaxsim.engine.kinematics import kinematics
 from jaxsim.engine.support import lent_to_joints
 from jaxsim.engine.tendon import jacobian_pattern, tendon
 from jaxsim.engine.transmission import transmission
 from jaxsim.math.arrays import einsum, inner, is_numpy, matvec, matvec_t, take, take_or_zero
-from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_normalize
+from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_normalize, quat_rotate, quat_to_mat
 from jaxsim.math.safe import Array, norm, normalize, sqrt, xp_of
 from jaxsim.math.spatial import inertia_mul
 from jaxsim.math.tree import subtree_sum
@@ -213,7 +213,9 @@ def _cameras(m: Model, d: Data) -> dict[str, Array]:
     """Poses of cameras at qpos0, as if they were fixed, relative to their bodies and to what they track."""
     if not m.ncam:
         return {}
-    pos, mat = to_global(d.xpos, d.xquat, d.xmat.reshape(-1, 3, 3), m.cam_bodyid, m.cam_pos, m.cam_quat)
+    quat = take(d.xquat, m.cam_bodyid)
+    pos = take(d.xpos, m.cam_bodyid) + quat_rotate(quat, m.cam_pos)
+    mat = quat_to_mat(quat_mul(quat, m.cam_quat)).reshape(-1, 9)
     com = np.where(m.cam_targetbodyid >= 0, m.cam_targetbodyid, m.cam_bodyid)
     offsets = pos - take(d.xpos, m.cam_bodyid), pos - take(d.subtree_com, com)
     return {"cam_pos0": offsets[0], "cam_poscom0": offsets[1], "cam_mat0": mat}

@@ -335,7 +335,7 @@ DISCARD = {
         '<geom name="i" '
         'type="mesh" mesh="k" contype="0" conaffinity="0"/><geom type="mesh" mesh="l"/>'
         '<geom name="n" size=".3" contype="0" '
-        'conaffinity="0"/><site name="s" material="m"/><site name="t" pos="0 0 1"/></body>',
+        'conaffinity="0"/><site name="s"/><site name="t" pos="0 0 1"/></body>',
         '<asset><texture name="t" type="2d" builtin="flat" width="4" height="4"/><material name="m" texture="t"/>'
         '<mesh name="k" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/><mesh name="l" vertex="0 0 0 2 0 0 0 1 0 0 0 1"/></asset>'
         '<tendon><spatial><site site="s"/><geom geom="h"/><site site="t"/></spatial></tendon>'
