@@ -27,5 +27,8 @@ def refuse(m: Model):
     found = _refused(m)
     if found:
         raise UnsupportedError(f"not supported yet: {found}")
-    if m.opt.enableflags & EnableBit.SLEEP:
-        raise UnsupportedError("not supported yet: the flag sleep")
+    for flag in (EnableBit.SLEEP, EnableBit.FWDINV):
+        if m.opt.enableflags & flag:
+            raise UnsupportedError(f"not supported yet: the flag {flag.name.lower()}")
+    if m.opt.noslip_iterations:
+        raise UnsupportedError("not supported yet: the noslip solver (noslip_iterations)")

@@ -141,7 +141,7 @@ def rows_times(layout: Layout, jac: Any, x: Array) -> Array:
     at_limit = take(x, layout.limit_dof)
     parts += [x, at_limit, -at_limit]
     if layout.ncontact:
-        frame = dot(jac.J_contact.reshape(-1, layout.nv), x).reshape(layout.ncontact, layout.condim)
+        frame = dot(jac.J_contact.reshape(layout.ncontact * layout.condim, layout.nv), x).reshape(layout.ncontact, layout.condim)
         parts.append(contact_facets(layout, jac.friction, frame))
     return jnp.concatenate(parts)
 
@@ -156,5 +156,5 @@ def rows_transpose_times(layout: Layout, jac: Any, force: Array) -> Array:
         out = out + dot(force[:friction], jac.J_general)
     if layout.ncontact:
         frame = contact_frame_force(layout, jac.friction, force[contact:end])
-        out = out + dot(frame.reshape(-1), jac.J_contact.reshape(-1, layout.nv))
+        out = out + dot(frame.reshape(-1), jac.J_contact.reshape(layout.ncontact * layout.condim, layout.nv))
     return out
