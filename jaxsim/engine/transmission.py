@@ -5,6 +5,7 @@ import numpy as np
 from jaxsim.data import Data
 from jaxsim.engine import tables
 from jaxsim.engine.support import assemble
+from jaxsim.errors import UnsupportedError
 from jaxsim.math.arrays import add_at, dot, inner, take
 from jaxsim.math.rotation import quat_conj, quat_normalize, quat_rotate, quat_to_rotvec
 from jaxsim.math.safe import Array, xp_of
@@ -37,6 +38,9 @@ def transmission(m: Model, d: Data) -> Data:
     """actuator_length (nu,) and actuator_moment (nu, nv), dense."""
     if not m.nu:
         return d
+    if other := set(m.actuator_trntype.tolist()) - {int(kind) for kind in JOINT_KINDS}:
+        names = ", ".join(TrnType(kind).name.lower() for kind in sorted(other))
+        raise UnsupportedError(f"not supported yet: actuators with transmission {names}")
     lengths, moments = [], []
     for ids, kind in _kinds(m):
         length, moment = kind(m, d, ids)
