@@ -122,59 +122,59 @@ def _regroup(chain: deque[deque[int]], hashes: list[int], size: int) -> tuple[de
 
 
 def _outlines(triangles: list[tuple[int, int, int]]) -> list[list[int]]:
-    """Outlines of the connected parts of a set of coplanar triangles."""
+    """Outlines of the connected parts of a set of coplanar triangles.
+
+    An edge that runs against one already in the outline removes it and joins the two parts. Parts are numbered by their
+    first triangle.
+    """
     edges: dict[tuple[int, int], int] = {}
-    nisland = 0
+    joined: list[int] = []
     for a, b, c in triangles:
-        nisland = _insert(edges, nisland, (a, b), (b, c), (c, a))
+        _insert(edges, joined, ((a, b), (b, c), (c, a)))
     if len(edges) == 3:
         return [[first for first, _ in edges]]
-    items = list(edges.items())
     follow: dict[tuple[int, int], int] = {}
-    for (first, second), island in items[1:]:
-        follow.setdefault((island, first), second)
-    paths = []
-    for island in range(nisland):
-        start = next((edge for edge, of in items if of == island), None)
-        path = _trace(start, island, follow, len(items)) if start else None
-        if path:
-            paths.append(path)
-    return paths
+    start: dict[int, tuple[int, int]] = {}
+    for k, ((first, second), part) in enumerate(edges.items()):
+        part = _root(joined, part)
+        start.setdefault(part, (first, second))
+        if k > 0:
+            follow.setdefault((part, first), second)
+    paths = (_trace(start[part], part, follow, len(edges)) for part in sorted(start))
+    return [path for path in paths if path]
 
 
-def _trace(start: tuple[int, int], island: int, follow: dict, limit: int) -> list[int] | None:
+def _root(joined: list[int], part: int) -> int:
+    """The first part of those that `part` was joined with."""
+    while joined[part] != part:
+        joined[part] = joined[joined[part]]
+        part = joined[part]
+    return part
+
+
+def _insert(edges: dict[tuple[int, int], int], joined: list[int], triangle: tuple[tuple[int, int], ...]) -> None:
+    """Add a triangle's edges to the outline."""
+    twins = [(second, first) for first, second in triangle if (second, first) in edges]
+    parts = {_root(joined, edges.pop(twin)) for twin in twins}
+    if not parts:
+        parts = {len(joined)}
+        joined.append(len(joined))
+    part = min(parts)
+    for other in parts:
+        joined[other] = part
+    for first, second in triangle:
+        if (second, first) not in twins:
+            edges[(first, second)] = part
+
+
+def _trace(start: tuple[int, int], part: int, follow: dict, limit: int) -> list[int] | None:
     """Vertices along the edges from `start` until they close, or None where they do not."""
     path = list(start)
     for _ in range(limit):
-        after = follow.get((island, path[-1]))
+        after = follow.get((part, path[-1]))
         if after is None:
             return None
         if after == path[0]:
             return path
         path.append(after)
     return None
-
-
-def _insert(edges: dict[tuple[int, int], int], nisland: int, *triangle: tuple[int, int]) -> int:
-    """Add a triangle's edges to the outline: an edge that runs against one already there removes it and joins."""
-    island = -1
-    added = []
-    for first, second in triangle:
-        twin = edges.get((second, first))
-        if twin is None:
-            added.append((first, second))
-            continue
-        if island == -1:
-            island = twin
-        elif twin != island:
-            nisland -= 1
-            island, gone = min(island, twin), max(island, twin)
-            for edge, of in edges.items():
-                edges[edge] = island if of == gone else of - (of > gone)
-        del edges[(second, first)]
-    if island == -1:
-        island = nisland
-        nisland += 1
-    for edge in added:
-        edges[edge] = island
-    return nisland
