@@ -100,7 +100,8 @@ def _collides(body: Body) -> bool:
 
 
 def _add_mass(parent: Body, body: Body) -> None:
-    pos, quat = compose(body.pos, body.quat, body.ipos, body.iquat)
+    # the reference composes the two poses in this order; the other way round would be the child's inertial frame
+    pos, quat = compose(body.ipos, body.iquat, body.pos, body.quat)
     parts = [(parent.mass, parent.ipos, parent.iquat, parent.inertia), (body.mass, pos, quat, body.inertia)]
     try:
         parent.mass, parent.ipos, parent.iquat, parent.inertia = merge_inertias(parts)

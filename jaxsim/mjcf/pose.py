@@ -39,6 +39,15 @@ def rotate(quat: Array, vector: Array) -> Array:
     return matrix(quat) @ vector
 
 
+def z_to_quat(axis: Array) -> Array:
+    """The shortest rotation that takes the z axis to this direction."""
+    turn = np.array([-axis[1], axis[0], 0.0])
+    length = float(np.sqrt(turn @ turn))
+    turn = np.array([1.0, 0.0, 0.0]) if length < 1e-10 else turn / length
+    half = np.arctan2(length, axis[2]) / 2
+    return np.concatenate([[np.cos(half)], np.sin(half) * turn])
+
+
 def frame_to_quat(x: Array, y: Array, z: Array) -> Array:
     """The quaternion of the rotation with these columns; the largest of its entries is found first, for accuracy."""
     m = np.stack([x, y, z], axis=1)

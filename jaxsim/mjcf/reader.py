@@ -19,6 +19,7 @@ from jaxsim.mjcf.actuator import read_actuator
 from jaxsim.mjcf.defaults import class_name, class_table
 from jaxsim.mjcf.schema import ElementType, all_types
 from jaxsim.mjcf.spec import Element, Spec, compiler_of
+from jaxsim.mjcf.urdf import read_urdf
 from jaxsim.mjcf.values import did_you_mean, parse_value
 
 MAX_BYTES = 256 * 2**20
@@ -58,9 +59,9 @@ def read(source: str | os.PathLike, assets: dict[str, bytes] | None = None, mode
     reading = _Reading(spec, filename, {filename})
     node = _parse(reading, data, filename)
     if node.tag == "robot":
-        from jaxsim.mjcf.urdf import read_urdf
-
-        return read_urdf(node, spec, filename)
+        read_urdf(node, spec, filename)
+        check(spec)
+        return spec
     if node.tag != "mujoco":
         raise ModelError(
             f"the root element is '{node.tag}'; an MJCF file starts with <mujoco>", (filename, node.sourceline)

@@ -1,0 +1,321 @@
+"""URDF to Spec: links become bodies, joints joints, visual and collision shapes geoms.
+
+As in the reference: the base link is fixed to the world, angles are radians, `fusestatic` and `discardvisual` are on
+unless a `<mujoco><compiler .../></mujoco>` inside says otherwise, the orientation of an inertial's origin is not used,
+and elements that URDF has but physics does not need (transmission, gazebo, mimic, safety_controller, ...) are passed
+over. Meshes are named after their files.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from lxml import etree
+
+from jaxsim.errors import ModelError
+from jaxsim.mjcf.pose import euler_to_quat, matrix, z_to_quat
+from jaxsim.mjcf.schema import SCHEMA
+from jaxsim.mjcf.spec import Element, Spec
+from jaxsim.mjcf.values import Attribute, parse_value
+
+_JOINTS = {
+    "revolute": "hinge",
+    "continuous": "hinge",
+    "prismatic": "slide",
+    "fixed": None,
+    "floating": "free",
+    "planar": "planar",
+    "spherical": "ball",
+}
+_SHAPES = {
+    "box": ("box", (("size", 3),)),
+    "cylinder": ("cylinder", (("radius", 1), ("length", 1))),
+    "sphere": ("sphere", (("radius", 1),)),
+    "capsule": ("capsule", (("radius", 1), ("length", 1))),
+}
+_SECTIONS = ("compiler", "option", "size")
+
+
+class _Source:
+    """A node of the file with what reading it needs: its file, and errors that say where."""
+
+    def __init__(self, node: etree._Element, filename: str):
+        self.node, self.filename = node, filename
+
+    @property
+    def place(self) -> tuple[str, int]:
+        return self.filename, self.node.sourceline
+
+    def error(self, what: str) -> ModelError:
+        name = self.node.get("name")
+        return ModelError(what, self.place, f"{self.node.tag} '{name}'" if name else self.node.tag)
+
+    def child(self, tag: str, required: bool = False) -> _Source | None:
+        found = self.node.findall(tag)
+        if len(found) > 1:
+            raise self.error(f"'{tag}' stands here {len(found)} times; once is allowed")
+        if not found and required:
+            raise self.error(f"the element '{tag}' is missing")
+        return _Source(found[0], self.filename) if found else None
+
+    def children(self, *tags: str) -> list[_Source]:
+        return [_Source(node, self.filename) for node in self.node if node.tag in tags]
+
+    def text(self, name: str) -> str:
+        value = self.node.get(name)
+        if value is None:
+            raise self.error(f"the attribute '{name}' is required")
+        return value
+
+    def numbers(self, name: str, length: int, required: bool = False, single: bool = False) -> np.ndarray | None:
+        """Numbers of an attribute as an array of this length, None where it is not written."""
+        if name not in self.node.attrib:
+            if required:
+                raise self.error(f"the attribute '{name}' is required")
+            return None
+        try:
+            value = parse_value(Attribute(name, "g" if single else "f", length), self.node.get(name))
+        except ValueError as reason:
+            raise self.error(f"attribute '{name}': {reason}") from None
+        if value is None and required:
+            raise self.error(f"the attribute '{name}' is empty")
+        return None if value is None else np.atleast_1d(value)
+
+    def origin(self) -> tuple[np.ndarray, np.ndarray]:
+        """Position and quaternion of the element's origin."""
+        pos, quat = np.zeros(3), np.array([1.0, 0, 0, 0])
+        origin = self.child("origin")
+        if origin is not None:
+            xyz, rpy = origin.numbers("xyz", 3), origin.numbers("rpy", 3)
+            pos = pos if xyz is None else xyz
+            quat = quat if rpy is None else euler_to_quat(rpy, False, "XYZ")
+        return pos, quat
+
+
+def read_urdf(node: etree._Element, spec: Spec, filename: str) -> Spec:
+    """Fill an empty spec from the root element of a URDF file; raises ModelError where the file is wrong."""
+    robot = _Source(node, filename)
+    if node.get("name"):
+        spec.root.attrs["model"] = node.get("name")
+    spec.root.source = robot.place
+    _settings(robot, spec)
+    colours = _colours(robot)
+    bodies = _tree(robot, spec)
+    seen: set[str] = set()
+    meshes: dict[str, list[Element]] = {}
+    for link in robot.children("link"):
+        _link(link, bodies[link.text("name")], spec, colours, seen, meshes)
+    for joint in robot.children("joint"):
+        _joint(joint, bodies[joint.child("child", True).text("link")])
+    return spec
+
+
+def _settings(robot: _Source, spec: Spec) -> None:
+    """The MuJoCo sections that a URDF file may hold."""
+    inner = robot.child("mujoco")
+    for section in inner.children(*SCHEMA.children) if inner is not None else ():
+        if section.node.tag not in _SECTIONS:
+            raise section.error(f"a URDF file can have the MuJoCo sections {', '.join(_SECTIONS)} only")
+        _settings_of(section, spec.section(section.node.tag))
+    compiler = spec.section("compiler")
+    compiler.attrs.setdefault("fusestatic", True)
+    compiler.attrs.setdefault("discardvisual", True)
+    compiler.attrs["angle"] = "radian"
+
+
+def _settings_of(source: _Source, element: Element) -> None:
+    element.source = source.place
+    element.set(**dict(source.node.attrib))
+    for child in source.children(*element.type.children):
+        _settings_of(child, element.add(child.node.tag))
+
+
+def _colours(robot: _Source) -> dict[str, np.ndarray]:
+    found: dict[str, np.ndarray] = {}
+    for node in robot.node.iter("material"):
+        material = _Source(node, robot.filename)
+        colour, name = material.child("color"), node.get("name")
+        if name is not None and colour is not None and name not in found:
+            found[name] = colour.numbers("rgba", 4, required=True, single=True)
+    return found
+
+
+def _tree(robot: _Source, spec: Spec) -> dict[str, Element]:
+    """The bodies of all links by name, nested as the joints say."""
+    links: dict[str, _Source] = {}
+    for link in robot.children("link"):
+        name = link.text("name")
+        if name in links:
+            raise link.error(f"the link name '{name}' is taken")
+        links[name] = link
+    parents: dict[str, str] = {}
+    children: dict[str, list[str]] = {name: [] for name in links}
+    for joint in robot.children("joint"):
+        parent, child = (joint.child(tag, True).text("link") for tag in ("parent", "child"))
+        for name in (parent, child):
+            if name not in links:
+                raise joint.error(f"there is no link '{name}'")
+        if child in parents:
+            raise joint.error(f"the link '{child}' has more than one parent")
+        parents[child] = parent
+        children[parent].append(child)
+
+    bodies: dict[str, Element] = {}
+    todo = [(name, spec.worldbody) for name in reversed(list(links)) if name not in parents]
+    while todo:
+        name, into = todo.pop()
+        bodies[name] = spec.worldbody if name == "world" else into.add("body", name=name or None)
+        if name != "world":
+            bodies[name].source = links[name].place
+        todo += [(child, bodies[name]) for child in reversed(children[name])]
+    for name, link in links.items():
+        if name not in bodies:
+            raise link.error(f"the link '{name}' is its own ancestor")
+    return bodies
+
+
+def _link(
+    link: _Source,
+    body: Element,
+    spec: Spec,
+    colours: dict[str, np.ndarray],
+    seen: set[str],
+    meshes: dict[str, list[Element]],
+) -> None:
+    inertial = link.child("inertial")
+    if inertial is not None and body.tag != "worldbody":
+        _inertial(inertial, body)
+    discard = spec.section("compiler").attrs["discardvisual"]
+    rgba = None
+    for shape in link.children("visual", "collision"):
+        visual = shape.node.tag == "visual"
+        if visual:
+            rgba = _colour(shape, colours, rgba)
+            if discard:
+                continue
+        geom = _geom(shape, body, spec, meshes)
+        if visual:
+            geom.set(contype=0, conaffinity=0, group=1, density=0)
+        if rgba is not None:
+            geom.attrs["rgba"] = rgba
+        name = shape.node.get("name", "")
+        if name and name not in seen:
+            geom.attrs["name"] = name
+        seen.add(name)
+
+
+def _colour(visual: _Source, colours: dict[str, np.ndarray], before: np.ndarray | None) -> np.ndarray | None:
+    """The colour of a visual; one without a material keeps that of the visual before it."""
+    material = visual.child("material")
+    if material is None:
+        return before
+    colour = material.child("color")
+    if colour is not None:
+        return colour.numbers("rgba", 4, required=True, single=True)
+    return colours.get(material.text("name"), before)
+
+
+def _inertial(source: _Source, body: Element) -> None:
+    pos, quat = source.origin()
+    mass = source.child("mass", True).numbers("value", 1, True)[0]
+    tensor = source.child("inertia", True)
+    full = np.array([tensor.numbers(name, 1, True)[0] for name in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")])
+    inertial = body.add("inertial", pos=pos, mass=mass)
+    inertial.source = source.place
+    if np.any(full != 0):
+        inertial.attrs["fullinertia"] = full
+    else:
+        inertial.attrs["quat"] = quat
+
+
+def _geom(shape: _Source, body: Element, spec: Spec, meshes: dict[str, list[Element]]) -> Element:
+    geometry = shape.child("geometry", True)
+    geom = body.add("geom")
+    geom.source = shape.place
+    for tag, (kind, sizes) in _SHAPES.items():
+        found = geometry.child(tag)
+        if found is not None:
+            size = np.concatenate([found.numbers(name, n, True) for name, n in sizes])
+            if tag == "box":
+                size = size / 2
+            elif len(size) == 2:
+                size[1] /= 2
+            geom.set(type=kind, size=size)
+            break
+    else:
+        found = geometry.child("mesh")
+        if found is None:
+            raise geometry.error("a geometry needs a box, cylinder, sphere, capsule or mesh")
+        geom.set(type="mesh", mesh=_mesh(found, spec, meshes))
+    pos, quat = shape.origin()
+    geom.attrs.update(pos=pos, quat=quat)
+    return geom
+
+
+def _mesh(source: _Source, spec: Spec, meshes: dict[str, list[Element]]) -> str:
+    """The name of the mesh asset for a file at a scale, made when it is new."""
+    filename = source.text("filename")
+    if spec.section("compiler").attrs.get("strippath"):
+        filename = os.path.basename(filename.replace("\\", "/"))
+    base = os.path.splitext(os.path.basename(filename.replace("\\", "/")))[0]
+    scale = source.numbers("scale", 3)
+    scale = np.ones(3) if scale is None else scale
+    known = meshes.setdefault(base, [])
+    if any(np.array_equal(mesh.attrs["scale"], scale) for mesh in known):
+        return base
+    name = f"{base}{len(known)}" if known else base
+    mesh = spec.add("asset", "mesh", name=name, file=filename, scale=scale)
+    mesh.source = source.place
+    known.append(mesh)
+    return name
+
+
+def _joint(source: _Source, body: Element) -> None:
+    kind, name = source.text("type"), source.text("name")
+    if kind not in _JOINTS:
+        raise source.error(f"unknown joint type '{kind}'; allowed are {', '.join(_JOINTS)}")
+    pos, quat = source.origin()
+    axis_element = source.child("axis")
+    axis = np.array([1.0, 0, 0]) if axis_element is None else axis_element.numbers("xyz", 3, True)
+    if body.tag == "worldbody":
+        raise source.error("the link 'world' cannot be the child of a joint")
+    body.attrs.update(pos=pos, quat=quat)
+    made = _joints(_JOINTS[kind], name, axis, body)
+    for joint in made:
+        joint.source = source.place
+    if made:
+        _dynamics(source, made)
+
+
+def _joints(kind: str | None, name: str, axis: np.ndarray, body: Element) -> list[Element]:
+    if kind is None:
+        return []
+    if kind == "planar":
+        frame = matrix(z_to_quat(axis))
+        rows = (("_TX", "slide", frame[:, 0]), ("_TY", "slide", frame[:, 1]), ("_RZ", "hinge", axis))
+        return [body.add("joint", name=name + end, type=kind, axis=line) for end, kind, line in rows]
+    joint = body.add("joint", name=name, type=kind)
+    if kind != "free":
+        joint.attrs["axis"] = axis
+    return [joint]
+
+
+def _dynamics(source: _Source, made: list[Element]) -> None:
+    dynamics, limit = source.child("dynamics"), source.child("limit")
+    if dynamics is not None:
+        for name, ours in (("damping", "damping"), ("friction", "frictionloss")):
+            value = dynamics.numbers(name, 1)
+            for joint in made if value is not None else ():
+                joint.set(**{ours: value})
+    if limit is None:
+        return
+    lower, upper, effort = (limit.numbers(name, 1) for name in ("lower", "upper", "effort"))
+    bounds = np.array([0.0 if bound is None else bound[0] for bound in (lower, upper)])
+    joint = made[0]
+    if lower is not None or upper is not None:
+        joint.attrs["range"] = bounds
+    if (lower is None) != (upper is None) or bounds[0] > bounds[1]:
+        joint.attrs["limited"] = "false"
+    if effort is not None and effort[0] != 0:
+        joint.attrs["actuatorfrcrange"] = abs(effort[0]) * np.array([-1.0, 1.0])
