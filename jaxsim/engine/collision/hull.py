@@ -9,6 +9,7 @@ from jaxsim.types import GeomType
 
 Array = Any
 MAX_POLYVERT = 150  # most vertices of a face, and faces of a vertex, that the reference looks at
+HILL_CLIMB = 10  # meshes of fewer vertices are searched without the graph
 
 
 class Hulls(NamedTuple):
@@ -124,3 +125,34 @@ def _pad(tables: list[np.ndarray]) -> np.ndarray:
     return np.stack(
         [np.pad(t, [(0, s - n) for s, n in zip(shape, t.shape, strict=True)], constant_values=-1) for t in tables]
     )
+
+
+class Rim(NamedTuple):
+    """Hulls of meshes, the bounds of geoms, and for each vertex those that may touch a plane with it (r, V, K)."""
+
+    hulls: Hulls
+    rbound: Array
+    beside: np.ndarray
+
+
+def rims(m: Any, g1: np.ndarray, g2: np.ndarray) -> Rim:
+    """The rims of meshes g2 (n,)."""
+    h = hulls(m, g2)
+    return Rim(h, m.geom_rbound, _pad([_beside(m, mesh, ids) for mesh, ids in zip(h.mesh, h.vertex_id, strict=True)]))
+
+
+def _beside(m: Any, mesh: int, ids: np.ndarray) -> np.ndarray:
+    """Neighbours of each hull vertex in the order of the hull's graph; all other vertices where there is no graph."""
+    graph = m.mesh_graphadr[mesh]
+    count = len(np.unique(ids))
+    if graph < 0:
+        return _pad_rows([[i for i in range(count) if i != v] for v in range(len(ids))])
+    start, vertex, edges = np.split(m.mesh_graph[graph + 2 :], [m.mesh_graph[graph], 2 * m.mesh_graph[graph]])
+    place = np.searchsorted(ids[:count], vertex)
+    rows = []
+    for v in ids:
+        # of meshes this small the reference takes the vertex's own number for its number in the graph
+        local = v if m.mesh_vertnum[mesh] < HILL_CLIMB else np.flatnonzero(vertex == v)[0]
+        around = edges[start[min(local, len(start) - 1)] :]
+        rows.append(place[around[: np.flatnonzero(around < 0)[0]]])
+    return _pad_rows(rows)

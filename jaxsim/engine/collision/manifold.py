@@ -197,7 +197,7 @@ def quadrilateral(polygon: Array, count: Array) -> Array:
         # corner 3, 2, 1 tries to move on; when 3 cannot, the first corner does
         trial = move(q, corner)
         size = area(trial)
-        better = size > largest
+        better = size > largest * (1 + 8 * jnp.finfo(size.dtype).eps)
         q1 = jnp.where(better, trial, q)
         given_up = ~better & (corner == 3)
         bump = q1

@@ -2,14 +2,17 @@
 
 import itertools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.engine.collision.hull import Rim
 from jaxsim.engine.collision.shapes import Array, Geoms, Hits, single, small, unit
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
 
+FAR = 0.3  # further vertices of a mesh are this far from the first, relative to its bound
 CORNERS = np.array([c[::-1] for c in itertools.product([-1.0, 1.0], repeat=3)])  # x changes fastest
 
 
@@ -82,3 +85,22 @@ def plane_ellipsoid(a: Geoms, b: Geoms, margin: Array) -> Hits:
     lowest = b.pos - matvec(b.mat, b.size * safe.divide(local, length[:, None]))
     dist = inner(lowest - a.pos, normal)
     return single(dist, lowest - 0.5 * dist[:, None] * normal, normal, dist <= margin)
+
+
+def plane_mesh(rim: Rim, a: Geoms, b: Geoms, margin: Array) -> Hits:
+    """A plane and the hull of a mesh: the lowest vertex and up to two of its neighbours."""
+    normal = a.mat[:, :, 2]
+    row, vert = rim.hulls.row(b.id), rim.hulls.vertices(b.id)
+    down = matvec_t(b.mat, -normal)
+    best = jnp.argmax(inner(vert, down[:, None]), axis=1)
+    beside = jnp.asarray(rim.beside)[row, best]
+    place = jnp.concatenate([best[:, None], jnp.maximum(beside, 0)], axis=1)
+    point = b.pos[:, None] + matvec(b.mat[:, None], jnp.take_along_axis(vert, place[..., None], axis=1))
+    dist = inner(point - a.pos[:, None], normal[:, None])
+    pos = point - 0.5 * dist[..., None] * normal[:, None]
+    gap = jax.lax.stop_gradient(point - pos[:, :1])
+    apart = jnp.sqrt(inner(gap, gap)) >= FAR * rim.rbound[b.id][:, None]
+    near = jnp.concatenate([dist[:, :1] <= margin[:, None], (dist[:, 1:] < margin[:, None]) & apart[:, 1:]], axis=1)
+    near &= near[:, :1] & (jnp.concatenate([best[:, None], beside], axis=1) >= 0)
+    near &= jnp.cumsum(near, axis=1) <= 3
+    return Hits(dist, pos, jnp.broadcast_to(normal[:, None], pos.shape), near)

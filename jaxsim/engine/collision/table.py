@@ -7,7 +7,15 @@ from jaxsim.engine.collision.box import box_box
 from jaxsim.engine.collision.capsule import capsule_box, capsule_capsule
 from jaxsim.engine.collision.convex import convex_convex
 from jaxsim.engine.collision.convex import setup as convex_setup
-from jaxsim.engine.collision.plane import plane_box, plane_capsule, plane_cylinder, plane_ellipsoid, plane_sphere
+from jaxsim.engine.collision.hull import rims
+from jaxsim.engine.collision.plane import (
+    plane_box,
+    plane_capsule,
+    plane_cylinder,
+    plane_ellipsoid,
+    plane_mesh,
+    plane_sphere,
+)
 from jaxsim.engine.collision.sphere import sphere_box, sphere_capsule, sphere_cylinder, sphere_sphere
 from jaxsim.types import GeomType as G
 
@@ -32,6 +40,7 @@ COLLIDERS: dict[tuple[int, int], Collider] = {
     (G.PLANE, G.ELLIPSOID): Collider(plane_ellipsoid, 1, 50),
     (G.PLANE, G.CYLINDER): Collider(plane_cylinder, 4, 150),
     (G.PLANE, G.BOX): Collider(plane_box, 4, 200),
+    (G.PLANE, G.MESH): Collider(plane_mesh, 3, 2000, rims),
     (G.SPHERE, G.SPHERE): Collider(sphere_sphere, 1, 30),
     (G.SPHERE, G.CAPSULE): Collider(sphere_capsule, 1, 50),
     (G.SPHERE, G.CYLINDER): Collider(sphere_cylinder, 1, 100),
