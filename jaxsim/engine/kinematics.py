@@ -1,112 +1,121 @@
 """Stages `kinematics` and `camlight`: global frames of bodies, joints, geoms, sites, cameras and lights."""
 
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxsim.data import Data
 from jaxsim.engine import tables
-from jaxsim.math.arrays import matvec, merge, take
-from jaxsim.math.rotation import (
-    axis_angle_to_quat,
-    cross,
-    quat_mul,
-    quat_normalize,
-    quat_rotate,
-    quat_to_mat,
-)
+from jaxsim.math import component as c
+from jaxsim.math.arrays import barrier, is_numpy, matvec, merge, take
+from jaxsim.math.rotation import cross, quat_normalize
 from jaxsim.math.safe import Array, normalize, xp_of
 from jaxsim.model import Model
-from jaxsim.types import CamLightType
-
-IDENTITY = np.array([1.0, 0, 0, 0])
-
+from jaxsim.types import CamLightType, JointType
 
 def kinematics(m: Model, d: Data) -> Data:
-    """Forward kinematics: xpos, xquat, xmat, xipos, ximat, xanchor, xaxis and the frames of geoms and sites."""
+    """Forward kinematics: xpos, xquat, xmat, xipos, ximat, xanchor, xaxis and the frames of geoms and sites.
+
+    Every body and every joint is a node of one tree with a transformation of its own; pointer doubling composes them,
+    a round for each power of two in the depth.
+    """
     xp = xp_of(m.body_pos, d.qpos)
-    pos, quat, anchor, axis = _local_frames(m, d)
-    for hop in tables.tree(m).hops:
-        parent_pos, parent_quat = take(pos, hop), take(quat, hop)
-        pos, quat = parent_pos + quat_rotate(parent_quat, pos), quat_mul(parent_quat, quat)
-    quat = quat_normalize(quat)
-    mat = quat_to_mat(quat)
-    parent = m.body_parentid[m.jnt_bodyid]
-    parent_mat = take(mat, parent)
-    anchor = take(pos, parent) + matvec(parent_mat, anchor)
-    axis = matvec(parent_mat, axis)
+    node_pos, node_quat = _node_frames(m, d)
+    nodes = tables.nodes(m)
+    pos, quat = _compose(nodes.hops, c.split(node_pos), c.split(node_quat))
+    joint_pos, joint_quat = _take(pos, nodes.joint), _take(quat, nodes.joint)
+    anchor, axis = _joint_axes(m, joint_pos, joint_quat)
+    xquat = barrier(quat_normalize(c.join(_take(quat, nodes.body))))
+    xpos = c.join(_take(pos, nodes.body))
+    mat = c.quat_to_mat(c.split(xquat))
     body = np.concatenate([np.arange(m.nbody), m.geom_bodyid, m.site_bodyid])
     local_pos = xp.concatenate([m.body_ipos, m.geom_pos, m.site_pos])
     local_quat = xp.concatenate([m.body_iquat, m.geom_quat, m.site_quat])
-    xpos, xmat = to_global(pos, quat, mat, body, local_pos, local_quat)
+    frame_pos, frame_mat = to_global(xpos, xquat, c.join(mat), body, local_pos, local_quat)
     i, g = m.nbody, m.nbody + m.ngeom
     return d.replace(
-        xpos=pos,
-        xquat=quat,
-        xmat=mat.reshape(-1, 9),
+        xpos=xpos,
+        xquat=xquat,
+        xmat=c.join(mat),
         xanchor=anchor,
         xaxis=axis,
-        xipos=xpos[:i],
-        ximat=xmat[:i],
-        geom_xpos=xpos[i:g],
-        geom_xmat=xmat[i:g],
-        site_xpos=xpos[g:],
-        site_xmat=xmat[g:],
+        xipos=frame_pos[:i],
+        ximat=frame_mat[:i],
+        geom_xpos=frame_pos[i:g],
+        geom_xmat=frame_mat[i:g],
+        site_xpos=frame_pos[g:],
+        site_xmat=frame_mat[g:],
     )
+
+
+def _compose(hops: tuple[np.ndarray, ...], pos: c.Vector, quat: c.Quat) -> tuple[c.Vector, c.Quat]:
+    """Frames in the world from frames in parents: a loop over rounds, so that one round is compiled for all."""
+
+    def hop_over(frame: tuple[c.Vector, c.Quat], hop: Array) -> tuple[tuple[c.Vector, c.Quat], None]:
+        pos, quat = frame
+        above_pos, above_quat = (_take_dynamic(part, hop) for part in frame)
+        return (c.add(above_pos, c.quat_rotate(above_quat, pos)), c.quat_mul(above_quat, quat)), None
+
+    if is_numpy(*pos) or len(hops) < 2:
+        for hop in hops:
+            (pos, quat), _ = hop_over((pos, quat), hop)
+        return pos, quat
+    return lax.scan(hop_over, (pos, quat), jnp.asarray(np.stack(hops)))[0]
+
+
+def _take_dynamic(parts: tuple[Array, ...], index: Array) -> tuple[Array, ...]:
+    if is_numpy(*parts):
+        return tuple(x[index] for x in parts)
+    return tuple(x.at[index].get(mode="promise_in_bounds") for x in parts)
+
+
+def _take(parts: tuple[Array, ...], index: np.ndarray) -> tuple[Array, ...]:
+    return tuple(take(x, index) for x in parts)
 
 
 def to_global(
     pos: Array, quat: Array, mat: Array, body: np.ndarray, local_pos: Array, local_quat: Array
 ) -> tuple[Array, Array]:
-    """Global position and flat rotation matrix of frames fixed in bodies."""
-    xpos = take(pos, body) + matvec(take(mat, body), local_pos)
-    return xpos, quat_to_mat(quat_mul(take(quat, body), local_quat)).reshape(-1, 9)
+    """Global position and flat rotation matrix of frames fixed in bodies, whose own matrices `mat` are flat."""
+    moved = c.mat_vec(c.split(take(mat, body)), c.split(local_pos))
+    xpos = c.join(c.add(c.split(take(pos, body)), moved))
+    return xpos, c.join(c.quat_to_mat(c.quat_mul(c.split(take(quat, body)), c.split(local_quat))))
 
 
-def _local_frames(m: Model, d: Data) -> tuple[Array, Array, Array, Array]:
-    """Body frames in their parents' and, in the same frames, the anchors and axes of all joints."""
+def _node_frames(m: Model, d: Data) -> tuple[Array, Array]:
+    """Every node's frame in its parent node's: bodies, then joints."""
     xp = xp_of(m.body_pos, d.qpos)
-    bodies = tables.mocap_bodies(m)
-    pos = merge(m.body_pos, bodies, d.mocap_pos)
-    quat = merge(m.body_quat, bodies, quat_normalize(d.mocap_quat)) if len(bodies) else m.body_quat
-    ids, anchors, axes = [], [], []
-    for slot in tables.joint_slots(m):
-        new_pos, new_quat, anchor, axis = _apply_joints(m, d, slot, take(pos, slot.body), take(quat, slot.body))
-        pos, quat = merge(pos, slot.body, new_pos), merge(quat, slot.body, new_quat)
-        ids, anchors, axes = [*ids, slot.joint], [*anchors, anchor], [*axes, axis]
+    mocap = tables.mocap_bodies(m)
+    pos = merge(m.body_pos, mocap, d.mocap_pos)
+    quat = merge(m.body_quat, mocap, quat_normalize(d.mocap_quat)) if len(mocap) else m.body_quat
     free = tables.free_joints(m)
     if len(free):
         address = m.jnt_qposadr[free][:, None]
         body = m.jnt_bodyid[free]
-        free_pos = take(d.qpos, address + np.arange(3))
-        pos = merge(pos, body, free_pos)
+        pos = merge(pos, body, take(d.qpos, address + np.arange(3)))
         quat = merge(quat, body, quat_normalize(take(d.qpos, address + np.arange(3, 7))))
-        ids, anchors, axes = [*ids, free], [*anchors, free_pos], [*axes, take(m.jnt_axis, free)]
-    if not ids:
-        return pos, quat, m.jnt_pos, m.jnt_axis
-    order = np.argsort(np.concatenate(ids))
-    return pos, quat, take(xp.concatenate(anchors), order), take(xp.concatenate(axes), order)
-
-
-def _apply_joints(m: Model, d: Data, slot: tables.Slot, pos: Array, quat: Array) -> tuple[Array, Array, Array, Array]:
-    """Move frames by one joint each: new position and quaternion, and the joint's anchor and axis before the move."""
-    xp = xp_of(pos, d.qpos)
-    joint_pos, joint_axis = take(m.jnt_pos, slot.joint), take(m.jnt_axis, slot.joint)
-    axis = quat_rotate(quat, joint_axis)
-    offset = quat_rotate(quat, joint_pos)
-    anchor = pos + offset
-    address = m.jnt_qposadr[slot.joint]
+    if not m.njnt:
+        return pos, quat
+    kind = m.jnt_type
+    address = m.jnt_qposadr
     move = take(d.qpos, address) - take(m.qpos0, address)
-    if slot.slide.all():
-        return pos + axis * move[:, None], quat, anchor, axis
-    turn = move if slot.hinge.all() else xp.where(slot.hinge, move, 0)
-    local = axis_angle_to_quat(joint_axis, turn)
-    if slot.ball.any():
-        at = address[slot.ball][:, None] + np.arange(4)
-        local = merge(local, np.flatnonzero(slot.ball), quat_normalize(take(d.qpos, at)))
-    quat = quat_mul(quat, local)
-    pos = anchor - quat_rotate(quat, joint_pos)
-    if slot.slide.any():
-        pos = pos + axis * xp.where(slot.slide, move, 0)[:, None]
-    return pos, quat, anchor, axis
+    turn = xp.where(kind == JointType.HINGE, move, 0)
+    shift = xp.where(kind == JointType.SLIDE, move, 0)
+    axis, offset = c.split(m.jnt_axis), c.split(m.jnt_pos)
+    turned = c.join((xp.cos(0.5 * turn), *c.scale(xp.sin(0.5 * turn), axis)))
+    ball = np.flatnonzero(kind == JointType.BALL)
+    if len(ball):
+        turned = merge(turned, ball, quat_normalize(take(d.qpos, address[ball][:, None] + np.arange(4))))
+    moved = c.add(c.sub(offset, c.quat_rotate(c.split(turned), offset)), c.scale(shift, axis))
+    return xp.concatenate([pos, c.join(moved)]), xp.concatenate([quat, turned])
+
+
+def _joint_axes(m: Model, pos: tuple[Array, ...], quat: tuple[Array, ...]) -> tuple[Array, Array]:
+    """Anchors and axes of joints from the frames before them; a free joint has its body's position and its own axis."""
+    axis = c.quat_rotate(quat, c.split(m.jnt_axis))
+    anchor = c.add(pos, c.quat_rotate(quat, c.split(m.jnt_pos)))
+    free = (m.jnt_type == JointType.FREE)[:, None]
+    return c.join(anchor), xp_of(pos[0]).where(free, m.jnt_axis, c.join(axis))
 
 
 def camlight(m: Model, d: Data) -> Data:
@@ -139,7 +148,7 @@ def _tracked(m: Model, d: Data, mode: np.ndarray, body: np.ndarray, pos: Array, 
 def _cameras(m: Model, d: Data) -> Data:
     xp = xp_of(d.xpos)
     body, mode = m.cam_bodyid, m.cam_mode
-    pos, mat = to_global(d.xpos, d.xquat, d.xmat.reshape(-1, 3, 3), body, m.cam_pos, m.cam_quat)
+    pos, mat = to_global(d.xpos, d.xquat, d.xmat, body, m.cam_pos, m.cam_quat)
     pos = _tracked(m, d, mode, body, pos, m.cam_pos0, m.cam_poscom0)
     tracking = np.isin(mode, (CamLightType.TRACK, CamLightType.TRACKCOM))[:, None]
     if tracking.any():

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxsim.math.tree import Tree, make_tree
+from jaxsim.math.tree import Tree, hops_of, make_tree
 from jaxsim.types import JointType
 
 
@@ -33,36 +33,28 @@ def tree(m: Any) -> Tree:
     return make_tree(m.body_parentid, m.dof_bodyid, np.where(fixed, -1, joint))
 
 
-class Slot(NamedTuple):
-    """The k-th joints of all bodies that have one (free joints apart): ids, and which of them are of which type."""
+class Nodes(NamedTuple):
+    """The tree of frames: a node for every body, then one for every joint; `hops` are the rounds of pointer doubling.
 
-    joint: np.ndarray
+    `body` is the node at which a body's own frame stands, its last joint's or its own; `joint` is the node before each
+    joint, whose frame holds the joint's anchor and axis.
+    """
+
+    hops: tuple[np.ndarray, ...]
     body: np.ndarray
-    hinge: np.ndarray
-    slide: np.ndarray
-    ball: np.ndarray
+    joint: np.ndarray
 
 
 @per_structure
-def joint_slots(m: Any) -> tuple[Slot, ...]:
-    """Joints slot by slot: the first joint of every body, then the second, and so on."""
-    slots = []
-    order = np.arange(m.njnt) - m.body_jntadr[m.jnt_bodyid] if m.njnt else np.zeros(0, int)
-    moving = m.jnt_type != JointType.FREE
-    for k in range(int(order.max(initial=-1)) + 1):
-        joint = np.flatnonzero((order == k) & moving)
-        if len(joint):
-            kind = m.jnt_type[joint]
-            slots.append(
-                Slot(
-                    joint,
-                    m.jnt_bodyid[joint],
-                    kind == JointType.HINGE,
-                    kind == JointType.SLIDE,
-                    kind == JointType.BALL,
-                )
-            )
-    return tuple(slots)
+def nodes(m: Any) -> Nodes:
+    """The joints of a body hang below its own node one after the other; a body hangs below its parent's last node."""
+    joint = m.nbody + np.arange(m.njnt)
+    last = np.where(m.body_jntnum > 0, m.nbody + m.body_jntadr + m.body_jntnum - 1, np.arange(m.nbody))
+    parent = np.zeros(m.nbody + m.njnt, int)
+    parent[: m.nbody] = last[m.body_parentid]
+    first = m.body_jntadr[m.jnt_bodyid] == np.arange(m.njnt)
+    parent[m.nbody :] = np.where(first, m.jnt_bodyid, joint - 1)
+    return Nodes(hops_of(parent), last, parent[m.nbody :])
 
 
 @per_structure
@@ -144,3 +136,10 @@ def moving_dofs(m: Any, body: np.ndarray) -> np.ndarray:
     for row, b in zip(mask, body, strict=True):
         row[paths[b]] = True
     return mask
+
+
+@per_structure
+def diagonal(m: Any) -> np.ndarray:
+    """For each entry of `d.M` its dof if it lies on the diagonal, else -1."""
+    row, col = inertia_pattern(m)
+    return np.where(row == col, row, -1)

@@ -4,6 +4,8 @@ Index arrays here are always numpy: a gather that turns out to be the identity, 
 nothing is checked at run time. Scatters are avoided: `merge` is a concatenation and a gather.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +19,11 @@ DENSE_BINS = 1 << 14  # up to this many entries a sum into bins is a product wit
 def is_numpy(*arrays: Array) -> bool:
     """Whether all of these are numpy: the compiler runs stages on the host, in float64."""
     return xp_of(*arrays) is np
+
+
+def barrier(x: Any) -> Any:
+    """`x`, computed once: XLA may otherwise repeat long elementwise work in every fusion that reads it."""
+    return x if is_numpy(*jax.tree.leaves(x)) else lax.optimization_barrier(x)
 
 
 def dot(a: Array, b: Array) -> Array:

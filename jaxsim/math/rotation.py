@@ -2,31 +2,18 @@
 
 import numpy as np
 
+from jaxsim.math import component as c
 from jaxsim.math.safe import Array, normalize, xp_of
 
 
 def cross(a: Array, b: Array) -> Array:
     """Cross product along the last axis."""
-    xp = xp_of(a, b)
-    a0, a1, a2 = a[..., 0], a[..., 1], a[..., 2]
-    b0, b1, b2 = b[..., 0], b[..., 1], b[..., 2]
-    return xp.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis=-1)
+    return c.join(c.cross(c.split(a), c.split(b)))
 
 
 def quat_mul(p: Array, q: Array) -> Array:
     """Product of quaternions: the rotation q, then p."""
-    xp = xp_of(p, q)
-    pw, px, py, pz = p[..., 0], p[..., 1], p[..., 2], p[..., 3]
-    qw, qx, qy, qz = q[..., 0], q[..., 1], q[..., 2], q[..., 3]
-    return xp.stack(
-        [
-            pw * qw - px * qx - py * qy - pz * qz,
-            pw * qx + px * qw + py * qz - pz * qy,
-            pw * qy - px * qz + py * qw + pz * qx,
-            pw * qz + px * qy - py * qx + pz * qw,
-        ],
-        axis=-1,
-    )
+    return c.join(c.quat_mul(c.split(p), c.split(q)))
 
 
 def quat_conj(q: Array) -> Array:
@@ -36,21 +23,12 @@ def quat_conj(q: Array) -> Array:
 
 def quat_rotate(q: Array, v: Array) -> Array:
     """Rotate a vector by a unit quaternion."""
-    w, u = q[..., :1], q[..., 1:]
-    t = 2 * cross(u, v)
-    return v + w * t + cross(u, t)
+    return c.join(c.quat_rotate(c.split(q), c.split(v)))
 
 
 def quat_to_mat(q: Array) -> Array:
     """Rotation matrix (..., 3, 3) of a unit quaternion."""
-    xp = xp_of(q)
-    w, x, y, z = q[..., 0], q[..., 1], q[..., 2], q[..., 3]
-    entries = [
-        [w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), w * w - x * x + y * y - z * z, 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z],
-    ]
-    return xp.stack([xp.stack(row, axis=-1) for row in entries], axis=-2)
+    return c.join(c.quat_to_mat(c.split(q))).reshape(*q.shape[:-1], 3, 3)
 
 
 def quat_normalize(q: Array) -> Array:

@@ -67,7 +67,7 @@ def make_tree(parent: np.ndarray, dof_bodyid: np.ndarray, dof_group: np.ndarray,
             prior_mask[i, before] = True
     return Tree(
         parent=np.asarray(parent),
-        hops=_hops(np.asarray(parent)),
+        hops=hops_of(np.asarray(parent)),
         dof_bodyid=np.asarray(dof_bodyid),
         body_dofs=_pad([np.flatnonzero(np.asarray(dof_bodyid) == b) for b in range(nbody)]),
         dof_prior=_pad(prior),
@@ -84,7 +84,8 @@ def _pad(lists: list) -> np.ndarray:
     return out
 
 
-def _hops(parent: np.ndarray) -> tuple[np.ndarray, ...]:
+def hops_of(parent: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Pointers of each round of doubling: 1, 2, 4, ... steps towards node 0, which is its own parent."""
     hops = []
     while parent.any():
         hops.append(parent)
