@@ -203,7 +203,8 @@ def troubles(m: Model, d: Data) -> list[str]:
             need = int(np.max(d.maxuse_con if what == "contacts" else d.maxuse_efc))
             found.append(
                 f"{int(dropped.sum())} {what} were dropped in {int((dropped > 0).sum())} of {worlds} worlds: the "
-                f"capacity is {capacity}, {need} were needed; load with {option}={need} or more"
+                f"capacity is {capacity}, {need} were needed; load with {option}={need} or more "
+                f"(--{option.replace('_', '-')} {need})"
             )
     count = np.asarray(d.warning.number).reshape(worlds, -1)[:, list(DIVERGED)].sum(-1)
     state = np.concatenate([np.asarray(d.qpos).reshape(worlds, -1), np.asarray(d.qvel).reshape(worlds, -1)], axis=1)
