@@ -21,7 +21,7 @@ def fwd_actuation(m: Model, d: Data) -> Data:
     ctrl, d = _controls(m, d)
     d = d.replace(act_dot=_activation_rates(m, d, ctrl))
     force = _gain(m, d) * _input(m, d, ctrl) + _bias(m, d)
-    force = xp.where(_disabled_actuators(m), 0, force) if _disabled_actuators(m).any() else force
+    force = xp.where(disabled_actuators(m), 0, force) if disabled_actuators(m).any() else force
     force = _limit_tendon_force(m, force)
     force = clamp(force, m.actuator_forcerange, m.actuator_forcelimited)
     qfrc = mul_moment_t(m, d, force)
@@ -53,7 +53,8 @@ def clamp(x: Array, bounds: Array, limited: np.ndarray) -> Array:
     return clipped if limited.all() else xp.where(limited, clipped, x)
 
 
-def _disabled_actuators(m: Model) -> np.ndarray:
+def disabled_actuators(m: Model) -> np.ndarray:
+    """Which actuators the option disableactuator turns off, by their groups."""
     group = m.actuator_group
     listed = (group >= 0) & (group <= 30)
     return listed & ((m.opt.disableactuator >> np.where(listed, group, 0)) & 1).astype(bool)
@@ -124,7 +125,7 @@ def advance_activation(m: Model, d: Data, act_dot: Array) -> Array:
     """The activations after a step; those of disabled actuators only hold."""
     if not m.na or disabled(m, DisableBit.ACTUATION):
         return d.act
-    held = _disabled_actuators(m)[_activation_owner(m)]
+    held = disabled_actuators(m)[_activation_owner(m)]
     return next_activation(m, d, xp_of(act_dot).where(held, 0, act_dot) if held.any() else act_dot)
 
 
@@ -177,7 +178,7 @@ def _limit_tendon_force(m: Model, force: Array) -> Array:
     tendon = np.where(m.actuator_trntype == TrnType.TENDON, m.actuator_trnid[:, 0], -1)
     limited = (tendon >= 0) & m.tendon_actfrclimited[tendon] if m.ntendon else np.zeros(m.nu, bool)
     # one disabled actuator cannot ask for the limit
-    if not (limited & ~_disabled_actuators(m)).any():
+    if not (limited & ~disabled_actuators(m)).any():
         return force
     xp = xp_of(force)
     total = take(add_at(np.where(limited, tendon, -1), force, m.ntendon), np.where(limited, tendon, 0))

@@ -1,42 +1,65 @@
 """Forces of the medium (density, viscosity, wind): the model of inertia boxes and that of ellipsoids."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.data import Data
-from jaxsim.engine.support import apply_wrench, object_velocity
-from jaxsim.math.arrays import add_at, matvec, matvec_t, take
+from jaxsim.engine import tables
+from jaxsim.math.arrays import add_at, inner, matvec, matvec_t, take
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, divide, norm, sqrt, xp_of
-from jaxsim.math.spatial import join
+from jaxsim.math.spatial import join, shift_force, shift_motion
+from jaxsim.math.tree import dof_subtree_sum
 from jaxsim.model import Model
 from jaxsim.types import MINVAL, GeomType
 
 
 def fluid_force(m: Model, d: Data) -> Array:
     """qfrc_fluid (nv,). A body with a geom that asks for the ellipsoid model takes that of its geoms, else its box."""
-    xp = xp_of(m.geom_fluid, d.cvel)
+    return inner(d.cdof, dof_subtree_sum(tables.tree(m), fluid_wrench(m, d, d.cvel)))
+
+
+def fluid_wrench(m: Model, d: Data, cvel: Array) -> Array:
+    """Forces of the medium on bodies that move with `cvel`, about the trees' centres of mass: (nbody, 6)."""
+    xp = xp_of(m.geom_fluid, cvel)
     asks = m.geom_fluid[:, 0] > 0
-    body = np.arange(m.nbody)
-    by_geoms = add_at(m.geom_bodyid, asks.astype(d.cvel.dtype), m.nbody) > 0
+    by_geoms = add_at(m.geom_bodyid, asks.astype(cvel.dtype), m.nbody) > 0
     heavy = m.body_mass >= MINVAL
     mat = d.ximat.reshape(-1, 3, 3)
-    box = _box_force(m, _relative_velocity(m, d, body, d.xipos, mat))
-    box = xp.where((heavy & ~by_geoms)[:, None], box, 0)
-    force = apply_wrench(m, d, matvec(mat, box[:, 3:]), matvec(mat, box[:, :3]), d.xipos)
+    arm = d.xipos - take(d.subtree_com, m.body_rootid)
+    box = _box_force(m, _relative_velocity(m, cvel, arm, mat))
+    wrench = _to_com(xp.where((heavy & ~by_geoms)[:, None], box, 0), arm, mat)
     if m.ngeom == 0:
-        return force
+        return wrench
+    body = m.geom_bodyid
     mat = d.geom_xmat.reshape(-1, 3, 3)
-    local = _ellipsoid_force(m, _relative_velocity(m, d, m.geom_bodyid, d.geom_xpos, mat))
-    local = xp.where((asks & take(heavy, m.geom_bodyid))[:, None], local * m.geom_fluid[:, :1], 0)
-    wrench = matvec(mat, local[:, 3:]), matvec(mat, local[:, :3])
-    return force + apply_wrench(m, d, *wrench, d.geom_xpos, m.geom_bodyid)
+    arm = d.geom_xpos - take(d.subtree_com, m.body_rootid[body])
+    local = _ellipsoid_force(m, _relative_velocity(m, take(cvel, body), arm, mat))
+    local = xp.where((asks & take(heavy, body))[:, None], local * m.geom_fluid[:, :1], 0)
+    return wrench + add_at(body, _to_com(local, arm, mat), m.nbody)
 
 
-def _relative_velocity(m: Model, d: Data, body: np.ndarray, pos: Array, mat: Array) -> Array:
-    """Velocity against the wind at points of bodies, in local frames."""
-    v = object_velocity(m, d, body, pos, mat)
-    # bodies welded to the world do not move, wherever the wind blows: no force of theirs reaches a dof
-    return join(v[:, :3], v[:, 3:] - matvec_t(mat, m.opt.wind))
+def fluid_slope(m: Model, d: Data) -> Array:
+    """Derivative of `fluid_wrench` by the body's own `cvel`: (nbody, 6, 6), force first."""
+    directions = jnp.eye(6, dtype=d.cvel.dtype)
+
+    def along(direction: Array) -> Array:
+        tangent = jnp.broadcast_to(direction, d.cvel.shape)
+        return jax.jvp(lambda v: fluid_wrench(m, d, v), (d.cvel,), (tangent,))[1]
+
+    return jax.vmap(along, out_axes=-1)(directions)
+
+
+def _relative_velocity(m: Model, cvel: Array, arm: Array, mat: Array) -> Array:
+    """Velocity against the wind, at `arm` from the tree's centre of mass, in local frames."""
+    v = shift_motion(cvel, arm)
+    # bodies welded to the world feel the wind too, but no force of theirs reaches a dof
+    return join(matvec_t(mat, v[:, :3]), matvec_t(mat, v[:, 3:] - m.opt.wind))
+
+
+def _to_com(local: Array, arm: Array, mat: Array) -> Array:
+    return shift_force(join(matvec(mat, local[:, :3]), matvec(mat, local[:, 3:])), arm)
 
 
 def _box_force(m: Model, v: Array) -> Array:

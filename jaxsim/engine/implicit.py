@@ -1,9 +1,69 @@
 """Integrators `implicit` and `implicitfast`: implicit in velocity."""
 
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
 from jaxsim.data import Data
-from jaxsim.errors import UnsupportedError
+from jaxsim.engine import tables
+from jaxsim.engine.derivative import bias_vel, fluid_vel, smooth_vel
+from jaxsim.engine.free_body import midpoint
+from jaxsim.engine.inertia import factor, solve_spd
+from jaxsim.engine.integrate import advance
+from jaxsim.engine.support import enabled
+from jaxsim.math.arrays import take, take_or_zero
+from jaxsim.math.safe import Array
 from jaxsim.model import Model
+from jaxsim.types import EnableBit, IntegratorType
 
 
 def implicit(m: Model, d: Data) -> Data:
-    raise UnsupportedError("the integrators implicit and implicitfast")
+    """Advance with accelerations that hold at the end of the step.
+
+    `implicitfast` leaves out the derivative of the bias forces and keeps the matrix symmetric; it turns bodies that
+    float freely, with nothing that touches them, by the implicit midpoint rule.
+    """
+    if not m.nv:
+        return advance(m, d, d.act_dot, d.qacc)
+    force = d.qfrc_smooth + d.qfrc_constraint
+    if m.opt.integrator == IntegratorType.IMPLICIT:
+        return advance(m, d, d.act_dot, _solve_full(m, d, force))
+    qacc = _solve_symmetric(m, d, force)
+    if enabled(m, EnableBit.INVDISCRETE):
+        return advance(m, d, d.act_dot, qacc)
+    return midpoint(m, d, force, qacc)
+
+
+def symmetric_matrix(m: Model, d: Data) -> Array:
+    """M - h * (symmetric part of the derivative of the smooth forces, but for bias), in the sparse form of `d.M`."""
+    lower, upper = fluid_vel(m, d)
+    return d.M - m.opt.timestep * (smooth_vel(m, d) + 0.5 * (lower + upper))
+
+
+def _solve_symmetric(m: Model, d: Data, force: Array) -> Array:
+    matrix = symmetric_matrix(m, d)
+    return solve_spd(m, matrix, *factor(m, lax.stop_gradient(matrix)), force)
+
+
+def full_blocks(m: Model, d: Data) -> list[Array]:
+    """M - h * (derivative of the smooth forces), tree by tree: (k, n, n) for each of `tables.inertia_blocks`."""
+    lower, upper = fluid_vel(m, d)
+    common = d.M - m.opt.timestep * smooth_vel(m, d)
+    bias = bias_vel(m, d)
+    blocks = []
+    for block in tables.inertia_blocks(m):
+        own = take_or_zero(common, block.full)
+        strict = np.where(np.eye(block.full.shape[-1], dtype=bool), -1, block.lower)
+        fluid = take_or_zero(lower, block.lower) + jnp.swapaxes(take_or_zero(upper, strict), 1, 2)
+        # bodies that are "simple" have a diagonal M, but the derivative of their bias force is not diagonal
+        own_bias = bias[block.dofs[:, :, None], block.dofs[:, None, :]]
+        blocks.append(own - m.opt.timestep * (fluid - own_bias))
+    return blocks
+
+
+def _solve_full(m: Model, d: Data, force: Array) -> Array:
+    parts = [
+        jnp.linalg.solve(matrix, take(force, block.dofs)[..., None]).reshape(-1)
+        for matrix, block in zip(full_blocks(m, d), tables.inertia_blocks(m), strict=True)
+    ]
+    return take(jnp.concatenate(parts), tables.dof_order(m))

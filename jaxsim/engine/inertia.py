@@ -29,7 +29,7 @@ def crb(m: Model, d: Data) -> Data:
     if lent is not None:
         armature = armature + take(lent, m.dof_jntid)
     matrix = matrix + take_or_zero(armature, np.where(row == col, row, -1))
-    tendon, a, b, k = _tendon_pairs(m)
+    tendon, a, b, k = tendon_pairs(m)
     if len(k):
         matrix = matrix + add_at(k, take(tendon_armature(m), tendon) * take(d.ten_J, a) * take(d.ten_J, b), m.nC)
     return d.replace(crb=composite, M=matrix, qM=take_or_zero(matrix, _legacy_order(m)))
@@ -47,7 +47,7 @@ def _legacy_order(m) -> np.ndarray:
 
 
 @tables.per_structure
-def _tendon_pairs(m) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def tendon_pairs(m) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Pairs of entries of `ten_J` of one tendon whose dofs couple in M: tendon, both entries, entry of M."""
     row, col = tables.inertia_pattern(m)
     address = {(i, j): k for k, (i, j) in enumerate(zip(row.tolist(), col.tolist(), strict=True))}

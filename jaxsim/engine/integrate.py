@@ -46,13 +46,6 @@ def advance(m: Model, d: Data, act_dot: Array, qacc: Array, qvel: Array | None =
     )
 
 
-@tables.per_structure
-def _diagonal(m) -> np.ndarray:
-    """For each entry of `d.M` its dof if it lies on the diagonal, else -1."""
-    row, col = tables.inertia_pattern(m)
-    return np.where(row == col, row, -1)
-
-
 def euler(m: Model, d: Data) -> Data:
     """Semi-implicit Euler: new velocities move the positions; damping of dofs is implicit."""
     if disabled(m, DisableBit.EULERDAMP) or disabled(m, DisableBit.DAMPER) or not m.nv:
@@ -62,7 +55,7 @@ def euler(m: Model, d: Data) -> Data:
 
     def implicit_qacc() -> Array:
         slope = m.opt.timestep * poly_slope(damping, poly, abs(d.qvel))
-        matrix = d.M + take_or_zero(slope, _diagonal(m))
+        matrix = d.M + take_or_zero(slope, tables.diagonal(m))
         return solve_spd(m, matrix, *factor(m, lax.stop_gradient(matrix)), d.qfrc_smooth + d.qfrc_constraint)
 
     return advance(m, d, d.act_dot, lax.cond(damped, implicit_qacc, lambda: d.qacc))
