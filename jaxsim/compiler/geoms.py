@@ -60,14 +60,13 @@ def compile_geom(draft: Draft, geom: Obj, infer: bool) -> None:
 
 
 def _place_mesh(draft: Draft, geom: Obj, pos: list[float], quat: list[float], size: list[float]):
-    """A mesh geom takes over the frame of the mesh; a primitive is fitted to the mesh and forgets it."""
+    """A mesh geom takes over the frame of the mesh; a primitive is fitted to the mesh."""
     mesh = geom.mesh.arrays
     center = [0.0] * 3
     if geom.type not in _MESHES:
         fitaabb = draft.settings_of(geom.el).fitaabb
         size, center = fit_geom(mesh, geom.type.name.lower(), size, float(geom.a["fitscale"]), fitaabb)
         size, center = size.tolist(), center.tolist()
-        geom.mesh = None
     elif geom.a["shellinertia"]:
         raise geom.error("'shellinertia' of a mesh geom is said in the mesh asset, by inertia='shell'")
     mesh_pos, mesh_quat = [float(x) for x in mesh.pos], [float(x) for x in mesh.quat]

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from jaxsim.compiler.draft import Draft, unsupported
+from jaxsim.compiler.draft import Draft
 from jaxsim.model import Model
-from jaxsim.types import BiasType, GainType, TrnType
+from jaxsim.types import MINVAL, BiasType, DisableBit, GainType, TrnType
+
+_IDLE = (
+    DisableBit.FRICTIONLOSS
+    | DisableBit.CONTACT
+    | DisableBit.SPRING
+    | DisableBit.DAMPER
+    | DisableBit.GRAVITY
+    | DisableBit.ACTUATION
+)
 
 
 def _wanted(draft: Draft, m: Model) -> list[int]:
@@ -23,12 +32,16 @@ def set_length_ranges(draft: Draft, m: Model) -> Model:
     """`m` with actuator_lengthrange filled in where the compiler's `lengthrange` element asks for it."""
     ranges = m.actuator_lengthrange.copy()
     ids = _wanted(draft, m)
-    for i in ids:
-        found = _from_limits(m, i) if draft.lengthrange["uselimit"] else None
-        if found is None:
-            raise unsupported(draft.lists["actuator"][i].el, "a length range that must be found by simulation")
-        ranges[i] = found
-    return m.replace(actuator_lengthrange=ranges) if ids else m
+    if not ids:
+        return m
+    limits = {i: _from_limits(m, i) if draft.lengthrange["uselimit"] else None for i in ids}
+    for i, found in limits.items():
+        if found is not None:
+            ranges[i] = found
+    pulled = [i for i in ids if limits[i] is None]
+    if pulled:
+        ranges[pulled] = _pull(draft, m, pulled)
+    return m.replace(actuator_lengthrange=ranges)
 
 
 def _from_limits(m: Model, i: int) -> np.ndarray | None:
@@ -44,3 +57,67 @@ def _from_limits(m: Model, i: int) -> np.ndarray | None:
     if kind == TrnType.TENDON and 0 <= target < m.ntendon and m.tendon_limited[target]:
         return m.tendon_range[target]
     return None
+
+
+def _pull(draft: Draft, m: Model, ids: list[int]) -> np.ndarray:
+    """Ranges (k, 2) found by pulling each actuator to both ends and watching its length settle.
+
+    Raises ModelError where the motion is unstable, the range empty, or the length does not settle.
+    """
+    options = draft.lengthrange
+    steps, times = 0, [0.0]
+    dt = options["timestep"] if options["timestep"] > 0 else float(m.opt.timestep)
+    while times[-1] < options["inttotal"]:
+        times.append(times[-1] + dt)
+        steps += 1
+    lengths, clock = _trajectories(m, ids, steps, dt, options)
+    late = np.array(times[1:]) > options["inttotal"] - options["interval"]
+    low, high = lengths[..., late].min(-1), lengths[..., late].max(-1)
+    ranges = np.stack([low[:, 0], high[:, 1]], axis=1)
+    for k, i in enumerate(ids):
+        actuator, width = draft.lists["actuator"][i], ranges[k, 1] - ranges[k, 0]
+        if (clock[k] == 0).any():
+            raise actuator.error("the simulation that finds the length range is unstable; give 'lengthrange'")
+        if not width > 0:
+            raise actuator.error(f"invalid length range ({ranges[k, 0]:g}, {ranges[k, 1]:g}); give 'lengthrange'")
+        if (high[k] - low[k] > options["tolrange"] * width).any():
+            raise actuator.error("the length does not settle while its range is looked for; give 'lengthrange'")
+    return ranges
+
+
+def _trajectories(m: Model, ids: list[int], steps: int, dt: float, options) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths and times (k, 2, steps) while each actuator pulls one way, then the other; in double precision."""
+    import jax
+    import jax.numpy as jnp
+
+    from jaxsim.data import make_data
+    from jaxsim.engine.forward import step1, step2
+    from jaxsim.engine.inertia import solve_m
+    from jaxsim.interop import finish
+    from jaxsim.math.safe import norm
+    from jaxsim.model import to_device
+
+    slow = float(np.exp(-dt / max(0.01, options["timeconst"])))
+
+    def advance(m, d, i, sign):
+        d = step1(m, d.replace(qvel=d.qvel * slow))
+        moment = d.actuator_moment[i]
+        force = moment * (sign * options["accel"] / jnp.maximum(MINVAL, norm(solve_m(m, d, moment))))
+        if options["maxforce"] > 0:
+            force = force * jnp.minimum(1, options["maxforce"] / jnp.maximum(MINVAL, norm(force)))
+        return step2(m, d.replace(qfrc_applied=force))
+
+    def pull(m, d, i, sign):
+        def body(d, _):
+            d = advance(m, d, i, sign)
+            return d, (d.actuator_length[i], d.time)
+
+        return jax.lax.scan(body, d, length=steps)[1]
+
+    with jax.enable_x64(True):
+        idle = m.replace(opt=m.opt.replace(disableflags=int(_IDLE), timestep=dt))
+        idle = to_device(finish(idle, 0, None))
+        both = jax.vmap(pull, (None, None, None, 0))
+        every = jax.jit(jax.vmap(both, (None, None, 0, None)))
+        lengths, clock = every(idle, make_data(idle), jnp.array(ids), jnp.array([-1.0, 1.0]))
+        return np.asarray(lengths), np.asarray(clock)

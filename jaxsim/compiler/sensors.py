@@ -72,7 +72,7 @@ Target = tuple[str, str, str] | None  # kind, name, attribute that holds the nam
 def compile_sensors(draft: Draft) -> None:
     """Objects, references, dimensions and stages of sensors."""
     for sensor in draft.lists["sensor"]:
-        tag, a = sensor.el.tag, sensor.a
+        tag = sensor.el.tag
         if tag == "plugin":
             raise unsupported(sensor.el, "sensor plugin")
         name, kind, stage, sensor.dim, data = _TABLE[tag]
@@ -85,7 +85,7 @@ def compile_sensors(draft: Draft) -> None:
         rule = _RULES.get(tag)
         if rule:
             rule(sensor)
-        if a.get("cutoff", 0) > 0 and _directional(sensor):
+        if sensor.cutoff > 0 and _directional(sensor):
             raise sensor.error("'cutoff' cannot be used on axes and quaternions")
 
 
@@ -96,8 +96,9 @@ def _directional(sensor: Obj) -> bool:
 
 def _check_numbers(sensor: Obj) -> None:
     a = sensor.a
+    sensor.noise, sensor.cutoff = a.get("noise", 0.0), a.get("cutoff", 0.0)
     for name in ("noise", "cutoff"):
-        if a.get(name, 0) < 0:
+        if getattr(sensor, name) < 0:
             raise sensor.error(f"'{name}' cannot be negative")
     if "interval" not in a:
         sensor.interval, sensor.delay, sensor.nsample, sensor.interp = [0.0, 0.0], 0.0, 0, 0

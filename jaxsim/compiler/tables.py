@@ -45,7 +45,7 @@ ROWS = {
     "actlimited=.actlimited dynprm=.dynprm gainprm=.gainprm biasprm=.biasprm actearly=actearly ctrlrange=.ctrlrange "
     "forcerange=.forcerange actrange=.actrange gear=.gear cranklength=cranklength lengthrange=.lengthrange",
     "sensor": "type=.type datatype=.datatype needstage=.stage objtype=.objtype objid=#obj reftype=.reftype "
-    "refid=#ref intprm=.intprm dim=.dim cutoff=cutoff noise=noise delay=.delay interval=.interval",
+    "refid=#ref intprm=.intprm dim=.dim cutoff=.cutoff noise=.noise delay=.delay interval=.interval",
     "numeric": "size=.size",
     "key": "time=time",
 }

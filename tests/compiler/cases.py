@@ -366,6 +366,71 @@ FUSE = {
         head=head('fusestatic="true"'),
     ),
 }
+_TETRA = 'vertex="0 0 0 1 0 0 0 1 0 0 0 1"'
+_SLAB = 'vertex="0 0 0 1 0 0 1 2 0 0 2 0 0 0 .3 1 0 .3 1 2 .3 0 2 .3"'
+ASSETS = {
+    "mesh geoms": world(
+        '<body pos="0 0 1"><joint/><geom type="mesh" mesh="t" pos="1 0 0" euler="10 20 30"/>'
+        '<geom type="mesh" mesh="s" '
+        'mass="2"/></body><body><joint/><geom type="mesh" mesh="c" contype="0" conaffinity="0"/></body>',
+        f'<asset><mesh name="t" {_TETRA}/><mesh name="s" {_SLAB} scale="1 -2 .5" refpos=".1 .2 .3" refquat="1 1 0 0" '
+        f'inertia="exact" face="0 2 1 0 3 2 4 5 6 4 6 7 0 1 5 0 5 4 1 2 6 1 6 5 2 3 7 2 7 6 3 0 4 3 4 7"/>'
+        f'<mesh name="c" '
+        f'{_SLAB} inertia="convex" maxhullvert="6"/><mesh name="u" {_TETRA} material="m"/><material name="m"/>'
+        f"</asset>",
+    ),
+    "mesh fitted": world(
+        "".join(
+            f'<body pos="{i} 0 1"><joint/><geom type="{kind}" mesh="s" fitscale=".9" pos="0 1 0"/></body>'
+            for i, kind in enumerate(("sphere", "capsule", "cylinder", "ellipsoid", "box"))
+        ),
+        f'<asset><mesh name="s" {_SLAB}/></asset>',
+    ),
+    "mesh fitted to its bounds": world(
+        "".join(
+            f'<body pos="{i} 0 1"><joint/><geom type="{kind}" mesh="s" euler="10 20 30"/></body>'
+            for i, kind in enumerate(("sphere", "capsule", "cylinder", "ellipsoid", "box"))
+        ),
+        f'<asset><mesh name="s" {_SLAB}/></asset>',
+        head=head('fitaabb="true"'),
+    ),
+    "height field": world(
+        '<geom type="hfield" hfield="h" pos="1 0 0"/><body pos="0 0 1"><joint/><geom size=".1"/></body>',
+        '<asset><hfield name="h" nrow="3" ncol="2" size="1 2 .5 .1" elevation="0 1 2 3 4 5"/></asset>',
+    ),
+    "skin": world(
+        ARM,
+        '<asset><material name="m"/></asset><deformable><skin name="k" material="m" inflate=".1" group="2" '
+        'vertex="0 0 0 1 0 0 0 1 0" face="0 1 2" texcoord="0 0 1 0 0 1">'
+        '<bone body="a" bindpos="1 0 0" bindquat="1 0 0 0" '
+        'vertid="0 1" vertweight=".5 1"/>'
+        '<bone body="c" bindpos="0 0 0" bindquat="0 1 0 0" vertid="0 2" vertweight=".5 1"/>'
+        "</skin></deformable>",
+    ),
+    "tactile": world(
+        '<body pos="0 0 1"><joint/><geom name="g" size=".1"/></body>',
+        f'<asset><mesh name="t" {_TETRA}/></asset><sensor><tactile geom="g" mesh="t"/><clock/></sensor>',
+    ),
+}
+MACROS = {
+    "replicate": world(
+        '<replicate count="3" offset="1 0 0" euler="0 0 10"><body name="b" pos="0 1 1"><joint name="j"/>'
+        '<geom name="g" '
+        'size=".1"/><site name="s"/></body></replicate>',
+        '<actuator><motor joint="j0"/></actuator><sensor><gyro site="s" name="q"/></sensor>',
+    ),
+    "frames": world(
+        '<frame pos="1 2 3" euler="10 20 30"><body name="a" pos="1 0 0"><freejoint/><geom size=".1"/></body><frame '
+        'quat="0 1 0 0"><geom type="plane" size="1 1 1"/><body mocap="true" pos="0 1 0"><geom size=".1"/>'
+        "</body></frame>"
+        "</frame>"
+    ),
+    "cable": world(
+        '<composite type="cable" curve="s" count="5 1 1" size="1" prefix="c" initial="none">'
+        '<joint kind="main" damping=".1"/>'
+        '<geom type="capsule" size=".01"/></composite>'
+    ),
+}
 CASES: dict[str, str] = {
     **GEOMS,
     **FROMTO,
@@ -381,4 +446,6 @@ CASES: dict[str, str] = {
     **CUSTOM,
     **FUSE,
     **DISCARD,
+    **ASSETS,
+    **MACROS,
 }
