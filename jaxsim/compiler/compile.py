@@ -18,7 +18,7 @@ from jaxsim.compiler.geoms import link_geoms
 from jaxsim.compiler.lengthrange import set_length_ranges
 from jaxsim.compiler.names import name_tables, path_tables
 from jaxsim.compiler.sensors import compile_sensors
-from jaxsim.compiler.tables import empty_tables, object_tables, user_tables
+from jaxsim.compiler.tables import empty_tables, object_tables, user_tables, user_widths
 from jaxsim.compiler.tendons import compile_tendons
 from jaxsim.compiler.tree import build_tree
 from jaxsim.mjcf import Spec, expand, object_name, resolve, resolve_actuator
@@ -126,6 +126,7 @@ PASSES = (
     drop_materials,
     link_geoms,
     link_pairs,
+    user_widths,
     compile_assets,
     compile_bodies,
     fuse_static,

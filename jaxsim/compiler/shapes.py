@@ -5,6 +5,8 @@ Sizes are MuJoCo's half sizes; inertias are diagonal, in the frame of the geom, 
 
 import math
 
+import numpy as np
+
 from jaxsim.compiler.linalg import EPS
 from jaxsim.types import GeomType as G
 
@@ -17,16 +19,20 @@ SIZES = {G.SPHERE: 1, G.CAPSULE: 2, G.ELLIPSOID: 3, G.CYLINDER: 2, G.BOX: 3}
 
 # 15-point Gauss-Kronrod rule on [0, 1] for the substitution l = x^3 / (1 - x)^2: weights, l(x) and dl/dx
 _WEIGHTS = (0.01146766, 0.03154605, 0.05239501, 0.07032663, 0.08450236, 0.09517529, 0.10221647, 0.10474107)
-_KRONROD_W = (*_WEIGHTS, *_WEIGHTS[6::-1])
-_KRONROD_L = (
-    *(7.865151709349917e-08, 1.7347976913907274e-05, 0.0003548008144506193, 0.002846636252924549),
-    *(0.014094260903596077, 0.053063261727396636, 0.17041978741317773, 0.5, 1.4036301548686991, 3.9353484827022642),
-    *(11.644841677041734, 39.53187807410903, 177.5711362220801, 1429.4772912937397, 54087.416549217705),
+_KRONROD_W = np.array((*_WEIGHTS, *_WEIGHTS[6::-1]))
+_KRONROD_L = np.array(
+    (
+        *(7.865151709349917e-08, 1.7347976913907274e-05, 0.0003548008144506193, 0.002846636252924549),
+        *(0.014094260903596077, 0.053063261727396636, 0.17041978741317773, 0.5, 1.4036301548686991, 3.9353484827022642),
+        *(11.644841677041734, 39.53187807410903, 177.5711362220801, 1429.4772912937397, 54087.416549217705),
+    )
 )
-_KRONROD_D = (
-    *(5.538677720489877e-05, 0.002080868285293228, 0.016514126520723166, 0.07261900344370877, 0.23985243401862602),
-    *(0.6868318249020725, 1.8551129519182894, 5.0, 14.060031152313941, 43.28941239611009, 156.58546376397112),
-    *(747.9826085305024, 5827.4042950027115, 116754.0197944512, 25482945.327264845),
+_KRONROD_D = np.array(
+    (
+        *(5.538677720489877e-05, 0.002080868285293228, 0.016514126520723166, 0.07261900344370877, 0.23985243401862602),
+        *(0.6868318249020725, 1.8551129519182894, 5.0, 14.060031152313941, 43.28941239611009, 156.58546376397112),
+        *(747.9826085305024, 5827.4042950027115, 116754.0197944512, 25482945.327264845),
+    )
 )
 
 
@@ -165,25 +171,32 @@ def semiaxes(geomtype: int, size: Vec) -> Vec:
     return {G.SPHERE: [x, x, x], G.CAPSULE: [x, x, y + x], G.CYLINDER: [x, x, y]}.get(geomtype, [x, y, z])
 
 
-def _added_mass(x: float, y: float, z: float) -> float:
-    inv = 1 / (x * x), 1 / (y * y), 1 / (z * z)
-    scale = (x * x * x * y * z) ** 0.4
-    total = 0.0
-    for weight, at, slope in zip(_KRONROD_W, _KRONROD_L, _KRONROD_D, strict=True):
-        a, b, c = (1 + scale * at * i for i in inv)
-        total += scale * slope / (a * math.sqrt(a * b * c)) * weight
-    return total * inv[0]
+def _added_mass(d: np.ndarray) -> np.ndarray:
+    """Shape factors of added mass along the three axes of an ellipsoid with semi-axes `d`."""
+    out = []
+    for axes in (d, np.roll(d, -1), np.roll(d, -2)):
+        inv = 1 / (axes * axes)
+        scale = (axes[0] ** 3 * axes[1] * axes[2]) ** 0.4
+        a, b, c = (1 + scale * _KRONROD_L * i for i in inv)
+        out.append(np.sum(scale * _KRONROD_D / (a * np.sqrt(a * b * c)) * _KRONROD_W) * inv[0])
+    return np.array(out)
 
 
 def fluid(geomtype: int, size: Vec, coefs: Vec) -> Vec:
-    """The 12 numbers of geom_fluid: switch, five drag and lift coefficients, virtual mass and virtual inertia."""
-    d = semiaxes(geomtype, size)
+    """The 12 numbers of geom_fluid: switch, five drag and lift coefficients, virtual mass and virtual inertia.
+
+    Not finite for a shape without volume, as in the reference.
+    """
+    d = np.array(semiaxes(geomtype, size), np.float64)
     vol = 4.0 / 3.0 * _PI * d[0] * d[1] * d[2]
-    k = [_added_mass(d[i], d[(i + 1) % 3], d[(i + 2) % 3]) for i in range(3)]
-    mass = [vol * x / max(EPS, 2 - x) for x in k]
-    turn = []
-    for i in range(3):
-        a, b = (i + 1) % 3, (i + 2) % 3
-        dif, tot = d[a] * d[a] - d[b] * d[b], d[a] * d[a] + d[b] * d[b]
-        turn.append(vol / 5 * dif * dif * abs(k[b] - k[a]) / max(EPS, abs(2 * dif + tot * (k[a] - k[b]))))
-    return [1.0, *coefs, *mass, *turn]
+    with np.errstate(all="ignore"):
+        k = _added_mass(d)
+        mass = vol * k / _at_least(2 - k)
+        a, b = np.array([1, 2, 0]), np.array([2, 0, 1])
+        dif, tot = d[a] ** 2 - d[b] ** 2, d[a] ** 2 + d[b] ** 2
+        turn = vol / 5 * dif * dif * np.abs(k[b] - k[a]) / _at_least(np.abs(2 * dif + tot * (k[a] - k[b])))
+    return [1.0, *coefs, *mass.tolist(), *turn.tolist()]
+
+
+def _at_least(x: np.ndarray) -> np.ndarray:
+    return np.where(x > EPS, x, EPS)

@@ -105,17 +105,24 @@ def object_tables(draft: Draft) -> None:
             v[f"{prefix}_{name}"], v[f"{prefix}_{name}poly"] = full[:, 0], full[:, 1:]
 
 
+def user_widths(draft: Draft) -> None:
+    """How many numbers of user data each kind has: what the file says, or the most that any object has."""
+    for prefix in _USERS:
+        width = draft.size[f"nuser_{prefix}"]
+        if width == -1:
+            width = max([len(obj.user()) for obj in draft.lists[PREFIX_KIND[prefix]]], default=0)
+        draft.values[f"nuser_{prefix}"] = width
+
+
 def user_tables(draft: Draft) -> None:
-    """User data of every kind at its common width: what the file says, or the most that any object has."""
+    """User data of every kind at its common width."""
     for prefix in _USERS:
         objects = draft.lists[PREFIX_KIND[prefix]]
         data = [obj.user() for obj in objects]
-        width = draft.size[f"nuser_{prefix}"]
-        width = max([len(x) for x in data], default=0) if width == -1 else width
+        width = draft.values[f"nuser_{prefix}"]
         for obj, x in zip(objects, data, strict=True):
             if len(x) > width:
                 raise obj.error(f"'user' has {len(x)} numbers; nuser_{prefix} is {width}")
-        draft.values[f"nuser_{prefix}"] = width
         padded = [x + [0.0] * (width - len(x)) for x in data]
         draft.values[f"{prefix}_user"] = np.array(padded, np.float64).reshape(len(objects), width)
 
