@@ -25,6 +25,7 @@ from jaxsim.mjcf.expand import expand
 from jaxsim.mjcf.reader import asset_path, check, read, read_file
 from jaxsim.mjcf.spec import Element, Spec, compiler_of, object_name
 from jaxsim.mjcf.values import ENUMS
+from jaxsim.mjcf.writer import save_mjcf
 
 __all__ = [
     "ENUMS",
@@ -41,4 +42,5 @@ __all__ = [
     "read_file",
     "resolve",
     "resolve_actuator",
+    "save_mjcf",
 ]

@@ -12,7 +12,7 @@ from jaxsim.mjcf.attach import attach
 from jaxsim.mjcf.composite import composite
 from jaxsim.mjcf.defaults import class_table
 from jaxsim.mjcf.keyframes import Pending
-from jaxsim.mjcf.references import Names, check_references
+from jaxsim.mjcf.references import Names, check_references, listed
 from jaxsim.mjcf.replicate import replicate
 from jaxsim.mjcf.spec import Element, Spec, shallow_copy
 from jaxsim.mjcf.values import did_you_mean
@@ -31,6 +31,8 @@ def expand(spec: Spec) -> Spec:
     world = out.root.child("worldbody")
     if world is not None and any(e.tag in _MACROS for e in world.all()):
         _Expansion(out).run(world)
+    for element in listed(out, "asset", "model"):
+        element.delete()
     rules.check_names(out)
     check_references(out)
     return out

@@ -36,7 +36,8 @@ def matrix(quat: Array) -> Array:
 
 def rotate(quat: Array, vector: Array) -> Array:
     """The vector turned by a unit quaternion."""
-    return matrix(quat) @ vector
+    axis = quat[1:]
+    return vector + 2 * np.cross(axis, quat[0] * vector + np.cross(axis, vector))
 
 
 def z_to_quat(axis: Array) -> Array:

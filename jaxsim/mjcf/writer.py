@@ -1,0 +1,237 @@
+"""Spec to canonical MJCF: sections, attributes and numbers in one fixed form, that reads back to the same model.
+
+A spec as people write it is written with its default classes and macros. An expanded one, or one with models that were
+attached in Python, is written flat: every element with all that it says, no classes, actuators as `general`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from lxml import etree
+
+from jaxsim.errors import UnsupportedError
+from jaxsim.mjcf.defaults import resolve, resolve_actuator
+from jaxsim.mjcf.expand import expand
+from jaxsim.mjcf.pose import euler_to_quat
+from jaxsim.mjcf.reader import asset_path
+from jaxsim.mjcf.schema import SCHEMA
+from jaxsim.mjcf.spec import Element, Spec, compiler_of, object_name
+from jaxsim.mjcf.values import format_value
+
+_ORDER = {tag: i for i, tag in enumerate(SCHEMA.children)}
+_PER_ELEMENT = (
+    "autolimits", "boundmass", "boundinertia", "balanceinertia", "fitaabb", "inertiafromgeom", "inertiagrouprange",
+    "alignfree",
+)  # fmt: skip
+_ANGLES = {"hinge": ("range", "ref", "springref"), "ball": ("range",)}
+_TRANSMISSIONS = {"slidercrank": "cranksite"}
+
+
+def save_mjcf(spec: Spec, path: str | os.PathLike | None = None) -> str:
+    """The spec as MJCF text, written to `path` if one is given.
+
+    File names stay relative: with a path in another folder they are rewritten for that folder. Raises UnsupportedError
+    for what MJCF cannot say about models that were put together from several.
+    """
+    if spec.defaults is None and _attached_in_python(spec):
+        spec = expand(spec)
+    if spec.defaults is not None:
+        spec = _flat(spec)
+    if path is not None:
+        spec = _relocated(spec, os.path.dirname(os.path.abspath(os.fspath(path))))
+    root = etree.Element("mujoco", _attributes(spec.root))
+    for section in sorted(spec.root.children, key=lambda e: _ORDER[e.tag]):
+        if section.children or section.attrs:
+            root.append(_node(section))
+    etree.indent(root, "  ")
+    text = etree.tostring(root, encoding="unicode") + "\n"
+    if path is not None:
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(text)
+    return text
+
+
+def _attached_in_python(spec: Spec) -> bool:
+    """Whether the spec attaches a model that no asset names."""
+    assets = spec.root.child("asset")
+    files = {e.name for e in assets.children if e.tag == "model"} if assets is not None else set()
+    files |= {spec.models[name].modelname for name in spec.models if name in files}
+    unnamed = any(e.tag == "model" and not e.name for e in (assets.children if assets is not None else ()))
+    return any(e.tag == "attach" and e.attrs["model"] not in files and not unnamed for e in spec.root.all())
+
+
+def _attributes(element: Element) -> dict[str, str]:
+    types = element.type.attributes
+    return {name: format_value(types[name], element.attrs[name]) for name in types if name in element.attrs}
+
+
+def _node(element: Element) -> etree._Element:
+    top = etree.Element(element.tag, _attributes(element))
+    todo = [(element, top)]
+    while todo:
+        source, node = todo.pop()
+        for child in source.children:
+            todo.append((child, etree.SubElement(node, child.tag, _attributes(child))))
+    return top
+
+
+def _relocated(spec: Spec, folder: str) -> Spec:
+    """A copy whose file names are right for a file in another folder."""
+    base = os.path.abspath(spec.modelfiledir or ".")
+    if base == folder or not any(a.kind == "file" and a.name in e.attrs for e in spec.root.all() for a in _files(e)):
+        return spec
+    out = spec.copy()
+    compiler = compiler_of(spec)
+    section = out.section("compiler")
+    for name in ("meshdir", "texturedir"):
+        written = compiler[name] if compiler[name] is not None else compiler["assetdir"] or ""
+        section.attrs[name] = os.path.relpath(os.path.join(base, written), folder)
+    section.attrs.pop("assetdir", None)
+    for element in out.root.all():
+        if element.tag in ("model", "flexcomp") and "file" in element.attrs:
+            element.attrs["file"] = os.path.relpath(os.path.join(base, element.attrs["file"]), folder)
+    return out
+
+
+def _files(element: Element) -> list:
+    return [a for a in element.type.attributes.values() if a.kind == "file"]
+
+
+def _flat(spec: Spec) -> Spec:
+    """A copy without classes, every element with all that it says, under one set of compiler settings."""
+    out = Spec(spec.modelfiledir, spec.assets)
+    out.root.attrs = dict(spec.root.attrs)
+    for section in spec.root.children:
+        if section.tag != "default":
+            out.root.append(_flat_element(spec, section))
+    return out
+
+
+def _flat_element(spec: Spec, element: Element) -> Element:
+    if element.type.record == "actuator":
+        twin = _flat_actuator(spec, element)
+    else:
+        twin = Element(element.type, element.source)
+        twin.attrs = dict(element.attrs) if element.type.record is None else _differences(spec, element)
+    for name in ("class", "childclass"):
+        twin.attrs.pop(name, None)
+    if element.type.kind == "key":
+        _check_key(element, twin)
+    if element.compiler is not None:
+        _translate(spec, element, twin)
+    for child in element.children:
+        twin.append(_flat_element(spec, child))
+    _write_layers(spec, element, twin)
+    return twin
+
+
+def _same(a: Any, b: Any) -> bool:
+    if a is None or b is None:
+        return a is b
+    return np.shape(a) == np.shape(b) and bool(np.all(np.asarray(a) == np.asarray(b)))
+
+
+def _differences(spec: Spec, element: Element) -> dict[str, Any]:
+    """The effective attributes that differ from what the language says by itself."""
+    found = {}
+    for name, value in resolve(spec, element).items():
+        attribute = element.type.attributes.get(name)
+        if name in ("class", "layers") or (name == "texture" and element.tag == "material"):
+            continue
+        if attribute is None:
+            default = SCHEMA.children["default"].children[element.type.record].attributes[name].default
+            if not _same(value, default):
+                raise UnsupportedError(f"{element.label()}: '{name}' from a default class cannot be written flat")
+        elif value is not None and (not _same(value, attribute.default) or name in element.attrs):
+            found[name] = value
+    return found
+
+
+def _write_layers(spec: Spec, element: Element, twin: Element) -> None:
+    if element.type.kind != "material":
+        return
+    layers = resolve(spec, element).get("layers") or {}
+    twin.children = []
+    if set(layers) == {"rgb"}:
+        twin.attrs["texture"] = layers["rgb"]
+    else:
+        for role, texture in layers.items():
+            twin.add("layer", role=role, texture=texture)
+
+
+def _flat_actuator(spec: Spec, element: Element) -> Element:
+    if element.tag == "plugin":
+        raise UnsupportedError(f"{element.label()}: actuators of plugins cannot be written flat")
+    record = resolve_actuator(spec, element)
+    servo = record["inheritrange"] > 0
+    tag = ("intvelocity" if record["dyntype"] == "integrator" else "position") if servo else "general"
+    kind = SCHEMA.children["actuator"].children[tag]
+    twin = Element(kind, element.source)
+    if element.name:
+        twin.attrs["name"] = element.name
+    for name, attribute in kind.attributes.items():
+        if name in record and record[name] is not None and not _same(record[name], attribute.default):
+            twin.attrs[name] = record[name]
+    if record["trntype"] is not None:
+        twin.attrs[_TRANSMISSIONS.get(record["trntype"], record["trntype"])] = record["target"]
+    if servo:
+        _check_servo(element, record)
+        damping = record["biasprm"][2]
+        twin.attrs["kp"] = float(record["gainprm"][0])
+        twin.attrs["dampratio" if damping > 0 else "kv"] = abs(float(damping))
+        if tag == "position" and record["dyntype"] == "filterexact":
+            twin.attrs["timeconst"] = float(record["dynprm"][0])
+    return twin
+
+
+def _check_servo(element: Element, record: dict[str, Any]) -> None:
+    """A servo that inherits its range is written as one; it must have no other parameters than a servo's."""
+    spare = [*record["gainprm"][1:], record["biasprm"][0], *record["biasprm"][3:], *record["dynprm"][1:]]
+    if np.any(np.array(spare) != 0) or record["gainprm"][0] != -record["biasprm"][1]:
+        raise UnsupportedError(
+            f"{element.label()}: inheritrange beside parameters from a default cannot be written flat"
+        )
+
+
+def _check_key(element: Element, twin: Element) -> None:
+    for name in ("qpos", "mpos", "mquat"):
+        value = twin.attrs.get(name)
+        if value is not None and np.any(np.isnan(value)):
+            if not np.all(np.isnan(value)):
+                raise UnsupportedError(
+                    f"{element.label()}: a keyframe that leaves parts of the state open cannot be written"
+                )
+            del twin.attrs[name]
+
+
+def _translate(spec: Spec, element: Element, twin: Element) -> None:
+    """Say in the root's terms what an attached element says in those of its own model."""
+    ours, own = compiler_of(spec), element.compiler
+    for name in _PER_ELEMENT:
+        if not _same(ours[name], own[name]):
+            raise UnsupportedError(f"{element.label()} comes from a model with another compiler setting '{name}'")
+    attrs = twin.attrs
+    if "euler" in attrs and element.tag != "replicate":
+        attrs["quat"] = euler_to_quat(attrs.pop("euler"), own["angle"] == "degree", own["eulerseq"])
+    if own["angle"] != ours["angle"]:
+        factor = np.pi / 180 if own["angle"] == "degree" else 180 / np.pi
+        if "axisangle" in attrs:
+            attrs["axisangle"] = attrs["axisangle"] * np.array([1, 1, 1, factor])
+        if element.type.kind == "joint":
+            for name in _ANGLES.get(attrs.get("type", "hinge"), ()):
+                if name in attrs:
+                    attrs[name] = attrs[name] * factor
+    for attribute in _files(element):
+        if attribute.name in attrs:
+            attrs[attribute.name] = _file_from_root(spec, element, attribute.name)
+    if element.type.kind in ("mesh", "hfield", "texture", "skin") and object_name(element):
+        attrs["name"] = object_name(element)
+
+
+def _file_from_root(spec: Spec, element: Element, name: str) -> str:
+    ours = Element(element.type)
+    ours.attrs[name] = ""
+    return os.path.relpath(asset_path(spec, element, name), asset_path(spec, ours, name) or ".")

@@ -1,0 +1,127 @@
+"""Saved models, read by the reference, are the models that they were: as written, and flat after every macro has run."""
+
+import glob
+import os
+
+import mujoco
+import numpy as np
+import pytest
+
+from jaxsim.errors import UnsupportedError
+from jaxsim.mjcf import expand, read, save_mjcf
+from tests.mjcf.helpers import CONTEXT
+from tests.mjcf.test_defaults import ACTUATORS, DEFAULTS, MODEL
+from tests.mjcf.test_expand import ASSETS, ATTACH, CHILD, COPIES, NESTED, parent
+
+MODELS = sorted(glob.glob(os.path.join(os.path.dirname(__file__), "..", "..", "models", "*.xml")))
+
+
+def differences(a, b) -> list[str]:
+    """Names of the fields in which two compiled models differ."""
+    found = []
+    for holder, other, prefix in ((a, b, ""), (a.opt, b.opt, "opt."), (a.stat, b.stat, "stat.")):
+        for name in dir(holder):
+            if name.startswith("_") or name == "paths":
+                continue
+            x, y = getattr(holder, name), getattr(other, name)
+            if isinstance(x, bytes):
+                same = x == y
+            elif isinstance(x, int | float | np.ndarray):
+                x, y = np.asarray(x), np.asarray(y)
+                same = x.shape == y.shape and np.allclose(x, y, rtol=1e-10, atol=1e-13, equal_nan=True)
+            else:
+                continue
+            if not same:
+                found.append(prefix + name)
+    return found
+
+
+def assert_saved_alike(text, assets=None, flat=True):
+    """Save, compile with the reference, compare with the reference's reading of the original."""
+    model = mujoco.MjModel.from_xml_string(text, assets or {})
+    spec = read(text, assets)
+    for saved in (save_mjcf(spec), *([save_mjcf(expand(spec))] if flat else [])):
+        assert differences(model, mujoco.MjModel.from_xml_string(saved, assets or {})) == []
+        assert save_mjcf(read(saved, assets)) == saved
+
+
+@pytest.mark.parametrize("path", MODELS, ids=os.path.basename)
+def test_models_are_saved_alike(path):
+    model, spec = mujoco.MjModel.from_xml_path(path), read(path)
+    for saved in (save_mjcf(spec), save_mjcf(expand(spec))):
+        assert differences(model, mujoco.MjModel.from_xml_string(saved)) == []
+        assert save_mjcf(read(saved)) == saved
+
+
+@pytest.mark.parametrize("text, assets, flat", [
+    (MODEL, None, False), (CONTEXT % "", None, True),
+    (f'<mujoco><worldbody>{COPIES}{NESTED.replace("s", "r").replace("rite", "site").replace("rep=", "sep=").replace("rize", "size")}'
+     '</worldbody></mujoco>', None, True),
+    (f'<mujoco><worldbody>{COPIES}</worldbody><sensor><jointpos joint="j"/></sensor></mujoco>', None, True),
+    (CHILD.decode(), None, True),
+    ('<mujoco><option gravity="1e-30 0.1 -0.30000000000000004"><flag energy="enable"/></option><size memory="1K"/></mujoco>', None, True),
+    ('<mujoco model="a &amp; &quot;b&quot;"><custom><text name="t" data="&lt;x&gt;"/></custom></mujoco>', None, True),
+])  # fmt: skip
+def test_features_are_saved_alike(text, assets, flat):
+    assert_saved_alike(text, assets, flat)
+
+
+@pytest.mark.parametrize(
+    "world", [ATTACH, '<attach model="ch" prefix="p_"/>', f'<frame euler="10 20 30">{ATTACH}</frame>']
+)
+def test_attached_models_are_saved_alike(world):
+    text = parent(world, before='<default><geom density="5"/></default>')
+    model = mujoco.MjModel.from_xml_string(text, ASSETS)
+    spec = read(text, ASSETS)
+    assert differences(model, mujoco.MjModel.from_xml_string(save_mjcf(expand(spec)))) == []
+    assert differences(model, mujoco.MjModel.from_xml_string(save_mjcf(spec), ASSETS)) == []
+
+
+def test_models_attached_in_python_are_saved_flat():
+    spec = read("<mujoco/>")
+    spec.attach(read(CHILD.decode()), prefix="p_")
+    model = mujoco.MjModel.from_xml_string(parent('<attach model="ch" prefix="p_"/>'), ASSETS)
+    assert differences(model, mujoco.MjModel.from_xml_string(save_mjcf(spec))) == []
+
+
+@pytest.mark.parametrize("tag", ACTUATORS)
+def test_actuators_are_saved_alike(tag):
+    target = "body='b'" if tag == "adhesion" else "joint='j'"
+    for default in DEFAULTS:
+        for attrs in ACTUATORS[tag]:
+            text = f"""<mujoco><default><default class="a">{default}</default></default>
+              <worldbody><body name="b"><joint name="j" range="-1 1"/><geom size="1"/></body></worldbody>
+              <actuator><{tag} class="a" {target} {attrs}/></actuator></mujoco>"""
+            try:
+                mujoco.MjModel.from_xml_string(text)
+            except ValueError:
+                continue
+            mixed = "inheritrange" in attrs and ("gainprm" in default or tag == "intvelocity")
+            assert_saved_alike(text, flat=not mixed)
+
+
+def test_file_names_follow_the_file(tmp_path):
+    inner = tmp_path / "meshes"
+    inner.mkdir()
+    (inner / "t.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 1 4 3\n")
+    model = tmp_path / "m.xml"
+    model.write_text("""<mujoco><compiler assetdir="meshes"/><asset><mesh file="t.obj"/></asset>
+      <worldbody><geom type="mesh" mesh="t"/></worldbody></mujoco>""")
+    other = tmp_path / "other"
+    other.mkdir()
+    save_mjcf(read(model), other / "saved.xml")
+    first, second = (mujoco.MjModel.from_xml_path(str(p)) for p in (model, other / "saved.xml"))
+    assert differences(first, second) == []
+
+
+def test_what_cannot_be_said_flat_is_refused():
+    text = """<mujoco><default><tendon width=".5"/></default><worldbody><body><joint name="j"/><geom size="1"/></body></worldbody>
+      <tendon><fixed><joint joint="j" coef="1"/></fixed></tendon></mujoco>"""
+    with pytest.raises(UnsupportedError, match="width"):
+        save_mjcf(expand(read(text)))
+    other = read("<mujoco/>")
+    other.attach(
+        read('<mujoco><compiler autolimits="false"/><worldbody><body name="b"/></worldbody></mujoco>'), prefix="p"
+    )
+    with pytest.raises(UnsupportedError, match="autolimits"):
+        save_mjcf(other)
