@@ -94,28 +94,33 @@ def test_info_says_what_the_model_holds(capsys):
     assert out.splitlines()[-1].split() == ["refused", "nothing"]
 
 
-def test_rollout_writes_trajectories_and_a_page(capsys, tmp_path):
-    out, page = tmp_path / "out.npz", tmp_path / "page.html"
-    argv = ["--nworld", 3, "--nstep", 7, "--every", 2, "--out", out, "--html", page, "--quiet"]
-    status, text, err = run(capsys, "rollout", CARTPOLE, *argv)
-    assert status == 0 and not err
-    assert "steps/s" in text and "no overflow, no divergence" in text
-    frames = np.load(out)
-    assert frames["qpos"].shape == (4, 3, 2) and frames["ctrl"].shape == (4, 3, 1)
-    np.testing.assert_allclose(frames["time"][:, 0], [0.02, 0.04, 0.06, 0.07], rtol=1e-5)
-    assert np.abs(frames["ctrl"]).max() <= 1 and len(np.unique(frames["ctrl"][0])) == 3
-    assert page.read_text().startswith("<!doctype html>")
+@pytest.fixture(scope="module")
+def rolled(tmp_path_factory):
+    """A rollout of two worlds with given controls: status, trajectories, page, controls."""
+    folder = tmp_path_factory.mktemp("rolled")
+    given = np.linspace(-1, 1, 7 * 2).reshape(7, 2, 1)
+    np.savez(folder / "ctrl.npz", ctrl=given)
+    argv = ["--nworld", "2", "--every", "2", "--keyframe", "hanging", "--controls", str(folder / "ctrl.npz"), "--quiet"]
+    files = ["--out", str(folder / "out.npz"), "--html", str(folder / "page.html")]
+    status = main(["rollout", CARTPOLE, *argv, *files])
+    return status, np.load(folder / "out.npz"), (folder / "page.html").read_text(), given
 
 
-def test_rollout_follows_given_controls(capsys, tmp_path):
-    given = np.linspace(-1, 1, 5 * 2).reshape(5, 2, 1)
-    np.savez(tmp_path / "ctrl.npz", ctrl=given)
-    argv = ["--nworld", 2, "--controls", tmp_path / "ctrl.npz", "--out", tmp_path / "out.npz", "--quiet"]
-    status, _, _ = run(capsys, "rollout", CARTPOLE, *argv, "--keyframe", "hanging")
+def test_rollout_records_every_nth_step_and_the_last(rolled):
+    status, frames, _, _ = rolled
     assert status == 0
-    frames = np.load(tmp_path / "out.npz")
-    np.testing.assert_allclose(frames["ctrl"], given, rtol=1e-6)
+    assert frames["qpos"].shape == (4, 2, 2) and frames["sensordata"].shape == (4, 2, 7)
+    np.testing.assert_allclose(frames["time"][:, 0], [0.02, 0.04, 0.06, 0.07], rtol=1e-5)
+
+
+def test_rollout_follows_given_controls_from_the_keyframe(rolled):
+    _, frames, _, given = rolled
+    np.testing.assert_allclose(frames["ctrl"], given[[1, 3, 5, 6]], rtol=1e-6)
     assert np.abs(frames["qpos"][..., 1]).min() > 3
+
+
+def test_rollout_writes_a_page(rolled):
+    assert rolled[2].startswith("<!doctype html>") and "cartpole" in rolled[2]
 
 
 def test_dropped_contacts_are_reported_with_the_remedy(capsys, files):
