@@ -5,7 +5,7 @@ import numpy as np
 from jaxsim.data import Data
 from jaxsim.engine import tables
 from jaxsim.engine.support import lent_to_tendons
-from jaxsim.math.arrays import add_at, take
+from jaxsim.math.arrays import add_at, take, take_or_zero
 from jaxsim.math.safe import Array, xp_of
 from jaxsim.model import Model
 from jaxsim.types import WrapType
@@ -15,6 +15,14 @@ from jaxsim.types import WrapType
 def jacobian_pattern(m) -> tuple[np.ndarray, np.ndarray]:
     """Tendon and dof of each entry of the sparse `ten_J`."""
     return np.repeat(np.arange(m.ntendon), m.ten_J_rownnz), np.asarray(m.ten_J_colind)
+
+
+def full_jacobian(m: Model, d: Data) -> Array:
+    """The tendons' Jacobian, dense (ntendon, nv)."""
+    tendon, dof = jacobian_pattern(m)
+    address = np.full((m.ntendon, m.nv), -1)
+    address[tendon, dof] = np.arange(m.nJten)
+    return take_or_zero(d.ten_J, address)
 
 
 def mul_jac(m: Model, d: Data, v: Array) -> Array:
