@@ -61,7 +61,7 @@ def attach(element: Element, into: Element, spec: Spec, child: Spec, names: Name
 
     spec.defaults = spec.defaults | {space(name): _renamed_class(record, space) for name, record in table.items()}
     _copy_assets(child, spec, space, names)
-    copy_references(child, spec, space, names)
+    copy_references(child, spec, space, names, {})
     _copy_plugins(child, spec, space, names)
     extend(spec)
 

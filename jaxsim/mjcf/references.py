@@ -135,64 +135,67 @@ def rename_tree(top: Element, space: Namespace) -> None:
                 slot.rename(space(slot.name))
 
 
-def copy_renamed(element: Element, space: Namespace, names: Names) -> Element | None:
+@dataclass(frozen=True)
+class Uses:
+    """What an element outside the tree uses: all its slots, and which of them a copy may point elsewhere."""
+
+    slots: list[Slot]
+    objects: list[int]
+
+    @staticmethod
+    def of(element: Element) -> Uses:
+        found = slots(element)
+        assets = () if element.type.kind == "sensor" else ASSET_KINDS
+        return Uses(found, [i for i, slot in enumerate(found) if slot.kind != "default" and slot.kind not in assets])
+
+
+def copy_renamed(element: Element, uses: Uses, space: Namespace, names: Names) -> Element | None:
     """A copy of a sensor, actuator, pair, ... for objects that were copied under new names; None where it uses none.
 
     Objects outside what was copied keep their names where the reference allows that: in tendon paths, and for one of
     the two objects of a pair, an exclude or a sensor.
     """
+    todo = [uses.slots[i] for i in uses.objects]
+    renamed = _RULES.get(element.type.kind or "", _all)(todo, space, names)
+    if renamed is None:
+        return None
+    choice = dict(zip(uses.objects, renamed, strict=True))
     twin = element.copy()
     if element.name:
         twin.attrs["name"] = space(element.name)
-    todo = []
-    for slot in slots(twin):
-        if slot.kind == "default" or (slot.kind in ASSET_KINDS and element.type.kind != "sensor"):
-            if space.foreign:
-                slot.rename(space(slot.name))
-        else:
-            todo.append(slot)
-    rule = _RULES.get(element.type.kind or "", _all)
-    return twin if rule(todo, space, names) else None
+    for i, slot in enumerate(slots(twin)):
+        if choice.get(i, space.foreign):
+            slot.rename(space(slot.name))
+    return twin
 
 
 def _exists(slot: Slot, name: str, names: Names) -> bool:
     return names.has(slot.kind, name)
 
 
-def _all(todo: list[Slot], space: Namespace, names: Names) -> bool:
-    if not all(_exists(slot, space(slot.name), names) for slot in todo):
-        return False
-    for slot in todo:
-        slot.rename(space(slot.name))
-    return True
+def _all(todo: list[Slot], space: Namespace, names: Names) -> list[bool] | None:
+    """Every object must have been copied."""
+    return [True] * len(todo) if all(_exists(slot, space(slot.name), names) for slot in todo) else None
 
 
-def _two(todo: list[Slot], space: Namespace, names: Names) -> bool:
+def _two(todo: list[Slot], space: Namespace, names: Names) -> list[bool] | None:
+    """One of two objects must have been copied; the other may be anywhere. Without objects there is always a copy."""
     found = [_exists(slot, space(slot.name), names) for slot in todo]
     if todo and not any(found):
-        return False
-    if len(todo) == 1 and not found[0]:
-        return False
-    for slot, new in zip(todo, found, strict=True):
-        if new:
-            slot.rename(space(slot.name))
-        elif not _exists(slot, slot.name, names):
-            return False
-    return True
+        return None
+    fits = all(new or _exists(slot, slot.name, names) for slot, new in zip(todo, found, strict=True))
+    return found if fits else None
 
 
-def _path(todo: list[Slot], space: Namespace, names: Names) -> bool:
+def _path(todo: list[Slot], space: Namespace, names: Names) -> list[bool] | None:
     """A tendon: each entry of its path takes the new names if all of them exist, else the old ones."""
-    any_new = False
-    for owner in {id(slot.element): slot.element for slot in todo}.values():
-        mine = [slot for slot in todo if slot.element is owner]
-        if all(_exists(slot, space(slot.name), names) for slot in mine):
-            any_new = True
-            for slot in mine:
-                slot.rename(space(slot.name))
-        elif not all(_exists(slot, slot.name, names) for slot in mine):
-            return False
-    return any_new
+    new, old = ({id(slot.element): True for slot in todo} for _ in range(2))
+    for slot in todo:
+        new[id(slot.element)] &= _exists(slot, space(slot.name), names)
+        old[id(slot.element)] &= _exists(slot, slot.name, names)
+    if not any(new.values()) or not all(new[key] or old[key] for key in new):
+        return None
+    return [new[id(slot.element)] for slot in todo]
 
 
 _RULES = {"pair": _two, "exclude": _two, "sensor": _two, "tendon": _path}
@@ -217,11 +220,16 @@ def listed(spec: Spec, section: str, kind: str) -> list[Element]:
     return [e for e in found.children if e.type.kind == kind] if found is not None else []
 
 
-def copy_references(source: Spec, target: Spec, space: Namespace, names: Names) -> None:
-    """Append to `target` copies of everything outside the tree of `source` that uses what was copied."""
+def copy_references(source: Spec, target: Spec, space: Namespace, names: Names, known: dict[int, Uses]) -> None:
+    """Append to `target` copies of everything outside the tree of `source` that uses what was copied.
+
+    `known` keeps what each element uses from one call to the next.
+    """
     for section, kind in LISTS:
         for element in listed(source, section, kind):
-            twin = copy_renamed(element, space, names)
+            if id(element) not in known:
+                known[id(element)] = Uses.of(element)
+            twin = copy_renamed(element, known[id(element)], space, names)
             if twin is not None:
                 target.section(section).append(twin)
                 names.add(twin)

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxsim.mjcf.keyframes import Pending, extend, forget
 from jaxsim.mjcf.pose import euler_to_quat, rotate
-from jaxsim.mjcf.references import Names, Namespace, copy_references, drop_references, listed, rename_tree
+from jaxsim.mjcf.references import Names, Namespace, Uses, copy_references, drop_references, listed, rename_tree
 from jaxsim.mjcf.spec import Element, Spec, compiler_of
 
 Build = Callable[[Element, Element], None]
@@ -32,6 +32,7 @@ def replicate(element: Element, into: Element, spec: Spec, names: Names, pending
     compiler = compiler_of(spec, element)
     count, pos = element.attrs["count"], np.zeros(3)
     offset, euler = element.attrs.get("offset", np.zeros(3)), element.attrs.get("euler", np.zeros(3))
+    known: dict[int, Uses] = {}
     for i in range(count):
         quat = euler_to_quat(i * euler, compiler["angle"] == "degree", compiler["eulerseq"])
         space = Namespace("", f"{element.attrs.get('sep', '')}{i:0{len(str(count))}d}")
@@ -41,7 +42,7 @@ def replicate(element: Element, into: Element, spec: Spec, names: Names, pending
         twin.attrs.update(pos=pos, quat=quat)
         rename_tree(twin, space)
         names.add_all(twin)
-        copy_references(spec, spec, space, names)
+        copy_references(spec, spec, space, names, known)
         extend(spec)
         pos = pos + rotate(quat, offset)
     _remove(template, spec, names, pending)
