@@ -137,18 +137,18 @@ def compile_step(m: Model, settings: Settings) -> Figures:
     jax.clear_caches()
     fn = jax.jit(jaxsim.step)
     begin = time.perf_counter()
-    lowered = fn.lower(m, d)
+    traced = fn.trace(m, d)
+    lowered = traced.lower()
     trace_s = time.perf_counter() - begin
     begin = time.perf_counter()
-    lowered.compile()
-    compile_s = time.perf_counter() - begin
-    figures = {
+    compiled = lowered.compile()
+    return {
         "trace_s": trace_s,
-        "compile_s": compile_s,
-        "operations": count_operations(jax.make_jaxpr(jaxsim.step)(m, d).jaxpr),
+        "compile_s": time.perf_counter() - begin,
+        "operations": count_operations(traced.jaxpr.jaxpr),
         "dispatch_ms": dispatch(fn, m, d),
+        "step_memory_mb": memory(compiled),
     }
-    return figures | {"step_memory_mb": memory(lowered.compile())}
 
 
 def dispatch(fn: Callable, m: Model, d: Data, repeats: int = 100) -> float:
