@@ -11,7 +11,8 @@ CONTEXT = """<mujoco>
   <material name="material1"/><hfield name="hfield1" nrow="2" ncol="2" size="1 1 1 1"/>
 </asset>
 <worldbody>
-  <body name="body1"><joint name="joint1"/><geom name="geom1" size="1"/><site name="site1"/><camera name="camera1"/></body>
+  <body name="body1"><joint name="joint1"/><geom name="geom1" size="1"/><site name="site1"/>
+    <camera name="camera1"/></body>
   <body name="body2"><joint name="joint2"/><geom name="geom2" size="1"/><site name="site2"/></body>
 </worldbody>
 <deformable><flex name="flex1" dim="1" body="body1 body2" vertex="0 0 0 1 0 0" element="0 1"/></deformable>

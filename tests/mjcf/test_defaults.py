@@ -28,7 +28,8 @@ CLASSES = """
 """
 MODEL = f"""<mujoco>{CLASSES}
 <worldbody>
-  <geom name="g0"/><geom name="g1" class="a"/><geom name="g2" class="b" size="4"/><geom name="g3" class="b" zaxis="1 0 0"/>
+  <geom name="g0"/><geom name="g1" class="a"/><geom name="g2" class="b" size="4"/>
+  <geom name="g3" class="b" zaxis="1 0 0"/>
   <light name="l0"/><light name="l1" type="point"/><site name="s0" class="a" size=".3"/><camera name="c0" class="a"/>
   <body name="b1" childclass="a">
     <geom name="g4"/><joint name="j0"/><joint name="j1" class="main" damping="5 6"/><site name="s1"/>
@@ -38,7 +39,8 @@ MODEL = f"""<mujoco>{CLASSES}
 </worldbody>
 <contact><pair name="p0" class="a" geom1="g0" geom2="g4" friction="9"/></contact>
 <equality><weld name="e0" class="a" body1="b1"/><weld name="e1" body1="b2" solref=".9"/></equality>
-<tendon><fixed name="t0" class="b"><joint joint="j0" coef="1"/></fixed><spatial name="t1"><site site="s0"/><site site="s1"/></spatial></tendon>
+<tendon><fixed name="t0" class="b"><joint joint="j0" coef="1"/></fixed>
+<spatial name="t1"><site site="s0"/><site site="s1"/></spatial></tendon>
 </mujoco>"""
 
 FIELDS = {
@@ -102,21 +104,25 @@ def test_a_nested_class_does_not_see_what_its_parent_gets_later():
 
 
 def test_material_layers_come_from_the_class_and_the_element():
-    spec = read("""<mujoco><default><default class="a"><material><layer role="rgb" texture="x"/></material></default></default>
+    spec = read("""<mujoco><default><default class="a"><material><layer role="rgb" texture="x"/></material></default>
+      </default>
       <asset><texture name="x" builtin="flat" width="1" height="1"/><material name="m" class="a"/>
       <material name="n" class="a"><layer role="orm" texture="x"/></material></asset></mujoco>""")
     assert resolve(spec, spec.find("material", "m"))["layers"] == {"rgb": "x"}
     assert resolve(spec, spec.find("material", "n"))["layers"] == {"rgb": "x", "orm": "x"}
 
 
-@pytest.mark.parametrize("text, reason", [
-    ('<default class="b"/>', "main"),
-    ('<default><default/></default>', "needs a name"),
-    ('<default><default class="a"/><default class="a"/></default>', "exists already"),
-    ('<default><default class="main"/></default>', "exists already"),
-    ('<worldbody><body childclass="zz"/></worldbody>', "unknown default class 'zz'"),
-    ('<worldbody><geom class="zz"/></worldbody>', "unknown default class 'zz'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, reason",
+    [
+        ('<default class="b"/>', "main"),
+        ("<default><default/></default>", "needs a name"),
+        ('<default><default class="a"/><default class="a"/></default>', "exists already"),
+        ('<default><default class="main"/></default>', "exists already"),
+        ('<worldbody><body childclass="zz"/></worldbody>', "unknown default class 'zz'"),
+        ('<worldbody><geom class="zz"/></worldbody>', "unknown default class 'zz'"),
+    ],
+)
 def test_wrong_classes_are_refused(text, reason):
     with pytest.raises(ModelError, match=reason):
         read(f"<mujoco>{text}</mujoco>")
@@ -131,22 +137,39 @@ ACTUATORS = {
     "velocity": ["kv='3'", ""],
     "damper": ["kv='3' ctrlrange='0 1'", ""],
     "cylinder": ["timeconst='2' area='3'", "diameter='2'", ""],
-    "muscle": ["", "timeconst='.02 .03' range='.6 1.1' force='100' scale='300'", "lmin='.4' lmax='1.7' vmax='2' fpmax='1' "
-               "fvmax='1.1' tausmooth='.1'"],
+    "muscle": [
+        "",
+        "timeconst='.02 .03' range='.6 1.1' force='100' scale='300'",
+        "lmin='.4' lmax='1.7' vmax='2' fpmax='1' fvmax='1.1' tausmooth='.1'",
+    ],
     "adhesion": ["gain='3' ctrlrange='0 1'"],
-    "dcmotor": ["motorconst='.1' resistance='2'", "motorconst='.1 .2' resistance='2' inductance='.1'",
-                "nominal='12 2 30'", "nominal='12 2 30' damping='.01'", "resistance='2' nominal='12 2 30' damping='.01'",
-                "motorconst='.1' resistance='2' saturation='1 2 3' cogging='1 2 3' controller='1 2 3 4 5 6' input='velocity'",
-                "motorconst='.1' resistance='2' saturation='0 2' thermal='1 2 0 3 4 5' lugre='1 2 3 4 5'",
-                "motorconst='.1' resistance='2' thermal='1 0 6'", "motorconst='.1' resistance='2' inductance='0 .2'"],
-    "general": ["dyntype='filter' dynprm='2 3' gaintype='affine' gainprm='1 2 3' biastype='affine' biasprm='4' actdim='1' "
-                "actearly='true'"],
-}  # fmt: skip
+    "dcmotor": [
+        "motorconst='.1' resistance='2'",
+        "motorconst='.1 .2' resistance='2' inductance='.1'",
+        "nominal='12 2 30'",
+        "nominal='12 2 30' damping='.01'",
+        "resistance='2' nominal='12 2 30' damping='.01'",
+        "motorconst='.1' resistance='2' saturation='1 2 3' cogging='1 2 3' controller='1 2 3 4 5 6' input='velocity'",
+        "motorconst='.1' resistance='2' saturation='0 2' thermal='1 2 0 3 4 5' lugre='1 2 3 4 5'",
+        "motorconst='.1' resistance='2' thermal='1 0 6'",
+        "motorconst='.1' resistance='2' inductance='0 .2'",
+    ],
+    "general": [
+        "dyntype='filter' dynprm='2 3' gaintype='affine' gainprm='1 2 3' biastype='affine' biasprm='4' actdim='1' "
+        "actearly='true'"
+    ],
+}
 DEFAULTS = [
-    "", "<general gainprm='3 4' biasprm='5' dynprm='6 7' gear='2'/>", "<position kp='7' kv='1'/>", "<muscle force='5'/>",
-    "<velocity kv='4'/><motor gear='5'/>", "<damper kv='2' ctrlrange='0 2'/>", "<cylinder area='2'/>",
-    "<dcmotor motorconst='.3' resistance='4' inductance='.1' controller='1 1'/>", "<general ctrlrange='-3 3' ctrllimited='true'/>",
-]  # fmt: skip
+    "",
+    "<general gainprm='3 4' biasprm='5' dynprm='6 7' gear='2'/>",
+    "<position kp='7' kv='1'/>",
+    "<muscle force='5'/>",
+    "<velocity kv='4'/><motor gear='5'/>",
+    "<damper kv='2' ctrlrange='0 2'/>",
+    "<cylinder area='2'/>",
+    "<dcmotor motorconst='.3' resistance='4' inductance='.1' controller='1 1'/>",
+    "<general ctrlrange='-3 3' ctrllimited='true'/>",
+]
 RECORD = (
     "gainprm biasprm dynprm gear damping ctrlrange forcerange actrange lengthrange dyntype gaintype biastype actdim "
 )
@@ -174,11 +197,14 @@ def test_actuator_records_are_those_of_the_reference(tag, default):
             assert same(record[name], getattr(theirs, name)), f"{attrs} {name}: {record[name]} {getattr(theirs, name)}"
 
 
-@pytest.mark.parametrize("attrs, reason", [
-    ("joint='j' body='b'", "one thing only"),
-    ("joint='j' cranklength='1'", "slider-crank"),
-    ("joint='j' refsite='s'", "site transmission"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "attrs, reason",
+    [
+        ("joint='j' body='b'", "one thing only"),
+        ("joint='j' cranklength='1'", "slider-crank"),
+        ("joint='j' refsite='s'", "site transmission"),
+    ],
+)
 def test_contradictory_transmissions_are_refused(attrs, reason):
     text = f"""<mujoco><worldbody><body name="b"><joint name="j"/><geom size="1"/><site name="s"/></body></worldbody>
       <actuator><general {attrs}/></actuator></mujoco>"""

