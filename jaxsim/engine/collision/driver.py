@@ -11,13 +11,14 @@ from jaxsim.engine.collision.pairs import Candidates, candidates
 from jaxsim.engine.collision.shapes import Geoms, Hits, make_frame
 from jaxsim.engine.collision.table import COLLIDERS, Collider
 from jaxsim.errors import UnsupportedError
-from jaxsim.math.arrays import inner, take
+from jaxsim.math.arrays import inner, matvec, matvec_t, take, take_or_zero
 from jaxsim.model import Model
 from jaxsim.types import DisableBit, GeomType, WarningType
 
 Array = Any
 FEW = 16  # groups of no more pairs than this are never compacted
-CHEAP = 8000  # nor are those whose narrow phase costs less than this
+CHEAP = 30_000  # nor are those whose narrow phase costs less than this
+DEAR = 1000  # pairs of colliders that cost more than this are tested by their boxes too
 
 
 class Group(NamedTuple):
@@ -62,7 +63,8 @@ def _groups(structure: Any, flags: int, pairs: Candidates) -> list[Group]:
         which = np.flatnonzero(np.all(types == (t1, t2), axis=1))
         collider = COLLIDERS[t1, t2]
         few = len(which) <= FEW or len(which) * collider.cost <= CHEAP
-        capacity = len(which) if few else min(len(which), max(FEW, 2 * structure.max_contacts))
+        room = structure.max_contacts if collider.cost >= DEAR else 2 * structure.max_contacts
+        capacity = len(which) if few else min(len(which), max(FEW, room))
         out.append(Group(collider, which, capacity))
     return out
 
@@ -90,7 +92,7 @@ def _narrow(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candidates, 
         a = Geoms(take(pos, g1), take(mat, g1), take(m.geom_size, g1), g1)
         b = Geoms(take(pos, g2), take(mat, g2), take(m.geom_size, g2), g2)
         return Found(collide(a, b, take(margin, group.which)), group.which, 0)
-    near = _near(m, pos, mat, margin, pairs, group.which)
+    near = _near(m, pos, mat, margin, pairs, group)
     index, real, lost = compact(near, group.capacity)
     which = jnp.asarray(group.which)[index]
     g1, g2 = jnp.asarray(geom)[index].T
@@ -100,14 +102,28 @@ def _narrow(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candidates, 
     return Found(hits._replace(valid=hits.valid & real[:, None]), which, lost)
 
 
-def _near(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candidates, which: np.ndarray) -> Array:
-    """Whether the bounding spheres of pairs (n,) touch; where the first geom is a plane, sphere and plane."""
-    g1, g2 = pairs.geom[which].T
+def _near(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candidates, group: Group) -> Array:
+    """Whether the bounds of pairs (n,) touch: spheres, or a plane and a sphere; boxes too before a dear collider."""
+    g1, g2 = pairs.geom[group.which].T
     gap = take(pos, g2) - take(pos, g1)
+    margin = take(margin, group.which)
     if m.geom_type[g1[0]] == GeomType.PLANE:
-        return inner(gap, take(mat[:, :, 2], g1)) <= take(margin, which) + take(m.geom_rbound, g2)
-    reach = take(m.geom_rbound, g1) + take(m.geom_rbound, g2) + take(margin, which)
-    return inner(gap, gap) <= reach * reach
+        return inner(gap, take(mat[:, :, 2], g1)) <= margin + take(m.geom_rbound, g2)
+    reach = take(m.geom_rbound, g1) + take(m.geom_rbound, g2) + margin
+    near = inner(gap, gap) <= reach * reach
+    return near & _boxes_touch(m, pos, mat, margin, g1, g2) if group.collider.cost >= DEAR else near
+
+
+def _boxes_touch(m: Model, pos: Array, mat: Array, margin: Array, g1: np.ndarray, g2: np.ndarray) -> Array:
+    """Whether the geoms' boxes, in their own frames, overlap along each other's axes."""
+    centre = pos + matvec(mat, m.geom_aabb[:, :3])
+    gap = take(centre, g2) - take(centre, g1)
+    mat1, mat2 = take(mat, g1), take(mat, g2)
+    half1, half2 = take(m.geom_aabb[:, 3:], g1), take(m.geom_aabb[:, 3:], g2)
+    across = jnp.abs(jnp.sum(mat1[:, :, :, None] * mat2[:, :, None, :], axis=1))
+    apart1 = jnp.abs(matvec_t(mat1, gap)) - margin[:, None] > half1 + matvec(across, half2)
+    apart2 = jnp.abs(matvec_t(mat2, gap)) - margin[:, None] > half2 + matvec_t(across, half1)
+    return ~jnp.any(apart1 | apart2, axis=1)
 
 
 def compact(mask: Array, capacity: int) -> tuple[Array, Array, Array]:
@@ -127,8 +143,10 @@ def _buffer(m: Model, found: list[Found], n: int) -> tuple[Array, Array, Array]:
     Slots are numbered group by group. A contact's place is the number of contacts of earlier candidates plus those
     before it in its own pair.
     """
-    count = jnp.zeros(n, jnp.int32)
-    for f in found:
+    whole = [f for f in found if isinstance(f.which, np.ndarray)]
+    some = [f for f in found if not isinstance(f.which, np.ndarray)]
+    count = _spread([f.which for f in whole], [jnp.sum(f.hits.valid, axis=1, dtype=jnp.int32) for f in whole], n)
+    for f in some:
         count = count.at[f.which].add(jnp.sum(f.hits.valid, axis=1, dtype=jnp.int32))
     start = jnp.cumsum(count) - count
     place = [start[f.which][:, None] + jnp.cumsum(f.hits.valid, axis=1, dtype=jnp.int32) - 1 for f in found]
@@ -139,6 +157,14 @@ def _buffer(m: Model, found: list[Found], n: int) -> tuple[Array, Array, Array]:
     source = source.at[place].set(jnp.arange(len(valid), dtype=jnp.int32), mode="drop")
     ncon = jnp.sum(count)
     return source, ncon, sum(f.lost for f in found) + jnp.maximum(ncon - m.max_contacts, 0)
+
+
+def _spread(which: list[np.ndarray], values: list[Array], n: int) -> Array:
+    """Values of disjoint sets of candidates put in their places (n,), zero elsewhere: a gather, not a scatter."""
+    source = np.full(n, -1)
+    place = np.concatenate([np.zeros(0, int), *which])
+    source[place] = np.arange(len(place))
+    return take_or_zero(jnp.concatenate([jnp.zeros(0, jnp.int32), *values]), source)
 
 
 def _fill(m: Model, d: Any, pairs: Candidates, found: list[Found], source: Array) -> Any:
