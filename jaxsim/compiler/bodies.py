@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsim.compiler.draft import Draft, Obj, Settings
+from jaxsim.compiler.draft import Draft, Settings
 from jaxsim.compiler.elements import compile_camera, compile_joint, compile_light, compile_site
 from jaxsim.compiler.geoms import compile_geom
 from jaxsim.compiler.linalg import EPS, full_inertia, quat2mat
@@ -10,9 +10,7 @@ from jaxsim.compiler.pose import IDENTITY, compose, invert, rotate, unit
 from jaxsim.compiler.tree import Body, own_orientation
 from jaxsim.errors import ModelError
 from jaxsim.mjcf import resolve
-from jaxsim.types import JointType
-
-MINVAL = 1e-15
+from jaxsim.types import MINVAL, JointType
 
 
 def compile_bodies(draft: Draft) -> None:
@@ -228,6 +226,3 @@ def contact_bits(body: Body) -> tuple[int, int, float]:
         conaffinity |= geom.a["conaffinity"]
         margin = max(margin, geom.a["margin"])
     return contype, conaffinity, margin
-
-
-__all__ = ["Obj", "check_moving", "compile_bodies", "compile_body", "contact_bits", "merge_inertias"]

@@ -24,6 +24,7 @@ from jaxsim.compiler.tree import build_tree
 from jaxsim.mjcf import Spec, expand, object_name, resolve, resolve_actuator
 from jaxsim.mjcf.keyframes import extend
 from jaxsim.model import Model, make_model
+from jaxsim.types import MINVAL
 
 _SECTIONS = {
     "asset": ("mesh", "hfield", "skin", "texture", "material"),
@@ -46,8 +47,9 @@ def refuse(draft: Draft) -> None:
 
 
 def list_objects(draft: Draft) -> None:
-    """Everything outside the tree, section by section, in the order of the file."""
-    for section in draft.spec.root.children:
+    """Everything outside the tree, in the order of the file, but for skins in assets, which come first."""
+    sections = sorted(draft.spec.root.children, key=lambda section: section.tag == "deformable")
+    for section in sections:
         for el in section.children:
             kind = _WHOLE_SECTIONS.get(section.tag)
             if kind is None and el.tag in _SECTIONS.get(section.tag, ()):
@@ -74,9 +76,9 @@ def spring_dampers(draft: Draft, m: Model) -> Model:
         if time <= 0 or ratio <= 0:
             continue
         found = True
-        inertia = j.nv / max(1e-15, float(np.sum(m.dof_invweight0[adr : adr + j.nv])))
-        stiffness[j.id] = inertia / max(1e-15, time * time * ratio * ratio)
-        damping[adr : adr + j.nv] = 2 * inertia / max(1e-15, time)
+        inertia = j.nv / max(MINVAL, float(np.sum(m.dof_invweight0[adr : adr + j.nv])))
+        stiffness[j.id] = inertia / max(MINVAL, time * time * ratio * ratio)
+        damping[adr : adr + j.nv] = 2 * inertia / max(MINVAL, time)
     return m.replace(jnt_stiffness=stiffness, dof_damping=damping) if found else m
 
 
@@ -111,7 +113,7 @@ def total_mass(draft: Draft) -> None:
     """Scale masses and inertias to the total that the compiler element asks for."""
     target, v = draft.settings.settotalmass, draft.values
     if target > 0:
-        scale = max(1e-15, target / max(1e-15, float(np.sum(v["body_mass"]))))
+        scale = max(MINVAL, target / max(MINVAL, float(np.sum(v["body_mass"]))))
         v["body_mass"][1:] *= scale
         v["body_inertia"][1:] *= scale
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxsim.compiler.draft import Draft, Obj
 from jaxsim.compiler.linalg import normalize
-from jaxsim.types import JointType, ObjType
+from jaxsim.types import MINVAL, JointType, ObjType
 
 MAX_NUMERIC = 500
 
@@ -103,4 +103,4 @@ def _row(key: Obj, name: str, default: list[float]) -> list[float]:
 
 def _unit_quat(quat: list[float]) -> list[float]:
     length = math.sqrt(sum(x * x for x in quat))
-    return [1.0, 0.0, 0.0, 0.0] if length < 1e-15 else [x / length for x in quat]
+    return [1.0, 0.0, 0.0, 0.0] if length < MINVAL else [x / length for x in quat]

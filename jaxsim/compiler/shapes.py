@@ -8,10 +8,10 @@ import math
 import numpy as np
 
 from jaxsim.compiler.linalg import EPS
+from jaxsim.types import MAXVAL
 from jaxsim.types import GeomType as G
 
 Vec = list[float]
-MAXVAL = 1e10
 _PI = math.pi
 
 # how many sizes of a geom must be positive

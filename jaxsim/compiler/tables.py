@@ -13,7 +13,6 @@ import numpy as np
 
 from jaxsim import fields
 from jaxsim.compiler.draft import KINDS, Draft, Obj
-from jaxsim.mjcf.values import ENUMS
 from jaxsim.model import MODEL_FIELDS
 
 ROWS = {
@@ -138,8 +137,3 @@ def empty_tables(draft: Draft) -> None:
             if name not in DERIVED and np.prod(size, dtype=int):
                 raise AssertionError(f"the compiler left {name} empty")
             v[name] = np.zeros(size, np.int32 if kind == "int" else np.float64)
-
-
-def words(name: str, obj: Obj) -> int:
-    """The number of a word attribute."""
-    return ENUMS[obj.el.type.attributes[name].words][obj.a[name]]

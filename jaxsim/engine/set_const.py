@@ -22,7 +22,7 @@ from jaxsim.math.safe import Array, norm, normalize, sqrt, xp_of
 from jaxsim.math.spatial import inertia_mul
 from jaxsim.math.tree import subtree_sum
 from jaxsim.model import Model
-from jaxsim.types import MINVAL, EqType, GeomType, JointType, ObjType
+from jaxsim.types import MINVAL, EqType, GeomType, JointType, ObjType, SameFrame
 
 _TINY_SIZE = 1e-5  # bodies and models are at least this large
 
@@ -265,7 +265,9 @@ def _body_sizes(m: Model, d: Data) -> Array:
     parent = m.body_parentid[m.jnt_bodyid]
     reach = [norm(take(d.xipos, b) - d.xanchor) for b in (m.jnt_bodyid, parent)]
     solid = m.geom_rbound > 0
-    ends = xp.where(solid, m.geom_rbound + norm(take(d.xipos, m.geom_bodyid) - d.geom_xpos), 0)
+    arm = norm(take(d.xipos, m.geom_bodyid) - d.geom_xpos)
+    arm = xp.where(m.geom_sameframe == SameFrame.INERTIA, 0, arm)  # frames that count as the same are the same
+    ends = xp.where(solid, m.geom_rbound + arm, 0)
     index = np.concatenate([m.jnt_bodyid, parent, m.geom_bodyid])
     sizes = _max_at(index, xp.concatenate([*reach, ends]), m.nbody)
     return xp.where(np.arange(m.nbody) > 0, xp.maximum(sizes, _TINY_SIZE), 0)
