@@ -239,9 +239,11 @@ def run_rollout(args: argparse.Namespace) -> int:
     with tqdm(total=nstep * args.nworld, unit="step", unit_scale=True, disable=args.quiet, desc="compiling") as bar:
 
         def progress(steps: int) -> None:
-            if bar.n == 0:
-                bar.set_description("rollout", refresh=False)
-            bar.update(steps)
+            if steps:
+                bar.update(steps)
+            else:  # compiled: the clock starts
+                bar.reset()
+                bar.set_description("rollout")
 
         result = rollouts.simulate(m, d, plan, controls, progress)
     print_result(m, plan, result)
