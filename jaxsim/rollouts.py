@@ -16,6 +16,7 @@ import numpy as np
 
 import jaxsim
 from jaxsim.data import Data
+from jaxsim.engine.collision.capacity import suggest_capacity
 from jaxsim.model import Model
 from jaxsim.types import WarningType
 
@@ -195,17 +196,15 @@ def troubles(m: Model, d: Data) -> list[str]:
     """What went wrong in a batch, one sentence each with its remedy; empty when nothing did."""
     worlds = np.asarray(d.time).size
     found = []
-    for what, option, capacity in (
-        ("contacts", "max_contacts", m.max_contacts),
-        ("constraints", "max_constraints", m.max_constraints),
-    ):
+    room = suggest_capacity(m, d)
+    for what in ("contacts", "constraints"):
+        option = f"max_{what}"
         dropped = np.atleast_1d(np.asarray(getattr(d, f"overflow_{what}")))
         if dropped.any():
-            need = int(np.max(d.maxuse_con if what == "contacts" else d.maxuse_efc))
             found.append(
-                f"{int(dropped.sum())} {what} were dropped in {int((dropped > 0).sum())} of {worlds} worlds: the "
-                f"capacity is {capacity}, {need} were needed; load with {option}={need} or more "
-                f"(--{option.replace('_', '-')} {need})"
+                f"{int(dropped.sum())} {what} were dropped in {int((dropped > 0).sum())} of {worlds} worlds: there "
+                f"is room for {getattr(m, option)}; load with {option}={getattr(room, option)} "
+                f"(--{option.replace('_', '-')} {getattr(room, option)})"
             )
     count = np.asarray(d.warning.number).reshape(worlds, -1)[:, list(DIVERGED)].sum(-1)
     state = np.concatenate([np.asarray(d.qpos).reshape(worlds, -1), np.asarray(d.qvel).reshape(worlds, -1)], axis=1)

@@ -1,6 +1,7 @@
 """The command line: its answers, its files, and one clear line for every mistake."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -127,7 +128,8 @@ def test_dropped_contacts_are_reported_with_the_remedy(capsys, files):
     argv = ["--nworld", 2, "--nstep", 3, "--max-contacts", 1, "--quiet"]
     status, out, err = run(capsys, "rollout", files / "pair.xml", *argv)
     assert status == 0 and "no overflow" not in out
-    assert "warning: " in err and "contacts were dropped in 2 of 2 worlds" in err and "max_contacts=2" in err
+    assert "warning: " in err and "contacts were dropped in 2 of 2 worlds" in err
+    assert int(re.search(r"--max-contacts (\d+)", err).group(1)) >= 2
 
 
 def test_divergence_is_reported(capsys, files, tmp_path):
