@@ -6,11 +6,11 @@ built so far: that order decides which references a macro finds.
 
 from __future__ import annotations
 
-from jaxsim.errors import UnsupportedError
 from jaxsim.mjcf import rules
 from jaxsim.mjcf.attach import attach
 from jaxsim.mjcf.composite import composite
 from jaxsim.mjcf.defaults import class_table
+from jaxsim.mjcf.flexcomp import flexcomp
 from jaxsim.mjcf.keyframes import Pending
 from jaxsim.mjcf.references import Names, check_references, listed
 from jaxsim.mjcf.replicate import replicate
@@ -79,13 +79,13 @@ class _Expansion:
     def composite(self, element: Element, into: Element) -> None:
         composite(element, into, self.spec, self.names)
 
-    def unsupported(self, element: Element, into: Element) -> None:
-        raise UnsupportedError(f"{element.label()} is not built yet")
+    def flexcomp(self, element: Element, into: Element) -> None:
+        flexcomp(element, into, self.spec, self.names)
 
 
 _MACROS = {
     "replicate": _Expansion.replicate,
     "attach": _Expansion.attach,
     "composite": _Expansion.composite,
-    "flexcomp": _Expansion.unsupported,
+    "flexcomp": _Expansion.flexcomp,
 }

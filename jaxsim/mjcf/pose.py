@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from jaxsim.errors import ModelError
+
+if TYPE_CHECKING:
+    from jaxsim.mjcf.spec import Element
 
 Array = np.ndarray
 
@@ -85,3 +90,28 @@ def euler_to_quat(euler: Array, degree: bool, sequence: str) -> Array:
         turn[0], turn[1 + axis] = np.cos(angle / 2), np.sin(angle / 2)
         quat = multiply(quat, turn) if letter.islower() else multiply(turn, quat)
     return unit(quat)
+
+
+def orientation(element: Element, compiler: dict) -> Array:
+    """The quaternion that an element writes as quat, axisangle, xyaxes, zaxis or euler; raises ModelError."""
+    attrs, degree = element.attrs, compiler["angle"] == "degree"
+    if "axisangle" in attrs:
+        axis, angle = attrs["axisangle"][:3], float(attrs["axisangle"][3])
+        angle = angle / 180.0 * np.pi if degree else angle
+        return np.concatenate([[np.cos(angle / 2)], np.sin(angle / 2) * _direction(element, axis, "axisangle")])
+    if "xyaxes" in attrs:
+        x = _direction(element, attrs["xyaxes"][:3], "xyaxes")
+        y = attrs["xyaxes"][3:] - x * (x @ attrs["xyaxes"][3:])
+        y = _direction(element, y, "xyaxes")
+        return frame_to_quat(x, y, _direction(element, np.cross(x, y), "xyaxes"))
+    if "zaxis" in attrs:
+        return z_to_quat(_direction(element, attrs["zaxis"], "zaxis"))
+    if "euler" in attrs:
+        return euler_to_quat(attrs["euler"], degree, compiler["eulerseq"])
+    return attrs.get("quat", np.array([1.0, 0, 0, 0]))
+
+
+def _direction(element: Element, vector: Array, name: str) -> Array:
+    if vector @ vector < 1e-14:
+        raise element.error(f"{name}: an axis is too short or parallel to the other")
+    return unit(vector)

@@ -1,0 +1,80 @@
+"""Flexes from a few numbers, against the reference's."""
+
+import mujoco
+import pytest
+
+from jaxsim.errors import ModelError, UnsupportedError
+from jaxsim.mjcf import expand, read, save_mjcf
+from tests.mjcf.test_writer import differences
+
+POINTS = 'point="0 0 0 1 0 0 0 1 0 5 5 5 0 0 1" element="0 1 2 0 1 4"'
+TETS = 'point="0 0 0 1 0 0 0 1 0 0 0 1" element="0 1 2 3"'
+
+
+def model(attrs, inside="", around="{}"):
+    """A model with one flexcomp in a named body."""
+    flexcomp = f'<flexcomp name="f" spacing=".1 .2 .3" {attrs}>{inside}</flexcomp>'
+    return f"""<mujoco><default><joint damping="3"/><equality solref=".5 1"/>
+      <default class="c"><joint armature="2"/></default></default>
+      <asset><texture name="t" type="2d" builtin="flat" width="2" height="2"/><material name="m" texture="t"/></asset>
+      <worldbody><body name="p" pos="0 0 1" childclass="c"><geom size="1"/>
+      {around.format(flexcomp)}</body></worldbody></mujoco>"""
+
+
+CASES = [
+    ('type="grid" dim="1" count="4 1 1"', ""),
+    ('type="circle" dim="1" count="6 1 1" euler="10 20 30"', ""),
+    ('type="grid" dim="2" count="3 4 1" pos="1 2 3" zaxis="1 1 0"', '<pin id="0 1"/>'),
+    ('type="grid" dim="2" count="3 4 1" material="m" mass="5"', '<pin gridrange="0 0 1 1" grid="2 3"/>'),
+    ('type="grid" dim="3" count="3 3 2" axisangle="1 0 0 30" rgba="1 0 0 1"', '<pin grid="0 0 0" range="3 5"/>'),
+    ('type="grid" dim="3" count="3 3 2" material="m" rigid="true" xyaxes="0 1 0 1 0 0"', ""),
+    ('type="square" count="3 3 1"', '<edge equality="true" solref=".1 1" damping="2"/>'),
+    ('type="disc" count="5 5 1"', '<edge equality="vert"/><contact condim="4" selfcollide="none"/>'),
+    ('type="box" dim="3" count="3 4 3"', '<elasticity young="5e3" poisson=".1"/>'),
+    ('type="box" dim="2" count="3 4 3" radius=".01"', ""),
+    ('type="cylinder" dim="3" count="4 4 3" dof="radial"', ""),
+    ('type="ellipsoid" dim="3" count="4 4 4" dof="radial" material="m"', ""),
+    ('type="ellipsoid" dim="2" count="4 3 4"', ""),
+    ('type="grid" dim="2" count="3 3 1" dof="2d"', '<pin id="4"/>'),
+    (f'type="direct" dim="2" {POINTS} scale="2 3 4"', '<pin id="1"/>'),
+    (f'type="direct" dim="3" {TETS} inertiabox=".1"', ""),
+]
+
+
+@pytest.mark.parametrize("attrs, inside", CASES)
+def test_flexes_are_those_of_the_reference(attrs, inside):
+    text = model(attrs, inside)
+    flat = save_mjcf(expand(read(text)))
+    assert differences(mujoco.MjModel.from_xml_string(text), mujoco.MjModel.from_xml_string(flat)) == []
+
+
+def test_a_frame_around_has_no_effect_as_in_the_reference():
+    text = model('dim="2" count="3 3 1"', "", '<frame pos="1 0 0">{}</frame>')
+    flat = save_mjcf(expand(read(text)))
+    assert differences(mujoco.MjModel.from_xml_string(text), mujoco.MjModel.from_xml_string(flat)) == []
+
+
+@pytest.mark.parametrize("attrs, inside", [
+    ('dim="4"', ""), ('count="0 1 1"', ""), ('spacing="0 0 0" type="grid" radius="1"', ""), ('mass="0"', ""),
+    ('type="direct" dim="2" point="0 0 0" element="0 1 2"', ""), ('type="direct" dim="2"', ""),
+    ('type="direct" dim="2" point="0 0" element="0 0 0"', ""), (f'type="direct" dim="3" {POINTS[:-2]}"', ""),
+    ('count="3 3 1"', '<pin id="9"/>'), ('count="3 3 1"', '<pin range="1"/>'), ('count="3 3 1"', '<pin grid="3 0"/>'),
+    ('type="disc" count="3 3 1"', '<pin grid="0 0"/>'), ('count="3 3 1" zaxis="0 0 0"', ""),
+    ('count="3 3 1"', '<edge equality="true"/><elasticity young="1"/>'), ('type="mesh" dim="3" file="a.obj"', ""),
+])  # fmt: skip
+def test_wrong_flexcomps_are_refused(attrs, inside):
+    text = model(attrs, inside).replace('spacing=".1 .2 .3" spacing', "spacing")
+    if 'spacing="0 0 0"' in attrs:
+        text = text.replace('spacing=".1 .2 .3"', "")
+    with pytest.raises(ValueError):
+        mujoco.MjModel.from_xml_string(text)
+    with pytest.raises(ModelError):
+        expand(read(text))
+
+
+@pytest.mark.parametrize(
+    "attrs, feature", [('type="mesh" dim="2" file="a.obj"', "mesh"), ('dof="trilinear"', "trilinear")]
+)
+def test_what_is_not_built_is_refused_by_name(attrs, feature):
+    with pytest.raises(UnsupportedError, match=feature):
+        expand(read(model(f'count="3 3 1" {attrs}')))
