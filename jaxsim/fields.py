@@ -522,6 +522,7 @@ enableflags int -
 disableactuator int -
 sdf_initpoints int -
 sdf_iterations int -
+medium int -
 """
 
 STATISTIC = """

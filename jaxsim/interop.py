@@ -27,7 +27,7 @@ def host_model(mj_model: Any) -> Model:
     first_name = bytes(mj_model.names).split(b"\0", 1)[0].decode()
     return make_model(
         values,
-        {n: getattr(mj_model.opt, n) for n in (*OPTION_FLOATS, *OPTION_INTS)},
+        {n: getattr(mj_model.opt, n) for n in (*OPTION_FLOATS, *OPTION_INTS) if n != "medium"},
         {n: getattr(mj_model.stat, n) for n in Statistic._fields},
         vis,
         modelname=first_name,

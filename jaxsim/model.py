@@ -25,6 +25,7 @@ FLOATS = tuple(name for name, kind, _ in MODEL_FIELDS if kind == "float")
 ARRAYS = tuple(name for name, kind, _ in MODEL_FIELDS if kind != "float")
 OPTION_FLOATS = tuple(name for name, kind, _ in fields.parse(fields.OPTION) if kind == "float")
 OPTION_INTS = tuple(name for name, kind, _ in fields.parse(fields.OPTION) if kind == "int")
+MEDIUM = ("density", "viscosity")  # options that switch `medium` on
 STATIC_DTYPES = {"int": np.int32, "bool": np.bool_, "char": np.uint8}
 ASSET_DTYPES = {"tex_data": np.uint8, "bvh_aabb": np.float64, "oct_aabb": np.float64, "oct_coeff": np.float64}
 
@@ -112,7 +113,12 @@ def _cast_like(old: Any, new: Any) -> Any:
 
 
 class Option(_Frozen):
-    """Physics options, `m.opt`: mjOption's fields. Floats are leaves, integers and flags are structure."""
+    """Physics options, `m.opt`: mjOption's fields. Floats are leaves, integers and flags are structure.
+
+    Own field: `medium` (structure) says whether the program holds the forces of a medium at all. It is on when the
+    compiled model has a density or viscosity, and `replace` of either turns it on (unless with a plain zero). To
+    differentiate by density at zero, turn it on by hand: `opt.replace(medium=1)`.
+    """
 
     __slots__ = (*OPTION_FLOATS, *OPTION_INTS)
 
@@ -125,7 +131,13 @@ class Option(_Frozen):
         _refuse_unknown(changes, values, "Option")
         for name, value in changes.items():
             values[name] = int(value) if name in OPTION_INTS else _cast_like(values[name], value)
+        if any(name in changes and not _is_plain_zero(changes[name]) for name in MEDIUM):
+            values["medium"] = 1
         return Option(**values)
+
+
+def _is_plain_zero(value: Any) -> bool:
+    return value is None or (isinstance(value, (int, float)) and value == 0)
 
 
 class Statistic(NamedTuple):
@@ -288,6 +300,7 @@ def make_model(
     static["vis"] = make_visual(vis)
     static["modelname"] = modelname
     static["max_contacts"], static["max_constraints"] = int(max_contacts), int(max_constraints)
+    opt = {"medium": any(opt[n] != 0 for n in MEDIUM), **opt}
     option = Option(
         **{n: np.asarray(opt[n], dtype=np.float64) for n in OPTION_FLOATS}, **{n: int(opt[n]) for n in OPTION_INTS}
     )

@@ -3,7 +3,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from jaxsim.data import Data
 from jaxsim.engine import muscle, tables
@@ -77,20 +76,15 @@ def _input(m: Model, d: Data) -> Array:
 def fluid_vel(m: Model, d: Data) -> tuple[Array, Array]:
     """Derivative of the fluid's forces by qvel: its lower and its (transposed) upper triangle, as in `d.M`."""
     zero = jnp.zeros_like(d.M), jnp.zeros_like(d.M)
-    if disabled(m, DisableBit.SPRING, DisableBit.DAMPER):
+    if disabled(m, DisableBit.SPRING, DisableBit.DAMPER) or not m.opt.medium:
         return zero
     row, col = tables.inertia_pattern(m)
-
-    def triangles(m: Model, d: Data) -> tuple[Array, Array]:
-        # like M: what a dof feels of an ancestor goes through the slopes of all bodies that it moves
-        composite = subtree_sum(tables.tree(m), fluid_slope(m, d).reshape(-1, 36)).reshape(-1, 6, 6)
-        own = take(composite, m.dof_bodyid)
-        left, right = einsum("ik,ikl->il", d.cdof, own), einsum("ikl,il->ik", own, d.cdof)
-        other = take(d.cdof, col)
-        return inner(take(left, row), other), inner(take(right, row), other)
-
-    medium = (m.opt.viscosity != 0) | (m.opt.density != 0)
-    return lax.cond(medium, triangles, lambda *_: zero, m, d)
+    # like M: what a dof feels of an ancestor goes through the slopes of all bodies that it moves
+    composite = subtree_sum(tables.tree(m), fluid_slope(m, d).reshape(-1, 36)).reshape(-1, 6, 6)
+    own = take(composite, m.dof_bodyid)
+    left, right = einsum("ik,ikl->il", d.cdof, own), einsum("ikl,il->ik", own, d.cdof)
+    other = take(d.cdof, col)
+    return inner(take(left, row), other), inner(take(right, row), other)
 
 
 def bias_vel(m: Model, d: Data) -> Array:

@@ -7,7 +7,7 @@ from jax import lax
 from jaxsim.data import Data
 from jaxsim.engine import tables
 from jaxsim.math import component as c
-from jaxsim.math.arrays import barrier, is_numpy, matvec, merge, take
+from jaxsim.math.arrays import is_numpy, materialize, matvec, merge, take
 from jaxsim.math.rotation import cross, quat_normalize
 from jaxsim.math.safe import Array, normalize, xp_of
 from jaxsim.model import Model
@@ -25,18 +25,18 @@ def kinematics(m: Model, d: Data) -> Data:
     pos, quat = _compose(nodes.hops, c.split(node_pos), c.split(node_quat))
     joint_pos, joint_quat = _take(pos, nodes.joint), _take(quat, nodes.joint)
     anchor, axis = _joint_axes(m, joint_pos, joint_quat)
-    xquat = barrier(quat_normalize(c.join(_take(quat, nodes.body))))
+    xquat = quat_normalize(c.join(_take(quat, nodes.body)))
     xpos = c.join(_take(pos, nodes.body))
-    mat = c.quat_to_mat(c.split(xquat))
+    xpos, xquat, mat = materialize(m.opt.timestep, (xpos, xquat, c.join(c.quat_to_mat(c.split(xquat)))))
     body = np.concatenate([np.arange(m.nbody), m.geom_bodyid, m.site_bodyid])
     local_pos = xp.concatenate([m.body_ipos, m.geom_pos, m.site_pos])
     local_quat = xp.concatenate([m.body_iquat, m.geom_quat, m.site_quat])
-    frame_pos, frame_mat = to_global(xpos, xquat, c.join(mat), body, local_pos, local_quat)
+    frame_pos, frame_mat = to_global(xpos, xquat, mat, body, local_pos, local_quat)
     i, g = m.nbody, m.nbody + m.ngeom
     return d.replace(
         xpos=xpos,
         xquat=xquat,
-        xmat=c.join(mat),
+        xmat=mat,
         xanchor=anchor,
         xaxis=axis,
         xipos=frame_pos[:i],

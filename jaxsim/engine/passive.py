@@ -1,7 +1,6 @@
 """Stage `passive`: springs, dampers, gravity compensation and fluid forces."""
 
 import numpy as np
-from jax import lax
 
 from jaxsim.data import Data
 from jaxsim.engine.fluid import fluid_force
@@ -14,7 +13,7 @@ from jaxsim.engine.support import (
     tendon_damping,
 )
 from jaxsim.engine.tendon import mul_jac_t, spring_displacement
-from jaxsim.math.arrays import is_numpy, take
+from jaxsim.math.arrays import take
 from jaxsim.math.rotation import quat_conj, quat_mul, quat_normalize, quat_to_rotvec
 from jaxsim.math.safe import Array, norm, xp_of
 from jaxsim.model import Model
@@ -29,7 +28,7 @@ def passive(m: Model, d: Data) -> Data:
     spring = zero if disabled(m, DisableBit.SPRING) else _springs(m, d)
     damper = zero if disabled(m, DisableBit.DAMPER) else _dampers(m, d)
     gravcomp = _gravcomp(m, d) if m.ngravcomp and not disabled(m, DisableBit.GRAVITY) else zero
-    fluid = _fluid(m, d, zero)
+    fluid = fluid_force(m, d) if m.opt.medium else zero
     by_actuators = m.jnt_actgravcomp[m.dof_jntid]
     compensated = xp_of(gravcomp).where(by_actuators, 0, gravcomp) if by_actuators.any() else gravcomp
     return d.replace(
@@ -87,10 +86,3 @@ def _dampers(m: Model, d: Data) -> Array:
 def _gravcomp(m: Model, d: Data) -> Array:
     force = -m.opt.gravity * (m.body_mass * m.body_gravcomp)[:, None]
     return apply_wrench(m, d, force, xp_of(force).zeros_like(force), d.xipos)
-
-
-def _fluid(m: Model, d: Data, zero: Array) -> Array:
-    medium = (m.opt.viscosity != 0) | (m.opt.density != 0)
-    if is_numpy(medium, d.cvel):
-        return fluid_force(m, d) if medium else zero
-    return lax.cond(medium, fluid_force, lambda *_: zero, m, d)

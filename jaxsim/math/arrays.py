@@ -13,6 +13,7 @@ from jax import lax
 
 from jaxsim.math.safe import Array, xp_of
 
+NEVER = 1e30  # no time step is this long
 DENSE_BINS = 1 << 14  # up to this many entries a sum into bins is a product with a 0/1 matrix
 
 
@@ -21,9 +22,21 @@ def is_numpy(*arrays: Array) -> bool:
     return xp_of(*arrays) is np
 
 
-def barrier(x: Any) -> Any:
-    """`x`, computed once: XLA may otherwise repeat long elementwise work in every fusion that reads it."""
-    return x if is_numpy(*jax.tree.leaves(x)) else lax.optimization_barrier(x)
+def materialize(token: Array, tree: Any) -> Any:
+    """`tree`, computed once: on a CPU a wall that XLA's fusion does not pass.
+
+    XLA repeats elementwise work, sines and powers included, in every fusion that reads it, and expands its own
+    optimization barrier before it fuses. Here each value passes through a conditional whose predicate the compiler
+    cannot know: `token` is a finite scalar of the model that a batch shares (the time step). The branch that is never
+    taken is linear too, so that derivatives pass in both modes, through walls of their own.
+    """
+    if is_numpy(*jax.tree.leaves(tree)):
+        return tree
+
+    def wall(token: Array, tree: Any) -> Any:
+        return lax.cond(token > NEVER, lambda t: jax.tree.map(lambda x: x + x, t), lambda t: t, tree)
+
+    return lax.platform_dependent(token, tree, cpu=wall, default=lambda token, tree: tree)
 
 
 def dot(a: Array, b: Array) -> Array:
