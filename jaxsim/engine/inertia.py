@@ -126,14 +126,14 @@ def _strict_lower(m) -> tuple[np.ndarray, ...]:
 
 def solve_ld(m: Model, ld: Array, inverse: Array, x: Array) -> Array:
     """Solve with a factor made by `factor`: x is (nv,) or (nv, k)."""
+    if not m.nv:
+        return x
     xp = xp_of(ld, x)
     columns = x.reshape(m.nv, -1)
     out = []
     for block, lower in zip(tables.inertia_blocks(m), _strict_lower(m), strict=True):
         part = _solve_block(take_or_zero(ld, lower), take(inverse, block.dofs), take(columns, block.dofs))
         out.append(part.reshape(-1, columns.shape[-1]))
-    if not out:
-        return x
     return take(xp.concatenate(out), tables.dof_order(m)).reshape(x.shape)
 
 
@@ -154,6 +154,8 @@ def solve_spd(m: Model, matrix: Array, ld: Array, inverse: Array, x: Array) -> A
 
 def mul_sparse(m: Model, matrix: Array, x: Array) -> Array:
     """Product of a matrix in the sparse form of `d.M` with (nv,) or (nv, k)."""
+    if not m.nv:
+        return x
     xp = xp_of(matrix, x)
     columns = x.reshape(m.nv, -1)
     out = []
@@ -161,8 +163,6 @@ def mul_sparse(m: Model, matrix: Array, x: Array) -> Array:
         a, b = take_or_zero(matrix, block.full), take(columns, block.dofs)
         product = dot(a[0], b[0]) if len(a) == 1 else einsum("kij,kjc->kic", a, b)
         out.append(product.reshape(-1, columns.shape[-1]))
-    if not out:
-        return x
     return take(xp.concatenate(out), tables.dof_order(m)).reshape(x.shape)
 
 
