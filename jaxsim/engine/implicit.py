@@ -36,8 +36,9 @@ def implicit(m: Model, d: Data) -> Data:
 
 def symmetric_matrix(m: Model, d: Data) -> Array:
     """M - h * (symmetric part of the derivative of the smooth forces, but for bias), in the sparse form of `d.M`."""
-    lower, upper = fluid_vel(m, d)
-    return d.M - m.opt.timestep * (smooth_vel(m, d) + 0.5 * (lower + upper))
+    row, col = tables.inertia_pattern(m)
+    both = fluid_vel(m, d, np.concatenate([row, col]), np.concatenate([col, row])).reshape(2, -1)
+    return d.M - m.opt.timestep * (smooth_vel(m, d) + 0.5 * both.sum(0))
 
 
 def _solve_symmetric(m: Model, d: Data, force: Array) -> Array:
@@ -45,19 +46,34 @@ def _solve_symmetric(m: Model, d: Data, force: Array) -> Array:
     return solve_spd(m, matrix, *factor(m, lax.stop_gradient(matrix)), force)
 
 
+@tables.per_structure
+def _derivative_blocks(m) -> tuple[np.ndarray, ...]:
+    """For each of `tables.inertia_blocks` the addresses of its entries in the pattern `D_*`, -1 for those not there.
+
+    It has more entries than that of M: a "simple" body has a diagonal M, but its forces depend on all its velocities.
+    """
+    blocks = []
+    for block in tables.inertia_blocks(m):
+        address = np.full((*block.dofs.shape, block.dofs.shape[1]), -1)
+        for t, i in np.ndindex(*block.dofs.shape):
+            dof = block.dofs[t, i]
+            entries = np.arange(m.D_rowadr[dof], m.D_rowadr[dof] + m.D_rownnz[dof])
+            address[t, i, m.D_colind[entries] - block.dofs[t, 0]] = entries
+        blocks.append(address)
+    return tuple(blocks)
+
+
 def full_blocks(m: Model, d: Data) -> list[Array]:
     """M - h * (derivative of the smooth forces), tree by tree: (k, n, n) for each of `tables.inertia_blocks`."""
-    lower, upper = fluid_vel(m, d)
+    row = np.repeat(np.arange(m.nv), m.D_rownnz)
+    fluid = fluid_vel(m, d, row, m.D_colind)
     common = d.M - m.opt.timestep * smooth_vel(m, d)
     bias = bias_vel(m, d)
     blocks = []
-    for block in tables.inertia_blocks(m):
-        own = take_or_zero(common, block.full)
-        strict = np.where(np.eye(block.full.shape[-1], dtype=bool), -1, block.lower)
-        fluid = take_or_zero(lower, block.lower) + jnp.swapaxes(take_or_zero(upper, strict), 1, 2)
-        # bodies that are "simple" have a diagonal M, but the derivative of their bias force is not diagonal
+    for block, address in zip(tables.inertia_blocks(m), _derivative_blocks(m), strict=True):
         own_bias = bias[block.dofs[:, :, None], block.dofs[:, None, :]]
-        blocks.append(own - m.opt.timestep * (fluid - own_bias))
+        slope = take_or_zero(fluid, address) - own_bias
+        blocks.append(take_or_zero(common, block.full) - m.opt.timestep * slope)
     return blocks
 
 
