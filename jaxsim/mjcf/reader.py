@@ -27,6 +27,7 @@ MAX_DEPTH = 480
 MAX_INCLUDE_DEPTH = 32
 
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")  # its encoding says nothing about text that is decoded already
 _DOCTYPE = re.compile(rb"<!\s*(DOCTYPE|ENTITY)", re.IGNORECASE)
 _FILE_ATTRIBUTES = ("file", "fileright", "fileleft", "fileup", "filedown", "filefront", "fileback")
 
@@ -51,7 +52,7 @@ def read(source: str | os.PathLike, assets: dict[str, bytes] | None = None, mode
     """
     text = os.fspath(source)
     if text.lstrip("\ufeff \t\r\n").startswith("<"):
-        spec, filename, data = Spec("", assets), "", text.lstrip("\ufeff").encode()
+        spec, filename, data = Spec("", assets), "", _DECLARATION.sub("", text.lstrip("\ufeff")).encode()
     else:
         filename = text
         spec = Spec(os.path.dirname(text), assets)
@@ -314,7 +315,7 @@ def _resolve_files(reading: _Reading) -> None:
                 continue
             path = element.attrs[name]
             if not os.path.isabs(path) and read_file(spec, asset_path(spec, element, name)) is None:
-                element.attrs[name] = os.path.join(os.path.relpath(folder, spec.modelfiledir or "."), path)
+                element.attrs[name] = os.path.abspath(os.path.join(folder, path))
 
 
 _FOLDERS = {"mesh": "meshdir", "hfield": "meshdir", "texture": "texturedir", "skin": "meshdir"}
