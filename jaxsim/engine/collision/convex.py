@@ -13,10 +13,10 @@ import numpy as np
 
 from jaxsim.engine.collision.epa import epa
 from jaxsim.engine.collision.gjk import Points, gjk
-from jaxsim.engine.collision.hull import Facets, Hulls, box_facets, hulls, mesh_facets
+from jaxsim.engine.collision.hull import Facets, Hulls, facets, hulls
 from jaxsim.engine.collision.manifold import manifold
 from jaxsim.engine.collision.shapes import Geoms, Hits, make_frame, unit
-from jaxsim.engine.collision.support import DISCRETE, Shape, support
+from jaxsim.engine.collision.support import DISCRETE, ROUND, Shape, is_any, support
 from jaxsim.errors import UnsupportedError
 from jaxsim.math.arrays import matvec, matvec_t
 from jaxsim.math.rotation import axis_angle_to_quat, quat_to_mat
@@ -25,17 +25,23 @@ from jaxsim.types import DisableBit, GeomType
 Array = Any
 ANGLE = 1e-3  # geoms are rotated by this to find more contacts
 APART = 1e-3  # contacts closer than this, relative to the geoms' bounds, count as one
-ROUND = (GeomType.SPHERE, GeomType.CAPSULE)
 SINGLE = (GeomType.SPHERE, GeomType.ELLIPSOID)  # shapes that touch at one point only
 TILT = ((0, 0.0), (1, -ANGLE), (1, ANGLE), (2, -ANGLE), (2, ANGLE))  # axis of the contact frame, angle
+SIZES = np.tile(np.arange(3), (9, 1))  # which size scales each local coordinate, by kind
+SIZES[GeomType.SPHERE], SIZES[GeomType.CYLINDER] = (0, 0, 0), (0, 0, 1)
 
 
 class Context(NamedTuple):
-    """What convex colliders need of the model: geom types, hulls of meshes, bounds, settings of the search."""
+    """What convex colliders need of the model.
 
-    kinds: tuple[int, int]
-    hulls: tuple[Hulls, Hulls]
-    facets: tuple[Facets, Facets] | None
+    Which kinds of geom occur, the hulls and facets of meshes and boxes, kinds and bounds of all geoms, and the settings
+    of the search; `several` says whether any pair may make more than one contact.
+    """
+
+    kinds: tuple[int, ...]
+    hulls: Hulls
+    facets: Facets | None
+    of_geom: np.ndarray
     rbound: Array
     tolerance: Array
     iterations: int
@@ -53,51 +59,52 @@ class Found(NamedTuple):
 
 
 def setup(m: Any, g1: np.ndarray, g2: np.ndarray) -> Context:
-    """The context of a group of pairs of geoms g1, g2 (n,), all of the same two types."""
+    """The context of a group of pairs of geoms g1, g2 (n,)."""
     if m.opt.disableflags & DisableBit.NATIVECCD:
         raise UnsupportedError("convex collisions with the flag nativeccd disabled (libccd)")
-    kinds = (int(m.geom_type[g1[0]]), int(m.geom_type[g2[0]]))
-    several = not m.opt.disableflags & DisableBit.MULTICCD and not set(kinds) & set(SINGLE)
-    both = (hulls(m, g1), hulls(m, g2))
-    facets = None
-    if several and set(kinds) <= set(DISCRETE):
-        facets = tuple(
-            mesh_facets(m, h) if k == GeomType.MESH else box_facets(h.vert.dtype)
-            for k, h in zip(kinds, both, strict=True)
-        )
-    return Context(kinds, both, facets, m.geom_rbound, m.opt.ccd_tolerance, m.opt.ccd_iterations, several)
+    t1, t2 = m.geom_type[g1], m.geom_type[g2]
+    kinds = tuple(np.unique(np.concatenate([t1, t2])).tolist())
+    table = hulls(m, np.concatenate([g1, g2]))
+    several = not m.opt.disableflags & DisableBit.MULTICCD
+    faceted = several and np.any(np.isin(t1, DISCRETE) & np.isin(t2, DISCRETE))
+    several = several and bool(np.any(~np.isin(t1, SINGLE) & ~np.isin(t2, SINGLE)))
+    return Context(
+        *(kinds, table, facets(m, table) if faceted else None, m.geom_type),
+        *(m.geom_rbound, m.opt.ccd_tolerance, m.opt.ccd_iterations, several),
+    )
 
 
 def convex_convex(c: Context, a: Geoms, b: Geoms, margin: Array) -> Hits:
     """Two convex geoms: the deepest contact and, for shapes with flat parts, up to four more around it."""
-    sides = [
-        Shape(g.pos, g.mat, g.size, h.vertices(g.id), jnp.maximum(margin, 0))
-        for g, h in zip((a, b), c.hulls, strict=True)
-    ]
-    rows = [h.row(g.id) for g, h in zip((a, b), c.hulls, strict=True)]
-    bound = jnp.minimum(c.rbound[a.id], c.rbound[b.id])
-    frozen = jax.lax.stop_gradient((*sides, *rows, bound))
+    frozen = jax.lax.stop_gradient((a, b, margin, jnp.minimum(c.rbound[a.id], c.rbound[b.id])))
+    one, two = _shapes(c, frozen[0], frozen[2]), _shapes(c, frozen[1], frozen[2])
     tolerance = jax.lax.stop_gradient(c.tolerance)
-    hit, dist, x1, x2 = jax.vmap(partial(_search, c, tolerance))(*frozen)
-    return _rebuild(c.kinds, a, b, margin, hit, dist, x1, x2)
+    found = jax.vmap(partial(_search, c, tolerance))(one, two, frozen[3])
+    return _rebuild(one.kind, two.kind, a, b, frozen[2], *found)
 
 
-def _search(c: Context, tolerance: Array, a: Shape, b: Shape, row1: Array, row2: Array, bound: Array):
+def _shapes(c: Context, g: Geoms, margin: Array) -> Shape:
+    vert = jax.lax.stop_gradient(c.hulls.vertices(g.id))
+    kind = jnp.asarray(c.of_geom)[g.id]
+    return Shape(kind, g.pos, g.mat, g.size, vert, c.hulls.row(g.id), jnp.maximum(margin, 0))
+
+
+def _search(c: Context, tolerance: Array, a: Shape, b: Shape, bound: Array) -> tuple[Array, Array, Array, Array]:
     """Contacts of one pair in k slots: which are there, distances without margin, witness points on either shape."""
-    margin = a.margin
+    find = partial(penetration, c.kinds, tolerance=tolerance, iterations=c.iterations)
     if not c.several:
-        found = penetration(c.kinds, a, b, tolerance, c.iterations, jnp.array(True))
+        found = find(a, b, active=jnp.array(True))
         return found.hit[None], found.dist[None], found.x1[None], found.x2[None]
-    facets = jax.lax.stop_gradient(c.facets)
-    faceted = facets is not None
+    margin = a.margin
+    faceted = is_any(a.kind, DISCRETE) & is_any(b.kind, DISCRETE)
+    more = ~is_any(a.kind, SINGLE) & ~is_any(b.kind, SINGLE) & (~faceted | (margin > 0))
 
     def tilted(first: tuple, tilt: tuple) -> tuple:
         hit, centre, frame = first
         axis, angle, initial = tilt
         rot = quat_to_mat(axis_angle_to_quat(frame[axis], angle))
         rot = jnp.where(initial, jnp.eye(3, dtype=rot.dtype), rot)
-        active = initial | (hit & (margin > 0 if faceted else True))
-        found = penetration(c.kinds, _turn(a, rot, centre), _turn(b, rot.T, centre), tolerance, c.iterations, active)
+        found = find(_turn(a, rot, centre), _turn(b, rot.T, centre), active=initial | (hit & more))
         middle = 0.5 * (found.x1 + found.x2)
         frame = jnp.where(initial, make_frame(unit(found.x1 - found.x2)[0][None], None).reshape(3, 3), frame)
         return (jnp.where(initial, found.hit, hit), jnp.where(initial, middle, centre), frame), found
@@ -108,10 +115,10 @@ def _search(c: Context, tolerance: Array, a: Shape, b: Shape, row1: Array, row2:
     hit = found.hit & _distinct(0.5 * (found.x1 + found.x2), found.hit, APART * bound)
     dist = jnp.broadcast_to(found.dist[0], found.dist.shape)
     x1, x2 = found.x1, found.x2
-    if faceted:
+    if c.facets is not None:
         face = jax.tree.map(lambda x: x[0], found.face)
-        many, p1, p2, real = manifold(c.kinds, facets, (row1, row2), a, b, face, x2[0] - x1[0])
-        many &= found.hit[0] & (margin == 0)
+        many, p1, p2, real = manifold(jax.lax.stop_gradient(c.facets), a, b, face, x2[0] - x1[0])
+        many &= found.hit[0] & faceted & (margin == 0)
         x1, x2 = jnp.where(many, p1, x1), jnp.where(many, p2, x2)
         hit = jnp.where(many, real, hit)
     return hit, dist, x1, x2
@@ -132,32 +139,35 @@ def _distinct(pos: Array, hit: Array, tolerance: Array) -> Array:
     return jnp.stack(kept)
 
 
-def penetration(kinds: tuple[int, int], a: Shape, b: Shape, tolerance: Array, iterations: int, active: Array) -> Found:
-    """How deep two shapes of the given geom types, inflated by their margins, penetrate; for one pair.
+def penetration(
+    kinds: tuple[int, ...], a: Shape, b: Shape, *, tolerance: Array, iterations: int, active: Array
+) -> Found:
+    """How deep two shapes, inflated by their margins, penetrate; for one pair. `kinds` are those that may occur.
 
     Spheres and capsules are first tried as points and segments: if these are apart, their nearest points tell all.
     """
-    discrete = (a.margin == 0) & (b.margin == 0) & (kinds[0] in DISCRETE and kinds[1] in DISCRETE)
-    grow = [_radius(kind, s) for kind, s in zip(kinds, (a, b), strict=True)]
+    discrete = (a.margin == 0) & (b.margin == 0) & is_any(a.kind, DISCRETE) & is_any(b.kind, DISCRETE)
+    grow = [jnp.where(is_any(s.kind, ROUND), s.size[0] + 0.5 * s.margin, 0) for s in (a, b)]
 
     def attempt(done: Array, thin: Array) -> tuple[Array, Any]:
-        shapes = [_shrink(kind, s, thin) for kind, s in zip(kinds, (a, b), strict=True)]
-        sides = [support(kind, s) for kind, s in zip(kinds, shapes, strict=True)]
+        sides = [support(kinds, _shrink(s, thin)) for s in (a, b)]
         found = gjk(*sides, a.pos - b.pos, tolerance, discrete, iterations, thin, sum(grow), active & ~done)
         return done | (thin & (found.dist > tolerance)), found
 
     no = jnp.array(False)
-    shallow = no
     if set(kinds) & set(ROUND):
-        shallow, tries = jax.lax.scan(attempt, no, np.array([True, False]))
+        flat = ~is_any(a.kind, ROUND) & ~is_any(b.kind, ROUND)
+        shallow, tries = jax.lax.scan(
+            lambda done, thin: attempt(done | (flat & thin), thin), no, np.array([True, False])
+        )
         core, simplex = [jax.tree.map(lambda x, i=i: x[i], tries) for i in (0, 1)]
     else:
-        core = simplex = attempt(no, no)[1]
+        shallow, core = no, attempt(no, no)[1]
+        simplex = core
     way = unit(core.x2 - core.x1)[0]
     dist = core.dist - sum(grow)
     inside = active & ~shallow & (simplex.dist <= tolerance) & (simplex.n > 1)
-    full = [support(kind, s) for kind, s in zip(kinds, (a, b), strict=True)]
-    deep = epa(*full, simplex, tolerance, discrete, iterations, inside)
+    deep = epa(support(kinds, a), support(kinds, b), simplex, tolerance, discrete, iterations, inside)
     found = inside & deep.ok & (deep.depth > 0)
     return Found(
         jnp.where(shallow, dist < 0, found),
@@ -168,46 +178,37 @@ def penetration(kinds: tuple[int, int], a: Shape, b: Shape, tolerance: Array, it
     )
 
 
-def _radius(kind: int, s: Shape) -> Array:
-    """What a sphere or a capsule loses when it is taken as a point or a segment."""
-    return s.size[0] + 0.5 * s.margin if kind in ROUND else jnp.zeros_like(s.margin)
-
-
-def _shrink(kind: int, s: Shape, thin: Array) -> Shape:
-    if kind not in ROUND:
-        return s
+def _shrink(s: Shape, thin: Array) -> Shape:
+    """A sphere or a capsule without its radius and margin; other shapes as they are."""
+    thin = thin & is_any(s.kind, ROUND)
     size = jnp.where(thin & (jnp.arange(3) == 0), 0, s.size)
     return s._replace(size=size, margin=jnp.where(thin, 0, s.margin))
 
 
 def _rebuild(
-    kinds: tuple[int, int], a: Geoms, b: Geoms, margin: Array, hit: Array, dist: Array, x1: Array, x2: Array
+    kind1: Array, kind2: Array, a: Geoms, b: Geoms, margin: Array, hit: Array, dist: Array, x1: Array, x2: Array
 ) -> Hits:
     """Contacts from witness points (n, k, 3) that are carried along by the geoms' poses and sizes."""
-    hit, dist, x1, x2 = jax.lax.stop_gradient((hit, dist, x1, x2))
     normal = unit(x1 - x2)[0]
-    y1, y2 = _carried(kinds[0], a, x1), _carried(kinds[1], b, x2)
+    y1, y2 = _carried(kind1, a, x1), _carried(kind2, b, x2)
     still = jax.lax.stop_gradient((y1, y2))
     moved = jnp.sum(normal * ((y2 - still[1]) - (y1 - still[0])), axis=-1)
     middle = 0.5 * (x1 + x2 + (y1 - still[0]) + (y2 - still[1]))
-    dist = jax.lax.stop_gradient(margin)[:, None] + dist + moved
+    dist = margin[:, None] + dist + moved
     finite = jnp.isfinite(dist)
     return Hits(jnp.where(finite, dist, 0), middle, normal, hit & finite)
 
 
-def _carried(kind: int, g: Geoms, x: Array) -> Array:
+def _carried(kind: Array, g: Geoms, x: Array) -> Array:
     """Points of the world (n, k, 3) that move with a geom and grow with its size."""
-    mat, size = g.mat[:, None], g.size[:, None]
+    mat, fixed = g.mat[:, None], jax.lax.stop_gradient(g.size)
     local = jax.lax.stop_gradient(matvec_t(mat, x - g.pos[:, None]))
-    if kind != GeomType.MESH:
-        fixed = jax.lax.stop_gradient(size)
-        if kind == GeomType.CAPSULE:
-            end = jnp.sign(local[..., 2]) * jnp.maximum(jnp.abs(local[..., 2]) - fixed[..., 1], 0)
-            core = local - jnp.stack([local[..., 0], local[..., 1], end], axis=-1)
-            at_end = (jnp.abs(local[..., 2]) >= fixed[..., 1])[..., None]
-            core = core * jnp.where(at_end, size[..., 1:2] / fixed[..., 1:2], 1)
-            local = core + (local - jax.lax.stop_gradient(core)) * size[..., :1] / fixed[..., :1]
-        else:
-            index = {GeomType.SPHERE: [0, 0, 0], GeomType.CYLINDER: [0, 0, 1]}.get(kind, [0, 1, 2])
-            local = local * size[..., np.array(index)] / fixed[..., np.array(index)]
-    return g.pos[:, None] + matvec(mat, local)
+    growth = 1 + (g.size - fixed) / jnp.where(fixed == 0, 1, fixed)
+    scale = jnp.take_along_axis(growth, jnp.asarray(SIZES)[kind], axis=1)
+    kind = kind[:, None, None]
+    scaled = local * jnp.where(kind == GeomType.MESH, 1, scale[:, None])
+    half = fixed[:, None, 1:2]
+    z = jnp.clip(local[..., 2:], -half, half)
+    core = jnp.concatenate([jnp.zeros_like(local[..., :2]), z], axis=-1)
+    grown = core * jnp.where(jnp.abs(z) >= half, growth[:, None, 1:2], 1) + (local - core) * growth[:, None, :1]
+    return g.pos[:, None] + matvec(mat, jnp.where(kind == GeomType.CAPSULE, grown, scaled))

@@ -55,13 +55,16 @@ def groups(m: Any) -> list[Group]:
 
 
 def _groups(structure: Any, flags: int, pairs: Candidates) -> list[Group]:
-    types = structure.geom_type[pairs.geom]
-    out = []
-    for t1, t2 in np.unique(types, axis=0).tolist():
+    types, kind = np.unique(structure.geom_type[pairs.geom], axis=0, return_inverse=True)
+    for t1, t2 in types.tolist():
         if (t1, t2) not in COLLIDERS:
             raise UnsupportedError(f"collisions between {GeomType(t1).name.lower()} and {GeomType(t2).name.lower()}")
-        which = np.flatnonzero(np.all(types == (t1, t2), axis=1))
-        collider = COLLIDERS[t1, t2]
+    colliders = [COLLIDERS[t1, t2] for t1, t2 in types.tolist()]
+    out = []
+    for function in dict.fromkeys(c.function for c in colliders):
+        mine = [i for i, c in enumerate(colliders) if c.function is function]
+        which = np.flatnonzero(np.isin(kind.reshape(-1), mine))
+        collider = max((colliders[i] for i in mine), key=lambda c: c.ncon)
         few = len(which) <= FEW or len(which) * collider.cost <= CHEAP
         room = structure.max_contacts if collider.cost >= DEAR else 2 * structure.max_contacts
         capacity = len(which) if few else min(len(which), max(FEW, room))

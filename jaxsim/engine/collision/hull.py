@@ -13,10 +13,10 @@ HILL_CLIMB = 10  # meshes of fewer vertices are searched without the graph
 
 
 class Hulls(NamedTuple):
-    """Hulls of the meshes of some geoms, one row each, padded by repeating the first vertex.
+    """Hulls of the meshes of some geoms, one row each, padded by repeating the first vertex; the last row is empty.
 
-    `vert` (r, V, 3) in the geoms' frames; `vertex_id` (r, V) as the mesh numbers them; `of_geom` (ngeom,) the row of
-    each geom; `mesh` (r,) the mesh of each row, -1 where the geoms are no meshes.
+    `vert` (r, V, 3) in the geoms' frames; `vertex_id` (r - 1, V) as the mesh numbers them; `of_geom` (ngeom,) the row of
+    each geom, the last one for geoms that are no meshes; `mesh` (r - 1,) the mesh of each row.
     """
 
     vert: Array
@@ -26,8 +26,6 @@ class Hulls(NamedTuple):
 
     def row(self, geom: Array) -> Array:
         """The row of each geom."""
-        if isinstance(geom, np.ndarray):
-            return jnp.asarray(self.of_geom[geom])
         return jnp.asarray(self.of_geom)[geom]
 
     def vertices(self, geom: Array) -> Array:
@@ -36,18 +34,17 @@ class Hulls(NamedTuple):
 
 
 def hulls(m: Any, geoms: np.ndarray) -> Hulls:
-    """The hulls of geoms (n,) that are all of one type; a single empty row if they are not meshes."""
-    geoms = np.asarray(geoms)
-    if m.geom_type[geoms[0]] not in (GeomType.MESH, GeomType.SDF):
-        none = np.zeros(m.ngeom, np.int32)
-        return Hulls(jnp.zeros((1, 1, 3), m.geom_size.dtype), np.zeros((1, 1), np.int32), none, np.array([-1]))
-    mesh = np.unique(m.geom_dataid[geoms])
-    of_geom = np.searchsorted(mesh, m.geom_dataid).clip(0, len(mesh) - 1).astype(np.int32)
+    """The hulls of those geoms (n,) that are meshes."""
+    geoms = np.unique(geoms)
+    mesh = np.unique(m.geom_dataid[geoms[m.geom_type[geoms] == GeomType.MESH]])
+    is_mesh = (m.geom_type == GeomType.MESH) & np.isin(m.geom_dataid, mesh)
+    of_geom = np.where(is_mesh, np.searchsorted(mesh, m.geom_dataid), len(mesh)).astype(np.int32)
     ids = [hull_vertices(m, i) for i in mesh]
-    size = max(len(i) for i in ids)
-    table = np.stack([np.concatenate([i, np.full(size - len(i), i[0])]) for i in ids]).astype(np.int32)
-    vert = m.mesh_vert[table + m.mesh_vertadr[mesh][:, None]]
-    return Hulls(jnp.asarray(vert, m.geom_size.dtype), table, of_geom, mesh)
+    size = max([1, *map(len, ids)])
+    table = np.array([[*i, *[i[0]] * (size - len(i))] for i in ids], np.int32).reshape(len(mesh), size)
+    vert = m.mesh_vert[table + m.mesh_vertadr[mesh][:, None]] if len(mesh) else jnp.zeros((0, 1, 3))
+    vert = jnp.concatenate([jnp.asarray(vert, m.geom_size.dtype), jnp.zeros((1, size, 3), m.geom_size.dtype)])
+    return Hulls(vert, table, of_geom, mesh)
 
 
 def hull_vertices(m: Any, mesh: int) -> np.ndarray:
@@ -64,7 +61,7 @@ class Facets(NamedTuple):
 
     `around` (r, V, K): faces at each vertex; `beside` (r, V, K): the other end of an edge of that face at that vertex;
     `corner` (r, F, P): vertices of each face in order; `count` (r, F) how many; `normal` (r, F, 3) in the geom's frame.
-    Vertices are numbered as the rows of `Hulls.vert`; of a box, by the bits of which coordinates are positive.
+    Vertices are numbered as the rows of `Hulls.vert`; of a box, by the bits of which coordinates are positive. The last row is a box.
     """
 
     around: np.ndarray
@@ -78,24 +75,24 @@ BOX_CORNERS = np.array([[7, 3, 1, 5], [2, 6, 4, 0], [2, 3, 7, 6], [4, 5, 1, 0], 
 BOX_SIGNS = np.where((np.arange(8)[:, None] >> np.arange(3)) & 1, 1.0, -1.0)
 
 
-def box_facets(dtype: Any) -> Facets:
-    """Faces of a box: +x, -x, +y, -y, +z, -z."""
+def box_facets() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Faces of a box, +x, -x, +y, -y, +z, -z: around, beside and corner."""
     vertex = np.arange(8)[:, None]
     around = np.where((vertex >> np.arange(3)) & 1, 0, 1) + np.array([0, 2, 4])
-    normal = np.repeat(np.eye(3), 2, axis=0) * np.tile([1.0, -1.0], 3)[:, None]
-    beside = vertex ^ np.array([1, 2, 4])
-    return Facets(around[None], beside[None], BOX_CORNERS[None], np.full((1, 6), 4), jnp.asarray(normal[None], dtype))
+    return around, vertex ^ np.array([1, 2, 4]), BOX_CORNERS
 
 
-def mesh_facets(m: Any, h: Hulls) -> Facets:
-    """Faces of the hulls of meshes."""
-    rows = [_mesh_facets(m, mesh, ids) for mesh, ids in zip(h.mesh, h.vertex_id, strict=True)]
+def facets(m: Any, h: Hulls) -> Facets:
+    """Faces of the hulls of meshes, one row each; the last row is a box."""
+    rows = [_mesh_facets(m, mesh, ids) for mesh, ids in zip(h.mesh, h.vertex_id, strict=True)] + [box_facets()]
     around, beside, corner = [_pad([row[i] for row in rows]) for i in range(3)]
     count = np.sum(corner >= 0, axis=-1)
-    address = m.mesh_polyadr[h.mesh][:, None] + np.arange(corner.shape[1])
-    inside = np.arange(corner.shape[1]) < m.mesh_polynum[h.mesh][:, None]
-    normal = m.mesh_polynormal[np.where(inside, address, 0)] if m.nmeshpoly else jnp.zeros((*count.shape, 3))
-    return Facets(around, beside, corner, count, jnp.asarray(normal, h.vert.dtype))
+    normal = [jnp.asarray(np.repeat(np.eye(3), 2, axis=0) * np.tile([1.0, -1.0], 3)[:, None], h.vert.dtype)]
+    for mesh in h.mesh[::-1]:
+        first = m.mesh_polyadr[mesh]
+        normal.insert(0, jnp.asarray(m.mesh_polynormal[first : first + m.mesh_polynum[mesh]], h.vert.dtype))
+    width = count.shape[1]
+    return Facets(around, beside, corner, count, jnp.stack([jnp.pad(x, ((0, width - len(x)), (0, 0))) for x in normal]))
 
 
 def _mesh_facets(m: Any, mesh: int, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -35,16 +35,13 @@ class Side(NamedTuple):
     real: Array
 
 
-def manifold(
-    kinds: tuple[int, int], facets: tuple[Facets, Facets], rows: tuple, a: Shape, b: Shape, face: Points, gap: Array
-) -> tuple[Array, Array, Array, Array]:
+def manifold(facets: Facets, a: Shape, b: Shape, face: Points, gap: Array) -> tuple[Array, Array, Array, Array]:
     """Contacts where two faces, or a face and an edge, touch: whether any, x1, x2 (5, 3), which of them are real.
 
     `face` is the face of the polytope where the search ended, `gap` (3,) the vector from witness x1 to x2.
     """
-    kind1, kind2 = kinds
-    one = _side(kind1, facets[0], rows[0], a, face.index[:, 0], face.a, -gap)
-    two = _side(kind2, facets[1], rows[1], b, face.index[:, 1], face.b, gap)
+    one = _side(facets, a, face.index[:, 0], face.a, -gap)
+    two = _side(facets, b, face.index[:, 1], face.b, gap)
     depth = jnp.sqrt(inner(gap, gap))
 
     facing = (inner(one.normal[:, None], two.normal) < -FACE_TOLERANCE) & one.real[:, None] & two.real
@@ -52,12 +49,12 @@ def manifold(
     i, j = jnp.divmod(jnp.argmax(facing), facing.shape[1])
     try1 = (one.dim < 3) & (one.dim <= two.dim)
     try2 = ~try1 & (two.dim < 3)
-    by_edge1, edge1, under1 = _edge_on_face(kind1, facets[0], rows[0], a, one, two)
-    by_edge2, edge2, under2 = _edge_on_face(kind2, facets[1], rows[1], b, two, one)
+    by_edge1, edge1, under1 = _edge_on_face(facets, a, one, two)
+    by_edge2, edge2, under2 = _edge_on_face(facets, b, two, one)
     by_edge1, by_edge2 = ~by_face & try1 & by_edge1, ~by_face & try2 & by_edge2
 
-    face1 = _polygon(kind1, facets[0], rows[0], a, one.face[jnp.where(by_edge2, under2, i)])
-    face2 = _polygon(kind2, facets[1], rows[1], b, two.face[jnp.where(by_edge1, under1, j)])
+    face1 = _polygon(facets, a, one.face[jnp.where(by_edge2, under2, i)])
+    face2 = _polygon(facets, b, two.face[jnp.where(by_edge1, under1, j)])
     normal1 = one.normal[jnp.where(by_edge2, under2, i)]
     normal2 = two.normal[jnp.where(by_edge1, under1, j)]
     size = max(face1[0].shape[0], face2[0].shape[0])
@@ -80,19 +77,19 @@ def _widen(points: Array, count: Array, size: int) -> tuple[Array, Array]:
     return jnp.pad(points, ((0, size - points.shape[0]), (0, 0))), jnp.asarray(count, jnp.int32)
 
 
-def _local(kind: int, shape: Shape, vertex: Array) -> Array:
-    if kind == GeomType.BOX:
-        return jnp.asarray(BOX_SIGNS, shape.size.dtype)[vertex] * shape.size
-    return shape.vert[vertex]
+def _local(shape: Shape, vertex: Array) -> Array:
+    """Vertices of a shape in its own frame."""
+    corner = jnp.asarray(BOX_SIGNS, shape.size.dtype)[jnp.minimum(vertex, 7)] * shape.size
+    return jnp.where(shape.kind == GeomType.BOX, corner, shape.vert[jnp.minimum(vertex, shape.vert.shape[0] - 1)])
 
 
-def _side(kind: int, f: Facets, row: Array, shape: Shape, index: Array, point: Array, out: Array) -> Side:
+def _side(f: Facets, shape: Shape, index: Array, point: Array, out: Array) -> Side:
     i1, i2, i3 = index
     swap = i1 == i2
     dim = jnp.where(swap, jnp.where(i1 == i3, 1, 2), jnp.where((i3 == i1) | (i3 == i2), 2, 3))
     vertex = jnp.stack([i1, jnp.where(swap, i3, i2), i3])
     point = jnp.stack([point[0], jnp.where(swap, point[2], point[1]), point[2]])
-    around = jnp.asarray(f.around)[row][vertex]  # (3, K)
+    around = jnp.asarray(f.around)[shape.row][vertex]  # (3, K)
     real = around[0] >= 0
     with2 = jnp.any(around[0][:, None] == around[1], axis=1) & real
     with2 &= jnp.cumsum(with2) <= 2
@@ -100,21 +97,20 @@ def _side(kind: int, f: Facets, row: Array, shape: Shape, index: Array, point: A
     with3 &= jnp.cumsum(with3) <= 1
     real = jnp.where(dim == 1, real, jnp.where(dim == 2, with2, with3))
     face = jnp.maximum(around[0], 0)
-    normals = f.normal[row]
-    if kind == GeomType.BOX:
-        # vertices that span no face or edge: a face whose normal is that of the contact
-        close = inner(normals, unit(matvec_t(shape.mat, out))[0]) > FACE_TOLERANCE
-        odd = (dim > 1) & (jnp.sum(real) != 4 - dim)
-        first = jnp.arange(real.shape[0]) == 0
-        real = jnp.where(odd, first & jnp.any(close), real)
-        face = jnp.where(odd & first, jnp.argmax(close), face)
+    normals = f.normal[shape.row]
+    # vertices of a box that span no face or edge: the face whose normal is that of the contact
+    close = (inner(normals, unit(matvec_t(shape.mat, out))[0]) > FACE_TOLERANCE) & (jnp.arange(len(normals)) < 6)
+    odd = (shape.kind == GeomType.BOX) & (dim > 1) & (jnp.sum(real) != 4 - dim)
+    first = jnp.arange(real.shape[0]) == 0
+    real = jnp.where(odd, first & jnp.any(close), real)
+    face = jnp.where(odd & first, jnp.argmax(close), face)
     return Side(dim, vertex, point, face, matvec(shape.mat, normals[face]), real)
 
 
-def _edge_on_face(kind: int, f: Facets, row: Array, shape: Shape, edge: Side, face: Side):
+def _edge_on_face(f: Facets, shape: Shape, edge: Side, face: Side):
     """The first edge of one side that lies on a face of the other: whether any, its ends (2, 3), the face's place."""
-    beside = jnp.asarray(f.beside)[row][edge.vertex[0]]
-    ends = shape.pos + matvec(shape.mat, _local(kind, shape, jnp.maximum(beside, 0)))
+    beside = jnp.asarray(f.beside)[shape.row][edge.vertex[0]]
+    ends = shape.pos + matvec(shape.mat, _local(shape, jnp.maximum(beside, 0)))
     single = edge.dim == 2
     first = jnp.arange(beside.shape[0]) == 0
     ends = jnp.where(single, edge.point[1], ends)
@@ -125,10 +121,10 @@ def _edge_on_face(kind: int, f: Facets, row: Array, shape: Shape, edge: Side, fa
     return jnp.any(lies), jnp.stack([edge.point[0], ends[j]]), i
 
 
-def _polygon(kind: int, f: Facets, row: Array, shape: Shape, face: Array) -> tuple[Array, Array]:
+def _polygon(f: Facets, shape: Shape, face: Array) -> tuple[Array, Array]:
     """Corners (P, 3) of a face in the world, and how many."""
-    corner = jnp.maximum(jnp.asarray(f.corner)[row, face], 0)
-    return shape.pos + matvec(shape.mat, _local(kind, shape, corner)), jnp.asarray(f.count)[row, face]
+    corner = jnp.maximum(jnp.asarray(f.corner)[shape.row, face], 0)
+    return shape.pos + matvec(shape.mat, _local(shape, corner)), jnp.asarray(f.count)[shape.row, face]
 
 
 def clip(clipper: tuple[Array, Array], subject: tuple[Array, Array], normal: Array) -> tuple[Array, Array]:
