@@ -74,22 +74,16 @@ def _input(m: Model, d: Data) -> Array:
 
 
 def fluid_vel(m: Model, d: Data, row: np.ndarray, col: np.ndarray) -> Array:
-    """Derivative of the fluid's forces by qvel, for static pairs of dofs on one path: force of `row`, speed of `col`."""
-    zero = jnp.zeros(len(row), d.qvel.dtype)
-    if disabled(m, DisableBit.SPRING, DisableBit.DAMPER):
-        return zero
-
-    def entries(m: Model, d: Data) -> Array:
-        # like M: what one dof feels of another goes through the slopes of all bodies that both of them move
-        composite = subtree_sum(tables.tree(m), fluid_slope(m, d).reshape(-1, 36)).reshape(-1, 6, 6)
-        own = take(composite, m.dof_bodyid)
-        left, right = einsum("ik,ikl->il", d.cdof, own), einsum("ikl,il->ik", own, d.cdof)
-        below = (row >= col)[:, None]
-        force = jnp.where(below, take(left, row), take(d.cdof, row))
-        return inner(force, jnp.where(below, take(d.cdof, col), take(right, col)))
-
-    medium = (m.opt.viscosity != 0) | (m.opt.density != 0)
-    return lax.cond(medium, entries, lambda *_: zero, m, d)
+    """Derivative of the fluid's forces by qvel, for static pairs of dofs on one path: force of row, speed of col."""
+    if disabled(m, DisableBit.SPRING, DisableBit.DAMPER) or not m.opt.medium:
+        return jnp.zeros(len(row), d.qvel.dtype)
+    # like M: what one dof feels of another goes through the slopes of all bodies that both of them move
+    composite = subtree_sum(tables.tree(m), fluid_slope(m, d).reshape(-1, 36)).reshape(-1, 6, 6)
+    own = take(composite, m.dof_bodyid)
+    left, right = einsum("ik,ikl->il", d.cdof, own), einsum("ikl,il->ik", own, d.cdof)
+    below = (row >= col)[:, None]
+    force = jnp.where(below, take(left, row), take(d.cdof, row))
+    return inner(force, jnp.where(below, take(d.cdof, col), take(right, col)))
 
 
 def bias_vel(m: Model, d: Data) -> Array:
