@@ -3,8 +3,6 @@
 Works on a host model (numpy) when a model is compiled, and under jit, vmap and grad after masses or lengths changed.
 """
 
-import contextlib
-
 import jax
 import numpy as np
 
@@ -92,15 +90,21 @@ def _first_dof(m, dof: int) -> int:
 
 
 def _inverse(blocks: Array) -> Array:
-    """Inverses of inertia matrices (k, n, n); NaN, on the host, where a matrix is not positive definite."""
+    """Inverses of inertia matrices (k, n, n).
+
+    On the host by elimination from the last dof on and without pivots: what is not positive definite gives, as in the
+    reference, the numbers of a plain elimination, down to NaN.
+    """
     if not is_numpy(blocks):
         return xp_of(blocks).linalg.inv(blocks)
-    out = np.full_like(blocks, np.nan)
-    for i, block in enumerate(blocks):
-        with contextlib.suppress(np.linalg.LinAlgError):
-            np.linalg.cholesky(block)
-            out[i] = np.linalg.inv(block)
-    return out
+    a = blocks.copy()
+    with np.errstate(all="ignore"):
+        for j in reversed(range(a.shape[-1])):
+            pivot, row = a[:, j, j].copy(), a[:, j].copy()
+            column = a[:, :, j] / pivot[:, None]
+            a -= column[:, :, None] * row[:, None, :]
+            a[:, j], a[:, :, j], a[:, j, j] = row / pivot[:, None], column, -1 / pivot
+    return np.where(np.isfinite(a).all((1, 2), keepdims=True), -a, np.nan)
 
 
 def _solve(m: Model, inverses: list[Array], x: Array) -> Array:
