@@ -84,7 +84,7 @@ def _normalised(element: Element) -> dict[str, Any]:
     spring = attrs.get("springlength")
     if spring is not None and len(spring) == 1:
         attrs["springlength"] = np.repeat(spring, 2)
-    if "role" not in attrs and element.tag == "material":
+    if element.tag == "material":
         layers = {child.attrs["role"]: child.attrs["texture"] for child in element.children if child.tag == "layer"}
         if "texture" in attrs:
             layers["rgb"] = attrs["texture"]

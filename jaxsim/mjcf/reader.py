@@ -88,7 +88,8 @@ def _read_models(spec: Spec, models: tuple[str, ...]) -> None:
             child = read(path, spec.assets, models)
         except FileNotFoundError as reason:
             raise element.error(str(reason)) from None
-        spec.models[element.name or child.modelname] = child
+        element.attrs.setdefault("name", child.modelname)
+        spec.models[element.name] = child
 
 
 def check(spec: Spec) -> None:

@@ -246,6 +246,18 @@ def drop_references(spec: Spec, before: Names, after: Names) -> None:
                 after.discard_all(element)
 
 
+_MAY_BE_EMPTY = ("refsite", "target", "sidesite", "joint2", "tendon2", "instance", "model")
+
+
+def _check_empty(element: Element) -> None:
+    for name, value in element.attrs.items():
+        attribute = element.type.attributes[name]
+        optional = attribute.refers in (*ASSET_KINDS, "default") and element.tag != "tactile"
+        second = name == "body2" and element.type.kind == "equality"
+        if attribute.kind == "ref" and value == "" and not (optional or second or name in _MAY_BE_EMPTY):
+            raise element.error(f"{name} is empty; it must name a {attribute.refers.strip('()')}")
+
+
 def check_references(spec: Spec) -> None:
     """Raise a ModelError where an element outside the defaults names something that does not exist."""
     names = Names()
@@ -254,6 +266,7 @@ def check_references(spec: Spec) -> None:
         names.add_all(section)
     for section in sections:
         for element in section.all():
+            _check_empty(element)
             for slot in own_slots(element):
                 if slot.kind in CHECKED_KINDS and not names.has(slot.kind, slot.name):
                     hint = did_you_mean(slot.name, names.of(slot.kind))

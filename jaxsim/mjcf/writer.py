@@ -17,6 +17,7 @@ from jaxsim.mjcf.defaults import resolve, resolve_actuator
 from jaxsim.mjcf.expand import expand
 from jaxsim.mjcf.pose import euler_to_quat
 from jaxsim.mjcf.reader import asset_path
+from jaxsim.mjcf.references import listed
 from jaxsim.mjcf.schema import SCHEMA
 from jaxsim.mjcf.spec import Element, Spec, compiler_of, object_name
 from jaxsim.mjcf.values import format_value
@@ -56,11 +57,8 @@ def save_mjcf(spec: Spec, path: str | os.PathLike | None = None) -> str:
 
 def _attached_in_python(spec: Spec) -> bool:
     """Whether the spec attaches a model that no asset names."""
-    assets = spec.root.child("asset")
-    files = {e.name for e in assets.children if e.tag == "model"} if assets is not None else set()
-    files |= {spec.models[name].modelname for name in spec.models if name in files}
-    unnamed = any(e.tag == "model" and not e.name for e in (assets.children if assets is not None else ()))
-    return any(e.tag == "attach" and e.attrs["model"] not in files and not unnamed for e in spec.root.all())
+    files = {e.name for e in listed(spec, "asset", "model")}
+    return any(e.tag == "attach" and e.attrs["model"] not in files for e in spec.root.all())
 
 
 def _attributes(element: Element) -> dict[str, str]:

@@ -8,6 +8,9 @@ from jaxsim.errors import ModelError
 from jaxsim.mjcf import compiler_of, expand, object_name, read, resolve
 from jaxsim.mjcf.keyframes import bodies, content
 from jaxsim.mjcf.references import listed
+from jaxsim.mjcf.schema import all_types
+from tests.mjcf.helpers import document
+from tests.mjcf.test_schema import NO_FILE, PLUGIN, uses
 
 TREE = {"joint": "njnt", "geom": "ngeom", "site": "nsite", "camera": "ncam", "light": "nlight"}
 LISTS = {
@@ -239,3 +242,36 @@ def test_references_to_nothing_are_refused(text):
         mujoco.MjModel.from_xml_string(f"<mujoco>{text}</mujoco>")
     with pytest.raises(ModelError, match="does not exist"):
         expand(read(f"<mujoco>{text}</mujoco>"))
+
+
+def compiles(text) -> bool:
+    """The reference's verdict on a whole model."""
+    try:
+        mujoco.MjModel.from_xml_string(text)
+    except ValueError:
+        return False
+    return True
+
+
+def references():
+    """Element types with an attribute that names something, and attributes with which the reference takes them."""
+    for kind in all_types():
+        if kind.path.startswith("mujoco/default") or PLUGIN.search(kind.path) or kind.path in NO_FILE:
+            continue
+        for name, good, _ in uses(kind):
+            if kind.attributes[name].kind == "ref" and compiles(document(kind, good)):
+                yield kind, name, good
+
+
+@pytest.mark.parametrize("kind, name, good", references(), ids=lambda value: getattr(value, "path", None))
+@pytest.mark.parametrize("wrong", ["nothing", ""])
+def test_names_of_nothing_are_refused_where_the_reference_refuses_them(kind, name, good, wrong):
+    if (kind.tag, name, wrong) == ("geom", "mesh", ""):
+        good = good | {"size": "1"}  # without a mesh the geom is a sphere
+    text = document(kind, good | {name: wrong})
+    try:
+        expand(read(text))
+        ours = True
+    except ModelError:
+        ours = False
+    assert ours == compiles(text)
