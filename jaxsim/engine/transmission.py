@@ -19,7 +19,7 @@ JOINT_KINDS = (TrnType.JOINT, TrnType.JOINTINPARENT)
 def scalar_actuators(m) -> np.ndarray:
     """Actuators that drive one dof of a hinge or a slide."""
     joint = np.where(np.isin(m.actuator_trntype, JOINT_KINDS), m.actuator_trnid[:, 0], -1)
-    return np.flatnonzero((joint >= 0) & np.isin(m.jnt_type[joint], (JointType.HINGE, JointType.SLIDE)))
+    return np.flatnonzero((joint >= 0) & np.isin(np.append(m.jnt_type, -1)[joint], (JointType.HINGE, JointType.SLIDE)))
 
 
 @tables.per_structure
