@@ -6,7 +6,8 @@ import numpy as np
 from jaxsim.data import Data
 from jaxsim.engine import tables
 from jaxsim.engine.constraint.jacobian import contact_frame_force
-from jaxsim.engine.tendon import bias_rate, mul_jac_t, tendon_armature
+from jaxsim.engine.tendon import mul_jac_t, tendon_armature
+from jaxsim.engine.tendon_path import bias_rate
 from jaxsim.math.arrays import add_at, inner, matvec, take
 from jaxsim.math.safe import Array, xp_of
 from jaxsim.math.spatial import cross_force, inertia_mul, join, shift_force

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxsim.data import Data
-from jaxsim.engine import tables
+from jaxsim.engine import tables, tendon_path
 from jaxsim.engine.support import lent_to_tendons
 from jaxsim.math.arrays import add_at, take, take_or_zero
 from jaxsim.math.safe import Array, xp_of
@@ -52,13 +52,23 @@ def _fixed(m) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 def tendon(m: Model, d: Data) -> Data:
-    """ten_length and ten_J."""
+    """ten_length, ten_J and, for spatial tendons, the points of their paths."""
     if not m.ntendon:
         return d
     wrap, ids, joint, entry = _fixed(m)
     coefficient = take(m.wrap_prm, wrap)
     length = add_at(ids, coefficient * take(d.qpos, m.jnt_qposadr[joint]), m.ntendon)
-    return d.replace(ten_length=length, ten_J=add_at(entry, coefficient, m.nJten))
+    jacobian = add_at(entry, coefficient, m.nJten)
+    if len(tendon_path.pieces(m).tendon) == 0:
+        return d.replace(ten_length=length, ten_J=jacobian)
+    way = tendon_path.path(m, d)
+    row, dof = jacobian_pattern(m)
+    dense = tendon_path.jacobian(m, d, way).reshape(-1)
+    return d.replace(
+        ten_length=length + tendon_path.lengths(m, way),
+        ten_J=jacobian + take(dense, row * m.nv + dof),
+        **tendon_path.wrap_points(m, way),
+    )
 
 
 def spring_displacement(m: Model, d: Data) -> Array:
@@ -72,8 +82,3 @@ def tendon_armature(m: Model) -> Array:
     """Armature of tendons, what actuators lend included: (ntendon,)."""
     lent = lent_to_tendons(m, m.actuator_armature)
     return m.tendon_armature if lent is None else m.tendon_armature + lent
-
-
-def bias_rate(m: Model, d: Data) -> Array | None:
-    """Product of the rate of each tendon's Jacobian with qvel: (ntendon,); None where no Jacobian changes."""
-    return None
