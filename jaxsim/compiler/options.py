@@ -15,6 +15,7 @@ from jaxsim.mjcf.values import ENUMS
 from jaxsim.types import DisableBit, EnableBit
 
 _OPTION_WORDS = ("integrator", "cone", "jacobian", "solver")
+MAX_COUNT = 1 << 20  # more user data or keyframes than this is taken for a mistake
 _NUSER = ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor")
 
 
@@ -90,6 +91,9 @@ def read_size(draft: Draft) -> None:
     for name in ("nuserdata", "nkey"):
         if draft.size[name] < 0:
             raise element.error(f"{name} cannot be negative")
+    for name in ("nuserdata", "nkey", *(f"nuser_{kind}" for kind in _NUSER)):
+        if draft.size[name] > MAX_COUNT:
+            raise element.error(f"{name} is larger than {MAX_COUNT}, the most that is read")
 
 
 def read_visual(draft: Draft) -> None:
