@@ -194,7 +194,9 @@ def _flex_young(element: Element) -> str | None:
 _CURVE_SHAPES = ("s", "cos(s)", "sin(s)", "0")
 
 
-def _curve(element: Element) -> str | None:
+def _cable(element: Element) -> str | None:
+    if sum(child.tag == "joint" for child in element.children) > 1:
+        return "a composite can have only one joint element"
     words = element.attrs.get("curve", "").split()
     if len(words) > 3:
         return "curve has at most 3 components"
@@ -234,7 +236,7 @@ RULES: dict[str, list[Rule]] = {
     "body/inertial": [_inertia, _in_world],
     "body/joint": [_in_world],
     "body/freejoint": [_in_world],
-    "body/composite": [_curve],
+    "body/composite": [_cable],
     "body/flexcomp": [_flex_young],
     "equality/connect": [_anchored(("body1", "anchor"), ("body2",))],
     "equality/weld": [_anchored(("body1",), ("body2", "anchor", "relpose"))],

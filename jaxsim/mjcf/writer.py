@@ -13,7 +13,7 @@ import numpy as np
 from lxml import etree
 
 from jaxsim.errors import UnsupportedError
-from jaxsim.mjcf.defaults import resolve, resolve_actuator
+from jaxsim.mjcf.defaults import ORIENTATIONS, resolve, resolve_actuator
 from jaxsim.mjcf.expand import expand
 from jaxsim.mjcf.pose import euler_to_quat
 from jaxsim.mjcf.reader import asset_path
@@ -63,6 +63,9 @@ def _attached_in_python(spec: Spec) -> bool:
 
 def _attributes(element: Element) -> dict[str, str]:
     types = element.type.attributes
+    for name, value in element.attrs.items():
+        if isinstance(value, tuple) and any(len(word.split()) != 1 for word in value):
+            raise UnsupportedError(f"{element.label()}: '{name}' lists a name with spaces, which a file cannot say")
     return {name: format_value(types[name], element.attrs[name]) for name in types if name in element.attrs}
 
 
@@ -145,6 +148,8 @@ def _differences(spec: Spec, element: Element) -> dict[str, Any]:
                 raise UnsupportedError(f"{element.label()}: '{name}' from a default class cannot be written flat")
         elif value is not None and (not _same(value, attribute.default) or name in element.attrs):
             found[name] = value
+    if any(name in found for name in ORIENTATIONS):
+        found.pop("quat", None)
     return found
 
 
