@@ -263,7 +263,7 @@ def references():
                 yield kind, name, good
 
 
-@pytest.mark.parametrize("kind, name, good", references(), ids=lambda value: getattr(value, "path", None))
+@pytest.mark.parametrize("kind, name, good", list(references()), ids=lambda value: getattr(value, "path", None))
 @pytest.mark.parametrize("wrong", ["nothing", ""])
 def test_names_of_nothing_are_refused_where_the_reference_refuses_them(kind, name, good, wrong):
     if (kind.tag, name, wrong) == ("geom", "mesh", ""):
