@@ -118,7 +118,7 @@ def _nearest_edge(pos: Array, half: Array, length: Array, size: Array) -> tuple[
     """
     edge_half, along = size[:, EDGE_AXIS], half[:, EDGE_AXIS]
     gap = EDGE_SIGN.astype(pos.dtype) * size[:, None] - pos[:, None]
-    own = jnp.take_along_axis(gap, np.broadcast_to(EDGE_AXIS[:, None], (1, 12, 1)), axis=2)[..., 0]
+    own = jnp.sum(jnp.where(EDGE_AXIS[:, None] == np.arange(3), gap, 0), axis=-1)
     ma, mb, mc = edge_half * edge_half, -edge_half * along, (length * length)[:, None]
     u, v = -edge_half * own, inner(half[:, None], gap)
     det, flat = parallel(ma, mb, mc)

@@ -151,15 +151,14 @@ def penetration(
 
     def attempt(done: Array, thin: Array) -> tuple[Array, Any]:
         sides = [support(kinds, _shrink(s, thin)) for s in (a, b)]
-        found = gjk(*sides, a.pos - b.pos, tolerance, discrete, iterations, thin, sum(grow), active & ~done)
-        return done | (thin & (found.dist > tolerance)), found
+        wanted = active & ~done & (round_ | ~thin)
+        found = gjk(*sides, a.pos - b.pos, tolerance, discrete, iterations, thin, sum(grow), wanted)
+        return done | (wanted & thin & (found.dist > tolerance)), found
 
     no = jnp.array(False)
+    round_ = is_any(a.kind, ROUND) | is_any(b.kind, ROUND)
     if set(kinds) & set(ROUND):
-        flat = ~is_any(a.kind, ROUND) & ~is_any(b.kind, ROUND)
-        shallow, tries = jax.lax.scan(
-            lambda done, thin: attempt(done | (flat & thin), thin), no, np.array([True, False])
-        )
+        shallow, tries = jax.lax.scan(attempt, no, np.array([True, False]))
         core, simplex = [jax.tree.map(lambda x, i=i: x[i], tries) for i in (0, 1)]
     else:
         shallow, core = no, attempt(no, no)[1]

@@ -15,8 +15,8 @@ HILL_CLIMB = 10  # meshes of fewer vertices are searched without the graph
 class Hulls(NamedTuple):
     """Hulls of the meshes of some geoms, one row each, padded by repeating the first vertex; the last row is empty.
 
-    `vert` (r, V, 3) in the geoms' frames; `vertex_id` (r - 1, V) as the mesh numbers them; `of_geom` (ngeom,) the row of
-    each geom, the last one for geoms that are no meshes; `mesh` (r - 1,) the mesh of each row.
+    `vert` (r, V, 3) in the geoms' frames; `vertex_id` (r - 1, V) as the mesh numbers them; `of_geom` (ngeom,) the row
+    of each geom, the last one for geoms that are no meshes; `mesh` (r - 1,) the mesh of each row.
     """
 
     vert: Array
@@ -61,7 +61,8 @@ class Facets(NamedTuple):
 
     `around` (r, V, K): faces at each vertex; `beside` (r, V, K): the other end of an edge of that face at that vertex;
     `corner` (r, F, P): vertices of each face in order; `count` (r, F) how many; `normal` (r, F, 3) in the geom's frame.
-    Vertices are numbered as the rows of `Hulls.vert`; of a box, by the bits of which coordinates are positive. The last row is a box.
+    Vertices are numbered as the rows of `Hulls.vert`. The last row is a box, its vertices numbered by the bits of which
+    coordinates are positive.
     """
 
     around: np.ndarray

@@ -20,8 +20,8 @@ DISCRETE = (GeomType.BOX, GeomType.MESH)
 class Shape(NamedTuple):
     """A convex geom in the world.
 
-    `kind` its type, `pos` (3,), `mat` (3, 3), `size` (3,), `vert` (V, 3) the hull if it is a mesh, `row` of the tables of
-    hulls and facets, and `margin`, by half of which it is inflated.
+    `kind` its type, `pos` (3,), `mat` (3, 3), `size` (3,), `vert` (V, 3) the hull if it is a mesh, `row` of the tables
+    of hulls and facets, and `margin`, by half of which it is inflated.
     """
 
     kind: Array

@@ -1,4 +1,4 @@
-"""Two geoms in many poses: contacts of our driver, in one batched call, against the reference's."""
+"""Scenes of geom pairs in many poses: contacts of our driver, in one batched call, against the reference's."""
 
 import dataclasses
 
@@ -10,8 +10,15 @@ import pytest
 import jaxsim
 from jaxsim.engine.collision.driver import collision
 
-FIELDS = ("dist", "pos", "frame")
+PLACES = ("dist", "pos", "frame")
+PARAMETERS = ("includemargin", "friction", "solref", "solreffriction", "solimp", "dim", "geom", "exclude")
 
+ANGLES = np.arange(12) * np.pi / 6
+PRISM = " ".join(f"{0.3 * np.cos(t):.9f} {0.3 * np.sin(t):.9f} {z}" for z in (-0.2, 0.2) for t in ANGLES)
+CUBE = " ".join(f"{0.25 * x} {0.3 * y} {0.2 * z}" for x in (-1, 1) for y in (-1, 1) for z in (-1, 1))
+HULL = """.3 0 0  -.25 .1 0  0 .3 .05  .05 -.28 -.02  .02 .03 .33  -.03 .05 -.31  .2 .2 .2  -.2 -.15 .2
+ .15 -.2 -.2  -.15 .2 -.18"""
+ASSETS = "".join(f'<mesh name="{n}" vertex="{v}"/>' for n, v in (("prism", PRISM), ("cube", CUBE), ("hull", HULL)))
 GEOMS = {
     "plane": 'type="plane" size="5 5 .1"',
     "sphere": 'type="sphere" size=".3"',
@@ -19,84 +26,73 @@ GEOMS = {
     "ellipsoid": 'type="ellipsoid" size=".4 .2 .3"',
     "cylinder": 'type="cylinder" size=".25 .3"',
     "box": 'type="box" size=".2 .3 .4"',
-    "mesh": 'type="mesh" mesh="hull"',
+    "hull": 'type="mesh" mesh="hull"',
+    "prism": 'type="mesh" mesh="prism"',
+    "cube": 'type="mesh" mesh="cube"',
 }
-HULL = """.3 0 0  -.25 .1 0  0 .3 .05  .05 -.28 -.02  .02 .03 .33  -.03 .05 -.31  .2 .2 .2  -.2 -.15 .2
- .15 -.2 -.2  -.15 .2 -.18"""
 
 
-def two_geoms(kind1, kind2, extra1="", extra2="", option="", flag=""):
-    """MJCF of a model with one geom in each of two free bodies, or in the world if it is a plane."""
-
-    def body(kind, extra):
-        geom = f'<geom {GEOMS.get(kind, kind)} {extra}/>'
-        return geom if "plane" in kind else f'<body><freejoint/>{geom}</body>'
-
-    return f"""<mujoco><option {option}><flag {flag}/></option>
-      <asset><mesh name="hull" vertex="{HULL}"/></asset>
-      <worldbody>{body(kind1, extra1)}{body(kind2, extra2)}</worldbody></mujoco>"""
+def pair_xml(pairs, margin=0.0, options=""):
+    """MJCF with two free geoms for each pair of kinds (planes are fixed) that collide with each other only."""
+    bodies, contacts = [], []
+    for i, kinds in enumerate(pairs):
+        for side, kind in enumerate(kinds):
+            geom = f'<geom name="{i}.{side}" {GEOMS[kind]} contype="0" conaffinity="0"/>'
+            bodies.append(geom if kind == "plane" else f'<body><joint type="free"/>{geom}</body>')
+        contacts.append(f'<pair geom1="{i}.0" geom2="{i}.1" margin="{margin}"/>')
+    return f"""<mujoco><option {options}/><asset>{ASSETS}</asset>
+      <worldbody>{"".join(bodies)}</worldbody><contact>{"".join(contacts)}</contact></mujoco>"""
 
 
 @dataclasses.dataclass
 class Scene:
-    """A model in both engines and a batched collision driver."""
+    """A model in both engines and the collision driver over a batch of geom poses."""
 
     mj: mujoco.MjModel
     m: jaxsim.Model
     d: jaxsim.Data
-    run: object
+
+    def __post_init__(self):
+        self.run = jax.jit(jax.vmap(self.single))
+
+    def single(self, pos, mat):
+        return collision(self.m, self.d.replace(geom_xpos=pos, geom_xmat=mat))
 
     def reference(self, qpos):
-        """mjData of each pose after its collision stage: a list of copied contact dictionaries."""
-        data, out = mujoco.MjData(self.mj), []
+        """Geom poses, and contacts as a list of dictionaries, of each qpos (n, nq)."""
+        data, pos, mat, contacts = mujoco.MjData(self.mj), [], [], []
         for q in qpos:
             data.qpos[:] = q
             mujoco.mj_kinematics(self.mj, data)
             mujoco.mj_comPos(self.mj, data)
             mujoco.mj_collision(self.mj, data)
-            contact = {k: np.array(getattr(data.contact, k)) for k in (*FIELDS, *PARAMETERS)}
-            out.append((data.geom_xpos.copy(), data.geom_xmat.copy(), contact))
-        return out
-
-    def compare(self, qpos, atol=1e-9, fields=FIELDS):
-        """Assert that all contacts of all poses are the reference's; give how many contacts each pose has."""
-        expected = self.reference(qpos)
-        pos = np.array([e[0] for e in expected])
-        mat = np.array([e[1] for e in expected])
-        d = self.run(pos, mat)
-        counts = np.array([len(e[2]["dist"]) for e in expected])
-        np.testing.assert_array_equal(np.asarray(d.ncon), counts)
-        for field in fields:
-            ours = np.asarray(getattr(d.contact, field))
-            for i, (_, _, contact) in enumerate(expected):
-                np.testing.assert_allclose(
-                    ours[i, : counts[i]], contact[field], rtol=0, atol=atol, err_msg=f"{field} of pose {i}"
-                )
-        return counts
-
-
-PARAMETERS = ("includemargin", "friction", "solref", "solreffriction", "solimp", "dim", "geom", "exclude")
+            pos.append(data.geom_xpos.copy())
+            mat.append(data.geom_xmat.copy())
+            contacts.append({k: np.array(getattr(data.contact, k)) for k in (*PLACES, *PARAMETERS)})
+        return np.array(pos), np.array(mat), contacts
 
 
 def make_scene(xml, max_contacts=None):
     mj = mujoco.MjModel.from_xml_string(xml)
     m = jaxsim.from_mujoco(mj, max_contacts=max_contacts)
-    d = jaxsim.make_data(m)
-
-    @jax.jit
-    @jax.vmap
-    def run(pos, mat):
-        return collision(m, d.replace(geom_xpos=pos, geom_xmat=mat))
-
-    return Scene(mj, m, d, run)
+    return Scene(mj, m, jaxsim.make_data(m))
 
 
-def poses(rng, n, scale, bodies=1):
-    """Random free-joint positions within a cube of half-side `scale`, random orientations."""
-    pos = rng.uniform(-scale, scale, (n, bodies, 3))
+def random_qpos(rng, n, bodies, scale=0.5):
+    """Free-joint positions within a cube of half-side `scale`, any orientation: (n, 7 bodies)."""
     quat = rng.standard_normal((n, bodies, 4))
     quat /= np.linalg.norm(quat, axis=-1, keepdims=True)
-    return np.concatenate([pos, quat], axis=-1).reshape(n, bodies * 7)
+    return np.concatenate([rng.uniform(-scale, scale, (n, bodies, 3)), quat], axis=-1).reshape(n, -1)
+
+
+def assert_same(ours, contacts, fields=PLACES, atol=1e-9):
+    """Every contact of every pose equals the reference's, in its order."""
+    np.testing.assert_array_equal(np.asarray(ours.ncon), [len(c["dist"]) for c in contacts])
+    for field in fields:
+        mine = np.asarray(getattr(ours.contact, field))
+        for i, contact in enumerate(contacts):
+            n = len(contact["dist"])
+            np.testing.assert_allclose(mine[i, :n], contact[field], rtol=0, atol=atol, err_msg=f"{field} of pose {i}")
 
 
 @pytest.fixture
