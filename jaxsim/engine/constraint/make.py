@@ -6,7 +6,6 @@ acceleration. Rows of each group are computed as arrays; the formulas of impedan
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -15,7 +14,7 @@ from jaxsim.engine.constraint import impedance as imp
 from jaxsim.engine.constraint.general import general_rows, velocity_product
 from jaxsim.engine.constraint.jacobian import contact_bodies, contact_jacobian, rows_times
 from jaxsim.layout import Layout, make_layout
-from jaxsim.math.arrays import take
+from jaxsim.math.arrays import materialize, take
 from jaxsim.math.safe import Array, divide, sqrt
 from jaxsim.model import Model
 from jaxsim.types import MINVAL, ConstraintType, DisableBit, WarningType
@@ -59,16 +58,17 @@ def make_constraint(m: Model, d: Data) -> Data:
     if layout.ncontact:
         contact_j, moves = contact_jacobian(m, d, layout)
         groups.append(_contact_group(m, d, layout, moves))
-        # read by many fusions: without the barrier XLA computes it again in each (three times the cost on a CPU)
-        efc = efc.replace(J_contact=jax.lax.optimization_barrier(contact_j))
+        efc = efc.replace(J_contact=contact_j)
     rows = Group(*(jnp.concatenate(x) for x in zip(*groups, strict=True)))
-    rows = rows._replace(active=rows.active & _enabled(m, layout))
+    rows, jac = materialize(m.opt.timestep, (rows._replace(active=rows.active & _enabled(m, layout)), efc.J_contact))
+    efc = efc.replace(J_contact=jac)
     d, active = _account(m, d, layout, rows.active)
 
     imped, slope, dmax = imp.impedance(rows.solimp, rows.impedance_pos, rows.margin)
     stiffness, damping = imp.stiffness_damping(imp.safe_reference(m, rows.solref, DEFAULT_SOLREF), dmax)
     kbip = jnp.stack([jnp.where(rows.frictional, 0, stiffness), damping, imped, slope], axis=1)
     regular = imp.regularizer(imped, rows.diag)
+    imped, kbip, regular = materialize(m.opt.timestep, (imped, kbip, regular))
     if layout.ncontact:
         d, regular = _contact_regularizer(m, d, layout, regular)
 
