@@ -99,8 +99,11 @@ def point_inertia(mass: float, at: list[float]) -> list[float]:
     return [mass * value for value in full]
 
 
-def merge_inertias(parts: list[tuple[float, list[float], list[float], list[float]]]):
-    """Mass, centre, frame and diagonal inertia of rigid parts (mass, centre, frame, diagonal inertia)."""
+def merge_inertias(parts: list[tuple[float, list[float], list[float], list[float]]], together: bool = False):
+    """Mass, centre, frame and diagonal inertia of rigid parts (mass, centre, frame, diagonal inertia).
+
+    `together` sums both terms of a part first: where axes are equal, the frame hangs on the last bits.
+    """
     mass = 0.0
     com = [0.0] * 3
     for m, pos, _, _ in parts:
@@ -113,7 +116,7 @@ def merge_inertias(parts: list[tuple[float, list[float], list[float], list[float
     for m, pos, quat, inertia in parts:
         turned = global_inertia(inertia, quat)
         moved = point_inertia(m, [p - c for p, c in zip(pos, com, strict=True)])
-        total = [t + a + b for t, a, b in zip(total, turned, moved, strict=True)]
+        total = [t + (a + b) if together else t + a + b for t, a, b in zip(total, turned, moved, strict=True)]
     inertia, quat = full_inertia(total)
     return mass, com, quat.tolist(), inertia.tolist()
 

@@ -105,6 +105,6 @@ def _add_mass(parent: Body, body: Body) -> None:
     pos, quat = compose(body.ipos, body.iquat, body.pos, body.quat)
     parts = [(parent.mass, parent.ipos, parent.iquat, parent.inertia), (body.mass, pos, quat, body.inertia)]
     try:
-        parent.mass, parent.ipos, parent.iquat, parent.inertia = merge_inertias(parts)
+        parent.mass, parent.ipos, parent.iquat, parent.inertia = merge_inertias(parts, together=True)
     except ModelError as reason:
         raise body.error(f"fusing with its parent: {reason.what}") from None

@@ -354,6 +354,12 @@ FUSE = {
         '<sensor><framepos objtype="body" objname="kept"/></sensor>',
         head=head('fusestatic="true"'),
     ),
+    "fuse an offset body": world(
+        '<body name="a" pos="0 0 1"><joint/><geom size=".1"/><geom size=".1 .2 .3" type="box" euler="1 2 3"/>'
+        '<body name="b" pos=".1 .2 .3" euler="10 20 30"><geom type="box" size=".1 .2 .3" pos="1 2 3" euler="40 50 60"/>'
+        '<geom size=".2" pos="0 0 1"/></body></body>',
+        head=head('fusestatic="true"'),
+    ),
     "fuse with cameras": world(
         '<body name="a" pos="0 0 1"><joint/><geom size=".1"/><body name="b" pos=".1 .2 .3" euler="10 20 30"><camera '
         'pos="1 0 0"/><light pos="1 0 0" dir="1 1 1"/><geom size=".1"/></body></body>',

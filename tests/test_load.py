@@ -1,0 +1,66 @@
+"""`load_model`: what it takes, what it gives, how it fails."""
+
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+
+import jaxsim
+from jaxsim.mjcf import read
+
+XML = '<mujoco><worldbody><body name="a"><joint name="j"/><geom name="g" size=".1"/></body></worldbody></mujoco>'
+
+
+def test_path_text_and_spec_give_one_structure(tmp_path):
+    path = pathlib.Path(tmp_path) / "model.xml"
+    path.write_text(XML)
+    models = [jaxsim.load_model(source) for source in (str(path), path, XML, read(XML))]
+    assert len({hash(m.structure) for m in models}) == 1
+    assert all(m.structure == models[0].structure for m in models)
+
+
+def test_two_loads_share_one_compilation():
+    total = jax.jit(lambda m: m.body_mass.sum())
+    total(jaxsim.load_model(XML))
+    total(jaxsim.load_model(XML))
+    assert total._cache_size() == 1
+
+
+def test_leaves_have_the_precision_of_jax(float32):
+    m = jaxsim.load_model(XML)
+    assert {leaf.dtype for leaf in jax.tree.leaves(m)} == {np.dtype(np.float32)}
+
+
+def test_assets_are_looked_up_by_name():
+    text = '<mujoco><include file="other.xml"/></mujoco>'
+    m = jaxsim.load_model(text, assets={"other.xml": XML.encode()})
+    assert m.nbody == 2
+
+
+def test_capacities_are_set():
+    m = jaxsim.load_model(XML, max_contacts=3, max_constraints=5)
+    assert (m.max_contacts, m.max_constraints) == (3, min(5, m.max_constraints))
+
+
+def test_names_are_found_in_both_directions():
+    m = jaxsim.load_model(XML)
+    assert m.name2id("geom", "g") == 0
+    assert m.id2name("joint", 0) == "j"
+
+
+def test_missing_file_is_not_found():
+    with pytest.raises(FileNotFoundError):
+        jaxsim.load_model("nowhere.xml")
+
+
+@pytest.mark.parametrize(
+    ("text", "feature"),
+    [
+        ('<mujoco><extension><plugin plugin="mujoco.pid"/></extension></mujoco>', "plugin"),
+        ('<mujoco><deformable><flex body="world" element="0"/></deformable></mujoco>', "flex"),
+    ],
+)
+def test_what_is_not_built_is_refused_by_name(text, feature):
+    with pytest.raises(jaxsim.UnsupportedError, match=feature):
+        jaxsim.load_model(text)
