@@ -95,6 +95,31 @@ def test_info_says_what_the_model_holds(capsys):
     assert out.splitlines()[-1].split() == ["refused", "nothing"]
 
 
+REFUSED = {
+    "by the engine": ('<option><flag sleep="enable"/></option><worldbody/>', "sleep", "sizes"),
+    "by the compiler": (
+        '<extension><plugin plugin="mujoco.elasticity.cable"/></extension><worldbody/>',
+        "mujoco.elasticity.cable",
+        "elements",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "feature", "row"), REFUSED.values(), ids=list(REFUSED))
+def test_info_names_what_is_refused(capsys, tmp_path, body, feature, row):
+    (tmp_path / "m.xml").write_text(f"<mujoco>{body}</mujoco>")
+    status, out, err = run(capsys, "info", tmp_path / "m.xml")
+    assert status == 1 and not err
+    assert row in out and feature in out.splitlines()[-1] and out.splitlines()[-1].startswith("refused")
+
+
+@pytest.mark.parametrize("body", [body for body, *_ in REFUSED.values()], ids=list(REFUSED))
+def test_rollout_of_a_refused_model_is_one_line(capsys, tmp_path, body):
+    (tmp_path / "m.xml").write_text(f"<mujoco>{body}</mujoco>")
+    status, _, err = run(capsys, "rollout", tmp_path / "m.xml", "--quiet")
+    assert status == 1 and err.count("\n") == 1 and "not supported yet" in err
+
+
 @pytest.fixture(scope="module")
 def rolled(tmp_path_factory):
     """A rollout of two worlds with given controls: status, trajectories, page, controls."""
