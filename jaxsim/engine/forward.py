@@ -17,7 +17,7 @@ from jaxsim.engine.sensor import sensor_acc, sensor_pos, sensor_vel
 from jaxsim.engine.solver.forward import fwd_constraint
 from jaxsim.engine.support import apply_wrench
 from jaxsim.engine.tendon import mul_jac, tendon
-from jaxsim.engine.transmission import mul_moment, transmission
+from jaxsim.engine.transmission import actuator_velocities, transmission
 from jaxsim.engine.warnings import check_acc, check_state, hold
 from jaxsim.model import Model
 from jaxsim.types import IntegratorType
@@ -41,7 +41,7 @@ def fwd_velocity(m: Model, d: Data) -> Data:
     if m.ntendon:
         d = d.replace(ten_velocity=mul_jac(m, d, d.qvel))
     if m.nu:
-        d = d.replace(actuator_velocity=mul_moment(m, d, d.qvel))
+        d = d.replace(actuator_velocity=actuator_velocities(m, d))
     d = com_vel(m, d)
     d = passive(m, d)
     d = reference_constraint(m, d)
@@ -56,9 +56,9 @@ def fwd_acceleration(m: Model, d: Data) -> Data:
 
 
 def dynamics(m: Model, d: Data) -> Data:
-    """`forward` without sensors and energy."""
-    d = fwd_position(m, d)
-    d = fwd_velocity(m, d)
+    """`forward` without sensors."""
+    d = energy_pos(m, fwd_position(m, d))
+    d = energy_vel(m, fwd_velocity(m, d))
     d = fwd_actuation(m, d)
     d = fwd_acceleration(m, d)
     return fwd_constraint(m, d)

@@ -4,13 +4,13 @@ import numpy as np
 
 from jaxsim.data import Data
 from jaxsim.engine import tables
-from jaxsim.engine.support import assemble, jac
+from jaxsim.engine.support import assemble, disabled, jac
 from jaxsim.engine.tendon import full_jacobian
 from jaxsim.math.arrays import add_at, dot, inner, matvec, matvec_t, take
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_normalize, quat_rotate, quat_to_rotvec
 from jaxsim.math.safe import Array, divide, sqrt, xp_of
 from jaxsim.model import Model
-from jaxsim.types import JointType, TrnType
+from jaxsim.types import DisableBit, JointType, TrnType
 
 JOINT_KINDS = (TrnType.JOINT, TrnType.JOINTINPARENT)
 
@@ -175,6 +175,13 @@ def _body(m: Model, d: Data, ids: np.ndarray) -> tuple[Array, Array]:
     touches = ((body[None] == m.actuator_trnid[ids, 0][:, None, None]).any(-1) & real).astype(d.qpos.dtype)
     total = dot(touches, d.efc.J_contact[:, 0])
     return zero, -total / xp.maximum(touches.sum(1), 1)[:, None]
+
+
+def actuator_velocities(m: Model, d: Data) -> Array:
+    """actuator_velocity (nu,): zero where actuation is disabled."""
+    if disabled(m, DisableBit.ACTUATION):
+        return xp_of(d.qvel).zeros(m.nu, d.qvel.dtype)
+    return mul_moment(m, d, d.qvel)
 
 
 def mul_moment(m: Model, d: Data, v: Array) -> Array:
