@@ -22,8 +22,8 @@ TO_Z = np.array(
     ],
     dtype=float,
 )
-OTHER = np.array([[1, 2], [0, 2], [1, 0]])  # the two other axes of an edge along each axis
-THIRD = np.array([[0, 2, 1], [2, 1, 0], [1, 0, 2]])  # the axis that is neither of two
+OTHER = np.array([[1, 2], [0, 2], [1, 0]], np.int32)  # the two other axes of an edge along each axis
+THIRD = np.array([[0, 2, 1], [2, 1, 0], [1, 0, 2]], np.int32)  # the axis that is neither of two
 REMOVE = 1.01  # contacts outside a box by more than this ratio are removed
 
 
@@ -184,7 +184,7 @@ def _clip(c: Clip, margin: Array) -> tuple[Array, Array, Array]:
 def _crossings(c: Clip, margin: Array) -> tuple[Array, Array, Array]:
     """Where the four sides of the parallelogram cross the four sides of the rectangle: 16 slots."""
     start = np.array([[1, 0, 0], [1, 0, 0], [1, 1, 0], [1, 0, 1]], float)
-    along = np.array([1, 2, 2, 1])
+    along = np.array([1, 2, 2, 1], np.int32)
 
     def sides(x: Array) -> tuple[Array, Array]:
         first = jnp.sum(start.astype(x.dtype)[..., None] * x[:, None], axis=2)
@@ -206,7 +206,7 @@ def _crossings(c: Clip, margin: Array) -> tuple[Array, Array, Array]:
     x = jnp.stack([limit[:, :, 0], across[:, :, 1]], axis=2)
     y = jnp.stack([across[:, :, 0], limit[:, :, 1]], axis=2)
     middle = 0.5 * (point + jnp.stack([x, y, jnp.zeros_like(x)], axis=-1))
-    exist = jnp.where(c.face[:, None], c.edges[:, np.array([0, 1, 1, 1])], c.edges[:, :1])
+    exist = jnp.where(c.face[:, None], c.edges[:, np.array([0, 1, 1, 1], np.int32)], c.edges[:, :1])
     valid &= exist[:, :, None, None] & (dist <= margin[:, None, None, None])
     n = t.shape[0]
     return middle.reshape(n, 16, 3), dist.reshape(n, 16), valid.reshape(n, 16)

@@ -60,8 +60,8 @@ def capsule_capsule(a: Geoms, b: Geoms, margin: Array) -> Hits:
 
 
 # the twelve edges of a box: their axis, and the signs of the corner at the lower end, its own axis left at zero
-EDGE_AXIS = np.repeat(np.arange(3), 4)
-EDGE_CORNER = np.array([i for j in range(3) for i in range(8) if not i & (1 << j)])
+EDGE_AXIS = np.repeat(np.arange(3, dtype=np.int32), 4)
+EDGE_CORNER = np.array([i for j in range(3) for i in range(8) if not i & (1 << j)], np.int32)
 EDGE_SIGN = np.where((EDGE_CORNER[:, None] >> np.arange(3)) & 1, 1.0, -1.0) * (EDGE_AXIS[:, None] != np.arange(3))
 
 

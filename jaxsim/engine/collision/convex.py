@@ -27,7 +27,7 @@ ANGLE = 1e-3  # geoms are rotated by this to find more contacts
 APART = 1e-3  # contacts closer than this, relative to the geoms' bounds, count as one
 SINGLE = (GeomType.SPHERE, GeomType.ELLIPSOID)  # shapes that touch at one point only
 TILT = ((0, 0.0), (1, -ANGLE), (1, ANGLE), (2, -ANGLE), (2, ANGLE))  # axis of the contact frame, angle
-SIZES = np.tile(np.arange(3), (9, 1))  # which size scales each local coordinate, by kind
+SIZES = np.tile(np.arange(3, dtype=np.int32), (9, 1))  # which size scales each local coordinate, by kind
 SIZES[GeomType.SPHERE], SIZES[GeomType.CYLINDER] = (0, 0, 0), (0, 0, 1)
 
 

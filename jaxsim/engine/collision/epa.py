@@ -18,9 +18,9 @@ from jaxsim.math.rotation import cross
 from jaxsim.types import MINVAL
 
 Array = Any
-TWO = np.array([[0, 2, 3], [0, 4, 2], [0, 3, 4], [1, 3, 2], [1, 2, 4], [1, 4, 3]])  # faces around a segment
-THREE = np.array([[4, 0, 1], [4, 2, 0], [4, 1, 2], [3, 1, 0], [3, 0, 2], [3, 2, 1]])  # around a triangle
-FOUR = np.array([[0, 1, 2], [0, 3, 1], [0, 2, 3], [3, 2, 1]])  # of a tetrahedron
+TWO = np.array([[0, 2, 3], [0, 4, 2], [0, 3, 4], [1, 3, 2], [1, 2, 4], [1, 4, 3]], np.int32)  # faces around a segment
+THREE = np.array([[4, 0, 1], [4, 2, 0], [4, 1, 2], [3, 1, 0], [3, 0, 2], [3, 2, 1]], np.int32)  # around a triangle
+FOUR = np.array([[0, 1, 2], [0, 3, 1], [0, 2, 3], [3, 2, 1]], np.int32)  # of a tetrahedron
 
 
 class Depth(NamedTuple):
@@ -179,7 +179,7 @@ def _around_segment(support1: Callable, support2: Callable, points: Points) -> P
     once = matvec(turn, across)
     around = jnp.stack([across, once, matvec(turn, once)])
     more = _supports(support1, support2, unit(around)[0])
-    return Points(*[jnp.concatenate(x) for x in zip(points.take(np.arange(2)), more, strict=True)])
+    return Points(*[jnp.concatenate(x) for x in zip(points.take(np.arange(2, dtype=np.int32)), more, strict=True)])
 
 
 def _supports(support1: Callable, support2: Callable, directions: Array) -> Points:
@@ -219,7 +219,7 @@ def _encloses(w: Array) -> Array:
     """Whether the origin lies within the tetrahedron w[:4]."""
     inside = jnp.array(True)
     for i in range(4):
-        p = w[np.roll(np.arange(4), -i)]
+        p = w[np.roll(np.arange(4, dtype=np.int32), -i)]
         normal = cross(p[1] - p[0], p[2] - p[0])
         one, two = inner(normal, p[3] - p[0]), -inner(normal, p[0])
         inside &= ((one > 0) & (two > 0)) | ((one < 0) & (two < 0))

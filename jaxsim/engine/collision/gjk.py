@@ -17,7 +17,9 @@ from jaxsim.types import MINVAL
 
 Array = Any
 WALK, ENCLOSE, RESUME, DONE = range(4)
-FACES = np.array([[2, 1, 3], [0, 2, 3], [1, 0, 3], [0, 1, 2]])  # of a tetrahedron; the vertex left out comes first
+FACES = np.array(
+    [[2, 1, 3], [0, 2, 3], [1, 0, 3], [0, 1, 2]], np.int32
+)  # of a tetrahedron; the vertex left out comes first
 
 
 class Points(NamedTuple):
@@ -187,7 +189,7 @@ def _replace(points: Points, at: Array, new: Points) -> Points:
 
 def nearest(w: Array, n: Array) -> Array:
     """Weights (4,) of the point of the simplex w[:n] (4, 3) that is nearest to the origin."""
-    triangles = np.array([[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]])
+    triangles = np.array([[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]], np.int32)
     inner_weight, edge = _triangle(w[triangles])
     spread = np.zeros((4, 3, 4))
     spread[np.arange(4)[:, None], np.arange(3), triangles] = 1
@@ -253,7 +255,7 @@ def areas(v1: Array, v2: Array, v3: Array, p: Array) -> tuple[Array, Array]:
 def _triangle(w: Array) -> tuple[Array, Array]:
     """Weights (..., 3) of the nearest point of triangles (..., 3, 3); and (..., 2) of that of their first edge."""
     v1, v2, v3 = w[..., 0, :], w[..., 1, :], w[..., 2, :]
-    edges = np.array([[1, 2], [0, 2], [0, 1]])
+    edges = np.array([[1, 2], [0, 2], [0, 1]], np.int32)
     ends = _segment(w[..., edges, :])  # (..., 3, 2)
     spread = np.zeros((3, 2, 3))
     spread[np.arange(3)[:, None], np.arange(2), edges] = 1

@@ -11,7 +11,7 @@ from jaxsim.math.arrays import take
 from jaxsim.types import MINMU, MINVAL, EnableBit
 
 Array = Any
-FRICTION = np.array([0, 0, 1, 2, 2])  # the five friction coefficients of a contact from the three of a geom
+FRICTION = np.array([0, 0, 1, 2, 2], np.int32)  # the five friction coefficients of a contact from the three of a geom
 
 
 def margins(m: Any, pairs: Candidates) -> Array:
