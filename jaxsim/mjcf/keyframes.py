@@ -17,6 +17,7 @@ from jaxsim.mjcf.spec import Element, Spec
 
 _FREE_SIZES = {"free": (7, 6), "ball": (4, 3), "hinge": (1, 1), "slide": (1, 1)}
 _NAN = ("qpos", "mpos", "mquat")
+_WHOLE = {"mpos": 3, "mquat": 4}
 _ARRAYS = ("qpos", "qvel", "act", "ctrl", "mpos", "mquat")
 
 
@@ -146,10 +147,11 @@ def extend(spec: Spec) -> None:
             value = key.attrs.get(a)
             if value is None:
                 continue
+            value = value[: len(value) // _WHOLE.get(a, 1) * _WHOLE.get(a, 1)]
             full = [_written(spec, element, a, own[a]) for element, own in parts if own.get(a)]
             rest = np.concatenate([np.zeros(0), *full])[len(value) :]
             if len(rest):
-                key.attrs[a] = np.concatenate([value, rest])
+                key.attrs[a] = np.concatenate([value, rest])  # of a pose that is cut short nothing stays
 
 
 def _written(spec: Spec, element: Element, array: str, size: int) -> np.ndarray:
