@@ -1,0 +1,170 @@
+"""One step from the same state, here and in the oracle, over real models: a line each with the worst field.
+
+    python ci/parity_steps.py [--float32] [--states N] [FILES or folders ...]
+
+Without files: gymnasium's and dm_control's (suite) models, as installed. States lie along a trajectory of the oracle
+with random controls. Every stage's output that both have is compared; an error is relative to the field's largest
+number (at least one).
+"""
+
+import argparse
+import importlib.util
+import pathlib
+import time
+
+import jax
+import mujoco
+import numpy as np
+
+FIELDS = (
+    "xpos",
+    "xquat",
+    "xmat",
+    "xipos",
+    "ximat",
+    "xanchor",
+    "xaxis",
+    "geom_xpos",
+    "geom_xmat",
+    "site_xpos",
+    "site_xmat",
+    "cam_xpos",
+    "cam_xmat",
+    "light_xpos",
+    "light_xdir",
+    "subtree_com",
+    "cdof",
+    "cinert",
+    "ten_length",
+    "ten_J",
+    "actuator_length",
+    "crb",
+    "M",
+    "qLD",
+    "ten_velocity",
+    "actuator_velocity",
+    "cvel",
+    "cdof_dot",
+    "qfrc_bias",
+    "qfrc_spring",
+    "qfrc_damper",
+    "qfrc_gravcomp",
+    "qfrc_fluid",
+    "qfrc_passive",
+    "actuator_force",
+    "qfrc_actuator",
+    "qfrc_smooth",
+    "qacc_smooth",
+    "qacc",
+    "qfrc_constraint",
+    "sensordata",
+    "energy",
+    "act_dot",
+    "qpos",
+    "qvel",
+    "act",
+    "time",
+)
+CONTACT = ("dist", "pos", "frame", "includemargin", "friction", "solref", "solimp", "dim", "geom")
+ROWS = ("J", "pos", "margin", "frictionloss", "diagApprox", "D", "vel", "aref", "force")
+STATE = ("time", "qpos", "qvel", "act", "ctrl", "qacc_warmstart", "mocap_pos", "mocap_quat", "eq_active", "history")
+SETTLE = 40
+
+
+def default_files() -> list[pathlib.Path]:
+    files = []
+    for package, folder in (("gymnasium", "envs/mujoco/assets"), ("dm_control", "suite")):
+        root = pathlib.Path(importlib.util.find_spec(package).submodule_search_locations[0]) / folder
+        files += sorted(root.glob("*.xml"))
+    return files
+
+
+def error(ours, oracles) -> float:
+    ours, oracles = np.asarray(ours, float).reshape(-1), np.asarray(oracles, float).reshape(-1)
+    if ours.shape != oracles.shape:
+        return np.inf
+    gap = np.abs(ours - oracles).max(initial=0)
+    return np.inf if not np.isfinite(gap) else gap / max(1.0, np.abs(oracles).max(initial=0))
+
+
+def dense_jacobian(model, data) -> np.ndarray:
+    if not mujoco.mj_isSparse(model):
+        return data.efc_J
+    out = np.zeros((data.nefc, model.nv))
+    mujoco.mju_sparse2dense(out, data.efc_J, data.efc_J_rownnz, data.efc_J_rowadr, data.efc_J_colind)
+    return out
+
+
+def compare(model, data, d) -> dict[str, float]:
+    """Relative error of every field, stage by stage."""
+    out = {name: error(getattr(d, name), getattr(data, name)) for name in FIELDS}
+    n = data.ncon
+    out["ncon"] = 0.0 if int(d.ncon) == n else np.inf
+    out["nefc"] = 0.0 if int(d.nefc) == data.nefc else np.inf
+    if np.isinf(out["ncon"]) or np.isinf(out["nefc"]):
+        return out
+    for name in CONTACT:
+        out[f"contact.{name}"] = error(getattr(d.contact, name)[:n], getattr(data.contact, name))
+    for name in ROWS:
+        theirs = dense_jacobian(model, data) if name == "J" else getattr(data, f"efc_{name}")
+        out[f"efc_{name}"] = error(getattr(d, f"efc_{name}")[: data.nefc], theirs)
+    return out
+
+
+def check(path: pathlib.Path, states: int) -> str:
+    import jaxsim
+
+    model = mujoco.MjModel.from_xml_path(str(path))
+    model.opt.tolerance, model.opt.iterations = (1e-15, 500) if jax.config.jax_enable_x64 else (1e-10, 200)
+    model.opt.ls_iterations = 200
+    start = time.perf_counter()
+    try:
+        m = jaxsim.load_model(path)
+        option = m.opt.replace(tolerance=model.opt.tolerance, iterations=model.opt.iterations, ls_iterations=200)
+        m = m.replace(opt=option)
+        d0 = jaxsim.make_data(m)
+        step = jax.jit(jaxsim.step).lower(m, d0).compile()
+    except jaxsim.UnsupportedError as refusal:
+        return f"refused   {str(refusal).splitlines()[0][:90]}"
+    compiled = time.perf_counter() - start
+    data = mujoco.MjData(model)
+    if model.nkey:
+        mujoco.mj_resetDataKeyframe(model, data, 0)
+    rng = np.random.default_rng(0)
+    worst: dict[str, float] = {}
+    contacts = 0
+    for _ in range(states):
+        for _ in range(SETTLE):
+            data.ctrl[:] = rng.uniform(-0.5, 0.5, model.nu)
+            mujoco.mj_step(model, data)
+        d = step(m, d0.replace(**{n: np.asarray(getattr(data, n)) for n in STATE}))
+        mujoco.mj_step(model, data)
+        contacts += data.ncon
+        for name, value in compare(model, data, d).items():
+            worst[name] = max(value, worst.get(name, 0.0))
+    name = max(worst, key=worst.get)
+    limit = 1e-6 if jax.config.jax_enable_x64 else 1e-3
+    bad = [n for n, v in worst.items() if v > limit]
+    verdict = "equal  " if not bad else "DIFFERS"
+    more = f"  beyond: {' '.join(bad[:8])}" if bad else ""
+    return f"{verdict}   worst {worst[name]:.1e} ({name}); contacts {contacts}; compiled in {compiled:.0f} s{more}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", type=pathlib.Path)
+    parser.add_argument("--float32", action="store_true")
+    parser.add_argument("--states", type=int, default=5)
+    args = parser.parse_args()
+    jax.config.update("jax_enable_x64", not args.float32)
+    files = [f for p in args.files for f in (sorted(p.glob("**/*.xml")) if p.is_dir() else [p])] or default_files()
+    for path in files:
+        try:
+            line = check(path, args.states)
+        except ValueError as failure:
+            line = f"no model  {str(failure).splitlines()[0][:90]}"
+        print(f"{path.parent.name + '/' + path.name:44s} {line}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
