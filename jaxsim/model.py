@@ -108,7 +108,9 @@ def _cast_like(old: Any, new: Any) -> Any:
     if isinstance(old, np.ndarray):
         return np.asarray(new, dtype=old.dtype)
     if isinstance(old, jax.Array):
-        return jax.numpy.asarray(new, dtype=old.dtype)
+        # a copy of what the host may change later: asarray can share a numpy array's memory
+        convert = jax.numpy.array if isinstance(new, np.ndarray) else jax.numpy.asarray
+        return convert(new, dtype=old.dtype)
     return new
 
 
