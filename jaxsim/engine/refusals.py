@@ -27,7 +27,7 @@ def refuse(m: Model):
     found = _refused(m)
     if found:
         raise UnsupportedError(f"not supported yet: {found}")
-    for flag in (EnableBit.SLEEP, EnableBit.FWDINV):
+    for flag in (EnableBit.SLEEP,):
         if m.opt.enableflags & flag:
             raise UnsupportedError(f"not supported yet: the flag {flag.name.lower()}")
     if m.opt.noslip_iterations:
