@@ -16,7 +16,7 @@ from jaxsim.engine.collision.gjk import Points, gjk
 from jaxsim.engine.collision.hull import Facets, Hulls, facets, hulls
 from jaxsim.engine.collision.manifold import manifold
 from jaxsim.engine.collision.shapes import Geoms, Hits, make_frame, unit
-from jaxsim.engine.collision.support import DISCRETE, ROUND, Shape, is_any, support
+from jaxsim.engine.collision.support import DISCRETE, ROUND, Shape, centre, is_any, support
 from jaxsim.errors import UnsupportedError
 from jaxsim.math.arrays import matvec, matvec_t
 from jaxsim.math.rotation import axis_angle_to_quat, quat_to_mat
@@ -25,6 +25,7 @@ from jaxsim.types import DisableBit, GeomType
 Array = Any
 ANGLE = 1e-3  # geoms are rotated by this to find more contacts
 APART = 1e-3  # contacts closer than this, relative to the geoms' bounds, count as one
+PRISM = (*DISCRETE, GeomType.HFIELD)  # shapes whose search ends after finitely many steps
 SINGLE = (GeomType.SPHERE, GeomType.ELLIPSOID)  # shapes that touch at one point only
 TILT = ((0, 0.0), (1, -ANGLE), (1, ANGLE), (2, -ANGLE), (2, ANGLE))  # axis of the contact frame, angle
 SIZES = np.tile(np.arange(3, dtype=np.int32), (9, 1))  # which size scales each local coordinate, by kind
@@ -58,7 +59,7 @@ class Found(NamedTuple):
     face: Points
 
 
-def setup(m: Any, g1: np.ndarray, g2: np.ndarray) -> Context:
+def convex_context(m: Any, g1: np.ndarray, g2: np.ndarray) -> Context:
     """The context of a group of pairs of geoms g1, g2 (n,)."""
     if m.opt.disableflags & DisableBit.NATIVECCD:
         raise UnsupportedError("convex collisions with the flag nativeccd disabled (libccd)")
@@ -80,7 +81,7 @@ def convex_convex(c: Context, a: Geoms, b: Geoms, margin: Array) -> Hits:
     one, two = _shapes(c, frozen[0], frozen[2]), _shapes(c, frozen[1], frozen[2])
     tolerance = jax.lax.stop_gradient(c.tolerance)
     found = jax.vmap(partial(_search, c, tolerance))(one, two, frozen[3])
-    return _rebuild(one.kind, two.kind, a, b, frozen[2], *found)
+    return rebuild(one.kind, two.kind, a, b, frozen[2], *found)
 
 
 def _shapes(c: Context, g: Geoms, margin: Array) -> Shape:
@@ -146,13 +147,13 @@ def penetration(
 
     Spheres and capsules are first tried as points and segments: if these are apart, their nearest points tell all.
     """
-    discrete = (a.margin == 0) & (b.margin == 0) & is_any(a.kind, DISCRETE) & is_any(b.kind, DISCRETE)
+    discrete = (a.margin == 0) & (b.margin == 0) & is_any(a.kind, PRISM) & is_any(b.kind, PRISM)
     grow = [jnp.where(is_any(s.kind, ROUND), s.size[0] + 0.5 * s.margin, 0) for s in (a, b)]
 
     def attempt(done: Array, thin: Array) -> tuple[Array, Any]:
         sides = [support(kinds, _shrink(s, thin)) for s in (a, b)]
         wanted = active & ~done & (round_ | ~thin)
-        found = gjk(*sides, a.pos - b.pos, tolerance, discrete, iterations, thin, sum(grow), wanted)
+        found = gjk(*sides, centre(a) - centre(b), tolerance, discrete, iterations, thin, sum(grow), wanted)
         return done | (wanted & thin & (found.dist > tolerance)), found
 
     no = jnp.array(False)
@@ -184,7 +185,7 @@ def _shrink(s: Shape, thin: Array) -> Shape:
     return s._replace(size=size, margin=jnp.where(thin, 0, s.margin))
 
 
-def _rebuild(
+def rebuild(
     kind1: Array, kind2: Array, a: Geoms, b: Geoms, margin: Array, hit: Array, dist: Array, x1: Array, x2: Array
 ) -> Hits:
     """Contacts from witness points (n, k, 3) that are carried along by the geoms' poses and sizes."""
@@ -205,7 +206,7 @@ def _carried(kind: Array, g: Geoms, x: Array) -> Array:
     growth = 1 + (g.size - fixed) / jnp.where(fixed == 0, 1, fixed)
     scale = jnp.take_along_axis(growth, jnp.asarray(SIZES)[kind], axis=1)
     kind = kind[:, None, None]
-    scaled = local * jnp.where(kind == GeomType.MESH, 1, scale[:, None])
+    scaled = local * jnp.where(is_any(kind, (GeomType.MESH, GeomType.HFIELD)), 1, scale[:, None])
     half = fixed[:, None, 1:2]
     z = jnp.clip(local[..., 2:], -half, half)
     core = jnp.concatenate([jnp.zeros_like(local[..., :2]), z], axis=-1)

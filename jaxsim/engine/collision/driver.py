@@ -94,7 +94,8 @@ def _narrow(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candidates, 
         g1, g2 = geom.T
         a = Geoms(take(pos, g1), take(mat, g1), take(m.geom_size, g1), g1)
         b = Geoms(take(pos, g2), take(mat, g2), take(m.geom_size, g2), g2)
-        return Found(collide(a, b, take(margin, group.which)), group.which, 0)
+        hits = collide(a, b, take(margin, group.which))
+        return Found(hits, group.which, hits.lost)
     near = _near(m, pos, mat, margin, pairs, group)
     index, real, lost = compact(near, group.capacity)
     which = jnp.asarray(group.which)[index]
@@ -102,6 +103,7 @@ def _narrow(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candidates, 
     a = Geoms(pos[g1], mat[g1], m.geom_size[g1], g1)
     b = Geoms(pos[g2], mat[g2], m.geom_size[g2], g2)
     hits = collide(a, b, margin[which])
+    lost += hits.lost
     return Found(hits._replace(valid=hits.valid & real[:, None]), which, lost)
 
 

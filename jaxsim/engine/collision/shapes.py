@@ -31,7 +31,8 @@ class Geoms(NamedTuple):
 class Hits(NamedTuple):
     """Contacts of n pairs in k slots: dist (n, k), pos and normal (n, k, 3), valid (n, k), tangent (n, k, 3) or None.
 
-    The tangent asks for a direction of the contact frame's second axis; None leaves it to the rule of the frame.
+    The tangent asks for a direction of the contact frame's second axis; None leaves it to the rule of the frame. `lost`
+    counts parts of pairs that found no room in a search of fixed size.
     """
 
     dist: Array
@@ -39,6 +40,7 @@ class Hits(NamedTuple):
     normal: Array
     valid: Array
     tangent: Array | None = None
+    lost: Array | int = 0
 
 
 def small(dtype: Any) -> float:

@@ -38,6 +38,11 @@ def is_any(kind: Array, kinds: tuple[int, ...]) -> Array:
     return jnp.any(jnp.stack([kind == k for k in kinds]), axis=0)
 
 
+def centre(s: Shape) -> Array:
+    """Where the search takes the middle of a shape to be; a prism of a height field is given by its vertices alone."""
+    return jnp.where(s.kind == GeomType.HFIELD, jnp.mean(s.vert, axis=0), s.pos)
+
+
 def _capsule(s: Shape, d: Array) -> Array:
     half = jnp.where(d[2] >= 0, s.size[1], -s.size[1])
     return s.size[0] * d + jnp.stack([jnp.zeros_like(half), jnp.zeros_like(half), half])
@@ -86,6 +91,8 @@ def support(kinds: tuple[int, ...], s: Shape) -> Callable[[Array], tuple[Array, 
             mesh = s.kind == GeomType.MESH
             best = jnp.argmax(inner(s.vert, d)).astype(jnp.int32)
             point, index = jnp.where(mesh, s.vert[best], point), jnp.where(mesh, best, index)
+        if GeomType.HFIELD in kinds:
+            point = jnp.where(s.kind == GeomType.HFIELD, s.vert[jnp.argmax(inner(s.vert, d))], point)
         return s.pos + matvec(s.mat, point) + direction * 0.5 * s.margin, index
 
     return farthest

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from jaxsim.engine.collision.box import box_box
 from jaxsim.engine.collision.capsule import capsule_box, capsule_capsule
-from jaxsim.engine.collision.convex import convex_convex
-from jaxsim.engine.collision.convex import setup as convex_setup
+from jaxsim.engine.collision.convex import convex_context, convex_convex
+from jaxsim.engine.collision.hfield import hfield_convex
+from jaxsim.engine.collision.hfield import setup as hfield_setup
 from jaxsim.engine.collision.hull import rims
 from jaxsim.engine.collision.plane import (
     plane_box,
@@ -65,4 +66,6 @@ for _pair, _ncon in {
     (G.BOX, G.MESH): 5,
     (G.MESH, G.MESH): 5,
 }.items():
-    COLLIDERS[_pair] = Collider(convex_convex, _ncon, 100_000, convex_setup)
+    COLLIDERS[_pair] = Collider(convex_convex, _ncon, 100_000, convex_context)
+for _kind in (G.SPHERE, G.CAPSULE, G.ELLIPSOID, G.CYLINDER, G.BOX, G.MESH):
+    COLLIDERS[G.HFIELD, _kind] = Collider(hfield_convex, 50, 100_000, hfield_setup)
