@@ -40,6 +40,7 @@ CASES = [
     ("TENDONS", EULER),
     ("FLUID", IMPLICIT),
     ("FREE", FAST),
+    ("MOTORS", FAST),
     ("FREE", IMPLICIT),
 ]
 WHOLE = jax.jit(jaxsim.step)
