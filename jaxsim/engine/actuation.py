@@ -3,11 +3,11 @@
 import numpy as np
 
 from jaxsim.data import Data
-from jaxsim.engine import muscle, tables
+from jaxsim.engine import dcmotor, muscle, tables
 from jaxsim.engine.support import assemble, disabled
 from jaxsim.engine.transmission import mul_moment_t
 from jaxsim.engine.warnings import is_bad, warn
-from jaxsim.math.arrays import add_at, is_numpy, take, take_or_zero
+from jaxsim.math.arrays import add_at, is_numpy, merge, take, take_or_zero
 from jaxsim.math.safe import Array, divide, xp_of
 from jaxsim.model import Model
 from jaxsim.types import MINVAL, BiasType, DisableBit, DynType, GainType, TrnType, WarningType
@@ -21,9 +21,13 @@ def fwd_actuation(m: Model, d: Data) -> Data:
     ctrl, d = _controls(m, d)
     d = d.replace(act_dot=_activation_rates(m, d, ctrl))
     force = _gain(m, d) * _input(m, d, ctrl) + _bias(m, d)
+    if len(dcmotor.motors(m)):
+        force = merge(force, dcmotor.motors(m), _motor_force(m, d, ctrl))
     force = xp.where(disabled_actuators(m), 0, force) if disabled_actuators(m).any() else force
     force = _limit_tendon_force(m, force)
     force = clamp(force, m.actuator_forcerange, m.actuator_forcelimited)
+    if len(dcmotor.motors(m)):
+        force = force + _motor_friction(m, d)
     qfrc = mul_moment_t(m, d, force)
     if m.ngravcomp and m.jnt_actgravcomp.any() and not disabled(m, DisableBit.GRAVITY):
         qfrc = qfrc + xp.where(m.jnt_actgravcomp[m.dof_jntid], d.qfrc_gravcomp, 0)
@@ -94,7 +98,33 @@ def _activation_rates(m: Model, d: Data, ctrl: Array) -> Array:
     if len(ids):
         rate = muscle.activation_rate(take(ctrl, ids), take(d.act, last[ids]), take(m.actuator_dynprm, ids))
         parts.append((last[ids], rate))
+    if len(dcmotor.motors(m)):
+        motor = dcmotor.read(m, d)
+        parts.append(dcmotor.to_act(m, motor, dcmotor.rates(m, motor, _motor_control(m, motor, ctrl))))
     return assemble(parts, m.na, d.act)
+
+
+def _motor_control(m: Model, motor: dcmotor.Motor, ctrl: Array) -> Array:
+    return dcmotor.slewed_control(motor, take(ctrl, dcmotor.motors(m)), m.opt.timestep)
+
+
+def _motor_force(m: Model, d: Data, ctrl: Array) -> Array:
+    xp = xp_of(d.act, ctrl)
+    motor = dcmotor.read(m, d)
+    current = motor.state[:, dcmotor.CURRENT]
+    early = m.actuator_actearly[dcmotor.motors(m)]
+    if m.na and early.any():
+        ahead = dcmotor.next_states(m, motor, dcmotor.from_act(m, motor, d.act_dot))[:, dcmotor.CURRENT]
+        current = xp.where(early, ahead, current)
+    return dcmotor.electric_force(motor, _motor_control(m, motor, ctrl), current)
+
+
+def _motor_friction(m: Model, d: Data) -> Array:
+    """Cogging and friction of DC motors: (nu,)."""
+    motor = dcmotor.read(m, d)
+    force = dcmotor.mechanical_force(motor, dcmotor.from_act(m, motor, d.act_dot))
+    on = ~disabled_actuators(m)[dcmotor.motors(m)]
+    return add_at(dcmotor.motors(m), xp_of(force).where(on, force, 0), m.nu)
 
 
 @tables.per_structure
@@ -118,7 +148,12 @@ def next_activation(m: Model, d: Data, act_dot: Array) -> Array:
         tau = xp.where(exact, tau, 1)
         rate = xp.where(exact, -act_dot * tau * xp.expm1(-h / tau), rate)
     limited = m.actuator_actlimited[owner] & (m.actuator_dyntype[owner] != DynType.DCMOTOR)
-    return clamp(d.act + rate, take(m.actuator_actrange, owner), limited)
+    act = clamp(d.act + rate, take(m.actuator_actrange, owner), limited)
+    if len(dcmotor.motors(m)):
+        motor = dcmotor.read(m, d)
+        states = dcmotor.next_states(m, motor, dcmotor.from_act(m, motor, act_dot))
+        act = merge(act, *dcmotor.to_act(m, motor, states))
+    return act
 
 
 def advance_activation(m: Model, d: Data, act_dot: Array) -> Array:

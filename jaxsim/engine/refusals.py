@@ -1,18 +1,16 @@
 """What the engine does not build yet: a table from a model's structure to the name of the feature."""
 
-import numpy as np
-
-from jaxsim.engine import tables
+from jaxsim.engine import dcmotor, tables
 from jaxsim.errors import UnsupportedError
 from jaxsim.model import Model
-from jaxsim.types import DynType, EnableBit
+from jaxsim.types import EnableBit
 
 # (what is refused, how many of it a model has)
 REFUSED = (
     ("flex (deformable objects)", lambda m: m.nflex),
     ("engine plugins", lambda m: m.nplugin),
     ("delayed or recorded controls and sensors (nsample, delay, interval)", lambda m: m.nhistory),
-    ("actuators with dcmotor dynamics", lambda m: np.sum(m.actuator_dyntype == DynType.DCMOTOR)),
+    ("actuators that mix dcmotor with other dynamics, gain or bias", lambda m: len(dcmotor.mixed(m))),
 )
 
 

@@ -150,3 +150,25 @@ FREE = """
   <joint type="ball" damping=".1"/><geom type="capsule" size=".05 .2"/></body></body>
 <geom type="plane" size="5 5 1"/></worldbody></mujoco>
 """
+
+# DC motors with all combinations of controllers and states
+MOTORS = """
+<mujoco><option timestep="0.005"/>
+<default><geom contype="0" conaffinity="0" size=".1"/><joint armature=".02" damping=".01"/></default>
+<worldbody>
+<body><joint name="a" axis="0 1 0"/><geom pos=".1 0 0"/></body>
+<body><joint name="b" axis="0 1 0"/><geom pos=".1 0 0"/></body>
+<body><joint name="c" axis="0 1 0"/><geom pos=".1 0 0"/></body>
+<body><joint name="d" axis="0 1 0"/><geom pos=".1 0 0"/></body>
+<body><joint name="e" axis="0 1 0"/><geom pos=".1 0 0"/></body>
+</worldbody>
+<actuator>
+  <dcmotor joint="a" motorconst=".3 .3" resistance="1.5"/>
+  <dcmotor joint="b" motorconst=".3 .3" resistance="1.5" inductance=".01 .002" cogging=".02 7 .3"
+    lugre="30 .3 .05 .08 .1"/>
+  <dcmotor joint="c" motorconst=".3 .3" resistance="1.5" input="position" controller="3 .5 .2 20 .5 4"
+    thermal="2 10 0 .004 25 25"/>
+  <dcmotor joint="d" motorconst=".3 .3" resistance="1.5" inductance=".01 .002" input="velocity"
+    controller="3 .5 0 0 0 4" saturation=".2 0 100"/>
+</actuator></mujoco>
+"""

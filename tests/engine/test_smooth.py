@@ -18,7 +18,7 @@ from jaxsim.engine.transmission import actuator_velocities, transmission
 from tests.engine import dynamics_models as models
 from tests.stages import assert_fields, host, host_data, load, states
 
-CASES = {name: getattr(models, name) for name in ("ACTUATED", "TENDONS", "FLUID", "FREE")}
+CASES = {name: getattr(models, name) for name in ("ACTUATED", "TENDONS", "FLUID", "FREE", "MOTORS")}
 POSITION = [
     "xpos",
     "xquat",
