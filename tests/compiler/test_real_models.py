@@ -1,0 +1,39 @@
+"""Models of other projects, as they are installed, against MuJoCo's: every field of mjModel."""
+
+import importlib.util
+import pathlib
+
+import mujoco
+import pytest
+
+from jaxsim.compiler import compile_spec
+from jaxsim.mjcf import read
+from tests.compare import assert_models_equal
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+def files(package: str, folder: str) -> list[pathlib.Path]:
+    """The MJCF files in a folder of an installed package."""
+    place = pathlib.Path(importlib.util.find_spec(package).origin).parent / folder
+    return sorted(place.glob("*.xml"))
+
+
+OURS = sorted((ROOT / "models").glob("*.xml"))
+GYMNASIUM = files("gymnasium", "envs/mujoco/assets")
+SUITE = files("dm_control", "suite")
+
+
+def check(path: pathlib.Path) -> None:
+    assert_models_equal(compile_spec(read(str(path))), mujoco.MjModel.from_xml_path(str(path)))
+
+
+@pytest.mark.parametrize("path", OURS + GYMNASIUM, ids=lambda p: p.name)
+def test_model_equals_the_reference(path):
+    check(path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", SUITE, ids=lambda p: p.name)
+def test_control_suite_equals_the_reference(path):
+    check(path)
