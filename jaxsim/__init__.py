@@ -33,6 +33,7 @@ from jaxsim.engine.forward import (
     tendon,
     transmission,
 )
+from jaxsim.engine.inverse import inverse
 from jaxsim.engine.set_const import set_const
 from jaxsim.errors import ModelError, UnsupportedError
 from jaxsim.interop import from_mujoco, to_mujoco
@@ -65,6 +66,7 @@ __all__ = [
     "fwd_position",
     "fwd_velocity",
     "implicit",
+    "inverse",
     "kinematics",
     "load_model",
     "make_constraint",

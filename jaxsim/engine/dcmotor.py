@@ -47,7 +47,7 @@ def _addresses(m) -> np.ndarray:
 
 
 class Motor(NamedTuple):
-    """Parameters and state of the motors, (k,) each, but `present` and `state` (k, 5), `where` (k, 5 states, 5 places)."""
+    """Parameters and state of the motors, (k,) each; `present` and `state` (k, 5), `where` (k, states, places)."""
 
     resistance: Array
     constant: Array

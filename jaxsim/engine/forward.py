@@ -9,18 +9,19 @@ from jaxsim.engine.energy import energy_pos, energy_vel
 from jaxsim.engine.implicit import implicit
 from jaxsim.engine.inertia import crb, factor_m, solve_m
 from jaxsim.engine.integrate import euler, rungekutta4
+from jaxsim.engine.inverse_force import compare_fwd_inv
 from jaxsim.engine.kinematics import camlight, kinematics
 from jaxsim.engine.passive import passive
 from jaxsim.engine.refusals import refuse
 from jaxsim.engine.rne import rne, tendon_bias
 from jaxsim.engine.sensor import sensor_acc, sensor_pos, sensor_vel
 from jaxsim.engine.solver.forward import fwd_constraint
-from jaxsim.engine.support import apply_wrench
+from jaxsim.engine.support import apply_wrench, enabled
 from jaxsim.engine.tendon import mul_jac, tendon
 from jaxsim.engine.transmission import actuator_velocities, transmission
 from jaxsim.engine.warnings import check_acc, check_state, hold
 from jaxsim.model import Model
-from jaxsim.types import IntegratorType
+from jaxsim.types import EnableBit, IntegratorType
 
 
 def fwd_position(m: Model, d: Data) -> Data:
@@ -89,6 +90,8 @@ def _after_control(m: Model, d: Data) -> Data:
 
 def _integrate(m: Model, d: Data, rk4: bool) -> Data:
     d, stopped = check_acc(m, d)
+    if enabled(m, EnableBit.FWDINV):
+        d = compare_fwd_inv(m, d)
     if m.opt.integrator == IntegratorType.EULER or (m.opt.integrator == IntegratorType.RK4 and not rk4):
         new = euler(m, d)
     elif m.opt.integrator == IntegratorType.RK4:
