@@ -90,12 +90,15 @@ def _shapes(c: Context, g: Geoms, margin: Array) -> Shape:
     return Shape(kind, g.pos, g.mat, g.size, vert, c.hulls.row(g.id), jnp.maximum(margin, 0))
 
 
-def _search(c: Context, tolerance: Array, a: Shape, b: Shape, bound: Array) -> tuple[Array, Array, Array, Array]:
-    """Contacts of one pair in k slots: which are there, distances without margin, witness points on either shape."""
+def _search(c: Context, tolerance: Array, a: Shape, b: Shape, bound: Array) -> tuple[Array, ...]:
+    """Contacts of one pair in k slots: which are there, distances without margin, points on either shape.
+
+    Last come the witness points (2, 3) that the distance, common to all slots, is measured between.
+    """
     find = partial(penetration, c.kinds, tolerance=tolerance, iterations=c.iterations)
     if not c.several:
         found = find(a, b, active=jnp.array(True))
-        return found.hit[None], found.dist[None], found.x1[None], found.x2[None]
+        return found.hit[None], found.dist[None], found.x1[None], found.x2[None], jnp.stack([found.x1, found.x2])
     margin = a.margin
     faceted = is_any(a.kind, DISCRETE) & is_any(b.kind, DISCRETE)
     more = ~is_any(a.kind, SINGLE) & ~is_any(b.kind, SINGLE) & (~faceted | (margin > 0))
@@ -116,13 +119,14 @@ def _search(c: Context, tolerance: Array, a: Shape, b: Shape, bound: Array) -> t
     hit = found.hit & _distinct(0.5 * (found.x1 + found.x2), found.hit, APART * bound)
     dist = jnp.broadcast_to(found.dist[0], found.dist.shape)
     x1, x2 = found.x1, found.x2
+    first = jnp.stack([x1[0], x2[0]])
     if c.facets is not None:
         face = jax.tree.map(lambda x: x[0], found.face)
         many, p1, p2, real = manifold(jax.lax.stop_gradient(c.facets), a, b, face, x2[0] - x1[0])
         many &= found.hit[0] & faceted & (margin == 0)
         x1, x2 = jnp.where(many, p1, x1), jnp.where(many, p2, x2)
         hit = jnp.where(many, real, hit)
-    return hit, dist, x1, x2
+    return hit, dist, x1, x2, first
 
 
 def _turn(s: Shape, rot: Array, centre: Array) -> Shape:
@@ -186,21 +190,33 @@ def _shrink(s: Shape, thin: Array) -> Shape:
 
 
 def rebuild(
-    kind1: Array, kind2: Array, a: Geoms, b: Geoms, margin: Array, hit: Array, dist: Array, x1: Array, x2: Array
+    kind1: Array,
+    kind2: Array,
+    a: Geoms,
+    b: Geoms,
+    margin: Array,
+    hit: Array,
+    dist: Array,
+    x1: Array,
+    x2: Array,
+    first: Array,
 ) -> Hits:
-    """Contacts from witness points (n, k, 3) that are carried along by the geoms' poses and sizes."""
+    """Contacts from points (n, k, 3) that are carried along by the geoms' poses and sizes.
+
+    All slots share the distance between the points `first` (n, 2, 3): it changes as these move along the normal, to
+    first order whatever the shapes. The normals keep still.
+    """
     normal = unit(x1 - x2)[0]
-    y1, y2 = _carried(kind1, a, x1), _carried(kind2, b, x2)
-    still = jax.lax.stop_gradient((y1, y2))
-    moved = jnp.sum(normal * ((y2 - still[1]) - (y1 - still[0])), axis=-1)
-    middle = 0.5 * (x1 + x2 + (y1 - still[0]) + (y2 - still[1]))
-    dist = margin[:, None] + dist + moved
+    along = unit(first[:, 0] - first[:, 1])[0]
+    push = _shift(kind2, b, first[:, 1:]) - _shift(kind1, a, first[:, :1])
+    dist = margin[:, None] + dist + jnp.sum(along[:, None] * push, axis=-1)
+    middle = 0.5 * (x1 + x2 + _shift(kind1, a, x1) + _shift(kind2, b, x2))
     finite = jnp.isfinite(dist)
     return Hits(jnp.where(finite, dist, 0), middle, normal, hit & finite)
 
 
-def _carried(kind: Array, g: Geoms, x: Array) -> Array:
-    """Points of the world (n, k, 3) that move with a geom and grow with its size."""
+def _shift(kind: Array, g: Geoms, x: Array) -> Array:
+    """Zero, with the derivative of points of the world (n, k, 3) that move with a geom and grow with its size."""
     mat, fixed = g.mat[:, None], jax.lax.stop_gradient(g.size)
     local = jax.lax.stop_gradient(matvec_t(mat, x - g.pos[:, None]))
     growth = 1 + (g.size - fixed) / jnp.where(fixed == 0, 1, fixed)
@@ -211,4 +227,5 @@ def _carried(kind: Array, g: Geoms, x: Array) -> Array:
     z = jnp.clip(local[..., 2:], -half, half)
     core = jnp.concatenate([jnp.zeros_like(local[..., :2]), z], axis=-1)
     grown = core * jnp.where(jnp.abs(z) >= half, growth[:, None, 1:2], 1) + (local - core) * growth[:, None, :1]
-    return g.pos[:, None] + matvec(mat, jnp.where(kind == GeomType.CAPSULE, grown, scaled))
+    moved = g.pos[:, None] + matvec(mat, jnp.where(kind == GeomType.CAPSULE, grown, scaled))
+    return moved - jax.lax.stop_gradient(moved)

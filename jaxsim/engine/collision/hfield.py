@@ -103,7 +103,8 @@ def hfield_convex(c: FieldContext, a: Geoms, b: Geoms, margin: Array) -> Hits:
     one, two = [Geoms(*[jnp.asarray(x)[pair] for x in side]) for side in (a, b)]
     world = [(one.pos + matvec(one.mat, x))[:, None] for x in jax.lax.stop_gradient((found.x1, found.x2))]
     world = jax.lax.stop_gradient(world)
-    hits = rebuild(field.kind, geom.kind, one, two, grow * 0, found.hit[:, None], found.dist[:, None], *world)
+    ends = jnp.concatenate(world, axis=1)
+    hits = rebuild(field.kind, geom.kind, one, two, grow * 0, found.hit[:, None], found.dist[:, None], *world, ends)
     hit = hits.valid[:, 0] & active
     rank = jnp.cumsum(hit, dtype=jnp.int32) - 1
     before = jnp.sum((pair[None] < jnp.arange(n)[:, None]) & hit, axis=1)

@@ -92,6 +92,7 @@ def support(kinds: tuple[int, ...], s: Shape) -> Callable[[Array], tuple[Array, 
             best = jnp.argmax(inner(s.vert, d)).astype(jnp.int32)
             point, index = jnp.where(mesh, s.vert[best], point), jnp.where(mesh, best, index)
         if GeomType.HFIELD in kinds:
+            # the reference gives no numbers to the vertices of a prism; its search ends when the other shape's repeat
             point = jnp.where(s.kind == GeomType.HFIELD, s.vert[jnp.argmax(inner(s.vert, d))], point)
         return s.pos + matvec(s.mat, point) + direction * 0.5 * s.margin, index
 

@@ -39,7 +39,7 @@ def pair_xml(pairs, margin=0.0, options=""):
         for side, kind in enumerate(kinds):
             geom = f'<geom name="{i}.{side}" {GEOMS[kind]} contype="0" conaffinity="0"/>'
             bodies.append(geom if kind == "plane" else f'<body><joint type="free"/>{geom}</body>')
-        contacts.append(f'<pair geom1="{i}.0" geom2="{i}.1" margin="{margin}"/>')
+        contacts.append(f'<pair geom1="{i}.0" geom2="{i}.1" margin="{np.broadcast_to(margin, len(pairs))[i]}"/>')
     return f"""<mujoco><option {options}/><asset>{ASSETS}</asset>
       <worldbody>{"".join(bodies)}</worldbody><contact>{"".join(contacts)}</contact></mujoco>"""
 

@@ -17,6 +17,8 @@ PAIRS = [
     ("ellipsoid", "ellipsoid"),
 ]
 FACETED = 3  # the first pairs: shapes with finitely many support points
+# flat on flat, where one side is curved, the search ends at a face that rounding picks; a margin makes it unique
+MARGIN = [0.02 if pair == ("cylinder", "box") else 0 for pair in PAIRS]
 # where a surface is curved the search ends within ccd_tolerance = 1e-6, at a point that rounding can move by as much
 TOLERANCE = {i: 1e-9 if i < FACETED else 5e-6 for i in range(len(PAIRS))}
 
@@ -38,7 +40,7 @@ def lying(rng, n):
 @pytest.fixture(scope="module")
 def convex():
     rng = np.random.default_rng(1)
-    scene = make_scene(pair_xml(PAIRS))
+    scene = make_scene(pair_xml(PAIRS, MARGIN))
     qpos = np.concatenate([random_qpos(rng, 60, 2 * len(PAIRS), 0.3), lying(rng, 60)])
     pos, mat, contacts = scene.reference(qpos)
     return scene, (pos, mat), scene.run(pos, mat), contacts
@@ -46,10 +48,6 @@ def convex():
 
 def of_pair(geom, pair):
     return np.all(np.asarray(geom) == [2 * pair, 2 * pair + 1], axis=-1)
-
-
-def by_place(pos):
-    return np.lexsort(np.round(pos, 6).T)
 
 
 @pytest.mark.parametrize("pair", range(len(PAIRS)), ids=["-".join(p) for p in PAIRS])
@@ -64,8 +62,8 @@ def test_contacts_of_a_pair_equal_the_reference(convex, pair):
             continue
         # contacts of one manifold stand in an order that ties between equal areas decide: compare them as sets
         a, b = np.asarray(ours.contact.pos)[i][mine], contact["pos"][theirs]
-        order1, order2 = by_place(a), by_place(b)
-        near = np.allclose(a[order1], b[order2], rtol=0, atol=TOLERANCE[pair])
+        gap = np.abs(a[:, None] - b).max(axis=-1)
+        near = not len(a) or (gap.min(axis=0).max() < TOLERANCE[pair] and gap.min(axis=1).max() < TOLERANCE[pair])
         near &= np.allclose(np.asarray(ours.contact.dist)[i][mine], contact["dist"][theirs], rtol=0, atol=1e-6)
         agree += near
     assert agree >= 0.97 * total
@@ -73,7 +71,7 @@ def test_contacts_of_a_pair_equal_the_reference(convex, pair):
 
 
 def test_derivative_of_distance_equals_central_differences(convex):
-    scene, (pos, mat), ours, _ = convex
+    scene, (pos, mat), *_ = convex
     direction = np.random.default_rng(2).standard_normal(pos.shape)
 
     def along(t, pos, mat, direction):
@@ -82,9 +80,9 @@ def test_derivative_of_distance_equals_central_differences(convex):
     slope = jax.jit(jax.vmap(lambda *args: jax.jvp(lambda t: along(t, *args), (0.0,), (1.0,))[1]))
     exact = np.asarray(slope(pos, mat, direction))
     assert np.isfinite(exact).all()
-    h = 1e-5
+    h = 1e-3  # distances of curved shapes are known to 1e-6
     plus, minus = scene.run(pos + h * direction, mat), scene.run(pos - h * direction, mat)
     same = np.all(np.asarray(plus.contact.geom) == np.asarray(minus.contact.geom), axis=(1, 2))
     central = np.asarray(jnp.sum(plus.contact.dist, axis=1) - jnp.sum(minus.contact.dist, axis=1)) / (2 * h)
-    close = np.abs(exact - central) < 1e-3 * (1 + np.abs(central))
-    assert close[same].mean() > 0.9
+    close = np.abs(exact - central) < 1e-2 * (1 + np.abs(central))
+    assert same.sum() > 20 and close[same].mean() > 0.9

@@ -11,7 +11,8 @@ from conftest import PARAMETERS, PLACES, assert_same, make_scene
 
 import jaxsim
 from jaxsim.engine.collision import driver
-from jaxsim.types import WarningType
+from jaxsim.engine.collision.table import COLLIDERS
+from jaxsim.types import GeomType, WarningType
 
 SIZES = {"sphere": ".2", "capsule": ".1 .25", "box": ".15 .2 .25"}
 
@@ -127,11 +128,18 @@ def test_disabled_contacts_leave_an_empty_buffer(flag):
     assert int(d.ncon) == 0 and np.all(np.asarray(d.contact.geom) == -1)
 
 
-def test_a_pair_without_a_collider_is_refused_by_name():
-    xml = """<mujoco><asset><hfield name="h" nrow="2" ncol="2" size="1 1 1 1"/></asset><worldbody>
-      <geom type="hfield" hfield="h"/><body><freejoint/><geom size=".1"/></body></worldbody></mujoco>"""
+def test_a_collider_that_is_not_built_is_refused_by_name():
+    body = '<body><freejoint/><geom type="cylinder" size=".1 .1"/></body>'
+    xml = f'<mujoco><option><flag nativeccd="disable"/></option><worldbody>{body}{body}</worldbody></mujoco>'
     m = jaxsim.from_mujoco(mujoco.MjModel.from_xml_string(xml))
-    with pytest.raises(jaxsim.UnsupportedError, match="hfield and sphere"):
+    with pytest.raises(jaxsim.UnsupportedError, match="nativeccd"):
+        driver.collision(m, jaxsim.make_data(m))
+
+
+def test_types_without_an_entry_in_the_table_are_refused_by_name(monkeypatch):
+    monkeypatch.delitem(COLLIDERS, (GeomType.SPHERE, GeomType.BOX))
+    m = jaxsim.from_mujoco(mujoco.MjModel.from_xml_string(everything(1)))
+    with pytest.raises(jaxsim.UnsupportedError, match="sphere and box"):
         driver.collision(m, jaxsim.make_data(m))
 
 
