@@ -17,15 +17,16 @@ def safe_reference(m: Model, solref: Array, default: tuple[float, float]) -> Arr
     return jnp.stack([time, solref[:, 1]], axis=1)
 
 
-def impedance(solimp: Array, pos: Array, margin: Array) -> tuple[Array, Array, Array]:
-    """d(r) of rows and its derivative, and the width d_width: solimp (n, 5), pos and margin (n,)."""
+def impedance(solimp: Array, depth: Array) -> tuple[Array, Array, Array]:
+    """d(r) of rows and its derivative, and the width d_width: solimp (n, 5), depth (n,) is
+    position less margin."""
     dmin, dmax = (jnp.clip(solimp[:, i], MINIMP, MAXIMP) for i in (0, 1))
     width = jnp.maximum(solimp[:, 2], 0)
     mid = jnp.clip(solimp[:, 3], MINIMP, MAXIMP)
     power = jnp.maximum(solimp[:, 4], 1)
 
     flat = (dmin == dmax) | (width <= MINVAL)
-    x = (pos - margin) / jnp.where(flat, 1, width)
+    x = depth / jnp.where(flat, 1, width)
     sign = jnp.where(x < 0, -1, 1)
     x = jnp.abs(x)
     inside = (x > 0) & (x < 1)

@@ -141,7 +141,9 @@ def rows_times(layout: Layout, jac: Any, x: Array) -> Array:
     at_limit = take(x, layout.limit_dof)
     parts += [x, at_limit, -at_limit]
     if layout.ncontact:
-        frame = dot(jac.J_contact.reshape(layout.ncontact * layout.condim, layout.nv), x).reshape(layout.ncontact, layout.condim)
+        frame = dot(jac.J_contact.reshape(layout.ncontact * layout.condim, layout.nv), x).reshape(
+            layout.ncontact, layout.condim
+        )
         parts.append(contact_facets(layout, jac.friction, frame))
     return jnp.concatenate(parts)
 

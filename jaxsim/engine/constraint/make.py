@@ -31,11 +31,14 @@ class Jacobians(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Rows of one group of slots, before regularisation; `frictional` rows damp only (K is zero)."""
+    """Rows of one group of slots, before regularisation.
+
+    `depth`, position less margin of the whole constraint, sets the impedance; `frictional` rows damp only (K is zero).
+    """
 
     active: Array
     pos: Array
-    impedance_pos: Array
+    depth: Array
     margin: Array
     frictionloss: Array
     solref: Array
@@ -64,7 +67,7 @@ def make_constraint(m: Model, d: Data) -> Data:
     efc = efc.replace(J_contact=jac)
     d, active = _account(m, d, layout, rows.active)
 
-    imped, slope, dmax = imp.impedance(rows.solimp, rows.impedance_pos, rows.margin)
+    imped, slope, dmax = imp.impedance(rows.solimp, rows.depth)
     stiffness, damping = imp.stiffness_damping(imp.safe_reference(m, rows.solref, DEFAULT_SOLREF), dmax)
     kbip = jnp.stack([jnp.where(rows.frictional, 0, stiffness), damping, imped, slope], axis=1)
     regular = imp.regularizer(imped, rows.diag)
@@ -107,7 +110,7 @@ def _general_group(rows: NamedTuple, layout: Layout) -> Group:
     return Group(
         rows.active,
         rows.pos,
-        rows.impedance_pos,
+        rows.impedance_pos - rows.margin,
         rows.margin,
         rows.frictionloss,
         rows.solref,
@@ -134,7 +137,7 @@ def _limit_group(m: Model, d: Data, layout: Layout) -> Group:
     never = jnp.zeros(len(both), bool)
     zero = jnp.zeros_like(pos)
     diag = take(m.dof_invweight0, m.jnt_dofadr[both])
-    return Group(pos < margin, pos, pos, margin, zero, take(m.jnt_solref, both), take(m.jnt_solimp, both), diag, never)
+    return Group(pos < margin, pos, pos - margin, margin, zero, take(m.jnt_solref, both), take(m.jnt_solimp, both), diag, never)
 
 
 def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> Group:
@@ -157,7 +160,7 @@ def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> Group:
     return Group(
         active=active.reshape(-1),
         pos=jnp.where(frictional, 0, contact.dist[:, None]).reshape(-1),
-        impedance_pos=each(contact.dist - contact.includemargin),
+        depth=each(contact.dist - contact.includemargin),
         margin=jnp.where(frictional, 0, contact.includemargin[:, None]).reshape(-1),
         frictionloss=jnp.zeros(active.size, contact.dist.dtype),
         solref=solref,

@@ -5,11 +5,11 @@ import functools
 import jax
 import numpy as np
 import pytest
-from tests.oracle import dense_jacobian, oracle_data, settled
 
 import jaxsim
 from jaxsim.engine.constraint.make import make_constraint, reference_constraint
 from jaxsim.engine.solver.forward import fwd_constraint
+from tests.oracle import dense_jacobian, oracle_data, settled
 
 # Every kind of row: contacts of any dimension, both kinds of limit, friction in dofs and tendons, all equalities.
 SCENE = """
@@ -33,7 +33,7 @@ SCENE = """
     <joint joint="j2" coef="1"/><joint joint="j3" coef="-.5"/></fixed>
   <fixed name="t2"><joint joint="j1" coef="1"/></fixed>
 </tendon>
-<contact><pair geom1="floor" geom2="ball" condim="{condim}" solreffriction="{solreffriction}"/></contact>
+<contact><pair geom1="floor" geom2="ball" condim="{condim}" margin=".02" gap=".004" solimp=".8 .95 .03 .4 3" solreffriction="{solreffriction}"/></contact>
 <equality>{equality}</equality></mujoco>
 """
 EQUALITY = """
