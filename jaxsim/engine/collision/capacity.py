@@ -33,7 +33,8 @@ def expected_contacts(m: Any) -> int:
     """A number of contacts that the model hardly ever exceeds, never more than its pairs can make.
 
     Every moving geom may touch something with all the points that its widest pair can make. Geoms of one kinematic
-    tree do not all touch at once: beyond 16 points of a tree only half of them count, beyond 64 an eighth.
+    tree do not all touch at once: beyond 16 points of a tree only half of them count, beyond 64 an eighth. Beyond 2048
+    points of a whole scene a quarter counts.
     """
     pairs = candidates(m)
     if not len(pairs.pair):
@@ -44,7 +45,9 @@ def expected_contacts(m: Any) -> int:
     tree = m.body_treeid[m.geom_bodyid]
     sums = np.bincount(tree[tree >= 0], widest[tree >= 0], minlength=1)
     share = np.minimum(sums, 16) + np.clip(sums - 16, 0, 48) / 2 + np.maximum(sums - 64, 0) / 8
-    return int(min(points.sum(), max(np.ceil(share.sum()), USUAL)))
+    total = share.sum()
+    total = min(total, 2048) + max(total - 2048, 0) / 4
+    return int(min(points.sum(), max(np.ceil(total), USUAL)))
 
 
 def pair_points(m: Any, pairs: Candidates) -> np.ndarray:

@@ -114,7 +114,7 @@ def test_compaction_before_the_narrow_phase_changes_nothing(crowd, monkeypatch):
     assert_same(ours, contacts, (*PLACES, "geom"))
 
 
-@pytest.mark.parametrize("flag", ['override="enable"', 'filterparent="disable"', 'midphase="disable"'])
+@pytest.mark.parametrize("flag", ['override="enable" filterparent="disable"', 'midphase="disable"'])
 def test_flags(flag):
     scene = make_scene(everything(2, flag), max_contacts=400)
     pos, mat, contacts = scene.reference(states(scene.mj, 8))
