@@ -1,6 +1,7 @@
 """jaxsim: a differentiable physics engine in JAX that reads MJCF and URDF and speaks MuJoCo's names."""
 
 from jaxsim.data import Contact, Data, make_data, reset_data
+from jaxsim.engine.collision.capacity import suggest_capacity
 from jaxsim.engine.forward import (
     camlight,
     collision,
@@ -83,6 +84,7 @@ __all__ = [
     "step",
     "step1",
     "step2",
+    "suggest_capacity",
     "tendon",
     "to_mujoco",
     "transmission",
