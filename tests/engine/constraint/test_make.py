@@ -49,6 +49,7 @@ CASES = {
     "pyramidal_torsion_weld": ("pyramidal", 2, "Newton", 4, WELD),
     "frictionless_sites": ("pyramidal", 1, "Newton", 1, SITES),
     "conjugate_gradient": ("elliptic", 1, "CG", 3, ""),
+    "gauss_seidel": ("pyramidal", 1, "PGS", 3, ""),
 }
 
 
