@@ -11,6 +11,7 @@ from jaxsim.engine import sensor_position as pos
 from jaxsim.engine import sensor_velocity as vel
 from jaxsim.engine import tables
 from jaxsim.engine.rne import rne_post_constraint
+from jaxsim.engine.sensor_contact import contact
 from jaxsim.engine.support import disabled
 from jaxsim.errors import UnsupportedError
 from jaxsim.math.arrays import merge, take
@@ -54,6 +55,7 @@ VELOCITY = {
 }
 ACCELERATION = {
     SensorType.TOUCH: acc.touch,
+    SensorType.CONTACT: contact,
     SensorType.ACCELEROMETER: acc.accelerometer,
     SensorType.FORCE: acc.force,
     SensorType.TORQUE: acc.torque,

@@ -120,17 +120,18 @@ def insidesite(m: Model, d: Data, ids: np.ndarray) -> Array:
 
 
 def inside(kind: np.ndarray, size: Array, p: Array) -> Array:
-    """Whether points (k, 3) in the frames of shapes of static types lie strictly within them."""
+    """Whether points (k, ..., 3) in the frames of shapes of static types (k,) and sizes (k, 3) lie within them."""
     xp = xp_of(p, size)
-    radial, z = p[:, 0] ** 2 + p[:, 1] ** 2, p[:, 2]
-    beyond = xp.maximum(abs(z) - size[:, 1], 0)
-    within = abs(p) < size
+    kind, size = (x.reshape(len(kind), *(1,) * (p.ndim - 2), *x.shape[1:]) for x in (kind, size))
+    radial, z = p[..., 0] ** 2 + p[..., 1] ** 2, p[..., 2]
+    radius, half = size[..., 0], size[..., 1]
+    beyond = xp.maximum(abs(z) - half, 0)
     tests = {
-        GeomType.SPHERE: (p * p).sum(1) < size[:, 0] ** 2,
-        GeomType.CAPSULE: radial + beyond**2 < size[:, 0] ** 2,
-        GeomType.ELLIPSOID: divide(p, size).__pow__(2).sum(1) < 1,
-        GeomType.CYLINDER: (abs(z) < size[:, 1]) & (radial < size[:, 0] ** 2),
-        GeomType.BOX: within[:, 0] & within[:, 1] & within[:, 2],
+        GeomType.SPHERE: (p * p).sum(-1) < radius**2,
+        GeomType.CAPSULE: radial + beyond**2 < radius**2,
+        GeomType.ELLIPSOID: (divide(p, size) ** 2).sum(-1) < 1,
+        GeomType.CYLINDER: (abs(z) < half) & (radial < radius**2),
+        GeomType.BOX: (abs(p) < size).all(-1),
         GeomType.PLANE: z < 0,
     }
     return sum((kind == k) & test for k, test in tests.items()) > 0

@@ -172,3 +172,26 @@ MOTORS = """
     controller="3 .5 0 0 0 4" saturation=".2 0 100"/>
 </actuator></mujoco>
 """
+
+# contact sensors of every reduction, object and field
+CONTACT_SENSORS = """
+<mujoco><option timestep="0.005"/>
+<worldbody><geom name="floor" type="plane" size="3 3 .1"/><site name="zone" type="box" size=".5 .5 .3" pos="0 0 .2"/>
+<body name="a" pos="0 0 .19"><freejoint/><geom name="ga" type="box" size=".1 .2 .2"/>
+  <body pos="0 0 .3"><joint axis="1 0 0" damping="1"/><geom name="ga2" size=".09"/></body></body>
+<body name="b" pos="0.28 0 .19"><freejoint/><geom name="gb" type="sphere" size=".2"/></body>
+<body name="c" pos="0.1 0 .66"><freejoint/><geom name="gc" type="sphere" size=".2"/></body>
+</worldbody>
+<sensor>
+<contact geom1="floor" num="3" data="found force torque dist pos normal tangent"/>
+<contact body1="a" num="2" reduce="mindist" data="found force dist"/>
+<contact body1="a" num="2" reduce="maxforce" data="found force normal"/>
+<contact subtree1="a" body2="b" num="2" reduce="netforce" data="found force torque pos normal tangent"/>
+<contact subtree1="a" num="2" data="force normal"/>
+<contact body2="a" num="3" data="force normal tangent"/>
+<contact geom1="gb" geom2="floor" data="found force normal"/>
+<contact site="zone" num="8" data="found pos"/>
+<contact num="12" data="dist"/>
+<contact reduce="netforce" data="force torque pos"/>
+</sensor></mujoco>
+"""

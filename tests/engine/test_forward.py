@@ -41,6 +41,7 @@ CASES = [
     ("FLUID", IMPLICIT),
     ("FREE", FAST),
     ("MOTORS", FAST),
+    ("CONTACT_SENSORS", EULER),
     ("FREE", IMPLICIT),
 ]
 WHOLE = jax.jit(jaxsim.step)

@@ -1,0 +1,74 @@
+"""Derivatives of a whole step through the smooth stages: both modes, against central differences at two step sizes."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+import pytest
+
+import jaxsim
+from tests.stages import exact, load, states, to_data
+
+MODEL = """
+<mujoco><option timestep="0.01" integrator="implicitfast" density="1.2" viscosity="0.1" wind="1 .3 .2"/>
+<default><geom contype="0" conaffinity="0"/></default>
+<worldbody><site name="w0" pos="0 .02 2"/><geom name="cyl" type="cylinder" size=".08 .2" pos=".1 0 1.6" euler="90 0 0"/>
+<body pos="0 0 1"><joint name="b" type="ball" stiffness="3 1" damping=".1"/>
+  <geom type="box" size=".1 .2 .3" pos=".1 .05 0"/>
+  <body pos="0 0 .3" gravcomp=".5"><joint name="h" axis="1 0 0" damping=".1 .2" armature=".1"/>
+  <geom type="capsule" size=".05 .1" pos="0 .1 0" fluidshape="ellipsoid"/>
+  <site name="s1" pos=".1 .01 .1"/></body></body>
+<body pos="1 0 1"><freejoint/><geom type="box" size=".1 .2 .1"/><site name="s2"/></body></worldbody>
+<tendon><spatial name="t" stiffness="10" damping=".2"><site site="w0"/><geom geom="cyl"/>
+  <site site="s1"/></spatial></tendon>
+<actuator><motor tendon="t" gear="2"/><muscle joint="h" lengthrange="-.7 1" ctrlrange="0 1"/>
+<general joint="b" gear="1 2 3" dyntype="filterexact" dynprm=".1" biastype="affine" biasprm="0 -1 -.2"/></actuator>
+<sensor><accelerometer site="s2"/><tendonpos tendon="t"/><framequat objtype="site" objname="s1"/></sensor></mujoco>
+"""
+LEAVES = ("body_inertia", "dof_damping", "tendon_stiffness", "actuator_gear", "site_pos")
+
+
+@functools.cache
+def setup():
+    mj_model = exact(load(MODEL))
+    m = jaxsim.from_mujoco(mj_model)
+
+    def outcome(x, m, d):
+        state, leaves = x
+        new = jaxsim.step(m.replace(**leaves), d.replace(**state))
+        return jnp.concatenate([new.qpos, new.qvel, new.act, new.sensordata])
+
+    forward = jax.jit(lambda x, v, m, d: jax.jvp(lambda x: outcome(x, m, d), (x,), (v,)))
+    backward = jax.jit(lambda x, w, m, d: jax.vjp(lambda x: outcome(x, m, d), x)[1](w)[0])
+    return mj_model, m, jax.jit(outcome), forward, backward
+
+
+def point(m, mj_data):
+    d = to_data(m, mj_data)
+    state = {n: getattr(d, n) for n in ("qpos", "qvel", "ctrl", "act")}
+    return d, (state, {n: getattr(m, n) for n in LEAVES})
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_both_modes_agree_with_central_differences(index):
+    mj_model, m, outcome, forward, backward = setup()
+    d, x = point(m, states(mj_model, 2)[index])
+    rng = np.random.default_rng(index)
+    v = jax.tree.map(lambda a: jnp.asarray(rng.standard_normal(a.shape)) * (0.1 + abs(a)), x)
+    y, dy = forward(x, v, m, d)
+    w = jnp.asarray(rng.standard_normal(y.shape))
+    pairs = zip(jax.tree.leaves(backward(x, w, m, d)), jax.tree.leaves(v), strict=True)
+    np.testing.assert_allclose(sum(jnp.vdot(a, b) for a, b in pairs), jnp.vdot(w, dy), rtol=1e-9)
+    for eps in (1e-5, 1e-6):
+        plus, minus = (outcome(jax.tree.map(lambda a, b, e=e: a + e * b, x, v), m, d) for e in (eps, -eps))
+        np.testing.assert_allclose((plus - minus) / (2 * eps), dy, atol=1e-6 * max(1, abs(dy).max()))
+
+
+def test_gradients_are_finite_at_rest():
+    mj_model, m, _, forward, backward = setup()
+    d, x = point(m, mujoco.MjData(mj_model))
+    y, dy = forward(x, jax.tree.map(jnp.ones_like, x), m, d)
+    assert np.isfinite(dy).all()
+    assert all(np.isfinite(g).all() for g in jax.tree.leaves(backward(x, jnp.ones_like(y), m, d)))
