@@ -146,7 +146,7 @@ def check(path: pathlib.Path, states: int) -> str:
     limit = 1e-6 if jax.config.jax_enable_x64 else 1e-3
     bad = [n for n, v in worst.items() if v > limit]
     verdict = "equal  " if not bad else "DIFFERS"
-    more = f"  beyond: {' '.join(bad[:8])}" if bad else ""
+    more = f"  beyond: {' '.join(bad[:30])}" if bad else ""
     return f"{verdict}   worst {worst[name]:.1e} ({name}); contacts {contacts}; compiled in {compiled:.0f} s{more}"
 
 

@@ -16,7 +16,7 @@ def from_mujoco(mj_model: Any, max_contacts: int | None = None, max_constraints:
 def host_model(mj_model: Any) -> Model:
     """The same with numpy leaves in float64 and no capacities yet."""
     values = {name: getattr(mj_model, name) for name in SIZES}
-    for name, kind, _ in MODEL_FIELDS:
+    for name, _kind, _ in MODEL_FIELDS:
         value = getattr(mj_model, name)
         values[name] = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.asarray(value)
     vis = {}

@@ -18,13 +18,18 @@ from jaxsim.math.spatial import inertia_mul
 from jaxsim.math.tree import subtree_sum
 from jaxsim.model import Model
 
+DENSE_PRODUCT = 8  # one product of all dofs with all, while no more than this times the entries that are kept
+
 
 def crb(m: Model, d: Data) -> Data:
     """Composite inertias and the inertia matrix, `M` and `qM`, with the armature of dofs and actuators."""
     composite = subtree_sum(tables.tree(m), d.cinert) * _not_world(m.nbody, d.cinert)
     force = inertia_mul(take(composite, m.dof_bodyid), d.cdof)
     row, col = tables.inertia_pattern(m)
-    matrix = inner(take(force, row), take(d.cdof, col))
+    if m.nv * m.nv <= DENSE_PRODUCT * m.nC:
+        matrix = take(dot(force, d.cdof.T).reshape(-1), row * m.nv + col)
+    else:
+        matrix = inner(take(force, row), take(d.cdof, col))
     armature, lent = m.dof_armature, lent_to_joints(m, m.actuator_armature)
     if lent is not None:
         armature = armature + take(lent, m.dof_jntid)

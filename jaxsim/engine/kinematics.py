@@ -13,6 +13,7 @@ from jaxsim.math.safe import Array, normalize, xp_of
 from jaxsim.model import Model
 from jaxsim.types import CamLightType, JointType
 
+
 def kinematics(m: Model, d: Data) -> Data:
     """Forward kinematics: xpos, xquat, xmat, xipos, ximat, xanchor, xaxis and the frames of geoms and sites.
 

@@ -74,6 +74,11 @@ def take(x: Array, index: np.ndarray) -> Array:
     )
 
 
+def gather(x: Array, index: Array) -> Array:
+    """`x[index]` along the first axis for an index known at run time only, every entry of which lies inside."""
+    return x[index] if is_numpy(x, index) else jnp.asarray(x).at[index].get(mode="promise_in_bounds")
+
+
 def take_or_zero(x: Array, index: np.ndarray) -> Array:
     """`x[index]` along the first axis, zero where `index` is negative."""
     index = np.asarray(index)

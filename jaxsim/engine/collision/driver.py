@@ -11,7 +11,7 @@ from jaxsim.engine.collision.pairs import Candidates, candidates
 from jaxsim.engine.collision.shapes import Geoms, Hits, make_frame
 from jaxsim.engine.collision.table import COLLIDERS, Collider
 from jaxsim.errors import UnsupportedError
-from jaxsim.math.arrays import inner, matvec, matvec_t, take, take_or_zero
+from jaxsim.math.arrays import gather, inner, matvec, matvec_t, take, take_or_zero
 from jaxsim.model import Model
 from jaxsim.types import DisableBit, GeomType, WarningType
 
@@ -180,16 +180,14 @@ def _fill(m: Model, d: Any, pairs: Candidates, found: list[Found], source: Array
     owner = jnp.concatenate([jnp.repeat(jnp.asarray(f.which), f.hits.dist.shape[1]) for f in found])
     real = source >= 0
     slot = jnp.maximum(source, 0)
-    row, which = rows[slot], owner[slot]
+    row, which = gather(rows, slot), gather(owner, slot)
     dist = row[:, 0]
     values = {
         "dist": dist,
         "pos": row[:, 1:4],
         "frame": make_frame(row[:, 4:7], row[:, 7:10] if tangent else None),
-        **parameters.mixed(m, pairs, which),
+        **parameters.of_contacts(m, pairs, which),
         "mu": jnp.zeros_like(dist),
-        "dim": jnp.asarray(parameters.condims(m, pairs))[which],
-        "geom": jnp.asarray(pairs.geom)[which],
     }
     values["exclude"] = dist >= values["includemargin"]
     out = {}

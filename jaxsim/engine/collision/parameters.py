@@ -7,10 +7,11 @@ import numpy as np
 
 from jaxsim.engine.collision.pairs import Candidates
 from jaxsim.math import safe
-from jaxsim.math.arrays import take
+from jaxsim.math.arrays import gather, take
 from jaxsim.types import MINMU, MINVAL, EnableBit
 
 Array = Any
+TABLED = 4096
 FRICTION = np.array([0, 0, 1, 2, 2], np.int32)  # the five friction coefficients of a contact from the three of a geom
 
 
@@ -32,6 +33,24 @@ def condims(m: Any, pairs: Candidates) -> np.ndarray:
     p1, p2 = m.geom_priority[pairs.geom].T
     dim = np.where(p1 > p2, d1, np.where(p1 < p2, d2, np.maximum(d1, d2)))
     return np.where(pairs.pair >= 0, m.pair_dim[np.maximum(pairs.pair, 0)], dim) if m.npair else dim
+
+
+def of_contacts(m: Any, pairs: Candidates, which: Array) -> dict[str, Array]:
+    """Parameters, dimension and geoms of the contacts of candidates `which` (k,).
+
+    Up to `TABLED` candidates the parameters of all are mixed first, which a batch of worlds shares with its model, and
+    each contact fetches one row.
+    """
+    static = np.column_stack([condims(m, pairs), pairs.geom]).astype(np.int32)
+    chosen = gather(jnp.asarray(static), which)
+    found = {"dim": chosen[:, 0], "geom": chosen[:, 1:]}
+    if len(static) > TABLED:
+        return mixed(m, pairs, which) | found
+    every = mixed(m, pairs, jnp.arange(len(static)))
+    widths = np.cumsum([v[0].size for v in every.values()])[:-1]
+    table = jnp.concatenate([v.reshape(len(static), -1) for v in every.values()], axis=1)
+    parts = jnp.split(gather(table, which), widths, axis=1)
+    return {k: x.reshape(-1, *v.shape[1:]) for (k, v), x in zip(every.items(), parts, strict=True)} | found
 
 
 def mixed(m: Any, pairs: Candidates, which: Array) -> dict[str, Array]:

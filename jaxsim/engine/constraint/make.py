@@ -137,7 +137,9 @@ def _limit_group(m: Model, d: Data, layout: Layout) -> Group:
     never = jnp.zeros(len(both), bool)
     zero = jnp.zeros_like(pos)
     diag = take(m.dof_invweight0, m.jnt_dofadr[both])
-    return Group(pos < margin, pos, pos - margin, margin, zero, take(m.jnt_solref, both), take(m.jnt_solimp, both), diag, never)
+    return Group(
+        pos < margin, pos, pos - margin, margin, zero, take(m.jnt_solref, both), take(m.jnt_solimp, both), diag, never
+    )
 
 
 def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> Group:

@@ -65,7 +65,7 @@ def elliptic(layout: Layout) -> bool:
 
 
 class Cone(NamedTuple):
-    """Elliptic contacts in regular dual cone space: scaled rows u (n, dim), scale, normal N, tangent length T, zones."""
+    """Elliptic contacts in regular dual cone space: scaled rows u (n, dim), scale, normal N, tangent length T, zone."""
 
     u: Array
     scale: Array
