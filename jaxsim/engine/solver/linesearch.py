@@ -22,31 +22,41 @@ class Ray(NamedTuple):
 class Search(NamedTuple):
     alpha: Array
     slope: Array
+    noise: Array  # what rounding alone can make of the slope
     lo: Array  # the derivative is negative here
     hi: Array  # and positive here (infinity until found)
     step: Array  # Newton's next point
     count: Array
 
 
-def line_search(layout: Layout, p: ConstraintProblem, ray: Ray, tolerance: Array, iterations: int) -> Array:
-    """alpha with |derivative| below `tolerance`, by Newton's method kept inside a bracket."""
+def line_search(
+    layout: Layout, p: ConstraintProblem, ray: Ray, tolerance: Array, iterations: int, idle: Array
+) -> Array:
+    """alpha with |derivative| below `tolerance`, by Newton's method kept inside a bracket.
+
+    A world that is `idle` takes its first guess: in a batch, those that are done must not keep the others waiting.
+    """
 
     def visit(alpha: Array, s: Search) -> Search:
         r = ray.r + alpha * ray.z
-        slope = ray.slope + alpha * ray.bend - jnp.sum(force(layout, p, r) * ray.z)
+        push = force(layout, p, r) * ray.z
+        slope = ray.slope + alpha * ray.bend - jnp.sum(push)
+        noise = eps * (jnp.abs(ray.slope) + jnp.abs(alpha * ray.bend) + jnp.sum(jnp.abs(push)))
         bend = ray.bend + curvature_along(layout, curvature(layout, p, r), ray.z)
         lo = jnp.where(slope < 0, alpha, s.lo)
         hi = jnp.where(slope >= 0, alpha, s.hi)
         newton = alpha - divide(slope, bend)
         middle = jnp.where(jnp.isfinite(hi), 0.5 * (lo + hi), 2 * alpha + 1)
         step = jnp.where((newton > lo) & (newton < hi), newton, middle)
-        return Search(alpha, slope, lo, hi, step, s.count + 1)
+        return Search(alpha, slope, noise, lo, hi, step, s.count + 1)
 
     def unfinished(s: Search) -> Array:
-        return (jnp.abs(s.slope) > tolerance) & (s.count < iterations) & (s.lo < s.hi)
+        exact = jnp.abs(s.slope) <= jnp.maximum(tolerance, s.noise)
+        return ~exact & ~idle & (s.count < iterations) & (s.lo < s.hi)
 
+    eps = 4 * jnp.finfo(ray.slope.dtype).eps
     zero = jnp.zeros_like(ray.slope)
-    start = Search(zero, zero, zero, zero + jnp.inf, zero, jnp.zeros((), jnp.int32))
+    start = Search(zero, zero, zero, zero, zero + jnp.inf, zero, jnp.zeros((), jnp.int32))
     first = visit(jnp.ones_like(zero), start)
     found = jax.lax.while_loop(unfinished, lambda s: visit(s.step, s), first)
     return found.alpha

@@ -67,7 +67,7 @@ def solve(
         ray = Ray(s.r, z, jnp.sum(search * (s.momentum - p.qfrc_smooth)), jnp.sum(search * mv))
         exact = settings.tolerance * settings.ls_tolerance * norm(search) / settings.scale
         enough = jnp.maximum(exact, LS_RELATIVE[limits.solver] * jnp.abs(slope0))
-        alpha = line_search(layout, p, ray, enough, limits.ls_iterations)
+        alpha = line_search(layout, p, ray, enough, limits.ls_iterations, s.done)
         new = prepare(s.acc + alpha * search, s.momentum + alpha * mv, s.r + alpha * z, s)
         gain = -0.5 * alpha * slope0  # exact for a quadratic, never cancels
         done = new.done | (settings.scale * gain < settings.tolerance) | (slope0 >= 0)
