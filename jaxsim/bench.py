@@ -44,6 +44,7 @@ class Settings:
     grad: bool = False
     against: tuple[str, ...] = ()
     mjx_nworld: tuple[int, ...] = (64, 256)
+    peer_timeout: float = 300.0
     quiet: bool = False
 
 

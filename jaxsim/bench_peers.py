@@ -6,7 +6,9 @@ Each peer gives `rows` (what, nworld, steps_per_s, mean_ncon), the figures that 
 
 import contextlib
 import importlib.util
+import multiprocessing
 import os
+import queue
 import sys
 import time
 from typing import Any
@@ -22,21 +24,39 @@ STATE = ("time", "qpos", "qvel", "act", "ctrl", "qacc_warmstart")
 
 
 def measure(name: str, settings: Any, start: Data) -> Figures:
-    """Figures of one peer from the batch of states `start`."""
+    """Figures of one peer from the batch of states `start`.
+
+    The peer runs in a process of its own with a limit of time (`settings.peer_timeout` seconds): foreign programs may
+    fail in any way, and none of them may cost the figures that we have.
+    """
     try:
         if importlib.util.find_spec(MODULES[name]) is None:
             raise ModuleNotFoundError
     except ModuleNotFoundError:
         return {"refused": f"not installed (python package {MODULES[name]})"}
+    states = {field: np.asarray(getattr(start, field), np.float64) for field in STATE}
+    context = multiprocessing.get_context("spawn")
+    answers = context.Queue()
+    process = context.Process(target=_in_process, args=(name, settings, states, answers), daemon=True)
+    process.start()
+    try:
+        return answers.get(timeout=settings.peer_timeout)
+    except queue.Empty:
+        return {"refused": f"no answer within {settings.peer_timeout:.0f} s"}
+    finally:
+        process.kill()
+        process.join()
+
+
+def _in_process(name: str, settings: Any, states: dict[str, np.ndarray], answers: Any) -> None:
     import mujoco
 
-    states = {field: np.asarray(getattr(start, field), np.float64) for field in STATE}
     try:
         with contextlib.redirect_stdout(sys.stderr):  # stdout belongs to the report
             mj_model = mujoco.MjModel.from_xml_path(str(settings.path))
-            return {"mujoco": _mujoco, "mjx": _mjx, "mjwarp": _mjwarp}[name](mj_model, states, settings)
-    except Exception as error:  # foreign code: whatever it raises must not cost the figures that we have
-        return {"refused": f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"}
+            answers.put({"mujoco": _mujoco, "mjx": _mjx, "mjwarp": _mjwarp}[name](mj_model, states, settings))
+    except Exception as error:
+        answers.put({"refused": f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"})
 
 
 def _set_state(mj_data: Any, states: dict[str, np.ndarray], world: int) -> None:
