@@ -72,7 +72,10 @@ def direction(inputs, name, seed):
 
 
 def central(step_jvp, x, v, eps):
-    plus, minus = (step_jvp(jax.tree.map(lambda a, b: a + s * eps * b, x, v), v)[0] for s in (1, -1))
+    def at(shift):
+        return step_jvp(jax.tree.map(lambda a, b: a + shift * b, x, v), v)[0]
+
+    plus, minus = at(eps), at(-eps)
     return jax.tree.map(lambda a, b: (a - b) / (2 * eps), plus, minus)
 
 

@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import make_scene, pair_xml, random_qpos
+
+from tests.engine.collision.scenes import make_scene, pair_xml, random_qpos
 
 PAIRS = [
     ("hull", "hull"),

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
-from conftest import PARAMETERS, PLACES, assert_same, make_scene
 
 import jaxsim
 from jaxsim.engine.collision import driver
 from jaxsim.engine.collision.table import COLLIDERS
 from jaxsim.types import GeomType, WarningType
+from tests.engine.collision.scenes import PARAMETERS, PLACES, assert_same, make_scene
 
 SIZES = {"sphere": ".2", "capsule": ".1 .25", "box": ".15 .2 .25"}
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from conftest import ASSETS, GEOMS, PLACES, make_scene, random_qpos
+
+from tests.engine.collision.scenes import ASSETS, GEOMS, PLACES, make_scene, random_qpos
 
 KINDS = ("sphere", "capsule")
 

@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from conftest import PLACES, make_scene, pair_xml, random_qpos
 
 from jaxsim.engine.collision.table import COLLIDERS
 from jaxsim.math.rotation import quat_to_mat, rotvec_to_quat
 from jaxsim.types import GeomType
+from tests.engine.collision.scenes import PLACES, make_scene, pair_xml, random_qpos
 
 PLANE = [("plane", kind) for kind in ("sphere", "capsule", "ellipsoid", "cylinder", "box", "hull", "cube")]
 ROUND = [("sphere", kind) for kind in ("sphere", "capsule", "cylinder", "box")]

@@ -13,7 +13,8 @@ from tests.oracle import dense_jacobian, oracle_data, settled
 
 # Every kind of row: contacts of any dimension, both kinds of limit, friction in dofs and tendons, all equalities.
 SCENE = """
-<mujoco><option cone="{cone}" impratio="{impratio}" tolerance="1e-15" iterations="1000" solver="{solver}"><flag island="disable"/></option>
+<mujoco><option cone="{cone}" impratio="{impratio}" tolerance="1e-15" iterations="1000" solver="{solver}">
+  <flag island="disable"/></option>
 <worldbody>
   <geom name="floor" type="plane" size="5 5 1" condim="{condim}"/>
   <body pos="0 0 .3"><freejoint/><geom type="box" size=".1 .2 .05" friction=".6 .02 .01"/>
@@ -26,14 +27,16 @@ SCENE = """
   <body name="w" pos="-1 0 .5"><joint name="j2" axis="1 0 0" pos="0 0 .3"/>
     <geom type="capsule" fromto="0 0 0 0 0 -.3" size=".05"/>
     <body name="w2" pos="0 0 -.35"><joint name="j3" axis="0 1 0" range="-10 10"/><geom size=".05"/></body></body>
-  <body name="f" pos="-1 .5 .5"><freejoint/><geom type="box" size=".05 .05 .05"/><site name="s2" euler="10 20 30"/></body>
+  <body name="f" pos="-1 .5 .5"><freejoint/><geom type="box" size=".05 .05 .05"/>
+    <site name="s2" euler="10 20 30"/></body>
 </worldbody>
 <tendon>
   <fixed name="t" limited="true" range="-.1 .1" frictionloss=".2">
     <joint joint="j2" coef="1"/><joint joint="j3" coef="-.5"/></fixed>
   <fixed name="t2"><joint joint="j1" coef="1"/></fixed>
 </tendon>
-<contact><pair geom1="floor" geom2="ball" condim="{condim}" margin=".02" gap=".004" solimp=".8 .95 .03 .4 3" solreffriction="{solreffriction}"/></contact>
+<contact><pair geom1="floor" geom2="ball" condim="{condim}" margin=".02" gap=".004" solimp=".8 .95 .03 .4 3"
+  solreffriction="{solreffriction}"/></contact>
 <equality>{equality}</equality></mujoco>
 """
 EQUALITY = """
@@ -104,6 +107,6 @@ def test_rows_beyond_capacity_are_dropped_whole_and_counted():
 
 
 def test_packed_fields_work_on_a_batch():
-    model, data, d = solved("pyramidal")
+    _, _, d = solved("pyramidal")
     batch = jax.tree.map(lambda x: np.stack([x, x]), d)
     np.testing.assert_array_equal(batch.efc_force[1], d.efc_force)
