@@ -46,8 +46,13 @@ def _struct(name: str, doc: str, names: tuple[str, ...], static: tuple[str, ...]
     def aux(x: Any) -> tuple:
         return tuple(getattr(x, s) for s in get_static)
 
+    setters = tuple(cls.__dict__[n].__set__ for n in (*names, *static))
+
     def unflatten(static_values: tuple, children: tuple) -> Any:
-        return cls(**dict(zip(names, children, strict=True)), **dict(zip(static, static_values, strict=True)))
+        new = object.__new__(cls)
+        for assign, value in zip(setters, (*children, *static_values), strict=True):
+            assign(new, value)
+        return new
 
     jax.tree_util.register_pytree_with_keys(
         cls,
