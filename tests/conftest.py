@@ -1,4 +1,4 @@
-"""Shared set-up: float64, one persistent compilation cache off, and a fixture for models and states."""
+"""Shared set-up: float64, and a fixture for single precision."""
 
 import jax
 import pytest

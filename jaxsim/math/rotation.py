@@ -64,27 +64,3 @@ def quat_to_rotvec(q: Array) -> Array:
     length = xp.sqrt(xp.where(small, 1, square))
     scale = xp.where(small, 2 + square / 3, 2 * xp.arctan2(length, w) / length)
     return scale[..., None] * u
-
-
-def mat_to_quat(r: Array) -> Array:
-    """Unit quaternion of rotation matrices (..., 3, 3), by the largest of its four components."""
-    xp = xp_of(r)
-    d = [r[..., i, i] for i in range(3)]
-    squares = xp.stack(
-        [1 + d[0] + d[1] + d[2], 1 + d[0] - d[1] - d[2], 1 - d[0] + d[1] - d[2], 1 - d[0] - d[1] + d[2]], axis=-1
-    )
-    a, b, c = r[..., 2, 1] - r[..., 1, 2], r[..., 0, 2] - r[..., 2, 0], r[..., 1, 0] - r[..., 0, 1]
-    e, f, g = r[..., 0, 1] + r[..., 1, 0], r[..., 0, 2] + r[..., 2, 0], r[..., 1, 2] + r[..., 2, 1]
-    s = squares
-    rows = xp.stack(
-        [
-            xp.stack([s[..., 0], a, b, c], axis=-1),
-            xp.stack([a, s[..., 1], e, f], axis=-1),
-            xp.stack([b, e, s[..., 2], g], axis=-1),
-            xp.stack([c, f, g, s[..., 3]], axis=-1),
-        ],
-        axis=-2,
-    )
-    best = xp.argmax(s, axis=-1)
-    q = xp.take_along_axis(rows, best[..., None, None], axis=-2)[..., 0, :]
-    return quat_normalize(q)

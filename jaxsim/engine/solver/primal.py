@@ -71,7 +71,7 @@ def solve(
         new = prepare(s.acc + alpha * search, s.momentum + alpha * mv, s.r + alpha * z, s)
         gain = -0.5 * alpha * slope0  # exact for a quadratic, never cancels
         done = new.done | (settings.scale * gain < settings.tolerance) | (slope0 >= 0)
-        return new._replace(search=search, mgrad=mgrad, grad=new.grad, done=done)
+        return new._replace(search=search, mgrad=mgrad, done=done)
 
     first = prepare(start, dot(p.M, start), residual(layout, p, start), None)
     last = jax.lax.while_loop(lambda s: ~s.done & (s.niter < limits.iterations), iterate, first)
