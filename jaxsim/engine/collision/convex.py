@@ -50,7 +50,10 @@ class Context(NamedTuple):
 
 
 class Found(NamedTuple):
-    """One penetration: whether any, distance, witness points x1, x2 (3,), the polytope's face if it was deep."""
+    """One search: whether there is penetration, distance (infinite beyond the cutoff), witness points x1, x2 (3,).
+
+    `face` is the polytope's face if it was deep.
+    """
 
     hit: Array
     dist: Array
@@ -82,6 +85,21 @@ def convex_convex(c: Context, a: Geoms, b: Geoms, margin: Array) -> Hits:
     tolerance = jax.lax.stop_gradient(c.tolerance)
     found = jax.vmap(partial(_search, c, tolerance))(one, two, frozen[3])
     return rebuild(one.kind, two.kind, a, b, frozen[2], *found)
+
+
+def convex_distance(c: Context, a: Geoms, b: Geoms, distmax: Array) -> tuple[Array, Array]:
+    """Signed distance of convex geoms (n,), at most `distmax`, and the segment (n, 6) between them, or zeros."""
+    frozen = jax.lax.stop_gradient((a, b, jnp.zeros_like(distmax), distmax))
+    one, two = _shapes(c, frozen[0], frozen[2]), _shapes(c, frozen[1], frozen[2])
+    find = partial(penetration, c.kinds, tolerance=jax.lax.stop_gradient(c.tolerance), iterations=c.iterations)
+    found = jax.vmap(lambda a, b, far: find(a, b, active=jnp.array(True), cutoff=far))(one, two, frozen[3])
+    ends = jnp.stack([found.x1, found.x2], axis=1)
+    known = jnp.isfinite(found.dist)[:, None]
+    x1, x2 = [x[:, None] for x in (found.x1, found.x2)]
+    hits = rebuild(one.kind, two.kind, a, b, frozen[2], known, found.dist[:, None], x1, x2, ends)
+    near = known[:, 0] & (found.dist < distmax)
+    fromto = ends + jnp.stack([_shift(one.kind, a, x1), _shift(two.kind, b, x2)], axis=1)[:, :, 0]
+    return jnp.where(near, hits.dist[:, 0], distmax), jnp.where(known, fromto.reshape(-1, 6), 0)
 
 
 def _shapes(c: Context, g: Geoms, margin: Array) -> Shape:
@@ -145,11 +163,19 @@ def _distinct(pos: Array, hit: Array, tolerance: Array) -> Array:
 
 
 def penetration(
-    kinds: tuple[int, ...], a: Shape, b: Shape, *, tolerance: Array, iterations: int, active: Array
+    kinds: tuple[int, ...],
+    a: Shape,
+    b: Shape,
+    *,
+    tolerance: Array,
+    iterations: int,
+    active: Array,
+    cutoff: Array | float = 0.0,
 ) -> Found:
     """How deep two shapes, inflated by their margins, penetrate; for one pair. `kinds` are those that may occur.
 
-    Spheres and capsules are first tried as points and segments: if these are apart, their nearest points tell all.
+    Shapes that are apart by less than a positive `cutoff` are measured too. Spheres and capsules are first tried as
+    points and segments: if these are apart, their nearest points tell all.
     """
     discrete = (a.margin == 0) & (b.margin == 0) & is_any(a.kind, PRISM) & is_any(b.kind, PRISM)
     grow = [jnp.where(is_any(s.kind, ROUND), s.size[0] + 0.5 * s.margin, 0) for s in (a, b)]
@@ -157,7 +183,8 @@ def penetration(
     def attempt(done: Array, thin: Array) -> tuple[Array, Any]:
         sides = [support(kinds, _shrink(s, thin)) for s in (a, b)]
         wanted = active & ~done & (round_ | ~thin)
-        found = gjk(*sides, centre(a) - centre(b), tolerance, discrete, iterations, thin, sum(grow), wanted)
+        far = cutoff + jnp.where(thin, sum(grow), 0)
+        found = gjk(*sides, centre(a) - centre(b), tolerance, discrete, iterations, far > 0, far, wanted)
         return done | (wanted & thin & (found.dist > tolerance)), found
 
     no = jnp.array(False)
@@ -172,12 +199,13 @@ def penetration(
     dist = core.dist - sum(grow)
     inside = active & ~shallow & (simplex.dist <= tolerance) & (simplex.n > 1)
     deep = epa(support(kinds, a), support(kinds, b), simplex, tolerance, discrete, iterations, inside)
-    found = inside & deep.ok & (deep.depth > 0)
+    found = inside & deep.ok
+    apart = jnp.where(inside, 0, simplex.dist)
     return Found(
-        jnp.where(shallow, dist < 0, found),
-        jnp.where(shallow & jnp.isfinite(dist), dist, -deep.depth),
-        jnp.where(shallow, core.x1 + grow[0] * way, deep.x1),
-        jnp.where(shallow, core.x2 - grow[1] * way, deep.x2),
+        jnp.where(shallow, dist < 0, found & (deep.depth > 0)),
+        jnp.where(shallow, jnp.where(dist > cutoff, jnp.inf, dist), jnp.where(found, -deep.depth, apart)),
+        jnp.where(shallow, core.x1 + grow[0] * way, jnp.where(found, deep.x1, simplex.x1)),
+        jnp.where(shallow, core.x2 - grow[1] * way, jnp.where(found, deep.x2, simplex.x2)),
         deep.face,
     )
 
