@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jaxsim.compiler import linalg, mesh_builtin, mesh_file, mesh_polygon
+from jaxsim.compiler import linalg, mesh_builtin, mesh_polygon
 from jaxsim.compiler.bvh import Bvh, cross, dot, face_bvh
 from jaxsim.compiler.hull import MINVAL, convex_hull
-from jaxsim.compiler.mesh_file import RawMesh
 from jaxsim.compiler.octree import Octree, build_octree
 from jaxsim.errors import ModelError
+from jaxsim.mjcf import mesh_file
+from jaxsim.mjcf.mesh_file import RawMesh
 
 INERTIA_MODES = ("convex", "legacy", "exact", "shell")
 _SMOOTH_COSINE = 0.8

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxsim.compiler.mesh_file import RawMesh
 from jaxsim.errors import ModelError
+from jaxsim.mjcf.mesh_file import RawMesh
 
 MAX_VERTICES = 4_000_000
 
