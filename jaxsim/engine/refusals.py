@@ -3,20 +3,34 @@
 from jaxsim.engine import dcmotor, tables
 from jaxsim.errors import UnsupportedError
 from jaxsim.model import Model
+from jaxsim.plugins import BY_SLOT
 from jaxsim.types import EnableBit
 
 # (what is refused, how many of it a model has)
 REFUSED = (
     ("flex (deformable objects)", lambda m: m.nflex),
-    ("engine plugins", lambda m: m.nplugin),
     ("delayed or recorded controls and sensors (nsample, delay, interval)", lambda m: m.nhistory),
     ("actuators that mix dcmotor with other dynamics, gain or bias", lambda m: len(dcmotor.mixed(m))),
+)
+
+# plugins whose engine side is not built yet; a model that only declares one (no instance) is welcome
+REFUSED_PLUGINS = (
+    "mujoco.pid",
+    "mujoco.elasticity.cable",
+    "mujoco.sensor.touch_grid",
+    "mujoco.sdf.bolt",
+    "mujoco.sdf.bowl",
+    "mujoco.sdf.gear",
+    "mujoco.sdf.nut",
+    "mujoco.sdf.torus",
 )
 
 
 @tables.per_structure
 def _refused(m) -> str | None:
     found = [f"{name}: {int(count(m))}" for name, count in REFUSED if count(m)]
+    names = [BY_SLOT[slot].name for slot in m.plugin]
+    found += [f"plugin {name}: {names.count(name)}" for name in REFUSED_PLUGINS if name in names]
     return "; ".join(found) or None
 
 
@@ -28,5 +42,3 @@ def refuse(m: Model):
     for flag in (EnableBit.SLEEP,):
         if m.opt.enableflags & flag:
             raise UnsupportedError(f"not supported yet: the flag {flag.name.lower()}")
-    if m.opt.noslip_iterations:
-        raise UnsupportedError("not supported yet: the noslip solver (noslip_iterations)")

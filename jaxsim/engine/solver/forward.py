@@ -6,7 +6,8 @@ import jax.numpy as jnp
 from jaxsim.data import Data
 from jaxsim.engine.constraint.jacobian import rows_transpose_times
 from jaxsim.engine.inertia import full_m
-from jaxsim.engine.solver import implicit, primal
+from jaxsim.engine.island import slot_labels
+from jaxsim.engine.solver import implicit, noslip, primal
 from jaxsim.engine.solver.problem import force, make_problem, residual, row_state
 from jaxsim.model import Model
 from jaxsim.types import DisableBit, SolverType
@@ -35,9 +36,14 @@ def fwd_constraint(m: Model, d: Data) -> Data:
         factor = jnp.linalg.cholesky(fixed[0].M, symmetrize_input=False)
     acc, niter = implicit.solve(layout, limits, p, fixed[3], factor, start)
     r = residual(layout, p, acc)
-    forces = force(layout, p, r)
+    forces, state = force(layout, p, r), row_state(layout, p, r)
+    if m.opt.noslip_iterations:
+        label = jnp.zeros(layout.nslot, jnp.int32) if m.opt.disableflags & DisableBit.ISLAND else slot_labels(m, d)
+        stop = (m.opt.noslip_iterations, m.opt.noslip_tolerance, scale)
+        acc, forces, count = noslip.solve(layout, p, d.qacc_smooth, forces, d.efc.R, label, stop)
+        state, niter = noslip.dual_state(layout, p, forces), niter + count
     b = jnp.where(d.efc.active, residual(layout, p, d.qacc_smooth), 0)
-    efc = d.efc.replace(force=forces, state=row_state(layout, p, r), b=b)
+    efc = d.efc.replace(force=forces, state=state, b=b)
     return d.replace(
         qacc=acc,
         qfrc_constraint=rows_transpose_times(layout, p.jac, forces),
