@@ -1,18 +1,48 @@
-"""Sums over kinematic trees, for every tree at once, each operator with two implementations behind one name.
+"""Sums over kinematic trees, for every tree at once, each operator with three implementations behind one name.
 
-Small models: one product with a constant 0/1 mask of ancestors. Large models (more than `DENSE_BODIES` bodies): pointer
-doubling, so that nothing quadratic in bodies or dofs is ever built.
+Small models: one product with a constant 0/1 mask of ancestors. Large models (more than `DENSE_BODIES` bodies) are
+taken apart into their trees: trees of one shape, or of about one size, share a batched product with masks of that size;
+a tree that is itself large goes by pointer doubling. Nothing quadratic in bodies or dofs of the model is ever built.
 """
 
 import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import numpy as np
 
-from jaxsim.math.arrays import dot, is_numpy, take, take_or_zero
+from jaxsim.math.arrays import dot, einsum, is_numpy, take, take_or_zero
 from jaxsim.math.safe import Array, xp_of
 
 DENSE_BODIES = 96
+ALIKE = 4  # this many trees of one shape are worth a product of their own
+
+
+class Bunch(NamedTuple):
+    """k trees of at most n bodies and j dofs: their bodies (k, n) and dofs (k, j), padded with -1, and the masks of
+    `Tree` within a tree, (n, n), (n, j) and (j, j), shared by all or with an axis of trees before."""
+
+    bodies: np.ndarray
+    dofs: np.ndarray
+    ancestor: np.ndarray
+    dof_mask: np.ndarray
+    prior: np.ndarray
+
+
+class Forest(NamedTuple):
+    """A large model taken apart: bunches of small trees, then the large trees, as a `Tree` of their own with the world.
+
+    `rest_bodies` (the world first) and `rest_dofs` are what the large trees have; `body_place` and `dof_place` say
+    where each body and dof stands when the bunches' results, then those of the rest, are put one after another.
+    """
+
+    bunches: tuple[Bunch, ...]
+    rest: "Tree"
+    rest_bodies: np.ndarray
+    rest_dofs: np.ndarray
+    body_place: np.ndarray
+    dof_place: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -21,8 +51,8 @@ class Tree:
 
     `hops` are the pointers of each round of doubling, the parents first. `ancestor[b, a]` and `dof_mask[b, i]` say
     that body a, or dof i, lies on the path from the world to b (b included); `prior[i, j]` that dof j moves the frame
-    in which dof i acts. The three masks are None for large models. `body_dofs` and `dof_prior` are lists padded with
-    -1.
+    in which dof i acts. The three masks are None for large models, which have a `forest` unless all of their trees are
+    large. `body_dofs` and `dof_prior` are lists padded with -1.
     """
 
     parent: np.ndarray
@@ -33,6 +63,7 @@ class Tree:
     ancestor: np.ndarray | None
     dof_mask: np.ndarray | None
     prior: np.ndarray | None
+    forest: Forest | None = None
 
 
 def make_tree(parent: np.ndarray, dof_bodyid: np.ndarray, dof_group: np.ndarray, dense: bool | None = None) -> Tree:
@@ -45,36 +76,126 @@ def make_tree(parent: np.ndarray, dof_bodyid: np.ndarray, dof_group: np.ndarray,
             (the rotations of a ball) and -1 marks dofs with fixed axes (the translations of a free joint).
         dense: force one of the implementations.
     """
-    nbody, nv = len(parent), len(dof_bodyid)
+    parent, dof_bodyid, dof_group = np.asarray(parent), np.asarray(dof_bodyid), np.asarray(dof_group)
+    nbody = len(parent)
     dense = nbody <= DENSE_BODIES if dense is None else dense
-    prior = [
-        [
-            j
-            for j in range(max(0, i - 6), i)
-            if dof_bodyid[j] == dof_bodyid[i] and dof_group[i] >= 0 and dof_group[j] != dof_group[i]
-        ]
-        for i in range(nv)
-    ]
-    ancestor = dof_mask = prior_mask = None
+    prior = _own_prior(dof_bodyid, dof_group)
+    ancestor = dof_mask = prior_mask = forest = None
     if dense:
-        ancestor = np.eye(nbody, dtype=bool)
-        for b in range(1, nbody):
-            ancestor[b] |= ancestor[parent[b]]
-        dof_mask = ancestor[:, dof_bodyid]
-        fixed = (np.asarray(dof_group) < 0)[:, None]
-        prior_mask = dof_mask[np.asarray(parent)[dof_bodyid]] & ~fixed
-        for i, before in enumerate(prior):
-            prior_mask[i, before] = True
+        ancestor, dof_mask, prior_mask = _masks(parent, dof_bodyid, dof_group, prior)
+    else:
+        forest = _forest(parent, dof_bodyid, dof_group)
     return Tree(
-        parent=np.asarray(parent),
-        hops=hops_of(np.asarray(parent)),
-        dof_bodyid=np.asarray(dof_bodyid),
-        body_dofs=_pad([np.flatnonzero(np.asarray(dof_bodyid) == b) for b in range(nbody)]),
+        parent=parent,
+        hops=hops_of(parent) if forest is None else (),
+        dof_bodyid=dof_bodyid,
+        body_dofs=_pad(np.split(np.arange(len(dof_bodyid)), np.searchsorted(dof_bodyid, np.arange(1, nbody)))),
         dof_prior=_pad(prior),
         ancestor=ancestor,
         dof_mask=dof_mask,
         prior=prior_mask,
+        forest=forest,
     )
+
+
+def _own_prior(dof_bodyid: np.ndarray, dof_group: np.ndarray) -> list[list[int]]:
+    """For each dof those before it on its own body that move the frame in which it acts."""
+    body, group = dof_bodyid.tolist(), dof_group.tolist()
+    return [
+        [j for j in range(max(0, i - 6), i) if body[j] == body[i] and group[i] >= 0 and group[j] != group[i]]
+        for i in range(len(body))
+    ]
+
+
+def _masks(
+    parent: np.ndarray, dof_bodyid: np.ndarray, dof_group: np.ndarray, own: list[list[int]]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`ancestor`, `dof_mask` and `prior` of a tree; body 0 is its own parent."""
+    ancestor = np.eye(len(parent), dtype=bool)
+    for b in range(1, len(parent)):
+        ancestor[b] |= ancestor[parent[b]]
+    dof_mask = ancestor[:, dof_bodyid]
+    prior = dof_mask[parent[dof_bodyid]] & ~(dof_group < 0)[:, None]
+    for i, before in enumerate(own):
+        prior[i, before] = True
+    return ancestor, dof_mask, prior
+
+
+def _forest(parent: np.ndarray, dof_bodyid: np.ndarray, dof_group: np.ndarray) -> Forest | None:
+    """The trees below the world in bunches; None when every tree is large."""
+    if len(parent) < 2:
+        return None
+    root = np.arange(len(parent))
+    while (parent[root] != 0).any():
+        root = np.where(parent[root] != 0, parent[root], root)
+    order = np.argsort(root[1:], kind="stable") + 1
+    bodies = np.split(order, np.flatnonzero(np.diff(root[order])) + 1)
+    dof_root = root[dof_bodyid]
+    dof_order = np.argsort(dof_root, kind="stable")
+    starts = np.searchsorted(dof_root[dof_order], [b[0] for b in bodies])
+    dofs = np.split(dof_order, starts[1:])
+    small = [max(len(b), len(v)) <= DENSE_BODIES for b, v in zip(bodies, dofs, strict=True)]
+    if not any(small):
+        return None
+    trees = [(b, v) for b, v, s in zip(bodies, dofs, small, strict=True) if s]
+    large = [(b, v) for b, v, s in zip(bodies, dofs, small, strict=True) if not s]
+    bunches = _bunches(trees, parent, dof_bodyid, dof_group)
+    none = np.zeros(0, int)
+    rest_bodies = np.concatenate([[0], *(b for b, _ in large)]).astype(int)
+    rest_dofs = np.concatenate([none, *(v for _, v in large)]).astype(int)
+    local = np.zeros(len(parent), int)
+    local[rest_bodies] = np.arange(len(rest_bodies))
+    rest = make_tree(local[parent[rest_bodies]], local[dof_bodyid[rest_dofs]], dof_group[rest_dofs], dense=False)
+    body_rows = np.concatenate([*(b.bodies.reshape(-1) for b in bunches), rest_bodies])
+    dof_rows = np.concatenate([none, *(b.dofs.reshape(-1) for b in bunches), rest_dofs])
+    return Forest(bunches, rest, rest_bodies, rest_dofs, _places(body_rows), _places(dof_rows))
+
+
+def _places(rows: np.ndarray) -> np.ndarray:
+    """Where each number from 0 on stands in `rows`, which holds every one once, and -1 besides."""
+    at = np.flatnonzero(rows >= 0)
+    return at[np.argsort(rows[at])]
+
+
+def _bunches(
+    trees: list[tuple[np.ndarray, np.ndarray]], parent: np.ndarray, dof_bodyid: np.ndarray, dof_group: np.ndarray
+) -> tuple[Bunch, ...]:
+    shapes: dict[tuple, list[int]] = {}
+    for i, (bodies, dofs) in enumerate(trees):
+        up = np.where(parent[bodies] == 0, 0, np.searchsorted(bodies, parent[bodies]) + 1)
+        group = dof_group[dofs]
+        group = np.where(group < 0, -1, group - np.min(group, where=group >= 0, initial=group.max(initial=0)))
+        on = np.searchsorted(bodies, dof_bodyid[dofs])
+        shapes.setdefault((tuple(up.tolist()), tuple(on.tolist()), tuple(group.tolist())), []).append(i)
+    sizes: dict[tuple, list[tuple[tuple, int]]] = {}
+    for shape, members in shapes.items():
+        key = shape if len(members) >= ALIKE else (len(shape[0]).bit_length(), len(shape[1]).bit_length())
+        sizes.setdefault(key, []).extend((shape, i) for i in members)
+    return tuple(_bunch(members, trees) for members in sizes.values())
+
+
+def _bunch(members: list[tuple[tuple, int]], trees: list[tuple[np.ndarray, np.ndarray]]) -> Bunch:
+    """Trees of several shapes in tables of one size."""
+    n, j = (max(len(shape[side]) for shape, _ in members) for side in (0, 1))
+    of_shape = {}
+    for shape, _ in members:
+        if shape not in of_shape:
+            up, on, group = (np.array(x, int) for x in shape)
+            ancestor, dof_mask, prior = _masks(np.append(0, up), on + 1, group, _own_prior(on, group))
+            masks = ancestor[1:, 1:], dof_mask[1:], prior
+            of_shape[shape] = [
+                np.pad(x, [(0, a - b) for a, b in zip(size, x.shape, strict=True)])
+                for x, size in zip(masks, ((n, n), (n, j), (j, j)), strict=True)
+            ]
+    one = len(of_shape) == 1
+    masks = [
+        of_shape[members[0][0]][k] if one else np.stack([of_shape[shape][k] for shape, _ in members]) for k in range(3)
+    ]
+    bodies, dofs = (
+        np.stack([np.pad(trees[i][side], (0, size - len(trees[i][side])), constant_values=-1) for _, i in members])
+        for side, size in ((0, n), (1, j))
+    )
+    return Bunch(bodies, dofs, *masks)
 
 
 def _pad(lists: list) -> np.ndarray:
@@ -97,10 +218,32 @@ def _mask(mask: np.ndarray, x: Array) -> Array:
     return dot(mask.astype(x.dtype), x)
 
 
+def _by_bunch(tree: Tree, x: Array, source: str, target: str, mask: str, rest: Callable[[Tree, Array], Array]) -> Array:
+    """A sum within each tree: products with the `mask` of the bunches, and `rest` for the large trees.
+
+    `source` and `target` say whether rows are "bodies" or "dofs"; a mask with "T" at its end is transposed.
+    """
+    xp, forest, out = xp_of(x), tree.forest, []
+    for bunch in forest.bunches:
+        part = take_or_zero(x, getattr(bunch, source))
+        weight = getattr(bunch, mask.removesuffix("T"))
+        weight = np.swapaxes(weight, -1, -2) if mask.endswith("T") else weight
+        if weight.ndim == 2 and weight.shape[0] == weight.shape[1] == 1:
+            rows = part * weight.astype(x.dtype)
+        else:
+            rows = einsum("ab,kbc->kac" if weight.ndim == 2 else "kab,kbc->kac", weight.astype(x.dtype), part)
+        out.append(rows.reshape(-1, x.shape[-1]))
+    out.append(rest(forest.rest, take(x, forest.rest_bodies if source == "bodies" else forest.rest_dofs)))
+    return take(xp.concatenate(out), forest.body_place if target == "bodies" else forest.dof_place)
+
+
 def subtree_sum(tree: Tree, x: Array) -> Array:
     """Sum over each body's subtree: (nbody, k) -> (nbody, k)."""
     if tree.ancestor is not None:
         return _mask(tree.ancestor.T, x)
+    if tree.forest is not None:
+        out = _by_bunch(tree, x, "bodies", "bodies", "ancestorT", subtree_sum)
+        return xp_of(x).concatenate([x.sum(0, keepdims=True), out[1:]])
     total = x.sum(0, keepdims=True)  # a hop to 0 may also mean beyond the world, so the world is summed apart
     for hop in tree.hops:
         x = x + _into(np.where(hop > 0, hop, -1), x)
@@ -122,6 +265,9 @@ def path_sum(tree: Tree, x: Array) -> Array:
     """Sum over the path from the world to each body: (nbody, k) -> (nbody, k)."""
     if tree.ancestor is not None:
         return _mask(tree.ancestor, x)
+    if tree.forest is not None:
+        apart = xp_of(x).concatenate([x[:1] * 0, x[1:]])
+        return _by_bunch(tree, apart, "bodies", "bodies", "ancestor", path_sum) + x[:1]
     world, rest = x[:1], xp_of(x).concatenate([x[:1] * 0, x[1:]])
     for hop in tree.hops:
         rest = rest + take(rest, hop)
@@ -132,6 +278,8 @@ def dof_path_sum(tree: Tree, x: Array) -> Array:
     """Sum over the dofs that move each body: (nv, k) -> (nbody, k)."""
     if tree.dof_mask is not None:
         return _mask(tree.dof_mask, x)
+    if tree.forest is not None:
+        return _by_bunch(tree, x, "dofs", "bodies", "dof_mask", dof_path_sum)
     return path_sum(tree, take_or_zero(x, tree.body_dofs).sum(1))
 
 
@@ -139,6 +287,8 @@ def dof_subtree_sum(tree: Tree, x: Array) -> Array:
     """Sum over the bodies that each dof moves: (nbody, k) -> (nv, k)."""
     if tree.dof_mask is not None:
         return _mask(tree.dof_mask.T, x)
+    if tree.forest is not None:
+        return _by_bunch(tree, x, "bodies", "dofs", "dof_maskT", dof_subtree_sum)
     return take(subtree_sum(tree, x), tree.dof_bodyid)
 
 
@@ -146,5 +296,7 @@ def dof_prior_sum(tree: Tree, x: Array) -> Array:
     """Sum over the dofs that move the frame in which each dof acts: (nv, k) -> (nv, k)."""
     if tree.prior is not None:
         return _mask(tree.prior, x)
+    if tree.forest is not None:
+        return _by_bunch(tree, x, "dofs", "dofs", "prior", dof_prior_sum)
     body = take(dof_path_sum(tree, x), tree.parent[tree.dof_bodyid])
     return body + take_or_zero(x, tree.dof_prior).sum(1)

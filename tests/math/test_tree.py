@@ -20,10 +20,13 @@ def path(body):
     return out
 
 
-@pytest.fixture(params=[(dense, kind) for dense in (True, False) for kind in ("numpy", "jax")], ids=str)
-def case(request):
-    dense, kind = request.param
-    tree = t.make_tree(PARENT, DOFS, GROUP, dense=dense)
+@pytest.fixture(
+    params=[(way, kind) for way in ("dense", "bunches", "mixed", "doubling") for kind in ("numpy", "jax")], ids=str
+)
+def case(request, monkeypatch):
+    way, kind = request.param
+    monkeypatch.setattr(t, "DENSE_BODIES", {"mixed": 5, "doubling": 0}.get(way, 96))
+    tree = t.make_tree(PARENT, DOFS, GROUP, dense=way == "dense")
     rng = np.random.default_rng(0)
     bodies, dofs = rng.standard_normal((N, 3)), rng.standard_normal((NV, 3))
     make = np.asarray if kind == "numpy" else jnp.asarray
