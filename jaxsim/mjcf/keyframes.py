@@ -142,14 +142,17 @@ def extend(spec: Spec) -> None:
     if not keys:
         return
     parts = owners(spec)
+    written: dict[str, np.ndarray] = {}  # one array for all keys: a scene of a hundred copies has hundreds of keys
     for key in keys:
         for a in _ARRAYS:
             value = key.attrs.get(a)
             if value is None:
                 continue
             value = value[: len(value) // _WHOLE.get(a, 1) * _WHOLE.get(a, 1)]
-            full = [_written(spec, element, a, own[a]) for element, own in parts if own.get(a)]
-            rest = np.concatenate([np.zeros(0), *full])[len(value) :]
+            if a not in written:
+                full = [_written(spec, element, a, own[a]) for element, own in parts if own.get(a)]
+                written[a] = np.concatenate([np.zeros(0), *full])
+            rest = written[a][len(value) :]
             if len(rest):
                 key.attrs[a] = np.concatenate([value, rest])  # of a pose that is cut short nothing stays
 
