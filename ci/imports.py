@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "jaxsim"
 
 # Lowest first; rooms of one line may import each other.
 ORDER = [
-    ("errors", "types", "fields"),
+    ("errors", "types", "fields", "plugins"),
     ("math",),
     ("mjcf",),
     ("model", "layout", "data"),
@@ -29,6 +29,7 @@ ALLOWED = {
     ("interop", "mujoco"),
     ("bench_peers", "mujoco"),
     ("bench_peers", "mujoco_warp"),
+    ("envs", "gymnasium"),
 }
 # The engine reads models and never makes them from text; the front end knows neither JAX nor physics.
 FORBIDDEN = {

@@ -98,8 +98,9 @@ def test_info_says_what_the_model_holds(capsys):
 REFUSED = {
     "by the engine": ('<option><flag sleep="enable"/></option><worldbody/>', "sleep", "sizes"),
     "by the compiler": (
-        '<extension><plugin plugin="mujoco.elasticity.cable"/></extension><worldbody/>',
-        "mujoco.elasticity.cable",
+        '<extension><plugin plugin="mujoco.elasticity.cable"/></extension><worldbody>'
+        '<replicate count="2"><body><plugin plugin="mujoco.elasticity.cable"/></body></replicate></worldbody>',
+        "plugins in a replicate",
         "elements",
     ),
 }

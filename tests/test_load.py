@@ -57,8 +57,11 @@ def test_missing_file_is_not_found():
 @pytest.mark.parametrize(
     ("text", "feature"),
     [
-        ('<mujoco><extension><plugin plugin="mujoco.pid"/></extension></mujoco>', "plugin"),
-        ('<mujoco><deformable><flex body="world" element="0"/></deformable></mujoco>', "flex"),
+        (
+            '<mujoco><extension><plugin plugin="mujoco.elasticity.cable"/></extension><worldbody><replicate count="2">'
+            '<body><plugin plugin="mujoco.elasticity.cable"/></body></replicate></worldbody></mujoco>',
+            "plugins in a replicate",
+        ),
     ],
 )
 def test_what_is_not_built_is_refused_by_name(text, feature):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsim.compiler.draft import Draft, Obj, unsupported
+from jaxsim.compiler.draft import Draft, Obj
 from jaxsim.compiler.elements import limited
 from jaxsim.mjcf.values import ENUMS
 from jaxsim.types import BiasType, DynType, GainType, JointType, TrnType
@@ -25,8 +25,6 @@ def compile_actuators(draft: Draft) -> None:
     """Everything about actuators that does not need the engine."""
     for actuator in draft.lists["actuator"]:
         a = actuator.a
-        if a["plugin"] or a["instance"] or actuator.el.tag == "plugin":
-            raise unsupported(actuator.el, "actuator plugin")
         actuator.dyntype = DynType(ENUMS["dyn"][a["dyntype"]])
         actuator.gaintype = GainType(ENUMS["gain"][a["gaintype"]])
         actuator.biastype = BiasType(ENUMS["bias"][a["biastype"]])
@@ -97,15 +95,20 @@ def _limits(draft: Draft, actuator: Obj) -> None:
 
 def _activation(actuator: Obj) -> None:
     dim, dyn = actuator.a["actdim"], actuator.dyntype
+    if actuator.plugin is None:
+        _check_actdim(actuator, dim, dyn)
+    if dyn == DynType.DCMOTOR and not actuator.a["actearly"]:
+        raise actuator.error("'actearly' cannot be false for a DC motor")
+    actuator.actdim = int(dyn not in (DynType.NONE, DynType.DCMOTOR)) if dim < 0 else dim
+
+
+def _check_actdim(actuator: Obj, dim: int, dyn: DynType) -> None:
     if dim > 1 and dyn not in (DynType.USER, DynType.DCMOTOR):
         raise actuator.error("'actdim' above 1 is only for dyntype 'user' and 'dcmotor'")
     if dim == 1 and dyn == DynType.NONE:
         raise actuator.error("'actdim' is 1, but the actuator has no state")
     if dim == 0 and dyn not in (DynType.NONE, DynType.DCMOTOR):
         raise actuator.error("'actdim' is 0, but the actuator has a state")
-    if dyn == DynType.DCMOTOR and not actuator.a["actearly"]:
-        raise actuator.error("'actearly' cannot be false for a DC motor")
-    actuator.actdim = int(dyn not in (DynType.NONE, DynType.DCMOTOR)) if dim < 0 else dim
 
 
 def _check_muscle(actuator: Obj) -> None:

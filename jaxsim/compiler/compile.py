@@ -12,11 +12,14 @@ from jaxsim.compiler.bodies import check_moving, compile_bodies
 from jaxsim.compiler.constraints import compile_equalities, compile_excludes, compile_pairs, link_pairs
 from jaxsim.compiler.custom import compile_custom, custom_tables, key_tables
 from jaxsim.compiler.discard import drop_materials, drop_visual
-from jaxsim.compiler.draft import KINDS, Draft, Obj, unsupported
+from jaxsim.compiler.draft import KINDS, Draft, Obj
+from jaxsim.compiler.flex import compile_flexes
+from jaxsim.compiler.flex_tables import flex_tables
 from jaxsim.compiler.fuse import fuse_static
 from jaxsim.compiler.geoms import link_geoms
 from jaxsim.compiler.lengthrange import set_length_ranges
 from jaxsim.compiler.names import name_tables, path_tables
+from jaxsim.compiler.plugins import check_plugins, link_plugins, list_plugins, plugin_tables
 from jaxsim.compiler.sensors import compile_sensors
 from jaxsim.compiler.tables import empty_tables, object_tables, user_tables, user_widths
 from jaxsim.compiler.tendons import compile_tendons
@@ -28,22 +31,12 @@ from jaxsim.types import MINVAL
 
 _SECTIONS = {
     "asset": ("mesh", "hfield", "skin", "texture", "material"),
-    "deformable": ("skin",),
+    "deformable": ("flex", "skin"),
     "contact": ("pair", "exclude"),
     "custom": ("numeric", "text", "tuple"),
     "keyframe": ("key",),
 }
 _WHOLE_SECTIONS = {"equality": "equality", "tendon": "tendon", "actuator": "actuator", "sensor": "sensor"}
-
-
-def refuse(draft: Draft) -> None:
-    """Refuse by name what is valid but not built."""
-    for section in draft.spec.root.children:
-        for el in section.children:
-            if section.tag == "extension":
-                raise unsupported(el, f"plugin '{el.attrs.get('plugin')}'")
-            if section.tag == "deformable" and el.tag == "flex":
-                raise unsupported(el, "flex")
 
 
 def list_objects(draft: Draft) -> None:
@@ -120,10 +113,11 @@ def total_mass(draft: Draft) -> None:
 
 PASSES = (
     options.read_options,
-    refuse,
     build_tree,
     list_objects,
+    list_plugins,
     index_names,
+    link_plugins,
     check_names,
     drop_materials,
     link_geoms,
@@ -132,12 +126,14 @@ PASSES = (
     compile_assets,
     compile_bodies,
     fuse_static,
+    compile_flexes,
     compile_pairs,
     compile_excludes,
     compile_equalities,
     compile_tendons,
     compile_actuators,
     compile_sensors,
+    check_plugins,
     compile_custom,
     drop_visual,
     link_materials,
@@ -155,8 +151,10 @@ PASSES = (
     structure.sleep_tables,
     structure.bvh_tables,
     structure.sparse_tables,
+    flex_tables,
     asset_tables,
     custom_tables,
+    plugin_tables,
     key_tables,
     text_tables,
     total_mass,

@@ -75,6 +75,7 @@ class Draft:
         self.statistic: dict[str, Any] = {}
         self.visual: dict[tuple[str, str], Any] = {}
         self.size: dict[str, Any] = {}
+        self.plugins: set[str] = set()  # names of the plugins that the model declares
         self.spare_bvh = 0
         self._settings: dict[int, Settings] = {}
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 
 from jaxsim.compiler.actuators import check_history
-from jaxsim.compiler.draft import Draft, Obj, unsupported
+from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.plugins import sensor_dim
 from jaxsim.mjcf.values import ENUMS
 from jaxsim.types import ConDataField, DataType, GeomType, JointType, ObjType, RayDataField, SensorType, Stage
 
@@ -59,6 +60,7 @@ _TABLE = {
     "clock": ("CLOCK", None, "POS", 1, "REAL"),
     "tactile": ("TACTILE", "mesh", "ACC", 0, "REAL"),
     "user": ("USER", "any", "ACC", 0, "REAL"),
+    "plugin": ("PLUGIN", "any", "ACC", 0, "REAL"),
 }
 _FRAMES = ("body", "xbody", "geom", "site", "camera")
 _CONTACT_FIRST = {"site": "site", "body1": "body", "subtree1": "xbody", "geom1": "geom"}
@@ -73,8 +75,6 @@ def compile_sensors(draft: Draft) -> None:
     """Objects, references, dimensions and stages of sensors."""
     for sensor in draft.lists["sensor"]:
         tag = sensor.el.tag
-        if tag == "plugin":
-            raise unsupported(sensor.el, "sensor plugin")
         name, kind, stage, sensor.dim, data = _TABLE[tag]
         sensor.type, sensor.stage, sensor.datatype = SensorType[name], Stage[stage], DataType[data]
         sensor.intprm = [0, 0, 0]
@@ -143,7 +143,7 @@ def _framed(sensor: Obj, tag: str) -> tuple[Target, Target]:
         raise sensor.error("'reftype' and 'refname' belong together")
     second = (a["reftype"], a["refname"], "refname") if a.get("reftype") else None
     for target, what in ((first, "objtype"), (second, "reftype")):
-        if target and (tag != "user" or what == "reftype") and target[0] not in _FRAMES:
+        if target and (tag not in ("user", "plugin") or what == "reftype") and target[0] not in _FRAMES:
             raise sensor.error(f"'{what}' must be one of {', '.join(_FRAMES)}")
     return first, second
 
@@ -225,6 +225,10 @@ def _tactile(sensor: Obj) -> None:
     sensor.dim = 3 * len(sensor.obj.arrays.vert)
 
 
+def _plugin(sensor: Obj) -> None:
+    sensor.dim = sensor_dim(sensor.plugin)
+
+
 def _user(sensor: Obj) -> None:
     sensor.dim = sensor.a["dim"]
     sensor.datatype = DataType(ENUMS["datatype"][sensor.a["datatype"]])
@@ -248,4 +252,5 @@ _RULES = {
     "contact": _contact,
     "tactile": _tactile,
     "user": _user,
+    "plugin": _plugin,
 }

@@ -48,7 +48,6 @@ def body_tables(draft: Draft) -> None:
     bits = [contact_bits(b) for b in bodies]
     v["body_contype"], v["body_conaffinity"] = _ints([b[0] for b in bits]), _ints([b[1] for b in bits])
     v["body_margin"] = np.array([b[2] for b in bits])
-    v["body_plugin"] = np.full(len(bodies), -1, np.int32)
     v["body_sameframe"] = _ints([_sameframe(b.ipos, b.iquat, None) for b in bodies])
     for kind, prefix in (("joint", "jnt"), ("geom", "geom"), ("site", "site"), ("camera", "cam"), ("light", "light")):
         v[f"{prefix}_bodyid"] = _ints([o.body.id for o in draft.lists[kind]])
@@ -57,7 +56,6 @@ def body_tables(draft: Draft) -> None:
         v[f"{kind}_sameframe"] = _ints(frames)
     data = [g.mesh if g.mesh is not None else g.hfield for g in draft.lists["geom"]]
     v["geom_dataid"] = _ints([d.id if d is not None else -1 for d in data])
-    v["geom_plugin"] = np.full(len(data), -1, np.int32)
 
 
 def _sameframe(pos, quat, inertial) -> SameFrame:
@@ -229,7 +227,6 @@ def actuator_tables(draft: Draft) -> None:
     v["actuator_history"] = v["actuator_history"].reshape(-1, 2)
     sizes = [2 + 2 * n if n > 0 else 0 for n in samples]
     v["actuator_historyadr"], v["nhistory"] = _addresses(sizes), sum(sizes)
-    v["actuator_plugin"] = np.full(len(actuators), -1, np.int32)
     v["jnt_actuatorid"] = np.full(len(draft.lists["joint"]), -1, np.int32)
     v["tendon_actuatorid"] = np.full(len(draft.lists["tendon"]), -1, np.int32)
     for i, a in enumerate(actuators):
@@ -263,7 +260,6 @@ def sensor_tables(draft: Draft) -> None:
     start = _addresses(sizes)
     v["sensor_historyadr"] = np.where(start >= 0, start + v["nhistory"], -1).astype(np.int32)
     v["nhistory"] += sum(sizes)
-    v["sensor_plugin"] = np.full(len(sensors), -1, np.int32)
 
 
 def sleep_tables(draft: Draft) -> None:
@@ -287,10 +283,17 @@ def sleep_tables(draft: Draft) -> None:
                 if policy[tree] in (SleepPolicy.ALLOWED, SleepPolicy.INIT):
                     raise t.error("the tendon ties trees, one of which is allowed to sleep")
             awake.update(t.trees)
+    awake.update(_flex_trees(draft))
     auto = policy == SleepPolicy.AUTO
     driven = np.isin(np.arange(v["ntree"]), list(awake))
     policy[auto & driven], policy[auto & ~driven] = SleepPolicy.AUTO_NEVER, SleepPolicy.AUTO_ALLOWED
     v["tree_sleep_policy"] = policy
+
+
+def _flex_trees(draft: Draft) -> set[int]:
+    """The trees that move a flex: they do not fall asleep unless a body says so."""
+    bodies = [f.nodebody if f.interpolated else f.body for f in (obj.flex for obj in draft.lists["flex"])]
+    return {int(t) for b in bodies for t in np.unique(draft.values["body_treeid"][b])} - {-1}
 
 
 def _driven_trees(draft: Draft, a: Obj) -> list[int]:
@@ -306,15 +309,19 @@ def bvh_tables(draft: Draft) -> None:
     v = draft.values
     trees = [_body_tree(body) for body in draft.lists["body"]]
     trees += [mesh.arrays.bvh for mesh in draft.lists["mesh"]]
-    sizes = [len(t.depth) for t in trees]
-    nbody = len(draft.lists["body"])
+    flexes = [flex.flex.bvh for flex in draft.lists["flex"]]
+    sizes = [len(t.depth) for t in (*trees, *flexes)]
+    nbody, nmesh = len(draft.lists["body"]), len(draft.lists["mesh"])
     adr = _addresses(sizes)
     v["body_bvhadr"], v["body_bvhnum"] = adr[:nbody], _ints(sizes[:nbody])
-    v["mesh_bvhadr"], v["mesh_bvhnum"] = adr[nbody:], _ints(sizes[nbody:])
-    v["nbvh"] = v["nbvhstatic"] = sum(sizes) + draft.spare_bvh
-    v["nbvhdynamic"] = 0
+    end = nbody + nmesh
+    v["mesh_bvhadr"], v["mesh_bvhnum"] = adr[nbody:end], _ints(sizes[nbody:end])
+    v["flex_bvhadr"], v["flex_bvhnum"] = adr[end:], _ints(sizes[end:])
+    v["nbvhstatic"], v["nbvhdynamic"] = sum(sizes[:end]) + draft.spare_bvh, sum(sizes[end:])
+    v["nbvh"] = v["nbvhstatic"] + v["nbvhdynamic"]
     for name in ("aabb", "child", "nodeid", "depth"):
-        parts = [np.asarray(getattr(t, name)) for t in trees]
+        moving = () if name == "aabb" else flexes
+        parts = [np.asarray(getattr(t, name)) for t in (*trees, *moving)]
         parts.append(np.zeros((draft.spare_bvh, *parts[0].shape[1:]), parts[0].dtype))
         v[f"bvh_{name}"] = np.concatenate(parts)
 

@@ -21,6 +21,7 @@ class Body(Obj):
         self.parent = parent
         self.bodies: list[Body] = []
         self.inertial: Element | None = None
+        self.plugin_el: Element | None = None
         self.nodes: list[Obj | None] = []  # geoms at the nodes of its bounding volumes, where `fusestatic` kept them
         self.objects: dict[str, list[Obj]] = {kind: [] for kind in ("joint", "geom", "site", "camera", "light")}
 
@@ -82,7 +83,9 @@ def _populate(draft: Draft, body: Body, element: Element, frame: Frame | None) -
             obj.frame, obj.body = frame, body
             body.objects[obj.kind].append(obj)
         elif tag == "plugin":
-            raise unsupported(el, "body plugin")
+            body.plugin_el = el
+        elif tag == "instance":  # of a plugin, made by a macro
+            continue
         else:
             raise unsupported(el, tag)
     return children

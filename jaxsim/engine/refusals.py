@@ -1,6 +1,6 @@
 """What the engine does not build yet: a table from a model's structure to the name of the feature."""
 
-from jaxsim.engine import dcmotor, tables
+from jaxsim.engine import tables
 from jaxsim.errors import UnsupportedError
 from jaxsim.model import Model
 from jaxsim.plugins import BY_SLOT
@@ -9,8 +9,6 @@ from jaxsim.types import EnableBit
 # (what is refused, how many of it a model has)
 REFUSED = (
     ("flex (deformable objects)", lambda m: m.nflex),
-    ("delayed or recorded controls and sensors (nsample, delay, interval)", lambda m: m.nhistory),
-    ("actuators that mix dcmotor with other dynamics, gain or bias", lambda m: len(dcmotor.mixed(m))),
 )
 
 # plugins whose engine side is not built yet; a model that only declares one (no instance) is welcome

@@ -14,11 +14,14 @@ from jaxsim.mjcf.defaults import DefaultClass
 from jaxsim.mjcf.pose import frame_to_quat, multiply, rotate, unit
 from jaxsim.mjcf.references import Names
 from jaxsim.mjcf.rules import check_name_free
+from jaxsim.mjcf.schema import SCHEMA
 from jaxsim.mjcf.spec import Element, Spec
 
 PLAIN_CLASS = "(composite)"
 """The default class of what a composite makes: the language's own defaults, whatever the classes around it say."""
 
+CABLE_PLUGIN = "mujoco.elasticity.cable"
+INSTANCE = SCHEMA.children["extension"].children["plugin"].children["instance"]
 _INSTEAD = {"particle": "replicate", "grid": "flexcomp", "rope": "cable", "loop": "flexcomp", "cloth": "flexcomp"}
 _JOINT_ATTRIBUTES_UNUSED = ("kind", "type", "axis", "solreffix", "solimpfix", "limited")
 
@@ -28,8 +31,7 @@ def composite(element: Element, into: Element, spec: Spec, names: Names) -> None
     kind, count = element.attrs["type"], _count(element)
     if kind != "cable":
         raise element.error(f"composites of type {kind} have been withdrawn; write {_INSTEAD[kind]}")
-    if any(child.tag == "plugin" for child in element.children):
-        raise UnsupportedError(f"{element.label()}: plugins are not supported")
+    plugin = _plugin(element, into)
     geom = element.child("geom")
     shape = geom.attrs.get("type", "sphere") if geom is not None else "sphere"
     if shape not in ("cylinder", "capsule", "box"):
@@ -39,11 +41,32 @@ def composite(element: Element, into: Element, spec: Spec, names: Names) -> None
     spec.section("custom").add("text", name=f"composite_{prefix}", data=f"rope_{prefix}")
     points = _points(element, count)
     first = _add_bodies(element, into, spec, points)
+    if plugin is not None:
+        for body in first.all("body"):
+            body.append(plugin.copy())
     for made in first.all():
         check_name_free(made, names)
         names.add(made)
     if shape == "box":
         _add_skin(element, spec, len(points))
+
+
+def _plugin(element: Element, into: Element) -> Element | None:
+    """The plugin that every body of the cable gets; an instance that the cable makes for itself stands in `into`."""
+    written = element.child("plugin")
+    if written is None:
+        return None
+    if written.attrs.get("plugin") != CABLE_PLUGIN:
+        raise written.error(f"a composite takes no plugin but {CABLE_PLUGIN}; write plugin='{CABLE_PLUGIN}'")
+    plugin = Element(written.type, written.source)
+    plugin.attrs = dict(written.attrs)
+    if not written.attrs.get("instance"):
+        plugin.attrs["instance"] = f"composite{element.attrs.get('prefix', '')}"
+        made = into.append(Element(INSTANCE, written.source))
+        made.attrs["name"] = plugin.attrs["instance"]
+        for config in written.children:
+            made.append(config.copy())
+    return plugin
 
 
 def _count(element: Element) -> list[int]:

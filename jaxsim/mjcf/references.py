@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jaxsim.errors import UnsupportedError
 from jaxsim.mjcf.spec import Element, Spec, object_name
 from jaxsim.mjcf.values import did_you_mean
 
@@ -231,6 +232,10 @@ def copy_references(source: Spec, target: Spec, space: Namespace, names: Names, 
                 known[id(element)] = Uses.of(element)
             twin = copy_renamed(element, known[id(element)], space, names)
             if twin is not None:
+                if element.tag == "plugin" and not space.foreign:
+                    raise UnsupportedError(
+                        f"{element.error('plugins of what is replicated are not supported; write the copies out')}"
+                    )
                 target.section(section).append(twin)
                 names.add(twin)
 

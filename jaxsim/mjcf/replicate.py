@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from jaxsim.errors import UnsupportedError
 from jaxsim.mjcf.keyframes import Pending, extend, forget
 from jaxsim.mjcf.pose import euler_to_quat, rotate
 from jaxsim.mjcf.references import Names, Namespace, Uses, copy_references, drop_references, listed, rename_tree
@@ -28,6 +29,7 @@ def replicate(element: Element, into: Element, spec: Spec, names: Names, pending
     if "childclass" in element.attrs:
         template.attrs["childclass"] = element.attrs["childclass"]
     build(element, template)
+    _refuse_plugins(template)
 
     compiler = compiler_of(spec, element)
     count, pos = element.attrs["count"], np.zeros(3)
@@ -46,6 +48,12 @@ def replicate(element: Element, into: Element, spec: Spec, names: Names, pending
         extend(spec)
         pos = pos + rotate(quat, offset)
     _remove(template, spec, names, pending)
+
+
+def _refuse_plugins(template: Element) -> None:
+    """The reference loses, or dies of, plugins of what is replicated: there is nothing to be equal to."""
+    for plugin in template.all("plugin"):
+        raise UnsupportedError(f"{plugin.error('plugins in a replicate are not supported; write the copies out')}")
 
 
 def _remove(template: Element, spec: Spec, names: Names, pending: Pending) -> None:

@@ -168,8 +168,6 @@ def _plugin_configs(element: Element) -> str | None:
     keys = [child.attrs.get("key") for child in element.children if child.tag == "config"]
     if len(set(keys)) < len(keys):
         return "a config key is written twice"
-    if keys and element.attrs.get("instance"):
-        return "config belongs to the plugin instance that is named here; write it there"
     return None
 
 

@@ -1,0 +1,89 @@
+"""The first-party plugins of MuJoCo by name: their numbers, what they can drive, what may be configured.
+
+The compiler checks and lays out what a model says about plugins, the engine reads it back with `config`: both by this
+table. Nothing is loaded from anywhere; a plugin that is not in the table is an error of the model.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+_NUMBER = re.compile(
+    r"[+-]?(?:0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[+-]?\d+)?"
+    r"|(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """One plugin: its name, the number that `Model.plugin` holds, what it can drive and its attributes in order.
+
+    `drives` is the kind of element that may use it: `body` (passive forces), `actuator`, `sensor`, or `geom` for signed
+    distance fields, which meshes may use as well. `defaults` are the numbers of attributes that are not written.
+    """
+
+    name: str
+    slot: int
+    drives: str
+    attributes: tuple[str, ...]
+    defaults: tuple[float, ...] = ()
+
+
+_TABLE = (
+    ("mujoco.pid", "actuator", "kp ki kd imax slewmax", ()),
+    ("mujoco.elasticity.cable", "body", "twist bend flat vmax", ()),
+    ("mujoco.sensor.touch_grid", "sensor", "nchannel size fov gamma", ()),
+    ("mujoco.sdf.bolt", "geom", "radius", (0.26,)),
+    ("mujoco.sdf.bowl", "geom", "height radius thickness", (0.4, 1.0, 0.02)),
+    ("mujoco.sdf.gear", "geom", "alpha diameter teeth thickness innerdiameter", (0.0, 2.8, 25.0, 0.2, -1.0)),
+    ("mujoco.sdf.nut", "geom", "radius", (0.26,)),
+    ("mujoco.sdf.torus", "geom", "radius1 radius2", (0.35, 0.15)),
+)
+PLUGINS = {
+    name: Plugin(name, slot, drives, tuple(attributes.split()), defaults)
+    for slot, (name, drives, attributes, defaults) in enumerate(_TABLE)
+}
+"""All plugins by name. Their numbers are those of MuJoCo's Python package, which loads them in this order."""
+BY_SLOT = tuple(PLUGINS.values())
+
+
+def config(m: Any, instance: int) -> dict[str, str]:
+    """What a plugin instance of a model is configured with: attribute -> text, empty where nothing is written.
+
+    Args:
+        m: a `Model` (or anything with mjModel's fields `plugin`, `plugin_attr`, `plugin_attradr`).
+        instance: the id of the instance.
+    """
+    plugin = BY_SLOT[int(m.plugin[instance])]
+    words = bytes(m.plugin_attr[int(m.plugin_attradr[instance]) :]).split(b"\0", len(plugin.attributes))
+    return {name: word.decode() for name, word in zip(plugin.attributes, words, strict=False)}
+
+
+def leading_number(text: str) -> float | None:
+    """The number that a text begins with, white space before it skipped; None where there is none."""
+    found = _NUMBER.match(text.lstrip())
+    if not found:
+        return None
+    word = found[0].lower()
+    return float.fromhex(word) if "0x" in word else float(word)
+
+
+def numeric(text: str) -> bool:
+    """Whether a text is a number, white space aside, or empty."""
+    bare = "".join(text.split())
+    return not bare or bool(_NUMBER.fullmatch(bare))
+
+
+def numbers(m: Any, instance: int) -> tuple[float, ...]:
+    """The attributes of an instance as numbers, defaults filled in (zero for a plugin without defaults)."""
+    plugin = BY_SLOT[int(m.plugin[instance])]
+    defaults = plugin.defaults or (0.0,) * len(plugin.attributes)
+    texts = config(m, instance).values()
+    return tuple(_or(leading_number(text), default) for text, default in zip(texts, defaults, strict=True))
+
+
+def _or(value: float | None, default: float) -> float:
+    return default if value is None else value
