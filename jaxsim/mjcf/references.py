@@ -234,7 +234,7 @@ def copy_references(source: Spec, target: Spec, space: Namespace, names: Names, 
             if twin is not None:
                 if element.tag == "plugin" and not space.foreign:
                     raise UnsupportedError(
-                        f"{element.error('plugins of what is replicated are not supported; write the copies out')}"
+                        f"{element.error('plugins of what is replicated are not supported yet; write the copies out')}"
                     )
                 target.section(section).append(twin)
                 names.add(twin)

@@ -53,7 +53,7 @@ def replicate(element: Element, into: Element, spec: Spec, names: Names, pending
 def _refuse_plugins(template: Element) -> None:
     """The reference loses, or dies of, plugins of what is replicated: there is nothing to be equal to."""
     for plugin in template.all("plugin"):
-        raise UnsupportedError(f"{plugin.error('plugins in a replicate are not supported; write the copies out')}")
+        raise UnsupportedError(f"{plugin.error('plugins in a replicate are not supported yet; write the copies out')}")
 
 
 def _remove(template: Element, spec: Spec, names: Names, pending: Pending) -> None:
