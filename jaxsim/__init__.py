@@ -1,5 +1,6 @@
 """jaxsim: a differentiable physics engine in JAX that reads MJCF and URDF and speaks MuJoCo's names."""
 
+from jaxsim.callbacks import Callbacks
 from jaxsim.data import Contact, Data, make_data, reset_data
 from jaxsim.engine.collision.capacity import suggest_capacity
 from jaxsim.engine.forward import (
@@ -34,7 +35,10 @@ from jaxsim.engine.forward import (
     tendon,
     transmission,
 )
+from jaxsim.engine.history import init_ctrl_history, init_sensor_history, read_ctrl, read_sensor
 from jaxsim.engine.inverse import inverse
+from jaxsim.engine.ray import multiRay, ray
+from jaxsim.engine.rollout import rollout
 from jaxsim.engine.set_const import set_const
 from jaxsim.errors import ModelError, UnsupportedError
 from jaxsim.interop import from_mujoco, to_mujoco
@@ -43,6 +47,7 @@ from jaxsim.model import Model, Option, Statistic
 
 __version__ = "0.1.0"
 __all__ = [
+    "Callbacks",
     "Contact",
     "Data",
     "Model",
@@ -67,15 +72,22 @@ __all__ = [
     "fwd_position",
     "fwd_velocity",
     "implicit",
+    "init_ctrl_history",
+    "init_sensor_history",
     "inverse",
     "kinematics",
     "load_model",
     "make_constraint",
     "make_data",
+    "multiRay",
     "passive",
+    "ray",
+    "read_ctrl",
+    "read_sensor",
     "reference_constraint",
     "reset_data",
     "rne",
+    "rollout",
     "rungekutta4",
     "sensor_acc",
     "sensor_pos",

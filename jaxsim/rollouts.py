@@ -17,12 +17,21 @@ import numpy as np
 import jaxsim
 from jaxsim.data import Data
 from jaxsim.engine.collision.capacity import suggest_capacity
+from jaxsim.engine.rollout import select
 from jaxsim.model import Model
 from jaxsim.types import WarningType
 
 Array = Any
 STATE = ("time", "qpos", "qvel", "act", "ctrl", "sensordata")  # recorded of every world
-POSE = ("time", "geom_xpos", "geom_xmat", "xpos", "ncon")  # recorded of the world that is replayed
+POSE = (
+    "time",
+    "geom_xpos",
+    "geom_xmat",
+    "xpos",
+    "ncon",
+    "contact.pos",
+    "contact.frame",
+)  # of the world that is replayed
 DIVERGED = (WarningType.BADQPOS, WarningType.BADQVEL, WarningType.BADQACC)
 
 
@@ -162,12 +171,10 @@ def _join(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
 
 
 def _record(d: Data, plan: Plan) -> dict[str, dict[str, Array]]:
-    states = {name: getattr(d, name) for name in STATE} if plan.states else {}
     poses = {}
     if plan.poses:
-        poses = {name: getattr(d, name)[plan.world] for name in POSE}
-        poses |= {f"contact_{name}": getattr(d.contact, name)[plan.world] for name in ("pos", "frame")}
-    return {"states": states, "poses": poses}
+        poses = {name.replace(".", "_"): x[plan.world] for name, x in select(d, POSE).items()}
+    return {"states": select(d, STATE) if plan.states else {}, "poses": poses}
 
 
 def _chunk(m: Model, d: Data, first: Array, *, plan: Plan, controls: Callable, size: int) -> tuple:

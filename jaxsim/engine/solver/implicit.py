@@ -10,6 +10,7 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
+from jax.ad_checkpoint import checkpoint_name
 
 from jaxsim.engine.solver import primal
 from jaxsim.engine.solver.problem import ConstraintProblem, curvature, gradient, hessian, residual
@@ -17,6 +18,8 @@ from jaxsim.layout import Layout
 from jaxsim.math.arrays import dot
 from jaxsim.math.linalg import solve_factored
 from jaxsim.math.safe import Array
+
+SOLUTION = "qacc"  # the name under which a checkpoint policy may keep the answer, so that nothing is solved again
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
@@ -37,6 +40,7 @@ def solve(
 def _solve_jvp(layout: Layout, limits: primal.Limits, primals: tuple, tangents: tuple) -> tuple:
     p, *rest = primals
     acc, niter = solve(layout, limits, p, *rest)
+    acc = checkpoint_name(acc, SOLUTION)
     _, dg = jax.jvp(lambda q: gradient(layout, q, acc), (p,), (tangents[0],))
     h = hessian(layout, p, curvature(layout, p, residual(layout, p, acc)))
     factor = jax.lax.stop_gradient(jnp.linalg.cholesky(h, symmetrize_input=False))

@@ -1,0 +1,143 @@
+"""Rollouts: many steps in one loop, with the memory of their gradient chosen by the caller."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import attrgetter
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.data import Data
+from jaxsim.engine import forward
+from jaxsim.engine.solver.implicit import SOLUTION
+from jaxsim.engine.warnings import STATE
+from jaxsim.math.safe import Array
+from jaxsim.model import Model
+
+COUNTERS = ("warning", "maxuse_con", "maxuse_efc", "overflow_contacts", "overflow_constraints")
+CARRIED = (*STATE, *COUNTERS)  # what one step hands to the next
+Outputs = Sequence[str] | Callable[[Data], Any]
+
+
+def rollout(
+    m: Model,
+    d: Data,
+    controls: Array | Callable[[Array, Data], Array] | None = None,
+    nstep: int | None = None,
+    *,
+    outputs: Outputs = ("qpos", "qvel"),
+    substeps: int = 1,
+    checkpoint: str | int = "step",
+    step: Callable[[Model, Data], Data] | None = None,
+) -> tuple[Data, Any]:
+    """Advance one world by `nstep` control steps; batch it with `jax.vmap`.
+
+    Args:
+        controls: (nstep, nu), or a policy (index of the control step, data) -> ctrl (nu,), or None: the controls of `d`
+            stay. A policy sees the state before the step and, of what is derived from it, nothing.
+        nstep: number of control steps; needed unless `controls` is an array.
+        outputs: what is recorded after every control step: names of fields of `Data` ("contact.dist" for a nested one),
+            or a function of `Data` to a PyTree. Derived fields (sensordata, xpos) are those that the step computed,
+            at the state before its last sub-step, as after MuJoCo's `mj_step`.
+        substeps: steps of `m.opt.timestep` for each control step.
+        checkpoint: what reverse mode keeps. "none": all intermediate values of every step, fastest. "step": the state
+            before each step and the solver's answer. An integer k: the states at the start of every k steps, and within
+            one such chunk those before each step, for one more evaluation of the steps. "sqrt" takes k = sqrt(nstep), which
+            pays from some ten thousand steps on.
+        step: the function that makes a step, by default `jaxsim.step`.
+
+    Returns:
+        The data after the last step and the records, a dict by name (or what the function gives) with a leading axis of
+        length `nstep`. The data is ready to be stepped on; its state and its counters are current and everything
+        derived from the state is zero: call `forward` for it, or record it.
+
+    Raises:
+        ValueError when the arguments do not fit together.
+    """
+    step = step or forward.step
+    nstep, policy, rows = _read_controls(m, controls, nstep)
+    state = {name: getattr(d, name) for name in CARRIED}
+    blank = jax.tree.map(jnp.zeros_like, d)
+
+    def advance(m: Model, state: dict[str, Any], index: Array, row: Array | None) -> tuple[dict[str, Any], Any]:
+        d = blank.replace(**state)
+        d = d.replace(ctrl=policy(index, d) if row is None else row)
+        for_last = step(m, d) if substeps == 1 else _repeat(partial(step, m), d, substeps)
+        return {name: getattr(for_last, name) for name in CARRIED}, select(for_last, outputs)
+
+    if checkpoint != "none":
+        advance = jax.checkpoint(advance, policy=jax.checkpoint_policies.save_only_these_names(SOLUTION))
+    size = _chunk_size(checkpoint, nstep)
+    scan = _scan if size is None else partial(_scan_chunks, size=size)
+    state, records = scan(partial(advance, m), state, nstep, rows)
+    return blank.replace(**state), records
+
+
+def select(d: Data, outputs: Outputs) -> Any:
+    """The fields of `d` with these names as a dict, or what the function makes of `d`."""
+    return outputs(d) if callable(outputs) else {name: attrgetter(name)(d) for name in outputs}
+
+
+def _read_controls(m: Model, controls: Any, nstep: int | None) -> tuple[int, Callable | None, Array | None]:
+    if controls is None or callable(controls):
+        if nstep is None:
+            raise ValueError("rollout needs nstep unless controls is an array")
+        return nstep, controls or (lambda _, d: d.ctrl), None
+    rows = jnp.asarray(controls)
+    if rows.ndim != 2 or rows.shape[1] != m.nu:
+        raise ValueError(f"controls have shape {rows.shape}; wanted (nstep, {m.nu})")
+    if nstep is not None and nstep != len(rows):
+        raise ValueError(f"nstep is {nstep}, but there are {len(rows)} rows of controls")
+    return len(rows), None, rows
+
+
+def _chunk_size(checkpoint: str | int, nstep: int) -> int | None:
+    if checkpoint in ("none", "step"):
+        return None
+    if checkpoint == "sqrt":
+        return max(1, round(nstep**0.5))
+    if isinstance(checkpoint, int) and checkpoint > 0:
+        return checkpoint
+    raise ValueError(f'checkpoint is {checkpoint!r}; wanted "none", "step", "sqrt" or a number of steps')
+
+
+def _repeat(step: Callable[[Data], Data], d: Data, count: int) -> Data:
+    """`d` after some steps; between them only the state is kept."""
+    blank = jax.tree.map(jnp.zeros_like, d)
+
+    def body(state: dict[str, Any], _: None) -> tuple[dict[str, Any], None]:
+        new = step(blank.replace(**state))
+        return {name: getattr(new, name) for name in CARRIED}, None
+
+    state = {name: getattr(d, name) for name in CARRIED}
+    body = jax.checkpoint(body, policy=jax.checkpoint_policies.save_only_these_names(SOLUTION))
+    state, _ = jax.lax.scan(body, state, None, count - 1)
+    return step(blank.replace(**state))
+
+
+def _scan(advance: Callable, state: Any, nstep: int, rows: Array | None) -> tuple[Any, Any]:
+    return jax.lax.scan(lambda s, x: advance(s, *x), state, (jnp.arange(nstep), rows))
+
+
+def _scan_chunks(advance: Callable, state: Any, nstep: int, rows: Array | None, size: int) -> tuple[Any, Any]:
+    """The same in chunks, of which reverse mode keeps only the first states. The last chunk may be short."""
+    count = -(-nstep // size)
+    padded = count * size
+    index = jnp.arange(padded).reshape(count, size)
+    if rows is not None:
+        rows = jnp.pad(rows, ((0, padded - nstep), (0, 0))).reshape(count, size, -1)
+    if padded > nstep:
+        shapes = jax.eval_shape(lambda s: advance(s, jnp.int32(0), None if rows is None else rows[0, 0])[1], state)
+        full = advance
+
+        def advance(s: Any, i: Array, row: Array | None) -> tuple[Any, Any]:
+            zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+            return jax.lax.cond(i < nstep, lambda s: full(s, i, row), lambda s: (s, zeros), s)
+
+    @jax.checkpoint
+    def chunk(state: Any, xs: Any) -> tuple[Any, Any]:
+        return jax.lax.scan(lambda s, x: advance(s, *x), state, xs)
+
+    state, records = jax.lax.scan(chunk, state, (index, rows))
+    return state, jax.tree.map(lambda x: x.reshape(padded, *x.shape[2:])[:nstep], records)
