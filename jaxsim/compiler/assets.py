@@ -93,7 +93,7 @@ def link_materials(draft: Draft) -> None:
         material.texid = [-1] * len(TextureRole)
         for role, name in (material.a.get("layers") or {}).items():
             material.texid[ENUMS["role"][role]] = draft.refer(material, "texture", name, "texture").id
-    for kind in ("geom", "site", "tendon", "skin"):
+    for kind in ("geom", "site", "tendon", "skin", "flex"):
         for obj in draft.lists[kind]:
             name = obj.a.get("material")
             if not name and getattr(obj, "mesh", None) is not None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from jaxsim.compiler.draft import Draft, Obj, unsupported
+from jaxsim.compiler.draft import Draft, Obj
 from jaxsim.types import EqType, ObjType
 
 _EQ_TYPES = {"connect": EqType.CONNECT, "weld": EqType.WELD, "joint": EqType.JOINT, "tendon": EqType.TENDON}
+_FLEX_TYPES = {"flex": EqType.FLEX, "flexvert": EqType.FLEXVERT, "flexstrain": EqType.FLEXSTRAIN}
 
 
 def link_pairs(draft: Draft) -> None:
@@ -49,8 +50,9 @@ def compile_equalities(draft: Draft) -> None:
     """Objects and data of equality constraints."""
     for eq in draft.lists["equality"]:
         tag = eq.el.tag
-        if tag not in _EQ_TYPES:
-            raise unsupported(eq.el, f"equality constraint '{tag}'")
+        if tag in _FLEX_TYPES:
+            _flex(draft, eq, tag)
+            continue
         eq.type = _EQ_TYPES[tag]
         eq.data = [0.0, 1.0] + [0.0] * 8 + [1.0]
         if tag in ("connect", "weld"):
@@ -61,6 +63,17 @@ def compile_equalities(draft: Draft) -> None:
             eq.data[:5] = eq.floats("polycoef")
         eq.objtype = {"site": ObjType.SITE, "body": ObjType.BODY}.get(kind, ObjType.UNKNOWN)
         _objects(draft, eq, kind, names, attributes)
+
+
+def _flex(draft: Draft, eq: Obj, tag: str) -> None:
+    """A constraint on the edges, vertices or cells of a flex."""
+    flex = draft.refer(eq, "flex", eq.a["flex"], "flex")
+    if flex.flex.rigid:
+        raise eq.error(f"the flex '{flex.name}' is rigid: its vertices are fixed in one body")
+    eq.type, eq.objtype, eq.obj1, eq.obj2 = _FLEX_TYPES[tag], ObjType.UNKNOWN, flex.id, -1
+    eq.data = [0.0, 1.0] + [0.0] * 8 + [1.0]
+    if tag == "flexstrain":
+        eq.data[:3] = eq.floats("cell")
 
 
 def _rigid(eq: Obj, tag: str) -> tuple[str, list[str | None], tuple[str, str]]:

@@ -58,7 +58,7 @@ SINGLE = {
 DERIVED = {
     *("body_subtreemass", "body_invweight0", "dof_invweight0", "dof_M0", "dof_length", "tendon_length0"),
     *("tendon_invweight0", "actuator_acc0", "actuator_length0", "cam_poscom0", "cam_pos0", "cam_mat0", "light_poscom0"),
-    *("light_pos0", "light_dir0"),
+    *("light_pos0", "light_dir0", "flexedge_length0", "flexedge_invweight0", "flex_vertmetric"),
 }  # the engine's set_const computes them
 PREFIX_KIND = {prefix: kind for kind, prefix in KINDS.items()}
 _SHAPES = {name: (kind, shape) for name, kind, shape in MODEL_FIELDS}

@@ -11,6 +11,7 @@ from jaxsim.engine import tables
 from jaxsim.engine.com import com_pos
 from jaxsim.engine.inertia import crb
 from jaxsim.engine.kinematics import kinematics
+from jaxsim.engine.set_const_flex import body_reach, flex_constants
 from jaxsim.engine.support import lent_to_joints
 from jaxsim.engine.tendon import jacobian_pattern, tendon
 from jaxsim.engine.transmission import transmission
@@ -45,7 +46,7 @@ def set_const(m: Model) -> Model:
         dof_invweight0=_dof_weights(m, d, inverses),
     )
     m = m.replace(**_driven(m, d, inverses), eq_data=_equalities(m, d), **_cameras(m, d), **_lights(m, d))
-    m = m.replace(actuator_biasprm=_damping_ratio(m, d))
+    m = m.replace(actuator_biasprm=_damping_ratio(m, d), **flex_constants(m, d, lambda x: _solve(m, inverses, x)))
     return _springs(_statistics(m, d))
 
 
@@ -272,8 +273,9 @@ def _body_sizes(m: Model, d: Data) -> Array:
     arm = norm(take(d.xipos, m.geom_bodyid) - d.geom_xpos)
     arm = xp.where(m.geom_sameframe == SameFrame.INERTIA, 0, arm)  # frames that count as the same are the same
     ends = xp.where(solid, m.geom_rbound + arm, 0)
-    index = np.concatenate([m.jnt_bodyid, parent, m.geom_bodyid])
-    sizes = _max_at(index, xp.concatenate([*reach, ends]), m.nbody)
+    flexible = body_reach(m, d)
+    index = np.concatenate([m.jnt_bodyid, parent, m.geom_bodyid, *(body for body, _ in flexible)])
+    sizes = _max_at(index, xp.concatenate([*reach, ends, *(length for _, length in flexible)]), m.nbody)
     return xp.where(np.arange(m.nbody) > 0, xp.maximum(sizes, _TINY_SIZE), 0)
 
 

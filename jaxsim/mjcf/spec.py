@@ -21,10 +21,11 @@ class Element:
     Numbers are float or int, arrays of numbers are numpy float64 or int64, words, names and texts are str, switches are
     bool, lists of words or names are tuples of str. `source` is `(file, line)` or None for an element made in Python.
     `compiler` is None, or the compiler settings of the model that this element was attached from. `state` belongs to
-    the expansion of macros: values of keyframes that wait on the element.
+    the expansion of macros: values of keyframes that wait on the element. `derived` is what a macro found out about the
+    element that the language has no attribute for.
     """
 
-    __slots__ = ("attrs", "children", "compiler", "parent", "source", "state", "type")
+    __slots__ = ("attrs", "children", "compiler", "derived", "parent", "source", "state", "type")
 
     def __init__(self, type: ElementType, source: tuple[str, int] | None = None):
         self.type = type
@@ -34,6 +35,7 @@ class Element:
         self.source = source
         self.compiler: dict[str, Any] | None = None
         self.state: dict[str, dict[str, Any]] | None = None
+        self.derived: dict[str, Any] | None = None
 
     @property
     def tag(self) -> str:
@@ -140,7 +142,7 @@ def shallow_copy(element: Element) -> Element:
     """A copy of one element without its children and its parent."""
     twin = Element(element.type, element.source)
     twin.attrs = dict(element.attrs)
-    twin.compiler, twin.state = element.compiler, element.state
+    twin.compiler, twin.state, twin.derived = element.compiler, element.state, element.derived
     return twin
 
 

@@ -1,0 +1,66 @@
+"""The cells of a flex whose points follow a coarser lattice of nodes: which of them hold no part of the flex."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+
+def empty_cells(points: np.ndarray, elements: np.ndarray, count: np.ndarray, bounds=None) -> np.ndarray:
+    """Which cells (count[0], count[1], count[2]) of the box around the points are empty.
+
+    A cell that the box of an element touches is not empty. Of a surface, only cells are empty that can be reached from
+    outside: what it encloses counts as filled.
+
+    Args:
+        points: (npoint, 3).
+        elements: (nelem, dim + 1) indices of points.
+        count: three positive numbers of cells.
+        bounds: lower and upper corner of the box; those of all points if not given.
+    """
+    count = np.asarray(count, int)
+    low, high = bounds if bounds is not None else (points.min(axis=0), points.max(axis=0))
+    corner = points[elements]
+    touched = np.zeros(tuple(count), bool)
+    first = _cell(corner.min(axis=1), low, high, count)
+    last = _cell(corner.max(axis=1), low, high, count)
+    for i, j, k, a, b, c in np.unique(np.hstack([first, last]), axis=0).tolist():
+        touched[i : a + 1, j : b + 1, k : c + 1] = True
+    return _reachable(~touched) if elements.shape[1] == 3 else ~touched
+
+
+def _cell(x: np.ndarray, low: np.ndarray, high: np.ndarray, count: np.ndarray) -> np.ndarray:
+    span = high - low
+    with np.errstate(divide="ignore", invalid="ignore"):
+        index = np.where(span > 0, (x - low) / np.where(span > 0, span, 1) * count, 0.0)
+    return np.clip(np.nan_to_num(index).astype(np.int64), 0, count - 1)
+
+
+def _reachable(free: np.ndarray) -> np.ndarray:
+    """The free cells that a way of free cells, side by side, joins to the outside."""
+    found = np.zeros_like(free)
+    for axis, side in itertools.product(range(3), (0, -1)):
+        where = [slice(None)] * 3
+        where[axis] = side
+        found[tuple(where)] = True
+    found &= free
+    while True:
+        grown = found.copy()
+        for axis in range(3):
+            lower, upper = [slice(None)] * 3, [slice(None)] * 3
+            lower[axis], upper[axis] = slice(None, -1), slice(1, None)
+            grown[tuple(upper)] |= found[tuple(lower)]
+            grown[tuple(lower)] |= found[tuple(upper)]
+        grown &= free
+        if np.array_equal(grown, found):
+            return found
+        found = grown
+
+
+def lonely_nodes(empty: np.ndarray, order: int) -> np.ndarray:
+    """Which nodes (flat, the last index fastest) belong to empty cells only, with `order` intervals in a cell."""
+    used = np.zeros([n * order + 1 for n in empty.shape], bool)
+    for cell in np.argwhere(~empty):
+        used[tuple(slice(c * order, (c + 1) * order + 1) for c in cell)] = True
+    return ~used.ravel()
