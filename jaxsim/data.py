@@ -114,8 +114,8 @@ def make_data(m: Model, keyframe: str | int | None = None) -> Data:
     values["contact"] = Contact(**contact)
     values["efc"] = Constraint(
         **zeros(CONSTRAINT_FIELDS, (layout.nslot,)),
-        J_general=np.zeros((layout.ngeneral, m.nv), dtypes["float"]),
-        J_contact=np.zeros((layout.ncontact, layout.condim, m.nv), dtypes["float"]),
+        J_general=np.zeros((layout.ngeneral, layout.columns.shape[1] if layout.sparse else m.nv), dtypes["float"]),
+        J_contact=np.zeros((layout.ncontact, layout.condim, *((2, 6) if layout.sparse else (m.nv,))), dtypes["float"]),
         layout=layout,
     )
     values["warning"] = Warning(number=np.zeros(NWARNING, np.int32), lastinfo=np.zeros(NWARNING, np.int32))
@@ -130,6 +130,10 @@ def make_data(m: Model, keyframe: str | int | None = None) -> Data:
 def _initial_state(m: Model, d: Data) -> Data:
     mocap = np.flatnonzero(m.body_mocapid >= 0)
     mocap = mocap[np.argsort(m.body_mocapid[mocap])]
+    if m.nhistory:
+        from jaxsim.engine.history import initial_history  # the engine knows what a buffer holds
+
+        d = d.replace(history=initial_history(m))
     return d.replace(qpos=m.qpos0, mocap_pos=m.body_pos[mocap], mocap_quat=m.body_quat[mocap])
 
 
@@ -163,16 +167,16 @@ def pack_rows(efc: Any, x: Array) -> Array:
 
 
 def _packed_property(field: str) -> property:
-    def single(efc: Any, contact: Any) -> Array:
+    def single(efc: Any, contact: Any, cdof: Array) -> Array:
         from jaxsim.engine.constraint.rows import slot_values  # what a slot's row holds, the engine knows
 
-        return pack_rows(efc, slot_values(efc, contact, field))
+        return pack_rows(efc, slot_values(efc, contact, cdof, field))
 
     def get(self: Any) -> Array:
         fn = single
         for _ in range(jnp.ndim(self.time)):
             fn = jax.vmap(fn)
-        return jax.jit(fn)(self.efc, self.contact)
+        return jax.jit(fn)(self.efc, self.contact, self.cdof)
 
     return property(get, doc=f"efc_{field}: packed rows in MuJoCo's order, of which the first nefc are real.")
 

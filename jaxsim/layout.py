@@ -7,16 +7,20 @@ Slots come in four groups, in this order:
 - *limit*: the lower sides of all limited slides and hinges, then the upper sides; a signed unit vector each;
 - *contact*: `nfacet` rows for each entry of the contact buffer, from its block of `condim` rows in `efc.J_contact`.
 
+Large models of many trees are `sparse`: their general rows hold values at static columns only, their contacts wrenches
+on bodies instead of rows over all dofs (`engine/constraint/operator.py`), and nothing is nv x nv.
+
 A slot that is not active holds zeros. `order` lists the slots in MuJoCo's order of rows.
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxsim.types import ConeType, ConstraintType, EqType, JointType
+from jaxsim.types import ConeType, ConstraintType, EnableBit, EqType, JointType, ObjType
 
+SPARSE_DOFS = 200  # models of more dofs, in trees of no more than a quarter of them, are sparse
 EQ_ROWS = {EqType.CONNECT: 3, EqType.WELD: 6, EqType.JOINT: 1, EqType.TENDON: 1}
 
 
@@ -43,6 +47,13 @@ class Layout:
     nfacet: int = dataclasses.field(compare=False)  # rows of one contact slot
     pyramidal: bool = dataclasses.field(compare=False)
     max_constraints: int = dataclasses.field(compare=False)
+    structure: Any = dataclasses.field(compare=False, default=None)  # of a sparse model, else None
+    columns: Any = dataclasses.field(compare=False, default=None)  # (ngeneral, width), padded with -1; None: all dofs
+
+    @property
+    def sparse(self) -> bool:
+        """Whether rows are kept by bodies and columns rather than over all dofs."""
+        return self.structure is not None
 
     @property
     def ngeneral(self) -> int:
@@ -74,11 +85,13 @@ def make_layout(m) -> Layout:
     pyramidal = m.opt.cone == ConeType.PYRAMIDAL
     nfacet = max(2 * (condim - 1), 1) if pyramidal else condim
     ncontact = m.max_contacts
+    structure = m.structure if is_sparse(m) else None
     return Layout(
         key=(
             tuple(np.stack(general).ravel().tolist()),
             tuple(limit_jnt.tolist()),
             (m.nv, ncontact, condim, pyramidal, m.max_constraints),
+            structure,
         ),
         general=general,
         limit_jnt=limit_jnt,
@@ -90,7 +103,16 @@ def make_layout(m) -> Layout:
         nfacet=nfacet,
         pyramidal=pyramidal,
         max_constraints=m.max_constraints,
+        structure=structure,
+        columns=_columns(structure, general) if structure is not None else None,
     )
+
+
+def is_sparse(m) -> bool:
+    """Whether a model is large and of many trees. Islands that sleep and the noslip solver need dense rows."""
+    if m.nv <= SPARSE_DOFS or m.opt.noslip_iterations or m.opt.enableflags & EnableBit.SLEEP:
+        return False
+    return 4 * max(m.tree_dofnum) <= m.nv
 
 
 def max_condim(m) -> int:
@@ -108,6 +130,47 @@ def _general_rows(m) -> General:
     tendon = [(ConstraintType.LIMIT_TENDON, i, s) for i in np.flatnonzero(m.tendon_limited).tolist() for s in (-1, 1)]
     rows = np.array([*equality, *friction, *joint, *tendon], dtype=int).reshape(-1, 3)
     return General(*rows.T)
+
+
+def _columns(m, general: General) -> np.ndarray:
+    """The dofs on which each general row of a sparse model acts (ngeneral, width), padded with -1."""
+    of_object: dict[tuple[int, int], np.ndarray] = {}
+    for key in zip(general.type.tolist(), general.id.tolist(), strict=True):
+        if key not in of_object:
+            of_object[key] = np.unique(_dofs_of(m, *key))
+    rows = [of_object[key] for key in zip(general.type.tolist(), general.id.tolist(), strict=True)]
+    columns = np.full((len(rows), max([len(r) for r in rows], default=0)), -1)
+    for out, dofs in zip(columns, rows, strict=True):
+        out[: len(dofs)] = dofs
+    return columns
+
+
+def _dofs_of(m, kind: int, index: int) -> np.ndarray:
+    """The dofs on which a general constraint can act."""
+    if kind == ConstraintType.LIMIT_JOINT:
+        return m.jnt_dofadr[index] + np.arange(3)
+    if kind != ConstraintType.EQUALITY:
+        return _dofs_of_tendon(m, index)
+    objects = [int(i) for i in (m.eq_obj1id[index], m.eq_obj2id[index]) if i >= 0]
+    if m.eq_type[index] == EqType.JOINT:
+        return m.jnt_dofadr[objects]
+    if m.eq_type[index] == EqType.TENDON:
+        return np.concatenate([_dofs_of_tendon(m, i) for i in objects])
+    sites = m.eq_objtype[index] == ObjType.SITE
+    return np.concatenate([_dofs_of_body(m, int(m.site_bodyid[i]) if sites else i) for i in objects])
+
+
+def _dofs_of_tendon(m, index: int) -> np.ndarray:
+    start = m.ten_J_rowadr[index]
+    return m.ten_J_colind[start : start + m.ten_J_rownnz[index]]
+
+
+def _dofs_of_body(m, body: int) -> np.ndarray:
+    path = [np.zeros(0, int)]
+    while body:
+        path.append(m.body_dofadr[body] + np.arange(m.body_dofnum[body]))
+        body = m.body_parentid[body]
+    return np.concatenate(path)
 
 
 def _mujoco_order(general: General, nv: int, limit_jnt: np.ndarray, ncontactrow: int) -> np.ndarray:

@@ -6,6 +6,8 @@ from jax import lax
 
 from jaxsim.data import Data
 from jaxsim.engine import tables
+from jaxsim.engine.constraint.jacobian import general_dense
+from jaxsim.engine.constraint.operator import make_operator, touched_dofs
 from jaxsim.engine.integrate import advance
 from jaxsim.engine.support import assemble, disabled
 from jaxsim.math.arrays import inner, take
@@ -32,12 +34,14 @@ def _constrained(m: Model, d: Data) -> Array:
     _, friction, limit, _, _ = layout.offsets
     touched = jnp.zeros(m.nv, bool)
     if layout.ngeneral:
-        touched = touched | (efc.active[:friction, None] & (efc.J_general != 0)).any(0)
+        touched = touched | (efc.active[:friction, None] & (general_dense(layout, efc.J_general) != 0)).any(0)
     if not disabled(m, DisableBit.ISLAND):
         touched = touched | efc.active[friction:limit]
     if layout.ncontact:
-        real = (d.contact.efc_address >= 0)[:, None, None]
-        touched = touched | (real & (efc.J_contact != 0)).any((0, 1))
+        real = d.contact.efc_address >= 0
+        if layout.sparse:
+            return touched | touched_dofs(layout, make_operator(d, layout), real)
+        touched = touched | (real[:, None, None] & (efc.J_contact != 0)).any((0, 1))
     return touched
 
 

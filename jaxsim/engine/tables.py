@@ -130,6 +130,11 @@ def _paths(m: Any) -> list[np.ndarray]:
     return paths
 
 
+def path(m: Any, body: int) -> np.ndarray:
+    """The dofs that move a body."""
+    return _paths(m)[body]
+
+
 def moving_dofs(m: Any, body: np.ndarray) -> np.ndarray:
     """Which dofs move each of these bodies: (k, nv)."""
     mask, paths = np.zeros((len(body), m.nv), bool), _paths(m)

@@ -4,6 +4,7 @@ import numpy as np
 
 from jaxsim.data import Data
 from jaxsim.engine import tables
+from jaxsim.engine.constraint.operator import normal_sums
 from jaxsim.engine.support import assemble, disabled, jac
 from jaxsim.engine.tendon import full_jacobian
 from jaxsim.math.arrays import add_at, dot, inner, matvec, matvec_t, take
@@ -173,7 +174,10 @@ def _body(m: Model, d: Data, ids: np.ndarray) -> tuple[Array, Array]:
     body = xp.where(geom >= 0, xp.asarray(m.geom_bodyid)[xp.maximum(geom, 0)], -1)
     real = (d.contact.dim > 0) & (d.contact.exclude <= 1)
     touches = ((body[None] == m.actuator_trnid[ids, 0][:, None, None]).any(-1) & real).astype(d.qpos.dtype)
-    total = dot(touches, d.efc.J_contact[:, 0])
+    if d.efc.layout.sparse:
+        total = normal_sums(d, touches)
+    else:
+        total = dot(touches, d.efc.J_contact[:, 0])
     return zero, -total / xp.maximum(touches.sum(1), 1)[:, None]
 
 

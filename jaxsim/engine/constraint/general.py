@@ -1,7 +1,7 @@
 """General rows, each with a Jacobian of its own: equality, friction in tendons, limits of balls and tendons.
 
-Every kind is a function of (m, d, ids) giving `Rows` for all its objects at once; `general_rows` puts them into the
-order of the layout. A new kind is one function and one line in `KINDS`.
+Every kind is a function of (m, d, ids, row, columns) giving `Rows` for all its objects at once; `general_rows` puts
+them into the order of the layout. A new kind is one function and one line in `KINDS`.
 """
 
 from collections.abc import Callable
@@ -11,11 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.data import Data
+from jaxsim.engine import tables
 from jaxsim.engine.constraint.jacobian import dof_affects_body, dof_axes, jacobian_rows, point_wrench
-from jaxsim.layout import EQ_ROWS, Layout
-from jaxsim.math.arrays import dot, take, take_or_zero
+from jaxsim.layout import EQ_ROWS, Layout, is_sparse
+from jaxsim.math.arrays import dot, einsum, take, take_or_zero
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_rotate, quat_to_rotvec
 from jaxsim.math.safe import Array, norm, normalize
+from jaxsim.math.tree import dof_path_sum
 from jaxsim.model import Model
 from jaxsim.types import ConstraintType, EqType, ObjType
 
@@ -41,7 +43,7 @@ def general_rows(m: Model, d: Data, layout: Layout) -> Rows | None:
     for (kind, subtype), make in KINDS.items():
         where = _slots_of(m, layout, kind, subtype)
         if len(where):
-            parts.append(make(m, d, layout.general.id[where], layout.general.row[where]))
+            parts.append(make(m, d, layout.general.id[where], layout.general.row[where], _columns(layout, where)))
             ids.append(where)
     if not parts:
         return None
@@ -56,11 +58,25 @@ def _slots_of(m: Model, layout: Layout, kind: ConstraintType, subtype: EqType | 
     return np.flatnonzero(of_kind)
 
 
-def tendon_jacobian(m: Model, d: Data) -> Array:
-    """ten_J as a dense (ntendon, nv) array."""
-    index = np.full((m.ntendon, m.nv), -1)
-    row = np.repeat(np.arange(m.ntendon), m.ten_J_rownnz)
-    index[row, m.ten_J_colind] = np.arange(m.nJten)
+Columns = np.ndarray | None  # the dofs of which rows hold values (n, width), padded with -1; None for all dofs
+
+
+def _columns(layout: Layout, where: np.ndarray) -> Columns:
+    return layout.columns[where] if layout.sparse else None
+
+
+def tendon_jacobian(m: Model, d: Data, ids: np.ndarray, columns: Columns) -> Array:
+    """Rows of ten_J of tendons (n,), at the columns of each row or at all dofs."""
+    if columns is None:
+        index = np.full((m.ntendon, m.nv), -1)
+        row = np.repeat(np.arange(m.ntendon), m.ten_J_rownnz)
+        index[row, m.ten_J_colind] = np.arange(m.nJten)
+        return take_or_zero(d.ten_J, index)[ids]
+    index = np.full(columns.shape, -1)
+    for k, i in enumerate(ids):
+        start, count = m.ten_J_rowadr[i], m.ten_J_rownnz[i]
+        place = {int(dof): start + n for n, dof in enumerate(m.ten_J_colind[start : start + count])}
+        index[k] = [place.get(int(dof), -1) for dof in columns[k]]
     return take_or_zero(d.ten_J, index)
 
 
@@ -70,9 +86,10 @@ def _rows(m: Model, jac: Array, pos: Array, solref: Array, solimp: Array, diag: 
     return Rows(jac=jac, pos=pos, solref=solref, solimp=solimp, diag=diag, active=active, **fields)
 
 
-def _one_hot(m: Model, dofs: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """(n, nv) rows with a one at a dof, zero rows for negative ids. Static."""
-    return (dofs[:, None] == np.arange(m.nv)).astype(dtype)
+def _one_hot(m: Model, dofs: np.ndarray, columns: Columns, dtype: np.dtype) -> np.ndarray:
+    """(n, k, width) rows with a one at each of the dofs (n, k). Static."""
+    columns = np.arange(m.nv) if columns is None else columns[:, None]
+    return (dofs[:, :, None] == columns).astype(dtype)
 
 
 def _eq_prm(m: Model, d: Data, ids: np.ndarray) -> tuple[Array, Array, Array]:
@@ -97,22 +114,21 @@ def _coupling(
     return _rows(m, rows, pos, solref, solimp, invweight[:, 0] + jnp.where(has2, invweight[:, 1], 0), active)
 
 
-def joint_equality(m: Model, d: Data, ids: np.ndarray, _: np.ndarray) -> Rows:
+def joint_equality(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> Rows:
     objects = np.stack([m.eq_obj1id[ids], m.eq_obj2id[ids]], axis=1)
     known = np.maximum(objects, 0)
     address, dof = m.jnt_qposadr[known], m.jnt_dofadr[known]
     value = take(d.qpos, address) - take(m.qpos0, address)
-    jac = jnp.asarray(_one_hot(m, dof.ravel(), d.qpos.dtype).reshape(len(ids), 2, m.nv))
+    jac = jnp.asarray(_one_hot(m, dof, columns, d.qpos.dtype))
     return _coupling(m, d, ids, value, jac, take(m.dof_invweight0, dof), objects[:, 1] >= 0)
 
 
-def tendon_equality(m: Model, d: Data, ids: np.ndarray, _: np.ndarray) -> Rows:
+def tendon_equality(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> Rows:
     objects = np.stack([m.eq_obj1id[ids], m.eq_obj2id[ids]], axis=1)
     known = np.maximum(objects, 0)
     value = take(d.ten_length, known) - take(m.tendon_length0, known)
-    return _coupling(
-        m, d, ids, value, tendon_jacobian(m, d)[known], take(m.tendon_invweight0, known), objects[:, 1] >= 0
-    )
+    jac = jnp.stack([tendon_jacobian(m, d, known[:, k], columns) for k in range(2)], axis=1)
+    return _coupling(m, d, ids, value, jac, take(m.tendon_invweight0, known), objects[:, 1] >= 0)
 
 
 class Anchors(NamedTuple):
@@ -148,19 +164,27 @@ def _anchors(m: Model, d: Data, ids: np.ndarray, weld: bool) -> Anchors:
     )
 
 
-def _point_jacobian(m: Model, d: Data, body: np.ndarray, pos: Array) -> Array:
-    """Translational and rotational Jacobian (n, 6, nv) of points (n, 3) fixed in bodies."""
+def _point_jacobian(m: Model, d: Data, body: np.ndarray, pos: Array, columns: Columns) -> Array:
+    """Translational and rotational Jacobian (n, 6, width) of points (n, 3) fixed in bodies."""
     axes, origin = dof_axes(m, d)
     eye = jnp.broadcast_to(jnp.eye(3, dtype=pos.dtype), (len(body), 3, 3))
     force = point_wrench(eye, jnp.broadcast_to((pos - origin)[:, None, :], eye.shape))
     torque = jnp.concatenate([eye, jnp.zeros_like(eye)], axis=-1)
-    affects = jnp.asarray(dof_affects_body(m)[body], pos.dtype)
-    return jacobian_rows(axes, affects, jnp.concatenate([force, torque], axis=1))
+    wrench = jnp.concatenate([force, torque], axis=1)
+    if columns is None:
+        return jacobian_rows(axes, jnp.asarray(dof_affects_body(m)[body], pos.dtype), wrench)
+    moves = [np.isin(own, tables.path(m, b)) for own, b in zip(columns, body, strict=True)]
+    own = jnp.where(np.array(moves)[..., None], take_or_zero(axes.T, columns), 0)
+    return einsum("nkc,nwc->nkw", wrench, own)
 
 
 def _bias_acceleration(m: Model, d: Data, body: np.ndarray, pos: Array) -> tuple[Array, Array]:
     """Jdot qvel of points fixed in bodies: linear and angular acceleration (n, 3) that velocities alone cause."""
-    spatial = dot(jnp.asarray(dof_affects_body(m)[body], pos.dtype), d.cdof_dot * d.qvel[:, None])
+    rate = d.cdof_dot * d.qvel[:, None]
+    if is_sparse(m):
+        spatial = take(dof_path_sum(tables.tree(m), rate), body)
+    else:
+        spatial = dot(jnp.asarray(dof_affects_body(m)[body], pos.dtype), rate)
     arm = pos - d.subtree_com[m.body_rootid[body]]
     angular, linear = d.cvel[body, :3], d.cvel[body, 3:]
     velocity = linear + cross(angular, arm)
@@ -168,8 +192,7 @@ def _bias_acceleration(m: Model, d: Data, body: np.ndarray, pos: Array) -> tuple
 
 
 def _nonempty(m: Model, body1: np.ndarray, body2: np.ndarray) -> np.ndarray:
-    mask = dof_affects_body(m)
-    return np.any(mask[body1] | mask[body2], axis=1)
+    return np.array([len(tables.path(m, a)) + len(tables.path(m, b)) > 0 for a, b in zip(body1, body2, strict=True)])
 
 
 def _flatten(m: Model, d: Data, ids: np.ndarray, a: Anchors, jac: Array, pos: Array, diag: Array) -> Rows:
@@ -183,7 +206,7 @@ def _flatten(m: Model, d: Data, ids: np.ndarray, a: Anchors, jac: Array, pos: Ar
 
     return _rows(
         m,
-        jac.reshape(n * k, m.nv),
+        jac.reshape(n * k, -1),
         pos.reshape(-1),
         each(solref),
         each(solimp),
@@ -193,10 +216,11 @@ def _flatten(m: Model, d: Data, ids: np.ndarray, a: Anchors, jac: Array, pos: Ar
     )
 
 
-def connect_equality(m: Model, d: Data, ids: np.ndarray, _: np.ndarray) -> Rows:
+def connect_equality(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> Rows:
     ids = ids[:: EQ_ROWS[EqType.CONNECT]]
+    at = None if columns is None else columns[:: EQ_ROWS[EqType.CONNECT]]
     a = _anchors(m, d, ids, weld=False)
-    jac = _point_jacobian(m, d, a.body1, a.pos1)[:, :3] - _point_jacobian(m, d, a.body2, a.pos2)[:, :3]
+    jac = _point_jacobian(m, d, a.body1, a.pos1, at)[:, :3] - _point_jacobian(m, d, a.body2, a.pos2, at)[:, :3]
     diag = m.body_invweight0[a.body1, 0] + m.body_invweight0[a.body2, 0]
     return _flatten(m, d, ids, a, jac, a.pos1 - a.pos2, jnp.repeat(diag, 3))
 
@@ -212,20 +236,21 @@ def _turn(left: Array, omega: Array, right: Array) -> Array:
     return 0.5 * quat_mul(quat_mul(left, pure), right)[..., 1:]
 
 
-def weld_equality(m: Model, d: Data, ids: np.ndarray, _: np.ndarray) -> Rows:
+def weld_equality(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> Rows:
     """Position error of the anchors and the vector part of the relative rotation, scaled by torquescale.
 
     With q = conj(q2) q1, the rotational error is vec(q); an angular velocity difference w changes it by
     vec(conj(q2) w q1) / 2, which is a 3 x 3 matrix on the rotational Jacobian.
     """
     ids = ids[:: EQ_ROWS[EqType.WELD]]
+    at = None if columns is None else columns[:: EQ_ROWS[EqType.WELD]]
     a = _anchors(m, d, ids, weld=True)
     scale = m.eq_data[ids, 10][:, None]
     inverse = quat_conj(a.quat2)
     error = jnp.concatenate([a.pos1 - a.pos2, scale * quat_mul(inverse, a.quat1)[:, 1:]], axis=1)
     basis = jnp.broadcast_to(jnp.eye(3, dtype=error.dtype), (len(ids), 3, 3))
     turn = _turn(inverse[:, None], basis, a.quat1[:, None])  # (n, axis, component)
-    jac = _point_jacobian(m, d, a.body1, a.pos1) - _point_jacobian(m, d, a.body2, a.pos2)
+    jac = _point_jacobian(m, d, a.body1, a.pos1, at) - _point_jacobian(m, d, a.body2, a.pos2, at)
     rotation = dot(jnp.swapaxes(turn, 1, 2), jac[:, 3:]) * scale[..., None]
     weight = take(m.body_invweight0, a.body1) + take(m.body_invweight0, a.body2)
     return _flatten(m, d, ids, a, jnp.concatenate([jac[:, :3], rotation], axis=1), error, jnp.repeat(weight, 3, axis=1))
@@ -267,34 +292,34 @@ def velocity_product(m: Model, d: Data, layout: Layout) -> Array | None:
     return take_or_zero(jnp.concatenate(parts), order)
 
 
-def tendon_friction(m: Model, d: Data, ids: np.ndarray, _: np.ndarray) -> Rows:
-    jac, loss = tendon_jacobian(m, d)[ids], take(m.tendon_frictionloss, ids)
+def tendon_friction(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> Rows:
+    jac, loss = tendon_jacobian(m, d, ids, columns), take(m.tendon_frictionloss, ids)
     active = (loss > 0) & jnp.any(jac != 0, axis=1)
     pos = jnp.zeros_like(loss)
     prm = take(m.tendon_solref_fri, ids), take(m.tendon_solimp_fri, ids), take(m.tendon_invweight0, ids)
     return _rows(m, jac, pos, *prm, active, frictionloss=loss)
 
 
-def ball_limit(m: Model, d: Data, ids: np.ndarray, _: np.ndarray) -> Rows:
+def ball_limit(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> Rows:
     quat = normalize(d.qpos[m.jnt_qposadr[ids][:, None] + np.arange(4)], default=np.array([1.0, 0, 0, 0]))[0]
     axis, angle = normalize(quat_to_rotvec(quat), default=np.array([1.0, 0, 0]))
     pos = jnp.max(take(m.jnt_range, ids), axis=1) - angle
     dofs = m.jnt_dofadr[ids][:, None] + np.arange(3)
-    place = _one_hot(m, dofs.ravel(), pos.dtype).reshape(len(ids), 3, m.nv)
+    place = _one_hot(m, dofs, columns, pos.dtype)
     jac = -dot(axis[:, None, :], place)[:, 0]
     prm = take(m.jnt_solref, ids), take(m.jnt_solimp, ids), m.dof_invweight0[dofs[:, 0]]
     return _rows(m, jac, pos, *prm, pos < take(m.jnt_margin, ids), margin=take(m.jnt_margin, ids))
 
 
-def tendon_limit(m: Model, d: Data, ids: np.ndarray, side: np.ndarray) -> Rows:
+def tendon_limit(m: Model, d: Data, ids: np.ndarray, side: np.ndarray, columns: Columns) -> Rows:
     pos = side * (m.tendon_range[ids, (side + 1) // 2] - take(d.ten_length, ids))
-    jac = -side[:, None] * tendon_jacobian(m, d)[ids]
+    jac = -side[:, None] * tendon_jacobian(m, d, ids, columns)
     active = (pos < take(m.tendon_margin, ids)) & jnp.any(jac != 0, axis=1)
     prm = take(m.tendon_solref_lim, ids), take(m.tendon_solimp_lim, ids), take(m.tendon_invweight0, ids)
     return _rows(m, jac, pos, *prm, active, margin=take(m.tendon_margin, ids))
 
 
-KINDS: dict[tuple[ConstraintType, EqType | None], Callable[[Model, Data, np.ndarray, np.ndarray], Rows]] = {
+KINDS: dict[tuple[ConstraintType, EqType | None], Callable[..., Rows]] = {
     (ConstraintType.EQUALITY, EqType.CONNECT): connect_equality,
     (ConstraintType.EQUALITY, EqType.WELD): weld_equality,
     (ConstraintType.EQUALITY, EqType.JOINT): joint_equality,

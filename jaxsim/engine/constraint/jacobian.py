@@ -7,8 +7,9 @@ import numpy as np
 
 from jaxsim.data import Data
 from jaxsim.engine import tables
+from jaxsim.engine.constraint import operator
 from jaxsim.layout import Layout
-from jaxsim.math.arrays import dot, take, take_or_zero
+from jaxsim.math.arrays import add_at, dot, inner, take, take_or_zero
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
 from jaxsim.model import Model
@@ -136,16 +137,40 @@ def signed_limit_to_dof(layout: Layout, x: Array) -> Array:
 
 
 def rows_times(layout: Layout, jac: Any, x: Array) -> Array:
-    """J x for every slot (nslot,): `jac` has J_general, J_contact and friction, x is (nv,)."""
-    parts = [dot(jac.J_general, x)] if layout.ngeneral else []
+    """J x for every slot (nslot,): `jac` has J_general, J_contact (an operator if sparse) and friction; x is (nv,)."""
+    parts = [general_times(layout, jac.J_general, x)] if layout.ngeneral else []
     at_limit = take(x, layout.limit_dof)
     parts += [x, at_limit, -at_limit]
     if layout.ncontact:
-        frame = dot(jac.J_contact.reshape(layout.ncontact * layout.condim, layout.nv), x).reshape(
-            layout.ncontact, layout.condim
-        )
+        if layout.sparse:
+            frame = operator.times(layout, jac.J_contact, x)
+        else:
+            frame = dot(jac.J_contact.reshape(layout.ncontact * layout.condim, layout.nv), x).reshape(
+                layout.ncontact, layout.condim
+            )
         parts.append(contact_facets(layout, jac.friction, frame))
     return jnp.concatenate(parts)
+
+
+def general_times(layout: Layout, jac: Array, x: Array) -> Array:
+    """J x of the general rows (ngeneral,)."""
+    return inner(jac, take_or_zero(x, layout.columns)) if layout.sparse else dot(jac, x)
+
+
+def general_transpose_times(layout: Layout, jac: Array, force: Array) -> Array:
+    """J' f (nv,) of the general rows."""
+    if layout.sparse:
+        return add_at(layout.columns.reshape(-1), (jac * force[:, None]).reshape(-1), layout.nv)
+    return dot(force, jac)
+
+
+def general_dense(layout: Layout, jac: Array) -> Array:
+    """The general rows over all dofs (ngeneral, nv)."""
+    if not layout.sparse:
+        return jac
+    row = np.arange(layout.ngeneral)[:, None] * layout.nv
+    flat = np.where(layout.columns < 0, -1, row + layout.columns).reshape(-1)
+    return add_at(flat, jac.reshape(-1), layout.ngeneral * layout.nv).reshape(layout.ngeneral, layout.nv)
 
 
 def rows_transpose_times(layout: Layout, jac: Any, force: Array) -> Array:
@@ -155,8 +180,11 @@ def rows_transpose_times(layout: Layout, jac: Any, force: Array) -> Array:
     if layout.nlimit:
         out = out + signed_limit_to_dof(layout, force[limit:contact])
     if layout.ngeneral:
-        out = out + dot(force[:friction], jac.J_general)
+        out = out + general_transpose_times(layout, jac.J_general, force[:friction])
     if layout.ncontact:
         frame = contact_frame_force(layout, jac.friction, force[contact:end])
-        out = out + dot(frame.reshape(-1), jac.J_contact.reshape(layout.ncontact * layout.condim, layout.nv))
+        if layout.sparse:
+            out = out + operator.transpose_times(layout, jac.J_contact, frame)
+        else:
+            out = out + dot(frame.reshape(-1), jac.J_contact.reshape(layout.ncontact * layout.condim, layout.nv))
     return out

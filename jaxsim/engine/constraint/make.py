@@ -13,6 +13,7 @@ from jaxsim.data import Data
 from jaxsim.engine.constraint import impedance as imp
 from jaxsim.engine.constraint.general import general_rows, velocity_product
 from jaxsim.engine.constraint.jacobian import contact_bodies, contact_jacobian, rows_times
+from jaxsim.engine.constraint.operator import ContactOperator, contact_wrenches, make_operator
 from jaxsim.layout import Layout, make_layout
 from jaxsim.math.arrays import materialize, take
 from jaxsim.math.safe import Array, divide, sqrt
@@ -26,7 +27,7 @@ class Jacobians(NamedTuple):
     """What `rows_times` needs: general rows, contact blocks and the friction of contacts."""
 
     J_general: Array
-    J_contact: Array
+    J_contact: Array | ContactOperator
     friction: Array
 
 
@@ -48,7 +49,9 @@ class Group(NamedTuple):
 
 
 def jacobians(d: Data) -> Jacobians:
-    return Jacobians(d.efc.J_general, d.efc.J_contact, d.contact.friction)
+    layout: Layout = d.efc.layout
+    contact = make_operator(d, layout) if layout.sparse else d.efc.J_contact
+    return Jacobians(d.efc.J_general, contact, d.contact.friction)
 
 
 def make_constraint(m: Model, d: Data) -> Data:
@@ -59,7 +62,7 @@ def make_constraint(m: Model, d: Data) -> Data:
     groups += [_friction_group(m), _limit_group(m, d, layout)]
     efc = d.efc
     if layout.ncontact:
-        contact_j, moves = contact_jacobian(m, d, layout)
+        contact_j, moves = (contact_wrenches if layout.sparse else contact_jacobian)(m, d, layout)
         groups.append(_contact_group(m, d, layout, moves))
         efc = efc.replace(J_contact=contact_j)
     rows = Group(*(jnp.concatenate(x) for x in zip(*groups, strict=True)))

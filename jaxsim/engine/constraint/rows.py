@@ -5,20 +5,21 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.engine.constraint.jacobian import contact_facets
+from jaxsim.engine.constraint.jacobian import contact_facets, general_dense
+from jaxsim.engine.constraint.operator import ContactOperator, bodies_of, dense_rows
 from jaxsim.layout import Layout
 from jaxsim.math.safe import Array
 from jaxsim.types import ConstraintType
 
 
-def slot_values(efc: Any, contact: Any, field: str) -> Array:
-    """Values of `efc_<field>` in slot order (nslot, ...)."""
+def slot_values(efc: Any, contact: Any, cdof: Array, field: str) -> Array:
+    """Values of `efc_<field>` in slot order (nslot, ...); `cdof` are the axes of the dofs."""
     if field == "type":
         return _types(efc, contact)
     if field == "id":
         return _ids(efc.layout)
     if field == "J":
-        return _jacobian(efc, contact)
+        return _jacobian(efc, contact, cdof)
     return getattr(efc, field)
 
 
@@ -43,11 +44,14 @@ def _ids(layout: Layout) -> Array:
     )
 
 
-def _jacobian(efc: Any, contact: Any) -> Array:
+def _jacobian(efc: Any, contact: Any, cdof: Array) -> Array:
     layout: Layout = efc.layout
     eye = np.eye(layout.nv, dtype=efc.J_contact.dtype)
     limit = eye[layout.limit_dof]
-    parts = [efc.J_general, eye, limit, -limit]
+    parts = [general_dense(layout, efc.J_general), eye, limit, -limit]
     if layout.ncontact:
-        parts.append(contact_facets(layout, contact.friction, efc.J_contact))
+        rows = efc.J_contact
+        if layout.sparse:
+            rows = dense_rows(layout, ContactOperator(rows, bodies_of(layout.structure, contact.geom), cdof))
+        parts.append(contact_facets(layout, contact.friction, rows))
     return jnp.concatenate(parts)

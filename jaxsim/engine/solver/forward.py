@@ -7,7 +7,7 @@ from jaxsim.data import Data
 from jaxsim.engine.constraint.jacobian import rows_transpose_times
 from jaxsim.engine.inertia import full_m
 from jaxsim.engine.island import slot_labels
-from jaxsim.engine.solver import implicit, noslip, primal
+from jaxsim.engine.solver import implicit, noslip, primal, sparse
 from jaxsim.engine.solver.problem import force, make_problem, residual, row_state
 from jaxsim.model import Model
 from jaxsim.types import DisableBit, SolverType
@@ -23,18 +23,21 @@ def fwd_constraint(m: Model, d: Data) -> Data:
     if m.opt.disableflags & DisableBit.CONSTRAINT or layout.nslot == 0 or m.nv == 0:
         zero = jnp.zeros_like(d.qfrc_smooth)
         return d.replace(qacc=d.qacc_smooth, qfrc_constraint=zero, solver_niter=jnp.zeros_like(d.solver_niter))
-    p = make_problem(d, full_m(m, d))
+    p = make_problem(d, sparse.inertia_blocks(m, d) if layout.sparse else full_m(m, d))
     limits = primal.Limits(SOLVERS[m.opt.solver], m.opt.iterations, m.opt.ls_iterations)
     scale = 1 / (m.stat.meaninertia * max(1, m.nv))
     settings = primal.Settings(m.opt.tolerance, m.opt.ls_tolerance, scale)
     fixed = jax.lax.stop_gradient((p, d.qacc_smooth, d.qacc_warmstart, settings))
     start = fixed[1]
     if not m.opt.disableflags & DisableBit.WARMSTART:
-        start = primal.warm_start(layout, fixed[0], fixed[1], fixed[2])
-    factor = jnp.zeros(())
-    if limits.solver == "cg":
-        factor = jnp.linalg.cholesky(fixed[0].M, symmetrize_input=False)
-    acc, niter = implicit.solve(layout, limits, p, fixed[3], factor, start)
+        start = (sparse if layout.sparse else primal).warm_start(layout, fixed[0], fixed[1], fixed[2])
+    if layout.sparse:
+        acc, niter = sparse.solve(layout, limits, p, fixed[3], start)
+    else:
+        factor = jnp.zeros(())
+        if limits.solver == "cg":
+            factor = jnp.linalg.cholesky(fixed[0].M, symmetrize_input=False)
+        acc, niter = implicit.solve(layout, limits, p, fixed[3], factor, start)
     r = residual(layout, p, acc)
     forces, state = force(layout, p, r), row_state(layout, p, r)
     if m.opt.noslip_iterations:
