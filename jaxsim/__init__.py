@@ -40,6 +40,7 @@ from jaxsim.engine.inverse import inverse
 from jaxsim.engine.ray import multiRay, ray
 from jaxsim.engine.rollout import rollout
 from jaxsim.engine.set_const import set_const
+from jaxsim.engine.transition import differentiate_pos, transition_derivatives
 from jaxsim.errors import ModelError, UnsupportedError
 from jaxsim.interop import from_mujoco, to_mujoco
 from jaxsim.load import load_model
@@ -60,6 +61,7 @@ __all__ = [
     "com_pos",
     "com_vel",
     "crb",
+    "differentiate_pos",
     "energy_pos",
     "energy_vel",
     "euler",
@@ -99,5 +101,6 @@ __all__ = [
     "suggest_capacity",
     "tendon",
     "to_mujoco",
+    "transition_derivatives",
     "transmission",
 ]

@@ -43,8 +43,8 @@ def rollout(
         substeps: steps of `m.opt.timestep` for each control step.
         checkpoint: what reverse mode keeps. "none": all intermediate values of every step, fastest. "step": the state
             before each step and the solver's answer. An integer k: the states at the start of every k steps, and within
-            one such chunk those before each step, for one more evaluation of the steps. "sqrt" takes k = sqrt(nstep), which
-            pays from some ten thousand steps on.
+            one such chunk those before each step, for one more evaluation of the steps. "sqrt" takes k = sqrt(nstep):
+            it pays from some ten thousand steps on.
         step: the function that makes a step, by default `jaxsim.step`.
 
     Returns:

@@ -16,7 +16,8 @@ BEAD = """<mujoco><option timestep="0.01"/><worldbody><geom type="plane" size="3
 <actuator><general joint="x" gear="10" dyntype="filter" dynprm=".05"/></actuator>
 <sensor><jointpos joint="x"/><clock/></sensor></mujoco>"""
 PENDULUM = """<mujoco><option timestep="0.01"/><worldbody><body><joint name="h" axis="0 1 0" damping=".01"/>
-<geom type="capsule" fromto="0 0 0 0 0 .5" size=".03"/></body></worldbody><actuator><motor joint="h"/></actuator></mujoco>"""
+<geom type="capsule" fromto="0 0 0 0 0 .5" size=".03"/></body></worldbody>
+<actuator><motor joint="h"/></actuator></mujoco>"""
 NSTEP = 7
 
 
