@@ -207,8 +207,8 @@ def _read_texture(obj: Obj, flex: Flex) -> None:
     flex.texcoord = texcoord.astype(np.float32).astype(np.float64)[: len(texcoord) // 2 * 2].reshape(-1, 2)
     flex.elemtexcoord = flex.elem.ravel().copy()
     if len(chosen):
-        if len(chosen) > flex.elem.size or chosen.min() < 0 or chosen.max() >= len(flex.texcoord):
-            raise obj.error("'elemtexcoord' names one of the texture coordinates for each vertex of each element")
+        if len(chosen) > flex.elem.size:
+            raise obj.error(f"'elemtexcoord' has {len(chosen)} numbers; the elements have {flex.elem.size} vertices")
         flex.elemtexcoord = np.concatenate([chosen, np.zeros(flex.elem.size - len(chosen), int)])
 
 

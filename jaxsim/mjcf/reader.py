@@ -319,7 +319,7 @@ def _resolve_files(reading: _Reading) -> None:
                 element.attrs[name] = os.path.abspath(os.path.join(folder, path))
 
 
-_FOLDERS = {"mesh": "meshdir", "hfield": "meshdir", "texture": "texturedir", "skin": "meshdir"}
+_FOLDERS = {"mesh": "meshdir", "flexcomp": "meshdir", "hfield": "meshdir", "texture": "texturedir", "skin": "meshdir"}
 
 
 def asset_path(spec: Spec, element: Element, name: str = "file") -> str:

@@ -92,7 +92,7 @@ def _relocated(spec: Spec, folder: str) -> Spec:
         section.attrs[name] = os.path.relpath(os.path.join(base, written), folder)
     section.attrs.pop("assetdir", None)
     for element in out.root.all():
-        if element.tag in ("model", "flexcomp") and "file" in element.attrs:
+        if element.tag == "model" and "file" in element.attrs:
             element.attrs["file"] = os.path.relpath(os.path.join(base, element.attrs["file"]), folder)
     return out
 
