@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "jaxsim"
 
 # Lowest first; rooms of one line may import each other.
 ORDER = [
-    ("errors", "types", "fields", "plugins"),
+    ("errors", "types", "fields", "plugins", "callbacks"),
     ("math",),
     ("mjcf",),
     ("model", "layout", "data"),
@@ -26,6 +26,7 @@ LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 # (importing room, imported module): needed only when called, to compute derived constants or to pack rows.
 ALLOWED = {
     ("data", "jaxsim.engine.constraint"),
+    ("data", "jaxsim.engine.history"),
     ("interop", "mujoco"),
     ("bench_peers", "mujoco"),
     ("bench_peers", "mujoco_warp"),

@@ -16,6 +16,7 @@ import jax
 import numpy as np
 
 from jaxsim import fields
+from jaxsim.callbacks import Callbacks
 from jaxsim.types import ObjType
 
 SIZES = tuple(fields.SIZES.split())
@@ -197,6 +198,8 @@ class Model(_Frozen):
                 static[name] = np.asarray(value, dtype=old.dtype)
             elif name in CAPACITIES:
                 static[name] = int(value)
+            elif name == "callbacks":
+                static[name] = value
             else:
                 _refuse_unknown({name: value}, floats, "Model")
         structure = Structure({**self.structure.values(), **static}) if static else self.structure
@@ -245,7 +248,7 @@ _floats = attrgetter(*FLOATS)
 _option_floats = attrgetter(*OPTION_FLOATS)
 _option_ints = attrgetter(*OPTION_INTS)
 
-for _name in (*SIZES, *ARRAYS, *CAPACITIES, "vis", "modelname"):
+for _name in (*SIZES, *ARRAYS, *CAPACITIES, "vis", "modelname", "callbacks"):
     setattr(Model, _name, property(attrgetter(f"structure.{_name}"), doc=f"static field {_name}"))
 
 
@@ -301,6 +304,7 @@ def make_model(
         (floats if kind == "float" else static)[name] = array.reshape(shape)
     static["vis"] = make_visual(vis)
     static["modelname"] = modelname
+    static["callbacks"] = Callbacks()
     static["max_contacts"], static["max_constraints"] = int(max_contacts), int(max_constraints)
     opt = {"medium": any(opt[n] != 0 for n in MEDIUM), **opt}
     option = Option(

@@ -4,6 +4,7 @@ import numpy as np
 
 from jaxsim.data import Data
 from jaxsim.engine import dcmotor, muscle, tables
+from jaxsim.engine.history import delayed_controls
 from jaxsim.engine.support import assemble, disabled
 from jaxsim.engine.transmission import mul_moment_t
 from jaxsim.engine.warnings import is_bad, warn
@@ -19,10 +20,10 @@ def fwd_actuation(m: Model, d: Data) -> Data:
     if not m.nu or disabled(m, DisableBit.ACTUATION):
         return d.replace(actuator_force=xp.zeros(m.nu, d.qvel.dtype), qfrc_actuator=xp.zeros(m.nv, d.qvel.dtype))
     ctrl, d = _controls(m, d)
+    ctrl = _slewed(m, d, ctrl)
     d = d.replace(act_dot=_activation_rates(m, d, ctrl))
-    force = _gain(m, d) * _input(m, d, ctrl) + _bias(m, d)
-    if len(dcmotor.motors(m)):
-        force = merge(force, dcmotor.motors(m), _motor_force(m, d, ctrl))
+    gain = _gain(m, d)
+    force = gain * _input(m, d, ctrl) + _bias(m, d, gain)
     force = xp.where(disabled_actuators(m), 0, force) if disabled_actuators(m).any() else force
     force = _limit_tendon_force(m, force)
     force = clamp(force, m.actuator_forcerange, m.actuator_forcelimited)
@@ -66,7 +67,7 @@ def disabled_actuators(m: Model) -> np.ndarray:
 
 def _controls(m: Model, d: Data) -> tuple[Array, Data]:
     """Controls, clamped; all zero, and counted, where one of them is not a number."""
-    ctrl = d.ctrl
+    ctrl = delayed_controls(m, d) if (m.actuator_history[:, 0] > 0).any() else d.ctrl
     if not disabled(m, DisableBit.CLAMPCTRL):
         ctrl = clamp(ctrl, m.actuator_ctrlrange, m.actuator_ctrllimited)
     bad = is_bad(ctrl)
@@ -100,30 +101,28 @@ def _activation_rates(m: Model, d: Data, ctrl: Array) -> Array:
         parts.append((last[ids], rate))
     if len(dcmotor.motors(m)):
         motor = dcmotor.read(m, d)
-        parts.append(dcmotor.to_act(m, motor, dcmotor.rates(m, motor, _motor_control(m, motor, ctrl))))
+        parts.append(dcmotor.to_act(m, motor, dcmotor.rates(m, motor, take(ctrl, dcmotor.motors(m)))))
+    users = _stateful(m, DynType.USER)
+    if len(users) and m.callbacks.act_dyn is not None:
+        index = np.flatnonzero(np.isin(_activation_owner(m), users))
+        parts.append((index, m.callbacks.numbers("act_dyn", len(index), d.act, m, d, users)))
     return assemble(parts, m.na, d.act)
 
 
-def _motor_control(m: Model, motor: dcmotor.Motor, ctrl: Array) -> Array:
-    return dcmotor.slewed_control(motor, take(ctrl, dcmotor.motors(m)), m.opt.timestep)
-
-
-def _motor_force(m: Model, d: Data, ctrl: Array) -> Array:
-    xp = xp_of(d.act, ctrl)
-    motor = dcmotor.read(m, d)
-    current = motor.state[:, dcmotor.CURRENT]
-    early = m.actuator_actearly[dcmotor.motors(m)]
-    if m.na and early.any():
-        ahead = dcmotor.next_states(m, motor, dcmotor.from_act(m, motor, d.act_dot))[:, dcmotor.CURRENT]
-        current = xp.where(early, ahead, current)
-    return dcmotor.electric_force(motor, _motor_control(m, motor, ctrl), current)
+def _slewed(m: Model, d: Data, ctrl: Array) -> Array:
+    """Controls with those of DC motors bound by their slew rates."""
+    ids = dcmotor.motors(m)
+    if not dcmotor.roles(m).dynamics.any():
+        return ctrl
+    bound = dcmotor.slewed_control(dcmotor.read(m, d), take(ctrl, ids), m.opt.timestep)
+    return merge(ctrl, ids, xp_of(bound).where(dcmotor.roles(m).dynamics, bound, take(ctrl, ids)))
 
 
 def _motor_friction(m: Model, d: Data) -> Array:
     """Cogging and friction of DC motors: (nu,)."""
     motor = dcmotor.read(m, d)
     force = dcmotor.mechanical_force(motor, dcmotor.from_act(m, motor, d.act_dot))
-    on = ~disabled_actuators(m)[dcmotor.motors(m)]
+    on = dcmotor.roles(m).bias & ~disabled_actuators(m)[dcmotor.motors(m)]
     return add_at(dcmotor.motors(m), xp_of(force).where(on, force, 0), m.nu)
 
 
@@ -166,16 +165,22 @@ def advance_activation(m: Model, d: Data, act_dot: Array) -> Array:
 
 def _input(m: Model, d: Data, ctrl: Array) -> Array:
     """What the gain multiplies: the control, or the last activation (of the next step where it acts early)."""
-    last = last_activation(m)
+    last, xp = last_activation(m), xp_of(ctrl, d.act)
     stateful = last >= 0
-    if not stateful.any():
-        return ctrl
-    xp = xp_of(ctrl, d.act)
-    act = take_or_zero(d.act, last)
-    early = stateful & m.actuator_actearly
-    if early.any():
-        act = xp.where(early, take_or_zero(next_activation(m, d, d.act_dot), last), act)
-    return xp.where(stateful, act, ctrl)
+    value = ctrl
+    if stateful.any():
+        act = take_or_zero(d.act, last)
+        early = stateful & m.actuator_actearly
+        if early.any():
+            act = xp.where(early, take_or_zero(next_activation(m, d, d.act_dot), last), act)
+        value = xp.where(stateful, act, ctrl)
+    ids = dcmotor.motors(m)
+    if dcmotor.roles(m).gain.any():  # without a state for the current the voltage drives, whatever other states
+        motor, there = dcmotor.read(m, d), take(value, ids)
+        voltage = dcmotor.drive(motor, take(ctrl, ids))
+        driven = dcmotor.roles(m).gain & (~stateful[ids] | ~motor.present[:, dcmotor.CURRENT])
+        value = merge(value, ids, xp.where(driven, voltage, there))
+    return value
 
 
 def _affine(prm: Array, length: Array, velocity: Array) -> Array:
@@ -189,22 +194,35 @@ def _gain(m: Model, d: Data) -> Array:
     )
     xp = xp_of(prm, d.qvel)
     length, velocity = d.actuator_length, d.actuator_velocity
-    parts = [(fixed, take(prm[:, 0], fixed)), (user, xp.ones(len(user), prm.dtype))]
+    parts = [(fixed, take(prm[:, 0], fixed))]
+    if len(user):
+        given = m.callbacks.act_gain is not None
+        ones = xp.ones(len(user), prm.dtype)
+        parts.append((user, m.callbacks.numbers("act_gain", len(user), prm, m, d, user) if given else ones))
     parts.append((affine, _affine(take(prm, affine), take(length, affine), take(velocity, affine))))
     if len(muscles):
         args = (length, velocity, m.actuator_lengthrange, m.actuator_acc0, prm)
         parts.append((muscles, muscle.gain(*(take(x, muscles) for x in args))))
+    if dcmotor.roles(m).gain.any():
+        mine = np.flatnonzero(dcmotor.roles(m).gain)
+        parts.append((dcmotor.motors(m)[mine], take(dcmotor.gain(dcmotor.read(m, d)), mine)))
     return assemble(parts, m.nu, prm)
 
 
-def _bias(m: Model, d: Data) -> Array:
+def _bias(m: Model, d: Data, gain: Array) -> Array:
     kind, prm = m.actuator_biastype, m.actuator_biasprm
-    affine, muscles = (np.flatnonzero(kind == k) for k in (BiasType.AFFINE, BiasType.MUSCLE))
+    affine, muscles, user = (np.flatnonzero(kind == k) for k in (BiasType.AFFINE, BiasType.MUSCLE, BiasType.USER))
     length, velocity = d.actuator_length, d.actuator_velocity
     parts = [(affine, _affine(take(prm, affine), take(length, affine), take(velocity, affine)))]
     if len(muscles):
         args = (length, m.actuator_lengthrange, m.actuator_acc0, prm)
         parts.append((muscles, muscle.bias(*(take(x, muscles) for x in args))))
+    if len(user) and m.callbacks.act_bias is not None:
+        parts.append((user, m.callbacks.numbers("act_bias", len(user), prm, m, d, user)))
+    if dcmotor.roles(m).bias.any():
+        mine = np.flatnonzero(dcmotor.roles(m).bias)
+        emf = dcmotor.back_emf(dcmotor.read(m, d), take(gain, dcmotor.motors(m)))
+        parts.append((dcmotor.motors(m)[mine], take(emf, mine)))
     return assemble(parts, m.nu, prm)
 
 

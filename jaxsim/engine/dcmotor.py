@@ -19,23 +19,30 @@ STATES = 5
 SLEW, INTEGRAL, TEMPERATURE, BRISTLE, CURRENT = range(STATES)
 
 
+class Roles(NamedTuple):
+    """What each of the motors is a DC motor by, static masks (k,): its dynamics, its gain, its bias."""
+
+    dynamics: np.ndarray
+    gain: np.ndarray
+    bias: np.ndarray
+
+
 @tables.per_structure
 def motors(m) -> np.ndarray:
-    """Ids of the DC motors."""
-    return np.flatnonzero(m.actuator_dyntype == DynType.DCMOTOR)
+    """Ids of the actuators that are DC motors by any of dynamics, gain and bias."""
+    kinds = (m.actuator_dyntype == DynType.DCMOTOR, m.actuator_gaintype == GainType.DCMOTOR)
+    return np.flatnonzero(kinds[0] | kinds[1] | (m.actuator_biastype == BiasType.DCMOTOR))
 
 
 @tables.per_structure
-def mixed(m) -> np.ndarray:
-    """Actuators that are a DC motor by only one or two of dynamics, gain and bias: these are refused."""
-    kinds = np.stack(
-        [
-            m.actuator_dyntype == DynType.DCMOTOR,
-            m.actuator_gaintype == GainType.DCMOTOR,
-            m.actuator_biastype == BiasType.DCMOTOR,
-        ]
+def roles(m) -> Roles:
+    """The roles of the motors."""
+    ids = motors(m)
+    return Roles(
+        m.actuator_dyntype[ids] == DynType.DCMOTOR,
+        m.actuator_gaintype[ids] == GainType.DCMOTOR,
+        m.actuator_biastype[ids] == BiasType.DCMOTOR,
     )
-    return np.flatnonzero(kinds.any(0) & ~kinds.all(0))
 
 
 @tables.per_structure
@@ -163,8 +170,8 @@ def next_states(m: Model, p: Motor, rate: Array) -> Array:
 
 
 def to_act(m: Model, p: Motor, states: Array) -> tuple[np.ndarray, Array]:
-    """Addresses in `act` of all states that the motors have, and the values of (k, 5) states there."""
-    address = _addresses(m)
+    """Addresses in `act` of all states of motor dynamics, and the values of (k, 5) states there."""
+    address = np.where(roles(m).dynamics[:, None], _addresses(m), -1)
     values = xp_of(states).where(p.where, states[:, :, None], 0).sum(1)
     flat = np.flatnonzero(address.reshape(-1) >= 0)
     return address.reshape(-1)[flat], take(values.reshape(-1), flat)
@@ -175,12 +182,20 @@ def from_act(m: Model, p: Motor, act_dot: Array) -> Array:
     return xp_of(act_dot).where(p.where, take_or_zero(act_dot, _addresses(m))[:, None], 0).sum(-1)
 
 
-def electric_force(p: Motor, ctrl: Array, current: Array) -> Array:
-    """Force of the current (k,): `current` where it is a state, else the one that the voltage drives."""
-    xp = xp_of(ctrl, current)
-    gain = p.constant / xp.maximum(_hot_resistance(p), MINVAL)
-    drive = xp.where(p.mode > 0, _voltage(p, ctrl), ctrl)
-    return xp.where(p.present[:, CURRENT], p.constant * current, gain * (drive - p.constant * p.velocity))
+def gain(p: Motor) -> Array:
+    """Force (k,) for unit current where that is a state, else for unit voltage."""
+    xp = xp_of(p.constant)
+    return xp.where(p.present[:, CURRENT], p.constant, p.constant / xp.maximum(_hot_resistance(p), MINVAL))
+
+
+def drive(p: Motor, ctrl: Array) -> Array:
+    """The voltage (k,) of slewed controls: the controller's, where there is one, else the control itself."""
+    return xp_of(ctrl, p.kp).where(p.mode > 0, _voltage(p, ctrl), ctrl)
+
+
+def back_emf(p: Motor, gain: Array) -> Array:
+    """Force of the induced voltage (k,) at a given gain: none where the current is a state."""
+    return xp_of(gain).where(p.present[:, CURRENT], 0, -gain * p.constant * p.velocity)
 
 
 def mechanical_force(p: Motor, rate: Array) -> Array:
@@ -195,8 +210,10 @@ def slope(m: Model, p: Motor) -> Array:
     """Derivative of the force by velocity (k,), for the implicit integrators: at the cold resistance."""
     xp = xp_of(p.resistance, m.opt.timestep)
     ohms = xp.maximum(p.resistance, MINVAL)
-    by_voltage = xp.where(p.mode == 1, -p.kd, xp.where(p.mode == 2, -p.kp, 0))
-    electric = p.constant * (by_voltage - p.constant) / ohms
-    stateful = p.present[:, CURRENT]
+    stateful, role = p.present[:, CURRENT], roles(m)
+    by_voltage = p.constant * xp.where(p.mode == 1, -p.kd, xp.where(p.mode == 2, -p.kp, 0)) / ohms
+    induced = p.constant * p.constant / ohms
     settled = -xp.expm1(-m.opt.timestep / xp.where(stateful, p.electrical_time, 1))
-    return electric * xp.where(stateful, settled, 1) - xp.maximum(p.sigma1, 0)
+    of_gain = xp.where(stateful, (by_voltage - induced) * settled, by_voltage) - xp.maximum(p.sigma1, 0)
+    of_bias = xp.where(stateful, 0, -induced)
+    return xp.where(role.gain, of_gain, 0) + xp.where(role.bias, of_bias, 0)

@@ -13,7 +13,7 @@ from jaxsim.engine.inertia import tendon_pairs
 from jaxsim.engine.rne import rne
 from jaxsim.engine.support import disabled, dof_damping, poly_slope, tendon_damping
 from jaxsim.engine.transmission import other_actuators, scalar_actuators, scalar_dofs
-from jaxsim.math.arrays import add_at, einsum, inner, merge, take, take_or_zero
+from jaxsim.math.arrays import add_at, einsum, inner, take, take_or_zero
 from jaxsim.math.safe import Array
 from jaxsim.math.tree import subtree_sum
 from jaxsim.model import Model
@@ -56,7 +56,7 @@ def actuator_slope(m: Model, d: Data) -> Array:
     if np.isin(m.actuator_gaintype, (GainType.AFFINE, GainType.MUSCLE)).any():
         slope = slope + gain * _input(m, d)
     if len(dcmotor.motors(m)):
-        slope = merge(slope, dcmotor.motors(m), dcmotor.slope(m, dcmotor.read(m, d)))
+        slope = slope + add_at(dcmotor.motors(m), dcmotor.slope(m, dcmotor.read(m, d)), m.nu)
     limited = m.actuator_forcelimited.astype(bool)
     if limited.any():
         low, high = m.actuator_forcerange[:, 0], m.actuator_forcerange[:, 1]

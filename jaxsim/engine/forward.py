@@ -16,12 +16,12 @@ from jaxsim.engine.refusals import refuse
 from jaxsim.engine.rne import rne, tendon_bias
 from jaxsim.engine.sensor import sensor_acc, sensor_pos, sensor_vel
 from jaxsim.engine.solver.forward import fwd_constraint
-from jaxsim.engine.support import apply_wrench, enabled
+from jaxsim.engine.support import apply_wrench, disabled, enabled
 from jaxsim.engine.tendon import mul_jac, tendon
 from jaxsim.engine.transmission import actuator_velocities, transmission
 from jaxsim.engine.warnings import check_acc, check_state, hold
 from jaxsim.model import Model
-from jaxsim.types import EnableBit, IntegratorType
+from jaxsim.types import DisableBit, EnableBit, IntegratorType
 
 
 def fwd_position(m: Model, d: Data) -> Data:
@@ -33,6 +33,8 @@ def fwd_position(m: Model, d: Data) -> Data:
     d = crb(m, d)
     d = factor_m(m, d)
     d = collision(m, d)
+    if m.callbacks.contact is not None:
+        d = d.replace(contact=m.callbacks.contact(m, d))
     d = make_constraint(m, d)
     return transmission(m, d)
 
@@ -60,7 +62,7 @@ def dynamics(m: Model, d: Data) -> Data:
     """`forward` without sensors."""
     d = energy_pos(m, fwd_position(m, d))
     d = energy_vel(m, fwd_velocity(m, d))
-    d = fwd_actuation(m, d)
+    d = fwd_actuation(m, _control(m, d))
     d = fwd_acceleration(m, d)
     return fwd_constraint(m, d)
 
@@ -68,7 +70,14 @@ def dynamics(m: Model, d: Data) -> Data:
 def forward(m: Model, d: Data) -> Data:
     """Forward dynamics: from the state to qacc, with sensors and energy; the state stays as it is."""
     d = _before_control(m, d)
-    return _after_control(m, d)
+    return _after_control(m, _control(m, d))
+
+
+def _control(m: Model, d: Data) -> Data:
+    """Controls and applied forces as the user's callback sets them, if there is one."""
+    if m.callbacks.control is None or disabled(m, DisableBit.ACTUATION):
+        return d
+    return m.callbacks.control(m, d)
 
 
 def _before_control(m: Model, d: Data) -> Data:
@@ -111,7 +120,7 @@ def step(m: Model, d: Data) -> Data:
 def step1(m: Model, d: Data) -> Data:
     """The part of `step` before controls and applied forces are set."""
     d = check_state(m, d)
-    return _before_control(m, d)
+    return _control(m, _before_control(m, d))
 
 
 def step2(m: Model, d: Data) -> Data:

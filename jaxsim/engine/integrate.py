@@ -7,7 +7,9 @@ from jax import lax
 from jaxsim.data import Data
 from jaxsim.engine import tables
 from jaxsim.engine.actuation import advance_activation
+from jaxsim.engine.history import record
 from jaxsim.engine.inertia import factor, solve_spd
+from jaxsim.engine.sensor import undelayed
 from jaxsim.engine.support import assemble, disabled, dof_damping, poly_slope
 from jaxsim.math.arrays import take, take_or_zero
 from jaxsim.math.rotation import quat_mul, quat_normalize, rotvec_to_quat
@@ -37,6 +39,8 @@ def advance(m: Model, d: Data, act_dot: Array, qacc: Array, qvel: Array | None =
     """The state one time step on: activations, velocities, positions (along `qvel`, else the new velocity), time."""
     h = m.opt.timestep
     new_qvel = d.qvel + h * qacc
+    if m.nhistory:
+        d = d.replace(history=record(m, d, undelayed(m, d)))
     return d.replace(
         act=advance_activation(m, d, act_dot),
         qvel=new_qvel,

@@ -17,7 +17,7 @@ from jaxsim.types import EqType, ObjType
 
 
 class Touch(NamedTuple):
-    """Which trees the constraint rows touch: general rows (ngeneral, ntree), contacts (ncontact, 2), dofs' rows (ntree,).
+    """Which trees the constraint rows touch: general (ngeneral, ntree), contacts (ncontact, 2), single (ntree,).
 
     Inactive rows touch none; a contact with the static world names its tree twice, an inactive one names `ntree`.
     """

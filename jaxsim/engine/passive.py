@@ -31,13 +31,16 @@ def passive(m: Model, d: Data) -> Data:
     fluid = fluid_force(m, d) if m.opt.medium else zero
     by_actuators = m.jnt_actgravcomp[m.dof_jntid]
     compensated = xp_of(gravcomp).where(by_actuators, 0, gravcomp) if by_actuators.any() else gravcomp
-    return d.replace(
+    d = d.replace(
         qfrc_spring=spring,
         qfrc_damper=damper,
         qfrc_gravcomp=gravcomp,
         qfrc_fluid=fluid,
         qfrc_passive=spring + damper + fluid + compensated,
     )
+    if m.callbacks.passive is not None:
+        d = d.replace(qfrc_passive=d.qfrc_passive + m.callbacks.numbers("passive", m.nv, d.qvel, m, d))
+    return d
 
 
 def _springs(m: Model, d: Data) -> Array:

@@ -15,7 +15,6 @@ REFUSED = (
 REFUSED_PLUGINS = (
     "mujoco.pid",
     "mujoco.elasticity.cable",
-    "mujoco.sensor.touch_grid",
     "mujoco.sdf.bolt",
     "mujoco.sdf.bowl",
     "mujoco.sdf.gear",

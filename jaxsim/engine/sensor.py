@@ -1,17 +1,21 @@
 """Stages `sensor_pos`, `sensor_vel`, `sensor_acc`: all sensors of a kind are read at once, by the tables below.
 
-Each entry of the tables is a function (m, d, ids) -> (k, dim) of the static ids of the sensors of its kind.
+Each entry of the tables is a function (m, d, ids) of the static ids of the sensors of its kind: it gives their numbers,
+one sensor after the other, in any shape.
 """
 
 import numpy as np
 
 from jaxsim.data import Data
+from jaxsim.engine import history, tables
 from jaxsim.engine import sensor_acceleration as acc
 from jaxsim.engine import sensor_position as pos
 from jaxsim.engine import sensor_velocity as vel
-from jaxsim.engine import tables
 from jaxsim.engine.rne import rne_post_constraint
 from jaxsim.engine.sensor_contact import contact
+from jaxsim.engine.sensor_distance import distances
+from jaxsim.engine.sensor_ray import rangefinder
+from jaxsim.engine.sensor_touch_grid import plugin
 from jaxsim.engine.support import disabled
 from jaxsim.errors import UnsupportedError
 from jaxsim.math.arrays import merge, take
@@ -38,6 +42,8 @@ POSITION = {
     SensorType.E_POTENTIAL: pos.e_potential,
     SensorType.E_KINETIC: pos.e_kinetic,
     SensorType.CLOCK: pos.clock,
+    SensorType.RANGEFINDER: rangefinder,
+    SensorType.GEOMDIST: distances,
 }
 VELOCITY = {
     SensorType.VELOCIMETER: vel.velocimeter,
@@ -66,6 +72,7 @@ ACCELERATION = {
     SensorType.TENDONLIMITFRC: acc.tendonlimitfrc,
     SensorType.FRAMELINACC: acc.framelinacc,
     SensorType.FRAMEANGACC: acc.frameangacc,
+    SensorType.PLUGIN: plugin,
 }
 # these read what `rne_post_constraint` finds
 NEED_FORCES = (
@@ -78,6 +85,8 @@ NEED_FORCES = (
 )
 NEED_MOMENTA = (SensorType.SUBTREELINVEL, SensorType.SUBTREEANGMOM, SensorType.USER)
 UNLIMITED = (SensorType.CONTACT, SensorType.GEOMFROMTO)
+# kinds that are read together with another, by its function
+TOGETHER = dict.fromkeys((SensorType.GEOMNORMAL, SensorType.GEOMFROMTO), SensorType.GEOMDIST)
 
 
 def sensor_pos(m: Model, d: Data) -> Data:
@@ -109,29 +118,72 @@ def _any(m: Model, stage: Stage, kinds: tuple[SensorType, ...]) -> bool:
 def _groups(m) -> dict[tuple[Stage, SensorType], np.ndarray]:
     groups: dict[tuple[Stage, SensorType], list[int]] = {}
     for i, key in enumerate(zip(m.sensor_needstage.tolist(), m.sensor_type.tolist(), strict=True)):
-        groups.setdefault((Stage(key[0]), SensorType(key[1])), []).append(i)
+        kind = SensorType(key[1])
+        groups.setdefault((Stage(key[0]), TOGETHER.get(kind, kind)), []).append(i)
     return {key: np.array(ids) for key, ids in groups.items()}
 
 
 def _read(m: Model, d: Data, stage: Stage, table: dict) -> Data:
     if disabled(m, DisableBit.SENSOR):
         return d
+    index, values = _compute(m, d, stage, table)
+    if len(index):
+        if m.nhistory:
+            values = history.delayed_sensors(m, d, index, values)
+        d = d.replace(sensordata=merge(d.sensordata, index, values))
+    users = _groups(m).get((stage, SensorType.USER))
+    return d if users is None else _read_users(m, d, stage, users)
+
+
+def _read_users(m: Model, d: Data, stage: Stage, ids: np.ndarray) -> Data:
+    index = _places(m, ids)
+    if m.callbacks.sensor is None:
+        values = xp_of(d.sensordata).zeros(len(index), d.sensordata.dtype)
+    else:
+        values = m.callbacks.numbers("sensor", len(index), d.sensordata, m, d, stage, ids)
+    return d.replace(sensordata=merge(d.sensordata, index, _cut_off(m, index, values)))
+
+
+def undelayed(m: Model, d: Data) -> Array:
+    """sensordata (nsensordata,) with the sensors that have a history as they are now, without delay or interval."""
+    data, recorded = d.sensordata, m.sensor_history[:, 0] > 0
+    for stage, table in ((Stage.POS, POSITION), (Stage.VEL, VELOCITY), (Stage.ACC, ACCELERATION)):
+        here = recorded & (m.sensor_needstage == stage)
+        if not here.any():
+            continue
+        if stage == Stage.VEL and np.isin(m.sensor_type[here], NEED_MOMENTA).any():
+            d = vel.subtree_vel(m, d)
+        if stage == Stage.ACC and np.isin(m.sensor_type[here], NEED_FORCES).any():
+            d = rne_post_constraint(m, d)
+        data = merge(data, *_compute(m, d, stage, table, here))
+    return data
+
+
+def _compute(m: Model, d: Data, stage: Stage, table: dict, among: np.ndarray | None = None) -> tuple[np.ndarray, Array]:
+    """Static places in sensordata of the sensors of a stage, of those `among` them, and their values."""
     xp = xp_of(d.sensordata)
     index, values = [], []
     for (needs, kind), ids in _groups(m).items():
-        if needs != stage:
+        if needs != stage or kind == SensorType.USER:
             continue
-        if kind != SensorType.USER and kind not in table:
+        ids = ids if among is None else ids[among[ids]]
+        if not len(ids):
+            continue
+        if kind not in table:
             raise UnsupportedError(f"sensors of type {kind.name.lower()}")
-        places = [np.arange(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]) for i in ids]
-        places = np.concatenate(places)
-        value = xp.zeros(len(places), d.sensordata.dtype) if kind == SensorType.USER else table[kind](m, d, ids)
+        places = _places(m, ids)
+        value = table[kind](m, d, ids)
         index.append(places)
         values.append(value.reshape(-1))
     if not index:
-        return d
+        return np.zeros(0, int), xp.zeros(0, d.sensordata.dtype)
     index = np.concatenate(index)
-    return d.replace(sensordata=merge(d.sensordata, index, _cut_off(m, index, xp.concatenate(values))))
+    return index, _cut_off(m, index, xp.concatenate(values))
+
+
+def _places(m: Model, ids: np.ndarray) -> np.ndarray:
+    """Places in sensordata of the values of sensors."""
+    return np.concatenate([np.arange(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]) for i in ids])
 
 
 @tables.per_structure

@@ -36,7 +36,7 @@ def warn(d: Data, kind: WarningType, bad: Array, count: int = 1) -> Data:
 def restart(m: Model, d: Data, which: Array, names: tuple[str, ...] = STATE) -> Data:
     """`d` at the model's initial state, with clean counters, where the scalar condition holds."""
     fresh = _initial_state(m, d.replace(eq_active=m.eq_active0))
-    initial = ("qpos", "mocap_pos", "mocap_quat", "eq_active")
+    initial = ("qpos", "history", "mocap_pos", "mocap_quat", "eq_active")
     changes = {n: jnp.where(which, getattr(fresh, n) if n in initial else 0, getattr(d, n)) for n in names}
     clean = d.warning.replace(
         number=jnp.where(which, 0, d.warning.number), lastinfo=jnp.where(which, 0, d.warning.lastinfo)

@@ -44,6 +44,8 @@ def collision(m: Model, d: Any) -> Any:
     margin = parameters.margins(m, pairs)
     mat = d.geom_xmat.reshape(-1, 3, 3)
     found = [_narrow(m, d.geom_xpos, mat, margin, pairs, group) for group in groups(m)]
+    if m.callbacks.contact_filter is not None:
+        found = [_filtered(m, d, pairs, f) for f in found]
     source, ncon, lost = _buffer(m, found, len(pairs.pair))
     contact = _fill(m, d, pairs, found, source)
     return _count(m, d.replace(contact=contact), ncon, lost)
@@ -105,6 +107,13 @@ def _narrow(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candidates, 
     hits = collide(a, b, margin[which])
     lost += hits.lost
     return Found(hits._replace(valid=hits.valid & real[:, None]), which, lost)
+
+
+def _filtered(m: Model, d: Any, pairs: Candidates, f: Found) -> Found:
+    """Without the contacts that the user's filter drops; explicit pairs are not asked about."""
+    geom, explicit = jnp.asarray(pairs.geom)[f.which], jnp.asarray(pairs.pair)[f.which] >= 0
+    dropped = m.callbacks.contact_filter(m, d, geom[:, 0], geom[:, 1]) & ~explicit
+    return f._replace(hits=f.hits._replace(valid=f.hits.valid & ~dropped[:, None]))
 
 
 def _near(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candidates, group: Group) -> Array:

@@ -12,7 +12,6 @@ sweeps which were made. The multiplier of the friction cone takes its derivative
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
