@@ -110,7 +110,8 @@ def _opaque(m: Model, geoms: np.ndarray) -> Array:
 
 
 def culled(m: Model, d: Data, geoms: np.ndarray, pnt: Array, vec: Array, cutoff: Array) -> Array:
-    """Which geoms (n, k) rays from one point can meet after mj_multiRay's tests of bounds."""
+    """Which geoms (n, k) rays from one point (3,), or one each (n, 3), can meet after mj_multiRay's tests of bounds."""
+    pnt = pnt[..., None, :]
     body = m.geom_bodyid[geoms]
     bounded = m.body_bvhadr[body] >= 0
     reach = cutoff + take(m.geom_rbound, geoms)
