@@ -1,0 +1,45 @@
+"""Environments for reinforcement learning: pure functions `reset` and `step`, wrappers, tasks, adapters.
+
+import jax
+from jaxsim import envs
+
+env = envs.make("cartpole_balance")
+batch = envs.wrap(env)  # worlds, episodes, fresh states after each
+state = jax.jit(batch.reset)(jax.random.split(jax.random.key(0), 256))
+state = jax.jit(batch.step)(state, actions)
+"""
+
+from jaxsim.envs import tasks as _tasks  # noqa: F401 - registers them
+from jaxsim.envs.base import Config, Env, State, model_path
+from jaxsim.envs.registry import default_config, make, names, register
+from jaxsim.envs.wrappers import (
+    ActionDelay,
+    ActionRepeat,
+    AutoReset,
+    DomainRandomization,
+    NormalizeObservation,
+    Vectorize,
+    Wrapper,
+    troubles,
+    wrap,
+)
+
+__all__ = [
+    "ActionDelay",
+    "ActionRepeat",
+    "AutoReset",
+    "Config",
+    "DomainRandomization",
+    "Env",
+    "NormalizeObservation",
+    "State",
+    "Vectorize",
+    "Wrapper",
+    "default_config",
+    "make",
+    "model_path",
+    "names",
+    "register",
+    "troubles",
+    "wrap",
+]

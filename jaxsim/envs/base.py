@@ -1,0 +1,290 @@
+"""`State` and `Env`: the functional interface of environments, and the base of those that are made of a model.
+
+An environment is a pair of pure functions of one world, `reset(rng) -> State` and `step(state, action) -> State`;
+wrappers (`jaxsim.envs.wrappers`) make batches, episodes and the rest of it. Names and conventions are those that Brax
+and MuJoCo Playground share, so that trainers written for them take our environments as they are.
+
+Quantities that follow from positions (`data.xpos`, `data.sensordata`, ...) are those before the last integration of
+a step, one physics step behind `data.qpos`, as in MuJoCo's own `mj_step`.
+"""
+
+import copy
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxsim
+from jaxsim.data import Data
+from jaxsim.engine.warnings import restart
+from jaxsim.model import Model
+from jaxsim.types import WarningType
+
+Array = Any
+Info = dict[str, Any]
+DIVERGED = (WarningType.BADQPOS, WarningType.BADQVEL, WarningType.BADQACC)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class State:
+    """What `reset` and `step` give; after vectorising, every array has a leading axis of worlds.
+
+    `data`: the physics. `obs`: an array or a mapping of arrays. `reward`: a scalar. `done`: 1.0 where the episode
+    ended, else 0.0. `metrics`: scalars for the log. `info`: all else that an environment or a wrapper carries along.
+    """
+
+    data: Any
+    obs: Any
+    reward: Array
+    done: Array
+    metrics: dict[str, Array] = dataclasses.field(default_factory=dict)
+    info: Info = dataclasses.field(default_factory=dict)
+
+    @property
+    def pipeline_state(self) -> Any:
+        """Brax's name for `data`."""
+        return self.data
+
+    def replace(self, **changes: Any) -> "State":
+        """A copy with some fields changed; `pipeline_state` is another name for `data`."""
+        if "pipeline_state" in changes:
+            changes["data"] = changes.pop("pipeline_state")
+        return dataclasses.replace(self, **changes)
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Settings that every environment has; tasks extend it with numbers of their own.
+
+    `model`: a path, the name of a file in the folder of models, MJCF text, or a compiled `Model`. `ctrl_dt`: seconds
+    between actions. `sim_dt`: the physics time step, None for the model's own. `episode_length`: actions after which an
+    episode is cut off (it takes a wrapper to do so). `max_contacts`, `max_constraints`: as in `load_model`.
+    """
+
+    model: Any = ""
+    ctrl_dt: float = 0.02
+    sim_dt: float | None = None
+    episode_length: int = 1000
+    max_contacts: int | None = None
+    max_constraints: int | None = None
+
+
+def model_path(name: str) -> Path:
+    """A file of the models that come with jaxsim; raises FileNotFoundError that lists them when there is none."""
+    package = Path(jaxsim.__file__).parent
+    for folder in (package / "models", package.parent / "models"):
+        if (folder / name).is_file():
+            return folder / name
+    known = sorted(p.name for f in ("models", "../models") for p in (package / f).glob("*.xml"))
+    raise FileNotFoundError(f"no model {name!r}; there are {', '.join(known) or 'none installed'}")
+
+
+def load(config: Config) -> Model:
+    """The model of a config, with its time step."""
+    m = config.model
+    if not isinstance(m, Model):
+        if isinstance(m, str) and not m.lstrip().startswith("<") and not Path(m).is_file():
+            m = model_path(m)
+        m = jaxsim.load_model(m, config.max_contacts, config.max_constraints)
+    if config.sim_dt is not None:
+        m = m.replace(opt=m.opt.replace(timestep=config.sim_dt))
+    return m
+
+
+def raw_key(rng: Array) -> Array:
+    """A random key as plain integers, which can be stored, masked and saved like any other array."""
+    return jax.random.key_data(rng) if jnp.issubdtype(rng.dtype, jax.dtypes.prng_key) else rng
+
+
+class Env:
+    """An environment on a model. A task overrides `initial`, `observe` and `score`, and what else it needs.
+
+    Args:
+        config: settings; its fields are the numbers that may be tuned.
+
+    Raises:
+        ValueError: the model has no actuators, or the time steps do not fit together.
+    """
+
+    def __init__(self, config: Config):
+        self.config = config
+        self.model = load(config)
+        if not self.model.nu:
+            raise ValueError(f"model {self.model.modelname!r} has no actuators: an environment needs an <actuator>")
+        timestep = float(self.model.opt.timestep)
+        self.n_substeps = max(1, round(config.ctrl_dt / timestep))
+        if abs(self.n_substeps * timestep - config.ctrl_dt) > 1e-3 * timestep:
+            raise ValueError(f"ctrl_dt={config.ctrl_dt} is not a multiple of the physics time step {timestep}")
+        low, high = np.asarray(self.model.actuator_ctrlrange).T
+        limited = np.asarray(self.model.actuator_ctrllimited, bool)
+        self._low, self._high = np.where(limited, low, -1.0), np.where(limited, high, 1.0)
+        self._term_names: tuple[str, ...] | None = None
+
+    # What a task says.
+
+    def initial(self, rng: Array) -> tuple[Data, Info]:
+        """A random first state, and what the task carries along; the default is qpos0 and nothing."""
+        del rng
+        return jaxsim.make_data(self.model), {}
+
+    def prepare(self, data: Data) -> Data:
+        """The first state evaluated as far as `observe` reads it; the default is `forward`, with all sensors.
+
+        A task that reads less can do less, such as `kinematics`: resets get cheaper, and programs smaller.
+        """
+        return jaxsim.forward(self.model, data)
+
+    def control(self, data: Data, action: Array, info: Info) -> Array:
+        """Controls (nu,) of an action in [-1, 1]; the default maps it to the control ranges."""
+        del data, info
+        middle, half = (self._high + self._low) / 2, (self._high - self._low) / 2
+        return jnp.clip(action, -1, 1) * half.astype(action.dtype) + middle.astype(action.dtype)
+
+    def update(self, data: Data, action: Array, info: Info, rng: Array) -> Info:
+        """`info` after the physics of a step: new commands, last actions; the default leaves it as it is."""
+        del data, action, rng
+        return info
+
+    def observe(self, data: Data, info: Info) -> Any:
+        """The observation: an array, or a mapping of arrays; the default is qpos and qvel."""
+        del info
+        return jnp.concatenate([data.qpos, data.qvel])
+
+    def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
+        """The reward of a step, and the terms that it is made of."""
+        raise NotImplementedError(f"{type(self).__name__} has no reward: define score(before, data, action, info)")
+
+    def failed(self, data: Data, info: Info) -> Array:
+        """Whether the episode has come to its end (not: whether time is up)."""
+        del info
+        return jnp.zeros((), bool) & (data.time < 0)
+
+    # What all tasks share.
+
+    @property
+    def action_size(self) -> int:
+        """Numbers of an action; the default `control` has one for each actuator."""
+        return self.model.nu
+
+    @property
+    def observation_size(self) -> Any:
+        """Numbers of an observation; for a mapping, the shapes by name."""
+        obs = jax.eval_shape(self.reset, jax.random.PRNGKey(0)).obs
+        return {k: v.shape for k, v in obs.items()} if isinstance(obs, Mapping) else obs.shape[-1]
+
+    @property
+    def dt(self) -> float:
+        """Seconds of one step."""
+        return self.config.ctrl_dt
+
+    @property
+    def unwrapped(self) -> "Env":
+        """The environment below all wrappers: this one."""
+        return self
+
+    @property
+    def backend(self) -> str:
+        """The engine's name, which Brax asks for."""
+        return "jaxsim"
+
+    @property
+    def sys(self) -> Model:
+        """Brax's name for `model`; its domain randomisation sets it."""
+        return self.model
+
+    @sys.setter
+    def sys(self, model: Model) -> None:
+        self.model = model
+
+    def with_model(self, model: Model) -> "Env":
+        """The same environment on another model of the same structure; the numbers may be traced."""
+        other = copy.copy(self)
+        other.model = model
+        return other
+
+    def reset(self, rng: Array) -> State:
+        """A first state, drawn with the key `rng`."""
+        carried, draw = jax.random.split(rng)
+        data, info = self.initial(draw)
+        data = self.prepare(data)
+        info = {**info, "rng": raw_key(carried)}
+        zero = jnp.zeros((), data.qpos.dtype)
+        metrics = dict.fromkeys((*self.term_names, "diverged"), zero)
+        return State(data, self.observe(data, info), zero, zero, metrics, info)
+
+    @property
+    def term_names(self) -> tuple[str, ...]:
+        """Names of the terms of the reward."""
+        if self._term_names is None:
+
+            def terms(rng: Array) -> dict[str, Array]:
+                data, info = self.initial(rng)
+                info = {**info, "rng": rng}
+                action = jnp.zeros(self.action_size, data.qpos.dtype)
+                info = self.update(data, action, info, rng)
+                return self.score(data, data, action, info)[1]
+
+            self._term_names = tuple(jax.eval_shape(terms, jax.random.PRNGKey(0)))
+        return self._term_names
+
+    def step(self, state: State, action: Array) -> State:
+        """One action: `n_substeps` physics steps, the reward, the observation.
+
+        A world that stops being finite ends its episode: it is put back to the model's first state, its reward and
+        observation are zero, and `metrics["diverged"]` is one.
+        """
+        action = jnp.asarray(action, state.data.qpos.dtype)
+        if action.shape != (self.action_size,):
+            raise ValueError(
+                f"an action of {type(self).__name__} has shape ({self.action_size},), not {action.shape}"
+                + ("; vectorise the environment to step a batch" if action.ndim > 1 else "")
+            )
+        m, before = self.model, state.data
+        data = simulate(m, before, self.control(before, action, state.info), self.n_substeps)
+        rng, draw = jax.random.split(state.info["rng"])
+        info = self.update(data, action, {**state.info, "rng": rng}, draw)
+        reward, terms = self.score(before, data, action, info)
+        obs = self.observe(data, info)
+        bad = diverged(data, obs, reward)
+        data = restart(m, data, bad)
+        done = jnp.where(bad | self.failed(data, info), 1.0, 0.0)
+        real = data.qpos.dtype
+        metrics = {name: jnp.where(bad, 0, x).astype(real) for name, x in terms.items()}
+        metrics["diverged"] = bad.astype(real)
+        return state.replace(
+            data=data,
+            obs=jax.tree.map(lambda x: jnp.where(bad, jnp.zeros_like(x), x), obs),
+            reward=jnp.where(bad, 0, reward).astype(real),
+            done=done.astype(real),
+            metrics={
+                **state.metrics,
+                **{k: jnp.where(bad & (k != "diverged"), 0, v).astype(real) for k, v in metrics.items()},
+            },
+            info={k: _like(v, state.info.get(k)) for k, v in info.items()},
+        )
+
+
+def _like(new: Any, old: Any) -> Any:
+    """Carried values keep their types, so that a loop over steps compiles once."""
+    return new if old is None else jax.tree.map(lambda n, o: jnp.asarray(n, jnp.asarray(o).dtype), new, old)
+
+
+def simulate(m: Model, d: Data, ctrl: Array, nstep: int) -> Data:
+    """`nstep` physics steps under a constant control."""
+    d = d.replace(ctrl=ctrl)
+    if nstep == 1:
+        return jaxsim.step(m, d)
+    return jax.lax.fori_loop(0, nstep, lambda _, d: jaxsim.step(m, d), d)
+
+
+def diverged(data: Data, obs: Any, reward: Array) -> Array:
+    """Whether a world is lost: the engine restarted it, or state, observation or reward is not finite."""
+    bad = data.warning.number[np.array(DIVERGED)].sum() > 0
+    for x in (data.qpos, data.qvel, reward, *jax.tree.leaves(obs)):
+        bad |= ~jnp.isfinite(x).all()
+    return bad

@@ -1,0 +1,159 @@
+"""Gymnasium's `VectorEnv` over a batch of worlds. Needs gymnasium: `pip install 'jaxsim-mjcf[gym]'`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.envs.base import State, raw_key
+from jaxsim.envs.registry import make
+from jaxsim.envs.wrappers import Vectorize, renew
+
+try:
+    import gymnasium
+    from gymnasium.vector import AutoresetMode, VectorEnv
+    from gymnasium.vector.utils import batch_space
+except ImportError as error:  # pragma: no cover - depends on the installation
+    raise ImportError("jaxsim.envs.gym needs gymnasium: pip install 'jaxsim-mjcf[gym]'") from error
+
+Array = Any
+
+
+class GymVectorEnv(VectorEnv):
+    """A batch of one environment under Gymnasium's interface.
+
+    Observations, rewards and flags are JAX arrays that stay on the device until somebody asks for their numbers
+    (`np.asarray(obs)`); `to_numpy=True` brings every result to the host at once.
+
+    Args:
+        env: an environment of one world, or its name in the registry.
+        num_envs: worlds.
+        episode_length: actions after which an episode is truncated; by default that of the environment's config.
+        autoreset_mode: Gymnasium's: NEXT_STEP (an episode that ended is reset by the next `step`, which ignores that
+            world's action), SAME_STEP (reset at once, with `infos["final_obs"]` and `infos["final_info"]`) or DISABLED
+            (`reset(options={"reset_mask": mask})`).
+        to_numpy: bring results to the host.
+        config: fields of the config to change, where `env` is a name.
+
+    `reset(seed=...)` starts the worlds from keys of that seed; without a seed the keys go on.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        num_envs: int,
+        *,
+        episode_length: int | None = None,
+        autoreset_mode: AutoresetMode = AutoresetMode.NEXT_STEP,
+        to_numpy: bool = False,
+        **config: Any,
+    ):
+        self.env = make(env, **config) if isinstance(env, str) else env
+        self.num_envs, self.to_numpy = num_envs, to_numpy
+        self.mode = AutoresetMode(autoreset_mode)
+        self.metadata = {"autoreset_mode": self.mode, "render_modes": []}
+        self.episode_length = episode_length or self.env.config.episode_length
+        self.single_action_space = gymnasium.spaces.Box(-1.0, 1.0, (self.env.action_size,), np.float32)
+        self.single_observation_space = _space(jax.eval_shape(self.env.reset, jax.random.PRNGKey(0)).obs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self._batch = Vectorize(self.env)
+        self._reset, self._step, self._renew = jax.jit(self._start), jax.jit(self._advance), jax.jit(self._restart)
+        self._state: State | None = None
+        self._rng = None
+
+    def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[Any, dict]:
+        """First observations of all worlds, or of those in `options["reset_mask"]`."""
+        super().reset(seed=seed)
+        if seed is not None or self._rng is None:
+            seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+            self._rng = jax.vmap(raw_key)(jax.random.split(jax.random.key(seed), self.num_envs))
+        mask = (options or {}).get("reset_mask")
+        if mask is None or self._state is None:
+            if mask is not None and not np.all(mask):
+                raise ValueError("the first reset is one of all worlds: leave out options['reset_mask']")
+            self._state, self._rng = self._guarded(self._reset, self._rng)
+        else:
+            mask = np.asarray(mask, bool)
+            if mask.shape != (self.num_envs,) or not mask.any():
+                raise ValueError(f"reset_mask has shape ({self.num_envs},) and some of it set; this has {mask.shape}")
+            self._state, self._rng = self._guarded(self._renew, self._state, mask, self._rng)
+        return self._out(self._state.obs), self._infos(self._state)
+
+    def step(self, actions: Array) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
+        """A step of all worlds; see `autoreset_mode` for what happens where an episode ended."""
+        if self._state is None:
+            raise gymnasium.error.ResetNeeded("call reset before step")
+        if np.shape(actions) != (self.num_envs, self.env.action_size):
+            wanted = (self.num_envs, self.env.action_size)
+            raise ValueError(f"actions have shape {wanted}, not {np.shape(actions)}")
+        if self.mode is AutoresetMode.DISABLED and bool(jnp.any(self._state.done > 0)):
+            raise gymnasium.error.ResetNeeded("episodes ended: reset them with options={'reset_mask': mask}")
+        result = self._guarded(self._step, self._state, jnp.asarray(actions, jnp.float32), self._rng)
+        self._state, self._rng, terminal, truncated, final = result
+        infos = self._infos(self._state)
+        if self.mode is AutoresetMode.SAME_STEP:
+            ended = terminal | truncated
+            infos |= {"final_obs": self._out(final.obs), "_final_obs": self._out(ended)}
+            infos |= {"final_info": self._infos(final), "_final_info": self._out(ended)}
+        out = (self._state.obs, final.reward, terminal, truncated)
+        return (*(self._out(x) for x in out), infos)
+
+    def state(self) -> State:
+        """The batch itself, on the device."""
+        if self._state is None:
+            raise gymnasium.error.ResetNeeded("call reset first")
+        return self._state
+
+    def _start(self, rng: Array) -> tuple[State, Array]:
+        keys = jax.vmap(jax.random.split)(rng)
+        state = self._batch.reset(keys[:, 0])
+        steps = jnp.zeros(self.num_envs, jnp.int32)
+        return state.replace(info={**state.info, "steps": steps}), keys[:, 1]
+
+    def _restart(self, state: State, which: Array, rng: Array) -> tuple[State, Array]:
+        state, rng = renew(self._batch, state, which, rng)
+        steps = jnp.where(which, 0, state.info["steps"])
+        metrics = {k: jnp.where(which, 0, v) for k, v in state.metrics.items()}
+        done = jnp.where(which, 0, state.done)
+        return state.replace(info={**state.info, "steps": steps}, done=done, metrics=metrics), rng
+
+    def _advance(self, state: State, action: Array, rng: Array) -> tuple:
+        """The next state, the keys left, terminated, truncated, and what the step gave before any reset."""
+        ended = state.done > 0
+        new = self._batch.step(state.replace(done=jnp.zeros_like(state.done)), action)
+        new = new.replace(info={**new.info, "steps": state.info["steps"] + 1})
+        if self.mode is AutoresetMode.NEXT_STEP:
+            new = new.replace(reward=jnp.where(ended, 0, new.reward), done=jnp.where(ended, 0, new.done))
+            new, rng = self._restart(new, ended, rng)
+        terminal = new.done > 0
+        truncated = (new.info["steps"] >= self.episode_length) & ~terminal
+        new = new.replace(done=jnp.maximum(new.done, truncated))
+        final = new
+        if self.mode is AutoresetMode.SAME_STEP:
+            new, rng = self._restart(new, terminal | truncated, rng)
+        return new, rng, terminal, truncated, final.replace(data=None)
+
+    def _infos(self, state: State) -> dict[str, Any]:
+        everywhere = self._out(np.ones(self.num_envs, bool))
+        infos = {name: self._out(x) for name, x in {**state.metrics, "steps": state.info["steps"]}.items()}
+        return infos | {f"_{name}": everywhere for name in infos}
+
+    def _out(self, x: Any) -> Any:
+        return jax.device_get(x) if self.to_numpy else x
+
+    def _guarded(self, run: Any, *args: Any) -> Any:
+        try:
+            return run(*args)
+        except jax.errors.JaxRuntimeError as error:
+            if "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+            raise MemoryError(f"out of memory with {self.num_envs} worlds: use fewer (num_envs)") from error
+
+
+def _space(obs: Any) -> gymnasium.Space:
+    if isinstance(obs, Mapping):
+        return gymnasium.spaces.Dict({k: _space(v) for k, v in obs.items()})
+    return gymnasium.spaces.Box(-np.inf, np.inf, obs.shape, np.dtype(obs.dtype))

@@ -1,0 +1,143 @@
+"""The quadruped under a joystick: it follows a commanded velocity, on flat and on rough ground."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxsim
+from jaxsim.data import Data
+from jaxsim.envs.base import Config, Env, Info
+from jaxsim.envs.rewards import within
+from jaxsim.math.rotation import quat_conj, quat_rotate
+
+Array = Any
+
+
+@dataclasses.dataclass(frozen=True)
+class JoystickConfig(Config):
+    """`command`: the greatest speeds ahead, sideways (m/s) and turning (rad/s). `hold`: mean actions that one lasts.
+
+    `action_scale`: rad of joint angle about the stance. `roughness`: greatest height of the ground in m, 0 for flat.
+    `push`: velocity in m/s by which the trunk is pushed, every `hold` actions on average.
+    """
+
+    model: Any = "quadruped.xml"
+    ctrl_dt: float = 0.02
+    command: tuple[float, float, float] = (1.0, 0.4, 1.0)
+    hold: int = 200
+    action_scale: float = 0.4
+    roughness: float = 0.0
+    terrain_seed: int = 0
+    push: float = 0.0
+    noise: float = 0.03
+    fail_up: float = 0.3
+    fail_height: float = 0.12
+
+
+class Joystick(Env):
+    """Walk as the joystick says: `info["command"]` holds speeds ahead and sideways and the turning rate.
+
+    Observation (48): velocities in the trunk's frame (6), the world's up in that frame (3), the command (3), joint
+    angles about the stance (12), joint velocities (12), the last action (12). Action (12): joint angles about the stance.
+    Reward: follow (a bell about the commanded planar velocity, 0.4 m/s wide, weight 1) + turn (about the commanded
+    rate, 0.5 rad/s, weight 0.5) - 0.5 v_z^2 - 0.05 (roll and pitch rates)^2 - 0.5 tilt - 0.005 mean squared change of action
+    x 12 - 2e-5 squared joint torques, cut below at 0, so that it never pays to fall. The episode ends where the trunk
+    tilts or sinks.
+    """
+
+    def __init__(self, config: JoystickConfig):
+        super().__init__(config)
+        m = self.model
+        key = m.keyframe("stand")
+        self._start, self._stance = m.key_qpos[key], m.key_ctrl[key]
+        if config.roughness > 0:
+            self.model = m.replace(hfield_data=terrain(m, config))
+
+    def initial(self, rng: Array) -> tuple[Data, Info]:
+        """The stance, somewhere on the ground, looking anywhere, with a first command."""
+        config = self.config
+        d = jaxsim.make_data(self.model)
+        pose, speed, turn, place, command = jax.random.split(rng, 5)
+        real = d.qpos.dtype
+        qpos = self._start + config.noise * jax.random.normal(pose, d.qpos.shape, real)
+        yaw = jax.random.uniform(turn, (), real, -jnp.pi, jnp.pi) / 2
+        lift = self._start[2] + config.roughness
+        spot = jax.random.uniform(place, (2,), real, -1, 1)
+        root = jnp.concatenate([spot, lift[None], jnp.stack([jnp.cos(yaw), 0 * yaw, 0 * yaw, jnp.sin(yaw)])])
+        qpos = qpos.at[:7].set(root)
+        qvel = config.noise * jax.random.normal(speed, d.qvel.shape, real)
+        zero = jnp.zeros(self.action_size, real)
+        info = {"command": self._draw_command(command, real), "last_action": zero, "change": zero}
+        return d.replace(qpos=qpos, qvel=qvel, ctrl=self._stance), info
+
+    def prepare(self, data: Data) -> Data:
+        """Positions are all that is read."""
+        return jaxsim.kinematics(self.model, data)
+
+    def _draw_command(self, rng: Array, real: Any) -> Array:
+        draw, stand = jax.random.split(rng)
+        limit = np.asarray(self.config.command, real)
+        command = limit * jax.random.uniform(draw, (3,), real, -1, 1)
+        return jnp.where(jax.random.bernoulli(stand, 0.1), 0, command)
+
+    def control(self, data: Data, action: Array, info: Info) -> Array:
+        """Joint angles about the stance."""
+        return self._stance + self.config.action_scale * jnp.clip(action, -1, 1)
+
+    def update(self, data: Data, action: Array, info: Info, rng: Array) -> Info:
+        """Now and then another command."""
+        when, draw = jax.random.split(rng)
+        new = jax.random.bernoulli(when, 1 / self.config.hold)
+        command = jnp.where(new, self._draw_command(draw, data.qpos.dtype), info["command"])
+        action = jnp.clip(action, -1, 1)
+        return {**info, "command": command, "last_action": action, "change": action - info["last_action"]}
+
+    def _motion(self, data: Data) -> tuple[Array, Array]:
+        """The trunk's velocity and the world's up, in the trunk's frame."""
+        back = quat_conj(data.qpos[3:7])
+        up = jnp.array([0.0, 0.0, 1.0], data.qpos.dtype)
+        return quat_rotate(back, data.qvel[:3]), quat_rotate(back, up)
+
+    def observe(self, data: Data, info: Info) -> Array:
+        """See the class."""
+        velocity, up = self._motion(data)
+        angles, rates = data.qpos[7:] - self._stance, jnp.clip(data.qvel[6:] / 10, -5, 5)
+        parts = [velocity, data.qvel[3:6] / 2, up, info["command"], angles, rates, info["last_action"]]
+        return jnp.concatenate(parts)
+
+    def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
+        """See the class."""
+        velocity, up = self._motion(data)
+        command = info["command"]
+        error = jnp.square(velocity[:2] - command[:2]).sum()
+        terms = {
+            "follow": jnp.exp(-error / 0.4**2),
+            "turn": 0.5 * within(data.qvel[5] - command[2], margin=1.0),
+            "bounce": -0.5 * jnp.square(velocity[2]),
+            "rock": -0.05 * jnp.square(data.qvel[3:5]).sum(),
+            "tilt": -0.5 * jnp.square(up[:2]).sum(),
+            "jerk": -0.005 * jnp.square(info["change"]).sum(),
+            "torque": -2e-5 * jnp.square(data.actuator_force).sum(),
+        }
+        return jnp.maximum(sum(terms.values()), 0), terms
+
+    def failed(self, data: Data, info: Info) -> Array:
+        """The trunk tilted over or lies on the ground."""
+        up = quat_rotate(data.qpos[3:7], jnp.array([0.0, 0.0, 1.0], data.qpos.dtype))[2]
+        return (up < self.config.fail_up) | (data.qpos[2] < self.config.fail_height)
+
+
+def terrain(m: jaxsim.Model, config: JoystickConfig) -> np.ndarray:
+    """Heights of a smooth random ground, as shares of the field's own height; `roughness` is the greatest."""
+    nrow, ncol = int(m.hfield_nrow[0]), int(m.hfield_ncol[0])
+    rng = np.random.default_rng(config.terrain_seed)
+    y, x = np.meshgrid(np.linspace(0, 1, nrow), np.linspace(0, 1, ncol), indexing="ij")
+    z = np.zeros((nrow, ncol))
+    for _ in range(24):
+        k, phase = rng.normal(size=2) * 2 * np.pi * ncol / 12, rng.uniform(0, 2 * np.pi)
+        z += np.sin(k[0] * x + k[1] * y + phase)
+    z = (z - z.min()) / np.ptp(z)
+    return (z * config.roughness / float(m.hfield_size[0, 2])).ravel()

@@ -1,0 +1,95 @@
+"""Planar locomotion: hopper, walker and runner, all of them a trunk that moves in the x-z plane on legs with motors."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxsim
+from jaxsim.data import Data
+from jaxsim.envs.base import Config, Env, Info
+from jaxsim.envs.rewards import ramp, within
+
+Array = Any
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanarConfig(Config):
+    """`speed`: the wish in m/s, 0 to stand. `height`: of the trunk's origin, above which it counts as standing.
+
+    `fail_height`: below it an episode ends (0: never). `control_cost`: weight of the mean squared action. `noise`: of
+    first joint angles, rad.
+    """
+
+    speed: float = 1.0
+    height: float = 1.0
+    fail_height: float = 0.0
+    upright: bool = True
+    control_cost: float = 0.05
+    noise: float = 0.05
+    keyframe: str = "stand"
+
+
+class Planar(Env):
+    """Stand high and upright, and move along x at the wished speed.
+
+    Observation: joint positions but for the root's x, then all velocities. Action: one for each motor.
+    Reward, at most 1: standing * (1 + 5 moving) / 6 less `control_cost` * mean squared action, where standing =
+    (3 high + upright) / 4 (high alone for the runner, which has no upright pose), and moving = min(v / speed, 1), not
+    less than 0; without a wished speed the reward is standing * (1 + still) / 2 instead. The episode ends where the
+    trunk sinks below `fail_height`.
+    """
+
+    def __init__(self, config: PlanarConfig):
+        super().__init__(config)
+        m = self.model
+        names = ("root_x", "root_z", "root_pitch")
+        self._x, self._z, self._pitch = (int(m.jnt_qposadr[m.name2id("joint", n)]) for n in names)
+        self._trunk = m.name2id("body", "trunk")
+        # the trunk's height is its body's plus the root's slide, whose zero is at the joint's ref
+        self._base = float(m.body_pos[self._trunk, 2]) - float(m.qpos0[self._z])
+        self._others = np.delete(np.arange(m.nq), self._x)
+        self._start = m.key_qpos[m.keyframe(config.keyframe)]
+
+    def initial(self, rng: Array) -> tuple[Data, Info]:
+        """The keyframe with noisy joints."""
+        d = jaxsim.make_data(self.model)
+        pose, speed = jax.random.split(rng)
+        noise = self.config.noise * jax.random.normal(pose, d.qpos.shape, d.qpos.dtype)
+        noise = noise.at[np.array([self._x, self._z])].set(0)
+        qvel = self.config.noise * jax.random.normal(speed, d.qvel.shape, d.qvel.dtype)
+        return d.replace(qpos=self._start + noise, qvel=qvel), {}
+
+    def prepare(self, data: Data) -> Data:
+        """Positions are all that is read."""
+        return jaxsim.kinematics(self.model, data)
+
+    def height(self, data: Data) -> Array:
+        """Height of the trunk's origin above the ground, m."""
+        return data.qpos[self._z] + self._base
+
+    def observe(self, data: Data, info: Info) -> Array:
+        """Positions without x, velocities."""
+        return jnp.concatenate([data.qpos[self._others], jnp.clip(data.qvel, -20, 20)])
+
+    def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
+        """See the class."""
+        config = self.config
+        speed = (data.qpos[self._x] - before.qpos[self._x]) / self.dt
+        standing = within(self.height(data), config.height, np.inf, margin=config.height / 2)
+        if config.upright:
+            standing = (3 * standing + (1 + jnp.cos(data.qpos[self._pitch])) / 2) / 4
+        if config.speed > 0:
+            moving = ramp(speed, 0.0, config.speed)
+            reward = standing * (1 + 5 * moving) / 6
+        else:
+            moving = within(speed, margin=1.0)
+            reward = standing * (1 + moving) / 2
+        cost = config.control_cost * jnp.mean(jnp.square(jnp.clip(action, -1, 1)))
+        return reward - cost, {"standing": standing, "moving": moving, "speed": speed, "control_cost": cost}
+
+    def failed(self, data: Data, info: Info) -> Array:
+        """The trunk sank."""
+        return self.height(data) < self.config.fail_height

@@ -1,0 +1,74 @@
+"""An environment without physics, for testing what is built on environments: it costs next to nothing."""
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.envs.base import Config, State, raw_key
+
+Array = Any
+
+
+@dataclasses.dataclass(frozen=True)
+class StubConfig(Config):
+    """Sizes of the stub; `terminate_after` ends an episode after so many steps, `diverge_after` as if lost."""
+
+    nobs: int = 4
+    naction: int = 2
+    terminate_after: int = 0
+    diverge_after: int = 0
+
+
+class Stub:
+    """Constant time, deterministic: the observation counts steps, the reward is the mean of the action."""
+
+    model = None
+    backend = "stub"
+
+    def __init__(self, config: StubConfig = StubConfig()):
+        self.config = config
+        self.action_size, self.observation_size, self.dt = config.naction, config.nobs, config.ctrl_dt
+
+    @property
+    def unwrapped(self) -> "Stub":
+        """This environment."""
+        return self
+
+    def _observe(self, count: Array, offset: Array) -> Array:
+        return count + jnp.linspace(0, 1, self.config.nobs) + offset
+
+    def reset(self, rng: Array) -> State:
+        """The first state; a random offset tells episodes apart."""
+        carried, draw = jax.random.split(rng)
+        zero, offset = jnp.zeros(()), jax.random.uniform(draw)
+        none = jnp.zeros((), jnp.int32)
+        data = SimpleData(zero, offset, none, none)
+        return State(data, self._observe(zero, offset), zero, zero, {"diverged": zero}, {"rng": raw_key(carried)})
+
+    def step(self, state: State, action: Array) -> State:
+        """One count more."""
+        if jnp.shape(action) != (self.action_size,):
+            raise ValueError(f"an action of Stub has shape ({self.action_size},), not {jnp.shape(action)}")
+        config, count = self.config, state.data.count + 1
+        bad = (count == config.diverge_after) if config.diverge_after else jnp.zeros((), bool)
+        done = bad | ((count >= config.terminate_after) if config.terminate_after else False)
+        return state.replace(
+            data=dataclasses.replace(state.data, count=count),
+            obs=jnp.where(bad, 0, self._observe(count, state.data.offset)),
+            reward=jnp.where(bad, 0, jnp.mean(action)).astype(count.dtype),
+            done=done.astype(count.dtype),
+            metrics={**state.metrics, "diverged": bad.astype(count.dtype)},
+        )
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class SimpleData:
+    """What stands for `Data` in the stub."""
+
+    count: Array
+    offset: Array
+    overflow_contacts: Array
+    overflow_constraints: Array

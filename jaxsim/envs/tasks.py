@@ -1,0 +1,45 @@
+"""The environments that come with jaxsim, by name."""
+
+from dataclasses import replace
+
+from jaxsim.envs.cartpole import Cartpole, CartpoleConfig
+from jaxsim.envs.joystick import Joystick, JoystickConfig
+from jaxsim.envs.legged import Legged, LeggedConfig
+from jaxsim.envs.manipulation import ArmConfig, HandConfig, Pick, Reach, Reorient
+from jaxsim.envs.planar import Planar, PlanarConfig
+from jaxsim.envs.registry import register
+from jaxsim.envs.stub import Stub, StubConfig
+
+HUMANOID = LeggedConfig(model="humanoid.xml", ctrl_dt=0.025, height=0.88, fail_height=0.55)
+TASKS = {
+    "cartpole_balance": (Cartpole, CartpoleConfig()),
+    "cartpole_swingup": (Cartpole, CartpoleConfig(swing_up=True, spread=0.3)),
+    "hopper_stand": (
+        Planar,
+        PlanarConfig(model="hopper.xml", ctrl_dt=0.01, speed=0.0, height=1.0, fail_height=0.6),
+    ),
+    "hopper_hop": (Planar, PlanarConfig(model="hopper.xml", ctrl_dt=0.01, speed=1.5, height=0.95, fail_height=0.6)),
+    "walker_stand": (Planar, PlanarConfig(model="walker.xml", ctrl_dt=0.025, speed=0.0, height=1.2)),
+    "walker_walk": (Planar, PlanarConfig(model="walker.xml", ctrl_dt=0.025, speed=1.0, height=1.2)),
+    "walker_run": (Planar, PlanarConfig(model="walker.xml", ctrl_dt=0.025, speed=6.0, height=1.2)),
+    "runner_run": (
+        Planar,
+        PlanarConfig(model="runner.xml", ctrl_dt=0.02, speed=6.0, height=0.45, upright=False),
+    ),
+    "ant_run": (Legged, LeggedConfig(model="ant.xml", ctrl_dt=0.05, speed=2.0, height=0.4, fail_height=0.22)),
+    "quadruped_joystick": (Joystick, JoystickConfig()),
+    "quadruped_joystick_rough": (
+        Joystick,
+        JoystickConfig(model="quadruped_rough.xml", roughness=0.06, fail_height=0.1, fail_up=0.2),
+    ),
+    "humanoid_stand": (Legged, replace(HUMANOID, speed=0.0)),
+    "humanoid_walk": (Legged, HUMANOID),
+    "humanoid_run": (Legged, replace(HUMANOID, speed=8.0)),
+    "arm_reach": (Reach, ArmConfig()),
+    "cube_pick": (Pick, ArmConfig()),
+    "hand_reorient": (Reorient, HandConfig()),
+    "stub": (Stub, StubConfig()),
+}
+
+for _name, (_make, _config) in TASKS.items():
+    register(_name, _make, _config)

@@ -1,0 +1,365 @@
+"""Wrappers: batches, episodes, randomised models, repeated and delayed actions, normalised observations.
+
+`DomainRandomization`, `ActionRepeat` and `ActionDelay` wrap an environment of one world; `Vectorize` makes a batch of
+it; `AutoReset` and `NormalizeObservation` wrap a batch. `wrap` puts them together in that order.
+"""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+import jaxsim
+from jaxsim.envs.base import Env, State, raw_key
+from jaxsim.model import Model
+
+Array = Any
+
+
+class Wrapper:
+    """An environment around another; what it does not define is the inner one's."""
+
+    def __init__(self, env: Any):
+        self.env = env
+
+    def reset(self, rng: Array) -> State:
+        """As the inner environment's."""
+        return self.env.reset(rng)
+
+    def step(self, state: State, action: Array) -> State:
+        """As the inner environment's."""
+        return self.env.step(state, action)
+
+    @property
+    def unwrapped(self) -> Env:
+        """The environment below all wrappers."""
+        return self.env.unwrapped
+
+    def with_model(self, model: Model) -> "Wrapper":
+        """The same wrappers around the same environment on another model."""
+        other = copy.copy(self)
+        other.env = self.env.with_model(model)
+        return other
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "env":
+            raise AttributeError(name)
+        return getattr(self.env, name)
+
+
+class DomainRandomization(Wrapper):
+    """A model of its own for every episode: `randomize(model, rng) -> model`, then the derived constants anew.
+
+    Any float may be changed, with `model.replace` and `model.opt.replace`; a change of structure raises ValueError.
+    The numbers drawn are carried in `info["model"]`, by path.
+    """
+
+    def __init__(self, env: Any, randomize: Callable[[Model, Array], Model], derive: bool = True):
+        super().__init__(env)
+        self._randomize, self._derive = randomize, derive
+        self._places: tuple[int, ...] | None = None
+        self._names = [jax.tree_util.keystr(path)[1:] for path, _ in jax.tree_util.tree_leaves_with_path(env.model)]
+        jax.eval_shape(self._draw, jax.random.PRNGKey(0))
+
+    def _draw(self, rng: Array) -> dict[str, Array]:
+        nominal = self.env.model
+        drawn = self._randomize(nominal, rng)
+        if jax.tree.structure(drawn) != jax.tree.structure(nominal):
+            raise ValueError("domain randomisation may change numbers of a model only, not its structure")
+        if self._derive:
+            drawn = jaxsim.set_const(drawn)
+        old, new = jax.tree.leaves(nominal), jax.tree.leaves(drawn)
+        if self._places is None:
+            self._places = tuple(i for i, (a, b) in enumerate(zip(old, new, strict=True)) if a is not b)
+        return {self._names[i]: new[i] for i in self._places}
+
+    def _inner(self, drawn: dict[str, Array]) -> Any:
+        leaves, structure = jax.tree.flatten(self.env.model)
+        for i in self._places or ():
+            leaves[i] = drawn[self._names[i]]
+        return self.env.with_model(jax.tree.unflatten(structure, leaves))
+
+    def reset(self, rng: Array) -> State:
+        """A first state of a model drawn anew."""
+        draw, rng = jax.random.split(rng)
+        drawn = self._draw(draw)
+        state = self._inner(drawn).reset(rng)
+        return state.replace(info={**state.info, "model": drawn})
+
+    def step(self, state: State, action: Array) -> State:
+        """A step of the model that was drawn for this episode."""
+        return self._inner(state.info["model"]).step(state, action)
+
+
+class ActionRepeat(Wrapper):
+    """Every action `repeat` times, rewards summed; after the end of an episode nothing more happens."""
+
+    def __init__(self, env: Any, repeat: int):
+        super().__init__(env)
+        if repeat < 1:
+            raise ValueError(f"repeat={repeat}: an action is taken at least once")
+        self.repeat = repeat
+
+    @property
+    def dt(self) -> float:
+        """Seconds of one step."""
+        return self.env.dt * self.repeat
+
+    def step(self, state: State, action: Array) -> State:
+        """`repeat` inner steps."""
+
+        def again(_: Array, state: State) -> State:
+            new = self.env.step(state, action)
+            ended = state.done > 0
+            kept = jax.tree.map(lambda a, b: jnp.where(ended, a, b), state, new)
+            return kept.replace(reward=state.reward + jnp.where(ended, 0, new.reward))
+
+        start = state.replace(reward=jnp.zeros_like(state.reward), done=jnp.zeros_like(state.done))
+        return jax.lax.fori_loop(0, self.repeat, again, start)
+
+
+class ActionDelay(Wrapper):
+    """Actions take effect some steps late: `delay` steps, or a number drawn for each episode from `(least, most)`.
+
+    Until the first action arrives, zeros act. The actions under way are `info["delayed"]`, the newest first.
+    """
+
+    def __init__(self, env: Any, delay: int | tuple[int, int]):
+        super().__init__(env)
+        self.least, self.most = (delay, delay) if isinstance(delay, int) else delay
+        if not 0 <= self.least <= self.most:
+            raise ValueError(f"delay={delay}: wanted 0 <= least <= most")
+
+    def reset(self, rng: Array) -> State:
+        """A first state with its delay drawn."""
+        draw, rng = jax.random.split(rng)
+        state = self.env.reset(rng)
+        delay = jax.random.randint(draw, (), self.least, self.most + 1)
+        queue = jnp.zeros((self.most + 1, self.env.action_size), state.reward.dtype)
+        return state.replace(info={**state.info, "delay": delay, "delayed": queue})
+
+    def step(self, state: State, action: Array) -> State:
+        """A step with the action of `delay` steps ago."""
+        queue = state.info["delayed"]
+        if jnp.shape(action) != queue.shape[1:]:  # the environment says what is wrong
+            return self.env.step(state, action)
+        queue = jnp.concatenate([jnp.asarray(action, queue.dtype)[None], queue[:-1]])
+        return self.env.step(state.replace(info={**state.info, "delayed": queue}), queue[state.info["delay"]])
+
+
+class Vectorize(Wrapper):
+    """A batch of worlds: `reset` takes keys (nworld, ...) and `step` actions (nworld, action_size)."""
+
+    def reset(self, rng: Array) -> State:
+        """First states of all worlds."""
+        return jax.vmap(self.env.reset)(rng)
+
+    def step(self, state: State, action: Array) -> State:
+        """A step of all worlds."""
+        if jnp.ndim(action) != 2 or action.shape[0] != state.done.shape[0]:
+            wanted = (state.done.shape[0], self.action_size)
+            raise ValueError(f"actions of a batch have shape {wanted}, not {jnp.shape(action)}")
+        return jax.vmap(self.env.step)(state, action)
+
+
+class AutoReset(Wrapper):
+    """Episodes of a batch: a time limit, and a fresh random state wherever one has ended.
+
+    `done` says that an episode ended; `obs` is then already the first of the next. In `info`:
+    `truncation`: 1.0 where time was up and nothing else: such an end must be bootstrapped from `final_obs`.
+    `final_obs`: the observation at the end of this step, before any reset, in every world.
+    `steps`: actions of the running episode. `episode_return`, `episode_length`: of the episode that ended last.
+    `episodes`, `diverged`: how many ended, and ended because the world was no longer finite.
+    `overflow`: contacts and constraint rows dropped for want of capacity, the most in one episode.
+
+    Only worlds whose episode ended are reset, a slice of them at a time, so that the cost follows their number.
+    Reverse-mode derivatives do not pass through it; to differentiate a rollout use `Vectorize` alone.
+    `stagger` starts the worlds at random points of their first time limit, so that they do not end together.
+    """
+
+    def __init__(self, env: Any, episode_length: int, stagger: bool = False):
+        super().__init__(env)
+        self.episode_length, self.stagger = episode_length, stagger
+
+    def reset(self, rng: Array) -> State:
+        """First states; `rng` has one key for each world."""
+        keys = jax.vmap(lambda k: jax.random.split(k, 3))(rng)
+        state = self.env.reset(keys[:, 0])
+        zero = jnp.zeros_like(state.reward)
+        count = jnp.zeros(state.reward.shape, jnp.int32)
+        steps = count
+        if self.stagger:
+            steps = jax.vmap(lambda k: jax.random.randint(k, (), 0, self.episode_length))(keys[:, 2])
+        own = {
+            "reset_rng": raw_key(keys[:, 1]),
+            "final_obs": jax.tree.map(jnp.copy, state.obs),
+            "steps": steps,
+            "truncation": zero,
+            "running_return": zero,
+            "running_length": count,
+            "episode_return": zero,
+            "episode_length": count,
+            **dict.fromkeys(("episodes", "diverged", "overflow"), count),
+        }
+        return state.replace(info={**state.info, **own})
+
+    def step(self, state: State, action: Array) -> State:
+        """A step of all worlds, then fresh states where episodes ended."""
+        state = self.env.step(state.replace(done=jnp.zeros_like(state.done)), action)
+        info = state.info
+        steps = info["steps"] + 1
+        terminal = state.done > 0
+        truncated = (steps >= self.episode_length) & ~terminal
+        ended = terminal | truncated
+        total, length = info["running_return"] + state.reward, info["running_length"] + 1
+        dropped = state.data.overflow_contacts + state.data.overflow_constraints
+        own = {
+            "final_obs": state.obs,
+            "steps": jnp.where(ended, 0, steps),
+            "truncation": truncated.astype(state.done.dtype),
+            "running_return": jnp.where(ended, 0, total),
+            "running_length": jnp.where(ended, 0, length),
+            "episode_return": jnp.where(ended, total, info["episode_return"]),
+            "episode_length": jnp.where(ended, length, info["episode_length"]),
+            "episodes": info["episodes"] + ended,
+            "diverged": info["diverged"] + (state.metrics["diverged"] > 0),
+            "overflow": jnp.maximum(info["overflow"], dropped),
+        }
+        state = state.replace(done=ended.astype(state.done.dtype), info={**info, **own})
+        state, keys = renew(self.env, state, ended, info["reset_rng"])
+        return state.replace(info={**state.info, "reset_rng": keys})
+
+
+def renew(env: Any, state: State, which: Array, rng: Array) -> tuple[State, Array]:
+    """`state` with fresh worlds where `which` (nworld,) holds, and the keys left; `rng` (nworld, ...) are raw keys.
+
+    Replaced are `data`, `obs` and what the environment keeps in `info`. Worlds are drawn in slices of a sixteenth of
+    the batch until none is left.
+    """
+    nworld = which.shape[0]
+    size = min(nworld, max(8, -(-nworld // 16)))
+    order = jnp.argsort(~which, stable=True)
+    count = which.sum()
+
+    def body(carry: tuple) -> tuple:
+        first, parts, rng = carry
+        slots = first + jnp.arange(size)
+        worlds = order[jnp.minimum(slots, nworld - 1)]
+        keys = jax.vmap(jax.random.split)(rng[worlds])
+        fresh = env.reset(keys[:, 0])
+        target = jnp.where(slots < count, worlds, nworld)  # beyond the last: dropped
+        new = {k: fresh.info[k] for k in parts["info"]}
+        new = {"data": fresh.data, "obs": fresh.obs, "info": new}
+        parts = jax.tree.map(lambda old, x: old.at[target].set(x.astype(old.dtype), mode="drop"), parts, new)
+        return first + size, parts, rng.at[target].set(keys[:, 1], mode="drop")
+
+    kept = jax.eval_shape(env.reset, rng).info
+    parts = {"data": state.data, "obs": state.obs, "info": {k: state.info[k] for k in kept}}
+    _, parts, rng = jax.lax.while_loop(lambda c: c[0] < count, body, (jnp.zeros((), count.dtype), parts, rng))
+    info = {**state.info, **parts["info"]}
+    return state.replace(data=parts["data"], obs=parts["obs"], info=info), rng
+
+
+class NormalizeObservation(Wrapper):
+    """Observations of a batch with mean zero and variance one, by running moments over all worlds and steps.
+
+    The moments are `info["moments"]` (no axis of worlds): count, mean, and the sum of squared deviations. `obs` and
+    `info["final_obs"]` are normalised alike and cut at `limit`. With `learn=False` the moments stay as they are.
+    """
+
+    def __init__(self, env: Any, limit: float = 10.0, learn: bool = True):
+        super().__init__(env)
+        self.limit, self.learn = limit, learn
+
+    def reset(self, rng: Array) -> State:
+        """First states, normalised by their own moments."""
+        state = self.env.reset(rng)
+        zero = jax.tree.map(lambda x: jnp.zeros(x.shape[1:], x.dtype), state.obs)
+        moments = {"count": jnp.zeros((), state.reward.dtype), "mean": zero, "square": zero}
+        return self._normal(state, update_moments(moments, state.obs))
+
+    def step(self, state: State, action: Array) -> State:
+        """A step with normalised observations."""
+        moments = state.info["moments"]
+        inner = {k: v for k, v in state.info.items() if k != "moments"}
+        state = self.env.step(state.replace(info=inner), action)
+        if self.learn:
+            moments = update_moments(moments, state.obs)
+        return self._normal(state, moments)
+
+    def _normal(self, state: State, moments: dict[str, Any]) -> State:
+        info = {**state.info, "moments": moments}
+        if "final_obs" in info:
+            info["final_obs"] = normalize(moments, info["final_obs"], self.limit)
+        return state.replace(obs=normalize(moments, state.obs, self.limit), info=info)
+
+
+def update_moments(moments: dict[str, Any], obs: Any) -> dict[str, Any]:
+    """Running moments with a batch of observations added; the leading axis is that of the batch."""
+    number = jax.tree.leaves(obs)[0].shape[0]
+    count = moments["count"] + number
+    change = jax.tree.map(lambda x, mean: x - mean, obs, moments["mean"])
+    mean = jax.tree.map(lambda mean, c: mean + c.sum(0) / count, moments["mean"], change)
+    square = jax.tree.map(lambda s, c, x, mean: s + (c * (x - mean)).sum(0), moments["square"], change, obs, mean)
+    return {"count": count, "mean": mean, "square": square}
+
+
+def normalize(moments: dict[str, Any], obs: Any, limit: float = 10.0) -> Any:
+    """Observations with the running moments taken off."""
+
+    def one(x: Array, mean: Array, square: Array) -> Array:
+        variance = square / jnp.maximum(moments["count"], 1)
+        return jnp.clip((x - mean) / jnp.sqrt(variance + 1e-6), -limit, limit)
+
+    return jax.tree.map(one, obs, moments["mean"], moments["square"])
+
+
+def wrap(
+    env: Env,
+    episode_length: int | None = None,
+    *,
+    action_repeat: int = 1,
+    action_delay: int | tuple[int, int] = 0,
+    randomize: Callable[[Model, Array], Model] | None = None,
+    normalize_observation: bool = False,
+    stagger: bool = False,
+) -> Wrapper:
+    """A batch of episodes of `env`: what trainers step.
+
+    Args:
+        env: an environment of one world.
+        episode_length: actions after which an episode is cut off; by default that of the environment's config.
+        action_repeat: inner steps of one action.
+        action_delay: steps by which actions come late, or a range to draw from for each episode.
+        randomize: `(model, rng) -> model`, drawn for each episode; see `DomainRandomization`.
+        normalize_observation: see `NormalizeObservation`.
+        stagger: see `AutoReset`.
+    """
+    length = episode_length or env.config.episode_length
+    if randomize is not None:
+        env = DomainRandomization(env, randomize)
+    if action_repeat > 1:
+        env = ActionRepeat(env, action_repeat)
+    if action_delay != 0:
+        env = ActionDelay(env, action_delay)
+    batch = AutoReset(Vectorize(env), length, stagger)
+    return NormalizeObservation(batch) if normalize_observation else batch
+
+
+def troubles(state: State) -> list[str]:
+    """What went wrong in a batch so far, one sentence each with its remedy; empty when nothing did. Host-side."""
+    info, found = jax.device_get({k: state.info[k] for k in ("diverged", "episodes", "overflow")}), []
+    worlds = len(info["diverged"])
+    if info["diverged"].any():
+        found.append(
+            f"{int(info['diverged'].sum())} of {int(info['episodes'].sum())} episodes ended because the world was no "
+            "longer finite; use a smaller sim_dt, softer gains, or more damping"
+        )
+    if info["overflow"].any():
+        found.append(
+            f"contacts or constraint rows were dropped in {int((info['overflow'] > 0).sum())} of {worlds} worlds "
+            f"(most: {int(info['overflow'].max())}); raise max_contacts or max_constraints in the config"
+        )
+    return found

@@ -1,0 +1,94 @@
+"""The Gymnasium adapter: its three modes, seeding, arrays on the device."""
+
+import gymnasium
+import jax
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+from jaxsim.envs.gym import GymVectorEnv
+
+ZERO = np.zeros((3, 2), np.float32)
+
+
+def make(mode=AutoresetMode.NEXT_STEP, **changes):
+    return GymVectorEnv("stub", 3, autoreset_mode=mode, **changes)
+
+
+def test_spaces_and_metadata():
+    env = make()
+    assert isinstance(env, gymnasium.vector.VectorEnv) and env.num_envs == 3
+    assert env.single_action_space.shape == (2,) and env.observation_space.shape == (3, 4)
+    assert env.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+
+
+def test_next_step_mode_resets_on_the_following_step():
+    env = make(episode_length=2)
+    first, _ = env.reset(seed=0)
+    env.step(ZERO)
+    last, _, terminated, truncated, _ = env.step(ZERO)
+    assert np.all(truncated) and not np.any(terminated) and np.allclose(last, first + 2)
+    fresh, reward, terminated, truncated, _ = env.step(ZERO + 1)
+    assert not np.any(truncated | terminated) and np.all(reward == 0) and np.all(np.asarray(fresh)[:, 0] < 1)
+    assert np.allclose(env.step(ZERO)[0], fresh + 1)
+
+
+def test_same_step_mode_gives_the_final_observation():
+    env = make(AutoresetMode.SAME_STEP, terminate_after=2)
+    first, _ = env.reset(seed=0)
+    env.step(ZERO)
+    obs, _, terminated, truncated, infos = env.step(ZERO)
+    assert np.all(terminated) and not np.any(truncated)
+    assert np.allclose(infos["final_obs"], first + 2) and np.all(infos["_final_obs"])
+    assert np.all(np.asarray(obs)[:, 0] < 1) and np.all(infos["final_info"]["steps"] == 2)
+
+
+def test_disabled_mode_resets_what_the_mask_says():
+    env = make(AutoresetMode.DISABLED, episode_length=2)
+    env.reset(seed=0)
+    env.step(ZERO)
+    last, *_ = env.step(ZERO)
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(ZERO)
+    obs, _ = env.reset(options={"reset_mask": np.array([True, False, True])})
+    assert np.allclose(obs[1], last[1]) and np.all(np.asarray(obs)[[0, 2], 0] < 1)
+    env.reset(options={"reset_mask": np.array([False, True, False])})
+    assert np.all(np.asarray(env.step(ZERO)[0])[:, 0] < 2)
+
+
+def test_a_seed_repeats_and_none_goes_on():
+    env = make()
+    a, _ = env.reset(seed=5)
+    b, _ = env.reset()
+    c, _ = env.reset(seed=5)
+    assert np.array_equal(a, c) and not np.any(np.asarray(a) == b)
+    assert len(np.unique(np.asarray(a)[:, 0])) == 3
+
+
+def test_arrays_stay_on_the_device_until_asked():
+    obs, _ = make().reset(seed=0)
+    assert isinstance(obs, jax.Array)
+    env = make(to_numpy=True)
+    obs, _ = env.reset(seed=0)
+    assert isinstance(obs, np.ndarray) and all(isinstance(x, np.ndarray) for x in env.step(ZERO)[:4])
+
+
+@pytest.mark.parametrize("actions", [np.zeros((3, 3)), np.zeros(2), np.zeros((2, 2))])
+def test_wrong_shape_of_actions_is_an_error(actions):
+    env = make()
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=r"actions have shape \(3, 2\)"):
+        env.step(actions)
+
+
+def test_step_before_reset_is_an_error():
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        make().step(ZERO)
+
+
+@pytest.mark.parametrize("mask", [np.zeros(3, bool), np.ones(2, bool)])
+def test_a_bad_mask_is_an_error(mask):
+    env = make(AutoresetMode.DISABLED)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="reset_mask"):
+        env.reset(options={"reset_mask": mask})
