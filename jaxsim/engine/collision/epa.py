@@ -68,6 +68,9 @@ def epa(
     near, _ = _project(points.w, verts)
     if points.a.dtype == jnp.float64:
         tolerance = jnp.where(discrete, MINVAL, tolerance)
+    # faces of one plane are at one distance, and none sees a point of it, but for rounding
+    rounding = 256 * float(jnp.finfo(points.a.dtype).eps)
+    slack = 1 + rounding
     infinite = jnp.full((), jnp.inf, points.a.dtype)
     start = _State(
         *(active & valid, jnp.int32(0), points, jnp.where(nface == 4, 4, 5).astype(jnp.int32), verts, near, alive),
@@ -78,7 +81,7 @@ def epa(
         square = inner(s.near, s.near)
         best = jnp.argmin(jnp.where(s.open, square, jnp.inf))
         lower2 = jnp.where(s.open[best], square[best], jnp.inf)
-        beaten = lower2 > s.upper * s.upper
+        beaten = lower2 > slack * s.upper * s.upper
         face, normal = jnp.where(beaten, s.face, s.verts[best]), jnp.where(beaten, s.normal, s.near[best])
         lower = jnp.sqrt(jnp.where(lower2 > 0, lower2, 1))
         far = lower > MINVAL
@@ -90,7 +93,7 @@ def epa(
         end = beaten | (lower2 <= 0) | (upper - lower < tolerance) | (discrete & jnp.any(known))
 
         points = s.points.put(s.count, new)
-        visible = s.alive & (inner(s.near, w) - square > MINVAL)
+        visible = s.alive & (inner(s.near, w) - square > MINVAL + rounding * jnp.sqrt(square * inner(w, w)))
         visible = visible.at[best].set(True)
         has, follows = _horizon(s.verts, visible, nvert)
         nedge = jnp.sum(has)
@@ -99,7 +102,7 @@ def epa(
         near, solid = _project(points.w, verts)
         square = inner(near, near)
         broken = (nedge < 3) | jnp.any(fresh & (~solid | (square == 0)))
-        opened = fresh & (square >= lower2) & (square <= upper * upper)
+        opened = fresh & (square * slack >= lower2) & (square <= slack * upper * upper)
         still_open = (s.open & ~visible & s.alive) | opened
         ok = s.ok & (end | ~broken)
         running = ~end & ~broken & jnp.any(still_open) & (s.k + 1 < iterations)
