@@ -1,7 +1,14 @@
-"""Shared set-up: float64, and a fixture for single precision."""
+"""Shared set-up: float64, a fixture for single precision, and XLA flags that halve compile times on a CPU."""
+
+import os
+from importlib import metadata
+
+import pytest
+
+if metadata.version("jaxlib").startswith("0.10."):  # an XLA that does not know a flag ends the process
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_cpu_experimental_ynn_fusion_type=")
 
 import jax
-import pytest
 
 jax.config.update("jax_enable_x64", True)
 

@@ -8,7 +8,7 @@ from jaxsim.engine import tables
 from jaxsim.engine.constraint.jacobian import contact_bodies, contact_frame_force
 from jaxsim.engine.tendon import mul_jac_t, tendon_armature
 from jaxsim.engine.tendon_path import bias_rate
-from jaxsim.math.arrays import add_at, dot, inner, matvec, take
+from jaxsim.math.arrays import add_at, dot, inner, matvec, matvec_t, take
 from jaxsim.math.safe import Array, xp_of
 from jaxsim.math.spatial import cross_force, inertia_mul, join, shift_force
 from jaxsim.math.tree import dof_path_sum, dof_subtree_sum, subtree_sum
@@ -73,7 +73,7 @@ def _contact_wrenches(m: Model, d: Data) -> Array:
     """
     local = contact_forces(d)
     rows = d.contact.frame.reshape(-1, 3, 3)
-    force, torque = (local[:, :3, None] * rows).sum(1), (local[:, 3:, None] * rows).sum(1)
+    force, torque = matvec_t(rows, local[:, :3]), matvec_t(rows, local[:, 3:])
     common = d.subtree_com[0]
     wrench = shift_force(join(torque, force), d.contact.pos - common)
     bodies = contact_bodies(m, d)

@@ -7,11 +7,12 @@ nothing is checked at run time. Scatters are avoided: `merge` is a concatenation
 from typing import Any
 
 import jax
+import jax.custom_batching
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxsim.math.safe import Array, xp_of
+from jaxsim.math.safe import Array, short_sum, xp_of
 
 NEVER = 1e30  # no time step is this long
 DENSE_BINS = 1 << 14  # up to this many entries a sum into bins is a product with a 0/1 matrix
@@ -37,6 +38,21 @@ def materialize(token: Array, tree: Any) -> Any:
         return lax.cond(token > NEVER, lambda t: jax.tree.map(lambda x: x + x, t), lambda t: t, tree)
 
     return lax.platform_dependent(token, tree, cpu=wall, default=lambda token, tree: tree)
+
+
+@jax.custom_batching.custom_vmap
+def most_of_batch(x: Array) -> Array:
+    """The largest value of `x` in the whole batch that `vmap` makes, the same for all of it: a bound for loops.
+
+    A loop whose bound differs between worlds computes every world in every round and selects; one bounded by this does
+    not select, but what it computes must not change the result of a world that needed less. Not differentiable.
+    """
+    return x
+
+
+@most_of_batch.def_vmap
+def _most_of_batch(axis_size: int, in_batched: list[bool], x: Array) -> tuple[Array, bool]:
+    return most_of_batch(jnp.max(x, axis=0) if in_batched[0] else x), False
 
 
 def dot(a: Array, b: Array) -> Array:
@@ -124,14 +140,14 @@ def add_at(index: np.ndarray, x: Array, n: int) -> Array:
 
 def matvec(r: Array, v: Array) -> Array:
     """Product of small matrices (..., i, j) and vectors (..., j), as a sum that fuses with what surrounds it."""
-    return (r * v[..., None, :]).sum(-1)
+    return short_sum(r * v[..., None, :])
 
 
 def matvec_t(r: Array, v: Array) -> Array:
     """Product of the transposes of small matrices (..., j, i) and vectors (..., j)."""
-    return (r * v[..., :, None]).sum(-2)
+    return short_sum(r * v[..., :, None], -2)
 
 
 def inner(a: Array, b: Array) -> Array:
     """Inner product along the last axis."""
-    return (a * b).sum(-1)
+    return short_sum(a * b)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxsim.math import component as c
-from jaxsim.math.safe import Array, normalize, xp_of
+from jaxsim.math.safe import Array, normalize, short_sum, xp_of
 
 
 def cross(a: Array, b: Array) -> Array:
@@ -46,7 +46,7 @@ def axis_angle_to_quat(axis: Array, angle: Array) -> Array:
 def rotvec_to_quat(v: Array) -> Array:
     """Quaternion of a rotation vector (axis times angle); exact identity, with exact derivative, at zero."""
     xp = xp_of(v)
-    square = xp.sum(v * v, axis=-1)
+    square = short_sum(v * v)
     small = square < 1e-12
     angle = xp.sqrt(xp.where(small, 1, square))
     scale = xp.where(small, 0.5 - square / 48, xp.sin(0.5 * angle) / angle)
@@ -59,7 +59,7 @@ def quat_to_rotvec(q: Array) -> Array:
     xp = xp_of(q)
     q = xp.where(q[..., :1] < 0, -q, q)
     w, u = q[..., 0], q[..., 1:]
-    square = xp.sum(u * u, axis=-1)
+    square = short_sum(u * u)
     small = square < 1e-12
     length = xp.sqrt(xp.where(small, 1, square))
     scale = xp.where(small, 2 + square / 3, 2 * xp.arctan2(length, w) / length)

@@ -8,8 +8,10 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 Array = Any
+SHORT = 4
 
 
 def xp_of(*arrays: Array) -> Any:
@@ -31,10 +33,19 @@ def sqrt(x: Array) -> Array:
     return xp.where(ok, xp.sqrt(xp.where(ok, x, 1)), 0)
 
 
+def short_sum(x: Array, axis: int = -1, keepdims: bool = False) -> Array:
+    """Sum along an axis; one of up to SHORT entries is written out, since a reduction is a kernel of its own."""
+    n = x.shape[axis]
+    if not 0 < n <= SHORT or isinstance(x, np.ndarray):
+        return x.sum(axis, keepdims=keepdims)
+    terms = [lax.slice_in_dim(x, i, i + 1, axis=axis) for i in range(n)]
+    total = sum(terms[1:], start=terms[0])
+    return total if keepdims else lax.squeeze(total, (axis,))
+
+
 def norm(x: Array, axis: int = -1, keepdims: bool = False) -> Array:
     """Euclidean norm along an axis, row by row; zero with zero derivative at zero."""
-    xp = xp_of(x)
-    return sqrt(xp.sum(x * x, axis=axis, keepdims=keepdims))
+    return sqrt(short_sum(x * x, axis, keepdims))
 
 
 def normalize(x: Array, default: Array | None = None, eps: float = 0.0) -> tuple[Array, Array]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxsim.math.arrays import matvec
 from jaxsim.math.rotation import cross
-from jaxsim.math.safe import Array, xp_of
+from jaxsim.math.safe import Array, short_sum, xp_of
 
 SYMMETRIC = np.array([0, 3, 4, 3, 1, 5, 4, 5, 2])
 
@@ -54,8 +54,8 @@ def inertia_about(diagonal: Array, r: Array, offset: Array, mass: Array) -> Arra
     xp = xp_of(diagonal, r, offset, mass)
     i, j = np.array([0, 1, 2, 0, 0, 1]), np.array([0, 1, 2, 1, 2, 2])
     mass = mass[..., None]
-    central = (r[..., i, :] * r[..., j, :] * diagonal[..., None, :]).sum(-1)
-    square = (offset * offset).sum(-1, keepdims=True) * (i == j)
+    central = short_sum(r[..., i, :] * r[..., j, :] * diagonal[..., None, :])
+    square = short_sum(offset * offset, keepdims=True) * (i == j)
     parallel = mass * (square - offset[..., i] * offset[..., j])
     return xp.concatenate([central + parallel, mass * offset, mass], axis=-1)
 

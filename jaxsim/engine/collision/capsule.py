@@ -50,7 +50,7 @@ def capsule_capsule(a: Geoms, b: Geoms, margin: Array) -> Hits:
     near &= jnp.stack([one > 0, flat, flat, flat], axis=1)
     rank = jnp.cumsum(near, axis=1)
     pick = near[:, None] & (rank[:, None] == jnp.arange(1, 3)[:, None])  # (n, 2, 4)
-    x1, x2 = jnp.sum(pick * p1[:, None], axis=-1), jnp.sum(pick * p2[:, None], axis=-1)
+    x1, x2 = safe.short_sum(pick * p1[:, None]), safe.short_sum(pick * p2[:, None])
 
     ends1 = a.pos[:, None] + axis1[:, None] * x1[..., None]
     ends2 = b.pos[:, None] + axis2[:, None] * x2[..., None]

@@ -5,12 +5,23 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsim.engine.constraint.jacobian import rows_times, rows_transpose_times
 from jaxsim.engine.solver.linesearch import Ray, line_search
-from jaxsim.engine.solver.problem import ConstraintProblem, cost, curvature, force, hessian, residual
+from jaxsim.engine.solver.problem import (
+    ConstraintProblem,
+    contact_blocks,
+    contact_hessian,
+    cost,
+    curvature,
+    force,
+    hessian,
+    hessian_without_contacts,
+    residual,
+)
 from jaxsim.layout import Layout
-from jaxsim.math.arrays import dot
+from jaxsim.math.arrays import dot, most_of_batch
 from jaxsim.math.linalg import solve_factored
 from jaxsim.math.safe import Array, divide, norm
 
@@ -82,10 +93,31 @@ def solve(
 LS_RELATIVE = {"newton": 1e-2, "cg": 1e-3}
 
 
+CHUNK = 8  # contacts whose share of the Hessian is added at a time
+
+
 def _newton_direction(layout: Layout, p: ConstraintProblem, s: State) -> tuple[Array, Array]:
-    h = hessian(layout, p, curvature(layout, p, s.r))
+    h = _hessian_of_used(layout, p, s.r)
     search = -solve_factored(jnp.linalg.cholesky(h, symmetrize_input=False), s.grad)
     return search, s.mgrad
+
+
+def _hessian_of_used(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
+    """`hessian`, for only as many contacts as any world of a batch has: real contacts come first in the buffer."""
+    c = curvature(layout, p, r)
+    if layout.ncontact <= CHUNK:
+        return hessian(layout, p, c)
+    pad = [(0, -layout.ncontact % CHUNK), (0, 0), (0, 0)]
+    blocks, jacobian = jnp.pad(contact_blocks(layout, p, c), pad), jnp.pad(p.jac.J_contact, pad)
+
+    def add(i: Array, h: Array) -> Array:
+        part = [jax.lax.dynamic_slice_in_dim(x, i * CHUNK, CHUNK) for x in (blocks, jacobian)]
+        return h + contact_hessian(*part)
+
+    present = p.D[layout.offsets[3] :].reshape(layout.ncontact, -1).any(1)
+    used = jnp.max(jnp.where(present, np.arange(1, layout.ncontact + 1), 0))
+    chunks = (most_of_batch(used) + CHUNK - 1) // CHUNK
+    return jax.lax.fori_loop(0, chunks, add, hessian_without_contacts(layout, p, c))
 
 
 def _cg_direction(factor: Array, layout: Layout, p: ConstraintProblem, s: State) -> tuple[Array, Array]:

@@ -19,7 +19,7 @@ from jaxsim.engine.constraint.jacobian import limit_to_dof, rows_times, rows_tra
 from jaxsim.engine.constraint.make import Jacobians, jacobians
 from jaxsim.layout import Layout
 from jaxsim.math.arrays import dot, einsum
-from jaxsim.math.safe import Array, divide, norm
+from jaxsim.math.safe import SHORT, Array, divide, norm, short_sum
 from jaxsim.types import ConstraintState, ConstraintType
 
 
@@ -190,8 +190,27 @@ def contact_blocks(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:
     return jnp.concatenate([top, jnp.concatenate([side[:, :, None], diagonal], axis=2)], axis=1)
 
 
+def weighted_rows(blocks: Array, jacobian: Array) -> Array:
+    """s'' J of contacts (n, dim, nv) from blocks (n, dim, dim) and rows (n, dim, nv)."""
+    if blocks.shape[-1] > SHORT:
+        return einsum("cij,cjv->civ", blocks, jacobian)
+    return short_sum(blocks[:, :, :, None] * jacobian[:, None], 2)
+
+
+def contact_hessian(blocks: Array, jacobian: Array) -> Array:
+    """J' s'' J (nv, nv) of contacts."""
+    nv = jacobian.shape[-1]
+    return dot(weighted_rows(blocks, jacobian).reshape(-1, nv).T, jacobian.reshape(-1, nv))
+
+
 def hessian(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:
     """M + J' s'' J (nv, nv)."""
+    h = hessian_without_contacts(layout, p, c)
+    return h + contact_hessian(contact_blocks(layout, p, c), p.jac.J_contact) if layout.ncontact else h
+
+
+def hessian_without_contacts(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:
+    """The part of `hessian` that all rows but those of contacts make."""
     _, friction, limit, contact, _ = layout.offsets
     diagonal = c.weight[friction:limit]
     if layout.nlimit:
@@ -199,9 +218,6 @@ def hessian(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:
     h = p.M + diagonal[:, None] * jnp.eye(layout.nv, dtype=diagonal.dtype)
     if layout.ngeneral:
         h = h + dot((p.jac.J_general * c.weight[:friction, None]).T, p.jac.J_general)
-    if layout.ncontact:
-        weighted = einsum("cij,cjv->civ", contact_blocks(layout, p, c), p.jac.J_contact)
-        h = h + dot(weighted.reshape(-1, layout.nv).T, p.jac.J_contact.reshape(-1, layout.nv))
     return h
 
 
