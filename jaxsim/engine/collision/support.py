@@ -63,6 +63,12 @@ def _cylinder(s: Shape, d: Array) -> Array:
     return jnp.stack([scale * d[0], scale * d[1], jnp.where(d[2] >= 0, s.size[1], -s.size[1])])
 
 
+def _prism(vert: Array, d: Array) -> Array:
+    """The farthest vertex of the roof of a prism, or of its foot if the direction points down."""
+    side = jnp.where(d[2] < 0, vert[3:6], vert[:3])
+    return side[jnp.argmax(inner(side, d))]
+
+
 LOCAL = {
     GeomType.SPHERE: lambda s, d: s.size[0] * d,
     GeomType.CAPSULE: _capsule,
@@ -93,7 +99,7 @@ def support(kinds: tuple[int, ...], s: Shape) -> Callable[[Array], tuple[Array, 
             point, index = jnp.where(mesh, s.vert[best], point), jnp.where(mesh, best, index)
         if GeomType.HFIELD in kinds:
             # the reference gives no numbers to the vertices of a prism; its search ends when the other shape's repeat
-            point = jnp.where(s.kind == GeomType.HFIELD, s.vert[jnp.argmax(inner(s.vert, d))], point)
+            point = jnp.where(s.kind == GeomType.HFIELD, _prism(s.vert, d), point)
         return s.pos + matvec(s.mat, point) + direction * 0.5 * s.margin, index
 
     return farthest

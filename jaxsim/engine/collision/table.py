@@ -67,5 +67,5 @@ for _pair, _ncon in {
     (G.MESH, G.MESH): 5,
 }.items():
     COLLIDERS[_pair] = Collider(convex_convex, _ncon, 100_000, convex_context)
-for _kind in (G.SPHERE, G.CAPSULE):  # the others do not give MuJoCo's depth and normal yet
+for _kind in (G.SPHERE, G.CAPSULE, G.ELLIPSOID, G.CYLINDER, G.BOX, G.MESH):
     COLLIDERS[G.HFIELD, _kind] = Collider(hfield_convex, 50, 100_000, hfield_setup)
