@@ -3,21 +3,25 @@
 from functools import partial
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
-from jaxsim.engine.collision import parameters
+from jaxsim.engine.collision import broadphase, parameters
+from jaxsim.engine.collision.bounds import boxes_touch, spheres_touch
 from jaxsim.engine.collision.pairs import Candidates, candidates
 from jaxsim.engine.collision.shapes import Geoms, Hits, make_frame
 from jaxsim.engine.collision.table import COLLIDERS, Collider
 from jaxsim.errors import UnsupportedError
-from jaxsim.math.arrays import gather, inner, matvec, matvec_t, take, take_or_zero
+from jaxsim.math.arrays import gather, inner, take, take_or_zero
 from jaxsim.model import Model
 from jaxsim.types import DisableBit, GeomType, WarningType
 
 Array = Any
 FEW = 16  # groups of no more pairs than this are never compacted
 CHEAP = 30_000  # nor are those whose narrow phase costs less than this
+CHUNK = 128  # pairs of a large scene that get the narrow phase at a time
 DEAR = 1000  # pairs of colliders that cost more than this are tested by their boxes too
 
 
@@ -29,6 +33,14 @@ class Group(NamedTuple):
     capacity: int
 
 
+class Found(NamedTuple):
+    """Contacts of a group: `hits` of the pairs tested, the candidate of each, and how many pairs found no room."""
+
+    hits: Hits
+    which: Any
+    lost: Any
+
+
 def collision(m: Model, d: Any) -> Any:
     """Find all contacts of the geoms' poses in `d`: mj_collision.
 
@@ -36,8 +48,10 @@ def collision(m: Model, d: Any) -> Any:
     stand in MuJoCo's order; unused slots hold zeros and geom -1. Raises UnsupportedError for a pair of geom types
     that has no collider, and for flexes that collide.
     """
-    pairs = candidates(m)
     off = m.opt.disableflags & (DisableBit.CONSTRAINT | DisableBit.CONTACT)
+    if not off and broadphase.is_large(m):
+        return _collision_at_large(m, d)
+    pairs = None if off else candidates(m)
     if off or not len(pairs.pair):
         return _no_contacts(m, d, pairs, bool(off))
     _refuse_flex(m)
@@ -51,6 +65,71 @@ def collision(m: Model, d: Any) -> Any:
     return _count(m, d.replace(contact=contact), ncon, lost)
 
 
+def _collision_at_large(m: Model, d: Any) -> Any:
+    """The same for models with too many candidates to list: near pairs are found first, then each collider's own."""
+    _refuse_flex(m)
+    near = broadphase.near_pairs(m, d, broadphase.room(m))
+    kind_of, kinds = _kinds(m)
+    types = gather(jnp.asarray(m.geom_type), near.geom)
+    kind = gather(jnp.asarray(kind_of.reshape(-1)), types[:, 0] * len(kind_of) + types[:, 1])
+    found = [_narrow_near(m, d, near, near.real & (kind == k), *kinds[k]) for k in range(len(kinds))]
+    if m.callbacks.contact_filter is not None:
+        found = [_filtered(m, d, near, f) for f in found]
+    source, ncon, lost = _buffer(m, found, len(near.pair))
+    contact = _fill(m, d, near, found, source)
+    return _count(m, d.replace(contact=contact), ncon, lost + near.lost)
+
+
+def _kinds(m: Model) -> tuple[np.ndarray, list[tuple[Collider, np.ndarray, np.ndarray]]]:
+    """For each two types of geom the number of their collider; each collider, and pairs that hold all of its geoms."""
+    side = GeomType.SDF + 1
+    kind_of, kinds = np.full((side, side), -1, np.int32), {}
+    for t1, t2 in broadphase.types_that_meet(m.structure):
+        collider = _collider(t1, t2)
+        every = [np.flatnonzero(m.geom_type == t) for t in (t1, t2)]
+        kinds.setdefault(collider.function, []).append(
+            (collider, t1, t2, *(np.resize(g, max(map(len, every))) for g in every))
+        )
+    out = []
+    for k, members in enumerate(kinds.values()):
+        for _, t1, t2, *_ in members:
+            kind_of[t1, t2] = k
+        g1, g2 = (np.concatenate([member[side] for member in members]) for side in (3, 4))
+        out.append((max((c for c, *_ in members), key=lambda c: c.ncon), g1, g2))
+    return kind_of, out
+
+
+def _collider(t1: int, t2: int) -> Collider:
+    if (t1, t2) not in COLLIDERS:
+        raise UnsupportedError(f"collisions between {GeomType(t1).name.lower()} and {GeomType(t2).name.lower()}")
+    return COLLIDERS[t1, t2]
+
+
+def _narrow_near(m: Model, d: Any, near: Any, mine: Array, collider: Collider, *geoms: np.ndarray) -> Found:
+    """The narrow phase of the near pairs that are `mine`, a chunk at a time: chunks without a pair cost nothing."""
+    room = len(near.pair)
+    which, real, _ = compact(mine, -(-room // CHUNK) * CHUNK)
+    collide = partial(collider.function, collider.setup(m, *geoms)) if collider.setup else collider.function
+    mat = d.geom_xmat.reshape(-1, 3, 3)
+
+    def run(part: Array) -> Hits:
+        geom, pair = gather(near.geom, part), gather(near.pair, part)
+        a, b = (Geoms(gather(d.geom_xpos, g), gather(mat, g), gather(m.geom_size, g), g) for g in geom.T)
+        hits = collide(a, b, parameters.margin_of(m, geom, pair))
+        return hits._replace(lost=jnp.asarray(hits.lost, jnp.int32))
+
+    none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(run, which[:CHUNK]))
+
+    def visit(_: None, part: tuple[Array, Array]) -> tuple[None, Hits]:
+        hits = lax.cond(part[1].any(), run, lambda _: none, part[0])
+        return None, hits._replace(valid=hits.valid & part[1][:, None])
+
+    _, hits = lax.scan(visit, None, (which.reshape(-1, CHUNK), real.reshape(-1, CHUNK)))
+    lost = jnp.sum(hits.lost)
+    flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), hits._replace(lost=None))
+    return Found(flat._replace(lost=lost), which, lost)
+
+
 def groups(m: Any) -> list[Group]:
     """The candidates grouped by collider, as static structure."""
     return _groups(m.structure, m.opt.disableflags, candidates(m))
@@ -58,10 +137,7 @@ def groups(m: Any) -> list[Group]:
 
 def _groups(structure: Any, flags: int, pairs: Candidates) -> list[Group]:
     types, kind = np.unique(structure.geom_type[pairs.geom], axis=0, return_inverse=True)
-    for t1, t2 in types.tolist():
-        if (t1, t2) not in COLLIDERS:
-            raise UnsupportedError(f"collisions between {GeomType(t1).name.lower()} and {GeomType(t2).name.lower()}")
-    colliders = [COLLIDERS[t1, t2] for t1, t2 in types.tolist()]
+    colliders = [_collider(t1, t2) for t1, t2 in types.tolist()]
     out = []
     for function in dict.fromkeys(c.function for c in colliders):
         mine = [i for i, c in enumerate(colliders) if c.function is function]
@@ -77,14 +153,6 @@ def _groups(structure: Any, flags: int, pairs: Candidates) -> list[Group]:
 def _refuse_flex(m: Any) -> None:
     if m.nflex and np.any((m.flex_contype != 0) | (m.flex_conaffinity != 0)):
         raise UnsupportedError("collisions of flexes")
-
-
-class Found(NamedTuple):
-    """Contacts of a group: `hits` of the pairs tested, the candidate of each, and how many pairs found no room."""
-
-    hits: Hits
-    which: Any
-    lost: Any
 
 
 def _narrow(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candidates, group: Group) -> Found:
@@ -124,20 +192,8 @@ def _near(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candidates, gr
     if m.geom_type[g1[0]] == GeomType.PLANE:
         return inner(gap, take(mat[:, :, 2], g1)) <= margin + take(m.geom_rbound, g2)
     reach = take(m.geom_rbound, g1) + take(m.geom_rbound, g2) + margin
-    near = inner(gap, gap) <= reach * reach
-    return near & _boxes_touch(m, pos, mat, margin, g1, g2) if group.collider.cost >= DEAR else near
-
-
-def _boxes_touch(m: Model, pos: Array, mat: Array, margin: Array, g1: np.ndarray, g2: np.ndarray) -> Array:
-    """Whether the geoms' boxes, in their own frames, overlap along each other's axes."""
-    centre = pos + matvec(mat, m.geom_aabb[:, :3])
-    gap = take(centre, g2) - take(centre, g1)
-    mat1, mat2 = take(mat, g1), take(mat, g2)
-    half1, half2 = take(m.geom_aabb[:, 3:], g1), take(m.geom_aabb[:, 3:], g2)
-    across = jnp.abs(jnp.sum(mat1[:, :, :, None] * mat2[:, :, None, :], axis=1))
-    apart1 = jnp.abs(matvec_t(mat1, gap)) - margin[:, None] > half1 + matvec(across, half2)
-    apart2 = jnp.abs(matvec_t(mat2, gap)) - margin[:, None] > half2 + matvec_t(across, half1)
-    return ~jnp.any(apart1 | apart2, axis=1)
+    near = spheres_touch(gap, reach)
+    return near & boxes_touch(m, pos, mat, margin, g1, g2) if group.collider.cost >= DEAR else near
 
 
 def compact(mask: Array, capacity: int) -> tuple[Array, Array, Array]:

@@ -23,9 +23,15 @@ def candidates(m) -> Candidates:
     return _candidates(m.structure, m.opt.disableflags & (DisableBit.MIDPHASE | DisableBit.FILTERPARENT))
 
 
+@lru_cache(maxsize=64)
+def listed(m, flags: int, apart: tuple[int, ...]) -> Candidates:
+    """The same without the pairs, explicit ones apart, within the geoms `apart`, which are paired at run time."""
+    return _candidates(m, flags, apart)
+
+
 @lru_cache(maxsize=256)
-def _candidates(m, flags: int) -> Candidates:
-    g1, g2 = _dynamic(m, filter_parent=not flags & DisableBit.FILTERPARENT)
+def _candidates(m, flags: int, apart: tuple[int, ...] = ()) -> Candidates:
+    g1, g2 = _dynamic(m, not flags & DisableBit.FILTERPARENT, apart)
     explicit = np.stack([m.pair_geom1, m.pair_geom2], axis=-1).astype(np.int64).reshape(-1, 2)
     both = np.sort(explicit, axis=1)
     taken = np.isin(np.minimum(g1, g2) * m.ngeom + np.maximum(g1, g2), both[:, 0] * m.ngeom + both[:, 1])
@@ -59,20 +65,21 @@ def _can_touch(type1: np.ndarray, type2: np.ndarray) -> np.ndarray:
     return ~((type1 <= GeomType.HFIELD) & (type2 <= GeomType.HFIELD))
 
 
-def _dynamic(m, filter_parent: bool) -> tuple[np.ndarray, np.ndarray]:
+def _dynamic(m, filter_parent: bool, apart: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Geom pairs that pass the filters of contact type, welding, parents and exclusions; body ids ascend in a pair.
 
     Works on classes of geoms with one contype, one conaffinity and one "is static", so that only classes that can
-    collide are multiplied out.
+    collide are multiplied out. Pairs within the geoms `apart` are left out.
     """
     static = m.body_weldid[m.geom_bodyid] == 0
-    key = np.stack([m.geom_contype.astype(np.int64), m.geom_conaffinity.astype(np.int64), static], axis=-1)
-    classes, which = np.unique(key.reshape(-1, 3), axis=0, return_inverse=True)
+    own = np.isin(np.arange(m.ngeom), apart)
+    key = np.stack([m.geom_contype.astype(np.int64), m.geom_conaffinity.astype(np.int64), static, own], axis=-1)
+    classes, which = np.unique(key.reshape(-1, 4), axis=0, return_inverse=True)
     members = [np.flatnonzero(which.reshape(-1) == c) for c in range(len(classes))]
     found = [(np.zeros(0, int), np.zeros(0, int))]
-    for i, (type1, affinity1, static1) in enumerate(classes):
-        for j, (type2, affinity2, static2) in enumerate(classes[i:], start=i):
-            if (static1 and static2) or not (type1 & affinity2 or type2 & affinity1):
+    for i, (type1, affinity1, static1, own1) in enumerate(classes):
+        for j, (type2, affinity2, static2, own2) in enumerate(classes[i:], start=i):
+            if (static1 and static2) or (own1 and own2) or not (type1 & affinity2 or type2 & affinity1):
                 continue
             found.append(_filter(m, *_product(members[i], members[j], i == j), filter_parent))
     return np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])

@@ -41,6 +41,8 @@ def of_contacts(m: Any, pairs: Candidates, which: Array) -> dict[str, Array]:
     Up to `TABLED` candidates the parameters of all are mixed first, which a batch of worlds shares with its model, and
     each contact fetches one row.
     """
+    if not isinstance(pairs, Candidates):
+        return _of_near(m, gather(pairs.geom, which), gather(pairs.pair, which))
     static = np.column_stack([condims(m, pairs), pairs.geom]).astype(np.int32)
     chosen = gather(jnp.asarray(static), which)
     found = {"dim": chosen[:, 0], "geom": chosen[:, 1:]}
@@ -56,9 +58,38 @@ def of_contacts(m: Any, pairs: Candidates, which: Array) -> dict[str, Array]:
 def mixed(m: Any, pairs: Candidates, which: Array) -> dict[str, Array]:
     """Fields of the contacts of candidates `which` (k,): includemargin, friction, solref, solreffriction, solimp."""
     geom = jnp.asarray(pairs.geom)[which]
-    g1, g2 = geom[:, 0], geom[:, 1]
     p1, p2 = m.geom_priority[pairs.geom].T
     lead = jnp.asarray(np.sign(p1 - p2))[which][:, None]
+    pair = jnp.asarray(pairs.pair)[which] if m.npair else None
+    return _mixed(m, geom, pair, lead, margins(m, pairs)[which])
+
+
+def margin_of(m: Any, geom: Array, pair: Array) -> Array:
+    """Margin of pairs known at run time only: geoms (k, 2), explicit pair (k,) or -1."""
+    if m.opt.enableflags & EnableBit.OVERRIDE:
+        return jnp.broadcast_to(m.opt.o_margin, pair.shape)
+    margin = gather(m.geom_margin, geom).sum(1)
+    return jnp.where(pair >= 0, gather(m.pair_margin, jnp.maximum(pair, 0)), margin) if m.npair else margin
+
+
+def widest_margin(m: Any) -> Array:
+    """No pair of geoms that are not paired explicitly has a greater margin."""
+    return m.opt.o_margin if m.opt.enableflags & EnableBit.OVERRIDE else 2 * jnp.max(m.geom_margin)
+
+
+def _of_near(m: Any, geom: Array, pair: Array) -> dict[str, Array]:
+    """Parameters, dimension and geoms of contacts of pairs known at run time only."""
+    (d1, d2), (p1, p2) = (gather(jnp.asarray(x), geom).T for x in (m.geom_condim, m.geom_priority))
+    dim = jnp.where(p1 > p2, d1, jnp.where(p1 < p2, d2, jnp.maximum(d1, d2)))
+    if m.npair:
+        dim = jnp.where(pair >= 0, gather(jnp.asarray(m.pair_dim), jnp.maximum(pair, 0)), dim)
+    lead = jnp.sign(p1 - p2)[:, None]
+    return _mixed(m, geom, pair, lead, margin_of(m, geom, pair)) | {"dim": dim, "geom": geom}
+
+
+def _mixed(m: Any, geom: Array, pair: Array | None, lead: Array, margin: Array) -> dict[str, Array]:
+    """The fields of `mixed` for geoms (k, 2), explicit pairs (k,), which geom leads (k, 1), and margins (k,)."""
+    g1, g2 = geom[:, 0], geom[:, 1]
     mix = _mix(m.geom_solmix[g1], m.geom_solmix[g2])[:, None]
     mix = jnp.where(lead == 0, mix, jnp.where(lead > 0, 1, 0).astype(mix.dtype))
 
@@ -76,7 +107,6 @@ def mixed(m: Any, pairs: Candidates, which: Array) -> dict[str, Array]:
     }
     gap = m.geom_gap[g1] + m.geom_gap[g2]
     if m.npair:
-        pair = jnp.asarray(pairs.pair)[which]
         explicit, pair = pair >= 0, jnp.maximum(pair, 0)
         out = {k: jnp.where(explicit[:, None], getattr(m, f"pair_{k}")[pair], v) for k, v in out.items()}
         gap = jnp.where(explicit, m.pair_gap[pair], gap)
@@ -85,7 +115,7 @@ def mixed(m: Any, pairs: Candidates, which: Array) -> dict[str, Array]:
         override["solimp"] = m.opt.o_solimp
         out = {k: jnp.broadcast_to(override[k], v.shape) for k, v in out.items()}
     out["friction"] = jnp.maximum(MINMU, out["friction"])
-    out["includemargin"] = margins(m, pairs)[which] - gap
+    out["includemargin"] = margin - gap
     return out
 
 
