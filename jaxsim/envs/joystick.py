@@ -41,10 +41,10 @@ class Joystick(Env):
     """Walk as the joystick says: `info["command"]` holds speeds ahead and sideways and the turning rate.
 
     Observation (48): velocities in the trunk's frame (6), the world's up in that frame (3), the command (3), joint
-    angles about the stance (12), joint velocities (12), the last action (12). Action (12): joint angles about the stance.
-    Reward: follow (a bell about the commanded planar velocity, 0.4 m/s wide, weight 1) + turn (about the commanded
-    rate, 0.5 rad/s, weight 0.5) - 0.5 v_z^2 - 0.05 (roll and pitch rates)^2 - 0.5 tilt - 0.005 mean squared change of action
-    x 12 - 2e-5 squared joint torques, cut below at 0, so that it never pays to fall. The episode ends where the trunk
+    angles about the stance (12), joint velocities (12), the last action (12). Action (12): joint angles about the
+    stance. Reward: follow (a bell about the commanded planar velocity, 0.4 m/s wide) + 0.5 turn (a bell about the
+    commanded rate, 0.1 at 1 rad/s) - 0.5 v_z^2 - 0.05 (roll and pitch rates)^2 - 0.5 tilt^2 - 0.005 (change of
+    action)^2 - 2e-5 (joint torques)^2, cut below at 0, so that it never pays to fall. The episode ends where the trunk
     tilts or sinks.
     """
 

@@ -162,7 +162,7 @@ class Reorient(Env):
     """Turn the cube in the hand to a goal about the vertical; a new goal is drawn whenever one is met.
 
     Observation (51): joint angles and velocities (12 each), the cube's position about the palm's middle and its
-    velocity (3 each), its up axis (3), the rotation that is missing as a rotation vector (3), its turning rates (3), the last
+    velocity (3 each), its up axis (3), the missing rotation as a rotation vector (3), its turning rates (3), the last
     action (12). Action (12): joint angles about the hold.
     Reward: progress of the angle towards the goal in rad, + 2 where the goal is met, + 0.05 bell(cube from the middle,
     3 cm), - 0.002 mean squared action, - 2 where the cube is dropped, which ends the episode.
