@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxsim.data import Data
-from jaxsim.engine import dcmotor, muscle, tables
+from jaxsim.engine import dcmotor, muscle, plugin_pid, tables
 from jaxsim.engine.history import delayed_controls
 from jaxsim.engine.support import assemble, disabled
 from jaxsim.engine.transmission import mul_moment_t
@@ -25,6 +25,8 @@ def fwd_actuation(m: Model, d: Data) -> Data:
     gain = _gain(m, d)
     force = gain * _input(m, d, ctrl) + _bias(m, d, gain)
     force = xp.where(disabled_actuators(m), 0, force) if disabled_actuators(m).any() else force
+    if len(plugin_pid.pids(m).ids):  # these take no notice of disabled groups
+        force = merge(force, *plugin_pid.force(m, d, next_activation(m, d, d.act_dot)))
     force = _limit_tendon_force(m, force)
     force = clamp(force, m.actuator_forcerange, m.actuator_forcelimited)
     if len(dcmotor.motors(m)):
@@ -106,6 +108,8 @@ def _activation_rates(m: Model, d: Data, ctrl: Array) -> Array:
     if len(users) and m.callbacks.act_dyn is not None:
         index = np.flatnonzero(np.isin(_activation_owner(m), users))
         parts.append((index, m.callbacks.numbers("act_dyn", len(index), d.act, m, d, users)))
+    if len(plugin_pid.pids(m).ids):
+        parts += plugin_pid.activation_rates(m, d)
     return assemble(parts, m.na, d.act)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from jaxsim.data import Data
 from jaxsim.engine.fluid import fluid_force
+from jaxsim.engine.plugin_cable import cable_force, cables
 from jaxsim.engine.support import (
     apply_wrench,
     assemble,
@@ -40,6 +41,8 @@ def passive(m: Model, d: Data) -> Data:
     )
     if m.callbacks.passive is not None:
         d = d.replace(qfrc_passive=d.qfrc_passive + m.callbacks.numbers("passive", m.nv, d.qvel, m, d))
+    if m.nplugin and len(cables(m).body):
+        d = d.replace(qfrc_passive=d.qfrc_passive + cable_force(m, d))
     return d
 
 

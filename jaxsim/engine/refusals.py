@@ -7,14 +7,10 @@ from jaxsim.plugins import BY_SLOT
 from jaxsim.types import EnableBit
 
 # (what is refused, how many of it a model has)
-REFUSED = (
-    ("flex (deformable objects)", lambda m: m.nflex),
-)
+REFUSED = (("flex (deformable objects)", lambda m: m.nflex),)
 
 # plugins whose engine side is not built yet; a model that only declares one (no instance) is welcome
 REFUSED_PLUGINS = (
-    "mujoco.pid",
-    "mujoco.elasticity.cable",
     "mujoco.sdf.bolt",
     "mujoco.sdf.bowl",
     "mujoco.sdf.gear",

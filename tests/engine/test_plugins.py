@@ -1,0 +1,103 @@
+"""The first-party plugins that act on dynamics: elastic cables and PID actuators, against the oracle."""
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+import pytest
+
+import jaxsim
+from jaxsim.engine.plugin_cable import cables
+from tests.stages import assert_fields, exact, load, states, to_data
+
+STEP = jax.jit(jaxsim.step)
+CABLES = """
+<mujoco><extension><plugin plugin="mujoco.elasticity.cable"/></extension>
+<option timestep="0.002"/>
+<worldbody>
+  <composite type="cable" curve="0 s 0" count="6 1 1" size="1" offset="0 0 .6" initial="none" prefix="a">
+    <plugin plugin="mujoco.elasticity.cable"><config key="twist" value="1e7"/><config key="bend" value="4e6"/></plugin>
+    <joint kind="main" damping=".015"/><geom type="box" size=".1 .01 .005"/></composite>
+  <composite type="cable" curve="cos(s) sin(s) 0" count="5 1 1" size="1 .5 .3" offset="1 0 .6"
+    initial="ball" prefix="b">
+    <plugin plugin="mujoco.elasticity.cable"><config key="twist" value="1e6"/><config key="bend" value="2e6"/>
+      <config key="flat" value="true"/></plugin>
+    <joint kind="main" damping=".01"/><geom type="capsule" size=".012"/></composite>
+  <composite type="cable" curve="cos(s) s 0" count="4 1 1" size=".5 .5 .3" offset="2 0 .6" initial="free" prefix="c">
+    <plugin plugin="mujoco.elasticity.cable"><config key="twist" value="1e6"/><config key="bend" value="3e6"/></plugin>
+    <joint kind="main" damping=".01"/><geom type="cylinder" size=".01"/></composite>
+</worldbody></mujoco>
+"""
+PIDS = """
+<mujoco><extension><plugin plugin="mujoco.pid">
+  <instance name="pd"><config key="kp" value="4"/><config key="kd" value=".5"/></instance>
+  <instance name="pi"><config key="kp" value="3"/><config key="ki" value="20"/>
+    <config key="imax" value=".3"/></instance>
+  <instance name="all"><config key="kp" value="3"/><config key="ki" value="5"/><config key="kd" value=".2"/>
+    <config key="slewmax" value="4"/></instance></plugin></extension>
+<option timestep="0.01" actuatorgroupdisable="2"/>
+<worldbody><body pos="0 0 1"><joint name="a" axis="0 1 0" damping=".3"/>
+  <geom type="capsule" size=".05 .2" pos="0 0 -.2"/>
+  <body pos="0 0 -.4"><joint name="b" axis="0 1 0" damping=".1"/>
+    <geom size=".1" pos=".05 0 -.1" contype="0"/></body></body>
+</worldbody>
+<actuator>
+  <plugin joint="a" plugin="mujoco.pid" instance="pd" ctrlrange="-.5 .5"/>
+  <plugin joint="b" plugin="mujoco.pid" instance="pi" actdim="1" group="2"/>
+  <plugin joint="b" plugin="mujoco.pid" instance="all" actdim="2" forcerange="-.7 .7"/>
+  <plugin joint="a" plugin="mujoco.pid" instance="all" actdim="3" dyntype="filterexact" dynprm=".1" actearly="true"/>
+  <plugin joint="b" plugin="mujoco.pid" instance="pd" actdim="1" dyntype="integrator" actrange="-.2 .2" gear=".7"/>
+  <motor joint="b" gear=".1"/>
+</actuator></mujoco>
+"""
+
+
+def test_cables_equal_the_oracles():
+    mj_model = exact(load(CABLES))
+    m = jaxsim.from_mujoco(mj_model)
+    for mj_data in states(mj_model, 2, noise=2.0):
+        d = STEP(m, to_data(m, mj_data))
+        mujoco.mj_step(mj_model, mj_data)
+        assert np.abs(mj_data.qfrc_passive).max() > 0.03
+        assert_fields(["qfrc_passive"], mj_model, mj_data, d, 1e-10)
+        assert_fields(["qacc", "qvel", "qpos"], mj_model, mj_data, d, 1e-8)
+
+
+def test_cables_are_read_from_xml():
+    ours, theirs = cables(jaxsim.load_model(CABLES)), cables(jaxsim.from_mujoco(load(CABLES)))
+    for name, a, b in zip(ours._fields, ours, theirs, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=name)
+    assert len(ours.body) == 4 + 3 + 2 and len(ours.felt) == 12
+
+
+def test_cables_are_differentiable_straight_and_bent():
+    m = jaxsim.from_mujoco(load(CABLES))
+    d = jaxsim.make_data(m)
+
+    def f(qvel, size):
+        return jaxsim.step(m.replace(geom_size=size), d.replace(qvel=qvel)).qvel.sum()
+
+    grads = jax.jit(jax.grad(f, argnums=(0, 1)))(jnp.zeros(m.nv), m.geom_size)
+    assert all(np.isfinite(g).all() and np.abs(g).max() > 0 for g in grads)
+
+
+def test_pid_actuators_equal_the_oracles_along_a_run():
+    mj_model = exact(load(PIDS))
+    m = jaxsim.from_mujoco(mj_model)
+    mj_data, d = mujoco.MjData(mj_model), jaxsim.make_data(m)
+    rng = np.random.default_rng(0)
+    for _ in range(15):
+        ctrl = rng.standard_normal(m.nu)
+        mj_data.ctrl[:] = ctrl
+        mujoco.mj_step(mj_model, mj_data)
+        d = STEP(m, d.replace(ctrl=ctrl))
+        assert_fields(["actuator_force", "act_dot", "act", "qacc", "qpos"], mj_model, mj_data, d, 1e-9)
+
+
+def test_a_pid_without_room_for_its_state_is_an_error():
+    mj_model = load(PIDS)
+    m = jaxsim.from_mujoco(mj_model)
+    number = m.actuator_actnum.copy()
+    number[1] = 0
+    with pytest.raises(jaxsim.ModelError, match="actuator 1 needs actdim 1"):
+        jax.eval_shape(jaxsim.step, m.replace(actuator_actnum=number), jaxsim.make_data(m))
