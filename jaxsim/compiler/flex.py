@@ -83,6 +83,8 @@ def compile_flexes(draft: Draft) -> None:
     poses = _rest_poses(draft)
     strained = {eq.a["flex"] for eq in draft.lists["equality"] if eq.el.tag == "flexstrain"}
     for obj in draft.lists["flex"]:
+        if obj.a["material"] and draft.settings.discardvisual:
+            raise obj.error("'material' cannot be kept: the compiler element asks for discardvisual")
         for part in ("contact", "edge", "elasticity"):
             el = obj.el.child(part)
             kind = obj.el.type.children[part]

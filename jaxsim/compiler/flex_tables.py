@@ -7,6 +7,7 @@ import numpy as np
 from jaxsim.compiler.draft import Draft, Obj
 from jaxsim.compiler.flex import Flex
 from jaxsim.mjcf.values import ENUMS
+from jaxsim.types import MINVAL
 
 _CONTACT = (
     *("contype", "conaffinity", "condim", "priority", "solmix", "solref", "solimp", "friction", "margin", "gap"),
@@ -212,6 +213,7 @@ def _vertex_rows(draft: Draft, flexes: list[Flex]) -> None:
     for flex, bodies, first, kind in zip(flexes, near, v["flex_vertadr"], v["flex_edgeequality"], strict=True):
         if not _moves(flex) or flex.dim != 2 or kind != 2:
             continue
+        _check_plane(draft, flex)
         ends = flex.topology.edge.ravel()
         count = np.bincount(ends, minlength=flex.nvert)
         edgenum[first : first + flex.nvert] = count
@@ -233,6 +235,14 @@ def _vertex_rows(draft: Draft, flexes: list[Flex]) -> None:
     v["flexvert_J_colind"] = col.reshape(-1, 2)
     v["flex_vertedgenum"], v["flex_vertedgeadr"] = edgenum, edgeadr
     v["flex_vertedge"] = vertedge.reshape(-1, 2)
+
+
+def _check_plane(draft: Draft, flex: Flex) -> None:
+    """Constraints on vertices are for surfaces that lie at one height at rest."""
+    height = 2 * flex.size[2] * flex.vert0[flex.topology.edge, 2]
+    if np.any(np.abs(height[:, 1] - height[:, 0]) > MINVAL):
+        obj = next(obj for obj in draft.lists["flex"] if obj.flex is flex)
+        raise obj.error("constraints on vertices need a surface that is flat and horizontal at rest")
 
 
 def _neighbours(flex: Flex) -> list[set[int]]:

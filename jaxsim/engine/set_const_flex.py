@@ -101,6 +101,9 @@ def _general(m) -> _General:
     row, slot = row[inside], slot[inside]
     source = np.where(writer[slot] >= 0, writer[slot], edge[row])
     dof = m.flexedge_J_colind[slot]
+    # of a dof that a row names twice the last entry counts
+    last = len(row) - 1 - np.unique((row * m.nv + dof)[::-1], return_index=True)[1]
+    row, dof, source = row[last], dof[last], source[last]
     moved = tables.moving_dofs(m, np.arange(m.nbody))[edges.body[source], dof[:, None]]
     return _General(edge, row, dof, source, moved)
 
