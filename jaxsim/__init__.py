@@ -1,6 +1,7 @@
 """jaxsim: a differentiable physics engine in JAX that reads MJCF and URDF and speaks MuJoCo's names."""
 
 from jaxsim.callbacks import Callbacks
+from jaxsim.compilation import compiler_options, jit
 from jaxsim.data import Contact, Data, make_data, reset_data
 from jaxsim.engine.collision.capacity import suggest_capacity
 from jaxsim.engine.forward import (
@@ -102,6 +103,7 @@ __all__ = [
     "collision",
     "com_pos",
     "com_vel",
+    "compiler_options",
     "contactForce",
     "copyState",
     "copy_state",
@@ -140,6 +142,7 @@ __all__ = [
     "jacPointAxis",
     "jacSite",
     "jacSubtreeCom",
+    "jit",
     "kinematics",
     "load_model",
     "local2Global",

@@ -1,0 +1,43 @@
+"""`jit` with the XLA options that suit our programs: on a CPU they halve compile time and make the step faster."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import jax
+
+# A step is some hundred small fusions. The MLIR emitters of XLA's CPU backend take twice as long to compile them as the
+# older ones, and YNNPACK, to which it hands sums and products, takes longer than a loop for sizes such as ours.
+OPTIONS = {"cpu": {"xla_cpu_use_fusion_emitters": False, "xla_cpu_experimental_ynn_fusion_type": ""}}
+
+
+def compiler_options(platform: str | None = None) -> dict[str, Any]:
+    """Options for `jax.jit(..., compiler_options=...)` on a platform ("cpu", "gpu", "tpu"; by default JAX's own).
+
+    Empty where none help. An option that the installed XLA does not know is left out.
+    """
+    return dict(_known(platform or jax.default_backend()))
+
+
+@lru_cache
+def _known(platform: str) -> tuple[tuple[str, Any], ...]:
+    return tuple(item for item in OPTIONS.get(platform, {}).items() if _is_known(platform, *item))
+
+
+def _is_known(platform: str, name: str, value: Any) -> bool:
+    device = jax.local_devices(backend=platform)[0]
+    try:
+        with jax.default_device(device):
+            jax.jit(lambda: 0, compiler_options={name: value}).lower().compile()
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True
+
+
+def jit(fun: Callable, **options: Any) -> Callable:
+    """`jax.jit` with `compiler_options()`; takes the arguments of `jax.jit`, of which `compiler_options` win.
+
+    For the outermost function of a program: JAX refuses compiler options within another jitted function.
+    """
+    chosen = {**compiler_options(), **(options.pop("compiler_options", None) or {})}
+    return jax.jit(fun, compiler_options=chosen or None, **options)
