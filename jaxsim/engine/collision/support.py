@@ -15,6 +15,7 @@ from jaxsim.types import MINVAL, GeomType
 Array = Any
 ROUND = (GeomType.SPHERE, GeomType.CAPSULE)  # searched as a point and a segment first
 DISCRETE = (GeomType.BOX, GeomType.MESH)
+PRISM_SIZE = 6  # vertices of a prism of a height field
 
 
 class Shape(NamedTuple):
@@ -97,7 +98,7 @@ def support(kinds: tuple[int, ...], s: Shape) -> Callable[[Array], tuple[Array, 
             mesh = s.kind == GeomType.MESH
             best = jnp.argmax(inner(s.vert, d)).astype(jnp.int32)
             point, index = jnp.where(mesh, s.vert[best], point), jnp.where(mesh, best, index)
-        if GeomType.HFIELD in kinds:
+        if GeomType.HFIELD in kinds and s.vert.shape[0] == PRISM_SIZE:
             # the reference gives no numbers to the vertices of a prism; its search ends when the other shape's repeat
             point = jnp.where(s.kind == GeomType.HFIELD, _prism(s.vert, d), point)
         return s.pos + matvec(s.mat, point) + direction * 0.5 * s.margin, index
