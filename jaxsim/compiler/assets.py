@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from jaxsim.compiler import mesh as meshes
-from jaxsim.compiler.draft import Draft, Obj, unsupported
+from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.plugins import sdf_numbers
 from jaxsim.errors import ModelError
 from jaxsim.mjcf import Element, asset_path, read_file
 from jaxsim.mjcf.values import ENUMS
@@ -60,8 +61,6 @@ def compile_meshes(draft: Draft) -> None:
 
 def _mesh_input(draft: Draft, mesh: Obj) -> meshes.MeshInput:
     a, el = mesh.a, mesh.el
-    if any(child.tag == "plugin" for child in el.children):
-        raise unsupported(el, "mesh plugin")
 
     def listed(name: str) -> np.ndarray:
         return np.zeros(0) if a[name] is None else np.asarray(a[name])
@@ -84,6 +83,7 @@ def _mesh_input(draft: Draft, mesh: Obj) -> meshes.MeshInput:
         inertia=a["inertia"],
         smoothnormal=bool(a["smoothnormal"]),
         maxhullvert=int(a["maxhullvert"]),
+        field=(mesh.plugin.plugin.name, sdf_numbers(mesh.plugin)) if mesh.plugin else None,
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxsim.compiler.linalg import EPS
+from jaxsim.compiler.select import select
 
 
 @dataclass(frozen=True)
@@ -49,31 +50,69 @@ def build_bvh(center: np.ndarray, low: np.ndarray, high: np.ndarray, ids: np.nda
         low, high: (n, 3) corners of the elements' boxes; all in the frame of the tree.
         ids: (n,) what to write into `nodeid`.
     """
-    n = len(ids)
-    if n == 0:
+    if len(ids) == 0:
         return Bvh(np.zeros((0, 6)), np.zeros((0, 2), np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32))
+    doubtful: set[int] = set()
+    while True:
+        tree, found = _build(center, low, high, ids, doubtful)
+        if found <= doubtful:
+            return tree
+        doubtful |= found
+
+
+def _build(center, low, high, ids, doubtful: set[int]) -> tuple[Bvh, set[int]]:
+    """The hierarchy, and the nodes whose split no order decides, with all above them.
+
+    The nodes in `doubtful` are split by the steps of the reference's selection, and any below such nodes that turn out
+    to need it; the others by sorting.
+    """
+    n = len(ids)
     aabb = np.zeros((2 * n - 1, 6))
     child = np.full((2 * n - 1, 2), -1, dtype=np.int32)
     nodeid = np.full(2 * n - 1, -1, dtype=np.int32)
     depth = np.zeros(2 * n - 1, dtype=np.int32)
     # the nodes of one depth: first element, number of elements, index of the node; `order` holds all elements
     order, start, count, node, level = np.arange(n), np.zeros(1, int), np.array([n]), np.zeros(1, int), 0
+    found: set[int] = set()
+    stepped = np.ones(1, bool)  # all nodes above were split by steps, so the order of elements is the reference's
     while len(node):
         box_low, box_high = _node_boxes(low, high, order, start, count)
         aabb[node] = np.concatenate([(box_high + box_low) / 2, (box_high - box_low) / 2], axis=1)
         depth[node] = level
         leaf = count == 1
         nodeid[node[leaf]] = ids[order[start[leaf]]]
-        start, count, node = start[~leaf], count[~leaf], node[~leaf]
-        _split(center, order, start, count, _longest_axis(box_high - box_low)[~leaf])
-        half = count // 2
+        start, count, node, stepped = start[~leaf], count[~leaf], node[~leaf], stepped[~leaf]
+        axis = _longest_axis(box_high - box_low)[~leaf]
+        before = order.copy()
+        by_steps = _split(center, order, start, count, axis)
+        found.update(node[by_steps].tolist())
+        if doubtful:
+            by_steps |= np.isin(node, list(doubtful))
+        stepped &= by_steps
+        for i in np.flatnonzero(stepped):
+            _select(center[:, axis[i]], before, order, slice(int(start[i]), int(start[i] + count[i])))
+        half, stepped = count // 2, np.repeat(stepped, 2)
         left, right = node + 1, node + 2 * half
         child[node, 0], child[node, 1] = left, right
         start = np.stack([start, start + half], axis=1).reshape(-1)
         count = np.stack([half, count - half], axis=1).reshape(-1)
         node = np.stack([left, right], axis=1).reshape(-1)
         level += 1
-    return Bvh(aabb, child, nodeid, depth)
+    return Bvh(aabb, child, nodeid, depth), _with_ancestors(found, child)
+
+
+def _with_ancestors(nodes: set[int], child: np.ndarray) -> set[int]:
+    if not nodes:
+        return nodes
+    parent = np.full(len(child), -1)
+    inner = np.flatnonzero(child[:, 0] >= 0)
+    parent[child[inner].ravel()] = np.repeat(inner, 2)
+    out: set[int] = set()
+    for node in nodes:
+        while node >= 0 and node not in out:
+            out.add(node)
+            node = int(parent[node])
+    return out
 
 
 def _elements(start: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -98,10 +137,25 @@ def _longest_axis(edge: np.ndarray) -> np.ndarray:
     return np.where(edge[:, 2] >= best + EPS, 2, axis)
 
 
-def _split(center, order, start, count, axis) -> None:
-    """Sort the elements of every node along its axis, in place; equal ones stay in the order of their numbers."""
+def _select(key: np.ndarray, before: np.ndarray, order: np.ndarray, node: slice) -> None:
+    """Split one node at its median, step by step as the reference does."""
+    element = before[node]
+    items = list(zip(key[element].tolist(), element.tolist(), strict=True))
+
+    def less(a: tuple[float, int], b: tuple[float, int]) -> bool:
+        return a[0] < b[0] if abs(a[0] - b[0]) > EPS else a[1] < b[1]
+
+    select(items, len(items) // 2, less)
+    order[node] = [item[1] for item in items]
+
+
+def _split(center, order, start, count, axis) -> np.ndarray:
+    """Sort the elements of every node along its axis, in place; equal ones stay in the order of their numbers.
+
+    Returns a mask of the nodes for which that is no order: numbers are missing, or equal only by a chain of neighbours.
+    """
     if not len(count):
-        return
+        return np.zeros(0, bool)
     where, _ = _elements(start, count)
     element = order[where]
     segment = np.repeat(np.arange(len(count)), count)
@@ -109,7 +163,12 @@ def _split(center, order, start, count, axis) -> None:
     by_key = np.lexsort((element, key, segment))
     key, segment = key[by_key], segment[by_key]
     step = np.r_[True, ~((np.abs(np.diff(key)) <= EPS) & (segment[1:] == segment[:-1]))]
-    order[where] = element[by_key][np.lexsort((element[by_key], np.cumsum(step)))]
+    group = np.cumsum(step)
+    order[where] = element[by_key][np.lexsort((element[by_key], group))]
+    begin = np.flatnonzero(step)
+    with np.errstate(invalid="ignore"):
+        long = ~(key[np.r_[begin[1:], len(key)] - 1] - key[begin] <= EPS)
+    return np.isin(np.arange(len(count)), segment[begin[long]])
 
 
 def body_bvh(geom_pos, geom_quat, geom_aabb, collides, geom_id, ipos, iquat) -> Bvh:

@@ -1,11 +1,11 @@
 """Convex hulls and their graphs, as `mesh_graph` holds them.
 
 The hull is Qhull's (through scipy) with the option "Qt". scipy gives the triangles in Qhull's own order, but neither
-the order of its vertex list nor the order of the facets around a vertex. Both follow from the triangles: Qhull moves a
-vertex to the end of its list whenever a new facet gets it, in batches of one added point each (the triangulation of
-merged facets is one last batch), and appends each new facet to the neighbours of its vertices. Where Qhull has merged
-facets on its way, it may have shuffled those lists: then the vertices and neighbours are the same, and the order of
-the neighbours of a vertex (rarely of the vertices) can differ from the reference's.
+the order of its vertex list nor the order of the facets around a vertex. The first follows from the triangles: Qhull
+moves a vertex to the end of its list whenever a new facet gets it, in batches of one added point each (the
+triangulation of merged facets is one last batch), and appends each new facet to the neighbours of its vertices. But
+where Qhull has merged facets on its way it has shuffled those lists. So the program `qhull` is asked; without it the
+vertices and neighbours are the same, and the order of neighbours (rarely of vertices) may differ.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError
 
+from jaxsim.compiler.qhull import lists
 from jaxsim.errors import ModelError
 
 MINVAL = 1e-15
@@ -56,8 +57,13 @@ def convex_hull(vert: np.ndarray, maxhullvert: int = -1, name: str = "") -> Hull
         raise ModelError(f"convex hull of mesh '{name}' failed: qhull error") from error
     simplices = qhull.simplices.astype(np.int64)
     face = _orient(vert, simplices, qhull.equations, qhull.neighbors)
-    vertex = _vertex_order(simplices, _batches(simplices, qhull.equations))
-    return Hull(vertex.astype(np.int32), face.astype(np.int32), _graph(simplices, face, vertex))
+    known = lists(vert, options, simplices)
+    if known is not None and known.vertex is not None:
+        vertex = known.vertex
+    else:
+        vertex = _vertex_order(simplices, _batches(simplices, qhull.equations))
+    around = known.around if known is not None else None
+    return Hull(vertex.astype(np.int32), face.astype(np.int32), _graph(simplices, face, vertex, around))
 
 
 def _check_spread(vert: np.ndarray, name: str) -> None:
@@ -137,15 +143,21 @@ def _vertex_order(simplices: np.ndarray, batch: np.ndarray) -> np.ndarray:
     return flat[keep[np.sort(first)]]
 
 
-def _graph(simplices: np.ndarray, face: np.ndarray, vertex: np.ndarray) -> np.ndarray:
-    """The record of `mesh_graph`."""
+def _graph(
+    simplices: np.ndarray, face: np.ndarray, vertex: np.ndarray, around: tuple[np.ndarray, np.ndarray] | None
+) -> np.ndarray:
+    """The record of `mesh_graph`; `around` are the pairs (vertex, triangle) in Qhull's order, where known."""
     nv, nf = len(vertex), len(face)
     local = np.full(simplices.max() + 1, -1, dtype=np.int64)
     local[vertex] = np.arange(nv)
     tri = local[simplices]
     # (vertex, neighbour) in the order of triangles, then of the vertices in a triangle; first occurrence counts
-    source = np.repeat(tri, 3, axis=1).reshape(-1)
-    target = np.tile(tri, (1, 3)).reshape(-1)
+    if around is None:
+        source = np.repeat(tri, 3, axis=1).reshape(-1)
+        target = np.tile(tri, (1, 3)).reshape(-1)
+    else:
+        source = np.repeat(local[around[0]], 3)
+        target = tri[around[1]].reshape(-1)
     pair = (source * nv + target)[source != target]
     _, first = np.unique(pair, return_index=True)
     pair = pair[np.sort(first)]

@@ -20,6 +20,7 @@ from jaxsim.compiler import linalg, mesh_builtin, mesh_polygon
 from jaxsim.compiler.bvh import Bvh, cross, dot, face_bvh
 from jaxsim.compiler.hull import MINVAL, convex_hull
 from jaxsim.compiler.octree import Octree, build_octree
+from jaxsim.compiler.sdf_mesh import sdf_mesh
 from jaxsim.errors import ModelError
 from jaxsim.mjcf import mesh_file
 from jaxsim.mjcf.mesh_file import RawMesh
@@ -42,6 +43,7 @@ class MeshInput:
         maxhullvert: most vertices of the convex hull, -1 for no bound.
         needhull: a geom collides with the mesh or its inertia is convex (a mesh without faces gets its hull anyway).
         needsdf: a geom of type sdf uses it: makes the octree, of at most `octree_maxdepth` levels.
+        field: name and attributes of a plugin: the mesh is the zero surface of its field, in the plugin's frame.
     """
 
     name: str = ""
@@ -63,6 +65,7 @@ class MeshInput:
     needhull: bool = True
     needsdf: bool = False
     octree_maxdepth: int = 6
+    field: tuple[str, tuple[float, ...]] | None = None
 
 
 @dataclass
@@ -118,6 +121,7 @@ def compile_mesh(mesh: MeshInput) -> MeshArrays:
     scale = _vector(mesh.scale, 3, "scale")
     righthand = bool(scale[0] * scale[1] * scale[2] > 0)
     raw, inertia = _gather(mesh, righthand)
+    field = mesh.field is not None and mesh.file is None
     _check(raw, mesh.name)
     vert = raw.vertex.astype(np.float64).reshape(-1, 3)
     face = raw.face.reshape(-1, 3)
@@ -140,10 +144,13 @@ def compile_mesh(mesh: MeshInput) -> MeshArrays:
     vert, normal = _transform(vert, normal, mesh, scale)
     solid = hull.face.astype(np.int64) if inertia == "convex" else face
     com, quat, boxsz, volume = _mass_properties(vert, face, solid, inertia, mesh.name)
+    if field:
+        com, quat = np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
     vert, normal = _rotate_back(vert - com, normal, quat)
     aamm = np.concatenate([np.minimum(vert.min(axis=0), 1e10), np.maximum(vert.max(axis=0), -1e10)])
     bvh = face_bvh(vert, face)
-    octree = build_octree(vert, face, aamm, bvh, mesh.octree_maxdepth) if mesh.needsdf else Octree.empty()
+    needsdf = mesh.needsdf and not field
+    octree = build_octree(vert, face, aamm, bvh, mesh.octree_maxdepth) if needsdf else Octree.empty()
     return MeshArrays(
         vert=vert.astype(np.float32),
         normal=normal,
@@ -193,6 +200,8 @@ def _gather(mesh: MeshInput, righthand: bool) -> tuple[RawMesh, str]:
             if getattr(shape, what).size:
                 setattr(given, what, getattr(shape, what))
         return given, imposed or mesh.inertia
+    if mesh.file is None and mesh.field is not None:
+        return _surface(mesh, given), mesh.inertia
     if mesh.file is None:
         return given, mesh.inertia
     raw = mesh_file.read_mesh(mesh.file, mesh.filename, mesh.content_type, righthand)
@@ -204,6 +213,14 @@ def _gather(mesh: MeshInput, righthand: bool) -> tuple[RawMesh, str]:
     if raw.facenormal.size and given.normal.size:
         raise ModelError(f"repeated facenormal specification: both in the element and in '{mesh.filename}'")
     return raw, mesh.inertia
+
+
+def _surface(mesh: MeshInput, given: RawMesh) -> RawMesh:
+    if np.any(np.asarray(mesh.scale) != 1):
+        raise ModelError(f"mesh '{mesh.name}': 'scale' cannot be used with a signed distance field")
+    raw = sdf_mesh(*mesh.field)
+    raw.texcoord = given.texcoord
+    return raw
 
 
 def _flat32(values) -> np.ndarray:

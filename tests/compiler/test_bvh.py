@@ -4,7 +4,10 @@ import mujoco
 import numpy as np
 import pytest
 
+from jaxsim.compiler import compile_spec
 from jaxsim.compiler.bvh import body_bvh, build_bvh, circumcenter
+from jaxsim.mjcf import read
+from tests.compare import assert_models_equal
 
 GEOMS = {
     "one": '<geom size=".1"/>',
@@ -69,3 +72,17 @@ def test_circumcenter_is_as_far_from_all_three_points():
     radius = np.linalg.norm(center - a, axis=1)
     np.testing.assert_allclose(np.linalg.norm(center - b, axis=1), radius)
     np.testing.assert_allclose(np.linalg.norm(center - c, axis=1), radius)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_hierarchy_of_faces_without_area(seed):
+    rng = np.random.default_rng(seed)
+    vertex = rng.integers(0, 5, (60, 3)).astype(float)
+    face = rng.integers(0, 60, (80, 3))
+    face[::9, 2] = face[::9, 1]
+    flat = [" ".join(map(str, x.ravel())) for x in (vertex, face)]
+    text = (
+        f'<mujoco><asset><mesh name="m" inertia="shell" vertex="{flat[0]}" face="{flat[1]}"/></asset>'
+        '<worldbody><geom type="mesh" mesh="m"/></worldbody></mujoco>'
+    )
+    assert_models_equal(compile_spec(read(text)), mujoco.MjModel.from_xml_string(text))

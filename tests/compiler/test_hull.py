@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from jaxsim.compiler import qhull
 from jaxsim.compiler.hull import convex_hull
 from jaxsim.errors import ModelError
 from tests.compiler.mesh_cases import CUBE, TETRAHEDRON, neighbours, random_points, reference
@@ -30,12 +31,26 @@ def test_graph_of_shapes_with_merged_faces(points):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_faces_and_neighbours_of_grid_points(seed):
+def test_graph_of_grid_points(seed):
+    points = np.random.default_rng(seed).integers(0, 4, size=(40, 3)).astype(float)
+    np.testing.assert_array_equal(convex_hull(points).graph, reference(vertex=points).mesh_graph)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_hull_without_the_program_has_the_same_faces_and_neighbours(seed, monkeypatch):
+    monkeypatch.setattr(qhull, "program", lambda: None)
     points = np.random.default_rng(seed).integers(0, 4, size=(40, 3)).astype(float)
     mine, ref = convex_hull(points).graph, reference(vertex=points).mesh_graph
     np.testing.assert_array_equal(mine[:2], ref[:2])
     np.testing.assert_array_equal(mine[-3 * mine[1] :], ref[-3 * mine[1] :])
     assert neighbours(mine) == neighbours(ref)
+
+
+@pytest.mark.parametrize("count", [5, 6, 8, 12])
+def test_graph_of_a_bounded_hull_of_grid_points(count):
+    points = np.random.default_rng(count).integers(0, 4, size=(40, 3)).astype(float)
+    mine = convex_hull(points, count).graph
+    np.testing.assert_array_equal(mine, reference(vertex=points, maxhullvert=count).mesh_graph)
 
 
 @pytest.mark.parametrize("maxhullvert", [4, 7, 20])

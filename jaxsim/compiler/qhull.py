@@ -1,0 +1,93 @@
+"""Qhull's own account of a hull: its vertices, and which facets lie around each, in the order of its lists.
+
+scipy does not tell these orders, the program `qhull` prints it. The package cmeel-qhull brings the program; where it is
+missing, they are reconstructed (see `hull.py`).
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+_TIMEOUT = 120
+_TRACE = ("f", "T4", "TP-1", "Q5")  # print facets; trace, after the hull is built, without its check of widths
+_ALL = re.compile(rb"all vertices:([\s\d]*)")
+_VERTEX = re.compile(rb"^- p(\d+)\(v(\d+)\):[^\n]*(?:\n  neighbors:([^-]*))?", re.MULTILINE)
+_FACET = re.compile(rb"^- f(\d+)\n", re.MULTILINE)
+_CORNERS = re.compile(rb"^    - vertices: p(\d+)\(v\d+\) p(\d+)\(v\d+\) p(\d+)\(v\d+\)", re.MULTILINE)
+
+
+@cache
+def program() -> str | None:
+    """The path of the program, None where it is not installed."""
+    try:
+        path = Path(str(importlib.metadata.distribution("cmeel-qhull").locate_file("cmeel.prefix/bin/qhull")))
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    return str(path) if path.is_file() else None
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Qhull's lists of a hull.
+
+    Attributes:
+        vertex: (nv,) the vertices in the order of its list, None where that is not known.
+        around: pairs (vertex, triangle), each (3 nf,), in the order of each vertex's own list of facets; None where
+            Qhull has no such lists, before it has added a point to the first simplex.
+    """
+
+    vertex: np.ndarray | None
+    around: tuple[np.ndarray, np.ndarray] | None
+
+
+def lists(vert: np.ndarray, options: str, simplices: np.ndarray) -> Lists | None:
+    """What the program says about a hull; None where it cannot tell.
+
+    Args:
+        vert: (n, 3) points.
+        options: Qhull's options, as for the hull that is asked about.
+        simplices: (nf, 3) its triangles in Qhull's order; another hull than this counts as no answer.
+    """
+    done = _run(vert, options)
+    if done is None:
+        return None
+    text = done.stdout
+    corners = np.array(_CORNERS.findall(text), dtype=np.int64).reshape(-1, 3)
+    if corners.shape != simplices.shape or not np.array_equal(corners, simplices):
+        return None
+    order = {number: i for i, number in enumerate(_FACET.findall(text))}
+    vertices, triangles = [], []
+    points: dict[bytes, int] = {}
+    for vertex, number, listed in _VERTEX.findall(text):
+        points[number] = int(vertex)
+        around = [order[word[1:]] for word in listed.split()]
+        vertices += [int(vertex)] * len(around)
+        triangles += around
+    found = _ALL.findall(done.stderr)
+    listing = [points[word] for word in found[-1].split() if word in points] if found else []
+    complete = len(listing) == len(points)
+    pairs = np.array(vertices, np.int64), np.array(triangles, np.int64)
+    return Lists(np.array(listing, np.int64) if complete else None, pairs if vertices else None)
+
+
+def _run(vert: np.ndarray, options: str) -> subprocess.CompletedProcess | None:
+    if program() is None:
+        return None
+    lines = [f"3\n{len(vert)}", *(f"{x!r} {y!r} {z!r}" for x, y, z in vert.tolist())]
+    try:
+        done = subprocess.run(
+            [program(), *options.split(), *_TRACE],
+            input="\n".join(lines).encode(),
+            capture_output=True,
+            timeout=_TIMEOUT,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done if done.returncode == 0 else None
