@@ -18,7 +18,7 @@ ORDER = [
     ("model", "layout", "data"),
     ("compiler", "engine", "interop", "load"),
     ("__init__",),
-    ("envs", "viewer", "rollouts", "info", "bench", "bench_peers"),
+    ("envs", "optim", "identify", "viewer", "rollouts", "info", "bench", "bench_peers"),
     ("cli",),
     ("__main__",),
 ]
@@ -27,6 +27,7 @@ LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 ALLOWED = {
     ("data", "jaxsim.engine.constraint"),
     ("data", "jaxsim.engine.history"),
+    ("data", "jaxsim.engine.sleep"),
     ("interop", "mujoco"),
     ("bench_peers", "mujoco"),
     ("bench_peers", "mujoco_warp"),

@@ -75,7 +75,8 @@ from jaxsim.engine.utilities import (
     solveM,
     solveM2,
 )
-from jaxsim.errors import ModelError, UnsupportedError
+from jaxsim.engine.sleep import update_sleep
+from jaxsim.errors import ModelError, ModelWarning, UnsupportedError
 from jaxsim.interop import from_mujoco, to_mujoco
 from jaxsim.load import load_model
 from jaxsim.model import Model, Option, Statistic
@@ -92,6 +93,7 @@ __all__ = [
     "Data",
     "Model",
     "ModelError",
+    "ModelWarning",
     "ObjType",
     "Option",
     "State",
@@ -189,4 +191,5 @@ __all__ = [
     "to_mujoco",
     "transition_derivatives",
     "transmission",
+    "update_sleep",
 ]

@@ -19,6 +19,7 @@ import numpy as np
 from jaxsim import fields
 from jaxsim.layout import Layout, make_layout
 from jaxsim.model import SIZES, Model, _cast_like, _Frozen, _refuse_unknown
+from jaxsim.types import MINAWAKE, EnableBit
 
 Array = Any
 NWARNING = 7
@@ -124,6 +125,7 @@ def make_data(m: Model, keyframe: str | int | None = None) -> Data:
     if not host:
         d = jax.device_put(d)
     d = _initial_state(m, d)
+    d = d if host else _asleep_at_start(m, d)
     return d if keyframe is None else reset_to_keyframe(m, d, m.keyframe(keyframe))
 
 
@@ -134,7 +136,16 @@ def _initial_state(m: Model, d: Data) -> Data:
         from jaxsim.engine.history import initial_history  # the engine knows what a buffer holds
 
         d = d.replace(history=initial_history(m))
-    return d.replace(qpos=m.qpos0, mocap_pos=m.body_pos[mocap], mocap_quat=m.body_quat[mocap])
+    asleep = np.full(m.ntree, -(1 + MINAWAKE))
+    return d.replace(qpos=m.qpos0, mocap_pos=m.body_pos[mocap], mocap_quat=m.body_quat[mocap], tree_asleep=asleep)
+
+
+def _asleep_at_start(m: Model, d: Data) -> Data:
+    if not m.opt.enableflags & EnableBit.SLEEP:
+        return d
+    from jaxsim.engine import sleep  # which trees start asleep, forward dynamics tells
+
+    return sleep.start(m, d) if sleep.starts_asleep(m) else d
 
 
 def reset_to_keyframe(m: Model, d: Data, key: int) -> Data:
@@ -154,7 +165,8 @@ def reset_data(m: Model, d: Data) -> Data:
     """The state at qpos0 with the shapes of `d`; counters are zeroed. Pure: works under jit and vmap."""
     zero = jax.tree.map(jnp.zeros_like, d)
     contact = zero.contact.replace(geom=zero.contact.geom - 1, efc_address=zero.contact.efc_address - 1)
-    return _initial_state(m, zero.replace(eq_active=m.eq_active0).replace(contact=contact))
+    d = _initial_state(m, zero.replace(eq_active=m.eq_active0).replace(contact=contact))
+    return _asleep_at_start(m, d)
 
 
 def pack_rows(efc: Any, x: Array) -> Array:

@@ -626,6 +626,7 @@ ctrl               float  nu
 qfrc_applied       float  nv
 xfrc_applied       float  nbody 6
 eq_active          bool   neq
+tree_asleep        int    ntree
 mocap_pos          float  nmocap 3
 mocap_quat         float  nmocap 4
 qacc               float  nv

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxsim.data import Data
-from jaxsim.engine import dcmotor, muscle, plugin_pid, tables
+from jaxsim.engine import dcmotor, muscle, plugin_pid, sleep, tables
 from jaxsim.engine.history import delayed_controls
 from jaxsim.engine.support import assemble, disabled
 from jaxsim.engine.transmission import mul_moment_t
@@ -21,7 +21,10 @@ def fwd_actuation(m: Model, d: Data) -> Data:
         return d.replace(actuator_force=xp.zeros(m.nu, d.qvel.dtype), qfrc_actuator=xp.zeros(m.nv, d.qvel.dtype))
     ctrl, d = _controls(m, d)
     ctrl = _slewed(m, d, ctrl)
-    d = d.replace(act_dot=_activation_rates(m, d, ctrl))
+    rates = _activation_rates(m, d, ctrl)
+    if sleep.sleeps(m) and m.na:  # rates of sleeping actuators stay as they were
+        rates = xp.where(take(sleep.awake_actuators(m, d), _activation_owner(m)), rates, d.act_dot)
+    d = d.replace(act_dot=rates)
     gain = _gain(m, d)
     force = gain * _input(m, d, ctrl) + _bias(m, d, gain)
     force = xp.where(disabled_actuators(m), 0, force) if disabled_actuators(m).any() else force
@@ -31,6 +34,8 @@ def fwd_actuation(m: Model, d: Data) -> Data:
     force = clamp(force, m.actuator_forcerange, m.actuator_forcelimited)
     if len(dcmotor.motors(m)):
         force = force + _motor_friction(m, d)
+    if sleep.sleeps(m):
+        force = xp.where(sleep.awake_actuators(m, d), force, 0)
     qfrc = mul_moment_t(m, d, force)
     if m.ngravcomp and m.jnt_actgravcomp.any() and not disabled(m, DisableBit.GRAVITY):
         qfrc = qfrc + xp.where(m.jnt_actgravcomp[m.dof_jntid], d.qfrc_gravcomp, 0)

@@ -1,6 +1,7 @@
 """The step, as a list of stages. Each is a pure function (m, d) -> d with MuJoCo's name."""
 
 from jaxsim.data import Data
+from jaxsim.engine import sleep
 from jaxsim.engine.actuation import fwd_actuation
 from jaxsim.engine.collision.driver import collision
 from jaxsim.engine.com import com_pos, com_vel
@@ -26,15 +27,22 @@ from jaxsim.types import DisableBit, EnableBit, IntegratorType
 
 def fwd_position(m: Model, d: Data) -> Data:
     """All that depends on positions only."""
+    before = d
     d = kinematics(m, d)
+    if sleep.sleeps(m):
+        d = sleep.wake(m, before, d)
     d = com_pos(m, d)
     d = camlight(m, d)
     d = tendon(m, d)
+    if sleep.sleeps(m):
+        d = sleep.wake_tendons(m, d)
     d = crb(m, d)
     d = factor_m(m, d)
     d = collision(m, d)
     if m.callbacks.contact is not None:
         d = d.replace(contact=m.callbacks.contact(m, d))
+    if sleep.sleeps(m):
+        d = sleep.wake_equalities(m, d)
     d = make_constraint(m, d)
     return transmission(m, d)
 
@@ -107,7 +115,14 @@ def _integrate(m: Model, d: Data, rk4: bool) -> Data:
         new = rungekutta4(m, d, dynamics)
     else:
         new = implicit(m, d)
+    if sleep.sleeps(m):
+        new = sleep.settle(m, d, new, _after_position)
     return hold(d, new, stopped)
+
+
+def _after_position(m: Model, d: Data) -> Data:
+    d = sensor_vel(m, fwd_velocity(m, d))
+    return _after_control(m, _control(m, energy_vel(m, d)))
 
 
 def step(m: Model, d: Data) -> Data:

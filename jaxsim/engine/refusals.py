@@ -4,7 +4,7 @@ from jaxsim.engine import tables
 from jaxsim.errors import UnsupportedError
 from jaxsim.model import Model
 from jaxsim.plugins import BY_SLOT
-from jaxsim.types import EnableBit
+from jaxsim.types import EnableBit, EqType
 
 # (what is refused, how many of it a model has)
 REFUSED = (("flex (deformable objects)", lambda m: m.nflex),)
@@ -32,6 +32,5 @@ def refuse(m: Model):
     found = _refused(m)
     if found:
         raise UnsupportedError(f"not supported yet: {found}")
-    for flag in (EnableBit.SLEEP,):
-        if m.opt.enableflags & flag:
-            raise UnsupportedError(f"not supported yet: the flag {flag.name.lower()}")
+    if m.opt.enableflags & EnableBit.SLEEP and (m.eq_type == EqType.TENDON).any():
+        raise UnsupportedError("the flag sleep with equalities of tendons (the reference refuses it, too)")

@@ -7,7 +7,7 @@ one sensor after the other, in any shape.
 import numpy as np
 
 from jaxsim.data import Data
-from jaxsim.engine import history, tables
+from jaxsim.engine import history, sleep, tables
 from jaxsim.engine import sensor_acceleration as acc
 from jaxsim.engine import sensor_position as pos
 from jaxsim.engine import sensor_velocity as vel
@@ -130,6 +130,9 @@ def _read(m: Model, d: Data, stage: Stage, table: dict) -> Data:
     if len(index):
         if m.nhistory:
             values = history.delayed_sensors(m, d, index, values)
+        if sleep.sleeps(m):
+            awake = take(sleep.awake_sensors(m, d), _sensor_of_entry(m)[index])
+            values = xp_of(values).where(awake, values, take(d.sensordata, index))
         d = d.replace(sensordata=merge(d.sensordata, index, values))
     users = _groups(m).get((stage, SensorType.USER))
     return d if users is None else _read_users(m, d, stage, users)

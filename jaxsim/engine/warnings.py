@@ -10,7 +10,7 @@ from jaxsim.model import Model
 from jaxsim.types import MAXVAL, DisableBit, WarningType
 
 STATE = ("time", "qpos", "qvel", "act", "history", "qacc_warmstart", "ctrl", "qfrc_applied", "xfrc_applied")
-STATE += ("eq_active", "mocap_pos", "mocap_quat", "userdata")
+STATE += ("eq_active", "mocap_pos", "mocap_quat", "userdata", "tree_asleep")
 DERIVED = ("qacc", "qacc_smooth", "act_dot", "sensordata", "energy", "actuator_force", "cacc", "cfrc_int", "cfrc_ext")
 DERIVED += ("qfrc_smooth", "qfrc_actuator", "qfrc_constraint", "qfrc_passive", "qfrc_bias")
 
@@ -36,7 +36,7 @@ def warn(d: Data, kind: WarningType, bad: Array, count: int = 1) -> Data:
 def restart(m: Model, d: Data, which: Array, names: tuple[str, ...] = STATE) -> Data:
     """`d` at the model's initial state, with clean counters, where the scalar condition holds."""
     fresh = _initial_state(m, d.replace(eq_active=m.eq_active0))
-    initial = ("qpos", "history", "mocap_pos", "mocap_quat", "eq_active")
+    initial = ("qpos", "history", "mocap_pos", "mocap_quat", "eq_active", "tree_asleep")
     changes = {n: jnp.where(which, getattr(fresh, n) if n in initial else 0, getattr(d, n)) for n in names}
     clean = d.warning.replace(
         number=jnp.where(which, 0, d.warning.number), lastinfo=jnp.where(which, 0, d.warning.lastinfo)

@@ -13,6 +13,7 @@ from jaxsim.engine.collision.bounds import boxes_touch, spheres_touch
 from jaxsim.engine.collision.pairs import Candidates, candidates
 from jaxsim.engine.collision.shapes import Geoms, Hits, make_frame
 from jaxsim.engine.collision.table import COLLIDERS, Collider
+from jaxsim.engine.sleep import sleeps, wake_and_filter
 from jaxsim.errors import UnsupportedError
 from jaxsim.math.arrays import gather, inner, take, take_or_zero
 from jaxsim.model import Model
@@ -60,6 +61,8 @@ def collision(m: Model, d: Any) -> Any:
     found = [_narrow(m, d.geom_xpos, mat, margin, pairs, group) for group in groups(m)]
     if m.callbacks.contact_filter is not None:
         found = [_filtered(m, d, pairs, f) for f in found]
+    if sleeps(m):
+        d, found = wake_and_filter(m, d, pairs, found)
     source, ncon, lost = _buffer(m, found, len(pairs.pair))
     contact = _fill(m, d, pairs, found, source)
     return _count(m, d.replace(contact=contact), ncon, lost)
@@ -75,6 +78,8 @@ def _collision_at_large(m: Model, d: Any) -> Any:
     found = [_narrow_near(m, d, near, near.real & (kind == k), *kinds[k]) for k in range(len(kinds))]
     if m.callbacks.contact_filter is not None:
         found = [_filtered(m, d, near, f) for f in found]
+    if sleeps(m):
+        d, found = wake_and_filter(m, d, near, found)
     source, ncon, lost = _buffer(m, found, len(near.pair))
     contact = _fill(m, d, near, found, source)
     return _count(m, d.replace(contact=contact), ncon, lost + near.lost)

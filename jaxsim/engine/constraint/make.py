@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.data import Data
+from jaxsim.engine import sleep
 from jaxsim.engine.constraint import impedance as imp
 from jaxsim.engine.constraint.general import general_rows, velocity_product
 from jaxsim.engine.constraint.jacobian import contact_bodies, contact_jacobian, rows_times
@@ -66,6 +67,8 @@ def make_constraint(m: Model, d: Data) -> Data:
         groups.append(_contact_group(m, d, layout, moves))
         efc = efc.replace(J_contact=contact_j)
     rows = Group(*(jnp.concatenate(x) for x in zip(*groups, strict=True)))
+    if sleep.sleeps(m):
+        rows = rows._replace(active=rows.active & sleep.awake_rows(m, d, layout))
     rows, jac = materialize(m.opt.timestep, (rows._replace(active=rows.active & _enabled(m, layout)), efc.J_contact))
     efc = efc.replace(J_contact=jac)
     d, active = _account(m, d, layout, rows.active)

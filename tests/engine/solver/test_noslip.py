@@ -96,7 +96,7 @@ def test_noslip_changes_the_answer():
     mujoco.mj_forward(model, data)
 
 
-@pytest.mark.parametrize("name", ["elliptic_torsion", "pyramidal_rolling"])
+@pytest.mark.parametrize("name", ["elliptic_torsion", pytest.param("pyramidal_rolling", marks=pytest.mark.slow)])
 def test_gradients_are_those_of_the_sweeps(name):
     _, _, m, d, stages = scene(name)
     rng = np.random.default_rng(0)
