@@ -1,0 +1,22 @@
+"""System identification: parameters of a model from recordings. See docs/identification.md."""
+
+from jaxsim.identify.data import Recordings, load_recordings, recordings
+from jaxsim.identify.fit import Fit, Problem, identify, tell_apart
+from jaxsim.identify.parameters import Parameter, inertia, mass, parameter, signal
+from jaxsim.identify.report import save_report
+
+__all__ = [
+    "Fit",
+    "Parameter",
+    "Problem",
+    "Recordings",
+    "identify",
+    "inertia",
+    "load_recordings",
+    "mass",
+    "parameter",
+    "recordings",
+    "save_report",
+    "signal",
+    "tell_apart",
+]

@@ -1,0 +1,271 @@
+"""Least squares on rollouts: Levenberg-Marquardt with exact Jacobians, many starts at once, what the data can tell."""
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxsim
+from jaxsim.engine.rollout import rollout
+from jaxsim.identify.data import Recordings
+from jaxsim.identify.parameters import Parameter
+from jaxsim.math.safe import Array
+from jaxsim.model import Model
+from jaxsim.optim.extras import bar
+
+TOGETHER = 1e-6  # eigenvalues of the scaled information below this cannot be told from zero
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit:
+    """What was found.
+
+    `values` and their standard deviations `std` stand in the order of `labels`; `interval` (n, 2) holds 95 % confidence
+    intervals. `m` is the model with the values in it. `residual` (k, n, ny) is simulated less measured, in units of the
+    noise; `simulated` in those of the sensors. `cost` of every start and iteration (starts, iterations + 1). `unclear`
+    says in words which parameters the data cannot tell apart. `noise` is the deviation that the residuals show, in units
+    of the one given: near 1 when model and noise are right.
+    """
+
+    labels: tuple[str, ...]
+    values: np.ndarray
+    std: np.ndarray
+    interval: np.ndarray
+    covariance: np.ndarray
+    m: Model
+    simulated: np.ndarray
+    residual: np.ndarray
+    cost: np.ndarray
+    starts: np.ndarray
+    unclear: tuple[str, ...]
+    noise: float
+
+    def __str__(self) -> str:
+        rows = zip(self.labels, self.values, self.interval, strict=True)
+        lines = [f"{label:40s} {v:12.6g}   [{low:.6g}, {high:.6g}]" for label, v, (low, high) in rows]
+        return "\n".join([*lines, f"noise: {self.noise:.3g} of what was given", *self.unclear])
+
+
+class Problem:
+    """The residual of recordings as a pure function of free coordinates, and the maps between these and the values."""
+
+    def __init__(self, m: Model, data: Recordings, parameters: Sequence[Parameter], step: Callable = jaxsim.step):
+        self.m, self.data, self.parameters, self.step = m, data, tuple(parameters), step
+        self.labels = tuple(label for p in parameters for label in p.labels)
+        self.sizes = [len(p.labels) for p in parameters]
+        self.columns = np.concatenate([_columns(m, name) for name in data.names])
+        self.first = jnp.concatenate([p.to_free(jnp.asarray(p.start, float)) for p in parameters])
+        bounds = [[p.to_free(jnp.maximum(x, 1e-300) if p.log else x) for x in (p.low, p.high)] for p in parameters]
+        low, high = (jnp.asarray(np.repeat([float(b[i]) for b in bounds], self.sizes)) for i in (0, 1))
+        self.low, self.high = low, high
+
+    def split(self, free: Array) -> list[Array]:
+        return jnp.split(free, np.cumsum(self.sizes)[:-1])
+
+    def values(self, free: Array) -> Array:
+        """Values in their units from free coordinates."""
+        return jnp.concatenate([p.to_value(x) for p, x in zip(self.parameters, self.split(free), strict=True)])
+
+    def model(self, free: Array) -> Model:
+        """The model with these coordinates in it; derived constants follow where they depend on them."""
+        m = self.m
+        for p, x in zip(self.parameters, self.split(free), strict=True):
+            if p.kind == "model":
+                m = p.write(m, p.to_value(x))
+        return jaxsim.set_const(m) if any(p.constants for p in self.parameters) else m
+
+    def simulate(self, free: Array) -> Array:
+        """What the sensors would have read (k, n, ny)."""
+        m, data = self.model(free), self.data
+        d = jaxsim.make_data(self.m)
+        ctrl = self._controls(jnp.asarray(data.ctrl), free)
+
+        def one(qpos: Array, qvel: Array, u: Array) -> Array:
+            start = d.replace(qpos=qpos, qvel=qvel)
+            return rollout(m, start, u, outputs=("sensordata",), step=self.step)[1]["sensordata"][:, self.columns]
+
+        return self._signals(jax.vmap(one)(jnp.asarray(data.qpos), jnp.asarray(data.qvel), ctrl), free)
+
+    def _controls(self, ctrl: Array, free: Array) -> Array:
+        for p, x in zip(self.parameters, self.split(free), strict=True):
+            if p.kind == "ctrl_delay":
+                for name, delay in zip(p.channels, p.to_value(x), strict=True):
+                    i = self.m.name2id("actuator", name)
+                    ctrl = ctrl.at[..., i].set(delayed(ctrl[..., i], delay / self.m.opt.timestep))
+        return ctrl
+
+    def _signals(self, y: Array, free: Array) -> Array:
+        by_kind = {"gain": lambda y, g: g * y, "bias": lambda y, b: y + b}
+        by_kind["delay"] = lambda y, t: delayed(y, t / self.m.opt.timestep)
+        for kind in ("delay", "gain", "bias"):  # in the order of a measurement
+            for p, x in zip(self.parameters, self.split(free), strict=True):
+                if p.kind == kind:
+                    for name, value in zip(p.channels, p.to_value(x), strict=True):
+                        for i in np.flatnonzero(np.isin(self.columns, _columns(self.m, name))):
+                            y = y.at[..., i].set(by_kind[kind](y[..., i], value))
+        return y
+
+    def residual(self, free: Array) -> Array:
+        """Differences in units of the noise, those from priors last; missing measurements count as zero."""
+        measured = jnp.asarray(self.data.measured)
+        known = jnp.isfinite(measured)
+        gap = jnp.where(known, self.simulate(free) - jnp.where(known, measured, 0), 0) / jnp.asarray(self.data.sigma)
+        priors = []
+        for p, x in zip(self.parameters, self.split(free), strict=True):
+            if p.prior is not None:
+                mean, deviation = p.prior
+                priors.append((x - p.to_free(jnp.asarray(mean, x.dtype))) / deviation)
+        return jnp.concatenate([gap.reshape(-1), *(q.reshape(-1) for q in priors)])
+
+
+def _columns(m: Model, name: str) -> np.ndarray:
+    i = m.name2id("sensor", name)
+    return m.sensor_adr[i] + np.arange(m.sensor_dim[i])
+
+
+def delayed(y: Array, lag: Array) -> Array:
+    """A signal (k, n) `lag` steps late, linear between samples; before its first sample it has that value."""
+    at = jnp.clip(jnp.arange(y.shape[-1]) - lag, 0, y.shape[-1] - 1)
+    low = jnp.floor(jax.lax.stop_gradient(at)).astype(int)
+    high = jnp.minimum(low + 1, y.shape[-1] - 1)
+    return y[..., low] + (at - low) * (y[..., high] - y[..., low])
+
+
+def identify(
+    m: Model,
+    data: Recordings,
+    parameters: Sequence[Parameter],
+    *,
+    method: str = "lm",
+    iterations: int = 30,
+    starts: int = 1,
+    spread: float = 0.2,
+    seed: int = 0,
+    learning_rate: float = 0.03,
+    step: Callable = jaxsim.step,
+    progress: bool = False,
+) -> Fit:
+    """Find the parameters with which the model reproduces the recordings, by maximum likelihood or, with priors, MAP.
+
+    Args:
+        method: "lm": Levenberg-Marquardt, Jacobians exact by forward mode; "adam": optax on the same cost.
+        starts: how many starts run side by side, the first from the model's own numbers, the others from it times
+            (1 + `spread` w), w normal. The best one is returned.
+
+    Warns (UserWarning) when parameters have no effect on the data or cannot be told apart.
+    """
+    problem = Problem(m, data, parameters, step)
+    first = _starts(problem, starts, spread, seed)
+    run = {"lm": _levenberg, "adam": partial(_adam, learning_rate=learning_rate)}.get(method)
+    if run is None:
+        raise ValueError(f'method is {method!r}; wanted "lm" or "adam"')
+    free, history = run(problem, first, iterations, progress)
+    best = free[int(np.nanargmin(history[:, -1]))]
+    return _summary(problem, best, history, first)
+
+
+def _starts(problem: Problem, starts: int, spread: float, seed: int) -> Array:
+    noise = jax.random.normal(jax.random.key(seed), (starts, len(problem.first)), problem.first.dtype).at[0].set(0)
+    size = jnp.concatenate([jnp.ones(n) if p.log else jnp.maximum(jnp.abs(jnp.asarray(p.start, float)), 1e-2)
+                            for p, n in zip(problem.parameters, problem.sizes, strict=True)])  # fmt: skip
+    return jnp.clip(problem.first + spread * size * noise, problem.low, problem.high)
+
+
+def _levenberg(problem: Problem, first: Array, iterations: int, progress: bool) -> tuple[Array, np.ndarray]:
+    """All starts side by side: coordinates (starts, p) and costs (starts, iterations + 1)."""
+
+    def improve(free: Array, damping: Array) -> tuple[Array, Array, Array]:
+        r, jac = _residual_and_jacobian(problem, free)
+        cost = 0.5 * r @ r
+        h, g = jac.T @ jac, jac.T @ r
+        stuck = ((free <= problem.low) & (g > 0)) | ((free >= problem.high) & (g < 0))
+        g = jnp.where(stuck, 0, g)
+        h = jnp.where(stuck[:, None] | stuck[None], 0, h)
+        scale = jnp.maximum(jnp.diagonal(h), 1e-12 * jnp.max(jnp.diagonal(h)) + 1e-30)
+        trials = damping * jnp.asarray([0.1, 1.0, 10.0, 100.0], free.dtype)
+        moves = jax.vmap(lambda t: -jnp.linalg.solve(h + t * jnp.diag(scale), g))(trials)
+        points = jnp.clip(free + moves, problem.low, problem.high)
+        costs = jax.lax.map(lambda x: 0.5 * jnp.sum(problem.residual(x) ** 2), points)
+        costs = jnp.where(jnp.isfinite(costs), costs, jnp.inf)
+        k = jnp.argmin(costs)
+        better = costs[k] < cost
+        damping = jnp.where(better, trials[k], 100 * damping)
+        return jnp.where(better, points[k], free), jnp.clip(damping, 1e-12, 1e12), jnp.minimum(cost, costs[k])
+
+    batch = jax.jit(jax.vmap(improve))
+    free, damping = first, jnp.full(len(first), 1e-2, first.dtype)
+    history = [np.asarray(jax.jit(jax.vmap(lambda x: 0.5 * jnp.sum(problem.residual(x) ** 2)))(first))]
+    with bar(iterations, "identification", progress) as shown:
+        for _ in range(iterations):
+            free, damping, cost = batch(free, damping)
+            history.append(np.asarray(cost))
+            shown(np.nanmin(history[-1]))
+            if np.all(history[-2] - history[-1] <= 1e-10 * history[-1]) and np.all(np.asarray(damping) > 1e3):
+                break
+            if np.all(history[-2] - history[-1] <= 1e-12 * history[-1]) and len(history) > 4:
+                break
+    return free, np.stack(history, 1)
+
+
+def _residual_and_jacobian(problem: Problem, free: Array) -> tuple[Array, Array]:
+    r, push = jax.linearize(problem.residual, free)
+    return r, jax.vmap(push, out_axes=1)(jnp.eye(len(free), dtype=free.dtype))
+
+
+def _adam(
+    problem: Problem, first: Array, iterations: int, progress: bool, learning_rate: float
+) -> tuple[Array, np.ndarray]:
+    from jaxsim.optim.shooting import shoot
+
+    def cost(free: Array) -> Array:
+        return 0.5 * jnp.sum(problem.residual(free) ** 2)
+
+    found = [
+        shoot(cost, x, iterations, learning_rate, low=problem.low, high=problem.high, clip=1e9, progress=progress)
+        for x in first
+    ]
+    return jnp.stack([f.x for f in found]), np.stack([np.minimum.accumulate(f.history) for f in found])
+
+
+def _summary(problem: Problem, free: Array, history: np.ndarray, first: Array) -> Fit:
+    r, jac = (np.asarray(x) for x in jax.jit(partial(_residual_and_jacobian, problem))(free))
+    simulated = np.asarray(jax.jit(problem.simulate)(free))
+    slope = np.asarray(jax.vmap(jax.grad(lambda x, i: problem.values(x)[i]), (None, 0))(free, jnp.arange(len(free))))
+    information = jac.T @ jac
+    unclear = tell_apart(information, problem.labels)
+    for line in unclear:
+        warnings.warn(line, UserWarning, stacklevel=3)
+    covariance = slope @ np.linalg.pinv(information, rcond=1e-14, hermitian=True) @ slope.T
+    known = np.isfinite(problem.data.measured)
+    noise = float(np.sqrt(r @ r / max(1, known.sum() - len(free))))
+    values = np.asarray(problem.values(free))
+    std = np.sqrt(np.maximum(np.diag(covariance), 0))
+    dead = np.diag(information) <= 0
+    std = np.where(dead, np.inf, std)
+    interval = np.stack([values - 1.96 * std, values + 1.96 * std], axis=1)
+    residual = np.where(known, simulated - problem.data.measured, np.nan) / problem.data.sigma
+    starts = np.asarray(jax.vmap(problem.values)(first))
+    return Fit(
+        problem.labels, values, std, interval, covariance, problem.model(free), simulated, residual, history, starts,
+        unclear, noise,
+    )  # fmt: skip
+
+
+def tell_apart(information: np.ndarray, labels: Sequence[str]) -> tuple[str, ...]:
+    """Sentences about directions of the parameters that the information matrix J' J does not hold down."""
+    size = np.sqrt(np.diag(information))
+    lines = [f"{label} has no effect on the measurements" for label, s in zip(labels, size, strict=True) if s == 0]
+    live = np.flatnonzero(size > 0)
+    if len(live) < 2:
+        return tuple(lines)
+    scaled = information[np.ix_(live, live)] / np.outer(size[live], size[live])
+    values, vectors = np.linalg.eigh(scaled)
+    for value, v in zip(values, vectors.T, strict=True):
+        if value < TOGETHER * values[-1]:
+            names = [f"{labels[live[i]]} ({v[i]:+.2f})" for i in np.argsort(-abs(v)) if abs(v[i]) > 0.1]
+            lines.append(f"the data cannot tell apart: {', '.join(names)}")
+    return tuple(lines)

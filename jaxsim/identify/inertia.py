@@ -1,0 +1,85 @@
+"""Inertial parameters that are physical whatever their values: the log-Cholesky form of the pseudo-inertia.
+
+Rucker and Wensing, "Smooth Parameterization of Rigid-Body Inertia", RA-L 2022. Ten numbers
+(alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3) give an upper triangular U with positive diagonal, and U U' is the matrix
+of second moments of a mass distribution: the mass is positive and the inertia keeps the triangle inequalities.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.math.rotation import quat_to_mat
+from jaxsim.math.safe import Array
+from jaxsim.model import Model
+
+SPLIT = 1e-6  # relative; principal moments that are equal are moved apart by this, for their axes have no derivative
+
+
+def to_moments(theta: Array) -> Array:
+    """Second moments (4, 4) of ten numbers: [[sum m r r', sum m r], [sum m r', sum m]] in the frame of the body."""
+    alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3 = theta
+    one, zero = jnp.ones_like(alpha), jnp.zeros_like(alpha)
+    upper = jnp.stack(
+        [
+            jnp.stack([jnp.exp(d1), s12, s13, t1]),
+            jnp.stack([zero, jnp.exp(d2), s23, t2]),
+            jnp.stack([zero, zero, jnp.exp(d3), t3]),
+            jnp.stack([zero, zero, zero, one]),
+        ]
+    )
+    upper = jnp.exp(alpha) * upper
+    return upper @ upper.T
+
+
+def from_moments(moments: np.ndarray) -> np.ndarray:
+    """The ten numbers of a matrix of second moments. Raises LinAlgError when it is not positive definite."""
+    flipped = np.asarray(moments, float)[::-1, ::-1]
+    upper = np.linalg.cholesky(flipped)[::-1, ::-1]
+    alpha = np.log(upper[3, 3])
+    u = upper / upper[3, 3]
+    d = np.log(np.diag(u)[:3])
+    return np.array([alpha, *d, u[0, 1], u[1, 2], u[0, 2], u[0, 3], u[1, 3], u[2, 3]])
+
+
+def read_moments(m: Model, body: int) -> np.ndarray:
+    """Second moments (4, 4) of a body of the model, in the body's frame; host-side."""
+    mass, com, moments = (np.asarray(x[body], float) for x in (m.body_mass, m.body_ipos, m.body_inertia))
+    rotation = np.asarray(quat_to_mat(np.asarray(m.body_iquat[body], float)))
+    second = np.diag(0.5 * moments.sum() - moments)  # of each principal axis
+    out = np.empty((4, 4))
+    out[:3, :3] = rotation @ second @ rotation.T + mass * np.outer(com, com)
+    out[:3, 3] = out[3, :3] = mass * com
+    out[3, 3] = mass
+    return out
+
+
+def write_moments(m: Model, body: int, moments: Array) -> Model:
+    """`m` with mass, centre of mass and principal inertia of a body from its second moments (4, 4)."""
+    mass = moments[3, 3]
+    com = moments[:3, 3] / mass
+    second = moments[:3, :3] - mass * jnp.outer(com, com)
+    inertia = jnp.trace(second) * jnp.eye(3, dtype=second.dtype) - second
+    apart = SPLIT * jnp.trace(inertia) * jnp.diag(jnp.asarray([0.0, 1.0, 2.0], second.dtype))
+    values, axes = jnp.linalg.eigh(inertia + apart)
+    axes = axes.at[:, 2].multiply(jnp.where(jnp.linalg.det(axes) < 0, -1.0, 1.0))
+    return m.replace(
+        body_mass=m.body_mass.at[body].set(mass),
+        body_ipos=m.body_ipos.at[body].set(com),
+        body_inertia=m.body_inertia.at[body].set(values),
+        body_iquat=m.body_iquat.at[body].set(mat_to_quat(axes)),
+    )
+
+
+def mat_to_quat(r: Array) -> Array:
+    """Quaternion of a rotation matrix: the best conditioned row of 4 q q'."""
+    (a, b, c), (d, e, f), (g, h, i) = r
+    rows = jnp.stack(
+        [
+            jnp.stack([1 + a + e + i, h - f, c - g, d - b]),
+            jnp.stack([h - f, 1 + a - e - i, b + d, c + g]),
+            jnp.stack([c - g, b + d, 1 - a + e - i, f + h]),
+            jnp.stack([d - b, c + g, f + h, 1 - a - e + i]),
+        ]
+    )
+    row = rows[jnp.argmax(jnp.diagonal(rows))]
+    return row / jnp.linalg.norm(row)

@@ -1,0 +1,89 @@
+"""A page about a fit: values with intervals, warnings, measured against simulated, residuals. Needs matplotlib."""
+
+import html
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxsim.identify.data import Recordings
+from jaxsim.identify.fit import Fit
+
+STYLE = """body{font:15px/1.5 system-ui,sans-serif;max-width:64em;margin:2em auto;padding:0 1em;color:#222}
+table{border-collapse:collapse}td,th{padding:.2em .8em;text-align:right;border-bottom:1px solid #ddd}
+td:first-child,th:first-child{text-align:left}.warn{background:#fff3cd;padding:.5em 1em}svg{width:100%;height:auto}"""
+
+
+def save_report(fit: Fit, data: Recordings, path: str | Path, title: str = "Identification") -> None:
+    """Write one self-contained HTML page. Raises ImportError that names the extra when matplotlib is not installed."""
+    Path(path).write_text(render(fit, data, title), encoding="utf-8")
+
+
+def render(fit: Fit, data: Recordings, title: str = "Identification") -> str:
+    """The page as text."""
+    rows = "".join(
+        f"<tr><td>{html.escape(label)}</td><td>{start:.5g}</td><td>{v:.6g}</td><td>{s:.2g}</td>"
+        f"<td>{a:.5g} to {b:.5g}</td></tr>"
+        for label, start, v, s, (a, b) in zip(fit.labels, fit.starts[0], fit.values, fit.std, fit.interval, strict=True)
+    )
+    warnings = "".join(f'<p class="warn">{html.escape(line)}</p>' for line in fit.unclear)
+    best = int(np.nanargmin(fit.cost[:, -1]))
+    return f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>
+<style>{STYLE}</style>
+<h1>{html.escape(title)}</h1>{warnings}
+<p>{data.measured.shape[0]} trajectories of {data.measured.shape[1]} steps, {len(fit.labels)} parameters,
+{len(fit.starts)} starts (best: {best}). Residuals are {fit.noise:.3g} of the noise that was given; cost
+{fit.cost[best, 0]:.4g} before, {fit.cost[best, -1]:.4g} after.</p>
+<table><tr><th>parameter</th><th>start</th><th>value</th><th>std</th><th>95 % interval</th></tr>{rows}</table>
+<h2>Cost</h2>{_cost(fit)}<h2>Measured and simulated</h2>{_signals(fit, data)}<h2>Residuals</h2>{_residuals(fit, data)}
+</html>"""
+
+
+def _figure(rows: int, height: float = 2.0) -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("reports need matplotlib: pip install 'jaxsim-mjcf[identify]'") from None
+    return Figure(figsize=(10, height * rows), layout="constrained")
+
+
+def _svg(figure: Any) -> str:
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()[text.getvalue().index("<svg") :]
+
+
+def _channels(fit: Fit, data: Recordings) -> list[str]:
+    dims = data.measured.shape[-1]
+    return [", ".join(data.names)] * dims if len(data.names) != dims else list(data.names)
+
+
+def _cost(fit: Fit) -> str:
+    figure = _figure(1, 2.5)
+    axes = figure.subplots()
+    axes.semilogy(fit.cost.T, lw=1)
+    axes.set(xlabel="iteration", ylabel="cost")
+    return _svg(figure)
+
+
+def _signals(fit: Fit, data: Recordings) -> str:
+    count = data.measured.shape[-1]
+    figure = _figure(count)
+    for i, axes in enumerate(figure.subplots(count, 1, squeeze=False)[:, 0]):
+        axes.plot(data.measured[0, :, i], ".", ms=2, color="0.6", label="measured")
+        axes.plot(fit.simulated[0, :, i], lw=1, label="simulated")
+        axes.set_ylabel(_channels(fit, data)[i], fontsize=8)
+    axes.legend(fontsize=8)
+    return _svg(figure)
+
+
+def _residuals(fit: Fit, data: Recordings) -> str:
+    count = data.measured.shape[-1]
+    figure = _figure(count)
+    for i, (left, right) in enumerate(figure.subplots(count, 2, squeeze=False, width_ratios=(3, 1))):
+        r = fit.residual[..., i]
+        left.plot(r.T, lw=0.5)
+        left.set_ylabel(_channels(fit, data)[i], fontsize=8)
+        right.hist(r[np.isfinite(r)], bins=30, density=True)
+    return _svg(figure)

@@ -1,0 +1,113 @@
+"""Identification: true parameters come back from noisy data, and the page and the warnings say what the data can tell."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxsim
+from jaxsim import identify as ident
+
+ARM = """<mujoco><option timestep="0.01" integrator="implicitfast"><flag contact="disable"/></option><worldbody>
+<body name="upper"><joint name="shoulder" axis="0 1 0" damping="{d}" frictionloss="{f}" armature=".05"/>
+  <geom type="capsule" fromto="0 0 0 0 0 -.4" size=".04" mass="{m1}"/>
+  <body name="lower" pos="0 0 -.4"><joint name="elbow" axis="0 1 0" damping=".2" frictionloss="{f}" armature=".02"/>
+    <geom type="capsule" fromto="0 0 0 0 0 -.3" size=".03" mass="{m2}"/></body></body></worldbody>
+<actuator><motor name="shoulder" joint="shoulder" gear="10"/><motor name="elbow" joint="elbow" gear="4"/></actuator>
+<sensor><jointpos name="q1" joint="shoulder"/><jointpos name="q2" joint="elbow"/>
+<jointvel name="v1" joint="shoulder"/><jointvel name="v2" joint="elbow"/></sensor></mujoco>"""
+TRUE = {"d": 0.5, "f": 0.3, "m1": 2.0, "m2": 1.0}
+GUESS = {"d": 0.8, "f": 0.2, "m1": 1.5, "m2": 1.4}
+SIGMA = {"q1": 0.002, "q2": 0.002, "v1": 0.02, "v2": 0.02}
+K, N = 3, 150
+
+
+def parameters(m):
+    return [
+        ident.mass(m, "upper"),
+        ident.mass(m, "lower"),
+        ident.parameter(m, "dof_damping", "shoulder", log=True),
+        ident.parameter(m, "dof_frictionloss", ["shoulder", "elbow"], log=True, tie=True),
+        ident.signal("bias", "q2"),
+    ]
+
+
+WANT = [TRUE["m1"], TRUE["m2"], TRUE["d"], TRUE["f"], 0.03]
+
+
+@functools.cache
+def measured(seed=0):
+    """Recordings of the true arm with noise and a biased sensor, and a model that does not know."""
+    true, guess = (jaxsim.load_model(ARM.format(**x)) for x in (TRUE, GUESS))
+    rng = np.random.default_rng(seed)
+    t = np.arange(N) * 0.01
+    ctrl = np.sin(rng.uniform(2, 9, (K, 1, 2)) * t[:, None] + rng.uniform(0, 6, (K, 1, 2)))
+    run = jax.jit(jax.vmap(lambda u: jaxsim.rollout(true, jaxsim.make_data(true), u, outputs=("sensordata",))[1]))
+    clean = np.asarray(run(jnp.asarray(ctrl))["sensordata"]) + [0, 0.03, 0, 0]
+    noisy = {n: clean[..., i] + s * rng.standard_normal((K, N)) for i, (n, s) in enumerate(SIGMA.items())}
+    return guess, ident.recordings(guess, ctrl, noisy, sigma=SIGMA)
+
+
+@functools.cache
+def fitted():
+    m, data = measured()
+    return ident.identify(m, data, parameters(m), iterations=12)
+
+
+def test_true_parameters_come_back_within_twice_the_cramer_rao_bound():
+    fit = fitted()
+    assert (np.abs(fit.values - WANT) <= 2 * fit.std).all(), fit
+    assert (np.abs(fit.values[[0, 1, 3]] / np.array(WANT)[[0, 1, 3]] - 1) < 0.01).all(), fit
+    assert 0.9 < fit.noise < 1.1 and not fit.unclear
+    np.testing.assert_allclose(fit.m.body_mass[1:], fit.values[:2], rtol=1e-12)
+
+
+def test_report_holds_values_and_plots(tmp_path):
+    _, data = measured()
+    ident.save_report(fitted(), data, tmp_path / "fit.html", "Arm")
+    text = (tmp_path / "fit.html").read_text()
+    assert text.count("<svg") == 3 and "mass[upper]" in text and f"{fitted().values[0]:.6g}" in text
+
+
+def test_directions_that_data_cannot_hold_are_named():
+    information = np.array([[4.0, 2.0, 0, 0], [2.0, 1.0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]])
+    apart, dead = sorted(ident.tell_apart(information, ("a", "b", "c", "d")), key=len, reverse=True)
+    assert dead == "d has no effect on the measurements"
+    assert "a" in apart and "b" in apart and "(c" not in apart and apart.startswith("the data cannot tell apart")
+    assert ident.tell_apart(np.eye(3), "abc") == ()
+
+
+@pytest.mark.slow
+def test_many_starts_and_adam_find_the_same_and_priors_pull():
+    m, data = measured()
+    many = ident.identify(m, data, parameters(m), iterations=12, starts=3, spread=0.3)
+    np.testing.assert_allclose(many.values, fitted().values, rtol=1e-3, atol=1e-4)
+    assert many.cost.shape[0] == 3
+    held = [ident.mass(m, "upper", prior=(1.5, 1e-6)), *parameters(m)[1:]]
+    np.testing.assert_allclose(ident.identify(m, data, held, iterations=12).values[0], 1.5, rtol=1e-3)
+    slow = ident.identify(m, data, parameters(m), method="adam", iterations=300, learning_rate=0.02)
+    np.testing.assert_allclose(slow.values, fitted().values, rtol=0.05, atol=0.01)
+
+
+@pytest.mark.slow
+def test_inertia_gain_and_delays_come_back():
+    m, data = measured()
+    fit = fitted()
+    known = fit.m
+    late = ident.recordings(
+        m,
+        data.ctrl,
+        {
+            "q1": 1.1
+            * np.asarray(jax.vmap(lambda y: jnp.interp(jnp.arange(N) - 2.5, jnp.arange(N), y))(fit.simulated[..., 0]))
+        },
+        sigma=1e-3,
+    )
+    found = ident.identify(
+        known, late, [ident.signal("gain", "q1"), ident.signal("delay", "q1", 0.01, high=0.1)], iterations=15
+    )
+    np.testing.assert_allclose(found.values, [1.1, 0.025], rtol=0.02)
+    with pytest.warns(UserWarning, match="tell apart|no effect"):
+        ident.identify(known, data, [ident.inertia(known, "lower")], iterations=2)
