@@ -18,7 +18,7 @@ from jaxsim.engine import tables
 from jaxsim.layout import Layout
 from jaxsim.math.arrays import einsum, gather, inner, take
 from jaxsim.math.rotation import cross
-from jaxsim.math.safe import Array
+from jaxsim.math.safe import Array, short_sum
 from jaxsim.math.tree import dof_path_sum, dof_subtree_sum, subtree_sum
 from jaxsim.model import Model
 
@@ -78,7 +78,7 @@ def times(layout: Layout, op: ContactOperator, x: Array) -> Array:
 
 def transpose_times(layout: Layout, op: ContactOperator, force: Array) -> Array:
     """J' f (nv,) for forces in contact frames (ncontact, condim)."""
-    wrench = (op.wrench * force[:, :, None, None]).sum(1)
+    wrench = short_sum(op.wrench * force[:, :, None, None], 1)
     total = jax.ops.segment_sum(wrench.reshape(-1, 6), op.body.reshape(-1), layout.structure.nbody)
     return inner(op.cdof, dof_subtree_sum(tables.tree(layout.structure), total))
 
