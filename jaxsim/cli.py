@@ -1,4 +1,4 @@
-"""The command line: `jaxsim info`, `jaxsim rollout` and `jaxsim bench`.
+"""The command line: `jaxsim info`, `rollout`, `render`, `view` and `bench`.
 
 Every mistake of the user's gives one line on stderr and a status that is not zero: 1 for a model, a file or a value,
 2 for the command line itself.
@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -94,6 +95,26 @@ def make_parser() -> Parser:
     sub.add_argument("--world", type=natural, default=0, metavar="I", help="the world that --html replays (default: 0)")
     sub.add_argument("--follow", default="auto", metavar="BODY", help="the body that the replay's camera follows")
     sub.add_argument("--quiet", action="store_true", help="no progress bar")
+
+    sub = command("render", run_render, "draw a picture or a video, without a display")
+    sub.add_argument("--out", type=Path, default=Path("frame.png"), metavar="FILE", help="a picture, .mp4 or .gif")
+    sub.add_argument("--camera", metavar="NAME", help="a camera of the model, by name or number (default: a free one)")
+    sub.add_argument("--keyframe", metavar="NAME", help="start from this keyframe, by name or number (default: qpos0)")
+    sub.add_argument("--seconds", type=float, metavar="S", help="simulated time (default: 0; videos: 4)")
+    sub.add_argument("--controls", choices=("zero", "random", "keyframe"), default="zero", help="default: zero")
+    sub.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of random controls (default: 0)")
+    sub.add_argument("--replay", type=Path, metavar="FILE.npz", help="draw what `rollout --out` wrote")
+    sub.add_argument("--world", type=natural, default=0, metavar="I", help="the world of --replay (default: 0)")
+    sub.add_argument("--fps", type=positive, default=30, metavar="N", help="frames a second of videos (default: 30)")
+    sub.add_argument("--width", type=positive, default=640, metavar="N", help="pixels (default: 640)")
+    sub.add_argument("--height", type=positive, default=480, metavar="N", help="pixels (default: 480)")
+    sub.add_argument("--quiet", action="store_true", help="no progress bar")
+
+    sub = command("view", run_view, "look at a model in the browser, and push it about")
+    sub.add_argument("--keyframe", metavar="NAME", help="start from this keyframe, by name or number (default: qpos0)")
+    sub.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+    sub.add_argument("--port", type=positive, default=8080, metavar="N", help="port (default: 8080, or the next free)")
+    sub.add_argument("--paused", action="store_true", help="do not start the simulation")
 
     sub = command("bench", run_bench, "measure compilation and speed, beside other simulators if asked")
     sub.add_argument("--nworld", type=worlds, default=(256,), metavar="N[,N]", help="worlds at a time (default: 256)")
@@ -320,6 +341,86 @@ def print_result(m: Any, plan: Any, result: Any) -> None:
         print(f"warning: {line}", file=sys.stderr)
     if not found:
         print("no overflow, no divergence")
+
+
+VIDEOS = (".mp4", ".gif", ".webm", ".mkv", ".avi", ".mov")
+
+
+def run_render(args: argparse.Namespace) -> int:
+    """`jaxsim render`."""
+    from tqdm import tqdm
+
+    from jaxsim.viewer import render
+
+    m = load(args)
+    video = args.out.suffix.lower() in VIDEOS
+    camera = int(args.camera) if args.camera is not None and args.camera.isdigit() else args.camera
+    seconds = args.seconds if args.seconds is not None else (4.0 if video else 0.0)
+    if seconds < 0:
+        raise CliError(f"--seconds {seconds} is negative")
+    size = {"width": args.width, "height": args.height}
+    try:
+        if camera is not None:
+            m.name2id("camera", camera) if isinstance(camera, str) else m.id2name("camera", camera)
+        if video:
+            frames = recorded(args, m) if args.replay else rolled(args, m, seconds, args.fps)
+            save = partial(render.save_video, fps=args.fps, progress=partial(tqdm, disable=args.quiet, unit="frame"))
+            save(m, frames, args.out, camera, **size)
+        else:
+            frames = recorded(args, m) if args.replay else rolled(args, m, seconds, 1 / max(seconds, 1e-9))
+            render.save_image(m, frames["qpos"][-1], args.out, camera, **size)
+    except (KeyError, IndexError) as error:
+        known = ", ".join(m.id2name("camera", i) or str(i) for i in range(m.ncam))
+        raise CliError(f"--camera: no camera {args.camera!r}; the model has {known or 'none'}") from error
+    except (ImportError, ValueError) as error:
+        raise CliError(str(error)) from None
+    print(f"{'video' if video else 'picture'}: {args.out}")
+    return 0
+
+
+def recorded(args: argparse.Namespace, m: Any) -> dict[str, Any]:
+    """One world of the trajectories that `jaxsim rollout --out` wrote, thinned to --fps."""
+    import numpy as np
+
+    loaded = np.load(args.replay)
+    if "qpos" not in loaded or loaded["qpos"].ndim != 3 or loaded["qpos"].shape[2] != m.nq:
+        raise CliError(f"--replay {args.replay} holds no qpos of shape (frames, worlds, {m.nq})")
+    if args.world >= loaded["qpos"].shape[1]:
+        raise CliError(f"--world {args.world}: the file has {loaded['qpos'].shape[1]} worlds, counted from 0")
+    frames = {name: loaded[name][:, args.world] for name in ("time", "qpos")}
+    return thin(frames, m, args.fps)
+
+
+def rolled(args: argparse.Namespace, m: Any, seconds: float, fps: float) -> dict[str, Any]:
+    """The first state and `fps` frames a second of a simulation of one world."""
+    import numpy as np
+
+    from jaxsim import rollouts
+
+    d = rollouts.batch(m, 1, find_keyframe(m, args.keyframe))
+    first = {"time": np.asarray(d.time), "qpos": np.asarray(d.qpos)}
+    every = max(1, round(1 / (fps * float(m.opt.timestep))))
+    nstep = round(seconds / float(m.opt.timestep))
+    if not nstep:
+        return first
+    plan = rollouts.Plan(nworld=1, nstep=nstep, every=min(every, nstep), states=True)
+    d, controls = choose_controls(args, m, d, plan, None)
+    states = rollouts.simulate(m, d, plan, controls).states
+    return {name: np.concatenate([x, states[name][:, 0]]) for name, x in first.items()}
+
+
+def run_view(args: argparse.Namespace) -> int:
+    """`jaxsim view`."""
+    try:
+        from jaxsim.viewer.web import Viewer
+    except ImportError as error:
+        raise CliError(str(error)) from None
+    m = load(args)
+    viewer = Viewer(m, keyframe=find_keyframe(m, args.keyframe), host=args.host, port=args.port, paused=args.paused)
+    address = f"{args.host}:{viewer.port}"
+    print(f"open http://{address} in a browser; from elsewhere: ssh -L {viewer.port}:{address} HOST, then the same")
+    viewer.run()
+    return 0
 
 
 def run_bench(args: argparse.Namespace) -> int:

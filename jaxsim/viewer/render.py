@@ -1,0 +1,261 @@
+"""Pictures and videos without a display, a driver or a window: triangles drawn with NumPy into a depth buffer.
+
+Meant for looking at a model and at a policy. For images that a policy sees, in batches, use the ray-caster.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxsim.model import Model
+from jaxsim.viewer.html import _sky, _sun
+from jaxsim.viewer.shapes import geom_look, geom_triangles, poses, tendon_segments, visible
+
+NEAR = 1e-3
+TENDON_FINE = 6
+
+
+class Camera(NamedTuple):
+    """Where it stands, its axes as columns (right, up, backward), and its vertical field of view in degrees."""
+
+    position: np.ndarray
+    rotation: np.ndarray
+    fovy: float
+
+
+class Scene:
+    """Triangles of a model, made once; `draw` gives the picture of one frame.
+
+    Args:
+        m: the model.
+        width, height: of the picture, pixels.
+        groups: groups of geoms that are drawn.
+    """
+
+    def __init__(self, m: Model, width: int = 640, height: int = 480, groups: tuple[int, ...] = (0, 1, 2)):
+        self.m, self.width, self.height = m, width, height
+        reach = 20 * float(m.stat.extent) + 10
+        shown = [g for g in range(m.ngeom) if visible(m, g, groups)]
+        parts = [geom_triangles(m, g, reach) for g in shown]
+        self.looks = [geom_look(m, g) for g in shown]
+        self.corners = np.concatenate(parts) if parts else np.zeros((0, 8))
+        self.look_of = np.repeat(np.arange(len(shown)), [len(p) // 3 for p in parts])
+        self.geom_of = np.repeat(np.array(shown, int), [len(p) for p in parts])
+        sun = np.array(_sun(m))
+        self.sun = sun / np.linalg.norm(sun)
+        self.sky = np.array(_sky(m))
+
+    def camera(self, frame: Mapping[str, np.ndarray], name: str | int | None = None) -> Camera:
+        """A camera of the model by name or number, or the free camera, which looks at the model's moving bodies."""
+        m = self.m
+        if name is not None:
+            i = m.name2id("camera", name) if isinstance(name, str) else name
+            if not 0 <= i < m.ncam:
+                raise KeyError(f"camera {i} is out of range: the model has {m.ncam}")
+            return Camera(frame["cam_xpos"][i], np.reshape(frame["cam_xmat"][i], (3, 3)), float(m.cam_fovy[i]))
+        view = m.vis.global_
+        turn, lift = np.deg2rad([float(view.azimuth), float(view.elevation)])
+        ahead = np.array([np.cos(lift) * np.cos(turn), np.cos(lift) * np.sin(turn), np.sin(lift)])
+        right = np.array([np.sin(turn), -np.cos(turn), 0])
+        center = np.asarray(m.stat.center, np.float64).copy()
+        roots = np.flatnonzero((m.body_parentid == 0) & (m.body_weldid != 0))
+        if len(roots) == 1:
+            center[:2] = np.asarray(frame["xpos"])[roots[0], :2]
+        position = center - 1.5 * float(m.stat.extent) * ahead
+        return Camera(position, np.stack([right, np.cross(right, ahead), -ahead], 1), float(view.fovy))
+
+    def draw(self, frame: Mapping[str, np.ndarray], camera: Camera) -> np.ndarray:
+        """The picture (height, width, 3), uint8."""
+        rotation = np.reshape(frame["geom_xmat"], (-1, 3, 3))[self.geom_of]
+        world = np.einsum("nij,nj->ni", rotation, self.corners[:, :3]) + np.asarray(frame["geom_xpos"])[self.geom_of]
+        normal = np.einsum("nij,nj->ni", rotation, self.corners[:, 3:6])
+        attributes, look_of, looks = np.concatenate([normal, self.corners[:, 6:], world], 1), self.look_of, self.looks
+        rope, colours = self._tendons(frame)
+        if len(rope):
+            attributes = np.concatenate([attributes, rope])
+            look_of = np.concatenate([look_of, len(looks) + colours])
+        pixel, triangle, weight = cover(attributes[:, 5:], camera, self.width, self.height)
+        mixed = np.einsum("nk,nki->ni", weight, attributes.reshape(-1, 3, 8)[triangle])
+        picture = self._background(camera)
+        colour = self._colours(look_of[triangle], mixed[:, 3:5])
+        picture[pixel] = shade(colour, mixed[:, :3], mixed[:, 5:], camera.position, self.sun)
+        return np.round(255 * np.clip(picture, 0, 1)).astype(np.uint8).reshape(self.height, self.width, 3)
+
+    def _tendons(self, frame: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Prisms along the tendons: corners (3 n, 8) and the tendon of each triangle."""
+        parts, owner = [], []
+        for t, segments in enumerate(tendon_segments(self.m, frame)):
+            for a, b in segments:
+                prism = _prism(a, b, max(float(self.m.tendon_width[t]), 1e-3))
+                parts.append(prism)
+                owner += [t] * (len(prism) // 3)
+        return (np.concatenate(parts), np.array(owner)) if parts else (np.zeros((0, 8)), np.zeros(0, int))
+
+    def _colours(self, look_of: np.ndarray, coordinate: np.ndarray) -> np.ndarray:
+        tendons = np.asarray(self.m.tendon_rgba).reshape(-1, 4)[:, :3]
+        own = np.array([look.rgba[:3] for look in self.looks]).reshape(-1, 3)
+        colour = np.concatenate([own, tendons])[look_of]
+        for i, look in enumerate(self.looks):
+            if look.image is None:
+                continue
+            mine = look_of == i
+            height, width = look.image.shape[:2]
+            u, v = (coordinate[mine] * look.repeat % 1.0).T
+            texel = look.image[((1 - v) * height).astype(int) % height, (u * width).astype(int) % width]
+            colour[mine] = colour[mine] * texel / 255
+        return colour
+
+    def _background(self, camera: Camera) -> np.ndarray:
+        """The sky: its colour at the horizon below, at the zenith above."""
+        rows = (
+            (self.height / 2 - np.arange(self.height) - 0.5) / (self.height / 2) * np.tan(np.deg2rad(camera.fovy) / 2)
+        )
+        up = (rows * camera.rotation[2, 1] - camera.rotation[2, 2]) / np.sqrt(1 + rows**2)
+        mix = np.clip(up, 0, 1)[:, None] ** 0.5
+        row = self.sky[0] * mix + self.sky[1] * (1 - mix)
+        return np.repeat(row, self.width, 0)
+
+
+def cover(world: np.ndarray, camera: Camera, width: int, height: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Which pixels see which triangle: pixel numbers (n,), triangles (n,) and the weights of their corners (n, 3).
+
+    `world` holds corners (3 ntriangle, 3). Triangles are taken in homogeneous coordinates, so that those that pass
+    behind the camera need no clipping; the nearest one wins.
+    """
+    focal = height / 2 / np.tan(np.deg2rad(camera.fovy) / 2)
+    local = (world - camera.position) @ camera.rotation
+    depth = -local[:, 2]
+    corner = np.stack([focal * local[:, 0] + width / 2 * depth, height / 2 * depth - focal * local[:, 1], depth], 1)
+    corner = corner.reshape(-1, 3, 3)
+    front = corner[..., 2] > NEAR
+    volume = np.linalg.det(corner)
+    alive = front.any(1) & (np.abs(volume) > 1e-12)
+    number, corner, front = np.flatnonzero(alive), corner[alive], front[alive]
+    low, high = _bounds(corner, front, width, height)
+    span = high - low
+    count = span.prod(1)
+    inverse = np.linalg.inv(corner)
+    nearest = np.full(width * height, -np.inf)
+    best = np.full(width * height, -1)
+    weights = np.zeros((width * height, 3))
+    for first, last in _slices(count):
+        owner = np.repeat(np.arange(first, last), count[first:last])
+        place = np.arange(len(owner)) - np.repeat(np.cumsum(count[first:last]) - count[first:last], count[first:last])
+        x = low[owner, 0] + place % span[owner, 0]
+        y = low[owner, 1] + place // span[owner, 0]
+        point = np.stack([x + 0.5, y + 0.5, np.ones(len(x))], 1)
+        share = np.einsum("ni,nij->nj", point, inverse[owner])
+        closeness = share.sum(1)
+        inside = (share >= 0).all(1) & (closeness > 0) & (closeness < 1 / NEAR)
+        owner, share, closeness, pixel = owner[inside], share[inside], closeness[inside], (y * width + x)[inside]
+        order = np.argsort(closeness, kind="stable")  # the nearest is written last
+        owner, share, closeness, pixel = owner[order], share[order], closeness[order], pixel[order]
+        better = closeness > nearest[pixel]
+        pixel = pixel[better]
+        nearest[pixel], best[pixel] = closeness[better], number[owner[better]]
+        weights[pixel] = share[better] / closeness[better][:, None]
+    seen = np.flatnonzero(best >= 0)
+    return seen, best[seen], weights[seen]
+
+
+def _bounds(corner: np.ndarray, front: np.ndarray, width: int, height: int) -> tuple[np.ndarray, np.ndarray]:
+    """Pixel boxes (n, 2) of the parts of triangles that lie in front of the camera."""
+    after, after_front = np.roll(corner, -1, 1), np.roll(front, -1, 1)
+    fall = after[..., 2] - corner[..., 2]
+    share = (NEAR - corner[..., 2]) / np.where(front == after_front, 1, fall)
+    cut = corner + share[..., None] * (after - corner)  # where an edge passes the near plane
+    points, real = np.concatenate([corner, cut], 1), np.concatenate([front, front != after_front], 1)
+    flat = points[..., :2] / np.where(real, points[..., 2], 1)[..., None]
+    limit = np.array([width, height])
+    low = np.where(real[..., None], flat, np.inf).min(1)
+    high = np.where(real[..., None], flat, -np.inf).max(1)
+    return np.clip(np.floor(low - 0.5), 0, limit).astype(int), np.clip(np.ceil(high + 0.5), 0, limit).astype(int)
+
+
+def _slices(count: np.ndarray, most: int = 1_000_000) -> list[tuple[int, int]]:
+    """Ranges of triangles whose boxes hold about `most` pixels together, so that memory stays small."""
+    bounds, total, first = [], 0, 0
+    for i, n in enumerate(count):
+        if total and total + n > most:
+            bounds.append((first, i))
+            first, total = i, 0
+        total += int(n)
+    return [*bounds, (first, len(count))] if len(count) else []
+
+
+def shade(colour: np.ndarray, normal: np.ndarray, point: np.ndarray, eye: np.ndarray, sun: np.ndarray) -> np.ndarray:
+    """Colours lit by the sky, the sun and a lamp on the camera, two-sided."""
+    normal = normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12)
+    view = eye - point
+    view /= np.maximum(np.linalg.norm(view, axis=1, keepdims=True), 1e-12)
+    facing = np.einsum("ni,ni->n", normal, view)
+    normal = normal * np.where(facing < 0, -1, 1)[:, None]
+    light = 0.35 + 0.1 * normal[:, 2] + 0.45 * np.maximum(normal @ sun, 0) + 0.25 * np.abs(facing)
+    half = view + sun
+    half /= np.maximum(np.linalg.norm(half, axis=1, keepdims=True), 1e-12)
+    gloss = 0.12 * np.maximum(np.einsum("ni,ni->n", normal, half), 0) ** 24
+    return colour * light[:, None] + gloss[:, None]
+
+
+def _prism(a: np.ndarray, b: np.ndarray, radius: float) -> np.ndarray:
+    axis = (b - a) / max(float(np.linalg.norm(b - a)), 1e-9)
+    side = np.cross(axis, np.eye(3)[np.abs(axis).argmin()])
+    side /= np.linalg.norm(side)
+    angle = np.linspace(0, 2 * np.pi, TENDON_FINE + 1)
+    ring = np.cos(angle)[:, None] * side + np.sin(angle)[:, None] * np.cross(axis, side)
+    low, high = np.concatenate([a + radius * ring, ring], 1), np.concatenate([b + radius * ring, ring], 1)
+    quads = [low[:-1], low[1:], high[1:], low[:-1], high[1:], high[:-1]]
+    rows = np.stack(quads, 1).reshape(-1, 6)
+    return np.concatenate([rows[:, 3:], np.zeros((len(rows), 2)), rows[:, :3]], 1)
+
+
+def _frame(all_poses: Mapping[str, np.ndarray], i: int) -> dict[str, np.ndarray]:
+    return {name: x[i] for name, x in all_poses.items()}
+
+
+def render(
+    m: Model, trajectory: Any, camera: str | int | None = None, width: int = 640, height: int = 480
+) -> np.ndarray:
+    """Pictures of a trajectory: (frames, height, width, 3), uint8.
+
+    `trajectory` is a mapping, or a `Data`, with `qpos` (frames, nq). `camera` is one of the model's, by name or number;
+    None is the free camera. Raises KeyError when there is no such camera, ValueError for a trajectory without frames.
+    """
+    scene, all_poses = Scene(m, width, height), poses(m, trajectory)
+    frames = (_frame(all_poses, i) for i in range(len(all_poses["time"])))
+    return np.stack([scene.draw(f, scene.camera(f, camera)) for f in frames])
+
+
+def save_image(m: Model, qpos: Any, path: str | Path, camera: str | int | None = None, **size: int) -> None:
+    """Write the picture of one state, `qpos` (nq,), in the format that the file's name says."""
+    from PIL import Image
+
+    Image.fromarray(render(m, {"qpos": np.asarray(qpos)[None]}, camera, **size)[0]).save(path)
+
+
+def save_video(
+    m: Model,
+    trajectory: Any,
+    path: str | Path,
+    camera: str | int | None = None,
+    fps: float = 30.0,
+    progress: Any = iter,
+    **size: int,
+) -> None:
+    """Write a video (.mp4, .gif, ...) of a trajectory, one picture a frame. Needs imageio with ffmpeg.
+
+    Raises ImportError that says how to install it.
+    """
+    try:
+        import imageio.v2 as imageio
+    except ImportError as error:
+        raise ImportError("videos need imageio: pip install 'jaxsim-mjcf[viewer]'") from error
+    scene, all_poses = Scene(m, **size), poses(m, trajectory)
+    gif = str(path).endswith(".gif")
+    options = {"duration": 1000 / fps, "loop": 0} if gif else {"fps": fps, "macro_block_size": 2}
+    with imageio.get_writer(path, **options) as writer:
+        for i in progress(range(len(all_poses["time"]))):
+            frame = _frame(all_poses, i)
+            writer.append_data(scene.draw(frame, scene.camera(frame, camera)))

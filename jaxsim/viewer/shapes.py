@@ -1,0 +1,137 @@
+"""What is drawn: triangles and looks of geoms, and the poses of everything at given joint positions. Host-side."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import trimesh
+
+import jaxsim
+from jaxsim.model import Model
+from jaxsim.types import GeomType, JointType, TextureRole, TextureType
+from jaxsim.viewer.html import TRIANGLES, _hfield_triangles, _material, _mesh_triangles, _texture
+
+Array = Any
+POSES = ("time", "xpos", "xmat", "geom_xpos", "geom_xmat", "site_xpos", "cam_xpos", "cam_xmat", "xanchor", "xaxis")
+TENDON = ("ten_wrapadr", "ten_wrapnum", "wrap_obj", "wrap_xpos")
+FINE = 24  # corners of a circle
+
+
+class Look(NamedTuple):
+    """Colour, image (height, width, 3) or None, and how often it repeats."""
+
+    rgba: np.ndarray
+    image: np.ndarray | None
+    repeat: tuple[float, float]
+
+
+def geom_triangles(m: Model, g: int, reach: float) -> np.ndarray:
+    """Corners of a geom's triangles in its own frame (3 n, 8): position, normal, texture coordinate.
+
+    Planes without an end reach `reach` metres.
+    """
+    kind, size = GeomType(m.geom_type[g]), np.asarray(m.geom_size[g], np.float64)
+    if kind in TRIANGLES:
+        if kind == GeomType.HFIELD:
+            return _hfield_triangles(m, int(m.geom_dataid[g]))
+        return _mesh_triangles(m, int(m.geom_dataid[g]))
+    if kind == GeomType.PLANE:
+        x, y = (s if s > 0 else reach for s in size[:2])
+        corner = np.array([[-x, -y, 0], [x, -y, 0], [x, y, 0], [-x, -y, 0], [x, y, 0], [-x, y, 0]])
+        return np.concatenate([corner, np.tile([0.0, 0, 1], (6, 1)), corner[:, :2]], 1)
+    if kind == GeomType.BOX:
+        shape = trimesh.creation.box(extents=2 * size)
+    elif kind == GeomType.CAPSULE:
+        shape = trimesh.creation.capsule(2 * size[1], size[0], count=(FINE, FINE))
+    elif kind == GeomType.CYLINDER:
+        shape = trimesh.creation.cylinder(size[0], 2 * size[1], sections=FINE)
+    else:
+        shape = trimesh.creation.uv_sphere(1.0, count=(FINE // 2, FINE))
+        shape.apply_scale(size if kind == GeomType.ELLIPSOID else size[0])
+    position = shape.triangles.reshape(-1, 3)
+    if kind in (GeomType.BOX, GeomType.CYLINDER):  # with edges
+        normal = np.repeat(shape.face_normals, 3, 0)
+    elif kind == GeomType.CAPSULE:  # points away from the axis' segment
+        axis = np.clip(position[:, 2:], -size[1], size[1]) * np.array([0, 0, 1.0])
+        normal = position - axis
+    else:
+        normal = position / np.square(size if kind == GeomType.ELLIPSOID else size[0])
+    normal = normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12)
+    return np.concatenate([position, normal, _box_coordinates(position, normal, size)], 1)
+
+
+def _box_coordinates(position: np.ndarray, normal: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Texture coordinates of a box: each face shows the whole image."""
+    unit = position / np.maximum(np.abs(position).max(0), 1e-9) / 2 + 0.5
+    axis = np.abs(normal).argmax(1)
+    first, second = np.array([1, 0, 0])[axis], np.array([2, 2, 1])[axis]
+    rows = np.arange(len(unit))
+    return np.stack([unit[rows, first], unit[rows, second]], 1)
+
+
+def geom_look(m: Model, g: int) -> Look:
+    """Colour and texture of a geom, by the rules of the replay page."""
+    kind, mat = GeomType(m.geom_type[g]), int(m.geom_matid[g])
+    tex = int(m.mat_texid[mat, TextureRole.RGB]) if mat >= 0 else -1
+    flat = tex >= 0 and m.tex_type[tex] == TextureType.TEXTURE_2D
+    look = _material(m, g, kind, {tex: 0} if flat else {})
+    image = _texture(m, tex) if look["image"] >= 0 else None
+    return Look(np.asarray(look["rgba"]), image, tuple(look["repeat"]))
+
+
+def visible(m: Model, g: int, groups: tuple[int, ...] = (0, 1, 2)) -> bool:
+    """Whether a geom is drawn: its group is shown and it is not see-through altogether."""
+    return int(m.geom_group[g]) in groups and geom_look(m, g).rgba[3] > 0
+
+
+def poses(m: Model, trajectory: Any) -> dict[str, np.ndarray]:
+    """Poses of everything that is drawn, frames first, from `qpos` and `time` of a trajectory (a mapping or a `Data`).
+
+    Mocap poses are taken from it where it has them. Raises ValueError when it has no frames of `qpos`.
+    """
+    get = trajectory.get if isinstance(trajectory, Mapping) else partial(getattr, trajectory)
+    qpos = get("qpos", None)
+    if qpos is None or np.ndim(qpos) != 2 or np.shape(qpos)[1] != m.nq:
+        raise ValueError(f"a trajectory to draw has qpos (frames, {m.nq}), not {np.shape(qpos)}")
+    given = {"qpos": jnp.asarray(qpos)}
+    given |= {n: jnp.asarray(x) for n in ("mocap_pos", "mocap_quat") if (x := get(n, None)) is not None}
+    time = get("time", None)
+    found = jax.device_get(_poses(m, given))
+    found["time"] = np.arange(len(qpos)) * float(m.opt.timestep) if time is None else np.asarray(time)
+    return found
+
+
+@jax.jit
+def _poses(m: Model, given: dict[str, Array]) -> dict[str, Array]:
+    names = POSES[1:] + (TENDON if m.ntendon else ())
+
+    def one(given: dict[str, Array]) -> dict[str, Array]:
+        d = jaxsim.make_data(m).replace(**given)
+        d = jaxsim.camlight(m, jaxsim.com_pos(m, jaxsim.kinematics(m, d)))
+        d = jaxsim.tendon(m, d)
+        return {n: getattr(d, n) for n in names}
+
+    return jax.lax.map(one, given)
+
+
+def tendon_segments(m: Model, frame: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """Of each spatial tendon its segments (n, 2, 3), pulleys left out."""
+    if not m.ntendon:
+        return []
+    points, obj = np.reshape(frame["wrap_xpos"], (-1, 3)), np.reshape(frame["wrap_obj"], -1)
+    out = []
+    for start, count in zip(frame["ten_wrapadr"], frame["ten_wrapnum"], strict=True):
+        rows = np.arange(start, start + max(int(count) - 1, 0))
+        rows = rows[(obj[rows] != -2) & (obj[rows + 1] != -2)] if len(rows) else rows.astype(int)
+        out.append(np.stack([points[rows], points[rows + 1]], 1).reshape(-1, 2, 3))
+    return out
+
+
+def joint_axes(m: Model, frame: Mapping[str, np.ndarray], length: float) -> np.ndarray:
+    """Segments (n, 2, 3) along the axes of hinges and slides."""
+    which = np.flatnonzero(np.isin(m.jnt_type, (JointType.HINGE, JointType.SLIDE)))
+    anchor, axis = np.asarray(frame["xanchor"])[which], np.asarray(frame["xaxis"])[which]
+    return np.stack([anchor - axis * length / 2, anchor + axis * length / 2], 1).reshape(-1, 2, 3)

@@ -1,0 +1,315 @@
+"""The interactive viewer in the browser: orbit, pause, step, reset, drag bodies, set controls, watch sensors.
+
+Built on viser, which serves the page and keeps it up to date; nothing is installed where the browser runs, so it works
+over SSH with a forwarded port. `Viewer.advance` and `Viewer.draw` do the work; `run` calls them in real time.
+"""
+
+import threading
+import time
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxsim
+from jaxsim.data import Data
+from jaxsim.engine.rne import contact_forces
+from jaxsim.model import Model
+from jaxsim.rollouts import control_range
+from jaxsim.types import GeomType
+from jaxsim.viewer.html import _quaternions, _sky
+from jaxsim.viewer.shapes import geom_look, geom_triangles, joint_axes, tendon_segments, visible
+
+try:
+    import viser
+except ImportError as error:
+    raise ImportError("the viewer needs viser: pip install 'jaxsim-mjcf[viewer]'") from error
+
+Array = Any
+HISTORY = 300  # points of a plot
+DRAWN = ("time", "qpos", "sensordata", "xpos", "geom_xpos", "geom_xmat", "xanchor", "xaxis", "ncon")
+ROPES = ("ten_wrapadr", "ten_wrapnum", "wrap_obj", "wrap_xpos")
+SPRING = 200.0  # 1/s^2: acceleration of a dragged body, per metre
+
+
+class Viewer:
+    """A model in a browser tab.
+
+    Args:
+        m: the model.
+        keyframe: where it starts and where Reset goes.
+        host, port: where the page is served; the next free port where that one is taken.
+        paused: do not start.
+        server: a viser server to draw in, instead of a new one.
+    """
+
+    def __init__(
+        self,
+        m: Model,
+        keyframe: int | None = None,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        paused: bool = False,
+        server: Any = None,
+    ):
+        self.m, self.keyframe = m, keyframe
+        self.server = server or viser.ViserServer(host=host, port=port, label=m.modelname or "jaxsim", verbose=False)
+        self.lock = threading.Lock()
+        self.size = float(m.stat.extent)
+        self._step, self._forward = jax.jit(_steps), jax.jit(jaxsim.forward)
+        self._wish: np.ndarray | None = None  # where the dragged body is pulled to
+        self._times: list[float] = []
+        self._values: list[np.ndarray] = []
+        self.geoms = self._add_geoms()
+        self._add_view()
+        self._add_panel(paused)
+        self.reset()
+
+    @property
+    def port(self) -> int:
+        """The port in use."""
+        return self.server.get_port()
+
+    # The simulation.
+
+    def reset(self) -> None:
+        """Back to the keyframe, or qpos0."""
+        with self.lock:
+            d = jaxsim.make_data(self.m, self.keyframe)
+            for slider, value in zip(self.sliders, np.asarray(d.ctrl), strict=True):
+                slider.value = float(np.clip(value, slider.min, slider.max))
+            self.data = self._forward(self.m, d)
+            self._times, self._values = [], []
+        self.draw()
+
+    def advance(self, nstep: int) -> None:
+        """`nstep` physics steps with the controls of the sliders and the pull on the dragged body."""
+        with self.lock:
+            body = self._dragged()
+            pull = np.zeros(3) if self._wish is None else self._wish
+            ctrl = np.array([slider.value for slider in self.sliders])
+            self.data = self._step(self.m, self.data, ctrl, body, pull, self._wish is not None, nstep)
+            self._times.append(float(self.data.time))
+            self._values.append(np.asarray(self.data.sensordata))
+            del self._times[:-HISTORY], self._values[:-HISTORY]
+
+    def run(self, seconds: float = np.inf, fps: float = 30.0) -> None:
+        """Simulate and draw in real time, at the speed of the panel, until interrupted or for so many seconds."""
+        begin = time.perf_counter()
+        owed = 0.0
+        while time.perf_counter() - begin < seconds:
+            start = time.perf_counter()
+            if self.playing.value:
+                owed += self.speed.value / fps / float(self.m.opt.timestep)
+                if int(owed):
+                    self.advance(int(owed))
+                owed -= int(owed)
+                self.draw()
+            time.sleep(max(0.0, 1 / fps - (time.perf_counter() - start)))
+
+    # The picture.
+
+    def draw(self) -> None:
+        """Bring the page up to date with the state."""
+        with self.lock:
+            names = DRAWN + (ROPES if self.m.ntendon else ())
+            frame = jax.device_get({n: getattr(self.data, n) for n in names})
+            contact = jax.device_get({n: getattr(self.data.contact, n) for n in ("pos", "frame")})
+            force = np.asarray(self._contact_forces(self.data)) if self.show["contact forces"].value else None
+        quat = _quaternions(frame["geom_xmat"]) if self.m.ngeom else np.zeros((0, 4))
+        with self.server.atomic():
+            for g, handle in self.geoms.items():
+                handle.position, handle.wxyz = frame["geom_xpos"][g], quat[g]
+            self._draw_lines(frame, contact, force)
+        self._draw_panel(frame)
+
+    def _add_geoms(self) -> dict[int, Any]:
+        """A mesh for each visible geom; flat textures become the colours of a trimesh's image."""
+        import trimesh
+        from PIL import Image
+
+        m, scene = self.m, self.server.scene
+        scene.set_up_direction("+z")
+        handles = {}
+        for g in range(m.ngeom):
+            if not visible(m, g):
+                continue
+            name, look = f"/geoms/{g}_{m.id2name('geom', g)}", geom_look(m, g)
+            rows = geom_triangles(m, g, 10 * self.size + 5)
+            faces = np.arange(len(rows)).reshape(-1, 3)
+            if look.image is None:
+                colour = tuple(round(255 * c) for c in np.clip(look.rgba[:3], 0, 1))
+                opacity = float(look.rgba[3]) if look.rgba[3] < 1 else None
+                points, faces = _welded(rows[:, :3])
+                flat = m.geom_type[g] in (GeomType.BOX, GeomType.CYLINDER, GeomType.PLANE)
+                handles[g] = scene.add_mesh_simple(
+                    name, points, faces, color=colour, opacity=opacity, flat_shading=flat, side="double"
+                )
+                continue
+            image = Image.fromarray(np.ascontiguousarray(look.image))
+            tint = tuple(int(255 * c) for c in np.clip(look.rgba, 0, 1))
+            material = trimesh.visual.material.PBRMaterial(
+                baseColorTexture=image, baseColorFactor=tint, metallicFactor=0.0, roughnessFactor=0.9, doubleSided=True
+            )
+            visual = trimesh.visual.TextureVisuals(uv=rows[:, 6:8] * look.repeat, material=material)
+            shape = trimesh.Trimesh(rows[:, :3], faces, vertex_normals=rows[:, 3:6], visual=visual, process=False)
+            handles[g] = scene.add_mesh_trimesh(name, shape)
+        return handles
+
+    def _add_view(self) -> None:
+        """Sky, first camera."""
+        colour = np.round(255 * np.array(_sky(self.m))[::-1]).astype(np.uint8)
+        rows = np.linspace(1, 0, 64)[:, None]
+        sky = colour[0] * (1 - rows) + colour[1] * rows
+        self.server.scene.set_background_image(np.repeat(sky[:, None], 8, 1).astype(np.uint8))
+        view, center = self.m.vis.global_, np.asarray(self.m.stat.center)
+        turn, lift = np.deg2rad([float(view.azimuth), float(view.elevation)])
+        ahead = np.array([np.cos(lift) * np.cos(turn), np.cos(lift) * np.sin(turn), np.sin(lift)])
+        camera = self.server.initial_camera
+        camera.position, camera.look_at = tuple(center - 1.8 * self.size * ahead), tuple(center)
+        camera.fov = float(np.deg2rad(view.fovy))
+
+    def _draw_lines(self, frame: dict, contact: dict, force: np.ndarray | None) -> None:
+        """Contact points and forces, joint axes, tendons."""
+        ncon, none = int(frame["ncon"]), np.zeros((0, 2, 3))
+        points = contact["pos"][:ncon]
+        normal = contact["frame"].reshape(-1, 3, 3)[:ncon, 0]
+        spikes = np.stack([points, points + 0.04 * self.size * normal], 1) if ncon else none
+        self._lines("contacts", spikes if self.show["contact points"].value else none, (255, 200, 40))
+        arrows = none
+        if force is not None and ncon:
+            scale = 0.3 * self.size / max(float(self.m.stat.meanmass) * 9.81 * self.m.nbody, 1e-9)
+            arrows = np.stack([points, points + scale * force[:ncon]], 1)
+        self._lines("forces", arrows, (240, 60, 60))
+        axes = joint_axes(self.m, frame, 0.15 * self.size) if self.show["joint axes"].value else none
+        self._lines("axes", axes, (60, 120, 240))
+        ropes = tendon_segments(self.m, frame) if self.show["tendons"].value else []
+        for t in range(self.m.ntendon):
+            colour = tuple(int(255 * c) for c in np.clip(self.m.tendon_rgba[t, :3], 0, 1))
+            self._lines(f"tendon_{t}", ropes[t] if ropes else none, colour)
+        pull = none
+        if self._wish is not None:
+            pull = np.stack([frame["xpos"][self._dragged()], self._wish])[None]
+        self._lines("pull", pull, (40, 220, 120))
+
+    def _lines(self, name: str, segments: np.ndarray, colour: tuple[int, int, int]) -> None:
+        """Show segments under a name, or nothing where there are none."""
+        handle = self._handles.get(name)
+        if not len(segments):
+            if handle is not None:
+                handle.visible = False
+            return
+        segments = np.asarray(segments, np.float32)
+        if handle is None:
+            self._handles[name] = self.server.scene.add_line_segments(
+                f"/lines/{name}", segments, np.array(colour), thickness=0.006 * self.size
+            )
+            return
+        handle.points, handle.visible = segments, True
+
+    @staticmethod
+    @jax.jit
+    def _contact_forces(d: Data) -> Array:
+        """The force (ncontact, 3) of each contact on its second geom, in the world's frame."""
+        return jnp.einsum("ci,cij->cj", contact_forces(d)[:, :3], d.contact.frame.reshape(-1, 3, 3))
+
+    # The panel.
+
+    def _add_panel(self, paused: bool) -> None:
+        gui, m = self.server.gui, self.m
+        self._handles: dict[str, Any] = {}
+        self.status = gui.add_markdown("")
+        self.playing = gui.add_checkbox("Run", not paused)
+        self.speed = gui.add_slider("Speed", 0.05, 4.0, 0.05, 1.0, hint="simulated seconds per second")
+        gui.add_button("Step").on_click(lambda _: (self.advance(1), self.draw()))
+        gui.add_button("Reset").on_click(lambda _: self.reset())
+        with gui.add_folder("Drag"):
+            self._names = ["none"] + [f"{b} {m.id2name('body', b)}".strip() for b in range(1, m.nbody)]
+            self.drag = gui.add_dropdown("Body", self._names, initial_value="none")
+            self.drag.on_update(lambda _: self._grab())
+        with gui.add_folder("Show"):
+            off = ("contact points", "contact forces", "joint axes")
+            self.show = {name: gui.add_checkbox(name.capitalize(), False) for name in off}
+            self.show["tendons"] = gui.add_checkbox("Tendons", True, visible=m.ntendon > 0)
+            for box in self.show.values():
+                box.on_update(lambda _: self.draw())
+        low, high = control_range(m)
+        self.sliders = []
+        with gui.add_folder("Controls", visible=m.nu > 0, expand_by_default=m.nu <= 12):
+            for i in range(m.nu):
+                name = m.id2name("actuator", i) or f"actuator {i}"
+                start = float(np.clip(0.0, low[i], high[i]))
+                step = max(float(high[i] - low[i]) / 200, 1e-6)
+                self.sliders.append(gui.add_slider(name, float(low[i]), float(high[i]), step, start))
+        self.sensor, self.plot = None, None
+        if m.nsensor:
+            with gui.add_folder("Sensors"):
+                names = [f"{i} {m.id2name('sensor', i)}".strip() for i in range(m.nsensor)]
+                self.sensor = gui.add_dropdown("Sensor", names, initial_value=names[0])
+                self.sensor.on_update(lambda _: self._new_plot())
+                self._plots = gui.add_folder("Plot")
+            self._new_plot()
+
+    def _rows(self) -> np.ndarray:
+        i = int(self.sensor.value.split()[0])
+        return np.arange(self.m.sensor_adr[i], self.m.sensor_adr[i] + self.m.sensor_dim[i])
+
+    def _new_plot(self) -> None:
+        """A plot with a line for each number of the chosen sensor."""
+        from viser import uplot
+
+        if self.plot is not None:
+            self.plot.remove()
+        rows = self._rows()
+        colours = ("#d1495b", "#2e86ab", "#3c9d5d", "#8e5aa8", "#c98a1b", "#555555")
+        lines = (uplot.Series(label=str(k), stroke=colours[k % len(colours)], width=2) for k in range(len(rows)))
+        empty = tuple(np.zeros(1) for _ in range(len(rows) + 1))
+        with self._plots:
+            self.plot = self.server.gui.add_uplot(empty, (uplot.Series(label="time"), *lines), aspect=1.6)
+
+    def _draw_panel(self, frame: dict) -> None:
+        self.status.content = f"time {float(frame['time']):.3f} s, {int(frame['ncon'])} contacts"
+        if self.plot is not None and len(self._times) > 1:
+            values = np.array(self._values)[:, self._rows()]
+            self.plot.data = (np.array(self._times), *values.T)
+
+    def _dragged(self) -> int:
+        return 0 if self.drag.value == "none" else int(self.drag.value.split()[0])
+
+    def _grab(self) -> None:
+        """A handle on the chosen body: while it is away from the body, the body is pulled to it."""
+        if (old := self._handles.pop("grip", None)) is not None:
+            old.remove()
+        self._wish = None
+        body = self._dragged()
+        if not body:
+            return
+        where = np.asarray(self.data.xpos[body])
+        grip = self.server.scene.add_transform_controls(
+            "/grip", scale=0.2 * self.size, disable_rotations=True, position=where
+        )
+        self._handles["grip"], self._wish = grip, where
+
+        @grip.on_update
+        def _(_: Any) -> None:
+            self._wish = np.asarray(grip.position)
+
+
+def _steps(m: Model, d: Data, ctrl: Array, body: Array, wish: Array, pulled: Array, nstep: Array) -> Data:
+    """Steps under a damped spring from a body's origin to a point, as stiff as the mass of its subtree asks for."""
+    d = d.replace(ctrl=ctrl)
+
+    def one(_: Array, d: Data) -> Data:
+        velocity = (wish - d.xpos[body]) * SPRING - 2 * np.sqrt(SPRING) * d.cvel[body, 3:]
+        force = jnp.where(pulled, m.body_subtreemass[body] * velocity, 0)
+        wrench = jnp.concatenate([force, jnp.zeros_like(force)])
+        return jaxsim.step(m, d.replace(xfrc_applied=jnp.zeros_like(d.xfrc_applied).at[body].set(wrench)))
+
+    return jax.lax.fori_loop(0, nstep, one, d)
+
+
+def _welded(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices without repetition, and faces."""
+    rounded, index = np.unique(np.round(points, 9), axis=0, return_inverse=True)
+    return rounded.astype(np.float32), index.reshape(-1, 3).astype(np.uint32)

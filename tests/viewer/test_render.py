@@ -1,0 +1,150 @@
+"""Pictures without a display: what covers a pixel, perspective, cameras, tendons, files."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import jaxsim
+from jaxsim.cli import main
+from jaxsim.types import GeomType
+from jaxsim.viewer import render, shapes
+
+SCENE = """<mujoco model="scene">
+  <asset><mesh name="tetra" vertex="0 0 0 .3 0 0 0 .3 0 0 0 .3"/><hfield name="hill" nrow="3" ncol="3"
+    size=".3 .3 .2 .1" elevation="0 0 0 0 1 0 0 0 0"/></asset>
+  <worldbody>
+    <geom name="floor" type="plane" size="0 0 1" rgba="0 0 1 1"/>
+    <camera name="front" pos="0 -2 .5" xyaxes="1 0 0 0 0 1" fovy="45"/>
+    <body name="ball" pos="0 0 .5"><joint name="x" type="slide" axis="1 0 0"/><geom type="sphere" size=".2"
+      rgba="1 0 0 1"/><site name="a"/></body>
+    <geom type="capsule" pos="-.8 0 .5" size=".1 .2" rgba="0 1 0 1"/>
+    <geom type="cylinder" pos=".8 0 .5" size=".1 .2" rgba="1 1 0 1"/>
+    <geom type="ellipsoid" pos="-.5 1 1" size=".1 .2 .1"/><geom type="box" pos=".5 1 1" size=".1 .1 .1"/>
+    <geom type="mesh" mesh="tetra" pos="0 1 1"/><geom type="hfield" hfield="hill" pos="1.5 1 0"/>
+    <geom type="box" pos="0 -1 .5" size=".5 .1 .5" group="4"/><site name="b" pos="0 0 1"/>
+  </worldbody>
+  <tendon><spatial name="rope" width=".02" rgba="1 0 1 1"><site site="a"/><site site="b"/></spatial></tendon>
+  <actuator><motor joint="x"/></actuator>
+  <keyframe><key name="aside" qpos=".4"/></keyframe>
+</mujoco>"""
+
+
+@pytest.fixture(scope="module")
+def m():
+    return jaxsim.load_model(SCENE)
+
+
+@pytest.fixture(scope="module")
+def pictures(m):
+    return render.render(m, {"qpos": np.array([[0.0], [0.4]])}, "front", width=160, height=120)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "scene.xml"
+    path.write_text(SCENE)
+    return str(path)
+
+
+def reddish(picture):
+    return (picture[..., 0] > 100) & (picture[..., 1] < 80) & (picture[..., 2] < 80)
+
+
+def test_a_ball_is_where_perspective_puts_it(pictures):
+    for picture, x in zip(pictures, (0.0, 0.4), strict=True):
+        rows, columns = np.nonzero(reddish(picture))
+        focal = 60 / np.tan(np.deg2rad(45) / 2)
+        assert np.isclose(columns.mean() + 0.5, 80 + focal * x / 2, atol=1.5)
+        assert np.isclose(rows.mean() + 0.5, 60, atol=1.5)
+        assert np.isclose(len(rows), np.pi * (focal * 0.2 / 2) ** 2, rtol=0.15)
+
+
+def test_floor_fills_below_the_horizon_though_it_reaches_behind_the_camera(pictures):
+    bottom = pictures[0][-1]
+    assert np.all(bottom[:, 2] > 100) and np.all(bottom[:, 0] < 80)
+
+
+def test_groups_above_two_are_hidden(m):
+    frame = {n: x[0] for n, x in shapes.poses(m, {"qpos": np.zeros((1, 1))}).items()}
+    hidden, shown = (render.Scene(m, 80, 60, groups) for groups in ((0, 1, 2), (0, 1, 2, 4)))
+    middle = [s.draw(frame, s.camera(frame, "front"))[30, 40] for s in (hidden, shown)]
+    assert middle[0][0] > 1.5 * middle[0][1] and np.ptp(middle[1]) < 20
+
+
+def test_tendon_is_drawn_between_its_sites(pictures):
+    focal = 60 / np.tan(np.deg2rad(45) / 2)
+    row = round(60 - focal * 0.35 / 2)
+    r, g, b = pictures[0][row, 80].astype(int)
+    assert r > 100 and b > 100 and g < 80
+
+
+def test_every_type_of_geom_has_outward_unit_normals(m):
+    for g in np.flatnonzero(m.geom_type != GeomType.MESH):  # normals of meshes are the model's own
+        rows = shapes.geom_triangles(m, g, 5.0)
+        corner, normal = rows[:, :3].reshape(-1, 3, 3), rows[:, 3:6]
+        assert np.allclose(np.linalg.norm(normal, axis=1), 1, atol=1e-5)
+        face = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
+        assert np.all(np.einsum("ni,ni->n", face, normal.reshape(-1, 3, 3).mean(1)) >= -1e-9)
+
+
+def test_triangle_behind_the_camera_covers_nothing():
+    camera = render.Camera(np.zeros(3), np.eye(3), 45.0)  # looks along -z
+    ahead = np.array([[-1, -1, -2], [1, -1, -2], [0, 1, -2.0]])
+    assert len(render.cover(ahead, camera, 20, 20)[0]) > 0
+    assert len(render.cover(-ahead, camera, 20, 20)[0]) == 0
+
+
+def test_nearer_triangle_wins_in_either_order():
+    camera = render.Camera(np.zeros(3), np.eye(3), 45.0)
+    near = np.array([[-1, -1, -2], [1, -1, -2], [0, 1, -2.0]])
+    far = near * 2
+    assert set(render.cover(np.concatenate([near, far]), camera, 20, 20)[1]) == {0}
+    assert set(render.cover(np.concatenate([far, near]), camera, 20, 20)[1]) == {1}
+
+
+def test_trajectory_of_the_wrong_size_is_an_error(m):
+    with pytest.raises(ValueError, match=r"qpos \(frames, 1\)"):
+        render.render(m, {"qpos": np.zeros((3, 2))})
+
+
+def test_command_writes_a_picture(path, tmp_path, capsys):
+    out = tmp_path / "frame.png"
+    size = ["--width", "64", "--height", "48"]
+    assert main(["render", path, "--camera", "front", "--keyframe", "aside", "--out", str(out), *size]) == 0
+    assert Image.open(out).size == (64, 48) and "picture" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["video.mp4", "video.gif"])
+def test_command_writes_a_video(path, tmp_path, name):
+    import imageio.v2 as imageio
+
+    out = tmp_path / name
+    more = ["--seconds", "0.2", "--fps", "20", "--width", "64", "--height", "48", "--controls", "random", "--quiet"]
+    assert main(["render", path, "--out", str(out), *more]) == 0
+    assert len(imageio.mimread(out)) == 5
+
+
+def test_command_draws_a_recorded_world(path, tmp_path):
+    qpos = np.linspace(0, 0.4, 10)[:, None, None] * np.ones((1, 2, 1))
+    np.savez(tmp_path / "worlds.npz", qpos=qpos, time=np.arange(10)[:, None] * np.ones((1, 2)) / 30)
+    out = tmp_path / "last.png"
+    more = ["--replay", str(tmp_path / "worlds.npz"), "--camera", "0", "--width", "160", "--height", "120"]
+    assert main(["render", path, "--out", str(out), *more]) == 0
+    assert np.nonzero(reddish(np.asarray(Image.open(out))))[1].mean() > 90
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--camera", "back"], "no camera 'back'; the model has front"),
+        (["--camera", "7"], "no camera '7'"),
+        (["--seconds", "-1"], "negative"),
+        (["--keyframe", "none"], "no keyframe 'none'"),
+        (["--out", "missing/frame.png"], "does not exist"),
+    ],
+)
+def test_mistakes_give_one_line(path, tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(["render", path, *arguments]) == 1
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
