@@ -1,5 +1,6 @@
 """jaxsim: a differentiable physics engine in JAX that reads MJCF and URDF and speaks MuJoCo's names."""
 
+from jaxsim.archive import save_model
 from jaxsim.callbacks import Callbacks
 from jaxsim.compilation import compiler_options, jit
 from jaxsim.data import Contact, Data, make_data, reset_data
@@ -54,6 +55,7 @@ from jaxsim.engine.jac import (
 from jaxsim.engine.ray import multiRay, ray
 from jaxsim.engine.rollout import rollout
 from jaxsim.engine.set_const import set_const
+from jaxsim.engine.sleep import update_sleep
 from jaxsim.engine.state_vector import copy_state, extract_state, get_state, set_keyframe, set_state, state_size
 from jaxsim.engine.transition import differentiate_pos, transition_derivatives
 from jaxsim.engine.utilities import (
@@ -75,10 +77,9 @@ from jaxsim.engine.utilities import (
     solveM,
     solveM2,
 )
-from jaxsim.engine.sleep import update_sleep
 from jaxsim.errors import ModelError, ModelWarning, UnsupportedError
 from jaxsim.interop import from_mujoco, to_mujoco
-from jaxsim.load import load_model
+from jaxsim.load import load_model, save_mjcf
 from jaxsim.model import Model, Option, Statistic
 from jaxsim.types import ObjType, State
 
@@ -168,6 +169,8 @@ __all__ = [
     "rne",
     "rollout",
     "rungekutta4",
+    "save_mjcf",
+    "save_model",
     "sensor_acc",
     "sensor_pos",
     "sensor_vel",

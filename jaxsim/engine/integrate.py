@@ -10,7 +10,7 @@ from jaxsim.engine.actuation import advance_activation
 from jaxsim.engine.history import record
 from jaxsim.engine.inertia import factor, solve_spd
 from jaxsim.engine.sensor import undelayed
-from jaxsim.engine.support import assemble, disabled, dof_damping, poly_slope
+from jaxsim.engine.support import assemble, disabled, dof_damping, is_damped, poly_slope
 from jaxsim.math.arrays import take, take_or_zero
 from jaxsim.math.rotation import quat_mul, quat_normalize, rotvec_to_quat
 from jaxsim.math.safe import Array
@@ -55,7 +55,7 @@ def euler(m: Model, d: Data) -> Data:
     if disabled(m, DisableBit.EULERDAMP) or disabled(m, DisableBit.DAMPER) or not m.nv:
         return advance(m, d, d.act_dot, d.qacc)
     damping, poly = dof_damping(m)
-    damped = ((damping > 0) | (poly != 0).any(1)).any() | (m.jnt_actuatorid[m.dof_jntid] != -1).any()
+    damped = is_damped(m, damping, poly)
 
     def implicit_qacc() -> Array:
         slope = m.opt.timestep * poly_slope(damping, poly, abs(d.qvel))

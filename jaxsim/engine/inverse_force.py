@@ -9,7 +9,7 @@ from jaxsim.engine.implicit import full_blocks, symmetric_matrix
 from jaxsim.engine.inertia import full_m, mul_m, mul_sparse, solve_m
 from jaxsim.engine.rne import rne, tendon_bias
 from jaxsim.engine.solver.problem import force, make_problem, residual, row_state
-from jaxsim.engine.support import apply_wrench, disabled, dof_damping, enabled, poly_slope
+from jaxsim.engine.support import apply_wrench, disabled, dof_damping, enabled, is_damped, poly_slope
 from jaxsim.errors import UnsupportedError
 from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array, norm
@@ -41,7 +41,9 @@ def continuous_qacc(m: Model, d: Data) -> Array:
     if m.opt.integrator == IntegratorType.EULER:
         if disabled(m, DisableBit.EULERDAMP):
             return d.qacc
-        slope = m.opt.timestep * poly_slope(*dof_damping(m), abs(d.qvel))
+        damping, poly = dof_damping(m)
+        slope = m.opt.timestep * poly_slope(damping, poly, abs(d.qvel))
+        slope = jnp.where(is_damped(m, damping, poly), slope, 0)
         return d.qacc + solve_m(m, d, slope * d.qacc)
     if m.opt.integrator == IntegratorType.IMPLICITFAST:
         return solve_m(m, d, mul_sparse(m, symmetric_matrix(m, d), d.qacc))

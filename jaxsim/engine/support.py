@@ -120,3 +120,8 @@ def poly_force(linear: Array, poly: Array, x: Array) -> Array:
 def poly_slope(linear: Array, poly: Array, x: Array) -> Array:
     """The derivative of x * poly_force(linear, poly, abs(x)) by x, given abs(x)."""
     return linear + x * (2 * poly[..., 0] + x * 3 * poly[..., 1])
+
+
+def is_damped(m: Model, damping: Array, poly: Array) -> Array:
+    """Whether Euler's method treats damping (nv,), (nv, 2) implicitly: where any dof has some, or borrows some."""
+    return ((damping > 0) | (poly != 0).any(1)).any() | (m.jnt_actuatorid[m.dof_jntid] != -1).any()

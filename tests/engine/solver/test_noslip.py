@@ -74,7 +74,7 @@ def scene(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_noslip_equals_the_oracle(name):
-    model, data, m, d, stages = scene(name)
+    _, data, m, d, stages = scene(name)
     d = stages(m, d)
     n = data.nefc
     assert data.ncon > 4 and int(d.nefc) == n
@@ -87,7 +87,7 @@ def test_noslip_equals_the_oracle(name):
 
 
 def test_noslip_changes_the_answer():
-    model, data, m, d, stages = scene("elliptic_torsion")
+    model, data, m, *_ = scene("elliptic_torsion")
     before = data.qacc.copy()
     model.opt.noslip_iterations = 0
     mujoco.mj_forward(model, data)
