@@ -1,4 +1,6 @@
-"""The two errors that models raise."""
+"""The two errors that models raise, and the warning."""
+
+import warnings
 
 
 class ModelError(ValueError):
@@ -21,3 +23,12 @@ class ModelError(ValueError):
 
 class UnsupportedError(NotImplementedError):
     """A valid feature that is not built yet; the message names it."""
+
+
+class ModelWarning(UserWarning):
+    """Something in a model that is allowed and probably not meant; the message says where, as a `ModelError` does."""
+
+
+def warn(what: str, source: tuple[str, int] | None = None, element: str | None = None) -> None:
+    """Issue a `ModelWarning` about an element; see `ModelError` for the arguments."""
+    warnings.warn(str(ModelError(what, source, element)), ModelWarning, stacklevel=2)

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 
+import jax
+import numpy as np
+
+from jaxsim.archive import is_archive, read_archive
 from jaxsim.compiler.compile import compile_spec
+from jaxsim.errors import UnsupportedError
 from jaxsim.interop import finish
 from jaxsim.mjcf import Spec, read
-from jaxsim.model import Model, to_device
+from jaxsim.mjcf import save_mjcf as write
+from jaxsim.model import FLOATS, Model, to_device
 
 
 def load_model(
@@ -16,7 +22,7 @@ def load_model(
     max_constraints: int | None = None,
     assets: dict[str, bytes] | None = None,
 ) -> Model:
-    """A compiled model from a path, a text (MJCF or URDF) or a `Spec`.
+    """A compiled model from a path, a text (MJCF or URDF), a `Spec`, or a file that `save_model` wrote.
 
     Args:
         source: a path, the XML text itself, or a `jaxsim.mjcf.Spec`.
@@ -29,5 +35,52 @@ def load_model(
         UnsupportedError: the model uses a feature that is not built; the message names it.
         FileNotFoundError: there is no such file.
     """
+    if not isinstance(source, Spec) and is_archive(source):
+        return _restored(read_archive(source), max_contacts, max_constraints)
     spec = source if isinstance(source, Spec) else read(source, assets)
-    return to_device(finish(compile_spec(spec), max_contacts, max_constraints))
+    m = to_device(finish(compile_spec(spec), max_contacts, max_constraints))
+    m.structure.remember(spec.copy())
+    return m
+
+
+def save_mjcf(source: Spec | Model, path: str | os.PathLike | None = None) -> str:
+    """The MJCF text of a spec or of a model that was loaded from one, written to `path` if one is given.
+
+    The text is canonical, keeps default classes and macros, and compiles to the same model. File names are rewritten
+    for the folder of `path`.
+
+    Raises:
+        UnsupportedError: the model did not come from MJCF or URDF, or its numbers were changed after it was compiled:
+            those live in no spec. Change the spec instead, or use `save_model`.
+    """
+    if isinstance(source, Spec):
+        return write(source, path)
+    spec = source.structure.source
+    if spec is None:
+        raise UnsupportedError("this model has no spec that could be saved; use save_model, or save the Spec itself")
+    changed = _changes(source, compile_spec(spec))
+    if changed:
+        raise UnsupportedError(f"changed since the model was compiled: {', '.join(changed)}; change the Spec instead")
+    return write(spec, path)
+
+
+def _changes(m: Model, original: Model) -> list[str]:
+    """The numbers of a model that are not those it was compiled with, in the precision that it has."""
+    leaves, before = (jax.tree_util.tree_flatten_with_path((x.opt, x.stat, _numbers(x)))[0] for x in (m, original))
+    names = []
+    for (path, now), (_, old) in zip(leaves, before, strict=True):
+        now = np.asarray(now)
+        same = now.shape == np.shape(old) and np.array_equal(now, np.asarray(old, now.dtype), equal_nan=True)
+        names += [] if same else [str(getattr(path[-1], "key", getattr(path[-1], "name", path[-1])))]
+    return names
+
+
+def _numbers(m: Model) -> dict:
+    return {name: getattr(m, name) for name in FLOATS}
+
+
+def _restored(m: Model, max_contacts: int | None, max_constraints: int | None) -> Model:
+    """A saved model on the device, with other capacities where they are given."""
+    given = {"max_contacts": max_contacts, "max_constraints": max_constraints}
+    changes = {name: value for name, value in given.items() if value is not None}
+    return to_device(m.replace(**changes) if changes else m)

@@ -91,6 +91,15 @@ class Structure:
     def __reduce__(self):
         return Structure, (self.values(),)
 
+    @property
+    def source(self) -> Any:
+        """The `Spec` that this structure was compiled from, None where there was none; takes no part in equality."""
+        return self.__dict__.get("_source")
+
+    def remember(self, source: Any) -> None:
+        """Keep the `Spec` that this structure was compiled from."""
+        object.__setattr__(self, "_source", source)
+
     def values(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if not k.startswith("_")}
 

@@ -19,8 +19,20 @@ _MESHES = (GeomType.MESH, GeomType.SDF)
 
 
 def asset_file(draft: Draft, name: str) -> str:
-    """The name of a file as the model keeps it: without its folder where the compiler strips paths."""
-    return os.path.basename(name.replace("\\", "/")) if draft.settings.strippath else name
+    """The name of a file as the model keeps it: short, without its folder where the compiler strips paths."""
+    return os.path.basename(name.replace("\\", "/")) if draft.settings.strippath else reduce_path(name)
+
+
+def reduce_path(name: str) -> str:
+    """A path without `.` and without `..` after a folder; links are not asked."""
+    *folders, last = name.replace("\\", "/").split("/")
+    kept: list[str] = []
+    for folder in folders:
+        if folder == ".." and kept and kept[-1] not in ("..", ""):
+            kept.pop()
+        elif folder != ".":
+            kept.append(folder)
+    return "/".join([*kept, last])
 
 
 def read_asset(draft: Draft, el: Element, attribute: str) -> bytes:

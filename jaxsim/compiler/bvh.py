@@ -163,8 +163,9 @@ def _split(center, order, start, count, axis) -> np.ndarray:
     by_key = np.lexsort((element, key, segment))
     key, segment = key[by_key], segment[by_key]
     step = np.r_[True, ~((np.abs(np.diff(key)) <= EPS) & (segment[1:] == segment[:-1]))]
-    group = np.cumsum(step)
-    order[where] = element[by_key][np.lexsort((element[by_key], group))]
+    order[where] = element[by_key]
+    if not step.all():
+        order[where] = element[by_key][np.lexsort((element[by_key], np.cumsum(step)))]
     begin = np.flatnonzero(step)
     with np.errstate(invalid="ignore"):
         long = ~(key[np.r_[begin[1:], len(key)] - 1] - key[begin] <= EPS)

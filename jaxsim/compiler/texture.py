@@ -71,7 +71,7 @@ def compile_texture(texture: TextureInput) -> TextureArrays:
 
     Raises:
         ModelError: for sizes, symbols or files that are not right.
-        UnsupportedError: for KTX files.
+        UnsupportedError: for cube textures from files with other than 3 channels.
     """
     if texture.type not in TYPES or texture.colorspace not in COLORSPACES:
         raise ModelError(f"unknown type '{texture.type}' or colorspace '{texture.colorspace}' in texture")
@@ -83,7 +83,7 @@ def compile_texture(texture: TextureInput) -> TextureArrays:
         if colorspace == 0:
             colorspace = COLORSPACES["sRGB" if srgb else "linear"]
     height, width = data.shape[:2]
-    return TextureArrays(TYPES[texture.type], colorspace, height, width, texture.nchannel, data.reshape(-1))
+    return TextureArrays(TYPES[texture.type], colorspace, height, width, data.shape[2], data.reshape(-1))
 
 
 def _byte(colour) -> np.ndarray:
@@ -251,7 +251,7 @@ def _load(texture: TextureInput, data: bytes, filename: str) -> tuple[np.ndarray
         known["msh"] = "model/vnd.mujoco.msh"
         kind = known.get(extension, "image/vnd.mujoco.texture")
     if kind == "image/ktx":
-        raise UnsupportedError(f"KTX texture file '{filename}'")
+        return _raw(texture, data, filename), False
     if kind == "image/png":
         image, srgb = read_png(data, texture.nchannel, filename)
     elif kind == "image/vnd.mujoco.texture":
@@ -263,6 +263,15 @@ def _load(texture: TextureInput, data: bytes, filename: str) -> tuple[np.ndarray
     if texture.vflip:
         image = image[::-1]
     return image, srgb
+
+
+def _raw(texture: TextureInput, data: bytes, filename: str) -> np.ndarray:
+    """A KTX file as it is, one row of bytes: the renderer reads it."""
+    if texture.hflip or texture.vflip:
+        raise ModelError(f"the KTX texture file '{filename}' cannot be flipped")
+    if not data:
+        raise ModelError(f"texture file is empty: '{filename}'")
+    return np.frombuffer(data, np.uint8).reshape(1, -1, 1)
 
 
 def _read_binary(texture: TextureInput, data: bytes, filename: str) -> np.ndarray:

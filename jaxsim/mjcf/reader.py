@@ -17,7 +17,7 @@ from jaxsim.errors import ModelError
 from jaxsim.mjcf import rules
 from jaxsim.mjcf.actuator import read_actuator
 from jaxsim.mjcf.defaults import class_name, class_table
-from jaxsim.mjcf.schema import ElementType, all_types
+from jaxsim.mjcf.schema import SCHEMA, ElementType, all_types
 from jaxsim.mjcf.spec import Element, Spec, compiler_of
 from jaxsim.mjcf.urdf import read_urdf
 from jaxsim.mjcf.values import did_you_mean, parse_value
@@ -29,6 +29,9 @@ MAX_INCLUDE_DEPTH = 32
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")  # its encoding says nothing about text that is decoded already
 _DOCTYPE = re.compile(rb"<!\s*(DOCTYPE|ENTITY)", re.IGNORECASE)
+_WORLD = SCHEMA.children["worldbody"]
+_STRAY = ("body", "frame")  # the reference lets them stand at the root and does not read them
+_LENIENT = ("frame", "replicate")  # the reference does not look at their other attributes
 _FILE_ATTRIBUTES = ("file", "fileright", "fileleft", "fileup", "filedown", "filefront", "fileback")
 
 
@@ -187,9 +190,14 @@ def _read_children(reading: _Reading, node: etree._Element, parent: Element, pla
             _include(reading, child, parent, place, depth)
             continue
         kind = parent.type.children.get(child.tag)
-        if kind is None:
+        stray = parent.type is SCHEMA and child.tag in _STRAY
+        if kind is None and not stray:
             raise _misplaced(child, parent, place)
-        element = parent.append(Element(kind, (place.filename, child.sourceline)))
+        element = Element(kind or _WORLD.children[child.tag], (place.filename, child.sourceline))
+        if stray:
+            element.warn(f"a {child.tag} outside the worldbody is not read; write it in <worldbody>")
+        else:
+            parent.append(element)
         _read_attributes(child, element)
         if place.folder:
             reading.include_dirs.append((element, place.folder))
@@ -212,6 +220,9 @@ def _read_attributes(node: etree._Element, element: Element) -> None:
         raise element.error("namespaces (xmlns) are not part of MJCF")
     for name, text in node.attrib.items():
         attribute = element.type.attributes.get(name)
+        if attribute is None and element.tag in _LENIENT:
+            element.warn(f"{_unknown_attribute(name, element.type)}; it is not read")
+            continue
         if attribute is None:
             raise element.error(_unknown_attribute(name, element.type))
         try:

@@ -168,6 +168,8 @@ def _plugin_configs(element: Element) -> str | None:
     keys = [child.attrs.get("key") for child in element.children if child.tag == "config"]
     if len(set(keys)) < len(keys):
         return "a config key is written twice"
+    if keys and element.attrs.get("instance"):
+        element.warn("config beside an instance is not read; write it in the instance")
     return None
 
 

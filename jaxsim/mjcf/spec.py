@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from jaxsim.errors import ModelError
+from jaxsim.errors import ModelError, warn
 from jaxsim.mjcf.schema import SCHEMA, ElementType
 from jaxsim.mjcf.values import check_value, did_you_mean
 
@@ -57,6 +57,10 @@ class Element:
     def error(self, what: str) -> ModelError:
         """A ModelError about this element, to be raised."""
         return ModelError(what, self.source, self.label())
+
+    def warn(self, what: str) -> None:
+        """Issue a ModelWarning about this element."""
+        warn(what, self.source, self.label())
 
     def get(self, name: str, default: Any = None) -> Any:
         """The written value of an attribute, or `default`."""

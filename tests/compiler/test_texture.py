@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image, PngImagePlugin
 
+from jaxsim.compiler import compile_spec
 from jaxsim.compiler.texture import TextureInput, compile_texture, random_dots
 from jaxsim.errors import ModelError, UnsupportedError
+from jaxsim.mjcf import read
+from tests.compare import assert_models_equal
 
 RNG = np.random.default_rng(0)
 WORDS = {"type", "builtin", "mark", "colorspace", "gridlayout", "content_type", "name"}
@@ -182,9 +185,17 @@ def test_what_is_wrong_is_refused(what):
         compile_texture(TextureInput(**BAD[what]))
 
 
-def test_ktx_is_refused_by_name():
-    with pytest.raises(UnsupportedError, match="KTX"):
-        compile_texture(TextureInput(type="cube", file=b"ktx", filename="a.ktx"))
+def test_ktx_is_kept_as_it_is():
+    data = bytes(range(200))
+    text = '<mujoco><asset><texture name="t" type="2d" file="a.ktx"/></asset></mujoco>'
+    assert_models_equal(
+        compile_spec(read(text, {"a.ktx": data})), mujoco.MjModel.from_xml_string(text, {"a.ktx": data})
+    )
+
+
+def test_ktx_cannot_be_flipped():
+    with pytest.raises(ModelError, match="KTX"):
+        compile_texture(TextureInput(type="2d", file=b"ktx", filename="a.ktx", hflip=True))
 
 
 def test_cube_files_with_other_than_three_channels_are_refused():

@@ -1,0 +1,39 @@
+"""What a model may say and probably does not mean: warnings with the place."""
+
+from __future__ import annotations
+
+import math
+
+from jaxsim.compiler.draft import Draft, Obj
+
+_TOO_MUCH = 10.0
+
+
+def remark(draft: Draft) -> None:
+    """Warn about meshes that nothing uses and about inertias that the geoms of a body cannot have."""
+    _unused_meshes(draft)
+    for body in draft.lists["body"]:
+        _suspicious_inertia(body)
+
+
+def _unused_meshes(draft: Draft) -> None:
+    if draft.settings.discardvisual:
+        return
+    used = {id(geom.mesh) for geom in draft.lists["geom"] if geom.mesh is not None}
+    used |= {id(sensor.obj) for sensor in draft.lists["sensor"] if sensor.obj is not None}
+    for mesh in draft.lists["mesh"]:
+        if id(mesh) not in used:
+            mesh.el.warn("no geom uses this mesh; take it out, or name it in a geom")
+
+
+def _suspicious_inertia(body: Obj) -> None:
+    """An inertia that no distribution of the mass over the body's geoms comes near to."""
+    if getattr(body, "inertial", None) is None or not body.geoms or not body.mass > 0:
+        return
+    reach = max(math.dist(geom.pos, body.ipos) + geom.rbound for geom in body.geoms)
+    largest = max(body.inertia)
+    if 0 < reach < math.inf and largest > _TOO_MUCH * body.mass * reach * reach:
+        body.el.warn(
+            f"suspicious inertia {largest:g}: its mass of {body.mass:g} within the geoms, {reach:g} from its centre, "
+            f"gives {body.mass * reach * reach:g} at most"
+        )
