@@ -15,7 +15,8 @@ SCENE = """<mujoco model="scene"><option timestep="0.01"/>
   <worldbody>
     <geom name="floor" type="plane" size="0 0 1" material="t"/>
     <body name="ball" pos="0 0 .19"><freejoint/><geom type="sphere" size=".2" mass="1"/><site name="a"/></body>
-    <body name="arm" pos="1 0 1"><joint name="j" axis="0 1 0"/><geom type="capsule" size=".05" fromto="0 0 0 .4 0 0"/>
+    <body name="arm" pos="1 0 1"><joint name="j" axis="0 1 0"/>
+      <geom name="arm" type="capsule" size=".05" fromto="0 0 0 .4 0 0"/>
       <geom type="mesh" mesh="tetra" contype="0" conaffinity="0"/></body>
     <geom type="box" size=".1 .1 .1" pos="-1 0 0" rgba="1 0 0 .5"/><geom type="box" size="1 1 1" group="4"/>
     <site name="b" pos="0 0 1"/>
@@ -57,9 +58,10 @@ def test_steps_move_the_picture_and_reset_puts_it_back(viewer):
     viewer.advance(20)
     viewer.draw()
     assert np.isclose(float(viewer.data.time), 0.2)
-    moved = np.array(viewer.geoms[2].wxyz)
+    arm = viewer.geoms[viewer.m.name2id("geom", "arm")]
+    moved = np.array(arm.wxyz)
     viewer.reset()
-    assert not np.allclose(moved, viewer.geoms[2].wxyz, atol=1e-3) and viewer.sliders[0].value == 0.0
+    assert not np.allclose(moved, arm.wxyz, atol=1e-3) and viewer.sliders[0].value == 0.0
     assert float(viewer.data.time) == 0
 
 

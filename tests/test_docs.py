@@ -1,0 +1,65 @@
+"""All code in the documentation runs: Python blocks of a page in order, commands as far as their options go."""
+
+import re
+import shlex
+from pathlib import Path
+
+import jax
+import pytest
+
+from jaxsim.cli import make_parser
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LONG = {"README.md"}  # take more than some seconds: `pytest -m slow`
+
+
+def blocks(page, language):
+    """The fenced blocks of a language, each with the line where it starts."""
+    text = page.read_text(encoding="utf-8")
+    found = re.finditer(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return [(text[: match.start()].count("\n") + 2, match.group(1)) for match in found]
+
+
+def pages(language):
+    return [
+        pytest.param(page, id=page.name, marks=[pytest.mark.slow] if page.name in LONG else [])
+        for page in PAGES
+        if blocks(page, language)
+    ]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder to run in, with the models beside it."""
+    folder = tmp_path_factory.mktemp("docs")
+    (folder / "models").symlink_to(ROOT / "models")
+    return folder
+
+
+@pytest.mark.parametrize("page", pages("python"))
+def test_python_of_the_page_runs(page, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    namespace = {"__name__": "docs"}
+    with jax.enable_x64(False):
+        for line, code in blocks(page, "python"):
+            exec(compile("\n" * (line - 1) + code, str(page), "exec"), namespace)
+
+
+@pytest.mark.parametrize("page", [p.values[0] for p in pages("sh")], ids=lambda p: p.name)
+def test_commands_of_the_page_exist(page):
+    parser = make_parser()
+    for _, code in blocks(page, "sh"):
+        for command in re.split(r"\n|&&", code.replace("\\\n", " ")):
+            words = shlex.split(command, comments=True)
+            if words[:1] == ["jaxsim"] and "MODEL" not in words:
+                args = parser.parse_args(words[1:])
+                assert (ROOT / args.model).is_file(), command
+            if words[:1] == ["python"] and words[1].endswith(".py"):
+                assert (ROOT / words[1]).is_file(), command
+
+
+def test_pages_are_in_the_site():
+    listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in PAGES[1:]:
+        assert f": {page.name}" in listed, f"{page.name} is not in mkdocs.yml"
