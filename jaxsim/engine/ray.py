@@ -132,6 +132,7 @@ def cast(
     geoms: np.ndarray,
     able: Array | bool = True,
     exclude: Any = -1,
+    front: bool = False,
 ) -> Hit:
     """The first of some geoms on each ray.
 
@@ -140,18 +141,22 @@ def cast(
         geoms: (k,) static ids of the geoms.
         able: which geoms each ray can meet, broadcast to (n, k).
         exclude: a body that is not seen, or one for each ray (n,).
+        front: whether surfaces are only met from the front, as a renderer draws them.
     """
     n = len(vec)
     exclude = jnp.broadcast_to(jnp.asarray(exclude), n)[:, None]
     able = able & _opaque(m, geoms) & (m.geom_bodyid[geoms] != exclude)
     if not len(geoms):
         return Hit(jnp.full(n, jnp.inf, vec.dtype), jnp.zeros(n, jnp.int32), jnp.zeros_like(vec), jnp.zeros(n, int))
-    geom, part, met = search(m, *jax.lax.stop_gradient((d, pnt, vec)), geoms, jnp.broadcast_to(able, (n, len(geoms))))
+    able = jnp.broadcast_to(able, (n, len(geoms)))
+    geom, part, met = search(m, *jax.lax.stop_gradient((d, pnt, vec)), geoms, able, front)
     dist, normal = measure(m, d, pnt, vec, geoms, geom, part)
     return Hit(jnp.where(met, dist, jnp.inf), geom, normal, part)
 
 
-def search(m: Model, d: Data, pnt: Array, vec: Array, geoms: np.ndarray, able: Array) -> tuple[Array, Array, Array]:
+def search(
+    m: Model, d: Data, pnt: Array, vec: Array, geoms: np.ndarray, able: Array, front: bool
+) -> tuple[Array, Array, Array]:
     """For each ray the geom that it meets first, the part of its surface, and whether there is any."""
     m = jax.lax.stop_gradient(m)
     dists, owners, parts = [], [], []
@@ -162,13 +167,19 @@ def search(m: Model, d: Data, pnt: Array, vec: Array, geoms: np.ndarray, able: A
         p, v = _local(take(d.geom_xpos, mine), mat, pnt[:, None], vec[:, None])
         if kind in DISTANCES:
             size = c.split(take(m.geom_size, mine))
-            dist = jnp.where(may, DISTANCES[kind](size, p, v), jnp.inf)
+            dist = DISTANCES[kind](size, p, v)
+            if front and kind != GeomType.PLANE:
+                outward = NORMALS[kind](size, along(p, v, jnp.where(jnp.isfinite(dist), dist, 0)))
+                may = may & (sum(x * y for x, y in zip(outward, v, strict=True)) < 0)
+            dist = jnp.where(may, dist, jnp.inf)
             owner, part = jnp.broadcast_to(mine, dist.shape), jnp.zeros(dist.shape, jnp.int32)
         elif kind == GeomType.MESH:
-            dist, place, part = (x[:, None] for x in ray_mesh.search(m, mine, p, v, may))
+            dist, place, part = (x[:, None] for x in ray_mesh.search(m, mine, p, v, may, front))
             owner = gather(jnp.asarray(mine), place)
         elif kind == GeomType.HFIELD:
-            found = [ray_hfield.search(m, g, *(tuple(x[:, i] for x in a) for a in (p, v))) for i, g in enumerate(mine)]
+            found = [
+                ray_hfield.search(m, g, *(tuple(x[:, i] for x in a) for a in (p, v)), front) for i, g in enumerate(mine)
+            ]
             dist = jnp.where(may, jnp.stack([f.dist for f in found], 1), jnp.inf)
             owner, part = jnp.broadcast_to(mine, dist.shape), jnp.stack([f.part for f in found], 1)
         else:

@@ -76,22 +76,23 @@ def plane_of(m: Any, g: Grid, part: Array) -> tuple[Array, Array]:
     return jnp.where(flat, face * reach[side][:, None], c.join(v0)), jnp.where(flat, face, normal)
 
 
-def search(m: Any, geom: int, p: Vector, v: Vector) -> Found:
+def search(m: Any, geom: int, p: Vector, v: Vector, front: bool) -> Found:
     """What rays (n,), in the geom's frame, meet first of one height field."""
     g = grid(m, geom)
-    found = _sides(m, g, p, v)
-    columns = [_columns(m, g, p, v, axis, found) for axis in (0, 1)]
+    found = _sides(m, g, p, v, front)
+    columns = [_columns(m, g, p, v, axis, found, front) for axis in (0, 1)]
     dx, dy = 2 * g.half[0] / (g.ncol - 1), 2 * g.half[1] / (g.nrow - 1)
     steep = jnp.abs(v[1]) * dx > jnp.abs(v[0]) * dy
     return jax.tree.map(lambda a, b: jnp.where(steep, b, a), *columns)
 
 
-def _sides(m: Any, g: Grid, p: Vector, v: Vector) -> Found:
+def _sides(m: Any, g: Grid, p: Vector, v: Vector, front: bool) -> Found:
     """The box below the grid, and the walls between it and the edges of the grid."""
     best, part = jnp.full_like(p[0], jnp.inf), jnp.full(p[0].shape, -1, jnp.int32)
 
     def take(t: Array, ok: Array, face: int, best: Array, part: Array) -> tuple[Array, Array]:
-        better = ok & (t >= 0) & (t < best)
+        outward = (2 * (face % 2) - 1) * v[face // 2]
+        better = ok & (t >= 0) & (t < best) & ((outward < 0) | (not front))
         return jnp.where(better, t, best), jnp.where(better, jnp.int32(-face - 1), part)
 
     for axis, count in ((0, g.nrow), (1, g.ncol)):
@@ -117,7 +118,7 @@ def _sides(m: Any, g: Grid, p: Vector, v: Vector) -> Found:
     return Found(best, jnp.zeros(p[0].shape, jnp.int32), part)
 
 
-def _columns(m: Any, g: Grid, p: Vector, v: Vector, axis: int, found: Found) -> Found:
+def _columns(m: Any, g: Grid, p: Vector, v: Vector, axis: int, found: Found, front: bool) -> Found:
     """Triangles on rays that run along `axis` (0: x) at least as much as across it, in cells."""
     count = (g.ncol - 1, g.nrow - 1)
     step = [2 * g.half[i] / count[i] for i in (0, 1)]
@@ -135,7 +136,7 @@ def _columns(m: Any, g: Grid, p: Vector, v: Vector, axis: int, found: Found) -> 
         cell = jnp.clip(cell, 0, count[1 - axis] - 1)
         row, col = (cell, k) if axis == 0 else (k, cell)
         part = (2 * (row * (g.ncol - 1) + col))[:, :, None] + np.arange(2, dtype=np.int32)
-        t = meet(*triangle(m, g, part), *(tuple(x[:, None, None] for x in a) for a in (p, v)))
+        t = meet(*triangle(m, g, part), *(tuple(x[:, None, None] for x in a) for a in (p, v)), front)
         t, part = (x.reshape(len(x), -1) for x in (jnp.where(real[:, :, None], t, jnp.inf), part))
         best = jnp.argmin(t, axis=1)[:, None]
         t, part = (jnp.take_along_axis(x, best, axis=1)[:, 0] for x in (t, part))

@@ -42,8 +42,8 @@ def triangles(m: Any) -> Triangles:
     return Triangles((m.mesh_face + m.mesh_vertadr[owner][:, None]).astype(np.int32), m.mesh_faceadr)
 
 
-def meet(v0: Vector, v1: Vector, v2: Vector, p: Vector, v: Vector) -> Array:
-    """Where rays meet triangles, from either side; infinite where they do not."""
+def meet(v0: Vector, v1: Vector, v2: Vector, p: Vector, v: Vector, front: bool) -> Array:
+    """Where rays meet triangles, from either side or only from the front; infinite where they do not."""
     a, b, start = c.sub(v1, v0), c.sub(v2, v0), c.sub(p, v0)
     normal = c.cross(a, b)
     slope = _dot(normal, v)
@@ -53,6 +53,7 @@ def meet(v0: Vector, v1: Vector, v2: Vector, p: Vector, v: Vector) -> Array:
     sign = jnp.sign(slope)
     first, second, size = first * sign, second * sign, jnp.abs(slope)
     ok = (size >= MINVAL) & (first >= 0) & (second >= 0) & (first + second <= size)
+    ok &= (slope < 0) | (not front)
     t = -_dot(start, normal) / jnp.where(ok, slope, 1)
     return jnp.where(ok & (t >= 0), t, jnp.inf)
 
@@ -73,13 +74,14 @@ def few(m: Any, geoms: np.ndarray) -> bool:
     return int(m.mesh_facenum[m.geom_dataid[geoms]].sum()) <= BRUTE_FACES
 
 
-def search_all(m: Any, geoms: np.ndarray, p: Vector, v: Vector, able: Array) -> Found:
+def search_all(m: Any, geoms: np.ndarray, p: Vector, v: Vector, able: Array, front: bool) -> Found:
     """The first triangle on each ray, of all triangles.
 
     Args:
         geoms: (k,) static ids of mesh geoms.
         p, v: components (n, k), the rays in the frames of the geoms.
         able: (n or 1, k), which geoms each ray can meet.
+        front: whether triangles are only met from the front.
     """
     mesh = m.geom_dataid[geoms]
     place = np.repeat(np.arange(len(geoms)), m.mesh_facenum[mesh])
@@ -87,7 +89,7 @@ def search_all(m: Any, geoms: np.ndarray, p: Vector, v: Vector, able: Array) -> 
     corner = take(m.mesh_vert, triangles(m).vertex[face])
     corners = [tuple(corner[:, i, j] for j in range(3)) for i in range(3)]
     p, v = (tuple(take(x.T, place).T for x in a) for a in (p, v))
-    t = jnp.where(take(able.T, place).T, meet(*corners, p, v), jnp.inf)
+    t = jnp.where(take(able.T, place).T, meet(*corners, p, v, front), jnp.inf)
     best = jnp.argmin(t, axis=1)
     dist = jnp.take_along_axis(t, best[:, None], axis=1)[:, 0]
     return Found(dist, gather(jnp.asarray(place), best), gather(jnp.asarray(face), best))
@@ -134,7 +136,7 @@ class _Walk(NamedTuple):
     found: Found
 
 
-def search_tree(m: Any, geoms: np.ndarray, p: Vector, v: Vector, able: Array) -> Found:
+def search_tree(m: Any, geoms: np.ndarray, p: Vector, v: Vector, able: Array, front: bool) -> Found:
     """The same as `search_all`, walking the meshes' hierarchies: every ray on its own, in one loop for all."""
     rope, mesh = ropes(m), m.geom_dataid[geoms]
     dtype, k = p[0].dtype, len(geoms)
@@ -154,7 +156,7 @@ def search_tree(m: Any, geoms: np.ndarray, p: Vector, v: Vector, able: Array) ->
             inside = gather(able, s.place) & _crosses(box, origin, way, s.found.dist)
             leaf = inside & (face >= 0)
             corners = gather(corner, jnp.maximum(face, 0))
-            t = meet(*(tuple(corners[i : i + 3]) for i in (0, 3, 6)), tuple(origin), tuple(way))
+            t = meet(*(tuple(corners[i : i + 3]) for i in (0, 3, 6)), tuple(origin), tuple(way), front)
             better = leaf & (t < s.found.dist)
             new = Found(t, s.place, face)
             found = jax.tree.map(lambda a, b: jnp.where(better, b, a), s.found, new)
@@ -181,9 +183,9 @@ def _crosses(box: Array, p: Array, v: Array, reach: Array) -> Array:
     return (enter <= leave) & (leave >= 0) & (enter <= reach)
 
 
-def search(m: Any, geoms: np.ndarray, p: Vector, v: Vector, able: Array) -> Found:
+def search(m: Any, geoms: np.ndarray, p: Vector, v: Vector, able: Array, front: bool) -> Found:
     """The first triangle on each ray (n,): its distance, the place of its geom among `geoms`, its number."""
-    return (search_all if few(m, geoms) else search_tree)(m, geoms, p, v, able)
+    return (search_all if few(m, geoms) else search_tree)(m, geoms, p, v, able, front)
 
 
 def is_mesh(m: Any, geoms: np.ndarray) -> np.ndarray:
