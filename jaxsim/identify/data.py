@@ -39,8 +39,8 @@ def recordings(
     """Recordings from arrays: `ctrl` (k, n, nu) or (n, nu); `measured` by sensor name: (k, n, dim) or (k, n), or
     without k.
 
-    `qpos` and `qvel` are the starts, by default qpos0 at rest. Raises ValueError when shapes do not fit, KeyError for an
-    unknown sensor.
+    `qpos` and `qvel` are the starts, by default qpos0 at rest. Raises ValueError when shapes do not fit, KeyError for
+    an unknown sensor.
     """
     ctrl = np.asarray(ctrl, float)
     ctrl = ctrl[None] if ctrl.ndim == 2 else ctrl

@@ -24,11 +24,11 @@ TOGETHER = 1e-6  # eigenvalues of the scaled information below this cannot be to
 class Fit:
     """What was found.
 
-    `values` and their standard deviations `std` stand in the order of `labels`; `interval` (n, 2) holds 95 % confidence
-    intervals. `m` is the model with the values in it. `residual` (k, n, ny) is simulated less measured, in units of the
-    noise; `simulated` in those of the sensors. `cost` of every start and iteration (starts, iterations + 1). `unclear`
-    says in words which parameters the data cannot tell apart. `noise` is the deviation that the residuals show, in units
-    of the one given: near 1 when model and noise are right.
+    `values` and their standard deviations `std` are in the order of `labels`; `interval` (n, 2) is that of 95 %.
+    `m` is the model with the values in it. `residual` (k, n, ny) is simulated less measured, in units of the
+    noise; `simulated` in those of the sensors. `cost` is that of every start and iteration. `unclear` says in words
+    which parameters the data cannot tell apart. `noise` is the deviation that the residuals show, in units of the one
+    given: near 1 when model and noise are right.
     """
 
     labels: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Identification: true parameters come back from noisy data, and the page and the warnings say what the data can tell."""
+"""Identification: true parameters come back from noisy data; page and warnings say what the data can tell."""
 
 import functools
 
@@ -45,7 +45,7 @@ def measured(seed=0):
     t = np.arange(N) * 0.01
     ctrl = np.sin(rng.uniform(2, 9, (K, 1, 2)) * t[:, None] + rng.uniform(0, 6, (K, 1, 2)))
     run = jax.jit(jax.vmap(lambda u: jaxsim.rollout(true, jaxsim.make_data(true), u, outputs=("sensordata",))[1]))
-    clean = np.asarray(run(jnp.asarray(ctrl))["sensordata"]) + [0, 0.03, 0, 0]
+    clean = np.asarray(run(jnp.asarray(ctrl))["sensordata"]) + np.array([0, 0.03, 0, 0])
     noisy = {n: clean[..., i] + s * rng.standard_normal((K, N)) for i, (n, s) in enumerate(SIGMA.items())}
     return guess, ident.recordings(guess, ctrl, noisy, sigma=SIGMA)
 
