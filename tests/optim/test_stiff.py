@@ -9,6 +9,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import jaxsim
 from jaxsim import optim
@@ -91,6 +92,7 @@ def test_where_the_force_jumps_sub_steps_do_not_help():
     assert np.ptp(toss) > 0.3 * np.abs(toss).max()
 
 
+@pytest.mark.slow
 def test_adaptive_steps_make_the_gradient_right_in_reverse_mode():
     _, m, d = model()
     step = optim.adaptive(rtol=0, atol=2e-7, max_steps=200)
