@@ -12,7 +12,8 @@ from jaxsim.identify.inertia import from_moments, read_moments, to_moments, writ
 from jaxsim.math.rotation import quat_to_mat
 
 MODEL = """<mujoco><worldbody><body name="a"><freejoint name="f"/>
-<geom name="g" size=".1 .2 .3" type="box" pos=".1 0 .2" euler="20 30 40" friction=".7"/></body><body name="b"><joint name="j" damping=".1"/><geom name="h" size=".1"/></body>
+<geom name="g" size=".1 .2 .3" type="box" pos=".1 0 .2" euler="20 30 40" friction=".7"/></body>
+<body name="b"><joint name="j" damping=".1"/><geom name="h" size=".1"/></body>
 </worldbody>
 <actuator><position name="p" joint="j" kp="5"/></actuator><sensor><jointpos name="s" joint="j"/></sensor></mujoco>"""
 
