@@ -1,6 +1,7 @@
 """jaxsim: a differentiable physics engine in JAX that reads MJCF and URDF and speaks MuJoCo's names."""
 
 from jaxsim.archive import save_model
+from jaxsim.batching import batch_axes, batched, warmup
 from jaxsim.callbacks import Callbacks
 from jaxsim.compilation import compiler_options, jit
 from jaxsim.data import Contact, Data, make_data, reset_data
@@ -81,6 +82,7 @@ from jaxsim.errors import ModelError, ModelWarning, UnsupportedError
 from jaxsim.interop import from_mujoco, to_mujoco
 from jaxsim.load import load_model, save_mjcf
 from jaxsim.model import Model, Option, Statistic
+from jaxsim.sharding import over_devices, replicate, shard
 from jaxsim.types import ObjType, State
 
 # MuJoCo's spelling of what has one of our own
@@ -102,6 +104,8 @@ __all__ = [
     "UnsupportedError",
     "angmomMat",
     "applyFT",
+    "batch_axes",
+    "batched",
     "camlight",
     "collision",
     "com_pos",
@@ -159,11 +163,13 @@ __all__ = [
     "normalizeQuat",
     "objectAcceleration",
     "objectVelocity",
+    "over_devices",
     "passive",
     "ray",
     "read_ctrl",
     "read_sensor",
     "reference_constraint",
+    "replicate",
     "resetDataKeyframe",
     "reset_data",
     "rne",
@@ -182,6 +188,7 @@ __all__ = [
     "set_keyframe",
     "set_state",
     "set_total_mass",
+    "shard",
     "solveM",
     "solveM2",
     "stateSize",
@@ -195,4 +202,5 @@ __all__ = [
     "transition_derivatives",
     "transmission",
     "update_sleep",
+    "warmup",
 ]

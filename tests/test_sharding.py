@@ -1,0 +1,71 @@
+"""Worlds over devices: eight emulated ones in a process of their own."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PROGRAM = """
+import json, re
+import jax, jax.numpy as jnp, numpy as np
+import jaxsim
+XML = '''<mujoco><worldbody><geom type="plane" size="1 1 .1"/><body pos="0 0 .099"><freejoint/>
+<geom type="box" size=".1 .1 .1"/><body pos=".2 0 0"><joint axis="0 1 0"/><geom size=".05" fromto="0 0 0 .2 0 0"
+type="capsule"/></body></body></worldbody></mujoco>'''
+m = jaxsim.load_model(XML)
+d = jaxsim.make_data(m)
+worlds = jax.tree.map(lambda x: jnp.broadcast_to(x, (16, *x.shape)), d)
+worlds = worlds.replace(qvel=0.1 * jax.random.normal(jax.random.key(0), worlds.qvel.shape))
+step = jax.vmap(jaxsim.step, in_axes=(None, 0))
+whole = jaxsim.batched()(m, worlds)
+run = jaxsim.over_devices(step)
+shared, spread = jaxsim.replicate(m), jaxsim.shard(worlds)
+text = run.lower(shared, spread).compile().as_text()
+out = run(shared, spread)
+plain = jax.jit(step).lower(shared, spread).compile().as_text()
+pattern = r"(all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)[(-]"
+try:
+    jaxsim.shard(jax.tree.map(lambda x: x[:12], worlds))
+    refused = ""
+except ValueError as error:
+    refused = str(error)
+print(json.dumps({
+    "devices": len(out.qpos.sharding.device_set),
+    "worlds_per_device": out.qpos.addressable_shards[0].data.shape[0],
+    "contacts": int(out.ncon.min()),
+    "equal": all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(whole), jax.tree.leaves(out))),
+    "collectives": len(re.findall(pattern, text)),
+    "collectives_without": len(re.findall(pattern, plain)),
+    "refused": refused,
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def report():
+    env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, cwd=ROOT, env=env)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_worlds_lie_evenly_on_all_devices(report):
+    assert (report["devices"], report["worlds_per_device"]) == (8, 2)
+
+
+def test_result_is_that_of_one_device_to_the_last_bit(report):
+    assert report["contacts"] > 0
+    assert report["equal"]
+
+
+def test_step_has_no_traffic_between_devices(report):
+    assert report["collectives"] == 0
+    assert report["collectives_without"] > 0  # what `over_devices` is for
+
+
+def test_uneven_batch_is_refused(report):
+    assert "12 worlds cannot be spread evenly over 8 devices" in report["refused"]
