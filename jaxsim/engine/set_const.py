@@ -10,6 +10,7 @@ from jaxsim.data import Data, make_data
 from jaxsim.engine import tables
 from jaxsim.engine.com import com_pos
 from jaxsim.engine.inertia import crb
+from jaxsim.engine.inverse_inertia import inverse_blocks, quadratic_forms
 from jaxsim.engine.kinematics import kinematics
 from jaxsim.engine.set_const_flex import body_reach, flex_constants
 from jaxsim.engine.support import lent_to_joints
@@ -37,7 +38,7 @@ def set_const(m: Model) -> Model:
     m = m.replace(body_subtreemass=subtree_sum(tree, m.body_mass[:, None])[:, 0])
     d = com_pos(m, kinematics(m, _data(m)))
     d = transmission(m, crb(m, tendon(m, d)))
-    inverses = [_inverse(take_or_zero(d.M, block.full)) for block in tables.inertia_blocks(m)]
+    inverses = [inverse_blocks(take_or_zero(d.M, block.full)) for block in tables.inertia_blocks(m)]
     m = m.replace(
         dof_M0=_mass_diagonal(m, d),
         tendon_length0=d.ten_length,
@@ -46,7 +47,7 @@ def set_const(m: Model) -> Model:
         dof_invweight0=_dof_weights(m, d, inverses),
     )
     m = m.replace(**_driven(m, d, inverses), eq_data=_equalities(m, d), **_cameras(m, d), **_lights(m, d))
-    m = m.replace(actuator_biasprm=_damping_ratio(m, d), **flex_constants(m, d, lambda x: _solve(m, inverses, x)))
+    m = m.replace(actuator_biasprm=_damping_ratio(m, d), **flex_constants(m, d, inverses))
     return _springs(_statistics(m, d))
 
 
@@ -63,49 +64,10 @@ def _mass_diagonal(m: Model, d: Data) -> Array:
 
 
 @tables.per_structure
-def _moving_bodies(m) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], ...]:
-    """For each block of trees: the bodies that move with them, the tree of each within the block, and which of the
-    tree's dofs move the body (k, n)."""
-    last = np.full(m.nbody, -1)
-    for b in range(1, m.nbody):
-        own = m.body_dofadr[b] + m.body_dofnum[b] - 1 if m.body_dofnum[b] else -1
-        last[b] = own if own >= 0 else last[m.body_parentid[b]]
-    out = []
-    for block in tables.inertia_blocks(m):
-        n = block.dofs.shape[1]
-        place = {int(first): k for k, first in enumerate(block.dofs[:, 0])}
-        bodies = [b for b in range(m.nbody) if last[b] >= 0 and int(_first_dof(m, last[b])) in place]
-        moved = np.zeros((len(bodies), n), bool)
-        for row, b in enumerate(bodies):
-            i, first = last[b], _first_dof(m, last[b])
-            while i >= 0:
-                moved[row, i - first] = True
-                i = m.dof_parentid[i]
-        tree = np.array([place[int(_first_dof(m, last[b]))] for b in bodies], int)
-        out.append((np.array(bodies, int), tree, moved))
-    return tuple(out)
-
-
-def _first_dof(m, dof: int) -> int:
-    return m.tree_dofadr[m.dof_treeid[dof]]
-
-
-def _inverse(blocks: Array) -> Array:
-    """Inverses of inertia matrices (k, n, n).
-
-    On the host by elimination from the last dof on and without pivots: what is not positive definite gives, as in the
-    reference, the numbers of a plain elimination, down to NaN.
-    """
-    if not is_numpy(blocks):
-        return xp_of(blocks).linalg.inv(blocks)
-    a = blocks.copy()
-    with np.errstate(all="ignore"):
-        for j in reversed(range(a.shape[-1])):
-            pivot, row = a[:, j, j].copy(), a[:, j].copy()
-            column = a[:, :, j] / pivot[:, None]
-            a -= column[:, :, None] * row[:, None, :]
-            a[:, j], a[:, :, j], a[:, j, j] = row / pivot[:, None], column, -1 / pivot
-    return np.where(np.isfinite(a).all((1, 2), keepdims=True), -a, np.nan)
+def _body_entries(m) -> tuple[np.ndarray, np.ndarray]:
+    """Bodies whose weight needs the inertia matrix, each as often as dofs move it, and these dofs."""
+    paths = [np.zeros(0, int) if m.body_simple[b] == 2 else np.sort(tables.path(m, b)) for b in range(m.nbody)]
+    return np.repeat(np.arange(m.nbody), [len(p) for p in paths]), np.concatenate(paths).astype(int)
 
 
 def _solve(m: Model, inverses: list[Array], x: Array) -> Array:
@@ -123,35 +85,21 @@ def _inverse_mass(m: Model, body: np.ndarray) -> Array:
     return 1 / xp.maximum(take(m.body_mass, body), MINVAL)
 
 
-def _scatter(n: int, places: list[np.ndarray], rows: list[Array], like: Array) -> Array:
-    """Rows at their places among `n`, zeros elsewhere."""
-    index = np.concatenate([np.zeros(0, int), *places])
-    source = np.full(n, -1)
-    source[index] = np.arange(len(index))
-    if not len(index):
-        return xp_of(like).zeros((n, *like.shape[1:]), like.dtype)
-    return take_or_zero(xp_of(like).concatenate(rows), source)
-
-
 def _body_weights(m: Model, d: Data, inverses: list[Array]) -> Array:
     """Mean inverse inertia that a body shows at its centre of mass: to a force, to a torque (nbody, 2)."""
+    if not m.nv:
+        return m.body_invweight0
     xp = xp_of(d.cdof)
-    places, rows = [], []
-    for block, inverse, (body, tree, moved) in zip(tables.inertia_blocks(m), inverses, _moving_bodies(m), strict=True):
-        dofs = block.dofs[tree]
-        cdof = take(d.cdof, dofs)
-        arm = take(d.xipos, body) - take(d.subtree_com, m.body_rootid[body])
-        linear = cdof[..., 3:] + cross(cdof[..., :3], arm[:, None, :])
-        jac = xp.where(moved[..., None], xp.concatenate([linear, cdof[..., :3]], axis=-1), 0)
-        diagonal = (einsum("bij,bjk->bik", take(inverse, tree), jac) * jac).sum(1)
-        weight = diagonal.reshape(len(body), 2, 3).sum(-1) / 3
-        slides = m.body_simple[body] == 2
-        if slides.any():
-            plain = _inverse_mass(m, body)
-            weight = xp.where(slides[:, None], xp.stack([plain, plain * 0], axis=-1), weight)
-        places.append(body)
-        rows.append(weight)
-    return _scatter(m.nbody, places, rows, m.body_invweight0)
+    body, dof = _body_entries(m)
+    cdof = take(d.cdof, dof)
+    arm = take(d.xipos, body) - take(d.subtree_com, m.body_rootid[body])
+    jac = xp.concatenate([cdof[:, 3:] + cross(cdof[:, :3], arm), cdof[:, :3]], axis=-1)
+    weight = quadratic_forms(m, inverses, body, dof, jac, m.nbody).reshape(m.nbody, 2, 3).sum(-1) / 3
+    slides = m.body_simple == 2
+    if not slides.any():
+        return weight
+    plain = _inverse_mass(m, np.arange(m.nbody))
+    return xp.where(slides[:, None], xp.stack([plain, plain * 0], axis=-1), weight)
 
 
 def _dof_weights(m: Model, d: Data, inverses: list[Array]) -> Array:

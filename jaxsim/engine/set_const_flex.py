@@ -4,33 +4,32 @@ A surface with vertex constraints has its rest shape in the plane of its first e
 inverse of a metric, by which the constraint tells strain.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from jaxsim.data import Data
 from jaxsim.engine import tables
+from jaxsim.engine.inverse_inertia import quadratic_forms
 from jaxsim.math.arrays import add_at, inner, matvec, matvec_t, take
 from jaxsim.math.rotation import axis_angle_to_quat, cross, quat_to_mat
 from jaxsim.math.safe import Array, arctan2, norm, normalize, xp_of
 from jaxsim.model import Model
 from jaxsim.types import MINVAL
 
-_DENSE_ENTRIES = 4_000_000  # of Jacobians that are handled at once
 _BODIES_AT_ONCE = 256
 
 
-def flex_constants(m: Model, d: Data, solve: Callable[[Array], Array]) -> dict[str, Array]:
+def flex_constants(m: Model, d: Data, inverses: list[Array]) -> dict[str, Array]:
     """flex_vert0, flex_vertmetric, flexedge_length0 and flexedge_invweight0.
 
     Args:
-        solve: (nv, k) -> (nv, k), product with the inverse of M.
+        inverses: those of the blocks of M.
     """
     if not m.nflex:
         return {}
     vert = _vertices(m, d)
-    out = {"flexedge_length0": _lengths(m, vert), "flexedge_invweight0": _weights(m, d, vert, solve)}
+    out = {"flexedge_length0": _lengths(m, vert), "flexedge_invweight0": _weights(m, d, vert, inverses)}
     flat = np.flatnonzero((m.flex_dim == 2) & (m.flex_edgeequality == 2))
     if len(flat):
         out["flex_vertmetric"] = _metric(m, flat)
@@ -108,9 +107,8 @@ def _general(m) -> _General:
     return _General(edge, row, dof, source, moved)
 
 
-def _weights(m: Model, d: Data, vert: Array, solve: Callable[[Array], Array]) -> Array:
+def _weights(m: Model, d: Data, vert: Array, inverses: list[Array]) -> Array:
     """What a unit force along an edge does to its length: 1 / mass for edges between points, else from the inertia."""
-    xp = xp_of(d.xpos, m.body_mass)
     edges, general = _edges(m), _general(m)
     if not m.nv:
         return m.flexedge_invweight0
@@ -119,16 +117,9 @@ def _weights(m: Model, d: Data, vert: Array, solve: Callable[[Array], Array]) ->
     out = add_at(points, plain, m.nflexedge)
     if not len(general.edge):
         return out
-    entries = _jacobian_entries(m, d, vert, general)
-    step = max(1, _DENSE_ENTRIES // m.nv)
-    weights = []
-    for first in range(0, len(general.edge), step):
-        here = np.flatnonzero((general.row >= first) & (general.row < first + step))
-        k = min(step, len(general.edge) - first)
-        flat = (general.row[here] - first) * m.nv + general.dof[here]
-        jac = add_at(flat, take(entries, here), k * m.nv).reshape(k, m.nv)
-        weights.append(inner(jac, solve(jac.T).T))
-    return out + add_at(general.edge, xp.concatenate(weights), m.nflexedge)
+    entries = _jacobian_entries(m, d, vert, general)[:, None]
+    weights = quadratic_forms(m, inverses, general.row, general.dof, entries, len(general.edge))[:, 0]
+    return out + add_at(general.edge, weights, m.nflexedge)
 
 
 def _jacobian_entries(m: Model, d: Data, vert: Array, general: _General) -> Array:
