@@ -36,11 +36,11 @@ def main(model: str, shot: str) -> int:
         errors: list[str] = []
         page.on("pageerror", lambda e: errors.append(str(e)))
         page.goto(f"http://127.0.0.1:{viewer.port}")
-        page.get_by_text("Reset").wait_for(timeout=60_000)
+        page.get_by_role("button", name="Reset", exact=True).wait_for(timeout=60_000)
         time.sleep(8)
         before = np.asarray(Image.open(io.BytesIO(page.screenshot())).convert("RGB"), float)
         start = float(viewer.data.time)
-        page.get_by_text("Step", exact=True).click()
+        page.get_by_role("button", name="Step", exact=True).click()
         time.sleep(3)
         stepped = float(viewer.data.time)
         viewer.playing.value = True

@@ -1,6 +1,7 @@
 """Brax's own trainers take our environments as they are."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from brax.envs.wrappers.training import EvalWrapper
@@ -9,6 +10,17 @@ from brax.training.agents.sac import train as sac
 
 from jaxsim import envs
 from jaxsim.envs.brax import wrap
+
+
+@pytest.fixture(autouse=True)
+def replicated(monkeypatch):
+    """What Brax 0.14.2 asks JAX for and JAX 0.10 no longer has."""
+
+    def replicate(tree, devices):
+        return jax.tree.map(lambda x: jnp.stack([x] * len(devices)), tree)
+
+    monkeypatch.setattr(jax, "device_put_replicated", replicate, raising=False)
+
 
 PPO = {
     "num_envs": 16,

@@ -1,0 +1,58 @@
+"""The tasks: shapes, documented rewards, and scripted policies that beat random ones."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxsim import envs
+from tests.envs.policies import POLICIES
+
+TASKS = [name for name in envs.names() if name in POLICIES]
+
+
+def test_every_task_has_a_policy():
+    assert {n for n in envs.names() if not n.startswith("test_")} - {"stub"} == set(POLICIES)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_shapes_and_types_of_a_task(name):
+    env = envs.make(name)
+    first = jax.eval_shape(env.reset, jax.random.key(0))
+    action = jax.ShapeDtypeStruct((env.action_size,), first.reward.dtype)
+    second = jax.eval_shape(env.step, first, action)
+    assert jax.tree.map(lambda x: (x.shape, x.dtype), first) == jax.tree.map(lambda x: (x.shape, x.dtype), second)
+    assert first.obs.shape == (env.observation_size,) and first.reward.shape == ()
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_reward_and_observation_are_documented(name):
+    text = type(envs.make(name)).__doc__
+    assert "Reward" in text and "Observation" in text
+
+
+def returns(env, policy, nworld=8, nstep=100):
+    """Mean return of first episodes, cut off after `nstep` actions."""
+    batch = envs.wrap(env)
+    step, state = jax.jit(batch.step), jax.jit(batch.reset)(jax.random.split(jax.random.key(3), nworld))
+    alive, total = np.ones(nworld), np.zeros(nworld)
+    for k in range(nstep):
+        state = step(state, jnp.asarray(policy(env, state, k), state.reward.dtype))
+        total += alive * np.asarray(state.reward)
+        alive *= 1 - np.asarray(state.done)
+        assert np.isfinite(state.obs).all() and not np.any(state.info["diverged"])
+    return total.mean()
+
+
+def random_policy(env, state, k):
+    return np.random.default_rng(k).uniform(-1, 1, (len(state.reward), env.action_size))
+
+
+@pytest.mark.usefixtures("float32")
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n != TASKS[1] else []) for n in TASKS])
+def test_scripted_policy_beats_a_random_one(name):
+    env = envs.make(name, spread=0.005) if name == "cube_pick" else envs.make(name)
+    nstep = 200 if "cartpole" in name else 100
+    scripted, chance = (returns(env, p, nstep=nstep) for p in (POLICIES[name], random_policy))
+    print(f"{name}: scripted {scripted:.2f}, random {chance:.2f}")
+    assert scripted > 1.1 * chance and scripted > chance + 0.2
