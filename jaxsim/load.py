@@ -11,8 +11,10 @@ from jaxsim.archive import is_archive, read_archive
 from jaxsim.compiler.compile import compile_spec
 from jaxsim.errors import UnsupportedError
 from jaxsim.interop import finish
-from jaxsim.mjcf import Spec, read
+from jaxsim.mjcf import Spec, expand, read
 from jaxsim.mjcf import save_mjcf as write
+from jaxsim.mjcf.keyframes import extend
+from jaxsim.mjcf.writer import is_flat
 from jaxsim.model import FLOATS, Model, to_device
 
 
@@ -54,14 +56,30 @@ def save_mjcf(source: Spec | Model, path: str | os.PathLike | None = None) -> st
             those live in no spec. Change the spec instead, or use `save_model`.
     """
     if isinstance(source, Spec):
-        return write(source, path)
+        return write(_closed(source), path)
     spec = source.structure.source
     if spec is None:
         raise UnsupportedError("this model has no spec that could be saved; use save_model, or save the Spec itself")
     changed = _changes(source, compile_spec(spec))
     if changed:
         raise UnsupportedError(f"changed since the model was compiled: {', '.join(changed)}; change the Spec instead")
-    return write(spec, path)
+    return write(_closed(spec), path)
+
+
+def _closed(spec: Spec) -> Spec:
+    """A spec that is written flat gets its keyframes in full, by the compiled model.
+
+    Keyframes of attached models leave open what they do not move.
+    """
+    if spec.defaults is not None or not is_flat(spec):
+        return spec
+    m, out = compile_spec(spec), expand(spec)
+    extend(out)
+    for key, element in enumerate(e for e in out.elements("key")):
+        for name in ("qpos", "mpos", "mquat"):
+            if np.any(np.isnan(element.attrs.get(name, 0.0))):
+                element.attrs[name] = np.asarray(getattr(m, f"key_{name}")[key]).ravel()
+    return out
 
 
 def _changes(m: Model, original: Model) -> list[str]:

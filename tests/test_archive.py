@@ -5,11 +5,14 @@ import json
 import zipfile
 
 import jax
+import mujoco
 import numpy as np
 import pytest
 
 import jaxsim
 from jaxsim.archive import read_archive
+from jaxsim.compiler import compile_spec
+from tests.compare import assert_models_equal
 
 TEXT = """<mujoco model="arm"><option timestep=".004" gravity="0 0 -3"/><visual><map znear=".3"/></visual>
 <worldbody><light name="l"/><body name="b"><joint name="j" range="-1 1"/><geom name="g" size=".1"/></body></worldbody>
@@ -145,3 +148,26 @@ def test_changed_numbers_are_not_written_as_mjcf(saved):
 def test_restored_model_has_no_spec(saved):
     with pytest.raises(jaxsim.UnsupportedError, match="no spec"):
         jaxsim.save_mjcf(jaxsim.load_model(saved[1]))
+
+
+def test_attached_model_is_written_with_full_keyframes():
+    child = jaxsim.mjcf.read(TEXT)
+    world = '<worldbody><body name="a"><freejoint/><geom size="1"/></body></worldbody>'
+    parent = jaxsim.mjcf.read(f"<mujoco>{world}</mujoco>")
+    parent.attach(child, prefix="x_")
+    text = jaxsim.save_mjcf(parent)
+    assert_models_equal(compile_spec(parent), mujoco.MjModel.from_xml_string(text))
+    assert "NaN" not in text and "nan" not in text
+
+
+def test_actuators_and_instances_of_plugins_are_written_flat():
+    text = """<mujoco><extension><plugin plugin="mujoco.pid"/><plugin plugin="mujoco.elasticity.cable"/></extension>
+    <worldbody><body><joint name="j"/><geom size=".1"/></body>
+    <composite type="cable" curve="s" count="4 1 1" size="1" prefix="c"><geom type="capsule" size=".01"/>
+    <plugin plugin="mujoco.elasticity.cable"><config key="twist" value="1e7"/></plugin></composite></worldbody>
+    <actuator><plugin name="a" plugin="mujoco.pid" joint="j" actdim="1" gear="2"><config key="ki" value="2"/></plugin>
+    </actuator></mujoco>"""
+    flat = jaxsim.save_mjcf(jaxsim.mjcf.expand(jaxsim.mjcf.read(text)))
+    ours, theirs = compile_spec(jaxsim.mjcf.read(flat)), mujoco.MjModel.from_xml_string(flat)
+    assert_models_equal(ours, theirs)
+    assert theirs.nplugin == 2 and theirs.actuator_actnum[0] == 1

@@ -37,7 +37,7 @@ def save_mjcf(spec: Spec, path: str | os.PathLike | None = None) -> str:
     File names stay relative: with a path in another folder they are rewritten for that folder. Raises UnsupportedError
     for what MJCF cannot say about models that were put together from several.
     """
-    if spec.defaults is None and _attached_in_python(spec):
+    if spec.defaults is None and is_flat(spec):
         spec = expand(spec)
     if spec.defaults is not None:
         spec = _flat(spec)
@@ -55,8 +55,10 @@ def save_mjcf(spec: Spec, path: str | os.PathLike | None = None) -> str:
     return text
 
 
-def _attached_in_python(spec: Spec) -> bool:
-    """Whether the spec attaches a model that no asset names."""
+def is_flat(spec: Spec) -> bool:
+    """Whether a spec can only be written flat: it is expanded already, or attaches a model that no asset names."""
+    if spec.defaults is not None:
+        return True
     files = {e.name for e in listed(spec, "asset", "model")}
     return any(e.tag == "attach" and e.attrs["model"] not in files for e in spec.root.all())
 
@@ -108,7 +110,16 @@ def _flat(spec: Spec) -> Spec:
     for section in spec.root.children:
         if section.tag != "default":
             out.root.append(_flat_element(spec, section))
+    _declare_instances(out)
     return out
+
+
+def _declare_instances(spec: Spec) -> None:
+    """Move the plugin instances that macros made for themselves to where a file declares them."""
+    for instance in list(spec.worldbody.all("instance")):
+        user = next(e for e in spec.worldbody.all("plugin") if e.attrs.get("instance") == instance.name)
+        instance.delete()
+        spec.section("extension").add("plugin", plugin=user.attrs["plugin"]).append(instance)
 
 
 def _flat_element(spec: Spec, element: Element) -> Element:
@@ -166,11 +177,12 @@ def _write_layers(spec: Spec, element: Element, twin: Element) -> None:
 
 
 def _flat_actuator(spec: Spec, element: Element) -> Element:
-    if element.tag == "plugin":
-        raise UnsupportedError(f"{element.label()}: actuators of plugins cannot be written flat")
     record = resolve_actuator(spec, element)
     servo = record["inheritrange"] > 0
     tag = ("intvelocity" if record["dyntype"] == "integrator" else "position") if servo else "general"
+    if element.tag == "plugin":
+        servo, tag = False, "plugin"
+        _check_plugin(element, record)
     kind = SCHEMA.children["actuator"].children[tag]
     twin = Element(kind, element.source)
     if element.name:
@@ -190,6 +202,14 @@ def _flat_actuator(spec: Spec, element: Element) -> Element:
     return twin
 
 
+def _check_plugin(element: Element, record: dict[str, Any]) -> None:
+    """An actuator of a plugin has no attributes for gain and bias."""
+    kind = SCHEMA.children["actuator"].children["general"]
+    for name in ("gaintype", "biastype", "gainprm", "biasprm"):
+        if not _same(record[name], kind.attributes[name].default):
+            raise UnsupportedError(f"{element.label()}: '{name}' from a default class cannot be written flat")
+
+
 def _check_servo(element: Element, record: dict[str, Any]) -> None:
     """A servo that inherits its range is written as one; it must have no other parameters than a servo's."""
     spare = [*record["gainprm"][1:], record["biasprm"][0], *record["biasprm"][3:], *record["dynprm"][1:]]
@@ -205,7 +225,7 @@ def _check_key(element: Element, twin: Element) -> None:
         if value is not None and np.any(np.isnan(value)):
             if not np.all(np.isnan(value)):
                 raise UnsupportedError(
-                    f"{element.label()}: a keyframe that leaves parts of the state open cannot be written"
+                    f"{element.label()}: a keyframe leaves parts of the state open; save with jaxsim.save_mjcf"
                 )
             del twin.attrs[name]
 
