@@ -11,7 +11,7 @@ import pytest
 import jaxsim
 
 XML = """<mujoco><worldbody><geom type="plane" size="1 1 .1"/><body pos="0 0 .12"><freejoint/>
-<geom type="box" size=".1 .1 .1"/></body></worldbody></mujoco>"""
+<geom type="box" size=".1 .1 .1"/><geom size=".01" contype="0" conaffinity="0"/></body></worldbody></mujoco>"""
 NWORLD = 11
 
 
@@ -58,13 +58,13 @@ def test_each_world_gets_its_own_numbers():
 
 
 def test_what_is_not_batched_is_never_copied():
-    step, mixed, start, lowered = randomised()
+    _, mixed, _, lowered = randomised()
     shapes = [x.shape for x in jax.tree.leaves(lowered.in_avals[0][0])]
     batched = [s for s in shapes if s[:1] == (NWORLD,)]
     assert sorted(batched) == sorted([mixed.body_mass.shape, mixed.opt.gravity.shape])
     text = lowered.compile().as_text()
     ngeom = model().ngeom
-    for shape in (f"{NWORLD},{ngeom},17", f"{NWORLD},{ngeom},6"):  # geom_fluid would be the first, geom_aabb the second
+    for shape in (f"{NWORLD},{ngeom},17", f"{NWORLD},{ngeom},6"):  # of geom_fluid and geom_aabb, had they been copied
         assert f"f64[{shape}]" not in text
 
 
