@@ -96,7 +96,8 @@ def _load_npz(m: Model, path: Path) -> dict[str, np.ndarray]:
         raise ValueError(f"{path} is not an .npz file of numbers: {error}") from None
     if "ctrl" not in out:
         raise ValueError(f"{path} holds no array 'ctrl', only {', '.join(out) or 'nothing'}")
-    return out
+    starts = ("qpos", "qvel")
+    return {n: x[:, None] if x.ndim == 1 and n not in starts else x for n, x in out.items()}
 
 
 def _load_csv(m: Model, path: Path) -> dict[str, np.ndarray]:
