@@ -111,7 +111,7 @@ def _pose(element: Element, a: dict, spec: Spec, shape: Shape) -> None:
     if a["type"] in DIRECT:
         shape.points = shape.points * a["scale"]
     quat = orientation(element, compiler_of(spec, element))
-    shape.points = np.array([rotate(quat, p) for p in shape.points]) + a["pos"]
+    shape.points = rotate(quat, shape.points) + a["pos"]
 
 
 def _cells(a: dict) -> np.ndarray:

@@ -171,7 +171,7 @@ def _count_22(section: bytes, what: str) -> tuple[int, int]:
 def _binary_22(nodes: bytes, elements: bytes) -> tuple[np.ndarray, np.ndarray, int]:
     total, start = _count_22(nodes, "nodes")
     record = np.dtype([("tag", "<i4"), ("x", "<f8", 3)])
-    _need(len(nodes) >= start + record.itemsize * total, "the nodes are not complete")
+    _need(len(nodes) >= max(start, 4) + record.itemsize * total, "the nodes are not complete")
     points = np.frombuffer(nodes, record, total, start)["x"]
     count, start = _count_22(elements, "elements")
     words = np.frombuffer(elements, "<i4", (len(elements) - start) // 4, start)
@@ -180,6 +180,7 @@ def _binary_22(nodes: bytes, elements: bytes) -> tuple[np.ndarray, np.ndarray, i
     _need(len(elements) >= 17 + 20 * count, "the elements are not complete")
     if words[2] > 0:  # gmsh: every element has a header of its own and two tags
         first, width, skip = 0, 6 + corners, 6
+        _need(len(elements) >= 4 + 4 * width * count, "the elements are not complete")
     else:  # fTetWild: one header, then a tag and four nodes for each element
         first, width, skip = 3, 5, 1
     need = first + width * (count - 1) + skip + corners

@@ -123,6 +123,8 @@ def _declare_instances(spec: Spec) -> None:
 
 
 def _flat_element(spec: Spec, element: Element) -> Element:
+    if element.derived and "node" in element.derived:
+        raise UnsupportedError(f"{element.label()}: pinned nodes cannot be written flat; save it with its flexcomp")
     if element.type.record == "actuator":
         twin = _flat_actuator(spec, element)
     else:

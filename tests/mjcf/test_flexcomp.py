@@ -72,9 +72,30 @@ def test_wrong_flexcomps_are_refused(attrs, inside):
         expand(read(text))
 
 
-@pytest.mark.parametrize(
-    "attrs, feature", [('type="mesh" dim="2" file="a.obj"', "mesh"), ('dof="trilinear"', "trilinear")]
-)
-def test_what_is_not_built_is_refused_by_name(attrs, feature):
-    with pytest.raises(UnsupportedError, match=feature):
-        expand(read(model(f'count="3 3 1" {attrs}')))
+@pytest.mark.parametrize("inside", ['<pin id="0"/>', ""])
+def test_flexes_with_nodes_are_saved_with_their_macro_and_flat_where_no_node_is_pinned(inside):
+    attrs = 'dim="3" count="3 3 3" dof="trilinear" cellcount="2 1 1"'
+    spec = read(model(attrs, f'<contact selfcollide="none"/><elasticity young="9"/>{inside}'))
+    theirs = mujoco.MjModel.from_xml_string(save_mjcf(spec))
+    assert differences(mujoco.MjModel.from_xml_string(model(attrs, spec_inside(inside))), theirs) == []
+    if inside:
+        with pytest.raises(UnsupportedError, match="pinned nodes"):
+            save_mjcf(expand(spec))
+    else:
+        assert differences(mujoco.MjModel.from_xml_string(save_mjcf(expand(spec))), theirs) == []
+
+
+def spec_inside(inside):
+    """What stands in a flexcomp with nodes."""
+    return f'<contact selfcollide="none"/><elasticity young="9"/>{inside}'
+
+
+def test_pins_that_several_elements_say_count_together():
+    spec = expand(read(model('count="3 3 1"', '<pin range="1"/><pin range="3"/>')))
+    bodies = spec.find("flex", "f").attrs["body"]
+    assert [i for i, name in enumerate(bodies) if name == "p"] == [1, 2, 3]
+
+
+def test_a_range_of_pins_that_runs_backwards_pins_nothing():
+    spec = expand(read(model('count="3 3 1"', '<pin range="3 1"/>')))
+    assert "p" not in spec.find("flex", "f").attrs["body"]

@@ -1,0 +1,68 @@
+"""Compiled flexes against the reference's: every field of the model."""
+
+import mujoco
+import pytest
+
+import jaxsim
+from jaxsim.compiler import compile_spec
+from jaxsim.mjcf import read
+from tests.compare import assert_models_equal
+from tests.compiler.flex_cases import EXPLICIT, MACROS, WRONG, explicit, flex, grid
+
+
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_a_flex_over_bodies_has_the_fields_of_the_reference(name):
+    assert_models_equal(compile_spec(read(EXPLICIT[name])), mujoco.MjModel.from_xml_string(EXPLICIT[name]))
+
+
+@pytest.mark.parametrize("name", MACROS)
+def test_a_flexcomp_has_the_fields_of_the_reference(name):
+    assert_models_equal(compile_spec(read(MACROS[name])), mujoco.MjModel.from_xml_string(MACROS[name]))
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_flex_that_the_reference_rejects_is_an_error_with_its_place(name):
+    with pytest.raises(ValueError):
+        mujoco.MjModel.from_xml_string(explicit(WRONG[name]))
+    with pytest.raises(jaxsim.ModelError, match="XML:"):
+        compile_spec(read(explicit(WRONG[name])))
+
+
+@pytest.mark.parametrize("extra", [
+    '<equality><flex flex="g"/></equality>', '<equality><flexvert flex="f"/></equality>',
+])  # fmt: skip
+def test_constraints_need_a_flex_that_fits(extra):
+    text = explicit(flex(2), extra=extra)
+    with pytest.raises(ValueError):
+        mujoco.MjModel.from_xml_string(text)
+    with pytest.raises(jaxsim.ModelError):
+        compile_spec(read(text))
+
+
+def test_a_rigid_flex_takes_no_constraint():
+    text = explicit(flex(2, bodies="q q q q q q"), extra='<equality><flex flex="f"/></equality>')
+    with pytest.raises(ValueError):
+        mujoco.MjModel.from_xml_string(text)
+    with pytest.raises(jaxsim.ModelError, match="rigid"):
+        compile_spec(read(text))
+
+
+def test_vertices_that_are_not_numbers_are_refused():
+    with pytest.raises(jaxsim.ModelError, match="finite"):
+        compile_spec(read(explicit(flex(1, 'vertex="nan 0 0 .1 0 0 0 .1 0 0 0 .1 .1 .1 .1 0 .2 .2"'))))
+
+
+@pytest.mark.parametrize("attrs", [
+    'dim="3" count="100000 100000 100000"', 'dim="2" count="400 400 1"',
+    'dim="3" count="3 3 3" dof="quadratic" cellcount="99999 99999 99999"',
+])  # fmt: skip
+def test_absurd_counts_are_refused_before_anything_is_made(attrs):
+    with pytest.raises(jaxsim.ModelError):
+        compile_spec(read(grid(attrs, '<contact selfcollide="none"/>')))
+
+
+def test_a_model_with_a_flex_loads_and_is_refused_by_name_when_it_is_to_step():
+    m = jaxsim.load_model(MACROS["edges held"])
+    assert m.nflex == 1 and m.flex_vertnum.tolist() == [16]
+    with pytest.raises(jaxsim.UnsupportedError, match="flex"):
+        jaxsim.step(m, jaxsim.make_data(m))
