@@ -32,6 +32,7 @@ ALLOWED = {
     ("bench_peers", "mujoco"),
     ("bench_peers", "mujoco_warp"),
     ("envs", "gymnasium"),
+    ("envs", "mujoco"),
 }
 # The engine reads models and never makes them from text; the front end knows neither JAX nor physics.
 FORBIDDEN = {
