@@ -15,6 +15,7 @@ from jaxsim.engine.rne import rne_post_constraint
 from jaxsim.engine.sensor_contact import contact
 from jaxsim.engine.sensor_distance import distances
 from jaxsim.engine.sensor_ray import rangefinder
+from jaxsim.engine.sensor_tactile import tactile
 from jaxsim.engine.sensor_touch_grid import plugin
 from jaxsim.engine.support import disabled
 from jaxsim.errors import UnsupportedError
@@ -73,6 +74,7 @@ ACCELERATION = {
     SensorType.FRAMELINACC: acc.framelinacc,
     SensorType.FRAMEANGACC: acc.frameangacc,
     SensorType.PLUGIN: plugin,
+    SensorType.TACTILE: tactile,
 }
 # these read what `rne_post_constraint` finds
 NEED_FORCES = (
