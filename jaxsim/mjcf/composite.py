@@ -9,7 +9,7 @@ import itertools
 
 import numpy as np
 
-from jaxsim.errors import UnsupportedError
+from jaxsim.mjcf.composite_skin import add_skin
 from jaxsim.mjcf.defaults import DefaultClass
 from jaxsim.mjcf.pose import frame_to_quat, multiply, rotate, unit
 from jaxsim.mjcf.references import Names
@@ -28,9 +28,10 @@ _JOINT_ATTRIBUTES_UNUSED = ("kind", "type", "axis", "solreffix", "solimpfix", "l
 
 def composite(element: Element, into: Element, spec: Spec, names: Names) -> None:
     """Append the cable that `element` describes to `into`, a body or frame of `spec`."""
-    kind, count = element.attrs["type"], _count(element)
+    kind = element.attrs["type"]
     if kind != "cable":
         raise element.error(f"composites of type {kind} have been withdrawn; write {_INSTEAD[kind]}")
+    count = _count(element)
     plugin = _plugin(element, into)
     geom = element.child("geom")
     shape = geom.attrs.get("type", "sphere") if geom is not None else "sphere"
@@ -48,7 +49,7 @@ def composite(element: Element, into: Element, spec: Spec, names: Names) -> None
         check_name_free(made, names)
         names.add(made)
     if shape == "box":
-        _add_skin(element, spec, len(points))
+        add_skin(element, spec, len(points))
 
 
 def _plugin(element: Element, into: Element) -> Element | None:
@@ -86,6 +87,8 @@ def _count(element: Element) -> list[int]:
         count[:2] = [len(vertex) // 3, 1]
     if count[0] < 2 or count[1:] != [1, 1]:
         raise element.error("a cable has one dimension and two vertices or more; write count='N 1 1'")
+    if count[0] == 3:
+        raise element.error("a cable of three vertices cannot be made (nor by the reference); write four or more")
     return count
 
 
@@ -208,54 +211,3 @@ def _add_joint(element: Element, body: Element, name: str, first: bool) -> None:
 def _add_site(element: Element, body: Element, name: str, x: float) -> None:
     site = _made(element, body, "site", name)
     site.attrs.update(pos=np.array([x, 0.0, 0.0]), quat=np.array([1.0, 0, 0, 0]))
-
-
-def _add_skin(element: Element, spec: Spec, n: int) -> None:
-    """The skin of a cable of boxes: two rows of vertices on either side, each bound to the body beside it."""
-    look = element.child("skin")
-    if look is not None and look.attrs.get("subgrid", 0) > 0:
-        raise UnsupportedError(f"{element.label()}: skins with a subgrid are not built yet")
-    attrs = look.attrs if look is not None else {}
-    size = np.zeros(3)
-    written = element.child("geom").attrs.get("size", ())
-    size[: len(written)] = written
-    prefix = element.attrs.get("prefix", "")
-    skin = spec.section("deformable").add("skin", name=f"{prefix}Skin", inflate=2 * size[2])
-    skin.source, skin.compiler = element.source, element.compiler
-    skin.attrs.update(
-        rgba=attrs.get("rgba", np.ones(4)), group=attrs.get("group", 0), vertex=np.zeros(12 * n), face=_skin_faces(n)
-    )
-    if attrs.get("material"):
-        skin.attrs["material"] = attrs["material"]
-    if attrs.get("texcoord"):
-        pairs = [[i / (n - 1), j] for _ in range(2) for i in range(n) for j in range(2)]
-        skin.attrs["texcoord"] = np.array(pairs, np.float32).astype(np.float64).ravel()
-    for i in range(n):
-        body = f"{prefix}B_{'first' if i == 0 else 'last' if i >= n - 2 else i}"
-        for j, side in enumerate((-size[1], size[1])):
-            x = -2 * size[0] if i == n - 1 else 0.0
-            bone = skin.add("bone", body=body, bindpos=[x, side, 0.0], bindquat=[1, 0, 0, 0])
-            bone.set(vertid=[2 * i + j, 2 * n + 2 * i + j], vertweight=[1, 1])
-
-
-def _skin_faces(n: int) -> np.ndarray:
-    """Triangles of the two sides and of the rim between them; vertices are numbered side, step, edge."""
-    far = 2 * n
-
-    def at(side: int, i: int, j: int) -> int:
-        return side * far + 2 * i + j
-
-    faces = []
-    for side in range(2):
-        flip = side == 1
-        for i in range(n - 1):
-            faces += [[at(side, i, 0), at(side, i + 1, int(flip)), at(side, i + 1, int(not flip))]]
-            faces += [[at(side, i, 0), at(side, i + int(not flip), 1), at(side, i + int(flip), 1)]]
-    for i in range(n - 1):
-        faces += [[at(0, i, 0), at(1, i + 1, 0), at(0, i + 1, 0)], [at(0, i, 0), at(1, i, 0), at(1, i + 1, 0)]]
-    for i in range(n - 1):
-        faces += [[at(0, i, 1), at(0, i + 1, 1), at(1, i + 1, 1)], [at(0, i, 1), at(1, i + 1, 1), at(1, i, 1)]]
-    faces += [[at(0, 0, 0), at(0, 0, 1), at(1, 0, 1)], [at(0, 0, 0), at(1, 0, 1), at(1, 0, 0)]]
-    end = n - 1
-    faces += [[at(0, end, 0), at(1, end, 1), at(0, end, 1)], [at(0, end, 0), at(1, end, 0), at(1, end, 1)]]
-    return np.array(faces, np.int64).ravel()

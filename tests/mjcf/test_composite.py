@@ -3,8 +3,10 @@
 import mujoco
 import pytest
 
-from jaxsim.errors import ModelError, UnsupportedError
+from jaxsim.compiler import compile_spec
+from jaxsim.errors import ModelError
 from jaxsim.mjcf import expand, read, save_mjcf
+from tests.compare import assert_models_equal
 from tests.mjcf.test_writer import differences
 
 CAPSULE = '<geom type="capsule" size=".1" rgba="1 0 0 1"/>'
@@ -68,7 +70,11 @@ def test_withdrawn_types_say_what_to_write_instead(kind):
         expand(read(text))
 
 
-def test_skins_with_a_subgrid_are_refused_by_name():
-    inside = BOX.replace("<skin", '<skin subgrid="2"')
-    with pytest.raises(UnsupportedError, match="subgrid"):
-        expand(read(model('count="3" curve="s"', inside)))
+@pytest.mark.parametrize("subgrid", [1, 2, 3])
+@pytest.mark.parametrize("count", [4, 6])
+def test_skins_with_a_subgrid_are_those_of_the_reference(count, subgrid):
+    inside = BOX.replace("<skin", f'<skin subgrid="{subgrid}"')
+    text = model(f'count="{count} 1 1" curve="s cos(s) 0" size="1 .3 1"', inside)
+    theirs = mujoco.MjModel.from_xml_string(text)
+    assert_models_equal(compile_spec(read(text)), theirs)
+    assert differences(theirs, mujoco.MjModel.from_xml_string(save_mjcf(expand(read(text))))) == []
