@@ -27,10 +27,14 @@ def divide(x: Array, y: Array, default: float = 0.0) -> Array:
 
 
 def sqrt(x: Array) -> Array:
-    """The square root, zero with zero derivative for x <= 0."""
+    """The square root, zero with zero derivative for x <= 0.
+
+    The stand-in for the operand is small: XLA may compute `x` twice, rounded differently, and find it positive once.
+    """
     xp = xp_of(x)
     ok = x > 0
-    return xp.where(ok, xp.sqrt(xp.where(ok, x, 1)), 0)
+    tiny = 1e-40 if getattr(x, "dtype", np.float64) == np.float64 else 1e-24
+    return xp.where(ok, xp.sqrt(xp.where(ok, x, tiny)), 0)
 
 
 def short_sum(x: Array, axis: int = -1, keepdims: bool = False) -> Array:

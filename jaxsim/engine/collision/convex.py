@@ -1,7 +1,7 @@
 """General convex pairs: ellipsoids, cylinders, capsules, boxes and hulls of meshes, by GJK and EPA.
 
-The searches see no gradients. What they find, the points on either surface and the direction between them, is then
-rebuilt from the poses by formulas that can be differentiated.
+The searches see no gradients. Those of what they find, the points on either surface and the direction between them,
+follow from the equations that the answer solves (`sensitivity`).
 """
 
 from functools import partial
@@ -15,11 +15,12 @@ from jaxsim.engine.collision.epa import epa
 from jaxsim.engine.collision.gjk import Points, gjk
 from jaxsim.engine.collision.hull import Facets, Hulls, facets, hulls
 from jaxsim.engine.collision.manifold import manifold
+from jaxsim.engine.collision.sensitivity import Touch, derivative, feature, polished
 from jaxsim.engine.collision.shapes import Geoms, Hits, make_frame, unit
 from jaxsim.engine.collision.support import DISCRETE, ROUND, Shape, centre, is_any, support
 from jaxsim.errors import UnsupportedError
-from jaxsim.math.arrays import matvec, matvec_t
-from jaxsim.math.rotation import axis_angle_to_quat, quat_to_mat
+from jaxsim.math.arrays import inner, matvec
+from jaxsim.math.rotation import axis_angle_to_quat, cross, quat_to_mat
 from jaxsim.types import DisableBit, GeomType
 
 Array = Any
@@ -28,8 +29,7 @@ APART = 1e-3  # contacts closer than this, relative to the geoms' bounds, count 
 PRISM = (*DISCRETE, GeomType.HFIELD)  # shapes whose search ends after finitely many steps
 SINGLE = (GeomType.SPHERE, GeomType.ELLIPSOID)  # shapes that touch at one point only
 TILT = ((0, 0.0), (1, -ANGLE), (1, ANGLE), (2, -ANGLE), (2, ANGLE))  # axis of the contact frame, angle
-SIZES = np.tile(np.arange(3, dtype=np.int32), (9, 1))  # which size scales each local coordinate, by kind
-SIZES[GeomType.SPHERE], SIZES[GeomType.CYLINDER] = (0, 0, 0), (0, 0, 1)
+CLOSE = 1e-6  # distance below which the points' difference gives no direction
 
 
 class Context(NamedTuple):
@@ -52,13 +52,14 @@ class Context(NamedTuple):
 class Found(NamedTuple):
     """One search: whether there is penetration, distance (infinite beyond the cutoff), witness points x1, x2 (3,).
 
-    `face` is the polytope's face if it was deep.
+    `normal` is the unit vector from the first shape to the second; `face` the polytope's face if the search was deep.
     """
 
     hit: Array
     dist: Array
     x1: Array
     x2: Array
+    normal: Array
     face: Points
 
 
@@ -80,43 +81,34 @@ def convex_context(m: Any, g1: np.ndarray, g2: np.ndarray) -> Context:
 
 def convex_convex(c: Context, a: Geoms, b: Geoms, margin: Array) -> Hits:
     """Two convex geoms: the deepest contact and, for shapes with flat parts, up to four more around it."""
-    frozen = jax.lax.stop_gradient((a, b, margin, jnp.minimum(c.rbound[a.id], c.rbound[b.id])))
-    one, two = _shapes(c, frozen[0], frozen[2]), _shapes(c, frozen[1], frozen[2])
-    tolerance = jax.lax.stop_gradient(c.tolerance)
-    found = jax.vmap(partial(_search, c, tolerance))(one, two, frozen[3])
-    return rebuild(one.kind, two.kind, a, b, frozen[2], *found)
+    bound = jnp.minimum(c.rbound[a.id], c.rbound[b.id])
+    hit, dist, pos, normal = jax.vmap(partial(_search, c))(_shapes(c, a, margin), _shapes(c, b, margin), bound)
+    finite = jnp.isfinite(dist)
+    return Hits(margin[:, None] + jnp.where(finite, dist, 0), pos, normal, hit & finite)
 
 
 def convex_distance(c: Context, a: Geoms, b: Geoms, distmax: Array) -> tuple[Array, Array]:
     """Signed distance of convex geoms (n,), at most `distmax`, and the segment (n, 6) between them, or zeros."""
-    frozen = jax.lax.stop_gradient((a, b, jnp.zeros_like(distmax), distmax))
-    one, two = _shapes(c, frozen[0], frozen[2]), _shapes(c, frozen[1], frozen[2])
-    find = partial(penetration, c.kinds, tolerance=jax.lax.stop_gradient(c.tolerance), iterations=c.iterations)
-    found = jax.vmap(lambda a, b, far: find(a, b, active=jnp.array(True), cutoff=far))(one, two, frozen[3])
-    ends = jnp.stack([found.x1, found.x2], axis=1)
-    known = jnp.isfinite(found.dist)[:, None]
-    x1, x2 = [x[:, None] for x in (found.x1, found.x2)]
-    hits = rebuild(one.kind, two.kind, a, b, frozen[2], known, found.dist[:, None], x1, x2, ends)
-    near = known[:, 0] & (found.dist < distmax)
-    fromto = ends + jnp.stack([_shift(one.kind, a, x1), _shift(two.kind, b, x2)], axis=1)[:, :, 0]
-    return jnp.where(near, hits.dist[:, 0], distmax), jnp.where(known, fromto.reshape(-1, 6), 0)
+    zero = jnp.zeros_like(distmax)
+    find = jax.vmap(partial(penetration, c.kinds, c.iterations), in_axes=(0, 0, None, None, 0))
+    found = find(_shapes(c, a, zero), _shapes(c, b, zero), c.tolerance, jnp.array(True), distmax)
+    known = jnp.isfinite(found.dist)
+    fromto = jnp.concatenate([found.x1, found.x2], axis=1)
+    dist = jnp.where(known & (found.dist < distmax), jnp.where(known, found.dist, 0), distmax)
+    return dist, jnp.where(known[:, None], fromto, 0)
 
 
 def _shapes(c: Context, g: Geoms, margin: Array) -> Shape:
-    vert = jax.lax.stop_gradient(c.hulls.vertices(g.id))
     kind = jnp.asarray(c.of_geom)[g.id]
-    return Shape(kind, g.pos, g.mat, g.size, vert, c.hulls.row(g.id), jnp.maximum(margin, 0))
+    return Shape(kind, g.pos, g.mat, g.size, c.hulls.vertices(g.id), c.hulls.row(g.id), jnp.maximum(margin, 0))
 
 
-def _search(c: Context, tolerance: Array, a: Shape, b: Shape, bound: Array) -> tuple[Array, ...]:
-    """Contacts of one pair in k slots: which are there, distances without margin, points on either shape.
-
-    Last come the witness points (2, 3) that the distance, common to all slots, is measured between.
-    """
-    find = partial(penetration, c.kinds, tolerance=tolerance, iterations=c.iterations)
+def _search(c: Context, a: Shape, b: Shape, bound: Array) -> tuple[Array, ...]:
+    """Contacts of one pair in k slots: which are there, distances of the inflated shapes, positions, normals."""
+    find = partial(penetration, c.kinds, c.iterations, tolerance=c.tolerance, cutoff=jnp.zeros_like(bound))
     if not c.several:
         found = find(a, b, active=jnp.array(True))
-        return found.hit[None], found.dist[None], found.x1[None], found.x2[None], jnp.stack([found.x1, found.x2])
+        return found.hit[None], found.dist[None], 0.5 * (found.x1 + found.x2)[None], found.normal[None]
     margin = a.margin
     faceted = is_any(a.kind, DISCRETE) & is_any(b.kind, DISCRETE)
     more = ~is_any(a.kind, SINGLE) & ~is_any(b.kind, SINGLE) & (~faceted | (margin > 0))
@@ -127,24 +119,23 @@ def _search(c: Context, tolerance: Array, a: Shape, b: Shape, bound: Array) -> t
         rot = quat_to_mat(axis_angle_to_quat(frame[axis], angle))
         rot = jnp.where(initial, jnp.eye(3, dtype=rot.dtype), rot)
         found = find(_turn(a, rot, centre), _turn(b, rot.T, centre), active=initial | (hit & more))
-        middle = 0.5 * (found.x1 + found.x2)
-        frame = jnp.where(initial, make_frame(unit(found.x1 - found.x2)[0][None], None).reshape(3, 3), frame)
-        return (jnp.where(initial, found.hit, hit), jnp.where(initial, middle, centre), frame), found
+        middle = jnp.where(found.hit, 0.5 * (found.x1 + found.x2), 0)
+        frame = jnp.where(initial, make_frame(found.normal[None], None).reshape(3, 3), frame)
+        return (jnp.where(initial, found.hit, hit), jnp.where(initial, middle, centre), frame), (found, middle)
 
     start = (jnp.array(False), jnp.zeros_like(a.pos), jnp.eye(3, dtype=a.pos.dtype))
     axes, angles = np.array([t[0] for t in TILT]), np.array([t[1] for t in TILT], a.pos.dtype)
-    _, found = jax.lax.scan(tilted, start, (axes, angles, np.arange(len(TILT)) == 0))
-    hit = found.hit & _distinct(0.5 * (found.x1 + found.x2), found.hit, APART * bound)
+    _, (found, pos) = jax.lax.scan(tilted, start, (axes, angles, np.arange(len(TILT)) == 0))
+    hit = found.hit & _distinct(pos, found.hit, APART * bound)
     dist = jnp.broadcast_to(found.dist[0], found.dist.shape)
-    x1, x2 = found.x1, found.x2
-    first = jnp.stack([x1[0], x2[0]])
+    normal = found.normal
     if c.facets is not None:
         face = jax.tree.map(lambda x: x[0], found.face)
-        many, p1, p2, real = manifold(jax.lax.stop_gradient(c.facets), a, b, face, x2[0] - x1[0])
+        many, points, way, real = manifold(c.facets, a, b, face, found.x2[0] - found.x1[0])
         many &= found.hit[0] & faceted & (margin == 0)
-        x1, x2 = jnp.where(many, p1, x1), jnp.where(many, p2, x2)
+        pos, normal = jnp.where(many, points, pos), jnp.where(many, way, normal)
         hit = jnp.where(many, real, hit)
-    return hit, dist, x1, x2, first
+    return hit, dist, pos, normal
 
 
 def _turn(s: Shape, rot: Array, centre: Array) -> Shape:
@@ -162,20 +153,52 @@ def _distinct(pos: Array, hit: Array, tolerance: Array) -> Array:
     return jnp.stack(kept)
 
 
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def penetration(
-    kinds: tuple[int, ...],
-    a: Shape,
-    b: Shape,
-    *,
-    tolerance: Array,
-    iterations: int,
-    active: Array,
-    cutoff: Array | float = 0.0,
+    kinds: tuple[int, ...], iterations: int, a: Shape, b: Shape, tolerance: Array, active: Array, cutoff: Array
 ) -> Found:
     """How deep two shapes, inflated by their margins, penetrate; for one pair. `kinds` are those that may occur.
 
-    Shapes that are apart by less than a positive `cutoff` are measured too. Spheres and capsules are first tried as
-    points and segments: if these are apart, their nearest points tell all.
+    Shapes that are apart by less than a positive `cutoff` are measured too. The search has no derivative; that of its
+    answer follows from the equations that the answer solves, see `sensitivity`.
+    """
+    return _penetrate(kinds, iterations, a, b, tolerance, active, cutoff)[0]
+
+
+@penetration.defjvp
+def _penetration_jvp(kinds: tuple[int, ...], iterations: int, primals: tuple, tangents: tuple) -> tuple[Found, Found]:
+    a, b, _, active, _ = primals
+    found, points, weight = _penetrate(kinds, iterations, *primals)
+    touch = jax.lax.stop_gradient(Touch(found.x1, found.x2, _way(a, b, found), found.dist))
+    known = active & jnp.isfinite(found.dist)
+    touch = Touch(*[jnp.where(known, x, 0) for x in touch])
+    one = feature(a, points.a, weight, touch.x1, touch.normal)
+    two = feature(b, points.b, weight, touch.x2, -touch.normal)
+    z = polished(a, b, one, two, touch)
+    moved = derivative(a, b, *tangents[:2], z, one, two)
+    moved = Touch(*[jnp.where(known, x, 0) for x in moved])
+    face = Points(*[jnp.zeros_like(x) for x in found.face[:2]], _no_tangent(found.face.index))
+    return found, Found(_no_tangent(found.hit), moved.dist, moved.x1, moved.x2, moved.normal, face)
+
+
+def _no_tangent(x: Array) -> np.ndarray:
+    return np.zeros(x.shape, jax.dtypes.float0)
+
+
+def _way(a: Shape, b: Shape, found: Found) -> Array:
+    """The normal, taken from the polytope's face where the points are too close to tell."""
+    w = found.face.w
+    flat = unit(cross(w[1] - w[0], w[2] - w[0]))[0]
+    flat = jnp.where(inner(flat, centre(b) - centre(a)) < 0, -flat, flat)
+    return jnp.where(jnp.abs(found.dist) < CLOSE, flat, found.normal)
+
+
+def _penetrate(
+    kinds: tuple[int, ...], iterations: int, a: Shape, b: Shape, tolerance: Array, active: Array, cutoff: Array
+) -> tuple[Found, Points, Array]:
+    """The search, and the support points (3,) with their weights that its witness points mix.
+
+    Spheres and capsules are first tried as points and segments: if these are apart, their nearest points tell all.
     """
     discrete = (a.margin == 0) & (b.margin == 0) & is_any(a.kind, PRISM) & is_any(b.kind, PRISM)
     grow = [jnp.where(is_any(s.kind, ROUND), s.size[0] + 0.5 * s.margin, 0) for s in (a, b)]
@@ -201,13 +224,16 @@ def penetration(
     deep = epa(support(kinds, a), support(kinds, b), simplex, tolerance, discrete, iterations, inside)
     found = inside & deep.ok
     apart = jnp.where(inside, 0, simplex.dist)
-    return Found(
-        jnp.where(shallow, dist < 0, found & (deep.depth > 0)),
-        jnp.where(shallow, jnp.where(dist > cutoff, jnp.inf, dist), jnp.where(found, -deep.depth, apart)),
-        jnp.where(shallow, core.x1 + grow[0] * way, jnp.where(found, deep.x1, simplex.x1)),
-        jnp.where(shallow, core.x2 - grow[1] * way, jnp.where(found, deep.x2, simplex.x2)),
-        deep.face,
+    dist = jnp.where(shallow, jnp.where(dist > cutoff, jnp.inf, dist), jnp.where(found, -deep.depth, apart))
+    x1 = jnp.where(shallow, core.x1 + grow[0] * way, jnp.where(found, deep.x1, simplex.x1))
+    x2 = jnp.where(shallow, core.x2 - grow[1] * way, jnp.where(found, deep.x2, simplex.x2))
+    ends = jax.tree.map(
+        lambda x, y: jnp.where(shallow, x, y)[:3], (core.points, core.weight), (simplex.points, simplex.weight)
     )
+    points, weight = jax.tree.map(lambda x, y: jnp.where(found, x, y), (deep.face, deep.weight), ends)
+    normal = unit(jnp.where(dist < 0, x1 - x2, x2 - x1))[0]
+    hit = jnp.where(shallow, dist < 0, found & (deep.depth > 0))
+    return Found(hit, dist, x1, x2, normal, deep.face), points, weight
 
 
 def _shrink(s: Shape, thin: Array) -> Shape:
@@ -215,45 +241,3 @@ def _shrink(s: Shape, thin: Array) -> Shape:
     thin = thin & is_any(s.kind, ROUND)
     size = jnp.where(thin & (jnp.arange(3) == 0), 0, s.size)
     return s._replace(size=size, margin=jnp.where(thin, 0, s.margin))
-
-
-def rebuild(
-    kind1: Array,
-    kind2: Array,
-    a: Geoms,
-    b: Geoms,
-    margin: Array,
-    hit: Array,
-    dist: Array,
-    x1: Array,
-    x2: Array,
-    first: Array,
-) -> Hits:
-    """Contacts from points (n, k, 3) that are carried along by the geoms' poses and sizes.
-
-    All slots share the distance between the points `first` (n, 2, 3): it changes as these move along the normal, to
-    first order whatever the shapes. The normals keep still.
-    """
-    normal = unit(x1 - x2)[0]
-    along = unit(first[:, 0] - first[:, 1])[0]
-    push = _shift(kind2, b, first[:, 1:]) - _shift(kind1, a, first[:, :1])
-    dist = margin[:, None] + dist + jnp.sum(along[:, None] * push, axis=-1)
-    middle = 0.5 * (x1 + x2 + _shift(kind1, a, x1) + _shift(kind2, b, x2))
-    finite = jnp.isfinite(dist)
-    return Hits(jnp.where(finite, dist, 0), middle, normal, hit & finite)
-
-
-def _shift(kind: Array, g: Geoms, x: Array) -> Array:
-    """Zero, with the derivative of points of the world (n, k, 3) that move with a geom and grow with its size."""
-    mat, fixed = g.mat[:, None], jax.lax.stop_gradient(g.size)
-    local = jax.lax.stop_gradient(matvec_t(mat, x - g.pos[:, None]))
-    growth = 1 + (g.size - fixed) / jnp.where(fixed == 0, 1, fixed)
-    scale = jnp.take_along_axis(growth, jnp.asarray(SIZES)[kind], axis=1)
-    kind = kind[:, None, None]
-    scaled = local * jnp.where(is_any(kind, (GeomType.MESH, GeomType.HFIELD)), 1, scale[:, None])
-    half = fixed[:, None, 1:2]
-    z = jnp.clip(local[..., 2:], -half, half)
-    core = jnp.concatenate([jnp.zeros_like(local[..., :2]), z], axis=-1)
-    grown = core * jnp.where(jnp.abs(z) >= half, growth[:, None, 1:2], 1) + (local - core) * growth[:, None, :1]
-    moved = g.pos[:, None] + matvec(mat, jnp.where(kind == GeomType.CAPSULE, grown, scaled))
-    return moved - jax.lax.stop_gradient(moved)

@@ -93,12 +93,11 @@ def epa(
         end = beaten | (lower2 <= 0) | (upper - lower < tolerance) | (discrete & jnp.any(known))
 
         points = s.points.put(s.count, new)
-        visible = s.alive & (inner(s.near, w) - square > MINVAL + rounding * jnp.sqrt(square * inner(w, w)))
-        visible = visible.at[best].set(True)
-        has, follows = _horizon(s.verts, visible, nvert)
-        nedge = jnp.sum(has)
+        sees = s.alive & (inner(s.near, w) - square > MINVAL + rounding * jnp.sqrt(square * inner(w, w)))
+        visible, edge = _horizon(s.verts, s.alive, sees, best, nvert)
+        nedge = jnp.sum(edge)
         alive = s.alive & ~visible
-        verts, fresh = _attach(s.verts, alive, has, follows, s.count)
+        verts, fresh = _attach(s.verts, alive, edge, s.count)
         near, solid = _project(points.w, verts)
         square = inner(near, near)
         broken = (nedge < 3) | jnp.any(fresh & (~solid | (square == 0)))
@@ -127,24 +126,37 @@ def _project(w: Array, verts: Array) -> tuple[Array, Array]:
     return project(w[verts[:, 2]], w[verts[:, 1]], w[verts[:, 0]])
 
 
-def _horizon(verts: Array, visible: Array, nvert: int) -> tuple[Array, Array]:
-    """The edges between visible and hidden faces, as a cycle: which vertices are on it (V,), and what follows each.
+def _horizon(verts: Array, alive: Array, sees: Array, best: Array, nvert: int) -> tuple[Array, Array]:
+    """Faces (F,) that are seen and connected to the best one by such, and their edges on the horizon (F, 3).
 
-    An edge of a visible face is on the horizon if no visible face has it the other way round.
+    Without the connection a sliver far away, whose normal is all rounding, would open the polytope there.
     """
-    edge = jnp.zeros((nvert, nvert), bool)
-    for i in range(3):
-        edge = edge.at[verts[:, i], verts[:, (i + 1) % 3]].max(visible)
-    edge &= ~edge.T
-    return jnp.any(edge, axis=1), jnp.argmax(edge, axis=1).astype(jnp.int32)
+    ends, place = jnp.roll(verts, -1, axis=1), jnp.arange(len(verts), dtype=jnp.int32)
+    owner = jnp.full((nvert, nvert), -1, jnp.int32)
+    owner = owner.at[verts, ends].max(jnp.where(alive, place, -1)[:, None])
+    beside = owner[ends, verts]
+
+    def neighbours(member: Array) -> Array:
+        return member[beside] & (beside >= 0)
+
+    def grow(state: tuple) -> tuple:
+        member, _ = state
+        more = member | (sees & jnp.any(neighbours(member), axis=1))
+        return more, jnp.any(more != member)
+
+    member, _ = jax.lax.while_loop(lambda s: s[1], grow, (place == best, jnp.array(True)))
+    return member, member[:, None] & ~neighbours(member)
 
 
-def _attach(verts: Array, alive: Array, has: Array, follows: Array, new: Array) -> tuple[Array, Array]:
+def _attach(verts: Array, alive: Array, edge: Array, new: Array) -> tuple[Array, Array]:
     """Faces from the new vertex to each horizon edge, in the free places: (F, 3), and which are new (F,)."""
-    rank = jnp.cumsum(~alive) - 1
-    fresh = ~alive & (rank < jnp.sum(has))
-    start = jnp.sum(jnp.cumsum(has) <= rank[:, None], axis=1, dtype=jnp.int32)
-    face = jnp.stack([jnp.full_like(start, 1) * new, start, follows[jnp.minimum(start, len(has) - 1)]], axis=1)
+    total = jnp.cumsum(edge.reshape(-1), dtype=jnp.int32)
+    rank = jnp.cumsum(~alive, dtype=jnp.int32) - 1
+    fresh = ~alive & (rank < total[-1])
+    source = jnp.searchsorted(total, rank + 1, method="scan_unrolled")
+    source = jnp.minimum(source, len(total) - 1)
+    start, end = verts.reshape(-1)[source], jnp.roll(verts, -1, axis=1).reshape(-1)[source]
+    face = jnp.stack([jnp.full_like(start, 1) * new, start, end], axis=1)
     return jnp.where(fresh[:, None], face, verts), fresh
 
 

@@ -44,10 +44,11 @@ class Points(NamedTuple):
 
 
 class Simplex(NamedTuple):
-    """Where GJK ended: distance (infinite if apart), vertices, how many, and witness points x1, x2 (3,)."""
+    """Where GJK ended: distance (infinite if apart), vertices, their weights, how many, witness points x1, x2 (3,)."""
 
     dist: Array
     points: Points
+    weight: Array
     n: Array
     x1: Array
     x2: Array
@@ -163,7 +164,7 @@ def gjk(
     points = jax.tree.map(lambda a, b: jnp.where(s.inside, b, a), s.points, s.trial)
     used = jnp.where(jnp.arange(4) < s.n, s.weight, 0)[:, None]
     n = jnp.where(jnp.isinf(s.dist), 0, jnp.where(s.inside, 4, s.n))
-    return Simplex(s.dist, points, n, jnp.sum(used * points.a, axis=0), jnp.sum(used * points.b, axis=0))
+    return Simplex(s.dist, points, used[:, 0], n, jnp.sum(used * points.a, axis=0), jnp.sum(used * points.b, axis=0))
 
 
 def _keep_types(old: _State, new: _State) -> _State:

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.engine.collision.convex import Context, convex_context, penetration, rebuild
-from jaxsim.engine.collision.shapes import Geoms, Hits
+from jaxsim.engine.collision.convex import Context, convex_context, penetration
+from jaxsim.engine.collision.shapes import Geoms, Hits, single
 from jaxsim.engine.collision.support import Shape, support
 from jaxsim.math.arrays import matvec, matvec_t
 from jaxsim.types import MAXCONPAIR, GeomType
@@ -74,37 +74,36 @@ def _pad(x: np.ndarray, size: int) -> np.ndarray:
 def hfield_convex(c: FieldContext, a: Geoms, b: Geoms, margin: Array) -> Hits:
     """A height field and a convex geom: one contact for each triangle that the geom penetrates, at most 50."""
     n = a.pos.shape[0]
-    frozen = jax.lax.stop_gradient((a, b, margin, c.size[c.prisms.field], c.height))
-    f, g, gap, sizes, height = frozen
-    row = jnp.asarray(c.prisms.of_geom)[f.id]
-    pos = matvec_t(f.mat, g.pos - f.pos)
-    mat = jnp.sum(f.mat[:, :, :, None] * g.mat[:, :, None, :], axis=1)
-    kind = jnp.asarray(c.convex.of_geom)[g.id]
-    vert = jax.lax.stop_gradient(c.convex.hulls.vertices(g.id))
-    shape = Shape(kind, pos, mat, g.size, vert, c.convex.hulls.row(g.id), jnp.zeros_like(gap))
+    sizes, height = c.size[c.prisms.field], c.height
+    row = jnp.asarray(c.prisms.of_geom)[a.id]
+    pos = matvec_t(a.mat, b.pos - a.pos)
+    mat = jnp.sum(a.mat[:, :, :, None] * b.mat[:, :, None, :], axis=1)
+    kind = jnp.asarray(c.convex.of_geom)[b.id]
+    shape = Shape(
+        kind, pos, mat, b.size, c.convex.hulls.vertices(b.id), c.convex.hulls.row(b.id), jnp.zeros_like(margin)
+    )
 
-    under = _under(c, shape, row, sizes, height, gap)
+    under = _under(c, *jax.lax.stop_gradient((shape, row, sizes, height, margin)))
     flat, total = under.reshape(-1), jnp.cumsum(under.reshape(-1), dtype=jnp.int32)
     lane = jnp.searchsorted(total, jnp.arange(1, c.lanes + 1, dtype=jnp.int32), method="scan_unrolled")
     active = jnp.arange(c.lanes) < total[-1]
     lane = jnp.where(active, lane, 0)
     pair, triangle = lane // under.shape[1], lane % under.shape[1]
 
-    grow = gap[pair]
+    grow = margin[pair]
     prism = _prism(c, sizes, height, row[pair], triangle, grow)
     zero = jnp.zeros_like(prism[:, 0])
     eye = jnp.broadcast_to(jnp.eye(3, dtype=zero.dtype), (c.lanes, 3, 3))
     field = Shape(jnp.full(c.lanes, int(GeomType.HFIELD)), zero, eye, zero, prism, pair * 0, grow * 0)
     geom = jax.tree.map(lambda x: x[pair], shape)._replace(margin=jnp.maximum(grow, 0))
-    tolerance = jax.lax.stop_gradient(c.convex.tolerance)
-    find = partial(penetration, c.convex.kinds, tolerance=tolerance, iterations=c.convex.iterations)
-    found = jax.vmap(lambda a, b, on: find(a, b, active=on))(field, geom, active)
+    find = partial(penetration, c.convex.kinds, c.convex.iterations)
+    find = jax.vmap(find, in_axes=(0, 0, None, 0, None))
+    found = find(field, geom, c.convex.tolerance, active, jnp.zeros((), zero.dtype))
 
-    one, two = [Geoms(*[jnp.asarray(x)[pair] for x in side]) for side in (a, b)]
-    world = [(one.pos + matvec(one.mat, x))[:, None] for x in jax.lax.stop_gradient((found.x1, found.x2))]
-    world = jax.lax.stop_gradient(world)
-    ends = jnp.concatenate(world, axis=1)
-    hits = rebuild(field.kind, geom.kind, one, two, grow * 0, found.hit[:, None], found.dist[:, None], *world, ends)
+    known = found.hit & jnp.isfinite(found.dist)
+    world = jnp.asarray(a.mat)[pair]
+    middle = a.pos[pair] + matvec(world, jnp.where(known[:, None], 0.5 * (found.x1 + found.x2), 0))
+    hits = single(jnp.where(known, found.dist, 0), middle, matvec(world, found.normal), known)
     hit = hits.valid[:, 0] & active
     rank = jnp.cumsum(hit, dtype=jnp.int32) - 1
     before = jnp.sum((pair[None] < jnp.arange(n)[:, None]) & hit, axis=1)

@@ -10,6 +10,7 @@ from jaxsim.engine.collision.gjk import Points
 from jaxsim.engine.collision.hull import BOX_SIGNS, Facets
 from jaxsim.engine.collision.shapes import unit
 from jaxsim.engine.collision.support import Shape
+from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
 from jaxsim.types import MINVAL, GeomType
@@ -36,13 +37,13 @@ class Side(NamedTuple):
 
 
 def manifold(facets: Facets, a: Shape, b: Shape, face: Points, gap: Array) -> tuple[Array, Array, Array, Array]:
-    """Contacts where two faces, or a face and an edge, touch: whether any, x1, x2 (5, 3), which of them are real.
+    """Contacts where two faces, or a face and an edge, touch: whether any, positions, normals (5, 3), which are real.
 
     `face` is the face of the polytope where the search ended, `gap` (3,) the vector from witness x1 to x2.
     """
-    one = _side(facets, a, face.index[:, 0], face.a, -gap)
-    two = _side(facets, b, face.index[:, 1], face.b, gap)
-    depth = jnp.sqrt(inner(gap, gap))
+    one = _side(facets, a, face.index[:, 0], -gap)
+    two = _side(facets, b, face.index[:, 1], gap)
+    depth = safe.norm(gap)
 
     facing = (inner(one.normal[:, None], two.normal) < -FACE_TOLERANCE) & one.real[:, None] & two.real
     by_face = jnp.any(facing)
@@ -62,11 +63,11 @@ def manifold(facets: Facets, a: Shape, b: Shape, face: Points, gap: Array) -> tu
     clipper = _choose(by_edge1, face2, face1)
     subject = _choose(by_edge1, edge1, _choose(by_edge2, edge2, face2))
     normal = jnp.where(by_edge1, normal2, normal1)
-    shift = jnp.where(by_edge2, -normal1, normal2) * depth
+    way = jnp.where(by_edge2, normal1, -normal2)
     points, count = clip(clipper, subject, normal)
     ok = (by_face | by_edge1 | by_edge2) & (clipper[1] >= 3) & (count >= 1)
     points, real = _prune(points, count)
-    return ok, points - shift, points, real & ok
+    return ok, points + 0.5 * depth * way, jnp.broadcast_to(way, points.shape), real & ok
 
 
 def _choose(which: Array, x: tuple, y: tuple) -> tuple:
@@ -83,12 +84,12 @@ def _local(shape: Shape, vertex: Array) -> Array:
     return jnp.where(shape.kind == GeomType.BOX, corner, shape.vert[jnp.minimum(vertex, shape.vert.shape[0] - 1)])
 
 
-def _side(f: Facets, shape: Shape, index: Array, point: Array, out: Array) -> Side:
+def _side(f: Facets, shape: Shape, index: Array, out: Array) -> Side:
     i1, i2, i3 = index
     swap = i1 == i2
     dim = jnp.where(swap, jnp.where(i1 == i3, 1, 2), jnp.where((i3 == i1) | (i3 == i2), 2, 3))
     vertex = jnp.stack([i1, jnp.where(swap, i3, i2), i3])
-    point = jnp.stack([point[0], jnp.where(swap, point[2], point[1]), point[2]])
+    point = shape.pos + matvec(shape.mat, _local(shape, vertex))
     around = jnp.asarray(f.around)[shape.row][vertex]  # (3, K)
     real = around[0] >= 0
     with2 = jnp.any(around[0][:, None] == around[1], axis=1) & real
@@ -145,9 +146,9 @@ def clip(clipper: tuple[Array, Array], subject: tuple[Array, Array], normal: Arr
         mine = place < count
         inside1, inside2 = inner(polygon - start, plane) > -MINVAL, inner(q - start, plane) > -MINVAL
         slope = inner(q - polygon, plane)
-        t = (inner(plane, start) - inner(polygon, plane)) / jnp.where(slope == 0, 1, slope)
-        crossing = polygon + t[:, None] * (q - polygon)
-        crosses = mine & (inside1 != inside2) & (slope != 0) & (t >= 0) & (t <= 1)
+        t = safe.divide(inner(plane, start) - inner(polygon, plane), jnp.where(inside1 != inside2, slope, 0), jnp.inf)
+        crosses = mine & (t >= 0) & (t <= 1)
+        crossing = polygon + jnp.where(crosses, t, 0)[:, None] * (q - polygon)
         keep = jnp.stack([crosses, mine & inside2], axis=1).reshape(-1)
         both = jnp.stack([crossing, q], axis=1).reshape(-1, 3)
         rank = jnp.cumsum(keep, dtype=jnp.int32)
@@ -161,7 +162,7 @@ def clip(clipper: tuple[Array, Array], subject: tuple[Array, Array], normal: Arr
 
 def _prune(polygon: Array, count: Array) -> tuple[Array, Array]:
     """At most four points (5, 3): those of the largest quadrilateral, or all that differ; and which are real."""
-    four = polygon[quadrilateral(polygon, count)]
+    four = polygon[quadrilateral(jax.lax.stop_gradient(polygon), count)]
     few = polygon[:4]
     same = jnp.all(jnp.abs(few[:, None] - few) < MINVAL, axis=-1) & np.tril(np.ones((4, 4), bool), -1)
     kept = [jnp.array(True)]

@@ -5,11 +5,13 @@ import pytest
 
 from tests.engine.collision.scenes import ASSETS, GEOMS, PLACES, make_scene, random_qpos
 
-KINDS = ("sphere", "capsule")
+KINDS = ("sphere", "capsule", "ellipsoid", "cylinder", "box", "hull", "cube")
+ROUND = 3  # the first kinds, whose search ends at one answer
+POSES = 20
 
 
-def terrain(rng):
-    heights = " ".join(f"{x:.4f}" for x in rng.uniform(0, 1, 7 * 9))
+def terrain():
+    heights = " ".join(f"{x:.4f}" for x in np.random.default_rng(0).uniform(0, 1, 7 * 9))
     geoms = "".join(f'<body><freejoint/><geom {GEOMS[k]} contype="0" conaffinity="1"/></body>' for k in KINDS)
     field = f'<hfield name="h" nrow="7" ncol="9" size="1.2 .9 .3 .1" elevation="{heights}"/>'
     return f"""<mujoco><asset>{ASSETS}{field}</asset><worldbody><body pos=".1 .2 .1" euler="5 3 20">
@@ -19,10 +21,10 @@ def terrain(rng):
 @pytest.fixture(scope="module")
 def field():
     rng = np.random.default_rng(0)
-    scene = make_scene(terrain(rng), max_contacts=60)
-    qpos = random_qpos(rng, 30, len(KINDS), 0.8).reshape(30, len(KINDS), 7)
-    qpos[..., 2] = rng.uniform(0.2, 0.8, qpos.shape[:2])
-    pos, mat, contacts = scene.reference(qpos.reshape(30, -1))
+    scene = make_scene(terrain(), max_contacts=150)
+    qpos = random_qpos(rng, POSES, len(KINDS), 0.8).reshape(POSES, len(KINDS), 7)
+    qpos[..., 2] = rng.uniform(0.1, 0.8, qpos.shape[:2])
+    pos, mat, contacts = scene.reference(qpos.reshape(POSES, -1))
     return scene, pos, mat, contacts, scene.run(pos, mat)
 
 
@@ -30,14 +32,38 @@ def test_every_triangle_under_a_geom_makes_its_contact(field):
     *_, contacts, ours = field
     counts = np.array([len(c["dist"]) for c in contacts])
     np.testing.assert_array_equal(np.asarray(ours.ncon), counts)
-    assert counts.max() > 5 and counts.min() == 0
+    for i, contact in enumerate(contacts):
+        np.testing.assert_array_equal(np.asarray(ours.contact.geom)[i, : counts[i]], contact["geom"])
+    assert counts.max() > 20
     assert np.all(np.asarray(ours.overflow_contacts) == 0)
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_contacts_equal_the_reference(field, place):
+def errors(field, place, kind):
+    """Largest difference of each contact of one kind of geom."""
     *_, contacts, ours = field
+    out = []
     for i, contact in enumerate(contacts):
-        mine = np.asarray(getattr(ours.contact, place))[i, : len(contact["dist"])]
-        np.testing.assert_array_equal(np.asarray(ours.contact.geom)[i, : len(mine)], contact["geom"])
-        np.testing.assert_allclose(mine, contact[place], rtol=0, atol=5e-6)  # the search's own tolerance is 1e-6
+        mine = contact["geom"][:, 1] == kind + 1
+        gap = np.asarray(getattr(ours.contact, place))[i, : len(mine)][mine] - contact[place][mine]
+        out.append(np.abs(gap).reshape(mine.sum(), -1).max(axis=1, initial=0))
+    return np.concatenate(out)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", range(ROUND), ids=KINDS[:ROUND])
+def test_contacts_equal_the_reference(field, place, kind):
+    found = errors(field, place, kind)
+    assert len(found) > 30
+    np.testing.assert_array_less(found, 1e-9)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", range(ROUND, len(KINDS)), ids=KINDS[ROUND:])
+def test_most_contacts_of_flat_shapes_equal_the_reference(field, place, kind):
+    """The vertices of a prism have no numbers in the reference, whose search ends as soon as one of the other shape
+    comes again: before it is done, at a face that rounding picks among those of one plane. A flat cap on a flat
+    triangle touches along a whole face, of which the search gives any point.
+    """
+    found = errors(field, place, kind)
+    assert len(found) > 30
+    assert (found < 1e-5).mean() > 0.9

@@ -1,0 +1,182 @@
+"""Contacts and distances of random poses of every pair of geom types, here and in the oracle: a line a pair.
+
+    python ci/parity_collision.py [--poses N] [--seed S] [--margin M] [PAIR ...]          (PAIR: box-cylinder, ...)
+
+A quarter of the poses is deep, a quarter near, a quarter far and a quarter touches: one geom is moved along the
+segment between both until the oracle measures no distance. Compared are the verdict (how many contacts), the
+distance and the normal of the contacts, and their positions, to 1e-6; beside them `distance` with mj_geomDistance. A
+disagreement is a tie if the oracle disagrees with itself as much, or gives our answer, at poses moved by 1e-9 to 1e-7.
+"""
+
+import argparse
+import itertools
+import sys
+import time
+
+import jax
+import mujoco
+import numpy as np
+
+TOLERANCE = 1e-6
+SHIFTS = np.repeat([1e-12, 1e-10, 1e-9, 1e-8, 1e-7], 6)  # how far poses are moved to see whether a result is a tie
+ANGLES = np.arange(10) * np.pi / 5
+PRISM = " ".join(f"{0.3 * np.cos(t):.6f} {0.25 * np.sin(t):.6f} {z}" for z in (-0.2, 0.15) for t in ANGLES)
+HEIGHTS = " ".join(f"{x:.4f}" for x in np.random.default_rng(0).uniform(0, 1, 42))
+ASSETS = f"""<asset><mesh name="prism" vertex="{PRISM}"/>
+  <hfield name="field" nrow="6" ncol="7" size="1 .8 .3 .1" elevation="{HEIGHTS}"/></asset>"""
+GEOMS = {
+    "plane": 'type="plane" size="5 5 .1"',
+    "hfield": 'type="hfield" hfield="field"',
+    "sphere": 'type="sphere" size=".3"',
+    "capsule": 'type="capsule" size=".15 .35"',
+    "ellipsoid": 'type="ellipsoid" size=".4 .2 .3"',
+    "cylinder": 'type="cylinder" size=".25 .3"',
+    "box": 'type="box" size=".2 .3 .4"',
+    "mesh": 'type="mesh" mesh="prism"',
+}
+FIXED = ("plane", "hfield")
+PAIRS = [p for p in itertools.combinations_with_replacement(GEOMS, 2) if p[1] not in FIXED]
+FIELDS = {"dist": 1, "pos": 3, "frame": 9}
+
+
+def pair_xml(kinds, margin=0.0, options=""):
+    """MJCF of two geoms that collide with each other only; planes and height fields are fixed, others free."""
+    geoms = [f'<geom name="{i}" {GEOMS[k]} contype="0" conaffinity="0"/>' for i, k in enumerate(kinds)]
+    bodies = [g if k in FIXED else f"<body><freejoint/>{g}</body>" for g, k in zip(geoms, kinds, strict=True)]
+    return f"""<mujoco><option {options}/>{ASSETS}<worldbody>{"".join(bodies)}</worldbody>
+      <contact><pair geom1="0" geom2="1" margin="{margin}"/></contact></mujoco>"""
+
+
+def poses(mj, n, rng):
+    """Positions (n, nq): deep, near and far ones, and ones moved until the geoms touch."""
+    nbody = mj.nq // 7
+    quat = rng.standard_normal((n, nbody, 4))
+    scale = np.repeat([0.1, 0.4, 1.2, 0.4], -(-n // 4))[:n, None, None]
+    qpos = np.concatenate([scale * rng.uniform(-1, 1, (n, nbody, 3)), quat], axis=-1)
+    qpos[..., 3:] /= np.linalg.norm(quat, axis=-1, keepdims=True)
+    if nbody == 1:
+        qpos[..., 2] += 0.3
+    qpos = qpos.reshape(n, -1)
+    data, fromto = mujoco.MjData(mj), np.zeros(6)
+    for q in qpos[3 * (-(-n // 4)) :]:
+        for _ in range(2):
+            place(mj, data, q)
+            mujoco.mj_geomDistance(mj, data, 0, 1, 10.0, fromto)
+            q[-7:-4] -= fromto[3:] - fromto[:3]
+    return qpos
+
+
+def place(mj, data, q):
+    data.qpos[:] = q
+    mujoco.mj_kinematics(mj, data)
+    mujoco.mj_comPos(mj, data)
+
+
+def reference(mj, data, q):
+    """Contacts of the oracle as (dist, pos, frame), the distance between the geoms and its segment."""
+    place(mj, data, q)
+    mujoco.mj_collision(mj, data)
+    fromto = np.zeros(6)
+    dist = mujoco.mj_geomDistance(mj, data, 0, 1, 1.0, fromto)
+    contacts = [np.array(getattr(data.contact, f)).reshape(data.ncon, w) for f, w in FIELDS.items()]
+    return data.geom_xpos.copy(), data.geom_xmat.copy(), contacts, np.array([dist, *fromto])
+
+
+def gap(ours, theirs):
+    """Largest differences of distance, position and normal of contacts, as sets; infinite if their numbers differ."""
+    if len(ours[0]) != len(theirs[0]):
+        return np.full(3, np.inf)
+    if not len(ours[0]):
+        return np.zeros(3)
+    near = np.argmin(np.max(np.abs(ours[1][:, None] - theirs[1]), axis=-1), axis=0)
+    pick = [x[near] for x in ours]
+    return np.array([np.max(np.abs(a[:, :3] - b[:, :3])) for a, b in zip(pick, theirs, strict=True)])
+
+
+def segment_gap(ours, theirs):
+    return np.array([abs(ours[0] - theirs[0]), np.max(np.abs(ours[1:] - theirs[1:]))])
+
+
+def is_tie(mj, data, q, rng, compare, theirs, limit):
+    """Whether, at poses moved by next to nothing, the oracle gives our answer or another one than before."""
+    for shift in SHIFTS:
+        moved = reference(mj, data, q + shift * rng.standard_normal(len(q)))[theirs]
+        if np.all(compare(moved) <= limit):
+            return True
+    return False
+
+
+def check(kinds, n, seed=0, margin=0.0, options=""):
+    """Counts of one pair: poses, contacts, disagreements and those of them that are no ties; and their poses."""
+    import jaxsim
+    from jaxsim.engine.collision.distance import distance
+    from jaxsim.engine.collision.driver import collision
+
+    rng = np.random.default_rng(seed)
+    mj = mujoco.MjModel.from_xml_string(pair_xml(kinds, margin, options))
+    m = jaxsim.from_mujoco(mj, max_contacts=50 if "hfield" in kinds else 8)
+    d, data = jaxsim.make_data(m), mujoco.MjData(mj)
+    qpos = poses(mj, n, rng)
+    found = [reference(mj, data, q) for q in qpos]
+
+    def run(pos, mat):
+        at = d.replace(geom_xpos=pos, geom_xmat=mat)
+        con = collision(m, at)
+        return con.ncon, con.contact.dist, con.contact.pos, con.contact.frame, distance(m, at, 0, 1, 1.0)
+
+    ncon, *places, (dist, fromto) = jax.jit(jax.vmap(run))(*[np.array([f[i] for f in found]) for i in (0, 1)])
+    places = [np.asarray(p).reshape(n, p.shape[1], -1) for p in places]
+    measured = np.concatenate([np.asarray(dist)[:, None], np.asarray(fromto)], axis=1)
+    out = dict(contacts=int(np.sum(ncon)), verdict=0, value=0, distance=0, unexplained=[])
+    for i, (_, _, theirs, segment) in enumerate(found):
+        ours = [p[i, : int(ncon[i])] for p in places]
+        bad = gap(ours, theirs)
+        out["verdict"] += np.isinf(bad[0])
+        if not np.all(bad <= TOLERANCE):
+            out["value"] += np.isfinite(bad[0])
+            if not is_tie(mj, data, qpos[i], rng, lambda x, o=ours, b=theirs: min_gap(o, b, x), 2, TOLERANCE):
+                out["unexplained"].append((i, "contact", bad))
+        bad = segment_gap(measured[i], segment)
+        if bad[0] > TOLERANCE:
+            out["distance"] += 1
+            if not is_tie(mj, data, qpos[i], rng, lambda x, o=measured[i]: segment_gap(o, x)[:1], 3, TOLERANCE):
+                out["unexplained"].append((i, "distance", bad))
+    return out, qpos, measured, places, found
+
+
+def min_gap(ours, theirs, moved):
+    """Zero if the moved contacts are ours, or are farther from the first ones than ours are."""
+    mine = gap(ours, moved)
+    if np.all(mine <= TOLERANCE):
+        return mine
+    return mine if not np.all(gap(moved, theirs) >= np.minimum(gap(ours, theirs), 1e9)) else np.zeros(3)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("pairs", nargs="*")
+    parser.add_argument("--poses", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--margin", type=float, default=0.0)
+    parser.add_argument("--verbose", action="store_true")
+    args = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+    print(f"{'pair':22}{'contacts':>10}{'verdict':>9}{'value':>7}{'distance':>9}{'no tie':>8}{'seconds':>9}")
+    total = 0
+    for kinds in PAIRS:
+        name = "-".join(kinds)
+        if args.pairs and name not in args.pairs:
+            continue
+        start = time.time()
+        out, *_ = check(kinds, args.poses, args.seed, args.margin)
+        counts = f"{out['contacts']:10}{out['verdict']:9}{out['value']:7}{out['distance']:9}{len(out['unexplained']):8}"
+        print(f"{name:22}{counts}{time.time() - start:9.1f}", flush=True)
+        total += len(out["unexplained"])
+        if args.verbose:
+            for i, what, bad in out["unexplained"][:10]:
+                print(f"    pose {i}: {what} differs by {bad}")
+    return total > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
