@@ -34,6 +34,13 @@ def _file(draft: Draft, obj: Obj) -> dict:
     return {"file": read_asset(draft, obj.el, "file") if name else None, "filename": obj.file}
 
 
+def _unread(draft: Draft, obj: Obj) -> dict:
+    """A file beside a builtin pattern is named and not read."""
+    name = obj.a["file"]
+    obj.file = asset_file(draft, name) if name else ""
+    return {"filename": obj.file}
+
+
 def _hfield(draft: Draft, field: Obj) -> None:
     a = field.a
     given = HFieldInput(
@@ -64,7 +71,7 @@ def _texture(draft: Draft, texture: Obj) -> None:
         gridsize=tuple(int(x) for x in a["gridsize"]),
         gridlayout=a["gridlayout"],
         cubefiles=[(read_asset(draft, texture.el, n), a[n]) if a[n] and not builtin else None for n in cube],
-        **_file(draft, texture),
+        **(_unread(draft, texture) if builtin else _file(draft, texture)),
     )
     texture.arrays = about(texture.el, compile_texture, given)
 

@@ -150,7 +150,7 @@ def _damper(record: dict, attrs: dict) -> str | None:
 def _cylinder(record: dict, attrs: dict) -> str | None:
     record["dynprm"][0] = attrs.get("timeconst", record["dynprm"][0])
     if "bias" in attrs:
-        record["biasprm"][:3] = attrs["bias"]
+        record["biasprm"][0] = attrs["bias"][0]  # the reference takes three numbers and uses one
     record["gainprm"][0] = attrs.get("area", record["gainprm"][0])
     if attrs.get("diameter", -1) >= 0:
         record["gainprm"][0] = math.pi / 4 * attrs["diameter"] ** 2

@@ -183,6 +183,8 @@ def resolve(spec: Spec, element: Element) -> Resolved:
         return Resolved(values, {}).overlay(element)
     record = find_class(spec, element).records[element.type.record]
     counts = {name: record.count(name) for name in record if record.given(name)}
+    if element.type.record == "camera":  # user data of a camera is not inherited
+        record, counts = {**record, "user": None}, {k: n for k, n in counts.items() if k != "user"}
     return Resolved({**values, **record}, counts).overlay(element)
 
 

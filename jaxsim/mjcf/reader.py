@@ -20,7 +20,7 @@ from jaxsim.mjcf.defaults import class_name, class_table
 from jaxsim.mjcf.schema import SCHEMA, ElementType, all_types
 from jaxsim.mjcf.spec import Element, Spec, compiler_of
 from jaxsim.mjcf.urdf import read_urdf
-from jaxsim.mjcf.values import did_you_mean, parse_value
+from jaxsim.mjcf.values import ENUMS, did_you_mean, parse_value
 
 MAX_BYTES = 256 * 2**20
 MAX_DEPTH = 480
@@ -31,6 +31,8 @@ _DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")  # its encoding says nothing ab
 _DOCTYPE = re.compile(rb"<!\s*(DOCTYPE|ENTITY)", re.IGNORECASE)
 _WORLD = SCHEMA.children["worldbody"]
 _STRAY = ("body", "frame")  # the reference lets them stand at the root and does not read them
+_LENIENT_TYPES = {("objtype", "user")}
+_LENIENT_TYPES |= {("reftype", f"frame{x}") for x in ("pos", "quat", "xaxis", "yaxis", "zaxis", "linvel", "angvel")}
 _LENIENT = ("frame", "replicate")  # the reference does not look at their other attributes
 _FILE_ATTRIBUTES = ("file", "fileright", "fileleft", "fileup", "filedown", "filefront", "fileback")
 
@@ -225,12 +227,30 @@ def _read_attributes(node: etree._Element, element: Element) -> None:
             continue
         if attribute is None:
             raise element.error(_unknown_attribute(name, element.type))
+        if _is_stray_type(element, name, text):
+            continue
         try:
             value = parse_value(attribute, text)
         except ValueError as reason:
             raise element.error(f"attribute '{name}': {reason}") from None
         if value is not None:
             element.attrs[name] = value
+    _drop_unknown_types(node, element)
+
+
+def _drop_unknown_types(node: etree._Element, element: Element) -> None:
+    """The reference takes an unknown word for the type of a second object as none at all."""
+    kind, name = ("objtype", "objname") if element.tag == "user" else ("reftype", "refname")
+    if _is_stray_type(element, kind, node.get(kind)):
+        element.warn(
+            f"unknown {kind} '{node.get(kind)}'{did_you_mean(node.get(kind), ENUMS['object'])}; it is not read"
+        )
+        element.attrs.pop(name, None)
+
+
+def _is_stray_type(element: Element, name: str, text: str | None) -> bool:
+    lenient = element.type.kind == "sensor" and (name, element.tag) in _LENIENT_TYPES
+    return lenient and text is not None and text not in ENUMS["object"]
 
 
 def _unknown_attribute(name: str, kind: ElementType) -> str:

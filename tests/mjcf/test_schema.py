@@ -5,7 +5,7 @@ import re
 import mujoco
 import pytest
 
-from jaxsim.errors import ModelError
+from jaxsim.errors import ModelError, ModelWarning
 from jaxsim.mjcf import read
 from jaxsim.mjcf.schema import SCHEMA, all_types
 from jaxsim.mjcf.values import ENUMS
@@ -132,6 +132,8 @@ def test_each_attribute_is_taken_and_refused_as_by_the_reference(kind):
             assert accepts(text), f"{kind.path}.{name}: {good}"
         for bad in bads:
             text = document(kind, bad)
+            if name in ("objtype", "reftype") and kind.path.startswith("mujoco/sensor"):
+                continue  # an unknown word stands for no object in some sensors: see the compiler's generated tests
             assert not accepts(text), f"{kind.path}.{name}: {bad}"
             if kind.path not in NO_FILE and name not in ("objtype", "reftype", "role"):
                 assert kind.path + name in IGNORED or not reference_accepts(text), f"{kind.path}.{name}: {bad}"
@@ -140,6 +142,10 @@ def test_each_attribute_is_taken_and_refused_as_by_the_reference(kind):
 @pytest.mark.parametrize("kind", all_types(), ids=lambda kind: kind.path)
 def test_a_misspelt_attribute_is_refused(kind):
     text = document(kind, minimal(kind) | {"zzz": "1"})
+    if kind.path in UNCHECKED and kind.tag in ("frame", "replicate"):  # the reference does not look; we warn
+        with pytest.warns(ModelWarning, match="zzz"):
+            assert accepts(text)
+        return
     assert not accepts(text)
     if kind.path not in UNCHECKED:
         assert not reference_accepts(text)

@@ -1,0 +1,61 @@
+"""Each attribute of the language, well and badly written: the reference's verdict, and its fields where it accepts."""
+
+import warnings
+
+import mujoco
+import pytest
+
+from jaxsim.compiler import compile_spec
+from jaxsim.errors import ModelError
+from jaxsim.mjcf import read
+from jaxsim.mjcf.schema import all_types
+from tests.compare import model_differences
+from tests.mjcf.helpers import CONTEXT, document
+from tests.mjcf.test_schema import PLUGIN, uses
+
+FLEX = CONTEXT[CONTEXT.index("<deformable>") : CONTEXT.index("</deformable>") + len("</deformable>")]
+SOFT = ("flex", "deformable")  # elements about deformable bodies have tests of their own
+KINDS = [k for k in all_types() if not PLUGIN.search(k.path) and not any(word in k.path for word in SOFT)]
+
+
+def model(kind, attrs: dict[str, str]) -> str:
+    """A model with one use of an element; without the flex that nothing in it refers to."""
+    text = document(kind, attrs)
+    return text if text.count("flex1") > 1 else text.replace(FLEX, "")
+
+
+def fault(text: str) -> str | None:
+    """How our verdict or our fields differ from the reference's."""
+    try:
+        theirs, reason = mujoco.MjModel.from_xml_string(text), None
+    except (ValueError, mujoco.FatalError) as error:
+        theirs, reason = None, str(error)
+    try:
+        ours = compile_spec(read(text))
+    except ModelError as error:
+        return None if theirs is None else f"ours: {error}"
+    if theirs is None:
+        return f"the reference: {reason}"
+    different = model_differences(ours, theirs)
+    return str(different) if different else None
+
+
+def check(kind, most: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = {}
+        for name, good, bads in uses(kind):
+            for attrs in (good, *bads[:most]):
+                found[name, attrs.get(name)] = fault(model(kind, attrs))
+    assert not {use: how for use, how in found.items() if how}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.path)
+def test_use_of_each_attribute_agrees_with_the_reference(kind):
+    check(kind, 0 if kind.path.count("sensor") or "default" in kind.path else 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.path)
+def test_every_use_of_each_attribute_agrees_with_the_reference(kind):
+    check(kind, 99)
