@@ -147,9 +147,20 @@ def compile_step(m: Model, settings: Settings) -> Figures:
         "trace_s": trace_s,
         "compile_s": time.perf_counter() - begin,
         "operations": count_operations(traced.jaxpr.jaxpr),
+        "stages": stage_operations(m, d),
         "dispatch_ms": dispatch(fn, m, d),
         "step_memory_mb": memory(compiled),
     }
+
+
+STAGES = ("kinematics", "com_pos", "camlight", "tendon", "crb", "factor_m", "collision", "make_constraint")
+STAGES += ("transmission", "com_vel", "passive", "reference_constraint", "rne", "fwd_actuation", "fwd_acceleration")
+STAGES += ("fwd_constraint", "sensor_pos", "sensor_vel", "sensor_acc", "euler")
+
+
+def stage_operations(m: Model, d: Data) -> Figures:
+    """Operations of the jaxpr of each stage of the step by itself."""
+    return {n: count_operations(jax.make_jaxpr(getattr(jaxsim, n))(m, d).jaxpr) for n in STAGES}
 
 
 def dispatch(fn: Callable, m: Model, d: Data, repeats: int = 100) -> float:
@@ -300,6 +311,8 @@ def table(report: Figures) -> str:
         f"load {own['load_s']:.3f} s, trace {own['trace_s']:.2f} s, compile {own['compile_s']:.2f} s, "
         f"{own['operations']:,} operations, dispatch {own['dispatch_ms']:.3f} ms",
     ]
+    most = sorted(own["stages"].items(), key=lambda item: -item[1])[:6]
+    lines.append("operations by stage: " + ", ".join(f"{name} {count:,}" for name, count in most))
     if own["peak_rss_mb"] is not None:
         lines[-1] += f", peak memory {own['peak_rss_mb']:,.0f} MB"
     if "gradient" in own:

@@ -1,4 +1,4 @@
-"""Large scenes: near pairs from the grid give the contacts of the full list, in the same order, and count what is lost."""
+"""Large scenes: near pairs from the grid give the contacts of the full list in its order, and count what is lost."""
 
 import functools
 
@@ -15,7 +15,7 @@ FIELDS = ("geom", "dim", "dist", "pos", "frame", "friction", "solref", "solimp",
 
 
 def scene(n=24):
-    """Free bodies of mixed types, some with two geoms, one large wall, a plane, exclusions, an explicit pair, margins."""
+    """Free bodies of mixed types, some with two geoms, a wall, a plane, an exclusion, an explicit pair, margins."""
     bodies = ""
     for i in range(n):
         two = f'<geom name="h{i}" size=".04" pos=".1 0 0" margin=".02" priority="1"/>' if i % 3 == 0 else ""
@@ -67,7 +67,7 @@ def test_usual_geoms_are_the_small_ones():
 
 def test_near_pairs_beyond_the_room_are_counted(monkeypatch):
     monkeypatch.setattr(broadphase, "MANY", 0)
-    m, d, want = listed()
+    m, d, _ = listed()
     room = 10
     near = jax.jit(lambda m, d: broadphase.near_pairs(m, d, room))(m, d)
     every = jax.jit(lambda m, d: broadphase.near_pairs(m, d, broadphase.room(m)))(m, d)
