@@ -1,0 +1,109 @@
+"""Images of cameras by rays: depth and segmentation against the reference's rays, colours of simple scenes."""
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+import pytest
+
+import jaxsim
+from jaxsim.viewer.raycast import render, render_batch
+
+XML = """
+<mujoco>
+  <statistic extent="4"/>
+  <asset>
+    <texture name="grid" type="2d" builtin="checker" rgb1="1 0 0" rgb2="0 1 0" width="64" height="64"/>
+    <material name="grid" texture="grid" texrepeat="1 1" texuniform="true"/>
+    <texture type="skybox" builtin="flat" rgb1="0 0 1" rgb2="0 0 1" width="8" height="48"/>
+  </asset>
+  <worldbody>
+    <light type="directional" dir="0 0 -1" pos="0 0 5"/>
+    <geom type="plane" size="3 3 1" material="grid"/>
+    <geom type="box" size=".4 .4 .1" pos="1.2 0 1.5"/>
+    <body pos="0 0 .5"><freejoint/><geom name="ball" size=".4" rgba="1 1 0 1"/></body>
+    <geom size=".3" pos="0 -3 2"/>
+    <camera name="wide" pos="0 -3 2" xyaxes="1 0 0 0 .55 1" resolution="20 14" fovy="50"/>
+    <camera name="lens" pos="0 -3 2" xyaxes="1 0 0 0 .55 1" resolution="20 14" focal=".012 .02" sensorsize=".02 .015"
+      principal=".002 .001"/>
+    <camera name="parallel" pos="0 -3 2" xyaxes="1 0 0 0 .55 1" resolution="20 14" projection="orthographic" fovy="3"/>
+    <camera name="down" pos="0 0 4" resolution="16 16" fovy="60"/>
+  </worldbody>
+</mujoco>
+"""
+MODEL = mujoco.MjModel.from_xml_string(XML)
+DATA = mujoco.MjData(MODEL)
+mujoco.mj_forward(MODEL, DATA)
+EYE = 2  # the geom around the cameras, seen from inside by rays but never by a camera
+
+
+@jax.jit
+def images(m, d):
+    d = jaxsim.camlight(m, jaxsim.com_pos(m, jaxsim.kinematics(m, d)))
+    return [render(m, d, cam)[1:] for cam in ("wide", "lens", "parallel")]
+
+
+def test_depth_and_segmentation_are_those_of_the_references_rays():
+    m = jaxsim.load_model(XML)
+    found = images(m, jaxsim.make_data(m))
+    group = np.ones(6, np.uint8)
+    MODEL.geom_rgba[EYE, 3] = 0
+    width, height = 20, 14
+    mat = DATA.cam_xmat[0].reshape(3, 3)
+    size, lens = MODEL.cam_sensorsize[1].astype(float), MODEL.cam_intrinsic[1].astype(float)
+    scale = np.array([width, height]) / size
+    focal = {0: (7 / np.tan(np.deg2rad(25)),) * 2, 1: lens[:2] * scale}
+    middle = {0: (10, 7), 1: np.array([10, 7]) - lens[2:] * scale}
+    for cam, (depth, segmentation) in enumerate(jax.device_get(found)):
+        for row in range(height):
+            for col in range(width):
+                if cam == 2:
+                    start = DATA.cam_xpos[0] + mat @ [(col + 0.5 - 10) * 3 / 14, -(row + 0.5 - 7) * 3 / 14, 0]
+                    way = -mat[:, 2]
+                else:
+                    (fx, fy), (cx, cy) = focal[cam], middle[cam]
+                    start, way = DATA.cam_xpos[0], mat @ [(col + 0.5 - cx) / fx, -(row + 0.5 - cy) / fy, -1]
+                geom = np.zeros(1, np.int32)
+                dist = mujoco.mj_ray(MODEL, DATA, start, way, group, 1, -1, geom, None)
+                far = MODEL.vis.map.zfar * 4
+                assert segmentation[row, col] == geom[0], (cam, row, col)
+                assert depth[row, col] == pytest.approx(dist if dist >= 0 else far, rel=1e-9)
+
+
+@jax.jit
+def seen(m, d):
+    d = jaxsim.camlight(m, jaxsim.com_pos(m, jaxsim.kinematics(m, d)))
+    return render_batch(m, jax.tree.map(lambda x: x[None], d), "down")
+
+
+def test_colours_come_from_textures_lights_shadows_and_the_sky():
+    m = jaxsim.load_model(XML)
+    d = jaxsim.make_data(m)
+    image = jax.tree.map(lambda x: x[0], seen(m, d))
+    assert image.rgb.shape == (16, 16, 3) and image.segmentation.dtype == jnp.int32
+    assert image.segmentation[8, 8] == m.name2id("geom", "ball")
+    ball = image.rgb[8, 8]
+    assert ball[0] > 0.5 and ball[1] > 0.5 and ball[2] < 0.45 * ball[0] + 0.3
+    floor = image.rgb[np.asarray(image.segmentation) == 0]
+    assert ((floor[:, 0] > 2 * floor[:, 1]) | (floor[:, 1] > 2 * floor[:, 0])).mean() > 0.8
+    # the floor beside the box is darker where the box keeps the light away
+    assert np.ptp(np.asarray(floor.max(1))) > 0.3
+
+
+def test_the_depth_is_differentiable_in_the_pose_of_a_body():
+    m = jaxsim.load_model(XML)
+    d = jaxsim.make_data(m)
+
+    @jax.jit
+    def depth(z):
+        moved = jaxsim.camlight(m, jaxsim.com_pos(m, jaxsim.kinematics(m, d.replace(qpos=d.qpos.at[2].set(z)))))
+        return render(m, moved, "down", 9, 9).depth[4, 4]
+
+    assert depth(0.5) == pytest.approx(4 - 0.9)
+    assert jax.grad(depth)(0.5) == pytest.approx(-1)
+
+
+def test_a_camera_that_is_not_there_is_an_error():
+    m = jaxsim.load_model(XML)
+    with pytest.raises(KeyError, match="camera 9"):
+        render(m, jaxsim.make_data(m), 9)
