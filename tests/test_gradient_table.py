@@ -49,5 +49,5 @@ def test_page_sorts_fields_into_checked_unused_and_zero_by_nature(table):
     }
     page = table.render(found, {"cart": (0, 1024)}, ["cart"])
     assert "| `body_mass` | 2.0e-08 | 1.0e-12 | cart |" in page
-    assert "bounds, tolerances): `geom_rgba`." in page and "nothing uses them: `pair_gap`." in page
+    assert "bounds, tolerances): `geom_rgba`." in page and "to its value):\n`pair_gap`." in page
     assert "cart: 0 of 1,024 random states" in page

@@ -1,9 +1,9 @@
 """Push a puck to a target that it can only reach by being struck, with contacts from a distance.
 
-The pusher starts 30 cm away and the controls start at zero: the plain gradient is exactly zero and nothing happens.
+The pusher starts 30 cm away and the controls start near zero: the plain gradient is zero and nothing happens.
 Expected: with the gradient borrowed from contacts from a distance, the puck stops within 5 cm of the target, which is
-0.5 m ahead of it and 0.16 m aside, in 500 iterations; the plain gradient leaves it where it was. The forward
-pass is the true one.
+0.5 m ahead of it and 0.16 m aside, in 500 iterations; the plain gradient leaves it where it was. The forward pass is
+the true one. Run so far: seed 0 with 200 iterations, which ended 9 cm from the target (0.52 m away at the start).
 """
 
 import functools
