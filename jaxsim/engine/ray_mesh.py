@@ -15,7 +15,7 @@ from jaxsim.math import component as c
 from jaxsim.math.arrays import gather, take
 from jaxsim.math.component import Vector
 from jaxsim.math.safe import Array
-from jaxsim.types import MINVAL, GeomType
+from jaxsim.types import MINVAL
 
 BRUTE_FACES = 64  # up to this many triangles of all mesh geoms are tested one by one
 
@@ -186,8 +186,3 @@ def _crosses(box: Array, p: Array, v: Array, reach: Array) -> Array:
 def search(m: Any, geoms: np.ndarray, p: Vector, v: Vector, able: Array, front: bool) -> Found:
     """The first triangle on each ray (n,): its distance, the place of its geom among `geoms`, its number."""
     return (search_all if few(m, geoms) else search_tree)(m, geoms, p, v, able, front)
-
-
-def is_mesh(m: Any, geoms: np.ndarray) -> np.ndarray:
-    """Those of the geoms that are meshes with triangles."""
-    return geoms[m.geom_type[geoms] == GeomType.MESH]
