@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -189,6 +190,7 @@ _MT_MATRIX = np.uint64(0xB5026F5AA96619E9)
 _MT_HIGH, _MT_LOW = np.uint64(0xFFFFFFFF80000000), np.uint64(0x7FFFFFFF)
 
 
+@lru_cache(maxsize=4)  # many models share one sky
 def random_dots(n: int, probability: float, seed: int = 42) -> np.ndarray:
     """(n,) bool: where the first n numbers of the 64-bit Mersenne Twister, in [0, 1), are below `probability`."""
     blocks = -(-n // _MT_N)
