@@ -4,10 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.data import Data, _initial_state
-from jaxsim.engine.support import disabled
+from jaxsim.engine.support import disabled, enabled
 from jaxsim.math.safe import Array
 from jaxsim.model import Model
-from jaxsim.types import MAXVAL, DisableBit, WarningType
+from jaxsim.types import MAXVAL, DisableBit, EnableBit, WarningType
 
 STATE = ("time", "qpos", "qvel", "act", "history", "qacc_warmstart", "ctrl", "qfrc_applied", "xfrc_applied")
 STATE += ("eq_active", "mocap_pos", "mocap_quat", "userdata", "tree_asleep")
@@ -37,6 +37,8 @@ def restart(m: Model, d: Data, which: Array, names: tuple[str, ...] = STATE) -> 
     """`d` at the model's initial state, with clean counters, where the scalar condition holds."""
     fresh = _initial_state(m, d.replace(eq_active=m.eq_active0))
     initial = ("qpos", "history", "mocap_pos", "mocap_quat", "eq_active", "tree_asleep")
+    asleep = enabled(m, EnableBit.SLEEP)
+    names = tuple(n for n in names if getattr(d, n).size and (n != "tree_asleep" or asleep))
     changes = {n: jnp.where(which, getattr(fresh, n) if n in initial else 0, getattr(d, n)) for n in names}
     clean = d.warning.replace(
         number=jnp.where(which, 0, d.warning.number), lastinfo=jnp.where(which, 0, d.warning.lastinfo)
