@@ -1,5 +1,7 @@
 """Pictures without a display: what covers a pixel, perspective, cameras, tendons, files."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -27,6 +29,9 @@ SCENE = """<mujoco model="scene">
   <actuator><motor joint="x"/></actuator>
   <keyframe><key name="aside" qpos=".4"/></keyframe>
 </mujoco>"""
+
+SMALL = """<mujoco><worldbody><body><joint name="x" type="slide" axis="1 0 0"/><geom size=".2"/></body></worldbody>
+  <actuator><motor joint="x" gear="9000"/></actuator></mujoco>"""
 
 
 @pytest.fixture(scope="module")
@@ -115,8 +120,11 @@ def test_command_writes_a_picture(path, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("name", ["video.mp4", "video.gif"])
-def test_command_writes_a_video(path, tmp_path, name):
+def test_command_writes_a_video(tmp_path, name):
     import imageio.v2 as imageio
+
+    path = str(tmp_path / "small.xml")
+    Path(path).write_text(SMALL)
 
     out = tmp_path / name
     more = ["--seconds", "0.2", "--fps", "20", "--width", "64", "--height", "48", "--controls", "random", "--quiet"]
