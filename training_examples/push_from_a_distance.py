@@ -3,7 +3,8 @@
 The pusher starts 30 cm away and the controls start near zero: the plain gradient is zero and nothing happens.
 Expected: with the gradient borrowed from contacts from a distance, the puck stops within 5 cm of the target, which is
 0.5 m ahead of it and 0.16 m aside, in 500 iterations; the plain gradient leaves it where it was. The forward pass is
-the true one. Run so far: seed 0 with 200 iterations, which ended 9 cm from the target (0.52 m away at the start).
+the true one. Not reached yet: seed 0 ended 9 cm from the target (0.52 m away at the start) after 200 iterations, and
+300 more lowered the cost little.
 """
 
 import functools
