@@ -30,7 +30,8 @@ SCENE = """<mujoco model="scene">
   <keyframe><key name="aside" qpos=".4"/></keyframe>
 </mujoco>"""
 
-SMALL = """<mujoco><worldbody><geom type="box" size=".3 .1 .1" pos="0 0 -.5"/><body><joint name="x" type="slide" axis="1 0 0"/>
+SMALL = """<mujoco><worldbody><geom type="box" size=".3 .1 .1" pos="0 0 -.5"/>
+  <body><joint name="x" type="slide" axis="1 0 0"/>
   <geom size=".2"/></body></worldbody><actuator><motor joint="x" gear="9000"/></actuator></mujoco>"""
 
 
