@@ -26,6 +26,8 @@ class Callbacks:
         stage have been read. Without it they are 0.
     contact_filter(m, d, geom1, geom2): which pairs of geoms (k,) not to let collide, among those that the model's own
         masks let through; explicit pairs are never asked about. The geoms are arrays of ids, possibly traced.
+    sdf(m, geom, x): signed distances (..., n) of points x (..., n, 3) from the geoms (n,) of type sdf without a plugin,
+        in the geoms' frames, negative inside; in place of the octrees of their meshes. The geoms may be traced ids.
     contact(m, d): `d.contact` as the constraint rows shall see it, after the contacts were found.
     """
 
@@ -36,6 +38,7 @@ class Callbacks:
     control: Law = None
     sensor: Law = None
     contact_filter: Law = None
+    sdf: Law = None
     contact: Law = None
 
     def __repr__(self) -> str:

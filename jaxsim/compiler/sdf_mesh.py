@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from jaxsim.compiler.bvh import cross
+from jaxsim.math.fields import FIELDS
 from jaxsim.mjcf.mesh_file import RawMesh
 
 _CELLS = 300  # along the three half sizes of the box together
-_HALF_ROOT = np.sqrt(2.0) / 2
 
 # edges of a cell: axis, and the corner that the edge starts from
 _EDGES = (
@@ -60,7 +60,7 @@ def sdf_mesh(name: str, numbers: tuple[float, ...]) -> RawMesh:
         name: name of the plugin.
         numbers: its attributes, defaults filled in.
     """
-    distance, half = _FIELDS[name], np.array(_HALF_SIZES[name](*numbers))
+    distance, half = FIELDS[name], np.array(_HALF_SIZES[name](*numbers))
     shape = np.floor(_CELLS / np.sum(half) * half).astype(int) + 1
     axes = [-h + 2 * h * np.arange(n) / (n - 1) for h, n in zip(half, shape, strict=True)]
     z, y, x = np.meshgrid(axes[2], axes[1], axes[0], indexing="ij")
@@ -130,108 +130,6 @@ def _normals(vertex: np.ndarray, face: np.ndarray) -> np.ndarray:
         return np.nan_to_num(out / length[:, None], posinf=0.0, neginf=0.0)
 
 
-# fields: distance(x, y, z, *attributes)
-
-
-def _torus(x, y, z, radius1, radius2):
-    ring = np.sqrt(x * x + y * y) - radius1
-    return np.sqrt(ring * ring + z * z) - radius2
-
-
-def _bowl(x, y, z, height, radius, thickness):
-    width = np.sqrt(radius * radius - height * height)
-    rho = np.sqrt(x * x + y * y)
-    rim = np.sqrt((rho - width) ** 2 + (z - height) ** 2)
-    return np.where(height * rho < width * z, rim, np.abs(np.sqrt(rho * rho + z * z) - radius)) - thickness
-
-
-def _thread(x, y, z, radius):
-    """Distance from the axis less the radius, and the distance to the thread."""
-    pitch = 12
-    rho = np.sqrt(x * x + y * y) - radius
-    turn = z * pitch - np.arctan2(y, x) / np.pi / 2
-    wave = np.abs(turn - np.floor(turn) - 0.5)
-    return rho, (rho - wave / pitch) * _HALF_ROOT
-
-
-def _hexagon(x, y, z, rho):
-    """The head of a bolt or nut: a hexagon with rounded top."""
-    k = 6.0 / np.pi / 2
-    angle = -np.floor(np.arctan2(y, x) * k + 0.5) / k
-    side = np.sin(angle + np.pi * 0.5) * x - np.sin(angle) * y - 0.5
-    return np.maximum(np.maximum(side, np.abs(z + 0.25) - 0.25), (z + rho - 0.22) * _HALF_ROOT)
-
-
-def _bolt(x, y, z, radius):
-    rho, thread = _thread(x, y, z, radius)
-    shaft = np.maximum(thread, -(0.5 - np.abs(z + 0.5)))
-    shaft = np.maximum(shaft, -((z - rho) * _HALF_ROOT + _HALF_ROOT))
-    return np.minimum(shaft, _hexagon(x, y, z, rho))
-
-
-def _nut(x, y, z, radius):
-    rho, thread = _thread(x, y, z, radius)
-    cone = (z - rho) * _HALF_ROOT
-    hole = np.maximum(thread, -(cone + 0.5 * _HALF_ROOT))
-    hole = np.minimum(hole, -cone - 0.05 * _HALF_ROOT)
-    return np.maximum(_hexagon(x, y, z, rho), -hole)
-
-
-def _smooth_union(a, b, k):
-    h = np.clip(0.5 + 0.5 * (b - a) / k, 0.0, 1.0)
-    return b * (1 - h) + a * h - k * h * (1 - h)
-
-
-def _gear(x, y, z, alpha, diameter, teeth, thickness, innerdiameter):
-    flat = _gear_profile(x, y, alpha, diameter, teeth, innerdiameter)
-    high = np.abs(z) - thickness / 2
-    outer = np.sqrt(np.maximum(flat, 0) ** 2 + np.maximum(high, 0) ** 2)
-    return np.minimum(np.maximum(flat, high), 0.0) + outer
-
-
-def _gear_profile(x, y, alpha, diameter, teeth, innerdiameter):
-    """A gear with involute teeth in the plane."""
-    pressure = 3.096e-5 * teeth * teeth - 6.557e-3 * teeth + 0.551
-    pitch = teeth / diameter
-    outer = (diameter + 2.0 * (1.0 / pitch)) / 2
-    depth = 2.2 / pitch
-    inner = innerdiameter / 2.0 if innerdiameter >= 0 else outer - depth - 0.14 * diameter
-    base = diameter * np.cos(pressure) / 2.0
-    rho = np.sqrt(x * x + y * y)
-
-    phi = np.arctan2(y, x) + alpha
-    stride = np.pi / pitch / (diameter / 2)
-    angle = np.arccos(base / (diameter / 2))
-    shift = stride / 2.0 - 2.0 * (np.tan(angle) - angle)
-    sides = [_modulo(phi + shift / 2.0, stride) - shift / 2.0]
-    sides.append(_modulo(-phi - shift + shift / 2.0, stride) - shift / 2.0)
-    beyond = base < rho
-    tangent = np.sqrt(np.where(beyond, rho * rho - base * base, 1.0))
-    turned = np.arccos(np.where(beyond, base / rho, 1.0))
-    flanks = [np.where(beyond, tangent - base * (side + turned), -1.0e6) for side in sides]
-
-    walls = np.maximum(*(side - (stride - shift) for side in sides))
-    teeth_only = np.maximum(walls, np.maximum(*flanks))
-    tip = rho - outer
-    both = _smooth_union(np.maximum(tip, -teeth_only), np.maximum(teeth_only, -tip), 0.0035 * diameter)
-    teeth_only = np.maximum(np.maximum(tip, teeth_only), -both)
-    low = _smooth_union(rho - (outer - depth), teeth_only, base - outer + depth)
-    profile = np.maximum(low, -(rho - inner))
-    far = np.where(outer - rho < -0.2, rho - outer, profile)
-    return np.where(inner - rho > 0.0, inner - rho, far)
-
-
-def _modulo(x, y):
-    return x - y * np.floor(x / y)
-
-
-_FIELDS = {
-    "mujoco.sdf.bolt": _bolt,
-    "mujoco.sdf.bowl": _bowl,
-    "mujoco.sdf.gear": _gear,
-    "mujoco.sdf.nut": _nut,
-    "mujoco.sdf.torus": _torus,
-}
 _HALF_SIZES = {
     "mujoco.sdf.bolt": lambda radius: (0.6, 0.6, 1.0),
     "mujoco.sdf.bowl": lambda height, radius, thickness: (radius + thickness,) * 3,

@@ -3,27 +3,15 @@
 from jaxsim.engine import tables
 from jaxsim.errors import UnsupportedError
 from jaxsim.model import Model
-from jaxsim.plugins import BY_SLOT
 from jaxsim.types import EnableBit, EqType
 
 # (what is refused, how many of it a model has)
 REFUSED = (("flex (deformable objects)", lambda m: m.nflex),)
 
-# plugins whose engine side is not built yet; a model that only declares one (no instance) is welcome
-REFUSED_PLUGINS = (
-    "mujoco.sdf.bolt",
-    "mujoco.sdf.bowl",
-    "mujoco.sdf.gear",
-    "mujoco.sdf.nut",
-    "mujoco.sdf.torus",
-)
-
 
 @tables.per_structure
 def _refused(m) -> str | None:
     found = [f"{name}: {int(count(m))}" for name, count in REFUSED if count(m)]
-    names = [BY_SLOT[slot].name for slot in m.plugin]
-    found += [f"plugin {name}: {names.count(name)}" for name in REFUSED_PLUGINS if name in names]
     return "; ".join(found) or None
 
 

@@ -9,6 +9,7 @@ from jaxsim.engine.collision.pairs import Candidates, candidates
 from jaxsim.engine.collision.table import COLLIDERS
 from jaxsim.layout import is_sparse, make_layout
 from jaxsim.model import Model
+from jaxsim.types import GeomType
 
 PACKED = 1.25  # more than USUAL on a body, in a scene of many
 USUAL = 8  # no pair is expected to make more contacts than this
@@ -57,7 +58,7 @@ def _points_of_geoms(m: Any) -> tuple[int, np.ndarray]:
     if is_large(m):
         most = 0
         for t1, t2, count in class_pairs(m.structure):
-            points = _points(t1, t2)
+            points = _points(m, t1, t2)
             most += points * count
             either = (m.geom_type == t1) | (m.geom_type == t2)
             able = either & ((m.geom_contype != 0) | (m.geom_conaffinity != 0))
@@ -67,18 +68,21 @@ def _points_of_geoms(m: Any) -> tuple[int, np.ndarray]:
     if not len(pairs.pair):
         return 0, widest
     points = pair_points(m, pairs)
-    np.maximum.at(widest, pairs.geom.reshape(-1), np.repeat(np.minimum(points, USUAL), 2))
+    fields = m.geom_type[pairs.geom[:, 1]] == GeomType.SDF  # make a contact for nearly every start
+    np.maximum.at(widest, pairs.geom.reshape(-1), np.repeat(np.where(fields, points, np.minimum(points, USUAL)), 2))
     return int(points.sum()), widest
 
 
-def _points(t1: int, t2: int) -> int:
+def _points(m: Any, t1: int, t2: int) -> int:
+    if t2 == GeomType.SDF and t1 != GeomType.PLANE:
+        return max(int(m.opt.sdf_initpoints), 1)
     return COLLIDERS[t1, t2].ncon if (t1, t2) in COLLIDERS else USUAL
 
 
 def pair_points(m: Any, pairs: Candidates) -> np.ndarray:
     """The most contacts that each candidate pair can make (n,)."""
     types, which = np.unique(m.geom_type[pairs.geom], axis=0, return_inverse=True)
-    points = [_points(a, b) for a, b in types.tolist()]
+    points = [_points(m, a, b) for a, b in types.tolist()]
     return np.array(points)[which.reshape(-1)]
 
 

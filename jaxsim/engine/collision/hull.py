@@ -36,8 +36,9 @@ class Hulls(NamedTuple):
 def hulls(m: Any, geoms: np.ndarray) -> Hulls:
     """The hulls of those geoms (n,) that are meshes."""
     geoms = np.unique(geoms)
-    mesh = np.unique(m.geom_dataid[geoms[m.geom_type[geoms] == GeomType.MESH]])
-    is_mesh = (m.geom_type == GeomType.MESH) & np.isin(m.geom_dataid, mesh)
+    meshes = (GeomType.MESH, GeomType.SDF)
+    mesh = np.unique(m.geom_dataid[geoms[np.isin(m.geom_type[geoms], meshes)]])
+    is_mesh = np.isin(m.geom_type, meshes) & np.isin(m.geom_dataid, mesh)
     of_geom = np.where(is_mesh, np.searchsorted(mesh, m.geom_dataid), len(mesh)).astype(np.int32)
     ids = [hull_vertices(m, i) for i in mesh]
     size = max([1, *map(len, ids)])

@@ -17,6 +17,8 @@ from jaxsim.engine.collision.plane import (
     plane_mesh,
     plane_sphere,
 )
+from jaxsim.engine.collision.sdf import sdf_any
+from jaxsim.engine.collision.sdf import setup as sdf_setup
 from jaxsim.engine.collision.sphere import sphere_box, sphere_capsule, sphere_cylinder, sphere_sphere
 from jaxsim.types import GeomType as G
 
@@ -42,6 +44,7 @@ COLLIDERS: dict[tuple[int, int], Collider] = {
     (G.PLANE, G.CYLINDER): Collider(plane_cylinder, 4, 150),
     (G.PLANE, G.BOX): Collider(plane_box, 4, 200),
     (G.PLANE, G.MESH): Collider(plane_mesh, 3, 2000, rims),
+    (G.PLANE, G.SDF): Collider(plane_mesh, 3, 2000, rims),
     (G.SPHERE, G.SPHERE): Collider(sphere_sphere, 1, 30),
     (G.SPHERE, G.CAPSULE): Collider(sphere_capsule, 1, 50),
     (G.SPHERE, G.CYLINDER): Collider(sphere_cylinder, 1, 100),
@@ -69,3 +72,5 @@ for _pair, _ncon in {
     COLLIDERS[_pair] = Collider(convex_convex, _ncon, 100_000, convex_context)
 for _kind in (G.SPHERE, G.CAPSULE, G.ELLIPSOID, G.CYLINDER, G.BOX, G.MESH):
     COLLIDERS[G.HFIELD, _kind] = Collider(hfield_convex, 50, 100_000, hfield_setup)
+for _kind in (G.SPHERE, G.CAPSULE, G.ELLIPSOID, G.CYLINDER, G.BOX, G.SDF):
+    COLLIDERS[_kind, G.SDF] = Collider(sdf_any, 50, 100_000, sdf_setup)  # as many contacts as the option sdf_initpoints
