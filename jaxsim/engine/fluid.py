@@ -1,5 +1,7 @@
 """Forces of the medium (density, viscosity, wind): the model of inertia boxes and that of ellipsoids."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,7 +22,22 @@ def fluid_force(m: Model, d: Data) -> Array:
     return inner(d.cdof, dof_subtree_sum(tables.tree(m), fluid_wrench(m, d, d.cvel)))
 
 
-def fluid_wrench(m: Model, d: Data, cvel: Array) -> Array:
+def _projected_area(facing: Array, projection: Array) -> Array:
+    return np.pi * sqrt(projection / xp_of(facing).maximum(facing, MINVAL))
+
+
+def _reference_area(facing: Array, projection: Array) -> Array:
+    """The projected area with the derivative that the reference's implicit integrators use.
+
+    Its formula has a denominator that counts as MINVAL where it is less, as it is for small or slow geoms.
+    """
+    area = _projected_area(facing, projection)
+    denominator = jax.lax.stop_gradient(sqrt(facing**3 * projection))
+    fixed = jax.lax.stop_gradient(area)
+    return fixed + jnp.minimum(denominator / MINVAL, 1) * (area - fixed)
+
+
+def fluid_wrench(m: Model, d: Data, cvel: Array, area: Callable[..., Array] = _projected_area) -> Array:
     """Forces of the medium on bodies that move with `cvel`, about the trees' centres of mass: (nbody, 6)."""
     xp = xp_of(m.geom_fluid, cvel)
     asks = m.geom_fluid[:, 0] > 0
@@ -35,18 +52,18 @@ def fluid_wrench(m: Model, d: Data, cvel: Array) -> Array:
     body = m.geom_bodyid
     mat = d.geom_xmat.reshape(-1, 3, 3)
     arm = d.geom_xpos - take(d.subtree_com, m.body_rootid[body])
-    local = _ellipsoid_force(m, _relative_velocity(m, take(cvel, body), arm, mat))
+    local = _ellipsoid_force(m, _relative_velocity(m, take(cvel, body), arm, mat), area)
     local = xp.where((asks & take(heavy, body))[:, None], local * m.geom_fluid[:, :1], 0)
     return wrench + add_at(body, _to_com(local, arm, mat), m.nbody)
 
 
 def fluid_slope(m: Model, d: Data) -> Array:
-    """Derivative of `fluid_wrench` by the body's own `cvel`: (nbody, 6, 6), force first."""
+    """Derivative of `fluid_wrench` by the body's own `cvel`, as implicit integrators use it: (nbody, 6, 6), force first."""
     directions = jnp.eye(6, dtype=d.cvel.dtype)
 
     def along(direction: Array) -> Array:
         tangent = jnp.broadcast_to(direction, d.cvel.shape)
-        return jax.jvp(lambda v: fluid_wrench(m, d, v), (d.cvel,), (tangent,))[1]
+        return jax.jvp(lambda v: fluid_wrench(m, d, v, _reference_area), (d.cvel,), (tangent,))[1]
 
     return jax.vmap(along, out_axes=-1)(directions)
 
@@ -87,7 +104,7 @@ def _semiaxes(m: Model) -> Array:
     return xp.stack([x, second, third], axis=1)
 
 
-def _ellipsoid_force(m: Model, v: Array) -> Array:
+def _ellipsoid_force(m: Model, v: Array, area: Callable[..., Array]) -> Array:
     """Local wrench, torque first, on the ellipsoid of each geom: added mass, Magnus and Kutta lift, drag."""
     xp = xp_of(m.geom_fluid, v)
     fluid, rho, mu = m.geom_fluid, m.opt.density, m.opt.viscosity
@@ -103,12 +120,12 @@ def _ellipsoid_force(m: Model, v: Array) -> Array:
     largest, smallest = size.max(1, keepdims=True), size.min(1, keepdims=True)
     middle = size.sum(1, keepdims=True) - largest - smallest
     speed = norm(u, keepdims=True)
-    area = (y * z) ** 2
+    square = (y * z) ** 2
     facing = ((y * z * u) ** 2).sum(1, keepdims=True)
-    projection = ((area * u) ** 2).sum(1, keepdims=True)
-    projected = np.pi * sqrt(projection / xp.maximum(facing, MINVAL))
+    projection = ((square * u) ** 2).sum(1, keepdims=True)
+    projected = area(facing, projection)
     cosine = facing / xp.maximum(speed * projection, MINVAL)
-    circulation = kutta * rho * cosine * projected * cross(area * u, u)
+    circulation = kutta * rho * cosine * projected * cross(square * u, u)
     force = force + cross(circulation, u)
 
     diameter = 2 / 3 * size.sum(1, keepdims=True)

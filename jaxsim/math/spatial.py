@@ -10,7 +10,7 @@ from jaxsim.math.arrays import matvec
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, short_sum, xp_of
 
-SYMMETRIC = np.array([0, 3, 4, 3, 1, 5, 4, 5, 2])
+SYMMETRIC = np.array([0, 3, 4, 3, 1, 5, 4, 5, 2], np.int32)
 
 
 def _halves(x: Array) -> tuple[Array, Array]:
