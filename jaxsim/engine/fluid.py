@@ -10,7 +10,7 @@ from jaxsim.data import Data
 from jaxsim.engine import tables
 from jaxsim.math.arrays import add_at, inner, matvec, matvec_t, take
 from jaxsim.math.rotation import cross
-from jaxsim.math.safe import Array, divide, norm, sqrt, xp_of
+from jaxsim.math.safe import Array, divide, greatest, least, norm, sqrt, xp_of
 from jaxsim.math.spatial import join, shift_force, shift_motion
 from jaxsim.math.tree import dof_subtree_sum
 from jaxsim.model import Model
@@ -58,7 +58,7 @@ def fluid_wrench(m: Model, d: Data, cvel: Array, area: Callable[..., Array] = _p
 
 
 def fluid_slope(m: Model, d: Data) -> Array:
-    """Derivative of `fluid_wrench` by the body's own `cvel`, as implicit integrators use it: (nbody, 6, 6), force first."""
+    """Derivative of `fluid_wrench` by the body's `cvel` for implicit integrators: (nbody, 6, 6), force first."""
     directions = jnp.eye(6, dtype=d.cvel.dtype)
 
     def along(direction: Array) -> Array:
@@ -117,7 +117,7 @@ def _ellipsoid_force(m: Model, v: Array, area: Callable[..., Array]) -> Array:
     torque = cross(momentum, u) + cross(spin, w)
     force = cross(momentum, w) + magnus * rho * (4 / 3 * np.pi) * size.prod(1, keepdims=True) * cross(w, u)
 
-    largest, smallest = size.max(1, keepdims=True), size.min(1, keepdims=True)
+    largest, smallest = greatest(size, keepdims=True), least(size, keepdims=True)
     middle = size.sum(1, keepdims=True) - largest - smallest
     speed = norm(u, keepdims=True)
     square = (y * z) ** 2

@@ -18,7 +18,7 @@ from jaxsim.engine.tendon import jacobian_pattern, tendon
 from jaxsim.engine.transmission import transmission
 from jaxsim.math.arrays import einsum, inner, is_numpy, matvec, matvec_t, take, take_or_zero
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_normalize, quat_rotate, quat_to_mat
-from jaxsim.math.safe import Array, norm, normalize, sqrt, xp_of
+from jaxsim.math.safe import Array, greatest, least, norm, normalize, sqrt, xp_of
 from jaxsim.math.spatial import inertia_mul
 from jaxsim.math.tree import subtree_sum
 from jaxsim.model import Model
@@ -230,12 +230,12 @@ def _body_sizes(m: Model, d: Data) -> Array:
 def _geom_radii(m: Model) -> Array:
     """Radii by which geoms count in the extent of the model: a tenth of the size of planes and height fields."""
     xp = xp_of(m.geom_rbound)
-    width = xp.max(m.geom_size[:, :2], axis=1)
+    width = greatest(m.geom_size[:, :2])
     plane = xp.where(xp.any(m.geom_size[:, :2] != 0, axis=1), 0.1 * width, 1)
     radius = xp.where(m.geom_rbound > 0, m.geom_rbound, 0)
     radius = xp.where((m.geom_rbound <= 0) & (m.geom_type == GeomType.PLANE), plane, radius)
     if m.nhfield:
-        field = 0.1 * xp.max(take(m.hfield_size, np.maximum(m.geom_dataid, 0) % m.nhfield), axis=1)
+        field = 0.1 * greatest(take(m.hfield_size, np.maximum(m.geom_dataid, 0) % m.nhfield))
         radius = xp.where((m.geom_rbound <= 0) & (m.geom_type == GeomType.HFIELD), field, radius)
     return radius
 
@@ -249,9 +249,9 @@ def _statistics(m: Model, d: Data) -> Model:
     high = xp.concatenate([*points, d.geom_xpos + radius])
     stat = m.stat
     if len(low):
-        low, high = low.min(0), high.max(0)
+        low, high = least(low, 0), greatest(high, 0)
         span = high - low
-        extent = xp.where(span[0] > 0, xp.maximum(xp.max(span), _TINY_SIZE), stat.extent)
+        extent = xp.where(span[0] > 0, xp.maximum(greatest(span), _TINY_SIZE), stat.extent)
         stat = stat.replace(center=0.5 * (low + high), extent=extent)
     sizes = _body_sizes(m, d)
     if m.nbody > 1:

@@ -4,8 +4,10 @@ Each guards the *operand* with a `where`, never only the result: the derivative 
 so no NaN can leak through a product with zero. Every function works on numpy and on JAX arrays alike (`xp_of`).
 """
 
+from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -27,14 +29,15 @@ def divide(x: Array, y: Array, default: float = 0.0) -> Array:
 
 
 def sqrt(x: Array) -> Array:
-    """The square root, zero with zero derivative for x <= 0.
+    """The square root; zero with zero derivative where x is not above 4e-40 (4e-24 in single precision).
 
-    The stand-in for the operand is small: XLA may compute `x` twice, rounded differently, and find it positive once.
+    The operand is bounded, not selected: XLA may compute `x` twice, rounded differently, so that a condition and what
+    it selects need not agree.
     """
     xp = xp_of(x)
-    ok = x > 0
-    tiny = 1e-40 if getattr(x, "dtype", np.float64) == np.float64 else 1e-24
-    return xp.where(ok, xp.sqrt(xp.where(ok, x, tiny)), 0)
+    least = 1e-20 if getattr(x, "dtype", np.float64) == np.float64 else 1e-12
+    root = xp.sqrt(xp.maximum(x, least * least))
+    return xp.where(root > 2 * least, root, 0)
 
 
 def short_sum(x: Array, axis: int = -1, keepdims: bool = False) -> Array:
@@ -45,6 +48,32 @@ def short_sum(x: Array, axis: int = -1, keepdims: bool = False) -> Array:
     terms = [lax.slice_in_dim(x, i, i + 1, axis=axis) for i in range(n)]
     total = sum(terms[1:], start=terms[0])
     return total if keepdims else lax.squeeze(total, (axis,))
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+def _least(x: Array, axis: int, keepdims: bool) -> Array:
+    return x.min(axis, keepdims=keepdims)
+
+
+@_least.defjvp
+def _least_jvp(axis: int, keepdims: bool, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    (x,), (dx,) = primals, tangents
+    first = lax.broadcasted_iota(np.int32, x.shape, axis % x.ndim) == x.argmin(axis, keepdims=True)
+    return _least(x, axis, keepdims), jnp.where(first, dx, 0).sum(axis, keepdims=keepdims)
+
+
+def least(x: Array, axis: int = -1, keepdims: bool = False) -> Array:
+    """The smallest entry along an axis, with the derivative of the first one.
+
+    JAX finds the entries that a derivative belongs to by comparing them with the result. Where XLA computes an entry
+    twice, rounded differently, none is equal, and the mean over no entries is NaN.
+    """
+    return x.min(axis, keepdims=keepdims) if isinstance(x, np.ndarray) else _least(x, axis, keepdims)
+
+
+def greatest(x: Array, axis: int = -1, keepdims: bool = False) -> Array:
+    """The largest entry along an axis, with the derivative of the first one (see `least`)."""
+    return -least(-x, axis, keepdims)
 
 
 def norm(x: Array, axis: int = -1, keepdims: bool = False) -> Array:

@@ -86,7 +86,7 @@ def _face_axis(a: Geoms, b: Geoms, rot: Array, pos21: Array, pos12: Array, margi
     code = jnp.stack([axis + 3 * (pos21 < 0), axis + 3 * (pos12 < 0) + 6], axis=-1).reshape(-1, 6)
     depth = jnp.stack([depth1, depth2], axis=-1).reshape(-1, 6)
     best = jnp.argmin(depth, axis=1)
-    return pick(code, best), jnp.min(depth, axis=1), jnp.any(depth < -margin[:, None], axis=1)
+    return pick(code, best), pick(depth, best), jnp.any(depth < -margin[:, None], axis=1)
 
 
 def _edge_axis(a: Geoms, b: Geoms, rot: Array, pos21: Array, margin: Array):

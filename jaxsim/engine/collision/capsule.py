@@ -135,7 +135,7 @@ def _nearest_edge(pos: Array, half: Array, length: Array, size: Array) -> tuple[
     on_edge = jnp.where(EDGE_AXIS[:, None] == np.arange(3), (edge_half * x1)[..., None], 0)
     apart = gap - half[:, None] * x2[..., None] + on_edge
     square = jnp.where(flat, jnp.inf, inner(apart, apart))
-    least = jnp.min(square, axis=1, keepdims=True)
+    least = safe.least(square, keepdims=True)
     best = jnp.argmax(square <= least + small(pos.dtype), axis=1)
     mask = np.arange(12) == best[:, None]
     chosen = [jnp.sum(jnp.where(mask, x, 0), axis=1) for x in (x1, x2, s1)]
@@ -161,7 +161,7 @@ def _second_from_corner(octant: Array, axis: Array, reach: Array, x: Array) -> t
     follow = _pick(axis, ax) ** 2 > 0.5
     side = jnp.where(np.arange(3) == ax[:, None], jnp.inf, reach)
     edge = jnp.minimum(1 - way * x, 2 * _pick(reach, ax))
-    face = jnp.minimum(1 + way * x, 2 * jnp.min(side, axis=1))
+    face = jnp.minimum(1 + way * x, 2 * safe.least(side))
     return jnp.where(follow, edge * way, -face * way), more
 
 
@@ -188,5 +188,5 @@ def _second_from_face(pos: Array, half: Array, size: Array, end: Array, face: Ar
     tip = pos - half * way
     leave = jnp.stack([safe.divide(s * size - tip, half) * way for s in (1, -1)], axis=-1)
     ok = (leave > 0) & (np.arange(3) != face[:, None])[..., None]
-    step = jnp.min(jnp.where(ok, leave, 2.0), axis=(1, 2))
+    step = safe.least(jnp.where(ok, leave, 2.0).reshape(-1, 6))
     return jnp.minimum(step, 2) * -end, face != -1

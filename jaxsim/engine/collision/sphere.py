@@ -78,7 +78,7 @@ def sphere_in_box(pos1: Array, radius: Array, b: Geoms, margin: Array) -> tuple[
 
     to_face = jnp.stack([jnp.abs(b.size + centre), jnp.abs(b.size - centre)], axis=-1).reshape(*gap.shape, 6)
     face = jnp.argmin(to_face, axis=-1)
-    depth = jnp.min(to_face, axis=-1)
+    depth = safe.least(to_face)
     sign = jnp.where(face % 2, -1.0, 1.0).astype(depth.dtype)
     nearest = jnp.where(jnp.arange(3) == (face // 2)[..., None], sign[..., None], 0)
 

@@ -16,7 +16,7 @@ from jaxsim.engine.constraint.jacobian import dof_affects_body, dof_axes, jacobi
 from jaxsim.layout import EQ_ROWS, Layout, is_sparse
 from jaxsim.math.arrays import dot, einsum, take, take_or_zero
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_rotate, quat_to_rotvec
-from jaxsim.math.safe import Array, norm, normalize
+from jaxsim.math.safe import Array, greatest, norm, normalize
 from jaxsim.math.tree import dof_path_sum
 from jaxsim.model import Model
 from jaxsim.types import ConstraintType, EqType, ObjType
@@ -303,7 +303,7 @@ def tendon_friction(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: 
 def ball_limit(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> Rows:
     quat = normalize(d.qpos[m.jnt_qposadr[ids][:, None] + np.arange(4)], default=np.array([1.0, 0, 0, 0]))[0]
     axis, angle = normalize(quat_to_rotvec(quat), default=np.array([1.0, 0, 0]))
-    pos = jnp.max(take(m.jnt_range, ids), axis=1) - angle
+    pos = greatest(take(m.jnt_range, ids)) - angle
     dofs = m.jnt_dofadr[ids][:, None] + np.arange(3)
     place = _one_hot(m, dofs, columns, pos.dtype)
     jac = -dot(axis[:, None, :], place)[:, 0]
