@@ -1,14 +1,21 @@
-"""A table of MJCF files: our compiled model equals MuJoCo's, is refused (by what), or differs (in what).
+"""A table of MJCF and URDF files: our compiled model equals MuJoCo's, is refused (by what), or differs (in what).
 
-    python ci/parity_models.py [FILE_OR_FOLDER ...]
+    python ci/parity_models.py [--save] [--timeout SECONDS] [FILE_OR_FOLDER ...]
 
-Without arguments: the files of this repository and of the installed packages gymnasium, dm_control and mujoco.mjx.
+Without places: the files of this repository and of the installed packages gymnasium, dm_control and mujoco.mjx. With
+`--save` each model that is equal is also saved as MJCF, as written and flat, and as a compiled model; what was saved is
+compiled here and by MuJoCo (loaded, for the compiled model) and compared with the original. Every file has a process of
+its own, so that one which crashes MuJoCo or never ends is one line of the table.
 """
 
+import argparse
 import importlib.util
+import multiprocessing
 import pathlib
 import sys
+import tempfile
 import time
+import warnings
 from collections import Counter
 
 import mujoco
@@ -18,10 +25,12 @@ sys.path.insert(0, str(ROOT))
 
 import jaxsim  # noqa: E402
 from jaxsim.compiler import compile_spec  # noqa: E402
-from jaxsim.mjcf import read  # noqa: E402
-from tests.compare import model_differences  # noqa: E402
+from jaxsim.mjcf import expand, read  # noqa: E402
+from jaxsim.mjcf.writer import is_flat  # noqa: E402
+from tests.compare import archive_differences, model_differences, saved_differences  # noqa: E402
 
 PACKAGES = ("gymnasium", "dm_control", "mujoco.mjx")
+GOOD = ("equal", "both reject", "refused")
 
 
 def folders() -> list[pathlib.Path]:
@@ -33,7 +42,7 @@ def folders() -> list[pathlib.Path]:
     return found
 
 
-def compare(path: pathlib.Path) -> tuple[str, str, float]:
+def compare(path: pathlib.Path, save: bool) -> tuple[str, str, float]:
     """(verdict, detail, seconds) of one file."""
     try:
         theirs = mujoco.MjModel.from_xml_path(str(path))
@@ -42,35 +51,90 @@ def compare(path: pathlib.Path) -> tuple[str, str, float]:
         theirs, reason = None, str(error).splitlines()[0]
     start = time.perf_counter()
     try:
-        ours = compile_spec(read(str(path)))
+        spec = read(str(path))
+        ours = compile_spec(spec)
     except jaxsim.UnsupportedError as error:
-        return "refused", str(error).rsplit(": ", 1)[-1], time.perf_counter() - start
+        verdict = "both reject" if theirs is None else "refused"
+        return verdict, str(error).rsplit(": ", 1)[-1], time.perf_counter() - start
     except jaxsim.ModelError as error:
-        return ("both reject" if theirs is None else "REJECTED"), str(error), time.perf_counter() - start
+        verdict = "both reject" if theirs is None else "REJECTED"
+        return verdict, f"{error} | {reason}" if theirs is None else str(error), time.perf_counter() - start
     except Exception as error:
         return "CRASH", repr(error), time.perf_counter() - start
     seconds = time.perf_counter() - start
     if theirs is None:
         return "ACCEPTED", f"MuJoCo: {reason}", seconds
     bad = model_differences(ours, theirs)
-    if not bad:
-        return "equal", "", seconds
-    return "DIFFERS", "; ".join(f"{k}: {v}" for k, v in list(bad.items())[:6]), seconds
+    if bad:
+        return "DIFFERS", _list(bad), seconds
+    return ("equal", "", seconds) if not save else (*saved(spec, ours, theirs), seconds)
+
+
+def saved(spec: jaxsim.mjcf.Spec, ours, theirs) -> tuple[str, str]:
+    """(verdict, detail) of saving a model in every way, and reading it back here and by MuJoCo."""
+    with tempfile.TemporaryDirectory() as folder:
+        bad = archive_differences(ours, pathlib.Path(folder) / "model.jaxsim")
+        if bad:
+            return "SAVED MODEL", _list(bad)
+        ways = {"MJCF": spec} if is_flat(spec) else {"MJCF": spec, "FLAT": expand(spec)}
+        for way, source in ways.items():
+            try:
+                bad = saved_differences(source, theirs, pathlib.Path(folder) / f"{way}.xml")
+            except jaxsim.UnsupportedError as error:
+                return f"{way} REFUSED", str(error)
+            except Exception as error:
+                return f"{way} CRASH", repr(error)
+            if bad:
+                return f"SAVED {way}", _list(bad)
+    return "equal", ""
+
+
+def _list(differences: dict[str, str]) -> str:
+    return "; ".join(f"{k}: {v}" for k, v in list(differences.items())[:6])
+
+
+def _work(pipe, path: pathlib.Path, save: bool) -> None:
+    warnings.simplefilter("ignore")
+    pipe.send(compare(path, save))
+
+
+def guarded(path: pathlib.Path, save: bool, limit: float) -> tuple[str, str, float]:
+    """`compare` in a process of its own, for at most so many seconds."""
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.get_context("fork").Process(target=_work, args=(theirs, path, save))
+    process.start()
+    theirs.close()
+    try:
+        return ours.recv() if ours.poll(limit) else ("TIMEOUT", f"{limit:.0f} s", limit)
+    except EOFError:
+        process.join()
+        return "DIED", f"exit status {process.exitcode}", 0.0
+    finally:
+        process.kill()
+        process.join()
+
+
+def is_model(path: pathlib.Path) -> bool:
+    """Whether a file is the top of a model: MJCF or URDF."""
+    text = path.read_text(errors="ignore")
+    return "<mujoco" in text or "<robot" in text
 
 
 def main(arguments: list[str]) -> int:
     """Print the table and the totals; the exit status tells whether anything differs."""
-    places = [pathlib.Path(a) for a in arguments] or folders()
-    files = sorted(f for p in places for f in ([p] if p.is_file() else p.rglob("*.xml")))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--save", action="store_true")
+    parser.add_argument("--timeout", type=float, default=120.0)
+    parser.add_argument("places", nargs="*", type=pathlib.Path)
+    given = parser.parse_args(arguments)
+    files = {f for p in given.places or folders() for f in ([p] if p.is_file() else p.rglob("*"))}
     counts: Counter[str] = Counter()
-    for file in files:
-        if "<mujoco" not in file.read_text(errors="ignore"):
-            continue
-        verdict, detail, seconds = compare(file)
+    for file in sorted(f for f in files if f.suffix in (".xml", ".urdf", ".mjcf") and is_model(f)):
+        verdict, detail, seconds = guarded(file, given.save, given.timeout)
         counts[verdict] += 1
         print(f"{verdict:12} {seconds:7.3f} s  {'/'.join(file.parts[-4:])}  {detail[:300]}", flush=True)
     print(", ".join(f"{name}: {n}" for name, n in counts.most_common()))
-    return int(any(counts[v] for v in ("CRASH", "DIFFERS", "REJECTED", "ACCEPTED")))
+    return int(any(verdict not in GOOD for verdict in counts))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,15 @@
 """Comparison of a model of ours with MuJoCo's, field by field, names of what differs in the message."""
 
+import os
+
+import mujoco
 import numpy as np
 
+import jaxsim
 from jaxsim import fields
+from jaxsim.archive import read_archive, save_model
+from jaxsim.compiler import compile_spec
+from jaxsim.mjcf import read
 from jaxsim.model import MODEL_FIELDS, OPTION_FLOATS, OPTION_INTS, SIZES, Statistic
 
 ABSOLUTE, RELATIVE = 1e-9, 1e-6
@@ -46,6 +53,42 @@ def model_differences(ours, mj_model) -> dict[str, str]:
         if np.size(b) and not _same(a, b):  # the bindings give vis.rgba.bv and bvactive as empty arrays
             out[f"vis.{group}.{name}"] = f"{a} != {b}"
     return out
+
+
+def saved_differences(spec, mj_model, path) -> dict[str, str]:
+    """Fields in which a spec, saved to a path and compiled here or by MuJoCo, differs from the reference's model."""
+    text = jaxsim.save_mjcf(spec, path)
+    again = compile_spec(read(os.fspath(path), spec.assets))
+    out = {f"ours: {k}": v for k, v in model_differences(again, mj_model).items() if not _placed(k)}
+    theirs = mujoco.MjModel.from_xml_path(os.fspath(path), dict(spec.assets))
+    out |= {f"theirs: {k}": v for k, v in model_differences(again, theirs).items()}
+    if jaxsim.save_mjcf(read(os.fspath(path), spec.assets), path) != text:
+        out["text"] = "is another when saved again"
+    return out
+
+
+def _placed(name: str) -> bool:
+    """Whether a field holds names of files, which depend on where the model lies."""
+    return name in ("paths", "npaths") or name.endswith("_pathadr")
+
+
+def archive_differences(m, path) -> dict[str, str]:
+    """Fields of a compiled model that are not bit for bit what they were, after it was written and read."""
+    save_model(m, path)
+    again = read_archive(path)
+    names = [*SIZES, *(name for name, *_ in MODEL_FIELDS)]
+    pairs = {name: (getattr(m, name), getattr(again, name)) for name in names}
+    for group in ("opt", "stat"):
+        a, b = getattr(m, group), getattr(again, group)
+        keys = (*OPTION_FLOATS, *OPTION_INTS) if group == "opt" else Statistic._fields
+        pairs |= {f"{group}.{name}": (getattr(a, name), getattr(b, name)) for name in keys}
+    out = {k: f"{a} != {b}" for k, (a, b) in pairs.items() if not _identical(a, b)}
+    return out | ({} if m.vis == again.vis else {"vis": "differs"})
+
+
+def _identical(a, b) -> bool:
+    a, b = np.asarray(a), np.asarray(b)
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
 
 
 def _account(a: np.ndarray, b: np.ndarray) -> str:

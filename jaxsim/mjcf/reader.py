@@ -7,7 +7,6 @@ include depth. Everything that the language does not know is a ModelError with f
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,14 +20,12 @@ from jaxsim.mjcf.schema import SCHEMA, ElementType, all_types
 from jaxsim.mjcf.spec import Element, Spec, compiler_of
 from jaxsim.mjcf.urdf import read_urdf
 from jaxsim.mjcf.values import ENUMS, did_you_mean, parse_value
+from jaxsim.mjcf.xml import parse_xml
 
 MAX_BYTES = 256 * 2**20
 MAX_DEPTH = 480
 MAX_INCLUDE_DEPTH = 32
 
-_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
-_DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")  # its encoding says nothing about text that is decoded already
-_DOCTYPE = re.compile(rb"<!\s*(DOCTYPE|ENTITY)", re.IGNORECASE)
 _WORLD = SCHEMA.children["worldbody"]
 _STRAY = ("body", "frame")  # the reference lets them stand at the root and does not read them
 _LENIENT_TYPES = {("objtype", "user")}
@@ -57,7 +54,7 @@ def read(source: str | os.PathLike, assets: dict[str, bytes] | None = None, mode
     """
     text = os.fspath(source)
     if text.lstrip("\ufeff \t\r\n").startswith("<"):
-        spec, filename, data = Spec("", assets), "", _DECLARATION.sub("", text.lstrip("\ufeff")).encode()
+        spec, filename, data = Spec("", assets), "", text.encode()
     else:
         filename = text
         spec = Spec(os.path.dirname(text), assets)
@@ -147,23 +144,7 @@ def _parse(reading: _Reading, data: bytes, filename: str) -> etree._Element:
     reading.total += len(data)
     if reading.total > MAX_BYTES:
         raise ModelError(f"the model is larger than {MAX_BYTES} bytes", (filename, 1))
-    if not data.strip():
-        raise ModelError("the file is empty", (filename, 1))
-    if b"\0" in data:
-        raise ModelError("the file is not XML text in an 8-bit encoding", (filename, 1))
-    data = _COMMENT.sub(lambda match: b"\n" * match[0].count(b"\n"), data)
-    doctype = _DOCTYPE.search(data)
-    if doctype:
-        line = data.count(b"\n", 0, doctype.start()) + 1
-        raise ModelError("document types and entities are not read; take the declaration out", (filename, line))
-    parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True, remove_pis=True, remove_comments=True
-    )
-    try:
-        return etree.fromstring(data, parser)
-    except (etree.XMLSyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None) or 1
-        raise ModelError(f"not well-formed XML: {getattr(error, 'msg', error)}", (filename, line)) from None
+    return parse_xml(data, filename)
 
 
 def _convert(reading: _Reading, root: etree._Element, target: Element, filename: str) -> None:

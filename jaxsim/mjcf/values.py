@@ -15,10 +15,11 @@ from jaxsim.mjcf import language
 _FLOAT = re.compile(
     r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?\d+)?"
     r"|inf(?:inity)?|nan(?:\(\w*\))?)$",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,
 )
-_INT = re.compile(r"[+-]?\d+$")
+_INT = re.compile(r"[+-]?\d+$", re.ASCII)
 _SPACE = " \t\n\v\f\r"
+_NOT_SPACE = re.compile(r"[^ \t\n\v\f\r]+")
 _FLOAT32_MAX, _FLOAT32_TINY = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
 _FLOAT64_TINY = float(np.finfo(np.float64).tiny)
 _BYTE_SUFFIX = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50, "e": 60}
@@ -73,6 +74,11 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
+def _tokens(text: str) -> list[str]:
+    """The words of a text; no space but those of ASCII parts them."""
+    return text.split() if text.isascii() else _NOT_SPACE.findall(text)
+
+
 def _parse_float(token: str, single: bool) -> float:
     if not _FLOAT.match(token):
         raise ValueError(f"'{token}' is not a number")
@@ -103,7 +109,7 @@ def _parse_int(token: str) -> int:
 
 
 def _parse_numbers(attribute: Attribute, text: str, pad: bool) -> Any:
-    tokens = text.split()
+    tokens = _tokens(text)
     length = attribute.length
     if not tokens:
         if attribute.kind == "i" and length == 1:
@@ -141,7 +147,7 @@ def _parse_bytes(text: str) -> int:
 
 def _parse_words(attribute: Attribute, text: str) -> Any:
     allowed = ENUMS[attribute.words]
-    words = text.split() if attribute.many else [text]
+    words = _tokens(text) if attribute.many else [text]
     for word in words:
         if word not in allowed:
             hint = did_you_mean(word, allowed) or f"; allowed are {', '.join(allowed)}"
@@ -168,7 +174,7 @@ def parse_value(attribute: Attribute, text: str, pad: bool = False) -> Any:
     if attribute.kind == "bytes":
         return _parse_bytes(text)
     if attribute.many:
-        return tuple(text.split()) or None
+        return tuple(_tokens(text)) or None
     return text
 
 

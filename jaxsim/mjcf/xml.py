@@ -1,0 +1,99 @@
+"""Text of a file to a tree of nodes: never a DTD, an entity beyond XML's own five, or the network.
+
+MuJoCo's parser forgives what XML does not: declarations after blank lines, bare ampersands, attributes without a space
+between them, bytes that are not UTF-8, elements behind the
+root. Files in use rely on it, so such text is put right before a strict parser sees it. What it leaves out (comments, text between elements) leaves its newlines, and those
+inside a tag move behind it, so that a node's line is the one where its tag begins.
+"""
+
+from __future__ import annotations
+
+import re
+
+from lxml import etree
+
+from jaxsim.errors import ModelError
+
+_TOKEN = re.compile(
+    r"""<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<!|<(?P<close>/?)(?P<tag>[^\s<>/"'=!?]++)"""
+    r"""(?P<rest>(?:[^<>"']|"[^"]*"|'[^']*')*+)>""",
+    re.DOTALL,
+)
+_ATTRIBUTE = re.compile(r"""\s*([^\s=/"'<>]+)\s*=\s*("[^"]*"|'[^']*')""")
+_UNUSUAL = re.compile(r"""[&<\n\t]|=\s*(?:"[^"]*"|'[^']*')[^\s/]""")
+_AMPERSAND = re.compile(r"&(?!#?\w+;)")  # what looks like an entity stays one, for the parser to know or to refuse
+_NOT_TEXT = re.compile(r"<|&\w+;")
+
+
+def parse_xml(data: bytes, filename: str) -> etree._Element:
+    """The root node of a document; its lines are those of the file. Raises ModelError with file and line."""
+    if not data.strip():
+        raise ModelError("the file is empty", (filename, 1))
+    if b"\0" in data:
+        raise ModelError("the file is not XML text in an 8-bit encoding", (filename, 1))
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True, remove_pis=True, remove_comments=True
+    )
+    text = _tidy(_decode(data).replace("\r\n", "\n").replace("\r", "\n"), filename)
+    try:
+        return etree.fromstring(text, parser)
+    except (etree.XMLSyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None) or 1
+        raise ModelError(f"not well-formed XML: {getattr(error, 'msg', error)}", (filename, line)) from None
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def _tidy(text: str, filename: str) -> str:
+    """The document without declarations, comments, text and whatever follows the root, attributes in strict form."""
+    parts: list[str] = []
+    at, depth, roots, blank = 0, 0, 0, True
+    for token in _TOKEN.finditer(text):
+        between, word = text[at : token.start()], token[0]
+        at = token.end()
+        parts.append(between if _NOT_TEXT.search(between) else "\n" * between.count("\n"))
+        if word == "<!" or word.startswith("<?"):
+            line = text.count("\n", 0, token.start()) + 1
+            if word == "<!":
+                raise ModelError("document types and entities are not read; take the declaration out", (filename, line))
+            if not blank or between.strip():
+                raise ModelError(f"'{word[:20]}' may only stand at the start of a file", (filename, line))
+        if token["tag"] is None:
+            parts.append("\n" * word.count("\n"))
+            blank = blank and word.startswith("<?")
+            continue
+        blank = False
+        opens, closes = not token["close"], token["close"] or token["rest"].endswith("/")
+        roots += opens and depth == 0
+        depth += bool(opens) - bool(closes)
+        if roots > 1 and depth >= 0:
+            parts.append("\n" * word.count("\n"))  # behind the root: not read
+        else:
+            parts.append(_tidy_tag(token) if opens and _UNUSUAL.search(token["rest"]) else word)
+    if roots > 1 and depth:
+        raise ModelError("not well-formed XML: what follows the root element is not closed", (filename, 1))
+    return "".join([*parts, text[at:]])
+
+
+def _tidy_tag(token: re.Match) -> str:
+    """A tag on one line, in strict form where it can be understood; its newlines follow it."""
+    rest, end = token["rest"], ""
+    if rest.endswith("/"):
+        rest, end = rest[:-1], "/"
+    attributes, at = [], 0
+    while found := _ATTRIBUTE.match(rest, at):
+        attributes.append(f" {found[1]}={_tidy_value(found[2])}")
+        at = found.end()
+    if rest[at:].strip():
+        return token[0]
+    return f"<{token['tag']}{''.join(attributes)}{end}>" + "\n" * token[0].count("\n")
+
+
+def _tidy_value(quoted: str) -> str:
+    value = _AMPERSAND.sub("&amp;", quoted)
+    return value.replace("<", "&lt;").replace("\n", "&#10;").replace("\t", "&#9;")
