@@ -1,8 +1,8 @@
 """Text of a file to a tree of nodes: never a DTD, an entity beyond XML's own five, or the network.
 
 MuJoCo's parser forgives what XML does not: declarations after blank lines, bare ampersands, attributes without a space
-between them, bytes that are not UTF-8, elements behind the
-root. Files in use rely on it, so such text is put right before a strict parser sees it. What it leaves out (comments, text between elements) leaves its newlines, and those
+between them, bytes that are not UTF-8, elements behind the root. Files in use rely on it, so such text is put right
+before a strict parser sees it. What it leaves out (comments, text between elements) leaves its newlines, and those
 inside a tag move behind it, so that a node's line is the one where its tag begins.
 """
 
@@ -71,7 +71,9 @@ def _tidy(text: str, filename: str) -> str:
         opens, closes = not token["close"], token["close"] or token["rest"].endswith("/")
         roots += opens and depth == 0
         depth += bool(opens) - bool(closes)
-        if roots > 1 and depth >= 0:
+        if roots and depth < 0:  # an end tag behind the root ends the document
+            return "".join(parts)
+        if roots > 1:
             parts.append("\n" * word.count("\n"))  # behind the root: not read
         else:
             parts.append(_tidy_tag(token) if opens and _UNUSUAL.search(token["rest"]) else word)

@@ -43,7 +43,7 @@ def test_documents_are_read_as_by_the_reference(data, tmp_path):
     except ValueError:
         theirs = None
     try:
-        ours = [body.name for body in read(path).elements("body")]
+        ours = [body.name for body in read(path).elements("body") if body.parent.tag != "mujoco"]
     except ModelError:
         ours = None
     assert ours == theirs
@@ -58,5 +58,5 @@ def test_a_node_has_the_line_where_its_tag_begins():
 
 @pytest.mark.parametrize("data", [b'<mujoco model="&a;"/>', b"<mujoco>&a;</mujoco>", b"<!DOCTYPE mujoco><mujoco/>"])
 def test_entities_and_document_types_are_refused(data):
-    with pytest.raises(ModelError, match="m.xml:1: "):
+    with pytest.raises(ModelError, match=r"m\.xml:1: "):
         parse_xml(data, "m.xml")
