@@ -12,7 +12,7 @@ from jaxsim.math.arrays import gather
 from jaxsim.math.fields import FIELDS
 from jaxsim.math.safe import Array
 from jaxsim.plugins import BY_SLOT, numbers
-from jaxsim.types import GeomType
+from jaxsim.types import MAXVAL, GeomType
 
 OUTWARD = 1e-6  # points outside an octree's box are read this far inside it
 
@@ -28,10 +28,10 @@ def _sphere(size: Array, x: Array) -> Array:
 def _box(size: Array, x: Array) -> Array:
     """Outside the distance; inside along a field that turns from the centre's rays to the faces' normals."""
     a = jnp.abs(x) - size
-    outside = safe.norm(jnp.maximum(a, 0)) + jnp.minimum(jnp.max(a, axis=-1), 0)
+    outside = safe.norm(jnp.maximum(a, 0)) + jnp.minimum(safe.greatest(a), 0)
     field = safe.normalize(safe.divide(-size, a))[0]
-    steps = safe.divide(-a, jnp.abs(field), np.inf)
-    return jnp.where(jnp.any(a >= 0, axis=-1), outside, -jnp.min(steps, axis=-1) * safe.norm(field))
+    steps = safe.divide(-a, jnp.abs(field), MAXVAL)
+    return jnp.where(jnp.any(a >= 0, axis=-1), outside, -safe.least(steps) * safe.norm(field))
 
 
 def _capsule(size: Array, x: Array) -> Array:
@@ -46,7 +46,7 @@ def _ellipsoid(size: Array, x: Array) -> Array:
 
 def _cylinder(size: Array, x: Array) -> Array:
     a = jnp.stack([safe.norm(x[..., :2]) - size[..., 0], jnp.abs(x[..., 2]) - size[..., 1]], axis=-1)
-    return jnp.minimum(jnp.max(a, axis=-1), 0) + safe.norm(jnp.maximum(a, 0))
+    return jnp.minimum(safe.greatest(a), 0) + safe.norm(jnp.maximum(a, 0))
 
 
 PRIMITIVES = {
@@ -104,7 +104,7 @@ def _octree(m: Any, root: Array, x: Array) -> tuple[Array, Array]:
     return value + jnp.where(inside, 0, length), gradient
 
 
-_CORNER = (np.arange(8)[:, None] >> np.arange(3)) & 1
+_CORNER = (np.arange(8, dtype=np.int32)[:, None] >> np.arange(3, dtype=np.int32)) & 1
 
 
 class Field(NamedTuple):
@@ -160,19 +160,8 @@ def _primitive(kind: int) -> Field:
         radial = jnp.where(x < 0, -1, 1) * safe.normalize(safe.divide(-g.size, a))[0]
         return jnp.where(jnp.all(a < 0, axis=-1, keepdims=True), radial, slope(g, x))
 
-    def cylinder(g: Any, x: Array) -> Array:
-        radial, rho = safe.normalize(x[..., :2])
-        a = jnp.stack([rho - g.size[..., 0], jnp.abs(x[..., 2]) - g.size[..., 1]], axis=-1)
-        nearest = jnp.where((a[..., :1] > a[..., 1:]) == jnp.array([True, False]), 1, 0)
-        weight = jnp.where(jnp.all(a < 0, axis=-1, keepdims=True), nearest, safe.normalize(jnp.maximum(a, 0))[0])
-        return jnp.concatenate([radial * weight[..., :1], jnp.sign(x[..., 2:]) * weight[..., 1:]], axis=-1)
-
     slope = _slope(distance)
-    special = {
-        GeomType.BOX: box,
-        GeomType.CYLINDER: cylinder,
-        GeomType.ELLIPSOID: lambda g, x: safe.normalize(slope(g, x))[0],
-    }
+    special = {GeomType.BOX: box, GeomType.ELLIPSOID: lambda g, x: safe.normalize(slope(g, x))[0]}
     return Field(distance, special.get(kind, slope))
 
 
