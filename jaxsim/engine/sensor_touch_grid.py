@@ -13,7 +13,7 @@ from jaxsim.model import Model
 from jaxsim.plugins import config
 
 NAME = "mujoco.sensor.touch_grid"
-TO_NORMAL_FIRST = np.array([2, 0, 1, 5, 3, 4])  # a force and a torque in the site's frame -> channels
+TO_NORMAL_FIRST = np.array([2, 0, 1, 5, 3, 4], np.int32)  # a force and a torque in the site's frame -> channels
 
 
 class Grid(NamedTuple):

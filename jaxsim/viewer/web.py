@@ -39,7 +39,8 @@ class Viewer:
     Args:
         m: the model.
         keyframe: where it starts and where Reset goes.
-        host, port: where the page is served; the next free port where that one is taken.
+        host: the address that the page is served at.
+        port: its port; the next free one where that one is taken.
         paused: do not start.
         server: a viser server to draw in, instead of a new one.
     """
