@@ -8,7 +8,7 @@ from jaxsim.data import Data
 from jaxsim.engine import dcmotor, muscle, tables
 from jaxsim.engine.actuation import disabled_actuators, last_activation, next_activation
 from jaxsim.engine.com import com_vel
-from jaxsim.engine.fluid import fluid_slope
+from jaxsim.engine.fluid_slope import fluid_slope
 from jaxsim.engine.inertia import tendon_pairs
 from jaxsim.engine.rne import rne
 from jaxsim.engine.support import disabled, dof_damping, poly_slope, tendon_damping

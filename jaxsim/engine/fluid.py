@@ -1,9 +1,5 @@
 """Forces of the medium (density, viscosity, wind): the model of inertia boxes and that of ellipsoids."""
 
-from collections.abc import Callable
-
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.data import Data
@@ -22,53 +18,30 @@ def fluid_force(m: Model, d: Data) -> Array:
     return inner(d.cdof, dof_subtree_sum(tables.tree(m), fluid_wrench(m, d, d.cvel)))
 
 
-def _projected_area(facing: Array, projection: Array) -> Array:
-    return np.pi * sqrt(projection / xp_of(facing).maximum(facing, MINVAL))
-
-
-def _reference_area(facing: Array, projection: Array) -> Array:
-    """The projected area with the derivative that the reference's implicit integrators use.
-
-    Its formula has a denominator that counts as MINVAL where it is less, as it is for small or slow geoms.
-    """
-    area = _projected_area(facing, projection)
-    denominator = jax.lax.stop_gradient(sqrt(facing**3 * projection))
-    fixed = jax.lax.stop_gradient(area)
-    return fixed + jnp.minimum(denominator / MINVAL, 1) * (area - fixed)
-
-
-def fluid_wrench(m: Model, d: Data, cvel: Array, area: Callable[..., Array] = _projected_area) -> Array:
+def fluid_wrench(m: Model, d: Data, cvel: Array) -> Array:
     """Forces of the medium on bodies that move with `cvel`, about the trees' centres of mass: (nbody, 6)."""
     xp = xp_of(m.geom_fluid, cvel)
-    asks = m.geom_fluid[:, 0] > 0
-    by_geoms = add_at(m.geom_bodyid, asks.astype(cvel.dtype), m.nbody) > 0
     heavy = m.body_mass >= MINVAL
     mat = d.ximat.reshape(-1, 3, 3)
     arm = d.xipos - take(d.subtree_com, m.body_rootid)
-    box = _box_force(m, _relative_velocity(m, cvel, arm, mat))
-    wrench = _to_com(xp.where((heavy & ~by_geoms)[:, None], box, 0), arm, mat)
+    box = _box_force(m, local_velocity(m, cvel, arm, mat))
+    wrench = _to_com(xp.where((heavy & ~by_ellipsoids(m, cvel.dtype))[:, None], box, 0), arm, mat)
     if m.ngeom == 0:
         return wrench
     body = m.geom_bodyid
     mat = d.geom_xmat.reshape(-1, 3, 3)
     arm = d.geom_xpos - take(d.subtree_com, m.body_rootid[body])
-    local = _ellipsoid_force(m, _relative_velocity(m, take(cvel, body), arm, mat), area)
-    local = xp.where((asks & take(heavy, body))[:, None], local * m.geom_fluid[:, :1], 0)
+    local = _ellipsoid_force(m, local_velocity(m, take(cvel, body), arm, mat))
+    local = xp.where(take(heavy, body)[:, None], local * m.geom_fluid[:, :1], 0)
     return wrench + add_at(body, _to_com(local, arm, mat), m.nbody)
 
 
-def fluid_slope(m: Model, d: Data) -> Array:
-    """Derivative of `fluid_wrench` by the body's `cvel` for implicit integrators: (nbody, 6, 6), force first."""
-    directions = jnp.eye(6, dtype=d.cvel.dtype)
-
-    def along(direction: Array) -> Array:
-        tangent = jnp.broadcast_to(direction, d.cvel.shape)
-        return jax.jvp(lambda v: fluid_wrench(m, d, v, _reference_area), (d.cvel,), (tangent,))[1]
-
-    return jax.vmap(along, out_axes=-1)(directions)
+def by_ellipsoids(m: Model, dtype: np.dtype) -> Array:
+    """Which bodies feel the medium through their geoms, since one of them asks for it: (nbody,)."""
+    return add_at(m.geom_bodyid, (m.geom_fluid[:, 0] > 0).astype(dtype), m.nbody) > 0
 
 
-def _relative_velocity(m: Model, cvel: Array, arm: Array, mat: Array) -> Array:
+def local_velocity(m: Model, cvel: Array, arm: Array, mat: Array) -> Array:
     """Velocity against the wind, at `arm` from the tree's centre of mass, in local frames."""
     v = shift_motion(cvel, arm)
     # bodies welded to the world feel the wind too, but no force of theirs reaches a dof
@@ -79,12 +52,16 @@ def _to_com(local: Array, arm: Array, mat: Array) -> Array:
     return shift_force(join(matvec(mat, local[:, :3]), matvec(mat, local[:, 3:])), arm)
 
 
+def box_sides(m: Model) -> Array:
+    """Sides of the boxes that have the bodies' inertias: (nbody, 3)."""
+    inertia = m.body_inertia
+    moment = xp_of(inertia).maximum(inertia.sum(1, keepdims=True) - 2 * inertia, MINVAL)
+    return sqrt(divide(moment, m.body_mass[:, None]) * 6)
+
+
 def _box_force(m: Model, v: Array) -> Array:
     """Local wrench, torque first, on the box of equal inertia."""
-    xp = xp_of(m.body_inertia, v)
-    inertia = m.body_inertia
-    moment = xp.maximum(inertia.sum(1, keepdims=True) - 2 * inertia, MINVAL)
-    box = sqrt(divide(moment, m.body_mass[:, None]) * 6)
+    box = box_sides(m)
     diameter = box.mean(1, keepdims=True)
     w, u = v[:, :3], v[:, 3:]
     y, z = box[:, [1, 2, 0]], box[:, [2, 0, 1]]
@@ -94,7 +71,8 @@ def _box_force(m: Model, v: Array) -> Array:
     return join(torque, force)
 
 
-def _semiaxes(m: Model) -> Array:
+def semiaxes(m: Model) -> Array:
+    """Semiaxes of the ellipsoids that stand for the geoms: (ngeom, 3)."""
     xp = xp_of(m.geom_size)
     x, y, z = m.geom_size[:, 0], m.geom_size[:, 1], m.geom_size[:, 2]
     kind = m.geom_type
@@ -104,13 +82,13 @@ def _semiaxes(m: Model) -> Array:
     return xp.stack([x, second, third], axis=1)
 
 
-def _ellipsoid_force(m: Model, v: Array, area: Callable[..., Array]) -> Array:
+def _ellipsoid_force(m: Model, v: Array) -> Array:
     """Local wrench, torque first, on the ellipsoid of each geom: added mass, Magnus and Kutta lift, drag."""
     xp = xp_of(m.geom_fluid, v)
     fluid, rho, mu = m.geom_fluid, m.opt.density, m.opt.viscosity
     blunt, slender, angular, kutta, magnus = (fluid[:, k : k + 1] for k in range(1, 6))
     w, u = v[:, :3], v[:, 3:]
-    size = _semiaxes(m)
+    size = semiaxes(m)
     y, z = size[:, [1, 2, 0]], size[:, [2, 0, 1]]
 
     momentum, spin = rho * fluid[:, 6:9] * u, rho * fluid[:, 9:12] * w
@@ -123,7 +101,7 @@ def _ellipsoid_force(m: Model, v: Array, area: Callable[..., Array]) -> Array:
     square = (y * z) ** 2
     facing = ((y * z * u) ** 2).sum(1, keepdims=True)
     projection = ((square * u) ** 2).sum(1, keepdims=True)
-    projected = area(facing, projection)
+    projected = np.pi * sqrt(projection / xp.maximum(facing, MINVAL))
     cosine = facing / xp.maximum(speed * projection, MINVAL)
     circulation = kutta * rho * cosine * projected * cross(square * u, u)
     force = force + cross(circulation, u)

@@ -43,6 +43,8 @@ def symmetric_matrix(m: Model, d: Data) -> Array:
 
 def _solve_symmetric(m: Model, d: Data, force: Array) -> Array:
     matrix = symmetric_matrix(m, d)
+    if m.opt.medium:  # lift can push along a motion, so that the matrix need not be positive
+        return _solve_blocks(m, [take_or_zero(matrix, block.full) for block in tables.inertia_blocks(m)], force)
     return solve_spd(m, matrix, *factor(m, lax.stop_gradient(matrix)), force)
 
 
@@ -78,8 +80,12 @@ def full_blocks(m: Model, d: Data) -> list[Array]:
 
 
 def _solve_full(m: Model, d: Data, force: Array) -> Array:
+    return _solve_blocks(m, full_blocks(m, d), force)
+
+
+def _solve_blocks(m: Model, blocks: list[Array], force: Array) -> Array:
     parts = [
         jnp.linalg.solve(matrix, take(force, block.dofs)[..., None]).reshape(-1)
-        for matrix, block in zip(full_blocks(m, d), tables.inertia_blocks(m), strict=True)
+        for matrix, block in zip(blocks, tables.inertia_blocks(m), strict=True)
     ]
     return take(jnp.concatenate(parts), tables.dof_order(m))
