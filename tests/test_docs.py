@@ -11,7 +11,7 @@ from jaxsim.cli import make_parser
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LONG = {"README.md", "utilities.md"}  # take more than some seconds: `pytest -m slow`
+LONG = {"README.md", "gradients.md", "identification.md", "utilities.md"}  # take more than some seconds: `pytest -m slow`
 
 
 def blocks(page, language):
