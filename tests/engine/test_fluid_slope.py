@@ -8,10 +8,9 @@ import pytest
 import jaxsim
 from tests.stages import load
 
-# (semiaxes, blunt, slender, angular, Kutta, Magnus): one coefficient each, then all; from large to below what is resolved
+# blunt, slender, angular, Kutta, Magnus: one each, then all; semiaxes from large to below what the floors resolve
 COEFFICIENTS = ("1 0 0 0 0", "0 1 0 0 0", "0 0 1 0 0", "0 0 0 1 0", "0 0 0 0 1", ".5 .25 1.5 1 1")
 SIZES = ("1 .4 .2", ".1 .04 .02", ".05 .05 .05", ".01 .004 .002", ".003 .001 .002")
-# another model has a free ellipsoid for each coefficient, in each size, one box without and one chain of both
 BODY = '<body pos="{} {} 1"><freejoint/><geom type="{}" size="{}" {}/></body>'
 BODIES = [
     BODY.format(4 * i, 4 * j, "ellipsoid", size, f'fluidshape="ellipsoid" fluidcoef="{c}" quat="1 .2 .1 .3"')
@@ -21,8 +20,10 @@ BODIES = [
 BODIES += [BODY.format(-4, 4 * i, "box", size, "") for i, size in enumerate(SIZES)]
 CHAIN = """<body pos="-9 0 1"><freejoint/><geom type="capsule" size=".05 .2" pos=".1 0 0" fluidshape="ellipsoid"/>
 <body pos=".3 0 0"><joint axis="0 1 0"/><geom type="cylinder" size=".04 .1" pos=".1 .05 0"/>
-<body pos=".3 0 0"><joint axis="0 0 1"/><geom type="box" size=".1 .1 .02" fluidshape="ellipsoid"/></body></body></body>"""
-XML = f"""<mujoco><option timestep=".005" density="900" viscosity=".3" wind=".2 .1 -.1"><flag contact="disable"/></option>
+<body pos=".3 0 0"><joint axis="0 0 1"/><geom type="box" size=".1 .1 .02" fluidshape="ellipsoid"/>
+</body></body></body>"""
+XML = f"""<mujoco><option timestep=".005" density="900" viscosity=".3" wind=".2 .1 -.1">
+<flag contact="disable"/></option>
 <worldbody>{"".join(BODIES)}{CHAIN}</worldbody></mujoco>"""
 
 

@@ -104,12 +104,13 @@ def contact_facets(layout: Layout, friction: Array, x: Array) -> Array:
 
     Elliptic cones: the frame itself. Pyramidal: normal plus and minus friction times each tangent, in pairs.
     """
+    rows = x.shape[0] * layout.nfacet  # not -1: a model without dofs has columns of no entries
     if not layout.pyramidal or layout.condim == 1:
-        return x.reshape(-1, *x.shape[2:])
+        return x.reshape(rows, *x.shape[2:])
     tail = (1,) * (x.ndim - 2)
     side = friction[:, : layout.condim - 1].reshape(layout.ncontact, -1, *tail) * x[:, 1:]
     pairs = jnp.stack([x[:, :1] + side, x[:, :1] - side], axis=2)
-    return pairs.reshape(-1, *x.shape[2:])
+    return pairs.reshape(rows, *x.shape[2:])
 
 
 def contact_frame_force(layout: Layout, friction: Array, force: Array) -> Array:
