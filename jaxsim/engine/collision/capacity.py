@@ -74,7 +74,7 @@ def _points_of_geoms(m: Any) -> tuple[int, np.ndarray]:
 
 
 def _points(m: Any, t1: int, t2: int) -> int:
-    if t2 == GeomType.SDF and t1 != GeomType.PLANE:
+    if t2 == GeomType.SDF and t1 not in (GeomType.PLANE, GeomType.MESH):
         return max(int(m.opt.sdf_initpoints), 1)
     return COLLIDERS[t1, t2].ncon if (t1, t2) in COLLIDERS else USUAL
 

@@ -33,11 +33,11 @@ class SdfContext(NamedTuple):
 
 def setup(m: Any, g1: np.ndarray, g2: np.ndarray) -> SdfContext:
     """The context of pairs of geoms g1 and geoms of signed distance g2 (n,)."""
-    start = np.stack([_halton(int(m.opt.sdf_initpoints), base) for base in (2, 3, 5)], axis=-1)
+    start = np.stack([halton(int(m.opt.sdf_initpoints), base) for base in (2, 3, 5)], axis=-1)
     return SdfContext(fields_of(m, g1), fields_of(m, g2), m.geom_aabb, start, int(m.opt.sdf_iterations))
 
 
-def _halton(count: int, base: int) -> np.ndarray:
+def halton(count: int, base: int) -> np.ndarray:
     """The first numbers of Halton's sequence, from zero."""
     rest, weight, out = np.arange(count), 1 / base, np.zeros(count)
     while rest.any():
@@ -56,10 +56,10 @@ def sdf_any(c: SdfContext, a: Geoms, b: Geoms, margin: Array) -> Hits:
     start = low + (high - low) * jnp.asarray(c.start, low.dtype)[:, None]  # (starts, n, 3), in the frame of a
     x, dist = _search(c, a, b, rel, offset, matvec_t(rel, start - offset))
     valid = (dist <= 0) & jnp.all(low <= high, axis=-1)
-    valid &= ~_known(jax.lax.stop_gradient(x), valid)
+    valid &= ~known(jax.lax.stop_gradient(x), valid)
 
-    normal1 = matvec_t(rel, _gradient(c.first, a, matvec(rel, x) + offset))
-    normal2 = _gradient(c.second, b, x)
+    normal1 = matvec_t(rel, gradient_of(c.first, a, matvec(rel, x) + offset))
+    normal2 = gradient_of(c.second, b, x)
     local = unit(unit(normal1)[0] - unit(normal2)[0])[0]
     normal = matvec(b.mat, local)
     pos = b.pos + matvec(b.mat, x) - 0.5 * dist[..., None] * normal
@@ -81,7 +81,7 @@ def _search(c: SdfContext, a: Geoms, b: Geoms, rel: Array, offset: Array, x: Arr
     """
 
     def distances(x: Array) -> tuple[Array, Array]:
-        return _distance(c.second, b, x), _distance(c.first, a, matvec(rel, x) + offset)
+        return distance_of(c.second, b, x), distance_of(c.first, a, matvec(rel, x) + offset)
 
     def objective(x: Array, last: Array) -> Array:
         d2, d1 = distances(x)
@@ -91,7 +91,7 @@ def _search(c: SdfContext, a: Geoms, b: Geoms, rel: Array, offset: Array, x: Arr
     def step(state: tuple[Array, Array], last: Array) -> tuple[tuple[Array, Array], Array]:
         x, done = state
         d2, d1 = jax.lax.stop_gradient(distances(x))
-        g2, g1 = _gradient(c.second, b, x), matvec_t(rel, _gradient(c.first, a, matvec(rel, x) + offset))
+        g2, g1 = gradient_of(c.second, b, x), matvec_t(rel, gradient_of(c.first, a, matvec(rel, x) + offset))
         of_larger = jnp.where((d2 > d1)[..., None], g2, g1)
         sign = jnp.where(jnp.maximum(d2, d1) > 0, 1, -1)[..., None]
         slope = jnp.where(last, of_larger, g2 + g1 + sign * of_larger)
@@ -115,7 +115,7 @@ def _line_search(objective: Any, x: Array, slope: Array) -> tuple[Array, Array]:
     return jnp.asarray(STEPS, x.dtype)[chosen], jnp.take_along_axis(change, chosen[None], axis=0)[0] > 0
 
 
-def _distance(side: tuple[np.ndarray, dict[int, Field]], geoms: Geoms, x: Array) -> Array:
+def distance_of(side: tuple[np.ndarray, dict[int, Field]], geoms: Geoms, x: Array) -> Array:
     """Distances (..., n) of points (..., n, 3), each by its geom's kind of field."""
     kind, (out, *others) = _kinds(side, geoms), [field.distance(geoms, x) for field in side[1].values()]
     for this, value in zip(list(side[1])[1:], others, strict=True):
@@ -123,7 +123,7 @@ def _distance(side: tuple[np.ndarray, dict[int, Field]], geoms: Geoms, x: Array)
     return out
 
 
-def _gradient(side: tuple[np.ndarray, dict[int, Field]], geoms: Geoms, x: Array) -> Array:
+def gradient_of(side: tuple[np.ndarray, dict[int, Field]], geoms: Geoms, x: Array) -> Array:
     """Their gradients (..., n, 3)."""
     kind, (out, *others) = _kinds(side, geoms), [field.gradient(geoms, x) for field in side[1].values()]
     for this, value in zip(list(side[1])[1:], others, strict=True):
@@ -135,7 +135,7 @@ def _kinds(side: tuple[np.ndarray, dict[int, Field]], geoms: Geoms) -> Array:
     return gather(jnp.asarray(side[0]), jnp.asarray(geoms.id))
 
 
-def _known(x: Array, valid: Array) -> Array:
+def known(x: Array, valid: Array) -> Array:
     """Whether an earlier valid point (starts, n, 3) is the same."""
     same = safe.norm(x[:, None] - x[None]) < MINVAL
     earlier = np.tril(np.ones(2 * (len(x),), bool), -1)[..., None]

@@ -9,6 +9,8 @@ from jaxsim.engine.collision.convex import convex_context, convex_convex
 from jaxsim.engine.collision.hfield import hfield_convex
 from jaxsim.engine.collision.hfield import setup as hfield_setup
 from jaxsim.engine.collision.hull import rims
+from jaxsim.engine.collision.mesh_sdf import mesh_sdf
+from jaxsim.engine.collision.mesh_sdf import setup as mesh_sdf_setup
 from jaxsim.engine.collision.plane import (
     plane_box,
     plane_capsule,
@@ -74,3 +76,4 @@ for _kind in (G.SPHERE, G.CAPSULE, G.ELLIPSOID, G.CYLINDER, G.BOX, G.MESH):
     COLLIDERS[G.HFIELD, _kind] = Collider(hfield_convex, 50, 100_000, hfield_setup)
 for _kind in (G.SPHERE, G.CAPSULE, G.ELLIPSOID, G.CYLINDER, G.BOX, G.SDF):
     COLLIDERS[_kind, G.SDF] = Collider(sdf_any, 50, 100_000, sdf_setup)  # as many contacts as the option sdf_initpoints
+COLLIDERS[G.MESH, G.SDF] = Collider(mesh_sdf, 50, 1_000_000, mesh_sdf_setup)

@@ -9,7 +9,7 @@ import pytest
 import jaxsim
 from jaxsim.engine.collision.driver import collision
 from jaxsim.math.fields import torus
-from tests.engine.collision.scenes import GEOMS, PLACES, Scene, random_qpos
+from tests.engine.collision.scenes import ASSETS, GEOMS, PLACES, Scene, random_qpos
 
 POSES = 24
 # plugin, half sizes of its box, attributes
@@ -27,6 +27,7 @@ PAIRS = (
 )
 TORI = [("sphere", "torus"), ("ellipsoid", "torus")]
 SHORT = {"starts": 4, "iterations": 5}
+MESHES = [("hull", "torus"), ("cube", "octree")]
 
 
 def mesh(name):
@@ -56,7 +57,7 @@ def xml(pairs, plugin=True, iterations=8, starts=12):
             bodies += made if kind == "plane" else f"<body><freejoint/>{made}</body>"
         contacts += f'<pair geom1="{i}.0" geom2="{i}.1"/>'
     return f"""<mujoco><option sdf_initpoints="{starts}" sdf_iterations="{iterations}"/>
-      <extension>{used if plugin else ""}</extension><asset>{"".join(map(mesh, sorted(kinds)))}</asset>
+      <extension>{used if plugin else ""}</extension><asset>{ASSETS}{"".join(map(mesh, sorted(kinds)))}</asset>
       <worldbody>{bodies}</worldbody><contact>{contacts}</contact></mujoco>"""
 
 
@@ -177,8 +178,32 @@ def test_capacity_has_room_for_every_start():
     assert m.max_contacts == 12
 
 
-def test_meshes_against_fields_are_refused_by_name():
-    text = xml([("sphere", "torus")]).replace('type="sphere" size=".3"', 'type="mesh" mesh="torus"')
-    m = jaxsim.from_mujoco(mujoco.MjModel.from_xml_string(text))
-    with pytest.raises(jaxsim.UnsupportedError, match="mesh and sdf"):
-        jaxsim.forward(m, jaxsim.make_data(m))
+@pytest.fixture(scope="module")
+def meshes():
+    scene = make_scene(xml(MESHES, starts=3, iterations=4))
+    contacts, moved, ours = run(scene, 0.25)
+    return scene, contacts, compare(scene, MESHES, contacts, moved, ours)
+
+
+@pytest.mark.parametrize("pair", range(len(MESHES)), ids=["-".join(p) for p in MESHES])
+def test_contacts_of_meshes_equal_the_reference(meshes, pair):
+    stable, seen, wrong = (x[pair] for x in meshes[-1])
+    assert stable > POSES / 2 and seen > 20 and wrong == 0
+
+
+def test_derivatives_of_meshes_by_their_scale_equal_differences(meshes):
+    scene, *_ = meshes
+    pos, mat, _ = scene.reference(random_qpos(np.random.default_rng(4), 8, scene.mj.njnt, 0.25))
+    weight = np.random.default_rng(5).standard_normal((scene.m.max_contacts, 4))
+
+    def total(scale, pos, mat):
+        m = scene.m.replace(mesh_vert=scene.m.mesh_vert * scale)
+        c = collision(m, scene.d.replace(geom_xpos=pos, geom_xmat=mat)).contact
+        return jnp.sum(c.dist * weight[:, 0]) + jnp.sum(c.pos * weight[:, 1:])
+
+    slope = jax.jit(jax.vmap(jax.grad(total), in_axes=(None, 0, 0)))(1.0, pos, mat)
+    value = jax.jit(jax.vmap(total, in_axes=(None, 0, 0)))
+    coarse, fine = [(value(1 + h, pos, mat) - value(1 - h, pos, mat)) / (2 * h) for h in (2e-6, 1e-6)]
+    smooth = np.isclose(coarse, fine, rtol=1e-5, atol=1e-5)
+    assert smooth.sum() >= 4 and np.isfinite(slope).all()
+    np.testing.assert_allclose(slope[smooth], coarse[smooth], rtol=1e-5, atol=1e-5)
