@@ -23,6 +23,7 @@ from jaxsim.engine.solver.problem import (
 from jaxsim.layout import Layout
 from jaxsim.math.arrays import dot, most_of_batch
 from jaxsim.math.linalg import solve_factored
+from jaxsim.math.loops import while_each
 from jaxsim.math.safe import Array, divide, norm
 
 
@@ -53,40 +54,54 @@ class State(NamedTuple):
     done: Array
 
 
+class _World(NamedTuple):
+    """What stays the same while a world is solved."""
+
+    p: ConstraintProblem
+    settings: Settings
+    factor: Array | None  # of M, for the preconditioner of CG
+
+
 def solve(
     layout: Layout, limits: Limits, p: ConstraintProblem, settings: Settings, factor: Array, start: Array
 ) -> tuple[Array, Array]:
     """qacc (nv,) and the number of iterations. `factor` is the Cholesky factor of M; `start` the best first guess."""
-    direction = _newton_direction if limits.solver == "newton" else partial(_cg_direction, factor)
-
-    def prepare(acc: Array, momentum: Array, r: Array, old: State | None) -> State:
-        smooth = momentum - p.qfrc_smooth
-        constraint = rows_transpose_times(layout, p.jac, force(layout, p, r))
-        grad = smooth - constraint
-        floor = 4 * jnp.finfo(acc.dtype).eps * (norm(momentum) + norm(p.qfrc_smooth) + norm(constraint))
-        small = norm(grad)
-        stop = (settings.scale * small < settings.tolerance) | (small <= floor)
-        niter = jnp.zeros((), jnp.int32) if old is None else old.niter + 1
-        zero = jnp.zeros_like(acc)
-        search, mgrad = (zero, zero) if old is None else (old.search, old.mgrad)
-        return State(acc, momentum, r, grad, search, mgrad, niter, stop)
-
-    def iterate(s: State) -> State:
-        search, mgrad = direction(layout, p, s)
-        mv, z = dot(p.M, search), rows_times(layout, p.jac, search)
-        slope0 = jnp.sum(search * s.grad)
-        ray = Ray(s.r, z, jnp.sum(search * (s.momentum - p.qfrc_smooth)), jnp.sum(search * mv))
-        exact = settings.tolerance * settings.ls_tolerance * norm(search) / settings.scale
-        enough = jnp.maximum(exact, LS_RELATIVE[limits.solver] * jnp.abs(slope0))
-        alpha = line_search(layout, p, ray, enough, limits.ls_iterations, s.done)
-        new = prepare(s.acc + alpha * search, s.momentum + alpha * mv, s.r + alpha * z, s)
-        gain = -0.5 * alpha * slope0  # exact for a quadratic, never cancels
-        done = new.done | (settings.scale * gain < settings.tolerance) | (slope0 >= 0)
-        return new._replace(search=search, mgrad=mgrad, done=done)
-
-    first = prepare(start, dot(p.M, start), residual(layout, p, start), None)
-    last = jax.lax.while_loop(lambda s: ~s.done & (s.niter < limits.iterations), iterate, first)
+    world = _World(p, settings, factor if limits.solver == "cg" else None)
+    first = _prepare(layout, world, start, dot(p.M, start), residual(layout, p, start), None)
+    last = while_each(
+        lambda _, s: ~s.done & (s.niter < limits.iterations), partial(_iterate, layout, limits), world, first
+    )
     return last.acc, last.niter
+
+
+def _prepare(layout: Layout, world: _World, acc: Array, momentum: Array, r: Array, old: State | None) -> State:
+    p, settings, _ = world
+    smooth = momentum - p.qfrc_smooth
+    constraint = rows_transpose_times(layout, p.jac, force(layout, p, r))
+    grad = smooth - constraint
+    floor = 4 * jnp.finfo(acc.dtype).eps * (norm(momentum) + norm(p.qfrc_smooth) + norm(constraint))
+    small = norm(grad)
+    stop = (settings.scale * small < settings.tolerance) | (small <= floor)
+    niter = jnp.zeros((), jnp.int32) if old is None else old.niter + 1
+    zero = jnp.zeros_like(acc)
+    search, mgrad = (zero, zero) if old is None else (old.search, old.mgrad)
+    return State(acc, momentum, r, grad, search, mgrad, niter, stop)
+
+
+def _iterate(layout: Layout, limits: Limits, world: _World, s: State) -> State:
+    p, settings, factor = world
+    direction = _newton_direction if factor is None else partial(_cg_direction, factor)
+    search, mgrad = direction(layout, p, s)
+    mv, z = dot(p.M, search), rows_times(layout, p.jac, search)
+    slope0 = jnp.sum(search * s.grad)
+    ray = Ray(s.r, z, jnp.sum(search * (s.momentum - p.qfrc_smooth)), jnp.sum(search * mv))
+    exact = settings.tolerance * settings.ls_tolerance * norm(search) / settings.scale
+    enough = jnp.maximum(exact, LS_RELATIVE[limits.solver] * jnp.abs(slope0))
+    alpha = line_search(layout, p, ray, enough, limits.ls_iterations, s.done)
+    new = _prepare(layout, world, s.acc + alpha * search, s.momentum + alpha * mv, s.r + alpha * z, s)
+    gain = -0.5 * alpha * slope0  # exact for a quadratic, never cancels
+    done = new.done | (settings.scale * gain < settings.tolerance) | (slope0 >= 0)
+    return new._replace(search=search, mgrad=mgrad, done=done)
 
 
 # A search this exact, relative to the slope at its start, costs no more outer iterations than a fuller one.

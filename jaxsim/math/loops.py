@@ -1,0 +1,99 @@
+"""Loops whose length differs from world to world."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.custom_batching import custom_vmap
+
+from jaxsim.math.safe import Array
+
+GROUP = 32  # worlds that go through a round together on a CPU
+
+
+def while_each(cond: Callable[..., Array], body: Callable[..., Any], consts: Any, state: Any) -> Any:
+    """`state = body(consts, state)` while `cond(consts, state)`; in a batch on a CPU, only for worlds that go on.
+
+    Under `vmap` a plain loop computes every world in every round, until the last one is done. A CPU gains nothing from
+    that: here each round gathers the worlds that go on, group after group, and scatters what it found. What `cond` and
+    `body` need of traced values comes through `consts`. Not differentiable.
+    """
+
+    @custom_vmap
+    def loop(consts: Any, state: Any) -> Any:
+        return lax.while_loop(lambda s: cond(consts, s), lambda s: body(consts, s), state)
+
+    @loop.def_vmap
+    def _(size: int, batched: list[Any], consts: Any, state: Any) -> tuple[Any, Any]:
+        axes = jax.tree.map(lambda b: 0 if b else None, batched[0])
+        state = jax.tree.map(lambda x, b: x if b else jnp.broadcast_to(x, (size, *jnp.shape(x))), state, batched[1])
+        return _batch(loop, cond, body, size, axes)(consts, state), jax.tree.map(lambda _: True, state)
+
+    return loop(consts, state)
+
+
+def _batch(loop: Callable[..., Any], cond: Callable[..., Array], body: Callable[..., Any], size: int, axes: Any):
+    """The loop of a whole batch; a batch of batches is one larger batch."""
+
+    def together(consts: Any, state: Any) -> Any:
+        one = lambda c, s: lax.while_loop(lambda s: cond(c, s), lambda s: body(c, s), s)  # noqa: E731
+        return jax.vmap(one, in_axes=(axes, 0))(consts, state)
+
+    def in_groups(consts: Any, state: Any) -> Any:
+        going, advance = (jax.vmap(f, in_axes=(axes, 0)) for f in (cond, body))
+        return _in_groups(size, axes, going, advance, consts, state)
+
+    @custom_vmap
+    def batch(consts: Any, state: Any) -> Any:
+        if size <= GROUP:
+            return together(consts, state)
+        return lax.platform_dependent(consts, state, cpu=in_groups, default=together)
+
+    @batch.def_vmap
+    def _(outer: int, batched: list[Any], consts: Any, state: Any) -> tuple[Any, Any]:
+        def flat(x: Array, out: bool, inside: bool) -> Array:
+            x = x if out else jnp.broadcast_to(x, (outer, *x.shape))
+            x = x if inside else jnp.broadcast_to(x[:, None], (outer, size, *x.shape[1:]))
+            return x.reshape(outer * size, *x.shape[2:])
+
+        leaves, tree = jax.tree.flatten(consts)
+        of = list(zip(leaves, jax.tree.leaves(batched[0]), _leaves(axes), strict=True))
+        consts = tree.unflatten([flat(x, b, a == 0) if b or a == 0 else x for x, b, a in of])
+        both = tree.unflatten([0 if b or a == 0 else None for _, b, a in of])
+        state = jax.tree.map(lambda x, b: flat(x, b, True), state, batched[1])
+        new = jax.vmap(loop, in_axes=(both, 0))(consts, state)
+        return jax.tree.map(lambda x: x.reshape(outer, size, *x.shape[1:]), new), jax.tree.map(lambda _: True, new)
+
+    return batch
+
+
+def _leaves(axes: Any) -> list[int | None]:
+    return jax.tree.leaves(axes, is_leaf=lambda x: x is None)
+
+
+def _in_groups(
+    size: int, axes: Any, going: Callable[..., Array], advance: Callable[..., Any], consts: Any, state: Any
+) -> Any:
+    """Rounds in which only worlds that go on are computed, GROUP at a time; they come first in `order`."""
+    pad = jnp.full(-size % GROUP, size, jnp.int32)
+
+    def rounds(carry: tuple[Any, Array]) -> tuple[Any, Array]:
+        state, active = carry
+        order = jnp.concatenate([jnp.argsort(~active).astype(jnp.int32), pad])
+
+        def group(i: Array, state: Any) -> Any:
+            place = lax.dynamic_slice_in_dim(order, i * GROUP, GROUP)
+            row = lambda x: x.at[place].get(mode="clip")  # noqa: E731
+            leaves, tree = jax.tree.flatten(consts)
+            mine = tree.unflatten([row(x) if a == 0 else x for x, a in zip(leaves, _leaves(axes), strict=True)])
+            new = advance(mine, jax.tree.map(row, state))
+            # the last group is filled up with worlds that are done, and with places outside of the batch
+            place = jnp.where(row(active), place, size)
+            return jax.tree.map(lambda x, n: x.at[place].set(n, mode="drop"), state, new)
+
+        state = lax.fori_loop(0, (jnp.sum(active) + GROUP - 1) // GROUP, group, state)
+        return state, going(consts, state)
+
+    return lax.while_loop(lambda carry: carry[1].any(), rounds, (state, going(consts, state)))[0]
