@@ -9,8 +9,10 @@ from jaxsim.compiler.linalg import EPS, full_inertia, quat2mat
 from jaxsim.compiler.pose import IDENTITY, compose, invert, rotate, unit
 from jaxsim.compiler.tree import Body, own_orientation
 from jaxsim.errors import ModelError
-from jaxsim.mjcf import resolve
+from jaxsim.mjcf import Resolved, resolve
 from jaxsim.types import MINVAL, JointType
+
+_TURNS = ("axisangle", "xyaxes", "zaxis", "euler")
 
 
 def compile_bodies(draft: Draft) -> None:
@@ -53,7 +55,7 @@ def _read_pose(draft: Draft, body: Body, settings: Settings) -> None:
         body.pos, body.quat, body.mocap = [0.0, 0.0, 0.0], list(IDENTITY), False
         return
     body.pos, body.quat = body.floats("pos"), own_orientation(body.el, body.a, settings)
-    if all(body.a[kind] is None for kind in ("axisangle", "xyaxes", "zaxis", "euler")):
+    if all(body.a[kind] is None for kind in _TURNS):
         body.quat = unit(body.quat)
     body.mocap = body.a["mocap"]
 
@@ -65,8 +67,8 @@ def _read_inertial(draft: Draft, body: Body, settings: Settings) -> None:
         return
     if body.parent is None:
         raise el.error("the world body cannot have inertia")
-    a = resolve(draft.spec, el)
-    turned = any(a[kind] is not None for kind in ("axisangle", "xyaxes", "zaxis", "euler"))
+    a = _together(draft, body)
+    turned = any(a[kind] is not None for kind in _TURNS)
     body.mass, body.ipos = float(a["mass"]), [float(x) for x in a["pos"]]
     body.inertia = [float(x) for x in a["diaginertia"]]
     body.iquat = unit([float(x) for x in a["quat"]])
@@ -82,6 +84,16 @@ def _read_inertial(draft: Draft, body: Body, settings: Settings) -> None:
         body.inertia, body.iquat = inertia.tolist(), quat.tolist()
     elif turned:
         body.iquat = own_orientation(el, a, settings)
+
+
+def _together(draft: Draft, body: Body) -> Resolved:
+    """What the inertials of a body say together: each overwrites what it says itself, and position and mass."""
+    a = resolve(draft.spec, body.inertials[0])
+    for el in body.inertials[1:]:
+        if any(name in el.attrs for name in _TURNS):
+            a.update(dict.fromkeys(_TURNS))
+        a.update(el.attrs)
+    return a
 
 
 def global_inertia(inertia: list[float], quat: list[float]) -> list[float]:

@@ -20,10 +20,15 @@ class Body(Obj):
         super().__init__("body", el, attrs, name)
         self.parent = parent
         self.bodies: list[Body] = []
-        self.inertial: Element | None = None
+        self.inertials: list[Element] = []
         self.plugin_el: Element | None = None
         self.nodes: list[Obj | None] = []  # geoms at the nodes of its bounding volumes, where `fusestatic` kept them
         self.objects: dict[str, list[Obj]] = {kind: [] for kind in ("joint", "geom", "site", "camera", "light")}
+
+    @property
+    def inertial(self) -> Element | None:
+        """The element that says its inertia, the last one where frames hold more."""
+        return self.inertials[-1] if self.inertials else None
 
     @property
     def joints(self) -> list[Obj]:
@@ -77,7 +82,7 @@ def _populate(draft: Draft, body: Body, element: Element, frame: Frame | None) -
             child.frame = frame
             children.append((child, el))
         elif tag == "inertial":
-            body.inertial = el
+            body.inertials.append(el)
         elif tag in _KIND:
             obj = Obj(_KIND[tag], el, resolve(draft.spec, el), el.name or "")
             obj.frame, obj.body = frame, body

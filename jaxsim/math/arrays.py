@@ -127,7 +127,7 @@ def add_at(index: np.ndarray, x: Array, n: int) -> Array:
         return xp_of(x).zeros((n, *x.shape[1:]), x.dtype)
     if k == n and np.array_equal(index, np.arange(n)):
         return x
-    if n * k <= DENSE_BINS:
+    if n * k <= DENSE_BINS and not is_numpy(x):  # on the host what is not finite stays in its bin
         mask = (np.arange(n)[:, None] == index).astype(x.dtype)
         return dot(mask, x.reshape(k, -1)).reshape(n, *x.shape[1:])
     bins = np.where(index < 0, n, index)

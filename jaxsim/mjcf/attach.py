@@ -6,12 +6,11 @@ settings of the model that they come from (`Element.compiler`).
 
 from __future__ import annotations
 
-from jaxsim.errors import UnsupportedError
 from jaxsim.mjcf.defaults import DefaultClass, Resolved, class_name
 from jaxsim.mjcf.keyframes import Pending, extend
 from jaxsim.mjcf.references import Names, Namespace, copy_references, listed, rename_tree
 from jaxsim.mjcf.rules import check_name_free
-from jaxsim.mjcf.spec import Element, Spec, compiler_of, object_name
+from jaxsim.mjcf.spec import Element, Spec, compiler_of, object_name, shallow_copy
 from jaxsim.mjcf.values import did_you_mean
 
 _COPIED = (
@@ -35,9 +34,8 @@ def attach(element: Element, into: Element, spec: Spec, child: Spec, names: Name
     prefix, wanted = element.attrs["prefix"], element.attrs.get("body")
     space = Namespace(prefix, "", foreign=True)
     if names.has("body", space(wanted or "")):
-        raise UnsupportedError(
-            f"{element.label()}: the body '{space(wanted or '')}' exists already; moving it is not built"
-        )
+        _move(element, into, spec.require("body", space(wanted or "")))
+        return
     if wanted and child.find("body", wanted) is None:
         known = [body.name or "" for body in child.elements("body")]
         raise element.error(f"the model has no body '{wanted}'{did_you_mean(wanted, known)}")
@@ -64,6 +62,46 @@ def attach(element: Element, into: Element, spec: Spec, child: Spec, names: Name
     copy_references(child, spec, space, names, {})
     _copy_plugins(child, spec, space, names)
     extend(spec)
+
+
+def _move(element: Element, into: Element, body: Element) -> None:
+    """Put a body that exists already into the frame where it is to be attached; its place in the order stays."""
+    around, frames = into, []
+    while around.tag == "frame":
+        frames.append(around)
+        around = around.parent
+    top = body
+    while top.parent is not None and top.parent.tag == "frame":
+        top = top.parent
+    if top.parent is not around:
+        raise element.error(f"the body '{body.name}' exists already, in another body than this one")
+    before, behind = ([], []) if top is body else _split(top, body)
+    outer = body
+    for frame in frames:
+        twin = shallow_copy(frame)
+        twin.append(outer)
+        outer = twin
+    place = around.children.index(top)
+    around.children[place : place + 1] = [*before, outer, *behind]
+    for child in (*before, outer, *behind):
+        child.parent = around
+
+
+def _split(frame: Element, body: Element) -> tuple[list[Element], list[Element]]:
+    """What stands before a body in a frame and what stands behind it, each in frames of their own."""
+    at = next(i for i, child in enumerate(frame.children) if any(e is body for e in child.all()))
+    child = frame.children[at]
+    before, behind = ([], []) if child is body else _split(child, body)
+    before, behind = [*frame.children[:at], *before], [*behind, *frame.children[at + 1 :]]
+    twins = []
+    for children in (before, behind):
+        twin = shallow_copy(frame)
+        for inner in children:
+            twin.append(inner)
+        twins.append([twin] if children else [])
+    if behind:
+        twins[1][0].attrs.pop("name", None)
+    return twins[0], twins[1]
 
 
 def _own(top: Element, compiler: dict) -> None:

@@ -7,7 +7,7 @@ include depth. Everything that the language does not know is a ModelError with f
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from lxml import etree
@@ -30,7 +30,8 @@ _WORLD = SCHEMA.children["worldbody"]
 _STRAY = ("body", "frame")  # the reference lets them stand at the root and does not read them
 _LENIENT_TYPES = {("objtype", "user")}
 _LENIENT_TYPES |= {("reftype", f"frame{x}") for x in ("pos", "quat", "xaxis", "yaxis", "zaxis", "linvel", "angvel")}
-_LENIENT = ("frame", "replicate")  # the reference does not look at their other attributes
+_LENIENT = ("frame", "replicate")
+_TREE = ("worldbody", "body", *_LENIENT)
 _FILE_ATTRIBUTES = ("file", "fileright", "fileleft", "fileup", "filedown", "filefront", "fileback")
 
 
@@ -150,17 +151,21 @@ def _parse(reading: _Reading, data: bytes, filename: str) -> etree._Element:
 def _convert(reading: _Reading, root: etree._Element, target: Element, filename: str) -> None:
     """Fill `target` from a parsed root and from everything that it includes, in document order."""
     target.source = (filename, root.sourceline)
-    _read_attributes(root, target)
+    _read_attributes(root, target, False)
     _read_children(reading, root, target, _Place(filename, "", (filename,)), 1)
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where nodes come from: the file, the folder of the include (empty in the main file), the files around it."""
+    """Where nodes come from: the file, the folder of the include (empty in the main file), the files around it.
+
+    `loose`: inside of a frame or replicate, where the reference reads what it knows and does not look at the rest.
+    """
 
     filename: str
     folder: str
     stack: tuple[str, ...]
+    loose: bool = False
 
 
 def _read_children(reading: _Reading, node: etree._Element, parent: Element, place: _Place, depth: int) -> None:
@@ -173,6 +178,9 @@ def _read_children(reading: _Reading, node: etree._Element, parent: Element, pla
             _include(reading, child, parent, place, depth)
             continue
         kind = parent.type.children.get(child.tag)
+        if kind is None and place.loose and parent.tag not in _TREE:
+            parent.warn(f"{_misplaced(child, parent, place).what}; it is not read")
+            continue
         stray = parent.type is SCHEMA and child.tag in _STRAY
         if kind is None and not stray:
             raise _misplaced(child, parent, place)
@@ -181,10 +189,11 @@ def _read_children(reading: _Reading, node: etree._Element, parent: Element, pla
             element.warn(f"a {child.tag} outside the worldbody is not read; write it in <worldbody>")
         else:
             parent.append(element)
-        _read_attributes(child, element)
+        inner = replace(place, loose=True) if child.tag in _LENIENT else place
+        _read_attributes(child, element, inner.loose)
         if place.folder:
             reading.include_dirs.append((element, place.folder))
-        _read_children(reading, child, element, place, depth + 1)
+        _read_children(reading, child, element, inner, depth + 1)
 
 
 def _misplaced(node: etree._Element, parent: Element, place: _Place) -> ModelError:
@@ -197,13 +206,13 @@ def _misplaced(node: etree._Element, parent: Element, place: _Place) -> ModelErr
     return ModelError(what + hint, (place.filename, node.sourceline))
 
 
-def _read_attributes(node: etree._Element, element: Element) -> None:
+def _read_attributes(node: etree._Element, element: Element, loose: bool) -> None:
     extra = [prefix for prefix in node.nsmap if prefix is None or node.getparent() is None]
     if extra:
         raise element.error("namespaces (xmlns) are not part of MJCF")
     for name, text in node.attrib.items():
         attribute = element.type.attributes.get(name)
-        if attribute is None and element.tag in _LENIENT:
+        if attribute is None and loose:
             element.warn(f"{_unknown_attribute(name, element.type)}; it is not read")
             continue
         if attribute is None:
@@ -264,7 +273,7 @@ def _include(reading: _Reading, node: etree._Element, parent: Element, place: _P
     root = _parse(reading, data, path)
     if not len(root):
         raise ModelError(f"the included file '{name}' has no elements", where)
-    inner = _Place(path, os.path.dirname(path), (*place.stack, real))
+    inner = _Place(path, os.path.dirname(path), (*place.stack, real), place.loose)
     _read_children(reading, root, parent, inner, depth)
 
 

@@ -273,8 +273,10 @@ def check_references(spec: Spec) -> None:
         for element in section.all():
             _check_empty(element)
             for slot in own_slots(element):
-                if slot.kind in CHECKED_KINDS and not names.has(slot.kind, slot.name):
-                    hint = did_you_mean(slot.name, names.of(slot.kind))
-                    raise element.error(
-                        f"{slot.attribute} names the {slot.kind} '{slot.name}', which does not exist{hint}"
-                    )
+                if slot.kind not in CHECKED_KINDS or names.has(slot.kind, slot.name):
+                    continue
+                hint = did_you_mean(slot.name, names.of(slot.kind))
+                what = f"{slot.attribute} names the {slot.kind} '{slot.name}', which does not exist{hint}"
+                if element.tag != "mesh":
+                    raise element.error(what)
+                element.warn(what)  # whether it matters the geoms tell

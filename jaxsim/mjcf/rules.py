@@ -284,10 +284,13 @@ def check_element(element: Element) -> None:
 
 
 def check_counts(element: Element) -> None:
-    """Raise a ModelError where a child stands more often than it may."""
+    """Raise a ModelError where a child stands more often than it may; inside of frames the reference does not count."""
     seen: dict[str, Element] = {}
     for child in element.children:
         if child.type.count in "?!" and child.tag in seen:
+            if any(around.tag in ("frame", "replicate") for around in child.ancestors()):
+                child.warn(f"a second {child.tag}: what it says overwrites the first")
+                continue
             raise child.error(f"{element.tag} can have only one {child.tag}")
         seen[child.tag] = child
 

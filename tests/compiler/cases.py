@@ -437,7 +437,29 @@ MACROS = {
         '<geom type="capsule" size=".01"/></composite>'
     ),
 }
+_ONE = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
+_OTHER = '<inertial pos="0 0 1" mass="2" diaginertia="1 2 1"/>'
+_FULL = '<inertial pos="0 1 1" mass="3" fullinertia="1 2 2 .1 0 0"/>'
+_WEDGE = f'<asset><mesh name="k" {_TETRA} material="no"/><material name="m"/></asset>'
+LOOSE = {  # what the reference does not look at, or overwrites
+    "two inertials in a frame": world(f"<body><joint/><frame>{_ONE}{_OTHER}</frame></body>"),
+    "inertials in and beside a frame": world(f'<body><joint/><frame pos="1 0 0">{_ONE}</frame>{_OTHER}</body>'),
+    "two full inertias": world(f"<body><joint/><frame>{_FULL}{_FULL.replace('.1', '.2')}</frame></body>"),
+    "two inertials, one turned": world(
+        f'<body><joint/><frame>{_OTHER}{_ONE.replace("/>", """ euler="10 20 30"/>""")}</frame></body>'
+    ),
+    "two replicated inertials": world(f'<replicate count="2"><body><joint/>{_ONE}{_OTHER}</body></replicate>'),
+    "unknown words in a frame": world(
+        '<frame><geom size=".1" foo="1"><bar/></geom><site><plugin/></site><body><geom size=".1" foo="1"/></body>'
+        '</frame><replicate count="2"><body foo="1"><geom size=".1"/></body></replicate>'
+    ),
+    "unknown material of an unused mesh": world("", _WEDGE),
+    "unknown material of a mesh whose geom has another": world('<geom type="mesh" mesh="k" material="m"/>', _WEDGE),
+    "singular inertia": world('<body><joint type="slide"/><joint type="slide" axis="1 0 0"/>'
+                              '<joint type="slide" axis="1 0 1"/><geom size=".1"/></body>'),
+}  # fmt: skip
 CASES: dict[str, str] = {
+    **LOOSE,
     **GEOMS,
     **FROMTO,
     **ORIENTATIONS,

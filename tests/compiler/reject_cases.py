@@ -42,6 +42,14 @@ _BODY = {
     "hinge after ball": world('<body><joint type="ball"/><joint/><geom size=".1"/></body>'),
     "two free joints": world('<body><freejoint/><joint/><geom size=".1"/></body>'),
     "free below": world('<body><body><freejoint/><geom size=".1"/></body></body>'),
+    "full and diagonal in two inertials": world(
+        '<body><joint/><frame><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/></frame>'
+        '<inertial pos="0 0 0" mass="1" fullinertia="1 2 2 .1 0 0"/></body>'
+    ),
+    "unknown element in a frame": world("<frame><foo/></frame>"),
+    "unknown material of a used mesh": world(
+        '<geom type="mesh" mesh="k"/>', '<asset><mesh name="k" vertex="0 0 0 1 0 0 0 1 0 0 0 1" material="no"/></asset>'
+    ),
     "mocap with joint": world('<body mocap="true"><joint/><geom size=".1"/></body>'),
     "mocap below": world('<body><body mocap="true"><geom size=".1"/></body></body>'),
     "world with inertia": world('<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'),

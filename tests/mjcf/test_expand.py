@@ -184,6 +184,10 @@ def parent(world, rest="", before=""):
             f'<body><joint name="x"/><geom size="1"/>{ATTACH}</body>',
             '<sensor><jointpos joint="p_j"/></sensor><keyframe><key name="k" qpos="1 1 1"/></keyframe>',
         ),
+        (f'{ATTACH}<body/><frame pos="0 1 0" euler="0 0 30"><frame pos="1 0 0">{ATTACH}</frame></frame>', ""),
+        (f'<frame pos="0 1 0">{ATTACH}</frame><body/>{ATTACH}', ""),
+        (f'<frame pos="0 2 0"><body/><frame name="f" pos="1 1 1"><body/>{ATTACH}<body/></frame></frame>{ATTACH}', ""),
+        ('<body name="p_b"/><body/>' + ATTACH, ""),
     ],
 )
 def test_attach_makes_the_reference_objects(world, rest):
@@ -194,6 +198,7 @@ def test_attach_makes_the_reference_objects(world, rest):
     "world",
     [
         '<attach model="ch" body="zz" prefix="p_"/>',
+        f"{ATTACH}<body>{ATTACH}</body>",
         '<attach model="zz" body="b" prefix="p_"/>',
         '<attach model="ch" body="b"/>',
     ],
