@@ -21,60 +21,64 @@ def while_each(cond: Callable[..., Array], body: Callable[..., Any], consts: Any
     `body` need of traced values comes through `consts`. Not differentiable.
     """
 
+    leaves, tree = jax.tree.flatten(consts)
+    return _loop(lambda c, s: cond(tree.unflatten(c), s), lambda c, s: body(tree.unflatten(c), s))(leaves, state)
+
+
+def _loop(cond: Callable[..., Array], body: Callable[..., Any]) -> Callable[..., Any]:
     @custom_vmap
-    def loop(consts: Any, state: Any) -> Any:
+    def loop(consts: list[Array], state: Any) -> Any:
         return lax.while_loop(lambda s: cond(consts, s), lambda s: body(consts, s), state)
 
     @loop.def_vmap
-    def _(size: int, batched: list[Any], consts: Any, state: Any) -> tuple[Any, Any]:
-        axes = jax.tree.map(lambda b: 0 if b else None, batched[0])
+    def _(size: int, batched: list[Any], consts: list[Array], state: Any) -> tuple[Any, Any]:
+        axes = [0 if b else None for b in batched[0]]
         state = jax.tree.map(lambda x, b: x if b else jnp.broadcast_to(x, (size, *jnp.shape(x))), state, batched[1])
-        return _batch(loop, cond, body, size, axes)(consts, state), jax.tree.map(lambda _: True, state)
+        return _batch(cond, body, size, axes)(consts, state), jax.tree.map(lambda _: True, state)
 
-    return loop(consts, state)
+    return loop
 
 
-def _batch(loop: Callable[..., Any], cond: Callable[..., Array], body: Callable[..., Any], size: int, axes: Any):
+def _batch(cond: Callable[..., Array], body: Callable[..., Any], size: int, axes: list[int | None]):
     """The loop of a whole batch; a batch of batches is one larger batch."""
 
-    def together(consts: Any, state: Any) -> Any:
+    def together(consts: list[Array], state: Any) -> Any:
         one = lambda c, s: lax.while_loop(lambda s: cond(c, s), lambda s: body(c, s), s)  # noqa: E731
         return jax.vmap(one, in_axes=(axes, 0))(consts, state)
 
-    def in_groups(consts: Any, state: Any) -> Any:
+    def in_groups(consts: list[Array], state: Any) -> Any:
         going, advance = (jax.vmap(f, in_axes=(axes, 0)) for f in (cond, body))
         return _in_groups(size, axes, going, advance, consts, state)
 
     @custom_vmap
-    def batch(consts: Any, state: Any) -> Any:
+    def batch(consts: list[Array], state: Any) -> Any:
         if size <= GROUP:
             return together(consts, state)
         return lax.platform_dependent(consts, state, cpu=in_groups, default=together)
 
     @batch.def_vmap
-    def _(outer: int, batched: list[Any], consts: Any, state: Any) -> tuple[Any, Any]:
+    def _(outer: int, batched: list[Any], consts: list[Array], state: Any) -> tuple[Any, Any]:
         def flat(x: Array, out: bool, inside: bool) -> Array:
             x = x if out else jnp.broadcast_to(x, (outer, *x.shape))
             x = x if inside else jnp.broadcast_to(x[:, None], (outer, size, *x.shape[1:]))
             return x.reshape(outer * size, *x.shape[2:])
 
-        leaves, tree = jax.tree.flatten(consts)
-        of = list(zip(leaves, jax.tree.leaves(batched[0]), _leaves(axes), strict=True))
-        consts = tree.unflatten([flat(x, b, a == 0) if b or a == 0 else x for x, b, a in of])
-        both = tree.unflatten([0 if b or a == 0 else None for _, b, a in of])
+        of = [(x, b, a == 0) for x, b, a in zip(consts, batched[0], axes, strict=True)]
+        consts = [flat(*c) if c[1] or c[2] else c[0] for c in of]
         state = jax.tree.map(lambda x, b: flat(x, b, True), state, batched[1])
-        new = jax.vmap(loop, in_axes=(both, 0))(consts, state)
+        new = jax.vmap(_loop(cond, body), in_axes=([0 if b or a else None for _, b, a in of], 0))(consts, state)
         return jax.tree.map(lambda x: x.reshape(outer, size, *x.shape[1:]), new), jax.tree.map(lambda _: True, new)
 
     return batch
 
 
-def _leaves(axes: Any) -> list[int | None]:
-    return jax.tree.leaves(axes, is_leaf=lambda x: x is None)
-
-
 def _in_groups(
-    size: int, axes: Any, going: Callable[..., Array], advance: Callable[..., Any], consts: Any, state: Any
+    size: int,
+    axes: list[int | None],
+    going: Callable[..., Array],
+    advance: Callable[..., Any],
+    consts: list[Array],
+    state: Any,
 ) -> Any:
     """Rounds in which only worlds that go on are computed, GROUP at a time; they come first in `order`."""
     pad = jnp.full(-size % GROUP, size, jnp.int32)
@@ -86,8 +90,7 @@ def _in_groups(
         def group(i: Array, state: Any) -> Any:
             place = lax.dynamic_slice_in_dim(order, i * GROUP, GROUP)
             row = lambda x: x.at[place].get(mode="clip")  # noqa: E731
-            leaves, tree = jax.tree.flatten(consts)
-            mine = tree.unflatten([row(x) if a == 0 else x for x, a in zip(leaves, _leaves(axes), strict=True)])
+            mine = [row(x) if a == 0 else x for x, a in zip(consts, axes, strict=True)]
             new = advance(mine, jax.tree.map(row, state))
             # the last group is filled up with worlds that are done, and with places outside of the batch
             place = jnp.where(row(active), place, size)
