@@ -17,6 +17,8 @@ from jaxsim.mjcf.keyframes import extend
 from jaxsim.mjcf.writer import is_flat
 from jaxsim.model import FLOATS, Model, to_device
 
+_POSES = ("qpos", "mpos", "mquat")
+
 
 def load_model(
     source: str | os.PathLike | Spec,
@@ -45,40 +47,45 @@ def load_model(
     return m
 
 
-def save_mjcf(source: Spec | Model, path: str | os.PathLike | None = None) -> str:
+def save_mjcf(source: Spec | Model, path: str | os.PathLike | None = None, flat: bool = False) -> str:
     """The MJCF text of a spec or of a model that was loaded from one, written to `path` if one is given.
 
     The text is canonical, keeps default classes and macros, and compiles to the same model. File names are rewritten
-    for the folder of `path`.
+    for the folder of `path`. With `flat` every macro has run, actuators are `general`, and elements say all that they
+    are; specs with models that were attached in Python are always written so.
 
     Raises:
         UnsupportedError: the model did not come from MJCF or URDF, or its numbers were changed after it was compiled:
-            those live in no spec. Change the spec instead, or use `save_model`.
+            those live in no spec. Change the spec instead, or use `save_model`. Or it is to be flat, and the language
+            cannot say what a macro has made: pinned nodes of a flexcomp, compiler settings that differ by element.
     """
     if isinstance(source, Spec):
-        return write(_closed(source), path)
+        return write(_closed(source, flat), path)
     spec = source.structure.source
     if spec is None:
         raise UnsupportedError("this model has no spec that could be saved; use save_model, or save the Spec itself")
     changed = _changes(source, compile_spec(spec))
     if changed:
         raise UnsupportedError(f"changed since the model was compiled: {', '.join(changed)}; change the Spec instead")
-    return write(_closed(spec), path)
+    return write(_closed(spec, flat), path)
 
 
-def _closed(spec: Spec) -> Spec:
-    """A spec that is written flat gets its keyframes in full, by the compiled model.
+def _closed(spec: Spec, flat: bool) -> Spec:
+    """A spec that is to be written flat, expanded, and with its keyframes in full, by the compiled model.
 
-    Keyframes of attached models leave open what they do not move.
+    Keyframes of copied and attached models leave open what they do not move.
     """
-    if spec.defaults is not None or not is_flat(spec):
+    if spec.defaults is not None or not (flat or is_flat(spec)):
         return spec
-    m, out = compile_spec(spec), expand(spec)
+    out = expand(spec)
     extend(out)
-    for key, element in enumerate(e for e in out.elements("key")):
-        for name in ("qpos", "mpos", "mquat"):
-            if np.any(np.isnan(element.attrs.get(name, 0.0))):
-                element.attrs[name] = np.asarray(getattr(m, f"key_{name}")[key]).ravel()
+    keys = list(out.elements("key"))
+    if any(np.any(np.isnan(e.attrs.get(name, 0.0))) for e in keys for name in _POSES):
+        m = compile_spec(spec)
+        for key, element in enumerate(keys):
+            for name in _POSES:
+                if np.any(np.isnan(element.attrs.get(name, 0.0))):
+                    element.attrs[name] = np.asarray(getattr(m, f"key_{name}")[key]).ravel()
     return out
 
 

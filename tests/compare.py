@@ -55,9 +55,9 @@ def model_differences(ours, mj_model) -> dict[str, str]:
     return out
 
 
-def saved_differences(spec, mj_model, path) -> dict[str, str]:
+def saved_differences(spec, mj_model, path, flat=False) -> dict[str, str]:
     """Fields in which a spec, saved to a path and compiled here or by MuJoCo, differs from the reference's model."""
-    text = jaxsim.save_mjcf(spec, path)
+    text = jaxsim.save_mjcf(spec, path, flat)
     again = compile_spec(read(os.fspath(path), spec.assets))
     out = {f"ours: {k}": v for k, v in model_differences(again, mj_model).items() if not _placed(k)}
     theirs = mujoco.MjModel.from_xml_path(os.fspath(path), dict(spec.assets))

@@ -28,6 +28,7 @@ _PER_ELEMENT = (
     "alignfree",
 )  # fmt: skip
 _ANGLES = {"hinge": ("range", "ref", "springref"), "ball": ("range",)}
+_LAWS = ("dyntype", "gaintype", "biastype", "dynprm", "gainprm", "biasprm")
 _TRANSMISSIONS = {"slidercrank": "cranksite"}
 
 
@@ -109,7 +110,7 @@ def _flat(spec: Spec) -> Spec:
     out.root.attrs = dict(spec.root.attrs)
     for section in spec.root.children:
         if section.tag != "default":
-            out.root.append(_flat_element(spec, section))
+            out.root.append(_flat_element(spec, out, section))
     _declare_instances(out)
     return out
 
@@ -122,22 +123,34 @@ def _declare_instances(spec: Spec) -> None:
         spec.section("extension").add("plugin", plugin=user.attrs["plugin"]).append(instance)
 
 
-def _flat_element(spec: Spec, element: Element) -> Element:
+def _extra_class(out: Spec, *records: tuple[str, dict[str, Any]]) -> str:
+    """The name of a new default class that says what an element has no attributes for."""
+    top = out.section("default")
+    name = f"flat{len(top.children)}"
+    inner = top.add("default", **{"class": name})
+    for tag, attrs in records:
+        inner.add(tag).attrs.update(attrs)
+    return name
+
+
+def _flat_element(spec: Spec, out: Spec, element: Element) -> Element:
     if element.derived and "node" in element.derived:
         raise UnsupportedError(f"{element.label()}: pinned nodes cannot be written flat; save it with its flexcomp")
     if element.type.record == "actuator":
-        twin = _flat_actuator(spec, element)
+        twin = _flat_actuator(spec, out, element)
     else:
         twin = Element(element.type, element.source)
-        twin.attrs = dict(element.attrs) if element.type.record is None else _differences(spec, element)
-    for name in ("class", "childclass"):
-        twin.attrs.pop(name, None)
+        twin.attrs, extra = (dict(element.attrs), {}) if element.type.record is None else _differences(spec, element)
+        for name in ("class", "childclass"):
+            twin.attrs.pop(name, None)
+        if extra:
+            twin.attrs["class"] = _extra_class(out, (element.type.record, extra))
     if element.type.kind == "key":
         _check_key(element, twin)
     if element.compiler is not None:
         _translate(spec, element, twin)
     for child in element.children:
-        twin.append(_flat_element(spec, child))
+        twin.append(_flat_element(spec, out, child))
     _write_layers(spec, element, twin)
     return twin
 
@@ -148,9 +161,9 @@ def _same(a: Any, b: Any) -> bool:
     return np.shape(a) == np.shape(b) and bool(np.all(np.asarray(a) == np.asarray(b)))
 
 
-def _differences(spec: Spec, element: Element) -> dict[str, Any]:
-    """The effective attributes that differ from what the language says by itself."""
-    found = {}
+def _differences(spec: Spec, element: Element) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The effective attributes that differ from what the language says by itself, and those only a class can say."""
+    found, extra = {}, {}
     for name, value in resolve(spec, element).items():
         attribute = element.type.attributes.get(name)
         if name in ("class", "layers") or (name == "texture" and element.tag == "material"):
@@ -158,12 +171,12 @@ def _differences(spec: Spec, element: Element) -> dict[str, Any]:
         if attribute is None:
             default = SCHEMA.children["default"].children[element.type.record].attributes[name].default
             if not _same(value, default):
-                raise UnsupportedError(f"{element.label()}: '{name}' from a default class cannot be written flat")
+                extra[name] = value
         elif value is not None and (not _same(value, attribute.default) or name in element.attrs):
             found[name] = value
     if any(name in found for name in ORIENTATIONS):
         found.pop("quat", None)
-    return found
+    return found, extra
 
 
 def _write_layers(spec: Spec, element: Element, twin: Element) -> None:
@@ -178,47 +191,40 @@ def _write_layers(spec: Spec, element: Element, twin: Element) -> None:
             twin.add("layer", role=role, texture=texture)
 
 
-def _flat_actuator(spec: Spec, element: Element) -> Element:
+def _flat_actuator(spec: Spec, out: Spec, element: Element) -> Element:
     record = resolve_actuator(spec, element)
-    servo = record["inheritrange"] > 0
+    plugin = element.tag == "plugin"
+    servo = record["inheritrange"] > 0 and not plugin and _is_servo(record)
     tag = ("intvelocity" if record["dyntype"] == "integrator" else "position") if servo else "general"
-    if element.tag == "plugin":
-        servo, tag = False, "plugin"
-        _check_plugin(element, record)
-    kind = SCHEMA.children["actuator"].children[tag]
-    twin = Element(kind, element.source)
+    twin = Element(SCHEMA.children["actuator"].children["plugin" if plugin else tag], element.source)
     if element.name:
         twin.attrs["name"] = element.name
-    for name, attribute in kind.attributes.items():
+    known, extra = {**twin.type.attributes, **SCHEMA.children["actuator"].children["general"].attributes}, {}
+    for name, attribute in known.items():
         if name in record and record[name] is not None and not _same(record[name], attribute.default):
-            twin.attrs[name] = record[name]
+            (twin.attrs if name in twin.type.attributes else extra)[name] = record[name]
     if record["trntype"] is not None:
         twin.attrs[_TRANSMISSIONS.get(record["trntype"], record["trntype"])] = record["target"]
     if servo:
-        _check_servo(element, record)
         damping = record["biasprm"][2]
         twin.attrs["kp"] = float(record["gainprm"][0])
         twin.attrs["dampratio" if damping > 0 else "kv"] = abs(float(damping))
         if tag == "position" and record["dyntype"] == "filterexact":
             twin.attrs["timeconst"] = float(record["dynprm"][0])
+    elif record["inheritrange"] > 0:
+        said = {name: record[name] for name in _LAWS}
+        twin.attrs["class"] = _extra_class(
+            out, ("position", {"inheritrange": record["inheritrange"]}), ("general", said)
+        )
+    elif extra and plugin:
+        twin.attrs["class"] = _extra_class(out, ("general", extra))
     return twin
 
 
-def _check_plugin(element: Element, record: dict[str, Any]) -> None:
-    """An actuator of a plugin has no attributes for gain and bias."""
-    kind = SCHEMA.children["actuator"].children["general"]
-    for name in ("gaintype", "biastype", "gainprm", "biasprm"):
-        if not _same(record[name], kind.attributes[name].default):
-            raise UnsupportedError(f"{element.label()}: '{name}' from a default class cannot be written flat")
-
-
-def _check_servo(element: Element, record: dict[str, Any]) -> None:
-    """A servo that inherits its range is written as one; it must have no other parameters than a servo's."""
+def _is_servo(record: dict[str, Any]) -> bool:
+    """Whether an actuator that inherits its range has no other parameters than a servo's, and is written as one."""
     spare = [*record["gainprm"][1:], record["biasprm"][0], *record["biasprm"][3:], *record["dynprm"][1:]]
-    if np.any(np.array(spare) != 0) or record["gainprm"][0] != -record["biasprm"][1]:
-        raise UnsupportedError(
-            f"{element.label()}: inheritrange beside parameters from a default cannot be written flat"
-        )
+    return not np.any(np.array(spare) != 0) and record["gainprm"][0] == -record["biasprm"][1]
 
 
 def _check_key(element: Element, twin: Element) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from jaxsim.compiler import compile_spec
 from jaxsim.mjcf import read
-from tests.compare import assert_models_equal
+from tests.compare import archive_differences, assert_models_equal, saved_differences
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -31,6 +31,14 @@ def check(path: pathlib.Path) -> None:
 @pytest.mark.parametrize("path", OURS + GYMNASIUM, ids=lambda p: p.name)
 def test_model_equals_the_reference(path):
     check(path)
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda p: p.name)
+def test_saved_model_equals_the_reference(path, tmp_path):
+    spec, theirs = read(str(path)), mujoco.MjModel.from_xml_path(str(path))
+    assert archive_differences(compile_spec(spec), tmp_path / "model.jaxsim") == {}
+    assert saved_differences(spec, theirs, tmp_path / "model.xml") == {}
+    assert saved_differences(spec, theirs, tmp_path / "flat.xml", flat=True) == {}
 
 
 @pytest.mark.slow

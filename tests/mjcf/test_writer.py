@@ -111,8 +111,7 @@ def test_actuators_are_saved_alike(tag):
                 mujoco.MjModel.from_xml_string(text)
             except ValueError:
                 continue
-            mixed = "inheritrange" in attrs and ("gainprm" in default or tag == "intvelocity")
-            assert_saved_alike(text, flat=not mixed, only="actuator_")
+            assert_saved_alike(text, only="actuator_")
 
 
 def test_file_names_follow_the_file(tmp_path):
@@ -129,12 +128,15 @@ def test_file_names_follow_the_file(tmp_path):
     assert differences(first, second) == []
 
 
+def test_what_only_a_class_can_say_is_saved_flat():
+    assert_saved_alike("""<mujoco><default><tendon width=".5"/><general biasprm="1 2 3"/></default>
+      <worldbody><body><joint name="j"/><geom size="1"/></body></worldbody>
+      <tendon><fixed><joint joint="j" coef="1"/></fixed></tendon>
+      <actuator><plugin plugin="mujoco.pid" joint="j"/></actuator>
+      <extension><plugin plugin="mujoco.pid"/></extension></mujoco>""")
+
+
 def test_what_cannot_be_said_flat_is_refused():
-    text = """<mujoco><default><tendon width=".5"/></default><worldbody><body><joint name="j"/><geom size="1"/></body>
-      </worldbody>
-      <tendon><fixed><joint joint="j" coef="1"/></fixed></tendon></mujoco>"""
-    with pytest.raises(UnsupportedError, match="width"):
-        save_mjcf(expand(read(text)))
     other = read("<mujoco/>")
     other.attach(
         read('<mujoco><compiler autolimits="false"/><worldbody><body name="b"/></worldbody></mujoco>'), prefix="p"
