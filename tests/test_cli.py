@@ -96,7 +96,12 @@ def test_info_says_what_the_model_holds(capsys):
 
 
 REFUSED = {
-    "by the engine": ('<option><flag sleep="enable"/></option><worldbody/>', "sleep", "sizes"),
+    "by the engine": (
+        '<worldbody><flexcomp name="cloth" type="grid" count="3 3 1" spacing=".1 .1 .1" mass="1" radius=".01"/>'
+        "</worldbody>",
+        "flex (deformable objects)",
+        "sizes",
+    ),
     "by the compiler": (
         '<extension><plugin plugin="mujoco.elasticity.cable"/></extension><worldbody>'
         '<replicate count="2"><body><plugin plugin="mujoco.elasticity.cable"/></body></replicate></worldbody>',

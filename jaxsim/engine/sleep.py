@@ -263,8 +263,9 @@ def wake_and_filter(m: Model, d: Data, pairs: Any, found: list[Any]) -> tuple[Da
     for f in found:
         hit = hit.at[jnp.asarray(f.which)].max(f.hits.valid.any(1))
     asleep = _rouse_pairs(d.tree_asleep, trees[:, 0], trees[:, 1], hit)
-    mocap = jnp.asarray(_bodies(m).always)[bodies]
-    moved = hit & mocap.any(1)  # by a body that is moved from outside
+    # a body that is moved from outside wakes nothing, unless an explicit pair says that the two collide
+    mocap = jnp.asarray(_bodies(m).always)[bodies] & (jnp.asarray(pairs.pair) >= 0)[:, None]
+    moved = hit & mocap.any(1)
     asleep = _rouse(asleep, trees.max(1), jnp.full(len(hit), AWAKE, asleep.dtype), moved & (asleep[trees.max(1)] >= 0))
     awake = (jnp.concatenate([asleep < 0, jnp.zeros(1, bool)])[trees] | mocap).any(1)
     kept = []

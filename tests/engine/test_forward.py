@@ -127,11 +127,16 @@ def test_without_autoreset_the_world_goes_on_and_is_counted_as_in_the_reference(
 @pytest.mark.parametrize(
     ("xml", "feature"),
     [
-        ('<mujoco><option><flag sleep="enable"/></option></mujoco>', "sleep"),
         (
-            '<mujoco><worldbody><body><joint name="j"/><geom size=".1"/></body></worldbody>'
-            '<actuator><motor joint="j" nsample="3" delay=".01"/></actuator></mujoco>',
-            "delayed",
+            '<mujoco><worldbody><flexcomp name="cloth" type="grid" count="3 3 1" spacing=".1 .1 .1" mass="1" '
+            'radius=".01"/></worldbody></mujoco>',
+            "flex",
+        ),
+        (
+            '<mujoco><option><flag sleep="enable"/></option><worldbody><body><joint name="j"/><geom size=".1"/></body>'
+            '</worldbody><tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'
+            '<equality><tendon tendon1="t"/></equality></mujoco>',
+            "sleep with equalities of tendons",
         ),
     ],
 )
