@@ -13,7 +13,7 @@ MODELS = Path(__file__).resolve().parent.parent / "models"
 POSE = ("time", "geom_xpos", "geom_xmat", "xpos")
 
 
-def options(doc: str) -> argparse.Namespace:
+def options(doc: str, x64: bool = True) -> argparse.Namespace:
     """--seed, --out and --smoke (a setting that shows that it runs, too small to reach the result)."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
@@ -21,7 +21,7 @@ def options(doc: str) -> argparse.Namespace:
     parser.add_argument("--smoke", action="store_true", help="a few iterations only: it runs, but reaches nothing")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_enable_x64", x64)
     return args
 
 

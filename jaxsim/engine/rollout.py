@@ -53,7 +53,7 @@ def rollout(
         derived from the state is zero: call `forward` for it, or record it.
 
     Raises:
-        ValueError when the arguments do not fit together.
+        ValueError: the arguments do not fit together.
     """
     step = step or forward.step
     nstep, policy, rows = _read_controls(m, controls, nstep)

@@ -71,7 +71,8 @@ def ilqr(
     """Minimise the sum of costs over controls, starting from `controls` (n, nu).
 
     Args:
-        low, high: limits of the controls, held exactly (a box-constrained Newton step at every time).
+        low: least controls, held exactly (a box-constrained Newton step at every time).
+        high: greatest controls, likewise.
         tolerance: stop when an accepted step improves the cost by less than this fraction.
         damping: first regularisation of the control Hessian; adapted by factors of 4.
         step: the step function, e.g. of a model with smoothed contacts.

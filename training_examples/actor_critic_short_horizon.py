@@ -1,0 +1,178 @@
+"""Analytic policy gradients: short-horizon actor-critic (SHAC) on the runner, in one file.
+
+The actor climbs the gradient of 16 actions' rewards plus a critic's value at their end, taken through 80 physics steps
+and their contacts; the critic learns from the same rollouts. (Xu et al., "Accelerated policy learning with parallel
+differentiable simulation", ICLR 2022.)
+Expected: after 150 updates of 32 worlds (77,000 actions, where PPO is usually given a million) the mean policy runs at
+more than 1 m/s over four seconds from standing; an untrained one stays where it is.
+"""
+
+import functools
+import itertools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from common import POSE, describe, finish, options, plot, replay
+from tqdm import trange
+
+from jaxsim import envs
+from jaxsim.envs.wrappers import normalize, update_moments
+
+WORLDS, HORIZON, EPISODE = 32, 16, 160
+DISCOUNT, LAMBDA = 0.98, 0.95
+CRITIC_STEPS, TARGET_RATE = 8, 0.2
+
+
+class Learner(NamedTuple):
+    """All that changes while learning."""
+
+    actor: Any
+    critic: Any
+    target: Any
+    actor_state: Any
+    critic_state: Any
+    moments: Any
+    key: Any
+
+
+def make_net(key, sizes, last=1.0):
+    """Weights of a network of tanh layers."""
+    keys = jax.random.split(key, len(sizes) - 1)
+    shapes = list(itertools.pairwise(sizes))
+    scales = [1.0] * (len(shapes) - 1) + [last]
+    return [
+        (s * jax.random.normal(k, p) / p[0] ** 0.5, jnp.zeros(p[1]))
+        for k, p, s in zip(keys, shapes, scales, strict=True)
+    ]
+
+
+def apply(net, x):
+    for w, b in net[:-1]:
+        x = jax.nn.tanh(x @ w + b)
+    w, b = net[-1]
+    return x @ w + b
+
+
+def policy(actor, moments, obs, noise):
+    """Actions in (-1, 1) of a batch of observations; `noise` is that of a normal distribution."""
+    net, log_std = actor
+    return jnp.tanh(apply(net, normalize(moments, obs)) + jnp.exp(log_std) * noise)
+
+
+def advance(batch, actor, moments, state, noise):
+    """HORIZON actions from `state`: the last state, and observations (HORIZON, worlds, n) and rewards."""
+
+    def one(state, noise):
+        new = batch.step(state, policy(actor, moments, state.obs, noise))
+        return new, (state.obs, new.obs, new.reward)
+
+    return jax.lax.scan(jax.checkpoint(one), state, noise)
+
+
+def actor_loss(actor, batch, learner, state, noise):
+    last, (obs, after, reward) = advance(batch, actor, learner.moments, state, noise)
+    value = apply(learner.target, normalize(learner.moments, after[-1]))[:, 0]
+    weight = DISCOUNT ** jnp.arange(HORIZON)
+    total = jnp.sum(weight[:, None] * reward, 0) + DISCOUNT**HORIZON * value
+    return -jnp.mean(total) / HORIZON, (last, obs, after, reward)
+
+
+def targets(learner, after, reward):
+    """TD(lambda) targets (HORIZON, worlds) of the values before each action."""
+    value = apply(learner.target, normalize(learner.moments, after))[..., 0]
+
+    def back(later, now):
+        reward, value = now
+        here = reward + DISCOUNT * ((1 - LAMBDA) * value + LAMBDA * later)
+        return here, here
+
+    return jax.lax.scan(back, value[-1], (reward, value), reverse=True)[1]
+
+
+def critic_loss(critic, moments, obs, wanted):
+    return jnp.mean((apply(critic, normalize(moments, obs))[..., 0] - wanted) ** 2)
+
+
+def updater(batch, actor_tx, critic_tx):
+    """The compiled update: (learner, state, first, fresh) -> the same a horizon later, and the mean reward."""
+
+    @jax.jit
+    def update(learner, state, renew):
+        key, draw, again = jax.random.split(learner.key, 3)
+        start = batch.reset(jax.random.split(again, WORLDS))  # a share of the worlds starts anew
+        state = jax.tree.map(lambda a, b: jnp.where(renew.reshape(-1, *[1] * (a.ndim - 1)), a, b), start, state)
+        noise = jax.random.normal(draw, (HORIZON, WORLDS, batch.action_size))
+        grad, (state, obs, after, reward) = jax.grad(actor_loss, has_aux=True)(
+            learner.actor, batch, learner, state, noise
+        )
+        grad = jax.tree.map(lambda g: jnp.where(jnp.isfinite(g), g, 0), grad)
+        change, actor_state = actor_tx.update(grad, learner.actor_state, learner.actor)
+        actor = optax.apply_updates(learner.actor, change)
+        moments = update_moments(learner.moments, obs.reshape(-1, obs.shape[-1]))
+        wanted = targets(learner, after, reward)
+
+        def fit(carry, _):
+            critic, critic_state = carry
+            grad = jax.grad(critic_loss)(critic, moments, obs, wanted)
+            change, critic_state = critic_tx.update(grad, critic_state, critic)
+            return (optax.apply_updates(critic, change), critic_state), None
+
+        (critic, critic_state), _ = jax.lax.scan(fit, (learner.critic, learner.critic_state), length=CRITIC_STEPS)
+        target = optax.incremental_update(critic, learner.target, TARGET_RATE)
+        return Learner(actor, critic, target, actor_state, critic_state, moments, key), state, jnp.mean(reward)
+
+    return update
+
+
+def evaluate(env, learner, steps=200):
+    """The mean policy from standing: the record of poses, and the mean speed, m/s."""
+
+    def one(state, _):
+        action = policy(learner.actor, learner.moments, state.obs[None], 0.0)[0]
+        new = env.step(state, action)
+        return new, ({name: getattr(new.data, name) for name in POSE}, new.metrics["speed"])
+
+    poses, speed = jax.lax.scan(one, env.reset(jax.random.key(1)), length=steps)[1]
+    return poses, jnp.mean(speed)
+
+
+def main():
+    args = options(__doc__, x64=False)
+    env = envs.make("runner_run", height=0.4)
+    batch = envs.Vectorize(env)
+    count = 2 if args.smoke else 150
+    actor_tx = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(optax.linear_schedule(3e-3, 5e-4, count)))
+    critic_tx = optax.adam(2e-3)
+    keys = jax.random.split(jax.random.key(args.seed), 4)
+    n = env.observation_size
+    actor = make_net(keys[0], (n, 64, 64, env.action_size), 0.01), jnp.full(env.action_size, -1.5)
+    critic = make_net(keys[1], (n, 64, 64, 1))
+    state = jax.jit(batch.reset)(jax.random.split(keys[2], WORLDS))
+    moments = update_moments({"count": jnp.zeros(()), "mean": jnp.zeros(n), "square": jnp.zeros(n)}, state.obs)
+    learner = Learner(actor, critic, critic, actor_tx.init(actor), critic_tx.init(critic), moments, keys[3])
+    update, run = updater(batch, actor_tx, critic_tx), jax.jit(functools.partial(evaluate, env))
+    before, rewards = run(learner)[1], []
+    phase = np.arange(WORLDS) * (EPISODE // HORIZON) // WORLDS  # worlds start anew in turns
+    with trange(count, desc="updates") as shown:
+        for i in shown:
+            learner, state, reward = update(learner, state, jnp.asarray((phase + i) % (EPISODE // HORIZON) == 0))
+            rewards.append(float(reward))
+            shown.set_postfix(reward=f"{rewards[-1]:.3f}")
+    poses, speed = run(learner)
+    plot(
+        args.out / "runner.svg",
+        {"mean reward of an action": rewards},
+        title="Short-horizon actor-critic",
+        x="update",
+        y="",
+    )
+    replay(env.model, poses, args.out / "runner.html")
+    words = describe(("speed (m/s)", "before", "last reward"), [speed, before, rewards[-1]])
+    finish(bool(speed > 1.0), words, args.smoke)
+
+
+if __name__ == "__main__":
+    main()
