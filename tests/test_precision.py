@@ -16,7 +16,7 @@ SWINGER = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 
 
 @pytest.mark.parametrize("room", [engine, math], ids=lambda room: room.__name__)
 def test_tables_of_indices_have_32_bits(room):
-    """JAX remembers the type of an index array by identity, so that a 64-bit table fails after a change of precision."""
+    """JAX keeps the type of an index array by identity: a 64-bit table fails after a change of precision."""
     wide = []
     for found in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
         values = vars(importlib.import_module(found.name)).items()
