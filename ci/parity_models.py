@@ -52,6 +52,8 @@ def compare(path: pathlib.Path, save: bool) -> tuple[str, str, float]:
     try:
         spec = read(str(path))
         ours = compile_spec(spec)
+        if theirs is None:
+            jaxsim.load_model(spec)  # which also looks whether the initial state is possible
     except jaxsim.UnsupportedError as error:
         verdict = "both reject" if theirs is None else "refused"
         return verdict, str(error).rsplit(": ", 1)[-1], time.perf_counter() - start

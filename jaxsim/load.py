@@ -9,13 +9,15 @@ import numpy as np
 
 from jaxsim.archive import is_archive, read_archive
 from jaxsim.compiler.compile import compile_spec
-from jaxsim.errors import UnsupportedError
+from jaxsim.data import make_data
+from jaxsim.errors import ModelError, UnsupportedError
 from jaxsim.interop import finish
 from jaxsim.mjcf import Spec, expand, read
 from jaxsim.mjcf import save_mjcf as write
 from jaxsim.mjcf.keyframes import extend
 from jaxsim.mjcf.writer import is_flat
 from jaxsim.model import FLOATS, Model, to_device
+from jaxsim.types import EnableBit, SleepPolicy
 
 _POSES = ("qpos", "mpos", "mquat")
 
@@ -43,8 +45,23 @@ def load_model(
         return _restored(read_archive(source), max_contacts, max_constraints)
     spec = source if isinstance(source, Spec) else read(source, assets)
     m = to_device(finish(compile_spec(spec), max_contacts, max_constraints))
+    _check_asleep(m)
     m.structure.remember(spec.copy())
     return m
+
+
+def _check_asleep(m: Model) -> None:
+    """Raise ModelError where a tree is to be asleep at the start and touches one that is awake."""
+    if not (m.opt.enableflags & EnableBit.SLEEP and (m.tree_sleep_policy == SleepPolicy.INIT).any()):
+        return
+    init = m.tree_sleep_policy == SleepPolicy.INIT
+    awake = np.flatnonzero(init & (np.asarray(make_data(m).tree_asleep) < 0))
+    if len(awake):
+        name = m.id2name("body", int(m.tree_bodyadr[awake[0]])) or ""
+        raise ModelError(
+            f"{init.sum()} trees have the policy sleep='init' and {len(awake)} of them cannot be asleep at the start, "
+            f"the first that of body '{name}': it touches what is awake; give it room, or give that sleep='init' as well"
+        )
 
 
 def save_mjcf(source: Spec | Model, path: str | os.PathLike | None = None, flat: bool = False) -> str:

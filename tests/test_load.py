@@ -67,3 +67,14 @@ def test_missing_file_is_not_found():
 def test_what_is_not_built_is_refused_by_name(text, feature):
     with pytest.raises(jaxsim.UnsupportedError, match=feature):
         jaxsim.load_model(text)
+
+
+@pytest.mark.slow
+def test_a_tree_that_cannot_be_asleep_at_the_start_is_refused():
+    text = """<mujoco><option><flag sleep="enable"/></option><worldbody><geom type="plane" size="1 1 1"/>
+    <body name="low" pos="0 0 .0999" sleep="init"><freejoint/><geom type="box" size=".1 .1 .1"/></body>
+    <body pos="0 0 .2998"><freejoint/><geom type="box" size=".1 .1 .1"/></body></worldbody></mujoco>"""
+    with pytest.raises(ValueError, match="could be slept"):
+        mujoco.MjModel.from_xml_string(text)
+    with pytest.raises(jaxsim.ModelError, match="body 'low'"):
+        jaxsim.load_model(text)

@@ -20,7 +20,7 @@ from jaxsim.compiler.geoms import link_geoms
 from jaxsim.compiler.lengthrange import set_length_ranges
 from jaxsim.compiler.names import name_tables, path_tables
 from jaxsim.compiler.plugins import check_plugins, link_plugins, list_plugins, plugin_tables
-from jaxsim.compiler.remarks import remark
+from jaxsim.compiler.remarks import remark, remark_flexes
 from jaxsim.compiler.sensors import compile_sensors
 from jaxsim.compiler.tables import empty_tables, object_tables, user_tables, user_widths
 from jaxsim.compiler.tendons import compile_tendons
@@ -154,6 +154,7 @@ PASSES = (
     structure.bvh_tables,
     structure.sparse_tables,
     flex_tables,
+    remark_flexes,
     asset_tables,
     custom_tables,
     plugin_tables,

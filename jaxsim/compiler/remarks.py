@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from jaxsim.compiler.draft import Draft, Obj
 
 _TOO_MUCH = 10.0
@@ -37,3 +39,13 @@ def _suspicious_inertia(body: Obj) -> None:
             f"suspicious inertia {largest:g}: its mass of {body.mass:g} within the geoms, {reach:g} from its centre, "
             f"gives {body.mass * reach * reach:g} at most"
         )
+
+
+def remark_flexes(draft: Draft) -> None:
+    """Warn about flexes that move and that nothing holds together."""
+    v = draft.values
+    forces = ("flex_edgeequality", "flex_edgestiffness", "flex_edgedamping", "flex_damping")
+    for i, flex in enumerate(draft.lists["flex"]):
+        if v["flex_rigid"][i] or v["flex_bendingadr"][i] >= 0 or any(np.any(v[name][i]) for name in forces):
+            continue
+        flex.el.warn("it is not rigid and has no equality constraints or passive forces; give it elasticity or an edge")

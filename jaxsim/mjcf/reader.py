@@ -223,8 +223,11 @@ def _read_attributes(node: etree._Element, element: Element, loose: bool) -> Non
             value = parse_value(attribute, text)
         except ValueError as reason:
             raise element.error(f"attribute '{name}': {reason}") from None
-        if value is not None:
-            element.attrs[name] = value
+        if value is None:
+            continue
+        element.attrs[name] = value
+        if attribute.kind in "fg" and np.any(np.isnan(value)):
+            element.warn(f"attribute '{name}' has a NaN; is it meant?")
     _drop_unknown_types(node, element)
 
 

@@ -26,6 +26,17 @@ CASES = {
     ),
     "body at the root": ('<mujoco>\n<body name="x"><geom size="1"/></body></mujoco>', "2: body: a body outside"),
     "frame at the root": ('<mujoco>\n<frame name="x"><geom size="1"/></frame></mujoco>', "2: frame.*outside"),
+    "flex without forces": (
+        '<mujoco><worldbody>\n<flexcomp name="f" type="grid" count="2 2 1" spacing="1 1 1" radius=".1"/></worldbody>'
+        "</mujoco>",
+        "2: flex 'f': it is not rigid and has no",
+    ),
+    "not a number": ('<mujoco><worldbody>\n<body name="b" pos="nan 0 0"/></worldbody></mujoco>', "'pos' has a NaN"),
+    "second inertial": (
+        '<mujoco><worldbody><body><frame><inertial pos="0 0 0" mass="1"/>\n<inertial pos="0 0 0" mass="1"/></frame></body>'
+        "</worldbody></mujoco>",
+        "2: inertial: a second inertial",
+    ),
     "config beside an instance": (
         '<mujoco><extension><plugin plugin="mujoco.elasticity.cable"><instance name="i"/></plugin></extension>'
         '<worldbody>\n<body><plugin instance="i"><config key="bend" value="1"/></plugin></body></worldbody></mujoco>',
