@@ -60,7 +60,7 @@ def _check_asleep(m: Model) -> None:
         name = m.id2name("body", int(m.tree_bodyadr[awake[0]])) or ""
         raise ModelError(
             f"{init.sum()} trees have the policy sleep='init' and {len(awake)} of them cannot be asleep at the start, "
-            f"the first that of body '{name}': it touches what is awake; give it room, or give that sleep='init' as well"
+            f"the first that of body '{name}': it touches what is awake; give it room, or make that sleep as well"
         )
 
 

@@ -3,6 +3,7 @@
 import pathlib
 
 import jax
+import mujoco
 import numpy as np
 import pytest
 

@@ -33,8 +33,8 @@ CASES = {
     ),
     "not a number": ('<mujoco><worldbody>\n<body name="b" pos="nan 0 0"/></worldbody></mujoco>', "'pos' has a NaN"),
     "second inertial": (
-        '<mujoco><worldbody><body><frame><inertial pos="0 0 0" mass="1"/>\n<inertial pos="0 0 0" mass="1"/></frame></body>'
-        "</worldbody></mujoco>",
+        '<mujoco><worldbody><body><frame><inertial pos="0 0 0" mass="1"/>\n<inertial pos="0 0 0" mass="1"/></frame>'
+        "</body></worldbody></mujoco>",
         "2: inertial: a second inertial",
     ),
     "config beside an instance": (
