@@ -11,7 +11,9 @@ from jaxsim.math.arrays import is_numpy, materialize, matvec, merge, take
 from jaxsim.math.rotation import cross, quat_normalize
 from jaxsim.math.safe import Array, normalize, xp_of
 from jaxsim.model import Model
-from jaxsim.types import CamLightType, JointType
+from jaxsim.types import CamLightType, JointType, SameFrame
+
+SAME_FRAME = 1e-6  # frames whose numbers differ by less count as one
 
 
 def kinematics(m: Model, d: Data) -> Data:
@@ -30,8 +32,9 @@ def kinematics(m: Model, d: Data) -> Data:
     xpos = c.join(_take(pos, nodes.body))
     xpos, xquat, mat = materialize(m.opt.timestep, (xpos, xquat, c.join(c.quat_to_mat(c.split(xquat)))))
     body = np.concatenate([np.arange(m.nbody), m.geom_bodyid, m.site_bodyid])
-    local_pos = xp.concatenate([m.body_ipos, m.geom_pos, m.site_pos])
-    local_quat = xp.concatenate([m.body_iquat, m.geom_quat, m.site_quat])
+    geom_pos, geom_quat = _geom_frames(m)
+    local_pos = xp.concatenate([m.body_ipos, geom_pos, m.site_pos])
+    local_quat = xp.concatenate([m.body_iquat, geom_quat, m.site_quat])
     frame_pos, frame_mat = to_global(xpos, xquat, mat, body, local_pos, local_quat)
     i, g = m.nbody, m.nbody + m.ngeom
     return d.replace(
@@ -47,6 +50,39 @@ def kinematics(m: Model, d: Data) -> Data:
         site_xpos=frame_pos[g:],
         site_xmat=frame_mat[g:],
     )
+
+
+@tables.per_structure
+def _inertial_geoms(m) -> np.ndarray:
+    """Geoms that count as in the inertial frame; none where no mesh is among them, since primitives are exact."""
+    geoms = np.flatnonzero(np.isin(m.geom_sameframe, (SameFrame.INERTIA, SameFrame.INERTIAROT)))
+    return geoms if (m.geom_dataid[geoms] >= 0).any() else geoms[:0]
+
+
+def _geom_frames(m: Model) -> tuple[Array, Array]:
+    """Geoms' frames in their bodies'. What counts as in the inertial frame is there, as the reference has it.
+
+    Both frames of a mesh come from iterations on one inertia, and differ by what those leave: up to 1e-6. Derivatives
+    go to the geom's own numbers.
+    """
+    geoms = _inertial_geoms(m)
+    if not len(geoms):
+        return m.geom_pos, m.geom_quat
+    body, turned = m.geom_bodyid[geoms], (m.geom_sameframe[geoms] == SameFrame.INERTIAROT)[:, None]
+    pos, quat = take(m.geom_pos, geoms), take(m.geom_quat, geoms)
+    xp = xp_of(pos, quat)
+    other = take(m.body_iquat, body)
+    other = xp.where((quat * other).sum(1, keepdims=True) < 0, -other, other)
+    near = xp.where(turned, pos, take(m.body_ipos, body))
+    return merge(m.geom_pos, geoms, _snapped(pos, near)), merge(m.geom_quat, geoms, _snapped(quat, other))
+
+
+def _snapped(x: Array, near: Array) -> Array:
+    """`near` where it counts as the same, with the derivative of `x`."""
+    xp = xp_of(x, near)
+    gap = near - x
+    gap = xp.where(xp.max(abs(gap), axis=1, keepdims=True) < SAME_FRAME, gap, 0)
+    return x + (gap if is_numpy(gap) else lax.stop_gradient(gap))
 
 
 def _compose(hops: tuple[np.ndarray, ...], pos: c.Vector, quat: c.Quat) -> tuple[c.Vector, c.Quat]:

@@ -1,0 +1,43 @@
+"""Frames of geoms that the reference takes for those of their bodies' inertia."""
+
+import jax
+import mujoco
+import numpy as np
+
+import jaxsim
+from tests.stages import host, host_data, load, states
+
+POINTS = np.random.default_rng(3).uniform(-0.1, 0.1, (12, 3)) * [1, 1.2, 1.4]
+XML = f"""<mujoco><asset><mesh name="stone" vertex="{" ".join(map(str, POINTS.reshape(-1)))}"/></asset><worldbody>
+<body pos="0 0 1"><freejoint/><inertial pos="{{}}" quat="{{}}" mass="1" diaginertia=".1 .2 .25"/>
+<geom type="mesh" mesh="stone" euler="10 20 30" pos=".1 .2 .3"/></body></worldbody></mujoco>"""
+
+
+def nearly_inertial() -> mujoco.MjModel:
+    """A mesh whose frame differs from its body's inertial one by less than what the reference tells apart."""
+    model = load(XML.format("0 0 0", "1 0 0 0"))
+    text = [" ".join(map(str, x[0] + 4e-7)) for x in (model.geom_pos, model.geom_quat)]
+    return load(XML.format(*text))
+
+
+def test_what_is_nearly_in_the_inertial_frame_is_in_it_as_in_the_reference():
+    model = nearly_inertial()
+    assert model.geom_sameframe[0] == mujoco.mjtSameFrame.mjSAMEFRAME_INERTIA
+    assert np.abs(model.geom_pos[0] - model.body_ipos[1]).max() > 1e-7  # else there is nothing to see
+    m, data = host(model), states(model, 1)[0]
+    mujoco.mj_kinematics(model, data)
+    d = jaxsim.kinematics(m, host_data(m, data))
+    for name in ("geom_xpos", "geom_xmat", "ximat", "xipos"):
+        np.testing.assert_allclose(getattr(d, name).reshape(-1), getattr(data, name).reshape(-1), atol=1e-14)
+
+
+def test_what_is_moved_away_from_the_inertial_frame_is_moved():
+    m = jaxsim.from_mujoco(nearly_inertial())
+
+    def height(shift):
+        moved = m.replace(geom_pos=m.geom_pos.at[:, 2].add(shift))
+        return jaxsim.kinematics(moved, jaxsim.make_data(m)).geom_xpos[0, 2]
+
+    value, slope = jax.value_and_grad(height)(0.5)
+    np.testing.assert_allclose(value, height(0.0) + 0.5, atol=1e-6)
+    np.testing.assert_allclose([slope, jax.grad(height)(0.0)], 1.0, atol=1e-12)
