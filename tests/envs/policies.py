@@ -73,13 +73,10 @@ def pick(env, state, k):
 
 
 def twist(env, state, k):
-    """Fingers close, swing the cube towards the goal, open, swing back."""
+    """Fingers half closed swing the cube towards the goal, as far as they reach."""
     turn = np.asarray(state.obs)[:, 33 + 2]  # the missing rotation about the vertical
-    phase = (k % 16) / 16
-    closed = 1.0 if phase < 0.5 else -0.4
-    swing = np.sign(turn) * (4 * phase - 1 if phase < 0.5 else 3 - 4 * phase)
-    action = np.full((len(turn), 4, 3), closed)
-    action[:, :, 0] = swing[:, None]
+    action = np.full((len(turn), 4, 3), 0.5)
+    action[:, :, 0] = np.clip(-turn, -1, 1)[:, None]
     return action.reshape(len(turn), 12)
 
 
