@@ -90,6 +90,8 @@ def compile_texture(texture: TextureInput) -> TextureArrays:
 def _byte(colour) -> np.ndarray:
     """Colours in [0, 1] to bytes, fractions cut off."""
     value = np.asarray(colour, dtype=np.float64) * 255
+    if value.size and 0 <= value.min() and value.max() < 256:
+        return value.astype(np.uint8)
     return (np.where(np.isfinite(value), value, 0).astype(np.int64) & 255).astype(np.uint8)
 
 
@@ -161,8 +163,12 @@ def _coordinates(height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
 def _blend(colour1, colour2, position: np.ndarray) -> np.ndarray:
     """Colours between two, by a sigmoid of the position in (-1, 1)."""
     alpha = 0.5 * (1 + position / np.sqrt(1 + position * position) / (1.0 / np.sqrt(2.0)))
-    alpha = np.clip(alpha, 0, 1)[..., None]
-    return _byte(alpha * np.asarray(colour1, dtype=np.float64) + (1 - alpha) * np.asarray(colour2, dtype=np.float64))
+    alpha = np.clip(alpha, 0, 1)
+    rest = 1 - alpha
+    out = np.empty((*alpha.shape, 3), dtype=np.uint8)
+    for channel, (one, two) in enumerate(zip(colour1, colour2, strict=True)):
+        out[..., channel] = _byte(alpha * np.float64(one) + rest * np.float64(two))
+    return out
 
 
 def _checker(height: int, width: int, colour1, colour2) -> np.ndarray:
@@ -193,13 +199,17 @@ _MT_HIGH, _MT_LOW = np.uint64(0xFFFFFFFF80000000), np.uint64(0x7FFFFFFF)
 @lru_cache(maxsize=4)  # many models share one sky
 def random_dots(n: int, probability: float, seed: int = 42) -> np.ndarray:
     """(n,) bool: where the first n numbers of the 64-bit Mersenne Twister, in [0, 1), are below `probability`."""
-    blocks = -(-n // _MT_N)
-    out = np.empty((blocks, _MT_N), dtype=np.uint64)
-    state = _mt_seed(seed)
-    for block in out:
-        state = _mt_twist(state)
-        block[:] = state
-    x = out.reshape(-1)[:n]
+    state = np.empty(_MT_N + -(-n // _MT_M) * _MT_M, dtype=np.uint64)
+    state[:_MT_N] = _mt_seed(seed)
+    one = np.uint64(1)
+    for at in range(0, len(state) - _MT_N, _MT_M):  # as many words at once as do not need each other
+        y = state[at : at + _MT_M] & _MT_HIGH
+        y |= state[at + 1 : at + 1 + _MT_M] & _MT_LOW
+        mixed = (y & one) * _MT_MATRIX
+        y >>= one
+        mixed ^= y
+        np.bitwise_xor(mixed, state[at + _MT_M : at + _MT_N], out=state[at + _MT_N : at + _MT_N + _MT_M])
+    x = state[_MT_N : _MT_N + n]
     x = x ^ ((x >> np.uint64(29)) & np.uint64(0x5555555555555555))
     x = x ^ ((x << np.uint64(17)) & np.uint64(0x71D67FFFEDA60000))
     x = x ^ ((x << np.uint64(37)) & np.uint64(0xFFF7EEE000000000))
@@ -212,20 +222,6 @@ def _mt_seed(seed: int) -> np.ndarray:
     for i in range(1, _MT_N):
         state.append((6364136223846793005 * (state[-1] ^ (state[-1] >> 62)) + i) & 0xFFFFFFFFFFFFFFFF)
     return np.array(state, dtype=np.uint64)
-
-
-def _mt_twist(x: np.ndarray) -> np.ndarray:
-    """The next 312 words of the state: the first half needs old words only, the second half the new first half."""
-    new = np.empty_like(x)
-    new[:_MT_M] = x[_MT_M:] ^ _mt_mix(x[:_MT_M], x[1 : _MT_M + 1])
-    new[_MT_M:-1] = new[: _MT_M - 1] ^ _mt_mix(x[_MT_M:-1], x[_MT_M + 1 :])
-    new[-1:] = new[_MT_M - 1 : _MT_M] ^ _mt_mix(x[-1:], new[:1])
-    return new
-
-
-def _mt_mix(high: np.ndarray, low: np.ndarray) -> np.ndarray:
-    y = (high & _MT_HIGH) | (low & _MT_LOW)
-    return (y >> np.uint64(1)) ^ np.where(y & np.uint64(1), _MT_MATRIX, np.uint64(0))
 
 
 # files
