@@ -68,12 +68,13 @@ def stack(*hits: Hits) -> Hits:
 def make_frame(normal: Array, tangent: Array | None) -> Array:
     """Contact frames (n, 9), rows normal, second and third axis, from unit normals (n, 3): mju_makeFrame.
 
-    A tangent shorter than a half is replaced by the y axis, or by z where the normal is close to y.
+    A tangent shorter than a half is replaced by the y axis, or by z where the normal is close to y. One along the
+    normal, of an upright capsule, gives x: that is the reference's rule too.
     """
     y = jnp.array([0.0, 1, 0], normal.dtype)
     z = jnp.array([0.0, 0, 1], normal.dtype)
     second = jnp.where(jnp.abs(normal[:, 1:2]) < 0.5, y, z)
     if tangent is not None:
         second = jnp.where(inner(tangent, tangent)[:, None] < 0.25, second, tangent)
-    second = safe.normalize(second - normal * inner(normal, second)[:, None])[0]
+    second = unit(second - normal * inner(normal, second)[:, None], small(normal.dtype))[0]
     return jnp.concatenate([normal, second, cross(normal, second)], axis=1)
