@@ -90,7 +90,7 @@ def compile_texture(texture: TextureInput) -> TextureArrays:
 def _byte(colour) -> np.ndarray:
     """Colours in [0, 1] to bytes, fractions cut off."""
     value = np.asarray(colour, dtype=np.float64) * 255
-    if value.size and 0 <= value.min() and value.max() < 256:
+    if value.size and value.min() >= 0 and value.max() < 256:
         return value.astype(np.uint8)
     return (np.where(np.isfinite(value), value, 0).astype(np.int64) & 255).astype(np.uint8)
 
