@@ -22,7 +22,7 @@ def load(name):
 
 def test_all_of_them_are_there():
     assert {"humanoid", "quadruped", "runner", "hopper", "walker", "swimmer", "cartpole"} <= set(NAMES)
-    assert {"double_pendulum", "arm_gripper", "box_pile", "rattleback"} <= set(NAMES)
+    assert {"double_pendulum", "arm_gripper", "box_pile", "thirty_boxes", "mesh_gripper", "rattleback"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("key", [False, True], ids=["qpos0", "keyframe"])
@@ -63,6 +63,14 @@ def test_gripper_holds_the_cube():
     mujoco.mj_resetDataKeyframe(model, data, model.key("grasp").id)
     mujoco.mj_step(model, data, 100)
     assert data.sensor("right_pad").data > 5 and data.sensor("left_pad").data > 5
+
+
+def test_fingers_of_hulls_hold_the_stone():
+    model = load("mesh_gripper")
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, model.key("hold").id)
+    mujoco.mj_step(model, data, 500)
+    assert data.body("stone").xpos[2] > 0.09 and data.ncon >= 6
 
 
 def test_rattleback_turns_back():
