@@ -82,7 +82,7 @@ from jaxsim.errors import ModelError, ModelWarning, UnsupportedError
 from jaxsim.interop import from_mujoco, to_mujoco
 from jaxsim.load import load_model, save_mjcf
 from jaxsim.model import Model, Option, Statistic
-from jaxsim.sharding import over_devices, replicate, shard
+from jaxsim.sharding import over_devices, replicate, shard, use_cores
 from jaxsim.types import ObjType, State
 
 # MuJoCo's spelling of what has one of our own
@@ -202,5 +202,6 @@ __all__ = [
     "transition_derivatives",
     "transmission",
     "update_sleep",
+    "use_cores",
     "warmup",
 ]

@@ -14,6 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -136,7 +137,7 @@ def compile_step(m: Model, settings: Settings) -> Figures:
     """Trace, compile and dispatch one step of one world; operations of its jaxpr and memory of the program."""
     d = jaxsim.make_data(m, settings.keyframe)
     jax.clear_caches()
-    fn = jax.jit(jaxsim.step)
+    fn = jaxsim.jit(jaxsim.step)
     begin = time.perf_counter()
     traced = fn.trace(m, d)
     lowered = traced.lower()
@@ -195,19 +196,34 @@ def prepare(m: Model, settings: Settings, nworld: int | None) -> Data:
     ctrl = np.clip((1 - settings.noise) * np.asarray(d.ctrl) + settings.noise * draw, low, high)
     d = d.replace(ctrl=ctrl)
     if settings.settle:
-        d = jax.jit(_advance, static_argnums=2)(m, d, settings.settle)[0]
+        run, m, d = _compiled(m, d, settings.settle)
+        d = run(m, d)[0]
     return jax.block_until_ready(d)
 
 
-def _advance(m: Model, d: Data, nstep: int) -> tuple[Data, Array]:
-    """`nstep` steps of a world or a batch; of each step, sums over worlds of contacts, rows, solver iterations."""
-    step = jaxsim.step if d.time.ndim == 0 else jax.vmap(jaxsim.step, in_axes=(None, 0))
+RECORDED = ("time", "qpos", "qvel", "act", "sensordata")  # what MuJoCo's own rollout gives, after every step
 
-    def body(d: Data, _: None) -> tuple[Data, Array]:
-        d = step(m, d)
-        return d, jnp.stack([jnp.sum(d.ncon), jnp.sum(d.nefc), jnp.sum(d.solver_niter), jnp.max(d.solver_niter)])
 
-    return jax.lax.scan(body, d, None, length=nstep)
+def _advance(m: Model, d: Data, nstep: int) -> tuple[Data, Figures, Array]:
+    """`nstep` steps of a world or a batch: the last state, the recorded fields, contacts, rows, iterations of each."""
+
+    def outputs(d: Data) -> tuple[Figures, Array]:
+        return {name: getattr(d, name) for name in RECORDED}, jnp.stack([d.ncon, d.nefc, jnp.max(d.solver_niter)])
+
+    def one(d: Data) -> tuple[Data, Figures, Array]:
+        d, (records, counts) = jaxsim.rollout(m, d, nstep=nstep, outputs=outputs, checkpoint="none")
+        return d, records, counts
+
+    return jax.vmap(one)(d) if d.time.ndim else one(d)
+
+
+def _compiled(m: Model, d: Data, nstep: int) -> tuple[Callable, Model, Data]:
+    """The program of `nstep` steps and its inputs, the worlds spread over all devices where they can be."""
+    advance = partial(_advance, nstep=nstep)
+    if d.time.ndim and len(jax.devices()) > 1 and d.time.size % len(jax.devices()) == 0:
+        m, d = jaxsim.replicate(m), jaxsim.shard(d)
+        return jaxsim.over_devices(advance).lower(m, d).compile(), m, d
+    return jaxsim.jit(advance).lower(m, d).compile(), m, d
 
 
 def best_time(run: Callable[[], Any], repeats: int = REPEATS) -> float:
@@ -225,11 +241,11 @@ def speed(m: Model, d: Data, nstep: int) -> Figures:
     """Steps per second from a batch, what was in contact meanwhile, and the memory of the program."""
     nworld = d.time.size
     begin = time.perf_counter()
-    run = jax.jit(_advance, static_argnums=2).lower(m, d, nstep).compile()
+    run, m, d = _compiled(m, d, nstep)
     compile_s = time.perf_counter() - begin
     seconds = best_time(lambda: run(m, d))
-    last, sums = run(m, d)
-    ncon, nefc, niter, worst = np.asarray(sums, float).T
+    last, _, counts = run(m, d)
+    ncon, nefc, niter = np.asarray(counts, float).reshape(-1, 3).T
     steps = nworld * nstep
     return {
         "nworld": nworld,
@@ -238,7 +254,7 @@ def speed(m: Model, d: Data, nstep: int) -> Figures:
         "mean_ncon": ncon.sum() / steps,
         "mean_nefc": nefc.sum() / steps,
         "mean_niter": niter.sum() / steps,
-        "most_niter": int(worst.max()),
+        "most_niter": int(niter.max()),
         "most_contacts": int(np.max(last.maxuse_con)),
         "most_constraints": int(np.max(last.maxuse_efc)),
         "dropped_contacts": int(np.sum(last.overflow_contacts)),
@@ -256,7 +272,7 @@ def gradient(m: Model, d: Data) -> Figures:
         return jnp.sum(out.qpos**2) + jnp.sum(out.qvel**2)
 
     inputs = (d.qpos, d.qvel, d.ctrl)
-    step, grad = jax.jit(loss), jax.jit(jax.grad(loss, argnums=(0, 1, 2)))
+    step, grad = jaxsim.jit(loss), jaxsim.jit(jax.grad(loss, argnums=(0, 1, 2)))
     begin = time.perf_counter()
     compiled = grad.lower(*inputs).compile()
     compile_s = time.perf_counter() - begin

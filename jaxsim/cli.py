@@ -5,6 +5,7 @@ Every mistake of the user's gives one line on stderr and a status that is not ze
 """
 
 import argparse
+import contextlib
 import os
 import sys
 import time
@@ -191,6 +192,14 @@ def check_outputs(args: argparse.Namespace) -> None:
             raise CliError(f"--{option}: the directory {folder} does not exist")
         if Path(target).is_dir() or not os.access(folder, os.W_OK):
             raise CliError(f"--{option}: {target} cannot be written")
+
+
+def spread_over_cores() -> None:
+    """Each core a device, unless this process has computed with JAX before."""
+    import jaxsim
+
+    with contextlib.suppress(RuntimeError):
+        jaxsim.use_cores()
 
 
 def load(args: argparse.Namespace) -> Any:
@@ -426,6 +435,8 @@ def run_view(args: argparse.Namespace) -> int:
 def run_bench(args: argparse.Namespace) -> int:
     """`jaxsim bench`."""
     from jaxsim import bench
+
+    spread_over_cores()
 
     if not 0 <= args.noise <= 1:
         raise CliError(f"--noise {args.noise} is not between 0 and 1")

@@ -1,5 +1,6 @@
 """Worlds spread over devices and hosts with JAX's own sharding: data parallel, nothing exchanged during a step."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,20 @@ from jax.sharding import PartitionSpec as P
 from jaxsim.compilation import jit
 
 AXIS = "worlds"
+
+
+def use_cores(count: int | None = None) -> int:
+    """Make each CPU core a device, so that `shard` and `over_devices` spread worlds over the cores; returns how many.
+
+    XLA runs one program on one device with little of the other cores: its kernels are too small to share. `count` is
+    by default all cores that this process may use. Call it before JAX computes anything; raises RuntimeError after.
+    """
+    if count is None:
+        count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    jax.config.update("jax_num_cpu_devices", count)
+    # a program that waits holds a thread of XLA's pool, which has one a core: as many programs as threads wait for ever
+    os.environ.setdefault("NPROC", str(2 * count + 2))
+    return count
 
 
 def make_mesh(devices: Sequence[Any] | None = None) -> Mesh:
