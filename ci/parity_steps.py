@@ -2,19 +2,24 @@
 
     python ci/parity_steps.py [--float32] [--states N] [FILES or folders ...]
 
-Without files: gymnasium's and dm_control's (suite) models, as installed. States lie along a trajectory of the oracle
-with random controls. Every stage's output that both have is compared; an error is relative to the field's largest
+Without files: all models of gymnasium, dm_control and mujoco.mjx, as installed. States lie along a trajectory of
+the oracle with random controls. Every stage's output that both have is compared; an error is relative to the field's largest
 number (at least one).
 """
 
 import argparse
 import importlib.util
 import pathlib
+import sys
 import time
 
 import jax
 import mujoco
 import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from tests.oracle import oracle_data
 
 FIELDS = (
     "xpos",
@@ -69,13 +74,14 @@ CONTACT = ("dist", "pos", "frame", "includemargin", "friction", "solref", "solim
 ROWS = ("J", "pos", "margin", "frictionloss", "diagApprox", "D", "vel", "aref", "force")
 STATE = ("time", "qpos", "qvel", "act", "ctrl", "qacc_warmstart", "mocap_pos", "mocap_quat", "eq_active", "history")
 SETTLE = 40
+PACKAGES = ("gymnasium", "dm_control", "mujoco.mjx")
 
 
 def default_files() -> list[pathlib.Path]:
     files = []
-    for package, folder in (("gymnasium", "envs/mujoco/assets"), ("dm_control", "suite")):
-        root = pathlib.Path(importlib.util.find_spec(package).submodule_search_locations[0]) / folder
-        files += sorted(root.glob("*.xml"))
+    for package in PACKAGES:
+        root = pathlib.Path(importlib.util.find_spec(package).submodule_search_locations[0])
+        files += sorted(root.glob("**/*.xml"))
     return files
 
 
@@ -111,6 +117,13 @@ def compare(model, data, d) -> dict[str, float]:
     return out
 
 
+def copied(m, d, model, data):
+    """Our data at the oracle's state. What sleeps is compared with where it lay, so that all fields are copied then."""
+    if model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP:
+        return oracle_data(m, d, data)
+    return d.replace(**{name: np.asarray(getattr(data, name)) for name in STATE})
+
+
 def check(path: pathlib.Path, states: int) -> str:
     import jaxsim
 
@@ -137,7 +150,7 @@ def check(path: pathlib.Path, states: int) -> str:
         for _ in range(SETTLE):
             data.ctrl[:] = rng.uniform(-0.5, 0.5, model.nu)
             mujoco.mj_step(model, data)
-        d = step(m, d0.replace(**{n: np.asarray(getattr(data, n)) for n in STATE}))
+        d = step(m, copied(m, d0, model, data))
         mujoco.mj_step(model, data)
         contacts += data.ncon
         for name, value in compare(model, data, d).items():
