@@ -3,8 +3,8 @@
     python ci/parity_steps.py [--float32] [--states N] [FILES or folders ...]
 
 Without files: all models of gymnasium, dm_control and mujoco.mjx, as installed. States lie along a trajectory of
-the oracle with random controls. Every stage's output that both have is compared; an error is relative to the field's largest
-number (at least one).
+the oracle with random controls. Every stage's output that both have is compared; an error is relative to the field's
+largest number (at least one).
 """
 
 import argparse
