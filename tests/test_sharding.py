@@ -77,3 +77,27 @@ def test_step_has_no_traffic_between_devices(report):
 
 def test_uneven_batch_is_refused(report):
     assert "12 worlds cannot be spread evenly over 8 devices" in report["refused"]
+
+
+CORES = """
+import jax, jaxsim, numpy as np
+count = jaxsim.use_cores(2)
+m = jaxsim.load_model("models/cartpole.xml")
+d = jax.vmap(lambda x: jaxsim.make_data(m).replace(qpos=x))(np.linspace(0, 1, 8)[:, None] * np.ones(m.nq))
+step = jax.vmap(jaxsim.step, in_axes=(None, 0))
+both = jaxsim.over_devices(step)(jaxsim.replicate(m), jaxsim.shard(d))
+alone = jaxsim.jit(step)(m, d)
+assert len(both.qpos.sharding.device_set) == len(jax.devices()) == count == 2
+np.testing.assert_allclose(both.qpos, alone.qpos, rtol=1e-6)
+try:
+    jaxsim.use_cores(3)
+except RuntimeError:
+    print("too late")
+"""
+
+
+def test_each_core_becomes_a_device_until_jax_has_started():
+    env = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"} | {"JAX_PLATFORMS": "cpu"}
+    done = subprocess.run([sys.executable, "-c", CORES], capture_output=True, text=True, cwd=ROOT, env=env, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "too late"
