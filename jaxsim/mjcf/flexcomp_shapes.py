@@ -53,6 +53,12 @@ def make_shape(element: Element, a: dict, spec: Spec) -> Shape:
         shape = _plane(a, texture)
     else:
         shape = _line(a) if a["dim"] == 1 else _block(a, texture)
+    if kind not in DIRECT and (a["point"] is not None or a["element"] is not None):
+        first = _listed(element, a)  # the reference appends what it makes to what is written
+        if kind == "disc":
+            first.points[:, :2] = _on_disc(a, first.points[:, :2])
+        shape.points = np.concatenate([first.points, shape.points])
+        shape.elements = np.concatenate([first.elements, shape.elements])
     if a["texcoord"] is not None and shape.elemtexcoord is None:
         shape.texcoord = a["texcoord"]
     return shape
@@ -152,11 +158,14 @@ def _plane(a: dict, texture: bool) -> Shape:
     inner = np.all(index < count[:2] - 1, axis=1)
     elements = np.where(turned[:, None], other, straight)[inner]
     if a["type"] == "disc":
-        size = 0.5 * spacing[:2] * (count[:2] - 1)
-        reach = np.abs(flat).max(axis=1, keepdims=True)
-        flat = np.array([unit(p) for p in flat]) * size * reach
+        flat = _on_disc(a, flat)
     points = np.concatenate([flat, np.zeros((len(flat), 1))], axis=1)
     return Shape(points, elements.ravel(), 2, _texture(index, count[:2]).ravel() if texture else None)
+
+
+def _on_disc(a: dict, flat: np.ndarray) -> np.ndarray:
+    size = 0.5 * a["spacing"][:2] * (a["count"][:2] - 1)
+    return np.array([unit(p) for p in flat]).reshape(-1, 2) * size * np.abs(flat).max(axis=1, keepdims=True)
 
 
 def _block(a: dict, texture: bool) -> Shape:
