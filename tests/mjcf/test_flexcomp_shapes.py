@@ -55,6 +55,6 @@ def test_files_that_do_not_fit_are_errors(attrs):
     "shape", ['type="grid" count="3 3 1"', 'type="disc" count="3 3 1"', 'type="box" count="3 3 3"']
 )
 def test_written_points_come_before_those_of_a_shape(shape):
-    text = f"""<mujoco><worldbody><flexcomp name="f" radius=".01" spacing=".1 .1 .1" {shape} dim="2" point="1 1 1 2 .5 1">
-      <edge equality="true"/></flexcomp></worldbody></mujoco>"""
+    text = f"""<mujoco><worldbody><flexcomp name="f" radius=".01" spacing=".1 .1 .1" {shape} dim="2"
+      point="1 1 1 2 .5 1"><edge equality="true"/></flexcomp></worldbody></mujoco>"""
     assert_models_equal(compile_spec(read(text)), mujoco.MjModel.from_xml_string(text))
