@@ -11,7 +11,8 @@ from jaxsim.cli import make_parser
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LONG = {"README.md", "gradients.md", "identification.md", "utilities.md"}  # take more than some seconds: `pytest -m slow`
+# these take more than some seconds: `pytest -m slow`
+LONG = {"README.md", "gradients.md", "identification.md", "performance.md", "utilities.md"}
 
 
 def blocks(page, language):
@@ -41,9 +42,13 @@ def folder(tmp_path_factory):
 def test_python_of_the_page_runs(page, folder, monkeypatch):
     monkeypatch.chdir(folder)
     namespace = {"__name__": "docs"}
-    with jax.enable_x64(False):
-        for line, code in blocks(page, "python"):
-            exec(compile("\n" * (line - 1) + code, str(page), "exec"), namespace)
+    cache = jax.config.jax_compilation_cache_dir
+    try:
+        with jax.enable_x64(False):
+            for line, code in blocks(page, "python"):
+                exec(compile("\n" * (line - 1) + code, str(page), "exec"), namespace)
+    finally:
+        jax.config.update("jax_compilation_cache_dir", cache)  # a page may set one
 
 
 @pytest.mark.parametrize("page", [p.values[0] for p in pages("sh")], ids=lambda p: p.name)
