@@ -4,7 +4,8 @@ The actor climbs the gradient of 16 actions' rewards plus a critic's value at th
 and their contacts; the critic learns from the same rollouts. (Xu et al., "Accelerated policy learning with parallel
 differentiable simulation", ICLR 2022.)
 Expected: after 150 updates of 32 worlds (77,000 actions, where PPO is usually given a million) the mean policy runs at
-more than 1 m/s over four seconds from standing; an untrained one stays where it is.
+more than 1 m/s over four seconds from standing; an untrained one stays where it is. Not confirmed yet: no run was seen
+to its end.
 """
 
 import functools

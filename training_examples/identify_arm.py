@@ -2,7 +2,7 @@
 
 Expected: masses and friction within 1 % of the truth, damping and bias within twice their standard deviation (the
 Cramer-Rao bound), from three trajectories of 1.5 s and a guess that is off by 30 to 60 %; about ten iterations.
-Confirmed with one seed by the tests, on the same arm and data; not yet from three.
+Seed 0 reached it (masses and friction within 0.1 %); other seeds were not run to the end.
 Writes fit.html with values, intervals, residuals, and the replay of the identified arm.
 """
 
