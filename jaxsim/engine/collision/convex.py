@@ -13,11 +13,11 @@ import numpy as np
 
 from jaxsim.engine.collision.epa import epa
 from jaxsim.engine.collision.gjk import Points, gjk
-from jaxsim.engine.collision.hull import Facets, Hulls, facets, hulls
+from jaxsim.engine.collision.hull import Facets, Hulls, edges, facets, hulls
 from jaxsim.engine.collision.manifold import manifold
 from jaxsim.engine.collision.sensitivity import Touch, derivative, feature, polished
 from jaxsim.engine.collision.shapes import Geoms, Hits, make_frame, unit
-from jaxsim.engine.collision.support import DISCRETE, ROUND, Shape, centre, is_any, support
+from jaxsim.engine.collision.support import DISCRETE, ROUND, Kinds, Shape, centre, is_any, support
 from jaxsim.errors import UnsupportedError
 from jaxsim.math.arrays import inner, matvec
 from jaxsim.math.rotation import axis_angle_to_quat, cross, quat_to_mat
@@ -39,7 +39,7 @@ class Context(NamedTuple):
     of the search; `several` says whether any pair may make more than one contact.
     """
 
-    kinds: tuple[int, ...]
+    kinds: Kinds
     hulls: Hulls
     facets: Facets | None
     of_geom: np.ndarray
@@ -68,8 +68,8 @@ def convex_context(m: Any, g1: np.ndarray, g2: np.ndarray) -> Context:
     if m.opt.disableflags & DisableBit.NATIVECCD:
         raise UnsupportedError("convex collisions with the flag nativeccd disabled (libccd)")
     t1, t2 = m.geom_type[g1], m.geom_type[g2]
-    kinds = tuple(np.unique(np.concatenate([t1, t2])).tolist())
     table = hulls(m, np.concatenate([g1, g2]))
+    kinds = Kinds(tuple(np.unique(np.concatenate([t1, t2])).tolist()), edges(m, table))
     several = not m.opt.disableflags & DisableBit.MULTICCD
     faceted = several and np.any(np.isin(t1, DISCRETE) & np.isin(t2, DISCRETE))
     several = several and bool(np.any(~np.isin(t1, SINGLE) & ~np.isin(t2, SINGLE)))
@@ -155,7 +155,7 @@ def _distinct(pos: Array, hit: Array, tolerance: Array) -> Array:
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def penetration(
-    kinds: tuple[int, ...], iterations: int, a: Shape, b: Shape, tolerance: Array, active: Array, cutoff: Array
+    kinds: Kinds, iterations: int, a: Shape, b: Shape, tolerance: Array, active: Array, cutoff: Array
 ) -> Found:
     """How deep two shapes, inflated by their margins, penetrate; for one pair. `kinds` are those that may occur.
 
@@ -166,7 +166,7 @@ def penetration(
 
 
 @penetration.defjvp
-def _penetration_jvp(kinds: tuple[int, ...], iterations: int, primals: tuple, tangents: tuple) -> tuple[Found, Found]:
+def _penetration_jvp(kinds: Kinds, iterations: int, primals: tuple, tangents: tuple) -> tuple[Found, Found]:
     a, b, _, active, _ = primals
     found, points, weight = _penetrate(kinds, iterations, *primals)
     touch = jax.lax.stop_gradient(Touch(found.x1, found.x2, _way(a, b, found), found.dist))
@@ -194,7 +194,7 @@ def _way(a: Shape, b: Shape, found: Found) -> Array:
 
 
 def _penetrate(
-    kinds: tuple[int, ...], iterations: int, a: Shape, b: Shape, tolerance: Array, active: Array, cutoff: Array
+    kinds: Kinds, iterations: int, a: Shape, b: Shape, tolerance: Array, active: Array, cutoff: Array
 ) -> tuple[Found, Points, Array]:
     """The search, and the support points (3,) with their weights that its witness points mix.
 
@@ -212,7 +212,7 @@ def _penetrate(
 
     no = jnp.array(False)
     round_ = is_any(a.kind, ROUND) | is_any(b.kind, ROUND)
-    if set(kinds) & set(ROUND):
+    if set(kinds.of) & set(ROUND):
         shallow, tries = jax.lax.scan(attempt, no, np.array([True, False]))
         core, simplex = [jax.tree.map(lambda x, i=i: x[i], tries) for i in (0, 1)]
     else:

@@ -9,6 +9,7 @@ from jaxsim.types import GeomType
 
 Array = Any
 MAX_POLYVERT = 150  # most vertices of a face, and faces of a vertex, that the reference looks at
+CLIMB = 200  # hulls of as many vertices are searched along their edges
 HILL_CLIMB = 10  # meshes of fewer vertices are searched without the graph
 
 
@@ -124,6 +125,15 @@ def _pad(tables: list[np.ndarray]) -> np.ndarray:
     return np.stack(
         [np.pad(t, [(0, s - n) for s, n in zip(shape, t.shape, strict=True)], constant_values=-1) for t in tables]
     )
+
+
+def edges(m: Any, h: Hulls) -> np.ndarray | None:
+    """The ends of the edges at each hull vertex (r, V, K), padded by the vertex itself; None for small hulls."""
+    if not len(h.mesh) or h.vert.shape[1] < CLIMB or np.any(m.mesh_graphadr[h.mesh] < 0):
+        return None
+    rows = _pad([_beside(m, mesh, ids) for mesh, ids in zip(h.mesh, h.vertex_id, strict=True)])
+    rows = np.concatenate([rows, np.full((1, *rows.shape[1:]), -1)])
+    return np.where(rows < 0, np.arange(rows.shape[1])[:, None], rows).astype(np.int32)
 
 
 class Rim(NamedTuple):

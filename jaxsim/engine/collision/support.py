@@ -7,7 +7,9 @@ points of all kinds that occur are found, and one is selected.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsim.math.arrays import inner, matvec, matvec_t
 from jaxsim.types import MINVAL, GeomType
@@ -16,6 +18,14 @@ Array = Any
 ROUND = (GeomType.SPHERE, GeomType.CAPSULE)  # searched as a point and a segment first
 DISCRETE = (GeomType.BOX, GeomType.MESH)
 PRISM_SIZE = 6  # vertices of a prism of a height field
+STARTS = 32  # vertices of a large hull that are looked at before the climb
+
+
+class Kinds(NamedTuple):
+    """The kinds of shape that may occur; for large hulls the ends of the edges at each vertex (r, V, K), else None."""
+
+    of: tuple[int, ...]
+    beside: np.ndarray | None = None
 
 
 class Shape(NamedTuple):
@@ -78,7 +88,27 @@ LOCAL = {
 }
 
 
-def support(kinds: tuple[int, ...], s: Shape) -> Callable[[Array], tuple[Array, Array]]:
+def _farthest_vertex(beside: np.ndarray | None, s: Shape, d: Array) -> Array:
+    """The vertex of a hull farthest along d: by looking at all, or uphill along edges from the best of a few."""
+    if beside is None:
+        return jnp.argmax(inner(s.vert, d)).astype(jnp.int32)
+    few = np.linspace(0, len(s.vert) - 1, STARTS).astype(np.int32)
+    heights, table = inner(s.vert[few], d), jnp.asarray(beside)
+
+    def climb(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        at, height, _ = state
+        around = table[s.row, at]
+        heights = inner(s.vert[around], d)
+        best = jnp.argmax(heights)
+        higher = heights[best] > height
+        return jnp.where(higher, around[best], at), jnp.where(higher, heights[best], height), higher
+
+    best = jnp.argmax(heights)
+    start = jnp.asarray(few)[best], heights[best], s.kind == GeomType.MESH
+    return jax.lax.while_loop(lambda state: state[2], climb, start)[0]
+
+
+def support(kinds: Kinds, s: Shape) -> Callable[[Array], tuple[Array, Array]]:
     """The support function of a shape: unit direction (3,) -> farthest point in the world (3,) and vertex index.
 
     `kinds` are those that may occur.
@@ -87,18 +117,18 @@ def support(kinds: tuple[int, ...], s: Shape) -> Callable[[Array], tuple[Array, 
     def farthest(direction: Array) -> tuple[Array, Array]:
         d = matvec_t(s.mat, direction)
         point, index = jnp.zeros_like(d), jnp.zeros((), jnp.int32)
-        for kind in kinds:
+        for kind in kinds.of:
             if kind in LOCAL:
                 point = jnp.where(s.kind == kind, LOCAL[kind](s, d), point)
-        if GeomType.BOX in kinds:
+        if GeomType.BOX in kinds.of:
             box, high = s.kind == GeomType.BOX, d >= 0
             point = jnp.where(box, jnp.where(high, s.size, -s.size), point)
             index = jnp.where(box, jnp.sum(jnp.where(high, jnp.array([1, 2, 4], jnp.int32), 0)), index)
-        if GeomType.MESH in kinds:
+        if GeomType.MESH in kinds.of:
             mesh = s.kind == GeomType.MESH
-            best = jnp.argmax(inner(s.vert, d)).astype(jnp.int32)
+            best = _farthest_vertex(kinds.beside, s, d)
             point, index = jnp.where(mesh, s.vert[best], point), jnp.where(mesh, best, index)
-        if GeomType.HFIELD in kinds and s.vert.shape[0] == PRISM_SIZE:
+        if GeomType.HFIELD in kinds.of and s.vert.shape[0] == PRISM_SIZE:
             # the reference gives no numbers to the vertices of a prism; its search ends when the other shape's repeat
             point = jnp.where(s.kind == GeomType.HFIELD, _prism(s.vert, d), point)
         return s.pos + matvec(s.mat, point) + direction * 0.5 * s.margin, index

@@ -9,7 +9,7 @@ import pytest
 import jaxsim
 from jaxsim.engine.collision.distance import distance
 from jaxsim.engine.collision.sensitivity import Touch, derivative, feature, polished
-from jaxsim.engine.collision.support import Shape, support
+from jaxsim.engine.collision.support import Kinds, Shape, support
 from jaxsim.math.rotation import quat_mul, quat_to_mat, rotvec_to_quat
 from jaxsim.types import GeomType
 from tests.engine.collision.scenes import pair_xml, random_qpos
@@ -116,7 +116,7 @@ def test_derivative_of_touching_points_of_curved_shapes_is_exact():
     def check(kinds, quat, size, normal, dist, change):
         a = shape(0.0, kinds[0], jnp.zeros(3), quat[0], size[0], change[0])
         b = shape(0.0, kinds[1], jnp.zeros(3), quat[1], size[1], change[1])
-        x1, x2 = support(CURVED, a)(normal)[0], support(CURVED, b)(-normal)[0]
+        x1, x2 = support(Kinds(CURVED), a)(normal)[0], support(Kinds(CURVED), b)(-normal)[0]
         place = (jnp.zeros(3), x1 + dist * normal - x2)
         touch = Touch(x1, x1 + dist * normal, normal, dist)
 
