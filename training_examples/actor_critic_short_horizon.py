@@ -149,7 +149,7 @@ def main():
     critic_tx = optax.adam(2e-3)
     keys = jax.random.split(jax.random.key(args.seed), 4)
     n = env.observation_size
-    actor = make_net(keys[0], (n, 64, 64, env.action_size), 0.01), jnp.full(env.action_size, -1.5)
+    actor = make_net(keys[0], (n, 64, 64, env.action_size), 0.01), jnp.full(env.action_size, -1.5, jnp.float32)
     critic = make_net(keys[1], (n, 64, 64, 1))
     state = jax.jit(batch.reset)(jax.random.split(keys[2], WORLDS))
     moments = update_moments({"count": jnp.zeros(()), "mean": jnp.zeros(n), "square": jnp.zeros(n)}, state.obs)
