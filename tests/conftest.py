@@ -6,7 +6,8 @@ from importlib import metadata
 import pytest
 
 if metadata.version("jaxlib").startswith("0.10."):  # an XLA that does not know a flag ends the process
-    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_cpu_experimental_ynn_fusion_type=")
+    flags = ("use_fusion_emitters=false", "experimental_ynn_fusion_type=", "multi_thread_eigen=false")
+    os.environ.setdefault("XLA_FLAGS", " ".join(f"--xla_cpu_{flag}" for flag in flags))
 
 import jax
 
