@@ -142,7 +142,7 @@ def simulate(
     chunk: int = 32,
 ) -> Result:
     """Run a plan from the batch `d`; `progress` hears 0 when the program is compiled, then the steps of each chunk."""
-    run = jax.jit(partial(_chunk, plan=plan, controls=controls, size=min(chunk, plan.nframe)))
+    run = jaxsim.jit(partial(_chunk, plan=plan, controls=controls, size=min(chunk, plan.nframe)))
     start = time.perf_counter()
     run = run.lower(m, d, 0).compile()
     compile_s = time.perf_counter() - start

@@ -19,6 +19,7 @@ import optax
 from common import POSE, describe, finish, options, plot, replay
 from tqdm import trange
 
+import jaxsim
 from jaxsim import envs
 from jaxsim.envs.wrappers import normalize, update_moments
 
@@ -151,10 +152,10 @@ def main():
     n = env.observation_size
     actor = make_net(keys[0], (n, 64, 64, env.action_size), 0.01), jnp.full(env.action_size, -1.5, jnp.float32)
     critic = make_net(keys[1], (n, 64, 64, 1))
-    state = jax.jit(batch.reset)(jax.random.split(keys[2], WORLDS))
+    state = jaxsim.jit(batch.reset)(jax.random.split(keys[2], WORLDS))
     moments = update_moments({"count": jnp.zeros(()), "mean": jnp.zeros(n), "square": jnp.zeros(n)}, state.obs)
     learner = Learner(actor, critic, critic, actor_tx.init(actor), critic_tx.init(critic), moments, keys[3])
-    update, run = updater(batch, actor_tx, critic_tx), jax.jit(functools.partial(evaluate, env))
+    update, run = updater(batch, actor_tx, critic_tx), jaxsim.jit(functools.partial(evaluate, env))
     before, rewards = run(learner)[1], []
     phase = np.arange(WORLDS) * (EPISODE // HORIZON) // WORLDS  # worlds start anew in turns
     with trange(count, desc="updates") as shown:

@@ -53,7 +53,7 @@ def main():
     optimizer = optax.chain(optax.clip_by_global_norm(0.3), optax.adam(0.02))
     found = optim.shoot(cost, start, count, optimizer, low=-0.6, high=0.6, progress=True)
     plot(args.out / "gait.svg", {"cost": found.history}, title="Gait", x="iteration", y="cost")
-    long = jax.jit(lambda x: simulate(x, 100, (*POSE, "qpos")))
+    long = jaxsim.jit(lambda x: simulate(x, 100, (*POSE, "qpos")))
     first, (last, poses) = long(start)[0], long(found.x)
     replay(m, {name: poses[name] for name in POSE}, args.out / "gait.html")
     up = jnp.min(jax.vmap(lambda q: quat_rotate(q, jnp.asarray([0.0, 0.0, 1.0]))[2])(poses["qpos"][:, 3:7]))

@@ -38,7 +38,7 @@ def main():
     def simulate(m, u, outputs):
         return jaxsim.rollout(m, jaxsim.make_data(true), u, outputs=outputs)[1]
 
-    clean = jax.jit(jax.vmap(lambda u: simulate(true, u, ("sensordata",))["sensordata"]))(jnp.asarray(ctrl))
+    clean = jaxsim.jit(jax.vmap(lambda u: simulate(true, u, ("sensordata",))["sensordata"]))(jnp.asarray(ctrl))
     clean = np.asarray(clean) + np.array([0, TRUTH["bias"], 0, 0])
     noisy = {n: clean[..., i] + s * rng.standard_normal((K, N)) for i, (n, s) in enumerate(SIGMA.items())}
     data = identify.recordings(guess, ctrl, noisy, sigma=SIGMA)
@@ -53,7 +53,7 @@ def main():
     print(fit)
     identify.save_report(fit, data, args.out / "fit.html", "Arm of two links")
     plot(args.out / "arm.svg", {"cost": fit.cost[0]}, title="Identification", x="iteration", y="cost", log=True)
-    replay(true, jax.jit(lambda u: simulate(fit.m, u, POSE))(jnp.asarray(ctrl[0])), args.out / "arm.html")
+    replay(true, jaxsim.jit(lambda u: simulate(fit.m, u, POSE))(jnp.asarray(ctrl[0])), args.out / "arm.html")
     error = np.abs(fit.values - np.array(list(TRUTH.values())))
     close = (error[[0, 1, 3]] < 0.01 * np.array([2.0, 1.0, 0.3])).all() and (error <= 2 * fit.std)[[2, 4]].all()
     finish(close, describe(list(TRUTH), fit.values), args.smoke)

@@ -44,7 +44,7 @@ def main():
         start = jaxsim.make_data(true).replace(qpos=q, qvel=v)
         return jaxsim.rollout(m, start, nstep=N, outputs=outputs)[1]
 
-    run = jax.jit(jax.vmap(lambda q, v: simulate(true, q, v, ("sensordata",))["sensordata"]))
+    run = jaxsim.jit(jax.vmap(lambda q, v: simulate(true, q, v, ("sensordata",))["sensordata"]))
     clean = np.asarray(run(jnp.asarray(qpos), jnp.asarray(qvel)))
     parts = {"pos": clean[..., :3], "quat": clean[..., 3:]}
     noisy = {n: y + SIGMA[n] * rng.standard_normal(y.shape) for n, y in parts.items()}
@@ -66,7 +66,7 @@ def main():
     identify.save_report(fit, data, args.out / "toss.html", "Tossed cube")
     plot(args.out / "toss.svg", {f"start {i}": c for i, c in enumerate(fit.cost)}, title="Identification of a cube",
          x="iteration", y="cost", log=True)  # fmt: skip
-    poses = jax.jit(lambda q, v: simulate(fit.m, q, v, POSE))(jnp.asarray(qpos[0]), jnp.asarray(qvel[0]))
+    poses = jaxsim.jit(lambda q, v: simulate(fit.m, q, v, POSE))(jnp.asarray(qpos[0]), jnp.asarray(qvel[0]))
     replay(guess, poses, args.out / "toss_replay.html")
     want = np.array(list(TRUTH.values()))
     error = np.sqrt(np.mean(((fit.values - want) / fit.std) ** 2))

@@ -56,7 +56,7 @@ def main():
         history.append(best.history)
     curves = {"from a distance": jnp.concatenate(history), "plain": plain.history}
     plot(args.out / "push.svg", curves, title="Push", x="iteration", y="cost", log=True)
-    last, poses = jax.jit(functools.partial(simulate, step=jaxsim.step, outputs=POSE))(found)
+    last, poses = jaxsim.jit(functools.partial(simulate, step=jaxsim.step, outputs=POSE))(found)
     replay(m, poses, args.out / "push.html")
     miss = jnp.linalg.norm(last.qpos[2:] - TARGET)
     finish(

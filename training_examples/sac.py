@@ -26,6 +26,7 @@ import optax
 import orbax.checkpoint as ocp
 from tqdm import tqdm
 
+import jaxsim
 from jaxsim import envs
 from jaxsim.envs.wrappers import normalize, update_moments
 
@@ -123,8 +124,8 @@ class Trainer:
         self.batch = envs.wrap(self.env, stagger=True)
         self.actor, self.critics = Actor(self.env.action_size, s.hidden), Critics(s.hidden)
         self.tx = optax.adam(s.learning_rate)
-        self.update = jax.jit(self._update, donate_argnums=0)
-        self.evaluate = jax.jit(self._evaluate)
+        self.update = jaxsim.jit(self._update, donate_argnums=0)
+        self.evaluate = jaxsim.jit(self._evaluate)
 
     @property
     def steps_per_update(self) -> int:
@@ -252,8 +253,8 @@ def record(trainer: Any, run: Any, out: Path, video: bool, nstep: int = 500) -> 
         state = env.step(state, trainer.policy(run, state.obs))
         return state, ({n: getattr(state.data, n) for n in names}, state.done)
 
-    state = jax.jit(env.reset)(jax.random.key(7))
-    _, (frames, done) = jax.jit(lambda s: jax.lax.scan(step, s, None, nstep))(state)
+    state = jaxsim.jit(env.reset)(jax.random.key(7))
+    _, (frames, done) = jaxsim.jit(lambda s: jax.lax.scan(step, s, None, nstep))(state)
     ended = np.flatnonzero(np.asarray(done))
     frames = {n: np.asarray(x)[: ended[0] + 1 if ended.size else None] for n, x in frames.items()}
     save_html(env.model, frames, out / "replay.html", title=trainer.s.env)

@@ -31,7 +31,7 @@ def main():
     plan = optim.ilqr(
         m, d, controls, optim.Costs(running, final), low=-1, high=1, iterations=2 if args.smoke else 150, progress=True
     )
-    last, poses = jax.jit(lambda u: jaxsim.rollout(m, d, u, outputs=POSE))(plan.controls)
+    last, poses = jaxsim.jit(lambda u: jaxsim.rollout(m, d, u, outputs=POSE))(plan.controls)
     plot(
         args.out / "swing_up_cost.svg",
         {"cost": plan.history},

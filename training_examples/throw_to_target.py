@@ -45,10 +45,10 @@ def main():
         )
         for name, step, n in (("sub-steps", fine, count), ("plain", jaxsim.step, min(count, 20)))
     }
-    truth = {name: float(jax.jit(lambda v: cost(v, fine))(f.x)) for name, f in found.items()}
+    truth = {name: float(jaxsim.jit(lambda v: cost(v, fine))(f.x)) for name, f in found.items()}
     curves = {name: f.history for name, f in found.items()}
     plot(args.out / "throw.svg", curves, title="Throw", x="iteration", y="cost", log=True)
-    last, poses = jax.jit(lambda v: simulate(v, fine, POSE))(found["sub-steps"].x)
+    last, poses = jaxsim.jit(lambda v: simulate(v, fine, POSE))(found["sub-steps"].x)
     replay(m, poses, args.out / "throw.html")
     miss = jnp.linalg.norm(last.qpos - BIN)
     words = describe(("miss (m)", "true cost of the plain answer"), jnp.stack([miss, jnp.asarray(truth["plain"])]))

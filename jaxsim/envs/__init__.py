@@ -1,12 +1,13 @@
 """Environments for reinforcement learning: pure functions `reset` and `step`, wrappers, tasks, adapters.
 
 import jax
+import jaxsim
 from jaxsim import envs
 
 env = envs.make("cartpole_balance")
 batch = envs.wrap(env)  # worlds, episodes, fresh states after each
-state = jax.jit(batch.reset)(jax.random.split(jax.random.key(0), 256))
-state = jax.jit(batch.step)(state, actions)
+state = jaxsim.jit(batch.reset)(jax.random.split(jax.random.key(0), 256))
+state = jaxsim.jit(batch.step)(state, actions)
 """
 
 from jaxsim.envs import tasks as _tasks  # noqa: F401 - registers them

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.compilation import jit
 from jaxsim.envs.base import State, raw_key
 from jaxsim.envs.registry import make
 from jaxsim.envs.wrappers import Vectorize, renew
@@ -60,7 +61,7 @@ class GymVectorEnv(VectorEnv):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._batch = Vectorize(self.env)
-        self._reset, self._step, self._renew = jax.jit(self._start), jax.jit(self._advance), jax.jit(self._restart)
+        self._reset, self._step, self._renew = jit(self._start), jit(self._advance), jit(self._restart)
         self._state: State | None = None
         self._rng = None
 

@@ -196,9 +196,9 @@ def _levenberg(problem: Problem, first: Array, iterations: int, progress: bool) 
         damping = jnp.where(better, trials[k], 100 * damping)
         return jnp.where(better, points[k], free), jnp.clip(damping, 1e-12, 1e12), jnp.minimum(cost, costs[k])
 
-    batch = jax.jit(jax.vmap(improve))
+    batch = jaxsim.jit(jax.vmap(improve))
     free, damping = first, jnp.full(len(first), 1e-2, first.dtype)
-    history = [np.asarray(jax.jit(jax.vmap(lambda x: 0.5 * jnp.sum(problem.residual(x) ** 2)))(first))]
+    history = [np.asarray(jaxsim.jit(jax.vmap(lambda x: 0.5 * jnp.sum(problem.residual(x) ** 2)))(first))]
     with bar(iterations, "identification", progress) as shown:
         for _ in range(iterations):
             free, damping, cost = batch(free, damping)
@@ -232,8 +232,8 @@ def _adam(
 
 
 def _summary(problem: Problem, free: Array, history: np.ndarray, first: Array) -> Fit:
-    r, jac = (np.asarray(x) for x in jax.jit(partial(_residual_and_jacobian, problem))(free))
-    simulated = np.asarray(jax.jit(problem.simulate)(free))
+    r, jac = (np.asarray(x) for x in jaxsim.jit(partial(_residual_and_jacobian, problem))(free))
+    simulated = np.asarray(jaxsim.jit(problem.simulate)(free))
     slope = np.asarray(jax.vmap(jax.grad(lambda x, i: problem.values(x)[i]), (None, 0))(free, jnp.arange(len(free))))
     information = jac.T @ jac
     unclear = tell_apart(information, problem.labels)

@@ -81,10 +81,10 @@ def ilqr(
     The cost's Hessians are made positive semidefinite by clipping eigenvalues.
     """
     low, high = (jnp.broadcast_to(jnp.asarray(x, controls.dtype), (m.nu,)) for x in (low, high))
-    simulate = jax.jit(partial(_simulate, costs, step))
-    expand = jax.jit(partial(_expand, costs, step))
-    sweep = jax.jit(_sweep)
-    search = jax.jit(partial(_search, costs, step))
+    simulate = jaxsim.jit(partial(_simulate, costs, step))
+    expand = jaxsim.jit(partial(_expand, costs, step))
+    sweep = jaxsim.jit(_sweep)
+    search = jaxsim.jit(partial(_search, costs, step))
     controls = jnp.clip(controls, low, high)
     states, cost = simulate(m, d, controls)
     history, weight, converged = [cost], damping, False

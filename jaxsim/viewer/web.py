@@ -58,7 +58,7 @@ class Viewer:
         self.server = server or viser.ViserServer(host=host, port=port, label=m.modelname or "jaxsim", verbose=False)
         self.lock = threading.Lock()
         self.size = float(m.stat.extent)
-        self._step, self._forward = jax.jit(_steps), jax.jit(jaxsim.forward)
+        self._step, self._forward = jaxsim.jit(_steps), jaxsim.jit(jaxsim.forward)
         self._wish: np.ndarray | None = None  # where the dragged body is pulled to
         self._times: list[float] = []
         self._values: list[np.ndarray] = []
