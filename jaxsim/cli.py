@@ -156,6 +156,7 @@ def guarded(args: argparse.Namespace) -> int:
 
     from jaxsim.errors import ModelError, UnsupportedError
 
+    spread_over_cores()
     try:
         check_outputs(args)
         return args.run(args)
@@ -195,7 +196,7 @@ def check_outputs(args: argparse.Namespace) -> None:
 
 
 def spread_over_cores() -> None:
-    """Each core a device, unless this process has computed with JAX before."""
+    """Each core a device of its own, unless this process has computed with JAX before."""
     import jaxsim
 
     with contextlib.suppress(RuntimeError):
@@ -435,8 +436,6 @@ def run_view(args: argparse.Namespace) -> int:
 def run_bench(args: argparse.Namespace) -> int:
     """`jaxsim bench`."""
     from jaxsim import bench
-
-    spread_over_cores()
 
     if not 0 <= args.noise <= 1:
         raise CliError(f"--noise {args.noise} is not between 0 and 1")
