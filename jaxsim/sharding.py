@@ -23,7 +23,7 @@ def use_cores(count: int | None = None) -> int:
     if count is None:
         count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     jax.config.update("jax_num_cpu_devices", count)
-    # a program that waits holds a thread of XLA's pool, which has one a core: with as many waiting as threads none goes on
+    # a program that waits holds a thread of XLA's pool, which has one a core: when all threads wait, none goes on
     os.environ.setdefault("NPROC", str(2 * count + 4))
     return count
 
