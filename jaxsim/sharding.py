@@ -24,7 +24,7 @@ def use_cores(count: int | None = None) -> int:
         count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     jax.config.update("jax_num_cpu_devices", count)
     # a program that waits holds a thread of XLA's pool, which has one a core: when all threads wait, none goes on
-    os.environ.setdefault("NPROC", str(2 * count + 4))
+    os.environ.setdefault("NPROC", str(count + 2))
     return count
 
 

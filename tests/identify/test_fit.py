@@ -67,7 +67,7 @@ def test_true_parameters_come_back_within_twice_the_cramer_rao_bound():
 def test_report_holds_values_and_plots(tmp_path):
     _, data = measured()
     ident.save_report(fitted(), data, tmp_path / "fit.html", "Arm")
-    text = (tmp_path / "fit.html").read_text()
+    text = (tmp_path / "fit.html").read_text(encoding="utf-8")
     assert text.count("<svg") == 3 and "mass[upper]" in text and f"{fitted().values[0]:.6g}" in text
 
 
