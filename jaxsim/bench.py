@@ -2,7 +2,7 @@
 
 Every simulator starts from the states that `settle` steps of jaxsim give, so that contacts are really present, and
 gets the same controls, constant in time: those of the keyframe plus `noise` times a uniform draw per world. Times are
-the best of `REPEATS` or more runs of the same length, for a second at least; speeds count steps of all worlds per second.
+the best of `REPEATS` or more runs of the same length, for a second at least; speeds count steps of all worlds a second.
 """
 
 import dataclasses

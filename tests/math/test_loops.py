@@ -12,14 +12,14 @@ from jaxsim.math.loops import GROUP, while_each
 
 
 def collatz(x, step=3):
-    """The number of steps to one, and the largest number on the way; `step` comes through the constants."""
-    go = lambda step, s: s[0] != 1  # noqa: E731
+    """The number of steps to one, and the largest number on the way; the loop closes over `step`."""
+    go = lambda s: s[0] != 1  # noqa: E731
 
-    def body(step, s):
+    def body(s):
         n = jnp.where(s[0] % 2 == 0, s[0] // 2, step * s[0] + 1)
         return n, s[1] + 1, jnp.maximum(s[2], n)
 
-    return while_each(go, body, step, (x, 0, x))[1:]
+    return while_each(go, body, (x, 0, x))[1:]
 
 
 def plain(x):
@@ -53,11 +53,11 @@ def test_worlds_that_are_done_are_not_computed():
     """One world of many goes on: a batch takes about as many operations as its sum of rounds, not rounds times size."""
     seen = []
 
-    def body(consts, n):
+    def body(n):
         jax.debug.callback(seen.append, n)
         return n - 1
 
-    run = jax.jit(jax.vmap(partial(while_each, lambda c, n: n > 0, body, ())))
+    run = jax.jit(jax.vmap(partial(while_each, lambda n: n > 0, body)))
     n = np.zeros(4 * GROUP, np.int32)
     n[7], n[3 * GROUP] = 10, 5
     np.testing.assert_array_equal(run(n), 0)
@@ -67,7 +67,7 @@ def test_worlds_that_are_done_are_not_computed():
 
 def test_a_world_has_the_same_bits_wherever_it_is():
     def newton(x):
-        return while_each(lambda a, s: s[1] > 1e-12, lambda a, s: _halley(a, s[0]), x, (x, x))[0]
+        return while_each(lambda s: s[1] > 1e-12, lambda s: _halley(x, s[0]), (x, x))[0]
 
     x = np.random.default_rng(0).random(3 * GROUP) + 0.1
     run = jax.jit(jax.vmap(newton))
@@ -81,6 +81,5 @@ def _halley(a, x):
 
 
 def test_it_equals_the_plain_loop_outside_of_a_batch():
-    body = lambda c, s: s * c  # noqa: E731
-    mine = jax.jit(lambda c: while_each(lambda c, s: s < 100, body, c, 1.0))(1.5)
+    mine = jax.jit(lambda c: while_each(lambda s: s < 100, lambda s: s * c, 1.0))(1.5)
     assert mine == lax.while_loop(lambda s: s < 100, lambda s: s * 1.5, 1.0)

@@ -14,6 +14,7 @@ import numpy as np
 from jaxsim.engine.collision.gjk import Points, Simplex, areas, new_point, project
 from jaxsim.engine.collision.shapes import unit
 from jaxsim.math.arrays import inner, matvec
+from jaxsim.math.loops import PAIRS, while_each
 from jaxsim.math.rotation import cross
 from jaxsim.types import MINVAL
 
@@ -109,7 +110,7 @@ def epa(
             *(running, s.k + 1, points, s.count + 1, verts, near, alive | fresh, still_open, face, normal, ok, upper)
         )
 
-    s = jax.lax.while_loop(lambda s: s.running, lambda s: _keep_types(s, step(s)), start)
+    s = while_each(lambda s: s.running, lambda s: _keep_types(s, step(s)), start, group=PAIRS)
     face = s.points.take(s.face)
     w = face.w
     part, total = areas(w[0], w[1], w[2], s.normal)

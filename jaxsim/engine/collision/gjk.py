@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.math.arrays import inner
+from jaxsim.math.loops import PAIRS, while_each
 from jaxsim.math.rotation import cross
 from jaxsim.types import MINVAL
 
@@ -160,7 +161,7 @@ def gjk(
         *(~measure, jnp.full_like(x0[0], jnp.inf), jnp.array(False)),
     )
     start = start._replace(mode=jnp.asarray(mode, jnp.int32))
-    s = jax.lax.while_loop(lambda s: s.mode != DONE, lambda s: _keep_types(s, step(s)), start)
+    s = while_each(lambda s: s.mode != DONE, lambda s: _keep_types(s, step(s)), start, group=PAIRS)
     points = jax.tree.map(lambda a, b: jnp.where(s.inside, b, a), s.points, s.trial)
     used = jnp.where(jnp.arange(4) < s.n, s.weight, 0)[:, None]
     n = jnp.where(jnp.isinf(s.dist), 0, jnp.where(s.inside, 4, s.n))

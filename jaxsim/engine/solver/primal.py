@@ -68,9 +68,8 @@ def solve(
     """qacc (nv,) and the number of iterations. `factor` is the Cholesky factor of M; `start` the best first guess."""
     world = _World(p, settings, factor if limits.solver == "cg" else None)
     first = _prepare(layout, world, start, dot(p.M, start), residual(layout, p, start), None)
-    last = while_each(
-        lambda _, s: ~s.done & (s.niter < limits.iterations), partial(_iterate, layout, limits), world, first
-    )
+    step = partial(_iterate, layout, limits, world)
+    last = while_each(lambda s: ~s.done & (s.niter < limits.iterations), step, first)
     return last.acc, last.niter
 
 
