@@ -178,7 +178,7 @@ def _starts(problem: Problem, starts: int, spread: float, seed: int) -> Array:
 def _levenberg(problem: Problem, first: Array, iterations: int, progress: bool) -> tuple[Array, np.ndarray]:
     """All starts side by side: coordinates (starts, p) and costs (starts, iterations + 1)."""
 
-    def improve(free: Array, damping: Array) -> tuple[Array, Array, Array]:
+    def improve(free: Array, damping: Array) -> tuple[Array, Array, Array, Array]:
         r, jac = _residual_and_jacobian(problem, free)
         cost = 0.5 * r @ r
         h, g = jac.T @ jac, jac.T @ r
@@ -194,19 +194,19 @@ def _levenberg(problem: Problem, first: Array, iterations: int, progress: bool) 
         k = jnp.argmin(costs)
         better = costs[k] < cost
         damping = jnp.where(better, trials[k], 100 * damping)
-        return jnp.where(better, points[k], free), jnp.clip(damping, 1e-12, 1e12), jnp.minimum(cost, costs[k])
+        hoped = -0.5 * g @ moves[0]  # what the least damped move would gain if residuals were linear
+        return jnp.where(better, points[k], free), jnp.clip(damping, 1e-12, 1e12), jnp.minimum(cost, costs[k]), hoped
 
     batch = jaxsim.jit(jax.vmap(improve))
     free, damping = first, jnp.full(len(first), 1e-2, first.dtype)
     history = [np.asarray(jaxsim.jit(jax.vmap(lambda x: 0.5 * jnp.sum(problem.residual(x) ** 2)))(first))]
     with bar(iterations, "identification", progress) as shown:
         for _ in range(iterations):
-            free, damping, cost = batch(free, damping)
+            free, damping, cost, hoped = batch(free, damping)
             history.append(np.asarray(cost))
             shown(np.nanmin(history[-1]))
-            if np.all(history[-2] - history[-1] <= 1e-10 * history[-1]) and np.all(np.asarray(damping) > 1e3):
-                break
-            if np.all(history[-2] - history[-1] <= 1e-12 * history[-1]) and len(history) > 4:
+            still = history[-2] - history[-1] <= 1e-10 * history[-1]
+            if np.all(still & ((np.asarray(damping) > 1e3) | (np.asarray(hoped) <= 1e-10 * history[-1]))):
                 break
     return free, np.stack(history, 1)
 
