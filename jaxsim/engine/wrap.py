@@ -42,10 +42,13 @@ def wrap(
     to_side = normalize(_flat(s, axis0, axis1), default=np.array([1.0, 0]), eps=MINVAL)[0] * radius[:, None]
     within = has_side & (norm(s) < radius)
     outer = _outside(a, b, to_side, has_side, radius)
-    inner_ = _inside(a, b, radius)
-    wraps, w0, w1, length = (
-        xp.where(within if y.ndim == 1 else within[:, None], x, y) for x, y in zip(inner_, outer, strict=True)
-    )
+    if is_numpy(a, within) and not within.any():  # on the host nothing is computed that is not needed
+        wraps, w0, w1, length = outer
+    else:
+        inner_ = _inside(a, b, radius)
+        wraps, w0, w1, length = (
+            xp.where(within if y.ndim == 1 else within[:, None], x, y) for x, y in zip(inner_, outer, strict=True)
+        )
     q0, q1 = (axis0 * w[:, :1] + axis1 * w[:, 1:] for w in (w0, w1))
     # on a cylinder the height changes in proportion to the length
     l0, l1 = norm(p0[:, :2] - q0[:, :2]), norm(p1[:, :2] - q1[:, :2])
@@ -181,7 +184,10 @@ def _inner_tangent(ratios: Array, angle: Array) -> tuple[Array, Array]:
 
     if is_numpy(ratios, angle):
         for _ in range(ITERATIONS):
+            before = z
             z, good = iterate(0, (z, good))
+            if (z == before).all():
+                break
         return z, good & (abs(f(z, *fixed)) <= TOLERANCE)
     z, good = lax.stop_gradient(jax.lax.fori_loop(0, ITERATIONS, iterate, (z, good)))
     good = good & (abs(f(z, *fixed)) <= TOLERANCE)
