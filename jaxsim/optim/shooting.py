@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+import jaxsim
 from jaxsim.math.safe import Array
 from jaxsim.optim.extras import bar, import_optax
 
@@ -46,7 +47,7 @@ def shoot(
         optimizer = optax.chain(optax.clip_by_global_norm(clip), optax.adam(optimizer))
     evaluate = value_and_grad or jax.value_and_grad(cost)
 
-    @jax.jit
+    @jaxsim.jit
     def iterate(carry: tuple, key: Array | None) -> tuple[tuple, Array]:
         x, state, best, least = carry
         value, grad = evaluate(x) if key is None else evaluate(x, key)
