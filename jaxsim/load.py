@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxsim.archive import is_archive, read_archive
 from jaxsim.compiler.compile import compile_spec
+from jaxsim.compiler.inertials import write_inertials
 from jaxsim.data import make_data
 from jaxsim.errors import ModelError, UnsupportedError
 from jaxsim.interop import finish
@@ -96,6 +97,7 @@ def _closed(spec: Spec, flat: bool) -> Spec:
         return spec
     out = expand(spec)
     extend(out)
+    out = write_inertials(out)
     keys = list(out.elements("key"))
     if any(np.any(np.isnan(e.attrs.get(name, 0.0))) for e in keys for name in _POSES):
         m = compile_spec(spec)

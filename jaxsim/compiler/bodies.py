@@ -167,6 +167,7 @@ def _check_inertia(body: Body, settings: Settings) -> None:
                 "balanceinertia='true' replaces it by its mean"
             )
         body.inertia = [(a + b + c) / 3.0] * 3
+    body.inertial_frame = body.ipos, body.iquat
 
 
 def _aligned(body: Body, settings: Settings) -> bool:

@@ -15,19 +15,13 @@ from lxml import etree
 from jaxsim.errors import UnsupportedError
 from jaxsim.mjcf.defaults import ORIENTATIONS, resolve, resolve_actuator
 from jaxsim.mjcf.expand import expand
-from jaxsim.mjcf.pose import euler_to_quat
-from jaxsim.mjcf.reader import asset_path
+from jaxsim.mjcf.foreign import files, same, translate
 from jaxsim.mjcf.references import listed
 from jaxsim.mjcf.schema import SCHEMA
-from jaxsim.mjcf.spec import Element, Spec, compiler_of, object_name
+from jaxsim.mjcf.spec import Element, Spec, compiler_of
 from jaxsim.mjcf.values import format_value
 
 _ORDER = {tag: i for i, tag in enumerate(SCHEMA.children)}
-_PER_ELEMENT = (
-    "autolimits", "boundmass", "boundinertia", "balanceinertia", "fitaabb", "inertiafromgeom", "inertiagrouprange",
-    "alignfree",
-)  # fmt: skip
-_ANGLES = {"hinge": ("range", "ref", "springref"), "ball": ("range",)}
 _LAWS = ("dyntype", "gaintype", "biastype", "dynprm", "gainprm", "biasprm")
 _TRANSMISSIONS = {"slidercrank": "cranksite"}
 
@@ -85,7 +79,7 @@ def _node(element: Element) -> etree._Element:
 def _relocated(spec: Spec, folder: str) -> Spec:
     """A copy whose file names are right for a file in another folder."""
     base = os.path.abspath(spec.modelfiledir or ".")
-    if base == folder or not any(a.kind == "file" and a.name in e.attrs for e in spec.root.all() for a in _files(e)):
+    if base == folder or not any(a.kind == "file" and a.name in e.attrs for e in spec.root.all() for a in files(e)):
         return spec
     out = spec.copy()
     compiler = compiler_of(spec)
@@ -98,10 +92,6 @@ def _relocated(spec: Spec, folder: str) -> Spec:
         if element.tag == "model" and "file" in element.attrs:
             element.attrs["file"] = os.path.relpath(os.path.join(base, element.attrs["file"]), folder)
     return out
-
-
-def _files(element: Element) -> list:
-    return [a for a in element.type.attributes.values() if a.kind == "file"]
 
 
 def _flat(spec: Spec) -> Spec:
@@ -148,17 +138,11 @@ def _flat_element(spec: Spec, out: Spec, element: Element) -> Element:
     if element.type.kind == "key":
         _check_key(element, twin)
     if element.compiler is not None:
-        _translate(spec, element, twin)
+        translate(spec, element, twin)
     for child in element.children:
         twin.append(_flat_element(spec, out, child))
     _write_layers(spec, element, twin)
     return twin
-
-
-def _same(a: Any, b: Any) -> bool:
-    if a is None or b is None:
-        return a is b
-    return np.shape(a) == np.shape(b) and bool(np.all(np.asarray(a) == np.asarray(b)))
 
 
 def _differences(spec: Spec, element: Element) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -170,9 +154,9 @@ def _differences(spec: Spec, element: Element) -> tuple[dict[str, Any], dict[str
             continue
         if attribute is None:
             default = SCHEMA.children["default"].children[element.type.record].attributes[name].default
-            if not _same(value, default):
+            if not same(value, default):
                 extra[name] = value
-        elif value is not None and (not _same(value, attribute.default) or name in element.attrs):
+        elif value is not None and (not same(value, attribute.default) or name in element.attrs):
             found[name] = value
     if any(name in found for name in ORIENTATIONS):
         found.pop("quat", None)
@@ -201,7 +185,7 @@ def _flat_actuator(spec: Spec, out: Spec, element: Element) -> Element:
         twin.attrs["name"] = element.name
     known, extra = {**twin.type.attributes, **SCHEMA.children["actuator"].children["general"].attributes}, {}
     for name, attribute in known.items():
-        if name in record and record[name] is not None and not _same(record[name], attribute.default):
+        if name in record and record[name] is not None and not same(record[name], attribute.default):
             (twin.attrs if name in twin.type.attributes else extra)[name] = record[name]
     if record["trntype"] is not None:
         twin.attrs[_TRANSMISSIONS.get(record["trntype"], record["trntype"])] = record["target"]
@@ -236,33 +220,3 @@ def _check_key(element: Element, twin: Element) -> None:
                     f"{element.label()}: a keyframe leaves parts of the state open; save with jaxsim.save_mjcf"
                 )
             del twin.attrs[name]
-
-
-def _translate(spec: Spec, element: Element, twin: Element) -> None:
-    """Say in the root's terms what an attached element says in those of its own model."""
-    ours, own = compiler_of(spec), element.compiler
-    for name in _PER_ELEMENT:
-        if not _same(ours[name], own[name]):
-            raise UnsupportedError(f"{element.label()} comes from a model with another compiler setting '{name}'")
-    attrs = twin.attrs
-    if "euler" in attrs and element.tag != "replicate":
-        attrs["quat"] = euler_to_quat(attrs.pop("euler"), own["angle"] == "degree", own["eulerseq"])
-    if own["angle"] != ours["angle"]:
-        factor = np.pi / 180 if own["angle"] == "degree" else 180 / np.pi
-        if "axisangle" in attrs:
-            attrs["axisangle"] = attrs["axisangle"] * np.array([1, 1, 1, factor])
-        if element.type.kind == "joint":
-            for name in _ANGLES.get(attrs.get("type", "hinge"), ()):
-                if name in attrs:
-                    attrs[name] = attrs[name] * factor
-    for attribute in _files(element):
-        if attribute.name in attrs:
-            attrs[attribute.name] = _file_from_root(spec, element, attribute.name)
-    if element.type.kind in ("mesh", "hfield", "texture", "skin") and object_name(element):
-        attrs["name"] = object_name(element)
-
-
-def _file_from_root(spec: Spec, element: Element, name: str) -> str:
-    ours = Element(element.type)
-    ours.attrs[name] = ""
-    return os.path.relpath(asset_path(spec, element, name), asset_path(spec, ours, name) or ".")

@@ -7,6 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 
+import jaxsim
 from jaxsim.errors import UnsupportedError
 from jaxsim.mjcf import expand, read, save_mjcf
 from tests.mjcf.helpers import CONTEXT
@@ -136,10 +137,48 @@ def test_what_only_a_class_can_say_is_saved_flat():
       <extension><plugin plugin="mujoco.pid"/></extension></mujoco>""")
 
 
+LIMITED = """<worldbody><body name="b" euler="20 30 0" pos="0 0 1">
+  <joint name="j" range="-20 1.5" actuatorfrcrange="-1 1"/><joint name="k" axis="1 0 0"/><geom size=".1 .2 .3" type="box" pos=".1 0 0"/><geom size=".1" group="2" pos="0 0 .4"/>
+  <body name="c"><inertial pos="0 0 .1" mass="1" diaginertia=".1 .2 .25"/><joint type="slide"/><geom size=".02"/></body>
+  <body name="d" pos="1 0 0"/><body name="e" pos="1 1 0"><geom size=".1" group="4"/></body></body>
+  <body name="f"><freejoint name="f"/><geom size=".1 .2" type="capsule" pos="0 .3 0"/>
+  <site pos="1 2 3"/></body></worldbody>
+  <tendon><fixed name="t" range="-1 1"><joint joint="j" coef="2"/></fixed></tendon>
+  <actuator><motor joint="j" ctrlrange="-1 2" forcerange="0 3"/><position joint="j" inheritrange="1"/>
+  <intvelocity joint="j" inheritrange=".5"/></actuator>"""
+SETTINGS = {
+    "no autolimits around": ('autolimits="false"', ""),
+    "bounds inside": ("", 'boundmass="70" boundinertia=".2"'),
+    "bounds around": ('boundmass="70" boundinertia=".2"', ""),
+    "groups": ('inertiagrouprange="0 3"', 'inertiagrouprange="0 1"'),
+    "from geoms inside": ("", 'inertiafromgeom="true"'),
+    "from geoms around": ('inertiafromgeom="true" settotalmass="7"', 'balanceinertia="true" angle="radian"'),
+    "aligned inside": ("", 'alignfree="true"'),
+    "aligned around": ('alignfree="true" fusestatic="true"', 'boundmass=".5" eulerseq="zyx"'),
+}
+
+
+@pytest.mark.parametrize("around, inside", SETTINGS.values(), ids=SETTINGS)
+def test_models_with_other_settings_are_saved_flat(around, inside):
+    child = f"<mujoco><compiler {inside}/>{LIMITED}</mujoco>"
+    text = f"""<mujoco><compiler {around}/><asset><model name="m" file="m.xml"/></asset><worldbody>
+      <body pos="1 2 3"><freejoint/><geom size=".2 .1" type="cylinder"/>
+      <inertial mass="3" pos="0 0 1" diaginertia="1 1 1"/><site name="s"/></body><frame name="f"/><attach model="m" prefix="p_"/></worldbody></mujoco>"""
+    model = mujoco.MjModel.from_xml_string(text, {"m.xml": child.encode()})
+    plain = text.replace('<asset><model name="m" file="m.xml"/></asset>', "").replace(
+        '<attach model="m" prefix="p_"/>', ""
+    )
+    spec = read(plain)
+    spec.attach(read(child), prefix="p_")
+    assert differences(model, mujoco.MjModel.from_xml_string(jaxsim.save_mjcf(spec))) == []
+
+
 def test_what_cannot_be_said_flat_is_refused():
     other = read("<mujoco/>")
     other.attach(
-        read('<mujoco><compiler autolimits="false"/><worldbody><body name="b"/></worldbody></mujoco>'), prefix="p"
+        read("""<mujoco><compiler fitaabb="true"/><asset><mesh name="m" builtin="cone" params="8 1"/></asset>
+          <worldbody><geom type="box" mesh="m"/></worldbody></mujoco>"""),
+        prefix="p",
     )
-    with pytest.raises(UnsupportedError, match="autolimits"):
-        save_mjcf(other)
+    with pytest.raises(UnsupportedError, match="fitaabb"):
+        jaxsim.save_mjcf(other)
