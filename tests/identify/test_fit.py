@@ -1,6 +1,7 @@
 """Identification: true parameters come back from noisy data; page and warnings say what the data can tell."""
 
 import functools
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ import pytest
 
 import jaxsim
 from jaxsim import identify as ident
+from jaxsim.identify.fit import _levenberg
 
 ARM = """<mujoco><option timestep="0.01" integrator="implicitfast"><flag contact="disable"/></option><worldbody>
 <body name="upper"><joint name="shoulder" axis="0 1 0" damping="{d}" frictionloss="{f}" armature=".05"/>
@@ -89,6 +91,15 @@ def test_many_starts_and_adam_find_the_same_and_priors_pull():
     np.testing.assert_allclose(ident.identify(m, data, held, iterations=12).values[0], 1.5, rtol=1e-3)
     slow = ident.identify(m, data, parameters(m), method="adam", iterations=300, learning_rate=0.02)
     np.testing.assert_allclose(slow.values, fitted().values, rtol=0.05, atol=0.01)
+
+
+def test_a_step_that_fails_is_followed_by_shorter_ones():
+    """Slow progress takes the damping down; then comes a wall, at which undamped steps lead up."""
+    problem = SimpleNamespace(
+        residual=lambda x: jnp.concatenate([x**4, 1e3 * jnp.maximum(0.5 - x, 0)]), low=-jnp.inf, high=jnp.inf
+    )
+    free, _ = _levenberg(problem, jnp.asarray([[2.0]]), 40, False)
+    np.testing.assert_allclose(free, 0.5, atol=0.01)
 
 
 @pytest.mark.slow
