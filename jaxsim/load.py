@@ -75,7 +75,7 @@ def save_mjcf(source: Spec | Model, path: str | os.PathLike | None = None, flat:
     Raises:
         UnsupportedError: the model did not come from MJCF or URDF, or its numbers were changed after it was compiled:
             those live in no spec. Change the spec instead, or use `save_model`. Or it is to be flat, and the language
-            cannot say what a macro has made: pinned nodes of a flexcomp, compiler settings that differ by element.
+            cannot say it: `fitaabb` that differs among geoms fitted to meshes, plugins of attached flexcomps with pins.
     """
     if isinstance(source, Spec):
         return write(_closed(source, flat), path)

@@ -45,6 +45,7 @@ def flexcomp(element: Element, into: Element, spec: Spec, names: Names) -> None:
     flex = _add_flex(element, a, spec, shape, names)
     if pinned[: len(shape.points)].all():
         flex.attrs.update(body=(body.name or "world",), vertex=shape.points.ravel())
+        flex.derived = {"flexcomp": element}
         return
     made = _add_nodes(element, a, body, flex, shape, pinned, centered, bounds) if order else None
     if made is None:
@@ -57,6 +58,7 @@ def flexcomp(element: Element, into: Element, spec: Spec, names: Names) -> None:
     fixed = order > 0 or bool(pinned[: len(shape.points)].any())
     _add_plugin(element, into, [*made, *([body] if fixed else [])], names)
     _add_equality(element, spec, flex)
+    flex.derived = {**(flex.derived or {}), "flexcomp": element}
 
 
 def _parent(element: Element, into: Element) -> Element:
@@ -181,9 +183,10 @@ def _add_flex(element: Element, a: dict, spec: Spec, shape: Shape, names: Names)
     return flex
 
 
-def _add_body(parent: Element, name: str, pos: np.ndarray, mass: float, inertia: float, axes) -> Element:
+def _add_body(parent: Element, name: str, number: str, pos: np.ndarray, mass: float, inertia: float, axes) -> Element:
     """A body on sliders."""
-    body = parent.add("body", name=name, pos=pos)
+    body = parent.add("body", name=name + number, pos=pos)
+    body.derived = {"made": number}
     body.add("inertial", pos=np.zeros(3), mass=mass, diaginertia=np.full(3, inertia))
     for axis in axes:
         body.add("joint", type="slide", axis=axis)
@@ -200,7 +203,7 @@ def _add_points(element: Element, a: dict, parent: Element, flex: Element, shape
             of_point.append(parent.name or "world")
             continue
         axes = [unit(point)] if a["dof"] == "radial" else [np.eye(3)[k] for k in _AXES[a["dof"]]]
-        made.append(_add_body(parent, f"{element.attrs['name']}_{i}", point, mass, inertia, axes))
+        made.append(_add_body(parent, element.attrs["name"], f"_{i}", point, mass, inertia, axes))
         of_point.append(made[-1].name)
     if not centered:
         flex.attrs["vertex"] = np.where(pinned[: len(shape.points), None], shape.points, 0.0).ravel()
@@ -228,7 +231,7 @@ def _add_nodes(element: Element, a: dict, parent: Element, flex: Element, shape:
             continue
         mass = share * a["mass"] / total
         inertia = mass * (2.0 * a["inertiabox"] ** 2) / 3.0
-        made.append(_add_body(parent, "_".join([name, *map(str, place)]), point, mass, inertia, np.eye(3)))
+        made.append(_add_body(parent, name, "".join(f"_{k}" for k in place), point, mass, inertia, np.eye(3)))
         of_node.append(made[-1].name)
     flex.attrs.update(
         body=(parent.name or "world",) * len(shape.points), vertex=shape.points.ravel(), node=tuple(of_node)
@@ -265,7 +268,7 @@ def _add_plugin(element: Element, into: Element, bodies: list[Element], names: N
         if body.child("plugin") is not None:
             raise written.error(f"the body '{body.name}' has a plugin already")
         plugin = body.append(Element(body.child_type("plugin"), written.source))
-        plugin.attrs = {**written.attrs, "instance": instance}
+        plugin.attrs, plugin.derived = {**written.attrs, "instance": instance}, {"made": ""}
 
 
 def _add_equality(element: Element, spec: Spec, flex: Element) -> None:
@@ -293,7 +296,7 @@ def _strained_cells(element: Element, flex: Element) -> list[tuple[int, int, int
 
 def _add_constraint(element: Element, edge: Element, spec: Spec, tag: str, **attrs) -> None:
     equality = spec.section("equality").add(tag, flex=element.attrs["name"], class_=PLAIN_CLASS, **attrs)
-    equality.source, equality.compiler = element.source, element.compiler
+    equality.source, equality.compiler, equality.derived = element.source, element.compiler, {"made": ""}
     for name in ("solref", "solimp"):
         if name in edge.attrs:
             equality.attrs[name] = edge.attrs[name]

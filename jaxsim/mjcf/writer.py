@@ -6,6 +6,7 @@ attached in Python, is written flat: every element with all that it says, no cla
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any
 
@@ -15,6 +16,7 @@ from lxml import etree
 from jaxsim.errors import UnsupportedError
 from jaxsim.mjcf.defaults import ORIENTATIONS, resolve, resolve_actuator
 from jaxsim.mjcf.expand import expand
+from jaxsim.mjcf.flexcomp_kept import joints_of_flexcomps, keep_flexcomps
 from jaxsim.mjcf.foreign import files, same, translate
 from jaxsim.mjcf.references import listed
 from jaxsim.mjcf.schema import SCHEMA
@@ -96,12 +98,14 @@ def _relocated(spec: Spec, folder: str) -> Spec:
 
 def _flat(spec: Spec) -> Spec:
     """A copy without classes, every element with all that it says, under one set of compiler settings."""
+    spec = keep_flexcomps(spec)
     out = Spec(spec.modelfiledir, spec.assets)
     out.root.attrs = dict(spec.root.attrs)
     for section in spec.root.children:
         if section.tag != "default":
             out.root.append(_flat_element(spec, out, section))
     _declare_instances(out)
+    joints_of_flexcomps(out, functools.partial(_extra_class, out))
     return out
 
 
@@ -124,8 +128,6 @@ def _extra_class(out: Spec, *records: tuple[str, dict[str, Any]]) -> str:
 
 
 def _flat_element(spec: Spec, out: Spec, element: Element) -> Element:
-    if element.derived and "node" in element.derived:
-        raise UnsupportedError(f"{element.label()}: pinned nodes cannot be written flat; save it with its flexcomp")
     if element.type.record == "actuator":
         twin = _flat_actuator(spec, out, element)
     else:
@@ -142,6 +144,7 @@ def _flat_element(spec: Spec, out: Spec, element: Element) -> Element:
     for child in element.children:
         twin.append(_flat_element(spec, out, child))
     _write_layers(spec, element, twin)
+    twin.derived = element.derived
     return twin
 
 

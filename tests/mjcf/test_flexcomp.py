@@ -72,22 +72,45 @@ def test_wrong_flexcomps_are_refused(attrs, inside):
         expand(read(text))
 
 
-@pytest.mark.parametrize("inside", ['<pin id="0"/>', ""])
-def test_flexes_with_nodes_are_saved_with_their_macro_and_flat_where_no_node_is_pinned(inside):
-    attrs = 'dim="3" count="3 3 3" dof="trilinear" cellcount="2 1 1"'
-    spec = read(model(attrs, f'<contact selfcollide="none"/><elasticity young="9"/>{inside}'))
-    theirs = mujoco.MjModel.from_xml_string(save_mjcf(spec))
-    assert differences(mujoco.MjModel.from_xml_string(model(attrs, spec_inside(inside))), theirs) == []
-    if inside:
-        with pytest.raises(UnsupportedError, match="pinned nodes"):
-            save_mjcf(expand(spec))
-    else:
-        assert differences(mujoco.MjModel.from_xml_string(save_mjcf(expand(spec))), theirs) == []
+NODES = 'dim="3" count="3 3 3" dof="trilinear" cellcount="2 1 1" euler="10 20 .1"'
+KEPT = {
+    "a pin": '<elasticity young="9"/><pin id="0"/>',
+    "no pin": '<elasticity young="9"/>',
+    "equality": '<pin id="2"/><edge equality="strain"/>',
+    "plugin": '<pin id="0"/><plugin plugin="mujoco.elasticity.cable"><config key="twist" value="3"/></plugin>',
+}
 
 
-def spec_inside(inside):
-    """What stands in a flexcomp with nodes."""
-    return f'<contact selfcollide="none"/><elasticity young="9"/>{inside}'
+def with_plugins(inside):
+    """A model with one flexcomp that may have a plugin."""
+    text = model(NODES, f'<contact selfcollide="none"/>{inside}')
+    return text.replace("<worldbody>", '<extension><plugin plugin="mujoco.elasticity.cable"/></extension><worldbody>')
+
+
+@pytest.mark.parametrize("inside", KEPT.values(), ids=KEPT)
+def test_flexes_with_nodes_are_saved_flat_as_flexcomps_where_nodes_are_pinned(inside):
+    text = with_plugins(inside)
+    saved = save_mjcf(expand(read(text)))
+    assert ("flexcomp" in saved) == ("pin" in inside)
+    first, second = (mujoco.MjModel.from_xml_string(x) for x in (text, saved))
+    assert differences(first, second) == []
+
+
+@pytest.mark.parametrize("case", ["a pin", "equality"])
+def test_attached_flexcomps_with_pinned_nodes_are_saved_flat(case):
+    assets = {"m.xml": with_plugins(KEPT[case]).encode()}
+    text = """<mujoco><compiler angle="radian"/><asset><model name="m" file="m.xml"/></asset>
+      <worldbody><body name="q"><geom size="1"/></body><attach model="m" prefix="x_"/></worldbody></mujoco>"""
+    saved = save_mjcf(expand(read(text, assets)))
+    assert 'flexcomp name="x_f"' in saved
+    assert differences(mujoco.MjModel.from_xml_string(text, assets), mujoco.MjModel.from_xml_string(saved)) == []
+
+
+def test_attached_flexcomps_with_pinned_nodes_and_a_plugin_are_not_saved_flat():
+    spec = read("<mujoco/>")
+    spec.attach(read(with_plugins(KEPT["plugin"])), prefix="x_")
+    with pytest.raises(UnsupportedError, match=r"flex 'x_f'.*pinned nodes.*prefix, with a plugin"):
+        save_mjcf(spec)
 
 
 def test_pins_that_several_elements_say_count_together():
