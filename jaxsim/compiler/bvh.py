@@ -52,53 +52,65 @@ def build_bvh(center: np.ndarray, low: np.ndarray, high: np.ndarray, ids: np.nda
     """
     if len(ids) == 0:
         return Bvh(np.zeros((0, 6)), np.zeros((0, 2), np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32))
+    n = len(ids)
+    tree = Bvh(
+        np.zeros((2 * n - 1, 6)), *(np.full(shape, -1, np.int32) for shape in ((2 * n - 1, 2), 2 * n - 1, 2 * n - 1))
+    )
     doubtful: set[int] = set()
+    chosen: dict[int, np.ndarray] = {}
+    rank = np.empty((n, 3), np.int64)
+    np.put_along_axis(rank, np.argsort(center, axis=0, kind="stable"), np.arange(n)[:, None], axis=0)
     while True:
-        tree, found = _build(center, low, high, ids, doubtful)
+        found = _with_ancestors(_build(tree, center, rank, low, high, ids, doubtful, chosen), tree.child)
         if found <= doubtful:
             return tree
         doubtful |= found
 
 
-def _build(center, low, high, ids, doubtful: set[int]) -> tuple[Bvh, set[int]]:
-    """The hierarchy, and the nodes whose split no order decides, with all above them.
+def _build(
+    tree: Bvh, center, rank, low, high, ids: np.ndarray, doubtful: set[int], chosen: dict[int, np.ndarray]
+) -> set[int]:
+    """Fill in the hierarchy; returns the nodes whose split no order decides.
 
     The nodes in `doubtful` are split by the steps of the reference's selection, and any below such nodes that turn out
-    to need it; the others by sorting.
+    to need it; the others by sorting. `chosen` keeps the orders that selections have led to. While `doubtful` is empty
+    everything is made; after that those nodes, and what is below a node that no order decides.
     """
-    n = len(ids)
-    aabb = np.zeros((2 * n - 1, 6))
-    child = np.full((2 * n - 1, 2), -1, dtype=np.int32)
-    nodeid = np.full(2 * n - 1, -1, dtype=np.int32)
-    depth = np.zeros(2 * n - 1, dtype=np.int32)
     # the nodes of one depth: first element, number of elements, index of the node; `order` holds all elements
+    n = len(ids)
     order, start, count, node, level = np.arange(n), np.zeros(1, int), np.array([n]), np.zeros(1, int), 0
     found: set[int] = set()
     stepped = np.ones(1, bool)  # all nodes above were split by steps, so the order of elements is the reference's
+    changed = np.full(1, not doubtful)
+    asked = np.array(sorted(doubtful))
     while len(node):
         box_low, box_high = _node_boxes(low, high, order, start, count)
-        aabb[node] = np.concatenate([(box_high + box_low) / 2, (box_high - box_low) / 2], axis=1)
-        depth[node] = level
+        tree.aabb[node] = np.concatenate([(box_high + box_low) / 2, (box_high - box_low) / 2], axis=1)
+        tree.depth[node] = level
         leaf = count == 1
-        nodeid[node[leaf]] = ids[order[start[leaf]]]
-        start, count, node, stepped = start[~leaf], count[~leaf], node[~leaf], stepped[~leaf]
+        tree.nodeid[node[leaf]] = ids[order[start[leaf]]]
+        start, count, node, stepped, changed = (x[~leaf] for x in (start, count, node, stepped, changed))
         axis = _longest_axis(box_high - box_low)[~leaf]
         before = order.copy()
-        by_steps = _split(center, order, start, count, axis)
-        found.update(node[by_steps].tolist())
-        if doubtful:
-            by_steps |= np.isin(node, list(doubtful))
-        stepped &= by_steps
+        undecided = _split(center, rank, order, start, count, axis)
+        found.update(node[undecided].tolist())
+        stepped &= undecided | np.isin(node, asked)
         for i in np.flatnonzero(stepped):
-            _select(center[:, axis[i]], before, order, slice(int(start[i]), int(start[i] + count[i])))
-        half, stepped = count // 2, np.repeat(stepped, 2)
+            place = slice(int(start[i]), int(start[i] + count[i]))
+            if int(node[i]) not in chosen:
+                chosen[int(node[i])] = _select(center[:, axis[i]], before[place])
+            order[place] = chosen[int(node[i])]
+        half = count // 2
         left, right = node + 1, node + 2 * half
-        child[node, 0], child[node, 1] = left, right
-        start = np.stack([start, start + half], axis=1).reshape(-1)
-        count = np.stack([half, count - half], axis=1).reshape(-1)
-        node = np.stack([left, right], axis=1).reshape(-1)
+        tree.child[node, 0], tree.child[node, 1] = left, right
+        start, count, node = (
+            np.stack(pair, axis=1).reshape(-1) for pair in ((start, start + half), (half, count - half), (left, right))
+        )
+        stepped, changed = np.repeat(stepped, 2), np.repeat(changed | undecided, 2)
+        keep = changed | np.isin(node, asked)
+        start, count, node, stepped, changed = (x[keep] for x in (start, count, node, stepped, changed))
         level += 1
-    return Bvh(aabb, child, nodeid, depth), _with_ancestors(found, child)
+    return found
 
 
 def _with_ancestors(nodes: set[int], child: np.ndarray) -> set[int]:
@@ -137,22 +149,22 @@ def _longest_axis(edge: np.ndarray) -> np.ndarray:
     return np.where(edge[:, 2] >= best + EPS, 2, axis)
 
 
-def _select(key: np.ndarray, before: np.ndarray, order: np.ndarray, node: slice) -> None:
-    """Split one node at its median, step by step as the reference does."""
-    element = before[node]
+def _select(key: np.ndarray, element: np.ndarray) -> np.ndarray:
+    """The elements of one node, split at their median, step by step as the reference does."""
     items = list(zip(key[element].tolist(), element.tolist(), strict=True))
 
     def less(a: tuple[float, int], b: tuple[float, int]) -> bool:
         return a[0] < b[0] if abs(a[0] - b[0]) > EPS else a[1] < b[1]
 
     select(items, len(items) // 2, less)
-    order[node] = [item[1] for item in items]
+    return np.array([item[1] for item in items])
 
 
-def _split(center, order, start, count, axis) -> np.ndarray:
+def _split(center, rank, order, start, count, axis) -> np.ndarray:
     """Sort the elements of every node along its axis, in place; equal ones stay in the order of their numbers.
 
-    Returns a mask of the nodes for which that is no order: numbers are missing, or equal only by a chain of neighbours.
+    `rank` (n, 3) is the place of each element among all, along each axis. Returns a mask of the nodes for which that
+    is no order: numbers are missing, or equal only by a chain of neighbours.
     """
     if not len(count):
         return np.zeros(0, bool)
@@ -160,12 +172,12 @@ def _split(center, order, start, count, axis) -> np.ndarray:
     element = order[where]
     segment = np.repeat(np.arange(len(count)), count)
     key = center[element, axis[segment]]
-    by_key = np.lexsort((element, key, segment))
+    by_key = np.argsort(segment * len(center) + rank[element, axis[segment]])
     key, segment = key[by_key], segment[by_key]
     step = np.r_[True, ~((np.abs(np.diff(key)) <= EPS) & (segment[1:] == segment[:-1]))]
     order[where] = element[by_key]
     if not step.all():
-        order[where] = element[by_key][np.lexsort((element[by_key], np.cumsum(step)))]
+        order[where] = element[by_key][np.argsort(np.cumsum(step) * len(center) + element[by_key])]
     begin = np.flatnonzero(step)
     with np.errstate(invalid="ignore"):
         long = ~(key[np.r_[begin[1:], len(key)] - 1] - key[begin] <= EPS)

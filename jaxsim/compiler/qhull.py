@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 import re
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -58,7 +59,7 @@ def lists(vert: np.ndarray, options: str, simplices: np.ndarray) -> Lists | None
     done = _run(vert, options)
     if done is None:
         return None
-    text = done.stdout
+    text, trace = done
     corners = np.array(_CORNERS.findall(text), dtype=np.int64).reshape(-1, 3)
     if corners.shape != simplices.shape or not np.array_equal(corners, simplices):
         return None
@@ -70,24 +71,28 @@ def lists(vert: np.ndarray, options: str, simplices: np.ndarray) -> Lists | None
         around = [order[word[1:]] for word in listed.split()]
         vertices += [int(vertex)] * len(around)
         triangles += around
-    found = _ALL.findall(done.stderr)
+    found = _ALL.findall(trace)
     listing = [points[word] for word in found[-1].split() if word in points] if found else []
     complete = len(listing) == len(points)
     pairs = np.array(vertices, np.int64), np.array(triangles, np.int64)
     return Lists(np.array(listing, np.int64) if complete else None, pairs if vertices else None)
 
 
-def _run(vert: np.ndarray, options: str) -> subprocess.CompletedProcess | None:
+def _run(vert: np.ndarray, options: str) -> tuple[bytes, bytes] | None:
+    """What the program prints, and its trace: by files, since the trace comes in hundreds of thousands of pieces."""
     if program() is None:
         return None
     lines = [f"3\n{len(vert)}", *(f"{x!r} {y!r} {z!r}" for x, y, z in vert.tolist())]
-    try:
-        done = subprocess.run(
-            [program(), *options.split(), *_TRACE],
-            input="\n".join(lines).encode(),
-            capture_output=True,
-            timeout=_TIMEOUT,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done if done.returncode == 0 else None
+    with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as trace:
+        try:
+            subprocess.run(
+                [program(), *options.split(), *_TRACE],
+                input="\n".join(lines).encode(),
+                stdout=text,
+                stderr=trace,
+                timeout=_TIMEOUT,
+                check=True,
+            )
+        except (OSError, subprocess.SubprocessError):
+            return None
+        return tuple(stream.read() for stream in (text, trace) if stream.seek(0) == 0)
