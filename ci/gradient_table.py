@@ -1,184 +1,224 @@
-"""Write docs/gradient_table.md: how well the gradient by each field of Model and Data is known, field by field.
+"""Write docs/gradient_table.md: how well derivatives by each field of Model and Data are known, field by field.
 
-For every model, states are taken along a trajectory with random controls. The outputs are everything that a step leaves
-in qpos, qvel, act, sensordata and qacc. By each input the forward-mode derivative along a random direction is compared
-with central differences of the step at four step sizes (the best counts: a kink or rounding spoils some of them), and
-reverse mode with forward mode. Run from the repository: python ci/gradient_table.py [MODEL ...] [--scan N]
+For every model, states are taken along a trajectory with random controls. Of each function (a step, inverse dynamics,
+`set_const`) every float output is differentiated by every float input: forward mode along random directions against
+extrapolated central differences (`gradient_check`), reverse mode against forward mode. Run from the repository:
+
+    python ci/gradient_table.py --results DIR [--models NAME ...] [--states N]     (DIR keeps what is done)
+    python ci/gradient_table.py --results DIR --scan N [--models NAME ...]         (float32, random bad states)
+    python ci/gradient_table.py --results DIR --models                             (only the page)
 """
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "ci")]
+
+import gradient_check  # noqa: E402
+import gradient_models  # noqa: E402
+import gradient_scan  # noqa: E402
 
 import jaxsim  # noqa: E402
-from jaxsim.model import FLOATS, OPTION_FLOATS  # noqa: E402
 
-INPUTS = ("qpos", "qvel", "act", "ctrl", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat")
-OUTPUTS = ("qpos", "qvel", "act", "sensordata", "qacc")
-EPS = (1e-4, 1e-5, 1e-6, 1e-7)
-DEFAULT = ("cartpole", "double_pendulum", "hopper", "runner", "arm_gripper")
+EXACT = {"tolerance": 1e-15, "ls_tolerance": 1e-12, "iterations": 200, "ls_iterations": 100}
+EXACT |= {"ccd_tolerance": 1e-12, "ccd_iterations": 200}
+SEARCHED = ("convex pairs", "height field", "SDF")  # asked of these: 1e-5
+INVERSE = ("everything", "transmissions", "convex pairs")
+SET_CONST = ("everything", "joints, actuators, sensors", "tendons", "cartpole", "humanoid")
 # prefixes and fields that no output of a step reads: pictures, names, statistics, references for users
-NO_EFFECT = ("cam_", "light_", "mat_", "key_", "flex", "skin_", "mesh_", "hfield_", "numeric_", "tuple_")
-SUFFIXES = ("_user", "_rgba", "_aabb", "_rbound", "_width", "tolerance")
-
-
-def inputs_of(m, d):
-    """Everything that can be differentiated by: float fields of the model, options, inputs of the state."""
-    x = {name: getattr(m, name) for name in FLOATS}
-    x |= {f"opt.{name}": getattr(m.opt, name) for name in OPTION_FLOATS}
-    x |= {f"d.{name}": getattr(d, name) for name in INPUTS}
-    return {name: value for name, value in x.items() if np.size(value)}
-
-
-def outcome(m, d, x):
-    """What a step leaves, as one vector, as a function of the inputs."""
-    model = {n: v for n, v in x.items() if "." not in n}
-    option = {n[4:]: v for n, v in x.items() if n.startswith("opt.")}
-    medium = m.opt.medium
-    m = m.replace(**model, opt=m.opt.replace(**option).replace(medium=medium))
-    new = jaxsim.step(m, d.replace(**{n[2:]: v for n, v in x.items() if n.startswith("d.")}))
-    return jnp.concatenate([jnp.ravel(getattr(new, name)) for name in OUTPUTS])
-
-
-def compiled(m):
-    """(value and derivative along a direction, pull-back of a vector), both of (data, inputs, ...)."""
-    forward = jax.jit(lambda d, x, v: jax.jvp(lambda x: outcome(m, d, x), (x,), (v,)))
-    backward = jax.jit(lambda d, x, w: jax.vjp(lambda x: outcome(m, d, x), x)[1](w)[0])
-    return forward, backward
-
-
-def states(m, count, seed=0):
-    """States along a trajectory with random controls."""
-    step = jax.jit(jaxsim.step)
-    rng = np.random.default_rng(seed)
-    d = jaxsim.make_data(m, 0 if m.nkey else None)
-    d = d.replace(qvel=d.qvel + 0.1 * rng.standard_normal(m.nv))
-    out = []
-    for i in range(30 * count):
-        d = step(m, d.replace(ctrl=0.3 * rng.uniform(-1, 1, m.nu)))
-        if i % 30 == 29:
-            out.append(d)
-    return out
-
-
-def check(forward, backward, d, x, rng):
-    """By field: size of the derivative, its error against differences, and that of reverse against forward mode."""
-    zero = jax.tree.map(jnp.zeros_like, x)
-    y = forward(d, x, zero)[0]
-    w = jnp.asarray(rng.standard_normal(y.shape))
-    back = backward(d, x, w)
-    table = {}
-    for name, value in x.items():
-        size = jnp.maximum(jnp.abs(value), 0 if name in FLOATS or name.startswith("opt.") else 0.1)
-        direction = zero | {name: size * jnp.asarray(rng.standard_normal(value.shape))}
-        dy = np.asarray(forward(d, x, direction)[1])
-        scale = max(np.abs(dy).max(initial=0), 1e-3)
-        gaps = []
-        for eps in EPS:
-            ends = [forward(d, x | {name: value + s * eps * direction[name]}, zero)[0] for s in (1, -1)]
-            plus, minus = (np.asarray(end) for end in ends)
-            gaps.append(np.abs((plus - minus) / (2 * eps) - dy).max(initial=0) / scale)
-        pulled = float(jnp.vdot(back[name], direction[name]))
-        reverse = abs(pulled - float(jnp.vdot(w, dy))) / (scale * np.abs(np.asarray(w)).sum())
-        finite = np.isfinite(dy).all() and np.isfinite(back[name]).all()
-        table[name] = (np.abs(dy).max(initial=0), min(gaps), reverse, bool(finite))
-    return table
-
-
-def scan(m, count, seed=0, batch=256):
-    """How many of `count` random states have a gradient that is not finite (in the precision that JAX is set to)."""
-
-    def loss(x, d):
-        new = jaxsim.step(m, d.replace(qpos=x[0], qvel=x[1], ctrl=x[2]))
-        return sum(jnp.sum(getattr(new, name) ** 2) for name in ("qpos", "qvel", "sensordata"))
-
-    grad = jax.jit(jax.vmap(jax.grad(loss), in_axes=(0, None)))
-    d = jaxsim.make_data(m)
-    rng = np.random.default_rng(seed)
-    bad = 0
-    for _ in range(-(-count // batch)):
-        span = rng.choice([0.0, 0.1, 1.0], (batch, 1))  # some at rest exactly
-        qpos = np.asarray(d.qpos) + span * rng.standard_normal((batch, m.nq))
-        x = qpos, span * 3 * rng.standard_normal((batch, m.nv)), rng.uniform(-1, 1, (batch, m.nu))
-        g = grad(tuple(jnp.asarray(v, d.qpos.dtype) for v in x), d)
-        bad += int((~np.all([np.isfinite(v).all(1) for v in g], axis=0)).sum())
-    return bad, -(-count // batch) * batch
+NO_EFFECT = ("light_", "mat_", "key_", "flex", "skin_", "numeric_", "tuple_", "stat.", "geom_rgba", "site_rgba")
+NO_EFFECT += ("cam_ipd", "cam_poscom0", "cam_pos0", "cam_mat0", "cam_intrinsic")
+SUFFIXES = ("_user", "_rgba", "_aabb", "_rbound", "_width", "tolerance", "_noise", "warmstart")
 
 
 def passive(name):
     return name.startswith(NO_EFFECT) or name.endswith(SUFFIXES)
 
 
-def render(found, scanned, models):
-    """The page, from {field: (size, error, reverse error, finite, model)} and the counts of the scan."""
-    lines = [
-        "# Gradients, field by field",
-        "",
-        "Generated by `ci/gradient_table.py`. Outputs: qpos, qvel, act, sensordata and qacc after one step. Errors are",
-        "the worst over states and models below, relative to the largest derivative of the outputs (at least 1e-3),",
-        "in float64, forward mode against central differences and reverse mode against forward mode.",
-        "",
-        f"Models: {', '.join(models)}.",
-        "",
-        "| field | forward against differences | reverse against forward | worst in |",
-        "| --- | --- | --- | --- |",
+def load(name):
+    """The model and its state to start from."""
+    source, start = gradient_models.own().get(name) or (gradient_models.suite(name), None)
+    m = jaxsim.load_model(source)
+    d = jaxsim.make_data(m, 0 if m.nkey else None)
+    d = d.replace(qvel=d.qvel + 0.1 * np.random.default_rng(0).standard_normal(m.nv))
+    return m, d.replace(**start()) if start else d
+
+
+def examine(name, function, count):
+    """{field: row} of one model and function, the worst of `count` states."""
+    m, d = load(name)
+    m = m.replace(opt=m.opt.replace(**EXACT))
+    rows = {}
+    program = gradient_check.compiled(m, d, function)
+    if function == "step":
+        gap = 3 if name in gradient_models.SHORT else 20
+        at = gradient_check.states(program, m, d, count, gap)
+    else:
+        rng = np.random.default_rng(1)
+        at = [d.replace(qacc=rng.standard_normal(m.nv))]
+    for seed, state in enumerate(at):
+        for field, row in gradient_check.check(program, m, state, function, seed).items():
+            rows.setdefault(field, []).append(row)
+    return {field: gradient_check.worst(many)._asdict() for field, many in rows.items()}
+
+
+def functions_of(name):
+    out = ["step"]
+    return out + ["inverse"] * (name in INVERSE) + ["set_const"] * (name in SET_CONST)
+
+
+def file_of(results, *words):
+    return results / ("_".join(words).replace(" ", "_").replace(",", "") + ".json")
+
+
+def run_table(names, results, count):
+    jax.config.update("jax_enable_x64", True)
+    for name in names:
+        for function in functions_of(name):
+            path = file_of(results, function, name)
+            if not path.exists():
+                rows = examine(name, function, count)
+                path.write_text(json.dumps({"model": name, "function": function, "rows": rows}), encoding="utf-8")
+                worst = max(rows, key=lambda n: rows[n]["error"])
+                print(f"{function} {name}: {rows[worst]['error']:.1e} by {worst}", flush=True)
+
+
+def run_scan(names, results, count):
+    for name in names:
+        path = file_of(results, "scan", name)
+        if not path.exists():
+            bad, total = gradient_scan.scan(load(name)[0], count, report=lambda *what: print("not finite:", *what[:2]))
+            path.write_text(json.dumps({"model": name, "bad": bad, "states": total}), encoding="utf-8")
+            print(f"{name}: {bad} of {total:,}", flush=True)
+
+
+def collect(results):
+    """What the results say: tables [{model, function, rows}] and scans [{model, bad, states}]."""
+    found = [json.loads(p.read_text(encoding="utf-8")) for p in sorted(results.glob("*.json"))]
+    return [f for f in found if "rows" in f], [f for f in found if "bad" in f]
+
+
+def worst_cell(tables, field):
+    """The worst error by a field and the model it is of, "" where no table moves the field."""
+    rows = [
+        (t["rows"][field]["error"], t["model"], t["function"])
+        for t in tables
+        if t["rows"].get(field, {}).get("checked")
     ]
-    still = []
-    for name, (size, error, reverse, finite, model) in sorted(found.items()):
-        if size == 0 and error == 0:
-            still.append(name)
-        else:
-            lines.append(f"| `{name}` | {error:.1e}{'' if finite else ' (not finite)'} | {reverse:.1e} | {model} |")
-    unused = [n for n in still if not passive(n)]
+    if not rows:
+        return "", ""
+    error, model, function = max(rows)
+    return f"{error:.0e}", model if function == "step" else f"{model} ({function})"
+
+
+def field_rows(tables):
+    """A line of the page for each field that some output depends on, and the names of all others."""
+    near, far = ([t for t in tables if (t["model"] in SEARCHED) == s] for s in (False, True))
+    lines, still = [], []
+    for field in sorted({f for t in tables for f in t["rows"]}):
+        rows = [t["rows"][field] for t in tables if field in t["rows"]]
+        checked, kinks = sum(r["checked"] for r in rows), sum(r["kinks"] for r in rows)
+        if not checked:
+            still.append(field)
+            continue
+        error, model = worst_cell(near, field)
+        searched, _ = worst_cell(far, field)
+        reverse = max(r["reverse"] for r in rows)
+        wrong = "" if all(r["finite"] for r in rows) else " (not finite)"
+        lines.append(f"| `{field}` | {error}{wrong} | {searched} | {reverse:.0e} | {checked:,} | {kinks:,} | {model} |")
+    return lines, still
+
+
+HEAD = """# Gradients, field by field
+
+Generated by `ci/gradient_table.py`, float64. Every float output of a step (and so of `forward` and the sensors), of
+`inverse` and of `set_const` is differentiated by every float field of Model and every input of Data.
+
+Forward mode is compared with central differences along two random directions a field: one in proportion to its numbers,
+one that moves zeros too. Differences have four widths, each extrapolated with half of it. An entry of an output counts
+as checked where two extrapolations agree to 2e-7; elsewhere it counts as a kink: a contact begins, a feature changes, a
+limit is met, or rounding is larger. Errors are relative to the largest derivative of that output, at least to a
+thousandth of its size. Reverse mode: <u, J v> against <J' u, v>, relative to the sum of the terms.
+
+| field | error | through searches | reverse | entries checked | at kinks | worst in |
+| --- | --- | --- | --- | --- | --- | --- |
+"""
+
+
+SWITCHES = """Integers, flags and names are structure and have no derivative. Zero is a switch of MuJoCo's for
+`dof_frictionloss` (no row), `sensor_cutoff` (no cutoff), `geom_fluid` (no ellipsoid) and, for free bodies under
+implicitfast, `body_ipos`: there the derivative is that of the side without. `body_ipos` and `geom_pos` within 1e-6 of
+each other are one frame. M of a body that is "simple" has no room for a moved inertial frame unless
+`jaxsim.with_full_inertia` makes it."""
+
+MODELS = """## Models
+
+| model | function | worst error | by | reverse |
+| --- | --- | --- | --- | --- |
+"""
+
+SCANS = """## Random states
+
+{bad} of {total:,} random states in float32 have a gradient that is not finite, of a sum of all that a step leaves in
+the state, the sensors and qacc, by all inputs. The states are bad ones: centres in one point, deep in the floor, at rest
+exactly, turned by right angles, joints exactly at their limits.
+
+| model | states | not finite |
+| --- | --- | --- |
+"""
+
+
+def listed(names):
+    return ", ".join(f"`{n}`" for n in names)
+
+
+def render(tables, scans):
+    """The page as text."""
+    lines, still = field_rows(tables)
     nature = [n for n in still if passive(n)]
-    lines += [
-        "",
-        f"Zero by nature (pictures, user data, bounds, tolerances): {', '.join(f'`{n}`' for n in nature)}.",
-        "",
-        "Not checked by these models: nothing uses them, or they are zero (a field moves in proportion to its value):",
-        f"{', '.join(f'`{n}`' for n in unused)}.",
-        "",
-        "Integers, flags and names are structure and have no derivative.",
-        "",
+    unused = [n for n in still if not passive(n)]
+    parts = [
+        HEAD + "\n".join(lines),
+        '"Through searches": contacts of convex pairs, height fields and signed distance fields.',
+        f"Zero by nature (pictures, user data, bounds, tolerances, starts of searches): {listed(nature)}.",
+        f"Not moved by these models: {listed(unused)}." if unused else "",
+        SWITCHES,
+        MODELS + "\n".join(map(model_row, tables)),
     ]
-    for model, (bad, count) in scanned.items():
-        lines.append(f"{model}: {bad} of {count:,} random states in float32 with a gradient that is not finite.")
-    return "\n".join(lines) + "\n"
+    if scans:
+        bad, total = (sum(s[key] for s in scans) for key in ("bad", "states"))
+        rows = (f"| {s['model']} | {s['states']:,} | {s['bad']} |" for s in scans)
+        parts.append(SCANS.format(bad=bad, total=total) + "\n".join(rows))
+    return "\n\n".join(p for p in parts if p) + "\n"
+
+
+def model_row(table):
+    rows = table["rows"]
+    worst = max(rows, key=lambda n: rows[n]["error"])
+    reverse = max(r["reverse"] for r in rows.values())
+    return f"| {table['model']} | {table['function']} | {rows[worst]['error']:.0e} | `{worst}` | {reverse:.0e} |"
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("models", nargs="*", default=[str(ROOT / "models" / f"{n}.xml") for n in DEFAULT])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--results", type=Path, required=True, help="folder of results, read and added to")
+    parser.add_argument("--models", nargs="*", default=[*gradient_models.own(), *gradient_models.SUITE])
     parser.add_argument("--states", type=int, default=2)
     parser.add_argument("--scan", type=int, default=0, metavar="N", help="random states of each model in float32")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "gradient_table.md")
     args = parser.parse_args()
-    found, scanned = {}, {}
-    jax.config.update("jax_enable_x64", True)
-    names = [Path(path).stem for path in args.models]
-    for path, model in zip(args.models, names, strict=True):
-        m = jaxsim.load_model(path)
-        m = m.replace(opt=m.opt.replace(tolerance=1e-14, ls_tolerance=1e-10, iterations=100, ls_iterations=50))
-        forward, backward = compiled(m)
-        rng = np.random.default_rng(0)
-        for d in states(m, args.states):
-            for name, row in check(forward, backward, d, inputs_of(m, d), rng).items():
-                if name not in found or not row[1] <= found[name][1]:
-                    found[name] = (*row, model)
-                print(f"{model:20s} {name:28s} {row[0]:9.2e} {row[1]:9.2e} {row[2]:9.2e}", flush=True)
-    with jax.enable_x64(False):
-        for path, model in zip(args.models, names, strict=True):
-            if args.scan:
-                scanned[model] = scan(jaxsim.load_model(path), args.scan)
-                print(model, scanned[model], flush=True)
-    args.out.write_text(render(found, scanned, names), encoding="utf-8")
+    args.results.mkdir(parents=True, exist_ok=True)
+    if args.scan:
+        run_scan(args.models, args.results, args.scan)
+    else:
+        run_table(args.models, args.results, args.states)
+    args.out.write_text(render(*collect(args.results)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -79,6 +79,7 @@ from jaxsim.engine.utilities import (
     solveM2,
 )
 from jaxsim.errors import ModelError, ModelWarning, UnsupportedError
+from jaxsim.full_inertia import with_full_inertia
 from jaxsim.interop import from_mujoco, to_mujoco
 from jaxsim.load import load_model, save_mjcf
 from jaxsim.model import Model, Option, Statistic
@@ -204,4 +205,5 @@ __all__ = [
     "update_sleep",
     "use_cores",
     "warmup",
+    "with_full_inertia",
 ]

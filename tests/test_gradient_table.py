@@ -1,6 +1,7 @@
 """The generated table of gradients: its method on a small model, and its page."""
 
-import importlib.util
+import importlib
+import sys
 from pathlib import Path
 
 import jax
@@ -9,45 +10,64 @@ import pytest
 
 import jaxsim
 
-PATH = Path(__file__).parents[1] / "ci" / "gradient_table.py"
+CI = Path(__file__).parents[1] / "ci"
 BEAD = """<mujoco><option tolerance="1e-14" iterations="50"/><worldbody><geom type="plane" size="1 1 1"/>
 <body pos="0 0 .099"><joint name="x" type="slide" axis="1 0 0" damping=".5"/><joint type="slide" axis="0 0 1"/>
 <geom size=".1" mass="1"/></body></worldbody><actuator><motor joint="x"/></actuator></mujoco>"""
 
 
 @pytest.fixture(scope="module")
-def table():
-    spec = importlib.util.spec_from_file_location("gradient_table", PATH)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def module():
+    sys.path.insert(0, str(CI))
+    yield importlib.import_module
+    sys.path.remove(str(CI))
 
 
 @pytest.mark.slow
-def test_all_fields_of_a_bead_in_contact_are_right_and_a_wrong_derivative_is_seen(table):
+def test_all_fields_of_a_bead_in_contact_are_right_and_a_wrong_derivative_is_seen(module):
+    check = module("gradient_check")
     m = jaxsim.load_model(BEAD)
-    forward, backward = table.compiled(m)
     d = jax.jit(jaxsim.step)(m, jaxsim.make_data(m))
-    x = table.inputs_of(m, d)
-    rows = table.check(forward, backward, d, x, np.random.default_rng(0))
-    assert all(error < 1e-6 and reverse < 1e-9 and finite for _, error, reverse, finite in rows.values())
-    assert all(rows[n][0] > 0 for n in ("body_mass", "geom_solref", "geom_friction", "d.ctrl", "opt.gravity"))
+    program = check.compiled(m, d)
+    rows = check.check(program, m, d)
+    assert all(r.error < 1e-6 and r.reverse < 1e-9 and r.finite for r in rows.values())
+    moving = ("body_mass", "geom_solref", "geom_friction", "d.ctrl", "opt.gravity")
+    assert all(rows[n].size > 0 and rows[n].checked > 10 for n in moving)
 
-    def wrong(d, x, v):
-        y, dy = forward(d, x, v)
-        return y, 1.001 * dy
+    def wrong(*args):
+        y, dy, back = program.run(*args)
+        return y, 1.001 * dy, back
 
-    bad = table.check(wrong, backward, d, {"body_mass": x["body_mass"]} | x, np.random.default_rng(0))
-    assert bad["body_mass"][1] > 1e-4
+    bad = check.check(program._replace(run=wrong), m, d)
+    assert bad["body_mass"].error > 1e-4 and bad["body_mass"].reverse > 1e-6
 
 
-def test_page_sorts_fields_into_checked_unused_and_zero_by_nature(table):
-    found = {
-        "body_mass": (1.0, 2e-8, 1e-12, True, "cart"),
-        "geom_rgba": (0, 0, 0, True, "cart"),
-        "pair_gap": (0, 0, 0, True, "cart"),
-    }
-    page = table.render(found, {"cart": (0, 1024)}, ["cart"])
-    assert "| `body_mass` | 2.0e-08 | 1.0e-12 | cart |" in page
-    assert "bounds, tolerances): `geom_rgba`." in page and "to its value):\n`pair_gap`." in page
-    assert "cart: 0 of 1,024 random states" in page
+@pytest.mark.slow
+def test_random_states_of_a_bead_have_finite_gradients(module):
+    with jax.enable_x64(False):
+        assert module("gradient_scan").scan(jaxsim.load_model(BEAD), 100, batch=50) == (0, 100)
+
+
+def test_differences_tell_kinks_and_jumps_of_slope(module):
+    check = module("gradient_check")
+    x, v = np.array([0.0, 1.0]), np.ones(2)
+
+    def f(x):
+        return np.array([abs(x[0]), x[1] ** 3, max(x[1], 1 + 3e-5)])
+
+    dy = np.array([0.0, 3.0, 0.0])
+    near = check.ends(f, x, v, check.STEPS[1])
+    error = check.compare(f, x, f(x), v, dy, np.ones(3), check.STEPS, near)
+    assert np.isnan(error[[0, 2]]).all() and error[1] < 1e-8
+
+
+def test_page_sorts_fields_into_checked_unused_and_zero_by_nature(module):
+    table = module("gradient_table")
+    zero = {"size": 0.0, "error": 0.0, "reverse": 0.0, "checked": 0, "kinks": 0, "finite": True, "output": ""}
+    rows = {"body_mass": zero | {"error": 2e-8, "reverse": 1e-12, "checked": 9}, "geom_rgba": zero, "pair_gap": zero}
+    page = table.render(
+        [{"model": "cart", "function": "step", "rows": rows}], [{"model": "cart", "bad": 0, "states": 1024}]
+    )
+    assert "| `body_mass` | 2e-08 |  | 1e-12 | 9 | 0 | cart |" in page
+    assert "starts of searches): `geom_rgba`." in page and "by these models: `pair_gap`." in page
+    assert "0 of 1,024 random states" in page

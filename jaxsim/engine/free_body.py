@@ -61,7 +61,7 @@ def midpoint(m: Model, d: Data, force: Array, qacc: Array) -> Data:
     eligible = vacuum & alone & ~take(_constrained(m, d), dofs).any(1)
     aligned = (take(m.body_ipos, body) == 0).all(1)
     old = take(d.qvel, dofs)
-    fresh = _next_velocity(m, d, body, old, take(force + d.qfrc_bias, dofs), aligned)
+    fresh = _next_velocity(m, d, body, old, take(force + d.qfrc_bias, dofs))
     # a body whose centre of mass is the joint's origin keeps the plain update of its translation
     applies = eligible[:, None] & (~aligned[:, None] | (np.arange(6) >= 3))
 
@@ -81,7 +81,7 @@ def _replace(m: Model, x: Array, dofs: np.ndarray, value: Array) -> Array:
     return assemble([(others, take(x, others)), (dofs.reshape(-1), value.reshape(-1))], m.nv, x)
 
 
-def _next_velocity(m: Model, d: Data, body: np.ndarray, qvel: Array, force: Array, aligned: Array) -> Array:
+def _next_velocity(m: Model, d: Data, body: np.ndarray, qvel: Array, force: Array) -> Array:
     """New velocities (k, 6), linear global then angular local, of the rigid bodies under forces (k, 6) alike."""
     h, mass = m.opt.timestep, take(m.body_mass, body)[:, None]
     iquat, xquat, offset = take(m.body_iquat, body), take(d.xquat, body), take(m.body_ipos, body)
@@ -89,7 +89,7 @@ def _next_velocity(m: Model, d: Data, body: np.ndarray, qvel: Array, force: Arra
     from_world = quat_mul(to_inertial, quat_conj(xquat))
     w, torque = quat_rotate(to_inertial, qvel[:, 3:]), quat_rotate(to_inertial, force[:, 3:])
     push, arm = quat_rotate(from_world, force[:, :3]), quat_rotate(to_inertial, offset)
-    torque = torque - jnp.where(aligned[:, None], 0, cross(arm, push))
+    torque = torque - cross(arm, push)
     w_mid = _middle_spin(take(m.body_inertia, body), w, torque, h)
     w_new = quat_rotate(iquat, 2 * w_mid - w)
 

@@ -70,10 +70,9 @@ def tendon_pairs(m) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 def factor_m(m: Model, d: Data) -> Data:
     """`qLD` and `qLDiagInv`: M = L' D L in the sparse form of `d.M`, L with a unit diagonal, D on the diagonal.
 
-    The factor carries no derivative: `solve_m` differentiates the solution of M x = y, not the factorization.
+    `solve_m` differentiates the solution of M x = y, not the factorization, whose derivative nothing else asks for.
     """
-    matrix = d.M if is_numpy(d.M) else lax.stop_gradient(d.M)
-    ld, inverse = factor(m, matrix)
+    ld, inverse = factor(m, d.M)
     return d.replace(qLD=ld, qLDiagInv=inverse)
 
 

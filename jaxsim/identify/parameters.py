@@ -83,6 +83,8 @@ def parameter(
     if not hasattr(m, field) or field not in jaxsim.model.FLOATS:
         raise TypeError(f"Model has no float field {field!r}")
     rows, names = _rows(m, field, name)
+    if field in ("body_ipos", "body_iquat"):
+        _refuse_simple(m, rows)
     array = np.asarray(getattr(m, field))
     columns = (
         [()]
@@ -102,6 +104,12 @@ def parameter(
     return _checked(
         Parameter(tuple(labels), start, write, low, high, log, prior, field in DERIVED or field.startswith("geom_size"))
     )
+
+
+def _refuse_simple(m: Model, bodies: list[int]):
+    """The inertial frame of a body whose M was compiled as diagonal cannot move."""
+    if (m.body_simple[bodies] == 1).any():
+        raise ValueError("M of this model has no room for a moved inertial frame: use jaxsim.with_full_inertia(m)")
 
 
 def _rows(m: Model, field: str, name: str | Sequence[str] | None) -> tuple[list[int], list[str]]:
@@ -149,8 +157,12 @@ def mass(m: Model, body: str, *, low: float = 1e-6, high: float = np.inf, prior:
 
 
 def inertia(m: Model, body: str, *, prior: float | None = None) -> Parameter:
-    """All ten inertial parameters of a body in log-Cholesky form: always physical. `prior`: a deviation for each."""
+    """All ten inertial parameters of a body in log-Cholesky form: always physical. `prior`: a deviation for each.
+
+    Raises ValueError for a body with a diagonal M: `jaxsim.with_full_inertia` makes room.
+    """
     b = m.name2id("body", body)
+    _refuse_simple(m, [b])
     start = lc.from_moments(lc.read_moments(m, b))
     labels = tuple(f"inertia[{body}].{n}" for n in ["alpha", "d1", "d2", "d3", "s12", "s23", "s13", "t1", "t2", "t3"])
 
