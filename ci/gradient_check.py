@@ -20,7 +20,9 @@ INPUTS += ("mocap_pos", "mocap_quat", "qacc_warmstart")
 STEPS = (1e-3, 1e-4, 1e-5)  # half widths of differences, each extrapolated with half of it
 # a geom's frame within 1e-6 of its body's inertial frame is that frame: differences have to reach beyond
 FRAMES = ("body_ipos", "body_iquat", "geom_pos", "geom_quat")
-WIDE = (1e-2, 3e-3, 1e-3)
+WIDE = (3e-3, 1e-3, 3e-4)
+# zero turns something off, so that zeros are not moved
+SWITCHES = ("frictionloss", "geom_fluid", "sensor_cutoff", "actuator_dynprm")
 STABLE = 2e-7  # extrapolations of a smooth stretch: two widths agree this well,
 APART = 1e-5  # and all this well
 BEND = 1e-2  # difference of one-sided slopes that tells a kink right at the point, where central ones agree
@@ -169,7 +171,7 @@ def spread(parts, y):
 def directions(name, value, rng):
     """Changes of a field: in proportion to its numbers, and of a typical size, which moves zeros too."""
     draw = rng.standard_normal(value.shape)
-    if name.endswith("frictionloss"):  # zero means that there is no row
+    if name.endswith(SWITCHES):
         return (0.1 * np.abs(value) * draw,)
     if name in FRAMES:
         return (0.1 * draw,)

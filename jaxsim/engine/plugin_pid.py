@@ -73,7 +73,9 @@ def _followed(m: Model, d: Data, p: Pid, act: Array) -> Array:
     ctrl = xp.where(p.last >= 0, take_or_zero(act, p.last), ctrl)
     if not (p.previous >= 0).any():
         return ctrl
-    before, room = take_or_zero(d.act, p.previous), xp.where(d.time > 0, p.slew * m.opt.timestep, np.inf)
+    bounded = np.isfinite(p.slew)
+    step = np.where(bounded, p.slew, 0) * m.opt.timestep  # an infinite factor would make the derivative not a number
+    before, room = take_or_zero(d.act, p.previous), xp.where((d.time > 0) & bounded, step, np.inf)
     bound = xp.minimum(xp.maximum(ctrl, before - room), before + room)
     return xp.where(p.previous >= 0, bound, ctrl)
 

@@ -8,6 +8,7 @@ import pytest
 
 import jaxsim
 from jaxsim.engine.plugin_cable import cables
+from jaxsim.engine.plugin_pid import activation_rates
 from tests.stages import assert_fields, exact, load, states, to_data
 
 STEP = jax.jit(jaxsim.step)
@@ -92,6 +93,22 @@ def test_pid_actuators_equal_the_oracles_along_a_run():
         mujoco.mj_step(mj_model, mj_data)
         d = STEP(m, d.replace(ctrl=ctrl))
         assert_fields(["actuator_force", "act_dot", "act", "qacc", "qpos"], mj_model, mj_data, d, 1e-9)
+
+
+def test_pid_rates_have_the_derivative_by_the_time_step_of_differences():
+    """A controller without a bound on its slew holds an infinite one: times the derivative of the step, not a number."""
+    m = jaxsim.load_model(PIDS)
+    d = jaxsim.make_data(m).replace(time=1.0, ctrl=np.linspace(-0.6, 0.6, m.nu), act=np.linspace(-0.1, 0.2, m.na))
+
+    @jax.jit
+    def change(h):
+        rates = activation_rates(m.replace(opt=m.opt.replace(timestep=h)), d)
+        return sum(jnp.sum(value * h) for _, value in rates)
+
+    h = 0.01
+    slope = (change(h + 1e-5) - change(h - 1e-5)) / 2e-5
+    np.testing.assert_allclose(jax.grad(change)(h), slope, rtol=1e-8)
+    assert abs(slope) > 0.1
 
 
 def test_a_pid_without_room_for_its_state_is_an_error():
