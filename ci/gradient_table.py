@@ -166,8 +166,8 @@ MODELS = """## Models
 SCANS = """## Random states
 
 {bad} of {total:,} random states in float32 have a gradient that is not finite, of a sum of all that a step leaves in
-the state, the sensors and qacc, by all inputs. The states are bad ones: centres in one point, deep in the floor, at rest
-exactly, turned by right angles, joints at their limits.
+the state, the sensors and qacc, by all inputs. The states are bad ones: centres in one point, deep in floors, exactly
+at rest, turned by right angles, joints at their limits.
 
 | model | states | not finite |
 | --- | --- | --- |

@@ -96,7 +96,7 @@ def test_pid_actuators_equal_the_oracles_along_a_run():
 
 
 def test_pid_rates_have_the_derivative_by_the_time_step_of_differences():
-    """A controller without a bound on its slew holds an infinite one: times the derivative of the step, not a number."""
+    """A controller without a bound on its slew holds an infinite one, which times zero is not a number."""
     m = jaxsim.load_model(PIDS)
     d = jaxsim.make_data(m).replace(time=1.0, ctrl=np.linspace(-0.6, 0.6, m.nu), act=np.linspace(-0.1, 0.2, m.na))
 
