@@ -60,7 +60,7 @@ def main():
         identify.parameter(guess, "dof_damping", "free", log=True, tie=True),
     ]
     fit = identify.identify(
-        guess, data, parameters, iterations=2 if args.smoke else 12, starts=4, seed=args.seed, progress=True
+        guess, data, parameters, iterations=2 if args.smoke else 30, starts=4, seed=args.seed, progress=True
     )
     print(fit)
     identify.save_report(fit, data, args.out / "toss.html", "Tossed cube")
