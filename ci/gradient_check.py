@@ -22,7 +22,7 @@ STEPS = (1e-3, 1e-4, 1e-5)  # half widths of differences, each extrapolated with
 FRAMES = ("body_ipos", "body_iquat", "geom_pos", "geom_quat")
 WIDE = (3e-3, 1e-3, 3e-4)
 # zero turns something off, so that zeros are not moved
-SWITCHES = ("frictionloss", "geom_fluid", "sensor_cutoff", "actuator_dynprm")
+SWITCHES = ("frictionloss", "geom_fluid", "sensor_cutoff", "actuator_dynprm", "cam_sensorsize")
 STABLE = 2e-7  # extrapolations of a smooth stretch: two widths agree this well,
 APART = 1e-5  # and all this well
 BEND = 1e-2  # difference of one-sided slopes that tells a kink right at the point, where central ones agree

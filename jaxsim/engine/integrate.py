@@ -1,5 +1,8 @@
 """Integrators: each advances the state by one time step from the results of `forward`."""
 
+from functools import partial
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -14,7 +17,7 @@ from jaxsim.engine.support import assemble, disabled, dof_damping, is_damped, po
 from jaxsim.math.arrays import take, take_or_zero
 from jaxsim.math.rotation import quat_mul, quat_normalize, rotvec_to_quat
 from jaxsim.math.safe import Array
-from jaxsim.model import Model
+from jaxsim.model import Model, Structure
 from jaxsim.types import DisableBit, JointType
 
 
@@ -55,14 +58,29 @@ def euler(m: Model, d: Data) -> Data:
     if disabled(m, DisableBit.EULERDAMP) or disabled(m, DisableBit.DAMPER) or not m.nv:
         return advance(m, d, d.act_dot, d.qacc)
     damping, poly = dof_damping(m)
-    damped = is_damped(m, damping, poly)
+    slope = m.opt.timestep * poly_slope(damping, poly, abs(d.qvel))
 
     def implicit_qacc() -> Array:
-        slope = m.opt.timestep * poly_slope(damping, poly, abs(d.qvel))
         matrix = d.M + take_or_zero(slope, tables.diagonal(m))
         return solve_spd(m, matrix, *factor(m, lax.stop_gradient(matrix)), d.qfrc_smooth + d.qfrc_constraint)
 
-    return advance(m, d, d.act_dot, lax.cond(damped, implicit_qacc, lambda: d.qacc))
+    def explicit_qacc() -> Array:
+        return _undamped(m.structure, d.qacc, slope, d.M, d.qLD, d.qLDiagInv)
+
+    return advance(m, d, d.act_dot, lax.cond(is_damped(m, damping, poly), implicit_qacc, explicit_qacc))
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _undamped(structure: Structure, qacc: Array, slope: Array, *inertia: Array) -> Array:
+    """Accelerations without damping. By its slope they have the derivative of those with some, where damping begins."""
+    return qacc
+
+
+@_undamped.defjvp
+def _undamped_jvp(structure: Structure, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    qacc, slope, *inertia = primals
+    begins = jnp.where(slope == 0, tangents[1] * qacc, 0)
+    return qacc, tangents[0] - solve_spd(structure, *inertia, begins)
 
 
 RK4_A = ((0.5,), (0.0, 0.5), (0.0, 0.0, 1.0))

@@ -1,6 +1,7 @@
 """Parts of inverse dynamics: constraint forces of given accelerations, and the comparison with forward dynamics."""
 
 import jax.numpy as jnp
+from jax import lax
 
 from jaxsim.data import Data
 from jaxsim.engine import tables
@@ -43,7 +44,8 @@ def continuous_qacc(m: Model, d: Data) -> Array:
             return d.qacc
         damping, poly = dof_damping(m)
         slope = m.opt.timestep * poly_slope(damping, poly, abs(d.qvel))
-        slope = jnp.where(is_damped(m, damping, poly), slope, 0)
+        # where damping begins it has its derivative already
+        slope = jnp.where(is_damped(m, damping, poly), slope, slope - lax.stop_gradient(slope))
         return d.qacc + solve_m(m, d, slope * d.qacc)
     if m.opt.integrator == IntegratorType.IMPLICITFAST:
         return solve_m(m, d, mul_sparse(m, symmetric_matrix(m, d), d.qacc))
