@@ -29,7 +29,10 @@ def inverse_blocks(blocks: Array) -> Array:
             else:
                 a -= column[:, :, None] * row[:, None, :]
             a[:, j], a[:, :, j], a[:, j, j] = row / pivot[:, None], column, -1 / pivot
-    return np.where(np.isfinite(a).all((1, 2), keepdims=True), -a, np.nan)
+    finite = np.isfinite(a).all((1, 2))
+    np.negative(a, out=a)
+    a[~finite] = np.nan
+    return a
 
 
 @tables.per_structure
@@ -54,7 +57,8 @@ def quadratic_forms(m: Model, inverses: list[Array], row: np.ndarray, dof: np.nd
     """
     xp = xp_of(value, *inverses)
     begin, local = _places(m)
-    flat = xp.concatenate([inverse.reshape(-1) for inverse in inverses])
+    flats = [inverse.reshape(-1) for inverse in inverses]
+    flat = flats[0] if len(flats) == 1 else xp.concatenate(flats)
     count = np.bincount(row, minlength=n)
     start = np.cumsum(count) - count
     out = xp.zeros((n, value.shape[-1]), value.dtype)

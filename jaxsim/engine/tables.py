@@ -89,14 +89,16 @@ class Block(NamedTuple):
 def inertia_blocks(m: Any) -> tuple[Block, ...]:
     """The block-diagonal form of the inertia matrix, one entry for each size of tree."""
     blocks = []
+    row, col = inertia_pattern(m)
+    tree = m.dof_treeid[row]
     for n in np.unique(m.tree_dofnum[m.tree_dofnum > 0]):
         start = m.tree_dofadr[m.tree_dofnum == n]
         dofs = start[:, None] + np.arange(n)
-        lower = np.full((len(start), n, n), -1)
-        for t, first in enumerate(start):
-            for i in range(n):
-                for adr in range(m.M_rowadr[first + i], m.M_rowadr[first + i] + m.M_rownnz[first + i]):
-                    lower[t, i, m.M_colind[adr] - first] = adr
+        lower = np.full((len(start), n, n), -1, np.int32)
+        adr = np.flatnonzero(m.tree_dofnum[tree] == n)
+        place = np.cumsum(m.tree_dofnum == n) - 1
+        first = m.tree_dofadr[tree[adr]]
+        lower[place[tree[adr]], row[adr] - first, col[adr] - first] = adr
         blocks.append(Block(dofs, np.maximum(lower, lower.transpose(0, 2, 1)), lower))
     return tuple(blocks)
 
