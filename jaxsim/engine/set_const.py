@@ -14,7 +14,7 @@ from jaxsim.engine.inverse_inertia import inverse_blocks, quadratic_forms
 from jaxsim.engine.kinematics import kinematics
 from jaxsim.engine.set_const_flex import body_reach, flex_constants
 from jaxsim.engine.support import lent_to_joints
-from jaxsim.engine.tendon import jacobian_pattern, tendon
+from jaxsim.engine.tendon import full_jacobian, jacobian_pattern, tendon
 from jaxsim.engine.transmission import transmission
 from jaxsim.math.arrays import einsum, inner, is_numpy, matvec, matvec_t, take, take_or_zero
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_normalize, quat_rotate, quat_to_mat
@@ -22,7 +22,7 @@ from jaxsim.math.safe import Array, greatest, least, norm, normalize, sqrt, xp_o
 from jaxsim.math.spatial import inertia_mul
 from jaxsim.math.tree import subtree_sum
 from jaxsim.model import Model
-from jaxsim.types import MINVAL, EqType, GeomType, JointType, ObjType, SameFrame
+from jaxsim.types import MINVAL, EqType, GeomType, JointType, ObjType, SameFrame, TrnType
 
 _TINY_SIZE = 1e-5  # bodies and models are at least this large
 
@@ -119,20 +119,30 @@ def _dof_weights(m: Model, d: Data, inverses: list[Array]) -> Array:
     return xp.where(slides, _inverse_mass(m, m.dof_bodyid), xp.where(many, mean, diagonal))
 
 
+@tables.per_structure
+def _repeated(m) -> np.ndarray:
+    """Which dofs (ntendon, nv) a fixed tendon names twice: the reference loses them in its dense Jacobian."""
+    count = np.zeros((m.ntendon, m.nv), int)
+    np.add.at(count, jacobian_pattern(m), 1)
+    return count > 1
+
+
 def _driven(m: Model, d: Data, inverses: list[Array]) -> dict[str, Array]:
     """tendon_invweight0 and actuator_acc0: what a unit force of a tendon or actuator accelerates."""
     if not m.nv:
         return {}
     out = {}
+    moment = d.actuator_moment
     if m.ntendon:
-        row, dof = jacobian_pattern(m)
-        entry = np.full((m.ntendon, m.nv), -1)
-        entry[row, dof] = np.arange(m.nJten)
-        jac = take_or_zero(d.ten_J, entry)
+        jac, twice = full_jacobian(m, d), _repeated(m)
+        if twice.any():
+            jac = jac * ~twice
+            driven = m.actuator_trntype == TrnType.TENDON
+            moment = moment * ~(twice[np.where(driven, m.actuator_trnid[:, 0], 0)] & driven[:, None])
         out["tendon_invweight0"] = inner(jac, _solve(m, inverses, jac.T).T)
     if m.nu:
-        xp = xp_of(d.actuator_moment)
-        square = (_solve(m, inverses, d.actuator_moment.T) ** 2).sum(0)
+        xp = xp_of(moment)
+        square = (_solve(m, inverses, moment.T) ** 2).sum(0)
         out["actuator_acc0"] = xp.where(xp.isnan(square), square, sqrt(square))
     return out
 

@@ -17,12 +17,22 @@ def jacobian_pattern(m) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(np.arange(m.ntendon), m.ten_J_rownnz), np.asarray(m.ten_J_colind)
 
 
+@tables.per_structure
+def jacobian_entries(m) -> np.ndarray:
+    """Entry of `ten_J` for each tendon and dof (ntendon, nv), -1 for none.
+
+    A fixed tendon that names a joint twice has two entries for it: the first holds the sum, the second zero.
+    """
+    tendon, dof = jacobian_pattern(m)
+    place, first = np.unique(tendon * m.nv + dof, return_index=True)
+    address = np.full(m.ntendon * m.nv, -1)
+    address[place] = first
+    return address.reshape(m.ntendon, m.nv)
+
+
 def full_jacobian(m: Model, d: Data) -> Array:
     """The tendons' Jacobian, dense (ntendon, nv)."""
-    tendon, dof = jacobian_pattern(m)
-    address = np.full((m.ntendon, m.nv), -1)
-    address[tendon, dof] = np.arange(m.nJten)
-    return take_or_zero(d.ten_J, address)
+    return take_or_zero(d.ten_J, jacobian_entries(m))
 
 
 def mul_jac(m: Model, d: Data, v: Array) -> Array:
@@ -46,9 +56,7 @@ def _fixed(m) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     keep = m.wrap_type[wrap] == WrapType.JOINT
     wrap, tendon = wrap[keep], tendon[keep]
     joint = m.wrap_objid[wrap]
-    address = {key: k for k, key in enumerate(zip(*(x.tolist() for x in jacobian_pattern(m)), strict=True))}
-    entry = [address[int(t), int(m.jnt_dofadr[j])] for t, j in zip(tendon, joint, strict=True)]
-    return wrap, tendon, joint, np.array(entry, dtype=int)
+    return wrap, tendon, joint, jacobian_entries(m)[tendon, m.jnt_dofadr[joint]]
 
 
 def tendon(m: Model, d: Data) -> Data:

@@ -204,6 +204,12 @@ TENDONS = {
         "</fixed>"
         '<fixed springlength=".3" limited="false" range="0 1"><joint joint="j1" coef="1"/></fixed></tendon>',
     ),
+    "a joint twice in a fixed tendon": world(
+        '<body><joint name="a" axis="0 1 0"/><geom size=".1" pos="1 0 0"/><body pos="2 0 0">'
+        '<joint name="b" axis="0 1 0"/><geom size=".1" pos="1 0 0"/></body></body>',
+        '<tendon><fixed name="t"><joint joint="a" coef=".3"/><joint joint="b" coef=".2"/><joint joint="a" coef=".8"/>'
+        '</fixed></tendon><actuator><motor tendon="t"/><motor joint="a"/></actuator>',
+    ),
     "spatial tendon": world(
         ARM,
         '<tendon><spatial name="t" width=".01" rgba="1 0 0 1" range="0 5"><site site="s0"/><site site="s1"/>'

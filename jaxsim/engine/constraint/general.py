@@ -13,6 +13,7 @@ import numpy as np
 from jaxsim.data import Data
 from jaxsim.engine import tables
 from jaxsim.engine.constraint.jacobian import dof_affects_body, dof_axes, jacobian_rows, point_wrench
+from jaxsim.engine.tendon import jacobian_entries
 from jaxsim.layout import EQ_ROWS, Layout, is_sparse
 from jaxsim.math.arrays import dot, einsum, take, take_or_zero
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_rotate, quat_to_rotvec
@@ -68,16 +69,9 @@ def _columns(layout: Layout, where: np.ndarray) -> Columns:
 def tendon_jacobian(m: Model, d: Data, ids: np.ndarray, columns: Columns) -> Array:
     """Rows of ten_J of tendons (n,), at the columns of each row or at all dofs."""
     if columns is None:
-        index = np.full((m.ntendon, m.nv), -1)
-        row = np.repeat(np.arange(m.ntendon), m.ten_J_rownnz)
-        index[row, m.ten_J_colind] = np.arange(m.nJten)
-        return take_or_zero(d.ten_J, index)[ids]
-    index = np.full(columns.shape, -1)
-    for k, i in enumerate(ids):
-        start, count = m.ten_J_rowadr[i], m.ten_J_rownnz[i]
-        place = {int(dof): start + n for n, dof in enumerate(m.ten_J_colind[start : start + count])}
-        index[k] = [place.get(int(dof), -1) for dof in columns[k]]
-    return take_or_zero(d.ten_J, index)
+        return take_or_zero(d.ten_J, jacobian_entries(m))[ids]
+    index = jacobian_entries(m)[ids[:, None], columns]
+    return take_or_zero(d.ten_J, np.where(columns >= 0, index, -1))
 
 
 def _rows(m: Model, jac: Array, pos: Array, solref: Array, solimp: Array, diag: Array, active: Array, **other) -> Rows:
