@@ -4,8 +4,8 @@ The actor climbs the gradient of 16 actions' rewards plus a critic's value at th
 and their contacts; the critic learns from the same rollouts. (Xu et al., "Accelerated policy learning with parallel
 differentiable simulation", ICLR 2022.)
 Expected: after 150 updates of 32 worlds (77,000 actions, where PPO is usually given a million) the mean policy runs at
-more than 1 m/s over four seconds from standing; an untrained one stays where it is. Not confirmed yet: no run was seen
-to its end.
+more than 1 m/s over four seconds from standing, its trunk within 60 degrees of level; an untrained one stays where it
+is.
 """
 
 import functools
@@ -25,7 +25,8 @@ from jaxsim.envs.wrappers import normalize, update_moments
 
 WORLDS, HORIZON, EPISODE = 32, 16, 160
 DISCOUNT, LAMBDA = 0.98, 0.95
-CRITIC_STEPS, TARGET_RATE = 8, 0.2
+CRITIC_STEPS, TARGET_RATE = 32, 0.2
+PITCH = 2  # the runner's third coordinate
 
 
 class Learner(NamedTuple):
@@ -69,8 +70,8 @@ def advance(env, actor, moments, state, noise):
 
     def one(state, noise):
         new = env.step(state, policy(actor, moments, state.obs, noise))
-        # the environment's own reward is zero for every backward step, and so is its gradient
-        reward = new.metrics["speed"] + new.metrics["standing"] - new.metrics["control_cost"]
+        # the environment's own reward has no gradient where the speed is negative, and does not mind somersaults
+        reward = new.metrics["speed"] + 2 * jnp.cos(new.data.qpos[PITCH]) - new.metrics["control_cost"]
         return new, (state.obs, new.obs, reward)
 
     return jax.lax.scan(jax.checkpoint(one), state, noise)
@@ -138,20 +139,20 @@ def updater(env, actor_tx, critic_tx):
 
 
 def evaluate(env, learner, steps=200):
-    """The mean policy from standing: the record of poses, and the mean speed, m/s."""
+    """The mean policy from standing: the record of poses, the mean speed (m/s) and the least cosine of pitch."""
 
     def one(state, _):
-        action = policy(learner.actor, learner.moments, state.obs, 0.0)
-        new = env.step(state, action)
-        return new, ({name: getattr(new.data, name) for name in POSE}, new.metrics["speed"])
+        new = env.step(state, policy(learner.actor, learner.moments, state.obs, 0.0))
+        poses = {name: getattr(new.data, name) for name in POSE}
+        return new, (poses, new.metrics["speed"], jnp.cos(new.data.qpos[PITCH]))
 
-    poses, speed = jax.lax.scan(one, env.reset(jax.random.key(1)), length=steps)[1]
-    return poses, jnp.mean(speed)
+    poses, speed, level = jax.lax.scan(one, env.reset(jax.random.key(1)), length=steps)[1]
+    return poses, jnp.mean(speed), jnp.min(level)
 
 
 def main():
     args = options(__doc__, x64=False)
-    env = envs.make("runner_run", height=0.4)
+    env = envs.make("runner_run")
     count = 2 if args.smoke else 150
     rate = optax.linear_schedule(3e-3, 3e-4, count)
     actor_tx = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rate, b1=0.7, b2=0.95))
@@ -171,7 +172,7 @@ def main():
             learner, state, reward = update(learner, state, jnp.asarray((phase + i) % (EPISODE // HORIZON) == 0))
             rewards.append(float(reward))
             shown.set_postfix(reward=f"{rewards[-1]:.3f}")
-    poses, speed = run(learner)
+    poses, speed, level = run(learner)
     plot(
         args.out / "runner.svg",
         {"mean reward of an action": rewards},
@@ -180,8 +181,8 @@ def main():
         y="",
     )
     replay(env.model, poses, args.out / "runner.html")
-    words = describe(("speed (m/s)", "before", "last reward"), [speed, before, rewards[-1]])
-    finish(bool(speed > 1.0), words, args.smoke)
+    words = describe(("speed (m/s)", "before", "least cosine of pitch"), [speed, before, level])
+    finish(bool((speed > 1) & (level > 0.5)), words, args.smoke)
 
 
 if __name__ == "__main__":
