@@ -113,11 +113,11 @@ def read_visual(draft: Draft) -> None:
 
 
 def read_statistic(draft: Draft) -> None:
-    """Statistics that the file sets; the others are computed."""
+    """Statistics that the file sets; the others are computed, as are those that it sets to NaN."""
     _, written, element = _merged(draft, "statistic")
-    if "extent" in written and not written["extent"] > 0:
+    if written.get("extent", 1.0) <= 0:
         raise element.error("extent must be positive")
-    draft.statistic = written
+    draft.statistic = {name: value for name, value in written.items() if not np.isnan(np.ravel(value)[0])}
 
 
 def read_options(draft: Draft) -> None:

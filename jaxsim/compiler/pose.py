@@ -84,11 +84,17 @@ def axes_to_quat(x: Vec, y: Vec, z: Vec) -> list[float]:
     return unit(quat)
 
 
+def _finite(angle: float, name: str) -> float:
+    if math.isinf(angle):
+        raise ModelError(f"an angle of {name} is infinite")
+    return angle
+
+
 def _axisangle(value: Vec, degree: bool, sequence: str) -> list[float]:
     axis, length = normalize(list(value[:3]))
     if length < EPS:
         raise ModelError("the axis of axisangle is too small")
-    angle = value[3] / 180.0 * math.pi if degree else value[3]
+    angle = _finite(value[3] / 180.0 * math.pi if degree else value[3], "axisangle")
     s = math.sin(angle / 2)
     return [math.cos(angle / 2), s * axis[0], s * axis[1], s * axis[2]]
 
@@ -119,7 +125,7 @@ def _euler(value: Vec, degree: bool, sequence: str) -> list[float]:
     for letter, angle in zip(sequence, value, strict=True):
         if letter not in "xyzXYZ":
             raise ModelError(f"eulerseq may hold only x, y, z, X, Y and Z, not {letter!r}")
-        angle = angle / 180.0 * math.pi if degree else angle
+        angle = _finite(angle / 180.0 * math.pi if degree else angle, "euler")
         turn = [math.cos(angle / 2), 0.0, 0.0, 0.0]
         turn["xyz".index(letter.lower()) + 1] = math.sin(angle / 2)
         quat = mul_quat(quat, turn) if letter.islower() else mul_quat(turn, quat)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from lxml import etree
@@ -31,6 +32,7 @@ _STRAY = ("body", "frame")  # the reference lets them stand at the root and does
 _LENIENT_TYPES = {("objtype", "user")}
 _LENIENT_TYPES |= {("reftype", f"frame{x}") for x in ("pos", "quat", "xaxis", "yaxis", "zaxis", "linvel", "angvel")}
 _LENIENT = ("frame", "replicate")
+_PLACES = ("pos", "quat", "euler", "axisangle", "xyaxes", "zaxis", "fromto")
 _TREE = ("worldbody", "body", *_LENIENT)
 _FILE_ATTRIBUTES = ("file", "fileright", "fileleft", "fileup", "filedown", "filefront", "fileback")
 
@@ -151,8 +153,9 @@ def _parse(reading: _Reading, data: bytes, filename: str) -> etree._Element:
 def _convert(reading: _Reading, root: etree._Element, target: Element, filename: str) -> None:
     """Fill `target` from a parsed root and from everything that it includes, in document order."""
     target.source = (filename, root.sourceline)
-    _read_attributes(root, target, False)
-    _read_children(reading, root, target, _Place(filename, "", (filename,)), 1)
+    place = _Place(filename, "", (filename,))
+    _read_attributes(root, target, place)
+    _read_children(reading, root, target, place, 1)
 
 
 @dataclass(frozen=True)
@@ -160,12 +163,14 @@ class _Place:
     """Where nodes come from: the file, the folder of the include (empty in the main file), the files around it.
 
     `loose`: inside of a frame or replicate, where the reference reads what it knows and does not look at the rest.
+    `stray`: inside of what stands at the root and is not read; only words are looked at there.
     """
 
     filename: str
     folder: str
     stack: tuple[str, ...]
     loose: bool = False
+    stray: bool = False
 
 
 def _read_children(reading: _Reading, node: etree._Element, parent: Element, place: _Place, depth: int) -> None:
@@ -189,8 +194,8 @@ def _read_children(reading: _Reading, node: etree._Element, parent: Element, pla
             element.warn(f"a {child.tag} outside the worldbody is not read; write it in <worldbody>")
         else:
             parent.append(element)
-        inner = replace(place, loose=True) if child.tag in _LENIENT else place
-        _read_attributes(child, element, inner.loose)
+        inner = replace(place, loose=place.loose or child.tag in _LENIENT, stray=place.stray or stray)
+        _read_attributes(child, element, inner)
         if place.folder:
             reading.include_dirs.append((element, place.folder))
         _read_children(reading, child, element, inner, depth + 1)
@@ -206,18 +211,18 @@ def _misplaced(node: etree._Element, parent: Element, place: _Place) -> ModelErr
     return ModelError(what + hint, (place.filename, node.sourceline))
 
 
-def _read_attributes(node: etree._Element, element: Element, loose: bool) -> None:
+def _read_attributes(node: etree._Element, element: Element, place: _Place) -> None:
     extra = [prefix for prefix in node.nsmap if prefix is None or node.getparent() is None]
     if extra:
         raise element.error("namespaces (xmlns) are not part of MJCF")
     for name, text in node.attrib.items():
         attribute = element.type.attributes.get(name)
-        if attribute is None and loose:
+        if attribute is None and place.loose:
             element.warn(f"{_unknown_attribute(name, element.type)}; it is not read")
             continue
         if attribute is None:
             raise element.error(_unknown_attribute(name, element.type))
-        if _is_stray_type(element, name, text):
+        if place.stray or _is_stray_type(element, name, text):
             continue
         try:
             value = parse_value(attribute, text)
@@ -226,9 +231,19 @@ def _read_attributes(node: etree._Element, element: Element, loose: bool) -> Non
         if value is None:
             continue
         element.attrs[name] = value
-        if attribute.kind in "fg" and np.any(np.isnan(value)):
-            element.warn(f"attribute '{name}' has a NaN; is it meant?")
+        if attribute.kind in "fg":
+            _remark_number(element, name, value)
     _drop_unknown_types(node, element)
+
+
+def _remark_number(element: Element, name: str, value: Any) -> None:
+    """Warn of numbers that nobody means. In keyframes a NaN stands for what is left open, so it cannot be written."""
+    if np.any(np.isnan(value)):
+        if element.tag == "key":
+            raise element.error(f"attribute '{name}' has a NaN; leave the attribute out where a state is not to be set")
+        element.warn(f"attribute '{name}' has a NaN; is it meant?")
+    if name in _PLACES and np.any(np.isinf(value)):
+        element.warn(f"attribute '{name}' is infinite; is it meant?")
 
 
 def _drop_unknown_types(node: etree._Element, element: Element) -> None:

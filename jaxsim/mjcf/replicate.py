@@ -29,6 +29,7 @@ def replicate(element: Element, into: Element, spec: Spec, names: Names, pending
     if "childclass" in element.attrs:
         template.attrs["childclass"] = element.attrs["childclass"]
     build(element, template)
+    _drop_inertials(template)
     _refuse_plugins(template)
 
     compiler = compiler_of(spec, element)
@@ -48,6 +49,16 @@ def replicate(element: Element, into: Element, spec: Spec, names: Names, pending
         extend(spec)
         pos = pos + rotate(quat, offset)
     _remove(template, spec, names, pending)
+
+
+def _drop_inertials(frame: Element) -> None:
+    """The reference reads what says the inertia of the body around, but does not hand it on to that body."""
+    for child in list(frame.children):
+        if child.tag == "frame":
+            _drop_inertials(child)
+        elif child.tag == "inertial":
+            child.warn("an inertial inside of a replicate does not reach the body around it; write it in the body")
+            child.delete()
 
 
 def _refuse_plugins(template: Element) -> None:

@@ -22,6 +22,8 @@ _TOKEN = re.compile(
 _ATTRIBUTE = re.compile(r"""\s*([^\s=/"'<>]+)\s*=\s*("[^"]*"|'[^']*')""")
 _UNUSUAL = re.compile(r"""[&<\n\t]|=\s*(?:"[^"]*"|'[^']*')[^\s/]""")
 _AMPERSAND = re.compile(r"&(?!#?\w+;)")  # what looks like an entity stays one, for the parser to know or to refuse
+_CONTROL = re.compile("[\x01-\x08\x0e-\x1f\ufffe\uffff]")
+_LATIN = {0xDC00 + byte: chr(byte) for byte in range(0x80, 0x100)} | {0x0B: " ", 0x0C: " "}  # and old white space
 _NOT_TEXT = re.compile(r"<|&\w+;")
 
 
@@ -35,6 +37,7 @@ def parse_xml(data: bytes, filename: str) -> etree._Element:
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True, remove_pis=True, remove_comments=True
     )
     text = _tidy(_decode(data).replace("\r\n", "\n").replace("\r", "\n"), filename)
+    _refuse_controls(text, filename)
     try:
         return etree.fromstring(text, parser)
     except (etree.XMLSyntaxError, ValueError) as error:
@@ -43,10 +46,15 @@ def parse_xml(data: bytes, filename: str) -> etree._Element:
 
 
 def _decode(data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
+    """UTF-8; bytes that are not, count as Latin 1, one by one: a comment may be of another time than the rest."""
+    return data.decode("utf-8-sig", "surrogateescape").translate(_LATIN)
+
+
+def _refuse_controls(text: str, filename: str) -> None:
+    found = _CONTROL.search(text)
+    if found:
+        line = text.count("\n", 0, found.start()) + 1
+        raise ModelError(f"the character {ord(found[0]):#04x} has no place in XML; take it out", (filename, line))
 
 
 def _tidy(text: str, filename: str) -> str:

@@ -2,11 +2,13 @@
 
 import warnings
 
+import mujoco
 import pytest
 
 import jaxsim
 from jaxsim.compiler import compile_spec
 from jaxsim.mjcf import read
+from tests.compare import assert_models_equal
 
 MESH = '<asset><mesh name="m" builtin="sphere" params="1"/></asset>'
 CASES = {
@@ -32,6 +34,19 @@ CASES = {
         "2: flex 'f': it is not rigid and has no",
     ),
     "not a number": ('<mujoco><worldbody>\n<body name="b" pos="nan 0 0"/></worldbody></mujoco>', "'pos' has a NaN"),
+    "infinite": (
+        '<mujoco><worldbody>\n<site pos="inf 0 0"/></worldbody></mujoco>',
+        "2: site: attribute 'pos' is infinite",
+    ),
+    "inertial in a replicate": (
+        '<mujoco><worldbody><body><geom size="1"/><replicate count="2">\n<inertial pos="0 0 1" mass="2"/></replicate>'
+        "</body></worldbody></mujoco>",
+        "2: inertial: an inertial inside of a replicate",
+    ),
+    "wrong values in a body at the root": (
+        '<mujoco>\n<body pos="a"><geom mass=""/></body></mujoco>',
+        "2: body: a body",
+    ),
     "second inertial": (
         '<mujoco><worldbody><body><frame><inertial pos="0 0 0" mass="1"/>\n<inertial pos="0 0 0" mass="1"/></frame>'
         "</body></worldbody></mujoco>",
@@ -50,6 +65,31 @@ def test_warning_says_where_and_what(name):
     text, pattern = CASES[name]
     with pytest.warns(jaxsim.ModelWarning, match=pattern):
         compile_spec(read(text))
+
+
+@pytest.mark.parametrize("name", ["inertial in a replicate", "wrong values in a body at the root", "second inertial"])
+def test_what_is_not_read_is_not_read_by_the_reference(name):
+    text = CASES[name][0]
+    with pytest.warns(jaxsim.ModelWarning):
+        assert_models_equal(compile_spec(read(text)), mujoco.MjModel.from_xml_string(text))
+
+
+def test_statistics_that_are_not_numbers_are_computed():
+    text = '<mujoco><statistic meansize="nan" center="nan 1 2"/><worldbody><geom size="3"/></worldbody></mujoco>'
+    with pytest.warns(jaxsim.ModelWarning, match="has a NaN"):
+        assert_models_equal(compile_spec(read(text)), mujoco.MjModel.from_xml_string(text))
+
+
+@pytest.mark.parametrize(
+    "inside, message",
+    [
+        ('<worldbody>\n<body euler="inf 0 0"/></worldbody>', "2: body: an angle of euler is infinite"),
+        ('<keyframe>\n<key qvel="nan"/></keyframe>', "2: key: attribute 'qvel' has a NaN; leave"),
+    ],
+)
+def test_what_the_reference_makes_nothing_of_is_an_error(inside, message):
+    with pytest.raises(jaxsim.ModelError, match=message):
+        compile_spec(read(f"<mujoco>{inside}</mujoco>"))
 
 
 def test_model_that_is_meant_gives_no_warning():

@@ -17,6 +17,8 @@ DOCUMENTS = {
     "declaration inside": b"<mujoco><?foo bar?></mujoco>",
     "byte order mark": b"\xef\xbb\xbf" + MODEL,
     "bytes of Latin 1": b"<mujoco><!-- \xe9 --> \xe9 </mujoco>",
+    "bytes of Latin 1 beside UTF-8": b'<mujoco><!-- \xe9 --><worldbody><body name="a\xc3\xa9"/></worldbody></mujoco>',
+    "vertical tab and form feed": b'<mujoco><worldbody><body name="a" pos="1\x0b2\x0c3"/></worldbody></mujoco>',
     "bare ampersand": b'<mujoco><worldbody><body name="a & b"/></worldbody></mujoco>',
     "less in a value": b'<mujoco><worldbody><body name="a < b"/></worldbody></mujoco>',
     "no space": b'<mujoco><worldbody><body name="a"pos="1 0 0"/></worldbody></mujoco>',
@@ -60,3 +62,18 @@ def test_a_node_has_the_line_where_its_tag_begins():
 def test_entities_and_document_types_are_refused(data):
     with pytest.raises(ModelError, match=r"m\.xml:1: "):
         parse_xml(data, "m.xml")
+
+
+def test_bytes_of_latin_1_in_names_are_characters(tmp_path):
+    path = tmp_path / "m.xml"
+    path.write_bytes(b'<mujoco><worldbody><body name="caf\xe9"/></worldbody></mujoco>')
+    spec = read(path)
+    assert [body.name for body in spec.elements("body")][-1] == "caf\u00e9"
+
+
+@pytest.mark.parametrize("character", ["\x01", "\x1b", "\uffff"])
+def test_control_characters_are_refused_by_line(character, tmp_path):
+    path = tmp_path / "m.xml"
+    path.write_text(f'<mujoco>\n<size/>\n<worldbody><body name="a{character}b"/></worldbody></mujoco>')
+    with pytest.raises(ModelError, match=r"m.xml:3: the character 0x.* has no place in XML"):
+        read(path)
