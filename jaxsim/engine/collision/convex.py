@@ -1,4 +1,4 @@
-"""General convex pairs: ellipsoids, cylinders, capsules, boxes and hulls of meshes, by GJK and EPA.
+"""General convex pairs: ellipsoids, cylinders, capsules, boxes and hulls of meshes, by GJK and EPA or along a ray.
 
 The searches see no gradients. Those of what they find, the points on either surface and the direction between them,
 follow from the equations that the answer solves (`sensitivity`).
@@ -15,18 +15,18 @@ from jaxsim.engine.collision.epa import epa
 from jaxsim.engine.collision.gjk import Points, gjk
 from jaxsim.engine.collision.hull import Facets, Hulls, edges, facets, hulls
 from jaxsim.engine.collision.manifold import manifold
+from jaxsim.engine.collision.mpr import contact
 from jaxsim.engine.collision.sensitivity import Touch, derivative, feature, polished
 from jaxsim.engine.collision.shapes import Geoms, Hits, make_frame, unit
-from jaxsim.engine.collision.support import DISCRETE, ROUND, Kinds, Shape, centre, is_any, support
-from jaxsim.errors import UnsupportedError
-from jaxsim.math.arrays import inner, matvec
+from jaxsim.engine.collision.support import DISCRETE, PRISM, ROUND, Kinds, Shape, centre, is_any, support
+from jaxsim.engine.collision.surface_normal import surface_normal
+from jaxsim.math.arrays import inner, matvec, most_of_batch
 from jaxsim.math.rotation import axis_angle_to_quat, cross, quat_to_mat
 from jaxsim.types import DisableBit, GeomType
 
 Array = Any
 ANGLE = 1e-3  # geoms are rotated by this to find more contacts
 APART = 1e-3  # contacts closer than this, relative to the geoms' bounds, count as one
-PRISM = (*DISCRETE, GeomType.HFIELD)  # shapes whose search ends after finitely many steps
 SINGLE = (GeomType.SPHERE, GeomType.ELLIPSOID)  # shapes that touch at one point only
 TILT = ((0, 0.0), (1, -ANGLE), (1, ANGLE), (2, -ANGLE), (2, ANGLE))  # axis of the contact frame, angle
 CLOSE = 1e-6  # distance below which the points' difference gives no direction
@@ -36,7 +36,7 @@ class Context(NamedTuple):
     """What convex colliders need of the model.
 
     Which kinds of geom occur, the hulls and facets of meshes and boxes, kinds and bounds of all geoms, and the settings
-    of the search; `several` says whether any pair may make more than one contact.
+    of the search; `several` says whether any pair may make more than one contact, `portal` that the search is libccd's.
     """
 
     kinds: Kinds
@@ -47,6 +47,7 @@ class Context(NamedTuple):
     tolerance: Array
     iterations: int
     several: bool
+    portal: bool = False
 
 
 class Found(NamedTuple):
@@ -65,17 +66,16 @@ class Found(NamedTuple):
 
 def convex_context(m: Any, g1: np.ndarray, g2: np.ndarray) -> Context:
     """The context of a group of pairs of geoms g1, g2 (n,)."""
-    if m.opt.disableflags & DisableBit.NATIVECCD:
-        raise UnsupportedError("convex collisions with the flag nativeccd disabled (libccd)")
     t1, t2 = m.geom_type[g1], m.geom_type[g2]
     table = hulls(m, np.concatenate([g1, g2]))
     kinds = Kinds(tuple(np.unique(np.concatenate([t1, t2])).tolist()), edges(m, table))
     several = not m.opt.disableflags & DisableBit.MULTICCD
-    faceted = several and np.any(np.isin(t1, DISCRETE) & np.isin(t2, DISCRETE))
+    portal = bool(m.opt.disableflags & DisableBit.NATIVECCD)
+    faceted = several and not portal and np.any(np.isin(t1, DISCRETE) & np.isin(t2, DISCRETE))
     several = several and bool(np.any(~np.isin(t1, SINGLE) & ~np.isin(t2, SINGLE)))
     return Context(
         *(kinds, table, facets(m, table) if faceted else None, m.geom_type),
-        *(m.geom_rbound, m.opt.ccd_tolerance, m.opt.ccd_iterations, several),
+        *(m.geom_rbound, m.opt.ccd_tolerance, m.opt.ccd_iterations, several, portal),
     )
 
 
@@ -105,20 +105,26 @@ def _shapes(c: Context, g: Geoms, margin: Array) -> Shape:
 
 def _search(c: Context, a: Shape, b: Shape, bound: Array) -> tuple[Array, ...]:
     """Contacts of one pair in k slots: which are there, distances of the inflated shapes, positions, normals."""
-    find = partial(penetration, c.kinds, c.iterations, tolerance=c.tolerance, cutoff=jnp.zeros_like(bound))
+    find = partial(deepest, c, a, b, jnp.zeros_like(bound))
     if not c.several:
-        found = find(a, b, active=jnp.array(True))
+        found = find(a, b, jnp.array(True))
         return found.hit[None], found.dist[None], 0.5 * (found.x1 + found.x2)[None], found.normal[None]
-    margin = a.margin
     faceted = is_any(a.kind, DISCRETE) & is_any(b.kind, DISCRETE)
-    more = ~is_any(a.kind, SINGLE) & ~is_any(b.kind, SINGLE) & (~faceted | (margin > 0))
+    more = ~is_any(a.kind, SINGLE) & ~is_any(b.kind, SINGLE)
+    if not c.portal:
+        more &= ~faceted | (a.margin > 0)
 
     def tilted(first: tuple, tilt: tuple) -> tuple:
         hit, centre, frame = first
         axis, angle, initial = tilt
-        rot = quat_to_mat(axis_angle_to_quat(frame[axis], angle))
-        rot = jnp.where(initial, jnp.eye(3, dtype=rot.dtype), rot)
-        found = find(_turn(a, rot, centre), _turn(b, rot.T, centre), active=initial | (hit & more))
+        wanted = initial | (hit & more)
+
+        def look() -> Found:
+            rot = quat_to_mat(axis_angle_to_quat(frame[axis], angle))
+            rot = jnp.where(initial, jnp.eye(3, dtype=rot.dtype), rot)
+            return find(_turn(a, rot, centre), _turn(b, rot.T, centre), wanted)
+
+        found = jax.lax.cond(most_of_batch(wanted), look, partial(_nothing, c, a))
         middle = jnp.where(found.hit, 0.5 * (found.x1 + found.x2), 0)
         frame = jnp.where(initial, make_frame(found.normal[None], None).reshape(3, 3), frame)
         return (jnp.where(initial, found.hit, hit), jnp.where(initial, middle, centre), frame), (found, middle)
@@ -132,10 +138,26 @@ def _search(c: Context, a: Shape, b: Shape, bound: Array) -> tuple[Array, ...]:
     if c.facets is not None:
         face = jax.tree.map(lambda x: x[0], found.face)
         many, points, way, real = manifold(c.facets, a, b, face, found.x2[0] - found.x1[0])
-        many &= found.hit[0] & faceted & (margin == 0)
+        many &= found.hit[0] & faceted & (a.margin == 0)
         pos, normal = jnp.where(many, points, pos), jnp.where(many, way, normal)
         hit = jnp.where(many, real, hit)
     return hit, dist, pos, normal
+
+
+def deepest(c: Context, a: Shape, b: Shape, cutoff: Array, turned_a: Shape, turned_b: Shape, active: Array) -> Found:
+    """How deep two shapes, both turned a little, penetrate, by the search that the model asks for; for one pair."""
+    if not c.portal:
+        return penetration(c.kinds, c.iterations, turned_a, turned_b, c.tolerance, active, cutoff)
+    hit, depth, pos, normal = contact(c.kinds, c.iterations, turned_a, turned_b, c.tolerance, active)
+    normal = jnp.where(hit, surface_normal(c.kinds, a, b, pos, normal), normal)
+    return Found(hit, -depth, pos, pos, normal, None)
+
+
+def _nothing(c: Context, a: Shape) -> Found:
+    """What a search finds that nobody wants."""
+    zero = jnp.zeros_like(a.pos)
+    face = None if c.portal else Points(jnp.zeros_like(a.mat), jnp.zeros_like(a.mat), jnp.zeros((3, 2), jnp.int32))
+    return Found(jnp.array(False), zero[0], zero, zero, zero, face)
 
 
 def _turn(s: Shape, rot: Array, centre: Array) -> Shape:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.engine.collision.convex import Context, convex_context, penetration
+from jaxsim.engine.collision.convex import Context, convex_context, deepest
 from jaxsim.engine.collision.shapes import Geoms, Hits, single
 from jaxsim.engine.collision.support import Shape, support
 from jaxsim.math.arrays import matvec, matvec_t
@@ -96,9 +96,8 @@ def hfield_convex(c: FieldContext, a: Geoms, b: Geoms, margin: Array) -> Hits:
     eye = jnp.broadcast_to(jnp.eye(3, dtype=zero.dtype), (c.lanes, 3, 3))
     field = Shape(jnp.full(c.lanes, int(GeomType.HFIELD)), zero, eye, zero, prism, pair * 0, grow * 0)
     geom = jax.tree.map(lambda x: x[pair], shape)._replace(margin=jnp.maximum(grow, 0))
-    find = partial(penetration, c.convex.kinds, c.convex.iterations)
-    find = jax.vmap(find, in_axes=(0, 0, None, 0, None))
-    found = find(field, geom, c.convex.tolerance, active, jnp.zeros((), zero.dtype))
+    find = jax.vmap(partial(deepest, c.convex), in_axes=(0, 0, None, 0, 0, 0))
+    found = find(field, geom, jnp.zeros((), zero.dtype), field, geom, active)
 
     known = found.hit & jnp.isfinite(found.dist)
     world = jnp.asarray(a.mat)[pair]

@@ -9,7 +9,8 @@ strictly convex part with normal n,
     (1 - T) (x - s(n) - v) + T n = 0:
 
 along its tangents the feature stands upright on the normal, across them the point lies on it. Together with the gap and
-|n| = 1 these are ten equations for ten unknowns, regular also where the shapes just touch.
+|n| = 1 these are ten equations for ten unknowns, regular also where the shapes just touch. Along a `ray` the points are
+apart not along the normal but along the line between the centres.
 """
 
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.engine.collision.support import ROUND, Shape, is_any
+from jaxsim.engine.collision.support import ROUND, Shape, centre, is_any
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
@@ -78,6 +79,17 @@ def feature(s: Shape, points: Array, weight: Array, x: Array, normal: Array) -> 
     return Feature(index, jnp.sign(local), use, flat, cap, jnp.where(flat, 0.0, jnp.sign(core)).astype(p.dtype))
 
 
+def rounding(s: Shape, cap: Array, n: Array) -> Array:
+    """The point with normal n (3,) of what is strictly convex in a shape, in the shape's frame; `cap` of a cylinder."""
+    kind = s.kind
+    wide = s.size * n
+    oval = s.size * safe.divide(wide, safe.norm(wide))
+    disc = s.size[0] * safe.normalize(n * np.array([1.0, 1, 0]).astype(n.dtype))[0]
+    bulge = jnp.where(is_any(kind, ROUND), s.size[0] * n, jnp.where(kind == GeomType.ELLIPSOID, oval, 0))
+    bulge = jnp.where(kind == GeomType.CYLINDER, jnp.where(cap, 0, disc), bulge) + 0.5 * s.margin * n
+    return bulge
+
+
 def _residual(s: Shape, f: Feature, x: Array, normal: Array) -> Array:
     """The three equations of one side (3,) at a point x with the outward normal."""
     kind, eye = s.kind, jnp.eye(3, dtype=x.dtype)
@@ -95,20 +107,17 @@ def _residual(s: Shape, f: Feature, x: Array, normal: Array) -> Array:
     curved = is_any(kind, (*ROUND, GeomType.ELLIPSOID, GeomType.CYLINDER))
     tangent = jnp.where(long, axial, jnp.where(curved, 0, spanned))
     base = jnp.where(long, z * f.end * s.size[1], jnp.where(curved, 0, corner[0]))
-    wide = s.size * n
-    oval = s.size * safe.divide(wide, safe.norm(wide))
-    disc = s.size[0] * safe.normalize(n * np.array([1.0, 1, 0]).astype(n.dtype))[0]
-    bulge = jnp.where(is_any(kind, ROUND), s.size[0] * n, jnp.where(kind == GeomType.ELLIPSOID, oval, 0))
-    bulge = jnp.where(kind == GeomType.CYLINDER, jnp.where(f.cap, 0, disc), bulge) + 0.5 * s.margin * n
+    bulge = rounding(s, f.cap, n)
     off = p - bulge - base
     return off - matvec(tangent, off) + matvec(tangent, n)
 
 
-def equations(a: Shape, b: Shape, fa: Feature, fb: Feature, z: Array) -> Array:
+def equations(a: Shape, b: Shape, fa: Feature, fb: Feature, z: Array, ray: bool = False) -> Array:
     """The ten equations at the unknowns z (10,): x1, x2, normal, distance."""
     x1, x2, n, dist = z[:3], z[3:6], z[6:9], z[9]
+    along = safe.normalize(centre(b) - centre(a))[0] if ray else n
     return jnp.concatenate(
-        [_residual(a, fa, x1, n), _residual(b, fb, x2, -n), x2 - x1 - dist * n, 0.5 * (inner(n, n) - 1)[None]]
+        [_residual(a, fa, x1, n), _residual(b, fb, x2, -n), x2 - x1 - dist * along, 0.5 * (inner(n, n) - 1)[None]]
     )
 
 
@@ -121,29 +130,31 @@ def _solve(jacobian: Array, right: Array) -> Array:
     return jnp.linalg.solve(damped, matvec_t(jacobian, right)[:, None])[:, 0]
 
 
-def polished(a: Shape, b: Shape, fa: Feature, fb: Feature, touch: Touch) -> Array:
+def polished(a: Shape, b: Shape, fa: Feature, fb: Feature, touch: Touch, ray: bool = False) -> Array:
     """The search's answer taken to the solution of the equations by Newton's method, as unknowns (10,)."""
     start = jnp.concatenate([touch.x1, touch.x2, touch.normal, touch.dist[None]])
 
     def step(z: Array, _: None) -> tuple[Array, None]:
-        jacobian = jax.jacfwd(lambda z: equations(a, b, fa, fb, z))(z)
-        return z - _solve(jacobian, equations(a, b, fa, fb, z)), None
+        jacobian = jax.jacfwd(lambda z: equations(a, b, fa, fb, z, ray))(z)
+        return z - _solve(jacobian, equations(a, b, fa, fb, z, ray)), None
 
     z, _ = jax.lax.scan(step, start, None, length=STEPS)
     ok = jnp.all(jnp.isfinite(z)) & (jnp.max(jnp.abs(z - start)) < REACH)
     return jnp.where(ok, z, start)
 
 
-def derivative(a: Shape, b: Shape, a_dot: Shape, b_dot: Shape, z: Array, fa: Feature, fb: Feature) -> Touch:
+def derivative(
+    a: Shape, b: Shape, a_dot: Shape, b_dot: Shape, z: Array, fa: Feature, fb: Feature, ray: bool = False
+) -> Touch:
     """Tangents of where two shapes touch, given those of the shapes' numbers; `z` solves the equations."""
     names = ("pos", "mat", "size", "vert", "margin")
 
     def at(numbers: tuple) -> Array:
         one, two = [s._replace(**dict(zip(names, x, strict=True))) for s, x in zip((a, b), numbers, strict=True)]
-        return equations(one, two, fa, fb, z)
+        return equations(one, two, fa, fb, z, ray)
 
     numbers, moved = [tuple(tuple(getattr(s, n) for n in names) for s in pair) for pair in ((a, b), (a_dot, b_dot))]
     _, change = jax.jvp(at, (numbers,), (moved,))
-    jacobian = jax.jacfwd(lambda z: equations(a, b, fa, fb, z))(z)
+    jacobian = jax.jacfwd(lambda z: equations(a, b, fa, fb, z, ray))(z)
     z_dot = -_solve(jacobian, change)
     return Touch(z_dot[:3], z_dot[3:6], z_dot[6:9], z_dot[9])

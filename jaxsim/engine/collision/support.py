@@ -17,6 +17,7 @@ from jaxsim.types import MINVAL, GeomType
 Array = Any
 ROUND = (GeomType.SPHERE, GeomType.CAPSULE)  # searched as a point and a segment first
 DISCRETE = (GeomType.BOX, GeomType.MESH)
+PRISM = (*DISCRETE, GeomType.HFIELD)  # shapes whose search ends after finitely many steps
 PRISM_SIZE = 6  # vertices of a prism of a height field
 STARTS = 32  # vertices of a large hull that are looked at before the climb
 
@@ -123,7 +124,8 @@ def support(kinds: Kinds, s: Shape) -> Callable[[Array], tuple[Array, Array]]:
         if GeomType.BOX in kinds.of:
             box, high = s.kind == GeomType.BOX, d >= 0
             point = jnp.where(box, jnp.where(high, s.size, -s.size), point)
-            index = jnp.where(box, jnp.sum(jnp.where(high, jnp.array([1, 2, 4], jnp.int32), 0)), index)
+            corner = jnp.sum(jnp.where(high, jnp.array([1, 2, 4], jnp.int32), 0), dtype=jnp.int32)
+            index = jnp.where(box, corner, index)
         if GeomType.MESH in kinds.of:
             mesh = s.kind == GeomType.MESH
             best = _farthest_vertex(kinds.beside, s, d)

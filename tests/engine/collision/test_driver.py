@@ -128,14 +128,6 @@ def test_disabled_contacts_leave_an_empty_buffer(flag):
     assert int(d.ncon) == 0 and np.all(np.asarray(d.contact.geom) == -1)
 
 
-def test_a_collider_that_is_not_built_is_refused_by_name():
-    body = '<body><freejoint/><geom type="cylinder" size=".1 .1"/></body>'
-    xml = f'<mujoco><option><flag nativeccd="disable"/></option><worldbody>{body}{body}</worldbody></mujoco>'
-    m = jaxsim.from_mujoco(mujoco.MjModel.from_xml_string(xml))
-    with pytest.raises(jaxsim.UnsupportedError, match="nativeccd"):
-        driver.collision(m, jaxsim.make_data(m))
-
-
 def test_types_without_an_entry_in_the_table_are_refused_by_name(monkeypatch):
     monkeypatch.delitem(COLLIDERS, (GeomType.SPHERE, GeomType.BOX))
     m = jaxsim.from_mujoco(mujoco.MjModel.from_xml_string(everything(1)))
