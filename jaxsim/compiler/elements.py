@@ -108,7 +108,8 @@ def check_size(obj: Obj, kind: int, size: list[float]) -> None:
         return
     for i in range(SIZES.get(kind, 0)):
         if not size[i] > 0:
-            raise obj.error(f"size {i} must be positive in a {GeomType(kind).name.lower()}; it is {size[i]:g}")
+            name, need = GeomType(kind).name.lower(), SIZES[kind]
+            raise obj.error(f"a {name} needs {need} positive size{'s'[: need > 1]}; number {i + 1} is {size[i]:g}")
 
 
 def lined(obj: Obj, kind: int, size: list[float]) -> tuple[list[float], list[float], list[float]]:

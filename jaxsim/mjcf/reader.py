@@ -281,7 +281,7 @@ def _include(reading: _Reading, node: etree._Element, parent: Element, place: _P
         raise ModelError(f"the file '{name}' is included twice", where)
     path, data = _find_include(reading.spec, name, place.folder)
     if data is None:
-        raise ModelError(f"the included file '{name}' does not exist", where)
+        raise ModelError(f"the included file '{name}' does not exist (looked for as '{path}')", where)
     reading.included.add(os.path.join(place.folder, name))
     real = os.path.realpath(path)
     if real in place.stack or path in place.stack or path == reading.main:
@@ -291,7 +291,7 @@ def _include(reading: _Reading, node: etree._Element, parent: Element, place: _P
     root = _parse(reading, data, path)
     if not len(root):
         raise ModelError(f"the included file '{name}' has no elements", where)
-    inner = _Place(path, os.path.dirname(path), (*place.stack, real), place.loose)
+    inner = _Place(path, os.path.dirname(path), (*place.stack, real), place.loose, place.stray)
     _read_children(reading, root, parent, inner, depth)
 
 

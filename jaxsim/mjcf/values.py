@@ -68,10 +68,16 @@ class Attribute:
         return self.kind in ("f", "g", "i")
 
 
+_FEW = 8  # so many names are listed
+
+
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the choice nearest to `word`, or nothing."""
-    close = difflib.get_close_matches(word, list(choices), 1, 0.6)
-    return f"; did you mean '{close[0]}'?" if close else ""
+    """`; did you mean 'x'?` for the choice nearest to `word`, else what there is, if that is little."""
+    choices = sorted(filter(None, choices))
+    close = difflib.get_close_matches(word, choices, 1, 0.6)
+    if close:
+        return f"; did you mean '{close[0]}'?"
+    return f"; known are {', '.join(choices)}" if 0 < len(choices) <= _FEW else ""
 
 
 def _tokens(text: str) -> list[str]:
@@ -81,7 +87,7 @@ def _tokens(text: str) -> list[str]:
 
 def _parse_float(token: str, single: bool) -> float:
     if not _FLOAT.match(token):
-        raise ValueError(f"'{token}' is not a number")
+        raise ValueError(f"'{token}' is not a number" + ("; spaces part numbers, not commas" if "," in token else ""))
     low = token.lower()
     if "nan" in low:
         return float("nan")
