@@ -1,6 +1,7 @@
 """Derivatives of a whole step through the smooth stages: both modes, against central differences at two step sizes."""
 
 import functools
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +28,7 @@ MODEL = """
 <general joint="b" gear="1 2 3" dyntype="filterexact" dynprm=".1" biastype="affine" biasprm="0 -1 -.2"/></actuator>
 <sensor><accelerometer site="s2"/><tendonpos tendon="t"/><framequat objtype="site" objname="s1"/></sensor></mujoco>
 """
+MODELS = Path(__file__).parents[2] / "models"
 LEAVES = ("body_inertia", "dof_damping", "tendon_stiffness", "actuator_gear", "site_pos")
 
 
@@ -72,3 +74,19 @@ def test_gradients_are_finite_at_rest():
     y, dy = forward(x, jax.tree.map(jnp.ones_like, x), m, d)
     assert np.isfinite(dy).all()
     assert all(np.isfinite(g).all() for g in jax.tree.leaves(backward(x, jnp.ones_like(y), m, d)))
+
+
+def test_the_factor_of_m_has_the_derivative_of_differences():
+    m = jaxsim.load_model(str(MODELS / "double_pendulum.xml"))
+    d = jaxsim.make_data(m)
+
+    def factors(scale):
+        stages = (jaxsim.kinematics, jaxsim.com_pos, jaxsim.crb, jaxsim.factor_m)
+        changed = m.replace(body_mass=m.body_mass * scale)
+        out = functools.reduce(lambda d, stage: stage(changed, d), stages, d)
+        return jnp.concatenate([out.qLD, out.qLDiagInv])
+
+    both = jax.jit(lambda x: jax.jvp(factors, (x,), (1.0,)))
+    h, slope = 1e-5, both(1.0)[1]
+    np.testing.assert_allclose(slope, (both(1 + h)[0] - both(1 - h)[0]) / (2 * h), rtol=1e-7)
+    assert np.abs(slope).max() > 0.1
