@@ -8,13 +8,13 @@ from jaxsim.data import Data
 from jaxsim.engine import tables
 from jaxsim.engine.derivative import bias_vel, fluid_vel, smooth_vel
 from jaxsim.engine.free_body import midpoint
-from jaxsim.engine.inertia import factor, solve_spd
+from jaxsim.engine.inertia import factor, mul_sparse, solve_ld, solve_spd
 from jaxsim.engine.integrate import advance
 from jaxsim.engine.support import enabled
 from jaxsim.math.arrays import take, take_or_zero
 from jaxsim.math.safe import Array
 from jaxsim.model import Model
-from jaxsim.types import EnableBit, IntegratorType
+from jaxsim.types import BiasType, EnableBit, GainType, IntegratorType
 
 
 def implicit(m: Model, d: Data) -> Data:
@@ -44,8 +44,31 @@ def symmetric_matrix(m: Model, d: Data) -> Array:
 def _solve_symmetric(m: Model, d: Data, force: Array) -> Array:
     matrix = symmetric_matrix(m, d)
     if m.opt.medium:  # lift can push along a motion, so that the matrix need not be positive
-        return _solve_blocks(m, [take_or_zero(matrix, block.full) for block in tables.inertia_blocks(m)], force)
-    return solve_spd(m, matrix, *factor(m, lax.stop_gradient(matrix)), force)
+        return _solve_blocks(m, _blocks(m, matrix), force)
+    fixed = lax.stop_gradient(matrix)
+    factors = factor(m, fixed)
+    if not _may_push(m):
+        return solve_spd(m, matrix, *factors, force)
+    solve = lambda _, x: _solve_any(m, fixed, *factors, x)  # noqa: E731
+    return lax.custom_linear_solve(lambda x: mul_sparse(m, matrix, x), force, solve, symmetric=True)
+
+
+def _may_push(m: Model) -> bool:
+    """Whether some actuator's force can grow with its velocity, so that the matrix need not be positive."""
+    gain = np.isin(m.actuator_gaintype, (GainType.AFFINE, GainType.MUSCLE, GainType.DCMOTOR))
+    return bool(np.any(gain | (m.actuator_biastype == BiasType.AFFINE)))
+
+
+def _solve_any(m: Model, matrix: Array, ld: Array, inverse: Array, force: Array) -> Array:
+    """Solve with the factor; where there is none, by elimination: a loop that most worlds leave at once."""
+    x = solve_ld(m, ld, inverse, force)
+    failed = ~jnp.all(jnp.isfinite(inverse))
+    by_elimination = lambda _: (_solve_blocks(m, _blocks(m, matrix), force), jnp.array(False))  # noqa: E731
+    return lax.while_loop(lambda state: state[1], by_elimination, (x, failed))[0]
+
+
+def _blocks(m: Model, matrix: Array) -> list[Array]:
+    return [take_or_zero(matrix, block.full) for block in tables.inertia_blocks(m)]
 
 
 @tables.per_structure
