@@ -7,6 +7,7 @@ physics reads is a *leaf*: it can be batched, differentiated and replaced. `jaxs
 
 import dataclasses
 import hashlib
+import math
 from collections.abc import Mapping
 from operator import attrgetter
 from types import SimpleNamespace
@@ -71,7 +72,7 @@ class Structure:
             if isinstance(value, np.ndarray):
                 value = np.ascontiguousarray(value)
                 value.flags.writeable = False
-                digest.update(f"{name}{value.dtype}{value.shape}".encode())
+                digest.update(f"{name}{value.dtype.str}{value.shape}".encode())
                 digest.update(value.data if value.size else b"")
             else:
                 digest.update(f"{name}={value!r}".encode())
@@ -308,7 +309,7 @@ def make_model(
         if name not in values:
             raise ValueError(f"mjModel field {name} is missing")
         array = np.array(values[name], dtype=dtype).reshape(-1)
-        if array.size != np.prod(shape, dtype=int):
+        if array.size != math.prod(shape):
             raise ValueError(f"mjModel field {name} has {array.size} numbers; its shape is {shape}")
         (floats if kind == "float" else static)[name] = array.reshape(shape)
     static["vis"] = make_visual(vis)

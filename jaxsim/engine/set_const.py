@@ -48,7 +48,7 @@ def set_const(m: Model) -> Model:
     )
     m = m.replace(**_driven(m, d, inverses), eq_data=_equalities(m, d), **_cameras(m, d), **_lights(m, d))
     m = m.replace(actuator_biasprm=_damping_ratio(m, d), **flex_constants(m, d, inverses))
-    return _springs(_statistics(m, d))
+    return _springs(_statistics(m, d), d)
 
 
 def _data(m: Model) -> Data:
@@ -275,11 +275,12 @@ def _statistics(m: Model, d: Data) -> Model:
     return m.replace(stat=stat, dof_length=xp.where(turns, take(sizes, m.dof_bodyid), 1))
 
 
-def _springs(m: Model) -> Model:
+def _springs(m: Model, d: Data) -> Model:
     """Rest lengths of tendon springs, where not given: the lengths at qpos_spring."""
     if not m.ntendon:
         return m
     xp = xp_of(m.tendon_lengthspring)
-    d = tendon(m, com_pos(m, kinematics(m, _data(m).replace(qpos=m.qpos_spring))))
+    if not (is_numpy(m.qpos_spring, d.qpos) and np.array_equal(m.qpos_spring, d.qpos)):
+        d = tendon(m, com_pos(m, kinematics(m, _data(m).replace(qpos=m.qpos_spring))))
     missing = xp.all(m.tendon_lengthspring == -1, axis=1, keepdims=True)
     return m.replace(tendon_lengthspring=xp.where(missing, d.ten_length[:, None], m.tendon_lengthspring))
