@@ -79,20 +79,21 @@ def lists(vert: np.ndarray, options: str, simplices: np.ndarray) -> Lists | None
 
 
 def _run(vert: np.ndarray, options: str) -> tuple[bytes, bytes] | None:
-    """What the program prints, and its trace: by files, since the trace comes in hundreds of thousands of pieces."""
+    """What the program prints, and its trace: that by a file, since it comes in hundreds of thousands of pieces."""
     if program() is None:
         return None
     lines = [f"3\n{len(vert)}", *(f"{x!r} {y!r} {z!r}" for x, y, z in vert.tolist())]
-    with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as trace:
+    with tempfile.TemporaryFile() as trace:
         try:
-            subprocess.run(
+            done = subprocess.run(
                 [program(), *options.split(), *_TRACE],
                 input="\n".join(lines).encode(),
-                stdout=text,
+                stdout=subprocess.PIPE,
                 stderr=trace,
                 timeout=_TIMEOUT,
                 check=True,
             )
         except (OSError, subprocess.SubprocessError):
             return None
-        return tuple(stream.read() for stream in (text, trace) if stream.seek(0) == 0)
+        trace.seek(0)
+        return done.stdout, trace.read()
