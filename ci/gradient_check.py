@@ -197,8 +197,8 @@ def movable(m, name, size):
     return mask
 
 
-def check(program, m, d, function="step", seed=0, report=None):
-    """{field: Row} at one state."""
+def check(program, m, d, function="step", seed=0, report=None, fields=None):
+    """{field: Row} at one state, of all inputs or of some."""
     rng = np.random.default_rng(seed)
     x = np.asarray(program.x.flat(inputs_of(m, d, function)))
     none_x, none_y = np.zeros(program.x.size), np.zeros(program.y.size)
@@ -212,8 +212,8 @@ def check(program, m, d, function="step", seed=0, report=None):
     w = rng.standard_normal(len(y)) / np.maximum(size, 1e-3)
     back = np.asarray(program.run(m, d, x, none_x, w)[2])
     table = {}
-    for name, where in program.x.at.items():
-        rows = []
+    for name in fields or program.x.at:
+        where, rows = program.x.at[name], []
         for change in directions(name, x[where], rng):
             v = none_x.copy()
             change = change * movable(m, name, len(change))
