@@ -3,8 +3,8 @@
 A cube slides and tumbles over a floor after six tosses; its position and orientation are recorded every 4 ms. Its mass
 is known: contact forces scale with it, so that such data hardly tell it.
 Expected: friction within 1 % of the truth; the errors of all three numbers, in units of their standard deviations (the
-Cramer-Rao bound), have a root mean square below two; from a guess that is off by 30 to 60 %, with four starts side by
-side. Not confirmed yet: no run was seen to its end.
+Cramer-Rao bound), have a root mean square below two; from a guess that is off by 40 to 50 %, with four starts side by
+side.
 Writes toss.html with values, intervals and residuals, and the replay of the identified cube.
 """
 

@@ -2,9 +2,11 @@
 
 The unknowns are the ball's three starting speeds. A bounce lasts some 20 ms, which steps of 10 ms do not resolve: the
 gradient is taken through 20 sub-steps with smooth impedance; descent with the plain step is shown beside it.
-Expected: the ball comes down less than 3 cm from the middle of the bin (radius 12 cm, ball 5 cm), falling, after 150
-iterations.
+Expected: the ball comes down less than 1 cm from the middle of the bin (radius 12 cm, ball 5 cm), falling, after 150
+iterations. What the plain step finds misses, depending on the seed, by 1 to 50 cm.
 """
+
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -39,20 +41,18 @@ def main():
 
     start = jnp.asarray([1.0, 0.0, 0.0]) + 0.3 * jax.random.normal(jax.random.key(args.seed), (3,))
     count = 3 if args.smoke else 150
-    found = {
-        name: optim.shoot(
-            lambda v, s=step: cost(v, s), start, n, optax.adam(optax.cosine_decay_schedule(0.1, n)), progress=True
-        )
-        for name, step, n in (("sub-steps", fine, count), ("plain", jaxsim.step, min(count, 20)))
-    }
-    truth = {name: float(jaxsim.jit(lambda v: cost(v, fine))(f.x)) for name, f in found.items()}
+    found = {}
+    for name, step in (("sub-steps", fine), ("plain", jaxsim.step)):
+        optimizer = optax.adam(optax.cosine_decay_schedule(0.1, count))
+        found[name] = optim.shoot(functools.partial(cost, step=step), start, count, optimizer, progress=True)
     curves = {name: f.history for name, f in found.items()}
     plot(args.out / "throw.svg", curves, title="Throw", x="iteration", y="cost", log=True)
     last, poses = jaxsim.jit(lambda v: simulate(v, fine, POSE))(found["sub-steps"].x)
     replay(m, poses, args.out / "throw.html")
     miss = jnp.linalg.norm(last.qpos - BIN)
-    words = describe(("miss (m)", "true cost of the plain answer"), jnp.stack([miss, jnp.asarray(truth["plain"])]))
-    finish(bool(miss < 0.06) and bool(last.qvel[2] < 0), words, args.smoke)
+    plain = jaxsim.jit(lambda v: cost(v, fine))(found["plain"].x) ** 0.5
+    words = describe(("miss (m)", "miss of the plain answer (m)"), jnp.stack([miss, plain]))
+    finish(bool((miss < 0.01) & (last.qvel[2] < 0)), words, args.smoke)
 
 
 if __name__ == "__main__":
