@@ -16,7 +16,7 @@ _ITERATIONS = 100
 class Rows(NamedTuple):
     """Constraint rows: lower, then upper limits of joints and of tendons, then couplings of joints.
 
-    `joint` and `tendon` say what is limited (tendons by their place among the limited ones). A limit
+    `joint` and `tendon` say what is limited (joints by dof, tendons by their place among the limited ones). A limit
     is crossed where `sign` times the length less `bound` is below `margin`; `gains` (k, 2) are stiffness and damping.
     """
 
@@ -35,28 +35,29 @@ class Rows(NamedTuple):
 
 
 def make_rows(m: Model, tendons: np.ndarray) -> Rows:
-    """The rows of a model of hinges and slides with these limited tendons."""
+    """The rows of a model with these limited tendons."""
     joint, eq = np.flatnonzero(m.jnt_limited), np.flatnonzero(m.eq_active0)
-    first, second = m.eq_obj1id[eq], m.eq_obj2id[eq]
+    first = m.jnt_dofadr[m.eq_obj1id[eq]]
+    second = np.where(m.eq_obj2id[eq] >= 0, m.jnt_dofadr[m.eq_obj2id[eq]], -1)
     both, pairs = np.tile(joint, 2), np.tile(tendons, 2)
-    weight = m.dof_invweight0
+    weight, dofs = m.dof_invweight0, m.jnt_dofadr[both]
     coupling = weight[first] + np.where(second >= 0, weight[second], 0)
     solimp = np.concatenate([m.jnt_solimp[both], m.tendon_solimp_lim[pairs], m.eq_solimp[eq]])
     solref = np.concatenate([m.jnt_solref[both], m.tendon_solref_lim[pairs], m.eq_solref[eq]])
     most = impedance(solimp, solref[:, 0])[2]
     return Rows(
-        joint=both,
+        joint=dofs,
         tendon=np.tile(np.arange(len(tendons)), 2),
         first=first,
         second=second,
         polynomial=m.eq_data[eq, :5],
-        qpos0=m.qpos0,
+        qpos0=m.qpos0[m.jnt_qposadr[m.dof_jntid]],
         sign=np.concatenate([np.repeat([1.0, -1.0], len(x)) for x in (joint, tendons)]),
         bound=np.concatenate([m.jnt_range[joint].T.reshape(-1), m.tendon_range[tendons].T.reshape(-1)]),
         margin=np.concatenate([m.jnt_margin[both], m.tendon_margin[pairs], np.full(len(eq), np.inf)]),
         solimp=solimp,
         gains=np.stack(stiffness_damping(safe_reference(m, solref, DEFAULT_SOLREF), most), axis=1),
-        diag=np.concatenate([weight[both], m.tendon_invweight0[pairs], coupling]),
+        diag=np.concatenate([weight[dofs], m.tendon_invweight0[pairs], coupling]),
     )
 
 
@@ -74,7 +75,7 @@ def constrained(
     Args:
         rows: what is limited and coupled.
         mass, free: inertia matrices (n, nv, nv), and the accelerations (n, nv) of what nothing holds.
-        q, v: positions and velocities (n, nv).
+        q, v: positions of hinges and slides by dof, and velocities, (n, nv).
         length, moment: of the limited tendons, (n, k) and (n, k, nv).
     """
     pos, jac = _positions(rows, q, length, moment)

@@ -1,7 +1,7 @@
 """Pulling actuators both ways: joints, tendons and limits alone, simulated in numpy, all motions at once.
 
 A length range takes a thousand steps of a model that nothing but its limits holds. XLA compiles the engine's step for
-longer than these steps take, so the dynamics of hinges and slides stand here once more, in the form that suits numpy:
+longer than these steps take, so the smooth dynamics stand here once more, in the form that suits numpy:
 each motion (an actuator and a direction) is an entry of the first axis, and a step is some hundred operations on all.
 """
 
@@ -14,20 +14,23 @@ import numpy as np
 from jaxsim.compiler.limits import constrained, make_rows
 from jaxsim.compiler.strings import make_strings, measure, wrapped_geoms
 from jaxsim.engine.support import lent_to_joints
-from jaxsim.math.rotation import quat_to_mat
+from jaxsim.math.rotation import quat_mul, quat_normalize, quat_to_mat, rotvec_to_quat
 from jaxsim.math.tree import hops_of
 from jaxsim.model import Model
 from jaxsim.types import MAXVAL, MINVAL, EnableBit, EqType, IntegratorType, JointType, TrnType
 
+_SCALAR = (JointType.HINGE, JointType.SLIDE)
 _AXES, _NEXT, _LAST = np.arange(3), np.array([1, 2, 0]), np.array([2, 0, 1])
 
 
 def can_pull(m: Model, ids: list[int]) -> bool:
-    """Whether these actuators can be pulled here: hinges, slides, tendons, limits, couplings of joints, and no more."""
-    kinds = (TrnType.JOINT, TrnType.JOINTINPARENT, TrnType.TENDON)
+    """Whether these actuators can be pulled here, along joints and tendons, held by limits and couplings of joints."""
+    scalar = np.isin(m.jnt_type, _SCALAR)
+    by_joint = np.isin(m.actuator_trntype[ids], (TrnType.JOINT, TrnType.JOINTINPARENT))
+    joint = np.where(by_joint, m.actuator_trnid[ids, 0], -1)
     return bool(
-        np.isin(m.jnt_type, (JointType.HINGE, JointType.SLIDE)).all()
-        and np.isin(m.actuator_trntype[ids], kinds).all()
+        not (m.jnt_limited & ~scalar).any()
+        and np.where(by_joint, np.append(scalar, False)[joint], m.actuator_trntype[ids] == TrnType.TENDON).all()
         and (m.eq_type == EqType.JOINT).all()
         and m.opt.integrator in (IntegratorType.EULER, IntegratorType.RK4)
         and not m.opt.enableflags & EnableBit.SLEEP
@@ -40,13 +43,17 @@ class Links(NamedTuple):
 
     `parts` (4, njnt, 4, 4) gives a joint's frame in the one before: the sum of its matrices times 1, the sine, one less
     the cosine, and the shift. `points` are local positions (k, 4) of joints' anchors, then of centres of mass, sites
-    and geoms, each in the link `place`; `mask[l, j]` says that joint j moves link l. `mats` are the frames of
-    the geoms that can be wrapped around, in the links `mat_link`.
+    and geoms, each in the link `place`; `mask[l, i]` says that dof i moves link l. Dof i turns or shifts along
+    `axis[i]`, fixed in its link or, for shifts of a free joint, in the world. `mats` are the frames of the geoms that
+    can be wrapped around, in the links `mat_link`.
     """
 
     hops: tuple[np.ndarray, ...]
     parts: np.ndarray
     mask: np.ndarray
+    axis: np.ndarray
+    turns: np.ndarray
+    in_world: np.ndarray
     points: np.ndarray
     place: np.ndarray
     mats: np.ndarray
@@ -56,7 +63,7 @@ class Links(NamedTuple):
 class Masses(NamedTuple):
     """Moving bodies: their links, inertial frames (k, 3, 3) in these, and the weights (k * 6,) of their velocities.
 
-    `mask` (k * 6, nv) says which joints move them; `armature` (nv, nv) is what joints add.
+    `mask` (k * 6, nv) says which dofs move them; `armature` (nv, nv) is what joints add.
     """
 
     link: np.ndarray
@@ -85,6 +92,7 @@ def pull(m: Model, ids: list[int], steps: int, dt: float, options: dict) -> tupl
     links, masses = _make_links(m)
     strings = make_strings(m, motors, limited, links.mask, links.place, len(links.points) - m.nsite - len(links.mats))
     rows = make_rows(m, limited)
+    by_dof = m.jnt_qposadr[m.dof_jntid]
     accel = np.tile([-1.0, 1.0], len(ids))[:, None] * options["accel"]
     slow = np.exp(-dt / max(0.01, options["timeconst"]))
     q, v = np.tile(m.qpos0, (n, 1)), np.zeros((n, m.nv))
@@ -92,18 +100,18 @@ def pull(m: Model, ids: list[int], steps: int, dt: float, options: dict) -> tupl
     for step in range(steps):
         v = v * slow
         state = _place(m, links, q)
-        mass, bias = _dynamics(links, masses, state, v)
-        length, jac = measure(strings, q, state.axes, state.points, state.mats)
+        mass, bias = _dynamics(m, links, masses, state, v)
+        length, jac = measure(strings, q[:, by_dof], state.axes, state.points, state.mats)
         moment = jac[:n]
         response, slowing = np.moveaxis(np.linalg.solve(mass, np.stack([moment, bias], axis=-1)), -1, 0)
         share = accel / np.maximum(MINVAL, _norm(response))
         if options["maxforce"] > 0:
             share = share * np.minimum(1, options["maxforce"] / np.maximum(MINVAL, _norm(share * moment)))
         free = share * response - slowing
-        a = constrained(rows, mass, free, q, v, length[n:].reshape(n, -1), jac[n:].reshape(n, -1, m.nv))
+        a = constrained(rows, mass, free, q[:, by_dof], v, length[n:].reshape(n, -1), jac[n:].reshape(n, -1, m.nv))
         lengths[step] = length[:n]
         v = v + dt * a
-        q = q + dt * v
+        q = _advance(m, q, dt * v)
         diverged |= ~(np.abs(np.concatenate([q, v, a], axis=1)).max(axis=1) <= MAXVAL)
         if diverged.any():
             q, v = np.where(diverged[:, None], m.qpos0, q), np.where(diverged[:, None], 0, v)
@@ -122,7 +130,7 @@ def _pose(pos: np.ndarray, quat: np.ndarray) -> np.ndarray:
 
 
 def _make_links(m: Model) -> tuple[Links, Masses]:
-    """The links of a model that has hinges and slides only, and what they carry."""
+    """The links of a model, and what they carry."""
     link, parent = np.zeros(m.nbody, int), np.zeros(m.njnt + 1, int)
     poses, fixed = _pose(m.body_pos, m.body_quat), np.tile(np.eye(4), (m.njnt, 1, 1))
     for b in range(1, m.nbody):
@@ -130,10 +138,11 @@ def _make_links(m: Model) -> tuple[Links, Masses]:
         for j in range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b]):
             parent[j + 1], fixed[j] = link[b], poses[b]
             link[b], poses[b] = j + 1, np.eye(4)
-    mask = np.zeros((m.njnt + 1, m.njnt))
+    mask = np.zeros((m.njnt + 1, m.nv))
     for j in range(m.njnt):
-        mask[j + 1] = mask[parent[j + 1]]
-        mask[j + 1, j] = 1
+        mask[j + 1] = mask[parent[j + 1]] + (m.dof_jntid == j)
+    kind, first = m.jnt_type[m.dof_jntid], np.arange(m.nv) - m.jnt_dofadr[m.dof_jntid]
+    in_world = (kind == JointType.FREE) & (first < 3)
     moving, geoms = np.flatnonzero(link > 0), wrapped_geoms(m)
     anchor, identity = np.zeros((m.njnt, 4, 4)), np.arange(m.njnt) + 1
     anchor[:, :3, 3], anchor[:, 3, 3] = m.jnt_pos, 1
@@ -147,6 +156,9 @@ def _make_links(m: Model) -> tuple[Links, Masses]:
         hops=hops_of(parent),
         parts=_joint_parts(m, fixed),
         mask=mask,
+        axis=np.where(np.isin(kind, _SCALAR)[:, None], m.jnt_axis[m.dof_jntid], np.eye(3)[first % 3]),
+        turns=(kind != JointType.SLIDE) & ~in_world,
+        in_world=in_world,
         points=np.concatenate([anchor, inertial, site, geom])[..., 3],
         place=np.concatenate([identity, link[moving], link[m.site_bodyid], link[m.geom_bodyid[geoms]]]),
         mats=geom[:, :3, :3],
@@ -173,35 +185,57 @@ def _joint_parts(m: Model, fixed: np.ndarray) -> np.ndarray:
 
 def _place(m: Model, links: Links, q: np.ndarray) -> State:
     """Where everything is at the positions (n, nq)."""
-    hinge = m.jnt_type == JointType.HINGE
-    move = q - m.qpos0
-    turn, shift = np.where(hinge, move, 0), np.where(hinge, 0, move)
+    hinge, slide = m.jnt_type == JointType.HINGE, m.jnt_type == JointType.SLIDE
+    move = q[:, m.jnt_qposadr] - m.qpos0[m.jnt_qposadr]
+    turn, shift = np.where(hinge, move, 0), np.where(slide, move, 0)
     half = np.sin(0.5 * turn)
-    base, sine, cosine, slide = links.parts
+    factors = (x[..., None, None] for x in (np.sin(turn), 2 * half * half, shift))
     frames = np.empty((len(q), m.njnt + 1, 4, 4))
     frames[:, 0] = np.eye(4)
-    factors = (x[..., None, None] for x in (np.sin(turn), 2 * half * half, shift))
-    frames[:, 1:] = base + sum(x * part for x, part in zip(factors, (sine, cosine, slide), strict=True))
+    frames[:, 1:] = links.parts[0] + sum(x * part for x, part in zip(factors, links.parts[1:], strict=True))
+    for kind, lead in ((JointType.BALL, 0), (JointType.FREE, 3)):
+        joint = np.flatnonzero(m.jnt_type == kind)
+        if len(joint):
+            quat = quat_normalize(q[:, (m.jnt_qposadr[joint] + lead)[:, None] + np.arange(4)])
+            if lead:
+                frames[:, joint + 1] = _pose(q[:, m.jnt_qposadr[joint][:, None] + _AXES], quat)
+            else:
+                pos = m.jnt_pos[joint]
+                frames[:, joint + 1] @= _pose(pos - (quat_to_mat(quat) @ pos[:, :, None])[..., 0], quat)
     for hop in links.hops:
         frames = frames[:, hop] @ frames
     points = (frames[:, links.place, :3] @ links.points[:, :, None])[..., 0]
-    axis = (frames[:, 1:, :3, :3] @ m.jnt_axis[:, :, None])[..., 0]
-    angular = np.where(hinge[:, None], axis, 0)
-    linear = np.where(hinge[:, None], _cross(points[:, : m.njnt], axis), axis)
+    axis = (frames[:, m.dof_jntid + 1, :3, :3] @ links.axis[:, :, None])[..., 0]
+    axis = np.where(links.in_world[:, None], links.axis, axis)
+    angular = np.where(links.turns[:, None], axis, 0)
+    linear = np.where(links.turns[:, None], _cross(points[:, m.dof_jntid], axis), axis)
     mats = frames[:, links.mat_link, :3, :3] @ links.mats
     return State(frames, points, np.concatenate([angular, linear], axis=-1), mats)
+
+
+def _advance(m: Model, q: np.ndarray, change: np.ndarray) -> np.ndarray:
+    """Positions (n, nq) moved along (n, nv)."""
+    q, scalar = q.copy(), np.isin(m.jnt_type, _SCALAR)
+    q[:, m.jnt_qposadr[scalar]] += change[:, m.jnt_dofadr[scalar]]
+    for kind, lead in ((JointType.BALL, 0), (JointType.FREE, 3)):
+        joint = np.flatnonzero(m.jnt_type == kind)
+        if len(joint):
+            place, dofs = m.jnt_qposadr[joint][:, None], m.jnt_dofadr[joint][:, None]
+            q[:, place + np.arange(lead)] += change[:, dofs + np.arange(lead)]
+            at = place + lead + np.arange(4)
+            q[:, at] = quat_mul(quat_normalize(q[:, at]), rotvec_to_quat(change[:, dofs + lead + _AXES]))
+    return q
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a[..., _NEXT] * b[..., _LAST] - a[..., _LAST] * b[..., _NEXT]
 
 
-def _dynamics(links: Links, masses: Masses, state: State, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _dynamics(m: Model, links: Links, masses: Masses, state: State, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Inertia matrices (n, nv, nv) and bias forces (n, nv), from the velocities of bodies in all six directions."""
-    n, nv = v.shape
-    k = len(masses.link)
+    n, k = len(v), len(masses.link)
     # from a motion about the world's origin to a body's velocity at its centre of mass and its turning in its own axes
-    x, y, z = np.moveaxis(state.points[:, nv : nv + k], -1, 0)
+    x, y, z = np.moveaxis(state.points[:, m.njnt : m.njnt + k], -1, 0)
     change = np.zeros((n, k, 6, 6))
     change[..., 0, 1], change[..., 0, 2], change[..., 1, 2] = z, -y, x
     change[..., 1, 0], change[..., 2, 0], change[..., 2, 1] = -z, y, -x
@@ -212,10 +246,11 @@ def _dynamics(links: Links, masses: Masses, state: State, v: np.ndarray) -> tupl
     mass = weighted @ jac + masses.armature
     motion = state.axes * v[..., None]
     velocity = links.mask @ motion
-    spin, axis = velocity[:, 1:, :3], state.axes[..., :3]
-    rate = np.concatenate(
-        [_cross(spin, axis), _cross(spin, state.axes[..., 3:]) + _cross(velocity[:, 1:, 3:], axis)], -1
-    )
+    # an axis moves with its link: of a ball's axes together that is the same as moving with the link before
+    spin, speed = np.split(velocity[:, m.dof_jntid + 1], 2, axis=-1)
+    axis, arm = np.split(state.axes, 2, axis=-1)
+    rate = np.concatenate([_cross(spin, axis), _cross(spin, arm) + _cross(speed, axis)], axis=-1)
+    rate[:, links.in_world] = 0
     drift = ((links.mask @ (rate * v[..., None]))[:, masses.link, None] * change).sum(-1)
     speed, weights = (jac @ v[..., None]).reshape(n, k, 6), masses.weights.reshape(k, 6)
     force = weights * drift

@@ -18,9 +18,9 @@ class Strings(NamedTuple):
     """What is measured: first the actuator of each motion, then each limited tendon in each motion.
 
     A row is linear in qpos (`linear`, (k, nv)), plus the lengths of pieces between two points, listed for all rows:
-    `motion` and `row` of each, the points at its `ends` (2, n), which joints move its second end less those that move
+    `motion` and `row` of each, the points at its `ends` (2, n), which dofs move its second end less those that move
     the first (`change`), and its `share` (one by the divisor of a pulley, times the gear). Some of them, `bent`, may
-    wrap; for these: the joints that move the geom, less those that move the piece's first end (`over`).
+    wrap; for these: the dofs that move the geom, less those that move the piece's first end (`over`).
     """
 
     row_motion: np.ndarray
@@ -52,10 +52,10 @@ def make_strings(
     """The tables.
 
     Args:
-        m: a model of hinges and slides.
+        m: the model.
         motors: (n,) actuator of each motion.
         limited: ids of limited tendons.
-        mask: (nlinks, nv) which joints move a link.
+        mask: (nlinks, nv) which dofs move a link.
         links: link of each point; sites stand at `first`, then the geoms of `wrapped_geoms`.
         first: see above.
     """
@@ -120,8 +120,8 @@ def measure(
 
     Args:
         s: what is measured.
-        q: (n, nv) positions of joints.
-        axes: (n, nv, 6) motion about the world's origin that each joint makes, angular first.
+        q: (n, nv) positions of hinges and slides, by dof.
+        axes: (n, nv, 6) motion about the world's origin that each dof makes, angular first.
         points: (n, npoints, 3), global.
         mats: (n, ngeoms, 3, 3) of the geoms that can be wrapped around.
     """

@@ -61,6 +61,31 @@ def test_ranges_equal_the_reference(case):
     assert_models_equal(compile_spec(spec), mujoco.MjModel.from_xml_string(text))
 
 
+FREE = """
+<mujoco>
+  <compiler><lengthrange mode="all" inttotal="2" interval=".5" tolrange="10"/></compiler>
+  <option density="9"/>
+  <worldbody>
+    <site name="hook" pos="0 .2 2"/>
+    <body pos="0 0 1" euler="10 20 30"><freejoint/><geom type="box" size=".1 .2 .3" pos=".02 0 .03"/>
+      <site name="one" pos=".1 .2 .3"/>
+      <body pos=".2 0 0"><joint type="ball" pos="-.05 0 .01" armature=".01"/>
+        <geom type="capsule" size=".05" fromto="0 0 0 .4 .1 0"/><site name="two" pos=".4 .1 .1"/>
+        <body pos=".4 .1 0"><joint name="h" axis="0 1 1" range="-30 50"/><geom size=".1" pos=".1 0 0"/></body></body>
+    </body>
+  </worldbody>
+  <tendon><spatial name="t" range=".2 2"><site site="hook"/><site site="one"/><site site="two"/></spatial></tendon>
+  <actuator><muscle tendon="t"/><motor joint="h"/></actuator>
+</mujoco>
+"""
+
+
+def test_ranges_of_a_body_that_tumbles_equal_the_reference():
+    m = compile_spec(read(FREE.replace('mode="all"', 'mode="none"')))
+    assert pull.can_pull(m, [0, 1])
+    assert_models_equal(compile_spec(read(FREE)), mujoco.MjModel.from_xml_string(FREE))
+
+
 @pytest.mark.slow
 def test_both_ways_of_pulling_agree():
     text = FINGER.format(settings="", option="", equality=COUPLING).replace('inttotal="1.5"', 'inttotal=".1"')
