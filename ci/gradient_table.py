@@ -65,7 +65,7 @@ def examine(name, function, count):
         fields = [n for n in SHAPING if n in inputs]
     program = gradient_check.compiled(m, d, function)
     if function == "step":
-        gap = 3 if name in gradient_models.SHORT else 20
+        gap = 3 if name in gradient_models.SHORT else 200 if name in gradient_models.SUITE else 20
         at = gradient_check.states(program, m, d, count, gap)
     else:
         rng = np.random.default_rng(1)
