@@ -13,7 +13,17 @@ import numpy as np
 from jaxsim.errors import UnsupportedError
 from jaxsim.mjcf.keyframes import Pending, extend, forget
 from jaxsim.mjcf.pose import euler_to_quat, rotate
-from jaxsim.mjcf.references import Names, Namespace, Uses, copy_references, drop_references, listed, rename_tree
+from jaxsim.mjcf.references import (
+    TREE_KINDS,
+    Names,
+    Namespace,
+    Uses,
+    copy_references,
+    drop_references,
+    listed,
+    rename_tree,
+    slots,
+)
 from jaxsim.mjcf.spec import Element, Spec, compiler_of
 
 Build = Callable[[Element, Element], None]
@@ -67,13 +77,25 @@ def _refuse_plugins(template: Element) -> None:
         raise UnsupportedError(f"{plugin.error('plugins in a replicate are not supported yet; write the copies out')}")
 
 
+def _is_there(spec: Spec, element: Element, names: Names) -> bool:
+    """Whether all that an actuator or a tendon acts on stands in the tree so far."""
+    for slot in slots(element):
+        if slot.kind in TREE_KINDS and not names.has(slot.kind, slot.name):
+            return False
+        tendon = spec.find("tendon", slot.name) if slot.kind == "tendon" else None
+        if tendon is not None and not _is_there(spec, tendon, names):
+            return False
+    return True
+
+
 def _remove(template: Element, spec: Spec, names: Names, pending: Pending) -> None:
     """Take the original out, with what refers to it; keyframes wait until the tree is complete.
 
-    As in the reference, the keyframes of the copies lose what they said about actuators.
+    As in the reference, the keyframes of the copies lose what they said about actuators of what is there already.
     """
     for element in listed(spec, "actuator", "actuator"):
-        forget(element)
+        if _is_there(spec, element, names):
+            forget(element)
     pending.store(spec, lambda name: name)
     for key in listed(spec, "keyframe", "key"):
         key.delete()

@@ -4,6 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
+from jaxsim.compiler import compile_spec
 from jaxsim.errors import ModelError
 from jaxsim.mjcf import compiler_of, expand, object_name, read, resolve
 from jaxsim.mjcf.keyframes import bodies, content
@@ -280,3 +281,17 @@ def test_names_of_nothing_are_refused_where_the_reference_refuses_them(kind, nam
     except ModelError:
         ours = False
     assert ours == compiles(text)
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_copied_keyframes_keep_controls_of_what_comes_later(place):
+    bodies = [f'<body><joint name="{name}"/><geom size="1"/></body>' for name in "abc"]
+    bodies.insert(place, '<replicate count="2"><geom size="1"/></replicate>')
+    text = f"""<mujoco><worldbody><site name="s"/>{"".join(bodies)}<site name="z"/></worldbody>
+      <tendon><fixed name="t"><joint joint="a" coef="1"/></fixed></tendon>
+      <actuator><motor joint="a"/><motor joint="b"/><motor joint="c"/><general site="s" dyntype="integrator"/>
+      <motor site="z"/><motor tendon="t"/></actuator>
+      <keyframe><key name="k" ctrl="1 2 3 4 5 6" act="7" time="3"/></keyframe></mujoco>"""
+    ours, theirs = compile_spec(read(text)), mujoco.MjModel.from_xml_string(text)
+    for name in ("key_time", "key_qpos", "key_act", "key_ctrl"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), name)
