@@ -215,6 +215,8 @@ def _place(m: Model, links: Links, q: np.ndarray) -> State:
 
 def _advance(m: Model, q: np.ndarray, change: np.ndarray) -> np.ndarray:
     """Positions (n, nq) moved along (n, nv)."""
+    if m.nq == m.nv:  # no quaternions
+        return q + change
     q, scalar = q.copy(), np.isin(m.jnt_type, _SCALAR)
     q[:, m.jnt_qposadr[scalar]] += change[:, m.jnt_dofadr[scalar]]
     for kind, lead in ((JointType.BALL, 0), (JointType.FREE, 3)):

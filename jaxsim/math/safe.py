@@ -16,9 +16,15 @@ Array = Any
 SHORT = 4
 
 
+_HOST = (np.ndarray, np.generic, float, int)
+
+
 def xp_of(*arrays: Array) -> Any:
     """The namespace for these arrays: numpy when all are numpy, else jax.numpy (the compiler runs stages on numpy)."""
-    return np if all(isinstance(a, (np.ndarray, np.generic, float, int)) for a in arrays) else jnp
+    for a in arrays:  # a loop, since the compiler asks some thousand times a model
+        if not isinstance(a, _HOST):
+            return jnp
+    return np
 
 
 def divide(x: Array, y: Array, default: float = 0.0) -> Array:
