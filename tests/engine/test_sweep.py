@@ -10,7 +10,8 @@ import pytest
 
 import jaxsim
 from tests.engine.sweep_cases import BASE, NUMBERS, WORDS
-from tests.stages import INPUTS, assert_fields, copy_field, exact, field
+from tests.engine.sweep_models import MODELS
+from tests.stages import INPUTS, assert_fields, copy_field, exact, field, states, to_data
 
 STEP = jax.jit(jaxsim.step)
 FIELDS = ["xpos", "subtree_com", "ten_length", "M", "ncon", "nefc", "actuator_length", "ten_velocity", "cvel"]
@@ -117,6 +118,17 @@ def test_a_number_is_used_as_in_the_reference(path, attribute, value):
 @pytest.mark.parametrize(("path", "attribute", "value"), STRUCTURE)
 def test_a_word_is_used_as_in_the_reference(path, attribute, value):
     check(path, attribute, value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_another_form_is_stepped_as_in_the_reference(name):
+    model = exact(mujoco.MjModel.from_xml_string(MODELS[name]))
+    m = jaxsim.from_mujoco(model)
+    for data in states(model, 2):
+        d = STEP(m, to_data(m, data))
+        mujoco.mj_step(model, data)
+        assert_fields([n for n in FIELDS if n != "energy"], model, data, d, 1e-7)
 
 
 def test_the_base_model_has_everything_at_work():
