@@ -227,6 +227,8 @@ def check(program, m, d, function="step", seed=0, report=None, fields=None):
             rate = np.abs(near[0] - near[1]) / (2 * steps[1])
             scale = np.maximum(spread(parts, dy), np.maximum(FLOOR * size, 1e-9))
             moved = (dy != 0) | ~(rate <= FLOOR * size)
+            if function == "set_const":  # a field that passes through says nothing
+                moved[parts[name]] = False
             if not change.any() or (finite and not moved.any()):
                 rows.append(Row(0.0, 0.0, 0.0, 0, 0, finite, ""))
                 continue
