@@ -138,7 +138,8 @@ def test_what_only_a_class_can_say_is_saved_flat():
 
 
 LIMITED = """<worldbody><body name="b" euler="20 30 0" pos="0 0 1">
-  <joint name="j" range="-20 1.5" actuatorfrcrange="-1 1"/><joint name="k" axis="1 0 0"/><geom size=".1 .2 .3" type="box" pos=".1 0 0"/><geom size=".1" group="2" pos="0 0 .4"/>
+  <joint name="j" range="-20 1.5" actuatorfrcrange="-1 1"/><joint name="k" axis="1 0 0"/>
+  <geom size=".1 .2 .3" type="box" pos=".1 0 0"/><geom size=".1" group="2" pos="0 0 .4"/>
   <body name="c"><inertial pos="0 0 .1" mass="1" diaginertia=".1 .2 .25"/><joint type="slide"/><geom size=".02"/></body>
   <body name="d" pos="1 0 0"/><body name="e" pos="1 1 0"><geom size=".1" group="4"/></body></body>
   <body name="f"><freejoint name="f"/><geom size=".1 .2" type="capsule" pos="0 .3 0"/>
@@ -163,7 +164,8 @@ def test_models_with_other_settings_are_saved_flat(around, inside):
     child = f"<mujoco><compiler {inside}/>{LIMITED}</mujoco>"
     text = f"""<mujoco><compiler {around}/><asset><model name="m" file="m.xml"/></asset><worldbody>
       <body pos="1 2 3"><freejoint/><geom size=".2 .1" type="cylinder"/>
-      <inertial mass="3" pos="0 0 1" diaginertia="1 1 1"/><site name="s"/></body><frame name="f"/><attach model="m" prefix="p_"/></worldbody></mujoco>"""
+      <inertial mass="3" pos="0 0 1" diaginertia="1 1 1"/><site name="s"/></body><frame name="f"/>
+      <attach model="m" prefix="p_"/></worldbody></mujoco>"""
     model = mujoco.MjModel.from_xml_string(text, {"m.xml": child.encode()})
     plain = text.replace('<asset><model name="m" file="m.xml"/></asset>', "").replace(
         '<attach model="m" prefix="p_"/>', ""
