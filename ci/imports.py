@@ -16,7 +16,7 @@ ORDER = [
     ("math",),
     ("mjcf",),
     ("model", "layout", "data"),
-    ("compiler", "engine", "interop", "load", "archive", "compilation", "batching", "sharding"),
+    ("compiler", "engine", "interop", "load", "archive", "compilation", "batching", "full_inertia", "sharding"),
     ("__init__",),
     ("envs", "optim", "identify", "viewer", "rollouts", "info", "bench", "bench_peers"),
     ("cli",),
