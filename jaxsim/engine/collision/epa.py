@@ -1,27 +1,39 @@
 """Depth of penetration of two convex shapes: EPA, for one pair. Callers map over pairs.
 
 The polytope holds at most 5 + iterations vertices, so a closed surface of them has fewer than twice as many faces:
-faces live in that many places, and a deleted face leaves its place to a new one.
+faces live in that many places, and a deleted face leaves its place to a new one. Each face knows those beside it, and
+vectors of faces are tuples of components (`math.component`): both are for speed on a CPU, which has no fast scatter.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.engine.collision.gjk import Points, Simplex, areas, new_point, project
+from jaxsim.engine.collision.gjk import Points, Simplex, areas, new_point
 from jaxsim.engine.collision.shapes import unit
-from jaxsim.math.arrays import inner, matvec
+from jaxsim.math import component
+from jaxsim.math.arrays import gather, inner, matvec
+from jaxsim.math.component import Vector, split
 from jaxsim.math.loops import PAIRS, while_each
 from jaxsim.math.rotation import cross
 from jaxsim.types import MINVAL
 
 Array = Any
+FEW = 11  # rounds that suffice for most pairs: these work on a smaller polytope
 TWO = np.array([[0, 2, 3], [0, 4, 2], [0, 3, 4], [1, 3, 2], [1, 2, 4], [1, 4, 3]], np.int32)  # faces around a segment
 THREE = np.array([[4, 0, 1], [4, 2, 0], [4, 1, 2], [3, 1, 0], [3, 0, 2], [3, 2, 1]], np.int32)  # around a triangle
 FOUR = np.array([[0, 1, 2], [0, 3, 1], [0, 2, 3], [3, 2, 1]], np.int32)  # of a tetrahedron
+
+
+def _beside(verts: np.ndarray) -> np.ndarray:
+    """The face on the other side of each edge, from vertex i to vertex i + 1, of the faces (F, 3) of a polytope."""
+    ends = np.roll(verts, -1, axis=1)
+    back = (verts[:, :, None, None] == ends) & (ends[:, :, None, None] == verts)
+    return np.argmax(back.any(axis=3), axis=2).astype(np.int32)
 
 
 class Depth(NamedTuple):
@@ -41,7 +53,8 @@ class _State(NamedTuple):
     points: Points  # (V,)
     count: Array  # vertices used
     verts: Array  # (F, 3) vertices of each face
-    near: Array  # (F, 3) the origin projected on each face
+    beside: Array  # (F, 3) faces across its edges
+    near: Vector  # (F,) the origin projected on each face
     alive: Array  # (F,) faces of the polytope
     open: Array  # (F,) faces that may be expanded
     face: Array  # (3,) vertices of the best face
@@ -60,57 +73,65 @@ def epa(
     active: Array,
 ) -> Depth:
     """Expand a polytope in the difference of two shapes from GJK's simplex to the face nearest to the origin."""
-    points, verts, nface, valid = _first(support1, support2, simplex)
+    points, verts, beside, nface, valid = _first(support1, support2, simplex)
     iterations = min(iterations, 1000)
-    nvert, nplace = 5 + iterations, 2 * (5 + iterations)
-    points = Points(*[jnp.zeros((nvert, *x.shape[1:]), x.dtype).at[:5].set(x) for x in points])
-    verts = jnp.zeros((nplace, 3), jnp.int32).at[:6].set(verts)
-    alive = jnp.arange(nplace) < nface
     near, _ = _project(points.w, verts)
+    alive = jnp.arange(6) < nface
+    first = verts[0], jnp.stack([x[0] for x in near])
     if points.a.dtype == jnp.float64:
         tolerance = jnp.where(discrete, MINVAL, tolerance)
     # faces of one plane are at one distance, and none sees a point of it, but for rounding
     rounding = 256 * float(jnp.finfo(points.a.dtype).eps)
     slack = 1 + rounding
     infinite = jnp.full((), jnp.inf, points.a.dtype)
+    count = jnp.where(nface == 4, 4, 5).astype(jnp.int32)
     start = _State(
-        *(active & valid, jnp.int32(0), points, jnp.where(nface == 4, 4, 5).astype(jnp.int32), verts, near, alive),
-        *(alive, verts[0], near[0], active & valid, infinite),
+        *(active & valid, jnp.int32(0), points, count, verts, beside, near, alive),
+        *(alive, *first, active & valid, infinite),
     )
 
     def step(s: _State) -> _State:
-        square = inner(s.near, s.near)
-        best = jnp.argmin(jnp.where(s.open, square, jnp.inf))
-        lower2 = jnp.where(s.open[best], square[best], jnp.inf)
+        square = _dot(s.near, s.near)
+        score = jnp.where(s.open, square, jnp.inf)
+        best = jnp.argmin(score)
+        lower2 = gather(score, best)
         beaten = lower2 > slack * s.upper * s.upper
-        face, normal = jnp.where(beaten, s.face, s.verts[best]), jnp.where(beaten, s.normal, s.near[best])
+        face = jnp.where(beaten, s.face, gather(s.verts, best))
+        normal = jnp.where(beaten, s.normal, jnp.stack([gather(x, best) for x in s.near]))
         lower = jnp.sqrt(jnp.where(lower2 > 0, lower2, 1))
         far = lower > MINVAL
         direction = jnp.where(far, normal / lower, jnp.array([1, 0, 0], normal.dtype))
         new = new_point(support1, support2, direction)
         w = new.a - new.b
         upper = jnp.minimum(s.upper, inner(normal, w) / lower)
-        known = (jnp.arange(nvert) < s.count) & jnp.all(s.points.index == new.index, axis=1)
+        known = (jnp.arange(len(s.points.a)) < s.count) & jnp.all(s.points.index == new.index, axis=1)
         end = beaten | (lower2 <= 0) | (upper - lower < tolerance) | (discrete & jnp.any(known))
 
-        points = s.points.put(s.count, new)
-        sees = s.alive & (inner(s.near, w) - square > MINVAL + rounding * jnp.sqrt(square * inner(w, w)))
-        visible, edge = _horizon(s.verts, s.alive, sees, best, nvert)
-        nedge = jnp.sum(edge)
+        margin = MINVAL + rounding * jnp.sqrt(square * inner(w, w))
+        sees = s.alive & (_dot(s.near, split(w)) - square > margin)
+        visible, seen_across = _visible(s.beside, sees, best)
+        edge = visible[:, None] & ~seen_across
         alive = s.alive & ~visible
-        verts, fresh = _attach(s.verts, alive, edge, s.count)
+        verts, beside, fresh = _attach(s, alive, edge, seen_across)
+        points = s.points.put(s.count, new)
         near, solid = _project(points.w, verts)
-        square = inner(near, near)
-        broken = (nedge < 3) | jnp.any(fresh & (~solid | (square == 0)))
+        near = tuple(jnp.where(fresh, x, y) for x, y in zip(near, s.near, strict=True))
+        square = _dot(near, near)
+        broken = (jnp.sum(edge) < 3) | jnp.any(fresh & (~solid | (square == 0)))
         opened = fresh & (square * slack >= lower2) & (square <= slack * upper * upper)
         still_open = (s.open & ~visible & s.alive) | opened
         ok = s.ok & (end | ~broken)
         running = ~end & ~broken & jnp.any(still_open) & (s.k + 1 < iterations)
         return _State(
-            *(running, s.k + 1, points, s.count + 1, verts, near, alive | fresh, still_open, face, normal, ok, upper)
+            *(running, s.k + 1, points, s.count + 1, verts, beside, near),
+            *(alive | fresh, still_open, face, normal, ok, upper),
         )
 
-    s = while_each(lambda s: s.running, lambda s: _keep_types(s, step(s)), start, group=PAIRS)
+    s = start
+    for rounds in sorted({min(FEW, iterations), iterations}):
+        s = _room(s, 5 + rounds)
+        going = partial(lambda rounds, s: s.running & (s.k < rounds), rounds)
+        s = while_each(going, lambda s: _keep_types(s, step(s)), s, group=PAIRS)
     face = s.points.take(s.face)
     w = face.w
     part, total = areas(w[0], w[1], w[2], s.normal)
@@ -123,46 +144,80 @@ def _keep_types(old: _State, new: _State) -> _State:
     return jax.tree.map(lambda a, b: jnp.asarray(b, a.dtype), old, new)
 
 
-def _project(w: Array, verts: Array) -> tuple[Array, Array]:
-    return project(w[verts[:, 2]], w[verts[:, 1]], w[verts[:, 0]])
+def _room(s: _State, nvert: int) -> _State:
+    """The polytope with room for this many vertices."""
+
+    def longer(x: Array, size: int) -> Array:
+        return jnp.pad(x, ((0, size - len(x)),) + ((0, 0),) * (x.ndim - 1))
+
+    def faces(tree: Any) -> Any:
+        return jax.tree.map(partial(longer, size=2 * nvert), tree)
+
+    return s._replace(
+        points=jax.tree.map(partial(longer, size=nvert), s.points),
+        **{name: faces(getattr(s, name)) for name in ("verts", "beside", "near", "alive", "open")},
+    )
 
 
-def _horizon(verts: Array, alive: Array, sees: Array, best: Array, nvert: int) -> tuple[Array, Array]:
-    """Faces (F,) that are seen and connected to the best one by such, and their edges on the horizon (F, 3).
+def _dot(a: Vector, b: Vector) -> Array:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def _project(w: Array, verts: Array) -> tuple[Vector, Array]:
+    """The origin projected on the planes of faces (F, 3), and whether a face has an area."""
+    at = gather(w, verts)
+    v1, v2, v3 = [split(at[:, i]) for i in (2, 1, 0)]
+    normal = component.cross(component.sub(v3, v2), component.sub(v2, v1))
+    square = _dot(normal, normal)
+    ok = square > 0
+    return component.scale(_dot(normal, v2) / jnp.where(ok, square, 1), normal), ok
+
+
+def _visible(beside: Array, sees: Array, best: Array) -> tuple[Array, Array]:
+    """Faces (F,) that are seen and connected to the best one by such, and whether those across their edges are, (F, 3).
 
     Without the connection a sliver far away, whose normal is all rounding, would open the polytope there.
     """
-    ends, place = jnp.roll(verts, -1, axis=1), jnp.arange(len(verts), dtype=jnp.int32)
-    owner = jnp.full((nvert, nvert), -1, jnp.int32)
-    owner = owner.at[verts, ends].max(jnp.where(alive, place, -1)[:, None])
-    beside = owner[ends, verts]
-
-    def neighbours(member: Array) -> Array:
-        return member[beside] & (beside >= 0)
 
     def grow(state: tuple) -> tuple:
-        member, _ = state
-        more = member | (sees & jnp.any(neighbours(member), axis=1))
-        return more, jnp.any(more != member)
+        member, across, _ = state
+        more = member | (sees & jnp.any(across, axis=1))
+        return more, gather(more, beside), jnp.any(more != member)
 
-    member, _ = jax.lax.while_loop(lambda s: s[1], grow, (place == best, jnp.array(True)))
-    return member, member[:, None] & ~neighbours(member)
+    member = jnp.arange(len(beside), dtype=jnp.int32) == best
+    start = member, gather(member, beside), jnp.array(True)
+    return jax.lax.while_loop(lambda s: s[2], grow, start)[:2]
 
 
-def _attach(verts: Array, alive: Array, edge: Array, new: Array) -> tuple[Array, Array]:
-    """Faces from the new vertex to each horizon edge, in the free places: (F, 3), and which are new (F,)."""
+def _attach(s: _State, alive: Array, edge: Array, seen_across: Array) -> tuple[Array, Array, Array]:
+    """Faces from the new vertex to each horizon edge, in the free places.
+
+    The vertices of all faces and the faces beside them, (F, 3), and which are new (F,). The horizon is one line that
+    meets each vertex once, as it is around what a point sees of a convex surface.
+    """
+    nvert, place = len(s.points.a), jnp.arange(len(alive), dtype=jnp.int32)
     total = jnp.cumsum(edge.reshape(-1), dtype=jnp.int32)
     rank = jnp.cumsum(~alive, dtype=jnp.int32) - 1
     fresh = ~alive & (rank < total[-1])
     source = jnp.searchsorted(total, rank + 1, method="scan_unrolled")
-    source = jnp.minimum(source, len(total) - 1)
-    start, end = verts.reshape(-1)[source], jnp.roll(verts, -1, axis=1).reshape(-1)[source]
-    face = jnp.stack([jnp.full_like(start, 1) * new, start, end], axis=1)
-    return jnp.where(fresh[:, None], face, verts), fresh
+    after = jnp.roll(s.verts, -1, axis=1)
+    edges = jnp.stack([s.verts, after, s.beside], axis=2).reshape(-1, 3)
+    start, end, outer = split(gather(edges, jnp.minimum(source, len(edges) - 1)))
+
+    def face_at(vertex: Array) -> Array:
+        """The new face whose edge on the horizon has a given vertex (V,), or -1."""
+        return jnp.max(jnp.where(fresh & (vertex == jnp.arange(nvert)[:, None]), place, -1), axis=1)
+
+    starts, ends = face_at(start), face_at(end)
+    verts = jnp.stack([jnp.full_like(start, 1) * s.count, start, end], axis=1)
+    beside = jnp.stack([gather(ends, start), outer, gather(starts, end)], axis=1)
+    joined = jnp.where(seen_across, gather(starts, after), s.beside)
+    new = fresh[:, None]
+    return jnp.where(new, verts, s.verts), jnp.maximum(jnp.where(new, beside, joined), 0), fresh
 
 
-def _first(support1: Callable, support2: Callable, simplex: Simplex) -> tuple[Points, Array, Array, Array]:
-    """The first polytope: 5 points, its faces (6, 3), how many there are, and whether it is usable.
+def _first(support1: Callable, support2: Callable, simplex: Simplex) -> tuple[Points, Array, Array, Array, Array]:
+    """The first polytope: 5 points, its faces (6, 3), those beside them, how many there are, and whether it is usable.
 
     A segment or tetrahedron with the origin on one of its faces is replaced by that face; a triangle gets a point on
     either side.
@@ -173,14 +228,16 @@ def _first(support1: Callable, support2: Callable, simplex: Simplex) -> tuple[Po
     points = jax.tree.map(lambda a, b: jnp.where(two, a, b), from_two, four)
     verts = jnp.where(two, TWO, np.concatenate([FOUR, FOUR[:2]]))
     near, solid = _project(points.w, verts)
-    flat = (~solid | (inner(near, near) < MINVAL**2)) & (jnp.arange(6) < jnp.where(two, 6, 4))
+    flat = (~solid | (_dot(near, near) < MINVAL**2)) & (jnp.arange(6) < jnp.where(two, 6, 4))
     triangle = jnp.where(simplex.n == 3, jnp.arange(3), verts[jnp.argmax(flat)])
     by_triangle = (simplex.n == 3) | jnp.any(flat)
     three, three_ok = _around_triangle(support1, support2, points.take(triangle))
     ok = jnp.where(by_triangle, three_ok, jnp.where(two, _convex(points.w), _encloses(points.w)))
     points = jax.tree.map(lambda a, b: jnp.where(by_triangle, a, b), three, points)
     verts = jnp.where(by_triangle, THREE, verts)
-    return points, verts.astype(jnp.int32), jnp.where(by_triangle | two, 6, 4), ok
+    beside = jnp.where(two, _beside(TWO), np.concatenate([_beside(FOUR), _beside(FOUR)[:2]]))
+    beside = jnp.where(by_triangle, _beside(THREE), beside)
+    return points, verts, beside, jnp.where(by_triangle | two, 6, 4), ok
 
 
 def _around_segment(support1: Callable, support2: Callable, points: Points) -> Points:
@@ -213,7 +270,7 @@ def _around_triangle(support1: Callable, support2: Callable, points: Points) -> 
     ok &= ~_within(w, ends.w[0]) & ~_within(w, ends.w[1])
     five = Points(*[jnp.concatenate(x) for x in zip(points, ends, strict=True)])
     near, solid = _project(five.w, THREE)
-    return five, ok & jnp.all(solid & (inner(near, near) >= MINVAL**2))
+    return five, ok & jnp.all(solid & (_dot(near, near) >= MINVAL**2))
 
 
 def _within(w: Array, p: Array) -> Array:

@@ -122,7 +122,8 @@ def support(kinds: Kinds, s: Shape) -> Callable[[Array], tuple[Array, Array]]:
             if kind in LOCAL:
                 point = jnp.where(s.kind == kind, LOCAL[kind](s, d), point)
         if GeomType.BOX in kinds.of:
-            box, high = s.kind == GeomType.BOX, d >= 0
+            # XLA may compute d more than once, differently rounded: along a face point and index must not part ways
+            box, high = s.kind == GeomType.BOX, d >= -16 * float(jnp.finfo(d.dtype).eps)
             point = jnp.where(box, jnp.where(high, s.size, -s.size), point)
             corner = jnp.sum(jnp.where(high, jnp.array([1, 2, 4], jnp.int32), 0), dtype=jnp.int32)
             index = jnp.where(box, corner, index)
