@@ -14,6 +14,7 @@ import time
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.data import Data
@@ -143,6 +144,8 @@ def _mjx(mj_model: Any, states: dict[str, np.ndarray], settings: Any) -> Figures
 
     def advance(mx: Any, dx: Any, nstep: int) -> Any:
         step = mjx.step if dx.time.ndim == 0 else jax.vmap(mjx.step, in_axes=(None, 0))
+        # with many dofs its step returns the factor of M in another shape than its make_data does
+        dx = jax.tree.map(lambda x, y: x if x.shape == y.shape else jnp.zeros_like(y), dx, jax.eval_shape(step, mx, dx))
         return jax.lax.scan(lambda dx, _: (step(mx, dx), None), dx, None, length=nstep)[0]
 
     single = jax.tree.map(lambda x: x[0], batch(1))
