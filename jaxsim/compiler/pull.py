@@ -14,13 +14,13 @@ import numpy as np
 from jaxsim.compiler.limits import constrained, make_rows
 from jaxsim.compiler.strings import make_strings, measure, wrapped_geoms
 from jaxsim.engine.support import lent_to_joints
-from jaxsim.math.rotation import quat_mul, quat_normalize, quat_to_mat, rotvec_to_quat
+from jaxsim.math.rotation import cross, quat_mul, quat_normalize, quat_to_mat, rotvec_to_quat
 from jaxsim.math.tree import hops_of
 from jaxsim.model import Model
 from jaxsim.types import MAXVAL, MINVAL, EnableBit, EqType, IntegratorType, JointType, TrnType
 
 _SCALAR = (JointType.HINGE, JointType.SLIDE)
-_AXES, _NEXT, _LAST = np.arange(3), np.array([1, 2, 0]), np.array([2, 0, 1])
+_AXES = np.arange(3)
 
 
 def can_pull(m: Model, ids: list[int]) -> bool:
@@ -208,7 +208,7 @@ def _place(m: Model, links: Links, q: np.ndarray) -> State:
     axis = (frames[:, m.dof_jntid + 1, :3, :3] @ links.axis[:, :, None])[..., 0]
     axis = np.where(links.in_world[:, None], links.axis, axis)
     angular = np.where(links.turns[:, None], axis, 0)
-    linear = np.where(links.turns[:, None], _cross(points[:, m.dof_jntid], axis), axis)
+    linear = np.where(links.turns[:, None], cross(points[:, m.dof_jntid], axis), axis)
     mats = frames[:, links.mat_link, :3, :3] @ links.mats
     return State(frames, points, np.concatenate([angular, linear], axis=-1), mats)
 
@@ -229,10 +229,6 @@ def _advance(m: Model, q: np.ndarray, change: np.ndarray) -> np.ndarray:
     return q
 
 
-def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return a[..., _NEXT] * b[..., _LAST] - a[..., _LAST] * b[..., _NEXT]
-
-
 def _dynamics(m: Model, links: Links, masses: Masses, state: State, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Inertia matrices (n, nv, nv) and bias forces (n, nv), from the velocities of bodies in all six directions."""
     n, k = len(v), len(masses.link)
@@ -251,11 +247,11 @@ def _dynamics(m: Model, links: Links, masses: Masses, state: State, v: np.ndarra
     # an axis moves with its link: of a ball's axes together that is the same as moving with the link before
     spin, speed = np.split(velocity[:, m.dof_jntid + 1], 2, axis=-1)
     axis, arm = np.split(state.axes, 2, axis=-1)
-    rate = np.concatenate([_cross(spin, axis), _cross(spin, arm) + _cross(speed, axis)], axis=-1)
+    rate = np.concatenate([cross(spin, axis), cross(spin, arm) + cross(speed, axis)], axis=-1)
     rate[:, links.in_world] = 0
     drift = ((links.mask @ (rate * v[..., None]))[:, masses.link, None] * change).sum(-1)
     speed, weights = (jac @ v[..., None]).reshape(n, k, 6), masses.weights.reshape(k, 6)
     force = weights * drift
-    force[..., :3] += weights[:, :3] * _cross(velocity[:, masses.link, :3], speed[..., :3])
-    force[..., 3:] += _cross(speed[..., 3:], weights[:, 3:] * speed[..., 3:])
+    force[..., :3] += weights[:, :3] * cross(velocity[:, masses.link, :3], speed[..., :3])
+    force[..., 3:] += cross(speed[..., 3:], weights[:, 3:] * speed[..., 3:])
     return mass, (force.reshape(n, 1, k * 6) @ jac)[:, 0]

@@ -18,11 +18,16 @@ def while_each(cond: Callable[[Any], Array], body: Callable[[Any], Any], state: 
     """`state = body(state)` while `cond(state)`; in a batch on a CPU, only for worlds that go on.
 
     Under `vmap` a plain loop computes every world in every round, until the last one is done. A CPU gains nothing from
-    that: here each round gathers the worlds that go on, `group` after `group`, and scatters what it found. Not
-    differentiable.
+    that: here each round gathers the worlds that go on, `group` after `group`, and scatters what it found. The state
+    keeps its dtypes. Not differentiable.
     """
     start, tree = jax.tree.flatten(state)
-    step = jax.make_jaxpr(lambda *s: jax.tree.leaves(body(tree.unflatten(s))))(*start)
+
+    def typed(*s: Array) -> list[Array]:
+        new = jax.tree.leaves(body(tree.unflatten(s)))
+        return [jnp.asarray(y, x.dtype) for x, y in zip(s, new, strict=True)]
+
+    step = jax.make_jaxpr(typed)(*start)
     test = jax.make_jaxpr(lambda *s: cond(tree.unflatten(s)))(*start)
     split = len(step.consts)  # what the two close over: a batch must see it
 

@@ -131,17 +131,13 @@ def epa(
     for rounds in sorted({min(FEW, iterations), iterations}):
         s = _room(s, 5 + rounds)
         going = partial(lambda rounds, s: s.running & (s.k < rounds), rounds)
-        s = while_each(going, lambda s: _keep_types(s, step(s)), s, group=PAIRS)
+        s = while_each(going, step, s, group=PAIRS)
     face = s.points.take(s.face)
     w = face.w
     part, total = areas(w[0], w[1], w[2], s.normal)
     weight = part / jnp.where(total == 0, 1, total)
     x1, x2 = [jnp.sum(weight[:, None] * side, axis=0) for side in (face.a, face.b)]
     return Depth(s.ok, jnp.sqrt(inner(s.normal, s.normal)), x1, x2, face, weight)
-
-
-def _keep_types(old: _State, new: _State) -> _State:
-    return jax.tree.map(lambda a, b: jnp.asarray(b, a.dtype), old, new)
 
 
 def _room(s: _State, nvert: int) -> _State:
@@ -209,7 +205,7 @@ def _attach(s: _State, alive: Array, edge: Array, seen_across: Array) -> tuple[A
         return jnp.max(jnp.where(fresh & (vertex == jnp.arange(nvert)[:, None]), place, -1), axis=1)
 
     starts, ends = face_at(start), face_at(end)
-    verts = jnp.stack([jnp.full_like(start, 1) * s.count, start, end], axis=1)
+    verts = jnp.stack([jnp.broadcast_to(s.count, start.shape), start, end], axis=1)
     beside = jnp.stack([gather(ends, start), outer, gather(starts, end)], axis=1)
     joined = jnp.where(seen_across, gather(starts, after), s.beside)
     new = fresh[:, None]

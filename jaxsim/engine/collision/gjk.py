@@ -161,15 +161,11 @@ def gjk(
         *(~measure, jnp.full_like(x0[0], jnp.inf), jnp.array(False)),
     )
     start = start._replace(mode=jnp.asarray(mode, jnp.int32))
-    s = while_each(lambda s: s.mode != DONE, lambda s: _keep_types(s, step(s)), start, group=PAIRS)
+    s = while_each(lambda s: s.mode != DONE, step, start, group=PAIRS)
     points = jax.tree.map(lambda a, b: jnp.where(s.inside, b, a), s.points, s.trial)
     used = jnp.where(jnp.arange(4) < s.n, s.weight, 0)[:, None]
     n = jnp.where(jnp.isinf(s.dist), 0, jnp.where(s.inside, 4, s.n))
     return Simplex(s.dist, points, used[:, 0], n, jnp.sum(used * points.a, axis=0), jnp.sum(used * points.b, axis=0))
-
-
-def _keep_types(old: _State, new: _State) -> _State:
-    return jax.tree.map(lambda a, b: jnp.asarray(b, a.dtype), old, new)
 
 
 def _faces(w: Array) -> tuple[Array, Array]:

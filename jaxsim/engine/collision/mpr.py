@@ -133,13 +133,9 @@ def _search(kinds: Kinds, iterations: int, a: Shape, b: Shape, tolerance: Array,
         Portal(jnp.array(False), jnp.array(False), Points(zero, zero, jnp.zeros((3, 2), jnp.int32))),
         -unit(v0)[0],
     )
-    return while_each(lambda s: s.mode != DONE, lambda s: _keep_types(s, step(s)), start, group=PAIRS).portal
+    return while_each(lambda s: s.mode != DONE, step, start, group=PAIRS).portal
 
 
 def _swapped(old: Points, new: Points) -> Points:
     """The first point in the second place, the new one in the first."""
     return Points(*[jnp.stack([y, x[0], x[2]]) for x, y in zip(old, new, strict=True)])
-
-
-def _keep_types(old: _State, new: _State) -> _State:
-    return jax.tree.map(lambda x, y: jnp.asarray(y, x.dtype), old, new)
