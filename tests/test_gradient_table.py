@@ -61,6 +61,21 @@ def test_differences_tell_kinks_and_jumps_of_slope(module):
     assert np.isnan(error[[0, 2]]).all() and error[1] < 1e-8
 
 
+def test_doubtful_entries_are_measured_again_by_differences_of_eighth_order(module):
+    check = module("gradient_check")
+
+    def f(x):
+        return np.array([x[0] ** 8, np.sin(30 * x[1])])
+
+    x, v, dy = np.ones(2), np.ones(2), np.array([8.0, 30 * np.cos(30)])
+    for slope in check.romberg(f, x, v):
+        np.testing.assert_allclose(slope, dy, rtol=1e-11)
+    wrong = dy * (1 + 2e-6)
+    near = check.ends(f, x, v, check.STEPS[1])
+    error = check.compare(f, x, f(x), v, wrong, np.abs(dy), check.STEPS, near)
+    np.testing.assert_allclose(error, 2e-6, rtol=1e-4)
+
+
 def test_page_sorts_fields_into_checked_unused_and_zero_by_nature(module):
     table = module("gradient_table")
     zero = {"size": 0.0, "error": 0.0, "reverse": 0.0, "checked": 0, "kinks": 0, "finite": True, "output": ""}
