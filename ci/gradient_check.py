@@ -30,6 +30,7 @@ APART = 2e-6  # and all this well
 BEND = 1e-2  # difference of one-sided slopes that tells a kink right at the point, where central ones agree
 DOUBT = 5e-7  # errors above this are measured again, by wider differences of higher order
 LONG = 8e-3  # the widest of those
+BATCH = 10  # values that are asked for at once
 FLOOR = 1e-3  # derivatives below this part of the output's own size are measured against that part
 TYPICAL = {"solref": 0.01, "margin": 1e-3, "gap": 1e-3, "timestep": 1e-3, "solimp": 0.01}
 
@@ -104,28 +105,46 @@ FUNCTIONS = {"step": jaxsim.step, "inverse": jaxsim.inverse, "set_const": lambda
 
 
 class Program(NamedTuple):
-    """A compiled function of (m, d, x, v, w): value, derivative along v, pull-back of w; and the slices of x and y."""
+    """Compiled functions and the slices of their x and y.
+
+    `run(m, d, x, v, w)`: value, derivative along v, pull-back of w; `values(m, d, points)` (n, x) -> (n, y).
+    """
 
     run: object
+    values: object
     x: Slices
     y: Slices
 
 
-def compiled(m, d, function="step"):
-    """The program of one function ("step", "inverse", "set_const") at one structure of model and data."""
+def compiled(m, d, function="step", together=False):
+    """The program of one function ("step", "inverse", "set_const") at one structure of model and data.
+
+    `together`: values come from a batch, which takes one more compilation; searches take long one by one.
+    """
     call = FUNCTIONS[function]
     x = Slices(inputs_of(m, d, function))
     y = Slices(floats(jax.eval_shape(call, m, d)))
 
-    def run(m, d, vector, v, w):
-        def outputs(vector):
-            return y.flat(floats(call(*apply(m, d, x.split(vector)))))
+    def outputs(m, d, vector):
+        return y.flat(floats(call(*apply(m, d, x.split(vector)))))
 
-        value, push = jax.linearize(outputs, vector)
+    def derive(m, d, vector, v, w):
+        value, push = jax.linearize(lambda vector: outputs(m, d, vector), vector)
         return value, push(v), jax.linear_transpose(push, vector)(w)[0]
 
     # a program is run some thousand times: two fifths less to compile is worth more than its speed
-    return Program(jaxsim.jit(run, compiler_options={"xla_backend_optimization_level": 0}), x, y)
+    quick = {"xla_backend_optimization_level": 0}
+    run = jaxsim.jit(derive, compiler_options=quick)
+    batch = jaxsim.jit(jax.vmap(outputs, (None, None, 0)), compiler_options=quick)
+
+    def values(m, d, points):
+        if not together:
+            none_x, none_y = np.zeros(x.size), np.zeros(y.size)
+            return np.stack([np.asarray(run(m, d, point, none_x, none_y)[0]) for point in points])
+        full = np.concatenate([points, np.repeat(points[-1:], max(BATCH - len(points), 0), axis=0)])
+        return np.asarray(batch(m, d, full))[: len(points)]
+
+    return Program(run, values, x, y)
 
 
 class Row(NamedTuple):
@@ -140,9 +159,10 @@ class Row(NamedTuple):
     output: str
 
 
-def ends(f, x, v, h):
-    """The values at both ends of a difference."""
-    return f(x + h * v), f(x - h * v)
+def ends(f, x, v, widths):
+    """The values at both ends of some differences: [(above, below)]."""
+    sides = f(np.stack([x + side * h * v for h in widths for side in (1, -1)]))
+    return list(zip(sides[::2], sides[1::2], strict=True))
 
 
 def extrapolated(coarse, fine, h):
@@ -156,7 +176,7 @@ def romberg(f, x, v, widest=LONG, levels=5):
     Rounding in them is that of the narrowest, a sixteenth of the widest: far less than what `extrapolated` ends with.
     """
     widths = [widest / 2**k for k in range(levels)]
-    row = [np.subtract(*ends(f, x, v, h)) / (2 * h) for h in widths]
+    row = [(up - down) / (2 * h) for h, (up, down) in zip(widths, ends(f, x, v, widths), strict=True)]
     for order in range(1, levels - 1):
         row = [fine + (fine - coarse) / (4**order - 1) for coarse, fine in itertools.pairwise(row)]
     return row
@@ -167,17 +187,15 @@ def compare(f, x, y, v, dy, scale, steps, near):
 
     `near` holds the values at both ends of the middle step.
     """
+    wide, half, halved, narrow, least = ends(f, x, v, (steps[0], steps[0] / 2, steps[1] / 2, steps[2], steps[2] / 2))
+    pairs = ((wide, half), (near, halved), (narrow, least))
+    slopes = [extrapolated(*pair, h) for h, pair in zip(steps, pairs, strict=True)]
     best, far, error = np.full(len(dy), np.inf), np.zeros(len(dy)), np.full(len(dy), np.nan)
-    last = None
-    for h in steps:
-        coarse = near if h == steps[1] else ends(f, x, v, h)
-        now = extrapolated(coarse, ends(f, x, v, h / 2), h)
-        if last is not None:
-            gap = np.abs(now - last) / scale
-            nearer = np.minimum(np.abs(now - dy), np.abs(last - dy)) / scale
-            far, error, best = np.maximum(far, gap), np.where(gap < best, nearer, error), np.minimum(gap, best)
-        last = now
-    bend = np.abs(coarse[0] - 2 * y + coarse[1]) / (h * scale)
+    for last, now in itertools.pairwise(slopes):
+        gap = np.abs(now - last) / scale
+        nearer = np.minimum(np.abs(now - dy), np.abs(last - dy)) / scale
+        far, error, best = np.maximum(far, gap), np.where(gap < best, nearer, error), np.minimum(gap, best)
+    bend = np.abs(narrow[0] - 2 * y + narrow[1]) / (steps[2] * scale)
     error = np.where((best < STABLE) & (far < APART) & (bend < BEND), error, np.nan)
     doubtful = error > DOUBT
     if doubtful.any():
@@ -225,10 +243,10 @@ def check(program, m, d, function="step", seed=0, report=None, fields=None):
     x = np.asarray(program.x.flat(inputs_of(m, d, function)))
     none_x, none_y = np.zeros(program.x.size), np.zeros(program.y.size)
 
-    def f(vector):
-        return np.asarray(program.run(m, d, vector, none_x, none_y)[0])
+    def f(points):
+        return program.values(m, d, points)
 
-    y = f(x)
+    y = f(x[None])[0]
     parts = program.y.at
     size = spread(parts, y)
     w = rng.standard_normal(len(y)) / np.maximum(size, 1e-3)
@@ -243,7 +261,7 @@ def check(program, m, d, function="step", seed=0, report=None, fields=None):
             dy = np.asarray(program.run(m, d, x, v, none_y)[1])
             finite = np.isfinite(dy).all() and np.isfinite(back[where]).all()
             steps = WIDE if name in FRAMES else STEPS
-            near = ends(f, x, v, steps[1])
+            near = ends(f, x, v, steps[1:2])[0]
             rate = np.abs(near[0] - near[1]) / (2 * steps[1])
             scale = np.maximum(spread(parts, dy), np.maximum(FLOOR * size, 1e-9))
             moved = (dy != 0) | ~(rate <= FLOOR * size)

@@ -63,7 +63,7 @@ def examine(name, function, count):
         gradient_check.exact_searches()
         inputs = gradient_check.inputs_of(m, d)
         fields = [n for n in SHAPING if n in inputs]
-    program = gradient_check.compiled(m, d, function)
+    program = gradient_check.compiled(m, d, function, together=name in SEARCHED)
     if function == "step":
         gap = 3 if name in gradient_models.SHORT else 200 if name in gradient_models.SUITE else 20
         at = gradient_check.states(program, m, d, count, gap)

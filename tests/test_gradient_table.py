@@ -28,7 +28,7 @@ def test_all_fields_of_a_bead_in_contact_are_right_and_a_wrong_derivative_is_see
     check = module("gradient_check")
     m = jaxsim.load_model(BEAD)
     d = jax.jit(jaxsim.step)(m, jaxsim.make_data(m))
-    program = check.compiled(m, d)
+    program = check.compiled(m, d, together=True)
     rows = check.check(program, m, d)
     assert all(r.error < 1e-6 and r.reverse < 1e-9 and r.finite for r in rows.values())
     moving = ("body_mass", "geom_solref", "geom_friction", "d.ctrl", "opt.gravity")
@@ -53,11 +53,11 @@ def test_differences_tell_kinks_and_jumps_of_slope(module):
     x, v = np.array([0.0, 1.0]), np.ones(2)
 
     def f(x):
-        return np.array([abs(x[0]), x[1] ** 3, max(x[1], 1 + 3e-5)])
+        return np.stack([abs(x[:, 0]), x[:, 1] ** 3, np.maximum(x[:, 1], 1 + 3e-5)], 1)
 
     dy = np.array([0.0, 3.0, 0.0])
-    near = check.ends(f, x, v, check.STEPS[1])
-    error = check.compare(f, x, f(x), v, dy, np.ones(3), check.STEPS, near)
+    near = check.ends(f, x, v, check.STEPS[1:2])[0]
+    error = check.compare(f, x, f(x[None])[0], v, dy, np.ones(3), check.STEPS, near)
     assert np.isnan(error[[0, 2]]).all() and error[1] < 1e-8
 
 
@@ -65,14 +65,14 @@ def test_doubtful_entries_are_measured_again_by_differences_of_eighth_order(modu
     check = module("gradient_check")
 
     def f(x):
-        return np.array([x[0] ** 8, np.sin(30 * x[1])])
+        return np.stack([x[:, 0] ** 8, np.sin(30 * x[:, 1])], 1)
 
     x, v, dy = np.ones(2), np.ones(2), np.array([8.0, 30 * np.cos(30)])
     for slope in check.romberg(f, x, v):
         np.testing.assert_allclose(slope, dy, rtol=1e-11)
     wrong = dy * (1 + 2e-6)
-    near = check.ends(f, x, v, check.STEPS[1])
-    error = check.compare(f, x, f(x), v, wrong, np.abs(dy), check.STEPS, near)
+    near = check.ends(f, x, v, check.STEPS[1:2])[0]
+    error = check.compare(f, x, f(x[None])[0], v, wrong, np.abs(dy), check.STEPS, near)
     np.testing.assert_allclose(error, 2e-6, rtol=1e-4)
 
 
