@@ -1,20 +1,24 @@
 """Exact search along a direction: a root of the derivative of a convex, piecewise smooth function of one number."""
 
-from typing import NamedTuple
+import functools
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jaxsim.engine.solver.problem import ConstraintProblem, curvature, curvature_along, force
-from jaxsim.layout import Layout
 from jaxsim.math.safe import Array, divide
 
 
 class Ray(NamedTuple):
-    """The problem along a + alpha p: residual r, rows z = J p, and the quadratic part's slope and curvature at 0."""
+    """The problem along a + alpha p: residual r, rows z = J p, and the quadratic part's slope and curvature at 0.
 
-    r: Array
-    z: Array
+    Rows are an array or a PyTree of arrays.
+    """
+
+    r: Any
+    z: Any
     slope: Array
     bend: Array
 
@@ -29,20 +33,35 @@ class Search(NamedTuple):
     count: Array
 
 
+def ahead(r: Any, z: Any, alpha: Array) -> Any:
+    """r + alpha z of rows."""
+    return jax.tree.map(lambda r, z: r + alpha * z, r, z)
+
+
+def _total(rows: Any) -> Array:
+    return functools.reduce(operator.add, [jnp.sum(x) for x in jax.tree.leaves(rows)])
+
+
 def line_search(
-    layout: Layout, p: ConstraintProblem, ray: Ray, tolerance: Array, iterations: int, idle: Array
+    force: Callable[[Any], Any],
+    curvature_along: Callable[[Any, Any], Array],
+    ray: Ray,
+    tolerance: Array,
+    iterations: int,
+    idle: Array,
 ) -> Array:
     """alpha with |derivative| below `tolerance`, by Newton's method kept inside a bracket.
 
-    A world that is `idle` takes its first guess: in a batch, those that are done must not keep the others waiting.
+    `force(r)` is that of the rows, `curvature_along(r, z)` the second derivative of their cost along z. A world that
+    is `idle` takes its first guess: in a batch, those that are done must not keep the others waiting.
     """
 
     def visit(alpha: Array, s: Search) -> Search:
-        r = ray.r + alpha * ray.z
-        push = force(layout, p, r) * ray.z
-        slope = ray.slope + alpha * ray.bend - jnp.sum(push)
-        noise = eps * (jnp.abs(ray.slope) + jnp.abs(alpha * ray.bend) + jnp.sum(jnp.abs(push)))
-        bend = ray.bend + curvature_along(layout, curvature(layout, p, r), ray.z)
+        r = ahead(ray.r, ray.z, alpha)
+        push = jax.tree.map(operator.mul, force(r), ray.z)
+        slope = ray.slope + alpha * ray.bend - _total(push)
+        noise = eps * (jnp.abs(ray.slope) + jnp.abs(alpha * ray.bend) + _total(jax.tree.map(jnp.abs, push)))
+        bend = ray.bend + curvature_along(r, ray.z)
         lo = jnp.where(slope < 0, alpha, s.lo)
         hi = jnp.where(slope >= 0, alpha, s.hi)
         newton = alpha - divide(slope, bend)

@@ -1,20 +1,22 @@
 """Newton and conjugate gradient on the primal problem, with exact line search and warm start."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.engine.constraint.jacobian import rows_times, rows_transpose_times
-from jaxsim.engine.solver.linesearch import Ray, line_search
+from jaxsim.engine.solver.linesearch import Ray, ahead, line_search
 from jaxsim.engine.solver.problem import (
     ConstraintProblem,
     contact_blocks,
     contact_hessian,
     cost,
     curvature,
+    curvature_at,
     force,
     hessian,
     hessian_without_contacts,
@@ -36,7 +38,7 @@ class Settings(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Static iteration limits and the solver's name."""
+    """Static iteration limits and the solver's name: newton, cg, or kernel (Newton in one kernel)."""
 
     solver: str
     iterations: int
@@ -46,7 +48,7 @@ class Limits(NamedTuple):
 class State(NamedTuple):
     acc: Array
     momentum: Array  # M a
-    r: Array
+    r: Any
     grad: Array
     search: Array
     mgrad: Array  # preconditioned gradient (CG)
@@ -54,31 +56,51 @@ class State(NamedTuple):
     done: Array
 
 
-class _World(NamedTuple):
-    """What stays the same while a world is solved."""
+class Operators(NamedTuple):
+    """What the iteration asks of a problem. Vectors are arrays; rows are whatever these functions take and give."""
 
-    p: ConstraintProblem
-    settings: Settings
-    factor: Array | None  # of M, for the preconditioner of CG
+    smooth: Array  # smooth force
+    inertia: Callable[[Array], Array]  # M x
+    rows: Callable[[Array], Any]  # J x
+    transpose: Callable[[Any], Array]  # J' f
+    force: Callable[[Any], Any]  # of rows with residual r
+    bend: Callable[[Any, Any], Array]  # z' s''(r) z
+    direction: Callable[[State], tuple[Array, Array]]  # the next search, and `mgrad`
 
 
 def solve(
     layout: Layout, limits: Limits, p: ConstraintProblem, settings: Settings, factor: Array, start: Array
 ) -> tuple[Array, Array]:
     """qacc (nv,) and the number of iterations. `factor` is the Cholesky factor of M; `start` the best first guess."""
-    world = _World(p, settings, factor if limits.solver == "cg" else None)
-    first = _prepare(layout, world, start, dot(p.M, start), residual(layout, p, start), None)
-    step = partial(_iterate, layout, limits, world)
-    last = while_each(lambda s: ~s.done & (s.niter < limits.iterations), step, first)
+    direction = partial(_cg_direction, factor, p) if limits.solver == "cg" else partial(_newton_direction, layout, p)
+    operators = Operators(
+        smooth=p.qfrc_smooth,
+        inertia=partial(dot, p.M),
+        rows=partial(rows_times, layout, p.jac),
+        transpose=partial(rows_transpose_times, layout, p.jac),
+        force=partial(force, layout, p),
+        bend=partial(curvature_at, layout, p),
+        direction=direction,
+    )
+    first = (start, dot(p.M, start), residual(layout, p, start))
+    return minimise(operators, limits, settings, first, while_each)
+
+
+def minimise(
+    operators: Operators, limits: Limits, settings: Settings, start: tuple, loop: Callable[..., State]
+) -> tuple[Array, Array]:
+    """The iteration from a guess a, given with M a and J a - aref; `loop(cond, body, state)` repeats its body."""
+    first = _prepare(operators, settings, *start, None)
+    step = partial(_iterate, operators, limits, settings)
+    last = loop(lambda s: ~s.done & (s.niter < limits.iterations), step, first)
     return last.acc, last.niter
 
 
-def _prepare(layout: Layout, world: _World, acc: Array, momentum: Array, r: Array, old: State | None) -> State:
-    p, settings, _ = world
-    smooth = momentum - p.qfrc_smooth
-    constraint = rows_transpose_times(layout, p.jac, force(layout, p, r))
+def _prepare(operators: Operators, settings: Settings, acc: Array, momentum: Array, r: Any, old: State | None) -> State:
+    smooth = momentum - operators.smooth
+    constraint = operators.transpose(operators.force(r))
     grad = smooth - constraint
-    floor = 4 * jnp.finfo(acc.dtype).eps * (norm(momentum) + norm(p.qfrc_smooth) + norm(constraint))
+    floor = 4 * jnp.finfo(acc.dtype).eps * (norm(momentum) + norm(operators.smooth) + norm(constraint))
     small = norm(grad)
     stop = (settings.scale * small < settings.tolerance) | (small <= floor)
     niter = jnp.zeros((), jnp.int32) if old is None else old.niter + 1
@@ -87,24 +109,23 @@ def _prepare(layout: Layout, world: _World, acc: Array, momentum: Array, r: Arra
     return State(acc, momentum, r, grad, search, mgrad, niter, stop)
 
 
-def _iterate(layout: Layout, limits: Limits, world: _World, s: State) -> State:
-    p, settings, factor = world
-    direction = _newton_direction if factor is None else partial(_cg_direction, factor)
-    search, mgrad = direction(layout, p, s)
-    mv, z = dot(p.M, search), rows_times(layout, p.jac, search)
+def _iterate(operators: Operators, limits: Limits, settings: Settings, s: State) -> State:
+    search, mgrad = operators.direction(s)
+    mv, z = operators.inertia(search), operators.rows(search)
     slope0 = jnp.sum(search * s.grad)
-    ray = Ray(s.r, z, jnp.sum(search * (s.momentum - p.qfrc_smooth)), jnp.sum(search * mv))
+    ray = Ray(s.r, z, jnp.sum(search * (s.momentum - operators.smooth)), jnp.sum(search * mv))
     exact = settings.tolerance * settings.ls_tolerance * norm(search) / settings.scale
     enough = jnp.maximum(exact, LS_RELATIVE[limits.solver] * jnp.abs(slope0))
-    alpha = line_search(layout, p, ray, enough, limits.ls_iterations, s.done)
-    new = _prepare(layout, world, s.acc + alpha * search, s.momentum + alpha * mv, s.r + alpha * z, s)
+    alpha = line_search(operators.force, operators.bend, ray, enough, limits.ls_iterations, s.done)
+    acc, momentum = s.acc + alpha * search, s.momentum + alpha * mv
+    new = _prepare(operators, settings, acc, momentum, ahead(s.r, z, alpha), s)
     gain = -0.5 * alpha * slope0  # exact for a quadratic, never cancels
     done = new.done | (settings.scale * gain < settings.tolerance) | (slope0 >= 0)
     return new._replace(search=search, mgrad=mgrad, done=done)
 
 
 # A search this exact, relative to the slope at its start, costs no more outer iterations than a fuller one.
-LS_RELATIVE = {"newton": 1e-2, "cg": 1e-3}
+LS_RELATIVE = {"newton": 1e-2, "kernel": 1e-2, "cg": 1e-3}
 
 
 CHUNK = 8  # contacts whose share of the Hessian is added at a time
@@ -121,12 +142,13 @@ def _hessian_of_used(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
     c = curvature(layout, p, r)
     if layout.ncontact <= CHUNK:
         return hessian(layout, p, c)
-    pad = [(0, -layout.ncontact % CHUNK), (0, 0), (0, 0)]
-    blocks, jacobian = jnp.pad(contact_blocks(layout, p, c), pad), jnp.pad(p.jac.J_contact, pad)
+    blocks, last = contact_blocks(layout, p, c), layout.ncontact - CHUNK
 
     def add(i: Array, h: Array) -> Array:
-        part = [jax.lax.dynamic_slice_in_dim(x, i * CHUNK, CHUNK) for x in (blocks, jacobian)]
-        return h + contact_hessian(*part)
+        start = jnp.minimum(i * CHUNK, last)  # the last chunk reaches back: what it has in common does not count twice
+        part, jacobian = [jax.lax.dynamic_slice_in_dim(x, start, CHUNK) for x in (blocks, p.jac.J_contact)]
+        fresh = start + np.arange(CHUNK) >= i * CHUNK
+        return h + contact_hessian(jnp.where(fresh[:, None, None], part, 0), jacobian)
 
     present = p.D[layout.offsets[3] :].reshape(layout.ncontact, -1).any(1)
     used = jnp.max(jnp.where(present, np.arange(1, layout.ncontact + 1), 0))
@@ -134,7 +156,7 @@ def _hessian_of_used(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
     return jax.lax.fori_loop(0, chunks, add, hessian_without_contacts(layout, p, c))
 
 
-def _cg_direction(factor: Array, layout: Layout, p: ConstraintProblem, s: State) -> tuple[Array, Array]:
+def _cg_direction(factor: Array, p: ConstraintProblem, s: State) -> tuple[Array, Array]:
     """Polak-Ribiere with the inverse inertia as preconditioner; restarts when the coefficient is negative."""
     mgrad = solve_factored(factor, s.grad)
     old_search, old_mgrad = s.search, s.mgrad

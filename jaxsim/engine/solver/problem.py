@@ -9,7 +9,7 @@ MuJoCo's manual, "Computation", Constraint model: zero in the dual cone, quadrat
 distance to the cone between them. Rows with D = 0 are absent.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -65,10 +65,13 @@ def elliptic(layout: Layout) -> bool:
 
 
 class Cone(NamedTuple):
-    """Elliptic contacts in regular dual cone space: scaled rows u (n, dim), scale, normal N, tangent length T, zone."""
+    """Elliptic contacts in regular dual cone space: scaled rows u (n, dim), scale, normal N, tangent length T, zone.
 
-    u: Array
-    scale: Array
+    The kernel keeps `u` and `scale` as tuples of `dim` arrays of any shape, everything else in that shape.
+    """
+
+    u: Any
+    scale: Any
     n: Array
     t: Array
     weight: Array  # D0 / (mu^2 (1 + mu^2))
@@ -77,27 +80,50 @@ class Cone(NamedTuple):
     middle: Array
 
 
+def make_cone(u: Any, scale: Any, n: Array, t: Array, normal: Array, stiffness: Array, mu: Array) -> Cone:
+    """Cones from scaled rows, N and T; `normal` is the unscaled row, `stiffness` its D."""
+    frictionless = mu <= 0
+    normal = jnp.where(frictionless, normal, n)
+    top = (normal >= mu * t) | ((t <= 0) & (normal >= 0))
+    bottom = ~top & ((mu * normal + t <= 0) | ((t <= 0) & (normal < 0)))
+    square = mu * mu
+    weight = divide(stiffness, square * (1 + square))
+    return Cone(u, scale, n, t, weight, mu, bottom, ~top & ~bottom)
+
+
+def middle_normal(c: Cone) -> Array:
+    """The normal force of contacts in the middle zone."""
+    return -c.weight * (c.n - c.mu * c.t) * c.mu
+
+
+class Slopes(NamedTuple):
+    """Second derivative of (N - mu T)^2 / 2 by u, over the weight: 1, -ratio u, curl u u' + rest on the diagonal."""
+
+    ratio: Array
+    curl: Array
+    rest: Array
+
+
+def middle_slopes(c: Cone) -> Slopes:
+    """Of contacts in the middle zone."""
+    ratio = divide(c.mu, c.t)
+    return Slopes(ratio, divide(c.mu * c.n, c.t**3), c.mu**2 - ratio * c.n)
+
+
 def _cone(layout: Layout, p: ConstraintProblem, r: Array) -> Cone:
     rows = r.reshape(layout.ncontact, layout.condim)
     friction = p.jac.friction[:, : layout.condim - 1]
     scale = jnp.concatenate([p.mu[:, None], friction], axis=1)
     present = p.D[layout.offsets[3] :].reshape(rows.shape) > 0
     u = jnp.where(present, rows * scale, 0)
-    n, t = u[:, 0], norm(u[:, 1:])
-    mu = p.mu
-    frictionless = mu <= 0
-    normal = jnp.where(frictionless, rows[:, 0], n)
-    top = (normal >= mu * t) | ((t <= 0) & (normal >= 0))
-    bottom = ~top & ((mu * normal + t <= 0) | ((t <= 0) & (normal < 0)))
-    square = mu * mu
-    weight = divide(p.D[layout.offsets[3] :: layout.condim], square * (1 + square))
-    return Cone(u, scale, n, t, weight, mu, bottom, ~top & ~bottom)
+    stiffness = p.D[layout.offsets[3] :: layout.condim]
+    return make_cone(u, scale, u[:, 0], norm(u[:, 1:]), rows[:, 0], stiffness, p.mu)
 
 
 def _cone_force(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
     c = _cone(layout, p, r)
     quadratic = -p.D[layout.offsets[3] :].reshape(c.u.shape) * r.reshape(c.u.shape)
-    normal = -c.weight * (c.n - c.mu * c.t) * c.mu
+    normal = middle_normal(c)
     tangent = -divide(normal, c.t)[:, None] * c.u[:, 1:] * c.scale[:, 1:]
     middle = jnp.concatenate([normal[:, None], tangent], axis=1)
     force = jnp.where(c.bottom[:, None], quadratic, jnp.where(c.middle[:, None], middle, 0))
@@ -108,10 +134,10 @@ def _cone_blocks(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
     """Second derivative of the cost of each elliptic contact (ncontact, dim, dim)."""
     c = _cone(layout, p, r)
     dim = layout.condim
-    ratio = divide(c.mu, c.t)
+    ratio, curl, rest = middle_slopes(c)
     cross = -ratio[:, None] * c.u[:, 1:]
-    tangents = divide(c.mu * c.n, c.t**3)[:, None, None] * c.u[:, 1:, None] * c.u[:, None, 1:]
-    tangents = tangents + (c.mu**2 - ratio * c.n)[:, None, None] * jnp.eye(dim - 1, dtype=r.dtype)
+    tangents = curl[:, None, None] * c.u[:, 1:, None] * c.u[:, None, 1:]
+    tangents = tangents + rest[:, None, None] * jnp.eye(dim - 1, dtype=r.dtype)
     top = jnp.concatenate([jnp.ones_like(c.n)[:, None], cross], axis=1)[:, None, :]
     block = jnp.concatenate([top, jnp.concatenate([cross[:, :, None], tangents], axis=2)], axis=1)
     block = block * (c.weight[:, None, None] * c.scale[:, :, None] * c.scale[:, None, :])
@@ -126,10 +152,21 @@ def _cone_cost(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
     return 0.5 * jnp.sum(jnp.where(c.bottom, square, jnp.where(c.middle, c.weight * gap * gap, 0)))
 
 
+def scalar_force(p: Any, r: Array) -> Array:
+    """Force of scalar rows with D, lo and hi: -clip(D r, lo, hi)."""
+    t = p.D * r
+    return -jnp.where(t <= p.lo, p.lo, jnp.where(t >= p.hi, p.hi, t))
+
+
+def scalar_weight(p: Any, r: Array) -> Array:
+    """Second derivative of the cost of scalar rows with D, lo and hi."""
+    t = p.D * r
+    return jnp.where((t > p.lo) & (t < p.hi), p.D, 0)
+
+
 def force(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
     """Force of every slot (nslot,), minus the derivative of s."""
-    t = p.D * r
-    scalar = -jnp.where(t <= p.lo, p.lo, jnp.where(t >= p.hi, p.hi, t))
+    scalar = scalar_force(p, r)
     if not elliptic(layout):
         return scalar
     start = layout.offsets[3]
@@ -157,8 +194,7 @@ class Curvature(NamedTuple):
 
 
 def curvature(layout: Layout, p: ConstraintProblem, r: Array) -> Curvature:
-    t = p.D * r
-    weight = jnp.where((t > p.lo) & (t < p.hi), p.D, 0)
+    weight = scalar_weight(p, r)
     if not elliptic(layout):
         return Curvature(weight, None)
     start = layout.offsets[3]
@@ -173,6 +209,11 @@ def curvature_along(layout: Layout, c: Curvature, z: Array) -> Array:
         frame = z[layout.offsets[3] :].reshape(layout.ncontact, layout.condim)
         value = value + jnp.sum(einsum("cij,cj->ci", c.blocks, frame) * frame)
     return value
+
+
+def curvature_at(layout: Layout, p: ConstraintProblem, r: Array, z: Array) -> Array:
+    """z' s'' z of rows with residual r, a scalar."""
+    return curvature_along(layout, curvature(layout, p, r), z)
 
 
 def contact_blocks(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:
