@@ -8,7 +8,7 @@ from jaxsim.data import Data
 from jaxsim.engine import tables
 from jaxsim.engine.derivative import bias_vel, fluid_vel, smooth_vel
 from jaxsim.engine.free_body import midpoint
-from jaxsim.engine.inertia import factor, mul_sparse, solve_ld, solve_spd
+from jaxsim.engine.inertia import cholesky_blocks, mul_sparse, solve_cholesky, solve_positive
 from jaxsim.engine.integrate import advance
 from jaxsim.engine.support import enabled
 from jaxsim.math.arrays import take, take_or_zero
@@ -45,11 +45,11 @@ def _solve_symmetric(m: Model, d: Data, force: Array) -> Array:
     matrix = symmetric_matrix(m, d)
     if m.opt.medium:  # lift can push along a motion, so that the matrix need not be positive
         return _solve_blocks(m, _blocks(m, matrix), force)
-    fixed = lax.stop_gradient(matrix)
-    factors = factor(m, fixed)
     if not _may_push(m):
-        return solve_spd(m, matrix, *factors, force)
-    solve = lambda _, x: _solve_any(m, fixed, *factors, x)  # noqa: E731
+        return solve_positive(m, matrix, force)
+    fixed = lax.stop_gradient(matrix)
+    factors = cholesky_blocks(m, fixed)
+    solve = lambda _, x: _solve_any(m, fixed, factors, x)  # noqa: E731
     return lax.custom_linear_solve(lambda x: mul_sparse(m, matrix, x), force, solve, symmetric=True)
 
 
@@ -59,10 +59,10 @@ def _may_push(m: Model) -> bool:
     return bool(np.any(gain | (m.actuator_biastype == BiasType.AFFINE)))
 
 
-def _solve_any(m: Model, matrix: Array, ld: Array, inverse: Array, force: Array) -> Array:
+def _solve_any(m: Model, matrix: Array, factors: list[Array], force: Array) -> Array:
     """Solve with the factor; where there is none, by elimination: a loop that most worlds leave at once."""
-    x = solve_ld(m, ld, inverse, force)
-    failed = ~jnp.all(jnp.isfinite(inverse))
+    x = solve_cholesky(m, factors, force)
+    failed = ~jnp.all(jnp.array([jnp.all(jnp.isfinite(c)) for c in factors]))
     by_elimination = lambda _: (_solve_blocks(m, _blocks(m, matrix), force), jnp.array(False))  # noqa: E731
     return lax.while_loop(lambda state: state[1], by_elimination, (x, failed))[0]
 

@@ -4,6 +4,8 @@
 couple, so that factors and solves work on the dense blocks of the trees, trees of one size in one batched call.
 """
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 from jax import lax
@@ -13,6 +15,7 @@ from jaxsim.engine import tables
 from jaxsim.engine.support import lent_to_joints
 from jaxsim.engine.tendon import tendon_armature
 from jaxsim.math.arrays import add_at, dot, einsum, inner, is_numpy, take, take_or_zero
+from jaxsim.math.linalg import solve_factored
 from jaxsim.math.safe import Array, xp_of
 from jaxsim.math.spatial import inertia_mul
 from jaxsim.math.tree import subtree_sum
@@ -79,29 +82,54 @@ def factor_m(m: Model, d: Data) -> Data:
 def factor(m: Model, matrix: Array) -> tuple[Array, Array]:
     """The sparse factor (nC,) and the inverse of its diagonal (nv,) of a matrix in the sparse form of `d.M`."""
     xp = xp_of(matrix)
-    entries, diagonals = [], []
-    for block in tables.inertia_blocks(m):
-        upper, diagonal = _factor_block(take_or_zero(matrix, block.full))
-        n = upper.shape[-1]
-        ld = xp.where(np.eye(n, dtype=bool), diagonal[..., None], xp.swapaxes(upper, -1, -2))
-        entries.append(ld.reshape(-1))
-        diagonals.append(diagonal.reshape(-1))
-    if not entries:
+    if not m.nv:
         return matrix, xp.zeros(0, matrix.dtype)
-    ld = take(xp.concatenate(entries), tables.pattern_in_blocks(m))
-    diagonal = take(xp.concatenate(diagonals), tables.dof_order(m))
-    return ld, 1 / diagonal
-
-
-def _factor_block(a: Array) -> tuple[Array, Array]:
-    """(..., n, n) symmetric -> unit upper triangular U and diagonal D with a = U D U'."""
-    xp = xp_of(a)
-    if a.shape[-1] == 1:
-        return xp.ones_like(a), a[..., 0]
     # Cholesky runs from the first row down; eliminating the leaves first needs the reverse order
-    c = xp.linalg.cholesky(a[..., ::-1, ::-1])[..., ::-1, ::-1]
-    root = xp.diagonal(c, axis1=-2, axis2=-1)
-    return c / root[..., None, :], root * root
+    blocks = [_cholesky(take_or_zero(matrix, b.full[:, ::-1, ::-1])) for b in tables.inertia_blocks(m)]
+    flat = xp.concatenate([b.reshape(-1) for b in blocks])
+    entry, diagonal = _reversed_pattern(m)
+    root = take(flat, diagonal)
+    d, inverse = root * root, 1 / (root * root)
+    row, col = tables.inertia_pattern(m)
+    below = take(flat, entry) * take(root * inverse, row)
+    return xp.where(row == col, take(d, row), below), inverse
+
+
+@tables.per_structure
+def _reversed_pattern(m) -> tuple[np.ndarray, np.ndarray]:
+    """Where entry (i, j) of the sparse factor and dof i's diagonal stand in the factors of the reversed blocks."""
+    place = tables.pattern_in_blocks(m)
+    offset, entry = 0, np.zeros(m.nC, int)
+    for block in tables.inertia_blocks(m):
+        k, n, _ = block.lower.shape
+        mine = (place >= offset) & (place < offset + k * n * n)
+        which, i, j = np.unravel_index(place[mine] - offset, (k, n, n))
+        entry[mine] = offset + np.ravel_multi_index((which, n - 1 - j, n - 1 - i), (k, n, n))
+        offset += k * n * n
+    row, col = tables.inertia_pattern(m)
+    return entry, entry[row == col]
+
+
+def _cholesky(a: Array) -> Array:
+    """Lower factors of symmetric blocks (k, n, n)."""
+    if a.shape[-1] == 1:
+        return xp_of(a).sqrt(a)
+    return np.linalg.cholesky(a) if is_numpy(a) else lax.linalg.cholesky(a, symmetrize_input=False)
+
+
+def cholesky_blocks(m: Model, matrix: Array) -> list[Array]:
+    """Cholesky factors of the trees' blocks of a matrix in the sparse form of `d.M`; nan where it is not positive."""
+    return [_cholesky(take_or_zero(matrix, block.full)) for block in tables.inertia_blocks(m)]
+
+
+def solve_cholesky(m: Model, factors: list[Array], x: Array) -> Array:
+    """Solve with `cholesky_blocks` for x (nv,)."""
+    out = []
+    for block, c in zip(tables.inertia_blocks(m), factors, strict=True):
+        part = take(x, block.dofs)
+        solved = part / (c * c)[..., 0] if c.shape[-1] == 1 else jax.vmap(solve_factored)(c, part)
+        out.append(solved.reshape(-1))
+    return take(jnp.concatenate(out), tables.dof_order(m))
 
 
 def _solve_block(ld: Array, inverse: Array, x: Array) -> Array:
@@ -153,6 +181,14 @@ def solve_spd(m: Model, matrix: Array, ld: Array, inverse: Array, x: Array) -> A
     ld, inverse = lax.stop_gradient(ld), lax.stop_gradient(inverse)
     return lax.custom_linear_solve(
         lambda y: mul_sparse(m, matrix, y), x, lambda _, y: solve_ld(m, ld, inverse, y), symmetric=True
+    )
+
+
+def solve_positive(m: Model, matrix: Array, x: Array) -> Array:
+    """Solve with a positive matrix other than M, in the same sparse form, for x (nv,)."""
+    factors = cholesky_blocks(m, lax.stop_gradient(matrix))
+    return lax.custom_linear_solve(
+        lambda y: mul_sparse(m, matrix, y), x, lambda _, y: solve_cholesky(m, factors, y), symmetric=True
     )
 
 
