@@ -27,7 +27,7 @@ import gradient_scan  # noqa: E402
 import jaxsim  # noqa: E402
 
 EXACT = {"tolerance": 1e-15, "ls_tolerance": 1e-12, "iterations": 200, "ls_iterations": 100}
-EXACT |= {"ccd_tolerance": 1e-12, "ccd_iterations": 200}
+LONG_SEARCH = {"ccd_tolerance": 1e-12, "ccd_iterations": 200}
 SEARCHED = ("convex pairs", "height field", "SDF")  # asked of these: 1e-5
 # a step that searches takes long: there only what shapes contacts is moved
 SHAPING = ("geom_size", "geom_pos", "geom_quat", "body_pos", "body_quat", "mesh_vert", "hfield_size", "hfield_data")
@@ -56,14 +56,15 @@ def load(name):
 def examine(name, function, count):
     """{field: row} of one model and function, the worst of `count` states."""
     m, d = load(name)
-    m = m.replace(opt=m.opt.replace(**EXACT))
+    searched = name in SEARCHED
+    m = m.replace(opt=m.opt.replace(**EXACT, **({} if searched else LONG_SEARCH)))
     rows = {}
     fields = None
-    if name in SEARCHED:
+    if searched:  # Newton's method ends the searches, which need not be long then
         gradient_check.exact_searches()
         inputs = gradient_check.inputs_of(m, d)
         fields = [n for n in SHAPING if n in inputs]
-    program = gradient_check.compiled(m, d, function, together=name in SEARCHED)
+    program = gradient_check.compiled(m, d, function, together=searched)
     if function == "step":
         gap = 3 if name in gradient_models.SHORT else 200 if name in gradient_models.SUITE else 20
         at = gradient_check.states(program, m, d, count, gap)
