@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.math.arrays import gather, inner, matvec, matvec_t, take
@@ -26,7 +25,7 @@ def boxes_touch(m: Any, pos: Array, mat: Array, margin: Array, g1: Array, g2: Ar
     gap = pick(centre, g2) - pick(centre, g1)
     mat1, mat2 = pick(mat, g1), pick(mat, g2)
     half1, half2 = pick(m.geom_aabb[:, 3:], g1), pick(m.geom_aabb[:, 3:], g2)
-    across = jnp.abs(jnp.sum(mat1[:, :, :, None] * mat2[:, :, None, :], axis=1))
-    apart1 = jnp.abs(matvec_t(mat1, gap)) - margin[:, None] > half1 + matvec(across, half2)
-    apart2 = jnp.abs(matvec_t(mat2, gap)) - margin[:, None] > half2 + matvec_t(across, half1)
-    return ~jnp.any(apart1 | apart2, axis=1)
+    across = abs((mat1[:, :, :, None] * mat2[:, :, None, :]).sum(axis=1))
+    apart1 = abs(matvec_t(mat1, gap)) - margin[:, None] > half1 + matvec(across, half2)
+    apart2 = abs(matvec_t(mat2, gap)) - margin[:, None] > half2 + matvec_t(across, half1)
+    return ~(apart1 | apart2).any(axis=1)
