@@ -128,13 +128,13 @@ def compiled(m, d, function="step", together=False):
     def outputs(m, d, vector):
         return y.flat(floats(call(*apply(m, d, x.split(vector)))))
 
-    def derive(m, d, vector, v, w):
+    def run(m, d, vector, v, w):
         value, push = jax.linearize(lambda vector: outputs(m, d, vector), vector)
         return value, push(v), jax.linear_transpose(push, vector)(w)[0]
 
     # a program is run some thousand times: two fifths less to compile is worth more than its speed
     quick = {"xla_backend_optimization_level": 0}
-    run = jaxsim.jit(derive, compiler_options=quick)
+    run = jaxsim.jit(run, compiler_options=quick)
     batch = jaxsim.jit(jax.vmap(outputs, (None, None, 0)), compiler_options=quick)
 
     def values(m, d, points):

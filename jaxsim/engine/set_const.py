@@ -259,7 +259,8 @@ def _statistics(m: Model, d: Data) -> Model:
     high = xp.concatenate([*points, d.geom_xpos + radius])
     stat = m.stat
     if len(low):
-        low, high = least(low, 0), greatest(high, 0)
+        # of equals the first below and the last above: where two geoms end alike, the centre moves with both
+        low, high = least(low, 0), greatest(high[::-1], 0)
         span = high - low
         extent = xp.where(span[0] > 0, xp.maximum(greatest(span), _TINY_SIZE), stat.extent)
         stat = stat.replace(center=0.5 * (low + high), extent=extent)

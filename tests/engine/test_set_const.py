@@ -49,3 +49,13 @@ def test_gradient_equals_central_differences(model):
     h = 1e-5
     expected = (weight(1 + h) - weight(1 - h)) / (2 * h)
     np.testing.assert_allclose(jax.grad(weight)(1.0), expected, rtol=1e-7)
+
+
+def test_centre_of_geoms_that_end_alike_moves_with_both():
+    rails = '<geom type="box" size=".5 .1 .1" pos="0 {} 0"/>'
+    m = load_model(f"<mujoco><worldbody>{rails.format(-1)}{rails.format(1)}</worldbody></mujoco>")
+
+    def centre(x):
+        return set_const(m.replace(geom_pos=m.geom_pos.at[:, 0].set(x))).stat.center[0]
+
+    np.testing.assert_allclose(jax.jacrev(centre)(jnp.zeros(2)), [0.5, 0.5])
