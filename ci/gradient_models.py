@@ -34,8 +34,8 @@ ANALYTIC = [
 CONVEX = [p for p in itertools.combinations_with_replacement(CURVED, 2) if p not in ANALYTIC]
 FIELDS = [("field", k) for k in CURVED]
 SDFS = [p for p in test_sdf.PAIRS if "plane" not in p][:4]
-SUITE = (
-    *("acrobot", "ball_in_cup", "cartpole", "cheetah", "finger", "fish", "hopper", "humanoid", "lqr", "manipulator"),
+SUITE = (  # all but lqr, whose file holds no body
+    *("acrobot", "ball_in_cup", "cartpole", "cheetah", "finger", "fish", "hopper", "humanoid", "manipulator"),
     *("pendulum", "point_mass", "quadruped", "reacher", "stacker", "swimmer", "walker", "humanoid_CMU", "dog"),
 )
 
