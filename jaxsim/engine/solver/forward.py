@@ -1,5 +1,7 @@
 """`fwd_constraint`: from rows and smooth force to `qacc` and constraint forces."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 
@@ -9,6 +11,7 @@ from jaxsim.engine.inertia import full_m
 from jaxsim.engine.island import slot_labels
 from jaxsim.engine.solver import implicit, noslip, primal, sparse
 from jaxsim.engine.solver.problem import force, make_problem, residual, row_state
+from jaxsim.math.arrays import dot
 from jaxsim.model import Model
 from jaxsim.types import DisableBit, SolverType
 
@@ -28,9 +31,9 @@ def fwd_constraint(m: Model, d: Data) -> Data:
     scale = 1 / (m.stat.meaninertia * max(1, m.nv))
     settings = primal.Settings(m.opt.tolerance, m.opt.ls_tolerance, scale)
     fixed = jax.lax.stop_gradient((p, d.qacc_smooth, d.qacc_warmstart, settings))
-    start = fixed[1]
-    if not m.opt.disableflags & DisableBit.WARMSTART:
-        start = (sparse if layout.sparse else primal).warm_start(layout, fixed[0], fixed[1], fixed[2])
+    inertia = partial(sparse.mul_blocks, layout, fixed[0].M) if layout.sparse else partial(dot, fixed[0].M)
+    warm = None if m.opt.disableflags & DisableBit.WARMSTART else fixed[2]
+    start = primal.first_guess(layout, fixed[0], inertia, fixed[1], warm)
     if layout.sparse:
         acc, niter = sparse.solve(layout, limits, p, fixed[3], start)
     else:

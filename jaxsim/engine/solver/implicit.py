@@ -29,7 +29,7 @@ def solve(
     p: ConstraintProblem,
     settings: primal.Settings,
     factor: Array,
-    start: Array,
+    start: primal.Guess,
 ) -> tuple[Array, Array]:
     """qacc (nv,), differentiable in the problem alone, and the number of iterations as a float."""
     acc, niter = primal.solve(layout, limits, p, settings, factor, start)

@@ -35,12 +35,12 @@ class _World(NamedTuple):
 
 
 def solve(
-    layout: Layout, limits: primal.Limits, p: ConstraintProblem, settings: primal.Settings, start: Array
+    layout: Layout, limits: primal.Limits, p: ConstraintProblem, settings: primal.Settings, start: primal.Guess
 ) -> tuple[Array, Array]:
     """qacc (nv,) and the number of iterations, as `primal.solve` with Newton's method."""
     extra = planes.padded_size(layout.nv) - layout.nv
     stop = jnp.stack([settings.tolerance, settings.ls_tolerance, settings.scale, jnp.zeros_like(settings.scale)])
-    args = (planes.pack(layout, p), jnp.pad(start, (0, extra)), stop)
+    args = (planes.pack(layout, p), jnp.pad(start.acc, (0, extra)), stop)
     call = partial(_call, layout.nv, limits)
     compiled, interpreted = partial(call, False), partial(call, True)
     acc, niter = lax.platform_dependent(*args, cuda=compiled, rocm=compiled, default=interpreted)
@@ -73,7 +73,7 @@ def _kernel(nv: int, limits: primal.Limits, refs: Planes, start: Any, stop: Any,
         direction=partial(_direction, nv, world),
     )
     guess = start[...]
-    first = (guess, operators.inertia(guess), planes.residual(world.table, operators.rows(guess)))
+    first = primal.Guess(guess, operators.inertia(guess), planes.residual(world.table, operators.rows(guess)))
     settings = primal.Settings(stop[0], stop[1], stop[2])
     acc[...], niter[0] = primal.minimise(operators, limits, settings, first, lax.while_loop)
 

@@ -45,6 +45,14 @@ class Limits(NamedTuple):
     ls_iterations: int
 
 
+class Guess(NamedTuple):
+    """An acceleration a to start from, with M a and r = J a - aref."""
+
+    acc: Array
+    momentum: Array
+    r: Any
+
+
 class State(NamedTuple):
     acc: Array
     momentum: Array  # M a
@@ -69,9 +77,9 @@ class Operators(NamedTuple):
 
 
 def solve(
-    layout: Layout, limits: Limits, p: ConstraintProblem, settings: Settings, factor: Array, start: Array
+    layout: Layout, limits: Limits, p: ConstraintProblem, settings: Settings, factor: Array, start: Guess
 ) -> tuple[Array, Array]:
-    """qacc (nv,) and the number of iterations. `factor` is the Cholesky factor of M; `start` the best first guess."""
+    """qacc (nv,) and the number of iterations. `factor` is the Cholesky factor of M."""
     direction = partial(_cg_direction, factor, p) if limits.solver == "cg" else partial(_newton_direction, layout, p)
     operators = Operators(
         smooth=p.qfrc_smooth,
@@ -82,14 +90,13 @@ def solve(
         bend=partial(curvature_at, layout, p),
         direction=direction,
     )
-    first = (start, dot(p.M, start), residual(layout, p, start))
-    return minimise(operators, limits, settings, first, while_each)
+    return minimise(operators, limits, settings, start, while_each)
 
 
 def minimise(
-    operators: Operators, limits: Limits, settings: Settings, start: tuple, loop: Callable[..., State]
+    operators: Operators, limits: Limits, settings: Settings, start: Guess, loop: Callable[..., State]
 ) -> tuple[Array, Array]:
-    """The iteration from a guess a, given with M a and J a - aref; `loop(cond, body, state)` repeats its body."""
+    """The iteration from a guess; `loop(cond, body, state)` repeats its body."""
     first = _prepare(operators, settings, *start, None)
     step = partial(_iterate, operators, limits, settings)
     last = loop(lambda s: ~s.done & (s.niter < limits.iterations), step, first)
@@ -166,12 +173,14 @@ def _cg_direction(factor: Array, p: ConstraintProblem, s: State) -> tuple[Array,
     return -mgrad + jnp.maximum(beta, 0) * old_search, mgrad
 
 
-def warm_start(layout: Layout, p: ConstraintProblem, qacc_smooth: Array, warm: Array) -> Array:
-    """The cheaper of the unconstrained acceleration and the last solution."""
-
-    def total(acc: Array) -> Array:
-        gauss = 0.5 * jnp.sum((dot(p.M, acc) - p.qfrc_smooth) * (acc - qacc_smooth))
-        return gauss + cost(layout, p, residual(layout, p, acc))
-
-    costs = jax.vmap(total)(jnp.stack([warm, qacc_smooth]))
-    return jnp.where(costs[0] < costs[1], warm, qacc_smooth)
+def first_guess(
+    layout: Layout, p: ConstraintProblem, inertia: Callable[[Array], Array], qacc_smooth: Array, warm: Array | None
+) -> Guess:
+    """The cheaper of the unconstrained acceleration and the last solution, if there is one; `inertia(x)` is M x."""
+    free = Guess(qacc_smooth, p.qfrc_smooth, residual(layout, p, qacc_smooth))
+    if warm is None:
+        return free
+    last = Guess(warm, inertia(warm), residual(layout, p, warm))
+    gauss = 0.5 * jnp.sum((last.momentum - p.qfrc_smooth) * (warm - qacc_smooth))
+    better = gauss + cost(layout, p, last.r) < cost(layout, p, free.r)
+    return jax.tree.map(lambda x, y: jnp.where(better, x, y), last, free)

@@ -18,12 +18,11 @@ from jaxsim.engine import tables
 from jaxsim.engine.constraint import operator
 from jaxsim.engine.constraint.jacobian import limit_to_dof, rows_times, rows_transpose_times
 from jaxsim.engine.solver.linesearch import Ray, line_search
-from jaxsim.engine.solver.primal import Limits, Settings
+from jaxsim.engine.solver.primal import Guess, Limits, Settings
 from jaxsim.engine.solver.problem import (
     ConstraintProblem,
     Curvature,
     contact_blocks,
-    cost,
     curvature,
     curvature_at,
     force,
@@ -161,7 +160,7 @@ def direction(layout: Layout, p: ConstraintProblem, c: Curvature, b: Array, tole
 
 
 def minimise(
-    layout: Layout, limits: Limits, p: ConstraintProblem, settings: Settings, start: Array
+    layout: Layout, limits: Limits, p: ConstraintProblem, settings: Settings, start: Guess
 ) -> tuple[Array, Array]:
     """qacc (nv,) and the number of Newton iterations."""
     push, bend = partial(force, layout, p), partial(curvature_at, layout, p)
@@ -185,24 +184,14 @@ def minimise(
         gain = -0.5 * alpha * slope
         return new._replace(done=new.done | (settings.scale * gain < settings.tolerance) | (slope >= 0))
 
-    first = prepare(start, mul_blocks(layout, p.M, start), residual(layout, p, start), jnp.zeros((), jnp.int32))
+    first = prepare(*start, jnp.zeros((), jnp.int32))
     last = jax.lax.while_loop(lambda s: ~s.done & (s.niter < limits.iterations), iterate, first)
     return last.acc, last.niter
 
 
-def warm_start(layout: Layout, p: ConstraintProblem, qacc_smooth: Array, warm: Array) -> Array:
-    """The cheaper of the unconstrained acceleration and the last solution."""
-
-    def total(acc: Array) -> Array:
-        gauss = 0.5 * jnp.sum((mul_blocks(layout, p.M, acc) - p.qfrc_smooth) * (acc - qacc_smooth))
-        return gauss + cost(layout, p, residual(layout, p, acc))
-
-    return jnp.where(total(warm) < total(qacc_smooth), warm, qacc_smooth)
-
-
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def solve(
-    layout: Layout, limits: Limits, p: ConstraintProblem, settings: Settings, start: Array
+    layout: Layout, limits: Limits, p: ConstraintProblem, settings: Settings, start: Guess
 ) -> tuple[Array, Array]:
     """qacc (nv,), differentiable in the problem alone (see `implicit`), and the number of iterations as a float."""
     acc, niter = minimise(layout, limits, p, settings, start)
