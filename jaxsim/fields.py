@@ -523,6 +523,7 @@ disableactuator int -
 sdf_initpoints int -
 sdf_iterations int -
 medium int -
+solver_kernel int -
 """
 
 STATISTIC = """

@@ -5,7 +5,17 @@ from typing import Any
 import numpy as np
 
 from jaxsim import fields
-from jaxsim.model import MODEL_FIELDS, OPTION_FLOATS, OPTION_INTS, SIZES, Model, Statistic, make_model, to_device
+from jaxsim.model import (
+    MODEL_FIELDS,
+    OPTION_FLOATS,
+    OPTION_INTS,
+    OWN_OPTIONS,
+    SIZES,
+    Model,
+    Statistic,
+    make_model,
+    to_device,
+)
 
 
 def from_mujoco(mj_model: Any, max_contacts: int | None = None, max_constraints: int | None = None) -> Model:
@@ -27,7 +37,7 @@ def host_model(mj_model: Any) -> Model:
     first_name = bytes(mj_model.names).split(b"\0", 1)[0].decode()
     return make_model(
         values,
-        {n: getattr(mj_model.opt, n) for n in (*OPTION_FLOATS, *OPTION_INTS) if n != "medium"},
+        {n: getattr(mj_model.opt, n) for n in (*OPTION_FLOATS, *OPTION_INTS) if n not in OWN_OPTIONS},
         {n: getattr(mj_model.stat, n) for n in Statistic._fields},
         vis,
         modelname=first_name,

@@ -27,6 +27,7 @@ FLOATS = tuple(name for name, kind, _ in MODEL_FIELDS if kind == "float")
 ARRAYS = tuple(name for name, kind, _ in MODEL_FIELDS if kind != "float")
 OPTION_FLOATS = tuple(name for name, kind, _ in fields.parse(fields.OPTION) if kind == "float")
 OPTION_INTS = tuple(name for name, kind, _ in fields.parse(fields.OPTION) if kind == "int")
+OWN_OPTIONS = ("medium", "solver_kernel")  # that the reference does not have
 MEDIUM = ("density", "viscosity")  # options that switch `medium` on
 STATIC_DTYPES = {"int": np.int32, "bool": np.bool_, "char": np.uint8}
 ASSET_DTYPES = {"tex_data": np.uint8, "bvh_aabb": np.float64, "oct_aabb": np.float64, "oct_coeff": np.float64}
@@ -128,9 +129,10 @@ def _cast_like(old: Any, new: Any) -> Any:
 class Option(_Frozen):
     """Physics options, `m.opt`: mjOption's fields. Floats are leaves, integers and flags are structure.
 
-    Own field: `medium` (structure) says whether the program holds the forces of a medium at all. It is on when the
+    Own fields, both structure: `medium` says whether the program holds the forces of a medium at all. It is on when the
     compiled model has a density or viscosity, and `replace` of either turns it on (unless with a plain zero). To
-    differentiate by density at zero, turn it on by hand: `opt.replace(medium=1)`.
+    differentiate by density at zero, turn it on by hand: `opt.replace(medium=1)`. `solver_kernel` (0) says whether the
+    solver is one kernel a world, for GPUs: same answers, same gradient.
     """
 
     __slots__ = (*OPTION_FLOATS, *OPTION_INTS)
@@ -316,7 +318,7 @@ def make_model(
     static["modelname"] = modelname
     static["callbacks"] = Callbacks()
     static["max_contacts"], static["max_constraints"] = int(max_contacts), int(max_constraints)
-    opt = {"medium": any(opt[n] != 0 for n in MEDIUM), **opt}
+    opt = {"medium": any(opt[n] != 0 for n in MEDIUM), "solver_kernel": 0, **opt}
     option = Option(
         **{n: np.asarray(opt[n], dtype=np.float64) for n in OPTION_FLOATS}, **{n: int(opt[n]) for n in OPTION_INTS}
     )

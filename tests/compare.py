@@ -10,7 +10,7 @@ from jaxsim import fields
 from jaxsim.archive import read_archive, save_model
 from jaxsim.compiler import compile_spec
 from jaxsim.mjcf import read
-from jaxsim.model import MODEL_FIELDS, OPTION_FLOATS, OPTION_INTS, SIZES, Statistic
+from jaxsim.model import MODEL_FIELDS, OPTION_FLOATS, OPTION_INTS, OWN_OPTIONS, SIZES, Statistic
 
 ABSOLUTE, RELATIVE = 1e-9, 1e-6
 
@@ -42,7 +42,7 @@ def model_differences(ours, mj_model) -> dict[str, str]:
         if not _same(a, b):
             out[name] = _account(a, b)
     for group, names in (("opt", (*OPTION_FLOATS, *OPTION_INTS)), ("stat", Statistic._fields)):
-        for name in (n for n in names if n != "medium"):  # an option of our own
+        for name in (n for n in names if n not in OWN_OPTIONS):
             a, b = getattr(getattr(ours, group), name), getattr(getattr(mj_model, group), name)
             if not _same(a, b):
                 out[f"{group}.{name}"] = f"{a} != {b}"

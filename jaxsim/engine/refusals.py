@@ -2,8 +2,11 @@
 
 from jaxsim.engine import tables
 from jaxsim.errors import UnsupportedError
+from jaxsim.layout import is_sparse
 from jaxsim.model import Model
-from jaxsim.types import EnableBit, EqType
+from jaxsim.types import EnableBit, EqType, SolverType
+
+KERNEL_DOFS = 128  # the kernel of the solver keeps the Hessian in registers
 
 # (what is refused, how many of it a model has)
 REFUSED = (("flex (deformable objects)", lambda m: m.nflex),)
@@ -22,3 +25,15 @@ def refuse(m: Model):
         raise UnsupportedError(f"not supported yet: {found}")
     if m.opt.enableflags & EnableBit.SLEEP and (m.eq_type == EqType.TENDON).any():
         raise UnsupportedError("the flag sleep with equalities of tendons (the reference refuses it, too)")
+
+
+def refuse_kernel(m: Model):
+    """Raise UnsupportedError for what `opt.solver_kernel` does not take."""
+    reasons = (
+        (m.opt.solver == SolverType.CG, "the solver CG"),
+        (is_sparse(m), "the sparse rows of a large scene"),
+        (m.nv > KERNEL_DOFS, f"more than {KERNEL_DOFS} dofs"),
+    )
+    found = [reason for holds, reason in reasons if holds]
+    if found:
+        raise UnsupportedError(f"solver_kernel with {' and '.join(found)}")

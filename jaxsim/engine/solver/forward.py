@@ -9,6 +9,7 @@ from jaxsim.data import Data
 from jaxsim.engine.constraint.jacobian import rows_transpose_times
 from jaxsim.engine.inertia import full_m
 from jaxsim.engine.island import slot_labels
+from jaxsim.engine.refusals import refuse_kernel
 from jaxsim.engine.solver import implicit, noslip, primal, sparse
 from jaxsim.engine.solver.problem import force, make_problem, residual, row_state
 from jaxsim.math.arrays import dot
@@ -23,11 +24,14 @@ SOLVERS = {SolverType.NEWTON: "newton", SolverType.CG: "cg", SolverType.PGS: "ne
 def fwd_constraint(m: Model, d: Data) -> Data:
     """Solve for `qacc`; sets `qacc`, `qfrc_constraint`, `efc.b`, `efc.force`, `efc.state` and `solver_niter`."""
     layout = d.efc.layout
+    if m.opt.solver_kernel:
+        refuse_kernel(m)
     if m.opt.disableflags & DisableBit.CONSTRAINT or layout.nslot == 0 or m.nv == 0:
         zero = jnp.zeros_like(d.qfrc_smooth)
         return d.replace(qacc=d.qacc_smooth, qfrc_constraint=zero, solver_niter=jnp.zeros_like(d.solver_niter))
     p = make_problem(d, sparse.inertia_blocks(m, d) if layout.sparse else full_m(m, d))
-    limits = primal.Limits(SOLVERS[m.opt.solver], m.opt.iterations, m.opt.ls_iterations)
+    name = "kernel" if m.opt.solver_kernel else SOLVERS[m.opt.solver]
+    limits = primal.Limits(name, m.opt.iterations, m.opt.ls_iterations)
     scale = 1 / (m.stat.meaninertia * max(1, m.nv))
     settings = primal.Settings(m.opt.tolerance, m.opt.ls_tolerance, scale)
     fixed = jax.lax.stop_gradient((p, d.qacc_smooth, d.qacc_warmstart, settings))

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 
-from jaxsim.engine.solver import primal
+from jaxsim.engine.solver import kernel, primal
 from jaxsim.engine.solver.problem import ConstraintProblem, curvature, gradient, hessian, residual
 from jaxsim.layout import Layout
 from jaxsim.math.arrays import dot
@@ -32,7 +32,10 @@ def solve(
     start: primal.Guess,
 ) -> tuple[Array, Array]:
     """qacc (nv,), differentiable in the problem alone, and the number of iterations as a float."""
-    acc, niter = primal.solve(layout, limits, p, settings, factor, start)
+    if limits.solver == "kernel":
+        acc, niter = kernel.solve(layout, limits, p, settings, start)
+    else:
+        acc, niter = primal.solve(layout, limits, p, settings, factor, start)
     return acc, niter.astype(acc.dtype)
 
 

@@ -21,7 +21,6 @@ from jaxsim.engine.solver.problem import ConstraintProblem
 from jaxsim.layout import Layout
 from jaxsim.math.safe import Array, divide
 
-MAX_DOFS = 128  # the Hessian lives in registers
 WARP_ENTRIES = 1024  # entries of the Hessian for each warp
 
 
