@@ -23,7 +23,7 @@ def inv_constraint(m: Model, d: Data) -> Data:
     layout = d.efc.layout
     if disabled(m, DisableBit.CONSTRAINT) or layout.nslot == 0 or m.nv == 0:
         return d.replace(qfrc_constraint=jnp.zeros_like(d.qacc))
-    problem = make_problem(d, () if layout.sparse else full_m(m, d))
+    problem = make_problem(m, d, () if layout.sparse else full_m(m, d))
     r = residual(layout, problem, d.qacc)
     forces = force(layout, problem, r)
     efc = d.efc.replace(force=forces, state=row_state(layout, problem, r))

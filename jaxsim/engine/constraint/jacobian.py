@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxsim.data import Data
 from jaxsim.engine import tables
-from jaxsim.engine.constraint import operator
+from jaxsim.engine.constraint import operator, slope
 from jaxsim.layout import Layout
 from jaxsim.math.arrays import add_at, dot, inner, take, take_or_zero
 from jaxsim.math.rotation import cross
@@ -99,6 +99,13 @@ def contact_jacobian(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
     return jacobian_rows(axes, affects, wrench), jnp.any(moves, axis=1)
 
 
+def contact_source(m: Model, d: Data, layout: Layout) -> slope.Source:
+    """What the rows of `contact_jacobian` are functions of."""
+    used = np.arange(layout.condim) < d.contact.dim[:, None]
+    bodies = contact_bodies(m, d)
+    return slope.Source(d.contact.frame, d.contact.pos, used, bodies, d.cdof, d.subtree_com, m.structure)
+
+
 def contact_facets(layout: Layout, friction: Array, x: Array) -> Array:
     """Values of the contact rows (ncontact * nfacet, ...) from values in contact frames x (ncontact, condim, ...).
 
@@ -146,9 +153,7 @@ def rows_times(layout: Layout, jac: Any, x: Array) -> Array:
         if layout.sparse:
             frame = operator.times(layout, jac.J_contact, x)
         else:
-            frame = dot(jac.J_contact.reshape(layout.ncontact * layout.condim, layout.nv), x).reshape(
-                layout.ncontact, layout.condim
-            )
+            frame = slope.times(layout, jac.J_contact, jac.source, x)
         parts.append(contact_facets(layout, jac.friction, frame))
     return jnp.concatenate(parts)
 
@@ -187,5 +192,5 @@ def rows_transpose_times(layout: Layout, jac: Any, force: Array) -> Array:
         if layout.sparse:
             out = out + operator.transpose_times(layout, jac.J_contact, frame)
         else:
-            out = out + dot(frame.reshape(-1), jac.J_contact.reshape(layout.ncontact * layout.condim, layout.nv))
+            out = out + slope.transpose_times(layout, jac.J_contact, jac.source, frame)
     return out

@@ -13,8 +13,9 @@ from jaxsim.data import Data
 from jaxsim.engine import sleep
 from jaxsim.engine.constraint import impedance as imp
 from jaxsim.engine.constraint.general import general_rows, velocity_product
-from jaxsim.engine.constraint.jacobian import contact_bodies, contact_jacobian, rows_times
+from jaxsim.engine.constraint.jacobian import contact_bodies, contact_jacobian, contact_source, rows_times
 from jaxsim.engine.constraint.operator import ContactOperator, contact_wrenches, make_operator
+from jaxsim.engine.constraint.slope import Source
 from jaxsim.layout import Layout, make_layout
 from jaxsim.math.arrays import materialize, take
 from jaxsim.math.safe import Array, divide, sqrt
@@ -25,11 +26,15 @@ DEFAULT_SOLREF = (0.02, 1.0)
 
 
 class Jacobians(NamedTuple):
-    """What `rows_times` needs: general rows, contact blocks and the friction of contacts."""
+    """What `rows_times` needs: general rows, contact blocks and the friction of contacts.
+
+    Derivatives by dense contact blocks are those by their `source`.
+    """
 
     J_general: Array
     J_contact: Array | ContactOperator
     friction: Array
+    source: Source | None = None
 
 
 class Group(NamedTuple):
@@ -49,10 +54,12 @@ class Group(NamedTuple):
     frictional: Array
 
 
-def jacobians(d: Data) -> Jacobians:
+def jacobians(m: Model, d: Data) -> Jacobians:
     layout: Layout = d.efc.layout
-    contact = make_operator(d, layout) if layout.sparse else d.efc.J_contact
-    return Jacobians(d.efc.J_general, contact, d.contact.friction)
+    if layout.sparse:
+        return Jacobians(d.efc.J_general, make_operator(d, layout), d.contact.friction)
+    source = contact_source(m, d, layout) if layout.ncontact else None
+    return Jacobians(d.efc.J_general, d.efc.J_contact, d.contact.friction, source)
 
 
 def make_constraint(m: Model, d: Data) -> Data:
@@ -102,7 +109,7 @@ def reference_constraint(m: Model, d: Data) -> Data:
     """Velocities of the rows and their reference accelerations: `efc.vel`, `efc.aref`."""
     efc = d.efc
     layout: Layout = efc.layout
-    vel = jnp.where(efc.active, rows_times(layout, jacobians(d), d.qvel), 0)
+    vel = jnp.where(efc.active, rows_times(layout, jacobians(m, d), d.qvel), 0)
     aref = imp.reference(efc.KBIP, vel, efc.pos, efc.margin)
     product = velocity_product(m, d, layout)
     if product is not None:

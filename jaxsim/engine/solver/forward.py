@@ -29,9 +29,8 @@ def fwd_constraint(m: Model, d: Data) -> Data:
     if m.opt.disableflags & DisableBit.CONSTRAINT or layout.nslot == 0 or m.nv == 0:
         zero = jnp.zeros_like(d.qfrc_smooth)
         return d.replace(qacc=d.qacc_smooth, qfrc_constraint=zero, solver_niter=jnp.zeros_like(d.solver_niter))
-    p = make_problem(d, sparse.inertia_blocks(m, d) if layout.sparse else full_m(m, d))
-    name = "kernel" if m.opt.solver_kernel else SOLVERS[m.opt.solver]
-    limits = primal.Limits(name, m.opt.iterations, m.opt.ls_iterations)
+    p = make_problem(m, d, sparse.inertia_blocks(m, d) if layout.sparse else full_m(m, d))
+    limits = primal.Limits(SOLVERS[m.opt.solver], m.opt.iterations, m.opt.ls_iterations, m.opt.solver_kernel)
     scale = 1 / (m.stat.meaninertia * max(1, m.nv))
     settings = primal.Settings(m.opt.tolerance, m.opt.ls_tolerance, scale)
     fixed = jax.lax.stop_gradient((p, d.qacc_smooth, d.qacc_warmstart, settings))

@@ -20,6 +20,7 @@ from jaxsim.engine.constraint.make import Jacobians, jacobians
 from jaxsim.layout import Layout
 from jaxsim.math.arrays import dot, einsum
 from jaxsim.math.safe import SHORT, Array, divide, norm, short_sum
+from jaxsim.model import Model
 from jaxsim.types import ConstraintState, ConstraintType
 
 
@@ -39,7 +40,7 @@ class ConstraintProblem(NamedTuple):
     mu: Array
 
 
-def make_problem(d: Data, inertia: Array) -> ConstraintProblem:
+def make_problem(m: Model, d: Data, inertia: Array) -> ConstraintProblem:
     """The problem of a world whose constraint rows, reference and smooth force are in `d`."""
     efc = d.efc
     layout: Layout = efc.layout
@@ -51,7 +52,7 @@ def make_problem(d: Data, inertia: Array) -> ConstraintProblem:
     two_sided[: layout.ngeneral] = equality
     lo = jnp.where(friction, -efc.frictionloss, -jnp.inf)
     hi = jnp.where(friction, efc.frictionloss, jnp.where(two_sided, jnp.inf, 0))
-    return ConstraintProblem(inertia, d.qfrc_smooth, jacobians(d), efc.aref, efc.D, lo, hi, d.contact.mu)
+    return ConstraintProblem(inertia, d.qfrc_smooth, jacobians(m, d), efc.aref, efc.D, lo, hi, d.contact.mu)
 
 
 def residual(layout: Layout, p: ConstraintProblem, acc: Array) -> Array:
