@@ -131,8 +131,9 @@ class Option(_Frozen):
 
     Own fields, both structure: `medium` says whether the program holds the forces of a medium at all. It is on when the
     compiled model has a density or viscosity, and `replace` of either turns it on (unless with a plain zero). To
-    differentiate by density at zero, turn it on by hand: `opt.replace(medium=1)`. `solver_kernel` (0) says whether the
-    solver is one kernel a world, for GPUs: same answers, same gradient.
+    differentiate by density at zero, turn it on by hand: `opt.replace(medium=1)`. `solver_kernel` (0) makes the
+    solver one kernel a world, for GPUs, with the same answers and gradient: 1 chooses the number of warps by the number
+    of dofs, a larger power of two is that number.
     """
 
     __slots__ = (*OPTION_FLOATS, *OPTION_INTS)

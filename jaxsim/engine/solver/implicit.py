@@ -32,7 +32,7 @@ def solve(
     start: primal.Guess,
 ) -> tuple[Array, Array]:
     """qacc (nv,), differentiable in the problem alone, and the number of iterations as a float."""
-    if limits.solver == "kernel":
+    if limits.kernel:
         acc, niter = kernel.solve(layout, limits, p, settings, start)
     else:
         acc, niter = primal.solve(layout, limits, p, settings, factor, start)

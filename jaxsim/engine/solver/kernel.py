@@ -50,7 +50,7 @@ def _call(nv: int, limits: primal.Limits, interpret: bool, p: Planes, start: Arr
     from jax.experimental import pallas as pl  # an import of a second, for those who ask for it
     from jax.experimental.pallas import triton
 
-    warps = max(1, start.shape[0] ** 2 // WARP_ENTRIES)
+    warps = limits.kernel if limits.kernel > 1 else max(1, start.shape[0] ** 2 // WARP_ENTRIES)
     return pl.pallas_call(
         partial(_kernel, nv, limits),
         out_shape=[jax.ShapeDtypeStruct(start.shape, start.dtype), jax.ShapeDtypeStruct((1,), jnp.int32)],

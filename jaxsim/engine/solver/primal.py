@@ -38,11 +38,12 @@ class Settings(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Static iteration limits and the solver's name: newton, cg, or kernel (Newton in one kernel)."""
+    """Static iteration limits and the solver's name, newton or cg; `kernel` is `opt.solver_kernel`."""
 
     solver: str
     iterations: int
     ls_iterations: int
+    kernel: int = 0
 
 
 class Guess(NamedTuple):
@@ -132,7 +133,7 @@ def _iterate(operators: Operators, limits: Limits, settings: Settings, s: State)
 
 
 # A search this exact, relative to the slope at its start, costs no more outer iterations than a fuller one.
-LS_RELATIVE = {"newton": 1e-2, "kernel": 1e-2, "cg": 1e-3}
+LS_RELATIVE = {"newton": 1e-2, "cg": 1e-3}
 
 
 CHUNK = 8  # contacts whose share of the Hessian is added at a time

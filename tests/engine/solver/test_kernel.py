@@ -97,7 +97,7 @@ def solve(layout, kind: str, p, start):
     """qacc and the number of iterations of one problem."""
     one = jnp.ones((), p.M.dtype)
     settings = primal.Settings(1e-13 * one, 1e-2 * one, one)
-    return implicit.solve(layout, primal.Limits(kind, 50, 50), p, settings, jnp.zeros(()), start)
+    return implicit.solve(layout, primal.Limits("newton", 50, 50, kind == "kernel"), p, settings, jnp.zeros(()), start)
 
 
 @functools.cache
