@@ -64,9 +64,10 @@ def feature(s: Shape, points: Array, weight: Array, x: Array, normal: Array) -> 
     local = local[order]
     index = jnp.argmin(jnp.sum((local[:, None] - s.vert) ** 2, axis=-1), axis=1)
     n, p = matvec_t(s.mat, normal), matvec_t(s.mat, x - s.pos)
-    edge = local[1:] - local[:1]
+    corner = _corners(s, index, jnp.sign(local))  # the points hold margins, by which those of one vertex differ
+    edge = corner[1:] - corner[:1]
     length = safe.norm(edge)
-    scale = jnp.maximum(jnp.max(jnp.abs(local)), 1e-12)
+    scale = jnp.maximum(jnp.max(jnp.abs(corner)), 1e-12)
     use = (length > 1e-6 * scale) & (jnp.abs(inner(edge, n)) < FLAT * length)
     use = use.at[1].set(
         use[1] & (safe.norm(cross(edge[0], edge[1])) > 1e-6 * length[0] * length[1]) | (use[1] & ~use[0])
@@ -77,6 +78,11 @@ def feature(s: Shape, points: Array, weight: Array, x: Array, normal: Array) -> 
     across = safe.norm(n[:2])
     cap = (across < FLAT) & (safe.norm(p[:2]) < radius * (1 - INSIDE)) & ~flat
     return Feature(index, jnp.sign(local), use, flat, cap, jnp.where(flat, 0.0, jnp.sign(core)).astype(p.dtype))
+
+
+def _corners(s: Shape, index: Array, sign: Array) -> Array:
+    """Vertices (3, 3) of a mesh or prism by their index (3,), of a box by their signs."""
+    return jnp.where(s.kind == GeomType.BOX, sign * s.size, s.vert[index])
 
 
 def rounding(s: Shape, cap: Array, n: Array) -> Array:
@@ -94,7 +100,7 @@ def _residual(s: Shape, f: Feature, x: Array, normal: Array) -> Array:
     """The three equations of one side (3,) at a point x with the outward normal."""
     kind, eye = s.kind, jnp.eye(3, dtype=x.dtype)
     n, p = matvec_t(s.mat, normal), matvec_t(s.mat, x - s.pos)
-    corner = jnp.where(kind == GeomType.BOX, f.sign * s.size, s.vert[f.index])
+    corner = _corners(s, f.index, f.sign)
     first = safe.normalize(corner[1] - corner[0])[0] * f.use[0]
     second = corner[2] - corner[0]
     second = safe.normalize(second - first * inner(first, second))[0] * f.use[1]

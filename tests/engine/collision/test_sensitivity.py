@@ -139,3 +139,18 @@ def test_derivative_of_touching_points_of_curved_shapes_is_exact():
     assert np.abs(off).max() < 1e-9  # the construction solves the equations
     gap = np.abs(exact - central) / (1 + np.abs(central))
     assert np.isfinite(exact).all() and np.quantile(gap, 0.98) < 1e-5
+
+
+@pytest.mark.parametrize("kind", [GeomType.BOX, GeomType.MESH])
+@pytest.mark.parametrize(("corners", "use"), [((0, 1, 1), (True, False)), ((0, 0, 1), (False, True))])
+def test_support_points_that_differ_by_the_margin_alone_are_one_vertex(kind, corners, use):
+    """Of an edge, two of three support points are one vertex, seen along two directions and so apart with a margin."""
+    size, margin = jnp.array([0.1, 0.2, 0.3]), 0.01
+    signs = jnp.array([[1.0, 1, 1], [1, 1, -1], [1, -1, 1], [-1, 1, 1]])
+    s = Shape(jnp.array(int(kind)), *(jnp.zeros(3), jnp.eye(3), size, signs * size), jnp.array(0), jnp.array(margin))
+    ways = jnp.array([[1.0, 1.0, 0], [1.0, 1.01, 0.01], [1.01, 1.0, -0.01]])
+    ways /= jnp.linalg.norm(ways, axis=1, keepdims=True)
+    vertices = (signs * size)[jnp.array(corners)]
+    x = vertices.mean(0) + 0.5 * margin * ways[0]
+    found = feature(s, vertices + 0.5 * margin * ways, jnp.array([0.4, 0.35, 0.25]), x, ways[0])
+    assert tuple(map(bool, found.use)) == use
