@@ -6,9 +6,9 @@ A quarter of the poses is deep, a quarter near, a quarter far and a quarter touc
 segment between both until the oracle measures no distance. Compared are the verdict (how many contacts), the
 distance and the normal of the contacts, and their positions, to 1e-6; beside them `distance` with mj_geomDistance. A
 disagreement is explained if the oracle gives our answer once its search may go on (`ccd_tolerance` 1e-12), or at a pose
-moved by 1e-15 to 1e-7, or if its answers at such poses are spread as far about its first one as ours is from it. Geoms
-that the refined search finds to touch within 1e-6 have no distance to compare: there the oracle's search, started from
-a flat simplex, may give any.
+moved by 1e-15 to 1e-7, or (column `spread`) if its answers at such poses are spread as far about its first one as ours is
+from it. Geoms that the refined search finds to touch within 1e-6 have no distance to compare: there the oracle's search,
+started from a flat simplex, may give any.
 """
 
 import argparse
@@ -106,23 +106,21 @@ def distance_gap(ours, theirs):
     return segment_gap(ours, theirs)[:1]
 
 
-def is_tie(answer, q, rng, compare, ours, theirs, shifts=SHIFTS):
-    """Whether the oracle, `answer(q)`, gives ours at poses next to `q`, or is spread as far as ours is off.
+def explanation(answer, q, rng, compare, ours, theirs, shifts=SHIFTS):
+    """Why ours may differ: the oracle, `answer(q)`, has "ours" at a pose next to `q`, or only a "spread" as wide; or None.
 
-    Where the numbers of contacts differ, having ours at such a pose is enough.
+    Where the numbers of contacts differ, as many as ours at such a pose is a spread.
     """
     wanted, spread = compare(ours, theirs), 0
     for shift in shifts:
         moved = answer(q + shift * rng.standard_normal(len(q)))
         if np.all(compare(ours, moved) <= TOLERANCE):
-            return True
+            return "ours"
         away = compare(moved, theirs)
         if np.isinf(wanted[0]):
             away = np.where(np.isfinite(compare(ours, moved)), wanted, 0)
         spread = np.maximum(spread, np.where(np.isinf(away) & np.isfinite(wanted), 0, away))
-        if np.all((spread >= wanted) | (wanted <= TOLERANCE)):
-            return True
-    return False
+    return "spread" if np.all((spread >= wanted) | (wanted <= TOLERANCE)) else None
 
 
 FINE = {"ccd_tolerance": 1e-12, "ccd_iterations": 500}  # options of a search that goes on to the end
@@ -162,22 +160,24 @@ def check(kinds, n, seed=0, margin=0.0, options=""):
     ncon, *places, (dist, fromto) = jax.tree.map(lambda *x: np.concatenate(x), *parts)
     places = [np.asarray(p).reshape(n, p.shape[1], -1) for p in places]
     measured = np.concatenate([np.asarray(dist)[:, None], np.asarray(fromto)], axis=1)
-    out = dict(contacts=int(np.sum(ncon)), verdict=0, value=0, distance=0, unexplained=[])
+    out = dict(contacts=int(np.sum(ncon)), verdict=0, value=0, distance=0, spread=0, unexplained=[])
     for i, (_, _, theirs, segment) in enumerate(found):
         ours = [p[i, : int(ncon[i])] for p in places]
         bad = gap(ours, theirs)
         out["verdict"] += np.isinf(bad[0])
         if not np.all(bad <= TOLERANCE):
             out["value"] += np.isfinite(bad[0])
-            better = np.all(gap(ours, reference(*fine, qpos[i])[2]) <= TOLERANCE)
-            if not better and not is_tie(lambda q: reference(mj, data, q)[2], qpos[i], rng, gap, ours, theirs):
+            why = "ours" if np.all(gap(ours, reference(*fine, qpos[i])[2]) <= TOLERANCE) else None
+            why = why or explanation(lambda q: reference(mj, data, q)[2], qpos[i], rng, gap, ours, theirs)
+            out["spread"] += why == "spread"
+            if not why:
                 out["unexplained"].append((i, "contact", bad))
         bad = segment_gap(measured[i], segment)
         if bad[0] > TOLERANCE:
             out["distance"] += 1
             exact = reference(*fine, qpos[i])[3]
             better = segment_gap(measured[i], exact)[0] <= TOLERANCE or abs(exact[0]) <= TOLERANCE
-            if not better and not is_tie(
+            if not better and not explanation(
                 lambda q: reference(mj, data, q)[3], qpos[i], rng, distance_gap, measured[i], segment
             ):
                 out["unexplained"].append((i, "distance", bad))
@@ -193,7 +193,9 @@ def main():
     parser.add_argument("--verbose", action="store_true")
     args = parser.parse_args()
     jax.config.update("jax_enable_x64", True)
-    print(f"{'pair':22}{'contacts':>10}{'verdict':>9}{'value':>7}{'distance':>9}{'no tie':>8}{'seconds':>9}")
+    print(
+        f"{'pair':22}{'contacts':>10}{'verdict':>9}{'value':>7}{'distance':>9}{'spread':>8}{'no tie':>8}{'seconds':>9}"
+    )
     total = 0
     for kinds in PAIRS:
         name = "-".join(kinds)
@@ -201,7 +203,8 @@ def main():
             continue
         start = time.time()
         out, *_ = check(kinds, args.poses, args.seed, args.margin)
-        counts = f"{out['contacts']:10}{out['verdict']:9}{out['value']:7}{out['distance']:9}{len(out['unexplained']):8}"
+        counts = f"{out['contacts']:10}{out['verdict']:9}{out['value']:7}{out['distance']:9}{out['spread']:8}"
+        counts += f"{len(out['unexplained']):8}"
         print(f"{name:22}{counts}{time.time() - start:9.1f}", flush=True)
         total += len(out["unexplained"])
         if args.verbose:
