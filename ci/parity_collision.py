@@ -6,9 +6,9 @@ A quarter of the poses is deep, a quarter near, a quarter far and a quarter touc
 segment between both until the oracle measures no distance. Compared are the verdict (how many contacts), the
 distance and the normal of the contacts, and their positions, to 1e-6; beside them `distance` with mj_geomDistance. A
 disagreement is explained if the oracle gives our answer once its search may go on (`ccd_tolerance` 1e-12), or at a pose
-moved by 1e-15 to 1e-7, or (column `spread`) if its answers at such poses are spread as far about its first one as ours is
-from it. Geoms that the refined search finds to touch within 1e-6 have no distance to compare: there the oracle's search,
-started from a flat simplex, may give any.
+moved by 1e-15 to 1e-7, or (column `spread`) if its answers at such poses are spread as far about its first one as ours
+is from it. Geoms that the refined search finds to touch within 1e-6 have no distance to compare: there the oracle's
+search, started from a flat simplex, may give any.
 """
 
 import argparse
@@ -107,7 +107,7 @@ def distance_gap(ours, theirs):
 
 
 def explanation(answer, q, rng, compare, ours, theirs, shifts=SHIFTS):
-    """Why ours may differ: the oracle, `answer(q)`, has "ours" at a pose next to `q`, or only a "spread" as wide; or None.
+    """Why ours may differ: the oracle, `answer(q)`, has "ours" at a pose next to `q`, or a "spread" as wide; or None.
 
     Where the numbers of contacts differ, as many as ours at such a pose is a spread.
     """
@@ -160,7 +160,7 @@ def check(kinds, n, seed=0, margin=0.0, options=""):
     ncon, *places, (dist, fromto) = jax.tree.map(lambda *x: np.concatenate(x), *parts)
     places = [np.asarray(p).reshape(n, p.shape[1], -1) for p in places]
     measured = np.concatenate([np.asarray(dist)[:, None], np.asarray(fromto)], axis=1)
-    out = dict(contacts=int(np.sum(ncon)), verdict=0, value=0, distance=0, spread=0, unexplained=[])
+    out = dict(contacts=int(np.sum(ncon)), verdict=0, value=0, distance=0, spread=[], unexplained=[])
     for i, (_, _, theirs, segment) in enumerate(found):
         ours = [p[i, : int(ncon[i])] for p in places]
         bad = gap(ours, theirs)
@@ -169,7 +169,7 @@ def check(kinds, n, seed=0, margin=0.0, options=""):
             out["value"] += np.isfinite(bad[0])
             why = "ours" if np.all(gap(ours, reference(*fine, qpos[i])[2]) <= TOLERANCE) else None
             why = why or explanation(lambda q: reference(mj, data, q)[2], qpos[i], rng, gap, ours, theirs)
-            out["spread"] += why == "spread"
+            out["spread"] += [(i, "contact", bad)] if why == "spread" else []
             if not why:
                 out["unexplained"].append((i, "contact", bad))
         bad = segment_gap(measured[i], segment)
@@ -203,7 +203,7 @@ def main():
             continue
         start = time.time()
         out, *_ = check(kinds, args.poses, args.seed, args.margin)
-        counts = f"{out['contacts']:10}{out['verdict']:9}{out['value']:7}{out['distance']:9}{out['spread']:8}"
+        counts = f"{out['contacts']:10}{out['verdict']:9}{out['value']:7}{out['distance']:9}{len(out['spread']):8}"
         counts += f"{len(out['unexplained']):8}"
         print(f"{name:22}{counts}{time.time() - start:9.1f}", flush=True)
         total += len(out["unexplained"])
