@@ -2,9 +2,11 @@
 
     python ci/gpu.py [--nworld 8192] [--model models/humanoid.xml] [--out gpu.json]
 
-Runs the tests of the engine on the default device, then `jaxsim bench` against mjx and mjwarp, each step in a process
-of its own with a limit of time, so that one that fails does not take the others with it. Prints a table, writes all
-figures as JSON, and exits with the number of steps that failed. Without a GPU it says so and goes on, on the CPU.
+Runs the tests of the engine on the default device, then `jaxsim bench` against mjx and mjwarp, then the solver as one
+kernel against the plain one with both cones (`ci/solver_kernel.py`), each step in a process of its own with a limit of
+time, so that one that fails does not take the others with it. Prints a table, writes all figures as JSON, and exits
+with the number of steps that failed. Without a GPU it says so and goes on, on the CPU, but for the kernel, which is
+interpreted there.
 """
 
 import argparse
@@ -19,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DEVICE = "import jax, json; d = jax.devices()[0]; print(json.dumps([d.platform, d.device_kind, jax.device_count()]))"
 TESTS = ("tests/engine/test_forward.py", "tests/engine/solver", "tests/engine/collision/test_driver.py")
 TESTS += ("tests/engine/test_gradients.py", "tests/test_batching.py")
+CONES = ("pyramidal", "elliptic")
 
 
 def run(command: list[str], limit: float) -> tuple[int, str]:
@@ -59,7 +62,21 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
         report["table"] = text
         report["bench"] = json.loads(out.read_text(encoding="utf-8")) if out.exists() else None
         report["failed"] += ["bench"] if status else []
+    for cone in CONES if report["device"][0] == "gpu" else ():
+        compare_solvers(args, cone, report)
     return report
+
+
+def compare_solvers(args: argparse.Namespace, cone: str, report: dict[str, Any]) -> None:
+    """Add what the solver's kernel and the plain solver make of the same worlds to the report."""
+    script = str(ROOT / "ci" / "solver_kernel.py")
+    options = ["--model", args.model, "--nworld", str(args.nworld), "--nstep", str(args.nstep), "--cone", cone]
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "kernel.json"
+        status, text = run([sys.executable, script, *options, "--out", str(out)], args.limit)
+        found = json.loads(out.read_text(encoding="utf-8")) if out.exists() else text
+    report.setdefault("solver_kernel", {})[cone] = found
+    report["failed"] += [f"kernel, {cone}"] if status else []
 
 
 def main() -> int:
@@ -80,6 +97,8 @@ def main() -> int:
     for path, line in report.get("tests", {}).items():
         print(f"{path}: {line}")
     print(report.get("table", ""))
+    for cone, found in report.get("solver_kernel", {}).items():
+        print(f"solver as one kernel, {cone} cones: {json.dumps(found)}")
     print(f"figures: {args.out}; failed: {', '.join(report['failed']) or 'nothing'}")
     return len(report["failed"])
 

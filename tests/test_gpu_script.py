@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 BALL = '<mujoco><worldbody><body><joint axis="0 1 0"/><geom size=".1" pos=".2 0 0"/></body></worldbody></mujoco>'
 
@@ -28,3 +30,16 @@ def test_a_step_that_fails_is_named(tmp_path):
     done = subprocess.run([sys.executable, ROOT / "ci" / "gpu.py", *map(str, argv)], capture_output=True, text=True)
     assert done.returncode == 1
     assert "failed: bench" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_script_of_the_kernel_finds_the_same_answers(tmp_path):
+    model, out = tmp_path / "ball.xml", tmp_path / "out.json"
+    model.write_text(BALL.replace("<worldbody>", '<worldbody><geom type="plane" size="1 1 1" pos="0 0 -.05"/>'))
+    argv = ["--model", model, "--nworld", "2", "--nstep", "2", "--settle", "2", "--warps", "1", "--out", out]
+    script = ROOT / "ci" / "solver_kernel.py"
+    done = subprocess.run([sys.executable, script, *map(str, argv)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(out.read_text())
+    assert report["qacc_difference"]["most"] < 1e-4 and report["iterations"]["plain"]["most"] > 0
+    assert set(report["steps_per_s"]) == {"plain", "kernel, warps 1"}

@@ -2,8 +2,8 @@
 
 The iteration is that of `primal`, the formulas are those of `problem` on the rows of `planes`. Under `vmap` the worlds
 become the grid of the kernel, so that no world waits for another and nothing between two iterations passes through
-global memory but Jacobian and inertia, which are read again. Directions come from Gauss-Jordan elimination without
-pivots, which is forward stable for a positive definite matrix: one loop over columns, whose step is elementwise.
+global memory but Jacobian and inertia, which are read again. Directions come from elimination without pivots, stable
+for a positive definite matrix: loops over columns whose steps are elementwise, since gathers cannot be lowered.
 
 Lowered by Pallas for Triton on GPUs, interpreted elsewhere: slow, the same numbers, for tests.
 """
@@ -97,17 +97,20 @@ def _load(refs: Planes) -> _World:
 
 def _chunks_in_use(d: Array) -> Array:
     """The number of leading chunks outside of which all rows are absent."""
-    number = lax.broadcasted_iota(jnp.int32, d.shape, 0) + 1
-    return jnp.max(jnp.where(d > 0, number, 0))
+    return jnp.max(jnp.where(d > 0, _iota(d, 0) + 1, 0))
+
+
+def _iota(x: Array, axis: int) -> Array:
+    return lax.broadcasted_iota(jnp.int32, x.shape, axis)
 
 
 def _pick(x: Array, k: Array) -> Array:
     """x[k] of (chunks, CHUNK) in registers."""
-    return jnp.sum(jnp.where(lax.broadcasted_iota(jnp.int32, x.shape, 0) == k, x, 0), axis=0)
+    return jnp.sum(jnp.where(_iota(x, 0) == k, x, 0), axis=0)
 
 
 def _put(x: Array, k: Array, row: Array) -> Array:
-    return jnp.where(lax.broadcasted_iota(jnp.int32, x.shape, 0) == k, row[None, :], x)
+    return jnp.where(_iota(x, 0) == k, row[None, :], x)
 
 
 def _rows_times(world: _World, x: Array) -> Rows:
@@ -173,21 +176,22 @@ def _add_hessian(jac: Any, used: Array, blocks: list[list[Array]], h: Array) -> 
     return lax.fori_loop(0, used, add, h)
 
 
-def _iota(x: Array, axis: int) -> Array:
-    return lax.broadcasted_iota(jnp.int32, x.shape, axis)
-
-
 def _eliminate(h: Array, b: Array, nv: int) -> Array:
     """x with h x = b for a positive definite h (n, n), of which rows from `nv` on are those of a unit matrix."""
     row, col, index = _iota(h, 0), _iota(h, 1), _iota(b, 0)
 
-    def column(j: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+    def forward(j: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         h, b = carry
         pivots = jnp.sum(jnp.where(row == j, h, 0), axis=0)
         below = jnp.sum(jnp.where(col == j, h, 0), axis=1)
-        here = index == j
-        ratio = jnp.where(here, 0, divide(below, jnp.sum(jnp.where(here, below, 0))))
-        return h - ratio[:, None] * pivots[None, :], b - ratio * jnp.sum(jnp.where(here, b, 0))
+        ratio = jnp.where(index > j, divide(below, jnp.sum(jnp.where(index == j, below, 0))), 0)
+        return h - ratio[:, None] * pivots[None, :], b - ratio * jnp.sum(jnp.where(index == j, b, 0))
 
-    h, b = lax.fori_loop(0, nv, column, (h, b))
-    return divide(b, jnp.sum(jnp.where(row == col, h, 0), axis=1))
+    def backward(i: Array, x: Array) -> Array:
+        j = nv - 1 - i
+        above = jnp.sum(jnp.where(col == j, h, 0), axis=1)
+        return jnp.where(index < j, x - above * jnp.sum(jnp.where(index == j, x * scale, 0)), x)
+
+    h, b = lax.fori_loop(0, nv, forward, (h, b))
+    scale = divide(1, jnp.sum(jnp.where(row == col, h, 0), axis=1))
+    return scale * lax.fori_loop(0, nv, backward, b)
