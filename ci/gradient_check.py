@@ -29,7 +29,8 @@ STABLE = 2e-7  # extrapolations of a smooth stretch: two widths agree this well,
 APART = 2e-6  # and all this well
 BEND = 1e-2  # difference of one-sided slopes that tells a kink right at the point, where central ones agree
 DOUBT = 5e-7  # errors above this are measured again, by wider differences of higher order
-LONG = 8e-3  # the widest of those
+LONG = (8e-3, 8e-4)  # the widest of those
+TINY = 1e-8  # width at which rounding shows, and what is finer than all differences
 BATCH = 10  # values that are asked for at once
 FLOOR = 1e-3  # derivatives below this part of the output's own size are measured against that part
 TYPICAL = {"solref": 0.01, "margin": 1e-3, "gap": 1e-3, "timestep": 1e-3, "solimp": 0.01}
@@ -170,7 +171,7 @@ def extrapolated(coarse, fine, h):
     return (4 * (fine[0] - fine[1]) / h - (coarse[0] - coarse[1]) / (2 * h)) / 3
 
 
-def romberg(f, x, v, widest=LONG, levels=5):
+def romberg(f, x, v, widest, levels=5):
     """Derivatives free of errors below h^8, twice: from the four widest differences and from the four narrowest.
 
     Rounding in them is that of the narrowest, a sixteenth of the widest: far less than what `extrapolated` ends with.
@@ -182,6 +183,27 @@ def romberg(f, x, v, widest=LONG, levels=5):
     return row
 
 
+def reconsidered(f, x, y, v, dy, scale, error, slope, width):
+    """Errors above DOUBT, measured again. `slope` is what differences of `width` gave.
+
+    Not a number where differences cannot tell: the slope close by is another, or rounding of the values explains it.
+    """
+    surest, again = np.full(len(dy), 0.5 * STABLE), error
+    for widest in LONG:
+        first, second = romberg(f, x, v, widest)
+        gap = np.abs(first - second) / scale
+        surer = gap < surest
+        again, slope = np.where(surer, np.abs(second - dy) / scale, again), np.where(surer, second, slope)
+        width, surest = np.where(surer, widest, width), np.minimum(gap, surest)
+    k = np.arange(-5, 6)
+    line = np.insert(f(x + TINY * k[k != 0, None] * v), 5, y, axis=0)
+    rounding = np.abs(np.diff(line, 3, axis=0)).max(0) / 3 / scale
+    close = k @ line / (k @ k * TINY)
+    other = np.abs(close - slope) / scale > APART + 4 * rounding / TINY / np.sqrt(k @ k)
+    unsure = 6 * rounding / width > DOUBT
+    return np.where(error > DOUBT, np.where(other | unsure, np.nan, again), error)
+
+
 def compare(f, x, y, v, dy, scale, steps, near):
     """By entry, relative to `scale`: the error, not a number where no two extrapolations agree or the slope jumps.
 
@@ -191,17 +213,17 @@ def compare(f, x, y, v, dy, scale, steps, near):
     pairs = ((wide, half), (near, halved), (narrow, least))
     slopes = [extrapolated(*pair, h) for h, pair in zip(steps, pairs, strict=True)]
     best, far, error = np.full(len(dy), np.inf), np.zeros(len(dy)), np.full(len(dy), np.nan)
-    for last, now in itertools.pairwise(slopes):
+    slope, width = slopes[0], np.full(len(dy), steps[0])
+    for h, (last, now) in zip(steps[1:], itertools.pairwise(slopes), strict=True):
         gap = np.abs(now - last) / scale
+        closer = gap < best
         nearer = np.minimum(np.abs(now - dy), np.abs(last - dy)) / scale
-        far, error, best = np.maximum(far, gap), np.where(gap < best, nearer, error), np.minimum(gap, best)
+        error, slope, width = np.where(closer, nearer, error), np.where(closer, now, slope), np.where(closer, h, width)
+        far, best = np.maximum(far, gap), np.minimum(gap, best)
     bend = np.abs(narrow[0] - 2 * y + narrow[1]) / (steps[2] * scale)
     error = np.where((best < STABLE) & (far < APART) & (bend < BEND), error, np.nan)
-    doubtful = error > DOUBT
-    if doubtful.any():
-        first, second = romberg(f, x, v)
-        surer = np.abs(first - second) / scale < 0.5 * STABLE
-        error = np.where(doubtful & surer, np.abs(second - dy) / scale, error)
+    if (error > DOUBT).any():
+        return reconsidered(f, x, y, v, dy, scale, error, slope, width)
     return error
 
 

@@ -153,9 +153,10 @@ Forward mode is compared with central differences along two random directions a 
 numbers, one that moves zeros too. Differences have three widths, each extrapolated with half of it. An entry of an
 output counts as checked where all agree to 2e-6 and two of them to 2e-7; elsewhere it counts as a kink: a contact
 begins, a feature changes, a limit is met, or rounding is larger. Errors above 5e-7 are measured again by differences
-of eighth order, up to 8e-3 wide, which rounding touches less, and replaced where two of those agree to 1e-7. Errors
-are relative to the largest derivative of that output, at least to a thousandth of its size. Reverse mode: <u, J v>
-against <J' u, v>, relative to the sum of the terms.
+of eighth order, up to 8e-3 wide, which rounding touches less, and replaced where two of those agree to 1e-7. Those
+that stay count as kinks where the slope within 5e-8 is another, or where the scatter of values there shows that
+rounding explains them. Errors are relative to the largest derivative of that output, at least to a thousandth of its
+size. Reverse mode: <u, J v> against <J' u, v>, relative to the sum of the terms.
 
 | field | error | through searches | reverse | entries checked | at kinks | worst in |
 | --- | --- | --- | --- | --- | --- | --- |

@@ -68,12 +68,28 @@ def test_doubtful_entries_are_measured_again_by_differences_of_eighth_order(modu
         return np.stack([x[:, 0] ** 8, np.sin(30 * x[:, 1])], 1)
 
     x, v, dy = np.ones(2), np.ones(2), np.array([8.0, 30 * np.cos(30)])
-    for slope in check.romberg(f, x, v):
+    for slope in check.romberg(f, x, v, 8e-3):
         np.testing.assert_allclose(slope, dy, rtol=1e-11)
     wrong = dy * (1 + 2e-6)
     near = check.ends(f, x, v, check.STEPS[1:2])[0]
     error = check.compare(f, x, f(x[None])[0], v, wrong, np.abs(dy), check.STEPS, near)
     np.testing.assert_allclose(error, 2e-6, rtol=1e-4)
+
+
+def test_entries_that_differences_cannot_tell_count_as_kinks(module):
+    """A step narrower than all differences; values that are rounded to 1e-9; a wrong derivative beside them."""
+    check = module("gradient_check")
+    noise = np.random.default_rng(0)
+
+    def f(x):
+        step, rounded = x[:, 0] + 1e-9 * np.tanh((x[:, 0] - 1) * 1e7), x[:, 1] + 1e-9 * noise.standard_normal(len(x))
+        return np.stack([step, rounded, x[:, 2]], 1)
+
+    x, slope = np.ones(3), np.array([1.0, 1.0, 1.0])
+    dy, width = np.array([1.01, 1 + 2e-6, 1 + 2e-6]), np.full(3, 1e-3)
+    error = check.reconsidered(f, x, f(x[None])[0], x, dy, slope, np.abs(dy - slope), slope, width)
+    assert np.isnan(error[:2]).all()
+    np.testing.assert_allclose(error[2], 2e-6, rtol=1e-3)
 
 
 def test_page_sorts_fields_into_checked_unused_and_zero_by_nature(module):
