@@ -269,6 +269,7 @@ def check(program, m, d, function="step", seed=0, report=None, fields=None):
         return program.values(m, d, points)
 
     y = f(x[None])[0]
+    assert np.allclose(y, program.run(m, d, x, none_x, none_y)[0], 1e-6, 1e-6), "values and derivatives of two answers"
     parts = program.y.at
     size = spread(parts, y)
     w = rng.standard_normal(len(y)) / np.maximum(size, 1e-3)

@@ -29,6 +29,7 @@ import jaxsim  # noqa: E402
 EXACT = {"tolerance": 1e-15, "ls_tolerance": 1e-12, "iterations": 200, "ls_iterations": 100}
 LONG_SEARCH = {"ccd_tolerance": 1e-12, "ccd_iterations": 200}
 SEARCHED = ("convex pairs", "height field", "SDF")  # asked of these: 1e-5
+BATCHED = SEARCHED[:2]  # searches in distance fields go elsewhere in a program that rounds differently
 # a step that searches takes long: there only what shapes contacts is moved
 SHAPING = ("geom_size", "geom_pos", "geom_quat", "body_pos", "body_quat", "mesh_vert", "hfield_size", "hfield_data")
 SHAPING += ("jnt_axis", "pair_margin", "pair_friction", "pair_solref", "d.qpos", "d.qvel")
@@ -64,7 +65,7 @@ def examine(name, function, count):
         gradient_check.exact_searches()
         inputs = gradient_check.inputs_of(m, d)
         fields = [n for n in SHAPING if n in inputs]
-    program = gradient_check.compiled(m, d, function, together=searched)
+    program = gradient_check.compiled(m, d, function, together=name in BATCHED)
     if function == "step":
         gap = 3 if name in gradient_models.SHORT else 200 if name in gradient_models.SUITE else 20
         at = gradient_check.states(program, m, d, count, gap)
