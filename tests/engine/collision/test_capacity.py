@@ -84,3 +84,12 @@ def test_suggestion_takes_the_worst_world_with_room_to_spare():
     d = jaxsim.make_data(m)
     d = d.replace(maxuse_con=np.array([3, 8, 2]), maxuse_efc=np.array([12, 32, 8]))
     assert suggest_capacity(m, d) == (10, 40)
+
+
+def test_suggestion_makes_room_to_search_prisms_of_a_height_field():
+    xml = """<mujoco><asset><hfield name="f" nrow="20" ncol="20" size="1 1 .1 .1"/></asset><worldbody>
+      <geom type="hfield" hfield="f"/><body><freejoint/><geom type="box" size=".9 .9 .1"/></body></worldbody></mujoco>"""
+    m = model(xml)
+    assert m.max_contacts == 50
+    d = jaxsim.make_data(m)
+    assert suggest_capacity(m, d.replace(maxuse_con=np.array(400))).max_contacts == 500
