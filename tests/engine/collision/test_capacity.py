@@ -88,7 +88,8 @@ def test_suggestion_takes_the_worst_world_with_room_to_spare():
 
 def test_suggestion_makes_room_to_search_prisms_of_a_height_field():
     xml = """<mujoco><asset><hfield name="f" nrow="20" ncol="20" size="1 1 .1 .1"/></asset><worldbody>
-      <geom type="hfield" hfield="f"/><body><freejoint/><geom type="box" size=".9 .9 .1"/></body></worldbody></mujoco>"""
+      <geom type="hfield" hfield="f"/>
+      <body><freejoint/><geom type="box" size=".9 .9 .1"/></body></worldbody></mujoco>"""
     m = model(xml)
     assert m.max_contacts == 50
     d = jaxsim.make_data(m)
