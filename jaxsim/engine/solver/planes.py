@@ -174,9 +174,18 @@ def bend(table: Table, r: Rows, z: Rows) -> Array:
     """z' s'' z, a scalar."""
     parts = [jnp.sum(w * x * x) for w, x in zip(weights(table, r), z.scalars, strict=True)]
     if table.cones:
-        lines = [total([b * x for b, x in zip(line, z.cones, strict=True)]) for line in blocks(table, r)]
-        parts.append(jnp.sum(total([line * x for line, x in zip(lines, z.cones, strict=True)])))
+        parts.append(jnp.sum(_cone_bend(table.cones, r.cones, z.cones)))
     return total(parts)
+
+
+def _cone_bend(p: Cones, r: tuple[Array, ...], z: tuple[Array, ...]) -> Array:
+    c = _cone(p, r)
+    slopes = middle_slopes(c)
+    y = [x * scale for x, scale in zip(z, c.scale, strict=True)]
+    along = total([u * x for u, x in zip(c.u[1:], y[1:], strict=True)])
+    square = total([x * x for x in y[1:]])
+    middle = y[0] * (y[0] - 2 * slopes.ratio * along) + slopes.curl * along * along + slopes.rest * square
+    return _by_zone(c, total([d * x * x for d, x in zip(p.D, z, strict=True)]), c.weight * middle)
 
 
 def _cone(p: Cones, r: tuple[Array, ...]) -> Cone:
@@ -201,10 +210,11 @@ def blocks(table: Table, r: Rows) -> list[list[Array]]:
     slopes = middle_slopes(c)
 
     def entry(i: int, j: int) -> Array:
-        value = _slope_entry(c, slopes, min(i, j), max(i, j)) * c.weight * c.scale[i] * c.scale[j]
+        value = _slope_entry(c, slopes, i, j) * c.weight * c.scale[i] * c.scale[j]
         return _by_zone(c, p.D[i] if i == j else jnp.zeros_like(value), value)
 
-    return [[entry(i, j) for j in range(dim)] for i in range(dim)]
+    upper = {(i, j): entry(i, j) for i in range(dim) for j in range(i, dim)}
+    return [[upper[min(i, j), max(i, j)] for j in range(dim)] for i in range(dim)]
 
 
 def _slope_entry(c: Cone, slopes: Slopes, i: int, j: int) -> Array:
