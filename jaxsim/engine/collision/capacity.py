@@ -56,7 +56,8 @@ def expected_contacts(m: Any) -> int:
     total = np.maximum(more * np.maximum(share, alone), np.where(heaped, crowd, 0)).sum()
     if not is_large(m):
         pairs = candidates(m)
-        total = max(total, most_overlapping(m, pairs, np.minimum(pair_points(m, pairs), FACE)))
+        faces = np.minimum(pair_points(m, pairs), FACE) if len(pairs.pair) else np.zeros(0)
+        total = most_overlapping(m, pairs, faces, total)
     return int(min(most, max(np.ceil(total), USUAL)))
 
 

@@ -14,29 +14,35 @@ from jaxsim.math.arrays import inner, matvec, matvec_t
 from jaxsim.types import GeomType
 
 POSES = 32  # poses looked at, at most
-ROUNDS = 32  # steps of the search for a plane between two geoms
+ROUNDS = 24  # steps of the search for a plane between two geoms
 RING = 16  # corners that stand for a cylinder's edge
 AROUND = np.arange(RING) * 2 * np.pi / RING
 
 
-def most_overlapping(m: Any, pairs: Candidates, weight: np.ndarray) -> float:
-    """The largest sum of `weight` (n,) of those pairs that may overlap in one pose: qpos0 or a keyframe.
+def most_overlapping(m: Any, pairs: Candidates, weight: np.ndarray, least: float) -> float:
+    """The largest sum of `weight` (n,) of those pairs that may overlap in one pose, qpos0 or a keyframe, or `least`.
 
     `m` is a host model. Geoms count as overlapping unless a plane between them is found; height fields never do.
     """
+    if weight.sum() <= least:
+        return least
     kept = m.geom_type[pairs.geom[:, 0]] != GeomType.HFIELD
     pairs, weight = Candidates(*[x[kept] for x in pairs]), weight[kept]
-    if not len(weight):
-        return 0
     margin = np.asarray(margins(m, pairs))
     d = make_data(m.replace(max_contacts=0, max_constraints=0))
     poses = [d] + [reset_to_keyframe(m, d, key) for key in range(min(m.nkey, POSES - 1))]
     clouds: dict[int, np.ndarray] = {}
-    return max(weight[_overlap(m, kinematics(m, pose), pairs, margin, clouds)].sum() for pose in poses)
+    for pose in poses:
+        d = kinematics(m, pose)
+        near = _near(m, d, pairs, margin)
+        if weight[near].sum() > least:
+            near = near[~_parted(m, d, Candidates(*[x[near] for x in pairs]), margin[near], clouds)]
+            least = max(least, weight[near].sum())
+    return least
 
 
-def _overlap(m: Any, d: Any, pairs: Candidates, margin: np.ndarray, clouds: dict) -> np.ndarray:
-    """Pairs that may overlap: first by spheres and boxes, then by what planes can tell apart."""
+def _near(m: Any, d: Any, pairs: Candidates, margin: np.ndarray) -> np.ndarray:
+    """Pairs whose spheres and boxes overlap, or whose box reaches a plane."""
     g1, g2 = pairs.geom.T
     pos, mat = d.geom_xpos, d.geom_xmat.reshape(-1, 3, 3)
     plane = m.geom_type[g1] == GeomType.PLANE
@@ -44,17 +50,23 @@ def _overlap(m: Any, d: Any, pairs: Candidates, margin: np.ndarray, clouds: dict
     height = inner(normal, centre - pos[g1]) - inner(abs(matvec_t(mat[g2], normal)), m.geom_aabb[g2, 3:])
     reach = m.geom_rbound[g1] + m.geom_rbound[g2] + margin
     near = spheres_touch(pos[g2] - pos[g1], reach) & boxes_touch(m, pos, mat, margin, g1, g2)
-    near = np.flatnonzero(np.where(plane, height <= margin, near))
-    solid = near[~plane[near]]
+    return np.flatnonzero(np.where(plane, height <= margin, near))
+
+
+def _parted(m: Any, d: Any, pairs: Candidates, margin: np.ndarray, clouds: dict) -> np.ndarray:
+    """Whether a plane parts the geoms of pairs (n,); `clouds` keeps the points of geoms seen before."""
+    solid = np.flatnonzero(m.geom_type[pairs.geom[:, 0]] != GeomType.PLANE)
     for geom in np.unique(pairs.geom[solid]):
         clouds.setdefault(geom, _cloud(m, geom))
-    sides = []
+    sides, room = [], margin[solid]
     for side in pairs.geom[solid].T:
         size = max([1, *(len(clouds[g]) for g in side)])
         local = np.array([np.resize(clouds[g], (size, 3)) for g in side]).reshape(-1, size, 3)
-        sides.append(pos[side, None] + matvec(mat[side, None], local))
-    room = margin[solid] + _radius(m, g1[solid]) + _radius(m, g2[solid])
-    return np.concatenate([near[plane[near]], solid[~_apart(*sides, room)]])
+        sides.append(d.geom_xpos[side, None] + matvec(d.geom_xmat.reshape(-1, 3, 3)[side, None], local))
+        room = room + _radius(m, side)
+    out = np.zeros(len(margin), bool)
+    out[solid] = _apart(*sides, room)
+    return out
 
 
 def _apart(a: np.ndarray, b: np.ndarray, room: np.ndarray) -> np.ndarray:
