@@ -103,10 +103,6 @@ def segment_gap(ours, theirs):
     return np.array([abs(ours[0] - theirs[0]), np.max(np.abs(ours[1:] - theirs[1:]))])
 
 
-def distance_gap(ours, theirs):
-    return segment_gap(ours, theirs)[:1]
-
-
 def by_rounding(bad, theirs):
     """Whether contacts differ in their normals alone, which are differences of points by depth, by rounding."""
     if not np.all(bad[:2] <= TOLERANCE):
@@ -114,21 +110,38 @@ def by_rounding(bad, theirs):
     return bad[2] * np.abs(theirs[0]).min(initial=1) <= np.finfo(float).eps
 
 
-def explanation(answer, q, rng, compare, ours, theirs, shifts=SHIFTS):
-    """Why ours may differ: the oracle, `answer(q)`, has "ours" at a pose next to `q`, or a "spread" as wide; or None.
+def among(ours, moved):
+    """Which of our contacts are among others, to the tolerance."""
+    gaps = [np.abs(a[:, None, :3] - b[:, :3]).max(axis=2) for a, b in zip(ours, moved, strict=True)]
+    return np.any(np.max(gaps, axis=0) <= TOLERANCE, axis=1)
 
-    Where the numbers of contacts differ, as many as ours at such a pose is a spread.
+
+def explanation(answer, q, rng, ours, theirs, shifts=SHIFTS):
+    """Why contacts differ: the oracle, `answer(q)`, has "ours" at poses next to `q`, or a "spread" as wide; or None.
+
+    Prisms and tilted searches are searched one by one, so each contact may be found at a pose of its own. Where the
+    numbers of contacts differ, one pose must have all of them, and as many as ours is a spread.
     """
-    wanted, spread = compare(ours, theirs), 0
+    wanted, spread, seen = gap(ours, theirs), 0, np.zeros(len(ours[0]), bool)
     for shift in shifts:
         moved = answer(q + shift * rng.standard_normal(len(q)))
-        if np.all(compare(ours, moved) <= TOLERANCE):
+        if np.all(gap(ours, moved) <= TOLERANCE):
             return "ours"
-        away = compare(moved, theirs)
         if np.isinf(wanted[0]):
-            away = np.where(np.isfinite(compare(ours, moved)), wanted, 0)
-        spread = np.maximum(spread, np.where(np.isinf(away) & np.isfinite(wanted), 0, away))
+            spread = np.maximum(spread, np.where(np.isfinite(gap(ours, moved)), wanted, 0))
+            continue
+        seen |= among(ours, moved)
+        if seen.all():
+            return "ours"
+        away = gap(moved, theirs)
+        spread = np.maximum(spread, np.where(np.isinf(away), 0, away))
     return "spread" if np.all((spread >= wanted) | (wanted <= TOLERANCE)) else None
+
+
+def distance_is_tie(answer, q, rng, ours, theirs):
+    """Whether the oracle's distance at a pose next to `q` is ours, or as far from `theirs`."""
+    moved = np.array([answer(q + shift * rng.standard_normal(len(q))) for shift in SHIFTS])
+    return np.any(abs(moved - ours) <= TOLERANCE) or np.max(abs(moved - theirs)) >= abs(ours - theirs)
 
 
 FINE = {"ccd_tolerance": 1e-12, "ccd_iterations": 500}  # options of a search that goes on to the end
@@ -177,7 +190,7 @@ def check(kinds, n, seed=0, margin=0.0, options=""):
             out["value"] += np.isfinite(bad[0])
             why = "ours" if np.all(gap(ours, reference(*fine, qpos[i])[2]) <= TOLERANCE) else None
             why = why or ("spread" if by_rounding(bad, theirs) else None)
-            why = why or explanation(lambda q: reference(mj, data, q)[2], qpos[i], rng, gap, ours, theirs)
+            why = why or explanation(lambda q: reference(mj, data, q)[2], qpos[i], rng, ours, theirs)
             out["spread"] += [(i, "contact", bad)] if why == "spread" else []
             if not why:
                 out["unexplained"].append((i, "contact", bad))
@@ -186,8 +199,8 @@ def check(kinds, n, seed=0, margin=0.0, options=""):
             out["distance"] += 1
             exact = reference(*fine, qpos[i])[3]
             better = segment_gap(measured[i], exact)[0] <= TOLERANCE or abs(exact[0]) <= TOLERANCE
-            if not better and not explanation(
-                lambda q: reference(mj, data, q)[3], qpos[i], rng, distance_gap, measured[i], segment
+            if not better and not distance_is_tie(
+                lambda q: reference(mj, data, q)[3][0], qpos[i], rng, measured[i][0], segment[0]
             ):
                 out["unexplained"].append((i, "distance", bad))
     return out, qpos, measured, places, found

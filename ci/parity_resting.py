@@ -122,7 +122,7 @@ def compare(multiccd, margin, run, qpos, verbose):
                 continue
             kind = int(np.isfinite(bad[0]))
             answer = partial(contacts_of, mj, data, pair)
-            why = explanation(answer, qpos[k], rng, gap, ours, theirs[pair], SHIFTS)
+            why = explanation(answer, qpos[k], rng, ours, theirs[pair], SHIFTS)
             count[kind] += 1
             count[2] += why == "spread"
             count[3] += why is None
