@@ -4,6 +4,8 @@
 couple, so that factors and solves work on the dense blocks of the trees, trees of one size in one batched call.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,8 +13,7 @@ import scipy.linalg
 from jax import lax
 
 from jaxsim.data import Data
-from jaxsim.engine import tables
-from jaxsim.engine.support import lent_to_joints
+from jaxsim.engine import inertia_slope, tables
 from jaxsim.engine.tendon import tendon_armature
 from jaxsim.math.arrays import add_at, dot, einsum, inner, is_numpy, take, take_or_zero
 from jaxsim.math.linalg import solve_factored
@@ -33,10 +34,7 @@ def crb(m: Model, d: Data) -> Data:
         matrix = take(dot(force, d.cdof.T).reshape(-1), row * m.nv + col)
     else:
         matrix = inner(take(force, row), take(d.cdof, col))
-    armature, lent = m.dof_armature, lent_to_joints(m, m.actuator_armature)
-    if lent is not None:
-        armature = armature + take(lent, m.dof_jntid)
-    matrix = matrix + take_or_zero(armature, np.where(row == col, row, -1))
+    matrix = matrix + take_or_zero(inertia_slope.dof_armature(m), np.where(row == col, row, -1))
     tendon, a, b, k = tendon_pairs(m)
     if len(k):
         matrix = matrix + add_at(k, take(tendon_armature(m), tendon) * take(d.ten_J, a) * take(d.ten_J, b), m.nC)
@@ -184,11 +182,15 @@ def solve_spd(m: Model, matrix: Array, ld: Array, inverse: Array, x: Array) -> A
     )
 
 
-def solve_positive(m: Model, matrix: Array, x: Array) -> Array:
-    """Solve with a positive matrix other than M, in the same sparse form, for x (nv,)."""
+def solve_positive(m: Model, matrix: Array, x: Array, source: inertia_slope.Source | None = None) -> Array:
+    """Solve with a positive matrix in the form of `d.M`, for x (nv,); `source`, if given, is what derivatives go to."""
     factors = cholesky_blocks(m, lax.stop_gradient(matrix))
+    multiply = partial(mul_sparse, m.structure)
     return lax.custom_linear_solve(
-        lambda y: mul_sparse(m, matrix, y), x, lambda _, y: solve_cholesky(m, factors, y), symmetric=True
+        lambda y: inertia_slope.times(multiply, matrix, source, y),
+        x,
+        lambda _, y: solve_cholesky(m, factors, y),
+        symmetric=True,
     )
 
 

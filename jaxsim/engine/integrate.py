@@ -12,6 +12,7 @@ from jaxsim.engine import tables
 from jaxsim.engine.actuation import advance_activation
 from jaxsim.engine.history import record
 from jaxsim.engine.inertia import solve_positive, solve_spd
+from jaxsim.engine.inertia_slope import source_of
 from jaxsim.engine.sensor import undelayed
 from jaxsim.engine.support import assemble, disabled, dof_damping, is_damped, poly_slope
 from jaxsim.math.arrays import take, take_or_zero
@@ -62,7 +63,7 @@ def euler(m: Model, d: Data) -> Data:
 
     def implicit_qacc() -> Array:
         matrix = d.M + take_or_zero(slope, tables.diagonal(m))
-        return solve_positive(m, matrix, d.qfrc_smooth + d.qfrc_constraint)
+        return solve_positive(m, matrix, d.qfrc_smooth + d.qfrc_constraint, source_of(m, d, slope))
 
     def explicit_qacc() -> Array:
         return _undamped(m.structure, d.qacc, slope, d.M, d.qLD, d.qLDiagInv)

@@ -19,6 +19,7 @@ from jaxsim.layout import Layout
 from jaxsim.math.arrays import dot, gather, inner, take
 from jaxsim.math.safe import Array, short_sum
 from jaxsim.math.spatial import join, shift_force, shift_motion
+from jaxsim.math.tangent import product_slope
 from jaxsim.math.tree import dof_path_sum, dof_subtree_sum
 
 
@@ -46,14 +47,17 @@ def times(layout: Layout, rows: Array, source: Source | None, x: Array) -> Array
     return dot(rows.reshape(-1, layout.nv), x).reshape(layout.ncontact, layout.condim)
 
 
-@times.defjvp
 def _times_jvp(layout: Layout, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     rows, source, x = primals
+    out = times(layout, rows, source, x)
     if source is None:
-        carried = times(layout, tangents[0], None, x)
+        carried = (lambda t: times(layout, t, None, x)), tangents[0]
     else:
-        _, carried = jax.jvp(lambda s: _times_by_bodies(layout, s, x), (source,), (tangents[1],))
-    return times(layout, rows, source, x), carried + times(layout, rows, source, tangents[2])
+        carried = (lambda t: jax.jvp(lambda s: _times_by_bodies(layout, s, x), (source,), (t,))[1]), tangents[1]
+    return out, product_slope(out, carried, (lambda t: times(layout, rows, source, t), tangents[2]))
+
+
+times.defjvp(_times_jvp, symbolic_zeros=True)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -62,14 +66,17 @@ def transpose_times(layout: Layout, rows: Array, source: Source | None, force: A
     return dot(force.reshape(-1), rows.reshape(-1, layout.nv))
 
 
-@transpose_times.defjvp
 def _transpose_times_jvp(layout: Layout, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     rows, source, force = primals
+    out = transpose_times(layout, rows, source, force)
     if source is None:
-        carried = transpose_times(layout, tangents[0], None, force)
+        carried = (lambda t: transpose_times(layout, t, None, force)), tangents[0]
     else:
-        _, carried = jax.jvp(lambda s: _transpose_by_bodies(s, force), (source,), (tangents[1],))
-    return transpose_times(layout, rows, source, force), carried + transpose_times(layout, rows, source, tangents[2])
+        carried = (lambda t: jax.jvp(lambda s: _transpose_by_bodies(s, force), (source,), (t,))[1]), tangents[1]
+    return out, product_slope(out, carried, (lambda t: transpose_times(layout, rows, source, t), tangents[2]))
+
+
+transpose_times.defjvp(_transpose_times_jvp, symbolic_zeros=True)
 
 
 def _arms(s: Source) -> tuple[Array, Array]:

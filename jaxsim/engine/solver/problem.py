@@ -17,6 +17,7 @@ import numpy as np
 from jaxsim.data import Data
 from jaxsim.engine.constraint.jacobian import limit_to_dof, rows_times, rows_transpose_times
 from jaxsim.engine.constraint.make import Jacobians, jacobians
+from jaxsim.engine.inertia_slope import Source, source_of, times
 from jaxsim.layout import Layout
 from jaxsim.math.arrays import dot, einsum
 from jaxsim.math.safe import SHORT, Array, divide, norm, short_sum
@@ -27,7 +28,8 @@ from jaxsim.types import ConstraintState, ConstraintType
 class ConstraintProblem(NamedTuple):
     """Inertia (nv, nv), smooth force (nv,), Jacobians, and per slot (nslot,) reference, D and bounds of D r.
 
-    `mu` (ncontact,) is the friction of the regularised cone. The layout is static and goes beside it.
+    `mu` (ncontact,) is the friction of the regularised cone. Derivatives by M are those by its `source`, if there is
+    one. The layout is static and goes beside it.
     """
 
     M: Array
@@ -38,6 +40,7 @@ class ConstraintProblem(NamedTuple):
     lo: Array
     hi: Array
     mu: Array
+    source: Source | None = None
 
 
 def make_problem(m: Model, d: Data, inertia: Array) -> ConstraintProblem:
@@ -52,7 +55,8 @@ def make_problem(m: Model, d: Data, inertia: Array) -> ConstraintProblem:
     two_sided[: layout.ngeneral] = equality
     lo = jnp.where(friction, -efc.frictionloss, -jnp.inf)
     hi = jnp.where(friction, efc.frictionloss, jnp.where(two_sided, jnp.inf, 0))
-    return ConstraintProblem(inertia, d.qfrc_smooth, jacobians(m, d), efc.aref, efc.D, lo, hi, d.contact.mu)
+    source = None if layout.sparse else source_of(m, d)
+    return ConstraintProblem(inertia, d.qfrc_smooth, jacobians(m, d), efc.aref, efc.D, lo, hi, d.contact.mu, source)
 
 
 def residual(layout: Layout, p: ConstraintProblem, acc: Array) -> Array:
@@ -265,7 +269,7 @@ def hessian_without_contacts(layout: Layout, p: ConstraintProblem, c: Curvature)
 
 def gradient(layout: Layout, p: ConstraintProblem, acc: Array) -> Array:
     """M a - f - J' force(J a - aref), zero at the solution."""
-    return dot(p.M, acc) - p.qfrc_smooth - qfrc_constraint(layout, p, acc)
+    return times(dot, p.M, p.source, acc) - p.qfrc_smooth - qfrc_constraint(layout, p, acc)
 
 
 def qfrc_constraint(layout: Layout, p: ConstraintProblem, acc: Array) -> Array:
