@@ -4,6 +4,7 @@ Works on a host model (numpy) when a model is compiled, and under jit, vmap and 
 """
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.data import Data, make_data
@@ -18,13 +19,14 @@ from jaxsim.engine.tendon import full_jacobian, jacobian_pattern, tendon
 from jaxsim.engine.transmission import transmission
 from jaxsim.math.arrays import einsum, inner, is_numpy, matvec, matvec_t, take, take_or_zero
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_normalize, quat_rotate, quat_to_mat
-from jaxsim.math.safe import Array, greatest, least, norm, normalize, sqrt, xp_of
+from jaxsim.math.safe import Array, greatest, norm, normalize, sqrt, xp_of
 from jaxsim.math.spatial import inertia_mul
 from jaxsim.math.tree import subtree_sum
 from jaxsim.model import Model
 from jaxsim.types import MINVAL, EqType, GeomType, JointType, ObjType, SameFrame, TrnType
 
 _TINY_SIZE = 1e-5  # bodies and models are at least this large
+_LEVEL = 64  # units in the last place within which ends of geoms are equal
 
 
 def set_const(m: Model) -> Model:
@@ -250,6 +252,19 @@ def _geom_radii(m: Model) -> Array:
     return radius
 
 
+def _lowest(x: Array) -> Array:
+    """The smallest of points (n, 3) by coordinate, with the mean derivative of all that are level.
+
+    So the centre between geoms that end alike moves with both, and stays where both only grow.
+    """
+    if is_numpy(x):
+        return x.min(0)
+    still = jax.lax.stop_gradient(x)
+    low, rounding = still.min(0), _LEVEL * jnp.finfo(x.dtype).eps * abs(still).max(0)
+    level = still <= low + rounding
+    return low + jnp.where(level, x - still, 0).sum(0) / level.sum(0)
+
+
 def _statistics(m: Model, d: Data) -> Model:
     """Centre, extent, mean size, mass and inertia of the model, and the length of each dof."""
     xp = xp_of(d.xpos)
@@ -259,8 +274,7 @@ def _statistics(m: Model, d: Data) -> Model:
     high = xp.concatenate([*points, d.geom_xpos + radius])
     stat = m.stat
     if len(low):
-        # of equals the first below and the last above: where two geoms end alike, the centre moves with both
-        low, high = least(low, 0), greatest(high[::-1], 0)
+        low, high = _lowest(low), -_lowest(-high)
         span = high - low
         extent = xp.where(span[0] > 0, xp.maximum(greatest(span), _TINY_SIZE), stat.extent)
         stat = stat.replace(center=0.5 * (low + high), extent=extent)

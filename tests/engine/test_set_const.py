@@ -51,11 +51,14 @@ def test_gradient_equals_central_differences(model):
     np.testing.assert_allclose(jax.grad(weight)(1.0), expected, rtol=1e-7)
 
 
-def test_centre_of_geoms_that_end_alike_moves_with_both():
+def test_centre_of_geoms_that_end_alike_moves_with_both_and_stays_where_they_grow():
     rails = '<geom type="box" size=".5 .1 .1" pos="0 {} 0"/>'
     m = load_model(f"<mujoco><worldbody>{rails.format(-1)}{rails.format(1)}</worldbody></mujoco>")
 
-    def centre(x):
-        return set_const(m.replace(geom_pos=m.geom_pos.at[:, 0].set(x))).stat.center[0]
+    def centre(x, radius):
+        changed = m.replace(geom_pos=m.geom_pos.at[:, 0].set(x), geom_rbound=radius)
+        return set_const(changed).stat.center[0]
 
-    np.testing.assert_allclose(jax.jacrev(centre)(jnp.zeros(2)), [0.5, 0.5])
+    moved, grown = jax.jacrev(centre, (0, 1))(jnp.zeros(2), jnp.asarray(m.geom_rbound))
+    np.testing.assert_allclose(moved, [0.5, 0.5])
+    np.testing.assert_allclose(grown, 0, atol=1e-15)
