@@ -179,7 +179,7 @@ def test_the_option_is_off_by_default():
 
 
 def _with_kernel(m, **options):
-    return m.replace(opt=m.opt.replace(solver_kernel=1, **options))
+    return m.replace(opt=m.opt.replace(**{"solver_kernel": 1, **options}))
 
 
 def _traced(xml: str, **options):
@@ -190,6 +190,12 @@ def _traced(xml: str, **options):
 MANY = HEAD.format(
     "elliptic", '<replicate count="130" offset="1 0 0"><body><joint/><geom size=".1"/></body></replicate>', ""
 )
+
+
+@pytest.mark.parametrize("warps", [-1, 3, 64])
+def test_numbers_of_warps_that_no_gpu_takes_are_refused(warps):
+    with pytest.raises(jaxsim.UnsupportedError, match=f"solver_kernel with {warps} warps"):
+        _traced(MODELS["dofs"][0], solver_kernel=warps)
 
 
 def test_conjugate_gradients_are_refused():
