@@ -6,7 +6,7 @@ from jaxsim.layout import is_sparse
 from jaxsim.model import Model
 from jaxsim.types import EnableBit, EqType, SolverType
 
-KERNEL_WARPS = 32  # a block has at most 1,024 threads
+WARPS = (1, 2, 4, 8, 16, 32)  # a block has at most 1,024 threads
 KERNEL_DOFS = 128  # the kernel of the solver keeps the Hessian in registers
 
 # (what is refused, how many of it a model has)
@@ -32,7 +32,7 @@ def refuse_kernel(m: Model):
     """Raise UnsupportedError for what `opt.solver_kernel` does not take."""
     warps = m.opt.solver_kernel
     reasons = (
-        (warps < 0 or warps > KERNEL_WARPS or warps & (warps - 1), f"{warps} warps, which is no power of two up to {KERNEL_WARPS}"),
+        (warps not in WARPS, f"{warps} warps, which is no power of two up to {WARPS[-1]}"),
         (m.opt.solver == SolverType.CG, "the solver CG"),
         (is_sparse(m), "the sparse rows of a large scene"),
         (m.nv > KERNEL_DOFS, f"more than {KERNEL_DOFS} dofs"),
