@@ -76,8 +76,12 @@ def _cylinder(s: Shape, d: Array) -> Array:
 
 
 def _prism(vert: Array, d: Array) -> Array:
-    """The farthest vertex of the roof of a prism, or of its foot if the direction points down."""
-    side = jnp.where(d[2] < 0, vert[3:6], vert[:3])
+    """The farthest vertex of the roof of a prism, or of its foot if the direction points down.
+
+    Directions along a wall are horizontal but for rounding, and the reference, whose products are not contracted, has
+    an exact zero there.
+    """
+    side = jnp.where(d[2] < -16 * float(jnp.finfo(d.dtype).eps), vert[3:6], vert[:3])
     return side[jnp.argmax(inner(side, d))]
 
 

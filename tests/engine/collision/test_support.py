@@ -32,3 +32,13 @@ def test_a_climb_ends_at_the_farthest_vertex():
     found, index = jax.jit(jax.vmap(support(Kinds((GeomType.MESH,), beside), shape)))(directions)
     np.testing.assert_array_equal(index, np.argmax(np.asarray(vert) @ directions.T, axis=0))
     np.testing.assert_array_equal(found, vert[index])
+
+
+def test_along_a_wall_a_prism_gives_its_roof_however_rounding_falls():
+    roof = np.array([[0, 0, 0.3], [1, 0, 0.1], [0, 1, 0.2]])
+    vert = jnp.asarray(np.concatenate([roof, roof * [1, 1, 0]]))
+    kind = jnp.asarray(int(GeomType.HFIELD))
+    shape = Shape(kind, jnp.zeros(3), jnp.eye(3), jnp.zeros(3), vert, jnp.asarray(0), jnp.asarray(0.0))
+    farthest = support(Kinds((GeomType.HFIELD,)), shape)
+    for up, expected in ((1e-17, roof[1]), (-1e-17, roof[1]), (-1e-9, roof[1] * [1, 1, 0])):
+        np.testing.assert_array_equal(farthest(jnp.array([1.0, 0.0, up]))[0], expected)
