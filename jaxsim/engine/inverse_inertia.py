@@ -3,11 +3,12 @@
 import numpy as np
 
 from jaxsim.engine import tables
-from jaxsim.math.arrays import add_at, is_numpy, take, take_or_zero
+from jaxsim.math.arrays import add_at, dot, is_numpy, take, take_or_zero
 from jaxsim.math.safe import Array, xp_of
 from jaxsim.model import Model
 
 _PAIRS_AT_ONCE = 2_000_000
+_DENSE = 8  # products over all dofs of one tree, while they are no more than this times the pairs of entries
 
 
 def inverse_blocks(blocks: Array) -> Array:
@@ -56,10 +57,14 @@ def quadratic_forms(m: Model, inverses: list[Array], row: np.ndarray, dof: np.nd
         value: (k, c) the entries, of c vectors with one pattern.
     """
     xp = xp_of(value, *inverses)
+    count = np.bincount(row, minlength=n)
+    if m.ntree == 1 and n * m.nv**2 <= _DENSE * np.sum(count.astype(float) ** 2):
+        x = add_at(dof * n + row, value, m.nv * n).reshape(m.nv, -1)
+        forms = xp.sum(x * dot(inverses[0][0], x), axis=0).reshape(n, -1)
+        return xp.where(count[:, None] > 0, forms, 0)  # an inverse may be nan
     begin, local = _places(m)
     flats = [inverse.reshape(-1) for inverse in inverses]
     flat = flats[0] if len(flats) == 1 else xp.concatenate(flats)
-    count = np.bincount(row, minlength=n)
     start = np.cumsum(count) - count
     out = xp.zeros((n, value.shape[-1]), value.dtype)
     for first, last in _chunks(count):
