@@ -103,11 +103,12 @@ def segment_gap(ours, theirs):
     return np.array([abs(ours[0] - theirs[0]), np.max(np.abs(ours[1:] - theirs[1:]))])
 
 
-def by_rounding(bad, theirs):
+def by_rounding(bad, ours, theirs):
     """Whether contacts differ in their normals alone, which are differences of points by depth, by rounding."""
     if not np.all(bad[:2] <= TOLERANCE):
         return False
-    return bad[2] * np.abs(theirs[0]).min(initial=1) <= np.finfo(float).eps
+    depth = min(np.abs(x[0]).min(initial=1) for x in (ours, theirs))
+    return bad[2] * depth <= np.finfo(float).eps
 
 
 def among(ours, moved):
@@ -189,7 +190,7 @@ def check(kinds, n, seed=0, margin=0.0, options=""):
         if not np.all(bad <= TOLERANCE):
             out["value"] += np.isfinite(bad[0])
             why = "ours" if np.all(gap(ours, reference(*fine, qpos[i])[2]) <= TOLERANCE) else None
-            why = why or ("spread" if by_rounding(bad, theirs) else None)
+            why = why or ("spread" if by_rounding(bad, ours, theirs) else None)
             why = why or explanation(lambda q: reference(mj, data, q)[2], qpos[i], rng, ours, theirs)
             out["spread"] += [(i, "contact", bad)] if why == "spread" else []
             if not why:
