@@ -18,7 +18,7 @@ from jaxsim.math.safe import Array
 from jaxsim.model import Model
 from jaxsim.types import JointType
 
-CHUNK = 6  # directions that pass through the linearised step together: of a batch of worlds, what caches hold
+CHUNK = 4  # directions that pass through the linearised step together: of a batch of worlds, what caches hold
 
 
 class Transition(NamedTuple):

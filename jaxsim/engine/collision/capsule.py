@@ -1,5 +1,6 @@
 """Capsules against capsules and boxes."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -7,6 +8,7 @@ from jaxsim.engine.collision.shapes import Array, Geoms, Hits, small
 from jaxsim.engine.collision.sphere import sphere_in_box, spheres
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
+from jaxsim.math.tangent import product_slope
 from jaxsim.types import MINVAL
 
 
@@ -29,6 +31,22 @@ def _nearest(ma: Array, mb: Array, mc: Array, u: Array, v: Array, det: Array) ->
     return x1, jnp.where(side2 == 0, x2, side2)
 
 
+@jax.custom_jvp
+def _chosen(pick: Array, places: list[Array]) -> Array:
+    """The place (n, 2) that each row of `pick` (n, 2, k) marks, zero where it marks none."""
+    return safe.short_sum(pick * jnp.stack(places, axis=1)[:, None])
+
+
+def _chosen_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    pick, places = primals
+    out = _chosen(pick, places)
+    terms = [(lambda t, k=k: jnp.where(pick[:, :, k], t[:, None], 0), t) for k, t in enumerate(tangents[1])]
+    return out, product_slope(out, *terms)
+
+
+_chosen.defjvp(_chosen_jvp, symbolic_zeros=True)  # half of the places are ends, which do not move
+
+
 def capsule_capsule(a: Geoms, b: Geoms, margin: Array) -> Hits:
     """Two capsules: one contact at the nearest points, or up to two at the ends of parallel ones."""
     axis1, axis2 = a.mat[:, :, 2] * a.size[:, 1:2], b.mat[:, :, 2] * b.size[:, 1:2]
@@ -42,15 +60,15 @@ def capsule_capsule(a: Geoms, b: Geoms, margin: Array) -> Hits:
     one = jnp.ones_like(u)
     on2 = [jnp.clip(safe.divide(v - s * mb, mc), -1, 1) for s in (1, -1)]
     on1 = [jnp.clip(safe.divide(u - s * mb, ma), -1, 1) for s in (1, -1)]
-    p1 = jnp.stack([jnp.where(flat, one, x1), -one, *on1], axis=1)
-    p2 = jnp.stack([jnp.where(flat, on2[0], x2), on2[1], one, -one], axis=1)
+    places = [jnp.where(flat, one, x1), -one, *on1], [jnp.where(flat, on2[0], x2), on2[1], one, -one]
+    p1, p2 = (jnp.stack(p, axis=1) for p in places)
     apart = gap[:, None] + axis1[:, None] * p1[..., None] - axis2[:, None] * p2[..., None]
     reach = (margin + a.size[:, 0] + b.size[:, 0])[:, None]
     near = inner(apart, apart) <= reach * reach
     near &= jnp.stack([one > 0, flat, flat, flat], axis=1)
     rank = jnp.cumsum(near, axis=1)
     pick = near[:, None] & (rank[:, None] == jnp.arange(1, 3)[:, None])  # (n, 2, 4)
-    x1, x2 = safe.short_sum(pick * p1[:, None]), safe.short_sum(pick * p2[:, None])
+    x1, x2 = (_chosen(pick, p) for p in places)
 
     ends1 = a.pos[:, None] + axis1[:, None] * x1[..., None]
     ends2 = b.pos[:, None] + axis2[:, None] * x2[..., None]

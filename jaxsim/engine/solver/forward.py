@@ -51,11 +51,14 @@ def fwd_constraint(m: Model, d: Data) -> Data:
         stop = (m.opt.noslip_iterations, m.opt.noslip_tolerance, scale)
         acc, forces, count = noslip.solve(layout, p, d.qacc_smooth, forces, d.efc.R, label, stop)
         state, niter = noslip.dual_state(layout, p, forces), niter + count
+    qfrc = rows_transpose_times(layout, p.jac, forces)
+    if not layout.sparse and not m.opt.noslip_iterations:
+        qfrc = implicit.balanced(qfrc, p, acc)
     b = jnp.where(d.efc.active, residual(layout, p, d.qacc_smooth), 0)
     efc = d.efc.replace(force=forces, state=state, b=b)
     return d.replace(
         qacc=acc,
-        qfrc_constraint=rows_transpose_times(layout, p.jac, forces),
+        qfrc_constraint=qfrc,
         efc=efc,
         solver_niter=niter.astype(jnp.int32)[None],
     )

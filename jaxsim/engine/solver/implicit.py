@@ -4,6 +4,8 @@ At the solution g(a, p) = M a - f - J' force(J a - aref; p) = 0, so da = -H^-1 (
 `custom_jvp` whose rule is a jvp of g at fixed a and one symmetric solve gives forward mode, reverse mode (the solve is
 its own transpose) and second derivatives (the rule is made of differentiable parts), for every solver, in constant
 memory. Blondel et al., "Efficient and Modular Implicit Differentiation", NeurIPS 2022.
+
+There the force of the constraints is what momentum leaves for them, M a - f, and is differentiated as such.
 """
 
 from functools import partial
@@ -13,7 +15,7 @@ import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 
 from jaxsim.engine.solver import kernel, primal
-from jaxsim.engine.solver.problem import ConstraintProblem, curvature, gradient, hessian, residual
+from jaxsim.engine.solver.problem import ConstraintProblem, curvature, gradient, hessian, momentum_gap, residual
 from jaxsim.layout import Layout
 from jaxsim.math.arrays import dot
 from jaxsim.math.linalg import solve_factored
@@ -49,3 +51,14 @@ def _solve_jvp(layout: Layout, limits: primal.Limits, primals: tuple, tangents: 
     factor = jax.lax.stop_gradient(jnp.linalg.cholesky(h, symmetrize_input=False))
     dacc = jax.lax.custom_linear_solve(partial(dot, h), -dg, lambda _, b: solve_factored(factor, b), symmetric=True)
     return (acc, niter), (dacc, jnp.zeros_like(niter))
+
+
+@jax.custom_jvp
+def balanced(qfrc: Array, p: ConstraintProblem, acc: Array) -> Array:
+    """The force of constraints `qfrc` (nv,) at the solution `acc`, with the derivatives of M acc - qfrc_smooth."""
+    return qfrc
+
+
+@balanced.defjvp
+def _balanced_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    return balanced(*primals), jax.jvp(momentum_gap, primals[1:], tangents[1:])[1]

@@ -269,7 +269,12 @@ def hessian_without_contacts(layout: Layout, p: ConstraintProblem, c: Curvature)
 
 def gradient(layout: Layout, p: ConstraintProblem, acc: Array) -> Array:
     """M a - f - J' force(J a - aref), zero at the solution."""
-    return times(dot, p.M, p.source, acc) - p.qfrc_smooth - qfrc_constraint(layout, p, acc)
+    return momentum_gap(p, acc) - qfrc_constraint(layout, p, acc)
+
+
+def momentum_gap(p: ConstraintProblem, acc: Array) -> Array:
+    """M a - f."""
+    return times(dot, p.M, p.source, acc) - p.qfrc_smooth
 
 
 def qfrc_constraint(layout: Layout, p: ConstraintProblem, acc: Array) -> Array:
