@@ -46,12 +46,13 @@ class Settings:
     against: tuple[str, ...] = ()
     mjx_nworld: tuple[int, ...] = (64, 256)
     peer_timeout: float = 300.0
+    processes: int = 1
     quiet: bool = False
 
 
 def bench(m: Model, settings: Settings, load_s: float = 0.0) -> Figures:
     """Measure jaxsim and the peers that `settings` names; a report of plain numbers, ready for JSON."""
-    from jaxsim import bench_peers
+    from jaxsim import bench_peers, bench_processes
 
     say = (lambda text: None) if settings.quiet else lambda text: print(f"... {text}", file=sys.stderr)
     report: Figures = {"model": _model(m, settings), "machine": _machine(), "jaxsim": {"load_s": load_s}}
@@ -70,6 +71,9 @@ def bench(m: Model, settings: Settings, load_s: float = 0.0) -> Figures:
         say("jaxsim: gradient")
         own["gradient"] = gradient(m, jax.tree.map(lambda x: x[0], start))
     own["peak_rss_mb"] = peak_rss()
+    if settings.processes > 1:
+        say(f"jaxsim: {settings.processes} processes")
+        own["processes"] = bench_processes.measure(m, settings, bench_peers.states_of(start))
     report["peers"] = {}
     for name in settings.against:
         say(name)
@@ -196,7 +200,7 @@ def prepare(m: Model, settings: Settings, nworld: int | None) -> Data:
     ctrl = np.clip((1 - settings.noise) * np.asarray(d.ctrl) + settings.noise * draw, low, high)
     d = d.replace(ctrl=ctrl)
     if settings.settle:
-        run, m, d = _compiled(m, d, settings.settle)
+        run, m, d = compile_rollout(m, d, settings.settle)
         d = run(m, d)[0]
     return jax.block_until_ready(d)
 
@@ -217,7 +221,7 @@ def _advance(m: Model, d: Data, nstep: int) -> tuple[Data, Figures, Array]:
     return jax.vmap(one)(d) if d.time.ndim else one(d)
 
 
-def _compiled(m: Model, d: Data, nstep: int) -> tuple[Callable, Model, Data]:
+def compile_rollout(m: Model, d: Data, nstep: int) -> tuple[Callable, Model, Data]:
     """The program of `nstep` steps and its inputs, the worlds spread over all devices where they can be."""
     advance = partial(_advance, nstep=nstep)
     if d.time.ndim and len(jax.devices()) > 1 and d.time.size % len(jax.devices()) == 0:
@@ -241,7 +245,7 @@ def speed(m: Model, d: Data, nstep: int) -> Figures:
     """Steps per second from a batch, what was in contact meanwhile, and the memory of the program."""
     nworld = d.time.size
     begin = time.perf_counter()
-    run, m, d = _compiled(m, d, nstep)
+    run, m, d = compile_rollout(m, d, nstep)
     compile_s = time.perf_counter() - begin
     seconds = best_time(lambda: run(m, d))
     last, _, counts = run(m, d)
@@ -287,7 +291,7 @@ def gradient(m: Model, d: Data) -> Figures:
 
 
 def ratios(report: Figures) -> Figures:
-    """How many times faster than each peer: one world, the best batch, compilation."""
+    """How many times faster than each peer: one world, the best batch, several processes, compilation."""
     own = report["jaxsim"]
     one = own["one_world"]["steps_per_s"]
     most = max(b["steps_per_s"] for b in own["batches"])
@@ -296,6 +300,8 @@ def ratios(report: Figures) -> Figures:
         if "refused" in peer:
             continue
         pairs = {"one_world": (one, peer.get("one_world")), "batch": (most, peer.get("batch"))}
+        if "steps_per_s" in own.get("processes", {}):
+            pairs["processes"] = own["processes"]["steps_per_s"], peer.get("batch")
         found = {k: a / b for k, (a, b) in pairs.items() if b}
         if peer.get("compile_s"):
             found["compile"] = peer["compile_s"] / own["compile_s"]
@@ -347,13 +353,22 @@ def table(report: Figures) -> str:
             f"{'jaxsim':24}{b['nworld']:>7}{b['steps_per_s']:>13,.0f}{contacts:>18}{rows:>18}"
             f"{b['mean_niter']:>12.1f}{temp:>9}"
         )
+    if "processes" in own:
+        lines.append(_process_line(own["processes"]))
     for name, peer in report["peers"].items():
         lines += _peer_lines(name, peer)
     for name, ratio in report["ratios"].items():
-        words = {"one_world": "one world", "batch": "best batch", "compile": "compile time"}
+        words = {"one_world": "one world", "batch": "best batch", "processes": "processes", "compile": "compile time"}
         lines.append(f"jaxsim over {name}: " + ", ".join(f"{words[k]} {v:.2f} x" for k, v in ratio.items()))
     lines += [f"warning: {t}" for b in (own["one_world"], *own["batches"]) for t in b["troubles"]]
     return "\n".join(lines)
+
+
+def _process_line(figures: Figures) -> str:
+    if "refused" in figures:
+        return f"processes: {figures['refused']}"
+    what = f"jaxsim, {figures['processes']} processes"
+    return f"{what:24}{figures['nworld']:>7}{figures['steps_per_s']:>13,.0f}"
 
 
 def _peer_lines(name: str, peer: Figures) -> list[str]:

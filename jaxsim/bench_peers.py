@@ -35,7 +35,7 @@ def measure(name: str, settings: Any, start: Data) -> Figures:
             raise ModuleNotFoundError
     except ModuleNotFoundError:
         return {"refused": f"not installed (python package {MODULES[name]})"}
-    states = {field: np.asarray(getattr(start, field), np.float64) for field in STATE}
+    states = states_of(start)
     context = multiprocessing.get_context("spawn")
     answers = context.Queue()
     process = context.Process(target=_in_process, args=(name, settings, states, answers), daemon=True)
@@ -47,6 +47,11 @@ def measure(name: str, settings: Any, start: Data) -> Figures:
     finally:
         process.kill()
         process.join()
+
+
+def states_of(start: Data) -> dict[str, np.ndarray]:
+    """What another process needs to start from the same batch of states."""
+    return {field: np.asarray(getattr(start, field), np.float64) for field in STATE}
 
 
 def _in_process(name: str, settings: Any, states: dict[str, np.ndarray], answers: Any) -> None:
