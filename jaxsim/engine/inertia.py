@@ -184,6 +184,8 @@ def solve_spd(m: Model, matrix: Array, ld: Array, inverse: Array, x: Array) -> A
 
 def solve_positive(m: Model, matrix: Array, x: Array, source: inertia_slope.Source | None = None) -> Array:
     """Solve with a positive matrix in the form of `d.M`, for x (nv,); `source`, if given, is what derivatives go to."""
+    if not m.nv:
+        return x
     factors = cholesky_blocks(m, lax.stop_gradient(matrix))
     multiply = partial(mul_sparse, m.structure)
     return lax.custom_linear_solve(
