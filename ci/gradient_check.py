@@ -259,10 +259,10 @@ def movable(m, name, size):
     return mask
 
 
-def reach(m, name):
-    """How far a field moves: loads and armature by as much as the inertia that they act on, which may be tiny."""
-    if name in ("dof_armature", "d.qfrc_applied"):
-        return np.asarray(m.dof_M0)
+def reach(m, name, size):
+    """How far a field moves: loads, armature and damping by as much as the inertia they act on, which may be tiny."""
+    if name in ("dof_armature", "dof_damping", "dof_dampingpoly", "d.qfrc_applied"):
+        return np.repeat(np.asarray(m.dof_M0), size // m.nv)
     return np.repeat(np.asarray(m.body_mass), 6) if name == "d.xfrc_applied" else 1.0
 
 
@@ -286,7 +286,7 @@ def check(program, m, d, function="step", seed=0, report=None, fields=None):
         where, rows = program.x.at[name], []
         for change in directions(name, x[where], rng):
             v = none_x.copy()
-            change = change * movable(m, name, len(change)) * reach(m, name)
+            change = change * movable(m, name, len(change)) * reach(m, name, len(change))
             v[where] = change
             dy = np.asarray(program.run(m, d, x, v, none_y)[1])
             finite = np.isfinite(dy).all() and np.isfinite(back[where]).all()
