@@ -23,6 +23,8 @@ def measure(m: Any, settings: Any, states: dict[str, np.ndarray]) -> Figures:
     import jaxsim
 
     count, nworld = settings.processes, len(states["time"])
+    if jax.default_backend() != "cpu":
+        return {"refused": "a process for each core is of use on a CPU only"}
     if nworld % count:
         return {"refused": f"{nworld} worlds cannot be divided among {count} processes"}
     context = multiprocessing.get_context("spawn")
@@ -36,7 +38,12 @@ def measure(m: Any, settings: Any, states: dict[str, np.ndarray]) -> Figures:
         for process in processes:
             process.start()
         try:
-            speeds = [answers.get(timeout=settings.peer_timeout) for _ in processes]
+            speeds = []
+            for _ in processes:
+                answer = answers.get(timeout=settings.peer_timeout)
+                if isinstance(answer, str):
+                    return {"refused": answer}
+                speeds.append(answer)
         except queue.Empty:
             return {"refused": f"no answer within {settings.peer_timeout:.0f} s"}
         finally:
@@ -47,6 +54,13 @@ def measure(m: Any, settings: Any, states: dict[str, np.ndarray]) -> Figures:
 
 
 def _work(core: int, path: str, states: dict[str, np.ndarray], nstep: int, ready: Any, answers: Any) -> None:
+    try:
+        answers.put(_speed(core, path, states, nstep, ready))
+    except Exception as error:
+        answers.put(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
+
+
+def _speed(core: int, path: str, states: dict[str, np.ndarray], nstep: int, ready: Any) -> float:
     import jaxsim
     from jaxsim import bench
 
@@ -62,4 +76,4 @@ def _work(core: int, path: str, states: dict[str, np.ndarray], nstep: int, ready
     while time.perf_counter() - begin < SECONDS:
         jax.block_until_ready(run(m, d))
         steps += nworld * nstep
-    answers.put(steps / (time.perf_counter() - begin))
+    return steps / (time.perf_counter() - begin)

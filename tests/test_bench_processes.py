@@ -21,6 +21,13 @@ def test_worlds_are_divided_among_processes():
     assert figures["steps_per_s"] > 0
 
 
+def test_a_process_that_fails_says_why():
+    figures = bench_processes.measure(
+        jaxsim.load_model(XML), _settings(2), {"time": np.zeros(2), "nothing": np.zeros(2)}
+    )
+    assert "AttributeError" in figures["refused"] and "nothing" in figures["refused"]
+
+
 def test_worlds_that_cannot_be_divided_are_refused():
     figures = bench_processes.measure(None, _settings(2), {"time": np.zeros(3)})
     assert "3 worlds cannot be divided among 2 processes" in figures["refused"]

@@ -6,7 +6,6 @@ matrix is not asked for, unless it comes without a source.
 """
 
 import dataclasses
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,7 +18,7 @@ from jaxsim.engine.support import lent_to_joints
 from jaxsim.math.arrays import inner, take
 from jaxsim.math.safe import Array
 from jaxsim.math.spatial import inertia_mul
-from jaxsim.math.tangent import product_slope
+from jaxsim.math.tangent import sourced_product
 from jaxsim.math.tree import dof_path_sum, dof_subtree_sum
 from jaxsim.model import Model
 
@@ -60,26 +59,11 @@ def source_of(m: Model, d: Data, added: Array | float = 0.0) -> Source | None:
     return Source(d.cdof, d.cinert, dof_armature(m) + added, m.structure)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def times(multiply: Callable[[Array, Array], Array], matrix: Array, source: Source | None, x: Array) -> Array:
-    """`multiply(matrix, x)` for x (nv,), with the derivatives of the source of the matrix."""
-    return multiply(matrix, x)
-
-
-def _times_jvp(multiply: Callable[[Array, Array], Array], primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    matrix, source, x = primals
-    out = times(multiply, matrix, source, x)
-    if source is None:
-        carried = (lambda t: multiply(t, x)), tangents[0]
-    else:
-        carried = (lambda t: jax.jvp(lambda s: _by_bodies(s, x), (source,), (t,))[1]), tangents[1]
-    return out, product_slope(out, carried, (lambda t: times(multiply, matrix, source, t), tangents[2]))
-
-
-times.defjvp(_times_jvp, symbolic_zeros=True)
-
-
-def _by_bodies(s: Source, x: Array) -> Array:
+def _by_bodies(_: Any, s: Source, x: Array) -> Array:
     tree = tables.tree(s.structure)
     force = inertia_mul(s.cinert, dof_path_sum(tree, s.cdof * x[:, None]))
     return inner(s.cdof, dof_subtree_sum(tree, force)) + s.diagonal * x
+
+
+# of (multiply, matrix, source, x): multiply(matrix, x) for x (nv,)
+times = sourced_product(lambda multiply, matrix, x: multiply(matrix, x), _by_bodies)

@@ -1,6 +1,7 @@
 """Tangents in rules of `custom_jvp` that are told which of them are zero (`symbolic_zeros=True`)."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -30,3 +31,27 @@ def product_slope(out: Array, *terms: tuple[Callable[[Any], Array], Any]) -> Arr
     moving = [(f, t) for f, t in terms if not all(map(_is_zero, jax.tree.leaves(t, is_leaf=_is_zero)))]
     total = [f(jax.tree.map(_written_out, t, is_leaf=_is_zero)) for f, t in moving]
     return sum(total[1:], start=total[0]) if total else jnp.zeros_like(out)
+
+
+def sourced_product(multiply: Callable[..., Array], by_source: Callable[..., Array]) -> Callable[..., Array]:
+    """A function (static, matrix, source, x) that is `multiply(static, matrix, x)`, with the derivatives of the source.
+
+    `by_source(static, source, x)` is the same product, linear in x, from what the matrix is made of. The derivative of
+    the matrix itself is not asked for, unless `source` is None.
+    """
+
+    @partial(jax.custom_jvp, nondiff_argnums=(0,))
+    def product(static: Any, matrix: Array, source: Any, x: Array) -> Array:
+        return multiply(static, matrix, x)
+
+    def rule(static: Any, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+        matrix, source, x = primals
+        out = product(static, matrix, source, x)
+        if source is None:
+            carried = (lambda t: multiply(static, t, x)), tangents[0]
+        else:
+            carried = (lambda t: jax.jvp(lambda s: by_source(static, s, x), (source,), (t,))[1]), tangents[1]
+        return out, product_slope(out, carried, (lambda t: product(static, matrix, source, t), tangents[2]))
+
+    product.defjvp(rule, symbolic_zeros=True)
+    return product

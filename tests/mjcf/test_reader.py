@@ -275,6 +275,11 @@ def test_dangerous_documents_are_refused(text, reason):
         read(text)
 
 
+def test_a_chain_of_500_links_is_read():
+    spec = read("<mujoco><worldbody>" + "<body>" * 500 + "</body>" * 500 + "</worldbody></mujoco>")
+    assert sum(element.tag == "body" for element in spec.root.all()) == 500
+
+
 def test_size_is_bounded(monkeypatch):
     monkeypatch.setattr(reader, "MAX_BYTES", 100)
     with pytest.raises(ModelError, match="larger than"):

@@ -19,7 +19,7 @@ from jaxsim.layout import Layout
 from jaxsim.math.arrays import dot, gather, inner, take
 from jaxsim.math.safe import Array, short_sum
 from jaxsim.math.spatial import join, shift_force, shift_motion
-from jaxsim.math.tangent import product_slope
+from jaxsim.math.tangent import sourced_product
 from jaxsim.math.tree import dof_path_sum, dof_subtree_sum
 
 
@@ -41,44 +41,6 @@ class Source:
     structure: Any
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def times(layout: Layout, rows: Array, source: Source | None, x: Array) -> Array:
-    """J x in contact frames (ncontact, condim), given the rows (ncontact, condim, nv) and what they come from."""
-    return dot(rows.reshape(-1, layout.nv), x).reshape(layout.ncontact, layout.condim)
-
-
-def _times_jvp(layout: Layout, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    rows, source, x = primals
-    out = times(layout, rows, source, x)
-    if source is None:
-        carried = (lambda t: times(layout, t, None, x)), tangents[0]
-    else:
-        carried = (lambda t: jax.jvp(lambda s: _times_by_bodies(layout, s, x), (source,), (t,))[1]), tangents[1]
-    return out, product_slope(out, carried, (lambda t: times(layout, rows, source, t), tangents[2]))
-
-
-times.defjvp(_times_jvp, symbolic_zeros=True)
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0,))
-def transpose_times(layout: Layout, rows: Array, source: Source | None, force: Array) -> Array:
-    """J' f (nv,) for forces in contact frames (ncontact, condim)."""
-    return dot(force.reshape(-1), rows.reshape(-1, layout.nv))
-
-
-def _transpose_times_jvp(layout: Layout, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    rows, source, force = primals
-    out = transpose_times(layout, rows, source, force)
-    if source is None:
-        carried = (lambda t: transpose_times(layout, t, None, force)), tangents[0]
-    else:
-        carried = (lambda t: jax.jvp(lambda s: _transpose_by_bodies(s, force), (source,), (t,))[1]), tangents[1]
-    return out, product_slope(out, carried, (lambda t: transpose_times(layout, rows, source, t), tangents[2]))
-
-
-transpose_times.defjvp(_transpose_times_jvp, symbolic_zeros=True)
-
-
 def _arms(s: Source) -> tuple[Array, Array]:
     """From one common point, the centre of mass of the world, to the contacts and from the trees' own to it."""
     point = s.subtree_com[0]
@@ -97,7 +59,7 @@ def _times_by_bodies(layout: Layout, s: Source, x: Array) -> Array:
     return jnp.where(s.used, out, 0)
 
 
-def _transpose_by_bodies(s: Source, force: Array) -> Array:
+def _transpose_by_bodies(layout: Layout, s: Source, force: Array) -> Array:
     arm, shift = _arms(s)
     force = jnp.where(s.used, force, 0)
     rows = s.frame.reshape(-1, 3, 3)
@@ -110,3 +72,17 @@ def _transpose_by_bodies(s: Source, force: Array) -> Array:
     side = (s.body[:, 1] == everybody).astype(wrench.dtype) - (s.body[:, 0] == everybody).astype(wrench.dtype)
     total = shift_force(dot(side, wrench), shift)
     return inner(s.cdof, dof_subtree_sum(tables.tree(s.structure), total))
+
+
+def _times(layout: Layout, rows: Array, x: Array) -> Array:
+    return dot(rows.reshape(-1, layout.nv), x).reshape(layout.ncontact, layout.condim)
+
+
+def _transpose_times(layout: Layout, rows: Array, force: Array) -> Array:
+    return dot(force.reshape(-1), rows.reshape(-1, layout.nv))
+
+
+# of (layout, rows (ncontact, condim, nv), source, x): J x in contact frames (ncontact, condim) for x (nv,), and
+# J' f (nv,) for forces in contact frames
+times = sourced_product(_times, _times_by_bodies)
+transpose_times = sourced_product(_transpose_times, _transpose_by_bodies)
