@@ -1,12 +1,14 @@
-"""How well derivatives of the engine's functions are known: both modes against extrapolated central differences.
+"""How well derivatives of the engine's functions are known: both modes against differences in floats of 80 bits.
 
 One program a model and function: value, forward-mode and reverse-mode derivative by all float leaves of Model and Data,
 of all float outputs. Inputs and outputs are flat vectors with named slices, so that one compilation serves all fields.
+Differences are taken of the same function evaluated by `extended`, where rounding leaves room for narrow ones.
 """
 
 import itertools
 from typing import NamedTuple
 
+import extended
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,20 +21,19 @@ from jaxsim.types import IntegratorType
 
 INPUTS = ("time", "qpos", "qvel", "act", "history", "plugin_state", "ctrl", "qfrc_applied", "xfrc_applied")
 INPUTS += ("mocap_pos", "mocap_quat", "qacc_warmstart")
-STEPS = (1e-3, 1e-4, 1e-5)  # half widths of differences, each extrapolated with half of it
+STEP = 4e-6  # half width of the widest differences
 # a geom's frame within 1e-6 of its body's inertial frame is that frame: differences have to reach beyond
 FRAMES = ("body_ipos", "body_iquat", "geom_pos", "geom_quat")
-WIDE = (3e-3, 1e-3, 3e-4)
+WIDE = 4e-4
 # zero turns something off, so that zeros are not moved
 SWITCHES = ("frictionloss", "geom_fluid", "sensor_cutoff", "actuator_dynprm", "cam_sensorsize")
-STABLE = 2e-7  # extrapolations of a smooth stretch: two widths agree this well,
-APART = 2e-6  # and all this well
+PARTS = (1, 0.5, 0.25)  # of it, of the others
+STABLE = 2e-7  # on a smooth stretch extrapolations from two of them and from all agree this well
 BEND = 1e-2  # difference of one-sided slopes that tells a kink right at the point, where central ones agree
-DOUBT = 5e-7  # errors above this are measured again, by wider differences of higher order
-LONG = (8e-3, 8e-4)  # the widest of those
-TINY = 1e-8  # width at which rounding shows, and what is finer than all differences
-BATCH = 10  # values that are asked for at once
+BATCH = 64  # values that are asked for at once
 FLOOR = 1e-3  # derivatives below this part of the output's own size are measured against that part
+DIFFERENCES = {"qfrc_constraint": "qfrc_smooth"}  # M a - f: as precise as f is, so measured against a part of f too
+ROUNDED = 1e-6  # that part
 TYPICAL = {"solref": 0.01, "margin": 1e-3, "gap": 1e-3, "timestep": 1e-3, "solimp": 0.01}
 
 
@@ -106,7 +107,7 @@ FUNCTIONS = {"step": jaxsim.step, "inverse": jaxsim.inverse, "set_const": lambda
 
 
 class Program(NamedTuple):
-    """Compiled functions and the slices of their x and y.
+    """A compiled function, one in floats of 80 bits, and the slices of their x and y.
 
     `run(m, d, x, v, w)`: value, derivative along v, pull-back of w; `values(m, d, points)` (n, x) -> (n, y).
     """
@@ -117,11 +118,8 @@ class Program(NamedTuple):
     y: Slices
 
 
-def compiled(m, d, function="step", together=False):
-    """The program of one function ("step", "inverse", "set_const") at one structure of model and data.
-
-    `together`: values come from a batch, which takes one more compilation; searches take long one by one.
-    """
+def compiled(m, d, function="step"):
+    """The program of one function ("step", "inverse", "set_const") at one structure of model and data."""
     call = FUNCTIONS[function]
     x = Slices(inputs_of(m, d, function))
     y = Slices(floats(jax.eval_shape(call, m, d)))
@@ -133,17 +131,13 @@ def compiled(m, d, function="step", together=False):
         value, push = jax.linearize(lambda vector: outputs(m, d, vector), vector)
         return value, push(v), jax.linear_transpose(push, vector)(w)[0]
 
-    # a program is run some thousand times: two fifths less to compile is worth more than its speed
-    quick = {"xla_backend_optimization_level": 0}
-    run = jaxsim.jit(run, compiler_options=quick)
-    batch = jaxsim.jit(jax.vmap(outputs, (None, None, 0)), compiler_options=quick)
+    # a program is run some hundred times: two fifths less to compile is worth more than its speed
+    run = jaxsim.jit(run, compiler_options={"xla_backend_optimization_level": 0})
+    batch = extended.evaluated(jax.vmap(outputs, (None, None, 0)), m, d, jnp.zeros((BATCH, x.size)))
 
     def values(m, d, points):
-        if not together:
-            none_x, none_y = np.zeros(x.size), np.zeros(y.size)
-            return np.stack([np.asarray(run(m, d, point, none_x, none_y)[0]) for point in points])
-        full = np.concatenate([points, np.repeat(points[-1:], max(BATCH - len(points), 0), axis=0)])
-        return np.asarray(batch(m, d, full))[: len(points)]
+        full = np.concatenate([points, np.repeat(points[-1:], -len(points) % BATCH, axis=0)])
+        return np.concatenate([batch(m, d, part)[0] for part in np.split(full, len(full) // BATCH)])[: len(points)]
 
     return Program(run, values, x, y)
 
@@ -160,71 +154,18 @@ class Row(NamedTuple):
     output: str
 
 
-def ends(f, x, v, widths):
-    """The values at both ends of some differences: [(above, below)]."""
-    sides = f(np.stack([x + side * h * v for h in widths for side in (1, -1)]))
-    return list(zip(sides[::2], sides[1::2], strict=True))
+def slopes(values, y, h):
+    """Derivatives, free of errors below h^6, and where they are none, from values at x + h v, x - h v, x + h v / 2, ...
 
-
-def extrapolated(coarse, fine, h):
-    """Central difference from values at both ends of h and of h / 2, free of the error in h^2."""
-    return (4 * (fine[0] - fine[1]) / h - (coarse[0] - coarse[1]) / (2 * h)) / 3
-
-
-def romberg(f, x, v, widest, levels=5):
-    """Derivatives free of errors below h^8, twice: from the four widest differences and from the four narrowest.
-
-    Rounding in them is that of the narrowest, a sixteenth of the widest: far less than what `extrapolated` ends with.
+    At kinks, (n) bool by a scale (n) of each entry's derivatives, differences of several widths or of two sides differ.
     """
-    widths = [widest / 2**k for k in range(levels)]
-    row = [(up - down) / (2 * h) for h, (up, down) in zip(widths, ends(f, x, v, widths), strict=True)]
-    for order in range(1, levels - 1):
-        row = [fine + (fine - coarse) / (4**order - 1) for coarse, fine in itertools.pairwise(row)]
-    return row
-
-
-def reconsidered(f, x, y, v, dy, scale, error, slope, width):
-    """Errors above DOUBT, measured again. `slope` is what differences of `width` gave.
-
-    Not a number where differences cannot tell: the slope close by is another, or rounding of the values explains it.
-    """
-    surest, again = np.full(len(dy), 0.5 * STABLE), error
-    for widest in LONG:
-        first, second = romberg(f, x, v, widest)
-        gap = np.abs(first - second) / scale
-        surer = gap < surest
-        again, slope = np.where(surer, np.abs(second - dy) / scale, again), np.where(surer, second, slope)
-        width, surest = np.where(surer, widest, width), np.minimum(gap, surest)
-    k = np.arange(-5, 6)
-    line = np.insert(f(x + TINY * k[k != 0, None] * v), 5, y, axis=0)
-    rounding = np.abs(np.diff(line, 3, axis=0)).max(0) / 3 / scale
-    close = k @ line / (k @ k * TINY)
-    other = np.abs(close - slope) / scale > APART + 4 * rounding / TINY / np.sqrt(k @ k)
-    unsure = 6 * rounding / width > DOUBT
-    return np.where(error > DOUBT, np.where(other | unsure, np.nan, again), error)
-
-
-def compare(f, x, y, v, dy, scale, steps, near):
-    """By entry, relative to `scale`: the error, not a number where no two extrapolations agree or the slope jumps.
-
-    `near` holds the values at both ends of the middle step.
-    """
-    wide, half, halved, narrow, least = ends(f, x, v, (steps[0], steps[0] / 2, steps[1] / 2, steps[2], steps[2] / 2))
-    pairs = ((wide, half), (near, halved), (narrow, least))
-    slopes = [extrapolated(*pair, h) for h, pair in zip(steps, pairs, strict=True)]
-    best, far, error = np.full(len(dy), np.inf), np.zeros(len(dy)), np.full(len(dy), np.nan)
-    slope, width = slopes[0], np.full(len(dy), steps[0])
-    for h, (last, now) in zip(steps[1:], itertools.pairwise(slopes), strict=True):
-        gap = np.abs(now - last) / scale
-        closer = gap < best
-        nearer = np.minimum(np.abs(now - dy), np.abs(last - dy)) / scale
-        error, slope, width = np.where(closer, nearer, error), np.where(closer, now, slope), np.where(closer, h, width)
-        far, best = np.maximum(far, gap), np.minimum(gap, best)
-    bend = np.abs(narrow[0] - 2 * y + narrow[1]) / (steps[2] * scale)
-    error = np.where((best < STABLE) & (far < APART) & (bend < BEND), error, np.nan)
-    if (error > DOUBT).any():
-        return reconsidered(f, x, y, v, dy, scale, error, slope, width)
-    return error
+    row = [(up - down) / (2 * h * k) for up, down, k in zip(values[::2], values[1::2], PARTS, strict=True)]
+    wide = row[0]
+    for order in (4, 16):
+        rough, row = row, [fine + (fine - coarse) / (order - 1) for coarse, fine in itertools.pairwise(row)]
+    slope, gap = row[0], np.abs(row[0] - rough[1])
+    bend = np.abs(values[-2] - 2 * y + values[-1]) / (h * PARTS[-1])
+    return wide, slope, lambda scale: ~((gap < STABLE * scale) & (bend < BEND * scale))
 
 
 def spread(parts, y):
@@ -266,62 +207,71 @@ def reach(m, name, size):
     return np.repeat(np.asarray(m.body_mass), 6) if name == "d.xfrc_applied" else 1.0
 
 
+def changes(program, m, x, rng, fields):
+    """[(field, direction (x), half width of its differences)] of some fields."""
+    out = []
+    for name in fields:
+        where = program.x.at[name]
+        for change in directions(name, x[where], rng):
+            v = np.zeros(len(x))
+            v[where] = change * movable(m, name, len(change)) * reach(m, name, len(change))
+            out.append((name, v, WIDE if name in FRAMES else STEP))
+    return out
+
+
 def check(program, m, d, function="step", seed=0, report=None, fields=None):
     """{field: Row} at one state, of all inputs or of some."""
     rng = np.random.default_rng(seed)
     x = np.asarray(program.x.flat(inputs_of(m, d, function)))
     none_x, none_y = np.zeros(program.x.size), np.zeros(program.y.size)
-
-    def f(points):
-        return program.values(m, d, points)
-
-    y = f(x[None])[0]
-    assert np.allclose(y, program.run(m, d, x, none_x, none_y)[0], 1e-6, 1e-6), "values and derivatives of two answers"
-    parts = program.y.at
-    size = spread(parts, y)
-    w = rng.standard_normal(len(y)) / np.maximum(size, 1e-3)
+    asked = changes(program, m, x, rng, fields or program.x.at)
+    line = [x.astype(np.longdouble) + k * h * v for _, v, h in asked for part in PARTS for k in (part, -part)]
+    y, *values = program.values(m, d, np.stack([x.astype(np.longdouble), *line]))
+    # where contacts are tied, rounding decides which are kept, and what hangs on it is no function of the inputs
+    decided = np.isclose(y, program.run(m, d, x, none_x, none_y)[0], 1e-6, 1e-6)
+    assert decided.mean() > 0.9, "values and derivatives of two answers"
+    size = spread(program.y.at, y)
+    w = rng.standard_normal(len(y)) / np.maximum(size, 1e-3).astype(float)
     back = np.asarray(program.run(m, d, x, none_x, w)[2])
     table = {}
-    for name in fields or program.x.at:
-        where, rows = program.x.at[name], []
-        for change in directions(name, x[where], rng):
-            v = none_x.copy()
-            change = change * movable(m, name, len(change)) * reach(m, name, len(change))
-            v[where] = change
-            dy = np.asarray(program.run(m, d, x, v, none_y)[1])
-            finite = np.isfinite(dy).all() and np.isfinite(back[where]).all()
-            steps = WIDE if name in FRAMES else STEPS
-            near = ends(f, x, v, steps[1:2])[0]
-            rate = np.abs(near[0] - near[1]) / (2 * steps[1])
-            scale = np.maximum(spread(parts, dy), np.maximum(FLOOR * size, 1e-9))
-            moved = (dy != 0) | ~(rate <= FLOOR * size)
-            if function == "set_const":  # a field that passes through says nothing
-                moved[parts[name]] = False
-            if not change.any() or (finite and not moved.any()):
-                rows.append(Row(0.0, 0.0, 0.0, 0, 0, finite, ""))
-                continue
-            error = np.where(moved, compare(f, x, y, v, dy, scale, steps, near), 0)
-            known = moved & ~np.isnan(error)
-            most = int(np.argmax(np.where(known, error, -1)))
-            output = next(n for n, s in parts.items() if s.start <= most < s.stop)
-            terms = np.abs(w * dy).sum() + np.abs(back[where] * change).sum()
-            reverse = abs(back[where] @ change - w @ dy) / max(terms, 1e-6)
-            kinks = int((moved & ~known).sum())
-            rows.append(
-                Row(
-                    np.abs(dy).max(),
-                    error[most] if known.any() else 0.0,
-                    reverse,
-                    int(known.sum()),
-                    kinks,
-                    finite,
-                    output,
-                )
-            )
-            if report:
-                report(name, rows[-1], np.where(known, error, 0), moved & ~known, change)
-        table[name] = worst(rows)
-    return table
+    each = 2 * len(PARTS)
+    for k, (name, v, h) in enumerate(asked):
+        dy = np.asarray(program.run(m, d, x, v, none_y)[1])
+        wide, slope, kink = slopes(values[each * k : each * (k + 1)], y, h)
+        moved = (dy != 0) | ~(np.abs(wide) <= FLOOR * size)
+        if function == "set_const":  # a field that passes through says nothing
+            moved[program.y.at[name]] = False
+        scale = scales(program.y.at, dy, size)
+        error = np.where(moved, np.where(kink(scale) | ~decided, np.nan, np.abs(slope - dy) / scale), 0).astype(float)
+        row = summary(program, name, v, dy, (w, back), moved, error)
+        table.setdefault(name, []).append(row)
+        if report and row.checked:
+            report(name, row, error, v)
+    return {name: worst(rows) for name, rows in table.items()}
+
+
+def scales(parts, dy, size):
+    """What the derivative of each entry is measured against."""
+    scale = np.maximum(spread(parts, dy), np.maximum(FLOOR * size, 1e-9))
+    for one, of in DIFFERENCES.items():
+        if one in parts and of in parts:
+            scale[parts[one]] = np.maximum(scale[parts[one]], ROUNDED * scale[parts[of]].max())
+    return scale
+
+
+def summary(program, name, v, dy, pulled, moved, error):
+    """The row of one direction; `pulled`: a vector of the output and its pull-back."""
+    w, back = pulled
+    finite = bool(np.isfinite(dy).all() and np.isfinite(back[program.x.at[name]]).all())
+    if not v.any() or (finite and not moved.any()):
+        return Row(0.0, 0.0, 0.0, 0, 0, finite, "")
+    known = moved & ~np.isnan(error)
+    most = int(np.argmax(np.where(known, error, -1)))
+    output = next(n for n, s in program.y.at.items() if s.start <= most < s.stop)
+    terms = np.abs(w * dy).sum() + np.abs(back * v).sum()
+    reverse = abs(back @ v - w @ dy) / max(terms, 1e-6)
+    checked, kinks = int(known.sum()), int((moved & ~known).sum())
+    return Row(np.abs(dy).max(), error[most] if checked else 0.0, reverse, checked, kinks, finite, output)
 
 
 def worst(rows):

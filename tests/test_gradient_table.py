@@ -28,7 +28,7 @@ def test_all_fields_of_a_bead_in_contact_are_right_and_a_wrong_derivative_is_see
     check = module("gradient_check")
     m = jaxsim.load_model(BEAD)
     d = jax.jit(jaxsim.step)(m, jaxsim.make_data(m))
-    program = check.compiled(m, d, together=True)
+    program = check.compiled(m, d)
     rows = check.check(program, m, d)
     assert all(r.error < 1e-6 and r.reverse < 1e-9 and r.finite for r in rows.values())
     moving = ("body_mass", "geom_solref", "geom_friction", "d.ctrl", "opt.gravity")
@@ -48,48 +48,25 @@ def test_random_states_of_a_bead_have_finite_gradients(module):
         assert module("gradient_scan").scan(jaxsim.load_model(BEAD), 100, batch=50) == (0, 100)
 
 
-def test_differences_tell_kinks_and_jumps_of_slope(module):
+def test_differences_tell_kinks_and_jumps_from_smooth_stretches(module):
     check = module("gradient_check")
-    x, v = np.array([0.0, 1.0]), np.ones(2)
+    h, x = 1e-3, np.longdouble([0, 1, 1, 2])
 
-    def f(x):
-        return np.stack([abs(x[:, 0]), x[:, 1] ** 3, np.maximum(x[:, 1], 1 + 3e-5)], 1)
+    def f(t):
+        t = x + t
+        return np.stack([abs(t[0]), np.exp(t[1]), np.maximum(t[2], 1 + h / 3), np.where(t[3] > 2 + h / 6, 1, 0)])
 
-    dy = np.array([0.0, 3.0, 0.0])
-    near = check.ends(f, x, v, check.STEPS[1:2])[0]
-    error = check.compare(f, x, f(x[None])[0], v, dy, np.ones(3), check.STEPS, near)
-    assert np.isnan(error[[0, 2]]).all() and error[1] < 1e-8
+    values = [f(k * part * h) for part in check.PARTS for k in (1, -1)]
+    wide, slope, kink = check.slopes(values, f(0), h)
+    assert kink(np.ones(4)).tolist() == [True, False, True, True]
+    assert abs(slope[1] - np.exp(x[1])) < 1e-15 < abs(wide[1] - np.exp(x[1]))
 
 
-def test_doubtful_entries_are_measured_again_by_differences_of_eighth_order(module):
+def test_force_of_constraints_is_measured_beside_the_force_it_is_a_difference_of(module):
     check = module("gradient_check")
-
-    def f(x):
-        return np.stack([x[:, 0] ** 8, np.sin(30 * x[:, 1])], 1)
-
-    x, v, dy = np.ones(2), np.ones(2), np.array([8.0, 30 * np.cos(30)])
-    for slope in check.romberg(f, x, v, 8e-3):
-        np.testing.assert_allclose(slope, dy, rtol=1e-11)
-    wrong = dy * (1 + 2e-6)
-    near = check.ends(f, x, v, check.STEPS[1:2])[0]
-    error = check.compare(f, x, f(x[None])[0], v, wrong, np.abs(dy), check.STEPS, near)
-    np.testing.assert_allclose(error, 2e-6, rtol=1e-4)
-
-
-def test_entries_that_differences_cannot_tell_count_as_kinks(module):
-    """A step narrower than all differences; values that are rounded to 1e-9; a wrong derivative beside them."""
-    check = module("gradient_check")
-    noise = np.random.default_rng(0)
-
-    def f(x):
-        step, rounded = x[:, 0] + 1e-9 * np.tanh((x[:, 0] - 1) * 1e7), x[:, 1] + 1e-9 * noise.standard_normal(len(x))
-        return np.stack([step, rounded, x[:, 2]], 1)
-
-    x, slope = np.ones(3), np.array([1.0, 1.0, 1.0])
-    dy, width = np.array([1.01, 1 + 2e-6, 1 + 2e-6]), np.full(3, 1e-3)
-    error = check.reconsidered(f, x, f(x[None])[0], x, dy, slope, np.abs(dy - slope), slope, width)
-    assert np.isnan(error[:2]).all()
-    np.testing.assert_allclose(error[2], 2e-6, rtol=1e-3)
+    parts = {"qfrc_smooth": slice(0, 2), "qfrc_constraint": slice(2, 4), "qpos": slice(4, 5)}
+    scale = check.scales(parts, np.array([5.0, 1, 0, 1e-15, 2]), np.array([1.0, 1, 0, 0, 1e4]))
+    np.testing.assert_allclose(scale, [5, 5, 5e-6, 5e-6, 10])
 
 
 def test_page_sorts_fields_into_checked_unused_and_zero_by_nature(module):
