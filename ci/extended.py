@@ -6,6 +6,7 @@ positions in place of numbers.
 """
 
 import functools
+import itertools
 import operator
 
 import jax
@@ -219,6 +220,21 @@ def eliminated(x, **_):
     return x, pivots, order
 
 
+def eigenvectors(x, **_):
+    """Eigenvectors and ascending eigenvalues of symmetric matrices, by cyclic Jacobi rotations."""
+    n = x.shape[-1]
+    x, v = x.copy(), np.broadcast_to(np.eye(n, dtype=WIDE), x.shape).copy()
+    for p, q in 12 * list(itertools.combinations(range(n), 2)):
+        angle = np.arctan2(2 * x[..., p, q], x[..., q, q] - x[..., p, p]) / 2
+        c, s = np.cos(angle)[..., None], np.sin(angle)[..., None]
+        x[..., p, :], x[..., q, :] = c * x[..., p, :] - s * x[..., q, :], s * x[..., p, :] + c * x[..., q, :]
+        for a in (x, v):
+            a[..., :, p], a[..., :, q] = c * a[..., :, p] - s * a[..., :, q], s * a[..., :, p] + c * a[..., :, q]
+    values = np.diagonal(x, axis1=-2, axis2=-1)
+    order = np.argsort(values, -1)
+    return np.take_along_axis(v, order[..., None, :], -1), np.take_along_axis(values, order, -1)
+
+
 def factored(x, **_):
     lead = x.shape[:-2]
     return [a.reshape(*lead, *a.shape[1:]) for a in eliminated(x)]
@@ -356,6 +372,7 @@ RULES = {
     "cholesky": cholesky,
     "triangular_solve": triangular,
     "lu": factored,
+    "eigh": eigenvectors,
     "while": loop,
     "scan": scan,
     "cond": branch,

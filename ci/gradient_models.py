@@ -6,7 +6,9 @@ from importlib import resources
 
 import mujoco
 import numpy as np
+from dm_control.suite import common, quadruped
 
+from jaxsim.mjcf.reader import read
 from tests.engine import (
     dynamics_models,
     sweep_cases,
@@ -152,5 +154,7 @@ def _distances():
 
 
 def suite(name):
-    """The path of a model of dm_control's suite."""
+    """What a model of dm_control's suite is loaded from; the quadruped walks on a plane, as in the suite's own task."""
+    if name == "quadruped":
+        return read(quadruped.make_model(floor_size=10).decode(), common.ASSETS)
     return str(resources.files("dm_control.suite") / f"{name}.xml")

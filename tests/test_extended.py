@@ -89,6 +89,7 @@ FUNCTIONS = {
     "sorted": lambda x: (jnp.sort(x, -1), jnp.lexsort((x[0, 0], jnp.round(x[0, 1])))),
     "products": lambda x: (jnp.einsum("bij,bkj->bki", x, x), jnp.tensordot(x, x, [(1, 2), (1, 2)]), x[0] @ x[1, 0]),
     "factors": lambda x: (jnp.linalg.cholesky(POSITIVE * x[0, 0, 0]), jnp.linalg.solve(POSITIVE, x), *triangles(x)),
+    "eigenvalues": lambda x: (jnp.linalg.eigh(POSITIVE)[0], jnp.abs(jnp.linalg.eigh(POSITIVE)[1])),
     "loops": lambda x: (jax.vmap(halved_until_small)(x), halved_until_small(x)),
     "scans": swept,
     "branches": lambda x: lax.switch((3 * x[0, 0, 0]).astype(int), [jnp.sin, jnp.cos, jnp.tan], x),

@@ -65,8 +65,8 @@ def test_differences_tell_kinks_and_jumps_from_smooth_stretches(module):
 def test_force_of_constraints_is_measured_beside_the_force_it_is_a_difference_of(module):
     check = module("gradient_check")
     parts = {"qfrc_smooth": slice(0, 2), "qfrc_constraint": slice(2, 4), "qpos": slice(4, 5)}
-    scale = check.scales(parts, np.array([5.0, 1, 0, 1e-15, 2]), np.array([1.0, 1, 0, 0, 1e4]))
-    np.testing.assert_allclose(scale, [5, 5, 5e-6, 5e-6, 10])
+    scale = check.scales(parts, np.array([5.0, 1, 0, 1e-15, 2]), np.array([9.0, 9, 0, 0, 1e4]))
+    np.testing.assert_allclose(scale, [5, 5, 9e-6, 9e-6, 10])
 
 
 def test_page_sorts_fields_into_checked_unused_and_zero_by_nature(module):
