@@ -62,6 +62,17 @@ def dot(a: Array, b: Array) -> Array:
     return jnp.matmul(a, b, precision=lax.Precision.HIGHEST)
 
 
+def dot_static(a: np.ndarray, x: Array) -> Array:
+    """Product of a constant matrix (m, k), of the dtype of `x`, with x (k, n).
+
+    The constant stands transposed in the program: small products in the usual order XLA's CPU compiler writes out, at
+    a thousand lines each, this one it calls.
+    """
+    if is_numpy(x):
+        return a.astype(x.dtype) @ x
+    return lax.dot_general(a.T.astype(x.dtype), x, (((0,), (0,)), ((), ())), precision=lax.Precision.HIGHEST)
+
+
 def einsum(spec: str, *args: Array) -> Array:
     """Einstein sum in full precision."""
     if is_numpy(*args):
@@ -128,8 +139,7 @@ def add_at(index: np.ndarray, x: Array, n: int) -> Array:
     if k == n and np.array_equal(index, np.arange(n)):
         return x
     if n * k <= DENSE_BINS and not is_numpy(x):  # on the host what is not finite stays in its bin
-        mask = (np.arange(n)[:, None] == index).astype(x.dtype)
-        return dot(mask, x.reshape(k, -1)).reshape(n, *x.shape[1:])
+        return dot_static(np.arange(n)[:, None] == index, x.reshape(k, -1)).reshape(n, *x.shape[1:])
     bins = np.where(index < 0, n, index)
     if is_numpy(x):
         out = np.zeros((n + 1, *x.shape[1:]), x.dtype)

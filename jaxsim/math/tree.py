@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from jaxsim.math.arrays import dot, einsum, is_numpy, take, take_or_zero
+from jaxsim.math.arrays import dot_static, einsum, is_numpy, take, take_or_zero
 from jaxsim.math.safe import Array, xp_of
 
 DENSE_BODIES = 96
@@ -214,10 +214,6 @@ def hops_of(parent: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(hops)
 
 
-def _mask(mask: np.ndarray, x: Array) -> Array:
-    return dot(mask.astype(x.dtype), x)
-
-
 def _by_bunch(tree: Tree, x: Array, source: str, target: str, mask: str, rest: Callable[[Tree, Array], Array]) -> Array:
     """A sum within each tree: products with the `mask` of the bunches, and `rest` for the large trees.
 
@@ -240,7 +236,7 @@ def _by_bunch(tree: Tree, x: Array, source: str, target: str, mask: str, rest: C
 def subtree_sum(tree: Tree, x: Array) -> Array:
     """Sum over each body's subtree: (nbody, k) -> (nbody, k)."""
     if tree.ancestor is not None:
-        return _mask(tree.ancestor.T, x)
+        return dot_static(tree.ancestor.T, x)
     if tree.forest is not None:
         out = _by_bunch(tree, x, "bodies", "bodies", "ancestorT", subtree_sum)
         return xp_of(x).concatenate([x.sum(0, keepdims=True), out[1:]])
@@ -264,7 +260,7 @@ def _into(index: np.ndarray, x: Array) -> Array:
 def path_sum(tree: Tree, x: Array) -> Array:
     """Sum over the path from the world to each body: (nbody, k) -> (nbody, k)."""
     if tree.ancestor is not None:
-        return _mask(tree.ancestor, x)
+        return dot_static(tree.ancestor, x)
     if tree.forest is not None:
         apart = xp_of(x).concatenate([x[:1] * 0, x[1:]])
         return _by_bunch(tree, apart, "bodies", "bodies", "ancestor", path_sum) + x[:1]
@@ -277,7 +273,7 @@ def path_sum(tree: Tree, x: Array) -> Array:
 def dof_path_sum(tree: Tree, x: Array) -> Array:
     """Sum over the dofs that move each body: (nv, k) -> (nbody, k)."""
     if tree.dof_mask is not None:
-        return _mask(tree.dof_mask, x)
+        return dot_static(tree.dof_mask, x)
     if tree.forest is not None:
         return _by_bunch(tree, x, "dofs", "bodies", "dof_mask", dof_path_sum)
     return path_sum(tree, take_or_zero(x, tree.body_dofs).sum(1))
@@ -286,7 +282,7 @@ def dof_path_sum(tree: Tree, x: Array) -> Array:
 def dof_subtree_sum(tree: Tree, x: Array) -> Array:
     """Sum over the bodies that each dof moves: (nbody, k) -> (nv, k)."""
     if tree.dof_mask is not None:
-        return _mask(tree.dof_mask.T, x)
+        return dot_static(tree.dof_mask.T, x)
     if tree.forest is not None:
         return _by_bunch(tree, x, "bodies", "dofs", "dof_maskT", dof_subtree_sum)
     return take(subtree_sum(tree, x), tree.dof_bodyid)
@@ -295,7 +291,7 @@ def dof_subtree_sum(tree: Tree, x: Array) -> Array:
 def dof_prior_sum(tree: Tree, x: Array) -> Array:
     """Sum over the dofs that move the frame in which each dof acts: (nv, k) -> (nv, k)."""
     if tree.prior is not None:
-        return _mask(tree.prior, x)
+        return dot_static(tree.prior, x)
     if tree.forest is not None:
         return _by_bunch(tree, x, "dofs", "dofs", "prior", dof_prior_sum)
     body = take(dof_path_sum(tree, x), tree.parent[tree.dof_bodyid])

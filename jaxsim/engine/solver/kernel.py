@@ -147,8 +147,8 @@ def _add_transpose(jac: Any, used: Array, f: tuple[Array, ...], out: Array) -> A
     return lax.fori_loop(0, used, add, out)
 
 
-def _direction(nv: int, world: _World, s: primal.State) -> tuple[Array, Array]:
-    return -_eliminate(_hessian(world, s.r), s.grad, nv), s.mgrad
+def _direction(nv: int, world: _World, s: primal.State) -> tuple[Array, tuple[()]]:
+    return -_eliminate(_hessian(world, s.r), s.grad, nv), ()
 
 
 def _hessian(world: _World, r: Rows) -> Array:

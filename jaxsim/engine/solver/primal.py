@@ -59,8 +59,7 @@ class State(NamedTuple):
     momentum: Array  # M a
     r: Any
     grad: Array
-    search: Array
-    mgrad: Array  # preconditioned gradient (CG)
+    last: Any  # what the next direction is made from: of CG the last one and its preconditioned gradient
     niter: Array
     done: Array
 
@@ -74,7 +73,7 @@ class Operators(NamedTuple):
     transpose: Callable[[Any], Array]  # J' f
     force: Callable[[Any], Any]  # of rows with residual r
     bend: Callable[[Any, Any], Array]  # z' s''(r) z
-    direction: Callable[[State], tuple[Array, Array]]  # the next search, and `mgrad`
+    direction: Callable[[State], tuple[Array, Any]]  # the next search, and `last` for the one after it
 
 
 def solve(
@@ -98,27 +97,26 @@ def minimise(
     operators: Operators, limits: Limits, settings: Settings, start: Guess, loop: Callable[..., State]
 ) -> tuple[Array, Array]:
     """The iteration from a guess; `loop(cond, body, state)` repeats its body."""
-    first = _prepare(operators, settings, *start, None)
+    first = _prepare(operators, settings, *start, jnp.zeros((), jnp.int32))
+    if limits.solver == "cg":
+        first = first._replace(last=(jnp.zeros_like(start.acc), jnp.zeros_like(start.acc)))
     step = partial(_iterate, operators, limits, settings)
     last = loop(lambda s: ~s.done & (s.niter < limits.iterations), step, first)
     return last.acc, last.niter
 
 
-def _prepare(operators: Operators, settings: Settings, acc: Array, momentum: Array, r: Any, old: State | None) -> State:
+def _prepare(operators: Operators, settings: Settings, acc: Array, momentum: Array, r: Any, niter: Array) -> State:
     smooth = momentum - operators.smooth
     constraint = operators.transpose(operators.force(r))
     grad = smooth - constraint
     floor = 4 * jnp.finfo(acc.dtype).eps * (norm(momentum) + norm(operators.smooth) + norm(constraint))
     small = norm(grad)
     stop = (settings.scale * small < settings.tolerance) | (small <= floor)
-    niter = jnp.zeros((), jnp.int32) if old is None else old.niter + 1
-    zero = jnp.zeros_like(acc)
-    search, mgrad = (zero, zero) if old is None else (old.search, old.mgrad)
-    return State(acc, momentum, r, grad, search, mgrad, niter, stop)
+    return State(acc, momentum, r, grad, (), niter, stop)
 
 
 def _iterate(operators: Operators, limits: Limits, settings: Settings, s: State) -> State:
-    search, mgrad = operators.direction(s)
+    search, last = operators.direction(s)
     mv, z = operators.inertia(search), operators.rows(search)
     slope0 = jnp.sum(search * s.grad)
     ray = Ray(s.r, z, jnp.sum(search * (s.momentum - operators.smooth)), jnp.sum(search * mv))
@@ -126,10 +124,10 @@ def _iterate(operators: Operators, limits: Limits, settings: Settings, s: State)
     enough = jnp.maximum(exact, LS_RELATIVE[limits.solver] * jnp.abs(slope0))
     alpha = line_search(operators.force, operators.bend, ray, enough, limits.ls_iterations, s.done)
     acc, momentum = s.acc + alpha * search, s.momentum + alpha * mv
-    new = _prepare(operators, settings, acc, momentum, ahead(s.r, z, alpha), s)
+    new = _prepare(operators, settings, acc, momentum, ahead(s.r, z, alpha), s.niter + 1)
     gain = -0.5 * alpha * slope0  # exact for a quadratic, never cancels
     done = new.done | (settings.scale * gain < settings.tolerance) | (slope0 >= 0)
-    return new._replace(search=search, mgrad=mgrad, done=done)
+    return new._replace(last=last, done=done)
 
 
 # A search this exact, relative to the slope at its start, costs no more outer iterations than a fuller one.
@@ -139,10 +137,10 @@ LS_RELATIVE = {"newton": 1e-2, "cg": 1e-3}
 CHUNK = 8  # contacts whose share of the Hessian is added at a time
 
 
-def _newton_direction(layout: Layout, p: ConstraintProblem, s: State) -> tuple[Array, Array]:
+def _newton_direction(layout: Layout, p: ConstraintProblem, s: State) -> tuple[Array, tuple[()]]:
     h = _hessian_of_used(layout, p, s.r)
     search = -solve_factored(jnp.linalg.cholesky(h, symmetrize_input=False), s.grad)
-    return search, s.mgrad
+    return search, ()
 
 
 def _hessian_of_used(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
@@ -164,14 +162,15 @@ def _hessian_of_used(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
     return jax.lax.fori_loop(0, chunks, add, hessian_without_contacts(layout, p, c))
 
 
-def _cg_direction(factor: Array, p: ConstraintProblem, s: State) -> tuple[Array, Array]:
+def _cg_direction(factor: Array, p: ConstraintProblem, s: State) -> tuple[Array, tuple[Array, Array]]:
     """Polak-Ribiere with the inverse inertia as preconditioner; restarts when the coefficient is negative."""
     mgrad = solve_factored(factor, s.grad)
-    old_search, old_mgrad = s.search, s.mgrad
+    old_search, old_mgrad = s.last
     # grad_old = M old_mgrad; the products below need it only against mgrad and old_mgrad
     old_grad = dot(p.M, old_mgrad)
     beta = divide(jnp.sum(s.grad * (mgrad - old_mgrad)), jnp.sum(old_grad * old_mgrad))
-    return -mgrad + jnp.maximum(beta, 0) * old_search, mgrad
+    search = -mgrad + jnp.maximum(beta, 0) * old_search
+    return search, (search, mgrad)
 
 
 def first_guess(
