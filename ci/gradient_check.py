@@ -29,7 +29,6 @@ WIDE = 4e-4  # so have they where answers end at 1e-11, with conjugate gradients
 SWITCHES = ("frictionloss", "geom_fluid", "sensor_cutoff", "actuator_dynprm", "cam_sensorsize")
 PARTS = (1, 0.5, 0.25)  # of it, of the others
 STABLE = 2e-7  # on a smooth stretch extrapolations from two of them and from all agree this well
-BEND = 1e-2  # difference of one-sided slopes that tells a kink right at the point, where central ones agree
 BATCH = 60  # values that are asked for at once
 FLOOR = 1e-3  # derivatives below this part of the output's own size are measured against that part
 # M a - f, and what balances f: as precise as f is, so measured against a part of f too
@@ -166,8 +165,9 @@ def slopes(values, y, h):
     for order in (4, 16):
         rough, row = row, [fine + (fine - coarse) / (order - 1) for coarse, fine in itertools.pairwise(row)]
     slope, gap = row[0], np.abs(row[0] - rough[1])
-    bend = np.abs(values[-2] - 2 * y + values[-1]) / (h * PARTS[-1])
-    return wide, slope, lambda scale: ~((gap < STABLE * scale) & (bend < BEND * scale))
+    bends = [(up - 2 * y + down) / (h * k) for up, down, k in zip(values[::2], values[1::2], PARTS, strict=True)]
+    bend = np.abs(2 * bends[-1] - bends[-2])  # what stays of the difference of both sides' slopes as h shrinks
+    return wide, slope, lambda scale: ~(np.maximum(gap, bend) < STABLE * scale)
 
 
 def spread(parts, y):
