@@ -73,6 +73,13 @@ def dot_static(a: np.ndarray, x: Array) -> Array:
     return lax.dot_general(a.T.astype(x.dtype), x, (((0,), (0,)), ((), ())), precision=lax.Precision.HIGHEST)
 
 
+def sums(*terms: Array) -> tuple[Array, ...]:
+    """The sum of all entries of each of several arrays of one shape, in one pass over them; not differentiable."""
+    zeros = (np.zeros((), terms[0].dtype),) * len(terms)
+    axes = range(terms[0].ndim)
+    return tuple(lax.reduce(terms, zeros, lambda a, b: tuple(x + y for x, y in zip(a, b, strict=True)), axes))
+
+
 def einsum(spec: str, *args: Array) -> Array:
     """Einstein sum in full precision."""
     if is_numpy(*args):

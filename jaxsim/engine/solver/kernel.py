@@ -68,7 +68,8 @@ def _kernel(nv: int, limits: primal.Limits, refs: Planes, start: Any, stop: Any,
         rows=partial(_rows_times, world),
         transpose=partial(_transpose_times, world),
         force=partial(planes.force, world.table),
-        bend=partial(planes.bend, world.table),
+        along=partial(planes.along, world.table),
+        sums=lambda *x: tuple(map(jnp.sum, x)),
         direction=partial(_direction, nv, world),
     )
     guess = start[...]

@@ -1,7 +1,5 @@
 """Exact search along a direction: a root of the derivative of a convex, piecewise smooth function of one number."""
 
-import functools
-import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -38,13 +36,8 @@ def ahead(r: Any, z: Any, alpha: Array) -> Any:
     return jax.tree.map(lambda r, z: r + alpha * z, r, z)
 
 
-def _total(rows: Any) -> Array:
-    return functools.reduce(operator.add, [jnp.sum(x) for x in jax.tree.leaves(rows)])
-
-
 def line_search(
-    force: Callable[[Any], Any],
-    curvature_along: Callable[[Any, Any], Array],
+    along: Callable[[Any, Any], tuple[Array, Array, Array]],
     ray: Ray,
     tolerance: Array,
     iterations: int,
@@ -52,16 +45,16 @@ def line_search(
 ) -> Array:
     """alpha with |derivative| below `tolerance`, by Newton's method kept inside a bracket.
 
-    `force(r)` is that of the rows, `curvature_along(r, z)` the second derivative of their cost along z. A world that
-    is `idle` takes its first guess: in a batch, those that are done must not keep the others waiting.
+    `along(r, z)` of rows with residual r: the product of their force with z, the sum of the sizes of its terms, and the
+    second derivative of their cost along z. A world that is `idle` takes its first guess: in a batch, those that are
+    done must not keep the others waiting.
     """
 
     def visit(alpha: Array, s: Search) -> Search:
         r = ahead(ray.r, ray.z, alpha)
-        push = jax.tree.map(operator.mul, force(r), ray.z)
-        slope = ray.slope + alpha * ray.bend - _total(push)
-        noise = eps * (jnp.abs(ray.slope) + jnp.abs(alpha * ray.bend) + _total(jax.tree.map(jnp.abs, push)))
-        bend = ray.bend + curvature_along(r, ray.z)
+        push, size, curvature = along(r, ray.z)
+        slope, bend = ray.slope + alpha * ray.bend - push, ray.bend + curvature
+        noise = eps * (jnp.abs(ray.slope) + jnp.abs(alpha * ray.bend) + size)
         lo = jnp.where(slope < 0, alpha, s.lo)
         hi = jnp.where(slope >= 0, alpha, s.hi)
         newton = alpha - divide(slope, bend)

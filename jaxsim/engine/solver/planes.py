@@ -13,6 +13,7 @@ import functools
 import operator
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -170,12 +171,13 @@ def weights(table: Table, r: Rows) -> tuple[Array, ...]:
     return tuple(scalar_weight(p, x) for p, x in zip(table.scalars, r.scalars, strict=True))
 
 
-def bend(table: Table, r: Rows, z: Rows) -> Array:
-    """z' s'' z, a scalar."""
-    parts = [jnp.sum(w * x * x) for w, x in zip(weights(table, r), z.scalars, strict=True)]
+def along(table: Table, r: Rows, z: Rows) -> tuple[Array, Array, Array]:
+    """Force times z, the sum of the sizes of its terms, and z' s'' z."""
+    push = [f * x for f, x in zip(jax.tree.leaves(force(table, r)), jax.tree.leaves(z), strict=True)]
+    bend = [w * x * x for w, x in zip(weights(table, r), z.scalars, strict=True)]
     if table.cones:
-        parts.append(jnp.sum(_cone_bend(table.cones, r.cones, z.cones)))
-    return total(parts)
+        bend.append(_cone_bend(table.cones, r.cones, z.cones))
+    return tuple(total([jnp.sum(x) for x in terms]) for terms in (push, map(jnp.abs, push), bend))
 
 
 def _cone_bend(p: Cones, r: tuple[Array, ...], z: tuple[Array, ...]) -> Array:

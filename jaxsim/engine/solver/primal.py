@@ -12,21 +12,21 @@ from jaxsim.engine.constraint.jacobian import rows_times, rows_transpose_times
 from jaxsim.engine.solver.linesearch import Ray, ahead, line_search
 from jaxsim.engine.solver.problem import (
     ConstraintProblem,
+    along,
     contact_blocks,
     contact_hessian,
-    cost,
+    costs,
     curvature,
-    curvature_at,
     force,
     hessian,
     hessian_without_contacts,
     residual,
 )
 from jaxsim.layout import Layout
-from jaxsim.math.arrays import dot, most_of_batch
+from jaxsim.math.arrays import dot, most_of_batch, sums
 from jaxsim.math.linalg import solve_factored
 from jaxsim.math.loops import while_each
-from jaxsim.math.safe import Array, divide, norm
+from jaxsim.math.safe import Array, divide
 
 
 class Settings(NamedTuple):
@@ -72,8 +72,9 @@ class Operators(NamedTuple):
     rows: Callable[[Array], Any]  # J x
     transpose: Callable[[Any], Array]  # J' f
     force: Callable[[Any], Any]  # of rows with residual r
-    bend: Callable[[Any, Any], Array]  # z' s''(r) z
+    along: Callable[[Any, Any], tuple[Array, Array, Array]]  # what `line_search` asks of rows
     direction: Callable[[State], tuple[Array, Any]]  # the next search, and `last` for the one after it
+    sums: Callable[..., tuple[Array, ...]] = sums  # of the entries of each of several vectors
 
 
 def solve(
@@ -87,7 +88,7 @@ def solve(
         rows=partial(rows_times, layout, p.jac),
         transpose=partial(rows_transpose_times, layout, p.jac),
         force=partial(force, layout, p),
-        bend=partial(curvature_at, layout, p),
+        along=partial(along, layout, p),
         direction=direction,
     )
     return minimise(operators, limits, settings, start, while_each)
@@ -109,8 +110,9 @@ def _prepare(operators: Operators, settings: Settings, acc: Array, momentum: Arr
     smooth = momentum - operators.smooth
     constraint = operators.transpose(operators.force(r))
     grad = smooth - constraint
-    floor = 4 * jnp.finfo(acc.dtype).eps * (norm(momentum) + norm(operators.smooth) + norm(constraint))
-    small = norm(grad)
+    squares = operators.sums(*[x * x for x in (momentum, operators.smooth, constraint, grad)])
+    *sizes, small = [jnp.sqrt(x) for x in squares]
+    floor = 4 * jnp.finfo(acc.dtype).eps * sum(sizes)
     stop = (settings.scale * small < settings.tolerance) | (small <= floor)
     return State(acc, momentum, r, grad, (), niter, stop)
 
@@ -118,11 +120,12 @@ def _prepare(operators: Operators, settings: Settings, acc: Array, momentum: Arr
 def _iterate(operators: Operators, limits: Limits, settings: Settings, s: State) -> State:
     search, last = operators.direction(s)
     mv, z = operators.inertia(search), operators.rows(search)
-    slope0 = jnp.sum(search * s.grad)
-    ray = Ray(s.r, z, jnp.sum(search * (s.momentum - operators.smooth)), jnp.sum(search * mv))
-    exact = settings.tolerance * settings.ls_tolerance * norm(search) / settings.scale
+    beside = (s.grad, s.momentum - operators.smooth, mv, search)
+    slope0, slope, bend, square = operators.sums(*[search * x for x in beside])
+    ray = Ray(s.r, z, slope, bend)
+    exact = settings.tolerance * settings.ls_tolerance * jnp.sqrt(square) / settings.scale
     enough = jnp.maximum(exact, LS_RELATIVE[limits.solver] * jnp.abs(slope0))
-    alpha = line_search(operators.force, operators.bend, ray, enough, limits.ls_iterations, s.done)
+    alpha = line_search(operators.along, ray, enough, limits.ls_iterations, s.done)
     acc, momentum = s.acc + alpha * search, s.momentum + alpha * mv
     new = _prepare(operators, settings, acc, momentum, ahead(s.r, z, alpha), s.niter + 1)
     gain = -0.5 * alpha * slope0  # exact for a quadratic, never cancels
@@ -182,5 +185,6 @@ def first_guess(
         return free
     last = Guess(warm, inertia(warm), residual(layout, p, warm))
     gauss = 0.5 * jnp.sum((last.momentum - p.qfrc_smooth) * (warm - qacc_smooth))
-    better = gauss + cost(layout, p, last.r) < cost(layout, p, free.r)
+    warm_cost, free_cost = sums(costs(layout, p, last.r), costs(layout, p, free.r))
+    better = gauss + warm_cost < free_cost
     return jax.tree.map(lambda x, y: jnp.where(better, x, y), last, free)

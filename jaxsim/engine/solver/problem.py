@@ -19,7 +19,7 @@ from jaxsim.engine.constraint.jacobian import limit_to_dof, rows_times, rows_tra
 from jaxsim.engine.constraint.make import Jacobians, jacobians
 from jaxsim.engine.inertia_slope import Source, source_of, times
 from jaxsim.layout import Layout
-from jaxsim.math.arrays import dot, einsum
+from jaxsim.math.arrays import dot, einsum, sums
 from jaxsim.math.safe import SHORT, Array, divide, norm, short_sum
 from jaxsim.model import Model
 from jaxsim.types import ConstraintState, ConstraintType
@@ -150,11 +150,11 @@ def _cone_blocks(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
     return jnp.where(c.bottom[:, None, None], diagonal, jnp.where(c.middle[:, None, None], block, 0))
 
 
-def _cone_cost(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
+def _cone_costs(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
     c = _cone(layout, p, r)
     square = (p.D[layout.offsets[3] :] * r * r).reshape(c.u.shape).sum(1)
     gap = c.n - c.mu * c.t
-    return 0.5 * jnp.sum(jnp.where(c.bottom, square, jnp.where(c.middle, c.weight * gap * gap, 0)))
+    return 0.5 * jnp.where(c.bottom, square, jnp.where(c.middle, c.weight * gap * gap, 0))
 
 
 def scalar_force(p: Any, r: Array) -> Array:
@@ -178,17 +178,17 @@ def force(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
     return jnp.concatenate([scalar[:start], _cone_force(layout, p, r[start:])])
 
 
-def cost(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
-    """s(r), a scalar."""
+def costs(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
+    """What s(r) is the sum of: a term for each scalar slot and for each elliptic contact."""
     t = p.D * r
     bound = jnp.where(t <= p.lo, p.lo, jnp.where(t >= p.hi, p.hi, 0))
     inside = (t > p.lo) & (t < p.hi)
     bound = jnp.where(inside, 0, bound)
     each = jnp.where(inside, 0.5 * t * r, bound * r - 0.5 * divide(bound * bound, p.D))
     if not elliptic(layout):
-        return jnp.sum(each)
+        return each
     start = layout.offsets[3]
-    return jnp.sum(each[:start]) + _cone_cost(layout, p, r[start:])
+    return jnp.concatenate([each[:start], _cone_costs(layout, p, r[start:])])
 
 
 class Curvature(NamedTuple):
@@ -207,18 +207,16 @@ def curvature(layout: Layout, p: ConstraintProblem, r: Array) -> Curvature:
     return Curvature(scalar, _cone_blocks(layout, p, r[start:]))
 
 
-def curvature_along(layout: Layout, c: Curvature, z: Array) -> Array:
-    """z' s'' z, a scalar."""
-    value = jnp.sum(c.weight * z * z)
+def along(layout: Layout, p: ConstraintProblem, r: Array, z: Array) -> tuple[Array, Array, Array]:
+    """Of s at r, along z: minus the slope f'z, the sum of the sizes of its terms, and the curvature z' s'' z."""
+    push, c = force(layout, p, r) * z, curvature(layout, p, r)
+    bend = c.weight * z * z
     if c.blocks is not None:
-        frame = z[layout.offsets[3] :].reshape(layout.ncontact, layout.condim)
-        value = value + jnp.sum(einsum("cij,cj->ci", c.blocks, frame) * frame)
-    return value
-
-
-def curvature_at(layout: Layout, p: ConstraintProblem, r: Array, z: Array) -> Array:
-    """z' s'' z of rows with residual r, a scalar."""
-    return curvature_along(layout, curvature(layout, p, r), z)
+        start = layout.offsets[3]
+        frame = z[start:].reshape(layout.ncontact, layout.condim)
+        contacts = einsum("cij,cj->ci", c.blocks, frame) * frame
+        bend = jnp.concatenate([bend[:start], contacts.reshape(-1)])
+    return sums(push, jnp.abs(push), bend)
 
 
 def contact_blocks(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:

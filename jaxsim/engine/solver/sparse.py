@@ -22,9 +22,9 @@ from jaxsim.engine.solver.primal import Guess, Limits, Settings
 from jaxsim.engine.solver.problem import (
     ConstraintProblem,
     Curvature,
+    along,
     contact_blocks,
     curvature,
-    curvature_at,
     force,
     residual,
 )
@@ -163,7 +163,6 @@ def minimise(
     layout: Layout, limits: Limits, p: ConstraintProblem, settings: Settings, start: Guess
 ) -> tuple[Array, Array]:
     """qacc (nv,) and the number of Newton iterations."""
-    push, bend = partial(force, layout, p), partial(curvature_at, layout, p)
 
     def prepare(acc: Array, momentum: Array, r: Array, niter: Array) -> State:
         constraint = rows_transpose_times(layout, p.jac, force(layout, p, r))
@@ -179,7 +178,7 @@ def minimise(
         ray = Ray(s.r, z, jnp.sum(search * (s.momentum - p.qfrc_smooth)), jnp.sum(search * mv))
         exact = settings.tolerance * settings.ls_tolerance * norm(search) / settings.scale
         enough = jnp.maximum(exact, LS_RELATIVE * jnp.abs(slope))
-        alpha = line_search(push, bend, ray, enough, limits.ls_iterations, s.done)
+        alpha = line_search(partial(along, layout, p), ray, enough, limits.ls_iterations, s.done)
         new = prepare(s.acc + alpha * search, s.momentum + alpha * mv, s.r + alpha * z, s.niter + 1)
         gain = -0.5 * alpha * slope
         return new._replace(done=new.done | (settings.scale * gain < settings.tolerance) | (slope >= 0))
