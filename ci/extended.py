@@ -146,6 +146,19 @@ def reduced(function):
     return lambda x, *, axes, **_: function(x, axis=tuple(axes))
 
 
+def folded(*x, jaxpr, dimensions, **_):
+    """Several arrays reduced together by an associative function: the halves of what is left, until one is left."""
+    n = len(x) // 2
+    kept = [i for i in range(x[0].ndim) if i not in dimensions]
+    shape = [x[0].shape[i] for i in kept]
+    parts = [a.transpose(*kept, *dimensions).reshape(*shape, -1) for a in x[:n]]
+    while (length := parts[0].shape[-1]) > 1:
+        half = length // 2
+        joined = run(jaxpr, *(a[..., :half] for a in parts), *(a[..., half : 2 * half] for a in parts))
+        parts = [np.concatenate([a, b[..., 2 * half :]], -1) for a, b in zip(joined, parts, strict=True)]
+    return run(jaxpr, *x[n:], *(a[..., 0] for a in parts))
+
+
 def located(function):
     return lambda x, *, axes, index_dtype, **_: function(x, axis=axes[0]).astype(index_dtype)
 
@@ -361,6 +374,7 @@ RULES = {
     "reduce_min": reduced(np.min),
     "reduce_and": reduced(np.all),
     "reduce_or": reduced(np.any),
+    "reduce": folded,
     "argmax": located(np.argmax),
     "argmin": located(np.argmin),
     "cumsum": cumulated(np.add),

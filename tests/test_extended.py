@@ -85,6 +85,7 @@ FUNCTIONS = {
     "put": put,
     "replaced": replaced,
     "reductions": lambda x: (x.sum((0, 2)), x.prod(1), x.max(0), x.min(2), (x > 0.5).any(0), (x > 0.2).all(1)),
+    "folded": lambda x: lax.reduce((x, x * x), (0.0, 1.0), lambda a, b: (a[0] + b[0], a[1] * b[1]), (0, 2)),
     "cumulated": lambda x: (jnp.cumsum(x, 1), lax.cumsum(x, 2, reverse=True), lax.cummax(x, 1), jnp.cumprod(x, 0)),
     "sorted": lambda x: (jnp.sort(x, -1), jnp.lexsort((x[0, 0], jnp.round(x[0, 1])))),
     "products": lambda x: (jnp.einsum("bij,bkj->bki", x, x), jnp.tensordot(x, x, [(1, 2), (1, 2)]), x[0] @ x[1, 0]),
