@@ -34,7 +34,7 @@ def kinematics(m: Model, d: Data) -> Data:
     body = np.concatenate([np.arange(m.nbody), m.geom_bodyid, m.site_bodyid])
     geom_pos, geom_quat = _geom_frames(m)
     local_pos = xp.concatenate([m.body_ipos, geom_pos, m.site_pos])
-    local_quat = xp.concatenate([m.body_iquat, geom_quat, m.site_quat])
+    local_quat = quat_normalize(xp.concatenate([m.body_iquat, geom_quat, m.site_quat]))
     frame_pos, frame_mat = to_global(xpos, xquat, mat, body, local_pos, local_quat)
     i, g = m.nbody, m.nbody + m.ngeom
     return d.replace(
