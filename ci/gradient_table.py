@@ -166,9 +166,10 @@ its numbers, one that moves zeros too. Differences are of the same function eval
 (`ci/extended.py`), whose rounding leaves room for widths of 4e-5, 2e-5 and 1e-5, extrapolated to sixth order. An entry
 of an output counts as checked where two extrapolations, and the slopes of both sides, agree to 2e-7; elsewhere it
 counts as a kink: a contact begins, a feature changes, a limit is met, or contacts are tied and rounding chooses. Errors
-are relative to the largest derivative of that output, at least to a thousandth of its size (of `qfrc_constraint`, a
-difference of forces, to 1e-6 of the forces'). Reverse mode: <u, J v> against <J' u, v>, relative to the sum of the
-terms.
+are relative to the largest derivative of that output, at least to a thousandth of its size (of `qfrc_constraint` and
+`efc.force`, found as what balances forces, to 1e-6 of `qfrc_smooth`). With CG widths are 4e-3 and less, since its
+answers end at 1e-11. States are those of a trajectory, bodies and geoms turned by 1e-3 off planes and right angles.
+Reverse mode: <u, J v> against <J' u, v>, relative to the sum of the terms.
 
 | field | error | through searches | reverse | entries checked | at kinks | worst in |
 | --- | --- | --- | --- | --- | --- | --- |
