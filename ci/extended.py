@@ -17,11 +17,6 @@ from jax import lax
 WIDE = np.longdouble
 
 
-def enough():
-    """Whether this machine's long double is wider than a double (x86 is, most others are not)."""
-    return np.finfo(WIDE).eps < 1e-18
-
-
 def widened(x):
     """A NumPy array with floats of 80 bits, whatever else it holds unchanged."""
     x = np.asarray(x)

@@ -122,6 +122,8 @@ class Program(NamedTuple):
 
 def compiled(m, d, function="step"):
     """The program of one function ("step", "inverse", "set_const") at one structure of model and data."""
+    if np.finfo(extended.WIDE).eps > 1e-18:
+        raise RuntimeError("differences need a machine whose long double is wider than a double, such as x86")
     call = FUNCTIONS[function]
     x = Slices(inputs_of(m, d, function))
     y = Slices(floats(jax.eval_shape(call, m, d)))

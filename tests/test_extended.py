@@ -76,6 +76,8 @@ FUNCTIONS = {
         jnp.sin(x) ** 2.5,
         jnp.arctan2(x, 1 - x),
         jnp.expm1(x) / jnp.sqrt(x),
+        jnp.tanh(jnp.log1p(x)) + jnp.sinh(x) * jnp.cosh(x) - jnp.exp2(x),
+        jnp.arcsin(x) + jnp.arccos(x) * jnp.arctan(x) + lax.rsqrt(x) * jnp.log(x) + jnp.floor(3 * x) - jnp.ceil(2 * x),
         x**-3,
         jnp.clip(x, 0.2, 0.5),
     ),
