@@ -168,7 +168,8 @@ of an output counts as checked where two extrapolations, and the slopes of both 
 counts as a kink: a contact begins, a feature changes, a limit is met, or contacts are tied and rounding chooses. Errors
 are relative to the largest derivative of that output, at least to a thousandth of its size (of `qfrc_constraint` and
 `efc.force`, found as what balances forces, to 1e-6 of `qfrc_smooth`). With CG widths are 4e-3 and less, since its
-answers end at 1e-11; for frames of geoms and inertias they are 4e-4 and less. States are those of a trajectory, bodies and geoms turned by 1e-3 off planes and right angles.
+answers end at 1e-11; for frames of geoms and inertias they are 4e-4 and less. States are those of a trajectory, bodies
+and geoms turned by 1e-3 off planes and right angles.
 Reverse mode: <u, J v> against <J' u, v>, relative to the sum of the terms.
 
 | field | error | through searches | reverse | entries checked | at kinks | worst in |
