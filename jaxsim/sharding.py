@@ -24,7 +24,7 @@ def use_cores(count: int | None = None) -> int:
         count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     jax.config.update("jax_num_cpu_devices", count)
     # a program that waits holds a thread of XLA's pool, which has one a core: when all threads wait, none goes on
-    os.environ.setdefault("NPROC", str(count + 2))
+    os.environ.setdefault("NPROC", str(count))
     return count
 
 
@@ -85,4 +85,4 @@ def over_devices(function: Callable, mesh: Mesh | None = None, shared: int = 1) 
         specs = tuple(P() if i < shared else P(AXIS) for i in range(len(args)))
         return jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=P(AXIS), check_vma=False)(*args)
 
-    return jit(run)
+    return jit(run, out_shardings=NamedSharding(mesh, P(AXIS)))  # arrays without entries would count as replicated

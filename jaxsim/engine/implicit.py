@@ -11,6 +11,7 @@ from jaxsim.engine.free_body import midpoint
 from jaxsim.engine.inertia import cholesky_blocks, mul_sparse, solve_cholesky, solve_positive
 from jaxsim.engine.integrate import advance
 from jaxsim.engine.support import enabled
+from jaxsim.math import linalg
 from jaxsim.math.arrays import take, take_or_zero
 from jaxsim.math.safe import Array
 from jaxsim.model import Model
@@ -108,7 +109,7 @@ def _solve_full(m: Model, d: Data, force: Array) -> Array:
 
 def _solve_blocks(m: Model, blocks: list[Array], force: Array) -> Array:
     parts = [
-        jnp.linalg.solve(matrix, take(force, block.dofs)[..., None]).reshape(-1)
+        linalg.solve(matrix, take(force, block.dofs)[..., None]).reshape(-1)
         for matrix, block in zip(blocks, tables.inertia_blocks(m), strict=True)
     ]
     return take(jnp.concatenate(parts), tables.dof_order(m))

@@ -16,7 +16,7 @@ from jaxsim.data import Data
 from jaxsim.engine import inertia_slope, tables
 from jaxsim.engine.tendon import tendon_armature
 from jaxsim.math.arrays import add_at, dot, einsum, inner, is_numpy, take, take_or_zero
-from jaxsim.math.linalg import solve_factored
+from jaxsim.math.linalg import cholesky, solve_factored, solve_triangular
 from jaxsim.math.safe import Array, xp_of
 from jaxsim.math.spatial import inertia_mul
 from jaxsim.math.tree import subtree_sum
@@ -112,7 +112,7 @@ def _cholesky(a: Array) -> Array:
     """Lower factors of symmetric blocks (k, n, n)."""
     if a.shape[-1] == 1:
         return xp_of(a).sqrt(a)
-    return np.linalg.cholesky(a) if is_numpy(a) else lax.linalg.cholesky(a, symmetrize_input=False)
+    return np.linalg.cholesky(a) if is_numpy(a) else cholesky(a)
 
 
 def cholesky_blocks(m: Model, matrix: Array) -> list[Array]:
@@ -145,8 +145,8 @@ def _solve_block(ld: Array, inverse: Array, x: Array) -> Array:
                 for a, b, i in zip(unit, x, inverse, strict=True)
             ]
         )
-    y = lax.linalg.triangular_solve(ld, x, left_side=True, lower=True, transpose_a=True, unit_diagonal=True)
-    return lax.linalg.triangular_solve(ld, y * inverse[..., None], left_side=True, lower=True, unit_diagonal=True)
+    y = solve_triangular(ld, x, transpose_a=True, unit_diagonal=True)
+    return solve_triangular(ld, y * inverse[..., None], unit_diagonal=True)
 
 
 @tables.per_structure

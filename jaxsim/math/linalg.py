@@ -1,13 +1,115 @@
-"""Solves with a dense Cholesky factor."""
+"""Cholesky factors and solves with them, of one matrix or of batches."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.custom_batching import custom_vmap
 
 from jaxsim.math.safe import Array
+
+# From this many operations on, jaxlib hands parts of a batch to other threads and waits for them: a program loses its
+# caches, and when as many programs as XLA has threads wait, none goes on.
+SHARED_WORK = 200_000
+
+
+def cholesky(a: Array) -> Array:
+    """Lower Cholesky factors of positive matrices (..., n, n), of which the lower triangle is read; nan for others."""
+    n = a.shape[-1]
+    factors = _by_one_thread(partial(lax.linalg.cholesky, symmetrize_input=False), factor_work(n))
+    return factors(a.reshape(-1, n, n)).reshape(a.shape)
+
+
+def solve_triangular(a: Array, b: Array, **options: Any) -> Array:
+    """Solve a x = b for b (..., n, k) with lower triangles a (..., n, n); options of `lax.linalg.triangular_solve`."""
+    n, k = b.shape[-2:]
+    solve = partial(lax.linalg.triangular_solve, left_side=True, lower=True, **options)
+    return _by_one_thread(solve, n * n * k)(a.reshape(-1, n, n), b.reshape(-1, n, k)).reshape(b.shape)
 
 
 def solve_factored(factor: Array, b: Array) -> Array:
     """Solve L L' x = b, `factor` being the lower Cholesky factor L (n, n) and b (n,) or (n, k)."""
     column = b[:, None] if b.ndim == 1 else b
-    y = jax.lax.linalg.triangular_solve(factor, column, left_side=True, lower=True)
-    x = jax.lax.linalg.triangular_solve(factor, y, left_side=True, lower=True, transpose_a=True)
+    x = solve_triangular(factor, solve_triangular(factor, column), transpose_a=True)
     return x[:, 0] if b.ndim == 1 else x
+
+
+def solve(a: Array, b: Array) -> Array:
+    """Solve a x = b for any matrices (..., n, n) and b (..., n, k); derivatives are those of the solution."""
+    n = a.shape[-1]
+    factors = _by_one_thread(lax.linalg.lu, n**3)
+    lu, _, order = [x.reshape(*a.shape[:-2], *x.shape[1:]) for x in factors(lax.stop_gradient(a).reshape(-1, n, n))]
+    upper = jnp.swapaxes(lu, -1, -2)  # its lower triangle is U'
+
+    def solved(_: Any, y: Array) -> Array:
+        y = solve_triangular(lu, jnp.take_along_axis(y, order[..., None], axis=-2), unit_diagonal=True)
+        return solve_triangular(upper, y, transpose_a=True)
+
+    def transposed(_: Any, y: Array) -> Array:
+        y = solve_triangular(lu, solve_triangular(upper, y), transpose_a=True, unit_diagonal=True)
+        return jnp.take_along_axis(y, jnp.argsort(order, axis=-1)[..., None], axis=-2)
+
+    product = partial(jnp.matmul, a, precision=lax.Precision.HIGHEST)
+    return lax.custom_linear_solve(product, b, solved, transposed)
+
+
+def eigh(a: Array) -> tuple[Array, Array]:
+    """Eigenvalues (..., n), ascending, and vectors (..., n, n) of symmetric matrices (lower triangles are read)."""
+    n = a.shape[-1]
+    decompose = partial(jnp.linalg.eigh, symmetrize_input=False)
+    values, vectors = _by_one_thread(lambda x: tuple(decompose(x)), 5 * n**3)(a.reshape(-1, n, n))
+    return values.reshape(a.shape[:-1]), vectors.reshape(a.shape)
+
+
+def factor_work(n: int) -> int:
+    """Operations of the Cholesky factor of an (n, n) matrix, as jaxlib counts them."""
+    return n**3 // 3
+
+
+def at_once(work: int) -> int:
+    """How many matrices of so much work jaxlib computes in the thread that asks."""
+    return max(1, (SHARED_WORK - 1) // max(1, work))
+
+
+def _by_one_thread(function: Callable[..., Any], work: int) -> Callable[..., Any]:
+    """A function of batches (size, ...) that a CPU computes in parts, each too small to be shared among threads."""
+    limit = at_once(work)
+
+    @custom_vmap
+    def batch(*operands: Array) -> Any:
+        if len(operands[0]) <= limit:
+            return function(*operands)
+        return lax.platform_dependent(*operands, cpu=partial(_in_parts, function, limit), default=function)
+
+    @batch.def_vmap
+    def _(outer: int, batched: list[bool], *operands: Array) -> tuple[Any, Any]:
+        full = [x if b else jnp.broadcast_to(x, (outer, *x.shape)) for x, b in zip(operands, batched, strict=True)]
+        out = differentiable(*[x.reshape(-1, *x.shape[2:]) for x in full])
+        return jax.tree.map(lambda x: x.reshape(outer, -1, *x.shape[1:]), out), jax.tree.map(lambda _: True, out)
+
+    @jax.custom_jvp
+    def differentiable(*operands: Array) -> Any:
+        return batch(*operands)
+
+    @differentiable.defjvp
+    def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Any, Any]:
+        return differentiable(*primals), jax.jvp(function, primals, tangents)[1]
+
+    return differentiable
+
+
+def _in_parts(function: Callable[..., Any], limit: int, *operands: Array) -> Any:
+    size = len(operands[0])
+    count = -(-size // limit)
+    width = -(-size // count)
+    shape = jax.eval_shape(function, *operands)
+
+    def part(i: Array, out: Any) -> Any:
+        start = jnp.minimum(i * width, size - width)  # the last part reaches back, and finds some again
+        mine = function(*[lax.dynamic_slice_in_dim(x, start, width) for x in operands])
+        return jax.tree.map(lambda x, y: lax.dynamic_update_slice_in_dim(x, y, start, 0), out, mine)
+
+    return lax.fori_loop(0, count, part, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shape))

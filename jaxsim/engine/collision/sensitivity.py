@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.engine.collision.support import ROUND, Shape, centre, is_any
-from jaxsim.math import safe
+from jaxsim.math import linalg, safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
 from jaxsim.types import GeomType
@@ -133,7 +133,7 @@ def _solve(jacobian: Array, right: Array) -> Array:
     normal = jnp.einsum("ki,kj->ij", jacobian, jacobian, precision=jax.lax.Precision.HIGHEST)
     scale = jnp.maximum(jnp.max(jnp.abs(normal)), 1)
     damped = normal + damping * scale * jnp.eye(len(normal), dtype=normal.dtype)
-    return jnp.linalg.solve(damped, matvec_t(jacobian, right)[:, None])[:, 0]
+    return linalg.solve(damped, matvec_t(jacobian, right)[:, None])[:, 0]
 
 
 def polished(a: Shape, b: Shape, fa: Feature, fb: Feature, touch: Touch, ray: bool = False) -> Array:

@@ -13,6 +13,7 @@ from jaxsim.engine.refusals import refuse_kernel
 from jaxsim.engine.solver import implicit, noslip, primal, sparse
 from jaxsim.engine.solver.problem import force, make_problem, residual, row_state
 from jaxsim.math.arrays import dot
+from jaxsim.math.linalg import cholesky
 from jaxsim.model import Model
 from jaxsim.types import DisableBit, SolverType
 
@@ -42,7 +43,7 @@ def fwd_constraint(m: Model, d: Data) -> Data:
     else:
         factor = jnp.zeros(())
         if limits.solver == "cg":
-            factor = jnp.linalg.cholesky(fixed[0].M, symmetrize_input=False)
+            factor = cholesky(fixed[0].M)
         acc, niter = implicit.solve(layout, limits, p, fixed[3], factor, start)
     r = residual(layout, p, acc)
     forces, state = force(layout, p, r), row_state(layout, p, r)

@@ -20,7 +20,7 @@ from jaxsim.engine.constraint.jacobian import contact_facets, rows_transpose_tim
 from jaxsim.engine.solver.problem import ConstraintProblem, elliptic
 from jaxsim.layout import Layout
 from jaxsim.math.arrays import dot, einsum, inner
-from jaxsim.math.linalg import solve_factored
+from jaxsim.math.linalg import cholesky, eigh, solve_factored
 from jaxsim.math.safe import Array, divide, norm
 from jaxsim.types import MINVAL, ConstraintState, ConstraintType
 
@@ -71,7 +71,7 @@ def solve(
         settings: number of sweeps (static), tolerance, and 1 / (meaninertia * nv).
     """
     iterations, tolerance, scale = settings
-    factor = jnp.linalg.cholesky(p.M, symmetrize_input=False)
+    factor = cholesky(p.M)
 
     def to_acc(force: Array) -> Array:
         return smooth + solve_factored(factor, rows_transpose_times(layout, p.jac, force))
@@ -229,7 +229,7 @@ def _in_cone(block: Array, b: Array, friction: Array, normal: Array, active: Arr
     on_cone = multiplier > 0
     at = scaled + multiplier * jnp.eye(len(b), dtype=b.dtype)
     safe = jnp.where(singular, jnp.eye(len(b), dtype=b.dtype), at)
-    factor = jnp.linalg.cholesky(safe, symmetrize_input=False)
+    factor = cholesky(safe)
     v = -solve_factored(factor, rhs)
     # the multiplier's own derivative: it moves so that |v| stays the radius of the cone
     bend = lax.stop_gradient(inner(v, solve_factored(factor, v)))
@@ -242,9 +242,9 @@ def _in_cone(block: Array, b: Array, friction: Array, normal: Array, active: Arr
 
 def _multiplier(a: Array, b: Array, square: Array, count: Array) -> tuple[Array, Array]:
     """Whether A is too close to singular, and the multiplier that brings |(A + l)^-1 b| to the radius, zero inside."""
-    values, vectors = jnp.linalg.eigh(a, symmetrize_input=False)
+    values, vectors = eigh(a)
     along = dot(b, vectors)
-    pivots = jnp.min(jnp.diagonal(jnp.linalg.cholesky(jnp.where(values[0] > 0, a, jnp.eye(len(b))))))
+    pivots = jnp.min(jnp.diagonal(cholesky(jnp.where(values[0] > 0, a, jnp.eye(len(b))))))
     small = jnp.where(count > 3, pivots * pivots, jnp.prod(values)) < MULTIPLIER_EXACT
     singular = small | (values[0] <= 0)
     safe = jnp.where(singular, 1, values)

@@ -30,6 +30,7 @@ from jaxsim.engine.solver.problem import (
 )
 from jaxsim.layout import Layout
 from jaxsim.math.arrays import add_at, einsum, take, take_or_zero
+from jaxsim.math.linalg import cholesky, solve_triangular
 from jaxsim.math.safe import Array, divide, norm
 from jaxsim.model import Model
 
@@ -90,9 +91,9 @@ def preconditioner(layout: Layout, p: ConstraintProblem, c: Curvature) -> Blocks
         parts = _add_general(layout, parts, p.jac.J_general, c.weight[:friction])
     out = []
     for mass, part in zip(p.M, parts, strict=True):
-        factor = jnp.linalg.cholesky(mass + part, symmetrize_input=False)
+        factor = cholesky(mass + part)
         eye = jnp.broadcast_to(jnp.eye(mass.shape[-1], dtype=mass.dtype), mass.shape)
-        out.append(jax.lax.linalg.triangular_solve(factor, eye, left_side=True, lower=True))
+        out.append(solve_triangular(factor, eye))
     return tuple(out)
 
 
