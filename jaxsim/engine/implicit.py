@@ -8,7 +8,7 @@ from jaxsim.data import Data
 from jaxsim.engine import tables
 from jaxsim.engine.derivative import bias_vel, fluid_vel, smooth_vel
 from jaxsim.engine.free_body import midpoint
-from jaxsim.engine.inertia import cholesky_blocks, mul_sparse, solve_cholesky, solve_positive
+from jaxsim.engine.inertia import mul_sparse, solve_blocks, solve_positive
 from jaxsim.engine.integrate import advance
 from jaxsim.engine.support import enabled
 from jaxsim.math import linalg
@@ -49,8 +49,7 @@ def _solve_symmetric(m: Model, d: Data, force: Array) -> Array:
     if not _may_push(m):
         return solve_positive(m, matrix, force)
     fixed = lax.stop_gradient(matrix)
-    factors = cholesky_blocks(m, fixed)
-    solve = lambda _, x: _solve_any(m, fixed, factors, x)  # noqa: E731
+    solve = lambda _, x: _solve_any(m, fixed, x)  # noqa: E731
     return lax.custom_linear_solve(lambda x: mul_sparse(m, matrix, x), force, solve, symmetric=True)
 
 
@@ -60,10 +59,10 @@ def _may_push(m: Model) -> bool:
     return bool(np.any(gain | (m.actuator_biastype == BiasType.AFFINE)))
 
 
-def _solve_any(m: Model, matrix: Array, factors: list[Array], force: Array) -> Array:
-    """Solve with the factor; where there is none, by elimination: a loop that most worlds leave at once."""
-    x = solve_cholesky(m, factors, force)
-    failed = ~jnp.all(jnp.array([jnp.all(jnp.isfinite(c)) for c in factors]))
+def _solve_any(m: Model, matrix: Array, force: Array) -> Array:
+    """Solve with the Cholesky factor; where there is none, by elimination: a loop that most worlds leave at once."""
+    x = solve_blocks(m, matrix, force)
+    failed = ~jnp.all(jnp.isfinite(x))
     by_elimination = lambda _: (_solve_blocks(m, _blocks(m, matrix), force), jnp.array(False))  # noqa: E731
     return lax.while_loop(lambda state: state[1], by_elimination, (x, failed))[0]
 

@@ -6,7 +6,6 @@ couple, so that factors and solves work on the dense blocks of the trees, trees 
 
 from functools import partial
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
@@ -15,8 +14,8 @@ from jax import lax
 from jaxsim.data import Data
 from jaxsim.engine import inertia_slope, tables
 from jaxsim.engine.tendon import tendon_armature
+from jaxsim.math import linalg
 from jaxsim.math.arrays import add_at, dot, einsum, inner, is_numpy, take, take_or_zero
-from jaxsim.math.linalg import cholesky, solve_factored, solve_triangular
 from jaxsim.math.safe import Array, xp_of
 from jaxsim.math.spatial import inertia_mul
 from jaxsim.math.tree import subtree_sum
@@ -112,21 +111,13 @@ def _cholesky(a: Array) -> Array:
     """Lower factors of symmetric blocks (k, n, n)."""
     if a.shape[-1] == 1:
         return xp_of(a).sqrt(a)
-    return np.linalg.cholesky(a) if is_numpy(a) else cholesky(a)
+    return np.linalg.cholesky(a) if is_numpy(a) else linalg.cholesky(a)
 
 
-def cholesky_blocks(m: Model, matrix: Array) -> list[Array]:
-    """Cholesky factors of the trees' blocks of a matrix in the sparse form of `d.M`; nan where it is not positive."""
-    return [_cholesky(take_or_zero(matrix, block.full)) for block in tables.inertia_blocks(m)]
-
-
-def solve_cholesky(m: Model, factors: list[Array], x: Array) -> Array:
-    """Solve with `cholesky_blocks` for x (nv,)."""
-    out = []
-    for block, c in zip(tables.inertia_blocks(m), factors, strict=True):
-        part = take(x, block.dofs)
-        solved = part / (c * c)[..., 0] if c.shape[-1] == 1 else jax.vmap(solve_factored)(c, part)
-        out.append(solved.reshape(-1))
+def solve_blocks(m: Model, matrix: Array, x: Array) -> Array:
+    """Solve with a positive matrix in the sparse form of `d.M` for x (nv,); nan in trees where it is not positive."""
+    blocks = tables.inertia_blocks(m)
+    out = [linalg.solve_positive(take_or_zero(matrix, b.full), take(x, b.dofs)).reshape(-1) for b in blocks]
     return take(jnp.concatenate(out), tables.dof_order(m))
 
 
@@ -145,8 +136,8 @@ def _solve_block(ld: Array, inverse: Array, x: Array) -> Array:
                 for a, b, i in zip(unit, x, inverse, strict=True)
             ]
         )
-    y = solve_triangular(ld, x, transpose_a=True, unit_diagonal=True)
-    return solve_triangular(ld, y * inverse[..., None], unit_diagonal=True)
+    y = linalg.solve_triangular(ld, x, transpose_a=True, unit_diagonal=True)
+    return linalg.solve_triangular(ld, y * inverse[..., None], unit_diagonal=True)
 
 
 @tables.per_structure
@@ -186,12 +177,12 @@ def solve_positive(m: Model, matrix: Array, x: Array, source: inertia_slope.Sour
     """Solve with a positive matrix in the form of `d.M`, for x (nv,); `source`, if given, is what derivatives go to."""
     if not m.nv:
         return x
-    factors = cholesky_blocks(m, lax.stop_gradient(matrix))
+    fixed = lax.stop_gradient(matrix)
     multiply = partial(mul_sparse, m.structure)
     return lax.custom_linear_solve(
         lambda y: inertia_slope.times(multiply, matrix, source, y),
         x,
-        lambda _, y: solve_cholesky(m, factors, y),
+        lambda _, y: solve_blocks(m, fixed, y),
         symmetric=True,
     )
 

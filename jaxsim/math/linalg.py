@@ -37,6 +37,22 @@ def solve_factored(factor: Array, b: Array) -> Array:
     return x[:, 0] if b.ndim == 1 else x
 
 
+def solve_positive(a: Array, b: Array) -> Array:
+    """Solve a x = b for positive matrices (..., n, n) and b (..., n); nan for others. Not differentiable."""
+    n = a.shape[-1]
+    if n == 1:
+        return jnp.where(a[..., 0] > 0, b / a[..., 0], jnp.nan)
+    solved = _by_one_thread(_solve_positive, factor_work(n))
+    return solved(a.reshape(-1, n, n), b.reshape(-1, n)).reshape(b.shape)
+
+
+def _solve_positive(a: Array, b: Array) -> Array:
+    # LAPACK reads columns, and a symmetric matrix is its own transpose: so nothing has to be moved
+    factor = lax.linalg.cholesky(jnp.swapaxes(a, -1, -2), symmetrize_input=False)
+    solve_lower = partial(lax.linalg.triangular_solve, factor, left_side=True, lower=True)
+    return solve_lower(solve_lower(b[..., None]), transpose_a=True)[..., 0]
+
+
 def solve(a: Array, b: Array) -> Array:
     """Solve a x = b for any matrices (..., n, n) and b (..., n, k); derivatives are those of the solution."""
     n = a.shape[-1]

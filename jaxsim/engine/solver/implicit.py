@@ -18,7 +18,7 @@ from jaxsim.engine.solver import kernel, primal
 from jaxsim.engine.solver.problem import ConstraintProblem, curvature, gradient, hessian, momentum_gap, residual
 from jaxsim.layout import Layout
 from jaxsim.math.arrays import dot
-from jaxsim.math.linalg import cholesky, solve_factored
+from jaxsim.math.linalg import solve_positive
 from jaxsim.math.safe import Array
 
 SOLUTION = "qacc"  # the name under which a checkpoint policy may keep the answer, so that nothing is solved again
@@ -48,8 +48,8 @@ def _solve_jvp(layout: Layout, limits: primal.Limits, primals: tuple, tangents: 
     acc = checkpoint_name(acc, SOLUTION)
     _, dg = jax.jvp(lambda q: gradient(layout, q, acc), (p,), (tangents[0],))
     h = hessian(layout, p, curvature(layout, p, residual(layout, p, acc)))
-    factor = jax.lax.stop_gradient(cholesky(h))
-    dacc = jax.lax.custom_linear_solve(partial(dot, h), -dg, lambda _, b: solve_factored(factor, b), symmetric=True)
+    fixed = jax.lax.stop_gradient(h)
+    dacc = jax.lax.custom_linear_solve(partial(dot, h), -dg, lambda _, b: solve_positive(fixed, b), symmetric=True)
     return (acc, niter), (dacc, jnp.zeros_like(niter))
 
 

@@ -24,7 +24,7 @@ from jaxsim.engine.solver.problem import (
 )
 from jaxsim.layout import Layout
 from jaxsim.math.arrays import dot, most_of_batch, sums
-from jaxsim.math.linalg import at_once, cholesky, factor_work, solve_factored
+from jaxsim.math.linalg import at_once, factor_work, solve_factored, solve_positive
 from jaxsim.math.loops import GROUP, while_each
 from jaxsim.math.safe import Array, divide
 
@@ -148,8 +148,7 @@ CHUNK = 8  # contacts whose share of the Hessian is added at a time
 
 def _newton_direction(layout: Layout, p: ConstraintProblem, s: State) -> tuple[Array, tuple[()]]:
     h = _hessian_of_used(layout, p, s.r)
-    search = -solve_factored(cholesky(h), s.grad)
-    return search, ()
+    return -solve_positive(h, s.grad), ()
 
 
 def _hessian_of_used(layout: Layout, p: ConstraintProblem, r: Array) -> Array:

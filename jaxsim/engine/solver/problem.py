@@ -244,7 +244,7 @@ def weighted_rows(blocks: Array, jacobian: Array) -> Array:
 def contact_hessian(blocks: Array, jacobian: Array) -> Array:
     """J' s'' J (nv, nv) of contacts."""
     nv = jacobian.shape[-1]
-    return dot(weighted_rows(blocks, jacobian).reshape(-1, nv).T, jacobian.reshape(-1, nv))
+    return dot(jacobian.reshape(-1, nv).T, weighted_rows(blocks, jacobian).reshape(-1, nv))
 
 
 def hessian(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:
