@@ -18,7 +18,7 @@ ORDER = [
     ("model", "layout", "data"),
     ("compiler", "engine", "interop", "load", "archive", "compilation", "batching", "full_inertia", "sharding"),
     ("__init__",),
-    ("envs", "optim", "identify", "viewer", "rollouts", "info", "bench", "bench_peers", "bench_processes"),
+    ("envs", "optim", "identify", "viewer", "rollouts", "info", "bench", "bench_peers"),
     ("cli",),
     ("__main__",),
 ]

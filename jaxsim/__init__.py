@@ -83,7 +83,7 @@ from jaxsim.full_inertia import with_full_inertia
 from jaxsim.interop import from_mujoco, to_mujoco
 from jaxsim.load import load_model, save_mjcf
 from jaxsim.model import Model, Option, Statistic
-from jaxsim.sharding import over_devices, replicate, shard, use_core, use_cores
+from jaxsim.sharding import over_devices, replicate, shard, use_cores
 from jaxsim.types import ObjType, State
 
 # MuJoCo's spelling of what has one of our own
@@ -203,7 +203,6 @@ __all__ = [
     "transition_derivatives",
     "transmission",
     "update_sleep",
-    "use_core",
     "use_cores",
     "warmup",
     "with_full_inertia",

@@ -46,13 +46,12 @@ class Settings:
     against: tuple[str, ...] = ()
     mjx_nworld: tuple[int, ...] = (64, 256)
     peer_timeout: float = 300.0
-    processes: int = 1
     quiet: bool = False
 
 
 def bench(m: Model, settings: Settings, load_s: float = 0.0) -> Figures:
     """Measure jaxsim and the peers that `settings` names; a report of plain numbers, ready for JSON."""
-    from jaxsim import bench_peers, bench_processes
+    from jaxsim import bench_peers
 
     say = (lambda text: None) if settings.quiet else lambda text: print(f"... {text}", file=sys.stderr)
     report: Figures = {"model": _model(m, settings), "machine": _machine(), "jaxsim": {"load_s": load_s}}
@@ -71,9 +70,6 @@ def bench(m: Model, settings: Settings, load_s: float = 0.0) -> Figures:
         say("jaxsim: gradient")
         own["gradient"] = gradient(m, jax.tree.map(lambda x: x[0], start))
     own["peak_rss_mb"] = peak_rss()
-    if settings.processes > 1:
-        say(f"jaxsim: {settings.processes} processes")
-        own["processes"] = bench_processes.measure(m, settings, bench_peers.states_of(start))
     report["peers"] = {}
     for name in settings.against:
         say(name)
@@ -291,7 +287,7 @@ def gradient(m: Model, d: Data) -> Figures:
 
 
 def ratios(report: Figures) -> Figures:
-    """How many times faster than each peer: one world, the best batch, several processes, compilation."""
+    """How many times faster than each peer: one world, the best batch, compilation."""
     own = report["jaxsim"]
     one = own["one_world"]["steps_per_s"]
     most = max(b["steps_per_s"] for b in own["batches"])
@@ -300,8 +296,6 @@ def ratios(report: Figures) -> Figures:
         if "refused" in peer:
             continue
         pairs = {"one_world": (one, peer.get("one_world")), "batch": (most, peer.get("batch"))}
-        if "steps_per_s" in own.get("processes", {}):
-            pairs["processes"] = own["processes"]["steps_per_s"], peer.get("batch")
         found = {k: a / b for k, (a, b) in pairs.items() if b}
         if peer.get("compile_s"):
             found["compile"] = peer["compile_s"] / own["compile_s"]
@@ -353,22 +347,13 @@ def table(report: Figures) -> str:
             f"{'jaxsim':24}{b['nworld']:>7}{b['steps_per_s']:>13,.0f}{contacts:>18}{rows:>18}"
             f"{b['mean_niter']:>12.1f}{temp:>9}"
         )
-    if "processes" in own:
-        lines.append(_process_line(own["processes"]))
     for name, peer in report["peers"].items():
         lines += _peer_lines(name, peer)
     for name, ratio in report["ratios"].items():
-        words = {"one_world": "one world", "batch": "best batch", "processes": "processes", "compile": "compile time"}
+        words = {"one_world": "one world", "batch": "best batch", "compile": "compile time"}
         lines.append(f"jaxsim over {name}: " + ", ".join(f"{words[k]} {v:.2f} x" for k, v in ratio.items()))
     lines += [f"warning: {t}" for b in (own["one_world"], *own["batches"]) for t in b["troubles"]]
     return "\n".join(lines)
-
-
-def _process_line(figures: Figures) -> str:
-    if "refused" in figures:
-        return f"processes: {figures['refused']}"
-    what = f"jaxsim, {figures['processes']} processes"
-    return f"{what:24}{figures['nworld']:>7}{figures['steps_per_s']:>13,.0f}"
 
 
 def _peer_lines(name: str, peer: Figures) -> list[str]:

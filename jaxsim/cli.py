@@ -125,7 +125,6 @@ def make_parser() -> Parser:
     sub.add_argument("--noise", type=float, default=0.1, metavar="X", help="random part of controls (default: 0.1)")
     sub.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of the controls (default: 0)")
     sub.add_argument("--grad", action="store_true", help="time the reverse-mode gradient of a step as well")
-    sub.add_argument("--processes", type=positive, default=1, metavar="N", help="time N processes too, one a core")
     sub.add_argument("--against", type=peers, default=(), metavar="PEER[,PEER]", help=f"of {', '.join(PEERS)}")
     sub.add_argument("--peer-timeout", type=float, default=300.0, metavar="S", help="seconds that a peer may take")
     sub.add_argument("--mjx-nworld", type=worlds, default=(64, 256), metavar="N[,N]", help="batches that MJX tries")
@@ -453,7 +452,6 @@ def run_bench(args: argparse.Namespace) -> int:
         noise=args.noise,
         seed=args.seed,
         grad=args.grad,
-        processes=args.processes,
         against=args.against,
         peer_timeout=args.peer_timeout,
         mjx_nworld=args.mjx_nworld,

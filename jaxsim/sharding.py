@@ -18,27 +18,15 @@ def use_cores(count: int | None = None) -> int:
     """Make each CPU core a device, so that `shard` and `over_devices` spread worlds over the cores; returns how many.
 
     XLA runs one program on one device with little of the other cores: its kernels are too small to share. `count` is
-    by default all cores that this process may use. Call it before JAX computes anything; raises RuntimeError after.
+    by default all cores that this process may use. XLA's pool gets as many threads as there are devices, unless the
+    environment says otherwise (`NPROC`): spare ones take kernels, and their data, from one core to another. Call it
+    before JAX computes anything; raises RuntimeError after.
     """
     if count is None:
         count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     jax.config.update("jax_num_cpu_devices", count)
-    # a program that waits holds a thread of XLA's pool, which has one a core: when all threads wait, none goes on
     os.environ.setdefault("NPROC", str(count))
     return count
-
-
-def use_core(index: int) -> None:
-    """Bind this process to one CPU core, for programs that run one process a core, each with worlds of its own.
-
-    XLA hands the kernels of a program around among the threads of its pool, which costs ours a quarter of their time;
-    a process of one core has one thread. `index` counts the cores that the process may use. Where the system cannot
-    bind processes, only XLA's pool is made that small. Call it before JAX computes anything.
-    """
-    if hasattr(os, "sched_setaffinity"):
-        cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {cores[index % len(cores)]})
-    os.environ["NPROC"] = "1"
 
 
 def make_mesh(devices: Sequence[Any] | None = None) -> Mesh:

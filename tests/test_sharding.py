@@ -79,22 +79,6 @@ def test_uneven_batch_is_refused(report):
     assert "12 worlds cannot be spread evenly over 8 devices" in report["refused"]
 
 
-ONE_CORE = """
-import os, jax, jaxsim
-jaxsim.use_core(1)
-assert jax.numpy.ones(3).sum() == 3
-assert os.environ["NPROC"] == "1" and len(os.sched_getaffinity(0)) == 1
-"""
-
-
-def test_a_process_is_bound_to_one_core():
-    env = os.environ | {"JAX_PLATFORMS": "cpu"}
-    done = subprocess.run(
-        [sys.executable, "-c", ONE_CORE], capture_output=True, text=True, cwd=ROOT, env=env, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-
-
 CORES = """
 import jax, jaxsim, numpy as np
 count = jaxsim.use_cores(2)
