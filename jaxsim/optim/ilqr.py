@@ -73,7 +73,7 @@ def ilqr(
     Args:
         low: least controls, held exactly (a box-constrained Newton step at every time).
         high: greatest controls, likewise.
-        tolerance: stop when an accepted step improves the cost by less than this fraction.
+        tolerance: stop when a step improves the cost by less than this fraction, or promises no more and fails.
         damping: first regularisation of the control Hessian; adapted by factors of 4.
         step: the step function, e.g. of a model with smoothed contacts.
         progress: show a bar.
@@ -92,9 +92,10 @@ def ilqr(
     with bar(iterations, "iLQR", progress) as shown:
         model = None
         for _ in range(iterations):
-            if model is None:
+            fresh = model is None
+            if fresh:
                 model = expand(m, d, states, controls)
-            feed, trial = sweep(*model, controls, low, high, weight)
+            feed, trial, promised = sweep(*model, controls, low, high, weight)
             new = search(m, d, states, controls, feed, trial, low, high)
             shown(jnp.minimum(cost, new[2]))
             if float(new[2]) < float(cost):
@@ -105,8 +106,8 @@ def ilqr(
                 if gain <= tolerance * abs(float(cost)):
                     converged = True
                     break
-            elif weight > 1e8:
-                converged = True
+            elif weight > 1e8 or (fresh and float(promised) <= tolerance * abs(float(cost))):
+                converged = True  # nothing to gain, or nothing that rounding does not hide
                 break
             else:
                 weight *= 4
@@ -177,7 +178,7 @@ def _expand(costs: Costs, step: Callable, m: Model, d: Data, states: dict, contr
 
 
 def _sweep(along: Expansion, vx: Array, vxx: Array, controls: Array, low: Array, high: Array, weight: Array) -> tuple:
-    """From the last step to the first: changes of the controls (n, nu) and gains (n, nu, nx)."""
+    """From the last step to the first: changes of the controls (n, nu), gains (n, nu, nx), and what both promise."""
 
     def back(value: tuple, xs: tuple) -> tuple[tuple, tuple]:
         vx, vxx = value
@@ -192,9 +193,10 @@ def _sweep(along: Expansion, vx: Array, vxx: Array, controls: Array, low: Array,
         gain = -jnp.where(free[:, None], solved, 0)
         vx = qx + gain.T @ quu @ feed + gain.T @ qu + qux.T @ feed
         vxx = qxx + gain.T @ quu @ gain + gain.T @ qux + qux.T @ gain
-        return (vx, 0.5 * (vxx + vxx.T)), (feed, gain)
+        return (vx, 0.5 * (vxx + vxx.T)), (feed, gain, -feed @ (qu + 0.5 * quu @ feed))
 
-    return jax.lax.scan(back, (vx, vxx), (along, controls), reverse=True)[1]
+    feeds, gains, promised = jax.lax.scan(back, (vx, vxx), (along, controls), reverse=True)[1]
+    return feeds, gains, jnp.sum(promised)
 
 
 def box_newton(h: Array, g: Array, low: Array, high: Array) -> tuple[Array, Array]:
