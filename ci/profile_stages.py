@@ -23,8 +23,10 @@ import jax
 
 import jaxsim
 from jaxsim import bench
+from jaxsim.mjcf import read
 
 ROOT = Path(__file__).resolve().parent.parent
+HUMANOID = ROOT / "models/humanoid.xml"
 STEPS = 8
 BATCHES = {
     "humanoid": 256,
@@ -87,11 +89,13 @@ def row(name: str) -> str:
 
 def model(name: str) -> jaxsim.Model:
     if name == "three humanoids":
-        spec = jaxsim.read_mjcf(ROOT / "models/humanoid.xml")
+        spec, child = read(HUMANOID), read(HUMANOID)
+        for one in (spec, child):
+            one.delete("key", "stand")  # the pose of one humanoid
         for i in (1, 2):
             frame = spec.worldbody.add("frame", pos=[0, 1.5 * i, 0])
-            spec.attach(jaxsim.read_mjcf(ROOT / "models/humanoid.xml"), frame, prefix=f"{i}_", body="torso")
-        return jaxsim.compile(spec)
+            spec.attach(child, frame, prefix=f"{i}_", body="pelvis")
+        return jaxsim.load_model(spec)
     if name == "humanoid_CMU":
         from dm_control import suite
 

@@ -57,6 +57,8 @@ def states_of(start: Data) -> dict[str, np.ndarray]:
 def _in_process(name: str, settings: Any, states: dict[str, np.ndarray], answers: Any) -> None:
     import mujoco
 
+    # MJX hangs where XLA's pool has no thread to spare: its batches of Cholesky factors wait for the pool
+    os.environ["NPROC"] = str((os.cpu_count() or 1) + 2)
     try:
         with contextlib.redirect_stdout(sys.stderr):  # stdout belongs to the report
             mj_model = mujoco.MjModel.from_xml_path(str(settings.path))
