@@ -147,7 +147,7 @@ def _size(shape: str) -> int:
 
 
 def _frames(text: str) -> dict[int, tuple[str, int]]:
-    """Function and parent of each stack frame."""
+    """Function and parent of each stack frame; XLA counts parents from two, one means that there is none."""
     tables: dict[str, dict[int, str]] = {}
     current = None
     for line in text.splitlines():

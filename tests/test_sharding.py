@@ -85,7 +85,10 @@ count = jaxsim.use_cores(2)
 m = jaxsim.load_model("models/cartpole.xml")
 d = jax.vmap(lambda x: jaxsim.make_data(m).replace(qpos=x))(np.linspace(0, 1, 8)[:, None] * np.ones(m.nq))
 step = jax.vmap(jaxsim.step, in_axes=(None, 0))
-both = jaxsim.over_devices(step)(jaxsim.replicate(m), jaxsim.shard(d))
+spread = jaxsim.over_devices(step)
+both = spread(jaxsim.replicate(m), jaxsim.shard(d))
+spread(jaxsim.replicate(m), both)
+assert spread._cache_size() == 1  # what comes out goes in again without compiling
 alone = jaxsim.jit(step)(m, d)
 assert len(both.qpos.sharding.device_set) == len(jax.devices()) == count == 2
 np.testing.assert_allclose(both.qpos, alone.qpos, rtol=1e-6)

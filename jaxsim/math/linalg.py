@@ -31,10 +31,11 @@ def solve_triangular(a: Array, b: Array, **options: Any) -> Array:
 
 
 def solve_factored(factor: Array, b: Array) -> Array:
-    """Solve L L' x = b, `factor` being the lower Cholesky factor L (n, n) and b (n,) or (n, k)."""
-    column = b[:, None] if b.ndim == 1 else b
+    """Solve L L' x = b, `factor` being lower Cholesky factors L (..., n, n) and b (..., n) or (..., n, k)."""
+    vector = b.ndim < factor.ndim
+    column = b[..., None] if vector else b
     x = solve_triangular(factor, solve_triangular(factor, column), transpose_a=True)
-    return x[:, 0] if b.ndim == 1 else x
+    return x[..., 0] if vector else x
 
 
 def solve_positive(a: Array, b: Array) -> Array:
@@ -48,9 +49,7 @@ def solve_positive(a: Array, b: Array) -> Array:
 
 def _solve_positive(a: Array, b: Array) -> Array:
     # LAPACK reads columns, and a symmetric matrix is its own transpose: so nothing has to be moved
-    factor = lax.linalg.cholesky(jnp.swapaxes(a, -1, -2), symmetrize_input=False)
-    solve_lower = partial(lax.linalg.triangular_solve, factor, left_side=True, lower=True)
-    return solve_lower(solve_lower(b[..., None]), transpose_a=True)[..., 0]
+    return solve_factored(cholesky(jnp.swapaxes(a, -1, -2)), b)
 
 
 def solve(a: Array, b: Array) -> Array:
