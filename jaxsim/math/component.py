@@ -9,6 +9,9 @@ from jaxsim.math.safe import Array, xp_of
 Vector = tuple[Array, Array, Array]
 Quat = tuple[Array, Array, Array, Array]
 
+# XLA's CPU backend computes what is stacked in the same kernel up to so many arrays, and each in a kernel of its own above.
+FUSED = 8
+
 
 def split(x: Array) -> tuple[Array, ...]:
     """The components of an array along its last axis."""
@@ -17,7 +20,12 @@ def split(x: Array) -> tuple[Array, ...]:
 
 def join(parts: tuple[Array, ...]) -> Array:
     """The array with these components along a new last axis."""
-    return xp_of(*parts).stack(parts, axis=-1)
+    xp, count = xp_of(*parts), len(parts)
+    if count <= FUSED:
+        return xp.stack(parts, axis=-1)
+    size = next(k for k in range(FUSED, 0, -1) if count % k == 0)
+    rows = [xp.stack(parts[i : i + size], axis=-1) for i in range(0, count, size)]
+    return xp.stack(rows, axis=-2).reshape(*rows[0].shape[:-1], count)
 
 
 def add(a: Vector, b: Vector) -> Vector:
