@@ -9,7 +9,7 @@ from jaxsim.math.safe import Array, xp_of
 Vector = tuple[Array, Array, Array]
 Quat = tuple[Array, Array, Array, Array]
 
-# XLA's CPU backend computes what is stacked in the same kernel up to so many arrays, and each in a kernel of its own above.
+# Up to so many arrays are computed in the kernel that stacks them by XLA's CPU backend, more in a kernel each.
 FUSED = 8
 
 
