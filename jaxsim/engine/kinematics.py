@@ -7,7 +7,7 @@ from jax import lax
 from jaxsim.data import Data
 from jaxsim.engine import tables
 from jaxsim.math import component as c
-from jaxsim.math.arrays import is_numpy, materialize, matvec, merge, take
+from jaxsim.math.arrays import gather, is_numpy, materialize, matvec, merge, take
 from jaxsim.math.rotation import cross, quat_normalize
 from jaxsim.math.safe import Array, normalize, xp_of
 from jaxsim.model import Model
@@ -23,13 +23,11 @@ def kinematics(m: Model, d: Data) -> Data:
     a round for each power of two in the depth.
     """
     xp = xp_of(m.body_pos, d.qpos)
-    node_pos, node_quat = _node_frames(m, d)
     nodes = tables.nodes(m)
-    pos, quat = _compose(nodes.hops, c.split(node_pos), c.split(node_quat))
-    joint_pos, joint_quat = _take(pos, nodes.joint), _take(quat, nodes.joint)
-    anchor, axis = _joint_axes(m, joint_pos, joint_quat)
-    xquat = quat_normalize(c.join(_take(quat, nodes.body)))
-    xpos = c.join(_take(pos, nodes.body))
+    frame = _compose(nodes.hops, xp.concatenate(_node_frames(m, d), axis=1))
+    anchor, axis = _joint_axes(m, c.split(take(frame, nodes.joint)))
+    xpos, xquat = _parts(take(frame, nodes.body))
+    xquat = quat_normalize(xquat)
     xpos, xquat, mat = materialize(m.opt.timestep, (xpos, xquat, c.join(c.quat_to_mat(c.split(xquat)))))
     body = np.concatenate([np.arange(m.nbody), m.geom_bodyid, m.site_bodyid])
     geom_pos, geom_quat = _geom_frames(m)
@@ -85,29 +83,24 @@ def _snapped(x: Array, near: Array) -> Array:
     return x + (gap if is_numpy(gap) else lax.stop_gradient(gap))
 
 
-def _compose(hops: tuple[np.ndarray, ...], pos: c.Vector, quat: c.Quat) -> tuple[c.Vector, c.Quat]:
-    """Frames in the world from frames in parents: a loop over rounds, so that one round is compiled for all."""
+def _parts(frame: Array) -> tuple[Array, Array]:
+    """Positions and quaternions of frames (n, 7)."""
+    return frame[:, :3], frame[:, 3:]
 
-    def hop_over(frame: tuple[c.Vector, c.Quat], hop: Array) -> tuple[tuple[c.Vector, c.Quat], None]:
-        pos, quat = frame
-        above_pos, above_quat = (_take_dynamic(part, hop) for part in frame)
-        return (c.add(above_pos, c.quat_rotate(above_quat, pos)), c.quat_mul(above_quat, quat)), None
 
-    if is_numpy(*pos) or len(hops) < 2:
+def _compose(hops: tuple[np.ndarray, ...], frame: Array) -> Array:
+    """Frames (n, 7) in the world from frames in parents: a loop over rounds, so that one round is compiled for all."""
+
+    def hop_over(frame: Array, hop: Array) -> tuple[Array, None]:
+        above, (pos, quat) = gather(frame, hop), map(c.split, _parts(frame))
+        above_pos, above_quat = map(c.split, _parts(above))
+        return c.join((*c.add(above_pos, c.quat_rotate(above_quat, pos)), *c.quat_mul(above_quat, quat))), None
+
+    if is_numpy(frame) or len(hops) < 2:
         for hop in hops:
-            (pos, quat), _ = hop_over((pos, quat), hop)
-        return pos, quat
-    return lax.scan(hop_over, (pos, quat), jnp.asarray(np.stack(hops)))[0]
-
-
-def _take_dynamic(parts: tuple[Array, ...], index: Array) -> tuple[Array, ...]:
-    if is_numpy(*parts):
-        return tuple(x[index] for x in parts)
-    return tuple(x.at[index].get(mode="promise_in_bounds") for x in parts)
-
-
-def _take(parts: tuple[Array, ...], index: np.ndarray) -> tuple[Array, ...]:
-    return tuple(take(x, index) for x in parts)
+            frame, _ = hop_over(frame, hop)
+        return frame
+    return lax.scan(hop_over, frame, jnp.asarray(np.stack(hops)))[0]
 
 
 def to_global(
@@ -147,8 +140,9 @@ def _node_frames(m: Model, d: Data) -> tuple[Array, Array]:
     return xp.concatenate([pos, c.join(moved)]), xp.concatenate([quat, turned])
 
 
-def _joint_axes(m: Model, pos: tuple[Array, ...], quat: tuple[Array, ...]) -> tuple[Array, Array]:
+def _joint_axes(m: Model, frame: tuple[Array, ...]) -> tuple[Array, Array]:
     """Anchors and axes of joints from the frames before them; a free joint has its body's position and its own axis."""
+    pos, quat = frame[:3], frame[3:]
     axis = c.quat_rotate(quat, c.split(m.jnt_axis))
     anchor = c.add(pos, c.quat_rotate(quat, c.split(m.jnt_pos)))
     free = (m.jnt_type == JointType.FREE)[:, None]
