@@ -74,7 +74,7 @@ def capsule_capsule(a: Geoms, b: Geoms, margin: Array) -> Hits:
     ends2 = b.pos[:, None] + axis2[:, None] * x2[..., None]
     z1, z2 = a.mat[:, None, :, 2], b.mat[:, None, :, 2]
     dist, pos, normal, _ = spheres(ends1, a.size[:, :1], ends2, b.size[:, :1], margin[:, None], z1, z2)
-    return Hits(dist, pos, normal, jnp.any(pick, axis=-1))
+    return Hits(dist, pos, normal, rank[:, -1:] > np.arange(2))
 
 
 # the twelve edges of a box: their axis, and the signs of the corner at the lower end, its own axis left at zero

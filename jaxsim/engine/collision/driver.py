@@ -1,6 +1,5 @@
 """Contacts of a state: candidate pairs, bound test, narrow phase by groups, and the contact buffer."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from jaxsim.engine.collision.shapes import Geoms, Hits, make_frame
 from jaxsim.engine.collision.table import COLLIDERS, Collider
 from jaxsim.engine.sleep import sleeps, wake_and_filter
 from jaxsim.errors import UnsupportedError
-from jaxsim.math.arrays import gather, inner, take
+from jaxsim.math.arrays import gather, inner, materialize, take
 from jaxsim.model import Model
 from jaxsim.types import DisableBit, GeomType, WarningType
 
@@ -59,10 +58,7 @@ def collision(m: Model, d: Any) -> Any:
     _refuse_flex(m)
     margin = parameters.margins(m, pairs)
     mat = d.geom_xmat.reshape(-1, 3, 3)
-    every = [g for g in groups(m) if g.capacity == len(g.which)]
-    some = [g for g in groups(m) if g.capacity < len(g.which)]
-    found = _narrow_all(m, d.geom_xpos, mat, margin, pairs, every)
-    found += [_narrow(m, d.geom_xpos, mat, margin, pairs, group) for group in some]
+    found = [_narrow(m, d.geom_xpos, mat, margin, pairs, group) for group in groups(m)]
     if m.callbacks.contact_filter is not None:
         found = [_filtered(m, d, pairs, f) for f in found]
     if sleeps(m):
@@ -164,38 +160,24 @@ def _refuse_flex(m: Any) -> None:
         raise UnsupportedError("collisions of flexes")
 
 
-def _narrow_all(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candidates, every: list[Group]) -> list[Found]:
-    """The narrow phase of groups whose pairs are all tested; what they read is gathered for all groups at once."""
-    if not every:
-        return []
-    geom = np.concatenate([pairs.geom[group.which].T.reshape(-1) for group in every])
-    pose = take(jnp.concatenate([pos, mat.reshape(-1, 9)], axis=1), geom)
-    size, margin = take(m.geom_size, geom), take(margin, np.concatenate([group.which for group in every]))
-    out, start = [], 0
-    for group in every:
-        n = len(group.which)
-        place = [slice(2 * start + k * n, 2 * start + (k + 1) * n) for k in (0, 1)]
-        a, b = (Geoms(pose[i, :3], pose[i, 3:].reshape(-1, 3, 3), size[i], geom[i]) for i in place)
-        hits = _collide(m, pairs, group)(a, b, margin[start : start + n])
-        out.append(Found(hits, group.which, hits.lost))
-        start += n
-    return out
-
-
-def _collide(m: Model, pairs: Candidates, group: Group) -> Callable[..., Hits]:
-    if not group.collider.setup:
-        return group.collider.function
-    return partial(group.collider.function, group.collider.setup(m, *pairs.geom[group.which].T))
-
-
 def _narrow(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candidates, group: Group) -> Found:
-    """The narrow phase of the pairs of a group whose bounds touch."""
-    index, real, lost = compact(_near(m, pos, mat, margin, pairs, group), group.capacity)
+    geom = pairs.geom[group.which]
+    collide = group.collider.function
+    if group.collider.setup:
+        collide = partial(collide, group.collider.setup(m, geom[:, 0], geom[:, 1]))
+    if group.capacity == len(geom):
+        g1, g2 = geom.T
+        a = Geoms(take(pos, g1), take(mat, g1), take(m.geom_size, g1), g1)
+        b = Geoms(take(pos, g2), take(mat, g2), take(m.geom_size, g2), g2)
+        hits = collide(a, b, take(margin, group.which))
+        return Found(hits, group.which, hits.lost)
+    near = _near(m, pos, mat, margin, pairs, group)
+    index, real, lost = compact(near, group.capacity)
     which = jnp.asarray(group.which)[index]
-    g1, g2 = jnp.asarray(pairs.geom[group.which])[index].T
+    g1, g2 = jnp.asarray(geom)[index].T
     a = Geoms(pos[g1], mat[g1], m.geom_size[g1], g1)
     b = Geoms(pos[g2], mat[g2], m.geom_size[g2], g2)
-    hits = _collide(m, pairs, group)(a, b, margin[which])
+    hits = collide(a, b, margin[which])
     lost += hits.lost
     return Found(hits._replace(valid=hits.valid & real[:, None]), which, lost)
 
@@ -242,7 +224,8 @@ def _buffer(m: Model, found: list[Found], n: int) -> tuple[Array, Array, Array]:
         owner = np.concatenate([np.repeat(f.which, f.hits.dist.shape[1]) for f in found])
         order = np.argsort(owner, kind="stable")
         index, real, _ = compact(take(valid, order), m.max_contacts)
-        return jnp.where(real, gather(jnp.asarray(order, jnp.int32), index), -1), ncon, lost
+        source = jnp.where(real, gather(jnp.asarray(order, jnp.int32), index), -1)
+        return materialize(m.opt.timestep, source), ncon, lost
     place = jnp.where(valid, _places(found, n), m.max_contacts)
     source = jnp.full(m.max_contacts, -1, jnp.int32)
     return source.at[place].set(jnp.arange(len(valid), dtype=jnp.int32), mode="drop"), ncon, lost
