@@ -1,9 +1,11 @@
 """From positions to constraint rows: activity, impedance and regularisation of every slot, then the reference.
 
 `make_constraint` fills the position-dependent part of `d.efc`, `reference_constraint` the velocity and the reference
-acceleration. Rows of each group are computed as arrays; the formulas of impedance run once over all of them.
+acceleration. Rows of each group are computed as arrays; the formulas of impedance run once over all of them. The rows
+of a contact with a pyramidal cone differ in nothing but whether they are active: they are computed as one.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -38,7 +40,7 @@ class Jacobians(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Rows of one group of slots, before regularisation.
+    """Rows of one group of slots, before regularisation; of a pyramidal contact one, but each of its rows' `active`.
 
     `depth`, position less margin of the whole constraint, sets the impedance; `frictional` rows damp only (K is zero).
     """
@@ -74,6 +76,7 @@ def make_constraint(m: Model, d: Data) -> Data:
         groups.append(_contact_group(m, d, layout, moves))
         efc = efc.replace(J_contact=contact_j)
     rows = Group(*(jnp.concatenate(x) for x in zip(*groups, strict=True)))
+    spread = partial(_spread, layout)
     if sleep.sleeps(m):
         rows = rows._replace(active=rows.active & sleep.awake_rows(m, d, layout))
     rows, jac = materialize(m.opt.timestep, (rows._replace(active=rows.active & _enabled(m, layout)), efc.J_contact))
@@ -89,7 +92,7 @@ def make_constraint(m: Model, d: Data) -> Data:
         d, regular = _contact_regularizer(m, d, layout, regular)
 
     def masked(x: Array) -> Array:
-        return jnp.where(active if x.ndim == 1 else active[:, None], x, 0)
+        return jnp.where(active if x.ndim == 1 else active[:, None], spread(x), 0)
 
     efc = efc.replace(
         active=active,
@@ -98,11 +101,19 @@ def make_constraint(m: Model, d: Data) -> Data:
         frictionloss=masked(rows.frictionloss),
         diagApprox=masked(regular * imped / (1 - imped)),
         KBIP=masked(kbip),
-        D=imp.inverse_or_zero(regular, active),
+        D=imp.inverse_or_zero(spread(regular), active),
         R=masked(regular),
         J_general=efc.J_general if general is None else general.jac,
     )
     return d.replace(efc=efc)
+
+
+def _spread(layout: Layout, x: Array) -> Array:
+    """Values of all slots from those of rows that are computed: a pyramidal contact has one."""
+    start = layout.offsets[3]
+    if not (layout.pyramidal and layout.ncontact):
+        return x
+    return jnp.concatenate([x[:start], jnp.repeat(x[start:], layout.nfacet, axis=0)])
 
 
 def reference_constraint(m: Model, d: Data) -> Data:
@@ -156,19 +167,20 @@ def _limit_group(m: Model, d: Data, layout: Layout) -> Group:
 
 
 def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> Group:
-    """Contact rows (ncontact * nfacet): the normal sets position and impedance; elliptic friction rows damp only."""
+    """Contact rows: the normal sets position and impedance; elliptic friction rows damp only."""
     contact = d.contact
     row = np.arange(layout.nfacet)
     count = contact.dim[:, None] if not layout.pyramidal else jnp.maximum(2 * (contact.dim[:, None] - 1), 1)
     active = (row < count) & ((contact.exclude == 0) & (contact.dim > 0) & moves)[:, None]
-    frictional = jnp.asarray((not layout.pyramidal) & (row > 0))
+    own_rows = 1 if layout.pyramidal else layout.nfacet
+    frictional = jnp.arange(own_rows) > 0
     weight = m.body_invweight0[:, 0].at[contact_bodies(m, d)].get(mode="promise_in_bounds").sum(1)
     first = contact.friction[:, 0]
     pyramid = layout.pyramidal & (contact.dim > 1)
     diag = jnp.where(pyramid, weight * (1 + first * first), weight)
 
     def each(x: Array) -> Array:
-        return jnp.repeat(x, layout.nfacet, axis=0)
+        return jnp.repeat(x, own_rows, axis=0)
 
     own = jnp.any(contact.solreffriction != 0, axis=1)[:, None, None] & frictional[:, None]
     solref = jnp.where(own, contact.solreffriction[:, None], contact.solref[:, None]).reshape(-1, 2)
@@ -177,7 +189,7 @@ def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> Group:
         pos=jnp.where(frictional, 0, contact.dist[:, None]).reshape(-1),
         depth=each(contact.dist - contact.includemargin),
         margin=jnp.where(frictional, 0, contact.includemargin[:, None]).reshape(-1),
-        frictionloss=jnp.zeros(active.size, contact.dist.dtype),
+        frictionloss=jnp.zeros(layout.ncontact * own_rows, contact.dist.dtype),
         solref=solref,
         solimp=each(contact.solimp),
         diag=each(diag),
@@ -193,13 +205,13 @@ def _contact_regularizer(m: Model, d: Data, layout: Layout, regular: Array) -> t
     """
     contact = d.contact
     start = layout.offsets[3]
-    normal = regular[start :: layout.nfacet] if layout.nfacet else regular[start:]
     ratio = 1 / jnp.maximum(MINVAL, m.opt.impratio)
     mu = contact.friction[:, 0] * sqrt(ratio)
     if layout.pyramidal:
-        each = jnp.where(contact.dim > 1, 2 * mu * mu * normal, normal)
-        rows = jnp.repeat(each, layout.nfacet)
+        normal = regular[start:]
+        rows = jnp.where(contact.dim > 1, 2 * mu * mu * normal, normal)
     else:
+        normal = regular[start :: layout.nfacet] if layout.nfacet else regular[start:]
         friction = contact.friction[:, : layout.condim - 1]
         scale = divide(contact.friction[:, :1] ** 2, friction**2, default=1.0)
         rows = jnp.concatenate([normal[:, None], normal[:, None] * ratio * scale], axis=1).reshape(-1)
