@@ -18,7 +18,6 @@ def test_join_undoes_split(count, xp):
 
 
 def test_nine_components_are_joined_in_one_kernel():
-
     join = jax.jit(lambda q: c.join(c.quat_to_mat(c.split(q))))
     with jax.default_device(jax.devices("cpu")[0]):
         program = join.lower(jnp.ones((5, 4))).compile().as_text()
