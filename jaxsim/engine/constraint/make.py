@@ -5,7 +5,6 @@ acceleration. Rows of each group are computed as arrays; the formulas of impedan
 of a contact with a pyramidal cone differ in nothing but whether they are active: they are computed as one.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -76,7 +75,6 @@ def make_constraint(m: Model, d: Data) -> Data:
         groups.append(_contact_group(m, d, layout, moves))
         efc = efc.replace(J_contact=contact_j)
     rows = Group(*(jnp.concatenate(x) for x in zip(*groups, strict=True)))
-    spread = partial(_spread, layout)
     if sleep.sleeps(m):
         rows = rows._replace(active=rows.active & sleep.awake_rows(m, d, layout))
     rows, jac = materialize(m.opt.timestep, (rows._replace(active=rows.active & _enabled(m, layout)), efc.J_contact))
@@ -92,7 +90,7 @@ def make_constraint(m: Model, d: Data) -> Data:
         d, regular = _contact_regularizer(m, d, layout, regular)
 
     def masked(x: Array) -> Array:
-        return jnp.where(active if x.ndim == 1 else active[:, None], spread(x), 0)
+        return jnp.where(active if x.ndim == 1 else active[:, None], _spread(layout, x), 0)
 
     efc = efc.replace(
         active=active,
@@ -101,7 +99,7 @@ def make_constraint(m: Model, d: Data) -> Data:
         frictionloss=masked(rows.frictionloss),
         diagApprox=masked(regular * imped / (1 - imped)),
         KBIP=masked(kbip),
-        D=imp.inverse_or_zero(spread(regular), active),
+        D=imp.inverse_or_zero(_spread(layout, regular), active),
         R=masked(regular),
         J_general=efc.J_general if general is None else general.jac,
     )
@@ -172,15 +170,15 @@ def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> Group:
     row = np.arange(layout.nfacet)
     count = contact.dim[:, None] if not layout.pyramidal else jnp.maximum(2 * (contact.dim[:, None] - 1), 1)
     active = (row < count) & ((contact.exclude == 0) & (contact.dim > 0) & moves)[:, None]
-    own_rows = 1 if layout.pyramidal else layout.nfacet
-    frictional = jnp.arange(own_rows) > 0
+    nrow = 1 if layout.pyramidal else layout.nfacet  # that differ
+    frictional = jnp.arange(nrow) > 0
     weight = m.body_invweight0[:, 0].at[contact_bodies(m, d)].get(mode="promise_in_bounds").sum(1)
     first = contact.friction[:, 0]
     pyramid = layout.pyramidal & (contact.dim > 1)
     diag = jnp.where(pyramid, weight * (1 + first * first), weight)
 
     def each(x: Array) -> Array:
-        return jnp.repeat(x, own_rows, axis=0)
+        return jnp.repeat(x, nrow, axis=0)
 
     own = jnp.any(contact.solreffriction != 0, axis=1)[:, None, None] & frictional[:, None]
     solref = jnp.where(own, contact.solreffriction[:, None], contact.solref[:, None]).reshape(-1, 2)
@@ -189,7 +187,7 @@ def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> Group:
         pos=jnp.where(frictional, 0, contact.dist[:, None]).reshape(-1),
         depth=each(contact.dist - contact.includemargin),
         margin=jnp.where(frictional, 0, contact.includemargin[:, None]).reshape(-1),
-        frictionloss=jnp.zeros(layout.ncontact * own_rows, contact.dist.dtype),
+        frictionloss=jnp.zeros(layout.ncontact * nrow, contact.dist.dtype),
         solref=solref,
         solimp=each(contact.solimp),
         diag=each(diag),
