@@ -10,7 +10,8 @@ from jax.custom_batching import custom_vmap
 
 from jaxsim.math.safe import Array
 
-GROUP = 32  # worlds that go through a round together on a CPU
+# Worlds that go through a round together on a CPU; LLVM would unroll loops of up to 32 short turns, not vectorise them.
+GROUP = 40
 PAIRS = 128  # and pairs of geoms, for which there is less to do
 
 

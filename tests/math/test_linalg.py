@@ -39,6 +39,16 @@ def test_system_that_is_not_positive_gives_nan(n):
     assert np.isnan(linalg.solve_positive(-jnp.eye(n), jnp.ones(n))).all()
 
 
+@pytest.mark.parametrize("pivot", [0.0, -1.0])
+@pytest.mark.parametrize("row", [0, 3, 5])
+def test_system_that_is_not_positive_spoils_no_other_of_a_batch(row, pivot):
+    a, b = _matrices(6, linalg.FEW, positive=True)
+    a[7] = np.diag(np.where(np.arange(6) == row, pivot, 1.0))
+    got = jax.jit(linalg.solve_positive)(a, b)
+    np.testing.assert_array_equal(np.isnan(got).any(1), np.arange(linalg.FEW) == 7)
+    assert np.isnan(got[7]).all()
+
+
 @pytest.mark.parametrize(("n", "count"), SIZES)
 def test_solution_of_any_systems(n, count):
     a, b = _matrices(n, count)

@@ -24,8 +24,8 @@ from jaxsim.engine.solver.problem import (
 )
 from jaxsim.layout import Layout
 from jaxsim.math.arrays import dot, most_of_batch, sums
-from jaxsim.math.linalg import at_once, factor_work, solve_factored, solve_positive
-from jaxsim.math.loops import GROUP, while_each
+from jaxsim.math.linalg import solve_factored, solve_positive
+from jaxsim.math.loops import while_each
 from jaxsim.math.safe import Array, divide
 
 
@@ -91,13 +91,7 @@ def solve(
         along=partial(along, layout, p),
         direction=direction,
     )
-    return minimise(operators, limits, settings, start, partial(while_each, group=_group(len(start.acc))))
-
-
-def _group(nv: int) -> int:
-    """Worlds that iterate together: as many as one thread factors at once, unless that is few."""
-    fit = at_once(factor_work(nv))
-    return fit if GROUP // 2 <= fit < GROUP else GROUP
+    return minimise(operators, limits, settings, start, while_each)
 
 
 def minimise(
