@@ -49,22 +49,10 @@ def solve_positive(a: Array, b: Array) -> Array:
     n = a.shape[-1]
     if n == 1:
         return jnp.where(a[..., 0] > 0, b / a[..., 0], jnp.nan)
-    return _solve_many(a.reshape(-1, n, n), b.reshape(-1, n)).reshape(b.shape)
-
-
-@custom_vmap
-def _solve_many(a: Array, b: Array) -> Array:
-    size, n = b.shape
-    by_library = _by_one_thread(_solve_positive, factor_work(n))
-    if size < FEW or n > LARGE:
-        return by_library(a, b)
-    return lax.platform_dependent(a, b, cpu=one_kernel(partial(_in_parts, _solve_in_lanes, LANES)), default=by_library)
-
-
-@_solve_many.def_vmap
-def _(outer: int, batched: list[bool], a: Array, b: Array) -> tuple[Array, bool]:
-    a, b = [x if over else jnp.broadcast_to(x, (outer, *x.shape)) for x, over in zip((a, b), batched, strict=True)]
-    return _solve_many(a.reshape(-1, *a.shape[2:]), b.reshape(-1, b.shape[-1])).reshape(b.shape), True
+    together = one_kernel(partial(_in_parts, _solve_in_lanes, LANES))
+    by_library = _in_shares(_solve_positive, factor_work(n))
+    solved = _of_batches(_solve_positive, lambda size: together if size >= FEW and n <= LARGE else by_library(size))
+    return solved(a.reshape(-1, n, n), b.reshape(-1, n)).reshape(b.shape)
 
 
 def _solve_in_lanes(a: Array, b: Array) -> Array:
@@ -86,7 +74,7 @@ def _solve_in_lanes(a: Array, b: Array) -> Array:
 
         c = lax.fori_loop(0, j, subtract, take(a, j, keepdims=False))
         pivot = take(c, j)
-        scale = jnp.where(pivot > 0, 1 / jnp.sqrt(pivot), jnp.nan)
+        scale = jnp.where(pivot > 0, 1 / jnp.sqrt(pivot), jnp.nan)  # nan is the answer; nothing differentiates it
         below = jnp.where(rows > j, c * scale, 0)
         found = take(x, j) * scale
         return put(factor, below, j, 0), put(inverse, scale, j, 0), jnp.where(rows == j, found, x - below * found)
@@ -144,13 +132,23 @@ def at_once(work: int) -> int:
 
 def _by_one_thread(function: Callable[..., Any], work: int) -> Callable[..., Any]:
     """A function of batches (size, ...) that a CPU computes in parts, each too small to be shared among threads."""
+    return _of_batches(function, _in_shares(function, work))
+
+
+def _in_shares(function: Callable[..., Any], work: int) -> Callable[[int], Callable[..., Any]]:
     limit = at_once(work)
+    return lambda size: function if size <= limit else partial(_in_parts, function, limit)
+
+
+def _of_batches(function: Callable[..., Any], on_cpu: Callable[[int], Callable[..., Any]]) -> Callable[..., Any]:
+    """A function of batches (size, ...) that a CPU computes as `on_cpu(size)`; a batch of batches is one larger."""
 
     @custom_vmap
     def batch(*operands: Array) -> Any:
-        if len(operands[0]) <= limit:
+        chosen = on_cpu(len(operands[0]))
+        if chosen is function:
             return function(*operands)
-        return lax.platform_dependent(*operands, cpu=partial(_in_parts, function, limit), default=function)
+        return lax.platform_dependent(*operands, cpu=chosen, default=function)
 
     @batch.def_vmap
     def _(outer: int, batched: list[bool], *operands: Array) -> tuple[Any, Any]:
