@@ -28,7 +28,7 @@ def kinematics(m: Model, d: Data) -> Data:
     anchor, axis = _joint_axes(m, c.split(take(frame, nodes.joint)))
     xpos, xquat = _parts(take(frame, nodes.body))
     xquat = quat_normalize(xquat)
-    xpos, xquat, mat = materialize(m.opt.timestep, (xpos, xquat, c.join(c.quat_to_mat(c.split(xquat)))))
+    xpos, xquat, mat = materialize((xpos, xquat, c.join(c.quat_to_mat(c.split(xquat)))))
     body = np.concatenate([np.arange(m.nbody), m.geom_bodyid, m.site_bodyid])
     geom_pos, geom_quat = _geom_frames(m)
     local_pos = xp.concatenate([m.body_ipos, geom_pos, m.site_pos])

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxsim.math.kernel import not_inlined
 from jaxsim.math.safe import Array, short_sum, xp_of
 
-NEVER = 1e30  # no time step is this long
 DENSE_BINS = 1 << 14  # up to this many entries a sum into bins is a product with a 0/1 matrix
 
 
@@ -23,34 +23,17 @@ def is_numpy(*arrays: Array) -> bool:
     return xp_of(*arrays) is np
 
 
-def materialize(token: Array, tree: Any) -> Any:
+def materialize(tree: Any) -> Any:
     """`tree`, computed once: on a CPU a wall that XLA's fusion does not pass.
 
     XLA repeats elementwise work, sines and powers included, in every fusion that reads it, and expands its own
-    optimization barrier before it fuses. Here each value passes through a conditional whose predicate the compiler
-    cannot know: `token` is a finite scalar of the model that a batch shares (the time step). The branch that is never
-    taken is linear too, so that derivatives pass in both modes, through walls of their own.
+    optimization barrier before it fuses. Here values pass through a function that XLA is told not to inline, which
+    takes no code and no time: it gives the buffers that it gets.
     """
     if is_numpy(*jax.tree.leaves(tree)):
         return tree
-
-    def wall(token: Array, tree: Any) -> Any:
-        return lax.cond(token > NEVER, _changed, lambda t: t, tree)
-
-    return lax.platform_dependent(token, tree, cpu=wall, default=lambda token, tree: tree)
-
-
-def _changed(tree: Any) -> Any:
-    """Something linear that is not `tree`: leaves of a kind in each other's place, which takes no code, or doubled."""
     leaves, structure = jax.tree.flatten(tree)
-    kinds: dict[Any, list[int]] = {}
-    for i, x in enumerate(leaves):
-        kinds.setdefault((x.shape, x.dtype), []).append(i)
-    out = list(leaves)
-    for alike in kinds.values():
-        for i, j in zip(alike, alike[1:] + alike[:1], strict=True):
-            out[i] = leaves[j] if i != j else leaves[i] + leaves[i]
-    return structure.unflatten(out)
+    return structure.unflatten(lax.platform_dependent(leaves, cpu=not_inlined(lambda x: x), default=lambda x: x))
 
 
 @jax.custom_batching.custom_vmap

@@ -1,6 +1,7 @@
-"""Whole functions as one kernel of a CPU."""
+"""Functions that XLA keeps apart: not inlined, or one kernel of a CPU."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 from jax.experimental.xla_metadata import set_xla_metadata
@@ -17,9 +18,18 @@ def one_kernel(function: Callable[..., Array]) -> Callable[..., Array]:
     does not find the buffer of one that it has simplified away, and ends the process. No calls of libraries (LAPACK,
     sorts), which such a kernel cannot make.
     """
+    return _called(function, inlineable="false", xla_cpu_small_call="true")
+
+
+def not_inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of arrays (any PyTrees), which XLA calls: nothing in it is fused with what surrounds it."""
+    return _called(function, inlineable="false")
+
+
+def _called(function: Callable[..., Any], **attributes: str) -> Callable[..., Any]:
     called = jax.jit(function)
 
-    def run(*args: Array) -> Array:
-        return set_xla_metadata(called(*args), inlineable="false", xla_cpu_small_call="true")
+    def run(*args: Any) -> Any:
+        return set_xla_metadata(called(*args), **attributes)
 
     return run

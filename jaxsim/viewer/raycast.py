@@ -66,7 +66,7 @@ def render(
     start = pnt + vec * (near / slant)[:, None]
     flags = np.isin(np.arange(6), groups)
     geoms = visible(m, flags)
-    hit = materialize(m.opt.timestep, cast(m, d, start, vec, geoms, front=True))
+    hit = materialize(cast(m, d, start, vec, geoms, front=True))
     depth = near + hit.dist * slant
     seen = depth < far
     hit = hit._replace(dist=jnp.where(seen, hit.dist, 0))
@@ -136,6 +136,6 @@ def _lights(m: Model, d: Data, hit: Hit, point: Array, axis: Array, geoms: np.nd
         if shadows and m.light_castshadow[i]:
             away = point + hit.normal * (1e-4 * m.stat.extent)
             other = cast(m, *jax.lax.stop_gradient((d, away, way)), geoms)
-            shade = jnp.where(materialize(m.opt.timestep, other.dist) < distance, 0, strength)
+            shade = jnp.where(materialize(other.dist) < distance, 0, strength)
         ambient, diffuse, gloss = m.light_ambient[i], m.light_diffuse[i], m.light_specular[i]
         yield way, ambient * strength[:, None], diffuse * shade[:, None], gloss * shade[:, None]

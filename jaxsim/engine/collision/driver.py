@@ -225,7 +225,7 @@ def _buffer(m: Model, found: list[Found], n: int) -> tuple[Array, Array, Array]:
         order = np.argsort(owner, kind="stable")
         index, real, _ = compact(take(valid, order), m.max_contacts)
         source = jnp.where(real, gather(jnp.asarray(order, jnp.int32), index), -1)
-        return materialize(m.opt.timestep, source), ncon, lost
+        return materialize(source), ncon, lost
     place = jnp.where(valid, _places(found, n), m.max_contacts)
     source = jnp.full(m.max_contacts, -1, jnp.int32)
     return source.at[place].set(jnp.arange(len(valid), dtype=jnp.int32), mode="drop"), ncon, lost

@@ -77,7 +77,7 @@ def make_constraint(m: Model, d: Data) -> Data:
     rows = Group(*(jnp.concatenate(x) for x in zip(*groups, strict=True)))
     if sleep.sleeps(m):
         rows = rows._replace(active=rows.active & sleep.awake_rows(m, d, layout))
-    rows, jac = materialize(m.opt.timestep, (rows._replace(active=rows.active & _enabled(m, layout)), efc.J_contact))
+    rows, jac = materialize((rows._replace(active=rows.active & _enabled(m, layout)), efc.J_contact))
     efc = efc.replace(J_contact=jac)
     d, active = _account(m, d, layout, rows.active)
 
@@ -85,7 +85,7 @@ def make_constraint(m: Model, d: Data) -> Data:
     stiffness, damping = imp.stiffness_damping(imp.safe_reference(m, rows.solref, DEFAULT_SOLREF), dmax)
     kbip = jnp.stack([jnp.where(rows.frictional, 0, stiffness), damping, imped, slope], axis=1)
     regular = imp.regularizer(imped, rows.diag)
-    imped, kbip, regular = materialize(m.opt.timestep, (imped, kbip, regular))
+    imped, kbip, regular = materialize((imped, kbip, regular))
     if layout.ncontact:
         d, regular = _contact_regularizer(m, d, layout, regular)
 
