@@ -80,12 +80,11 @@ def _side(size: Size, p: Vector, v: Vector) -> Array:
 
 def _capsule(size: Size, p: Vector, v: Vector) -> Array:
     xp = xp_of(*p, *v)
-    best = _side(size, p, v)
-    for end in (1, -1):
-        centred = (p[0], p[1], p[2] - end * size[1])
-        for t in _roots(centred, v, size[0] ** 2):
-            best = xp.minimum(best, _first(end * _at(centred, v, t)[2] >= 0, t))
-    return best
+    end = np.reshape([1, -1], (2, *[1] * np.ndim(v[2])))  # both ends and both roots at once
+    centred = (p[0], p[1], p[2] - end * size[1])
+    t = xp.stack(_roots(centred, v, size[0] ** 2))
+    caps = _first(end * _at(centred, v, t)[2] >= 0, t)
+    return xp.minimum(_side(size, p, v), xp.min(caps, axis=(0, 1)))
 
 
 def _cylinder(size: Size, p: Vector, v: Vector) -> Array:

@@ -109,6 +109,17 @@ def gather(x: Array, index: Array) -> Array:
     return x[index] if is_numpy(x, index) else jnp.asarray(x).at[index].get(mode="promise_in_bounds")
 
 
+def gather_all(index: Array, *tables: Array) -> list[Array]:
+    """`x[index]` of several arrays of as many rows each: one gather of rows that stand side by side."""
+    if is_numpy(index, *tables):
+        return [x[index] for x in tables]
+    rows = [jnp.reshape(x, (x.shape[0], -1)) for x in tables]
+    ends = np.cumsum([x.shape[1] for x in rows])
+    found = gather(jnp.concatenate(rows, axis=1), index)
+    parts = [found[..., e - x.shape[1] : e] for x, e in zip(rows, ends, strict=True)]
+    return [y.reshape(*y.shape[:-1], *x.shape[1:]) for x, y in zip(tables, parts, strict=True)]
+
+
 def take_or_zero(x: Array, index: np.ndarray) -> Array:
     """`x[index]` along the first axis, zero where `index` is negative."""
     index = np.asarray(index)

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.custom_batching import custom_vmap
 
@@ -102,15 +103,14 @@ def _in_groups(
 
     def rounds(carry: tuple[list[Array], Array]) -> tuple[list[Array], Array]:
         state, active = carry
-        order = jnp.concatenate([jnp.argsort(~active).astype(jnp.int32), pad])
+        order = lax.sort(jnp.where(active, np.arange(size, dtype=np.int32), size))  # `size` is no world's place
+        order = jnp.concatenate([order, pad])
 
         def some(i: Array, state: list[Array]) -> list[Array]:
             place = lax.dynamic_slice_in_dim(order, i * group, group)
             row = lambda x: x.at[place].get(mode="clip")  # noqa: E731
             mine = [row(x) if a == 0 else x for x, a in zip(consts, axes, strict=True)]
             new = advance(mine, jax.tree.map(row, state))
-            # the last group is filled up with worlds that are done, and with places outside of the batch
-            place = jnp.where(row(active), place, size)
             return jax.tree.map(lambda x, n: x.at[place].set(n, mode="drop"), state, new)
 
         state = lax.fori_loop(0, (jnp.sum(active) + group - 1) // group, some, state)

@@ -56,9 +56,11 @@ def collision(m: Model, d: Any) -> Any:
     if off or not len(pairs.pair):
         return _no_contacts(m, d, pairs, bool(off))
     _refuse_flex(m)
-    margin = parameters.margins(m, pairs)
     mat = d.geom_xmat.reshape(-1, 3, 3)
-    found = [_narrow(m, d.geom_xpos, mat, margin, pairs, group) for group in groups(m)]
+    parts = groups(m)
+    sizes = _take_each(m.geom_size, [pairs.geom[g.which].T for g in parts])
+    margins = _take_each(parameters.margins(m, pairs), [g.which for g in parts])
+    found = [_narrow(m, d.geom_xpos, mat, pairs, *part) for part in zip(parts, sizes, margins, strict=True)]
     if m.callbacks.contact_filter is not None:
         found = [_filtered(m, d, pairs, f) for f in found]
     if sleeps(m):
@@ -160,24 +162,32 @@ def _refuse_flex(m: Any) -> None:
         raise UnsupportedError("collisions of flexes")
 
 
-def _narrow(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candidates, group: Group) -> Found:
+def _take_each(x: Array, indices: list[np.ndarray]) -> list[Array]:
+    """`x[index]` for each index, fetched at once: for numbers of the model, of which there is one for all worlds."""
+    found = take(x, np.concatenate([i.reshape(-1) for i in indices]))
+    cuts = np.cumsum([i.size for i in indices])[:-1]
+    return [y.reshape(*i.shape, *x.shape[1:]) for i, y in zip(indices, jnp.split(found, cuts), strict=True)]
+
+
+def _narrow(m: Model, pos: Array, mat: Array, pairs: Candidates, group: Group, size: Array, margin: Array) -> Found:
+    """Contacts of a group: `size` (2, n, 3) and `margin` (n,) are those of its pairs."""
     geom = pairs.geom[group.which]
     collide = group.collider.function
     if group.collider.setup:
         collide = partial(collide, group.collider.setup(m, geom[:, 0], geom[:, 1]))
     if group.capacity == len(geom):
         g1, g2 = geom.T
-        a = Geoms(take(pos, g1), take(mat, g1), take(m.geom_size, g1), g1)
-        b = Geoms(take(pos, g2), take(mat, g2), take(m.geom_size, g2), g2)
-        hits = collide(a, b, take(margin, group.which))
+        a = Geoms(take(pos, g1), take(mat, g1), size[0], g1)
+        b = Geoms(take(pos, g2), take(mat, g2), size[1], g2)
+        hits = collide(a, b, margin)
         return Found(hits, group.which, hits.lost)
     near = _near(m, pos, mat, margin, pairs, group)
     index, real, lost = compact(near, group.capacity)
     which = jnp.asarray(group.which)[index]
     g1, g2 = jnp.asarray(geom)[index].T
-    a = Geoms(pos[g1], mat[g1], m.geom_size[g1], g1)
-    b = Geoms(pos[g2], mat[g2], m.geom_size[g2], g2)
-    hits = collide(a, b, margin[which])
+    a = Geoms(pos[g1], mat[g1], size[0][index], g1)
+    b = Geoms(pos[g2], mat[g2], size[1][index], g2)
+    hits = collide(a, b, margin[index])
     lost += hits.lost
     return Found(hits._replace(valid=hits.valid & real[:, None]), which, lost)
 
@@ -193,7 +203,6 @@ def _near(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candidates, gr
     """Whether the bounds of pairs (n,) touch: spheres, or a plane and a sphere; boxes too before a dear collider."""
     g1, g2 = pairs.geom[group.which].T
     gap = take(pos, g2) - take(pos, g1)
-    margin = take(margin, group.which)
     if m.geom_type[g1[0]] == GeomType.PLANE:
         return inner(gap, take(mat[:, :, 2], g1)) <= margin + take(m.geom_rbound, g2)
     reach = take(m.geom_rbound, g1) + take(m.geom_rbound, g2) + margin

@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxsim.engine.collision.pairs import Candidates
 from jaxsim.math import safe
-from jaxsim.math.arrays import gather, take
+from jaxsim.math.arrays import gather, gather_all, take
 from jaxsim.types import MINMU, MINVAL, EnableBit
 
 Array = Any
@@ -20,7 +20,7 @@ def margins(m: Any, pairs: Candidates) -> Array:
     n = len(pairs.pair)
     if m.opt.enableflags & EnableBit.OVERRIDE:
         return jnp.broadcast_to(m.opt.o_margin, (n,))
-    margin = take(m.geom_margin, pairs.geom[:, 0]) + take(m.geom_margin, pairs.geom[:, 1])
+    margin = take(m.geom_margin, pairs.geom).sum(1)
     if not m.npair:
         return margin
     explicit = take(m.pair_margin, np.maximum(pairs.pair, 0))
@@ -89,23 +89,24 @@ def _of_near(m: Any, geom: Array, pair: Array) -> dict[str, Array]:
 
 def _mixed(m: Any, geom: Array, pair: Array | None, lead: Array, margin: Array) -> dict[str, Array]:
     """The fields of `mixed` for geoms (k, 2), explicit pairs (k,), which geom leads (k, 1), and margins (k,)."""
-    g1, g2 = geom[:, 0], geom[:, 1]
-    mix = _mix(m.geom_solmix[g1], m.geom_solmix[g2])[:, None]
+    fields = (m.geom_solmix, m.geom_solref, m.geom_friction, m.geom_solimp, m.geom_gap)
+    both = gather_all(geom, *fields)
+    mix1, ref1, friction1, imp1, gap1 = [x[:, 0] for x in both]
+    mix2, ref2, friction2, imp2, gap2 = [x[:, 1] for x in both]
+    mix = _mix(mix1, mix2)[:, None]
     mix = jnp.where(lead == 0, mix, jnp.where(lead > 0, 1, 0).astype(mix.dtype))
 
-    ref1, ref2 = m.geom_solref[g1], m.geom_solref[g2]
     standard = (ref1[:, :1] > 0) & (ref2[:, :1] > 0)
     blend = standard | (lead != 0)
-    friction1, friction2 = m.geom_friction[g1], m.geom_friction[g2]
     friction = jnp.maximum(friction1, friction2)
     friction = jnp.where(lead == 0, friction, jnp.where(lead > 0, friction1, friction2))
     out = {
         "friction": friction[:, FRICTION],
         "solref": jnp.where(blend, _blend(mix, ref1, ref2), jnp.minimum(ref1, ref2)),
         "solreffriction": jnp.zeros_like(ref1),
-        "solimp": _blend(mix, m.geom_solimp[g1], m.geom_solimp[g2]),
+        "solimp": _blend(mix, imp1, imp2),
     }
-    gap = m.geom_gap[g1] + m.geom_gap[g2]
+    gap = gap1 + gap2
     if m.npair:
         explicit, pair = pair >= 0, jnp.maximum(pair, 0)
         out = {k: jnp.where(explicit[:, None], getattr(m, f"pair_{k}")[pair], v) for k, v in out.items()}

@@ -1,6 +1,6 @@
 """Impedance and reference of constraint rows (MuJoCo's manual, "Modeling", solver parameters), for all rows at once."""
 
-from jaxsim.math.safe import Array, divide, xp_of
+from jaxsim.math.safe import Array, xp_of
 from jaxsim.model import Model
 from jaxsim.types import MAXIMP, MINIMP, MINVAL, DisableBit
 
@@ -65,9 +65,3 @@ def regularizer(imp: Array, diag: Array) -> Array:
 def reference(kbip: Array, vel: Array, pos: Array, margin: Array) -> Array:
     """aref = -B vel - K I (pos - margin)."""
     return -kbip[:, 1] * vel - kbip[:, 0] * kbip[:, 2] * (pos - margin)
-
-
-def inverse_or_zero(x: Array, active: Array) -> Array:
-    """1 / x in active slots, zero in the others."""
-    xp = xp_of(x, active)
-    return xp.where(active, divide(xp.ones_like(x), x), 0)

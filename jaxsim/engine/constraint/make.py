@@ -18,12 +18,13 @@ from jaxsim.engine.constraint.jacobian import contact_bodies, contact_jacobian, 
 from jaxsim.engine.constraint.operator import ContactOperator, contact_wrenches, make_operator
 from jaxsim.engine.constraint.slope import Source
 from jaxsim.layout import Layout, make_layout
-from jaxsim.math.arrays import materialize, take
+from jaxsim.math.arrays import gather_all, materialize, take
 from jaxsim.math.safe import Array, divide, sqrt
 from jaxsim.model import Model
 from jaxsim.types import MINVAL, ConstraintType, DisableBit, WarningType
 
 DEFAULT_SOLREF = (0.02, 1.0)
+NSCALAR = 5  # columns before solref and solimp
 
 
 class Jacobians(NamedTuple):
@@ -41,7 +42,8 @@ class Jacobians(NamedTuple):
 class Group(NamedTuple):
     """Rows of one group of slots, before regularisation; of a pyramidal contact one, but each of its rows' `active`.
 
-    `depth`, position less margin of the whole constraint, sets the impedance; `frictional` rows damp only (K is zero).
+    `depth`, position less margin of the whole constraint, sets the impedance; `frictional` rows, which are known to
+    the compiler, damp only (K is zero).
     """
 
     active: Array
@@ -52,7 +54,7 @@ class Group(NamedTuple):
     solref: Array
     solimp: Array
     diag: Array
-    frictional: Array
+    frictional: np.ndarray
 
 
 def jacobians(m: Model, d: Data) -> Jacobians:
@@ -74,44 +76,55 @@ def make_constraint(m: Model, d: Data) -> Data:
         contact_j, moves = (contact_wrenches if layout.sparse else contact_jacobian)(m, d, layout)
         groups.append(_contact_group(m, d, layout, moves))
         efc = efc.replace(J_contact=contact_j)
-    rows = Group(*(jnp.concatenate(x) for x in zip(*groups, strict=True)))
+    active = jnp.concatenate([g.active for g in groups])
     if sleep.sleeps(m):
-        rows = rows._replace(active=rows.active & sleep.awake_rows(m, d, layout))
-    rows, jac = materialize((rows._replace(active=rows.active & _enabled(m, layout)), efc.J_contact))
-    efc = efc.replace(J_contact=jac)
-    d, active = _account(m, d, layout, rows.active)
+        active &= sleep.awake_rows(m, d, layout)
+    table = jnp.concatenate([_columns(g) for g in groups], axis=1)
+    table, active, jac = materialize((table, active & _enabled(m, layout), efc.J_contact))
+    d, active = _account(m, d, layout, active)
+    pos, depth, margin, frictionloss, diag = table[:NSCALAR]
+    solref, solimp = table[NSCALAR : NSCALAR + 2].T, table[NSCALAR + 2 :].T
 
-    imped, slope, dmax = imp.impedance(rows.solimp, rows.depth)
-    stiffness, damping = imp.stiffness_damping(imp.safe_reference(m, rows.solref, DEFAULT_SOLREF), dmax)
-    kbip = jnp.stack([jnp.where(rows.frictional, 0, stiffness), damping, imped, slope], axis=1)
-    regular = imp.regularizer(imped, rows.diag)
-    imped, kbip, regular = materialize((imped, kbip, regular))
+    imped, slope, dmax = materialize(jnp.stack(imp.impedance(solimp, depth)))
+    stiffness, damping = imp.stiffness_damping(imp.safe_reference(m, solref, DEFAULT_SOLREF), dmax)
+    stiffness = jnp.where(np.concatenate([g.frictional for g in groups]), 0, stiffness)
+    regular = imp.regularizer(imped, diag)
     if layout.ncontact:
         d, regular = _contact_regularizer(m, d, layout, regular)
-
-    def masked(x: Array) -> Array:
-        return jnp.where(active if x.ndim == 1 else active[:, None], _spread(layout, x), 0)
-
+    inverse = divide(jnp.ones_like(regular), regular)
+    diag = regular * imped / (1 - imped)
+    known = jnp.stack([pos, margin, frictionloss, diag, inverse, regular])
+    kbip = jnp.stack([stiffness, damping, imped, slope])
+    known, kbip = [jnp.where(active, _spread(layout, x), 0) for x in (known, kbip)]
+    pos, margin, frictionloss, diag, inverse, regular = known
     efc = efc.replace(
         active=active,
-        pos=masked(rows.pos),
-        margin=masked(rows.margin),
-        frictionloss=masked(rows.frictionloss),
-        diagApprox=masked(regular * imped / (1 - imped)),
-        KBIP=masked(kbip),
-        D=imp.inverse_or_zero(_spread(layout, regular), active),
-        R=masked(regular),
+        pos=pos,
+        margin=margin,
+        frictionloss=frictionloss,
+        diagApprox=diag,
+        KBIP=kbip.T,
+        D=inverse,
+        R=regular,
         J_general=efc.J_general if general is None else general.jac,
+        J_contact=jac,
     )
     return d.replace(efc=efc)
 
 
+def _columns(group: Group) -> Array:
+    """Numbers of rows side by side (12, n): one array takes one kernel, and its rows are contiguous."""
+    scalars = (group.pos, group.depth, group.margin, group.frictionloss, group.diag)
+    return jnp.concatenate([*(x[None] for x in scalars), group.solref.T, group.solimp.T])
+
+
 def _spread(layout: Layout, x: Array) -> Array:
-    """Values of all slots from those of rows that are computed: a pyramidal contact has one."""
-    start = layout.offsets[3]
+    """Values of all slots (k, nslot) from those of rows that are computed: a pyramidal contact has one."""
     if not (layout.pyramidal and layout.ncontact):
         return x
-    return jnp.concatenate([x[:start], jnp.repeat(x[start:], layout.nfacet, axis=0)])
+    start = layout.offsets[3]
+    row = np.concatenate([np.arange(start), start + np.repeat(np.arange(layout.ncontact), layout.nfacet)])
+    return x.at[:, row].get(mode="promise_in_bounds", indices_are_sorted=True)
 
 
 def reference_constraint(m: Model, d: Data) -> Data:
@@ -128,7 +141,7 @@ def reference_constraint(m: Model, d: Data) -> Data:
 
 
 def _general_group(rows: NamedTuple, layout: Layout) -> Group:
-    friction = jnp.asarray(layout.general.type == ConstraintType.FRICTION_TENDON)
+    friction = layout.general.type == ConstraintType.FRICTION_TENDON
     return Group(
         rows.active,
         rows.pos,
@@ -145,7 +158,7 @@ def _general_group(rows: NamedTuple, layout: Layout) -> Group:
 def _friction_group(m: Model) -> Group:
     loss = m.dof_frictionloss
     zero = jnp.zeros_like(loss)
-    always = jnp.ones(m.nv, bool)
+    always = np.ones(m.nv, bool)
     return Group(loss != 0, zero, zero, zero, loss, m.dof_solref, m.dof_solimp, m.dof_invweight0, always)
 
 
@@ -155,13 +168,11 @@ def _limit_group(m: Model, d: Data, layout: Layout) -> Group:
     bounds = take(m.jnt_range, joint)
     pos = jnp.concatenate([value - bounds[:, 0], bounds[:, 1] - value])
     both = np.tile(joint, 2)
-    margin = take(m.jnt_margin, both)
-    never = jnp.zeros(len(both), bool)
+    margin, solref, solimp = gather_all(both, m.jnt_margin, m.jnt_solref, m.jnt_solimp)
+    never = np.zeros(len(both), bool)
     zero = jnp.zeros_like(pos)
     diag = take(m.dof_invweight0, m.jnt_dofadr[both])
-    return Group(
-        pos < margin, pos, pos - margin, margin, zero, take(m.jnt_solref, both), take(m.jnt_solimp, both), diag, never
-    )
+    return Group(pos < margin, pos, pos - margin, margin, zero, solref, solimp, diag, never)
 
 
 def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> Group:
@@ -171,7 +182,7 @@ def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> Group:
     count = contact.dim[:, None] if not layout.pyramidal else jnp.maximum(2 * (contact.dim[:, None] - 1), 1)
     active = (row < count) & ((contact.exclude == 0) & (contact.dim > 0) & moves)[:, None]
     nrow = 1 if layout.pyramidal else layout.nfacet  # that differ
-    frictional = jnp.arange(nrow) > 0
+    frictional = np.arange(nrow) > 0
     weight = m.body_invweight0[:, 0].at[contact_bodies(m, d)].get(mode="promise_in_bounds").sum(1)
     first = contact.friction[:, 0]
     pyramid = layout.pyramidal & (contact.dim > 1)
@@ -191,7 +202,7 @@ def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> Group:
         solref=solref,
         solimp=each(contact.solimp),
         diag=each(diag),
-        frictional=jnp.tile(frictional, layout.ncontact),
+        frictional=np.tile(frictional, layout.ncontact),
     )
 
 
