@@ -31,6 +31,11 @@ class Search(NamedTuple):
     count: Array
 
 
+def _packed(s: Search) -> Array:
+    """The numbers of a search as one array: one kernel for all of them, also where worlds that are done keep theirs."""
+    return jnp.stack(s)
+
+
 def ahead(r: Any, z: Any, alpha: Array) -> Any:
     """r + alpha z of rows."""
     return jax.tree.map(lambda r, z: r + alpha * z, r, z)
@@ -68,7 +73,9 @@ def line_search(
 
     eps = 4 * jnp.finfo(ray.slope.dtype).eps
     zero = jnp.zeros_like(ray.slope)
-    start = Search(zero, zero, zero, zero, zero + jnp.inf, zero, jnp.zeros((), jnp.int32))
-    first = visit(jnp.ones_like(zero), start)
-    found = jax.lax.while_loop(unfinished, lambda s: visit(s.step, s), first)
-    return found.alpha
+    start = Search(zero, zero, zero, zero, zero + jnp.inf, zero, zero)
+    first = _packed(visit(jnp.ones_like(zero), start))
+    found = jax.lax.while_loop(
+        lambda x: unfinished(Search(*x)), lambda x: _packed(visit(Search(*x).step, Search(*x))), first
+    )
+    return Search(*found).alpha
