@@ -101,14 +101,14 @@ def _cylinder(size: Size, p: Vector, v: Vector) -> Array:
 
 def _box(size: Size, p: Vector, v: Vector) -> Array:
     xp = xp_of(*p, *v)
-    enter, leave = -np.inf, np.inf
-    for half, x, u in zip(size, p, v, strict=True):
-        crosses = abs(u) > MINVAL
-        slope = xp.where(crosses, u, 1)
-        a, b = (-half - x) / slope, (half - x) / slope
-        outside = ~crosses & (abs(x) > half)
-        enter = xp.maximum(enter, xp.where(crosses, xp.minimum(a, b), xp.where(outside, np.inf, -np.inf)))
-        leave = xp.minimum(leave, xp.where(crosses, xp.maximum(a, b), np.inf))
+    shape = np.broadcast_shapes(*(np.shape(x) for x in (*size, *p, *v)))
+    half, x, u = (xp.stack([xp.broadcast_to(y, shape) for y in a]) for a in (size, p, v))  # all faces at once
+    crosses = abs(u) > MINVAL
+    slope = xp.where(crosses, u, 1)
+    a, b = (-half - x) / slope, (half - x) / slope
+    outside = ~crosses & (abs(x) > half)
+    enter = xp.max(xp.where(crosses, xp.minimum(a, b), xp.where(outside, np.inf, -np.inf)), axis=0)
+    leave = xp.min(xp.where(crosses, xp.maximum(a, b), np.inf), axis=0)
     return _first(enter <= leave, xp.where(enter >= 0, enter, leave))
 
 

@@ -148,7 +148,7 @@ def rows_times(layout: Layout, jac: Any, x: Array) -> Array:
     """J x for every slot (nslot,): `jac` has J_general, J_contact (an operator if sparse) and friction; x is (nv,)."""
     parts = [general_times(layout, jac.J_general, x)] if layout.ngeneral else []
     at_limit = take(x, layout.limit_dof)
-    parts += [x, at_limit, -at_limit]
+    parts += [x, (np.array([[1], [-1]], x.dtype) * at_limit).reshape(-1)]
     if layout.ncontact:
         if layout.sparse:
             frame = operator.times(layout, jac.J_contact, x)

@@ -95,7 +95,7 @@ def make_constraint(m: Model, d: Data) -> Data:
     diag = regular * imped / (1 - imped)
     known = jnp.stack([pos, margin, frictionloss, diag, inverse, regular])
     kbip = jnp.stack([stiffness, damping, imped, slope])
-    known, kbip = [jnp.where(active, _spread(layout, x), 0) for x in (known, kbip)]
+    known, kbip = materialize([jnp.where(active, _spread(layout, x), 0) for x in (known, kbip)])
     pos, margin, frictionloss, diag, inverse, regular = known
     efc = efc.replace(
         active=active,
