@@ -16,6 +16,7 @@ from jaxsim.engine.collision.table import COLLIDERS, Collider
 from jaxsim.engine.sleep import sleeps, wake_and_filter
 from jaxsim.errors import UnsupportedError
 from jaxsim.math.arrays import gather, inner, materialize, take
+from jaxsim.math.kernel import one_kernel
 from jaxsim.model import Model
 from jaxsim.types import DisableBit, GeomType, WarningType
 
@@ -216,9 +217,22 @@ def compact(mask: Array, capacity: int) -> tuple[Array, Array, Array]:
     Places beyond the last true one are index 0 and not real.
     """
     total = jnp.cumsum(mask, dtype=jnp.int32)
-    index = jnp.searchsorted(total, jnp.arange(1, capacity + 1, dtype=jnp.int32), method="scan_unrolled")
+    index = lax.platform_dependent(total, cpu=one_kernel(partial(_counted, capacity)), default=partial(_counted, capacity))
     real = jnp.arange(capacity) < total[-1]
-    return jnp.where(real, index, 0).astype(jnp.int32), real, jnp.maximum(total[-1] - capacity, 0)
+    return jnp.where(real, index, 0), real, jnp.maximum(total[-1] - capacity, 0)
+
+
+def _counted(capacity: int, total: Array) -> Array:
+    """For k = 1 ... `capacity`, how many entries of the running count `total` (n,) are less: a binary search."""
+    n = len(total)
+    rounds = n.bit_length()
+
+    def halve(i: Array, index: Array) -> Array:
+        ahead = index + ((1 << (rounds - 1)) >> i)
+        less = gather(total, jnp.minimum(ahead, n) - 1) <= np.arange(capacity)
+        return jnp.where((ahead <= n) & less, ahead, index)
+
+    return lax.fori_loop(0, rounds, halve, jnp.zeros(capacity, jnp.int32))
 
 
 def _buffer(m: Model, found: list[Found], n: int) -> tuple[Array, Array, Array]:
