@@ -217,7 +217,8 @@ def compact(mask: Array, capacity: int) -> tuple[Array, Array, Array]:
     Places beyond the last true one are index 0 and not real.
     """
     total = jnp.cumsum(mask, dtype=jnp.int32)
-    index = lax.platform_dependent(total, cpu=one_kernel(partial(_counted, capacity)), default=partial(_counted, capacity))
+    counted = partial(_counted, capacity)
+    index = lax.platform_dependent(total, cpu=one_kernel(counted), default=counted)
     real = jnp.arange(capacity) < total[-1]
     return jnp.where(real, index, 0), real, jnp.maximum(total[-1] - capacity, 0)
 

@@ -70,6 +70,7 @@ def _kernel(nv: int, limits: primal.Limits, refs: Planes, start: Any, stop: Any,
         force=partial(planes.force, world.table),
         along=partial(planes.along, world.table),
         sums=lambda *x: tuple(map(jnp.sum, x)),
+        search_loop=lax.while_loop,
         direction=partial(_direction, nv, world),
     )
     guess = start[...]

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxsim.math.loops import while_packed
 from jaxsim.math.safe import Array, divide
 
 
@@ -31,11 +32,6 @@ class Search(NamedTuple):
     count: Array
 
 
-def _packed(s: Search) -> Array:
-    """The numbers of a search as one array: one kernel for all of them, also where worlds that are done keep theirs."""
-    return jnp.stack(s)
-
-
 def ahead(r: Any, z: Any, alpha: Array) -> Any:
     """r + alpha z of rows."""
     return jax.tree.map(lambda r, z: r + alpha * z, r, z)
@@ -47,12 +43,13 @@ def line_search(
     tolerance: Array,
     iterations: int,
     idle: Array,
+    loop: Callable[..., Search] = while_packed,
 ) -> Array:
     """alpha with |derivative| below `tolerance`, by Newton's method kept inside a bracket.
 
     `along(r, z)` of rows with residual r: the product of their force with z, the sum of the sizes of its terms, and the
     second derivative of their cost along z. A world that is `idle` takes its first guess: in a batch, those that are
-    done must not keep the others waiting.
+    done must not keep the others waiting. `loop(cond, body, state)` repeats its body.
     """
 
     def visit(alpha: Array, s: Search) -> Search:
@@ -74,8 +71,5 @@ def line_search(
     eps = 4 * jnp.finfo(ray.slope.dtype).eps
     zero = jnp.zeros_like(ray.slope)
     start = Search(zero, zero, zero, zero, zero + jnp.inf, zero, zero)
-    first = _packed(visit(jnp.ones_like(zero), start))
-    found = jax.lax.while_loop(
-        lambda x: unfinished(Search(*x)), lambda x: _packed(visit(Search(*x).step, Search(*x))), first
-    )
-    return Search(*found).alpha
+    first = visit(jnp.ones_like(zero), start)
+    return loop(unfinished, lambda s: visit(s.step, s), first).alpha

@@ -25,7 +25,7 @@ from jaxsim.engine.solver.problem import (
 from jaxsim.layout import Layout
 from jaxsim.math.arrays import dot, most_of_batch, sums
 from jaxsim.math.linalg import solve_factored, solve_positive
-from jaxsim.math.loops import while_each
+from jaxsim.math.loops import while_each, while_packed
 from jaxsim.math.safe import Array, divide
 
 
@@ -75,6 +75,7 @@ class Operators(NamedTuple):
     along: Callable[[Any, Any], tuple[Array, Array, Array]]  # what `line_search` asks of rows
     direction: Callable[[State], tuple[Array, Any]]  # the next search, and `last` for the one after it
     sums: Callable[..., tuple[Array, ...]] = sums  # of the entries of each of several vectors
+    search_loop: Callable[..., Any] = while_packed  # of the line search
 
 
 def solve(
@@ -125,7 +126,7 @@ def _iterate(operators: Operators, limits: Limits, settings: Settings, s: State)
     ray = Ray(s.r, z, slope, bend)
     exact = settings.tolerance * settings.ls_tolerance * jnp.sqrt(square) / settings.scale
     enough = jnp.maximum(exact, LS_RELATIVE[limits.solver] * jnp.abs(slope0))
-    alpha = line_search(operators.along, ray, enough, limits.ls_iterations, s.done)
+    alpha = line_search(operators.along, ray, enough, limits.ls_iterations, s.done, operators.search_loop)
     acc, momentum = s.acc + alpha * search, s.momentum + alpha * mv
     new = _prepare(operators, settings, acc, momentum, ahead(s.r, z, alpha), s.niter + 1)
     gain = -0.5 * alpha * slope0  # exact for a quadratic, never cancels
