@@ -1,5 +1,6 @@
 """Static gathers and sums, on numpy and on JAX."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -43,3 +44,41 @@ def test_add_at_sums_rows_into_bins(make, dense, monkeypatch):
         if i >= 0:
             want[i] += row
     np.testing.assert_allclose(arrays.add_at(index, make(X), 3), want)
+
+
+@pytest.mark.parametrize("make", [np.asarray, jnp.asarray])
+@pytest.mark.parametrize("index", [np.array([4, 0, 0]), np.array([[1, 2], [5, 0]])], ids=["flat", "pairs"])
+def test_gather_all_is_a_gather_of_each(make, index):
+    tables = X, X[:, 0], X.reshape(6, 2, 2)
+    for got, table in zip(arrays.gather_all(make(index), *map(make, tables)), tables, strict=True):
+        np.testing.assert_array_equal(got, table[index])
+
+
+def _sines(wall):
+    def chain(x):
+        for _ in range(3):
+            x = jnp.sin(x)
+        (y,) = wall((x,))
+        return 2 * y, y + 1, y[::-1] * y, jnp.cos(y).sum()
+
+    return jax.vmap(chain)
+
+
+def test_a_wall_keeps_what_it_is_given():
+    x = jnp.linspace(0, 1, 12).reshape(3, 4)
+    for got, want in zip(jax.jit(_sines(arrays.materialize))(x), _sines(lambda t: t)(x), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+    grads = [jax.grad(lambda x, w=w: sum(y.sum() for y in _sines(w)(x)))(x) for w in (arrays.materialize, lambda t: t)]
+    np.testing.assert_allclose(*grads, rtol=1e-6)
+    slopes = [jax.jvp(_sines(w), (x,), (x,))[1][0] for w in (arrays.materialize, lambda t: t)]
+    np.testing.assert_allclose(*slopes, rtol=1e-6)
+
+
+def test_what_is_behind_a_wall_is_computed_once():
+    if jax.default_backend() != "cpu":
+        pytest.skip("walls stand on a CPU only")
+
+    def count(wall):
+        return jax.jit(_sines(wall)).lower(jnp.ones((3, 4))).compile().as_text().count(" sine(")
+
+    assert count(arrays.materialize) == 3 < count(lambda t: t)

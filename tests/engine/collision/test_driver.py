@@ -106,6 +106,19 @@ def test_capacity_keeps_the_first_contacts_and_counts_the_rest(crowd):
         np.testing.assert_allclose(ours.contact.dist[i], contacts[i]["dist"][:6], atol=1e-9)
 
 
+@pytest.mark.parametrize(("size", "capacity"), [(1, 1), (2, 5), (31, 8), (32, 32), (100, 7)])
+@pytest.mark.parametrize("share", [0, 0.3, 1])
+def test_compact_finds_the_first_true_places(size, capacity, share):
+    masks = np.random.default_rng(size).random((4, size)) < share
+    index, real, lost = jax.jit(jax.vmap(functools.partial(driver.compact, capacity=capacity)))(masks)
+    for k, mask in enumerate(masks):
+        place = np.flatnonzero(mask)
+        n = min(len(place), capacity)
+        np.testing.assert_array_equal(index[k], np.pad(place[:n], (0, capacity - n)))
+        np.testing.assert_array_equal(real[k], np.arange(capacity) < n)
+        assert lost[k] == len(place) - n
+
+
 def test_compaction_before_the_narrow_phase_changes_nothing(crowd, monkeypatch):
     scene, pos, mat, contacts, _ = crowd
     monkeypatch.setattr(driver, "CHEAP", 0)
