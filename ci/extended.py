@@ -338,6 +338,7 @@ RULES = {
     "stop_gradient": elementwise(lambda x: x),
     "copy": elementwise(lambda x: x),
     "copy_p": elementwise(lambda x: x),
+    "xla_metadata_value": elementwise(lambda x: x),
     "name": elementwise(lambda x: x),
     "reduce_precision": elementwise(lambda x: x),
     "optimization_barrier": lambda *x, **_: x,

@@ -4,6 +4,7 @@ Index arrays here are always numpy: a gather that turns out to be the identity, 
 nothing is checked at run time. Scatters are avoided: `merge` is a concatenation and a gather.
 """
 
+import math
 from typing import Any
 
 import jax
@@ -113,11 +114,11 @@ def gather_all(index: Array, *tables: Array) -> list[Array]:
     """`x[index]` of several arrays of as many rows each: one gather of rows that stand side by side."""
     if is_numpy(index, *tables):
         return [x[index] for x in tables]
-    rows = [jnp.reshape(x, (x.shape[0], -1)) for x in tables]
+    rows = [jnp.reshape(x, (x.shape[0], math.prod(x.shape[1:]))) for x in tables]
     ends = np.cumsum([x.shape[1] for x in rows])
     found = gather(jnp.concatenate(rows, axis=1), index)
     parts = [found[..., e - x.shape[1] : e] for x, e in zip(rows, ends, strict=True)]
-    return [y.reshape(*y.shape[:-1], *x.shape[1:]) for x, y in zip(tables, parts, strict=True)]
+    return [y.reshape(*index.shape, *x.shape[1:]) for x, y in zip(tables, parts, strict=True)]
 
 
 def take_or_zero(x: Array, index: np.ndarray) -> Array:

@@ -52,6 +52,8 @@ def test_gather_all_is_a_gather_of_each(make, index):
     tables = X, X[:, 0], X.reshape(6, 2, 2)
     for got, table in zip(arrays.gather_all(make(index), *map(make, tables)), tables, strict=True):
         np.testing.assert_array_equal(got, table[index])
+    nothing = arrays.gather_all(make(index[:0]), make(X[:0]), make(X[:0, 0]))
+    assert [x.shape for x in nothing] == [(*index[:0].shape, 4), index[:0].shape]
 
 
 def _sines(wall):

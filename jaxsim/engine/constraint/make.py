@@ -93,10 +93,10 @@ def make_constraint(m: Model, d: Data) -> Data:
         d, regular = _contact_regularizer(m, d, layout, regular)
     inverse = divide(jnp.ones_like(regular), regular)
     diag = regular * imped / (1 - imped)
-    known = jnp.stack([pos, margin, frictionloss, diag, inverse, regular])
-    kbip = jnp.stack([stiffness, damping, imped, slope])
-    known, kbip = materialize([jnp.where(active, _spread(layout, x), 0) for x in (known, kbip)])
-    pos, margin, frictionloss, diag, inverse, regular = known
+    rows = jnp.stack([pos, margin, frictionloss, inverse, stiffness, damping, imped, slope])
+    beside = jnp.stack([diag, regular])  # only noslip reads one of these: where nobody does, they are not computed
+    rows, beside = [materialize(jnp.where(active, _spread(layout, x), 0)) for x in (rows, beside)]
+    (pos, margin, frictionloss, inverse), kbip, (diag, regular) = rows[:4], rows[4:], beside
     efc = efc.replace(
         active=active,
         pos=pos,
