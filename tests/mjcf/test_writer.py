@@ -29,14 +29,18 @@ def differences(a, b, only="") -> list[str]:
                 same = x == y
             elif isinstance(x, int | float | np.ndarray):
                 x, y = np.asarray(x), np.asarray(y)
-                # an entry that is what terms of 1e5 leave of each other has the rounding of those
-                atol = 1e-13 * np.abs(x[np.isfinite(x)]).max(initial=1.0)
-                same = x.shape == y.shape and np.allclose(x, y, rtol=1e-10, atol=atol, equal_nan=True)
+                same = x.shape == y.shape and np.allclose(x, y, rtol=1e-10, atol=_rounding(x), equal_nan=True)
             else:
                 continue
             if not same:
                 found.append(prefix + name)
     return found
+
+
+def _rounding(x):
+    """What may differ by rounding alone: an entry of a row (a matrix, say) may be what large terms of it leave."""
+    size = np.where(np.isfinite(x), np.abs(x), 0)
+    return 1e-13 * (size.max(-1, initial=1, keepdims=True) if x.ndim > 1 else 1)
 
 
 def assert_saved_alike(text, assets=None, flat=True, only=""):
