@@ -7,12 +7,13 @@ from typing import Any
 import jax
 
 # A step is some hundred small fusions. The MLIR emitters of XLA's CPU backend take twice as long to compile them as the
-# older ones, and YNNPACK, to which it hands sums and products, takes longer than a loop for sizes such as ours. So do
-# kernels that are shared among cores: whole worlds are (`sharding.use_cores`).
+# older ones, and YNNPACK, to which it hands sums and elementwise work, takes longer than a loop for sizes such as ours.
+# Products of matrices it keeps: XLA writes a small one out in a thousand lines and more, which run slower. Kernels that
+# are shared among cores take longer too: whole worlds are (`sharding.use_cores`).
 OPTIONS = {
     "cpu": {
         "xla_cpu_use_fusion_emitters": False,
-        "xla_cpu_experimental_ynn_fusion_type": "",
+        "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT",
         "xla_cpu_multi_thread_eigen": False,
     }
 }

@@ -8,7 +8,7 @@ from jaxsim.engine.com import com_pos, com_vel
 from jaxsim.engine.constraint.make import make_constraint, reference_constraint
 from jaxsim.engine.energy import energy_pos, energy_vel
 from jaxsim.engine.implicit import implicit
-from jaxsim.engine.inertia import crb, factor_m, solve_positive
+from jaxsim.engine.inertia import crb, factor_m, solve_spd
 from jaxsim.engine.inertia_slope import source_of
 from jaxsim.engine.integrate import euler, rungekutta4
 from jaxsim.engine.inverse_force import compare_fwd_inv
@@ -64,7 +64,8 @@ def fwd_acceleration(m: Model, d: Data) -> Data:
     """The sum of all forces but those of constraints, and the acceleration that they would give."""
     force = d.qfrc_passive - d.qfrc_bias + d.qfrc_applied + d.qfrc_actuator
     force = force + apply_wrench(m, d, d.xfrc_applied[:, :3], d.xfrc_applied[:, 3:], d.xipos)
-    return d.replace(qfrc_smooth=force, qacc_smooth=solve_positive(m, d.M, force, source_of(m, d)))
+    qacc = solve_spd(m, d.M, d.qLD, d.qLDiagInv, force, source_of(m, d))
+    return d.replace(qfrc_smooth=force, qacc_smooth=qacc)
 
 
 def dynamics(m: Model, d: Data) -> Data:

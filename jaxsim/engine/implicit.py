@@ -8,7 +8,8 @@ from jaxsim.data import Data
 from jaxsim.engine import tables
 from jaxsim.engine.derivative import bias_vel, fluid_vel, smooth_vel
 from jaxsim.engine.free_body import midpoint
-from jaxsim.engine.inertia import mul_sparse, solve_blocks, solve_positive
+from jaxsim.engine.inertia import mul_sparse, solve_positive
+from jaxsim.engine.inertia_factor import solve_once
 from jaxsim.engine.integrate import advance
 from jaxsim.engine.support import enabled
 from jaxsim.math import linalg
@@ -61,7 +62,7 @@ def _may_push(m: Model) -> bool:
 
 def _solve_any(m: Model, matrix: Array, force: Array) -> Array:
     """Solve with the Cholesky factor; where there is none, by elimination: a loop that most worlds leave at once."""
-    x = solve_blocks(m, matrix, force)
+    x = solve_once(m, matrix, force)
     failed = ~jnp.all(jnp.isfinite(x))
     by_elimination = lambda _: (_solve_blocks(m, _blocks(m, matrix), force), jnp.array(False))  # noqa: E731
     return lax.while_loop(lambda state: state[1], by_elimination, (x, failed))[0]

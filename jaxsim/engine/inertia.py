@@ -1,20 +1,19 @@
 """Stages `crb` and `factor_m`: the joint-space inertia matrix, its factor, products and solves with it.
 
-`d.M` holds the lower triangle in MuJoCo's sparse form: entries (i, j) with dof j an ancestor of dof i. Trees do not
-couple, so that factors and solves work on the dense blocks of the trees, trees of one size in one batched call.
+`d.M` holds the lower triangle in MuJoCo's sparse form: entries (i, j) with dof j an ancestor of dof i.
 """
 
+from collections.abc import Callable
 from functools import partial
 
-import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
 from jax import lax
 
 from jaxsim.data import Data
 from jaxsim.engine import inertia_slope, tables
+from jaxsim.engine.inertia_factor import factor, solve_ld, solve_once
+from jaxsim.engine.inertia_slope import Source
 from jaxsim.engine.tendon import tendon_armature
-from jaxsim.math import linalg
 from jaxsim.math.arrays import add_at, dot, einsum, inner, is_numpy, take, take_or_zero
 from jaxsim.math.safe import Array, xp_of
 from jaxsim.math.spatial import inertia_mul
@@ -76,114 +75,34 @@ def factor_m(m: Model, d: Data) -> Data:
     return d.replace(qLD=ld, qLDiagInv=inverse)
 
 
-def factor(m: Model, matrix: Array) -> tuple[Array, Array]:
-    """The sparse factor (nC,) and the inverse of its diagonal (nv,) of a matrix in the sparse form of `d.M`."""
-    xp = xp_of(matrix)
-    if not m.nv:
-        return matrix, xp.zeros(0, matrix.dtype)
-    # Cholesky runs from the first row down; eliminating the leaves first needs the reverse order
-    blocks = [_cholesky(take_or_zero(matrix, b.full[:, ::-1, ::-1])) for b in tables.inertia_blocks(m)]
-    flat = xp.concatenate([b.reshape(-1) for b in blocks])
-    entry, diagonal = _reversed_pattern(m)
-    root = take(flat, diagonal)
-    d, inverse = root * root, 1 / (root * root)
-    row, col = tables.inertia_pattern(m)
-    below = take(flat, entry) * take(root * inverse, row)
-    return xp.where(row == col, take(d, row), below), inverse
-
-
-@tables.per_structure
-def _reversed_pattern(m) -> tuple[np.ndarray, np.ndarray]:
-    """Where entry (i, j) of the sparse factor and dof i's diagonal stand in the factors of the reversed blocks."""
-    place = tables.pattern_in_blocks(m)
-    offset, entry = 0, np.zeros(m.nC, int)
-    for block in tables.inertia_blocks(m):
-        k, n, _ = block.lower.shape
-        mine = (place >= offset) & (place < offset + k * n * n)
-        which, i, j = np.unravel_index(place[mine] - offset, (k, n, n))
-        entry[mine] = offset + np.ravel_multi_index((which, n - 1 - j, n - 1 - i), (k, n, n))
-        offset += k * n * n
-    row, col = tables.inertia_pattern(m)
-    return entry, entry[row == col]
-
-
-def _cholesky(a: Array) -> Array:
-    """Lower factors of symmetric blocks (k, n, n)."""
-    if a.shape[-1] == 1:
-        return xp_of(a).sqrt(a)
-    return np.linalg.cholesky(a) if is_numpy(a) else linalg.cholesky(a)
-
-
-def solve_blocks(m: Model, matrix: Array, x: Array) -> Array:
-    """Solve with a positive matrix in the sparse form of `d.M` for x (nv,); nan in trees where it is not positive."""
-    blocks = tables.inertia_blocks(m)
-    out = [linalg.solve_positive(take_or_zero(matrix, b.full), take(x, b.dofs)).reshape(-1) for b in blocks]
-    return take(jnp.concatenate(out), tables.dof_order(m))
-
-
-def _solve_block(ld: Array, inverse: Array, x: Array) -> Array:
-    """Solve with L' D L; `ld` (k, n, n) strictly lower triangular, `x` (k, n, cols)."""
-    n = ld.shape[-1]
-    if n == 1:
-        return x * inverse[..., None]
-    if is_numpy(ld, x):
-        unit = ld + np.eye(n)
-        return np.stack(
-            [
-                scipy.linalg.solve_triangular(
-                    a, scipy.linalg.solve_triangular(a.T, b, unit_diagonal=True) * i[:, None], lower=True
-                )
-                for a, b, i in zip(unit, x, inverse, strict=True)
-            ]
-        )
-    y = linalg.solve_triangular(ld, x, transpose_a=True, unit_diagonal=True)
-    return linalg.solve_triangular(ld, y * inverse[..., None], unit_diagonal=True)
-
-
-@tables.per_structure
-def _strict_lower(m) -> tuple[np.ndarray, ...]:
-    return tuple(np.where(np.eye(b.lower.shape[-1], dtype=bool), -1, b.lower) for b in tables.inertia_blocks(m))
-
-
-def solve_ld(m: Model, ld: Array, inverse: Array, x: Array) -> Array:
-    """Solve with a factor made by `factor`: x is (nv,) or (nv, k)."""
-    if not m.nv:
-        return x
-    xp = xp_of(ld, x)
-    columns = x.reshape(m.nv, -1)
-    out = []
-    for block, lower in zip(tables.inertia_blocks(m), _strict_lower(m), strict=True):
-        part = _solve_block(take_or_zero(ld, lower), take(inverse, block.dofs), take(columns, block.dofs))
-        out.append(part.reshape(-1, columns.shape[-1]))
-    return take(xp.concatenate(out), tables.dof_order(m)).reshape(x.shape)
-
-
 def solve_m(m: Model, d: Data, x: Array) -> Array:
     """Solve M y = x with the factor in `d`: x is (nv,) or (nv, k). Derivatives are those of the solution."""
     return solve_spd(m, d.M, d.qLD, d.qLDiagInv, x)
 
 
-def solve_spd(m: Model, matrix: Array, ld: Array, inverse: Array, x: Array) -> Array:
-    """Solve with a sparse matrix and its factor; differentiates the equation, never the factorization."""
+def solve_spd(m: Model, matrix: Array, ld: Array, inverse: Array, x: Array, source: Source | None = None) -> Array:
+    """Solve with a sparse matrix and its factor; differentiates the equation, never the factorization.
+
+    Derivatives by the matrix go to its `source`, if there is one; x is then (nv,).
+    """
     if is_numpy(ld, x):
         return solve_ld(m, ld, inverse, x)
     ld, inverse = lax.stop_gradient(ld), lax.stop_gradient(inverse)
-    return lax.custom_linear_solve(
-        lambda y: mul_sparse(m, matrix, y), x, lambda _, y: solve_ld(m, ld, inverse, y), symmetric=True
-    )
+    return _differentiable(m, matrix, x, source, lambda y: solve_ld(m, ld, inverse, y))
 
 
-def solve_positive(m: Model, matrix: Array, x: Array, source: inertia_slope.Source | None = None) -> Array:
+def solve_positive(m: Model, matrix: Array, x: Array, source: Source | None = None) -> Array:
     """Solve with a positive matrix in the form of `d.M`, for x (nv,); `source`, if given, is what derivatives go to."""
+    fixed = lax.stop_gradient(matrix)
+    return _differentiable(m, matrix, x, source, lambda y: solve_once(m, fixed, y))
+
+
+def _differentiable(m: Model, matrix: Array, x: Array, source: Source | None, solve: Callable[[Array], Array]) -> Array:
     if not m.nv:
         return x
-    fixed = lax.stop_gradient(matrix)
     multiply = partial(mul_sparse, m.structure)
     return lax.custom_linear_solve(
-        lambda y: inertia_slope.times(multiply, matrix, source, y),
-        x,
-        lambda _, y: solve_blocks(m, fixed, y),
-        symmetric=True,
+        lambda y: inertia_slope.times(multiply, matrix, source, y), x, lambda _, y: solve(y), symmetric=True
     )
 
 

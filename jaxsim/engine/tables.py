@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxsim.math import ltdl
 from jaxsim.math.tree import Tree, hops_of, make_tree
 from jaxsim.types import JointType
 
@@ -74,6 +75,16 @@ def mocap_bodies(m: Any) -> np.ndarray:
 def inertia_pattern(m: Any) -> tuple[np.ndarray, np.ndarray]:
     """Row and column of each entry of the sparse, lower-triangular inertia matrix `d.M`."""
     return np.repeat(np.arange(m.nv), m.M_rownnz), np.asarray(m.M_colind)
+
+
+ELIMINATION = 1 << 17  # operations that a table may list, 1 MB
+
+
+@per_structure
+def elimination(m: Any) -> ltdl.Elimination | None:
+    """How the sparse inertia matrix is factored entry by entry; None where that is too much to list."""
+    pattern = inertia_pattern(m)
+    return ltdl.elimination(*pattern) if ltdl.operations(*pattern) <= ELIMINATION else None
 
 
 class Block(NamedTuple):

@@ -9,7 +9,8 @@ from jax import lax
 from jaxsim.data import Data, reset_data, reset_to_keyframe
 from jaxsim.engine import objects, tables
 from jaxsim.engine.collision.distance import distance
-from jaxsim.engine.inertia import _strict_lower, factor, full_m, mul_m, solve_m
+from jaxsim.engine.inertia import full_m, mul_m, solve_m
+from jaxsim.engine.inertia_factor import factor, strict_lower
 from jaxsim.engine.integrate import integrate_pos
 from jaxsim.engine.rne import contact_forces
 from jaxsim.math.arrays import dot, einsum, matvec, merge, take, take_or_zero
@@ -90,7 +91,7 @@ def _with_root(m: Model, d: Data, vec: Array, blocks: Any, power: float) -> Arra
     def product(x: Array) -> Array:
         parts = [
             blocks(take_or_zero(ld, lower), take(x, block.dofs)).reshape(-1, x.shape[-1])
-            for block, lower in zip(tables.inertia_blocks(m), _strict_lower(m), strict=True)
+            for block, lower in zip(tables.inertia_blocks(m), strict_lower(m), strict=True)
         ]
         return take(jnp.concatenate(parts), tables.dof_order(m)) * inverse[:, None] ** -power
 

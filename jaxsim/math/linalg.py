@@ -49,9 +49,9 @@ def solve_positive(a: Array, b: Array) -> Array:
     n = a.shape[-1]
     if n == 1:
         return jnp.where(a[..., 0] > 0, b / a[..., 0], jnp.nan)
-    together = one_kernel(partial(_in_parts, _solve_in_lanes, LANES))
+    together = one_kernel(partial(in_parts, _solve_in_lanes, LANES))
     by_library = _in_shares(_solve_positive, factor_work(n))
-    solved = _of_batches(_solve_positive, lambda size: together if size >= FEW and n <= LARGE else by_library(size))
+    solved = of_batches(_solve_positive, lambda size: together if size >= FEW and n <= LARGE else by_library(size))
     return solved(a.reshape(-1, n, n), b.reshape(-1, n)).reshape(b.shape)
 
 
@@ -132,15 +132,15 @@ def at_once(work: int) -> int:
 
 def _by_one_thread(function: Callable[..., Any], work: int) -> Callable[..., Any]:
     """A function of batches (size, ...) that a CPU computes in parts, each too small to be shared among threads."""
-    return _of_batches(function, _in_shares(function, work))
+    return of_batches(function, _in_shares(function, work))
 
 
 def _in_shares(function: Callable[..., Any], work: int) -> Callable[[int], Callable[..., Any]]:
     limit = at_once(work)
-    return lambda size: function if size <= limit else partial(_in_parts, function, limit)
+    return lambda size: function if size <= limit else partial(in_parts, function, limit)
 
 
-def _of_batches(function: Callable[..., Any], on_cpu: Callable[[int], Callable[..., Any]]) -> Callable[..., Any]:
+def of_batches(function: Callable[..., Any], on_cpu: Callable[[int], Callable[..., Any]]) -> Callable[..., Any]:
     """A function of batches (size, ...) that a CPU computes as `on_cpu(size)`; a batch of batches is one larger."""
 
     @custom_vmap
@@ -167,7 +167,8 @@ def _of_batches(function: Callable[..., Any], on_cpu: Callable[[int], Callable[.
     return differentiable
 
 
-def _in_parts(function: Callable[..., Any], limit: int, *operands: Array) -> Any:
+def in_parts(function: Callable[..., Any], limit: int, *operands: Array) -> Any:
+    """The function of a batch (size, ...), computed for no more than `limit` at a time."""
     size = len(operands[0])
     if size <= limit:
         return function(*operands)
