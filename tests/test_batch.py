@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import jaxsim
 
@@ -54,3 +55,19 @@ def test_structure_is_not_traced():
         return d.qpos
 
     jax.eval_shape(look, m, d)
+
+
+@pytest.mark.parametrize("inner", ["one world", "batch"])
+def test_step_in_a_branch_that_worlds_take_or_not(inner):
+    m = jaxsim.load_model("models/cartpole.xml")
+    size = 50  # more than the solver iterates together
+    many = jax.vmap(lambda v: jaxsim.make_data(m).replace(qvel=v))(jnp.linspace(0, 1, 2 * size)[:, None] * jnp.ones(2))
+    step = functools.partial(jaxsim.step, m)
+    want = jax.jit(jax.vmap(step))(many)
+    go = np.arange(2 * size) < size
+    if inner == "batch":
+        many, want, go = jax.tree.map(lambda x: x.reshape(2, size, *x.shape[1:]), (many, want, go))
+        step, go = jax.vmap(step), go[:, 0]
+    got = jax.jit(jax.vmap(lambda go, d: jax.lax.cond(go, step, lambda d: d, d)))(go, many)
+    took = go.reshape(-1, *[1] * (many.qpos.ndim - 1))
+    np.testing.assert_allclose(got.qpos, np.where(took, want.qpos, many.qpos), atol=1e-12)

@@ -51,7 +51,7 @@ def solve_once(m: Model, matrix: Array, x: Array) -> Array:
 
 def _chosen(m: Model, on_entries: Callable[..., Array], on_blocks: Callable[..., Array]) -> Callable[..., Array]:
     """`on_blocks(m, ...)`, but on a CPU a kernel of `on_entries(elimination, ...)`, whose operands are batches."""
-    blocks, table = partial(on_blocks, m.structure), tables.elimination(m)
+    blocks, table = partial(on_blocks, getattr(m, "structure", m)), tables.elimination(m)
     if table is None:
         return blocks
     kernel = one_kernel(partial(linalg.in_parts, partial(on_entries, table), linalg.LANES))

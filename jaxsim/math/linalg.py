@@ -143,28 +143,48 @@ def _in_shares(function: Callable[..., Any], work: int) -> Callable[[int], Calla
 def of_batches(function: Callable[..., Any], on_cpu: Callable[[int], Callable[..., Any]]) -> Callable[..., Any]:
     """A function of batches (size, ...) that a CPU computes as `on_cpu(size)`; a batch of batches is one larger."""
 
-    @custom_vmap
-    def batch(*operands: Array) -> Any:
-        chosen = on_cpu(len(operands[0]))
-        if chosen is function:
-            return function(*operands)
-        return lax.platform_dependent(*operands, cpu=chosen, default=function)
-
-    @batch.def_vmap
-    def _(outer: int, batched: list[bool], *operands: Array) -> tuple[Any, Any]:
-        full = [x if b else jnp.broadcast_to(x, (outer, *x.shape)) for x, b in zip(operands, batched, strict=True)]
-        out = differentiable(*[x.reshape(-1, *x.shape[2:]) for x in full])
-        return jax.tree.map(lambda x: x.reshape(outer, -1, *x.shape[1:]), out), jax.tree.map(lambda _: True, out)
-
     @jax.custom_jvp
     def differentiable(*operands: Array) -> Any:
-        return batch(*operands)
+        return _batch(function, on_cpu(len(operands[0])), differentiable, operands)
 
     @differentiable.defjvp
     def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Any, Any]:
         return differentiable(*primals), jax.jvp(function, primals, tangents)[1]
 
     return differentiable
+
+
+def _batch(
+    function: Callable[..., Any], chosen: Callable[..., Any], larger: Callable[..., Any], operands: tuple[Array, ...]
+) -> Any:
+    # A branch that worlds take or not is computed for all of them, its constants as if each world had its own: so these
+    # are operands here, which the rule for a larger batch does not look at.
+    (default, known), (cpu, known_on_cpu) = _without_constants(function, operands), _without_constants(chosen, operands)
+
+    @custom_vmap
+    def batch(constants: tuple[list[Array], list[Array]], *operands: Array) -> Any:
+        if chosen is function:
+            return default(constants[0], *operands)
+        return lax.platform_dependent(
+            constants, *operands, cpu=lambda c, *x: cpu(c[1], *x), default=lambda c, *x: default(c[0], *x)
+        )
+
+    @batch.def_vmap
+    def _(outer: int, batched: list[Any], _: Any, *operands: Array) -> tuple[Any, Any]:
+        full = [x if b else jnp.broadcast_to(x, (outer, *x.shape)) for x, b in zip(operands, batched[1:], strict=True)]
+        out = larger(*[x.reshape(-1, *x.shape[2:]) for x in full])
+        return jax.tree.map(lambda x: x.reshape(outer, -1, *x.shape[1:]), out), jax.tree.map(lambda _: True, out)
+
+    return batch((known, known_on_cpu), *operands)
+
+
+def _without_constants(
+    function: Callable[..., Any], operands: tuple[Array, ...]
+) -> tuple[Callable[..., Any], list[Array]]:
+    """A function of constants and operands that closes over none, and the constants."""
+    traced, shape = jax.make_jaxpr(function, return_shape=True)(*operands)
+    tree = jax.tree.structure(shape)
+    return lambda constants, *x: tree.unflatten(jax.core.eval_jaxpr(traced.jaxpr, constants, *x)), traced.consts
 
 
 def in_parts(function: Callable[..., Any], limit: int, *operands: Array) -> Any:

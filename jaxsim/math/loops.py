@@ -5,7 +5,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jax.custom_batching import custom_vmap
 
@@ -112,7 +111,7 @@ def _in_groups(
 
     def rounds(carry: tuple[list[Array], Array]) -> tuple[list[Array], Array]:
         state, active = carry
-        order = lax.sort(jnp.where(active, np.arange(size, dtype=np.int32), size))  # `size` is no world's place
+        order = lax.sort(jnp.where(active, lax.iota(jnp.int32, size), size))  # `size` is no world's place
         order = jnp.concatenate([order, pad])
 
         def some(i: Array, state: list[Array]) -> list[Array]:
