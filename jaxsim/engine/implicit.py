@@ -61,7 +61,7 @@ def _may_push(m: Model) -> bool:
 
 
 def _solve_any(m: Model, matrix: Array, force: Array) -> Array:
-    """Solve with the Cholesky factor; where there is none, by elimination: a loop that most worlds leave at once."""
+    """Solve with the factor of `matrix`; where there is none, by elimination: a loop most worlds leave at once."""
     x = solve_once(m, matrix, force)
     failed = ~jnp.all(jnp.isfinite(x))
     by_elimination = lambda _: (_solve_blocks(m, _blocks(m, matrix), force), jnp.array(False))  # noqa: E731

@@ -100,7 +100,7 @@ def solve_positive(m: Model, matrix: Array, x: Array, source: Source | None = No
 def _differentiable(m: Model, matrix: Array, x: Array, source: Source | None, solve: Callable[[Array], Array]) -> Array:
     if not m.nv:
         return x
-    multiply = partial(mul_sparse, getattr(m, "structure", m))
+    multiply = partial(mul_sparse, tables.structure_of(m))
     return lax.custom_linear_solve(
         lambda y: inertia_slope.times(multiply, matrix, source, y), x, lambda _, y: solve(y), symmetric=True
     )

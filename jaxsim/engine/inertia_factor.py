@@ -26,7 +26,7 @@ def factor(m: Model, matrix: Array) -> tuple[Array, Array]:
         ld = matrix
     else:
         ld = _chosen(m, lambda t, a: ltdl.factor(t, a.T).T, _factor_blocks)(matrix)
-    return ld, ltdl.inverse(take(ld, _diagonal(m)))
+    return ld, ltdl.inverse(take(ld, m.M_rowadr + m.M_rownnz - 1))
 
 
 def solve_ld(m: Model, ld: Array, inverse: Array, x: Array) -> Array:
@@ -45,13 +45,12 @@ def solve_once(m: Model, matrix: Array, x: Array) -> Array:
     """Solve with a positive matrix in the sparse form of `d.M` for x (nv,); nan in trees where it is not positive."""
     if m.nC == m.nv:
         return x * ltdl.inverse(matrix)
-
     return _chosen(m, lambda t, a, x: ltdl.factor_and_solve(t, a.T, x.T).T, _solve_blocks)(matrix, x)
 
 
 def _chosen(m: Model, on_entries: Callable[..., Array], on_blocks: Callable[..., Array]) -> Callable[..., Array]:
     """`on_blocks(m, ...)`, but on a CPU a kernel of `on_entries(elimination, ...)`, whose operands are batches."""
-    blocks, table = partial(on_blocks, getattr(m, "structure", m)), tables.elimination(m)
+    blocks, table = partial(on_blocks, tables.structure_of(m)), tables.elimination(m)
     if table is None:
         return blocks
     kernel = one_kernel(partial(linalg.in_parts, partial(on_entries, table), linalg.LANES))
@@ -61,12 +60,6 @@ def _chosen(m: Model, on_entries: Callable[..., Array], on_blocks: Callable[...,
         return blocks(*operands) if is_numpy(*operands) else batch(*[x[None] for x in operands])[0]
 
     return run
-
-
-@tables.per_structure
-def _diagonal(m) -> np.ndarray:
-    row, col = tables.inertia_pattern(m)
-    return np.flatnonzero(row == col)
 
 
 def _factor_blocks(m: Model, matrix: Array) -> Array:

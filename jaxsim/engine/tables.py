@@ -11,13 +11,18 @@ from jaxsim.math.tree import Tree, hops_of, make_tree
 from jaxsim.types import JointType
 
 
+def structure_of(m: Any) -> Any:
+    """The structure of a model, or itself: what is static, and hashable."""
+    return getattr(m, "structure", m)
+
+
 def per_structure(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Remember what `make(m)` gives on the model's structure; `make` reads nothing but the structure."""
     key = f"_{make.__module__}.{make.__name__}"
 
     @functools.wraps(make)
     def get(m: Any) -> Any:
-        structure = getattr(m, "structure", m)
+        structure = structure_of(m)
         if key not in structure.__dict__:
             object.__setattr__(structure, key, make(structure))
         return structure.__dict__[key]

@@ -60,14 +60,8 @@ def dot(a: Array, b: Array) -> Array:
 
 
 def dot_static(a: np.ndarray, x: Array) -> Array:
-    """Product of a constant matrix (m, k), of the dtype of `x`, with x (k, n).
-
-    The constant stands transposed in the program: small products in the usual order XLA's CPU compiler writes out, at
-    a thousand lines each, this one it calls.
-    """
-    if is_numpy(x):
-        return a.astype(x.dtype) @ x
-    return lax.dot_general(a.T.astype(x.dtype), x, (((0,), (0,)), ((), ())), precision=lax.Precision.HIGHEST)
+    """Product of a constant matrix (m, k), in the dtype of `x`, with x (k, n)."""
+    return dot(a.astype(x.dtype), x)
 
 
 def sums(*terms: Array) -> tuple[Array, ...]:

@@ -159,14 +159,15 @@ def _batch(
 ) -> Any:
     # A branch that worlds take or not is computed for all of them, its constants as if each world had its own: so these
     # are operands here, which the rule for a larger batch does not look at.
-    (default, known), (cpu, known_on_cpu) = _without_constants(function, operands), _without_constants(chosen, operands)
+    functions = (function,) if chosen is function else (function, chosen)
+    run, constants = zip(*(_without_constants(f, operands) for f in functions), strict=True)
 
     @custom_vmap
-    def batch(constants: tuple[list[Array], list[Array]], *operands: Array) -> Any:
+    def batch(constants: tuple[list[Array], ...], *operands: Array) -> Any:
         if chosen is function:
-            return default(constants[0], *operands)
+            return run[0](constants[0], *operands)
         return lax.platform_dependent(
-            constants, *operands, cpu=lambda c, *x: cpu(c[1], *x), default=lambda c, *x: default(c[0], *x)
+            constants, *operands, cpu=lambda c, *x: run[1](c[1], *x), default=lambda c, *x: run[0](c[0], *x)
         )
 
     @batch.def_vmap
@@ -175,7 +176,7 @@ def _batch(
         out = larger(*[x.reshape(-1, *x.shape[2:]) for x in full])
         return jax.tree.map(lambda x: x.reshape(outer, -1, *x.shape[1:]), out), jax.tree.map(lambda _: True, out)
 
-    return batch((known, known_on_cpu), *operands)
+    return batch(constants, *operands)
 
 
 def _without_constants(
