@@ -4,7 +4,7 @@ A formula written on components is plain arithmetic on whole arrays: no slices o
 programs short to compile and lets a CPU vectorise over objects. `split` and `join` change to and from the last axis.
 """
 
-from jaxsim.math.safe import Array, xp_of
+from jaxsim.math.safe import Array, components, xp_of
 
 Vector = tuple[Array, Array, Array]
 Quat = tuple[Array, Array, Array, Array]
@@ -15,7 +15,7 @@ FUSED = 8
 
 def split(x: Array) -> tuple[Array, ...]:
     """The components of an array along its last axis."""
-    return tuple(x[..., i] for i in range(x.shape[-1]))
+    return components(x, -1)
 
 
 def join(parts: tuple[Array, ...]) -> Array:

@@ -46,12 +46,23 @@ def sqrt(x: Array) -> Array:
     return xp.where(root > 2 * least, root, 0)
 
 
+def components(x: Array, axis: int) -> tuple[Array, ...]:
+    """The slices of an array along an axis, which they lose.
+
+    Cut by one operation: its transpose is one concatenation, that of slices a sum of arrays padded with zeros.
+    """
+    n, axis = x.shape[axis], axis % x.ndim
+    if isinstance(x, np.ndarray):
+        return tuple(x.take(i, axis) for i in range(n))
+    return tuple(lax.squeeze(part, (axis,)) for part in lax.split(x, (1,) * n, axis))
+
+
 def short_sum(x: Array, axis: int = -1, keepdims: bool = False) -> Array:
     """Sum along an axis; one of up to SHORT entries is written out, since a reduction is a kernel of its own."""
     n = x.shape[axis]
     if not 0 < n <= SHORT or isinstance(x, np.ndarray):
         return x.sum(axis, keepdims=keepdims)
-    terms = [lax.slice_in_dim(x, i, i + 1, axis=axis) for i in range(n)]
+    terms = lax.split(x, (1,) * n, axis % x.ndim)
     total = sum(terms[1:], start=terms[0])
     return total if keepdims else lax.squeeze(total, (axis,))
 

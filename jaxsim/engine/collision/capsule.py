@@ -49,7 +49,7 @@ _chosen.defjvp(_chosen_jvp, symbolic_zeros=True)  # half of the places are ends,
 
 def capsule_capsule(a: Geoms, b: Geoms, margin: Array) -> Hits:
     """Two capsules: one contact at the nearest points, or up to two at the ends of parallel ones."""
-    axis1, axis2 = a.mat[:, :, 2] * a.size[:, 1:2], b.mat[:, :, 2] * b.size[:, 1:2]
+    axis1, axis2 = a.axis * a.size[:, 1:2], b.axis * b.size[:, 1:2]
     gap = a.pos - b.pos
     ma, mb, mc = inner(axis1, axis1), -inner(axis1, axis2), inner(axis2, axis2)
     u, v = -inner(axis1, gap), inner(axis2, gap)
@@ -73,7 +73,7 @@ def capsule_capsule(a: Geoms, b: Geoms, margin: Array) -> Hits:
 
     ends1 = a.pos[:, None] + axis1[:, None] * x1[..., None]
     ends2 = b.pos[:, None] + axis2[:, None] * x2[..., None]
-    z1, z2 = a.mat[:, None, :, 2], b.mat[:, None, :, 2]
+    z1, z2 = a.axis[:, None], b.axis[:, None]
     dist, pos, normal, _ = spheres(ends1, a.size[:, :1], ends2, b.size[:, :1], margin[:, None], z1, z2)
     return Hits(dist, pos, normal, rank[:, -1:] > np.arange(2))
 
@@ -87,7 +87,7 @@ EDGE_SIGN = np.where((EDGE_CORNER[:, None] >> np.arange(3)) & 1, 1.0, -1.0) * (E
 def capsule_box(a: Geoms, b: Geoms, margin: Array) -> Hits:
     """A capsule and a box: the nearest point, and a second one where the capsule lies along a face or an edge."""
     pos = matvec_t(b.mat, a.pos - b.pos)
-    axis = matvec_t(b.mat, a.mat[:, :, 2])
+    axis = matvec_t(b.mat, a.axis)
     half = axis * a.size[:, 1:2]
     face_dist, end, face, tip_free = _nearest_face(pos, half, b.size)
     edge_dist, x1, x2, s1, edge = _nearest_edge(pos, half, a.size[:, 1], b.size)

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxsim.engine.collision.box import box_box
 from jaxsim.engine.collision.convex import convex_context, convex_convex, convex_distance
-from jaxsim.engine.collision.shapes import Geoms
+from jaxsim.engine.collision.shapes import Geoms, posed
 from jaxsim.engine.collision.table import COLLIDERS
 from jaxsim.errors import UnsupportedError
 from jaxsim.math.arrays import take
@@ -70,4 +70,4 @@ def _measure(m: Any, d: Any, pair: np.ndarray, distmax: Array, collider: Any) ->
 
 
 def _geoms(m: Any, d: Any, g: np.ndarray) -> Geoms:
-    return Geoms(take(d.geom_xpos, g), take(d.geom_xmat.reshape(-1, 3, 3), g), take(m.geom_size, g), g)
+    return posed(take, d.geom_xpos, d.geom_xmat, take(m.geom_size, g), g)

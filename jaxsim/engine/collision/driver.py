@@ -11,7 +11,7 @@ from jax import lax
 from jaxsim.engine.collision import broadphase, parameters
 from jaxsim.engine.collision.bounds import boxes_touch, spheres_touch
 from jaxsim.engine.collision.pairs import Candidates, candidates
-from jaxsim.engine.collision.shapes import Geoms, Hits, make_frame
+from jaxsim.engine.collision.shapes import Hits, make_frame, posed
 from jaxsim.engine.collision.table import COLLIDERS, Collider
 from jaxsim.engine.sleep import sleeps, wake_and_filter
 from jaxsim.errors import UnsupportedError
@@ -118,11 +118,10 @@ def _narrow_near(m: Model, d: Any, near: Any, mine: Array, collider: Collider, *
     room = len(near.pair)
     which, real, _ = compact(mine, -(-room // CHUNK) * CHUNK)
     collide = partial(collider.function, collider.setup(m, *geoms)) if collider.setup else collider.function
-    mat = d.geom_xmat.reshape(-1, 3, 3)
 
     def run(part: Array) -> Hits:
         geom, pair = gather(near.geom, part), gather(near.pair, part)
-        a, b = (Geoms(gather(d.geom_xpos, g), gather(mat, g), gather(m.geom_size, g), g) for g in geom.T)
+        a, b = (posed(gather, d.geom_xpos, d.geom_xmat, gather(m.geom_size, g), g) for g in geom.T)
         hits = collide(a, b, parameters.margin_of(m, geom, pair))
         return hits._replace(lost=jnp.asarray(hits.lost, jnp.int32))
 
@@ -178,16 +177,14 @@ def _narrow(m: Model, pos: Array, mat: Array, pairs: Candidates, group: Group, s
         collide = partial(collide, group.collider.setup(m, geom[:, 0], geom[:, 1]))
     if group.capacity == len(geom):
         g1, g2 = geom.T
-        a = Geoms(take(pos, g1), take(mat, g1), size[0], g1)
-        b = Geoms(take(pos, g2), take(mat, g2), size[1], g2)
+        a, b = (posed(take, pos, mat, s, g) for s, g in zip(size, (g1, g2), strict=True))
         hits = collide(a, b, margin)
         return Found(hits, group.which, hits.lost)
     near = _near(m, pos, mat, margin, pairs, group)
     index, real, lost = compact(near, group.capacity)
     which = jnp.asarray(group.which)[index]
     g1, g2 = jnp.asarray(geom)[index].T
-    a = Geoms(pos[g1], mat[g1], size[0][index], g1)
-    b = Geoms(pos[g2], mat[g2], size[1][index], g2)
+    a, b = (posed(gather, pos, mat, s[index], g) for s, g in zip(size, (g1, g2), strict=True))
     hits = collide(a, b, margin[index])
     lost += hits.lost
     return Found(hits._replace(valid=hits.valid & real[:, None]), which, lost)

@@ -18,7 +18,7 @@ CORNERS = np.array([c[::-1] for c in itertools.product([-1.0, 1.0], repeat=3)]) 
 
 def plane_sphere(a: Geoms, b: Geoms, margin: Array) -> Hits:
     """A plane and a sphere: one contact."""
-    normal, radius = a.mat[:, :, 2], b.size[:, 0]
+    normal, radius = a.axis, b.size[:, 0]
     height = inner(b.pos - a.pos, normal)
     dist = height - radius
     return single(dist, b.pos - normal * (0.5 * dist + radius)[:, None], normal, height <= margin + radius)
@@ -26,7 +26,7 @@ def plane_sphere(a: Geoms, b: Geoms, margin: Array) -> Hits:
 
 def plane_capsule(a: Geoms, b: Geoms, margin: Array) -> Hits:
     """A plane and a capsule: one contact for each end, the frame's second axis along the capsule."""
-    normal, axis = a.mat[:, None, :, 2], b.mat[:, :, 2]
+    normal, axis = a.axis[:, None], b.axis
     radius = b.size[:, :1]
     segment = axis * b.size[:, 1:2]
     ends = jnp.stack([b.pos + segment, b.pos - segment], axis=1)
@@ -45,7 +45,7 @@ def plane_capsule(a: Geoms, b: Geoms, margin: Array) -> Hits:
 
 def plane_cylinder(a: Geoms, b: Geoms, margin: Array) -> Hits:
     """A plane and a cylinder: the lowest point of each cap and two more that make a triangle on the lower one."""
-    normal, axis = a.mat[:, :, 2], b.mat[:, :, 2]
+    normal, axis = a.axis, b.axis
     along = inner(normal, axis)
     flip = jnp.where(along > 0, -1.0, 1.0).astype(along.dtype)
     axis, along = axis * flip[:, None], along * flip
@@ -68,7 +68,7 @@ def plane_cylinder(a: Geoms, b: Geoms, margin: Array) -> Hits:
 
 def plane_box(a: Geoms, b: Geoms, margin: Array) -> Hits:
     """A plane and a box: the first four of the lower corners that are near."""
-    normal = a.mat[:, None, :, 2]
+    normal = a.axis[:, None]
     corner = matvec(b.mat[:, None], CORNERS.astype(b.size.dtype) * b.size[:, None])
     height = inner(corner, normal)
     dist = inner(b.pos - a.pos, normal[:, 0])[:, None] + height
@@ -79,7 +79,7 @@ def plane_box(a: Geoms, b: Geoms, margin: Array) -> Hits:
 
 def plane_ellipsoid(a: Geoms, b: Geoms, margin: Array) -> Hits:
     """A plane and an ellipsoid: one contact at the lowest point."""
-    normal = a.mat[:, :, 2]
+    normal = a.axis
     local = matvec_t(b.mat, normal) * b.size
     length = safe.norm(local)
     lowest = b.pos - matvec(b.mat, b.size * safe.divide(local, length[:, None]))
@@ -89,7 +89,7 @@ def plane_ellipsoid(a: Geoms, b: Geoms, margin: Array) -> Hits:
 
 def plane_mesh(rim: Rim, a: Geoms, b: Geoms, margin: Array) -> Hits:
     """A plane and the hull of a mesh: the lowest vertex and up to two of its neighbours."""
-    normal = a.mat[:, :, 2]
+    normal = a.axis
     row, vert = rim.hulls.row(b.id), rim.hulls.vertices(b.id)
     down = matvec_t(b.mat, -normal)
     best = jnp.argmax(inner(vert, down[:, None]), axis=1)

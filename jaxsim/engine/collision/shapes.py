@@ -7,6 +7,7 @@ that is not valid may hold any finite numbers. Slots stand in the order in which
 a pair.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -20,12 +21,22 @@ Array = Any
 
 
 class Geoms(NamedTuple):
-    """One side of n pairs: world positions (n, 3), rotations (n, 3, 3), sizes (n, 3), geom ids (n,)."""
+    """One side of n pairs: world positions (n, 3), rotations (n, 3, 3), sizes (n, 3), geom ids (n,), z axes (n, 3).
+
+    The axes are the third columns of the rotations, fetched by themselves: planes and capsules need no more.
+    """
 
     pos: Array
     mat: Array
     size: Array
     id: Array = None
+    axis: Array = None
+
+
+def posed(fetch: Callable[[Array, Array], Array], pos: Array, mat: Array, size: Array, geom: Array) -> Geoms:
+    """Geoms of these ids; `fetch(x, geom)` takes rows of all geoms' poses, `size` is that of these already."""
+    mat = mat.reshape(-1, 3, 3)
+    return Geoms(fetch(pos, geom), fetch(mat, geom), size, geom, fetch(mat[:, :, 2], geom))
 
 
 class Hits(NamedTuple):

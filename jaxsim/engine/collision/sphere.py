@@ -27,20 +27,20 @@ def spheres(
 
 def sphere_sphere(a: Geoms, b: Geoms, margin: Array) -> Hits:
     """Two spheres: one contact."""
-    return single(*spheres(a.pos, a.size[:, 0], b.pos, b.size[:, 0], margin, a.mat[:, :, 2], b.mat[:, :, 2]))
+    return single(*spheres(a.pos, a.size[:, 0], b.pos, b.size[:, 0], margin, a.axis, b.axis))
 
 
 def sphere_capsule(a: Geoms, b: Geoms, margin: Array) -> Hits:
     """A sphere and the nearest sphere within a capsule: one contact."""
-    axis, half = b.mat[:, :, 2], b.size[:, 1]
+    axis, half = b.axis, b.size[:, 1]
     x = jnp.clip(inner(axis, a.pos - b.pos), -half, half)
     nearest = b.pos + axis * x[:, None]
-    return single(*spheres(a.pos, a.size[:, 0], nearest, b.size[:, 0], margin, a.mat[:, :, 2], axis))
+    return single(*spheres(a.pos, a.size[:, 0], nearest, b.size[:, 0], margin, a.axis, axis))
 
 
 def sphere_cylinder(a: Geoms, b: Geoms, margin: Array) -> Hits:
     """A sphere and the side, a cap or the rim of a cylinder: one contact."""
-    axis, radius, half = b.mat[:, :, 2], b.size[:, 0], b.size[:, 1]
+    axis, radius, half = b.axis, b.size[:, 0], b.size[:, 1]
     vec = a.pos - b.pos
     x = inner(axis, vec)
     radial = vec - axis * x[:, None]
@@ -56,7 +56,7 @@ def sphere_cylinder(a: Geoms, b: Geoms, margin: Array) -> Hits:
     rim = axis * (up * half)[:, None] + radial * safe.divide(radius, length)[:, None]
     centre = b.pos + jnp.where(side[:, None], axis * x[:, None], rim)
     dist, pos, normal, _ = spheres(
-        a.pos, a.size[:, 0], centre, jnp.where(side, radius, 0), margin, a.mat[:, :, 2], axis
+        a.pos, a.size[:, 0], centre, jnp.where(side, radius, 0), margin, a.axis, axis
     )
     # cap: a plane against a sphere, its normal reversed
     cap &= ~side

@@ -123,8 +123,7 @@ def _spread(layout: Layout, x: Array) -> Array:
     if not (layout.pyramidal and layout.ncontact):
         return x
     start = layout.offsets[3]
-    row = np.concatenate([np.arange(start), start + np.repeat(np.arange(layout.ncontact), layout.nfacet)])
-    return x.at[:, row].get(mode="promise_in_bounds", indices_are_sorted=True)
+    return jnp.concatenate([x[:, :start], jnp.repeat(x[:, start:], layout.nfacet, axis=1)], axis=1)
 
 
 def reference_constraint(m: Model, d: Data) -> Data:

@@ -68,9 +68,8 @@ def _transpose_by_bodies(layout: Layout, s: Source, force: Array) -> Array:
     if force.shape[1] > 3:
         spin = short_sum(rows[:, : force.shape[1] - 3] * force[:, 3:, None], 1)
     wrench = shift_force(join(spin, push), arm)
-    everybody = np.arange(s.structure.nbody)[:, None]
-    side = (s.body[:, 1] == everybody).astype(wrench.dtype) - (s.body[:, 0] == everybody).astype(wrench.dtype)
-    total = shift_force(dot(side, wrench), shift)
+    sides, bodies = jnp.concatenate([-wrench, wrench]), s.body.T.reshape(-1)
+    total = shift_force(jax.ops.segment_sum(sides, bodies, s.structure.nbody), shift)
     return inner(s.cdof, dof_subtree_sum(tables.tree(s.structure), total))
 
 

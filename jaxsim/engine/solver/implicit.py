@@ -47,8 +47,9 @@ def _solve_jvp(layout: Layout, limits: primal.Limits, primals: tuple, tangents: 
     acc, niter = solve(layout, limits, p, *rest)
     acc = checkpoint_name(acc, SOLUTION)
     _, dg = jax.jvp(lambda q: gradient(layout, q, acc), (p,), (tangents[0],))
-    h = hessian(layout, p, curvature(layout, p, residual(layout, p, acc)))
-    fixed = jax.lax.stop_gradient(h)
+    r = residual(layout, p, acc)
+    h = hessian(layout, p, curvature(layout, p, r))  # for derivatives of derivatives; one alone does not compute it
+    fixed = primal.hessian_of_used(layout, *jax.lax.stop_gradient((p, r)))
     dacc = jax.lax.custom_linear_solve(partial(dot, h), -dg, lambda _, b: solve_positive(fixed, b), symmetric=True)
     return (acc, niter), (dacc, jnp.zeros_like(niter))
 

@@ -142,11 +142,11 @@ CHUNK = 8  # contacts whose share of the Hessian is added at a time
 
 
 def _newton_direction(layout: Layout, p: ConstraintProblem, s: State) -> tuple[Array, tuple[()]]:
-    h = _hessian_of_used(layout, p, s.r)
+    h = hessian_of_used(layout, p, s.r)
     return -solve_positive(h, s.grad), ()
 
 
-def _hessian_of_used(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
+def hessian_of_used(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
     """`hessian`, for only as many contacts as any world of a batch has: real contacts come first in the buffer."""
     c = curvature(layout, p, r)
     if layout.ncontact <= CHUNK:
