@@ -1,5 +1,8 @@
 """Stages `kinematics` and `camlight`: global frames of bodies, joints, geoms, sites, cameras and lights."""
 
+from functools import partial
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -7,7 +10,7 @@ from jax import lax
 from jaxsim.data import Data
 from jaxsim.engine import tables
 from jaxsim.math import component as c
-from jaxsim.math.arrays import gather, is_numpy, materialize, matvec, merge, take
+from jaxsim.math.arrays import dot_static, gather, is_numpy, materialize, matvec, merge, take
 from jaxsim.math.rotation import cross, quat_normalize
 from jaxsim.math.safe import Array, normalize, xp_of
 from jaxsim.model import Model
@@ -24,7 +27,7 @@ def kinematics(m: Model, d: Data) -> Data:
     """
     xp = xp_of(m.body_pos, d.qpos)
     nodes = tables.nodes(m)
-    frame = _compose(nodes.hops, xp.concatenate(_node_frames(m, d), axis=1))
+    frame = compose(nodes, xp.concatenate(_node_frames(m, d), axis=1))
     anchor, axis = _joint_axes(m, c.split(take(frame, nodes.joint)))
     xpos, xquat = _parts(take(frame, nodes.body))
     xquat = quat_normalize(xquat)
@@ -88,8 +91,45 @@ def _parts(frame: Array) -> tuple[Array, Array]:
     return frame[:, :3], frame[:, 3:]
 
 
-def _compose(hops: tuple[np.ndarray, ...], frame: Array) -> Array:
-    """Frames (n, 7) in the world from frames in parents: a loop over rounds, so that one round is compiled for all."""
+def compose(nodes: tables.Nodes, frame: Array) -> Array:
+    """Frames (n, 7) in the world from frames in parents, with the derivatives of unit quaternions."""
+    return _rounds(nodes.hops, frame) if is_numpy(frame) or not nodes.hops else _composed(nodes, frame)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _composed(nodes: tables.Nodes, frame: Array) -> Array:
+    return _rounds(nodes.hops, frame)
+
+
+@_composed.defjvp
+def _composed_jvp(nodes: tables.Nodes, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    """A frame moves with the sum of what the nodes above it do: one sum over paths, not one round after the other."""
+    out = _composed(nodes, *primals)
+    (_, quat), (move, turn) = map(_parts, (primals[0], tangents[0]))
+    above = c.split(take(out[:, 3:], nodes.hops[0]))
+    spin = c.quat_mul(c.split(turn), c.quat_conj(c.split(quat)))[1:]
+    angular, linear = c.quat_rotate(above, c.scale(2.0, spin)), c.quat_rotate(above, c.split(move))
+    pos, quat = _parts(out)
+    arm = c.split(pos - take(pos, nodes.root))  # a tree's own root is near: the sums lose little in single precision
+    linear = c.sub(linear, c.cross(angular, arm))
+    total = c.split(_path_sum(nodes, c.join((*angular, *linear))))
+    angular, linear = total[:3], c.add(total[3:], c.cross(total[:3], arm))
+    turned = c.quat_mul((jnp.zeros_like(angular[0]), *c.scale(0.5, angular)), c.split(quat))
+    return out, c.join((*linear, *turned))
+
+
+def _path_sum(nodes: tables.Nodes, x: Array) -> Array:
+    """Sums over the nodes from below the world to each node (n, k)."""
+    if nodes.ancestor is not None:
+        return dot_static(nodes.ancestor, x)
+    x = x * (np.arange(len(x)) > 0)[:, None]
+    for hop in nodes.hops:
+        x = x + take(x, hop)
+    return x
+
+
+def _rounds(hops: tuple[np.ndarray, ...], frame: Array) -> Array:
+    """Composition by pointer doubling: a loop over rounds, so that one round is compiled for all."""
 
     def hop_over(frame: Array, hop: Array) -> tuple[Array, None]:
         above, (pos, quat) = gather(frame, hop), map(c.split, _parts(frame))

@@ -43,12 +43,18 @@ class Nodes(NamedTuple):
     """The tree of frames: a node for every body, then one for every joint; `hops` are the rounds of pointer doubling.
 
     `body` is the node at which a body's own frame stands, its last joint's or its own; `joint` is the node before each
-    joint, whose frame holds the joint's anchor and axis.
+    joint, whose frame holds the joint's anchor and axis. `root` is the node below the world above each node, and
+    `ancestor` the mask (n, n) of the nodes on its path, the world not counted; None for large models.
     """
 
     hops: tuple[np.ndarray, ...]
     body: np.ndarray
     joint: np.ndarray
+    root: np.ndarray
+    ancestor: np.ndarray | None
+
+
+DENSE_NODES = 128  # up to this many, sums over paths are products with a mask
 
 
 @per_structure
@@ -60,7 +66,16 @@ def nodes(m: Any) -> Nodes:
     parent[: m.nbody] = last[m.body_parentid]
     first = m.body_jntadr[m.jnt_bodyid] == np.arange(m.njnt)
     parent[m.nbody :] = np.where(first, m.jnt_bodyid, joint - 1)
-    return Nodes(hops_of(parent), last, parent[m.nbody :])
+    root, above = np.arange(len(parent)), parent
+    while above.any():
+        root, above = np.where(above, above, root), parent[above]
+    ancestor = None
+    if len(parent) <= DENSE_NODES:
+        ancestor = np.eye(len(parent), dtype=bool)
+        for hop in hops_of(parent):
+            ancestor |= ancestor[hop]
+        ancestor[:, 0] = False
+    return Nodes(hops_of(parent), last, parent[m.nbody :], root, ancestor)
 
 
 @per_structure

@@ -56,6 +56,11 @@ def quat_mul(p: Quat, q: Quat) -> Quat:
     )
 
 
+def quat_conj(q: Quat) -> Quat:
+    """The inverse of a unit quaternion."""
+    return q[0], -q[1], -q[2], -q[3]
+
+
 def quat_rotate(q: Quat, v: Vector) -> Vector:
     """Rotate v by the unit quaternion q."""
     u = q[1:]

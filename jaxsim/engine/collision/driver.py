@@ -10,6 +10,7 @@ from jax import lax
 
 from jaxsim.engine.collision import broadphase, parameters
 from jaxsim.engine.collision.bounds import boxes_touch, spheres_touch
+from jaxsim.engine.collision.followed import Followed, Place, Poses, follow, worthwhile
 from jaxsim.engine.collision.pairs import Candidates, candidates
 from jaxsim.engine.collision.shapes import Hits, make_frame, posed
 from jaxsim.engine.collision.table import COLLIDERS, Collider
@@ -36,11 +37,15 @@ class Group(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Contacts of a group: `hits` of the pairs tested, the candidate of each, and how many pairs found no room."""
+    """Contacts of a group: `hits` of the pairs tested, the candidate of each, and how many pairs found no room.
+
+    With a `group`, derivatives of the contacts are those that `follow` finds.
+    """
 
     hits: Hits
     which: Any
     lost: Any
+    group: Group | None = None
 
 
 def collision(m: Model, d: Any) -> Any:
@@ -172,6 +177,7 @@ def _take_each(x: Array, indices: list[np.ndarray]) -> list[Array]:
 def _narrow(m: Model, pos: Array, mat: Array, pairs: Candidates, group: Group, size: Array, margin: Array) -> Found:
     """Contacts of a group: `size` (2, n, 3) and `margin` (n,) are those of its pairs."""
     geom = pairs.geom[group.which]
+    again = group if worthwhile(group.collider, group.capacity, m.max_contacts) else None
     collide = group.collider.function
     if group.collider.setup:
         collide = partial(collide, group.collider.setup(m, geom[:, 0], geom[:, 1]))
@@ -179,7 +185,7 @@ def _narrow(m: Model, pos: Array, mat: Array, pairs: Candidates, group: Group, s
         g1, g2 = geom.T
         a, b = (posed(take, pos, mat, s, g) for s, g in zip(size, (g1, g2), strict=True))
         hits = collide(a, b, margin)
-        return Found(hits, group.which, hits.lost)
+        return Found(hits, group.which, hits.lost, again)
     near = _near(m, pos, mat, margin, pairs, group)
     index, real, lost = compact(near, group.capacity)
     which = jnp.asarray(group.which)[index]
@@ -187,7 +193,7 @@ def _narrow(m: Model, pos: Array, mat: Array, pairs: Candidates, group: Group, s
     a, b = (posed(gather, pos, mat, s[index], g) for s, g in zip(size, (g1, g2), strict=True))
     hits = collide(a, b, margin[index])
     lost += hits.lost
-    return Found(hits._replace(valid=hits.valid & real[:, None]), which, lost)
+    return Found(hits._replace(valid=hits.valid & real[:, None]), which, lost, again)
 
 
 def _filtered(m: Model, d: Any, pairs: Candidates, f: Found) -> Found:
@@ -264,19 +270,25 @@ def _places(found: list[Found], n: int) -> Array:
 
 def _fill(m: Model, d: Any, pairs: Candidates, found: list[Found], source: Array) -> Any:
     """The contact buffer from the slots chosen."""
-    hits = [f.hits for f in found]
-    tangent = any(h.tangent is not None for h in hits)
-    rows = jnp.concatenate([_rows(h, tangent) for h in hits])
+    rows_of = partial(_rows, any(f.hits.tangent is not None for f in found))
+    rows = jnp.concatenate([rows_of(lax.stop_gradient(f.hits) if f.group else f.hits) for f in found])
     owner = jnp.concatenate([jnp.repeat(jnp.asarray(f.which), f.hits.dist.shape[1]) for f in found])
     real = source >= 0
     slot = jnp.maximum(source, 0)
     row, which = gather(rows, slot), gather(owner, slot)
-    dist = row[:, 0]
+    known = parameters.of_contacts(m, pairs, which)
+    followed = _followed(pairs, found)
+    if followed:
+        margin = lax.stop_gradient(gather(parameters.margins(m, pairs), which))
+        place = Place(slot, known["geom"], margin)
+        row = follow((followed, rows_of), row, place, Poses(d.geom_xpos, d.geom_xmat, m.geom_size))
+    dist, pos, normal, *tangent = jnp.split(row, (1, 4, 7)[: row.shape[1] // 3], axis=1)
+    dist = dist[:, 0]
     values = {
         "dist": dist,
-        "pos": row[:, 1:4],
-        "frame": make_frame(row[:, 4:7], row[:, 7:10] if tangent else None),
-        **parameters.of_contacts(m, pairs, which),
+        "pos": pos,
+        "frame": make_frame(normal, *(tangent or (None,))),
+        **known,
         "mu": jnp.zeros_like(dist),
     }
     values["exclude"] = dist >= values["includemargin"]
@@ -287,7 +299,18 @@ def _fill(m: Model, d: Any, pairs: Candidates, found: list[Found], source: Array
     return d.contact.replace(**out, efc_address=jnp.full_like(d.contact.efc_address, -1))
 
 
-def _rows(h: Hits, tangent: bool) -> Array:
+def _followed(pairs: Candidates, found: list[Found]) -> tuple[Followed, ...]:
+    """The colliders whose contacts are differentiated by themselves, and where their slots are."""
+    ends = np.cumsum([f.hits.dist.size for f in found])
+    return tuple(
+        Followed(f.group.collider.function, int(end) - f.hits.dist.size, f.hits.dist.size, f.hits.dist.shape[1], pair)
+        for f, end in zip(found, ends, strict=True)
+        if f.group
+        for pair in [tuple(pairs.geom[f.group.which[0]].tolist())]
+    )
+
+
+def _rows(tangent: bool, h: Hits) -> Array:
     """Slots as rows: dist, pos, normal and, if wanted, tangent."""
     n = h.dist.size
     parts = [h.dist.reshape(n, 1), h.pos.reshape(n, 3), h.normal.reshape(n, 3)]

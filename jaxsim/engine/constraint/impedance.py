@@ -1,6 +1,6 @@
 """Impedance and reference of constraint rows (MuJoCo's manual, "Modeling", solver parameters), for all rows at once."""
 
-from jaxsim.math.safe import Array, xp_of
+from jaxsim.math.safe import Array, components, xp_of
 from jaxsim.model import Model
 from jaxsim.types import MAXIMP, MINIMP, MINVAL, DisableBit
 
@@ -8,22 +8,21 @@ from jaxsim.types import MAXIMP, MINIMP, MINVAL, DisableBit
 def safe_reference(m: Model, solref: Array, default: tuple[float, float]) -> Array:
     """solref (n, 2) as it is used: mixed signs become `default`; a standard time constant is at least two steps."""
     xp = xp_of(solref)
-    mixed = (solref[:, 0] > 0) != (solref[:, 1] > 0)
-    solref = xp.where(mixed[:, None], xp.asarray(default, solref.dtype), solref)
-    if m.opt.disableflags & DisableBit.REFSAFE:
-        return solref
-    time = xp.where(solref[:, 0] > 0, xp.maximum(solref[:, 0], 2 * m.opt.timestep), solref[:, 0])
-    return xp.stack([time, solref[:, 1]], axis=1)
+    first, second = components(solref, 1)
+    mixed = (first > 0) != (second > 0)
+    first, second = (xp.where(mixed, x.dtype.type(d), x) for x, d in zip((first, second), default, strict=True))
+    if not m.opt.disableflags & DisableBit.REFSAFE:
+        first = xp.where(first > 0, xp.maximum(first, 2 * m.opt.timestep), first)
+    return xp.stack([first, second], axis=1)
 
 
 def impedance(solimp: Array, depth: Array) -> tuple[Array, Array, Array]:
     """d(r) of rows and its derivative, and the width d_width: solimp (n, 5), depth (n,) is
     position less margin."""
     xp = xp_of(solimp, depth)
-    dmin, dmax = (xp.clip(solimp[:, i], MINIMP, MAXIMP) for i in (0, 1))
-    width = xp.maximum(solimp[:, 2], 0)
-    mid = xp.clip(solimp[:, 3], MINIMP, MAXIMP)
-    power = xp.maximum(solimp[:, 4], 1)
+    dmin, dmax, width, mid, power = components(solimp, 1)
+    dmin, dmax, mid = (xp.clip(x, MINIMP, MAXIMP) for x in (dmin, dmax, mid))
+    width, power = xp.maximum(width, 0), xp.maximum(power, 1)
 
     flat = (dmin == dmax) | (width <= MINVAL)
     x = depth / xp.where(flat, 1, width)
@@ -48,7 +47,7 @@ def impedance(solimp: Array, depth: Array) -> tuple[Array, Array, Array]:
 def stiffness_damping(ref: Array, dmax: Array) -> tuple[Array, Array]:
     """K and B of the reference acceleration from solref (n, 2), standard (positive) or direct (not positive) format."""
     xp = xp_of(ref, dmax)
-    time, ratio = ref[:, 0], ref[:, 1]
+    time, ratio = components(ref, 1)
     square = dmax * dmax
     standard_k = 1 / xp.maximum(MINVAL, square * time * time * ratio * ratio)
     stiffness = xp.where(time > 0, standard_k, -time / xp.maximum(MINVAL, square))
@@ -64,4 +63,5 @@ def regularizer(imp: Array, diag: Array) -> Array:
 
 def reference(kbip: Array, vel: Array, pos: Array, margin: Array) -> Array:
     """aref = -B vel - K I (pos - margin)."""
-    return -kbip[:, 1] * vel - kbip[:, 0] * kbip[:, 2] * (pos - margin)
+    stiffness, damping, imp, _ = components(kbip, 1)
+    return -damping * vel - stiffness * imp * (pos - margin)

@@ -19,7 +19,7 @@ from jaxsim.engine.constraint.operator import ContactOperator, contact_wrenches,
 from jaxsim.engine.constraint.slope import Source
 from jaxsim.layout import Layout, make_layout
 from jaxsim.math.arrays import gather_all, materialize, take
-from jaxsim.math.safe import Array, divide, sqrt
+from jaxsim.math.safe import Array, components, divide, sqrt
 from jaxsim.model import Model
 from jaxsim.types import MINVAL, ConstraintType, DisableBit, WarningType
 
@@ -82,10 +82,10 @@ def make_constraint(m: Model, d: Data) -> Data:
     table = jnp.concatenate([_columns(g) for g in groups], axis=1)
     table, active, jac = materialize((table, active & _enabled(m, layout), efc.J_contact))
     d, active = _account(m, d, layout, active)
-    pos, depth, margin, frictionloss, diag = table[:NSCALAR]
-    solref, solimp = table[NSCALAR : NSCALAR + 2].T, table[NSCALAR + 2 :].T
+    scalars, solref, solimp = jnp.split(table, (NSCALAR, NSCALAR + 2))
+    (pos, depth, margin, frictionloss, diag), solref, solimp = components(scalars, 0), solref.T, solimp.T
 
-    imped, slope, dmax = materialize(jnp.stack(imp.impedance(solimp, depth)))
+    imped, slope, dmax = components(materialize(jnp.stack(imp.impedance(solimp, depth))), 0)
     stiffness, damping = imp.stiffness_damping(imp.safe_reference(m, solref, DEFAULT_SOLREF), dmax)
     stiffness = jnp.where(np.concatenate([g.frictional for g in groups]), 0, stiffness)
     regular = imp.regularizer(imped, diag)
@@ -96,7 +96,8 @@ def make_constraint(m: Model, d: Data) -> Data:
     rows = jnp.stack([pos, margin, frictionloss, inverse, stiffness, damping, imped, slope])
     beside = jnp.stack([diag, regular])  # only noslip reads one of these: where nobody does, they are not computed
     rows, beside = [materialize(jnp.where(active, _spread(layout, x), 0)) for x in (rows, beside)]
-    (pos, margin, frictionloss, inverse), kbip, (diag, regular) = rows[:4], rows[4:], beside
+    rows, kbip = jnp.split(rows, 2)
+    (pos, margin, frictionloss, inverse), (diag, regular) = components(rows, 0), components(beside, 0)
     efc = efc.replace(
         active=active,
         pos=pos,
