@@ -63,9 +63,13 @@ def _may_push(m: Model) -> bool:
 def _solve_any(m: Model, matrix: Array, force: Array) -> Array:
     """Solve with the factor of `matrix`; where there is none, by elimination: a loop most worlds leave at once."""
     x = solve_once(m, matrix, force)
-    failed = ~jnp.all(jnp.isfinite(x))
-    by_elimination = lambda _: (_solve_blocks(m, _blocks(m, matrix), force), jnp.array(False))  # noqa: E731
-    return lax.while_loop(lambda state: state[1], by_elimination, (x, failed))[0]
+
+    def by_elimination(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        # XLA moves what is the same in every round before the loop, and would always do it: so the matrix changes
+        _, matrix, _ = state
+        return _solve_blocks(m, _blocks(m, matrix), force), jnp.zeros_like(matrix), jnp.array(False)
+
+    return lax.while_loop(lambda state: state[2], by_elimination, (x, matrix, ~jnp.all(jnp.isfinite(x))))[0]
 
 
 def _blocks(m: Model, matrix: Array) -> list[Array]:
