@@ -1,12 +1,18 @@
-"""Frames of geoms that the reference takes for those of their bodies' inertia."""
+"""Frames of geoms that the reference takes for those of their bodies' inertia; how frames move."""
+
+from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import mujoco
 import numpy as np
+import pytest
 
 import jaxsim
+from jaxsim.engine import kinematics, tables
 from tests.stages import host, host_data, load, states
 
+HUMANOID = Path(__file__).resolve().parents[2] / "models/humanoid.xml"
 POINTS = np.random.default_rng(3).uniform(-0.1, 0.1, (12, 3)) * [1, 1.2, 1.4]
 XML = f"""<mujoco><asset><mesh name="stone" vertex="{" ".join(map(str, POINTS.reshape(-1)))}"/></asset><worldbody>
 <body pos="0 0 1"><freejoint/><inertial pos="{{}}" quat="{{}}" mass="1" diaginertia=".1 .2 .25"/>
@@ -41,3 +47,21 @@ def test_what_is_moved_away_from_the_inertial_frame_is_moved():
     value, slope = jax.value_and_grad(height)(0.5)
     np.testing.assert_allclose(value, height(0.0) + 0.5, atol=1e-6)
     np.testing.assert_allclose([slope, jax.grad(height)(0.0)], 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dense", (True, False))
+def test_frames_move_as_the_sum_of_what_the_nodes_above_them_do(dense, monkeypatch):
+    """Against the rounds of the composition, differentiated one after the other."""
+    monkeypatch.setattr(tables, "DENSE_NODES", 128 if dense else 0)
+    m = jaxsim.load_model(HUMANOID)
+    nodes = tables.nodes(m)
+    assert (nodes.ancestor is not None) == dense
+    rng = np.random.default_rng(0)
+    frame = rng.standard_normal((m.nbody + m.njnt, 7))
+    frame[0] = [0, 0, 0, 1, 0, 0, 0]
+    frame[:, 3:] /= np.linalg.norm(frame[:, 3:], axis=1, keepdims=True)
+    move = rng.standard_normal(frame.shape) * (np.arange(len(frame)) > 0)[:, None]
+    move[:, 3:] -= frame[:, 3:] * (move[:, 3:] * frame[:, 3:]).sum(1, keepdims=True)  # quaternions stay units
+    ours = jax.jvp(lambda x: kinematics.compose(nodes, x), (jnp.asarray(frame),), (jnp.asarray(move),))
+    rounds = jax.jvp(lambda x: kinematics._rounds(nodes.hops, x), (jnp.asarray(frame),), (jnp.asarray(move),))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), ours, rounds)

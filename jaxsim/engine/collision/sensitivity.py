@@ -13,6 +13,7 @@ along its tangents the feature stands upright on the normal, across them the poi
 apart not along the normal but along the line between the centres.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -21,7 +22,7 @@ import numpy as np
 
 from jaxsim.engine.collision.support import ROUND, Shape, centre, is_any
 from jaxsim.math import linalg, safe
-from jaxsim.math.arrays import inner, matvec, matvec_t
+from jaxsim.math.arrays import dot, inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
 from jaxsim.types import GeomType
 
@@ -130,10 +131,13 @@ def equations(a: Shape, b: Shape, fa: Feature, fb: Feature, z: Array, ray: bool 
 def _solve(jacobian: Array, right: Array) -> Array:
     """Least-squares solution of least length; finite for singular systems, such as two faces that are parallel."""
     damping = float(jnp.finfo(jacobian.dtype).eps) ** 0.75
-    normal = jnp.einsum("ki,kj->ij", jacobian, jacobian, precision=jax.lax.Precision.HIGHEST)
+    # a sum: a product of matrices this small is a kernel that takes several times as long
+    normal = jnp.sum(jacobian[:, :, None] * jacobian[:, None], axis=0)
     scale = jnp.maximum(jnp.max(jnp.abs(normal)), 1)
     damped = normal + damping * scale * jnp.eye(len(normal), dtype=normal.dtype)
-    return linalg.solve(damped, matvec_t(jacobian, right)[:, None])[:, 0]
+    fixed = jax.lax.stop_gradient(damped)
+    solve = lambda _, y: linalg.solve_positive(fixed, y)  # noqa: E731
+    return jax.lax.custom_linear_solve(partial(dot, damped), matvec_t(jacobian, right), solve, symmetric=True)
 
 
 def polished(a: Shape, b: Shape, fa: Feature, fb: Feature, touch: Touch, ray: bool = False) -> Array:

@@ -55,9 +55,7 @@ def sphere_cylinder(a: Geoms, b: Geoms, margin: Array) -> Hits:
     up = jnp.where(x > 0, 1.0, -1.0).astype(x.dtype)
     rim = axis * (up * half)[:, None] + radial * safe.divide(radius, length)[:, None]
     centre = b.pos + jnp.where(side[:, None], axis * x[:, None], rim)
-    dist, pos, normal, _ = spheres(
-        a.pos, a.size[:, 0], centre, jnp.where(side, radius, 0), margin, a.axis, axis
-    )
+    dist, pos, normal, _ = spheres(a.pos, a.size[:, 0], centre, jnp.where(side, radius, 0), margin, a.axis, axis)
     # cap: a plane against a sphere, its normal reversed
     cap &= ~side
     outward = axis * up[:, None]
@@ -76,7 +74,8 @@ def sphere_in_box(pos1: Array, radius: Array, b: Geoms, margin: Array) -> tuple[
     inward, gap = unit(clamped - centre)
     inside = gap <= MINVAL
 
-    to_face = jnp.stack([jnp.abs(b.size + centre), jnp.abs(b.size - centre)], axis=-1).reshape(*gap.shape, 6)
+    # not their absolute values: a centre on a face may be rounded to outside, and its depth grows inwards all the same
+    to_face = jnp.stack([b.size + centre, b.size - centre], axis=-1).reshape(*gap.shape, 6)
     face = jnp.argmin(to_face, axis=-1)
     depth = safe.least(to_face)
     sign = jnp.where(face % 2, -1.0, 1.0).astype(depth.dtype)

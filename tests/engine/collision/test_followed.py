@@ -1,0 +1,57 @@
+"""Derivatives of contacts by their own geoms, against those of the whole narrow phase."""
+
+from pathlib import Path
+
+import jax
+import mujoco
+import numpy as np
+import pytest
+
+import jaxsim
+from jaxsim.engine.collision import driver
+from jaxsim.engine.collision.followed import worthwhile
+from tests.engine.collision.test_driver import everything
+
+HUMANOID = Path(__file__).resolve().parents[3] / "models/humanoid.xml"
+SEEDS = (1, 2)
+
+
+def contacts(d):
+    return {name: getattr(d.contact, name) for name in ("dist", "pos", "frame")}
+
+
+def slopes(m, d, direction):
+    """Contacts, and how they move when the geoms do."""
+
+    def found(pos, mat, size):
+        return contacts(jaxsim.collision(m.replace(geom_size=size), d.replace(geom_xpos=pos, geom_xmat=mat)))
+
+    at = d.geom_xpos, d.geom_xmat, m.geom_size
+    forward = jax.jit(lambda v: jax.jvp(found, at, v))(direction)[1]
+    weights = jax.tree.map(lambda x: np.cos(np.arange(x.size)).reshape(x.shape), forward)
+    back = jax.jit(lambda w: jax.vjp(found, *at)[1](w))(weights)
+    return forward, back
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_contacts_followed_by_themselves_move_as_those_of_the_whole_narrow_phase(seed, monkeypatch):
+    m = jaxsim.from_mujoco(mujoco.MjModel.from_xml_string(everything(seed)), max_contacts=150)
+    d = jax.jit(jaxsim.kinematics)(m, jaxsim.make_data(m))
+    assert 100 < int(jax.jit(jaxsim.collision)(m, d).ncon) < 150
+    rng = np.random.default_rng(seed)
+    direction = tuple(rng.standard_normal(x.shape) for x in (d.geom_xpos, d.geom_xmat, m.geom_size))
+    found = []
+    for choice in (lambda collider, *_: collider.setup is None, lambda *_: False):
+        monkeypatch.setattr(driver, "worthwhile", choice)
+        found.append(slopes(m, d, direction))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9), *found)
+    assert max(np.abs(x).max() for x in jax.tree.leaves(found)) > 0.1
+
+
+def test_a_collider_is_evaluated_again_where_its_pairs_outnumber_the_places_for_contacts():
+    model = jaxsim.load_model(HUMANOID)
+    followed = {
+        g.collider.function.__name__: worthwhile(g.collider, g.capacity, model.max_contacts)
+        for g in driver.groups(model)
+    }
+    assert followed["capsule_capsule"] and not followed["plane_sphere"]
