@@ -155,9 +155,9 @@ def to_global(
 def _node_frames(m: Model, d: Data) -> tuple[Array, Array]:
     """Every node's frame in its parent node's: bodies, then joints."""
     xp = xp_of(m.body_pos, d.qpos)
-    mocap = tables.mocap_bodies(m)
-    pos = merge(m.body_pos, mocap, d.mocap_pos)
-    quat = merge(m.body_quat, mocap, quat_normalize(d.mocap_quat)) if len(mocap) else m.body_quat
+    mocap, (pos, quat) = tables.mocap_bodies(m), _body_frames(m)
+    pos = merge(pos, mocap, d.mocap_pos)
+    quat = merge(quat, mocap, quat_normalize(d.mocap_quat)) if len(mocap) else quat
     free = tables.free_joints(m)
     if len(free):
         address = m.jnt_qposadr[free][:, None]
@@ -172,12 +172,20 @@ def _node_frames(m: Model, d: Data) -> tuple[Array, Array]:
     turn = xp.where(kind == JointType.HINGE, move, 0)
     shift = xp.where(kind == JointType.SLIDE, move, 0)
     axis, offset = c.split(m.jnt_axis), c.split(m.jnt_pos)
-    turned = c.join((xp.cos(0.5 * turn), *c.scale(xp.sin(0.5 * turn), axis)))
+    turned = c.join((xp.cos(0.5 * turn), *c.scale(xp.sin(0.5 * turn), c.split(normalize(m.jnt_axis)[0]))))
     ball = np.flatnonzero(kind == JointType.BALL)
     if len(ball):
         turned = merge(turned, ball, quat_normalize(take(d.qpos, address[ball][:, None] + np.arange(4))))
     moved = c.add(c.sub(offset, c.quat_rotate(c.split(turned), offset)), c.scale(shift, axis))
     return xp.concatenate([pos, c.join(moved)]), xp.concatenate([quat, turned])
+
+
+def _body_frames(m: Model) -> tuple[Array, Array]:
+    """Positions and unit quaternions of bodies in their parents' frames; the world stays where it is."""
+    xp = xp_of(m.body_pos, m.body_quat)
+    world = (np.arange(m.nbody) == 0)[:, None]
+    unit = np.array([1, 0, 0, 0], m.body_quat.dtype)
+    return xp.where(world, 0, m.body_pos), xp.where(world, unit, quat_normalize(m.body_quat))
 
 
 def _joint_axes(m: Model, frame: tuple[Array, ...]) -> tuple[Array, Array]:

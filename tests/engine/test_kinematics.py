@@ -65,3 +65,31 @@ def test_frames_move_as_the_sum_of_what_the_nodes_above_them_do(dense, monkeypat
     ours = jax.jvp(lambda x: kinematics.compose(nodes, x), (jnp.asarray(frame),), (jnp.asarray(move),))
     rounds = jax.jvp(lambda x: kinematics._rounds(nodes.hops, x), (jnp.asarray(frame),), (jnp.asarray(move),))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), ours, rounds)
+
+
+TREE = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos=".1 .2 1" quat=".8 .6 0 0"><freejoint/>
+<geom size=".1" pos=".1 0 0" quat=".6 0 .8 0"/><body pos="0 .3 0" quat=".6 0 .8 0"><joint axis="0 .6 .8" pos=".05 0 0"/>
+<joint type="slide" axis="1 0 0"/><geom type="box" size=".1 .2 .3"/><body pos=".2 0 .1"><joint type="ball"/>
+<geom size=".1"/><site pos="0 .1 0"/></body></body></body></worldbody></mujoco>"""
+NUMBERS = ("body_pos", "body_quat", "body_ipos", "jnt_pos", "jnt_axis", "geom_pos", "geom_quat", "site_pos")
+
+
+@pytest.mark.parametrize("field", ["qpos", *NUMBERS])
+def test_frames_have_the_derivatives_of_differences_by_all_numbers(field):
+    """Along the lengths of quaternions and by the world's own frame too: nothing moves then."""
+    m = jaxsim.load_model(TREE)
+    d = jaxsim.make_data(m)
+    rng = np.random.default_rng(4)
+    d = d.replace(qpos=d.qpos + 0.3 * rng.standard_normal(m.nq))
+    at = d.qpos if field == "qpos" else getattr(m, field)
+
+    @jax.jit
+    def frames(x):
+        by = (m, d.replace(qpos=x)) if field == "qpos" else (m.replace(**{field: x}), d)
+        out = jaxsim.kinematics(*by)
+        return out.xpos, out.xquat, out.xmat, out.xipos, out.geom_xpos, out.geom_xmat, out.xanchor, out.xaxis
+
+    way, h = jnp.asarray(rng.standard_normal(at.shape)), 1e-6
+    slope = jax.jvp(frames, (at,), (way,))[1]
+    for found, after, before in zip(slope, frames(at + h * way), frames(at - h * way), strict=True):
+        np.testing.assert_allclose(found, (after - before) / (2 * h), atol=1e-8)  # differences of 1e-6 know nine digits
