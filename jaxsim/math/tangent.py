@@ -6,7 +6,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
 from jaxsim.math.safe import Array
@@ -16,21 +15,29 @@ def _is_zero(tangent: Any) -> bool:
     return isinstance(tangent, SymbolicZero) or getattr(tangent, "dtype", None) == jax.dtypes.float0
 
 
-def _written_out(tangent: Any) -> Any:
-    if not isinstance(tangent, SymbolicZero):
-        return tangent
-    dtype = tangent.aval.dtype
-    return np.zeros(tangent.shape, dtype) if dtype == jax.dtypes.float0 else jnp.zeros(tangent.shape, dtype)
-
-
 def product_slope(out: Array, *terms: tuple[Callable[[Any], Array], Any]) -> Array:
     """The tangent of the product `out`: the sum of f(tangent) over the terms (f, tangent) whose tangents are not zero.
 
-    A tangent may be a PyTree, of which some leaves are zero.
+    A tangent may be a PyTree, of which some leaves are zero; such an f is made by `along`.
     """
     moving = [(f, t) for f, t in terms if not all(map(_is_zero, jax.tree.leaves(t, is_leaf=_is_zero)))]
-    total = [f(jax.tree.map(_written_out, t, is_leaf=_is_zero)) for f, t in moving]
+    total = [f(t) for f, t in moving]
     return sum(total[1:], start=total[0]) if total else jnp.zeros_like(out)
+
+
+def along(f: Callable[[Any], Array], x: Any) -> Callable[[Any], Array]:
+    """The derivative of `f` at the PyTree x, a function of a tangent of which leaves may be zero."""
+    leaves, tree = jax.tree.flatten(x)
+
+    def slope(tangent: Any) -> Array:
+        moves = {i: t for i, t in enumerate(jax.tree.leaves(tangent, is_leaf=_is_zero)) if not _is_zero(t)}
+
+        def of_moving(new: dict[int, Array]) -> Array:
+            return f(tree.unflatten([new.get(i, leaf) for i, leaf in enumerate(leaves)]))
+
+        return jax.jvp(of_moving, ({i: leaves[i] for i in moves},), (moves,))[1]
+
+    return slope
 
 
 def sourced_product(multiply: Callable[..., Array], by_source: Callable[..., Array]) -> Callable[..., Array]:
@@ -50,7 +57,7 @@ def sourced_product(multiply: Callable[..., Array], by_source: Callable[..., Arr
         if source is None:
             carried = (lambda t: multiply(static, t, x)), tangents[0]
         else:
-            carried = (lambda t: jax.jvp(lambda s: by_source(static, s, x), (source,), (t,))[1]), tangents[1]
+            carried = along(lambda s: by_source(static, s, x), source), tangents[1]
         return out, product_slope(out, carried, (lambda t: product(static, matrix, source, t), tangents[2]))
 
     product.defjvp(rule, symbolic_zeros=True)

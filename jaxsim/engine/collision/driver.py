@@ -1,5 +1,6 @@
 """Contacts of a state: candidate pairs, bound test, narrow phase by groups, and the contact buffer."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -271,17 +272,17 @@ def _places(found: list[Found], n: int) -> Array:
 def _fill(m: Model, d: Any, pairs: Candidates, found: list[Found], source: Array) -> Any:
     """The contact buffer from the slots chosen."""
     rows_of = partial(_rows, any(f.hits.tangent is not None for f in found))
-    rows = jnp.concatenate([rows_of(lax.stop_gradient(f.hits) if f.group else f.hits) for f in found])
+    rows = jnp.concatenate([rows_of(f.hits) for f in found])
     owner = jnp.concatenate([jnp.repeat(jnp.asarray(f.which), f.hits.dist.shape[1]) for f in found])
     real = source >= 0
     slot = jnp.maximum(source, 0)
     row, which = gather(rows, slot), gather(owner, slot)
     known = parameters.of_contacts(m, pairs, which)
-    followed = _followed(pairs, found)
-    if followed:
+    if any(f.group for f in found):
         margin = lax.stop_gradient(gather(parameters.margins(m, pairs), which))
-        place = Place(slot, known["geom"], margin)
-        row = follow((followed, rows_of), row, place, Poses(d.geom_xpos, d.geom_xmat, m.geom_size))
+        others, place = _rows_of_others(found, rows_of, slot), Place(slot, known["geom"], margin)
+        poses = Poses(d.geom_xpos, d.geom_xmat, m.geom_size)
+        row = follow((_followed(pairs, found), rows_of), lax.stop_gradient(row), others, place, poses)
     dist, pos, normal, *tangent = jnp.split(row, (1, 4, 7)[: row.shape[1] // 3], axis=1)
     dist = dist[:, 0]
     values = {
@@ -308,6 +309,16 @@ def _followed(pairs: Candidates, found: list[Found]) -> tuple[Followed, ...]:
         if f.group
         for pair in [tuple(pairs.geom[f.group.which[0]].tolist())]
     )
+
+
+def _rows_of_others(found: list[Found], rows_of: Callable[[Hits], Array], slot: Array) -> Array:
+    """The rows of these slots that come from colliders which are not followed, zero for others."""
+    other = np.concatenate([np.full(f.hits.dist.size, f.group is None) for f in found])
+    if not other.any():
+        return jnp.zeros((), found[0].hits.dist.dtype)
+    at = gather(jnp.asarray(np.where(other, np.cumsum(other) - 1, -1)), slot)
+    rows = jnp.concatenate([rows_of(f.hits) for f in found if not f.group])
+    return jnp.where(at[:, None] >= 0, gather(rows, jnp.maximum(at, 0)), 0)
 
 
 def _rows(tangent: bool, h: Hits) -> Array:

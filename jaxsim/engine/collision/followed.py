@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.engine.collision.shapes import Array, Hits, posed
-from jaxsim.math.arrays import gather
-from jaxsim.math.tangent import product_slope
+from jaxsim.engine.collision.shapes import Array, Geoms, Hits, posed
+from jaxsim.math.arrays import gather, materialize, take
+from jaxsim.math.tangent import along, product_slope
 
 
 class Followed(NamedTuple):
@@ -48,21 +48,19 @@ Parts = tuple[tuple[Followed, ...], Callable[[Hits], Array]]
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def follow(parts: Parts, rows: Array, place: Place, poses: Poses) -> Array:
-    """`rows` (n, k) of contacts, with derivatives of those from the colliders of `parts` by the poses as well.
+def follow(parts: Parts, rows: Array, others: Array, place: Place, poses: Poses) -> Array:
+    """`rows` (n, k) of contacts, with the derivatives of `others` and, by the poses, of the colliders of `parts`.
 
-    `parts` are these colliders and the function that makes rows of hits; their own rows must be constants.
+    `parts` are these colliders and the function that makes rows of hits. `rows` are to be constants; `others` have the
+    same rows where they come from other colliders, and zero elsewhere, or are one zero if there are none.
     """
     return rows
 
 
 def _follow_jvp(parts: Parts, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    rows, place, poses = primals
-
-    def moved(t: Poses) -> Array:
-        return jax.jvp(partial(_again, parts, place), (poses,), (t,))[1]
-
-    return follow(parts, *primals), product_slope(rows, (lambda t: t, tangents[0]), (moved, tangents[2]))
+    rows, _, place, poses = primals
+    again = along(partial(_again, parts, place), poses)
+    return follow(parts, *primals), product_slope(rows, (lambda t: t, tangents[1]), (again, tangents[3]))
 
 
 follow.defjvp(_follow_jvp, symbolic_zeros=True)
@@ -70,17 +68,27 @@ follow.defjvp(_follow_jvp, symbolic_zeros=True)
 
 def _again(parts: Parts, place: Place, poses: Poses) -> Array:
     followed, rows_of = parts
-    return sum(_rows(f, rows_of, place, poses) for f in followed)
+    sides = [_at(gather, poses, geom) for geom in place.geom.T]
+    return sum(_rows(f, rows_of, place, sides, jax.lax.stop_gradient(poses)) for f in followed)
 
 
-def _rows(f: Followed, rows_of: Callable[[Hits], Array], place: Place, poses: Poses) -> Array:
+def _at(fetch: Callable[[Array, Array], Array], poses: Poses, geom: Array) -> Geoms:
+    return posed(fetch, poses.pos, poses.mat, fetch(poses.size, geom), geom)
+
+
+def _rows(f: Followed, rows_of: Callable[[Hits], Array], place: Place, sides: list[Geoms], still: Poses) -> Array:
     """The rows of contacts that come from one collider, zero for others, in whose place it sees a pair of its own."""
     mine = (place.slot >= f.first) & (place.slot < f.first + f.count)
-    sides = jnp.where(mine[:, None], place.geom, np.array(f.pair, np.int32)).T
-    a, b = (posed(gather, poses.pos, poses.mat, gather(poses.size, g), g) for g in sides)
-    rows = rows_of(f.function(a, b, place.margin)).reshape(len(mine), f.each, -1)
+    own = [_at(take, still, np.array([geom])) for geom in f.pair]
+    a, b = (jax.tree.map(partial(_chosen, mine), *pair) for pair in zip(sides, own, strict=True))
+    hits = materialize(f.function(a, b, place.margin))
+    rows = rows_of(hits).reshape(len(mine), f.each, -1)
     chosen = mine[:, None] & ((place.slot - f.first) % f.each == np.arange(f.each)[:, None]).T
     return jnp.sum(jnp.where(chosen[..., None], rows, 0), axis=1)
+
+
+def _chosen(which: Array, x: Array, y: Array) -> Array:
+    return jnp.where(which.reshape(-1, *[1] * (x.ndim - 1)), x, y)
 
 
 def worthwhile(collider: Any, capacity: int, room: int) -> bool:
