@@ -103,13 +103,27 @@ def test_a_diverged_world_starts_anew_and_leaves_its_neighbours_alone(field, kin
     assert np.isfinite(np.asarray(out.qacc)).all()
 
 
-def test_an_acceleration_that_diverges_restarts_the_world():
-    m = jaxsim.from_mujoco(load(SMALL))
+@pytest.mark.parametrize("integrator", ["EULER", "RK4", "IMPLICITFAST"])
+def test_an_acceleration_that_diverges_restarts_the_world(integrator):
+    m = jaxsim.from_mujoco(load(SMALL, integrator=int(getattr(mujoco.mjtIntegrator, f"mjINT_{integrator}"))))
     d = jaxsim.make_data(m).replace(qvel=jnp.ones(m.nv), qfrc_applied=jnp.full(m.nv, 1e30))
     out = WHOLE(m, d)
     np.testing.assert_array_equal(out.qpos, m.qpos0)
     np.testing.assert_array_equal(out.qvel, 0)
+    np.testing.assert_array_equal(out.qacc_warmstart, 0)
     assert out.time == 0 and out.warning.number[5] == 1
+
+
+def test_a_world_that_starts_anew_has_a_gradient_of_zero_and_not_nan():
+    m = jaxsim.from_mujoco(load(SMALL))
+    d = jaxsim.make_data(m).replace(qvel=jnp.ones(m.nv))
+
+    def height(force):
+        return jaxsim.step(m, d.replace(qfrc_applied=force)).qpos.sum()
+
+    slope = jax.jit(jax.grad(height))
+    np.testing.assert_array_equal(slope(jnp.full(m.nv, 1e30)), 0)
+    assert np.abs(slope(jnp.ones(m.nv))).max() > 0
 
 
 def test_without_autoreset_the_world_goes_on_and_is_counted_as_in_the_reference():
