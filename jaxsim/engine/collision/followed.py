@@ -80,14 +80,14 @@ def _rows(f: Followed, rows_of: Callable[[Hits], Array], place: Place, sides: li
     """The rows of contacts that come from one collider, zero for others, in whose place it sees a pair of its own."""
     mine = (place.slot >= f.first) & (place.slot < f.first + f.count)
     own = [_at(take, still, np.array([geom])) for geom in f.pair]
-    a, b = (jax.tree.map(partial(_chosen, mine), *pair) for pair in zip(sides, own, strict=True))
+    a, b = (jax.tree.map(partial(_select, mine), *pair) for pair in zip(sides, own, strict=True))
     hits = materialize(f.function(a, b, place.margin))
     rows = rows_of(hits).reshape(len(mine), f.each, -1)
     chosen = mine[:, None] & ((place.slot - f.first) % f.each == np.arange(f.each)[:, None]).T
     return jnp.sum(jnp.where(chosen[..., None], rows, 0), axis=1)
 
 
-def _chosen(which: Array, x: Array, y: Array) -> Array:
+def _select(which: Array, x: Array, y: Array) -> Array:
     return jnp.where(which.reshape(-1, *[1] * (x.ndim - 1)), x, y)
 
 
