@@ -20,7 +20,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 DEVICE = "import jax, json; d = jax.devices()[0]; print(json.dumps([d.platform, d.device_kind, jax.device_count()]))"
 TESTS = ("tests/engine/test_forward.py", "tests/engine/solver", "tests/engine/collision/test_driver.py")
-TESTS += ("tests/engine/test_gradients.py", "tests/test_batching.py")
+TESTS += ("tests/engine/test_gradients.py", "tests/parallel/test_batching.py")
 CONES = ("pyramidal", "elliptic")
 
 

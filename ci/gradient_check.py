@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
-from jaxsim.engine import history
-from jaxsim.engine.collision import convex, sensitivity
-from jaxsim.model import FLOATS, OPTION_FLOATS, Statistic
-from jaxsim.types import IntegratorType, SolverType
+from jaxsim.core.model import FLOATS, OPTION_FLOATS, Statistic
+from jaxsim.core.types import IntegratorType, SolverType
+from jaxsim.engine.actuation import history
+from jaxsim.engine.collision.convex import convex, sensitivity
 
 INPUTS = ("time", "qpos", "qvel", "act", "history", "plugin_state", "ctrl", "qfrc_applied", "xfrc_applied")
 INPUTS += ("mocap_pos", "mocap_quat", "qacc_warmstart")

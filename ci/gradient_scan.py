@@ -11,7 +11,7 @@ import numpy as np
 from gradient_check import Slices, apply, inputs_of
 
 import jaxsim
-from jaxsim.types import JointType
+from jaxsim.core.types import JointType
 
 OUTPUTS = ("qpos", "qvel", "act", "sensordata", "qacc", "energy")
 SPANS = (0.0, 1e-6, 1e-2, 0.3, 1.0)

@@ -12,25 +12,23 @@ PACKAGE = Path(__file__).resolve().parent.parent / "jaxsim"
 
 # Lowest first; rooms of one line may import each other.
 ORDER = [
-    ("errors", "types", "fields", "plugins", "callbacks"),
     ("math",),
+    ("core", "xla"),
     ("mjcf",),
-    ("model", "layout", "data"),
-    ("compiler", "engine", "interop", "load", "archive", "compilation", "batching", "full_inertia", "sharding"),
+    ("compiler", "engine", "io", "parallel"),
     ("__init__",),
-    ("envs", "optim", "identify", "viewer", "rollouts", "info", "bench", "bench_peers"),
-    ("cli",),
+    ("envs", "optim", "identify", "viewer", "tools"),
     ("__main__",),
 ]
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 # (importing room, imported module): needed only when called, to compute derived constants or to pack rows.
 ALLOWED = {
     ("data", "jaxsim.engine.constraint"),
-    ("data", "jaxsim.engine.history"),
+    ("data", "jaxsim.engine.actuation.history"),
     ("data", "jaxsim.engine.sleep"),
     ("interop", "mujoco"),
-    ("bench_peers", "mujoco"),
-    ("bench_peers", "mujoco_warp"),
+    ("tools", "mujoco"),
+    ("tools", "mujoco_warp"),
     ("envs", "gymnasium"),
     ("envs", "mujoco"),
 }
@@ -38,7 +36,7 @@ ALLOWED = {
 FORBIDDEN = {
     "math": {"jaxsim"},
     "mjcf": {"jax", "jaxsim.math"},
-    "engine": {"jaxsim.compiler", "jaxsim.mjcf", "jaxsim.interop"},
+    "engine": {"jaxsim.compiler", "jaxsim.mjcf", "jaxsim.io.mujoco"},
 }
 FOREIGN = {"mujoco", "mujoco_warp", "dm_control", "gymnasium"}
 

@@ -22,8 +22,8 @@ if hasattr(os, "sched_setaffinity"):
 import jax
 
 import jaxsim
-from jaxsim import bench
 from jaxsim.mjcf import read
+from jaxsim.tools import bench
 
 ROOT = Path(__file__).resolve().parent.parent
 HUMANOID = ROOT / "models/humanoid.xml"

@@ -18,8 +18,8 @@ import jax
 import numpy as np
 
 import jaxsim
-from jaxsim import bench
-from jaxsim.types import ConeType
+from jaxsim.core.types import ConeType
+from jaxsim.tools import bench
 
 ROOT = Path(__file__).resolve().parent.parent
 Figures = dict[str, Any]

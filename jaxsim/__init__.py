@@ -1,11 +1,25 @@
 """jaxsim: a differentiable physics engine in JAX that reads MJCF and URDF and speaks MuJoCo's names."""
 
-from jaxsim.archive import save_model
-from jaxsim.batching import batch_axes, batched, warmup
-from jaxsim.callbacks import Callbacks
-from jaxsim.compilation import compiler_options, jit
-from jaxsim.data import Contact, Data, make_data, reset_data
-from jaxsim.engine.collision.capacity import suggest_capacity
+from jaxsim.core.callbacks import Callbacks
+from jaxsim.core.data import Contact, Data, make_data, reset_data
+from jaxsim.core.errors import ModelError, ModelWarning, UnsupportedError
+from jaxsim.core.model import Model, Option, Statistic
+from jaxsim.core.types import ObjType, State
+from jaxsim.engine.actuation.history import init_ctrl_history, init_sensor_history, read_ctrl, read_sensor
+from jaxsim.engine.collision.broad.capacity import suggest_capacity
+from jaxsim.engine.constants.set_const import set_const
+from jaxsim.engine.dynamics.jacobian import (
+    angmomMat,
+    applyFT,
+    jac,
+    jacBody,
+    jacBodyCom,
+    jacDot,
+    jacGeom,
+    jacPointAxis,
+    jacSite,
+    jacSubtreeCom,
+)
 from jaxsim.engine.forward import (
     camlight,
     collision,
@@ -38,26 +52,12 @@ from jaxsim.engine.forward import (
     tendon,
     transmission,
 )
-from jaxsim.engine.history import init_ctrl_history, init_sensor_history, read_ctrl, read_sensor
-from jaxsim.engine.inverse import inverse
-from jaxsim.engine.inverse_derivatives import inverse_derivatives
-from jaxsim.engine.jac import (
-    angmomMat,
-    applyFT,
-    jac,
-    jacBody,
-    jacBodyCom,
-    jacDot,
-    jacGeom,
-    jacPointAxis,
-    jacSite,
-    jacSubtreeCom,
-)
-from jaxsim.engine.ray import multiRay, ray
+from jaxsim.engine.inverse.derivatives import inverse_derivatives
+from jaxsim.engine.inverse.inverse import inverse
+from jaxsim.engine.ray.cast import multiRay, ray
 from jaxsim.engine.rollout import rollout
-from jaxsim.engine.set_const import set_const
 from jaxsim.engine.sleep import update_sleep
-from jaxsim.engine.state_vector import copy_state, extract_state, get_state, set_keyframe, set_state, state_size
+from jaxsim.engine.state import copy_state, extract_state, get_state, set_keyframe, set_state, state_size
 from jaxsim.engine.transition import differentiate_pos, transition_derivatives
 from jaxsim.engine.utilities import (
     contactForce,
@@ -78,13 +78,13 @@ from jaxsim.engine.utilities import (
     solveM,
     solveM2,
 )
-from jaxsim.errors import ModelError, ModelWarning, UnsupportedError
-from jaxsim.full_inertia import with_full_inertia
-from jaxsim.interop import from_mujoco, to_mujoco
-from jaxsim.load import load_model, save_mjcf
-from jaxsim.model import Model, Option, Statistic
-from jaxsim.sharding import over_devices, replicate, shard, use_cores
-from jaxsim.types import ObjType, State
+from jaxsim.io.archive import save_model
+from jaxsim.io.full_inertia import with_full_inertia
+from jaxsim.io.load import load_model, save_mjcf
+from jaxsim.io.mujoco import from_mujoco, to_mujoco
+from jaxsim.parallel.batching import batch_axes, batched, warmup
+from jaxsim.parallel.devices import over_devices, replicate, shard, use_cores
+from jaxsim.xla.options import compiler_options, jit
 
 # MuJoCo's spelling of what has one of our own
 copyState, extractState, getState, setState, stateSize = copy_state, extract_state, get_state, set_state, state_size

@@ -2,6 +2,6 @@
 
 import sys
 
-from jaxsim.cli import main
+from jaxsim.tools.cli import main
 
 sys.exit(main())

@@ -6,11 +6,11 @@ import mujoco
 import numpy as np
 
 import jaxsim
-from jaxsim import fields
-from jaxsim.archive import read_archive, save_model
 from jaxsim.compiler import compile_spec
+from jaxsim.core import fields
+from jaxsim.core.model import MODEL_FIELDS, OPTION_FLOATS, OPTION_INTS, OWN_OPTIONS, SIZES, Statistic
+from jaxsim.io.archive import read_archive, save_model
 from jaxsim.mjcf import read
-from jaxsim.model import MODEL_FIELDS, OPTION_FLOATS, OPTION_INTS, OWN_OPTIONS, SIZES, Statistic
 
 ABSOLUTE, RELATIVE = 1e-9, 1e-6
 

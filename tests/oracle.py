@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 
 import jaxsim
-from jaxsim.data import CONTACT_FIELDS, DATA_FIELDS
+from jaxsim.core.data import CONTACT_FIELDS, DATA_FIELDS
 
 SKIPPED = {"solver_niter", "actuator_moment", "maxuse_con", "maxuse_efc", "overflow_contacts", "overflow_constraints"}
 

@@ -79,7 +79,7 @@ def assert_fields(names, mj_model, mj_data, d, tolerance: float = 1e-9):
 
 def host(mj_model: mujoco.MjModel) -> jaxsim.Model:
     """Our model on the host: its stages run on numpy, with nothing to compile."""
-    return jaxsim.interop.finish(jaxsim.interop.host_model(mj_model), None, None)
+    return jaxsim.io.mujoco.finish(jaxsim.io.mujoco.host_model(mj_model), None, None)
 
 
 def host_data(m: jaxsim.Model, mj_data: mujoco.MjData) -> jaxsim.Data:

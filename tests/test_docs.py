@@ -7,7 +7,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from jaxsim.cli import make_parser
+from jaxsim.tools.cli import make_parser
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

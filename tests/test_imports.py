@@ -16,7 +16,7 @@ def test_importing_jaxsim_needs_no_mujoco_and_changes_no_setting():
     code = (
         "import sys, jax\n"
         "before = dict(jax.config.values)\n"
-        "import jaxsim, jaxsim.cli\n"
+        "import jaxsim, jaxsim.tools.cli\n"
         "assert 'mujoco' not in sys.modules\n"
         "assert before == dict(jax.config.values)\n"
     )

@@ -5,30 +5,31 @@ from __future__ import annotations
 import numpy as np
 
 from jaxsim.compiler import options, structure
-from jaxsim.compiler.actuators import compile_actuators
-from jaxsim.compiler.asset_tables import asset_tables, compile_assets
-from jaxsim.compiler.assets import check_names, link_materials
-from jaxsim.compiler.bodies import check_moving, compile_bodies
-from jaxsim.compiler.constraints import compile_equalities, compile_excludes, compile_pairs, link_pairs
-from jaxsim.compiler.custom import compile_custom, custom_tables, key_tables
+from jaxsim.compiler.assemble import empty_tables, object_tables, user_tables, user_widths
+from jaxsim.compiler.asset.collect import check_names, link_materials
+from jaxsim.compiler.asset.pack import asset_tables, compile_assets
 from jaxsim.compiler.discard import drop_materials, drop_visual
 from jaxsim.compiler.draft import KINDS, Draft, Obj
-from jaxsim.compiler.flex import compile_flexes
-from jaxsim.compiler.flex_tables import flex_tables
+from jaxsim.compiler.element.actuators import compile_actuators
+from jaxsim.compiler.element.bodies import check_moving, compile_bodies
+from jaxsim.compiler.element.custom import compile_custom, custom_tables, key_tables
+from jaxsim.compiler.element.equalities import compile_equalities, compile_excludes, compile_pairs, link_pairs
+from jaxsim.compiler.element.geoms import link_geoms
+from jaxsim.compiler.element.plugins import check_plugins, link_plugins, list_plugins, plugin_tables
+from jaxsim.compiler.element.sensors import compile_sensors
+from jaxsim.compiler.element.tendons import compile_tendons
+from jaxsim.compiler.flex.build import compile_flexes
+from jaxsim.compiler.flex.flex_fields import flex_tables
 from jaxsim.compiler.fuse import fuse_static
-from jaxsim.compiler.geoms import link_geoms
-from jaxsim.compiler.lengthrange import set_length_ranges
+from jaxsim.compiler.lengthrange.ranges import set_length_ranges
 from jaxsim.compiler.names import name_tables, path_tables
-from jaxsim.compiler.plugins import check_plugins, link_plugins, list_plugins, plugin_tables
 from jaxsim.compiler.remarks import remark, remark_flexes
-from jaxsim.compiler.sensors import compile_sensors
-from jaxsim.compiler.tables import empty_tables, object_tables, user_tables, user_widths
-from jaxsim.compiler.tendons import compile_tendons
 from jaxsim.compiler.tree import build_tree
-from jaxsim.mjcf import Spec, expand, object_name, resolve, resolve_actuator
+from jaxsim.core.model import Model, make_model
+from jaxsim.core.types import MINVAL
+from jaxsim.mjcf import Spec, object_name, resolve, resolve_actuator
 from jaxsim.mjcf.keyframes import extend
-from jaxsim.model import Model, make_model
-from jaxsim.types import MINVAL
+from jaxsim.mjcf.macro import expand
 
 _SECTIONS = {
     "asset": ("mesh", "hfield", "skin", "texture", "material"),
@@ -170,7 +171,7 @@ def compile_spec(spec: Spec) -> Model:
 
     Raises ModelError for a model that is wrong, UnsupportedError for a feature that is not built.
     """
-    from jaxsim.engine.set_const import set_const
+    from jaxsim.engine.constants.set_const import set_const
 
     expanded = expand(spec)
     extend(expanded)

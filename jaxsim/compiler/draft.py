@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from jaxsim.errors import ModelError, UnsupportedError
+from jaxsim.core.errors import ModelError, UnsupportedError
 from jaxsim.mjcf import Element, Spec, resolve
 
 # kinds of objects in the order of mjModel's names, with the prefix of their fields

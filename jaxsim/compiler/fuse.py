@@ -8,14 +8,14 @@ what stands at the place where the named object stood before.
 
 from __future__ import annotations
 
-from jaxsim.compiler.bodies import merge_inertias
 from jaxsim.compiler.draft import Draft
-from jaxsim.compiler.elements import compile_camera, compile_light
-from jaxsim.compiler.pose import IDENTITY, compose, rotate
+from jaxsim.compiler.element.bodies import merge_inertias
+from jaxsim.compiler.element.elements import compile_camera, compile_light
+from jaxsim.compiler.element.pose import IDENTITY, compose, rotate
 from jaxsim.compiler.structure import geom_tree, tree_geoms
 from jaxsim.compiler.tree import Body, collect
-from jaxsim.errors import ModelError
-from jaxsim.types import MINVAL
+from jaxsim.core.errors import ModelError
+from jaxsim.core.types import MINVAL
 
 _MOVED = ("joint", "geom", "site", "camera", "light")
 # attributes that name a body, by kind of object

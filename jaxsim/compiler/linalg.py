@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from jaxsim.errors import ModelError
+from jaxsim.core.errors import ModelError
 
 EPS = 1e-14
 _EIG_EPS = 1e-12

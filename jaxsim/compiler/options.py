@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim import fields
 from jaxsim.compiler.draft import Draft, Settings
+from jaxsim.core import fields
+from jaxsim.core.types import DisableBit, EnableBit
 from jaxsim.mjcf import Element
-from jaxsim.mjcf.schema import SCHEMA
-from jaxsim.mjcf.values import ENUMS
-from jaxsim.types import DisableBit, EnableBit
+from jaxsim.mjcf.schema.table import SCHEMA
+from jaxsim.mjcf.schema.values import ENUMS
 
 _OPTION_WORDS = ("integrator", "cone", "jacobian", "solver")
 MAX_COUNT = 1 << 20  # more user data or keyframes than this is taken for a mistake

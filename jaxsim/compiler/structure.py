@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from jaxsim.compiler import sparse
-from jaxsim.compiler.bodies import contact_bits
-from jaxsim.compiler.bvh import Bvh, body_bvh
+from jaxsim.compiler.asset.bvh import Bvh, body_bvh
 from jaxsim.compiler.draft import Draft, Obj
-from jaxsim.compiler.pose import IDENTITY, same_quat, same_vec
-from jaxsim.mjcf.values import ENUMS
-from jaxsim.types import JointType, SameFrame, SleepPolicy, TrnType, WrapType
+from jaxsim.compiler.element.bodies import contact_bits
+from jaxsim.compiler.element.pose import IDENTITY, same_quat, same_vec
+from jaxsim.core.types import JointType, SameFrame, SleepPolicy, TrnType, WrapType
+from jaxsim.mjcf.schema.values import ENUMS
 
 _ZERO = (0.0, 0.0, 0.0)
 _GEOM_WRAPS = (WrapType.SPHERE, WrapType.CYLINDER)

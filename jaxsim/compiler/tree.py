@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from jaxsim.compiler.draft import Draft, Obj, unsupported
+from jaxsim.compiler.element.pose import IDENTITY, compose, orientation, unit, z_to_quat
 from jaxsim.compiler.linalg import normalize
-from jaxsim.compiler.pose import IDENTITY, compose, orientation, unit, z_to_quat
-from jaxsim.errors import ModelError
+from jaxsim.core.errors import ModelError
 from jaxsim.mjcf import Element, resolve
 
 Frame = tuple[list[float], list[float]]

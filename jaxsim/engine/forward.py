@@ -1,29 +1,29 @@
 """The step, as a list of stages. Each is a pure function (m, d) -> d with MuJoCo's name."""
 
-from jaxsim.data import Data
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.types import DisableBit, EnableBit, IntegratorType
 from jaxsim.engine import sleep
-from jaxsim.engine.actuation import fwd_actuation
+from jaxsim.engine.actuation.forces import fwd_actuation
+from jaxsim.engine.actuation.transmission import actuator_velocities, transmission
+from jaxsim.engine.checks import check_acc, check_state, hold
 from jaxsim.engine.collision.driver import collision
-from jaxsim.engine.com import com_pos, com_vel
 from jaxsim.engine.constraint.make import make_constraint, reference_constraint
-from jaxsim.engine.energy import energy_pos, energy_vel
-from jaxsim.engine.implicit import implicit
-from jaxsim.engine.inertia import crb, factor_m, solve_spd
-from jaxsim.engine.inertia_slope import source_of
-from jaxsim.engine.integrate import euler, rungekutta4
-from jaxsim.engine.inverse_force import compare_fwd_inv
-from jaxsim.engine.kinematics import camlight, kinematics
-from jaxsim.engine.passive import passive
+from jaxsim.engine.constraint.solve import fwd_constraint
+from jaxsim.engine.dynamics.com import com_pos, com_vel
+from jaxsim.engine.dynamics.energy import energy_pos, energy_vel
+from jaxsim.engine.dynamics.inertia import crb, factor_m, solve_spd
+from jaxsim.engine.dynamics.inertia_jvp import source_of
+from jaxsim.engine.dynamics.kinematics import camlight, kinematics
+from jaxsim.engine.dynamics.passive import passive
+from jaxsim.engine.dynamics.rne import rne, tendon_bias
+from jaxsim.engine.integrate.explicit import euler, rungekutta4
+from jaxsim.engine.integrate.implicit import implicit
+from jaxsim.engine.inverse.forces import compare_fwd_inv
 from jaxsim.engine.refusals import refuse
-from jaxsim.engine.rne import rne, tendon_bias
-from jaxsim.engine.sensor import sensor_acc, sensor_pos, sensor_vel
-from jaxsim.engine.solver.forward import fwd_constraint
+from jaxsim.engine.sensor.stages import sensor_acc, sensor_pos, sensor_vel
 from jaxsim.engine.support import apply_wrench, disabled, enabled
-from jaxsim.engine.tendon import mul_jac, tendon
-from jaxsim.engine.transmission import actuator_velocities, transmission
-from jaxsim.engine.warnings import check_acc, check_state, hold
-from jaxsim.model import Model
-from jaxsim.types import DisableBit, EnableBit, IntegratorType
+from jaxsim.engine.tendon.tendon import mul_jac, tendon
 
 
 def fwd_position(m: Model, d: Data) -> Data:

@@ -1,10 +1,10 @@
 """What the engine does not build yet: a table from a model's structure to the name of the feature."""
 
+from jaxsim.core.errors import UnsupportedError
+from jaxsim.core.layout import is_sparse
+from jaxsim.core.model import Model
+from jaxsim.core.types import EnableBit, EqType, SolverType
 from jaxsim.engine import tables
-from jaxsim.errors import UnsupportedError
-from jaxsim.layout import is_sparse
-from jaxsim.model import Model
-from jaxsim.types import EnableBit, EqType, SolverType
 
 WARPS = (1, 2, 4, 8, 16, 32)  # a block has at most 1,024 threads
 KERNEL_DOFS = 128  # the kernel of the solver keeps the Hessian in registers

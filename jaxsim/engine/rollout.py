@@ -8,12 +8,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsim.data import Data
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
 from jaxsim.engine import forward
-from jaxsim.engine.solver.implicit import SOLUTION
-from jaxsim.engine.warnings import STATE
+from jaxsim.engine.checks import STATE
+from jaxsim.engine.solver.implicit_diff import SOLUTION
 from jaxsim.math.safe import Array
-from jaxsim.model import Model
 
 COUNTERS = ("warning", "maxuse_con", "maxuse_efc", "overflow_contacts", "overflow_constraints")
 CARRIED = (*STATE, *COUNTERS)  # what one step hands to the next

@@ -13,15 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxsim.data import Data
+from jaxsim.core.data import Data
+from jaxsim.core.layout import Layout
+from jaxsim.core.model import Model
+from jaxsim.core.types import MINAWAKE, ConstraintType, DisableBit, EnableBit, EqType, ObjType, SensorType, SleepPolicy
+from jaxsim.core.types import TrnType as Trn
 from jaxsim.engine import tables
-from jaxsim.engine.island import tree_labels
-from jaxsim.layout import Layout
+from jaxsim.engine.constraint.island import tree_labels
 from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array
-from jaxsim.model import Model
-from jaxsim.types import MINAWAKE, ConstraintType, DisableBit, EnableBit, EqType, ObjType, SensorType, SleepPolicy
-from jaxsim.types import TrnType as Trn
 
 AWAKE = -(1 + MINAWAKE)
 SAME_POSE = 64  # units in the last place by which two programs may compute one pose

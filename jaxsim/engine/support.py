@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from jaxsim.data import Data
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.types import TrnType
 from jaxsim.engine import tables
 from jaxsim.math.arrays import add_at, inner, matvec_t, take, take_or_zero
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, xp_of
 from jaxsim.math.spatial import join, shift_force, shift_motion
 from jaxsim.math.tree import dof_subtree_sum
-from jaxsim.model import Model
-from jaxsim.types import TrnType
 
 
 def disabled(m: Model, *bits: int) -> bool:

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxsim.core.types import JointType
 from jaxsim.math import ltdl
 from jaxsim.math.tree import Tree, hops_of, make_tree
-from jaxsim.types import JointType
 
 
 def structure_of(m: Any) -> Any:

@@ -8,15 +8,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.data import Data
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.types import JointType
 from jaxsim.engine import forward
-from jaxsim.engine.integrate import integrate_pos
+from jaxsim.engine.integrate.explicit import integrate_pos
 from jaxsim.engine.support import assemble
 from jaxsim.math.arrays import take
 from jaxsim.math.rotation import quat_conj, quat_mul, quat_normalize, quat_to_rotvec
 from jaxsim.math.safe import Array
-from jaxsim.model import Model
-from jaxsim.types import JointType
 
 CHUNK = 4  # directions that pass through the linearised step together: of a batch of worlds, what caches hold
 

@@ -6,18 +6,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxsim.data import Data, reset_data, reset_to_keyframe
-from jaxsim.engine import objects, tables
+from jaxsim.core.data import Data, reset_data, reset_to_keyframe
+from jaxsim.core.model import Model
+from jaxsim.core.types import MINVAL, JointType
+from jaxsim.engine import tables
 from jaxsim.engine.collision.distance import distance
-from jaxsim.engine.inertia import full_m, mul_m, solve_m
-from jaxsim.engine.inertia_factor import factor, strict_lower
-from jaxsim.engine.integrate import integrate_pos
-from jaxsim.engine.rne import contact_forces
+from jaxsim.engine.dynamics import objects
+from jaxsim.engine.dynamics.factor import factor, strict_lower
+from jaxsim.engine.dynamics.inertia import full_m, mul_m, solve_m
+from jaxsim.engine.dynamics.rne import contact_forces
+from jaxsim.engine.integrate.explicit import integrate_pos
 from jaxsim.math.arrays import dot, einsum, matvec, merge, take, take_or_zero
 from jaxsim.math.rotation import quat_mul, quat_normalize, quat_to_mat
 from jaxsim.math.safe import Array
-from jaxsim.model import Model
-from jaxsim.types import MINVAL, JointType
 
 
 def objectVelocity(m: Model, d: Data, objtype: int, objid: int, flg_local: bool = False) -> Array:

@@ -19,10 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
-from jaxsim.data import Data
-from jaxsim.engine.warnings import restart
-from jaxsim.model import Model
-from jaxsim.types import WarningType
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.types import WarningType
+from jaxsim.engine.checks import restart
 
 Array = Any
 Info = dict[str, Any]

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 import jaxsim
-from jaxsim.data import Data
+from jaxsim.core.data import Data
 from jaxsim.envs.base import Config, Env, Info
 from jaxsim.envs.rewards import small, within
 

@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.compilation import jit
 from jaxsim.envs.base import State, raw_key
 from jaxsim.envs.registry import make
 from jaxsim.envs.wrappers import Vectorize, renew
+from jaxsim.xla.options import jit
 
 try:
     import gymnasium

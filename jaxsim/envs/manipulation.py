@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
-from jaxsim.data import Data
+from jaxsim.core.data import Data
 from jaxsim.envs.base import Config, Env, Info
 from jaxsim.envs.rewards import ramp, within
 from jaxsim.math.rotation import quat_conj, quat_mul, quat_rotate, quat_to_rotvec

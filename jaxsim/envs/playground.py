@@ -18,10 +18,10 @@ import jax
 import jax.numpy as jnp
 
 import jaxsim
-from jaxsim.data import Data
+from jaxsim.core.data import Data
+from jaxsim.core.errors import UnsupportedError
+from jaxsim.core.model import Model
 from jaxsim.envs.base import State, diverged
-from jaxsim.errors import UnsupportedError
-from jaxsim.model import Model
 
 Array = Any
 MATRICES = ("xmat", "ximat", "geom_xmat", "site_xmat", "cam_xmat")  # (n, 3, 3) in MJX, (n, 9) in MuJoCo and here

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 
 import jaxsim
+from jaxsim.core.model import Model
 from jaxsim.envs.base import Env, State, raw_key
-from jaxsim.model import Model
 
 Array = Any
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim.model import Model
+from jaxsim.core.model import Model
 
 
 @dataclasses.dataclass(frozen=True)

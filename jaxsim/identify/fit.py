@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
+from jaxsim.core.model import Model
 from jaxsim.engine.rollout import rollout
 from jaxsim.identify.data import Recordings
 from jaxsim.identify.parameters import Parameter
 from jaxsim.math.safe import Array
-from jaxsim.model import Model
 from jaxsim.optim.extras import bar
 
 TOGETHER = 1e-6  # eigenvalues of the scaled information below this cannot be told from zero

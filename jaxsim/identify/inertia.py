@@ -8,9 +8,9 @@ of second moments of a mass distribution: the mass is positive and the inertia k
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.core.model import Model
 from jaxsim.math.rotation import quat_to_mat
 from jaxsim.math.safe import Array
-from jaxsim.model import Model
 
 SPLIT = 1e-6  # relative; principal moments that are equal are moved apart by this, for their axes have no derivative
 

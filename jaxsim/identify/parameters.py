@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
+from jaxsim.core.model import Model
 from jaxsim.identify import inertia as lc
 from jaxsim.math.safe import Array
-from jaxsim.model import Model
 
 # prefix of a field -> the objects that its rows belong to
 OBJECTS = {
@@ -80,7 +80,7 @@ def parameter(
     """
     if field.startswith("opt."):
         return _option(m, field[4:], index, low, high, log, prior)
-    if not hasattr(m, field) or field not in jaxsim.model.FLOATS:
+    if not hasattr(m, field) or field not in jaxsim.core.model.FLOATS:
         raise TypeError(f"Model has no float field {field!r}")
     rows, names = _rows(m, field, name)
     if field in ("body_ipos", "body_iquat"):

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxsim.math.kernel import not_inlined
 from jaxsim.math.safe import Array, short_sum, xp_of
+from jaxsim.xla.fusion import not_inlined
 
 DENSE_BINS = 1 << 14  # up to this many entries a sum into bins is a product with a 0/1 matrix
 

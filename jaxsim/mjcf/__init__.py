@@ -21,10 +21,10 @@
 """
 
 from jaxsim.mjcf.defaults import Resolved, class_name, resolve, resolve_actuator
-from jaxsim.mjcf.expand import expand
+from jaxsim.mjcf.macro.expand import expand
 from jaxsim.mjcf.reader import asset_path, check, read, read_file
+from jaxsim.mjcf.schema.values import ENUMS
 from jaxsim.mjcf.spec import Element, Spec, compiler_of, object_name
-from jaxsim.mjcf.values import ENUMS
 from jaxsim.mjcf.writer import save_mjcf
 
 __all__ = [

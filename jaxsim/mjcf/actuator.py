@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxsim.mjcf.schema import SCHEMA
+from jaxsim.mjcf.schema.table import SCHEMA
 
 if TYPE_CHECKING:
     from jaxsim.mjcf.defaults import Resolved

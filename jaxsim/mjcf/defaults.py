@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim.errors import ModelError
+from jaxsim.core.errors import ModelError
 from jaxsim.mjcf.actuator import new_actuator, read_actuator
-from jaxsim.mjcf.schema import SCHEMA, ElementType
+from jaxsim.mjcf.schema.table import SCHEMA, ElementType
+from jaxsim.mjcf.schema.values import did_you_mean
 from jaxsim.mjcf.spec import Element, Spec
-from jaxsim.mjcf.values import did_you_mean
 
 ORIENTATIONS = ("axisangle", "xyaxes", "zaxis", "euler")
 _DEFAULT = SCHEMA.children["default"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim.errors import UnsupportedError
+from jaxsim.core.errors import UnsupportedError
 from jaxsim.mjcf.pose import euler_to_quat
 from jaxsim.mjcf.reader import asset_path
 from jaxsim.mjcf.spec import Element, Spec, compiler_of, object_name

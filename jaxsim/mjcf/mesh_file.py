@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jaxsim.errors import ModelError, UnsupportedError
+from jaxsim.core.errors import ModelError, UnsupportedError
 
 STL_MAX_FACES = 200_000
 MAX_CORNERS = 1024

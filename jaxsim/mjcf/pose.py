@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jaxsim.errors import ModelError
+from jaxsim.core.errors import ModelError
 
 if TYPE_CHECKING:
     from jaxsim.mjcf.spec import Element

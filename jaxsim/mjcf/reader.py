@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from lxml import etree
 
-from jaxsim.errors import ModelError
-from jaxsim.mjcf import rules
+from jaxsim.core.errors import ModelError
 from jaxsim.mjcf.actuator import read_actuator
 from jaxsim.mjcf.defaults import class_name, class_table
-from jaxsim.mjcf.schema import SCHEMA, ElementType, all_types
+from jaxsim.mjcf.schema import rules
+from jaxsim.mjcf.schema.table import SCHEMA, ElementType, all_types
+from jaxsim.mjcf.schema.values import ENUMS, did_you_mean, parse_value
 from jaxsim.mjcf.spec import Element, Spec, compiler_of
 from jaxsim.mjcf.urdf import read_urdf
-from jaxsim.mjcf.values import ENUMS, did_you_mean, parse_value
 from jaxsim.mjcf.xml import parse_xml
 
 MAX_BYTES = 256 * 2**20

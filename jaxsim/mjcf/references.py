@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from jaxsim.errors import UnsupportedError
+from jaxsim.core.errors import UnsupportedError
+from jaxsim.mjcf.schema.values import did_you_mean
 from jaxsim.mjcf.spec import Element, Spec, object_name
-from jaxsim.mjcf.values import did_you_mean
 
 TREE_KINDS = ("body", "joint", "geom", "site", "camera", "light", "frame")
 ASSET_KINDS = ("mesh", "hfield", "skin", "texture", "material")

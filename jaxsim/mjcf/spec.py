@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from jaxsim.errors import ModelError, warn
-from jaxsim.mjcf.schema import SCHEMA, ElementType
-from jaxsim.mjcf.values import check_value, did_you_mean
+from jaxsim.core.errors import ModelError, warn
+from jaxsim.mjcf.schema.table import SCHEMA, ElementType
+from jaxsim.mjcf.schema.values import check_value, did_you_mean
 
 
 class Element:

@@ -13,11 +13,11 @@ import os
 import numpy as np
 from lxml import etree
 
-from jaxsim.errors import ModelError
+from jaxsim.core.errors import ModelError
 from jaxsim.mjcf.pose import euler_to_quat, matrix, z_to_quat
-from jaxsim.mjcf.schema import SCHEMA
+from jaxsim.mjcf.schema.table import SCHEMA
+from jaxsim.mjcf.schema.values import Attribute, parse_value
 from jaxsim.mjcf.spec import Element, Spec
-from jaxsim.mjcf.values import Attribute, parse_value
 
 _JOINTS = {
     "revolute": "hinge",

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from lxml import etree
 
-from jaxsim.errors import UnsupportedError
+from jaxsim.core.errors import UnsupportedError
 from jaxsim.mjcf.defaults import ORIENTATIONS, resolve, resolve_actuator
-from jaxsim.mjcf.expand import expand
-from jaxsim.mjcf.flexcomp_kept import joints_of_flexcomps, keep_flexcomps
+from jaxsim.mjcf.flexcomp.saved import joints_of_flexcomps, keep_flexcomps
 from jaxsim.mjcf.foreign import files, same, translate
+from jaxsim.mjcf.macro.expand import expand
 from jaxsim.mjcf.references import listed
-from jaxsim.mjcf.schema import SCHEMA
+from jaxsim.mjcf.schema.table import SCHEMA
+from jaxsim.mjcf.schema.values import format_value
 from jaxsim.mjcf.spec import Element, Spec, compiler_of
-from jaxsim.mjcf.values import format_value
 
 _ORDER = {tag: i for i, tag in enumerate(SCHEMA.children)}
 _LAWS = ("dyntype", "gaintype", "biastype", "dynprm", "gainprm", "biasprm")

@@ -12,7 +12,7 @@ import re
 
 from lxml import etree
 
-from jaxsim.errors import ModelError
+from jaxsim.core.errors import ModelError
 
 _TOKEN = re.compile(
     r"""<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<!|<(?P<close>/?)(?P<tag>[^\s<>/"'=!?]++)"""

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 
 import jaxsim
-from jaxsim.data import Contact, Data
+from jaxsim.core.data import Contact, Data
+from jaxsim.core.model import Model
 from jaxsim.engine.constraint.impedance import impedance, safe_reference
 from jaxsim.math.safe import Array
-from jaxsim.model import Model
 
 DEFAULT_SOLREF = (0.02, 1.0)
 
@@ -47,7 +47,7 @@ def _far_contacts(m: Model, d: Data, width: float) -> Contact:
     r = c.dist - c.includemargin
     imp, _, dmax = impedance(c.solimp, jnp.minimum(r, 0))
     share = jnp.clip(r / width, 0, 1)
-    soft = jnp.maximum(imp * (1 - share * share) ** 2, jaxsim.types.MINIMP)
+    soft = jnp.maximum(imp * (1 - share * share) ** 2, jaxsim.core.types.MINIMP)
     inside = jnp.clip(width - r, 0, 2 * width)
     depth = jnp.where(r <= -width, r, -inside * inside / (4 * width))
     here = (c.geom[:, 0] >= 0) & (r < width)

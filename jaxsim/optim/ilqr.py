@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 
 import jaxsim
-from jaxsim.data import Data
-from jaxsim.engine.integrate import integrate_pos
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.engine.integrate.explicit import integrate_pos
 from jaxsim.engine.rollout import CARRIED
 from jaxsim.engine.transition import differentiate_pos, transition_derivatives
 from jaxsim.math.safe import Array
-from jaxsim.model import Model
 from jaxsim.optim.extras import bar
 
 ALPHAS = tuple(0.6**k for k in range(10))

@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 
 import jaxsim
-from jaxsim.data import Data
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
 from jaxsim.engine.rollout import CARRIED
 from jaxsim.engine.transition import differentiate_pos
 from jaxsim.math.safe import Array, divide, sqrt
-from jaxsim.model import Model
 
 Step = Callable[[Model, Data], Data]
 

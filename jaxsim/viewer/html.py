@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim.model import Model
-from jaxsim.types import GeomType, LightType, TextureRole, TextureType
+from jaxsim.core.model import Model
+from jaxsim.core.types import GeomType, LightType, TextureRole, TextureType
 
 SHAPES = {
     GeomType.PLANE: "plane",

@@ -12,14 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.data import Data
-from jaxsim.engine.camera import pixel_rays
-from jaxsim.engine.ray import Hit, cast, visible
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.types import LightType
+from jaxsim.engine.dynamics.camera import pixel_rays
+from jaxsim.engine.ray.cast import Hit, cast, visible
 from jaxsim.math import safe
 from jaxsim.math.arrays import gather, inner, materialize
 from jaxsim.math.safe import Array
-from jaxsim.model import Model
-from jaxsim.types import LightType
 from jaxsim.viewer.raycast_texture import background, texture
 
 DEFAULT_RGBA = np.array([0.5, 0.5, 0.5, 1])  # a geom of this colour takes its material's

@@ -3,12 +3,12 @@
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.data import Data
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.types import GeomType, TextureRole, TextureType
 from jaxsim.engine import tables
 from jaxsim.math.arrays import gather, matvec_t
 from jaxsim.math.safe import Array
-from jaxsim.model import Model
-from jaxsim.types import GeomType, TextureRole, TextureType
 
 
 @tables.per_structure

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxsim.model import Model
+from jaxsim.core.model import Model
 from jaxsim.viewer.html import _sky, _sun
 from jaxsim.viewer.shapes import geom_look, geom_triangles, poses, tendon_segments, visible
 

@@ -10,8 +10,8 @@ import numpy as np
 import trimesh
 
 import jaxsim
-from jaxsim.model import Model
-from jaxsim.types import GeomType, JointType, TextureRole, TextureType
+from jaxsim.core.model import Model
+from jaxsim.core.types import GeomType, JointType, TextureRole, TextureType
 from jaxsim.viewer.html import TRIANGLES, _hfield_triangles, _material, _mesh_triangles, _texture
 
 Array = Any

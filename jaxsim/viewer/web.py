@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
-from jaxsim.data import Data
-from jaxsim.engine.rne import contact_forces
-from jaxsim.model import Model
-from jaxsim.rollouts import control_range
-from jaxsim.types import GeomType
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.types import GeomType
+from jaxsim.engine.dynamics.rne import contact_forces
+from jaxsim.tools.rollouts import control_range
 from jaxsim.viewer.html import _quaternions, _sky
 from jaxsim.viewer.shapes import geom_look, geom_triangles, joint_axes, tendon_segments, visible
 

@@ -5,7 +5,7 @@ import struct
 import mujoco
 import numpy as np
 
-from jaxsim.compiler.mesh import MeshArrays, MeshInput, compile_mesh
+from jaxsim.compiler.asset.mesh import MeshArrays, MeshInput, compile_mesh
 
 CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], dtype=float)
 TETRAHEDRON = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]])

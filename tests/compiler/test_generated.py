@@ -6,12 +6,12 @@ import mujoco
 import pytest
 
 from jaxsim.compiler import compile_spec
-from jaxsim.errors import ModelError
+from jaxsim.core.errors import ModelError
 from jaxsim.mjcf import read
-from jaxsim.mjcf.schema import all_types
+from jaxsim.mjcf.schema.table import all_types
 from tests.compare import model_differences
 from tests.mjcf.helpers import CONTEXT, document
-from tests.mjcf.test_schema import uses
+from tests.mjcf.schema.test_table import uses
 
 FLEX = CONTEXT[CONTEXT.index("<deformable>") : CONTEXT.index("</deformable>") + len("</deformable>")]
 CRASH = "mujoco/body/flexcomp/plugin/config"  # of MuJoCo 3.8.1, whatever the configuration says

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from jaxsim.compiler import linalg
-from jaxsim.errors import ModelError
+from jaxsim.core.errors import ModelError
 
 
 def _reference(full):

@@ -4,7 +4,7 @@ import mujoco
 import pytest
 
 from jaxsim.compiler import compile_spec
-from jaxsim.errors import ModelError
+from jaxsim.core.errors import ModelError
 from jaxsim.mjcf import read
 from tests.compiler.reject_cases import CASES
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import lxml.etree
 
-from jaxsim.mjcf.schema import SCHEMA, ElementType
-from jaxsim.mjcf.values import ENUMS
+from jaxsim.mjcf.schema.table import SCHEMA, ElementType
+from jaxsim.mjcf.schema.values import ENUMS
 from tests.engine import sweep_models
 from tests.engine.sweep_cases import BASE, NUMBERS, WORDS
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.types import DisableBit
+from jaxsim.core.types import DisableBit
 from tests.stages import assert_fields, exact, load, states, to_data
 
 STEP = jax.jit(jaxsim.step)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.engine.plugin_cable import cables
-from jaxsim.engine.plugin_pid import activation_rates
+from jaxsim.engine.actuation.pid import activation_rates
+from jaxsim.engine.dynamics.cable import cables
 from tests.stages import assert_fields, exact, load, states, to_data
 
 STEP = jax.jit(jaxsim.step)

@@ -4,17 +4,17 @@ import mujoco
 import numpy as np
 import pytest
 
-from jaxsim.engine.actuation import fwd_actuation
-from jaxsim.engine.com import com_pos, com_vel
-from jaxsim.engine.energy import kinetic, potential
-from jaxsim.engine.inertia import crb, factor_m, full_m, mul_m, solve_m
-from jaxsim.engine.kinematics import camlight, kinematics
-from jaxsim.engine.passive import passive
-from jaxsim.engine.rne import rne, tendon_bias
-from jaxsim.engine.sensor_velocity import subtree_vel
+from jaxsim.engine.actuation.forces import fwd_actuation
+from jaxsim.engine.actuation.transmission import actuator_velocities, transmission
+from jaxsim.engine.dynamics.com import com_pos, com_vel
+from jaxsim.engine.dynamics.energy import kinetic, potential
+from jaxsim.engine.dynamics.inertia import crb, factor_m, full_m, mul_m, solve_m
+from jaxsim.engine.dynamics.kinematics import camlight, kinematics
+from jaxsim.engine.dynamics.passive import passive
+from jaxsim.engine.dynamics.rne import rne, tendon_bias
+from jaxsim.engine.sensor.velocity import subtree_vel
 from jaxsim.engine.support import apply_wrench, jac
-from jaxsim.engine.tendon import mul_jac, tendon
-from jaxsim.engine.transmission import actuator_velocities, transmission
+from jaxsim.engine.tendon.tendon import mul_jac, tendon
 from tests.engine import dynamics_models as models
 from tests.stages import assert_fields, host, host_data, load, states
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.engine.integrate import integrate_pos
+from jaxsim.engine.integrate.explicit import integrate_pos
 from tests.stages import exact, load, to_data
 
 SCENE = """<mujoco><option timestep="0.005"/><worldbody><geom type="plane" size="3 3 1"/>

@@ -8,7 +8,7 @@ import pytest
 
 import jaxsim
 from jaxsim import ObjType, State
-from jaxsim.engine.rne import rne_post_constraint
+from jaxsim.engine.dynamics.rne import rne_post_constraint
 from tests.oracle import dense_jacobian
 from tests.stages import exact, states, to_data
 

@@ -1,7 +1,7 @@
 """Models for the tests of the front end: one that has an object of every kind, and any element put into it."""
 
-from jaxsim.mjcf.schema import SCHEMA, ElementType, all_types
-from jaxsim.mjcf.values import ENUMS, Attribute
+from jaxsim.mjcf.schema.table import SCHEMA, ElementType, all_types
+from jaxsim.mjcf.schema.values import ENUMS, Attribute
 
 CONTEXT = """<mujoco>
 <default><default class="main2"/></default>

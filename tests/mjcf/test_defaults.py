@@ -4,9 +4,9 @@ import mujoco
 import numpy as np
 import pytest
 
-from jaxsim.errors import ModelError
+from jaxsim.core.errors import ModelError
 from jaxsim.mjcf import read, resolve, resolve_actuator
-from jaxsim.mjcf.values import ENUMS
+from jaxsim.mjcf.schema.values import ENUMS
 
 CLASSES = """
 <default>

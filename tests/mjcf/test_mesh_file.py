@@ -6,8 +6,8 @@ import mujoco
 import numpy as np
 import pytest
 
-from jaxsim.compiler.mesh import MeshInput, compile_mesh
-from jaxsim.errors import ModelError, UnsupportedError
+from jaxsim.compiler.asset.mesh import MeshInput, compile_mesh
+from jaxsim.core.errors import ModelError, UnsupportedError
 from jaxsim.mjcf.mesh_file import MAX_CORNERS, STL_MAX_FACES, deduplicate, read_mesh, read_obj
 from tests.compiler.mesh_cases import assert_same_mesh, compile_both, l_shape, msh, obj, reference, stl
 

@@ -10,9 +10,10 @@ import pytest
 from lxml import etree
 
 from jaxsim.compiler import compile_spec
-from jaxsim.errors import ModelError, UnsupportedError
-from jaxsim.mjcf import expand, read, save_mjcf
-from jaxsim.mjcf.schema import all_types
+from jaxsim.core.errors import ModelError, UnsupportedError
+from jaxsim.mjcf import read, save_mjcf
+from jaxsim.mjcf.macro import expand
+from jaxsim.mjcf.schema.table import all_types
 from tests.compiler.cases import CASES
 
 TEXTS = [text for text in CASES.values() if len(text) < 4000]

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jaxsim.errors import ModelError
+from jaxsim.core.errors import ModelError
 from jaxsim.mjcf import read, reader
-from jaxsim.mjcf.schema import all_types
-from jaxsim.mjcf.values import ENUMS
+from jaxsim.mjcf.schema.table import all_types
+from jaxsim.mjcf.schema.values import ENUMS
 
 
 def verdicts(text):

@@ -4,8 +4,9 @@ import mujoco
 import numpy as np
 import pytest
 
-from jaxsim.errors import ModelError
-from jaxsim.mjcf import Spec, compiler_of, expand, read, resolve, save_mjcf
+from jaxsim.core.errors import ModelError
+from jaxsim.mjcf import Spec, compiler_of, read, resolve, save_mjcf
+from jaxsim.mjcf.macro import expand
 
 
 def pendulum() -> Spec:

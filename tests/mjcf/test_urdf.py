@@ -3,8 +3,9 @@
 import mujoco
 import pytest
 
-from jaxsim.errors import ModelError
-from jaxsim.mjcf import expand, read, save_mjcf
+from jaxsim.core.errors import ModelError
+from jaxsim.mjcf import read, save_mjcf
+from jaxsim.mjcf.macro import expand
 from tests.mjcf.test_writer import differences
 
 INERTIAL = """<inertial><origin xyz="1 2 3" rpy=".3 .4 .5"/><mass value="2"/>

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.errors import UnsupportedError
-from jaxsim.mjcf import expand, read, save_mjcf
+from jaxsim.core.errors import UnsupportedError
+from jaxsim.mjcf import read, save_mjcf
+from jaxsim.mjcf.macro import expand
 from tests.mjcf.helpers import CONTEXT
+from tests.mjcf.macro.test_expand import ASSETS, ATTACH, CHILD, COPIES, parent
 from tests.mjcf.test_defaults import ACTUATORS, DEFAULTS, MODEL
-from tests.mjcf.test_expand import ASSETS, ATTACH, CHILD, COPIES, parent
 
 MODELS = sorted(glob.glob(os.path.join(os.path.dirname(__file__), "..", "..", "models", "*.xml")))
 

@@ -3,7 +3,7 @@
 import mujoco
 import pytest
 
-from jaxsim.errors import ModelError
+from jaxsim.core.errors import ModelError
 from jaxsim.mjcf import read
 from jaxsim.mjcf.xml import parse_xml
 

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from jaxsim.interop import host_model
+from jaxsim.io.mujoco import host_model
 from jaxsim.viewer import html
 
 TYPES = {"f32": "<f4", "i16": "<i2"}

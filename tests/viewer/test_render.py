@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 import jaxsim
-from jaxsim.cli import main
-from jaxsim.types import GeomType
+from jaxsim.core.types import GeomType
+from jaxsim.tools.cli import main
 from jaxsim.viewer import render, shapes
 
 SCENE = """<mujoco model="scene">

@@ -6,13 +6,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.engine.collision.box import box_box
-from jaxsim.engine.collision.convex import convex_context, convex_convex, convex_distance
+from jaxsim.core.errors import UnsupportedError
+from jaxsim.core.types import DisableBit, GeomType
+from jaxsim.engine.collision.convex.convex import convex_context, convex_convex, convex_distance
+from jaxsim.engine.collision.primitive.box import box_box
 from jaxsim.engine.collision.shapes import Geoms, posed
 from jaxsim.engine.collision.table import COLLIDERS
-from jaxsim.errors import UnsupportedError
 from jaxsim.math.arrays import take
-from jaxsim.types import DisableBit, GeomType
 
 Array = Any
 

@@ -9,18 +9,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxsim.engine.collision import broadphase, parameters
-from jaxsim.engine.collision.bounds import boxes_touch, spheres_touch
+from jaxsim.core.errors import UnsupportedError
+from jaxsim.core.model import Model
+from jaxsim.core.types import DisableBit, GeomType, WarningType
+from jaxsim.engine.collision import parameters
+from jaxsim.engine.collision.broad import broadphase
+from jaxsim.engine.collision.broad.bounds import boxes_touch, spheres_touch
+from jaxsim.engine.collision.broad.pairs import Candidates, candidates
 from jaxsim.engine.collision.followed import Followed, Place, Poses, follow, worthwhile
-from jaxsim.engine.collision.pairs import Candidates, candidates
 from jaxsim.engine.collision.shapes import Hits, make_frame, posed
 from jaxsim.engine.collision.table import COLLIDERS, Collider
 from jaxsim.engine.sleep import sleeps, wake_and_filter
-from jaxsim.errors import UnsupportedError
 from jaxsim.math.arrays import gather, inner, materialize, take
-from jaxsim.math.kernel import one_kernel
-from jaxsim.model import Model
-from jaxsim.types import DisableBit, GeomType, WarningType
+from jaxsim.xla.fusion import one_kernel
 
 Array = Any
 FEW = 16  # groups of no more pairs than this are never compacted

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxsim.engine.collision.shapes import Array, Geoms, Hits, posed
 from jaxsim.math.arrays import gather, materialize, take
-from jaxsim.math.tangent import along, product_slope
+from jaxsim.math.jvp import along, product_slope
 
 
 class Followed(NamedTuple):

@@ -5,10 +5,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.engine.collision.pairs import Candidates
+from jaxsim.core.types import MINMU, MINVAL, EnableBit
+from jaxsim.engine.collision.broad.pairs import Candidates
 from jaxsim.math import safe
 from jaxsim.math.arrays import gather, gather_all, take
-from jaxsim.types import MINMU, MINVAL, EnableBit
 
 Array = Any
 TABLED = 4096

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from jaxsim.core.types import MINVAL
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner
 from jaxsim.math.rotation import cross
-from jaxsim.types import MINVAL
 
 Array = Any
 

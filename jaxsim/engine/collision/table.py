@@ -3,15 +3,14 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from jaxsim.engine.collision.box import box_box
-from jaxsim.engine.collision.capsule import capsule_box, capsule_capsule
-from jaxsim.engine.collision.convex import convex_context, convex_convex
-from jaxsim.engine.collision.hfield import hfield_convex
-from jaxsim.engine.collision.hfield import setup as hfield_setup
-from jaxsim.engine.collision.hull import rims
-from jaxsim.engine.collision.mesh_sdf import mesh_sdf
-from jaxsim.engine.collision.mesh_sdf import setup as mesh_sdf_setup
-from jaxsim.engine.collision.plane import (
+from jaxsim.core.types import GeomType as G
+from jaxsim.engine.collision.convex.convex import convex_context, convex_convex
+from jaxsim.engine.collision.convex.hull import rims
+from jaxsim.engine.collision.convex.prism import hfield_convex
+from jaxsim.engine.collision.convex.prism import setup as hfield_setup
+from jaxsim.engine.collision.primitive.box import box_box
+from jaxsim.engine.collision.primitive.capsule import capsule_box, capsule_capsule
+from jaxsim.engine.collision.primitive.plane import (
     plane_box,
     plane_capsule,
     plane_cylinder,
@@ -19,10 +18,11 @@ from jaxsim.engine.collision.plane import (
     plane_mesh,
     plane_sphere,
 )
-from jaxsim.engine.collision.sdf import sdf_any
-from jaxsim.engine.collision.sdf import setup as sdf_setup
-from jaxsim.engine.collision.sphere import sphere_box, sphere_capsule, sphere_cylinder, sphere_sphere
-from jaxsim.types import GeomType as G
+from jaxsim.engine.collision.primitive.sphere import sphere_box, sphere_capsule, sphere_cylinder, sphere_sphere
+from jaxsim.engine.collision.sdf.mesh_pairs import mesh_sdf
+from jaxsim.engine.collision.sdf.mesh_pairs import setup as mesh_sdf_setup
+from jaxsim.engine.collision.sdf.sdf import sdf_any
+from jaxsim.engine.collision.sdf.sdf import setup as sdf_setup
 
 
 class Collider(NamedTuple):

@@ -10,17 +10,17 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.data import Data
+from jaxsim.core.data import Data
+from jaxsim.core.layout import EQ_ROWS, Layout, is_sparse
+from jaxsim.core.model import Model
+from jaxsim.core.types import ConstraintType, EqType, ObjType
 from jaxsim.engine import tables
 from jaxsim.engine.constraint.jacobian import dof_affects_body, dof_axes, jacobian_rows, point_wrench
-from jaxsim.engine.tendon import jacobian_entries
-from jaxsim.layout import EQ_ROWS, Layout, is_sparse
+from jaxsim.engine.tendon.tendon import jacobian_entries
 from jaxsim.math.arrays import dot, einsum, take, take_or_zero
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_rotate, quat_to_rotvec
 from jaxsim.math.safe import Array, greatest, norm, normalize
 from jaxsim.math.tree import dof_path_sum
-from jaxsim.model import Model
-from jaxsim.types import ConstraintType, EqType, ObjType
 
 
 class Rows(NamedTuple):

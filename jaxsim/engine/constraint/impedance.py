@@ -1,8 +1,8 @@
 """Impedance and reference of constraint rows (MuJoCo's manual, "Modeling", solver parameters), for all rows at once."""
 
+from jaxsim.core.model import Model
+from jaxsim.core.types import MAXIMP, MINIMP, MINVAL, DisableBit
 from jaxsim.math.safe import Array, components, xp_of
-from jaxsim.model import Model
-from jaxsim.types import MAXIMP, MINIMP, MINVAL, DisableBit
 
 
 def safe_reference(m: Model, solref: Array, default: tuple[float, float]) -> Array:

@@ -5,14 +5,14 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.data import Data
+from jaxsim.core.data import Data
+from jaxsim.core.layout import Layout
+from jaxsim.core.model import Model
 from jaxsim.engine import tables
-from jaxsim.engine.constraint import operator, slope
-from jaxsim.layout import Layout
+from jaxsim.engine.constraint import contact_jvp, sparse_contact
 from jaxsim.math.arrays import add_at, dot, inner, materialize, take, take_or_zero
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
-from jaxsim.model import Model
 
 
 @tables.per_structure
@@ -99,11 +99,11 @@ def contact_jacobian(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
     return jacobian_rows(axes, affects, wrench), jnp.any(moves, axis=1)
 
 
-def contact_source(m: Model, d: Data, layout: Layout) -> slope.Source:
+def contact_source(m: Model, d: Data, layout: Layout) -> contact_jvp.Source:
     """What the rows of `contact_jacobian` are functions of."""
     used = np.arange(layout.condim) < d.contact.dim[:, None]
     bodies = contact_bodies(m, d)
-    return slope.Source(d.contact.frame, d.contact.pos, used, bodies, d.cdof, d.subtree_com, m.structure)
+    return contact_jvp.Source(d.contact.frame, d.contact.pos, used, bodies, d.cdof, d.subtree_com, m.structure)
 
 
 def contact_facets(layout: Layout, friction: Array, x: Array) -> Array:
@@ -151,9 +151,9 @@ def rows_times(layout: Layout, jac: Any, x: Array) -> Array:
     parts += [x, (np.array([[1], [-1]], x.dtype) * at_limit).reshape(-1)]
     if layout.ncontact:
         if layout.sparse:
-            frame = operator.times(layout, jac.J_contact, x)
+            frame = sparse_contact.times(layout, jac.J_contact, x)
         else:
-            frame = slope.times(layout, jac.J_contact, jac.source, x)
+            frame = contact_jvp.times(layout, jac.J_contact, jac.source, x)
         parts.append(contact_facets(layout, jac.friction, frame))
     return jnp.concatenate(parts)
 
@@ -191,7 +191,7 @@ def rows_transpose_times(layout: Layout, jac: Any, force: Array) -> Array:
     if layout.ncontact:
         frame = contact_frame_force(layout, jac.friction, force[contact:end])
         if layout.sparse:
-            out = out + operator.transpose_times(layout, jac.J_contact, frame)
+            out = out + sparse_contact.transpose_times(layout, jac.J_contact, frame)
         else:
-            out = out + slope.transpose_times(layout, jac.J_contact, jac.source, frame)
+            out = out + contact_jvp.transpose_times(layout, jac.J_contact, jac.source, frame)
     return out

@@ -10,18 +10,18 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.data import Data
+from jaxsim.core.data import Data
+from jaxsim.core.layout import Layout, make_layout
+from jaxsim.core.model import Model
+from jaxsim.core.types import MINVAL, ConstraintType, DisableBit, WarningType
 from jaxsim.engine import sleep
 from jaxsim.engine.constraint import impedance as imp
+from jaxsim.engine.constraint.contact_jvp import Source
 from jaxsim.engine.constraint.general import general_rows, velocity_product
 from jaxsim.engine.constraint.jacobian import contact_bodies, contact_jacobian, contact_source, rows_times
-from jaxsim.engine.constraint.operator import ContactOperator, contact_wrenches, make_operator
-from jaxsim.engine.constraint.slope import Source
-from jaxsim.layout import Layout, make_layout
+from jaxsim.engine.constraint.sparse_contact import ContactOperator, contact_wrenches, make_operator
 from jaxsim.math.arrays import gather_all, materialize, take
 from jaxsim.math.safe import Array, components, divide, sqrt
-from jaxsim.model import Model
-from jaxsim.types import MINVAL, ConstraintType, DisableBit, WarningType
 
 DEFAULT_SOLREF = (0.02, 1.0)
 NSCALAR = 5  # columns before solref and solimp

@@ -5,11 +5,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.core.layout import Layout
+from jaxsim.core.types import ConstraintType
 from jaxsim.engine.constraint.jacobian import contact_facets, general_dense
-from jaxsim.engine.constraint.operator import ContactOperator, bodies_of, dense_rows
-from jaxsim.layout import Layout
+from jaxsim.engine.constraint.sparse_contact import ContactOperator, bodies_of, dense_rows
 from jaxsim.math.safe import Array
-from jaxsim.types import ConstraintType
 
 
 def slot_values(efc: Any, contact: Any, cdof: Array, field: str) -> Array:

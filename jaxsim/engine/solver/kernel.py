@@ -15,10 +15,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from jaxsim.core.layout import Layout
 from jaxsim.engine.solver import planes, primal
 from jaxsim.engine.solver.planes import CHUNK, UNIT_SIGNS, Planes, Rows, Table, total
 from jaxsim.engine.solver.problem import ConstraintProblem
-from jaxsim.layout import Layout
 from jaxsim.math.safe import Array, divide
 
 WARP_ENTRIES = 1024  # entries of the Hessian for each warp

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsim.math.loops import while_packed
 from jaxsim.math.safe import Array, divide
+from jaxsim.xla.loops import while_packed
 
 
 class Ray(NamedTuple):

@@ -16,13 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxsim.core.layout import Layout
+from jaxsim.core.types import MINVAL, ConstraintState, ConstraintType
 from jaxsim.engine.constraint.jacobian import contact_facets, rows_transpose_times
 from jaxsim.engine.solver.problem import ConstraintProblem, elliptic
-from jaxsim.layout import Layout
 from jaxsim.math.arrays import dot, einsum, inner
-from jaxsim.math.linalg import cholesky, eigh, solve_factored
 from jaxsim.math.safe import Array, divide, norm
-from jaxsim.types import MINVAL, ConstraintState, ConstraintType
+from jaxsim.xla.linalg import cholesky, eigh, solve_factored
 
 COST_RISE = 1e-10  # a block whose cost rises by more keeps its force
 MULTIPLIER_STEPS = 20

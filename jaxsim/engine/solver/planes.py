@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.core.layout import Layout
 from jaxsim.engine.constraint.jacobian import contact_facets
 from jaxsim.engine.solver.problem import (
     Cone,
@@ -29,7 +30,6 @@ from jaxsim.engine.solver.problem import (
     scalar_force,
     scalar_weight,
 )
-from jaxsim.layout import Layout
 from jaxsim.math.arrays import take_or_zero
 from jaxsim.math.safe import Array, divide, sqrt
 

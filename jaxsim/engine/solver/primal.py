@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.core.layout import Layout
 from jaxsim.engine.constraint.jacobian import rows_times, rows_transpose_times
 from jaxsim.engine.solver.linesearch import Ray, ahead, line_search
 from jaxsim.engine.solver.problem import (
@@ -22,11 +23,10 @@ from jaxsim.engine.solver.problem import (
     hessian_without_contacts,
     residual,
 )
-from jaxsim.layout import Layout
 from jaxsim.math.arrays import dot, most_of_batch, sums
-from jaxsim.math.linalg import solve_factored, solve_positive
-from jaxsim.math.loops import while_each, while_packed
 from jaxsim.math.safe import Array, divide
+from jaxsim.xla.linalg import solve_factored, solve_positive
+from jaxsim.xla.loops import while_each, while_packed
 
 
 class Settings(NamedTuple):

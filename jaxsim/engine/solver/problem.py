@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.data import Data
+from jaxsim.core.data import Data
+from jaxsim.core.layout import Layout
+from jaxsim.core.model import Model
+from jaxsim.core.types import ConstraintState, ConstraintType
 from jaxsim.engine.constraint.jacobian import limit_to_dof, rows_times, rows_transpose_times
 from jaxsim.engine.constraint.make import Jacobians, jacobians
-from jaxsim.engine.inertia_slope import Source, source_of, times
-from jaxsim.layout import Layout
+from jaxsim.engine.dynamics.inertia_jvp import Source, source_of, times
 from jaxsim.math.arrays import dot, einsum, sums
 from jaxsim.math.safe import SHORT, Array, divide, norm, short_sum
-from jaxsim.model import Model
-from jaxsim.types import ConstraintState, ConstraintType
 
 
 class ConstraintProblem(NamedTuple):

@@ -13,26 +13,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.data import Data
+from jaxsim.core.data import Data
+from jaxsim.core.layout import Layout
+from jaxsim.core.model import Model
 from jaxsim.engine import tables
-from jaxsim.engine.constraint import operator
+from jaxsim.engine.constraint import sparse_contact
 from jaxsim.engine.constraint.jacobian import limit_to_dof, rows_times, rows_transpose_times
 from jaxsim.engine.solver.linesearch import Ray, line_search
 from jaxsim.engine.solver.primal import Guess, Limits, Settings
-from jaxsim.engine.solver.problem import (
-    ConstraintProblem,
-    Curvature,
-    along,
-    contact_blocks,
-    curvature,
-    force,
-    residual,
-)
-from jaxsim.layout import Layout
+from jaxsim.engine.solver.problem import ConstraintProblem, Curvature, along, contact_blocks, curvature, force, residual
 from jaxsim.math.arrays import add_at, einsum, take, take_or_zero
-from jaxsim.math.linalg import cholesky, solve_triangular
 from jaxsim.math.safe import Array, divide, norm
-from jaxsim.model import Model
+from jaxsim.xla.linalg import cholesky, solve_triangular
 
 FORCING = 1e-2  # what a direction may leave of the gradient
 ROUNDS = 200  # conjugate gradients for one direction, at most
@@ -85,7 +77,7 @@ def preconditioner(layout: Layout, p: ConstraintProblem, c: Curvature) -> Blocks
         diagonal = diagonal + limit_to_dof(layout, c.weight[limit:contact])
     extra = take_or_zero(diagonal, tables.diagonal(structure))
     if layout.ncontact:
-        extra = extra + operator.inertia_like(layout, p.jac.J_contact, contact_blocks(layout, p, c))
+        extra = extra + sparse_contact.inertia_like(layout, p.jac.J_contact, contact_blocks(layout, p, c))
     parts = [take_or_zero(extra, block.full) for block in tables.inertia_blocks(structure)]
     if layout.ngeneral:
         parts = _add_general(layout, parts, p.jac.J_general, c.weight[:friction])

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.engine.collision import convex
-from jaxsim.engine.integrate import integrate_pos
+from jaxsim.engine.collision.convex import convex
+from jaxsim.engine.integrate.explicit import integrate_pos
 from tests.engine.collision.scenes import GEOMS, HULL
 
 ANALYTIC = (("sphere", "box"), ("sphere", "cylinder"), ("capsule", "capsule"), ("capsule", "box"))

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import jaxsim
+from jaxsim.core.types import GeomType, WarningType
 from jaxsim.engine.collision import driver
 from jaxsim.engine.collision.table import COLLIDERS
-from jaxsim.types import GeomType, WarningType
 from tests.engine.collision.scenes import PARAMETERS, PLACES, assert_same, make_scene
 
 SIZES = {"sphere": ".2", "capsule": ".1 .25", "box": ".15 .2 .25"}

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.table import COLLIDERS
 from jaxsim.math.rotation import quat_to_mat, rotvec_to_quat
-from jaxsim.types import GeomType
 from tests.engine.collision.scenes import PLACES, make_scene, pair_xml, random_qpos
 
 PLANE = [("plane", kind) for kind in ("sphere", "capsule", "ellipsoid", "cylinder", "box", "hull", "cube")]

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim import layout as layouts
+from jaxsim.core import layout as layouts
+from jaxsim.core.types import ConstraintType, SolverType
 from jaxsim.engine.constraint.make import Jacobians
-from jaxsim.engine.solver import implicit, primal
+from jaxsim.engine.solver import implicit_diff, primal
 from jaxsim.engine.solver.problem import ConstraintProblem, residual
 from jaxsim.math.arrays import dot
-from jaxsim.types import ConstraintType, SolverType
 
 HEAD = '<mujoco><option cone="{}"/><worldbody>{}</worldbody>{}</mujoco>'
 HINGE = '<body name="b{0}" pos="{0} 0 0"><joint name="j{0}" {1}/><geom name="g{0}" size=".1" condim="{2}"/></body>'
@@ -97,7 +97,9 @@ def solve(layout, kind: str, p, start):
     """qacc and the number of iterations of one problem."""
     one = jnp.ones((), p.M.dtype)
     settings = primal.Settings(1e-13 * one, 1e-2 * one, one)
-    return implicit.solve(layout, primal.Limits("newton", 50, 50, kind == "kernel"), p, settings, jnp.zeros(()), start)
+    return implicit_diff.solve(
+        layout, primal.Limits("newton", 50, 50, kind == "kernel"), p, settings, jnp.zeros(()), start
+    )
 
 
 @functools.cache

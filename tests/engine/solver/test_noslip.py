@@ -10,7 +10,7 @@ import pytest
 
 import jaxsim
 from jaxsim.engine.constraint.make import make_constraint, reference_constraint
-from jaxsim.engine.solver.forward import fwd_constraint
+from jaxsim.engine.constraint.solve import fwd_constraint
 from tests.oracle import oracle_data
 
 # Slopes on which things slip without the sweeps; a pusher with dry friction in joints and a tendon; a rolling ball.
@@ -105,7 +105,7 @@ def test_gradients_are_those_of_the_sweeps(name):
     weights = jnp.asarray(rng.standard_normal(m.nv))
 
     def f(smooth, qvel, friction):
-        force = jaxsim.engine.inertia.mul_m(m, d, smooth)
+        force = jaxsim.engine.dynamics.inertia.mul_m(m, d, smooth)
         new = d.replace(qacc_smooth=smooth, qfrc_smooth=force, qvel=qvel, contact=d.contact.replace(friction=friction))
         return stages(m, new).qacc
 

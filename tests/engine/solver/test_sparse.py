@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim import layout
+from jaxsim.core import layout
 
 BODY = """<body name="b{0}" pos="{1} 0 .09"><freejoint/><geom type="box" size=".1 .1 .1" condim="{2}" mass="{3}"/>
 <body name="c{0}" pos=".1 0 .1"><joint name="j{0}" axis="0 1 0" limited="true" range="-.1 .2" frictionloss=".1"/>

@@ -1,0 +1,118 @@
+"""Height fields: from a PNG image, a binary file or numbers to mjModel's `hfield_*` fields.
+
+One entry: `compile_hfield(HFieldInput(...)) -> HFieldArrays`.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from jaxsim.compiler.asset.png import read_png
+from jaxsim.compiler.linalg import EPS
+from jaxsim.core.errors import ModelError
+
+MAX_ELEVATIONS = 2**26
+
+
+@dataclass
+class HFieldInput:
+    """What the model says about a height field.
+
+    Attributes:
+        name: for messages.
+        size: (4,) radius in x, radius in y, elevation above, depth below.
+        nrow, ncol, elevation: numbers row by row from the top (empty: flat); used only where there is no file.
+        file, filename, content_type: bytes of the file (None: no file), its name, its type where given.
+    """
+
+    name: str = ""
+    size: np.ndarray | list = (0.0, 0.0, 0.0, 0.0)
+    nrow: int = 0
+    ncol: int = 0
+    elevation: np.ndarray | list = ()
+    file: bytes | None = None
+    filename: str = ""
+    content_type: str = ""
+
+
+@dataclass
+class HFieldArrays:
+    """size (4,) float64; nrow, ncol; data (nrow * ncol,) float32 in [0, 1], row by row from the bottom."""
+
+    size: np.ndarray
+    nrow: int
+    ncol: int
+    data: np.ndarray
+
+
+def compile_hfield(hfield: HFieldInput) -> HFieldArrays:
+    """Fields of a height field.
+
+    Raises:
+        ModelError: for sizes that are not positive, a wrong number of elevations or a file that is not well formed.
+    """
+    size = np.asarray(hfield.size, dtype=np.float64).reshape(-1)
+    if size.size != 4 or not np.all(np.isfinite(size)) or np.any(size <= 0):
+        raise ModelError(f"size parameter is not positive in hfield '{hfield.name}'")
+    data = _inline(hfield) if hfield.file is None else _from_file(hfield)
+    if data.size == 0:
+        raise ModelError(f"hfield '{hfield.name}' not specified: give a file, or nrow and ncol")
+    if not np.all(np.isfinite(data)):
+        raise ModelError(f"hfield '{hfield.name}' has elevations that are not finite")
+    low, high = np.float32(min(data.min(), np.float32(1e10))), np.float32(max(data.max(), np.float32(-1e10)))
+    if low > high:
+        raise ModelError(f"invalid data range in hfield '{hfield.name}'")
+    flat = data.reshape(-1) - low
+    if high - low > EPS:
+        flat = flat / (high - low)
+    return HFieldArrays(size, data.shape[0], data.shape[1], flat)
+
+
+def _inline(hfield: HFieldInput) -> np.ndarray:
+    nrow, ncol = int(hfield.nrow), int(hfield.ncol)
+    if nrow < 1 or ncol < 1:
+        return np.zeros((0, 0), np.float32)
+    if nrow * ncol > MAX_ELEVATIONS:
+        raise ModelError(f"hfield '{hfield.name}' of {nrow} x {ncol} elevations is too large")
+    given = np.asarray(hfield.elevation, dtype=np.float64).reshape(-1)
+    if given.size == 0:
+        return np.zeros((nrow, ncol), np.float32)
+    if given.size != nrow * ncol:
+        raise ModelError(f"elevation data length must match nrow*ncol in hfield '{hfield.name}'")
+    with np.errstate(over="ignore"):
+        return given.astype(np.float32).reshape(nrow, ncol)[::-1]
+
+
+def _from_file(hfield: HFieldInput) -> np.ndarray:
+    kind = hfield.content_type.split(";")[0].strip()
+    if not hfield.content_type:
+        kind = _content_type(hfield.filename) or "image/vnd.mujoco.hfield"
+    if kind == "image/png":
+        return read_png(hfield.file, 1, hfield.filename)[0][::-1, :, 0].astype(np.float32)
+    if kind == "image/vnd.mujoco.hfield":
+        return _read_binary(hfield.file, hfield.filename)
+    raise ModelError(f"unsupported content type: '{kind}' in hfield '{hfield.name}'")
+
+
+def _content_type(filename: str) -> str:
+    extension = filename.rsplit(".", 1)[-1].lower() if "." in filename else ""
+    known = {"stl": "model/stl", "obj": "model/obj", "ply": "model/ply", "msh": "model/vnd.mujoco.msh"}
+    known |= {"png": "image/png", "ktx": "image/ktx"}
+    return known.get(extension, "")
+
+
+def _read_binary(data: bytes, filename: str) -> np.ndarray:
+    """Two int32 counts (rows, columns), then float32 elevations."""
+    if not data:
+        raise ModelError(f"empty hfield file '{filename}'")
+    if len(data) < 8:
+        raise ModelError(f"hfield missing header '{filename}'")
+    nrow, ncol = struct.unpack_from("<2i", data)
+    if nrow < 1 or ncol < 1:
+        raise ModelError(f"non-positive hfield dimensions in file '{filename}'")
+    if len(data) != 8 + 4 * nrow * ncol:
+        raise ModelError(f"unexpected file size in file '{filename}'")
+    return np.frombuffer(data, "<f4", nrow * ncol, 8).astype(np.float32).reshape(nrow, ncol)

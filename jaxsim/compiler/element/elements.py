@@ -1,0 +1,194 @@
+"""Joints, sites, cameras and lights: the smaller things that stand in a body."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.element.pose import rotate, unit
+from jaxsim.compiler.element.volumes import SIZES
+from jaxsim.compiler.linalg import EPS, normalize
+from jaxsim.compiler.tree import in_frame, line_pose, own_orientation, point_in_frame
+from jaxsim.core.types import GeomType, JointType
+from jaxsim.mjcf.schema.values import ENUMS
+
+_NV = {JointType.FREE: 6, JointType.BALL: 3, JointType.SLIDE: 1, JointType.HINGE: 1}
+_NQ = {**_NV, JointType.FREE: 7, JointType.BALL: 4}
+_LINED = (GeomType.CAPSULE, GeomType.CYLINDER, GeomType.ELLIPSOID, GeomType.BOX)
+_NOT_IN_SITES = (GeomType.MESH, GeomType.HFIELD, GeomType.PLANE)
+_DEG = math.pi / 180.0
+
+_FREEJOINT = {
+    "type": "free",
+    "limited": "false",
+    "actuatorfrclimited": "false",
+    "range": np.zeros(2),
+    "actuatorfrcrange": np.zeros(2),
+    "springdamper": np.zeros(2),
+    "stiffness": np.zeros(3),
+    "damping": np.zeros(3),
+    "margin": 0.0,
+    "ref": 0.0,
+    "springref": 0.0,
+    "armature": 0.0,
+    "frictionloss": 0.0,
+    "actuatorgravcomp": False,
+    "solreflimit": np.array([0.02, 1.0]),
+    "solimplimit": np.array([0.9, 0.95, 0.001, 0.5, 2.0]),
+    "solreffriction": np.array([0.02, 1.0]),
+    "solimpfriction": np.array([0.9, 0.95, 0.001, 0.5, 2.0]),
+    "user": None,
+}
+
+
+def limited(obj: Obj, switch: str, bounds: list[float], autolimits: bool, what: str = "") -> bool:
+    """Whether a limit holds: true, false, or auto, which means that there is a range.
+
+    `what` is the prefix of the attributes (`ctrl` for ctrlrange and ctrllimited).
+    """
+    if switch != "auto":
+        return switch == "true"
+    if not autolimits and any(bounds):
+        raise obj.error(
+            f"'{what}range' is given but '{what}limited' is not; give it, or set compiler autolimits='true'"
+        )
+    return bounds[0] < bounds[1]
+
+
+def compile_joint(draft: Draft, joint: Obj) -> None:
+    """Type, axis, position, limits and references of a joint, angles in radians."""
+    if joint.el.tag == "freejoint":
+        joint.a = {**_FREEJOINT, **joint.a}
+    settings = draft.settings_of(joint.el)
+    a = joint.a
+    kind = joint.type = JointType(ENUMS["joint"][a["type"]])
+    joint.nq, joint.nv = _NQ[kind], _NV[kind]
+    joint.springdamper = joint.floats("springdamper")
+    if any(joint.springdamper) and min(joint.springdamper) <= 0:
+        raise joint.error("both numbers of 'springdamper' must be positive")
+    _joint_limits(joint, settings)
+    if kind in (JointType.FREE, JointType.BALL):
+        joint.axis = [0.0, 0.0, 1.0]
+    else:
+        axis = joint.floats("axis")
+        axis = rotate(joint.frame[1], axis) if joint.frame else axis
+        joint.axis, length = normalize(axis)
+        if length < EPS:
+            raise joint.error("'axis' is too small")
+    joint.pos = [0.0] * 3 if kind == JointType.FREE else point_in_frame(joint, joint.floats("pos"))
+    scale = math.pi / 180.0 if kind == JointType.HINGE and settings.degree else 1.0
+    joint.ref, joint.springref = a["ref"] * scale, a["springref"] * scale
+
+
+def _joint_limits(joint: Obj, settings) -> None:
+    kind, bounds, force = joint.type, joint.floats("range"), joint.floats("actuatorfrcrange")
+    joint.limited = kind != JointType.FREE and limited(joint, joint.a["limited"], bounds, settings.autolimits)
+    if joint.limited:
+        if kind == JointType.BALL and bounds[0]:
+            raise joint.error("'range' of a ball joint must begin with 0")
+        if kind != JointType.BALL and bounds[0] >= bounds[1]:
+            raise joint.error(f"'range' must rise; it is ({bounds[0]:g}, {bounds[1]:g})")
+        if settings.degree and kind in (JointType.HINGE, JointType.BALL):
+            bounds = [x * _DEG for x in bounds]
+    joint.actfrclimited = kind in (JointType.SLIDE, JointType.HINGE) and limited(
+        joint, joint.a["actuatorfrclimited"], force, settings.autolimits, "actuatorfrc"
+    )
+    if joint.actfrclimited and force[0] >= force[1]:
+        raise joint.error(f"'actuatorfrcrange' must rise; it is ({force[0]:g}, {force[1]:g})")
+    joint.range, joint.actfrcrange = bounds, force
+
+
+def check_size(obj: Obj, kind: int, size: list[float]) -> None:
+    """The sizes that a type of geom needs must be positive; a plane needs the third, its grid spacing."""
+    if kind == GeomType.PLANE:
+        if size[2] <= 0:
+            raise obj.error("the third size of a plane must be positive")
+        return
+    for i in range(SIZES.get(kind, 0)):
+        if not size[i] > 0:
+            name, need = GeomType(kind).name.lower(), SIZES[kind]
+            raise obj.error(f"a {name} needs {need} positive size{'s'[: need > 1]}; number {i + 1} is {size[i]:g}")
+
+
+def lined(obj: Obj, kind: int, size: list[float]) -> tuple[list[float], list[float], list[float]]:
+    """Position, orientation and size from `fromto`."""
+    if kind not in _LINED:
+        raise obj.error("'fromto' needs a capsule, cylinder, ellipsoid or box")
+    pos, quat, half = line_pose(obj)
+    if kind in (GeomType.ELLIPSOID, GeomType.BOX):
+        return pos, quat, [size[0], size[0], half]
+    return pos, quat, [size[0], half, size[2]]
+
+
+def compile_site(draft: Draft, site: Obj) -> None:
+    """Type, pose and size of a site."""
+    site.type = GeomType(ENUMS["geom"][site.a["type"]])
+    if site.type in _NOT_IN_SITES:
+        raise site.error("a site cannot be a mesh, a height field or a plane")
+    site.size = site.floats("size")
+    if site.a["fromto"] is not None:
+        pos, quat, site.size = lined(site, site.type, site.size)
+    else:
+        pos, quat = site.floats("pos"), own_orientation(site.el, site.a, draft.settings_of(site.el))
+    site.pos, quat = in_frame(site, pos, quat)
+    site.quat = unit(quat)
+    check_size(site, site.type, site.size)
+
+
+def compile_camera(draft: Draft, camera: Obj) -> None:
+    """Pose and intrinsics of a camera."""
+    a = camera.a
+    quat = own_orientation(camera.el, a, draft.settings_of(camera.el))
+    camera.pos, quat = in_frame(camera, camera.floats("pos"), quat)
+    camera.quat = unit(quat)
+    camera.target = draft.refer(camera, "body", a["target"], "target").id if a["target"] else -1
+    camera.fovy = a["fovy"]
+    if camera.fovy >= 180:
+        raise camera.error(f"'fovy' must be less than 180; it is {camera.fovy:g}")
+    words = a["output"]
+    words = words.split() if isinstance(words, str) else words
+    camera.output = 0
+    for word in words:
+        camera.output |= ENUMS["camout"][word]
+    camera.mode, camera.projection = ENUMS["track"][a["mode"]], ENUMS["projection"][a["projection"]]
+    _intrinsics(draft, camera)
+
+
+def _intrinsics(draft: Draft, camera: Obj) -> None:
+    """Focal lengths and principal point in units of length; pixels, where given, go before lengths."""
+    a = camera.a
+    single = {name: np.asarray(a[name], np.float32) for name in ("focal", "focalpixel", "principal", "principalpixel")}
+    sensor, resolution = np.asarray(a["sensorsize"], np.float32), camera.floats("resolution")
+    sensed = bool(np.all(sensor > 0))
+    if any(x.any() for x in single.values()) and not sensed:
+        raise camera.error("focal and principal need 'sensorsize'")
+    if not sensed:
+        near = draft.visual["map", "znear"]
+        camera.intrinsic = [near, near, 0.0, 0.0]
+        return
+    if min(resolution) <= 0:
+        raise camera.error("'sensorsize' needs a positive 'resolution'")
+    density = np.asarray(resolution, np.float32) / sensor
+
+    def pick(pixel: str, length: str) -> list[float]:
+        return np.where(single[pixel] != 0, single[pixel] / density, single[length]).tolist()
+
+    camera.intrinsic = pick("focalpixel", "focal") + pick("principalpixel", "principal")
+    angle = np.arctan2(sensor[1] / np.float32(2), np.float32(camera.intrinsic[1]))
+    camera.fovy = float(angle) * 360.0 / math.pi
+
+
+def compile_light(draft: Draft, light: Obj) -> None:
+    """Pose and references of a light."""
+    a = light.a
+    light.pos, direction = point_in_frame(light, light.floats("pos")), light.floats("dir")
+    if light.frame:
+        direction = rotate(light.frame[1], direction)
+    light.dir, length = normalize(direction)
+    if length < EPS:
+        raise light.error("'dir' is zero")
+    light.mode, light.type = ENUMS["track"][a["mode"]], ENUMS["light"][a["type"]]
+    light.target = draft.refer(light, "body", a["target"], "target").id if a["target"] else -1
+    light.texture = draft.refer(light, "texture", a["texture"], "texture").id if a["texture"] else -1

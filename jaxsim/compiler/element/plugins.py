@@ -1,0 +1,225 @@
+"""Plugins: the instances of a model, who uses them, what they are configured with, the sizes that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.core.plugins import PLUGINS, Plugin, leading_number, numeric
+from jaxsim.core.types import DynType, ObjType
+from jaxsim.mjcf import Element
+from jaxsim.mjcf.schema.values import did_you_mean
+
+_FILTERS = (DynType.INTEGRATOR, DynType.FILTER, DynType.FILTEREXACT)
+_DRIVES = {"body": "body", "geom": "geom", "mesh": "geom", "actuator": "actuator", "sensor": "sensor"}
+_WHAT = {"body": "passive forces", "geom": "signed distance fields", "actuator": "actuators", "sensor": "sensors"}
+
+
+class Instance(Obj):
+    """A plugin instance: its plugin, its configuration by key, and the objects that use it."""
+
+    def __init__(self, el: Element, name: str, plugin: Plugin | None):
+        super().__init__("plugin", el, {}, name)
+        self.plugin = plugin
+        self.config = {child.attrs["key"]: child.attrs["value"] for child in el.children if child.tag == "config"}
+        self.users: list[Obj] = []
+
+
+def _known(el: Element, name: str) -> Plugin:
+    if name not in PLUGINS:
+        raise el.error(f"plugin '{name}' not found{did_you_mean(name, PLUGINS)}; there are {', '.join(PLUGINS)}")
+    return PLUGINS[name]
+
+
+def list_plugins(draft: Draft) -> None:
+    """All instances in mjModel's order: the named ones, then those that elements make for themselves."""
+    sections = {section.tag: section for section in draft.spec.root.children}
+    extension = sections.get("extension")
+    draft.plugins = set()
+    for el in extension.children if extension is not None else ():
+        plugin = _known(el, el.attrs["plugin"])
+        draft.plugins.add(plugin.name)
+        for child in el.children:
+            _add(draft, Instance(child, child.attrs["name"], plugin))
+    for section in ("asset", "actuator", "sensor", "worldbody"):
+        if section in sections:
+            for el in _implicit(sections[section]):
+                _add(draft, Instance(el, el.name if el.tag == "instance" else "", None))
+
+
+def _add(draft: Draft, instance: Instance) -> None:
+    instance.id = len(draft.lists["plugin"])
+    draft.lists["plugin"].append(instance)
+
+
+def _implicit(section: Element) -> Iterator[Element]:
+    """Elements that make an instance of their own; of several in a geom or mesh only the first counts."""
+    for el in section.all("plugin", "instance"):
+        parent = el.parent
+        if parent.tag in ("geom", "mesh") and parent.child("plugin") is not el:
+            continue
+        if not el.attrs.get("instance"):
+            yield el
+
+
+def link_plugins(draft: Draft) -> None:
+    """The instance that each body, geom, mesh, actuator and sensor uses."""
+    by_element = {id(p.el): p for p in draft.lists["plugin"] if p.plugin is None}
+    for kind in _DRIVES:
+        for obj in draft.lists[kind]:
+            el = _element(obj)
+            obj.plugin = _resolve(draft, obj, el, by_element) if el is not None else None
+            if obj.plugin is not None:
+                obj.plugin.users.append(obj)
+    for instance in draft.lists["plugin"]:
+        if instance.plugin is None:
+            raise instance.error("a body can have only one plugin")
+
+
+def _element(obj: Obj) -> Element | None:
+    """The plugin element of an object."""
+    if obj.kind in ("actuator", "sensor"):
+        return obj.el if obj.el.tag == "plugin" else None
+    if obj.kind == "body":
+        return obj.plugin_el
+    return obj.el.child("plugin")
+
+
+def _resolve(draft: Draft, obj: Obj, el: Element, by_element: dict[int, Instance]) -> Instance:
+    name, wanted = el.attrs.get("plugin") or "", el.attrs.get("instance") or ""
+    if not name and not wanted:
+        raise el.error("neither 'plugin' nor 'instance' is written")
+    instance = by_element.get(id(el))
+    if wanted:
+        user = Obj(obj.kind, el, {})
+        instance = draft.refer(user, "plugin", wanted, "instance")
+    if name or instance.plugin is None:
+        if name not in draft.plugins:
+            known = did_you_mean(name, draft.plugins)
+            raise el.error(f"unrecognized plugin '{name}'{known}; declare it by <plugin plugin=...> in <extension>")
+        instance.plugin = PLUGINS[name]
+    if instance.plugin.drives != _DRIVES[obj.kind]:
+        raise el.error(f"plugin '{instance.plugin.name}' does not support {_WHAT[_DRIVES[obj.kind]]}")
+    return instance
+
+
+def check_plugins(draft: Draft) -> None:
+    """Every key is one that the plugin knows, and its value one that it takes."""
+    for instance in draft.lists["plugin"]:
+        plugin = instance.plugin
+        for key in instance.config:
+            if key not in plugin.attributes:
+                near = did_you_mean(key, plugin.attributes)
+                known = ", ".join(plugin.attributes)
+                raise instance.error(f"unrecognized key '{key}' for plugin {plugin.name}{near}; it takes {known}")
+        values = {name: instance.config.get(name, "") for name in plugin.attributes}
+        fault = _CHECKS[plugin.name](values, instance)
+        if fault:
+            raise instance.error(f"{plugin.name}: {fault}")
+
+
+def _need_numbers(values: dict[str, str], *names: str) -> str | None:
+    bad = [name for name in names if not numeric(values[name])]
+    return f"'{bad[0]}' must be a number; it is '{values[bad[0]]}'" if bad else None
+
+
+def _numeric_only(*names: str) -> Callable[[dict[str, str], Instance], str | None]:
+    return lambda values, instance: _need_numbers(values, *names)
+
+
+def _sdf(*names: str) -> Callable[[dict[str, str], Instance], str | None]:
+    """Every attribute that is written begins with a number; those named hold nothing else."""
+
+    def check(values: dict[str, str], instance: Instance) -> str | None:
+        for name, text in values.items():
+            if text and leading_number(text) is None:
+                return f"'{name}' must be a number; it is '{text}'"
+        return _need_numbers(values, *names)
+
+    return check
+
+
+def _pid(values: dict[str, str], instance: Instance) -> str | None:
+    gain, most, slew = (leading_number(values[name]) or 0.0 for name in ("ki", "imax", "slewmax"))
+    if values["imax"] and gain and most / gain < 0:
+        return "'imax' cannot be negative"
+    if slew < 0:
+        return "'slewmax' cannot be negative"
+    if not instance.users:
+        return "no actuator uses this instance"
+    need = int(gain != 0) + int(values["slewmax"] != "")
+    for actuator in instance.users:
+        dim = need + int(actuator.dyntype in _FILTERS)
+        if actuator.actdim != dim:
+            return f"actuator '{actuator.name}' has actdim {actuator.actdim}; write actdim='{dim}'"
+    return None
+
+
+def _touch_grid(values: dict[str, str], instance: Instance) -> str | None:
+    fault = _need_numbers(values, "gamma", "nchannel")
+    if fault:
+        return fault
+    size, fov = (_list(values[name]) for name in ("size", "fov"))
+    if not 1 <= _channels(values) <= 6:
+        return "'nchannel' must be between 1 and 6"
+    if len(size) != 2 or not min(int(x) for x in size) > 0:
+        return "'size' must be two positive numbers, the horizontal and the vertical resolution"
+    if len(fov) != 2 or not 0 < fov[0] <= 180 or not 0 < fov[1] <= 90:
+        return "'fov' must be two angles in degrees, the first in (0, 180] and the second in (0, 90]"
+    if not 0 <= (leading_number(values["gamma"]) or 0.0) <= 1:
+        return "'gamma' must be between 0 and 1"
+    if any(sensor.objtype != ObjType.SITE for sensor in instance.users):
+        return "the sensor must be at a site; write objtype='site'"
+    return None
+
+
+def _channels(values: dict[str, str]) -> int:
+    return int(leading_number(values["nchannel"]) or 0) or 1
+
+
+def _list(text: str) -> list[float]:
+    """Words between single spaces, each read as a number, zero where it is none."""
+    return [leading_number(word) or 0.0 for word in text.split(" ")] if text else []
+
+
+_CHECKS = {
+    "mujoco.pid": _pid,
+    "mujoco.elasticity.cable": _numeric_only("twist", "bend"),
+    "mujoco.sensor.touch_grid": _touch_grid,
+    "mujoco.sdf.bolt": _sdf("radius"),
+    "mujoco.sdf.bowl": _sdf("radius", "height", "thickness"),
+    "mujoco.sdf.gear": _sdf("alpha", "diameter", "teeth", "innerdiameter"),
+    "mujoco.sdf.nut": _sdf("radius"),
+    "mujoco.sdf.torus": _sdf("radius1", "radius2"),
+}
+
+
+def sensor_dim(instance: Instance) -> int:
+    """How many numbers a sensor of a plugin gives."""
+    values = {name: instance.config.get(name, "") for name in instance.plugin.attributes}
+    size = [int(x) for x in _list(values["size"])]
+    return _channels(values) * size[0] * size[1] if len(size) == 2 else 0
+
+
+def sdf_numbers(instance: Instance) -> tuple[float, ...]:
+    """The attributes of a signed distance field, defaults filled in."""
+    texts = [instance.config.get(name, "") for name in instance.plugin.attributes]
+    found = [leading_number(text) for text in texts]
+    return tuple(d if x is None else x for x, d in zip(found, instance.plugin.defaults, strict=True))
+
+
+def plugin_tables(draft: Draft) -> None:
+    """plugin, plugin_attr, the (empty) states, and the instance of every object."""
+    v, instances = draft.values, draft.lists["plugin"]
+    chunks = [b"".join(p.config.get(k, "").encode() + b"\0" for k in p.plugin.attributes) for p in instances]
+    v["plugin"] = np.array([p.plugin.slot for p in instances], np.int32)
+    v["plugin_attr"] = np.frombuffer(b"".join(chunks), np.uint8)
+    v["npluginattr"] = len(v["plugin_attr"])
+    v["plugin_attradr"] = np.cumsum([0, *map(len, chunks)])[:-1].astype(np.int32)
+    v["plugin_stateadr"] = v["plugin_statenum"] = np.zeros(len(instances), np.int32)
+    v["npluginstate"] = 0
+    for kind in ("body", "geom", "actuator", "sensor"):
+        ids = [-1 if obj.plugin is None else obj.plugin.id for obj in draft.lists[kind]]
+        v[f"{kind}_plugin"] = np.array(ids, np.int32)

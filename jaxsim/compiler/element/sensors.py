@@ -1,0 +1,256 @@
+"""Sensors: one table says what each kind looks at, what it gives and when."""
+
+from __future__ import annotations
+
+import itertools
+
+from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.element.actuators import check_history
+from jaxsim.compiler.element.plugins import sensor_dim
+from jaxsim.core.types import ConDataField, DataType, GeomType, JointType, ObjType, RayDataField, SensorType, Stage
+from jaxsim.mjcf.schema.values import ENUMS
+
+# tag: (type, kind of object, stage, dimension, type of data); kind "any" is said by objtype
+_TABLE = {
+    "touch": ("TOUCH", "site", "ACC", 1, "POSITIVE"),
+    "accelerometer": ("ACCELEROMETER", "site", "ACC", 3, "REAL"),
+    "velocimeter": ("VELOCIMETER", "site", "VEL", 3, "REAL"),
+    "gyro": ("GYRO", "site", "VEL", 3, "REAL"),
+    "force": ("FORCE", "site", "ACC", 3, "REAL"),
+    "torque": ("TORQUE", "site", "ACC", 3, "REAL"),
+    "magnetometer": ("MAGNETOMETER", "site", "POS", 3, "REAL"),
+    "camprojection": ("CAMPROJECTION", "site", "POS", 2, "REAL"),
+    "rangefinder": ("RANGEFINDER", "ray", "POS", 0, "REAL"),
+    "jointpos": ("JOINTPOS", "joint", "POS", 1, "REAL"),
+    "jointvel": ("JOINTVEL", "joint", "VEL", 1, "REAL"),
+    "tendonpos": ("TENDONPOS", "tendon", "POS", 1, "REAL"),
+    "tendonvel": ("TENDONVEL", "tendon", "VEL", 1, "REAL"),
+    "actuatorpos": ("ACTUATORPOS", "actuator", "POS", 1, "REAL"),
+    "actuatorvel": ("ACTUATORVEL", "actuator", "VEL", 1, "REAL"),
+    "actuatorfrc": ("ACTUATORFRC", "actuator", "ACC", 1, "REAL"),
+    "jointactuatorfrc": ("JOINTACTFRC", "joint", "ACC", 1, "REAL"),
+    "tendonactuatorfrc": ("TENDONACTFRC", "tendon", "ACC", 1, "REAL"),
+    "ballquat": ("BALLQUAT", "joint", "POS", 4, "QUATERNION"),
+    "ballangvel": ("BALLANGVEL", "joint", "VEL", 3, "REAL"),
+    "jointlimitpos": ("JOINTLIMITPOS", "joint", "POS", 1, "REAL"),
+    "jointlimitvel": ("JOINTLIMITVEL", "joint", "VEL", 1, "REAL"),
+    "jointlimitfrc": ("JOINTLIMITFRC", "joint", "ACC", 1, "REAL"),
+    "tendonlimitpos": ("TENDONLIMITPOS", "tendon", "POS", 1, "REAL"),
+    "tendonlimitvel": ("TENDONLIMITVEL", "tendon", "VEL", 1, "REAL"),
+    "tendonlimitfrc": ("TENDONLIMITFRC", "tendon", "ACC", 1, "REAL"),
+    "framepos": ("FRAMEPOS", "any", "POS", 3, "REAL"),
+    "framequat": ("FRAMEQUAT", "any", "POS", 4, "QUATERNION"),
+    "framexaxis": ("FRAMEXAXIS", "any", "POS", 3, "AXIS"),
+    "frameyaxis": ("FRAMEYAXIS", "any", "POS", 3, "AXIS"),
+    "framezaxis": ("FRAMEZAXIS", "any", "POS", 3, "AXIS"),
+    "framelinvel": ("FRAMELINVEL", "any", "VEL", 3, "REAL"),
+    "frameangvel": ("FRAMEANGVEL", "any", "VEL", 3, "REAL"),
+    "framelinacc": ("FRAMELINACC", "any", "ACC", 3, "REAL"),
+    "frameangacc": ("FRAMEANGACC", "any", "ACC", 3, "REAL"),
+    "subtreecom": ("SUBTREECOM", "body", "POS", 3, "REAL"),
+    "subtreelinvel": ("SUBTREELINVEL", "body", "VEL", 3, "REAL"),
+    "subtreeangmom": ("SUBTREEANGMOM", "body", "VEL", 3, "REAL"),
+    "insidesite": ("INSIDESITE", "any", "POS", 1, "POSITIVE"),
+    "distance": ("GEOMDIST", "pair", "POS", 1, "REAL"),
+    "normal": ("GEOMNORMAL", "pair", "POS", 3, "AXIS"),
+    "fromto": ("GEOMFROMTO", "pair", "POS", 6, "REAL"),
+    "contact": ("CONTACT", "contact", "ACC", 0, "REAL"),
+    "e_potential": ("E_POTENTIAL", None, "POS", 1, "REAL"),
+    "e_kinetic": ("E_KINETIC", None, "POS", 1, "REAL"),
+    "clock": ("CLOCK", None, "POS", 1, "REAL"),
+    "tactile": ("TACTILE", "mesh", "ACC", 0, "REAL"),
+    "user": ("USER", "any", "ACC", 0, "REAL"),
+    "plugin": ("PLUGIN", "any", "ACC", 0, "REAL"),
+}
+_FRAMES = ("body", "xbody", "geom", "site", "camera")
+_CONTACT_FIRST = {"site": "site", "body1": "body", "subtree1": "xbody", "geom1": "geom"}
+_CONTACT_SECOND = {"body2": "body", "subtree2": "xbody", "geom2": "geom"}
+_CONTACT_SIZE = {"FOUND": 1, "FORCE": 3, "TORQUE": 3, "DIST": 1, "POS": 3, "NORMAL": 3, "TANGENT": 3}
+_RAY_SIZE = {"DIST": 1, "DIR": 3, "ORIGIN": 3, "POINT": 3, "NORMAL": 3, "DEPTH": 1}
+
+Target = tuple[str, str, str] | None  # kind, name, attribute that holds the name
+
+
+def compile_sensors(draft: Draft) -> None:
+    """Objects, references, dimensions and stages of sensors."""
+    for sensor in draft.lists["sensor"]:
+        tag = sensor.el.tag
+        name, kind, stage, sensor.dim, data = _TABLE[tag]
+        sensor.type, sensor.stage, sensor.datatype = SensorType[name], Stage[stage], DataType[data]
+        sensor.intprm = [0, 0, 0]
+        _check_numbers(sensor)
+        first, second = _targets(sensor, tag, kind)
+        sensor.obj, sensor.objtype = _find(draft, sensor, first)
+        sensor.ref, sensor.reftype = _find(draft, sensor, second)
+        rule = _RULES.get(tag)
+        if rule:
+            rule(sensor)
+        if sensor.cutoff > 0 and _directional(sensor):
+            raise sensor.error("'cutoff' cannot be used on axes and quaternions")
+
+
+def _directional(sensor: Obj) -> bool:
+    axis = sensor.datatype == DataType.AXIS and sensor.type != SensorType.GEOMNORMAL
+    return axis or sensor.datatype == DataType.QUATERNION
+
+
+def _check_numbers(sensor: Obj) -> None:
+    a = sensor.a
+    sensor.noise, sensor.cutoff = a.get("noise", 0.0), a.get("cutoff", 0.0)
+    for name in ("noise", "cutoff"):
+        if getattr(sensor, name) < 0:
+            raise sensor.error(f"'{name}' cannot be negative")
+    if "interval" not in a:
+        sensor.interval, sensor.delay, sensor.nsample, sensor.interp = [0.0, 0.0], 0.0, 0, 0
+        return
+    sensor.interval, sensor.delay, sensor.nsample = sensor.floats("interval"), a["delay"], a["nsample"]
+    sensor.interp = ENUMS["interp"][a["interp"]]
+    period, phase = sensor.interval
+    if period < 0:
+        raise sensor.error("the period in 'interval' cannot be negative")
+    if phase > 0 or (period > 0 and phase <= -period):
+        raise sensor.error("the phase in 'interval' lies between minus the period and zero")
+    check_history(sensor)
+
+
+def _targets(sensor: Obj, tag: str, kind: str | None) -> tuple[Target, Target]:
+    """What a sensor looks at and what it refers to, by the attributes of its kind."""
+    a = sensor.a
+    if kind is None:
+        return None, None
+    if kind == "any":
+        return _framed(sensor, tag)
+    if kind == "pair":
+        return _one_of(sensor, {"geom1": "geom", "body1": "body"}), _one_of(sensor, {"geom2": "geom", "body2": "body"})
+    if kind == "ray":
+        return _one_of(sensor, {"site": "site", "camera": "camera"}), None
+    if kind == "contact":
+        return _one_of(sensor, _CONTACT_FIRST, optional=True), _one_of(sensor, _CONTACT_SECOND, optional=True)
+    if kind == "mesh":
+        return ("mesh", a["mesh"], "mesh"), ("geom", a["geom"], "geom")
+    second = ("camera", a["camera"], "camera") if tag == "camprojection" else None
+    return (kind, a[kind], kind), second
+
+
+def _framed(sensor: Obj, tag: str) -> tuple[Target, Target]:
+    a = sensor.a
+    first = (a["objtype"], a["objname"], "objname") if a["objtype"] else None
+    if (a["objtype"] is None) != (a["objname"] is None):
+        raise sensor.error("'objtype' and 'objname' belong together")
+    if tag == "insidesite":
+        return first, ("site", a["site"], "site")
+    if (a.get("reftype") is None) != (a.get("refname") is None):
+        raise sensor.error("'reftype' and 'refname' belong together")
+    second = (a["reftype"], a["refname"], "refname") if a.get("reftype") else None
+    for target, what in ((first, "objtype"), (second, "reftype")):
+        if target and (tag not in ("user", "plugin") or what == "reftype") and target[0] not in _FRAMES:
+            raise sensor.error(f"'{what}' must be one of {', '.join(_FRAMES)}")
+    return first, second
+
+
+def _one_of(sensor: Obj, choices: dict[str, str], optional: bool = False) -> Target:
+    found = [name for name in choices if sensor.a[name] is not None]
+    if len(found) > 1 or (not found and not optional):
+        raise sensor.error(f"give {'at most' if optional else 'exactly'} one of {', '.join(choices)}")
+    return (choices[found[0]], sensor.a[found[0]], found[0]) if found else None
+
+
+def _find(draft: Draft, sensor: Obj, target: Target) -> tuple[Obj | None, int]:
+    if target is None:
+        return None, ObjType.UNKNOWN
+    kind, name, attribute = target
+    found = draft.refer(sensor, kind, name, attribute)
+    if kind in ("geom", "mesh"):
+        found.visual = False
+    return found, ObjType[kind.upper()]
+
+
+def _bits(sensor: Obj, words: str, fields: type) -> int:
+    """Words in the order of the language -> bit field."""
+    value = sensor.a["data"]
+    names = value.split() if isinstance(value, str) else list(value)
+    order = [fields[name.upper()] for name in names]
+    if any(b <= a for a, b in itertools.pairwise(order)):
+        raise sensor.error(f"'data' must be in the order {', '.join(ENUMS[words])}")
+    return sum(1 << item for item in order)
+
+
+def _size(bits: int, fields: type, sizes: dict[str, int]) -> int:
+    return sum(sizes[item.name] for item in fields if bits & (1 << item))
+
+
+def _joint_of(*types: JointType):
+    def rule(sensor: Obj) -> None:
+        if sensor.obj.type not in types:
+            raise sensor.error(f"the joint must be a {' or '.join(t.name.lower() for t in types)}")
+
+    return rule
+
+
+def _is_limited(sensor: Obj) -> None:
+    if not sensor.obj.limited:
+        raise sensor.error(f"the {sensor.obj.kind} must have limits")
+
+
+def _projection(sensor: Obj) -> None:
+    if not all(sensor.ref.a["resolution"]):
+        raise sensor.error("the camera needs a 'resolution'")
+
+
+def _rangefinder(sensor: Obj) -> None:
+    sensor.intprm[0] = _bits(sensor, "raydata", RayDataField)
+    rays = 1
+    if sensor.objtype == ObjType.CAMERA:
+        rays = int(sensor.obj.a["resolution"][0]) * int(sensor.obj.a["resolution"][1])
+    sensor.dim = rays * _size(sensor.intprm[0], RayDataField, _RAY_SIZE)
+
+
+def _contact(sensor: Obj) -> None:
+    if sensor.a["num"] <= 0:
+        raise sensor.error("'num' must be positive")
+    bits = _bits(sensor, "condata", ConDataField)
+    sensor.intprm = [bits, ENUMS["reduce"][sensor.a["reduce"]], sensor.a["num"]]
+    sensor.dim = sensor.a["num"] * _size(bits, ConDataField, _CONTACT_SIZE)
+
+
+def _distance(sensor: Obj) -> None:
+    if sensor.objtype == sensor.reftype and sensor.obj is sensor.ref:
+        raise sensor.error("the two objects must be different")
+    for obj in (sensor.obj, sensor.ref):
+        if obj.kind == "geom" and obj.type == GeomType.HFIELD:
+            raise sensor.error("distances to height fields are not defined")
+
+
+def _tactile(sensor: Obj) -> None:
+    sensor.dim = 3 * len(sensor.obj.arrays.vert)
+
+
+def _plugin(sensor: Obj) -> None:
+    sensor.dim = sensor_dim(sensor.plugin)
+
+
+def _user(sensor: Obj) -> None:
+    sensor.dim = sensor.a["dim"]
+    sensor.datatype = DataType(ENUMS["datatype"][sensor.a["datatype"]])
+    sensor.stage = Stage(ENUMS["stage"][sensor.a["needstage"]])
+    if sensor.dim < 0:
+        raise sensor.error("'dim' cannot be negative")
+    need = {DataType.AXIS: 3, DataType.QUATERNION: 4}.get(sensor.datatype, sensor.dim)
+    if sensor.dim != need:
+        raise sensor.error(f"datatype '{sensor.a['datatype']}' needs dim={need}")
+
+
+_SCALAR = _joint_of(JointType.SLIDE, JointType.HINGE)
+_BALL = _joint_of(JointType.BALL)
+_RULES = {
+    **dict.fromkeys(("jointpos", "jointvel", "jointactuatorfrc"), _SCALAR),
+    **dict.fromkeys(("ballquat", "ballangvel"), _BALL),
+    **dict.fromkeys([f"{what}limit{q}" for what in ("joint", "tendon") for q in ("pos", "vel", "frc")], _is_limited),
+    **dict.fromkeys(("distance", "normal", "fromto"), _distance),
+    "camprojection": _projection,
+    "rangefinder": _rangefinder,
+    "contact": _contact,
+    "tactile": _tactile,
+    "user": _user,
+    "plugin": _plugin,
+}

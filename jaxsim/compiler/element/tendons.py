@@ -1,0 +1,109 @@
+"""Tendons and their paths: sites, wrapping geoms and pulleys of spatial ones, joints of fixed ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.element.elements import limited
+from jaxsim.core.types import GeomType, WrapType
+
+
+@dataclass
+class Wrap:
+    """One object of a path: its type, the object (None for a pulley), a parameter, and the side site of a geom."""
+
+    type: WrapType
+    obj: Obj | None
+    parameter: float = 0.0
+    side: Obj | None = None
+
+    @property
+    def objid(self) -> int:
+        return -1 if self.obj is None else self.obj.id
+
+    @property
+    def prm(self) -> float:
+        """What mjModel keeps: coefficient, divisor or id of the side site."""
+        if self.type in (WrapType.SPHERE, WrapType.CYLINDER):
+            return -1.0 if self.side is None else float(self.side.id)
+        return self.parameter
+
+
+def compile_tendons(draft: Draft) -> None:
+    """Paths, limits and parameters of tendons."""
+    for tendon in draft.lists["tendon"]:
+        tendon.path = [_wrap(draft, tendon, el) for el in tendon.el.children]
+        if not tendon.path:
+            raise tendon.error("the path is empty")
+        tendon.spatial = tendon.path[0].type != WrapType.JOINT
+        if tendon.spatial:
+            _check_spatial(draft, tendon)
+        _limits(draft, tendon)
+        tendon.springlength = tendon.floats("springlength")
+        if tendon.springlength[0] > tendon.springlength[1]:
+            raise tendon.error("'springlength' must not fall")
+
+
+def _wrap(draft: Draft, tendon: Obj, el) -> Wrap:
+    a = el.attrs
+    user = Obj("tendon", el, a)
+    if el.tag == "joint":
+        return Wrap(WrapType.JOINT, draft.refer(user, "joint", a["joint"], "joint"), float(a["coef"]))
+    if el.tag == "site":
+        return Wrap(WrapType.SITE, draft.refer(user, "site", a["site"], "site"))
+    if el.tag == "pulley":
+        if a["divisor"] < 0:
+            raise el.error("'divisor' cannot be negative")
+        return Wrap(WrapType.PULLEY, None, float(a["divisor"]))
+    geom = draft.refer(user, "geom", a["geom"], "geom")
+    types = {GeomType.SPHERE: WrapType.SPHERE, GeomType.CYLINDER: WrapType.CYLINDER}
+    if geom.type not in types:
+        raise el.error("a tendon wraps only spheres and cylinders")
+    side = draft.refer(user, "site", a["sidesite"], "sidesite") if a.get("sidesite") else None
+    geom.visual = False
+    return Wrap(types[geom.type], geom, side=side)
+
+
+def _check_spatial(draft: Draft, tendon: Obj) -> None:
+    path, a = tendon.path, tendon.a
+    last = len(path) - 1
+    if last < 1:
+        raise tendon.error("the path of a spatial tendon needs two objects")
+    if a["width"] <= 0:
+        raise tendon.error("'width' must be positive")
+    if a["armature"] < 0:
+        raise tendon.error("'armature' cannot be negative")
+    for i, wrap in enumerate(path):
+        before = path[i - 1].type if i else WrapType.PULLEY
+        after = path[i + 1].type if i < last else WrapType.PULLEY
+        if wrap.type == WrapType.PULLEY:
+            if i and before == WrapType.PULLEY:
+                raise tendon.error(f"two pulleys in a row at {i}")
+            if i == last:
+                raise tendon.error("the path ends with a pulley")
+        elif wrap.type == WrapType.SITE:
+            if before == WrapType.PULLEY and after == WrapType.PULLEY:
+                raise tendon.error(f"the site at {i} needs a neighbour that is not a pulley")
+            if after == WrapType.SITE and i < last and path[i + 1].obj is wrap.obj:
+                raise tendon.error(f"the site at {i} is repeated")
+        elif wrap.type in (WrapType.SPHERE, WrapType.CYLINDER):
+            if before != WrapType.SITE or after != WrapType.SITE:
+                raise tendon.error(f"the geom at {i} must stand between two sites")
+            if a["armature"] > 0:
+                raise tendon.error("a tendon with armature cannot wrap geoms")
+        else:
+            raise tendon.error(f"a joint at {i} in the path of a spatial tendon")
+
+
+def _limits(draft: Draft, tendon: Obj) -> None:
+    a, autolimits = tendon.a, draft.settings_of(tendon.el).autolimits
+    tendon.range, tendon.actfrcrange = tendon.floats("range"), [float(x) for x in a.get("actuatorfrcrange", (0, 0))]
+    tendon.limited = limited(tendon, a["limited"], tendon.range, autolimits)
+    if tendon.limited and tendon.range[0] >= tendon.range[1]:
+        raise tendon.error("'range' must rise")
+    switch = a.get("actuatorfrclimited", "auto")
+    tendon.actfrclimited = limited(tendon, switch, tendon.actfrcrange, autolimits, "actuatorfrc")
+    low, high = tendon.actfrcrange
+    if tendon.actfrclimited and (low >= high or low > 0 or high < 0):
+        raise tendon.error("'actuatorfrcrange' must rise and hold zero")

@@ -1,0 +1,318 @@
+"""Stiffness of flexes that follow a lattice of nodes: linear elasticity of cells, or of the cells' outer faces.
+
+Basis functions are products of linear or quadratic polynomials in the three directions of a cell. The lattice is a
+regular grid, turned as a whole; everything here happens in its own frame. A shell takes only the faces on the border
+of the lattice, each a flat element in its plane, tied by bending across their common edges.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from jaxsim.compiler.asset.bvh import cross, dot
+from jaxsim.compiler.linalg import EPS
+from jaxsim.core.errors import ModelError
+
+STRAIN_YOUNG, STRAIN_POISSON = 10.0, 0.3
+"""Material of flexes with strain constraints: only the shapes of its modes matter."""
+BENDING_ENTRIES = 10
+_SHORT = 1e-12
+
+
+class Lattice:
+    """Nodes of a flex: their positions (n, 3), cells in three directions, intervals of a cell, empty cells or None."""
+
+    def __init__(self, nodes: np.ndarray, count, order: int, empty: np.ndarray | None):
+        self.nodes, self.count, self.order, self.empty = nodes, np.asarray(count, int), order, empty
+
+    @property
+    def size(self) -> np.ndarray:
+        """Nodes in each direction."""
+        return self.count * self.order + 1
+
+    def index(self, at: np.ndarray) -> np.ndarray:
+        """Number of the nodes at places (..., 3) of the lattice."""
+        _, ny, nz = self.size
+        return at[..., 0] * ny * nz + at[..., 1] * nz + at[..., 2]
+
+    def steps(self, dims: int) -> np.ndarray:
+        """Places of an element's nodes in it, the last direction fastest."""
+        return np.array(list(itertools.product(range(self.order + 1), repeat=dims)))
+
+
+def frame(lattice: Lattice) -> np.ndarray:
+    """Rotation (3, 3) whose rows are the directions of the lattice, from its first cell that is not empty.
+
+    Raises ModelError where the directions are not at right angles.
+    """
+    filled = np.argwhere(~lattice.empty) if lattice.empty is not None else np.zeros((0, 3), int)
+    first = (filled[0] if len(filled) else np.zeros(3, int)) * lattice.order
+    corners = lattice.index(np.vstack([first, first + lattice.order * np.eye(3, dtype=int)]))
+    axes = lattice.nodes[corners[1:]] - lattice.nodes[corners[0]]
+    square = dot(axes, axes)[:, None]
+    length = np.sqrt(np.where(square < EPS, 1.0, square))
+    axes = np.where((square < EPS) | (np.abs(length - 1) <= EPS), axes, axes / length)
+    if np.any(np.abs(dot(axes[:, None], axes[None, :]) - np.eye(3)) > 1e-8):
+        raise ModelError("the nodes must form a regular grid with axes at right angles")
+    return axes
+
+
+def turn(points: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    """Points in the frame whose axes are the rows of a rotation."""
+    return dot(points[:, None, :], axes[None, :, :])
+
+
+def cell_elements(lattice: Lattice) -> np.ndarray:
+    """Nodes (cells, nodes of a cell) of all cells."""
+    cells = np.array(list(itertools.product(*map(range, lattice.count))))
+    return lattice.index(cells[:, None] * lattice.order + lattice.steps(3))
+
+
+def face_elements(lattice: Lattice) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes (faces, nodes of a face) of the outer faces of a lattice, side by side, and their normal axes."""
+    parts, normals = [], []
+    for side in range(6):
+        normal, slow, fast = _side_axes(side)
+        quads = np.array(list(itertools.product(range(lattice.count[slow]), range(lattice.count[fast]))))
+        at = np.zeros((len(quads), (lattice.order + 1) ** 2, 3), int)
+        at[..., normal] = (side % 2) * lattice.count[normal] * lattice.order
+        at[..., [slow, fast]] = quads[:, None] * lattice.order + lattice.steps(2)
+        parts.append(lattice.index(at))
+        normals.append(np.full(len(quads), normal))
+    return np.concatenate(parts), np.concatenate(normals)
+
+
+def _side_axes(side: int) -> tuple[int, int, int]:
+    """Normal of a side of the box and the two axes in it, the slow one first."""
+    normal = side // 2
+    return normal, (normal + 1) % 3, (normal + 2) % 3
+
+
+def _quadrature(order: int) -> tuple[list[float], list[float]]:
+    """Points and weights of Gauss and Legendre on (0, 1), enough for products of two basis functions."""
+    if order == 1:
+        return [-0.5 / np.sqrt(3) + 0.5, 0.5 / np.sqrt(3) + 0.5], [0.5, 0.5]
+    half = 0.5 / np.sqrt(3.0 / 5.0)
+    return [0.5, -half + 0.5, half + 0.5], [8.0 / 9.0 * 0.5, 5.0 / 9.0 * 0.5, 5.0 / 9.0 * 0.5]
+
+
+def basis(s: float, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Values and slopes at s of the 1D basis functions of an element on (0, 1)."""
+    if order == 1:
+        return np.array([1 - s, s]), np.array([-1.0, 1.0])
+    values = [2 * s * s - 3 * s + 1, 4 * (s - s * s), 2 * s * s - s]
+    return np.array(values), np.array([4 * s - 3, 4 * (1 - 2 * s), 4 * s - 1])
+
+
+def _gradients(order: int, dims: int) -> list[tuple[float, np.ndarray]]:
+    """At each point of the quadrature: its weight, and the gradients (nodes, dims) of all basis functions."""
+    points, weights = _quadrature(order)
+    line = [basis(s, order) for s in points]
+    out = []
+    for at in itertools.product(range(order + 1), repeat=dims):
+        weight = 1.0
+        for a in at:
+            weight = weight * weights[a]
+        columns = []
+        for axis in range(dims):
+            column = np.ones(1)
+            for k, a in enumerate(at):
+                column = (column[:, None] * line[a][int(k == axis)][None, :]).ravel()
+            columns.append(column)
+        out.append((weight, np.stack(columns, axis=1)))
+    return out
+
+
+def stiffness(size: np.ndarray, axes, order: int, la: float, mu: float, thickness: float | None = None) -> np.ndarray:
+    """Stiffness (3n, 3n) of an element of the given size along `axes`, negative as the reference keeps it.
+
+    The sums run in one fixed order, since modes of equal stiffness hang on the last bits.
+    """
+    dims = len(axes)
+    scale = 1.0 / size
+    volume = size[0] * size[1] * (size[2] if dims == 3 else 1.0)
+    n = (order + 1) ** dims
+    out = np.zeros((n, 3, n, 3))
+    for weight, gradient in _gradients(order, dims):
+        amount = weight * volume
+        if thickness is not None:
+            amount = amount * thickness
+        slope = np.zeros((n, 3))
+        slope[:, axes] = scale * gradient
+        out -= la * slope[:, :, None, None] * slope[None, None, :, :] * amount
+        out -= mu * _double_product(slope) * amount
+    return out.reshape(3 * n, 3 * n)
+
+
+def _double_product(slope: np.ndarray) -> np.ndarray:
+    """Inner product (n, 3, n, 3) of the symmetric strains that unit displacements of two nodes make."""
+    n = len(slope)
+    strain = np.zeros((n, 3, 3, 3))  # node, direction of the displacement, then the strain
+    for k in range(3):
+        strain[:, k, k, :] = slope
+    strain = (strain + np.swapaxes(strain, -1, -2)) / 2
+    one, two = strain[:, :, None, None], strain[None, None]
+    rows = [
+        one[..., i, 0] * two[..., 0, i] + one[..., i, 1] * two[..., 1, i] + one[..., i, 2] * two[..., 2, i]
+        for i in range(3)
+    ]
+    return rows[0] + rows[1] + rows[2]
+
+
+def lattice_stiffness(lattice: Lattice, young: float, poisson: float, shell: bool, thickness: float, modes: bool):
+    """Numbers of all elements, flat: each a stiffness matrix, or its modes where `modes` are asked for."""
+    if shell:
+        elements, normals = face_elements(lattice)
+        la = young * poisson / (1.0 - poisson * poisson)
+    else:
+        elements, normals = cell_elements(lattice), None
+        la = young * poisson / (1 + poisson) / (1 - 2 * poisson)
+    mu = young / (2 * (1 + poisson))
+    nodes = lattice.nodes[elements]
+    span = nodes[:, -1] - nodes[:, 0]
+    out = np.zeros((len(elements), (3 * elements.shape[1]) ** 2))
+    empty = lattice.empty.ravel() if lattice.empty is not None and not shell else np.zeros(len(elements), bool)
+    known: dict[tuple, np.ndarray] = {}
+    for e in np.flatnonzero(~empty):
+        axes = list(_side_axes(2 * normals[e])[1:]) if shell else [0, 1, 2]
+        key = (*axes, *span[e, axes].tolist())
+        if key not in known:
+            if shell and not np.all(span[e, axes]):
+                raise ModelError("a face of the lattice of nodes has no extent")
+            matrix = stiffness(span[e, axes], axes, lattice.order, la, mu, thickness if shell else None)
+            known[key] = eigen(matrix) if modes else matrix
+        out[e] = _modes(*known[key], nodes[e]) if modes else known[key].ravel()
+    return out.ravel()
+
+
+def eigen(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors (columns) by cyclic Jacobi rotations, in the order in which they come out."""
+    a, n = matrix.copy(), len(matrix)
+    vectors = np.eye(n)
+    for _ in range(200):
+        if np.sum(np.triu(a, 1) ** 2) < 1e-24:
+            break
+        for p in range(n):
+            for q in range(p + 1, n):
+                if abs(a[p, q]) >= 1e-15:
+                    _rotate(a, vectors, p, q)
+    return np.diagonal(a).copy(), vectors
+
+
+def _rotate(a: np.ndarray, vectors: np.ndarray, p: int, q: int) -> None:
+    """One Jacobi rotation that makes a[p, q] zero, in place."""
+    apq, app, aqq = a[p, q], a[p, p], a[q, q]
+    tau = (aqq - app) / (2.0 * apq)
+    t = (1.0 if tau >= 0 else -1.0) / (abs(tau) + np.sqrt(1.0 + tau * tau))
+    c = 1.0 / np.sqrt(1.0 + t * t)
+    s = t * c
+    left, right = a[:, p].copy(), a[:, q].copy()
+    a[:, p] = a[p, :] = c * left - s * right
+    a[:, q] = a[q, :] = s * left + c * right
+    a[p, p], a[q, q] = app - t * apq, aqq + t * apq
+    a[p, q] = a[q, p] = 0.0
+    left, right = vectors[:, p].copy(), vectors[:, q].copy()
+    vectors[:, p] = c * left - s * right
+    vectors[:, q] = s * left + c * right
+
+
+def _rigid_motions(nodes: np.ndarray) -> np.ndarray:
+    """Orthonormal rigid motions (6, 3n) of nodes (n, 3): translations, rotations about their centre."""
+    n = len(nodes)
+    arm = nodes - np.add.accumulate(nodes, axis=0)[-1] / n
+    motion = np.zeros((6, n, 3))
+    for k in range(3):
+        motion[k, :, k] = 1
+        motion[3 + k] = cross(np.eye(3)[k], arm)
+    motion = motion.reshape(6, -1)
+    for i in range(6):
+        for j in range(i):
+            motion[i] -= (motion[i] @ motion[j]) * motion[j]
+        square = motion[i] @ motion[i]
+        motion[i] = motion[i] / np.sqrt(square) if square > 1e-20 else 0.0
+    return motion
+
+
+def _modes(values: np.ndarray, vectors: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """The number of modes that strain an element, then each mode scaled by the root of its stiffness."""
+    n = len(values)
+    rigid = _rigid_motions(nodes)
+    out = np.zeros(n * n)
+    found = 0
+    for i in np.flatnonzero(-values > np.abs(values).max() * 1e-8):
+        mode = np.sqrt(-values[i]) * vectors[:, i]
+        for motion in rigid:
+            mode = mode - (mode @ motion) * motion
+        if mode @ mode >= -values[i] * 1e-6 and 1 + (found + 1) * n <= n * n:
+            out[1 + found * n : 1 + (found + 1) * n] = mode
+            found += 1
+    out[0] = found
+    return out
+
+
+def shell_bending(lattice: Lattice, young: float, poisson: float, thickness: float) -> np.ndarray:
+    """Number of edges between faces, then ten numbers for each: both faces, where the edge lies in each, stiffness,
+    difference of the normals at rest."""
+    modulus = young * thickness * thickness * thickness / (12.0 * (1.0 - poisson * poisson))
+    elements, _ = face_elements(lattice)
+    pairs = _face_pairs(lattice)
+    out = np.zeros((len(pairs), BENDING_ENTRIES))
+    for row, (one, two, at_one, at_two) in zip(out, pairs, strict=True):
+        sides = [_edge_frame(lattice, elements[f], at) for f, at in ((one, at_one), (two, at_two))]
+        if sides[0] is None or sides[1] is None:
+            continue
+        (n1, l1, h1), (n2, l2, h2) = sides
+        row[:] = [one, two, *at_one, *at_two, modulus * ((l1 + l2) / 2) / max((h1 + h2) / 2, _SHORT), *(n1 - n2)]
+    return np.concatenate([[len(pairs)], out.ravel()])
+
+
+def _edge_frame(lattice: Lattice, element: np.ndarray, at: tuple[float, float]):
+    """Unit normal of a face at the middle of an edge, length along the edge and across it; None where there is none."""
+    (v0, d0), (v1, d1) = basis(at[0], lattice.order), basis(at[1], lattice.order)
+    nodes = lattice.nodes[element]
+    tangents = [(np.outer(a, b).ravel()[:, None] * nodes).sum(axis=0) for a, b in ((d0, v1), (v0, d1))]
+    normal = cross(*tangents)
+    square = normal @ normal
+    if square < EPS or np.sqrt(square) < _SHORT:
+        return None
+    along, across = tangents if at[0] == 0.5 else tangents[::-1]
+    return normal / np.sqrt(square), _length(along), _length(across)
+
+
+def _length(vec: np.ndarray) -> float:
+    square = vec @ vec
+    return 0.0 if square < EPS else float(np.sqrt(square))
+
+
+def _face_pairs(lattice: Lattice) -> list[tuple[int, int, tuple[float, float], tuple[float, float]]]:
+    """Pairs of faces with a common edge, each once, and the middle of the edge in the coordinates of both."""
+    counts = [[lattice.count[a] for a in _side_axes(side)[1:]] for side in range(6)]
+    first = np.cumsum([0] + [a * b for a, b in counts])
+    pairs = []
+    for side in range(6):
+        for quad in itertools.product(*map(range, counts[side])):
+            one = first[side] + quad[0] * counts[side][1] + quad[1]
+            for along, step in itertools.product((0, 1), (-1, 1)):
+                other, at, place = _neighbour(lattice, counts, side, quad, along, step)
+                two = first[other] + at[0] * counts[other][1] + at[1]
+                if one < two:
+                    middle = tuple((1.0 if step > 0 else 0.0) if k == along else 0.5 for k in range(2))
+                    pairs.append((int(one), int(two), middle, place))
+    return pairs
+
+
+def _neighbour(lattice: Lattice, counts, side: int, quad: tuple[int, int], along: int, step: int):
+    """The face beyond an edge: its side, its place there, and the middle of the edge in its coordinates."""
+    moved = list(quad)
+    moved[along] += step
+    if 0 <= moved[along] < counts[side][along]:
+        place = tuple((0.0 if step > 0 else 1.0) if k == along else 0.5 for k in range(2))
+        return side, tuple(moved), place
+    normal, *inside = _side_axes(side)
+    other = 2 * inside[along] + int(step > 0)
+    end = float(side % 2)
+    last = int(lattice.count[normal]) - 1 if side % 2 else 0
+    run = quad[1 - along]
+    return (other, (run, last), (0.5, end)) if along == 0 else (other, (last, run), (end, 0.5))

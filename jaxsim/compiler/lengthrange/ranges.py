@@ -1,0 +1,131 @@
+"""Length ranges of actuators, where the compiler must find them: from limits, else by pulling to both ends."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jaxsim.compiler.draft import Draft
+from jaxsim.core.model import Model
+from jaxsim.core.types import MINVAL, BiasType, DisableBit, GainType, TrnType
+
+_IDLE = (
+    DisableBit.FRICTIONLOSS
+    | DisableBit.CONTACT
+    | DisableBit.SPRING
+    | DisableBit.DAMPER
+    | DisableBit.GRAVITY
+    | DisableBit.ACTUATION
+)
+MOST_STEPS = 1_000_000
+
+
+def _wanted(draft: Draft, m: Model) -> list[int]:
+    """Actuators whose range is asked for and not known."""
+    options = draft.lengthrange
+    muscle = (m.actuator_gaintype == GainType.MUSCLE) | (m.actuator_biastype == BiasType.MUSCLE)
+    user = (m.actuator_gaintype == GainType.USER) | (m.actuator_biastype == BiasType.USER)
+    modes = {"none": muscle & False, "muscle": muscle, "muscleuser": muscle | user, "all": muscle | True}
+    known = m.actuator_lengthrange[:, 0] < m.actuator_lengthrange[:, 1]
+    return np.flatnonzero(modes[options["mode"]] & ~(known & bool(options["useexisting"]))).tolist()
+
+
+def set_length_ranges(draft: Draft, m: Model) -> Model:
+    """`m` with actuator_lengthrange filled in where the compiler's `lengthrange` element asks for it."""
+    ranges = m.actuator_lengthrange.copy()
+    ids = _wanted(draft, m)
+    if not ids:
+        return m
+    limits = {i: _from_limits(m, i) if draft.lengthrange["uselimit"] else None for i in ids}
+    for i, found in limits.items():
+        if found is not None:
+            ranges[i] = found
+    pulled = [i for i in ids if limits[i] is None]
+    if pulled:
+        ranges[pulled] = _pull(draft, m, pulled)
+    return m.replace(actuator_lengthrange=ranges)
+
+
+def _from_limits(m: Model, i: int) -> np.ndarray | None:
+    """The limits of the joint or tendon.
+
+    The reference looks up the target at place i of the flattened pairs of targets, which is that of actuator i // 2;
+    so does this.
+    """
+    target = int(m.actuator_trnid.reshape(-1)[i])
+    kind = m.actuator_trntype[i]
+    if kind in (TrnType.JOINT, TrnType.JOINTINPARENT) and 0 <= target < m.njnt and m.jnt_limited[target]:
+        return m.jnt_range[target]
+    if kind == TrnType.TENDON and 0 <= target < m.ntendon and m.tendon_limited[target]:
+        return m.tendon_range[target]
+    return None
+
+
+def _pull(draft: Draft, m: Model, ids: list[int]) -> np.ndarray:
+    """Ranges (k, 2) found by pulling each actuator to both ends and watching its length settle.
+
+    Raises ModelError where the motion is unstable, the range empty, or the length does not settle.
+    """
+    from jaxsim.compiler.lengthrange.pull import can_pull, pull
+
+    options = draft.lengthrange
+    dt = options["timestep"] if options["timestep"] > 0 else float(m.opt.timestep)
+    if not options["inttotal"] < MOST_STEPS * dt:
+        raise draft.lists["actuator"][ids[0]].error(
+            f"its length range would take more than {MOST_STEPS} steps to find; give 'lengthrange'"
+        )
+    times = [0.0]
+    while times[-1] < options["inttotal"]:
+        times.append(times[-1] + dt)
+    steps = len(times) - 1
+    m = m.replace(opt=m.opt.replace(disableflags=int(_IDLE), timestep=dt))
+    with np.errstate(all="ignore"):  # a motion that diverges is reported
+        lengths, diverged = (pull if can_pull(m, ids) else _by_engine)(m, ids, steps, dt, options)
+    late = np.array(times[1:]) > options["inttotal"] - options["interval"]
+    low, high = lengths[..., late].min(-1), lengths[..., late].max(-1)
+    ranges = np.stack([low[:, 0], high[:, 1]], axis=1)
+    for k, i in enumerate(ids):
+        actuator, width = draft.lists["actuator"][i], ranges[k, 1] - ranges[k, 0]
+        if diverged[k].any():
+            raise actuator.error("the simulation that finds the length range is unstable; give 'lengthrange'")
+        if not width > 0:
+            raise actuator.error(f"invalid length range ({ranges[k, 0]:g}, {ranges[k, 1]:g}); give 'lengthrange'")
+        if (high[k] - low[k] > options["tolrange"] * width).any():
+            raise actuator.error("the length does not settle while its range is looked for; give 'lengthrange'")
+    return ranges
+
+
+def _by_engine(m: Model, ids: list[int], steps: int, dt: float, options: dict) -> tuple[np.ndarray, np.ndarray]:
+    """What `pull` gives, for any model, by the engine's own step: most of the time goes into XLA's compilation."""
+    import jax
+    import jax.numpy as jnp
+
+    from jaxsim.core.data import make_data
+    from jaxsim.core.model import to_device
+    from jaxsim.engine.dynamics.inertia import solve_m
+    from jaxsim.engine.forward import step1, step2
+    from jaxsim.io.mujoco import finish
+    from jaxsim.math.safe import norm
+
+    slow = float(np.exp(-dt / max(0.01, options["timeconst"])))
+
+    def advance(m, d, i, sign):
+        d = step1(m, d.replace(qvel=d.qvel * slow))
+        moment = d.actuator_moment[i]
+        force = moment * (sign * options["accel"] / jnp.maximum(MINVAL, norm(solve_m(m, d, moment))))
+        if options["maxforce"] > 0:
+            force = force * jnp.minimum(1, options["maxforce"] / jnp.maximum(MINVAL, norm(force)))
+        return step2(m, d.replace(qfrc_applied=force))
+
+    def pull(m, d, i, sign):
+        def body(d, _):
+            d = advance(m, d, i, sign)
+            return d, (d.actuator_length[i], d.time)
+
+        return jax.lax.scan(body, d, length=steps)[1]
+
+    with jax.enable_x64(True):
+        idle = to_device(finish(m, 0, None))
+        both = jax.vmap(pull, (None, None, None, 0))
+        every = jax.jit(jax.vmap(both, (None, None, 0, None)))
+        lengths, clock = every(idle, make_data(idle), jnp.array(ids), jnp.array([-1.0, 1.0]))
+        return np.asarray(lengths), (np.diff(clock, prepend=0) <= 0).any(-1)  # a world that diverges starts anew

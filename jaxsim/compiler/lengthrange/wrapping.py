@@ -1,0 +1,170 @@
+"""Lengths of actuators and tendons and their derivatives, in numpy, for many motions of one model at once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxsim.core.model import Model
+from jaxsim.core.types import MINVAL, TrnType, WrapType
+from jaxsim.engine.tendon.path import pieces
+from jaxsim.engine.tendon.wrap import wrap
+from jaxsim.math.rotation import cross
+from jaxsim.math.safe import norm, normalize
+
+
+class Strings(NamedTuple):
+    """What is measured: first the actuator of each motion, then each limited tendon in each motion.
+
+    A row is linear in qpos (`linear`, (k, nv)), plus the lengths of pieces between two points, listed for all rows:
+    `motion` and `row` of each, the points at its `ends` (2, n), which dofs move its second end less those that move
+    the first (`change`), and its `share` (one by the divisor of a pulley, times the gear). Some of them, `bent`, may
+    wrap; for these: the dofs that move the geom, less those that move the piece's first end (`over`).
+    """
+
+    row_motion: np.ndarray
+    linear: np.ndarray
+    motion: np.ndarray
+    ends: np.ndarray
+    change: np.ndarray
+    share: np.ndarray
+    bent: np.ndarray
+    over: np.ndarray
+    geom: np.ndarray
+    geom_point: np.ndarray
+    radius: np.ndarray
+    sphere: np.ndarray
+    side: np.ndarray
+    order: np.ndarray
+    starts: np.ndarray
+    rows: np.ndarray
+
+
+def wrapped_geoms(m: Model) -> np.ndarray:
+    """Ids of the geoms that tendons wrap around."""
+    return np.unique(m.wrap_objid[np.isin(m.wrap_type, (WrapType.SPHERE, WrapType.CYLINDER))])
+
+
+def make_strings(
+    m: Model, motors: np.ndarray, limited: np.ndarray, mask: np.ndarray, links: np.ndarray, first: int
+) -> Strings:
+    """The tables.
+
+    Args:
+        m: the model.
+        motors: (n,) actuator of each motion.
+        limited: ids of limited tendons.
+        mask: (nlinks, nv) which dofs move a link.
+        links: link of each point; sites stand at `first`, then the geoms of `wrapped_geoms`.
+        first: see above.
+    """
+    n, target = len(motors), m.actuator_trnid[motors, 0]
+    by_tendon, gear = m.actuator_trntype[motors] == TrnType.TENDON, m.actuator_gear[motors, 0]
+    tendon = np.concatenate([np.where(by_tendon, target, -1), np.tile(limited, n)])
+    motion = np.concatenate([np.arange(n), np.repeat(np.arange(n), len(limited))])
+    scale = np.concatenate([gear, np.ones(n * len(limited))])
+    linear = np.append(_fixed(m), np.zeros((1, m.nv)), axis=0)[tendon] * scale[:, None]
+    joint = np.flatnonzero(~by_tendon)
+    linear[joint, m.jnt_dofadr[target[joint]]] = gear[joint]
+    p = pieces(m)
+    of = [np.flatnonzero(p.tendon == t) if t >= 0 else np.zeros(0, int) for t in range(-1, m.ntendon)]
+    piece = np.concatenate([of[t + 1] for t in tendon]).astype(int)
+    row = np.repeat(np.arange(len(tendon)), [len(of[t + 1]) for t in tendon])
+    ends = first + np.stack([p.site0[piece], p.site1[piece]])
+    divisor = np.where(p.pulley >= 0, m.wrap_prm[p.pulley], 1)[piece] if m.nwrap else np.ones(0)
+    moves = mask[links[ends]].astype(float)
+    bent = np.flatnonzero(p.geom[piece] >= 0)
+    entry = p.side[piece[bent]]
+    geom = np.searchsorted(wrapped_geoms(m), p.geom[piece[bent]])
+    side = np.round(m.wrap_prm[entry]).astype(int)
+    row_of_parts = np.concatenate([row, row[bent]])
+    order = np.argsort(row_of_parts, kind="stable")
+    rows, starts = np.unique(row_of_parts[order], return_index=True)
+    return Strings(
+        row_motion=motion,
+        linear=linear,
+        motion=motion[row],
+        ends=ends,
+        change=moves[1] - moves[0],
+        share=scale[row] / divisor,
+        bent=bent,
+        over=mask[links[first + m.nsite + geom]] - moves[0, bent],
+        geom=geom,
+        geom_point=first + m.nsite + geom,
+        radius=m.geom_size[p.geom[piece[bent]], 0],
+        sphere=m.wrap_type[entry] == WrapType.SPHERE,
+        side=np.where(side >= 0, first + side, -1),
+        order=order,
+        starts=starts,
+        rows=rows,
+    )
+
+
+def _fixed(m: Model) -> np.ndarray:
+    """Jacobian (ntendon, nv) of the tendons that are sums of joints."""
+    out = np.zeros((m.ntendon, m.nv))
+    tendon = np.repeat(np.arange(m.ntendon), m.tendon_num)
+    wrap = np.concatenate([a + np.arange(n) for a, n in zip(m.tendon_adr, m.tendon_num, strict=True)] or [[]]).astype(
+        int
+    )
+    keep = m.wrap_type[wrap] == WrapType.JOINT
+    np.add.at(out, (tendon[keep], m.jnt_dofadr[m.wrap_objid[wrap[keep]]]), m.wrap_prm[wrap[keep]])
+    return out
+
+
+def measure(
+    s: Strings, q: np.ndarray, axes: np.ndarray, points: np.ndarray, mats: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths (k,) and their derivatives (k, nv).
+
+    Args:
+        s: what is measured.
+        q: (n, nv) positions of hinges and slides, by dof.
+        axes: (n, nv, 6) motion about the world's origin that each dof makes, angular first.
+        points: (n, npoints, 3), global.
+        mats: (n, ngeoms, 3, 3) of the geoms that can be wrapped around.
+    """
+    length, jac = (s.linear * q[s.row_motion]).sum(-1), s.linear.copy()
+    if not len(s.motion):
+        return length, jac
+    start, end = points[s.motion, s.ends[0]], points[s.motion, s.ends[1]]
+    change, share, motion, arc = s.change, s.share, s.motion, 0.0
+    if len(s.bent):
+        start, end, change, share, arc = _bend(s, points, mats, start, end)
+        motion = np.concatenate([motion, motion[s.bent]])
+    apart = end - start
+    unit = normalize(apart, default=np.array([1.0, 0, 0]), eps=MINVAL)[0]
+    line = np.concatenate([cross(start, unit), unit], axis=1)
+    rates = (axes[motion] @ line[:, :, None])[..., 0] * change * share[:, None]
+    reach = norm(apart) * share + arc
+    length[s.rows] += np.add.reduceat(reach[s.order], s.starts)
+    jac[s.rows] += np.add.reduceat(rates[s.order], s.starts)
+    return length, jac
+
+
+def _bend(s: Strings, points: np.ndarray, mats: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple:
+    """Starts, ends, changes, shares and arcs of the straight parts: one a piece, then the second ones of `bent`."""
+    motion = s.motion[s.bent]
+    wraps, touch0, touch1, length = wrap(
+        start[s.bent],
+        end[s.bent],
+        points[motion, s.geom_point],
+        mats[motion, s.geom],
+        s.radius,
+        s.sphere,
+        points[motion, s.side],
+        s.side >= 0,
+    )
+    first_end, first_change, arc = end.copy(), s.change.copy(), np.zeros(len(start) + len(s.bent))
+    first_end[s.bent] = np.where(wraps[:, None], touch0, end[s.bent])
+    first_change[s.bent] = np.where(wraps[:, None], s.over, s.change[s.bent])
+    second = s.share[s.bent] * wraps
+    arc[len(start) :] = second * length
+    return (
+        np.concatenate([start, touch1]),
+        np.concatenate([first_end, end[s.bent]]),
+        np.concatenate([first_change, s.change[s.bent] - s.over]),
+        np.concatenate([s.share, second]),
+        arc,
+    )

@@ -1,0 +1,187 @@
+"""Where each constraint row stands: the fixed slots of `Data.efc`, a function of the model's structure alone.
+
+Slots come in four groups, in this order:
+
+- *general* rows, each with a row in `efc.J_general`: equality, friction in tendons, limits of ball joints and tendons;
+- *friction*: one slot for every dof, whose Jacobian row is a unit vector and is never formed;
+- *limit*: the lower sides of all limited slides and hinges, then the upper sides; a signed unit vector each;
+- *contact*: `nfacet` rows for each entry of the contact buffer, from its block of `condim` rows in `efc.J_contact`.
+
+Large models of many trees are `sparse`: their general rows hold values at static columns only, their contacts wrenches
+on bodies instead of rows over all dofs (`engine/constraint/sparse_contact.py`), and nothing is nv x nv.
+
+A slot that is not active holds zeros. `order` lists the slots in MuJoCo's order of rows.
+"""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxsim.core.types import ConeType, ConstraintType, EnableBit, EqType, JointType, ObjType
+
+SPARSE_DOFS = 200  # models of more dofs, in trees of no more than a quarter of them, are sparse
+EQ_ROWS = {EqType.CONNECT: 3, EqType.WELD: 6, EqType.JOINT: 1, EqType.TENDON: 1}
+
+
+class General(NamedTuple):
+    """General rows: their mjtConstraint, the id of their object, and their row within it (side -1/+1 for limits)."""
+
+    type: np.ndarray
+    id: np.ndarray
+    row: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Slots of the constraint rows; compared and hashed by `key`."""
+
+    key: tuple
+    general: General = dataclasses.field(compare=False)
+    limit_jnt: np.ndarray = dataclasses.field(compare=False)  # limited slides and hinges
+    limit_dof: np.ndarray = dataclasses.field(compare=False)
+    order: np.ndarray = dataclasses.field(compare=False)  # slots in MuJoCo's order
+    nv: int = dataclasses.field(compare=False)
+    ncontact: int = dataclasses.field(compare=False)  # capacity of the contact buffer
+    condim: int = dataclasses.field(compare=False)  # largest contact dimension that can occur
+    nfacet: int = dataclasses.field(compare=False)  # rows of one contact slot
+    pyramidal: bool = dataclasses.field(compare=False)
+    max_constraints: int = dataclasses.field(compare=False)
+    structure: Any = dataclasses.field(compare=False, default=None)  # of a sparse model, else None
+    columns: Any = dataclasses.field(compare=False, default=None)  # (ngeneral, width), padded with -1; None: all dofs
+
+    @property
+    def sparse(self) -> bool:
+        """Whether rows are kept by bodies and columns rather than over all dofs."""
+        return self.structure is not None
+
+    @property
+    def ngeneral(self) -> int:
+        return len(self.general.id)
+
+    @property
+    def nlimit(self) -> int:
+        return len(self.limit_jnt)
+
+    @property
+    def offsets(self) -> tuple[int, int, int, int, int]:
+        """First slot of each group (general, friction, limit, contact) and the number of slots."""
+        friction = self.ngeneral
+        limit = friction + self.nv
+        contact = limit + 2 * self.nlimit
+        return 0, friction, limit, contact, contact + self.ncontact * self.nfacet
+
+    @property
+    def nslot(self) -> int:
+        return self.offsets[-1]
+
+
+def make_layout(m) -> Layout:
+    """The layout for a model."""
+    general = _general_rows(m)
+    limited = np.asarray(m.jnt_limited, bool) & np.isin(m.jnt_type, (JointType.HINGE, JointType.SLIDE))
+    limit_jnt = np.flatnonzero(limited)
+    condim = max_condim(m) if m.max_contacts else 1
+    pyramidal = m.opt.cone == ConeType.PYRAMIDAL
+    nfacet = max(2 * (condim - 1), 1) if pyramidal else condim
+    ncontact = m.max_contacts
+    structure = m.structure if is_sparse(m) else None
+    return Layout(
+        key=(
+            tuple(np.stack(general).ravel().tolist()),
+            tuple(limit_jnt.tolist()),
+            (m.nv, ncontact, condim, pyramidal, m.max_constraints),
+            structure,
+        ),
+        general=general,
+        limit_jnt=limit_jnt,
+        limit_dof=m.jnt_dofadr[limit_jnt],
+        order=_mujoco_order(general, m.nv, limit_jnt, ncontact * nfacet),
+        nv=m.nv,
+        ncontact=ncontact,
+        condim=condim,
+        nfacet=nfacet,
+        pyramidal=pyramidal,
+        max_constraints=m.max_constraints,
+        structure=structure,
+        columns=_columns(structure, general) if structure is not None else None,
+    )
+
+
+def is_sparse(m) -> bool:
+    """Whether a model is large and of many trees. Islands that sleep and the noslip solver need dense rows."""
+    if m.nv <= SPARSE_DOFS or m.opt.noslip_iterations or m.opt.enableflags & EnableBit.SLEEP:
+        return False
+    return 4 * max(m.tree_dofnum) <= m.nv
+
+
+def max_condim(m) -> int:
+    """A bound on the dimension of any contact of the model."""
+    colliding = (m.geom_contype != 0) | (m.geom_conaffinity != 0)
+    return int(max([1, *m.geom_condim[colliding].tolist(), *m.pair_dim.tolist()]))
+
+
+def _general_rows(m) -> General:
+    count = [EQ_ROWS.get(t, 0) for t in m.eq_type]
+    equality = [(ConstraintType.EQUALITY, i, row) for i, n in enumerate(count) for row in range(n)]
+    friction = [(ConstraintType.FRICTION_TENDON, i, 0) for i in range(m.ntendon)]
+    balls = np.flatnonzero(np.asarray(m.jnt_limited, bool) & (m.jnt_type == JointType.BALL))
+    joint = [(ConstraintType.LIMIT_JOINT, i, 0) for i in balls.tolist()]
+    tendon = [(ConstraintType.LIMIT_TENDON, i, s) for i in np.flatnonzero(m.tendon_limited).tolist() for s in (-1, 1)]
+    rows = np.array([*equality, *friction, *joint, *tendon], dtype=int).reshape(-1, 3)
+    return General(*rows.T)
+
+
+def _columns(m, general: General) -> np.ndarray:
+    """The dofs on which each general row of a sparse model acts (ngeneral, width), padded with -1."""
+    of_object: dict[tuple[int, int], np.ndarray] = {}
+    for key in zip(general.type.tolist(), general.id.tolist(), strict=True):
+        if key not in of_object:
+            of_object[key] = np.unique(_dofs_of(m, *key))
+    rows = [of_object[key] for key in zip(general.type.tolist(), general.id.tolist(), strict=True)]
+    columns = np.full((len(rows), max([len(r) for r in rows], default=0)), -1)
+    for out, dofs in zip(columns, rows, strict=True):
+        out[: len(dofs)] = dofs
+    return columns
+
+
+def _dofs_of(m, kind: int, index: int) -> np.ndarray:
+    """The dofs on which a general constraint can act."""
+    if kind == ConstraintType.LIMIT_JOINT:
+        return m.jnt_dofadr[index] + np.arange(3)
+    if kind != ConstraintType.EQUALITY:
+        return _dofs_of_tendon(m, index)
+    objects = [int(i) for i in (m.eq_obj1id[index], m.eq_obj2id[index]) if i >= 0]
+    if m.eq_type[index] == EqType.JOINT:
+        return m.jnt_dofadr[objects]
+    if m.eq_type[index] == EqType.TENDON:
+        return np.concatenate([_dofs_of_tendon(m, i) for i in objects])
+    sites = m.eq_objtype[index] == ObjType.SITE
+    return np.concatenate([_dofs_of_body(m, int(m.site_bodyid[i]) if sites else i) for i in objects])
+
+
+def _dofs_of_tendon(m, index: int) -> np.ndarray:
+    start = m.ten_J_rowadr[index]
+    return m.ten_J_colind[start : start + m.ten_J_rownnz[index]]
+
+
+def _dofs_of_body(m, body: int) -> np.ndarray:
+    path = [np.zeros(0, int)]
+    while body:
+        path.append(m.body_dofadr[body] + np.arange(m.body_dofnum[body]))
+        body = m.body_parentid[body]
+    return np.concatenate(path)
+
+
+def _mujoco_order(general: General, nv: int, limit_jnt: np.ndarray, ncontactrow: int) -> np.ndarray:
+    """Sort slots by kind, then object, then row within the object."""
+    nlimit = len(limit_jnt)
+    kind = [
+        general.type,
+        np.full(nv, ConstraintType.FRICTION_DOF),
+        np.full(2 * nlimit, ConstraintType.LIMIT_JOINT),
+        np.full(ncontactrow, ConstraintType.CONTACT_FRICTIONLESS),
+    ]
+    objects = [general.id, np.arange(nv), np.tile(limit_jnt, 2), np.arange(ncontactrow)]
+    row = [general.row, np.zeros(nv, int), np.repeat([-1, 1], nlimit), np.zeros(ncontactrow, int)]
+    return np.lexsort((np.concatenate(row), np.concatenate(objects), np.concatenate(kind)))

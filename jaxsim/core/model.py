@@ -1,0 +1,333 @@
+"""`Model`: what the compiler makes and the engine reads, structure apart from numbers.
+
+A `Model` has mjModel's fields by their names. Integer, boolean and name fields are *structure*: numpy arrays in the
+PyTree's static part, hashed once by content, so that two loads of one file share one compilation. Every float that the
+physics reads is a *leaf*: it can be batched, differentiated and replaced. `jaxsim.core.fields` says which is which.
+"""
+
+import dataclasses
+import hashlib
+import math
+from collections.abc import Mapping
+from operator import attrgetter
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxsim.core import fields
+from jaxsim.core.callbacks import Callbacks
+from jaxsim.core.types import ObjType
+
+SIZES = tuple(fields.SIZES.split())
+CAPACITIES = ("max_contacts", "max_constraints")
+MODEL_FIELDS = fields.parse(fields.MODEL)
+FLOATS = tuple(name for name, kind, _ in MODEL_FIELDS if kind == "float")
+ARRAYS = tuple(name for name, kind, _ in MODEL_FIELDS if kind != "float")
+OPTION_FLOATS = tuple(name for name, kind, _ in fields.parse(fields.OPTION) if kind == "float")
+OPTION_INTS = tuple(name for name, kind, _ in fields.parse(fields.OPTION) if kind == "int")
+OWN_OPTIONS = ("medium", "solver_kernel")  # that the reference does not have
+MEDIUM = ("density", "viscosity")  # options that switch `medium` on
+STATIC_DTYPES = {"int": np.int32, "bool": np.bool_, "char": np.uint8}
+ASSET_DTYPES = {"tex_data": np.uint8, "bvh_aabb": np.float64, "oct_aabb": np.float64, "oct_coeff": np.float64}
+
+# name of the object type in `name2id` -> (field with the addresses of its names, its mjtObj)
+NAMED = {
+    "body": ("name_bodyadr", ObjType.BODY),
+    "joint": ("name_jntadr", ObjType.JOINT),
+    "geom": ("name_geomadr", ObjType.GEOM),
+    "site": ("name_siteadr", ObjType.SITE),
+    "camera": ("name_camadr", ObjType.CAMERA),
+    "light": ("name_lightadr", ObjType.LIGHT),
+    "flex": ("name_flexadr", ObjType.FLEX),
+    "mesh": ("name_meshadr", ObjType.MESH),
+    "skin": ("name_skinadr", ObjType.SKIN),
+    "hfield": ("name_hfieldadr", ObjType.HFIELD),
+    "texture": ("name_texadr", ObjType.TEXTURE),
+    "material": ("name_matadr", ObjType.MATERIAL),
+    "pair": ("name_pairadr", ObjType.PAIR),
+    "exclude": ("name_excludeadr", ObjType.EXCLUDE),
+    "equality": ("name_eqadr", ObjType.EQUALITY),
+    "tendon": ("name_tendonadr", ObjType.TENDON),
+    "actuator": ("name_actuatoradr", ObjType.ACTUATOR),
+    "sensor": ("name_sensoradr", ObjType.SENSOR),
+    "numeric": ("name_numericadr", ObjType.NUMERIC),
+    "text": ("name_textadr", ObjType.TEXT),
+    "tuple": ("name_tupleadr", ObjType.TUPLE),
+    "key": ("name_keyadr", ObjType.KEY),
+    "plugin": ("name_pluginadr", ObjType.PLUGIN),
+}
+
+
+class Structure:
+    """Everything of a model that shapes the program: sizes, integer and boolean arrays, names, assets, capacities.
+
+    Immutable; equality and hash are those of a digest of the content that is taken once.
+    """
+
+    def __init__(self, values: Mapping[str, Any]):
+        digest = hashlib.blake2b(digest_size=16)
+        for name in sorted(values):
+            value = values[name]
+            if isinstance(value, np.ndarray):
+                value = np.ascontiguousarray(value)
+                value.flags.writeable = False
+                digest.update(f"{name}{value.dtype.str}{value.shape}".encode())
+                digest.update(value.data if value.size else b"")
+            else:
+                digest.update(f"{name}={value!r}".encode())
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "_digest", digest.digest())
+        object.__setattr__(self, "_hash", hash(self._digest))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Structure) and self._digest == other._digest)
+
+    def __setattr__(self, name: str, value: Any):
+        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}; use replace")
+
+    def __reduce__(self):
+        return Structure, (self.values(),)
+
+    @property
+    def source(self) -> Any:
+        """The `Spec` that this structure was compiled from, None where there was none; takes no part in equality."""
+        return self.__dict__.get("_source")
+
+    def remember(self, source: Any) -> None:
+        """Keep the `Spec` that this structure was compiled from."""
+        object.__setattr__(self, "_source", source)
+
+    def values(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if not k.startswith("_")}
+
+
+class _Frozen:
+    """Attribute assignment refused: `replace` makes a changed copy."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: Any):
+        raise dataclasses.FrozenInstanceError(f"{type(self).__name__} is immutable: use .replace({name}=...)")
+
+
+def _cast_like(old: Any, new: Any) -> Any:
+    """A value with the dtype of the one that it replaces; placeholders (axes, None) pass as they are."""
+    if isinstance(old, np.ndarray):
+        return np.asarray(new, dtype=old.dtype)
+    if isinstance(old, jax.Array):
+        # a copy of what the host may change later: asarray can share a numpy array's memory
+        convert = jax.numpy.array if isinstance(new, np.ndarray) else jax.numpy.asarray
+        return convert(new, dtype=old.dtype)
+    return new
+
+
+class Option(_Frozen):
+    """Physics options, `m.opt`: mjOption's fields. Floats are leaves, integers and flags are structure.
+
+    Own fields, both structure: `medium` says whether the program holds the forces of a medium at all. It is on when the
+    compiled model has a density or viscosity, and `replace` of either turns it on (unless with a plain zero). To
+    differentiate by density at zero, turn it on by hand: `opt.replace(medium=1)`. `solver_kernel` (0) makes the
+    solver one kernel a world, for GPUs, with the same answers and gradient: 1 chooses the number of warps by the number
+    of dofs, a larger power of two is that number.
+    """
+
+    __slots__ = (*OPTION_FLOATS, *OPTION_INTS)
+
+    def __init__(self, **values: Any):
+        for name in self.__slots__:
+            object.__setattr__(self, name, values[name])
+
+    def replace(self, **changes: Any) -> "Option":
+        values = {name: getattr(self, name) for name in self.__slots__}
+        _refuse_unknown(changes, values, "Option")
+        for name, value in changes.items():
+            values[name] = int(value) if name in OPTION_INTS else _cast_like(values[name], value)
+        if any(name in changes and not _is_plain_zero(changes[name]) for name in MEDIUM):
+            values["medium"] = 1
+        return Option(**values)
+
+
+def _is_plain_zero(value: Any) -> bool:
+    return value is None or (isinstance(value, (int, float)) and value == 0)
+
+
+class Statistic(NamedTuple):
+    """Statistics of the model at qpos0, `m.stat`; `meaninertia` scales the solver's tolerance."""
+
+    meaninertia: Any
+    meanmass: Any
+    meansize: Any
+    extent: Any
+    center: Any
+
+    def replace(self, **changes: Any) -> "Statistic":
+        return self._replace(**{k: _cast_like(getattr(self, k), v) for k, v in changes.items()})
+
+
+def make_visual(values: Mapping[tuple[str, str], Any]) -> SimpleNamespace:
+    """`m.vis` from {(group, field): value}; the group "global" is reached as `global_`, as in MuJoCo's bindings."""
+    groups: dict[str, dict[str, Any]] = {}
+    for (group, name), value in values.items():
+        groups.setdefault("global_" if group == "global" else group, {})[name] = value
+    return SimpleNamespace(**{group: SimpleNamespace(**items) for group, items in groups.items()})
+
+
+class Model(_Frozen):
+    """A compiled model: an immutable PyTree with mjModel's fields by name.
+
+    Floats are leaves; everything else lives in `structure` and is read through properties of the same names. `opt`,
+    `stat` and `vis` hold options, statistics and visual settings. `max_contacts` and `max_constraints` are the
+    capacities of the contact buffer and of the constraint rows. `vis` takes no part in the physics and is static.
+    """
+
+    __slots__ = ("__weakref__", "opt", "stat", "structure", *FLOATS)
+
+    def __init__(self, structure: Structure, opt: Option, stat: Statistic, **floats: Any):
+        object.__setattr__(self, "structure", structure)
+        object.__setattr__(self, "opt", opt)
+        object.__setattr__(self, "stat", stat)
+        for name in FLOATS:
+            object.__setattr__(self, name, floats[name])
+
+    def __repr__(self) -> str:
+        counts = ("nbody", "nq", "nv", "nu", "ngeom", "njnt", "nsensor")
+        return f"Model({', '.join(f'{n}={getattr(self, n)}' for n in counts)})"
+
+    def replace(self, **changes: Any) -> "Model":
+        """A copy with some fields changed; changing structure means another compilation of what uses it."""
+        floats = dict(zip(FLOATS, _floats(self), strict=True))
+        static = {}
+        parts = {name: changes.pop(name) for name in ("opt", "stat") if name in changes}
+        for name, value in changes.items():
+            if name in floats:
+                floats[name] = _cast_like(floats[name], value)
+            elif name in ARRAYS:
+                old = getattr(self.structure, name)
+                static[name] = np.asarray(value, dtype=old.dtype)
+            elif name in CAPACITIES:
+                static[name] = int(value)
+            elif name == "callbacks":
+                static[name] = value
+            else:
+                _refuse_unknown({name: value}, floats, "Model")
+        structure = Structure({**self.structure.values(), **static}) if static else self.structure
+        return Model(structure, parts.get("opt", self.opt), parts.get("stat", self.stat), **floats)
+
+    def name2id(self, objtype: str, name: str) -> int:
+        """The id of a named object; host-side only. Raises KeyError, with the nearest names, when there is none."""
+        ids = self._names(objtype)
+        if name in ids:
+            return ids.index(name)
+        import difflib
+
+        near = difflib.get_close_matches(name, [n for n in ids if n], n=3)
+        hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
+        raise KeyError(f"no {objtype} named {name!r}{hint}")
+
+    def id2name(self, objtype: str, index: int) -> str:
+        """The name of an object, empty when it has none; host-side only."""
+        return self._names(objtype)[index]
+
+    def _names(self, objtype: str) -> list[str]:
+        if objtype not in NAMED:
+            raise KeyError(f"unknown object type {objtype!r}: one of {', '.join(NAMED)}")
+        data = self.structure.names.tobytes()
+        return [data[a : data.index(0, a)].decode() for a in getattr(self.structure, NAMED[objtype][0])]
+
+    def keyframe(self, key: str | int) -> int:
+        """The index of a keyframe given by name or index; raises KeyError when there is none."""
+        if isinstance(key, str):
+            return self.name2id("key", key)
+        if not 0 <= key < self.nkey:
+            raise KeyError(f"keyframe {key} is out of range: the model has {self.nkey}")
+        return int(key)
+
+
+def _refuse_unknown(changes: Mapping[str, Any], known: Mapping[str, Any], what: str):
+    import difflib
+
+    for name in changes:
+        if name not in known:
+            near = difflib.get_close_matches(name, list(known), n=1)
+            raise TypeError(f"{what} has no field {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+
+
+_floats = attrgetter(*FLOATS)
+_option_floats = attrgetter(*OPTION_FLOATS)
+_option_ints = attrgetter(*OPTION_INTS)
+
+for _name in (*SIZES, *ARRAYS, *CAPACITIES, "vis", "modelname", "callbacks"):
+    setattr(Model, _name, property(attrgetter(f"structure.{_name}"), doc=f"static field {_name}"))
+
+
+def _option_unflatten(ints: tuple, floats: tuple) -> Option:
+    return Option(**dict(zip(OPTION_FLOATS, floats, strict=True)), **dict(zip(OPTION_INTS, ints, strict=True)))
+
+
+jax.tree_util.register_pytree_with_keys(
+    Option,
+    lambda o: ([(jax.tree_util.GetAttrKey(n), getattr(o, n)) for n in OPTION_FLOATS], _option_ints(o)),
+    _option_unflatten,
+    lambda o: (_option_floats(o), _option_ints(o)),
+)
+
+
+def _model_unflatten(structure: Structure, children: tuple) -> Model:
+    return Model(structure, children[0], children[1], **dict(zip(FLOATS, children[2:], strict=True)))
+
+
+jax.tree_util.register_pytree_with_keys(
+    Model,
+    lambda m: ([(jax.tree_util.GetAttrKey(n), getattr(m, n)) for n in ("opt", "stat", *FLOATS)], m.structure),
+    _model_unflatten,
+    lambda m: ((m.opt, m.stat, *_floats(m)), m.structure),
+)
+
+
+def make_model(
+    values: Mapping[str, Any],
+    opt: Mapping[str, Any],
+    stat: Mapping[str, Any],
+    vis: Mapping[tuple[str, str], Any],
+    max_contacts: int = 0,
+    max_constraints: int = 0,
+    modelname: str = "",
+) -> Model:
+    """Assemble a host `Model` (numpy, float64 leaves) from mjModel's fields by name.
+
+    `values` holds every size and array of mjModel; shapes are checked against the table. `to_device` turns the result
+    into the model that users get. Raises ValueError naming a field that is missing or has the wrong shape.
+    """
+    sizes = {name: int(values[name]) for name in SIZES}
+    static: dict[str, Any] = dict(sizes)
+    floats = {}
+    for name, kind, symbolic in MODEL_FIELDS:
+        shape = fields.evaluate(symbolic, sizes)
+        dtype = np.float64 if kind == "float" else STATIC_DTYPES.get(kind) or ASSET_DTYPES.get(name, np.float32)
+        if name not in values:
+            raise ValueError(f"mjModel field {name} is missing")
+        array = np.array(values[name], dtype=dtype).reshape(-1)
+        if array.size != math.prod(shape):
+            raise ValueError(f"mjModel field {name} has {array.size} numbers; its shape is {shape}")
+        (floats if kind == "float" else static)[name] = array.reshape(shape)
+    static["vis"] = make_visual(vis)
+    static["modelname"] = modelname
+    static["callbacks"] = Callbacks()
+    static["max_contacts"], static["max_constraints"] = int(max_contacts), int(max_constraints)
+    opt = {"medium": any(opt[n] != 0 for n in MEDIUM), "solver_kernel": 0, **opt}
+    option = Option(
+        **{n: np.asarray(opt[n], dtype=np.float64) for n in OPTION_FLOATS}, **{n: int(opt[n]) for n in OPTION_INTS}
+    )
+    statistic = Statistic(**{n: np.asarray(stat[n], dtype=np.float64) for n in Statistic._fields})
+    return Model(Structure(static), option, statistic, **floats)
+
+
+def to_device(m: Model) -> Model:
+    """A host model with its leaves as JAX arrays of the default float type (float32, or float64 under x64)."""
+    dtype = jax.dtypes.canonicalize_dtype(np.float64)
+    return jax.device_put(jax.tree.map(lambda x: np.asarray(x, dtype=dtype), m))

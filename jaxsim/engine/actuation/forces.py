@@ -1,0 +1,250 @@
+"""Stage `fwd_actuation`: from controls and activations to forces."""
+
+import numpy as np
+
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.types import MINVAL, BiasType, DisableBit, DynType, GainType, TrnType, WarningType
+from jaxsim.engine import sleep, tables
+from jaxsim.engine.actuation import dcmotor, muscle, pid
+from jaxsim.engine.actuation.history import delayed_controls
+from jaxsim.engine.actuation.transmission import mul_moment_t
+from jaxsim.engine.checks import is_bad, warn
+from jaxsim.engine.support import assemble, disabled
+from jaxsim.math.arrays import add_at, is_numpy, merge, take, take_or_zero
+from jaxsim.math.safe import Array, divide, xp_of
+
+
+def fwd_actuation(m: Model, d: Data) -> Data:
+    """act_dot, actuator_force and qfrc_actuator."""
+    xp = xp_of(d.ctrl, d.qvel)
+    if not m.nu or disabled(m, DisableBit.ACTUATION):
+        return d.replace(actuator_force=xp.zeros(m.nu, d.qvel.dtype), qfrc_actuator=xp.zeros(m.nv, d.qvel.dtype))
+    ctrl, d = _controls(m, d)
+    ctrl = _slewed(m, d, ctrl)
+    rates = _activation_rates(m, d, ctrl)
+    if sleep.sleeps(m) and m.na:  # rates of sleeping actuators stay as they were
+        rates = xp.where(take(sleep.awake_actuators(m, d), _activation_owner(m)), rates, d.act_dot)
+    d = d.replace(act_dot=rates)
+    gain = _gain(m, d)
+    force = gain * _input(m, d, ctrl) + _bias(m, d, gain)
+    force = xp.where(disabled_actuators(m), 0, force) if disabled_actuators(m).any() else force
+    if len(pid.pids(m).ids):  # these take no notice of disabled groups
+        force = merge(force, *pid.force(m, d, next_activation(m, d, d.act_dot)))
+    force = _limit_tendon_force(m, force)
+    force = clamp(force, m.actuator_forcerange, m.actuator_forcelimited)
+    if len(dcmotor.motors(m)):
+        force = force + _motor_friction(m, d)
+    if sleep.sleeps(m):
+        force = xp.where(sleep.awake_actuators(m, d), force, 0)
+    qfrc = mul_moment_t(m, d, force)
+    if m.ngravcomp and m.jnt_actgravcomp.any() and not disabled(m, DisableBit.GRAVITY):
+        qfrc = qfrc + xp.where(m.jnt_actgravcomp[m.dof_jntid], d.qfrc_gravcomp, 0)
+    limited = np.flatnonzero(m.jnt_actfrclimited)
+    if len(limited):
+        dof_range = take_or_zero(m.jnt_actfrcrange, _first_dofs(m))
+        qfrc = clamp(qfrc, dof_range, _first_dofs(m) >= 0)
+    return d.replace(actuator_force=force, qfrc_actuator=qfrc)
+
+
+@tables.per_structure
+def _first_dofs(m) -> np.ndarray:
+    """For each dof that is the first of a joint with a limited actuator force, the joint; else -1."""
+    joint = np.full(m.nv, -1)
+    limited = np.flatnonzero(m.jnt_actfrclimited)
+    joint[m.jnt_dofadr[limited]] = limited
+    return joint
+
+
+def clamp(x: Array, bounds: Array, limited: np.ndarray) -> Array:
+    """`x` clipped to its range where it is limited."""
+    limited = limited.astype(bool)
+    if not limited.any():
+        return x
+    xp = xp_of(x, bounds)
+    clipped = xp.minimum(xp.maximum(x, bounds[:, 0]), bounds[:, 1])
+    return clipped if limited.all() else xp.where(limited, clipped, x)
+
+
+def disabled_actuators(m: Model) -> np.ndarray:
+    """Which actuators the option disableactuator turns off, by their groups."""
+    group = m.actuator_group
+    listed = (group >= 0) & (group <= 30)
+    return listed & ((m.opt.disableactuator >> np.where(listed, group, 0)) & 1).astype(bool)
+
+
+def _controls(m: Model, d: Data) -> tuple[Array, Data]:
+    """Controls, clamped; all zero, and counted, where one of them is not a number."""
+    ctrl = delayed_controls(m, d) if (m.actuator_history[:, 0] > 0).any() else d.ctrl
+    if not disabled(m, DisableBit.CLAMPCTRL):
+        ctrl = clamp(ctrl, m.actuator_ctrlrange, m.actuator_ctrllimited)
+    bad = is_bad(ctrl)
+    ctrl = xp_of(ctrl).where(bad.any(), 0, ctrl)
+    return ctrl, d if is_numpy(bad) else warn(d, WarningType.BADCTRL, bad)
+
+
+@tables.per_structure
+def last_activation(m) -> np.ndarray:
+    """Address in `act` of the activation that makes the force of each actuator, -1 where there is none."""
+    return np.where(m.actuator_actnum > 0, m.actuator_actadr + m.actuator_actnum - 1, -1)
+
+
+def _stateful(m: Model, *kinds: DynType) -> np.ndarray:
+    return np.flatnonzero(np.isin(m.actuator_dyntype, kinds) & (m.actuator_actadr >= 0))
+
+
+def _activation_rates(m: Model, d: Data, ctrl: Array) -> Array:
+    if not m.na:
+        return d.act_dot
+    xp = xp_of(d.act, ctrl)
+    last, parts = last_activation(m), []
+    ids = _stateful(m, DynType.INTEGRATOR)
+    parts.append((last[ids], take(ctrl, ids)))
+    ids = _stateful(m, DynType.FILTER, DynType.FILTEREXACT)
+    tau = xp.maximum(take(m.actuator_dynprm, ids)[:, 0], MINVAL)
+    parts.append((last[ids], (take(ctrl, ids) - take(d.act, last[ids])) / tau))
+    ids = _stateful(m, DynType.MUSCLE)
+    if len(ids):
+        rate = muscle.activation_rate(take(ctrl, ids), take(d.act, last[ids]), take(m.actuator_dynprm, ids))
+        parts.append((last[ids], rate))
+    if len(dcmotor.motors(m)):
+        motor = dcmotor.read(m, d)
+        parts.append(dcmotor.to_act(m, motor, dcmotor.rates(m, motor, take(ctrl, dcmotor.motors(m)))))
+    users = _stateful(m, DynType.USER)
+    if len(users) and m.callbacks.act_dyn is not None:
+        index = np.flatnonzero(np.isin(_activation_owner(m), users))
+        parts.append((index, m.callbacks.numbers("act_dyn", len(index), d.act, m, d, users)))
+    if len(pid.pids(m).ids):
+        parts += pid.activation_rates(m, d)
+    return assemble(parts, m.na, d.act)
+
+
+def _slewed(m: Model, d: Data, ctrl: Array) -> Array:
+    """Controls with those of DC motors bound by their slew rates."""
+    ids = dcmotor.motors(m)
+    if not dcmotor.roles(m).dynamics.any():
+        return ctrl
+    bound = dcmotor.slewed_control(dcmotor.read(m, d), take(ctrl, ids), m.opt.timestep)
+    return merge(ctrl, ids, xp_of(bound).where(dcmotor.roles(m).dynamics, bound, take(ctrl, ids)))
+
+
+def _motor_friction(m: Model, d: Data) -> Array:
+    """Cogging and friction of DC motors: (nu,)."""
+    motor = dcmotor.read(m, d)
+    force = dcmotor.mechanical_force(motor, dcmotor.from_act(m, motor, d.act_dot))
+    on = dcmotor.roles(m).bias & ~disabled_actuators(m)[dcmotor.motors(m)]
+    return add_at(dcmotor.motors(m), xp_of(force).where(on, force, 0), m.nu)
+
+
+@tables.per_structure
+def _activation_owner(m) -> np.ndarray:
+    """The actuator of each activation."""
+    owner = np.full(m.na, -1)
+    for i in range(m.nu):
+        if m.actuator_actadr[i] >= 0:
+            owner[m.actuator_actadr[i] : m.actuator_actadr[i] + m.actuator_actnum[i]] = i
+    return owner
+
+
+def next_activation(m: Model, d: Data, act_dot: Array) -> Array:
+    """Activations (na,) one time step ahead, clamped to their ranges."""
+    xp = xp_of(d.act, act_dot)
+    owner, h = _activation_owner(m), m.opt.timestep
+    exact = m.actuator_dyntype[owner] == DynType.FILTEREXACT
+    rate = act_dot * h
+    if exact.any():
+        tau = xp.maximum(take(m.actuator_dynprm, owner)[:, 0], MINVAL)
+        tau = xp.where(exact, tau, 1)
+        rate = xp.where(exact, -act_dot * tau * xp.expm1(-h / tau), rate)
+    limited = m.actuator_actlimited[owner] & (m.actuator_dyntype[owner] != DynType.DCMOTOR)
+    act = clamp(d.act + rate, take(m.actuator_actrange, owner), limited)
+    if len(dcmotor.motors(m)):
+        motor = dcmotor.read(m, d)
+        states = dcmotor.next_states(m, motor, dcmotor.from_act(m, motor, act_dot))
+        act = merge(act, *dcmotor.to_act(m, motor, states))
+    return act
+
+
+def advance_activation(m: Model, d: Data, act_dot: Array) -> Array:
+    """The activations after a step; those of disabled actuators only hold."""
+    if not m.na or disabled(m, DisableBit.ACTUATION):
+        return d.act
+    held = disabled_actuators(m)[_activation_owner(m)]
+    return next_activation(m, d, xp_of(act_dot).where(held, 0, act_dot) if held.any() else act_dot)
+
+
+def _input(m: Model, d: Data, ctrl: Array) -> Array:
+    """What the gain multiplies: the control, or the last activation (of the next step where it acts early)."""
+    last, xp = last_activation(m), xp_of(ctrl, d.act)
+    stateful = last >= 0
+    value = ctrl
+    if stateful.any():
+        act = take_or_zero(d.act, last)
+        early = stateful & m.actuator_actearly
+        if early.any():
+            act = xp.where(early, take_or_zero(next_activation(m, d, d.act_dot), last), act)
+        value = xp.where(stateful, act, ctrl)
+    ids = dcmotor.motors(m)
+    if dcmotor.roles(m).gain.any():  # without a state for the current the voltage drives, whatever other states
+        motor, there = dcmotor.read(m, d), take(value, ids)
+        voltage = dcmotor.drive(motor, take(ctrl, ids))
+        driven = dcmotor.roles(m).gain & (~stateful[ids] | ~motor.present[:, dcmotor.CURRENT])
+        value = merge(value, ids, xp.where(driven, voltage, there))
+    return value
+
+
+def _affine(prm: Array, length: Array, velocity: Array) -> Array:
+    return prm[:, 0] + prm[:, 1] * length + prm[:, 2] * velocity
+
+
+def _gain(m: Model, d: Data) -> Array:
+    kind, prm = m.actuator_gaintype, m.actuator_gainprm
+    fixed, affine, muscles, user = (
+        np.flatnonzero(kind == k) for k in (GainType.FIXED, GainType.AFFINE, GainType.MUSCLE, GainType.USER)
+    )
+    xp = xp_of(prm, d.qvel)
+    length, velocity = d.actuator_length, d.actuator_velocity
+    parts = [(fixed, take(prm[:, 0], fixed))]
+    if len(user):
+        given = m.callbacks.act_gain is not None
+        ones = xp.ones(len(user), prm.dtype)
+        parts.append((user, m.callbacks.numbers("act_gain", len(user), prm, m, d, user) if given else ones))
+    parts.append((affine, _affine(take(prm, affine), take(length, affine), take(velocity, affine))))
+    if len(muscles):
+        args = (length, velocity, m.actuator_lengthrange, m.actuator_acc0, prm)
+        parts.append((muscles, muscle.gain(*(take(x, muscles) for x in args))))
+    if dcmotor.roles(m).gain.any():
+        mine = np.flatnonzero(dcmotor.roles(m).gain)
+        parts.append((dcmotor.motors(m)[mine], take(dcmotor.gain(dcmotor.read(m, d)), mine)))
+    return assemble(parts, m.nu, prm)
+
+
+def _bias(m: Model, d: Data, gain: Array) -> Array:
+    kind, prm = m.actuator_biastype, m.actuator_biasprm
+    affine, muscles, user = (np.flatnonzero(kind == k) for k in (BiasType.AFFINE, BiasType.MUSCLE, BiasType.USER))
+    length, velocity = d.actuator_length, d.actuator_velocity
+    parts = [(affine, _affine(take(prm, affine), take(length, affine), take(velocity, affine)))]
+    if len(muscles):
+        args = (length, m.actuator_lengthrange, m.actuator_acc0, prm)
+        parts.append((muscles, muscle.bias(*(take(x, muscles) for x in args))))
+    if len(user) and m.callbacks.act_bias is not None:
+        parts.append((user, m.callbacks.numbers("act_bias", len(user), prm, m, d, user)))
+    if dcmotor.roles(m).bias.any():
+        mine = np.flatnonzero(dcmotor.roles(m).bias)
+        emf = dcmotor.back_emf(dcmotor.read(m, d), take(gain, dcmotor.motors(m)))
+        parts.append((dcmotor.motors(m)[mine], take(emf, mine)))
+    return assemble(parts, m.nu, prm)
+
+
+def _limit_tendon_force(m: Model, force: Array) -> Array:
+    """Scale the forces of actuators of one tendon so that their sum stays within the tendon's range."""
+    tendon = np.where(m.actuator_trntype == TrnType.TENDON, m.actuator_trnid[:, 0], -1)
+    limited = (tendon >= 0) & m.tendon_actfrclimited[tendon] if m.ntendon else np.zeros(m.nu, bool)
+    # one disabled actuator cannot ask for the limit
+    if not (limited & ~disabled_actuators(m)).any():
+        return force
+    xp = xp_of(force)
+    total = take(add_at(np.where(limited, tendon, -1), force, m.ntendon), np.where(limited, tendon, 0))
+    bounds = take(m.tendon_actfrcrange, np.where(limited, tendon, 0))
+    clipped = xp.minimum(xp.maximum(total, bounds[:, 0]), bounds[:, 1])
+    return force * xp.where(limited & (total != 0), divide(clipped, total, 1.0), 1)

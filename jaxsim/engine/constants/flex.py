@@ -1,0 +1,190 @@
+"""The constants of flexes that follow from a model's numbers at qpos0; part of `set_const`.
+
+A surface with vertex constraints has its rest shape in the plane of its first element; each of its vertices has the
+inverse of a metric, by which the constraint tells strain.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.types import MINVAL
+from jaxsim.engine import tables
+from jaxsim.engine.constants.invweight import quadratic_forms
+from jaxsim.math.arrays import add_at, inner, matvec, matvec_t, take
+from jaxsim.math.rotation import axis_angle_to_quat, cross, quat_to_mat
+from jaxsim.math.safe import Array, arctan2, norm, normalize, xp_of
+
+_BODIES_AT_ONCE = 256
+
+
+def flex_constants(m: Model, d: Data, inverses: list[Array]) -> dict[str, Array]:
+    """flex_vert0, flex_vertmetric, flexedge_length0 and flexedge_invweight0.
+
+    Args:
+        inverses: those of the blocks of M.
+    """
+    if not m.nflex:
+        return {}
+    vert = _vertices(m, d)
+    out = {"flexedge_length0": _lengths(m, vert), "flexedge_invweight0": _weights(m, d, vert, inverses)}
+    flat = np.flatnonzero((m.flex_dim == 2) & (m.flex_edgeequality == 2))
+    if len(flat):
+        out["flex_vertmetric"] = _metric(m, flat)
+        out["flex_vert0"] = _aligned(m, flat)
+    return out
+
+
+def _vertices(m: Model, d: Data) -> Array:
+    """Global positions of vertices that are fixed in bodies."""
+    body = np.maximum(m.flex_vertbodyid, 0)
+    return take(d.xpos, body) + matvec(take(d.xmat.reshape(-1, 3, 3), body), m.flex_vert)
+
+
+class _Edges(NamedTuple):
+    """Of each edge: its flex, its two vertices in the model, their bodies, whether they are fixed in these."""
+
+    flex: np.ndarray
+    ends: np.ndarray
+    body: np.ndarray
+    fixed: np.ndarray
+
+
+@tables.per_structure
+def _edges(m) -> _Edges:
+    flex = np.repeat(np.arange(m.nflex), m.flex_edgenum)
+    ends = m.flex_edge + m.flex_vertadr[flex][:, None]
+    return _Edges(flex, ends, np.maximum(m.flex_vertbodyid[ends], 0), m.flex_interp[flex] == 0)
+
+
+def _lengths(m: Model, vert: Array) -> Array:
+    edges = _edges(m)
+    ends = edges.ends[edges.fixed]
+    length = norm(take(vert, ends[:, 1]) - take(vert, ends[:, 0]))
+    return add_at(np.flatnonzero(edges.fixed), length, m.nflexedge)
+
+
+class _General(NamedTuple):
+    """Edges that need the inertia matrix, and the entries of their Jacobians.
+
+    Attributes:
+        edge: (k,) their numbers.
+        row, dof: (n,) which of them an entry belongs to, and its dof.
+        source: (n,) the edge whose Jacobian the entry holds: rows of flexes after one without forces start at the
+            beginning again, and what is written last stays.
+        moved: (n, 2) whether the dof moves the bodies of the source's ends.
+    """
+
+    edge: np.ndarray
+    row: np.ndarray
+    dof: np.ndarray
+    source: np.ndarray
+    moved: np.ndarray
+
+
+@tables.per_structure
+def _general(m) -> _General:
+    edges = _edges(m)
+    simple = np.all(m.body_simple[edges.body] == 2, axis=1)
+    edge = np.flatnonzero(edges.fixed & ~m.flexedge_rigid & ~simple & (m.flexedge_J_rownnz > 0))
+    writer = np.full(m.nJfe, -1)
+    for e in np.flatnonzero(edges.fixed & (m.flex_edgeequality[edges.flex] < 2)):
+        writer[m.flexedge_J_rowadr[e] : m.flexedge_J_rowadr[e] + m.flexedge_J_rownnz[e]] = e
+    count = m.flexedge_J_rownnz[edge]
+    row = np.repeat(np.arange(len(edge)), count)
+    step = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    slot = m.flexedge_J_rowadr[edge][row] + step
+    inside = slot < m.nJfe
+    row, slot = row[inside], slot[inside]
+    source = np.where(writer[slot] >= 0, writer[slot], edge[row])
+    dof = m.flexedge_J_colind[slot]
+    # of a dof that a row names twice the last entry counts
+    last = len(row) - 1 - np.unique((row * m.nv + dof)[::-1], return_index=True)[1]
+    row, dof, source = row[last], dof[last], source[last]
+    moved = tables.moving_dofs(m, np.arange(m.nbody))[edges.body[source], dof[:, None]]
+    return _General(edge, row, dof, source, moved)
+
+
+def _weights(m: Model, d: Data, vert: Array, inverses: list[Array]) -> Array:
+    """What a unit force along an edge does to its length: 1 / mass for edges between points, else from the inertia."""
+    edges, general = _edges(m), _general(m)
+    if not m.nv:
+        return m.flexedge_invweight0
+    points = np.flatnonzero(edges.fixed & ~m.flexedge_rigid & np.all(m.body_simple[edges.body] == 2, axis=1))
+    plain = (1 / take(m.body_mass, edges.body[points])).sum(-1) / 2
+    out = add_at(points, plain, m.nflexedge)
+    if not len(general.edge):
+        return out
+    entries = _jacobian_entries(m, d, vert, general)[:, None]
+    weights = quadratic_forms(m, inverses, general.row, general.dof, entries, len(general.edge))[:, 0]
+    return out + add_at(general.edge, weights, m.nflexedge)
+
+
+def _jacobian_entries(m: Model, d: Data, vert: Array, general: _General) -> Array:
+    """The derivative of a source's length by a dof, for all entries; zero where nothing acts on the edge's length."""
+    xp = xp_of(d.xpos)
+    edges = _edges(m)
+    ends, body = edges.ends[general.source], edges.body[general.source]
+    along = normalize(take(vert, ends[:, 1]) - take(vert, ends[:, 0]), default=np.array([1.0, 0, 0]))[0]
+    cdof = take(d.cdof, general.dof)
+    velocity = 0.0
+    for k, sign in ((0, -1), (1, 1)):
+        arm = take(vert, ends[:, k]) - take(d.subtree_com, m.body_rootid[body[:, k]])
+        point = cdof[:, 3:] + cross(cdof[:, :3], arm)
+        velocity = velocity + sign * xp.where(general.moved[:, k, None], point, 0)
+    acts = (m.flex_edgedamping != 0) | (m.flex_edgestiffness != 0) | (m.flex_damping != 0) | (m.flex_edgeequality == 1)
+    return xp.where(take(acts, edges.flex[general.source]), inner(velocity, along), 0)
+
+
+def _metric(m: Model, flat: np.ndarray) -> Array:
+    """flex_vertmetric: inverses of the sums over the edges of a vertex of their products, weighted by masses."""
+    xp = xp_of(m.flex_vert0, m.body_mass)
+    edges = _edges(m)
+    which = np.flatnonzero(np.isin(edges.flex, flat))
+    ends = edges.ends[which]
+    size = take(m.flex_size, edges.flex[which])
+    step = (take(m.flex_vert0, ends[:, 1]) - take(m.flex_vert0, ends[:, 0])) * 2 * size
+    product = (step[:, :2, None] * step[:, None, :2]).reshape(-1, 4)
+    mass = xp.maximum(take(m.body_mass, edges.body[which]), MINVAL)
+    both = xp.concatenate([product * mass[:, 1:], product * mass[:, :1]])
+    b = add_at(ends.T.ravel(), both, m.nflexvert)
+    det = b[:, 0] * b[:, 3] - b[:, 1] * b[:, 2]
+    regular = abs(det) >= MINVAL
+    inverse = xp.stack([b[:, 3], -b[:, 1], -b[:, 2], b[:, 0]], axis=-1) / xp.where(regular, det, 1)[:, None]
+    return xp.where(regular[:, None], inverse, 0)
+
+
+def _aligned(m: Model, flat: np.ndarray) -> Array:
+    """flex_vert0 with the surfaces turned so that the normal of their first element is the z axis."""
+    xp = xp_of(m.flex_vert0)
+    corner = m.flex_elem[m.flex_elemdataadr[flat][:, None] + np.arange(3)] + m.flex_vertadr[flat][:, None]
+    a, b, c = (take(m.flex_vert0, corner[:, k]) for k in range(3))
+    normal = normalize(cross(b - a, c - a), default=np.array([0.0, 0, 1]))[0]
+    axis, sine = normalize(cross(np.array([0.0, 0, 1]), normal), default=np.array([1.0, 0, 0]))
+    angle = arctan2(sine, normal[:, 2])
+    mat = quat_to_mat(axis_angle_to_quat(axis, xp.where((sine < MINVAL) & (normal[:, 2] > 0), 0, angle)))
+    place = np.full(m.nflex, 0)
+    place[flat] = np.arange(len(flat))
+    flex = np.repeat(np.arange(m.nflex), m.flex_vertnum)
+    turned = matvec_t(take(mat.reshape(-1, 3, 3), place[flex]), m.flex_vert0)
+    return xp.where(np.isin(flex, flat)[:, None], turned, m.flex_vert0)
+
+
+def body_reach(m: Model, d: Data) -> list[tuple[np.ndarray, Array]]:
+    """Lengths that flexes give to bodies, as (bodies, lengths): their edges, and the distances among their nodes."""
+    if not m.nflex:
+        return []
+    edges = _edges(m)
+    fixed = edges.fixed
+    length = take(m.flexedge_length0, np.flatnonzero(fixed))
+    out = [(edges.body[fixed, k], length) for k in range(2)]
+    for adr, num in zip(m.flex_nodeadr, m.flex_nodenum, strict=True):
+        bodies = np.unique(m.flex_nodebodyid[adr : adr + num])
+        pos = take(d.xpos, bodies)
+        for first in range(0, len(bodies), _BODIES_AT_ONCE):
+            some = slice(first, first + _BODIES_AT_ONCE)
+            reach = norm(pos[some, None] - pos[None])
+            out.append((bodies[some], xp_of(reach).max(reach, axis=1)))
+    return out

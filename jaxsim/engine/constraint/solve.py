@@ -1,0 +1,65 @@
+"""`fwd_constraint`: from rows and smooth force to `qacc` and constraint forces."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.types import DisableBit, SolverType
+from jaxsim.engine.constraint.island import slot_labels
+from jaxsim.engine.constraint.jacobian import rows_transpose_times
+from jaxsim.engine.dynamics.inertia import full_m
+from jaxsim.engine.refusals import refuse_kernel
+from jaxsim.engine.solver import implicit_diff, noslip, primal, sparse
+from jaxsim.engine.solver.problem import force, make_problem, residual, row_state
+from jaxsim.math.arrays import dot
+from jaxsim.xla.linalg import cholesky
+
+# All solvers minimise one convex function. The projected Gauss-Seidel sweeps of MuJoCo visit rows in a pseudo-random
+# order and stop early; under that name we give the answer that they approach, by Newton's method.
+SOLVERS = {SolverType.NEWTON: "newton", SolverType.CG: "cg", SolverType.PGS: "newton"}
+
+
+def fwd_constraint(m: Model, d: Data) -> Data:
+    """Solve for `qacc`; sets `qacc`, `qfrc_constraint`, `efc.b`, `efc.force`, `efc.state` and `solver_niter`."""
+    layout = d.efc.layout
+    if m.opt.solver_kernel:
+        refuse_kernel(m)
+    if m.opt.disableflags & DisableBit.CONSTRAINT or layout.nslot == 0 or m.nv == 0:
+        zero = jnp.zeros_like(d.qfrc_smooth)
+        return d.replace(qacc=d.qacc_smooth, qfrc_constraint=zero, solver_niter=jnp.zeros_like(d.solver_niter))
+    p = make_problem(m, d, sparse.inertia_blocks(m, d) if layout.sparse else full_m(m, d))
+    limits = primal.Limits(SOLVERS[m.opt.solver], m.opt.iterations, m.opt.ls_iterations, m.opt.solver_kernel)
+    scale = 1 / (m.stat.meaninertia * max(1, m.nv))
+    settings = primal.Settings(m.opt.tolerance, m.opt.ls_tolerance, scale)
+    fixed = jax.lax.stop_gradient((p, d.qacc_smooth, d.qacc_warmstart, settings))
+    inertia = partial(sparse.mul_blocks, layout, fixed[0].M) if layout.sparse else partial(dot, fixed[0].M)
+    warm = None if m.opt.disableflags & DisableBit.WARMSTART else fixed[2]
+    start = primal.first_guess(layout, fixed[0], inertia, fixed[1], warm)
+    if layout.sparse:
+        acc, niter = sparse.solve(layout, limits, p, fixed[3], start)
+    else:
+        factor = jnp.zeros(())
+        if limits.solver == "cg":
+            factor = cholesky(fixed[0].M)
+        acc, niter = implicit_diff.solve(layout, limits, p, fixed[3], factor, start)
+    r = residual(layout, p, acc)
+    forces, state = force(layout, p, r), row_state(layout, p, r)
+    if m.opt.noslip_iterations:
+        label = jnp.zeros(layout.nslot, jnp.int32) if m.opt.disableflags & DisableBit.ISLAND else slot_labels(m, d)
+        stop = (m.opt.noslip_iterations, m.opt.noslip_tolerance, scale)
+        acc, forces, count = noslip.solve(layout, p, d.qacc_smooth, forces, d.efc.R, label, stop)
+        state, niter = noslip.dual_state(layout, p, forces), niter + count
+    qfrc = rows_transpose_times(layout, p.jac, forces)
+    if not layout.sparse and not m.opt.noslip_iterations:
+        qfrc = implicit_diff.balanced(qfrc, p, acc)
+    b = jnp.where(d.efc.active, residual(layout, p, d.qacc_smooth), 0)
+    efc = d.efc.replace(force=forces, state=state, b=b)
+    return d.replace(
+        qacc=acc,
+        qfrc_constraint=qfrc,
+        efc=efc,
+        solver_niter=niter.astype(jnp.int32)[None],
+    )

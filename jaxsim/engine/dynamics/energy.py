@@ -1,0 +1,72 @@
+"""Stages `energy_pos` and `energy_vel`: potential and kinetic energy."""
+
+import numpy as np
+
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.types import DisableBit, EnableBit, JointType
+from jaxsim.engine.dynamics.inertia import mul_m
+from jaxsim.engine.support import disabled, enabled
+from jaxsim.engine.tendon.tendon import spring_displacement
+from jaxsim.math.arrays import inner, take
+from jaxsim.math.rotation import quat_conj, quat_mul, quat_normalize, quat_to_rotvec
+from jaxsim.math.safe import Array, norm, xp_of
+
+
+def energy_pos(m: Model, d: Data) -> Data:
+    """`energy[0]`, and zero in `energy[1]` until `energy_vel`; both zero unless the flag energy is set."""
+    xp = xp_of(d.energy)
+    zero = xp.zeros_like(d.energy)
+    if not enabled(m, EnableBit.ENERGY):
+        return d.replace(energy=zero)
+    return d.replace(energy=xp.stack([potential(m, d), d.energy[1]]))
+
+
+def energy_vel(m: Model, d: Data) -> Data:
+    """`energy[1]`, if the flag energy is set."""
+    if not enabled(m, EnableBit.ENERGY):
+        return d
+    return d.replace(energy=xp_of(d.energy).stack([d.energy[0], kinetic(m, d)]))
+
+
+def kinetic(m: Model, d: Data) -> Array:
+    """Kinetic energy of all bodies, armature included."""
+    return 0.5 * inner(d.qvel, mul_m(m, d, d.qvel))
+
+
+def potential(m: Model, d: Data) -> Array:
+    """Potential energy of gravity and of the springs in joints and tendons."""
+    energy = xp_of(d.qpos).zeros((), d.qpos.dtype)
+    if not disabled(m, DisableBit.GRAVITY):
+        energy = energy - (m.body_mass[1:, None] * d.xipos[1:] * m.opt.gravity).sum()
+    if disabled(m, DisableBit.SPRING):
+        return energy
+    for joint, x in _displacements(m, d):
+        energy = energy + _spring(take(m.jnt_stiffness, joint), take(m.jnt_stiffnesspoly, joint), x).sum()
+    if m.ntendon:
+        energy = energy + _spring(m.tendon_stiffness, m.tendon_stiffnesspoly, spring_displacement(m, d)).sum()
+    return energy
+
+
+def _spring(linear: Array, poly: Array, x: Array) -> Array:
+    return x * x * (linear / 2 + x * (poly[:, 0] / 3 + x * poly[:, 1] / 4))
+
+
+def _displacements(m: Model, d: Data) -> list[tuple[np.ndarray, Array]]:
+    """Joints and by how much their springs are stretched; the two springs of a free joint come apart."""
+    out = []
+    scalar = np.flatnonzero(np.isin(m.jnt_type, (JointType.HINGE, JointType.SLIDE)))
+    if len(scalar):
+        address = m.jnt_qposadr[scalar]
+        out.append((scalar, take(d.qpos, address) - take(m.qpos_spring, address)))
+    free = np.flatnonzero(m.jnt_type == JointType.FREE)
+    if len(free):
+        at = m.jnt_qposadr[free][:, None] + np.arange(3)
+        out.append((free, norm(take(d.qpos, at) - take(m.qpos_spring, at))))
+    turning = np.flatnonzero(np.isin(m.jnt_type, (JointType.FREE, JointType.BALL)))
+    if len(turning):
+        lead = np.where(m.jnt_type[turning] == JointType.FREE, 3, 0)
+        at = (m.jnt_qposadr[turning] + lead)[:, None] + np.arange(4)
+        turn = quat_mul(quat_conj(take(m.qpos_spring, at)), quat_normalize(take(d.qpos, at)))
+        out.append((turning, norm(quat_to_rotvec(turn))))
+    return out

@@ -1,0 +1,139 @@
+"""Stages `crb` and `factor_m`: the joint-space inertia matrix, its factor, products and solves with it.
+
+`d.M` holds the lower triangle in MuJoCo's sparse form: entries (i, j) with dof j an ancestor of dof i.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from jax import lax
+
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.engine import tables
+from jaxsim.engine.dynamics import inertia_jvp
+from jaxsim.engine.dynamics.factor import factor, solve_ld, solve_once
+from jaxsim.engine.dynamics.inertia_jvp import Source
+from jaxsim.engine.tendon.tendon import tendon_armature
+from jaxsim.math.arrays import add_at, dot, einsum, inner, is_numpy, take, take_or_zero
+from jaxsim.math.safe import Array, xp_of
+from jaxsim.math.spatial import inertia_mul
+from jaxsim.math.tree import subtree_sum
+
+DENSE_PRODUCT = 8  # one product of all dofs with all, while no more than this times the entries that are kept
+
+
+def crb(m: Model, d: Data) -> Data:
+    """Composite inertias and the inertia matrix, `M` and `qM`, with the armature of dofs and actuators."""
+    composite = subtree_sum(tables.tree(m), d.cinert) * _not_world(m.nbody, d.cinert)
+    force = inertia_mul(take(composite, m.dof_bodyid), d.cdof)
+    row, col = tables.inertia_pattern(m)
+    if m.nv * m.nv <= DENSE_PRODUCT * m.nC:
+        matrix = take(dot(force, d.cdof.T).reshape(-1), row * m.nv + col)
+    else:
+        matrix = inner(take(force, row), take(d.cdof, col))
+    matrix = matrix + take_or_zero(inertia_jvp.dof_armature(m), np.where(row == col, row, -1))
+    tendon, a, b, k = tendon_pairs(m)
+    if len(k):
+        matrix = matrix + add_at(k, take(tendon_armature(m), tendon) * take(d.ten_J, a) * take(d.ten_J, b), m.nC)
+    return d.replace(crb=composite, M=matrix, qM=take_or_zero(matrix, _legacy_order(m)))
+
+
+def _not_world(n: int, like: Array) -> np.ndarray:
+    return (np.arange(n) > 0).astype(like.dtype)[:, None]
+
+
+@tables.per_structure
+def _legacy_order(m) -> np.ndarray:
+    source = np.full(m.nM, -1)
+    source[m.mapM2M] = np.arange(m.nC)
+    return source
+
+
+@tables.per_structure
+def tendon_pairs(m) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs of entries of `ten_J` of one tendon whose dofs couple in M: tendon, both entries, entry of M."""
+    row, col = tables.inertia_pattern(m)
+    address = {(i, j): k for k, (i, j) in enumerate(zip(row.tolist(), col.tolist(), strict=True))}
+    found = []
+    for t in range(m.ntendon):
+        entries = range(m.ten_J_rowadr[t], m.ten_J_rowadr[t] + m.ten_J_rownnz[t])
+        for a in entries:
+            for b in entries:
+                k = address.get((int(m.ten_J_colind[a]), int(m.ten_J_colind[b])))
+                if k is not None:
+                    found.append((t, a, b, k))
+    return tuple(np.array(found, dtype=int).reshape(-1, 4).T)
+
+
+def factor_m(m: Model, d: Data) -> Data:
+    """`qLD` and `qLDiagInv`: M = L' D L in the sparse form of `d.M`, L with a unit diagonal, D on the diagonal.
+
+    `solve_m` differentiates the solution of M x = y, not the factorization, whose derivative nothing else asks for.
+    """
+    ld, inverse = factor(m, d.M)
+    return d.replace(qLD=ld, qLDiagInv=inverse)
+
+
+def solve_m(m: Model, d: Data, x: Array) -> Array:
+    """Solve M y = x with the factor in `d`: x is (nv,) or (nv, k). Derivatives are those of the solution."""
+    return solve_spd(m, d.M, d.qLD, d.qLDiagInv, x)
+
+
+def solve_spd(m: Model, matrix: Array, ld: Array, inverse: Array, x: Array, source: Source | None = None) -> Array:
+    """Solve with a sparse matrix and its factor; differentiates the equation, never the factorization.
+
+    Derivatives by the matrix go to its `source`, if there is one; x is then (nv,).
+    """
+    if is_numpy(ld, x):
+        return solve_ld(m, ld, inverse, x)
+    ld, inverse = lax.stop_gradient(ld), lax.stop_gradient(inverse)
+    return _differentiable(m, matrix, x, source, lambda y: solve_ld(m, ld, inverse, y))
+
+
+def solve_positive(m: Model, matrix: Array, x: Array, source: Source | None = None) -> Array:
+    """Solve with a positive matrix in the form of `d.M`, for x (nv,); `source`, if given, is what derivatives go to."""
+    fixed = lax.stop_gradient(matrix)
+    return _differentiable(m, matrix, x, source, lambda y: solve_once(m, fixed, y))
+
+
+def _differentiable(m: Model, matrix: Array, x: Array, source: Source | None, solve: Callable[[Array], Array]) -> Array:
+    if not m.nv:
+        return x
+    multiply = partial(mul_sparse, tables.structure_of(m))
+    return lax.custom_linear_solve(
+        lambda y: inertia_jvp.times(multiply, matrix, source, y), x, lambda _, y: solve(y), symmetric=True
+    )
+
+
+def mul_sparse(m: Model, matrix: Array, x: Array) -> Array:
+    """Product of a matrix in the sparse form of `d.M` with (nv,) or (nv, k)."""
+    if not m.nv:
+        return x
+    xp = xp_of(matrix, x)
+    columns = x.reshape(m.nv, -1)
+    out = []
+    for block in tables.inertia_blocks(m):
+        a, b = take_or_zero(matrix, block.full), take(columns, block.dofs)
+        product = dot(a[0], b[0]) if len(a) == 1 else einsum("kij,kjc->kic", a, b)
+        out.append(product.reshape(-1, columns.shape[-1]))
+    return take(xp.concatenate(out), tables.dof_order(m)).reshape(x.shape)
+
+
+def mul_m(m: Model, d: Data, x: Array) -> Array:
+    """Product M x for (nv,) or (nv, k)."""
+    return mul_sparse(m, d.M, x)
+
+
+def full_m(m: Model, d: Data) -> Array:
+    """The inertia matrix, dense (nv, nv)."""
+    return take_or_zero(d.M, _dense_pattern(m))
+
+
+@tables.per_structure
+def _dense_pattern(m) -> np.ndarray:
+    row, col = tables.inertia_pattern(m)
+    address = np.full((m.nv, m.nv), -1)
+    address[row, col] = address[col, row] = np.arange(m.nC)
+    return address

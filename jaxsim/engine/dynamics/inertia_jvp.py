@@ -1,0 +1,69 @@
+"""Derivatives of products with the inertia matrix, by the bodies that it comes from.
+
+In one direction the derivative of M has as many entries as M, and a product asks for no more than its own with a
+vector. So M x is differentiated as the force that the bodies need for the acceleration x; the derivative of the stored
+matrix is not asked for, unless it comes without a source.
+"""
+
+import dataclasses
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.engine import tables
+from jaxsim.engine.support import lent_to_joints
+from jaxsim.math.arrays import inner, take
+from jaxsim.math.jvp import sourced_product
+from jaxsim.math.safe import Array
+from jaxsim.math.spatial import inertia_mul
+from jaxsim.math.tree import dof_path_sum, dof_subtree_sum
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["cdof", "cinert", "diagonal"], meta_fields=["structure"])
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """What M is a function of: axes of dofs, inertias of bodies, and what is added to its diagonal."""
+
+    cdof: Array  # (nv, 6)
+    cinert: Array  # (nbody, 10)
+    diagonal: Array  # (nv,)
+    structure: Any
+
+
+def dof_armature(m: Model) -> Array:
+    """Armature of dofs (nv,) with what actuators lend."""
+    lent = lent_to_joints(m, m.actuator_armature)
+    return m.dof_armature if lent is None else m.dof_armature + take(lent, m.dof_jntid)
+
+
+@tables.per_structure
+def _follows_bodies(m) -> bool:
+    """Whether M has all entries that the bodies give it, and none from tendons that only some state or option adds."""
+    count = np.zeros(m.nv, int)
+    for i in range(m.nv):
+        count[i] = 1 + (count[m.dof_parentid[i]] if m.dof_parentid[i] >= 0 else 0)
+    return m.ntendon == 0 and np.array_equal(count, m.M_rownnz)
+
+
+def source_of(m: Model, d: Data, added: Array | float = 0.0) -> Source | None:
+    """The source of M, plus `added` on the diagonal; None where M is not what bodies and armature alone make it.
+
+    Tendons may have armature, and M of bodies that are simple lacks entries which a moved inertial frame would give.
+    """
+    if not _follows_bodies(m):
+        return None
+    return Source(d.cdof, d.cinert, dof_armature(m) + added, m.structure)
+
+
+def _by_bodies(_: Any, s: Source, x: Array) -> Array:
+    tree = tables.tree(s.structure)
+    force = inertia_mul(s.cinert, dof_path_sum(tree, s.cdof * x[:, None]))
+    return inner(s.cdof, dof_subtree_sum(tree, force)) + s.diagonal * x
+
+
+# of (multiply, matrix, source, x): multiply(matrix, x) for x (nv,)
+times = sourced_product(lambda multiply, matrix, x: multiply(matrix, x), _by_bodies)

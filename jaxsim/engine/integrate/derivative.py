@@ -1,0 +1,98 @@
+"""Derivatives of the smooth forces by velocity, in the sparse form of `d.M`, for the implicit integrators."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.types import BiasType, DisableBit, DynType, GainType
+from jaxsim.engine import tables
+from jaxsim.engine.actuation import dcmotor, muscle
+from jaxsim.engine.actuation.forces import disabled_actuators, last_activation, next_activation
+from jaxsim.engine.actuation.transmission import other_actuators, scalar_actuators, scalar_dofs
+from jaxsim.engine.dynamics.com import com_vel
+from jaxsim.engine.dynamics.fluid_derivative import fluid_slope
+from jaxsim.engine.dynamics.inertia import tendon_pairs
+from jaxsim.engine.dynamics.rne import rne
+from jaxsim.engine.support import disabled, dof_damping, poly_slope, tendon_damping
+from jaxsim.math.arrays import add_at, einsum, inner, take, take_or_zero
+from jaxsim.math.safe import Array
+from jaxsim.math.tree import subtree_sum
+
+
+def smooth_vel(m: Model, d: Data) -> Array:
+    """Derivative of actuator and passive forces by qvel, less that of fluids: symmetric, (nC,) as in `d.M`."""
+    diagonal = jnp.zeros_like(d.qvel)
+    slope = jnp.zeros_like(d.M)
+    if m.nu and not disabled(m, DisableBit.ACTUATION):
+        by_actuator = actuator_slope(m, d)
+        scalar, other = scalar_actuators(m), other_actuators(m)
+        gear = take(m.actuator_gear[:, 0], scalar)
+        diagonal = diagonal + add_at(scalar_dofs(m), take(by_actuator, scalar) * gear * gear, m.nv)
+        if len(other):
+            row, col = tables.inertia_pattern(m)
+            moment = take(d.actuator_moment, other).T
+            slope = slope + inner(take(moment, row) * take(by_actuator, other), take(moment, col))
+    if not disabled(m, DisableBit.DAMPER):
+        diagonal = diagonal - poly_slope(*dof_damping(m), abs(d.qvel))
+        tendon, a, b, k = tendon_pairs(m)
+        if len(k):
+            by_tendon = -poly_slope(*tendon_damping(m), abs(d.ten_velocity))
+            slope = slope + add_at(k, take(by_tendon, tendon) * take(d.ten_J, a) * take(d.ten_J, b), m.nC)
+    return slope + take_or_zero(diagonal, tables.diagonal(m))
+
+
+def actuator_slope(m: Model, d: Data) -> Array:
+    """Derivative of each actuator's force by its velocity; zero where the force is at its limit."""
+    affine_bias = m.actuator_biastype == BiasType.AFFINE
+    slope = jnp.where(affine_bias, m.actuator_biasprm[:, 2], 0)
+    gain = jnp.where(m.actuator_gaintype == GainType.AFFINE, m.actuator_gainprm[:, 2], 0)
+    muscles = np.flatnonzero(m.actuator_gaintype == GainType.MUSCLE)
+    if len(muscles):
+        constants = (m.actuator_lengthrange, m.actuator_acc0, m.actuator_gainprm)
+        length, velocity, *rest = (take(x, muscles) for x in (d.actuator_length, d.actuator_velocity, *constants))
+        by_velocity = jax.jvp(lambda v: muscle.gain(length, v, *rest), (velocity,), (jnp.ones_like(velocity),))[1]
+        gain = gain + add_at(muscles, by_velocity, m.nu)
+    if np.isin(m.actuator_gaintype, (GainType.AFFINE, GainType.MUSCLE)).any():
+        slope = slope + gain * _input(m, d)
+    if len(dcmotor.motors(m)):
+        slope = slope + add_at(dcmotor.motors(m), dcmotor.slope(m, dcmotor.read(m, d)), m.nu)
+    limited = m.actuator_forcelimited.astype(bool)
+    if limited.any():
+        low, high = m.actuator_forcerange[:, 0], m.actuator_forcerange[:, 1]
+        slope = jnp.where(limited & ((d.actuator_force <= low) | (d.actuator_force >= high)), 0, slope)
+    off = disabled_actuators(m)
+    return jnp.where(off, 0, slope) if off.any() else slope
+
+
+def _input(m: Model, d: Data) -> Array:
+    """What the gain multiplies. The control enters as it was set: its clamping is not looked at here."""
+    last = last_activation(m)
+    act = take_or_zero(d.act, last)
+    early = (last >= 0) & m.actuator_actearly
+    if early.any():
+        act = jnp.where(early, take_or_zero(next_activation(m, d, d.act_dot), last), act)
+    return jnp.where(m.actuator_dyntype == DynType.NONE, d.ctrl, act)
+
+
+def fluid_vel(m: Model, d: Data, row: np.ndarray, col: np.ndarray) -> Array:
+    """Derivative of the fluid's forces by qvel, for static pairs of dofs on one path: force of row, speed of col."""
+    if disabled(m, DisableBit.SPRING, DisableBit.DAMPER) or not m.opt.medium:
+        return jnp.zeros(len(row), d.qvel.dtype)
+    # like M: what one dof feels of another goes through the slopes of all bodies that both of them move
+    composite = subtree_sum(tables.tree(m), fluid_slope(m, d).reshape(-1, 36)).reshape(-1, 6, 6)
+    own = take(composite, m.dof_bodyid)
+    left, right = einsum("ik,ikl->il", d.cdof, own), einsum("ikl,il->ik", own, d.cdof)
+    below = (row >= col)[:, None]
+    force = jnp.where(below, take(left, row), take(d.cdof, row))
+    return inner(force, jnp.where(below, take(d.cdof, col), take(right, col)))
+
+
+def bias_vel(m: Model, d: Data) -> Array:
+    """Derivative of qfrc_bias by qvel: dense (nv, nv)."""
+
+    def bias(qvel: Array) -> Array:
+        return rne(m, com_vel(m, d.replace(qvel=qvel)))
+
+    return jax.jacfwd(bias)(d.qvel)

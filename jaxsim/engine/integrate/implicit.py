@@ -1,0 +1,119 @@
+"""Integrators `implicit` and `implicitfast`: implicit in velocity."""
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.types import BiasType, EnableBit, GainType, IntegratorType
+from jaxsim.engine import tables
+from jaxsim.engine.dynamics.factor import solve_once
+from jaxsim.engine.dynamics.inertia import mul_sparse, solve_positive
+from jaxsim.engine.integrate.derivative import bias_vel, fluid_vel, smooth_vel
+from jaxsim.engine.integrate.explicit import advance
+from jaxsim.engine.integrate.free_body import midpoint
+from jaxsim.engine.support import enabled
+from jaxsim.math.arrays import take, take_or_zero
+from jaxsim.math.safe import Array
+from jaxsim.xla import linalg
+
+
+def implicit(m: Model, d: Data) -> Data:
+    """Advance with accelerations that hold at the end of the step.
+
+    `implicitfast` leaves out the derivative of the bias forces and keeps the matrix symmetric; it turns bodies that
+    float freely, with nothing that touches them, by the implicit midpoint rule.
+    """
+    if not m.nv:
+        return advance(m, d, d.act_dot, d.qacc)
+    force = d.qfrc_smooth + d.qfrc_constraint
+    if m.opt.integrator == IntegratorType.IMPLICIT:
+        return advance(m, d, d.act_dot, _solve_full(m, d, force))
+    qacc = _solve_symmetric(m, d, force)
+    if enabled(m, EnableBit.INVDISCRETE):
+        return advance(m, d, d.act_dot, qacc)
+    return midpoint(m, d, force, qacc)
+
+
+def symmetric_matrix(m: Model, d: Data) -> Array:
+    """M - h * (symmetric part of the derivative of the smooth forces, but for bias), in the sparse form of `d.M`."""
+    row, col = tables.inertia_pattern(m)
+    both = fluid_vel(m, d, np.concatenate([row, col]), np.concatenate([col, row])).reshape(2, -1)
+    return d.M - m.opt.timestep * (smooth_vel(m, d) + 0.5 * both.sum(0))
+
+
+def _solve_symmetric(m: Model, d: Data, force: Array) -> Array:
+    matrix = symmetric_matrix(m, d)
+    if m.opt.medium:  # lift can push along a motion, so that the matrix need not be positive
+        return _solve_blocks(m, _blocks(m, matrix), force)
+    if not _may_push(m):
+        return solve_positive(m, matrix, force)
+    fixed = lax.stop_gradient(matrix)
+    solve = lambda _, x: _solve_any(m, fixed, x)  # noqa: E731
+    return lax.custom_linear_solve(lambda x: mul_sparse(m, matrix, x), force, solve, symmetric=True)
+
+
+def _may_push(m: Model) -> bool:
+    """Whether some actuator's force can grow with its velocity, so that the matrix need not be positive."""
+    gain = np.isin(m.actuator_gaintype, (GainType.AFFINE, GainType.MUSCLE, GainType.DCMOTOR))
+    return bool(np.any(gain | (m.actuator_biastype == BiasType.AFFINE)))
+
+
+def _solve_any(m: Model, matrix: Array, force: Array) -> Array:
+    """Solve with the factor of `matrix`; where there is none, by elimination: a loop most worlds leave at once."""
+    x = solve_once(m, matrix, force)
+
+    def by_elimination(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        # XLA moves what is the same in every round before the loop, and would always do it: so the matrix changes
+        _, matrix, _ = state
+        return _solve_blocks(m, _blocks(m, matrix), force), jnp.zeros_like(matrix), jnp.array(False)
+
+    return lax.while_loop(lambda state: state[2], by_elimination, (x, matrix, ~jnp.all(jnp.isfinite(x))))[0]
+
+
+def _blocks(m: Model, matrix: Array) -> list[Array]:
+    return [take_or_zero(matrix, block.full) for block in tables.inertia_blocks(m)]
+
+
+@tables.per_structure
+def _derivative_blocks(m) -> tuple[np.ndarray, ...]:
+    """For each of `tables.inertia_blocks` the addresses of its entries in the pattern `D_*`, -1 for those not there.
+
+    It has more entries than that of M: a "simple" body has a diagonal M, but its forces depend on all its velocities.
+    """
+    blocks = []
+    for block in tables.inertia_blocks(m):
+        address = np.full((*block.dofs.shape, block.dofs.shape[1]), -1)
+        for t, i in np.ndindex(*block.dofs.shape):
+            dof = block.dofs[t, i]
+            entries = np.arange(m.D_rowadr[dof], m.D_rowadr[dof] + m.D_rownnz[dof])
+            address[t, i, m.D_colind[entries] - block.dofs[t, 0]] = entries
+        blocks.append(address)
+    return tuple(blocks)
+
+
+def full_blocks(m: Model, d: Data) -> list[Array]:
+    """M - h * (derivative of the smooth forces), tree by tree: (k, n, n) for each of `tables.inertia_blocks`."""
+    row = np.repeat(np.arange(m.nv), m.D_rownnz)
+    fluid = fluid_vel(m, d, row, m.D_colind)
+    common = d.M - m.opt.timestep * smooth_vel(m, d)
+    bias = bias_vel(m, d)
+    blocks = []
+    for block, address in zip(tables.inertia_blocks(m), _derivative_blocks(m), strict=True):
+        own_bias = bias[block.dofs[:, :, None], block.dofs[:, None, :]]
+        slope = take_or_zero(fluid, address) - own_bias
+        blocks.append(take_or_zero(common, block.full) - m.opt.timestep * slope)
+    return blocks
+
+
+def _solve_full(m: Model, d: Data, force: Array) -> Array:
+    return _solve_blocks(m, full_blocks(m, d), force)
+
+
+def _solve_blocks(m: Model, blocks: list[Array], force: Array) -> Array:
+    parts = [
+        linalg.solve(matrix, take(force, block.dofs)[..., None]).reshape(-1)
+        for matrix, block in zip(blocks, tables.inertia_blocks(m), strict=True)
+    ]
+    return take(jnp.concatenate(parts), tables.dof_order(m))

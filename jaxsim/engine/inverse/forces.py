@@ -1,0 +1,65 @@
+"""Parts of inverse dynamics: constraint forces of given accelerations, and the comparison with forward dynamics."""
+
+import jax.numpy as jnp
+from jax import lax
+
+from jaxsim.core.data import Data
+from jaxsim.core.errors import UnsupportedError
+from jaxsim.core.model import Model
+from jaxsim.core.types import DisableBit, EnableBit, IntegratorType
+from jaxsim.engine import tables
+from jaxsim.engine.constraint.jacobian import rows_transpose_times
+from jaxsim.engine.dynamics.inertia import full_m, mul_m, mul_sparse, solve_m
+from jaxsim.engine.dynamics.rne import rne, tendon_bias
+from jaxsim.engine.integrate.implicit import full_blocks, symmetric_matrix
+from jaxsim.engine.solver.problem import force, make_problem, residual, row_state
+from jaxsim.engine.support import apply_wrench, disabled, dof_damping, enabled, is_damped, poly_slope
+from jaxsim.math.arrays import take
+from jaxsim.math.safe import Array, norm
+
+
+def inv_constraint(m: Model, d: Data) -> Data:
+    """Constraint forces at the accelerations `qacc`: `efc.force`, `efc.state` and `qfrc_constraint`."""
+    layout = d.efc.layout
+    if disabled(m, DisableBit.CONSTRAINT) or layout.nslot == 0 or m.nv == 0:
+        return d.replace(qfrc_constraint=jnp.zeros_like(d.qacc))
+    problem = make_problem(m, d, () if layout.sparse else full_m(m, d))
+    r = residual(layout, problem, d.qacc)
+    forces = force(layout, problem, r)
+    efc = d.efc.replace(force=forces, state=row_state(layout, problem, r))
+    return d.replace(efc=efc, qfrc_constraint=rows_transpose_times(layout, problem.jac, forces))
+
+
+def inverse_force(m: Model, d: Data) -> Array:
+    """The force that makes `qacc` beside passive, bias and constraint forces: (nv,)."""
+    return rne(m, d) + tendon_bias(m, d) + mul_m(m, d, d.qacc) - d.qfrc_passive - d.qfrc_constraint
+
+
+def continuous_qacc(m: Model, d: Data) -> Array:
+    """The acceleration of continuous time whose step by the integrator is `qacc`."""
+    if m.opt.integrator == IntegratorType.RK4:
+        raise UnsupportedError("the flag invdiscrete with the integrator RK4")
+    if m.opt.integrator == IntegratorType.EULER:
+        if disabled(m, DisableBit.EULERDAMP):
+            return d.qacc
+        damping, poly = dof_damping(m)
+        slope = m.opt.timestep * poly_slope(damping, poly, abs(d.qvel))
+        # where damping begins it has its derivative already
+        slope = jnp.where(is_damped(m, damping, poly), slope, slope - lax.stop_gradient(slope))
+        return d.qacc + solve_m(m, d, slope * d.qacc)
+    if m.opt.integrator == IntegratorType.IMPLICITFAST:
+        return solve_m(m, d, mul_sparse(m, symmetric_matrix(m, d), d.qacc))
+    parts = [
+        (matrix * take(d.qacc, block.dofs)[:, None, :]).sum(-1).reshape(-1)
+        for matrix, block in zip(full_blocks(m, d), tables.inertia_blocks(m), strict=True)
+    ]
+    return solve_m(m, d, take(jnp.concatenate(parts), tables.dof_order(m)))
+
+
+def compare_fwd_inv(m: Model, d: Data) -> Data:
+    """solver_fwdinv: how far the results of `forward` in `d` are from those of `inverse`, in forces."""
+    applied = d.qfrc_applied + d.qfrc_actuator
+    applied = applied + apply_wrench(m, d, d.xfrc_applied[:, :3], d.xfrc_applied[:, 3:], d.xipos)
+    back = inv_constraint(m, d.replace(qacc=continuous_qacc(m, d)) if enabled(m, EnableBit.INVDISCRETE) else d)
+    gaps = (d.qfrc_constraint - back.qfrc_constraint, applied - inverse_force(m, back))
+    return d.replace(solver_fwdinv=jnp.where(d.nefc > 0, jnp.stack([norm(gap) for gap in gaps]), 0))

@@ -1,0 +1,97 @@
+"""Sensors of the acceleration stage: each reads all sensors of its kind, given their static ids."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.types import ConstraintType, ObjType, TrnType
+from jaxsim.engine.dynamics import objects
+from jaxsim.engine.dynamics.rne import contact_forces
+from jaxsim.engine.ray.cast import ray_hits
+from jaxsim.engine.sensor.limit import first_limit
+from jaxsim.math.arrays import add_at, matvec_t, take
+from jaxsim.math.safe import Array
+from jaxsim.math.spatial import shift_force
+
+
+def touch(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Sum of the normal forces on the site's body whose rays, from the contact outwards, meet the site's shape."""
+    if not d.efc.layout.ncontact:
+        return jnp.zeros(len(ids), d.sensordata.dtype)
+    sites = m.sensor_objid[ids]
+    force = contact_forces(d)[:, 0]
+    body = jnp.asarray(m.geom_bodyid)[jnp.maximum(d.contact.geom, 0)]
+    normal = d.contact.frame[:, :3]
+    mine = body[None] == m.site_bodyid[sites][:, None, None]
+    pushed = mine.any(-1) & (d.contact.efc_address >= 0) & (force > 0)
+    ray = jnp.where(mine[..., 1:], -normal, normal)
+    mat = take(d.site_xmat, sites).reshape(-1, 1, 3, 3)
+    local = matvec_t(mat, d.contact.pos[None] - take(d.site_xpos, sites)[:, None])
+    hit = ray_hits(m.site_type[sites], take(m.site_size, sites), local, matvec_t(mat, ray))
+    return jnp.where(pushed & hit, force, 0).sum(1)
+
+
+def accelerometer(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Linear acceleration of a site in its frame, gravity included."""
+    kinds = np.full(len(ids), ObjType.SITE)
+    return objects.accelerations(m, d, kinds, m.sensor_objid[ids], local=True)[:, 3:]
+
+
+def _interaction(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Torque and force between a site's body and its parent, at the site and in its frame: (k, 2, 3)."""
+    sites = m.sensor_objid[ids]
+    body = m.site_bodyid[sites]
+    arm = take(d.site_xpos, sites) - take(d.subtree_com, m.body_rootid[body])
+    wrench = shift_force(take(d.cfrc_int, body), -arm).reshape(-1, 2, 3)
+    return matvec_t(take(d.site_xmat, sites).reshape(-1, 1, 3, 3), wrench)
+
+
+def force(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Force between a site's body and its parent."""
+    return _interaction(m, d, ids)[:, 1]
+
+
+def torque(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Torque between a site's body and its parent."""
+    return _interaction(m, d, ids)[:, 0]
+
+
+def actuatorfrc(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Force of an actuator."""
+    return take(d.actuator_force, m.sensor_objid[ids])
+
+
+def jointactfrc(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Force of all actuators at a joint."""
+    return take(d.qfrc_actuator, m.jnt_dofadr[m.sensor_objid[ids]])
+
+
+def tendonactfrc(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Force of all actuators at a tendon."""
+    tendon = np.where(m.actuator_trntype == TrnType.TENDON, m.actuator_trnid[:, 0], -1)
+    return take(add_at(tendon, d.actuator_force, m.ntendon), m.sensor_objid[ids])
+
+
+def jointlimitfrc(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Force of a joint's limit."""
+    return first_limit(m, d, ConstraintType.LIMIT_JOINT, m.sensor_objid[ids], d.efc.force)
+
+
+def tendonlimitfrc(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Force of a tendon's limit."""
+    return first_limit(m, d, ConstraintType.LIMIT_TENDON, m.sensor_objid[ids], d.efc.force)
+
+
+def _frame_acceleration(m: Model, d: Data, ids: np.ndarray) -> Array:
+    return objects.accelerations(m, d, m.sensor_objtype[ids], m.sensor_objid[ids])
+
+
+def framelinacc(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Linear acceleration of an object, global, gravity included."""
+    return _frame_acceleration(m, d, ids)[:, 3:]
+
+
+def frameangacc(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Angular acceleration of an object, global."""
+    return _frame_acceleration(m, d, ids)[:, :3]

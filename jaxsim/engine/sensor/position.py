@@ -1,0 +1,172 @@
+"""Sensors of the position stage: each reads all sensors of its kind, given their static ids."""
+
+import numpy as np
+
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.types import MINVAL, ConstraintType, GeomType, ObjType
+from jaxsim.engine.dynamics import energy, objects
+from jaxsim.engine.sensor.limit import first_limit
+from jaxsim.math.arrays import matvec_t, take
+from jaxsim.math.rotation import quat_conj, quat_mul, quat_normalize
+from jaxsim.math.safe import Array, divide, xp_of
+
+
+def magnetometer(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """The magnetic field in the site's frame."""
+    return matvec_t(take(d.site_xmat, m.sensor_objid[ids]).reshape(-1, 3, 3), m.opt.magnetic)
+
+
+def jointpos(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Position of a hinge or a slide."""
+    return take(d.qpos, m.jnt_qposadr[m.sensor_objid[ids]])
+
+
+def tendonpos(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Length of a tendon."""
+    return take(d.ten_length, m.sensor_objid[ids])
+
+
+def actuatorpos(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Length of an actuator."""
+    return take(d.actuator_length, m.sensor_objid[ids])
+
+
+def ballquat(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Unit quaternion of a ball joint."""
+    return quat_normalize(take(d.qpos, m.jnt_qposadr[m.sensor_objid[ids]][:, None] + np.arange(4)))
+
+
+def jointlimitpos(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Distance to the limit, less its margin, of a joint that is at it; else zero."""
+    return first_limit(m, d, ConstraintType.LIMIT_JOINT, m.sensor_objid[ids], d.efc.pos - d.efc.margin)
+
+
+def tendonlimitpos(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """The same for a tendon."""
+    return first_limit(m, d, ConstraintType.LIMIT_TENDON, m.sensor_objid[ids], d.efc.pos - d.efc.margin)
+
+
+def _in_reference(m: Model, d: Data, ids: np.ndarray, vector: Array) -> Array:
+    """Global vectors in the frames of the sensors' reference objects, where they have one."""
+    known = m.sensor_refid[ids] >= 0
+    if not known.any():
+        return vector
+    kinds, refs = np.where(known, m.sensor_reftype[ids], ObjType.XBODY), np.where(known, m.sensor_refid[ids], 0)
+    turned = matvec_t(objects.rotations(m, d, kinds, refs), vector)
+    return xp_of(vector).where(known[:, None], turned, vector)
+
+
+def framepos(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Position of an object, in the reference object's frame if there is one."""
+    xpos = objects.positions(m, d, m.sensor_objtype[ids], m.sensor_objid[ids])
+    known = m.sensor_refid[ids] >= 0
+    if known.any():
+        kinds, refs = np.where(known, m.sensor_reftype[ids], ObjType.XBODY), np.where(known, m.sensor_refid[ids], 0)
+        origin = objects.positions(m, d, kinds, refs)
+        xpos = xp_of(xpos).where(known[:, None], xpos - origin, xpos)
+    return _in_reference(m, d, ids, xpos)
+
+
+def framequat(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Orientation of an object, relative to the reference object if there is one."""
+    quat = objects.quaternions(m, d, m.sensor_objtype[ids], m.sensor_objid[ids])
+    known = m.sensor_refid[ids] >= 0
+    if known.any():
+        kinds, refs = np.where(known, m.sensor_reftype[ids], ObjType.XBODY), np.where(known, m.sensor_refid[ids], 0)
+        base = objects.quaternions(m, d, kinds, refs)
+        quat = xp_of(quat).where(known[:, None], quat_mul(quat_conj(base), quat), quat)
+    return quat
+
+
+def _frame_axis(m: Model, d: Data, ids: np.ndarray, k: int) -> Array:
+    axis = objects.rotations(m, d, m.sensor_objtype[ids], m.sensor_objid[ids])[:, :, k]
+    return _in_reference(m, d, ids, axis)
+
+
+def framexaxis(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """The x axis of an object's frame."""
+    return _frame_axis(m, d, ids, 0)
+
+
+def frameyaxis(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """The y axis of an object's frame."""
+    return _frame_axis(m, d, ids, 1)
+
+
+def framezaxis(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """The z axis of an object's frame."""
+    return _frame_axis(m, d, ids, 2)
+
+
+def subtreecom(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Centre of mass of a subtree."""
+    return take(d.subtree_com, m.sensor_objid[ids])
+
+
+def insidesite(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """One where an object's origin lies within a site's shape, else zero."""
+    xp = xp_of(d.site_xpos)
+    kinds, objs, sites = m.sensor_objtype[ids], m.sensor_objid[ids], m.sensor_refid[ids]
+    point = objects.positions(m, d, kinds, objs)
+    body = (kinds == ObjType.BODY) & (objs > 0)
+    if body.any():
+        which = np.where(body, objs, 0)
+        light = (take(m.body_mass, which) < MINVAL) & (take(m.body_subtreemass, which) >= MINVAL)
+        point = xp.where((body & light)[:, None], take(d.subtree_com, which), point)
+    mat = take(d.site_xmat, sites).reshape(-1, 3, 3)
+    local = matvec_t(mat, point - take(d.site_xpos, sites))
+    return inside(m.site_type[sites], take(m.site_size, sites), local).astype(d.sensordata.dtype)
+
+
+def inside(kind: np.ndarray, size: Array, p: Array) -> Array:
+    """Whether points (k, ..., 3) in the frames of shapes of static types (k,) and sizes (k, 3) lie within them."""
+    xp = xp_of(p, size)
+    kind, size = (x.reshape(len(kind), *(1,) * (p.ndim - 2), *x.shape[1:]) for x in (kind, size))
+    radial, z = p[..., 0] ** 2 + p[..., 1] ** 2, p[..., 2]
+    radius, half = size[..., 0], size[..., 1]
+    beyond = xp.maximum(abs(z) - half, 0)
+    tests = {
+        GeomType.SPHERE: (p * p).sum(-1) < radius**2,
+        GeomType.CAPSULE: radial + beyond**2 < radius**2,
+        GeomType.ELLIPSOID: (divide(p, size) ** 2).sum(-1) < 1,
+        GeomType.CYLINDER: (abs(z) < half) & (radial < radius**2),
+        GeomType.BOX: (abs(p) < size).all(-1),
+        GeomType.PLANE: z < 0,
+    }
+    return sum((kind == k) & test for k, test in tests.items()) > 0
+
+
+def camprojection(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Pixel coordinates of a site in a camera's image."""
+    xp = xp_of(d.cam_xpos, m.cam_fovy)
+    sites, cams = m.sensor_objid[ids], m.sensor_refid[ids]
+    mat = take(d.cam_xmat, cams).reshape(-1, 3, 3)
+    p = matvec_t(mat, take(d.site_xpos, sites) - take(d.cam_xpos, cams))
+    resolution = m.cam_resolution[cams].astype(p.dtype)
+    sensor, intrinsic = take(m.cam_sensorsize, cams), take(m.cam_intrinsic, cams)
+    by_angle = 0.5 / xp.tan(take(m.cam_fovy, cams) * (np.pi / 360)) * resolution[:, 1]
+    physical = (sensor[:, 0] != 0) & (sensor[:, 1] != 0)
+    focal = xp.where(physical[:, None], divide(intrinsic[:, :2], sensor) * resolution, by_angle[:, None])
+    depth = p[:, 2]
+    tiny = abs(depth) < MINVAL
+    depth = xp.where(tiny, xp.where(depth < 0, -MINVAL, MINVAL), depth)
+    centre = resolution / 2
+    x = (-focal[:, 0] * p[:, 0] + centre[:, 0] * p[:, 2]) / depth
+    y = (focal[:, 1] * p[:, 1] + centre[:, 1] * p[:, 2]) / depth
+    return xp.stack([x, y], axis=1)
+
+
+def e_potential(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Potential energy."""
+    return xp_of(d.qpos).broadcast_to(energy.potential(m, d), (len(ids),))
+
+
+def e_kinetic(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Kinetic energy."""
+    return xp_of(d.qpos).broadcast_to(energy.kinetic(m, d), (len(ids),))
+
+
+def clock(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Time."""
+    return xp_of(d.time).broadcast_to(d.time, (len(ids),))

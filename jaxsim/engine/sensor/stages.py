@@ -1,0 +1,216 @@
+"""Stages `sensor_pos`, `sensor_vel`, `sensor_acc`: all sensors of a kind are read at once, by the tables below.
+
+Each entry of the tables is a function (m, d, ids) of the static ids of the sensors of its kind: it gives their numbers,
+one sensor after the other, in any shape.
+"""
+
+import numpy as np
+
+from jaxsim.core.data import Data
+from jaxsim.core.errors import UnsupportedError
+from jaxsim.core.model import Model
+from jaxsim.core.types import DataType, DisableBit, SensorType, Stage
+from jaxsim.engine import sleep, tables
+from jaxsim.engine.actuation import history
+from jaxsim.engine.dynamics.rne import rne_post_constraint
+from jaxsim.engine.sensor import acceleration as acc
+from jaxsim.engine.sensor import position as pos
+from jaxsim.engine.sensor import velocity as vel
+from jaxsim.engine.sensor.contact import contact
+from jaxsim.engine.sensor.distance import distances
+from jaxsim.engine.sensor.rangefinder import rangefinder
+from jaxsim.engine.sensor.tactile import tactile
+from jaxsim.engine.sensor.touch_grid import plugin
+from jaxsim.engine.support import disabled
+from jaxsim.math.arrays import merge, take
+from jaxsim.math.safe import Array, xp_of
+
+POSITION = {
+    SensorType.MAGNETOMETER: pos.magnetometer,
+    SensorType.CAMPROJECTION: pos.camprojection,
+    SensorType.JOINTPOS: pos.jointpos,
+    SensorType.TENDONPOS: pos.tendonpos,
+    SensorType.ACTUATORPOS: pos.actuatorpos,
+    SensorType.BALLQUAT: pos.ballquat,
+    SensorType.JOINTLIMITPOS: pos.jointlimitpos,
+    SensorType.TENDONLIMITPOS: pos.tendonlimitpos,
+    SensorType.FRAMEPOS: pos.framepos,
+    SensorType.FRAMEQUAT: pos.framequat,
+    SensorType.FRAMEXAXIS: pos.framexaxis,
+    SensorType.FRAMEYAXIS: pos.frameyaxis,
+    SensorType.FRAMEZAXIS: pos.framezaxis,
+    SensorType.SUBTREECOM: pos.subtreecom,
+    SensorType.INSIDESITE: pos.insidesite,
+    SensorType.E_POTENTIAL: pos.e_potential,
+    SensorType.E_KINETIC: pos.e_kinetic,
+    SensorType.CLOCK: pos.clock,
+    SensorType.RANGEFINDER: rangefinder,
+    SensorType.GEOMDIST: distances,
+}
+VELOCITY = {
+    SensorType.VELOCIMETER: vel.velocimeter,
+    SensorType.GYRO: vel.gyro,
+    SensorType.JOINTVEL: vel.jointvel,
+    SensorType.TENDONVEL: vel.tendonvel,
+    SensorType.ACTUATORVEL: vel.actuatorvel,
+    SensorType.BALLANGVEL: vel.ballangvel,
+    SensorType.JOINTLIMITVEL: vel.jointlimitvel,
+    SensorType.TENDONLIMITVEL: vel.tendonlimitvel,
+    SensorType.FRAMELINVEL: vel.framelinvel,
+    SensorType.FRAMEANGVEL: vel.frameangvel,
+    SensorType.SUBTREELINVEL: vel.subtreelinvel,
+    SensorType.SUBTREEANGMOM: vel.subtreeangmom,
+}
+ACCELERATION = {
+    SensorType.TOUCH: acc.touch,
+    SensorType.CONTACT: contact,
+    SensorType.ACCELEROMETER: acc.accelerometer,
+    SensorType.FORCE: acc.force,
+    SensorType.TORQUE: acc.torque,
+    SensorType.ACTUATORFRC: acc.actuatorfrc,
+    SensorType.JOINTACTFRC: acc.jointactfrc,
+    SensorType.TENDONACTFRC: acc.tendonactfrc,
+    SensorType.JOINTLIMITFRC: acc.jointlimitfrc,
+    SensorType.TENDONLIMITFRC: acc.tendonlimitfrc,
+    SensorType.FRAMELINACC: acc.framelinacc,
+    SensorType.FRAMEANGACC: acc.frameangacc,
+    SensorType.PLUGIN: plugin,
+    SensorType.TACTILE: tactile,
+}
+# these read what `rne_post_constraint` finds
+NEED_FORCES = (
+    SensorType.ACCELEROMETER,
+    SensorType.FORCE,
+    SensorType.TORQUE,
+    SensorType.FRAMELINACC,
+    SensorType.FRAMEANGACC,
+    SensorType.USER,
+)
+NEED_MOMENTA = (SensorType.SUBTREELINVEL, SensorType.SUBTREEANGMOM, SensorType.USER)
+UNLIMITED = (SensorType.CONTACT, SensorType.GEOMFROMTO)
+# kinds that are read together with another, by its function
+TOGETHER = dict.fromkeys((SensorType.GEOMNORMAL, SensorType.GEOMFROMTO), SensorType.GEOMDIST)
+
+
+def sensor_pos(m: Model, d: Data) -> Data:
+    """Sensors that depend on positions. Raises UnsupportedError for a kind that is not built."""
+    return _read(m, d, Stage.POS, POSITION)
+
+
+def sensor_vel(m: Model, d: Data) -> Data:
+    """Sensors that depend on velocities; sets subtree_linvel and subtree_angmom if a sensor reads them."""
+    if _any(m, Stage.VEL, NEED_MOMENTA):
+        d = vel.subtree_vel(m, d)
+    return _read(m, d, Stage.VEL, VELOCITY)
+
+
+def sensor_acc(m: Model, d: Data) -> Data:
+    """Sensors that depend on accelerations and forces; sets cacc, cfrc_int and cfrc_ext if a sensor reads them."""
+    if _any(m, Stage.ACC, NEED_FORCES):
+        d = rne_post_constraint(m, d)
+    return _read(m, d, Stage.ACC, ACCELERATION)
+
+
+def _any(m: Model, stage: Stage, kinds: tuple[SensorType, ...]) -> bool:
+    if disabled(m, DisableBit.SENSOR):
+        return False
+    return bool((np.isin(m.sensor_type, kinds) & (m.sensor_needstage == stage)).any())
+
+
+@tables.per_structure
+def _groups(m) -> dict[tuple[Stage, SensorType], np.ndarray]:
+    groups: dict[tuple[Stage, SensorType], list[int]] = {}
+    for i, key in enumerate(zip(m.sensor_needstage.tolist(), m.sensor_type.tolist(), strict=True)):
+        kind = SensorType(key[1])
+        groups.setdefault((Stage(key[0]), TOGETHER.get(kind, kind)), []).append(i)
+    return {key: np.array(ids) for key, ids in groups.items()}
+
+
+def _read(m: Model, d: Data, stage: Stage, table: dict) -> Data:
+    if disabled(m, DisableBit.SENSOR):
+        return d
+    index, values = _compute(m, d, stage, table)
+    if len(index):
+        if m.nhistory:
+            values = history.delayed_sensors(m, d, index, values)
+        if sleep.sleeps(m):
+            awake = take(sleep.awake_sensors(m, d), _sensor_of_entry(m)[index])
+            values = xp_of(values).where(awake, values, take(d.sensordata, index))
+        d = d.replace(sensordata=merge(d.sensordata, index, values))
+    users = _groups(m).get((stage, SensorType.USER))
+    return d if users is None else _read_users(m, d, stage, users)
+
+
+def _read_users(m: Model, d: Data, stage: Stage, ids: np.ndarray) -> Data:
+    index = _places(m, ids)
+    if m.callbacks.sensor is None:
+        values = xp_of(d.sensordata).zeros(len(index), d.sensordata.dtype)
+    else:
+        values = m.callbacks.numbers("sensor", len(index), d.sensordata, m, d, stage, ids)
+    return d.replace(sensordata=merge(d.sensordata, index, _cut_off(m, index, values)))
+
+
+def undelayed(m: Model, d: Data) -> Array:
+    """sensordata (nsensordata,) with the sensors that have a history as they are now, without delay or interval."""
+    data, recorded = d.sensordata, m.sensor_history[:, 0] > 0
+    for stage, table in ((Stage.POS, POSITION), (Stage.VEL, VELOCITY), (Stage.ACC, ACCELERATION)):
+        here = recorded & (m.sensor_needstage == stage)
+        if not here.any():
+            continue
+        if stage == Stage.VEL and np.isin(m.sensor_type[here], NEED_MOMENTA).any():
+            d = vel.subtree_vel(m, d)
+        if stage == Stage.ACC and np.isin(m.sensor_type[here], NEED_FORCES).any():
+            d = rne_post_constraint(m, d)
+        data = merge(data, *_compute(m, d, stage, table, here))
+    return data
+
+
+def _compute(m: Model, d: Data, stage: Stage, table: dict, among: np.ndarray | None = None) -> tuple[np.ndarray, Array]:
+    """Static places in sensordata of the sensors of a stage, of those `among` them, and their values."""
+    xp = xp_of(d.sensordata)
+    index, values = [], []
+    for (needs, kind), ids in _groups(m).items():
+        if needs != stage or kind == SensorType.USER:
+            continue
+        ids = ids if among is None else ids[among[ids]]
+        if not len(ids):
+            continue
+        if kind not in table:
+            raise UnsupportedError(f"sensors of type {kind.name.lower()}")
+        places = _places(m, ids)
+        value = table[kind](m, d, ids)
+        index.append(places)
+        values.append(value.reshape(-1))
+    if not index:
+        return np.zeros(0, int), xp.zeros(0, d.sensordata.dtype)
+    index = np.concatenate(index)
+    return index, _cut_off(m, index, xp.concatenate(values))
+
+
+def _places(m: Model, ids: np.ndarray) -> np.ndarray:
+    """Places in sensordata of the values of sensors."""
+    return np.concatenate([np.arange(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]) for i in ids])
+
+
+@tables.per_structure
+def _sensor_of_entry(m) -> np.ndarray:
+    return np.repeat(np.arange(m.nsensor), m.sensor_dim)[np.argsort(_entries(m))]
+
+
+def _entries(m) -> np.ndarray:
+    return np.concatenate([np.arange(a, a + n) for a, n in zip(m.sensor_adr, m.sensor_dim, strict=True)])
+
+
+def _cut_off(m: Model, index: np.ndarray, value: Array) -> Array:
+    """Clip to the cutoff, where it is positive: both sides of real numbers, the upper side of positive ones."""
+    xp = xp_of(value)
+    sensor = _sensor_of_entry(m)[index]
+    kind = m.sensor_datatype[sensor]
+    free = np.isin(m.sensor_type[sensor], UNLIMITED)
+    real, positive = (kind == DataType.REAL) & ~free, (kind == DataType.POSITIVE) & ~free
+    if not (real | positive).any():
+        return value
+    cutoff = take(m.sensor_cutoff, sensor)
+    bound = xp.where(cutoff > 0, cutoff, np.inf)
+    value = xp.where(real | positive, xp.minimum(value, bound), value)
+    return xp.where(real, xp.maximum(value, -bound), value)

@@ -1,0 +1,113 @@
+"""Sensors of the velocity stage: each reads all sensors of its kind, given their static ids."""
+
+import numpy as np
+
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.types import MINVAL, ConstraintType, ObjType
+from jaxsim.engine import tables
+from jaxsim.engine.dynamics import objects
+from jaxsim.engine.sensor.limit import first_limit
+from jaxsim.math.arrays import matvec, matvec_t, take
+from jaxsim.math.rotation import cross
+from jaxsim.math.safe import Array, xp_of
+from jaxsim.math.spatial import join
+from jaxsim.math.tree import subtree_sum
+
+
+def subtree_vel(m: Model, d: Data) -> Data:
+    """subtree_linvel and subtree_angmom: velocity of each subtree's centre of mass, angular momentum about it."""
+    tree = tables.tree(m)
+    body = np.arange(m.nbody)
+    v = objects.velocities(m, d, np.full(m.nbody, ObjType.BODY), body)
+    mass = m.body_mass[:, None]
+    momentum = subtree_sum(tree, mass * v[:, 3:])
+    mat = d.ximat.reshape(-1, 3, 3)
+    spin = matvec(mat, m.body_inertia * matvec_t(mat, v[:, :3]))
+    subtree_mass = xp_of(momentum).maximum(m.body_subtreemass, MINVAL)[:, None]
+    linvel = momentum / subtree_mass
+    # about the world's origin, then about each centre of mass
+    origin = take(d.subtree_com, np.zeros(m.nbody, int))
+    about = subtree_sum(tree, spin + cross(d.xipos - origin, mass * v[:, 3:]))
+    angmom = about - cross(d.subtree_com - origin, momentum)
+    return d.replace(subtree_linvel=linvel, subtree_angmom=angmom)
+
+
+def _site_velocity(m: Model, d: Data, ids: np.ndarray) -> Array:
+    return objects.velocities(m, d, np.full(len(ids), ObjType.SITE), m.sensor_objid[ids], local=True)
+
+
+def velocimeter(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Linear velocity of a site in its frame."""
+    return _site_velocity(m, d, ids)[:, 3:]
+
+
+def gyro(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Angular velocity of a site in its frame."""
+    return _site_velocity(m, d, ids)[:, :3]
+
+
+def jointvel(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Velocity of a hinge or a slide."""
+    return take(d.qvel, m.jnt_dofadr[m.sensor_objid[ids]])
+
+
+def tendonvel(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Velocity of a tendon."""
+    return take(d.ten_velocity, m.sensor_objid[ids])
+
+
+def actuatorvel(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Velocity of an actuator."""
+    return take(d.actuator_velocity, m.sensor_objid[ids])
+
+
+def ballangvel(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Angular velocity of a ball joint."""
+    return take(d.qvel, m.jnt_dofadr[m.sensor_objid[ids]][:, None] + np.arange(3))
+
+
+def jointlimitvel(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Velocity of a joint that is at its limit, along the limit."""
+    return first_limit(m, d, ConstraintType.LIMIT_JOINT, m.sensor_objid[ids], d.efc.vel)
+
+
+def tendonlimitvel(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """The same for a tendon."""
+    return first_limit(m, d, ConstraintType.LIMIT_TENDON, m.sensor_objid[ids], d.efc.vel)
+
+
+def _frame_velocity(m: Model, d: Data, ids: np.ndarray) -> Array:
+    kinds, objs = m.sensor_objtype[ids], m.sensor_objid[ids]
+    v = objects.velocities(m, d, kinds, objs)
+    known = m.sensor_refid[ids] >= 0
+    if not known.any():
+        return v
+    ref_kinds = np.where(known, m.sensor_reftype[ids], ObjType.XBODY)
+    refs = np.where(known, m.sensor_refid[ids], 0)
+    base = objects.velocities(m, d, ref_kinds, refs)
+    arm = objects.positions(m, d, kinds, objs) - objects.positions(m, d, ref_kinds, refs)
+    mat = objects.rotations(m, d, ref_kinds, refs)
+    relative = v - base
+    angular, linear = relative[:, :3], relative[:, 3:] + cross(arm, base[:, :3])
+    return xp_of(v).where(known[:, None], join(matvec_t(mat, angular), matvec_t(mat, linear)), v)
+
+
+def framelinvel(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Linear velocity of an object, as seen from the reference object if there is one."""
+    return _frame_velocity(m, d, ids)[:, 3:]
+
+
+def frameangvel(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Angular velocity of an object, as seen from the reference object if there is one."""
+    return _frame_velocity(m, d, ids)[:, :3]
+
+
+def subtreelinvel(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Velocity of a subtree's centre of mass."""
+    return take(d.subtree_linvel, m.sensor_objid[ids])
+
+
+def subtreeangmom(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Angular momentum of a subtree about its centre of mass."""
+    return take(d.subtree_angmom, m.sensor_objid[ids])

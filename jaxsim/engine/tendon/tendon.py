@@ -1,0 +1,93 @@
+"""Stage `tendon`: lengths and Jacobians of tendons."""
+
+import numpy as np
+
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.types import WrapType
+from jaxsim.engine import tables
+from jaxsim.engine.support import lent_to_tendons
+from jaxsim.engine.tendon import path as tendon_path
+from jaxsim.math.arrays import add_at, take, take_or_zero
+from jaxsim.math.safe import Array, xp_of
+
+
+@tables.per_structure
+def jacobian_pattern(m) -> tuple[np.ndarray, np.ndarray]:
+    """Tendon and dof of each entry of the sparse `ten_J`."""
+    return np.repeat(np.arange(m.ntendon), m.ten_J_rownnz), np.asarray(m.ten_J_colind)
+
+
+@tables.per_structure
+def jacobian_entries(m) -> np.ndarray:
+    """Entry of `ten_J` for each tendon and dof (ntendon, nv), -1 for none.
+
+    A fixed tendon that names a joint twice has two entries for it: the first holds the sum, the second zero.
+    """
+    tendon, dof = jacobian_pattern(m)
+    place, first = np.unique(tendon * m.nv + dof, return_index=True)
+    address = np.full(m.ntendon * m.nv, -1)
+    address[place] = first
+    return address.reshape(m.ntendon, m.nv)
+
+
+def full_jacobian(m: Model, d: Data) -> Array:
+    """The tendons' Jacobian, dense (ntendon, nv)."""
+    return take_or_zero(d.ten_J, jacobian_entries(m))
+
+
+def mul_jac(m: Model, d: Data, v: Array) -> Array:
+    """Product of the tendons' Jacobian with (nv,): (ntendon,)."""
+    tendon, dof = jacobian_pattern(m)
+    return add_at(tendon, d.ten_J * take(v, dof), m.ntendon)
+
+
+def mul_jac_t(m: Model, d: Data, force: Array) -> Array:
+    """Product of the transposed Jacobian with forces of tendons (ntendon,): (nv,)."""
+    tendon, dof = jacobian_pattern(m)
+    return add_at(dof, d.ten_J * take(force, tendon), m.nv)
+
+
+@tables.per_structure
+def _fixed(m) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Terms of fixed tendons: entry of `wrap_*`, tendon, joint, entry of ten_J."""
+    tendon = np.repeat(np.arange(m.ntendon), m.tendon_num)
+    wrap = np.concatenate([np.arange(a, a + n) for a, n in zip(m.tendon_adr, m.tendon_num, strict=True)] or [[]])
+    wrap = wrap.astype(int)
+    keep = m.wrap_type[wrap] == WrapType.JOINT
+    wrap, tendon = wrap[keep], tendon[keep]
+    joint = m.wrap_objid[wrap]
+    return wrap, tendon, joint, jacobian_entries(m)[tendon, m.jnt_dofadr[joint]]
+
+
+def tendon(m: Model, d: Data) -> Data:
+    """ten_length, ten_J and, for spatial tendons, the points of their paths."""
+    if not m.ntendon:
+        return d
+    wrap, ids, joint, entry = _fixed(m)
+    coefficient = take(m.wrap_prm, wrap)
+    length = add_at(ids, coefficient * take(d.qpos, m.jnt_qposadr[joint]), m.ntendon)
+    jacobian = add_at(entry, coefficient, m.nJten)
+    if len(tendon_path.pieces(m).tendon) == 0:
+        return d.replace(ten_length=length, ten_J=jacobian)
+    way = tendon_path.path(m, d)
+    row, dof = jacobian_pattern(m)
+    dense = tendon_path.jacobian(m, d, way).reshape(-1)
+    return d.replace(
+        ten_length=length + tendon_path.lengths(m, way),
+        ten_J=jacobian + take(dense, row * m.nv + dof),
+        **tendon_path.wrap_points(m, way),
+    )
+
+
+def spring_displacement(m: Model, d: Data) -> Array:
+    """By how much each tendon's spring is stretched beyond, or squeezed below, its dead band: (ntendon,)."""
+    xp = xp_of(d.ten_length)
+    lower, upper = m.tendon_lengthspring[:, 0], m.tendon_lengthspring[:, 1]
+    return xp.maximum(d.ten_length - upper, 0) + xp.minimum(d.ten_length - lower, 0)
+
+
+def tendon_armature(m: Model) -> Array:
+    """Armature of tendons, what actuators lend included: (ntendon,)."""
+    lent = lent_to_tendons(m, m.actuator_armature)
+    return m.tendon_armature if lent is None else m.tendon_armature + lent

@@ -1,0 +1,196 @@
+"""How a string wraps around spheres and cylinders: tangent points and the length of the arc between them.
+
+All functions act on (k, ...) wraps at once, for numpy and JAX. Where there is nothing to wrap around they give False in
+the first result and harmless numbers in the others.
+"""
+
+import jax
+import numpy as np
+from jax import lax
+
+from jaxsim.core.types import MINVAL
+from jaxsim.math.arrays import inner, is_numpy, matvec, matvec_t
+from jaxsim.math.rotation import cross
+from jaxsim.math.safe import Array, arctan2, divide, norm, normalize, sqrt, xp_of
+
+FIRST = 1 - 1e-7  # where the search for the inner tangent starts
+TOLERANCE = 1e-6
+ITERATIONS = 20
+CROSSING = -10000.0  # what a solution is worth whose two straight parts cross
+
+
+def wrap(
+    x0: Array, x1: Array, pos: Array, mat: Array, radius: Array, sphere: np.ndarray, side: Array, has_side: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Shortest path from x0 to x1 around a sphere or an infinite cylinder.
+
+    Args:
+        x0, x1: (k, 3) ends, global.
+        pos, mat, radius: frame (k, 3), (k, 3, 3) and radius (k,) of the geoms.
+        sphere: (k,) static: sphere or cylinder.
+        side, has_side: (k, 3) global site on whose side the path runs (within which, if it lies inside the geom).
+
+    Returns:
+        Whether it wraps (k,), the two points where it touches, (k, 3) each, and the length between them (k,).
+    """
+    xp = xp_of(x0, pos)
+    p0, p1 = matvec_t(mat, x0 - pos), matvec_t(mat, x1 - pos)
+    valid = (norm(p0) >= MINVAL) & (norm(p1) >= MINVAL)
+    axis0, axis1 = _plane(p0, p1, sphere)
+    a, b = _flat(p0, axis0, axis1), _flat(p1, axis0, axis1)
+    s = matvec_t(mat, side - pos)
+    to_side = normalize(_flat(s, axis0, axis1), default=np.array([1.0, 0]), eps=MINVAL)[0] * radius[:, None]
+    within = has_side & (norm(s) < radius)
+    outer = _outside(a, b, to_side, has_side, radius)
+    if is_numpy(a, within) and not within.any():  # on the host nothing is computed that is not needed
+        wraps, w0, w1, length = outer
+    else:
+        inner_ = _inside(a, b, radius)
+        wraps, w0, w1, length = (
+            xp.where(within if y.ndim == 1 else within[:, None], x, y) for x, y in zip(inner_, outer, strict=True)
+        )
+    q0, q1 = (axis0 * w[:, :1] + axis1 * w[:, 1:] for w in (w0, w1))
+    # on a cylinder the height changes in proportion to the length
+    l0, l1 = norm(p0[:, :2] - q0[:, :2]), norm(p1[:, :2] - q1[:, :2])
+    rise = divide(p1[:, 2] - p0[:, 2], l0 + length + l1)
+    z0, z1 = p0[:, 2] + rise * l0, p0[:, 2] + rise * (l0 + length)
+    up = np.array([0, 0, 1.0], p0.dtype)
+    tube = ~sphere[:, None]
+    q0, q1 = (xp.where(tube, q * (1 - up) + z[:, None] * up, q) for q, z in ((q0, z0), (q1, z1)))
+    length = xp.where(sphere, length, sqrt(length**2 + (z1 - z0) ** 2))
+    return valid & wraps, matvec(mat, q0) + pos, matvec(mat, q1) + pos, length
+
+
+def _plane(p0: Array, p1: Array, sphere: np.ndarray) -> tuple[Array, Array]:
+    """Two axes of the plane in which the path runs, in the geom's frame."""
+    xp = xp_of(p0)
+    axis0 = normalize(p0, default=np.array([1.0, 0, 0]))[0]
+    # any plane does for parallel ends: that of the axis that is not the largest component's
+    largest = xp.argmax(abs(axis0), axis=1)[:, None] == np.arange(3)
+    other = normalize(cross(axis0, xp.where(largest, 0, np.ones((), p0.dtype))))[0]
+    normal, length = normalize(cross(p0, p1))
+    normal = xp.where((length < MINVAL)[:, None], other, normal)
+    axis1 = normalize(cross(normal, axis0), default=np.array([0, 1.0, 0]))[0]
+    pick = sphere[:, None]
+    x, y = np.array([1.0, 0, 0], p0.dtype), np.array([0, 1.0, 0], p0.dtype)
+    return xp.where(pick, axis0, x), xp.where(pick, axis1, y)
+
+
+def _flat(p: Array, axis0: Array, axis1: Array) -> Array:
+    return xp_of(p).stack([inner(p, axis0), inner(p, axis1)], axis=1)
+
+
+def _wedge(a: Array, b: Array) -> Array:
+    return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+
+
+def _cross_each_other(p1: Array, p2: Array, p3: Array, p4: Array) -> Array:
+    """Whether the segments p1 p2 and p3 p4 of the plane intersect."""
+    u, v, w = p2 - p1, p4 - p3, p1 - p3
+    det = _wedge(u, v)
+    s, t = divide(_wedge(v, w), det), divide(_wedge(u, w), det)
+    return (abs(det) >= MINVAL) & (s >= 0) & (s <= 1) & (t >= 0) & (t <= 1)
+
+
+def _outside(a: Array, b: Array, side: Array, has_side: Array, radius: Array) -> tuple[Array, Array, Array, Array]:
+    """Around a circle, from a to b (k, 2); `side` (k, 2) lies on the circle."""
+    xp = xp_of(a, radius)
+    square, far0, far1 = radius * radius, inner(a, a), inner(b, b)
+    apart = b - a
+    gap = inner(apart, apart)
+    ok = (far0 >= square) & (far1 >= square) & (radius >= MINVAL) & (gap >= MINVAL)
+    nearest = a + xp.clip(-divide(inner(apart, a), gap), 0, 1)[:, None] * apart
+    ok = ok & ~((inner(nearest, nearest) > square) & (~has_side | (inner(side, nearest) >= 0)))
+    reach0, reach1 = sqrt(far0 - square), sqrt(far1 - square)
+
+    def touch(p: Array, far: Array, reach: Array, sign: float) -> Array:
+        turned = xp.stack([p[:, 1], -p[:, 0]], axis=1)
+        return divide(p * square[:, None] + sign * (radius * reach)[:, None] * turned, far[:, None])
+
+    points, worth = [], []
+    for sign in (1.0, -1.0):
+        w0, w1 = touch(a, far0, reach0, sign), touch(b, far1, reach1, -sign)
+        middle = normalize(w0 + w1, default=np.array([1.0, 0]), eps=MINVAL)[0]
+        good = xp.where(has_side, inner(middle, side), -inner(w0 - w1, w0 - w1))
+        crossing = _cross_each_other(a, w0, b, w1)
+        points.append((w0, w1))
+        worth.append(xp.where(crossing, CROSSING, good))
+    first = worth[0] > worth[1]
+    w0, w1 = (xp.where(first[:, None], p, q) for p, q in zip(*points, strict=True))
+    ok = ok & ~_cross_each_other(a, w0, b, w1)
+    turn = -_wedge(w0, w1)
+    angle = arctan2(abs(turn), inner(w0, w1))
+    long_way = ((turn > 0) & ~first) | ((turn < 0) & first)
+    return ok, w0, w1, radius * xp.where(long_way, 2 * np.pi - angle, angle)
+
+
+def _inside(a: Array, b: Array, radius: Array) -> tuple[Array, Array, Array, Array]:
+    """Touching a circle from within, at one point: a and b lie outside and do not see each other through it."""
+    xp = xp_of(a, radius)
+    far0, far1 = norm(a), norm(b)
+    apart = b - a
+    gap = inner(apart, apart)
+    ok = (far0 > radius) & (far1 > radius) & (radius >= MINVAL) & (far0 >= MINVAL) & (far1 >= MINVAL)
+    t = -divide(inner(apart, a), gap)
+    through = (gap > MINVAL) & (t > 0) & (t < 1) & (norm(a + t[:, None] * apart) <= radius)
+    cosine = divide(far0**2 + far1**2 - gap, 2 * far0 * far1)
+    ok = ok & ~through & (cosine >= -1 + MINVAL)
+    ratios = xp.stack([divide(radius, far0), divide(radius, far1)], axis=1)
+    z, found = _inner_tangent(xp.clip(ratios, 0, 1), arctan2(abs(_wedge(a, b)), inner(a, b)))
+    found = found & (cosine <= 1 - MINVAL)
+    forward = _wedge(a, b) > 0
+    base = normalize(xp.where(forward[:, None], a, b), default=np.array([1.0, 0]), eps=MINVAL)[0]
+    ratio = xp.where(forward, ratios[:, 0], ratios[:, 1])
+    angle = _arcsin(z) - _arcsin(ratio * z)
+    c, s = xp.cos(angle)[:, None], xp.sin(angle)[:, None]
+    turned = c * base + s * xp.stack([-base[:, 1], base[:, 0]], axis=1)
+    middle = normalize(0.5 * (a + b), default=np.array([1.0, 0]), eps=MINVAL)[0]
+    point = radius[:, None] * xp.where(found[:, None], turned, middle)
+    return ok, point, point, xp.zeros_like(radius)
+
+
+def _arcsin(x: Array) -> Array:
+    return arctan2(x, sqrt((1 - x) * (1 + x)))
+
+
+def _inner_tangent(ratios: Array, angle: Array) -> tuple[Array, Array]:
+    """Newton's search for z in asin(A z) + asin(B z) - 2 asin(z) + angle = 0, and whether it ended well.
+
+    It stops as early as the reference does; derivatives are those of the solution.
+    """
+    xp = xp_of(ratios, angle)
+
+    def f(z: Array, ratios: Array, angle: Array) -> Array:
+        return _arcsin(ratios[:, 0] * z) + _arcsin(ratios[:, 1] * z) - 2 * _arcsin(z) + angle
+
+    def slope(z: Array, ratios: Array) -> Array:
+        def term(r: Array) -> Array:
+            return r / xp.maximum(sqrt(1 - (r * z) ** 2), MINVAL)
+
+        return term(ratios[:, 0]) + term(ratios[:, 1]) - 2 * term(xp.ones_like(z))
+
+    fixed = (ratios, angle) if is_numpy(ratios, angle) else lax.stop_gradient((ratios, angle))
+    z = xp.full(angle.shape, FIRST, angle.dtype)
+    good = f(z, *fixed) <= 0
+
+    def iterate(_: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        z, good = carry
+        value = f(z, *fixed)
+        active = good & (abs(value) > TOLERANCE)
+        descent = slope(z, fixed[0])
+        moved = z - value / xp.where(descent < -MINVAL, descent, -1)
+        well = (descent <= -MINVAL) & (moved <= z) & (f(moved, *fixed) <= TOLERANCE)
+        return xp.where(active & well, moved, z), good & (well | ~active)
+
+    if is_numpy(ratios, angle):
+        for _ in range(ITERATIONS):
+            before = z
+            z, good = iterate(0, (z, good))
+            if (z == before).all():
+                break
+        return z, good & (abs(f(z, *fixed)) <= TOLERANCE)
+    z, good = lax.stop_gradient(jax.lax.fori_loop(0, ITERATIONS, iterate, (z, good)))
+    good = good & (abs(f(z, *fixed)) <= TOLERANCE)
+    descent = slope(z, fixed[0])
+    change = f(z, ratios, angle) - f(z, *fixed)
+    return z - change / xp.where(descent < -MINVAL, descent, -1), good

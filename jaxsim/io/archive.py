@@ -1,0 +1,155 @@
+"""Compiled models in a file: `save_model` writes one, `load_model` reads it back without compiling.
+
+The file is a zip archive: `header.json` says format, version, sizes, options, visual settings and what arrays there
+are; each array is a member in numpy's own format. Nothing in it is executed, and it is the same on every platform.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import struct
+import zipfile
+import zlib
+from typing import Any
+
+import numpy as np
+
+from jaxsim.core import fields
+from jaxsim.core.errors import ModelError, UnsupportedError
+from jaxsim.core.model import (
+    ARRAYS,
+    CAPACITIES,
+    FLOATS,
+    MODEL_FIELDS,
+    OPTION_FLOATS,
+    OPTION_INTS,
+    SIZES,
+    Callbacks,
+    Model,
+    Option,
+    Statistic,
+    Structure,
+    make_visual,
+)
+
+FORMAT, VERSION = "jaxsim-model", 1
+MAX_BYTES = 8 * 2**30
+_HEADER = "header.json"
+_DAMAGE = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError)
+_DAMAGE += (KeyError, TypeError, ValueError, AttributeError, OverflowError, MemoryError)
+_DATE = (1980, 1, 1, 0, 0, 0)
+_SHAPES = {name: shape for name, _, shape in MODEL_FIELDS}
+
+
+def save_model(m: Model, path: str | os.PathLike) -> None:
+    """Write a compiled model to a file, which `load_model` reads: numbers and structure, in their precision.
+
+    Args:
+        m: any `Model`, batched leaves included.
+        path: the file, by custom with the ending `.jaxsim`.
+
+    Raises:
+        UnsupportedError: the model has callbacks, which are Python functions and cannot be written.
+    """
+    if m.callbacks != Callbacks():
+        raise UnsupportedError("a model with callbacks cannot be saved; save it without, and set them after loading")
+    arrays = {name: np.asarray(getattr(m, name)) for name in (*FLOATS, *ARRAYS)}
+    arrays |= {f"opt.{name}": np.asarray(getattr(m.opt, name)) for name in OPTION_FLOATS}
+    arrays |= {f"stat.{name}": np.asarray(getattr(m.stat, name)) for name in Statistic._fields}
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "modelname": m.modelname,
+        "sizes": {name: int(getattr(m, name)) for name in (*SIZES, *CAPACITIES)},
+        "option": {name: int(getattr(m.opt, name)) for name in OPTION_INTS},
+        "visual": {group: _plain(vars(values)) for group, values in vars(m.vis).items()},
+        "arrays": {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()},
+    }
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo(_HEADER, _DATE), json.dumps(header, indent=1))
+        for name, array in arrays.items():
+            stream = io.BytesIO()
+            np.lib.format.write_array(stream, np.ascontiguousarray(array).reshape(array.shape), allow_pickle=False)
+            member = zipfile.ZipInfo(f"{name}.npy", _DATE)
+            member.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(member, stream.getvalue())
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {k: np.asarray(v).tolist() for k, v in values.items()}
+
+
+def is_archive(path: str | os.PathLike) -> bool:
+    """Whether a file looks like one that `save_model` wrote: a zip archive."""
+    try:
+        with open(path, "rb") as stream:
+            return stream.read(4) == b"PK\x03\x04"
+    except OSError:
+        return False
+
+
+def read_archive(path: str | os.PathLike) -> Model:
+    """The host model (numpy leaves in their saved precision) of a file that `save_model` wrote.
+
+    Raises:
+        ModelError: the file is damaged, of another format, or of a version that is not known.
+    """
+    name = os.fspath(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            header = _read_header(archive, name)
+            return _assemble(
+                header, {key: _read_array(archive, key, *entry) for key, entry in header["arrays"].items()}
+            )
+    except ModelError:
+        raise
+    except _DAMAGE as reason:
+        raise ModelError(f"the model file '{name}' is damaged: {reason}") from None
+
+
+def _read_header(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
+    total = sum(info.file_size for info in archive.infolist())
+    if total > MAX_BYTES:
+        raise ModelError(f"the model file '{name}' says that it holds {total} bytes; at most {MAX_BYTES} are read")
+    header = json.loads(archive.read(_HEADER))
+    if header["format"] != FORMAT:
+        raise ModelError(f"'{name}' is not a compiled model of jaxsim")
+    if header["version"] != VERSION:
+        raise ModelError(f"'{name}' has version {header['version']}; this jaxsim reads version {VERSION}")
+    return header
+
+
+def _read_array(archive: zipfile.ZipFile, name: str, dtype: str, shape: list[int]) -> np.ndarray:
+    member = archive.getinfo(f"{name}.npy")
+    size = int(np.prod(shape, dtype=object)) * np.dtype(dtype).itemsize
+    if not size <= member.file_size <= size + 4096:
+        raise ValueError(f"array {name} has {member.file_size} bytes, not {size}")
+    array = np.lib.format.read_array(io.BytesIO(archive.read(member)), allow_pickle=False)
+    if array.dtype.str != dtype or array.shape != tuple(shape):
+        raise ValueError(f"array {name} is {array.dtype}{array.shape}, not {dtype}{tuple(shape)}")
+    return array
+
+
+def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
+    sizes = {name: int(header["sizes"][name]) for name in (*SIZES, *CAPACITIES)}
+    for name in (*FLOATS, *ARRAYS):
+        shape = fields.evaluate(_SHAPES[name], sizes)
+        found = arrays[name].shape
+        if found[len(found) - len(shape) :] != tuple(shape) or (name in ARRAYS and len(found) != len(shape)):
+            raise ValueError(f"array {name} has shape {found}; the sizes say {tuple(shape)}")
+    visual = {(group, key): _tuple(v) for group, values in header["visual"].items() for key, v in values.items()}
+    visual = {("global" if group == "global_" else group, key): v for (group, key), v in visual.items()}
+    static = {**sizes, **{name: arrays[name] for name in ARRAYS}, "vis": make_visual(visual)}
+    static |= {"modelname": str(header["modelname"]), "callbacks": Callbacks()}
+    option = Option(
+        **{name: arrays[f"opt.{name}"] for name in OPTION_FLOATS},
+        **{name: int(header["option"][name]) for name in OPTION_INTS},
+    )
+    stat = Statistic(**{name: arrays[f"stat.{name}"] for name in Statistic._fields})
+    return Model(Structure(static), option, stat, **{name: arrays[name] for name in FLOATS})
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

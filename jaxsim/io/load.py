@@ -1,0 +1,131 @@
+"""`load_model`: from a file, a text or a spec to a model on the device."""
+
+from __future__ import annotations
+
+import os
+
+import jax
+import numpy as np
+
+from jaxsim.compiler.compile import compile_spec
+from jaxsim.compiler.element.inertials import write_inertials
+from jaxsim.core.data import make_data
+from jaxsim.core.errors import ModelError, UnsupportedError
+from jaxsim.core.model import FLOATS, Model, to_device
+from jaxsim.core.types import EnableBit, SleepPolicy
+from jaxsim.io.archive import is_archive, read_archive
+from jaxsim.io.mujoco import finish
+from jaxsim.mjcf import Spec, read
+from jaxsim.mjcf import save_mjcf as write
+from jaxsim.mjcf.keyframes import extend
+from jaxsim.mjcf.macro import expand
+from jaxsim.mjcf.writer import is_flat
+
+_POSES = ("qpos", "mpos", "mquat")
+
+
+def load_model(
+    source: str | os.PathLike | Spec,
+    max_contacts: int | None = None,
+    max_constraints: int | None = None,
+    assets: dict[str, bytes] | None = None,
+) -> Model:
+    """A compiled model from a path, a text (MJCF or URDF), a `Spec`, or a file that `save_model` wrote.
+
+    Args:
+        source: a path, the XML text itself, or a `jaxsim.mjcf.Spec`.
+        max_contacts: capacity of the contact buffer; by default such that ordinary use does not overflow.
+        max_constraints: capacity of the packed constraint rows; by default as many as there can be.
+        assets: files by name, looked up before the file system; for paths and texts.
+
+    Raises:
+        ModelError: the model is wrong; the message says where and what would be right.
+        UnsupportedError: the model uses a feature that is not built; the message names it.
+        FileNotFoundError: there is no such file.
+    """
+    if not isinstance(source, Spec) and is_archive(source):
+        return _restored(read_archive(source), max_contacts, max_constraints)
+    spec = source if isinstance(source, Spec) else read(source, assets)
+    m = to_device(finish(compile_spec(spec), max_contacts, max_constraints))
+    _check_asleep(m)
+    m.structure.remember(spec.copy())
+    return m
+
+
+def _check_asleep(m: Model) -> None:
+    """Raise ModelError where a tree is to be asleep at the start and touches one that is awake."""
+    if not (m.opt.enableflags & EnableBit.SLEEP and (m.tree_sleep_policy == SleepPolicy.INIT).any()):
+        return
+    init = m.tree_sleep_policy == SleepPolicy.INIT
+    awake = np.flatnonzero(init & (np.asarray(make_data(m).tree_asleep) < 0))
+    if len(awake):
+        name = m.id2name("body", int(m.tree_bodyadr[awake[0]])) or ""
+        raise ModelError(
+            f"{init.sum()} trees have the policy sleep='init' and {len(awake)} of them cannot be asleep at the start, "
+            f"the first that of body '{name}': it touches what is awake; give it room, or make that sleep as well"
+        )
+
+
+def save_mjcf(source: Spec | Model, path: str | os.PathLike | None = None, flat: bool = False) -> str:
+    """The MJCF text of a spec or of a model that was loaded from one, written to `path` if one is given.
+
+    The text is canonical, keeps default classes and macros, and compiles to the same model. File names are rewritten
+    for the folder of `path`. With `flat` every macro has run, actuators are `general`, and elements say all that they
+    are; specs with models that were attached in Python are always written so.
+
+    Raises:
+        UnsupportedError: the model did not come from MJCF or URDF, or its numbers were changed after it was compiled:
+            those live in no spec. Change the spec instead, or use `save_model`. Or it is to be flat, and the language
+            cannot say it: `fitaabb` that differs among geoms fitted to meshes, plugins of attached flexcomps with pins.
+    """
+    if isinstance(source, Spec):
+        return write(_closed(source, flat), path)
+    spec = source.structure.source
+    if spec is None:
+        raise UnsupportedError("this model has no spec that could be saved; use save_model, or save the Spec itself")
+    changed = _changes(source, compile_spec(spec))
+    if changed:
+        raise UnsupportedError(f"changed since the model was compiled: {', '.join(changed)}; change the Spec instead")
+    return write(_closed(spec, flat), path)
+
+
+def _closed(spec: Spec, flat: bool) -> Spec:
+    """A spec that is to be written flat, expanded, and with its keyframes in full, by the compiled model.
+
+    Keyframes of copied and attached models leave open what they do not move.
+    """
+    if spec.defaults is not None or not (flat or is_flat(spec)):
+        return spec
+    out = expand(spec)
+    extend(out)
+    out = write_inertials(out)
+    keys = list(out.elements("key"))
+    if any(np.any(np.isnan(e.attrs.get(name, 0.0))) for e in keys for name in _POSES):
+        m = compile_spec(spec)
+        for key, element in enumerate(keys):
+            for name in _POSES:
+                if np.any(np.isnan(element.attrs.get(name, 0.0))):
+                    element.attrs[name] = np.asarray(getattr(m, f"key_{name}")[key]).ravel()
+    return out
+
+
+def _changes(m: Model, original: Model) -> list[str]:
+    """The numbers of a model that are not those it was compiled with, in the precision that it has."""
+    leaves, before = (jax.tree_util.tree_flatten_with_path((x.opt, x.stat, _numbers(x)))[0] for x in (m, original))
+    names = []
+    for (path, now), (_, old) in zip(leaves, before, strict=True):
+        now = np.asarray(now)
+        same = now.shape == np.shape(old) and np.array_equal(now, np.asarray(old, now.dtype), equal_nan=True)
+        names += [] if same else [str(getattr(path[-1], "key", getattr(path[-1], "name", path[-1])))]
+    return names
+
+
+def _numbers(m: Model) -> dict:
+    return {name: getattr(m, name) for name in FLOATS}
+
+
+def _restored(m: Model, max_contacts: int | None, max_constraints: int | None) -> Model:
+    """A saved model on the device, with other capacities where they are given."""
+    given = {"max_contacts": max_contacts, "max_constraints": max_constraints}
+    changes = {name: value for name, value in given.items() if value is not None}
+    return to_device(m.replace(**changes) if changes else m)

@@ -1,0 +1,67 @@
+"""To and from MuJoCo's own objects, for people who already hold them; `mujoco` is imported only when called."""
+
+from typing import Any
+
+import numpy as np
+
+from jaxsim.core import fields
+from jaxsim.core.model import (
+    MODEL_FIELDS,
+    OPTION_FLOATS,
+    OPTION_INTS,
+    OWN_OPTIONS,
+    SIZES,
+    Model,
+    Statistic,
+    make_model,
+    to_device,
+)
+
+
+def from_mujoco(mj_model: Any, max_contacts: int | None = None, max_constraints: int | None = None) -> Model:
+    """A `Model` from a compiled `mujoco.MjModel`; capacities as in `load_model`."""
+    return to_device(finish(host_model(mj_model), max_contacts, max_constraints))
+
+
+def host_model(mj_model: Any) -> Model:
+    """The same with numpy leaves in float64 and no capacities yet."""
+    values = {name: getattr(mj_model, name) for name in SIZES}
+    for name, _kind, _ in MODEL_FIELDS:
+        value = getattr(mj_model, name)
+        values[name] = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.asarray(value)
+    vis = {}
+    for line in fields.VISUAL.strip().splitlines():
+        group, name, *_ = line.split()
+        value = getattr(getattr(mj_model.vis, "global_" if group == "global" else group), name)
+        vis[group, name] = tuple(np.asarray(value).tolist()) if np.ndim(value) else value
+    first_name = bytes(mj_model.names).split(b"\0", 1)[0].decode()
+    return make_model(
+        values,
+        {n: getattr(mj_model.opt, n) for n in (*OPTION_FLOATS, *OPTION_INTS) if n not in OWN_OPTIONS},
+        {n: getattr(mj_model.stat, n) for n in Statistic._fields},
+        vis,
+        modelname=first_name,
+    )
+
+
+def finish(m: Model, max_contacts: int | None, max_constraints: int | None) -> Model:
+    """Set the capacities: those given, else the defaults that ordinary use does not overflow."""
+    from jaxsim.engine.collision.broad.capacity import default_capacities
+
+    return default_capacities(m, max_contacts, max_constraints)
+
+
+def to_mujoco(m: Model, d: Any, mj_data: Any) -> None:
+    """Copy the state of one world into a `mujoco.MjData` of the same model, in place."""
+    for name in ("time", "qpos", "qvel", "act", "history", "qacc_warmstart", "ctrl", "qfrc_applied", "xfrc_applied"):
+        _assign(mj_data, name, getattr(d, name))
+    for name in ("eq_active", "mocap_pos", "mocap_quat", "userdata"):
+        _assign(mj_data, name, getattr(d, name))
+
+
+def _assign(mj_data: Any, name: str, value: Any) -> None:
+    value = np.asarray(value)
+    if value.ndim == 0:
+        setattr(mj_data, name, float(value))
+    else:
+        getattr(mj_data, name)[:] = value

@@ -1,0 +1,161 @@
+"""The macro `attach`: a body of another model, or all of its world, under a prefix, with everything that uses it.
+
+Assets, default classes, numbers and texts of the other model come along under the prefix. Elements keep the compiler
+settings of the model that they come from (`Element.compiler`).
+"""
+
+from __future__ import annotations
+
+from jaxsim.mjcf.defaults import DefaultClass, Resolved, class_name
+from jaxsim.mjcf.keyframes import Pending, extend
+from jaxsim.mjcf.references import Names, Namespace, copy_references, listed, rename_tree
+from jaxsim.mjcf.schema.rules import check_name_free
+from jaxsim.mjcf.schema.values import did_you_mean
+from jaxsim.mjcf.spec import Element, Spec, compiler_of, object_name, shallow_copy
+
+_COPIED = (
+    ("asset", "mesh"),
+    ("asset", "skin"),
+    ("deformable", "skin"),
+    ("asset", "hfield"),
+    ("asset", "texture"),
+    ("asset", "material"),
+    ("custom", "numeric"),
+    ("custom", "text"),
+)
+_RECORD_NAMES = ("material", "mesh", "hfield", "texture")
+
+
+def attach(element: Element, into: Element, spec: Spec, child: Spec, names: Names, pending: Pending) -> None:
+    """Append to `into`, a body or frame of `spec`, what `element` attaches from `child`, an expanded spec.
+
+    `names` are those that exist so far. The default classes of `spec` (its table) get those of the child.
+    """
+    prefix, wanted = element.attrs["prefix"], element.attrs.get("body")
+    space = Namespace(prefix, "", foreign=True)
+    if names.has("body", space(wanted or "")):
+        _move(element, into, spec.require("body", space(wanted or "")))
+        return
+    if wanted and child.find("body", wanted) is None:
+        known = [body.name or "" for body in child.elements("body")]
+        raise element.error(f"the model has no body '{wanted}'{did_you_mean(wanted, known)}")
+    table, settings = child.defaults, compiler_of(child)
+    child = child.copy()
+    child.defaults = table
+    spec.assets = {**child.assets, **spec.assets}
+    pending.store(child, space)
+    for top in child.root.children:
+        _own(top, settings)
+    _explicit_classes(child)
+
+    around = child.require("body", wanted) if wanted else child.worldbody
+    subtree = around.copy() if wanted else _world(child)
+    subtree.attrs.setdefault("childclass", class_name(around))
+    rename_tree(subtree, space)
+    into.append(subtree)
+    for inner in subtree.all():
+        check_name_free(inner, names)
+    names.add_all(subtree)
+
+    spec.defaults = spec.defaults | {space(name): _renamed_class(record, space) for name, record in table.items()}
+    _copy_assets(child, spec, space, names)
+    copy_references(child, spec, space, names, {})
+    _copy_plugins(child, spec, space, names)
+    extend(spec)
+
+
+def _move(element: Element, into: Element, body: Element) -> None:
+    """Put a body that exists already into the frame where it is to be attached; its place in the order stays."""
+    around, frames = into, []
+    while around.tag == "frame":
+        frames.append(around)
+        around = around.parent
+    top = body
+    while top.parent is not None and top.parent.tag == "frame":
+        top = top.parent
+    if top.parent is not around:
+        raise element.error(f"the body '{body.name}' exists already, in another body than this one")
+    before, behind = ([], []) if top is body else _split(top, body)
+    outer = body
+    for frame in frames:
+        twin = shallow_copy(frame)
+        twin.append(outer)
+        outer = twin
+    place = around.children.index(top)
+    around.children[place : place + 1] = [*before, outer, *behind]
+    for child in (*before, outer, *behind):
+        child.parent = around
+
+
+def _split(frame: Element, body: Element) -> tuple[list[Element], list[Element]]:
+    """What stands before a body in a frame and what stands behind it, each in frames of their own."""
+    at = next(i for i, child in enumerate(frame.children) if any(e is body for e in child.all()))
+    child = frame.children[at]
+    before, behind = ([], []) if child is body else _split(child, body)
+    before, behind = [*frame.children[:at], *before], [*behind, *frame.children[at + 1 :]]
+    twins = []
+    for children in (before, behind):
+        twin = shallow_copy(frame)
+        for inner in children:
+            twin.append(inner)
+        twins.append([twin] if children else [])
+    if behind:
+        twins[1][0].attrs.pop("name", None)
+    return twins[0], twins[1]
+
+
+def _own(top: Element, compiler: dict) -> None:
+    for element in top.all():
+        if element.compiler is None:
+            element.compiler = compiler
+
+
+def _world(child: Spec) -> Element:
+    frame = Element(child.worldbody.type.children["frame"], child.worldbody.source)
+    frame.compiler = child.worldbody.compiler
+    for element in child.worldbody.children:
+        frame.append(element.copy())
+    return frame
+
+
+def _renamed_class(record: DefaultClass, space: Namespace) -> DefaultClass:
+    records = {}
+    for kind, values in record.records.items():
+        twin: Resolved = values.copy()
+        for name in _RECORD_NAMES:
+            if twin.get(name):
+                twin[name] = space(twin[name])
+        if twin.get("layers"):
+            twin["layers"] = {role: space(texture) for role, texture in twin["layers"].items()}
+        records[kind] = twin
+    return DefaultClass(records, record.actuator.copy(), space(record.parent) if record.parent else None)
+
+
+def _explicit_classes(child: Spec) -> None:
+    """Write the class of everything outside the tree: the root class of the child is not that of the parent."""
+    for section in child.root.children:
+        if section.tag not in ("default", "worldbody"):
+            for element in section.all():
+                if "class" in element.type.attributes and "class" not in element.attrs:
+                    element.attrs["class"] = "main"
+
+
+def _copy_assets(child: Spec, spec: Spec, space: Namespace, names: Names) -> None:
+    for section, kind in _COPIED:
+        for element in listed(child, section, kind):
+            name = object_name(element)
+            twin = element.copy()
+            if name:
+                twin.attrs["name"] = name
+            rename_tree(twin, space)
+            spec.section(section).append(twin)
+            names.add(twin)
+
+
+def _copy_plugins(child: Spec, spec: Spec, space: Namespace, names: Names) -> None:
+    section = child.root.child("extension")
+    for plugin in section.children if section is not None else ():
+        twin = plugin.copy()
+        rename_tree(twin, space)
+        spec.section("extension").append(twin)
+        names.add_all(twin)

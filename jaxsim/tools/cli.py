@@ -1,0 +1,469 @@
+"""The command line: `jaxsim info`, `rollout`, `render`, `view` and `bench`.
+
+Every mistake of the user's gives one line on stderr and a status that is not zero: 1 for a model, a file or a value,
+2 for the command line itself.
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+PEERS = ("mujoco", "mjx", "mjwarp")
+
+
+class CliError(Exception):
+    """A mistake in the arguments: the message is what the user reads."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that reports a mistake in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: error: {message} (see {self.prog} --help)", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def positive(text: str) -> int:
+    """An integer of at least one."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer")
+    return value
+
+
+def natural(text: str) -> int:
+    """An integer of at least zero."""
+    return 0 if text.strip() == "0" else positive(text)
+
+
+def peers(text: str) -> tuple[str, ...]:
+    """Names of peers, separated by commas."""
+    names = tuple(filter(None, (name.strip() for name in text.split(","))))
+    for name in names:
+        if name not in PEERS:
+            raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(PEERS)}")
+    return names
+
+
+def worlds(text: str) -> tuple[int, ...]:
+    """Numbers of worlds, separated by commas."""
+    return tuple(positive(part) for part in text.split(","))
+
+
+def make_parser() -> Parser:
+    """The parser of the whole command line."""
+    parser = Parser(prog="jaxsim", description="A differentiable physics engine in JAX that reads MJCF and URDF.")
+    parser.add_argument("--version", action="store_true", help="print the version and leave")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+
+    def command(name: str, run: Any, text: str) -> Parser:
+        sub = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        sub.add_argument("model", metavar="MODEL", help="an MJCF or URDF file")
+        sub.add_argument("--max-contacts", type=positive, metavar="N", help="capacity of the contact buffer")
+        sub.add_argument("--max-constraints", type=positive, metavar="N", help="capacity of the constraint rows")
+        sub.set_defaults(run=run)
+        return sub
+
+    command("info", run_info, "say what a model holds, and what of it is refused")
+
+    sub = command("rollout", run_rollout, "simulate many worlds of a model")
+    sub.add_argument("--nworld", type=positive, default=64, metavar="N", help="worlds at a time (default: 64)")
+    sub.add_argument("--nstep", type=positive, metavar="N", help="steps (default: 1000, or the length of the controls)")
+    sub.add_argument(
+        "--controls",
+        default="random",
+        metavar="random|zero|keyframe|FILE",
+        help="random: uniform in the control ranges; keyframe: those of --keyframe, held; FILE: an .npz file with an "
+        "array 'ctrl', or an .npy file, of shape (nstep, nu) or (nstep, nworld, nu) (default: random)",
+    )
+    sub.add_argument(
+        "--hold", type=positive, default=10, metavar="N", help="steps a random control lasts (default: 10)"
+    )
+    sub.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of random controls (default: 0)")
+    sub.add_argument("--keyframe", metavar="NAME", help="start from this keyframe, by name or number (default: qpos0)")
+    sub.add_argument("--every", type=positive, default=1, metavar="N", help="record every N steps (default: 1)")
+    sub.add_argument("--out", type=Path, metavar="FILE.npz", help="write the trajectories of all worlds here")
+    sub.add_argument("--html", type=Path, metavar="FILE.html", help="write a page that replays one world in 3-D here")
+    sub.add_argument("--world", type=natural, default=0, metavar="I", help="the world that --html replays (default: 0)")
+    sub.add_argument("--follow", default="auto", metavar="BODY", help="the body that the replay's camera follows")
+    sub.add_argument("--quiet", action="store_true", help="no progress bar")
+
+    sub = command("render", run_render, "draw a picture or a video, without a display")
+    sub.add_argument("--out", type=Path, default=Path("frame.png"), metavar="FILE", help="a picture, .mp4 or .gif")
+    sub.add_argument("--camera", metavar="NAME", help="a camera of the model, by name or number (default: a free one)")
+    sub.add_argument("--keyframe", metavar="NAME", help="start from this keyframe, by name or number (default: qpos0)")
+    sub.add_argument("--seconds", type=float, metavar="S", help="simulated time (default: 0; videos: 4)")
+    sub.add_argument("--controls", choices=("zero", "random", "keyframe"), default="zero", help="default: zero")
+    sub.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of random controls (default: 0)")
+    sub.add_argument("--replay", type=Path, metavar="FILE.npz", help="draw what `rollout --out` wrote")
+    sub.add_argument("--world", type=natural, default=0, metavar="I", help="the world of --replay (default: 0)")
+    sub.add_argument("--fps", type=positive, default=30, metavar="N", help="frames a second of videos (default: 30)")
+    sub.add_argument("--width", type=positive, default=640, metavar="N", help="pixels (default: 640)")
+    sub.add_argument("--height", type=positive, default=480, metavar="N", help="pixels (default: 480)")
+    sub.add_argument("--quiet", action="store_true", help="no progress bar")
+
+    sub = command("view", run_view, "look at a model in the browser, and push it about")
+    sub.add_argument("--keyframe", metavar="NAME", help="start from this keyframe, by name or number (default: qpos0)")
+    sub.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
+    sub.add_argument("--port", type=positive, default=8080, metavar="N", help="port (default: 8080, or the next free)")
+    sub.add_argument("--paused", action="store_true", help="do not start the simulation")
+
+    sub = command("bench", run_bench, "measure compilation and speed, beside other simulators if asked")
+    sub.add_argument("--nworld", type=worlds, default=(256,), metavar="N[,N]", help="worlds at a time (default: 256)")
+    sub.add_argument("--nstep", type=positive, default=100, metavar="N", help="steps of one measurement (default: 100)")
+    sub.add_argument("--keyframe", metavar="NAME", help="start from this keyframe (default: the first, else qpos0)")
+    sub.add_argument("--settle", type=natural, default=100, metavar="N", help="steps before the clock (default: 100)")
+    sub.add_argument("--noise", type=float, default=0.1, metavar="X", help="random part of controls (default: 0.1)")
+    sub.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of the controls (default: 0)")
+    sub.add_argument("--grad", action="store_true", help="time the reverse-mode gradient of a step as well")
+    sub.add_argument("--against", type=peers, default=(), metavar="PEER[,PEER]", help=f"of {', '.join(PEERS)}")
+    sub.add_argument("--peer-timeout", type=float, default=300.0, metavar="S", help="seconds that a peer may take")
+    sub.add_argument("--mjx-nworld", type=worlds, default=(64, 256), metavar="N[,N]", help="batches that MJX tries")
+    sub.add_argument("--json", metavar="FILE", help="write the figures as JSON here; - is stdout, without the table")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    parser = make_parser()
+    try:
+        args = parser.parse_args(argv)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    if args.version:
+        import jaxsim
+
+        print(f"jaxsim {jaxsim.__version__}")
+        return 0
+    if args.command is None:
+        parser.print_help()
+        return 2
+    return guarded(args)
+
+
+def guarded(args: argparse.Namespace) -> int:
+    """Run a command; what the user can mend becomes one line, what is our fault stays a traceback."""
+    import jax
+
+    from jaxsim.core.errors import ModelError, UnsupportedError
+
+    spread_over_cores()
+    try:
+        check_outputs(args)
+        return args.run(args)
+    except (CliError, ModelError, UnsupportedError) as error:
+        message = str(error)
+    except OSError as error:
+        message = f"{error.filename or args.model}: {error.strerror or error}"
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        message = "out of memory: use fewer worlds (--nworld) or record less (--every)"
+    except MemoryError:
+        message = "out of memory: use fewer worlds (--nworld) or record less (--every)"
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    print(f"jaxsim {args.command}: error: {' '.join(message.split())}", file=sys.stderr)
+    return 1
+
+
+def check_outputs(args: argparse.Namespace) -> None:
+    """Refuse, before any work is done, a file that cannot be written and a model that is not there."""
+    path = Path(args.model)
+    if not path.exists():
+        raise CliError(f"{path}: no such file")
+    if path.is_dir():
+        raise CliError(f"{path} is a directory, not a model")
+    for option in ("out", "html", "json"):
+        target = getattr(args, option, None)
+        if target is None or str(target) == "-":
+            continue
+        folder = Path(target).absolute().parent
+        if not folder.is_dir():
+            raise CliError(f"--{option}: the directory {folder} does not exist")
+        if Path(target).is_dir() or not os.access(folder, os.W_OK):
+            raise CliError(f"--{option}: {target} cannot be written")
+
+
+def spread_over_cores() -> None:
+    """Each core a device of its own, unless this process has computed with JAX before."""
+    import jaxsim
+
+    with contextlib.suppress(RuntimeError):
+        jaxsim.use_cores()
+
+
+def load(args: argparse.Namespace) -> Any:
+    """The model of the arguments."""
+    import jaxsim
+
+    return jaxsim.load_model(
+        args.model, **{k: v for k in ("max_contacts", "max_constraints") if (v := getattr(args, k)) is not None}
+    )
+
+
+def find_keyframe(m: Any, text: str | None) -> int | None:
+    """The index of a keyframe given by name or number."""
+    if text is None:
+        return None
+    names = [m.id2name("key", k) for k in range(m.nkey)]
+    if text in names:
+        return names.index(text)
+    if text.isdigit() and int(text) < m.nkey:
+        return int(text)
+    known = ", ".join(name or str(k) for k, name in enumerate(names))
+    raise CliError(f"no keyframe {text!r}; the model has {known or 'none'}")
+
+
+def run_info(args: argparse.Namespace) -> int:
+    """`jaxsim info`."""
+    from jaxsim.tools import info
+
+    return info.report(args.model, lambda: load(args))
+
+
+def run_rollout(args: argparse.Namespace) -> int:
+    """`jaxsim rollout`."""
+    import jax
+    from tqdm import tqdm
+
+    from jaxsim.tools import rollouts
+    from jaxsim.viewer.html import save_html
+
+    start = time.perf_counter()
+    m = load(args)
+    loaded = time.perf_counter() - start
+    if args.world >= args.nworld:
+        raise CliError(f"--world {args.world}: there are {args.nworld} worlds, counted from 0")
+    if args.follow not in ("auto", "none"):
+        follow_exists(m, args.follow)
+    d = rollouts.batch(m, args.nworld, find_keyframe(m, args.keyframe))
+    values = given_values(args, m)
+    nstep = args.nstep or (1000 if values is None else len(values))
+    if values is not None and len(values) < nstep:
+        raise CliError(f"--controls {args.controls} has {len(values)} steps; --nstep {nstep} needs more")
+    plan = rollouts.Plan(
+        nworld=args.nworld,
+        nstep=nstep,
+        every=args.every,
+        hold=args.hold,
+        world=args.world,
+        states=args.out is not None,
+        poses=args.html is not None,
+    )
+    d, controls = choose_controls(args, m, d, plan, values)
+
+    device = jax.devices()[0]
+    print(
+        f"{m.modelname or Path(args.model).stem}: {m.nbody - 1} bodies, {m.nv} dofs, {m.nu} actuators, {m.ngeom} geoms"
+    )
+    print(f"loaded in {loaded:.2f} s; {args.nworld} worlds x {nstep} steps on {device.platform}, {d.qpos.dtype}")
+    with tqdm(total=nstep * args.nworld, unit="step", unit_scale=True, disable=args.quiet, desc="compiling") as bar:
+
+        def progress(steps: int) -> None:
+            if steps:
+                bar.update(steps)
+            else:  # compiled: the clock starts
+                bar.reset()
+                bar.set_description("rollout")
+
+        result = rollouts.simulate(m, d, plan, controls, progress)
+    print_result(m, plan, result)
+    if args.out is not None:
+        import numpy as np
+
+        np.savez(args.out, **result.states)
+        print(f"trajectories: {args.out} ({', '.join(result.states)}; frames first, then worlds)")
+    if args.html is not None:
+        save_html(m, thin(result.poses, m), args.html, follow=None if args.follow == "none" else args.follow)
+        print(f"replay: {args.html} (open it in a browser)")
+    return 0
+
+
+def follow_exists(m: Any, name: str) -> None:
+    """Refuse a body that is not there, before the simulation and not after it."""
+    try:
+        m.name2id("body", name)
+    except KeyError as error:
+        raise CliError(f"--follow: {error.args[0]}") from None
+
+
+def given_values(args: argparse.Namespace, m: Any) -> Any:
+    """The array of controls that --controls names, or None when it names a kind."""
+    from jaxsim.tools import rollouts
+
+    if args.controls in ("random", "zero", "keyframe"):
+        return None
+    if not Path(args.controls).is_file():
+        raise CliError(f"--controls: {args.controls!r} is neither random, zero, keyframe nor a file")
+    try:
+        return rollouts.load_controls(args.controls, m, args.nworld)
+    except ValueError as error:
+        raise CliError(f"--controls: {error}") from None
+
+
+def choose_controls(args: argparse.Namespace, m: Any, d: Any, plan: Any, values: Any) -> tuple[Any, Any]:
+    """The batch and the function of controls that the arguments ask for."""
+    from jaxsim.tools import rollouts
+
+    if values is not None:
+        return d, rollouts.given_controls(values)
+    if args.controls == "random":
+        return d, rollouts.random_controls(m, plan, args.seed)
+    if args.controls == "keyframe" and args.keyframe is None:
+        raise CliError("--controls keyframe needs --keyframe")
+    return (d.replace(ctrl=0 * d.ctrl) if args.controls == "zero" else d), rollouts.held_controls
+
+
+def thin(poses: dict[str, Any], m: Any, fps: float = 60.0) -> dict[str, Any]:
+    """About `fps` frames a second of simulated time, for a page of a sensible size."""
+    stamps = poses["time"]
+    period = float(stamps[1] - stamps[0]) if len(stamps) > 1 else float(m.opt.timestep)
+    stride = max(1, round(1 / (fps * max(period, 1e-9))))
+    return {name: value[::stride] for name, value in poses.items()}
+
+
+def print_result(m: Any, plan: Any, result: Any) -> None:
+    """Speed, use of capacities, and what went wrong, on stdout; troubles go to stderr as well-marked lines."""
+    from jaxsim.tools import rollouts
+
+    total = plan.nworld * plan.nstep
+    rate = total / max(result.run_s, 1e-9)
+    realtime = rate * float(m.opt.timestep)
+    print(f"compiled in {result.compile_s:.2f} s; {rate:,.0f} steps/s, {realtime:,.0f} x real time over all worlds")
+    most, rows = int(result.data.maxuse_con.max()), int(result.data.maxuse_efc.max())
+    print(
+        f"contacts: mean {result.mean_ncon:.1f}, most {most} of {m.max_contacts}; "
+        f"constraint rows: most {rows} of {m.max_constraints}; solver iterations: mean {result.mean_niter:.1f}"
+    )
+    found = rollouts.troubles(m, result.data)
+    for line in found:
+        print(f"warning: {line}", file=sys.stderr)
+    if not found:
+        print("no overflow, no divergence")
+
+
+VIDEOS = (".mp4", ".gif", ".webm", ".mkv", ".avi", ".mov")
+
+
+def run_render(args: argparse.Namespace) -> int:
+    """`jaxsim render`."""
+    from tqdm import tqdm
+
+    from jaxsim.viewer import render
+
+    m = load(args)
+    video = args.out.suffix.lower() in VIDEOS
+    camera = int(args.camera) if args.camera is not None and args.camera.isdigit() else args.camera
+    seconds = args.seconds if args.seconds is not None else (4.0 if video else 0.0)
+    if seconds < 0:
+        raise CliError(f"--seconds {seconds} is negative")
+    size = {"width": args.width, "height": args.height}
+    try:
+        if camera is not None:
+            m.name2id("camera", camera) if isinstance(camera, str) else m.id2name("camera", camera)
+        if video:
+            frames = recorded(args, m) if args.replay else rolled(args, m, seconds, args.fps)
+            save = partial(render.save_video, fps=args.fps, progress=partial(tqdm, disable=args.quiet, unit="frame"))
+            save(m, frames, args.out, camera, **size)
+        else:
+            frames = recorded(args, m) if args.replay else rolled(args, m, seconds, 1 / max(seconds, 1e-9))
+            render.save_image(m, frames["qpos"][-1], args.out, camera, **size)
+    except (KeyError, IndexError) as error:
+        known = ", ".join(m.id2name("camera", i) or str(i) for i in range(m.ncam))
+        raise CliError(f"--camera: no camera {args.camera!r}; the model has {known or 'none'}") from error
+    except (ImportError, ValueError) as error:
+        raise CliError(str(error)) from None
+    print(f"{'video' if video else 'picture'}: {args.out}")
+    return 0
+
+
+def recorded(args: argparse.Namespace, m: Any) -> dict[str, Any]:
+    """One world of the trajectories that `jaxsim rollout --out` wrote, thinned to --fps."""
+    import numpy as np
+
+    loaded = np.load(args.replay)
+    if "qpos" not in loaded or loaded["qpos"].ndim != 3 or loaded["qpos"].shape[2] != m.nq:
+        raise CliError(f"--replay {args.replay} holds no qpos of shape (frames, worlds, {m.nq})")
+    if args.world >= loaded["qpos"].shape[1]:
+        raise CliError(f"--world {args.world}: the file has {loaded['qpos'].shape[1]} worlds, counted from 0")
+    frames = {name: loaded[name][:, args.world] for name in ("time", "qpos")}
+    return thin(frames, m, args.fps)
+
+
+def rolled(args: argparse.Namespace, m: Any, seconds: float, fps: float) -> dict[str, Any]:
+    """The first state and `fps` frames a second of a simulation of one world."""
+    import numpy as np
+
+    from jaxsim.tools import rollouts
+
+    d = rollouts.batch(m, 1, find_keyframe(m, args.keyframe))
+    first = {"time": np.asarray(d.time), "qpos": np.asarray(d.qpos)}
+    every = max(1, round(1 / (fps * float(m.opt.timestep))))
+    nstep = round(seconds / float(m.opt.timestep))
+    if not nstep:
+        return first
+    plan = rollouts.Plan(nworld=1, nstep=nstep, every=min(every, nstep), states=True)
+    d, controls = choose_controls(args, m, d, plan, None)
+    states = rollouts.simulate(m, d, plan, controls).states
+    return {name: np.concatenate([x, states[name][:, 0]]) for name, x in first.items()}
+
+
+def run_view(args: argparse.Namespace) -> int:
+    """`jaxsim view`."""
+    try:
+        from jaxsim.viewer.web import Viewer
+    except ImportError as error:
+        raise CliError(str(error)) from None
+    m = load(args)
+    viewer = Viewer(m, keyframe=find_keyframe(m, args.keyframe), host=args.host, port=args.port, paused=args.paused)
+    address = f"{args.host}:{viewer.port}"
+    print(f"open http://{address} in a browser; from elsewhere: ssh -L {viewer.port}:{address} HOST, then the same")
+    viewer.run()
+    return 0
+
+
+def run_bench(args: argparse.Namespace) -> int:
+    """`jaxsim bench`."""
+    from jaxsim.tools import bench
+
+    if not 0 <= args.noise <= 1:
+        raise CliError(f"--noise {args.noise} is not between 0 and 1")
+    m_time = time.perf_counter()
+    m = load(args)
+    m_time = time.perf_counter() - m_time
+    key = find_keyframe(m, args.keyframe)
+    settings = bench.Settings(
+        path=args.model,
+        nworld=args.nworld,
+        nstep=args.nstep,
+        keyframe=(0 if m.nkey else None) if key is None else key,
+        settle=args.settle,
+        noise=args.noise,
+        seed=args.seed,
+        grad=args.grad,
+        against=args.against,
+        peer_timeout=args.peer_timeout,
+        mjx_nworld=args.mjx_nworld,
+        quiet=args.json == "-",
+    )
+    report = bench.bench(m, settings, load_s=m_time)
+    if args.json != "-":
+        print(bench.table(report))
+    if args.json is not None:
+        text = bench.to_json(report)
+        if args.json == "-":
+            print(text)
+        else:
+            Path(args.json).write_text(text + "\n", encoding="utf-8")
+    return 0

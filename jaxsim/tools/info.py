@@ -1,0 +1,127 @@
+"""What `jaxsim info` says: the sizes of a model, what is in it, and what of it is refused."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+import jaxsim
+from jaxsim.core.errors import UnsupportedError
+from jaxsim.core.model import Model
+from jaxsim.core.types import (
+    BiasType,
+    ConeType,
+    DisableBit,
+    DynType,
+    EnableBit,
+    EqType,
+    GeomType,
+    IntegratorType,
+    JointType,
+    SensorType,
+    SolverType,
+    TrnType,
+)
+
+SIZES = ("nbody", "nq", "nv", "nu", "na", "ngeom", "nsite", "nsensordata", "nmocap", "nmesh", "ntendon", "neq", "nkey")
+
+
+def report(path: str, load: Callable[[], Model]) -> int:
+    """Print the report of a model; returns the exit status, 1 when the model is refused.
+
+    Errors of the model itself are raised, as `load` raises them.
+    """
+    lines, refused = [], None
+    try:
+        m = load()
+        lines = describe(m)
+        jax.eval_shape(jaxsim.step, m, jaxsim.make_data(m))  # the engine refuses while it is traced
+    except UnsupportedError as error:
+        refused = " ".join(str(error).split())
+        lines = lines or outline(path)
+    rows = [("model", path), *lines, ("refused", refused or "nothing")]
+    width = max(len(name) for name, _ in rows)
+    for name, text in rows:
+        print(f"{name:<{width}}  {text}")
+    return 1 if refused else 0
+
+
+def describe(m: Model) -> list[tuple[str, str]]:
+    """Rows (what, text) about a compiled model."""
+    low = np.asarray(m.jnt_limited, bool)
+    dofs = Counter(_words(JointType, m.jnt_type))
+    kinds = [
+        ("joints", _counts(dofs), f", {int(low.sum())} limited" if low.any() else ""),
+        ("geoms", _counts(_words(GeomType, m.geom_type)), _dims(m)),
+        ("actuators", _counts(_actuators(m)), ""),
+        ("sensors", _counts(_words(SensorType, m.sensor_type)), ""),
+        ("equalities", _counts(_words(EqType, m.eq_type)), ""),
+    ]
+    rows = [
+        ("name", m.modelname or "-"),
+        ("sizes", ", ".join(f"{n} {getattr(m, n)}" for n in SIZES if getattr(m, n))),
+        *((name, text + tail) for name, text, tail in kinds if text),
+        ("mass", f"{float(m.body_subtreemass[0]):.4g} kg in {m.ntree} kinematic tree{'s' * (m.ntree != 1)}"),
+        ("options", _options(m)),
+        ("capacities", f"{m.max_contacts} contacts, {m.max_constraints} constraint rows"),
+    ]
+    keys = [m.id2name("key", k) or str(k) for k in range(m.nkey)]
+    return rows + ([("keyframes", ", ".join(keys))] if keys else [])
+
+
+def outline(path: str) -> list[tuple[str, str]]:
+    """Rows about a model that is refused: what its file holds, element by element."""
+    from jaxsim import mjcf
+
+    spec = mjcf.read(Path(path))
+    tags = Counter(_tags(spec.root))
+    return [("elements", ", ".join(f"{n} {tag}" for tag, n in sorted(tags.items())))]
+
+
+def _tags(element: Any) -> Iterable[str]:
+    for child in element.children:
+        yield child.tag
+        yield from _tags(child)
+
+
+def _words(enum: type[IntEnum], values: np.ndarray) -> list[str]:
+    return [enum(int(v)).name.lower() for v in values]
+
+
+def _counts(words: Iterable[str]) -> str:
+    return ", ".join(f"{count} {word}" for word, count in Counter(words).most_common())
+
+
+def _dims(m: Model) -> str:
+    active = (m.geom_contype != 0) | (m.geom_conaffinity != 0)
+    if not active.any():
+        return "; none can touch"
+    return f"; {int(active.sum())} can touch, contact dimension at most {int(m.geom_condim[active].max())}"
+
+
+def _actuators(m: Model) -> list[str]:
+    words = []
+    for trn, dyn, bias in zip(m.actuator_trntype, m.actuator_dyntype, m.actuator_biastype, strict=True):
+        kind = "motor" if bias == BiasType.NONE else "servo" if bias == BiasType.AFFINE else BiasType(bias).name.lower()
+        state = "" if dyn == DynType.NONE else f" with {DynType(dyn).name.lower()} state"
+        words.append(f"{kind}{state} on {TrnType(trn).name.lower()}")
+    return words
+
+
+def _options(m: Model) -> str:
+    opt = m.opt
+    off = [b.name.lower() for b in DisableBit if opt.disableflags & b]
+    on = [b.name.lower() for b in EnableBit if opt.enableflags & b]
+    parts = [
+        f"timestep {float(opt.timestep):g} s",
+        IntegratorType(opt.integrator).name.lower(),
+        f"{ConeType(opt.cone).name.lower()} cones",
+        f"{SolverType(opt.solver).name} at most {opt.iterations} iterations",
+        *(f"{name} off" for name in off),
+        *(f"{name} on" for name in on),
+    ]
+    return ", ".join(parts)

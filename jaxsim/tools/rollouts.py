@@ -1,0 +1,227 @@
+"""Rollouts of many worlds on the host's command: batches, controls, recording, and what went wrong.
+
+The loop itself is compiled: a chunk of frames runs in one call, so that a progress bar costs nothing.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxsim
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.types import WarningType
+from jaxsim.engine.collision.broad.capacity import suggest_capacity
+from jaxsim.engine.rollout import select
+
+Array = Any
+STATE = ("time", "qpos", "qvel", "act", "ctrl", "sensordata")  # recorded of every world
+POSE = (
+    "time",
+    "geom_xpos",
+    "geom_xmat",
+    "xpos",
+    "ncon",
+    "contact.pos",
+    "contact.frame",
+)  # of the world that is replayed
+DIVERGED = (WarningType.BADQPOS, WarningType.BADQVEL, WarningType.BADQACC)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a rollout does: `nstep` steps of `nworld` worlds, recording every `every` steps.
+
+    `states` records `STATE` of every world, `poses` what a replay of world `world` needs. `hold` is the number of steps
+    for which a random control stays.
+    """
+
+    nworld: int = 64
+    nstep: int = 1000
+    every: int = 1
+    hold: int = 10
+    world: int = 0
+    states: bool = False
+    poses: bool = False
+
+    @property
+    def nframe(self) -> int:
+        return -(-self.nstep // self.every)
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """The last state of all worlds, the records (frames first), means over steps and worlds, and seconds spent."""
+
+    data: Data
+    states: dict[str, np.ndarray]
+    poses: dict[str, np.ndarray]
+    mean_ncon: float
+    mean_niter: float
+    compile_s: float
+    run_s: float
+
+
+def batch(m: Model, nworld: int, keyframe: str | int | None = None) -> Data:
+    """`nworld` equal worlds at qpos0 or at a keyframe: a `Data` with a leading axis."""
+    d = jaxsim.make_data(m, keyframe)
+    return jax.tree.map(lambda x: jnp.broadcast_to(x, (nworld, *x.shape)), d)
+
+
+def control_range(m: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Least and greatest control of each actuator; [-1, 1] where it has no range."""
+    low, high = np.asarray(m.actuator_ctrlrange).reshape(-1, 2).T
+    limited = np.asarray(m.actuator_ctrllimited, bool)
+    return np.where(limited, low, -1.0), np.where(limited, high, 1.0)
+
+
+def random_controls(m: Model, plan: Plan, seed: int) -> Callable[[Array, Array], Array]:
+    """Controls drawn uniformly from their ranges, new every `plan.hold` steps: (step, ctrl) -> ctrl."""
+    low, high = control_range(m)
+    key = jax.random.key(seed)
+
+    def controls(step: Array, ctrl: Array) -> Array:
+        draw = jax.random.uniform(jax.random.fold_in(key, step // plan.hold), ctrl.shape, ctrl.dtype)
+        return jnp.asarray(low, ctrl.dtype) + draw * jnp.asarray(high - low, ctrl.dtype)
+
+    return controls
+
+
+def given_controls(values: np.ndarray) -> Callable[[Array, Array], Array]:
+    """Controls of an array (nstep, nu) for all worlds or (nstep, nworld, nu)."""
+    values = jnp.asarray(values)
+
+    def controls(step: Array, ctrl: Array) -> Array:
+        row = jax.lax.dynamic_index_in_dim(values, step, keepdims=False)
+        return jnp.broadcast_to(row, ctrl.shape).astype(ctrl.dtype)
+
+    return controls
+
+
+def held_controls(step: Array, ctrl: Array) -> Array:
+    """The controls that `Data` holds: those of the keyframe, or zero."""
+    del step
+    return ctrl
+
+
+def load_controls(path: str | Path, m: Model, nworld: int) -> np.ndarray:
+    """The array `ctrl` of an .npz file, or an .npy file: (nstep, nu) or (nstep, nworld, nu).
+
+    Raises ValueError that says what is wrong with the file, FileNotFoundError when there is none.
+    """
+    try:
+        loaded = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path} is not a NumPy file of controls: {error}") from None
+    if isinstance(loaded, Mapping):
+        if "ctrl" not in loaded:
+            raise ValueError(f"{path} holds no array 'ctrl', only {', '.join(loaded) or 'nothing'}")
+        loaded = loaded["ctrl"]
+    if loaded.ndim not in (2, 3) or loaded.shape[-1] != m.nu or (loaded.ndim == 3 and loaded.shape[1] != nworld):
+        raise ValueError(
+            f"{path}: controls have shape {loaded.shape}; wanted (nstep, {m.nu}) or (nstep, {nworld}, {m.nu})"
+        )
+    if not np.issubdtype(loaded.dtype, np.number) or not np.all(np.isfinite(loaded)):
+        raise ValueError(f"{path}: controls are not all finite numbers")
+    return loaded
+
+
+def simulate(
+    m: Model,
+    d: Data,
+    plan: Plan,
+    controls: Callable[[Array, Array], Array],
+    progress: Callable[[int], None] = lambda steps: None,
+    chunk: int = 32,
+) -> Result:
+    """Run a plan from the batch `d`; `progress` hears 0 when the program is compiled, then the steps of each chunk."""
+    run = jaxsim.jit(partial(_chunk, plan=plan, controls=controls, size=min(chunk, plan.nframe)))
+    start = time.perf_counter()
+    run = run.lower(m, d, 0).compile()
+    compile_s = time.perf_counter() - start
+    progress(0)
+
+    states: list[dict[str, np.ndarray]] = []
+    poses: list[dict[str, np.ndarray]] = []
+    ncon = niter = 0.0
+    start = time.perf_counter()
+    for first in range(0, plan.nframe, chunk):
+        d, records, sums = run(m, d, first)
+        count = min(chunk, plan.nframe - first)
+        kept = jax.tree.map(lambda x, count=count: np.asarray(x)[:count], records)
+        states.append(kept["states"])
+        poses.append(kept["poses"])
+        ncon, niter = ncon + float(sums[0]), niter + float(sums[1])
+        steps = min((first + count) * plan.every, plan.nstep) - first * plan.every
+        progress(steps * plan.nworld)
+    jax.block_until_ready(d)
+    total = plan.nstep * plan.nworld
+    return Result(d, _join(states), _join(poses), ncon / total, niter / total, compile_s, time.perf_counter() - start)
+
+
+def _join(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+
+
+def _record(d: Data, plan: Plan) -> dict[str, dict[str, Array]]:
+    poses = {}
+    if plan.poses:
+        poses = {name.replace(".", "_"): x[plan.world] for name, x in select(d, POSE).items()}
+    return {"states": select(d, STATE) if plan.states else {}, "poses": poses}
+
+
+def _chunk(m: Model, d: Data, first: Array, *, plan: Plan, controls: Callable, size: int) -> tuple:
+    """Frames `first`, `first + 1`, ... of the plan, at most `size`: the state, their records, sums of statistics."""
+    step = jax.vmap(jaxsim.step, in_axes=(None, 0))
+
+    def one_step(i: Array, carry: tuple) -> tuple:
+        d, sums = carry
+        d = step(m, d.replace(ctrl=controls(i, d.ctrl)))
+        return d, sums + jnp.stack([jnp.sum(d.ncon), jnp.sum(d.solver_niter)]).astype(sums.dtype)
+
+    def one_frame(k: Array, carry: tuple) -> tuple:
+        d, records, sums = carry
+        begin = (first + k) * plan.every
+        end = jnp.minimum(begin + plan.every, plan.nstep)
+        d, sums = jax.lax.fori_loop(begin, end, one_step, (d, sums))
+        records = jax.tree.map(lambda all, x: all.at[k].set(x), records, _record(d, plan))
+        return d, records, sums
+
+    records = jax.tree.map(lambda x: jnp.zeros((size, *x.shape), x.dtype), _record(d, plan))
+    count = jnp.minimum(size, plan.nframe - first)
+    return jax.lax.fori_loop(0, count, one_frame, (d, records, jnp.zeros(2, d.qpos.dtype)))
+
+
+def troubles(m: Model, d: Data) -> list[str]:
+    """What went wrong in a batch, one sentence each with its remedy; empty when nothing did."""
+    worlds = np.asarray(d.time).size
+    found = []
+    room = suggest_capacity(m, d)
+    for what in ("contacts", "constraints"):
+        option = f"max_{what}"
+        dropped = np.atleast_1d(np.asarray(getattr(d, f"overflow_{what}")))
+        if dropped.any():
+            found.append(
+                f"{int(dropped.sum())} {what} were dropped in {int((dropped > 0).sum())} of {worlds} worlds: there "
+                f"is room for {getattr(m, option)}; load with {option}={getattr(room, option)} "
+                f"(--{option.replace('_', '-')} {getattr(room, option)})"
+            )
+    count = np.asarray(d.warning.number).reshape(worlds, -1)[:, list(DIVERGED)].sum(-1)
+    state = np.concatenate([np.asarray(d.qpos).reshape(worlds, -1), np.asarray(d.qvel).reshape(worlds, -1)], axis=1)
+    bad = (count > 0) | ~np.isfinite(state).all(-1)
+    if bad.any():
+        found.append(
+            f"{int(bad.sum())} of {worlds} worlds diverged (first: world {int(np.argmax(bad))}) and were reset where "
+            "autoreset is on; use a smaller timestep, softer gains, or more damping"
+        )
+    controls = np.asarray(d.warning.number).reshape(worlds, -1)[:, WarningType.BADCTRL]
+    if controls.any():
+        found.append(f"{int((controls > 0).sum())} of {worlds} worlds had a control that is not finite; it was zeroed")
+    return found

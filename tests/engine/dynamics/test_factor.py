@@ -1,0 +1,61 @@
+"""The factor of the inertia matrix and solutions by it: entry by entry and by dense blocks."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxsim
+from jaxsim.engine import tables
+from jaxsim.engine.dynamics import factor as inertia_factor
+from jaxsim.engine.dynamics import inertia
+
+CLOSE = 1e-9  # float64, of numbers relative to the largest; masses and lengths of models differ by 1e3
+MODELS = ["humanoid", "quadruped", "hand", "thirty_boxes"]  # the last has entries on the diagonal only
+
+
+def _problem(name: str):
+    m = jaxsim.load_model(f"models/{name}.xml")
+    d = jax.jit(jaxsim.forward)(m, jaxsim.make_data(m))
+    x = np.random.default_rng(0).normal(size=m.nv)
+    return m, d.M, x, np.linalg.solve(inertia.full_m(m, d), x)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("most", [tables.ELIMINATION, -1], ids=["entries", "blocks"])
+def test_solutions_are_those_of_the_dense_matrix(name, most, monkeypatch):
+    monkeypatch.setattr(tables, "ELIMINATION", most)
+    m, matrix, x, want = _problem(name)
+    assert (tables.elimination(m) is None) == (most < 0)
+    ld, inverse = inertia_factor.factor(m, matrix)
+    scale = abs(want).max()
+    np.testing.assert_allclose(inertia_factor.solve_ld(m, ld, inverse, x) / scale, want / scale, atol=CLOSE)
+    np.testing.assert_allclose(inertia_factor.solve_once(m, matrix, x) / scale, want / scale, atol=CLOSE)
+    columns = inertia_factor.solve_ld(m, ld, inverse, np.stack([x, -x], 1))
+    np.testing.assert_allclose(columns / scale, np.stack([want, -want], 1) / scale, atol=CLOSE)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_factors_by_entries_and_by_blocks_are_the_same(name):
+    m, matrix, _, _ = _problem(name)
+    by_entries, inverse = inertia_factor.factor(m, matrix)
+    np.testing.assert_allclose(by_entries, inertia_factor._factor_blocks(m, matrix), rtol=CLOSE, atol=CLOSE)
+    np.testing.assert_allclose(1 / inverse, by_entries[m.M_rowadr + m.M_rownnz - 1], rtol=CLOSE)
+
+
+def test_worlds_of_a_batch_and_of_batches_of_batches():
+    m, matrix, x, want = _problem("quadruped")
+    size = np.array([1.0, 2.0, 4.0])
+    many = jax.vmap(jax.vmap(inertia_factor.solve_once, (None, 0, None)), (None, None, 0))
+    got = many(m, size[:, None] * matrix, size[:, None] * x)
+    want = size[:, None, None] / size[None, :, None] * want
+    np.testing.assert_allclose(got / abs(want).max(), want / abs(want).max(), atol=CLOSE)
+
+
+@pytest.mark.parametrize("name", ["quadruped", "thirty_boxes"])
+def test_matrix_that_is_not_positive_gives_nan(name):
+    m, matrix, x, _ = _problem(name)
+    wrong = jnp.asarray(matrix).at[m.M_rowadr[-1] + m.M_rownnz[-1] - 1].set(-1.0)
+    ld, inverse = inertia_factor.factor(m, wrong)
+    assert np.isnan(inertia_factor.solve_ld(m, ld, inverse, x)[-1])
+    assert np.isnan(inertia_factor.solve_once(m, wrong, x)[-1])

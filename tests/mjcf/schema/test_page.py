@@ -1,0 +1,16 @@
+"""The reference page in the documentation is the one that the language table makes."""
+
+from pathlib import Path
+
+from jaxsim.mjcf.schema.page import language_page
+from jaxsim.mjcf.schema.table import all_types
+
+
+def test_the_page_in_the_documentation_is_up_to_date():
+    page = Path(__file__).parents[3] / "docs" / "mjcf.md"
+    assert page.read_text() == language_page(), "run: python -m jaxsim.mjcf.schema.page > docs/mjcf.md"
+
+
+def test_the_page_names_every_attribute():
+    page = language_page()
+    assert all(f"`{name}`" in page for kind in all_types() for name in kind.attributes)
