@@ -27,9 +27,8 @@ from jaxsim.compiler.remarks import remark, remark_flexes
 from jaxsim.compiler.tree import build_tree
 from jaxsim.core.model import Model, make_model
 from jaxsim.core.types import MINVAL
-from jaxsim.mjcf import Spec, object_name, resolve, resolve_actuator
+from jaxsim.mjcf import Spec, expand, object_name, resolve, resolve_actuator
 from jaxsim.mjcf.keyframes import extend
-from jaxsim.mjcf.macro import expand
 
 _SECTIONS = {
     "asset": ("mesh", "hfield", "skin", "texture", "material"),

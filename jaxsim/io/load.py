@@ -15,10 +15,9 @@ from jaxsim.core.model import FLOATS, Model, to_device
 from jaxsim.core.types import EnableBit, SleepPolicy
 from jaxsim.io.archive import is_archive, read_archive
 from jaxsim.io.mujoco import finish
-from jaxsim.mjcf import Spec, read
+from jaxsim.mjcf import Spec, expand, read
 from jaxsim.mjcf import save_mjcf as write
 from jaxsim.mjcf.keyframes import extend
-from jaxsim.mjcf.macro import expand
 from jaxsim.mjcf.writer import is_flat
 
 _POSES = ("qpos", "mpos", "mquat")

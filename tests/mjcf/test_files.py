@@ -4,8 +4,7 @@ import mujoco
 import pytest
 
 from jaxsim.core.errors import ModelError
-from jaxsim.mjcf import asset_path, read, read_file
-from jaxsim.mjcf.macro import expand
+from jaxsim.mjcf import asset_path, expand, read, read_file
 
 OBJ = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 1 4 3\n"
 PART = '<mujoco>{}<asset><mesh name="m" file="{}"/></asset><worldbody><geom type="mesh" mesh="m"/></worldbody></mujoco>'

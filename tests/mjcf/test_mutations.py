@@ -11,8 +11,7 @@ from lxml import etree
 
 from jaxsim.compiler import compile_spec
 from jaxsim.core.errors import ModelError, UnsupportedError
-from jaxsim.mjcf import read, save_mjcf
-from jaxsim.mjcf.macro import expand
+from jaxsim.mjcf import expand, read, save_mjcf
 from jaxsim.mjcf.schema.table import all_types
 from tests.compiler.cases import CASES
 

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from jaxsim.core.errors import ModelError
-from jaxsim.mjcf import Spec, compiler_of, read, resolve, save_mjcf
-from jaxsim.mjcf.macro import expand
+from jaxsim.mjcf import Spec, compiler_of, expand, read, resolve, save_mjcf
 
 
 def pendulum() -> Spec:

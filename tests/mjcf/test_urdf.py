@@ -4,8 +4,7 @@ import mujoco
 import pytest
 
 from jaxsim.core.errors import ModelError
-from jaxsim.mjcf import read, save_mjcf
-from jaxsim.mjcf.macro import expand
+from jaxsim.mjcf import expand, read, save_mjcf
 from tests.mjcf.test_writer import differences
 
 INERTIAL = """<inertial><origin xyz="1 2 3" rpy=".3 .4 .5"/><mass value="2"/>

@@ -9,8 +9,7 @@ import pytest
 
 import jaxsim
 from jaxsim.core.errors import UnsupportedError
-from jaxsim.mjcf import read, save_mjcf
-from jaxsim.mjcf.macro import expand
+from jaxsim.mjcf import expand, read, save_mjcf
 from tests.mjcf.helpers import CONTEXT
 from tests.mjcf.macro.test_expand import ASSETS, ATTACH, CHILD, COPIES, parent
 from tests.mjcf.test_defaults import ACTUATORS, DEFAULTS, MODEL

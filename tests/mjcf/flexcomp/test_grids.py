@@ -5,8 +5,7 @@ import pytest
 
 from jaxsim.compiler import compile_spec
 from jaxsim.core.errors import ModelError
-from jaxsim.mjcf import read
-from jaxsim.mjcf.macro import expand
+from jaxsim.mjcf import expand, read
 from tests.compare import assert_models_equal
 from tests.mjcf.flex_files import CENTRE, GMSH, MESHES
 

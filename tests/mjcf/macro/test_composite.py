@@ -5,8 +5,7 @@ import pytest
 
 from jaxsim.compiler import compile_spec
 from jaxsim.core.errors import ModelError
-from jaxsim.mjcf import read, save_mjcf
-from jaxsim.mjcf.macro import expand
+from jaxsim.mjcf import expand, read, save_mjcf
 from tests.compare import assert_models_equal
 from tests.mjcf.test_writer import differences
 

@@ -6,9 +6,8 @@ import pytest
 
 from jaxsim.compiler import compile_spec
 from jaxsim.core.errors import ModelError
-from jaxsim.mjcf import compiler_of, object_name, read, resolve
+from jaxsim.mjcf import compiler_of, expand, object_name, read, resolve
 from jaxsim.mjcf.keyframes import bodies, content
-from jaxsim.mjcf.macro import expand
 from jaxsim.mjcf.references import listed
 from jaxsim.mjcf.schema.table import all_types
 from tests.mjcf.helpers import document

@@ -4,8 +4,7 @@ import mujoco
 import pytest
 
 from jaxsim.core.errors import ModelError, UnsupportedError
-from jaxsim.mjcf import read, save_mjcf
-from jaxsim.mjcf.macro import expand
+from jaxsim.mjcf import expand, read, save_mjcf
 from tests.mjcf.test_writer import differences
 
 POINTS = 'point="0 0 0 1 0 0 0 1 0 5 5 5 0 0 1" element="0 1 2 0 1 4"'
