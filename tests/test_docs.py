@@ -10,7 +10,7 @@ import pytest
 from jaxsim.tools.cli import make_parser
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # these take more than some seconds: `pytest -m slow`
 LONG = {"README.md", "gradients.md", "identification.md", "performance.md", "utilities.md"}
 
@@ -67,4 +67,19 @@ def test_commands_of_the_page_exist(page):
 def test_pages_are_in_the_site():
     listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for page in PAGES[1:]:
-        assert f": {page.name}" in listed, f"{page.name} is not in mkdocs.yml"
+        name = page.relative_to(ROOT / "docs").as_posix()
+        assert f": {name}\n" in listed, f"{name} is not in mkdocs.yml"
+
+
+@pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("C*.md")], ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page):
+    """Every relative link of a page is a file, and its anchor a heading of that file."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        name, _, anchor = target.partition("#")
+        if ":" in name:
+            continue
+        file = page.parent / name if name else page
+        assert file.exists(), f"{page.name}: {target}"
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in [re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings], target

@@ -49,7 +49,7 @@ FREE = {
     "body/sleep=*": "policies of sleep, by test_sleep",
     "flag/autoreset*|flag/fwdinv*": "by test_forward and test_inverse",
     "option/ls_iterations": "when a search ends, not where: the tests let it go on",
-    "option/solver=PGS": "gives the answer that the others give, see docs/decisions; by tests of the solver",
+    "option/solver=PGS": "gives the answer that the others give, see docs/decisions/solver.md; by tests of the solver",
     "plugin/*": "first-party plugins, by test_plugins",
 }
 
