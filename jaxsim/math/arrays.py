@@ -5,16 +5,13 @@ nothing is checked at run time. Scatters are avoided: `merge` is a concatenation
 """
 
 import math
-from typing import Any
 
 import jax
-import jax.custom_batching
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from jaxsim.math.safe import Array, short_sum, xp_of
-from jaxsim.xla.fusion import not_inlined
 
 DENSE_BINS = 1 << 14  # up to this many entries a sum into bins is a product with a 0/1 matrix
 
@@ -22,34 +19,6 @@ DENSE_BINS = 1 << 14  # up to this many entries a sum into bins is a product wit
 def is_numpy(*arrays: Array) -> bool:
     """Whether all of these are numpy: the compiler runs stages on the host, in float64."""
     return xp_of(*arrays) is np
-
-
-def materialize(tree: Any) -> Any:
-    """`tree`, computed once: on a CPU a wall that XLA's fusion does not pass.
-
-    XLA repeats elementwise work, sines and powers included, in every fusion that reads it, and expands its own
-    optimization barrier before it fuses. Here values pass through a function that XLA is told not to inline, which
-    takes no code and no time: it gives the buffers that it gets.
-    """
-    if is_numpy(*jax.tree.leaves(tree)):
-        return tree
-    leaves, structure = jax.tree.flatten(tree)
-    return structure.unflatten(lax.platform_dependent(leaves, cpu=not_inlined(lambda x: x), default=lambda x: x))
-
-
-@jax.custom_batching.custom_vmap
-def most_of_batch(x: Array) -> Array:
-    """The largest value of `x` in the whole batch that `vmap` makes, the same for all of it: a bound for loops.
-
-    A loop whose bound differs between worlds computes every world in every round and selects; one bounded by this does
-    not select, but what it computes must not change the result of a world that needed less. Not differentiable.
-    """
-    return x
-
-
-@most_of_batch.def_vmap
-def _most_of_batch(axis_size: int, in_batched: list[bool], x: Array) -> tuple[Array, bool]:
-    return most_of_batch(jnp.max(x, axis=0) if in_batched[0] else x), False
 
 
 def dot(a: Array, b: Array) -> Array:

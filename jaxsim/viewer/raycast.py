@@ -18,9 +18,10 @@ from jaxsim.core.types import LightType
 from jaxsim.engine.dynamics.camera import pixel_rays
 from jaxsim.engine.ray.cast import Hit, cast, visible
 from jaxsim.math import safe
-from jaxsim.math.arrays import gather, inner, materialize
+from jaxsim.math.arrays import gather, inner
 from jaxsim.math.safe import Array
 from jaxsim.viewer.raycast_texture import background, texture
+from jaxsim.xla.fusion import fusion_barrier
 
 DEFAULT_RGBA = np.array([0.5, 0.5, 0.5, 1])  # a geom of this colour takes its material's
 PLAIN = (0.0, 0.5, 0.5)  # emission, specular and shininess without a material
@@ -66,7 +67,7 @@ def render(
     start = pnt + vec * (near / slant)[:, None]
     flags = np.isin(np.arange(6), groups)
     geoms = visible(m, flags)
-    hit = materialize(cast(m, d, start, vec, geoms, front=True))
+    hit = fusion_barrier(cast(m, d, start, vec, geoms, front=True))
     depth = near + hit.dist * slant
     seen = depth < far
     hit = hit._replace(dist=jnp.where(seen, hit.dist, 0))
@@ -136,6 +137,6 @@ def _lights(m: Model, d: Data, hit: Hit, point: Array, axis: Array, geoms: np.nd
         if shadows and m.light_castshadow[i]:
             away = point + hit.normal * (1e-4 * m.stat.extent)
             other = cast(m, *jax.lax.stop_gradient((d, away, way)), geoms)
-            shade = jnp.where(materialize(other.dist) < distance, 0, strength)
+            shade = jnp.where(fusion_barrier(other.dist) < distance, 0, strength)
         ambient, diffuse, gloss = m.light_ambient[i], m.light_diffuse[i], m.light_specular[i]
         yield way, ambient * strength[:, None], diffuse * shade[:, None], gloss * shade[:, None]

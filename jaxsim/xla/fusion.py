@@ -1,12 +1,14 @@
-"""Functions that XLA keeps apart: not inlined, or one kernel of a CPU."""
+"""Fusion barriers: functions that XLA does not inline, or compiles as one kernel of a CPU."""
 
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
+from jax import lax
 from jax.experimental.xla_metadata import set_xla_metadata
 
-from jaxsim.math.safe import Array
+from jaxsim.math.safe import Array, xp_of
 
 
 def one_kernel(function: Callable[..., Array]) -> Callable[..., Array]:
@@ -33,3 +35,16 @@ def _called(function: Callable[..., Any], **attributes: str) -> Callable[..., An
         return set_xla_metadata(called(*args), **attributes)
 
     return run
+
+
+def fusion_barrier(tree: Any) -> Any:
+    """`tree`, computed once: on a CPU XLA fuses nothing across this point. Not a barrier for numpy arrays.
+
+    XLA repeats elementwise work, sines and powers included, in every fusion that reads it, and expands its own
+    optimization barrier before it fuses. Here values pass through a function that XLA is told not to inline, which
+    takes no code and no time: it gives the buffers that it gets.
+    """
+    leaves, structure = jax.tree.flatten(tree)
+    if xp_of(*leaves) is np:
+        return tree
+    return structure.unflatten(lax.platform_dependent(leaves, cpu=not_inlined(lambda x: x), default=lambda x: x))

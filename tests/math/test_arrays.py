@@ -1,6 +1,5 @@
 """Static gathers and sums, on numpy and on JAX."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -54,31 +53,3 @@ def test_gather_all_is_a_gather_of_each(make, index):
         np.testing.assert_array_equal(got, table[index])
     nothing = arrays.gather_all(make(index[:0]), make(X[:0]), make(X[:0, 0]))
     assert [x.shape for x in nothing] == [(*index[:0].shape, 4), index[:0].shape]
-
-
-def _sines(wall):
-    def chain(x):
-        for _ in range(3):
-            x = jnp.sin(x)
-        (y,) = wall((x,))
-        return 2 * y, y + 1, y[::-1] * y, jnp.cos(y).sum()
-
-    return jax.vmap(chain)
-
-
-def test_a_wall_keeps_what_it_is_given():
-    x = jnp.linspace(0, 1, 12).reshape(3, 4)
-    for got, want in zip(jax.jit(_sines(arrays.materialize))(x), _sines(lambda t: t)(x), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-6)
-    grads = [jax.grad(lambda x, w=w: sum(y.sum() for y in _sines(w)(x)))(x) for w in (arrays.materialize, lambda t: t)]
-    np.testing.assert_allclose(*grads, rtol=1e-6)
-    slopes = [jax.jvp(_sines(w), (x,), (x,))[1][0] for w in (arrays.materialize, lambda t: t)]
-    np.testing.assert_allclose(*slopes, rtol=1e-6)
-
-
-def test_what_is_behind_a_wall_is_computed_once():
-    def count(wall):
-        return jax.jit(_sines(wall)).lower(jnp.ones((3, 4))).compile().as_text().count(" sine(")
-
-    with jax.default_device(jax.devices("cpu")[0]):  # where walls stand
-        assert count(arrays.materialize) == 3 < count(lambda t: t)

@@ -20,8 +20,8 @@ from jaxsim.engine.collision.followed import Followed, Place, Poses, follow, wor
 from jaxsim.engine.collision.shapes import Hits, make_frame, posed
 from jaxsim.engine.collision.table import COLLIDERS, Collider
 from jaxsim.engine.sleep import sleeps, wake_and_filter
-from jaxsim.math.arrays import gather, inner, materialize, take
-from jaxsim.xla.fusion import one_kernel
+from jaxsim.math.arrays import gather, inner, take
+from jaxsim.xla.fusion import fusion_barrier, one_kernel
 
 Array = Any
 FEW = 16  # groups of no more pairs than this are never compacted
@@ -254,7 +254,7 @@ def _buffer(m: Model, found: list[Found], n: int) -> tuple[Array, Array, Array]:
         order = np.argsort(owner, kind="stable")
         index, real, _ = compact(take(valid, order), m.max_contacts)
         source = jnp.where(real, gather(jnp.asarray(order, jnp.int32), index), -1)
-        return materialize(source), ncon, lost
+        return fusion_barrier(source), ncon, lost
     place = jnp.where(valid, _places(found, n), m.max_contacts)
     source = jnp.full(m.max_contacts, -1, jnp.int32)
     return source.at[place].set(jnp.arange(len(valid), dtype=jnp.int32), mode="drop"), ncon, lost

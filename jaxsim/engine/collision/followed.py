@@ -14,8 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.engine.collision.shapes import Array, Geoms, Hits, posed
-from jaxsim.math.arrays import gather, materialize, take
+from jaxsim.math.arrays import gather, take
 from jaxsim.math.jvp import along, product_slope
+from jaxsim.xla.fusion import fusion_barrier
 
 
 class Followed(NamedTuple):
@@ -81,7 +82,7 @@ def _rows(f: Followed, rows_of: Callable[[Hits], Array], place: Place, sides: li
     mine = (place.slot >= f.first) & (place.slot < f.first + f.count)
     own = [_at(take, still, np.array([geom])) for geom in f.pair]
     a, b = (jax.tree.map(partial(_select, mine), *pair) for pair in zip(sides, own, strict=True))
-    hits = materialize(f.function(a, b, place.margin))
+    hits = fusion_barrier(f.function(a, b, place.margin))
     rows = rows_of(hits).reshape(len(mine), f.each, -1)
     chosen = mine[:, None] & ((place.slot - f.first) % f.each == np.arange(f.each)[:, None]).T
     return jnp.sum(jnp.where(chosen[..., None], rows, 0), axis=1)

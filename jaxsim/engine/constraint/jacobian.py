@@ -10,9 +10,10 @@ from jaxsim.core.layout import Layout
 from jaxsim.core.model import Model
 from jaxsim.engine import tables
 from jaxsim.engine.constraint import contact_jvp, sparse_contact
-from jaxsim.math.arrays import add_at, dot, inner, materialize, take, take_or_zero
+from jaxsim.math.arrays import add_at, dot, inner, take, take_or_zero
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
+from jaxsim.xla.fusion import fusion_barrier
 
 
 @tables.per_structure
@@ -182,7 +183,7 @@ def general_dense(layout: Layout, jac: Array) -> Array:
 def rows_transpose_times(layout: Layout, jac: Any, force: Array) -> Array:
     """J' f (nv,) from forces of every slot (nslot,)."""
     _, friction, limit, contact, end = layout.offsets
-    force = materialize(force)
+    force = fusion_barrier(force)
     out = force[friction:limit]
     if layout.nlimit:
         out = out + signed_limit_to_dof(layout, force[limit:contact])

@@ -20,8 +20,9 @@ from jaxsim.engine.constraint.contact_jvp import Source
 from jaxsim.engine.constraint.general import general_rows, velocity_product
 from jaxsim.engine.constraint.jacobian import contact_bodies, contact_jacobian, contact_source, rows_times
 from jaxsim.engine.constraint.sparse_contact import ContactOperator, contact_wrenches, make_operator
-from jaxsim.math.arrays import gather_all, materialize, take
+from jaxsim.math.arrays import gather_all, take
 from jaxsim.math.safe import Array, components, divide, sqrt
+from jaxsim.xla.fusion import fusion_barrier
 
 DEFAULT_SOLREF = (0.02, 1.0)
 NSCALAR = 5  # columns before solref and solimp
@@ -80,12 +81,12 @@ def make_constraint(m: Model, d: Data) -> Data:
     if sleep.sleeps(m):
         active &= sleep.awake_rows(m, d, layout)
     table = jnp.concatenate([_columns(g) for g in groups], axis=1)
-    table, active, jac = materialize((table, active & _enabled(m, layout), efc.J_contact))
+    table, active, jac = fusion_barrier((table, active & _enabled(m, layout), efc.J_contact))
     d, active = _account(m, d, layout, active)
     scalars, solref, solimp = jnp.split(table, (NSCALAR, NSCALAR + 2))
     (pos, depth, margin, frictionloss, diag), solref, solimp = components(scalars, 0), solref.T, solimp.T
 
-    imped, slope, dmax = components(materialize(jnp.stack(imp.impedance(solimp, depth))), 0)
+    imped, slope, dmax = components(fusion_barrier(jnp.stack(imp.impedance(solimp, depth))), 0)
     stiffness, damping = imp.stiffness_damping(imp.safe_reference(m, solref, DEFAULT_SOLREF), dmax)
     stiffness = jnp.where(np.concatenate([g.frictional for g in groups]), 0, stiffness)
     regular = imp.regularizer(imped, diag)
@@ -95,7 +96,7 @@ def make_constraint(m: Model, d: Data) -> Data:
     diag = regular * imped / (1 - imped)
     rows = jnp.stack([pos, margin, frictionloss, inverse, stiffness, damping, imped, slope])
     beside = jnp.stack([diag, regular])  # only noslip reads one of these: where nobody does, they are not computed
-    rows, beside = [materialize(jnp.where(active, _spread(layout, x), 0)) for x in (rows, beside)]
+    rows, beside = [fusion_barrier(jnp.where(active, _spread(layout, x), 0)) for x in (rows, beside)]
     rows, kbip = jnp.split(rows, 2)
     (pos, margin, frictionloss, inverse), (diag, regular) = components(rows, 0), components(beside, 0)
     efc = efc.replace(

@@ -17,7 +17,7 @@ from jaxsim.engine import tables
 from jaxsim.math import ltdl
 from jaxsim.math.arrays import is_numpy, take, take_or_zero
 from jaxsim.math.safe import Array, xp_of
-from jaxsim.xla import linalg
+from jaxsim.xla import batching, linalg
 from jaxsim.xla.fusion import one_kernel
 
 
@@ -54,8 +54,8 @@ def _chosen(m: Model, on_entries: Callable[..., Array], on_blocks: Callable[...,
     blocks, table = partial(on_blocks, tables.structure_of(m)), tables.elimination(m)
     if table is None:
         return blocks
-    kernel = one_kernel(partial(linalg.in_parts, partial(on_entries, table), linalg.LANES))
-    batch = linalg.of_batches(jax.vmap(blocks), lambda _: kernel)
+    kernel = one_kernel(partial(batching.in_parts, partial(on_entries, table), linalg.LANES))
+    batch = batching.of_batches(jax.vmap(blocks), lambda _: kernel)
 
     def run(*operands: Array) -> Array:
         return blocks(*operands) if is_numpy(*operands) else batch(*[x[None] for x in operands])[0]

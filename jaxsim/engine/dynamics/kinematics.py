@@ -12,9 +12,10 @@ from jaxsim.core.model import Model
 from jaxsim.core.types import CamLightType, JointType, SameFrame
 from jaxsim.engine import tables
 from jaxsim.math import component as c
-from jaxsim.math.arrays import dot_static, gather, is_numpy, materialize, matvec, merge, take
+from jaxsim.math.arrays import dot_static, gather, is_numpy, matvec, merge, take
 from jaxsim.math.rotation import cross, quat_normalize
 from jaxsim.math.safe import Array, normalize, xp_of
+from jaxsim.xla.fusion import fusion_barrier
 
 SAME_FRAME = 1e-6  # frames whose numbers differ by less count as one
 
@@ -31,7 +32,7 @@ def kinematics(m: Model, d: Data) -> Data:
     anchor, axis = _joint_axes(m, c.split(take(frame, nodes.joint)))
     xpos, xquat = _parts(take(frame, nodes.body))
     xquat = quat_normalize(xquat)
-    xpos, xquat, mat = materialize((xpos, xquat, c.join(c.quat_to_mat(c.split(xquat)))))
+    xpos, xquat, mat = fusion_barrier((xpos, xquat, c.join(c.quat_to_mat(c.split(xquat)))))
     body = np.concatenate([np.arange(m.nbody), m.geom_bodyid, m.site_bodyid])
     geom_pos, geom_quat = _geom_frames(m)
     local_pos = xp.concatenate([m.body_ipos, geom_pos, m.site_pos])

@@ -23,8 +23,9 @@ from jaxsim.engine.solver.problem import (
     hessian_without_contacts,
     residual,
 )
-from jaxsim.math.arrays import dot, most_of_batch, sums
+from jaxsim.math.arrays import dot, sums
 from jaxsim.math.safe import Array, divide
+from jaxsim.xla.batching import batch_max
 from jaxsim.xla.linalg import solve_factored, solve_positive
 from jaxsim.xla.loops import while_each, while_packed
 
@@ -161,7 +162,7 @@ def hessian_of_used(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
 
     present = p.D[layout.offsets[3] :].reshape(layout.ncontact, -1).any(1)
     used = jnp.max(jnp.where(present, np.arange(1, layout.ncontact + 1), 0))
-    chunks = (most_of_batch(used) + CHUNK - 1) // CHUNK
+    chunks = (batch_max(used) + CHUNK - 1) // CHUNK
     return jax.lax.fori_loop(0, chunks, add, hessian_without_contacts(layout, p, c))
 
 

@@ -20,7 +20,8 @@ from jaxsim.core.types import DisableBit, GeomType
 from jaxsim.engine.collision import parameters
 from jaxsim.engine.collision.broad.bounds import boxes_touch, spheres_touch
 from jaxsim.engine.collision.broad.pairs import Candidates, listed
-from jaxsim.math.arrays import gather, most_of_batch, take
+from jaxsim.math.arrays import gather, take
+from jaxsim.xla.batching import batch_max
 
 Array = Any
 MANY = 1 << 15
@@ -169,7 +170,7 @@ def _near_in_grid(m: Any, pos: Array, grid: np.ndarray, found: _List) -> _List:
         near = (k < after[-1]) & spheres_touch(gather(pos, g2) - gather(pos, g1), reach) & _may_collide(m, g1, g2)
         return _append(found, near, rows)
 
-    return lax.fori_loop(0, (most_of_batch(after[-1]) + size - 1) // size, visit, found)
+    return lax.fori_loop(0, (batch_max(after[-1]) + size - 1) // size, visit, found)
 
 
 def _may_collide(m: Any, g1: Array, g2: Array) -> Array:

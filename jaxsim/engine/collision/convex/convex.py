@@ -21,8 +21,9 @@ from jaxsim.engine.collision.convex.sensitivity import Touch, derivative, featur
 from jaxsim.engine.collision.convex.support import DISCRETE, PRISM, ROUND, Kinds, Shape, centre, is_any, support
 from jaxsim.engine.collision.convex.surface_normal import surface_normal
 from jaxsim.engine.collision.shapes import Geoms, Hits, make_frame, unit
-from jaxsim.math.arrays import inner, matvec, most_of_batch
+from jaxsim.math.arrays import inner, matvec
 from jaxsim.math.rotation import axis_angle_to_quat, cross, quat_to_mat
+from jaxsim.xla.batching import batch_max
 
 Array = Any
 ANGLE = 1e-3  # geoms are rotated by this to find more contacts
@@ -124,7 +125,7 @@ def _search(c: Context, a: Shape, b: Shape, bound: Array) -> tuple[Array, ...]:
             rot = jnp.where(initial, jnp.eye(3, dtype=rot.dtype), rot)
             return find(_turn(a, rot, centre), _turn(b, rot.T, centre), wanted)
 
-        found = jax.lax.cond(most_of_batch(wanted), look, partial(_nothing, c, a))
+        found = jax.lax.cond(batch_max(wanted), look, partial(_nothing, c, a))
         middle = jnp.where(found.hit, 0.5 * (found.x1 + found.x2), 0)
         frame = jnp.where(initial, make_frame(found.normal[None], None).reshape(3, 3), frame)
         return (jnp.where(initial, found.hit, hit), jnp.where(initial, middle, centre), frame), (found, middle)

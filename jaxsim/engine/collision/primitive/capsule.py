@@ -8,8 +8,9 @@ from jaxsim.core.types import MINVAL
 from jaxsim.engine.collision.primitive.sphere import sphere_in_box, spheres
 from jaxsim.engine.collision.shapes import Array, Geoms, Hits, small
 from jaxsim.math import safe
-from jaxsim.math.arrays import inner, materialize, matvec, matvec_t
+from jaxsim.math.arrays import inner, matvec, matvec_t
 from jaxsim.math.jvp import product_slope
+from jaxsim.xla.fusion import fusion_barrier
 
 
 def parallel(ma: Array, mb: Array, mc: Array) -> tuple[Array, Array]:
@@ -53,7 +54,7 @@ def capsule_capsule(a: Geoms, b: Geoms, margin: Array) -> Hits:
     gap = a.pos - b.pos
     ma, mb, mc = inner(axis1, axis1), -inner(axis1, axis2), inner(axis2, axis2)
     u, v = -inner(axis1, gap), inner(axis2, gap)
-    ma, mb, mc, u, v = materialize(jnp.stack([ma, mb, mc, u, v]))
+    ma, mb, mc, u, v = fusion_barrier(jnp.stack([ma, mb, mc, u, v]))
     det, flat = parallel(ma, mb, mc)
     x1, x2 = _nearest(ma, mb, mc, u, v, jnp.where(flat, 0, det))
 
@@ -66,7 +67,7 @@ def capsule_capsule(a: Geoms, b: Geoms, margin: Array) -> Hits:
     apart = gap[:, None] + axis1[:, None] * p1[..., None] - axis2[:, None] * p2[..., None]
     reach = (margin + a.size[:, 0] + b.size[:, 0])[:, None]
     near = inner(apart, apart) <= reach * reach
-    near = materialize(near & jnp.stack([one > 0, flat, flat, flat], axis=1))
+    near = fusion_barrier(near & jnp.stack([one > 0, flat, flat, flat], axis=1))
     rank = jnp.cumsum(near, axis=1)
     pick = near[:, None] & (rank[:, None] == jnp.arange(1, 3)[:, None])  # (n, 2, 4)
     x1, x2 = (_chosen(pick, p) for p in places)

@@ -1,0 +1,91 @@
+"""What `vmap` makes of a function: rules for whole batches, bounds that a batch shares, batches in parts."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.custom_batching import custom_vmap
+
+from jaxsim.math.safe import Array
+
+
+@custom_vmap
+def batch_max(x: Array) -> Array:
+    """The largest value of `x` in the whole batch that `vmap` makes, the same for all of it: a bound for loops.
+
+    A loop whose bound differs between worlds computes every world in every round and selects; one bounded by this does
+    not select, but what it computes must not change the result of a world that needed less. Not differentiable.
+    """
+    return x
+
+
+@batch_max.def_vmap
+def _batch_max(axis_size: int, in_batched: list[bool], x: Array) -> tuple[Array, bool]:
+    return batch_max(jnp.max(x, axis=0) if in_batched[0] else x), False
+
+
+def of_batches(function: Callable[..., Any], on_cpu: Callable[[int], Callable[..., Any]]) -> Callable[..., Any]:
+    """A function of batches (size, ...) that a CPU computes as `on_cpu(size)`; a batch of batches is one larger."""
+
+    @jax.custom_jvp
+    def differentiable(*operands: Array) -> Any:
+        return _batch(function, on_cpu(len(operands[0])), differentiable, operands)
+
+    @differentiable.defjvp
+    def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Any, Any]:
+        return differentiable(*primals), jax.jvp(function, primals, tangents)[1]
+
+    return differentiable
+
+
+def _batch(
+    function: Callable[..., Any], chosen: Callable[..., Any], larger: Callable[..., Any], operands: tuple[Array, ...]
+) -> Any:
+    # A branch that worlds take or not is computed for all of them, its constants as if each world had its own: so these
+    # are operands here, which the rule for a larger batch does not look at.
+    functions = (function,) if chosen is function else (function, chosen)
+    run, constants = zip(*(_without_constants(f, operands) for f in functions), strict=True)
+
+    @custom_vmap
+    def batch(constants: tuple[list[Array], ...], *operands: Array) -> Any:
+        if chosen is function:
+            return run[0](constants[0], *operands)
+        return lax.platform_dependent(
+            constants, *operands, cpu=lambda c, *x: run[1](c[1], *x), default=lambda c, *x: run[0](c[0], *x)
+        )
+
+    @batch.def_vmap
+    def _(outer: int, batched: list[Any], _: Any, *operands: Array) -> tuple[Any, Any]:
+        full = [x if b else jnp.broadcast_to(x, (outer, *x.shape)) for x, b in zip(operands, batched[1:], strict=True)]
+        out = larger(*[x.reshape(-1, *x.shape[2:]) for x in full])
+        return jax.tree.map(lambda x: x.reshape(outer, -1, *x.shape[1:]), out), jax.tree.map(lambda _: True, out)
+
+    return batch(constants, *operands)
+
+
+def _without_constants(
+    function: Callable[..., Any], operands: tuple[Array, ...]
+) -> tuple[Callable[..., Any], list[Array]]:
+    """A function of constants and operands that closes over none, and the constants."""
+    traced, shape = jax.make_jaxpr(function, return_shape=True)(*operands)
+    tree = jax.tree.structure(shape)
+    return lambda constants, *x: tree.unflatten(jax.core.eval_jaxpr(traced.jaxpr, constants, *x)), traced.consts
+
+
+def in_parts(function: Callable[..., Any], limit: int, *operands: Array) -> Any:
+    """The function of a batch (size, ...), computed for no more than `limit` at a time."""
+    size = len(operands[0])
+    if size <= limit:
+        return function(*operands)
+    count = -(-size // limit)
+    width = -(-size // count)
+    shape = jax.eval_shape(function, *operands)
+
+    def part(i: Array, out: Any) -> Any:
+        start = jnp.minimum(i * width, size - width)  # the last part reaches back, and finds some again
+        mine = function(*[lax.dynamic_slice_in_dim(x, start, width) for x in operands])
+        return jax.tree.map(lambda x, y: lax.dynamic_update_slice_in_dim(x, y, start, 0), out, mine)
+
+    return lax.fori_loop(0, count, part, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shape))
