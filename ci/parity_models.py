@@ -20,14 +20,12 @@ from collections import Counter
 
 import mujoco
 
+import jaxsim
+from jaxsim.compiler import compile_spec
+from jaxsim.mjcf import read
+from validation.compare import archive_differences, model_differences, saved_differences
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-import jaxsim  # noqa: E402
-from jaxsim.compiler import compile_spec  # noqa: E402
-from jaxsim.mjcf import read  # noqa: E402
-from tests.compare import archive_differences, model_differences, saved_differences  # noqa: E402
-
 PACKAGES = ("gymnasium", "dm_control", "mujoco.mjx")
 GOOD = ("equal", "both reject", "refused")
 

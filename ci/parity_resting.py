@@ -5,7 +5,7 @@
 Two shapes with flat faces, one on top of the other, turned about the vertical at random, some lying on a side, most
 tilted by next to nothing: 1e-6 to 3e-2. With `multiccd` and without, margin 0 and 0.01. Compared are the number of
 contacts and, as sets, distances, normals and positions, to 1e-6. What differs is a tie by the test of
-`parity_collision.py`, with poses moved by 1e-15 to 1e-9.
+`validation/contacts.py`, with poses moved by 1e-15 to 1e-9.
 """
 
 import argparse
@@ -16,7 +16,10 @@ from functools import partial
 import jax
 import mujoco
 import numpy as np
-from parity_collision import FIELDS, PRISM, TOLERANCE, explanation, gap, place
+
+import jaxsim
+from jaxsim.engine.collision.driver import collision
+from validation.contacts import FIELDS, PRISM, TOLERANCE, explanation, gap, place
 
 SHAPES = {
     "box": 'type="box" size=".2 .3 .4"',
@@ -105,8 +108,6 @@ def contacts_of(mj, data, pair, q):
 
 
 def compare(multiccd, margin, run, qpos, verbose):
-    import jaxsim
-
     mj = mujoco.MjModel.from_xml_string(scene_xml(multiccd, margin))
     m, data = jaxsim.from_mujoco(mj, max_contacts=8 * len(PAIRS)), mujoco.MjData(mj)
     found = [reference(mj, data, q) for q in qpos]
@@ -135,9 +136,6 @@ def compare(multiccd, margin, run, qpos, verbose):
 
 
 def main():
-    import jaxsim
-    from jaxsim.engine.collision.driver import collision
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--poses", type=int, default=600)
     parser.add_argument("--seed", type=int, default=0)

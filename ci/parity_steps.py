@@ -12,16 +12,14 @@ import argparse
 import copy
 import importlib.util
 import pathlib
-import sys
 import time
 
 import jax
 import mujoco
 import numpy as np
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-
-from tests.oracle import oracle_data
+import jaxsim
+from validation.oracle import dense_jacobian, oracle_data
 
 FIELDS = (
     "xpos",
@@ -96,14 +94,6 @@ def error(ours, oracles) -> float:
     return np.inf if not np.isfinite(gap) else gap / max(1.0, np.abs(oracles).max(initial=0))
 
 
-def dense_jacobian(model, data) -> np.ndarray:
-    if not mujoco.mj_isSparse(model):
-        return data.efc_J
-    out = np.zeros((data.nefc, model.nv))
-    mujoco.mju_sparse2dense(out, data.efc_J, data.efc_J_rownnz, data.efc_J_rowadr, data.efc_J_colind)
-    return out
-
-
 def compare(model, data, d) -> dict[str, float]:
     """Relative error of every field, stage by stage."""
     out = {name: error(getattr(d, name), getattr(data, name)) for name in FIELDS}
@@ -144,8 +134,6 @@ def is_tie(model, data, d, qpos) -> bool:
 
 
 def check(path: pathlib.Path, states: int) -> str:
-    import jaxsim
-
     model = mujoco.MjModel.from_xml_path(str(path))
     model.opt.tolerance, model.opt.iterations = (1e-15, 500) if jax.config.jax_enable_x64 else (1e-10, 200)
     model.opt.ls_iterations = 200

@@ -2,15 +2,14 @@
 
 import re
 import shlex
-from pathlib import Path
 
 import jax
 import pytest
 
 from jaxsim.tools.cli import make_parser
+from tests.paths import DOCS, MODELS, ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 # these take more than some seconds: `pytest -m slow`
 LONG = {"README.md", "gradients.md", "identification.md", "performance.md", "utilities.md"}
 
@@ -34,7 +33,7 @@ def pages(language):
 def folder(tmp_path_factory):
     """A folder to run in, with the models beside it."""
     folder = tmp_path_factory.mktemp("docs")
-    (folder / "models").symlink_to(ROOT / "models")
+    (folder / "models").symlink_to(MODELS)
     return folder
 
 
@@ -67,7 +66,7 @@ def test_commands_of_the_page_exist(page):
 def test_pages_are_in_the_site():
     listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for page in PAGES[1:]:
-        name = page.relative_to(ROOT / "docs").as_posix()
+        name = page.relative_to(DOCS).as_posix()
         assert f": {name}\n" in listed, f"{name} is not in mkdocs.yml"
 
 

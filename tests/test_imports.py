@@ -2,13 +2,12 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from tests.paths import CI, ROOT
 
 
 def test_imports_point_one_way():
-    check = subprocess.run([sys.executable, ROOT / "ci" / "imports.py"], capture_output=True, text=True)
+    check = subprocess.run([sys.executable, CI / "imports.py"], capture_output=True, text=True)
     assert check.returncode == 0, check.stdout
 
 

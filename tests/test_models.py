@@ -1,23 +1,23 @@
 """The models of this project: stable in the oracle, at rest where they say so, and accepted by us."""
 
-from pathlib import Path
-
 import mujoco
 import numpy as np
 import pytest
 
-MODELS = sorted((Path(__file__).parent.parent / "models").glob("*.xml"))
-NAMES = [path.stem for path in MODELS]
+from tests.paths import MODELS
+
+FILES = sorted(MODELS.glob("*.xml"))
+NAMES = [path.stem for path in FILES]
 CONTACTS = {"humanoid": 8, "walker": 4, "hopper": 2, "quadruped": 4, "runner": 2}
 
 
-@pytest.fixture(params=MODELS, ids=NAMES)
+@pytest.fixture(params=FILES, ids=NAMES)
 def model(request):
     return mujoco.MjModel.from_xml_path(str(request.param))
 
 
 def load(name):
-    return mujoco.MjModel.from_xml_path(str(MODELS[NAMES.index(name)]))
+    return mujoco.MjModel.from_xml_path(str(FILES[NAMES.index(name)]))
 
 
 def test_all_of_them_are_there():

@@ -5,8 +5,8 @@ import pytest
 
 from jaxsim.compiler import compile_spec
 from jaxsim.mjcf import read
-from tests.compare import assert_models_equal
 from tests.compiler.cases import CASES
+from validation.compare import assert_models_equal
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -9,9 +9,9 @@ from jaxsim.compiler import compile_spec
 from jaxsim.core.errors import ModelError
 from jaxsim.mjcf import read
 from jaxsim.mjcf.schema.table import all_types
-from tests.compare import model_differences
 from tests.mjcf.helpers import CONTEXT, document
 from tests.mjcf.schema.test_table import uses
+from validation.compare import model_differences
 
 FLEX = CONTEXT[CONTEXT.index("<deformable>") : CONTEXT.index("</deformable>") + len("</deformable>")]
 CRASH = "mujoco/body/flexcomp/plugin/config"  # of MuJoCo 3.8.1, whatever the configuration says

@@ -8,9 +8,8 @@ import pytest
 
 from jaxsim.compiler import compile_spec
 from jaxsim.mjcf import read
-from tests.compare import archive_differences, assert_models_equal, saved_differences
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+from tests.paths import MODELS
+from validation.compare import archive_differences, assert_models_equal, saved_differences
 
 
 def files(package: str, folder: str) -> list[pathlib.Path]:
@@ -19,7 +18,7 @@ def files(package: str, folder: str) -> list[pathlib.Path]:
     return sorted(place.glob("*.xml"))
 
 
-OURS = sorted((ROOT / "models").glob("*.xml"))
+OURS = sorted(MODELS.glob("*.xml"))
 GYMNASIUM = files("gymnasium", "envs/mujoco/assets")
 SUITE = files("dm_control", "suite")
 

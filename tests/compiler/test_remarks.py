@@ -8,7 +8,7 @@ import pytest
 import jaxsim
 from jaxsim.compiler import compile_spec
 from jaxsim.mjcf import read
-from tests.compare import assert_models_equal
+from validation.compare import assert_models_equal
 
 MESH = '<asset><mesh name="m" builtin="sphere" params="1"/></asset>'
 CASES = {

@@ -5,7 +5,7 @@ import mujoco
 import numpy as np
 
 import jaxsim
-from tests.stages import exact, states, to_data
+from validation.stages import exact, states, to_data
 
 
 def sensordata(mj_model: mujoco.MjModel, m: jaxsim.Model, count: int = 3, **how) -> tuple[np.ndarray, np.ndarray]:

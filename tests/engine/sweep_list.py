@@ -1,7 +1,6 @@
 """What of the language the tests compare with the reference after a step, and why the rest cannot change one."""
 
 import fnmatch
-import pathlib
 import re
 from collections.abc import Iterator
 
@@ -10,9 +9,11 @@ import lxml.etree
 from jaxsim.mjcf.schema.table import SCHEMA, ElementType
 from jaxsim.mjcf.schema.values import ENUMS
 from tests.engine import sweep_models
-from tests.engine.sweep_cases import BASE, NUMBERS, WORDS
+from tests.engine.sweep_cases import NUMBERS, WORDS
+from tests.paths import ROOT
+from validation.models.everything import BASE
 
-HERE = pathlib.Path(__file__).parent
+PLACES = (ROOT / "tests" / "engine", ROOT / "validation" / "models")
 ELEMENT = re.compile(r"<(\w+)((?:\s+\w+=(?:\"[^\"]*\"|'[^']*'|\{[^}]*\}))*)")
 WRITTEN = re.compile(r"(\w+)=[\"']([^\"']*)[\"']")
 FAMILIES = ("actuator", "sensor")  # elements of one family share the fields of attributes that most of them have
@@ -114,7 +115,7 @@ def shown() -> set[str]:
     out = written(BASE)
     for text in sweep_models.MODELS.values():
         out |= written(text)
-    for file in sorted(HERE.rglob("*.py")):
+    for file in sorted(file for place in PLACES for file in place.rglob("*.py")):
         if file.name not in ("sweep_list.py", "sweep_models.py"):
             out |= written(file.read_text())
     for path, names in [*NUMBERS.items(), *WORDS.items()]:

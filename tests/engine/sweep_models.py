@@ -4,7 +4,7 @@ from itertools import product
 
 import lxml.etree
 
-from tests.engine.dynamics_models import ACTUATED
+from validation.models.dynamics import ACTUATED
 
 FRAMES = {"body": "limb", "xbody": "limb", "geom": "box", "site": "eye", "camera": "cam"}
 FRAME_SENSORS = ("framepos", "framequat", "framexaxis", "frameyaxis", "framezaxis", "framelinvel", "frameangvel")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import jaxsim
-from tests.engine import dynamics_models as models
-from tests.stages import assert_fields, exact, load, states, to_data
+from validation.models import dynamics as models
+from validation.stages import assert_fields, exact, load, states, to_data
 
 EULER, RK4, IMPLICIT, FAST = range(4)
 FORWARD = [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from tests.oracle import oracle_data
+from validation.oracle import oracle_data
 
 # A leg pressed on the floor, a joint at its limit, dry friction, springs, and a second tree in rolling contact.
 SCENE = """

@@ -10,7 +10,8 @@ import pytest
 
 import jaxsim
 from jaxsim.core.types import DisableBit
-from tests.stages import assert_fields, exact, load, states, to_data
+from tests.paths import MODELS
+from validation.stages import assert_fields, exact, load, states, to_data
 
 STEP = jax.jit(jaxsim.step)
 BATCH = jax.jit(jax.vmap(jaxsim.step, in_axes=(None, 0)))
@@ -64,19 +65,19 @@ def test_momentum_of_a_free_system_stays():
     np.testing.assert_allclose(momentum, np.broadcast_to(momentum[0], momentum.shape), atol=1e-6)
 
 
-MODELS = ["hopper", "cartpole", "humanoid"]
+NAMES = ["hopper", "cartpole", "humanoid"]
 
 
 @functools.cache
 def moving(name):
-    m = jaxsim.load_model(f"models/{name}.xml")
+    m = jaxsim.load_model(MODELS / f"{name}.xml")
     m = m.replace(opt=m.opt.replace(tolerance=1e-15, ls_tolerance=1e-12, iterations=100))
     rng = np.random.default_rng(0)
     d = jaxsim.make_data(m, keyframe=0 if m.nkey else None)
     return m, d.replace(qvel=0.3 * rng.standard_normal(m.nv), ctrl=0.3 * rng.standard_normal(m.nu))
 
 
-@pytest.mark.parametrize("name", ["hopper", *(pytest.param(n, marks=pytest.mark.slow) for n in MODELS[1:])])
+@pytest.mark.parametrize("name", ["hopper", *(pytest.param(n, marks=pytest.mark.slow) for n in NAMES[1:])])
 def test_inverse_undoes_forward_on_our_models(name):
     m, d = moving(name)
     d = jax.jit(lambda m, d: jaxsim.inverse(m, jaxsim.forward(m, d)))(m, d)

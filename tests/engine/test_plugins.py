@@ -9,48 +9,10 @@ import pytest
 import jaxsim
 from jaxsim.engine.actuation.pid import activation_rates
 from jaxsim.engine.dynamics.cable import cables
-from tests.stages import assert_fields, exact, load, states, to_data
+from validation.models.features import CABLES, PIDS
+from validation.stages import assert_fields, exact, load, states, to_data
 
 STEP = jax.jit(jaxsim.step)
-CABLES = """
-<mujoco><extension><plugin plugin="mujoco.elasticity.cable"/></extension>
-<option timestep="0.002"/>
-<worldbody>
-  <composite type="cable" curve="0 s 0" count="6 1 1" size="1" offset="0 0 .6" initial="none" prefix="a">
-    <plugin plugin="mujoco.elasticity.cable"><config key="twist" value="1e7"/><config key="bend" value="4e6"/></plugin>
-    <joint kind="main" damping=".015"/><geom type="box" size=".1 .01 .005"/></composite>
-  <composite type="cable" curve="cos(s) sin(s) 0" count="5 1 1" size="1 .5 .3" offset="1 0 .6"
-    initial="ball" prefix="b">
-    <plugin plugin="mujoco.elasticity.cable"><config key="twist" value="1e6"/><config key="bend" value="2e6"/>
-      <config key="flat" value="true"/></plugin>
-    <joint kind="main" damping=".01"/><geom type="capsule" size=".012"/></composite>
-  <composite type="cable" curve="cos(s) s 0" count="4 1 1" size=".5 .5 .3" offset="2 0 .6" initial="free" prefix="c">
-    <plugin plugin="mujoco.elasticity.cable"><config key="twist" value="1e6"/><config key="bend" value="3e6"/></plugin>
-    <joint kind="main" damping=".01"/><geom type="cylinder" size=".01"/></composite>
-</worldbody></mujoco>
-"""
-PIDS = """
-<mujoco><extension><plugin plugin="mujoco.pid">
-  <instance name="pd"><config key="kp" value="4"/><config key="kd" value=".5"/></instance>
-  <instance name="pi"><config key="kp" value="3"/><config key="ki" value="20"/>
-    <config key="imax" value=".3"/></instance>
-  <instance name="all"><config key="kp" value="3"/><config key="ki" value="5"/><config key="kd" value=".2"/>
-    <config key="slewmax" value="4"/></instance></plugin></extension>
-<option timestep="0.01" actuatorgroupdisable="2"/>
-<worldbody><body pos="0 0 1"><joint name="a" axis="0 1 0" damping=".3"/>
-  <geom type="capsule" size=".05 .2" pos="0 0 -.2"/>
-  <body pos="0 0 -.4"><joint name="b" axis="0 1 0" damping=".1"/>
-    <geom size=".1" pos=".05 0 -.1" contype="0"/></body></body>
-</worldbody>
-<actuator>
-  <plugin joint="a" plugin="mujoco.pid" instance="pd" ctrlrange="-.5 .5"/>
-  <plugin joint="b" plugin="mujoco.pid" instance="pi" actdim="1" group="2"/>
-  <plugin joint="b" plugin="mujoco.pid" instance="all" actdim="2" forcerange="-.7 .7"/>
-  <plugin joint="a" plugin="mujoco.pid" instance="all" actdim="3" dyntype="filterexact" dynprm=".1" actearly="true"/>
-  <plugin joint="b" plugin="mujoco.pid" instance="pd" actdim="1" dyntype="integrator" actrange="-.2 .2" gear=".7"/>
-  <motor joint="b" gear=".1"/>
-</actuator></mujoco>
-"""
 
 
 def test_cables_equal_the_oracles():

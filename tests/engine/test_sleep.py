@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import jaxsim
-from tests.oracle import oracle_data
-from tests.stages import load
+from validation.oracle import oracle_data
+from validation.stages import load
 
 STEP = jax.jit(jaxsim.step)
 

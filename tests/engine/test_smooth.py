@@ -15,8 +15,8 @@ from jaxsim.engine.dynamics.rne import rne, tendon_bias
 from jaxsim.engine.sensor.velocity import subtree_vel
 from jaxsim.engine.support import apply_wrench, jac
 from jaxsim.engine.tendon.tendon import mul_jac, tendon
-from tests.engine import dynamics_models as models
-from tests.stages import assert_fields, host, host_data, load, states
+from validation.models import dynamics as models
+from validation.stages import assert_fields, host, host_data, load, states
 
 CASES = {name: getattr(models, name) for name in ("ACTUATED", "TENDONS", "FLUID", "FREE", "MOTORS")}
 POSITION = [

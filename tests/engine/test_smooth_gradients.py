@@ -1,7 +1,6 @@
 """Derivatives of a whole step through the smooth stages: both modes, against central differences at two step sizes."""
 
 import functools
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +9,8 @@ import numpy as np
 import pytest
 
 import jaxsim
-from tests.stages import exact, load, states, to_data
+from tests.paths import MODELS
+from validation.stages import exact, load, states, to_data
 
 MODEL = """
 <mujoco><option timestep="0.01" integrator="implicitfast" density="1.2" viscosity="0.1" wind="1 .3 .2"/>
@@ -28,7 +28,6 @@ MODEL = """
 <general joint="b" gear="1 2 3" dyntype="filterexact" dynprm=".1" biastype="affine" biasprm="0 -1 -.2"/></actuator>
 <sensor><accelerometer site="s2"/><tendonpos tendon="t"/><framequat objtype="site" objname="s1"/></sensor></mujoco>
 """
-MODELS = Path(__file__).parents[2] / "models"
 LEAVES = ("body_inertia", "dof_damping", "tendon_stiffness", "actuator_gear", "site_pos")
 
 

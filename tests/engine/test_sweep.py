@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import jaxsim
-from tests.engine.sweep_cases import BASE, NUMBERS, WORDS
+from tests.engine.sweep_cases import NUMBERS, WORDS
 from tests.engine.sweep_models import MODELS
-from tests.stages import INPUTS, assert_fields, copy_field, exact, field, states, to_data
+from validation.models import everything
+from validation.stages import INPUTS, assert_fields, copy_field, exact, field, states, to_data
 
 STEP = jax.jit(jaxsim.step)
 FIELDS = ["xpos", "subtree_com", "ten_length", "M", "ncon", "nefc", "actuator_length", "ten_velocity", "cvel"]
@@ -29,7 +30,7 @@ STRUCTURE = flat(WORDS, lambda v: v)
 
 def changed(path, attribute, value):
     """The reference's model with one attribute written."""
-    root = lxml.etree.fromstring(BASE)
+    root = lxml.etree.fromstring(everything.BASE)
     found = root.findall(f".//{path}")
     assert len(found) == 1, (path, found)
     element = found[0]
@@ -49,23 +50,7 @@ def changed(path, attribute, value):
 @functools.cache
 def start():
     """A state of the base model in which everything acts, and its fields after a step of the reference."""
-    model = exact(mujoco.MjModel.from_xml_string(BASE))
-    state = mujoco.MjData(model)
-    at = {"h": 0.12, "s": 0.06, "p": 0.2, "r": 0.3, "q": 0.1}
-    for name, value in at.items():
-        state.qpos[model.joint(name).qposadr] = value
-    state.qpos[model.joint("b").qposadr + np.arange(4)] = np.array([0.97, 0.1, 0.2, 0.1]) / np.linalg.norm(
-        [0.97, 0.1, 0.2, 0.1]
-    )
-    state.qvel[:] = 0.2 * np.random.default_rng(0).standard_normal(model.nv)
-    for name, value in {"h": 2, "s": 1, "p": 0.3, "r": 0.3, "q": 1}.items():
-        state.qvel[model.joint(name).dofadr] = value
-    state.qvel[model.joint("b").dofadr + np.arange(3)] = 2, 4, 2
-    state.act[:] = 0.1, 0.3, 0.4, 0.5
-    state.ctrl[:] = 0.1 * np.arange(1, model.nu + 1)
-    state.ctrl[:6] = 1.0, 1.0, 0.5, 0.45, 0.2, 0.4
-    mujoco.mj_forward(model, state)
-    state.qacc_warmstart[:] = state.qacc
+    model, state = everything.state()
     return state, after_step(model, state)[1]
 
 

@@ -1,7 +1,5 @@
 """Transition derivatives against the finite differences of the reference, and the logarithm of displacements."""
 
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import mujoco
@@ -10,7 +8,8 @@ import pytest
 
 import jaxsim
 from jaxsim.engine.integrate.explicit import integrate_pos
-from tests.stages import exact, load, to_data
+from tests.paths import HUMANOID
+from validation.stages import exact, load, to_data
 
 SCENE = """<mujoco><option timestep="0.005"/><worldbody><geom type="plane" size="3 3 1"/>
 <body pos="0 0 .095"><freejoint/><geom size=".1" mass="1"/><site name="s"/>
@@ -20,7 +19,6 @@ SCENE = """<mujoco><option timestep="0.005"/><worldbody><geom type="plane" size=
 <actuator><general name="h" joint="h" dyntype="filter" dynprm=".1" gainprm="3"/>
 <motor joint="b" gear="1 2 3"/></actuator>
 <sensor><accelerometer site="s"/><gyro site="s"/><actuatorfrc actuator="h"/></sensor></mujoco>"""
-HUMANOID = Path(__file__).parents[2] / "models" / "humanoid.xml"
 derivatives = jax.jit(jaxsim.transition_derivatives, static_argnames="mode")
 
 

@@ -9,8 +9,8 @@ import pytest
 import jaxsim
 from jaxsim import ObjType, State
 from jaxsim.engine.dynamics.rne import rne_post_constraint
-from tests.oracle import dense_jacobian
-from tests.stages import exact, states, to_data
+from validation.oracle import dense_jacobian
+from validation.stages import exact, states, to_data
 
 XML = """
 <mujoco>

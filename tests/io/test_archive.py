@@ -12,7 +12,7 @@ import pytest
 import jaxsim
 from jaxsim.compiler import compile_spec
 from jaxsim.io.archive import read_archive
-from tests.compare import assert_models_equal
+from validation.compare import assert_models_equal
 
 TEXT = """<mujoco model="arm"><option timestep=".004" gravity="0 0 -3"/><visual><map znear=".3"/></visual>
 <worldbody><light name="l"/><body name="b"><joint name="j" range="-1 1"/><geom name="g" size=".1"/></body></worldbody>

@@ -8,7 +8,7 @@ import pytest
 
 import jaxsim
 from jaxsim import identify
-from tests.stages import exact
+from validation.stages import exact
 
 XML = """<mujoco><option integrator="{integrator}" timestep="0.005"/><worldbody><body pos="0 0 1"><freejoint/>
 <inertial pos="{pos}" quat="{quat}" mass="2" diaginertia=".02 .03 .04"/><geom size=".1"/></body>

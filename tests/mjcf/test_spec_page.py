@@ -1,9 +1,10 @@
 """The examples of the page about specs run as they stand."""
 
 import re
-from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "spec.md"
+from tests.paths import DOCS
+
+PAGE = DOCS / "spec.md"
 
 
 def test_examples_run():

@@ -1,6 +1,5 @@
 """Saved models, read by the reference, are what they were: as written, and flat after every macro has run."""
 
-import glob
 import os
 
 import mujoco
@@ -13,8 +12,9 @@ from jaxsim.mjcf import expand, read, save_mjcf
 from tests.mjcf.helpers import CONTEXT
 from tests.mjcf.macro.test_expand import ASSETS, ATTACH, CHILD, COPIES, parent
 from tests.mjcf.test_defaults import ACTUATORS, DEFAULTS, MODEL
+from tests.paths import MODELS
 
-MODELS = sorted(glob.glob(os.path.join(os.path.dirname(__file__), "..", "..", "models", "*.xml")))
+OURS = sorted(map(str, MODELS.glob("*.xml")))
 
 
 def differences(a, b, only="") -> list[str]:
@@ -52,7 +52,7 @@ def assert_saved_alike(text, assets=None, flat=True, only=""):
         assert save_mjcf(read(saved, assets)) == saved
 
 
-@pytest.mark.parametrize("path", MODELS, ids=os.path.basename)
+@pytest.mark.parametrize("path", OURS, ids=os.path.basename)
 def test_models_are_saved_alike(path):
     model, spec = mujoco.MjModel.from_xml_path(path), read(path)
     for saved in (save_mjcf(spec), save_mjcf(expand(spec))):

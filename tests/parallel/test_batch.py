@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import jaxsim
+from tests.paths import MODELS
 
-MODEL = "models/hopper.xml"
+MODEL = MODELS / "hopper.xml"
 
 
 @functools.cache
@@ -59,7 +60,7 @@ def test_structure_is_not_traced():
 
 @pytest.mark.parametrize("inner", ["one world", "batch"])
 def test_step_in_a_branch_that_worlds_take_or_not(inner):
-    m = jaxsim.load_model("models/cartpole.xml")
+    m = jaxsim.load_model(MODELS / "cartpole.xml")
     size = 50  # more than the solver iterates together
     many = jax.vmap(lambda v: jaxsim.make_data(m).replace(qvel=v))(jnp.linspace(0, 1, 2 * size)[:, None] * jnp.ones(2))
     step = functools.partial(jaxsim.step, m)

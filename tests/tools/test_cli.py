@@ -2,14 +2,13 @@
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from jaxsim.tools.cli import main
+from tests.paths import MODELS
 
-MODELS = Path(__file__).parents[2] / "models"
 CARTPOLE = str(MODELS / "cartpole.xml")
 
 MASS = """<mujoco model="mass"><option timestep="0.1"/><worldbody><body><joint name="j" type="slide"/>

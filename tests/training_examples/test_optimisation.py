@@ -3,25 +3,25 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = sorted(p.stem for p in (ROOT / "training_examples").glob("*.py") if p.stem not in ("common", "ppo", "sac"))
+from tests.paths import EXAMPLES, ROOT
+
+NAMES = sorted(p.stem for p in EXAMPLES.glob("*.py") if p.stem not in ("common", "ppo", "sac"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_small_setting_runs_and_writes_plot_and_replay(name, tmp_path):
-    command = [sys.executable, ROOT / "training_examples" / f"{name}.py", "--smoke", "--out", tmp_path]
+    command = [sys.executable, EXAMPLES / f"{name}.py", "--smoke", "--out", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert done.returncode == 0, done.stderr[-2000:]
     assert list(tmp_path.glob("*.svg")) and list(tmp_path.glob("*.html"))
     assert "reached:" in done.stdout
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", NAMES)
 def test_an_example_says_what_to_expect_first(name):
-    text = (ROOT / "training_examples" / f"{name}.py").read_text(encoding="utf-8")
+    text = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
     assert "Expected:" in text[: text.index('"""', 3)]

@@ -10,6 +10,7 @@ import pytest
 import jaxsim
 from jaxsim.core.types import IntegratorType
 from jaxsim.xla import linalg
+from tests.paths import HUMANOID
 
 CLOSE = 1e-12  # float64, well conditioned, up to 90 rows
 SIZES = [(1, 5), (6, 300), (27, 100), (90, 5)]  # n and how many: in one part, in several, one by one
@@ -89,7 +90,7 @@ WORK = {"potrf": lambda n, k: linalg.factor_work(n), "trsm": lambda n, k: n * n 
 @pytest.mark.parametrize("integrator", ["Euler", "implicit", "implicitfast"])
 def test_step_of_many_worlds_leaves_no_part_of_a_batch_to_other_threads(integrator):
     """jaxlib shares a batch among threads from so much work on, and waits for them."""
-    m = jaxsim.load_model("models/humanoid.xml")
+    m = jaxsim.load_model(HUMANOID)
     m = m.replace(opt=m.opt.replace(integrator=IntegratorType[integrator.upper()]))
     worlds = jax.vmap(lambda _: jaxsim.make_data(m))(jnp.arange(256))
     text = jax.jit(jax.vmap(jaxsim.step, in_axes=(None, 0))).lower(m, worlds).as_text()

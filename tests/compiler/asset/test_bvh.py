@@ -7,7 +7,7 @@ import pytest
 from jaxsim.compiler import compile_spec
 from jaxsim.compiler.asset.bvh import body_bvh, build_bvh, circumcenter
 from jaxsim.mjcf import read
-from tests.compare import assert_models_equal
+from validation.compare import assert_models_equal
 
 GEOMS = {
     "one": '<geom size=".1"/>',

@@ -8,7 +8,7 @@ from jaxsim.compiler import compile_spec
 from jaxsim.compiler.asset.mesh_sdf import marching_cubes
 from jaxsim.core.errors import ModelError
 from jaxsim.mjcf import read
-from tests.compare import assert_models_equal
+from validation.compare import assert_models_equal
 
 TEXT = """<mujoco><extension><plugin plugin="mujoco.sdf.{0}"/></extension>
 <asset><mesh name="m" {1}><plugin plugin="mujoco.sdf.{0}">{2}</plugin></mesh></asset><worldbody><body><freejoint/>

@@ -12,7 +12,7 @@ from jaxsim.compiler import compile_spec
 from jaxsim.compiler.asset.texture import TextureInput, compile_texture, random_dots
 from jaxsim.core.errors import ModelError, UnsupportedError
 from jaxsim.mjcf import read
-from tests.compare import assert_models_equal
+from validation.compare import assert_models_equal
 
 RNG = np.random.default_rng(0)
 WORDS = {"type", "builtin", "mark", "colorspace", "gridlayout", "content_type", "name"}

@@ -8,7 +8,7 @@ from jaxsim.compiler import compile_spec
 from jaxsim.core import plugins
 from jaxsim.core.errors import ModelError, UnsupportedError
 from jaxsim.mjcf import read
-from tests.compare import assert_models_equal
+from validation.compare import assert_models_equal
 
 CABLE = "mujoco.elasticity.cable"
 BODY = '<worldbody><body name="b"><joint name="j" type="ball"/><geom name="g" type="capsule" size=".1 .2"/>%s</body>'

@@ -6,8 +6,8 @@ import pytest
 import jaxsim
 from jaxsim.compiler import compile_spec
 from jaxsim.mjcf import read
-from tests.compare import assert_models_equal
 from tests.compiler.flex_cases import EXPLICIT, MACROS, WRONG, explicit, flex, grid
+from validation.compare import assert_models_equal
 
 
 @pytest.mark.parametrize("name", EXPLICIT)

@@ -8,7 +8,7 @@ from jaxsim.compiler import compile_spec
 from jaxsim.compiler.lengthrange import pull, ranges
 from jaxsim.core.errors import ModelError
 from jaxsim.mjcf import read
-from tests.compare import assert_models_equal
+from validation.compare import assert_models_equal
 
 FINGER = """
 <mujoco>

@@ -6,7 +6,7 @@ import pytest
 from jaxsim.compiler import compile_spec
 from jaxsim.core.errors import ModelError
 from jaxsim.mjcf import read
-from tests.compare import assert_models_equal
+from validation.compare import assert_models_equal
 
 ARM = """
 <mujoco>

@@ -10,7 +10,7 @@ import pytest
 
 import jaxsim
 from jaxsim.core.types import ObjType, Stage
-from tests.stages import assert_fields, exact, load, states, to_data
+from validation.stages import assert_fields, exact, load, states, to_data
 
 STEP = jax.jit(jaxsim.step)
 

@@ -10,38 +10,14 @@ import pytest
 
 import jaxsim
 from jaxsim.engine.actuation.history import Buffers, insert, lookup
+from validation.models.features import DELAYS
 
-MODEL = """
-<mujoco><option timestep="0.01" integrator="{integrator}"><flag energy="enable"/></option>
-<worldbody><body pos="0 0 1"><joint name="a" axis="0 1 0" damping=".3" range="-40 40"/>
-  <geom type="capsule" size=".05 .2" pos="0 0 -.2"/>
-  <body pos="0 0 -.4"><joint name="b" axis="0 1 0" damping=".1"/>
-    <geom size=".1" pos=".05 0 -.1"/><site name="s"/></body>
-</body></worldbody>
-<actuator>
-  <motor name="hold" joint="a" delay=".03" nsample="6"/>
-  <position name="line" joint="b" kp="2" delay=".0234" nsample="6" interp="linear"/>
-  <general name="cubic" joint="b" dyntype="filter" dynprm=".1" delay=".0271" nsample="6" interp="cubic"/>
-  <motor name="record" joint="a" gear=".3" nsample="6"/><motor name="now" joint="b" gear=".2"/>
-</actuator>
-<sensor>
-  <jointpos joint="a" delay=".025" nsample="6" interp="linear"/>
-  <jointvel joint="b" delay=".0313" nsample="6" interp="cubic"/>
-  <accelerometer site="s" delay=".04" nsample="6"/><framepos objtype="site" objname="s" nsample="6"/>
-  <gyro site="s" interval=".035" nsample="6"/>
-  <jointpos joint="b" interval=".025 -.01" delay=".05" nsample="6" interp="linear"/>
-  <force site="s" interval=".03 -.005" delay=".031" nsample="6" interp="cubic" cutoff="3"/>
-  <clock nsample="6" delay=".01"/>
-  <subtreelinvel body="world" delay=".02" nsample="6"/><jointvel joint="a"/>
-</sensor>
-<keyframe><key name="k" time="1" qpos=".3 -.2" qvel="1 -1"/></keyframe></mujoco>
-"""
 STEP = jax.jit(jaxsim.step)
 
 
 @functools.cache
 def models(integrator):
-    mj_model = mujoco.MjModel.from_xml_string(MODEL.format(integrator=integrator))
+    mj_model = mujoco.MjModel.from_xml_string(DELAYS.format(integrator=integrator))
     return mj_model, jaxsim.from_mujoco(mj_model)
 
 

@@ -4,9 +4,7 @@ Searches on curved shapes end within a tolerance, up to 1e-6 off along the surfa
 as far off (1e-5 of the force). For those pairs the answers are taken to the solution that the search approaches.
 """
 
-import importlib
-import sys
-from pathlib import Path
+import contextlib
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +12,9 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.engine.collision.convex import convex
 from jaxsim.engine.integrate.explicit import integrate_pos
-from tests.engine.collision.scenes import GEOMS, HULL
+from validation.gradients import exact_searches
+from validation.models.geoms import GEOMS, HULL
 
 ANALYTIC = (("sphere", "box"), ("sphere", "cylinder"), ("capsule", "capsule"), ("capsule", "box"))
 SEARCHED = (("box", "box"), ("box", "hull"), ("hull", "hull"), ("capsule", "hull"))
@@ -41,15 +39,14 @@ def xml(pairs):
 @pytest.fixture(scope="module", params=[ANALYTIC, SEARCHED, CURVED], ids=["analytic", "searched", "curved"])
 def forces(request):
     """Constraint forces of each pair along one change of poses, sizes and vertices: derivatives and differences."""
-    if request.param is CURVED:
-        ci, search = str(Path(__file__).parents[3] / "ci"), convex._penetrate
-        sys.path.insert(0, ci)
-        importlib.import_module("gradient_check").exact_searches()
-        sys.path.remove(ci)
-        request.addfinalizer(lambda: setattr(convex, "_penetrate", search))
-    m = jaxsim.load_model(xml(request.param))
+    with exact_searches() if request.param is CURVED else contextlib.nullcontext():
+        return forces_of(request.param)
+
+
+def forces_of(pairs):
+    m = jaxsim.load_model(xml(pairs))
     d, rng = jaxsim.make_data(m), np.random.default_rng(5)
-    n = len(request.param)
+    n = len(pairs)
     qpos = np.tile(np.asarray(d.qpos).reshape(n, 2, 7), (LANES, 1, 1, 1))
     qpos[..., :3] += rng.uniform(-0.2, 0.2, (LANES, n, 2, 3))
     quat = rng.standard_normal((LANES, n, 2, 4))

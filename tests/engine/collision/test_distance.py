@@ -8,7 +8,8 @@ import pytest
 
 import jaxsim
 from jaxsim.engine.collision.distance import distance
-from tests.engine.collision.scenes import ASSETS, GEOMS, random_qpos
+from tests.engine.collision.scenes import random_qpos
+from validation.models.geoms import ASSETS, GEOMS
 
 KINDS = ("plane", "sphere", "capsule", "ellipsoid", "cylinder", "box", "hull")
 FIRST, SECOND = [x.reshape(-1) for x in np.meshgrid(*[np.arange(len(KINDS))] * 2, indexing="ij")]

@@ -1,7 +1,5 @@
 """Derivatives of contacts by their own geoms, against those of the whole narrow phase."""
 
-from pathlib import Path
-
 import jax
 import mujoco
 import numpy as np
@@ -11,8 +9,8 @@ import jaxsim
 from jaxsim.engine.collision import driver
 from jaxsim.engine.collision.followed import worthwhile
 from tests.engine.collision.test_driver import everything
+from tests.paths import HUMANOID
 
-HUMANOID = Path(__file__).resolve().parents[3] / "models/humanoid.xml"
 SEEDS = (1, 2)
 
 

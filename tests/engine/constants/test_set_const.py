@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxsim import load_model, set_const
-from tests.compare import assert_models_equal
+from validation.compare import assert_models_equal
 
 XML = """
 <mujoco><worldbody><geom type="plane" size="1 1 .1"/>

@@ -9,7 +9,7 @@ import pytest
 import jaxsim
 from jaxsim.engine.constraint.make import make_constraint, reference_constraint
 from jaxsim.engine.constraint.solve import fwd_constraint
-from tests.oracle import dense_jacobian, oracle_data, settled
+from validation.oracle import dense_jacobian, oracle_data, settled
 
 # Every kind of row: contacts of any dimension, both kinds of limit, friction in dofs and tendons, all equalities.
 SCENE = """

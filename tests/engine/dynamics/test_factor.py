@@ -9,19 +9,20 @@ import jaxsim
 from jaxsim.engine import tables
 from jaxsim.engine.dynamics import factor as inertia_factor
 from jaxsim.engine.dynamics import inertia
+from tests.paths import MODELS
 
 CLOSE = 1e-9  # float64, of numbers relative to the largest; masses and lengths of models differ by 1e3
-MODELS = ["humanoid", "quadruped", "hand", "thirty_boxes"]  # the last has entries on the diagonal only
+NAMES = ["humanoid", "quadruped", "hand", "thirty_boxes"]  # the last has entries on the diagonal only
 
 
 def _problem(name: str):
-    m = jaxsim.load_model(f"models/{name}.xml")
+    m = jaxsim.load_model(MODELS / f"{name}.xml")
     d = jax.jit(jaxsim.forward)(m, jaxsim.make_data(m))
     x = np.random.default_rng(0).normal(size=m.nv)
     return m, d.M, x, np.linalg.solve(inertia.full_m(m, d), x)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("most", [tables.ELIMINATION, -1], ids=["entries", "blocks"])
 def test_solutions_are_those_of_the_dense_matrix(name, most, monkeypatch):
     monkeypatch.setattr(tables, "ELIMINATION", most)
@@ -35,7 +36,7 @@ def test_solutions_are_those_of_the_dense_matrix(name, most, monkeypatch):
     np.testing.assert_allclose(columns / scale, np.stack([want, -want], 1) / scale, atol=CLOSE)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", NAMES)
 def test_factors_by_entries_and_by_blocks_are_the_same(name):
     m, matrix, _, _ = _problem(name)
     by_entries, inverse = inertia_factor.factor(m, matrix)

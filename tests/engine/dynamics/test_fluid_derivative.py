@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from tests.stages import load
+from validation.stages import load
 
 # blunt, slender, angular, Kutta, Magnus: one each, then all; semiaxes from large to below what the floors resolve
 COEFFICIENTS = ("1 0 0 0 0", "0 1 0 0 0", "0 0 1 0 0", "0 0 0 1 0", "0 0 0 0 1", ".5 .25 1.5 1 1")

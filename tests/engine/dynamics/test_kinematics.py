@@ -1,7 +1,5 @@
 """Frames of geoms that the reference takes for those of their bodies' inertia; how frames move."""
 
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import mujoco
@@ -11,9 +9,9 @@ import pytest
 import jaxsim
 from jaxsim.engine import tables
 from jaxsim.engine.dynamics import kinematics
-from tests.stages import host, host_data, load, states
+from tests.paths import HUMANOID
+from validation.stages import host, host_data, load, states
 
-HUMANOID = Path(__file__).resolve().parents[3] / "models/humanoid.xml"
 POINTS = np.random.default_rng(3).uniform(-0.1, 0.1, (12, 3)) * [1, 1.2, 1.4]
 XML = f"""<mujoco><asset><mesh name="stone" vertex="{" ".join(map(str, POINTS.reshape(-1)))}"/></asset><worldbody>
 <body pos="0 0 1"><freejoint/><inertial pos="{{}}" quat="{{}}" mass="1" diaginertia=".1 .2 .25"/>

@@ -6,7 +6,7 @@ import numpy as np
 
 import jaxsim
 from tests.engine.test_utilities import model
-from tests.stages import states, to_data
+from validation.stages import states, to_data
 
 NAMES = ("DfDq", "DfDv", "DfDa", "DsDq", "DsDv", "DsDa", "DmDq")
 

@@ -8,7 +8,7 @@ import pytest
 
 import jaxsim
 from jaxsim.engine.ray import mesh as ray_mesh
-from tests.stages import to_data
+from validation.stages import to_data
 
 HEIGHTS = " ".join(f"{0.5 + 0.5 * np.sin(1.3 * i + 0.2 * i * i):.3f}" for i in range(35))
 XML = f"""

@@ -7,7 +7,7 @@ import pytest
 
 import jaxsim
 from jaxsim.engine.sensor.tactile import tactile
-from tests.stages import states
+from validation.stages import states
 
 GEOMS = {
     "sphere": '<geom size=".1"/>',

@@ -11,7 +11,7 @@ import pytest
 import jaxsim
 from jaxsim.engine.constraint.make import make_constraint, reference_constraint
 from jaxsim.engine.constraint.solve import fwd_constraint
-from tests.oracle import oracle_data
+from validation.oracle import oracle_data
 
 # Slopes on which things slip without the sweeps; a pusher with dry friction in joints and a tendon; a rolling ball.
 SCENE = """

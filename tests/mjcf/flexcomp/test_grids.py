@@ -6,8 +6,8 @@ import pytest
 from jaxsim.compiler import compile_spec
 from jaxsim.core.errors import ModelError
 from jaxsim.mjcf import expand, read
-from tests.compare import assert_models_equal
 from tests.mjcf.flex_files import CENTRE, GMSH, MESHES
+from validation.compare import assert_models_equal
 
 _ORIGIN = f'origin="{CENTRE[0]!r} {CENTRE[1]!r} {CENTRE[2]!r}"'.replace("np.float64(", "").replace(")", "")
 _INSIDE = '<contact selfcollide="none"/><elasticity young="100" damping="1"/><pin id="0 3"/>'

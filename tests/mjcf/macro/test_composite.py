@@ -6,8 +6,8 @@ import pytest
 from jaxsim.compiler import compile_spec
 from jaxsim.core.errors import ModelError
 from jaxsim.mjcf import expand, read, save_mjcf
-from tests.compare import assert_models_equal
 from tests.mjcf.test_writer import differences
+from validation.compare import assert_models_equal
 
 CAPSULE = '<geom type="capsule" size=".1" rgba="1 0 0 1"/>'
 BOX = '<geom type="box" size=".1 .05 .02"/><skin texcoord="true" rgba="1 0 0 1" material="m"/>'

@@ -1,13 +1,12 @@
 """The reference page in the documentation is the one that the language table makes."""
 
-from pathlib import Path
-
 from jaxsim.mjcf.schema.page import language_page
 from jaxsim.mjcf.schema.table import all_types
+from tests.paths import DOCS
 
 
 def test_the_page_in_the_documentation_is_up_to_date():
-    page = Path(__file__).parents[3] / "docs" / "mjcf.md"
+    page = DOCS / "mjcf.md"
     assert page.read_text() == language_page(), "run: python -m jaxsim.mjcf.schema.page > docs/mjcf.md"
 
 

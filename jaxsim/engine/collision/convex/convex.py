@@ -185,14 +185,14 @@ def penetration(
     Shapes that are apart by less than a positive `cutoff` are measured too. The search has no derivative; that of its
     answer follows from the equations that the answer solves, see `sensitivity`.
     """
-    return _penetrate(kinds, iterations, a, b, tolerance, active, cutoff)[0]
+    return penetration_search(kinds, iterations, a, b, tolerance, active, cutoff)[0]
 
 
 @penetration.defjvp
 def _penetration_jvp(kinds: Kinds, iterations: int, primals: tuple, tangents: tuple) -> tuple[Found, Found]:
     a, b, _, active, _ = primals
-    found, points, weight = _penetrate(kinds, iterations, *primals)
-    touch = jax.lax.stop_gradient(Touch(found.x1, found.x2, _way(a, b, found), found.dist))
+    found, points, weight = penetration_search(kinds, iterations, *primals)
+    touch = jax.lax.stop_gradient(Touch(found.x1, found.x2, contact_normal(a, b, found), found.dist))
     known = active & jnp.isfinite(found.dist)
     touch = Touch(*[jnp.where(known, x, 0) for x in touch])
     one = feature(a, points.a, weight, touch.x1, touch.normal)
@@ -208,7 +208,7 @@ def _no_tangent(x: Array) -> np.ndarray:
     return np.zeros(x.shape, jax.dtypes.float0)
 
 
-def _way(a: Shape, b: Shape, found: Found) -> Array:
+def contact_normal(a: Shape, b: Shape, found: Found) -> Array:
     """The normal, taken from the polytope's face where the points are too close to tell."""
     w = found.face.w
     flat = unit(cross(w[1] - w[0], w[2] - w[0]))[0]
@@ -216,7 +216,7 @@ def _way(a: Shape, b: Shape, found: Found) -> Array:
     return jnp.where(jnp.abs(found.dist) < CLOSE, flat, found.normal)
 
 
-def _penetrate(
+def penetration_search(
     kinds: Kinds, iterations: int, a: Shape, b: Shape, tolerance: Array, active: Array, cutoff: Array
 ) -> tuple[Found, Points, Array]:
     """The search, and the support points (3,) with their weights that its witness points mix.

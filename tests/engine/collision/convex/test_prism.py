@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.engine.collision.scenes import ASSETS, GEOMS, PLACES, make_scene, random_qpos
+from tests.engine.collision.scenes import PLACES, make_scene, random_qpos
+from validation.models.geoms import ASSETS, GEOMS
 
 KINDS = ("sphere", "capsule", "ellipsoid", "cylinder", "box", "hull", "cube")
 ROUND = 3  # the first kinds, whose search ends at one answer

@@ -8,10 +8,10 @@ a scalar of all that a step leaves in the state, the sensors and qacc, by every 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from gradient_check import Slices, apply, inputs_of
 
 import jaxsim
 from jaxsim.core.types import JointType
+from validation.gradients import Slices, apply, inputs_of
 
 OUTPUTS = ("qpos", "qvel", "act", "sensordata", "qacc", "energy")
 SPANS = (0.0, 1e-6, 1e-2, 0.3, 1.0)

@@ -1,8 +1,5 @@
 """Jaxprs evaluated in floats of 80 bits: every rule beside JAX's own evaluation, and the precision."""
 
-import sys
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,11 +7,7 @@ import pytest
 from jax import lax
 
 import jaxsim
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "ci"))
-import extended
-
-sys.path.pop(0)
+from validation import extended
 
 X = np.random.default_rng(0).uniform(0.1, 0.9, (4, 3, 3))
 POSITIVE = X @ X.swapaxes(1, 2) + np.eye(3)

@@ -9,23 +9,14 @@ import numpy as np
 from dm_control.suite import common, quadruped
 
 from jaxsim.mjcf.reader import read
-from tests.engine import (
-    dynamics_models,
-    sweep_cases,
-    test_history,
-    test_plugins,
-    test_sensor_distance,
-    test_sensor_ray,
-    test_sensor_touch_grid,
-    test_sweep,
-)
-from tests.engine.collision import scenes, test_sdf
+from validation.models import dynamics, everything, features, geoms, sdf
 
 DEPTH = 0.02
+SEARCHED = ("convex pairs", "height field", "SDF")  # asked of these: 1e-5
 SHORT = ("pairs in closed form", "convex pairs", "height field", "SDF")  # states soon after the start
 HEIGHTS = " ".join(f"{x:.4f}" for x in np.random.default_rng(0).uniform(0, 1, 42))
 FIELD = f'<hfield name="field" nrow="6" ncol="7" size="1 .8 .3 .1" elevation="{HEIGHTS}"/>'
-SHAPES = {**scenes.GEOMS, "field": 'type="hfield" hfield="field"'}
+SHAPES = {**geoms.GEOMS, "field": 'type="hfield" hfield="field"'}
 SIMPLE = ("plane", "sphere", "capsule")
 CURVED = ("sphere", "capsule", "ellipsoid", "cylinder", "box", "hull")
 ANALYTIC = [
@@ -35,7 +26,7 @@ ANALYTIC = [
 ][1:]
 CONVEX = [p for p in itertools.combinations_with_replacement(CURVED, 2) if p not in ANALYTIC]
 FIELDS = [("field", k) for k in CURVED]
-SDFS = [p for p in test_sdf.PAIRS if "plane" not in p][:4]
+SDFS = [p for p in sdf.PAIRS if "plane" not in p][:4]
 SUITE = (  # all but lqr, whose file holds no body
     *("acrobot", "ball_in_cup", "cartpole", "cheetah", "finger", "fish", "hopper", "humanoid", "manipulator"),
     *("pendulum", "point_mass", "quadruped", "reacher", "stacker", "swimmer", "walker", "humanoid_CMU", "dog"),
@@ -47,7 +38,7 @@ def _place(pairs, seed):
     rng, out = np.random.default_rng(seed), []
     for pair in pairs:
         kinds = [SHAPES[k] for k in pair]
-        text = f"""<mujoco><asset>{scenes.ASSETS}{FIELD}</asset><worldbody><geom {kinds[0]}/>
+        text = f"""<mujoco><asset>{geoms.ASSETS}{FIELD}</asset><worldbody><geom {kinds[0]}/>
           <body><freejoint/><geom {kinds[1]}/></body></worldbody></mujoco>"""
         model = mujoco.MjModel.from_xml_string(text)
         data, fromto = mujoco.MjData(model), np.zeros(6)
@@ -93,17 +84,17 @@ def pairs_xml(pairs, seed=0, option=""):
         bodies += f"""<body pos="{4 * i} 0 0"><geom {first}/><body pos="{pos}" quat="{quat}">
           <joint type="slide" axis="{axis}" damping="10"/><geom {second}/></body></body>"""
         contacts += f'<pair geom1="{i}.0" geom2="{i}.1" condim="{(1, 3, 4, 6)[i % 4]}" margin=".001"/>'
-    return f"""<mujoco><option {option}/><asset>{scenes.ASSETS}{FIELD}</asset>
+    return f"""<mujoco><option {option}/><asset>{geoms.ASSETS}{FIELD}</asset>
       <worldbody>{bodies}</worldbody><contact>{contacts}</contact></mujoco>"""
 
 
 def _sweep_state():
-    data = test_sweep.start()[0]
+    data = everything.state()[1]
     return {n: np.array(getattr(data, n)) for n in ("qpos", "qvel", "act", "ctrl")}
 
 
 def sweep(**options):
-    text = sweep_cases.BASE.replace('cone="elliptic" ', "")
+    text = everything.BASE.replace('cone="elliptic" ', "")
     words = " ".join(f'{k}="{v}"' for k, v in options.items())
     return text.replace("<option ", f"<option {words} "), _sweep_state
 
@@ -126,31 +117,31 @@ def own():
         "everything, RK4": sweep(cone="elliptic", integrator="RK4"),
         "everything, noslip, implicitfast": sweep(cone="elliptic", integrator="implicitfast", noslip_iterations=3),
         "everything, PGS": sweep(cone="pyramidal", solver="PGS"),
-        "joints, actuators, sensors": (option(dynamics_models.ACTUATED, integrator="implicitfast"), None),
-        "transmissions": (dynamics_models.TRANSMISSIONS, None),
-        "tendons": (dynamics_models.TENDONS, None),
-        "medium": (option(dynamics_models.FLUID, integrator="implicit"), None),
-        "free bodies": (option(dynamics_models.FREE, integrator="implicit"), None),
-        "DC motors": (dynamics_models.MOTORS, None),
-        "contact sensors": (dynamics_models.CONTACT_SENSORS, None),
-        "PID": (test_plugins.PIDS, None),
-        "cables": (test_plugins.CABLES, None),
-        "delays": (test_history.MODEL.format(integrator="Euler"), None),
-        "rays": (test_sensor_ray.XML, None),
+        "joints, actuators, sensors": (option(dynamics.ACTUATED, integrator="implicitfast"), None),
+        "transmissions": (dynamics.TRANSMISSIONS, None),
+        "tendons": (dynamics.TENDONS, None),
+        "medium": (option(dynamics.FLUID, integrator="implicit"), None),
+        "free bodies": (option(dynamics.FREE, integrator="implicit"), None),
+        "DC motors": (dynamics.MOTORS, None),
+        "contact sensors": (dynamics.CONTACT_SENSORS, None),
+        "PID": (features.PIDS, None),
+        "cables": (features.CABLES, None),
+        "delays": (features.DELAYS.format(integrator="Euler"), None),
+        "rays": (features.RAYS, None),
         "distances": (_distances(), None),
-        "touch grid": (test_sensor_touch_grid.XML.format(gamma=0.6, nchannel=6, cutoff=2), None),
+        "touch grid": (features.TOUCH_GRID.format(gamma=0.6, nchannel=6, cutoff=2), None),
         "pairs in closed form": (pairs_xml(ANALYTIC), None),
         "convex pairs": (pairs_xml(CONVEX, option='cone="elliptic"'), None),
         "height field": (pairs_xml(FIELDS), None),
-        "SDF": (test_sdf.xml(SDFS, iterations=4, starts=4), None),
+        "SDF": (sdf.xml(SDFS, iterations=4, starts=4), None),
     }
     return models
 
 
 def _distances():
-    pairs, kinds = test_sensor_distance.PAIRS, ("distance", "normal", "fromto")
+    pairs, kinds = features.DISTANCE_PAIRS, ("distance", "normal", "fromto")
     sensors = "\n".join(f'<{kind} {pair} cutoff="10"/>' for pair in pairs for kind in kinds)
-    return test_sensor_distance.XML.format(sensors=sensors)
+    return features.DISTANCES.format(sensors=sensors)
 
 
 def suite(name):

@@ -5,10 +5,10 @@ of all float outputs. Inputs and outputs are flat vectors with named slices, so 
 Differences are taken of the same function evaluated by `extended`, where rounding leaves room for narrow ones.
 """
 
+import contextlib
 import itertools
 from typing import NamedTuple
 
-import extended
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +18,7 @@ from jaxsim.core.model import FLOATS, OPTION_FLOATS, Statistic
 from jaxsim.core.types import IntegratorType, SolverType
 from jaxsim.engine.actuation import history
 from jaxsim.engine.collision.convex import convex, sensitivity
+from validation import extended
 
 INPUTS = ("time", "qpos", "qvel", "act", "history", "plugin_state", "ctrl", "qfrc_applied", "xfrc_applied")
 INPUTS += ("mocap_pos", "mocap_quat", "qacc_warmstart")
@@ -39,19 +40,19 @@ NUDGE = 1e-3  # of each number of qpos
 TYPICAL = {"solref": 0.01, "margin": 1e-3, "gap": 1e-3, "timestep": 1e-3, "solimp": 0.01}
 
 
+@contextlib.contextmanager
 def exact_searches():
-    """From now on let convex searches end at the solution of the equations whose derivative the engine takes.
+    """Within this context convex searches end at the solution of the equations whose derivative the engine takes.
 
     They end within a tolerance of it, on curved shapes some 1e-6 off along the surface, which ruins differences.
+    Programs must be traced and evaluated inside.
     """
-    search = convex._penetrate
-    if search.__module__ == __name__:
-        return  # already so
+    search = convex.penetration_search
 
     def solved(kinds, iterations, a, b, tolerance, active, cutoff):
         found, points, weight = search(kinds, iterations, a, b, tolerance, active, cutoff)
         known = active & jnp.isfinite(found.dist)
-        touch = sensitivity.Touch(found.x1, found.x2, convex._way(a, b, found), found.dist)
+        touch = sensitivity.Touch(found.x1, found.x2, convex.contact_normal(a, b, found), found.dist)
         touch = sensitivity.Touch(*[jnp.where(known, x, 0) for x in touch])
         one = sensitivity.feature(a, points.a, weight, touch.x1, touch.normal)
         two = sensitivity.feature(b, points.b, weight, touch.x2, -touch.normal)
@@ -60,7 +61,11 @@ def exact_searches():
         moved = {n: jnp.where(known, x, getattr(found, n)) for n, x in answer.items()}
         return found._replace(**moved), points, weight
 
-    convex._penetrate = solved
+    convex.penetration_search = solved
+    try:
+        yield
+    finally:
+        convex.penetration_search = search
 
 
 class Slices:
