@@ -2,8 +2,8 @@
 
 
 def world(body: str, extra: str = "", head: str = "") -> str:
-    """A model with these elements in the worldbody, sections after it and sections before it."""
-    return f"<mujoco>{head}<worldbody>{body}</worldbody>{extra}</mujoco>"
+    """A model with these elements in the worldbody, sections after it and sections before it, each on its own line."""
+    return f"<mujoco>{head}\n<worldbody>{body}</worldbody>\n{extra}</mujoco>"
 
 
 def head(settings: str) -> str:

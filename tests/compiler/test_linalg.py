@@ -53,5 +53,10 @@ def test_inertia_that_is_not_positive_is_refused():
         linalg.full_inertia([1, 1, -1, 0, 0, 0])
 
 
-def test_eig3_ends_on_values_that_are_not_finite():
-    linalg.eig3(np.full((3, 3), np.nan))
+def test_eig3_ends_at_once_on_values_that_are_not_finite():
+    for entry in ((0, 0), (0, 1), (1, 2)):
+        full = np.eye(3)
+        full[entry] = full[entry[::-1]] = np.nan
+        values, quat = linalg.eig3(full)
+        assert np.isnan(values).all()
+        np.testing.assert_array_equal(quat, [1, 0, 0, 0])

@@ -1,5 +1,7 @@
 """Models that are wrong are rejected, as by MuJoCo, with an error that says where."""
 
+import re
+
 import mujoco
 import pytest
 
@@ -9,12 +11,19 @@ from jaxsim.mjcf import read
 from tests.compiler.reject_cases import CASES
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_wrong_model_is_rejected(name):
+@pytest.mark.parametrize(("text", "words"), CASES.values(), ids=list(CASES))
+def test_wrong_model_is_rejected_with_line_element_and_reason(text, words):
     with pytest.raises(ValueError):
-        mujoco.MjModel.from_xml_string(CASES[name])
-    with pytest.raises(ModelError):
-        compile_spec(read(CASES[name]))
+        mujoco.MjModel.from_xml_string(text)
+    with pytest.raises(ModelError) as error:
+        compile_spec(read(text))
+    assert str(error.value).startswith(f"XML:{line_of(text, words)}: {words}")
+
+
+def line_of(text: str, words: str) -> int:
+    """The line of the last element that the words name: the wrong one."""
+    tag = next(word for word in re.findall(r"\w+", words) if f"<{word}" in text)
+    return text[: text.rindex(f"<{tag}")].count("\n") + 1
 
 
 def test_error_names_line_element_and_nearest_name():

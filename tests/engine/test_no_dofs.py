@@ -1,19 +1,50 @@
-"""Models in which nothing has a degree of freedom step as well."""
+"""Models in which nothing has a degree of freedom step as in MuJoCo, and have gradients."""
 
+import chex
 import jax
+import mujoco
+import numpy as np
 import pytest
 
 import jaxsim
+from validation.stages import assert_fields
 
+SENSORS = "<clock/><e_potential/>"
 MODELS = {
     "nothing": "<worldbody/>",
     "a fixed geom": '<worldbody><geom size=".1"/></worldbody>',
-    "a mocap body": '<worldbody><body mocap="true"><geom size=".1"/></body></worldbody>',
+    "a mocap body": """<worldbody><geom type="plane" size="1 1 1"/>
+      <body name="b" mocap="true" pos=".1 .2 .3" quat="1 2 0 0">
+      <geom type="capsule" size=".1 .2" pos=".1 0 0" euler="10 20 30"/></body></worldbody>""",
 }
+FIELDS = ("time", "xpos", "xquat", "xipos", "geom_xpos", "geom_xmat", "subtree_com", "ncon", "nefc", "sensordata")
 
 
-@pytest.mark.parametrize("body", MODELS.values(), ids=list(MODELS))
-def test_model_without_dofs_steps(body):
-    m = jaxsim.load_model(f"<mujoco>{body}</mujoco>")
-    d = jax.jit(jaxsim.step)(m, jaxsim.make_data(m))
-    assert float(d.time) == pytest.approx(0.002)
+def xml(name):
+    sensors = SENSORS + ('<framepos objtype="body" objname="b"/>' if "mocap" in name else "")
+    flag = '<option><flag energy="enable"/></option>'
+    return f"<mujoco>{flag}{MODELS[name]}<sensor>{sensors}</sensor></mujoco>"
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_model_without_dofs_steps_as_in_mujoco(name):
+    model = mujoco.MjModel.from_xml_string(xml(name))
+    data = mujoco.MjData(model)
+    if model.nmocap:
+        data.mocap_pos[:], data.mocap_quat[:] = (0.4, -0.1, 0.2), np.array([1, 0, 2, 1]) / np.sqrt(6)
+    m = jaxsim.load_model(xml(name))
+    d = jaxsim.make_data(m).replace(mocap_pos=data.mocap_pos.copy(), mocap_quat=data.mocap_quat.copy())
+    step = jax.jit(jaxsim.step)
+    for _ in range(2):
+        d = step(m, d)
+        mujoco.mj_step(model, data)
+        assert_fields(FIELDS, model, data, d)
+    assert float(d.time) == pytest.approx(0.004)
+    chex.assert_tree_all_finite(d.replace(contact=None))
+
+
+def test_gradient_of_a_mocap_body_is_that_of_its_pose():
+    m = jaxsim.load_model(xml("a mocap body"))
+    d = jaxsim.make_data(m)
+    gradient = jax.jit(jax.grad(lambda pos: jaxsim.step(m, d.replace(mocap_pos=pos)).sensordata[-3:] @ m.opt.gravity))
+    np.testing.assert_allclose(gradient(d.mocap_pos), [[0, 0, -9.81]], atol=1e-12)

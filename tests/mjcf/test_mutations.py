@@ -39,9 +39,9 @@ VALUES = (
 SECONDS = 20.0  # far above what any of them takes, below what a hang takes
 
 
-def mutate(text: str, rng: random.Random) -> str:
-    """One to four changes to a document, by element, attribute or character."""
-    for _ in range(rng.randint(1, 4)):
+def mutate(text: str, rng: random.Random, most: int = 4) -> str:
+    """One to `most` changes to a document, by element, attribute or character."""
+    for _ in range(rng.randint(1, most)):
         if rng.random() < 0.15:
             text = _damage(text, rng)
             continue
@@ -119,10 +119,10 @@ def _wrap(nodes, rng):
 _CHANGES = (_set, _set, _add, _nudge, _drop, _forget, _copy, _rename, _wrap)
 
 
-def survive(seed: int, compile_too: bool) -> str:
+def survive(seed: int, compile_too: bool, most: int = 4) -> str:
     """Read, expand and save one mutated file; the outcome."""
     rng = random.Random(seed)
-    text = mutate(rng.choice(TEXTS), rng)
+    text = mutate(rng.choice(TEXTS), rng, most)
     start = time.perf_counter()
     try:
         with warnings.catch_warnings():
@@ -136,7 +136,7 @@ def survive(seed: int, compile_too: bool) -> str:
         outcome = "read"
     except (ModelError, UnsupportedError) as error:
         outcome = type(error).__name__
-        assert str(error)
+        assert re.match(r"XML(:\d+)?: \S", str(error)), f"seed {seed} is refused without a place: {error}"
     except FileNotFoundError:
         assert not text.lstrip().startswith("<"), f"seed {seed} was taken for a path"
         outcome = "path"
@@ -152,8 +152,8 @@ def test_mutated_files_are_read_or_refused():
 
 
 def test_mutated_files_are_compiled_or_refused():
-    outcomes = [survive(seed, True) for seed in range(10_000, 10_020)]
-    assert len(outcomes) == 20
+    outcomes = [survive(seed, True, most=1) for seed in range(10_000, 10_040)]
+    assert min(outcomes.count("read"), outcomes.count("ModelError")) > 10
 
 
 @pytest.mark.slow
