@@ -24,6 +24,7 @@ import jax
 import jaxsim
 from jaxsim.mjcf import read
 from jaxsim.tools import bench
+from jaxsim.tools.timing import best_time
 
 ROOT = Path(__file__).resolve().parent.parent
 HUMANOID = ROOT / "models/humanoid.xml"
@@ -73,7 +74,7 @@ def row(name: str) -> str:
     run = jaxsim.jit(jax.vmap(lambda m, d: jaxsim.rollout(m, d, nstep=STEPS, checkpoint="none")[0], in_axes=(None, 0)))
     compiled = run.lower(m, d).compile()
     jax.block_until_ready(compiled(m, d))
-    best = bench.best_time(lambda: compiled(m, d))
+    best = best_time(lambda: compiled(m, d))
     time, launches = profile(compiled, m, d)
     kernels = {k: v for k, v in instructions(compiled.as_text()).items() if k in time}
     spent, written = collections.Counter(), 0

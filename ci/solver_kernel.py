@@ -20,6 +20,7 @@ import numpy as np
 import jaxsim
 from jaxsim.core.types import ConeType
 from jaxsim.tools import bench
+from jaxsim.tools.timing import best_time
 
 ROOT = Path(__file__).resolve().parent.parent
 Figures = dict[str, Any]
@@ -59,7 +60,7 @@ def measure(m: jaxsim.Model, args: argparse.Namespace) -> Figures:
     d = jax.block_until_ready(jaxsim.batched(jaxsim.forward)(m, d))
     models = {0: m, **{warps: with_kernel(m, warps) for warps in args.warps}}
     solvers = {warps: compile_solver(x, d) for warps, x in models.items()}
-    times = {w: 1e3 * bench.best_time(partial(solvers[w], models[w], d)) for w in models}
+    times = {w: 1e3 * best_time(partial(solvers[w], models[w], d)) for w in models}
     fastest = min(args.warps, key=times.__getitem__)
     steps = {w: bench.speed(models[w], d, args.nstep)["steps_per_s"] for w in (0, fastest)}
     return {

@@ -20,9 +20,10 @@
 - `save_mjcf(spec, path=None) -> str` writes canonical MJCF.
 """
 
-from jaxsim.mjcf.defaults import Resolved, class_name, resolve, resolve_actuator
+from jaxsim.mjcf.defaults import class_name, resolve, resolve_actuator
 from jaxsim.mjcf.macro.expand import expand
 from jaxsim.mjcf.reader import asset_path, check, read, read_file
+from jaxsim.mjcf.resolved import Resolved
 from jaxsim.mjcf.schema.values import ENUMS
 from jaxsim.mjcf.spec import Element, Spec, compiler_of, object_name
 from jaxsim.mjcf.writer import save_mjcf

@@ -15,15 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from jaxsim.mjcf.resolved import Resolved
 from jaxsim.mjcf.schema.table import SCHEMA
-
-if TYPE_CHECKING:
-    from jaxsim.mjcf.defaults import Resolved
-    from jaxsim.mjcf.spec import Element
+from jaxsim.mjcf.spec import Element
 
 _GENERAL = SCHEMA.children["actuator"].children["general"].attributes
 _TRANSMISSIONS = {

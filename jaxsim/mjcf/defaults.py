@@ -6,91 +6,17 @@ a copy of its parent class), over it what the element says itself. Partly writte
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from jaxsim.core.errors import ModelError
 from jaxsim.mjcf.actuator import new_actuator, read_actuator
+from jaxsim.mjcf.resolved import Resolved
 from jaxsim.mjcf.schema.table import SCHEMA, ElementType
 from jaxsim.mjcf.schema.values import did_you_mean
 from jaxsim.mjcf.spec import Element, Spec
 
-ORIENTATIONS = ("axisangle", "xyaxes", "zaxis", "euler")
 _DEFAULT = SCHEMA.children["default"]
 _RECORD_KINDS = tuple(tag for tag in _DEFAULT.children if tag not in ("default", *SCHEMA.children["actuator"].children))
-
-
-class Resolved(dict):
-    """Effective attributes of one element by name, None where undefined; arrays have their full length.
-
-    `given(name)` tells whether the element or its default class wrote the attribute, `count(name)` how many leading
-    entries of an array were written by either. A material also has `layers`, a dict from role to texture.
-    """
-
-    def __init__(self, values: Mapping[str, Any], counts: Mapping[str, int]):
-        super().__init__(values)
-        self._counts = dict(counts)
-
-    def given(self, name: str) -> bool:
-        """Whether the attribute was written, by the element or in its default class."""
-        return name in self._counts
-
-    def count(self, name: str) -> int:
-        """How many leading entries were written; 0 where none was."""
-        return self._counts.get(name, 0)
-
-    def copy(self) -> Resolved:
-        """A shallow copy."""
-        return Resolved(self, self._counts)
-
-    def overlay(self, element: Element) -> Resolved:
-        """Lay what the element writes over these values, in place."""
-        for name, value in _normalised(element).items():
-            if name in ORIENTATIONS:
-                self._forget(*ORIENTATIONS)
-            self.lay(name, value)
-        return self
-
-    def _forget(self, *names: str) -> None:
-        for name in names:
-            if name in self:
-                self[name] = None
-                self._counts.pop(name, None)
-
-    def lay(self, name: str, value: Any) -> None:
-        """Lay one written value over the old one, in place."""
-        old = self.get(name)
-        count = len(value) if isinstance(value, np.ndarray) else 1
-        if isinstance(value, np.ndarray) and old is not None and len(value) < len(old) and name not in _WHOLE:
-            value = np.concatenate([value, old[len(value) :]])
-        if isinstance(value, dict):
-            value = {**(old or {}), **value}
-        self[name] = value
-        self._counts[name] = max(count, self._counts.get(name, 0))
-
-
-_WHOLE = ("user", "data")  # arrays of any length are replaced, not laid over
-
-
-def _normalised(element: Element) -> dict[str, Any]:
-    """The written attributes with the two old spellings and the two shorthands of the language made plain."""
-    attrs = dict(element.attrs)
-    if element.type.record == "light" or element.type.path.endswith("default/light"):
-        directional = attrs.pop("directional", None)
-        if directional is not None:
-            attrs["type"] = "directional" if directional else "spot"
-    spring = attrs.get("springlength")
-    if spring is not None and len(spring) == 1:
-        attrs["springlength"] = np.repeat(spring, 2)
-    if element.tag == "material":
-        layers = {child.attrs["role"]: child.attrs["texture"] for child in element.children if child.tag == "layer"}
-        if "texture" in attrs:
-            layers["rgb"] = attrs["texture"]
-        if layers:
-            attrs["layers"] = layers
-    return attrs
 
 
 def _language_defaults(kind: ElementType) -> dict[str, Any]:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from jaxsim.core.errors import ModelError
-
-if TYPE_CHECKING:
-    from jaxsim.mjcf.spec import Element
+from jaxsim.mjcf.spec import Element
 
 Array = np.ndarray
 

@@ -14,11 +14,12 @@ import numpy as np
 from lxml import etree
 
 from jaxsim.core.errors import UnsupportedError
-from jaxsim.mjcf.defaults import ORIENTATIONS, resolve, resolve_actuator
+from jaxsim.mjcf.defaults import resolve, resolve_actuator
 from jaxsim.mjcf.flexcomp.saved import joints_of_flexcomps, keep_flexcomps
 from jaxsim.mjcf.foreign import files, same, translate
 from jaxsim.mjcf.macro.expand import expand
 from jaxsim.mjcf.references import listed
+from jaxsim.mjcf.resolved import ORIENTATIONS
 from jaxsim.mjcf.schema.table import SCHEMA
 from jaxsim.mjcf.schema.values import format_value
 from jaxsim.mjcf.spec import Element, Spec, compiler_of

@@ -2,7 +2,7 @@
 
 Every simulator starts from the states that `settle` steps of jaxsim give, so that contacts are really present, and
 gets the same controls, constant in time: those of the keyframe plus `noise` times a uniform draw per world. Times are
-the best of `REPEATS` or more runs of the same length, for a second at least; speeds count steps of all worlds a second.
+the best of three or more runs of the same length, for a second at least; speeds count steps of all worlds a second.
 """
 
 import dataclasses
@@ -24,9 +24,9 @@ import numpy as np
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.tools import rollouts
+from jaxsim.tools import peers, rollouts
+from jaxsim.tools.timing import best_time
 
-REPEATS = 3
 Array = Any
 Figures = dict[str, Any]
 
@@ -51,8 +51,6 @@ class Settings:
 
 def bench(m: Model, settings: Settings, load_s: float = 0.0) -> Figures:
     """Measure jaxsim and the peers that `settings` names; a report of plain numbers, ready for JSON."""
-    from jaxsim.tools import peers
-
     say = (lambda text: None) if settings.quiet else lambda text: print(f"... {text}", file=sys.stderr)
     report: Figures = {"model": _model(m, settings), "machine": _machine(), "jaxsim": {"load_s": load_s}}
     own = report["jaxsim"]
@@ -224,17 +222,6 @@ def compile_rollout(m: Model, d: Data, nstep: int) -> tuple[Callable, Model, Dat
         m, d = jaxsim.replicate(m), jaxsim.shard(d)
         return jaxsim.over_devices(advance).lower(m, d).compile(), m, d
     return jaxsim.jit(advance).lower(m, d).compile(), m, d
-
-
-def best_time(run: Callable[[], Any], repeats: int = REPEATS) -> float:
-    """Seconds of the fastest of several runs, which last a second together; the first call is not counted."""
-    jax.block_until_ready(run())
-    times: list[float] = []
-    while len(times) < repeats or sum(times) < 1:
-        begin = time.perf_counter()
-        jax.block_until_ready(run())
-        times.append(time.perf_counter() - begin)
-    return min(times)
 
 
 def speed(m: Model, d: Data, nstep: int) -> Figures:

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.data import Data
+from jaxsim.tools.timing import best_time
 
 Figures = dict[str, Any]
 MODULES = {"mujoco": "mujoco", "mjx": "mujoco.mjx", "mjwarp": "mujoco_warp"}
@@ -137,8 +138,6 @@ def _mjx(mj_model: Any, states: dict[str, np.ndarray], settings: Any) -> Figures
     import mujoco
     from mujoco import mjx
 
-    from jaxsim.tools import bench
-
     mx = mjx.put_model(mj_model)
     nworld = len(states["time"])
 
@@ -165,7 +164,7 @@ def _mjx(mj_model: Any, states: dict[str, np.ndarray], settings: Any) -> Figures
     for worlds in (1, *settings.mjx_nworld):
         dx = single if worlds == 1 else batch(worlds)
         run = jax.jit(advance, static_argnums=2).lower(mx, dx, settings.nstep).compile()
-        seconds = bench.best_time(lambda run=run, dx=dx: run(mx, dx), repeats=2)
+        seconds = best_time(lambda run=run, dx=dx: run(mx, dx), repeats=2)
         rows.append(
             {"what": "mjx", "nworld": worlds, "steps_per_s": worlds * settings.nstep / seconds, "mean_ncon": None}
         )

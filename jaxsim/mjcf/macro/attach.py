@@ -6,9 +6,10 @@ settings of the model that they come from (`Element.compiler`).
 
 from __future__ import annotations
 
-from jaxsim.mjcf.defaults import DefaultClass, Resolved, class_name
+from jaxsim.mjcf.defaults import DefaultClass, class_name
 from jaxsim.mjcf.keyframes import Pending, extend
 from jaxsim.mjcf.references import Names, Namespace, copy_references, listed, rename_tree
+from jaxsim.mjcf.resolved import Resolved
 from jaxsim.mjcf.schema.rules import check_name_free
 from jaxsim.mjcf.schema.values import did_you_mean
 from jaxsim.mjcf.spec import Element, Spec, compiler_of, object_name, shallow_copy
