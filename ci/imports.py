@@ -23,9 +23,6 @@ ORDER = [
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 # (importing room, imported module): needed only when called, to compute derived constants or to pack rows.
 ALLOWED = {
-    ("core", "jaxsim.engine.constraint"),
-    ("core", "jaxsim.engine.actuation.history"),
-    ("core", "jaxsim.engine.sleep"),
     ("io", "mujoco"),
     ("tools", "mujoco"),
     ("tools", "mujoco_warp"),

@@ -1,7 +1,7 @@
 """jaxsim: a differentiable physics engine in JAX that reads MJCF and URDF and speaks MuJoCo's names."""
 
 from jaxsim.core.callbacks import Callbacks
-from jaxsim.core.data import Contact, Data, make_data, reset_data
+from jaxsim.core.data import Contact, Data
 from jaxsim.core.errors import ModelError, ModelWarning, UnsupportedError
 from jaxsim.core.model import Model, Option, Statistic
 from jaxsim.core.types import ObjType, State
@@ -52,6 +52,7 @@ from jaxsim.engine.forward import (
     tendon,
     transmission,
 )
+from jaxsim.engine.initial import make_data, reset_data
 from jaxsim.engine.inverse.derivatives import inverse_derivatives
 from jaxsim.engine.inverse.inverse import inverse
 from jaxsim.engine.ray.cast import multiRay, ray

@@ -9,6 +9,8 @@ Own fields: `maxuse_con` and `maxuse_efc` are the most contacts and rows that th
 `overflow_contacts` and `overflow_constraints` count what was dropped for want of capacity since the last reset.
 """
 
+import functools
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
@@ -17,9 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core import fields
-from jaxsim.core.layout import Layout, make_layout
+from jaxsim.core.layout import make_layout
 from jaxsim.core.model import SIZES, Model, _cast_like, _Frozen, _refuse_unknown
-from jaxsim.core.types import MINAWAKE, EnableBit
+from jaxsim.core.rows import pack_rows, slot_values
+from jaxsim.core.types import MINAWAKE
 
 Array = Any
 NWARNING = 7
@@ -94,11 +97,10 @@ def _default_dtypes(host: bool) -> dict[str, Any]:
     return {"float": real, "int": np.int32, "bool": np.bool_}
 
 
-def make_data(m: Model, keyframe: str | int | None = None) -> Data:
-    """The state at qpos0, or at a keyframe given by name or index.
+def allocate(m: Model) -> Data:
+    """`Data` of the final shapes and dtypes at qpos0, everything else zero: no histories, all trees awake.
 
-    Every array has its final shape and dtype, so that `step` compiles once. A model on the host (numpy leaves) gives
-    numpy data. Raises KeyError for a keyframe that is not there.
+    A model on the host (numpy leaves) gives numpy data. `jaxsim.make_data` is the one for users.
     """
     host = isinstance(m.qpos0, np.ndarray)
     dtypes = _default_dtypes(host)
@@ -122,30 +124,15 @@ def make_data(m: Model, keyframe: str | int | None = None) -> Data:
     values["warning"] = Warning(number=np.zeros(NWARNING, np.int32), lastinfo=np.zeros(NWARNING, np.int32))
     values["eq_active"][:] = m.eq_active0
     d = Data(**values)
-    if not host:
-        d = jax.device_put(d)
-    d = _initial_state(m, d)
-    d = d if host else _asleep_at_start(m, d)
-    return d if keyframe is None else reset_to_keyframe(m, d, m.keyframe(keyframe))
+    return at_qpos0(m, d if host else jax.device_put(d))
 
 
-def _initial_state(m: Model, d: Data) -> Data:
+def at_qpos0(m: Model, d: Data) -> Data:
+    """`d` with positions and mocap poses of qpos0 and all trees awake."""
     mocap = np.flatnonzero(m.body_mocapid >= 0)
     mocap = mocap[np.argsort(m.body_mocapid[mocap])]
-    if m.nhistory:
-        from jaxsim.engine.actuation.history import initial_history  # the engine knows what a buffer holds
-
-        d = d.replace(history=initial_history(m))
     asleep = np.full(m.ntree, -(1 + MINAWAKE))
     return d.replace(qpos=m.qpos0, mocap_pos=m.body_pos[mocap], mocap_quat=m.body_quat[mocap], tree_asleep=asleep)
-
-
-def _asleep_at_start(m: Model, d: Data) -> Data:
-    if not m.opt.enableflags & EnableBit.SLEEP:
-        return d
-    from jaxsim.engine import sleep  # which trees start asleep, forward dynamics tells
-
-    return sleep.start(m, d) if sleep.starts_asleep(m) else d
 
 
 def reset_to_keyframe(m: Model, d: Data, key: int) -> Data:
@@ -161,34 +148,21 @@ def reset_to_keyframe(m: Model, d: Data, key: int) -> Data:
     )
 
 
-def reset_data(m: Model, d: Data) -> Data:
-    """The state at qpos0 with the shapes of `d`; counters are zeroed. Pure: works under jit and vmap."""
-    zero = jax.tree.map(jnp.zeros_like, d)
-    contact = zero.contact.replace(geom=zero.contact.geom - 1, efc_address=zero.contact.efc_address - 1)
-    d = _initial_state(m, zero.replace(eq_active=m.eq_active0).replace(contact=contact))
-    return _asleep_at_start(m, d)
+@functools.cache
+def _packer(field: str, batch_axes: int) -> Callable[..., Array]:
+    """A compiled function that packs one field of a batch: compiled once for a structure and a shape."""
 
+    def packed(efc: Any, contact: Any, cdof: Array) -> Array:
+        return pack_rows(efc.layout, efc.active, slot_values(efc, contact, cdof, field))
 
-def pack_rows(efc: Any, x: Array) -> Array:
-    """Gather the active slots of `x` (nslot, ...) to the front: (max_constraints, ...), in MuJoCo's order of rows."""
-    layout: Layout = efc.layout
-    active = efc.active[layout.order]
-    target = jnp.where(active, jnp.cumsum(active) - 1, layout.max_constraints)
-    packed = jnp.zeros((layout.max_constraints, *x.shape[1:]), x.dtype)
-    return packed.at[target].set(x[layout.order], mode="drop")
+    for _ in range(batch_axes):
+        packed = jax.vmap(packed)
+    return jax.jit(packed)
 
 
 def _packed_property(field: str) -> property:
-    def single(efc: Any, contact: Any, cdof: Array) -> Array:
-        from jaxsim.engine.constraint.rows import slot_values  # what a slot's row holds, the engine knows
-
-        return pack_rows(efc, slot_values(efc, contact, cdof, field))
-
     def get(self: Any) -> Array:
-        fn = single
-        for _ in range(jnp.ndim(self.time)):
-            fn = jax.vmap(fn)
-        return jax.jit(fn)(self.efc, self.contact, self.cdof)
+        return _packer(field, jnp.ndim(self.time))(self.efc, self.contact, self.cdof)
 
     return property(get, doc=f"efc_{field}: packed rows in MuJoCo's order, of which the first nefc are real.")
 

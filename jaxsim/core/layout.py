@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxsim.core.structure import path
 from jaxsim.core.types import ConeType, ConstraintType, EnableBit, EqType, JointType, ObjType
 
 SPARSE_DOFS = 200  # models of more dofs, in trees of no more than a quarter of them, are sparse
@@ -157,20 +158,12 @@ def _dofs_of(m, kind: int, index: int) -> np.ndarray:
     if m.eq_type[index] == EqType.TENDON:
         return np.concatenate([_dofs_of_tendon(m, i) for i in objects])
     sites = m.eq_objtype[index] == ObjType.SITE
-    return np.concatenate([_dofs_of_body(m, int(m.site_bodyid[i]) if sites else i) for i in objects])
+    return np.concatenate([path(m, int(m.site_bodyid[i]) if sites else i) for i in objects])
 
 
 def _dofs_of_tendon(m, index: int) -> np.ndarray:
     start = m.ten_J_rowadr[index]
     return m.ten_J_colind[start : start + m.ten_J_rownnz[index]]
-
-
-def _dofs_of_body(m, body: int) -> np.ndarray:
-    path = [np.zeros(0, int)]
-    while body:
-        path.append(m.body_dofadr[body] + np.arange(m.body_dofnum[body]))
-        body = m.body_parentid[body]
-    return np.concatenate(path)
 
 
 def _mujoco_order(general: General, nv: int, limit_jnt: np.ndarray, ncontactrow: int) -> np.ndarray:

@@ -3,9 +3,10 @@
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.core.data import Data, _initial_state
+from jaxsim.core.data import Data, at_qpos0
 from jaxsim.core.model import Model
 from jaxsim.core.types import MAXVAL, DisableBit, EnableBit, WarningType
+from jaxsim.engine.actuation.history import initial_history
 from jaxsim.engine.support import disabled, enabled
 from jaxsim.math.safe import Array
 
@@ -33,9 +34,15 @@ def warn(d: Data, kind: WarningType, bad: Array, count: int = 1) -> Data:
     )
 
 
+def initial_state(m: Model, d: Data) -> Data:
+    """`d` with positions, mocap poses and histories of the initial state, and all trees awake."""
+    d = at_qpos0(m, d)
+    return d.replace(history=initial_history(m)) if m.nhistory else d
+
+
 def restart(m: Model, d: Data, which: Array, names: tuple[str, ...] = STATE) -> Data:
     """`d` at the model's initial state, with clean counters, where the scalar condition holds."""
-    fresh = _initial_state(m, d.replace(eq_active=m.eq_active0))
+    fresh = initial_state(m, d.replace(eq_active=m.eq_active0))
     initial = ("qpos", "history", "mocap_pos", "mocap_quat", "eq_active", "tree_asleep")
     asleep = enabled(m, EnableBit.SLEEP)
     names = tuple(n for n in names if getattr(d, n).size and (n != "tree_asleep" or asleep))

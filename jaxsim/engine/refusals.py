@@ -3,8 +3,8 @@
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.layout import is_sparse
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import EnableBit, EqType, SolverType
-from jaxsim.engine import tables
 
 WARPS = (1, 2, 4, 8, 16, 32)  # a block has at most 1,024 threads
 KERNEL_DOFS = 128  # the kernel of the solver keeps the Hessian in registers
@@ -13,7 +13,7 @@ KERNEL_DOFS = 128  # the kernel of the solver keeps the Hessian in registers
 REFUSED = (("flex (deformable objects)", lambda m: m.nflex),)
 
 
-@tables.per_structure
+@per_structure
 def _refused(m) -> str | None:
     found = [f"{name}: {int(count(m))}" for name, count in REFUSED if count(m)]
     return "; ".join(found) or None

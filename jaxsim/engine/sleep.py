@@ -8,7 +8,6 @@ things stand still. All of this is in the program only with the enable flag "sle
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -16,9 +15,9 @@ from jax import lax
 from jaxsim.core.data import Data
 from jaxsim.core.layout import Layout
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINAWAKE, ConstraintType, DisableBit, EnableBit, EqType, ObjType, SensorType, SleepPolicy
 from jaxsim.core.types import TrnType as Trn
-from jaxsim.engine import tables
 from jaxsim.engine.constraint.island import tree_labels
 from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array
@@ -45,14 +44,14 @@ def _awake(of: Trees, asleep: Array) -> Array:
     return awake[np.where(of.trees < 0, len(asleep), of.trees)].any(1) | of.always
 
 
-@tables.per_structure
+@per_structure
 def _bodies(m) -> Trees:
     """Bodies by their trees; those that mocap moves are awake."""
     trees = np.stack([m.body_treeid, np.full(m.nbody, -1)], axis=1)
     return Trees(trees, (m.body_treeid < 0) & (m.body_mocapid[m.body_rootid] >= 0))
 
 
-@tables.per_structure
+@per_structure
 def _tendons(m) -> Trees:
     """Tendons by their trees; those of more than two trees are always awake."""
     present = np.arange(2) < m.tendon_treenum[:, None]
@@ -84,7 +83,7 @@ def _object(m: Any, kind: int, index: int) -> tuple[list[int], bool]:
     return of.trees[at].tolist(), bool(of.always[at])
 
 
-@tables.per_structure
+@per_structure
 def _actuators(m) -> Trees:
     """Actuators by the trees of what they drive."""
     kind = {Trn.JOINT: ObjType.JOINT, Trn.JOINTINPARENT: ObjType.JOINT, Trn.TENDON: ObjType.TENDON}
@@ -98,7 +97,7 @@ def _actuators(m) -> Trees:
     return Trees(trees, always)
 
 
-@tables.per_structure
+@per_structure
 def _sensors(m) -> Trees:
     """Sensors by the trees of what they read and refer to: (nsensor, 4)."""
     trees, always = np.full((m.nsensor, 4), -1), np.zeros(m.nsensor, bool)
@@ -138,7 +137,7 @@ def awake_rows(m: Model, d: Data, layout: Layout) -> Array:
     return jnp.concatenate([_awake(of, d.tree_asleep), single, jnp.ones(layout.ncontact * layout.nfacet, bool)])
 
 
-@tables.per_structure
+@per_structure
 def _general_trees(m) -> np.ndarray:
     """Trees of the objects of general rows by type and id, with a flag for always awake: (types, ids, 3)."""
     out = np.full((len(ConstraintType), max(m.neq, m.ntendon, m.njnt, 1), 3), -1)
@@ -152,7 +151,7 @@ def _general_trees(m) -> np.ndarray:
     return out
 
 
-@tables.per_structure
+@per_structure
 def _equality_trees(m) -> Trees:
     """Equalities by the trees of their two objects."""
     trees, always = np.full((m.neq, 2), -1), np.zeros(m.neq, bool)
@@ -319,7 +318,7 @@ def settle(m: Model, d: Data, new: Data, evaluate: Any) -> Data:
     )
 
 
-@tables.per_structure
+@per_structure
 def _joint_of_qpos(m) -> np.ndarray:
     """The joint of each entry of qpos."""
     width = np.array([7, 4, 1, 1])[m.jnt_type]
@@ -329,20 +328,6 @@ def _joint_of_qpos(m) -> np.ndarray:
 def starts_asleep(m: Model) -> bool:
     """Whether some trees are asleep at the start."""
     return sleeps(m) and bool((m.tree_sleep_policy == SleepPolicy.INIT).any())
-
-
-@jax.jit
-def start(m: Model, d: Data) -> Data:
-    """`d` with the trees of policy "init" asleep, by the islands of the initial state.
-
-    A tree that touches one of another policy stays awake (the reference refuses such a model).
-    """
-    init = m.tree_sleep_policy == SleepPolicy.INIT
-    from jaxsim.engine.forward import forward  # which holds sleep itself
-
-    there = forward(m, d)
-    state = fall_asleep(m, there.replace(tree_asleep=np.where(init, -1, AWAKE)))
-    return d.replace(tree_asleep=state, xpos=there.xpos, xquat=there.xquat)
 
 
 def update_sleep(m: Model, d: Data) -> dict[str, Array]:

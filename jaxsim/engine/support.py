@@ -4,6 +4,7 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.core.structure import moving_dofs
 from jaxsim.core.types import TrnType
 from jaxsim.engine import tables
 from jaxsim.math.arrays import add_at, inner, matvec_t, take, take_or_zero
@@ -47,7 +48,7 @@ def jac(m: Model, d: Data, point: Array, body: np.ndarray) -> tuple[Array, Array
         Translational and rotational Jacobian, both (k, 3, nv): qvel times them is a global velocity.
     """
     xp = xp_of(point, d.cdof)
-    mask = tables.moving_dofs(m, body)[:, :, None]
+    mask = moving_dofs(m, body)[:, :, None]
     arm = point - take(d.subtree_com, m.body_rootid[body])
     linear = d.cdof[:, 3:] + cross(d.cdof[:, :3], arm[:, None, :])
     jacp, jacr = xp.where(mask, linear, 0), xp.where(mask, d.cdof[:, :3], 0)

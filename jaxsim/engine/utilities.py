@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxsim.core.data import Data, reset_data, reset_to_keyframe
+from jaxsim.core.data import Data, reset_to_keyframe
 from jaxsim.core.model import Model
 from jaxsim.core.types import MINVAL, JointType
 from jaxsim.engine import tables
@@ -15,6 +15,7 @@ from jaxsim.engine.dynamics import objects
 from jaxsim.engine.dynamics.factor import factor, strict_lower
 from jaxsim.engine.dynamics.inertia import full_m, mul_m, solve_m
 from jaxsim.engine.dynamics.rne import contact_forces
+from jaxsim.engine.initial import reset_data
 from jaxsim.engine.integrate.explicit import integrate_pos
 from jaxsim.math.arrays import dot, einsum, matvec, merge, take, take_or_zero
 from jaxsim.math.rotation import quat_mul, quat_normalize, quat_to_mat

@@ -9,10 +9,10 @@ import numpy as np
 
 from jaxsim.compiler.compile import compile_spec
 from jaxsim.compiler.element.inertials import write_inertials
-from jaxsim.core.data import make_data
 from jaxsim.core.errors import ModelError, UnsupportedError
 from jaxsim.core.model import FLOATS, Model, to_device
 from jaxsim.core.types import EnableBit, SleepPolicy
+from jaxsim.engine.initial import make_data
 from jaxsim.io.archive import is_archive, read_archive
 from jaxsim.io.mujoco import finish
 from jaxsim.mjcf import Spec, expand, read

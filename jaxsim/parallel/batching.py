@@ -8,9 +8,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxsim.core.data import Data, make_data
+from jaxsim.core.data import Data
 from jaxsim.core.model import FLOATS, OPTION_FLOATS, Model, Statistic
 from jaxsim.engine import forward
+from jaxsim.engine.initial import make_data
 from jaxsim.xla.options import jit
 
 Function = Callable[[Model, Data], Data]

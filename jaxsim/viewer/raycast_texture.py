@@ -5,13 +5,13 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import GeomType, TextureRole, TextureType
-from jaxsim.engine import tables
 from jaxsim.math.arrays import gather, matvec_t
 from jaxsim.math.safe import Array
 
 
-@tables.per_structure
+@per_structure
 def _used(m) -> np.ndarray:
     """The texture of each geom's material, -1 for none; meshes show none."""
     of_material = np.append(m.mat_texid[:, TextureRole.RGB], -1)
@@ -19,7 +19,7 @@ def _used(m) -> np.ndarray:
     return np.where(np.isin(m.geom_type, (GeomType.MESH, GeomType.SDF)), -1, texture)
 
 
-@tables.per_structure
+@per_structure
 def _pixels(m) -> np.ndarray:
     """All textures' pixels as three bytes each, one texture after the other."""
     parts = []

@@ -99,10 +99,10 @@ def _by_engine(m: Model, ids: list[int], steps: int, dt: float, options: dict) -
     import jax
     import jax.numpy as jnp
 
-    from jaxsim.core.data import make_data
     from jaxsim.core.model import to_device
     from jaxsim.engine.dynamics.inertia import solve_m
     from jaxsim.engine.forward import step1, step2
+    from jaxsim.engine.initial import make_data
     from jaxsim.io.mujoco import finish
     from jaxsim.math.safe import norm
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL, BiasType, DynType, GainType
-from jaxsim.engine import tables
 from jaxsim.math.arrays import take, take_or_zero
 from jaxsim.math.safe import Array, divide, xp_of
 
@@ -27,14 +27,14 @@ class Roles(NamedTuple):
     bias: np.ndarray
 
 
-@tables.per_structure
+@per_structure
 def motors(m) -> np.ndarray:
     """Ids of the actuators that are DC motors by any of dynamics, gain and bias."""
     kinds = (m.actuator_dyntype == DynType.DCMOTOR, m.actuator_gaintype == GainType.DCMOTOR)
     return np.flatnonzero(kinds[0] | kinds[1] | (m.actuator_biastype == BiasType.DCMOTOR))
 
 
-@tables.per_structure
+@per_structure
 def roles(m) -> Roles:
     """The roles of the motors."""
     ids = motors(m)
@@ -45,7 +45,7 @@ def roles(m) -> Roles:
     )
 
 
-@tables.per_structure
+@per_structure
 def _addresses(m) -> np.ndarray:
     """Addresses in `act` of the states of each motor, padded with -1: (k, 5)."""
     ids = motors(m)

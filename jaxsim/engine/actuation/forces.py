@@ -4,8 +4,9 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL, BiasType, DisableBit, DynType, GainType, TrnType, WarningType
-from jaxsim.engine import sleep, tables
+from jaxsim.engine import sleep
 from jaxsim.engine.actuation import dcmotor, muscle, pid
 from jaxsim.engine.actuation.history import delayed_controls
 from jaxsim.engine.actuation.transmission import mul_moment_t
@@ -47,7 +48,7 @@ def fwd_actuation(m: Model, d: Data) -> Data:
     return d.replace(actuator_force=force, qfrc_actuator=qfrc)
 
 
-@tables.per_structure
+@per_structure
 def _first_dofs(m) -> np.ndarray:
     """For each dof that is the first of a joint with a limited actuator force, the joint; else -1."""
     joint = np.full(m.nv, -1)
@@ -83,7 +84,7 @@ def _controls(m: Model, d: Data) -> tuple[Array, Data]:
     return ctrl, d if is_numpy(bad) else warn(d, WarningType.BADCTRL, bad)
 
 
-@tables.per_structure
+@per_structure
 def last_activation(m) -> np.ndarray:
     """Address in `act` of the activation that makes the force of each actuator, -1 where there is none."""
     return np.where(m.actuator_actnum > 0, m.actuator_actadr + m.actuator_actnum - 1, -1)
@@ -136,7 +137,7 @@ def _motor_friction(m: Model, d: Data) -> Array:
     return add_at(dcmotor.motors(m), xp_of(force).where(on, force, 0), m.nu)
 
 
-@tables.per_structure
+@per_structure
 def _activation_owner(m) -> np.ndarray:
     """The actuator of each activation."""
     owner = np.full(m.na, -1)

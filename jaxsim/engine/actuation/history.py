@@ -15,8 +15,8 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL
-from jaxsim.engine import tables
 from jaxsim.math.arrays import merge, take
 from jaxsim.math.safe import Array, divide, xp_of
 
@@ -48,7 +48,7 @@ class Buffers(NamedTuple):
     values: Array
 
 
-@tables.per_structure
+@per_structure
 def groups(m) -> tuple[Group, ...]:
     """All history buffers of a model, by shape."""
     found: dict[tuple, list[tuple[int, int]]] = {}

@@ -13,8 +13,8 @@ from jaxsim.core import plugins
 from jaxsim.core.data import Data
 from jaxsim.core.errors import ModelError
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import DynType
-from jaxsim.engine import tables
 from jaxsim.math.arrays import take, take_or_zero
 from jaxsim.math.safe import Array, xp_of
 
@@ -36,7 +36,7 @@ class Pid(NamedTuple):
     last: np.ndarray
 
 
-@tables.per_structure
+@per_structure
 def pids(m) -> Pid:
     """The PID actuators of a model. Raises ModelError where a bound is negative or `actdim` is not what it needs."""
     rows = []

@@ -4,8 +4,8 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.core.structure import moving_dofs, per_structure
 from jaxsim.core.types import DisableBit, JointType, TrnType
-from jaxsim.engine import tables
 from jaxsim.engine.constraint.sparse_contact import normal_sums
 from jaxsim.engine.support import assemble, disabled, jac
 from jaxsim.engine.tendon.tendon import full_jacobian
@@ -16,20 +16,20 @@ from jaxsim.math.safe import Array, divide, sqrt, xp_of
 JOINT_KINDS = (TrnType.JOINT, TrnType.JOINTINPARENT)
 
 
-@tables.per_structure
+@per_structure
 def scalar_actuators(m) -> np.ndarray:
     """Actuators that drive one dof of a hinge or a slide."""
     joint = np.where(np.isin(m.actuator_trntype, JOINT_KINDS), m.actuator_trnid[:, 0], -1)
     return np.flatnonzero((joint >= 0) & np.isin(np.append(m.jnt_type, -1)[joint], (JointType.HINGE, JointType.SLIDE)))
 
 
-@tables.per_structure
+@per_structure
 def other_actuators(m) -> np.ndarray:
     """Actuators that may drive several dofs."""
     return np.setdiff1d(np.arange(m.nu), scalar_actuators(m))
 
 
-@tables.per_structure
+@per_structure
 def scalar_dofs(m) -> np.ndarray:
     """The dof of each of the `scalar_actuators`."""
     return m.jnt_dofadr[m.actuator_trnid[scalar_actuators(m), 0]]
@@ -157,7 +157,7 @@ def _site_to_site(m: Model, d: Data, ids: np.ndarray) -> tuple[Array, Array]:
     turned = quat_to_rotvec(quat_mul(quat_conj(base), quat))
     length = inner(offset, gear[:, :3]) + inner(turned, gear[:, 3:])
     # dofs that move both sites do not count
-    own, other = (tables.moving_dofs(m, m.site_bodyid[s]) for s in (site, ref))
+    own, other = (moving_dofs(m, m.site_bodyid[s]) for s in (site, ref))
     apart = (own != other)[:, None, :]
     (shift, turn), (shift0, turn0) = _site_jac(m, d, site), _site_jac(m, d, ref)
     moment = _along((shift - shift0) * apart, matvec(mat, gear[:, :3]))

@@ -10,8 +10,8 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.core.structure import moving_dofs, per_structure
 from jaxsim.core.types import MINVAL
-from jaxsim.engine import tables
 from jaxsim.engine.constants.invweight import quadratic_forms
 from jaxsim.math.arrays import add_at, inner, matvec, matvec_t, take
 from jaxsim.math.rotation import axis_angle_to_quat, cross, quat_to_mat
@@ -52,7 +52,7 @@ class _Edges(NamedTuple):
     fixed: np.ndarray
 
 
-@tables.per_structure
+@per_structure
 def _edges(m) -> _Edges:
     flex = np.repeat(np.arange(m.nflex), m.flex_edgenum)
     ends = m.flex_edge + m.flex_vertadr[flex][:, None]
@@ -84,7 +84,7 @@ class _General(NamedTuple):
     moved: np.ndarray
 
 
-@tables.per_structure
+@per_structure
 def _general(m) -> _General:
     edges = _edges(m)
     simple = np.all(m.body_simple[edges.body] == 2, axis=1)
@@ -103,7 +103,7 @@ def _general(m) -> _General:
     # of a dof that a row names twice the last entry counts
     last = len(row) - 1 - np.unique((row * m.nv + dof)[::-1], return_index=True)[1]
     row, dof, source = row[last], dof[last], source[last]
-    moved = tables.moving_dofs(m, np.arange(m.nbody))[edges.body[source], dof[:, None]]
+    moved = moving_dofs(m, np.arange(m.nbody))[edges.body[source], dof[:, None]]
     return _General(edge, row, dof, source, moved)
 
 

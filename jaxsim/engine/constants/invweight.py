@@ -3,6 +3,7 @@
 import numpy as np
 
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.engine import tables
 from jaxsim.math.arrays import add_at, dot, is_numpy, take, take_or_zero
 from jaxsim.math.safe import Array, xp_of
@@ -36,7 +37,7 @@ def inverse_blocks(blocks: Array) -> Array:
     return a
 
 
-@tables.per_structure
+@per_structure
 def _places(m) -> tuple[np.ndarray, np.ndarray]:
     """Where the row of each dof begins among all entries of all blocks, and the place of the dof in its tree."""
     begin, local, offset = np.zeros(m.nv, int), np.zeros(m.nv, int), 0

@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.core.data import Data, make_data
+from jaxsim.core.data import Data, allocate
 from jaxsim.core.model import Model
+from jaxsim.core.structure import path, per_structure
 from jaxsim.core.types import MINVAL, EqType, GeomType, JointType, ObjType, SameFrame, TrnType
 from jaxsim.engine import tables
 from jaxsim.engine.actuation.transmission import transmission
@@ -54,7 +55,7 @@ def set_const(m: Model) -> Model:
 
 
 def _data(m: Model) -> Data:
-    return make_data(m)
+    return allocate(m)
 
 
 def _mass_diagonal(m: Model, d: Data) -> Array:
@@ -65,10 +66,10 @@ def _mass_diagonal(m: Model, d: Data) -> Array:
     return diagonal if lent is None else diagonal + take(lent, m.dof_jntid)
 
 
-@tables.per_structure
+@per_structure
 def _body_entries(m) -> tuple[np.ndarray, np.ndarray]:
     """Bodies whose weight needs the inertia matrix, each as often as dofs move it, and these dofs."""
-    paths = [np.zeros(0, int) if m.body_simple[b] == 2 else np.sort(tables.path(m, b)) for b in range(m.nbody)]
+    paths = [np.zeros(0, int) if m.body_simple[b] == 2 else np.sort(path(m, b)) for b in range(m.nbody)]
     return np.repeat(np.arange(m.nbody), [len(p) for p in paths]), np.concatenate(paths).astype(int)
 
 
@@ -121,7 +122,7 @@ def _dof_weights(m: Model, d: Data, inverses: list[Array]) -> Array:
     return xp.where(slides, _inverse_mass(m, m.dof_bodyid), xp.where(many, mean, diagonal))
 
 
-@tables.per_structure
+@per_structure
 def _repeated(m) -> np.ndarray:
     """Which dofs (ntendon, nv) a fixed tendon names twice: the reference loses them in its dense Jacobian."""
     count = np.zeros((m.ntendon, m.nv), int)

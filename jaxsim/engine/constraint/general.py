@@ -13,6 +13,7 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.layout import EQ_ROWS, Layout, is_sparse
 from jaxsim.core.model import Model
+from jaxsim.core.structure import path
 from jaxsim.core.types import ConstraintType, EqType, ObjType
 from jaxsim.engine import tables
 from jaxsim.engine.constraint.jacobian import dof_affects_body, dof_axes, jacobian_rows, point_wrench
@@ -167,7 +168,7 @@ def _point_jacobian(m: Model, d: Data, body: np.ndarray, pos: Array, columns: Co
     wrench = jnp.concatenate([force, torque], axis=1)
     if columns is None:
         return jacobian_rows(axes, jnp.asarray(dof_affects_body(m)[body], pos.dtype), wrench)
-    moves = [np.isin(own, tables.path(m, b)) for own, b in zip(columns, body, strict=True)]
+    moves = [np.isin(own, path(m, b)) for own, b in zip(columns, body, strict=True)]
     own = jnp.where(np.array(moves)[..., None], take_or_zero(axes.T, columns), 0)
     return einsum("nkc,nwc->nkw", wrench, own)
 
@@ -186,7 +187,7 @@ def _bias_acceleration(m: Model, d: Data, body: np.ndarray, pos: Array) -> tuple
 
 
 def _nonempty(m: Model, body1: np.ndarray, body2: np.ndarray) -> np.ndarray:
-    return np.array([len(tables.path(m, a)) + len(tables.path(m, b)) > 0 for a, b in zip(body1, body2, strict=True)])
+    return np.array([len(path(m, a)) + len(path(m, b)) > 0 for a, b in zip(body1, body2, strict=True)])
 
 
 def _flatten(m: Model, d: Data, ids: np.ndarray, a: Anchors, jac: Array, pos: Array, diag: Array) -> Rows:

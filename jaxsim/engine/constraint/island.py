@@ -9,8 +9,8 @@ from jax import lax
 from jaxsim.core.data import Data
 from jaxsim.core.layout import Layout
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import EqType, ObjType
-from jaxsim.engine import tables
 from jaxsim.engine.constraint.jacobian import contact_bodies
 from jaxsim.math.arrays import dot, take
 from jaxsim.math.safe import Array
@@ -27,13 +27,13 @@ class Touch(NamedTuple):
     single: Array
 
 
-@tables.per_structure
+@per_structure
 def _of_dofs(m) -> np.ndarray:
     """(ntree, nv) 0/1: the dofs of each tree."""
     return (m.dof_treeid[None, :] == np.arange(m.ntree)[:, None]).astype(np.float32)
 
 
-@tables.per_structure
+@per_structure
 def _of_equalities(m) -> np.ndarray:
     """(neq, ntree): trees of the two bodies of connect and weld."""
     mask = np.zeros((m.neq, m.ntree), bool)

@@ -8,7 +8,8 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.layout import Layout
 from jaxsim.core.model import Model
-from jaxsim.engine import tables
+from jaxsim.core.rows import contact_facets, contact_frame_force, signed_limit_to_dof
+from jaxsim.core.structure import per_structure
 from jaxsim.engine.constraint import contact_jvp, sparse_contact
 from jaxsim.math.arrays import add_at, dot, inner, take, take_or_zero
 from jaxsim.math.rotation import cross
@@ -16,7 +17,7 @@ from jaxsim.math.safe import Array
 from jaxsim.xla.fusion import fusion_barrier
 
 
-@tables.per_structure
+@per_structure
 def dof_affects_body(m: Model) -> np.ndarray:
     """(nbody, nv) mask: dof i moves body b. Static."""
     mask = np.zeros((m.nbody, m.nv), bool)
@@ -26,7 +27,7 @@ def dof_affects_body(m: Model) -> np.ndarray:
     return mask
 
 
-@tables.per_structure
+@per_structure
 def _dof_words(m: Model) -> np.ndarray:
     """The mask above packed into words of 32 dofs: (nbody, nword) uint32."""
     mask = dof_affects_body(m)
@@ -107,44 +108,6 @@ def contact_source(m: Model, d: Data, layout: Layout) -> contact_jvp.Source:
     return contact_jvp.Source(d.contact.frame, d.contact.pos, used, bodies, d.cdof, d.subtree_com, m.structure)
 
 
-def contact_facets(layout: Layout, friction: Array, x: Array) -> Array:
-    """Values of the contact rows (ncontact * nfacet, ...) from values in contact frames x (ncontact, condim, ...).
-
-    Elliptic cones: the frame itself. Pyramidal: normal plus and minus friction times each tangent, in pairs.
-    """
-    rows = x.shape[0] * layout.nfacet  # not -1: a model without dofs has columns of no entries
-    if not layout.pyramidal or layout.condim == 1:
-        return x.reshape(rows, *x.shape[2:])
-    tail = (1,) * (x.ndim - 2)
-    side = friction[:, : layout.condim - 1].reshape(layout.ncontact, -1, *tail) * x[:, 1:]
-    pairs = jnp.stack([x[:, :1] + side, x[:, :1] - side], axis=2)
-    return pairs.reshape(rows, *x.shape[2:])
-
-
-def contact_frame_force(layout: Layout, friction: Array, force: Array) -> Array:
-    """The transpose of `contact_facets`: row forces (ncontact * nfacet,) to forces in contact frames."""
-    if not layout.pyramidal or layout.condim == 1:
-        return force.reshape(layout.ncontact, layout.condim)
-    pairs = force.reshape(layout.ncontact, layout.condim - 1, 2)
-    normal = pairs.sum((1, 2))[:, None]
-    tangent = friction[:, : layout.condim - 1] * (pairs[..., 0] - pairs[..., 1])
-    return jnp.concatenate([normal, tangent], axis=1)
-
-
-def limit_to_dof(layout: Layout, x: Array) -> Array:
-    """Add up the values (2 * nlimit,) of limit slots by dof: (nv,)."""
-    both = x[: layout.nlimit] + x[layout.nlimit :]
-    index = np.full(layout.nv, -1)
-    index[layout.limit_dof] = np.arange(layout.nlimit)
-    return take_or_zero(both, index)
-
-
-def signed_limit_to_dof(layout: Layout, x: Array) -> Array:
-    """The same with the sign of the side: the lower limit pushes up (+), the upper one down (-)."""
-    n = layout.nlimit
-    return limit_to_dof(layout, jnp.concatenate([x[:n], -x[n:]]))
-
-
 def rows_times(layout: Layout, jac: Any, x: Array) -> Array:
     """J x for every slot (nslot,): `jac` has J_general, J_contact (an operator if sparse) and friction; x is (nv,)."""
     parts = [general_times(layout, jac.J_general, x)] if layout.ngeneral else []
@@ -169,15 +132,6 @@ def general_transpose_times(layout: Layout, jac: Array, force: Array) -> Array:
     if layout.sparse:
         return add_at(layout.columns.reshape(-1), (jac * force[:, None]).reshape(-1), layout.nv)
     return dot(force, jac)
-
-
-def general_dense(layout: Layout, jac: Array) -> Array:
-    """The general rows over all dofs (ngeneral, nv)."""
-    if not layout.sparse:
-        return jac
-    row = np.arange(layout.ngeneral)[:, None] * layout.nv
-    flat = np.where(layout.columns < 0, -1, row + layout.columns).reshape(-1)
-    return add_at(flat, jac.reshape(-1), layout.ngeneral * layout.nv).reshape(layout.ngeneral, layout.nv)
 
 
 def rows_transpose_times(layout: Layout, jac: Any, force: Array) -> Array:

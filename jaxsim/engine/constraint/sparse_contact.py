@@ -16,6 +16,7 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.layout import Layout
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.engine import tables
 from jaxsim.math.arrays import einsum, gather, inner, take
 from jaxsim.math.rotation import cross
@@ -41,7 +42,7 @@ def make_operator(d: Data, layout: Layout) -> ContactOperator:
     return ContactOperator(d.efc.J_contact, bodies_of(layout.structure, d.contact.geom), d.cdof)
 
 
-@tables.per_structure
+@per_structure
 def _last_dof(m: Model) -> np.ndarray:
     """The last dof that moves each body, -1 for none: bodies with the same one do not move against each other."""
     last = np.full(m.nbody, -1)
@@ -97,12 +98,6 @@ def inertia_like(layout: Layout, op: ContactOperator, blocks: Array) -> Array:
     push = einsum("ik,ikl->il", op.cdof, composite)
     row, col = tables.inertia_pattern(structure)
     return inner(take(push, row), take(op.cdof, col))
-
-
-def dense_rows(layout: Layout, op: ContactOperator) -> Array:
-    """The rows written out (ncontact, condim, nv), for those who ask to see them."""
-    eye = jnp.eye(layout.nv, dtype=op.cdof.dtype)
-    return jax.vmap(lambda x: times(layout, op, x), out_axes=-1)(eye)
 
 
 def touched_dofs(layout: Layout, op: ContactOperator, real: Array) -> Array:

@@ -15,8 +15,8 @@ from jaxsim.core import plugins
 from jaxsim.core.data import Data
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import GeomType, JointType
-from jaxsim.engine import tables
 from jaxsim.engine.support import apply_wrench
 from jaxsim.math.arrays import take, take_or_zero
 from jaxsim.math.rotation import quat_conj, quat_mul, quat_rotate, quat_to_rotvec
@@ -40,7 +40,7 @@ class Cable(NamedTuple):
     starts: np.ndarray  # (k,) the link that starts there
 
 
-@tables.per_structure
+@per_structure
 def cables(m) -> Cable:
     """The links of a model's cables. Raises UnsupportedError for bodies that do not form a chain of ball joints."""
     rows, felt = [], []

@@ -4,6 +4,7 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL, JointType
 from jaxsim.engine import tables
 from jaxsim.math.arrays import take
@@ -27,7 +28,7 @@ def com_pos(m: Model, d: Data) -> Data:
     return d.replace(subtree_com=com, cinert=cinert, cdof=_motion_axes(m, d, com))
 
 
-@tables.per_structure
+@per_structure
 def _axis_sources(m) -> tuple[np.ndarray, np.ndarray]:
     """For each dof: the row of (joint axes, columns of body frames, global axes) that it turns about or moves along,
     and whether it turns."""

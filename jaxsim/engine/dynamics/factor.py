@@ -13,6 +13,7 @@ import numpy as np
 import scipy.linalg
 
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure, structure_of
 from jaxsim.engine import tables
 from jaxsim.math import ltdl
 from jaxsim.math.arrays import is_numpy, take, take_or_zero
@@ -51,7 +52,7 @@ def solve_once(m: Model, matrix: Array, x: Array) -> Array:
 
 def _chosen(m: Model, on_entries: Callable[..., Array], on_blocks: Callable[..., Array]) -> Callable[..., Array]:
     """`on_blocks(m, ...)`, but on a CPU a kernel of `on_entries(elimination, ...)`, whose operands are batches."""
-    blocks, table = partial(on_blocks, tables.structure_of(m)), tables.elimination(m)
+    blocks, table = partial(on_blocks, structure_of(m)), tables.elimination(m)
     if table is None:
         return blocks
     kernel = one_kernel(partial(batching.in_parts, partial(on_entries, table), linalg.LANES))
@@ -74,7 +75,7 @@ def _factor_blocks(m: Model, matrix: Array) -> Array:
     return xp.where(row == col, take(root * root, row), take(flat, entry) * take(1 / root, row))
 
 
-@tables.per_structure
+@per_structure
 def _reversed_pattern(m) -> tuple[np.ndarray, np.ndarray]:
     """Where entry (i, j) of the sparse factor and dof i's diagonal stand in the factors of the reversed blocks."""
     place = tables.pattern_in_blocks(m)
@@ -129,7 +130,7 @@ def _solve_block(ld: Array, inverse: Array, x: Array) -> Array:
     return linalg.solve_triangular(ld, y * inverse[..., None], unit_diagonal=True)
 
 
-@tables.per_structure
+@per_structure
 def strict_lower(m) -> tuple[np.ndarray, ...]:
     """For each of `inertia_blocks`, the addresses (k, n, n) of the entries below the diagonal, -1 elsewhere."""
     return tuple(np.where(np.eye(b.lower.shape[-1], dtype=bool), -1, b.lower) for b in tables.inertia_blocks(m))

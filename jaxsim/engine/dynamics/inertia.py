@@ -11,6 +11,7 @@ from jax import lax
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure, structure_of
 from jaxsim.engine import tables
 from jaxsim.engine.dynamics import inertia_jvp
 from jaxsim.engine.dynamics.factor import factor, solve_ld, solve_once
@@ -44,14 +45,14 @@ def _not_world(n: int, like: Array) -> np.ndarray:
     return (np.arange(n) > 0).astype(like.dtype)[:, None]
 
 
-@tables.per_structure
+@per_structure
 def _legacy_order(m) -> np.ndarray:
     source = np.full(m.nM, -1)
     source[m.mapM2M] = np.arange(m.nC)
     return source
 
 
-@tables.per_structure
+@per_structure
 def tendon_pairs(m) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Pairs of entries of `ten_J` of one tendon whose dofs couple in M: tendon, both entries, entry of M."""
     row, col = tables.inertia_pattern(m)
@@ -101,7 +102,7 @@ def solve_positive(m: Model, matrix: Array, x: Array, source: Source | None = No
 def _differentiable(m: Model, matrix: Array, x: Array, source: Source | None, solve: Callable[[Array], Array]) -> Array:
     if not m.nv:
         return x
-    multiply = partial(mul_sparse, tables.structure_of(m))
+    multiply = partial(mul_sparse, structure_of(m))
     return lax.custom_linear_solve(
         lambda y: inertia_jvp.times(multiply, matrix, source, y), x, lambda _, y: solve(y), symmetric=True
     )
@@ -131,7 +132,7 @@ def full_m(m: Model, d: Data) -> Array:
     return take_or_zero(d.M, _dense_pattern(m))
 
 
-@tables.per_structure
+@per_structure
 def _dense_pattern(m) -> np.ndarray:
     row, col = tables.inertia_pattern(m)
     address = np.full((m.nv, m.nv), -1)

@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.engine import tables
 from jaxsim.engine.support import lent_to_joints
 from jaxsim.math.arrays import inner, take
@@ -40,7 +41,7 @@ def dof_armature(m: Model) -> Array:
     return m.dof_armature if lent is None else m.dof_armature + take(lent, m.dof_jntid)
 
 
-@tables.per_structure
+@per_structure
 def _follows_bodies(m) -> bool:
     """Whether M has all entries that the bodies give it, and none from tendons that only some state or option adds."""
     count = np.zeros(m.nv, int)

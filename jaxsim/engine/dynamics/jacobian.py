@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.core.structure import moving_dofs, per_structure
 from jaxsim.core.types import JointType
 from jaxsim.engine import tables
 from jaxsim.math.arrays import inner
@@ -20,13 +21,13 @@ from jaxsim.math.spatial import cross_motion, inertia_mul, shift_force, shift_mo
 from jaxsim.math.tree import subtree_sum
 
 
-@tables.per_structure
+@per_structure
 def _moves(m: Any) -> np.ndarray:
     """Whether each dof moves each body: (nbody, nv)."""
-    return tables.moving_dofs(m, np.arange(m.nbody))
+    return moving_dofs(m, np.arange(m.nbody))
 
 
-@tables.per_structure
+@per_structure
 def _shared(m: Any) -> np.ndarray:
     """The body whose subtree is what a dof moves of the subtree of another, -1 if nothing: (nbody, nv)."""
     below = np.eye(m.nbody, dtype=bool)

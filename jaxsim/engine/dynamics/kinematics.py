@@ -9,6 +9,7 @@ from jax import lax
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import CamLightType, JointType, SameFrame
 from jaxsim.engine import tables
 from jaxsim.math import component as c
@@ -54,7 +55,7 @@ def kinematics(m: Model, d: Data) -> Data:
     )
 
 
-@tables.per_structure
+@per_structure
 def _inertial_geoms(m) -> np.ndarray:
     """Geoms that count as in the inertial frame; none where no mesh is among them, since primitives are exact."""
     geoms = np.flatnonzero(np.isin(m.geom_sameframe, (SameFrame.INERTIA, SameFrame.INERTIAROT)))

@@ -5,9 +5,10 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.core.rows import contact_frame_force
 from jaxsim.core.types import ConstraintType, DisableBit, EqType, ObjType
 from jaxsim.engine import tables
-from jaxsim.engine.constraint.jacobian import contact_bodies, contact_frame_force
+from jaxsim.engine.constraint.jacobian import contact_bodies
 from jaxsim.engine.tendon.path import bias_rate
 from jaxsim.engine.tendon.tendon import mul_jac_t, tendon_armature
 from jaxsim.math.arrays import add_at, dot, inner, matvec, matvec_t, take

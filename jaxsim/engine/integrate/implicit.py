@@ -6,6 +6,7 @@ from jax import lax
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import BiasType, EnableBit, GainType, IntegratorType
 from jaxsim.engine import tables
 from jaxsim.engine.dynamics.factor import solve_once
@@ -76,7 +77,7 @@ def _blocks(m: Model, matrix: Array) -> list[Array]:
     return [take_or_zero(matrix, block.full) for block in tables.inertia_blocks(m)]
 
 
-@tables.per_structure
+@per_structure
 def _derivative_blocks(m) -> tuple[np.ndarray, ...]:
     """For each of `tables.inertia_blocks` the addresses of its entries in the pattern `D_*`, -1 for those not there.
 

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL
-from jaxsim.engine import tables
 from jaxsim.math import component as c
 from jaxsim.math.arrays import gather, take
 from jaxsim.math.component import Vector
@@ -35,7 +35,7 @@ class Triangles(NamedTuple):
     first: np.ndarray
 
 
-@tables.per_structure
+@per_structure
 def triangles(m: Any) -> Triangles:
     """All faces of all meshes, by their places in `mesh_vert`."""
     owner = np.repeat(np.arange(m.nmesh), m.mesh_facenum)
@@ -109,7 +109,7 @@ class Ropes(NamedTuple):
     end: np.ndarray
 
 
-@tables.per_structure
+@per_structure
 def ropes(m: Any) -> Ropes:
     """The meshes' hierarchies as ropes."""
     start, end = m.mesh_bvhadr, m.mesh_bvhadr + m.mesh_bvhnum

@@ -5,8 +5,8 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL, ConDataField, ObjType
-from jaxsim.engine import tables
 from jaxsim.engine.dynamics.rne import contact_forces
 from jaxsim.engine.sensor.position import inside
 from jaxsim.math.arrays import einsum, matvec_t, take
@@ -25,7 +25,7 @@ SIZES = {
 FIRST, MINDIST, MAXFORCE, NETFORCE = range(4)
 
 
-@tables.per_structure
+@per_structure
 def _admitted(m) -> tuple[np.ndarray, np.ndarray]:
     """For both objects of every sensor, the geoms that belong to it: (nsensor, ngeom + 1), the last for no geom."""
     out = []

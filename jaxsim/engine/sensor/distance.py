@@ -5,8 +5,8 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import ObjType, SensorType
-from jaxsim.engine import tables
 from jaxsim.engine.collision.distance import distance
 from jaxsim.math.arrays import take, take_or_zero
 from jaxsim.math.safe import Array, normalize
@@ -21,7 +21,7 @@ def _geoms(m: Model, kind: int, index: int) -> np.ndarray:
     return np.array([index])
 
 
-@tables.per_structure
+@per_structure
 def _pairs(m) -> tuple[np.ndarray, ...]:
     """For each sensor that measures distances: the pairs of geoms (p, 2) to try."""
     kinds = np.isin(m.sensor_type, tuple(PARTS))

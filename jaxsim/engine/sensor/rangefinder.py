@@ -7,8 +7,8 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import ObjType, RayDataField
-from jaxsim.engine import tables
 from jaxsim.engine.dynamics.camera import PERSPECTIVE, pixel_rays
 from jaxsim.engine.ray.cast import cast, culled, report, visible
 from jaxsim.math.arrays import inner, take
@@ -41,7 +41,7 @@ class Rays(NamedTuple):
     entries: np.ndarray
 
 
-@tables.per_structure
+@per_structure
 def _rays(m) -> dict[tuple[int, ...], Rays]:
     return {}
 

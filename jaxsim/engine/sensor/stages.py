@@ -9,8 +9,9 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import DataType, DisableBit, SensorType, Stage
-from jaxsim.engine import sleep, tables
+from jaxsim.engine import sleep
 from jaxsim.engine.actuation import history
 from jaxsim.engine.dynamics.rne import rne_post_constraint
 from jaxsim.engine.sensor import acceleration as acc
@@ -117,7 +118,7 @@ def _any(m: Model, stage: Stage, kinds: tuple[SensorType, ...]) -> bool:
     return bool((np.isin(m.sensor_type, kinds) & (m.sensor_needstage == stage)).any())
 
 
-@tables.per_structure
+@per_structure
 def _groups(m) -> dict[tuple[Stage, SensorType], np.ndarray]:
     groups: dict[tuple[Stage, SensorType], list[int]] = {}
     for i, key in enumerate(zip(m.sensor_needstage.tolist(), m.sensor_type.tolist(), strict=True)):
@@ -192,7 +193,7 @@ def _places(m: Model, ids: np.ndarray) -> np.ndarray:
     return np.concatenate([np.arange(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]) for i in ids])
 
 
-@tables.per_structure
+@per_structure
 def _sensor_of_entry(m) -> np.ndarray:
     return np.repeat(np.arange(m.nsensor), m.sensor_dim)[np.argsort(_entries(m))]
 

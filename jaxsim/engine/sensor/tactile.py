@@ -6,8 +6,8 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL, GeomType
-from jaxsim.engine import tables
 from jaxsim.engine.collision.broad.pairs import candidates
 from jaxsim.engine.collision.sdf.field import PRIMITIVES, octree_distance
 from jaxsim.math.arrays import inner, matvec, matvec_t, take
@@ -17,7 +17,7 @@ from jaxsim.math.safe import Array
 MAX_DEPTH = 0.05  # the pressure grows without bound towards this depth
 
 
-@tables.per_structure
+@per_structure
 def _touchable(m) -> dict[int, np.ndarray]:
     return {}
 

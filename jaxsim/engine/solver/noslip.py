@@ -17,8 +17,9 @@ import numpy as np
 from jax import lax
 
 from jaxsim.core.layout import Layout
+from jaxsim.core.rows import contact_facets
 from jaxsim.core.types import MINVAL, ConstraintState, ConstraintType
-from jaxsim.engine.constraint.jacobian import contact_facets, rows_transpose_times
+from jaxsim.engine.constraint.jacobian import rows_transpose_times
 from jaxsim.engine.solver.problem import ConstraintProblem, elliptic
 from jaxsim.math.arrays import dot, einsum, inner
 from jaxsim.math.safe import Array, divide, norm

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.layout import Layout
-from jaxsim.engine.constraint.jacobian import contact_facets
+from jaxsim.core.rows import contact_facets
 from jaxsim.engine.solver.problem import (
     Cone,
     ConstraintProblem,

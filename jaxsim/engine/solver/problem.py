@@ -17,8 +17,9 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.layout import Layout
 from jaxsim.core.model import Model
+from jaxsim.core.rows import limit_to_dof
 from jaxsim.core.types import ConstraintState, ConstraintType
-from jaxsim.engine.constraint.jacobian import limit_to_dof, rows_times, rows_transpose_times
+from jaxsim.engine.constraint.jacobian import rows_times, rows_transpose_times
 from jaxsim.engine.constraint.make import Jacobians, jacobians
 from jaxsim.engine.dynamics.inertia_jvp import Source, source_of, times
 from jaxsim.math.arrays import dot, einsum, sums

@@ -16,9 +16,10 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.layout import Layout
 from jaxsim.core.model import Model
+from jaxsim.core.rows import limit_to_dof
 from jaxsim.engine import tables
 from jaxsim.engine.constraint import sparse_contact
-from jaxsim.engine.constraint.jacobian import limit_to_dof, rows_times, rows_transpose_times
+from jaxsim.engine.constraint.jacobian import rows_times, rows_transpose_times
 from jaxsim.engine.solver.linesearch import Ray, line_search
 from jaxsim.engine.solver.primal import Guess, Limits, Settings
 from jaxsim.engine.solver.problem import ConstraintProblem, Curvature, along, contact_blocks, curvature, force, residual

@@ -7,6 +7,7 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL, WrapType
 from jaxsim.engine import tables
 from jaxsim.engine.support import jac, object_velocity
@@ -38,7 +39,7 @@ class Pieces(NamedTuple):
     after_pulley: np.ndarray  # how many pulleys stand between the piece before and this one
 
 
-@tables.per_structure
+@per_structure
 def pieces(m) -> Pieces:
     """The pieces of all spatial tendons."""
     rows = []
@@ -176,7 +177,7 @@ def bias_rate(m: Model, d: Data) -> Array | None:
     return add_at(p.tendon[straight], rate, m.ntendon)
 
 
-@tables.per_structure
+@per_structure
 def _point_rows(m) -> tuple[np.ndarray, ...]:
     """All points that can stand in `wrap_xpos`, in order: piece (or -1), which of its points, what it is, and tendon.
 

@@ -4,21 +4,21 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import WrapType
-from jaxsim.engine import tables
 from jaxsim.engine.support import lent_to_tendons
 from jaxsim.engine.tendon import path as tendon_path
 from jaxsim.math.arrays import add_at, take, take_or_zero
 from jaxsim.math.safe import Array, xp_of
 
 
-@tables.per_structure
+@per_structure
 def jacobian_pattern(m) -> tuple[np.ndarray, np.ndarray]:
     """Tendon and dof of each entry of the sparse `ten_J`."""
     return np.repeat(np.arange(m.ntendon), m.ten_J_rownnz), np.asarray(m.ten_J_colind)
 
 
-@tables.per_structure
+@per_structure
 def jacobian_entries(m) -> np.ndarray:
     """Entry of `ten_J` for each tendon and dof (ntendon, nv), -1 for none.
 
@@ -48,7 +48,7 @@ def mul_jac_t(m: Model, d: Data, force: Array) -> Array:
     return add_at(dof, d.ten_J * take(force, tendon), m.nv)
 
 
-@tables.per_structure
+@per_structure
 def _fixed(m) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Terms of fixed tendons: entry of `wrap_*`, tendon, joint, entry of ten_J."""
     tendon = np.repeat(np.arange(m.ntendon), m.tendon_num)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim.core.data import make_data, reset_to_keyframe
+from jaxsim.core.data import allocate, reset_to_keyframe
 from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.broad.bounds import boxes_touch, spheres_touch
 from jaxsim.engine.collision.broad.pairs import Candidates
@@ -29,7 +29,7 @@ def most_overlapping(m: Any, pairs: Candidates, weight: np.ndarray, least: float
     kept = m.geom_type[pairs.geom[:, 0]] != GeomType.HFIELD
     pairs, weight = Candidates(*[x[kept] for x in pairs]), weight[kept]
     margin = np.asarray(margins(m, pairs))
-    d = make_data(m.replace(max_contacts=0, max_constraints=0))
+    d = allocate(m.replace(max_contacts=0, max_constraints=0))
     poses = [d] + [reset_to_keyframe(m, d, key) for key in range(min(m.nkey, POSES - 1))]
     clouds: dict[int, np.ndarray] = {}
     for pose in poses:

@@ -1,0 +1,123 @@
+"""Algebra of the slots of constraint rows: sums by group, contact frames and facets, packing in MuJoCo's order.
+
+Functions of a `Layout` and of arrays over its slots; none of them reads a model.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.core.layout import Layout
+from jaxsim.core.structure import moving_dofs
+from jaxsim.core.types import ConstraintType
+from jaxsim.math.arrays import add_at, take_or_zero
+from jaxsim.math.safe import Array
+
+
+def contact_facets(layout: Layout, friction: Array, x: Array) -> Array:
+    """Values of the contact rows (ncontact * nfacet, ...) from values in contact frames x (ncontact, condim, ...).
+
+    Elliptic cones: the frame itself. Pyramidal: normal plus and minus friction times each tangent, in pairs.
+    """
+    rows = x.shape[0] * layout.nfacet  # not -1: a model without dofs has columns of no entries
+    if not layout.pyramidal or layout.condim == 1:
+        return x.reshape(rows, *x.shape[2:])
+    tail = (1,) * (x.ndim - 2)
+    side = friction[:, : layout.condim - 1].reshape(layout.ncontact, -1, *tail) * x[:, 1:]
+    pairs = jnp.stack([x[:, :1] + side, x[:, :1] - side], axis=2)
+    return pairs.reshape(rows, *x.shape[2:])
+
+
+def contact_frame_force(layout: Layout, friction: Array, force: Array) -> Array:
+    """Forces in contact frames (ncontact, condim) from row forces (ncontact * nfacet,): `contact_facets` transposed."""
+    if not layout.pyramidal or layout.condim == 1:
+        return force.reshape(layout.ncontact, layout.condim)
+    pairs = force.reshape(layout.ncontact, layout.condim - 1, 2)
+    normal = pairs.sum((1, 2))[:, None]
+    tangent = friction[:, : layout.condim - 1] * (pairs[..., 0] - pairs[..., 1])
+    return jnp.concatenate([normal, tangent], axis=1)
+
+
+def limit_to_dof(layout: Layout, x: Array) -> Array:
+    """Sums (nv,) by dof of the values (2 * nlimit,) of limit slots."""
+    both = x[: layout.nlimit] + x[layout.nlimit :]
+    index = np.full(layout.nv, -1)
+    index[layout.limit_dof] = np.arange(layout.nlimit)
+    return take_or_zero(both, index)
+
+
+def signed_limit_to_dof(layout: Layout, x: Array) -> Array:
+    """Sums (nv,) by dof of the values (2 * nlimit,) of limit slots: lower sides count plus, upper sides minus."""
+    n = layout.nlimit
+    return limit_to_dof(layout, jnp.concatenate([x[:n], -x[n:]]))
+
+
+def general_dense(layout: Layout, jac: Array) -> Array:
+    """The general rows over all dofs (ngeneral, nv), from those at the columns of a sparse layout."""
+    if not layout.sparse:
+        return jac
+    row = np.arange(layout.ngeneral)[:, None] * layout.nv
+    flat = np.where(layout.columns < 0, -1, row + layout.columns).reshape(-1)
+    return add_at(flat, jac.reshape(-1), layout.ngeneral * layout.nv).reshape(layout.ngeneral, layout.nv)
+
+
+def pack_rows(layout: Layout, active: Array, x: Array) -> Array:
+    """The `active` slots of `x` (nslot, ...) moved to the front: (max_constraints, ...), in MuJoCo's order of rows."""
+    active = active[layout.order]
+    target = jnp.where(active, jnp.cumsum(active) - 1, layout.max_constraints)
+    packed = jnp.zeros((layout.max_constraints, *x.shape[1:]), x.dtype)
+    return packed.at[target].set(x[layout.order], mode="drop")
+
+
+def slot_values(efc: Any, contact: Any, cdof: Array, field: str) -> Array:
+    """Values (nslot, ...) of MuJoCo's `efc_<field>`: stored ones, types, ids, or Jacobian rows over all dofs.
+
+    `cdof` (nv, 6) are the axes of the dofs, from which sparse layouts make their rows.
+    """
+    if field == "type":
+        return _types(efc.layout, contact)
+    if field == "id":
+        return _ids(efc.layout)
+    if field == "J":
+        return _jacobian(efc, contact, cdof)
+    return getattr(efc, field)
+
+
+def _types(layout: Layout, contact: Any) -> Array:
+    scalar = np.concatenate(
+        [
+            layout.general.type,
+            np.full(layout.nv, ConstraintType.FRICTION_DOF),
+            np.full(2 * layout.nlimit, ConstraintType.LIMIT_JOINT),
+        ]
+    )
+    cone = ConstraintType.CONTACT_PYRAMIDAL if layout.pyramidal else ConstraintType.CONTACT_ELLIPTIC
+    kind = jnp.where(contact.dim > 1, int(cone), int(ConstraintType.CONTACT_FRICTIONLESS))
+    return jnp.concatenate([jnp.asarray(scalar, kind.dtype), jnp.repeat(kind, layout.nfacet)])
+
+
+def _ids(layout: Layout) -> Array:
+    contacts = np.repeat(np.arange(layout.ncontact), layout.nfacet)
+    return jnp.asarray(
+        np.concatenate([layout.general.id, np.arange(layout.nv), np.tile(layout.limit_jnt, 2), contacts]), jnp.int32
+    )
+
+
+def _jacobian(efc: Any, contact: Any, cdof: Array) -> Array:
+    layout: Layout = efc.layout
+    eye = np.eye(layout.nv, dtype=efc.J_contact.dtype)
+    limit = eye[layout.limit_dof]
+    parts = [general_dense(layout, efc.J_general), eye, limit, -limit]
+    if layout.ncontact:
+        rows = _rows_of_wrenches(layout, efc.J_contact, contact.geom, cdof) if layout.sparse else efc.J_contact
+        parts.append(contact_facets(layout, contact.friction, rows))
+    return jnp.concatenate(parts)
+
+
+def _rows_of_wrenches(layout: Layout, wrench: Array, geom: Array, cdof: Array) -> Array:
+    """Contact rows over all dofs (ncontact, condim, nv) from wrenches (ncontact, condim, 2, 6) on the two bodies."""
+    moves = jnp.asarray(moving_dofs(layout.structure, np.arange(layout.structure.nbody)))
+    bodies = jnp.asarray(layout.structure.geom_bodyid)[jnp.maximum(geom, 0)]
+    along = jnp.einsum("cksi,vi->cksv", wrench, cdof, precision="highest")
+    return jnp.sum(jnp.where(moves[bodies][:, None], along, 0), axis=2)

@@ -1,0 +1,47 @@
+"""The initial state: what a simulation starts from, and what it is reset to."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.core.data import Data, allocate, reset_to_keyframe
+from jaxsim.core.model import Model
+from jaxsim.core.types import SleepPolicy
+from jaxsim.engine import sleep
+from jaxsim.engine.checks import initial_state
+from jaxsim.engine.forward import forward
+
+
+def make_data(m: Model, keyframe: str | int | None = None) -> Data:
+    """The state at qpos0, or at a keyframe given by name or index.
+
+    Every array has its final shape and dtype, so that `step` compiles once. A model on the host (numpy leaves) gives
+    numpy data. Raises KeyError for a keyframe that is not there.
+    """
+    d = initial_state(m, allocate(m))
+    d = d if isinstance(m.qpos0, np.ndarray) else _asleep_at_start(m, d)
+    return d if keyframe is None else reset_to_keyframe(m, d, m.keyframe(keyframe))
+
+
+def reset_data(m: Model, d: Data) -> Data:
+    """The state at qpos0 with the shapes of `d`; counters are zeroed. Pure: works under jit and vmap."""
+    zero = jax.tree.map(jnp.zeros_like, d)
+    contact = zero.contact.replace(geom=zero.contact.geom - 1, efc_address=zero.contact.efc_address - 1)
+    d = initial_state(m, zero.replace(eq_active=m.eq_active0).replace(contact=contact))
+    return _asleep_at_start(m, d)
+
+
+def _asleep_at_start(m: Model, d: Data) -> Data:
+    return _put_to_sleep(m, d) if sleep.starts_asleep(m) else d
+
+
+@jax.jit
+def _put_to_sleep(m: Model, d: Data) -> Data:
+    """`d` with the trees of policy "init" asleep, by the islands of the initial state.
+
+    A tree that touches one of another policy stays awake (MuJoCo refuses such a model).
+    """
+    init = m.tree_sleep_policy == SleepPolicy.INIT
+    there = forward(m, d)
+    state = sleep.fall_asleep(m, there.replace(tree_asleep=np.where(init, -1, sleep.AWAKE)))
+    return d.replace(tree_asleep=state, xpos=there.xpos, xquat=there.xquat)
