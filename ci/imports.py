@@ -16,6 +16,7 @@ ORDER = [
     ("core", "xla"),
     ("mjcf",),
     ("compiler", "engine", "io", "parallel"),
+    ("stages", "support"),
     ("__init__",),
     ("envs", "optim", "identify", "viewer", "tools"),
     ("__main__",),

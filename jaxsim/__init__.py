@@ -1,210 +1,169 @@
-"""jaxsim: a differentiable physics engine in JAX that reads MJCF and URDF and speaks MuJoCo's names."""
+"""jaxsim: a differentiable physics engine in JAX that reads MJCF and URDF and speaks MuJoCo's names.
 
+What most programs need stands here. `jaxsim.stages` holds the stages of a step, `jaxsim.support` MuJoCo's support
+functions, `jaxsim.mjcf` the `Spec`, `jaxsim.parallel` and `jaxsim.xla` what batches, spreads and compiles. Packages to
+import by themselves: `jaxsim.envs`, `jaxsim.optim`, `jaxsim.identify`, `jaxsim.viewer`.
+"""
+
+import difflib
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from jaxsim import mjcf, parallel, stages, support, xla
 from jaxsim.core.callbacks import Callbacks
 from jaxsim.core.data import Contact, Data
 from jaxsim.core.errors import ModelError, ModelWarning, UnsupportedError
 from jaxsim.core.model import Model, Option, Statistic
 from jaxsim.core.types import ObjType, State
-from jaxsim.engine.actuation.history import init_ctrl_history, init_sensor_history, read_ctrl, read_sensor
 from jaxsim.engine.collision.broad.capacity import suggest_capacity
 from jaxsim.engine.constants.set_const import set_const
-from jaxsim.engine.dynamics.jacobian import (
-    angmomMat,
-    applyFT,
-    jac,
-    jacBody,
-    jacBodyCom,
-    jacDot,
-    jacGeom,
-    jacPointAxis,
-    jacSite,
-    jacSubtreeCom,
-)
-from jaxsim.engine.forward import (
-    camlight,
-    collision,
-    com_pos,
-    com_vel,
-    crb,
-    energy_pos,
-    energy_vel,
-    euler,
-    factor_m,
-    forward,
-    fwd_acceleration,
-    fwd_actuation,
-    fwd_constraint,
-    fwd_position,
-    fwd_velocity,
-    implicit,
-    kinematics,
-    make_constraint,
-    passive,
-    reference_constraint,
-    rne,
-    rungekutta4,
-    sensor_acc,
-    sensor_pos,
-    sensor_vel,
-    step,
-    step1,
-    step2,
-    tendon,
-    transmission,
-)
+from jaxsim.engine.forward import forward, step, step1, step2
 from jaxsim.engine.initial import make_data, reset_data
 from jaxsim.engine.inverse.derivatives import inverse_derivatives
 from jaxsim.engine.inverse.inverse import inverse
-from jaxsim.engine.ray.cast import multiRay, ray
+from jaxsim.engine.ray.cast import multi_ray, ray
 from jaxsim.engine.rollout import rollout
-from jaxsim.engine.sleep import update_sleep
-from jaxsim.engine.state import copy_state, extract_state, get_state, set_keyframe, set_state, state_size
-from jaxsim.engine.transition import differentiate_pos, transition_derivatives
-from jaxsim.engine.utilities import (
-    contactForce,
-    fullM,
-    geomDistance,
-    getTotalmass,
-    integratePos,
-    local2Global,
-    mulJacTVec,
-    mulJacVec,
-    mulM,
-    mulM2,
-    normalizeQuat,
-    objectAcceleration,
-    objectVelocity,
-    resetDataKeyframe,
-    set_total_mass,
-    solveM,
-    solveM2,
+from jaxsim.engine.state import (
+    copy_state,
+    extract_state,
+    get_state,
+    reset_data_keyframe,
+    set_keyframe,
+    set_state,
+    state_size,
 )
+from jaxsim.engine.transition import transition_derivatives
 from jaxsim.io.archive import save_model
 from jaxsim.io.full_inertia import with_full_inertia
 from jaxsim.io.load import load_model, save_mjcf
 from jaxsim.io.mujoco import from_mujoco, to_mujoco
-from jaxsim.parallel.batching import batch_axes, batched, warmup
-from jaxsim.parallel.devices import over_devices, replicate, shard, use_cores
-from jaxsim.xla.options import compiler_options, jit
+from jaxsim.parallel import batch_axes, batched, over_devices, replicate, shard, use_cores, warmup
+from jaxsim.xla import jit
 
-# MuJoCo's spelling of what has one of our own
-copyState, extractState, getState, setState, stateSize = copy_state, extract_state, get_state, set_state, state_size
-differentiatePos, setConst, setKeyframe, setTotalmass = differentiate_pos, set_const, set_keyframe, set_total_mass
+if TYPE_CHECKING:  # for editors and type checkers: `__getattr__` below finds these
+    from jaxsim.stages import *  # noqa: F403
+    from jaxsim.support import *  # noqa: F403
+    from jaxsim.xla import compiler_options as compiler_options
 
 __version__ = "0.1.0"
-__all__ = [
-    "Callbacks",
-    "Contact",
-    "Data",
-    "Model",
-    "ModelError",
-    "ModelWarning",
-    "ObjType",
-    "Option",
-    "State",
-    "Statistic",
-    "UnsupportedError",
-    "angmomMat",
-    "applyFT",
-    "batch_axes",
-    "batched",
-    "camlight",
-    "collision",
-    "com_pos",
-    "com_vel",
-    "compiler_options",
-    "contactForce",
-    "copyState",
-    "copy_state",
-    "crb",
-    "differentiatePos",
-    "differentiate_pos",
-    "energy_pos",
-    "energy_vel",
-    "euler",
-    "extractState",
-    "extract_state",
-    "factor_m",
-    "forward",
-    "from_mujoco",
-    "fullM",
-    "fwd_acceleration",
-    "fwd_actuation",
-    "fwd_constraint",
-    "fwd_position",
-    "fwd_velocity",
-    "geomDistance",
-    "getState",
-    "getTotalmass",
-    "get_state",
-    "implicit",
-    "init_ctrl_history",
-    "init_sensor_history",
-    "integratePos",
-    "inverse",
-    "inverse_derivatives",
-    "jac",
-    "jacBody",
-    "jacBodyCom",
-    "jacDot",
-    "jacGeom",
-    "jacPointAxis",
-    "jacSite",
-    "jacSubtreeCom",
-    "jit",
-    "kinematics",
+__all__ = [  # noqa: RUF022, in the order of the reference page
+    # loading and saving
     "load_model",
-    "local2Global",
-    "make_constraint",
-    "make_data",
-    "mulJacTVec",
-    "mulJacVec",
-    "mulM",
-    "mulM2",
-    "multiRay",
-    "normalizeQuat",
-    "objectAcceleration",
-    "objectVelocity",
-    "over_devices",
-    "passive",
-    "ray",
-    "read_ctrl",
-    "read_sensor",
-    "reference_constraint",
-    "replicate",
-    "resetDataKeyframe",
-    "reset_data",
-    "rne",
-    "rollout",
-    "rungekutta4",
-    "save_mjcf",
     "save_model",
-    "sensor_acc",
-    "sensor_pos",
-    "sensor_vel",
-    "setConst",
-    "setKeyframe",
-    "setState",
-    "setTotalmass",
-    "set_const",
+    "save_mjcf",
+    "from_mujoco",
+    "to_mujoco",
+    "with_full_inertia",
+    # state
+    "make_data",
+    "reset_data",
+    "reset_data_keyframe",
     "set_keyframe",
+    "get_state",
     "set_state",
-    "set_total_mass",
-    "shard",
-    "solveM",
-    "solveM2",
-    "stateSize",
     "state_size",
+    "extract_state",
+    "copy_state",
+    # simulating
     "step",
     "step1",
     "step2",
+    "forward",
+    "inverse",
+    "rollout",
+    "set_const",
     "suggest_capacity",
-    "tendon",
-    "to_mujoco",
-    "transition_derivatives",
-    "transmission",
-    "update_sleep",
-    "use_cores",
+    # batches and devices
+    "batched",
+    "batch_axes",
     "warmup",
-    "with_full_inertia",
+    "shard",
+    "replicate",
+    "over_devices",
+    "use_cores",
+    "jit",
+    # derivatives
+    "transition_derivatives",
+    "inverse_derivatives",
+    # rays
+    "ray",
+    "multi_ray",
+    # types
+    "Model",
+    "Option",
+    "Statistic",
+    "Data",
+    "Contact",
+    "Callbacks",
+    "ObjType",
+    "State",
+    # errors
+    "ModelError",
+    "UnsupportedError",
+    "ModelWarning",
+    # modules
+    "mjcf",
+    "parallel",
+    "stages",
+    "support",
+    "xla",
 ]
+
+# Names of earlier versions, each with the one that it has now.
+_RENAMED = {
+    "angmomMat": "angmom_mat",
+    "applyFT": "apply_ft",
+    "contactForce": "contact_force",
+    "copyState": "copy_state",
+    "differentiatePos": "differentiate_pos",
+    "extractState": "extract_state",
+    "fullM": "full_m",
+    "geomDistance": "geom_distance",
+    "getState": "get_state",
+    "getTotalmass": "get_totalmass",
+    "integratePos": "integrate_pos",
+    "jacBody": "jac_body",
+    "jacBodyCom": "jac_body_com",
+    "jacDot": "jac_dot",
+    "jacGeom": "jac_geom",
+    "jacPointAxis": "jac_point_axis",
+    "jacSite": "jac_site",
+    "jacSubtreeCom": "jac_subtree_com",
+    "local2Global": "local2global",
+    "mulJacTVec": "mul_jac_t_vec",
+    "mulJacVec": "mul_jac_vec",
+    "mulM": "mul_m",
+    "mulM2": "mul_m2",
+    "multiRay": "multi_ray",
+    "normalizeQuat": "normalize_quat",
+    "objectAcceleration": "object_acceleration",
+    "objectVelocity": "object_velocity",
+    "resetDataKeyframe": "reset_data_keyframe",
+    "setConst": "set_const",
+    "setKeyframe": "set_keyframe",
+    "setState": "set_state",
+    "setTotalmass": "set_totalmass",
+    "set_total_mass": "set_totalmass",
+    "solveM": "solve_m",
+    "solveM2": "solve_m2",
+    "stateSize": "state_size",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What stands in a module below: a stage, a support function; or, with a warning, a name of an earlier version."""
+    for module in (stages, support, xla):
+        if name in module.__all__:
+            return getattr(module, name)
+    if name in _RENAMED:
+        new = _RENAMED[name]
+        home = "jaxsim" if new in __all__ else "jaxsim.support"
+        warnings.warn(f"jaxsim.{name} is now {home}.{new}", DeprecationWarning, stacklevel=2)
+        return globals()[new] if new in __all__ else getattr(support, new)
+    close = difflib.get_close_matches(name, [*__all__, *stages.__all__, *support.__all__], n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise AttributeError(f"module 'jaxsim' has no attribute {name!r}{hint}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

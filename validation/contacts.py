@@ -18,7 +18,7 @@ import mujoco
 import numpy as np
 
 import jaxsim
-from jaxsim.engine.collision.distance import distance
+from jaxsim.engine.collision.distance import geom_distance
 from jaxsim.engine.collision.driver import collision
 
 TOLERANCE = 1e-6
@@ -168,7 +168,7 @@ def check(kinds, n, seed=0, margin=0.0, options=""):
     def run(pos, mat):
         at = d.replace(geom_xpos=pos, geom_xmat=mat)
         con = collision(m, at)
-        return con.ncon, con.contact.dist, con.contact.pos, con.contact.frame, distance(m, at, 0, 1, 1.0)
+        return con.ncon, con.contact.dist, con.contact.pos, con.contact.frame, geom_distance(m, at, 0, 1, 1.0)
 
     batch = BATCH_OF_FIELDS if "hfield" in kinds else n
     pos, mat = [np.array([f[i] for f in found]) for i in (0, 1)]

@@ -197,6 +197,8 @@ class BiasType(IntEnum):
 
 
 class ObjType(IntEnum):
+    """Kinds of objects, mjtObj: for `object_velocity` and the fields of sensors."""
+
     UNKNOWN = 0
     BODY = 1
     XBODY = 2
@@ -346,6 +348,8 @@ class FlexSelf(IntEnum):
 
 
 class State(IntFlag):
+    """Parts of the state, mjtState: bits for `get_state`, `set_state` and their kin, joined by `|`."""
+
     TIME = 1
     QPOS = 2
     QVEL = 4
@@ -393,6 +397,9 @@ class WarningType(IntEnum):
     BADQVEL = 4
     BADQACC = 5
     BADCTRL = 6
+
+
+DIVERGED = (WarningType.BADQPOS, WarningType.BADQVEL, WarningType.BADQACC)  # a world that has one starts anew
 
 
 class CamOutBit(IntFlag):

@@ -1,5 +1,7 @@
 """The step, as a list of stages. Each is a pure function (m, d) -> d with MuJoCo's name."""
 
+from collections.abc import Callable
+
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit, EnableBit, IntegratorType
@@ -17,7 +19,7 @@ from jaxsim.engine.dynamics.inertia_jvp import source_of
 from jaxsim.engine.dynamics.kinematics import camlight, kinematics
 from jaxsim.engine.dynamics.passive import passive
 from jaxsim.engine.dynamics.rne import rne, tendon_bias
-from jaxsim.engine.integrate.explicit import euler, rungekutta4
+from jaxsim.engine.integrate.explicit import euler, integrate_rk4
 from jaxsim.engine.integrate.implicit import implicit
 from jaxsim.engine.inverse.forces import compare_fwd_inv
 from jaxsim.engine.refusals import refuse
@@ -77,6 +79,11 @@ def dynamics(m: Model, d: Data) -> Data:
     return fwd_constraint(m, d)
 
 
+def rungekutta4(m: Model, d: Data, evaluate: Callable[[Model, Data], Data] = dynamics) -> Data:
+    """The state one time step on by the classical fourth-order method, from the results of `forward`."""
+    return integrate_rk4(m, d, evaluate)
+
+
 def forward(m: Model, d: Data) -> Data:
     """Forward dynamics: from the state to qacc, with sensors and energy; the state stays as it is."""
     d = _before_control(m, d)
@@ -114,7 +121,7 @@ def _integrate(m: Model, d: Data, rk4: bool) -> Data:
     if m.opt.integrator == IntegratorType.EULER or (m.opt.integrator == IntegratorType.RK4 and not rk4):
         new = euler(m, d)
     elif m.opt.integrator == IntegratorType.RK4:
-        new = rungekutta4(m, d, dynamics)
+        new = rungekutta4(m, d)
     else:
         new = implicit(m, d)
     if sleep.sleeps(m):

@@ -3,9 +3,10 @@
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.core.data import Data
+from jaxsim.core.data import Data, reset_to_keyframe
 from jaxsim.core.model import Model
 from jaxsim.core.types import State
+from jaxsim.engine.initial import reset_data
 from jaxsim.math.safe import Array
 
 FIELDS = {
@@ -89,6 +90,11 @@ def extract_state(m: Model, state: Array, srcsig: int, dstsig: int) -> Array:
 def copy_state(m: Model, src: Data, dst: Data, sig: int = State.INTEGRATION) -> Data:
     """`dst` with the parts of the state of `src`: mj_copyState."""
     return dst.replace(**{name: getattr(src, name) for name, _ in _parts(m, sig)})
+
+
+def reset_data_keyframe(m: Model, d: Data, key: int | str) -> Data:
+    """`d` reset to a keyframe given by index or name: mj_resetDataKeyframe. Raises KeyError where there is none."""
+    return reset_to_keyframe(m, reset_data(m, d), m.keyframe(key))
 
 
 def set_keyframe(m: Model, d: Data, k: int) -> Model:

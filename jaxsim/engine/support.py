@@ -1,4 +1,4 @@
-"""What several stages share: Jacobians of points, forces on bodies, velocities of objects, actuators' lendings."""
+"""What several stages share: flags, Jacobians of points, forces on bodies, actuators' lendings."""
 
 import numpy as np
 
@@ -7,10 +7,10 @@ from jaxsim.core.model import Model
 from jaxsim.core.structure import moving_dofs
 from jaxsim.core.types import TrnType
 from jaxsim.engine import tables
-from jaxsim.math.arrays import add_at, inner, matvec_t, take, take_or_zero
+from jaxsim.math.arrays import add_at, inner, take, take_or_zero
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, xp_of
-from jaxsim.math.spatial import join, shift_force, shift_motion
+from jaxsim.math.spatial import join, shift_force
 from jaxsim.math.tree import dof_subtree_sum
 
 
@@ -62,12 +62,6 @@ def apply_wrench(m: Model, d: Data, force: Array, torque: Array, point: Array, b
     if body is not None:
         about = add_at(body, about, m.nbody)
     return inner(d.cdof, dof_subtree_sum(tables.tree(m), about))
-
-
-def object_velocity(m: Model, d: Data, body: np.ndarray, pos: Array, mat: Array | None = None) -> Array:
-    """Velocity (k, 6), angular first, at points (k, 3) of bodies; in the frames `mat` (k, 3, 3), else global."""
-    v = shift_motion(take(d.cvel, body), pos - take(d.subtree_com, m.body_rootid[body]))
-    return v if mat is None else join(matvec_t(mat, v[:, :3]), matvec_t(mat, v[:, 3:]))
 
 
 def _lent(m: Model, actuatorid: np.ndarray, transmission: tuple[TrnType, ...], x: Array) -> Array:

@@ -13,10 +13,7 @@ from jaxsim.math.tree import Tree, hops_of, make_tree
 @per_structure
 def tree(m: Any) -> Tree:
     """The model's kinematic tree."""
-    joint = m.dof_jntid
-    first = m.jnt_dofadr[joint]
-    fixed = (m.jnt_type[joint] == JointType.FREE) & (np.arange(m.nv) - first < 3)
-    return make_tree(m.body_parentid, m.dof_bodyid, np.where(fixed, -1, joint))
+    return make_tree(m.body_parentid, m.dof_bodyid, np.where(in_world(m), -1, m.dof_jntid))
 
 
 class Nodes(NamedTuple):
@@ -58,10 +55,66 @@ def nodes(m: Any) -> Nodes:
     return Nodes(hops_of(parent), last, parent[m.nbody :], root, ancestor)
 
 
+def quat_address(jnt_type: np.ndarray, jnt_qposadr: np.ndarray) -> np.ndarray:
+    """Address in qpos at which the quaternion of each joint begins, -1 for joints that have none."""
+    ball, free = jnt_type == JointType.BALL, jnt_type == JointType.FREE
+    return np.where(ball, jnt_qposadr, np.where(free, jnt_qposadr + 3, -1))
+
+
 @per_structure
-def free_joints(m: Any) -> np.ndarray:
-    """Ids of the free joints."""
-    return np.flatnonzero(m.jnt_type == JointType.FREE)
+def joint_quat(m: Any) -> np.ndarray:
+    """Addresses in qpos (njnt, 4) of the quaternion of each joint; meaningless for hinges and slides."""
+    return quat_address(m.jnt_type, m.jnt_qposadr)[:, None] + np.arange(4)
+
+
+class JointCoordinates(NamedTuple):
+    """Where the coordinates of joints stand: ids of joints, and for each its addresses in qpos and its dofs.
+
+    Hinges and slides have one number (ns,). Free joints (nf,) begin with a position, three numbers (nf, 3). Free and
+    ball joints (nt,) have a unit quaternion (nt, 4) and an angular velocity (nt, 3).
+    """
+
+    scalar: np.ndarray
+    scalar_qpos: np.ndarray
+    scalar_dof: np.ndarray
+    free: np.ndarray
+    free_qpos: np.ndarray
+    free_dof: np.ndarray
+    turning: np.ndarray
+    quat: np.ndarray
+    omega: np.ndarray
+
+    @property
+    def linear_qpos(self) -> np.ndarray:
+        """Addresses in qpos of all numbers outside quaternions: of hinges and slides, then of free joints."""
+        return np.concatenate([self.scalar_qpos, self.free_qpos.reshape(-1)])
+
+    @property
+    def linear_dof(self) -> np.ndarray:
+        """The dof of each of `linear_qpos`."""
+        return np.concatenate([self.scalar_dof, self.free_dof.reshape(-1)])
+
+
+@per_structure
+def joint_coordinates(m: Any) -> JointCoordinates:
+    """Addresses of the coordinates of all joints, by kind."""
+    three, qpos, dof = np.arange(3), m.jnt_qposadr, m.jnt_dofadr
+    scalar = np.flatnonzero(np.isin(m.jnt_type, (JointType.HINGE, JointType.SLIDE)))
+    free = np.flatnonzero(m.jnt_type == JointType.FREE)
+    turning = np.flatnonzero(np.isin(m.jnt_type, (JointType.FREE, JointType.BALL)))
+    lead = np.where(m.jnt_type[turning] == JointType.FREE, 3, 0)
+    return JointCoordinates(
+        *(scalar, qpos[scalar], dof[scalar]),
+        *(free, qpos[free][:, None] + three, dof[free][:, None] + three),
+        *(turning, joint_quat(m)[turning], (dof[turning] + lead)[:, None] + three),
+    )
+
+
+@per_structure
+def in_world(m: Any) -> np.ndarray:
+    """Which dofs (nv,) are translations of free joints, along axes of the world."""
+    joint = m.dof_jntid
+    return (m.jnt_type[joint] == JointType.FREE) & (np.arange(m.nv) - m.jnt_dofadr[joint] < 3)
 
 
 @per_structure

@@ -6,16 +6,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.core.types import JointType
 from jaxsim.engine import forward
-from jaxsim.engine.integrate.explicit import integrate_pos
-from jaxsim.engine.support import assemble
-from jaxsim.math.arrays import take
-from jaxsim.math.rotation import quat_conj, quat_mul, quat_normalize, quat_to_rotvec
+from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos
 from jaxsim.math.safe import Array
 
 CHUNK = 4  # directions that pass through the linearised step together: of a batch of worlds, what caches hold
@@ -31,24 +26,6 @@ class Transition(NamedTuple):
     B: Array
     C: Array
     D: Array
-
-
-def differentiate_pos(m: Model, qpos1: Array, qpos2: Array, dt: Array | float = 1.0) -> Array:
-    """The velocity (nv,) that moves qpos1 to qpos2 in the time dt: mj_differentiatePos. Inverse of `integrate_pos`."""
-    scalar = np.flatnonzero(np.isin(m.jnt_type, (JointType.HINGE, JointType.SLIDE)))
-    free = np.flatnonzero(m.jnt_type == JointType.FREE)
-    turning = np.flatnonzero(np.isin(m.jnt_type, (JointType.FREE, JointType.BALL)))
-    three = np.arange(3)
-    flat = np.concatenate([m.jnt_qposadr[scalar], (m.jnt_qposadr[free][:, None] + three).reshape(-1)])
-    dofs = np.concatenate([m.jnt_dofadr[scalar], (m.jnt_dofadr[free][:, None] + three).reshape(-1)])
-    parts = [(dofs, take(qpos2, flat) - take(qpos1, flat))]
-    if len(turning):
-        lead = np.where(m.jnt_type[turning] == JointType.FREE, 3, 0)
-        at = (m.jnt_qposadr[turning] + lead)[:, None] + np.arange(4)
-        q1, q2 = (quat_normalize(take(q, at)) for q in (qpos1, qpos2))
-        rotation = quat_to_rotvec(quat_mul(quat_conj(q1), q2))
-        parts.append((((m.jnt_dofadr[turning] + lead)[:, None] + three).reshape(-1), rotation.reshape(-1)))
-    return assemble(parts, m.nv, qpos1) / dt
 
 
 def transition_derivatives(

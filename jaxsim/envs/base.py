@@ -21,12 +21,11 @@ import numpy as np
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.core.types import WarningType
+from jaxsim.core.types import DIVERGED
 from jaxsim.engine.checks import restart
 
 Array = Any
 Info = dict[str, Any]
-DIVERGED = (WarningType.BADQPOS, WarningType.BADQVEL, WarningType.BADQACC)
 
 
 @jax.tree_util.register_dataclass

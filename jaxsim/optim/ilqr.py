@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.engine.integrate.explicit import integrate_pos
+from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos
 from jaxsim.engine.rollout import CARRIED
-from jaxsim.engine.transition import differentiate_pos, transition_derivatives
+from jaxsim.engine.transition import transition_derivatives
 from jaxsim.math.safe import Array
 from jaxsim.optim.extras import bar
 

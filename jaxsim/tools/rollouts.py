@@ -17,7 +17,7 @@ import numpy as np
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.core.types import WarningType
+from jaxsim.core.types import DIVERGED, WarningType
 from jaxsim.engine.collision.broad.capacity import suggest_capacity
 from jaxsim.engine.rollout import select
 
@@ -32,7 +32,6 @@ POSE = (
     "contact.pos",
     "contact.frame",
 )  # of the world that is replayed
-DIVERGED = (WarningType.BADQPOS, WarningType.BADQVEL, WarningType.BADQACC)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,5 @@
+"""What exists because of a backend: compilation options, fusion barriers, loops, pools over worlds, kernels' seams."""
+
+from jaxsim.xla.options import compiler_options, jit
+
+__all__ = ["compiler_options", "jit"]

@@ -121,9 +121,9 @@ def test_stages_stay_on_the_host(pairs):
 def test_solve_undoes_multiplication(pairs):
     _, m, states_ = pairs
     d = states_[0][1]
-    x = np.random.default_rng(0).standard_normal((m.nv, 2))
+    x = np.random.default_rng(0).standard_normal((2, m.nv))
     np.testing.assert_allclose(solve_m(m, d, mul_m(m, d, x)), x, atol=1e-8)
-    np.testing.assert_allclose(full_m(m, d) @ x, mul_m(m, d, x), atol=1e-10)
+    np.testing.assert_allclose(x @ full_m(m, d), mul_m(m, d, x), atol=1e-10)
 
 
 def test_jacobians_and_applied_wrenches_equal_the_reference(pairs):

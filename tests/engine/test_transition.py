@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.engine.integrate.explicit import integrate_pos
+from jaxsim.engine.integrate.positions import integrate_pos
 from tests.paths import HUMANOID
 from validation.stages import exact, load, to_data
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from jaxsim.compiler.draft import Draft, Obj
 from jaxsim.compiler.linalg import normalize
-from jaxsim.core.types import MINVAL, JointType, ObjType
+from jaxsim.core.types import MINVAL, ObjType
+from jaxsim.engine.tables import quat_address
 
 MAX_NUMERIC = 500
 
@@ -76,11 +77,8 @@ def key_tables(draft: Draft) -> None:
         "mpos": [x for b in mocap for x in b.pos],
         "mquat": [x for b in mocap for x in b.quat],
     }
-    quats = [
-        int(adr) + 3 * (j.type == JointType.FREE)
-        for j, adr in zip(draft.lists["joint"], v["jnt_qposadr"], strict=True)
-        if j.type in (JointType.FREE, JointType.BALL)
-    ]
+    first = quat_address(np.array([j.type for j in draft.lists["joint"]], int), v["jnt_qposadr"])
+    quats = first[first >= 0].tolist()
     for name, default in rest.items():
         rows = [_row(key, name, default) for key in keys]
         for row in rows:

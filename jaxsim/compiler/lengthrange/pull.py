@@ -15,6 +15,7 @@ from jaxsim.compiler.lengthrange.limits import constrained, make_rows
 from jaxsim.compiler.lengthrange.wrapping import make_strings, measure, wrapped_geoms
 from jaxsim.core.model import Model
 from jaxsim.core.types import MAXVAL, MINVAL, EnableBit, EqType, IntegratorType, JointType, TrnType
+from jaxsim.engine import tables
 from jaxsim.engine.support import lent_to_joints
 from jaxsim.math.rotation import cross, quat_mul, quat_normalize, quat_to_mat, rotvec_to_quat
 from jaxsim.math.tree import hops_of
@@ -142,7 +143,7 @@ def _make_links(m: Model) -> tuple[Links, Masses]:
     for j in range(m.njnt):
         mask[j + 1] = mask[parent[j + 1]] + (m.dof_jntid == j)
     kind, first = m.jnt_type[m.dof_jntid], np.arange(m.nv) - m.jnt_dofadr[m.dof_jntid]
-    in_world = (kind == JointType.FREE) & (first < 3)
+    in_world = tables.in_world(m)
     moving, geoms = np.flatnonzero(link > 0), wrapped_geoms(m)
     anchor, identity = np.zeros((m.njnt, 4, 4)), np.arange(m.njnt) + 1
     anchor[:, :3, 3], anchor[:, 3, 3] = m.jnt_pos, 1
@@ -196,7 +197,7 @@ def _place(m: Model, links: Links, q: np.ndarray) -> State:
     for kind, lead in ((JointType.BALL, 0), (JointType.FREE, 3)):
         joint = np.flatnonzero(m.jnt_type == kind)
         if len(joint):
-            quat = quat_normalize(q[:, (m.jnt_qposadr[joint] + lead)[:, None] + np.arange(4)])
+            quat = quat_normalize(q[:, tables.joint_quat(m)[joint]])
             if lead:
                 frames[:, joint + 1] = _pose(q[:, m.jnt_qposadr[joint][:, None] + _AXES], quat)
             else:
@@ -217,15 +218,9 @@ def _advance(m: Model, q: np.ndarray, change: np.ndarray) -> np.ndarray:
     """Positions (n, nq) moved along (n, nv)."""
     if m.nq == m.nv:  # no quaternions
         return q + change
-    q, scalar = q.copy(), np.isin(m.jnt_type, _SCALAR)
-    q[:, m.jnt_qposadr[scalar]] += change[:, m.jnt_dofadr[scalar]]
-    for kind, lead in ((JointType.BALL, 0), (JointType.FREE, 3)):
-        joint = np.flatnonzero(m.jnt_type == kind)
-        if len(joint):
-            place, dofs = m.jnt_qposadr[joint][:, None], m.jnt_dofadr[joint][:, None]
-            q[:, place + np.arange(lead)] += change[:, dofs + np.arange(lead)]
-            at = place + lead + np.arange(4)
-            q[:, at] = quat_mul(quat_normalize(q[:, at]), rotvec_to_quat(change[:, dofs + lead + _AXES]))
+    q, joints = q.copy(), tables.joint_coordinates(m)
+    q[:, joints.linear_qpos] += change[:, joints.linear_dof]
+    q[:, joints.quat] = quat_mul(quat_normalize(q[:, joints.quat]), rotvec_to_quat(change[:, joints.omega]))
     return q
 
 

@@ -6,6 +6,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import moving_dofs, per_structure
 from jaxsim.core.types import DisableBit, JointType, TrnType
+from jaxsim.engine import tables
 from jaxsim.engine.constraint.sparse_contact import normal_sums
 from jaxsim.engine.support import assemble, disabled, jac
 from jaxsim.engine.tendon.tendon import full_jacobian
@@ -89,7 +90,7 @@ def _local_gear(m: Model, ids: np.ndarray, quat: Array, gear: Array) -> Array:
 
 def _ball(m: Model, d: Data, ids: np.ndarray) -> tuple[Array, Array]:
     joint = m.actuator_trnid[ids, 0]
-    quat = quat_normalize(take(d.qpos, m.jnt_qposadr[joint][:, None] + np.arange(4)))
+    quat = quat_normalize(take(d.qpos, tables.joint_quat(m)[joint]))
     gear = _local_gear(m, ids, quat, take(m.actuator_gear, ids)[:, :3])
     dofs = m.jnt_dofadr[joint][:, None] + np.arange(3)
     return inner(quat_to_rotvec(quat), gear), _spread(m, dofs, gear)
@@ -98,7 +99,7 @@ def _ball(m: Model, d: Data, ids: np.ndarray) -> tuple[Array, Array]:
 def _free(m: Model, d: Data, ids: np.ndarray) -> tuple[Array, Array]:
     xp = xp_of(d.qpos, m.actuator_gear)
     joint = m.actuator_trnid[ids, 0]
-    quat = quat_normalize(take(d.qpos, m.jnt_qposadr[joint][:, None] + np.arange(3, 7)))
+    quat = quat_normalize(take(d.qpos, tables.joint_quat(m)[joint]))
     gear = take(m.actuator_gear, ids)
     gear = xp.concatenate([gear[:, :3], _local_gear(m, ids, quat, gear[:, 3:])], axis=1)
     dofs = m.jnt_dofadr[joint][:, None] + np.arange(6)

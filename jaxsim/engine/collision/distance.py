@@ -17,7 +17,7 @@ from jaxsim.math.arrays import take
 Array = Any
 
 
-def distance(m: Any, d: Any, geom1: Any, geom2: Any, distmax: Array) -> tuple[Array, Array]:
+def geom_distance(m: Any, d: Any, geom1: Any, geom2: Any, distmax: Array) -> tuple[Array, Array]:
     """Smallest signed distance between geoms and the segment from the first to the second, for poses in `d`.
 
     `geom1` and `geom2` are ids known while tracing: numbers, or arrays (n,) for n pairs at once; `distmax` is a number

@@ -286,8 +286,7 @@ def _statistics(m: Model, d: Data) -> Model:
     if not m.nv:
         return m.replace(stat=stat)
     stat = stat.replace(meaninertia=take(d.M, m.M_rowadr + m.M_rownnz - 1).sum() / m.nv)
-    kind, first = m.jnt_type[m.dof_jntid], np.arange(m.nv) - m.jnt_dofadr[m.dof_jntid]
-    turns = np.isin(kind, (JointType.HINGE, JointType.BALL)) | ((kind == JointType.FREE) & (first >= 3))
+    turns = (m.jnt_type[m.dof_jntid] != JointType.SLIDE) & ~tables.in_world(m)
     return m.replace(stat=stat, dof_length=xp.where(turns, take(sizes, m.dof_bodyid), 1))
 
 

@@ -296,7 +296,7 @@ def tendon_friction(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: 
 
 
 def ball_limit(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> Rows:
-    quat = normalize(d.qpos[m.jnt_qposadr[ids][:, None] + np.arange(4)], default=np.array([1.0, 0, 0, 0]))[0]
+    quat = normalize(d.qpos[tables.joint_quat(m)[ids]], default=np.array([1.0, 0, 0, 0]))[0]
     axis, angle = normalize(quat_to_rotvec(quat), default=np.array([1.0, 0, 0]))
     pos = greatest(take(m.jnt_range, ids)) - angle
     dofs = m.jnt_dofadr[ids][:, None] + np.arange(3)

@@ -150,3 +150,13 @@ def rows_transpose_times(layout: Layout, jac: Any, force: Array) -> Array:
         else:
             out = out + contact_jvp.transpose_times(layout, jac.J_contact, jac.source, frame)
     return out
+
+
+def mul_jac_vec(m: Model, d: Data, vec: Array) -> Array:
+    """Product of the constraint Jacobian with a vector (nv,): (max_constraints,), zero from nefc on: mj_mulJacVec."""
+    return dot(d.efc_J, jnp.asarray(vec, d.qpos.dtype))
+
+
+def mul_jac_t_vec(m: Model, d: Data, vec: Array) -> Array:
+    """Product of the transposed constraint Jacobian with a vector (max_constraints,): (nv,), mj_mulJacTVec."""
+    return dot(d.efc_J.T, jnp.asarray(vec, d.qpos.dtype))

@@ -17,6 +17,7 @@ from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import GeomType, JointType
+from jaxsim.engine import tables
 from jaxsim.engine.support import apply_wrench
 from jaxsim.math.arrays import take, take_or_zero
 from jaxsim.math.rotation import quat_conj, quat_mul, quat_rotate, quat_to_rotvec
@@ -54,13 +55,12 @@ def cables(m) -> Cable:
             turning = joint >= 0 and m.jnt_type[joint + m.body_jntnum[body] - 1] in (JointType.BALL, JointType.FREE)
             if body != before + 1 or m.body_parentid[body] != before or not turning or m.body_jntnum[body] != 1:
                 raise UnsupportedError(f"plugin {NAME} on bodies that are not a chain of ball joints")
-            place = m.jnt_qposadr[joint] + (3 if m.jnt_type[joint] == JointType.FREE else 0)
-            rows.append((body, before, place, m.body_geomadr[body], twist, bend, settings["flat"] != "true"))
-    body, before, place, geom, twist, bend, curved = np.array(rows, float).reshape(-1, 7).T
+            rows.append((body, before, joint, m.body_geomadr[body], twist, bend, settings["flat"] != "true"))
+    body, before, joint, geom, twist, bend, curved = np.array(rows, float).reshape(-1, 7).T
     ends, starts = np.full(m.nbody, -1), np.full(m.nbody, -1)
     ends[body.astype(int)] = starts[before.astype(int)] = np.arange(len(body))
     felt = np.array(felt, int)
-    qpos = place.astype(int)[:, None] + np.arange(4)
+    qpos = tables.joint_quat(m)[joint.astype(int)]
     return Cable(
         body.astype(int), qpos, geom.astype(int), twist, bend, curved.astype(bool), felt, ends[felt], starts[felt]
     )

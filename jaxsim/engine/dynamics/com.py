@@ -34,7 +34,7 @@ def _axis_sources(m) -> tuple[np.ndarray, np.ndarray]:
     and whether it turns."""
     kind = m.jnt_type[m.dof_jntid]
     k = np.arange(m.nv) - m.jnt_dofadr[m.dof_jntid]
-    shift = (kind == JointType.FREE) & (k < 3)
+    shift = tables.in_world(m)
     column = m.njnt + 3 * m.dof_bodyid + k % 3
     source = np.where(np.isin(kind, (JointType.HINGE, JointType.SLIDE)), m.dof_jntid, column)
     return np.where(shift, m.njnt + 3 * m.nbody + k, source), ~shift & (kind != JointType.SLIDE)

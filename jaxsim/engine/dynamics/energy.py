@@ -4,7 +4,8 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.core.types import DisableBit, EnableBit, JointType
+from jaxsim.core.types import DisableBit, EnableBit
+from jaxsim.engine import tables
 from jaxsim.engine.dynamics.inertia import mul_m
 from jaxsim.engine.support import disabled, enabled
 from jaxsim.engine.tendon.tendon import spring_displacement
@@ -54,19 +55,12 @@ def _spring(linear: Array, poly: Array, x: Array) -> Array:
 
 def _displacements(m: Model, d: Data) -> list[tuple[np.ndarray, Array]]:
     """Joints and by how much their springs are stretched; the two springs of a free joint come apart."""
-    out = []
-    scalar = np.flatnonzero(np.isin(m.jnt_type, (JointType.HINGE, JointType.SLIDE)))
-    if len(scalar):
-        address = m.jnt_qposadr[scalar]
-        out.append((scalar, take(d.qpos, address) - take(m.qpos_spring, address)))
-    free = np.flatnonzero(m.jnt_type == JointType.FREE)
-    if len(free):
-        at = m.jnt_qposadr[free][:, None] + np.arange(3)
-        out.append((free, norm(take(d.qpos, at) - take(m.qpos_spring, at))))
-    turning = np.flatnonzero(np.isin(m.jnt_type, (JointType.FREE, JointType.BALL)))
-    if len(turning):
-        lead = np.where(m.jnt_type[turning] == JointType.FREE, 3, 0)
-        at = (m.jnt_qposadr[turning] + lead)[:, None] + np.arange(4)
-        turn = quat_mul(quat_conj(take(m.qpos_spring, at)), quat_normalize(take(d.qpos, at)))
-        out.append((turning, norm(quat_to_rotvec(turn))))
+    out, c = [], tables.joint_coordinates(m)
+    if len(c.scalar):
+        out.append((c.scalar, take(d.qpos, c.scalar_qpos) - take(m.qpos_spring, c.scalar_qpos)))
+    if len(c.free):
+        out.append((c.free, norm(take(d.qpos, c.free_qpos) - take(m.qpos_spring, c.free_qpos))))
+    if len(c.turning):
+        turn = quat_mul(quat_conj(take(m.qpos_spring, c.quat)), quat_normalize(take(d.qpos, c.quat)))
+        out.append((c.turning, norm(quat_to_rotvec(turn))))
     return out

@@ -6,6 +6,7 @@
 from collections.abc import Callable
 from functools import partial
 
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
@@ -14,7 +15,7 @@ from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure, structure_of
 from jaxsim.engine import tables
 from jaxsim.engine.dynamics import inertia_jvp
-from jaxsim.engine.dynamics.factor import factor, solve_ld, solve_once
+from jaxsim.engine.dynamics.factor import factor, solve_ld, solve_once, strict_lower
 from jaxsim.engine.dynamics.inertia_jvp import Source
 from jaxsim.engine.tendon.tendon import tendon_armature
 from jaxsim.math.arrays import add_at, dot, einsum, inner, is_numpy, take, take_or_zero
@@ -77,9 +78,12 @@ def factor_m(m: Model, d: Data) -> Data:
     return d.replace(qLD=ld, qLDiagInv=inverse)
 
 
-def solve_m(m: Model, d: Data, x: Array) -> Array:
-    """Solve M y = x with the factor in `d`: x is (nv,) or (nv, k). Derivatives are those of the solution."""
-    return solve_spd(m, d.M, d.qLD, d.qLDiagInv, x)
+def solve_m(m: Model, d: Data, vec: Array) -> Array:
+    """Solution x of M x = vec for vectors (..., nv), by the factor in `d`: mj_solveM.
+
+    Derivatives are those of the solution, not of the factor.
+    """
+    return _by_columns(lambda x: solve_spd(m, d.M, d.qLD, d.qLDiagInv, x), vec)
 
 
 def solve_spd(m: Model, matrix: Array, ld: Array, inverse: Array, x: Array, source: Source | None = None) -> Array:
@@ -122,13 +126,56 @@ def mul_sparse(m: Model, matrix: Array, x: Array) -> Array:
     return take(xp.concatenate(out), tables.dof_order(m)).reshape(x.shape)
 
 
-def mul_m(m: Model, d: Data, x: Array) -> Array:
-    """Product M x for (nv,) or (nv, k)."""
-    return mul_sparse(m, d.M, x)
+def mul_m(m: Model, d: Data, vec: Array) -> Array:
+    """Product of the inertia matrix with vectors (..., nv): mj_mulM."""
+    return _by_columns(lambda x: mul_sparse(m, d.M, x), vec)
+
+
+def mul_m2(m: Model, d: Data, vec: Array) -> Array:
+    """Product of vectors (..., nv) with the root sqrt(D) L of M = L' D L: mj_mulM2."""
+
+    def blocks(lower: Array, x: Array) -> Array:
+        return x + einsum("kij,kjc->kic", lower, x)
+
+    return _by_root(m, d, vec, blocks, 0.5)
+
+
+def solve_m2(m: Model, d: Data, vec: Array) -> Array:
+    """Half of a solve, inverse(sqrt(D)) inverse(L') vec where M = L' D L, for vectors (..., nv): mj_solveM2."""
+
+    def blocks(lower: Array, x: Array) -> Array:
+        return lax.linalg.triangular_solve(lower, x, left_side=True, lower=True, transpose_a=True, unit_diagonal=True)
+
+    return _by_root(m, d, vec, blocks, -0.5)
+
+
+def _by_root(m: Model, d: Data, vec: Array, blocks: Callable[[Array, Array], Array], power: float) -> Array:
+    """`blocks(L, x)` on the trees' blocks of the factor L, then D to a power, applied to vectors (..., nv)."""
+    if not m.nv:
+        return vec
+    ld, inverse = factor(m, d.M)  # made again: the factor in `d` carries no derivative
+
+    def product(x: Array) -> Array:
+        x = x.reshape(m.nv, -1)
+        parts = [
+            blocks(take_or_zero(ld, lower), take(x, block.dofs)).reshape(-1, x.shape[-1])
+            for block, lower in zip(tables.inertia_blocks(m), strict_lower(m), strict=True)
+        ]
+        return take(jnp.concatenate(parts), tables.dof_order(m)) * inverse[:, None] ** -power
+
+    return _by_columns(product, vec)
+
+
+def _by_columns(function: Callable[[Array], Array], vec: Array) -> Array:
+    """A function of (nv,) or of columns (nv, k), applied to vectors (..., nv)."""
+    vec = vec if isinstance(vec, np.ndarray) else jnp.asarray(vec)
+    if vec.ndim == 1:
+        return function(vec).reshape(vec.shape)
+    return function(vec.reshape(-1, vec.shape[-1]).T).T.reshape(vec.shape)
 
 
 def full_m(m: Model, d: Data) -> Array:
-    """The inertia matrix, dense (nv, nv)."""
+    """The inertia matrix, dense (nv, nv): mj_fullM."""
     return take_or_zero(d.M, _dense_pattern(m))
 
 

@@ -50,33 +50,33 @@ def jac(m: Model, d: Data, point: Array, body: Any) -> tuple[Array, Array]:
     return motion[:, 3:].T, motion[:, :3].T
 
 
-def jacBody(m: Model, d: Data, body: Any) -> tuple[Array, Array]:
+def jac_body(m: Model, d: Data, body: Any) -> tuple[Array, Array]:
     """Jacobians of a body's frame: mj_jacBody."""
     return jac(m, d, d.xpos[body], body)
 
 
-def jacBodyCom(m: Model, d: Data, body: Any) -> tuple[Array, Array]:
+def jac_body_com(m: Model, d: Data, body: Any) -> tuple[Array, Array]:
     """Jacobians of a body's centre of mass: mj_jacBodyCom."""
     return jac(m, d, d.xipos[body], body)
 
 
-def jacGeom(m: Model, d: Data, geom: Any) -> tuple[Array, Array]:
+def jac_geom(m: Model, d: Data, geom: Any) -> tuple[Array, Array]:
     """Jacobians of a geom's frame: mj_jacGeom."""
     return jac(m, d, d.geom_xpos[geom], at(m.geom_bodyid, geom))
 
 
-def jacSite(m: Model, d: Data, site: Any) -> tuple[Array, Array]:
+def jac_site(m: Model, d: Data, site: Any) -> tuple[Array, Array]:
     """Jacobians of a site's frame: mj_jacSite."""
     return jac(m, d, d.site_xpos[site], at(m.site_bodyid, site))
 
 
-def jacPointAxis(m: Model, d: Data, point: Array, axis: Array, body: Any) -> tuple[Array, Array]:
+def jac_point_axis(m: Model, d: Data, point: Array, axis: Array, body: Any) -> tuple[Array, Array]:
     """Jacobians of a global point and of a global axis (3,) fixed in a body: mj_jacPointAxis."""
     jacp, jacr = jac(m, d, point, body)
     return jacp, cross(jacr.T, jnp.asarray(axis, jacr.dtype)).T
 
 
-def jacSubtreeCom(m: Model, d: Data, body: Any) -> Array:
+def jac_subtree_com(m: Model, d: Data, body: Any) -> Array:
     """Jacobian of the centre of mass of a body's subtree: mj_jacSubtreeCom."""
     part = at(_shared(m), body)
     mass = subtree_sum(tables.tree(m), m.body_mass[:, None])[:, 0][part]
@@ -85,7 +85,7 @@ def jacSubtreeCom(m: Model, d: Data, body: Any) -> Array:
     return (weight[:, None] * shift_motion(d.cdof, arm)[:, 3:]).T
 
 
-def angmomMat(m: Model, d: Data, body: Any) -> Array:
+def angmom_mat(m: Model, d: Data, body: Any) -> Array:
     """Matrix (3, nv) from qvel to the angular momentum of a body's subtree about its centre of mass: mj_angmomMat."""
     part = at(_shared(m), body)
     composite = subtree_sum(tables.tree(m), d.cinert)[part]
@@ -94,7 +94,7 @@ def angmomMat(m: Model, d: Data, body: Any) -> Array:
     return jnp.where(part[:, None] >= 0, momentum[:, :3], 0).T
 
 
-def jacDot(m: Model, d: Data, point: Array, body: Any) -> tuple[Array, Array]:
+def jac_dot(m: Model, d: Data, point: Array, body: Any) -> tuple[Array, Array]:
     """Time derivatives of the Jacobians that `jac` gives, for a point that moves with the body: mj_jacDot."""
     kind, first = m.jnt_type[m.dof_jntid], m.jnt_dofadr[m.dof_jntid]
     turns = (kind == JointType.BALL) | ((kind == JointType.FREE) & (np.arange(m.nv) >= first + 3))
@@ -107,7 +107,7 @@ def jacDot(m: Model, d: Data, point: Array, body: Any) -> tuple[Array, Array]:
     return jnp.where(moves, linear, 0).T, jnp.where(moves, rate[:, :3], 0).T
 
 
-def applyFT(m: Model, d: Data, force: Array, torque: Array, point: Array, body: Any) -> Array:
+def apply_ft(m: Model, d: Data, force: Array, torque: Array, point: Array, body: Any) -> Array:
     """The joint-space force (nv,) of a global force at a point of a body and a torque on it, all (3,): mj_applyFT.
 
     The reference adds it to an array; add it to what you have.

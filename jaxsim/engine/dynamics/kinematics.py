@@ -160,12 +160,11 @@ def _node_frames(m: Model, d: Data) -> tuple[Array, Array]:
     mocap, (pos, quat) = tables.mocap_bodies(m), _body_frames(m)
     pos = merge(pos, mocap, d.mocap_pos)
     quat = merge(quat, mocap, quat_normalize(d.mocap_quat)) if len(mocap) else quat
-    free = tables.free_joints(m)
-    if len(free):
-        address = m.jnt_qposadr[free][:, None]
-        body = m.jnt_bodyid[free]
-        pos = merge(pos, body, take(d.qpos, address + np.arange(3)))
-        quat = merge(quat, body, quat_normalize(take(d.qpos, address + np.arange(3, 7))))
+    joints, unit = tables.joint_coordinates(m), tables.joint_quat(m)
+    if len(joints.free):
+        body = m.jnt_bodyid[joints.free]
+        pos = merge(pos, body, take(d.qpos, joints.free_qpos))
+        quat = merge(quat, body, quat_normalize(take(d.qpos, unit[joints.free])))
     if not m.njnt:
         return pos, quat
     kind = m.jnt_type
@@ -177,7 +176,7 @@ def _node_frames(m: Model, d: Data) -> tuple[Array, Array]:
     turned = c.join((xp.cos(0.5 * turn), *c.scale(xp.sin(0.5 * turn), c.split(normalize(m.jnt_axis)[0]))))
     ball = np.flatnonzero(kind == JointType.BALL)
     if len(ball):
-        turned = merge(turned, ball, quat_normalize(take(d.qpos, address[ball][:, None] + np.arange(4))))
+        turned = merge(turned, ball, quat_normalize(take(d.qpos, unit[ball])))
     moved = c.add(c.sub(offset, c.quat_rotate(c.split(turned), offset)), c.scale(shift, axis))
     return xp.concatenate([pos, c.join(moved)]), xp.concatenate([quat, turned])
 

@@ -1,15 +1,20 @@
-"""Frames of the objects that sensors speak of: bodies (inertial or regular frame), geoms, sites and cameras, mixed."""
+"""Frames, velocities and accelerations of bodies (inertial or regular frame), geoms, sites and cameras, mixed.
+
+The kinds and ids of the objects are known while tracing.
+"""
 
 from collections.abc import Callable
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import ObjType
-from jaxsim.engine.support import assemble, object_velocity
-from jaxsim.math.arrays import matvec_t, take
-from jaxsim.math.rotation import cross, quat_mul
+from jaxsim.engine.support import assemble
+from jaxsim.math.arrays import matvec, matvec_t, take
+from jaxsim.math.rotation import cross, quat_mul, quat_to_mat
 from jaxsim.math.safe import Array, xp_of
 from jaxsim.math.spatial import join, shift_motion
 
@@ -76,10 +81,16 @@ def quaternions(m: Model, d: Data, kinds: np.ndarray, ids: np.ndarray) -> Array:
     return _by_kind(kinds, ids, get)
 
 
+def point_velocities(m: Model, d: Data, body: np.ndarray, pos: Array, mat: Array | None = None) -> Array:
+    """Velocity (k, 6), angular first, at points (k, 3) of bodies; in the frames `mat` (k, 3, 3), else global."""
+    v = shift_motion(take(d.cvel, body), pos - take(d.subtree_com, m.body_rootid[body]))
+    return v if mat is None else join(matvec_t(mat, v[:, :3]), matvec_t(mat, v[:, 3:]))
+
+
 def velocities(m: Model, d: Data, kinds: np.ndarray, ids: np.ndarray, local: bool = False) -> Array:
     """Velocities (k, 6), angular first, in global frames or in the objects' own."""
     mat = rotations(m, d, kinds, ids) if local else None
-    return object_velocity(m, d, bodies(m, kinds, ids), positions(m, d, kinds, ids), mat)
+    return point_velocities(m, d, bodies(m, kinds, ids), positions(m, d, kinds, ids), mat)
 
 
 def accelerations(m: Model, d: Data, kinds: np.ndarray, ids: np.ndarray, local: bool = False) -> Array:
@@ -87,10 +98,36 @@ def accelerations(m: Model, d: Data, kinds: np.ndarray, ids: np.ndarray, local: 
     body = bodies(m, kinds, ids)
     pos = positions(m, d, kinds, ids)
     acc = shift_motion(take(d.cacc, body), pos - take(d.subtree_com, m.body_rootid[body]))
-    vel = object_velocity(m, d, body, pos)
+    vel = point_velocities(m, d, body, pos)
     acc = join(acc[:, :3], acc[:, 3:] + cross(vel[:, :3], vel[:, 3:]))
     acc = xp_of(acc).where((m.body_weldid[body] != 0)[:, None], acc, 0)
     if not local:
         return acc
     mat = rotations(m, d, kinds, ids)
     return join(matvec_t(mat, acc[:, :3]), matvec_t(mat, acc[:, 3:]))
+
+
+def object_velocity(m: Model, d: Data, objtype: int, objid: int, flg_local: bool = False) -> Array:
+    """Velocity (6,), angular first, of a body, geom, site or camera, in the global or its own frame.
+
+    `objtype` is an mjtObj (`jaxsim.ObjType`) and `objid` an id, both known while tracing. Needs `com_vel`.
+    Source: mj_objectVelocity.
+    """
+    return velocities(m, d, np.array([objtype]), np.array([objid]), bool(flg_local))[0]
+
+
+def object_acceleration(m: Model, d: Data, objtype: int, objid: int, flg_local: bool = False) -> Array:
+    """Acceleration (6,), angular first and with gravity, of an object given as in `object_velocity`.
+
+    Needs `rne_post_constraint`. Source: mj_objectAcceleration.
+    """
+    return accelerations(m, d, np.array([objtype]), np.array([objid]), bool(flg_local))[0]
+
+
+def local2global(m: Model, d: Data, pos: Array, quat: Array, body: Any) -> tuple[Array, Array]:
+    """Global position (3,) and rotation matrix (3, 3) of a pose in a body's frame: mj_local2Global.
+
+    `body` is an id, a number or traced.
+    """
+    xpos = d.xpos[body] + matvec(d.xmat[body].reshape(3, 3), jnp.asarray(pos, d.qpos.dtype))
+    return xpos, quat_to_mat(quat_mul(d.xquat[body], jnp.asarray(quat, d.qpos.dtype)))

@@ -4,7 +4,8 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.core.types import DisableBit, JointType
+from jaxsim.core.types import DisableBit
+from jaxsim.engine import tables
 from jaxsim.engine.dynamics.cable import cable_force, cables
 from jaxsim.engine.dynamics.fluid import fluid_force
 from jaxsim.engine.support import apply_wrench, assemble, disabled, dof_damping, poly_force, tendon_damping
@@ -40,25 +41,18 @@ def passive(m: Model, d: Data) -> Data:
 
 
 def _springs(m: Model, d: Data) -> Array:
-    parts = []
-    scalar = np.flatnonzero(np.isin(m.jnt_type, (JointType.HINGE, JointType.SLIDE)))
-    if len(scalar):
-        address = m.jnt_qposadr[scalar]
-        x = take(d.qpos, address) - take(m.qpos_spring, address)
-        k = poly_force(take(m.jnt_stiffness, scalar), take(m.jnt_stiffnesspoly, scalar), x)
-        parts.append((m.jnt_dofadr[scalar], -k * x))
-    free = np.flatnonzero(m.jnt_type == JointType.FREE)
-    if len(free):
-        at = m.jnt_qposadr[free][:, None] + np.arange(3)
-        x = take(d.qpos, at) - take(m.qpos_spring, at)
-        parts.append((m.jnt_dofadr[free][:, None] + np.arange(3), _pull(m, free, x)))
-    turning = np.flatnonzero(np.isin(m.jnt_type, (JointType.FREE, JointType.BALL)))
-    if len(turning):
-        lead = np.where(m.jnt_type[turning] == JointType.FREE, 3, 0)
-        at = (m.jnt_qposadr[turning] + lead)[:, None] + np.arange(4)
-        quat = quat_normalize(take(d.qpos, at))
-        x = quat_to_rotvec(quat_mul(quat_conj(take(m.qpos_spring, at)), quat))
-        parts.append(((m.jnt_dofadr[turning] + lead)[:, None] + np.arange(3), _pull(m, turning, x)))
+    parts, c = [], tables.joint_coordinates(m)
+    if len(c.scalar):
+        x = take(d.qpos, c.scalar_qpos) - take(m.qpos_spring, c.scalar_qpos)
+        k = poly_force(take(m.jnt_stiffness, c.scalar), take(m.jnt_stiffnesspoly, c.scalar), x)
+        parts.append((c.scalar_dof, -k * x))
+    if len(c.free):
+        x = take(d.qpos, c.free_qpos) - take(m.qpos_spring, c.free_qpos)
+        parts.append((c.free_dof, _pull(m, c.free, x)))
+    if len(c.turning):
+        quat = quat_normalize(take(d.qpos, c.quat))
+        x = quat_to_rotvec(quat_mul(quat_conj(take(m.qpos_spring, c.quat)), quat))
+        parts.append((c.omega, _pull(m, c.turning, x)))
     force = assemble([(index, rows.reshape(-1)) for index, rows in parts], m.nv, d.qvel)
     if m.ntendon:
         force = force + mul_jac_t(m, d, _tendon_springs(m, d))

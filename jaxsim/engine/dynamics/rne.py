@@ -1,5 +1,7 @@
 """Recursive Newton-Euler: the bias force, and the accelerations and forces of bodies after the constraint solve."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -51,6 +53,17 @@ def contact_forces(d: Data) -> Array:
     # a frictionless contact among pyramids has the one edge, which leans along a tangent that it does not have
     present = np.arange(force.shape[1]) < d.contact.dim[:, None]
     return jnp.pad(jnp.where(present, force, 0), ((0, 0), (0, 6 - force.shape[1])))
+
+
+def contact_force(m: Model, d: Data, contact: Any) -> Array:
+    """Force and torque (6,) of a contact in its frame, zero where there is no active contact: mj_contactForce.
+
+    `contact` may be traced; map over `jnp.arange(m.max_contacts)` for all of them.
+    """
+    if not d.efc.layout.ncontact:
+        return jnp.zeros(6, d.qpos.dtype)
+    active = (contact >= 0) & (contact < d.ncon) & (d.contact.efc_address[contact] >= 0)
+    return jnp.where(active, contact_forces(d)[contact], 0)
 
 
 def rne_post_constraint(m: Model, d: Data) -> Data:

@@ -1,5 +1,6 @@
 """Integrators: each advances the state by one time step from the results of `forward`."""
 
+from collections.abc import Callable
 from functools import partial
 
 import jax
@@ -9,34 +10,17 @@ from jax import lax
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model, Structure
-from jaxsim.core.types import DisableBit, JointType
+from jaxsim.core.types import DisableBit
 from jaxsim.engine import tables
 from jaxsim.engine.actuation.forces import advance_activation
 from jaxsim.engine.actuation.history import record
 from jaxsim.engine.dynamics.inertia import solve_positive, solve_spd
 from jaxsim.engine.dynamics.inertia_jvp import source_of
+from jaxsim.engine.integrate.positions import integrate_pos
 from jaxsim.engine.sensor.stages import undelayed
-from jaxsim.engine.support import assemble, disabled, dof_damping, is_damped, poly_slope
-from jaxsim.math.arrays import take, take_or_zero
-from jaxsim.math.rotation import quat_mul, quat_normalize, rotvec_to_quat
+from jaxsim.engine.support import disabled, dof_damping, is_damped, poly_slope
+from jaxsim.math.arrays import take_or_zero
 from jaxsim.math.safe import Array
-
-
-def integrate_pos(m: Model, qpos: Array, qvel: Array, dt: Array) -> Array:
-    """qpos moved along qvel for the time dt, quaternions along their rotations."""
-    scalar = np.flatnonzero(np.isin(m.jnt_type, (JointType.HINGE, JointType.SLIDE)))
-    free = np.flatnonzero(m.jnt_type == JointType.FREE)
-    turning = np.flatnonzero(np.isin(m.jnt_type, (JointType.FREE, JointType.BALL)))
-    flat = np.concatenate([m.jnt_qposadr[scalar], (m.jnt_qposadr[free][:, None] + np.arange(3)).reshape(-1)])
-    dofs = np.concatenate([m.jnt_dofadr[scalar], (m.jnt_dofadr[free][:, None] + np.arange(3)).reshape(-1)])
-    if len(turning) == 0:
-        return qpos + dt * take(qvel, dofs[np.argsort(flat)])
-    lead = np.where(m.jnt_type[turning] == JointType.FREE, 3, 0)
-    at = (m.jnt_qposadr[turning] + lead)[:, None] + np.arange(4)
-    omega = take(qvel, (m.jnt_dofadr[turning] + lead)[:, None] + np.arange(3))
-    quat = quat_mul(quat_normalize(take(qpos, at)), rotvec_to_quat(omega * dt))
-    parts = [(flat, take(qpos, flat) + dt * take(qvel, dofs)), (at.reshape(-1), quat.reshape(-1))]
-    return assemble(parts, m.nq, qpos)
 
 
 def advance(m: Model, d: Data, act_dot: Array, qacc: Array, qvel: Array | None = None) -> Data:
@@ -89,7 +73,7 @@ RK4_B = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
 RK4_C = (0.5, 0.5, 1.0)
 
 
-def rungekutta4(m: Model, d: Data, evaluate) -> Data:
+def integrate_rk4(m: Model, d: Data, evaluate: Callable[[Model, Data], Data]) -> Data:
     """The classical fourth-order method; `evaluate(m, d)` is the forward dynamics without sensors.
 
     The three further evaluations share one compiled body: a loop over the tableau, so that the program holds the

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.engine.actuation.forces import fwd_actuation
-from jaxsim.engine.integrate.explicit import integrate_pos
+from jaxsim.engine.integrate.positions import integrate_pos
 from jaxsim.engine.inverse.inverse import inverse
 from jaxsim.math.safe import Array
 

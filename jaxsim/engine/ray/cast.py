@@ -1,4 +1,4 @@
-"""Rays against the geoms of a model: `ray`, `multiRay`, and what cameras and sensors share.
+"""Rays against the geoms of a model: `ray`, `multi_ray`, and what cameras and sensors share.
 
 A search that sees no gradients says which geom each ray meets first, and which part of its surface. The distance and
 the normal are then measured again, on that geom alone, by formulas that can be differentiated in everything.
@@ -63,7 +63,7 @@ def ray(
     return tuple(x[0] for x in report(hit))
 
 
-def multiRay(
+def multi_ray(
     m: Model,
     d: Data,
     pnt: Array,

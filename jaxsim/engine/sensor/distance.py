@@ -7,7 +7,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import ObjType, SensorType
-from jaxsim.engine.collision.distance import distance
+from jaxsim.engine.collision.distance import geom_distance
 from jaxsim.math.arrays import take, take_or_zero
 from jaxsim.math.safe import Array, normalize
 
@@ -49,7 +49,7 @@ def distances(m: Model, d: Data, ids: np.ndarray) -> Array:
     if not len(every):
         dist, fromto = cutoff, jnp.zeros((len(ids), 6), d.sensordata.dtype)
     else:
-        dist, fromto = distance(m, d, *every.T, take(cutoff, np.repeat(np.arange(len(ids)), number)))
+        dist, fromto = geom_distance(m, d, *every.T, take(cutoff, np.repeat(np.arange(len(ids)), number)))
         slot = np.arange(number.max())
         place = np.where(slot < number[:, None], (np.cumsum(number) - number)[:, None] + slot, -1)
         each = jnp.where(place >= 0, take_or_zero(dist, place), jnp.inf)

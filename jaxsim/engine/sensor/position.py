@@ -5,6 +5,7 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import MINVAL, ConstraintType, GeomType, ObjType
+from jaxsim.engine import tables
 from jaxsim.engine.dynamics import energy, objects
 from jaxsim.engine.sensor.limit import first_limit
 from jaxsim.math.arrays import matvec_t, take
@@ -34,7 +35,7 @@ def actuatorpos(m: Model, d: Data, ids: np.ndarray) -> Array:
 
 def ballquat(m: Model, d: Data, ids: np.ndarray) -> Array:
     """Unit quaternion of a ball joint."""
-    return quat_normalize(take(d.qpos, m.jnt_qposadr[m.sensor_objid[ids]][:, None] + np.arange(4)))
+    return quat_normalize(take(d.qpos, tables.joint_quat(m)[m.sensor_objid[ids]]))
 
 
 def jointlimitpos(m: Model, d: Data, ids: np.ndarray) -> Array:

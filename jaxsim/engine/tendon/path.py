@@ -10,7 +10,8 @@ from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL, WrapType
 from jaxsim.engine import tables
-from jaxsim.engine.support import jac, object_velocity
+from jaxsim.engine.dynamics.objects import point_velocities
+from jaxsim.engine.support import jac
 from jaxsim.engine.tendon.wrap import wrap
 from jaxsim.math.arrays import add_at, inner, is_numpy, merge, take
 from jaxsim.math.rotation import cross
@@ -163,7 +164,7 @@ def bias_rate(m: Model, d: Data) -> Array | None:
     for site in (p.site0[straight], p.site1[straight]):
         body = m.site_bodyid[site]
         pos = take(d.site_xpos, site)
-        velocity = object_velocity(m, d, body, pos)
+        velocity = point_velocities(m, d, body, pos)
         acceleration = shift_motion(take(rates, body), pos - take(d.subtree_com, m.body_rootid[body]))
         ends.append((pos, velocity[:, 3:], acceleration[:, 3:] + cross(velocity[:, :3], velocity[:, 3:])))
     (pos0, vel0, acc0), (pos1, vel1, acc1) = ends

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.engine.collision.distance import distance
+from jaxsim.engine.collision.distance import geom_distance
 from tests.engine.collision.scenes import random_qpos
 from validation.models.geoms import ASSETS, GEOMS
 
@@ -43,7 +43,7 @@ def measured():
             dist[k, p] = mujoco.mj_geomDistance(mj, data, i, j, LIMITS[k], fromto[k, p])
 
     def run(pos, mat, far):
-        return distance(m, d.replace(geom_xpos=pos, geom_xmat=mat), FIRST, SECOND, far)
+        return geom_distance(m, d.replace(geom_xpos=pos, geom_xmat=mat), FIRST, SECOND, far)
 
     ours = jax.jit(jax.vmap(run))(np.array(pos), np.array(mat), LIMITS)
     found = np.any(fromto != 0, axis=-1)
@@ -90,7 +90,7 @@ def test_the_segment_is_as_long_as_the_distance(measured):
 def test_numbers_for_ids_give_numbers(measured):
     (m, d, _), (pos, mat, _), ours, *_ = measured
     d = d.replace(geom_xpos=jnp.asarray(pos[0]), geom_xmat=jnp.asarray(mat[0]))
-    dist, fromto = distance(m, d, 1, 2, LIMITS[0])
+    dist, fromto = geom_distance(m, d, 1, 2, LIMITS[0])
     p = PAIRS.index((1, 2))
     assert dist.shape == () and fromto.shape == (6,)
     np.testing.assert_allclose(dist, ours[0][0, p])

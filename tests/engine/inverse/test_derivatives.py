@@ -5,7 +5,7 @@ import mujoco
 import numpy as np
 
 import jaxsim
-from tests.engine.test_utilities import model
+from tests.test_support import model
 from validation.stages import states, to_data
 
 NAMES = ("DfDq", "DfDv", "DfDa", "DsDq", "DsDv", "DsDa", "DmDq")

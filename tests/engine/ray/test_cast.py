@@ -111,7 +111,7 @@ def test_many_rays_from_a_point_leave_out_what_the_reference_leaves_out():
     mujoco.mj_multiRay(MODEL, DATA, pnt, vec.reshape(-1), None, 1, 3, geom, dist, normal, len(vec), 0.5)
     geom[7], normal = -1, normal.reshape(-1, 3)
     normal[7] = 0
-    got = jax.jit(lambda p, v: jaxsim.multiRay(OURS, STATE, p, v, None, True, 3, 0.5))(pnt, vec)
+    got = jax.jit(lambda p, v: jaxsim.multi_ray(OURS, STATE, p, v, None, True, 3, 0.5))(pnt, vec)
     check(got, (dist, geom, normal))
 
 
@@ -142,7 +142,7 @@ def test_derivatives_are_finite_for_rays_that_graze_miss_or_start_on_a_surface()
     xml = '<mujoco><worldbody><geom size=".2"/><geom type="capsule" size=".2 .5" pos="3 0 0"/></worldbody></mujoco>'
     m = jaxsim.load_model(xml)
     d = jaxsim.kinematics(m, jaxsim.make_data(m))
-    slopes = jax.jacrev(lambda p, v: jaxsim.multiRay(m, d, p[0], v)[0], (0, 1))(pnt, vec)
+    slopes = jax.jacrev(lambda p, v: jaxsim.multi_ray(m, d, p[0], v)[0], (0, 1))(pnt, vec)
     assert all(np.isfinite(x).all() for x in slopes)
 
 

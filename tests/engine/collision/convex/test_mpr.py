@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.engine.collision.distance import distance
+from jaxsim.engine.collision.distance import geom_distance
 from jaxsim.engine.collision.driver import collision
 from tests.engine.collision.scenes import assert_same, make_scene, pair_xml, random_qpos
 
@@ -108,7 +108,7 @@ def test_distance_reaches_as_far_as_is_asked(search):
     scene, data = search.scene, mujoco.MjData(search.scene.mj)
     pos, mat, _ = scene.reference(search.poses[:10])
     pairs = np.arange(2 * len(PAIRS)).reshape(-1, 2)[::3]
-    at = lambda p, r: distance(scene.m, scene.d.replace(geom_xpos=p, geom_xmat=r), *pairs.T, 0.5)  # noqa: E731
+    at = lambda p, r: geom_distance(scene.m, scene.d.replace(geom_xpos=p, geom_xmat=r), *pairs.T, 0.5)  # noqa: E731
     ours, fromto = jax.jit(jax.vmap(at))(pos, mat)
     for i in range(10):
         data.geom_xpos[:], data.geom_xmat[:] = pos[i], mat[i]

@@ -10,7 +10,7 @@ import jaxsim
 from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.convex.sensitivity import Touch, derivative, feature, polished
 from jaxsim.engine.collision.convex.support import Kinds, Shape, support
-from jaxsim.engine.collision.distance import distance
+from jaxsim.engine.collision.distance import geom_distance
 from jaxsim.math.rotation import quat_mul, quat_to_mat, rotvec_to_quat
 from tests.engine.collision.scenes import pair_xml, random_qpos
 
@@ -44,7 +44,7 @@ def moved():
         mat = quat_to_mat(quat_mul(rotvec_to_quat(t * turn), q[:, 3:])).reshape(-1, 9)
         changed = m.replace(geom_size=m.geom_size * (1 + t * grow), mesh_vert=m.mesh_vert * (1 + t * stretch))
         at = d.replace(geom_xpos=q[:, :3] + t * move, geom_xmat=mat)
-        dist, fromto = distance(changed, at, FIRST, FIRST + 1, 10.0)
+        dist, fromto = geom_distance(changed, at, FIRST, FIRST + 1, 10.0)
         return jnp.concatenate([dist[:, None], fromto], axis=1)
 
     def both(weight, *args):

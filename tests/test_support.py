@@ -1,4 +1,4 @@
-"""Utilities by MuJoCo's names, compared with the reference's functions of the same names."""
+"""Support functions compared with MuJoCo's functions of the same names, and states as vectors."""
 
 import jax
 import jax.numpy as jnp
@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim import ObjType, State
+from jaxsim import ObjType, State, support
 from jaxsim.engine.dynamics.rne import rne_post_constraint
+from tests.names import snake_case
 from validation.oracle import dense_jacobian
 from validation.stages import exact, states, to_data
 
@@ -37,6 +38,7 @@ XML = """
 """.replace('axis="0 0 1" damping', 'name="hinge" axis="0 0 1" damping').replace(
     'type="slide" axis', 'name="slide" type="slide" axis'
 )
+NAMES = {snake_case(name): name for name in dir(mujoco) if name.startswith("mj_")}
 POINT, AXIS, FORCE = np.array([0.3, -0.2, 0.5]), np.array([0.3, 0.4, -0.5]), np.array([1.0, -2, 3])
 BODY, FRAMES = 3, ((ObjType.BODY, 2), (ObjType.XBODY, 4), (ObjType.GEOM, 2), (ObjType.SITE, 0), (ObjType.CAMERA, 0))
 
@@ -44,27 +46,35 @@ BODY, FRAMES = 3, ((ObjType.BODY, 2), (ObjType.XBODY, 4), (ObjType.GEOM, 2), (Ob
 @jax.jit
 def everything(m, d, body, vec, rows):
     d = rne_post_constraint(m, jaxsim.forward(m, d))
-    out = {name: getattr(jaxsim, name)(m, d, body) for name in ("jacBody", "jacBodyCom", "jacSubtreeCom", "angmomMat")}
-    out |= {"jac": jaxsim.jac(m, d, POINT, body), "jacDot": jaxsim.jacDot(m, d, POINT, body)}
-    out |= {"jacGeom": jaxsim.jacGeom(m, d, 2), "jacSite": jaxsim.jacSite(m, d, 0)}
-    out["jacPointAxis"] = jaxsim.jacPointAxis(m, d, POINT, AXIS, body)
-    out["applyFT"] = jaxsim.applyFT(m, d, FORCE, AXIS, POINT, body)
-    out["fullM"] = jaxsim.fullM(m, d)
-    for name in ("mulM", "mulM2", "solveM", "solveM2"):
-        out[name] = getattr(jaxsim, name)(m, d, vec)
-    out["contactForce"] = jax.vmap(lambda i: jaxsim.contactForce(m, d, i))(jnp.arange(m.max_contacts))
-    out["mulJacVec"], out["mulJacTVec"] = jaxsim.mulJacVec(m, d, vec), jaxsim.mulJacTVec(m, d, rows)
+    out = {
+        name: getattr(support, name)(m, d, body)
+        for name in ("jac_body", "jac_body_com", "jac_subtree_com", "angmom_mat")
+    }
+    out |= {"jac": support.jac(m, d, POINT, body), "jac_dot": support.jac_dot(m, d, POINT, body)}
+    out |= {"jac_geom": support.jac_geom(m, d, 2), "jac_site": support.jac_site(m, d, 0)}
+    out["jac_point_axis"] = support.jac_point_axis(m, d, POINT, AXIS, body)
+    out["apply_ft"] = support.apply_ft(m, d, FORCE, AXIS, POINT, body)
+    out["full_m"] = support.full_m(m, d)
+    for name in ("mul_m", "mul_m2", "solve_m", "solve_m2"):
+        out[name] = getattr(support, name)(m, d, vec)
+    out["contact_force"] = jax.vmap(lambda i: support.contact_force(m, d, i))(jnp.arange(m.max_contacts))
+    out["mul_jac_vec"], out["mul_jac_t_vec"] = support.mul_jac_vec(m, d, vec), support.mul_jac_t_vec(m, d, rows)
     for kind, index in FRAMES:
         for local in (0, 1):
-            out[f"objectVelocity {kind} {local}"] = jaxsim.objectVelocity(m, d, kind, index, local)
-            out[f"objectAcceleration {kind} {local}"] = jaxsim.objectAcceleration(m, d, kind, index, local)
-    out["local2Global"] = jaxsim.local2Global(m, d, POINT, np.array([0.5, 0.5, -0.5, 0.5]), body)
-    out["geomDistance"] = jaxsim.geomDistance(m, d, 2, 3, 10.0)
+            out[f"object_velocity {kind} {local}"] = support.object_velocity(m, d, kind, index, local)
+            out[f"object_acceleration {kind} {local}"] = support.object_acceleration(m, d, kind, index, local)
+    out["local2global"] = support.local2global(m, d, POINT, np.array([0.5, 0.5, -0.5, 0.5]), body)
+    out["geom_distance"] = support.geom_distance(m, d, 2, 3, 10.0)
     return out
 
 
+def theirs(name):
+    """MuJoCo's function of which ours has the name, in snake case."""
+    return getattr(mujoco, NAMES[name])
+
+
 class Oracle:
-    """The reference's functions, with results returned instead of written into arrays."""
+    """MuJoCo's functions under our names, with results returned instead of written into arrays."""
 
     def __init__(self, m, d, vec, rows):
         self.m, self.d, self.vec, self.rows = m, d, vec, rows
@@ -72,50 +82,50 @@ class Oracle:
 
     def two(self, name, *args):
         a, b = np.zeros((3, self.nv)), np.zeros((3, self.nv))
-        getattr(mujoco, f"mj_{name}")(self.m, self.d, a, b, *args)
+        theirs(name)(self.m, self.d, a, b, *args)
         return a, b
 
     def one(self, name, shape, *args):
         out = np.zeros(shape)
-        getattr(mujoco, f"mj_{name}")(self.m, self.d, out, *args)
+        theirs(name)(self.m, self.d, out, *args)
         return out
 
     def results(self):
         m, d, nv, vec = self.m, self.d, self.nv, self.vec
-        out = {name: self.two(name, BODY) for name in ("jacBody", "jacBodyCom")}
-        out |= {name: self.one(name, (3, nv), BODY) for name in ("jacSubtreeCom", "angmomMat")}
-        out |= {name: self.two(name, POINT, BODY) for name in ("jac", "jacDot")}
-        out |= {"jacGeom": self.two("jacGeom", 2), "jacSite": self.two("jacSite", 0)}
-        out["jacPointAxis"] = self.two("jacPointAxis", POINT, AXIS, BODY)
+        out = {name: self.two(name, BODY) for name in ("jac_body", "jac_body_com")}
+        out |= {name: self.one(name, (3, nv), BODY) for name in ("jac_subtree_com", "angmom_mat")}
+        out |= {name: self.two(name, POINT, BODY) for name in ("jac", "jac_dot")}
+        out |= {"jac_geom": self.two("jac_geom", 2), "jac_site": self.two("jac_site", 0)}
+        out["jac_point_axis"] = self.two("jac_point_axis", POINT, AXIS, BODY)
         force = np.zeros(nv)
         mujoco.mj_applyFT(m, d, FORCE, AXIS, POINT, BODY, force)
-        out["applyFT"] = force
+        out["apply_ft"] = force
         full = np.zeros((nv, nv))
         mujoco.mj_fullM(m, full, d.qM)
-        out["fullM"] = full
-        out |= {name: self.one(name, nv, vec) for name in ("mulM", "mulM2")}
-        for name, more in (("solveM", ()), ("solveM2", (np.sqrt(d.qLDiagInv),))):
+        out["full_m"] = full
+        out |= {name: self.one(name, nv, vec) for name in ("mul_m", "mul_m2")}
+        for name, more in (("solve_m", ()), ("solve_m2", (np.sqrt(d.qLDiagInv),))):
             rows = np.zeros((1, nv))
-            getattr(mujoco, f"mj_{name}")(m, d, rows, vec[None], *more)
+            theirs(name)(m, d, rows, vec[None], *more)
             out[name] = rows[0]
         forces = np.zeros((64, 6))
         for i in range(d.ncon):
             mujoco.mj_contactForce(m, d, i, forces[i])
-        out["contactForce"] = forces
+        out["contact_force"] = forces
         jacobian = dense_jacobian(m, d)
-        out["mulJacVec"] = np.pad(jacobian @ vec, (0, 500))
-        out["mulJacTVec"] = jacobian.T @ self.rows[: d.nefc]
+        out["mul_jac_vec"] = np.pad(jacobian @ vec, (0, 500))
+        out["mul_jac_t_vec"] = jacobian.T @ self.rows[: d.nefc]
         for kind, index in FRAMES:
             for local in (0, 1):
-                for name in ("objectVelocity", "objectAcceleration"):
+                for name in ("object_velocity", "object_acceleration"):
                     value = np.zeros(6)
-                    getattr(mujoco, f"mj_{name}")(m, d, kind, index, value, local)
+                    theirs(name)(m, d, kind, index, value, local)
                     out[f"{name} {kind} {local}"] = value
         pos, mat = np.zeros(3), np.zeros(9)
         mujoco.mj_local2Global(d, pos, mat, POINT, np.array([0.5, 0.5, -0.5, 0.5]), BODY, 0)
-        out["local2Global"] = pos, mat.reshape(3, 3)
+        out["local2global"] = pos, mat.reshape(3, 3)
         segment = np.zeros(6)
-        out["geomDistance"] = mujoco.mj_geomDistance(m, d, 2, 3, 10.0, segment), segment
+        out["geom_distance"] = mujoco.mj_geomDistance(m, d, 2, 3, 10.0, segment), segment
         return out
 
 
@@ -186,19 +196,19 @@ def test_a_state_of_the_wrong_length_or_with_unknown_bits_is_refused():
 
 def test_keyframes_are_taken_from_and_written_to_the_state():
     m = jaxsim.from_mujoco(model())
-    d = jaxsim.resetDataKeyframe(m, jaxsim.make_data(m).replace(qfrc_applied=np.ones(m.nv)), 0)
+    d = jaxsim.reset_data_keyframe(m, jaxsim.make_data(m).replace(qfrc_applied=np.ones(m.nv)), 0)
     assert d.time == 3 and d.qvel[0] == 1 and not d.qfrc_applied.any()
-    changed = jaxsim.setKeyframe(m, d.replace(qvel=2 * d.qvel), 0)
+    changed = jaxsim.set_keyframe(m, d.replace(qvel=2 * d.qvel), 0)
     np.testing.assert_array_equal(changed.key_qvel[0], 2 * m.key_qvel[0])
 
 
 def test_total_mass_is_set_as_in_the_reference():
     mj_model = model()
-    m = jaxsim.set_total_mass(jaxsim.from_mujoco(mj_model), 7.0)
+    m = support.set_totalmass(jaxsim.from_mujoco(mj_model), 7.0)
     mujoco.mj_setTotalmass(mj_model, 7.0)
     np.testing.assert_allclose(m.body_inertia, mj_model.body_inertia, rtol=1e-12)
-    np.testing.assert_allclose(jaxsim.getTotalmass(m), 7.0)
-    assert jax.grad(lambda x: jaxsim.getTotalmass(jaxsim.set_total_mass(m, x)))(7.0) == pytest.approx(1)
+    np.testing.assert_allclose(support.get_totalmass(m), 7.0)
+    assert jax.grad(lambda x: support.get_totalmass(support.set_totalmass(m, x)))(7.0) == pytest.approx(1)
 
 
 def test_positions_are_integrated_differentiated_and_normalised_as_in_the_reference():
@@ -207,12 +217,12 @@ def test_positions_are_integrated_differentiated_and_normalised_as_in_the_refere
     rng = np.random.default_rng(1)
     vel, qpos = rng.standard_normal(m.nv), data.qpos.copy()
     mujoco.mj_integratePos(mj_model, qpos, vel, 0.3)
-    np.testing.assert_allclose(jaxsim.integratePos(m, data.qpos, vel, 0.3), qpos, atol=1e-12)
+    np.testing.assert_allclose(support.integrate_pos(m, data.qpos, vel, 0.3), qpos, atol=1e-12)
     want = np.zeros(m.nv)
     mujoco.mj_differentiatePos(mj_model, want, 0.5, data.qpos, qpos)
-    np.testing.assert_allclose(jaxsim.differentiatePos(m, data.qpos, qpos, 0.5), want, atol=1e-12)
+    np.testing.assert_allclose(support.differentiate_pos(m, data.qpos, qpos, 0.5), want, atol=1e-12)
     qpos *= 1.7
-    got = jaxsim.normalizeQuat(m, qpos)
+    got = support.normalize_quat(m, qpos)
     mujoco.mj_normalizeQuat(mj_model, qpos)
     np.testing.assert_allclose(got, qpos, atol=1e-12)
 
@@ -224,7 +234,7 @@ def test_derivatives_of_the_root_of_the_inertia_are_those_of_differences():
     @jax.jit
     def square(mass):
         d = jaxsim.crb(m, jaxsim.com_pos(m.replace(body_mass=mass), jaxsim.kinematics(m, jaxsim.make_data(m))))
-        return jnp.sum(jaxsim.mulM2(m, d, vec) ** 3) + jnp.sum(jaxsim.solveM2(m, d, vec) ** 3)
+        return jnp.sum(support.mul_m2(m, d, vec) ** 3) + jnp.sum(support.solve_m2(m, d, vec) ** 3)
 
     way = np.linspace(0.5, 1, m.nbody)
     central = (square(m.body_mass + 1e-5 * way) - square(m.body_mass - 1e-5 * way)) / 2e-5

@@ -1,0 +1,23 @@
+"""The mass of a whole model: read, and set by scaling all bodies."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.core.model import Model
+from jaxsim.core.types import MINVAL
+from jaxsim.math.safe import Array
+
+
+def get_totalmass(m: Model) -> Array:
+    """The mass of all bodies but the world: mj_getTotalmass."""
+    return m.body_mass[1:].sum()
+
+
+def set_totalmass(m: Model, newmass: Array | float) -> Model:
+    """`m` with all masses and inertias scaled to a total mass: mj_setTotalmass.
+
+    What follows from masses is as it was: `set_const` recomputes it.
+    """
+    scale = jnp.maximum(MINVAL, newmass / jnp.maximum(MINVAL, get_totalmass(m)))
+    scale = jnp.where(np.arange(m.nbody) > 0, scale, 1)
+    return m.replace(body_mass=m.body_mass * scale, body_inertia=m.body_inertia * scale[:, None])
