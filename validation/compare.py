@@ -46,8 +46,8 @@ def model_differences(ours, mj_model) -> dict[str, str]:
             a, b = getattr(getattr(ours, group), name), getattr(getattr(mj_model, group), name)
             if not _same(a, b):
                 out[f"{group}.{name}"] = f"{a} != {b}"
-    for line in fields.VISUAL.strip().splitlines():
-        group, name, *_ = line.split()
+    for field in fields.parse(fields.VISUAL):
+        group, _, name = field.name.partition(".")
         group = "global_" if group == "global" else group
         a, b = getattr(getattr(ours.vis, group), name), getattr(getattr(mj_model.vis, group), name)
         if np.size(b) and not _same(a, b):  # the bindings give vis.rgba.bv and bvactive as empty arrays

@@ -15,7 +15,7 @@ def oracle_data(m: jaxsim.Model, d: jaxsim.Data, mj_data: mujoco.MjData) -> jaxs
     fields = {name: np.reshape(getattr(mj_data, name), np.shape(getattr(d, name))) for name in names}
     n = mj_data.ncon
     contact = {}
-    for name, _, shape in CONTACT_FIELDS:
+    for name, _, shape, *_ in CONTACT_FIELDS:
         value = np.array(getattr(d.contact, name))
         value[:n] = np.reshape(getattr(mj_data.contact, name), (n, *shape))
         contact[name] = value

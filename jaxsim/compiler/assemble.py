@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxsim.compiler.draft import KINDS, Draft, Obj
 from jaxsim.core import fields
-from jaxsim.core.model import MODEL_FIELDS
+from jaxsim.core.model import MODEL_FIELDS, SIZES
 
 ROWS = {
     "body": "pos=.pos quat=.quat ipos=.ipos iquat=.iquat mass=.mass inertia=.inertia gravcomp=gravcomp weldid=.weldid",
@@ -61,7 +61,7 @@ DERIVED = {
     *("light_pos0", "light_dir0", "flexedge_length0", "flexedge_invweight0", "flex_vertmetric"),
 }  # the engine's set_const computes them
 PREFIX_KIND = {prefix: kind for kind, prefix in KINDS.items()}
-_SHAPES = {name: (kind, shape) for name, kind, shape in MODEL_FIELDS}
+_SHAPES = {f.name: (f.kind, f.shape) for f in MODEL_FIELDS}
 _USERS = {"body": "body", "jnt": "jnt", "geom": "geom", "site": "site", "cam": "cam", "tendon": "tendon"}
 _USERS |= {"actuator": "actuator", "sensor": "sensor"}
 
@@ -129,9 +129,9 @@ def user_tables(draft: Draft) -> None:
 def empty_tables(draft: Draft) -> None:
     """Every field and size that no pass has filled: of a kind of object that the model does not have."""
     v = draft.values
-    for line in fields.SIZES.split():
-        v.setdefault(line, 0)
-    for name, kind, shape in MODEL_FIELDS:
+    for name in SIZES:
+        v.setdefault(name, 0)
+    for name, kind, shape, *_ in MODEL_FIELDS:
         if name not in v:
             size = fields.evaluate(shape, v)
             if name not in DERIVED and np.prod(size, dtype=int):

@@ -60,7 +60,7 @@ def read_option(draft: Draft) -> None:
     defaults, written, element = _merged(draft, "option")
     merged = {**defaults, **written}
     option: dict[str, Any] = {}
-    for name, kind, _ in fields.parse(fields.OPTION):
+    for name, kind, *_ in fields.parse(fields.OPTION):
         if name in merged:
             word = merged[name]
             value = ENUMS[name][word] if name in _OPTION_WORDS else word
@@ -100,11 +100,11 @@ def read_visual(draft: Draft) -> None:
     """mjVisual: {(group, field): value}, single precision as in the reference."""
     sections = {group: _merged(draft, "visual", group) for group in SCHEMA.children["visual"].children}
     visual: dict[tuple[str, str], Any] = {}
-    for line in fields.VISUAL.strip().splitlines():
-        group, name, kind, *_ = line.split()
+    for field in fields.parse(fields.VISUAL):
+        group, _, name = field.name.partition(".")
         defaults, written, _ = sections[group]
         value = written.get(name, defaults[name])
-        if kind == "int":
+        if field.kind == "int":
             visual[group, name] = int(value)
         else:
             single = np.asarray(value, np.float32).astype(np.float64)

@@ -108,7 +108,7 @@ def allocate(m: Model) -> Data:
     layout = make_layout(m)
 
     def zeros(table: list, lead: tuple[int, ...] = ()) -> dict[str, np.ndarray]:
-        return {n: np.zeros(lead + fields.evaluate(shape, sizes), dtypes[kind]) for n, kind, shape in table}
+        return {n: np.zeros(lead + fields.evaluate(shape, sizes), dtypes[kind]) for n, kind, shape, *_ in table}
 
     values: dict[str, Any] = zeros(DATA_FIELDS)
     contact = zeros(CONTACT_FIELDS, (layout.ncontact,))

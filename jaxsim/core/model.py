@@ -20,13 +20,13 @@ from jaxsim.core import fields
 from jaxsim.core.callbacks import Callbacks
 from jaxsim.core.types import ObjType
 
-SIZES = tuple(fields.SIZES.split())
+SIZES = tuple(f.name for f in fields.parse(fields.SIZES))
 CAPACITIES = ("max_contacts", "max_constraints")
 MODEL_FIELDS = fields.parse(fields.MODEL)
-FLOATS = tuple(name for name, kind, _ in MODEL_FIELDS if kind == "float")
-ARRAYS = tuple(name for name, kind, _ in MODEL_FIELDS if kind != "float")
-OPTION_FLOATS = tuple(name for name, kind, _ in fields.parse(fields.OPTION) if kind == "float")
-OPTION_INTS = tuple(name for name, kind, _ in fields.parse(fields.OPTION) if kind == "int")
+FLOATS = tuple(f.name for f in MODEL_FIELDS if f.kind == "float")
+ARRAYS = tuple(f.name for f in MODEL_FIELDS if f.kind != "float")
+OPTION_FLOATS = tuple(f.name for f in fields.parse(fields.OPTION) if f.kind == "float")
+OPTION_INTS = tuple(f.name for f in fields.parse(fields.OPTION) if f.kind == "int")
 OWN_OPTIONS = ("medium", "solver_kernel")  # that the reference does not have
 MEDIUM = ("density", "viscosity")  # options that switch `medium` on
 STATIC_DTYPES = {"int": np.int32, "bool": np.bool_, "char": np.uint8}
@@ -306,7 +306,7 @@ def make_model(
     sizes = {name: int(values[name]) for name in SIZES}
     static: dict[str, Any] = dict(sizes)
     floats = {}
-    for name, kind, symbolic in MODEL_FIELDS:
+    for name, kind, symbolic, *_ in MODEL_FIELDS:
         shape = fields.evaluate(symbolic, sizes)
         dtype = np.float64 if kind == "float" else STATIC_DTYPES.get(kind) or ASSET_DTYPES.get(name, np.float32)
         if name not in values:

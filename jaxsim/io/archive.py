@@ -40,7 +40,7 @@ _HEADER = "header.json"
 _DAMAGE = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError)
 _DAMAGE += (KeyError, TypeError, ValueError, AttributeError, OverflowError, MemoryError)
 _DATE = (1980, 1, 1, 0, 0, 0)
-_SHAPES = {name: shape for name, _, shape in MODEL_FIELDS}
+_SHAPES = {f.name: f.shape for f in MODEL_FIELDS}
 
 
 def save_model(m: Model, path: str | os.PathLike) -> None:

@@ -26,12 +26,12 @@ def from_mujoco(mj_model: Any, max_contacts: int | None = None, max_constraints:
 def host_model(mj_model: Any) -> Model:
     """The same with numpy leaves in float64 and no capacities yet."""
     values = {name: getattr(mj_model, name) for name in SIZES}
-    for name, _kind, _ in MODEL_FIELDS:
+    for name, *_ in MODEL_FIELDS:
         value = getattr(mj_model, name)
         values[name] = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.asarray(value)
     vis = {}
-    for line in fields.VISUAL.strip().splitlines():
-        group, name, *_ = line.split()
+    for field in fields.parse(fields.VISUAL):
+        group, _, name = field.name.partition(".")
         value = getattr(getattr(mj_model.vis, "global_" if group == "global" else group), name)
         vis[group, name] = tuple(np.asarray(value).tolist()) if np.ndim(value) else value
     first_name = bytes(mj_model.names).split(b"\0", 1)[0].decode()
