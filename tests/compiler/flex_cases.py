@@ -138,23 +138,57 @@ MACROS = {
 }
 
 WRONG = {
-    "no element": flex(2, elements=" "),
-    "half an element": flex(2, elements="0 1 2 3"),
-    "element beyond": flex(2, elements="0 1 6"),
-    "negative element": flex(2, elements="0 1 -1"),
-    "corner twice": flex(2, elements="0 1 1"),
-    "dim 0": flex(2).replace('dim="2"', 'dim="0"'),
-    "too few bodies": flex(2, f'vertex="{VERTEX}"', bodies="b0 b1"),
-    "unknown body": flex(2, bodies=BODIES.replace("b1", "b9")),
-    "half a vertex": flex(2, 'vertex="0 0"'),
-    "texture of other length": flex(2, 'texcoord="0 0 1"'),
-    "unknown material": flex(2, 'material="nope"'),
-    "stiff edges of a surface": flex(2, "", '<edge stiffness="1"/>'),
-    "poisson": flex(3, "", '<elasticity young="1" poisson=".5"/>'),
-    "thin shell": flex(2, "", '<elasticity young="1" elastic2d="both"/>'),
-    "shell of a solid": flex(3, "", '<elasticity young="1" thickness=".1" elastic2d="both"/>'),
-    "nodes without dof": flex(2, f'vertex="{VERTEX}" node="b0 b1"', NO_SELF),
-    "dof without nodes": flex(2, f'vertex="{VERTEX}" dof="trilinear"', NO_SELF),
-    "nodes that collide": flex(2, f'vertex="{VERTEX}" node="b0 b1" dof="trilinear"'),
-    "two contacts": flex(2, "", "<contact/><contact/>"),
+    "no element": (flex(2, elements=" "), "flex 'f': the attribute 'element' is required"),
+    "half an element": (flex(2, elements="0 1 2 3"), "flex 'f': 'element' needs 3 vertices for each element"),
+    "element beyond": (flex(2, elements="0 1 6"), "flex 'f': 'element' names vertex 6"),
+    "negative element": (flex(2, elements="0 1 -1"), "flex 'f': 'element' names vertex -1"),
+    "corner twice": (flex(2, elements="0 1 1"), "flex 'f': element 0 has a vertex twice"),
+    "dim 0": (flex(2).replace('dim="2"', 'dim="0"'), "flex 'f': 'dim' must be 1, 2 or 3"),
+    "too few bodies": (
+        flex(2, f'vertex="{VERTEX}"', bodies="b0 b1"),
+        "flex 'f': 'body' needs one name, or one for each of the 6 vertices",
+    ),
+    "unknown body": (
+        flex(2, bodies=BODIES.replace("b1", "b9")),
+        "flex 'f': body names the body 'b9', which does not exist",
+    ),
+    "half a vertex": (flex(2, 'vertex="0 0"'), "flex 'f': 'vertex' needs three numbers for each vertex"),
+    "texture of other length": (
+        flex(2, 'texcoord="0 0 1"'),
+        "flex 'f': 'texcoord' needs two numbers for each of the 6 vertices",
+    ),
+    "unknown material": (
+        flex(2, 'material="nope"'),
+        "flex 'f': material names the material 'nope', which does not exist",
+    ),
+    "stiff edges of a surface": (flex(2, "", '<edge stiffness="1"/>'), "flex 'f': stiffness of edges is for dim 1"),
+    "poisson": (
+        flex(3, "", '<elasticity young="1" poisson=".5"/>'),
+        "flex 'f': poisson must be 0 or more and less than 0.5",
+    ),
+    "thin shell": (
+        flex(2, "", '<elasticity young="1" elastic2d="both"/>'),
+        "flex 'f': elastic2d needs a positive thickness",
+    ),
+    "shell of a solid": (
+        flex(3, "", '<elasticity young="1" thickness=".1" elastic2d="both"/>'),
+        "flex 'f': elastic2d is for flexes of dim 2",
+    ),
+    "nodes without dof": (
+        flex(2, f'vertex="{VERTEX}" node="b0 b1"', NO_SELF),
+        "flex 'f': a flex with nodes needs 'dof', trilinear or quadratic",
+    ),
+    "dof without nodes": (
+        flex(2, f'vertex="{VERTEX}" dof="trilinear"', NO_SELF),
+        "flex 'f': 'cellcount' and 'dof' ask for 8 nodes",
+    ),
+    "nodes that collide": (
+        flex(2, f'vertex="{VERTEX}" node="{BODIES} b0 b1" dof="trilinear"'),
+        "flex 'f': a flex with nodes cannot collide with itself",
+    ),
+    "nodes askew": (
+        flex(2, f'vertex="{VERTEX}" node="{BODIES} b0 b1" dof="trilinear"', NO_SELF),
+        "flex 'f': the nodes must form a regular grid with axes at right angles",
+    ),
+    "two contacts": (flex(2, "", "<contact/><contact/>"), "contact: flex can have only one contact"),
 }

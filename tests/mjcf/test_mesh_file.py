@@ -1,5 +1,6 @@
 """Readers of mesh files: what they give and what they refuse, beside the reference."""
 
+import re
 import struct
 
 import mujoco
@@ -65,22 +66,26 @@ def test_obj_polygons_are_cut_as_the_reference_does(n, kind):
 
 
 BAD_OBJ = {
-    "empty": "",
-    "index too large": POINTS + "f 1 3 9\n" + SOLID,
-    "index zero": POINTS + "f 0 3 2\n" + SOLID,
-    "index before the start": "f -1 -2 -3\n" + POINTS,
-    "texture index zero": POINTS + "vt 0 0\nf 1/0 3/1 2/1\n" + SOLID,
-    "words for numbers": "v a b c\n" + POINTS + SOLID,
-    "two numbers": "v 0 0\n" + POINTS + SOLID,
-    "continuation": POINTS + "f 1 3 \\\n2\n" + SOLID,
-    "not finite": POINTS + "v nan 0 0\n" + SOLID,
+    "empty": ("", "mesh '': at least 4 vertices required"),
+    "index too large": (POINTS + "f 1 3 9\n" + SOLID, "mesh '': in face 0, vertex index 8 does not exist"),
+    "index zero": (POINTS + "f 0 3 2\n" + SOLID, "could not parse OBJ file 'a.obj' at 'f 0 3 2'"),
+    "index before the start": ("f -1 -2 -3\n" + POINTS, "could not parse OBJ file 'a.obj' at 'f -1 -2 -3'"),
+    "texture index zero": (
+        POINTS + "vt 0 0\nf 1/0 3/1 2/1\n" + SOLID,
+        "could not parse OBJ file 'a.obj' at 'f 1/0 3/1 2/1'",
+    ),
+    "words for numbers": ("v a b c\n" + POINTS + SOLID, "could not parse OBJ file 'a.obj' at 'v a b c'"),
+    "two numbers": ("v 0 0\n" + POINTS + SOLID, "could not parse OBJ file 'a.obj' at 'v 0 0'"),
+    "continuation": (POINTS + "f 1 3 \\\n2\n" + SOLID, "could not parse OBJ file 'a.obj' at 'f 1 3 \\'"),
+    "not finite": (POINTS + "v nan 0 0\n" + SOLID, "mesh '': vertex coordinate 15 is not finite"),
 }
 
 
 @pytest.mark.parametrize("what", BAD_OBJ)
 def test_obj_that_is_wrong_is_refused_by_both(what):
-    data = BAD_OBJ[what].encode()
-    with pytest.raises(ModelError):
+    given, words = BAD_OBJ[what]
+    data = given.encode()
+    with pytest.raises(ModelError, match=re.escape(words)):
         compile_mesh(MeshInput(file=data, filename="a.obj"))
     with pytest.raises(ValueError, match="Error"):
         reference(file=data, filename=f"{what}.obj")
@@ -123,46 +128,57 @@ def test_deduplicate_numbers_by_first_appearance():
 
 TRIANGLES = VERTEX[FACE]
 BAD_STL = {
-    "empty": b"",
-    "no header": stl(TRIANGLES)[:50],
-    "no faces": stl([]),
-    "too many faces": stl(TRIANGLES, STL_MAX_FACES + 1),
-    "count that lies": stl(TRIANGLES, 2**31 - 1),
-    "negative count": stl(TRIANGLES, 2**32 - 1),
-    "truncated": stl(TRIANGLES)[:-3],
-    "ascii": b"solid a\nfacet normal 0 0 0\nouter loop\nvertex 0 0 0\n" * 9,
-    "not finite": stl(TRIANGLES + np.nan),
-    "too large": stl(TRIANGLES * 2.0**31),
+    "empty": (b"", "STL file 'a.stl' is empty"),
+    "no header": (stl(TRIANGLES)[:50], "invalid header in STL file 'a.stl'"),
+    "no faces": (stl([]), "number of faces should be between 1 and 200000 in STL file 'a.stl'"),
+    "too many faces": (
+        stl(TRIANGLES, STL_MAX_FACES + 1),
+        "number of faces should be between 1 and 200000 in STL file 'a.stl'",
+    ),
+    "count that lies": (
+        stl(TRIANGLES, 2**31 - 1),
+        "number of faces should be between 1 and 200000 in STL file 'a.stl'",
+    ),
+    "negative count": (stl(TRIANGLES, 2**32 - 1), "number of faces should be between 1 and 200000 in STL file 'a.stl'"),
+    "truncated": (stl(TRIANGLES)[:-3], "STL file 'a.stl' has wrong size"),
+    "ascii": (
+        b"solid a\nfacet normal 0 0 0\nouter loop\nvertex 0 0 0\n" * 9,
+        "number of faces should be between 1 and 200000 in STL file 'a.stl'",
+    ),
+    "not finite": (stl(TRIANGLES + np.nan), "mesh '': vertex coordinate 0 is not finite"),
+    "too large": (stl(TRIANGLES * 2.0**31), "vertex in STL file 'a.stl' exceeds maximum bounds"),
 }
 
 
 @pytest.mark.parametrize("what", BAD_STL)
 def test_stl_that_is_wrong_is_refused_by_both(what):
-    with pytest.raises(ModelError):
-        compile_mesh(MeshInput(file=BAD_STL[what], filename="a.stl"))
+    given, words = BAD_STL[what]
+    with pytest.raises(ModelError, match=re.escape(words)):
+        compile_mesh(MeshInput(file=given, filename="a.stl"))
     with pytest.raises(ValueError, match="Error"):
-        reference(file=BAD_STL[what], filename=f"{what}.stl")
+        reference(file=given, filename=f"{what}.stl")
 
 
 BAD_MSH = {
-    "empty": b"",
-    "no header": b"abc",
-    "three vertices": msh(VERTEX[:3], []),
-    "negative count": struct.pack("<4i", 12, -1, 0, 20) + bytes(500),
-    "other number of normals": msh(VERTEX, FACE, VERTEX[:5]),
-    "count that lies": struct.pack("<4i", 2**31 - 1, 0, 0, 0),
-    "truncated": msh(VERTEX, FACE)[:-1],
-    "too long": msh(VERTEX, FACE) + b"1",
-    "index out of range": msh(VERTEX, FACE + 1),
+    "empty": (b"", "MSH file 'a.msh' is empty"),
+    "no header": (b"abc", "missing header in MSH file 'a.msh'"),
+    "three vertices": (msh(VERTEX[:3], []), "invalid sizes in MSH file 'a.msh'"),
+    "negative count": (struct.pack("<4i", 12, -1, 0, 20) + bytes(500), "invalid sizes in MSH file 'a.msh'"),
+    "other number of normals": (msh(VERTEX, FACE, VERTEX[:5]), "invalid sizes in MSH file 'a.msh'"),
+    "count that lies": (struct.pack("<4i", 2**31 - 1, 0, 0, 0), "unexpected file size in MSH file 'a.msh'"),
+    "truncated": (msh(VERTEX, FACE)[:-1], "unexpected file size in MSH file 'a.msh'"),
+    "too long": (msh(VERTEX, FACE) + b"1", "unexpected file size in MSH file 'a.msh'"),
+    "index out of range": (msh(VERTEX, FACE + 1), "mesh '': in face 7, vertex index 12 does not exist"),
 }
 
 
 @pytest.mark.parametrize("what", BAD_MSH)
 def test_msh_that_is_wrong_is_refused_by_both(what):
-    with pytest.raises(ModelError):
-        compile_mesh(MeshInput(file=BAD_MSH[what], filename="a.msh"))
+    given, words = BAD_MSH[what]
+    with pytest.raises(ModelError, match=re.escape(words)):
+        compile_mesh(MeshInput(file=given, filename="a.msh"))
     with pytest.raises((ValueError, mujoco.FatalError)):
-        reference(file=BAD_MSH[what], filename=f"{what}.msh")
+        reference(file=given, filename=f"{what}.msh")
 
 
 def test_the_extension_tells_the_format_in_any_case():

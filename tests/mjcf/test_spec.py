@@ -37,15 +37,15 @@ def test_attributes_are_checked_when_they_are_written():
     joint = pendulum().find("joint", "hinge")
     joint.set(range="-1 1", limited="true", class_="main", damping=None)
     assert list(joint.attrs["range"]) == [-1, 1] and joint.attrs["class"] == "main" and "damping" not in joint.attrs
-    for wrong in (
-        {"rnage": "0 1"},
-        {"range": [0, 1, 2]},
-        {"range": "a b"},
-        {"type": "hinges"},
-        {"group": 1.5},
-        {"axis": object()},
+    for wrong, words in (
+        ({"rnage": "0 1"}, "unknown attribute 'rnage' in joint; did you mean 'range'"),
+        ({"range": [0, 1, 2]}, "'range': has 3 numbers; 2 are needed"),
+        ({"range": "a b"}, "'range': 'a' is not a number"),
+        ({"type": "hinges"}, "'type': unknown keyword 'hinges'; did you mean 'hinge'"),
+        ({"group": 1.5}, "'group': 1.5 is not a list of integers"),
+        ({"axis": object()}, "'axis': .* is not a list of numbers"),
     ):
-        with pytest.raises(ModelError):
+        with pytest.raises(ModelError, match=f"joint 'hinge': .*{words}"):
             joint.set(**wrong)
 
 

@@ -1,5 +1,7 @@
 """Builtin meshes against the reference."""
 
+import re
+
 import pytest
 
 from jaxsim.compiler.asset.builtin import builtin_mesh
@@ -33,29 +35,29 @@ def test_plate_is_a_shell():
 
 
 @pytest.mark.parametrize(
-    ("kind", "params"),
+    ("kind", "params", "words"),
     [
-        ("globe", [1]),
-        ("sphere", []),
-        ("sphere", [5]),
-        ("sphere", [-1]),
-        ("sphere", [float("nan")]),
-        ("hemisphere", [11]),
-        ("cone", [1e9, 1]),
-        ("cone", [-3, 1]),
-        ("cone", [8e6, 1]),
-        ("supersphere", [2, 1, 1]),
-        ("supersphere", [1e5, 1, 1]),
-        ("supersphere", [5, -1, 1]),
-        ("supertorus", [5, 2, 1, 1]),
-        ("supertorus", [5, 0.5, 0, 1]),
-        ("wedge", [4, 4, 200, 20, 0]),
-        ("wedge", [4, 4, 20, 100, 0]),
-        ("wedge", [0, 4, 20, 20, 0]),
-        ("wedge", [4, 4, 20, 20, 2]),
-        ("plate", [0, 1]),
+        ("globe", [1], "unknown builtin mesh 'globe'"),
+        ("sphere", [], "builtin mesh 'sphere' requires 1 parameter(s), 0 given"),
+        ("sphere", [5], "sphere subdivision must be between 0 and 4"),
+        ("sphere", [-1], "sphere subdivision must be between 0 and 4"),
+        ("sphere", [float("nan")], "builtin mesh 'sphere' has a parameter that is not finite or too large"),
+        ("hemisphere", [11], "hemisphere resolution must be between 0 and 10"),
+        ("cone", [1e9, 1], "builtin mesh 'cone' has a parameter that is not finite or too large"),
+        ("cone", [-3, 1], "cone must have a number of edges that is not negative"),
+        ("cone", [8e6, 1], "builtin mesh of 16000000 vertices is too large"),
+        ("supersphere", [2, 1, 1], "supersphere resolution must be greater than 2"),
+        ("supersphere", [1e5, 1, 1], "builtin mesh of 10000000000 vertices is too large"),
+        ("supersphere", [5, -1, 1], "supersphere exponents cannot be negative"),
+        ("supertorus", [5, 2, 1, 1], "supertorus radius must be in (0, 1]"),
+        ("supertorus", [5, 0.5, 0, 1], "supertorus exponents must be greater than 0"),
+        ("wedge", [4, 4, 200, 20, 0], "fov[0] must be in (0, 180] degrees"),
+        ("wedge", [4, 4, 20, 100, 0], "fov[1] must be in (0, 90] degrees"),
+        ("wedge", [0, 4, 20, 20, 0], "horizontal and vertical resolutions must be positive"),
+        ("wedge", [4, 4, 20, 20, 2], "gamma must be in [0, 1]"),
+        ("plate", [0, 1], "horizontal and vertical resolutions must be positive"),
     ],
 )
-def test_parameters_out_of_range_are_refused(kind, params):
-    with pytest.raises(ModelError):
+def test_parameters_out_of_range_are_refused(kind, params, words):
+    with pytest.raises(ModelError, match=re.escape(words)):
         builtin_mesh(kind, params)

@@ -1,6 +1,7 @@
 """Height fields against the reference, and files that are not right."""
 
 import io
+import re
 import struct
 
 import mujoco
@@ -57,22 +58,35 @@ def test_binary_file(filename):
 
 
 BAD = {
-    "nothing": {},
-    "wrong count": {"nrow": 2, "ncol": 2, "elevation": [1, 2, 3]},
-    "not finite": {"nrow": 1, "ncol": 2, "elevation": [1, np.nan]},
-    "huge": {"nrow": 2**30, "ncol": 2**30},
-    "size": {"nrow": 2, "ncol": 2, "size": (1, 1, 0, 1)},
-    "size not finite": {"nrow": 2, "ncol": 2, "size": (1, 1, np.nan, 1)},
-    "empty file": {"file": b"", "filename": "a.bin"},
-    "no header": {"file": b"abc", "filename": "a.bin"},
-    "negative count": {"file": struct.pack("<2i", -1, 3), "filename": "a.bin"},
-    "file too short": {"file": struct.pack("<2i", 2**20, 2**20) + b"1234", "filename": "a.bin"},
-    "other type": {"file": b"abc", "filename": "a.obj"},
-    "not a png": {"file": b"abc", "filename": "a.png"},
+    "nothing": ({}, "hfield '' not specified: give a file, or nrow and ncol"),
+    "wrong count": (
+        {"nrow": 2, "ncol": 2, "elevation": [1, 2, 3]},
+        "elevation data length must match nrow*ncol in hfield ''",
+    ),
+    "not finite": ({"nrow": 1, "ncol": 2, "elevation": [1, np.nan]}, "hfield '' has elevations that are not finite"),
+    "huge": ({"nrow": 2**30, "ncol": 2**30}, "hfield '' of 1073741824 x 1073741824 elevations is too large"),
+    "size": ({"nrow": 2, "ncol": 2, "size": (1, 1, 0, 1)}, "size parameter is not positive in hfield ''"),
+    "size not finite": (
+        {"nrow": 2, "ncol": 2, "size": (1, 1, np.nan, 1)},
+        "size parameter is not positive in hfield ''",
+    ),
+    "empty file": ({"file": b"", "filename": "a.bin"}, "empty hfield file 'a.bin'"),
+    "no header": ({"file": b"abc", "filename": "a.bin"}, "hfield missing header 'a.bin'"),
+    "negative count": (
+        {"file": struct.pack("<2i", -1, 3), "filename": "a.bin"},
+        "non-positive hfield dimensions in file 'a.bin'",
+    ),
+    "file too short": (
+        {"file": struct.pack("<2i", 2**20, 2**20) + b"1234", "filename": "a.bin"},
+        "unexpected file size in file 'a.bin'",
+    ),
+    "other type": ({"file": b"abc", "filename": "a.obj"}, "unsupported content type: 'model/obj' in hfield ''"),
+    "not a png": ({"file": b"abc", "filename": "a.png"}, "error decoding PNG file 'a.png': not a PNG file"),
 }
 
 
 @pytest.mark.parametrize("what", BAD)
 def test_what_is_wrong_is_refused(what):
-    with pytest.raises(ModelError):
-        compile_hfield(HFieldInput(**{"size": SIZE, **BAD[what]}))
+    given, words = BAD[what]
+    with pytest.raises(ModelError, match=re.escape(words)):
+        compile_hfield(HFieldInput(**{"size": SIZE, **given}))

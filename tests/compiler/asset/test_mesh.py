@@ -1,5 +1,7 @@
 """Mesh assets against the reference, field by field."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -122,35 +124,66 @@ def test_convex_inertia_without_faces_uses_the_hull():
 
 
 BAD = {
-    "nothing": {},
-    "three vertices": {"vertex": TETRAHEDRON[:3]},
-    "vertex count": {"vertex": [0.0] * 13},
-    "normal count": {"vertex": CUBE, "normal": [1.0]},
-    "texcoord count": {"vertex": CUBE, "texcoord": [1.0, 2.0]},
-    "face count": {"vertex": CUBE, "face": [0, 1]},
-    "face index": {"vertex": VERTEX, "face": FACE + 1},
-    "negative face index": {"vertex": VERTEX, "face": FACE - 1},
-    "not finite": {"vertex": CUBE * np.nan},
-    "infinite": {"vertex": CUBE * np.inf},
-    "too large": {"vertex": CUBE * 1e300},
-    "colocated": {"vertex": np.ones((5, 3))},
-    "collinear": {"vertex": np.arange(5.0)[:, None] * [1, 2, 3]},
-    "coplanar": {"vertex": CUBE * [1, 1, 0]},
-    "misoriented": {"vertex": VERTEX, "face": np.concatenate([FACE[:-1], FACE[-1:, ::-1]]), "inertia": "exact"},
-    "inside out": {"vertex": VERTEX, "face": FACE[:, ::-1], "inertia": "exact"},
-    "mirrored hull": {"vertex": VERTEX, "face": FACE, "scale": (-1, 1, 1), "inertia": "convex"},
-    "no surface": {"vertex": VERTEX, "face": np.zeros((2, 3), int)},
-    "no volume": {"vertex": VERTEX, "face": FACE[:4]},
-    "scale zero": {"vertex": VERTEX, "face": FACE, "scale": (1, 1, 0)},
-    "scale not finite": {"vertex": VERTEX, "face": FACE, "scale": (1, 1, np.nan)},
-    "unknown inertia": {"vertex": VERTEX, "face": FACE, "inertia": "solid"},
-    "unknown file": {"file": b"abc", "filename": "a.ply"},
-    "builtin and file": {"file": b"abc", "filename": "a.stl", "builtin": "sphere", "params": [1]},
-    "builtin and vertices": {"vertex": CUBE, "builtin": "sphere", "params": [1]},
+    "nothing": ({}, "mesh 'm': at least 4 vertices required"),
+    "three vertices": ({"vertex": TETRAHEDRON[:3]}, "mesh 'm': at least 4 vertices required"),
+    "vertex count": ({"vertex": [0.0] * 13}, "mesh 'm': vertex data must be a multiple of 3"),
+    "normal count": ({"vertex": CUBE, "normal": [1.0]}, "mesh 'm': normal data must be a multiple of 3"),
+    "texcoord count": (
+        {"vertex": CUBE, "texcoord": [1.0, 2.0]},
+        "mesh 'm': texcoord must be 2*nv if face texcoord indices are not provided",
+    ),
+    "face count": ({"vertex": CUBE, "face": [0, 1]}, "mesh 'm': face data must be a multiple of 3"),
+    "face index": ({"vertex": VERTEX, "face": FACE + 1}, "mesh 'm': in face 7, vertex index 12 does not exist"),
+    "negative face index": (
+        {"vertex": VERTEX, "face": FACE - 1},
+        "mesh 'm': in face 0, vertex index -1 does not exist",
+    ),
+    "not finite": ({"vertex": CUBE * np.nan}, "mesh 'm': vertex coordinate 0 is not finite"),
+    "infinite": ({"vertex": CUBE * np.inf}, "mesh 'm': vertex coordinate 0 is not finite"),
+    "too large": ({"vertex": CUBE * 1e300}, "mesh 'm': vertex coordinate 0 is not finite"),
+    "colocated": ({"vertex": np.ones((5, 3))}, "mesh 'm' has colocated vertices, cannot compute convex hull"),
+    "collinear": (
+        {"vertex": np.arange(5.0)[:, None] * [1, 2, 3]},
+        "mesh 'm' has collinear vertices, cannot compute convex hull",
+    ),
+    "coplanar": ({"vertex": CUBE * [1, 1, 0]}, "mesh 'm' has coplanar vertices, cannot compute convex hull"),
+    "misoriented": (
+        {"vertex": VERTEX, "face": np.concatenate([FACE[:-1], FACE[-1:, ::-1]]), "inertia": "exact"},
+        "faces of mesh 'm' have inconsistent orientation",
+    ),
+    "inside out": (
+        {"vertex": VERTEX, "face": FACE[:, ::-1], "inertia": "exact"},
+        "mesh volume is negative (misoriented triangles): m",
+    ),
+    "mirrored hull": (
+        {"vertex": VERTEX, "face": FACE, "scale": (-1, 1, 1), "inertia": "convex"},
+        "mesh volume is negative (misoriented triangles): m",
+    ),
+    "no surface": ({"vertex": VERTEX, "face": np.zeros((2, 3), int)}, "mesh surface area is too small: m"),
+    "no volume": ({"vertex": VERTEX, "face": FACE[:4]}, "mesh volume is too small: m"),
+    "scale zero": ({"vertex": VERTEX, "face": FACE, "scale": (1, 1, 0)}, "mesh volume is too small: m"),
+    "scale not finite": (
+        {"vertex": VERTEX, "face": FACE, "scale": (1, 1, np.nan)},
+        "mesh scale must be 3 finite numbers",
+    ),
+    "unknown inertia": ({"vertex": VERTEX, "face": FACE, "inertia": "solid"}, "unknown mesh inertia 'solid'"),
+    "unknown file": (
+        {"file": b"abc", "filename": "a.ply"},
+        "no decoder found for mesh file 'a.ply': STL, OBJ and MSH files are known",
+    ),
+    "builtin and file": (
+        {"file": b"abc", "filename": "a.stl", "builtin": "sphere", "params": [1]},
+        "builtin cannot be used with a mesh file",
+    ),
+    "builtin and vertices": (
+        {"vertex": CUBE, "builtin": "sphere", "params": [1]},
+        "builtin mesh cannot be used with user vertex data",
+    ),
 }
 
 
 @pytest.mark.parametrize("what", BAD)
 def test_what_is_wrong_is_refused(what):
-    with pytest.raises(ModelError):
-        compile_mesh(MeshInput(name="m", **BAD[what]))
+    given, words = BAD[what]
+    with pytest.raises(ModelError, match=re.escape(words)):
+        compile_mesh(MeshInput(name="m", **given))

@@ -67,7 +67,7 @@ def test_a_header_that_lies_is_refused_before_anything_is_allocated(width, heigh
 
 @pytest.mark.parametrize("length", range(0, 90, 7))
 def test_truncated_files_are_refused(length):
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError, match="PNG file"):
         read_png(png(PIXELS)[:length], 3)
 
 

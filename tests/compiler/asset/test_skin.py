@@ -1,5 +1,6 @@
 """Skins against the reference, and data that is not right."""
 
+import re
 import struct
 
 import mujoco
@@ -75,36 +76,50 @@ def test_skn_file():
 
 
 BAD = {
-    "nothing": {k: [] for k in ("vertex", "face", "body", "bindpos", "bindquat", "vertid", "vertweight")},
-    "vertex count": {"vertex": RNG.normal(size=14)},
-    "texcoord count": {"texcoord": [1, 2]},
-    "face count": {"face": [0, 1]},
-    "face index": {"face": [0, 1, 5]},
-    "bindpos": {"bindpos": [1, 2, 3]},
-    "bindquat": {"bindquat": [1, 0, 0, 0]},
-    "vertid range": {"vertid": [[0, 1, 2, 9], [2, 3, 4]]},
-    "weights": {"vertweight": [[1, 1, 1], [1, 1, 1]]},
-    "no weight": {"vertweight": [[1, 1, 1, 1], [1, 1, 0]]},
-    "not finite": {"vertex": [np.nan] * 15},
+    "nothing": (
+        {k: [] for k in ("vertex", "face", "body", "bindpos", "bindquat", "vertid", "vertweight")},
+        "missing data in skin ''",
+    ),
+    "vertex count": ({"vertex": RNG.normal(size=14)}, "vertex data must be multiple of 3 in skin ''"),
+    "texcoord count": ({"texcoord": [1, 2]}, "vertex and texcoord data incompatible size in skin ''"),
+    "face count": ({"face": [0, 1]}, "face data must be multiple of 3 in skin ''"),
+    "face index": ({"face": [0, 1, 5]}, "face has a vertex index that does not exist in skin ''"),
+    "bindpos": ({"bindpos": [1, 2, 3]}, "unexpected bindpos size in skin ''"),
+    "bindquat": ({"bindquat": [1, 0, 0, 0]}, "unexpected bindquat size in skin ''"),
+    "vertid range": ({"vertid": [[0, 1, 2, 9], [2, 3, 4]]}, "vertid 9 out of range in skin ''"),
+    "weights": (
+        {"vertweight": [[1, 1, 1], [1, 1, 1]]},
+        "vertid and vertweight must have same non-zero size in skin ''",
+    ),
+    "no weight": ({"vertweight": [[1, 1, 1, 1], [1, 1, 0]]}, "vertex 4 must have positive total weight in skin ''"),
+    "not finite": ({"vertex": [np.nan] * 15}, "data is not finite in skin ''"),
 }
 
 
 @pytest.mark.parametrize("what", BAD)
 def test_inline_data_that_is_wrong_is_refused(what):
-    with pytest.raises(ModelError):
-        compile_skin(SkinInput(**inline(**BAD[what])))
+    given, words = BAD[what]
+    with pytest.raises(ModelError, match=re.escape(words)):
+        compile_skin(SkinInput(**inline(**given)))
 
 
 def test_every_truncation_of_a_file_is_refused():
     data = skn(inline())
     for length in range(0, len(data), 3):
-        with pytest.raises(ModelError):
+        with pytest.raises(ModelError, match=r"SKN file 'a\.skn'"):
             compile_skin(SkinInput(file=data[:length], filename="a.skn"))
 
 
-@pytest.mark.parametrize("header", [(-1, 0, 0, 0), (2**31 - 1, 2**31 - 1, 2**31 - 1, 1), (0, 0, 0, 2**31 - 1)])
-def test_counts_that_lie_are_refused(header):
-    with pytest.raises(ModelError):
+@pytest.mark.parametrize(
+    "header, words",
+    [
+        ((-1, 0, 0, 0), "negative size in header of SKN file 'a.skn'"),
+        ((2**31 - 1, 2**31 - 1, 2**31 - 1, 1), "insufficient data in SKN file 'a.skn'"),
+        ((0, 0, 0, 2**31 - 1), "insufficient data in SKN file 'a.skn' for 2147483647 bones"),
+    ],
+)
+def test_counts_that_lie_are_refused(header, words):
+    with pytest.raises(ModelError, match=re.escape(words)):
         compile_skin(SkinInput(file=struct.pack("<4i", *header) + bytes(200), filename="a.skn"))
 
 

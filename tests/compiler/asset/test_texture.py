@@ -1,6 +1,7 @@
 """Textures against the reference, and files that are not right."""
 
 import io
+import re
 import struct
 
 import mujoco
@@ -148,41 +149,84 @@ def test_cube_from_separate_files():
 
 
 BAD = {
-    "no source": {"type": "2d"},
-    "cube without files": {"type": "cube"},
-    "no width": {"type": "cube", "builtin": "flat"},
-    "no height": {"type": "2d", "builtin": "flat", "width": 3},
-    "one channel builtin": {"type": "2d", "builtin": "flat", "width": 3, "height": 3, "nchannel": 1},
-    "huge builtin": {"type": "cube", "builtin": "flat", "width": 2**28},
-    "not a png": {"type": "2d", "file": b"hello", "filename": "a.png"},
-    "empty png": {"type": "2d", "file": b"", "filename": "a.png"},
-    "truncated png": {"type": "2d", "file": png(image(30, 30))[:-500], "filename": "a.png"},
-    "two channels": {"type": "2d", "file": png(image(3, 3)), "filename": "a.png", "nchannel": 2},
-    "binary too short": {"type": "2d", "file": struct.pack("<2i", 3, 3), "filename": "a.bin"},
-    "binary without header": {"type": "2d", "file": b"abc", "filename": "a.bin"},
-    "binary counts": {"type": "2d", "file": struct.pack("<2i", 2**31 - 1, 2**31 - 1), "filename": "a.bin"},
-    "stl as texture": {"type": "2d", "file": b"abc", "filename": "a.stl"},
-    "grid does not divide": {"type": "cube", "file": png(image(4, 5)), "filename": "a.png", "gridsize": (1, 3)},
-    "not square": {"type": "cube", "file": png(image(4, 5)), "filename": "a.png"},
-    "grid symbol": {
-        "type": "cube",
-        "file": png(image(4, 8)),
-        "filename": "a.png",
-        "gridsize": (1, 2),
-        "gridlayout": "RX",
-    },
-    "cube file not square": {"type": "cube", "cubefiles": [(png(image(2, 3)), "a.png"), *[None] * 5]},
-    "cube files differ": {
-        "type": "cube",
-        "cubefiles": [(png(image(2, 2)), "a.png"), (png(image(3, 3)), "b.png"), *[None] * 4],
-    },
+    "no source": ({"type": "2d"}, "cannot load 2D texture from separate files, texture ''"),
+    "cube without files": ({"type": "cube"}, "no file, no builtin and no cube files defined in texture ''"),
+    "no width": ({"type": "cube", "builtin": "flat"}, "invalid width of builtin texture ''"),
+    "no height": ({"type": "2d", "builtin": "flat", "width": 3}, "invalid height of builtin texture ''"),
+    "one channel builtin": (
+        {"type": "2d", "builtin": "flat", "width": 3, "height": 3, "nchannel": 1},
+        "builtin texture '' needs 3 channels or more, not 1",
+    ),
+    "huge builtin": (
+        {"type": "cube", "builtin": "flat", "width": 2**28},
+        "builtin texture '' is too large: 268435456 x 1610612736 pixels",
+    ),
+    "not a png": (
+        {"type": "2d", "file": b"hello", "filename": "a.png"},
+        "error decoding PNG file 'a.png': not a PNG file",
+    ),
+    "empty png": ({"type": "2d", "file": b"", "filename": "a.png"}, "empty PNG file 'a.png'"),
+    "truncated png": (
+        {"type": "2d", "file": png(image(30, 30))[:-500], "filename": "a.png"},
+        "error decoding PNG file 'a.png': image file is truncated",
+    ),
+    "two channels": (
+        {"type": "2d", "file": png(image(3, 3)), "filename": "a.png", "nchannel": 2},
+        "unsupported number of channels: 2",
+    ),
+    "binary too short": (
+        {"type": "2d", "file": struct.pack("<2i", 3, 3), "filename": "a.bin"},
+        "non-PNG texture, assuming custom binary file format, unexpected file size",
+    ),
+    "binary without header": (
+        {"type": "2d", "file": b"abc", "filename": "a.bin"},
+        "non-PNG texture, assuming custom binary file format, non-positive texture",
+    ),
+    "binary counts": (
+        {"type": "2d", "file": struct.pack("<2i", 2**31 - 1, 2**31 - 1), "filename": "a.bin"},
+        "non-PNG texture, assuming custom binary file format, unexpected file size",
+    ),
+    "stl as texture": (
+        {"type": "2d", "file": b"abc", "filename": "a.stl"},
+        "unsupported content type: 'model/stl' of texture file 'a.stl'",
+    ),
+    "grid does not divide": (
+        {"type": "cube", "file": png(image(4, 5)), "filename": "a.png", "gridsize": (1, 3)},
+        "PNG size must be integer multiple of gridsize in texture ''",
+    ),
+    "not square": (
+        {"type": "cube", "file": png(image(4, 5)), "filename": "a.png"},
+        "PNG size must be integer multiple of gridsize in texture ''",
+    ),
+    "grid symbol": (
+        {
+            "type": "cube",
+            "file": png(image(4, 8)),
+            "filename": "a.png",
+            "gridsize": (1, 2),
+            "gridlayout": "RX",
+        },
+        "gridlayout symbol is not among '.RLUDFB' in texture",
+    ),
+    "cube file not square": (
+        {"type": "cube", "cubefiles": [(png(image(2, 3)), "a.png"), *[None] * 5]},
+        "non-square PNG file 'a.png' in cube or skybox ''",
+    ),
+    "cube files differ": (
+        {
+            "type": "cube",
+            "cubefiles": [(png(image(2, 2)), "a.png"), (png(image(3, 3)), "b.png"), *[None] * 4],
+        },
+        "PNG file 'b.png' has incompatible size in texture ''",
+    ),
 }
 
 
 @pytest.mark.parametrize("what", BAD)
 def test_what_is_wrong_is_refused(what):
-    with pytest.raises(ModelError):
-        compile_texture(TextureInput(**BAD[what]))
+    given, words = BAD[what]
+    with pytest.raises(ModelError, match=re.escape(words)):
+        compile_texture(TextureInput(**given))
 
 
 def test_ktx_is_kept_as_it_is():

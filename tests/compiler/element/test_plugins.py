@@ -1,5 +1,7 @@
 """Plugins in the language: instances, configuration, users and sizes, against MuJoCo and its own plugins."""
 
+import re
+
 import mujoco
 import numpy as np
 import pytest
@@ -101,34 +103,80 @@ EQUAL = {
     "touch of a frame": touch('objtype="site" objname="s" reftype="body" refname="b"'),
 }  # fmt: skip
 REJECTED = {
-    "not a number": model("elasticity.cable", body(cable(twist="a"))),
-    "unknown key": model("elasticity.cable", body(cable(twis="1"))),
-    "repeated key": model("elasticity.cable", body(f'<plugin plugin="{CABLE}">{configured(bend="1") * 2}</plugin>')),
-    "undeclared": f"<mujoco>{body(cable())}</mujoco>",
-    "unknown plugin": model("pidd", ""),
-    "wrong kind": model("pid", body('<plugin plugin="mujoco.pid"/>')),
-    "wrong kind on a geom": model("pid", '<worldbody><geom size="1"><plugin plugin="mujoco.pid"/></geom></worldbody>'),
-    "wrong kind on a mesh": model("pid", '<asset><mesh name="m"><plugin plugin="mujoco.pid"/></mesh></asset>'),
-    "neither plugin nor instance": model("pid", body("<plugin/>")),
-    "unknown instance": model("elasticity.cable", body('<plugin instance="k"/>')),
-    "repeated instance": model("elasticity.cable", "", '<instance name="i"/><instance name="i"/>'),
-    "cable of another plugin": model("pid", "<worldbody>" + COMPOSITE % ("c", '<plugin plugin="mujoco.pid"/>')
-                                     + "</composite></worldbody>"),
-    "unused pid": model("pid", ARM, '<instance name="i"/>'),
-    "pid without actdim": pid("", ki="1"),
-    "pid with too much": pid('actdim="2"', ki="1"),
-    "pid with negative slew": pid('actdim="1"', slewmax="-1"),
-    "pid with negative imax": pid('actdim="1"', ki="1", imax="-1"),
-    "torus": model("sdf.torus", "", f'<instance name="i">{configured(radius1="x")}</instance>'),
-    "gear": model("sdf.gear", "", f'<instance name="i">{configured(thickness="x")}</instance>'),
-    "touch without a site": touch(""),
-    "touch of a body": touch('objtype="body" objname="b"'),
-    "touch with half an object": touch('objtype="site"'),
-    **{f"touch {key} {value}": touch(**{key: value}) for key, value in (
-        ("size", "2"), ("size", "2 3 4"), ("size", "0 2"), ("size", "-2 -3"), ("size", "2  3"), ("fov", "190 20"),
-        ("fov", "10 100"), ("fov", "10"), ("nchannel", "7"), ("nchannel", "x"), ("nchannel", "-1"), ("gamma", "1.1"),
-        ("gamma", "y"))},
-}  # fmt: skip
+    "not a number": (
+        model("elasticity.cable", body(cable(twist="a"))),
+        "plugin: mujoco.elasticity.cable: 'twist' must be a number",
+    ),
+    "unknown key": (
+        model("elasticity.cable", body(cable(twis="1"))),
+        "plugin: unrecognized key 'twis' for plugin mujoco.elasticity.cable",
+    ),
+    "repeated key": (
+        model("elasticity.cable", body(f'<plugin plugin="{CABLE}">{configured(bend="1") * 2}</plugin>')),
+        "plugin: a config key is written twice",
+    ),
+    "undeclared": (f"<mujoco>{body(cable())}</mujoco>", "plugin: unrecognized plugin 'mujoco.elasticity.cable'"),
+    "unknown plugin": (model("pidd", ""), "plugin: plugin 'mujoco.pidd' not found"),
+    "wrong kind": (
+        model("pid", body('<plugin plugin="mujoco.pid"/>')),
+        "plugin: plugin 'mujoco.pid' does not support passive forces",
+    ),
+    "wrong kind on a geom": (
+        model("pid", '<worldbody><geom size="1"><plugin plugin="mujoco.pid"/></geom></worldbody>'),
+        "plugin: plugin 'mujoco.pid' does not support signed distance fields",
+    ),
+    "wrong kind on a mesh": (
+        model("pid", '<asset><mesh name="m"><plugin plugin="mujoco.pid"/></mesh></asset>'),
+        "plugin: plugin 'mujoco.pid' does not support signed distance fields",
+    ),
+    "neither plugin nor instance": (
+        model("pid", body("<plugin/>")),
+        "plugin: neither 'plugin' nor 'instance' is written",
+    ),
+    "unknown instance": (
+        model("elasticity.cable", body('<plugin instance="k"/>')),
+        "plugin: instance names the instance 'k', which does not exist",
+    ),
+    "repeated instance": (
+        model("elasticity.cable", "", '<instance name="i"/><instance name="i"/>'),
+        "instance 'i': the instance name 'i' is taken",
+    ),
+    "cable of another plugin": (
+        model("pid", "<worldbody>" + COMPOSITE % ("c", '<plugin plugin="mujoco.pid"/>') + "</composite></worldbody>"),
+        "plugin: a composite takes no plugin but mujoco.elasticity.cable",
+    ),
+    "unused pid": (
+        model("pid", ARM, '<instance name="i"/>'),
+        "instance 'i': mujoco.pid: no actuator uses this instance",
+    ),
+    "pid without actdim": (pid("", ki="1"), "plugin: mujoco.pid: actuator '' has actdim 0"),
+    "pid with too much": (pid('actdim="2"', ki="1"), "plugin: mujoco.pid: actuator '' has actdim 2"),
+    "pid with negative slew": (pid('actdim="1"', slewmax="-1"), "plugin: mujoco.pid: 'slewmax' cannot be negative"),
+    "pid with negative imax": (pid('actdim="1"', ki="1", imax="-1"), "plugin: mujoco.pid: 'imax' cannot be negative"),
+    "torus": (
+        model("sdf.torus", "", f'<instance name="i">{configured(radius1="x")}</instance>'),
+        "instance 'i': mujoco.sdf.torus: 'radius1' must be a number",
+    ),
+    "gear": (
+        model("sdf.gear", "", f'<instance name="i">{configured(thickness="x")}</instance>'),
+        "instance 'i': mujoco.sdf.gear: 'thickness' must be a number",
+    ),
+    "touch without a site": (touch(""), "plugin: mujoco.sensor.touch_grid: the sensor must be at a site"),
+    "touch of a body": (
+        touch('objtype="body" objname="b"'),
+        "plugin: mujoco.sensor.touch_grid: the sensor must be at a site",
+    ),
+    "touch with half an object": (touch('objtype="site"'), "plugin: objtype is written but objname is missing"),
+    **{
+        f"touch {key} {value}": (touch(**{key: value}), f"plugin: mujoco.sensor.touch_grid: '{key}' must be {must}")
+        for key, value, must in (
+            *(("size", value, "two positive numbers") for value in ("2", "2 3 4", "0 2", "-2 -3", "2  3")),
+            *(("fov", value, "two angles in degrees") for value in ("190 20", "10 100", "10")),
+            *(("nchannel", value, "between 1 and 6") for value in ("7", "-1")),
+            *(("nchannel", "x", "a number"), ("gamma", "1.1", "between 0 and 1"), ("gamma", "y", "a number")),
+        )
+    },
+}
 
 
 @pytest.mark.parametrize("name", EQUAL)
@@ -138,15 +186,16 @@ def test_model_with_plugins_equals_the_reference(name):
 
 @pytest.mark.parametrize("name", REJECTED)
 def test_wrong_plugin_is_rejected(name):
+    given, words = REJECTED[name]
     with pytest.raises(ValueError):
-        mujoco.MjModel.from_xml_string(REJECTED[name])
-    with pytest.raises(ModelError):
-        compile_spec(read(REJECTED[name]))
+        mujoco.MjModel.from_xml_string(given)
+    with pytest.raises(ModelError, match=re.escape(words)):
+        compile_spec(read(given))
 
 
 def test_unknown_plugin_names_the_nearest():
     with pytest.raises(ModelError, match=r"1: plugin: plugin 'mujoco.pidd' not found; did you mean 'mujoco.pid'"):
-        compile_spec(read(REJECTED["unknown plugin"]))
+        compile_spec(read(REJECTED["unknown plugin"][0]))
 
 
 def test_plugins_in_a_replicate_are_refused():

@@ -1,5 +1,7 @@
 """Poses of the compiler: composition, inversion, and the alternatives for an orientation."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -43,11 +45,16 @@ def test_fixed_euler_axes_turn_in_the_other_order():
 
 
 @pytest.mark.parametrize(
-    "attrs",
-    [{"axisangle": [0, 0, 0, 1]}, {"xyaxes": [1, 0, 0, 2, 0, 0]}, {"xyaxes": [0] * 6}, {"zaxis": [0, 0, 0]}],
+    "attrs, words",
+    [
+        ({"axisangle": [0, 0, 0, 1]}, "the axis of axisangle is too small"),
+        ({"xyaxes": [1, 0, 0, 2, 0, 0]}, "the y axis of xyaxes is too small or parallel to the x axis"),
+        ({"xyaxes": [0] * 6}, "the x axis of xyaxes is too small"),
+        ({"zaxis": [0, 0, 0]}, "zaxis is too small"),
+    ],
 )
-def test_orientation_that_is_none_is_an_error(attrs):
-    with pytest.raises(ModelError):
+def test_orientation_that_is_none_is_an_error(attrs, words):
+    with pytest.raises(ModelError, match=re.escape(words)):
         pose.orientation(attrs, True, "xyz")
 
 

@@ -1,5 +1,7 @@
 """Cables, against the reference's."""
 
+import re
+
 import mujoco
 import pytest
 
@@ -42,24 +44,24 @@ def test_cables_are_those_of_the_reference(attrs, around, inside):
 
 
 @pytest.mark.parametrize(
-    "attrs, inside",
+    "attrs, inside, words",
     [
-        ('count="3 2 1" curve="s"', CAPSULE),
-        ('count="1" curve="s"', CAPSULE),
-        ('count="3" curve="s" size="0"', CAPSULE),
-        ('count="3" curve="s"', ""),
-        ('count="3" vertex="0 0 0 1 0 0"', CAPSULE),
-        ('count="3" curve="x"', CAPSULE),
-        ('count="0" curve="s"', CAPSULE),
-        ('count="3" curve="s s s s"', CAPSULE),
-        ('vertex="0 0 0 1 0"', CAPSULE),
+        ('count="3 2 1" curve="s"', CAPSULE, "composite: a cable has one dimension and two vertices or more"),
+        ('count="1" curve="s"', CAPSULE, "composite: a cable has one dimension and two vertices or more"),
+        ('count="3" curve="s" size="0"', CAPSULE, "composite: size must be positive"),
+        ('count="3" curve="s"', "", "composite: a cable of three vertices cannot be made (nor by the reference)"),
+        ('count="3" vertex="0 0 0 1 0 0"', CAPSULE, "composite: vertex and count exclude each other"),
+        ('count="3" curve="x"', CAPSULE, "composite: unknown shape 'x' in curve"),
+        ('count="0" curve="s"', CAPSULE, "composite: count must be positive"),
+        ('count="3" curve="s s s s"', CAPSULE, "composite: curve has at most 3 components"),
+        ('vertex="0 0 0 1 0"', CAPSULE, "composite: vertex needs three numbers a point"),
     ],
 )
-def test_wrong_cables_are_refused(attrs, inside):
+def test_wrong_cables_are_refused(attrs, inside, words):
     text = model(attrs, inside)
     with pytest.raises(ValueError):
         mujoco.MjModel.from_xml_string(text)
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError, match=re.escape(words)):
         expand(read(text))
 
 

@@ -1,5 +1,7 @@
 """Macros: the objects that they make, by name and in order, and their keyframes, against the compiled reference."""
 
+import re
+
 import mujoco
 import numpy as np
 import pytest
@@ -117,21 +119,37 @@ def test_replicate_makes_the_reference_objects(world, rest):
 
 
 @pytest.mark.parametrize(
-    "world, rest",
+    "world, rest, words",
     [
-        (COPIES, '<custom><tuple name="tu"><element objtype="geom" objname="g"/></tuple></custom>'),
-        (COPIES, '<keyframe><key qpos="1 2 3 4"/></keyframe>'),
-        (COPIES + '<body><geom name="gl" size="1"/></body>', '<contact><pair geom1="g" geom2="gl"/></contact>'),
-        ('<body name="x"/><replicate count="2"><body name="b"><camera target="x"/></body></replicate>', ""),
-        (COPIES + COPIES.replace('"b"', '"bb"'), ""),
-        ('<replicate count="2" childclass="zz"><geom size="1"/></replicate>', ""),
+        (
+            COPIES,
+            '<custom><tuple name="tu"><element objtype="geom" objname="g"/></tuple></custom>',
+            "element: objname names the geom 'g', which does not exist",
+        ),
+        (COPIES, '<keyframe><key qpos="1 2 3 4"/></keyframe>', "key: qpos has 4 numbers"),
+        (
+            COPIES + '<body><geom name="gl" size="1"/></body>',
+            '<contact><pair geom1="g" geom2="gl"/></contact>',
+            "pair: geom1 names the geom 'g', which does not exist",
+        ),
+        (
+            '<body name="x"/><replicate count="2"><body name="b"><camera target="x"/></body></replicate>',
+            "",
+            "camera: target names the body 'x0', which does not exist",
+        ),
+        (COPIES + COPIES.replace('"b"', '"bb"'), "", "body 'o': the body name 'o' is taken"),
+        (
+            '<replicate count="2" childclass="zz"><geom size="1"/></replicate>',
+            "",
+            "replicate: unknown default class 'zz'",
+        ),
     ],
 )
-def test_replicate_refuses_what_the_reference_refuses(world, rest):
+def test_replicate_refuses_what_the_reference_refuses(world, rest, words):
     text = f"<mujoco><worldbody>{world}</worldbody>{rest}</mujoco>"
     with pytest.raises(ValueError):
         mujoco.MjModel.from_xml_string(text)
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError, match=re.escape(words)):
         expand(read(text))
 
 
@@ -196,18 +214,18 @@ def test_attach_makes_the_reference_objects(world, rest):
 
 
 @pytest.mark.parametrize(
-    "world",
+    "world, words",
     [
-        '<attach model="ch" body="zz" prefix="p_"/>',
-        f"{ATTACH}<body>{ATTACH}</body>",
-        '<attach model="zz" body="b" prefix="p_"/>',
-        '<attach model="ch" body="b"/>',
+        ('<attach model="ch" body="zz" prefix="p_"/>', "attach: the model has no body 'zz'"),
+        (f"{ATTACH}<body>{ATTACH}</body>", "attach: the body 'p_b' exists already, in another body than this one"),
+        ('<attach model="zz" body="b" prefix="p_"/>', "attach: there is no model 'zz'"),
+        ('<attach model="ch" body="b"/>', "attach: the attribute 'prefix' is required"),
     ],
 )
-def test_attach_refuses_what_the_reference_refuses(world):
+def test_attach_refuses_what_the_reference_refuses(world, words):
     with pytest.raises(ValueError):
         mujoco.MjModel.from_xml_string(parent(world), ASSETS)
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError, match=re.escape(words)):
         expand(read(parent(world), ASSETS))
 
 

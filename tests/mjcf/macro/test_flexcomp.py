@@ -1,5 +1,7 @@
 """Flexes from a few numbers, against the reference's."""
 
+import re
+
 import mujoco
 import pytest
 
@@ -54,21 +56,49 @@ def test_a_frame_around_has_no_effect_as_in_the_reference():
     assert differences(mujoco.MjModel.from_xml_string(text), mujoco.MjModel.from_xml_string(flat)) == []
 
 
-@pytest.mark.parametrize("attrs, inside", [
-    ('dim="4"', ""), ('count="0 1 1"', ""), ('spacing="0 0 0" type="grid" radius="1"', ""), ('mass="0"', ""),
-    ('type="direct" dim="2" point="0 0 0" element="0 1 2"', ""), ('type="direct" dim="2"', ""),
-    ('type="direct" dim="2" point="0 0" element="0 0 0"', ""), (f'type="direct" dim="3" {POINTS[:-2]}"', ""),
-    ('count="3 3 1"', '<pin id="9"/>'), ('count="3 3 1"', '<pin range="1"/>'), ('count="3 3 1"', '<pin grid="3 0"/>'),
-    ('type="disc" count="3 3 1"', '<pin grid="0 0"/>'), ('count="3 3 1" zaxis="0 0 0"', ""),
-    ('count="3 3 1"', '<edge equality="true"/><elasticity young="1"/>'), ('type="mesh" dim="3" file="a.obj"', ""),
-])  # fmt: skip
-def test_wrong_flexcomps_are_refused(attrs, inside):
+@pytest.mark.parametrize(
+    "attrs, inside, words",
+    [
+        ('dim="4"', "", "flexcomp 'f': dim must be 1, 2 or 3"),
+        ('count="0 1 1"', "", "flexcomp 'f': count is too small"),
+        (
+            'spacing="0 0 0" type="grid" radius="1"',
+            "",
+            "flexcomp 'f': spacing must not be smaller than twice the radius plus the",
+        ),
+        ('mass="0"', "", "flexcomp 'f': scale, mass and inertiabox must be positive"),
+        (
+            'type="direct" dim="2" point="0 0 0" element="0 1 2"',
+            "",
+            "flexcomp 'f': an element names a point that does not exist",
+        ),
+        ('type="direct" dim="2"', "", "flexcomp 'f': a flexcomp needs points and elements"),
+        ('type="direct" dim="2" point="0 0" element="0 0 0"', "", "flexcomp 'f': point needs three numbers a point"),
+        (f'type="direct" dim="3" {POINTS[:-2]}"', "", "flexcomp 'f': an element has 4 points"),
+        ('count="3 3 1"', '<pin id="9"/>', "flexcomp 'f': a pin names a point that does not exist"),
+        ('count="3 3 1"', '<pin range="1"/>', "flexcomp 'f': the pins' range needs a multiple of 2 numbers"),
+        ('count="3 3 1"', '<pin grid="3 0"/>', "flexcomp 'f': a pin lies outside of the grid"),
+        (
+            'type="disc" count="3 3 1"',
+            '<pin grid="0 0"/>',
+            "flexcomp 'f': grid and gridrange pin points of grids and nodes only",
+        ),
+        ('count="3 3 1" zaxis="0 0 0"', "", "flexcomp 'f': zaxis: an axis is too short or parallel to the other"),
+        (
+            'count="3 3 1"',
+            '<edge equality="true"/><elasticity young="1"/>',
+            "flexcomp 'f': edge constraints and elasticity (young) exclude each other",
+        ),
+        ('type="mesh" dim="3" file="a.obj"', "", "flexcomp 'f': a flexcomp of type mesh and dim 3 needs origin"),
+    ],
+)
+def test_wrong_flexcomps_are_refused(attrs, inside, words):
     text = model(attrs, inside).replace('spacing=".1 .2 .3" spacing', "spacing")
     if 'spacing="0 0 0"' in attrs:
         text = text.replace('spacing=".1 .2 .3"', "")
     with pytest.raises(ValueError):
         mujoco.MjModel.from_xml_string(text)
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError, match=re.escape(words)):
         expand(read(text))
 
 
