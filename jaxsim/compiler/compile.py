@@ -21,12 +21,13 @@ from jaxsim.compiler.element.tendons import compile_tendons
 from jaxsim.compiler.flex.build import compile_flexes
 from jaxsim.compiler.flex.flex_fields import flex_tables
 from jaxsim.compiler.fuse import fuse_static
-from jaxsim.compiler.lengthrange.ranges import set_length_ranges
+from jaxsim.compiler.lengthrange import set_length_ranges
 from jaxsim.compiler.names import name_tables, path_tables
 from jaxsim.compiler.remarks import remark, remark_flexes
 from jaxsim.compiler.tree import build_tree
 from jaxsim.core.model import Model, make_model
 from jaxsim.core.types import MINVAL
+from jaxsim.engine.constants.set_const import set_const
 from jaxsim.mjcf import Spec, expand, object_name, resolve, resolve_actuator
 from jaxsim.mjcf.keyframes import extend
 
@@ -170,8 +171,6 @@ def compile_spec(spec: Spec) -> Model:
 
     Raises ModelError for a model that is wrong, UnsupportedError for a feature that is not built.
     """
-    from jaxsim.engine.constants.set_const import set_const
-
     expanded = expand(spec)
     extend(expanded)
     draft = Draft(expanded)

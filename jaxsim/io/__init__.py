@@ -1,0 +1,1 @@
+"""Models from files, strings, Specs, archives and MuJoCo objects, and back."""

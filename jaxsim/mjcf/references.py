@@ -16,8 +16,6 @@ TREE_KINDS = ("body", "joint", "geom", "site", "camera", "light", "frame")
 ASSET_KINDS = ("mesh", "hfield", "skin", "texture", "material")
 CHECKED_KINDS = (*TREE_KINDS, *ASSET_KINDS, "tendon", "actuator", "flex", "sensor", "instance", "model")
 _BODY_ALIASES = {"xbody": "body"}
-_SECOND = ("refname", "geom2", "body2", "subtree2")
-_SECOND_OF = {"insidesite": ("site",), "camprojection": ("camera",), "tactile": ("geom",)}
 
 
 @dataclass(frozen=True)
@@ -64,11 +62,6 @@ def own_slots(element: Element) -> Iterator[Slot]:
 def slots(element: Element) -> list[Slot]:
     """The names that an element and everything in it use."""
     return [slot for inner in element.all() for slot in own_slots(inner)]
-
-
-def is_second(slot: Slot) -> bool:
-    """Whether a sensor, pair or exclude uses the name for its second object."""
-    return slot.attribute in _SECOND or slot.attribute in _SECOND_OF.get(slot.element.tag, ())
 
 
 class Names:

@@ -1,0 +1,1 @@
+"""The command line, benchmarks, model summaries and host-side rollouts."""

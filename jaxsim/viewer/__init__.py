@@ -1,0 +1,1 @@
+"""Viewers: HTML pages, a local web server, and images by ray casting."""

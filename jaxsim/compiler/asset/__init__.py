@@ -1,0 +1,1 @@
+"""Assets: meshes, convex hulls, textures, height fields, skins, octrees and bounding volume hierarchies."""

@@ -1,0 +1,1 @@
+"""Elements of the model: bodies, geoms, joints, sites, tendons, actuators, sensors, equalities, keyframes, plugins."""

@@ -1,4 +1,4 @@
-"""Accelerations that keep limits and couplings of joints, in numpy, for many motions of one model at once."""
+"""Accelerations under joint limits, tendon limits and joint couplings, in numpy, for many motions of one model."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ from jaxsim.engine.constraint.make import DEFAULT_SOLREF
 _ITERATIONS = 100
 
 
-class Rows(NamedTuple):
+class ConstraintRows(NamedTuple):
     """Constraint rows: lower, then upper limits of joints and of tendons, then couplings of joints.
 
-    `joint` and `tendon` say what is limited (joints by dof, tendons by their place among the limited ones). A limit
-    is crossed where `sign` times the length less `bound` is below `margin`; `gains` (k, 2) are stiffness and damping.
+    Attributes:
+        joint, tendon: what is limited: joints by dof, tendons by index among the limited ones.
+        first, second: dofs of each coupling; `second` is -1 where the first joint is held at a constant.
+        polynomial: (neq, 5) coefficients of the couplings. qpos0: (nv,) reference positions by dof.
+        sign, bound: a limit's position is `sign * (length - bound)`.
+        margin: a row can act where its position is below it; infinite for couplings.
+        solimp: (k, 5) impedance. gains: (k, 2) stiffness and damping. diag: (k,) approximate inverse inertia.
     """
 
     joint: np.ndarray
@@ -34,8 +39,8 @@ class Rows(NamedTuple):
     diag: np.ndarray
 
 
-def make_rows(m: Model, tendons: np.ndarray) -> Rows:
-    """The rows of a model with these limited tendons."""
+def make_constraint_rows(m: Model, tendons: np.ndarray) -> ConstraintRows:
+    """Constraint rows of a model with these limited tendons."""
     joint, eq = np.flatnonzero(m.jnt_limited), np.flatnonzero(m.eq_active0)
     first = m.jnt_dofadr[m.eq_obj1id[eq]]
     second = np.where(m.eq_obj2id[eq] >= 0, m.jnt_dofadr[m.eq_obj2id[eq]], -1)
@@ -44,8 +49,8 @@ def make_rows(m: Model, tendons: np.ndarray) -> Rows:
     coupling = weight[first] + np.where(second >= 0, weight[second], 0)
     solimp = np.concatenate([m.jnt_solimp[both], m.tendon_solimp_lim[pairs], m.eq_solimp[eq]])
     solref = np.concatenate([m.jnt_solref[both], m.tendon_solref_lim[pairs], m.eq_solref[eq]])
-    most = impedance(solimp, solref[:, 0])[2]
-    return Rows(
+    dmax = impedance(solimp, solref[:, 0])[2]
+    return ConstraintRows(
         joint=dofs,
         tendon=np.tile(np.arange(len(tendons)), 2),
         first=first,
@@ -56,13 +61,13 @@ def make_rows(m: Model, tendons: np.ndarray) -> Rows:
         bound=np.concatenate([m.jnt_range[joint].T.reshape(-1), m.tendon_range[tendons].T.reshape(-1)]),
         margin=np.concatenate([m.jnt_margin[both], m.tendon_margin[pairs], np.full(len(eq), np.inf)]),
         solimp=solimp,
-        gains=np.stack(stiffness_damping(safe_reference(m, solref, DEFAULT_SOLREF), most), axis=1),
+        gains=np.stack(stiffness_damping(safe_reference(m, solref, DEFAULT_SOLREF), dmax), axis=1),
         diag=np.concatenate([weight[dofs], m.tendon_invweight0[pairs], coupling]),
     )
 
 
-def constrained(
-    rows: Rows,
+def constrained_acceleration(
+    rows: ConstraintRows,
     mass: np.ndarray,
     free: np.ndarray,
     q: np.ndarray,
@@ -70,81 +75,83 @@ def constrained(
     length: np.ndarray,
     moment: np.ndarray,
 ) -> np.ndarray:
-    """Accelerations (n, nv).
+    """Accelerations (n, nv) that minimise the constraint cost.
 
     Args:
         rows: what is limited and coupled.
-        mass, free: inertia matrices (n, nv, nv), and the accelerations (n, nv) of what nothing holds.
+        mass, free: inertia matrices (n, nv, nv), and accelerations (n, nv) without constraints.
         q, v: positions of hinges and slides by dof, and velocities, (n, nv).
         length, moment: of the limited tendons, (n, k) and (n, k, nv).
     """
     pos, jac = _positions(rows, q, length, moment)
-    held = (pos < rows.margin) & (jac != 0).any(-1)
-    some = np.flatnonzero(held.any(1))
+    near = (pos < rows.margin) & (jac != 0).any(-1)
+    some = np.flatnonzero(near.any(1))
     if not len(some):
         return free
     a = free.copy()
-    a[some] = _search(rows, mass[some], free[some], pos[some], jac[some], held[some], v[some])
+    a[some] = _minimize(rows, mass[some], free[some], pos[some], jac[some], near[some], v[some])
     return a
 
 
-def _positions(rows: Rows, q: np.ndarray, length: np.ndarray, moment: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _positions(
+    rows: ConstraintRows, q: np.ndarray, length: np.ndarray, moment: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Position (n, k) and Jacobian (n, k, nv) of all rows."""
     n, nv = q.shape
     one = np.eye(nv)
     limit = rows.sign * (np.concatenate([q[:, rows.joint], length[:, rows.tendon]], axis=1) - rows.bound)
-    tied = np.broadcast_to(one[rows.joint], (n, len(rows.joint), nv))
-    slope = np.concatenate([tied, moment[:, rows.tendon]], axis=1) * rows.sign[:, None]
+    unit = np.broadcast_to(one[rows.joint], (n, len(rows.joint), nv))
+    limit_jac = np.concatenate([unit, moment[:, rows.tendon]], axis=1) * rows.sign[:, None]
     if not len(rows.first):
-        return limit, slope
+        return limit, limit_jac
     c0, c1, c2, c3, c4 = rows.polynomial.T
     move = q - rows.qpos0
     x = np.where(rows.second >= 0, move[:, rows.second], 0)
     gap = move[:, rows.first] - c0 - x * (c1 + x * (c2 + x * (c3 + x * c4)))
     rate = np.where(rows.second >= 0, c1 + x * (2 * c2 + x * (3 * c3 + x * 4 * c4)), 0)
     coupling = one[rows.first] - rate[..., None] * one[rows.second]
-    return np.concatenate([limit, gap], axis=1), np.concatenate([slope, coupling], axis=1)
+    return np.concatenate([limit, gap], axis=1), np.concatenate([limit_jac, coupling], axis=1)
 
 
-def _search(
-    rows: Rows,
+def _minimize(
+    rows: ConstraintRows,
     mass: np.ndarray,
     free: np.ndarray,
     pos: np.ndarray,
     jac: np.ndarray,
-    held: np.ndarray,
+    near: np.ndarray,
     v: np.ndarray,
 ) -> np.ndarray:
-    """The least of the convex cost, by Newton's method from `free`."""
+    """Accelerations at the minimum of the convex constraint cost, by Newton's method from `free`."""
     n, k = pos.shape
     limits = len(rows.sign)
     depth = pos - np.where(np.isinf(rows.margin), 0, rows.margin)
     imp = impedance(np.tile(rows.solimp, (n, 1)), depth.reshape(-1))[0].reshape(n, k)
-    weight = np.where(held, 1 / regularizer(imp, rows.diag), 0)
+    weight = np.where(near, 1 / regularizer(imp, rows.diag), 0)
     aref = -rows.gains[:, 1] * (jac @ v[..., None])[..., 0] - rows.gains[:, 0] * imp * depth
     two_sided = np.arange(k) >= limits
     force = (mass @ free[..., None])[..., 0]
 
     def acting(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rows' violations and the weights of those that act."""
-        miss = (jac @ a[..., None])[..., 0] - aref
-        return miss, np.where(two_sided | (miss < 0), weight, 0)
+        """Residuals of the rows, and the weights of those that act."""
+        residual = (jac @ a[..., None])[..., 0] - aref
+        return residual, np.where(two_sided | (residual < 0), weight, 0)
 
-    def cost(a: np.ndarray, miss: np.ndarray, active: np.ndarray) -> np.ndarray:
+    def cost(a: np.ndarray, residual: np.ndarray, active: np.ndarray) -> np.ndarray:
         change = a - free
-        return (change * (mass @ change[..., None])[..., 0]).sum(-1) + (active * miss * miss).sum(-1)
+        return (change * (mass @ change[..., None])[..., 0]).sum(-1) + (active * residual * residual).sum(-1)
 
     a = free
-    miss, active = acting(a)
-    value = cost(a, miss, active)
+    residual, active = acting(a)
+    value = cost(a, residual, active)
     for _ in range(_ITERATIONS):
         hessian = mass + (jac * active[..., None]).swapaxes(1, 2) @ jac
-        pull = force + ((active * aref)[:, None] @ jac)[:, 0]
-        step = np.linalg.solve(hessian, pull[..., None])[..., 0] - a
+        right = force + ((active * aref)[:, None] @ jac)[:, 0]
+        step = np.linalg.solve(hessian, right[..., None])[..., 0] - a
         before = active
         while True:
-            miss, active = acting(a + step)
-            after = cost(a + step, miss, active)
+            residual, active = acting(a + step)
+            after = cost(a + step, residual, active)
             worse = after > value * (1 + 1e-12)
             if not worse.any() or not step[worse].any():
                 break

@@ -1,8 +1,7 @@
-"""Pulling actuators both ways: joints, tendons and limits alone, simulated in numpy, all motions at once.
+"""Simulation of actuators pulled both ways, in numpy: smooth dynamics with limits and joint couplings.
 
-A length range takes a thousand steps of a model that nothing but its limits holds. XLA compiles the engine's step for
-longer than these steps take, so the smooth dynamics stand here once more, in the form that suits numpy:
-each motion (an actuator and a direction) is an entry of the first axis, and a step is some hundred operations on all.
+Each motion (an actuator and a direction) is an entry of the first axis, and a step is some hundred operations on all
+motions. The package's docstring says why the dynamics are written here once more.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxsim.compiler.lengthrange.limits import constrained, make_rows
-from jaxsim.compiler.lengthrange.wrapping import make_strings, measure, wrapped_geoms
+from jaxsim.compiler.lengthrange.limits import constrained_acceleration, make_constraint_rows
+from jaxsim.compiler.lengthrange.wrapping import lengths_and_jacobian, make_length_terms, wrapped_geoms
 from jaxsim.core.model import Model
 from jaxsim.core.types import MAXVAL, MINVAL, EnableBit, EqType, IntegratorType, JointType, TrnType
 from jaxsim.engine import tables
@@ -25,7 +24,7 @@ _AXES = np.arange(3)
 
 
 def can_pull(m: Model, ids: list[int]) -> bool:
-    """Whether these actuators can be pulled here, along joints and tendons, held by limits and couplings of joints."""
+    """Whether `pull` covers the model: actuators of scalar joints and tendons, limits and couplings of joints."""
     scalar = np.isin(m.jnt_type, _SCALAR)
     by_joint = np.isin(m.actuator_trntype[ids], (TrnType.JOINT, TrnType.JOINTINPARENT))
     joint = np.where(by_joint, m.actuator_trnid[ids, 0], -1)
@@ -39,32 +38,40 @@ def can_pull(m: Model, ids: list[int]) -> bool:
     )
 
 
-class Links(NamedTuple):
-    """The moving frames: the world, then one after each joint; and what is fixed in them.
+class MovingLinks(NamedTuple):
+    """Moving frames (link 0 is the world, link j + 1 follows joint j) and what is fixed in them.
 
-    `parts` (4, njnt, 4, 4) gives a joint's frame in the one before: the sum of its matrices times 1, the sine, one less
-    the cosine, and the shift. `points` are local positions (k, 4) of joints' anchors, then of centres of mass, sites
-    and geoms, each in the link `place`; `mask[l, i]` says that dof i moves link l. Dof i turns or shifts along
-    `axis[i]`, fixed in its link or, for shifts of a free joint, in the world. `mats` are the frames of the geoms that
-    can be wrapped around, in the links `mat_link`.
+    Attributes:
+        jumps: ancestors of all links for each round of pointer jumping.
+        joint_terms: (4, njnt, 4, 4) transformation of each joint's frame in the frame before it, as a sum of four
+            matrices times 1, the sine, one less the cosine, and the displacement.
+        mask: (nlinks, nv) 1 where the dof moves the link.
+        axis: (nv, 3) direction of each dof, fixed in its link, or in the world for translations of a free joint.
+        rotates, in_world: (nv,) whether the dof is a rotation, and whether its axis is fixed in the world.
+        points: (k, 4) homogeneous positions of joint anchors, centres of mass, sites and wrapping geoms, in the links
+            `point_link`.
+        mats: (ngeoms, 3, 3) orientations of the wrapping geoms, in the links `mat_link`.
     """
 
-    hops: tuple[np.ndarray, ...]
-    parts: np.ndarray
+    jumps: tuple[np.ndarray, ...]
+    joint_terms: np.ndarray
     mask: np.ndarray
     axis: np.ndarray
-    turns: np.ndarray
+    rotates: np.ndarray
     in_world: np.ndarray
     points: np.ndarray
-    place: np.ndarray
+    point_link: np.ndarray
     mats: np.ndarray
     mat_link: np.ndarray
 
 
-class Masses(NamedTuple):
-    """Moving bodies: their links, inertial frames (k, 3, 3) in these, and the weights (k * 6,) of their velocities.
+class BodyInertias(NamedTuple):
+    """Inertias of the k moving bodies.
 
-    `mask` (k * 6, nv) says which dofs move them; `armature` (nv, nv) is what joints add.
+    Attributes:
+        link: (k,) link of each body. mats: (k, 3, 3) orientation of its inertial frame in the link.
+        weights: (k * 6,) mass, three times, and diagonal inertia: factors of linear and angular velocity.
+        mask: (k * 6, nv) 1 where the dof moves the body. armature: (nv, nv) diagonal matrix that joints add.
     """
 
     link: np.ndarray
@@ -74,8 +81,11 @@ class Masses(NamedTuple):
     armature: np.ndarray
 
 
-class State(NamedTuple):
-    """What follows from the positions of all motions: frames of links, points, axes of joints, frames of geoms."""
+class LinkPoses(NamedTuple):
+    """Global frames of links (n, nlinks, 4, 4), points (n, k, 3), dof axes (n, nv, 6), geoms' matrices (n, g, 3, 3).
+
+    An axis is the motion about the world's origin that a unit velocity of the dof makes, angular part first.
+    """
 
     frames: np.ndarray
     points: np.ndarray
@@ -84,15 +94,17 @@ class State(NamedTuple):
 
 
 def pull(m: Model, ids: list[int], steps: int, dt: float, options: dict) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths (k, 2, steps) while each actuator pulls down, then up, and which motions diverged (k, 2).
+    """Lengths (k, 2, steps) of actuators pulled to their shorter and longer ends, and which motions diverged (k, 2).
 
     `m` is a host model for which `can_pull` holds, with the time step and the flags of the search.
     """
     motors = np.repeat(ids, 2)
     n, limited = len(motors), np.flatnonzero(m.tendon_limited)
-    links, masses = _make_links(m)
-    strings = make_strings(m, motors, limited, links.mask, links.place, len(links.points) - m.nsite - len(links.mats))
-    rows = make_rows(m, limited)
+    links, inertias = _make_links(m)
+    terms = make_length_terms(
+        m, motors, limited, links.mask, links.point_link, len(links.points) - m.nsite - len(links.mats)
+    )
+    rows = make_constraint_rows(m, limited)
     by_dof = m.jnt_qposadr[m.dof_jntid]
     accel = np.tile([-1.0, 1.0], len(ids))[:, None] * options["accel"]
     slow = np.exp(-dt / max(0.01, options["timeconst"]))
@@ -100,19 +112,21 @@ def pull(m: Model, ids: list[int], steps: int, dt: float, options: dict) -> tupl
     lengths, diverged = np.empty((steps, n)), np.zeros(n, bool)
     for step in range(steps):
         v = v * slow
-        state = _place(m, links, q)
-        mass, bias = _dynamics(m, links, masses, state, v)
-        length, jac = measure(strings, q[:, by_dof], state.axes, state.points, state.mats)
+        poses = _link_poses(m, links, q)
+        mass, bias = _dynamics(m, links, inertias, poses, v)
+        length, jac = lengths_and_jacobian(terms, q[:, by_dof], poses.axes, poses.points, poses.mats)
         moment = jac[:n]
         response, slowing = np.moveaxis(np.linalg.solve(mass, np.stack([moment, bias], axis=-1)), -1, 0)
         share = accel / np.maximum(MINVAL, _norm(response))
         if options["maxforce"] > 0:
             share = share * np.minimum(1, options["maxforce"] / np.maximum(MINVAL, _norm(share * moment)))
         free = share * response - slowing
-        a = constrained(rows, mass, free, q[:, by_dof], v, length[n:].reshape(n, -1), jac[n:].reshape(n, -1, m.nv))
+        a = constrained_acceleration(
+            rows, mass, free, q[:, by_dof], v, length[n:].reshape(n, -1), jac[n:].reshape(n, -1, m.nv)
+        )
         lengths[step] = length[:n]
         v = v + dt * a
-        q = _advance(m, q, dt * v)
+        q = _integrate(m, q, dt * v)
         diverged |= ~(np.abs(np.concatenate([q, v, a], axis=1)).max(axis=1) <= MAXVAL)
         if diverged.any():
             q, v = np.where(diverged[:, None], m.qpos0, q), np.where(diverged[:, None], 0, v)
@@ -124,14 +138,14 @@ def _norm(x: np.ndarray) -> np.ndarray:
 
 
 def _pose(pos: np.ndarray, quat: np.ndarray) -> np.ndarray:
-    """(..., 4, 4) transformations."""
+    """Homogeneous transformations (..., 4, 4)."""
     out = np.zeros((*pos.shape[:-1], 4, 4))
     out[..., :3, :3], out[..., :3, 3], out[..., 3, 3] = quat_to_mat(quat), pos, 1
     return out
 
 
-def _make_links(m: Model) -> tuple[Links, Masses]:
-    """The links of a model, and what they carry."""
+def _make_links(m: Model) -> tuple[MovingLinks, BodyInertias]:
+    """Links of a model, and the inertias of the bodies in them."""
     link, parent = np.zeros(m.nbody, int), np.zeros(m.njnt + 1, int)
     poses, fixed = _pose(m.body_pos, m.body_quat), np.tile(np.eye(4), (m.njnt, 1, 1))
     for b in range(1, m.nbody):
@@ -153,18 +167,18 @@ def _make_links(m: Model) -> tuple[Links, Masses]:
     weights = np.concatenate([np.repeat(m.body_mass[moving, None], 3, axis=1), m.body_inertia[moving]], axis=1)
     lent = lent_to_joints(m, m.actuator_armature)
     armature = m.dof_armature if lent is None else m.dof_armature + lent[m.dof_jntid]
-    return Links(
-        hops=hops_of(parent),
-        parts=_joint_parts(m, fixed),
+    return MovingLinks(
+        jumps=hops_of(parent),
+        joint_terms=_joint_terms(m, fixed),
         mask=mask,
         axis=np.where(np.isin(kind, _SCALAR)[:, None], m.jnt_axis[m.dof_jntid], np.eye(3)[first % 3]),
-        turns=(kind != JointType.SLIDE) & ~in_world,
+        rotates=(kind != JointType.SLIDE) & ~in_world,
         in_world=in_world,
         points=np.concatenate([anchor, inertial, site, geom])[..., 3],
-        place=np.concatenate([identity, link[moving], link[m.site_bodyid], link[m.geom_bodyid[geoms]]]),
+        point_link=np.concatenate([identity, link[moving], link[m.site_bodyid], link[m.geom_bodyid[geoms]]]),
         mats=geom[:, :3, :3],
         mat_link=link[m.geom_bodyid[geoms]],
-    ), Masses(
+    ), BodyInertias(
         link=link[moving],
         mats=inertial[:, :3, :3],
         weights=weights.reshape(-1),
@@ -173,8 +187,8 @@ def _make_links(m: Model) -> tuple[Links, Masses]:
     )
 
 
-def _joint_parts(m: Model, fixed: np.ndarray) -> np.ndarray:
-    """`Links.parts` from the frames before the joints (njnt, 4, 4)."""
+def _joint_terms(m: Model, fixed: np.ndarray) -> np.ndarray:
+    """`MovingLinks.joint_terms`, given the frames (njnt, 4, 4) before the joints in the links before them."""
     skew = np.cross(m.jnt_axis[:, None, :], np.eye(3)).swapaxes(1, 2)
     sine, cosine, shift = np.zeros((3, m.njnt, 4, 4))
     for part, turn in ((sine, skew), (cosine, skew @ skew)):
@@ -184,8 +198,8 @@ def _joint_parts(m: Model, fixed: np.ndarray) -> np.ndarray:
     return np.stack([fixed, fixed @ sine, fixed @ cosine, fixed @ shift])
 
 
-def _place(m: Model, links: Links, q: np.ndarray) -> State:
-    """Where everything is at the positions (n, nq)."""
+def _link_poses(m: Model, links: MovingLinks, q: np.ndarray) -> LinkPoses:
+    """Global poses of links, points, dof axes and geoms at positions q (n, nq)."""
     hinge, slide = m.jnt_type == JointType.HINGE, m.jnt_type == JointType.SLIDE
     move = q[:, m.jnt_qposadr] - m.qpos0[m.jnt_qposadr]
     turn, shift = np.where(hinge, move, 0), np.where(slide, move, 0)
@@ -193,29 +207,29 @@ def _place(m: Model, links: Links, q: np.ndarray) -> State:
     factors = (x[..., None, None] for x in (np.sin(turn), 2 * half * half, shift))
     frames = np.empty((len(q), m.njnt + 1, 4, 4))
     frames[:, 0] = np.eye(4)
-    frames[:, 1:] = links.parts[0] + sum(x * part for x, part in zip(factors, links.parts[1:], strict=True))
-    for kind, lead in ((JointType.BALL, 0), (JointType.FREE, 3)):
+    frames[:, 1:] = links.joint_terms[0] + sum(x * part for x, part in zip(factors, links.joint_terms[1:], strict=True))
+    for kind, offset in ((JointType.BALL, 0), (JointType.FREE, 3)):
         joint = np.flatnonzero(m.jnt_type == kind)
         if len(joint):
             quat = quat_normalize(q[:, tables.joint_quat(m)[joint]])
-            if lead:
+            if offset:
                 frames[:, joint + 1] = _pose(q[:, m.jnt_qposadr[joint][:, None] + _AXES], quat)
             else:
                 pos = m.jnt_pos[joint]
                 frames[:, joint + 1] @= _pose(pos - (quat_to_mat(quat) @ pos[:, :, None])[..., 0], quat)
-    for hop in links.hops:
-        frames = frames[:, hop] @ frames
-    points = (frames[:, links.place, :3] @ links.points[:, :, None])[..., 0]
+    for ancestor in links.jumps:
+        frames = frames[:, ancestor] @ frames
+    points = (frames[:, links.point_link, :3] @ links.points[:, :, None])[..., 0]
     axis = (frames[:, m.dof_jntid + 1, :3, :3] @ links.axis[:, :, None])[..., 0]
     axis = np.where(links.in_world[:, None], links.axis, axis)
-    angular = np.where(links.turns[:, None], axis, 0)
-    linear = np.where(links.turns[:, None], cross(points[:, m.dof_jntid], axis), axis)
+    angular = np.where(links.rotates[:, None], axis, 0)
+    linear = np.where(links.rotates[:, None], cross(points[:, m.dof_jntid], axis), axis)
     mats = frames[:, links.mat_link, :3, :3] @ links.mats
-    return State(frames, points, np.concatenate([angular, linear], axis=-1), mats)
+    return LinkPoses(frames, points, np.concatenate([angular, linear], axis=-1), mats)
 
 
-def _advance(m: Model, q: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """Positions (n, nq) moved along (n, nv)."""
+def _integrate(m: Model, q: np.ndarray, change: np.ndarray) -> np.ndarray:
+    """Positions (n, nq) after a displacement (n, nv) in the tangent space."""
     if m.nq == m.nv:  # no quaternions
         return q + change
     q, joints = q.copy(), tables.joint_coordinates(m)
@@ -224,29 +238,32 @@ def _advance(m: Model, q: np.ndarray, change: np.ndarray) -> np.ndarray:
     return q
 
 
-def _dynamics(m: Model, links: Links, masses: Masses, state: State, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Inertia matrices (n, nv, nv) and bias forces (n, nv), from the velocities of bodies in all six directions."""
-    n, k = len(v), len(masses.link)
-    # from a motion about the world's origin to a body's velocity at its centre of mass and its turning in its own axes
-    x, y, z = np.moveaxis(state.points[:, m.njnt : m.njnt + k], -1, 0)
+def _dynamics(
+    m: Model, links: MovingLinks, inertias: BodyInertias, poses: LinkPoses, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Inertia matrices (n, nv, nv) and bias forces (n, nv), from the 6D velocities of the moving bodies."""
+    n, k = len(v), len(inertias.link)
+    # Maps a motion about the world's origin to a body's linear velocity at its centre of mass and its angular velocity
+    # in its inertial frame.
+    x, y, z = np.moveaxis(poses.points[:, m.njnt : m.njnt + k], -1, 0)
     change = np.zeros((n, k, 6, 6))
     change[..., 0, 1], change[..., 0, 2], change[..., 1, 2] = z, -y, x
     change[..., 1, 0], change[..., 2, 0], change[..., 2, 1] = -z, y, -x
     change[..., _AXES, _AXES + 3] = 1
-    change[..., 3:, :3] = (state.frames[:, masses.link, :3, :3] @ masses.mats).swapaxes(-1, -2)
-    jac = (change.reshape(n, k * 6, 6) @ state.axes.swapaxes(1, 2)) * masses.mask
-    weighted = (jac * masses.weights[:, None]).swapaxes(1, 2)
-    mass = weighted @ jac + masses.armature
-    motion = state.axes * v[..., None]
+    change[..., 3:, :3] = (poses.frames[:, inertias.link, :3, :3] @ inertias.mats).swapaxes(-1, -2)
+    jac = (change.reshape(n, k * 6, 6) @ poses.axes.swapaxes(1, 2)) * inertias.mask
+    weighted = (jac * inertias.weights[:, None]).swapaxes(1, 2)
+    mass = weighted @ jac + inertias.armature
+    motion = poses.axes * v[..., None]
     velocity = links.mask @ motion
-    # an axis moves with its link: of a ball's axes together that is the same as moving with the link before
+    # An axis moves with its link. Summed over the three axes of a ball, that equals moving with the link before it.
     spin, speed = np.split(velocity[:, m.dof_jntid + 1], 2, axis=-1)
-    axis, arm = np.split(state.axes, 2, axis=-1)
+    axis, arm = np.split(poses.axes, 2, axis=-1)
     rate = np.concatenate([cross(spin, axis), cross(spin, arm) + cross(speed, axis)], axis=-1)
     rate[:, links.in_world] = 0
-    drift = ((links.mask @ (rate * v[..., None]))[:, masses.link, None] * change).sum(-1)
-    speed, weights = (jac @ v[..., None]).reshape(n, k, 6), masses.weights.reshape(k, 6)
+    drift = ((links.mask @ (rate * v[..., None]))[:, inertias.link, None] * change).sum(-1)
+    speed, weights = (jac @ v[..., None]).reshape(n, k, 6), inertias.weights.reshape(k, 6)
     force = weights * drift
-    force[..., :3] += weights[:, :3] * cross(velocity[:, masses.link, :3], speed[..., :3])
+    force[..., :3] += weights[:, :3] * cross(velocity[:, inertias.link, :3], speed[..., :3])
     force[..., 3:] += cross(speed[..., 3:], weights[:, 3:] * speed[..., 3:])
     return mass, (force.reshape(n, 1, k * 6) @ jac)[:, 0]

@@ -1,14 +1,22 @@
-"""Length ranges of actuators, where the compiler must find them: from limits, else by pulling to both ends."""
+"""Length ranges of actuators, taken from limits where these hold, else found by pulling to both ends."""
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.compiler.draft import Draft
-from jaxsim.core.model import Model
+from jaxsim.compiler.lengthrange.pull import can_pull, pull
+from jaxsim.core.model import Model, to_device
 from jaxsim.core.types import MINVAL, BiasType, DisableBit, GainType, TrnType
+from jaxsim.engine.dynamics.inertia import solve_m
+from jaxsim.engine.forward import step1, step2
+from jaxsim.engine.initial import make_data
+from jaxsim.io.mujoco import finish
+from jaxsim.math.safe import norm
 
-_IDLE = (
+_DISABLE_ALL_BUT_LIMITS = (
     DisableBit.FRICTIONLOSS
     | DisableBit.CONTACT
     | DisableBit.SPRING
@@ -16,11 +24,11 @@ _IDLE = (
     | DisableBit.GRAVITY
     | DisableBit.ACTUATION
 )
-MOST_STEPS = 1_000_000
+MAX_STEPS = 1_000_000
 
 
-def _wanted(draft: Draft, m: Model) -> list[int]:
-    """Actuators whose range is asked for and not known."""
+def _actuators_to_range(draft: Draft, m: Model) -> list[int]:
+    """Actuators whose range the compiler's `lengthrange` element asks for and the file does not give."""
     options = draft.lengthrange
     muscle = (m.actuator_gaintype == GainType.MUSCLE) | (m.actuator_biastype == BiasType.MUSCLE)
     user = (m.actuator_gaintype == GainType.USER) | (m.actuator_biastype == BiasType.USER)
@@ -32,10 +40,10 @@ def _wanted(draft: Draft, m: Model) -> list[int]:
 def set_length_ranges(draft: Draft, m: Model) -> Model:
     """`m` with actuator_lengthrange filled in where the compiler's `lengthrange` element asks for it."""
     ranges = m.actuator_lengthrange.copy()
-    ids = _wanted(draft, m)
+    ids = _actuators_to_range(draft, m)
     if not ids:
         return m
-    limits = {i: _from_limits(m, i) if draft.lengthrange["uselimit"] else None for i in ids}
+    limits = {i: _range_of_target(m, i) if draft.lengthrange["uselimit"] else None for i in ids}
     for i, found in limits.items():
         if found is not None:
             ranges[i] = found
@@ -45,11 +53,10 @@ def set_length_ranges(draft: Draft, m: Model) -> Model:
     return m.replace(actuator_lengthrange=ranges)
 
 
-def _from_limits(m: Model, i: int) -> np.ndarray | None:
-    """The limits of the joint or tendon.
+def _range_of_target(m: Model, i: int) -> np.ndarray | None:
+    """Range of the limited joint or tendon that the actuator moves; None where there is no such limit.
 
-    The reference looks up the target at place i of the flattened pairs of targets, which is that of actuator i // 2;
-    so does this.
+    As in MuJoCo, the target is entry i of the flattened `actuator_trnid` (nu, 2), which belongs to actuator i // 2.
     """
     target = int(m.actuator_trnid.reshape(-1)[i])
     kind = m.actuator_trntype[i]
@@ -65,21 +72,19 @@ def _pull(draft: Draft, m: Model, ids: list[int]) -> np.ndarray:
 
     Raises ModelError where the motion is unstable, the range empty, or the length does not settle.
     """
-    from jaxsim.compiler.lengthrange.pull import can_pull, pull
-
     options = draft.lengthrange
     dt = options["timestep"] if options["timestep"] > 0 else float(m.opt.timestep)
-    if not options["inttotal"] < MOST_STEPS * dt:
+    if not options["inttotal"] < MAX_STEPS * dt:
         raise draft.lists["actuator"][ids[0]].error(
-            f"its length range would take more than {MOST_STEPS} steps to find; give 'lengthrange'"
+            f"finding its length range would take more than {MAX_STEPS} steps; give 'lengthrange'"
         )
     times = [0.0]
     while times[-1] < options["inttotal"]:
         times.append(times[-1] + dt)
     steps = len(times) - 1
-    m = m.replace(opt=m.opt.replace(disableflags=int(_IDLE), timestep=dt))
-    with np.errstate(all="ignore"):  # a motion that diverges is reported
-        lengths, diverged = (pull if can_pull(m, ids) else _by_engine)(m, ids, steps, dt, options)
+    m = m.replace(opt=m.opt.replace(disableflags=int(_DISABLE_ALL_BUT_LIMITS), timestep=dt))
+    with np.errstate(all="ignore"):  # a motion that diverges is an error below
+        lengths, diverged = (pull if can_pull(m, ids) else _pull_by_engine)(m, ids, steps, dt, options)
     late = np.array(times[1:]) > options["inttotal"] - options["interval"]
     low, high = lengths[..., late].min(-1), lengths[..., late].max(-1)
     ranges = np.stack([low[:, 0], high[:, 1]], axis=1)
@@ -90,22 +95,17 @@ def _pull(draft: Draft, m: Model, ids: list[int]) -> np.ndarray:
         if not width > 0:
             raise actuator.error(f"invalid length range ({ranges[k, 0]:g}, {ranges[k, 1]:g}); give 'lengthrange'")
         if (high[k] - low[k] > options["tolrange"] * width).any():
-            raise actuator.error("the length does not settle while its range is looked for; give 'lengthrange'")
+            raise actuator.error(
+                "the length does not settle in the simulation that finds its range; give 'lengthrange'"
+            )
     return ranges
 
 
-def _by_engine(m: Model, ids: list[int], steps: int, dt: float, options: dict) -> tuple[np.ndarray, np.ndarray]:
-    """What `pull` gives, for any model, by the engine's own step: most of the time goes into XLA's compilation."""
-    import jax
-    import jax.numpy as jnp
+def _pull_by_engine(m: Model, ids: list[int], steps: int, dt: float, options: dict) -> tuple[np.ndarray, np.ndarray]:
+    """Simulate pulling with the engine's own step, for any model; returns what `pull` returns.
 
-    from jaxsim.core.model import to_device
-    from jaxsim.engine.dynamics.inertia import solve_m
-    from jaxsim.engine.forward import step1, step2
-    from jaxsim.engine.initial import make_data
-    from jaxsim.io.mujoco import finish
-    from jaxsim.math.safe import norm
-
+    Most of the time goes into XLA's compilation.
+    """
     slow = float(np.exp(-dt / max(0.01, options["timeconst"])))
 
     def advance(m, d, i, sign):
@@ -128,4 +128,4 @@ def _by_engine(m: Model, ids: list[int], steps: int, dt: float, options: dict) -
         both = jax.vmap(pull, (None, None, None, 0))
         every = jax.jit(jax.vmap(both, (None, None, 0, None)))
         lengths, clock = every(idle, make_data(idle), jnp.array(ids), jnp.array([-1.0, 1.0]))
-        return np.asarray(lengths), (np.diff(clock, prepend=0) <= 0).any(-1)  # a world that diverges starts anew
+        return np.asarray(lengths), (np.diff(clock, prepend=0) <= 0).any(-1)  # a world that diverges is reset to time 0

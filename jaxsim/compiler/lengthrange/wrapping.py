@@ -14,13 +14,22 @@ from jaxsim.math.rotation import cross
 from jaxsim.math.safe import norm, normalize
 
 
-class Strings(NamedTuple):
-    """What is measured: first the actuator of each motion, then each limited tendon in each motion.
+class LengthTerms(NamedTuple):
+    """Terms of the lengths that are measured: of each motion's actuator, then of each motion's limited tendons.
 
-    A row is linear in qpos (`linear`, (k, nv)), plus the lengths of pieces between two points, listed for all rows:
-    `motion` and `row` of each, the points at its `ends` (2, n), which dofs move its second end less those that move
-    the first (`change`), and its `share` (one by the divisor of a pulley, times the gear). Some of them, `bent`, may
-    wrap; for these: the dofs that move the geom, less those that move the piece's first end (`over`).
+    A length is linear in positions by dof, plus the lengths of tendon pieces between two points, some of which may
+    wrap around a geom.
+
+    Attributes:
+        row_motion: (k,) motion of each length. linear: (k, nv) its linear part.
+        motion: (n,) motion of each piece. ends: (2, n) points between which it runs.
+        change: (n, nv) dofs that move the second end, less those that move the first.
+        share: (n,) gear, divided by the divisor of a pulley.
+        wrapping: (w,) pieces that may wrap. geom_change: (w, nv) dofs that move the geom, less those that move the
+            first end.
+        geom, geom_point: (w,) index of the geom among `wrapped_geoms`, and of its centre among the points.
+        radius, sphere: (w,) radius of the geom, and whether it is a sphere. side: (w,) side site's point, or -1.
+        order, starts, rows: straight parts sorted by length, the first one of each length, and these lengths.
     """
 
     row_motion: np.ndarray
@@ -29,8 +38,8 @@ class Strings(NamedTuple):
     ends: np.ndarray
     change: np.ndarray
     share: np.ndarray
-    bent: np.ndarray
-    over: np.ndarray
+    wrapping: np.ndarray
+    geom_change: np.ndarray
     geom: np.ndarray
     geom_point: np.ndarray
     radius: np.ndarray
@@ -46,18 +55,18 @@ def wrapped_geoms(m: Model) -> np.ndarray:
     return np.unique(m.wrap_objid[np.isin(m.wrap_type, (WrapType.SPHERE, WrapType.CYLINDER))])
 
 
-def make_strings(
+def make_length_terms(
     m: Model, motors: np.ndarray, limited: np.ndarray, mask: np.ndarray, links: np.ndarray, first: int
-) -> Strings:
-    """The tables.
+) -> LengthTerms:
+    """Terms of the lengths of these actuators and tendons.
 
     Args:
         m: the model.
         motors: (n,) actuator of each motion.
         limited: ids of limited tendons.
-        mask: (nlinks, nv) which dofs move a link.
-        links: link of each point; sites stand at `first`, then the geoms of `wrapped_geoms`.
-        first: see above.
+        mask: (nlinks, nv) 1 where the dof moves the link.
+        links: link of each point.
+        first: index of the first site among the points; geoms of `wrapped_geoms` follow the sites.
     """
     n, target = len(motors), m.actuator_trnid[motors, 0]
     by_tendon, gear = m.actuator_trntype[motors] == TrnType.TENDON, m.actuator_gear[motors, 0]
@@ -74,25 +83,25 @@ def make_strings(
     ends = first + np.stack([p.site0[piece], p.site1[piece]])
     divisor = np.where(p.pulley >= 0, m.wrap_prm[p.pulley], 1)[piece] if m.nwrap else np.ones(0)
     moves = mask[links[ends]].astype(float)
-    bent = np.flatnonzero(p.geom[piece] >= 0)
-    entry = p.side[piece[bent]]
-    geom = np.searchsorted(wrapped_geoms(m), p.geom[piece[bent]])
+    wrapping = np.flatnonzero(p.geom[piece] >= 0)
+    entry = p.side[piece[wrapping]]
+    geom = np.searchsorted(wrapped_geoms(m), p.geom[piece[wrapping]])
     side = np.round(m.wrap_prm[entry]).astype(int)
-    row_of_parts = np.concatenate([row, row[bent]])
+    row_of_parts = np.concatenate([row, row[wrapping]])
     order = np.argsort(row_of_parts, kind="stable")
     rows, starts = np.unique(row_of_parts[order], return_index=True)
-    return Strings(
+    return LengthTerms(
         row_motion=motion,
         linear=linear,
         motion=motion[row],
         ends=ends,
         change=moves[1] - moves[0],
         share=scale[row] / divisor,
-        bent=bent,
-        over=mask[links[first + m.nsite + geom]] - moves[0, bent],
+        wrapping=wrapping,
+        geom_change=mask[links[first + m.nsite + geom]] - moves[0, wrapping],
         geom=geom,
         geom_point=first + m.nsite + geom,
-        radius=m.geom_size[p.geom[piece[bent]], 0],
+        radius=m.geom_size[p.geom[piece[wrapping]], 0],
         sphere=m.wrap_type[entry] == WrapType.SPHERE,
         side=np.where(side >= 0, first + side, -1),
         order=order,
@@ -102,7 +111,7 @@ def make_strings(
 
 
 def _fixed(m: Model) -> np.ndarray:
-    """Jacobian (ntendon, nv) of the tendons that are sums of joints."""
+    """Jacobian (ntendon, nv) of fixed tendons, which are sums of joint positions."""
     out = np.zeros((m.ntendon, m.nv))
     tendon = np.repeat(np.arange(m.ntendon), m.tendon_num)
     wrap = np.concatenate([a + np.arange(n) for a, n in zip(m.tendon_adr, m.tendon_num, strict=True)] or [[]]).astype(
@@ -113,13 +122,13 @@ def _fixed(m: Model) -> np.ndarray:
     return out
 
 
-def measure(
-    s: Strings, q: np.ndarray, axes: np.ndarray, points: np.ndarray, mats: np.ndarray
+def lengths_and_jacobian(
+    s: LengthTerms, q: np.ndarray, axes: np.ndarray, points: np.ndarray, mats: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths (k,) and their derivatives (k, nv).
+    """Lengths (k,) and their Jacobian (k, nv).
 
     Args:
-        s: what is measured.
+        s: terms of the lengths.
         q: (n, nv) positions of hinges and slides, by dof.
         axes: (n, nv, 6) motion about the world's origin that each dof makes, angular first.
         points: (n, npoints, 3), global.
@@ -130,25 +139,28 @@ def measure(
         return length, jac
     start, end = points[s.motion, s.ends[0]], points[s.motion, s.ends[1]]
     change, share, motion, arc = s.change, s.share, s.motion, 0.0
-    if len(s.bent):
-        start, end, change, share, arc = _bend(s, points, mats, start, end)
-        motion = np.concatenate([motion, motion[s.bent]])
-    apart = end - start
-    unit = normalize(apart, default=np.array([1.0, 0, 0]), eps=MINVAL)[0]
+    if len(s.wrapping):
+        start, end, change, share, arc = _split_at_wraps(s, points, mats, start, end)
+        motion = np.concatenate([motion, motion[s.wrapping]])
+    segment = end - start
+    unit = normalize(segment, default=np.array([1.0, 0, 0]), eps=MINVAL)[0]
     line = np.concatenate([cross(start, unit), unit], axis=1)
     rates = (axes[motion] @ line[:, :, None])[..., 0] * change * share[:, None]
-    reach = norm(apart) * share + arc
+    reach = norm(segment) * share + arc
     length[s.rows] += np.add.reduceat(reach[s.order], s.starts)
     jac[s.rows] += np.add.reduceat(rates[s.order], s.starts)
     return length, jac
 
 
-def _bend(s: Strings, points: np.ndarray, mats: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple:
-    """Starts, ends, changes, shares and arcs of the straight parts: one a piece, then the second ones of `bent`."""
-    motion = s.motion[s.bent]
+def _split_at_wraps(s: LengthTerms, points: np.ndarray, mats: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple:
+    """Starts, ends, changes, shares and arc lengths of the straight parts.
+
+    There is one part for each piece, then a second part for each piece in `wrapping`, from the geom to the end.
+    """
+    motion = s.motion[s.wrapping]
     wraps, touch0, touch1, length = wrap(
-        start[s.bent],
-        end[s.bent],
+        start[s.wrapping],
+        end[s.wrapping],
         points[motion, s.geom_point],
         mats[motion, s.geom],
         s.radius,
@@ -156,15 +168,15 @@ def _bend(s: Strings, points: np.ndarray, mats: np.ndarray, start: np.ndarray, e
         points[motion, s.side],
         s.side >= 0,
     )
-    first_end, first_change, arc = end.copy(), s.change.copy(), np.zeros(len(start) + len(s.bent))
-    first_end[s.bent] = np.where(wraps[:, None], touch0, end[s.bent])
-    first_change[s.bent] = np.where(wraps[:, None], s.over, s.change[s.bent])
-    second = s.share[s.bent] * wraps
+    first_end, first_change, arc = end.copy(), s.change.copy(), np.zeros(len(start) + len(s.wrapping))
+    first_end[s.wrapping] = np.where(wraps[:, None], touch0, end[s.wrapping])
+    first_change[s.wrapping] = np.where(wraps[:, None], s.geom_change, s.change[s.wrapping])
+    second = s.share[s.wrapping] * wraps
     arc[len(start) :] = second * length
     return (
         np.concatenate([start, touch1]),
-        np.concatenate([first_end, end[s.bent]]),
-        np.concatenate([first_change, s.change[s.bent] - s.over]),
+        np.concatenate([first_end, end[s.wrapping]]),
+        np.concatenate([first_change, s.change[s.wrapping] - s.geom_change]),
         np.concatenate([s.share, second]),
         arc,
     )

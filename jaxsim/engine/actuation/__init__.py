@@ -1,0 +1,1 @@
+"""Transmissions, activations, and the forces of actuators: muscles, DC motors, PID plugins, delays."""

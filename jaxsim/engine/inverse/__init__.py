@@ -1,0 +1,1 @@
+"""Inverse dynamics: the forces that give an acceleration."""

@@ -1,0 +1,1 @@
+"""Distances along rays to geoms, meshes and height fields."""

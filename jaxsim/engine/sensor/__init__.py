@@ -1,0 +1,1 @@
+"""Sensors, grouped by the stage after which they can be evaluated: position, velocity, acceleration."""

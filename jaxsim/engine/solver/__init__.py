@@ -1,0 +1,1 @@
+"""Constraint solvers: ConstraintProblem to accelerations and constraint forces, with implicit derivatives."""

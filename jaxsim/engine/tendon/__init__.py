@@ -1,0 +1,1 @@
+"""Tendons: paths, wrapping around geoms, lengths, Jacobians and velocities."""

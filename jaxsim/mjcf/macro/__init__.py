@@ -1,0 +1,1 @@
+"""Macros, expanded into plain elements: replicate, attach, composite, flexcomp."""

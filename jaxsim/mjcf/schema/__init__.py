@@ -1,0 +1,1 @@
+"""The MJCF language as one table, its objects, the rules beyond the table, and its reference page."""

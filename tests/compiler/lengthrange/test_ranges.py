@@ -22,7 +22,7 @@ ARM = """
 """
 
 
-def test_ranges_equal_the_reference():
+def test_ranges_equal_mujoco():
     text = ARM.format(10)
     assert_models_equal(compile_spec(read(text)), mujoco.MjModel.from_xml_string(text))
 

@@ -1,0 +1,1 @@
+"""Contacts of convex geoms by GJK, EPA and MPR, with derivatives from the features that these find."""

@@ -1,0 +1,1 @@
+"""Contacts of planes, spheres, capsules and boxes in closed form."""

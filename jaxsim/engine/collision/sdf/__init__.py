@@ -1,0 +1,1 @@
+"""Contacts of signed distance fields: plugins' fields, and octrees of meshes."""
