@@ -1,95 +1,121 @@
-"""`Data`: the state of one world and everything that the engine computes from it, with mjData's names.
-
-All shapes are fixed by the model. `contact` has `max_contacts` entries of which the first `ncon` are real. Constraint
-rows live in `efc` in fixed slots (see `jaxsim.core.layout`); the names of MuJoCo (`d.efc_force`, `d.efc_J`, ...) are
-properties that pack the active rows, in MuJoCo's order, into arrays of `max_constraints` rows of which the first
-`nefc` are real. Differences from the bindings: `actuator_moment` and `efc_J` are dense; `solver_niter` has one entry.
-
-Own fields: `maxuse_con` and `maxuse_efc` are the most contacts and rows that this world ever asked for;
-`overflow_contacts` and `overflow_constraints` count what was dropped for want of capacity since the last reset.
-"""
+"""`Data`: the state of one world and everything that the engine computes from it, with mjData's names."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core import fields
+from jaxsim.core.field_types import ConstraintFields, ContactFields, DataFields, WarningFields
 from jaxsim.core.layout import make_layout
 from jaxsim.core.model import SIZES, Model, _cast_like, _Frozen, _refuse_unknown
 from jaxsim.core.rows import pack_rows, slot_values
 from jaxsim.core.types import MINAWAKE
 
+if TYPE_CHECKING:
+    from jaxsim.core.field_types import ConstraintChanges, ContactChanges, DataChanges, WarningChanges
+
 Array = Any
-NWARNING = 7
 
 
-def _struct(name: str, doc: str, names: tuple[str, ...], static: tuple[str, ...] = ()) -> type:
-    """A frozen PyTree class with the given leaves, static parts and a `replace`."""
-    get, get_static = attrgetter(*names), tuple(static)
+class _Struct(_Frozen):
+    """A frozen PyTree class: leaves are `__slots__`, except those of `static`, which are compared and hashed."""
 
-    def init(self, **values: Any):
-        for field in (*names, *static):
-            object.__setattr__(self, field, values[field])
+    __slots__ = ("__weakref__",)
 
-    def replace(self, **changes: Any):
-        """A copy with some fields changed; new values take the dtype of the old ones."""
-        values = {field: getattr(self, field) for field in (*names, *static)}
-        _refuse_unknown(changes, values, name)
-        values.update({k: _cast_like(values[k], v) for k, v in changes.items()})
-        return cls(**values)
+    def __init_subclass__(cls, static: tuple[str, ...] = ()):
+        leaves = tuple(name for name in cls.__slots__ if name not in static)
+        get, setters = attrgetter(*leaves), tuple(cls.__dict__[name].__set__ for name in (*leaves, *static))
 
-    body = {"__slots__": (*names, *static, "__weakref__"), "__init__": init, "replace": replace, "__doc__": doc}
-    cls = type(name, (_Frozen,), body)
-    cls.__module__ = __name__
+        def aux(x: Any) -> tuple:
+            return tuple(getattr(x, name) for name in static)
 
-    def aux(x: Any) -> tuple:
-        return tuple(getattr(x, s) for s in get_static)
+        def unflatten(static_values: tuple, children: tuple) -> Any:
+            new = object.__new__(cls)
+            for assign, value in zip(setters, (*children, *static_values), strict=True):
+                assign(new, value)
+            return new
 
-    setters = tuple(cls.__dict__[n].__set__ for n in (*names, *static))
+        jax.tree_util.register_pytree_with_keys(
+            cls,
+            lambda x: ([(jax.tree_util.GetAttrKey(name), getattr(x, name)) for name in leaves], aux(x)),
+            unflatten,
+            lambda x: (get(x), aux(x)),
+        )
 
-    def unflatten(static_values: tuple, children: tuple) -> Any:
-        new = object.__new__(cls)
-        for assign, value in zip(setters, (*children, *static_values), strict=True):
-            assign(new, value)
-        return new
+    def __init__(self, **values: Any):
+        for name in self.__slots__:
+            object.__setattr__(self, name, values[name])
 
-    jax.tree_util.register_pytree_with_keys(
-        cls,
-        lambda x: ([(jax.tree_util.GetAttrKey(n), getattr(x, n)) for n in names], aux(x)),
-        unflatten,
-        lambda x: (get(x), aux(x)),
-    )
-    return cls
+    def _replace(self, changes: Mapping[str, Any]) -> Any:
+        values = {name: getattr(self, name) for name in self.__slots__}
+        _refuse_unknown(changes, values, type(self).__name__)
+        values.update({name: _cast_like(values[name], value) for name, value in changes.items()})
+        return type(self)(**values)
+
+
+def _names(table: list[fields.Field]) -> tuple[str, ...]:
+    return tuple(field.name for field in table)
 
 
 CONTACT_FIELDS = fields.parse(fields.CONTACT)
 CONSTRAINT_FIELDS = fields.parse(fields.CONSTRAINT)
 DATA_FIELDS = fields.parse(fields.DATA)
+WARNING_FIELDS = fields.parse(fields.WARNING)
 
-Contact = _struct(
-    "Contact",
-    "Contacts of one world, `d.contact`: mjContact's fields as arrays over the contact buffer.",
-    tuple(n for n, *_ in CONTACT_FIELDS),
-)
-Constraint = _struct(
-    "Constraint",
-    "Constraint rows in their slots: see `jaxsim.core.layout`. `state` is mjtConstraintState, `force` the row's force.",
-    (*(n for n, *_ in CONSTRAINT_FIELDS), "J_general", "J_contact"),
-    ("layout",),
-)
-Warning = _struct(
-    "Warning", "mjWarningStat by kind (mjtWarning): how often, and the last index.", ("number", "lastinfo")
-)
-Data = _struct(
-    "Data",
-    __doc__,
-    (*(n for n, *_ in DATA_FIELDS), "contact", "efc", "warning"),
-)
+
+class Contact(_Struct, ContactFields):
+    """Contacts of one world, `d.contact`: mjContact's fields as arrays over the contact buffer."""
+
+    __slots__ = _names(CONTACT_FIELDS)
+
+    def replace(self, **changes: "Unpack[ContactChanges]") -> "Contact":
+        """A copy with some fields changed; new values take the dtype of the old ones."""
+        return self._replace(changes)
+
+
+class Constraint(_Struct, ConstraintFields, static=("layout",)):
+    """Constraint rows in their slots, `d.efc`: see `jaxsim.core.layout`."""
+
+    __slots__ = (*_names(CONSTRAINT_FIELDS), *_names(fields.parse(fields.JACOBIANS)))
+
+    def replace(self, **changes: "Unpack[ConstraintChanges]") -> "Constraint":
+        """A copy with some fields changed; new values take the dtype of the old ones."""
+        return self._replace(changes)
+
+
+class Warning(_Struct, WarningFields):
+    """mjWarningStat by kind (mjtWarning), `d.warning`: how often, and the last index."""
+
+    __slots__ = _names(WARNING_FIELDS)
+
+    def replace(self, **changes: "Unpack[WarningChanges]") -> "Warning":
+        """A copy with some fields changed; new values take the dtype of the old ones."""
+        return self._replace(changes)
+
+
+class Data(_Struct, DataFields):
+    """The state of one world and everything that the engine computes from it, with mjData's names.
+
+    All shapes are fixed by the model. `contact` has `max_contacts` entries of which the first `ncon` are real.
+    Constraint rows live in `efc` in fixed slots (see `jaxsim.core.layout`). MuJoCo's names (`d.efc_force`, `d.efc_J`,
+    ...) are properties that pack the active rows, in MuJoCo's order, into arrays of `max_constraints` rows, of which
+    the first `nefc` are real. Differences from the bindings: `actuator_moment` and `efc_J` are dense; `solver_niter`
+    has one entry.
+
+    Own fields: `maxuse_con` and `maxuse_efc` are the most contacts and rows that this world ever needed;
+    `overflow_contacts` and `overflow_constraints` count what was dropped for want of capacity since the last reset.
+    """
+
+    __slots__ = (*_names(DATA_FIELDS), *_names(fields.parse(fields.DATA_PARTS)))
+
+    def replace(self, **changes: "Unpack[DataChanges]") -> "Data":
+        """A copy with some fields changed; new values take the dtype of the old ones."""
+        return self._replace(changes)
 
 
 def _default_dtypes(host: bool) -> dict[str, Any]:
@@ -121,7 +147,7 @@ def allocate(m: Model) -> Data:
         J_contact=np.zeros((layout.ncontact, layout.condim, *((2, 6) if layout.sparse else (m.nv,))), dtypes["float"]),
         layout=layout,
     )
-    values["warning"] = Warning(number=np.zeros(NWARNING, np.int32), lastinfo=np.zeros(NWARNING, np.int32))
+    values["warning"] = Warning(**zeros(WARNING_FIELDS))
     values["eq_active"][:] = m.eq_active0
     d = Data(**values)
     return at_qpos0(m, d if host else jax.device_put(d))
@@ -167,7 +193,7 @@ def _packed_property(field: str) -> property:
     return property(get, doc=f"efc_{field}: packed rows in MuJoCo's order, of which the first nefc are real.")
 
 
-PACKED = (*(n for n, *_ in CONSTRAINT_FIELDS if n != "active"), "type", "id", "J")
+PACKED = (*(name for name in _names(CONSTRAINT_FIELDS) if name != "active"), *_names(fields.parse(fields.ROW)))
 
 for _field in PACKED:
     setattr(Data, f"efc_{_field}", _packed_property(_field))

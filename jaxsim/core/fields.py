@@ -871,7 +871,7 @@ state         int    - | part of the cost that the row is in (mjtConstraintState
 MODEL_PARTS = """
 opt              Option           - | physics options | -
 stat             Statistic        - | statistics at qpos0 | -
-vis              SimpleNamespace  - | settings of pictures; take no part in the physics | -
+vis              Visual           - | settings of pictures; take no part in the physics | -
 structure        Structure        - | everything that shapes the program: all fields that are not leaves | -
 # Own fields
 max_contacts     int              - | capacity of the contact buffer | -
@@ -884,6 +884,13 @@ DATA_PARTS = """
 contact  Contact     - | contacts: arrays of max_contacts entries, of which the first ncon are real | -
 efc      Constraint  - | constraint rows in their slots | -
 warning  Warning     - | warnings by kind (mjtWarning) | -
+"""
+
+# Of `efc`. Sparse models have fewer columns in J_general, and wrenches (2, 6) on both bodies in place of nv numbers.
+JACOBIANS = """
+J_general  float   ngeneral nv            | Jacobian rows of equality, tendons and limits of balls | -, m
+J_contact  float   max_contacts condim nv | Jacobian rows of contacts, in their frames | -, m
+layout     Layout  -                      | which row stands in which slot; static | -
 """
 
 WARNING = """

@@ -11,14 +11,18 @@ import math
 from collections.abc import Mapping
 from operator import attrgetter
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import jax
 import numpy as np
 
 from jaxsim.core import fields
 from jaxsim.core.callbacks import Callbacks
+from jaxsim.core.field_types import ModelFields, OptionFields
 from jaxsim.core.types import ObjType
+
+if TYPE_CHECKING:
+    from jaxsim.core.field_types import ModelChanges, OptionChanges, StatisticChanges
 
 SIZES = tuple(f.name for f in fields.parse(fields.SIZES))
 CAPACITIES = ("max_contacts", "max_constraints")
@@ -126,7 +130,7 @@ def _cast_like(old: Any, new: Any) -> Any:
     return new
 
 
-class Option(_Frozen):
+class Option(_Frozen, OptionFields):
     """Physics options, `m.opt`: mjOption's fields. Floats are leaves, integers and flags are structure.
 
     Own fields, both structure: `medium` says whether the program holds the forces of a medium at all. It is on when the
@@ -142,7 +146,8 @@ class Option(_Frozen):
         for name in self.__slots__:
             object.__setattr__(self, name, values[name])
 
-    def replace(self, **changes: Any) -> "Option":
+    def replace(self, **changes: "Unpack[OptionChanges]") -> "Option":
+        """A copy with some fields changed; new values take the dtype of the old ones."""
         values = {name: getattr(self, name) for name in self.__slots__}
         _refuse_unknown(changes, values, "Option")
         for name, value in changes.items():
@@ -165,7 +170,9 @@ class Statistic(NamedTuple):
     extent: Any
     center: Any
 
-    def replace(self, **changes: Any) -> "Statistic":
+    def replace(self, **changes: "Unpack[StatisticChanges]") -> "Statistic":
+        """A copy with some fields changed; new values take the dtype of the old ones."""
+        _refuse_unknown(changes, self._asdict(), "Statistic")
         return self._replace(**{k: _cast_like(getattr(self, k), v) for k, v in changes.items()})
 
 
@@ -177,7 +184,7 @@ def make_visual(values: Mapping[tuple[str, str], Any]) -> SimpleNamespace:
     return SimpleNamespace(**{group: SimpleNamespace(**items) for group, items in groups.items()})
 
 
-class Model(_Frozen):
+class Model(_Frozen, ModelFields):
     """A compiled model: an immutable PyTree with mjModel's fields by name.
 
     Floats are leaves; everything else lives in `structure` and is read through properties of the same names. `opt`,
@@ -198,7 +205,7 @@ class Model(_Frozen):
         counts = ("nbody", "nq", "nv", "nu", "ngeom", "njnt", "nsensor")
         return f"Model({', '.join(f'{n}={getattr(self, n)}' for n in counts)})"
 
-    def replace(self, **changes: Any) -> "Model":
+    def replace(self, **changes: "Unpack[ModelChanges]") -> "Model":
         """A copy with some fields changed; changing structure means another compilation of what uses it."""
         floats = dict(zip(FLOATS, _floats(self), strict=True))
         static = {}

@@ -1,14 +1,19 @@
 """The tables of fields: every row has a meaning and a unit, and the structs have the fields that the tables say."""
 
+import ast
+import inspect
 import re
 
 import pytest
 
+import jaxsim
 from jaxsim.core import fields
-from jaxsim.core.model import Statistic
+from jaxsim.core.data import Constraint, Contact, Data, Warning
+from jaxsim.core.model import Model, Option, Statistic
+from validation import fields as written
 
 TABLES = ("SIZES", "MODEL", "MODEL_PARTS", "OPTION", "STATISTIC", "VISUAL")
-TABLES += ("DATA", "DATA_PARTS", "CONTACT", "CONSTRAINT", "ROW", "WARNING")
+TABLES += ("DATA", "DATA_PARTS", "CONTACT", "CONSTRAINT", "JACOBIANS", "ROW", "WARNING")
 UNITS = {"-", "1", "kg", "m", "s", "rad", "deg", "N", "J", "Pa", "T", "cd", "pixel", "by sensor"}
 
 
@@ -27,7 +32,8 @@ def test_every_table_is_tested():
 
 
 def test_shapes_are_made_of_sizes():
-    sizes = {row.name: 2 for row in fields.parse(fields.SIZES)}
+    own = ("max_contacts", "ngeneral", "condim")
+    sizes = dict.fromkeys([*(row.name for row in fields.parse(fields.SIZES)), *own], 2)
     for table in TABLES:
         for row in fields.parse(getattr(fields, table)):
             assert all(n > 0 for n in fields.evaluate(row.shape, sizes)), row
@@ -42,3 +48,32 @@ def test_sections_are_read_with_their_titles():
     assert list(fields.sections("a int - | first | -\n# Next\nb float nq 3 | second | m")) == ["", "Next"]
     (row,) = fields.parse("b float nq 3 | second | m")
     assert row == fields.Field("b", "float", ("nq", 3), "second", "m")
+
+
+@pytest.mark.parametrize(
+    ("path", "text"), [(written.STUB, written.stub), (written.PAGE, written.page)], ids=["stub", "page"]
+)
+def test_what_is_written_from_the_tables_is_up_to_date(path, text):
+    assert path.read_text(encoding="utf-8") == text(), "run `python -m validation.fields`"
+
+
+def test_stub_declares_every_attribute_of_the_structs():
+    bodies = {node.name: node.body for node in ast.parse(written.stub()).body if isinstance(node, ast.ClassDef)}
+    for struct in (Model, Option, Data, Contact, Constraint, Warning):
+        name = struct.__name__
+        declared = {node.name for node in bodies[f"{name}Fields"] if isinstance(node, ast.FunctionDef)}
+        found = {attribute for attribute in dir(struct) if not attribute.startswith("_")}
+        methods = {attribute for attribute in found if inspect.isfunction(getattr(struct, attribute))}
+        assert found - methods == declared, name
+        assert "replace" in methods
+
+
+def test_stub_names_all_that_replace_takes():
+    bodies = {node.name: node.body for node in ast.parse(written.stub()).body if isinstance(node, ast.ClassDef)}
+    m = jaxsim.load_model("<mujoco><worldbody/></mujoco>")
+    d = jaxsim.make_data(m)
+    for value in (m, m.opt, m.stat, d, d.contact, d.efc, d.warning):
+        names = [node.target.id for node in bodies[f"{type(value).__name__}Changes"]]
+        value.replace(**{name: getattr(value, name) for name in names})
+        with pytest.raises(TypeError, match="no field 'nonsense'"):
+            value.replace(nonsense=1)
