@@ -24,8 +24,7 @@ def _same(ours, theirs) -> bool:
     return np.array_equal(ours, theirs)
 
 
-def _theirs(mj_model, name):
-    value = getattr(mj_model, name)
+def _array(value) -> np.ndarray:
     return np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.asarray(value)
 
 
@@ -36,7 +35,7 @@ def model_differences(ours, mj_model) -> dict[str, str]:
         if getattr(ours, name) != getattr(mj_model, name):
             out[name] = f"{getattr(ours, name)} != {getattr(mj_model, name)}"
     for name, *_ in MODEL_FIELDS:
-        a, b = np.asarray(getattr(ours, name)), _theirs(mj_model, name)
+        a, b = _array(getattr(ours, name)), _array(getattr(mj_model, name))
         if a.size == b.size:
             b = b.reshape(a.shape)
         if not _same(a, b):
@@ -87,6 +86,8 @@ def archive_differences(m, path) -> dict[str, str]:
 
 
 def _identical(a, b) -> bool:
+    if isinstance(a, bytes) or isinstance(b, bytes):
+        return a == b
     a, b = np.asarray(a), np.asarray(b)
     return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
 

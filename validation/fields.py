@@ -38,8 +38,8 @@ Units are SI, `-` where there is none. "N or N m" is by the kind of object (slid
 differ. A solver reference is a time constant and a damping ratio or, negative, a stiffness and a damping. Matrices are
 stored by rows, quaternions as (w, x, y, z). Spatial vectors have the rotation first.
 
-Kinds: `float` is a leaf of the PyTree, which can be batched and differentiated. `int`, `bool`, `char` and `asset`
-fields of a model are structure: static numpy arrays, and another value means another compilation. All fields of `Data`
+Kinds: `float` is a leaf of the PyTree, which can be batched and differentiated. `int`, `bool`, `char`, `bytes`
+and `asset` fields of a model are structure: static, and another value means another compilation. All fields of `Data`
 are leaves.
 
 This page is written by `python -m validation.fields`.

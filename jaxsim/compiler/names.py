@@ -29,8 +29,8 @@ def _hash_map(names: Sequence[bytes]) -> np.ndarray:
     return slots
 
 
-def name_tables(modelname: str, lists: Sequence[Sequence[str]]) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-    """`names` (uint8), `names_map` and one array of addresses for each list of names, in mjModel's order of lists."""
+def name_tables(modelname: str, lists: Sequence[Sequence[str]]) -> tuple[bytes, np.ndarray, list[np.ndarray]]:
+    """`names`, `names_map` and one array of addresses for each list of names, in mjModel's order of lists."""
     chunks = [modelname.encode() + b"\0"]
     at = len(chunks[0])
     addresses, maps = [], []
@@ -44,11 +44,11 @@ def name_tables(modelname: str, lists: Sequence[Sequence[str]]) -> tuple[np.ndar
         addresses.append(np.array(starts, np.int32))
         maps.append(_hash_map(data))
     names_map = np.concatenate(maps) if maps else np.zeros(0, np.int32)
-    return np.frombuffer(b"".join(chunks), np.uint8), names_map, addresses
+    return b"".join(chunks), names_map, addresses
 
 
-def path_tables(lists: Sequence[Sequence[str]]) -> tuple[np.ndarray, list[np.ndarray]]:
-    """`paths` (uint8) and one array of addresses for each list; -1 where an asset has no file."""
+def path_tables(lists: Sequence[Sequence[str]]) -> tuple[bytes, list[np.ndarray]]:
+    """`paths` and one array of addresses for each list; -1 where an asset has no file."""
     chunks, addresses, at = [], [], 0
     for files in lists:
         starts = []
@@ -58,4 +58,4 @@ def path_tables(lists: Sequence[Sequence[str]]) -> tuple[np.ndarray, list[np.nda
                 chunks.append(file.encode() + b"\0")
                 at += len(chunks[-1])
         addresses.append(np.array(starts, np.int32))
-    return np.frombuffer(b"".join(chunks) or b"\0", np.uint8), addresses
+    return b"".join(chunks) or b"\0", addresses

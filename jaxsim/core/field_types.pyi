@@ -2052,7 +2052,7 @@ class ModelFields:
         """Number of bytes, the end mark included, (ntext,)."""
 
     @property
-    def text_data(self) -> np.ndarray:
+    def text_data(self) -> bytes:
         """All texts, 0-terminated, (ntextdata,)."""
 
     @property
@@ -2196,7 +2196,7 @@ class ModelFields:
         """First byte of the plugin instance's name in names, (nplugin,)."""
 
     @property
-    def names(self) -> np.ndarray:
+    def names(self) -> bytes:
         """Name of the model and of all objects, 0-terminated, (nnames,)."""
 
     @property
@@ -2204,7 +2204,7 @@ class ModelFields:
         """MuJoCo's hash map from names to ids, (nnames_map,)."""
 
     @property
-    def paths(self) -> np.ndarray:
+    def paths(self) -> bytes:
         """Names of asset files, 0-terminated, (npaths,)."""
 
     @property

@@ -2,9 +2,9 @@
 
 A row is ``name kind shape | meaning | unit``; a line with ``#`` is the title of a section. A shape is a list of
 sizes of the model, integers, or ``-`` for a scalar. Kinds of Model: ``int``, ``bool`` and ``char`` are structure
-(static numpy), ``asset`` is static data that no stage of the physics reads as a number, ``float`` is a leaf of the
-PyTree. Kinds of Data: ``float``, ``int`` and ``bool``, all leaves. Names, shapes and meanings are those of mjModel and
-mjData; what a fixed-shape program adds stands under "Own fields".
+(static numpy), as is ``bytes`` (Python's own), ``asset`` is static data that no stage of the physics reads as a number,
+``float`` is a leaf of the PyTree. Kinds of Data: ``float``, ``int`` and ``bool``, all leaves. Names, shapes and
+meanings are those of mjModel and mjData; what a fixed-shape program adds stands under "Own fields".
 
 Units are SI, ``-`` where there is none. "N or N m" is by the kind of object (slide or hinge); with commas, entries
 differ. A solver reference is a time constant and a damping ratio or, negative, a stiffness and a damping.
@@ -553,7 +553,7 @@ numeric_size   int    nnumeric     | number of entries | -
 numeric_data   float  nnumericdata | numbers of all numeric fields | -
 text_adr       int    ntext        | first byte in text_data | -
 text_size      int    ntext        | number of bytes, the end mark included | -
-text_data      char   ntextdata    | all texts, 0-terminated | -
+text_data      bytes  ntextdata    | all texts, 0-terminated | -
 tuple_adr      int    ntuple       | first member in tuple_objtype | -
 tuple_size     int    ntuple       | number of members | -
 tuple_objtype  int    ntupledata   | kind of each member (mjtObj) | -
@@ -591,9 +591,9 @@ name_textadr      int    ntext      | first byte of the text's name in names | -
 name_tupleadr     int    ntuple     | first byte of the tuple's name in names | -
 name_keyadr       int    nkey       | first byte of the keyframe's name in names | -
 name_pluginadr    int    nplugin    | first byte of the plugin instance's name in names | -
-names             char   nnames     | name of the model and of all objects, 0-terminated | -
+names             bytes  nnames     | name of the model and of all objects, 0-terminated | -
 names_map         int    nnames_map | MuJoCo's hash map from names to ids | -
-paths             char   npaths     | names of asset files, 0-terminated | -
+paths             bytes  npaths     | names of asset files, 0-terminated | -
 # Sparse structures
 B_rownnz  int  nbody | body by dof: stored entries of each row | -
 B_rowadr  int  nbody | body by dof: first entry of each row | -

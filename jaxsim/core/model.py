@@ -28,7 +28,8 @@ SIZES = tuple(f.name for f in fields.parse(fields.SIZES))
 CAPACITIES = ("max_contacts", "max_constraints")
 MODEL_FIELDS = fields.parse(fields.MODEL)
 FLOATS = tuple(f.name for f in MODEL_FIELDS if f.kind == "float")
-ARRAYS = tuple(f.name for f in MODEL_FIELDS if f.kind != "float")
+ARRAYS = tuple(f.name for f in MODEL_FIELDS if f.kind not in ("float", "bytes"))
+BYTES = tuple(f.name for f in MODEL_FIELDS if f.kind == "bytes")
 OPTION_FLOATS = tuple(f.name for f in fields.parse(fields.OPTION) if f.kind == "float")
 OPTION_INTS = tuple(f.name for f in fields.parse(fields.OPTION) if f.kind == "int")
 OWN_OPTIONS = ("medium", "solver_kernel")  # that the reference does not have
@@ -216,6 +217,8 @@ class Model(_Frozen, ModelFields):
             elif name in ARRAYS:
                 old = getattr(self.structure, name)
                 static[name] = np.asarray(value, dtype=old.dtype)
+            elif name in BYTES:
+                static[name] = bytes(value)
             elif name in CAPACITIES:
                 static[name] = int(value)
             elif name == "callbacks":
@@ -243,7 +246,7 @@ class Model(_Frozen, ModelFields):
     def _names(self, objtype: str) -> list[str]:
         if objtype not in NAMED:
             raise KeyError(f"unknown object type {objtype!r}: one of {', '.join(NAMED)}")
-        data = self.structure.names.tobytes()
+        data = self.structure.names
         return [data[a : data.index(0, a)].decode() for a in getattr(self.structure, NAMED[objtype][0])]
 
     def keyframe(self, key: str | int) -> int:
@@ -268,7 +271,7 @@ _floats = attrgetter(*FLOATS)
 _option_floats = attrgetter(*OPTION_FLOATS)
 _option_ints = attrgetter(*OPTION_INTS)
 
-for _name in (*SIZES, *ARRAYS, *CAPACITIES, "vis", "modelname", "callbacks"):
+for _name in (*SIZES, *ARRAYS, *BYTES, *CAPACITIES, "vis", "modelname", "callbacks"):
     setattr(Model, _name, property(attrgetter(f"structure.{_name}"), doc=f"static field {_name}"))
 
 
@@ -318,6 +321,11 @@ def make_model(
         dtype = np.float64 if kind == "float" else STATIC_DTYPES.get(kind) or ASSET_DTYPES.get(name, np.float32)
         if name not in values:
             raise ValueError(f"mjModel field {name} is missing")
+        if kind == "bytes":
+            static[name] = bytes(values[name])
+            if (len(static[name]),) != shape:
+                raise ValueError(f"mjModel field {name} has {len(static[name])} bytes; its shape is {shape}")
+            continue
         array = np.array(values[name], dtype=dtype).reshape(-1)
         if array.size != math.prod(shape):
             raise ValueError(f"mjModel field {name} has {array.size} numbers; its shape is {shape}")

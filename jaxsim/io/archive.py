@@ -20,6 +20,7 @@ from jaxsim.core import fields
 from jaxsim.core.errors import ModelError, UnsupportedError
 from jaxsim.core.model import (
     ARRAYS,
+    BYTES,
     CAPACITIES,
     FLOATS,
     MODEL_FIELDS,
@@ -56,6 +57,7 @@ def save_model(m: Model, path: str | os.PathLike) -> None:
     if m.callbacks != Callbacks():
         raise UnsupportedError("a model with callbacks cannot be saved; save it without, and set them after loading")
     arrays = {name: np.asarray(getattr(m, name)) for name in (*FLOATS, *ARRAYS)}
+    arrays |= {name: np.frombuffer(getattr(m, name), np.uint8) for name in BYTES}
     arrays |= {f"opt.{name}": np.asarray(getattr(m.opt, name)) for name in OPTION_FLOATS}
     arrays |= {f"stat.{name}": np.asarray(getattr(m.stat, name)) for name in Statistic._fields}
     header = {
@@ -134,14 +136,15 @@ def _read_array(archive: zipfile.ZipFile, name: str, dtype: str, shape: list[int
 
 def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
     sizes = {name: int(header["sizes"][name]) for name in (*SIZES, *CAPACITIES)}
-    for name in (*FLOATS, *ARRAYS):
+    for name in (*FLOATS, *ARRAYS, *BYTES):
         shape = fields.evaluate(_SHAPES[name], sizes)
         found = arrays[name].shape
-        if found[len(found) - len(shape) :] != tuple(shape) or (name in ARRAYS and len(found) != len(shape)):
+        if found[len(found) - len(shape) :] != tuple(shape) or (name not in FLOATS and len(found) != len(shape)):
             raise ValueError(f"array {name} has shape {found}; the sizes say {tuple(shape)}")
     visual = {(group, key): _tuple(v) for group, values in header["visual"].items() for key, v in values.items()}
     visual = {("global" if group == "global_" else group, key): v for (group, key), v in visual.items()}
     static = {**sizes, **{name: arrays[name] for name in ARRAYS}, "vis": make_visual(visual)}
+    static |= {name: arrays[name].tobytes() for name in BYTES}
     static |= {"modelname": str(header["modelname"]), "callbacks": Callbacks()}
     option = Option(
         **{name: arrays[f"opt.{name}"] for name in OPTION_FLOATS},

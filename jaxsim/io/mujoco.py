@@ -27,14 +27,13 @@ def host_model(mj_model: Any) -> Model:
     """The same with numpy leaves in float64 and no capacities yet."""
     values = {name: getattr(mj_model, name) for name in SIZES}
     for name, *_ in MODEL_FIELDS:
-        value = getattr(mj_model, name)
-        values[name] = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.asarray(value)
+        values[name] = getattr(mj_model, name)
     vis = {}
     for field in fields.parse(fields.VISUAL):
         group, _, name = field.name.partition(".")
         value = getattr(getattr(mj_model.vis, "global_" if group == "global" else group), name)
         vis[group, name] = tuple(np.asarray(value).tolist()) if np.ndim(value) else value
-    first_name = bytes(mj_model.names).split(b"\0", 1)[0].decode()
+    first_name = mj_model.names.split(b"\0", 1)[0].decode()
     return make_model(
         values,
         {n: getattr(mj_model.opt, n) for n in (*OPTION_FLOATS, *OPTION_INTS) if n not in OWN_OPTIONS},

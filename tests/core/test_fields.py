@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 
+import mujoco
 import pytest
 
 import jaxsim
@@ -77,3 +78,26 @@ def test_stub_names_all_that_replace_takes():
         value.replace(**{name: getattr(value, name) for name in names})
         with pytest.raises(TypeError, match="no field 'nonsense'"):
             value.replace(nonsense=1)
+
+
+def test_what_is_bytes_in_mujoco_is_bytes_here(tmp_path):
+    (tmp_path / "m.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n")
+    path = tmp_path / "model.xml"
+    path.write_text(
+        """<mujoco model="kettle"><custom><text name="say" data="caf\u00e9"/></custom>
+        <asset><mesh file="m.obj"/></asset>
+        <worldbody><geom name="spout" type="mesh" mesh="m"/></worldbody></mujoco>""",
+        encoding="utf-8",
+    )
+    theirs = mujoco.MjModel.from_xml_path(str(path))
+    names = [f.name for f in fields.parse(fields.MODEL) if isinstance(getattr(theirs, f.name), bytes)]
+    assert names == ["text_data", "names", "paths"]
+    ours = jaxsim.load_model(path)
+    jaxsim.save_model(ours, tmp_path / "model.jaxsim")
+    again = jaxsim.load_model(tmp_path / "model.jaxsim")
+    for m in (ours, again, jaxsim.from_mujoco(theirs), ours.replace(text_data=theirs.text_data)):
+        for name in names:
+            assert isinstance(getattr(m, name), bytes) and getattr(m, name) == getattr(theirs, name), name
+        assert m.id2name("geom", 0) == "spout" and m.name2id("text", "say") == 0
+    assert again.structure == ours.structure and hash(again.structure) == hash(ours.structure)
+    assert ours.replace(text_data=b"cafe\0").structure != ours.structure

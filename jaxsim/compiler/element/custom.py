@@ -49,7 +49,7 @@ def custom_tables(draft: Draft) -> None:
     v["numeric_data"] = np.array([x for data in padded for x in data], np.float64)
     v["numeric_adr"] = _starts([n.size for n in numerics])
     data = [t.a["data"].encode() + b"\0" for t in texts]
-    v["text_data"] = np.frombuffer(b"".join(data), np.uint8)
+    v["text_data"] = b"".join(data)
     v["text_size"], v["text_adr"] = np.array([len(x) for x in data], np.int32), _starts([len(x) for x in data])
     members = [m for t in tuples for m in t.members]
     v["tuple_size"] = np.array([len(t.members) for t in tuples], np.int32)
