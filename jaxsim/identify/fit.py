@@ -15,7 +15,7 @@ from jaxsim.engine.rollout import rollout
 from jaxsim.identify.data import Recordings
 from jaxsim.identify.parameters import Parameter
 from jaxsim.math.safe import Array
-from jaxsim.optim.extras import bar
+from jaxsim.optim.progress import bar
 
 TOGETHER = 1e-6  # eigenvalues of the scaled information below this cannot be told from zero
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxsim.core.extras import require
 from jaxsim.identify.data import Recordings
 from jaxsim.identify.fit import Fit
 
@@ -41,11 +42,8 @@ def render(fit: Fit, data: Recordings, title: str = "Identification") -> str:
 
 
 def _figure(rows: int, height: float = 2.0) -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("reports need matplotlib: pip install 'jaxsim-mjcf[identify]'") from None
-    return Figure(figsize=(10, height * rows), layout="constrained")
+    figure = require("matplotlib.figure", "reports need matplotlib", "identify")
+    return figure.Figure(figsize=(10, height * rows), layout="constrained")
 
 
 def _svg(figure: Any) -> str:

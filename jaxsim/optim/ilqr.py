@@ -18,7 +18,7 @@ from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos
 from jaxsim.engine.rollout import CARRIED
 from jaxsim.engine.transition import transition_derivatives
 from jaxsim.math.safe import Array
-from jaxsim.optim.extras import bar
+from jaxsim.optim.progress import bar
 
 ALPHAS = tuple(0.6**k for k in range(10))
 BOX_ITERATIONS = 12

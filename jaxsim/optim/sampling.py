@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.math.safe import Array
-from jaxsim.optim.extras import bar
+from jaxsim.optim.progress import bar
 from jaxsim.optim.shooting import Found
 
 Cost = Callable[[Array], Array]

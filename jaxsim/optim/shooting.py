@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 
 import jaxsim
+from jaxsim.core.extras import require
 from jaxsim.math.safe import Array
-from jaxsim.optim.extras import bar, import_optax
+from jaxsim.optim.progress import bar
 
 
 class Found(NamedTuple):
@@ -42,7 +43,7 @@ def shoot(
 
     Gradients that are not finite are counted as zero, so one bad world cannot spoil the point.
     """
-    optax = import_optax()
+    optax = require("optax", "shooting needs optax", "optim")
     if isinstance(optimizer, (int, float)):
         optimizer = optax.chain(optax.clip_by_global_norm(clip), optax.adam(optimizer))
     evaluate = value_and_grad or jax.value_and_grad(cost)

@@ -160,7 +160,7 @@ def guarded(args: argparse.Namespace) -> int:
     try:
         check_outputs(args)
         return args.run(args)
-    except (CliError, ModelError, UnsupportedError) as error:
+    except (CliError, ModelError, UnsupportedError, ImportError) as error:
         message = str(error)
     except OSError as error:
         message = f"{error.filename or args.model}: {error.strerror or error}"

@@ -2,7 +2,6 @@
 
 import base64
 import html
-import io
 import json
 from collections.abc import Mapping
 from importlib import resources
@@ -13,6 +12,7 @@ import numpy as np
 
 from jaxsim.core.model import Model
 from jaxsim.core.types import GeomType, LightType, TextureRole, TextureType
+from jaxsim.viewer.png import png_bytes, reduced
 
 SHAPES = {
     GeomType.PLANE: "plane",
@@ -210,20 +210,15 @@ def _texture(m: Model, tex: int) -> np.ndarray:
 
 def _images(m: Model) -> tuple[list[str], dict[int, int]]:
     """2-D textures that a material uses, as data URLs, and texture id -> place in that list."""
-    from PIL import Image
-
     urls: list[str] = []
     image_of: dict[int, int] = {}
     used = {int(t) for t in np.asarray(m.mat_texid).reshape(-1, 10)[:, TextureRole.RGB]} if m.nmat else set()
     for tex in sorted(used):
         if tex < 0 or m.tex_type[tex] != TextureType.TEXTURE_2D:
             continue
-        image = Image.fromarray(np.ascontiguousarray(_texture(m, tex)[::-1]))
-        image.thumbnail((MAX_IMAGE, MAX_IMAGE))
-        buffer = io.BytesIO()
-        image.save(buffer, format="PNG")
+        image = png_bytes(reduced(_texture(m, tex)[::-1], MAX_IMAGE))
         image_of[tex] = len(urls)
-        urls.append("data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode())
+        urls.append("data:image/png;base64," + base64.b64encode(image).decode())
     return urls, image_of
 
 

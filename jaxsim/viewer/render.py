@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxsim.core.extras import require
 from jaxsim.core.model import Model
 from jaxsim.viewer.html import _sky, _sun
+from jaxsim.viewer.png import png_bytes
 from jaxsim.viewer.shapes import geom_look, geom_triangles, poses, tendon_segments, visible
 
 NEAR = 1e-3
@@ -229,10 +231,16 @@ def render(
 
 
 def save_image(m: Model, qpos: Any, path: str | Path, camera: str | int | None = None, **size: int) -> None:
-    """Write the picture of one state, `qpos` (nq,), in the format that the file's name says."""
-    from PIL import Image
+    """Write the picture of one state, `qpos` (nq,), in the format that the file's name says: PNG, others by Pillow.
 
-    Image.fromarray(render(m, {"qpos": np.asarray(qpos)[None]}, camera, **size)[0]).save(path)
+    Raises ImportError that names the extra where Pillow is needed and not installed.
+    """
+    pixels = render(m, {"qpos": np.asarray(qpos)[None]}, camera, **size)[0]
+    if Path(path).suffix.lower() == ".png":
+        Path(path).write_bytes(png_bytes(pixels))
+    else:
+        images = require("PIL.Image", f"writing {Path(path).suffix or 'this'} files needs Pillow", "images")
+        images.fromarray(pixels).save(path)
 
 
 def save_video(
@@ -248,10 +256,7 @@ def save_video(
 
     Raises ImportError that says how to install it.
     """
-    try:
-        import imageio.v2 as imageio
-    except ImportError as error:
-        raise ImportError("videos need imageio: pip install 'jaxsim-mjcf[viewer]'") from error
+    imageio = require("imageio.v2", "videos need imageio", "viewer")
     scene, all_poses = Scene(m, **size), poses(m, trajectory)
     gif = str(path).endswith(".gif")
     options = {"duration": 1000 / fps, "loop": 0} if gif else {"fps": fps, "macro_block_size": 2}

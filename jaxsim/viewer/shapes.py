@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import trimesh
 
 import jaxsim
 from jaxsim.core.model import Model
@@ -42,18 +41,10 @@ def geom_triangles(m: Model, g: int, reach: float) -> np.ndarray:
         x, y = (s if s > 0 else reach for s in size[:2])
         corner = np.array([[-x, -y, 0], [x, -y, 0], [x, y, 0], [-x, -y, 0], [x, y, 0], [-x, y, 0]])
         return np.concatenate([corner, np.tile([0.0, 0, 1], (6, 1)), corner[:, :2]], 1)
-    if kind == GeomType.BOX:
-        shape = trimesh.creation.box(extents=2 * size)
-    elif kind == GeomType.CAPSULE:
-        shape = trimesh.creation.capsule(2 * size[1], size[0], count=(FINE, FINE))
-    elif kind == GeomType.CYLINDER:
-        shape = trimesh.creation.cylinder(size[0], 2 * size[1], sections=FINE)
-    else:
-        shape = trimesh.creation.uv_sphere(1.0, count=(FINE // 2, FINE))
-        shape.apply_scale(size if kind == GeomType.ELLIPSOID else size[0])
-    position = shape.triangles.reshape(-1, 3)
+    position = _solid(kind, size).reshape(-1, 3)
     if kind in (GeomType.BOX, GeomType.CYLINDER):  # with edges
-        normal = np.repeat(shape.face_normals, 3, 0)
+        a, b, c = position.reshape(-1, 3, 3).swapaxes(0, 1)
+        normal = np.repeat(np.cross(b - a, c - a), 3, 0)
     elif kind == GeomType.CAPSULE:  # points away from the axis' segment
         axis = np.clip(position[:, 2:], -size[1], size[1]) * np.array([0, 0, 1.0])
         normal = position - axis
@@ -61,6 +52,31 @@ def geom_triangles(m: Model, g: int, reach: float) -> np.ndarray:
         normal = position / np.square(size if kind == GeomType.ELLIPSOID else size[0])
     normal = normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12)
     return np.concatenate([position, normal, _box_coordinates(position, normal, size)], 1)
+
+
+def _solid(kind: GeomType, size: np.ndarray) -> np.ndarray:
+    """Triangles (n, 3, 3) of a box, cylinder, capsule, sphere or ellipsoid, counter-clockwise seen from outside."""
+    if kind == GeomType.BOX:
+        square = np.array([[-1.0, -1, 1], [1, -1, 1], [1, 1, 1], [-1, -1, 1], [1, 1, 1], [-1, 1, 1]])
+        sides = [np.roll(square * s, k, 1) for k in range(3) for s in (1, [-1, 1, -1])]
+        return size * np.concatenate(sides).reshape(-1, 3, 3)
+    if kind == GeomType.CYLINDER:
+        return _revolved(np.array([0, size[0], size[0], 0]), size[1] * np.array([-1, -1, 1, 1]))
+    angle = np.linspace(-np.pi / 2, np.pi / 2, FINE // 2 + 2)  # an even number: none on a capsule's equator
+    if kind == GeomType.CAPSULE:
+        return _revolved(size[0] * np.cos(angle), size[0] * np.sin(angle) + size[1] * np.sign(angle))
+    return _revolved(np.cos(angle), np.sin(angle)) * (size if kind == GeomType.ELLIPSOID else size[0])
+
+
+def _revolved(radius: np.ndarray, height: np.ndarray) -> np.ndarray:
+    """Triangles (n, 3, 3) of a profile from the lower pole to the upper, turned about z."""
+    turn = np.linspace(0, 2 * np.pi, FINE + 1)
+    circle = np.stack([np.cos(turn), np.sin(turn)], -1)
+    flat = radius[:, None, None] * circle
+    points = np.concatenate([flat, np.broadcast_to(height[:, None, None], (*flat.shape[:2], 1))], -1)
+    a, b, c, d = points[:-1, :-1], points[:-1, 1:], points[1:, 1:], points[1:, :-1]
+    lower, upper = np.stack([a, b, c], -2), np.stack([a, c, d], -2)
+    return np.concatenate([lower[1:].reshape(-1, 3, 3), upper[:-1].reshape(-1, 3, 3)])  # none of them flat
 
 
 def _box_coordinates(position: np.ndarray, normal: np.ndarray, size: np.ndarray) -> np.ndarray:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
 
 from jaxsim.compiler.asset.qhull import lists
 from jaxsim.core.errors import ModelError
@@ -49,6 +48,8 @@ def convex_hull(vert: np.ndarray, maxhullvert: int = -1, name: str = "") -> Hull
     Raises:
         ModelError: where the points lie on a point, a line or a plane, or Qhull fails.
     """
+    from scipy.spatial import ConvexHull, QhullError  # here: models without meshes do not wait for it
+
     _check_spread(vert, name)
     options = "Qt" if maxhullvert < 0 else f"Qt TA{maxhullvert - 4}"
     try:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from jaxsim.compiler.asset.bvh import Bvh, cross, dot
 
@@ -265,6 +264,8 @@ def signed_distance(point: np.ndarray, vert: np.ndarray, face: np.ndarray, bvh: 
 
     Of faces at the same distance the first in the hierarchy counts.
     """
+    from scipy.spatial import cKDTree
+
     reach = cKDTree(vert[np.unique(face)]).query(point)[0] ** 2 * (1 + 1e-9) + 1e-30
     parts = [slice(k, k + _CHUNK) for k in range(0, len(point), _CHUNK)]
     return np.concatenate([_signed_distance(point[p], reach[p], vert[face], bvh) for p in parts] or [np.zeros(0)])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import struct
+from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from jaxsim.core.errors import ModelError
+from jaxsim.core.extras import require
 
 MAX_PIXELS = 2**26
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -29,14 +30,16 @@ def read_png(data: bytes, nchannel: int, filename: str = "") -> tuple[np.ndarray
 
     Raises:
         ModelError: for a file that cannot be decoded, or one larger than `MAX_PIXELS`.
+        ImportError: without Pillow, naming the extra that brings it.
     """
     if nchannel not in (1, 3, 4):
         raise ModelError(f"unsupported number of channels: {nchannel}")
     if not data:
         raise ModelError(f"empty PNG file '{filename}'")
     bits = _check_header(data, filename)
+    images = require("PIL.Image", f"reading the PNG file '{filename}' needs Pillow", "images")
     try:
-        with Image.open(io.BytesIO(data), formats=["PNG"]) as image:
+        with images.open(io.BytesIO(data), formats=["PNG"]) as image:
             image.load()
             key = image.info.get("transparency")
             if image.mode == "L" and isinstance(key, int) and bits in (2, 4):
@@ -44,7 +47,7 @@ def read_png(data: bytes, nchannel: int, filename: str = "") -> tuple[np.ndarray
                 image.info["transparency"] = key * 255 // (2**bits - 1)
             pixels = _to_channels(image, nchannel)
             return pixels, "srgb" in image.info
-    except (OSError, ValueError, SyntaxError, IndexError, struct.error, Image.DecompressionBombError) as error:
+    except (OSError, ValueError, SyntaxError, IndexError, struct.error, images.DecompressionBombError) as error:
         raise ModelError(f"error decoding PNG file '{filename}': {error}") from error
 
 
@@ -62,12 +65,13 @@ def _check_header(data: bytes, filename: str) -> int:
     return bits
 
 
-def _to_channels(image: Image.Image, nchannel: int) -> np.ndarray:
+def _to_channels(image: Any, nchannel: int) -> np.ndarray:
     """(height, width, nchannel) uint8 pixels."""
     if image.mode.startswith("I"):
         # 16-bit grey: the high byte
         grey = (np.asarray(image).astype(np.int64) >> 8).astype(np.uint8)
-        image = Image.fromarray(grey)
+        full = np.full_like(grey, 255)
+        return np.stack([grey, grey, grey, full], -1)[:, :, :nchannel]
     if nchannel == 4:
         return np.asarray(image.convert("RGBA"))
     # going through RGBA drops alpha without blending, for palettes too

@@ -10,7 +10,6 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
 
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure, structure_of
@@ -117,12 +116,12 @@ def _solve_block(ld: Array, inverse: Array, x: Array) -> Array:
     if n == 1:
         return x * inverse[..., None]
     if is_numpy(ld, x):
+        from scipy.linalg import solve_triangular  # here: a tenth of the time to import jaxsim
+
         unit = ld + np.eye(n)
         return np.stack(
             [
-                scipy.linalg.solve_triangular(
-                    a, scipy.linalg.solve_triangular(a.T, b, unit_diagonal=True) * i[:, None], lower=True
-                )
+                solve_triangular(a, solve_triangular(a.T, b, unit_diagonal=True) * i[:, None], lower=True)
                 for a, b, i in zip(unit, x, inverse, strict=True)
             ]
         )

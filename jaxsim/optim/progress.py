@@ -1,17 +1,8 @@
-"""What the optimisers borrow: optax (an extra), and a progress bar."""
+"""A progress bar of the optimisers."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-
-
-def import_optax() -> Any:
-    """The module optax; raises ImportError that names the extra when it is not installed."""
-    try:
-        import optax
-    except ImportError:
-        raise ImportError("this needs optax: pip install 'jaxsim-mjcf[optim]'") from None
-    return optax
 
 
 @contextmanager

@@ -1,0 +1,37 @@
+"""PNG files written with the standard library: pictures and the textures of replay pages need nothing else."""
+
+import struct
+import zlib
+
+import numpy as np
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+RGB = 2  # the colour type
+UP = 2  # the filter: each row less the one above it
+
+
+def png_bytes(pixels: np.ndarray) -> bytes:
+    """A PNG file of `pixels` (height, width, 3), uint8."""
+    height, width, channels = pixels.shape
+    if channels != 3 or pixels.dtype != np.uint8:
+        raise ValueError(f"pixels are (height, width, 3) uint8, not {pixels.shape} {pixels.dtype}")
+    rows = pixels.reshape(height, -1)
+    rows = np.diff(rows, axis=0, prepend=np.zeros_like(rows[:1]))
+    rows = np.concatenate([np.full((height, 1), UP, np.uint8), rows], 1)
+    header = struct.pack(">IIBBBBB", width, height, 8, RGB, 0, 0, 0)
+    return SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(rows.tobytes())) + _chunk(b"IEND", b"")
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def reduced(pixels: np.ndarray, most: int) -> np.ndarray:
+    """`pixels` (height, width, 3) with at most `most` a side: means of square blocks, cut at the far edges."""
+    n = -(-max(pixels.shape[:2]) // most)
+    if n == 1:
+        return pixels
+    height, width = (max(size // n, 1) for size in pixels.shape[:2])
+    blocks = pixels[: height * n, : width * n]
+    blocks = blocks.reshape(height, len(blocks) // height, width, blocks.shape[1] // width, 3)
+    return blocks.mean((1, 3)).round().astype(np.uint8)
