@@ -156,6 +156,20 @@ def test_every_function_gives_what_the_references_gives(cone):
     assert contacts > 3
 
 
+def test_jacobians_of_many_points_are_those_of_each_whether_ids_are_static_or_traced():
+    m = jaxsim.from_mujoco(model())
+    d = jax.jit(lambda m, d: jaxsim.stages.com_pos(m, jaxsim.stages.kinematics(m, d)))(m, jaxsim.make_data(m))
+    body = np.array([[0, 1, 3], [2, 5, m.nbody - 1]])
+    points = np.random.default_rng(0).standard_normal((2, 3, 3))
+    static = support.jac(m, d, points, body)
+    traced = jax.jit(support.jac)(m, d, points, body)
+    for index in np.ndindex(body.shape):
+        one = support.jac(m, d, points[index], int(body[index]))
+        for many in (static, traced):
+            for a, b in zip(many, one, strict=True):
+                np.testing.assert_allclose(a[index], b, atol=1e-14, err_msg=str(index))
+
+
 def model() -> mujoco.MjModel:
     return mujoco.MjModel.from_xml_string(XML.replace("CONE", "pyramidal"))
 

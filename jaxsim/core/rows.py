@@ -117,7 +117,6 @@ def _jacobian(efc: Any, contact: Any, cdof: Array) -> Array:
 
 def _rows_of_wrenches(layout: Layout, wrench: Array, geom: Array, cdof: Array) -> Array:
     """Contact rows over all dofs (ncontact, condim, nv) from wrenches (ncontact, condim, 2, 6) on the two bodies."""
-    moves = jnp.asarray(moving_dofs(layout.structure, np.arange(layout.structure.nbody)))
     bodies = jnp.asarray(layout.structure.geom_bodyid)[jnp.maximum(geom, 0)]
     along = jnp.einsum("cksi,vi->cksv", wrench, cdof, precision="highest")
-    return jnp.sum(jnp.where(moves[bodies][:, None], along, 0), axis=2)
+    return jnp.sum(jnp.where(moving_dofs(layout.structure, bodies)[:, None], along, 0), axis=2)

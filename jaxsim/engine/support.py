@@ -1,14 +1,12 @@
-"""What several stages share: flags, Jacobians of points, forces on bodies, actuators' lendings."""
+"""What several stages share: flags, forces on bodies, actuators' lendings."""
 
 import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.core.structure import moving_dofs
 from jaxsim.core.types import TrnType
 from jaxsim.engine import tables
 from jaxsim.math.arrays import add_at, inner, take, take_or_zero
-from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, xp_of
 from jaxsim.math.spatial import join, shift_force
 from jaxsim.math.tree import dof_subtree_sum
@@ -35,24 +33,6 @@ def assemble(parts: list[tuple[np.ndarray, Array]], n: int, like: Array) -> Arra
     source[index] = np.arange(len(index))
     rows = [rows.reshape(len(index), *rows.shape[np.ndim(index) :]) for index, rows in parts]
     return take_or_zero(xp.concatenate(rows) if len(rows) > 1 else rows[0], source)
-
-
-def jac(m: Model, d: Data, point: Array, body: np.ndarray) -> tuple[Array, Array]:
-    """Jacobians of global points fixed in bodies.
-
-    Args:
-        point: (k, 3), global.
-        body: (k,) static body of each point.
-
-    Returns:
-        Translational and rotational Jacobian, both (k, 3, nv): qvel times them is a global velocity.
-    """
-    xp = xp_of(point, d.cdof)
-    mask = moving_dofs(m, body)[:, :, None]
-    arm = point - take(d.subtree_com, m.body_rootid[body])
-    linear = d.cdof[:, 3:] + cross(d.cdof[:, :3], arm[:, None, :])
-    jacp, jacr = xp.where(mask, linear, 0), xp.where(mask, d.cdof[:, :3], 0)
-    return xp.swapaxes(jacp, -1, -2), xp.swapaxes(jacr, -1, -2)
 
 
 def apply_wrench(m: Model, d: Data, force: Array, torque: Array, point: Array, body: np.ndarray | None = None) -> Array:

@@ -9,11 +9,12 @@ from jaxsim.engine.actuation.transmission import actuator_velocities, transmissi
 from jaxsim.engine.dynamics.com import com_pos, com_vel
 from jaxsim.engine.dynamics.energy import kinetic, potential
 from jaxsim.engine.dynamics.inertia import crb, factor_m, full_m, mul_m, solve_m
+from jaxsim.engine.dynamics.jacobian import jac
 from jaxsim.engine.dynamics.kinematics import camlight, kinematics
 from jaxsim.engine.dynamics.passive import passive
 from jaxsim.engine.dynamics.rne import rne, tendon_bias
 from jaxsim.engine.sensor.velocity import subtree_vel
-from jaxsim.engine.support import apply_wrench, jac
+from jaxsim.engine.support import apply_wrench
 from jaxsim.engine.tendon.tendon import mul_jac, tendon
 from validation.models import dynamics as models
 from validation.stages import assert_fields, host, host_data, load, states

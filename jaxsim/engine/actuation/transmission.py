@@ -8,7 +8,8 @@ from jaxsim.core.structure import moving_dofs, per_structure
 from jaxsim.core.types import DisableBit, JointType, TrnType
 from jaxsim.engine import tables
 from jaxsim.engine.constraint.sparse_contact import normal_sums
-from jaxsim.engine.support import assemble, disabled, jac
+from jaxsim.engine.dynamics.jacobian import jac
+from jaxsim.engine.support import assemble, disabled
 from jaxsim.engine.tendon.tendon import full_jacobian
 from jaxsim.math.arrays import add_at, dot, inner, matvec, matvec_t, take
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_normalize, quat_rotate, quat_to_rotvec

@@ -13,10 +13,10 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.layout import EQ_ROWS, Layout, is_sparse
 from jaxsim.core.model import Model
-from jaxsim.core.structure import path
+from jaxsim.core.structure import moving_dofs, path
 from jaxsim.core.types import ConstraintType, EqType, ObjType
 from jaxsim.engine import tables
-from jaxsim.engine.constraint.jacobian import dof_affects_body, dof_axes, jacobian_rows, point_wrench
+from jaxsim.engine.constraint.jacobian import dof_axes, jacobian_rows, point_wrench
 from jaxsim.engine.tendon.tendon import jacobian_entries
 from jaxsim.math.arrays import dot, einsum, take, take_or_zero
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_rotate, quat_to_rotvec
@@ -167,7 +167,7 @@ def _point_jacobian(m: Model, d: Data, body: np.ndarray, pos: Array, columns: Co
     torque = jnp.concatenate([eye, jnp.zeros_like(eye)], axis=-1)
     wrench = jnp.concatenate([force, torque], axis=1)
     if columns is None:
-        return jacobian_rows(axes, jnp.asarray(dof_affects_body(m)[body], pos.dtype), wrench)
+        return jacobian_rows(axes, jnp.asarray(moving_dofs(m, body), pos.dtype), wrench)
     moves = [np.isin(own, path(m, b)) for own, b in zip(columns, body, strict=True)]
     own = jnp.where(np.array(moves)[..., None], take_or_zero(axes.T, columns), 0)
     return einsum("nkc,nwc->nkw", wrench, own)
@@ -179,7 +179,7 @@ def _bias_acceleration(m: Model, d: Data, body: np.ndarray, pos: Array) -> tuple
     if is_sparse(m):
         spatial = take(dof_path_sum(tables.tree(m), rate), body)
     else:
-        spatial = dot(jnp.asarray(dof_affects_body(m)[body], pos.dtype), rate)
+        spatial = dot(jnp.asarray(moving_dofs(m, body), pos.dtype), rate)
     arm = pos - d.subtree_com[m.body_rootid[body]]
     angular, linear = d.cvel[body, :3], d.cvel[body, 3:]
     velocity = linear + cross(angular, arm)

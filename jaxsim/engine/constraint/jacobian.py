@@ -9,40 +9,12 @@ from jaxsim.core.data import Data
 from jaxsim.core.layout import Layout
 from jaxsim.core.model import Model
 from jaxsim.core.rows import contact_facets, contact_frame_force, signed_limit_to_dof
-from jaxsim.core.structure import per_structure
+from jaxsim.core.structure import moving_dofs
 from jaxsim.engine.constraint import contact_jvp, sparse_contact
 from jaxsim.math.arrays import add_at, dot, inner, take, take_or_zero
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
 from jaxsim.xla.fusion import fusion_barrier
-
-
-@per_structure
-def dof_affects_body(m: Model) -> np.ndarray:
-    """(nbody, nv) mask: dof i moves body b. Static."""
-    mask = np.zeros((m.nbody, m.nv), bool)
-    for b in range(1, m.nbody):
-        mask[b] = mask[m.body_parentid[b]]
-        mask[b, m.body_dofadr[b] : m.body_dofadr[b] + m.body_dofnum[b]] = m.body_dofnum[b] > 0
-    return mask
-
-
-@per_structure
-def _dof_words(m: Model) -> np.ndarray:
-    """The mask above packed into words of 32 dofs: (nbody, nword) uint32."""
-    mask = dof_affects_body(m)
-    padded = np.pad(mask, ((0, 0), (0, -m.nv % 32))).reshape(m.nbody, -1, 32)
-    return (padded.astype(np.uint64) << np.arange(32, dtype=np.uint64)).sum(-1).astype(np.uint32)
-
-
-def dofs_of_bodies(m: Model, body: Array) -> Array:
-    """Boolean mask (n, nv) of the dofs that move each of the bodies (n,), ids known at run time only.
-
-    One word is fetched for every 32 dofs and unpacked: a gather of whole rows costs several times as much.
-    """
-    words = jnp.asarray(_dof_words(m)).at[body].get(mode="promise_in_bounds")
-    dof = np.arange(m.nv, dtype=np.uint32)
-    return (words[:, dof // 32] >> (dof % 32)) & 1 == 1
 
 
 def dof_axes(m: Model, d: Data) -> tuple[Array, Array]:
@@ -86,7 +58,7 @@ def contact_jacobian(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
     contact = d.contact
     real = contact.dim > 0
     bodies = contact_bodies(m, d)
-    first, second = dofs_of_bodies(m, bodies[:, 0]), dofs_of_bodies(m, bodies[:, 1])
+    first, second = moving_dofs(m, bodies[:, 0]), moving_dofs(m, bodies[:, 1])
     moves = (first != second) & real[:, None]
     affects = jnp.where(moves, jnp.where(second, 1, -1), 0).astype(d.qpos.dtype)
     axes, point = dof_axes(m, d)

@@ -8,7 +8,8 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.rows import general_dense
 from jaxsim.core.structure import per_structure
-from jaxsim.core.types import DisableBit, JointType
+from jaxsim.core.types import DisableBit
+from jaxsim.engine import tables
 from jaxsim.engine.constraint.sparse_contact import make_operator, touched_dofs
 from jaxsim.engine.integrate.explicit import advance
 from jaxsim.engine.support import assemble, disabled
@@ -23,7 +24,7 @@ STEPS = 0.5 ** np.arange(6)  # lengths that the line search tries, the longest f
 @per_structure
 def _lone_joints(m) -> np.ndarray:
     """Free joints whose trees have no other dof."""
-    free = np.flatnonzero(m.jnt_type == JointType.FREE)
+    free = tables.joint_coordinates(m).free
     return free[m.tree_dofnum[m.dof_treeid[m.jnt_dofadr[free]]] == 6]
 
 

@@ -10,8 +10,8 @@ from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL, WrapType
 from jaxsim.engine import tables
+from jaxsim.engine.dynamics.jacobian import jac
 from jaxsim.engine.dynamics.objects import point_velocities
-from jaxsim.engine.support import jac
 from jaxsim.engine.tendon.wrap import wrap
 from jaxsim.math.arrays import add_at, inner, is_numpy, merge, take
 from jaxsim.math.rotation import cross
