@@ -1,6 +1,9 @@
-"""What the engine does not build yet: a table from a model's structure to the name of the feature."""
+"""What the engine does not build yet, and what it does by other means: tables from a model to the name of a feature."""
 
-from jaxsim.core.errors import UnsupportedError
+import functools
+import warnings
+
+from jaxsim.core.errors import ModelWarning, UnsupportedError
 from jaxsim.core.layout import is_sparse
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
@@ -11,6 +14,18 @@ KERNEL_DOFS = 128  # the kernel of the solver keeps the Hessian in registers
 
 # (what is refused, how many of it a model has)
 REFUSED = (("flex (deformable objects)", lambda m: m.nflex),)
+# (whether a model asks for it, what is asked for and what is done)
+SUBSTITUTED = (
+    (
+        lambda m: m.opt.solver == SolverType.PGS,
+        "solver='PGS' is computed by Newton's method: the answer that the sweeps of PGS approach, without their error",
+    ),
+    (
+        lambda m: m.opt.solver == SolverType.CG and is_sparse(m),
+        "solver='CG' on a large model is computed by Newton's method without a Hessian: the same answer, and "
+        "opt.iterations bounds Newton's iterations",
+    ),
+)
 
 
 @per_structure
@@ -26,6 +41,18 @@ def refuse(m: Model):
         raise UnsupportedError(f"not supported yet: {found}")
     if m.opt.enableflags & EnableBit.SLEEP and (m.eq_type == EqType.TENDON).any():
         raise UnsupportedError("the flag sleep with equalities of tendons (the reference refuses it, too)")
+
+
+def warn_of_substitutes(m: Model):
+    """Issue a `ModelWarning`, once per process and kind, where an algorithm is not the one that the model names."""
+    for asked, what in SUBSTITUTED:
+        if asked(m):
+            _warn_once(what)
+
+
+@functools.cache
+def _warn_once(what: str):
+    warnings.warn(what, ModelWarning, stacklevel=4)  # at the line that loads the model
 
 
 def refuse_kernel(m: Model):

@@ -13,6 +13,7 @@ from jaxsim.core.errors import ModelError, UnsupportedError
 from jaxsim.core.model import FLOATS, Model, to_device
 from jaxsim.core.types import EnableBit, SleepPolicy
 from jaxsim.engine.initial import make_data
+from jaxsim.engine.refusals import warn_of_substitutes
 from jaxsim.io.archive import is_archive, read_archive
 from jaxsim.io.mujoco import finish
 from jaxsim.mjcf import Spec, expand, read
@@ -41,13 +42,18 @@ def load_model(
         ModelError: the model is wrong; the message says where and what would be right.
         UnsupportedError: the model uses a feature that is not built; the message names it.
         FileNotFoundError: there is no such file.
+
+    Warns:
+        ModelWarning: something is probably not meant, or done by other means: solver="PGS" gives Newton's answer.
     """
     if not isinstance(source, Spec) and is_archive(source):
-        return _restored(read_archive(source), max_contacts, max_constraints)
-    spec = source if isinstance(source, Spec) else read(source, assets)
-    m = to_device(finish(compile_spec(spec), max_contacts, max_constraints))
-    _check_asleep(m)
-    m.structure.remember(spec.copy())
+        m = _restored(read_archive(source), max_contacts, max_constraints)
+    else:
+        spec = source if isinstance(source, Spec) else read(source, assets)
+        m = to_device(finish(compile_spec(spec), max_contacts, max_constraints))
+        _check_asleep(m)
+        m.structure.remember(spec.copy())
+    warn_of_substitutes(m)
     return m
 
 

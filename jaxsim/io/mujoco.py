@@ -16,11 +16,14 @@ from jaxsim.core.model import (
     make_model,
     to_device,
 )
+from jaxsim.engine.refusals import warn_of_substitutes
 
 
 def from_mujoco(mj_model: Any, max_contacts: int | None = None, max_constraints: int | None = None) -> Model:
-    """A `Model` from a compiled `mujoco.MjModel`; capacities as in `load_model`."""
-    return to_device(finish(host_model(mj_model), max_contacts, max_constraints))
+    """A `Model` from a compiled `mujoco.MjModel`; capacities and warnings as in `load_model`."""
+    m = to_device(finish(host_model(mj_model), max_contacts, max_constraints))
+    warn_of_substitutes(m)
+    return m
 
 
 def host_model(mj_model: Any) -> Model:
@@ -54,7 +57,7 @@ def to_mujoco(m: Model, d: Any, mj_data: Any) -> None:
     """Copy the state of one world into a `mujoco.MjData` of the same model, in place."""
     for name in ("time", "qpos", "qvel", "act", "history", "qacc_warmstart", "ctrl", "qfrc_applied", "xfrc_applied"):
         _assign(mj_data, name, getattr(d, name))
-    for name in ("eq_active", "mocap_pos", "mocap_quat", "userdata"):
+    for name in ("eq_active", "mocap_pos", "mocap_quat", "userdata", "plugin_state"):
         _assign(mj_data, name, getattr(d, name))
 
 

@@ -1,6 +1,7 @@
 """`load_model`: what it takes, what it gives, how it fails."""
 
 import pathlib
+import warnings
 
 import jax
 import mujoco
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import jaxsim
+from jaxsim.engine import refusals
 from jaxsim.mjcf import read
 
 XML = '<mujoco><worldbody><body name="a"><joint name="j"/><geom name="g" size=".1"/></body></worldbody></mujoco>'
@@ -79,3 +81,43 @@ def test_a_tree_that_cannot_be_asleep_at_the_start_is_refused():
         mujoco.MjModel.from_xml_string(text)
     with pytest.raises(jaxsim.ModelError, match="body 'low'"):
         jaxsim.load_model(text)
+
+
+def loads_with_pgs(tmp_path):
+    """Every way to a model that asks for PGS."""
+    text = XML.replace("<worldbody>", '<option solver="PGS"/><worldbody>')
+    path = str(tmp_path / "model.npz")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        jaxsim.save_model(jaxsim.load_model(text), path)
+    refusals._warn_once.cache_clear()
+    return (
+        lambda: jaxsim.load_model(text),
+        lambda: jaxsim.load_model(read(text)),
+        lambda: jaxsim.load_model(path),
+        lambda: jaxsim.from_mujoco(mujoco.MjModel.from_xml_string(text)),
+    )
+
+
+def test_a_model_that_asks_for_pgs_warns_once_and_says_what_is_done(tmp_path):
+    for load in loads_with_pgs(tmp_path):
+        refusals._warn_once.cache_clear()
+        with pytest.warns(jaxsim.ModelWarning, match="PGS.*Newton's method") as found:
+            load()
+            load()
+        assert [pathlib.Path(w.filename).name for w in found] == ["test_load.py"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            load()
+
+
+def test_cg_warns_where_rows_are_sparse_alone():
+    ball = '<body pos="{} 0 1"><freejoint/><geom size=".1"/></body>'
+    scene = '<mujoco><option solver="CG"/><worldbody>{}</worldbody></mujoco>'
+    refusals._warn_once.cache_clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jaxsim.load_model(scene.format(ball.format(0)))
+        jaxsim.load_model(XML)
+    with pytest.warns(jaxsim.ModelWarning, match="CG.*without a Hessian"):
+        jaxsim.load_model(scene.format("".join(ball.format(i) for i in range(40))))

@@ -18,7 +18,7 @@ from jaxsim.math.arrays import dot
 from jaxsim.xla.linalg import cholesky
 
 # All solvers minimise one convex function. The projected Gauss-Seidel sweeps of MuJoCo visit rows in a pseudo-random
-# order and stop early; under that name we give the answer that they approach, by Newton's method.
+# order and stop early; under that name we give the answer that they approach, by Newton's method (`refusals.py` warns).
 SOLVERS = {SolverType.NEWTON: "newton", SolverType.CG: "cg", SolverType.PGS: "newton"}
 
 
