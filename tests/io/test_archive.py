@@ -167,7 +167,7 @@ def test_actuators_and_instances_of_plugins_are_written_flat():
     <plugin plugin="mujoco.elasticity.cable"><config key="twist" value="1e7"/></plugin></composite></worldbody>
     <actuator><plugin name="a" plugin="mujoco.pid" joint="j" actdim="1" gear="2"><config key="ki" value="2"/></plugin>
     </actuator></mujoco>"""
-    flat = jaxsim.save_mjcf(jaxsim.mjcf.macro.expand(jaxsim.mjcf.read(text)))
+    flat = jaxsim.save_mjcf(jaxsim.mjcf.expand(jaxsim.mjcf.read(text)))
     ours, theirs = compile_spec(jaxsim.mjcf.read(flat)), mujoco.MjModel.from_xml_string(flat)
     assert_models_equal(ours, theirs)
     assert theirs.nplugin == 2 and theirs.actuator_actnum[0] == 1
