@@ -15,11 +15,10 @@ from jaxsim.core.layout import make_layout
 from jaxsim.core.model import SIZES, Model, _cast_like, _Frozen, _refuse_unknown
 from jaxsim.core.rows import pack_rows, slot_values
 from jaxsim.core.types import MINAWAKE
+from jaxsim.math.safe import Array
 
 if TYPE_CHECKING:
     from jaxsim.core.field_types import ConstraintChanges, ContactChanges, DataChanges, WarningChanges
-
-Array = Any
 
 
 class _Struct(_Frozen):

@@ -23,8 +23,8 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import DIVERGED
 from jaxsim.engine.checks import restart
+from jaxsim.math.safe import Array
 
-Array = Any
 Info = dict[str, Any]
 
 

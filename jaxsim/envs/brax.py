@@ -5,15 +5,13 @@ where Brax's own wrapper goes back to the first. Brax itself is not imported her
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
 
 from jaxsim.envs.base import Env, State
 from jaxsim.envs.wrappers import Wrapper
 from jaxsim.envs.wrappers import wrap as wrap_batch
-
-Array = Any
+from jaxsim.math.safe import Array
 
 
 class BraxBatch(Wrapper):

@@ -10,8 +10,7 @@ import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.envs.base import Config, Env, Info
 from jaxsim.envs.rewards import small, within
-
-Array = Any
+from jaxsim.math.safe import Array
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 from jaxsim.envs.base import State, raw_key
 from jaxsim.envs.registry import make
 from jaxsim.envs.wrappers import Vectorize, renew
+from jaxsim.math.safe import Array
 from jaxsim.xla.options import jit
 
 try:
@@ -18,8 +19,6 @@ try:
     from gymnasium.vector.utils import batch_space
 except ImportError as error:  # pragma: no cover - depends on the installation
     raise ImportError("jaxsim.envs.gym needs gymnasium: pip install 'jaxsim-mjcf[gym]'") from error
-
-Array = Any
 
 
 class GymVectorEnv(VectorEnv):

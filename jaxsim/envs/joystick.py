@@ -12,8 +12,7 @@ from jaxsim.core.data import Data
 from jaxsim.envs.base import Config, Env, Info
 from jaxsim.envs.rewards import within
 from jaxsim.math.rotation import quat_conj, quat_rotate
-
-Array = Any
+from jaxsim.math.safe import Array
 
 
 @dataclasses.dataclass(frozen=True)

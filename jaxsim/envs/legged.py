@@ -1,7 +1,6 @@
 """Free-floating robots on legs: the ant-like quadruped run, and the humanoid that stands, walks and runs."""
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +11,7 @@ from jaxsim.core.data import Data
 from jaxsim.envs.base import Config, Env, Info
 from jaxsim.envs.rewards import ramp, small, within
 from jaxsim.math.rotation import quat_conj, quat_rotate
-
-Array = Any
+from jaxsim.math.safe import Array
 
 
 @dataclasses.dataclass(frozen=True)

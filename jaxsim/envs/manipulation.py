@@ -12,9 +12,7 @@ from jaxsim.core.data import Data
 from jaxsim.envs.base import Config, Env, Info
 from jaxsim.envs.rewards import ramp, within
 from jaxsim.math.rotation import quat_conj, quat_mul, quat_rotate, quat_to_rotvec
-from jaxsim.math.safe import norm
-
-Array = Any
+from jaxsim.math.safe import Array, norm
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Planar locomotion: hopper, walker and runner, all of them a trunk that moves in the x-z plane on legs with motors."""
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,8 +10,7 @@ import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.envs.base import Config, Env, Info
 from jaxsim.envs.rewards import ramp, within
-
-Array = Any
+from jaxsim.math.safe import Array
 
 
 @dataclasses.dataclass(frozen=True)

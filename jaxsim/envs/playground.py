@@ -22,8 +22,8 @@ from jaxsim.core.data import Data
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
 from jaxsim.envs.base import State, diverged
+from jaxsim.math.safe import Array
 
-Array = Any
 MATRICES = ("xmat", "ximat", "geom_xmat", "site_xmat", "cam_xmat")  # (n, 3, 3) in MJX, (n, 9) in MuJoCo and here
 RENDERING = ("create_render_context", "refit_bvh", "render", "get_rgb")
 

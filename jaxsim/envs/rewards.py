@@ -1,11 +1,9 @@
 """Smooth indicators that rewards are made of: one where a wish is met, falling to a given value at a given distance."""
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 
-Array = Any
+from jaxsim.math.safe import Array
 
 
 def within(x: Array, low: float = 0.0, high: float = 0.0, margin: float = 0.0, at_margin: float = 0.1) -> Array:

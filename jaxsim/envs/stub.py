@@ -1,14 +1,12 @@
 """An environment without physics, for testing what is built on environments: it costs next to nothing."""
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxsim.envs.base import Config, State, raw_key
-
-Array = Any
+from jaxsim.math.safe import Array
 
 
 @dataclasses.dataclass(frozen=True)

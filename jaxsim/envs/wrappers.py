@@ -14,8 +14,7 @@ import jax.numpy as jnp
 import jaxsim
 from jaxsim.core.model import Model
 from jaxsim.envs.base import Env, State, raw_key
-
-Array = Any
+from jaxsim.math.safe import Array
 
 
 class Wrapper:

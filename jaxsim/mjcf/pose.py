@@ -7,23 +7,21 @@ import numpy as np
 from jaxsim.core.errors import ModelError
 from jaxsim.mjcf.spec import Element
 
-Array = np.ndarray
 
-
-def multiply(a: Array, b: Array) -> Array:
+def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The product of two quaternions at unit length."""
     w = a[0] * b[0] - a[1:] @ b[1:]
     out = np.concatenate([[w], a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:])])
     return unit(out)
 
 
-def unit(vector: Array) -> Array:
+def unit(vector: np.ndarray) -> np.ndarray:
     """The vector at unit length; left as it is where it is (nearly) zero or (nearly) one long already."""
     length = float(np.sqrt(vector @ vector))
     return vector if length**2 < 1e-14 or abs(length - 1) <= 1e-14 else vector / length
 
 
-def matrix(quat: Array) -> Array:
+def matrix(quat: np.ndarray) -> np.ndarray:
     """The 3x3 rotation matrix of a unit quaternion."""
     w, x, y, z = quat
     return np.array(
@@ -35,13 +33,13 @@ def matrix(quat: Array) -> Array:
     )
 
 
-def rotate(quat: Array, vector: Array) -> Array:
+def rotate(quat: np.ndarray, vector: np.ndarray) -> np.ndarray:
     """The vector turned by a unit quaternion."""
     axis = quat[1:]
     return vector + 2 * np.cross(axis, quat[0] * vector + np.cross(axis, vector))
 
 
-def z_to_quat(axis: Array) -> Array:
+def z_to_quat(axis: np.ndarray) -> np.ndarray:
     """The shortest rotation that takes the z axis to this direction."""
     turn = np.array([-axis[1], axis[0], 0.0])
     length = float(np.sqrt(turn @ turn))
@@ -50,7 +48,7 @@ def z_to_quat(axis: Array) -> Array:
     return np.concatenate([[np.cos(half)], np.sin(half) * turn])
 
 
-def frame_to_quat(x: Array, y: Array, z: Array) -> Array:
+def frame_to_quat(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     """The quaternion of the rotation with these columns; the largest of its entries is found first, for accuracy."""
     m = np.stack([x, y, z], axis=1)
     d = np.diag(m)
@@ -69,7 +67,7 @@ def frame_to_quat(x: Array, y: Array, z: Array) -> Array:
     return unit(out)
 
 
-def euler_to_quat(euler: Array, degree: bool, sequence: str) -> Array:
+def euler_to_quat(euler: np.ndarray, degree: bool, sequence: str) -> np.ndarray:
     """The quaternion of three rotations in turn, about moving axes (xyz) or fixed ones (XYZ).
 
     Raises ModelError for letters that are no axes.
@@ -88,7 +86,7 @@ def euler_to_quat(euler: Array, degree: bool, sequence: str) -> Array:
     return unit(quat)
 
 
-def orientation(element: Element, compiler: dict) -> Array:
+def orientation(element: Element, compiler: dict) -> np.ndarray:
     """The quaternion that an element writes as quat, axisangle, xyaxes, zaxis or euler; raises ModelError."""
     attrs, degree = element.attrs, compiler["angle"] == "degree"
     if "axisangle" in attrs:
@@ -107,7 +105,7 @@ def orientation(element: Element, compiler: dict) -> Array:
     return attrs.get("quat", np.array([1.0, 0, 0, 0]))
 
 
-def _direction(element: Element, vector: Array, name: str) -> Array:
+def _direction(element: Element, vector: np.ndarray, name: str) -> np.ndarray:
     if vector @ vector < 1e-14:
         raise element.error(f"{name}: an axis is too short or parallel to the other")
     return unit(vector)

@@ -24,10 +24,10 @@ import numpy as np
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.math.safe import Array
 from jaxsim.tools import peers, rollouts
 from jaxsim.tools.timing import best_time
 
-Array = Any
 Figures = dict[str, Any]
 
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,8 +19,8 @@ from jaxsim.core.model import Model
 from jaxsim.core.types import DIVERGED, WarningType
 from jaxsim.engine.collision.broad.capacity import suggest_capacity
 from jaxsim.engine.rollout import select
+from jaxsim.math.safe import Array
 
-Array = Any
 STATE = ("time", "qpos", "qvel", "act", "ctrl", "sensordata")  # recorded of every world
 POSE = (
     "time",

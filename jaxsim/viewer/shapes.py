@@ -11,9 +11,9 @@ import numpy as np
 import jaxsim
 from jaxsim.core.model import Model
 from jaxsim.core.types import GeomType, JointType, TextureRole, TextureType
+from jaxsim.math.safe import Array
 from jaxsim.viewer.html import TRIANGLES, _hfield_triangles, _material, _mesh_triangles, _texture
 
-Array = Any
 POSES = ("time", "xpos", "xmat", "geom_xpos", "geom_xmat", "site_xpos", "cam_xpos", "cam_xmat", "xanchor", "xaxis")
 TENDON = ("ten_wrapadr", "ten_wrapnum", "wrap_obj", "wrap_xpos")
 FINE = 24  # corners of a circle

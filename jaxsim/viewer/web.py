@@ -17,6 +17,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import GeomType
 from jaxsim.engine.dynamics.rne import contact_forces
+from jaxsim.math.safe import Array
 from jaxsim.tools.rollouts import control_range
 from jaxsim.viewer.html import _quaternions, _sky
 from jaxsim.viewer.shapes import geom_look, geom_triangles, joint_axes, tendon_segments, visible
@@ -26,7 +27,6 @@ try:
 except ImportError as error:
     raise ImportError("the viewer needs viser: pip install 'jaxsim-mjcf[viewer]'") from error
 
-Array = Any
 HISTORY = 300  # points of a plot
 DRAWN = ("time", "qpos", "sensordata", "xpos", "geom_xpos", "geom_xmat", "xanchor", "xaxis", "ncon")
 ROPES = ("ten_wrapadr", "ten_wrapnum", "wrap_obj", "wrap_xpos")

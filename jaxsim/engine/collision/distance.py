@@ -13,8 +13,7 @@ from jaxsim.engine.collision.primitive.box import box_box
 from jaxsim.engine.collision.shapes import Geoms, posed
 from jaxsim.engine.collision.table import COLLIDERS
 from jaxsim.math.arrays import take
-
-Array = Any
+from jaxsim.math.safe import Array
 
 
 def geom_distance(m: Any, d: Any, geom1: Any, geom2: Any, distmax: Array) -> tuple[Array, Array]:

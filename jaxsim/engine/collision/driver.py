@@ -21,9 +21,9 @@ from jaxsim.engine.collision.shapes import Hits, make_frame, posed
 from jaxsim.engine.collision.table import COLLIDERS, Collider
 from jaxsim.engine.sleep import sleeps, wake_and_filter
 from jaxsim.math.arrays import gather, inner, take
+from jaxsim.math.safe import Array
 from jaxsim.xla.fusion import fusion_barrier, one_kernel
 
-Array = Any
 FEW = 16  # groups of no more pairs than this are never compacted
 CHEAP = 30_000  # nor are those whose narrow phase costs less than this
 CHUNK = 128  # pairs of a large scene that get the narrow phase at a time

@@ -13,9 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.engine.collision.shapes import Array, Geoms, Hits, posed
+from jaxsim.engine.collision.shapes import Geoms, Hits, posed
 from jaxsim.math.arrays import gather, take
 from jaxsim.math.jvp import along, product_slope
+from jaxsim.math.safe import Array
 from jaxsim.xla.fusion import fusion_barrier
 
 

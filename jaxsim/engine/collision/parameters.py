@@ -9,8 +9,8 @@ from jaxsim.core.types import MINMU, MINVAL, EnableBit
 from jaxsim.engine.collision.broad.pairs import Candidates
 from jaxsim.math import safe
 from jaxsim.math.arrays import gather, gather_all, take
+from jaxsim.math.safe import Array
 
-Array = Any
 TABLED = 4096
 FRICTION = np.array([0, 0, 1, 2, 2], np.int32)  # the five friction coefficients of a contact from the three of a geom
 

@@ -16,8 +16,7 @@ from jaxsim.core.types import MINVAL
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner
 from jaxsim.math.rotation import cross
-
-Array = Any
+from jaxsim.math.safe import Array
 
 
 class Geoms(NamedTuple):

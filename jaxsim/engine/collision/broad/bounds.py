@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from jaxsim.math.arrays import gather, inner, matvec, matvec_t, take
-
-Array = Any
+from jaxsim.math.safe import Array
 
 
 def pick(x: Array, index: Array) -> Array:

@@ -21,9 +21,9 @@ from jaxsim.engine.collision import parameters
 from jaxsim.engine.collision.broad.bounds import boxes_touch, spheres_touch
 from jaxsim.engine.collision.broad.pairs import Candidates, listed
 from jaxsim.math.arrays import gather, take
+from jaxsim.math.safe import Array
 from jaxsim.xla.batching import batch_max
 
-Array = Any
 MANY = 1 << 15
 BROAD = 4  # geoms larger than this many times the median are paired by list
 CELLS = 1022  # of the grid along an axis; what lies beyond counts to the last one

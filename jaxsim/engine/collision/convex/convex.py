@@ -23,9 +23,9 @@ from jaxsim.engine.collision.convex.surface_normal import surface_normal
 from jaxsim.engine.collision.shapes import Geoms, Hits, make_frame, unit
 from jaxsim.math.arrays import inner, matvec
 from jaxsim.math.rotation import axis_angle_to_quat, cross, quat_to_mat
+from jaxsim.math.safe import Array
 from jaxsim.xla.batching import batch_max
 
-Array = Any
 ANGLE = 1e-3  # geoms are rotated by this to find more contacts
 APART = 1e-3  # contacts closer than this, relative to the geoms' bounds, count as one
 SINGLE = (GeomType.SPHERE, GeomType.ELLIPSOID)  # shapes that touch at one point only

@@ -20,9 +20,9 @@ from jaxsim.math import component
 from jaxsim.math.arrays import gather, inner, matvec
 from jaxsim.math.component import Vector, split
 from jaxsim.math.rotation import cross
+from jaxsim.math.safe import Array
 from jaxsim.xla.loops import PAIRS, while_each
 
-Array = Any
 FEW = 11  # rounds that suffice for most pairs: these work on a smaller polytope
 TWO = np.array([[0, 2, 3], [0, 4, 2], [0, 3, 4], [1, 3, 2], [1, 2, 4], [1, 4, 3]], np.int32)  # faces around a segment
 THREE = np.array([[4, 0, 1], [4, 2, 0], [4, 1, 2], [3, 1, 0], [3, 0, 2], [3, 2, 1]], np.int32)  # around a triangle

@@ -5,7 +5,7 @@ ends within a tolerance, end at the same points. Every function here works on on
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +14,9 @@ import numpy as np
 from jaxsim.core.types import MINVAL
 from jaxsim.math.arrays import inner
 from jaxsim.math.rotation import cross
+from jaxsim.math.safe import Array
 from jaxsim.xla.loops import PAIRS, while_each
 
-Array = Any
 WALK, ENCLOSE, RESUME, DONE = range(4)
 FACES = np.array(
     [[2, 1, 3], [0, 2, 3], [1, 0, 3], [0, 1, 2]], np.int32

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.types import GeomType
+from jaxsim.math.safe import Array
 
-Array = Any
 MAX_POLYVERT = 150  # most vertices of a face, and faces of a vertex, that the reference looks at
 CLIMB = 200  # hulls of as many vertices are searched along their edges
 HILL_CLIMB = 10  # meshes of fewer vertices are searched without the graph

@@ -1,6 +1,6 @@
 """Several contacts between faceted shapes at once: the faces that touch, one clipped by the other; for one pair."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +14,8 @@ from jaxsim.engine.collision.shapes import unit
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
+from jaxsim.math.safe import Array
 
-Array = Any
 FACE_TOLERANCE = 0.99999872  # cosine between normals of faces that count as parallel
 EDGE_TOLERANCE = 0.00159999931  # sine between an edge and a face that count as parallel
 SLOTS = 5

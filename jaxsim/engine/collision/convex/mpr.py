@@ -8,7 +8,7 @@ the same point. The steps, tests and their order are those of the reference, and
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +21,9 @@ from jaxsim.engine.collision.convex.support import Kinds, Shape, centre, is_any,
 from jaxsim.engine.collision.shapes import unit
 from jaxsim.math.arrays import inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
+from jaxsim.math.safe import Array
 from jaxsim.xla.loops import PAIRS, while_each
 
-Array = Any
 FIRST, SECOND, THIRD, REFINE, DEEPEN, DONE = range(6)
 ROUNDS = 1000  # after which a search without an end of its own is given up
 

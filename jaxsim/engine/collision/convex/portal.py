@@ -4,7 +4,7 @@ A portal is a triangle of support points of the difference of two shapes that th
 centres through the origin passes.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +16,8 @@ from jaxsim.engine.collision.shapes import unit
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner
 from jaxsim.math.rotation import cross
+from jaxsim.math.safe import Array
 
-Array = Any
 ZERO = float(np.finfo(np.float64).eps)  # lengths, squares and volumes below this are none, in either precision
 
 

@@ -23,8 +23,8 @@ from jaxsim.engine.collision.shapes import unit
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
+from jaxsim.math.safe import Array
 
-Array = Any
 MOVING = ("pos", "mat", "size", "vert", "margin")  # numbers of a shape
 
 

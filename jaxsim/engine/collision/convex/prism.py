@@ -12,8 +12,8 @@ from jaxsim.engine.collision.convex.convex import Context, convex_context, deepe
 from jaxsim.engine.collision.convex.support import Shape, support
 from jaxsim.engine.collision.shapes import Geoms, Hits, single
 from jaxsim.math.arrays import matvec, matvec_t
+from jaxsim.math.safe import Array
 
-Array = Any
 LANES = 32  # prisms that are searched at once, at least
 
 

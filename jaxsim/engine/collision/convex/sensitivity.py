@@ -14,7 +14,7 @@ apart not along the normal but along the line between the centres.
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,9 +25,9 @@ from jaxsim.engine.collision.convex.support import ROUND, Shape, centre, is_any
 from jaxsim.math import safe
 from jaxsim.math.arrays import dot, inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
+from jaxsim.math.safe import Array
 from jaxsim.xla import linalg
 
-Array = Any
 FLAT = 1e-2  # sine between normal and tangent below which a feature is taken to be an edge or face
 INSIDE = 1e-9  # relative distance from the end of a side or the rim of a cap
 STEPS = 4  # of Newton's method from the search's answer to the solution of the equations

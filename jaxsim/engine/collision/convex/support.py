@@ -5,7 +5,7 @@ points of all kinds that occur are found, and one is selected.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +13,8 @@ import numpy as np
 
 from jaxsim.core.types import MINVAL, GeomType
 from jaxsim.math.arrays import inner, matvec, matvec_t
+from jaxsim.math.safe import Array
 
-Array = Any
 ROUND = (GeomType.SPHERE, GeomType.CAPSULE)  # searched as a point and a segment first
 DISCRETE = (GeomType.BOX, GeomType.MESH)
 PRISM = (*DISCRETE, GeomType.HFIELD)  # shapes whose search ends after finitely many steps

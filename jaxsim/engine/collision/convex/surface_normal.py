@@ -5,7 +5,6 @@ wall of a cylinder in the pair, the surface's own normal near the contact takes 
 """
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +15,8 @@ from jaxsim.engine.collision.convex.support import Kinds, Shape
 from jaxsim.engine.collision.shapes import unit
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
+from jaxsim.math.safe import Array
 
-Array = Any
 ITERATIONS = 30  # of the searches on an ellipsoid
 TOLERANCE = 1e-6  # at which they end
 WALL = 0.95  # share of a cylinder's length that counts as wall

@@ -5,10 +5,11 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.engine.collision.shapes import Array, Geoms, Hits, small
+from jaxsim.engine.collision.shapes import Geoms, Hits, small
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
+from jaxsim.math.safe import Array
 
 # rotations that bring a face's outward normal to z: faces +x, +y, +z, -x, -y, -z
 TO_Z = np.array(

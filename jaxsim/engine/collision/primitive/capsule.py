@@ -6,10 +6,11 @@ import numpy as np
 
 from jaxsim.core.types import MINVAL
 from jaxsim.engine.collision.primitive.sphere import sphere_in_box, spheres
-from jaxsim.engine.collision.shapes import Array, Geoms, Hits, small
+from jaxsim.engine.collision.shapes import Geoms, Hits, small
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
 from jaxsim.math.jvp import product_slope
+from jaxsim.math.safe import Array
 from jaxsim.xla.fusion import fusion_barrier
 
 

@@ -7,10 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.engine.collision.convex.hull import Rim
-from jaxsim.engine.collision.shapes import Array, Geoms, Hits, single, small, unit
+from jaxsim.engine.collision.shapes import Geoms, Hits, single, small, unit
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
+from jaxsim.math.safe import Array
 
 FAR = 0.3  # further vertices of a mesh are this far from the first, relative to its bound
 CORNERS = np.array([c[::-1] for c in itertools.product([-1.0, 1.0], repeat=3)])  # x changes fastest

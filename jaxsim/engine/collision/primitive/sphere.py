@@ -3,10 +3,11 @@
 import jax.numpy as jnp
 
 from jaxsim.core.types import MINVAL
-from jaxsim.engine.collision.shapes import Array, Geoms, Hits, single, unit
+from jaxsim.engine.collision.shapes import Geoms, Hits, single, unit
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
+from jaxsim.math.safe import Array
 
 
 def spheres(

@@ -18,8 +18,8 @@ from jaxsim.engine.collision.shapes import Geoms, Hits, unit
 from jaxsim.math import safe
 from jaxsim.math.arrays import gather, inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
+from jaxsim.math.safe import Array
 
-Array = Any
 CHUNK = 128  # triangles that are searched at a time
 SHALLOW = 0.1  # a tetrahedron over a triangle that is lower than this is not looked at
 HEIGHT = 0.1  # of that tetrahedron, relative to the distance of the triangle's centre

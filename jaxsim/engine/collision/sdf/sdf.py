@@ -15,8 +15,8 @@ from jaxsim.engine.collision.sdf.field import Field, fields_of
 from jaxsim.engine.collision.shapes import Geoms, Hits, unit
 from jaxsim.math import safe
 from jaxsim.math.arrays import gather, inner, matvec, matvec_t
+from jaxsim.math.safe import Array
 
-Array = Any
 DECREASE = 0.1  # of what the slope promises, to be had from a step
 STEPS = 0.5 ** np.arange(15)  # lengths of a step that are tried, relative to the slope
 
