@@ -5,12 +5,12 @@ import jaxsim
 from jaxsim import envs
 
 env = envs.make("cartpole_balance")
-batch = envs.wrap(env)  # worlds, episodes, fresh states after each
+batch = envs.wrap(env)  # a batch of worlds; an episode that ends is followed by a new one
 state = jaxsim.jit(batch.reset)(jax.random.split(jax.random.key(0), 256))
 state = jaxsim.jit(batch.step)(state, actions)
 """
 
-from jaxsim.envs import tasks as _tasks  # noqa: F401 - registers them
+from jaxsim.envs import tasks as _tasks  # noqa: F401 - registers the tasks
 from jaxsim.envs.base import Config, Env, State, model_path
 from jaxsim.envs.registry import default_config, make, names, register
 from jaxsim.envs.wrappers import (
@@ -21,7 +21,7 @@ from jaxsim.envs.wrappers import (
     NormalizeObservation,
     Vectorize,
     Wrapper,
-    troubles,
+    diagnostics,
     wrap,
 )
 
@@ -37,10 +37,10 @@ __all__ = [
     "Vectorize",
     "Wrapper",
     "default_config",
+    "diagnostics",
     "make",
     "model_path",
     "names",
     "register",
-    "troubles",
     "wrap",
 ]

@@ -1,8 +1,8 @@
-"""`State` and `Env`: the functional interface of environments, and the base of those that are made of a model.
+"""`State`, `Config` and `Env`: the functional interface of environments, and the base class of those on a model.
 
-An environment is a pair of pure functions of one world, `reset(rng) -> State` and `step(state, action) -> State`;
-wrappers (`jaxsim.envs.wrappers`) make batches, episodes and the rest of it. Names and conventions are those that Brax
-and MuJoCo Playground share, so that trainers written for them take our environments as they are.
+An environment is a pair of pure functions of one world, `reset(rng) -> State` and `step(state, action) -> State`.
+Wrappers (`jaxsim.envs.wrappers`) add batches, episodes and randomisation. Names and conventions are those that Brax
+and MuJoCo Playground share, so that trainers written for them run these environments unchanged.
 
 Quantities that follow from positions (`data.xpos`, `data.sensordata`, ...) are those before the last integration of
 a step, one physics step behind `data.qpos`, as in MuJoCo's own `mj_step`.
@@ -31,10 +31,11 @@ Info = dict[str, Any]
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class State:
-    """What `reset` and `step` give; after vectorising, every array has a leading axis of worlds.
+    """Result of `reset` and `step`; in a batch, every array has a leading axis of worlds.
 
     `data`: the physics. `obs`: an array or a mapping of arrays. `reward`: a scalar. `done`: 1.0 where the episode
-    ended, else 0.0. `metrics`: scalars for the log. `info`: all else that an environment or a wrapper carries along.
+    ended, else 0.0. `metrics`: scalars to log. `info`: everything else that an environment or a wrapper carries from
+    step to step.
     """
 
     data: Any
@@ -61,8 +62,8 @@ class Config:
     """Settings that every environment has; tasks extend it with numbers of their own.
 
     `model`: a path, the name of a file in the folder of models, MJCF text, or a compiled `Model`. `ctrl_dt`: seconds
-    between actions. `sim_dt`: the physics time step, None for the model's own. `episode_length`: actions after which an
-    episode is cut off (it takes a wrapper to do so). `max_contacts`, `max_constraints`: as in `load_model`.
+    between actions. `sim_dt`: the physics time step in seconds, None for the model's own. `episode_length`: actions
+    after which a wrapper truncates an episode. `max_contacts`, `max_constraints`: as in `load_model`.
     """
 
     model: Any = ""
@@ -74,7 +75,7 @@ class Config:
 
 
 def model_path(name: str) -> Path:
-    """A file of the models that come with jaxsim; raises FileNotFoundError that lists them when there is none."""
+    """Path of a model file that comes with jaxsim. Raises FileNotFoundError, which lists them, for another name."""
     package = Path(jaxsim.__file__).parent
     for folder in (package / "models", package.parent / "models"):
         if (folder / name).is_file():
@@ -84,7 +85,7 @@ def model_path(name: str) -> Path:
 
 
 def load(config: Config) -> Model:
-    """The model of a config, with its time step."""
+    """Compiled model of a config, with its time step set."""
     m = config.model
     if not isinstance(m, Model):
         if isinstance(m, str) and not m.lstrip().startswith("<") and not Path(m).is_file():
@@ -96,15 +97,15 @@ def load(config: Config) -> Model:
 
 
 def raw_key(rng: Array) -> Array:
-    """A random key as plain integers, which can be stored, masked and saved like any other array."""
+    """Integers of a random key, which can be stored, masked and saved like any other array."""
     return jax.random.key_data(rng) if jnp.issubdtype(rng.dtype, jax.dtypes.prng_key) else rng
 
 
 class Env:
-    """An environment on a model. A task overrides `initial`, `observe` and `score`, and what else it needs.
+    """Environment on a model. A task overrides `initial`, `observe` and `score`, and other hooks where it needs them.
 
     Args:
-        config: settings; its fields are the numbers that may be tuned.
+        config: settings of the task.
 
     Raises:
         ValueError: the model has no actuators, or the time steps do not fit together.
@@ -124,17 +125,17 @@ class Env:
         self._low, self._high = np.where(limited, low, -1.0), np.where(limited, high, 1.0)
         self._term_names: tuple[str, ...] | None = None
 
-    # What a task says.
+    # Hooks that a task overrides.
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
-        """A random first state, and what the task carries along; the default is qpos0 and nothing."""
+        """Random first state, and the task's own entries of `info`; the default is qpos0 and none."""
         del rng
         return jaxsim.make_data(self.model), {}
 
     def prepare(self, data: Data) -> Data:
-        """The first state evaluated as far as `observe` reads it; the default is `forward`, with all sensors.
+        """First state with the derived fields that `observe` reads; the default is `forward`, with all sensors.
 
-        A task that reads less can do less, such as `kinematics`: resets get cheaper, and programs smaller.
+        A task that reads fewer fields can call less, such as `kinematics`: resets get cheaper and compile faster.
         """
         return jaxsim.forward(self.model, data)
 
@@ -145,34 +146,34 @@ class Env:
         return jnp.clip(action, -1, 1) * half.astype(action.dtype) + middle.astype(action.dtype)
 
     def update(self, data: Data, action: Array, info: Info, rng: Array) -> Info:
-        """`info` after the physics of a step: new commands, last actions; the default leaves it as it is."""
+        """`info` after the physics of a step (new commands, last actions); the default returns it unchanged."""
         del data, action, rng
         return info
 
     def observe(self, data: Data, info: Info) -> Any:
-        """The observation: an array, or a mapping of arrays; the default is qpos and qvel."""
+        """Observation, an array or a mapping of arrays; the default is qpos and qvel."""
         del info
         return jnp.concatenate([data.qpos, data.qvel])
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """The reward of a step, and the terms that it is made of."""
+        """Reward of a step, and its terms by name, which are logged as metrics."""
         raise NotImplementedError(f"{type(self).__name__} has no reward: define score(before, data, action, info)")
 
     def failed(self, data: Data, info: Info) -> Array:
-        """Whether the episode has come to its end (not: whether time is up)."""
+        """Whether the episode terminates in this state; the time limit is the wrappers'."""
         del info
         return jnp.zeros((), bool) & (data.time < 0)
 
-    # What all tasks share.
+    # Shared by all tasks.
 
     @property
     def action_size(self) -> int:
-        """Numbers of an action; the default `control` has one for each actuator."""
+        """Number of entries of an action; the default `control` has one for each actuator."""
         return self.model.nu
 
     @property
     def observation_size(self) -> Any:
-        """Numbers of an observation; for a mapping, the shapes by name."""
+        """Number of entries of an observation; for a mapping, the shapes by name."""
         obs = jax.eval_shape(self.reset, jax.random.PRNGKey(0)).obs
         return {k: v.shape for k, v in obs.items()} if isinstance(obs, Mapping) else obs.shape[-1]
 
@@ -188,7 +189,7 @@ class Env:
 
     @property
     def backend(self) -> str:
-        """The engine's name, which Brax asks for."""
+        """Name of the physics engine, which Brax's trainers read."""
         return "jaxsim"
 
     @property
@@ -201,13 +202,13 @@ class Env:
         self.model = model
 
     def with_model(self, model: Model) -> "Env":
-        """The same environment on another model of the same structure; the numbers may be traced."""
+        """Copy of the environment with another model of the same structure, whose numbers may be traced."""
         other = copy.copy(self)
         other.model = model
         return other
 
     def reset(self, rng: Array) -> State:
-        """A first state, drawn with the key `rng`."""
+        """First state of an episode, drawn with the key `rng`."""
         carried, draw = jax.random.split(rng)
         data, info = self.initial(draw)
         data = self.prepare(data)
@@ -232,9 +233,9 @@ class Env:
         return self._term_names
 
     def step(self, state: State, action: Array) -> State:
-        """One action: `n_substeps` physics steps, the reward, the observation.
+        """State after one action: `n_substeps` physics steps, then reward and observation.
 
-        A world that stops being finite ends its episode: it is put back to the model's first state, its reward and
+        A world that is no longer finite ends its episode: it is reset to the model's initial state, its reward and
         observation are zero, and `metrics["diverged"]` is one.
         """
         action = jnp.asarray(action, state.data.qpos.dtype)
@@ -260,21 +261,18 @@ class Env:
             obs=jax.tree.map(lambda x: jnp.where(bad, jnp.zeros_like(x), x), obs),
             reward=jnp.where(bad, 0, reward).astype(real),
             done=done.astype(real),
-            metrics={
-                **state.metrics,
-                **{k: jnp.where(bad & (k != "diverged"), 0, v).astype(real) for k, v in metrics.items()},
-            },
+            metrics={**state.metrics, **metrics},
             info={k: _like(v, state.info.get(k)) for k, v in info.items()},
         )
 
 
 def _like(new: Any, old: Any) -> Any:
-    """Carried values keep their types, so that a loop over steps compiles once."""
+    """`new` with the dtypes of `old`, so that a loop over steps compiles once."""
     return new if old is None else jax.tree.map(lambda n, o: jnp.asarray(n, jnp.asarray(o).dtype), new, old)
 
 
 def simulate(m: Model, d: Data, ctrl: Array, nstep: int) -> Data:
-    """`nstep` physics steps under a constant control."""
+    """Data after `nstep` physics steps under a constant control."""
     d = d.replace(ctrl=ctrl)
     if nstep == 1:
         return jaxsim.step(m, d)
@@ -282,7 +280,7 @@ def simulate(m: Model, d: Data, ctrl: Array, nstep: int) -> Data:
 
 
 def diverged(data: Data, obs: Any, reward: Array) -> Array:
-    """Whether a world is lost: the engine restarted it, or state, observation or reward is not finite."""
+    """Whether a world diverged: the engine restarted it, or its state, observation or reward is not finite."""
     bad = data.warning.number[np.array(DIVERGED)].sum() > 0
     for x in (data.qpos, data.qvel, reward, *jax.tree.leaves(obs)):
         bad |= ~jnp.isfinite(x).all()

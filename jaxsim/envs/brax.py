@@ -1,7 +1,7 @@
-"""Brax's trainers on our environments: `train(environment=env, wrap_env_fn=jaxsim.envs.brax.wrap, ...)`.
+"""Adapter for Brax's trainers: `train(environment=env, wrap_env_fn=jaxsim.envs.brax.wrap, ...)`.
 
-PPO takes an environment without it as well; SAC asks for it. With it every episode starts from a fresh random state,
-where Brax's own wrapper goes back to the first. Brax itself is not imported here.
+Brax's SAC needs it; its PPO also runs without. With it every episode starts from a new random state, where Brax's own
+wrapper goes back to the first one. Brax itself is not imported here.
 """
 
 from collections.abc import Callable
@@ -15,24 +15,24 @@ from jaxsim.math.safe import Array
 
 
 class BraxBatch(Wrapper):
-    """A batch of episodes that carries what Brax's evaluation reads; its limit counts actions before repetition.
+    """Batch of episodes with the entries of `info` that Brax's evaluation reads.
 
-    Brax's learner takes the next observation from `obs`; SAC's replay buffer therefore sees, where an episode was cut
-    off, the first observation of the next one, as with Brax's own wrapper, and masks it by `truncation`.
+    Brax's learner takes the next observation from `obs`. Where an episode was truncated, SAC's replay buffer therefore
+    holds the first observation of the next one, as with Brax's own wrapper, and masks it by `truncation`.
     """
 
     def reset(self, rng: Array) -> State:
-        """First states; `rng` has one key for each world."""
-        return self._carry(self.env.reset(rng))
+        """First states of all worlds; `rng` has one key for each world."""
+        return self._with_brax_info(self.env.reset(rng))
 
     def step(self, state: State, action: Array) -> State:
-        """A step of all worlds."""
+        """States of all worlds after one action each."""
         steps = jnp.where(state.info["episode_done"] > 0, 0, state.info["steps"]).astype(jnp.int32)
-        return self._carry(self.env.step(state.replace(info={**state.info, "steps": steps}), action))
+        return self._with_brax_info(self.env.step(state.replace(info={**state.info, "steps": steps}), action))
 
     @staticmethod
-    def _carry(state: State) -> State:
-        """At the end of an episode `steps` is its length, as Brax has it, and zero one step later."""
+    def _with_brax_info(state: State) -> State:
+        """State whose `steps` is, as in Brax, the length of an episode at its end, and zero one step later."""
         info = dict(state.info)
         steps = jnp.where(state.done > 0, info["episode_length"], info["steps"])
         info["steps"] = steps.astype(state.reward.dtype)
@@ -44,9 +44,10 @@ class BraxBatch(Wrapper):
 def wrap(
     env: Env, episode_length: int = 1000, action_repeat: int = 1, randomization_fn: Callable | None = None
 ) -> Wrapper:
-    """What Brax calls to make a batch of episodes of one environment.
+    """Batch of episodes of one environment, with the signature of Brax's `wrap_env_fn`.
 
-    Raises ValueError for a `randomization_fn`: `jaxsim.envs.DomainRandomization` draws a model for every episode.
+    `episode_length` counts inner steps: a repeated action counts `action_repeat` times. Raises ValueError for a
+    `randomization_fn`: `jaxsim.envs.DomainRandomization` draws a model for every episode instead.
     """
     if randomization_fn is not None:
         raise ValueError("with this wrapper, give the trainer jaxsim.envs.DomainRandomization(env, randomize) instead")

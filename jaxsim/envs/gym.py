@@ -1,4 +1,4 @@
-"""Gymnasium's `VectorEnv` over a batch of worlds. Needs gymnasium: `pip install 'jaxsim-mjcf[gym]'`."""
+"""Adapter for Gymnasium: a `VectorEnv` over a batch of worlds. Needs `pip install 'jaxsim-mjcf[gym]'`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,14 +22,14 @@ except ImportError as error:  # pragma: no cover - depends on the installation
 
 
 class GymVectorEnv(VectorEnv):
-    """A batch of one environment under Gymnasium's interface.
+    """Batch of worlds of one environment with Gymnasium's interface.
 
-    Observations, rewards and flags are JAX arrays that stay on the device until somebody asks for their numbers
+    Observations, rewards and flags are JAX arrays that stay on the device until they are converted
     (`np.asarray(obs)`); `to_numpy=True` brings every result to the host at once.
 
     Args:
         env: an environment of one world, or its name in the registry.
-        num_envs: worlds.
+        num_envs: number of worlds.
         episode_length: actions after which an episode is truncated; by default that of the environment's config.
         autoreset_mode: Gymnasium's: NEXT_STEP (an episode that ended is reset by the next `step`, which ignores that
             world's action), SAME_STEP (reset at once, with `infos["final_obs"]` and `infos["final_info"]`) or DISABLED
@@ -37,7 +37,7 @@ class GymVectorEnv(VectorEnv):
         to_numpy: bring results to the host.
         config: fields of the config to change, where `env` is a name.
 
-    `reset(seed=...)` starts the worlds from keys of that seed; without a seed the keys go on.
+    `reset(seed=...)` draws the worlds' keys from that seed; without a seed, the next keys of the running sequence.
     """
 
     def __init__(
@@ -73,25 +73,28 @@ class GymVectorEnv(VectorEnv):
         mask = (options or {}).get("reset_mask")
         if mask is None or self._state is None:
             if mask is not None and not np.all(mask):
-                raise ValueError("the first reset is one of all worlds: leave out options['reset_mask']")
-            self._state, self._rng = self._guarded(self._reset, self._rng)
+                raise ValueError("the first reset must reset all worlds: leave out options['reset_mask']")
+            self._state, self._rng = self._call(self._reset, self._rng)
         else:
             mask = np.asarray(mask, bool)
             if mask.shape != (self.num_envs,) or not mask.any():
-                raise ValueError(f"reset_mask has shape ({self.num_envs},) and some of it set; this has {mask.shape}")
-            self._state, self._rng = self._guarded(self._renew, self._state, mask, self._rng)
+                raise ValueError(
+                    f"reset_mask must have shape ({self.num_envs},) and a true entry; got shape {mask.shape} with "
+                    f"{int(mask.sum())} true entries"
+                )
+            self._state, self._rng = self._call(self._renew, self._state, mask, self._rng)
         return self._out(self._state.obs), self._infos(self._state)
 
     def step(self, actions: Array) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
-        """A step of all worlds; see `autoreset_mode` for what happens where an episode ended."""
+        """Results of one action in each world; `autoreset_mode` says what happens where an episode ended."""
         if self._state is None:
             raise gymnasium.error.ResetNeeded("call reset before step")
         if np.shape(actions) != (self.num_envs, self.env.action_size):
-            wanted = (self.num_envs, self.env.action_size)
-            raise ValueError(f"actions have shape {wanted}, not {np.shape(actions)}")
+            expected = (self.num_envs, self.env.action_size)
+            raise ValueError(f"actions have shape {expected}, not {np.shape(actions)}")
         if self.mode is AutoresetMode.DISABLED and bool(jnp.any(self._state.done > 0)):
             raise gymnasium.error.ResetNeeded("episodes ended: reset them with options={'reset_mask': mask}")
-        result = self._guarded(self._step, self._state, jnp.asarray(actions, jnp.float32), self._rng)
+        result = self._call(self._step, self._state, jnp.asarray(actions, jnp.float32), self._rng)
         self._state, self._rng, terminal, truncated, final = result
         infos = self._infos(self._state)
         if self.mode is AutoresetMode.SAME_STEP:
@@ -102,7 +105,7 @@ class GymVectorEnv(VectorEnv):
         return (*(self._out(x) for x in out), infos)
 
     def state(self) -> State:
-        """The batch itself, on the device."""
+        """Current state of the batch, on the device."""
         if self._state is None:
             raise gymnasium.error.ResetNeeded("call reset first")
         return self._state
@@ -121,7 +124,7 @@ class GymVectorEnv(VectorEnv):
         return state.replace(info={**state.info, "steps": steps}, done=done, metrics=metrics), rng
 
     def _advance(self, state: State, action: Array, rng: Array) -> tuple:
-        """The next state, the keys left, terminated, truncated, and what the step gave before any reset."""
+        """Next state, next keys, terminated, truncated, and the state of the step before any reset."""
         ended = state.done > 0
         new = self._batch.step(state.replace(done=jnp.zeros_like(state.done)), action)
         new = new.replace(info={**new.info, "steps": state.info["steps"] + 1})
@@ -137,6 +140,7 @@ class GymVectorEnv(VectorEnv):
         return new, rng, terminal, truncated, final.replace(data=None)
 
     def _infos(self, state: State) -> dict[str, Any]:
+        """Metrics and step counts, each with Gymnasium's mask `_name` of the worlds that have it: all."""
         everywhere = self._out(np.ones(self.num_envs, bool))
         infos = {name: self._out(x) for name, x in {**state.metrics, "steps": state.info["steps"]}.items()}
         return infos | {f"_{name}": everywhere for name in infos}
@@ -144,13 +148,14 @@ class GymVectorEnv(VectorEnv):
     def _out(self, x: Any) -> Any:
         return jax.device_get(x) if self.to_numpy else x
 
-    def _guarded(self, run: Any, *args: Any) -> Any:
+    def _call(self, function: Any, *args: Any) -> Any:
+        """Result of a compiled function; raises MemoryError with the remedy when the device is out of memory."""
         try:
-            return run(*args)
+            return function(*args)
         except jax.errors.JaxRuntimeError as error:
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
-            raise MemoryError(f"out of memory with {self.num_envs} worlds: use fewer (num_envs)") from error
+            raise MemoryError(f"out of memory with {self.num_envs} worlds: reduce num_envs") from error
 
 
 def _space(obs: Any) -> gymnasium.Space:

@@ -1,12 +1,12 @@
-"""The stock environments of MuJoCo Playground (`playground==0.2.0`) on this engine, as they are.
+"""Adapter for MuJoCo Playground (`playground==0.2.0`): its environments, unchanged, on this engine.
 
     from jaxsim.envs import playground, wrap
     env = playground.load("CartpoleBalance")
     batch = wrap(env)
 
 Playground's code calls `mujoco.mjx`. While one of its environments is built or traced, the functions of `mjx` that it
-uses are ours; they are put back at once. It needs playground and what that needs, `mujoco` among it. Environments that
-render (vision), and models that use refused features, raise UnsupportedError.
+calls are replaced by jaxsim's, and restored afterwards. Needs playground with its dependencies, `mujoco` included.
+Environments that render (vision), and models with unsupported features, raise UnsupportedError.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ RENDERING = ("create_render_context", "refit_bvh", "render", "get_rgb")
 
 
 class MjxModel:
-    """Our `Model` with the few names of MJX's that Playground reads beside MuJoCo's."""
+    """`Model` with the attributes of MJX's model that Playground reads in addition to MuJoCo's."""
 
     impl = SimpleNamespace(value="jaxsim")
 
@@ -47,7 +47,7 @@ class MjxModel:
 
 
 class MjxData:
-    """Our `Data` with MJX's shapes of rotation matrices."""
+    """`Data` with MJX's shapes of rotation matrices."""
 
     def __init__(self, data: Data):
         self.data = data
@@ -69,8 +69,11 @@ jax.tree_util.register_pytree_node(MjxData, lambda d: ((d.data,), None), lambda 
 
 
 @contextlib.contextmanager
-def _our_engine(models: dict[int, MjxModel]) -> Iterator[None]:
-    """`mujoco.mjx` with our engine behind the functions that Playground calls; `models` by the id of their mjModel."""
+def _replaced_mjx(models: dict[int, MjxModel]) -> Iterator[None]:
+    """Context in which the functions of `mujoco.mjx` that Playground calls are jaxsim's.
+
+    `models` collects the models made, by the id of their mjModel.
+    """
     from mujoco import mjx
 
     def put_model(mj_model: Any, *_: Any, **__: Any) -> MjxModel:
@@ -78,43 +81,43 @@ def _our_engine(models: dict[int, MjxModel]) -> Iterator[None]:
         return models[id(mj_model)]
 
     def make_data(m: Any, *_: Any, **__: Any) -> MjxData:
-        ours = m if isinstance(m, MjxModel) else models[id(m)]
-        return MjxData(jaxsim.make_data(ours.model))
+        wrapped = m if isinstance(m, MjxModel) else models[id(m)]
+        return MjxData(jaxsim.make_data(wrapped.model))
 
     def refuse(*_: Any, **__: Any) -> None:
-        raise UnsupportedError("Playground environments that render: use jaxsim's own ray-caster")
+        raise UnsupportedError("Playground environments that render images: use jaxsim.viewer.raycast")
 
-    ours = {
+    replacements = {
         "put_model": put_model,
         "make_data": make_data,
         "step": lambda m, d: MjxData(jaxsim.step(m.model, d.data)),
         "forward": lambda m, d: MjxData(jaxsim.forward(m.model, d.data)),
         **{name: refuse for name in RENDERING if hasattr(mjx, name)},
     }
-    theirs = {name: getattr(mjx, name) for name in ours}
+    originals = {name: getattr(mjx, name) for name in replacements}
     try:
-        for name, function in ours.items():
+        for name, function in replacements.items():
             setattr(mjx, name, function)
         yield
     finally:
-        for name, function in theirs.items():
+        for name, function in originals.items():
             setattr(mjx, name, function)
 
 
 class Playground:
-    """An environment with Playground's interface, on this engine, with ours.
+    """Environment of MuJoCo Playground on this engine, with the interface of `jaxsim.envs.Env`.
 
     Args:
-        make: builds it; called once.
+        make: builds Playground's environment; called once.
 
-    A world that is no longer finite ends its episode and is counted, as in all our environments.
+    A world that is no longer finite ends its episode and is counted, as in every environment of jaxsim.
     """
 
     backend = "jaxsim"
 
     def __init__(self, make: Callable[[], Any]):
         self._models: dict[int, MjxModel] = {}
-        with _our_engine(self._models):
+        with _replaced_mjx(self._models):
             self.env = make()
         self._state_type = None
         self.model = self.env.mjx_model.model
@@ -129,13 +132,13 @@ class Playground:
 
     @property
     def observation_size(self) -> Any:
-        """Numbers of an observation; for a mapping, the shapes by name."""
+        """Number of entries of an observation; for a mapping, the shapes by name."""
         obs = jax.eval_shape(self.reset, jax.random.PRNGKey(0)).obs
         return {k: v.shape for k, v in obs.items()} if isinstance(obs, dict) else obs.shape[-1]
 
     def reset(self, rng: Array) -> State:
-        """A first state."""
-        with _our_engine(self._models):
+        """First state of an episode."""
+        with _replaced_mjx(self._models):
             state = self.env.reset(rng)
         self._state_type = type(state)
         zero = jnp.zeros((), state.data.qpos.dtype)
@@ -143,14 +146,14 @@ class Playground:
         return State(state.data, state.obs, zero, zero, {**metrics, "diverged": zero}, dict(state.info))
 
     def step(self, state: State, action: Array) -> State:
-        """A step."""
+        """State after one action."""
         if jnp.shape(action) != (self.action_size,):
             name = type(self.env).__name__
             raise ValueError(f"an action of {name} has shape ({self.action_size},), not {jnp.shape(action)}")
         real = state.data.qpos.dtype
         metrics = {k: v for k, v in state.metrics.items() if k != "diverged"}
         inner = self._state_type(state.data, state.obs, state.reward, state.done, metrics, dict(state.info))
-        with _our_engine(self._models):
+        with _replaced_mjx(self._models):
             new = self.env.step(inner, jnp.asarray(action, real))
         bad = diverged(new.data, new.obs, new.reward)
         metrics = {k: jnp.where(bad, 0, v).astype(real) for k, v in new.metrics.items()}
@@ -165,9 +168,10 @@ class Playground:
 
 
 def load(name: str, **overrides: Any) -> Playground:
-    """A stock environment by its name in Playground's registry; `overrides` change its config.
+    """Environment by its name in Playground's registry; `overrides` change its config.
 
-    Raises ImportError that says what to install, ValueError for an unknown name, UnsupportedError for what is refused.
+    Raises ImportError that says what to install, ValueError for an unknown name, UnsupportedError for a feature that
+    jaxsim does not have.
     """
     try:
         from mujoco_playground import registry

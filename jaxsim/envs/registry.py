@@ -1,4 +1,4 @@
-"""The registry: environments by name, each with a config that can be changed field by field."""
+"""Registry of environments by name, each with a default config whose fields can be changed."""
 
 import dataclasses
 import difflib
@@ -18,25 +18,25 @@ def register(name: str, make_env: Callable[[Any], Env], config: Config) -> None:
 
 
 def names() -> tuple[str, ...]:
-    """Names of all environments."""
+    """Names of all registered environments, sorted."""
     return tuple(sorted(_ENTRIES))
 
 
 def _entry(name: str) -> tuple[Callable[[Any], Env], Config]:
     if name not in _ENTRIES:
         near = difflib.get_close_matches(name, _ENTRIES, n=3)
-        hint = f"did you mean {', '.join(near)}?" if near else f"there are {', '.join(names())}"
+        hint = f"did you mean {', '.join(near)}?" if near else f"the registered ones are {', '.join(names())}"
         raise KeyError(f"no environment {name!r}; {hint}")
     return _ENTRIES[name]
 
 
 def default_config(name: str) -> Config:
-    """The config that `make` starts from. Raises KeyError with the nearest names when there is none."""
+    """Default config of an environment. Raises KeyError, with the nearest names, for an unknown one."""
     return _entry(name)[1]
 
 
 def make(name: str, config: Config | None = None, **changes: Any) -> Env:
-    """The environment of that name, on its default config or the one given, with some fields changed.
+    """Environment of that name, on its default config or the one given, with some fields changed.
 
     Raises KeyError for an unknown name and TypeError, with the nearest field, for an unknown field.
     """
@@ -46,6 +46,6 @@ def make(name: str, config: Config | None = None, **changes: Any) -> Env:
     for field in changes:
         if field not in fields:
             near = difflib.get_close_matches(field, fields, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(fields)}"
+            hint = f"did you mean {near[0]!r}?" if near else f"its fields are {', '.join(fields)}"
             raise TypeError(f"the config of {name!r} has no field {field!r}; {hint}")
     return make_env(dataclasses.replace(config, **changes))

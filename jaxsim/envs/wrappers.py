@@ -1,7 +1,7 @@
 """Wrappers: batches, episodes, randomised models, repeated and delayed actions, normalised observations.
 
-`DomainRandomization`, `ActionRepeat` and `ActionDelay` wrap an environment of one world; `Vectorize` makes a batch of
-it; `AutoReset` and `NormalizeObservation` wrap a batch. `wrap` puts them together in that order.
+`DomainRandomization`, `ActionRepeat` and `ActionDelay` wrap an environment of one world. `Vectorize` makes a batch of
+it. `AutoReset` and `NormalizeObservation` wrap a batch. `wrap` composes them in that order.
 """
 
 import copy
@@ -18,17 +18,17 @@ from jaxsim.math.safe import Array
 
 
 class Wrapper:
-    """An environment around another; what it does not define is the inner one's."""
+    """Environment around an inner one; attributes that it does not define are the inner environment's."""
 
     def __init__(self, env: Any):
         self.env = env
 
     def reset(self, rng: Array) -> State:
-        """As the inner environment's."""
+        """First state of the inner environment."""
         return self.env.reset(rng)
 
     def step(self, state: State, action: Array) -> State:
-        """As the inner environment's."""
+        """State of the inner environment after one action."""
         return self.env.step(state, action)
 
     @property
@@ -37,7 +37,7 @@ class Wrapper:
         return self.env.unwrapped
 
     def with_model(self, model: Model) -> "Wrapper":
-        """The same wrappers around the same environment on another model."""
+        """Copy of the wrapped environment with another model of the same structure."""
         other = copy.copy(self)
         other.env = self.env.with_model(model)
         return other
@@ -49,16 +49,17 @@ class Wrapper:
 
 
 class DomainRandomization(Wrapper):
-    """A model of its own for every episode: `randomize(model, rng) -> model`, then the derived constants anew.
+    """Environment that draws a model for every episode by `randomize(model, rng) -> model`.
 
     Any float may be changed, with `model.replace` and `model.opt.replace`; a change of structure raises ValueError.
-    The numbers drawn are carried in `info["model"]`, by path.
+    Unless `derive` is False, `jaxsim.set_const` recomputes the derived constants. The numbers drawn are in
+    `info["model"]`, by path.
     """
 
     def __init__(self, env: Any, randomize: Callable[[Model, Array], Model], derive: bool = True):
         super().__init__(env)
         self._randomize, self._derive = randomize, derive
-        self._places: tuple[int, ...] | None = None
+        self._changed: tuple[int, ...] | None = None  # positions of the leaves that `randomize` replaces
         self._names = [jax.tree_util.keystr(path)[1:] for path, _ in jax.tree_util.tree_leaves_with_path(env.model)]
         jax.eval_shape(self._draw, jax.random.PRNGKey(0))
 
@@ -70,30 +71,30 @@ class DomainRandomization(Wrapper):
         if self._derive:
             drawn = jaxsim.set_const(drawn)
         old, new = jax.tree.leaves(nominal), jax.tree.leaves(drawn)
-        if self._places is None:
-            self._places = tuple(i for i, (a, b) in enumerate(zip(old, new, strict=True)) if a is not b)
-        return {self._names[i]: new[i] for i in self._places}
+        if self._changed is None:
+            self._changed = tuple(i for i, (a, b) in enumerate(zip(old, new, strict=True)) if a is not b)
+        return {self._names[i]: new[i] for i in self._changed}
 
     def _inner(self, drawn: dict[str, Array]) -> Any:
         leaves, structure = jax.tree.flatten(self.env.model)
-        for i in self._places or ():
+        for i in self._changed or ():
             leaves[i] = drawn[self._names[i]]
         return self.env.with_model(jax.tree.unflatten(structure, leaves))
 
     def reset(self, rng: Array) -> State:
-        """A first state of a model drawn anew."""
+        """First state, with a newly drawn model."""
         draw, rng = jax.random.split(rng)
         drawn = self._draw(draw)
         state = self._inner(drawn).reset(rng)
         return state.replace(info={**state.info, "model": drawn})
 
     def step(self, state: State, action: Array) -> State:
-        """A step of the model that was drawn for this episode."""
+        """State after one action, with the model drawn for this episode."""
         return self._inner(state.info["model"]).step(state, action)
 
 
 class ActionRepeat(Wrapper):
-    """Every action `repeat` times, rewards summed; after the end of an episode nothing more happens."""
+    """Environment that applies every action `repeat` times and sums the rewards, until the episode ends."""
 
     def __init__(self, env: Any, repeat: int):
         super().__init__(env)
@@ -107,7 +108,7 @@ class ActionRepeat(Wrapper):
         return self.env.dt * self.repeat
 
     def step(self, state: State, action: Array) -> State:
-        """`repeat` inner steps."""
+        """State after `repeat` steps of the inner environment."""
 
         def again(_: Array, state: State) -> State:
             new = self.env.step(state, action)
@@ -120,19 +121,19 @@ class ActionRepeat(Wrapper):
 
 
 class ActionDelay(Wrapper):
-    """Actions take effect some steps late: `delay` steps, or a number drawn for each episode from `(least, most)`.
+    """Environment whose actions take effect `delay` steps late, or a number drawn per episode from `(least, most)`.
 
-    Until the first action arrives, zeros act. The actions under way are `info["delayed"]`, the newest first.
+    Until the first action takes effect, the action is zero. Pending actions are `info["delayed"]`, the newest first.
     """
 
     def __init__(self, env: Any, delay: int | tuple[int, int]):
         super().__init__(env)
         self.least, self.most = (delay, delay) if isinstance(delay, int) else delay
         if not 0 <= self.least <= self.most:
-            raise ValueError(f"delay={delay}: wanted 0 <= least <= most")
+            raise ValueError(f"delay={delay}: expected 0 <= least <= most")
 
     def reset(self, rng: Array) -> State:
-        """A first state with its delay drawn."""
+        """First state, with a newly drawn delay."""
         draw, rng = jax.random.split(rng)
         state = self.env.reset(rng)
         delay = jax.random.randint(draw, (), self.least, self.most + 1)
@@ -140,42 +141,42 @@ class ActionDelay(Wrapper):
         return state.replace(info={**state.info, "delay": delay, "delayed": queue})
 
     def step(self, state: State, action: Array) -> State:
-        """A step with the action of `delay` steps ago."""
+        """State after the action of `delay` steps ago."""
         queue = state.info["delayed"]
-        if jnp.shape(action) != queue.shape[1:]:  # the environment says what is wrong
+        if jnp.shape(action) != queue.shape[1:]:  # the inner environment raises the error
             return self.env.step(state, action)
         queue = jnp.concatenate([jnp.asarray(action, queue.dtype)[None], queue[:-1]])
         return self.env.step(state.replace(info={**state.info, "delayed": queue}), queue[state.info["delay"]])
 
 
 class Vectorize(Wrapper):
-    """A batch of worlds: `reset` takes keys (nworld, ...) and `step` actions (nworld, action_size)."""
+    """Batch of worlds: `reset` takes keys (nworld, ...) and `step` actions (nworld, action_size)."""
 
     def reset(self, rng: Array) -> State:
         """First states of all worlds."""
         return jax.vmap(self.env.reset)(rng)
 
     def step(self, state: State, action: Array) -> State:
-        """A step of all worlds."""
+        """States of all worlds after one action each."""
         if jnp.ndim(action) != 2 or action.shape[0] != state.done.shape[0]:
-            wanted = (state.done.shape[0], self.action_size)
-            raise ValueError(f"actions of a batch have shape {wanted}, not {jnp.shape(action)}")
+            expected = (state.done.shape[0], self.action_size)
+            raise ValueError(f"actions of a batch have shape {expected}, not {jnp.shape(action)}")
         return jax.vmap(self.env.step)(state, action)
 
 
 class AutoReset(Wrapper):
-    """Episodes of a batch: a time limit, and a fresh random state wherever one has ended.
+    """Batch of episodes with a time limit; a world whose episode ends is reset at once to a new random state.
 
-    `done` says that an episode ended; `obs` is then already the first of the next. In `info`:
-    `truncation`: 1.0 where time was up and nothing else: such an end must be bootstrapped from `final_obs`.
+    `done` is 1.0 where an episode ended; `obs` is then already the first observation of the next. In `info`:
+    `truncation`: 1.0 where only the time limit ended it: a value function must be bootstrapped from `final_obs`.
     `final_obs`: the observation at the end of this step, before any reset, in every world.
     `steps`: actions of the running episode. `episode_return`, `episode_length`: of the episode that ended last.
-    `episodes`, `diverged`: how many ended, and ended because the world was no longer finite.
-    `overflow`: contacts and constraint rows dropped for want of capacity, the most in one episode.
+    `episodes`, `diverged`: number of episodes that ended, and of those that ended in a state that is not finite.
+    `overflow`: contacts and constraint rows dropped for lack of capacity, the maximum over episodes.
 
-    Only worlds whose episode ended are reset, a slice of them at a time, so that the cost follows their number.
-    Reverse-mode derivatives do not pass through it; to differentiate a rollout use `Vectorize` alone.
-    `stagger` starts the worlds at random points of their first time limit, so that they do not end together.
+    Only worlds whose episode ended are reset, in slices, so that the cost follows their number. Reverse-mode
+    derivatives do not pass through a reset; to differentiate a rollout use `Vectorize` alone. `stagger` starts the
+    worlds at random points of their first time limit, so that they do not end together.
     """
 
     def __init__(self, env: Any, episode_length: int, stagger: bool = False):
@@ -183,7 +184,7 @@ class AutoReset(Wrapper):
         self.episode_length, self.stagger = episode_length, stagger
 
     def reset(self, rng: Array) -> State:
-        """First states; `rng` has one key for each world."""
+        """First states of all worlds; `rng` has one key for each world."""
         keys = jax.vmap(lambda k: jax.random.split(k, 3))(rng)
         state = self.env.reset(keys[:, 0])
         zero = jnp.zeros_like(state.reward)
@@ -205,7 +206,7 @@ class AutoReset(Wrapper):
         return state.replace(info={**state.info, **own})
 
     def step(self, state: State, action: Array) -> State:
-        """A step of all worlds, then fresh states where episodes ended."""
+        """States after one action each, with new first states where episodes ended."""
         state = self.env.step(state.replace(done=jnp.zeros_like(state.done)), action)
         info = state.info
         steps = info["steps"] + 1
@@ -232,9 +233,9 @@ class AutoReset(Wrapper):
 
 
 def renew(env: Any, state: State, which: Array, rng: Array) -> tuple[State, Array]:
-    """`state` with fresh worlds where `which` (nworld,) holds, and the keys left; `rng` (nworld, ...) are raw keys.
+    """`state` with new first states where `which` (nworld,) holds, and the next keys; `rng` (nworld, ...) is raw keys.
 
-    Replaced are `data`, `obs` and what the environment keeps in `info`. Worlds are drawn in slices of a sixteenth of
+    Replaces `data`, `obs` and the environment's own entries of `info`. Worlds are reset in slices of a sixteenth of
     the batch until none is left.
     """
     nworld = which.shape[0]
@@ -248,7 +249,7 @@ def renew(env: Any, state: State, which: Array, rng: Array) -> tuple[State, Arra
         worlds = order[jnp.minimum(slots, nworld - 1)]
         keys = jax.vmap(jax.random.split)(rng[worlds])
         fresh = env.reset(keys[:, 0])
-        target = jnp.where(slots < count, worlds, nworld)  # beyond the last: dropped
+        target = jnp.where(slots < count, worlds, nworld)  # out of range past the last world: dropped
         new = {k: fresh.info[k] for k in parts["info"]}
         new = {"data": fresh.data, "obs": fresh.obs, "info": new}
         parts = jax.tree.map(lambda old, x: old.at[target].set(x.astype(old.dtype), mode="drop"), parts, new)
@@ -262,10 +263,10 @@ def renew(env: Any, state: State, which: Array, rng: Array) -> tuple[State, Arra
 
 
 class NormalizeObservation(Wrapper):
-    """Observations of a batch with mean zero and variance one, by running moments over all worlds and steps.
+    """Batch with observations of mean zero and variance one, by running moments over all worlds and steps.
 
     The moments are `info["moments"]` (no axis of worlds): count, mean, and the sum of squared deviations. `obs` and
-    `info["final_obs"]` are normalised alike and cut at `limit`. With `learn=False` the moments stay as they are.
+    `info["final_obs"]` are normalised alike and clipped to `limit`. With `learn=False` the moments are not updated.
     """
 
     def __init__(self, env: Any, limit: float = 10.0, learn: bool = True):
@@ -273,14 +274,12 @@ class NormalizeObservation(Wrapper):
         self.limit, self.learn = limit, learn
 
     def reset(self, rng: Array) -> State:
-        """First states, normalised by their own moments."""
+        """First states of all worlds, normalised by their own moments."""
         state = self.env.reset(rng)
-        zero = jax.tree.map(lambda x: jnp.zeros(x.shape[1:], x.dtype), state.obs)
-        moments = {"count": jnp.zeros((), state.reward.dtype), "mean": zero, "square": zero}
-        return self._normal(state, update_moments(moments, state.obs))
+        return self._normal(state, first_moments(state.obs))
 
     def step(self, state: State, action: Array) -> State:
-        """A step with normalised observations."""
+        """States after one action each, with normalised observations."""
         moments = state.info["moments"]
         inner = {k: v for k, v in state.info.items() if k != "moments"}
         state = self.env.step(state.replace(info=inner), action)
@@ -295,8 +294,15 @@ class NormalizeObservation(Wrapper):
         return state.replace(obs=normalize(moments, state.obs, self.limit), info=info)
 
 
+def first_moments(obs: Any) -> dict[str, Any]:
+    """Running moments of one batch of observations, whose leading axis is the batch."""
+    zero = jax.tree.map(lambda x: jnp.zeros(x.shape[1:], x.dtype), obs)
+    count = jnp.zeros((), jax.tree.leaves(obs)[0].dtype)
+    return update_moments({"count": count, "mean": zero, "square": zero}, obs)
+
+
 def update_moments(moments: dict[str, Any], obs: Any) -> dict[str, Any]:
-    """Running moments with a batch of observations added; the leading axis is that of the batch."""
+    """Running moments updated by a batch of observations, whose leading axis is the batch."""
     number = jax.tree.leaves(obs)[0].shape[0]
     count = moments["count"] + number
     change = jax.tree.map(lambda x, mean: x - mean, obs, moments["mean"])
@@ -306,7 +312,7 @@ def update_moments(moments: dict[str, Any], obs: Any) -> dict[str, Any]:
 
 
 def normalize(moments: dict[str, Any], obs: Any, limit: float = 10.0) -> Any:
-    """Observations with the running moments taken off."""
+    """Observations less the running mean, divided by the standard deviation, clipped to [-limit, limit]."""
 
     def one(x: Array, mean: Array, square: Array) -> Array:
         variance = square / jnp.maximum(moments["count"], 1)
@@ -325,13 +331,13 @@ def wrap(
     normalize_observation: bool = False,
     stagger: bool = False,
 ) -> Wrapper:
-    """A batch of episodes of `env`: what trainers step.
+    """Batch of episodes of `env`, as trainers step it.
 
     Args:
         env: an environment of one world.
-        episode_length: actions after which an episode is cut off; by default that of the environment's config.
+        episode_length: actions after which an episode is truncated; by default that of the environment's config.
         action_repeat: inner steps of one action.
-        action_delay: steps by which actions come late, or a range to draw from for each episode.
+        action_delay: steps by which actions take effect late, or a range to draw from for each episode.
         randomize: `(model, rng) -> model`, drawn for each episode; see `DomainRandomization`.
         normalize_observation: see `NormalizeObservation`.
         stagger: see `AutoReset`.
@@ -347,18 +353,21 @@ def wrap(
     return NormalizeObservation(batch) if normalize_observation else batch
 
 
-def troubles(state: State) -> list[str]:
-    """What went wrong in a batch so far, one sentence each with its remedy; empty when nothing did. Host-side."""
+def diagnostics(state: State) -> list[str]:
+    """Divergence and overflow in a batch so far, a sentence each with its remedy; empty when there was none.
+
+    Host-side.
+    """
     info, found = jax.device_get({k: state.info[k] for k in ("diverged", "episodes", "overflow")}), []
     worlds = len(info["diverged"])
     if info["diverged"].any():
         found.append(
-            f"{int(info['diverged'].sum())} of {int(info['episodes'].sum())} episodes ended because the world was no "
-            "longer finite; use a smaller sim_dt, softer gains, or more damping"
+            f"{int(info['diverged'].sum())} of {int(info['episodes'].sum())} episodes ended because the state was no "
+            "longer finite; use a smaller sim_dt, lower gains, or more damping"
         )
     if info["overflow"].any():
         found.append(
             f"contacts or constraint rows were dropped in {int((info['overflow'] > 0).sum())} of {worlds} worlds "
-            f"(most: {int(info['overflow'].max())}); raise max_contacts or max_constraints in the config"
+            f"(at most {int(info['overflow'].max())} in one); raise max_contacts or max_constraints in the config"
         )
     return found

@@ -1,15 +1,15 @@
-"""Scripted policies, one for each task: (env, state of a batch, number of the step) -> actions, on the host."""
+"""Scripted policies, one for each task: (env, state of a batch, index of the step) -> actions, on the host."""
 
 import numpy as np
 
 
 def hold(env, state, k):
-    """No action: servos keep the stance."""
+    """Zero action: servos hold the stance."""
     return np.zeros((len(state.reward), env.action_size))
 
 
 def posture(gain, damping, keyframe="stand"):
-    """Motors that pull every joint to its angle in a keyframe."""
+    """PD control of every joint to its angle in a keyframe."""
 
     def policy(env, state, k):
         m = env.model
@@ -42,14 +42,14 @@ def swing_up(env, state, k):
 
 
 def gallop(env, state, k):
-    """Both legs of the runner swing in turns."""
+    """Swing the legs of the runner alternately."""
     phase = 2 * np.pi * 2.5 * env.dt * k
     wave = [np.sin(phase + p) for p in (0.0, 1.5, 2.5, 2.2, 3.7, 4.7)]
     return np.tile(wave, (len(state.reward), 1))
 
 
 def reach(env, state, k):
-    """Joint steps that bring the grip to the goal, by the Jacobian of the grip."""
+    """Damped Jacobian steps of the joints that bring the gripper to the goal."""
     axis, anchor = np.asarray(state.data.xaxis), np.asarray(state.data.xanchor)
     grip = np.asarray(state.data.site_xpos)[:, env.model.name2id("site", "grip")]
     error = np.asarray(state.info["goal"]) - grip
@@ -62,7 +62,7 @@ def reach(env, state, k):
 
 
 def pick(env, state, k):
-    """From above to around the cube, close, lift: through the controls of two keyframes."""
+    """Descend around the cube, close, lift: through the controls of two keyframes."""
     m = env.model
     above, around = (np.asarray(m.key_ctrl[m.keyframe(n)]) for n in ("ready", "grasp"))
     goal = np.where(k < 60, around, above)
@@ -73,8 +73,8 @@ def pick(env, state, k):
 
 
 def twist(env, state, k):
-    """Fingers half closed swing the cube towards the goal, as far as they reach."""
-    turn = np.asarray(state.obs)[:, 33 + 2]  # the missing rotation about the vertical
+    """Swing the cube towards the goal with half-closed fingers."""
+    turn = np.asarray(state.obs)[:, 33 + 2]  # rotation to the goal about the vertical
     action = np.full((len(turn), 4, 3), 0.5)
     action[:, :, 0] = np.clip(-turn, -1, 1)[:, None]
     return action.reshape(len(turn), 12)

@@ -1,4 +1,4 @@
-"""Environments on a model: configs, errors where people trip, worlds that are lost."""
+"""Environments on a model: configs, error messages, worlds that diverge."""
 
 import dataclasses
 
@@ -16,7 +16,7 @@ PENDULUM = """<mujoco model="pendulum"><option timestep="0.01"/><worldbody><body
 
 
 class Pendulum(envs.Env):
-    """A small task as a user would write it; an action of one makes the observation infinite."""
+    """Small task as a user would write it; an action of one makes the observation infinite."""
 
     def initial(self, rng):
         d = jaxsim.make_data(self.model)
@@ -58,17 +58,17 @@ def test_step_is_that_of_the_engine(env):
     assert np.allclose(jax.jit(env.step)(state, jnp.zeros(1)).data.qpos, d.qpos)
 
 
-def test_a_lost_world_ends_its_episode_and_leaves_the_others_alone(batch):
+def test_a_diverged_world_ends_its_episode_and_leaves_the_others_unchanged(batch):
     state, step = batch
-    calm = step(state, jnp.zeros((4, 1)))
-    lost = step(state, jnp.zeros((4, 1)).at[2].set(1))
+    finite = step(state, jnp.zeros((4, 1)))
+    diverged = step(state, jnp.zeros((4, 1)).at[2].set(1))
     others = np.array([0, 1, 3])
-    assert np.array_equal(lost.obs[others], calm.obs[others])
-    assert np.array_equal(lost.done, [0, 0, 1, 0]) and np.array_equal(lost.info["truncation"], np.zeros(4))
-    assert np.array_equal(lost.info["diverged"], [0, 0, 1, 0]) and np.array_equal(
-        lost.info["final_obs"][2], np.zeros(3)
+    assert np.array_equal(diverged.obs[others], finite.obs[others])
+    assert np.array_equal(diverged.done, [0, 0, 1, 0]) and np.array_equal(diverged.info["truncation"], np.zeros(4))
+    assert np.array_equal(diverged.info["diverged"], [0, 0, 1, 0]) and np.array_equal(
+        diverged.info["final_obs"][2], np.zeros(3)
     )
-    assert all(np.isfinite(x).all() for x in jax.tree.leaves(lost))
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves(diverged))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e30])
@@ -103,7 +103,7 @@ def test_time_steps_that_do_not_fit_are_an_error():
         Pendulum(envs.Config(model=PENDULUM, ctrl_dt=0.025))
 
 
-def test_an_unknown_model_lists_those_there_are():
+def test_an_unknown_model_name_lists_the_known_ones():
     with pytest.raises(FileNotFoundError, match=r"cartpole\.xml"):
         Pendulum(envs.Config(model="cartpol.xml"))
 
@@ -121,7 +121,7 @@ def test_physics_time_step_of_the_config():
     assert env.n_substeps == 4 and float(env.model.opt.timestep) == 0.005
 
 
-def test_a_task_of_ones_own_can_be_registered_and_changed():
+def test_a_custom_task_can_be_registered_and_changed():
     @dataclasses.dataclass(frozen=True)
     class Mine(envs.Config):
         gain: float = 1.0

@@ -1,4 +1,4 @@
-"""Brax's own trainers take our environments as they are."""
+"""Brax's own trainers on jaxsim's environments, unchanged."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from jaxsim.envs.brax import wrap
 
 @pytest.fixture(autouse=True)
 def replicated(monkeypatch):
-    """What Brax 0.14.2 asks JAX for and JAX 0.10 no longer has."""
+    """A function that Brax 0.14.2 calls and JAX 0.10 no longer has."""
 
     def replicate(tree, devices):
         return jax.tree.map(lambda x: jnp.stack([x] * len(devices)), tree)
@@ -43,7 +43,7 @@ def rewards(train, env, **settings):
 
 
 @pytest.mark.usefixtures("float32")
-@pytest.mark.parametrize("wrapped", [{}, {"wrap_env_fn": wrap}], ids=["brax wrapper", "our wrapper"])
+@pytest.mark.parametrize("wrapped", [{}, {"wrap_env_fn": wrap}], ids=["brax wrapper", "jaxsim wrapper"])
 def test_ppo_trains_an_environment_unchanged(wrapped):
     found = rewards(ppo.train, envs.make("stub"), num_timesteps=15_000, episode_length=20, **PPO, **wrapped)
     assert found[-1] > found[0] + 5
@@ -76,7 +76,7 @@ def test_evaluation_counts_the_length_of_an_episode():
     assert np.all(state.info["eval_metrics"].episode_steps == 3)
 
 
-def test_its_randomisation_is_refused_by_our_wrapper():
+def test_a_randomization_fn_is_refused():
     with pytest.raises(ValueError, match="DomainRandomization"):
         wrap(envs.make("stub"), randomization_fn=lambda sys: (sys, None))
 
@@ -84,7 +84,7 @@ def test_its_randomisation_is_refused_by_our_wrapper():
 @pytest.mark.slow
 @pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize(("name", "steps"), [("cartpole_balance", 200_000), ("runner_run", 400_000)])
-def test_ppo_learns_our_tasks(name, steps):
+def test_ppo_learns_tasks(name, steps):
     found = rewards(
         ppo.train,
         envs.make(name),

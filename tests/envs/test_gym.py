@@ -65,7 +65,7 @@ def test_a_seed_repeats_and_none_goes_on():
     assert len(np.unique(np.asarray(a)[:, 0])) == 3
 
 
-def test_arrays_stay_on_the_device_until_asked():
+def test_arrays_stay_on_the_device_until_converted():
     obs, _ = make().reset(seed=0)
     assert isinstance(obs, jax.Array)
     env = make(to_numpy=True)

@@ -1,4 +1,4 @@
-"""Playground's conventions on our engine, shown by a small environment that is written as Playground's are."""
+"""Playground's conventions on this engine, by a small environment written like Playground's own."""
 
 import dataclasses
 from types import SimpleNamespace
@@ -30,7 +30,7 @@ class State:
 
 
 class Stock:
-    """As in Playground: an mjModel, an MJX model, data through `mjx`, dictionaries changed in place."""
+    """Environment as in Playground: an mjModel, an MJX model, data through `mjx`, dictionaries changed in place."""
 
     action_size, dt = 1, 0.01
 
@@ -59,7 +59,7 @@ def env():
     return Playground(Stock)
 
 
-def test_it_steps_on_our_engine(env):
+def test_it_steps_on_this_engine(env):
     state = jax.jit(env.reset)(jax.random.PRNGKey(0))
     new = jax.jit(env.step)(state, jnp.ones(1))
     expected = jax.jit(jaxsim.step)(env.model, state.data.data.replace(ctrl=jnp.ones(1)))
@@ -67,7 +67,7 @@ def test_it_steps_on_our_engine(env):
     assert np.allclose(new.metrics["height"], expected.xmat[1, 8]) and env.observation_size == 2
 
 
-def test_our_wrappers_take_it(env):
+def test_wrappers_apply_to_it(env):
     batch = envs.wrap(env)
     step, state = jax.jit(batch.step), jax.jit(batch.reset)(jax.random.split(jax.random.PRNGKey(0), 3))
     for _ in range(5):
@@ -75,7 +75,7 @@ def test_our_wrappers_take_it(env):
     assert np.all(state.done == 1) and np.all(state.info["truncation"] == 1) and step._cache_size() == 1
 
 
-def test_mjx_is_itself_again(env):
+def test_mjx_is_restored(env):
     jax.eval_shape(env.reset, jax.random.PRNGKey(0))
     assert mjx.step.__module__.startswith("mujoco") and mjx.put_model.__module__.startswith("mujoco")
 

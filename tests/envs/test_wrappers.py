@@ -1,4 +1,4 @@
-"""Wrappers, on the stub where physics does not matter: episodes, resets, delays, repeats, normalisation."""
+"""Wrappers: episodes, resets, delays, repeats, normalisation; on the stub where physics does not matter."""
 
 import jax
 import jax.numpy as jnp
@@ -49,7 +49,7 @@ def test_every_reset_is_another_random_state():
     assert len(np.unique(firsts)) == firsts.size
 
 
-def test_worlds_that_go_on_are_untouched_by_the_resets_of_others():
+def test_running_worlds_are_unchanged_by_resets_of_others():
     batch = envs.wrap(stub(), 6, stagger=True)
     for before, after in zip(*(lambda s: (s[:-1], s[1:]))(run(batch, 9)), strict=True):
         going = np.asarray(after.done) == 0
@@ -68,15 +68,15 @@ def test_episode_return_and_length_are_those_of_the_last_episode():
     assert np.all(states[-1].info["steps"] == 2) and np.all(states[-1].info["episodes"] == 1)
 
 
-def test_a_lost_world_is_counted_and_reported():
+def test_a_diverged_world_is_counted_and_reported():
     state = run(envs.wrap(stub(diverge_after=2), 10), 5)[-1]
     assert np.all(state.info["diverged"] == 2)
-    (line,) = envs.troubles(state)
+    (line,) = envs.diagnostics(state)
     assert "40 of 40 episodes" in line and "sim_dt" in line
 
 
-def test_a_sound_batch_has_no_troubles():
-    assert envs.troubles(run(envs.wrap(stub(), 10), 2)[-1]) == []
+def test_a_sound_batch_has_no_diagnostics():
+    assert envs.diagnostics(run(envs.wrap(stub(), 10), 2)[-1]) == []
 
 
 def test_loop_over_steps_compiles_once():

@@ -1,4 +1,4 @@
-"""Manipulation: an arm that reaches a point and picks up a cube, and a hand that turns a cube."""
+"""Manipulation: an arm that reaches a point or lifts a cube, and a hand that turns a cube."""
 
 import dataclasses
 from typing import Any
@@ -10,16 +10,17 @@ import numpy as np
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.envs.base import Config, Env, Info
-from jaxsim.envs.rewards import ramp, within
+from jaxsim.envs.tasks.rewards import ramp, within
 from jaxsim.math.rotation import quat_conj, quat_mul, quat_rotate, quat_to_rotvec
 from jaxsim.math.safe import Array, norm
 
 
 @dataclasses.dataclass(frozen=True)
 class ArmConfig(Config):
-    """`step_size`: rad (fingers: 0.02 of it in m) by which one action moves a target. `spread`: of cubes and joints.
+    """`step_size`: greatest change of a position target by one action in rad (fingers: 0.02 of it in m).
 
-    `low`, `high`: the box from which goals of the reaching task are drawn, m. `lift`: height that counts as picked, m.
+    `spread`: half the range of initial joint angles (rad) and cube positions (m). `low`, `high`: corners in m of the
+    box from which goals of the reaching task are drawn. `lift`: height in m at which the cube counts as picked.
     """
 
     model: Any = "arm_gripper.xml"
@@ -33,7 +34,7 @@ class ArmConfig(Config):
 
 
 class Arm(Env):
-    """What both tasks of the arm share: actions move the servos' targets by at most `step_size` a step.
+    """Base of the arm's tasks: an action moves the position targets of the servos by at most `step_size`.
 
     Action (8): six joints, then the two fingers, each in [-1, 1].
     """
@@ -48,56 +49,54 @@ class Arm(Env):
         self._cube_adr = int(m.jnt_qposadr[m.name2id("joint", "cube")])
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
-        """The arm about its ready pose, the cube about the middle of the table."""
+        """The arm near its keyframe "ready", the cube near the middle of the table."""
         d = jaxsim.make_data(self.model)
         joints, cube, goal = jax.random.split(rng, 3)
         spread, real = self.config.spread, d.qpos.dtype
         arm = spread * jax.random.uniform(joints, (6,), real, -1, 1)
-        where = spread * jax.random.uniform(cube, (2,), real, -1, 1)
+        offset = spread * jax.random.uniform(cube, (2,), real, -1, 1)
         adr = np.arange(self._cube_adr, self._cube_adr + 2)
-        qpos = self._start.at[:6].add(arm).at[adr].add(where)
+        qpos = self._start.at[:6].add(arm).at[adr].add(offset)
         info = {"target": self._ctrl.at[:6].add(arm), "goal": self._draw_goal(goal, real)}
         return d.replace(qpos=qpos, ctrl=info["target"]), info
 
     def prepare(self, data: Data) -> Data:
-        """Positions are all that is read."""
+        """First state with its kinematics, all that `observe` reads."""
         return jaxsim.kinematics(self.model, data)
 
     def _draw_goal(self, rng: Array, real: Any) -> Array:
         low, high = (np.asarray(x, real) for x in (self.config.low, self.config.high))
         return low + jax.random.uniform(rng, (3,), real) * (high - low)
 
-    def _moved(self, action: Array, target: Array) -> Array:
-        step = self._scale.astype(action.dtype) * jnp.clip(action, -1, 1)
-        return jnp.clip(target + step, self._low.astype(action.dtype), self._high.astype(action.dtype))
-
     def control(self, data: Data, action: Array, info: Info) -> Array:
-        """The targets, moved by the action."""
-        return self._moved(action, info["target"])
+        """Position targets, moved by the action within the control ranges."""
+        target = info["target"] + self._scale.astype(action.dtype) * jnp.clip(action, -1, 1)
+        return jnp.clip(target, self._low.astype(action.dtype), self._high.astype(action.dtype))
 
     def update(self, data: Data, action: Array, info: Info, rng: Array) -> Info:
-        """The targets, as the servos got them."""
+        """`info` with the position targets."""
         return {**info, "target": data.ctrl}
 
-    def _arm(self, data: Data, info: Info) -> list[Array]:
+    def _observe_arm(self, data: Data, info: Info) -> list[Array]:
         joints = np.arange(8)
         return [data.qpos[joints], data.qvel[joints] / 3, info["target"] - data.qpos[joints]]
 
 
 class Reach(Arm):
-    """Bring the grip to a point in the air.
+    """Bring the gripper to a point in the air.
 
-    Observation (30): joint positions, velocities, targets less positions (8 each), the grip's position, the goal less
-    that. Reward, at most 1: 0.8 bell(distance, 0.3 m) + 0.2 bell(distance, 0.04 m).
+    Observation (30): joint positions, velocities, targets less positions (8 each), the gripper's position, the goal
+    less that. Reward, at most 1: 0.8 g(distance, 0.3 m) + 0.2 g(distance, 0.04 m), where g is a Gaussian that is 0.1 at
+    the second argument.
     """
 
     def observe(self, data: Data, info: Info) -> Array:
-        """See the class."""
+        """Observation described in the class."""
         grip = data.site_xpos[self._grip]
-        return jnp.concatenate([*self._arm(data, info), grip, info["goal"] - grip])
+        return jnp.concatenate([*self._observe_arm(data, info), grip, info["goal"] - grip])
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """See the class."""
+        """Reward described in the class, and its terms."""
         distance = norm(data.site_xpos[self._grip] - info["goal"])
         reward = 0.8 * within(distance, margin=0.3) + 0.2 * within(distance, margin=0.04)
         return reward, {"distance": distance, "near": (distance < 0.05).astype(distance.dtype)}
@@ -106,10 +105,11 @@ class Reach(Arm):
 class Pick(Arm):
     """Grasp the cube and lift it.
 
-    Observation (36): the arm (24), the grip's position, the cube's position less that, its rotation vector, its height
-    above the table, the openings' sum, and its speed. Reward, at most 1: 0.25 bell(grip to cube, 0.2 m) + 0.15 closed
-    around it + 0.6 lifted / `lift`, the last only with the grip within 5 cm of the cube. The episode ends where the
-    cube falls off the table.
+    Observation (36): the arm (24), the gripper's position, the cube's position less that, the cube's rotation vector,
+    its height above the table, the opening of the fingers, and the cube's speed. Reward, at most 1: 0.25 g(distance of
+    gripper and cube, 0.2 m) + 0.15 closed + 0.6 height / `lift`, where g is a Gaussian that is 0.1 at the second
+    argument; the last two terms only with the gripper within 5 cm of the cube. The episode ends where the cube falls
+    off the table.
     """
 
     table = 0.40
@@ -118,14 +118,14 @@ class Pick(Arm):
         return data.qpos[self._cube_adr + 2] - self.table - 0.025
 
     def observe(self, data: Data, info: Info) -> Array:
-        """See the class."""
+        """Observation described in the class."""
         grip, cube = data.site_xpos[self._grip], data.qpos[self._cube_adr : self._cube_adr + 3]
-        turn = quat_to_rotvec(data.qpos[self._cube_adr + 3 : self._cube_adr + 7])
-        more = jnp.stack([self._cube_height(data), data.qpos[6] + data.qpos[7], norm(data.qvel[8:11])])
-        return jnp.concatenate([*self._arm(data, info), grip, cube - grip, turn, more])
+        rotation = quat_to_rotvec(data.qpos[self._cube_adr + 3 : self._cube_adr + 7])
+        scalars = jnp.stack([self._cube_height(data), data.qpos[6] + data.qpos[7], norm(data.qvel[8:11])])
+        return jnp.concatenate([*self._observe_arm(data, info), grip, cube - grip, rotation, scalars])
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """See the class."""
+        """Reward described in the class, and its terms."""
         cube = data.qpos[self._cube_adr : self._cube_adr + 3]
         distance = norm(data.site_xpos[self._grip] - cube)
         held = distance < 0.05
@@ -136,15 +136,16 @@ class Pick(Arm):
         return 0.25 * near + 0.15 * closed + 0.6 * lifted, terms
 
     def failed(self, data: Data, info: Info) -> Array:
-        """The cube fell."""
+        """Whether the cube fell off the table."""
         return self._cube_height(data) < -0.1
 
 
 @dataclasses.dataclass(frozen=True)
 class HandConfig(Config):
-    """`turn`: greatest angle in rad of a goal about the vertical. `reached`: angle within which a goal is met.
+    """`turn`: greatest angle in rad of a goal about the vertical. `reached`: angle in rad within which it is reached.
 
-    `action_scale`: rad of joint angle about the keyframe "hold".
+    `action_scale`: rad of joint angle about the keyframe "hold". `fail_height`: height in m below which the cube was
+    dropped.
     """
 
     model: Any = "hand.xml"
@@ -157,13 +158,14 @@ class HandConfig(Config):
 
 
 class Reorient(Env):
-    """Turn the cube in the hand to a goal about the vertical; a new goal is drawn whenever one is met.
+    """Turn the cube in the hand to a goal about the vertical; a new goal is drawn whenever one is reached.
 
     Observation (51): joint angles and velocities (12 each), the cube's position about the palm's middle and its
-    velocity (3 each), its up axis (3), the missing rotation as a rotation vector (3), its turning rates (3), the last
-    action (12). Action (12): joint angles about the hold.
-    Reward: progress of the angle towards the goal in rad, + 2 where the goal is met, + 0.05 bell(cube from the middle,
-    3 cm), - 0.002 mean squared action, - 2 where the cube is dropped, which ends the episode.
+    velocity (3 each), its up axis (3), the rotation vector to the goal (3), its angular velocity (3), the last action
+    (12). Action (12): joint angles about the keyframe "hold".
+    Reward: decrease of the angle to the goal in rad, + 2 where the goal is reached, + 0.05 of a Gaussian of the cube's
+    distance from the palm's middle that is 0.1 at 3 cm, - 0.002 mean squared action, - 2 where the cube is dropped,
+    which ends the episode.
     """
 
     def __init__(self, config: HandConfig):
@@ -174,7 +176,7 @@ class Reorient(Env):
         self._middle = np.array([0.0, 0.0, 0.345])
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
-        """The hold, the cube turned at random about the vertical by up to a quarter of a right angle."""
+        """The keyframe "hold", with the cube at a random angle of up to 22.5 degrees about the vertical."""
         d = jaxsim.make_data(self.model)
         joints, turn, goal = jax.random.split(rng, 3)
         real = d.qpos.dtype
@@ -182,67 +184,68 @@ class Reorient(Env):
         qpos = self._start.at[:12].add(0.05 * jax.random.uniform(joints, (12,), real, -1, 1))
         qpos = qpos.at[15:19].set(_about_vertical(angle))
         goal = self._draw_goal(goal, real)
-        left = norm(quat_to_rotvec(quat_mul(goal, quat_conj(qpos[15:19]))))
-        zero = jnp.zeros((), real)
-        info = {"goal": goal, "left": left, "progress": zero, "met": zero, "last_action": jnp.zeros(12, real)}
-        return d.replace(qpos=qpos, ctrl=self._hold), info
+        d = d.replace(qpos=qpos, ctrl=self._hold)
+        zero, missing = jnp.zeros((), real), norm(self._rotation_to(goal, d))
+        info = {"goal": goal, "angle": missing, "progress": zero, "reached": zero, "last_action": jnp.zeros(12, real)}
+        return d, info
 
     def prepare(self, data: Data) -> Data:
-        """Positions are all that is read."""
+        """First state with its kinematics, all that `observe` reads."""
         return jaxsim.kinematics(self.model, data)
 
     def _draw_goal(self, rng: Array, real: Any) -> Array:
         return _about_vertical(self.config.turn * jax.random.uniform(rng, (), real, -1, 1))
 
     def control(self, data: Data, action: Array, info: Info) -> Array:
-        """Joint angles about the hold."""
+        """Joint angles of the keyframe "hold" plus the scaled action."""
         target = self._hold + self.config.action_scale * jnp.clip(action, -1, 1)
         return jnp.clip(target, self._low.astype(target.dtype), self._high.astype(target.dtype))
 
-    def _missing(self, data: Data, goal: Array) -> Array:
+    def _rotation_to(self, goal: Array, data: Data) -> Array:
         return quat_to_rotvec(quat_mul(goal, quat_conj(data.qpos[15:19])))
 
     def update(self, data: Data, action: Array, info: Info, rng: Array) -> Info:
-        """Progress, and a new goal where the old one is met."""
-        left = norm(self._missing(data, info["goal"]))
-        met = left < self.config.reached
-        goal = jnp.where(met, self._draw_goal(rng, left.dtype), info["goal"])
+        """`info` with the progress, and with a new goal where the old one is reached."""
+        angle = norm(self._rotation_to(info["goal"], data))
+        reached = angle < self.config.reached
+        goal = jnp.where(reached, self._draw_goal(rng, angle.dtype), info["goal"])
         new = {
             "goal": goal,
-            "left": norm(self._missing(data, goal)),
-            "progress": info["left"] - left,
-            "met": met,
+            "angle": norm(self._rotation_to(goal, data)),
+            "progress": info["angle"] - angle,
+            "reached": reached,
             "last_action": jnp.clip(action, -1, 1),
         }
         return {**info, **new}
 
     def observe(self, data: Data, info: Info) -> Array:
-        """See the class."""
+        """Observation described in the class."""
         up = quat_rotate(data.qpos[15:19], jnp.array([0.0, 0.0, 1.0], data.qpos.dtype))
         cube = (data.qpos[12:15] - self._middle.astype(data.qpos.dtype)) * 20
         rates = jnp.clip(data.qvel[:12] / 10, -5, 5)
-        turning = jnp.clip(data.qvel[15:18] / 5, -5, 5)
-        missing = self._missing(data, info["goal"])
-        parts = [data.qpos[:12], rates, cube, data.qvel[12:15], up, missing, turning, info["last_action"]]
+        angular = jnp.clip(data.qvel[15:18] / 5, -5, 5)
+        missing = self._rotation_to(info["goal"], data)
+        parts = [data.qpos[:12], rates, cube, data.qvel[12:15], up, missing, angular, info["last_action"]]
         return jnp.concatenate(parts)
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """See the class."""
-        away = norm(data.qpos[12:15] - self._middle.astype(data.qpos.dtype))
+        """Reward described in the class, and its terms."""
+        distance = norm(data.qpos[12:15] - self._middle.astype(data.qpos.dtype))
         terms = {
             "progress": info["progress"],
-            "met": 2.0 * info["met"],
-            "kept": 0.05 * within(away, margin=0.03),
+            "reached": 2.0 * info["reached"],
+            "kept": 0.05 * within(distance, margin=0.03),
             "effort": -0.002 * jnp.mean(jnp.square(jnp.clip(action, -1, 1))),
             "dropped": -2.0 * self.failed(data, info),
         }
         return sum(terms.values()), terms
 
     def failed(self, data: Data, info: Info) -> Array:
-        """The cube left the hand."""
+        """Whether the cube left the hand."""
         return data.qpos[14] < self.config.fail_height
 
 
 def _about_vertical(angle: Array) -> Array:
+    """Quaternion of a rotation about the z axis."""
     zero = jnp.zeros_like(angle)
     return jnp.stack([jnp.cos(angle / 2), zero, zero, jnp.sin(angle / 2)])

@@ -1,4 +1,4 @@
-"""Planar locomotion: hopper, walker and runner, all of them a trunk that moves in the x-z plane on legs with motors."""
+"""Planar locomotion: hopper, walker and runner, whose trunk moves in the x-z plane on legs with motors."""
 
 import dataclasses
 
@@ -9,16 +9,17 @@ import numpy as np
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.envs.base import Config, Env, Info
-from jaxsim.envs.rewards import ramp, within
+from jaxsim.envs.tasks.rewards import ramp, within
 from jaxsim.math.safe import Array
 
 
 @dataclasses.dataclass(frozen=True)
 class PlanarConfig(Config):
-    """`speed`: the wish in m/s, 0 to stand. `height`: of the trunk's origin, above which it counts as standing.
+    """`speed`: target along x in m/s, 0 to stand. `height`: of the trunk's origin in m, above which it stands.
 
-    `fail_height`: below it an episode ends (0: never). `control_cost`: weight of the mean squared action. `noise`: of
-    first joint angles, rad.
+    `fail_height`: height in m below which an episode ends (0: never). `upright`: whether the trunk's pitch is
+    rewarded. `control_cost`: weight of the mean squared action. `noise`: standard deviation of initial joint
+    positions (rad) and velocities about `keyframe`.
     """
 
     speed: float = 1.0
@@ -31,12 +32,12 @@ class PlanarConfig(Config):
 
 
 class Planar(Env):
-    """Stand high and upright, and move along x at the wished speed.
+    """Stand high and upright, and move along x at the target speed.
 
-    Observation: joint positions but for the root's x, then all velocities. Action: one for each motor.
-    Reward, at most 1: standing * (1 + 5 moving) / 6 less `control_cost` * mean squared action, where standing =
-    (3 high + upright) / 4 (high alone for the runner, which has no upright pose), and moving = min(v / speed, 1), not
-    less than 0; without a wished speed the reward is standing * (1 + still) / 2 instead. The episode ends where the
+    Observation: joint positions without the root's x, then all velocities. Action: one entry for each motor.
+    Reward, at most 1: standing * (1 + 5 moving) / 6 less `control_cost` * mean squared action. Here standing =
+    (3 high + upright) / 4 (high alone for the runner, which has no upright pose) and moving = v / speed clipped to
+    [0, 1]. With a target speed of 0 the reward is standing * (1 + still) / 2 instead. The episode ends where the
     trunk sinks below `fail_height`.
     """
 
@@ -46,13 +47,13 @@ class Planar(Env):
         names = ("root_x", "root_z", "root_pitch")
         self._x, self._z, self._pitch = (int(m.jnt_qposadr[m.name2id("joint", n)]) for n in names)
         self._trunk = m.name2id("body", "trunk")
-        # the trunk's height is its body's plus the root's slide, whose zero is at the joint's ref
+        # the trunk's height is its body's plus the root's slide joint, whose zero is at the joint's ref
         self._base = float(m.body_pos[self._trunk, 2]) - float(m.qpos0[self._z])
-        self._others = np.delete(np.arange(m.nq), self._x)
+        self._observed = np.delete(np.arange(m.nq), self._x)
         self._start = m.key_qpos[m.keyframe(config.keyframe)]
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
-        """The keyframe with noisy joints."""
+        """The keyframe with noise on joint positions and velocities."""
         d = jaxsim.make_data(self.model)
         pose, speed = jax.random.split(rng)
         noise = self.config.noise * jax.random.normal(pose, d.qpos.shape, d.qpos.dtype)
@@ -61,19 +62,19 @@ class Planar(Env):
         return d.replace(qpos=self._start + noise, qvel=qvel), {}
 
     def prepare(self, data: Data) -> Data:
-        """Positions are all that is read."""
+        """First state with its kinematics, all that `observe` reads."""
         return jaxsim.kinematics(self.model, data)
 
     def height(self, data: Data) -> Array:
-        """Height of the trunk's origin above the ground, m."""
+        """Height of the trunk's origin above the ground in m."""
         return data.qpos[self._z] + self._base
 
     def observe(self, data: Data, info: Info) -> Array:
-        """Positions without x, velocities."""
-        return jnp.concatenate([data.qpos[self._others], jnp.clip(data.qvel, -20, 20)])
+        """Observation described in the class."""
+        return jnp.concatenate([data.qpos[self._observed], jnp.clip(data.qvel, -20, 20)])
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """See the class."""
+        """Reward described in the class, and its terms."""
         config = self.config
         speed = (data.qpos[self._x] - before.qpos[self._x]) / self.dt
         standing = within(self.height(data), config.height, np.inf, margin=config.height / 2)
@@ -89,5 +90,5 @@ class Planar(Env):
         return reward - cost, {"standing": standing, "moving": moving, "speed": speed, "control_cost": cost}
 
     def failed(self, data: Data, info: Info) -> Array:
-        """The trunk sank."""
+        """Whether the trunk sank below `fail_height`."""
         return self.height(data) < self.config.fail_height

@@ -1,4 +1,4 @@
-"""Cart and pole: balance from near upright, swing-up from hanging."""
+"""Cart-pole: balance from near upright, swing-up from hanging."""
 
 import dataclasses
 from typing import Any
@@ -9,13 +9,16 @@ import jax.numpy as jnp
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.envs.base import Config, Env, Info
-from jaxsim.envs.rewards import small, within
+from jaxsim.envs.tasks.rewards import small, within
 from jaxsim.math.safe import Array
 
 
 @dataclasses.dataclass(frozen=True)
 class CartpoleConfig(Config):
-    """`swing_up`: start hanging. `spread`: half the range of the first angle, rad. Balance fails at `fail_angle`."""
+    """`swing_up`: start hanging. `spread`: half the range of the initial angle, rad.
+
+    `fail_angle`: angle in rad beyond which balancing has failed.
+    """
 
     model: Any = "cartpole.xml"
     ctrl_dt: float = 0.02
@@ -25,15 +28,15 @@ class CartpoleConfig(Config):
 
 
 class Cartpole(Env):
-    """The pole upright and the cart near the middle of its rail.
+    """Keep the pole upright and the cart near the middle of its rail.
 
-    Observation (5): cart position, cosine and sine of the pole's angle, both velocities. Action (1): the push.
+    Observation (5): cart position, cosine and sine of the pole's angle, both velocities. Action (1): force on the cart.
     Reward, at most 1: upright * (1 + centred) / 2 * (4 + small push) / 5 * (1 + slow pole) / 2, with upright = (1 +
-    cos) / 2. Balancing ends when the pole leans more than `fail_angle`; swing-up never ends before its time.
+    cos) / 2. Balancing ends when the pole leans more than `fail_angle`; swing-up ends at the time limit only.
     """
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
-        """Angles spread about upright or hanging, everything nearly at rest."""
+        """Random angle about upright or hanging, nearly at rest."""
         config = self.config
         d = jaxsim.make_data(self.model)
         cart, pole, speed = jax.random.split(rng, 3)
@@ -43,16 +46,16 @@ class Cartpole(Env):
         return d.replace(qpos=qpos, qvel=0.05 * jax.random.normal(speed, (2,), real)), {}
 
     def prepare(self, data: Data) -> Data:
-        """Positions are all that is read."""
+        """First state with its kinematics, all that `observe` reads."""
         return jaxsim.kinematics(self.model, data)
 
     def observe(self, data: Data, info: Info) -> Array:
-        """Cart position, cosine and sine of the angle, velocities."""
+        """Observation described in the class."""
         angle = data.qpos[1]
         return jnp.concatenate([jnp.stack([data.qpos[0], jnp.cos(angle), jnp.sin(angle)]), data.qvel])
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """See the class."""
+        """Reward described in the class, and its terms."""
         terms = {
             "upright": (1 + jnp.cos(data.qpos[1])) / 2,
             "centred": (1 + within(data.qpos[0], margin=1.8)) / 2,
@@ -62,6 +65,6 @@ class Cartpole(Env):
         return terms["upright"] * terms["centred"] * terms["small_push"] * terms["slow"], terms
 
     def failed(self, data: Data, info: Info) -> Array:
-        """The pole fell, in the balancing task."""
+        """Whether the pole fell, in the balancing task."""
         angle = data.qpos[1]
         return (abs(angle) > self.config.fail_angle) & (not self.config.swing_up)

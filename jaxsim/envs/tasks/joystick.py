@@ -1,4 +1,4 @@
-"""The quadruped under a joystick: it follows a commanded velocity, on flat and on rough ground."""
+"""Quadruped that follows a commanded velocity, on flat and on rough ground."""
 
 import dataclasses
 from typing import Any
@@ -10,17 +10,18 @@ import numpy as np
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.envs.base import Config, Env, Info
-from jaxsim.envs.rewards import within
+from jaxsim.envs.tasks.rewards import within
 from jaxsim.math.rotation import quat_conj, quat_rotate
 from jaxsim.math.safe import Array
 
 
 @dataclasses.dataclass(frozen=True)
 class JoystickConfig(Config):
-    """`command`: the greatest speeds ahead, sideways (m/s) and turning (rad/s). `hold`: mean actions that one lasts.
+    """`command`: greatest forward and sideways speeds (m/s) and yaw rate (rad/s). `hold`: mean actions of a command.
 
-    `action_scale`: rad of joint angle about the stance. `roughness`: greatest height of the ground in m, 0 for flat.
-    `push`: velocity in m/s by which the trunk is pushed, every `hold` actions on average.
+    `action_scale`: rad of joint angle about the stance. `roughness`: greatest height of the ground in m, 0 for flat;
+    `terrain_seed` draws its shape. `noise`: standard deviation of initial joint angles (rad) and velocities.
+    `fail_up`, `fail_height`: cosine of tilt and height in m below which an episode ends.
     """
 
     model: Any = "quadruped.xml"
@@ -30,21 +31,20 @@ class JoystickConfig(Config):
     action_scale: float = 0.4
     roughness: float = 0.0
     terrain_seed: int = 0
-    push: float = 0.0
     noise: float = 0.03
     fail_up: float = 0.3
     fail_height: float = 0.12
 
 
 class Joystick(Env):
-    """Walk as the joystick says: `info["command"]` holds speeds ahead and sideways and the turning rate.
+    """Follow `info["command"]`: forward and sideways speeds and the yaw rate.
 
-    Observation (48): velocities in the trunk's frame (6), the world's up in that frame (3), the command (3), joint
-    angles about the stance (12), joint velocities (12), the last action (12). Action (12): joint angles about the
-    stance. Reward: follow (a bell about the commanded planar velocity, 0.4 m/s wide) + 0.5 turn (a bell about the
-    commanded rate, 0.1 at 1 rad/s) - 0.5 v_z^2 - 0.05 (roll and pitch rates)^2 - 0.5 tilt^2 - 0.005 (change of
-    action)^2 - 2e-5 (joint torques)^2, cut below at 0, so that it never pays to fall. The episode ends where the trunk
-    tilts or sinks.
+    Observation (48): velocities in the trunk's frame (6), the world's up axis in that frame (3), the command (3),
+    joint angles about the stance (12), joint velocities (12), the last action (12). Action (12): joint angles about
+    the stance. Reward: follow (exp(-(e / 0.4 m/s)^2) of the error e in planar velocity) + 0.5 turn (a Gaussian of the
+    error in yaw rate, 0.1 at 1 rad/s) - 0.5 v_z^2 - 0.05 (roll and pitch rates)^2 - 0.5 tilt^2 - 0.005 (change of
+    action)^2 - 2e-5 (joint torques)^2. It is clipped below at 0, so that ending an episode never pays. The episode
+    ends where the trunk tilts or sinks.
     """
 
     def __init__(self, config: JoystickConfig):
@@ -56,16 +56,16 @@ class Joystick(Env):
             self.model = m.replace(hfield_data=terrain(m, config))
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
-        """The stance, somewhere on the ground, looking anywhere, with a first command."""
+        """The stance at a random position and heading, with a first command."""
         config = self.config
         d = jaxsim.make_data(self.model)
-        pose, speed, turn, place, command = jax.random.split(rng, 5)
+        pose, speed, turn, position, command = jax.random.split(rng, 5)
         real = d.qpos.dtype
         qpos = self._start + config.noise * jax.random.normal(pose, d.qpos.shape, real)
         yaw = jax.random.uniform(turn, (), real, -jnp.pi, jnp.pi) / 2
-        lift = self._start[2] + config.roughness
-        spot = jax.random.uniform(place, (2,), real, -1, 1)
-        root = jnp.concatenate([spot, lift[None], jnp.stack([jnp.cos(yaw), 0 * yaw, 0 * yaw, jnp.sin(yaw)])])
+        height = self._start[2] + config.roughness
+        xy = jax.random.uniform(position, (2,), real, -1, 1)
+        root = jnp.concatenate([xy, height[None], jnp.stack([jnp.cos(yaw), 0 * yaw, 0 * yaw, jnp.sin(yaw)])])
         qpos = qpos.at[:7].set(root)
         qvel = config.noise * jax.random.normal(speed, d.qvel.shape, real)
         zero = jnp.zeros(self.action_size, real)
@@ -73,7 +73,7 @@ class Joystick(Env):
         return d.replace(qpos=qpos, qvel=qvel, ctrl=self._stance), info
 
     def prepare(self, data: Data) -> Data:
-        """Positions are all that is read."""
+        """First state with its kinematics, all that `observe` reads."""
         return jaxsim.kinematics(self.model, data)
 
     def _draw_command(self, rng: Array, real: Any) -> Array:
@@ -83,11 +83,11 @@ class Joystick(Env):
         return jnp.where(jax.random.bernoulli(stand, 0.1), 0, command)
 
     def control(self, data: Data, action: Array, info: Info) -> Array:
-        """Joint angles about the stance."""
+        """Joint angles of the stance plus the scaled action."""
         return self._stance + self.config.action_scale * jnp.clip(action, -1, 1)
 
     def update(self, data: Data, action: Array, info: Info, rng: Array) -> Info:
-        """Now and then another command."""
+        """`info` with the action, and with a new command once in `hold` actions on average."""
         when, draw = jax.random.split(rng)
         new = jax.random.bernoulli(when, 1 / self.config.hold)
         command = jnp.where(new, self._draw_command(draw, data.qpos.dtype), info["command"])
@@ -95,20 +95,20 @@ class Joystick(Env):
         return {**info, "command": command, "last_action": action, "change": action - info["last_action"]}
 
     def _motion(self, data: Data) -> tuple[Array, Array]:
-        """The trunk's velocity and the world's up, in the trunk's frame."""
-        back = quat_conj(data.qpos[3:7])
+        """The trunk's velocity and the world's up axis, in the trunk's frame."""
+        to_trunk = quat_conj(data.qpos[3:7])
         up = jnp.array([0.0, 0.0, 1.0], data.qpos.dtype)
-        return quat_rotate(back, data.qvel[:3]), quat_rotate(back, up)
+        return quat_rotate(to_trunk, data.qvel[:3]), quat_rotate(to_trunk, up)
 
     def observe(self, data: Data, info: Info) -> Array:
-        """See the class."""
+        """Observation described in the class."""
         velocity, up = self._motion(data)
         angles, rates = data.qpos[7:] - self._stance, jnp.clip(data.qvel[6:] / 10, -5, 5)
         parts = [velocity, data.qvel[3:6] / 2, up, info["command"], angles, rates, info["last_action"]]
         return jnp.concatenate(parts)
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """See the class."""
+        """Reward described in the class, and its terms."""
         velocity, up = self._motion(data)
         command = info["command"]
         error = jnp.square(velocity[:2] - command[:2]).sum()
@@ -124,13 +124,13 @@ class Joystick(Env):
         return jnp.maximum(sum(terms.values()), 0), terms
 
     def failed(self, data: Data, info: Info) -> Array:
-        """The trunk tilted over or lies on the ground."""
+        """Whether the trunk tilted over or lies on the ground."""
         up = quat_rotate(data.qpos[3:7], jnp.array([0.0, 0.0, 1.0], data.qpos.dtype))[2]
         return (up < self.config.fail_up) | (data.qpos[2] < self.config.fail_height)
 
 
 def terrain(m: jaxsim.Model, config: JoystickConfig) -> np.ndarray:
-    """Heights of a smooth random ground, as shares of the field's own height; `roughness` is the greatest."""
+    """Heights (nrow * ncol,) of a smooth random ground, relative to the field's size; the greatest is `roughness`."""
     nrow, ncol = int(m.hfield_nrow[0]), int(m.hfield_ncol[0])
     rng = np.random.default_rng(config.terrain_seed)
     y, x = np.meshgrid(np.linspace(0, 1, nrow), np.linspace(0, 1, ncol), indexing="ij")

@@ -1,4 +1,4 @@
-"""An environment without physics, for testing what is built on environments: it costs next to nothing."""
+"""Environment without physics, for tests of wrappers, adapters and trainers: a step costs next to nothing."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ from jaxsim.math.safe import Array
 
 @dataclasses.dataclass(frozen=True)
 class StubConfig(Config):
-    """Sizes of the stub; `terminate_after` ends an episode after so many steps, `diverge_after` as if lost."""
+    """Sizes of the stub. `terminate_after`: steps until an episode ends. `diverge_after`: steps until it diverges."""
 
     nobs: int = 4
     naction: int = 2
@@ -20,7 +20,7 @@ class StubConfig(Config):
 
 
 class Stub:
-    """Constant time, deterministic: the observation counts steps, the reward is the mean of the action."""
+    """Deterministic environment of constant cost: the observation counts steps, the reward is the action's mean."""
 
     model = None
     backend = "stub"
@@ -38,15 +38,15 @@ class Stub:
         return count + jnp.linspace(0, 1, self.config.nobs) + offset
 
     def reset(self, rng: Array) -> State:
-        """The first state; a random offset tells episodes apart."""
+        """First state; the observations of an episode share a random offset."""
         carried, draw = jax.random.split(rng)
         zero, offset = jnp.zeros(()), jax.random.uniform(draw)
         none = jnp.zeros((), jnp.int32)
-        data = SimpleData(zero, offset, none, none)
+        data = StubData(zero, offset, none, none)
         return State(data, self._observe(zero, offset), zero, zero, {"diverged": zero}, {"rng": raw_key(carried)})
 
     def step(self, state: State, action: Array) -> State:
-        """One count more."""
+        """State with the counter increased by one."""
         if jnp.shape(action) != (self.action_size,):
             raise ValueError(f"an action of Stub has shape ({self.action_size},), not {jnp.shape(action)}")
         config, count = self.config, state.data.count + 1
@@ -63,8 +63,8 @@ class Stub:
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class SimpleData:
-    """What stands for `Data` in the stub."""
+class StubData:
+    """The fields of `Data` that wrappers read, and the stub's own state."""
 
     count: Array
     offset: Array

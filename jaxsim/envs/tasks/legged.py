@@ -1,4 +1,4 @@
-"""Free-floating robots on legs: the ant-like quadruped run, and the humanoid that stands, walks and runs."""
+"""Locomotion with a free root: an ant that runs, and a humanoid that stands, walks and runs."""
 
 import dataclasses
 
@@ -9,16 +9,17 @@ import numpy as np
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.envs.base import Config, Env, Info
-from jaxsim.envs.rewards import ramp, small, within
+from jaxsim.envs.tasks.rewards import ramp, small, within
 from jaxsim.math.rotation import quat_conj, quat_rotate
 from jaxsim.math.safe import Array
 
 
 @dataclasses.dataclass(frozen=True)
 class LeggedConfig(Config):
-    """`speed`: along x in m/s, 0 to stand. `height`: of the root body, at which it stands. `fail_height`: ends it.
+    """`speed`: target along x in m/s, 0 to stand. `height`: of the root body in m, at which it stands.
 
-    `noise`: of first joint angles (rad) and velocities.
+    `fail_height`: height in m below which an episode ends. `noise`: standard deviation of initial joint angles (rad)
+    and velocities about `keyframe`.
     """
 
     speed: float = 1.0
@@ -29,13 +30,13 @@ class LeggedConfig(Config):
 
 
 class Legged(Env):
-    """A free body on legs that stands upright and moves along the world's x axis at the wished speed.
+    """Stand upright and move along the world's x axis at the target speed.
 
-    Observation: the root's height, the world's up and the velocities in the root's frame, joint angles, joint
-    velocities and the last action. Action: one for each actuator.
+    Observation: the root's height, the world's up axis and the velocities in the root's frame, joint angles, joint
+    velocities and the last action. Action: one entry for each actuator.
     Reward, at most 1: standing * (4 + small action) / 5 * (1 + 5 moving) / 6, where standing = high * upright and
-    moving = v_x / speed cut to [0, 1]; without a wished speed moving is a bell about rest, 1 m/s wide. The episode ends
-    where the root sinks below `fail_height`.
+    moving = v_x / speed clipped to [0, 1]. With a target speed of 0, moving is a Gaussian of v_x that is 0.1 at 1 m/s.
+    The episode ends where the root sinks below `fail_height`.
     """
 
     def __init__(self, config: LeggedConfig):
@@ -43,7 +44,7 @@ class Legged(Env):
         self._start = self.model.key_qpos[self.model.keyframe(config.keyframe)]
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
-        """The keyframe with noisy joints, turned by nothing: ahead is x."""
+        """The keyframe with noise on joint angles and on all velocities; the root faces along x."""
         d = jaxsim.make_data(self.model)
         pose, speed = jax.random.split(rng)
         noise = self.config.noise * jax.random.normal(pose, d.qpos.shape, d.qpos.dtype)
@@ -54,24 +55,24 @@ class Legged(Env):
         }
 
     def prepare(self, data: Data) -> Data:
-        """Positions are all that is read."""
+        """First state with its kinematics, all that `observe` reads."""
         return jaxsim.kinematics(self.model, data)
 
     def update(self, data: Data, action: Array, info: Info, rng: Array) -> Info:
-        """The action is kept for the next observation."""
+        """`info` with the action, for the next observation."""
         return {**info, "last_action": jnp.clip(action, -1, 1)}
 
     def observe(self, data: Data, info: Info) -> Array:
-        """See the class."""
-        back = quat_conj(data.qpos[3:7])
-        up = quat_rotate(back, jnp.array([0.0, 0.0, 1.0], data.qpos.dtype))
-        velocity = quat_rotate(back, data.qvel[:3])
+        """Observation described in the class."""
+        to_root = quat_conj(data.qpos[3:7])
+        up = quat_rotate(to_root, jnp.array([0.0, 0.0, 1.0], data.qpos.dtype))
+        velocity = quat_rotate(to_root, data.qvel[:3])
         joints = jnp.clip(data.qvel[6:] / 10, -5, 5)
         parts = [data.qpos[2:3], up, velocity, data.qvel[3:6] / 5, data.qpos[7:], joints, info["last_action"]]
         return jnp.concatenate(parts)
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """See the class."""
+        """Reward described in the class, and its terms."""
         config = self.config
         up = quat_rotate(data.qpos[3:7], jnp.array([0.0, 0.0, 1.0], data.qpos.dtype))[2]
         speed = (data.qpos[0] - before.qpos[0]) / self.dt
@@ -83,5 +84,5 @@ class Legged(Env):
         return standing * calm * (1 + 5 * moving) / 6, terms
 
     def failed(self, data: Data, info: Info) -> Array:
-        """The root sank."""
+        """Whether the root sank below `fail_height`."""
         return data.qpos[2] < self.config.fail_height

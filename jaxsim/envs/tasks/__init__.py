@@ -1,14 +1,14 @@
-"""The environments that come with jaxsim, by name."""
+"""Tasks that come with jaxsim: their classes, configs and names in the registry."""
 
 from dataclasses import replace
 
-from jaxsim.envs.cartpole import Cartpole, CartpoleConfig
-from jaxsim.envs.joystick import Joystick, JoystickConfig
-from jaxsim.envs.legged import Legged, LeggedConfig
-from jaxsim.envs.manipulation import ArmConfig, HandConfig, Pick, Reach, Reorient
-from jaxsim.envs.planar import Planar, PlanarConfig
 from jaxsim.envs.registry import register
-from jaxsim.envs.stub import Stub, StubConfig
+from jaxsim.envs.tasks.cartpole import Cartpole, CartpoleConfig
+from jaxsim.envs.tasks.joystick import Joystick, JoystickConfig
+from jaxsim.envs.tasks.legged import Legged, LeggedConfig
+from jaxsim.envs.tasks.manipulation import ArmConfig, HandConfig, Pick, Reach, Reorient
+from jaxsim.envs.tasks.planar import Planar, PlanarConfig
+from jaxsim.envs.tasks.stub import Stub, StubConfig
 
 HUMANOID = LeggedConfig(model="humanoid.xml", ctrl_dt=0.025, height=0.88, fail_height=0.55)
 TASKS = {

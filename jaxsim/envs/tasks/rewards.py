@@ -1,0 +1,27 @@
+"""Smooth indicator functions for rewards: one where a condition is met, falling off with the distance from it."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.math.safe import Array
+
+
+def within(x: Array, low: float = 0.0, high: float = 0.0, margin: float = 0.0, at_margin: float = 0.1) -> Array:
+    """One where `low <= x <= high`, outside a Gaussian that is `at_margin` at the distance `margin`.
+
+    With a margin of zero it is a step function. `low` or `high` may be infinite.
+    """
+    distance = jnp.maximum(jnp.maximum(low - x, x - high), 0)
+    if margin == 0:
+        return jnp.where(distance > 0, 0.0, 1.0).astype(x.dtype)
+    return jnp.exp(np.log(at_margin) * jnp.square(distance / margin))
+
+
+def ramp(x: Array, low: float, high: float) -> Array:
+    """Zero below `low`, one above `high`, linear between."""
+    return jnp.clip((x - low) / (high - low), 0, 1)
+
+
+def small(x: Array, margin: float = 1.0) -> Array:
+    """Mean over the entries of `x` of max(0, 1 - (x / margin)^2)."""
+    return jnp.mean(jnp.maximum(0, 1 - jnp.square(x / margin)))
