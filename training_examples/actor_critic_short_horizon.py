@@ -1,11 +1,10 @@
 """Analytic policy gradients: short-horizon actor-critic (SHAC) on the runner, in one file.
 
-The actor climbs the gradient of 16 actions' rewards plus a critic's value at their end, taken through 80 physics steps
-and their contacts; the critic learns from the same rollouts. (Xu et al., "Accelerated policy learning with parallel
-differentiable simulation", ICLR 2022.)
-Expected: after 150 updates of 32 worlds (77,000 actions, where PPO is usually given a million) the mean policy runs at
-more than 1.5 m/s over four seconds from standing, its trunk within 60 degrees of level; an untrained one stays where it
-is.
+The actor ascends the gradient of the rewards of 16 actions plus a critic's value at their end. The gradient is taken
+through 80 physics steps and their contacts; the critic learns from the same rollouts. Xu et al., "Accelerated Policy
+Learning with Parallel Differentiable Simulation", ICLR 2022.
+Expected: after 150 updates of 32 worlds (77,000 actions) the mean policy runs at more than 1.5 m/s over four seconds
+from standing, its trunk within 60 degrees of level. The untrained policy stays in place.
 """
 
 import functools
@@ -21,7 +20,7 @@ from tqdm import trange
 
 import jaxsim
 from jaxsim import envs
-from jaxsim.envs.wrappers import normalize, update_moments
+from jaxsim.envs.wrappers import first_moments, normalize, update_moments
 
 WORLDS, HORIZON, EPISODE = 32, 16, 160
 DISCOUNT, LAMBDA = 0.98, 0.95
@@ -30,7 +29,7 @@ PITCH = 2  # the runner's third coordinate
 
 
 class Learner(NamedTuple):
-    """All that changes while learning."""
+    """Everything that changes while learning, except the worlds."""
 
     actor: Any
     critic: Any
@@ -42,7 +41,7 @@ class Learner(NamedTuple):
 
 
 def make_net(key, sizes, last=1.0):
-    """Weights of a network of tanh layers."""
+    """Random weights and zero biases of a network of tanh layers; `last` scales those of the output."""
     keys = jax.random.split(key, len(sizes) - 1)
     shapes = list(itertools.pairwise(sizes))
     scales = [1.0] * (len(shapes) - 1) + [last]
@@ -53,6 +52,7 @@ def make_net(key, sizes, last=1.0):
 
 
 def apply(net, x):
+    """Output of a network of `make_net`."""
     for w, b in net[:-1]:
         x = jax.nn.tanh(x @ w + b)
     w, b = net[-1]
@@ -60,17 +60,17 @@ def apply(net, x):
 
 
 def policy(actor, moments, obs, noise):
-    """An action in (-1, 1); `noise` is that of a normal distribution."""
+    """Action in (-1, 1); `noise` is a standard normal draw."""
     net, log_std = actor
     return jnp.tanh(apply(net, normalize(moments, obs)) + jnp.exp(log_std) * noise)
 
 
 def advance(env, actor, moments, state, noise):
-    """HORIZON actions from `state` in one world: the last state, and observations before and after, and rewards."""
+    """Last state of HORIZON actions in one world, and the observations before and after each action and its reward."""
 
     def one(state, noise):
         new = env.step(state, policy(actor, moments, state.obs, noise))
-        # the environment's own reward has no gradient where the speed is negative, and does not mind somersaults
+        # the environment's own reward has no gradient where the speed is negative, and does not depend on pitch
         reward = new.metrics["speed"] + 2 * jnp.cos(new.data.qpos[PITCH]) - new.metrics["control_cost"]
         return new, (state.obs, new.obs, reward)
 
@@ -78,6 +78,7 @@ def advance(env, actor, moments, state, noise):
 
 
 def actor_loss(env, actor, learner, state, noise):
+    """Negative mean of the discounted rewards and the final value in one world, and the rollout."""
     last, (obs, after, reward) = advance(env, actor, learner.moments, state, noise)
     value = apply(learner.target, normalize(learner.moments, after[-1]))[0]
     total = DISCOUNT ** jnp.arange(HORIZON) @ reward + DISCOUNT**HORIZON * value
@@ -85,11 +86,11 @@ def actor_loss(env, actor, learner, state, noise):
 
 
 def robust_mean(grads):
-    """The mean over worlds, where none counts for more than the median one: after a hard impact one can be huge."""
+    """Mean over worlds of gradients clipped to their median norm: after a hard impact one can be very large."""
     grads = jax.tree.map(lambda g: jnp.where(jnp.isfinite(g), g, 0), grads)
     size = jax.vmap(optax.global_norm)(grads)
-    share = jnp.minimum(1, jnp.median(size) / (size + 1e-9)) / WORLDS
-    return jax.tree.map(lambda g: jnp.tensordot(share, g, 1), grads)
+    weight = jnp.minimum(1, jnp.median(size) / (size + 1e-9)) / WORLDS
+    return jax.tree.map(lambda g: jnp.tensordot(weight, g, 1), grads)
 
 
 def targets(learner, after, reward):
@@ -98,36 +99,37 @@ def targets(learner, after, reward):
 
     def back(later, now):
         reward, value = now
-        here = reward + DISCOUNT * ((1 - LAMBDA) * value + LAMBDA * later)
-        return here, here
+        target = reward + DISCOUNT * ((1 - LAMBDA) * value + LAMBDA * later)
+        return target, target
 
     return jax.lax.scan(back, value[-1], (reward, value), reverse=True)[1]
 
 
-def critic_loss(critic, moments, obs, wanted):
-    return jnp.mean((apply(critic, normalize(moments, obs))[..., 0] - wanted) ** 2)
+def critic_loss(critic, moments, obs, target):
+    """Mean squared error of the values of observations."""
+    return jnp.mean((apply(critic, normalize(moments, obs))[..., 0] - target) ** 2)
 
 
 def updater(env, actor_tx, critic_tx):
-    """The compiled update: (learner, state, first, fresh) -> the same a horizon later, and the mean reward."""
+    """Compiled update: (learner, state, which worlds to reset) -> learner and state a horizon later, mean reward."""
 
     @jaxsim.jit
-    def update(learner, state, renew):
-        key, draw, again = jax.random.split(learner.key, 3)
-        start = jax.vmap(env.reset)(jax.random.split(again, WORLDS))  # a share of the worlds starts anew
-        state = jax.tree.map(lambda a, b: jnp.where(renew.reshape(-1, *[1] * (a.ndim - 1)), a, b), start, state)
+    def update(learner, state, ended):
+        key, draw, reset = jax.random.split(learner.key, 3)
+        start = jax.vmap(env.reset)(jax.random.split(reset, WORLDS))
+        state = jax.tree.map(lambda a, b: jnp.where(ended.reshape(-1, *[1] * (a.ndim - 1)), a, b), start, state)
         noise = jax.random.normal(draw, (WORLDS, HORIZON, env.action_size))
-        slope = jax.vmap(jax.grad(functools.partial(actor_loss, env), has_aux=True), (None, None, 0, 0))
-        grads, (state, obs, after, reward) = slope(learner.actor, learner, state, noise)
+        gradient = jax.vmap(jax.grad(functools.partial(actor_loss, env), has_aux=True), (None, None, 0, 0))
+        grads, (state, obs, after, reward) = gradient(learner.actor, learner, state, noise)
         grad = robust_mean(grads)
         change, actor_state = actor_tx.update(grad, learner.actor_state, learner.actor)
         actor = optax.apply_updates(learner.actor, change)
         moments = update_moments(learner.moments, obs.reshape(-1, obs.shape[-1]))
-        wanted = jax.vmap(targets, (None, 0, 0))(learner, after, reward)
+        target_values = jax.vmap(targets, (None, 0, 0))(learner, after, reward)
 
         def fit(carry, _):
             critic, critic_state = carry
-            grad = jax.grad(critic_loss)(critic, moments, obs, wanted)
+            grad = jax.grad(critic_loss)(critic, moments, obs, target_values)
             change, critic_state = critic_tx.update(grad, critic_state, critic)
             return (optax.apply_updates(critic, change), critic_state), None
 
@@ -139,7 +141,7 @@ def updater(env, actor_tx, critic_tx):
 
 
 def evaluate(env, learner, steps=200):
-    """The mean policy from standing: the record of poses, the mean speed (m/s) and the least cosine of pitch."""
+    """Poses, mean speed (m/s) and least cosine of pitch of the mean policy from standing."""
 
     def one(state, _):
         new = env.step(state, policy(learner.actor, learner.moments, state.obs, 0.0))
@@ -162,16 +164,16 @@ def main():
     actor = make_net(keys[0], (n, 64, 64, env.action_size), 0.01), jnp.full(env.action_size, -1.5, jnp.float32)
     critic = make_net(keys[1], (n, 64, 64, 1))
     state = jaxsim.jit(jax.vmap(env.reset))(jax.random.split(keys[2], WORLDS))
-    moments = update_moments({"count": jnp.zeros(()), "mean": jnp.zeros(n), "square": jnp.zeros(n)}, state.obs)
-    learner = Learner(actor, critic, critic, actor_tx.init(actor), critic_tx.init(critic), moments, keys[3])
+    optimisers = actor_tx.init(actor), critic_tx.init(critic)
+    learner = Learner(actor, critic, critic, *optimisers, first_moments(state.obs), keys[3])
     update, run = updater(env, actor_tx, critic_tx), jaxsim.jit(functools.partial(evaluate, env))
     before, rewards = run(learner)[1], []
-    phase = np.arange(WORLDS) * (EPISODE // HORIZON) // WORLDS  # worlds start anew in turns
-    with trange(count, desc="updates") as shown:
-        for i in shown:
+    phase = np.arange(WORLDS) * (EPISODE // HORIZON) // WORLDS  # so that not all worlds are reset in one update
+    with trange(count, desc="updates") as bar:
+        for i in bar:
             learner, state, reward = update(learner, state, jnp.asarray((phase + i) % (EPISODE // HORIZON) == 0))
             rewards.append(float(reward))
-            shown.set_postfix(reward=f"{rewards[-1]:.3f}")
+            bar.set_postfix(reward=f"{rewards[-1]:.3f}")
     poses, speed, level = run(learner)
     plot(
         args.out / "runner.svg",
@@ -181,8 +183,8 @@ def main():
         y="",
     )
     replay(env.model, poses, args.out / "runner.html")
-    words = describe(("speed (m/s)", "before", "least cosine of pitch"), [speed, before, level])
-    finish(bool((speed > 1.5) & (level > 0.5)), words, args.smoke)
+    result = describe(("speed (m/s)", "before", "least cosine of pitch"), [speed, before, level])
+    finish(bool((speed > 1.5) & (level > 0.5)), result, args.smoke)
 
 
 if __name__ == "__main__":

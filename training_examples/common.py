@@ -1,4 +1,4 @@
-"""What the optimisation examples share: options, a plot, a replay, and the last word."""
+"""Shared parts of the optimisation examples: command-line options, plot, replay, result line."""
 
 import argparse
 import sys
@@ -14,11 +14,11 @@ POSE = ("time", "geom_xpos", "geom_xmat", "xpos")
 
 
 def options(doc: str, x64: bool = True) -> argparse.Namespace:
-    """--seed, --out and --smoke (a setting that shows that it runs, too small to reach the result)."""
+    """Arguments --seed, --out and --smoke of an example, after setting JAX's precision."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the plot and the replay")
-    parser.add_argument("--smoke", action="store_true", help="a few iterations only: it runs, but reaches nothing")
+    parser.add_argument("--smoke", action="store_true", help="a few iterations, too few to reach the result")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     jax.config.update("jax_enable_x64", x64)
@@ -26,7 +26,7 @@ def options(doc: str, x64: bool = True) -> argparse.Namespace:
 
 
 def plot(path: Path, curves: Mapping[str, Any], *, title: str, x: str, y: str, log: bool = False) -> None:
-    """Lines over their index as an SVG file."""
+    """Write an SVG file with a line for each curve, over its index."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4), layout="constrained")
@@ -40,19 +40,19 @@ def plot(path: Path, curves: Mapping[str, Any], *, title: str, x: str, y: str, l
 
 
 def replay(m: Any, poses: Mapping[str, Any], path: Path, every: int = 1) -> None:
-    """The HTML replay of the outputs `POSE` of a rollout."""
+    """Write an HTML replay of the outputs `POSE` of a rollout."""
     from jaxsim.viewer.html import save_html
 
     save_html(m, {name: np.asarray(x)[::every] for name, x in poses.items()}, path)
     print(f"replay: {path}")
 
 
-def finish(reached: bool, words: str, smoke: bool) -> None:
-    """Print the result; the exit status says whether it was reached."""
-    print(f"{'reached' if reached else 'not reached'}: {words}")
+def finish(reached: bool, result: str, smoke: bool) -> None:
+    """Print the result and exit, with status 1 where it was not reached unless `smoke` is set."""
+    print(f"{'reached' if reached else 'not reached'}: {result}")
     sys.exit(0 if reached or smoke else 1)
 
 
 def describe(names: Sequence[str], values: Any) -> str:
-    """Names and numbers as "a = 1.23, b = 4.56"."""
+    """Names and numbers as text, such as "a = 1.23, b = 4.56"."""
     return ", ".join(f"{n} = {float(v):.4g}" for n, v in zip(names, np.ravel(values), strict=True))

@@ -1,9 +1,9 @@
 """Identify masses, friction, damping and a sensor's bias of an arm of two links from noisy joint sensors.
 
-Expected: masses and friction within 1 % of the truth, and the errors of all five numbers, in units of their standard
-deviations (the Cramer-Rao bound), with a root mean square below two; from three trajectories of 1.5 s and a guess that
-is off by 30 to 60 %.
-Writes fit.html with values, intervals, residuals, and the replay of the identified arm.
+The data are three trajectories of 1.5 s; the initial guess is off by 30 to 60 %.
+Expected: masses and friction within 1 % of the truth. The errors of all five numbers, in units of their standard
+deviations (the Cramer-Rao bound), have a root mean square below two.
+Writes fit.html with values, intervals and residuals, and a replay of the identified arm.
 """
 
 import jax
@@ -54,11 +54,11 @@ def main():
     identify.save_report(fit, data, args.out / "fit.html", "Arm of two links")
     plot(args.out / "arm.svg", {"cost": fit.cost[0]}, title="Identification", x="iteration", y="cost", log=True)
     replay(true, jaxsim.jit(lambda u: simulate(fit.m, u, POSE))(jnp.asarray(ctrl[0])), args.out / "arm.html")
-    want = np.array(list(TRUTH.values()))
-    worst = np.abs(fit.values / want - 1)[[0, 1, 3]].max()
-    error = np.sqrt(np.mean(((fit.values - want) / fit.std) ** 2))
-    words = describe([*TRUTH, "worst of masses and friction", "error / bound"], [*fit.values, worst, error])
-    finish(worst < 0.01 and error < 2, words, args.smoke)
+    truth = np.array(list(TRUTH.values()))
+    worst = np.abs(fit.values / truth - 1)[[0, 1, 3]].max()
+    error = np.sqrt(np.mean(((fit.values - truth) / fit.std) ** 2))
+    result = describe([*TRUTH, "worst of masses and friction", "error / bound"], [*fit.values, worst, error])
+    finish(worst < 0.01 and error < 2, result, args.smoke)
 
 
 if __name__ == "__main__":

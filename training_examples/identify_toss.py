@@ -1,11 +1,11 @@
 """Identify friction, contact damping and air drag of a tossed cube from noisy motion capture.
 
 A cube slides and tumbles over a floor after six tosses; its position and orientation are recorded every 4 ms. Its mass
-is known: contact forces scale with it, so that such data hardly tell it.
-Expected: friction within 1 % of the truth; the errors of all three numbers, in units of their standard deviations (the
-Cramer-Rao bound), have a root mean square below two; from a guess that is off by 40 to 50 %, with four starts side by
-side.
-Writes toss.html with values, intervals and residuals, and the replay of the identified cube.
+is known, since contact forces scale with it and such data hardly determine it. The initial guess is off by 40 to 50 %;
+four starts run in one batch.
+Expected: friction within 1 % of the truth. The errors of all three numbers, in units of their standard deviations (the
+Cramer-Rao bound), have a root mean square below two.
+Writes toss.html with values, intervals and residuals, and a replay of the identified cube.
 """
 
 import jax
@@ -68,11 +68,11 @@ def main():
          x="iteration", y="cost", log=True)  # fmt: skip
     poses = jaxsim.jit(lambda q, v: simulate(fit.m, q, v, POSE))(jnp.asarray(qpos[0]), jnp.asarray(qvel[0]))
     replay(guess, poses, args.out / "toss_replay.html")
-    want = np.array(list(TRUTH.values()))
-    error = np.sqrt(np.mean(((fit.values - want) / fit.std) ** 2))
-    friction = abs(fit.values[0] / want[0] - 1)
-    words = describe([*TRUTH, "error of friction", "error / bound"], [*fit.values, friction, error])
-    finish(friction < 0.01 and error < 2, words, args.smoke)
+    truth = np.array(list(TRUTH.values()))
+    error = np.sqrt(np.mean(((fit.values - truth) / fit.std) ** 2))
+    friction = abs(fit.values[0] / truth[0] - 1)
+    result = describe([*TRUTH, "error of friction", "error / bound"], [*fit.values, friction, error])
+    finish(friction < 0.01 and error < 2, result, args.smoke)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""The training examples: they resume bitwise, bootstrap time-outs, and learn."""
+"""The training examples: they resume bitwise, bootstrap truncated episodes, and learn."""
 
-import importlib.util
+import dataclasses
+import importlib
+import json
 import sys
 
 import jax
@@ -11,15 +13,8 @@ import pytest
 from tests.paths import EXAMPLES
 
 
-def load(name):
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-ppo, sac = load("ppo"), load("sac")
+sys.path.insert(0, str(EXAMPLES))  # as for a script in that folder
+loop, ppo, sac = (importlib.import_module(name) for name in ("training_loop", "ppo", "sac"))
 SMALL = {
     ppo: {"env": "stub", "worlds": 4, "unroll": 4, "minibatches": 2, "epochs": 2, "hidden": (8,)},
     sac: {
@@ -38,7 +33,7 @@ BOTH = pytest.mark.parametrize("module", [ppo, sac], ids=["ppo", "sac"])
 
 @BOTH
 @pytest.mark.usefixtures("float32")
-def test_a_run_goes_on_bitwise_from_its_checkpoint(module, tmp_path):
+def test_a_run_continues_bitwise_from_its_checkpoint(module, tmp_path):
     def updates(trainer, run, n):
         for _ in range(n):
             run, _ = trainer.update(run)
@@ -46,9 +41,9 @@ def test_a_run_goes_on_bitwise_from_its_checkpoint(module, tmp_path):
 
     trainer = module.Trainer(module.Settings(**SMALL[module]))
     run = updates(trainer, trainer.start(), 3)
-    module.save(run, tmp_path, 3)
+    loop.save(run, tmp_path, 3)
     whole = updates(trainer, run, 2)
-    again = updates(trainer, module.restore(trainer.start(), tmp_path), 2)
+    again = updates(trainer, loop.restore(trainer.start(), tmp_path), 2)
     assert int(again.update) == 5
     for a, b in zip(jax.tree.leaves(whole), jax.tree.leaves(again), strict=True):
         assert a.dtype == b.dtype and np.array_equal(a, b)
@@ -65,18 +60,17 @@ def test_training_raises_the_reward_of_the_stub(module):
     assert np.mean(rewards[-10:]) > np.mean(rewards[:10]) + 0.1
 
 
-@BOTH
-def test_no_checkpoint_is_an_error(module, tmp_path):
+def test_no_checkpoint_is_an_error(tmp_path):
     with pytest.raises(SystemExit, match="no checkpoint"):
-        module.restore({}, tmp_path)
+        loop.restore({}, tmp_path)
 
 
-def test_time_outs_are_bootstrapped_and_ends_are_not():
+def test_truncated_episodes_are_bootstrapped_and_terminated_ones_are_not():
     s = ppo.Settings(discount=0.5, gae=1.0)
     one = jnp.ones((3, 1))
     batch = {"reward": one, "value": 0 * one, "next_value": 4 * one, "done": one.at[0].set(0)}
     batch["terminal"] = jnp.array([[0.0], [0.0], [1.0]])
-    # the first goes on into the second, which is cut off (1 + 0.5 * 4); the third ends (1)
+    # the first continues into the second, which is truncated (1 + 0.5 * 4); the third terminates (1)
     assert np.allclose(ppo.advantages(s, batch)[:, 0], [1 + 0.5 * 4 + 0.5 * 3, 3, 1])
 
 
@@ -88,15 +82,18 @@ def test_density_of_a_squashed_action_integrates_to_one():
 
 
 def test_settings_of_a_resumed_run_are_those_of_its_folder(tmp_path):
-    first = ppo.settings(ppo.parse(["--hidden", "8,9", "--worlds", "16", "--out", str(tmp_path)]))
-    (tmp_path / "settings.json").write_text(ppo.json.dumps(ppo.dataclasses.asdict(first)))
-    assert ppo.settings(ppo.parse(["--resume", str(tmp_path)])) == first
-    assert ppo.settings(ppo.parse(["--resume", str(tmp_path), "--steps", "7"])).steps == 7
+    def settings(*argv):
+        return loop.settings(ppo.Trainer, loop.parse(ppo.Trainer, None, [*argv]))
+
+    first = settings("--hidden", "8,9", "--worlds", "16", "--out", str(tmp_path))
+    (tmp_path / "settings.json").write_text(json.dumps(dataclasses.asdict(first)))
+    assert settings("--resume", str(tmp_path)) == first
+    assert settings("--resume", str(tmp_path), "--steps", "7").steps == 7
 
 
 @pytest.mark.slow
 @BOTH
-def test_smoke_run_writes_all_that_it_promises(module, tmp_path):
+def test_smoke_run_writes_its_files(module, tmp_path):
     with jax.enable_x64(False):
         assert module.main(["--smoke", "--out", str(tmp_path)]) == 0
     assert {p.name for p in tmp_path.iterdir()} >= {"log.csv", "checkpoints", "replay.html", "settings.json"}

@@ -1,0 +1,194 @@
+"""Training loop of the PPO and SAC examples: command line, updates, evaluation, log, checkpoints, resume and replay.
+
+An algorithm defines a dataclass of settings, a dataclass `Run` of everything that changes while training (with the
+fields `world` and `update`), and a subclass of `Trainer`.
+"""
+
+import argparse
+import csv
+import dataclasses
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import orbax.checkpoint as ocp
+from common import POSE
+from tqdm import tqdm
+
+import jaxsim
+from jaxsim import envs
+
+Array = Any
+
+
+class Trainer:
+    """Environment, compiled update and compiled evaluation of an algorithm with the settings `s`.
+
+    A subclass defines these three attributes, `start`, `policy` and `_update`.
+    """
+
+    Settings: type
+    smoke: Any  # settings of --smoke
+    memory_remedy: str  # advice when the device is out of memory
+
+    def __init__(self, s: Any):
+        self.s, self.env = s, envs.make(s.env)
+        self.batch = envs.wrap(self.env, stagger=True)
+        self.update = jaxsim.jit(self._update, donate_argnums=0)
+        self.evaluate = jaxsim.jit(self._evaluate)
+
+    def start(self) -> Any:
+        """`Run` before the first update."""
+        raise NotImplementedError
+
+    def policy(self, run: Any, obs: Array) -> Array:
+        """Actions without exploration noise."""
+        raise NotImplementedError
+
+    def _update(self, run: Any) -> tuple[Any, dict[str, Array]]:
+        """`Run` after one update, and scalars to log."""
+        raise NotImplementedError
+
+    @property
+    def steps_per_update(self) -> int:
+        """Actions of all worlds in one update."""
+        return self.s.worlds * self.s.unroll
+
+    def _evaluate(self, run: Any, key: Array) -> dict[str, Array]:
+        """Mean return, mean length and worst return of one whole episode in each of `eval_worlds` new worlds."""
+        batch = envs.wrap(self.env)
+        state = batch.reset(jax.random.split(key, self.s.eval_worlds))
+
+        def step(carry: tuple, _: None) -> tuple[tuple, None]:
+            state, alive, total, length = carry
+            state = batch.step(state, self.policy(run, state.obs))
+            total, length = total + alive * state.reward, length + alive
+            return (state, alive * (1 - state.done), total, length), None
+
+        zero = jnp.zeros_like(state.reward)
+        carry = (state, zero + 1, zero, zero)
+        (_, _, total, length), _ = jax.lax.scan(step, carry, None, self.env.config.episode_length)
+        return {"eval_return": total.mean(), "eval_worst": total.min(), "eval_length": length.mean()}
+
+
+def train(trainer: Trainer, resume: bool = False, video: bool = False, quiet: bool = False) -> dict[str, float]:
+    """Train to `s.steps` actions and write `s.out`; returns the last evaluation with its actions and seconds."""
+    s, out, begin = trainer.s, Path(trainer.s.out), time.perf_counter()
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "settings.json").write_text(json.dumps(dataclasses.asdict(s), indent=1))
+    run = trainer.start()
+    if resume:
+        run = restore(run, out / "checkpoints")
+    total = -(-s.steps // trainer.steps_per_update)
+    result: dict[str, float] = {}
+    with (
+        open(out / "log.csv", "a" if resume else "w", newline="") as file,
+        tqdm(total=total, initial=int(run.update), unit="update", disable=quiet) as bar,
+    ):
+        writer = None
+        for update in range(int(run.update) + 1, total + 1):
+            run, log = trainer.update(run)
+            if update % s.eval_every == 0 or update == total:
+                log |= trainer.evaluate(run, jax.random.key(update))
+                row = {"steps": update * trainer.steps_per_update, "seconds": round(time.perf_counter() - begin, 2)}
+                result = row | {k: round(float(v), 5) for k, v in log.items()}
+                if writer is None:
+                    writer = csv.DictWriter(file, list(result))
+                    if not resume:
+                        writer.writeheader()
+                writer.writerow(result)
+                file.flush()
+                bar.set_postfix({"return": result["eval_return"], "length": result["eval_length"]})
+            if update % s.save_every == 0 or update == total:
+                save(run, out / "checkpoints", update)
+            bar.update()
+    for line in envs.diagnostics(run.world):
+        print(f"warning: {line}", file=sys.stderr)
+    record(trainer, run, out, video)
+    return result
+
+
+def save(run: Any, folder: Path, update: int) -> None:
+    """Write a checkpoint: every array of the run that has entries, named by its position among the leaves."""
+    leaves = {f"{i:05d}": x for i, x in enumerate(jax.tree.leaves(run)) if x.size}
+    with ocp.StandardCheckpointer() as checkpointer:
+        checkpointer.save(folder.absolute() / f"{update:08d}", leaves, force=True)
+
+
+def restore(like: Any, folder: Path) -> Any:
+    """Run of the last checkpoint in a folder, with the structure of `like`. Raises SystemExit when there is none."""
+    found = sorted(p for p in folder.glob("*") if p.name.isdigit())
+    if not found:
+        raise SystemExit(f"no checkpoint in {folder}")
+    leaves, structure = jax.tree.flatten(like)
+    with ocp.StandardCheckpointer() as checkpointer:
+        saved = checkpointer.restore(found[-1].absolute(), {f"{i:05d}": x for i, x in enumerate(leaves) if x.size})
+    return jax.tree.unflatten(structure, [saved.get(f"{i:05d}", x) for i, x in enumerate(leaves)])
+
+
+def record(trainer: Trainer, run: Any, out: Path, video: bool, nstep: int = 500) -> None:
+    """Write `replay.html` of one episode of the policy, and `video.mp4` when `video` is set."""
+    from jaxsim.viewer.html import save_html
+
+    env, names = trainer.env, ("qpos", *POSE)
+    nstep = min(nstep, env.config.episode_length)
+
+    def step(state: envs.State, _: None) -> tuple:
+        state = env.step(state, trainer.policy(run, state.obs))
+        return state, ({n: getattr(state.data, n) for n in names}, state.done)
+
+    state = jaxsim.jit(env.reset)(jax.random.key(7))
+    _, (frames, done) = jaxsim.jit(lambda s: jax.lax.scan(step, s, None, nstep))(state)
+    ended = np.flatnonzero(np.asarray(done))
+    frames = {n: np.asarray(x)[: ended[0] + 1 if ended.size else None] for n, x in frames.items()}
+    save_html(env.model, frames, out / "replay.html", title=trainer.s.env)
+    if video:
+        from jaxsim.viewer.render import save_video
+
+        save_video(env.model, frames, out / "video.mp4", fps=1 / env.dt)
+
+
+def parse(algorithm: type[Trainer], doc: str | None, argv: list[str] | None = None) -> argparse.Namespace:
+    """Arguments of the command line, which has an option for each setting."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for field in dataclasses.fields(algorithm.Settings):
+        kind = _integers if field.name == "hidden" else field.type
+        parser.add_argument(f"--{field.name.replace('_', '-')}", type=kind, help=f"default: {field.default}")
+    parser.add_argument("--resume", metavar="DIR", help="continue the run in this folder")
+    parser.add_argument("--video", action="store_true", help="write an mp4 as well")
+    parser.add_argument("--smoke", action="store_true", help="a run of about a minute, to check the installation")
+    return parser.parse_args(argv)
+
+
+def _integers(text: str) -> tuple[int, ...]:
+    return tuple(int(x) for x in text.split(","))
+
+
+def settings(algorithm: type[Trainer], args: argparse.Namespace) -> Any:
+    """Settings given on the command line, over those of a resumed run or of `--smoke`."""
+    base: dict[str, Any] = {}
+    if args.resume:
+        base = json.loads((Path(args.resume) / "settings.json").read_text()) | {"out": args.resume}
+        base["hidden"] = tuple(base["hidden"])
+    elif args.smoke:
+        base = dataclasses.asdict(algorithm.smoke)
+    given = {f.name: getattr(args, f.name) for f in dataclasses.fields(algorithm.Settings)}
+    return algorithm.Settings(**{**base, **{k: v for k, v in given.items() if v is not None}})
+
+
+def main(algorithm: type[Trainer], doc: str | None, argv: list[str] | None = None) -> int:
+    """Train as the command line says, and print the result as JSON; returns the exit status."""
+    args = parse(algorithm, doc, argv)
+    try:
+        result = train(algorithm(settings(algorithm, args)), resume=bool(args.resume), video=args.video)
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        raise SystemExit(f"out of memory: {algorithm.memory_remedy}") from None
+    print(json.dumps({"device": jax.devices()[0].device_kind, **result}))
+    return 0
