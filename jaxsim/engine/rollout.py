@@ -16,7 +16,7 @@ from jaxsim.engine.solver.implicit_diff import SOLUTION
 from jaxsim.math.safe import Array
 
 COUNTERS = ("warning", "maxuse_con", "maxuse_efc", "overflow_contacts", "overflow_constraints")
-CARRIED = (*STATE, *COUNTERS)  # what one step hands to the next
+CARRIED = (*STATE, *COUNTERS)  # fields that one step passes to the next
 Outputs = Sequence[str] | Callable[[Data], Any]
 
 
@@ -57,21 +57,30 @@ def rollout(
     """
     step = step or forward.step
     nstep, policy, rows = _read_controls(m, controls, nstep)
-    state = {name: getattr(d, name) for name in CARRIED}
     blank = jax.tree.map(jnp.zeros_like, d)
 
     def advance(m: Model, state: dict[str, Any], index: Array, row: Array | None) -> tuple[dict[str, Any], Any]:
         d = blank.replace(**state)
         d = d.replace(ctrl=policy(index, d) if row is None else row)
         for_last = step(m, d) if substeps == 1 else _repeat(partial(step, m), d, substeps)
-        return {name: getattr(for_last, name) for name in CARRIED}, select(for_last, outputs)
+        return carried(for_last), select(for_last, outputs)
 
     if checkpoint != "none":
         advance = jax.checkpoint(advance, policy=jax.checkpoint_policies.save_only_these_names(SOLUTION))
     size = _chunk_size(checkpoint, nstep)
     scan = _scan if size is None else partial(_scan_chunks, size=size)
-    state, records = scan(partial(advance, m), state, nstep, rows)
+    state, records = scan(partial(advance, m), carried(d), nstep, rows)
     return blank.replace(**state), records
+
+
+def carried(d: Data) -> dict[str, Any]:
+    """The fields of `d` that one step passes to the next, by name: the carry of a scan over steps."""
+    return {name: getattr(d, name) for name in CARRIED}
+
+
+def from_carried(d: Data, state: dict[str, Any]) -> Data:
+    """Data with the shapes of `d` and the fields `state`; everything derived from the state is zero."""
+    return jax.tree.map(jnp.zeros_like, d).replace(**state)
 
 
 def select(d: Data, outputs: Outputs) -> Any:
@@ -107,12 +116,10 @@ def _repeat(step: Callable[[Data], Data], d: Data, count: int) -> Data:
     blank = jax.tree.map(jnp.zeros_like, d)
 
     def body(state: dict[str, Any], _: None) -> tuple[dict[str, Any], None]:
-        new = step(blank.replace(**state))
-        return {name: getattr(new, name) for name in CARRIED}, None
+        return carried(step(blank.replace(**state))), None
 
-    state = {name: getattr(d, name) for name in CARRIED}
     body = jax.checkpoint(body, policy=jax.checkpoint_policies.save_only_these_names(SOLUTION))
-    state, _ = jax.lax.scan(body, state, None, count - 1)
+    state, _ = jax.lax.scan(body, carried(d), None, count - 1)
     return step(blank.replace(**state))
 
 

@@ -1,7 +1,7 @@
-"""System identification: parameters of a model from recordings. See docs/identification.md."""
+"""System identification: parameters of a model from recordings (docs/identification.md)."""
 
 from jaxsim.identify.data import Recordings, load_recordings, recordings
-from jaxsim.identify.fit import Fit, Problem, identify, tell_apart
+from jaxsim.identify.fit import Fit, Problem, identify, unidentifiable
 from jaxsim.identify.parameters import Parameter, inertia, mass, parameter, signal
 from jaxsim.identify.report import save_report
 
@@ -18,5 +18,5 @@ __all__ = [
     "recordings",
     "save_report",
     "signal",
-    "tell_apart",
+    "unidentifiable",
 ]

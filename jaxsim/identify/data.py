@@ -1,4 +1,4 @@
-"""Measurements: recordings of controls and sensors, from arrays or files. Files are read without pickle."""
+"""Recordings of controls and sensors, from arrays or files. Files are read without pickle."""
 
 import csv
 import dataclasses
@@ -13,10 +13,10 @@ from jaxsim.core.model import Model
 
 @dataclasses.dataclass(frozen=True)
 class Recordings:
-    """Some trajectories of one length: start states (k, nq), (k, nv); controls (k, n, nu); measurements (k, n, ny).
+    """Trajectories of equal length: initial states (k, nq), (k, nv), controls (k, n, nu), measurements (k, n, ny).
 
-    Row i of the measurements is what the sensors `names` read in the step with row i of the controls. A measurement
-    that is not a number is missing. `sigma` (ny,) are standard deviations of the noise.
+    Row i of the measurements holds the values of the sensors `names` in the step with row i of the controls. NaN is a
+    missing measurement. `sigma` (ny,) are standard deviations of the noise.
     """
 
     qpos: np.ndarray
@@ -36,23 +36,27 @@ def recordings(
     qvel: Any = None,
     sigma: float | Mapping[str, float] = 1.0,
 ) -> Recordings:
-    """Recordings from arrays: `ctrl` (k, n, nu) or (n, nu); `measured` by sensor name: (k, n, dim) or (k, n), or
-    without k.
+    """Recordings from arrays of k trajectories of n steps.
 
-    `qpos` and `qvel` are the starts, by default qpos0 at rest. Raises ValueError when shapes do not fit, KeyError for
-    an unknown sensor.
+    Args:
+        ctrl: controls (k, n, nu), or (n, nu) of one trajectory.
+        measured: by sensor name: (k, n, dim), (k, n) of a scalar sensor, or without k.
+        qpos, qvel: initial states (k, nq) and (k, nv), by default qpos0 at rest.
+        sigma: standard deviation of the noise, for all sensors or by name.
+
+    Raises ValueError when shapes do not fit, KeyError for an unknown sensor.
     """
     ctrl = np.asarray(ctrl, float)
     ctrl = ctrl[None] if ctrl.ndim == 2 else ctrl
     if ctrl.ndim != 3 or ctrl.shape[-1] != m.nu:
-        raise ValueError(f"controls have shape {ctrl.shape}; wanted (trajectories, steps, {m.nu})")
+        raise ValueError(f"controls have shape {ctrl.shape}; expected (trajectories, steps, {m.nu})")
     k, n, _ = ctrl.shape
     columns, deviations = [], []
     for name, values in measured.items():
         dim = int(m.sensor_dim[m.name2id("sensor", name)])
         values = np.asarray(values, float)
         if values.size != k * n * dim:
-            raise ValueError(f"sensor {name!r} has {values.size} numbers; wanted {k} x {n} x {dim}")
+            raise ValueError(f"sensor {name!r} has {values.size} numbers; expected {k} x {n} x {dim}")
         columns.append(values.reshape(k, n, dim))
         deviations += [sigma[name] if isinstance(sigma, Mapping) else sigma] * dim
     start = np.broadcast_to(np.asarray(m.qpos0 if qpos is None else qpos, float), (k, m.nq))
@@ -63,11 +67,11 @@ def recordings(
 def load_recordings(
     m: Model, paths: str | Path | Sequence[str | Path], sigma: float | Mapping[str, float] = 1.0
 ) -> Recordings:
-    """Recordings from files of one length, .npz or .csv, one trajectory each.
+    """Recordings from .npz or .csv files of equal length, one trajectory each.
 
     .npz: arrays `ctrl` (n, nu), each sensor by its name, and optionally `qpos` (nq,) and `qvel` (nv,).
-    .csv: a header, then one row a step; columns `ctrl:NAME` for actuators and `NAME` or `NAME:0`, `NAME:1`, ... for
-    sensors; empty cells are missing. Raises ValueError that names the file and what is wrong with it.
+    .csv: a header, then one row a step, with columns `ctrl:NAME` for actuators and `NAME` or `NAME:0`, `NAME:1`, ...
+    for sensors; an empty cell is a missing measurement. Raises ValueError that names the file and the mistake.
     """
     paths = [paths] if isinstance(paths, (str, Path)) else list(paths)
     parts = [(_load_npz if Path(p).suffix == ".npz" else _load_csv)(m, Path(p)) for p in paths]
@@ -89,6 +93,7 @@ def load_recordings(
 
 
 def _load_npz(m: Model, path: Path) -> dict[str, np.ndarray]:
+    """Arrays of one trajectory by name, those of sensors with two axes."""
     try:
         with np.load(path, allow_pickle=False) as loaded:
             out = {name: loaded[name] for name in loaded.files}
@@ -101,6 +106,7 @@ def _load_npz(m: Model, path: Path) -> dict[str, np.ndarray]:
 
 
 def _load_csv(m: Model, path: Path) -> dict[str, np.ndarray]:
+    """Controls and sensors of one trajectory by name, as from an .npz file."""
     with path.open(newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     try:

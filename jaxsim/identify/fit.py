@@ -1,4 +1,4 @@
-"""Least squares on rollouts: Levenberg-Marquardt with exact Jacobians, many starts at once, what the data can tell."""
+"""Least squares on rollouts: Levenberg-Marquardt with exact Jacobians, several starts in a batch, identifiability."""
 
 import dataclasses
 import warnings
@@ -16,19 +16,22 @@ from jaxsim.identify.data import Recordings
 from jaxsim.identify.parameters import Parameter
 from jaxsim.math.safe import Array
 from jaxsim.optim.progress import bar
+from jaxsim.optim.shooting import shoot
 
-TOGETHER = 1e-6  # eigenvalues of the scaled information below this cannot be told from zero
+MIN_EIGENVALUE = (
+    1e-6  # of the scaled information matrix, relative to the largest: below it a direction is not determined
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """What was found.
+    """Result of `identify`.
 
     `values` and their standard deviations `std` are in the order of `labels`; `interval` (n, 2) is that of 95 %.
-    `m` is the model with the values in it. `residual` (k, n, ny) is simulated less measured, in units of the
-    noise; `simulated` in those of the sensors. `cost` is that of every start and iteration. `unclear` says in words
-    which parameters the data cannot tell apart. `noise` is the deviation that the residuals show, in units of the one
-    given: near 1 when model and noise are right.
+    `m` is the model with the values. `residual` (k, n, ny) is simulated less measured, in units of the noise;
+    `simulated` is in units of the sensors. `cost` (starts, iterations) is that of every start and iteration.
+    `unidentifiable` has a sentence for each direction of the parameters that the data do not determine. `noise` is the
+    standard deviation of the residuals in units of the one given: near 1 when model and noise are right.
     """
 
     labels: tuple[str, ...]
@@ -41,17 +44,17 @@ class Fit:
     residual: np.ndarray
     cost: np.ndarray
     starts: np.ndarray
-    unclear: tuple[str, ...]
+    unidentifiable: tuple[str, ...]
     noise: float
 
     def __str__(self) -> str:
         rows = zip(self.labels, self.values, self.interval, strict=True)
         lines = [f"{label:40s} {v:12.6g}   [{low:.6g}, {high:.6g}]" for label, v, (low, high) in rows]
-        return "\n".join([*lines, f"noise: {self.noise:.3g} of what was given", *self.unclear])
+        return "\n".join([*lines, f"noise: {self.noise:.3g} times the given one", *self.unidentifiable])
 
 
 class Problem:
-    """The residual of recordings as a pure function of free coordinates, and the maps between these and the values."""
+    """Residual of recordings as a pure function of the free coordinates of parameters, and maps to their values."""
 
     def __init__(self, m: Model, data: Recordings, parameters: Sequence[Parameter], step: Callable = jaxsim.step):
         self.m, self.data, self.parameters, self.step = m, data, tuple(parameters), step
@@ -64,14 +67,15 @@ class Problem:
         self.low, self.high = low, high
 
     def split(self, free: Array) -> list[Array]:
+        """Coordinates of each parameter."""
         return jnp.split(free, np.cumsum(self.sizes)[:-1])
 
     def values(self, free: Array) -> Array:
-        """Values in their units from free coordinates."""
+        """Values of the parameters, in their units, from free coordinates."""
         return jnp.concatenate([p.to_value(x) for p, x in zip(self.parameters, self.split(free), strict=True)])
 
     def model(self, free: Array) -> Model:
-        """The model with these coordinates in it; derived constants follow where they depend on them."""
+        """Model with these coordinates; derived constants are recomputed where they depend on them."""
         m = self.m
         for p, x in zip(self.parameters, self.split(free), strict=True):
             if p.kind == "model":
@@ -79,7 +83,7 @@ class Problem:
         return jaxsim.set_const(m) if any(p.constants for p in self.parameters) else m
 
     def simulate(self, free: Array) -> Array:
-        """What the sensors would have read (k, n, ny)."""
+        """Simulated measurements (k, n, ny)."""
         m, data = self.model(free), self.data
         d = jaxsim.make_data(self.m)
         ctrl = self._controls(jnp.asarray(data.ctrl), free)
@@ -91,6 +95,7 @@ class Problem:
         return self._signals(jax.vmap(one)(jnp.asarray(data.qpos), jnp.asarray(data.qvel), ctrl), free)
 
     def _controls(self, ctrl: Array, free: Array) -> Array:
+        """Controls with the delays of actuators."""
         for p, x in zip(self.parameters, self.split(free), strict=True):
             if p.kind == "ctrl_delay":
                 for name, delay in zip(p.channels, p.to_value(x), strict=True):
@@ -99,9 +104,10 @@ class Problem:
         return ctrl
 
     def _signals(self, y: Array, free: Array) -> Array:
+        """Sensor values with delays, gains and biases of the channels."""
         by_kind = {"gain": lambda y, g: g * y, "bias": lambda y, b: y + b}
         by_kind["delay"] = lambda y, t: delayed(y, t / self.m.opt.timestep)
-        for kind in ("delay", "gain", "bias"):  # in the order of a measurement
+        for kind in ("delay", "gain", "bias"):  # in the order in which a measurement chain applies them
             for p, x in zip(self.parameters, self.split(free), strict=True):
                 if p.kind == kind:
                     for name, value in zip(p.channels, p.to_value(x), strict=True):
@@ -110,29 +116,30 @@ class Problem:
         return y
 
     def residual(self, free: Array) -> Array:
-        """Differences in units of the noise, those from priors last; missing measurements count as zero."""
+        """Differences in units of the noise, those from priors last; zero where a measurement is missing."""
         measured = jnp.asarray(self.data.measured)
         known = jnp.isfinite(measured)
-        gap = jnp.where(known, self.simulate(free) - jnp.where(known, measured, 0), 0) / jnp.asarray(self.data.sigma)
+        error = jnp.where(known, self.simulate(free) - jnp.where(known, measured, 0), 0) / jnp.asarray(self.data.sigma)
         priors = []
         for p, x in zip(self.parameters, self.split(free), strict=True):
             if p.prior is not None:
                 mean, deviation = p.prior
                 priors.append((x - p.to_free(jnp.asarray(mean, x.dtype))) / deviation)
-        return jnp.concatenate([gap.reshape(-1), *(q.reshape(-1) for q in priors)])
+        return jnp.concatenate([error.reshape(-1), *(q.reshape(-1) for q in priors)])
 
 
 def _columns(m: Model, name: str) -> np.ndarray:
+    """Indices of a sensor's values in `sensordata`."""
     i = m.name2id("sensor", name)
     return m.sensor_adr[i] + np.arange(m.sensor_dim[i])
 
 
 def delayed(y: Array, lag: Array) -> Array:
-    """A signal (k, n) `lag` steps late, linear between samples; before its first sample it has that value."""
-    at = jnp.clip(jnp.arange(y.shape[-1]) - lag, 0, y.shape[-1] - 1)
-    low = jnp.floor(jax.lax.stop_gradient(at)).astype(int)
+    """Signal (k, n) delayed by `lag` steps, linear between samples and constant before the first."""
+    index = jnp.clip(jnp.arange(y.shape[-1]) - lag, 0, y.shape[-1] - 1)
+    low = jnp.floor(jax.lax.stop_gradient(index)).astype(int)
     high = jnp.minimum(low + 1, y.shape[-1] - 1)
-    return y[..., low] + (at - low) * (y[..., high] - y[..., low])
+    return y[..., low] + (index - low) * (y[..., high] - y[..., low])
 
 
 def identify(
@@ -149,12 +156,13 @@ def identify(
     step: Callable = jaxsim.step,
     progress: bool = False,
 ) -> Fit:
-    """Find the parameters with which the model reproduces the recordings, by maximum likelihood or, with priors, MAP.
+    """Estimate parameters from recordings by maximum likelihood or, with priors, maximum a posteriori.
 
     Args:
-        method: "lm": Levenberg-Marquardt, Jacobians exact by forward mode; "adam": optax on the same cost.
-        starts: how many starts run side by side, the first from the model's own numbers, the others from it times
-            (1 + `spread` w), w normal. The best one is returned.
+        method: "lm": Levenberg-Marquardt with exact Jacobians by forward mode; "adam": optax on the same cost.
+        iterations: at most so many.
+        starts: number of starts in the batch: the first is the model's own numbers, the others are these times
+            (1 + `spread` w), w normal. The best result is returned.
 
     Warns (UserWarning) when parameters have no effect on the data or cannot be told apart.
     """
@@ -162,13 +170,14 @@ def identify(
     first = _starts(problem, starts, spread, seed)
     run = {"lm": _levenberg, "adam": partial(_adam, learning_rate=learning_rate)}.get(method)
     if run is None:
-        raise ValueError(f'method is {method!r}; wanted "lm" or "adam"')
+        raise ValueError(f'method is {method!r}; expected "lm" or "adam"')
     free, history = run(problem, first, iterations, progress)
     best = free[int(np.nanargmin(history[:, -1]))]
     return _summary(problem, best, history, first)
 
 
 def _starts(problem: Problem, starts: int, spread: float, seed: int) -> Array:
+    """Free coordinates (starts, p) of the starts."""
     noise = jax.random.normal(jax.random.key(seed), (starts, len(problem.first)), problem.first.dtype).at[0].set(0)
     size = jnp.concatenate([jnp.ones(n) if p.log else jnp.maximum(jnp.abs(jnp.asarray(p.start, float)), 1e-2)
                             for p, n in zip(problem.parameters, problem.sizes, strict=True)])  # fmt: skip
@@ -176,15 +185,15 @@ def _starts(problem: Problem, starts: int, spread: float, seed: int) -> Array:
 
 
 def _levenberg(problem: Problem, first: Array, iterations: int, progress: bool) -> tuple[Array, np.ndarray]:
-    """All starts side by side: coordinates (starts, p) and costs (starts, iterations + 1)."""
+    """Free coordinates (starts, p) and costs (starts, iterations + 1) of a batch of Levenberg-Marquardt iterations."""
 
     def improve(free: Array, damping: Array) -> tuple[Array, Array, Array, Array]:
         r, jac = _residual_and_jacobian(problem, free)
         cost = 0.5 * r @ r
         h, g = jac.T @ jac, jac.T @ r
-        stuck = ((free <= problem.low) & (g > 0)) | ((free >= problem.high) & (g < 0))
-        g = jnp.where(stuck, 0, g)
-        h = jnp.where(stuck[:, None] | stuck[None], 0, h)
+        clamped = ((free <= problem.low) & (g > 0)) | ((free >= problem.high) & (g < 0))
+        g = jnp.where(clamped, 0, g)
+        h = jnp.where(clamped[:, None] | clamped[None], 0, h)
         scale = jnp.maximum(jnp.diagonal(h), 1e-12 * jnp.max(jnp.diagonal(h)) + 1e-30)
         trials = damping * jnp.asarray([0.1, 1.0, 10.0, 100.0], free.dtype)
         moves = jax.vmap(lambda t: -jnp.linalg.solve(h + t * jnp.diag(scale), g))(trials)
@@ -194,32 +203,33 @@ def _levenberg(problem: Problem, first: Array, iterations: int, progress: bool) 
         k = jnp.argmin(costs)
         better = costs[k] < cost
         damping = jnp.where(better, trials[k], 100 * damping)
-        hoped = -0.5 * g @ moves[0]  # what the least damped move would gain if residuals were linear
-        return jnp.where(better, points[k], free), jnp.clip(damping, 1e-12, 1e12), jnp.minimum(cost, costs[k]), hoped
+        expected = -0.5 * g @ moves[0]  # improvement by the least damped step if residuals were linear
+        return jnp.where(better, points[k], free), jnp.clip(damping, 1e-12, 1e12), jnp.minimum(cost, costs[k]), expected
 
     batch = jaxsim.jit(jax.vmap(improve))
     free, damping = first, jnp.full(len(first), 1e-2, first.dtype)
     history = [np.asarray(jaxsim.jit(jax.vmap(lambda x: 0.5 * jnp.sum(problem.residual(x) ** 2)))(first))]
     with bar(iterations, "identification", progress) as shown:
         for _ in range(iterations):
-            free, damping, cost, hoped = batch(free, damping)
+            free, damping, cost, expected = batch(free, damping)
             history.append(np.asarray(cost))
             shown(np.nanmin(history[-1]))
-            still = history[-2] - history[-1] <= 1e-10 * history[-1]
-            if np.all(still & ((np.asarray(damping) > 1e3) | (np.asarray(hoped) <= 1e-10 * history[-1]))):
+            stalled = history[-2] - history[-1] <= 1e-10 * history[-1]
+            if np.all(stalled & ((np.asarray(damping) > 1e3) | (np.asarray(expected) <= 1e-10 * history[-1]))):
                 break
     return free, np.stack(history, 1)
 
 
 def _residual_and_jacobian(problem: Problem, free: Array) -> tuple[Array, Array]:
-    r, push = jax.linearize(problem.residual, free)
-    return r, jax.vmap(push, out_axes=1)(jnp.eye(len(free), dtype=free.dtype))
+    """Residual (n,) and its Jacobian (n, p) by forward mode."""
+    r, jvp = jax.linearize(problem.residual, free)
+    return r, jax.vmap(jvp, out_axes=1)(jnp.eye(len(free), dtype=free.dtype))
 
 
 def _adam(
     problem: Problem, first: Array, iterations: int, progress: bool, learning_rate: float
 ) -> tuple[Array, np.ndarray]:
-    from jaxsim.optim.shooting import shoot
+    """Free coordinates (starts, p) and costs (starts, iterations) by Adam, one start after the other."""
 
     def cost(free: Array) -> Array:
         return 0.5 * jnp.sum(problem.residual(free) ** 2)
@@ -232,40 +242,42 @@ def _adam(
 
 
 def _summary(problem: Problem, free: Array, history: np.ndarray, first: Array) -> Fit:
+    """Fit at the free coordinates found: intervals by the Cramer-Rao bound, and warnings."""
     r, jac = (np.asarray(x) for x in jaxsim.jit(partial(_residual_and_jacobian, problem))(free))
     simulated = np.asarray(jaxsim.jit(problem.simulate)(free))
-    slope = np.asarray(jax.vmap(jax.grad(lambda x, i: problem.values(x)[i]), (None, 0))(free, jnp.arange(len(free))))
+    to_values = np.asarray(
+        jax.vmap(jax.grad(lambda x, i: problem.values(x)[i]), (None, 0))(free, jnp.arange(len(free)))
+    )
     information = jac.T @ jac
-    unclear = tell_apart(information, problem.labels)
-    for line in unclear:
+    sentences = unidentifiable(information, problem.labels)
+    for line in sentences:
         warnings.warn(line, UserWarning, stacklevel=3)
-    covariance = slope @ np.linalg.pinv(information, rcond=1e-14, hermitian=True) @ slope.T
+    covariance = to_values @ np.linalg.pinv(information, rcond=1e-14, hermitian=True) @ to_values.T
     known = np.isfinite(problem.data.measured)
     noise = float(np.sqrt(r @ r / max(1, known.sum() - len(free))))
     values = np.asarray(problem.values(free))
     std = np.sqrt(np.maximum(np.diag(covariance), 0))
-    dead = np.diag(information) <= 0
-    std = np.where(dead, np.inf, std)
+    std = np.where(np.diag(information) <= 0, np.inf, std)
     interval = np.stack([values - 1.96 * std, values + 1.96 * std], axis=1)
     residual = np.where(known, simulated - problem.data.measured, np.nan) / problem.data.sigma
     starts = np.asarray(jax.vmap(problem.values)(first))
     return Fit(
         problem.labels, values, std, interval, covariance, problem.model(free), simulated, residual, history, starts,
-        unclear, noise,
+        sentences, noise,
     )  # fmt: skip
 
 
-def tell_apart(information: np.ndarray, labels: Sequence[str]) -> tuple[str, ...]:
-    """Sentences about directions of the parameters that the information matrix J' J does not hold down."""
+def unidentifiable(information: np.ndarray, labels: Sequence[str]) -> tuple[str, ...]:
+    """A sentence for each direction of the parameters that the information matrix J' J (p, p) does not determine."""
     size = np.sqrt(np.diag(information))
     lines = [f"{label} has no effect on the measurements" for label, s in zip(labels, size, strict=True) if s == 0]
-    live = np.flatnonzero(size > 0)
-    if len(live) < 2:
+    used = np.flatnonzero(size > 0)
+    if len(used) < 2:
         return tuple(lines)
-    scaled = information[np.ix_(live, live)] / np.outer(size[live], size[live])
+    scaled = information[np.ix_(used, used)] / np.outer(size[used], size[used])
     values, vectors = np.linalg.eigh(scaled)
     for value, v in zip(values, vectors.T, strict=True):
-        if value < TOGETHER * values[-1]:
-            names = [f"{labels[live[i]]} ({v[i]:+.2f})" for i in np.argsort(-abs(v)) if abs(v[i]) > 0.1]
+        if value < MIN_EIGENVALUE * values[-1]:
+            names = [f"{labels[used[i]]} ({v[i]:+.2f})" for i in np.argsort(-abs(v)) if abs(v[i]) > 0.1]
             lines.append(f"the data cannot tell apart: {', '.join(names)}")
     return tuple(lines)

@@ -1,4 +1,4 @@
-"""Inertial parameters that are physical whatever their values: the log-Cholesky form of the pseudo-inertia.
+"""Log-Cholesky form of the pseudo-inertia: inertial parameters that are physical for all values.
 
 Rucker and Wensing, "Smooth Parameterization of Rigid-Body Inertia", RA-L 2022. Ten numbers
 (alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3) give an upper triangular U with positive diagonal, and U U' is the matrix
@@ -12,11 +12,11 @@ from jaxsim.core.model import Model
 from jaxsim.math.rotation import quat_to_mat
 from jaxsim.math.safe import Array
 
-SPLIT = 1e-6  # relative; principal moments that are equal are moved apart by this, for their axes have no derivative
+MOMENT_SEPARATION = 1e-6  # relative, added between equal principal moments, whose axes have no derivative
 
 
 def to_moments(theta: Array) -> Array:
-    """Second moments (4, 4) of ten numbers: [[sum m r r', sum m r], [sum m r', sum m]] in the frame of the body."""
+    """Pseudo-inertia (4, 4) of ten numbers: [[sum m r r', sum m r], [sum m r', sum m]] in the frame of the body."""
     alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3 = theta
     one, zero = jnp.ones_like(alpha), jnp.zeros_like(alpha)
     upper = jnp.stack(
@@ -32,7 +32,7 @@ def to_moments(theta: Array) -> Array:
 
 
 def from_moments(moments: np.ndarray) -> np.ndarray:
-    """The ten numbers of a matrix of second moments. Raises LinAlgError when it is not positive definite."""
+    """Ten numbers of a pseudo-inertia (4, 4). Raises LinAlgError when it is not positive definite."""
     flipped = np.asarray(moments, float)[::-1, ::-1]
     upper = np.linalg.cholesky(flipped)[::-1, ::-1]
     alpha = np.log(upper[3, 3])
@@ -42,10 +42,10 @@ def from_moments(moments: np.ndarray) -> np.ndarray:
 
 
 def read_moments(m: Model, body: int) -> np.ndarray:
-    """Second moments (4, 4) of a body of the model, in the body's frame; host-side."""
+    """Pseudo-inertia (4, 4) of a body of the model, in the body's frame; host-side."""
     mass, com, moments = (np.asarray(x[body], float) for x in (m.body_mass, m.body_ipos, m.body_inertia))
     rotation = np.asarray(quat_to_mat(np.asarray(m.body_iquat[body], float)))
-    second = np.diag(0.5 * moments.sum() - moments)  # of each principal axis
+    second = np.diag(0.5 * moments.sum() - moments)  # second moments along the principal axes
     out = np.empty((4, 4))
     out[:3, :3] = rotation @ second @ rotation.T + mass * np.outer(com, com)
     out[:3, 3] = out[3, :3] = mass * com
@@ -54,13 +54,13 @@ def read_moments(m: Model, body: int) -> np.ndarray:
 
 
 def write_moments(m: Model, body: int, moments: Array) -> Model:
-    """`m` with mass, centre of mass and principal inertia of a body from its second moments (4, 4)."""
+    """Model with mass, centre of mass and principal inertia of a body from its pseudo-inertia (4, 4)."""
     mass = moments[3, 3]
     com = moments[:3, 3] / mass
     second = moments[:3, :3] - mass * jnp.outer(com, com)
     inertia = jnp.trace(second) * jnp.eye(3, dtype=second.dtype) - second
-    apart = SPLIT * jnp.trace(inertia) * jnp.diag(jnp.asarray([0.0, 1.0, 2.0], second.dtype))
-    values, axes = jnp.linalg.eigh(inertia + apart)
+    separation = MOMENT_SEPARATION * jnp.trace(inertia) * jnp.diag(jnp.asarray([0.0, 1.0, 2.0], second.dtype))
+    values, axes = jnp.linalg.eigh(inertia + separation)
     axes = axes.at[:, 2].multiply(jnp.where(jnp.linalg.det(axes) < 0, -1.0, 1.0))
     return m.replace(
         body_mass=m.body_mass.at[body].set(mass),
@@ -71,7 +71,7 @@ def write_moments(m: Model, body: int, moments: Array) -> Model:
 
 
 def mat_to_quat(r: Array) -> Array:
-    """Quaternion of a rotation matrix: the best conditioned row of 4 q q'."""
+    """Quaternion (4,) of a rotation matrix (3, 3): the row of 4 q q' with the largest diagonal entry, normalised."""
     (a, b, c), (d, e, f), (g, h, i) = r
     rows = jnp.stack(
         [

@@ -1,4 +1,4 @@
-"""What can be identified: numbers of a model by name, with bounds and priors, in coordinates without constraints."""
+"""Parameters to identify: numbers of a model by name, with bounds and priors, in unconstrained coordinates."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -9,10 +9,10 @@ import numpy as np
 
 import jaxsim
 from jaxsim.core.model import Model
-from jaxsim.identify import inertia as lc
+from jaxsim.identify import inertia as log_cholesky
 from jaxsim.math.safe import Array
 
-# prefix of a field -> the objects that its rows belong to
+# prefix of a field's name -> type of the objects that its rows belong to
 OBJECTS = {
     "body": "body",
     "jnt": "joint",
@@ -25,17 +25,27 @@ OBJECTS = {
     "eq": "equality",
     "cam": "camera",
 }
-DERIVED = ("body_mass", "body_inertia", "body_pos", "body_quat", "body_ipos", "body_iquat", "dof_armature", "jnt_pos")
+# fields that constants derived at qpos0 depend on, with geom_size
+CONSTANTS_DEPEND_ON = (
+    "body_mass",
+    "body_inertia",
+    "body_pos",
+    "body_quat",
+    "body_ipos",
+    "body_iquat",
+    "dof_armature",
+    "jnt_pos",
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """Some numbers of a model that are to be found.
+    """Numbers of a model that are to be identified.
 
-    `write(m, value)` gives the model with the numbers `value` (n,). `log` estimates their logarithms, which keeps them
-    positive. `prior` is (mean, standard deviation) in the units of the value; with `log`, the deviation is relative.
-    `constants` says that constants derived at qpos0 depend on them. `kind` is "model" or one of the signals: "gain",
-    "bias", "delay" of sensors, "ctrl_delay" of controls.
+    `write(m, value)` returns the model with the numbers `value` (n,). `log` estimates their logarithms, which keeps
+    them positive. `prior` is (mean, standard deviation) in the units of the value; with `log`, the deviation is
+    relative. `constants`: whether constants derived at qpos0 depend on them. `kind` is "model" or a property of
+    `channels`: "gain", "bias" or "delay" of sensors, "ctrl_delay" of actuators.
     """
 
     labels: tuple[str, ...]
@@ -50,9 +60,11 @@ class Parameter:
     channels: tuple[str, ...] = ()
 
     def to_free(self, value: Any) -> Any:
+        """Free coordinates of a value."""
         return jnp.log(value) if self.log else jnp.asarray(value)
 
     def to_value(self, free: Array) -> Array:
+        """Value at free coordinates."""
         return jnp.exp(free) if self.log else free
 
 
@@ -68,13 +80,13 @@ def parameter(
     prior: tuple[float, float] | None = None,
     tie: bool = False,
 ) -> Parameter:
-    """Numbers of a float field of the model, chosen by the names of their objects.
+    """Parameter of entries of a float field of the model, chosen by the names of their objects.
 
     Args:
         field: "dof_damping", "geom_friction", "actuator_gainprm", ... or "opt.gravity" for an option.
-        name: of the joint, geom, actuator, ...; several; None for all rows. A dof goes by the name of its joint.
-        index: columns of the field, for those that have several: 0 for sliding friction, 0 for a position gain.
-        tie: one number for all of them.
+        name: name of the joint, geom, actuator, ..., or several names; None for all rows. Dofs go by their joint.
+        index: column or columns of the field, such as 0 for sliding friction; None for all.
+        tie: one number for all of the entries.
 
     Raises KeyError for an unknown name, TypeError for an unknown field, ValueError where a start is out of bounds.
     """
@@ -91,31 +103,34 @@ def parameter(
         if array.ndim == 1
         else [(int(c),) for c in np.atleast_1d(range(array.shape[1]) if index is None else index)]
     )
-    places = [(row, *column) for row in rows for column in columns]
+    entries = [(row, *column) for row in rows for column in columns]
     labels = [f"{field}[{n}]" + "".join(f"[{c}]" for c in column) for n in names for column in columns]
-    start = np.array([array[p] for p in places])
-    at = tuple(np.array(x) for x in zip(*places, strict=True))
+    start = np.array([array[entry] for entry in entries])
+    index_arrays = tuple(np.array(x) for x in zip(*entries, strict=True))
     if tie:
         labels, start = [f"{field}[{', '.join(names)}]" + ("" if index is None else f"[{index}]")], start[:1]
 
     def write(m: Model, value: Array) -> Model:
-        return m.replace(**{field: getattr(m, field).at[at].set(value)})
+        return m.replace(**{field: getattr(m, field).at[index_arrays].set(value)})
 
-    return _checked(
-        Parameter(tuple(labels), start, write, low, high, log, prior, field in DERIVED or field.startswith("geom_size"))
-    )
+    constants = field in CONSTANTS_DEPEND_ON
+    return _checked(Parameter(tuple(labels), start, write, low, high, log, prior, constants))
 
 
-def _refuse_simple(m: Model, bodies: list[int]):
-    """The inertial frame of a body whose M was compiled as diagonal cannot move."""
+def _refuse_simple(m: Model, bodies: list[int]) -> None:
+    """Raise ValueError for a body whose mass matrix was compiled as diagonal: its inertial frame cannot move."""
     if (m.body_simple[bodies] == 1).any():
-        raise ValueError("M of this model has no room for a moved inertial frame: use jaxsim.with_full_inertia(m)")
+        raise ValueError(
+            "the mass matrix of this body was compiled as diagonal, so that its inertial frame cannot move: "
+            "use jaxsim.with_full_inertia(m)"
+        )
 
 
 def _rows(m: Model, field: str, name: str | Sequence[str] | None) -> tuple[list[int], list[str]]:
+    """Rows of a field that belong to the named objects, and a label for each."""
     prefix = field.split("_")[0]
     if prefix not in OBJECTS:
-        raise TypeError(f"rows of {field!r} have no names; write a Parameter of your own")
+        raise TypeError(f"rows of {field!r} have no names; construct a Parameter with a `write` function instead")
     objects = OBJECTS[prefix]
     count = len(getattr(m, field)) if prefix != "dof" else m.njnt
     names = [m.id2name(objects, i) for i in range(count)] if name is None else [name] if isinstance(name, str) else name
@@ -131,19 +146,20 @@ def _rows(m: Model, field: str, name: str | Sequence[str] | None) -> tuple[list[
 
 
 def _option(m: Model, field: str, index: Any, low: float, high: float, log: bool, prior: Any) -> Parameter:
+    """Parameter of entries of a field of `m.opt`."""
     value = np.asarray(getattr(m.opt, field), float)
-    places = np.arange(value.size) if index is None else np.atleast_1d(index)
-    labels = [f"opt.{field}" + (f"[{i}]" if value.ndim else "") for i in places]
+    entries = np.arange(value.size) if index is None else np.atleast_1d(index)
+    labels = [f"opt.{field}" + (f"[{i}]" if value.ndim else "") for i in entries]
 
     def write(m: Model, new: Array) -> Model:
         old = getattr(m.opt, field)
-        return m.replace(opt=m.opt.replace(**{field: old.at[places].set(new) if value.ndim else new[0]}))
+        return m.replace(opt=m.opt.replace(**{field: old.at[entries].set(new) if value.ndim else new[0]}))
 
-    return _checked(Parameter(tuple(labels), value.reshape(-1)[places], write, low, high, log, prior))
+    return _checked(Parameter(tuple(labels), value.reshape(-1)[entries], write, low, high, log, prior))
 
 
 def mass(m: Model, body: str, *, low: float = 1e-6, high: float = np.inf, prior: tuple | None = None) -> Parameter:
-    """The mass of a body; its inertia changes in proportion, as for a body of another density."""
+    """Parameter of the mass of a body; its inertia changes in proportion, as by a change of density."""
     b = m.name2id("body", body)
 
     def write(m: Model, value: Array) -> Model:
@@ -157,17 +173,18 @@ def mass(m: Model, body: str, *, low: float = 1e-6, high: float = np.inf, prior:
 
 
 def inertia(m: Model, body: str, *, prior: float | None = None) -> Parameter:
-    """All ten inertial parameters of a body in log-Cholesky form: always physical. `prior`: a deviation for each.
+    """Parameter of the ten inertial parameters of a body in log-Cholesky form, which is physical for all values.
 
-    Raises ValueError for a body with a diagonal M: `jaxsim.with_full_inertia` makes room.
+    `prior`: standard deviation of each about the model's own. Raises ValueError for a body whose mass matrix was
+    compiled as diagonal: use `jaxsim.with_full_inertia` first.
     """
     b = m.name2id("body", body)
     _refuse_simple(m, [b])
-    start = lc.from_moments(lc.read_moments(m, b))
+    start = log_cholesky.from_moments(log_cholesky.read_moments(m, b))
     labels = tuple(f"inertia[{body}].{n}" for n in ["alpha", "d1", "d2", "d3", "s12", "s23", "s13", "t1", "t2", "t3"])
 
     def write(m: Model, value: Array) -> Model:
-        return lc.write_moments(m, b, lc.to_moments(value))
+        return log_cholesky.write_moments(m, b, log_cholesky.to_moments(value))
 
     return Parameter(labels, start, write, prior=None if prior is None else (start, prior), constants=True)
 
@@ -175,9 +192,9 @@ def inertia(m: Model, body: str, *, prior: float | None = None) -> Parameter:
 def signal(
     kind: str, channels: str | Sequence[str], start: float | None = None, *, low=-np.inf, high=np.inf, prior=None
 ) -> Parameter:
-    """A "gain", "bias" or "delay" (s) of sensors by name, or the "ctrl_delay" (s) of actuators by name: one each."""
+    """Parameter of a "gain", "bias" or "delay" (s) for each named sensor, or a "ctrl_delay" (s) for each actuator."""
     if kind not in ("gain", "bias", "delay", "ctrl_delay"):
-        raise ValueError(f'kind is {kind!r}; wanted "gain", "bias", "delay" or "ctrl_delay"')
+        raise ValueError(f'kind is {kind!r}; expected "gain", "bias", "delay" or "ctrl_delay"')
     channels = (channels,) if isinstance(channels, str) else tuple(channels)
     first = (1.0 if kind == "gain" else 0.0) if start is None else start
     low = max(low, 0.0) if "delay" in kind else low
@@ -188,6 +205,7 @@ def signal(
 
 
 def _checked(p: Parameter) -> Parameter:
+    """The parameter itself. Raises ValueError where a start is out of bounds."""
     low = max(p.low, 0.0) if p.log else p.low
     for label, value in zip(p.labels, p.start, strict=True):
         if not low <= value <= p.high or (p.log and value <= 0):

@@ -1,4 +1,4 @@
-"""A page about a fit: values with intervals, warnings, measured against simulated, residuals. Needs matplotlib."""
+"""HTML report of a fit: values, intervals, warnings, measured and simulated signals, residuals. Needs matplotlib."""
 
 import html
 import io
@@ -17,25 +17,28 @@ td:first-child,th:first-child{text-align:left}.warn{background:#fff3cd;padding:.
 
 
 def save_report(fit: Fit, data: Recordings, path: str | Path, title: str = "Identification") -> None:
-    """Write one self-contained HTML page. Raises ImportError that names the extra when matplotlib is not installed."""
+    """Write a fit as one self-contained HTML page.
+
+    Raises ImportError, which names the extra to install, when matplotlib is missing.
+    """
     Path(path).write_text(render(fit, data, title), encoding="utf-8")
 
 
 def render(fit: Fit, data: Recordings, title: str = "Identification") -> str:
-    """The page as text."""
+    """HTML text of the page."""
     rows = "".join(
         f"<tr><td>{html.escape(label)}</td><td>{start:.5g}</td><td>{v:.6g}</td><td>{s:.2g}</td>"
         f"<td>{a:.5g} to {b:.5g}</td></tr>"
         for label, start, v, s, (a, b) in zip(fit.labels, fit.starts[0], fit.values, fit.std, fit.interval, strict=True)
     )
-    warnings = "".join(f'<p class="warn">{html.escape(line)}</p>' for line in fit.unclear)
+    warnings = "".join(f'<p class="warn">{html.escape(line)}</p>' for line in fit.unidentifiable)
     best = int(np.nanargmin(fit.cost[:, -1]))
     return f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(title)}</title>
 <style>{STYLE}</style>
 <h1>{html.escape(title)}</h1>{warnings}
 <p>{data.measured.shape[0]} trajectories of {data.measured.shape[1]} steps, {len(fit.labels)} parameters,
-{len(fit.starts)} starts (best: {best}). Residuals are {fit.noise:.3g} of the noise that was given; cost
-{fit.cost[best, 0]:.4g} before, {fit.cost[best, -1]:.4g} after.</p>
+{len(fit.starts)} starts (best: {best}). The standard deviation of the residuals is {fit.noise:.3g} times the noise that
+was given. Cost {fit.cost[best, 0]:.4g} before, {fit.cost[best, -1]:.4g} after.</p>
 <table><tr><th>parameter</th><th>start</th><th>value</th><th>std</th><th>95 % interval</th></tr>{rows}</table>
 <h2>Cost</h2>{_cost(fit)}<h2>Measured and simulated</h2>{_signals(fit, data)}<h2>Residuals</h2>{_residuals(fit, data)}
 </html>"""
@@ -52,7 +55,8 @@ def _svg(figure: Any) -> str:
     return text.getvalue()[text.getvalue().index("<svg") :]
 
 
-def _channels(fit: Fit, data: Recordings) -> list[str]:
+def _channels(data: Recordings) -> list[str]:
+    """A label for each column of the measurements: the sensor's name, or all names where a sensor has several."""
     dims = data.measured.shape[-1]
     return [", ".join(data.names)] * dims if len(data.names) != dims else list(data.names)
 
@@ -71,7 +75,7 @@ def _signals(fit: Fit, data: Recordings) -> str:
     for i, axes in enumerate(figure.subplots(count, 1, squeeze=False)[:, 0]):
         axes.plot(data.measured[0, :, i], ".", ms=2, color="0.6", label="measured")
         axes.plot(fit.simulated[0, :, i], lw=1, label="simulated")
-        axes.set_ylabel(_channels(fit, data)[i], fontsize=8)
+        axes.set_ylabel(_channels(data)[i], fontsize=8)
     axes.legend(fontsize=8)
     return _svg(figure)
 
@@ -82,6 +86,6 @@ def _residuals(fit: Fit, data: Recordings) -> str:
     for i, (left, right) in enumerate(figure.subplots(count, 2, squeeze=False, width_ratios=(3, 1))):
         r = fit.residual[..., i]
         left.plot(r.T, lw=0.5)
-        left.set_ylabel(_channels(fit, data)[i], fontsize=8)
+        left.set_ylabel(_channels(data)[i], fontsize=8)
         right.hist(r[np.isfinite(r)], bins=30, density=True)
     return _svg(figure)

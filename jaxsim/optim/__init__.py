@@ -1,16 +1,16 @@
-"""Optimisation with gradients: contacts that have useful ones, and optimisers on the batch. See docs/gradients.md."""
+"""Optimisation of rollouts: contacts with useful gradients, smoothing, and batched optimisers (docs/gradients.md)."""
 
 from jaxsim.optim.contact import contacts_from_distance, smooth_impedance, straight_through
-from jaxsim.optim.ilqr import Costs, Plan, ilqr
+from jaxsim.optim.ilqr import Costs, IlqrResult, ilqr
 from jaxsim.optim.sampling import cem, mppi
-from jaxsim.optim.shooting import Found, shoot
+from jaxsim.optim.shooting import OptimResult, shoot
 from jaxsim.optim.smoothing import smoothed
 from jaxsim.optim.stiff import adaptive, substepped
 
 __all__ = [
     "Costs",
-    "Found",
-    "Plan",
+    "IlqrResult",
+    "OptimResult",
     "adaptive",
     "cem",
     "contacts_from_distance",

@@ -1,5 +1,6 @@
-"""Models whose contacts have useful gradients, and steps that borrow only the gradient (docs/gradients.md)."""
+"""Models whose contacts have useful gradients, and steps that use only their gradient (docs/gradients.md)."""
 
+import dataclasses
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -17,11 +18,12 @@ DEFAULT_SOLREF = (0.02, 1.0)
 
 
 def contacts_from_distance(m: Model, width: float) -> Model:
-    """`m` with contacts that begin to act at the distance `width` (m) and grow smoothly until the surfaces touch.
+    """Model whose contacts begin to act at the distance `width` (m) and grow smoothly until the surfaces touch.
 
-    Where r is the distance, less the margin: the position of a contact becomes -(width - r)^2 / (4 width) between
-    -width and width, which is r below and 0 above; its impedance is multiplied by (1 - (r / width)^2)^2 between 0 and
-    width; stiffness and damping stay. Contacts inside `width` take room in the contact buffer.
+    With r the distance less the margin, the position of a contact becomes -(width - r)^2 / (4 width) for r between
+    -width and width; it is r below that range and 0 above. Between 0 and `width` its impedance is multiplied by
+    (1 - (r / width)^2)^2. Stiffness and damping are kept. Contacts within `width` count towards `max_contacts`.
+    Raises ValueError when the model has a contact callback.
     """
     near = m.replace(
         geom_margin=m.geom_margin + 0.5 * width,
@@ -37,33 +39,32 @@ def contacts_from_distance(m: Model, width: float) -> Model:
 def _with_contact(callbacks: Any, width: float) -> Any:
     if callbacks.contact is not None:
         raise ValueError("the model has a contact callback already")
-    import dataclasses
-
-    return dataclasses.replace(callbacks, contact=lambda m, d: _far_contacts(m, d, width))
+    return dataclasses.replace(callbacks, contact=lambda m, d: _distant_contacts(m, d, width))
 
 
-def _far_contacts(m: Model, d: Data, width: float) -> Contact:
+def _distant_contacts(m: Model, d: Data, width: float) -> Contact:
+    """Contacts of `contacts_from_distance` in place of those of `d`."""
     c = d.contact
     r = c.dist - c.includemargin
     imp, _, dmax = impedance(c.solimp, jnp.minimum(r, 0))
-    share = jnp.clip(r / width, 0, 1)
-    soft = jnp.maximum(imp * (1 - share * share) ** 2, jaxsim.core.types.MINIMP)
+    fraction = jnp.clip(r / width, 0, 1)
+    soft = jnp.maximum(imp * (1 - fraction * fraction) ** 2, jaxsim.core.types.MINIMP)
     inside = jnp.clip(width - r, 0, 2 * width)
-    depth = jnp.where(r <= -width, r, -inside * inside / (4 * width))
-    here = (c.geom[:, 0] >= 0) & (r < width)
+    position = jnp.where(r <= -width, r, -inside * inside / (4 * width))
+    active = (c.geom[:, 0] >= 0) & (r < width)
     solref = _keep_stiffness(safe_reference(m, c.solref, DEFAULT_SOLREF), soft / dmax)
     friction = _keep_stiffness(safe_reference(m, c.solreffriction, (0.0, 0.0)), soft / dmax)
     return c.replace(
-        dist=jnp.where(here, depth + c.includemargin, c.dist),
-        exclude=jnp.where(here & (c.exclude == 1), 0, c.exclude),
-        solimp=jnp.where(here[:, None], c.solimp.at[:, :2].set(soft[:, None]), c.solimp),
-        solref=jnp.where(here[:, None], solref, c.solref),
-        solreffriction=jnp.where(here[:, None] & (c.solreffriction != 0), friction, c.solreffriction),
+        dist=jnp.where(active, position + c.includemargin, c.dist),
+        exclude=jnp.where(active & (c.exclude == 1), 0, c.exclude),
+        solimp=jnp.where(active[:, None], c.solimp.at[:, :2].set(soft[:, None]), c.solimp),
+        solref=jnp.where(active[:, None], solref, c.solref),
+        solreffriction=jnp.where(active[:, None] & (c.solreffriction != 0), friction, c.solreffriction),
     )
 
 
 def _keep_stiffness(solref: Array, ratio: Array) -> Array:
-    """solref (n, 2) that gives the same stiffness and damping when the greatest impedance changes by `ratio`."""
+    """`solref` (n, 2) of the same stiffness and damping after the greatest impedance is multiplied by `ratio`."""
     time, damp = solref[:, 0], solref[:, 1]
     standard = time > 0
     scaled = jnp.where(standard, time / ratio, time * ratio * ratio)
@@ -71,10 +72,10 @@ def _keep_stiffness(solref: Array, ratio: Array) -> Array:
 
 
 def smooth_impedance(m: Model, width: float | None = None, power: float = 2.0) -> Model:
-    """`m` with contacts whose impedance starts from (nearly) zero at touch, so that forces set in without a jump.
+    """Model whose contacts have an impedance near zero at the surface, so that forces are continuous at touch.
 
-    `width` (m) is the depth at which the impedance is full, by default that of the model; `power` at least 2 makes the
-    impedance smooth at the surface. Sets `geom_solimp` and `pair_solimp`; differentiable in the model.
+    `width` (m) is the depth at which the impedance reaches its maximum, by default the model's own. A `power` of at
+    least 2 makes the impedance smooth at the surface. Sets `geom_solimp` and `pair_solimp`; differentiable in `m`.
     """
 
     def changed(solimp: Array) -> Array:
@@ -87,14 +88,14 @@ def smooth_impedance(m: Model, width: float | None = None, power: float = 2.0) -
 def straight_through(
     soften: Callable[[Model], Model], step: Callable[[Model, Data], Data] = jaxsim.step
 ) -> Callable[[Model, Data], Data]:
-    """A step with the value of `step(m, d)` and the derivatives of `step(soften(m), d)`, at the same state."""
+    """Step function with the value of `step(m, d)` and the derivatives of `step(soften(m), d)` at the same state."""
 
-    def both(m: Model, d: Data) -> Data:
+    def combined(m: Model, d: Data) -> Data:
         hard = jax.lax.stop_gradient(step(*jax.lax.stop_gradient((m, d))))
         soft = step(soften(m), d)
         return jax.tree.map(_value_and_gradient, hard, soft)
 
-    return both
+    return combined
 
 
 def _value_and_gradient(value: Array, gradient: Array) -> Array:

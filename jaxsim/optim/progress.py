@@ -1,18 +1,18 @@
-"""A progress bar of the optimisers."""
+"""Progress bar of the optimisers."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tqdm import tqdm
+
 
 @contextmanager
 def bar(total: int, what: str, show: bool) -> Iterator[Callable[[Any], None]]:
-    """A function to call with the cost after every iteration; draws a bar when `show` is set."""
+    """Context that gives a function to call with the cost after every iteration; draws a bar when `show` is set."""
     if not show:
         yield lambda cost: None
         return
-    from tqdm import tqdm
-
     with tqdm(total=total, desc=what) as shown:
 
         def update(cost: Any) -> None:

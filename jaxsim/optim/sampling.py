@@ -1,4 +1,4 @@
-"""Gradient-free yardsticks on a batch: MPPI and the cross-entropy method."""
+"""Gradient-free optimisers on a batch: MPPI and the cross-entropy method."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from jaxsim.math.safe import Array
 from jaxsim.optim.progress import bar
-from jaxsim.optim.shooting import Found
+from jaxsim.optim.shooting import OptimResult
 
 Cost = Callable[[Array], Array]
 
@@ -24,11 +24,11 @@ def mppi(
     low: float | Array = -jnp.inf,
     high: float | Array = jnp.inf,
     progress: bool = False,
-) -> Found:
-    """Model predictive path integral: the mean of samples weighted by exp(-cost / temperature), iterated.
+) -> OptimResult:
+    """Minimise by model predictive path integral: the mean of samples weighted by exp(-cost / temperature), iterated.
 
-    Costs are shifted and scaled to [0, 1] within the batch before the weights, so `temperature` has no unit. Williams
-    et al., "Information Theoretic MPC", ICRA 2017.
+    Costs are shifted and scaled to [0, 1] within the batch before they are weighted, so `temperature` has no unit.
+    Williams et al., "Information Theoretic MPC", ICRA 2017.
     """
 
     def update(mean: Array, samples: Array, costs: Array) -> tuple[Array, Array]:
@@ -52,8 +52,8 @@ def cem(
     high: float | Array = jnp.inf,
     floor: float = 1e-3,
     progress: bool = False,
-) -> Found:
-    """Cross-entropy method: a diagonal Gaussian fitted to the `elites` best of `n` samples, iterated.
+) -> OptimResult:
+    """Minimise by the cross-entropy method: a diagonal Gaussian fitted to the `elites` best of `n` samples, iterated.
 
     `floor` is the least standard deviation. de Boer et al., "A Tutorial on the Cross-Entropy Method", 2005.
     """
@@ -65,8 +65,11 @@ def cem(
     return _iterate("CEM", cost, mean, sigma, key, n, iterations, low, high, update, progress)
 
 
-def _iterate(name, cost, mean, sigma, key, n, iterations, low, high, update, progress) -> Found:
-    """Draw, evaluate, update; the mean itself is always one of the samples. Costs not finite count as the worst."""
+def _iterate(name, cost, mean, sigma, key, n, iterations, low, high, update, progress) -> OptimResult:
+    """Best sample of iterated draws, evaluations and updates; the mean itself is always one of the samples.
+
+    A cost that is not finite counts as worse than all others.
+    """
     mean = jnp.asarray(mean)
     batch = jax.vmap(cost)
 
@@ -91,4 +94,4 @@ def _iterate(name, cost, mean, sigma, key, n, iterations, low, high, update, pro
             carry, value = iterate(carry, jax.random.fold_in(key, i))
             history.append(value)
             shown(value)
-    return Found(carry[2], carry[3], jnp.stack(history))
+    return OptimResult(carry[2], carry[3], jnp.stack(history))

@@ -1,4 +1,4 @@
-"""Gradient descent on anything that a rollout makes of numbers: controls, policies, parameters."""
+"""Gradient descent through rollouts, on controls, policies or parameters (single shooting)."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,8 +12,8 @@ from jaxsim.math.safe import Array
 from jaxsim.optim.progress import bar
 
 
-class Found(NamedTuple):
-    """The best point found, its cost, and the cost of every iteration."""
+class OptimResult(NamedTuple):
+    """Result of an optimiser: the best point `x`, its cost, and the cost of every iteration."""
 
     x: Any
     cost: Array
@@ -32,7 +32,7 @@ def shoot(
     key: Array | None = None,
     value_and_grad: Callable | None = None,
     progress: bool = False,
-) -> Found:
+) -> OptimResult:
     """Minimise `cost(x)` over a PyTree by an optax optimiser, projected to [low, high] after every update.
 
     Args:
@@ -41,7 +41,7 @@ def shoot(
         value_and_grad: replaces `jax.value_and_grad(cost)`, e.g. by `smoothed(...)`.
         progress: show a bar.
 
-    Gradients that are not finite are counted as zero, so one bad world cannot spoil the point.
+    Gradients that are not finite are replaced by zero.
     """
     optax = require("optax", "shooting needs optax", "optim")
     if isinstance(optimizer, (int, float)):
@@ -68,7 +68,7 @@ def shoot(
             carry, value = iterate(carry, None if key is None else jax.random.fold_in(key, i))
             history.append(value)
             shown(value)
-    return Found(carry[2], carry[3], jnp.stack(history))
+    return OptimResult(carry[2], carry[3], jnp.stack(history))
 
 
 def _project(x: Any, low: Any, high: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Randomised smoothing: the gradient of a function averaged over a Gaussian around the point, on a batch.
+"""Randomised smoothing: gradient of the mean of a function over a Gaussian around the point, on a batch.
 
 Suh et al., "Do Differentiable Simulators Give Better Policy Gradients?", ICML 2022.
 """
@@ -16,23 +16,21 @@ from jaxsim.math.safe import Array, divide
 def smoothed(
     f: Callable[[Any], Array], sigma: float, n: int, mode: str = "mixed", confidence: float = 3.0
 ) -> Callable[[Any, Array], tuple[Array, Any]]:
-    """(x, key) -> value and gradient of E f(x + sigma w), w standard normal, from `n` antithetic pairs.
+    """Function (x, key) -> value and gradient of E f(x + sigma w), w standard normal, from `n` antithetic pairs.
 
-    `mode`: "first" averages gradients: low variance, but blind to jumps and misled by stiffness; "zeroth" averages
-    differences of values: right wherever f is integrable; "mixed" weighs the two by their variances, number by number,
-    and falls back to "zeroth" where they differ by more than `confidence` standard errors.
+    `mode`: "first" averages gradients, which has a low variance but is biased at discontinuities and by stiff contacts.
+    "zeroth" averages differences of values, which is unbiased wherever f is integrable. "mixed" weighs the two by their
+    variances, entry by entry, and takes "zeroth" where they differ by more than `confidence` standard errors.
     """
     if mode not in ("first", "zeroth", "mixed"):
-        raise ValueError(f'mode is {mode!r}; wanted "first", "zeroth" or "mixed"')
+        raise ValueError(f'mode is {mode!r}; expected "first", "zeroth" or "mixed"')
 
     def estimate(x: Any, key: Array) -> tuple[Array, Any]:
         flat, unravel = ravel_pytree(x)
         noise = jax.random.normal(key, (n, flat.size), flat.dtype)
         points = jnp.concatenate([flat + sigma * noise, flat - sigma * noise])
-        at = jax.vmap(lambda p: f(unravel(p)))
         if mode == "zeroth":
-            values = at(points)
-            first = None
+            values, first = jax.vmap(lambda p: f(unravel(p)))(points), None
         else:
             values, first = jax.vmap(jax.value_and_grad(lambda p: f(unravel(p))))(points)
             first = 0.5 * (first[:n] + first[n:])
@@ -45,6 +43,7 @@ def smoothed(
 
 
 def _mix(first: Array, zeroth: Array, n: int, confidence: float) -> Array:
+    """Mean gradient of samples (n, nx) of both estimators, each entry weighted by the other estimator's variance."""
     var1, var0 = first.var(0) / n, zeroth.var(0) / n
     g1, g0 = first.mean(0), zeroth.mean(0)
     weight = divide(var0, var0 + var1, default=0.5)

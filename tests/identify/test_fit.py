@@ -1,4 +1,4 @@
-"""Identification: true parameters come back from noisy data; page and warnings say what the data can tell."""
+"""Identification: true parameters are recovered from noisy data; report and warnings on identifiability."""
 
 import functools
 from types import SimpleNamespace
@@ -36,12 +36,12 @@ def parameters(m):
     ]
 
 
-WANT = [TRUE["m1"], TRUE["m2"], TRUE["d"], TRUE["f"], 0.03]
+EXPECTED = [TRUE["m1"], TRUE["m2"], TRUE["d"], TRUE["f"], 0.03]
 
 
 @functools.cache
 def measured(seed=0):
-    """Recordings of the true arm with noise and a biased sensor, and a model that does not know."""
+    """Recordings of the true arm with noise and a biased sensor, and a model with other numbers."""
     true, guess = (jaxsim.load_model(ARM.format(**x)) for x in (TRUE, GUESS))
     rng = np.random.default_rng(seed)
     t = np.arange(N) * 0.01
@@ -58,11 +58,11 @@ def fitted():
     return ident.identify(m, data, parameters(m), iterations=12)
 
 
-def test_true_parameters_come_back_within_twice_the_cramer_rao_bound():
+def test_true_parameters_are_recovered_within_twice_the_cramer_rao_bound():
     fit = fitted()
-    assert (np.abs(fit.values - WANT) <= 2 * fit.std).all(), fit
-    assert (np.abs(fit.values[[0, 1, 3]] / np.array(WANT)[[0, 1, 3]] - 1) < 0.01).all(), fit
-    assert 0.9 < fit.noise < 1.1 and not fit.unclear
+    assert (np.abs(fit.values - EXPECTED) <= 2 * fit.std).all(), fit
+    assert (np.abs(fit.values[[0, 1, 3]] / np.array(EXPECTED)[[0, 1, 3]] - 1) < 0.01).all(), fit
+    assert 0.9 < fit.noise < 1.1 and not fit.unidentifiable
     np.testing.assert_allclose(fit.m.body_mass[1:], fit.values[:2], rtol=1e-12)
 
 
@@ -73,16 +73,16 @@ def test_report_holds_values_and_plots(tmp_path):
     assert text.count("<svg") == 3 and "mass[upper]" in text and f"{fitted().values[0]:.6g}" in text
 
 
-def test_directions_that_data_cannot_hold_are_named():
+def test_undetermined_directions_are_named():
     information = np.array([[4.0, 2.0, 0, 0], [2.0, 1.0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]])
-    apart, dead = sorted(ident.tell_apart(information, ("a", "b", "c", "d")), key=len, reverse=True)
-    assert dead == "d has no effect on the measurements"
-    assert "a" in apart and "b" in apart and "(c" not in apart and apart.startswith("the data cannot tell apart")
-    assert ident.tell_apart(np.eye(3), "abc") == ()
+    joint, without_effect = sorted(ident.unidentifiable(information, ("a", "b", "c", "d")), key=len, reverse=True)
+    assert without_effect == "d has no effect on the measurements"
+    assert "a" in joint and "b" in joint and "(c" not in joint and joint.startswith("the data cannot tell apart")
+    assert ident.unidentifiable(np.eye(3), "abc") == ()
 
 
 @pytest.mark.slow
-def test_many_starts_and_adam_find_the_same_and_priors_pull():
+def test_several_starts_and_adam_agree_and_priors_are_used():
     m, data = measured()
     many = ident.identify(m, data, parameters(m), iterations=12, starts=3, spread=0.3)
     np.testing.assert_allclose(many.values, fitted().values, rtol=1e-3, atol=1e-4)
@@ -94,7 +94,7 @@ def test_many_starts_and_adam_find_the_same_and_priors_pull():
 
 
 def test_a_step_that_fails_is_followed_by_shorter_ones():
-    """Slow progress takes the damping down; then comes a wall, at which undamped steps lead up."""
+    """Slow progress lowers the damping; then comes a steep residual, where undamped steps increase the cost."""
     problem = SimpleNamespace(
         residual=lambda x: jnp.concatenate([x**4, 1e3 * jnp.maximum(0.5 - x, 0)]), low=-jnp.inf, high=jnp.inf
     )
@@ -103,7 +103,7 @@ def test_a_step_that_fails_is_followed_by_shorter_ones():
 
 
 @pytest.mark.slow
-def test_inertia_gain_and_delays_come_back():
+def test_gain_and_delay_are_recovered_and_an_unidentifiable_inertia_warns():
     m, data = measured()
     fit = fitted()
     known = fit.m

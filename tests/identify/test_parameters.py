@@ -28,7 +28,7 @@ def tensor(m, body):
     return np.asarray(r @ jnp.diag(m.body_inertia[body]) @ r.T)
 
 
-def test_inertia_survives_the_way_through_log_cholesky(m):
+def test_inertia_is_unchanged_by_a_round_trip_through_log_cholesky(m):
     theta = from_moments(read_moments(m, 1))
     back = write_moments(m, 1, to_moments(jnp.asarray(theta)))
     np.testing.assert_allclose(back.body_mass[1], m.body_mass[1], rtol=1e-12)
@@ -44,7 +44,7 @@ def test_any_ten_numbers_are_a_physical_body_with_finite_derivatives(m):
     for theta in rng.standard_normal((20, 10)):
         mass, (a, b, c) = write(jnp.asarray(theta))
         assert mass > 0 and a > 0 and a + b >= c * (1 - 1e-4)
-    sphere = jnp.asarray(from_moments(read_moments(m, 2)))  # equal moments: the axes have no derivative of their own
+    sphere = jnp.asarray(from_moments(read_moments(m, 2)))  # equal moments: their axes have no derivative
     jac = jax.jacfwd(lambda t: write_moments(m, 2, to_moments(t)).body_inertia)(sphere)
     assert np.isfinite(jac).all()
 
@@ -81,7 +81,7 @@ def test_mass_keeps_the_shape_of_the_body(m):
         (lambda m: ident.signal("scale", "s"), ValueError, "scale"),
     ],
 )
-def test_mistakes_are_named(m, call, error, match):
+def test_errors_name_the_mistake(m, call, error, match):
     with pytest.raises(error, match=match):
         call(m)
 

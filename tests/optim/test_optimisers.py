@@ -38,15 +38,15 @@ def riccati():
 
 def test_ilqr_solves_a_linear_problem_in_one_step():
     m, d = mass()
-    plan = optim.ilqr(m, d, jnp.zeros((N, 1)), COSTS, iterations=5, damping=0.0)
-    np.testing.assert_allclose(plan.history[1], riccati(), rtol=1e-9)
-    assert plan.converged
+    result = optim.ilqr(m, d, jnp.zeros((N, 1)), COSTS, iterations=5, damping=0.0)
+    np.testing.assert_allclose(result.history[1], riccati(), rtol=1e-9)
+    assert result.converged
 
 
 def test_ilqr_holds_limits_and_finds_the_optimum_within_them():
     m, d = mass()
-    plan = optim.ilqr(m, d, jnp.zeros((N, 1)), COSTS, low=-2, high=2, iterations=60, tolerance=1e-9)
-    u = np.asarray(plan.controls)
+    result = optim.ilqr(m, d, jnp.zeros((N, 1)), COSTS, low=-2, high=2, iterations=60, tolerance=1e-9)
+    u = np.asarray(result.controls)
     assert np.abs(u).max() <= 2 and (np.abs(u) > 2 - 1e-9).sum() >= 3
 
     def cost(u):
@@ -57,8 +57,8 @@ def test_ilqr_holds_limits_and_finds_the_optimum_within_them():
             x += 0.1 * v
         return total + 5 * x * x
 
-    want = scipy.optimize.minimize(cost, u[:, 0], bounds=[(-2, 2)] * N, tol=1e-12).fun
-    np.testing.assert_allclose(plan.history[-1], want, rtol=1e-5)
+    expected = scipy.optimize.minimize(cost, u[:, 0], bounds=[(-2, 2)] * N, tol=1e-12).fun
+    np.testing.assert_allclose(result.history[-1], expected, rtol=1e-5)
 
 
 def test_box_newton_finds_the_constrained_minimum():
@@ -67,9 +67,9 @@ def test_box_newton_finds_the_constrained_minimum():
     h, g = root @ root.T + 0.1 * np.eye(4), 3 * rng.standard_normal(4)
     x, free = jax.jit(box_newton)(jnp.asarray(h), jnp.asarray(g), -0.3 * jnp.ones(4), 0.5 * jnp.ones(4))
     factor = np.linalg.cholesky(h)
-    want = scipy.optimize.lsq_linear(factor.T, -np.linalg.solve(factor, g), bounds=(-0.3, 0.5)).x
-    np.testing.assert_allclose(x, want, atol=1e-5)
-    assert np.array_equal(free, (want > -0.3 + 1e-6) & (want < 0.5 - 1e-6))
+    expected = scipy.optimize.lsq_linear(factor.T, -np.linalg.solve(factor, g), bounds=(-0.3, 0.5)).x
+    np.testing.assert_allclose(x, expected, atol=1e-5)
+    assert np.array_equal(free, (expected > -0.3 + 1e-6) & (expected < 0.5 - 1e-6))
 
 
 def rollout_cost(u):

@@ -17,16 +17,16 @@ def test_every_estimator_gives_the_gradient_of_a_smooth_function(mode):
     np.testing.assert_allclose(value, 5 + 2 * 0.01, rtol=1e-2)
 
 
-def test_gradient_across_a_jump_is_seen_where_the_plain_one_is_zero():
-    """A step function averaged over a Gaussian has the Gaussian's density as its slope."""
+def test_gradient_across_a_jump_is_found_where_the_plain_one_is_zero():
+    """The derivative of a step function averaged over a Gaussian is the density of the Gaussian."""
 
     def jump(x):
         return jnp.where(x > 0, 1.0, 0.0)
 
-    want = 1 / np.sqrt(2 * np.pi) / 0.5
+    expected = 1 / np.sqrt(2 * np.pi) / 0.5
     assert jax.grad(jump)(0.0) == 0 and optim.smoothed(jump, 0.5, 4000, "first")(jnp.asarray(0.0), KEY)[1] == 0
     for mode in ("zeroth", "mixed"):
-        np.testing.assert_allclose(optim.smoothed(jump, 0.5, 4000, mode)(jnp.asarray(0.0), KEY)[1], want, rtol=0.05)
+        np.testing.assert_allclose(optim.smoothed(jump, 0.5, 4000, mode)(jnp.asarray(0.0), KEY)[1], expected, rtol=0.05)
 
 
 def test_mixed_takes_the_less_noisy_estimator():

@@ -1,7 +1,7 @@
-"""Toss, billiard shot and slide: gradients by the start against a converged reference.
+"""Toss, billiard shot and slide: gradients by the initial velocity against a converged reference.
 
-Their contacts set in smoothly (`smooth_impedance`): where a force jumps, no step is short enough, as
-one test shows. The motions do not touch each other: one derivative along all starts at once gives each its own.
+Their contact forces are continuous at touch (`smooth_impedance`): where a force jumps, no step is short enough, as
+one test shows. The motions do not interact, so that one JVP along all starts gives the derivative of each.
 """
 
 import functools
@@ -97,12 +97,12 @@ def test_adaptive_steps_make_the_gradient_right_in_reverse_mode():
     _, m, d = model()
     step = optim.adaptive(rtol=0, atol=2e-7, max_steps=200)
 
-    def last(qvel):
+    def final(qvel):
         out, _ = jaxsim.rollout(m, d.replace(qvel=qvel), nstep=NSTEP, step=step, outputs=())
         return results(out)
 
-    value, pull = jax.vjp(jax.jit(last), jnp.asarray(START))
-    rows = np.stack([pull(jnp.eye(3)[i])[0] for i in range(3)])
+    value, vjp = jax.vjp(jax.jit(final), jnp.asarray(START))
+    rows = np.stack([vjp(jnp.eye(3)[i])[0] for i in range(3)])
     np.testing.assert_allclose(value, fixed(800)[0], atol=1e-3)
     assert (errors(rows @ SEED) < 0.1).all()
 
