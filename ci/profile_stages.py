@@ -69,7 +69,7 @@ def row(name: str) -> str:
     """One line of the table: shares of the time in percent, kilobytes and kernel launches of a step of the batch."""
     nworld = BATCHES[name]
     m = model(name)
-    settings = bench.Settings(path="", settle=SETTLE.get(name, 200), nstep=STEPS)
+    settings = bench.BenchSettings(path="", settle=SETTLE.get(name, 200), nstep=STEPS)
     d = bench.prepare(m, settings, nworld)
     run = jaxsim.jit(jax.vmap(lambda m, d: jaxsim.rollout(m, d, nstep=STEPS, checkpoint="none")[0], in_axes=(None, 0)))
     compiled = run.lower(m, d).compile()

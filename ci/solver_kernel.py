@@ -55,7 +55,7 @@ def with_kernel(m: jaxsim.Model, warps: int) -> jaxsim.Model:
 
 def measure(m: jaxsim.Model, args: argparse.Namespace) -> Figures:
     """All figures of one model."""
-    settings = bench.Settings(args.model, (args.nworld,), args.nstep, settle=args.settle)
+    settings = bench.BenchSettings(args.model, (args.nworld,), args.nstep, settle=args.settle)
     d = bench.prepare(m, settings, args.nworld)
     d = jax.block_until_ready(jaxsim.batched(jaxsim.forward)(m, d))
     models = {0: m, **{warps: with_kernel(m, warps) for warps in args.warps}}

@@ -1,7 +1,7 @@
-"""Compiled models in a file: `save_model` writes one, `load_model` reads it back without compiling.
+"""Files of compiled models: `save_model` writes one, `load_model` reads it without compiling.
 
-The file is a zip archive: `header.json` says format, version, sizes, options, visual settings and what arrays there
-are; each array is a member in numpy's own format. Nothing in it is executed, and it is the same on every platform.
+The file is a zip archive: `header.json` holds format, version, sizes, options, visual settings and the list of arrays;
+each array is a member in NumPy's format. Nothing in it is executed, and it is the same on every platform.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SHAPES = {f.name: f.shape for f in MODEL_FIELDS}
 
 
 def save_model(m: Model, path: str | os.PathLike) -> None:
-    """Write a compiled model to a file, which `load_model` reads: numbers and structure, in their precision.
+    """Write a compiled model, numbers and structure in their precision, to a file that `load_model` reads.
 
     Args:
         m: any `Model`, batched leaves included.
@@ -55,7 +55,7 @@ def save_model(m: Model, path: str | os.PathLike) -> None:
         UnsupportedError: the model has callbacks, which are Python functions and cannot be written.
     """
     if m.callbacks != Callbacks():
-        raise UnsupportedError("a model with callbacks cannot be saved; save it without, and set them after loading")
+        raise UnsupportedError("a model with callbacks cannot be saved; remove them, and set them after loading")
     arrays = {name: np.asarray(getattr(m, name)) for name in (*FLOATS, *ARRAYS)}
     arrays |= {name: np.frombuffer(getattr(m, name), np.uint8) for name in BYTES}
     arrays |= {f"opt.{name}": np.asarray(getattr(m.opt, name)) for name in OPTION_FLOATS}
@@ -84,7 +84,7 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_archive(path: str | os.PathLike) -> bool:
-    """Whether a file looks like one that `save_model` wrote: a zip archive."""
+    """Whether a file begins like a zip archive, as those of `save_model` do."""
     try:
         with open(path, "rb") as stream:
             return stream.read(4) == b"PK\x03\x04"
@@ -93,10 +93,10 @@ def is_archive(path: str | os.PathLike) -> bool:
 
 
 def read_archive(path: str | os.PathLike) -> Model:
-    """The host model (numpy leaves in their saved precision) of a file that `save_model` wrote.
+    """Host model (NumPy leaves in their saved precision) of a file that `save_model` wrote.
 
     Raises:
-        ModelError: the file is damaged, of another format, or of a version that is not known.
+        ModelError: the file is damaged, of another format, or of an unknown version.
     """
     name = os.fspath(path)
     try:
@@ -114,7 +114,7 @@ def read_archive(path: str | os.PathLike) -> Model:
 def _read_header(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
     total = sum(info.file_size for info in archive.infolist())
     if total > MAX_BYTES:
-        raise ModelError(f"the model file '{name}' says that it holds {total} bytes; at most {MAX_BYTES} are read")
+        raise ModelError(f"the model file '{name}' holds {total} bytes uncompressed; at most {MAX_BYTES} are read")
     header = json.loads(archive.read(_HEADER))
     if header["format"] != FORMAT:
         raise ModelError(f"'{name}' is not a compiled model of jaxsim")

@@ -1,4 +1,4 @@
-"""Models whose inertial frames may move: rows of M for what a compiled model knows to be zero."""
+"""Models whose inertial frames may move: entries of M that a compiled model leaves out because they are zero."""
 
 import numpy as np
 
@@ -7,12 +7,12 @@ from jaxsim.core.model import FLOATS, Model, Structure
 
 
 def with_full_inertia(m: Model) -> Model:
-    """The same model with room in M for every pair of dofs on one path of the tree.
+    """Model with an entry in M for every pair of dofs on one path of the tree.
 
-    A body whose frame is its inertial frame counts as "simple" when a model is compiled: a free box has a diagonal M,
-    here as in MuJoCo. Moving or turning the inertial frame of such a body (`body_ipos`, `body_iquat`) asks for entries
-    that its M does not have. Call this before changing or differentiating by them, and make `Data` of the result. The
-    numbers of a step stay the same. Host-side: the structure changes, so that programs compile again.
+    As in MuJoCo, a body whose frame is its inertial frame is compiled as "simple": a free box has a diagonal M. If the
+    inertial frame of such a body moves or turns (`body_ipos`, `body_iquat`), M has more entries that are not zero. Call
+    this function before changing these fields or differentiating by them, and make `Data` of the result. The results of
+    a step are the same. Host-side: the structure changes, so that programs compile again.
     """
     simple = {name: np.zeros_like(getattr(m, name)) for name in ("body_simple", "dof_simplenum")}
     tables = sparse.dof_tables(m.dof_parentid, simple["dof_simplenum"])

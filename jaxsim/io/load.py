@@ -1,4 +1,4 @@
-"""`load_model`: from a file, a text or a spec to a model on the device."""
+"""`load_model` and `save_mjcf`: a model from a file, a text or a spec, and MJCF text of a spec or a model."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def load_model(
     max_constraints: int | None = None,
     assets: dict[str, bytes] | None = None,
 ) -> Model:
-    """A compiled model from a path, a text (MJCF or URDF), a `Spec`, or a file that `save_model` wrote.
+    """Compiled model of a path, a text (MJCF or URDF), a `Spec`, or a file that `save_model` wrote.
 
     Args:
         source: a path, the XML text itself, or a `jaxsim.mjcf.Spec`.
         max_contacts: capacity of the contact buffer; by default such that ordinary use does not overflow.
         max_constraints: capacity of the packed constraint rows; by default as many as there can be.
-        assets: files by name, looked up before the file system; for paths and texts.
+        assets: contents of files by name, looked up before the file system; for paths and texts.
 
     Raises:
-        ModelError: the model is wrong; the message says where and what would be right.
-        UnsupportedError: the model uses a feature that is not built; the message names it.
+        ModelError: the model is invalid; the message names the file, line and element, and the correction if known.
+        UnsupportedError: the model uses a feature that jaxsim does not have; the message names it.
         FileNotFoundError: there is no such file.
 
     Warns:
@@ -58,7 +58,7 @@ def load_model(
 
 
 def _check_asleep(m: Model) -> None:
-    """Raise ModelError where a tree is to be asleep at the start and touches one that is awake."""
+    """Raise ModelError where a tree has the policy sleep="init" and touches one that is awake."""
     if not (m.opt.enableflags & EnableBit.SLEEP and (m.tree_sleep_policy == SleepPolicy.INIT).any()):
         return
     init = m.tree_sleep_policy == SleepPolicy.INIT
@@ -67,37 +67,37 @@ def _check_asleep(m: Model) -> None:
         name = m.id2name("body", int(m.tree_bodyadr[awake[0]])) or ""
         raise ModelError(
             f"{init.sum()} trees have the policy sleep='init' and {len(awake)} of them cannot be asleep at the start, "
-            f"the first that of body '{name}': it touches what is awake; give it room, or make that sleep as well"
+            f"the first that of body '{name}': it touches a tree that is awake; move them apart, or let both sleep"
         )
 
 
 def save_mjcf(source: Spec | Model, path: str | os.PathLike | None = None, flat: bool = False) -> str:
-    """The MJCF text of a spec or of a model that was loaded from one, written to `path` if one is given.
+    """MJCF text of a spec, or of a model that was loaded from one; written to `path` if given.
 
     The text is canonical, keeps default classes and macros, and compiles to the same model. File names are rewritten
-    for the folder of `path`. With `flat` every macro has run, actuators are `general`, and elements say all that they
-    are; specs with models that were attached in Python are always written so.
+    for the folder of `path`. With `flat`, macros are expanded, actuators are `general`, and every element lists all of
+    its attributes; specs with models that were attached in Python are always written so.
 
     Raises:
-        UnsupportedError: the model did not come from MJCF or URDF, or its numbers were changed after it was compiled:
-            those live in no spec. Change the spec instead, or use `save_model`. Or it is to be flat, and the language
-            cannot say it: `fitaabb` that differs among geoms fitted to meshes, plugins of attached flexcomps with pins.
+        UnsupportedError: the model did not come from MJCF or URDF, or its numbers were changed after it was compiled,
+            which a spec does not contain. Change the spec instead, or use `save_model`. Or `flat` is set and MJCF has
+            no such form: `fitaabb` that differs among geoms fitted to meshes, plugins of attached flexcomps with pins.
     """
     if isinstance(source, Spec):
-        return write(_closed(source, flat), path)
+        return write(_complete(source, flat), path)
     spec = source.structure.source
     if spec is None:
-        raise UnsupportedError("this model has no spec that could be saved; use save_model, or save the Spec itself")
+        raise UnsupportedError("this model was not loaded from a spec; use save_model, or save the Spec itself")
     changed = _changes(source, compile_spec(spec))
     if changed:
         raise UnsupportedError(f"changed since the model was compiled: {', '.join(changed)}; change the Spec instead")
-    return write(_closed(spec, flat), path)
+    return write(_complete(spec, flat), path)
 
 
-def _closed(spec: Spec, flat: bool) -> Spec:
-    """A spec that is to be written flat, expanded, and with its keyframes in full, by the compiled model.
+def _complete(spec: Spec, flat: bool) -> Spec:
+    """Spec to be written: where it is flat, expanded and with complete keyframes, as compiled.
 
-    Keyframes of copied and attached models leave open what they do not move.
+    Keyframes of copied and attached models have NaN where they do not set a value.
     """
     if spec.defaults is not None or not (flat or is_flat(spec)):
         return spec
@@ -115,7 +115,7 @@ def _closed(spec: Spec, flat: bool) -> Spec:
 
 
 def _changes(m: Model, original: Model) -> list[str]:
-    """The numbers of a model that are not those it was compiled with, in the precision that it has."""
+    """Names of the numbers of a model that differ from those it was compiled with, in the model's precision."""
     leaves, before = (jax.tree_util.tree_flatten_with_path((x.opt, x.stat, _numbers(x)))[0] for x in (m, original))
     names = []
     for (path, now), (_, old) in zip(leaves, before, strict=True):
@@ -130,7 +130,7 @@ def _numbers(m: Model) -> dict:
 
 
 def _restored(m: Model, max_contacts: int | None, max_constraints: int | None) -> Model:
-    """A saved model on the device, with other capacities where they are given."""
+    """Saved model on the device, with other capacities where they are given."""
     given = {"max_contacts": max_contacts, "max_constraints": max_constraints}
     changes = {name: value for name, value in given.items() if value is not None}
     return to_device(m.replace(**changes) if changes else m)

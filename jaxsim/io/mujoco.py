@@ -1,4 +1,4 @@
-"""To and from MuJoCo's own objects, for people who already hold them; `mujoco` is imported only when called."""
+"""Conversion from and to objects of the `mujoco` package, which need not be installed otherwise."""
 
 from typing import Any
 
@@ -20,14 +20,14 @@ from jaxsim.engine.refusals import warn_of_substitutes
 
 
 def from_mujoco(mj_model: Any, max_contacts: int | None = None, max_constraints: int | None = None) -> Model:
-    """A `Model` from a compiled `mujoco.MjModel`; capacities and warnings as in `load_model`."""
+    """`Model` of a compiled `mujoco.MjModel`; capacities and warnings as in `load_model`."""
     m = to_device(finish(host_model(mj_model), max_contacts, max_constraints))
     warn_of_substitutes(m)
     return m
 
 
 def host_model(mj_model: Any) -> Model:
-    """The same with numpy leaves in float64 and no capacities yet."""
+    """`Model` of a `mujoco.MjModel` with float64 NumPy leaves, its capacities not set."""
     values = {name: getattr(mj_model, name) for name in SIZES}
     for name, *_ in MODEL_FIELDS:
         values[name] = getattr(mj_model, name)
@@ -47,14 +47,14 @@ def host_model(mj_model: Any) -> Model:
 
 
 def finish(m: Model, max_contacts: int | None, max_constraints: int | None) -> Model:
-    """Set the capacities: those given, else the defaults that ordinary use does not overflow."""
+    """Host model with its capacities set: those given, else the compiler's defaults."""
     from jaxsim.engine.collision.broad.capacity import default_capacities
 
     return default_capacities(m, max_contacts, max_constraints)
 
 
 def to_mujoco(m: Model, d: Any, mj_data: Any) -> None:
-    """Copy the state of one world into a `mujoco.MjData` of the same model, in place."""
+    """Copy the state of one world into a `mujoco.MjData` of the same model."""
     for name in ("time", "qpos", "qvel", "act", "history", "qacc_warmstart", "ctrl", "qfrc_applied", "xfrc_applied"):
         _assign(mj_data, name, getattr(d, name))
     for name in ("eq_active", "mocap_pos", "mocap_quat", "userdata", "plugin_state"):

@@ -1,4 +1,4 @@
-"""Batches of worlds: which leaves of a model have an axis of worlds, compiled batches of a function, and warming up."""
+"""Batches of worlds: axes of batched model fields, compiled batched functions, and compilation ahead of time."""
 
 import functools
 import time
@@ -18,16 +18,16 @@ Function = Callable[[Model, Data], Data]
 
 
 def batch_axes(m: Model, names: Sequence[str]) -> Model:
-    """Axes for `jax.vmap(..., in_axes=(axes, 0))`: an axis of worlds on the named numbers of the model, none elsewhere.
+    """Axes for `jax.vmap(..., in_axes=(axes, 0))`: 0 for the named float fields of the model, None elsewhere.
 
-    What is not named is shared by all worlds and never copied. Names are those of floats of `Model`, with "opt." or
-    "stat." before those of options and statistics: `batch_axes(m, ["body_mass", "opt.gravity"])`. Raises ValueError for
-    a name that is not a number of the model (structure cannot differ between the worlds of a batch).
+    Fields that are not named are shared by all worlds and not copied. Names of options and statistics are prefixed by
+    "opt." or "stat.": `batch_axes(m, ["body_mass", "opt.gravity"])`. Raises ValueError for a name that is not a float
+    field, since structure cannot differ between the worlds of a batch.
     """
     known = {*FLOATS, *(f"opt.{n}" for n in OPTION_FLOATS), *(f"stat.{n}" for n in Statistic._fields)}
     for name in names:
         if name not in known:
-            raise ValueError(f"{name!r} is not a number of the model that can differ between worlds")
+            raise ValueError(f"{name!r} is not a float field of the model; only these can differ between worlds")
     axes = jax.tree.map(lambda _: None, m)
     parts = {part: {n.split(".")[1]: 0 for n in names if n.startswith(f"{part}.")} for part in ("opt", "stat")}
     opt, stat = axes.opt.replace(**parts["opt"]), axes.stat._replace(**parts["stat"])
@@ -36,28 +36,28 @@ def batch_axes(m: Model, names: Sequence[str]) -> Model:
 
 @functools.cache
 def batched(function: Function = forward.step) -> Function:
-    """`function(m, d)` for a batch of worlds that share the model, compiled; the same one for every caller."""
+    """Compiled `function(m, d)` for a batch of worlds that share the model; cached, so that all callers share it."""
     return jit(jax.vmap(function, in_axes=(None, 0)))
 
 
 @functools.cache
 def single(function: Function = forward.step) -> Function:
-    """`function(m, d)` for one world, compiled; the same one for every caller."""
+    """Compiled `function(m, d)` for one world; cached, so that all callers share it."""
     return jit(function)
 
 
-class Warm(NamedTuple):
-    """Compiled functions in the order in which they were asked for, and the seconds of the first call of each."""
+class Warmup(NamedTuple):
+    """Compiled functions in the order of the arguments, and the seconds of the first call of each."""
 
     functions: tuple[Function, ...]
     seconds: tuple[float, ...]
 
 
-def warmup(m: Model, nworld: int | None = None, functions: Sequence[Function] = (forward.step,)) -> Warm:
-    """Compile ahead what a program will call, for one world (None) or a batch of `nworld`; each is called once.
+def warmup(m: Model, nworld: int | None = None, functions: Sequence[Function] = (forward.step,)) -> Warmup:
+    """Compile functions ahead of time, for one world (None) or a batch of `nworld`, by calling each once.
 
-    Calls of the functions returned compile nothing more. With JAX's persistent cache on
-    (`jax.config.update("jax_compilation_cache_dir", folder)`), later processes load what this one compiled, whatever
+    Calls of the returned functions do not compile again. With JAX's persistent cache
+    (`jax.config.update("jax_compilation_cache_dir", folder)`), later processes load what this one compiled, whichever
     `jax.jit` they call it through.
     """
     d = make_data(m)
@@ -69,4 +69,4 @@ def warmup(m: Model, nworld: int | None = None, functions: Sequence[Function] = 
         start = time.perf_counter()
         jax.block_until_ready(function(m, d))
         seconds.append(time.perf_counter() - start)
-    return Warm(ready, tuple(seconds))
+    return Warmup(ready, tuple(seconds))

@@ -1,8 +1,8 @@
-"""What `jaxsim bench` measures, of jaxsim and of other simulators on the same model, states and controls.
+"""Measurements of `jaxsim bench`: jaxsim and other simulators (peers) on the same model, states and controls.
 
-Every simulator starts from the states that `settle` steps of jaxsim give, so that contacts are really present, and
-gets the same controls, constant in time: those of the keyframe plus `noise` times a uniform draw per world. Times are
-the best of three or more runs of the same length, for a second at least; speeds count steps of all worlds a second.
+Every simulator starts from the states after `settle` steps of jaxsim, so that contacts are present. The controls are
+the same for all and constant in time: (1 - `noise`) times those of the keyframe plus `noise` times a uniform draw per
+world. Times are those of the fastest of several runs; speeds count the steps of all worlds per second.
 """
 
 import dataclasses
@@ -32,8 +32,8 @@ Figures = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
-    """What to measure; see the help of `jaxsim bench`."""
+class BenchSettings:
+    """Settings of a benchmark, with the meaning of the options of `jaxsim bench`."""
 
     path: str
     nworld: tuple[int, ...] = (256,)
@@ -49,34 +49,38 @@ class Settings:
     quiet: bool = False
 
 
-def bench(m: Model, settings: Settings, load_s: float = 0.0) -> Figures:
-    """Measure jaxsim and the peers that `settings` names; a report of plain numbers, ready for JSON."""
-    say = (lambda text: None) if settings.quiet else lambda text: print(f"... {text}", file=sys.stderr)
+def bench(m: Model, settings: BenchSettings, load_s: float = 0.0) -> Figures:
+    """Report of numbers and strings, ready for JSON, on jaxsim and on the peers that `settings` names."""
+
+    def announce(what: str) -> None:
+        if not settings.quiet:
+            print(f"measuring {what} ...", file=sys.stderr)
+
     report: Figures = {"model": _model(m, settings), "machine": _machine(), "jaxsim": {"load_s": load_s}}
     own = report["jaxsim"]
-    say("jaxsim: one step")
+    announce("jaxsim: compilation of a step")
     own |= compile_step(m, settings)
-    say("jaxsim: one world")
+    announce("jaxsim: one world")
     start = prepare(m, settings, None)
     own["one_world"] = speed(m, start, settings.nstep)
     own["batches"] = []
     for nworld in settings.nworld:
-        say(f"jaxsim: {nworld} worlds")
+        announce(f"jaxsim: {nworld} worlds")
         start = prepare(m, settings, nworld)
         own["batches"].append(speed(m, start, settings.nstep))
     if settings.grad:
-        say("jaxsim: gradient")
+        announce("jaxsim: gradient")
         own["gradient"] = gradient(m, jax.tree.map(lambda x: x[0], start))
     own["peak_rss_mb"] = peak_rss()
     report["peers"] = {}
     for name in settings.against:
-        say(name)
+        announce(name)
         report["peers"][name] = peers.measure(name, settings, start)
     report["ratios"] = ratios(report)
     return report
 
 
-def _model(m: Model, settings: Settings) -> Figures:
+def _model(m: Model, settings: BenchSettings) -> Figures:
     sizes = {name: int(getattr(m, name)) for name in ("nbody", "nq", "nv", "nu", "ngeom")}
     capacities = {"max_contacts": m.max_contacts, "max_constraints": m.max_constraints}
     chosen = {k: v for k, v in dataclasses.asdict(settings).items() if k != "quiet"}
@@ -106,7 +110,7 @@ def _processor() -> str:
 
 
 def peak_rss() -> float | None:
-    """Most memory that this process ever held, in MB; None where the platform does not say."""
+    """Peak resident memory of this process in MB; None on platforms without the module `resource`."""
     try:
         import resource
     except ImportError:
@@ -116,7 +120,7 @@ def peak_rss() -> float | None:
 
 
 def count_operations(jaxpr: Any) -> int:
-    """Operations of a jaxpr, with those of every jaxpr inside it."""
+    """Number of operations of a jaxpr, including those of every jaxpr inside it."""
     total = 0
     for equation in jaxpr.eqns:
         inner = [j for value in equation.params.values() for j in _jaxprs(value)]
@@ -125,14 +129,15 @@ def count_operations(jaxpr: Any) -> int:
 
 
 def _jaxprs(value: Any) -> list[Any]:
+    """Jaxprs in a parameter of an equation."""
     if isinstance(value, (tuple, list)):
         return [j for item in value for j in _jaxprs(item)]
     inner = getattr(value, "jaxpr", value)
     return [inner] if hasattr(inner, "eqns") else []
 
 
-def compile_step(m: Model, settings: Settings) -> Figures:
-    """Trace, compile and dispatch one step of one world; operations of its jaxpr and memory of the program."""
+def compile_step(m: Model, settings: BenchSettings) -> Figures:
+    """Times to trace, compile and dispatch one step of one world, operations of its jaxpr, memory of the program."""
     d = jaxsim.make_data(m, settings.keyframe)
     jax.clear_caches()
     fn = jaxsim.jit(jaxsim.step)
@@ -158,12 +163,12 @@ STAGES += ("fwd_constraint", "sensor_pos", "sensor_vel", "sensor_acc", "euler")
 
 
 def stage_operations(m: Model, d: Data) -> Figures:
-    """Operations of the jaxpr of each stage of the step by itself."""
+    """Number of operations of each stage of the step."""
     return {n: count_operations(jax.make_jaxpr(getattr(jaxsim, n))(m, d).jaxpr) for n in STAGES}
 
 
 def dispatch(fn: Callable, m: Model, d: Data, repeats: int = 100) -> float:
-    """Median host time, in milliseconds, of the call that starts a compiled step, result not waited for."""
+    """Median time in milliseconds of the call of a compiled step, without waiting for its result."""
     jax.block_until_ready(fn(m, d))
     times = []
     for _ in range(repeats):
@@ -175,7 +180,7 @@ def dispatch(fn: Callable, m: Model, d: Data, repeats: int = 100) -> float:
 
 
 def memory(compiled: Any) -> Figures | None:
-    """Memory of a compiled program in MB, by kind; None where the platform does not say."""
+    """Memory of a compiled program in MB, by kind; None where the platform does not report it."""
     analysis = compiled.memory_analysis()
     if analysis is None:
         return None
@@ -183,8 +188,8 @@ def memory(compiled: Any) -> Figures | None:
     return {kind: getattr(analysis, f"{kind}_size_in_bytes") / 1e6 for kind in kinds}
 
 
-def prepare(m: Model, settings: Settings, nworld: int | None) -> Data:
-    """A batch, or one world without an axis of worlds for None, with its controls set, after `settle` steps."""
+def prepare(m: Model, settings: BenchSettings, nworld: int | None) -> Data:
+    """Batch of `nworld` worlds with controls, after `settle` steps; for None, one world without a batch axis."""
     if nworld is None:
         d = jaxsim.make_data(m, settings.keyframe)
     else:
@@ -199,11 +204,11 @@ def prepare(m: Model, settings: Settings, nworld: int | None) -> Data:
     return jax.block_until_ready(d)
 
 
-RECORDED = ("time", "qpos", "qvel", "act", "sensordata")  # what MuJoCo's own rollout gives, after every step
+RECORDED = ("time", "qpos", "qvel", "act", "sensordata")  # after every step, as MuJoCo's own rollout does
 
 
 def _advance(m: Model, d: Data, nstep: int) -> tuple[Data, Figures, Array]:
-    """`nstep` steps of a world or a batch: the last state, the recorded fields, contacts, rows, iterations of each."""
+    """Last data of `nstep` steps of a world or a batch; of every step the recorded fields, and (ncon, nefc, niter)."""
 
     def outputs(d: Data) -> tuple[Figures, Array]:
         return {name: getattr(d, name) for name in RECORDED}, jnp.stack([d.ncon, d.nefc, jnp.max(d.solver_niter)])
@@ -216,7 +221,7 @@ def _advance(m: Model, d: Data, nstep: int) -> tuple[Data, Figures, Array]:
 
 
 def compile_rollout(m: Model, d: Data, nstep: int) -> tuple[Callable, Model, Data]:
-    """The program of `nstep` steps and its inputs, the worlds spread over all devices where they can be."""
+    """Compiled program of `nstep` steps and its inputs; the worlds are split over all devices if possible."""
     advance = partial(_advance, nstep=nstep)
     if d.time.ndim and len(jax.devices()) > 1 and d.time.size % len(jax.devices()) == 0:
         m, d = jaxsim.replicate(m), jaxsim.shard(d)
@@ -225,7 +230,7 @@ def compile_rollout(m: Model, d: Data, nstep: int) -> tuple[Callable, Model, Dat
 
 
 def speed(m: Model, d: Data, nstep: int) -> Figures:
-    """Steps per second from a batch, what was in contact meanwhile, and the memory of the program."""
+    """Steps per second, contacts, constraint rows and iterations on the way, and the memory of the program."""
     nworld = d.time.size
     begin = time.perf_counter()
     run, m, d = compile_rollout(m, d, nstep)
@@ -247,12 +252,12 @@ def speed(m: Model, d: Data, nstep: int) -> Figures:
         "dropped_contacts": int(np.sum(last.overflow_contacts)),
         "dropped_constraints": int(np.sum(last.overflow_constraints)),
         "memory_mb": memory(run),
-        "troubles": rollouts.troubles(m, last),
+        "diagnostics": rollouts.diagnostics(m, last),
     }
 
 
 def gradient(m: Model, d: Data) -> Figures:
-    """Time of a reverse-mode gradient of a scalar of the next state, beside the time of the step itself."""
+    """Time of the reverse-mode gradient of a scalar of the next state, and of the step itself."""
 
     def loss(qpos: Array, qvel: Array, ctrl: Array) -> Array:
         out = jaxsim.step(m, d.replace(qpos=qpos, qvel=qvel, ctrl=ctrl))
@@ -274,7 +279,7 @@ def gradient(m: Model, d: Data) -> Figures:
 
 
 def ratios(report: Figures) -> Figures:
-    """How many times faster than each peer: one world, the best batch, compilation."""
+    """Speed of jaxsim divided by that of each peer: one world, the fastest batch, compilation."""
     own = report["jaxsim"]
     one = own["one_world"]["steps_per_s"]
     most = max(b["steps_per_s"] for b in own["batches"])
@@ -291,7 +296,7 @@ def ratios(report: Figures) -> Figures:
 
 
 def to_json(report: Figures) -> str:
-    """The report as JSON text; numbers that are not finite become null."""
+    """JSON text of a report; numbers that are not finite become null."""
 
     def clean(x: Any) -> Any:
         if isinstance(x, dict):
@@ -306,7 +311,7 @@ def to_json(report: Figures) -> str:
 
 
 def table(report: Figures) -> str:
-    """The report for a terminal."""
+    """Text of a report for a terminal."""
     model, machine, own = report["model"], report["machine"], report["jaxsim"]
     lines = [
         f"{model['name'] or model['settings']['path']}: nv {model['nv']}, nu {model['nu']}, ngeom {model['ngeom']}, "
@@ -314,10 +319,10 @@ def table(report: Figures) -> str:
         f"load {own['load_s']:.3f} s, trace {own['trace_s']:.2f} s, compile {own['compile_s']:.2f} s, "
         f"{own['operations']:,} operations, dispatch {own['dispatch_ms']:.3f} ms",
     ]
-    most = sorted(own["stages"].items(), key=lambda item: -item[1])[:6]
-    lines.append("operations by stage: " + ", ".join(f"{name} {count:,}" for name, count in most))
+    largest = sorted(own["stages"].items(), key=lambda item: -item[1])[:6]
+    lines.append("operations of the largest stages: " + ", ".join(f"{name} {count:,}" for name, count in largest))
     if own["peak_rss_mb"] is not None:
-        lines[-1] += f", peak memory {own['peak_rss_mb']:,.0f} MB"
+        lines.append(f"peak memory of the process {own['peak_rss_mb']:,.0f} MB")
     if "gradient" in own:
         g = own["gradient"]
         state = "finite" if g["finite"] else "NOT FINITE"
@@ -325,7 +330,8 @@ def table(report: Figures) -> str:
             f"gradient {g['gradient_ms']:.3f} ms, {g['over_step']:.2f} x the step ({g['step_ms']:.3f} ms), {state}; "
             f"compile {g['compile_s']:.2f} s"
         )
-    lines += ["", f"{'':24}{'worlds':>7}{'steps/s':>13}{'contacts':>18}{'rows':>18}{'iterations':>12}{'temp MB':>9}"]
+    columns = f"{'contacts':>18}{'constraint rows':>18}{'iterations':>12}{'temp MB':>9}"
+    lines += ["", f"{'':24}{'worlds':>7}{'steps/s':>13}{columns}"]
     for b in (own["one_world"], *own["batches"]):
         contacts = f"{b['mean_ncon']:.1f} ({b['most_contacts']}/{model['max_contacts']})"
         rows = f"{b['mean_nefc']:.1f} ({b['most_constraints']}/{model['max_constraints']})"
@@ -337,9 +343,10 @@ def table(report: Figures) -> str:
     for name, peer in report["peers"].items():
         lines += _peer_lines(name, peer)
     for name, ratio in report["ratios"].items():
-        words = {"one_world": "one world", "batch": "best batch", "compile": "compile time"}
-        lines.append(f"jaxsim over {name}: " + ", ".join(f"{words[k]} {v:.2f} x" for k, v in ratio.items()))
-    lines += [f"warning: {t}" for b in (own["one_world"], *own["batches"]) for t in b["troubles"]]
+        labels = {"one_world": "one world", "batch": "fastest batch", "compile": "compilation"}
+        lines.append(f"jaxsim's speed over {name}'s: " + ", ".join(f"{labels[k]} {v:.2f} x" for k, v in ratio.items()))
+    lines.append("contacts and constraint rows: mean (maximum / capacity); iterations: mean of the solver")
+    lines += [f"warning: {line}" for b in (own["one_world"], *own["batches"]) for line in b["diagnostics"]]
     return "\n".join(lines)
 
 

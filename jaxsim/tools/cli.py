@@ -1,7 +1,10 @@
-"""The command line: `jaxsim info`, `rollout`, `render`, `view` and `bench`.
+"""Command line: `jaxsim info`, `rollout`, `render`, `view` and `bench`.
 
-Every mistake of the user's gives one line on stderr and a status that is not zero: 1 for a model, a file or a value,
-2 for the command line itself.
+A mistake of the user prints one line on stderr and exits with status 1 (in a model, a file or a value) or 2 (in the
+command line itself).
+
+Two modules are imported where they are used, to start fast (neither hides a circular import): `viewer.render` loads
+trimesh, which takes about as long as all else, and `viewer.web` needs viser, an optional dependency.
 """
 
 import argparse
@@ -14,15 +17,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-PEERS = ("mujoco", "mjx", "mjwarp")
+import jax
+import numpy as np
+from tqdm import tqdm
+
+import jaxsim
+from jaxsim.core.errors import ModelError, UnsupportedError
+from jaxsim.tools import bench, info, rollouts
+from jaxsim.tools.peers import MODULES
+from jaxsim.viewer.html import save_html
+
+PEERS = tuple(MODULES)
 
 
 class CliError(Exception):
-    """A mistake in the arguments: the message is what the user reads."""
+    """Mistake in the arguments, with a message for the user."""
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that reports a mistake in one line."""
+    """Argument parser that reports a mistake in one line."""
 
     def error(self, message: str) -> NoReturn:
         print(f"{self.prog}: error: {message} (see {self.prog} --help)", file=sys.stderr)
@@ -30,7 +43,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def positive(text: str) -> int:
-    """An integer of at least one."""
+    """Integer of at least one, from text."""
     try:
         value = int(text)
     except ValueError:
@@ -41,12 +54,12 @@ def positive(text: str) -> int:
 
 
 def natural(text: str) -> int:
-    """An integer of at least zero."""
+    """Integer of at least zero, from text."""
     return 0 if text.strip() == "0" else positive(text)
 
 
 def peers(text: str) -> tuple[str, ...]:
-    """Names of peers, separated by commas."""
+    """Names of other simulators, from text separated by commas."""
     names = tuple(filter(None, (name.strip() for name in text.split(","))))
     for name in names:
         if name not in PEERS:
@@ -55,107 +68,160 @@ def peers(text: str) -> tuple[str, ...]:
 
 
 def worlds(text: str) -> tuple[int, ...]:
-    """Numbers of worlds, separated by commas."""
+    """Numbers of worlds, from text separated by commas."""
     return tuple(positive(part) for part in text.split(","))
 
 
 def make_parser() -> Parser:
-    """The parser of the whole command line."""
+    """Parser of the whole command line."""
     parser = Parser(prog="jaxsim", description="A differentiable physics engine in JAX that reads MJCF and URDF.")
-    parser.add_argument("--version", action="store_true", help="print the version and leave")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
 
     def command(name: str, run: Any, text: str) -> Parser:
         sub = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         sub.add_argument("model", metavar="MODEL", help="an MJCF or URDF file")
-        sub.add_argument("--max-contacts", type=positive, metavar="N", help="capacity of the contact buffer")
-        sub.add_argument("--max-constraints", type=positive, metavar="N", help="capacity of the constraint rows")
+        sub.add_argument(
+            "--max-contacts", type=positive, metavar="N", help="capacity for contacts (default: automatic)"
+        )
+        sub.add_argument(
+            "--max-constraints", type=positive, metavar="N", help="capacity for constraint rows (default: automatic)"
+        )
         sub.set_defaults(run=run)
         return sub
 
-    command("info", run_info, "say what a model holds, and what of it is refused")
+    command("info", run_info, "describe a model and say whether all of its features are supported")
 
-    sub = command("rollout", run_rollout, "simulate many worlds of a model")
-    sub.add_argument("--nworld", type=positive, default=64, metavar="N", help="worlds at a time (default: 64)")
-    sub.add_argument("--nstep", type=positive, metavar="N", help="steps (default: 1000, or the length of the controls)")
+    sub = command("rollout", run_rollout, "simulate a batch of worlds of a model")
+    sub.add_argument("--nworld", type=positive, default=64, metavar="N", help="number of worlds (default: 64)")
+    sub.add_argument(
+        "--nstep", type=positive, metavar="N", help="number of steps (default: 1000, or the length of the controls)"
+    )
     sub.add_argument(
         "--controls",
         default="random",
         metavar="random|zero|keyframe|FILE",
-        help="random: uniform in the control ranges; keyframe: those of --keyframe, held; FILE: an .npz file with an "
-        "array 'ctrl', or an .npy file, of shape (nstep, nu) or (nstep, nworld, nu) (default: random)",
+        help="random: uniform in the control ranges; zero; keyframe: those of --keyframe, constant; FILE: an .npz file "
+        "with an array 'ctrl', or an .npy file, of shape (nstep, nu) or (nstep, nworld, nu) (default: random)",
     )
     sub.add_argument(
-        "--hold", type=positive, default=10, metavar="N", help="steps a random control lasts (default: 10)"
+        "--hold",
+        type=positive,
+        default=10,
+        metavar="N",
+        help="number of steps for which a random control is constant (default: 10)",
     )
     sub.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of random controls (default: 0)")
     sub.add_argument("--keyframe", metavar="NAME", help="start from this keyframe, by name or number (default: qpos0)")
-    sub.add_argument("--every", type=positive, default=1, metavar="N", help="record every N steps (default: 1)")
-    sub.add_argument("--out", type=Path, metavar="FILE.npz", help="write the trajectories of all worlds here")
-    sub.add_argument("--html", type=Path, metavar="FILE.html", help="write a page that replays one world in 3-D here")
-    sub.add_argument("--world", type=natural, default=0, metavar="I", help="the world that --html replays (default: 0)")
-    sub.add_argument("--follow", default="auto", metavar="BODY", help="the body that the replay's camera follows")
+    sub.add_argument("--every", type=positive, default=1, metavar="N", help="record a frame every N steps (default: 1)")
+    sub.add_argument("--out", type=Path, metavar="FILE.npz", help="file to write the trajectories of all worlds to")
+    sub.add_argument("--html", type=Path, metavar="FILE.html", help="file to write a 3-D replay of one world to")
+    sub.add_argument("--world", type=natural, default=0, metavar="I", help="world to replay with --html (default: 0)")
+    sub.add_argument(
+        "--follow",
+        default="auto",
+        metavar="BODY",
+        help="body that the camera of the replay follows, auto or none (default: auto)",
+    )
     sub.add_argument("--quiet", action="store_true", help="no progress bar")
 
-    sub = command("render", run_render, "draw a picture or a video, without a display")
-    sub.add_argument("--out", type=Path, default=Path("frame.png"), metavar="FILE", help="a picture, .mp4 or .gif")
-    sub.add_argument("--camera", metavar="NAME", help="a camera of the model, by name or number (default: a free one)")
+    sub = command("render", run_render, "render an image or a video of a model, without a display")
+    sub.add_argument(
+        "--out",
+        type=Path,
+        default=Path("frame.png"),
+        metavar="FILE",
+        help="image or video, such as .png, .mp4 or .gif (default: frame.png)",
+    )
+    sub.add_argument("--camera", metavar="NAME", help="camera of the model, by name or number (default: a free camera)")
     sub.add_argument("--keyframe", metavar="NAME", help="start from this keyframe, by name or number (default: qpos0)")
-    sub.add_argument("--seconds", type=float, metavar="S", help="simulated time (default: 0; videos: 4)")
-    sub.add_argument("--controls", choices=("zero", "random", "keyframe"), default="zero", help="default: zero")
+    sub.add_argument(
+        "--seconds", type=float, metavar="S", help="simulated time in seconds (default: 0 for images, 4 for videos)"
+    )
+    sub.add_argument(
+        "--controls", choices=("zero", "random", "keyframe"), default="zero", help="controls (default: zero)"
+    )
     sub.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of random controls (default: 0)")
-    sub.add_argument("--replay", type=Path, metavar="FILE.npz", help="draw what `rollout --out` wrote")
-    sub.add_argument("--world", type=natural, default=0, metavar="I", help="the world of --replay (default: 0)")
-    sub.add_argument("--fps", type=positive, default=30, metavar="N", help="frames a second of videos (default: 30)")
-    sub.add_argument("--width", type=positive, default=640, metavar="N", help="pixels (default: 640)")
-    sub.add_argument("--height", type=positive, default=480, metavar="N", help="pixels (default: 480)")
+    sub.add_argument(
+        "--replay", type=Path, metavar="FILE.npz", help="render a trajectory that `jaxsim rollout --out` wrote"
+    )
+    sub.add_argument("--world", type=natural, default=0, metavar="I", help="world of --replay (default: 0)")
+    sub.add_argument("--fps", type=positive, default=30, metavar="N", help="frames per second of a video (default: 30)")
+    sub.add_argument("--width", type=positive, default=640, metavar="N", help="width in pixels (default: 640)")
+    sub.add_argument("--height", type=positive, default=480, metavar="N", help="height in pixels (default: 480)")
     sub.add_argument("--quiet", action="store_true", help="no progress bar")
 
-    sub = command("view", run_view, "look at a model in the browser, and push it about")
+    sub = command("view", run_view, "simulate a model interactively in the browser")
     sub.add_argument("--keyframe", metavar="NAME", help="start from this keyframe, by name or number (default: qpos0)")
     sub.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
-    sub.add_argument("--port", type=positive, default=8080, metavar="N", help="port (default: 8080, or the next free)")
-    sub.add_argument("--paused", action="store_true", help="do not start the simulation")
+    sub.add_argument(
+        "--port",
+        type=positive,
+        default=8080,
+        metavar="N",
+        help="port to listen on (default: 8080, or the next free one)",
+    )
+    sub.add_argument("--paused", action="store_true", help="start with the simulation paused")
 
-    sub = command("bench", run_bench, "measure compilation and speed, beside other simulators if asked")
-    sub.add_argument("--nworld", type=worlds, default=(256,), metavar="N[,N]", help="worlds at a time (default: 256)")
-    sub.add_argument("--nstep", type=positive, default=100, metavar="N", help="steps of one measurement (default: 100)")
-    sub.add_argument("--keyframe", metavar="NAME", help="start from this keyframe (default: the first, else qpos0)")
-    sub.add_argument("--settle", type=natural, default=100, metavar="N", help="steps before the clock (default: 100)")
-    sub.add_argument("--noise", type=float, default=0.1, metavar="X", help="random part of controls (default: 0.1)")
+    sub = command("bench", run_bench, "measure compilation and speed, and compare with other simulators")
+    sub.add_argument(
+        "--nworld", type=worlds, default=(256,), metavar="N[,N]", help="numbers of worlds of the batches (default: 256)"
+    )
+    sub.add_argument(
+        "--nstep", type=positive, default=100, metavar="N", help="number of steps of one measurement (default: 100)"
+    )
+    sub.add_argument(
+        "--keyframe",
+        metavar="NAME",
+        help="start from this keyframe (default: the first one, or qpos0 if there is none)",
+    )
+    sub.add_argument(
+        "--settle", type=natural, default=100, metavar="N", help="number of steps before the measurement (default: 100)"
+    )
+    sub.add_argument(
+        "--noise", type=float, default=0.1, metavar="X", help="random fraction of the controls, 0 to 1 (default: 0.1)"
+    )
     sub.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of the controls (default: 0)")
-    sub.add_argument("--grad", action="store_true", help="time the reverse-mode gradient of a step as well")
-    sub.add_argument("--against", type=peers, default=(), metavar="PEER[,PEER]", help=f"of {', '.join(PEERS)}")
-    sub.add_argument("--peer-timeout", type=float, default=300.0, metavar="S", help="seconds that a peer may take")
-    sub.add_argument("--mjx-nworld", type=worlds, default=(64, 256), metavar="N[,N]", help="batches that MJX tries")
-    sub.add_argument("--json", metavar="FILE", help="write the figures as JSON here; - is stdout, without the table")
+    sub.add_argument("--grad", action="store_true", help="also measure the reverse-mode gradient of a step")
+    sub.add_argument(
+        "--against", type=peers, default=(), metavar="NAME[,NAME]", help=f"compare with {', '.join(PEERS)}"
+    )
+    sub.add_argument(
+        "--peer-timeout",
+        type=float,
+        default=300.0,
+        metavar="S",
+        help="time limit of another simulator in seconds (default: 300)",
+    )
+    sub.add_argument(
+        "--mjx-nworld",
+        type=worlds,
+        default=(64, 256),
+        metavar="N[,N]",
+        help="numbers of worlds of MJX's batches (default: 64,256)",
+    )
+    sub.add_argument("--json", metavar="FILE", help="write the results as JSON; - is stdout, without the table")
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status."""
+    """Run the command line and return the exit status."""
     parser = make_parser()
     try:
         args = parser.parse_args(argv)
     except SystemExit as stop:
         return int(stop.code or 0)
     if args.version:
-        import jaxsim
-
         print(f"jaxsim {jaxsim.__version__}")
         return 0
     if args.command is None:
         parser.print_help()
         return 2
-    return guarded(args)
+    return run(args)
 
 
-def guarded(args: argparse.Namespace) -> int:
-    """Run a command; what the user can mend becomes one line, what is our fault stays a traceback."""
-    import jax
-
-    from jaxsim.core.errors import ModelError, UnsupportedError
-
+def run(args: argparse.Namespace) -> int:
+    """Run a command and return the exit status; errors that the user can correct are printed in one line."""
     spread_over_cores()
     try:
         check_outputs(args)
@@ -178,7 +244,7 @@ def guarded(args: argparse.Namespace) -> int:
 
 
 def check_outputs(args: argparse.Namespace) -> None:
-    """Refuse, before any work is done, a file that cannot be written and a model that is not there."""
+    """Raise CliError, before any work is done, for a missing model or a file that cannot be written."""
     path = Path(args.model)
     if not path.exists():
         raise CliError(f"{path}: no such file")
@@ -196,24 +262,20 @@ def check_outputs(args: argparse.Namespace) -> None:
 
 
 def spread_over_cores() -> None:
-    """Each core a device of its own, unless this process has computed with JAX before."""
-    import jaxsim
-
+    """Make each core a JAX device, unless this process has computed with JAX before."""
     with contextlib.suppress(RuntimeError):
         jaxsim.use_cores()
 
 
 def load(args: argparse.Namespace) -> Any:
-    """The model of the arguments."""
-    import jaxsim
-
+    """Model that the arguments name, with their capacities."""
     return jaxsim.load_model(
         args.model, **{k: v for k in ("max_contacts", "max_constraints") if (v := getattr(args, k)) is not None}
     )
 
 
 def find_keyframe(m: Any, text: str | None) -> int | None:
-    """The index of a keyframe given by name or number."""
+    """Index of a keyframe given by name or number, or None. Raises CliError when there is no such keyframe."""
     if text is None:
         return None
     names = [m.id2name("key", k) for k in range(m.nkey)]
@@ -226,33 +288,25 @@ def find_keyframe(m: Any, text: str | None) -> int | None:
 
 
 def run_info(args: argparse.Namespace) -> int:
-    """`jaxsim info`."""
-    from jaxsim.tools import info
-
+    """Run `jaxsim info` and return the exit status."""
     return info.report(args.model, lambda: load(args))
 
 
 def run_rollout(args: argparse.Namespace) -> int:
-    """`jaxsim rollout`."""
-    import jax
-    from tqdm import tqdm
-
-    from jaxsim.tools import rollouts
-    from jaxsim.viewer.html import save_html
-
+    """Run `jaxsim rollout` and return the exit status."""
     start = time.perf_counter()
     m = load(args)
     loaded = time.perf_counter() - start
     if args.world >= args.nworld:
         raise CliError(f"--world {args.world}: there are {args.nworld} worlds, counted from 0")
     if args.follow not in ("auto", "none"):
-        follow_exists(m, args.follow)
+        check_body(m, args.follow)
     d = rollouts.batch(m, args.nworld, find_keyframe(m, args.keyframe))
     values = given_values(args, m)
     nstep = args.nstep or (1000 if values is None else len(values))
     if values is not None and len(values) < nstep:
         raise CliError(f"--controls {args.controls} has {len(values)} steps; --nstep {nstep} needs more")
-    plan = rollouts.Plan(
+    plan = rollouts.RolloutPlan(
         nworld=args.nworld,
         nstep=nstep,
         every=args.every,
@@ -273,25 +327,23 @@ def run_rollout(args: argparse.Namespace) -> int:
         def progress(steps: int) -> None:
             if steps:
                 bar.update(steps)
-            else:  # compiled: the clock starts
+            else:  # compiled: the time of the bar starts here
                 bar.reset()
                 bar.set_description("rollout")
 
         result = rollouts.simulate(m, d, plan, controls, progress)
     print_result(m, plan, result)
     if args.out is not None:
-        import numpy as np
-
         np.savez(args.out, **result.states)
-        print(f"trajectories: {args.out} ({', '.join(result.states)}; frames first, then worlds)")
+        print(f"trajectories: {args.out} ({', '.join(result.states)}; axes: frame, world, ...)")
     if args.html is not None:
         save_html(m, thin(result.poses, m), args.html, follow=None if args.follow == "none" else args.follow)
         print(f"replay: {args.html} (open it in a browser)")
     return 0
 
 
-def follow_exists(m: Any, name: str) -> None:
-    """Refuse a body that is not there, before the simulation and not after it."""
+def check_body(m: Any, name: str) -> None:
+    """Raise CliError for an unknown body, before the simulation rather than after it."""
     try:
         m.name2id("body", name)
     except KeyError as error:
@@ -299,9 +351,7 @@ def follow_exists(m: Any, name: str) -> None:
 
 
 def given_values(args: argparse.Namespace, m: Any) -> Any:
-    """The array of controls that --controls names, or None when it names a kind."""
-    from jaxsim.tools import rollouts
-
+    """Array of controls in the file that --controls names, or None when it is a keyword."""
     if args.controls in ("random", "zero", "keyframe"):
         return None
     if not Path(args.controls).is_file():
@@ -313,9 +363,7 @@ def given_values(args: argparse.Namespace, m: Any) -> Any:
 
 
 def choose_controls(args: argparse.Namespace, m: Any, d: Any, plan: Any, values: Any) -> tuple[Any, Any]:
-    """The batch and the function of controls that the arguments ask for."""
-    from jaxsim.tools import rollouts
-
+    """Batch with its initial controls, and the function (step, ctrl) -> ctrl of the arguments."""
     if values is not None:
         return d, rollouts.given_controls(values)
     if args.controls == "random":
@@ -326,7 +374,7 @@ def choose_controls(args: argparse.Namespace, m: Any, d: Any, plan: Any, values:
 
 
 def thin(poses: dict[str, Any], m: Any, fps: float = 60.0) -> dict[str, Any]:
-    """About `fps` frames a second of simulated time, for a page of a sensible size."""
+    """Poses at about `fps` frames per second of simulated time, to limit the size of a replay."""
     stamps = poses["time"]
     period = float(stamps[1] - stamps[0]) if len(stamps) > 1 else float(m.opt.timestep)
     stride = max(1, round(1 / (fps * max(period, 1e-9))))
@@ -334,32 +382,31 @@ def thin(poses: dict[str, Any], m: Any, fps: float = 60.0) -> dict[str, Any]:
 
 
 def print_result(m: Any, plan: Any, result: Any) -> None:
-    """Speed, use of capacities, and what went wrong, on stdout; troubles go to stderr as well-marked lines."""
-    from jaxsim.tools import rollouts
-
+    """Print speed and use of capacities on stdout, and diagnostics as warnings on stderr."""
     total = plan.nworld * plan.nstep
     rate = total / max(result.run_s, 1e-9)
     realtime = rate * float(m.opt.timestep)
-    print(f"compiled in {result.compile_s:.2f} s; {rate:,.0f} steps/s, {realtime:,.0f} x real time over all worlds")
-    most, rows = int(result.data.maxuse_con.max()), int(result.data.maxuse_efc.max())
     print(
-        f"contacts: mean {result.mean_ncon:.1f}, most {most} of {m.max_contacts}; "
-        f"constraint rows: most {rows} of {m.max_constraints}; solver iterations: mean {result.mean_niter:.1f}"
+        f"compiled in {result.compile_s:.2f} s; {rate:,.0f} steps/s of all worlds together, {realtime:,.0f} x real time"
     )
-    found = rollouts.troubles(m, result.data)
+    contacts, rows = int(result.data.maxuse_con.max()), int(result.data.maxuse_efc.max())
+    print(
+        f"contacts: mean {result.mean_ncon:.1f}, maximum {contacts} (capacity {m.max_contacts}); "
+        f"constraint rows: maximum {rows} (capacity {m.max_constraints}); "
+        f"solver iterations: mean {result.mean_niter:.1f}"
+    )
+    found = rollouts.diagnostics(m, result.data)
     for line in found:
         print(f"warning: {line}", file=sys.stderr)
     if not found:
-        print("no overflow, no divergence")
+        print("no capacity overflowed, no world diverged")
 
 
 VIDEOS = (".mp4", ".gif", ".webm", ".mkv", ".avi", ".mov")
 
 
 def run_render(args: argparse.Namespace) -> int:
-    """`jaxsim render`."""
-    from tqdm import tqdm
-
+    """Run `jaxsim render` and return the exit status."""
     from jaxsim.viewer import render
 
     m = load(args)
@@ -373,25 +420,23 @@ def run_render(args: argparse.Namespace) -> int:
         if camera is not None:
             m.name2id("camera", camera) if isinstance(camera, str) else m.id2name("camera", camera)
         if video:
-            frames = recorded(args, m) if args.replay else rolled(args, m, seconds, args.fps)
+            frames = recorded(args, m) if args.replay else simulated(args, m, seconds, args.fps)
             save = partial(render.save_video, fps=args.fps, progress=partial(tqdm, disable=args.quiet, unit="frame"))
             save(m, frames, args.out, camera, **size)
         else:
-            frames = recorded(args, m) if args.replay else rolled(args, m, seconds, 1 / max(seconds, 1e-9))
+            frames = recorded(args, m) if args.replay else simulated(args, m, seconds, 1 / max(seconds, 1e-9))
             render.save_image(m, frames["qpos"][-1], args.out, camera, **size)
     except (KeyError, IndexError) as error:
         known = ", ".join(m.id2name("camera", i) or str(i) for i in range(m.ncam))
         raise CliError(f"--camera: no camera {args.camera!r}; the model has {known or 'none'}") from error
     except (ImportError, ValueError) as error:
         raise CliError(str(error)) from None
-    print(f"{'video' if video else 'picture'}: {args.out}")
+    print(f"{'video' if video else 'image'}: {args.out}")
     return 0
 
 
 def recorded(args: argparse.Namespace, m: Any) -> dict[str, Any]:
-    """One world of the trajectories that `jaxsim rollout --out` wrote, thinned to --fps."""
-    import numpy as np
-
+    """Frames of one world of the trajectories that `jaxsim rollout --out` wrote, at about --fps."""
     loaded = np.load(args.replay)
     if "qpos" not in loaded or loaded["qpos"].ndim != 3 or loaded["qpos"].shape[2] != m.nq:
         raise CliError(f"--replay {args.replay} holds no qpos of shape (frames, worlds, {m.nq})")
@@ -401,26 +446,22 @@ def recorded(args: argparse.Namespace, m: Any) -> dict[str, Any]:
     return thin(frames, m, args.fps)
 
 
-def rolled(args: argparse.Namespace, m: Any, seconds: float, fps: float) -> dict[str, Any]:
-    """The first state and `fps` frames a second of a simulation of one world."""
-    import numpy as np
-
-    from jaxsim.tools import rollouts
-
+def simulated(args: argparse.Namespace, m: Any, seconds: float, fps: float) -> dict[str, Any]:
+    """Frames of a simulation of one world: the initial state, then `fps` per second."""
     d = rollouts.batch(m, 1, find_keyframe(m, args.keyframe))
     first = {"time": np.asarray(d.time), "qpos": np.asarray(d.qpos)}
     every = max(1, round(1 / (fps * float(m.opt.timestep))))
     nstep = round(seconds / float(m.opt.timestep))
     if not nstep:
         return first
-    plan = rollouts.Plan(nworld=1, nstep=nstep, every=min(every, nstep), states=True)
+    plan = rollouts.RolloutPlan(nworld=1, nstep=nstep, every=min(every, nstep), states=True)
     d, controls = choose_controls(args, m, d, plan, None)
     states = rollouts.simulate(m, d, plan, controls).states
     return {name: np.concatenate([x, states[name][:, 0]]) for name, x in first.items()}
 
 
 def run_view(args: argparse.Namespace) -> int:
-    """`jaxsim view`."""
+    """Run `jaxsim view` and return the exit status."""
     try:
         from jaxsim.viewer.web import Viewer
     except ImportError as error:
@@ -428,22 +469,20 @@ def run_view(args: argparse.Namespace) -> int:
     m = load(args)
     viewer = Viewer(m, keyframe=find_keyframe(m, args.keyframe), host=args.host, port=args.port, paused=args.paused)
     address = f"{args.host}:{viewer.port}"
-    print(f"open http://{address} in a browser; from elsewhere: ssh -L {viewer.port}:{address} HOST, then the same")
+    print(f"open http://{address} in a browser (from another machine: first ssh -L {viewer.port}:{address} HOST)")
     viewer.run()
     return 0
 
 
 def run_bench(args: argparse.Namespace) -> int:
-    """`jaxsim bench`."""
-    from jaxsim.tools import bench
-
+    """Run `jaxsim bench` and return the exit status."""
     if not 0 <= args.noise <= 1:
         raise CliError(f"--noise {args.noise} is not between 0 and 1")
-    m_time = time.perf_counter()
+    start = time.perf_counter()
     m = load(args)
-    m_time = time.perf_counter() - m_time
+    load_s = time.perf_counter() - start
     key = find_keyframe(m, args.keyframe)
-    settings = bench.Settings(
+    settings = bench.BenchSettings(
         path=args.model,
         nworld=args.nworld,
         nstep=args.nstep,
@@ -457,7 +496,7 @@ def run_bench(args: argparse.Namespace) -> int:
         mjx_nworld=args.mjx_nworld,
         quiet=args.json == "-",
     )
-    report = bench.bench(m, settings, load_s=m_time)
+    report = bench.bench(m, settings, load_s=load_s)
     if args.json != "-":
         print(bench.table(report))
     if args.json is not None:

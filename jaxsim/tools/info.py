@@ -1,4 +1,4 @@
-"""What `jaxsim info` says: the sizes of a model, what is in it, and what of it is refused."""
+"""Report of `jaxsim info`: sizes and contents of a model, and a feature of it that is not supported."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -26,36 +26,36 @@ from jaxsim.core.types import (
     SolverType,
     TrnType,
 )
+from jaxsim.mjcf import read
 
 SIZES = ("nbody", "nq", "nv", "nu", "na", "ngeom", "nsite", "nsensordata", "nmocap", "nmesh", "ntendon", "neq", "nkey")
 
 
 def report(path: str, load: Callable[[], Model]) -> int:
-    """Print the report of a model; returns the exit status, 1 when the model is refused.
+    """Print the report of a model; returns the exit status, 1 when the model has an unsupported feature.
 
     Errors of the model itself are raised, as `load` raises them.
     """
-    lines, refused = [], None
+    lines, unsupported = [], None
     try:
         m = load()
         lines = describe(m)
-        jax.eval_shape(jaxsim.step, m, jaxsim.make_data(m))  # the engine refuses while it is traced
+        jax.eval_shape(jaxsim.step, m, jaxsim.make_data(m))  # the engine raises while it is traced
     except UnsupportedError as error:
-        refused = " ".join(str(error).split())
+        unsupported = " ".join(str(error).split())
         lines = lines or outline(path)
-    rows = [("model", path), *lines, ("refused", refused or "nothing")]
+    rows = [("model", path), *lines, ("unsupported", unsupported or "nothing")]
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
         print(f"{name:<{width}}  {text}")
-    return 1 if refused else 0
+    return 1 if unsupported else 0
 
 
 def describe(m: Model) -> list[tuple[str, str]]:
-    """Rows (what, text) about a compiled model."""
-    low = np.asarray(m.jnt_limited, bool)
-    dofs = Counter(_words(JointType, m.jnt_type))
+    """Rows (label, text) about a compiled model."""
+    limited = int(np.sum(m.jnt_limited))
     kinds = [
-        ("joints", _counts(dofs), f", {int(low.sum())} limited" if low.any() else ""),
+        ("joints", _counts(_words(JointType, m.jnt_type)), f", {limited} limited" if limited else ""),
         ("geoms", _counts(_words(GeomType, m.geom_type)), _dims(m)),
         ("actuators", _counts(_actuators(m)), ""),
         ("sensors", _counts(_words(SensorType, m.sensor_type)), ""),
@@ -74,10 +74,8 @@ def describe(m: Model) -> list[tuple[str, str]]:
 
 
 def outline(path: str) -> list[tuple[str, str]]:
-    """Rows about a model that is refused: what its file holds, element by element."""
-    from jaxsim import mjcf
-
-    spec = mjcf.read(Path(path))
+    """Rows about a model that cannot be compiled: the number of elements in its file, by tag."""
+    spec = read(Path(path))
     tags = Counter(_tags(spec.root))
     return [("elements", ", ".join(f"{n} {tag}" for tag, n in sorted(tags.items())))]
 
@@ -97,13 +95,15 @@ def _counts(words: Iterable[str]) -> str:
 
 
 def _dims(m: Model) -> str:
+    """Number of geoms that can collide, and their largest contact dimension."""
     active = (m.geom_contype != 0) | (m.geom_conaffinity != 0)
     if not active.any():
-        return "; none can touch"
-    return f"; {int(active.sum())} can touch, contact dimension at most {int(m.geom_condim[active].max())}"
+        return "; none collides"
+    return f"; {int(active.sum())} can collide, condim at most {int(m.geom_condim[active].max())}"
 
 
 def _actuators(m: Model) -> list[str]:
+    """A phrase for each actuator: its law, activation state and transmission."""
     words = []
     for trn, dyn, bias in zip(m.actuator_trntype, m.actuator_dyntype, m.actuator_biastype, strict=True):
         kind = "motor" if bias == BiasType.NONE else "servo" if bias == BiasType.AFFINE else BiasType(bias).name.lower()

@@ -1,7 +1,7 @@
-"""Other simulators, timed on the model, the states and the controls of a jaxsim benchmark, where they are installed.
+"""Other simulators (peers), timed on the model, states and controls of a benchmark of jaxsim, where installed.
 
-Each peer gives `rows` (what, nworld, steps_per_s, mean_ncon), the figures that ratios are made of (`one_world`,
-`batch`, `compile_s`), or `refused` with the reason in one line.
+The figures of a peer are `rows` (what, nworld, steps_per_s, mean_ncon) and those that ratios are taken of
+(`one_world`, `batch`, `compile_s`); or `refused`, the reason in one line.
 """
 
 import contextlib
@@ -28,8 +28,8 @@ STATE = ("time", "qpos", "qvel", "act", "ctrl", "qacc_warmstart")
 def measure(name: str, settings: Any, start: Data) -> Figures:
     """Figures of one peer from the batch of states `start`.
 
-    The peer runs in a process of its own with a limit of time (`settings.peer_timeout` seconds): foreign programs may
-    fail in any way, and none of them may cost the figures that we have.
+    The peer runs in a process of its own for at most `settings.peer_timeout` seconds, so that a crash or a hang does
+    not lose the figures measured before.
     """
     try:
         if importlib.util.find_spec(MODULES[name]) is None:
@@ -51,17 +51,18 @@ def measure(name: str, settings: Any, start: Data) -> Figures:
 
 
 def states_of(start: Data) -> dict[str, np.ndarray]:
-    """What another process needs to start from the same batch of states."""
+    """Arrays of a batch of states, for a process that starts from them."""
     return {field: np.asarray(getattr(start, field), np.float64) for field in STATE}
 
 
 def _in_process(name: str, settings: Any, states: dict[str, np.ndarray], answers: Any) -> None:
+    """Put the figures of a peer, or the reason why there are none, into the queue `answers`."""
     import mujoco
 
-    # MJX hangs where XLA's pool has no thread to spare: its batches of Cholesky factors wait for the pool
+    # MJX hangs unless XLA's thread pool has spare threads: its batched Cholesky factorisations wait for the pool
     os.environ["NPROC"] = str((os.cpu_count() or 1) + 2)
     try:
-        with contextlib.redirect_stdout(sys.stderr):  # stdout belongs to the report
+        with contextlib.redirect_stdout(sys.stderr):  # stdout is for the report
             mj_model = mujoco.MjModel.from_xml_path(str(settings.path))
             answers.put({"mujoco": _mujoco, "mjx": _mjx, "mjwarp": _mjwarp}[name](mj_model, states, settings))
     except Exception as error:
@@ -69,13 +70,14 @@ def _in_process(name: str, settings: Any, states: dict[str, np.ndarray], answers
 
 
 def _set_state(mj_data: Any, states: dict[str, np.ndarray], world: int) -> None:
+    """Write the state of a world into an `mjData`."""
     mj_data.time = states["time"][world]
     for field in STATE[1:]:
         getattr(mj_data, field)[:] = states[field][world]
 
 
 def _mujoco(mj_model: Any, states: dict[str, np.ndarray], settings: Any) -> Figures:
-    """MuJoCo in C: one world on one thread, all worlds on one thread and on every core."""
+    """Figures of MuJoCo in C: one world on one thread, all worlds on one thread and on every core."""
     import mujoco
     from mujoco import rollout
 
@@ -111,11 +113,11 @@ def _mujoco(mj_model: Any, states: dict[str, np.ndarray], settings: Any) -> Figu
     if cores > 1:
         what = f"mujoco, {cores} threads"
         rows.append({"what": what, "nworld": nworld, "steps_per_s": run(nworld, cores), "mean_ncon": None})
-    return {"version": mujoco.__version__, "rows": rows, "one_world": rows[0]["steps_per_s"], "batch": _most(rows[1:])}
+    return {"version": mujoco.__version__, "rows": rows, "one_world": rows[0]["steps_per_s"], "batch": _best(rows[1:])}
 
 
 def _mean_ncon(mj_model: Any, states: dict[str, np.ndarray], nstep: int) -> float:
-    """Mean number of contacts of at most 16 worlds: a check that the peer does the same work."""
+    """Mean number of contacts over at most 16 worlds, to check that the peer simulates the same contacts."""
     import mujoco
 
     data = mujoco.MjData(mj_model)
@@ -129,12 +131,13 @@ def _mean_ncon(mj_model: Any, states: dict[str, np.ndarray], nstep: int) -> floa
     return total / (worlds * nstep)
 
 
-def _most(rows: list[Figures]) -> float:
+def _best(rows: list[Figures]) -> float:
+    """Steps per second of the fastest row."""
     return max(row["steps_per_s"] for row in rows)
 
 
 def _mjx(mj_model: Any, states: dict[str, np.ndarray], settings: Any) -> Figures:
-    """MJX: compile time of one step, one world, and batches of several sizes, in the loop that jaxsim is timed in."""
+    """Figures of MJX: compile time of one step, one world, and batches of several sizes, in a loop like jaxsim's."""
     import mujoco
     from mujoco import mjx
 
@@ -150,7 +153,7 @@ def _mjx(mj_model: Any, states: dict[str, np.ndarray], settings: Any) -> Figures
 
     def advance(mx: Any, dx: Any, nstep: int) -> Any:
         step = mjx.step if dx.time.ndim == 0 else jax.vmap(mjx.step, in_axes=(None, 0))
-        # with many dofs its step returns the factor of M in another shape than its make_data does
+        # with many dofs mjx.step returns the factor of M in another shape than mjx.make_data
         dx = jax.tree.map(lambda x, y: x if x.shape == y.shape else jnp.zeros_like(y), dx, jax.eval_shape(step, mx, dx))
         return jax.lax.scan(lambda dx, _: (step(mx, dx), None), dx, None, length=nstep)[0]
 
@@ -169,11 +172,11 @@ def _mjx(mj_model: Any, states: dict[str, np.ndarray], settings: Any) -> Figures
             {"what": "mjx", "nworld": worlds, "steps_per_s": worlds * settings.nstep / seconds, "mean_ncon": None}
         )
     figures = {"version": mujoco.__version__, "rows": rows, "compile_s": compile_s}
-    return figures | {"one_world": rows[0]["steps_per_s"], "batch": _most(rows)}
+    return figures | {"one_world": rows[0]["steps_per_s"], "batch": _best(rows)}
 
 
 def _mjwarp(mj_model: Any, states: dict[str, np.ndarray], settings: Any) -> Figures:
-    """MuJoCo Warp: all worlds on its default device, as a captured graph where that device is a GPU."""
+    """Figures of MuJoCo Warp: all worlds on its default device, as a captured graph where that device is a GPU."""
     import mujoco
     import mujoco_warp as mjw
     import warp as wp
@@ -211,5 +214,5 @@ def _mjwarp(mj_model: Any, states: dict[str, np.ndarray], settings: Any) -> Figu
         "version": getattr(mjw, "__version__", ""),
         "rows": rows,
         "one_world": rows[0]["steps_per_s"],
-        "batch": _most(rows),
+        "batch": _best(rows),
     }

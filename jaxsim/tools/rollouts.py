@@ -1,6 +1,6 @@
-"""Rollouts of many worlds on the host's command: batches, controls, recording, and what went wrong.
+"""Rollouts of many worlds driven by the host: batches, controls, records, diagnostics.
 
-The loop itself is compiled: a chunk of frames runs in one call, so that a progress bar costs nothing.
+The loop is compiled: a chunk of frames runs in one call, so that a progress bar costs next to nothing.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ from jaxsim.engine.collision.broad.capacity import suggest_capacity
 from jaxsim.engine.rollout import select
 from jaxsim.math.safe import Array
 
-STATE = ("time", "qpos", "qvel", "act", "ctrl", "sensordata")  # recorded of every world
+RECORDED = ("time", "qpos", "qvel", "act", "ctrl", "sensordata")  # of every world
 POSE = (
     "time",
     "geom_xpos",
@@ -30,15 +30,15 @@ POSE = (
     "ncon",
     "contact.pos",
     "contact.frame",
-)  # of the world that is replayed
+)  # of the world to be replayed
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
-    """What a rollout does: `nstep` steps of `nworld` worlds, recording every `every` steps.
+class RolloutPlan:
+    """Settings of a rollout: `nstep` steps of `nworld` worlds, with a frame recorded every `every` steps.
 
-    `states` records `STATE` of every world, `poses` what a replay of world `world` needs. `hold` is the number of steps
-    for which a random control stays.
+    `states`: whether to record `RECORDED` of every world. `poses`: whether to record `POSE` of world `world`, for a
+    replay. `hold`: number of steps for which a random control is constant.
     """
 
     nworld: int = 64
@@ -51,12 +51,13 @@ class Plan:
 
     @property
     def nframe(self) -> int:
+        """Number of frames recorded; the last one may cover fewer steps."""
         return -(-self.nstep // self.every)
 
 
 @dataclasses.dataclass(frozen=True)
-class Result:
-    """The last state of all worlds, the records (frames first), means over steps and worlds, and seconds spent."""
+class RolloutResult:
+    """Last data of all worlds, records (frames first), means over steps and worlds, and seconds."""
 
     data: Data
     states: dict[str, np.ndarray]
@@ -74,14 +75,14 @@ def batch(m: Model, nworld: int, keyframe: str | int | None = None) -> Data:
 
 
 def control_range(m: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Least and greatest control of each actuator; [-1, 1] where it has no range."""
+    """Lower and upper limit of the control of each actuator; [-1, 1] where it has none."""
     low, high = np.asarray(m.actuator_ctrlrange).reshape(-1, 2).T
     limited = np.asarray(m.actuator_ctrllimited, bool)
     return np.where(limited, low, -1.0), np.where(limited, high, 1.0)
 
 
-def random_controls(m: Model, plan: Plan, seed: int) -> Callable[[Array, Array], Array]:
-    """Controls drawn uniformly from their ranges, new every `plan.hold` steps: (step, ctrl) -> ctrl."""
+def random_controls(m: Model, plan: RolloutPlan, seed: int) -> Callable[[Array, Array], Array]:
+    """Function (step, ctrl) -> ctrl that draws controls uniformly from their ranges every `plan.hold` steps."""
     low, high = control_range(m)
     key = jax.random.key(seed)
 
@@ -93,7 +94,7 @@ def random_controls(m: Model, plan: Plan, seed: int) -> Callable[[Array, Array],
 
 
 def given_controls(values: np.ndarray) -> Callable[[Array, Array], Array]:
-    """Controls of an array (nstep, nu) for all worlds or (nstep, nworld, nu)."""
+    """Function (step, ctrl) -> ctrl of an array (nstep, nu), the same for all worlds, or (nstep, nworld, nu)."""
     values = jnp.asarray(values)
 
     def controls(step: Array, ctrl: Array) -> Array:
@@ -104,13 +105,13 @@ def given_controls(values: np.ndarray) -> Callable[[Array, Array], Array]:
 
 
 def held_controls(step: Array, ctrl: Array) -> Array:
-    """The controls that `Data` holds: those of the keyframe, or zero."""
+    """Controls of `Data`, unchanged: those of the keyframe, or zero."""
     del step
     return ctrl
 
 
 def load_controls(path: str | Path, m: Model, nworld: int) -> np.ndarray:
-    """The array `ctrl` of an .npz file, or an .npy file: (nstep, nu) or (nstep, nworld, nu).
+    """Array `ctrl` of an .npz file, or array of an .npy file: (nstep, nu) or (nstep, nworld, nu).
 
     Raises ValueError that says what is wrong with the file, FileNotFoundError when there is none.
     """
@@ -124,7 +125,7 @@ def load_controls(path: str | Path, m: Model, nworld: int) -> np.ndarray:
         loaded = loaded["ctrl"]
     if loaded.ndim not in (2, 3) or loaded.shape[-1] != m.nu or (loaded.ndim == 3 and loaded.shape[1] != nworld):
         raise ValueError(
-            f"{path}: controls have shape {loaded.shape}; wanted (nstep, {m.nu}) or (nstep, {nworld}, {m.nu})"
+            f"{path}: controls have shape {loaded.shape}; expected (nstep, {m.nu}) or (nstep, {nworld}, {m.nu})"
         )
     if not np.issubdtype(loaded.dtype, np.number) or not np.all(np.isfinite(loaded)):
         raise ValueError(f"{path}: controls are not all finite numbers")
@@ -134,12 +135,15 @@ def load_controls(path: str | Path, m: Model, nworld: int) -> np.ndarray:
 def simulate(
     m: Model,
     d: Data,
-    plan: Plan,
+    plan: RolloutPlan,
     controls: Callable[[Array, Array], Array],
     progress: Callable[[int], None] = lambda steps: None,
     chunk: int = 32,
-) -> Result:
-    """Run a plan from the batch `d`; `progress` hears 0 when the program is compiled, then the steps of each chunk."""
+) -> RolloutResult:
+    """Result of a rollout from the batch `d`.
+
+    `progress` is called with 0 when the program is compiled, then with the steps of each chunk of frames.
+    """
     run = jaxsim.jit(partial(_chunk, plan=plan, controls=controls, size=min(chunk, plan.nframe)))
     start = time.perf_counter()
     run = run.lower(m, d, 0).compile()
@@ -161,22 +165,25 @@ def simulate(
         progress(steps * plan.nworld)
     jax.block_until_ready(d)
     total = plan.nstep * plan.nworld
-    return Result(d, _join(states), _join(poses), ncon / total, niter / total, compile_s, time.perf_counter() - start)
+    return RolloutResult(
+        d, _join(states), _join(poses), ncon / total, niter / total, compile_s, time.perf_counter() - start
+    )
 
 
 def _join(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
 
 
-def _record(d: Data, plan: Plan) -> dict[str, dict[str, Array]]:
+def _record(d: Data, plan: RolloutPlan) -> dict[str, dict[str, Array]]:
+    """Records of one frame."""
     poses = {}
     if plan.poses:
         poses = {name.replace(".", "_"): x[plan.world] for name, x in select(d, POSE).items()}
-    return {"states": select(d, STATE) if plan.states else {}, "poses": poses}
+    return {"states": select(d, RECORDED) if plan.states else {}, "poses": poses}
 
 
-def _chunk(m: Model, d: Data, first: Array, *, plan: Plan, controls: Callable, size: int) -> tuple:
-    """Frames `first`, `first + 1`, ... of the plan, at most `size`: the state, their records, sums of statistics."""
+def _chunk(m: Model, d: Data, first: Array, *, plan: RolloutPlan, controls: Callable, size: int) -> tuple:
+    """Data after frames `first`, `first + 1`, ..., at most `size`, their records, and sums of ncon and solver_niter."""
     step = jax.vmap(jaxsim.step, in_axes=(None, 0))
 
     def one_step(i: Array, carry: tuple) -> tuple:
@@ -197,29 +204,29 @@ def _chunk(m: Model, d: Data, first: Array, *, plan: Plan, controls: Callable, s
     return jax.lax.fori_loop(0, count, one_frame, (d, records, jnp.zeros(2, d.qpos.dtype)))
 
 
-def troubles(m: Model, d: Data) -> list[str]:
-    """What went wrong in a batch, one sentence each with its remedy; empty when nothing did."""
+def diagnostics(m: Model, d: Data) -> list[str]:
+    """Overflow, divergence and invalid controls in a batch, a sentence with its remedy for each."""
     worlds = np.asarray(d.time).size
     found = []
-    room = suggest_capacity(m, d)
+    capacity = suggest_capacity(m, d)
     for what in ("contacts", "constraints"):
         option = f"max_{what}"
         dropped = np.atleast_1d(np.asarray(getattr(d, f"overflow_{what}")))
         if dropped.any():
             found.append(
-                f"{int(dropped.sum())} {what} were dropped in {int((dropped > 0).sum())} of {worlds} worlds: there "
-                f"is room for {getattr(m, option)}; load with {option}={getattr(room, option)} "
-                f"(--{option.replace('_', '-')} {getattr(room, option)})"
+                f"{int(dropped.sum())} {what} were dropped in {int((dropped > 0).sum())} of {worlds} worlds: the "
+                f"capacity is {getattr(m, option)}; load with {option}={getattr(capacity, option)} "
+                f"(--{option.replace('_', '-')} {getattr(capacity, option)})"
             )
-    count = np.asarray(d.warning.number).reshape(worlds, -1)[:, list(DIVERGED)].sum(-1)
+    warnings = np.asarray(d.warning.number).reshape(worlds, -1)
     state = np.concatenate([np.asarray(d.qpos).reshape(worlds, -1), np.asarray(d.qvel).reshape(worlds, -1)], axis=1)
-    bad = (count > 0) | ~np.isfinite(state).all(-1)
+    bad = (warnings[:, list(DIVERGED)].sum(-1) > 0) | ~np.isfinite(state).all(-1)
     if bad.any():
         found.append(
             f"{int(bad.sum())} of {worlds} worlds diverged (first: world {int(np.argmax(bad))}) and were reset where "
-            "autoreset is on; use a smaller timestep, softer gains, or more damping"
+            "autoreset is on; use a smaller timestep, lower gains, or more damping"
         )
-    controls = np.asarray(d.warning.number).reshape(worlds, -1)[:, WarningType.BADCTRL]
-    if controls.any():
-        found.append(f"{int((controls > 0).sum())} of {worlds} worlds had a control that is not finite; it was zeroed")
+    bad_ctrl = warnings[:, WarningType.BADCTRL]
+    if bad_ctrl.any():
+        found.append(f"{int((bad_ctrl > 0).sum())} of {worlds} worlds had a control that is not finite; it was zeroed")
     return found

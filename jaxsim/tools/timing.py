@@ -1,4 +1,4 @@
-"""Wall-clock time of a program."""
+"""Wall-clock time of compiled programs."""
 
 import time
 from collections.abc import Callable
@@ -10,7 +10,7 @@ REPEATS = 3
 
 
 def best_time(run: Callable[[], Any], repeats: int = REPEATS) -> float:
-    """Seconds of the fastest of several runs, which last a second together; the first call is not counted."""
+    """Seconds of the fastest of `repeats` or more runs that last a second together; a first call is not counted."""
     jax.block_until_ready(run())
     times: list[float] = []
     while len(times) < repeats or sum(times) < 1:

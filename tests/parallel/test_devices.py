@@ -76,7 +76,7 @@ def test_step_has_no_traffic_between_devices(report):
 
 
 def test_uneven_batch_is_refused(report):
-    assert "12 worlds cannot be spread evenly over 8 devices" in report["refused"]
+    assert "12 worlds cannot be split evenly over 8 devices" in report["refused"]
 
 
 CORES = """

@@ -1,4 +1,4 @@
-"""The command line: its answers, its files, and one clear line for every mistake."""
+"""The command line: its output, its files, and one line for every mistake."""
 
 import json
 import re
@@ -19,7 +19,7 @@ PAIR = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 .09
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """A folder of wrong files."""
+    """Folder of invalid files."""
     folder = tmp_path_factory.mktemp("files")
     (folder / "broken.xml").write_text("<mujoco><worldbody>")
     (folder / "typo.xml").write_text('<mujoco>\n<worldbody>\n<geom sise="1"/></worldbody></mujoco>')
@@ -53,7 +53,7 @@ MISTAKES = {
     "unknown keyframe": (["rollout", CARTPOLE, "--keyframe", "jump"], "the model has upright, hanging"),
     "unknown controls": (["rollout", CARTPOLE, "--controls", "clever"], "neither random, zero, keyframe nor a file"),
     "controls that are no array": (["rollout", CARTPOLE, "--controls", "{files}/text.npz"], "not a NumPy file"),
-    "controls of the wrong shape": (["rollout", CARTPOLE, "--controls", "{files}/narrow.npz"], "wanted (nstep, 1)"),
+    "controls of the wrong shape": (["rollout", CARTPOLE, "--controls", "{files}/narrow.npz"], "expected (nstep, 1)"),
     "controls under another name": (["rollout", CARTPOLE, "--controls", "{files}/nameless.npz"], "no array 'ctrl'"),
     "controls that are not finite": (["rollout", CARTPOLE, "--controls", "{files}/nan.npz"], "not all finite"),
     "controls too short": (["rollout", CARTPOLE, "--controls", "{files}/short.npz", "--nstep", "9"], "has 5 steps"),
@@ -86,15 +86,15 @@ def test_version_is_printed(capsys):
     assert status == 0 and out.startswith("jaxsim ")
 
 
-def test_info_says_what_the_model_holds(capsys):
+def test_info_describes_the_model(capsys):
     status, out, _ = run(capsys, "info", MODELS / "humanoid.xml")
     assert status == 0
     assert "nv 27" in out and "21 hinge, 1 free" in out and "21 motor on joint" in out
     assert "keyframes" in out and "stand" in out
-    assert out.splitlines()[-1].split() == ["refused", "nothing"]
+    assert out.splitlines()[-1].split() == ["unsupported", "nothing"]
 
 
-REFUSED = {
+UNSUPPORTED = {
     "by the engine": (
         '<worldbody><flexcomp name="cloth" type="grid" count="3 3 1" spacing=".1 .1 .1" mass="1" radius=".01"/>'
         "</worldbody>",
@@ -110,16 +110,16 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("body", "feature", "row"), REFUSED.values(), ids=list(REFUSED))
-def test_info_names_what_is_refused(capsys, tmp_path, body, feature, row):
+@pytest.mark.parametrize(("body", "feature", "row"), UNSUPPORTED.values(), ids=list(UNSUPPORTED))
+def test_info_names_an_unsupported_feature(capsys, tmp_path, body, feature, row):
     (tmp_path / "m.xml").write_text(f"<mujoco>{body}</mujoco>")
     status, out, err = run(capsys, "info", tmp_path / "m.xml")
     assert status == 1 and not err
-    assert row in out and feature in out.splitlines()[-1] and out.splitlines()[-1].startswith("refused")
+    assert row in out and feature in out.splitlines()[-1] and out.splitlines()[-1].startswith("unsupported")
 
 
-@pytest.mark.parametrize("body", [body for body, *_ in REFUSED.values()], ids=list(REFUSED))
-def test_rollout_of_a_refused_model_is_one_line(capsys, tmp_path, body):
+@pytest.mark.parametrize("body", [body for body, *_ in UNSUPPORTED.values()], ids=list(UNSUPPORTED))
+def test_rollout_of_an_unsupported_model_prints_one_line(capsys, tmp_path, body):
     (tmp_path / "m.xml").write_text(f"<mujoco>{body}</mujoco>")
     status, _, err = run(capsys, "rollout", tmp_path / "m.xml", "--quiet")
     assert status == 1 and err.count("\n") == 1 and "not supported yet" in err
@@ -127,7 +127,7 @@ def test_rollout_of_a_refused_model_is_one_line(capsys, tmp_path, body):
 
 @pytest.fixture(scope="module")
 def rolled(tmp_path_factory):
-    """A rollout of two worlds with given controls: status, trajectories, page, controls."""
+    """Status, trajectories, HTML page and controls of a rollout of two worlds."""
     folder = tmp_path_factory.mktemp("rolled")
     given = np.linspace(-1, 1, 7 * 2).reshape(7, 2, 1)
     np.savez(folder / "ctrl.npz", ctrl=given)
@@ -157,7 +157,7 @@ def test_rollout_writes_a_page(rolled):
 def test_dropped_contacts_are_reported_with_the_remedy(capsys, files):
     argv = ["--nworld", 2, "--nstep", 3, "--max-contacts", 1, "--quiet"]
     status, out, err = run(capsys, "rollout", files / "pair.xml", *argv)
-    assert status == 0 and "no overflow" not in out
+    assert status == 0 and "no capacity overflowed" not in out
     assert "warning: " in err and "contacts were dropped in 2 of 2 worlds" in err
     assert int(re.search(r"--max-contacts (\d+)", err).group(1)) >= 2
 
@@ -172,7 +172,7 @@ def test_divergence_is_reported(capsys, files, tmp_path):
 def test_bench_writes_json(capsys, files, tmp_path):
     argv = ["--nworld", 2, "--nstep", 2, "--settle", 0, "--against", "mujoco,mjwarp", "--json", tmp_path / "b.json"]
     status, out, _ = run(capsys, "bench", files / "mass.xml", *argv)
-    assert status == 0 and "jaxsim over mujoco" in out
+    assert status == 0 and "jaxsim's speed over mujoco's" in out
     report = json.loads((tmp_path / "b.json").read_text())
     own = report["jaxsim"]
     for name in ("load_s", "trace_s", "compile_s", "operations", "dispatch_ms", "peak_rss_mb"):

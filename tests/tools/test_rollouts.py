@@ -17,14 +17,14 @@ def m():
 
 
 def test_random_controls_stay_in_their_ranges(m):
-    draw = rollouts.random_controls(m, rollouts.Plan(), seed=1)
+    draw = rollouts.random_controls(m, rollouts.RolloutPlan(), seed=1)
     values = np.array(draw(0, jnp.zeros((500, 2))))
     assert values[:, 0].min() >= 2 and values[:, 0].max() <= 3 and np.ptp(values[:, 0]) > 0.9
     assert values[:, 1].min() >= -1 and values[:, 1].max() <= 1 and np.ptp(values[:, 1]) > 1.8
 
 
 def test_random_controls_hold_for_some_steps_and_differ_between_worlds(m):
-    draw = rollouts.random_controls(m, rollouts.Plan(hold=3), seed=1)
+    draw = rollouts.random_controls(m, rollouts.RolloutPlan(hold=3), seed=1)
     steps = [np.array(draw(i, jnp.zeros((4, 2)))) for i in range(4)]
     assert np.array_equal(steps[0], steps[2]) and not np.array_equal(steps[2], steps[3])
     assert len(np.unique(steps[0][:, 0])) == 4
@@ -43,4 +43,4 @@ def test_array_of_controls_without_an_axis_of_worlds_is_for_all(m, tmp_path):
 
 @pytest.mark.parametrize(("nstep", "every", "nframe"), [(10, 1, 10), (10, 3, 4), (9, 3, 3), (1, 5, 1)])
 def test_last_frame_may_be_short(nstep, every, nframe):
-    assert rollouts.Plan(nstep=nstep, every=every).nframe == nframe
+    assert rollouts.RolloutPlan(nstep=nstep, every=every).nframe == nframe
