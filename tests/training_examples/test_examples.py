@@ -12,7 +12,6 @@ import pytest
 
 from tests.paths import EXAMPLES
 
-
 sys.path.insert(0, str(EXAMPLES))  # as for a script in that folder
 loop, ppo, sac = (importlib.import_module(name) for name in ("training_loop", "ppo", "sac"))
 SMALL = {
