@@ -1,4 +1,4 @@
-"""Replay of a trajectory as one self-contained HTML page: no network, no server, any browser with WebGL 2."""
+"""Replay of a trajectory as a self-contained HTML file, for any browser with WebGL 2, without a network or a server."""
 
 import base64
 import html
@@ -24,26 +24,30 @@ SHAPES = {
 }
 TRIANGLES = (GeomType.HFIELD, GeomType.MESH, GeomType.SDF)
 DEFAULT_RGBA = np.array([0.5, 0.5, 0.5, 1.0], np.float32)
-MAX_IMAGE = 1024  # pixels; larger textures are reduced
+MAX_IMAGE = 1024  # pixels; larger textures are scaled down
 BLOB_TYPES = {np.dtype("<f4"): "f32", np.dtype("<i2"): "i16"}
 
 
 def save_html(
     m: Model, trajectory: Any, path: str | Path, *, follow: str | None = "auto", title: str | None = None
 ) -> None:
-    """Write a page that plays the trajectory of one world in 3-D.
+    """Write an HTML file that replays the trajectory of one world in 3-D.
 
-    `trajectory` is a `Data` whose fields have a leading axis of frames (what `lax.scan` stacks), or a mapping with
-    `time` (nframe,), `geom_xpos` (nframe, ngeom, 3), `geom_xmat` (nframe, ngeom, 9) and, optionally, `xpos`, `ncon`,
-    `contact_pos` (nframe, n, 3) and `contact_frame` (nframe, n, 9). `follow` names the body that the camera follows:
-    "auto" follows a lone moving tree that leaves the scene, None nothing. Raises ValueError when shapes do not fit and
-    KeyError when there is no such body.
+    Args:
+        trajectory: a `Data` whose fields have a leading axis of frames (as `lax.scan` stacks them), or a mapping with
+            `time` (nframe,), `geom_xpos` (nframe, ngeom, 3), `geom_xmat` (nframe, ngeom, 9) and, optionally, `xpos`
+            (nframe, nbody, 3), `ncon` (nframe,), `contact_pos` (nframe, n, 3) and `contact_frame` (nframe, n, 9).
+        follow: name of the body that the camera follows; "auto" follows the moving tree if there is only one and it
+            travels far; None follows nothing.
+        title: by default the model's name.
+
+    Raises ValueError when shapes do not fit, KeyError when there is no such body.
     """
     Path(path).write_text(render(m, trajectory, follow=follow, title=title), encoding="utf-8")
 
 
 def render(m: Model, trajectory: Any, *, follow: str | None = "auto", title: str | None = None) -> str:
-    """The page as text; arguments as in `save_html`."""
+    """HTML text of a replay; arguments as in `save_html`."""
     scene = make_scene(m, trajectory, follow)
     title = title or m.modelname or "jaxsim"
     subtitle = f"{m.nbody - 1} bodies, {m.nv} degrees of freedom, {m.nu} actuators"
@@ -59,7 +63,7 @@ def render(m: Model, trajectory: Any, *, follow: str | None = "auto", title: str
 
 
 def make_scene(m: Model, trajectory: Any, follow: str | None = "auto") -> dict[str, Any]:
-    """What the page holds, ready for JSON: geoms, meshes, images, camera, and the poses of what moves."""
+    """Contents of a replay, ready for JSON: geoms, meshes, images, camera, and the poses of moving geoms."""
     frames = _frames(m, trajectory)
     moving = np.flatnonzero(m.body_weldid[m.geom_bodyid] != 0)
     roots = np.flatnonzero((m.body_parentid == 0) & (m.body_weldid != 0))
@@ -74,7 +78,7 @@ def make_scene(m: Model, trajectory: Any, follow: str | None = "auto") -> dict[s
         "images": images,
         "time": _blob(frames["time"]),
         "position": _blob(frames["geom_xpos"][:, moving]),
-        "rotation": _blob_quaternions(_quaternions(frames["geom_xmat"][:, moving])),
+        "rotation": _blob_quaternions(quaternions(frames["geom_xmat"][:, moving])),
         "track": _blob(track),
         "follow": names,
         "defaultFollow": _default_follow(m, roots, track, follow),
@@ -82,13 +86,13 @@ def make_scene(m: Model, trajectory: Any, follow: str | None = "auto") -> dict[s
         "ncontact": _blob(frames["ncontact"]),
         "camera": _camera(m, frames, moving),
         "extent": float(m.stat.extent),
-        "sun": _sun(m),
-        "sky": _sky(m),
+        "sun": sun_direction(m),
+        "sky": sky_colours(m),
     }
 
 
 def _frames(m: Model, trajectory: Any) -> dict[str, np.ndarray]:
-    """The arrays of the trajectory that are drawn, checked, finite, as float32."""
+    """Arrays of the trajectory that are drawn, with their shapes checked, as finite float32."""
     if isinstance(trajectory, Mapping):
         get = trajectory.get
     else:
@@ -118,20 +122,25 @@ def _frames(m: Model, trajectory: Any) -> dict[str, np.ndarray]:
 
 
 def _blob(array: np.ndarray) -> dict[str, str]:
+    """Base64 text of an array with its type; int16 stays, all else becomes float32."""
     array = np.ascontiguousarray(array, array.dtype if array.dtype == np.dtype("<i2") else "<f4")
     return {"type": BLOB_TYPES[array.dtype], "data": base64.b64encode(array.tobytes()).decode()}
 
 
 def _blob_quaternions(quat: np.ndarray) -> dict[str, str]:
+    """Base64 text of quaternions as int16 fractions of 32767."""
     return _blob(np.round(quat * 32767).astype("<i2"))
 
 
-def _quaternions(xmat: np.ndarray) -> np.ndarray:
-    """Unit quaternions (w x y z) of rotation matrices (..., 9): the largest of the four forms, so never degenerate."""
+def quaternions(xmat: np.ndarray) -> np.ndarray:
+    """Unit quaternions (..., 4), w first, of rotation matrices (..., 9).
+
+    Of the four formulas, that with the largest divisor is taken, so that none is degenerate.
+    """
     r = xmat.reshape(*xmat.shape[:-1], 3, 3).astype(np.float64)
     diagonal = np.einsum("...ii->...i", r)
     trace = diagonal.sum(-1)
-    # Row i of this symmetric matrix is 4 q_i q.
+    # row i of this symmetric matrix is 4 q_i q
     k = np.empty((*r.shape[:-2], 4, 4))
     k[..., 0, 0] = 1 + trace
     for i in range(3):
@@ -149,7 +158,7 @@ def _geoms(
 ) -> list[dict[str, Any]]:
     slot = np.full(m.ngeom, -1)
     slot[moving] = np.arange(len(moving))
-    quat = _quaternions(frames["geom_xmat"][0]) if m.ngeom else np.zeros((0, 4))
+    quat = quaternions(frames["geom_xmat"][0]) if m.ngeom else np.zeros((0, 4))
     out = []
     for g in range(m.ngeom):
         kind = GeomType(m.geom_type[g])
@@ -166,12 +175,12 @@ def _geoms(
             entry["endless"] = any(endless)
         if slot[g] < 0:
             entry |= {"pos": _floats(frames["geom_xpos"][0, g]), "quat": _floats(quat[g])}
-        out.append(entry | _material(m, g, kind, image_of))
+        out.append(entry | geom_appearance(m, g, kind, image_of))
     return out
 
 
-def _material(m: Model, g: int, kind: GeomType, image_of: dict[int, int]) -> dict[str, Any]:
-    """Colour, shine and texture of a geom; its own rgba wins over the material's where it is not the default."""
+def geom_appearance(m: Model, g: int, kind: GeomType, image_of: dict[int, int]) -> dict[str, Any]:
+    """Colour, gloss and texture of a geom; its own rgba overrides the material's unless it is the default."""
     mat = int(m.geom_matid[g])
     rgba = np.asarray(m.geom_rgba[g], np.float32)
     look: dict[str, Any] = {"specular": 0.15, "shininess": 0.3, "emission": 0.0, "image": -1, "repeat": [1.0, 1.0]}
@@ -187,12 +196,12 @@ def _material(m: Model, g: int, kind: GeomType, image_of: dict[int, int]) -> dic
         if tex in image_of and kind in (GeomType.PLANE, GeomType.MESH, GeomType.BOX, GeomType.HFIELD):
             look |= {"image": image_of[tex], "repeat": _repeat(m, g, mat, kind)}
         elif tex >= 0:
-            rgba = rgba * np.append(_texture(m, tex).reshape(-1, 3).mean(0) / 255, 1)
+            rgba = rgba * np.append(texture_pixels(m, tex).reshape(-1, 3).mean(0) / 255, 1)
     return look | {"rgba": _floats(rgba)}
 
 
 def _repeat(m: Model, g: int, mat: int, kind: GeomType) -> list[float]:
-    """Texture repeats: per metre for planes (their coordinate is in metres), over the whole surface for the rest."""
+    """Texture repeats (2): per metre for planes, whose coordinate is in metres, over the whole surface otherwise."""
     repeat = np.asarray(m.mat_texrepeat[mat], np.float64)
     if kind != GeomType.PLANE:
         return _floats(repeat)
@@ -201,7 +210,8 @@ def _repeat(m: Model, g: int, mat: int, kind: GeomType) -> list[float]:
     return _floats(0.5 * repeat * per_metre)
 
 
-def _texture(m: Model, tex: int) -> np.ndarray:
+def texture_pixels(m: Model, tex: int) -> np.ndarray:
+    """Pixels (height, width, 3) of a texture, uint8; a single channel is repeated."""
     height, width, channels = (int(getattr(m, f"tex_{n}")[tex]) for n in ("height", "width", "nchannel"))
     start = int(m.tex_adr[tex])
     pixels = np.asarray(m.tex_data[start : start + height * width * channels]).reshape(height, width, channels)
@@ -209,36 +219,36 @@ def _texture(m: Model, tex: int) -> np.ndarray:
 
 
 def _images(m: Model) -> tuple[list[str], dict[int, int]]:
-    """2-D textures that a material uses, as data URLs, and texture id -> place in that list."""
+    """2-D textures of materials as data URLs, and the index in that list by texture id."""
     urls: list[str] = []
     image_of: dict[int, int] = {}
     used = {int(t) for t in np.asarray(m.mat_texid).reshape(-1, 10)[:, TextureRole.RGB]} if m.nmat else set()
     for tex in sorted(used):
         if tex < 0 or m.tex_type[tex] != TextureType.TEXTURE_2D:
             continue
-        image = png_bytes(reduced(_texture(m, tex)[::-1], MAX_IMAGE))
+        image = png_bytes(reduced(texture_pixels(m, tex)[::-1], MAX_IMAGE))
         image_of[tex] = len(urls)
         urls.append("data:image/png;base64," + base64.b64encode(image).decode())
     return urls, image_of
 
 
 def _meshes(m: Model) -> tuple[list[dict[str, str]], dict[int, int]]:
-    """Triangles of every mesh and height field in use, and geom -> place in that list."""
+    """Triangles of every mesh and height field in use, and the index in that list by geom id."""
     blobs: list[dict[str, str]] = []
-    place: dict[tuple[int, int], int] = {}
+    index_of: dict[tuple[int, int], int] = {}
     mesh_of: dict[int, int] = {}
     for g in np.flatnonzero(np.isin(m.geom_type, TRIANGLES)):
         hfield = m.geom_type[g] == GeomType.HFIELD
         key = (int(hfield), int(m.geom_dataid[g]))
-        if key not in place:
-            place[key] = len(blobs)
-            blobs.append(_blob(_hfield_triangles(m, key[1]) if hfield else _mesh_triangles(m, key[1])))
-        mesh_of[int(g)] = place[key]
+        if key not in index_of:
+            index_of[key] = len(blobs)
+            blobs.append(_blob(hfield_triangles(m, key[1]) if hfield else mesh_triangles(m, key[1])))
+        mesh_of[int(g)] = index_of[key]
     return blobs, mesh_of
 
 
-def _mesh_triangles(m: Model, i: int) -> np.ndarray:
-    """(3 nface, 8): position, normal, texture coordinate of every corner."""
+def mesh_triangles(m: Model, i: int) -> np.ndarray:
+    """Corners (3 nface, 8) of the triangles of a mesh: position, normal, texture coordinate."""
     rows = slice(int(m.mesh_faceadr[i]), int(m.mesh_faceadr[i] + m.mesh_facenum[i]))
     vertex = np.asarray(m.mesh_vert)[int(m.mesh_vertadr[i]) + m.mesh_face[rows].ravel()]
     normal = np.asarray(m.mesh_normal)[int(m.mesh_normaladr[i]) + m.mesh_facenormal[rows].ravel()]
@@ -248,8 +258,8 @@ def _mesh_triangles(m: Model, i: int) -> np.ndarray:
     return np.concatenate([vertex, normal, coord], axis=1)
 
 
-def _hfield_triangles(m: Model, i: int) -> np.ndarray:
-    """The upper surface of a height field, two triangles a cell, with smooth normals."""
+def hfield_triangles(m: Model, i: int) -> np.ndarray:
+    """Corners (n, 8) of the upper surface of a height field, two triangles a cell, with smooth normals."""
     nrow, ncol, start = (int(getattr(m, f"hfield_{n}")[i]) for n in ("nrow", "ncol", "adr"))
     sx, sy, sz, _ = (float(x) for x in m.hfield_size[i])
     z = sz * np.asarray(m.hfield_data)[start : start + nrow * ncol].reshape(nrow, ncol)
@@ -263,7 +273,7 @@ def _hfield_triangles(m: Model, i: int) -> np.ndarray:
 
 
 def _camera(m: Model, frames: dict[str, np.ndarray], moving: np.ndarray) -> dict[str, Any]:
-    """The free camera of MuJoCo's visualiser: statistics of the model and `visual/global`."""
+    """Free camera as in MuJoCo's visualiser, by the model's statistics and `visual/global`."""
     view = m.vis.global_
     return {
         "azimuth": float(view.azimuth),
@@ -275,6 +285,7 @@ def _camera(m: Model, frames: dict[str, np.ndarray], moving: np.ndarray) -> dict
 
 
 def _default_follow(m: Model, roots: np.ndarray, track: np.ndarray, follow: str | None) -> int:
+    """Index of the tree that the camera follows at first, -1 for none."""
     if follow is None:
         return -1
     if follow == "auto":
@@ -283,22 +294,22 @@ def _default_follow(m: Model, roots: np.ndarray, track: np.ndarray, follow: str 
     body = m.name2id("body", follow)
     root = int(m.body_rootid[body])
     if root not in roots:
-        raise KeyError(f"body {follow!r} does not move: it cannot be followed")
+        raise KeyError(f"body {follow!r} cannot be followed, since it does not move")
     return int(np.flatnonzero(roots == root)[0])
 
 
-def _sun(m: Model) -> list[float]:
-    """Direction towards the first directional light, else from above the viewer's shoulder."""
+def sun_direction(m: Model) -> list[float]:
+    """Direction to the first directional light that points down; without one, a fixed direction from above."""
     for i in np.flatnonzero(m.light_type == LightType.DIRECTIONAL):
         if m.light_dir[i][2] < 0:
             return _floats(-np.asarray(m.light_dir[i]))
     return [-0.3, -0.4, 1.0]
 
 
-def _sky(m: Model) -> list[list[float]]:
-    """Colours of the zenith and of the horizon, from the skybox where there is one."""
+def sky_colours(m: Model) -> list[list[float]]:
+    """Colours of the zenith and of the horizon, those of the skybox if there is one."""
     for tex in np.flatnonzero(m.tex_type == TextureType.SKYBOX):
-        faces = _texture(m, int(tex)) / 255.0
+        faces = texture_pixels(m, int(tex)) / 255.0
         side = faces.shape[0] // 6
         if side:
             up, front = faces[2 * side : 3 * side], faces[4 * side : 5 * side]
@@ -307,4 +318,5 @@ def _sky(m: Model) -> list[list[float]]:
 
 
 def _floats(x: Any) -> list[float]:
+    """Numbers rounded for JSON."""
     return [round(float(v), 7) for v in np.ravel(np.asarray(x))]

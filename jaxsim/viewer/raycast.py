@@ -1,8 +1,8 @@
-"""Images of a model's cameras by casting rays, in JAX: depth, segmentation and colour, batched and differentiable.
+"""Images of a model's cameras by ray casting in JAX: depth, segmentation and colour, batched and differentiable.
 
-Geoms are drawn as MuJoCo's renderer draws them, from their front, between the near and far planes, lit by the model's
-lights and the headlight, with shadows. Sites, tendons, flexes and skins are not drawn, a geom is opaque or not seen at
-all, reflections, haze and fog are left out, and meshes show no textures.
+Geoms are drawn as by MuJoCo's renderer: front faces between the near and far planes, lit by the model's lights and the
+headlight, with shadows. Sites, tendons, flexes and skins are not drawn. A geom is opaque or invisible, there are no
+reflections, haze or fog, and meshes have no textures.
 """
 
 from collections.abc import Sequence
@@ -23,13 +23,16 @@ from jaxsim.math.safe import Array
 from jaxsim.viewer.raycast_texture import background, texture
 from jaxsim.xla.fusion import fusion_barrier
 
-DEFAULT_RGBA = np.array([0.5, 0.5, 0.5, 1])  # a geom of this colour takes its material's
-PLAIN = (0.0, 0.5, 0.5)  # emission, specular and shininess without a material
+DEFAULT_RGBA = np.array([0.5, 0.5, 0.5, 1])  # a geom of this colour takes that of its material
+NO_MATERIAL = (0.0, 0.5, 0.5)  # emission, specular and shininess of a geom without a material
 
 
 class Image(NamedTuple):
-    """What a camera sees: `rgb` (h, w, 3) in [0, 1], `depth` (h, w) along the camera's axis, the far plane's where
-    there is nothing, `segmentation` (h, w) geom ids, -1 where there is nothing."""
+    """Image of a camera.
+
+    `rgb` (h, w, 3) in [0, 1]. `depth` (h, w) in m along the camera's axis, that of the far plane in the background.
+    `segmentation` (h, w): geom ids, -1 in the background.
+    """
 
     rgb: Array
     depth: Array
@@ -45,16 +48,16 @@ def render(
     groups: Sequence[int] = (0, 1, 2),
     shadows: bool = True,
 ) -> Image:
-    """The image of one camera in one world, for poses in `d` (after `camlight`); map over worlds with `jax.vmap`.
+    """Image of one camera in one world, at the poses in `d` (after `camlight`); map over worlds with `jax.vmap`.
 
     Args:
-        camera: id or name, known while tracing.
+        camera: static id or name.
         width, height: pixels; by default the camera's resolution.
         groups: groups of geoms that are drawn.
-        shadows: whether lights that cast shadows do.
+        shadows: whether to draw shadows of the lights that cast them.
 
-    Depth is differentiable in poses, sizes and the camera. What is not used of the image is not computed under jit.
-    Raises KeyError for a camera that the model has not, UnsupportedError for a geom type that rays do not know.
+    Depth is differentiable in poses, sizes and the camera. Under jit, parts of the image that are not used are not
+    computed. Raises KeyError for an unknown camera, UnsupportedError for a geom type that rays do not support.
     """
     cam = m.name2id("camera", camera) if isinstance(camera, str) else int(camera)
     if not 0 <= cam < m.ncam:
@@ -88,9 +91,9 @@ def render_batch(m: Model, d: Data, camera: int | str = 0, **options) -> Image:
 def _colours(
     m: Model, d: Data, hit: Hit, start: Array, vec: Array, axis: Array, geoms: np.ndarray, shadows: bool
 ) -> Array:
-    """Colours (n, 3) of what rays meet."""
+    """Colours (n, 3) of the points that rays hit."""
     material = jnp.asarray(m.geom_matid)[hit.geom]
-    rgba, shine = gather(m.geom_rgba, hit.geom), jnp.broadcast_to(jnp.array(PLAIN, vec.dtype), vec.shape)
+    rgba, shine = gather(m.geom_rgba, hit.geom), jnp.broadcast_to(jnp.array(NO_MATERIAL, vec.dtype), vec.shape)
     if m.nmat:
         of = jnp.maximum(material, 0)
         shines = jnp.stack([m.mat_emission, m.mat_specular, m.mat_shininess], axis=1)
@@ -113,7 +116,7 @@ def _colours(
 
 
 def _lights(m: Model, d: Data, hit: Hit, point: Array, axis: Array, geoms: np.ndarray, shadows: bool):
-    """For each light: unit vectors to it (n, 3), and its ambient, diffuse and specular colours at the points."""
+    """Unit vectors (n, 3) to each light, and its ambient, diffuse and specular colours at the points."""
     if m.vis.headlight.active:
         head = m.vis.headlight
         colours = [jnp.asarray(np.asarray(c), point.dtype) for c in (head.ambient, head.diffuse, head.specular)]

@@ -1,4 +1,4 @@
-"""Textures for the ray-caster: images laid on geoms by their coordinates, cubes around geoms, the sky."""
+"""Textures of the ray-caster: 2-D textures, cube textures and the skybox."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +13,7 @@ from jaxsim.math.safe import Array
 
 @per_structure
 def _used(m) -> np.ndarray:
-    """The texture of each geom's material, -1 for none; meshes show none."""
+    """Texture (ngeom,) of each geom's material, -1 for none; meshes have none."""
     of_material = np.append(m.mat_texid[:, TextureRole.RGB], -1)
     texture = of_material[m.geom_matid]
     return np.where(np.isin(m.geom_type, (GeomType.MESH, GeomType.SDF)), -1, texture)
@@ -21,7 +21,7 @@ def _used(m) -> np.ndarray:
 
 @per_structure
 def _pixels(m) -> np.ndarray:
-    """All textures' pixels as three bytes each, one texture after the other."""
+    """Pixels (n, 3) of all textures, uint8, one texture after the other."""
     parts = []
     for i in range(m.ntex):
         count = int(m.tex_height[i]) * int(m.tex_width[i])
@@ -32,7 +32,7 @@ def _pixels(m) -> np.ndarray:
 
 
 def texture(m: Model, d: Data, geom: Array, material: Array, point: Array) -> Array:
-    """Factors (n, 3) by which textures change the colours of points (n, 3) of geoms (n,)."""
+    """Factors (n, 3) by which textures scale the colours of points (n, 3) of geoms (n,)."""
     used = _used(m)
     one = jnp.ones_like(point)
     if not (used >= 0).any():
@@ -68,7 +68,7 @@ def background(m: Model, vec: Array) -> Array:
 
 
 def _face(way: Array) -> tuple[Array, Array]:
-    """Coordinates (n, 2) in [0, 1] on the face of a cube that directions point at, and the faces (n,)."""
+    """Coordinates (n, 2) in [0, 1] on the faces of a cube that directions (n, 3) point at, and the faces (n,)."""
     size = jnp.abs(way)
     axis = jnp.argmax(size, axis=1)
     x, y, z = way.T
@@ -82,7 +82,7 @@ def _face(way: Array) -> tuple[Array, Array]:
 
 
 def _look_up(m: Model, tex: Array, at: Array, face: Array) -> Array:
-    """Colours of textures (n,) at coordinates (n, 2), between the nearest four pixels of a face."""
+    """Colours (n, 3) of textures (n,) at coordinates (n, 2), interpolated between the four nearest pixels of a face."""
     first = np.cumsum([0, *(m.tex_height * m.tex_width)])[:-1]
     width = jnp.asarray(m.tex_width)[tex]
     cube = m.tex_type != TextureType.TEXTURE_2D

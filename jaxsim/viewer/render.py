@@ -1,6 +1,6 @@
-"""Pictures and videos without a display, a driver or a window: triangles drawn with NumPy into a depth buffer.
+"""Images and videos without a display or a graphics driver: a software rasteriser with a depth buffer, in NumPy.
 
-Meant for looking at a model and at a policy. For images that a policy sees, in batches, use the ray-caster.
+Meant for looking at a model or a policy. For camera images as observations, in batches, use `jaxsim.viewer.raycast`.
 """
 
 from collections.abc import Mapping
@@ -11,16 +11,16 @@ import numpy as np
 
 from jaxsim.core.extras import require
 from jaxsim.core.model import Model
-from jaxsim.viewer.html import _sky, _sun
+from jaxsim.viewer.html import sky_colours, sun_direction
 from jaxsim.viewer.png import png_bytes
-from jaxsim.viewer.shapes import geom_look, geom_triangles, poses, tendon_segments, visible
+from jaxsim.viewer.shapes import geom_material, geom_triangles, poses, tendon_segments, visible
 
-NEAR = 1e-3
-TENDON_FINE = 6
+NEAR = 1e-3  # distance of the near plane, m
+TENDON_SIDES = 6  # of the prism that is drawn for a segment of a tendon
 
 
 class Camera(NamedTuple):
-    """Where it stands, its axes as columns (right, up, backward), and its vertical field of view in degrees."""
+    """Position, rotation matrix with the axes right, up, backward as columns, vertical field of view in degrees."""
 
     position: np.ndarray
     rotation: np.ndarray
@@ -28,11 +28,11 @@ class Camera(NamedTuple):
 
 
 class Scene:
-    """Triangles of a model, made once; `draw` gives the picture of one frame.
+    """Triangles of a model, made once; `draw` renders the image of one frame.
 
     Args:
         m: the model.
-        width, height: of the picture, pixels.
+        width, height: of the image in pixels.
         groups: groups of geoms that are drawn.
     """
 
@@ -41,16 +41,16 @@ class Scene:
         reach = 20 * float(m.stat.extent) + 10
         shown = [g for g in range(m.ngeom) if visible(m, g, groups)]
         parts = [geom_triangles(m, g, reach) for g in shown]
-        self.looks = [geom_look(m, g) for g in shown]
+        self.materials = [geom_material(m, g) for g in shown]
         self.corners = np.concatenate(parts) if parts else np.zeros((0, 8))
-        self.look_of = np.repeat(np.arange(len(shown)), [len(p) // 3 for p in parts])
+        self.material_of = np.repeat(np.arange(len(shown)), [len(p) // 3 for p in parts])
         self.geom_of = np.repeat(np.array(shown, int), [len(p) for p in parts])
-        sun = np.array(_sun(m))
+        sun = np.array(sun_direction(m))
         self.sun = sun / np.linalg.norm(sun)
-        self.sky = np.array(_sky(m))
+        self.sky = np.array(sky_colours(m))
 
     def camera(self, frame: Mapping[str, np.ndarray], name: str | int | None = None) -> Camera:
-        """A camera of the model by name or number, or the free camera, which looks at the model's moving bodies."""
+        """Camera of the model by name or number, or the free camera, which looks at the model's moving bodies."""
         m = self.m
         if name is not None:
             i = m.name2id("camera", name) if isinstance(name, str) else name
@@ -69,24 +69,24 @@ class Scene:
         return Camera(position, np.stack([right, np.cross(right, ahead), -ahead], 1), float(view.fovy))
 
     def draw(self, frame: Mapping[str, np.ndarray], camera: Camera) -> np.ndarray:
-        """The picture (height, width, 3), uint8."""
+        """Image (height, width, 3), uint8, of one frame."""
         rotation = np.reshape(frame["geom_xmat"], (-1, 3, 3))[self.geom_of]
         world = np.einsum("nij,nj->ni", rotation, self.corners[:, :3]) + np.asarray(frame["geom_xpos"])[self.geom_of]
         normal = np.einsum("nij,nj->ni", rotation, self.corners[:, 3:6])
-        attributes, look_of, looks = np.concatenate([normal, self.corners[:, 6:], world], 1), self.look_of, self.looks
-        rope, colours = self._tendons(frame)
-        if len(rope):
-            attributes = np.concatenate([attributes, rope])
-            look_of = np.concatenate([look_of, len(looks) + colours])
+        attributes, material_of = np.concatenate([normal, self.corners[:, 6:], world], 1), self.material_of
+        tendons, tendon_of = self._tendons(frame)
+        if len(tendons):
+            attributes = np.concatenate([attributes, tendons])
+            material_of = np.concatenate([material_of, len(self.materials) + tendon_of])
         pixel, triangle, weight = cover(attributes[:, 5:], camera, self.width, self.height)
         mixed = np.einsum("nk,nki->ni", weight, attributes.reshape(-1, 3, 8)[triangle])
-        picture = self._background(camera)
-        colour = self._colours(look_of[triangle], mixed[:, 3:5])
-        picture[pixel] = shade(colour, mixed[:, :3], mixed[:, 5:], camera.position, self.sun)
-        return np.round(255 * np.clip(picture, 0, 1)).astype(np.uint8).reshape(self.height, self.width, 3)
+        image = self._background(camera)
+        colour = self._colours(material_of[triangle], mixed[:, 3:5])
+        image[pixel] = shade(colour, mixed[:, :3], mixed[:, 5:], camera.position, self.sun)
+        return np.round(255 * np.clip(image, 0, 1)).astype(np.uint8).reshape(self.height, self.width, 3)
 
     def _tendons(self, frame: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """Prisms along the tendons: corners (3 n, 8) and the tendon of each triangle."""
+        """Corners (3 n, 8) of prisms along the tendons, and the tendon of each triangle."""
         parts, owner = [], []
         for t, segments in enumerate(tendon_segments(self.m, frame)):
             for a, b in segments:
@@ -95,22 +95,22 @@ class Scene:
                 owner += [t] * (len(prism) // 3)
         return (np.concatenate(parts), np.array(owner)) if parts else (np.zeros((0, 8)), np.zeros(0, int))
 
-    def _colours(self, look_of: np.ndarray, coordinate: np.ndarray) -> np.ndarray:
+    def _colours(self, material_of: np.ndarray, coordinate: np.ndarray) -> np.ndarray:
         tendons = np.asarray(self.m.tendon_rgba).reshape(-1, 4)[:, :3]
-        own = np.array([look.rgba[:3] for look in self.looks]).reshape(-1, 3)
-        colour = np.concatenate([own, tendons])[look_of]
-        for i, look in enumerate(self.looks):
-            if look.image is None:
+        own = np.array([material.rgba[:3] for material in self.materials]).reshape(-1, 3)
+        colour = np.concatenate([own, tendons])[material_of]
+        for i, material in enumerate(self.materials):
+            if material.image is None:
                 continue
-            mine = look_of == i
-            height, width = look.image.shape[:2]
-            u, v = (coordinate[mine] * look.repeat % 1.0).T
-            texel = look.image[((1 - v) * height).astype(int) % height, (u * width).astype(int) % width]
+            mine = material_of == i
+            height, width = material.image.shape[:2]
+            u, v = (coordinate[mine] * material.repeat % 1.0).T
+            texel = material.image[((1 - v) * height).astype(int) % height, (u * width).astype(int) % width]
             colour[mine] = colour[mine] * texel / 255
         return colour
 
     def _background(self, camera: Camera) -> np.ndarray:
-        """The sky: its colour at the horizon below, at the zenith above."""
+        """Pixels (height * width, 3) of the sky: the colour of the horizon below, that of the zenith at the top."""
         rows = (
             (self.height / 2 - np.arange(self.height) - 0.5) / (self.height / 2) * np.tan(np.deg2rad(camera.fovy) / 2)
         )
@@ -121,10 +121,10 @@ class Scene:
 
 
 def cover(world: np.ndarray, camera: Camera, width: int, height: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Which pixels see which triangle: pixel numbers (n,), triangles (n,) and the weights of their corners (n, 3).
+    """Pixels (n,) covered by triangles, the nearest triangle (n,) of each, and the weights of its corners (n, 3).
 
-    `world` holds corners (3 ntriangle, 3). Triangles are taken in homogeneous coordinates, so that those that pass
-    behind the camera need no clipping; the nearest one wins.
+    `world` holds corners (3 ntriangle, 3). Triangles are rasterised in homogeneous coordinates, so that those that
+    extend behind the camera need no clipping.
     """
     focal = height / 2 / np.tan(np.deg2rad(camera.fovy) / 2)
     local = (world - camera.position) @ camera.rotation
@@ -144,30 +144,31 @@ def cover(world: np.ndarray, camera: Camera, width: int, height: int) -> tuple[n
     weights = np.zeros((width * height, 3))
     for first, last in _slices(count):
         owner = np.repeat(np.arange(first, last), count[first:last])
-        place = np.arange(len(owner)) - np.repeat(np.cumsum(count[first:last]) - count[first:last], count[first:last])
-        x = low[owner, 0] + place % span[owner, 0]
-        y = low[owner, 1] + place // span[owner, 0]
+        index = np.arange(len(owner)) - np.repeat(np.cumsum(count[first:last]) - count[first:last], count[first:last])
+        x = low[owner, 0] + index % span[owner, 0]
+        y = low[owner, 1] + index // span[owner, 0]
         point = np.stack([x + 0.5, y + 0.5, np.ones(len(x))], 1)
-        share = np.einsum("ni,nij->nj", point, inverse[owner])
-        closeness = share.sum(1)
-        inside = (share >= 0).all(1) & (closeness > 0) & (closeness < 1 / NEAR)
-        owner, share, closeness, pixel = owner[inside], share[inside], closeness[inside], (y * width + x)[inside]
-        order = np.argsort(closeness, kind="stable")  # the nearest is written last
-        owner, share, closeness, pixel = owner[order], share[order], closeness[order], pixel[order]
-        better = closeness > nearest[pixel]
+        weight = np.einsum("ni,nij->nj", point, inverse[owner])
+        inverse_depth = weight.sum(1)
+        inside = (weight >= 0).all(1) & (inverse_depth > 0) & (inverse_depth < 1 / NEAR)
+        owner, weight, pixel = owner[inside], weight[inside], (y * width + x)[inside]
+        inverse_depth = inverse_depth[inside]
+        order = np.argsort(inverse_depth, kind="stable")  # the nearest is written last
+        owner, weight, inverse_depth, pixel = owner[order], weight[order], inverse_depth[order], pixel[order]
+        better = inverse_depth > nearest[pixel]
         pixel = pixel[better]
-        nearest[pixel], best[pixel] = closeness[better], number[owner[better]]
-        weights[pixel] = share[better] / closeness[better][:, None]
+        nearest[pixel], best[pixel] = inverse_depth[better], number[owner[better]]
+        weights[pixel] = weight[better] / inverse_depth[better][:, None]
     seen = np.flatnonzero(best >= 0)
     return seen, best[seen], weights[seen]
 
 
 def _bounds(corner: np.ndarray, front: np.ndarray, width: int, height: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pixel boxes (n, 2) of the parts of triangles that lie in front of the camera."""
+    """Bounding boxes in pixels (n, 2), (n, 2) of the parts of triangles in front of the camera."""
     after, after_front = np.roll(corner, -1, 1), np.roll(front, -1, 1)
     fall = after[..., 2] - corner[..., 2]
-    share = (NEAR - corner[..., 2]) / np.where(front == after_front, 1, fall)
-    cut = corner + share[..., None] * (after - corner)  # where an edge passes the near plane
+    fraction = (NEAR - corner[..., 2]) / np.where(front == after_front, 1, fall)
+    cut = corner + fraction[..., None] * (after - corner)  # where an edge crosses the near plane
     points, real = np.concatenate([corner, cut], 1), np.concatenate([front, front != after_front], 1)
     flat = points[..., :2] / np.where(real, points[..., 2], 1)[..., None]
     limit = np.array([width, height])
@@ -177,7 +178,7 @@ def _bounds(corner: np.ndarray, front: np.ndarray, width: int, height: int) -> t
 
 
 def _slices(count: np.ndarray, most: int = 1_000_000) -> list[tuple[int, int]]:
-    """Ranges of triangles whose boxes hold about `most` pixels together, so that memory stays small."""
+    """Ranges of triangles whose boxes have about `most` pixels together, which bounds the memory used."""
     bounds, total, first = [], 0, 0
     for i, n in enumerate(count):
         if total and total + n > most:
@@ -188,7 +189,7 @@ def _slices(count: np.ndarray, most: int = 1_000_000) -> list[tuple[int, int]]:
 
 
 def shade(colour: np.ndarray, normal: np.ndarray, point: np.ndarray, eye: np.ndarray, sun: np.ndarray) -> np.ndarray:
-    """Colours lit by the sky, the sun and a lamp on the camera, two-sided."""
+    """Colours of two-sided surfaces lit by the sky, the sun and a headlight."""
     normal = normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12)
     view = eye - point
     view /= np.maximum(np.linalg.norm(view, axis=1, keepdims=True), 1e-12)
@@ -202,10 +203,11 @@ def shade(colour: np.ndarray, normal: np.ndarray, point: np.ndarray, eye: np.nda
 
 
 def _prism(a: np.ndarray, b: np.ndarray, radius: float) -> np.ndarray:
+    """Corners (3 n, 8) of the sides of a prism around the segment from `a` to `b`."""
     axis = (b - a) / max(float(np.linalg.norm(b - a)), 1e-9)
     side = np.cross(axis, np.eye(3)[np.abs(axis).argmin()])
     side /= np.linalg.norm(side)
-    angle = np.linspace(0, 2 * np.pi, TENDON_FINE + 1)
+    angle = np.linspace(0, 2 * np.pi, TENDON_SIDES + 1)
     ring = np.cos(angle)[:, None] * side + np.sin(angle)[:, None] * np.cross(axis, side)
     low, high = np.concatenate([a + radius * ring, ring], 1), np.concatenate([b + radius * ring, ring], 1)
     quads = [low[:-1], low[1:], high[1:], low[:-1], high[1:], high[:-1]]
@@ -214,13 +216,14 @@ def _prism(a: np.ndarray, b: np.ndarray, radius: float) -> np.ndarray:
 
 
 def _frame(all_poses: Mapping[str, np.ndarray], i: int) -> dict[str, np.ndarray]:
+    """Poses of one frame."""
     return {name: x[i] for name, x in all_poses.items()}
 
 
 def render(
     m: Model, trajectory: Any, camera: str | int | None = None, width: int = 640, height: int = 480
 ) -> np.ndarray:
-    """Pictures of a trajectory: (frames, height, width, 3), uint8.
+    """Images of a trajectory (frames, height, width, 3), uint8.
 
     `trajectory` is a mapping, or a `Data`, with `qpos` (frames, nq). `camera` is one of the model's, by name or number;
     None is the free camera. Raises KeyError when there is no such camera, ValueError for a trajectory without frames.
@@ -231,7 +234,8 @@ def render(
 
 
 def save_image(m: Model, qpos: Any, path: str | Path, camera: str | int | None = None, **size: int) -> None:
-    """Write the picture of one state, `qpos` (nq,), in the format that the file's name says: PNG, others by Pillow.
+    """Write the image of one state, `qpos` (nq,), in the format of the file's suffix: PNG, or others with Pillow.
+
 
     Raises ImportError that names the extra where Pillow is needed and not installed.
     """
@@ -252,9 +256,9 @@ def save_video(
     progress: Any = iter,
     **size: int,
 ) -> None:
-    """Write a video (.mp4, .gif, ...) of a trajectory, one picture a frame. Needs imageio with ffmpeg.
+    """Write a video (.mp4, .gif, ...) of a trajectory, one image for each frame.
 
-    Raises ImportError that says how to install it.
+    Raises ImportError, which says how to install it, when imageio is missing.
     """
     imageio = require("imageio.v2", "videos need imageio", "viewer")
     scene, all_poses = Scene(m, **size), poses(m, trajectory)

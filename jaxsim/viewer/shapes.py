@@ -1,4 +1,4 @@
-"""What is drawn: triangles and looks of geoms, and the poses of everything at given joint positions. Host-side."""
+"""Triangles and materials of geoms, and poses of all drawn objects at given joint positions. Host-side."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -12,15 +12,15 @@ import jaxsim
 from jaxsim.core.model import Model
 from jaxsim.core.types import GeomType, JointType, TextureRole, TextureType
 from jaxsim.math.safe import Array
-from jaxsim.viewer.html import TRIANGLES, _hfield_triangles, _material, _mesh_triangles, _texture
+from jaxsim.viewer.html import TRIANGLES, geom_appearance, hfield_triangles, mesh_triangles, texture_pixels
 
 POSES = ("time", "xpos", "xmat", "geom_xpos", "geom_xmat", "site_xpos", "cam_xpos", "cam_xmat", "xanchor", "xaxis")
 TENDON = ("ten_wrapadr", "ten_wrapnum", "wrap_obj", "wrap_xpos")
-FINE = 24  # corners of a circle
+CIRCLE_SEGMENTS = 24
 
 
-class Look(NamedTuple):
-    """Colour, image (height, width, 3) or None, and how often it repeats."""
+class GeomMaterial(NamedTuple):
+    """Colour of a geom, its texture image (height, width, 3) or None, and how often that repeats."""
 
     rgba: np.ndarray
     image: np.ndarray | None
@@ -30,22 +30,22 @@ class Look(NamedTuple):
 def geom_triangles(m: Model, g: int, reach: float) -> np.ndarray:
     """Corners of a geom's triangles in its own frame (3 n, 8): position, normal, texture coordinate.
 
-    Planes without an end reach `reach` metres.
+    Infinite planes extend `reach` metres from their centre.
     """
     kind, size = GeomType(m.geom_type[g]), np.asarray(m.geom_size[g], np.float64)
     if kind in TRIANGLES:
         if kind == GeomType.HFIELD:
-            return _hfield_triangles(m, int(m.geom_dataid[g]))
-        return _mesh_triangles(m, int(m.geom_dataid[g]))
+            return hfield_triangles(m, int(m.geom_dataid[g]))
+        return mesh_triangles(m, int(m.geom_dataid[g]))
     if kind == GeomType.PLANE:
         x, y = (s if s > 0 else reach for s in size[:2])
         corner = np.array([[-x, -y, 0], [x, -y, 0], [x, y, 0], [-x, -y, 0], [x, y, 0], [-x, y, 0]])
         return np.concatenate([corner, np.tile([0.0, 0, 1], (6, 1)), corner[:, :2]], 1)
     position = _solid(kind, size).reshape(-1, 3)
-    if kind in (GeomType.BOX, GeomType.CYLINDER):  # with edges
+    if kind in (GeomType.BOX, GeomType.CYLINDER):  # flat faces
         a, b, c = position.reshape(-1, 3, 3).swapaxes(0, 1)
         normal = np.repeat(np.cross(b - a, c - a), 3, 0)
-    elif kind == GeomType.CAPSULE:  # points away from the axis' segment
+    elif kind == GeomType.CAPSULE:  # away from the segment on the axis
         axis = np.clip(position[:, 2:], -size[1], size[1]) * np.array([0, 0, 1.0])
         normal = position - axis
     else:
@@ -62,7 +62,7 @@ def _solid(kind: GeomType, size: np.ndarray) -> np.ndarray:
         return size * np.concatenate(sides).reshape(-1, 3, 3)
     if kind == GeomType.CYLINDER:
         return _revolved(np.array([0, size[0], size[0], 0]), size[1] * np.array([-1, -1, 1, 1]))
-    angle = np.linspace(-np.pi / 2, np.pi / 2, FINE // 2 + 2)  # an even number: none on a capsule's equator
+    angle = np.linspace(-np.pi / 2, np.pi / 2, CIRCLE_SEGMENTS // 2 + 2)  # an even number: none on a capsule's equator
     if kind == GeomType.CAPSULE:
         return _revolved(size[0] * np.cos(angle), size[0] * np.sin(angle) + size[1] * np.sign(angle))
     return _revolved(np.cos(angle), np.sin(angle)) * (size if kind == GeomType.ELLIPSOID else size[0])
@@ -70,7 +70,7 @@ def _solid(kind: GeomType, size: np.ndarray) -> np.ndarray:
 
 def _revolved(radius: np.ndarray, height: np.ndarray) -> np.ndarray:
     """Triangles (n, 3, 3) of a profile from the lower pole to the upper, turned about z."""
-    turn = np.linspace(0, 2 * np.pi, FINE + 1)
+    turn = np.linspace(0, 2 * np.pi, CIRCLE_SEGMENTS + 1)
     circle = np.stack([np.cos(turn), np.sin(turn)], -1)
     flat = radius[:, None, None] * circle
     points = np.concatenate([flat, np.broadcast_to(height[:, None, None], (*flat.shape[:2], 1))], -1)
@@ -80,7 +80,7 @@ def _revolved(radius: np.ndarray, height: np.ndarray) -> np.ndarray:
 
 
 def _box_coordinates(position: np.ndarray, normal: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Texture coordinates of a box: each face shows the whole image."""
+    """Texture coordinates (n, 2) of points of a box, each of whose faces shows the whole image."""
     unit = position / np.maximum(np.abs(position).max(0), 1e-9) / 2 + 0.5
     axis = np.abs(normal).argmax(1)
     first, second = np.array([1, 0, 0])[axis], np.array([2, 2, 1])[axis]
@@ -88,25 +88,25 @@ def _box_coordinates(position: np.ndarray, normal: np.ndarray, size: np.ndarray)
     return np.stack([unit[rows, first], unit[rows, second]], 1)
 
 
-def geom_look(m: Model, g: int) -> Look:
-    """Colour and texture of a geom, by the rules of the replay page."""
+def geom_material(m: Model, g: int) -> GeomMaterial:
+    """Colour and texture of a geom, by the same rules as in the HTML replay."""
     kind, mat = GeomType(m.geom_type[g]), int(m.geom_matid[g])
     tex = int(m.mat_texid[mat, TextureRole.RGB]) if mat >= 0 else -1
     flat = tex >= 0 and m.tex_type[tex] == TextureType.TEXTURE_2D
-    look = _material(m, g, kind, {tex: 0} if flat else {})
-    image = _texture(m, tex) if look["image"] >= 0 else None
-    return Look(np.asarray(look["rgba"]), image, tuple(look["repeat"]))
+    material = geom_appearance(m, g, kind, {tex: 0} if flat else {})
+    image = texture_pixels(m, tex) if material["image"] >= 0 else None
+    return GeomMaterial(np.asarray(material["rgba"]), image, tuple(material["repeat"]))
 
 
 def visible(m: Model, g: int, groups: tuple[int, ...] = (0, 1, 2)) -> bool:
-    """Whether a geom is drawn: its group is shown and it is not see-through altogether."""
-    return int(m.geom_group[g]) in groups and geom_look(m, g).rgba[3] > 0
+    """Whether a geom is drawn: its group is shown and it is not fully transparent."""
+    return int(m.geom_group[g]) in groups and geom_material(m, g).rgba[3] > 0
 
 
 def poses(m: Model, trajectory: Any) -> dict[str, np.ndarray]:
-    """Poses of everything that is drawn, frames first, from `qpos` and `time` of a trajectory (a mapping or a `Data`).
+    """Poses of all drawn objects, frames first, at `qpos` and `time` of a trajectory (a mapping or a `Data`).
 
-    Mocap poses are taken from it where it has them. Raises ValueError when it has no frames of `qpos`.
+    Mocap poses are those of the trajectory if it has them. Raises ValueError when it has no frames of `qpos`.
     """
     get = trajectory.get if isinstance(trajectory, Mapping) else partial(getattr, trajectory)
     qpos = get("qpos", None)
@@ -134,7 +134,7 @@ def _poses(m: Model, given: dict[str, Array]) -> dict[str, Array]:
 
 
 def tendon_segments(m: Model, frame: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """Of each spatial tendon its segments (n, 2, 3), pulleys left out."""
+    """Segments (n, 2, 3) of each spatial tendon, without those between branches of a pulley."""
     if not m.ntendon:
         return []
     points, obj = np.reshape(frame["wrap_xpos"], (-1, 3)), np.reshape(frame["wrap_obj"], -1)
@@ -147,7 +147,7 @@ def tendon_segments(m: Model, frame: Mapping[str, np.ndarray]) -> list[np.ndarra
 
 
 def joint_axes(m: Model, frame: Mapping[str, np.ndarray], length: float) -> np.ndarray:
-    """Segments (n, 2, 3) along the axes of hinges and slides."""
+    """Segments (n, 2, 3) along the axes of hinge and slide joints."""
     which = np.flatnonzero(np.isin(m.jnt_type, (JointType.HINGE, JointType.SLIDE)))
     anchor, axis = np.asarray(frame["xanchor"])[which], np.asarray(frame["xaxis"])[which]
     return np.stack([anchor - axis * length / 2, anchor + axis * length / 2], 1).reshape(-1, 2, 3)

@@ -1,7 +1,7 @@
-"""The interactive viewer in the browser: orbit, pause, step, reset, drag bodies, set controls, watch sensors.
+"""Interactive viewer in the browser: orbit, pause, step, reset, drag bodies, set controls, plot sensors.
 
-Built on viser, which serves the page and keeps it up to date; nothing is installed where the browser runs, so it works
-over SSH with a forwarded port. `Viewer.advance` and `Viewer.draw` do the work; `run` calls them in real time.
+Based on viser, which serves the page and updates it. Nothing is installed where the browser runs, so that it works over
+SSH with a forwarded port. `Viewer.run` calls `advance` and `draw` in real time.
 """
 
 import threading
@@ -11,6 +11,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import trimesh
+from PIL import Image
 
 import jaxsim
 from jaxsim.core.data import Data
@@ -19,29 +21,29 @@ from jaxsim.core.types import GeomType
 from jaxsim.engine.dynamics.rne import contact_forces
 from jaxsim.math.safe import Array
 from jaxsim.tools.rollouts import control_range
-from jaxsim.viewer.html import _quaternions, _sky
-from jaxsim.viewer.shapes import geom_look, geom_triangles, joint_axes, tendon_segments, visible
+from jaxsim.viewer.html import quaternions, sky_colours
+from jaxsim.viewer.shapes import TENDON, geom_material, geom_triangles, joint_axes, tendon_segments, visible
 
 try:
     import viser
+    from viser import uplot
 except ImportError as error:
     raise ImportError("the viewer needs viser: pip install 'jaxsim-mjcf[viewer]'") from error
 
-HISTORY = 300  # points of a plot
+HISTORY = 300  # samples of a plot
 DRAWN = ("time", "qpos", "sensordata", "xpos", "geom_xpos", "geom_xmat", "xanchor", "xaxis", "ncon")
-ROPES = ("ten_wrapadr", "ten_wrapnum", "wrap_obj", "wrap_xpos")
-SPRING = 200.0  # 1/s^2: acceleration of a dragged body, per metre
+DRAG_STIFFNESS = 200.0  # 1/s^2: acceleration of a dragged body per metre
 
 
 class Viewer:
-    """A model in a browser tab.
+    """Interactive viewer of a model, served as a page.
 
     Args:
         m: the model.
-        keyframe: where it starts and where Reset goes.
-        host: the address that the page is served at.
-        port: its port; the next free one where that one is taken.
-        paused: do not start.
+        keyframe: initial state, also of the button Reset; None for qpos0.
+        host: address to listen on.
+        port: port to listen on, or the next free one.
+        paused: start with the simulation paused.
         server: a viser server to draw in, instead of a new one.
     """
 
@@ -59,7 +61,7 @@ class Viewer:
         self.lock = threading.Lock()
         self.size = float(m.stat.extent)
         self._step, self._forward = jaxsim.jit(_steps), jaxsim.jit(jaxsim.forward)
-        self._wish: np.ndarray | None = None  # where the dragged body is pulled to
+        self._target: np.ndarray | None = None  # point to which the dragged body is pulled
         self._times: list[float] = []
         self._values: list[np.ndarray] = []
         self.geoms = self._add_geoms()
@@ -69,13 +71,13 @@ class Viewer:
 
     @property
     def port(self) -> int:
-        """The port in use."""
+        """Port in use."""
         return self.server.get_port()
 
-    # The simulation.
+    # Simulation.
 
     def reset(self) -> None:
-        """Back to the keyframe, or qpos0."""
+        """Return to the keyframe, or qpos0."""
         with self.lock:
             d = jaxsim.make_data(self.m, self.keyframe)
             for slider, value in zip(self.sliders, np.asarray(d.ctrl), strict=True):
@@ -85,18 +87,18 @@ class Viewer:
         self.draw()
 
     def advance(self, nstep: int) -> None:
-        """`nstep` physics steps with the controls of the sliders and the pull on the dragged body."""
+        """Make `nstep` physics steps with the controls of the sliders and the force on the dragged body."""
         with self.lock:
             body = self._dragged()
-            pull = np.zeros(3) if self._wish is None else self._wish
+            pull = np.zeros(3) if self._target is None else self._target
             ctrl = np.array([slider.value for slider in self.sliders])
-            self.data = self._step(self.m, self.data, ctrl, body, pull, self._wish is not None, nstep)
+            self.data = self._step(self.m, self.data, ctrl, body, pull, self._target is not None, nstep)
             self._times.append(float(self.data.time))
             self._values.append(np.asarray(self.data.sensordata))
             del self._times[:-HISTORY], self._values[:-HISTORY]
 
     def run(self, seconds: float = np.inf, fps: float = 30.0) -> None:
-        """Simulate and draw in real time, at the speed of the panel, until interrupted or for so many seconds."""
+        """Simulate and draw at the chosen multiple of real time, until interrupted or for `seconds`."""
         begin = time.perf_counter()
         owed = 0.0
         while time.perf_counter() - begin < seconds:
@@ -109,16 +111,16 @@ class Viewer:
                 self.draw()
             time.sleep(max(0.0, 1 / fps - (time.perf_counter() - start)))
 
-    # The picture.
+    # Scene.
 
     def draw(self) -> None:
-        """Bring the page up to date with the state."""
+        """Update the page to the current state."""
         with self.lock:
-            names = DRAWN + (ROPES if self.m.ntendon else ())
+            names = DRAWN + (TENDON if self.m.ntendon else ())
             frame = jax.device_get({n: getattr(self.data, n) for n in names})
             contact = jax.device_get({n: getattr(self.data.contact, n) for n in ("pos", "frame")})
             force = np.asarray(self._contact_forces(self.data)) if self.show["contact forces"].value else None
-        quat = _quaternions(frame["geom_xmat"]) if self.m.ngeom else np.zeros((0, 4))
+        quat = quaternions(frame["geom_xmat"]) if self.m.ngeom else np.zeros((0, 4))
         with self.server.atomic():
             for g, handle in self.geoms.items():
                 handle.position, handle.wxyz = frame["geom_xpos"][g], quat[g]
@@ -126,41 +128,38 @@ class Viewer:
         self._draw_panel(frame)
 
     def _add_geoms(self) -> dict[int, Any]:
-        """A mesh for each visible geom; flat textures become the colours of a trimesh's image."""
-        import trimesh
-        from PIL import Image
-
+        """Add a mesh for each visible geom, textured where the geom shows an image; returns the handles by geom id."""
         m, scene = self.m, self.server.scene
         scene.set_up_direction("+z")
         handles = {}
         for g in range(m.ngeom):
             if not visible(m, g):
                 continue
-            name, look = f"/geoms/{g}_{m.id2name('geom', g)}", geom_look(m, g)
+            name, material = f"/geoms/{g}_{m.id2name('geom', g)}", geom_material(m, g)
             rows = geom_triangles(m, g, 10 * self.size + 5)
             faces = np.arange(len(rows)).reshape(-1, 3)
-            if look.image is None:
-                colour = tuple(round(255 * c) for c in np.clip(look.rgba[:3], 0, 1))
-                opacity = float(look.rgba[3]) if look.rgba[3] < 1 else None
-                points, faces = _welded(rows[:, :3])
+            if material.image is None:
+                colour = tuple(round(255 * c) for c in np.clip(material.rgba[:3], 0, 1))
+                opacity = float(material.rgba[3]) if material.rgba[3] < 1 else None
+                points, faces = _merge_vertices(rows[:, :3])
                 flat = m.geom_type[g] in (GeomType.BOX, GeomType.CYLINDER, GeomType.PLANE)
                 handles[g] = scene.add_mesh_simple(
                     name, points, faces, color=colour, opacity=opacity, flat_shading=flat, side="double"
                 )
                 continue
-            image = Image.fromarray(np.ascontiguousarray(look.image))
-            tint = tuple(int(255 * c) for c in np.clip(look.rgba, 0, 1))
-            material = trimesh.visual.material.PBRMaterial(
+            image = Image.fromarray(np.ascontiguousarray(material.image))
+            tint = tuple(int(255 * c) for c in np.clip(material.rgba, 0, 1))
+            pbr = trimesh.visual.material.PBRMaterial(
                 baseColorTexture=image, baseColorFactor=tint, metallicFactor=0.0, roughnessFactor=0.9, doubleSided=True
             )
-            visual = trimesh.visual.TextureVisuals(uv=rows[:, 6:8] * look.repeat, material=material)
+            visual = trimesh.visual.TextureVisuals(uv=rows[:, 6:8] * material.repeat, material=pbr)
             shape = trimesh.Trimesh(rows[:, :3], faces, vertex_normals=rows[:, 3:6], visual=visual, process=False)
             handles[g] = scene.add_mesh_trimesh(name, shape)
         return handles
 
     def _add_view(self) -> None:
-        """Sky, first camera."""
-        colour = np.round(255 * np.array(_sky(self.m))[::-1]).astype(np.uint8)
+        """Set the sky and the initial camera."""
+        colour = np.round(255 * np.array(sky_colours(self.m))[::-1]).astype(np.uint8)
         rows = np.linspace(1, 0, 64)[:, None]
         sky = colour[0] * (1 - rows) + colour[1] * rows
         self.server.scene.set_background_image(np.repeat(sky[:, None], 8, 1).astype(np.uint8))
@@ -172,12 +171,12 @@ class Viewer:
         camera.fov = float(np.deg2rad(view.fovy))
 
     def _draw_lines(self, frame: dict, contact: dict, force: np.ndarray | None) -> None:
-        """Contact points and forces, joint axes, tendons."""
+        """Draw contact points and forces, joint axes, tendons and the line to the target of the dragged body."""
         ncon, none = int(frame["ncon"]), np.zeros((0, 2, 3))
         points = contact["pos"][:ncon]
         normal = contact["frame"].reshape(-1, 3, 3)[:ncon, 0]
-        spikes = np.stack([points, points + 0.04 * self.size * normal], 1) if ncon else none
-        self._lines("contacts", spikes if self.show["contact points"].value else none, (255, 200, 40))
+        normals = np.stack([points, points + 0.04 * self.size * normal], 1) if ncon else none
+        self._lines("contacts", normals if self.show["contact points"].value else none, (255, 200, 40))
         arrows = none
         if force is not None and ncon:
             scale = 0.3 * self.size / max(float(self.m.stat.meanmass) * 9.81 * self.m.nbody, 1e-9)
@@ -185,17 +184,17 @@ class Viewer:
         self._lines("forces", arrows, (240, 60, 60))
         axes = joint_axes(self.m, frame, 0.15 * self.size) if self.show["joint axes"].value else none
         self._lines("axes", axes, (60, 120, 240))
-        ropes = tendon_segments(self.m, frame) if self.show["tendons"].value else []
+        tendons = tendon_segments(self.m, frame) if self.show["tendons"].value else []
         for t in range(self.m.ntendon):
             colour = tuple(int(255 * c) for c in np.clip(self.m.tendon_rgba[t, :3], 0, 1))
-            self._lines(f"tendon_{t}", ropes[t] if ropes else none, colour)
+            self._lines(f"tendon_{t}", tendons[t] if tendons else none, colour)
         pull = none
-        if self._wish is not None:
-            pull = np.stack([frame["xpos"][self._dragged()], self._wish])[None]
+        if self._target is not None:
+            pull = np.stack([frame["xpos"][self._dragged()], self._target])[None]
         self._lines("pull", pull, (40, 220, 120))
 
     def _lines(self, name: str, segments: np.ndarray, colour: tuple[int, int, int]) -> None:
-        """Show segments under a name, or nothing where there are none."""
+        """Show segments (n, 2, 3) under a name, or hide them if there are none."""
         handle = self._handles.get(name)
         if not len(segments):
             if handle is not None:
@@ -212,12 +211,13 @@ class Viewer:
     @staticmethod
     @jax.jit
     def _contact_forces(d: Data) -> Array:
-        """The force (ncontact, 3) of each contact on its second geom, in the world's frame."""
+        """Force (ncontact, 3) of each contact on its second geom, in the world frame."""
         return jnp.einsum("ci,cij->cj", contact_forces(d)[:, :3], d.contact.frame.reshape(-1, 3, 3))
 
-    # The panel.
+    # Panel.
 
     def _add_panel(self, paused: bool) -> None:
+        """Add the buttons, sliders and plots."""
         gui, m = self.server.gui, self.m
         self._handles: dict[str, Any] = {}
         self.status = gui.add_markdown("")
@@ -253,13 +253,12 @@ class Viewer:
             self._new_plot()
 
     def _rows(self) -> np.ndarray:
+        """Indices in `sensordata` of the chosen sensor."""
         i = int(self.sensor.value.split()[0])
         return np.arange(self.m.sensor_adr[i], self.m.sensor_adr[i] + self.m.sensor_dim[i])
 
     def _new_plot(self) -> None:
-        """A plot with a line for each number of the chosen sensor."""
-        from viser import uplot
-
+        """Replace the plot by one with a line for each value of the chosen sensor."""
         if self.plot is not None:
             self.plot.remove()
         rows = self._rows()
@@ -270,47 +269,52 @@ class Viewer:
             self.plot = self.server.gui.add_uplot(empty, (uplot.Series(label="time"), *lines), aspect=1.6)
 
     def _draw_panel(self, frame: dict) -> None:
+        """Update status and plot."""
         self.status.content = f"time {float(frame['time']):.3f} s, {int(frame['ncon'])} contacts"
         if self.plot is not None and len(self._times) > 1:
             values = np.array(self._values)[:, self._rows()]
             self.plot.data = (np.array(self._times), *values.T)
 
     def _dragged(self) -> int:
+        """Id of the dragged body, 0 for none."""
         return 0 if self.drag.value == "none" else int(self.drag.value.split()[0])
 
     def _grab(self) -> None:
-        """A handle on the chosen body: while it is away from the body, the body is pulled to it."""
+        """Put a movable handle on the chosen body, which is pulled to the handle."""
         if (old := self._handles.pop("grip", None)) is not None:
             old.remove()
-        self._wish = None
+        self._target = None
         body = self._dragged()
         if not body:
             return
-        where = np.asarray(self.data.xpos[body])
+        position = np.asarray(self.data.xpos[body])
         grip = self.server.scene.add_transform_controls(
-            "/grip", scale=0.2 * self.size, disable_rotations=True, position=where
+            "/grip", scale=0.2 * self.size, disable_rotations=True, position=position
         )
-        self._handles["grip"], self._wish = grip, where
+        self._handles["grip"], self._target = grip, position
 
         @grip.on_update
         def _(_: Any) -> None:
-            self._wish = np.asarray(grip.position)
+            self._target = np.asarray(grip.position)
 
 
-def _steps(m: Model, d: Data, ctrl: Array, body: Array, wish: Array, pulled: Array, nstep: Array) -> Data:
-    """Steps under a damped spring from a body's origin to a point, as stiff as the mass of its subtree asks for."""
+def _steps(m: Model, d: Data, ctrl: Array, body: Array, target: Array, pulled: Array, nstep: Array) -> Data:
+    """Data after `nstep` steps, where `pulled` with a damped spring from the origin of a body to a target.
+
+    The stiffness is `DRAG_STIFFNESS` times the mass of the body's subtree.
+    """
     d = d.replace(ctrl=ctrl)
 
     def one(_: Array, d: Data) -> Data:
-        velocity = (wish - d.xpos[body]) * SPRING - 2 * np.sqrt(SPRING) * d.cvel[body, 3:]
-        force = jnp.where(pulled, m.body_subtreemass[body] * velocity, 0)
+        acceleration = (target - d.xpos[body]) * DRAG_STIFFNESS - 2 * np.sqrt(DRAG_STIFFNESS) * d.cvel[body, 3:]
+        force = jnp.where(pulled, m.body_subtreemass[body] * acceleration, 0)
         wrench = jnp.concatenate([force, jnp.zeros_like(force)])
         return jaxsim.step(m, d.replace(xfrc_applied=jnp.zeros_like(d.xfrc_applied).at[body].set(wrench)))
 
     return jax.lax.fori_loop(0, nstep, one, d)
 
 
-def _welded(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices without repetition, and faces."""
+def _merge_vertices(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct vertices (n, 3) of triangle corners (3 nface, 3), and the faces (nface, 3)."""
     rounded, index = np.unique(np.round(points, 9), axis=0, return_inverse=True)
     return rounded.astype(np.float32), index.reshape(-1, 3).astype(np.uint32)

@@ -1,4 +1,4 @@
-"""The replay page: what it embeds is what was given, and it needs nothing from outside."""
+"""HTML replay: its contents are those of the trajectory, and it loads nothing from outside."""
 
 import base64
 import json
@@ -93,7 +93,7 @@ def test_embedded_poses_are_those_of_the_trajectory(replay):
 @pytest.mark.parametrize("axis", range(3))
 def test_quaternions_of_half_turns_are_not_degenerate(axis):
     q = np.eye(4)[axis + 1]
-    np.testing.assert_allclose(np.abs(html._quaternions(rotate(q))), q, atol=1e-12)
+    np.testing.assert_allclose(np.abs(html.quaternions(rotate(q))), q, atol=1e-12)
 
 
 def test_contacts_are_packed_frame_by_frame(replay):
@@ -107,7 +107,7 @@ def test_contacts_are_packed_frame_by_frame(replay):
     np.testing.assert_allclose(np.linalg.norm(rows[:, 3:], axis=1), 1, atol=1e-6)
 
 
-def test_colour_and_shine_follow_the_material_unless_the_geom_has_its_own(replay):
+def test_colour_and_gloss_follow_the_material_unless_the_geom_has_its_own(replay):
     m, frames = replay
     geoms = html.make_scene(m, frames)["geoms"]
     sphere, capsule, ellipsoid = geoms[2:5]
@@ -134,7 +134,7 @@ def test_height_field_and_mesh_become_triangles_of_the_model(replay):
     np.testing.assert_allclose(np.linalg.norm(np.r_[hill, tetra][:, 3:6], axis=1), 1, atol=1e-6)
 
 
-def test_page_needs_nothing_from_outside_and_escapes_names(replay):
+def test_page_loads_nothing_from_outside_and_escapes_names(replay):
     m, frames = replay
     page = html.render(m, frames)
     assert "a &lt;script&gt; b" in page and "a <script> b" not in page

@@ -1,4 +1,4 @@
-"""Images of cameras by rays: depth and segmentation against the reference's rays, colours of simple scenes."""
+"""Camera images by ray casting: depth and segmentation against MuJoCo's rays, colours of simple scenes."""
 
 import jax
 import jax.numpy as jnp
@@ -43,7 +43,7 @@ def images(m, d):
     return [render(m, d, cam)[1:] for cam in ("wide", "lens", "parallel")]
 
 
-def test_depth_and_segmentation_are_those_of_the_references_rays():
+def test_depth_and_segmentation_are_those_of_mujocos_rays():
     m = jaxsim.load_model(XML)
     found = images(m, jaxsim.make_data(m))
     group = np.ones(6, np.uint8)
@@ -86,7 +86,7 @@ def test_colours_come_from_textures_lights_shadows_and_the_sky():
     assert ball[0] > 0.5 and ball[1] > 0.5 and ball[2] < 0.45 * ball[0] + 0.3
     floor = image.rgb[np.asarray(image.segmentation) == 0]
     assert ((floor[:, 0] > 2 * floor[:, 1]) | (floor[:, 1] > 2 * floor[:, 0])).mean() > 0.8
-    # the floor beside the box is darker where the box keeps the light away
+    # the floor beside the box is darker in the shadow of the box
     assert np.ptp(np.asarray(floor.max(1))) > 0.3
 
 
@@ -103,7 +103,7 @@ def test_the_depth_is_differentiable_in_the_pose_of_a_body():
     assert jax.grad(depth)(0.5) == pytest.approx(-1)
 
 
-def test_a_camera_that_is_not_there_is_an_error():
+def test_an_unknown_camera_is_an_error():
     m = jaxsim.load_model(XML)
     with pytest.raises(KeyError, match="camera 9"):
         render(m, jaxsim.make_data(m), 9)

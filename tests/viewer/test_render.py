@@ -1,4 +1,4 @@
-"""Pictures without a display: what covers a pixel, perspective, cameras, tendons, files."""
+"""Images without a display: rasterisation, perspective, cameras, tendons, files."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def m():
 
 
 @pytest.fixture(scope="module")
-def pictures(m):
+def images(m):
     return render.render(m, {"qpos": np.array([[0.0], [0.4]])}, "front", width=160, height=120)
 
 
@@ -52,21 +52,21 @@ def path(tmp_path_factory):
     return str(path)
 
 
-def reddish(picture):
-    return (picture[..., 0] > 100) & (picture[..., 1] < 80) & (picture[..., 2] < 80)
+def reddish(image):
+    return (image[..., 0] > 100) & (image[..., 1] < 80) & (image[..., 2] < 80)
 
 
-def test_a_ball_is_where_perspective_puts_it(pictures):
-    for picture, x in zip(pictures, (0.0, 0.4), strict=True):
-        rows, columns = np.nonzero(reddish(picture))
+def test_a_ball_is_where_perspective_puts_it(images):
+    for image, x in zip(images, (0.0, 0.4), strict=True):
+        rows, columns = np.nonzero(reddish(image))
         focal = 60 / np.tan(np.deg2rad(45) / 2)
         assert np.isclose(columns.mean() + 0.5, 80 + focal * x / 2, atol=1.5)
         assert np.isclose(rows.mean() + 0.5, 60, atol=1.5)
         assert np.isclose(len(rows), np.pi * (focal * 0.2 / 2) ** 2, rtol=0.15)
 
 
-def test_floor_fills_below_the_horizon_though_it_reaches_behind_the_camera(pictures):
-    bottom = pictures[0][-1]
+def test_floor_fills_below_the_horizon_though_it_reaches_behind_the_camera(images):
+    bottom = images[0][-1]
     assert np.all(bottom[:, 2] > 100) and np.all(bottom[:, 0] < 80)
 
 
@@ -77,10 +77,10 @@ def test_groups_above_two_are_hidden(m):
     assert middle[0][0] > 1.5 * middle[0][1] and np.ptp(middle[1]) < 20
 
 
-def test_tendon_is_drawn_between_its_sites(pictures):
+def test_tendon_is_drawn_between_its_sites(images):
     focal = 60 / np.tan(np.deg2rad(45) / 2)
     row = round(60 - focal * 0.35 / 2)
-    r, g, b = pictures[0][row, 80].astype(int)
+    r, g, b = images[0][row, 80].astype(int)
     assert r > 100 and b > 100 and g < 80
 
 
@@ -113,11 +113,11 @@ def test_trajectory_of_the_wrong_size_is_an_error(m):
         render.render(m, {"qpos": np.zeros((3, 2))})
 
 
-def test_command_writes_a_picture(path, tmp_path, capsys):
+def test_command_writes_an_image(path, tmp_path, capsys):
     out = tmp_path / "frame.png"
     size = ["--width", "64", "--height", "48"]
     assert main(["render", path, "--camera", "front", "--keyframe", "aside", "--out", str(out), *size]) == 0
-    assert Image.open(out).size == (64, 48) and "picture" in capsys.readouterr().out
+    assert Image.open(out).size == (64, 48) and "image" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["video.mp4", "video.gif"])
@@ -133,7 +133,7 @@ def test_command_writes_a_video(tmp_path, name):
     assert len(imageio.mimread(out)) == 5
 
 
-def test_command_draws_a_recorded_world(path, tmp_path):
+def test_command_renders_a_recorded_world(path, tmp_path):
     qpos = np.linspace(0, 0.4, 10)[:, None, None] * np.ones((1, 2, 1))
     np.savez(tmp_path / "worlds.npz", qpos=qpos, time=np.arange(10)[:, None] * np.ones((1, 2)) / 30)
     out = tmp_path / "last.png"

@@ -1,4 +1,4 @@
-"""The interactive viewer without a browser: what it builds, and what its panel does."""
+"""Interactive viewer without a browser: its scene and its panel."""
 
 import socket
 
@@ -52,7 +52,7 @@ def test_geoms_of_shown_groups_become_meshes(viewer):
     assert np.allclose(viewer.geoms[1].position, viewer.data.geom_xpos[1])
 
 
-def test_steps_move_the_picture_and_reset_puts_it_back(viewer):
+def test_steps_move_geoms_and_reset_returns_them(viewer):
     viewer.sliders[0].value = 2.0
     viewer.advance(20)
     viewer.draw()
@@ -66,7 +66,7 @@ def test_steps_move_the_picture_and_reset_puts_it_back(viewer):
 
 def test_a_dragged_body_goes_to_its_handle(viewer):
     viewer.drag.value = "1 ball"
-    viewer._wish = np.array([0.3, 0.0, 0.6])
+    viewer._target = np.array([0.3, 0.0, 0.6])
     viewer.advance(200)
     assert np.allclose(viewer.data.xpos[1], [0.3, 0, 0.6 - 9.81 / 200], atol=0.02)
     viewer.draw()
@@ -81,7 +81,7 @@ def test_contacts_forces_axes_and_tendons_are_lines_that_can_be_hidden(viewer):
     lines = {name: viewer._handles[name] for name in ("contacts", "forces", "axes", "tendon_0")}
     assert all(handle.visible for handle in lines.values())
     arrow = np.diff(np.asarray(lines["forces"].points), axis=1)[0, 0]
-    assert arrow[2] > 0 and abs(arrow[0]) < 0.05 * arrow[2]  # the ball's weight, carried by the floor
+    assert arrow[2] > 0 and abs(arrow[0]) < 0.05 * arrow[2]  # the ball's weight, supported by the floor
     for box in viewer.show.values():
         box.value = False
     viewer.draw()
@@ -98,7 +98,7 @@ def test_sensors_are_plotted_over_time(viewer):
     assert np.isclose(viewer.plot.data[3][-1], float(viewer.data.sensordata[3]))
 
 
-def test_model_without_actuators_sensors_or_geoms_can_be_seen():
+def test_model_without_actuators_sensors_or_geoms_can_be_viewed():
     viewer = Viewer(jaxsim.load_model("<mujoco><worldbody/></mujoco>"), port=free_port(), paused=True)
     viewer.draw()
     viewer.server.stop()
