@@ -1,9 +1,9 @@
-"""Open the interactive viewer in a real headless Chromium, press its buttons, and write a screenshot.
+"""Test the interactive viewer in headless Chromium: press its buttons, and write a screenshot.
 
     pip install -e '.[viewer]' playwright && python ci/browser.py models/humanoid.xml shot.png
 
-Needs a Chromium (`apt-get install chromium`, or `playwright install chromium`). Exits with an error
-where the page shows nothing, reports an error, or the simulation does not move.
+Needs Chromium (`apt-get install chromium`, or `playwright install chromium`). Exits with status 1 where the page is
+blank or reports an error, or where the simulation does not advance.
 """
 
 import io
@@ -23,7 +23,7 @@ FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-
 
 
 def main(model: str, shot: str) -> int:
-    """Serve a model, look at it, run it, look again."""
+    """Serve a model, step and run it, and compare screenshots; returns the exit status."""
     m = jaxsim.load_model(model)
     viewer = Viewer(m, keyframe=0 if m.nkey else None, port=8123, paused=True)
     viewer.show["contact points"].value = viewer.show["contact forces"].value = True

@@ -1,11 +1,11 @@
-"""Every check that needs a GPU, and the benchmark beside its peers: run on a machine that has one.
+"""Run the checks that need a GPU, and the benchmark against other simulators, on a machine with a GPU.
 
     python ci/gpu.py [--nworld 8192] [--model models/humanoid.xml] [--out gpu.json]
 
-Runs the tests of the engine on the default device, then `jaxsim bench` against mjx and mjwarp, then the solver as one
-kernel against the plain one with both cones (`ci/solver_kernel.py`), each step in a process of its own with a limit of
-time, so that one that fails does not take the others with it. Prints a table, writes all figures as JSON, and exits
-with the number of steps that failed. Without a GPU it says so and goes on, on the CPU, but for the kernel, which is
+Runs the tests of the engine on the default device, then `jaxsim bench` against mjx and mjwarp, then the solver's fused
+kernel against the plain solver with both cones (`ci/solver_kernel.py`). Each part is a process of its own with a time
+limit, so that a failure does not affect the others. Prints a table, writes all figures as JSON, and exits with the
+number of parts that failed. Without a GPU it runs on the CPU and says so; the kernel is left out, since it would be
 interpreted there.
 """
 
@@ -25,7 +25,7 @@ CONES = ("pyramidal", "elliptic")
 
 
 def run(command: list[str], limit: float) -> tuple[int, str]:
-    """Exit status and the end of the output of a command; 124 when it took too long."""
+    """Exit status and end of the output of a command; status 124 when it exceeded the time limit."""
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit)
     except subprocess.TimeoutExpired:
@@ -34,7 +34,7 @@ def run(command: list[str], limit: float) -> tuple[int, str]:
 
 
 def measure(args: argparse.Namespace) -> dict[str, Any]:
-    """All steps; a report of plain values."""
+    """Report of all parts, of numbers and strings."""
     status, text = run([sys.executable, "-c", DEVICE], args.limit)
     report: dict[str, Any] = {"device": json.loads(text.splitlines()[-1]) if status == 0 else text, "failed": []}
     if status:
@@ -68,7 +68,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def compare_solvers(args: argparse.Namespace, cone: str, report: dict[str, Any]) -> None:
-    """Add what the solver's kernel and the plain solver make of the same worlds to the report."""
+    """Add the comparison of the fused kernel and the plain solver on the same worlds to the report."""
     script = str(ROOT / "ci" / "solver_kernel.py")
     options = ["--model", args.model, "--nworld", str(args.nworld), "--nstep", str(args.nstep), "--cone", cone]
     with tempfile.TemporaryDirectory() as folder:
@@ -80,25 +80,25 @@ def compare_solvers(args: argparse.Namespace, cone: str, report: dict[str, Any])
 
 
 def main() -> int:
-    """The command line."""
+    """Run the command line and return the number of parts that failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default=str(ROOT / "models" / "humanoid.xml"))
     parser.add_argument("--nworld", type=int, default=8192)
     parser.add_argument("--nstep", type=int, default=100)
     parser.add_argument("--against", default="mjx,mjwarp")
-    parser.add_argument("--limit", type=float, default=1800, help="seconds for each step")
+    parser.add_argument("--limit", type=float, default=1800, help="time limit of each part in seconds")
     parser.add_argument("--skip-tests", action="store_true")
     parser.add_argument("--out", type=Path, default=Path("gpu.json"))
     args = parser.parse_args()
     report = measure(args)
     args.out.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     if report["device"][0] != "gpu":
-        print(f"no GPU here: these are figures of {report['device']}")
+        print(f"no GPU found: these figures are of {report['device']}")
     for path, line in report.get("tests", {}).items():
         print(f"{path}: {line}")
     print(report.get("table", ""))
     for cone, found in report.get("solver_kernel", {}).items():
-        print(f"solver as one kernel, {cone} cones: {json.dumps(found)}")
+        print(f"fused solver kernel, {cone} cones: {json.dumps(found)}")
     print(f"figures: {args.out}; failed: {', '.join(report['failed']) or 'nothing'}")
     return len(report["failed"])
 

@@ -1,10 +1,10 @@
-"""Write docs/gradient_table.md: how well derivatives by each field of Model and Data are known, field by field.
+"""Write docs/gradient_table.md: errors of derivatives by each field of Model and Data.
 
-For every model, states are taken along a trajectory with random controls. Of each function (a step, inverse dynamics,
-`set_const`) every float output is differentiated by every float input: forward mode along random directions against
-central differences in floats of 80 bits (`validation/gradients.py`), reverse mode against forward mode. Usage:
+For every model, states are taken along a trajectory with random controls. Every float output of a step, of inverse
+dynamics and of `set_const` is differentiated by every float input: forward mode along random directions is compared
+with central differences in 80-bit floats (`validation/gradients.py`), reverse mode with forward mode. Usage:
 
-    python ci/gradient_table.py --results DIR [--models NAME ...] [--states N]     (DIR keeps what is done)
+    python ci/gradient_table.py --results DIR [--models NAME ...] [--states N]     (DIR keeps finished results)
     python ci/gradient_table.py --results DIR --scan N [--models NAME ...]         (float32, random bad states)
     python ci/gradient_table.py --results DIR --models                             (only the page)
 """
@@ -24,7 +24,7 @@ from validation.gradient_page import render
 ROOT = Path(__file__).resolve().parent.parent
 EXACT = {"tolerance": 1e-22, "ls_tolerance": 1e-12, "iterations": 1000, "ls_iterations": 100}
 LONG_SEARCH = {"ccd_tolerance": 1e-12, "ccd_iterations": 200}
-# a step that searches takes long: there only what shapes contacts is moved
+# inputs that affect contacts, the only ones for models whose step takes long because of its searches
 SHAPING = ("geom_size", "geom_pos", "geom_quat", "body_pos", "body_quat", "mesh_vert", "hfield_size", "hfield_data")
 SHAPING += ("jnt_axis", "pair_margin", "pair_friction", "pair_solref", "d.qpos", "d.qvel")
 INVERSE = ("everything", "transmissions")
@@ -32,7 +32,7 @@ SET_CONST = ("everything", "joints, actuators, sensors", "tendons", "cartpole", 
 
 
 def load(name):
-    """The model and its state to start from."""
+    """Model and its initial state."""
     source, start = gradient_models.own().get(name) or (gradient_models.suite(name), None)
     m = jaxsim.load_model(source)
     d = jaxsim.make_data(m, 0 if m.nkey else None)
@@ -41,7 +41,7 @@ def load(name):
 
 
 def nudged(m, seed=0):
-    """The model with bodies and geoms turned by 1e-3: in planes and at right angles, features of boxes are tied."""
+    """Model with bodies and geoms turned by 1e-3: in planes and at right angles, features of boxes are tied."""
     rng = np.random.default_rng(seed)
 
     def turned(quat):
@@ -52,7 +52,7 @@ def nudged(m, seed=0):
 
 
 def examine(name, function, count):
-    """{field: row} of one model and function, the worst of `count` states."""
+    """Rows by field of one model and function, the worst of `count` states."""
     m, d = load(name)
     m = nudged(m)
     searched = name in gradient_models.SEARCHED
@@ -61,13 +61,13 @@ def examine(name, function, count):
     if searched:
         inputs = gradients.inputs_of(m, d)
         fields = [n for n in SHAPING if n in inputs]
-    with gradients.exact_searches() if searched else contextlib.nullcontext():  # they need not be long then
+    with gradients.exact_searches() if searched else contextlib.nullcontext():  # long searches are not needed then
         program = gradients.compiled(m, d, function)
         return states_examined(program, m, d, name, function, count, fields)
 
 
 def states_examined(program, m, d, name, function, count, fields):
-    """{field: row} of a compiled program, the worst of `count` states."""
+    """Rows by field of a compiled program, the worst of `count` states."""
     rows = {}
     if function == "step":
         gap = 3 if name in gradient_models.SHORT else 200 if name in gradient_models.SUITE else 20
@@ -82,15 +82,18 @@ def states_examined(program, m, d, name, function, count, fields):
 
 
 def functions_of(name):
+    """Functions that are differentiated for a model."""
     out = ["step"]
     return out + ["inverse"] * (name in INVERSE) + ["set_const"] * (name in SET_CONST)
 
 
 def file_of(results, *words):
+    """Path of a result."""
     return results / ("_".join(words).replace(" ", "_").replace(",", "") + ".json")
 
 
 def run_table(names, results, count):
+    """Write the missing results of all functions of models, in float64."""
     jax.config.update("jax_enable_x64", True)
     for name in names:
         for function in functions_of(name):
@@ -103,6 +106,7 @@ def run_table(names, results, count):
 
 
 def run_scan(names, results, count):
+    """Write the missing scans of `count` random states of models, in float32."""
     for name in names:
         path = file_of(results, "scan", name)
         if not path.exists():
@@ -112,14 +116,14 @@ def run_scan(names, results, count):
 
 
 def collect(results):
-    """What the results say: tables [{model, function, rows}] and scans [{model, bad, states}]."""
+    """Results in a folder: tables [{model, function, rows}] and scans [{model, bad, states}]."""
     found = [json.loads(p.read_text(encoding="utf-8")) for p in sorted(results.glob("*.json"))]
     return [f for f in found if "rows" in f], [f for f in found if "bad" in f]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--results", type=Path, required=True, help="folder of results, read and added to")
+    parser.add_argument("--results", type=Path, required=True, help="folder of results, which is read and extended")
     parser.add_argument("--models", nargs="*", default=[*gradient_models.own(), *gradient_models.SUITE])
     parser.add_argument("--states", type=int, default=2)
     parser.add_argument("--scan", type=int, default=0, metavar="N", help="random states of each model in float32")

@@ -1,8 +1,8 @@
-"""Contacts and distances of random poses of every pair of geom types, here and in the oracle: a line a pair.
+"""Compare contacts and distances with MuJoCo at random poses of every pair of geom types: a line per pair.
 
     python ci/parity_collision.py [--poses N] [--seed S] [--margin M] [PAIR ...]          (PAIR: box-cylinder, ...)
 
-What is compared, and which disagreements are explained, is said in `validation/contacts.py`.
+`validation/contacts.py` defines what is compared, and which differences are explained by ties.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""A table of MJCF and URDF files: our compiled model equals MuJoCo's, is refused (by what), or differs (in what).
+"""Compare compiled models of MJCF and URDF files with MuJoCo's: a line per file, with the difference or the refusal.
 
     python ci/parity_models.py [--save] [--timeout SECONDS] [FILE_OR_FOLDER ...]
 
-Without places: the files of this repository and of the installed packages gymnasium, dm_control and mujoco.mjx. With
-`--save` each model that is equal is also saved as MJCF, as written and flat, and as a compiled model; what was saved is
-compiled here and by MuJoCo (loaded, for the compiled model) and compared with the original. Every file has a process of
-its own, so that one which crashes MuJoCo or never ends is one line of the table.
+Without arguments: the files of this repository and of the installed packages gymnasium, dm_control and mujoco.mjx. With
+`--save` each model that is equal is also saved as MJCF, as written and flat, and as a compiled model. The saved MJCF is
+compiled by jaxsim and by MuJoCo, the saved model is loaded, and both are compared with the original. Every file has a
+process of its own, so that a crash or a hang of MuJoCo is one line of the table.
 """
 
 import argparse
@@ -31,7 +31,7 @@ GOOD = ("equal", "both reject", "refused")
 
 
 def folders() -> list[pathlib.Path]:
-    """Where MJCF files lie on this machine."""
+    """Folders with MJCF files: the repository's models and the installed packages."""
     found = [ROOT / "models"]
     for name in PACKAGES:
         spec = importlib.util.find_spec(name)
@@ -40,7 +40,7 @@ def folders() -> list[pathlib.Path]:
 
 
 def compare(path: pathlib.Path, save: bool) -> tuple[str, str, float]:
-    """(verdict, detail, seconds) of one file."""
+    """Verdict, detail and seconds of one file."""
     try:
         theirs = mujoco.MjModel.from_xml_path(str(path))
         reason = None
@@ -51,7 +51,7 @@ def compare(path: pathlib.Path, save: bool) -> tuple[str, str, float]:
         spec = read(str(path))
         ours = compile_spec(spec)
         if theirs is None:
-            jaxsim.load_model(spec)  # which also looks whether the initial state is possible
+            jaxsim.load_model(spec)  # which also checks the initial state
     except jaxsim.UnsupportedError as error:
         verdict = "both reject" if theirs is None else "refused"
         return verdict, str(error).rsplit(": ", 1)[-1], time.perf_counter() - start
@@ -70,7 +70,7 @@ def compare(path: pathlib.Path, save: bool) -> tuple[str, str, float]:
 
 
 def saved(spec: jaxsim.mjcf.Spec, ours, theirs) -> tuple[str, str]:
-    """(verdict, detail) of saving a model in every way, and reading it back here and by MuJoCo."""
+    """Verdict and detail of saving a model in every format and reading it back, by jaxsim and by MuJoCo."""
     with tempfile.TemporaryDirectory() as folder:
         bad = archive_differences(ours, pathlib.Path(folder) / "model.jaxsim")
         if bad:
@@ -97,7 +97,7 @@ def _work(pipe, path: pathlib.Path, save: bool) -> None:
 
 
 def guarded(path: pathlib.Path, save: bool, limit: float) -> tuple[str, str, float]:
-    """`compare` in a process of its own, for at most so many seconds."""
+    """Result of `compare` in a process of its own, for at most `limit` seconds."""
     ours, theirs = multiprocessing.Pipe()
     process = multiprocessing.get_context("fork").Process(target=_work, args=(theirs, path, save))
     process.start()
@@ -113,19 +113,19 @@ def guarded(path: pathlib.Path, save: bool, limit: float) -> tuple[str, str, flo
 
 
 def is_model(path: pathlib.Path) -> bool:
-    """Whether a file is the top of a model: MJCF or URDF."""
+    """Whether a file is a whole model, MJCF or URDF, rather than one to be included."""
     text = path.read_text(errors="ignore")
     return "<mujoco" in text or "<robot" in text
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table and the totals; the exit status tells whether anything differs."""
+    """Print the table and the totals; returns exit status 1 where a model differs."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--save", action="store_true")
     parser.add_argument("--timeout", type=float, default=120.0)
-    parser.add_argument("places", nargs="*", type=pathlib.Path)
+    parser.add_argument("paths", nargs="*", type=pathlib.Path)
     given = parser.parse_args(arguments)
-    files = {f for p in given.places or folders() for f in ([p] if p.is_file() else p.rglob("*"))}
+    files = {f for p in given.paths or folders() for f in ([p] if p.is_file() else p.rglob("*"))}
     counts: Counter[str] = Counter()
     for file in sorted(f for f in files if f.suffix in (".xml", ".urdf", ".mjcf") and is_model(f)):
         verdict, detail, seconds = guarded(file, given.save, given.timeout)

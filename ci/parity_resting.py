@@ -1,11 +1,11 @@
-"""Contacts of flat faces that rest on each other, here and in the oracle: a line a pair and setting.
+"""Compare contacts of flat faces that rest on each other with MuJoCo: a line per pair and setting.
 
     python ci/parity_resting.py [--poses N] [--seed S] [--verbose]
 
-Two shapes with flat faces, one on top of the other, turned about the vertical at random, some lying on a side, most
-tilted by next to nothing: 1e-6 to 3e-2. With `multiccd` and without, margin 0 and 0.01. Compared are the number of
-contacts and, as sets, distances, normals and positions, to 1e-6. What differs is a tie by the test of
-`validation/contacts.py`, with poses moved by 1e-15 to 1e-9.
+Two shapes with flat faces stand on each other, turned about the vertical at random. Some lie on a side, and most are
+tilted by 1e-6 to 3e-2 rad. Settings are `multiccd` on and off, and margins 0 and 0.01. The number of contacts is
+compared, and distances, normals and positions as sets, to 1e-6. A difference is explained where it is a tie by the test
+of `validation/contacts.py`, with poses moved by 1e-15 to 1e-9.
 """
 
 import argparse
@@ -48,13 +48,14 @@ def scene_xml(multiccd, margin):
 
 
 def product(a, b):
+    """Products (n, 4) of quaternions."""
     w, x, y, z = a.T
     m = np.array([[w, -x, -y, -z], [x, w, -z, y], [y, z, w, -x], [z, -y, x, w]])
     return np.einsum("ijn,nj->ni", m, b)
 
 
 def poses(mj, n, rng):
-    """Positions (n, nq): the second of each pair stands on the first, or hardly goes into it."""
+    """Positions (n, nq): the second of each pair stands on the first, with a small gap or penetration."""
     qpos = np.zeros((n, mj.nq // 14, 2, 7))
     count = n * qpos.shape[1] * 2
     yaw = rng.uniform(0, 2 * np.pi, count)
@@ -77,25 +78,26 @@ def poses(mj, n, rng):
     return qpos.reshape(n, -1)
 
 
-def extent(mj, geom, way):
-    """How far a geom reaches along a direction in its body's frame."""
+def extent(mj, geom, direction):
+    """Support function of a geom along a direction in its body's frame."""
     size, mat = mj.geom_size[geom], np.zeros(9)
     mujoco.mju_quat2Mat(mat, mj.geom_quat[geom])
-    return mj.geom_pos[geom] @ way + reach_of(mj, geom, size, way @ mat.reshape(3, 3))
+    return mj.geom_pos[geom] @ direction + support(mj, geom, size, direction @ mat.reshape(3, 3))
 
 
-def reach_of(mj, geom, size, way):
+def support(mj, geom, size, direction):
+    """Support function of a geom along a direction in its own frame."""
     if mj.geom_type[geom] == mujoco.mjtGeom.mjGEOM_BOX:
-        return abs(way) @ size
+        return abs(direction) @ size
     if mj.geom_type[geom] == mujoco.mjtGeom.mjGEOM_CYLINDER:
-        return size[0] * np.hypot(*way[:2]) + size[1] * abs(way[2])
+        return size[0] * np.hypot(*direction[:2]) + size[1] * abs(direction[2])
     mesh = mj.geom_dataid[geom]
     vert = mj.mesh_vert[mj.mesh_vertadr[mesh] : mj.mesh_vertadr[mesh] + mj.mesh_vertnum[mesh]]
-    return (vert @ way).max()
+    return (vert @ direction).max()
 
 
-def reference(mj, data, q):
-    """Contacts of the oracle, a list of (dist, pos, frame) for each pair, and the poses of the geoms."""
+def mujoco_contacts(mj, data, q):
+    """Contacts of MuJoCo, a list of (dist, pos, frame) for each pair, and the poses of the geoms."""
     place(mj, data, q)
     mujoco.mj_collision(mj, data)
     owner = data.contact.geom[:, 0] // 2 if data.ncon else np.zeros(0, int)
@@ -104,26 +106,28 @@ def reference(mj, data, q):
 
 
 def contacts_of(mj, data, pair, q):
-    return reference(mj, data, q)[0][pair]
+    """Contacts of MuJoCo of one pair."""
+    return mujoco_contacts(mj, data, q)[0][pair]
 
 
 def compare(multiccd, margin, run, qpos, verbose):
+    """Print a line per pair for one setting; returns the number of differences that are no ties."""
     mj = mujoco.MjModel.from_xml_string(scene_xml(multiccd, margin))
     m, data = jaxsim.from_mujoco(mj, max_contacts=8 * len(PAIRS)), mujoco.MjData(mj)
-    found = [reference(mj, data, q) for q in qpos]
-    ncon, owner, *places = run(m, *[np.array([f[i] for f in found]) for i in (1, 2)])
-    rng, lost = np.random.default_rng(0), 0
+    found = [mujoco_contacts(mj, data, q) for q in qpos]
+    ncon, owner, *values = run(m, *[np.array([f[i] for f in found]) for i in (1, 2)])
+    rng, unexplained = np.random.default_rng(0), 0
     for pair, kinds in enumerate(PAIRS):
         count = np.zeros(4, int)  # numbers and values that differ; ties by spread alone; no ties
         for k, (theirs, *_) in enumerate(found):
             mine = (owner[k] // 2 == pair) & (np.arange(owner.shape[1]) < ncon[k])
-            ours = [p[k][mine].reshape(mine.sum(), w) for p, w in zip(places, FIELDS.values(), strict=True)]
+            ours = [p[k][mine].reshape(mine.sum(), w) for p, w in zip(values, FIELDS.values(), strict=True)]
             bad = gap(ours, theirs[pair])
             if np.all(bad <= TOLERANCE):
                 continue
             kind = int(np.isfinite(bad[0]))
-            answer = partial(contacts_of, mj, data, pair)
-            why = explanation(answer, qpos[k], rng, ours, theirs[pair], SHIFTS)
+            recompute = partial(contacts_of, mj, data, pair)
+            why = explanation(recompute, qpos[k], rng, ours, theirs[pair], SHIFTS)
             count[kind] += 1
             count[2] += why == "spread"
             count[3] += why is None
@@ -131,8 +135,8 @@ def compare(multiccd, margin, run, qpos, verbose):
                 print(f"    pose {k}: {len(ours[0])} and {len(theirs[pair][0])} contacts, differ by {bad}")
         setting = f"{'-'.join(kinds):18}{'several' if multiccd else 'single':9}{margin:6}"
         print(setting + "".join(f"{x:9}" for x in (sum(len(f[0][pair][0]) for f in found), *count)), flush=True)
-        lost += count[3]
-    return lost
+        unexplained += count[3]
+    return unexplained
 
 
 def main():

@@ -1,11 +1,11 @@
-"""One step from the same state, here and in the oracle, over real models: a line each with the worst field.
+"""Compare one step from the same state with MuJoCo, over real models: a line per model with the worst field.
 
     python ci/parity_steps.py [--float32] [--states N] [FILES or folders ...]
 
-Without files: all models of gymnasium, dm_control and mujoco.mjx, as installed. States lie along a trajectory of
-the oracle with random controls. Every stage's output that both have is compared; an error is relative to the field's
-largest number (at least one). Where contacts differ, the oracle's are also found at poses moved by 1e-15 to 1e-9: if it
-then has ours, the state is a tie, in which rounding decides: it is counted as such and not compared.
+Without files: all models of gymnasium, dm_control and mujoco.mjx, as installed. States are those of a trajectory of
+MuJoCo with random controls. Every stage's output that both have is compared. An error is relative to the largest entry
+of the field, at least one. Where contacts differ, MuJoCo's are also computed at poses moved by 1e-15 to 1e-9. If they
+then equal jaxsim's, the state is a tie, in which rounding decides: it is counted as such and not compared.
 """
 
 import argparse
@@ -73,12 +73,13 @@ FIELDS = (
 CONTACT = ("dist", "pos", "frame", "includemargin", "friction", "solref", "solimp", "dim", "geom")
 ROWS = ("J", "pos", "margin", "frictionloss", "diagApprox", "D", "vel", "aref", "force")
 STATE = ("time", "qpos", "qvel", "act", "ctrl", "qacc_warmstart", "mocap_pos", "mocap_quat", "eq_active", "history")
-SETTLE = 40
-SHIFTS = np.repeat([1e-15, 1e-12, 1e-9], 8)  # how far a pose is moved to see whether its contacts are a tie
+SETTLE = 40  # steps of MuJoCo between two states
+SHIFTS = np.repeat([1e-15, 1e-12, 1e-9], 8)  # distances by which a pose is moved to find ties
 PACKAGES = ("gymnasium", "dm_control", "mujoco.mjx")
 
 
 def default_files() -> list[pathlib.Path]:
+    """MJCF files of the installed packages."""
     files = []
     for package in PACKAGES:
         root = pathlib.Path(importlib.util.find_spec(package).submodule_search_locations[0])
@@ -86,16 +87,17 @@ def default_files() -> list[pathlib.Path]:
     return files
 
 
-def error(ours, oracles) -> float:
-    ours, oracles = np.asarray(ours, float).reshape(-1), np.asarray(oracles, float).reshape(-1)
-    if ours.shape != oracles.shape:
+def error(ours, theirs) -> float:
+    """Largest difference relative to MuJoCo's largest entry, at least one; infinite where shapes differ."""
+    ours, theirs = np.asarray(ours, float).reshape(-1), np.asarray(theirs, float).reshape(-1)
+    if ours.shape != theirs.shape:
         return np.inf
-    gap = np.abs(ours - oracles).max(initial=0)
-    return np.inf if not np.isfinite(gap) else gap / max(1.0, np.abs(oracles).max(initial=0))
+    gap = np.abs(ours - theirs).max(initial=0)
+    return np.inf if not np.isfinite(gap) else gap / max(1.0, np.abs(theirs).max(initial=0))
 
 
 def compare(model, data, d) -> dict[str, float]:
-    """Relative error of every field, stage by stage."""
+    """Relative error of every field, in the order of the stages."""
     out = {name: error(getattr(d, name), getattr(data, name)) for name in FIELDS}
     n = data.ncon
     out["ncon"] = 0.0 if int(d.ncon) == n else np.inf
@@ -111,14 +113,14 @@ def compare(model, data, d) -> dict[str, float]:
 
 
 def copied(m, d, model, data):
-    """Our data at the oracle's state. What sleeps is compared with where it lay, so that all fields are copied then."""
+    """Data at MuJoCo's state; with sleeping enabled all fields are copied, since those of sleeping bodies persist."""
     if model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP:
         return oracle_data(m, d, data)
     return d.replace(**{name: np.asarray(getattr(data, name)) for name in STATE})
 
 
 def is_tie(model, data, d, qpos) -> bool:
-    """Whether the oracle finds our contacts at poses next to `qpos`; `data` is overwritten."""
+    """Whether MuJoCo finds the contacts of `d` at poses next to `qpos`; `data` is overwritten."""
     rng = np.random.default_rng(0)
     for shift in SHIFTS:
         data.qpos[:] = qpos + shift * rng.standard_normal(model.nq)
@@ -134,6 +136,7 @@ def is_tie(model, data, d, qpos) -> bool:
 
 
 def check(path: pathlib.Path, states: int) -> str:
+    """Line of the table for one model."""
     model = mujoco.MjModel.from_xml_path(str(path))
     model.opt.tolerance, model.opt.iterations = (1e-15, 500) if jax.config.jax_enable_x64 else (1e-10, 200)
     model.opt.ls_iterations = 200
@@ -162,8 +165,8 @@ def check(path: pathlib.Path, states: int) -> str:
         mujoco.mj_step(model, data)
         contacts += data.ncon
         found = compare(model, data, d)
-        touched = max(found.get(f"contact.{n}", found["ncon"]) for n in ("dist", "pos", "frame"))
-        if touched > limit and is_tie(model, copy.copy(data), d, start_pose):
+        contact_error = max(found.get(f"contact.{n}", found["ncon"]) for n in ("dist", "pos", "frame"))
+        if contact_error > limit and is_tie(model, copy.copy(data), d, start_pose):
             ties += 1
             continue
         for name, value in found.items():

@@ -1,9 +1,9 @@
-"""Where the time of a step goes: a table of stages for several models, as Markdown.
+"""Print the share of each stage in the time of a step, for several models, as a Markdown table.
 
-Runs on one core of a CPU. A batch is rolled out under JAX's profiler; every kernel counts for the stage of the engine
-whose function made it, which the compiled program knows by its stack frames. Shares are of the profiler's times, less
-that of the emptiest kernel for each launch; the time of a world is that without the profiler. Bytes are those that
-kernels write; kernels are launches, those of loops as often as they run.
+Runs on one core of a CPU. A batch is rolled out under JAX's profiler. Every kernel counts for the stage of the engine
+that it was traced in, by the stack frames in the compiled program. Shares are of the profiler's times, less the time of
+the cheapest kernel for each launch; the time per world is measured without the profiler. Bytes are those that kernels
+write; kernels are launches, counted in every iteration of a loop.
 """
 
 import argparse
@@ -38,7 +38,7 @@ BATCHES = {
     "hand": 128,
     "thirty_boxes": 16,
 }
-SETTLE = {"thirty_boxes": 1000}  # until the boxes lie on each other
+SETTLE = {"thirty_boxes": 1000}  # steps until the boxes rest on each other
 GROUPS = {
     "positions": ("kinematics", "com_pos", "camlight", "tendon", "crb", "factor_m", "transmission"),
     "collision": ("collision",),
@@ -49,7 +49,7 @@ GROUPS = {
     "sensors": ("sensor_pos", "sensor_vel", "sensor_acc", "energy_pos", "energy_vel"),
     "integration, checks": ("_integrate", "check_state", "check_acc", "hold"),
 }
-REST = "rollout"
+REST = "rollout"  # what belongs to no stage
 BYTES = {"f32": 4, "s32": 4, "u32": 4, "pred": 1, "s8": 1, "u8": 1, "s64": 8, "f64": 8, "u64": 8}
 NO_KERNEL = ("parameter", "get-tuple-element", "tuple", "constant", "bitcast", "while", "conditional")
 
@@ -58,7 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="*", default=list(BATCHES), choices=list(BATCHES))
     args = parser.parse_args()
-    jax.config.update("jax_traceback_in_locations_limit", 100)  # all frames: the stage is an outer one
+    jax.config.update("jax_traceback_in_locations_limit", 100)  # all frames, since the stage is an outer one
     print("| model | worlds | us a world | " + " | ".join([*GROUPS, REST]) + " | KB written | kernels |")
     print("| --- |" + " --- |" * (len(GROUPS) + 5))
     for name in args.models:
@@ -89,10 +89,11 @@ def row(name: str) -> str:
 
 
 def model(name: str) -> jaxsim.Model:
+    """Model of a row of the table."""
     if name == "three humanoids":
         spec, child = read(HUMANOID), read(HUMANOID)
         for one in (spec, child):
-            one.delete("key", "stand")  # the pose of one humanoid
+            one.delete("key", "stand")  # it sets the pose of one humanoid only
         for i in (1, 2):
             frame = spec.worldbody.add("frame", pos=[0, 1.5 * i, 0])
             spec.attach(child, frame, prefix=f"{i}_", body="pelvis")
@@ -121,11 +122,11 @@ def profile(compiled: Any, m: jaxsim.Model, d: jaxsim.Data) -> tuple[dict[str, f
 def instructions(text: str) -> dict[str, tuple[str, int]]:
     """Stage and bytes of the result of every instruction of a compiled program that is a kernel.
 
-    XLA's own kernels (copies, rows of a scatter) have no stack frame; those count for the stage of the kernel before
-    them, the first ones of a loop for the stage of the loop.
+    Kernels that XLA adds (copies, rows of a scatter) have no stack frame. They count for the stage of the kernel before
+    them, and at the beginning of a loop for the stage of the loop.
     """
     frames, found, outside = _frames(text), {}, {}
-    for computation in reversed(re.split(r"\n(?=(?:ENTRY )?%)", text)):  # those that call others come last
+    for computation in reversed(re.split(r"\n(?=(?:ENTRY )?%)", text)):  # callers come last
         name = re.match(r"(?:ENTRY )?%([\w.-]+) ", computation)
         stage = outside.get(name[1], REST) if name else REST
         for line in computation.splitlines():
@@ -143,12 +144,13 @@ def instructions(text: str) -> dict[str, tuple[str, int]]:
 
 
 def _size(shape: str) -> int:
+    """Bytes of the arrays in the text of a shape."""
     arrays = re.findall(r"(\w+)\[([\d,]*)\]", shape)
     return sum(BYTES.get(kind, 4) * math.prod(int(n) for n in dims.split(",") if n) for kind, dims in arrays)
 
 
 def _frames(text: str) -> dict[int, tuple[str, int]]:
-    """Function and parent of each stack frame; XLA counts parents from two, one means that there is none."""
+    """Function and parent of each stack frame; in XLA's text, parents are numbered from two, and one is no parent."""
     tables: dict[str, dict[int, str]] = {}
     current = None
     for line in text.splitlines():
@@ -173,7 +175,7 @@ def _frames(text: str) -> dict[int, tuple[str, int]]:
 
 
 def _stage(frames: dict[int, tuple[str, int]], frame: int) -> str:
-    """The group of the outermost function that is a stage."""
+    """Group of the outermost function of a stack that is a stage."""
     stage = REST
     while frame in frames:
         name, frame = frames[frame]

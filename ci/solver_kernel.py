@@ -1,10 +1,10 @@
-"""The solver as one kernel against the plain one, for a batch of settled worlds: same answers, and how fast.
+"""Compare the solver's fused kernel with the plain solver on a batch of settled worlds: results and speed.
 
     python ci/solver_kernel.py [--model models/humanoid.xml] [--nworld 8192] [--cone elliptic] [--out kernel.json]
 
-Solves the same batch with both, from the same states, and compares `qacc` and iterations. Then it times the solver
-alone, the kernel with each number of warps, and whole steps with the fastest of them. On a CPU the kernel is
-interpreted: its times say nothing there. Exits with 1 where the answers differ by more than `--tolerance`.
+Solves the same batch from the same states with both, and compares `qacc` and iterations. Then it times the plain
+solver, the kernel with each number of warps, and whole steps with the fastest of them. On a CPU the kernel is
+interpreted, and its times are meaningless. Exits with status 1 where results differ by more than `--tolerance`.
 """
 
 import argparse
@@ -27,7 +27,7 @@ Figures = dict[str, Any]
 
 
 def compile_solver(m: jaxsim.Model, d: jaxsim.Data) -> Any:
-    """The solver of a batch whose rows are in `d`."""
+    """Compiled solver of a batch whose constraint rows are in `d`."""
     solve = jax.vmap(lambda m, d: jaxsim.fwd_constraint(m, d).replace(efc=d.efc), in_axes=(None, 0))
     return (
         jaxsim.jit(lambda m, d: (lambda d: (d.qacc, d.qfrc_constraint, d.solver_niter))(solve(m, d)))
@@ -36,11 +36,11 @@ def compile_solver(m: jaxsim.Model, d: jaxsim.Data) -> Any:
     )
 
 
-def answers(plain: tuple, other: tuple) -> Figures:
-    """The largest difference of `qacc`, relative to its world's largest entry, and the iterations of both."""
-    want, got = np.asarray(plain[0], float), np.asarray(other[0], float)
-    scale = np.maximum(1, np.abs(want).max(1))
-    difference = np.abs(got - want).max(1) / scale
+def differences(plain: tuple, other: tuple) -> Figures:
+    """Largest difference of `qacc`, relative to the largest entry of the world, and the iterations of both."""
+    expected, got = np.asarray(plain[0], float), np.asarray(other[0], float)
+    scale = np.maximum(1, np.abs(expected).max(1))
+    difference = np.abs(got - expected).max(1) / scale
     counts = {k: np.asarray(x[2], float) for k, x in (("plain", plain), ("kernel", other))}
     return {
         "qacc_difference": {"most": float(difference.max()), "median": float(np.median(difference))},
@@ -49,12 +49,12 @@ def answers(plain: tuple, other: tuple) -> Figures:
 
 
 def with_kernel(m: jaxsim.Model, warps: int) -> jaxsim.Model:
-    """The model with the kernel, of so many warps a world; 1: as many as its size asks for."""
+    """Model with the fused kernel, with `warps` warps per world; 1 chooses them by size."""
     return m.replace(opt=m.opt.replace(solver_kernel=warps))
 
 
 def measure(m: jaxsim.Model, args: argparse.Namespace) -> Figures:
-    """All figures of one model."""
+    """Figures of one model."""
     settings = bench.BenchSettings(args.model, (args.nworld,), args.nstep, settle=args.settle)
     d = bench.prepare(m, settings, args.nworld)
     d = jax.block_until_ready(jaxsim.batched(jaxsim.forward)(m, d))
@@ -69,19 +69,21 @@ def measure(m: jaxsim.Model, args: argparse.Namespace) -> Figures:
         "mean_ncon": float(np.mean(d.ncon)),
         "solver_ms": {f"kernel, warps {w}" if w else "plain": t for w, t in times.items()},
         "steps_per_s": {f"kernel, warps {w}" if w else "plain": x for w, x in steps.items()},
-        **answers(solvers[0](m, d), solvers[fastest](models[fastest], d)),
+        **differences(solvers[0](m, d), solvers[fastest](models[fastest], d)),
     }
 
 
 def main() -> int:
-    """The command line."""
+    """Run the command line and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default=str(ROOT / "models" / "humanoid.xml"))
     parser.add_argument("--nworld", type=int, default=8192)
     parser.add_argument("--nstep", type=int, default=100)
     parser.add_argument("--settle", type=int, default=100)
     parser.add_argument("--cone", choices=("pyramidal", "elliptic"), default=None, help="default: the model's")
-    parser.add_argument("--warps", type=int, nargs="*", default=(1, 2, 4), help="to try; 1: as its size asks for")
+    parser.add_argument(
+        "--warps", type=int, nargs="*", default=(1, 2, 4), help="numbers of warps to try; 1 chooses by size"
+    )
     parser.add_argument("--tolerance", type=float, default=1e-2, help="largest relative difference of qacc")
     parser.add_argument("--out", type=Path, default=None)
     args = parser.parse_args()
