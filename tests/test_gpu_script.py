@@ -1,4 +1,4 @@
-"""The script that measures on a GPU, on a machine without one."""
+"""The script of GPU checks, on a machine without a GPU."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ def test_it_measures_what_there_is_and_says_where(tmp_path):
     assert report["bench"]["jaxsim"]["batches"][0]["nworld"] == 2
     assert report["bench"]["jaxsim"]["stages"]["collision"] >= 0
     if report["device"][0] != "gpu":
-        assert "no GPU here" in done.stdout
+        assert "no GPU found" in done.stdout
 
 
 def test_a_step_that_fails_is_named(tmp_path):

@@ -87,7 +87,7 @@ def save_mjcf(source: Spec | Model, path: str | os.PathLike | None = None, flat:
         return write(_complete(source, flat), path)
     spec = source.structure.source
     if spec is None:
-        raise UnsupportedError("this model was not loaded from a spec; use save_model, or save the Spec itself")
+        raise UnsupportedError("this model has no spec to save; use save_model, or save the Spec itself")
     changed = _changes(source, compile_spec(spec))
     if changed:
         raise UnsupportedError(f"changed since the model was compiled: {', '.join(changed)}; change the Spec instead")

@@ -1,4 +1,4 @@
-"""Saved models: read back equal, whatever they hold; damage is refused."""
+"""Saved models are read back equal; damaged files raise errors."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Moving the inertial frame of a body that compiles to a diagonal M: steps against the reference, and derivatives."""
+"""Moving the inertial frame of a body that compiles to a diagonal M: steps against MuJoCo, and derivatives."""
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,7 @@ def model():
     return jaxsim.with_full_inertia(jaxsim.load_model(text()))
 
 
-def test_a_moved_inertial_frame_equals_the_reference_compiled_with_it(model):
+def test_a_moved_inertial_frame_equals_a_model_that_mujoco_compiles_with_it(model):
     assert jaxsim.load_model(text()).nC < model.nC
     moved = model.replace(body_ipos=model.body_ipos.at[1].set(POS), body_iquat=model.body_iquat.at[1].set(QUAT))
     mj_model = exact(mujoco.MjModel.from_xml_string(text(POS, QUAT)))
@@ -46,19 +46,19 @@ def test_the_step_stays_the_same(model):
     np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
-def test_the_torque_of_a_force_beside_the_centre_has_a_derivative_at_the_centre():
-    """Free bodies under implicitfast turn by a rule of their own, in which the offset enters as a lever."""
+def test_the_torque_of_an_eccentric_force_has_a_derivative_where_the_offset_is_zero():
+    """Under implicitfast free bodies have a rotation update of their own, with the offset as a lever arm."""
     m = jaxsim.with_full_inertia(jaxsim.load_model(text(integrator="implicitfast")))
     d = jaxsim.make_data(m).replace(qvel=VELOCITY, qfrc_applied=np.array([1.0, 2, -3, 0.1, 0.2, 0.3, 0]))
     spin = jax.jit(lambda x: jaxsim.step(m.replace(body_ipos=m.body_ipos.at[1].set(x)), d).qvel[3:6])
     zero = jnp.zeros(3)
     for axis in np.eye(3):
-        slope = jax.jvp(spin, (zero,), (jnp.asarray(axis),))[1]
+        derivative = jax.jvp(spin, (zero,), (jnp.asarray(axis),))[1]
         h = 1e-5
-        np.testing.assert_allclose(slope, (spin(h * axis) - spin(-h * axis)) / (2 * h), atol=1e-7)
+        np.testing.assert_allclose(derivative, (spin(h * axis) - spin(-h * axis)) / (2 * h), atol=1e-7)
 
 
-def test_identifying_an_inertial_frame_asks_for_room_in_m():
+def test_identifying_an_inertial_frame_needs_the_entries_of_m():
     m = jaxsim.load_model(text().replace("<body pos", '<body name="box" pos', 1))
     with pytest.raises(ValueError, match="with_full_inertia"):
         identify.inertia(m, "box")

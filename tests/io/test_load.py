@@ -1,4 +1,4 @@
-"""`load_model`: what it takes, what it gives, how it fails."""
+"""`load_model`: its arguments, its results, its errors."""
 
 import pathlib
 import warnings
@@ -67,7 +67,7 @@ def test_missing_file_is_not_found():
         ),
     ],
 )
-def test_what_is_not_built_is_refused_by_name(text, feature):
+def test_an_unsupported_feature_is_named(text, feature):
     with pytest.raises(jaxsim.UnsupportedError, match=feature):
         jaxsim.load_model(text)
 

@@ -1,4 +1,4 @@
-"""Batch axes of models, shared compiled batches, warming up."""
+"""Batch axes of models, shared compiled batches, compilation ahead of time."""
 
 import functools
 import re
@@ -42,7 +42,7 @@ def test_named_numbers_have_an_axis_and_no_others():
 
 
 @pytest.mark.parametrize("name", ["body_weight", "opt.iterations", "geom_type", "nv"])
-def test_what_cannot_differ_between_worlds_is_refused_by_name(name):
+def test_a_name_that_is_no_float_field_is_an_error(name):
     with pytest.raises(ValueError, match=re.escape(name)):
         jaxsim.batch_axes(model(), [name])
 
@@ -57,7 +57,7 @@ def test_each_world_gets_its_own_numbers():
         np.testing.assert_allclose(last.qvel[k], one.qvel, rtol=1e-9, atol=1e-9)
 
 
-def test_what_is_not_batched_is_never_copied():
+def test_fields_that_are_not_batched_are_not_copied():
     _, mixed, _, lowered = randomised()
     shapes = [x.shape for x in jax.tree.leaves(lowered.in_avals[0][0])]
     batched = [s for s in shapes if s[:1] == (NWORLD,)]
@@ -73,7 +73,7 @@ def test_batched_function_is_one_for_all_callers():
 
 
 @pytest.mark.parametrize("nworld", [None, NWORLD])
-def test_after_warming_up_steps_compile_nothing(nworld):
+def test_after_warmup_steps_do_not_compile(nworld):
     m = model()
     warm = jaxsim.warmup(m, nworld)
     (step,) = warm.functions

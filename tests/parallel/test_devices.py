@@ -1,4 +1,4 @@
-"""Worlds over devices: eight emulated ones in a process of their own."""
+"""Worlds split over eight emulated devices, in a process of its own."""
 
 import json
 import os
@@ -56,12 +56,12 @@ def report():
     return json.loads(done.stdout)
 
 
-def test_worlds_lie_evenly_on_all_devices(report):
+def test_worlds_are_split_evenly_over_devices(report):
     assert (report["devices"], report["worlds_per_device"]) == (8, 2)
 
 
 def test_result_is_that_of_one_device_to_the_last_bit(report):
-    """Of the same number of worlds a device: XLA orders sums by the size of a batch."""
+    """With the same number of worlds per device, since XLA orders sums by the size of a batch."""
     assert report["contacts"] > 0
     assert report["equal"]
 
@@ -70,7 +70,7 @@ def test_result_is_that_of_one_batch(report):
     assert report["off"] < 1e-4  # float32, one step
 
 
-def test_step_has_no_traffic_between_devices(report):
+def test_step_has_no_communication_between_devices(report):
     assert report["collectives"] == 0
     assert report["collectives_without"] > 0  # what `over_devices` is for
 
@@ -88,7 +88,7 @@ step = jax.vmap(jaxsim.step, in_axes=(None, 0))
 spread = jaxsim.over_devices(step)
 both = spread(jaxsim.replicate(m), jaxsim.shard(d))
 spread(jaxsim.replicate(m), both)
-assert spread._cache_size() == 1  # what comes out goes in again without compiling
+assert spread._cache_size() == 1  # results are accepted as inputs without compiling
 alone = jaxsim.jit(step)(m, d)
 assert len(both.qpos.sharding.device_set) == len(jax.devices()) == count == 2
 np.testing.assert_allclose(both.qpos, alone.qpos, rtol=1e-6)
