@@ -3,8 +3,7 @@
 A mistake of the user prints one line on stderr and exits with status 1 (in a model, a file or a value) or 2 (in the
 command line itself).
 
-Two modules are imported where they are used, to start fast (neither hides a circular import): `viewer.render` loads
-trimesh, which takes about as long as all else, and `viewer.web` needs viser, an optional dependency.
+`viewer.web` is imported where it is used, since it needs viser, an optional dependency that takes a second to load.
 """
 
 import argparse
@@ -25,6 +24,7 @@ import jaxsim
 from jaxsim.core.errors import ModelError, UnsupportedError
 from jaxsim.tools import bench, info, rollouts
 from jaxsim.tools.peers import MODULES
+from jaxsim.viewer import render
 from jaxsim.viewer.html import save_html
 
 PEERS = tuple(MODULES)
@@ -407,8 +407,6 @@ VIDEOS = (".mp4", ".gif", ".webm", ".mkv", ".avi", ".mov")
 
 def run_render(args: argparse.Namespace) -> int:
     """Run `jaxsim render` and return the exit status."""
-    from jaxsim.viewer import render
-
     m = load(args)
     video = args.out.suffix.lower() in VIDEOS
     camera = int(args.camera) if args.camera is not None and args.camera.isdigit() else args.camera

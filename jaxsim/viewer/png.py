@@ -1,4 +1,4 @@
-"""PNG files written with the standard library: pictures and the textures of replay pages need nothing else."""
+"""PNG encoder on the standard library, for rendered images and the textures of HTML replays."""
 
 import struct
 import zlib
@@ -11,7 +11,7 @@ UP = 2  # the filter: each row less the one above it
 
 
 def png_bytes(pixels: np.ndarray) -> bytes:
-    """A PNG file of `pixels` (height, width, 3), uint8."""
+    """Contents of a PNG file of `pixels` (height, width, 3), uint8."""
     height, width, channels = pixels.shape
     if channels != 3 or pixels.dtype != np.uint8:
         raise ValueError(f"pixels are (height, width, 3) uint8, not {pixels.shape} {pixels.dtype}")
@@ -27,7 +27,10 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def reduced(pixels: np.ndarray, most: int) -> np.ndarray:
-    """`pixels` (height, width, 3) with at most `most` a side: means of square blocks, cut at the far edges."""
+    """Image (height, width, 3) scaled down to at most `most` pixels a side, by means of square blocks.
+
+    Rows and columns that fill no block are cut off.
+    """
     n = -(-max(pixels.shape[:2]) // most)
     if n == 1:
         return pixels

@@ -62,21 +62,21 @@ def _solid(kind: GeomType, size: np.ndarray) -> np.ndarray:
         return size * np.concatenate(sides).reshape(-1, 3, 3)
     if kind == GeomType.CYLINDER:
         return _revolved(np.array([0, size[0], size[0], 0]), size[1] * np.array([-1, -1, 1, 1]))
-    angle = np.linspace(-np.pi / 2, np.pi / 2, CIRCLE_SEGMENTS // 2 + 2)  # an even number: none on a capsule's equator
+    angle = np.linspace(-np.pi / 2, np.pi / 2, CIRCLE_SEGMENTS // 2 + 2)  # even: none at the equator
     if kind == GeomType.CAPSULE:
         return _revolved(size[0] * np.cos(angle), size[0] * np.sin(angle) + size[1] * np.sign(angle))
     return _revolved(np.cos(angle), np.sin(angle)) * (size if kind == GeomType.ELLIPSOID else size[0])
 
 
 def _revolved(radius: np.ndarray, height: np.ndarray) -> np.ndarray:
-    """Triangles (n, 3, 3) of a profile from the lower pole to the upper, turned about z."""
+    """Triangles (n, 3, 3) of the surface of revolution about z of a profile from the lower pole to the upper."""
     turn = np.linspace(0, 2 * np.pi, CIRCLE_SEGMENTS + 1)
     circle = np.stack([np.cos(turn), np.sin(turn)], -1)
     flat = radius[:, None, None] * circle
     points = np.concatenate([flat, np.broadcast_to(height[:, None, None], (*flat.shape[:2], 1))], -1)
     a, b, c, d = points[:-1, :-1], points[:-1, 1:], points[1:, 1:], points[1:, :-1]
     lower, upper = np.stack([a, b, c], -2), np.stack([a, c, d], -2)
-    return np.concatenate([lower[1:].reshape(-1, 3, 3), upper[:-1].reshape(-1, 3, 3)])  # none of them flat
+    return np.concatenate([lower[1:].reshape(-1, 3, 3), upper[:-1].reshape(-1, 3, 3)])  # no empty ones at the poles
 
 
 def _box_coordinates(position: np.ndarray, normal: np.ndarray, size: np.ndarray) -> np.ndarray:

@@ -11,8 +11,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import trimesh
-from PIL import Image
 
 import jaxsim
 from jaxsim.core.data import Data
@@ -25,7 +23,9 @@ from jaxsim.viewer.html import quaternions, sky_colours
 from jaxsim.viewer.shapes import TENDON, geom_material, geom_triangles, joint_axes, tendon_segments, visible
 
 try:
+    import trimesh
     import viser
+    from PIL import Image
     from viser import uplot
 except ImportError as error:
     raise ImportError("the viewer needs viser: pip install 'jaxsim-mjcf[viewer]'") from error
