@@ -1,6 +1,16 @@
 """Batches of worlds, and worlds over devices and hosts."""
 
-from jaxsim.parallel.batching import Warmup, batch_axes, batched, warmup
+from jaxsim.parallel.batching import CompiledFunctions, batch_axes, batched, warmup
 from jaxsim.parallel.devices import make_mesh, over_devices, replicate, shard, use_cores
 
-__all__ = ["Warmup", "batch_axes", "batched", "make_mesh", "over_devices", "replicate", "shard", "use_cores", "warmup"]
+__all__ = [
+    "CompiledFunctions",
+    "batch_axes",
+    "batched",
+    "make_mesh",
+    "over_devices",
+    "replicate",
+    "shard",
+    "use_cores",
+    "warmup",
+]

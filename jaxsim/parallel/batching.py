@@ -46,14 +46,14 @@ def single(function: Function = forward.step) -> Function:
     return jit(function)
 
 
-class Warmup(NamedTuple):
+class CompiledFunctions(NamedTuple):
     """Compiled functions in the order of the arguments, and the seconds of the first call of each."""
 
     functions: tuple[Function, ...]
     seconds: tuple[float, ...]
 
 
-def warmup(m: Model, nworld: int | None = None, functions: Sequence[Function] = (forward.step,)) -> Warmup:
+def warmup(m: Model, nworld: int | None = None, functions: Sequence[Function] = (forward.step,)) -> CompiledFunctions:
     """Compile functions ahead of time, for one world (None) or a batch of `nworld`, by calling each once.
 
     Calls of the returned functions do not compile again. With JAX's persistent cache
@@ -69,4 +69,4 @@ def warmup(m: Model, nworld: int | None = None, functions: Sequence[Function] = 
         start = time.perf_counter()
         jax.block_until_ready(function(m, d))
         seconds.append(time.perf_counter() - start)
-    return Warmup(ready, tuple(seconds))
+    return CompiledFunctions(ready, tuple(seconds))
