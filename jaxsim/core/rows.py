@@ -3,6 +3,7 @@
 Functions of a `Layout` and of arrays over its slots; none of them reads a model.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -11,8 +12,11 @@ import numpy as np
 from jaxsim.core.layout import Layout
 from jaxsim.core.structure import moving_dofs
 from jaxsim.core.types import ConstraintType
-from jaxsim.math.arrays import add_at, take_or_zero
+from jaxsim.math.arrays import add_at, take, take_or_zero
 from jaxsim.math.safe import Array
+from jaxsim.xla.fusion import fusion_barrier
+
+Product = Callable[[Array], Array]
 
 
 def contact_facets(layout: Layout, friction: Array, x: Array) -> Array:
@@ -51,6 +55,34 @@ def signed_limit_to_dof(layout: Layout, x: Array) -> Array:
     """Sums (nv,) by dof of the values (2 * nlimit,) of limit slots: lower sides count plus, upper sides minus."""
     n = layout.nlimit
     return limit_to_dof(layout, jnp.concatenate([x[:n], -x[n:]]))
+
+
+def rows_times(layout: Layout, friction: Array, x: Array, general: Product, contact: Product) -> Array:
+    """J x for every slot (nslot,), x being (nv,).
+
+    `general(x)` gives the product of the general rows (ngeneral,), `contact(x)` that of the contact rows in contact
+    frames (ncontact, condim). `friction` (ncontact, 5) are the coefficients of the contacts.
+    """
+    parts = [general(x)] if layout.ngeneral else []
+    at_limit = take(x, layout.limit_dof)
+    parts += [x, (np.array([[1], [-1]], x.dtype) * at_limit).reshape(-1)]
+    if layout.ncontact:
+        parts.append(contact_facets(layout, friction, contact(x)))
+    return jnp.concatenate(parts)
+
+
+def rows_transpose_times(layout: Layout, friction: Array, force: Array, general: Product, contact: Product) -> Array:
+    """J' f (nv,) for forces of every slot (nslot,): `general` and `contact` are the transposes of those above."""
+    _, start, limit, first, end = layout.offsets
+    force = fusion_barrier(force)
+    out = force[start:limit]
+    if layout.nlimit:
+        out = out + signed_limit_to_dof(layout, force[limit:first])
+    if layout.ngeneral:
+        out = out + general(force[:start])
+    if layout.ncontact:
+        out = out + contact(contact_frame_force(layout, friction, force[first:end]))
+    return out
 
 
 def general_dense(layout: Layout, jac: Array) -> Array:

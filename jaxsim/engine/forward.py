@@ -15,7 +15,7 @@ from jaxsim.engine.constraint.solve import fwd_constraint
 from jaxsim.engine.dynamics.com import com_pos, com_vel
 from jaxsim.engine.dynamics.energy import energy_pos, energy_vel
 from jaxsim.engine.dynamics.inertia import crb, factor_m, solve_spd
-from jaxsim.engine.dynamics.inertia_jvp import source_of
+from jaxsim.engine.dynamics.inertia_jvp import inertia_parts
 from jaxsim.engine.dynamics.kinematics import camlight, kinematics
 from jaxsim.engine.dynamics.passive import passive
 from jaxsim.engine.dynamics.rne import rne, tendon_bias
@@ -66,7 +66,7 @@ def fwd_acceleration(m: Model, d: Data) -> Data:
     """The sum of all forces but those of constraints, and the acceleration that they would give."""
     force = d.qfrc_passive - d.qfrc_bias + d.qfrc_applied + d.qfrc_actuator
     force = force + apply_wrench(m, d, d.xfrc_applied[:, :3], d.xfrc_applied[:, 3:], d.xipos)
-    qacc = solve_spd(m, d.M, d.qLD, d.qLDiagInv, force, source_of(m, d))
+    qacc = solve_spd(m, d.M, d.qLD, d.qLDiagInv, force, inertia_parts(m, d))
     return d.replace(qfrc_smooth=force, qacc_smooth=qacc)
 
 

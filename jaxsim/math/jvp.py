@@ -15,21 +15,21 @@ def _is_zero(tangent: Any) -> bool:
     return isinstance(tangent, SymbolicZero) or getattr(tangent, "dtype", None) == jax.dtypes.float0
 
 
-def product_slope(out: Array, *terms: tuple[Callable[[Any], Array], Any]) -> Array:
-    """The tangent of the product `out`: the sum of f(tangent) over the terms (f, tangent) whose tangents are not zero.
+def sum_of_tangents(out: Array, *terms: tuple[Callable[[Any], Array], Any]) -> Array:
+    """The tangent of `out`: the sum of f(tangent) over the terms (f, tangent) whose tangents are not zero.
 
-    A tangent may be a PyTree, of which some leaves are zero; such an f is made by `along`.
+    A tangent may be a PyTree, of which some leaves are zero; such an f is made by `jvp_at`.
     """
     moving = [(f, t) for f, t in terms if not all(map(_is_zero, jax.tree.leaves(t, is_leaf=_is_zero)))]
     total = [f(t) for f, t in moving]
     return sum(total[1:], start=total[0]) if total else jnp.zeros_like(out)
 
 
-def along(f: Callable[[Any], Array], x: Any) -> Callable[[Any], Array]:
-    """The derivative of `f` at the PyTree x, a function of a tangent of which leaves may be zero."""
+def jvp_at(f: Callable[[Any], Array], x: Any) -> Callable[[Any], Array]:
+    """The derivative of `f` at the PyTree x: a function of a tangent, some leaves of which may be symbolic zeros."""
     leaves, tree = jax.tree.flatten(x)
 
-    def slope(tangent: Any) -> Array:
+    def derivative(tangent: Any) -> Array:
         moves = {i: t for i, t in enumerate(jax.tree.leaves(tangent, is_leaf=_is_zero)) if not _is_zero(t)}
 
         def of_moving(new: dict[int, Array]) -> Array:
@@ -37,28 +37,32 @@ def along(f: Callable[[Any], Array], x: Any) -> Callable[[Any], Array]:
 
         return jax.jvp(of_moving, ({i: leaves[i] for i in moves},), (moves,))[1]
 
-    return slope
+    return derivative
 
 
-def sourced_product(multiply: Callable[..., Array], by_source: Callable[..., Array]) -> Callable[..., Array]:
-    """A function (static, matrix, source, x) that is `multiply(static, matrix, x)`, with the derivatives of the source.
+def product_by_parts(multiply: Callable[..., Array], by_parts: Callable[..., Array]) -> Callable[..., Array]:
+    """A function (static, matrix, parts, x) that is `multiply(static, matrix, x)`, differentiated by its parts.
 
-    `by_source(static, source, x)` is the same product, linear in x, from what the matrix is made of. The derivative of
-    the matrix itself is not asked for, unless `source` is None.
+    `by_parts(static, parts, x)` is the same product, linear in x, from what the matrix is a function of. Derivatives by
+    the matrix itself are taken only where `parts` is None.
     """
 
     @partial(jax.custom_jvp, nondiff_argnums=(0,))
-    def product(static: Any, matrix: Array, source: Any, x: Array) -> Array:
+    def product(static: Any, matrix: Array, parts: Any, x: Array) -> Array:
         return multiply(static, matrix, x)
 
     def rule(static: Any, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-        matrix, source, x = primals
-        out = product(static, matrix, source, x)
-        if source is None:
+        matrix, parts, x = primals
+        out = product(static, matrix, parts, x)
+        if parts is None:
             carried = (lambda t: multiply(static, t, x)), tangents[0]
         else:
-            carried = along(lambda s: by_source(static, s, x), source), tangents[1]
-        return out, product_slope(out, carried, (lambda t: product(static, matrix, source, t), tangents[2]))
+            carried = jvp_at(lambda s: by_parts(static, s, x), parts), tangents[1]
+        return out, sum_of_tangents(out, carried, (lambda t: product(static, matrix, parts, t), tangents[2]))
 
     product.defjvp(rule, symbolic_zeros=True)
     return product
+
+
+# of (multiply, matrix, parts, x): multiply(matrix, x); `parts` is a PyTree with `times(x)`, the same product, or None
+matrix_times = product_by_parts(lambda multiply, matrix, x: multiply(matrix, x), lambda _, parts, x: parts.times(x))

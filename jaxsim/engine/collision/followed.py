@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxsim.engine.collision.shapes import Geoms, Hits, posed
 from jaxsim.math.arrays import gather, take
-from jaxsim.math.jvp import along, product_slope
+from jaxsim.math.jvp import jvp_at, sum_of_tangents
 from jaxsim.math.safe import Array
 from jaxsim.xla.fusion import fusion_barrier
 
@@ -61,8 +61,8 @@ def follow(parts: Parts, rows: Array, others: Array, place: Place, poses: Poses)
 
 def _follow_jvp(parts: Parts, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     rows, _, place, poses = primals
-    again = along(partial(_again, parts, place), poses)
-    return follow(parts, *primals), product_slope(rows, (lambda t: t, tangents[1]), (again, tangents[3]))
+    again = jvp_at(partial(_again, parts, place), poses)
+    return follow(parts, *primals), sum_of_tangents(rows, (lambda t: t, tangents[1]), (again, tangents[3]))
 
 
 follow.defjvp(_follow_jvp, symbolic_zeros=True)

@@ -1,6 +1,4 @@
-"""Jacobians of points and contacts, and the product of all constraint rows with a vector, from the tree's dof axes."""
-
-from typing import Any
+"""Dense rows of contacts, and of points of bodies in general, from the axes of the dofs."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,13 +6,11 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.layout import Layout
 from jaxsim.core.model import Model
-from jaxsim.core.rows import contact_facets, contact_frame_force, signed_limit_to_dof
 from jaxsim.core.structure import moving_dofs
-from jaxsim.engine.constraint import contact_jvp, sparse_contact
-from jaxsim.math.arrays import add_at, dot, inner, take, take_or_zero
+from jaxsim.engine.constraint.contact_jvp import ContactParts
+from jaxsim.math.arrays import dot, take
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
-from jaxsim.xla.fusion import fusion_barrier
 
 
 def dof_axes(m: Model, d: Data) -> tuple[Array, Array]:
@@ -73,55 +69,11 @@ def contact_jacobian(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
     return jacobian_rows(axes, affects, wrench), jnp.any(moves, axis=1)
 
 
-def contact_source(m: Model, d: Data, layout: Layout) -> contact_jvp.Source:
+def contact_parts(m: Model, d: Data, layout: Layout) -> ContactParts:
     """What the rows of `contact_jacobian` are functions of."""
     used = np.arange(layout.condim) < d.contact.dim[:, None]
     bodies = contact_bodies(m, d)
-    return contact_jvp.Source(d.contact.frame, d.contact.pos, used, bodies, d.cdof, d.subtree_com, m.structure)
-
-
-def rows_times(layout: Layout, jac: Any, x: Array) -> Array:
-    """J x for every slot (nslot,): `jac` has J_general, J_contact (an operator if sparse) and friction; x is (nv,)."""
-    parts = [general_times(layout, jac.J_general, x)] if layout.ngeneral else []
-    at_limit = take(x, layout.limit_dof)
-    parts += [x, (np.array([[1], [-1]], x.dtype) * at_limit).reshape(-1)]
-    if layout.ncontact:
-        if layout.sparse:
-            frame = sparse_contact.times(layout, jac.J_contact, x)
-        else:
-            frame = contact_jvp.times(layout, jac.J_contact, jac.source, x)
-        parts.append(contact_facets(layout, jac.friction, frame))
-    return jnp.concatenate(parts)
-
-
-def general_times(layout: Layout, jac: Array, x: Array) -> Array:
-    """J x of the general rows (ngeneral,)."""
-    return inner(jac, take_or_zero(x, layout.columns)) if layout.sparse else dot(jac, x)
-
-
-def general_transpose_times(layout: Layout, jac: Array, force: Array) -> Array:
-    """J' f (nv,) of the general rows."""
-    if layout.sparse:
-        return add_at(layout.columns.reshape(-1), (jac * force[:, None]).reshape(-1), layout.nv)
-    return dot(force, jac)
-
-
-def rows_transpose_times(layout: Layout, jac: Any, force: Array) -> Array:
-    """J' f (nv,) from forces of every slot (nslot,)."""
-    _, friction, limit, contact, end = layout.offsets
-    force = fusion_barrier(force)
-    out = force[friction:limit]
-    if layout.nlimit:
-        out = out + signed_limit_to_dof(layout, force[limit:contact])
-    if layout.ngeneral:
-        out = out + general_transpose_times(layout, jac.J_general, force[:friction])
-    if layout.ncontact:
-        frame = contact_frame_force(layout, jac.friction, force[contact:end])
-        if layout.sparse:
-            out = out + sparse_contact.transpose_times(layout, jac.J_contact, frame)
-        else:
-            out = out + contact_jvp.transpose_times(layout, jac.J_contact, jac.source, frame)
-    return out
+    return ContactParts(d.contact.frame, d.contact.pos, used, bodies, d.cdof, d.subtree_com, m.structure)
 
 
 def mul_jac_vec(m: Model, d: Data, vec: Array) -> Array:

@@ -16,28 +16,16 @@ from jaxsim.core.model import Model
 from jaxsim.core.types import MINVAL, ConstraintType, DisableBit, WarningType
 from jaxsim.engine import sleep
 from jaxsim.engine.constraint import impedance as imp
-from jaxsim.engine.constraint.contact_jvp import Source
 from jaxsim.engine.constraint.general import general_rows, velocity_product
-from jaxsim.engine.constraint.jacobian import contact_bodies, contact_jacobian, contact_source, rows_times
-from jaxsim.engine.constraint.sparse_contact import ContactOperator, contact_wrenches, make_operator
+from jaxsim.engine.constraint.jacobian import contact_bodies, contact_jacobian
+from jaxsim.engine.constraint.problem import row_operator
+from jaxsim.engine.constraint.sparse_contact import contact_wrenches
 from jaxsim.math.arrays import gather_all, take
 from jaxsim.math.safe import Array, components, divide, sqrt
 from jaxsim.xla.fusion import fusion_barrier
 
 DEFAULT_SOLREF = (0.02, 1.0)
 NSCALAR = 5  # columns before solref and solimp
-
-
-class Jacobians(NamedTuple):
-    """What `rows_times` needs: general rows, contact blocks and the friction of contacts.
-
-    Derivatives by dense contact blocks are those by their `source`.
-    """
-
-    J_general: Array
-    J_contact: Array | ContactOperator
-    friction: Array
-    source: Source | None = None
 
 
 class Group(NamedTuple):
@@ -56,14 +44,6 @@ class Group(NamedTuple):
     solimp: Array
     diag: Array
     frictional: np.ndarray
-
-
-def jacobians(m: Model, d: Data) -> Jacobians:
-    layout: Layout = d.efc.layout
-    if layout.sparse:
-        return Jacobians(d.efc.J_general, make_operator(d, layout), d.contact.friction)
-    source = contact_source(m, d, layout) if layout.ncontact else None
-    return Jacobians(d.efc.J_general, d.efc.J_contact, d.contact.friction, source)
 
 
 def make_constraint(m: Model, d: Data) -> Data:
@@ -132,7 +112,7 @@ def reference_constraint(m: Model, d: Data) -> Data:
     """Velocities of the rows and their reference accelerations: `efc.vel`, `efc.aref`."""
     efc = d.efc
     layout: Layout = efc.layout
-    vel = jnp.where(efc.active, rows_times(layout, jacobians(m, d), d.qvel), 0)
+    vel = jnp.where(efc.active, row_operator(m, d).times(d.qvel), 0)
     aref = imp.reference(efc.KBIP, vel, efc.pos, efc.margin)
     product = velocity_product(m, d, layout)
     if product is not None:

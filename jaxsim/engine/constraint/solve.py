@@ -1,7 +1,5 @@
 """`fwd_constraint`: from rows and smooth force to `qacc` and constraint forces."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 
@@ -9,12 +7,10 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit, SolverType
 from jaxsim.engine.constraint.island import slot_labels
-from jaxsim.engine.constraint.jacobian import rows_transpose_times
-from jaxsim.engine.dynamics.inertia import full_m
+from jaxsim.engine.constraint.problem import make_problem
 from jaxsim.engine.refusals import refuse_kernel
 from jaxsim.engine.solver import implicit_diff, noslip, primal, sparse
-from jaxsim.engine.solver.problem import force, make_problem, residual, row_state
-from jaxsim.math.arrays import dot
+from jaxsim.engine.solver.problem import force, residual, row_state
 from jaxsim.xla.linalg import cholesky
 
 # All solvers minimise one convex function. The projected Gauss-Seidel sweeps of MuJoCo visit rows in a pseudo-random
@@ -30,20 +26,19 @@ def fwd_constraint(m: Model, d: Data) -> Data:
     if m.opt.disableflags & DisableBit.CONSTRAINT or layout.nslot == 0 or m.nv == 0:
         zero = jnp.zeros_like(d.qfrc_smooth)
         return d.replace(qacc=d.qacc_smooth, qfrc_constraint=zero, solver_niter=jnp.zeros_like(d.solver_niter))
-    p = make_problem(m, d, sparse.inertia_blocks(m, d) if layout.sparse else full_m(m, d))
+    p = make_problem(m, d)
     limits = primal.Limits(SOLVERS[m.opt.solver], m.opt.iterations, m.opt.ls_iterations, m.opt.solver_kernel)
     scale = 1 / (m.stat.meaninertia * max(1, m.nv))
     settings = primal.Settings(m.opt.tolerance, m.opt.ls_tolerance, scale)
     fixed = jax.lax.stop_gradient((p, d.qacc_smooth, d.qacc_warmstart, settings))
-    inertia = partial(sparse.mul_blocks, layout, fixed[0].M) if layout.sparse else partial(dot, fixed[0].M)
     warm = None if m.opt.disableflags & DisableBit.WARMSTART else fixed[2]
-    start = primal.first_guess(layout, fixed[0], inertia, fixed[1], warm)
+    start = primal.first_guess(layout, fixed[0], fixed[1], warm)
     if layout.sparse:
         acc, niter = sparse.solve(layout, limits, p, fixed[3], start)
     else:
         factor = jnp.zeros(())
         if limits.solver == "cg":
-            factor = cholesky(fixed[0].M)
+            factor = cholesky(fixed[0].M.matrix)
         acc, niter = implicit_diff.solve(layout, limits, p, fixed[3], factor, start)
     r = residual(layout, p, acc)
     forces, state = force(layout, p, r), row_state(layout, p, r)
@@ -52,7 +47,7 @@ def fwd_constraint(m: Model, d: Data) -> Data:
         stop = (m.opt.noslip_iterations, m.opt.noslip_tolerance, scale)
         acc, forces, count = noslip.solve(layout, p, d.qacc_smooth, forces, d.efc.R, label, stop)
         state, niter = noslip.dual_state(layout, p, forces), niter + count
-    qfrc = rows_transpose_times(layout, p.jac, forces)
+    qfrc = p.J.transpose_times(forces)
     if not layout.sparse and not m.opt.noslip_iterations:
         qfrc = implicit_diff.balanced(qfrc, p, acc)
     b = jnp.where(d.efc.active, residual(layout, p, d.qacc_smooth), 0)

@@ -14,11 +14,11 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure, structure_of
 from jaxsim.engine import tables
-from jaxsim.engine.dynamics import inertia_jvp
 from jaxsim.engine.dynamics.factor import factor, solve_ld, solve_once, strict_lower
-from jaxsim.engine.dynamics.inertia_jvp import Source
+from jaxsim.engine.dynamics.inertia_jvp import InertiaParts, dof_armature
 from jaxsim.engine.tendon.tendon import tendon_armature
 from jaxsim.math.arrays import add_at, dot, einsum, inner, is_numpy, take, take_or_zero
+from jaxsim.math.jvp import matrix_times
 from jaxsim.math.safe import Array, xp_of
 from jaxsim.math.spatial import inertia_mul
 from jaxsim.math.tree import subtree_sum
@@ -35,7 +35,7 @@ def crb(m: Model, d: Data) -> Data:
         matrix = take(dot(force, d.cdof.T).reshape(-1), row * m.nv + col)
     else:
         matrix = inner(take(force, row), take(d.cdof, col))
-    matrix = matrix + take_or_zero(inertia_jvp.dof_armature(m), np.where(row == col, row, -1))
+    matrix = matrix + take_or_zero(dof_armature(m), np.where(row == col, row, -1))
     tendon, a, b, k = tendon_pairs(m)
     if len(k):
         matrix = matrix + add_at(k, take(tendon_armature(m), tendon) * take(d.ten_J, a) * take(d.ten_J, b), m.nC)
@@ -86,29 +86,31 @@ def solve_m(m: Model, d: Data, vec: Array) -> Array:
     return _by_columns(lambda x: solve_spd(m, d.M, d.qLD, d.qLDiagInv, x), vec)
 
 
-def solve_spd(m: Model, matrix: Array, ld: Array, inverse: Array, x: Array, source: Source | None = None) -> Array:
+def solve_spd(m: Model, matrix: Array, ld: Array, inverse: Array, x: Array, parts: InertiaParts | None = None) -> Array:
     """Solve with a sparse matrix and its factor; differentiates the equation, never the factorization.
 
-    Derivatives by the matrix go to its `source`, if there is one; x is then (nv,).
+    Derivatives by the matrix are those by its `parts`, if they are given; x is then (nv,).
     """
     if is_numpy(ld, x):
         return solve_ld(m, ld, inverse, x)
     ld, inverse = lax.stop_gradient(ld), lax.stop_gradient(inverse)
-    return _differentiable(m, matrix, x, source, lambda y: solve_ld(m, ld, inverse, y))
+    return _differentiable(m, matrix, x, parts, lambda y: solve_ld(m, ld, inverse, y))
 
 
-def solve_positive(m: Model, matrix: Array, x: Array, source: Source | None = None) -> Array:
-    """Solve with a positive matrix in the form of `d.M`, for x (nv,); `source`, if given, is what derivatives go to."""
+def solve_positive(m: Model, matrix: Array, x: Array, parts: InertiaParts | None = None) -> Array:
+    """Solve with a positive matrix in the form of `d.M` for x (nv,); it is differentiated by its `parts`, if given."""
     fixed = lax.stop_gradient(matrix)
-    return _differentiable(m, matrix, x, source, lambda y: solve_once(m, fixed, y))
+    return _differentiable(m, matrix, x, parts, lambda y: solve_once(m, fixed, y))
 
 
-def _differentiable(m: Model, matrix: Array, x: Array, source: Source | None, solve: Callable[[Array], Array]) -> Array:
+def _differentiable(
+    m: Model, matrix: Array, x: Array, parts: InertiaParts | None, solve: Callable[[Array], Array]
+) -> Array:
     if not m.nv:
         return x
     multiply = partial(mul_sparse, structure_of(m))
     return lax.custom_linear_solve(
-        lambda y: inertia_jvp.times(multiply, matrix, source, y), x, lambda _, y: solve(y), symmetric=True
+        lambda y: matrix_times(multiply, matrix, parts, y), x, lambda _, y: solve(y), symmetric=True
     )
 
 

@@ -1,8 +1,7 @@
 """Derivatives of products with the inertia matrix, by the bodies that it comes from.
 
-In one direction the derivative of M has as many entries as M, and a product asks for no more than its own with a
-vector. So M x is differentiated as the force that the bodies need for the acceleration x; the derivative of the stored
-matrix is not asked for, unless it comes without a source.
+The tangent of M has as many entries as M, and a product uses no more than its own with a vector. So M x is
+differentiated as the force that the bodies need for the acceleration x.
 """
 
 import dataclasses
@@ -18,7 +17,6 @@ from jaxsim.core.structure import per_structure
 from jaxsim.engine import tables
 from jaxsim.engine.support import lent_to_joints
 from jaxsim.math.arrays import inner, take
-from jaxsim.math.jvp import sourced_product
 from jaxsim.math.safe import Array
 from jaxsim.math.spatial import inertia_mul
 from jaxsim.math.tree import dof_path_sum, dof_subtree_sum
@@ -26,13 +24,19 @@ from jaxsim.math.tree import dof_path_sum, dof_subtree_sum
 
 @partial(jax.tree_util.register_dataclass, data_fields=["cdof", "cinert", "diagonal"], meta_fields=["structure"])
 @dataclasses.dataclass(frozen=True)
-class Source:
+class InertiaParts:
     """What M is a function of: axes of dofs, inertias of bodies, and what is added to its diagonal."""
 
     cdof: Array  # (nv, 6)
     cinert: Array  # (nbody, 10)
     diagonal: Array  # (nv,)
     structure: Any
+
+    def times(self, x: Array) -> Array:
+        """M x for x (nv,): the forces that the bodies need for this acceleration."""
+        tree = tables.tree(self.structure)
+        force = inertia_mul(self.cinert, dof_path_sum(tree, self.cdof * x[:, None]))
+        return inner(self.cdof, dof_subtree_sum(tree, force)) + self.diagonal * x
 
 
 def dof_armature(m: Model) -> Array:
@@ -50,21 +54,11 @@ def _follows_bodies(m) -> bool:
     return m.ntendon == 0 and np.array_equal(count, m.M_rownnz)
 
 
-def source_of(m: Model, d: Data, added: Array | float = 0.0) -> Source | None:
-    """The source of M, plus `added` on the diagonal; None where M is not what bodies and armature alone make it.
+def inertia_parts(m: Model, d: Data, added: Array | float = 0.0) -> InertiaParts | None:
+    """What M plus `added` on its diagonal is made of; None where bodies and armature alone do not make M.
 
     Tendons may have armature, and M of bodies that are simple lacks entries which a moved inertial frame would give.
     """
     if not _follows_bodies(m):
         return None
-    return Source(d.cdof, d.cinert, dof_armature(m) + added, m.structure)
-
-
-def _by_bodies(_: Any, s: Source, x: Array) -> Array:
-    tree = tables.tree(s.structure)
-    force = inertia_mul(s.cinert, dof_path_sum(tree, s.cdof * x[:, None]))
-    return inner(s.cdof, dof_subtree_sum(tree, force)) + s.diagonal * x
-
-
-# of (multiply, matrix, source, x): multiply(matrix, x) for x (nv,)
-times = sourced_product(lambda multiply, matrix, x: multiply(matrix, x), _by_bodies)
+    return InertiaParts(d.cdof, d.cinert, dof_armature(m) + added, m.structure)

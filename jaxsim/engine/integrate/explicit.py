@@ -15,7 +15,7 @@ from jaxsim.engine import tables
 from jaxsim.engine.actuation.forces import advance_activation
 from jaxsim.engine.actuation.history import record
 from jaxsim.engine.dynamics.inertia import solve_positive, solve_spd
-from jaxsim.engine.dynamics.inertia_jvp import source_of
+from jaxsim.engine.dynamics.inertia_jvp import inertia_parts
 from jaxsim.engine.integrate.positions import integrate_pos
 from jaxsim.engine.sensor.stages import undelayed
 from jaxsim.engine.support import disabled, dof_damping, is_damped, poly_slope
@@ -47,7 +47,7 @@ def euler(m: Model, d: Data) -> Data:
 
     def implicit_qacc() -> Array:
         matrix = d.M + take_or_zero(slope, tables.diagonal(m))
-        return solve_positive(m, matrix, d.qfrc_smooth + d.qfrc_constraint, source_of(m, d, slope))
+        return solve_positive(m, matrix, d.qfrc_smooth + d.qfrc_constraint, inertia_parts(m, d, slope))
 
     def explicit_qacc() -> Array:
         return _undamped(m.structure, d.qacc, slope, d.M, d.qLD, d.qLDiagInv)

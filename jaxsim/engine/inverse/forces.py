@@ -8,11 +8,11 @@ from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit, EnableBit, IntegratorType
 from jaxsim.engine import tables
-from jaxsim.engine.constraint.jacobian import rows_transpose_times
-from jaxsim.engine.dynamics.inertia import full_m, mul_m, mul_sparse, solve_m
+from jaxsim.engine.constraint.problem import make_problem
+from jaxsim.engine.dynamics.inertia import mul_m, mul_sparse, solve_m
 from jaxsim.engine.dynamics.rne import rne, tendon_bias
 from jaxsim.engine.integrate.implicit import full_blocks, symmetric_matrix
-from jaxsim.engine.solver.problem import force, make_problem, residual, row_state
+from jaxsim.engine.solver.problem import force, residual, row_state
 from jaxsim.engine.support import apply_wrench, disabled, dof_damping, enabled, is_damped, poly_slope
 from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array, norm
@@ -23,11 +23,11 @@ def inv_constraint(m: Model, d: Data) -> Data:
     layout = d.efc.layout
     if disabled(m, DisableBit.CONSTRAINT) or layout.nslot == 0 or m.nv == 0:
         return d.replace(qfrc_constraint=jnp.zeros_like(d.qacc))
-    problem = make_problem(m, d, () if layout.sparse else full_m(m, d))
+    problem = make_problem(m, d)
     r = residual(layout, problem, d.qacc)
     forces = force(layout, problem, r)
     efc = d.efc.replace(force=forces, state=row_state(layout, problem, r))
-    return d.replace(efc=efc, qfrc_constraint=rows_transpose_times(layout, problem.jac, forces))
+    return d.replace(efc=efc, qfrc_constraint=problem.J.transpose_times(forces))
 
 
 def inverse_force(m: Model, d: Data) -> Array:

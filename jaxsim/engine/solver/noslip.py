@@ -19,7 +19,6 @@ from jax import lax
 from jaxsim.core.layout import Layout
 from jaxsim.core.rows import contact_facets
 from jaxsim.core.types import MINVAL, ConstraintState, ConstraintType
-from jaxsim.engine.constraint.jacobian import rows_transpose_times
 from jaxsim.engine.solver.problem import ConstraintProblem, elliptic
 from jaxsim.math.arrays import dot, einsum, inner
 from jaxsim.math.safe import Array, divide, norm
@@ -72,10 +71,10 @@ def solve(
         settings: number of sweeps (static), tolerance, and 1 / (meaninertia * nv).
     """
     iterations, tolerance, scale = settings
-    factor = cholesky(p.M)
+    factor = cholesky(p.M.matrix)
 
     def to_acc(force: Array) -> Array:
-        return smooth + solve_factored(factor, rows_transpose_times(layout, p.jac, force))
+        return smooth + solve_factored(factor, p.J.transpose_times(force))
 
     scalars, scalar_label = _scalar_rows(layout, p, factor, label)
     cones = _cones(layout, p, factor) if elliptic(layout) else None
@@ -121,10 +120,10 @@ def _paired(layout: Layout) -> bool:
 def _scalar_rows(layout: Layout, p: ConstraintProblem, factor: Array, label: Array) -> tuple[Scalars, Array]:
     slots = _friction_slots(layout)
     tendons = slots[layout.nv :]
-    jac = jnp.concatenate([jnp.eye(layout.nv, dtype=p.M.dtype), p.jac.J_general[tendons]])
+    jac = jnp.concatenate([jnp.eye(layout.nv, dtype=p.M.matrix.dtype), p.J.general[tendons]])
     aref, active, labels = p.aref[slots], p.D[slots] > 0, label[slots]
     if _paired(layout):
-        rows = contact_facets(layout, p.jac.friction, p.jac.J_contact).reshape(-1, 2, layout.nv)
+        rows = contact_facets(layout, p.J.friction, p.J.contact).reshape(-1, 2, layout.nv)
         start = layout.offsets[3]
         jac = jnp.concatenate([jac, rows[:, 0] - rows[:, 1]])
         refs = p.aref[start:].reshape(-1, 2)
@@ -178,7 +177,7 @@ def _sweep_scalars(s: Scalars, acc: Array, values: Array, bound: Array, running:
 
 
 def _cones(layout: Layout, p: ConstraintProblem, factor: Array) -> Cones:
-    jac = p.jac.J_contact[:, 1:]
+    jac = p.J.contact[:, 1:]
     response = _response(factor, jac)
     present = p.D[layout.offsets[3] :].reshape(layout.ncontact, layout.condim)[:, 1:] > 0
     block = einsum("cik,cjk->cij", jac, response)
@@ -187,7 +186,7 @@ def _cones(layout: Layout, p: ConstraintProblem, factor: Array) -> Cones:
     floor = jnp.maximum(block, COST_RISE)
     block = jnp.where(eye > 0, jnp.where(both, floor, 1), jnp.where(both, block, 0))
     aref = p.aref[layout.offsets[3] :].reshape(layout.ncontact, layout.condim)[:, 1:]
-    friction = jnp.where(present, p.jac.friction[:, : layout.condim - 1], 1)
+    friction = jnp.where(present, p.J.friction[:, : layout.condim - 1], 1)
     return Cones(jac, response, aref, block, friction, present, present.sum(1))
 
 
@@ -273,7 +272,7 @@ def dual_state(layout: Layout, p: ConstraintProblem, force: Array) -> Array:
     if elliptic(layout):
         start = layout.offsets[3]
         rows = force[start:].reshape(layout.ncontact, layout.condim)
-        friction = p.jac.friction[:, : layout.condim - 1]
+        friction = p.J.friction[:, : layout.condim - 1]
         tangent = norm(divide(rows[:, 1:], friction))
         n = divide(rows[:, 0], p.mu)
         kind = jnp.where(n + p.mu * tangent <= 0, int(ConstraintState.QUADRATIC), int(ConstraintState.CONE))

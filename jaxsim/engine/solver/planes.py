@@ -92,11 +92,11 @@ def padded_size(n: int) -> int:
 def pack(layout: Layout, p: ConstraintProblem) -> Planes:
     """The problem in planes."""
     extra = padded_size(layout.nv) - layout.nv
-    ones = np.diag(np.repeat([0, 1], [layout.nv, extra])).astype(p.M.dtype)
+    ones = np.diag(np.repeat([0, 1], [layout.nv, extra])).astype(p.M.matrix.dtype)
     dense, j_dense = _pack_dense(layout, p)
     cones, j_cones = _pack_cones(layout, p) if elliptic(layout) else (None, None)
     return Planes(
-        M=jnp.pad(p.M, (0, extra)) + ones,
+        M=jnp.pad(p.M.matrix, (0, extra)) + ones,
         smooth=jnp.pad(p.qfrc_smooth, (0, extra)),
         unit=_pack_unit(layout, p),
         dense=dense,
@@ -120,9 +120,9 @@ def _pack_unit(layout: Layout, p: ConstraintProblem) -> Scalars:
 
 
 def _pack_dense(layout: Layout, p: ConstraintProblem) -> tuple[Scalars | None, Array | None]:
-    parts = [(0, layout.ngeneral, p.jac.J_general)]
+    parts = [(0, layout.ngeneral, p.J.general)]
     if layout.ncontact and not elliptic(layout):
-        rows = contact_facets(layout, p.jac.friction, p.jac.J_contact)
+        rows = contact_facets(layout, p.J.friction, p.J.contact)
         parts.append((*layout.offsets[3:], rows))
     parts = [part for part in parts if part[1] > part[0]]
     if not parts:
@@ -136,8 +136,8 @@ def _pack_cones(layout: Layout, p: ConstraintProblem) -> tuple[Cones, Array]:
         return jnp.stack([_chunks(x[:, k]) for k in range(layout.condim)])
 
     d, aref = (x[layout.offsets[3] :].reshape(layout.ncontact, layout.condim) for x in (p.D, p.aref))
-    scale = jnp.concatenate([p.mu[:, None], p.jac.friction[:, : layout.condim - 1]], axis=1)
-    jac = jnp.stack([_jacobian(layout, p.jac.J_contact[:, k]) for k in range(layout.condim)])
+    scale = jnp.concatenate([p.mu[:, None], p.J.friction[:, : layout.condim - 1]], axis=1)
+    jac = jnp.stack([_jacobian(layout, p.J.contact[:, k]) for k in range(layout.condim)])
     return Cones(planes(d), planes(aref), planes(scale)), jac
 
 

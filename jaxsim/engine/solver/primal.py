@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.layout import Layout
-from jaxsim.engine.constraint.jacobian import rows_times, rows_transpose_times
 from jaxsim.engine.solver.linesearch import Ray, ahead, line_search
 from jaxsim.engine.solver.problem import (
     ConstraintProblem,
@@ -86,9 +85,9 @@ def solve(
     direction = partial(_cg_direction, factor, p) if limits.solver == "cg" else partial(_newton_direction, layout, p)
     operators = Operators(
         smooth=p.qfrc_smooth,
-        inertia=partial(dot, p.M),
-        rows=partial(rows_times, layout, p.jac),
-        transpose=partial(rows_transpose_times, layout, p.jac),
+        inertia=partial(dot, p.M.matrix),
+        rows=p.J.times,
+        transpose=p.J.transpose_times,
         force=partial(force, layout, p),
         along=partial(along, layout, p),
         direction=direction,
@@ -156,7 +155,7 @@ def hessian_of_used(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
 
     def add(i: Array, h: Array) -> Array:
         start = jnp.minimum(i * CHUNK, last)  # the last chunk reaches back: what it has in common does not count twice
-        part, jacobian = [jax.lax.dynamic_slice_in_dim(x, start, CHUNK) for x in (blocks, p.jac.J_contact)]
+        part, jacobian = [jax.lax.dynamic_slice_in_dim(x, start, CHUNK) for x in (blocks, p.J.contact)]
         fresh = start + np.arange(CHUNK) >= i * CHUNK
         return h + contact_hessian(jnp.where(fresh[:, None, None], part, 0), jacobian)
 
@@ -171,20 +170,18 @@ def _cg_direction(factor: Array, p: ConstraintProblem, s: State) -> tuple[Array,
     mgrad = solve_factored(factor, s.grad)
     old_search, old_mgrad = s.last
     # grad_old = M old_mgrad; the products below need it only against mgrad and old_mgrad
-    old_grad = dot(p.M, old_mgrad)
+    old_grad = dot(p.M.matrix, old_mgrad)
     beta = divide(jnp.sum(s.grad * (mgrad - old_mgrad)), jnp.sum(old_grad * old_mgrad))
     search = -mgrad + jnp.maximum(beta, 0) * old_search
     return search, (search, mgrad)
 
 
-def first_guess(
-    layout: Layout, p: ConstraintProblem, inertia: Callable[[Array], Array], qacc_smooth: Array, warm: Array | None
-) -> Guess:
-    """The cheaper of the unconstrained acceleration and the last solution, if there is one; `inertia(x)` is M x."""
+def first_guess(layout: Layout, p: ConstraintProblem, qacc_smooth: Array, warm: Array | None) -> Guess:
+    """The cheaper of the unconstrained acceleration and the last solution, if there is one."""
     free = Guess(qacc_smooth, p.qfrc_smooth, residual(layout, p, qacc_smooth))
     if warm is None:
         return free
-    last = Guess(warm, inertia(warm), residual(layout, p, warm))
+    last = Guess(warm, p.M.times(warm), residual(layout, p, warm))
     gauss = 0.5 * jnp.sum((last.momentum - p.qfrc_smooth) * (warm - qacc_smooth))
     warm_cost, free_cost = sums(costs(layout, p, last.r), costs(layout, p, free.r))
     better = gauss + warm_cost < free_cost

@@ -12,57 +12,34 @@ distance to the cone between them. Rows with D = 0 are absent.
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 
-from jaxsim.core.data import Data
 from jaxsim.core.layout import Layout
-from jaxsim.core.model import Model
 from jaxsim.core.rows import limit_to_dof
-from jaxsim.core.types import ConstraintState, ConstraintType
-from jaxsim.engine.constraint.jacobian import rows_times, rows_transpose_times
-from jaxsim.engine.constraint.make import Jacobians, jacobians
-from jaxsim.engine.dynamics.inertia_jvp import Source, source_of, times
+from jaxsim.core.types import ConstraintState
 from jaxsim.math.arrays import dot, einsum, sums
 from jaxsim.math.safe import SHORT, Array, divide, norm, short_sum
 
 
 class ConstraintProblem(NamedTuple):
-    """Inertia (nv, nv), smooth force (nv,), Jacobians, and per slot (nslot,) reference, D and bounds of D r.
+    """Inertia, smooth force (nv,), rows, and per slot (nslot,) reference, D and bounds of D r.
 
-    `mu` (ncontact,) is the friction of the regularised cone. Derivatives by M are those by its `source`, if there is
-    one. The layout is static and goes beside it.
+    M and J are linear operators: `operators` has those of dense arrays, and says what a solver may ask of others. `mu`
+    (ncontact,) is the friction of the regularised cone. The layout is static and is passed with the problem.
     """
 
-    M: Array
+    M: Any
+    J: Any
     qfrc_smooth: Array
-    jac: Jacobians
     aref: Array
     D: Array
     lo: Array
     hi: Array
     mu: Array
-    source: Source | None = None
-
-
-def make_problem(m: Model, d: Data, inertia: Array) -> ConstraintProblem:
-    """The problem of a world whose constraint rows, reference and smooth force are in `d`."""
-    efc = d.efc
-    layout: Layout = efc.layout
-    equality = layout.general.type == ConstraintType.EQUALITY
-    friction = np.zeros(layout.nslot, bool)
-    friction[: layout.ngeneral] = layout.general.type == ConstraintType.FRICTION_TENDON
-    friction[layout.offsets[1] : layout.offsets[2]] = True
-    two_sided = np.zeros(layout.nslot, bool)
-    two_sided[: layout.ngeneral] = equality
-    lo = jnp.where(friction, -efc.frictionloss, -jnp.inf)
-    hi = jnp.where(friction, efc.frictionloss, jnp.where(two_sided, jnp.inf, 0))
-    source = None if layout.sparse else source_of(m, d)
-    return ConstraintProblem(inertia, d.qfrc_smooth, jacobians(m, d), efc.aref, efc.D, lo, hi, d.contact.mu, source)
 
 
 def residual(layout: Layout, p: ConstraintProblem, acc: Array) -> Array:
     """r = J a - aref of every slot."""
-    return rows_times(layout, p.jac, acc) - p.aref
+    return p.J.times(acc) - p.aref
 
 
 def elliptic(layout: Layout) -> bool:
@@ -118,7 +95,7 @@ def middle_slopes(c: Cone) -> Slopes:
 
 def _cone(layout: Layout, p: ConstraintProblem, r: Array) -> Cone:
     rows = r.reshape(layout.ncontact, layout.condim)
-    friction = p.jac.friction[:, : layout.condim - 1]
+    friction = p.J.friction[:, : layout.condim - 1]
     scale = jnp.concatenate([p.mu[:, None], friction], axis=1)
     present = p.D[layout.offsets[3] :].reshape(rows.shape) > 0
     u = jnp.where(present, rows * scale, 0)
@@ -228,7 +205,7 @@ def contact_blocks(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:
     if layout.condim == 1:
         return w[:, :, None]
     plus, minus = w[:, 0::2], w[:, 1::2]
-    mu = p.jac.friction[:, : layout.condim - 1]
+    mu = p.J.friction[:, : layout.condim - 1]
     both, side = plus + minus, mu * (plus - minus)
     diagonal = (mu * mu * both)[:, :, None] * jnp.eye(layout.condim - 1, dtype=w.dtype)
     top = jnp.concatenate([jnp.sum(both, axis=1, keepdims=True), side], axis=1)[:, None, :]
@@ -251,7 +228,7 @@ def contact_hessian(blocks: Array, jacobian: Array) -> Array:
 def hessian(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:
     """M + J' s'' J (nv, nv)."""
     h = hessian_without_contacts(layout, p, c)
-    return h + contact_hessian(contact_blocks(layout, p, c), p.jac.J_contact) if layout.ncontact else h
+    return h + contact_hessian(contact_blocks(layout, p, c), p.J.contact) if layout.ncontact else h
 
 
 def hessian_without_contacts(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:
@@ -260,9 +237,9 @@ def hessian_without_contacts(layout: Layout, p: ConstraintProblem, c: Curvature)
     diagonal = c.weight[friction:limit]
     if layout.nlimit:
         diagonal = diagonal + limit_to_dof(layout, c.weight[limit:contact])
-    h = p.M + diagonal[:, None] * jnp.eye(layout.nv, dtype=diagonal.dtype)
+    h = p.M.matrix + diagonal[:, None] * jnp.eye(layout.nv, dtype=diagonal.dtype)
     if layout.ngeneral:
-        h = h + dot((p.jac.J_general * c.weight[:friction, None]).T, p.jac.J_general)
+        h = h + dot((p.J.general * c.weight[:friction, None]).T, p.J.general)
     return h
 
 
@@ -273,12 +250,12 @@ def gradient(layout: Layout, p: ConstraintProblem, acc: Array) -> Array:
 
 def momentum_gap(p: ConstraintProblem, acc: Array) -> Array:
     """M a - f."""
-    return times(dot, p.M, p.source, acc) - p.qfrc_smooth
+    return p.M.times(acc) - p.qfrc_smooth
 
 
 def qfrc_constraint(layout: Layout, p: ConstraintProblem, acc: Array) -> Array:
     """J' force (nv,)."""
-    return rows_transpose_times(layout, p.jac, force(layout, p, residual(layout, p, acc)))
+    return p.J.transpose_times(force(layout, p, residual(layout, p, acc)))
 
 
 def row_state(layout: Layout, p: ConstraintProblem, r: Array) -> Array:

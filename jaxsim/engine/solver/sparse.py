@@ -11,27 +11,17 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from jaxsim.core.data import Data
 from jaxsim.core.layout import Layout
-from jaxsim.core.model import Model
-from jaxsim.core.rows import limit_to_dof
-from jaxsim.engine import tables
-from jaxsim.engine.constraint import sparse_contact
-from jaxsim.engine.constraint.jacobian import rows_times, rows_transpose_times
 from jaxsim.engine.solver.linesearch import Ray, line_search
 from jaxsim.engine.solver.primal import Guess, Limits, Settings
 from jaxsim.engine.solver.problem import ConstraintProblem, Curvature, along, contact_blocks, curvature, force, residual
-from jaxsim.math.arrays import add_at, einsum, take, take_or_zero
+from jaxsim.math.arrays import einsum
 from jaxsim.math.safe import Array, divide, norm
-from jaxsim.xla.linalg import cholesky, solve_triangular
 
 FORCING = 1e-2  # what a direction may leave of the gradient
 ROUNDS = 200  # conjugate gradients for one direction, at most
 LS_RELATIVE = 1e-2  # slope that the line search may leave, of that at its start
-
-Blocks = tuple[Array, ...]  # (k, n, n) for each of `tables.inertia_blocks`
 
 
 class State(NamedTuple):
@@ -43,82 +33,15 @@ class State(NamedTuple):
     done: Array
 
 
-def inertia_blocks(m: Model, d: Data) -> Blocks:
-    """The inertia matrix by trees."""
-    return tuple(take_or_zero(d.M, block.full) for block in tables.inertia_blocks(m))
-
-
-def mul_blocks(layout: Layout, blocks: Blocks, x: Array, transpose: bool = False) -> Array:
-    """Product of a block-diagonal matrix, or of its transpose, with (nv,)."""
-    spec = "kji,kj->ki" if transpose else "kij,kj->ki"
-    parts = [
-        einsum(spec, a, take(x, block.dofs)).reshape(-1)
-        for a, block in zip(blocks, tables.inertia_blocks(layout.structure), strict=True)
-    ]
-    return take(jnp.concatenate(parts), tables.dof_order(layout.structure))
-
-
 def hessian_times(layout: Layout, p: ConstraintProblem, c: Curvature, x: Array) -> Array:
     """(M + J' s'' J) x."""
-    z = rows_times(layout, p.jac, x)
+    z = p.J.times(x)
     weighted = c.weight * z
     if c.blocks is not None:
         start = layout.offsets[3]
         frame = einsum("cij,cj->ci", c.blocks, z[start:].reshape(layout.ncontact, layout.condim))
         weighted = jnp.concatenate([weighted[:start], frame.reshape(-1)])
-    return mul_blocks(layout, p.M, x) + rows_transpose_times(layout, p.jac, weighted)
-
-
-def preconditioner(layout: Layout, p: ConstraintProblem, c: Curvature) -> Blocks:
-    """Inverses of the Cholesky factors of H on the diagonal, tree by tree."""
-    structure = layout.structure
-    _, friction, limit, contact, _ = layout.offsets
-    diagonal = c.weight[friction:limit]
-    if layout.nlimit:
-        diagonal = diagonal + limit_to_dof(layout, c.weight[limit:contact])
-    extra = take_or_zero(diagonal, tables.diagonal(structure))
-    if layout.ncontact:
-        extra = extra + sparse_contact.inertia_like(layout, p.jac.J_contact, contact_blocks(layout, p, c))
-    parts = [take_or_zero(extra, block.full) for block in tables.inertia_blocks(structure)]
-    if layout.ngeneral:
-        parts = _add_general(layout, parts, p.jac.J_general, c.weight[:friction])
-    out = []
-    for mass, part in zip(p.M, parts, strict=True):
-        factor = cholesky(mass + part)
-        eye = jnp.broadcast_to(jnp.eye(mass.shape[-1], dtype=mass.dtype), mass.shape)
-        out.append(solve_triangular(factor, eye))
-    return tuple(out)
-
-
-def _add_general(layout: Layout, parts: list[Array], jac: Array, weight: Array) -> list[Array]:
-    """Blocks with J' w J of the general rows added."""
-    left, right, place = _general_pairs(layout)
-    flat = jac.reshape(-1)
-    width = layout.columns.shape[1]
-    product = take(flat, left) * take(flat, right) * take(weight, left // max(width, 1))
-    sizes = [part.size for part in parts]
-    total = add_at(place, product, sum(sizes))
-    pieces = jnp.split(total, np.cumsum(sizes)[:-1])
-    return [part + piece.reshape(part.shape) for part, piece in zip(parts, pieces, strict=True)]
-
-
-def _general_pairs(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pairs of entries of one general row whose dofs are of one tree: both entries, and their place in the blocks."""
-    structure, columns = layout.structure, layout.columns
-    blocks = tables.inertia_blocks(structure)
-    row_start = np.zeros(layout.nv, int)  # where the row of a dof starts in the flattened blocks
-    local, offset = np.zeros(layout.nv, int), 0
-    for block in blocks:
-        k, n = block.dofs.shape
-        row_start[block.dofs] = offset + n * np.arange(k * n).reshape(k, n)
-        local[block.dofs] = np.arange(n)
-        offset += k * n * n
-    a, b = (np.broadcast_to(x, (*columns.shape, columns.shape[1])) for x in (columns[:, :, None], columns[:, None]))
-    tree = structure.dof_treeid
-    same = (a >= 0) & (b >= 0) & (tree[np.maximum(a, 0)] == tree[np.maximum(b, 0)])
-    row, i, j = np.nonzero(same)
-    width = columns.shape[1]
-    return row * width + i, row * width + j, row_start[a[same]] + local[b[same]]
+    return p.M.times(x) + p.J.transpose_times(weighted)
 
 
 def conjugate_gradients(times, precondition, b: Array, tolerance: float, rounds: int, idle: Array) -> Array:
@@ -145,11 +68,7 @@ def conjugate_gradients(times, precondition, b: Array, tolerance: float, rounds:
 
 def direction(layout: Layout, p: ConstraintProblem, c: Curvature, b: Array, tolerance: float, idle: Array) -> Array:
     """About H^-1 b."""
-    factor = preconditioner(layout, p, c)
-
-    def precondition(r: Array) -> Array:
-        return mul_blocks(layout, factor, mul_blocks(layout, factor, r), transpose=True)
-
+    precondition = p.J.tree_hessian(p.M, c.weight, partial(contact_blocks, layout, p, c)).inverse()
     return conjugate_gradients(partial(hessian_times, layout, p, c), precondition, b, tolerance, ROUNDS, idle)
 
 
@@ -159,7 +78,7 @@ def minimise(
     """qacc (nv,) and the number of Newton iterations."""
 
     def prepare(acc: Array, momentum: Array, r: Array, niter: Array) -> State:
-        constraint = rows_transpose_times(layout, p.jac, force(layout, p, r))
+        constraint = p.J.transpose_times(force(layout, p, r))
         grad = momentum - p.qfrc_smooth - constraint
         floor = 4 * jnp.finfo(acc.dtype).eps * (norm(momentum) + norm(p.qfrc_smooth) + norm(constraint))
         small = norm(grad)
@@ -167,7 +86,7 @@ def minimise(
 
     def iterate(s: State) -> State:
         search = direction(layout, p, curvature(layout, p, s.r), -s.grad, FORCING, s.done)
-        mv, z = mul_blocks(layout, p.M, search), rows_times(layout, p.jac, search)
+        mv, z = p.M.times(search), p.J.times(search)
         slope = jnp.sum(search * s.grad)
         ray = Ray(s.r, z, jnp.sum(search * (s.momentum - p.qfrc_smooth)), jnp.sum(search * mv))
         exact = settings.tolerance * settings.ls_tolerance * norm(search) / settings.scale
@@ -197,8 +116,8 @@ def _solve_jvp(layout: Layout, limits: Limits, primals: tuple, tangents: tuple) 
     acc, niter = solve(layout, limits, p, *rest)
 
     def gradient(q: ConstraintProblem) -> Array:
-        push = rows_transpose_times(layout, q.jac, force(layout, q, residual(layout, q, acc)))
-        return mul_blocks(layout, q.M, acc) - q.qfrc_smooth - push
+        push = q.J.transpose_times(force(layout, q, residual(layout, q, acc)))
+        return q.M.times(acc) - q.qfrc_smooth - push
 
     _, dg = jax.jvp(gradient, (p,), (tangents[0],))
     c = curvature(layout, p, residual(layout, p, acc))

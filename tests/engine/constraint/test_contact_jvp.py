@@ -9,8 +9,8 @@ import pytest
 
 import jaxsim
 from jaxsim.core.layout import make_layout
-from jaxsim.engine.constraint.contact_jvp import times, transpose_times
-from jaxsim.engine.constraint.jacobian import contact_jacobian, contact_source
+from jaxsim.engine.constraint.jacobian import contact_jacobian, contact_parts
+from jaxsim.engine.solver.operators import contact_times, contact_transpose_times
 
 # two trees with branches, so that contacts have dofs in common, dofs of one side only, and none
 SCENE = """<mujoco><worldbody><geom type="plane" size="1 1 1" condim="{0}"/>
@@ -37,7 +37,7 @@ def scene(condim):
     def at(z):
         contact = d.contact.replace(pos=z["pos"], frame=z["frame"])
         moved = d.replace(contact=contact, cdof=z["cdof"], subtree_com=z["subtree_com"])
-        return contact_jacobian(m, moved, layout)[0], contact_source(m, moved, layout)
+        return contact_jacobian(m, moved, layout)[0], contact_parts(m, moved, layout)
 
     x, force = rng.standard_normal(m.nv), rng.standard_normal((len(PAIRS), layout.condim))
     return layout, at, z, dz, x, force
@@ -48,7 +48,7 @@ def test_products_have_the_derivatives_of_the_rows(condim):
     layout, at, z, dz, x, force = scene(condim)
 
     def by_bodies(z, x, force):
-        return times(layout, *at(z), x), transpose_times(layout, *at(z), force)
+        return contact_times(layout, *at(z), x), contact_transpose_times(layout, *at(z), force)
 
     def by_rows(z, x, force):
         return at(z)[0] @ x, jnp.einsum("cij,ci->j", at(z)[0], force)
@@ -64,7 +64,8 @@ def test_products_are_differentiated_backwards():
     layout, at, z, dz, x, force = scene(4)
 
     def work(z):
-        return force.reshape(-1) @ times(layout, *at(z), x).reshape(-1), x @ transpose_times(layout, *at(z), force)
+        push = contact_transpose_times(layout, *at(z), force)
+        return force.reshape(-1) @ contact_times(layout, *at(z), x).reshape(-1), x @ push
 
     (one, other), (d_one, d_other) = jax.jvp(work, (z,), (dz,))
     np.testing.assert_allclose(one, other, rtol=1e-12)
@@ -74,11 +75,11 @@ def test_products_are_differentiated_backwards():
         np.testing.assert_allclose(sum(jnp.vdot(slope[n], dz[n]) for n in dz), d_one, rtol=1e-12)
 
 
-def test_rows_without_a_source_are_differentiated_themselves():
+def test_rows_without_parts_are_differentiated_themselves():
     layout, at, z, _, x, force = scene(3)
     rows = at(z)[0]
     direction = jnp.ones_like(rows)
-    got = jax.jvp(lambda r: times(layout, r, None, x), (rows,), (direction,))[1]
+    got = jax.jvp(lambda r: contact_times(layout, r, None, x), (rows,), (direction,))[1]
     np.testing.assert_allclose(got, direction @ x)
-    got = jax.jvp(lambda r: transpose_times(layout, r, None, force), (rows,), (direction,))[1]
+    got = jax.jvp(lambda r: contact_transpose_times(layout, r, None, force), (rows,), (direction,))[1]
     np.testing.assert_allclose(got, np.full(layout.nv, force.sum()))

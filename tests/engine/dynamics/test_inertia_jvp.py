@@ -7,8 +7,9 @@ import pytest
 
 import jaxsim
 from jaxsim.engine.dynamics.inertia import crb, full_m
-from jaxsim.engine.dynamics.inertia_jvp import source_of, times
+from jaxsim.engine.dynamics.inertia_jvp import inertia_parts
 from jaxsim.math.arrays import dot
+from jaxsim.math.jvp import matrix_times
 
 SCENE = """<mujoco><worldbody>
 <body><freejoint/><geom size=".1" pos=".1 0 0"/>
@@ -34,10 +35,10 @@ def test_product_has_the_derivative_of_the_matrix(added):
 
     def matrix(z):
         changed, at = m.replace(dof_armature=z[2]), d.replace(cdof=z[0], cinert=z[1])
-        return full_m(changed, crb(changed, at)) + added * jnp.eye(m.nv), source_of(changed, at, added)
+        return full_m(changed, crb(changed, at)) + added * jnp.eye(m.nv), inertia_parts(changed, at, added)
 
     z, dz, x = draw(), draw(), rng.standard_normal(m.nv)
-    got = jax.jvp(lambda z, x: times(dot, *matrix(z), x), (z, x), (dz, 2 * x))
+    got = jax.jvp(lambda z, x: matrix_times(dot, *matrix(z), x), (z, x), (dz, 2 * x))
     want = jax.jvp(lambda z, x: matrix(z)[0] @ x, (z, x), (dz, 2 * x))
     np.testing.assert_allclose(got, want, atol=1e-12)
 
@@ -45,7 +46,7 @@ def test_product_has_the_derivative_of_the_matrix(added):
 @pytest.mark.parametrize("xml", [SIMPLE, TENDON])
 def test_matrix_that_bodies_alone_do_not_make_is_differentiated_itself(xml):
     m = jaxsim.load_model(xml)
-    assert source_of(m, jaxsim.make_data(m)) is None
+    assert inertia_parts(m, jaxsim.make_data(m)) is None
     matrix, x = jnp.eye(m.nv), jnp.arange(1.0, m.nv + 1)
-    slope = jax.jvp(lambda a: times(dot, a, None, x), (matrix,), (3 * matrix,))[1]
+    slope = jax.jvp(lambda a: matrix_times(dot, a, None, x), (matrix,), (3 * matrix,))[1]
     np.testing.assert_allclose(slope, 3 * x)

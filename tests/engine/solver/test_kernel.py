@@ -10,8 +10,8 @@ import pytest
 import jaxsim
 from jaxsim.core import layout as layouts
 from jaxsim.core.types import ConstraintType, SolverType
-from jaxsim.engine.constraint.make import Jacobians
 from jaxsim.engine.solver import implicit_diff, primal
+from jaxsim.engine.solver.operators import DenseInertia, DenseRows
 from jaxsim.engine.solver.problem import ConstraintProblem, residual
 from jaxsim.math.arrays import dot
 
@@ -52,7 +52,7 @@ def problems(name: str, dtype, seed: int = 0):
     made = [_problem(layout, rng) for _ in range(NWORLD)]
     p = jax.tree.map(lambda *x: jnp.asarray(np.stack(x), dtype), *made)
     acc = jnp.asarray(rng.standard_normal((NWORLD, layout.nv)), dtype)
-    return p, primal.Guess(acc, jax.vmap(dot)(p.M, acc), jax.vmap(functools.partial(residual, layout))(p, acc))
+    return p, primal.Guess(acc, jax.vmap(dot)(p.M.matrix, acc), jax.vmap(functools.partial(residual, layout))(p, acc))
 
 
 def _problem(layout, rng):
@@ -72,9 +72,9 @@ def _problem(layout, rng):
     jac = np.where(present[:, None, None], rng.standard_normal((layout.ncontact, layout.condim, nv)), 0)
     lo, hi = _bounds(layout, rng.uniform(0, 1, layout.nslot))
     return ConstraintProblem(
-        M=root @ root.T + np.eye(nv),
+        M=DenseInertia(root @ root.T + np.eye(nv)),
+        J=DenseRows(layout, rng.standard_normal((layout.ngeneral, nv)), jac, friction),
         qfrc_smooth=3 * rng.standard_normal(nv),
-        jac=Jacobians(rng.standard_normal((layout.ngeneral, nv)), jac, friction),
         aref=3 * rng.standard_normal(layout.nslot),
         D=stiffness,
         lo=lo,
@@ -95,7 +95,7 @@ def _bounds(layout, loss):
 
 def solve(layout, kind: str, p, start):
     """qacc and the number of iterations of one problem."""
-    one = jnp.ones((), p.M.dtype)
+    one = jnp.ones((), p.M.matrix.dtype)
     settings = primal.Settings(1e-13 * one, 1e-2 * one, one)
     return implicit_diff.solve(
         layout, primal.Limits("newton", 50, 50, kind == "kernel"), p, settings, jnp.zeros(()), start

@@ -9,7 +9,7 @@ from jaxsim.engine.collision.primitive.sphere import sphere_in_box, spheres
 from jaxsim.engine.collision.shapes import Geoms, Hits, small
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
-from jaxsim.math.jvp import product_slope
+from jaxsim.math.jvp import sum_of_tangents
 from jaxsim.math.safe import Array
 from jaxsim.xla.fusion import fusion_barrier
 
@@ -43,7 +43,7 @@ def _chosen_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     pick, places = primals
     out = _chosen(pick, places)
     terms = [(lambda t, k=k: jnp.where(pick[:, :, k], t[:, None], 0), t) for k, t in enumerate(tangents[1])]
-    return out, product_slope(out, *terms)
+    return out, sum_of_tangents(out, *terms)
 
 
 _chosen.defjvp(_chosen_jvp, symbolic_zeros=True)  # half of the places are ends, which do not move

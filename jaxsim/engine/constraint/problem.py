@@ -1,0 +1,56 @@
+"""From a robot to a constraint problem: its inertia and its rows as operators, its bounds slot by slot."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.core.data import Data
+from jaxsim.core.layout import Layout
+from jaxsim.core.model import Model
+from jaxsim.core.types import ConstraintType
+from jaxsim.engine.constraint.jacobian import contact_parts
+from jaxsim.engine.constraint.sparse_contact import make_operator
+from jaxsim.engine.constraint.tree_blocks import BodyRows, TreeBlocks, tree_blocks
+from jaxsim.engine.dynamics.inertia import full_m
+from jaxsim.engine.dynamics.inertia_jvp import inertia_parts
+from jaxsim.engine.solver.operators import DenseInertia, DenseRows
+from jaxsim.engine.solver.problem import ConstraintProblem
+
+
+def row_operator(m: Model, d: Data) -> DenseRows | BodyRows:
+    """The constraint rows in `d` as a linear operator."""
+    layout: Layout = d.efc.layout
+    if layout.sparse:
+        return BodyRows(layout, d.efc.J_general, make_operator(d, layout), d.contact.friction)
+    parts = contact_parts(m, d, layout) if layout.ncontact else None
+    return DenseRows(layout, d.efc.J_general, d.efc.J_contact, d.contact.friction, parts)
+
+
+def inertia_operator(m: Model, d: Data) -> DenseInertia | TreeBlocks:
+    """The inertia matrix in `d` as a linear operator."""
+    if d.efc.layout.sparse:
+        return tree_blocks(m, d.M)
+    return DenseInertia(full_m(m, d), inertia_parts(m, d))
+
+
+def make_problem(m: Model, d: Data) -> ConstraintProblem:
+    """The problem of a world whose constraint rows, reference and smooth force are in `d`."""
+    efc = d.efc
+    layout: Layout = efc.layout
+    equality = layout.general.type == ConstraintType.EQUALITY
+    friction = np.zeros(layout.nslot, bool)
+    friction[: layout.ngeneral] = layout.general.type == ConstraintType.FRICTION_TENDON
+    friction[layout.offsets[1] : layout.offsets[2]] = True
+    two_sided = np.zeros(layout.nslot, bool)
+    two_sided[: layout.ngeneral] = equality
+    lo = jnp.where(friction, -efc.frictionloss, -jnp.inf)
+    hi = jnp.where(friction, efc.frictionloss, jnp.where(two_sided, jnp.inf, 0))
+    return ConstraintProblem(
+        M=inertia_operator(m, d),
+        J=row_operator(m, d),
+        qfrc_smooth=d.qfrc_smooth,
+        aref=efc.aref,
+        D=efc.D,
+        lo=lo,
+        hi=hi,
+        mu=d.contact.mu,
+    )

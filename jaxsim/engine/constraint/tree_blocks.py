@@ -1,0 +1,137 @@
+"""Operators of large models: inertia by trees, rows by bodies and columns. Nothing is as wide as the model.
+
+General rows hold values at static columns, contacts wrenches on their two bodies (`sparse_contact`). Of the Hessian
+M + J' s'' J a solver needs products, and the blocks on its diagonal, one for each tree.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.core.layout import Layout
+from jaxsim.core.rows import limit_to_dof, rows_times, rows_transpose_times
+from jaxsim.core.structure import structure_of
+from jaxsim.engine import tables
+from jaxsim.engine.constraint import sparse_contact
+from jaxsim.engine.constraint.sparse_contact import ContactOperator
+from jaxsim.math.arrays import add_at, einsum, inner, take, take_or_zero
+from jaxsim.math.safe import Array
+from jaxsim.xla.linalg import cholesky, solve_triangular
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["blocks"], meta_fields=["structure"])
+@dataclasses.dataclass(frozen=True)
+class TreeBlocks:
+    """A matrix (nv, nv) that couples no trees: blocks (k, n, n) for each of `tables.inertia_blocks`."""
+
+    blocks: tuple[Array, ...]
+    structure: Any
+
+    def times(self, x: Array, transpose: bool = False) -> Array:
+        """Product of the matrix, or of its transpose, with x (nv,)."""
+        spec = "kji,kj->ki" if transpose else "kij,kj->ki"
+        parts = [
+            einsum(spec, a, take(x, block.dofs)).reshape(-1)
+            for a, block in zip(self.blocks, tables.inertia_blocks(self.structure), strict=True)
+        ]
+        return take(jnp.concatenate(parts), tables.dof_order(self.structure))
+
+    def inverse(self) -> Callable[[Array], Array]:
+        """The product of the inverse with (nv,), for blocks that are positive."""
+        inverses = []
+        for block in self.blocks:
+            eye = jnp.broadcast_to(jnp.eye(block.shape[-1], dtype=block.dtype), block.shape)
+            inverses.append(solve_triangular(cholesky(block), eye))
+        root = TreeBlocks(tuple(inverses), self.structure)  # of L, where L L' is the matrix
+        return lambda x: root.times(root.times(x), transpose=True)
+
+
+def tree_blocks(m: Any, entries: Array) -> TreeBlocks:
+    """The matrix with these entries (nC,), placed as in `d.M`."""
+    return TreeBlocks(tuple(take_or_zero(entries, block.full) for block in tables.inertia_blocks(m)), structure_of(m))
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["general", "contact", "friction"], meta_fields=["layout"])
+@dataclasses.dataclass(frozen=True)
+class BodyRows:
+    """Constraint rows of a large model: general values (ngeneral, width) at `layout.columns`, contacts by wrenches."""
+
+    layout: Layout
+    general: Array
+    contact: ContactOperator
+    friction: Array  # (ncontact, 5)
+
+    def times(self, x: Array) -> Array:
+        """J x for every slot (nslot,), x being (nv,)."""
+
+        def general(x: Array) -> Array:
+            return inner(self.general, take_or_zero(x, self.layout.columns))
+
+        contact = partial(sparse_contact.times, self.layout, self.contact)
+        return rows_times(self.layout, self.friction, x, general, contact)
+
+    def transpose_times(self, force: Array) -> Array:
+        """J' f (nv,) for forces of every slot (nslot,)."""
+
+        def general(force: Array) -> Array:
+            values = (self.general * force[:, None]).reshape(-1)
+            return add_at(self.layout.columns.reshape(-1), values, self.layout.nv)
+
+        contact = partial(sparse_contact.transpose_times, self.layout, self.contact)
+        return rows_transpose_times(self.layout, self.friction, force, general, contact)
+
+    def tree_hessian(self, inertia: TreeBlocks, weight: Array, contact_blocks: Callable[[], Array]) -> TreeBlocks:
+        """The blocks of trees on the diagonal of M + J' s'' J.
+
+        Args:
+            weight: s'' of the scalar slots (nslot,).
+            contact_blocks: gives s'' of the contacts in their frames (ncontact, condim, condim).
+        """
+        layout, structure = self.layout, self.layout.structure
+        _, friction, limit, contact, _ = layout.offsets
+        diagonal = weight[friction:limit]
+        if layout.nlimit:
+            diagonal = diagonal + limit_to_dof(layout, weight[limit:contact])
+        extra = take_or_zero(diagonal, tables.diagonal(structure))
+        if layout.ncontact:
+            extra = extra + sparse_contact.inertia_like(layout, self.contact, contact_blocks())
+        parts = list(tree_blocks(structure, extra).blocks)
+        if layout.ngeneral:
+            parts = _add_general(layout, parts, self.general, weight[:friction])
+        return TreeBlocks(tuple(mass + part for mass, part in zip(inertia.blocks, parts, strict=True)), structure)
+
+
+def _add_general(layout: Layout, parts: list[Array], jac: Array, weight: Array) -> list[Array]:
+    """Blocks with J' w J of the general rows added."""
+    left, right, place = _general_pairs(layout)
+    flat = jac.reshape(-1)
+    width = layout.columns.shape[1]
+    product = take(flat, left) * take(flat, right) * take(weight, left // max(width, 1))
+    sizes = [part.size for part in parts]
+    total = add_at(place, product, sum(sizes))
+    pieces = jnp.split(total, np.cumsum(sizes)[:-1])
+    return [part + piece.reshape(part.shape) for part, piece in zip(parts, pieces, strict=True)]
+
+
+def _general_pairs(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs of entries of one general row whose dofs are of one tree: both entries, and their place in the blocks."""
+    structure, columns = layout.structure, layout.columns
+    blocks = tables.inertia_blocks(structure)
+    row_start = np.zeros(layout.nv, int)  # where the row of a dof starts in the flattened blocks
+    local, offset = np.zeros(layout.nv, int), 0
+    for block in blocks:
+        k, n = block.dofs.shape
+        row_start[block.dofs] = offset + n * np.arange(k * n).reshape(k, n)
+        local[block.dofs] = np.arange(n)
+        offset += k * n * n
+    a, b = (np.broadcast_to(x, (*columns.shape, columns.shape[1])) for x in (columns[:, :, None], columns[:, None]))
+    tree = structure.dof_treeid
+    same = (a >= 0) & (b >= 0) & (tree[np.maximum(a, 0)] == tree[np.maximum(b, 0)])
+    row, i, j = np.nonzero(same)
+    width = columns.shape[1]
+    return row * width + i, row * width + j, row_start[a[same]] + local[b[same]]
