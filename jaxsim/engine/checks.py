@@ -67,7 +67,7 @@ def check_state(m: Model, d: Data) -> Data:
 def check_acc(m: Model, d: Data) -> tuple[Data, Array]:
     """Count a qacc that has diverged; unless autoreset is off, such a world starts anew, at rest.
 
-    Gives also whether it did: such a world does not advance in this step (the reference makes it advance by one), since
+    Gives also whether it did: such a world does not advance in this step (in MuJoCo it advances by one), since
     its forward dynamics would have to be evaluated a second time, in every world of a batch.
     """
     if not m.nv:

@@ -148,6 +148,6 @@ def step1(m: Model, d: Data) -> Data:
 
 
 def step2(m: Model, d: Data) -> Data:
-    """The part of `step` after controls and applied forces are set; RK4 becomes Euler, as in the reference."""
+    """The part of `step` after controls and applied forces are set; RK4 becomes Euler, as in MuJoCo."""
     d = _after_control(m, d)
     return _integrate(m, d, rk4=False)

@@ -35,12 +35,12 @@ def _refused(m) -> str | None:
 
 
 def refuse(m: Model):
-    """Raise UnsupportedError, naming the features, for a model that asks for what is not built."""
+    """Raise UnsupportedError, naming the features, for a model with features that are not built."""
     found = _refused(m)
     if found:
         raise UnsupportedError(f"not supported yet: {found}")
     if m.opt.enableflags & EnableBit.SLEEP and (m.eq_type == EqType.TENDON).any():
-        raise UnsupportedError("the flag sleep with equalities of tendons (the reference refuses it, too)")
+        raise UnsupportedError("the flag sleep with equalities of tendons (MuJoCo refuses it, too)")
 
 
 def warn_of_substitutes(m: Model):

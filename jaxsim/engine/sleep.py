@@ -31,31 +31,31 @@ def sleeps(m: Model) -> bool:
     return bool(m.opt.enableflags & EnableBit.SLEEP) and m.ntree > 0
 
 
-class Trees(NamedTuple):
+class ObjectTrees(NamedTuple):
     """The trees (k, 2) of objects, -1 for none, and whether an object counts as awake whatever they do. Static."""
 
     trees: np.ndarray
     always: np.ndarray
 
 
-def _awake(of: Trees, asleep: Array) -> Array:
+def _awake(of: ObjectTrees, asleep: Array) -> Array:
     """Which objects are awake (k,): neither asleep nor static."""
     awake = jnp.concatenate([asleep < 0, jnp.zeros(1, bool)])
     return awake[np.where(of.trees < 0, len(asleep), of.trees)].any(1) | of.always
 
 
 @per_structure
-def _bodies(m) -> Trees:
+def _bodies(m) -> ObjectTrees:
     """Bodies by their trees; those that mocap moves are awake."""
     trees = np.stack([m.body_treeid, np.full(m.nbody, -1)], axis=1)
-    return Trees(trees, (m.body_treeid < 0) & (m.body_mocapid[m.body_rootid] >= 0))
+    return ObjectTrees(trees, (m.body_treeid < 0) & (m.body_mocapid[m.body_rootid] >= 0))
 
 
 @per_structure
-def _tendons(m) -> Trees:
+def _tendons(m) -> ObjectTrees:
     """Tendons by their trees; those of more than two trees are always awake."""
     present = np.arange(2) < m.tendon_treenum[:, None]
-    return Trees(np.where(present, m.tendon_treeid, -1), m.tendon_treenum > 2)
+    return ObjectTrees(np.where(present, m.tendon_treeid, -1), m.tendon_treenum > 2)
 
 
 BODY_OF = {
@@ -69,7 +69,7 @@ BODY_OF = {
 
 
 def _object(m: Any, kind: int, index: int) -> tuple[list[int], bool]:
-    """Trees of one object and whether it always counts as awake."""
+    """ObjectTrees of one object and whether it always counts as awake."""
     if kind in (ObjType.BODY, ObjType.XBODY):
         of, at = _bodies(m), index
     elif kind in BODY_OF:
@@ -84,7 +84,7 @@ def _object(m: Any, kind: int, index: int) -> tuple[list[int], bool]:
 
 
 @per_structure
-def _actuators(m) -> Trees:
+def _actuators(m) -> ObjectTrees:
     """Actuators by the trees of what they drive."""
     kind = {Trn.JOINT: ObjType.JOINT, Trn.JOINTINPARENT: ObjType.JOINT, Trn.TENDON: ObjType.TENDON}
     kind |= {Trn.SITE: ObjType.SITE, Trn.SLIDERCRANK: ObjType.SITE, Trn.BODY: ObjType.BODY}
@@ -94,11 +94,11 @@ def _actuators(m) -> Trees:
         if m.actuator_trntype[i] == Trn.SLIDERCRANK:
             other, also = _object(m, ObjType.SITE, m.actuator_trnid[i, 1])
             trees[i, 1], always[i] = other[0], always[i] or also
-    return Trees(trees, always)
+    return ObjectTrees(trees, always)
 
 
 @per_structure
-def _sensors(m) -> Trees:
+def _sensors(m) -> ObjectTrees:
     """Sensors by the trees of what they read and refer to: (nsensor, 4)."""
     trees, always = np.full((m.nsensor, 4), -1), np.zeros(m.nsensor, bool)
     for i in range(m.nsensor):
@@ -113,7 +113,7 @@ def _sensors(m) -> Trees:
                 trees[i, 2 * side : 2 * side + 2] = found
                 always[i] |= awake
         always[i] |= sum(known) == 1 and (trees[i] < 0).all()  # static, with nothing to refer to
-    return Trees(trees, always)
+    return ObjectTrees(trees, always)
 
 
 def awake_sensors(m: Model, d: Data) -> Array:
@@ -131,7 +131,7 @@ def awake_actuators(m: Model, d: Data) -> Array:
 def awake_rows(m: Model, d: Data, layout: Layout) -> Array:
     """Which slots of constraint rows may be active (nslot,): those of contacts are dropped with the contacts."""
     general = _general_trees(m)[layout.general.type, layout.general.id] if layout.ngeneral else np.zeros((0, 3), int)
-    of = Trees(general[:, :2], general[:, 2] > 0)
+    of = ObjectTrees(general[:, :2], general[:, 2] > 0)
     trees = np.concatenate([m.dof_treeid, np.tile(m.dof_treeid[layout.limit_dof], 2)])
     single = take(d.tree_asleep < 0, trees)
     return jnp.concatenate([_awake(of, d.tree_asleep), single, jnp.ones(layout.ncontact * layout.nfacet, bool)])
@@ -139,7 +139,7 @@ def awake_rows(m: Model, d: Data, layout: Layout) -> Array:
 
 @per_structure
 def _general_trees(m) -> np.ndarray:
-    """Trees of the objects of general rows by type and id, with a flag for always awake: (types, ids, 3)."""
+    """ObjectTrees of the objects of general rows by type and id, with a flag for always awake: (types, ids, 3)."""
     out = np.full((len(ConstraintType), max(m.neq, m.ntendon, m.njnt, 1), 3), -1)
     pairs = _equality_trees(m)
     out[ConstraintType.EQUALITY, : m.neq] = np.concatenate([pairs.trees, pairs.always[:, None]], axis=1)
@@ -152,7 +152,7 @@ def _general_trees(m) -> np.ndarray:
 
 
 @per_structure
-def _equality_trees(m) -> Trees:
+def _equality_trees(m) -> ObjectTrees:
     """Equalities by the trees of their two objects."""
     trees, always = np.full((m.neq, 2), -1), np.zeros(m.neq, bool)
     for i in range(m.neq):
@@ -166,7 +166,7 @@ def _equality_trees(m) -> Trees:
                 found, awake = _object(m, kind, index)
                 trees[i, side] = found[0]
                 always[i] |= awake
-    return Trees(trees, always)
+    return ObjectTrees(trees, always)
 
 
 def _cycles(asleep: Array) -> Array:

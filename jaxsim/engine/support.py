@@ -54,14 +54,14 @@ def _lent(m: Model, actuatorid: np.ndarray, transmission: tuple[TrnType, ...], x
     return add_at(np.where(borrows, target, -1), x * gear2, len(actuatorid))
 
 
-def lent_to_joints(m: Model, x: Array) -> Array | None:
+def joint_actuator_sum(m: Model, x: Array) -> Array | None:
     """What actuators lend to joints (armature, damping): `x` (nu, ...) summed by joint; None where none lends."""
     if not (m.jnt_actuatorid != -1).any():
         return None
     return _lent(m, m.jnt_actuatorid, (TrnType.JOINT, TrnType.JOINTINPARENT), x)
 
 
-def lent_to_tendons(m: Model, x: Array) -> Array | None:
+def tendon_actuator_sum(m: Model, x: Array) -> Array | None:
     """What actuators lend to tendons: `x` (nu, ...) summed by tendon; None where none lends."""
     if not (m.tendon_actuatorid != -1).any():
         return None
@@ -71,19 +71,19 @@ def lent_to_tendons(m: Model, x: Array) -> Array | None:
 def dof_damping(m: Model) -> tuple[Array, Array]:
     """Linear (nv,) and polynomial (nv, 2) damping of dofs, with what actuators lend."""
     damping, poly = m.dof_damping, m.dof_dampingpoly
-    lent = lent_to_joints(m, m.actuator_damping)
+    lent = joint_actuator_sum(m, m.actuator_damping)
     if lent is not None:
         damping = damping + take(lent, m.dof_jntid)
-        poly = poly + take(lent_to_joints(m, m.actuator_dampingpoly), m.dof_jntid)
+        poly = poly + take(joint_actuator_sum(m, m.actuator_dampingpoly), m.dof_jntid)
     return damping, poly
 
 
 def tendon_damping(m: Model) -> tuple[Array, Array]:
     """Linear (ntendon,) and polynomial (ntendon, 2) damping of tendons, with what actuators lend."""
     damping, poly = m.tendon_damping, m.tendon_dampingpoly
-    lent = lent_to_tendons(m, m.actuator_damping)
+    lent = tendon_actuator_sum(m, m.actuator_damping)
     if lent is not None:
-        damping, poly = damping + lent, poly + lent_to_tendons(m, m.actuator_dampingpoly)
+        damping, poly = damping + lent, poly + tendon_actuator_sum(m, m.actuator_dampingpoly)
     return damping, poly
 
 
@@ -92,7 +92,7 @@ def poly_force(linear: Array, poly: Array, x: Array) -> Array:
     return linear + x * (poly[..., 0] + x * poly[..., 1])
 
 
-def poly_slope(linear: Array, poly: Array, x: Array) -> Array:
+def poly_force_derivative(linear: Array, poly: Array, x: Array) -> Array:
     """The derivative of x * poly_force(linear, poly, abs(x)) by x, given abs(x)."""
     return linear + x * (2 * poly[..., 0] + x * 3 * poly[..., 1])
 

@@ -7,7 +7,7 @@ import numpy as np
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import JointType
 from jaxsim.math import ltdl
-from jaxsim.math.tree import Tree, hops_of, make_tree
+from jaxsim.math.tree import Tree, make_tree, pointer_jumps
 
 
 @per_structure
@@ -17,14 +17,14 @@ def tree(m: Any) -> Tree:
 
 
 class Nodes(NamedTuple):
-    """The tree of frames: a node for every body, then one for every joint; `hops` are the rounds of pointer doubling.
+    """The tree of frames: a node for every body, then one for every joint; `jumps` are the rounds of pointer jumping.
 
     `body` is the node at which a body's own frame stands, its last joint's or its own; `joint` is the node before each
     joint, whose frame holds the joint's anchor and axis. `root` is the node below the world above each node, and
     `ancestor` the mask (n, n) of the nodes on its path, the world not counted; None for large models.
     """
 
-    hops: tuple[np.ndarray, ...]
+    jumps: tuple[np.ndarray, ...]
     body: np.ndarray
     joint: np.ndarray
     root: np.ndarray
@@ -49,10 +49,10 @@ def nodes(m: Any) -> Nodes:
     ancestor = None
     if len(parent) <= DENSE_NODES:
         ancestor = np.eye(len(parent), dtype=bool)
-        for hop in hops_of(parent):
-            ancestor |= ancestor[hop]
+        for jump in pointer_jumps(parent):
+            ancestor |= ancestor[jump]
         ancestor[:, 0] = False
-    return Nodes(hops_of(parent), last, parent[m.nbody :], root, ancestor)
+    return Nodes(pointer_jumps(parent), last, parent[m.nbody :], root, ancestor)
 
 
 def quat_address(jnt_type: np.ndarray, jnt_qposadr: np.ndarray) -> np.ndarray:

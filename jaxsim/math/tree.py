@@ -1,8 +1,8 @@
 """Sums over kinematic trees, for every tree at once, each operator with three implementations behind one name.
 
 Small models: one product with a constant 0/1 mask of ancestors. Large models (more than `DENSE_BODIES` bodies) are
-taken apart into their trees: trees of one shape, or of about one size, share a batched product with masks of that size;
-a tree that is itself large goes by pointer doubling. Nothing quadratic in bodies or dofs of the model is ever built.
+divided into their trees: trees of one shape, or of about one size, share a batched product with masks of that size;
+a tree that is itself large goes by pointer jumping. Nothing quadratic in bodies or dofs of the model is ever built.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from jaxsim.math.arrays import dot_static, einsum, is_numpy, take, take_or_zero
 from jaxsim.math.safe import Array, xp_of
 
 DENSE_BODIES = 96
-ALIKE = 4  # this many trees of one shape are worth a product of their own
+BATCH_MIN_TREES = 4  # trees of one shape that get a batched product of their own
 
 
 class Bunch(NamedTuple):
@@ -31,32 +31,32 @@ class Bunch(NamedTuple):
 
 
 class Forest(NamedTuple):
-    """A large model taken apart: bunches of small trees, then the large trees, as a `Tree` of their own with the world.
+    """A large model in parts: bunches of small trees, then the large trees, as a `Tree` of their own with the world.
 
-    `rest_bodies` (the world first) and `rest_dofs` are what the large trees have; `body_place` and `dof_place` say
-    where each body and dof stands when the bunches' results, then those of the rest, are put one after another.
+    `rest_bodies` (the world first) and `rest_dofs` are those of the large trees. `body_index` and `dof_index` are the
+    positions of bodies and dofs in the results of the bunches, followed by those of the rest.
     """
 
     bunches: tuple[Bunch, ...]
     rest: "Tree"
     rest_bodies: np.ndarray
     rest_dofs: np.ndarray
-    body_place: np.ndarray
-    dof_place: np.ndarray
+    body_index: np.ndarray
+    dof_index: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Tree:
     """Constant tables of a forest of bodies and their dofs.
 
-    `hops` are the pointers of each round of doubling, the parents first. `ancestor[b, a]` and `dof_mask[b, i]` say
+    `jumps` are the ancestors of each round of pointer jumping, the parents first. `ancestor[b, a]` and `dof_mask[b, i]` say
     that body a, or dof i, lies on the path from the world to b (b included); `prior[i, j]` that dof j moves the frame
     in which dof i acts. The three masks are None for large models, which have a `forest` unless all of their trees are
     large. `body_dofs` and `dof_prior` are lists padded with -1.
     """
 
     parent: np.ndarray
-    hops: tuple[np.ndarray, ...]
+    jumps: tuple[np.ndarray, ...]
     dof_bodyid: np.ndarray
     body_dofs: np.ndarray
     dof_prior: np.ndarray
@@ -87,7 +87,7 @@ def make_tree(parent: np.ndarray, dof_bodyid: np.ndarray, dof_group: np.ndarray,
         forest = _forest(parent, dof_bodyid, dof_group)
     return Tree(
         parent=parent,
-        hops=hops_of(parent) if forest is None else (),
+        jumps=pointer_jumps(parent) if forest is None else (),
         dof_bodyid=dof_bodyid,
         body_dofs=_pad(np.split(np.arange(len(dof_bodyid)), np.searchsorted(dof_bodyid, np.arange(1, nbody)))),
         dof_prior=_pad(prior),
@@ -148,11 +148,11 @@ def _forest(parent: np.ndarray, dof_bodyid: np.ndarray, dof_group: np.ndarray) -
     rest = make_tree(local[parent[rest_bodies]], local[dof_bodyid[rest_dofs]], dof_group[rest_dofs], dense=False)
     body_rows = np.concatenate([*(b.bodies.reshape(-1) for b in bunches), rest_bodies])
     dof_rows = np.concatenate([none, *(b.dofs.reshape(-1) for b in bunches), rest_dofs])
-    return Forest(bunches, rest, rest_bodies, rest_dofs, _places(body_rows), _places(dof_rows))
+    return Forest(bunches, rest, rest_bodies, rest_dofs, _positions(body_rows), _positions(dof_rows))
 
 
-def _places(rows: np.ndarray) -> np.ndarray:
-    """Where each number from 0 on stands in `rows`, which holds every one once, and -1 besides."""
+def _positions(rows: np.ndarray) -> np.ndarray:
+    """The position in `rows` of each number from 0 on; `rows` holds every one once, and -1 in empty entries."""
     at = np.flatnonzero(rows >= 0)
     return at[np.argsort(rows[at])]
 
@@ -169,7 +169,7 @@ def _bunches(
         shapes.setdefault((tuple(up.tolist()), tuple(on.tolist()), tuple(group.tolist())), []).append(i)
     sizes: dict[tuple, list[tuple[tuple, int]]] = {}
     for shape, members in shapes.items():
-        key = shape if len(members) >= ALIKE else (len(shape[0]).bit_length(), len(shape[1]).bit_length())
+        key = shape if len(members) >= BATCH_MIN_TREES else (len(shape[0]).bit_length(), len(shape[1]).bit_length())
         sizes.setdefault(key, []).extend((shape, i) for i in members)
     return tuple(_bunch(members, trees) for members in sizes.values())
 
@@ -205,13 +205,13 @@ def _pad(lists: list) -> np.ndarray:
     return out
 
 
-def hops_of(parent: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Pointers of each round of doubling: 1, 2, 4, ... steps towards node 0, which is its own parent."""
-    hops = []
+def pointer_jumps(parent: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Ancestors of each round of pointer jumping, 1, 2, 4, ... steps up; node 0 is its own parent."""
+    jumps = []
     while parent.any():
-        hops.append(parent)
+        jumps.append(parent)
         parent = parent[parent]
-    return tuple(hops)
+    return tuple(jumps)
 
 
 def _by_bunch(tree: Tree, x: Array, source: str, target: str, mask: str, rest: Callable[[Tree, Array], Array]) -> Array:
@@ -230,7 +230,7 @@ def _by_bunch(tree: Tree, x: Array, source: str, target: str, mask: str, rest: C
             rows = einsum("ab,kbc->kac" if weight.ndim == 2 else "kab,kbc->kac", weight.astype(x.dtype), part)
         out.append(rows.reshape(-1, x.shape[-1]))
     out.append(rest(forest.rest, take(x, forest.rest_bodies if source == "bodies" else forest.rest_dofs)))
-    return take(xp.concatenate(out), forest.body_place if target == "bodies" else forest.dof_place)
+    return take(xp.concatenate(out), forest.body_index if target == "bodies" else forest.dof_index)
 
 
 def subtree_sum(tree: Tree, x: Array) -> Array:
@@ -240,9 +240,9 @@ def subtree_sum(tree: Tree, x: Array) -> Array:
     if tree.forest is not None:
         out = _by_bunch(tree, x, "bodies", "bodies", "ancestorT", subtree_sum)
         return xp_of(x).concatenate([x.sum(0, keepdims=True), out[1:]])
-    total = x.sum(0, keepdims=True)  # a hop to 0 may also mean beyond the world, so the world is summed apart
-    for hop in tree.hops:
-        x = x + _into(np.where(hop > 0, hop, -1), x)
+    total = x.sum(0, keepdims=True)  # a jump to 0 may also mean beyond the world, so the world is summed by itself
+    for jump in tree.jumps:
+        x = x + _into(np.where(jump > 0, jump, -1), x)
     return xp_of(x).concatenate([total, x[1:]])
 
 
@@ -265,8 +265,8 @@ def path_sum(tree: Tree, x: Array) -> Array:
         apart = xp_of(x).concatenate([x[:1] * 0, x[1:]])
         return _by_bunch(tree, apart, "bodies", "bodies", "ancestor", path_sum) + x[:1]
     world, rest = x[:1], xp_of(x).concatenate([x[:1] * 0, x[1:]])
-    for hop in tree.hops:
-        rest = rest + take(rest, hop)
+    for jump in tree.jumps:
+        rest = rest + take(rest, jump)
     return rest + world
 
 

@@ -206,7 +206,7 @@ def mechanical_force(p: Motor, rate: Array) -> Array:
     return cogging - xp.where(p.present[:, BRISTLE], friction, 0)
 
 
-def slope(m: Model, p: Motor) -> Array:
+def force_derivative(m: Model, p: Motor) -> Array:
     """Derivative of the force by velocity (k,), for the implicit integrators: at the cold resistance."""
     xp = xp_of(p.resistance, m.opt.timestep)
     ohms = xp.maximum(p.resistance, MINVAL)

@@ -18,7 +18,7 @@ from jaxsim.engine.constants.invweight import inverse_blocks, quadratic_forms
 from jaxsim.engine.dynamics.com import com_pos
 from jaxsim.engine.dynamics.inertia import crb
 from jaxsim.engine.dynamics.kinematics import kinematics
-from jaxsim.engine.support import lent_to_joints
+from jaxsim.engine.support import joint_actuator_sum
 from jaxsim.engine.tendon.tendon import full_jacobian, jacobian_pattern, tendon
 from jaxsim.math.arrays import einsum, inner, is_numpy, matvec, matvec_t, take, take_or_zero
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_normalize, quat_rotate, quat_to_mat
@@ -62,7 +62,7 @@ def _mass_diagonal(m: Model, d: Data) -> Array:
     """dof_M0: the diagonal of M, as if no tendon had armature."""
     composite = subtree_sum(tables.tree(m), d.cinert)
     diagonal = inner(inertia_mul(take(composite, m.dof_bodyid), d.cdof), d.cdof) + m.dof_armature
-    lent = lent_to_joints(m, m.actuator_armature)
+    lent = joint_actuator_sum(m, m.actuator_armature)
     return diagonal if lent is None else diagonal + take(lent, m.dof_jntid)
 
 

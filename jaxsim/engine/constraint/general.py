@@ -1,7 +1,7 @@
 """General rows, each with a Jacobian of its own: equality, friction in tendons, limits of balls and tendons.
 
-Every kind is a function of (m, d, ids, row, columns) giving `Rows` for all its objects at once; `general_rows` puts
-them into the order of the layout. A new kind is one function and one line in `KINDS`.
+Every kind is a function of (m, d, ids, row, columns) that gives `GeneralRows` for all its objects at once.
+`general_rows` puts them into the order of the layout. A new kind is one function and one line in `KINDS`.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from jaxsim.math.safe import Array, greatest, norm, normalize
 from jaxsim.math.tree import dof_path_sum
 
 
-class Rows(NamedTuple):
+class GeneralRows(NamedTuple):
     """n rows: Jacobian (n, nv), position error, the position that sets the impedance, margin, friction loss (0: none),
     solref (n, 2), solimp (n, 5), diagApprox before regularisation, and activity."""
 
@@ -39,7 +39,7 @@ class Rows(NamedTuple):
     active: Array
 
 
-def general_rows(m: Model, d: Data, layout: Layout) -> Rows | None:
+def general_rows(m: Model, d: Data, layout: Layout) -> GeneralRows | None:
     """All general rows in the order of the layout; None when the model has none."""
     parts, ids = [], []
     for (kind, subtype), make in KINDS.items():
@@ -50,7 +50,7 @@ def general_rows(m: Model, d: Data, layout: Layout) -> Rows | None:
     if not parts:
         return None
     order = np.argsort(np.concatenate(ids))
-    return Rows(*(take(jnp.concatenate(x), order) for x in zip(*parts, strict=True)))
+    return GeneralRows(*(take(jnp.concatenate(x), order) for x in zip(*parts, strict=True)))
 
 
 def _slots_of(m: Model, layout: Layout, kind: ConstraintType, subtype: EqType | None) -> np.ndarray:
@@ -68,17 +68,19 @@ def _columns(layout: Layout, where: np.ndarray) -> Columns:
 
 
 def tendon_jacobian(m: Model, d: Data, ids: np.ndarray, columns: Columns) -> Array:
-    """Rows of ten_J of tendons (n,), at the columns of each row or at all dofs."""
+    """GeneralRows of ten_J of tendons (n,), at the columns of each row or at all dofs."""
     if columns is None:
         return take_or_zero(d.ten_J, jacobian_entries(m))[ids]
     index = jacobian_entries(m)[ids[:, None], columns]
     return take_or_zero(d.ten_J, np.where(columns >= 0, index, -1))
 
 
-def _rows(m: Model, jac: Array, pos: Array, solref: Array, solimp: Array, diag: Array, active: Array, **other) -> Rows:
+def _rows(
+    m: Model, jac: Array, pos: Array, solref: Array, solimp: Array, diag: Array, active: Array, **other
+) -> GeneralRows:
     zero = jnp.zeros_like(pos)
     fields = {"impedance_pos": pos, "margin": zero, "frictionloss": zero, **other}
-    return Rows(jac=jac, pos=pos, solref=solref, solimp=solimp, diag=diag, active=active, **fields)
+    return GeneralRows(jac=jac, pos=pos, solref=solref, solimp=solimp, diag=diag, active=active, **fields)
 
 
 def _one_hot(m: Model, dofs: np.ndarray, columns: Columns, dtype: np.dtype) -> np.ndarray:
@@ -99,17 +101,17 @@ def _polynomial(data: Array, x: Array) -> tuple[Array, Array]:
 
 def _coupling(
     m: Model, d: Data, ids: np.ndarray, value: Array, jac: Array, invweight: Array, second: np.ndarray
-) -> Rows:
-    """Rows that tie scalars together: value (n, 2), jac (n, 2, nv) and invweight (n, 2) of the first and second one."""
+) -> GeneralRows:
+    """Rows that couple two scalars: value (n, 2), jac (n, 2, nv) and invweight (n, 2) are those of first and second."""
     has2 = jnp.asarray(second)
-    poly, slope = _polynomial(take(m.eq_data, ids), jnp.where(has2, value[:, 1], 0))
+    poly, derivative = _polynomial(take(m.eq_data, ids), jnp.where(has2, value[:, 1], 0))
     pos = value[:, 0] - m.eq_data[ids, 0] - jnp.where(has2, poly, 0)
-    rows = jac[:, 0] - jnp.where(has2, slope, 0)[:, None] * jac[:, 1]
+    rows = jac[:, 0] - jnp.where(has2, derivative, 0)[:, None] * jac[:, 1]
     solref, solimp, active = _eq_prm(m, d, ids)
     return _rows(m, rows, pos, solref, solimp, invweight[:, 0] + jnp.where(has2, invweight[:, 1], 0), active)
 
 
-def joint_equality(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> Rows:
+def joint_equality(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> GeneralRows:
     objects = np.stack([m.eq_obj1id[ids], m.eq_obj2id[ids]], axis=1)
     known = np.maximum(objects, 0)
     address, dof = m.jnt_qposadr[known], m.jnt_dofadr[known]
@@ -118,7 +120,7 @@ def joint_equality(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: C
     return _coupling(m, d, ids, value, jac, take(m.dof_invweight0, dof), objects[:, 1] >= 0)
 
 
-def tendon_equality(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> Rows:
+def tendon_equality(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> GeneralRows:
     objects = np.stack([m.eq_obj1id[ids], m.eq_obj2id[ids]], axis=1)
     known = np.maximum(objects, 0)
     value = take(d.ten_length, known) - take(m.tendon_length0, known)
@@ -190,8 +192,8 @@ def _nonempty(m: Model, body1: np.ndarray, body2: np.ndarray) -> np.ndarray:
     return np.array([len(path(m, a)) + len(path(m, b)) > 0 for a, b in zip(body1, body2, strict=True)])
 
 
-def _flatten(m: Model, d: Data, ids: np.ndarray, a: Anchors, jac: Array, pos: Array, diag: Array) -> Rows:
-    """Rows (n * k) of objects with k rows each; the norm of the whole error sets the impedance."""
+def _flatten(m: Model, d: Data, ids: np.ndarray, a: Anchors, jac: Array, pos: Array, diag: Array) -> GeneralRows:
+    """GeneralRows (n * k) of objects with k rows each; the norm of the whole error sets the impedance."""
     n, k = pos.shape
     solref, solimp, active = _eq_prm(m, d, ids)
     active = active & jnp.asarray(_nonempty(m, a.body1, a.body2))
@@ -211,7 +213,7 @@ def _flatten(m: Model, d: Data, ids: np.ndarray, a: Anchors, jac: Array, pos: Ar
     )
 
 
-def connect_equality(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> Rows:
+def connect_equality(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> GeneralRows:
     ids = ids[:: EQ_ROWS[EqType.CONNECT]]
     at = None if columns is None else columns[:: EQ_ROWS[EqType.CONNECT]]
     a = _anchors(m, d, ids, weld=False)
@@ -231,7 +233,7 @@ def _turn(left: Array, omega: Array, right: Array) -> Array:
     return 0.5 * quat_mul(quat_mul(left, pure), right)[..., 1:]
 
 
-def weld_equality(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> Rows:
+def weld_equality(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> GeneralRows:
     """Position error of the anchors and the vector part of the relative rotation, scaled by torquescale.
 
     With q = conj(q2) q1, the rotational error is vec(q); an angular velocity difference w changes it by
@@ -281,13 +283,13 @@ def velocity_product(m: Model, d: Data, layout: Layout) -> Array | None:
             slots.append(where)
     if not parts:
         return None
-    place = np.concatenate(slots)
+    filled = np.concatenate(slots)
     order = np.full(layout.ngeneral, -1)
-    order[place] = np.arange(len(place))
+    order[filled] = np.arange(len(filled))
     return take_or_zero(jnp.concatenate(parts), order)
 
 
-def tendon_friction(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> Rows:
+def tendon_friction(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> GeneralRows:
     jac, loss = tendon_jacobian(m, d, ids, columns), take(m.tendon_frictionloss, ids)
     active = (loss > 0) & jnp.any(jac != 0, axis=1)
     pos = jnp.zeros_like(loss)
@@ -295,7 +297,7 @@ def tendon_friction(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: 
     return _rows(m, jac, pos, *prm, active, frictionloss=loss)
 
 
-def ball_limit(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> Rows:
+def ball_limit(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> GeneralRows:
     quat = normalize(d.qpos[tables.joint_quat(m)[ids]], default=np.array([1.0, 0, 0, 0]))[0]
     axis, angle = normalize(quat_to_rotvec(quat), default=np.array([1.0, 0, 0]))
     pos = greatest(take(m.jnt_range, ids)) - angle
@@ -306,7 +308,7 @@ def ball_limit(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Colum
     return _rows(m, jac, pos, *prm, pos < take(m.jnt_margin, ids), margin=take(m.jnt_margin, ids))
 
 
-def tendon_limit(m: Model, d: Data, ids: np.ndarray, side: np.ndarray, columns: Columns) -> Rows:
+def tendon_limit(m: Model, d: Data, ids: np.ndarray, side: np.ndarray, columns: Columns) -> GeneralRows:
     pos = side * (m.tendon_range[ids, (side + 1) // 2] - take(d.ten_length, ids))
     jac = -side[:, None] * tendon_jacobian(m, d, ids, columns)
     active = (pos < take(m.tendon_margin, ids)) & jnp.any(jac != 0, axis=1)
@@ -314,7 +316,7 @@ def tendon_limit(m: Model, d: Data, ids: np.ndarray, side: np.ndarray, columns: 
     return _rows(m, jac, pos, *prm, active, margin=take(m.tendon_margin, ids))
 
 
-KINDS: dict[tuple[ConstraintType, EqType | None], Callable[..., Rows]] = {
+KINDS: dict[tuple[ConstraintType, EqType | None], Callable[..., GeneralRows]] = {
     (ConstraintType.EQUALITY, EqType.CONNECT): connect_equality,
     (ConstraintType.EQUALITY, EqType.WELD): weld_equality,
     (ConstraintType.EQUALITY, EqType.JOINT): joint_equality,

@@ -17,8 +17,7 @@ def safe_reference(m: Model, solref: Array, default: tuple[float, float]) -> Arr
 
 
 def impedance(solimp: Array, depth: Array) -> tuple[Array, Array, Array]:
-    """d(r) of rows and its derivative, and the width d_width: solimp (n, 5), depth (n,) is
-    position less margin."""
+    """Impedance d(r) of rows, its derivative and d_width, from solimp (n, 5) and depth (n,), position less margin."""
     xp = xp_of(solimp, depth)
     dmin, dmax, width, mid, power = components(solimp, 1)
     dmin, dmax, mid = (xp.clip(x, MINIMP, MAXIMP) for x in (dmin, dmax, mid))
@@ -36,12 +35,12 @@ def impedance(solimp: Array, depth: Array) -> tuple[Array, Array, Array]:
     linear = power == 1
     y = xp.where(below, base * ratio, 1 - base * ratio)
     y = xp.where(linear, x, y)
-    slope = xp.where(linear, 1, power * ratio)
+    derivative = xp.where(linear, 1, power * ratio)
 
     y = xp.where(inside, y, xp.where(x >= 1, 1, 0))
     imp = xp.where(flat, 0.5 * (dmin + dmax), dmin + y * (dmax - dmin))
-    slope = xp.where(inside & ~flat, slope * sign * (dmax - dmin) / xp.where(flat, 1, width), 0)
-    return imp, slope, dmax
+    derivative = xp.where(inside & ~flat, derivative * sign * (dmax - dmin) / xp.where(flat, 1, width), 0)
+    return imp, derivative, dmax
 
 
 def stiffness_damping(ref: Array, dmax: Array) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ from jaxsim.math.arrays import dot, take
 from jaxsim.math.safe import Array
 
 
-class Touch(NamedTuple):
+class TouchedTrees(NamedTuple):
     """Which trees the constraint rows touch: general (ngeneral, ntree), contacts (ncontact, 2), single (ntree,).
 
     Inactive rows touch none; a contact with the static world names its tree twice, an inactive one names `ntree`.
@@ -45,7 +45,7 @@ def _of_equalities(m) -> np.ndarray:
     return mask
 
 
-def touched_trees(m: Model, d: Data) -> Touch:
+def touched_trees(m: Model, d: Data) -> TouchedTrees:
     """Trees of all active rows."""
     layout: Layout = d.efc.layout
     _, friction, limit, contact, _ = layout.offsets
@@ -59,11 +59,11 @@ def touched_trees(m: Model, d: Data) -> Touch:
     both = active[limit:contact].reshape(2, -1).any(0)
     single = jnp.zeros(m.ntree, bool).at[m.dof_treeid].max(at_dof).at[m.dof_treeid[layout.limit_dof]].max(both)
     if not layout.ncontact:
-        return Touch(general, jnp.zeros((0, 2), jnp.int32), single)
+        return TouchedTrees(general, jnp.zeros((0, 2), jnp.int32), single)
     trees = jnp.asarray(m.body_treeid)[contact_bodies(m, d)]
     trees = jnp.where(trees < 0, trees[:, ::-1], trees)
     rows = active[contact:].reshape(layout.ncontact, layout.nfacet).any(1)
-    return Touch(general, jnp.where(rows[:, None] & (trees >= 0), trees, m.ntree), single)
+    return TouchedTrees(general, jnp.where(rows[:, None] & (trees >= 0), trees, m.ntree), single)
 
 
 def join_trees(m: Model, general: Array, pairs: Array) -> Array:

@@ -28,7 +28,7 @@ DEFAULT_SOLREF = (0.02, 1.0)
 NSCALAR = 5  # columns before solref and solimp
 
 
-class Group(NamedTuple):
+class RowGroup(NamedTuple):
     """Rows of one group of slots, before regularisation; of a pyramidal contact one, but each of its rows' `active`.
 
     `depth`, position less margin of the whole constraint, sets the impedance; `frictional` rows, which are known to
@@ -66,7 +66,7 @@ def make_constraint(m: Model, d: Data) -> Data:
     scalars, solref, solimp = jnp.split(table, (NSCALAR, NSCALAR + 2))
     (pos, depth, margin, frictionloss, diag), solref, solimp = components(scalars, 0), solref.T, solimp.T
 
-    imped, slope, dmax = components(fusion_barrier(jnp.stack(imp.impedance(solimp, depth))), 0)
+    imped, derivative, dmax = components(fusion_barrier(jnp.stack(imp.impedance(solimp, depth))), 0)
     stiffness, damping = imp.stiffness_damping(imp.safe_reference(m, solref, DEFAULT_SOLREF), dmax)
     stiffness = jnp.where(np.concatenate([g.frictional for g in groups]), 0, stiffness)
     regular = imp.regularizer(imped, diag)
@@ -74,11 +74,11 @@ def make_constraint(m: Model, d: Data) -> Data:
         d, regular = _contact_regularizer(m, d, layout, regular)
     inverse = divide(jnp.ones_like(regular), regular)
     diag = regular * imped / (1 - imped)
-    rows = jnp.stack([pos, margin, frictionloss, inverse, stiffness, damping, imped, slope])
-    beside = jnp.stack([diag, regular])  # only noslip reads one of these: where nobody does, they are not computed
-    rows, beside = [fusion_barrier(jnp.where(active, _spread(layout, x), 0)) for x in (rows, beside)]
+    rows = jnp.stack([pos, margin, frictionloss, inverse, stiffness, damping, imped, derivative])
+    rarely_read = jnp.stack([diag, regular])  # apart from the others, so that XLA drops them where nothing reads them
+    rows, rarely_read = [fusion_barrier(jnp.where(active, _spread(layout, x), 0)) for x in (rows, rarely_read)]
     rows, kbip = jnp.split(rows, 2)
-    (pos, margin, frictionloss, inverse), (diag, regular) = components(rows, 0), components(beside, 0)
+    (pos, margin, frictionloss, inverse), (diag, regular) = components(rows, 0), components(rarely_read, 0)
     efc = efc.replace(
         active=active,
         pos=pos,
@@ -94,14 +94,14 @@ def make_constraint(m: Model, d: Data) -> Data:
     return d.replace(efc=efc)
 
 
-def _columns(group: Group) -> Array:
-    """Numbers of rows side by side (12, n): one array takes one kernel, and its rows are contiguous."""
+def _columns(group: RowGroup) -> Array:
+    """All numbers of the rows as one array (12, n): it takes one kernel, and its rows are contiguous."""
     scalars = (group.pos, group.depth, group.margin, group.frictionloss, group.diag)
     return jnp.concatenate([*(x[None] for x in scalars), group.solref.T, group.solimp.T])
 
 
 def _spread(layout: Layout, x: Array) -> Array:
-    """Values of all slots (k, nslot) from those of rows that are computed: a pyramidal contact has one."""
+    """Values of all slots (k, nslot) from the rows that are computed, one for each pyramidal contact."""
     if not (layout.pyramidal and layout.ncontact):
         return x
     start = layout.offsets[3]
@@ -121,9 +121,9 @@ def reference_constraint(m: Model, d: Data) -> Data:
     return d.replace(efc=efc.replace(vel=vel, aref=aref))
 
 
-def _general_group(rows: NamedTuple, layout: Layout) -> Group:
+def _general_group(rows: NamedTuple, layout: Layout) -> RowGroup:
     friction = layout.general.type == ConstraintType.FRICTION_TENDON
-    return Group(
+    return RowGroup(
         rows.active,
         rows.pos,
         rows.impedance_pos - rows.margin,
@@ -136,14 +136,14 @@ def _general_group(rows: NamedTuple, layout: Layout) -> Group:
     )
 
 
-def _friction_group(m: Model) -> Group:
+def _friction_group(m: Model) -> RowGroup:
     loss = m.dof_frictionloss
     zero = jnp.zeros_like(loss)
     always = np.ones(m.nv, bool)
-    return Group(loss != 0, zero, zero, zero, loss, m.dof_solref, m.dof_solimp, m.dof_invweight0, always)
+    return RowGroup(loss != 0, zero, zero, zero, loss, m.dof_solref, m.dof_solimp, m.dof_invweight0, always)
 
 
-def _limit_group(m: Model, d: Data, layout: Layout) -> Group:
+def _limit_group(m: Model, d: Data, layout: Layout) -> RowGroup:
     joint = layout.limit_jnt
     value = take(d.qpos, m.jnt_qposadr[joint])
     bounds = take(m.jnt_range, joint)
@@ -153,10 +153,10 @@ def _limit_group(m: Model, d: Data, layout: Layout) -> Group:
     never = np.zeros(len(both), bool)
     zero = jnp.zeros_like(pos)
     diag = take(m.dof_invweight0, m.jnt_dofadr[both])
-    return Group(pos < margin, pos, pos - margin, margin, zero, solref, solimp, diag, never)
+    return RowGroup(pos < margin, pos, pos - margin, margin, zero, solref, solimp, diag, never)
 
 
-def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> Group:
+def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> RowGroup:
     """Contact rows: the normal sets position and impedance; elliptic friction rows damp only."""
     contact = d.contact
     row = np.arange(layout.nfacet)
@@ -174,7 +174,7 @@ def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> Group:
 
     own = jnp.any(contact.solreffriction != 0, axis=1)[:, None, None] & frictional[:, None]
     solref = jnp.where(own, contact.solreffriction[:, None], contact.solref[:, None]).reshape(-1, 2)
-    return Group(
+    return RowGroup(
         active=active.reshape(-1),
         pos=jnp.where(frictional, 0, contact.dist[:, None]).reshape(-1),
         depth=each(contact.dist - contact.includemargin),
@@ -235,7 +235,7 @@ def _enabled(m: Model, layout: Layout) -> np.ndarray:
 
 
 def _account(m: Model, d: Data, layout: Layout, active: Array) -> tuple[Data, Array]:
-    """Count rows by kind, give contacts their addresses, and drop whole contacts that find no room.
+    """Count rows by kind, give contacts their addresses, and drop whole contacts beyond the capacity.
 
     Returns the rows that stay. What is dropped is counted in `overflow_constraints` and as a warning.
     """

@@ -27,9 +27,9 @@ def fwd_constraint(m: Model, d: Data) -> Data:
         zero = jnp.zeros_like(d.qfrc_smooth)
         return d.replace(qacc=d.qacc_smooth, qfrc_constraint=zero, solver_niter=jnp.zeros_like(d.solver_niter))
     p = make_problem(m, d)
-    limits = primal.Limits(SOLVERS[m.opt.solver], m.opt.iterations, m.opt.ls_iterations, m.opt.solver_kernel)
+    limits = primal.IterationLimits(SOLVERS[m.opt.solver], m.opt.iterations, m.opt.ls_iterations, m.opt.solver_kernel)
     scale = 1 / (m.stat.meaninertia * max(1, m.nv))
-    settings = primal.Settings(m.opt.tolerance, m.opt.ls_tolerance, scale)
+    settings = primal.Tolerances(m.opt.tolerance, m.opt.ls_tolerance, scale)
     fixed = jax.lax.stop_gradient((p, d.qacc_smooth, d.qacc_warmstart, settings))
     warm = None if m.opt.disableflags & DisableBit.WARMSTART else fixed[2]
     start = primal.first_guess(layout, fixed[0], fixed[1], warm)

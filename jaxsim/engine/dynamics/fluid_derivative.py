@@ -18,7 +18,7 @@ EYE = np.eye(3)
 SKEW = np.array([[0, 2, 1], [2, 0, 0], [1, 0, 0]]), np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
 
 
-def fluid_slope(m: Model, d: Data) -> Array:
+def fluid_force_derivative(m: Model, d: Data) -> Array:
     """Derivative of `fluid.fluid_wrench` by the body's own `cvel`: (nbody, 6, 6), first index that of the force."""
     xp = xp_of(m.body_mass, d.cvel)
     heavy = m.body_mass >= MINVAL

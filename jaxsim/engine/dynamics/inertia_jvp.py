@@ -15,7 +15,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.engine import tables
-from jaxsim.engine.support import lent_to_joints
+from jaxsim.engine.support import joint_actuator_sum
 from jaxsim.math.arrays import inner, take
 from jaxsim.math.safe import Array
 from jaxsim.math.spatial import inertia_mul
@@ -41,7 +41,7 @@ class InertiaParts:
 
 def dof_armature(m: Model) -> Array:
     """Armature of dofs (nv,) with what actuators lend."""
-    lent = lent_to_joints(m, m.actuator_armature)
+    lent = joint_actuator_sum(m, m.actuator_armature)
     return m.dof_armature if lent is None else m.dof_armature + take(lent, m.dof_jntid)
 
 

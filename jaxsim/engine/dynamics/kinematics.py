@@ -95,12 +95,12 @@ def _parts(frame: Array) -> tuple[Array, Array]:
 
 def compose(nodes: tables.Nodes, frame: Array) -> Array:
     """Frames (n, 7) in the world from frames in parents, with the derivatives of unit quaternions."""
-    return _rounds(nodes.hops, frame) if is_numpy(frame) or not nodes.hops else _composed(nodes, frame)
+    return _rounds(nodes.jumps, frame) if is_numpy(frame) or not nodes.jumps else _composed(nodes, frame)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _composed(nodes: tables.Nodes, frame: Array) -> Array:
-    return _rounds(nodes.hops, frame)
+    return _rounds(nodes.jumps, frame)
 
 
 @_composed.defjvp
@@ -108,7 +108,7 @@ def _composed_jvp(nodes: tables.Nodes, primals: tuple[Array], tangents: tuple[Ar
     """A frame moves with the sum of what the nodes above it do: one sum over paths, not one round after the other."""
     out = _composed(nodes, *primals)
     (_, quat), (move, turn) = map(_parts, (primals[0], tangents[0]))
-    above = c.split(take(out[:, 3:], nodes.hops[0]))
+    above = c.split(take(out[:, 3:], nodes.jumps[0]))
     spin = c.quat_mul(c.split(turn), c.quat_conj(c.split(quat)))[1:]
     angular, linear = c.quat_rotate(above, c.scale(2.0, spin)), c.quat_rotate(above, c.split(move))
     pos, quat = _parts(out)
@@ -125,24 +125,24 @@ def _path_sum(nodes: tables.Nodes, x: Array) -> Array:
     if nodes.ancestor is not None:
         return dot_static(nodes.ancestor, x)
     x = x * (np.arange(len(x)) > 0)[:, None]
-    for hop in nodes.hops:
-        x = x + take(x, hop)
+    for jump in nodes.jumps:
+        x = x + take(x, jump)
     return x
 
 
-def _rounds(hops: tuple[np.ndarray, ...], frame: Array) -> Array:
+def _rounds(jumps: tuple[np.ndarray, ...], frame: Array) -> Array:
     """Composition by pointer doubling: a loop over rounds, so that one round is compiled for all."""
 
-    def hop_over(frame: Array, hop: Array) -> tuple[Array, None]:
-        above, (pos, quat) = gather(frame, hop), map(c.split, _parts(frame))
+    def jump_over(frame: Array, jump: Array) -> tuple[Array, None]:
+        above, (pos, quat) = gather(frame, jump), map(c.split, _parts(frame))
         above_pos, above_quat = map(c.split, _parts(above))
         return c.join((*c.add(above_pos, c.quat_rotate(above_quat, pos)), *c.quat_mul(above_quat, quat))), None
 
-    if is_numpy(frame) or len(hops) < 2:
-        for hop in hops:
-            frame, _ = hop_over(frame, hop)
+    if is_numpy(frame) or len(jumps) < 2:
+        for jump in jumps:
+            frame, _ = jump_over(frame, jump)
         return frame
-    return lax.scan(hop_over, frame, jnp.asarray(np.stack(hops)))[0]
+    return lax.scan(jump_over, frame, jnp.asarray(np.stack(jumps)))[0]
 
 
 def to_global(

@@ -12,10 +12,10 @@ from jaxsim.engine.actuation import dcmotor, muscle
 from jaxsim.engine.actuation.forces import disabled_actuators, last_activation, next_activation
 from jaxsim.engine.actuation.transmission import other_actuators, scalar_actuators, scalar_dofs
 from jaxsim.engine.dynamics.com import com_vel
-from jaxsim.engine.dynamics.fluid_derivative import fluid_slope
+from jaxsim.engine.dynamics.fluid_derivative import fluid_force_derivative
 from jaxsim.engine.dynamics.inertia import tendon_pairs
 from jaxsim.engine.dynamics.rne import rne
-from jaxsim.engine.support import disabled, dof_damping, poly_slope, tendon_damping
+from jaxsim.engine.support import disabled, dof_damping, poly_force_derivative, tendon_damping
 from jaxsim.math.arrays import add_at, einsum, inner, take, take_or_zero
 from jaxsim.math.safe import Array
 from jaxsim.math.tree import subtree_sum
@@ -24,29 +24,29 @@ from jaxsim.math.tree import subtree_sum
 def smooth_vel(m: Model, d: Data) -> Array:
     """Derivative of actuator and passive forces by qvel, less that of fluids: symmetric, (nC,) as in `d.M`."""
     diagonal = jnp.zeros_like(d.qvel)
-    slope = jnp.zeros_like(d.M)
+    derivative = jnp.zeros_like(d.M)
     if m.nu and not disabled(m, DisableBit.ACTUATION):
-        by_actuator = actuator_slope(m, d)
+        by_actuator = actuator_force_derivative(m, d)
         scalar, other = scalar_actuators(m), other_actuators(m)
         gear = take(m.actuator_gear[:, 0], scalar)
         diagonal = diagonal + add_at(scalar_dofs(m), take(by_actuator, scalar) * gear * gear, m.nv)
         if len(other):
             row, col = tables.inertia_pattern(m)
             moment = take(d.actuator_moment, other).T
-            slope = slope + inner(take(moment, row) * take(by_actuator, other), take(moment, col))
+            derivative = derivative + inner(take(moment, row) * take(by_actuator, other), take(moment, col))
     if not disabled(m, DisableBit.DAMPER):
-        diagonal = diagonal - poly_slope(*dof_damping(m), abs(d.qvel))
+        diagonal = diagonal - poly_force_derivative(*dof_damping(m), abs(d.qvel))
         tendon, a, b, k = tendon_pairs(m)
         if len(k):
-            by_tendon = -poly_slope(*tendon_damping(m), abs(d.ten_velocity))
-            slope = slope + add_at(k, take(by_tendon, tendon) * take(d.ten_J, a) * take(d.ten_J, b), m.nC)
-    return slope + take_or_zero(diagonal, tables.diagonal(m))
+            by_tendon = -poly_force_derivative(*tendon_damping(m), abs(d.ten_velocity))
+            derivative = derivative + add_at(k, take(by_tendon, tendon) * take(d.ten_J, a) * take(d.ten_J, b), m.nC)
+    return derivative + take_or_zero(diagonal, tables.diagonal(m))
 
 
-def actuator_slope(m: Model, d: Data) -> Array:
+def actuator_force_derivative(m: Model, d: Data) -> Array:
     """Derivative of each actuator's force by its velocity; zero where the force is at its limit."""
     affine_bias = m.actuator_biastype == BiasType.AFFINE
-    slope = jnp.where(affine_bias, m.actuator_biasprm[:, 2], 0)
+    derivative = jnp.where(affine_bias, m.actuator_biasprm[:, 2], 0)
     gain = jnp.where(m.actuator_gaintype == GainType.AFFINE, m.actuator_gainprm[:, 2], 0)
     muscles = np.flatnonzero(m.actuator_gaintype == GainType.MUSCLE)
     if len(muscles):
@@ -55,15 +55,15 @@ def actuator_slope(m: Model, d: Data) -> Array:
         by_velocity = jax.jvp(lambda v: muscle.gain(length, v, *rest), (velocity,), (jnp.ones_like(velocity),))[1]
         gain = gain + add_at(muscles, by_velocity, m.nu)
     if np.isin(m.actuator_gaintype, (GainType.AFFINE, GainType.MUSCLE)).any():
-        slope = slope + gain * _input(m, d)
+        derivative = derivative + gain * _input(m, d)
     if len(dcmotor.motors(m)):
-        slope = slope + add_at(dcmotor.motors(m), dcmotor.slope(m, dcmotor.read(m, d)), m.nu)
+        derivative = derivative + add_at(dcmotor.motors(m), dcmotor.force_derivative(m, dcmotor.read(m, d)), m.nu)
     limited = m.actuator_forcelimited.astype(bool)
     if limited.any():
         low, high = m.actuator_forcerange[:, 0], m.actuator_forcerange[:, 1]
-        slope = jnp.where(limited & ((d.actuator_force <= low) | (d.actuator_force >= high)), 0, slope)
+        derivative = jnp.where(limited & ((d.actuator_force <= low) | (d.actuator_force >= high)), 0, derivative)
     off = disabled_actuators(m)
-    return jnp.where(off, 0, slope) if off.any() else slope
+    return jnp.where(off, 0, derivative) if off.any() else derivative
 
 
 def _input(m: Model, d: Data) -> Array:
@@ -80,8 +80,8 @@ def fluid_vel(m: Model, d: Data, row: np.ndarray, col: np.ndarray) -> Array:
     """Derivative of the fluid's forces by qvel, for static pairs of dofs on one path: force of row, speed of col."""
     if disabled(m, DisableBit.SPRING, DisableBit.DAMPER) or not m.opt.medium:
         return jnp.zeros(len(row), d.qvel.dtype)
-    # like M: what one dof feels of another goes through the slopes of all bodies that both of them move
-    composite = subtree_sum(tables.tree(m), fluid_slope(m, d).reshape(-1, 36)).reshape(-1, 6, 6)
+    # like M: dof i acts on dof j through the derivatives of all bodies that both of them move
+    composite = subtree_sum(tables.tree(m), fluid_force_derivative(m, d).reshape(-1, 36)).reshape(-1, 6, 6)
     own = take(composite, m.dof_bodyid)
     left, right = einsum("ik,ikl->il", d.cdof, own), einsum("ikl,il->ik", own, d.cdof)
     below = (row >= col)[:, None]

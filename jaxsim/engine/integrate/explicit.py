@@ -18,7 +18,7 @@ from jaxsim.engine.dynamics.inertia import solve_positive, solve_spd
 from jaxsim.engine.dynamics.inertia_jvp import inertia_parts
 from jaxsim.engine.integrate.positions import integrate_pos
 from jaxsim.engine.sensor.stages import undelayed
-from jaxsim.engine.support import disabled, dof_damping, is_damped, poly_slope
+from jaxsim.engine.support import disabled, dof_damping, is_damped, poly_force_derivative
 from jaxsim.math.arrays import take_or_zero
 from jaxsim.math.safe import Array
 
@@ -43,28 +43,28 @@ def euler(m: Model, d: Data) -> Data:
     if disabled(m, DisableBit.EULERDAMP) or disabled(m, DisableBit.DAMPER) or not m.nv:
         return advance(m, d, d.act_dot, d.qacc)
     damping, poly = dof_damping(m)
-    slope = m.opt.timestep * poly_slope(damping, poly, abs(d.qvel))
+    derivative = m.opt.timestep * poly_force_derivative(damping, poly, abs(d.qvel))
 
     def implicit_qacc() -> Array:
-        matrix = d.M + take_or_zero(slope, tables.diagonal(m))
-        return solve_positive(m, matrix, d.qfrc_smooth + d.qfrc_constraint, inertia_parts(m, d, slope))
+        matrix = d.M + take_or_zero(derivative, tables.diagonal(m))
+        return solve_positive(m, matrix, d.qfrc_smooth + d.qfrc_constraint, inertia_parts(m, d, derivative))
 
     def explicit_qacc() -> Array:
-        return _undamped(m.structure, d.qacc, slope, d.M, d.qLD, d.qLDiagInv)
+        return _undamped(m.structure, d.qacc, derivative, d.M, d.qLD, d.qLDiagInv)
 
     return advance(m, d, d.act_dot, lax.cond(is_damped(m, damping, poly), implicit_qacc, explicit_qacc))
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _undamped(structure: Structure, qacc: Array, slope: Array, *inertia: Array) -> Array:
-    """Accelerations without damping. By its slope they have the derivative of those with some, where damping begins."""
+def _undamped(structure: Structure, qacc: Array, derivative: Array, *inertia: Array) -> Array:
+    """Accelerations without damping, with derivatives by the damping that hold where damping begins."""
     return qacc
 
 
 @_undamped.defjvp
 def _undamped_jvp(structure: Structure, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    qacc, slope, *inertia = primals
-    begins = jnp.where(slope == 0, tangents[1] * qacc, 0)
+    qacc, derivative, *inertia = primals
+    begins = jnp.where(derivative == 0, tangents[1] * qacc, 0)
     return qacc, tangents[0] - solve_spd(structure, *inertia, begins)
 
 
@@ -91,7 +91,7 @@ def integrate_rk4(m: Model, d: Data, evaluate: Callable[[Model, Data], Data]) ->
             act=start.act + h * weight * d.act_dot,
             time=start.time + ahead * h,
         )
-        # what the evaluation leaves in `moved` beside its results is the same for every stage
+        # what else the evaluation leaves in `moved` is the same for every stage
         new = evaluate(m, _with_results(moved, d))
         return (new, _accumulate(sums, new, share)), None
 

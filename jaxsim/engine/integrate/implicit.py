@@ -103,8 +103,8 @@ def full_blocks(m: Model, d: Data) -> list[Array]:
     blocks = []
     for block, address in zip(tables.inertia_blocks(m), _derivative_blocks(m), strict=True):
         own_bias = bias[block.dofs[:, :, None], block.dofs[:, None, :]]
-        slope = take_or_zero(fluid, address) - own_bias
-        blocks.append(take_or_zero(common, block.full) - m.opt.timestep * slope)
+        derivative = take_or_zero(fluid, address) - own_bias
+        blocks.append(take_or_zero(common, block.full) - m.opt.timestep * derivative)
     return blocks
 
 

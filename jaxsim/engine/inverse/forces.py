@@ -13,7 +13,7 @@ from jaxsim.engine.dynamics.inertia import mul_m, mul_sparse, solve_m
 from jaxsim.engine.dynamics.rne import rne, tendon_bias
 from jaxsim.engine.integrate.implicit import full_blocks, symmetric_matrix
 from jaxsim.engine.solver.problem import force, residual, row_state
-from jaxsim.engine.support import apply_wrench, disabled, dof_damping, enabled, is_damped, poly_slope
+from jaxsim.engine.support import apply_wrench, disabled, dof_damping, enabled, is_damped, poly_force_derivative
 from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array, norm
 
@@ -31,7 +31,7 @@ def inv_constraint(m: Model, d: Data) -> Data:
 
 
 def inverse_force(m: Model, d: Data) -> Array:
-    """The force that makes `qacc` beside passive, bias and constraint forces: (nv,)."""
+    """The force (nv,) that together with passive, bias and constraint forces gives `qacc`."""
     return rne(m, d) + tendon_bias(m, d) + mul_m(m, d, d.qacc) - d.qfrc_passive - d.qfrc_constraint
 
 
@@ -43,10 +43,10 @@ def continuous_qacc(m: Model, d: Data) -> Array:
         if disabled(m, DisableBit.EULERDAMP):
             return d.qacc
         damping, poly = dof_damping(m)
-        slope = m.opt.timestep * poly_slope(damping, poly, abs(d.qvel))
+        derivative = m.opt.timestep * poly_force_derivative(damping, poly, abs(d.qvel))
         # where damping begins it has its derivative already
-        slope = jnp.where(is_damped(m, damping, poly), slope, slope - lax.stop_gradient(slope))
-        return d.qacc + solve_m(m, d, slope * d.qacc)
+        derivative = jnp.where(is_damped(m, damping, poly), derivative, derivative - lax.stop_gradient(derivative))
+        return d.qacc + solve_m(m, d, derivative * d.qacc)
     if m.opt.integrator == IntegratorType.IMPLICITFAST:
         return solve_m(m, d, mul_sparse(m, symmetric_matrix(m, d), d.qacc))
     parts = [

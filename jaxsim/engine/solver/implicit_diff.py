@@ -27,11 +27,11 @@ SOLUTION = "qacc"  # the name under which a checkpoint policy may keep the answe
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def solve(
     layout: Layout,
-    limits: primal.Limits,
+    limits: primal.IterationLimits,
     p: ConstraintProblem,
-    settings: primal.Settings,
+    settings: primal.Tolerances,
     factor: Array,
-    start: primal.Guess,
+    start: primal.InitialGuess,
 ) -> tuple[Array, Array]:
     """qacc (nv,), differentiable in the problem alone, and the number of iterations as a float."""
     if limits.kernel:
@@ -42,7 +42,7 @@ def solve(
 
 
 @solve.defjvp
-def _solve_jvp(layout: Layout, limits: primal.Limits, primals: tuple, tangents: tuple) -> tuple:
+def _solve_jvp(layout: Layout, limits: primal.IterationLimits, primals: tuple, tangents: tuple) -> tuple:
     p, *rest = primals
     acc, niter = solve(layout, limits, p, *rest)
     acc = checkpoint_name(acc, SOLUTION)

@@ -17,7 +17,7 @@ from jax import lax
 
 from jaxsim.core.layout import Layout
 from jaxsim.engine.solver import planes, primal
-from jaxsim.engine.solver.planes import CHUNK, UNIT_SIGNS, Planes, Rows, Table, total
+from jaxsim.engine.solver.planes import CHUNK, UNIT_SIGNS, ProblemPlanes, RowConstants, RowPlanes, total
 from jaxsim.engine.solver.problem import ConstraintProblem
 from jaxsim.math.safe import Array, divide
 
@@ -27,14 +27,18 @@ WARP_ENTRIES = 1024  # entries of the Hessian for each warp
 class _World(NamedTuple):
     """What a kernel works on: references to the problem, what is known of its rows, chunks of rows in use."""
 
-    refs: Planes
-    table: Table
+    refs: ProblemPlanes
+    table: RowConstants
     dense: Any
     cones: Any
 
 
 def solve(
-    layout: Layout, limits: primal.Limits, p: ConstraintProblem, settings: primal.Settings, start: primal.Guess
+    layout: Layout,
+    limits: primal.IterationLimits,
+    p: ConstraintProblem,
+    settings: primal.Tolerances,
+    start: primal.InitialGuess,
 ) -> tuple[Array, Array]:
     """qacc (nv,) and the number of iterations, as `primal.solve` with Newton's method."""
     extra = planes.padded_size(layout.nv) - layout.nv
@@ -46,7 +50,9 @@ def solve(
     return acc[: layout.nv], niter[0]
 
 
-def _call(nv: int, limits: primal.Limits, interpret: bool, p: Planes, start: Array, stop: Array) -> list[Array]:
+def _call(
+    nv: int, limits: primal.IterationLimits, interpret: bool, p: ProblemPlanes, start: Array, stop: Array
+) -> list[Array]:
     from jax.experimental import pallas as pl  # an import of a second, for those who ask for it
     from jax.experimental.pallas import triton
 
@@ -60,9 +66,11 @@ def _call(nv: int, limits: primal.Limits, interpret: bool, p: Planes, start: Arr
     )(p, start, stop)
 
 
-def _kernel(nv: int, limits: primal.Limits, refs: Planes, start: Any, stop: Any, acc: Any, niter: Any) -> None:
+def _kernel(
+    nv: int, limits: primal.IterationLimits, refs: ProblemPlanes, start: Any, stop: Any, acc: Any, niter: Any
+) -> None:
     world = _load(refs)
-    operators = primal.Operators(
+    operators = primal.SolverOperators(
         smooth=refs.smooth[...],
         inertia=lambda x: jnp.sum(refs.M[...] * x[None, :], axis=1),
         rows=partial(_rows_times, world),
@@ -74,12 +82,12 @@ def _kernel(nv: int, limits: primal.Limits, refs: Planes, start: Any, stop: Any,
         direction=partial(_direction, nv, world),
     )
     guess = start[...]
-    first = primal.Guess(guess, operators.inertia(guess), planes.residual(world.table, operators.rows(guess)))
-    settings = primal.Settings(stop[0], stop[1], stop[2])
+    first = primal.InitialGuess(guess, operators.inertia(guess), planes.residual(world.table, operators.rows(guess)))
+    settings = primal.Tolerances(stop[0], stop[1], stop[2])
     acc[...], niter[0] = primal.minimise(operators, limits, settings, first, lax.while_loop)
 
 
-def _load(refs: Planes) -> _World:
+def _load(refs: ProblemPlanes) -> _World:
     def plane(group: Any, k: int) -> Any:
         return type(group)(*(field[k] for field in group))
 
@@ -89,7 +97,7 @@ def _load(refs: Planes) -> _World:
     if refs.dense is not None:
         scalars.append(plane(refs.dense, 0))
         dense = _chunks_in_use(scalars[-1].D)
-    table = Table(tuple(scalars), None)
+    table = RowConstants(tuple(scalars), None)
     if refs.cones is not None:
         dim = refs.cones.D.shape[0]
         table = table._replace(cones=type(refs.cones)(*(tuple(x[k] for k in range(dim)) for x in refs.cones)))
@@ -115,14 +123,14 @@ def _put(x: Array, k: Array, row: Array) -> Array:
     return jnp.where(_iota(x, 0) == k, row[None, :], x)
 
 
-def _rows_times(world: _World, x: Array) -> Rows:
+def _rows_times(world: _World, x: Array) -> RowPlanes:
     scalars = [x if sign > 0 else -x for sign in UNIT_SIGNS[: world.refs.unit.D.shape[0]]]
     if world.dense is not None:
         scalars += _group_times(world.refs.J_dense, world.dense, world.refs.dense.D.shape[1], x)
     cones = ()
     if world.cones is not None:
         cones = _group_times(world.refs.J_cones, world.cones, world.refs.cones.D.shape[1], x)
-    return Rows(tuple(scalars), tuple(cones))
+    return RowPlanes(tuple(scalars), tuple(cones))
 
 
 def _group_times(jac: Any, used: Array, chunks: int, x: Array) -> list[Array]:
@@ -132,7 +140,7 @@ def _group_times(jac: Any, used: Array, chunks: int, x: Array) -> list[Array]:
     return lax.fori_loop(0, used, add, [jnp.zeros((chunks, CHUNK), x.dtype)] * jac.shape[0])
 
 
-def _transpose_times(world: _World, f: Rows) -> Array:
+def _transpose_times(world: _World, f: RowPlanes) -> Array:
     unit = world.refs.unit.D.shape[0]
     out = total([x if sign > 0 else -x for sign, x in zip(UNIT_SIGNS[:unit], f.scalars[:unit], strict=True)])
     if world.dense is not None:
@@ -149,11 +157,11 @@ def _add_transpose(jac: Any, used: Array, f: tuple[Array, ...], out: Array) -> A
     return lax.fori_loop(0, used, add, out)
 
 
-def _direction(nv: int, world: _World, s: primal.State) -> tuple[Array, tuple[()]]:
+def _direction(nv: int, world: _World, s: primal.SolverState) -> tuple[Array, tuple[()]]:
     return -_eliminate(_hessian(world, s.r), s.grad, nv), ()
 
 
-def _hessian(world: _World, r: Rows) -> Array:
+def _hessian(world: _World, r: RowPlanes) -> Array:
     unit = world.refs.unit.D.shape[0]
     w = planes.weights(world.table, r)
     h = world.refs.M[...]

@@ -10,22 +10,23 @@ from jaxsim.math.safe import Array, divide
 from jaxsim.xla.loops import while_packed
 
 
-class Ray(NamedTuple):
-    """The problem along a + alpha p: residual r, rows z = J p, and the quadratic part's slope and curvature at 0.
+class SearchLine(NamedTuple):
+    """The problem along a + alpha p: residual r, rows z = J p, and derivative and curvature of the quadratic part
+    at 0.
 
     Rows are an array or a PyTree of arrays.
     """
 
     r: Any
     z: Any
-    slope: Array
-    bend: Array
+    derivative: Array
+    curvature: Array
 
 
-class Search(NamedTuple):
+class SearchState(NamedTuple):
     alpha: Array
-    slope: Array
-    noise: Array  # what rounding alone can make of the slope
+    derivative: Array
+    noise: Array  # a bound on the rounding error of the derivative
     lo: Array  # the derivative is negative here
     hi: Array  # and positive here (infinity until found)
     step: Array  # Newton's next point
@@ -39,37 +40,38 @@ def ahead(r: Any, z: Any, alpha: Array) -> Any:
 
 def line_search(
     along: Callable[[Any, Any], tuple[Array, Array, Array]],
-    ray: Ray,
+    line: SearchLine,
     tolerance: Array,
     iterations: int,
     idle: Array,
-    loop: Callable[..., Search] = while_packed,
+    loop: Callable[..., SearchState] = while_packed,
 ) -> Array:
     """alpha with |derivative| below `tolerance`, by Newton's method kept inside a bracket.
 
-    `along(r, z)` of rows with residual r: the product of their force with z, the sum of the sizes of its terms, and the
-    second derivative of their cost along z. A world that is `idle` takes its first guess: in a batch, those that are
-    done must not keep the others waiting. `loop(cond, body, state)` repeats its body.
+    `along(r, z)` gives, for rows with residual r: the product of their force with z, the sum of the sizes of its terms,
+    and the second derivative of their cost along z. A world that is `idle` takes its first guess: in a batch, worlds
+    that have converged must not keep the others in the loop. `loop(cond, body, state)` repeats its body.
     """
 
-    def visit(alpha: Array, s: Search) -> Search:
-        r = ahead(ray.r, ray.z, alpha)
-        push, size, curvature = along(r, ray.z)
-        slope, bend = ray.slope + alpha * ray.bend - push, ray.bend + curvature
-        noise = eps * (jnp.abs(ray.slope) + jnp.abs(alpha * ray.bend) + size)
-        lo = jnp.where(slope < 0, alpha, s.lo)
-        hi = jnp.where(slope >= 0, alpha, s.hi)
-        newton = alpha - divide(slope, bend)
+    def visit(alpha: Array, s: SearchState) -> SearchState:
+        r = ahead(line.r, line.z, alpha)
+        force, size, curvature = along(r, line.z)
+        derivative = line.derivative + alpha * line.curvature - force
+        curvature = line.curvature + curvature
+        noise = eps * (jnp.abs(line.derivative) + jnp.abs(alpha * line.curvature) + size)
+        lo = jnp.where(derivative < 0, alpha, s.lo)
+        hi = jnp.where(derivative >= 0, alpha, s.hi)
+        newton = alpha - divide(derivative, curvature)
         middle = jnp.where(jnp.isfinite(hi), 0.5 * (lo + hi), 2 * alpha + 1)
         step = jnp.where((newton > lo) & (newton < hi), newton, middle)
-        return Search(alpha, slope, noise, lo, hi, step, s.count + 1)
+        return SearchState(alpha, derivative, noise, lo, hi, step, s.count + 1)
 
-    def unfinished(s: Search) -> Array:
-        exact = jnp.abs(s.slope) <= jnp.maximum(tolerance, s.noise)
+    def unfinished(s: SearchState) -> Array:
+        exact = jnp.abs(s.derivative) <= jnp.maximum(tolerance, s.noise)
         return ~exact & ~idle & (s.count < iterations) & (s.lo < s.hi)
 
-    eps = 4 * jnp.finfo(ray.slope.dtype).eps
-    zero = jnp.zeros_like(ray.slope)
-    start = Search(zero, zero, zero, zero, zero + jnp.inf, zero, zero)
+    eps = 4 * jnp.finfo(line.derivative.dtype).eps
+    zero = jnp.zeros_like(line.derivative)
+    start = SearchState(zero, zero, zero, zero, zero + jnp.inf, zero, zero)
     first = visit(jnp.ones_like(zero), start)
     return loop(unfinished, lambda s: visit(s.step, s), first).alpha

@@ -29,7 +29,7 @@ MULTIPLIER_STEPS = 20
 MULTIPLIER_EXACT = 1e-10  # squared force by which a multiplier may miss its cone, and the least step of one
 
 
-class Scalars(NamedTuple):
+class ScalarRows(NamedTuple):
     """Scalar rows (n,): Jacobian and M^-1 J' (n, nv), reference, diagonal of A, and which are there."""
 
     jac: Array
@@ -40,7 +40,7 @@ class Scalars(NamedTuple):
     paired: np.ndarray  # edges of a pyramid, not dry friction
 
 
-class Cones(NamedTuple):
+class ConeRows(NamedTuple):
     """Friction of elliptic contacts (n, k, ...): Jacobian, M^-1 J', reference, A of each contact, coefficients."""
 
     jac: Array
@@ -117,7 +117,7 @@ def _paired(layout: Layout) -> bool:
     return layout.pyramidal and layout.condim > 1 and layout.ncontact > 0
 
 
-def _scalar_rows(layout: Layout, p: ConstraintProblem, factor: Array, label: Array) -> tuple[Scalars, Array]:
+def _scalar_rows(layout: Layout, p: ConstraintProblem, factor: Array, label: Array) -> tuple[ScalarRows, Array]:
     slots = _friction_slots(layout)
     tendons = slots[layout.nv :]
     jac = jnp.concatenate([jnp.eye(layout.nv, dtype=p.M.matrix.dtype), p.J.general[tendons]])
@@ -132,7 +132,7 @@ def _scalar_rows(layout: Layout, p: ConstraintProblem, factor: Array, label: Arr
         labels = jnp.concatenate([labels, label[start::2]])
     response = _response(factor, jac)
     paired = np.arange(jac.shape[0]) >= len(slots)
-    return Scalars(jac, response, aref, inner(jac, response), active, paired), labels
+    return ScalarRows(jac, response, aref, inner(jac, response), active, paired), labels
 
 
 def _read_scalars(layout: Layout, p: ConstraintProblem, force: Array) -> tuple[Array, Array]:
@@ -157,7 +157,9 @@ def _write_scalars(layout: Layout, force: Array, values: Array, bound: Array) ->
     return jnp.concatenate([new[:start], pairs])
 
 
-def _sweep_scalars(s: Scalars, acc: Array, values: Array, bound: Array, running: Array) -> tuple[Array, Array, Array]:
+def _sweep_scalars(
+    s: ScalarRows, acc: Array, values: Array, bound: Array, running: Array
+) -> tuple[Array, Array, Array]:
     """One visit of every scalar row: the acceleration, the new forces, and what each visit improved."""
 
     def visit(acc: Array, row: tuple) -> tuple:
@@ -176,7 +178,7 @@ def _sweep_scalars(s: Scalars, acc: Array, values: Array, bound: Array, running:
     return acc, new, won
 
 
-def _cones(layout: Layout, p: ConstraintProblem, factor: Array) -> Cones:
+def _cones(layout: Layout, p: ConstraintProblem, factor: Array) -> ConeRows:
     jac = p.J.contact[:, 1:]
     response = _response(factor, jac)
     present = p.D[layout.offsets[3] :].reshape(layout.ncontact, layout.condim)[:, 1:] > 0
@@ -187,7 +189,7 @@ def _cones(layout: Layout, p: ConstraintProblem, factor: Array) -> Cones:
     block = jnp.where(eye > 0, jnp.where(both, floor, 1), jnp.where(both, block, 0))
     aref = p.aref[layout.offsets[3] :].reshape(layout.ncontact, layout.condim)[:, 1:]
     friction = jnp.where(present, p.J.friction[:, : layout.condim - 1], 1)
-    return Cones(jac, response, aref, block, friction, present, present.sum(1))
+    return ConeRows(jac, response, aref, block, friction, present, present.sum(1))
 
 
 def _write_cones(layout: Layout, force: Array, tangents: Array) -> Array:
@@ -197,7 +199,7 @@ def _write_cones(layout: Layout, force: Array, tangents: Array) -> Array:
     return jnp.concatenate([force[:start], rows.reshape(-1)])
 
 
-def _sweep_cones(layout: Layout, c: Cones, acc: Array, force: Array, running: Array) -> tuple[Array, Array]:
+def _sweep_cones(layout: Layout, c: ConeRows, acc: Array, force: Array, running: Array) -> tuple[Array, Array]:
     """One visit of every elliptic contact: its new tangential forces (n, k), and what the visit improved (n,)."""
     rows = force[layout.offsets[3] :].reshape(layout.ncontact, layout.condim)
 
@@ -232,9 +234,9 @@ def _in_cone(block: Array, b: Array, friction: Array, normal: Array, active: Arr
     factor = cholesky(safe)
     v = -solve_factored(factor, rhs)
     # the multiplier's own derivative: it moves so that |v| stays the radius of the cone
-    bend = lax.stop_gradient(inner(v, solve_factored(factor, v)))
+    curvature = lax.stop_gradient(inner(v, solve_factored(factor, v)))
     excess = inner(v, v) - square
-    moved = divide(excess - lax.stop_gradient(excess), 2 * bend)
+    moved = divide(excess - lax.stop_gradient(excess), 2 * curvature)
     v = v - jnp.where(on_cone, moved, 0) * lax.stop_gradient(solve_factored(factor, v))
     v = v * jnp.where(on_cone, divide(normal, norm(v), 1.0), 1)
     return jnp.where(singular, 0, v * friction)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.layout import Layout
-from jaxsim.engine.solver.linesearch import Ray, ahead, line_search
+from jaxsim.engine.solver.linesearch import SearchLine, ahead, line_search
 from jaxsim.engine.solver.problem import (
     ConstraintProblem,
     along,
@@ -29,15 +29,15 @@ from jaxsim.xla.linalg import solve_factored, solve_positive
 from jaxsim.xla.loops import while_each, while_packed
 
 
-class Settings(NamedTuple):
-    """What stops a solver. `tolerance` and `ls_tolerance` are numbers of the model; the counts are static."""
+class Tolerances(NamedTuple):
+    """Tolerances of the solver and of its line search: numbers of the model, not static."""
 
     tolerance: Array
     ls_tolerance: Array
     scale: Array  # 1 / (meaninertia * nv)
 
 
-class Limits(NamedTuple):
+class IterationLimits(NamedTuple):
     """Static iteration limits and the solver's name, newton or cg; `kernel` is `opt.solver_kernel`."""
 
     solver: str
@@ -46,7 +46,7 @@ class Limits(NamedTuple):
     kernel: int = 0
 
 
-class Guess(NamedTuple):
+class InitialGuess(NamedTuple):
     """An acceleration a to start from, with M a and r = J a - aref."""
 
     acc: Array
@@ -54,36 +54,43 @@ class Guess(NamedTuple):
     r: Any
 
 
-class State(NamedTuple):
+class SolverState(NamedTuple):
     acc: Array
     momentum: Array  # M a
     r: Any
     grad: Array
-    last: Any  # what the next direction is made from: of CG the last one and its preconditioned gradient
+    last: Any  # of CG: the last direction and its preconditioned gradient
     niter: Array
     done: Array
 
 
-class Operators(NamedTuple):
-    """What the iteration asks of a problem. Vectors are arrays; rows are whatever these functions take and give."""
+class SolverOperators(NamedTuple):
+    """A problem as the iteration uses it. Vectors are arrays; rows are of any type that these functions share."""
 
     smooth: Array  # smooth force
     inertia: Callable[[Array], Array]  # M x
     rows: Callable[[Array], Any]  # J x
     transpose: Callable[[Any], Array]  # J' f
     force: Callable[[Any], Any]  # of rows with residual r
-    along: Callable[[Any, Any], tuple[Array, Array, Array]]  # what `line_search` asks of rows
-    direction: Callable[[State], tuple[Array, Any]]  # the next search, and `last` for the one after it
+    along: Callable[
+        [Any, Any], tuple[Array, Array, Array]
+    ]  # force, sizes and curvature along a line, see `line_search`
+    direction: Callable[[SolverState], tuple[Array, Any]]  # the next search, and `last` for the one after it
     sums: Callable[..., tuple[Array, ...]] = sums  # of the entries of each of several vectors
     search_loop: Callable[..., Any] = while_packed  # of the line search
 
 
 def solve(
-    layout: Layout, limits: Limits, p: ConstraintProblem, settings: Settings, factor: Array, start: Guess
+    layout: Layout,
+    limits: IterationLimits,
+    p: ConstraintProblem,
+    settings: Tolerances,
+    factor: Array,
+    start: InitialGuess,
 ) -> tuple[Array, Array]:
     """qacc (nv,) and the number of iterations. `factor` is the Cholesky factor of M."""
     direction = partial(_cg_direction, factor, p) if limits.solver == "cg" else partial(_newton_direction, layout, p)
-    operators = Operators(
+    operators = SolverOperators(
         smooth=p.qfrc_smooth,
         inertia=partial(dot, p.M.matrix),
         rows=p.J.times,
@@ -96,7 +103,11 @@ def solve(
 
 
 def minimise(
-    operators: Operators, limits: Limits, settings: Settings, start: Guess, loop: Callable[..., State]
+    operators: SolverOperators,
+    limits: IterationLimits,
+    settings: Tolerances,
+    start: InitialGuess,
+    loop: Callable[..., SolverState],
 ) -> tuple[Array, Array]:
     """The iteration from a guess; `loop(cond, body, state)` repeats its body."""
     first = _prepare(operators, settings, *start, jnp.zeros((), jnp.int32))
@@ -107,7 +118,9 @@ def minimise(
     return last.acc, last.niter
 
 
-def _prepare(operators: Operators, settings: Settings, acc: Array, momentum: Array, r: Any, niter: Array) -> State:
+def _prepare(
+    operators: SolverOperators, settings: Tolerances, acc: Array, momentum: Array, r: Any, niter: Array
+) -> SolverState:
     smooth = momentum - operators.smooth
     constraint = operators.transpose(operators.force(r))
     grad = smooth - constraint
@@ -115,57 +128,59 @@ def _prepare(operators: Operators, settings: Settings, acc: Array, momentum: Arr
     *sizes, small = [jnp.sqrt(x) for x in squares]
     floor = 4 * jnp.finfo(acc.dtype).eps * sum(sizes)
     stop = (settings.scale * small < settings.tolerance) | (small <= floor)
-    return State(acc, momentum, r, grad, (), niter, stop)
+    return SolverState(acc, momentum, r, grad, (), niter, stop)
 
 
-def _iterate(operators: Operators, limits: Limits, settings: Settings, s: State) -> State:
+def _iterate(operators: SolverOperators, limits: IterationLimits, settings: Tolerances, s: SolverState) -> SolverState:
     search, last = operators.direction(s)
     mv, z = operators.inertia(search), operators.rows(search)
-    beside = (s.grad, s.momentum - operators.smooth, mv, search)
-    slope0, slope, bend, square = operators.sums(*[search * x for x in beside])
-    ray = Ray(s.r, z, slope, bend)
+    factors = (s.grad, s.momentum - operators.smooth, mv, search)
+    total, derivative, curvature, square = operators.sums(*[search * x for x in factors])
+    line = SearchLine(s.r, z, derivative, curvature)
     exact = settings.tolerance * settings.ls_tolerance * jnp.sqrt(square) / settings.scale
-    enough = jnp.maximum(exact, LS_RELATIVE[limits.solver] * jnp.abs(slope0))
-    alpha = line_search(operators.along, ray, enough, limits.ls_iterations, s.done, operators.search_loop)
+    enough = jnp.maximum(exact, LS_RELATIVE[limits.solver] * jnp.abs(total))
+    alpha = line_search(operators.along, line, enough, limits.ls_iterations, s.done, operators.search_loop)
     acc, momentum = s.acc + alpha * search, s.momentum + alpha * mv
     new = _prepare(operators, settings, acc, momentum, ahead(s.r, z, alpha), s.niter + 1)
-    gain = -0.5 * alpha * slope0  # exact for a quadratic, never cancels
-    done = new.done | (settings.scale * gain < settings.tolerance) | (slope0 >= 0)
+    gain = -0.5 * alpha * total  # exact for a quadratic, never cancels
+    done = new.done | (settings.scale * gain < settings.tolerance) | (total >= 0)
     return new._replace(last=last, done=done)
 
 
-# A search this exact, relative to the slope at its start, costs no more outer iterations than a fuller one.
+# A line search this exact, relative to the derivative at its start, costs no more iterations than an exact one.
 LS_RELATIVE = {"newton": 1e-2, "cg": 1e-3}
 
 
-CHUNK = 8  # contacts whose share of the Hessian is added at a time
+HESSIAN_CHUNK = 8  # contacts whose share of the Hessian is added at a time
 
 
-def _newton_direction(layout: Layout, p: ConstraintProblem, s: State) -> tuple[Array, tuple[()]]:
+def _newton_direction(layout: Layout, p: ConstraintProblem, s: SolverState) -> tuple[Array, tuple[()]]:
     h = hessian_of_used(layout, p, s.r)
     return -solve_positive(h, s.grad), ()
 
 
 def hessian_of_used(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
-    """`hessian`, for only as many contacts as any world of a batch has: real contacts come first in the buffer."""
+    """`hessian` from only as many contacts as any world of a batch has: real contacts come first in the buffer."""
     c = curvature(layout, p, r)
-    if layout.ncontact <= CHUNK:
+    if layout.ncontact <= HESSIAN_CHUNK:
         return hessian(layout, p, c)
-    blocks, last = contact_blocks(layout, p, c), layout.ncontact - CHUNK
+    blocks, last = contact_blocks(layout, p, c), layout.ncontact - HESSIAN_CHUNK
 
     def add(i: Array, h: Array) -> Array:
-        start = jnp.minimum(i * CHUNK, last)  # the last chunk reaches back: what it has in common does not count twice
-        part, jacobian = [jax.lax.dynamic_slice_in_dim(x, start, CHUNK) for x in (blocks, p.J.contact)]
-        fresh = start + np.arange(CHUNK) >= i * CHUNK
+        start = jnp.minimum(
+            i * HESSIAN_CHUNK, last
+        )  # the last chunk reaches back: what it has in common does not count twice
+        part, jacobian = [jax.lax.dynamic_slice_in_dim(x, start, HESSIAN_CHUNK) for x in (blocks, p.J.contact)]
+        fresh = start + np.arange(HESSIAN_CHUNK) >= i * HESSIAN_CHUNK
         return h + contact_hessian(jnp.where(fresh[:, None, None], part, 0), jacobian)
 
     present = p.D[layout.offsets[3] :].reshape(layout.ncontact, -1).any(1)
     used = jnp.max(jnp.where(present, np.arange(1, layout.ncontact + 1), 0))
-    chunks = (batch_max(used) + CHUNK - 1) // CHUNK
+    chunks = (batch_max(used) + HESSIAN_CHUNK - 1) // HESSIAN_CHUNK
     return jax.lax.fori_loop(0, chunks, add, hessian_without_contacts(layout, p, c))
 
 
-def _cg_direction(factor: Array, p: ConstraintProblem, s: State) -> tuple[Array, tuple[Array, Array]]:
+def _cg_direction(factor: Array, p: ConstraintProblem, s: SolverState) -> tuple[Array, tuple[Array, Array]]:
     """Polak-Ribiere with the inverse inertia as preconditioner; restarts when the coefficient is negative."""
     mgrad = solve_factored(factor, s.grad)
     old_search, old_mgrad = s.last
@@ -176,12 +191,12 @@ def _cg_direction(factor: Array, p: ConstraintProblem, s: State) -> tuple[Array,
     return search, (search, mgrad)
 
 
-def first_guess(layout: Layout, p: ConstraintProblem, qacc_smooth: Array, warm: Array | None) -> Guess:
-    """The cheaper of the unconstrained acceleration and the last solution, if there is one."""
-    free = Guess(qacc_smooth, p.qfrc_smooth, residual(layout, p, qacc_smooth))
+def first_guess(layout: Layout, p: ConstraintProblem, qacc_smooth: Array, warm: Array | None) -> InitialGuess:
+    """The cheaper of two starts: the unconstrained acceleration, and the last solution if there is one."""
+    free = InitialGuess(qacc_smooth, p.qfrc_smooth, residual(layout, p, qacc_smooth))
     if warm is None:
         return free
-    last = Guess(warm, p.M.times(warm), residual(layout, p, warm))
+    last = InitialGuess(warm, p.M.times(warm), residual(layout, p, warm))
     gauss = 0.5 * jnp.sum((last.momentum - p.qfrc_smooth) * (warm - qacc_smooth))
     warm_cost, free_cost = sums(costs(layout, p, last.r), costs(layout, p, free.r))
     better = gauss + warm_cost < free_cost

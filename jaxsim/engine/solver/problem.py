@@ -79,18 +79,18 @@ def middle_normal(c: Cone) -> Array:
     return -c.weight * (c.n - c.mu * c.t) * c.mu
 
 
-class Slopes(NamedTuple):
-    """Second derivative of (N - mu T)^2 / 2 by u, over the weight: 1, -ratio u, curl u u' + rest on the diagonal."""
+class MiddleCurvature(NamedTuple):
+    """Second derivative of (N - mu T)^2 / 2 by u, over the weight: 1, -ratio u, outer u u' + rest on the diagonal."""
 
     ratio: Array
-    curl: Array
+    outer: Array
     rest: Array
 
 
-def middle_slopes(c: Cone) -> Slopes:
+def middle_curvature(c: Cone) -> MiddleCurvature:
     """Of contacts in the middle zone."""
     ratio = divide(c.mu, c.t)
-    return Slopes(ratio, divide(c.mu * c.n, c.t**3), c.mu**2 - ratio * c.n)
+    return MiddleCurvature(ratio, divide(c.mu * c.n, c.t**3), c.mu**2 - ratio * c.n)
 
 
 def _cone(layout: Layout, p: ConstraintProblem, r: Array) -> Cone:
@@ -117,9 +117,9 @@ def _cone_blocks(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
     """Second derivative of the cost of each elliptic contact (ncontact, dim, dim)."""
     c = _cone(layout, p, r)
     dim = layout.condim
-    ratio, curl, rest = middle_slopes(c)
+    ratio, outer, rest = middle_curvature(c)
     cross = -ratio[:, None] * c.u[:, 1:]
-    tangents = curl[:, None, None] * c.u[:, 1:, None] * c.u[:, None, 1:]
+    tangents = outer[:, None, None] * c.u[:, 1:, None] * c.u[:, None, 1:]
     tangents = tangents + rest[:, None, None] * jnp.eye(dim - 1, dtype=r.dtype)
     top = jnp.concatenate([jnp.ones_like(c.n)[:, None], cross], axis=1)[:, None, :]
     block = jnp.concatenate([top, jnp.concatenate([cross[:, :, None], tangents], axis=2)], axis=1)
@@ -186,15 +186,15 @@ def curvature(layout: Layout, p: ConstraintProblem, r: Array) -> Curvature:
 
 
 def along(layout: Layout, p: ConstraintProblem, r: Array, z: Array) -> tuple[Array, Array, Array]:
-    """Of s at r, along z: minus the slope f'z, the sum of the sizes of its terms, and the curvature z' s'' z."""
+    """Derivatives of s at r along z: f'z, which is minus the first, the sum of sizes of its terms, and z' s'' z."""
     push, c = force(layout, p, r) * z, curvature(layout, p, r)
-    bend = c.weight * z * z
+    curvature_along = c.weight * z * z
     if c.blocks is not None:
         start = layout.offsets[3]
         frame = z[start:].reshape(layout.ncontact, layout.condim)
         contacts = einsum("cij,cj->ci", c.blocks, frame) * frame
-        bend = jnp.concatenate([bend[:start], contacts.reshape(-1)])
-    return sums(push, jnp.abs(push), bend)
+        curvature_along = jnp.concatenate([curvature_along[:start], contacts.reshape(-1)])
+    return sums(push, jnp.abs(push), curvature_along)
 
 
 def contact_blocks(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:

@@ -13,18 +13,18 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.core.layout import Layout
-from jaxsim.engine.solver.linesearch import Ray, line_search
-from jaxsim.engine.solver.primal import Guess, Limits, Settings
+from jaxsim.engine.solver.linesearch import SearchLine, line_search
+from jaxsim.engine.solver.primal import InitialGuess, IterationLimits, Tolerances
 from jaxsim.engine.solver.problem import ConstraintProblem, Curvature, along, contact_blocks, curvature, force, residual
 from jaxsim.math.arrays import einsum
 from jaxsim.math.safe import Array, divide, norm
 
-FORCING = 1e-2  # what a direction may leave of the gradient
-ROUNDS = 200  # conjugate gradients for one direction, at most
-LS_RELATIVE = 1e-2  # slope that the line search may leave, of that at its start
+FORCING = 1e-2  # gradient that an inexact direction may leave, relative to the gradient
+MAX_CG_ITERATIONS = 200  # for one direction
+LS_RELATIVE = 1e-2  # derivative that the line search may leave, relative to that at its start
 
 
-class State(NamedTuple):
+class SolverState(NamedTuple):
     acc: Array
     momentum: Array  # M a
     r: Array
@@ -69,32 +69,36 @@ def conjugate_gradients(times, precondition, b: Array, tolerance: float, rounds:
 def direction(layout: Layout, p: ConstraintProblem, c: Curvature, b: Array, tolerance: float, idle: Array) -> Array:
     """About H^-1 b."""
     precondition = p.J.tree_hessian(p.M, c.weight, partial(contact_blocks, layout, p, c)).inverse()
-    return conjugate_gradients(partial(hessian_times, layout, p, c), precondition, b, tolerance, ROUNDS, idle)
+    return conjugate_gradients(
+        partial(hessian_times, layout, p, c), precondition, b, tolerance, MAX_CG_ITERATIONS, idle
+    )
 
 
 def minimise(
-    layout: Layout, limits: Limits, p: ConstraintProblem, settings: Settings, start: Guess
+    layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, start: InitialGuess
 ) -> tuple[Array, Array]:
     """qacc (nv,) and the number of Newton iterations."""
 
-    def prepare(acc: Array, momentum: Array, r: Array, niter: Array) -> State:
+    def prepare(acc: Array, momentum: Array, r: Array, niter: Array) -> SolverState:
         constraint = p.J.transpose_times(force(layout, p, r))
         grad = momentum - p.qfrc_smooth - constraint
         floor = 4 * jnp.finfo(acc.dtype).eps * (norm(momentum) + norm(p.qfrc_smooth) + norm(constraint))
         small = norm(grad)
-        return State(acc, momentum, r, grad, niter, (settings.scale * small < settings.tolerance) | (small <= floor))
+        return SolverState(
+            acc, momentum, r, grad, niter, (settings.scale * small < settings.tolerance) | (small <= floor)
+        )
 
-    def iterate(s: State) -> State:
+    def iterate(s: SolverState) -> SolverState:
         search = direction(layout, p, curvature(layout, p, s.r), -s.grad, FORCING, s.done)
         mv, z = p.M.times(search), p.J.times(search)
-        slope = jnp.sum(search * s.grad)
-        ray = Ray(s.r, z, jnp.sum(search * (s.momentum - p.qfrc_smooth)), jnp.sum(search * mv))
+        derivative = jnp.sum(search * s.grad)
+        line = SearchLine(s.r, z, jnp.sum(search * (s.momentum - p.qfrc_smooth)), jnp.sum(search * mv))
         exact = settings.tolerance * settings.ls_tolerance * norm(search) / settings.scale
-        enough = jnp.maximum(exact, LS_RELATIVE * jnp.abs(slope))
-        alpha = line_search(partial(along, layout, p), ray, enough, limits.ls_iterations, s.done)
+        enough = jnp.maximum(exact, LS_RELATIVE * jnp.abs(derivative))
+        alpha = line_search(partial(along, layout, p), line, enough, limits.ls_iterations, s.done)
         new = prepare(s.acc + alpha * search, s.momentum + alpha * mv, s.r + alpha * z, s.niter + 1)
-        gain = -0.5 * alpha * slope
-        return new._replace(done=new.done | (settings.scale * gain < settings.tolerance) | (slope >= 0))
+        gain = -0.5 * alpha * derivative
+        return new._replace(done=new.done | (settings.scale * gain < settings.tolerance) | (derivative >= 0))
 
     first = prepare(*start, jnp.zeros((), jnp.int32))
     last = jax.lax.while_loop(lambda s: ~s.done & (s.niter < limits.iterations), iterate, first)
@@ -103,7 +107,7 @@ def minimise(
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def solve(
-    layout: Layout, limits: Limits, p: ConstraintProblem, settings: Settings, start: Guess
+    layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, start: InitialGuess
 ) -> tuple[Array, Array]:
     """qacc (nv,), differentiable in the problem alone (see `implicit`), and the number of iterations as a float."""
     acc, niter = minimise(layout, limits, p, settings, start)
@@ -111,7 +115,7 @@ def solve(
 
 
 @solve.defjvp
-def _solve_jvp(layout: Layout, limits: Limits, primals: tuple, tangents: tuple) -> tuple:
+def _solve_jvp(layout: Layout, limits: IterationLimits, primals: tuple, tangents: tuple) -> tuple:
     p, *rest = primals
     acc, niter = solve(layout, limits, p, *rest)
 

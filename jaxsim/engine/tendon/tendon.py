@@ -6,7 +6,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import WrapType
-from jaxsim.engine.support import lent_to_tendons
+from jaxsim.engine.support import tendon_actuator_sum
 from jaxsim.engine.tendon import path as tendon_path
 from jaxsim.math.arrays import add_at, take, take_or_zero
 from jaxsim.math.safe import Array, xp_of
@@ -89,5 +89,5 @@ def spring_displacement(m: Model, d: Data) -> Array:
 
 def tendon_armature(m: Model) -> Array:
     """Armature of tendons, what actuators lend included: (ntendon,)."""
-    lent = lent_to_tendons(m, m.actuator_armature)
+    lent = tendon_actuator_sum(m, m.actuator_armature)
     return m.tendon_armature if lent is None else m.tendon_armature + lent

@@ -52,7 +52,9 @@ def problems(name: str, dtype, seed: int = 0):
     made = [_problem(layout, rng) for _ in range(NWORLD)]
     p = jax.tree.map(lambda *x: jnp.asarray(np.stack(x), dtype), *made)
     acc = jnp.asarray(rng.standard_normal((NWORLD, layout.nv)), dtype)
-    return p, primal.Guess(acc, jax.vmap(dot)(p.M.matrix, acc), jax.vmap(functools.partial(residual, layout))(p, acc))
+    return p, primal.InitialGuess(
+        acc, jax.vmap(dot)(p.M.matrix, acc), jax.vmap(functools.partial(residual, layout))(p, acc)
+    )
 
 
 def _problem(layout, rng):
@@ -96,9 +98,9 @@ def _bounds(layout, loss):
 def solve(layout, kind: str, p, start):
     """qacc and the number of iterations of one problem."""
     one = jnp.ones((), p.M.matrix.dtype)
-    settings = primal.Settings(1e-13 * one, 1e-2 * one, one)
+    settings = primal.Tolerances(1e-13 * one, 1e-2 * one, one)
     return implicit_diff.solve(
-        layout, primal.Limits("newton", 50, 50, kind == "kernel"), p, settings, jnp.zeros(()), start
+        layout, primal.IterationLimits("newton", 50, 50, kind == "kernel"), p, settings, jnp.zeros(()), start
     )
 
 
