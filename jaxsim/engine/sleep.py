@@ -170,7 +170,7 @@ def _equality_trees(m) -> ObjectTrees:
 
 
 def _cycles(asleep: Array) -> Array:
-    """The smallest tree of each sleeping tree's cycle, by pointer doubling; itself for one that is awake."""
+    """The smallest tree of each sleeping tree's cycle, by pointer jumping; itself for one that is awake."""
     n = len(asleep)
     label = jnp.arange(n, dtype=jnp.int32)
     hop = jnp.where(asleep >= 0, asleep, label)

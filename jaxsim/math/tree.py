@@ -49,7 +49,7 @@ class Forest(NamedTuple):
 class Tree:
     """Constant tables of a forest of bodies and their dofs.
 
-    `jumps` are the ancestors of each round of pointer jumping, the parents first. `ancestor[b, a]` and `dof_mask[b, i]` say
+    `jumps` are the ancestors of each round of pointer jumping, parents first. `ancestor[b, a]` and `dof_mask[b, i]` say
     that body a, or dof i, lies on the path from the world to b (b included); `prior[i, j]` that dof j moves the frame
     in which dof i acts. The three masks are None for large models, which have a `forest` unless all of their trees are
     large. `body_dofs` and `dof_prior` are lists padded with -1.

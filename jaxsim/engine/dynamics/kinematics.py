@@ -24,7 +24,7 @@ SAME_FRAME = 1e-6  # frames whose numbers differ by less count as one
 def kinematics(m: Model, d: Data) -> Data:
     """Forward kinematics: xpos, xquat, xmat, xipos, ximat, xanchor, xaxis and the frames of geoms and sites.
 
-    Every body and every joint is a node of one tree with a transformation of its own; pointer doubling composes them,
+    Every body and every joint is a node of one tree with a transformation of its own; pointer jumping composes them,
     a round for each power of two in the depth.
     """
     xp = xp_of(m.body_pos, d.qpos)
@@ -131,7 +131,7 @@ def _path_sum(nodes: tables.Nodes, x: Array) -> Array:
 
 
 def _rounds(jumps: tuple[np.ndarray, ...], frame: Array) -> Array:
-    """Composition by pointer doubling: a loop over rounds, so that one round is compiled for all."""
+    """Composition by pointer jumping: a loop over rounds, so that one round is compiled for all."""
 
     def jump_over(frame: Array, jump: Array) -> tuple[Array, None]:
         above, (pos, quat) = gather(frame, jump), map(c.split, _parts(frame))
