@@ -15,9 +15,9 @@ from jaxsim.compiler.lengthrange.wrapping import lengths_and_jacobian, make_leng
 from jaxsim.core.model import Model
 from jaxsim.core.types import MAXVAL, MINVAL, EnableBit, EqType, IntegratorType, JointType, TrnType
 from jaxsim.engine import tables
-from jaxsim.engine.support import lent_to_joints
+from jaxsim.engine.support import joint_actuator_sum
 from jaxsim.math.rotation import cross, quat_mul, quat_normalize, quat_to_mat, rotvec_to_quat
-from jaxsim.math.tree import hops_of
+from jaxsim.math.tree import pointer_jumps
 
 _SCALAR = (JointType.HINGE, JointType.SLIDE)
 _AXES = np.arange(3)
@@ -165,10 +165,10 @@ def _make_links(m: Model) -> tuple[MovingLinks, BodyInertias]:
     site = poses[m.site_bodyid] @ _pose(m.site_pos, m.site_quat)
     geom = poses[m.geom_bodyid[geoms]] @ _pose(m.geom_pos, m.geom_quat)[geoms]
     weights = np.concatenate([np.repeat(m.body_mass[moving, None], 3, axis=1), m.body_inertia[moving]], axis=1)
-    lent = lent_to_joints(m, m.actuator_armature)
+    lent = joint_actuator_sum(m, m.actuator_armature)
     armature = m.dof_armature if lent is None else m.dof_armature + lent[m.dof_jntid]
     return MovingLinks(
-        jumps=hops_of(parent),
+        jumps=pointer_jumps(parent),
         joint_terms=_joint_terms(m, fixed),
         mask=mask,
         axis=np.where(np.isin(kind, _SCALAR)[:, None], m.jnt_axis[m.dof_jntid], np.eye(3)[first % 3]),
