@@ -12,21 +12,27 @@ ROOT = Path(__file__).resolve().parent.parent
 STUB, PAGE = ROOT / "jaxsim/core/field_types.pyi", ROOT / "docs/fields.md"
 
 # what a field of each kind is in Python, where it is not the kind's own name
-MODEL_TYPES = {"float": "Array", "int": "np.ndarray", "bool": "np.ndarray", "asset": "np.ndarray", "char": "np.ndarray"}
-OPTION_TYPES = {"float": "Array"}
-DATA_TYPES = {"float": "Array", "int": "Array", "bool": "Array"}
+MODEL_TYPES = {
+    "float": "jax.Array",
+    "int": "np.ndarray",
+    "bool": "np.ndarray",
+    "asset": "np.ndarray",
+    "char": "np.ndarray",
+}
+OPTION_TYPES = {"float": "jax.Array"}
+DATA_TYPES = {"float": "jax.Array", "int": "jax.Array", "bool": "jax.Array"}
 
 STUB_HEAD = '''"""Fields of Model, Data and their structs. Written by `python -m validation.fields`: do not edit."""
 
 from typing import Any, TypedDict
 
+import jax
 import numpy as np
 
 from jaxsim.core.callbacks import Callbacks
 from jaxsim.core.data import Constraint, Contact, Warning
 from jaxsim.core.layout import Layout
 from jaxsim.core.model import Option, Statistic, Structure
-from jaxsim.math.safe import Array
 '''
 
 PAGE_HEAD = """# Fields

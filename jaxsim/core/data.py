@@ -1,7 +1,7 @@
 """`Data`: the state of one world and everything that the engine computes from it, with mjData's names."""
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -33,7 +33,7 @@ class _Struct(_Frozen):
         def aux(x: Any) -> tuple:
             return tuple(getattr(x, name) for name in static)
 
-        def unflatten(static_values: tuple, children: tuple) -> Any:
+        def unflatten(static_values: tuple, children: Iterable[Any]) -> Any:
             new = object.__new__(cls)
             for assign, value in zip(setters, (*children, *static_values), strict=True):
                 assign(new, value)

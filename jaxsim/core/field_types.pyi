@@ -2,13 +2,13 @@
 
 from typing import Any, TypedDict
 
+import jax
 import numpy as np
 
 from jaxsim.core.callbacks import Callbacks
 from jaxsim.core.data import Constraint, Contact, Warning
 from jaxsim.core.layout import Layout
 from jaxsim.core.model import Option, Statistic, Structure
-from jaxsim.math.safe import Array
 
 class ModelFields:
     @property
@@ -372,11 +372,11 @@ class ModelFields:
         """Length of history."""
 
     @property
-    def qpos0(self) -> Array:
+    def qpos0(self) -> jax.Array:
         """Positions of the reference configuration [m, rad, -], (nq,)."""
 
     @property
-    def qpos_spring(self) -> Array:
+    def qpos_spring(self) -> jax.Array:
         """Positions at which joint springs rest [m, rad, -], (nq,)."""
 
     @property
@@ -432,47 +432,47 @@ class ModelFields:
         """Relation of body and inertia frames (mjtSameFrame), (nbody,)."""
 
     @property
-    def body_pos(self) -> Array:
+    def body_pos(self) -> jax.Array:
         """Position in the parent's frame [m], (nbody, 3)."""
 
     @property
-    def body_quat(self) -> Array:
+    def body_quat(self) -> jax.Array:
         """Orientation in the parent's frame, (nbody, 4)."""
 
     @property
-    def body_ipos(self) -> Array:
+    def body_ipos(self) -> jax.Array:
         """Centre of mass in the body frame [m], (nbody, 3)."""
 
     @property
-    def body_iquat(self) -> Array:
+    def body_iquat(self) -> jax.Array:
         """Orientation of the principal axes in the body frame, (nbody, 4)."""
 
     @property
-    def body_mass(self) -> Array:
+    def body_mass(self) -> jax.Array:
         """Mass of the body [kg], (nbody,)."""
 
     @property
-    def body_subtreemass(self) -> Array:
+    def body_subtreemass(self) -> jax.Array:
         """Mass of the body and all its descendants [kg], (nbody,)."""
 
     @property
-    def body_inertia(self) -> Array:
+    def body_inertia(self) -> jax.Array:
         """Principal moments of inertia [kg m^2], (nbody, 3)."""
 
     @property
-    def body_invweight0(self) -> Array:
+    def body_invweight0(self) -> jax.Array:
         """Mean inverse inertia at qpos0, translation and rotation [1/kg, 1/(kg m^2)], (nbody, 2)."""
 
     @property
-    def body_gravcomp(self) -> Array:
+    def body_gravcomp(self) -> jax.Array:
         """Part of the body's weight that is compensated, (nbody,)."""
 
     @property
-    def body_margin(self) -> Array:
+    def body_margin(self) -> jax.Array:
         """Largest margin of the body's geoms [m], (nbody,)."""
 
     @property
-    def body_user(self) -> Array:
+    def body_user(self) -> jax.Array:
         """User numbers, (nbody, nuser_body)."""
 
     @property
@@ -564,43 +564,43 @@ class ModelFields:
         """Whether gravity compensation counts as actuator force, (njnt,)."""
 
     @property
-    def jnt_solref(self) -> Array:
+    def jnt_solref(self) -> jax.Array:
         """Solver reference of the limit [s, - or N/m, N s/m], (njnt, 2)."""
 
     @property
-    def jnt_solimp(self) -> Array:
+    def jnt_solimp(self) -> jax.Array:
         """Solver impedance of the limit, (njnt, 5)."""
 
     @property
-    def jnt_pos(self) -> Array:
+    def jnt_pos(self) -> jax.Array:
         """Anchor in the body frame [m], (njnt, 3)."""
 
     @property
-    def jnt_axis(self) -> Array:
+    def jnt_axis(self) -> jax.Array:
         """Axis in the body frame, unit length, (njnt, 3)."""
 
     @property
-    def jnt_stiffness(self) -> Array:
+    def jnt_stiffness(self) -> jax.Array:
         """Linear stiffness of the spring [N/m or N m/rad], (njnt,)."""
 
     @property
-    def jnt_stiffnesspoly(self) -> Array:
+    def jnt_stiffnesspoly(self) -> jax.Array:
         """Stiffness coefficients of higher order, (njnt, 2)."""
 
     @property
-    def jnt_range(self) -> Array:
+    def jnt_range(self) -> jax.Array:
         """Lower and upper limit [m or rad], (njnt, 2)."""
 
     @property
-    def jnt_actfrcrange(self) -> Array:
+    def jnt_actfrcrange(self) -> jax.Array:
         """Smallest and largest total actuator force [N or N m], (njnt, 2)."""
 
     @property
-    def jnt_margin(self) -> Array:
+    def jnt_margin(self) -> jax.Array:
         """Distance from the limit at which it becomes active [m or rad], (njnt,)."""
 
     @property
-    def jnt_user(self) -> Array:
+    def jnt_user(self) -> jax.Array:
         """User numbers, (njnt, nuser_jnt)."""
 
     @property
@@ -628,39 +628,39 @@ class ModelFields:
         """Number of consecutive simple dofs that start here, (nv,)."""
 
     @property
-    def dof_solref(self) -> Array:
+    def dof_solref(self) -> jax.Array:
         """Solver reference of dry friction [s, - or N/m, N s/m], (nv, 2)."""
 
     @property
-    def dof_solimp(self) -> Array:
+    def dof_solimp(self) -> jax.Array:
         """Solver impedance of dry friction, (nv, 5)."""
 
     @property
-    def dof_frictionloss(self) -> Array:
+    def dof_frictionloss(self) -> jax.Array:
         """Largest force of dry friction [N or N m], (nv,)."""
 
     @property
-    def dof_armature(self) -> Array:
+    def dof_armature(self) -> jax.Array:
         """Inertia added to the diagonal of M [kg or kg m^2], (nv,)."""
 
     @property
-    def dof_damping(self) -> Array:
+    def dof_damping(self) -> jax.Array:
         """Linear damping [N s/m or N m s/rad], (nv,)."""
 
     @property
-    def dof_dampingpoly(self) -> Array:
+    def dof_dampingpoly(self) -> jax.Array:
         """Damping coefficients of higher order, (nv, 2)."""
 
     @property
-    def dof_invweight0(self) -> Array:
+    def dof_invweight0(self) -> jax.Array:
         """Diagonal of the inverse of M at qpos0 [1/kg or 1/(kg m^2)], (nv,)."""
 
     @property
-    def dof_M0(self) -> Array:
+    def dof_M0(self) -> jax.Array:
         """Diagonal of M at qpos0 [kg or kg m^2], (nv,)."""
 
     @property
-    def dof_length(self) -> Array:
+    def dof_length(self) -> jax.Array:
         """1 for slides; length that turns rotation into translation [- or m], (nv,)."""
 
     @property
@@ -728,59 +728,59 @@ class ModelFields:
         """Relation of geom and body frames (mjtSameFrame), (ngeom,)."""
 
     @property
-    def geom_solmix(self) -> Array:
+    def geom_solmix(self) -> jax.Array:
         """Weight in the mix of contact parameters, (ngeom,)."""
 
     @property
-    def geom_solref(self) -> Array:
+    def geom_solref(self) -> jax.Array:
         """Solver reference of contacts [s, - or N/m, N s/m], (ngeom, 2)."""
 
     @property
-    def geom_solimp(self) -> Array:
+    def geom_solimp(self) -> jax.Array:
         """Solver impedance of contacts, (ngeom, 5)."""
 
     @property
-    def geom_size(self) -> Array:
+    def geom_size(self) -> jax.Array:
         """Size parameters, by shape [m], (ngeom, 3)."""
 
     @property
-    def geom_aabb(self) -> Array:
+    def geom_aabb(self) -> jax.Array:
         """Bounding box, centre and half sizes, geom frame [m], (ngeom, 6)."""
 
     @property
-    def geom_rbound(self) -> Array:
+    def geom_rbound(self) -> jax.Array:
         """Radius of the bounding sphere; 0: unbounded [m], (ngeom,)."""
 
     @property
-    def geom_pos(self) -> Array:
+    def geom_pos(self) -> jax.Array:
         """Position in the body frame [m], (ngeom, 3)."""
 
     @property
-    def geom_quat(self) -> Array:
+    def geom_quat(self) -> jax.Array:
         """Orientation in the body frame, (ngeom, 4)."""
 
     @property
-    def geom_friction(self) -> Array:
+    def geom_friction(self) -> jax.Array:
         """Friction: sliding, spinning, rolling [-, m, m], (ngeom, 3)."""
 
     @property
-    def geom_margin(self) -> Array:
+    def geom_margin(self) -> jax.Array:
         """Distance below which contacts are detected [m], (ngeom,)."""
 
     @property
-    def geom_gap(self) -> Array:
+    def geom_gap(self) -> jax.Array:
         """Width of the zone in which contacts make no force [m], (ngeom,)."""
 
     @property
-    def geom_fluid(self) -> Array:
+    def geom_fluid(self) -> jax.Array:
         """Parameters of the ellipsoid fluid model, (ngeom, 12)."""
 
     @property
-    def geom_user(self) -> Array:
+    def geom_user(self) -> jax.Array:
         """User numbers, (ngeom, nuser_geom)."""
 
     @property
-    def geom_rgba(self) -> Array:
+    def geom_rgba(self) -> jax.Array:
         """Colour, when there is no material, (ngeom, 4)."""
 
     @property
@@ -804,23 +804,23 @@ class ModelFields:
         """Relation of site and body frames (mjtSameFrame), (nsite,)."""
 
     @property
-    def site_size(self) -> Array:
+    def site_size(self) -> jax.Array:
         """Size parameters, by shape [m], (nsite, 3)."""
 
     @property
-    def site_pos(self) -> Array:
+    def site_pos(self) -> jax.Array:
         """Position in the body frame [m], (nsite, 3)."""
 
     @property
-    def site_quat(self) -> Array:
+    def site_quat(self) -> jax.Array:
         """Orientation in the body frame, (nsite, 4)."""
 
     @property
-    def site_user(self) -> Array:
+    def site_user(self) -> jax.Array:
         """User numbers, (nsite, nuser_site)."""
 
     @property
-    def site_rgba(self) -> Array:
+    def site_rgba(self) -> jax.Array:
         """Colour, when there is no material, (nsite, 4)."""
 
     @property
@@ -836,23 +836,23 @@ class ModelFields:
         """Body that the camera looks at; -1: none, (ncam,)."""
 
     @property
-    def cam_pos(self) -> Array:
+    def cam_pos(self) -> jax.Array:
         """Position in the body frame [m], (ncam, 3)."""
 
     @property
-    def cam_quat(self) -> Array:
+    def cam_quat(self) -> jax.Array:
         """Orientation in the body frame, (ncam, 4)."""
 
     @property
-    def cam_poscom0(self) -> Array:
+    def cam_poscom0(self) -> jax.Array:
         """Position from the subtree's centre of mass at qpos0, global frame [m], (ncam, 3)."""
 
     @property
-    def cam_pos0(self) -> Array:
+    def cam_pos0(self) -> jax.Array:
         """Position from the body's origin at qpos0, global frame [m], (ncam, 3)."""
 
     @property
-    def cam_mat0(self) -> Array:
+    def cam_mat0(self) -> jax.Array:
         """Rotation matrix at qpos0, global frame, (ncam, 9)."""
 
     @property
@@ -860,11 +860,11 @@ class ModelFields:
         """Perspective or orthographic (mjtProjection), (ncam,)."""
 
     @property
-    def cam_fovy(self) -> Array:
+    def cam_fovy(self) -> jax.Array:
         """Vertical field of view; orthographic: visible height [deg or m], (ncam,)."""
 
     @property
-    def cam_ipd(self) -> Array:
+    def cam_ipd(self) -> jax.Array:
         """Distance between the eyes [m], (ncam,)."""
 
     @property
@@ -876,15 +876,15 @@ class ModelFields:
         """Kinds of images (mjtCamOutBit), (ncam,)."""
 
     @property
-    def cam_sensorsize(self) -> Array:
+    def cam_sensorsize(self) -> jax.Array:
         """Width and height of the sensor [m], (ncam, 2)."""
 
     @property
-    def cam_intrinsic(self) -> Array:
+    def cam_intrinsic(self) -> jax.Array:
         """Focal lengths and principal point [m], (ncam, 4)."""
 
     @property
-    def cam_user(self) -> Array:
+    def cam_user(self) -> jax.Array:
         """User numbers, (ncam, nuser_cam)."""
 
     @property
@@ -912,15 +912,15 @@ class ModelFields:
         """Whether the light casts shadows, (nlight,)."""
 
     @property
-    def light_bulbradius(self) -> Array:
+    def light_bulbradius(self) -> jax.Array:
         """Radius of the bulb, for soft shadows [m], (nlight,)."""
 
     @property
-    def light_intensity(self) -> Array:
+    def light_intensity(self) -> jax.Array:
         """Luminous intensity [cd], (nlight,)."""
 
     @property
-    def light_range(self) -> Array:
+    def light_range(self) -> jax.Array:
         """Distance at which the light ends [m], (nlight,)."""
 
     @property
@@ -928,47 +928,47 @@ class ModelFields:
         """Whether the light is on, (nlight,)."""
 
     @property
-    def light_pos(self) -> Array:
+    def light_pos(self) -> jax.Array:
         """Position in the body frame [m], (nlight, 3)."""
 
     @property
-    def light_dir(self) -> Array:
+    def light_dir(self) -> jax.Array:
         """Direction in the body frame, (nlight, 3)."""
 
     @property
-    def light_poscom0(self) -> Array:
+    def light_poscom0(self) -> jax.Array:
         """Position from the subtree's centre of mass at qpos0, global frame [m], (nlight, 3)."""
 
     @property
-    def light_pos0(self) -> Array:
+    def light_pos0(self) -> jax.Array:
         """Position from the body's origin at qpos0, global frame [m], (nlight, 3)."""
 
     @property
-    def light_dir0(self) -> Array:
+    def light_dir0(self) -> jax.Array:
         """Direction at qpos0, global frame, (nlight, 3)."""
 
     @property
-    def light_attenuation(self) -> Array:
+    def light_attenuation(self) -> jax.Array:
         """Constant, linear and quadratic attenuation [-, 1/m, 1/m^2], (nlight, 3)."""
 
     @property
-    def light_cutoff(self) -> Array:
+    def light_cutoff(self) -> jax.Array:
         """Half angle of a spot light [deg], (nlight,)."""
 
     @property
-    def light_exponent(self) -> Array:
+    def light_exponent(self) -> jax.Array:
         """Exponent of a spot light's falloff, (nlight,)."""
 
     @property
-    def light_ambient(self) -> Array:
+    def light_ambient(self) -> jax.Array:
         """Ambient colour, (nlight, 3)."""
 
     @property
-    def light_diffuse(self) -> Array:
+    def light_diffuse(self) -> jax.Array:
         """Diffuse colour, (nlight, 3)."""
 
     @property
-    def light_specular(self) -> Array:
+    def light_specular(self) -> jax.Array:
         """Specular colour, (nlight, 3)."""
 
     @property
@@ -988,27 +988,27 @@ class ModelFields:
         """The side of higher priority sets contact parameters, (nflex,)."""
 
     @property
-    def flex_solmix(self) -> Array:
+    def flex_solmix(self) -> jax.Array:
         """Weight in the mix of contact parameters, (nflex,)."""
 
     @property
-    def flex_solref(self) -> Array:
+    def flex_solref(self) -> jax.Array:
         """Solver reference of contacts [s, - or N/m, N s/m], (nflex, 2)."""
 
     @property
-    def flex_solimp(self) -> Array:
+    def flex_solimp(self) -> jax.Array:
         """Solver impedance of contacts, (nflex, 5)."""
 
     @property
-    def flex_friction(self) -> Array:
+    def flex_friction(self) -> jax.Array:
         """Friction: sliding, spinning, rolling [-, m, m], (nflex, 3)."""
 
     @property
-    def flex_margin(self) -> Array:
+    def flex_margin(self) -> jax.Array:
         """Distance below which contacts are detected [m], (nflex,)."""
 
     @property
-    def flex_gap(self) -> Array:
+    def flex_gap(self) -> jax.Array:
         """Width of the zone in which contacts make no force [m], (nflex,)."""
 
     @property
@@ -1172,59 +1172,59 @@ class ModelFields:
         """Pairs of element and vertex that may collide, (nflexevpair, 2)."""
 
     @property
-    def flex_vert(self) -> Array:
+    def flex_vert(self) -> jax.Array:
         """Vertices in their bodies' frames [m], (nflexvert, 3)."""
 
     @property
-    def flex_vert0(self) -> Array:
+    def flex_vert0(self) -> jax.Array:
         """Vertices at qpos0, scaled to the unit box, (nflexvert, 3)."""
 
     @property
-    def flex_vertmetric(self) -> Array:
+    def flex_vertmetric(self) -> jax.Array:
         """Inverse of the mass-weighted square of the vertex's edges [1/(kg m^2)], (nflexvert, 4)."""
 
     @property
-    def flex_node(self) -> Array:
+    def flex_node(self) -> jax.Array:
         """Nodes in their bodies' frames [m], (nflexnode, 3)."""
 
     @property
-    def flex_node0(self) -> Array:
+    def flex_node0(self) -> jax.Array:
         """Nodes at qpos0, global frame [m], (nflexnode, 3)."""
 
     @property
-    def flexedge_length0(self) -> Array:
+    def flexedge_length0(self) -> jax.Array:
         """Length at qpos0 [m], (nflexedge,)."""
 
     @property
-    def flexedge_invweight0(self) -> Array:
+    def flexedge_invweight0(self) -> jax.Array:
         """Inverse inertia of the edge's length at qpos0 [1/kg], (nflexedge,)."""
 
     @property
-    def flex_radius(self) -> Array:
+    def flex_radius(self) -> jax.Array:
         """Radius around elements [m], (nflex,)."""
 
     @property
-    def flex_size(self) -> Array:
+    def flex_size(self) -> jax.Array:
         """Half sizes of the box of all vertices at qpos0 [m], (nflex, 3)."""
 
     @property
-    def flex_stiffness(self) -> Array:
+    def flex_stiffness(self) -> jax.Array:
         """Stiffness of the finite elements [N/m], (nflexstiffness,)."""
 
     @property
-    def flex_bending(self) -> Array:
+    def flex_bending(self) -> jax.Array:
         """Bending stiffness [N/m], (nflexbending,)."""
 
     @property
-    def flex_damping(self) -> Array:
+    def flex_damping(self) -> jax.Array:
         """Rayleigh damping: ratio of damping to stiffness [s], (nflex,)."""
 
     @property
-    def flex_edgestiffness(self) -> Array:
+    def flex_edgestiffness(self) -> jax.Array:
         """Stiffness of edges [N/m], (nflex,)."""
 
     @property
-    def flex_edgedamping(self) -> Array:
+    def flex_edgedamping(self) -> jax.Array:
         """Damping of edges [N s/m], (nflex,)."""
 
     @property
@@ -1280,7 +1280,7 @@ class ModelFields:
         """Dof of each entry of the vertices' Jacobian, (nJfv, 2)."""
 
     @property
-    def flex_rgba(self) -> Array:
+    def flex_rgba(self) -> jax.Array:
         """Colour, when there is no material, (nflex, 4)."""
 
     @property
@@ -1340,7 +1340,7 @@ class ModelFields:
         """First entry in mesh_graph; -1: no convex hull, (nmesh,)."""
 
     @property
-    def mesh_vert(self) -> Array:
+    def mesh_vert(self) -> jax.Array:
         """Vertices in the mesh frame [m], (nmeshvert, 3)."""
 
     @property
@@ -1368,15 +1368,15 @@ class ModelFields:
         """Vertices, edges and faces of the convex hulls, (nmeshgraph,)."""
 
     @property
-    def mesh_scale(self) -> Array:
+    def mesh_scale(self) -> jax.Array:
         """Scale that the compiler applied to the asset, (nmesh, 3)."""
 
     @property
-    def mesh_pos(self) -> Array:
+    def mesh_pos(self) -> jax.Array:
         """Translation that the compiler applied to the asset [m], (nmesh, 3)."""
 
     @property
-    def mesh_quat(self) -> Array:
+    def mesh_quat(self) -> jax.Array:
         """Rotation that the compiler applied to the asset, (nmesh, 4)."""
 
     @property
@@ -1392,7 +1392,7 @@ class ModelFields:
         """First polygon of the hull, (nmesh,)."""
 
     @property
-    def mesh_polynormal(self) -> Array:
+    def mesh_polynormal(self) -> jax.Array:
         """Normal of each polygon, mesh frame, (nmeshpoly, 3)."""
 
     @property
@@ -1508,7 +1508,7 @@ class ModelFields:
         """First byte of the file's name in paths; -1: none, (nskin,)."""
 
     @property
-    def hfield_size(self) -> Array:
+    def hfield_size(self) -> jax.Array:
         """Half sizes in x and y, greatest elevation, thickness below zero [m], (nhfield, 4)."""
 
     @property
@@ -1524,7 +1524,7 @@ class ModelFields:
         """First entry in hfield_data, (nhfield,)."""
 
     @property
-    def hfield_data(self) -> Array:
+    def hfield_data(self) -> jax.Array:
         """Elevations by rows, from 0 to 1, (nhfielddata,)."""
 
     @property
@@ -1572,35 +1572,35 @@ class ModelFields:
         """Whether the texture repeats by length, not by object, (nmat,)."""
 
     @property
-    def mat_texrepeat(self) -> Array:
+    def mat_texrepeat(self) -> jax.Array:
         """Repetitions of the texture in both directions, (nmat, 2)."""
 
     @property
-    def mat_emission(self) -> Array:
+    def mat_emission(self) -> jax.Array:
         """Emission, as a factor of the colour, (nmat,)."""
 
     @property
-    def mat_specular(self) -> Array:
+    def mat_specular(self) -> jax.Array:
         """Specularity, as a factor of white, (nmat,)."""
 
     @property
-    def mat_shininess(self) -> Array:
+    def mat_shininess(self) -> jax.Array:
         """Shininess, (nmat,)."""
 
     @property
-    def mat_reflectance(self) -> Array:
+    def mat_reflectance(self) -> jax.Array:
         """Reflectance; 0: none, (nmat,)."""
 
     @property
-    def mat_metallic(self) -> Array:
+    def mat_metallic(self) -> jax.Array:
         """Metallic coefficient; -1: not set, (nmat,)."""
 
     @property
-    def mat_roughness(self) -> Array:
+    def mat_roughness(self) -> jax.Array:
         """Roughness coefficient; -1: not set, (nmat,)."""
 
     @property
-    def mat_rgba(self) -> Array:
+    def mat_rgba(self) -> jax.Array:
         """Colour, (nmat, 4)."""
 
     @property
@@ -1620,27 +1620,27 @@ class ModelFields:
         """Number made of both body ids: body1 << 16 + body2, (npair,)."""
 
     @property
-    def pair_solref(self) -> Array:
+    def pair_solref(self) -> jax.Array:
         """Solver reference, normal direction [s, - or N/m, N s/m], (npair, 2)."""
 
     @property
-    def pair_solreffriction(self) -> Array:
+    def pair_solreffriction(self) -> jax.Array:
         """Solver reference, friction directions [s, - or N/m, N s/m], (npair, 2)."""
 
     @property
-    def pair_solimp(self) -> Array:
+    def pair_solimp(self) -> jax.Array:
         """Solver impedance, (npair, 5)."""
 
     @property
-    def pair_margin(self) -> Array:
+    def pair_margin(self) -> jax.Array:
         """Distance below which contacts are detected [m], (npair,)."""
 
     @property
-    def pair_gap(self) -> Array:
+    def pair_gap(self) -> jax.Array:
         """Width of the zone in which contacts make no force [m], (npair,)."""
 
     @property
-    def pair_friction(self) -> Array:
+    def pair_friction(self) -> jax.Array:
         """Friction: two tangents, spinning, two rolling [-, -, m, m, m], (npair, 5)."""
 
     @property
@@ -1668,15 +1668,15 @@ class ModelFields:
         """Whether the constraint is active at the start, (neq,)."""
 
     @property
-    def eq_solref(self) -> Array:
+    def eq_solref(self) -> jax.Array:
         """Solver reference [s, - or N/m, N s/m], (neq, 2)."""
 
     @property
-    def eq_solimp(self) -> Array:
+    def eq_solimp(self) -> jax.Array:
         """Solver impedance, (neq, 5)."""
 
     @property
-    def eq_data(self) -> Array:
+    def eq_data(self) -> jax.Array:
         """Parameters, by kind of constraint, (neq, 11)."""
 
     @property
@@ -1728,79 +1728,79 @@ class ModelFields:
         """Whether the total actuator force is clamped, (ntendon,)."""
 
     @property
-    def tendon_width(self) -> Array:
+    def tendon_width(self) -> jax.Array:
         """Radius for drawing [m], (ntendon,)."""
 
     @property
-    def tendon_solref_lim(self) -> Array:
+    def tendon_solref_lim(self) -> jax.Array:
         """Solver reference of the limit [s, - or N/m, N s/m], (ntendon, 2)."""
 
     @property
-    def tendon_solimp_lim(self) -> Array:
+    def tendon_solimp_lim(self) -> jax.Array:
         """Solver impedance of the limit, (ntendon, 5)."""
 
     @property
-    def tendon_solref_fri(self) -> Array:
+    def tendon_solref_fri(self) -> jax.Array:
         """Solver reference of dry friction [s, - or N/m, N s/m], (ntendon, 2)."""
 
     @property
-    def tendon_solimp_fri(self) -> Array:
+    def tendon_solimp_fri(self) -> jax.Array:
         """Solver impedance of dry friction, (ntendon, 5)."""
 
     @property
-    def tendon_range(self) -> Array:
+    def tendon_range(self) -> jax.Array:
         """Least and greatest length [m or rad], (ntendon, 2)."""
 
     @property
-    def tendon_actfrcrange(self) -> Array:
+    def tendon_actfrcrange(self) -> jax.Array:
         """Smallest and largest total actuator force [N], (ntendon, 2)."""
 
     @property
-    def tendon_margin(self) -> Array:
+    def tendon_margin(self) -> jax.Array:
         """Distance from the limit at which it becomes active [m], (ntendon,)."""
 
     @property
-    def tendon_stiffness(self) -> Array:
+    def tendon_stiffness(self) -> jax.Array:
         """Linear stiffness of the spring [N/m], (ntendon,)."""
 
     @property
-    def tendon_stiffnesspoly(self) -> Array:
+    def tendon_stiffnesspoly(self) -> jax.Array:
         """Stiffness coefficients of higher order, (ntendon, 2)."""
 
     @property
-    def tendon_damping(self) -> Array:
+    def tendon_damping(self) -> jax.Array:
         """Linear damping [N s/m], (ntendon,)."""
 
     @property
-    def tendon_dampingpoly(self) -> Array:
+    def tendon_dampingpoly(self) -> jax.Array:
         """Damping coefficients of higher order, (ntendon, 2)."""
 
     @property
-    def tendon_armature(self) -> Array:
+    def tendon_armature(self) -> jax.Array:
         """Inertia against changes of length [kg], (ntendon,)."""
 
     @property
-    def tendon_frictionloss(self) -> Array:
+    def tendon_frictionloss(self) -> jax.Array:
         """Largest force of dry friction [N], (ntendon,)."""
 
     @property
-    def tendon_lengthspring(self) -> Array:
+    def tendon_lengthspring(self) -> jax.Array:
         """Lengths between which the spring is at rest [m], (ntendon, 2)."""
 
     @property
-    def tendon_length0(self) -> Array:
+    def tendon_length0(self) -> jax.Array:
         """Length at qpos0 [m], (ntendon,)."""
 
     @property
-    def tendon_invweight0(self) -> Array:
+    def tendon_invweight0(self) -> jax.Array:
         """Inverse inertia of the length at qpos0 [1/kg], (ntendon,)."""
 
     @property
-    def tendon_user(self) -> Array:
+    def tendon_user(self) -> jax.Array:
         """User numbers, (ntendon, nuser_tendon)."""
 
     @property
-    def tendon_rgba(self) -> Array:
+    def tendon_rgba(self) -> jax.Array:
         """Colour, when there is no material, (ntendon, 4)."""
 
     @property
@@ -1812,7 +1812,7 @@ class ModelFields:
         """Joint, site or geom of the path object; -1: pulley, (nwrap,)."""
 
     @property
-    def wrap_prm(self) -> Array:
+    def wrap_prm(self) -> jax.Array:
         """Joint coefficient, pulley divisor or side site, (nwrap,)."""
 
     @property
@@ -1836,15 +1836,15 @@ class ModelFields:
         """Ids of the transmission's objects; -1: none, (nu, 2)."""
 
     @property
-    def actuator_damping(self) -> Array:
+    def actuator_damping(self) -> jax.Array:
         """Damping added to the target [N s/m or N m s/rad], (nu,)."""
 
     @property
-    def actuator_dampingpoly(self) -> Array:
+    def actuator_dampingpoly(self) -> jax.Array:
         """Damping coefficients of higher order, (nu, 2)."""
 
     @property
-    def actuator_armature(self) -> Array:
+    def actuator_armature(self) -> jax.Array:
         """Inertia added to the target [kg or kg m^2], (nu,)."""
 
     @property
@@ -1868,7 +1868,7 @@ class ModelFields:
         """First entry in history; -1: none, (nu,)."""
 
     @property
-    def actuator_delay(self) -> Array:
+    def actuator_delay(self) -> jax.Array:
         """Delay of the control; 0: none [s], (nu,)."""
 
     @property
@@ -1884,15 +1884,15 @@ class ModelFields:
         """Whether the activation is clamped, (nu,)."""
 
     @property
-    def actuator_dynprm(self) -> Array:
+    def actuator_dynprm(self) -> jax.Array:
         """Parameters of the activation dynamics, (nu, 10)."""
 
     @property
-    def actuator_gainprm(self) -> Array:
+    def actuator_gainprm(self) -> jax.Array:
         """Parameters of the gain, (nu, 10)."""
 
     @property
-    def actuator_biasprm(self) -> Array:
+    def actuator_biasprm(self) -> jax.Array:
         """Parameters of the bias, (nu, 10)."""
 
     @property
@@ -1900,39 +1900,39 @@ class ModelFields:
         """Whether the force uses the activation of the next step, (nu,)."""
 
     @property
-    def actuator_ctrlrange(self) -> Array:
+    def actuator_ctrlrange(self) -> jax.Array:
         """Smallest and largest control, (nu, 2)."""
 
     @property
-    def actuator_forcerange(self) -> Array:
+    def actuator_forcerange(self) -> jax.Array:
         """Smallest and largest force [N or N m], (nu, 2)."""
 
     @property
-    def actuator_actrange(self) -> Array:
+    def actuator_actrange(self) -> jax.Array:
         """Smallest and largest activation, (nu, 2)."""
 
     @property
-    def actuator_gear(self) -> Array:
+    def actuator_gear(self) -> jax.Array:
         """Scales of length and force, by direction, (nu, 6)."""
 
     @property
-    def actuator_cranklength(self) -> Array:
+    def actuator_cranklength(self) -> jax.Array:
         """Length of the crank of a slider-crank [m], (nu,)."""
 
     @property
-    def actuator_acc0(self) -> Array:
+    def actuator_acc0(self) -> jax.Array:
         """Norm of the acceleration by unit force at qpos0 [m/s^2 or rad/s^2], (nu,)."""
 
     @property
-    def actuator_length0(self) -> Array:
+    def actuator_length0(self) -> jax.Array:
         """Length of the transmission at qpos0 [m or rad], (nu,)."""
 
     @property
-    def actuator_lengthrange(self) -> Array:
+    def actuator_lengthrange(self) -> jax.Array:
         """Least and greatest length that can be reached [m or rad], (nu, 2)."""
 
     @property
-    def actuator_user(self) -> Array:
+    def actuator_user(self) -> jax.Array:
         """User numbers, (nu, nuser_actuator)."""
 
     @property
@@ -1980,11 +1980,11 @@ class ModelFields:
         """First entry in sensordata, (nsensor,)."""
 
     @property
-    def sensor_cutoff(self) -> Array:
+    def sensor_cutoff(self) -> jax.Array:
         """Bound on the outputs; 0: none [by sensor], (nsensor,)."""
 
     @property
-    def sensor_noise(self) -> Array:
+    def sensor_noise(self) -> jax.Array:
         """Standard deviation of noise, for the user [by sensor], (nsensor,)."""
 
     @property
@@ -1996,15 +1996,15 @@ class ModelFields:
         """First entry in history; -1: none, (nsensor,)."""
 
     @property
-    def sensor_delay(self) -> Array:
+    def sensor_delay(self) -> jax.Array:
         """Delay of the output; 0: none [s], (nsensor,)."""
 
     @property
-    def sensor_interval(self) -> Array:
+    def sensor_interval(self) -> jax.Array:
         """Period and phase of sampling [s], (nsensor, 2)."""
 
     @property
-    def sensor_user(self) -> Array:
+    def sensor_user(self) -> jax.Array:
         """User numbers, (nsensor, nuser_sensor)."""
 
     @property
@@ -2040,7 +2040,7 @@ class ModelFields:
         """Number of entries, (nnumeric,)."""
 
     @property
-    def numeric_data(self) -> Array:
+    def numeric_data(self) -> jax.Array:
         """Numbers of all numeric fields, (nnumericdata,)."""
 
     @property
@@ -2072,35 +2072,35 @@ class ModelFields:
         """Id of each member, (ntupledata,)."""
 
     @property
-    def tuple_objprm(self) -> Array:
+    def tuple_objprm(self) -> jax.Array:
         """Number that goes with each member, (ntupledata,)."""
 
     @property
-    def key_time(self) -> Array:
+    def key_time(self) -> jax.Array:
         """Time [s], (nkey,)."""
 
     @property
-    def key_qpos(self) -> Array:
+    def key_qpos(self) -> jax.Array:
         """Positions [m, rad, -], (nkey, nq)."""
 
     @property
-    def key_qvel(self) -> Array:
+    def key_qvel(self) -> jax.Array:
         """Velocities [m/s, rad/s], (nkey, nv)."""
 
     @property
-    def key_act(self) -> Array:
+    def key_act(self) -> jax.Array:
         """Activations, (nkey, na)."""
 
     @property
-    def key_mpos(self) -> Array:
+    def key_mpos(self) -> jax.Array:
         """Positions of mocap bodies, global frame [m], (nkey, nmocap*3)."""
 
     @property
-    def key_mquat(self) -> Array:
+    def key_mquat(self) -> jax.Array:
         """Orientations of mocap bodies, global frame, (nkey, nmocap*4)."""
 
     @property
-    def key_ctrl(self) -> Array:
+    def key_ctrl(self) -> jax.Array:
         """Controls, (nkey, nu)."""
 
     @property
@@ -2621,67 +2621,67 @@ class Visual:
 
 class OptionFields:
     @property
-    def timestep(self) -> Array:
+    def timestep(self) -> jax.Array:
         """Length of a step [s]."""
 
     @property
-    def impratio(self) -> Array:
+    def impratio(self) -> jax.Array:
         """Ratio of frictional to normal impedance of elliptic cones."""
 
     @property
-    def tolerance(self) -> Array:
+    def tolerance(self) -> jax.Array:
         """Improvement below which the solver stops."""
 
     @property
-    def ls_tolerance(self) -> Array:
+    def ls_tolerance(self) -> jax.Array:
         """Relative tolerance of the solver's line search."""
 
     @property
-    def noslip_tolerance(self) -> Array:
+    def noslip_tolerance(self) -> jax.Array:
         """Improvement below which the noslip solver stops."""
 
     @property
-    def ccd_tolerance(self) -> Array:
+    def ccd_tolerance(self) -> jax.Array:
         """Tolerance of the search for convex contacts [m]."""
 
     @property
-    def sleep_tolerance(self) -> Array:
+    def sleep_tolerance(self) -> jax.Array:
         """Velocity below which a tree counts as at rest [m/s]."""
 
     @property
-    def gravity(self) -> Array:
+    def gravity(self) -> jax.Array:
         """Acceleration of gravity, global frame [m/s^2], (3,)."""
 
     @property
-    def wind(self) -> Array:
+    def wind(self) -> jax.Array:
         """Velocity of the fluid, global frame [m/s], (3,)."""
 
     @property
-    def magnetic(self) -> Array:
+    def magnetic(self) -> jax.Array:
         """Magnetic flux density, global frame [T], (3,)."""
 
     @property
-    def density(self) -> Array:
+    def density(self) -> jax.Array:
         """Density of the fluid [kg/m^3]."""
 
     @property
-    def viscosity(self) -> Array:
+    def viscosity(self) -> jax.Array:
         """Dynamic viscosity of the fluid [Pa s]."""
 
     @property
-    def o_margin(self) -> Array:
+    def o_margin(self) -> jax.Array:
         """Margin of contacts, when override is on [m]."""
 
     @property
-    def o_solref(self) -> Array:
+    def o_solref(self) -> jax.Array:
         """Solver reference of contacts, when override is on [s, - or N/m, N s/m], (2,)."""
 
     @property
-    def o_solimp(self) -> Array:
+    def o_solimp(self) -> jax.Array:
         """Solver impedance of contacts, when override is on, (5,)."""
 
     @property
-    def o_friction(self) -> Array:
+    def o_friction(self) -> jax.Array:
         """Friction of contacts, when override is on [-, -, m, m, m], (5,)."""
 
     @property
@@ -2746,331 +2746,331 @@ class OptionFields:
 
 class DataFields:
     @property
-    def time(self) -> Array:
+    def time(self) -> jax.Array:
         """Simulated time [s]."""
 
     @property
-    def energy(self) -> Array:
+    def energy(self) -> jax.Array:
         """Potential and kinetic energy [J], (2,)."""
 
     @property
-    def qpos(self) -> Array:
+    def qpos(self) -> jax.Array:
         """Positions [m, rad, -], (nq,)."""
 
     @property
-    def qvel(self) -> Array:
+    def qvel(self) -> jax.Array:
         """Velocities [m/s, rad/s], (nv,)."""
 
     @property
-    def act(self) -> Array:
+    def act(self) -> jax.Array:
         """Activations of actuators, (na,)."""
 
     @property
-    def history(self) -> Array:
+    def history(self) -> jax.Array:
         """Past controls and sensor values with their times, (nhistory,)."""
 
     @property
-    def qacc_warmstart(self) -> Array:
+    def qacc_warmstart(self) -> jax.Array:
         """Acceleration that the solver starts from [m/s^2, rad/s^2], (nv,)."""
 
     @property
-    def plugin_state(self) -> Array:
+    def plugin_state(self) -> jax.Array:
         """States of plugins, (npluginstate,)."""
 
     @property
-    def ctrl(self) -> Array:
+    def ctrl(self) -> jax.Array:
         """Controls, (nu,)."""
 
     @property
-    def qfrc_applied(self) -> Array:
+    def qfrc_applied(self) -> jax.Array:
         """Force applied to dofs [N, N m], (nv,)."""
 
     @property
-    def xfrc_applied(self) -> Array:
+    def xfrc_applied(self) -> jax.Array:
         """Force and torque applied at bodies' centres of mass, global frame [N, N m], (nbody, 6)."""
 
     @property
-    def eq_active(self) -> Array:
+    def eq_active(self) -> jax.Array:
         """Whether each equality constraint is active, (neq,)."""
 
     @property
-    def tree_asleep(self) -> Array:
+    def tree_asleep(self) -> jax.Array:
         """Negative: awake; otherwise the next tree of the cycle that sleeps, (ntree,)."""
 
     @property
-    def mocap_pos(self) -> Array:
+    def mocap_pos(self) -> jax.Array:
         """Positions of mocap bodies, global frame [m], (nmocap, 3)."""
 
     @property
-    def mocap_quat(self) -> Array:
+    def mocap_quat(self) -> jax.Array:
         """Orientations of mocap bodies, global frame, (nmocap, 4)."""
 
     @property
-    def qacc(self) -> Array:
+    def qacc(self) -> jax.Array:
         """Accelerations [m/s^2, rad/s^2], (nv,)."""
 
     @property
-    def act_dot(self) -> Array:
+    def act_dot(self) -> jax.Array:
         """Time derivative of activations [1/s], (na,)."""
 
     @property
-    def userdata(self) -> Array:
+    def userdata(self) -> jax.Array:
         """Numbers of the user, which no stage touches, (nuserdata,)."""
 
     @property
-    def sensordata(self) -> Array:
+    def sensordata(self) -> jax.Array:
         """Outputs of all sensors [by sensor], (nsensordata,)."""
 
     @property
-    def xpos(self) -> Array:
+    def xpos(self) -> jax.Array:
         """Position of the body frame, global frame [m], (nbody, 3)."""
 
     @property
-    def xquat(self) -> Array:
+    def xquat(self) -> jax.Array:
         """Orientation of the body frame, global frame, (nbody, 4)."""
 
     @property
-    def xmat(self) -> Array:
+    def xmat(self) -> jax.Array:
         """Rotation matrix of the body frame, global frame, (nbody, 9)."""
 
     @property
-    def xipos(self) -> Array:
+    def xipos(self) -> jax.Array:
         """Centre of mass of the body, global frame [m], (nbody, 3)."""
 
     @property
-    def ximat(self) -> Array:
+    def ximat(self) -> jax.Array:
         """Rotation matrix of the principal axes, global frame, (nbody, 9)."""
 
     @property
-    def xanchor(self) -> Array:
+    def xanchor(self) -> jax.Array:
         """Anchor of the joint, global frame [m], (njnt, 3)."""
 
     @property
-    def xaxis(self) -> Array:
+    def xaxis(self) -> jax.Array:
         """Axis of the joint, global frame, (njnt, 3)."""
 
     @property
-    def geom_xpos(self) -> Array:
+    def geom_xpos(self) -> jax.Array:
         """Position of the geom, global frame [m], (ngeom, 3)."""
 
     @property
-    def geom_xmat(self) -> Array:
+    def geom_xmat(self) -> jax.Array:
         """Rotation matrix of the geom, global frame, (ngeom, 9)."""
 
     @property
-    def site_xpos(self) -> Array:
+    def site_xpos(self) -> jax.Array:
         """Position of the site, global frame [m], (nsite, 3)."""
 
     @property
-    def site_xmat(self) -> Array:
+    def site_xmat(self) -> jax.Array:
         """Rotation matrix of the site, global frame, (nsite, 9)."""
 
     @property
-    def cam_xpos(self) -> Array:
+    def cam_xpos(self) -> jax.Array:
         """Position of the camera, global frame [m], (ncam, 3)."""
 
     @property
-    def cam_xmat(self) -> Array:
+    def cam_xmat(self) -> jax.Array:
         """Rotation matrix of the camera, global frame, (ncam, 9)."""
 
     @property
-    def light_xpos(self) -> Array:
+    def light_xpos(self) -> jax.Array:
         """Position of the light, global frame [m], (nlight, 3)."""
 
     @property
-    def light_xdir(self) -> Array:
+    def light_xdir(self) -> jax.Array:
         """Direction of the light, global frame, (nlight, 3)."""
 
     @property
-    def subtree_com(self) -> Array:
+    def subtree_com(self) -> jax.Array:
         """Centre of mass of each subtree, global frame [m], (nbody, 3)."""
 
     @property
-    def cdof(self) -> Array:
+    def cdof(self) -> jax.Array:
         """Motion axis of each dof (rotation, translation), about the tree's centre of mass [-, m], (nv, 6)."""
 
     @property
-    def cinert(self) -> Array:
+    def cinert(self) -> jax.Array:
         """Inertia of the body about the tree's centre of mass, global axes [kg m^2, kg m, kg], (nbody, 10)."""
 
     @property
-    def ten_wrapadr(self) -> Array:
+    def ten_wrapadr(self) -> jax.Array:
         """First point of the path in wrap_xpos, (ntendon,)."""
 
     @property
-    def ten_wrapnum(self) -> Array:
+    def ten_wrapnum(self) -> jax.Array:
         """Number of points of the path, (ntendon,)."""
 
     @property
-    def ten_J(self) -> Array:
+    def ten_J(self) -> jax.Array:
         """Jacobian of tendon lengths, stored entries [m/rad, -], (nJten,)."""
 
     @property
-    def ten_length(self) -> Array:
+    def ten_length(self) -> jax.Array:
         """Length [m], (ntendon,)."""
 
     @property
-    def wrap_obj(self) -> Array:
+    def wrap_obj(self) -> jax.Array:
         """Geom of each path point; -1: site, -2: pulley, (nwrap, 2)."""
 
     @property
-    def wrap_xpos(self) -> Array:
+    def wrap_xpos(self) -> jax.Array:
         """Points of all paths, global frame [m], (nwrap, 6)."""
 
     @property
-    def actuator_length(self) -> Array:
+    def actuator_length(self) -> jax.Array:
         """Length of the transmission [m or rad], (nu,)."""
 
     @property
-    def actuator_moment(self) -> Array:
+    def actuator_moment(self) -> jax.Array:
         """Jacobian of the transmission's length, dense here [m/rad, -], (nu, nv)."""
 
     @property
-    def crb(self) -> Array:
+    def crb(self) -> jax.Array:
         """Inertia of the subtree about the tree's centre of mass, global axes [kg m^2, kg m, kg], (nbody, 10)."""
 
     @property
-    def qM(self) -> Array:
+    def qM(self) -> jax.Array:
         """Inertia matrix: entries of ancestor pairs of dofs [kg, kg m, kg m^2], (nM,)."""
 
     @property
-    def M(self) -> Array:
+    def M(self) -> jax.Array:
         """Inertia matrix: lower triangle by rows [kg, kg m, kg m^2], (nC,)."""
 
     @property
-    def qLD(self) -> Array:
+    def qLD(self) -> jax.Array:
         """Factors L and D of M = L' D L, (nC,)."""
 
     @property
-    def qLDiagInv(self) -> Array:
+    def qLDiagInv(self) -> jax.Array:
         """Inverse of D [1/kg, 1/(kg m^2)], (nv,)."""
 
     @property
-    def ten_velocity(self) -> Array:
+    def ten_velocity(self) -> jax.Array:
         """Velocity of the length [m/s], (ntendon,)."""
 
     @property
-    def actuator_velocity(self) -> Array:
+    def actuator_velocity(self) -> jax.Array:
         """Velocity of the transmission's length [m/s or rad/s], (nu,)."""
 
     @property
-    def cvel(self) -> Array:
+    def cvel(self) -> jax.Array:
         """Spatial velocity (rotation, translation) at the tree's centre of mass [rad/s, m/s], (nbody, 6)."""
 
     @property
-    def cdof_dot(self) -> Array:
+    def cdof_dot(self) -> jax.Array:
         """Time derivative of cdof [1/s, m/s], (nv, 6)."""
 
     @property
-    def qfrc_bias(self) -> Array:
+    def qfrc_bias(self) -> jax.Array:
         """Coriolis, centrifugal and gravitational force [N, N m], (nv,)."""
 
     @property
-    def qfrc_spring(self) -> Array:
+    def qfrc_spring(self) -> jax.Array:
         """Force of springs [N, N m], (nv,)."""
 
     @property
-    def qfrc_damper(self) -> Array:
+    def qfrc_damper(self) -> jax.Array:
         """Force of dampers [N, N m], (nv,)."""
 
     @property
-    def qfrc_gravcomp(self) -> Array:
+    def qfrc_gravcomp(self) -> jax.Array:
         """Force of gravity compensation [N, N m], (nv,)."""
 
     @property
-    def qfrc_fluid(self) -> Array:
+    def qfrc_fluid(self) -> jax.Array:
         """Force of the fluid [N, N m], (nv,)."""
 
     @property
-    def qfrc_passive(self) -> Array:
+    def qfrc_passive(self) -> jax.Array:
         """Sum of all passive forces [N, N m], (nv,)."""
 
     @property
-    def subtree_linvel(self) -> Array:
+    def subtree_linvel(self) -> jax.Array:
         """Velocity of the subtree's centre of mass, global frame [m/s], (nbody, 3)."""
 
     @property
-    def subtree_angmom(self) -> Array:
+    def subtree_angmom(self) -> jax.Array:
         """Angular momentum about the subtree's centre of mass, global frame [kg m^2/s], (nbody, 3)."""
 
     @property
-    def actuator_force(self) -> Array:
+    def actuator_force(self) -> jax.Array:
         """Force of the actuator [N or N m], (nu,)."""
 
     @property
-    def qfrc_actuator(self) -> Array:
+    def qfrc_actuator(self) -> jax.Array:
         """Force of all actuators on dofs [N, N m], (nv,)."""
 
     @property
-    def qfrc_smooth(self) -> Array:
+    def qfrc_smooth(self) -> jax.Array:
         """Force without constraints [N, N m], (nv,)."""
 
     @property
-    def qacc_smooth(self) -> Array:
+    def qacc_smooth(self) -> jax.Array:
         """Acceleration without constraints [m/s^2, rad/s^2], (nv,)."""
 
     @property
-    def qfrc_constraint(self) -> Array:
+    def qfrc_constraint(self) -> jax.Array:
         """Force of constraints [N, N m], (nv,)."""
 
     @property
-    def qfrc_inverse(self) -> Array:
+    def qfrc_inverse(self) -> jax.Array:
         """Force that explains qacc, from inverse dynamics [N, N m], (nv,)."""
 
     @property
-    def cacc(self) -> Array:
+    def cacc(self) -> jax.Array:
         """Spatial acceleration (rotation, translation), at the tree's centre [rad/s^2, m/s^2], (nbody, 6)."""
 
     @property
-    def cfrc_int(self) -> Array:
+    def cfrc_int(self) -> jax.Array:
         """Torque and force from the parent, at the tree's centre of mass [N m, N], (nbody, 6)."""
 
     @property
-    def cfrc_ext(self) -> Array:
+    def cfrc_ext(self) -> jax.Array:
         """External torque and force on the body, at the tree's centre of mass [N m, N], (nbody, 6)."""
 
     @property
-    def ncon(self) -> Array:
+    def ncon(self) -> jax.Array:
         """Contacts found; the first entries of contact."""
 
     @property
-    def ne(self) -> Array:
+    def ne(self) -> jax.Array:
         """Active rows of equality constraints."""
 
     @property
-    def nf(self) -> Array:
+    def nf(self) -> jax.Array:
         """Active rows of dry friction."""
 
     @property
-    def nl(self) -> Array:
+    def nl(self) -> jax.Array:
         """Active rows of limits."""
 
     @property
-    def nefc(self) -> Array:
+    def nefc(self) -> jax.Array:
         """Active rows in all."""
 
     @property
-    def solver_niter(self) -> Array:
+    def solver_niter(self) -> jax.Array:
         """Iterations of the solver, (1,)."""
 
     @property
-    def solver_fwdinv(self) -> Array:
+    def solver_fwdinv(self) -> jax.Array:
         """Difference of forward and inverse dynamics, joint and constraint forces, (2,)."""
 
     @property
-    def maxuse_con(self) -> Array:
+    def maxuse_con(self) -> jax.Array:
         """Most contacts that this world needed at once, dropped ones included."""
 
     @property
-    def maxuse_efc(self) -> Array:
+    def maxuse_efc(self) -> jax.Array:
         """Most rows that this world needed at once, dropped ones included."""
 
     @property
-    def overflow_contacts(self) -> Array:
+    def overflow_contacts(self) -> jax.Array:
         """Contacts dropped for want of capacity since the last reset."""
 
     @property
-    def overflow_constraints(self) -> Array:
+    def overflow_constraints(self) -> jax.Array:
         """Rows dropped for want of capacity since the last reset."""
 
     @property
@@ -3086,177 +3086,177 @@ class DataFields:
         """Warnings by kind (mjtWarning)."""
 
     @property
-    def efc_pos(self) -> Array:
+    def efc_pos(self) -> jax.Array:
         """Violation: position error, or distance of the contact or limit [m or rad], (max_constraints,)."""
 
     @property
-    def efc_margin(self) -> Array:
+    def efc_margin(self) -> jax.Array:
         """Value of pos below which the row becomes active [m or rad], (max_constraints,)."""
 
     @property
-    def efc_frictionloss(self) -> Array:
+    def efc_frictionloss(self) -> jax.Array:
         """Largest force of dry friction [N or N m], (max_constraints,)."""
 
     @property
-    def efc_diagApprox(self) -> Array:
+    def efc_diagApprox(self) -> jax.Array:
         """Approximate diagonal of the inverse inertia of rows [1/kg or 1/(kg m^2)], (max_constraints,)."""
 
     @property
-    def efc_KBIP(self) -> Array:
+    def efc_KBIP(self) -> jax.Array:
         """Stiffness, damping, impedance and its derivative by position [1/s^2, 1/s, -, 1/m], (max_constraints, 4)."""
 
     @property
-    def efc_D(self) -> Array:
+    def efc_D(self) -> jax.Array:
         """Inertia of the row: inverse of R [kg or kg m^2], (max_constraints,)."""
 
     @property
-    def efc_R(self) -> Array:
+    def efc_R(self) -> jax.Array:
         """Regularization: diagonal added to the inverse inertia of rows [1/kg or 1/(kg m^2)], (max_constraints,)."""
 
     @property
-    def efc_vel(self) -> Array:
+    def efc_vel(self) -> jax.Array:
         """Velocity of the row: J qvel [m/s or rad/s], (max_constraints,)."""
 
     @property
-    def efc_aref(self) -> Array:
+    def efc_aref(self) -> jax.Array:
         """Acceleration that the constraint aims at [m/s^2 or rad/s^2], (max_constraints,)."""
 
     @property
-    def efc_b(self) -> Array:
+    def efc_b(self) -> jax.Array:
         """J qacc_smooth - aref [m/s^2 or rad/s^2], (max_constraints,)."""
 
     @property
-    def efc_force(self) -> Array:
+    def efc_force(self) -> jax.Array:
         """Force of the row [N or N m], (max_constraints,)."""
 
     @property
-    def efc_state(self) -> Array:
+    def efc_state(self) -> jax.Array:
         """Part of the cost that the row is in (mjtConstraintState), (max_constraints,)."""
 
     @property
-    def efc_type(self) -> Array:
+    def efc_type(self) -> jax.Array:
         """Kind of constraint (mjtConstraint), (max_constraints,)."""
 
     @property
-    def efc_id(self) -> Array:
+    def efc_id(self) -> jax.Array:
         """Id of the object that is constrained, (max_constraints,)."""
 
     @property
-    def efc_J(self) -> Array:
+    def efc_J(self) -> jax.Array:
         """Jacobian by qvel [-, m], (max_constraints, nv)."""
 
 class ContactFields:
     @property
-    def dist(self) -> Array:
+    def dist(self) -> jax.Array:
         """Distance of the surfaces; negative: penetration [m], (max_contacts,)."""
 
     @property
-    def pos(self) -> Array:
+    def pos(self) -> jax.Array:
         """Midpoint between the surfaces, global frame [m], (max_contacts, 3)."""
 
     @property
-    def frame(self) -> Array:
+    def frame(self) -> jax.Array:
         """Axes by rows, normal first (from geom[0] to geom[1]), global frame, (max_contacts, 9)."""
 
     @property
-    def includemargin(self) -> Array:
+    def includemargin(self) -> jax.Array:
         """Distance below which the contact makes force: margin - gap [m], (max_contacts,)."""
 
     @property
-    def friction(self) -> Array:
+    def friction(self) -> jax.Array:
         """Friction: two tangents, spinning, two rolling [-, -, m, m, m], (max_contacts, 5)."""
 
     @property
-    def solref(self) -> Array:
+    def solref(self) -> jax.Array:
         """Solver reference, normal direction [s, - or N/m, N s/m], (max_contacts, 2)."""
 
     @property
-    def solreffriction(self) -> Array:
+    def solreffriction(self) -> jax.Array:
         """Solver reference, friction directions [s, - or N/m, N s/m], (max_contacts, 2)."""
 
     @property
-    def solimp(self) -> Array:
+    def solimp(self) -> jax.Array:
         """Solver impedance, (max_contacts, 5)."""
 
     @property
-    def mu(self) -> Array:
+    def mu(self) -> jax.Array:
         """Friction of the regularized cone, (max_contacts,)."""
 
     @property
-    def dim(self) -> Array:
+    def dim(self) -> jax.Array:
         """Dimension: 1, 3, 4 or 6, (max_contacts,)."""
 
     @property
-    def geom(self) -> Array:
+    def geom(self) -> jax.Array:
         """Ids of both geoms; -1: empty entry, (max_contacts, 2)."""
 
     @property
-    def exclude(self) -> Array:
+    def exclude(self) -> jax.Array:
         """0: makes force; else why not (1: in the gap, 2: fused, 3: no dofs, 4: passive), (max_contacts,)."""
 
     @property
-    def efc_address(self) -> Array:
+    def efc_address(self) -> jax.Array:
         """First of its rows among the packed ones; -1: none, (max_contacts,)."""
 
 class ConstraintFields:
     @property
-    def active(self) -> Array:
+    def active(self) -> jax.Array:
         """Whether the slot holds a row, (nslot,)."""
 
     @property
-    def pos(self) -> Array:
+    def pos(self) -> jax.Array:
         """Violation: position error, or distance of the contact or limit [m or rad], (nslot,)."""
 
     @property
-    def margin(self) -> Array:
+    def margin(self) -> jax.Array:
         """Value of pos below which the row becomes active [m or rad], (nslot,)."""
 
     @property
-    def frictionloss(self) -> Array:
+    def frictionloss(self) -> jax.Array:
         """Largest force of dry friction [N or N m], (nslot,)."""
 
     @property
-    def diagApprox(self) -> Array:
+    def diagApprox(self) -> jax.Array:
         """Approximate diagonal of the inverse inertia of rows [1/kg or 1/(kg m^2)], (nslot,)."""
 
     @property
-    def KBIP(self) -> Array:
+    def KBIP(self) -> jax.Array:
         """Stiffness, damping, impedance and its derivative by position [1/s^2, 1/s, -, 1/m], (nslot, 4)."""
 
     @property
-    def D(self) -> Array:
+    def D(self) -> jax.Array:
         """Inertia of the row: inverse of R [kg or kg m^2], (nslot,)."""
 
     @property
-    def R(self) -> Array:
+    def R(self) -> jax.Array:
         """Regularization: diagonal added to the inverse inertia of rows [1/kg or 1/(kg m^2)], (nslot,)."""
 
     @property
-    def vel(self) -> Array:
+    def vel(self) -> jax.Array:
         """Velocity of the row: J qvel [m/s or rad/s], (nslot,)."""
 
     @property
-    def aref(self) -> Array:
+    def aref(self) -> jax.Array:
         """Acceleration that the constraint aims at [m/s^2 or rad/s^2], (nslot,)."""
 
     @property
-    def b(self) -> Array:
+    def b(self) -> jax.Array:
         """J qacc_smooth - aref [m/s^2 or rad/s^2], (nslot,)."""
 
     @property
-    def force(self) -> Array:
+    def force(self) -> jax.Array:
         """Force of the row [N or N m], (nslot,)."""
 
     @property
-    def state(self) -> Array:
+    def state(self) -> jax.Array:
         """Part of the cost that the row is in (mjtConstraintState), (nslot,)."""
 
     @property
-    def J_general(self) -> Array:
+    def J_general(self) -> jax.Array:
         """Jacobian rows of equality, tendons and limits of balls [-, m], (ngeneral, nv)."""
 
     @property
-    def J_contact(self) -> Array:
+    def J_contact(self) -> jax.Array:
         """Jacobian rows of contacts, in their frames [-, m], (max_contacts, condim, nv)."""
 
     @property
@@ -3265,11 +3265,11 @@ class ConstraintFields:
 
 class WarningFields:
     @property
-    def number(self) -> Array:
+    def number(self) -> jax.Array:
         """How often the warning was given, (7,)."""
 
     @property
-    def lastinfo(self) -> Array:
+    def lastinfo(self) -> jax.Array:
         """Index that the last one was about, (7,)."""
 
 class ModelChanges(TypedDict, total=False):

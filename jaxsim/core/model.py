@@ -8,7 +8,7 @@ physics reads is a *leaf*: it can be batched, differentiated and replaced. `jaxs
 import dataclasses
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -70,6 +70,13 @@ class Structure:
 
     Immutable; equality and hash are those of a digest of the content that is taken once.
     """
+
+    _digest: bytes
+    _hash: int
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self, values: Mapping[str, Any]):
         digest = hashlib.blake2b(digest_size=16)
@@ -149,11 +156,11 @@ class Option(_Frozen, OptionFields):
 
     def replace(self, **changes: "Unpack[OptionChanges]") -> "Option":
         """A copy with some fields changed; new values take the dtype of the old ones."""
-        values = {name: getattr(self, name) for name in self.__slots__}
-        _refuse_unknown(changes, values, "Option")
-        for name, value in changes.items():
+        values, given = {name: getattr(self, name) for name in self.__slots__}, dict[str, Any](changes)
+        _refuse_unknown(given, values, "Option")
+        for name, value in given.items():
             values[name] = int(value) if name in OPTION_INTS else _cast_like(values[name], value)
-        if any(name in changes and not _is_plain_zero(changes[name]) for name in MEDIUM):
+        if any(name in given and not _is_plain_zero(given[name]) for name in MEDIUM):
             values["medium"] = 1
         return Option(**values)
 
@@ -210,8 +217,9 @@ class Model(_Frozen, ModelFields):
         """A copy with some fields changed; changing structure means another compilation of what uses it."""
         floats = dict(zip(FLOATS, _floats(self), strict=True))
         static = {}
-        parts = {name: changes.pop(name) for name in ("opt", "stat") if name in changes}
-        for name, value in changes.items():
+        given = dict[str, Any](changes)
+        parts = {name: given.pop(name) for name in ("opt", "stat") if name in given}
+        for name, value in given.items():
             if name in floats:
                 floats[name] = _cast_like(floats[name], value)
             elif name in ARRAYS:
@@ -275,7 +283,7 @@ for _name in (*SIZES, *ARRAYS, *BYTES, *CAPACITIES, "vis", "modelname", "callbac
     setattr(Model, _name, property(attrgetter(f"structure.{_name}"), doc=f"static field {_name}"))
 
 
-def _option_unflatten(ints: tuple, floats: tuple) -> Option:
+def _option_unflatten(ints: tuple, floats: Iterable[Any]) -> Option:
     return Option(**dict(zip(OPTION_FLOATS, floats, strict=True)), **dict(zip(OPTION_INTS, ints, strict=True)))
 
 
@@ -287,8 +295,9 @@ jax.tree_util.register_pytree_with_keys(
 )
 
 
-def _model_unflatten(structure: Structure, children: tuple) -> Model:
-    return Model(structure, children[0], children[1], **dict(zip(FLOATS, children[2:], strict=True)))
+def _model_unflatten(structure: Structure, children: Iterable[Any]) -> Model:
+    opt, stat, *floats = children
+    return Model(structure, opt, stat, **dict(zip(FLOATS, floats, strict=True)))
 
 
 jax.tree_util.register_pytree_with_keys(

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-Array = Any
+Array = Any  # numpy or JAX, a tracer or a number: most functions take all of them, and no union says so
 SHORT = 4
 
 

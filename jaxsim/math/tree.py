@@ -214,12 +214,14 @@ def pointer_jumps(parent: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(jumps)
 
 
-def _by_bunch(tree: Tree, x: Array, source: str, target: str, mask: str, rest: Callable[[Tree, Array], Array]) -> Array:
+def _by_bunch(
+    forest: Forest, x: Array, source: str, target: str, mask: str, rest: Callable[[Tree, Array], Array]
+) -> Array:
     """A sum within each tree: products with the `mask` of the bunches, and `rest` for the large trees.
 
     `source` and `target` say whether rows are "bodies" or "dofs"; a mask with "T" at its end is transposed.
     """
-    xp, forest, out = xp_of(x), tree.forest, []
+    xp, out = xp_of(x), []
     for bunch in forest.bunches:
         part = take_or_zero(x, getattr(bunch, source))
         weight = getattr(bunch, mask.removesuffix("T"))
@@ -238,7 +240,7 @@ def subtree_sum(tree: Tree, x: Array) -> Array:
     if tree.ancestor is not None:
         return dot_static(tree.ancestor.T, x)
     if tree.forest is not None:
-        out = _by_bunch(tree, x, "bodies", "bodies", "ancestorT", subtree_sum)
+        out = _by_bunch(tree.forest, x, "bodies", "bodies", "ancestorT", subtree_sum)
         return xp_of(x).concatenate([x.sum(0, keepdims=True), out[1:]])
     total = x.sum(0, keepdims=True)  # a jump to 0 may also mean beyond the world, so the world is summed by itself
     for jump in tree.jumps:
@@ -263,7 +265,7 @@ def path_sum(tree: Tree, x: Array) -> Array:
         return dot_static(tree.ancestor, x)
     if tree.forest is not None:
         apart = xp_of(x).concatenate([x[:1] * 0, x[1:]])
-        return _by_bunch(tree, apart, "bodies", "bodies", "ancestor", path_sum) + x[:1]
+        return _by_bunch(tree.forest, apart, "bodies", "bodies", "ancestor", path_sum) + x[:1]
     world, rest = x[:1], xp_of(x).concatenate([x[:1] * 0, x[1:]])
     for jump in tree.jumps:
         rest = rest + take(rest, jump)
@@ -275,7 +277,7 @@ def dof_path_sum(tree: Tree, x: Array) -> Array:
     if tree.dof_mask is not None:
         return dot_static(tree.dof_mask, x)
     if tree.forest is not None:
-        return _by_bunch(tree, x, "dofs", "bodies", "dof_mask", dof_path_sum)
+        return _by_bunch(tree.forest, x, "dofs", "bodies", "dof_mask", dof_path_sum)
     return path_sum(tree, take_or_zero(x, tree.body_dofs).sum(1))
 
 
@@ -284,7 +286,7 @@ def dof_subtree_sum(tree: Tree, x: Array) -> Array:
     if tree.dof_mask is not None:
         return dot_static(tree.dof_mask.T, x)
     if tree.forest is not None:
-        return _by_bunch(tree, x, "bodies", "dofs", "dof_maskT", dof_subtree_sum)
+        return _by_bunch(tree.forest, x, "bodies", "dofs", "dof_maskT", dof_subtree_sum)
     return take(subtree_sum(tree, x), tree.dof_bodyid)
 
 
@@ -293,6 +295,6 @@ def dof_prior_sum(tree: Tree, x: Array) -> Array:
     if tree.prior is not None:
         return dot_static(tree.prior, x)
     if tree.forest is not None:
-        return _by_bunch(tree, x, "dofs", "dofs", "prior", dof_prior_sum)
+        return _by_bunch(tree.forest, x, "dofs", "dofs", "prior", dof_prior_sum)
     body = take(dof_path_sum(tree, x), tree.parent[tree.dof_bodyid])
     return body + take_or_zero(x, tree.dof_prior).sum(1)

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.core import eval_jaxpr
 from jax.custom_batching import custom_vmap
 
 from jaxsim.math.safe import Array
@@ -71,7 +72,7 @@ def _without_constants(
     """A function of constants and operands that closes over none, and the constants."""
     traced, shape = jax.make_jaxpr(function, return_shape=True)(*operands)
     tree = jax.tree.structure(shape)
-    return lambda constants, *x: tree.unflatten(jax.core.eval_jaxpr(traced.jaxpr, constants, *x)), traced.consts
+    return lambda constants, *x: tree.unflatten(eval_jaxpr(traced.jaxpr, constants, *x)), traced.consts
 
 
 def in_parts(function: Callable[..., Any], limit: int, *operands: Array) -> Any:

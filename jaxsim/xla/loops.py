@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.core import eval_jaxpr
 from jax.custom_batching import custom_vmap
 
 from jaxsim.math.safe import Array
@@ -33,10 +34,10 @@ def while_each(cond: Callable[[Any], Array], body: Callable[[Any], Any], state: 
     split = len(step.consts)  # what the two close over: a batch must see it
 
     def go(consts: list[Array], s: list[Array]) -> Array:
-        return jax.core.eval_jaxpr(test.jaxpr, consts[split:], *s)[0]
+        return eval_jaxpr(test.jaxpr, consts[split:], *s)[0]
 
     def advance(consts: list[Array], s: list[Array]) -> list[Array]:
-        return jax.core.eval_jaxpr(step.jaxpr, consts[:split], *s)
+        return eval_jaxpr(step.jaxpr, consts[:split], *s)
 
     return tree.unflatten(_loop(go, advance, group)([*step.consts, *test.consts], start))
 
