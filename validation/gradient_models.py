@@ -120,7 +120,7 @@ def own():
         "joints, actuators, sensors": (option(dynamics.ACTUATED, integrator="implicitfast"), None),
         "transmissions": (dynamics.TRANSMISSIONS, None),
         "tendons": (dynamics.TENDONS, None),
-        "medium": (option(dynamics.FLUID, integrator="implicit"), None),
+        "fluid": (option(dynamics.FLUID, integrator="implicit"), None),
         "free bodies": (option(dynamics.FREE, integrator="implicit"), None),
         "DC motors": (dynamics.MOTORS, None),
         "contact sensors": (dynamics.CONTACT_SENSORS, None),

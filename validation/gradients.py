@@ -105,7 +105,7 @@ def inputs_of(m, d, function="step"):
 def apply(m, d, x):
     """Model and data with inputs put in."""
     part = {p: {n[len(p) :]: v for n, v in x.items() if n.startswith(p)} for p in ("opt.", "stat.", "d.")}
-    opt = m.opt.replace(**part["opt."]).replace(medium=m.opt.medium)
+    opt = m.opt.replace(**part["opt."]).replace(fluid=m.opt.fluid)
     model = {n: v for n, v in x.items() if "." not in n}
     return m.replace(**model, opt=opt, stat=m.stat.replace(**part["stat."])), d.replace(**part["d."])
 

@@ -2737,7 +2737,7 @@ class OptionFields:
         """Most iterations of the search on signed distance fields."""
 
     @property
-    def medium(self) -> int:
+    def fluid(self) -> int:
         """Whether the program computes fluid forces at all."""
 
     @property
@@ -3781,7 +3781,7 @@ class OptionChanges(TypedDict, total=False):
     disableactuator: Any
     sdf_initpoints: Any
     sdf_iterations: Any
-    medium: Any
+    fluid: Any
     solver_kernel: Any
 
 class StatisticChanges(TypedDict, total=False):

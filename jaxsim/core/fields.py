@@ -643,7 +643,7 @@ disableactuator    int  - | actuator groups switched off, one bit each | -
 sdf_initpoints     int  - | starting points of the search on signed distance fields | -
 sdf_iterations     int  - | most iterations of the search on signed distance fields | -
 # Own fields
-medium         int  - | whether the program computes fluid forces at all | -
+fluid          int  - | whether the program computes fluid forces at all | -
 solver_kernel  int  - | 0: XLA; 1: one GPU kernel for each world; more: its number of warps | -
 """
 

@@ -32,8 +32,8 @@ ARRAYS = tuple(f.name for f in MODEL_FIELDS if f.kind not in ("float", "bytes"))
 BYTES = tuple(f.name for f in MODEL_FIELDS if f.kind == "bytes")
 OPTION_FLOATS = tuple(f.name for f in fields.parse(fields.OPTION) if f.kind == "float")
 OPTION_INTS = tuple(f.name for f in fields.parse(fields.OPTION) if f.kind == "int")
-OWN_OPTIONS = ("medium", "solver_kernel")  # that the reference does not have
-MEDIUM = ("density", "viscosity")  # options that switch `medium` on
+OWN_OPTIONS = ("fluid", "solver_kernel")  # that MuJoCo does not have
+FLUID_OPTIONS = ("density", "viscosity")  # options that switch `fluid` on
 STATIC_DTYPES = {"int": np.int32, "bool": np.bool_, "char": np.uint8}
 ASSET_DTYPES = {"tex_data": np.uint8, "bvh_aabb": np.float64, "oct_aabb": np.float64, "oct_coeff": np.float64}
 
@@ -141,9 +141,9 @@ def _cast_like(old: Any, new: Any) -> Any:
 class Option(_Frozen, OptionFields):
     """Physics options, `m.opt`: mjOption's fields. Floats are leaves, integers and flags are structure.
 
-    Own fields, both structure: `medium` says whether the program holds the forces of a medium at all. It is on when the
+    Own fields, both structure: `fluid` says whether the program computes fluid forces at all. It is on when the
     compiled model has a density or viscosity, and `replace` of either turns it on (unless with a plain zero). To
-    differentiate by density at zero, turn it on by hand: `opt.replace(medium=1)`. `solver_kernel` (0) makes the
+    differentiate by density at zero, turn it on by hand: `opt.replace(fluid=1)`. `solver_kernel` (0) makes the
     solver one kernel a world, for GPUs, with the same answers and gradient: 1 chooses the number of warps by the number
     of dofs, a larger power of two is that number.
     """
@@ -160,8 +160,8 @@ class Option(_Frozen, OptionFields):
         _refuse_unknown(given, values, "Option")
         for name, value in given.items():
             values[name] = int(value) if name in OPTION_INTS else _cast_like(values[name], value)
-        if any(name in given and not _is_plain_zero(given[name]) for name in MEDIUM):
-            values["medium"] = 1
+        if any(name in given and not _is_plain_zero(given[name]) for name in FLUID_OPTIONS):
+            values["fluid"] = 1
         return Option(**values)
 
 
@@ -343,7 +343,7 @@ def make_model(
     static["modelname"] = modelname
     static["callbacks"] = Callbacks()
     static["max_contacts"], static["max_constraints"] = int(max_contacts), int(max_constraints)
-    opt = {"medium": any(opt[n] != 0 for n in MEDIUM), "solver_kernel": 0, **opt}
+    opt = {"fluid": any(opt[n] != 0 for n in FLUID_OPTIONS), "solver_kernel": 0, **opt}
     option = Option(
         **{n: np.asarray(opt[n], dtype=np.float64) for n in OPTION_FLOATS}, **{n: int(opt[n]) for n in OPTION_INTS}
     )

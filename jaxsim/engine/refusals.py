@@ -14,7 +14,7 @@ KERNEL_DOFS = 128  # the kernel of the solver keeps the Hessian in registers
 
 # (what is refused, how many of it a model has)
 REFUSED = (("flex (deformable objects)", lambda m: m.nflex),)
-# (whether a model asks for it, what is asked for and what is done)
+# (whether a model has the feature, its name, and what is done instead)
 SUBSTITUTED = (
     (
         lambda m: m.opt.solver == SolverType.PGS,

@@ -1,4 +1,4 @@
-"""What several stages share: flags, forces on bodies, actuators' lendings."""
+"""What several stages share: flags, forces on bodies, sums over actuators."""
 
 import numpy as np
 
@@ -44,46 +44,46 @@ def apply_wrench(m: Model, d: Data, force: Array, torque: Array, point: Array, b
     return inner(d.cdof, dof_subtree_sum(tables.tree(m), about))
 
 
-def _lent(m: Model, actuatorid: np.ndarray, transmission: tuple[TrnType, ...], x: Array) -> Array:
-    """Sum rows of `x` (nu, ...), times the gear squared, over the actuators of each joint or tendon that borrows."""
+def _actuator_sum(m: Model, actuatorid: np.ndarray, transmission: tuple[TrnType, ...], x: Array) -> Array:
+    """Sum rows of `x` (nu, ...), times the gear squared, over the actuators of each joint or tendon that takes them."""
     target = m.actuator_trnid[:, 0]
     driven = np.isin(m.actuator_trntype, transmission)
-    borrows = np.zeros(m.nu, bool)
-    borrows[driven] = actuatorid[target[driven]] != -1
+    takes = np.zeros(m.nu, bool)
+    takes[driven] = actuatorid[target[driven]] != -1
     gear2 = (m.actuator_gear[:, 0] ** 2).reshape(-1, *(1,) * (x.ndim - 1))
-    return add_at(np.where(borrows, target, -1), x * gear2, len(actuatorid))
+    return add_at(np.where(takes, target, -1), x * gear2, len(actuatorid))
 
 
 def joint_actuator_sum(m: Model, x: Array) -> Array | None:
-    """What actuators lend to joints (armature, damping): `x` (nu, ...) summed by joint; None where none lends."""
+    """What actuators add to joints (armature, damping): `x` (nu, ...) summed by joint; None where none adds any."""
     if not (m.jnt_actuatorid != -1).any():
         return None
-    return _lent(m, m.jnt_actuatorid, (TrnType.JOINT, TrnType.JOINTINPARENT), x)
+    return _actuator_sum(m, m.jnt_actuatorid, (TrnType.JOINT, TrnType.JOINTINPARENT), x)
 
 
 def tendon_actuator_sum(m: Model, x: Array) -> Array | None:
-    """What actuators lend to tendons: `x` (nu, ...) summed by tendon; None where none lends."""
+    """What actuators add to tendons: `x` (nu, ...) summed by tendon; None where none adds any."""
     if not (m.tendon_actuatorid != -1).any():
         return None
-    return _lent(m, m.tendon_actuatorid, (TrnType.TENDON,), x)
+    return _actuator_sum(m, m.tendon_actuatorid, (TrnType.TENDON,), x)
 
 
 def dof_damping(m: Model) -> tuple[Array, Array]:
-    """Linear (nv,) and polynomial (nv, 2) damping of dofs, with what actuators lend."""
+    """Linear (nv,) and polynomial (nv, 2) damping of dofs, with that of actuators."""
     damping, poly = m.dof_damping, m.dof_dampingpoly
-    lent = joint_actuator_sum(m, m.actuator_damping)
-    if lent is not None:
-        damping = damping + take(lent, m.dof_jntid)
+    from_actuators = joint_actuator_sum(m, m.actuator_damping)
+    if from_actuators is not None:
+        damping = damping + take(from_actuators, m.dof_jntid)
         poly = poly + take(joint_actuator_sum(m, m.actuator_dampingpoly), m.dof_jntid)
     return damping, poly
 
 
 def tendon_damping(m: Model) -> tuple[Array, Array]:
-    """Linear (ntendon,) and polynomial (ntendon, 2) damping of tendons, with what actuators lend."""
+    """Linear (ntendon,) and polynomial (ntendon, 2) damping of tendons, with that of actuators."""
     damping, poly = m.tendon_damping, m.tendon_dampingpoly
-    lent = tendon_actuator_sum(m, m.actuator_damping)
-    if lent is not None:
-        damping, poly = damping + lent, poly + tendon_actuator_sum(m, m.actuator_dampingpoly)
+    from_actuators = tendon_actuator_sum(m, m.actuator_damping)
+    if from_actuators is not None:
+        damping, poly = damping + from_actuators, poly + tendon_actuator_sum(m, m.actuator_dampingpoly)
     return damping, poly
 
 
@@ -98,5 +98,5 @@ def poly_force_derivative(linear: Array, poly: Array, x: Array) -> Array:
 
 
 def is_damped(m: Model, damping: Array, poly: Array) -> Array:
-    """Whether Euler's method treats damping (nv,), (nv, 2) implicitly: where any dof has some, or borrows some."""
+    """Whether Euler's method treats damping (nv,), (nv, 2) implicitly: where any dof has some, or takes some from actuators."""
     return ((damping > 0) | (poly != 0).any(1)).any() | (m.jnt_actuatorid[m.dof_jntid] != -1).any()

@@ -31,7 +31,7 @@ def batch_axes(m: Model, names: Sequence[str]) -> Model:
     axes = jax.tree.map(lambda _: None, m)
     parts = {part: {n.split(".")[1]: 0 for n in names if n.startswith(f"{part}.")} for part in ("opt", "stat")}
     opt, stat = axes.opt.replace(**parts["opt"]), axes.stat._replace(**parts["stat"])
-    return axes.replace(opt=opt.replace(medium=m.opt.medium), stat=stat, **{n: 0 for n in names if "." not in n})
+    return axes.replace(opt=opt.replace(fluid=m.opt.fluid), stat=stat, **{n: 0 for n in names if "." not in n})
 
 
 @functools.cache

@@ -123,7 +123,7 @@ TENDONS = """
 </mujoco>
 """
 
-# a medium with wind: inertia boxes and ellipsoids
+# a fluid with wind: inertia boxes and ellipsoids
 FLUID = """
 <mujoco><option timestep="0.005" density="1.2" viscosity="0.02" wind="1 .5 0"/>
 <default><geom contype="0" conaffinity="0"/></default><worldbody><body pos="0 0 3"><freejoint/>

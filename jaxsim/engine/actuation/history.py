@@ -115,11 +115,11 @@ def lookup(b: Buffers, time: Array, interp: int) -> Array:
         earlier, later = jnp.maximum(before - 1, 0), jnp.minimum(after + 1, n - 1)
         rise_low = divide(high - at(b.values, earlier), (at(b.times, after) - at(b.times, earlier))[:, None])
         rise_high = divide(at(b.values, later) - low, (at(b.times, later) - start)[:, None])
-        slope_low = jnp.where((before > 0)[:, None], rise_low, 0)
-        slope_high = jnp.where((after < n - 1)[:, None], rise_high, 0)
+        tangent_low = jnp.where((before > 0)[:, None], rise_low, 0)
+        tangent_high = jnp.where((after < n - 1)[:, None], rise_high, 0)
         square, cube = alpha**2, alpha**3
         between = (2 * cube - 3 * square + 1) * low + (3 * square - 2 * cube) * high
-        between = between + gap[:, None] * ((cube - 2 * square + alpha) * slope_low + (cube - square) * slope_high)
+        between = between + gap[:, None] * ((cube - 2 * square + alpha) * tangent_low + (cube - square) * tangent_high)
     return jnp.where(exact[:, None], high, between)
 
 

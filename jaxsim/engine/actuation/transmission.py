@@ -132,9 +132,9 @@ def _slidercrank(m: Model, d: Data, ids: np.ndarray) -> tuple[Array, Array]:
     square = along * along + rod * rod - inner(vec, vec)
     reaches = (square > 0)[:, None]
     reach = sqrt(square)
-    slope = (1 - divide(along, reach))[:, None]
-    by_vec = xp.where(reaches, axis * slope + vec * divide(xp.ones_like(reach), reach)[:, None], axis)
-    by_axis = xp.where(reaches, vec * slope, vec)
+    ratio = (1 - divide(along, reach))[:, None]
+    by_vec = xp.where(reaches, axis * ratio + vec * divide(xp.ones_like(reach), reach)[:, None], axis)
+    by_axis = xp.where(reaches, vec * ratio, vec)
     jac_slider, turn = _site_jac(m, d, slider)
     jac_vec = _site_jac(m, d, crank)[0] - jac_slider
     # the axis turns with the slider's body: d axis = turn x axis
@@ -154,7 +154,7 @@ def _site_to_site(m: Model, d: Data, ids: np.ndarray) -> tuple[Array, Array]:
     site, ref = m.actuator_trnid[ids, 0], m.actuator_trnid[ids, 1]
     gear, mat = take(m.actuator_gear, ids), take(d.site_xmat, ref).reshape(-1, 3, 3)
     offset = matvec_t(mat, take(d.site_xpos, site) - take(d.site_xpos, ref))
-    # the order of this product is the reference's: it matters, and it is the same for both sites
+    # the order of this product is MuJoCo's: it matters, and it is the same for both sites
     quat, base = (quat_mul(take(m.site_quat, s), take(d.xquat, m.site_bodyid[s])) for s in (site, ref))
     turned = quat_to_rotvec(quat_mul(quat_conj(base), quat))
     length = inner(offset, gear[:, :3]) + inner(turned, gear[:, 3:])

@@ -62,8 +62,8 @@ def _mass_diagonal(m: Model, d: Data) -> Array:
     """dof_M0: the diagonal of M, as if no tendon had armature."""
     composite = subtree_sum(tables.tree(m), d.cinert)
     diagonal = inner(inertia_mul(take(composite, m.dof_bodyid), d.cdof), d.cdof) + m.dof_armature
-    lent = joint_actuator_sum(m, m.actuator_armature)
-    return diagonal if lent is None else diagonal + take(lent, m.dof_jntid)
+    from_actuators = joint_actuator_sum(m, m.actuator_armature)
+    return diagonal if from_actuators is None else diagonal + take(from_actuators, m.dof_jntid)
 
 
 @per_structure
@@ -124,7 +124,7 @@ def _dof_weights(m: Model, d: Data, inverses: list[Array]) -> Array:
 
 @per_structure
 def _repeated(m) -> np.ndarray:
-    """Which dofs (ntendon, nv) a fixed tendon names twice: the reference loses them in its dense Jacobian."""
+    """Which dofs (ntendon, nv) a fixed tendon names twice: MuJoCo loses them in its dense Jacobian."""
     count = np.zeros((m.ntendon, m.nv), int)
     np.add.at(count, jacobian_pattern(m), 1)
     return count > 1

@@ -34,7 +34,7 @@ def pixel_rays(m: Model, d: Data, cams: np.ndarray, resolution: np.ndarray, rend
     Args:
         cams: (k,) static ids.
         resolution: (k, 2) static width and height of each image; pixels go row by row from the top left.
-        rendered: whether pixels lie where the reference's renderer has them. Its rangefinder (mju_camPixelRay) differs:
+        rendered: whether pixels lie where MuJoCo's renderer has them. Its rangefinder (mju_camPixelRay) differs:
             it takes the principal point from the image's corner, and orthographic images as wide as they are high.
     """
     xp = xp_of(d.cam_xpos, m.cam_fovy)

@@ -1,4 +1,4 @@
-"""Forces of the medium (density, viscosity, wind): the model of inertia boxes and that of ellipsoids."""
+"""Forces of the fluid (density, viscosity, wind): the model of inertia boxes and that of ellipsoids."""
 
 import numpy as np
 
@@ -14,12 +14,12 @@ from jaxsim.math.tree import dof_subtree_sum
 
 
 def fluid_force(m: Model, d: Data) -> Array:
-    """qfrc_fluid (nv,). A body with a geom that asks for the ellipsoid model takes that of its geoms, else its box."""
+    """qfrc_fluid (nv,). The ellipsoid model acts on bodies with a geom that enables it, the box model on all others."""
     return inner(d.cdof, dof_subtree_sum(tables.tree(m), fluid_wrench(m, d, d.cvel)))
 
 
 def fluid_wrench(m: Model, d: Data, cvel: Array) -> Array:
-    """Forces of the medium on bodies that move with `cvel`, about the trees' centres of mass: (nbody, 6)."""
+    """Forces of the fluid on bodies that move with `cvel`, about the trees' centres of mass: (nbody, 6)."""
     xp = xp_of(m.geom_fluid, cvel)
     heavy = m.body_mass >= MINVAL
     mat = d.ximat.reshape(-1, 3, 3)
@@ -37,7 +37,7 @@ def fluid_wrench(m: Model, d: Data, cvel: Array) -> Array:
 
 
 def by_ellipsoids(m: Model, dtype: np.dtype) -> Array:
-    """Which bodies feel the medium through their geoms, since one of them asks for it: (nbody,)."""
+    """Which bodies take the ellipsoid model, since one of their geoms enables it: (nbody,)."""
     return add_at(m.geom_bodyid, (m.geom_fluid[:, 0] > 0).astype(dtype), m.nbody) > 0
 
 

@@ -1,7 +1,7 @@
-"""Derivative of the medium's forces by velocity, in closed form, for the implicit integrators.
+"""Derivative of fluid forces by velocity, in closed form, for the implicit integrators.
 
 Denominators count as MINVAL where they are less, each in its own place. For small or slow geoms that is not the
-derivative of the force any more, but it is what the reference integrates with.
+derivative of the force any more, but it is what MuJoCo integrates with.
 """
 
 import numpy as np
@@ -24,17 +24,17 @@ def fluid_force_derivative(m: Model, d: Data) -> Array:
     heavy = m.body_mass >= MINVAL
     mat = d.ximat.reshape(-1, 3, 3)
     arm = d.xipos - take(d.subtree_com, m.body_rootid)
-    diagonal = _box_slope(m, local_velocity(m, d.cvel, arm, mat))
+    diagonal = _box_derivative(m, local_velocity(m, d.cvel, arm, mat))
     diagonal = xp.where((heavy & ~by_ellipsoids(m, diagonal.dtype))[:, None], diagonal, 0)
-    slope = _to_com(diagonal[..., None] * np.eye(6, dtype=diagonal.dtype), arm, mat)
+    derivative = _to_com(diagonal[..., None] * np.eye(6, dtype=diagonal.dtype), arm, mat)
     if m.ngeom == 0:
-        return slope
+        return derivative
     body = m.geom_bodyid
     mat = d.geom_xmat.reshape(-1, 3, 3)
     arm = d.geom_xpos - take(d.subtree_com, m.body_rootid[body])
-    local = _ellipsoid_slope(m, local_velocity(m, take(d.cvel, body), arm, mat))
+    local = _ellipsoid_derivative(m, local_velocity(m, take(d.cvel, body), arm, mat))
     share = xp.where(take(heavy, body), m.geom_fluid[:, 0], 0)
-    return slope + add_at(body, _to_com(local * share[:, None, None], arm, mat), m.nbody)
+    return derivative + add_at(body, _to_com(local * share[:, None, None], arm, mat), m.nbody)
 
 
 def _skew(v: Array) -> Array:
@@ -48,13 +48,13 @@ def _blocks(a: Array, b: Array, c: Array, e: Array) -> Array:
 
 
 def _to_com(local: Array, arm: Array, mat: Array) -> Array:
-    """A local slope as one of the wrench about the tree's centre of mass, by the velocity there."""
+    """A local derivative as one of the wrench about the tree's centre of mass, by the velocity there."""
     turn = mat.swapaxes(-1, -2)
     motion = _blocks(turn, 0 * turn, -einsum("nij,njk->nik", turn, _skew(arm)), turn)
     return einsum("nia,nij,njb->nab", motion, local, motion)
 
 
-def _box_slope(m: Model, v: Array) -> Array:
+def _box_derivative(m: Model, v: Array) -> Array:
     box = box_sides(m)
     diameter = box.mean(1, keepdims=True)
     y, z = box[:, [1, 2, 0]], box[:, [2, 0, 1]]
@@ -64,8 +64,8 @@ def _box_slope(m: Model, v: Array) -> Array:
     return xp_of(torque, force).concatenate([torque, force], axis=-1)
 
 
-def _ellipsoid_slope(m: Model, v: Array) -> Array:
-    """Slope of each geom's local wrench, torque first: (ngeom, 6, 6)."""
+def _ellipsoid_derivative(m: Model, v: Array) -> Array:
+    """Derivative of each geom's local wrench, torque first: (ngeom, 6, 6)."""
     w, u = v[:, :3], v[:, 3:]
     size = semiaxes(m)
     rho = m.opt.density
@@ -74,10 +74,10 @@ def _ellipsoid_slope(m: Model, v: Array) -> Array:
     by_w, by_u = _skew(w), _skew(u)
     momentum, spin = _skew(mass[:, 0] * u), _skew(inertia[:, 0] * w)
     return _blocks(
-        spin - by_w * inertia + _torque_slope(m, w, size),
+        spin - by_w * inertia + _torque_derivative(m, w, size),
         momentum - by_u * mass,
         momentum - lift * by_u,
-        lift * by_w - by_w * mass + _kutta_slope(m, u, size) + _drag_slope(m, u, size),
+        lift * by_w - by_w * mass + _kutta_derivative(m, u, size) + _drag_derivative(m, u, size),
     )
 
 
@@ -89,7 +89,7 @@ def _shape(u: Array, size: Array) -> tuple[Array, ...]:
     return square, square[:, :, None] - square[:, None, :], facing, projection
 
 
-def _kutta_slope(m: Model, u: Array, size: Array) -> Array:
+def _kutta_derivative(m: Model, u: Array, size: Array) -> Array:
     xp = xp_of(m.geom_fluid, u)
     square, gap, facing, projection = _shape(u, size)
     speed = (u**2).sum(1, keepdims=True)
@@ -101,7 +101,7 @@ def _kutta_slope(m: Model, u: Array, size: Array) -> Array:
     return scale[..., None] * (u[:, :, None] * u[:, None, :] * full - (turn * facing)[..., None] * EYE)
 
 
-def _drag_slope(m: Model, u: Array, size: Array) -> Array:
+def _drag_derivative(m: Model, u: Array, size: Array) -> Array:
     xp = xp_of(m.geom_fluid, u)
     rho, mu = m.opt.density, m.opt.viscosity
     blunt, slender = m.geom_fluid[:, 1:2], m.geom_fluid[:, 2:3]
@@ -119,7 +119,7 @@ def _drag_slope(m: Model, u: Array, size: Array) -> Array:
     return -straight[..., None] * EYE - u[:, :, None] * across[:, None, :]
 
 
-def _torque_slope(m: Model, w: Array, size: Array) -> Array:
+def _torque_derivative(m: Model, w: Array, size: Array) -> Array:
     xp = xp_of(m.geom_fluid, w)
     largest, smallest = greatest(size, keepdims=True), least(size, keepdims=True)
     middle = size.sum(1, keepdims=True) - largest - smallest

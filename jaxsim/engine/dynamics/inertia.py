@@ -72,7 +72,7 @@ def tendon_pairs(m) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 def factor_m(m: Model, d: Data) -> Data:
     """`qLD` and `qLDiagInv`: M = L' D L in the sparse form of `d.M`, L with a unit diagonal, D on the diagonal.
 
-    `solve_m` differentiates the solution of M x = y, not the factorization, whose derivative nothing else asks for.
+    `solve_m` differentiates the solution of M x = y, not the factorization, whose derivative nothing else uses.
     """
     ld, inverse = factor(m, d.M)
     return d.replace(qLD=ld, qLDiagInv=inverse)

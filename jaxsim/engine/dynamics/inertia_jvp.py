@@ -40,9 +40,9 @@ class InertiaParts:
 
 
 def dof_armature(m: Model) -> Array:
-    """Armature of dofs (nv,) with what actuators lend."""
-    lent = joint_actuator_sum(m, m.actuator_armature)
-    return m.dof_armature if lent is None else m.dof_armature + take(lent, m.dof_jntid)
+    """Armature of dofs (nv,) with that of actuators."""
+    from_actuators = joint_actuator_sum(m, m.actuator_armature)
+    return m.dof_armature if from_actuators is None else m.dof_armature + take(from_actuators, m.dof_jntid)
 
 
 @per_structure

@@ -63,7 +63,7 @@ def _inertial_geoms(m) -> np.ndarray:
 
 
 def _geom_frames(m: Model) -> tuple[Array, Array]:
-    """Geoms' frames in their bodies'. What counts as in the inertial frame is there, as the reference has it.
+    """Geoms' frames in their bodies'. What counts as in the inertial frame is there, as in MuJoCo.
 
     Both frames of a mesh come from iterations on one inertia, and differ by what those leave: up to 1e-6. Derivatives
     go to the geom's own numbers.

@@ -23,7 +23,7 @@ def passive(m: Model, d: Data) -> Data:
     spring = zero if disabled(m, DisableBit.SPRING) else _springs(m, d)
     damper = zero if disabled(m, DisableBit.DAMPER) else _dampers(m, d)
     gravcomp = _gravcomp(m, d) if m.ngravcomp and not disabled(m, DisableBit.GRAVITY) else zero
-    fluid = fluid_force(m, d) if m.opt.medium else zero
+    fluid = fluid_force(m, d) if m.opt.fluid else zero
     by_actuators = m.jnt_actgravcomp[m.dof_jntid]
     compensated = xp_of(gravcomp).where(by_actuators, 0, gravcomp) if by_actuators.any() else gravcomp
     d = d.replace(

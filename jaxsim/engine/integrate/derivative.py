@@ -78,7 +78,7 @@ def _input(m: Model, d: Data) -> Array:
 
 def fluid_vel(m: Model, d: Data, row: np.ndarray, col: np.ndarray) -> Array:
     """Derivative of the fluid's forces by qvel, for static pairs of dofs on one path: force of row, speed of col."""
-    if disabled(m, DisableBit.SPRING, DisableBit.DAMPER) or not m.opt.medium:
+    if disabled(m, DisableBit.SPRING, DisableBit.DAMPER) or not m.opt.fluid:
         return jnp.zeros(len(row), d.qvel.dtype)
     # like M: dof i acts on dof j through the derivatives of all bodies that both of them move
     composite = subtree_sum(tables.tree(m), fluid_force_derivative(m, d).reshape(-1, 36)).reshape(-1, 6, 6)

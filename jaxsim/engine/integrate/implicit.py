@@ -46,7 +46,7 @@ def symmetric_matrix(m: Model, d: Data) -> Array:
 
 def _solve_symmetric(m: Model, d: Data, force: Array) -> Array:
     matrix = symmetric_matrix(m, d)
-    if m.opt.medium:  # lift can push along a motion, so that the matrix need not be positive
+    if m.opt.fluid:  # lift can push along a motion, so that the matrix need not be positive
         return _solve_blocks(m, _blocks(m, matrix), force)
     if not _may_push(m):
         return solve_positive(m, matrix, force)

@@ -89,5 +89,5 @@ def spring_displacement(m: Model, d: Data) -> Array:
 
 def tendon_armature(m: Model) -> Array:
     """Armature of tendons, what actuators lend included: (ntendon,)."""
-    lent = tendon_actuator_sum(m, m.actuator_armature)
-    return m.tendon_armature if lent is None else m.tendon_armature + lent
+    from_actuators = tendon_actuator_sum(m, m.actuator_armature)
+    return m.tendon_armature if from_actuators is None else m.tendon_armature + from_actuators

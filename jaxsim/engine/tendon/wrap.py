@@ -156,14 +156,14 @@ def _arcsin(x: Array) -> Array:
 def _inner_tangent(ratios: Array, angle: Array) -> tuple[Array, Array]:
     """Newton's search for z in asin(A z) + asin(B z) - 2 asin(z) + angle = 0, and whether it ended well.
 
-    It stops as early as the reference does; derivatives are those of the solution.
+    It stops as early as in MuJoCo; derivatives are those of the solution.
     """
     xp = xp_of(ratios, angle)
 
     def f(z: Array, ratios: Array, angle: Array) -> Array:
         return _arcsin(ratios[:, 0] * z) + _arcsin(ratios[:, 1] * z) - 2 * _arcsin(z) + angle
 
-    def slope(z: Array, ratios: Array) -> Array:
+    def derivative(z: Array, ratios: Array) -> Array:
         def term(r: Array) -> Array:
             return r / xp.maximum(sqrt(1 - (r * z) ** 2), MINVAL)
 
@@ -177,7 +177,7 @@ def _inner_tangent(ratios: Array, angle: Array) -> tuple[Array, Array]:
         z, good = carry
         value = f(z, *fixed)
         active = good & (abs(value) > TOLERANCE)
-        descent = slope(z, fixed[0])
+        descent = derivative(z, fixed[0])
         moved = z - value / xp.where(descent < -MINVAL, descent, -1)
         well = (descent <= -MINVAL) & (moved <= z) & (f(moved, *fixed) <= TOLERANCE)
         return xp.where(active & well, moved, z), good & (well | ~active)
@@ -191,6 +191,6 @@ def _inner_tangent(ratios: Array, angle: Array) -> tuple[Array, Array]:
         return z, good & (abs(f(z, *fixed)) <= TOLERANCE)
     z, good = lax.stop_gradient(jax.lax.fori_loop(0, ITERATIONS, iterate, (z, good)))
     good = good & (abs(f(z, *fixed)) <= TOLERANCE)
-    descent = slope(z, fixed[0])
+    descent = derivative(z, fixed[0])
     change = f(z, ratios, angle) - f(z, *fixed)
     return z - change / xp.where(descent < -MINVAL, descent, -1), good

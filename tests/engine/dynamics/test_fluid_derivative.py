@@ -1,4 +1,4 @@
-"""The medium's slope by velocity against the reference's, through both implicit integrators."""
+"""Derivatives of fluid forces by velocity against MuJoCo's, through both implicit integrators."""
 
 import jax
 import mujoco
