@@ -98,5 +98,5 @@ def poly_force_derivative(linear: Array, poly: Array, x: Array) -> Array:
 
 
 def is_damped(m: Model, damping: Array, poly: Array) -> Array:
-    """Whether Euler's method treats damping (nv,), (nv, 2) implicitly: where any dof has some, or takes some from actuators."""
+    """Whether Euler's method treats damping (nv,), (nv, 2) implicitly: any dof has some, or actuators add some."""
     return ((damping > 0) | (poly != 0).any(1)).any() | (m.jnt_actuatorid[m.dof_jntid] != -1).any()

@@ -1,7 +1,7 @@
 """The plugin mujoco.elasticity.cable: torques that bend and twist a chain of bodies back to its reference curvature.
 
 Bodies of one instance stand one after the other, each a child of the one before, linked by ball (or free) joints. The
-link between two neighbours resists the rotation of its joint, less that of the reference pose, by the stiffness of a rod
+link between two neighbours resists the rotation of its joint from the reference pose, by the stiffness of a rod
 with the section of the later body's first geom: twist about x, bending about y and z. Moduli and `flat` are read from
 the plugin's configuration (structure); sections and lengths are leaves of the model.
 """
