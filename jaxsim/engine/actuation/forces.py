@@ -5,9 +5,9 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
-from jaxsim.core.types import MINVAL, BiasType, DisableBit, DynType, GainType, TrnType, WarningType
+from jaxsim.core.types import MINVAL, DisableBit, DynType, TrnType, WarningType
 from jaxsim.engine import sleep
-from jaxsim.engine.actuation import dcmotor, muscle, pid
+from jaxsim.engine.actuation import dcmotor, laws, pid
 from jaxsim.engine.actuation.history import delayed_controls
 from jaxsim.engine.actuation.transmission import mul_moment_t
 from jaxsim.engine.checks import is_bad, warn
@@ -84,34 +84,17 @@ def _controls(m: Model, d: Data) -> tuple[Array, Data]:
     return ctrl, d if is_numpy(bad) else warn(d, WarningType.BADCTRL, bad)
 
 
-@per_structure
-def last_activation(m) -> np.ndarray:
-    """Address in `act` of the activation that makes the force of each actuator, -1 where there is none."""
-    return np.where(m.actuator_actnum > 0, m.actuator_actadr + m.actuator_actnum - 1, -1)
-
-
-def _stateful(m: Model, *kinds: DynType) -> np.ndarray:
-    return np.flatnonzero(np.isin(m.actuator_dyntype, kinds) & (m.actuator_actadr >= 0))
-
-
 def _activation_rates(m: Model, d: Data, ctrl: Array) -> Array:
+    """Rates (na,) of all activations; those of which no law speaks are zero."""
     if not m.na:
         return d.act_dot
-    xp = xp_of(d.act, ctrl)
-    last, parts = last_activation(m), []
-    ids = _stateful(m, DynType.INTEGRATOR)
-    parts.append((last[ids], take(ctrl, ids)))
-    ids = _stateful(m, DynType.FILTER, DynType.FILTEREXACT)
-    tau = xp.maximum(take(m.actuator_dynprm, ids)[:, 0], MINVAL)
-    parts.append((last[ids], (take(ctrl, ids) - take(d.act, last[ids])) / tau))
-    ids = _stateful(m, DynType.MUSCLE)
-    if len(ids):
-        rate = muscle.activation_rate(take(ctrl, ids), take(d.act, last[ids]), take(m.actuator_dynprm, ids))
-        parts.append((last[ids], rate))
+    stateful = m.actuator_actadr >= 0
+    rates = laws.evaluated(laws.RATES, np.where(stateful, m.actuator_dyntype, -1), m, d, ctrl)
+    parts = [(laws.last_activation(m)[ids], rate) for ids, rate in rates]
     if len(dcmotor.motors(m)):
         motor = dcmotor.read(m, d)
         parts.append(dcmotor.to_act(m, motor, dcmotor.rates(m, motor, take(ctrl, dcmotor.motors(m)))))
-    users = _stateful(m, DynType.USER)
+    users = np.flatnonzero(stateful & (m.actuator_dyntype == DynType.USER))
     if len(users) and m.callbacks.act_dyn is not None:
         index = np.flatnonzero(np.isin(_activation_owner(m), users))
         parts.append((index, m.callbacks.numbers("act_dyn", len(index), d.act, m, d, users)))
@@ -176,7 +159,7 @@ def advance_activation(m: Model, d: Data, act_dot: Array) -> Array:
 
 def _input(m: Model, d: Data, ctrl: Array) -> Array:
     """What the gain multiplies: the control, or the last activation (of the next step where it acts early)."""
-    last, xp = last_activation(m), xp_of(ctrl, d.act)
+    last, xp = laws.last_activation(m), xp_of(ctrl, d.act)
     stateful = last >= 0
     value = ctrl
     if stateful.any():
@@ -194,47 +177,23 @@ def _input(m: Model, d: Data, ctrl: Array) -> Array:
     return value
 
 
-def _affine(prm: Array, length: Array, velocity: Array) -> Array:
-    return prm[:, 0] + prm[:, 1] * length + prm[:, 2] * velocity
-
-
 def _gain(m: Model, d: Data) -> Array:
-    kind, prm = m.actuator_gaintype, m.actuator_gainprm
-    fixed, affine, muscles, user = (
-        np.flatnonzero(kind == k) for k in (GainType.FIXED, GainType.AFFINE, GainType.MUSCLE, GainType.USER)
-    )
-    xp = xp_of(prm, d.qvel)
-    length, velocity = d.actuator_length, d.actuator_velocity
-    parts = [(fixed, take(prm[:, 0], fixed))]
-    if len(user):
-        given = m.callbacks.act_gain is not None
-        ones = xp.ones(len(user), prm.dtype)
-        parts.append((user, m.callbacks.numbers("act_gain", len(user), prm, m, d, user) if given else ones))
-    parts.append((affine, _affine(take(prm, affine), take(length, affine), take(velocity, affine))))
-    if len(muscles):
-        args = (length, velocity, m.actuator_lengthrange, m.actuator_acc0, prm)
-        parts.append((muscles, muscle.gain(*(take(x, muscles) for x in args))))
+    """Gains (nu,)."""
+    parts = laws.evaluated(laws.GAINS, m.actuator_gaintype, m, d)
     if dcmotor.roles(m).gain.any():
         mine = np.flatnonzero(dcmotor.roles(m).gain)
         parts.append((dcmotor.motors(m)[mine], take(dcmotor.gain(dcmotor.read(m, d)), mine)))
-    return assemble(parts, m.nu, prm)
+    return assemble(parts, m.nu, m.actuator_gainprm)
 
 
 def _bias(m: Model, d: Data, gain: Array) -> Array:
-    kind, prm = m.actuator_biastype, m.actuator_biasprm
-    affine, muscles, user = (np.flatnonzero(kind == k) for k in (BiasType.AFFINE, BiasType.MUSCLE, BiasType.USER))
-    length, velocity = d.actuator_length, d.actuator_velocity
-    parts = [(affine, _affine(take(prm, affine), take(length, affine), take(velocity, affine)))]
-    if len(muscles):
-        args = (length, m.actuator_lengthrange, m.actuator_acc0, prm)
-        parts.append((muscles, muscle.bias(*(take(x, muscles) for x in args))))
-    if len(user) and m.callbacks.act_bias is not None:
-        parts.append((user, m.callbacks.numbers("act_bias", len(user), prm, m, d, user)))
+    """Biases (nu,); those of DC motors follow from their gains."""
+    parts = laws.evaluated(laws.BIASES, m.actuator_biastype, m, d)
     if dcmotor.roles(m).bias.any():
         mine = np.flatnonzero(dcmotor.roles(m).bias)
         emf = dcmotor.back_emf(dcmotor.read(m, d), take(gain, dcmotor.motors(m)))
         parts.append((dcmotor.motors(m)[mine], take(emf, mine)))
-    return assemble(parts, m.nu, prm)
+    return assemble(parts, m.nu, m.actuator_biasprm)
 
 
 def _limit_tendon_force(m: Model, force: Array) -> Array:

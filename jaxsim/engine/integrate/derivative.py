@@ -9,7 +9,8 @@ from jaxsim.core.model import Model
 from jaxsim.core.types import BiasType, DisableBit, DynType, GainType
 from jaxsim.engine import tables
 from jaxsim.engine.actuation import dcmotor, muscle
-from jaxsim.engine.actuation.forces import disabled_actuators, last_activation, next_activation
+from jaxsim.engine.actuation.forces import disabled_actuators, next_activation
+from jaxsim.engine.actuation.laws import last_activation
 from jaxsim.engine.actuation.transmission import other_actuators, scalar_actuators, scalar_dofs
 from jaxsim.engine.dynamics.com import com_vel
 from jaxsim.engine.dynamics.fluid_derivative import fluid_force_derivative

@@ -1,0 +1,115 @@
+"""Laws of actuators by type, as tables: activation dynamics, gains and biases. A new law is one function and one row.
+
+Each function computes its law for all actuators of a type at once, given their static ids (k,): a rate of activation
+from `(m, d, ids, ctrl)`, a gain or a bias from `(m, d, ids)`, all (k,). The force is gain * input + bias. DC motors
+(`dcmotor.py`) and PID actuators (`pid.py`) couple these three and stand outside of the tables.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
+from jaxsim.core.types import MINVAL, BiasType, DynType, GainType
+from jaxsim.engine.actuation import muscle
+from jaxsim.math.arrays import take
+from jaxsim.math.safe import Array, xp_of
+
+
+@per_structure
+def last_activation(m) -> np.ndarray:
+    """Address in `act` of the activation that makes the force of each actuator, -1 where there is none."""
+    return np.where(m.actuator_actnum > 0, m.actuator_actadr + m.actuator_actnum - 1, -1)
+
+
+def _integrator(m: Model, d: Data, ids: np.ndarray, ctrl: Array) -> Array:
+    """The control itself."""
+    return take(ctrl, ids)
+
+
+def _filter(m: Model, d: Data, ids: np.ndarray, ctrl: Array) -> Array:
+    """A low-pass filter of the control with the time constant dynprm[0]."""
+    tau = xp_of(d.act, ctrl).maximum(take(m.actuator_dynprm, ids)[:, 0], MINVAL)
+    return (take(ctrl, ids) - take(d.act, last_activation(m)[ids])) / tau
+
+
+def _muscle_rate(m: Model, d: Data, ids: np.ndarray, ctrl: Array) -> Array:
+    act = take(d.act, last_activation(m)[ids])
+    return muscle.activation_rate(take(ctrl, ids), act, take(m.actuator_dynprm, ids))
+
+
+def _affine(m: Model, d: Data, ids: np.ndarray, prm: Array) -> Array:
+    """prm[0] + prm[1] * length + prm[2] * velocity."""
+    prm = take(prm, ids)
+    return prm[:, 0] + prm[:, 1] * take(d.actuator_length, ids) + prm[:, 2] * take(d.actuator_velocity, ids)
+
+
+def _fixed_gain(m: Model, d: Data, ids: np.ndarray) -> Array:
+    return take(m.actuator_gainprm[:, 0], ids)
+
+
+def _user_gain(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """The callback's gains, ones without it."""
+    prm = m.actuator_gainprm
+    if m.callbacks.act_gain is None:
+        return xp_of(prm, d.qvel).ones(len(ids), prm.dtype)
+    return m.callbacks.numbers("act_gain", len(ids), prm, m, d, ids)
+
+
+def _affine_gain(m: Model, d: Data, ids: np.ndarray) -> Array:
+    return _affine(m, d, ids, m.actuator_gainprm)
+
+
+def _muscle_gain(m: Model, d: Data, ids: np.ndarray) -> Array:
+    args = (d.actuator_length, d.actuator_velocity, m.actuator_lengthrange, m.actuator_acc0, m.actuator_gainprm)
+    return muscle.gain(*(take(x, ids) for x in args))
+
+
+def _affine_bias(m: Model, d: Data, ids: np.ndarray) -> Array:
+    return _affine(m, d, ids, m.actuator_biasprm)
+
+
+def _muscle_bias(m: Model, d: Data, ids: np.ndarray) -> Array:
+    args = (d.actuator_length, m.actuator_lengthrange, m.actuator_acc0, m.actuator_biasprm)
+    return muscle.bias(*(take(x, ids) for x in args))
+
+
+def _user_bias(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """The callback's biases, zeros without it."""
+    prm = m.actuator_biasprm
+    if m.callbacks.act_bias is None:
+        return xp_of(prm, d.qvel).zeros(len(ids), prm.dtype)
+    return m.callbacks.numbers("act_bias", len(ids), prm, m, d, ids)
+
+
+RATES: dict[DynType, Callable[[Model, Data, np.ndarray, Array], Array]] = {
+    DynType.INTEGRATOR: _integrator,
+    DynType.FILTER: _filter,
+    DynType.FILTEREXACT: _filter,
+    DynType.MUSCLE: _muscle_rate,
+}
+GAINS: dict[GainType, Callable[[Model, Data, np.ndarray], Array]] = {
+    GainType.FIXED: _fixed_gain,
+    GainType.USER: _user_gain,
+    GainType.AFFINE: _affine_gain,
+    GainType.MUSCLE: _muscle_gain,
+}
+BIASES: dict[BiasType, Callable[[Model, Data, np.ndarray], Array]] = {
+    BiasType.AFFINE: _affine_bias,
+    BiasType.MUSCLE: _muscle_bias,
+    BiasType.USER: _user_bias,
+}
+
+
+def evaluated(table: dict, kinds: np.ndarray, *args: Array) -> list[tuple[np.ndarray, Array]]:
+    """Parts for `assemble`: the ids of the actuators of each type in the table, and what its law gives for them.
+
+    Args:
+        kinds: (nu,) the actuators' types, -1 where none applies.
+        args: m, d and, for rates, ctrl; the ids are inserted after d.
+    """
+    m, d, *rest = args
+    groups = ((law, np.flatnonzero(kinds == kind)) for kind, law in table.items())
+    return [(ids, law(m, d, ids, *rest)) for law, ids in groups if len(ids)]
