@@ -61,7 +61,7 @@ class GymVectorEnv(VectorEnv):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._batch = Vectorize(self.env)
         self._reset, self._step, self._renew = jit(self._start), jit(self._advance), jit(self._restart)
-        self._state: State | None = None
+        self._state: Any = None  # a State after the first reset
         self._rng = None
 
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[Any, dict]:

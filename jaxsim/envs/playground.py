@@ -119,7 +119,7 @@ class Playground:
         self._models: dict[int, MjxModel] = {}
         with _replaced_mjx(self._models):
             self.env = make()
-        self._state_type = None
+        self._state_type: Any = None
         self.model = self.env.mjx_model.model
         self.action_size, self.dt = int(self.env.action_size), float(self.env.dt)
         length = getattr(self.env._config, "episode_length", 1000)
@@ -174,7 +174,7 @@ def load(name: str, **overrides: Any) -> Playground:
     jaxsim does not have.
     """
     try:
-        from mujoco_playground import registry
+        from mujoco_playground import registry  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise ImportError("jaxsim.envs.playground needs playground: pip install playground==0.2.0") from error
     return Playground(lambda: registry.load(name, config_overrides={"impl": "jax", **overrides}))

@@ -343,13 +343,14 @@ def wrap(
         stagger: see `AutoReset`.
     """
     length = episode_length or env.config.episode_length
+    world: Env | Wrapper = env
     if randomize is not None:
-        env = DomainRandomization(env, randomize)
+        world = DomainRandomization(world, randomize)
     if action_repeat > 1:
-        env = ActionRepeat(env, action_repeat)
+        world = ActionRepeat(world, action_repeat)
     if action_delay != 0:
-        env = ActionDelay(env, action_delay)
-    batch = AutoReset(Vectorize(env), length, stagger)
+        world = ActionDelay(world, action_delay)
+    batch = AutoReset(Vectorize(world), length, stagger)
     return NormalizeObservation(batch) if normalize_observation else batch
 
 

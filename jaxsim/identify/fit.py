@@ -78,7 +78,7 @@ class Problem:
         """Model with these coordinates; derived constants are recomputed where they depend on them."""
         m = self.m
         for p, x in zip(self.parameters, self.split(free), strict=True):
-            if p.kind == "model":
+            if p.kind == "model" and p.write is not None:
                 m = p.write(m, p.to_value(x))
         return jaxsim.set_const(m) if any(p.constants for p in self.parameters) else m
 
@@ -278,6 +278,6 @@ def unidentifiable(information: np.ndarray, labels: Sequence[str]) -> tuple[str,
     values, vectors = np.linalg.eigh(scaled)
     for value, v in zip(values, vectors.T, strict=True):
         if value < MIN_EIGENVALUE * values[-1]:
-            names = [f"{labels[used[i]]} ({v[i]:+.2f})" for i in np.argsort(-abs(v)) if abs(v[i]) > 0.1]
+            names = [f"{labels[int(used[i])]} ({v[i]:+.2f})" for i in np.argsort(-abs(v)) if abs(v[i]) > 0.1]
             lines.append(f"the data cannot tell apart: {', '.join(names)}")
     return tuple(lines)

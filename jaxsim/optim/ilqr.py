@@ -6,7 +6,7 @@ Their differences are in the tangent space (2 nv + na), also for free and ball j
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -94,7 +94,7 @@ def ilqr(
     history, weight, converged = [cost], damping, False
     gains = jnp.zeros((*controls.shape, 2 * m.nv + m.na), controls.dtype)
     with bar(iterations, "iLQR", progress) as shown:
-        expansion = None
+        expansion: Any = None
         for _ in range(iterations):
             first_trial = expansion is None
             if first_trial:

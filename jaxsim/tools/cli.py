@@ -334,7 +334,7 @@ def run_rollout(args: argparse.Namespace) -> int:
         result = rollouts.simulate(m, d, plan, controls, progress)
     print_result(m, plan, result)
     if args.out is not None:
-        np.savez(args.out, **result.states)
+        np.savez(args.out, **result.states)  # pyright: ignore[reportArgumentType]
         print(f"trajectories: {args.out} ({', '.join(result.states)}; axes: frame, world, ...)")
     if args.html is not None:
         save_html(m, thin(result.poses, m), args.html, follow=None if args.follow == "none" else args.follow)

@@ -114,8 +114,8 @@ def _actuators(m: Model) -> list[str]:
 
 def _options(m: Model) -> str:
     opt = m.opt
-    off = [b.name.lower() for b in DisableBit if opt.disableflags & b]
-    on = [b.name.lower() for b in EnableBit if opt.enableflags & b]
+    off = [str(b.name).lower() for b in DisableBit if opt.disableflags & b]
+    on = [str(b.name).lower() for b in EnableBit if opt.enableflags & b]
     parts = [
         f"timestep {float(opt.timestep):g} s",
         IntegratorType(opt.integrator).name.lower(),

@@ -3,6 +3,8 @@
 The figures of a peer are `rows` (what, nworld, steps_per_s, mean_ncon) and those that ratios are taken of
 (`one_world`, `batch`, `compile_s`); or `refused`, the reason in one line.
 """
+# pyright: reportAttributeAccessIssue=false
+# The extension modules of mujoco have no types.
 
 import contextlib
 import importlib.util
@@ -178,8 +180,8 @@ def _mjx(mj_model: Any, states: dict[str, np.ndarray], settings: Any) -> Figures
 def _mjwarp(mj_model: Any, states: dict[str, np.ndarray], settings: Any) -> Figures:
     """Figures of MuJoCo Warp: all worlds on its default device, as a captured graph where that device is a GPU."""
     import mujoco
-    import mujoco_warp as mjw
-    import warp as wp
+    import mujoco_warp as mjw  # pyright: ignore[reportMissingImports]
+    import warp as wp  # pyright: ignore[reportMissingImports]
 
     wp.config.quiet = True
     nworld, nstep = len(states["time"]), settings.nstep

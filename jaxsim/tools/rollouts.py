@@ -95,10 +95,10 @@ def random_controls(m: Model, plan: RolloutPlan, seed: int) -> Callable[[Array, 
 
 def given_controls(values: np.ndarray) -> Callable[[Array, Array], Array]:
     """Function (step, ctrl) -> ctrl of an array (nstep, nu), the same for all worlds, or (nstep, nworld, nu)."""
-    values = jnp.asarray(values)
+    rows = jnp.asarray(values)
 
     def controls(step: Array, ctrl: Array) -> Array:
-        row = jax.lax.dynamic_index_in_dim(values, step, keepdims=False)
+        row = jax.lax.dynamic_index_in_dim(rows, step, keepdims=False)
         return jnp.broadcast_to(row, ctrl.shape).astype(ctrl.dtype)
 
     return controls

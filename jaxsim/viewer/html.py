@@ -70,7 +70,7 @@ def make_scene(m: Model, trajectory: Any, follow: str | None = "auto") -> dict[s
     track = frames["xpos"][:, roots]
     images, image_of = _images(m)
     meshes, mesh_of = _meshes(m)
-    names = [m.id2name("body", b) or f"body {b}" for b in roots]
+    names = [m.id2name("body", int(b)) or f"body {b}" for b in roots]
     return {
         "nmoving": len(moving),
         "geoms": _geoms(m, frames, moving, mesh_of, image_of),
@@ -93,14 +93,13 @@ def make_scene(m: Model, trajectory: Any, follow: str | None = "auto") -> dict[s
 
 def _frames(m: Model, trajectory: Any) -> dict[str, np.ndarray]:
     """Arrays of the trajectory that are drawn, with their shapes checked, as finite float32."""
-    if isinstance(trajectory, Mapping):
-        get = trajectory.get
-    else:
 
-        def get(name: str, default: Any = None) -> Any:
-            if name.startswith("contact_"):
-                return getattr(trajectory.contact, name.removeprefix("contact_"))
-            return getattr(trajectory, name, default)
+    def get(name: str, default: Any = None) -> Any:
+        if isinstance(trajectory, Mapping):
+            return trajectory.get(name, default)
+        if name.startswith("contact_"):
+            return getattr(trajectory.contact, name.removeprefix("contact_"))
+        return getattr(trajectory, name, default)
 
     frames = {}
     nframe = len(np.atleast_1d(np.asarray(get("time"))))

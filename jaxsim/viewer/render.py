@@ -233,7 +233,7 @@ def render(
     return np.stack([scene.draw(f, scene.camera(f, camera)) for f in frames])
 
 
-def save_image(m: Model, qpos: Any, path: str | Path, camera: str | int | None = None, **size: int) -> None:
+def save_image(m: Model, qpos: Any, path: str | Path, camera: str | int | None = None, **size: Any) -> None:
     """Write the image of one state, `qpos` (nq,), in the format of the file's suffix: PNG, or others with Pillow.
 
 
@@ -254,7 +254,7 @@ def save_video(
     camera: str | int | None = None,
     fps: float = 30.0,
     progress: Any = iter,
-    **size: int,
+    **size: Any,
 ) -> None:
     """Write a video (.mp4, .gif, ...) of a trajectory, one image for each frame.
 

@@ -110,13 +110,14 @@ def poses(m: Model, trajectory: Any) -> dict[str, np.ndarray]:
     """
     get = trajectory.get if isinstance(trajectory, Mapping) else partial(getattr, trajectory)
     qpos = get("qpos", None)
-    if qpos is None or np.ndim(qpos) != 2 or np.shape(qpos)[1] != m.nq:
-        raise ValueError(f"a trajectory to draw has qpos (frames, {m.nq}), not {np.shape(qpos)}")
+    shape = () if qpos is None else np.shape(qpos)
+    if len(shape) != 2 or shape[1] != m.nq:
+        raise ValueError(f"a trajectory to draw has qpos (frames, {m.nq}), not {shape}")
     given = {"qpos": jnp.asarray(qpos)}
     given |= {n: jnp.asarray(x) for n in ("mocap_pos", "mocap_quat") if (x := get(n, None)) is not None}
     time = get("time", None)
     found = jax.device_get(_poses(m, given))
-    found["time"] = np.arange(len(qpos)) * float(m.opt.timestep) if time is None else np.asarray(time)
+    found["time"] = np.arange(shape[0]) * float(m.opt.timestep) if time is None else np.asarray(time)
     return found
 
 

@@ -24,6 +24,7 @@ from jaxsim.viewer.shapes import TENDON, geom_material, geom_triangles, joint_ax
 
 try:
     import trimesh
+    import trimesh.visual
     import viser
     from PIL import Image
     from viser import uplot
@@ -96,6 +97,10 @@ class Viewer:
             self._times.append(float(self.data.time))
             self._values.append(np.asarray(self.data.sensordata))
             del self._times[:-HISTORY], self._values[:-HISTORY]
+
+    def _advance_and_draw(self) -> None:
+        self.advance(1)
+        self.draw()
 
     def run(self, seconds: float = np.inf, fps: float = 30.0) -> None:
         """Simulate and draw at the chosen multiple of real time, until interrupted or for `seconds`."""
@@ -193,7 +198,7 @@ class Viewer:
             pull = np.stack([frame["xpos"][self._dragged()], self._target])[None]
         self._lines("pull", pull, (40, 220, 120))
 
-    def _lines(self, name: str, segments: np.ndarray, colour: tuple[int, int, int]) -> None:
+    def _lines(self, name: str, segments: np.ndarray, colour: tuple[int, ...]) -> None:
         """Show segments (n, 2, 3) under a name, or hide them if there are none."""
         handle = self._handles.get(name)
         if not len(segments):
@@ -223,7 +228,7 @@ class Viewer:
         self.status = gui.add_markdown("")
         self.playing = gui.add_checkbox("Run", not paused)
         self.speed = gui.add_slider("Speed", 0.05, 4.0, 0.05, 1.0, hint="simulated seconds per second")
-        gui.add_button("Step").on_click(lambda _: (self.advance(1), self.draw()))
+        gui.add_button("Step").on_click(lambda _: self._advance_and_draw())
         gui.add_button("Reset").on_click(lambda _: self.reset())
         with gui.add_folder("Drag"):
             self._names = ["none"] + [f"{b} {m.id2name('body', b)}".strip() for b in range(1, m.nbody)]
@@ -243,7 +248,8 @@ class Viewer:
                 start = float(np.clip(0.0, low[i], high[i]))
                 step = max(float(high[i] - low[i]) / 200, 1e-6)
                 self.sliders.append(gui.add_slider(name, float(low[i]), float(high[i]), step, start))
-        self.sensor, self.plot = None, None
+        self.sensor: Any = None
+        self.plot: Any = None
         if m.nsensor:
             with gui.add_folder("Sensors"):
                 names = [f"{i} {m.id2name('sensor', i)}".strip() for i in range(m.nsensor)]

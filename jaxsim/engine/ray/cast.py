@@ -91,7 +91,7 @@ def report(hit: Hit) -> tuple[Array, Array, Array]:
     return jnp.where(met, hit.dist, -1), jnp.where(met, hit.geom, -1), jnp.where(met[:, None], hit.normal, 0)
 
 
-def visible(m: Model, geomgroup: Sequence[int] | None = None, flg_static: bool = True) -> np.ndarray:
+def visible(m: Model, geomgroup: Sequence[int] | np.ndarray | None = None, flg_static: bool = True) -> np.ndarray:
     """Static ids of the geoms that rays see, by group and by whether they can move."""
     seen = np.ones(m.ngeom, bool)
     if geomgroup is not None:

@@ -35,6 +35,8 @@ class Cartpole(Env):
     cos) / 2. Balancing ends when the pole leans more than `fail_angle`; swing-up ends at the time limit only.
     """
 
+    config: CartpoleConfig
+
     def initial(self, rng: Array) -> tuple[Data, Info]:
         """Random angle about upright or hanging, nearly at rest."""
         config = self.config

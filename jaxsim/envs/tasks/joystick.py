@@ -47,6 +47,8 @@ class Joystick(Env):
     ends where the trunk tilts or sinks.
     """
 
+    config: JoystickConfig
+
     def __init__(self, config: JoystickConfig):
         super().__init__(config)
         m = self.model

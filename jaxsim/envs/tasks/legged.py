@@ -39,6 +39,8 @@ class Legged(Env):
     The episode ends where the root sinks below `fail_height`.
     """
 
+    config: LeggedConfig
+
     def __init__(self, config: LeggedConfig):
         super().__init__(config)
         self._start = self.model.key_qpos[self.model.keyframe(config.keyframe)]

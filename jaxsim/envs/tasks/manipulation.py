@@ -39,6 +39,8 @@ class Arm(Env):
     Action (8): six joints, then the two fingers, each in [-1, 1].
     """
 
+    config: ArmConfig
+
     def __init__(self, config: ArmConfig):
         super().__init__(config)
         m = self.model
@@ -167,6 +169,8 @@ class Reorient(Env):
     distance from the palm's middle that is 0.1 at 3 cm, - 0.002 mean squared action, - 2 where the cube is dropped,
     which ends the episode.
     """
+
+    config: HandConfig
 
     def __init__(self, config: HandConfig):
         super().__init__(config)

@@ -41,6 +41,8 @@ class Planar(Env):
     trunk sinks below `fail_height`.
     """
 
+    config: PlanarConfig
+
     def __init__(self, config: PlanarConfig):
         super().__init__(config)
         m = self.model
