@@ -49,14 +49,14 @@ def exact_searches():
     """
     search = convex.penetration_search
 
-    def solved(kinds, iterations, a, b, tolerance, active, cutoff):
-        found, points, weight = search(kinds, iterations, a, b, tolerance, active, cutoff)
+    def solved(types, iterations, a, b, tolerance, active, cutoff):
+        found, points, weight = search(types, iterations, a, b, tolerance, active, cutoff)
         known = active & jnp.isfinite(found.dist)
-        touch = sensitivity.Touch(found.x1, found.x2, convex.contact_normal(a, b, found), found.dist)
-        touch = sensitivity.Touch(*[jnp.where(known, x, 0) for x in touch])
-        one = sensitivity.feature(a, points.a, weight, touch.x1, touch.normal)
-        two = sensitivity.feature(b, points.b, weight, touch.x2, -touch.normal)
-        z = jnp.where(known, sensitivity.polished(a, b, one, two, touch), 0)
+        witness = sensitivity.WitnessPoints(found.x1, found.x2, convex.contact_normal(a, b, found), found.dist)
+        witness = sensitivity.WitnessPoints(*[jnp.where(known, x, 0) for x in witness])
+        feature1 = sensitivity.surface_feature(a, points.a, weight, witness.x1, witness.normal)
+        feature2 = sensitivity.surface_feature(b, points.b, weight, witness.x2, -witness.normal)
+        z = jnp.where(known, sensitivity.refined_witness(a, b, feature1, feature2, witness), 0)
         answer = {"x1": z[:3], "x2": z[3:6], "normal": z[6:9], "dist": z[9]}
         moved = {n: jnp.where(known, x, getattr(found, n)) for n, x in answer.items()}
         return found._replace(**moved), points, weight

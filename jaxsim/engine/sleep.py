@@ -260,7 +260,7 @@ def wake_and_filter(m: Model, d: Data, pairs: Any, found: list[Any]) -> tuple[Da
     trees = jnp.asarray(m.body_treeid)[bodies]
     hit = jnp.zeros(geom.shape[0], bool)
     for f in found:
-        hit = hit.at[jnp.asarray(f.which)].max(f.hits.valid.any(1))
+        hit = hit.at[jnp.asarray(f.candidate)].max(f.contacts.valid.any(1))
     asleep = _rouse_pairs(d.tree_asleep, trees[:, 0], trees[:, 1], hit)
     # a body that is moved from outside wakes nothing, unless an explicit pair says that the two collide
     mocap = jnp.asarray(_bodies(m).always)[bodies] & (jnp.asarray(pairs.pair) >= 0)[:, None]
@@ -269,8 +269,8 @@ def wake_and_filter(m: Model, d: Data, pairs: Any, found: list[Any]) -> tuple[Da
     awake = (jnp.concatenate([asleep < 0, jnp.zeros(1, bool)])[trees] | mocap).any(1)
     kept = []
     for f in found:
-        valid = f.hits.valid & awake[jnp.asarray(f.which)][:, None]
-        kept.append(f._replace(hits=f.hits._replace(valid=valid)))
+        valid = f.contacts.valid & awake[jnp.asarray(f.candidate)][:, None]
+        kept.append(f._replace(contacts=f.contacts._replace(valid=valid)))
     return d.replace(tree_asleep=asleep), kept
 
 

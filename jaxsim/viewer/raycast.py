@@ -16,7 +16,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import LightType
 from jaxsim.engine.dynamics.camera import pixel_rays
-from jaxsim.engine.ray.cast import Hit, cast, visible
+from jaxsim.engine.ray.cast import RayHit, cast, visible
 from jaxsim.math import safe
 from jaxsim.math.arrays import gather, inner
 from jaxsim.math.safe import Array
@@ -70,7 +70,7 @@ def render(
     start = pnt + vec * (near / slant)[:, None]
     flags = np.isin(np.arange(6), groups)
     geoms = visible(m, flags)
-    hit = fusion_barrier(cast(m, d, start, vec, geoms, front=True))
+    hit = fusion_barrier(cast(m, d, start, vec, geoms, front_only=True))
     depth = near + hit.dist * slant
     seen = depth < far
     hit = hit._replace(dist=jnp.where(seen, hit.dist, 0))
@@ -89,7 +89,7 @@ def render_batch(m: Model, d: Data, camera: int | str = 0, **options) -> Image:
 
 
 def _colours(
-    m: Model, d: Data, hit: Hit, start: Array, vec: Array, axis: Array, geoms: np.ndarray, shadows: bool
+    m: Model, d: Data, hit: RayHit, start: Array, vec: Array, axis: Array, geoms: np.ndarray, shadows: bool
 ) -> Array:
     """Colours (n, 3) of the points that rays hit."""
     material = jnp.asarray(m.geom_matid)[hit.geom]
@@ -115,7 +115,7 @@ def _colours(
     return jnp.clip(total, 0, 1) * texture(m, d, hit.geom, material, point)
 
 
-def _lights(m: Model, d: Data, hit: Hit, point: Array, axis: Array, geoms: np.ndarray, shadows: bool):
+def _lights(m: Model, d: Data, hit: RayHit, point: Array, axis: Array, geoms: np.ndarray, shadows: bool):
     """Unit vectors (n, 3) to each light, and its ambient, diffuse and specular colours at the points."""
     if m.vis.headlight.active:
         head = m.vis.headlight

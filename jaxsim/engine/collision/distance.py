@@ -1,4 +1,4 @@
-"""Smallest signed distance between geoms, and the segment that it is measured along: mj_geomDistance."""
+"""Smallest signed distance of geoms, and the segment between their nearest points. Source: mj_geomDistance."""
 
 from functools import partial
 from typing import Any
@@ -10,32 +10,32 @@ from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.types import DisableBit, GeomType
 from jaxsim.engine.collision.convex.convex import convex_context, convex_convex, convex_distance
 from jaxsim.engine.collision.primitive.box import box_box
-from jaxsim.engine.collision.shapes import Geoms, posed
+from jaxsim.engine.collision.shapes import Geoms, posed_geoms
 from jaxsim.engine.collision.table import COLLIDERS
 from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array
 
 
 def geom_distance(m: Any, d: Any, geom1: Any, geom2: Any, distmax: Array) -> tuple[Array, Array]:
-    """Smallest signed distance between geoms and the segment from the first to the second, for poses in `d`.
+    """Smallest signed distance of geoms and the segment from the first to the second, for the poses in `d`.
 
-    `geom1` and `geom2` are ids known while tracing: numbers, or arrays (n,) for n pairs at once; `distmax` is a number
-    or (n,). Gives `dist` () or (n,), at most `distmax`, and `fromto` (6,) or (n, 6), two points in the world. `fromto`
+    `geom1` and `geom2` are ids known while tracing: numbers, or arrays (n,) for n pairs; `distmax` is a number or (n,).
+    Returns `dist` () or (n,), at most `distmax`, and `fromto` (6,) or (n, 6), two points in the world frame. `fromto`
     is zero where the geoms are farther apart than `distmax`, and for pairs of planes and height fields. Raises
-    UnsupportedError for a pair that the collision table does not hold. Source: mj_geomDistance.
+    UnsupportedError for a pair of types without a collider. Source: mj_geomDistance.
     """
-    single = np.ndim(geom1) == 0 and np.ndim(geom2) == 0
+    scalar = np.ndim(geom1) == 0 and np.ndim(geom2) == 0
     pair = np.stack(np.broadcast_arrays(np.atleast_1d(geom1), np.atleast_1d(geom2)), axis=-1).astype(np.int32)
     distmax = jnp.broadcast_to(jnp.asarray(distmax, d.geom_xpos.dtype), len(pair))
     dist, fromto = distmax, jnp.zeros((len(pair), 6), d.geom_xpos.dtype)
-    for which, collider in _groups(m, pair):
-        found = _measure(m, d, pair[which], take(distmax, which), collider)
-        dist, fromto = dist.at[which].set(found[0]), fromto.at[which].set(found[1])
-    return (dist[0], fromto[0]) if single else (dist, fromto)
+    for index, collider in _group_by_collider(m, pair):
+        found = _measure(m, d, pair[index], take(distmax, index), collider)
+        dist, fromto = dist.at[index].set(found[0]), fromto.at[index].set(found[1])
+    return (dist[0], fromto[0]) if scalar else (dist, fromto)
 
 
-def _groups(m: Any, pair: np.ndarray) -> list[tuple[np.ndarray, Any]]:
-    """Places of the pairs of each collider; pairs of planes and height fields are in none."""
+def _group_by_collider(m: Any, pair: np.ndarray) -> list[tuple[np.ndarray, Any]]:
+    """The indices of the pairs of each collider; pairs of planes and height fields have none."""
     types = np.sort(m.geom_type[pair], axis=1)
     groups = {}
     for i, (t1, t2) in enumerate(types.tolist()):
@@ -47,7 +47,7 @@ def _groups(m: Any, pair: np.ndarray) -> list[tuple[np.ndarray, Any]]:
         if collider.function is box_box and not m.opt.disableflags & DisableBit.NATIVECCD:
             collider = COLLIDERS[GeomType.BOX, GeomType.MESH]
         groups.setdefault(collider.function, ([], collider))[0].append(i)
-    return [(np.array(which), collider) for which, collider in groups.values()]
+    return [(np.array(index), collider) for index, collider in groups.values()]
 
 
 def _measure(m: Any, d: Any, pair: np.ndarray, distmax: Array, collider: Any) -> tuple[Array, Array]:
@@ -57,16 +57,16 @@ def _measure(m: Any, d: Any, pair: np.ndarray, distmax: Array, collider: Any) ->
     flip = m.geom_type[pair[:, 0]] > m.geom_type[pair[:, 1]]
     g1, g2 = np.where(flip[:, None], pair[:, ::-1], pair).T
     collide = partial(collider.function, collider.setup(m, g1, g2)) if collider.setup else collider.function
-    hits = collide(_geoms(m, d, g1), _geoms(m, d, g2), distmax)
-    each = jnp.where(hits.valid, hits.dist, jnp.inf)
-    best = jnp.argmin(each, axis=1)[:, None]
-    dist = jnp.take_along_axis(each, best, axis=1)[:, 0]
-    near = dist < distmax
-    dist = jnp.where(near, dist, distmax)
-    pos, normal = [jnp.take_along_axis(x, best[..., None], axis=1)[:, 0] for x in (hits.pos, hits.normal)]
+    contacts = collide(_geoms(m, d, g1), _geoms(m, d, g2), distmax)
+    dist_of_slot = jnp.where(contacts.valid, contacts.dist, jnp.inf)
+    best = jnp.argmin(dist_of_slot, axis=1)[:, None]
+    dist = jnp.take_along_axis(dist_of_slot, best, axis=1)[:, 0]
+    within = dist < distmax
+    dist = jnp.where(within, dist, distmax)
+    pos, normal = [jnp.take_along_axis(x, best[..., None], axis=1)[:, 0] for x in (contacts.pos, contacts.normal)]
     half = 0.5 * dist[:, None] * normal * np.where(flip, -1, 1)[:, None]
-    return dist, jnp.where(near[:, None], jnp.concatenate([pos - half, pos + half], axis=1), 0)
+    return dist, jnp.where(within[:, None], jnp.concatenate([pos - half, pos + half], axis=1), 0)
 
 
 def _geoms(m: Any, d: Any, g: np.ndarray) -> Geoms:
-    return posed(take, d.geom_xpos, d.geom_xmat, take(m.geom_size, g), g)
+    return posed_geoms(take, d.geom_xpos, d.geom_xmat, take(m.geom_size, g), g)

@@ -1,4 +1,8 @@
-"""Contacts of a state: candidate pairs, bound test, narrow phase by groups, and the contact buffer."""
+"""Contacts of a state: candidate pairs, bound test, narrow phase by groups of pairs, and the contact buffer.
+
+A slot is one possible contact of a pair: a collider fills a fixed number of slots for each of its pairs. The contact
+buffer holds those that are valid, `max_contacts` at most, in MuJoCo's order.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,281 +20,306 @@ from jaxsim.engine.collision import parameters
 from jaxsim.engine.collision.broad import broadphase
 from jaxsim.engine.collision.broad.bounds import boxes_touch, spheres_touch
 from jaxsim.engine.collision.broad.pairs import Candidates, candidates
-from jaxsim.engine.collision.followed import Followed, Place, Poses, follow, worthwhile
-from jaxsim.engine.collision.shapes import Hits, make_frame, posed
+from jaxsim.engine.collision.buffer_jvp import (
+    ContactOrigin,
+    GeomPoses,
+    ReevaluatedCollider,
+    is_reevaluated,
+    with_reevaluated_jvp,
+)
+from jaxsim.engine.collision.shapes import PairContacts, make_frame, posed_geoms
 from jaxsim.engine.collision.table import COLLIDERS, Collider
 from jaxsim.engine.sleep import sleeps, wake_and_filter
 from jaxsim.math.arrays import gather, inner, take
 from jaxsim.math.safe import Array
 from jaxsim.xla.fusion import fusion_barrier, one_kernel
 
-FEW = 16  # groups of no more pairs than this are never compacted
-CHEAP = 30_000  # nor are those whose narrow phase costs less than this
-CHUNK = 128  # pairs of a large scene that get the narrow phase at a time
-DEAR = 1000  # pairs of colliders that cost more than this are tested by their boxes too
+COMPACT_MIN_PAIRS = 16  # a group with no more pairs gets the narrow phase for all of them
+COMPACT_MIN_COST = 30_000  # so does one whose narrow phase costs no more, in units of `Collider.cost`
+NARROW_PHASE_CHUNK = 128  # pairs of a large model in one step of the scan over the narrow phase
+BOX_TEST_MIN_COST = 1000  # pairs of colliders that cost as much are tested by their boxes, after their spheres
 
 
-class Group(NamedTuple):
-    """Candidates of one collider: their places in the candidate list, and how many get the narrow phase."""
+class PairGroup(NamedTuple):
+    """Candidates of one collider: their indices (n,) in the candidate list, and how many can get the narrow phase."""
 
     collider: Collider
-    which: np.ndarray
+    candidate: np.ndarray
     capacity: int
 
 
-class Found(NamedTuple):
-    """Contacts of a group: `hits` of the pairs tested, the candidate of each, and how many pairs found no room.
+class GroupContacts(NamedTuple):
+    """Contacts of a group: those of the pairs tested, the candidate of each pair, the number beyond a capacity.
 
-    With a `group`, derivatives of the contacts are those that `follow` finds.
+    With `reevaluated`, their derivatives are those of `with_reevaluated_jvp`.
     """
 
-    hits: Hits
-    which: Any
-    lost: Any
-    group: Group | None = None
+    contacts: PairContacts
+    candidate: Any
+    dropped: Any
+    reevaluated: PairGroup | None = None
 
 
 def collision(m: Model, d: Any) -> Any:
-    """Find all contacts of the geoms' poses in `d`: mj_collision.
+    """Data with the contacts of the geom poses in `d`. Source: mj_collision.
 
-    Sets `contact`, `ncon`, `maxuse_con`; counts dropped contacts in `overflow_contacts` and as a warning. Contacts
-    stand in MuJoCo's order; unused slots hold zeros and geom -1. Raises UnsupportedError for a pair of geom types
-    that has no collider, and for flexes that collide.
+    Sets `contact`, `ncon`, `maxuse_con`; counts dropped contacts in `overflow_contacts` and as a warning. Contacts are
+    in MuJoCo's order; unused entries hold zeros and geom -1. Raises UnsupportedError for a pair of geom types that has
+    no collider, and for flexes that collide.
     """
-    off = m.opt.disableflags & (DisableBit.CONSTRAINT | DisableBit.CONTACT)
-    if not off and broadphase.is_large(m):
-        return _collision_at_large(m, d)
-    pairs = None if off else candidates(m)
-    if off or not len(pairs.pair):
-        return _no_contacts(m, d, pairs, bool(off))
+    disabled = m.opt.disableflags & (DisableBit.CONSTRAINT | DisableBit.CONTACT)
+    if not disabled and broadphase.is_large(m):
+        return _collision_of_large_model(m, d)
+    pairs = None if disabled else candidates(m)
+    if disabled or not len(pairs.pair):
+        return _empty_buffer(m, d, pairs, bool(disabled))
     _refuse_flex(m)
     mat = d.geom_xmat.reshape(-1, 3, 3)
-    parts = groups(m)
-    sizes = _take_each(m.geom_size, [pairs.geom[g.which].T for g in parts])
-    margins = _take_each(parameters.margins(m, pairs), [g.which for g in parts])
-    found = [_narrow(m, d.geom_xpos, mat, pairs, *part) for part in zip(parts, sizes, margins, strict=True)]
+    pair_groups = groups(m)
+    sizes = _take_each(m.geom_size, [pairs.geom[g.candidate].T for g in pair_groups])
+    margins = _take_each(parameters.margins(m, pairs), [g.candidate for g in pair_groups])
+    found = [
+        _narrow_phase(m, d.geom_xpos, mat, pairs, *group) for group in zip(pair_groups, sizes, margins, strict=True)
+    ]
     if m.callbacks.contact_filter is not None:
-        found = [_filtered(m, d, pairs, f) for f in found]
+        found = [_apply_contact_filter(m, d, pairs, part) for part in found]
     if sleeps(m):
         d, found = wake_and_filter(m, d, pairs, found)
-    source, ncon, lost = _buffer(m, found, len(pairs.pair))
-    contact = _fill(m, d, pairs, found, source)
-    return _count(m, d.replace(contact=contact), ncon, lost)
+    slot, ncon, dropped = _slots_of_buffer(m, found, len(pairs.pair))
+    contact = _fill_buffer(m, d, pairs, found, slot)
+    return _update_counts(m, d.replace(contact=contact), ncon, dropped)
 
 
-def _collision_at_large(m: Model, d: Any) -> Any:
-    """The same for models with too many candidates to list: near pairs are found first, then each collider's own."""
+def _collision_of_large_model(m: Model, d: Any) -> Any:
+    """`collision` of models with too many candidates to list: near pairs are found first, then grouped by collider."""
     _refuse_flex(m)
-    near = broadphase.near_pairs(m, d, broadphase.room(m))
-    kind_of, kinds = _kinds(m)
+    near = broadphase.near_pairs(m, d, broadphase.near_capacity(m))
+    collider_of_types, colliders = _colliders_by_types(m)
     types = gather(jnp.asarray(m.geom_type), near.geom)
-    kind = gather(jnp.asarray(kind_of.reshape(-1)), types[:, 0] * len(kind_of) + types[:, 1])
-    found = [_narrow_near(m, d, near, near.real & (kind == k), *kinds[k]) for k in range(len(kinds))]
+    collider = gather(jnp.asarray(collider_of_types.reshape(-1)), types[:, 0] * len(collider_of_types) + types[:, 1])
+    found = [
+        _narrow_phase_in_chunks(m, d, near, near.real & (collider == k), *colliders[k]) for k in range(len(colliders))
+    ]
     if m.callbacks.contact_filter is not None:
-        found = [_filtered(m, d, near, f) for f in found]
+        found = [_apply_contact_filter(m, d, near, part) for part in found]
     if sleeps(m):
         d, found = wake_and_filter(m, d, near, found)
-    source, ncon, lost = _buffer(m, found, len(near.pair))
-    contact = _fill(m, d, near, found, source)
-    return _count(m, d.replace(contact=contact), ncon, lost + near.lost)
+    slot, ncon, dropped = _slots_of_buffer(m, found, len(near.pair))
+    contact = _fill_buffer(m, d, near, found, slot)
+    return _update_counts(m, d.replace(contact=contact), ncon, dropped + near.dropped)
 
 
-def _kinds(m: Model) -> tuple[np.ndarray, list[tuple[Collider, np.ndarray, np.ndarray]]]:
-    """For each two types of geom the number of their collider; each collider, and pairs that hold all of its geoms."""
-    side = GeomType.SDF + 1
-    kind_of, kinds = np.full((side, side), -1, np.int32), {}
-    for t1, t2 in broadphase.types_that_meet(m.structure):
+def _colliders_by_types(m: Model) -> tuple[np.ndarray, list[tuple[Collider, np.ndarray, np.ndarray]]]:
+    """The index of the collider of each two geom types, and the colliders with the geoms that they may meet.
+
+    Each collider comes with two arrays of geoms, first and second, which contain all geoms of its types.
+    """
+    ntypes = GeomType.SDF + 1
+    index_of_types, members_of = np.full((ntypes, ntypes), -1, np.int32), {}
+    for t1, t2 in broadphase.colliding_types(m.structure):
         collider = _collider(t1, t2)
-        every = [np.flatnonzero(m.geom_type == t) for t in (t1, t2)]
-        kinds.setdefault(collider.function, []).append(
-            (collider, t1, t2, *(np.resize(g, max(map(len, every))) for g in every))
+        geoms = [np.flatnonzero(m.geom_type == t) for t in (t1, t2)]
+        members_of.setdefault(collider.function, []).append(
+            (collider, t1, t2, *(np.resize(g, max(map(len, geoms))) for g in geoms))
         )
-    out = []
-    for k, members in enumerate(kinds.values()):
+    colliders = []
+    for k, members in enumerate(members_of.values()):
         for _, t1, t2, *_ in members:
-            kind_of[t1, t2] = k
+            index_of_types[t1, t2] = k
         g1, g2 = (np.concatenate([member[side] for member in members]) for side in (3, 4))
-        out.append((max((c for c, *_ in members), key=lambda c: c.ncon), g1, g2))
-    return kind_of, out
+        colliders.append((max((c for c, *_ in members), key=lambda c: c.ncon), g1, g2))
+    return index_of_types, colliders
 
 
 def _collider(t1: int, t2: int) -> Collider:
+    """The collider of two geom types; raises UnsupportedError if there is none."""
     if (t1, t2) not in COLLIDERS:
         raise UnsupportedError(f"collisions between {GeomType(t1).name.lower()} and {GeomType(t2).name.lower()}")
     return COLLIDERS[t1, t2]
 
 
-def _narrow_near(m: Model, d: Any, near: Any, mine: Array, collider: Collider, *geoms: np.ndarray) -> Found:
-    """The narrow phase of the near pairs that are `mine`, a chunk at a time: chunks without a pair cost nothing."""
-    room = len(near.pair)
-    which, real, _ = compact(mine, -(-room // CHUNK) * CHUNK)
+def _narrow_phase_in_chunks(
+    m: Model, d: Any, near: Any, mask: Array, collider: Collider, *geoms: np.ndarray
+) -> GroupContacts:
+    """Contacts of the near pairs in `mask` by a scan over chunks of pairs; a chunk without a pair costs nothing."""
+    npair = len(near.pair)
+    candidate, real, _ = compact(mask, -(-npair // NARROW_PHASE_CHUNK) * NARROW_PHASE_CHUNK)
     collide = partial(collider.function, collider.setup(m, *geoms)) if collider.setup else collider.function
 
-    def run(part: Array) -> Hits:
-        geom, pair = gather(near.geom, part), gather(near.pair, part)
-        a, b = (posed(gather, d.geom_xpos, d.geom_xmat, gather(m.geom_size, g), g) for g in geom.T)
-        hits = collide(a, b, parameters.margin_of(m, geom, pair))
-        return hits._replace(lost=jnp.asarray(hits.lost, jnp.int32))
+    def run(chunk: Array) -> PairContacts:
+        geom, pair = gather(near.geom, chunk), gather(near.pair, chunk)
+        a, b = (posed_geoms(gather, d.geom_xpos, d.geom_xmat, gather(m.geom_size, g), g) for g in geom.T)
+        contacts = collide(a, b, parameters.margin_of(m, geom, pair))
+        return contacts._replace(dropped=jnp.asarray(contacts.dropped, jnp.int32))
 
-    none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(run, which[:CHUNK]))
+    none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(run, candidate[:NARROW_PHASE_CHUNK]))
 
-    def visit(_: None, part: tuple[Array, Array]) -> tuple[None, Hits]:
-        hits = lax.cond(part[1].any(), run, lambda _: none, part[0])
-        return None, hits._replace(valid=hits.valid & part[1][:, None])
+    def visit(_: None, chunk: tuple[Array, Array]) -> tuple[None, PairContacts]:
+        contacts = lax.cond(chunk[1].any(), run, lambda _: none, chunk[0])
+        return None, contacts._replace(valid=contacts.valid & chunk[1][:, None])
 
-    _, hits = lax.scan(visit, None, (which.reshape(-1, CHUNK), real.reshape(-1, CHUNK)))
-    lost = jnp.sum(hits.lost)
-    flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), hits._replace(lost=None))
-    return Found(flat._replace(lost=lost), which, lost)
+    _, contacts = lax.scan(
+        visit, None, (candidate.reshape(-1, NARROW_PHASE_CHUNK), real.reshape(-1, NARROW_PHASE_CHUNK))
+    )
+    dropped = jnp.sum(contacts.dropped)
+    flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), contacts._replace(dropped=None))
+    return GroupContacts(flat._replace(dropped=dropped), candidate, dropped)
 
 
-def groups(m: Any) -> list[Group]:
-    """The candidates grouped by collider, as static structure."""
+def groups(m: Any) -> list[PairGroup]:
+    """The candidate pairs grouped by collider, as static structure."""
     return _groups(m.structure, m.opt.disableflags, candidates(m))
 
 
-def _groups(structure: Any, flags: int, pairs: Candidates) -> list[Group]:
-    types, kind = np.unique(structure.geom_type[pairs.geom], axis=0, return_inverse=True)
+def _groups(structure: Any, flags: int, pairs: Candidates) -> list[PairGroup]:
+    types, type_pair = np.unique(structure.geom_type[pairs.geom], axis=0, return_inverse=True)
     colliders = [_collider(t1, t2) for t1, t2 in types.tolist()]
     out = []
     for function in dict.fromkeys(c.function for c in colliders):
-        mine = [i for i, c in enumerate(colliders) if c.function is function]
-        which = np.flatnonzero(np.isin(kind.reshape(-1), mine))
-        collider = max((colliders[i] for i in mine), key=lambda c: c.ncon)
-        few = len(which) <= FEW or len(which) * collider.cost <= CHEAP
-        room = structure.max_contacts if collider.cost >= DEAR else 2 * structure.max_contacts
-        capacity = len(which) if few else min(len(which), max(FEW, room))
-        out.append(Group(collider, which, capacity))
+        rows = [i for i, c in enumerate(colliders) if c.function is function]
+        candidate = np.flatnonzero(np.isin(type_pair.reshape(-1), rows))
+        collider = max((colliders[i] for i in rows), key=lambda c: c.ncon)
+        whole = len(candidate) <= COMPACT_MIN_PAIRS or len(candidate) * collider.cost <= COMPACT_MIN_COST
+        limit = structure.max_contacts if collider.cost >= BOX_TEST_MIN_COST else 2 * structure.max_contacts
+        capacity = len(candidate) if whole else min(len(candidate), max(COMPACT_MIN_PAIRS, limit))
+        out.append(PairGroup(collider, candidate, capacity))
     return out
 
 
 def _refuse_flex(m: Any) -> None:
+    """Raise UnsupportedError for flexes that collide."""
     if m.nflex and np.any((m.flex_contype != 0) | (m.flex_conaffinity != 0)):
         raise UnsupportedError("collisions of flexes")
 
 
 def _take_each(x: Array, indices: list[np.ndarray]) -> list[Array]:
-    """`x[index]` for each index, fetched at once: for numbers of the model, of which there is one for all worlds."""
+    """`x[index]` for each index by one gather; for fields of the model, which all worlds of a batch share."""
     found = take(x, np.concatenate([i.reshape(-1) for i in indices]))
     cuts = np.cumsum([i.size for i in indices])[:-1]
     return [y.reshape(*i.shape, *x.shape[1:]) for i, y in zip(indices, jnp.split(found, cuts), strict=True)]
 
 
-def _narrow(m: Model, pos: Array, mat: Array, pairs: Candidates, group: Group, size: Array, margin: Array) -> Found:
-    """Contacts of a group: `size` (2, n, 3) and `margin` (n,) are those of its pairs."""
-    geom = pairs.geom[group.which]
-    again = group if worthwhile(group.collider, group.capacity, m.max_contacts) else None
+def _narrow_phase(
+    m: Model, pos: Array, mat: Array, pairs: Candidates, group: PairGroup, size: Array, margin: Array
+) -> GroupContacts:
+    """Contacts of a group; `size` (2, n, 3) and `margin` (n,) are those of its pairs."""
+    geom = pairs.geom[group.candidate]
+    reevaluated = group if is_reevaluated(group.collider, group.capacity, m.max_contacts) else None
     collide = group.collider.function
     if group.collider.setup:
         collide = partial(collide, group.collider.setup(m, geom[:, 0], geom[:, 1]))
     if group.capacity == len(geom):
         g1, g2 = geom.T
-        a, b = (posed(take, pos, mat, s, g) for s, g in zip(size, (g1, g2), strict=True))
-        hits = collide(a, b, margin)
-        return Found(hits, group.which, hits.lost, again)
-    near = _near(m, pos, mat, margin, pairs, group)
-    index, real, lost = compact(near, group.capacity)
-    which = jnp.asarray(group.which)[index]
+        a, b = (posed_geoms(take, pos, mat, s, g) for s, g in zip(size, (g1, g2), strict=True))
+        contacts = collide(a, b, margin)
+        return GroupContacts(contacts, group.candidate, contacts.dropped, reevaluated)
+    touching = _bounds_touch(m, pos, mat, margin, pairs, group)
+    index, real, dropped = compact(touching, group.capacity)
+    candidate = jnp.asarray(group.candidate)[index]
     g1, g2 = jnp.asarray(geom)[index].T
-    a, b = (posed(gather, pos, mat, s[index], g) for s, g in zip(size, (g1, g2), strict=True))
-    hits = collide(a, b, margin[index])
-    lost += hits.lost
-    return Found(hits._replace(valid=hits.valid & real[:, None]), which, lost, again)
+    a, b = (posed_geoms(gather, pos, mat, s[index], g) for s, g in zip(size, (g1, g2), strict=True))
+    contacts = collide(a, b, margin[index])
+    dropped += contacts.dropped
+    return GroupContacts(contacts._replace(valid=contacts.valid & real[:, None]), candidate, dropped, reevaluated)
 
 
-def _filtered(m: Model, d: Any, pairs: Candidates, f: Found) -> Found:
-    """Without the contacts that the user's filter drops; explicit pairs are not asked about."""
-    geom, explicit = jnp.asarray(pairs.geom)[f.which], jnp.asarray(pairs.pair)[f.which] >= 0
+def _apply_contact_filter(m: Model, d: Any, pairs: Candidates, found: GroupContacts) -> GroupContacts:
+    """The contacts without those that the user's contact filter drops. Explicit pairs are not filtered."""
+    geom, explicit = jnp.asarray(pairs.geom)[found.candidate], jnp.asarray(pairs.pair)[found.candidate] >= 0
     dropped = m.callbacks.contact_filter(m, d, geom[:, 0], geom[:, 1]) & ~explicit
-    return f._replace(hits=f.hits._replace(valid=f.hits.valid & ~dropped[:, None]))
+    return found._replace(contacts=found.contacts._replace(valid=found.contacts.valid & ~dropped[:, None]))
 
 
-def _near(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candidates, group: Group) -> Array:
-    """Whether the bounds of pairs (n,) touch: spheres, or a plane and a sphere; boxes too before a dear collider."""
-    g1, g2 = pairs.geom[group.which].T
+def _bounds_touch(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candidates, group: PairGroup) -> Array:
+    """Whether the bounds of pairs (n,) touch: spheres, or plane and sphere; boxes too before an expensive collider."""
+    g1, g2 = pairs.geom[group.candidate].T
     gap = take(pos, g2) - take(pos, g1)
     if m.geom_type[g1[0]] == GeomType.PLANE:
         return inner(gap, take(mat[:, :, 2], g1)) <= margin + take(m.geom_rbound, g2)
     reach = take(m.geom_rbound, g1) + take(m.geom_rbound, g2) + margin
     near = spheres_touch(gap, reach)
-    return near & boxes_touch(m, pos, mat, margin, g1, g2) if group.collider.cost >= DEAR else near
+    return near & boxes_touch(m, pos, mat, margin, g1, g2) if group.collider.cost >= BOX_TEST_MIN_COST else near
 
 
 def compact(mask: Array, capacity: int) -> tuple[Array, Array, Array]:
-    """The first `capacity` true places of `mask` (n,) in order: index, whether it is real, and how many were lost.
+    """The first `capacity` true entries of `mask` (n,) in order: indices, whether each is real, the number dropped.
 
-    Places beyond the last true one are index 0 and not real.
+    Entries beyond the last true one have index 0 and are not real.
     """
     total = jnp.cumsum(mask, dtype=jnp.int32)
-    counted = partial(_counted, capacity)
+    counted = partial(_index_of_true, capacity)
     index = lax.platform_dependent(total, cpu=one_kernel(counted), default=counted)
     real = jnp.arange(capacity) < total[-1]
     return jnp.where(real, index, 0), real, jnp.maximum(total[-1] - capacity, 0)
 
 
-def _counted(capacity: int, total: Array) -> Array:
-    """For k = 1 ... `capacity`, how many entries of the running count `total` (n,) are less: a binary search."""
+def _index_of_true(capacity: int, total: Array) -> Array:
+    """Index of the k-th true entry for k = 1 ... `capacity`, by binary search in the running count `total` (n,)."""
     n = len(total)
-    rounds = n.bit_length()
+    steps = n.bit_length()
 
     def halve(i: Array, index: Array) -> Array:
-        ahead = index + ((1 << (rounds - 1)) >> i)
+        ahead = index + ((1 << (steps - 1)) >> i)
         less = gather(total, jnp.minimum(ahead, n) - 1) <= np.arange(capacity)
         return jnp.where((ahead <= n) & less, ahead, index)
 
-    return lax.fori_loop(0, rounds, halve, jnp.zeros(capacity, jnp.int32))
+    return lax.fori_loop(0, steps, halve, jnp.zeros(capacity, jnp.int32))
 
 
-def _buffer(m: Model, found: list[Found], n: int) -> tuple[Array, Array, Array]:
-    """For each place in the contact buffer, which of all slots fills it (-1: none); contacts found, and lost.
+def _slots_of_buffer(m: Model, found: list[GroupContacts], n: int) -> tuple[Array, Array, Array]:
+    """The slot of each entry of the contact buffer (-1: empty), the number of contacts found, and of those dropped.
 
-    Slots are numbered group by group; contacts stand in the order of the candidates.
+    Slots are numbered group by group; contacts are in the order of the candidates.
     """
-    valid = jnp.concatenate([f.hits.valid.reshape(-1) for f in found])
+    valid = jnp.concatenate([part.contacts.valid.reshape(-1) for part in found])
     ncon = jnp.sum(valid, dtype=jnp.int32)
-    lost = sum(f.lost for f in found) + jnp.maximum(ncon - m.max_contacts, 0)
-    if all(isinstance(f.which, np.ndarray) for f in found):
-        owner = np.concatenate([np.repeat(f.which, f.hits.dist.shape[1]) for f in found])
+    dropped = sum(part.dropped for part in found) + jnp.maximum(ncon - m.max_contacts, 0)
+    if all(isinstance(part.candidate, np.ndarray) for part in found):
+        owner = np.concatenate([np.repeat(part.candidate, part.contacts.dist.shape[1]) for part in found])
         order = np.argsort(owner, kind="stable")
         index, real, _ = compact(take(valid, order), m.max_contacts)
-        source = jnp.where(real, gather(jnp.asarray(order, jnp.int32), index), -1)
-        return fusion_barrier(source), ncon, lost
-    place = jnp.where(valid, _places(found, n), m.max_contacts)
-    source = jnp.full(m.max_contacts, -1, jnp.int32)
-    return source.at[place].set(jnp.arange(len(valid), dtype=jnp.int32), mode="drop"), ncon, lost
+        slot = jnp.where(real, gather(jnp.asarray(order, jnp.int32), index), -1)
+        return fusion_barrier(slot), ncon, dropped
+    position = jnp.where(valid, _buffer_indices(found, n), m.max_contacts)
+    slot = jnp.full(m.max_contacts, -1, jnp.int32)
+    return slot.at[position].set(jnp.arange(len(valid), dtype=jnp.int32), mode="drop"), ncon, dropped
 
 
-def _places(found: list[Found], n: int) -> Array:
-    """Each contact's place: the number of contacts of earlier candidates, and of those before it in its own pair."""
+def _buffer_indices(found: list[GroupContacts], n: int) -> Array:
+    """Index of each contact in the buffer: contacts of earlier candidates, and those before it in its own pair."""
     count = jnp.zeros(n, jnp.int32)
-    for f in found:
-        count = count.at[f.which].add(jnp.sum(f.hits.valid, axis=1, dtype=jnp.int32))
+    for part in found:
+        count = count.at[part.candidate].add(jnp.sum(part.contacts.valid, axis=1, dtype=jnp.int32))
     start = jnp.cumsum(count) - count
-    place = [start[f.which][:, None] + jnp.cumsum(f.hits.valid, axis=1, dtype=jnp.int32) - 1 for f in found]
-    return jnp.concatenate([p.reshape(-1) for p in place])
+    position = [
+        start[part.candidate][:, None] + jnp.cumsum(part.contacts.valid, axis=1, dtype=jnp.int32) - 1 for part in found
+    ]
+    return jnp.concatenate([p.reshape(-1) for p in position])
 
 
-def _fill(m: Model, d: Any, pairs: Candidates, found: list[Found], source: Array) -> Any:
-    """The contact buffer from the slots chosen."""
-    rows_of = partial(_rows, any(f.hits.tangent is not None for f in found))
-    rows = jnp.concatenate([rows_of(f.hits) for f in found])
-    owner = jnp.concatenate([jnp.repeat(jnp.asarray(f.which), f.hits.dist.shape[1]) for f in found])
-    real = source >= 0
-    slot = jnp.maximum(source, 0)
-    row, which = gather(rows, slot), gather(owner, slot)
-    known = parameters.of_contacts(m, pairs, which)
-    if any(f.group for f in found):
-        margin = lax.stop_gradient(gather(parameters.margins(m, pairs), which))
-        others, place = _rows_of_others(found, rows_of, slot), Place(slot, known["geom"], margin)
-        poses = Poses(d.geom_xpos, d.geom_xmat, m.geom_size)
-        row = follow((_followed(pairs, found), rows_of), lax.stop_gradient(row), others, place, poses)
+def _fill_buffer(m: Model, d: Any, pairs: Candidates, found: list[GroupContacts], slot_or_none: Array) -> Any:
+    """The contact buffer, from the slot of each entry (-1: empty)."""
+    rows_of = partial(_slots_as_rows, any(part.contacts.tangent is not None for part in found))
+    rows = jnp.concatenate([rows_of(part.contacts) for part in found])
+    owner = jnp.concatenate([jnp.repeat(jnp.asarray(part.candidate), part.contacts.dist.shape[1]) for part in found])
+    real = slot_or_none >= 0
+    slot = jnp.maximum(slot_or_none, 0)
+    row, candidate = gather(rows, slot), gather(owner, slot)
+    fields = parameters.contact_parameters(m, pairs, candidate)
+    if any(part.reevaluated for part in found):
+        margin = lax.stop_gradient(gather(parameters.margins(m, pairs), candidate))
+        others, origin = _rows_of_other_colliders(found, rows_of, slot), ContactOrigin(slot, fields["geom"], margin)
+        poses = GeomPoses(d.geom_xpos, d.geom_xmat, m.geom_size)
+        row = with_reevaluated_jvp(
+            (_reevaluated_colliders(pairs, found), rows_of), lax.stop_gradient(row), others, origin, poses
+        )
     dist, pos, normal, *tangent = jnp.split(row, (1, 4, 7)[: row.shape[1] // 3], axis=1)
     dist = dist[:, 0]
     values = {
         "dist": dist,
         "pos": pos,
         "frame": make_frame(normal, *(tangent or (None,))),
-        **known,
+        **fields,
         "mu": jnp.zeros_like(dist),
     }
     values["exclude"] = dist >= values["includemargin"]
@@ -301,38 +330,49 @@ def _fill(m: Model, d: Any, pairs: Candidates, found: list[Found], source: Array
     return d.contact.replace(**out, efc_address=jnp.full_like(d.contact.efc_address, -1))
 
 
-def _followed(pairs: Candidates, found: list[Found]) -> tuple[Followed, ...]:
-    """The colliders whose contacts are differentiated by themselves, and where their slots are."""
-    ends = np.cumsum([f.hits.dist.size for f in found])
+def _reevaluated_colliders(pairs: Candidates, found: list[GroupContacts]) -> tuple[ReevaluatedCollider, ...]:
+    """The colliders whose JVP evaluates them again, and the range of their slots."""
+    ends = np.cumsum([part.contacts.dist.size for part in found])
     return tuple(
-        Followed(f.group.collider.function, int(end) - f.hits.dist.size, f.hits.dist.size, f.hits.dist.shape[1], pair)
-        for f, end in zip(found, ends, strict=True)
-        if f.group
-        for pair in [tuple(pairs.geom[f.group.which[0]].tolist())]
+        ReevaluatedCollider(
+            part.reevaluated.collider.function,
+            int(end) - part.contacts.dist.size,
+            part.contacts.dist.size,
+            part.contacts.dist.shape[1],
+            pair,
+        )
+        for part, end in zip(found, ends, strict=True)
+        if part.reevaluated
+        for pair in [tuple(pairs.geom[part.reevaluated.candidate[0]].tolist())]
     )
 
 
-def _rows_of_others(found: list[Found], rows_of: Callable[[Hits], Array], slot: Array) -> Array:
-    """The rows of these slots that come from colliders which are not followed, zero for others."""
-    other = np.concatenate([np.full(f.hits.dist.size, f.group is None) for f in found])
+def _rows_of_other_colliders(
+    found: list[GroupContacts], rows_of: Callable[[PairContacts], Array], slot: Array
+) -> Array:
+    """Rows of these slots where their collider is not evaluated again, zero elsewhere."""
+    other = np.concatenate([np.full(part.contacts.dist.size, part.reevaluated is None) for part in found])
     if not other.any():
-        return jnp.zeros((), found[0].hits.dist.dtype)
-    at = gather(jnp.asarray(np.where(other, np.cumsum(other) - 1, -1)), slot)
-    rows = jnp.concatenate([rows_of(f.hits) for f in found if not f.group])
-    return jnp.where(at[:, None] >= 0, gather(rows, jnp.maximum(at, 0)), 0)
+        return jnp.zeros((), found[0].contacts.dist.dtype)
+    row = gather(jnp.asarray(np.where(other, np.cumsum(other) - 1, -1)), slot)
+    rows = jnp.concatenate([rows_of(part.contacts) for part in found if not part.reevaluated])
+    return jnp.where(row[:, None] >= 0, gather(rows, jnp.maximum(row, 0)), 0)
 
 
-def _rows(tangent: bool, h: Hits) -> Array:
-    """Slots as rows: dist, pos, normal and, if wanted, tangent."""
-    n = h.dist.size
-    parts = [h.dist.reshape(n, 1), h.pos.reshape(n, 3), h.normal.reshape(n, 3)]
+def _slots_as_rows(tangent: bool, contacts: PairContacts) -> Array:
+    """Slots as rows of numbers: dist, pos, normal and, if `tangent`, the tangent."""
+    n = contacts.dist.size
+    parts = [contacts.dist.reshape(n, 1), contacts.pos.reshape(n, 3), contacts.normal.reshape(n, 3)]
     if tangent:
-        parts.append(jnp.zeros((n, 3), h.dist.dtype) if h.tangent is None else h.tangent.reshape(n, 3))
+        parts.append(
+            jnp.zeros((n, 3), contacts.dist.dtype) if contacts.tangent is None else contacts.tangent.reshape(n, 3)
+        )
     return jnp.concatenate(parts, axis=1)
 
 
-def _no_contacts(m: Model, d: Any, pairs: Candidates, off: bool) -> Any:
-    if not off:
+def _empty_buffer(m: Model, d: Any, pairs: Candidates, disabled: bool) -> Any:
+    """Data without contacts, of a model without candidates or with contacts disabled."""
+    if not disabled:
         _refuse_flex(m)
     contact = {name: jnp.zeros_like(getattr(d.contact, name)) for name in d.contact.__slots__ if name != "__weakref__"}
     contact["geom"] -= 1
@@ -340,17 +380,19 @@ def _no_contacts(m: Model, d: Any, pairs: Candidates, off: bool) -> Any:
     return d.replace(contact=d.contact.replace(**contact), ncon=jnp.zeros_like(d.ncon))
 
 
-def _count(m: Model, d: Any, ncon: Array, lost: Array) -> Any:
-    """Number of contacts kept, the most ever asked for, and those dropped."""
-    kind = WarningType.CONTACTFULL
-    full = lost > 0
+def _update_counts(m: Model, d: Any, ncon: Array, dropped: Array) -> Any:
+    """Data with the number of contacts kept, the most found in any step, and the number dropped."""
+    warning_type = WarningType.CONTACTFULL
+    full = dropped > 0
     warning = d.warning.replace(
-        number=d.warning.number.at[kind].add(full.astype(d.warning.number.dtype)),
-        lastinfo=d.warning.lastinfo.at[kind].set(jnp.where(full, m.max_contacts, d.warning.lastinfo[kind])),
+        number=d.warning.number.at[warning_type].add(full.astype(d.warning.number.dtype)),
+        lastinfo=d.warning.lastinfo.at[warning_type].set(
+            jnp.where(full, m.max_contacts, d.warning.lastinfo[warning_type])
+        ),
     )
     return d.replace(
         ncon=jnp.minimum(ncon, m.max_contacts),
-        maxuse_con=jnp.maximum(d.maxuse_con, jnp.minimum(ncon, m.max_contacts) + lost),
-        overflow_contacts=d.overflow_contacts + lost,
+        maxuse_con=jnp.maximum(d.maxuse_con, jnp.minimum(ncon, m.max_contacts) + dropped),
+        overflow_contacts=d.overflow_contacts + dropped,
         warning=warning,
     )

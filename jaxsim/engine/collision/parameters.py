@@ -1,4 +1,4 @@
-"""Contact parameters: margins of all candidates; friction, solref and the rest only for contacts in the buffer."""
+"""Contact parameters: margins of all candidates; friction, solref and the others only of contacts in the buffer."""
 
 from typing import Any
 
@@ -11,8 +11,9 @@ from jaxsim.math import safe
 from jaxsim.math.arrays import gather, gather_all, take
 from jaxsim.math.safe import Array
 
-TABLED = 4096
-FRICTION = np.array([0, 0, 1, 2, 2], np.int32)  # the five friction coefficients of a contact from the three of a geom
+MIX_ALL_MAX_CANDIDATES = 4096  # up to so many candidates the parameters of all are mixed, and contacts gather rows
+# index of a geom's friction coefficient for each of the five of a contact
+FRICTION_INDEX = np.array([0, 0, 1, 2, 2], np.int32)
 
 
 def margins(m: Any, pairs: Candidates) -> Array:
@@ -35,73 +36,76 @@ def condims(m: Any, pairs: Candidates) -> np.ndarray:
     return np.where(pairs.pair >= 0, m.pair_dim[np.maximum(pairs.pair, 0)], dim) if m.npair else dim
 
 
-def of_contacts(m: Any, pairs: Candidates, which: Array) -> dict[str, Array]:
-    """Parameters, dimension and geoms of the contacts of candidates `which` (k,).
+def contact_parameters(m: Any, pairs: Candidates, candidate: Array) -> dict[str, Array]:
+    """Parameters, dimension and geoms of the contacts of the candidates with indices `candidate` (k,).
 
-    Up to `TABLED` candidates the parameters of all are mixed first, which a batch of worlds shares with its model, and
-    each contact fetches one row.
+    With at most `MIX_ALL_MAX_CANDIDATES` candidates, the parameters of all are mixed first, which a batch of worlds
+    shares with its model. Each contact then gathers one row.
     """
     if not isinstance(pairs, Candidates):
-        return _of_near(m, gather(pairs.geom, which), gather(pairs.pair, which))
+        return _runtime_pair_parameters(m, gather(pairs.geom, candidate), gather(pairs.pair, candidate))
     static = np.column_stack([condims(m, pairs), pairs.geom]).astype(np.int32)
-    chosen = gather(jnp.asarray(static), which)
+    chosen = gather(jnp.asarray(static), candidate)
     found = {"dim": chosen[:, 0], "geom": chosen[:, 1:]}
-    if len(static) > TABLED:
-        return mixed(m, pairs, which) | found
-    every = mixed(m, pairs, jnp.arange(len(static)))
+    if len(static) > MIX_ALL_MAX_CANDIDATES:
+        return mix_parameters(m, pairs, candidate) | found
+    every = mix_parameters(m, pairs, jnp.arange(len(static)))
     widths = np.cumsum([v[0].size for v in every.values()])[:-1]
     table = jnp.concatenate([v.reshape(len(static), -1) for v in every.values()], axis=1)
-    parts = jnp.split(gather(table, which), widths, axis=1)
+    parts = jnp.split(gather(table, candidate), widths, axis=1)
     return {k: x.reshape(-1, *v.shape[1:]) for (k, v), x in zip(every.items(), parts, strict=True)} | found
 
 
-def mixed(m: Any, pairs: Candidates, which: Array) -> dict[str, Array]:
-    """Fields of the contacts of candidates `which` (k,): includemargin, friction, solref, solreffriction, solimp."""
-    geom = jnp.asarray(pairs.geom)[which]
+def mix_parameters(m: Any, pairs: Candidates, candidate: Array) -> dict[str, Array]:
+    """Fields of contacts of candidates (k,): includemargin, friction, solref, solreffriction, solimp."""
+    geom = jnp.asarray(pairs.geom)[candidate]
     p1, p2 = m.geom_priority[pairs.geom].T
-    lead = jnp.asarray(np.sign(p1 - p2))[which][:, None]
-    pair = jnp.asarray(pairs.pair)[which] if m.npair else None
-    return _mixed(m, geom, pair, lead, margins(m, pairs)[which])
+    priority = jnp.asarray(np.sign(p1 - p2))[candidate][:, None]
+    pair = jnp.asarray(pairs.pair)[candidate] if m.npair else None
+    return _mix_parameters(m, geom, pair, priority, margins(m, pairs)[candidate])
 
 
 def margin_of(m: Any, geom: Array, pair: Array) -> Array:
-    """Margin of pairs known at run time only: geoms (k, 2), explicit pair (k,) or -1."""
+    """Margins (k,) of pairs known at run time only: geoms (k, 2), explicit pair (k,) or -1."""
     if m.opt.enableflags & EnableBit.OVERRIDE:
         return jnp.broadcast_to(m.opt.o_margin, pair.shape)
     margin = gather(m.geom_margin, geom).sum(1)
     return jnp.where(pair >= 0, gather(m.pair_margin, jnp.maximum(pair, 0)), margin) if m.npair else margin
 
 
-def widest_margin(m: Any) -> Array:
-    """No pair of geoms that are not paired explicitly has a greater margin."""
+def max_margin(m: Any) -> Array:
+    """Upper bound of the margins of pairs that are not explicit."""
     return m.opt.o_margin if m.opt.enableflags & EnableBit.OVERRIDE else 2 * jnp.max(m.geom_margin)
 
 
-def _of_near(m: Any, geom: Array, pair: Array) -> dict[str, Array]:
+def _runtime_pair_parameters(m: Any, geom: Array, pair: Array) -> dict[str, Array]:
     """Parameters, dimension and geoms of contacts of pairs known at run time only."""
     (d1, d2), (p1, p2) = (gather(jnp.asarray(x), geom).T for x in (m.geom_condim, m.geom_priority))
     dim = jnp.where(p1 > p2, d1, jnp.where(p1 < p2, d2, jnp.maximum(d1, d2)))
     if m.npair:
         dim = jnp.where(pair >= 0, gather(jnp.asarray(m.pair_dim), jnp.maximum(pair, 0)), dim)
-    lead = jnp.sign(p1 - p2)[:, None]
-    return _mixed(m, geom, pair, lead, margin_of(m, geom, pair)) | {"dim": dim, "geom": geom}
+    priority = jnp.sign(p1 - p2)[:, None]
+    return _mix_parameters(m, geom, pair, priority, margin_of(m, geom, pair)) | {"dim": dim, "geom": geom}
 
 
-def _mixed(m: Any, geom: Array, pair: Array | None, lead: Array, margin: Array) -> dict[str, Array]:
-    """The fields of `mixed` for geoms (k, 2), explicit pairs (k,), which geom leads (k, 1), and margins (k,)."""
+def _mix_parameters(m: Any, geom: Array, pair: Array | None, priority: Array, margin: Array) -> dict[str, Array]:
+    """The fields of `mix_parameters` for geoms (k, 2), explicit pairs (k,) and margins (k,).
+
+    `priority` (k, 1) is positive where the first geom has priority, negative where the second has, else zero.
+    """
     fields = (m.geom_solmix, m.geom_solref, m.geom_friction, m.geom_solimp, m.geom_gap)
     both = gather_all(geom, *fields)
     mix1, ref1, friction1, imp1, gap1 = [x[:, 0] for x in both]
     mix2, ref2, friction2, imp2, gap2 = [x[:, 1] for x in both]
-    mix = _mix(mix1, mix2)[:, None]
-    mix = jnp.where(lead == 0, mix, jnp.where(lead > 0, 1, 0).astype(mix.dtype))
+    mix = _mix_weight(mix1, mix2)[:, None]
+    mix = jnp.where(priority == 0, mix, jnp.where(priority > 0, 1, 0).astype(mix.dtype))
 
     standard = (ref1[:, :1] > 0) & (ref2[:, :1] > 0)
-    blend = standard | (lead != 0)
+    blend = standard | (priority != 0)
     friction = jnp.maximum(friction1, friction2)
-    friction = jnp.where(lead == 0, friction, jnp.where(lead > 0, friction1, friction2))
+    friction = jnp.where(priority == 0, friction, jnp.where(priority > 0, friction1, friction2))
     out = {
-        "friction": friction[:, FRICTION],
+        "friction": friction[:, FRICTION_INDEX],
         "solref": jnp.where(blend, _blend(mix, ref1, ref2), jnp.minimum(ref1, ref2)),
         "solreffriction": jnp.zeros_like(ref1),
         "solimp": _blend(mix, imp1, imp2),
@@ -120,13 +124,13 @@ def _mixed(m: Any, geom: Array, pair: Array | None, lead: Array, margin: Array) 
     return out
 
 
-def _mix(mix1: Array, mix2: Array) -> Array:
-    """Weight of the first geom's solver parameters."""
+def _mix_weight(mix1: Array, mix2: Array) -> Array:
+    """Weight of the first geom's solver parameters in the mean."""
     some1, some2 = mix1 >= MINVAL, mix2 >= MINVAL
     both = safe.divide(mix1, mix1 + mix2)
     return jnp.where(some1 & some2, both, jnp.where(some1, 1.0, jnp.where(some2, 0.0, 0.5))).astype(mix1.dtype)
 
 
 def _blend(mix: Array, x1: Array, x2: Array) -> Array:
-    """mix x1 + (1 - mix) x2, exactly one of them where the mix is 0 or 1."""
+    """mix x1 + (1 - mix) x2, exactly x1 or x2 where the mix is 1 or 0."""
     return mix * x1 + (1 - mix) * x2

@@ -1,10 +1,9 @@
-"""What a collider takes and gives, and the small vector algebra that colliders share.
+"""The interface of colliders, and vector helpers that they share.
 
-A collider is a function `(a: Geoms, b: Geoms, margin) -> Hits` over n pairs at once; those that need more of the model
-than poses and sizes take, first, what their `setup(m, g1, g2)` made of it for all geoms of the group. Geom types
-ascend within a pair; normals point from the first geom to the second. A collider gives k slots for every pair; a slot
-that is not valid may hold any finite numbers. Slots stand in the order in which the reference reports the contacts of
-a pair.
+A collider is a function `(a: Geoms, b: Geoms, margin) -> PairContacts` of n pairs at once. One that needs more of the
+model than poses and sizes takes it as a first argument, which its `setup(m, g1, g2)` makes for all pairs of a group.
+Geom types ascend within a pair, and normals point from the first geom to the second. A collider fills k slots for every
+pair; a slot that is not valid may hold any finite numbers. Valid slots are in MuJoCo's order of the contacts of a pair.
 """
 
 from collections.abc import Callable
@@ -20,9 +19,10 @@ from jaxsim.math.safe import Array
 
 
 class Geoms(NamedTuple):
-    """One side of n pairs: world positions (n, 3), rotations (n, 3, 3), sizes (n, 3), geom ids (n,), z axes (n, 3).
+    """One geom of each of n pairs: position (n, 3), rotation (n, 3, 3), size (n, 3), geom id (n,), z axis (n, 3).
 
-    The axes are the third columns of the rotations, fetched by themselves: planes and capsules need no more.
+    Positions and axes are in the world frame. The z axes are the third columns of the rotations, gathered separately,
+    since planes and capsules need no others.
     """
 
     pos: Array
@@ -32,17 +32,17 @@ class Geoms(NamedTuple):
     axis: Array = None
 
 
-def posed(fetch: Callable[[Array, Array], Array], pos: Array, mat: Array, size: Array, geom: Array) -> Geoms:
-    """Geoms of these ids; `fetch(x, geom)` takes rows of all geoms' poses, `size` is that of these already."""
+def posed_geoms(fetch: Callable[[Array, Array], Array], pos: Array, mat: Array, size: Array, geom: Array) -> Geoms:
+    """Geoms of these ids. `fetch(x, geom)` gathers rows of all geoms' poses; `size` (n, 3) holds these geoms' sizes."""
     mat = mat.reshape(-1, 3, 3)
     return Geoms(fetch(pos, geom), fetch(mat, geom), size, geom, fetch(mat[:, :, 2], geom))
 
 
-class Hits(NamedTuple):
+class PairContacts(NamedTuple):
     """Contacts of n pairs in k slots: dist (n, k), pos and normal (n, k, 3), valid (n, k), tangent (n, k, 3) or None.
 
-    The tangent asks for a direction of the contact frame's second axis; None leaves it to the rule of the frame. `lost`
-    counts parts of pairs that found no room in a search of fixed size.
+    The tangent is the preferred direction of the contact frame's second axis; with None, `make_frame` chooses one.
+    `dropped` counts what exceeded the capacity of a search inside the collider.
     """
 
     dist: Array
@@ -50,11 +50,11 @@ class Hits(NamedTuple):
     normal: Array
     valid: Array
     tangent: Array | None = None
-    lost: Array | int = 0
+    dropped: Array | int = 0
 
 
-def small(dtype: Any) -> float:
-    """The length below which a direction means nothing: the reference's in double precision, rounding in single."""
+def min_length(dtype: Any) -> float:
+    """Length below which a vector has no direction: MuJoCo's mjMINVAL in double precision, rounding in single."""
     return MINVAL if dtype == jnp.float64 else 4 * float(jnp.finfo(dtype).eps)
 
 
@@ -63,28 +63,21 @@ def unit(v: Array, eps: float = MINVAL) -> tuple[Array, Array]:
     return safe.normalize(v, default=jnp.array([1.0, 0, 0], v.dtype), eps=eps)
 
 
-def single(dist: Array, pos: Array, normal: Array, valid: Array) -> Hits:
-    """Hits with one slot a pair."""
-    return Hits(dist[:, None], pos[:, None], normal[:, None], valid[:, None])
-
-
-def stack(*hits: Hits) -> Hits:
-    """Hits of the same pairs, their slots one after another."""
-    parts = [jnp.concatenate(part, axis=1) for part in zip(*[h[:4] for h in hits], strict=True)]
-    tangent = None if hits[0].tangent is None else jnp.concatenate([h.tangent for h in hits], axis=1)
-    return Hits(*parts, tangent)
+def single_contact(dist: Array, pos: Array, normal: Array, valid: Array) -> PairContacts:
+    """Contacts of n pairs with one slot each."""
+    return PairContacts(dist[:, None], pos[:, None], normal[:, None], valid[:, None])
 
 
 def make_frame(normal: Array, tangent: Array | None) -> Array:
-    """Contact frames (n, 9), rows normal, second and third axis, from unit normals (n, 3): mju_makeFrame.
+    """Contact frames (n, 9), rows normal, second and third axis, from unit normals (n, 3). Source: mju_makeFrame.
 
-    A tangent shorter than a half is replaced by the y axis, or by z where the normal is close to y. One along the
-    normal, of an upright capsule, gives x: that is the reference's rule too.
+    A tangent shorter than a half is replaced by the y axis, or by z where the normal is close to y. A tangent parallel
+    to the normal, as of an upright capsule on a plane, gives the x axis, as in MuJoCo.
     """
     y = jnp.array([0.0, 1, 0], normal.dtype)
     z = jnp.array([0.0, 0, 1], normal.dtype)
     second = jnp.where(jnp.abs(normal[:, 1:2]) < 0.5, y, z)
     if tangent is not None:
         second = jnp.where(inner(tangent, tangent)[:, None] < 0.25, second, tangent)
-    second = unit(second - normal * inner(normal, second)[:, None], small(normal.dtype))[0]
+    second = unit(second - normal * inner(normal, second)[:, None], min_length(normal.dtype))[0]
     return jnp.concatenate([normal, second, cross(normal, second)], axis=1)

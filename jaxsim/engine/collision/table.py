@@ -1,13 +1,12 @@
-"""One table: which pair of geom types goes to which collider, and how many contacts it can make."""
+"""The collider of each pair of geom types, and the most contacts that it makes."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 from jaxsim.core.types import GeomType as G
 from jaxsim.engine.collision.convex.convex import convex_context, convex_convex
-from jaxsim.engine.collision.convex.hull import rims
-from jaxsim.engine.collision.convex.prism import hfield_convex
-from jaxsim.engine.collision.convex.prism import setup as hfield_setup
+from jaxsim.engine.collision.convex.hull import plane_mesh_setup
+from jaxsim.engine.collision.convex.prism import hfield_convex, hfield_setup
 from jaxsim.engine.collision.primitive.box import box_box
 from jaxsim.engine.collision.primitive.capsule import capsule_box, capsule_capsule
 from jaxsim.engine.collision.primitive.plane import (
@@ -19,18 +18,16 @@ from jaxsim.engine.collision.primitive.plane import (
     plane_sphere,
 )
 from jaxsim.engine.collision.primitive.sphere import sphere_box, sphere_capsule, sphere_cylinder, sphere_sphere
-from jaxsim.engine.collision.sdf.mesh_pairs import mesh_sdf
-from jaxsim.engine.collision.sdf.mesh_pairs import setup as mesh_sdf_setup
-from jaxsim.engine.collision.sdf.sdf import sdf_any
-from jaxsim.engine.collision.sdf.sdf import setup as sdf_setup
+from jaxsim.engine.collision.sdf.mesh_pairs import mesh_sdf, mesh_sdf_setup
+from jaxsim.engine.collision.sdf.sdf import sdf_any, sdf_setup
 
 
 class Collider(NamedTuple):
-    """A collider `function(a, b, margin) -> Hits` (see `shapes`), the contacts it makes at most, its cost.
+    """A collider `function(a, b, margin) -> PairContacts` (see `shapes`), the most contacts of a pair, and its cost.
 
-    `cost` is roughly the floating-point operations for one pair: it decides whether a group of pairs is worth a bound
-    test and compaction before the narrow phase. `setup(m, g1, g2)` gives the function's first argument, if it needs
-    one.
+    `cost` is roughly the number of floating-point operations for one pair. It decides whether a group of pairs gets a
+    bound test and compaction before the narrow phase. `setup(m, g1, g2)`, if given, makes the function's first
+    argument.
     """
 
     function: Callable
@@ -45,8 +42,8 @@ COLLIDERS: dict[tuple[int, int], Collider] = {
     (G.PLANE, G.ELLIPSOID): Collider(plane_ellipsoid, 1, 50),
     (G.PLANE, G.CYLINDER): Collider(plane_cylinder, 4, 150),
     (G.PLANE, G.BOX): Collider(plane_box, 4, 200),
-    (G.PLANE, G.MESH): Collider(plane_mesh, 3, 2000, rims),
-    (G.PLANE, G.SDF): Collider(plane_mesh, 3, 2000, rims),
+    (G.PLANE, G.MESH): Collider(plane_mesh, 3, 2000, plane_mesh_setup),
+    (G.PLANE, G.SDF): Collider(plane_mesh, 3, 2000, plane_mesh_setup),
     (G.SPHERE, G.SPHERE): Collider(sphere_sphere, 1, 30),
     (G.SPHERE, G.CAPSULE): Collider(sphere_capsule, 1, 50),
     (G.SPHERE, G.CYLINDER): Collider(sphere_cylinder, 1, 100),
@@ -72,8 +69,8 @@ for _pair, _ncon in {
     (G.MESH, G.MESH): 5,
 }.items():
     COLLIDERS[_pair] = Collider(convex_convex, _ncon, 100_000, convex_context)
-for _kind in (G.SPHERE, G.CAPSULE, G.ELLIPSOID, G.CYLINDER, G.BOX, G.MESH):
-    COLLIDERS[G.HFIELD, _kind] = Collider(hfield_convex, 50, 100_000, hfield_setup)
-for _kind in (G.SPHERE, G.CAPSULE, G.ELLIPSOID, G.CYLINDER, G.BOX, G.SDF):
-    COLLIDERS[_kind, G.SDF] = Collider(sdf_any, 50, 100_000, sdf_setup)  # as many contacts as the option sdf_initpoints
+for _type in (G.SPHERE, G.CAPSULE, G.ELLIPSOID, G.CYLINDER, G.BOX, G.MESH):
+    COLLIDERS[G.HFIELD, _type] = Collider(hfield_convex, 50, 100_000, hfield_setup)
+for _type in (G.SPHERE, G.CAPSULE, G.ELLIPSOID, G.CYLINDER, G.BOX, G.SDF):
+    COLLIDERS[_type, G.SDF] = Collider(sdf_any, 50, 100_000, sdf_setup)  # one contact for each of sdf_initpoints
 COLLIDERS[G.MESH, G.SDF] = Collider(mesh_sdf, 50, 1_000_000, mesh_sdf_setup)

@@ -1,7 +1,7 @@
 """Rays against primitive shapes, in the frames of the shapes: distances along the rays and normals of the surfaces.
 
 Points and vectors are tuples of components (see `math.component`). A ray meets a surface at `p + t v`, t >= 0; `t` is
-infinite where it does not. Rays that start inside a shape meet it from within, except planes, which have one side.
+infinite where it does not. Rays that start inside a shape meet it from inside, except planes, which have one side.
 """
 
 import numpy as np
@@ -14,68 +14,70 @@ Size = tuple[Array, Array, Array]
 
 
 def _dot(a: tuple, b: tuple) -> Array:
+    """Inner product of vectors given by components."""
     return sum(x * y for x, y in zip(a, b, strict=True))
 
 
-def along(p: Vector, v: Vector, t: Array) -> Vector:
-    """The points at `t` along rays."""
+def ray_points(p: Vector, v: Vector, t: Array) -> Vector:
+    """The points p + t v of rays."""
     return tuple(x + t * y for x, y in zip(p, v, strict=True))
 
 
-def _roots(p: tuple, v: tuple, square: Array) -> tuple[Array, Array]:
-    """Where |p + t v|^2 equals `square`: both t, the smaller first, infinite where there are none."""
-    xp = xp_of(*p, *v, square)
+def _roots(p: tuple, v: tuple, radius2: Array) -> tuple[Array, Array]:
+    """The solutions t of |p + t v|^2 = `radius2`, the smaller first; infinite where there are none."""
+    xp = xp_of(*p, *v, radius2)
     a = _dot(v, v)
     scale = xp.where(a >= MINVAL, a, 1)
-    middle = -_dot(p, v) / scale
-    nearest = along(p, v, middle)
-    room = square - _dot(nearest, nearest)
-    ok = (a >= MINVAL) & (room >= 0)
-    half = sqrt(xp.where(ok, room, 0) / scale)
-    return xp.where(ok, middle - half, np.inf), xp.where(ok, middle + half, np.inf)
+    t_nearest = -_dot(p, v) / scale
+    nearest = ray_points(p, v, t_nearest)
+    excess = radius2 - _dot(nearest, nearest)
+    ok = (a >= MINVAL) & (excess >= 0)
+    half = sqrt(xp.where(ok, excess, 0) / scale)
+    return xp.where(ok, t_nearest - half, np.inf), xp.where(ok, t_nearest + half, np.inf)
 
 
-def _first(ok: Array, t: Array) -> Array:
+def _if_ahead(ok: Array, t: Array) -> Array:
+    """`t` where `ok` and not negative, else infinity."""
     return xp_of(ok, t).where(ok & (t >= 0), t, np.inf)
 
 
-def _smallest(roots: tuple[Array, Array]) -> Array:
-    """The smaller root that is not negative."""
+def _nearer_root(roots: tuple[Array, Array]) -> Array:
+    """The smaller root that is not negative, else infinity."""
     near, far = roots
     xp = xp_of(near, far)
     return xp.where(near >= 0, near, xp.where(far >= 0, far, np.inf))
 
 
-def _at(p: Vector, v: Vector, t: Array) -> Vector:
-    """The points at `t`, at the origins of the rays where that is infinite."""
+def _points_or_origins(p: Vector, v: Vector, t: Array) -> Vector:
+    """The points at `t`, or the origins of the rays where `t` is infinite."""
     xp = xp_of(t)
-    return along(p, v, xp.where(xp.isfinite(t), t, 0))
+    return ray_points(p, v, xp.where(xp.isfinite(t), t, 0))
 
 
 def _plane(size: Size, p: Vector, v: Vector) -> Array:
     xp = xp_of(*p, *v)
-    faces = v[2] <= -MINVAL
-    t = -p[2] / xp.where(faces, v[2], -1)
-    x, y, _ = along(p, v, t)
+    approaches = v[2] <= -MINVAL
+    t = -p[2] / xp.where(approaches, v[2], -1)
+    x, y, _ = ray_points(p, v, t)
     within = [(half <= 0) | (abs(q) <= half) for half, q in zip(size, (x, y), strict=False)]
-    return _first(faces & within[0] & within[1], t)
+    return _if_ahead(approaches & within[0] & within[1], t)
 
 
 def _sphere(size: Size, p: Vector, v: Vector) -> Array:
-    return _smallest(_roots(p, v, size[0] ** 2))
+    return _nearer_root(_roots(p, v, size[0] ** 2))
 
 
 def _ellipsoid(size: Size, p: Vector, v: Vector) -> Array:
     xp = xp_of(*size)
     size = [xp.where(s > 0, s, 1) for s in size]
     p, v = (tuple(x / s for x, s in zip(a, size, strict=True)) for a in (p, v))
-    return _smallest(_roots(p, v, 1.0))
+    return _nearer_root(_roots(p, v, 1.0))
 
 
-def _side(size: Size, p: Vector, v: Vector) -> Array:
-    """The round side of a cylinder."""
-    t = _smallest(_roots(p[:2], v[:2], size[0] ** 2))
-    return _first(abs(_at(p, v, t)[2]) <= size[1], t)
+def _cylinder_side(size: Size, p: Vector, v: Vector) -> Array:
+    """Distances to the curved side of a cylinder."""
+    t = _nearer_root(_roots(p[:2], v[:2], size[0] ** 2))
+    return _if_ahead(abs(_points_or_origins(p, v, t)[2]) <= size[1], t)
 
 
 def _capsule(size: Size, p: Vector, v: Vector) -> Array:
@@ -83,19 +85,19 @@ def _capsule(size: Size, p: Vector, v: Vector) -> Array:
     end = np.reshape([1, -1], (2, *[1] * np.ndim(v[2])))  # both ends and both roots at once
     centred = (p[0], p[1], p[2] - end * size[1])
     t = xp.stack(_roots(centred, v, size[0] ** 2))
-    caps = _first(end * _at(centred, v, t)[2] >= 0, t)
-    return xp.minimum(_side(size, p, v), xp.min(caps, axis=(0, 1)))
+    caps = _if_ahead(end * _points_or_origins(centred, v, t)[2] >= 0, t)
+    return xp.minimum(_cylinder_side(size, p, v), xp.min(caps, axis=(0, 1)))
 
 
 def _cylinder(size: Size, p: Vector, v: Vector) -> Array:
     xp = xp_of(*p, *v)
-    best = _side(size, p, v)
+    best = _cylinder_side(size, p, v)
     slanted = abs(v[2]) > MINVAL
-    slope = xp.where(slanted, v[2], 1)
+    divisor = xp.where(slanted, v[2], 1)
     for end in (1, -1):
-        t = (end * size[1] - p[2]) / slope
-        x, y, _ = along(p, v, t)
-        best = xp.minimum(best, _first(slanted & (x * x + y * y <= size[0] ** 2), t))
+        t = (end * size[1] - p[2]) / divisor
+        x, y, _ = ray_points(p, v, t)
+        best = xp.minimum(best, _if_ahead(slanted & (x * x + y * y <= size[0] ** 2), t))
     return best
 
 
@@ -104,12 +106,12 @@ def _box(size: Size, p: Vector, v: Vector) -> Array:
     shape = np.broadcast_shapes(*(np.shape(x) for x in (*size, *p, *v)))
     half, x, u = (xp.stack([xp.broadcast_to(y, shape) for y in a]) for a in (size, p, v))  # all faces at once
     crosses = abs(u) > MINVAL
-    slope = xp.where(crosses, u, 1)
-    a, b = (-half - x) / slope, (half - x) / slope
+    divisor = xp.where(crosses, u, 1)
+    a, b = (-half - x) / divisor, (half - x) / divisor
     outside = ~crosses & (abs(x) > half)
     enter = xp.max(xp.where(crosses, xp.minimum(a, b), xp.where(outside, np.inf, -np.inf)), axis=0)
     leave = xp.min(xp.where(crosses, xp.maximum(a, b), np.inf), axis=0)
-    return _first(enter <= leave, xp.where(enter >= 0, enter, leave))
+    return _if_ahead(enter <= leave, xp.where(enter >= 0, enter, leave))
 
 
 DISTANCES = {
@@ -143,18 +145,18 @@ def _ellipsoid_normal(size: Size, q: Vector) -> Vector:
 def _cylinder_normal(size: Size, q: Vector) -> Vector:
     xp = xp_of(*q)
     radius = sqrt(q[0] ** 2 + q[1] ** 2)
-    flat = abs(abs(q[2]) - size[1]) < abs(radius - size[0])
-    return xp.where(flat, 0, q[0]), xp.where(flat, 0, q[1]), xp.where(flat, xp.sign(q[2]), 0)
+    on_cap = abs(abs(q[2]) - size[1]) < abs(radius - size[0])
+    return xp.where(on_cap, 0, q[0]), xp.where(on_cap, 0, q[1]), xp.where(on_cap, xp.sign(q[2]), 0)
 
 
 def _box_normal(size: Size, q: Vector) -> Vector:
     xp = xp_of(*q)
     gap = [abs(abs(x) - s) for x, s in zip(q, size, strict=True)]
     least = xp.minimum(xp.minimum(gap[0], gap[1]), gap[2])
-    first = [gap[0] == least]
-    first += [~first[0] & (gap[1] == least)]
-    first += [~first[0] & ~first[1]]
-    return tuple(xp.where(one, xp.where(x >= 0, 1.0, -1.0), 0.0) for one, x in zip(first, q, strict=True))
+    faces = [gap[0] == least]
+    faces += [~faces[0] & (gap[1] == least)]
+    faces += [~faces[0] & ~faces[1]]
+    return tuple(xp.where(on_face, xp.where(x >= 0, 1.0, -1.0), 0.0) for on_face, x in zip(faces, q, strict=True))
 
 
 # outward normals, of any length, at points of the surfaces

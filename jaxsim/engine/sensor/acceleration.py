@@ -1,4 +1,4 @@
-"""Sensors of the acceleration stage: each reads all sensors of its kind, given their static ids."""
+"""Sensors of the acceleration stage: each function reads all sensors of its type, given their static ids."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +8,7 @@ from jaxsim.core.model import Model
 from jaxsim.core.types import ConstraintType, ObjType, TrnType
 from jaxsim.engine.dynamics import objects
 from jaxsim.engine.dynamics.rne import contact_forces
-from jaxsim.engine.ray.cast import ray_hits
+from jaxsim.engine.ray.cast import rays_meet_shapes
 from jaxsim.engine.sensor.limit import first_limit
 from jaxsim.math.arrays import add_at, matvec_t, take
 from jaxsim.math.safe import Array
@@ -16,26 +16,26 @@ from jaxsim.math.spatial import shift_force
 
 
 def touch(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Sum of the normal forces on the site's body whose rays, from the contact outwards, meet the site's shape."""
+    """Sum of normal forces on the site's body at contacts whose outward normal, as a ray, meets the site's shape."""
     if not d.efc.layout.ncontact:
         return jnp.zeros(len(ids), d.sensordata.dtype)
     sites = m.sensor_objid[ids]
     force = contact_forces(d)[:, 0]
     body = jnp.asarray(m.geom_bodyid)[jnp.maximum(d.contact.geom, 0)]
     normal = d.contact.frame[:, :3]
-    mine = body[None] == m.site_bodyid[sites][:, None, None]
-    pushed = mine.any(-1) & (d.contact.efc_address >= 0) & (force > 0)
-    ray = jnp.where(mine[..., 1:], -normal, normal)
+    on_body = body[None] == m.site_bodyid[sites][:, None, None]
+    is_pushed = on_body.any(-1) & (d.contact.efc_address >= 0) & (force > 0)
+    outward = jnp.where(on_body[..., 1:], -normal, normal)
     mat = take(d.site_xmat, sites).reshape(-1, 1, 3, 3)
     local = matvec_t(mat, d.contact.pos[None] - take(d.site_xpos, sites)[:, None])
-    hit = ray_hits(m.site_type[sites], take(m.site_size, sites), local, matvec_t(mat, ray))
-    return jnp.where(pushed & hit, force, 0).sum(1)
+    hit = rays_meet_shapes(m.site_type[sites], take(m.site_size, sites), local, matvec_t(mat, outward))
+    return jnp.where(is_pushed & hit, force, 0).sum(1)
 
 
 def accelerometer(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Linear acceleration of a site in its frame, gravity included."""
-    kinds = np.full(len(ids), ObjType.SITE)
-    return objects.accelerations(m, d, kinds, m.sensor_objid[ids], local=True)[:, 3:]
+    """Linear acceleration of a site in its frame, including gravity."""
+    objtypes = np.full(len(ids), ObjType.SITE)
+    return objects.accelerations(m, d, objtypes, m.sensor_objid[ids], local=True)[:, 3:]
 
 
 def _interaction(m: Model, d: Data, ids: np.ndarray) -> Array:
@@ -84,11 +84,12 @@ def tendonlimitfrc(m: Model, d: Data, ids: np.ndarray) -> Array:
 
 
 def _frame_acceleration(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Angular and linear acceleration (k, 6) of objects, global."""
     return objects.accelerations(m, d, m.sensor_objtype[ids], m.sensor_objid[ids])
 
 
 def framelinacc(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Linear acceleration of an object, global, gravity included."""
+    """Linear acceleration of an object, global, including gravity."""
     return _frame_acceleration(m, d, ids)[:, 3:]
 
 

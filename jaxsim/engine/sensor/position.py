@@ -1,4 +1,4 @@
-"""Sensors of the position stage: each reads all sensors of its kind, given their static ids."""
+"""Sensors of the position stage: each function reads all sensors of its type, given their static ids."""
 
 import numpy as np
 
@@ -39,48 +39,55 @@ def ballquat(m: Model, d: Data, ids: np.ndarray) -> Array:
 
 
 def jointlimitpos(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Distance to the limit, less its margin, of a joint that is at it; else zero."""
+    """Distance to the limit, minus its margin, of a joint with an active limit; else zero."""
     return first_limit(m, d, ConstraintType.LIMIT_JOINT, m.sensor_objid[ids], d.efc.pos - d.efc.margin)
 
 
 def tendonlimitpos(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """The same for a tendon."""
+    """Distance to the limit, minus its margin, of a tendon with an active limit; else zero."""
     return first_limit(m, d, ConstraintType.LIMIT_TENDON, m.sensor_objid[ids], d.efc.pos - d.efc.margin)
 
 
 def _in_reference(m: Model, d: Data, ids: np.ndarray, vector: Array) -> Array:
-    """Global vectors in the frames of the sensors' reference objects, where they have one."""
-    known = m.sensor_refid[ids] >= 0
-    if not known.any():
+    """Global vectors in the frames of the sensors' reference objects, for sensors that have one."""
+    has_ref = m.sensor_refid[ids] >= 0
+    if not has_ref.any():
         return vector
-    kinds, refs = np.where(known, m.sensor_reftype[ids], ObjType.XBODY), np.where(known, m.sensor_refid[ids], 0)
-    turned = matvec_t(objects.rotations(m, d, kinds, refs), vector)
-    return xp_of(vector).where(known[:, None], turned, vector)
+    reftypes, refs = np.where(has_ref, m.sensor_reftype[ids], ObjType.XBODY), np.where(has_ref, m.sensor_refid[ids], 0)
+    rotated = matvec_t(objects.rotations(m, d, reftypes, refs), vector)
+    return xp_of(vector).where(has_ref[:, None], rotated, vector)
 
 
 def framepos(m: Model, d: Data, ids: np.ndarray) -> Array:
     """Position of an object, in the reference object's frame if there is one."""
     xpos = objects.positions(m, d, m.sensor_objtype[ids], m.sensor_objid[ids])
-    known = m.sensor_refid[ids] >= 0
-    if known.any():
-        kinds, refs = np.where(known, m.sensor_reftype[ids], ObjType.XBODY), np.where(known, m.sensor_refid[ids], 0)
-        origin = objects.positions(m, d, kinds, refs)
-        xpos = xp_of(xpos).where(known[:, None], xpos - origin, xpos)
+    has_ref = m.sensor_refid[ids] >= 0
+    if has_ref.any():
+        reftypes, refs = (
+            np.where(has_ref, m.sensor_reftype[ids], ObjType.XBODY),
+            np.where(has_ref, m.sensor_refid[ids], 0),
+        )
+        origin = objects.positions(m, d, reftypes, refs)
+        xpos = xp_of(xpos).where(has_ref[:, None], xpos - origin, xpos)
     return _in_reference(m, d, ids, xpos)
 
 
 def framequat(m: Model, d: Data, ids: np.ndarray) -> Array:
     """Orientation of an object, relative to the reference object if there is one."""
     quat = objects.quaternions(m, d, m.sensor_objtype[ids], m.sensor_objid[ids])
-    known = m.sensor_refid[ids] >= 0
-    if known.any():
-        kinds, refs = np.where(known, m.sensor_reftype[ids], ObjType.XBODY), np.where(known, m.sensor_refid[ids], 0)
-        base = objects.quaternions(m, d, kinds, refs)
-        quat = xp_of(quat).where(known[:, None], quat_mul(quat_conj(base), quat), quat)
+    has_ref = m.sensor_refid[ids] >= 0
+    if has_ref.any():
+        reftypes, refs = (
+            np.where(has_ref, m.sensor_reftype[ids], ObjType.XBODY),
+            np.where(has_ref, m.sensor_refid[ids], 0),
+        )
+        base = objects.quaternions(m, d, reftypes, refs)
+        quat = xp_of(quat).where(has_ref[:, None], quat_mul(quat_conj(base), quat), quat)
     return quat
 
 
 def _frame_axis(m: Model, d: Data, ids: np.ndarray, k: int) -> Array:
+    """Axis k of an object's frame, in the reference object's frame if there is one."""
     axis = objects.rotations(m, d, m.sensor_objtype[ids], m.sensor_objid[ids])[:, :, k]
     return _in_reference(m, d, ids, axis)
 
@@ -106,24 +113,24 @@ def subtreecom(m: Model, d: Data, ids: np.ndarray) -> Array:
 
 
 def insidesite(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """One where an object's origin lies within a site's shape, else zero."""
+    """One where an object's origin is inside a site's shape, else zero."""
     xp = xp_of(d.site_xpos)
-    kinds, objs, sites = m.sensor_objtype[ids], m.sensor_objid[ids], m.sensor_refid[ids]
-    point = objects.positions(m, d, kinds, objs)
-    body = (kinds == ObjType.BODY) & (objs > 0)
-    if body.any():
-        which = np.where(body, objs, 0)
-        light = (take(m.body_mass, which) < MINVAL) & (take(m.body_subtreemass, which) >= MINVAL)
-        point = xp.where((body & light)[:, None], take(d.subtree_com, which), point)
+    objtypes, objs, sites = m.sensor_objtype[ids], m.sensor_objid[ids], m.sensor_refid[ids]
+    point = objects.positions(m, d, objtypes, objs)
+    is_body = (objtypes == ObjType.BODY) & (objs > 0)
+    if is_body.any():
+        body_id = np.where(is_body, objs, 0)
+        massless = (take(m.body_mass, body_id) < MINVAL) & (take(m.body_subtreemass, body_id) >= MINVAL)
+        point = xp.where((is_body & massless)[:, None], take(d.subtree_com, body_id), point)
     mat = take(d.site_xmat, sites).reshape(-1, 3, 3)
     local = matvec_t(mat, point - take(d.site_xpos, sites))
     return inside(m.site_type[sites], take(m.site_size, sites), local).astype(d.sensordata.dtype)
 
 
-def inside(kind: np.ndarray, size: Array, p: Array) -> Array:
-    """Whether points (k, ..., 3) in the frames of shapes of static types (k,) and sizes (k, 3) lie within them."""
+def inside(types: np.ndarray, size: Array, p: Array) -> Array:
+    """Whether points (k, ..., 3) in the frames of shapes of static types (k,) and sizes (k, 3) are inside them."""
     xp = xp_of(p, size)
-    kind, size = (x.reshape(len(kind), *(1,) * (p.ndim - 2), *x.shape[1:]) for x in (kind, size))
+    types, size = (x.reshape(len(types), *(1,) * (p.ndim - 2), *x.shape[1:]) for x in (types, size))
     radial, z = p[..., 0] ** 2 + p[..., 1] ** 2, p[..., 2]
     radius, half = size[..., 0], size[..., 1]
     beyond = xp.maximum(abs(z) - half, 0)
@@ -135,7 +142,7 @@ def inside(kind: np.ndarray, size: Array, p: Array) -> Array:
         GeomType.BOX: (abs(p) < size).all(-1),
         GeomType.PLANE: z < 0,
     }
-    return sum((kind == k) & test for k, test in tests.items()) > 0
+    return sum((types == t) & test for t, test in tests.items()) > 0
 
 
 def camprojection(m: Model, d: Data, ids: np.ndarray) -> Array:
@@ -169,5 +176,5 @@ def e_kinetic(m: Model, d: Data, ids: np.ndarray) -> Array:
 
 
 def clock(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Time."""
+    """Simulation time."""
     return xp_of(d.time).broadcast_to(d.time, (len(ids),))

@@ -10,11 +10,11 @@ from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import ObjType, RayDataField
 from jaxsim.engine.dynamics.camera import PERSPECTIVE, pixel_rays
-from jaxsim.engine.ray.cast import cast, culled, report, visible
+from jaxsim.engine.ray.cast import cast, mujoco_results, visible, within_bounds
 from jaxsim.math.arrays import inner, take
 from jaxsim.math.safe import Array
 
-# the columns of each field in the table of all that is known of a ray
+# columns of each field in the table of all fields of a ray
 COLUMNS = {
     RayDataField.DIST: (0,),
     RayDataField.DIR: (1, 2, 3),
@@ -23,15 +23,15 @@ COLUMNS = {
     RayDataField.NORMAL: (10, 11, 12),
     RayDataField.DEPTH: (13,),
 }
-WIDTH = 14
+NCOLUMNS = 14
 
 
-class Rays(NamedTuple):
+class RangefinderRays(NamedTuple):
     """The rays of all rangefinders, those of sites first.
 
-    `sites` and `cams` (sensors' objects), `exclude` (n,) the body that each ray leaves out, `bounded` (n,) whether the
-    reference casts it with the tests of mj_multiRay, `entries` where each number of the sensors stands in the table of
-    all fields of all rays.
+    `sites` and `cams` are the sensors' objects; `exclude` (n,) the body that is invisible to each ray; `bounded` (n,)
+    whether MuJoCo casts the ray with the bound tests of mj_multiRay; `entries` the index of each sensor value in the
+    flat table of all fields of all rays.
     """
 
     sites: np.ndarray
@@ -42,59 +42,61 @@ class Rays(NamedTuple):
 
 
 @per_structure
-def _rays(m) -> dict[tuple[int, ...], Rays]:
+def _rays_cache(m) -> dict[tuple[int, ...], RangefinderRays]:
+    """The rays of sets of rangefinders that were requested, by their ids."""
     return {}
 
 
-def rays_of(m: Model, ids: np.ndarray) -> Rays:
+def rays_of(m: Model, ids: np.ndarray) -> RangefinderRays:
     """The rays of rangefinders, as static structure."""
-    known = _rays(m)
+    cache = _rays_cache(m)
     key = tuple(ids.tolist())
-    if key not in known:
-        known[key] = _make_rays(m, ids)
-    return known[key]
+    if key not in cache:
+        cache[key] = _make_rays(m, ids)
+    return cache[key]
 
 
-def _make_rays(m: Model, ids: np.ndarray) -> Rays:
+def _make_rays(m: Model, ids: np.ndarray) -> RangefinderRays:
+    """The rays of rangefinders, computed from the model's structure."""
     at_site = m.sensor_objtype[ids] == ObjType.SITE
     sites, cams = m.sensor_objid[ids[at_site]], m.sensor_objid[ids[~at_site]]
     count = np.prod(m.cam_resolution[cams], axis=1, dtype=int)
     exclude = np.concatenate([m.site_bodyid[sites], np.repeat(m.cam_bodyid[cams], count)])
     bounded = np.concatenate([np.zeros(len(sites), bool), np.repeat(m.cam_projection[cams] == PERSPECTIVE, count)])
-    number = np.where(at_site, 1, 0)
-    number[~at_site] = count
-    start = np.where(at_site, np.cumsum(at_site) - 1, len(sites) + np.cumsum(number * ~at_site) - number)
+    nray = np.where(at_site, 1, 0)
+    nray[~at_site] = count
+    start = np.where(at_site, np.cumsum(at_site) - 1, len(sites) + np.cumsum(nray * ~at_site) - nray)
     entries = []
-    for i, first, n in zip(ids, start, number, strict=True):
+    for i, first, n in zip(ids, start, nray, strict=True):
         bits = m.sensor_intprm[i, 0]
-        columns = [column for field, where in COLUMNS.items() if bits & (1 << field) for column in where]
-        entries.append(((first + np.arange(n))[:, None] * WIDTH + np.array(columns, int)).reshape(-1))
-    return Rays(sites, cams, exclude, bounded, np.concatenate(entries))
+        columns = [column for field, indices in COLUMNS.items() if bits & (1 << field) for column in indices]
+        entries.append(((first + np.arange(n))[:, None] * NCOLUMNS + np.array(columns, int)).reshape(-1))
+    return RangefinderRays(sites, cams, exclude, bounded, np.concatenate(entries))
 
 
 def rangefinder(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Distance, direction, origin, point, normal and depth of rays, as each sensor asks, ray by ray."""
+    """Distance, direction, origin, point, normal and depth of rays, the fields of each sensor ray by ray; flat."""
     rays = rays_of(m, ids)
     mat = take(d.site_xmat, rays.sites).reshape(-1, 3, 3)
-    origin, way = take(d.site_xpos, rays.sites), mat[:, :, 2]
-    axis = -way
+    origin, direction = take(d.site_xpos, rays.sites), mat[:, :, 2]
+    axis = -direction
     if len(rays.cams):
         resolution = m.cam_resolution[rays.cams]
         from_cameras = pixel_rays(m, d, rays.cams, resolution, rendered=False)
         owner = np.repeat(rays.cams, np.prod(resolution, axis=1, dtype=int))
-        back = take(d.cam_xmat, owner).reshape(-1, 3, 3)[:, :, 2]
+        camera_axis = take(d.cam_xmat, owner).reshape(-1, 3, 3)[:, :, 2]
         eye = jnp.concatenate([origin, take(d.cam_xpos, owner)])
-        origin, way = (jnp.concatenate(pair) for pair in zip((origin, way), from_cameras, strict=True))
-        axis = jnp.concatenate([axis, back])
+        origin, direction = (jnp.concatenate(pair) for pair in zip((origin, direction), from_cameras, strict=True))
+        axis = jnp.concatenate([axis, camera_axis])
     else:
         eye = origin
     geoms = visible(m)
-    able = True
+    allowed = True
     if rays.bounded.any():
-        able = ~rays.bounded[:, None] | culled(m, d, geoms, origin, way, np.inf)
-    dist, _, normal = report(cast(m, d, origin, way, geoms, able, rays.exclude))
+        allowed = ~rays.bounded[:, None] | within_bounds(m, d, geoms, origin, direction, np.inf)
+    dist, _, normal = mujoco_results(cast(m, d, origin, direction, geoms, allowed, rays.exclude))
     hit = (dist >= 0)[:, None]
-    point = origin + dist[:, None] * way
+    point = origin + dist[:, None] * direction
     depth = jnp.where(hit, -inner(point - eye, axis)[:, None], -1)
-    everything = [dist[:, None], jnp.where(hit, way, 0), origin, jnp.where(hit, point, 0), normal, depth]
-    return take(jnp.concatenate(everything, axis=1).reshape(-1), rays.entries)
+    table = [dist[:, None], jnp.where(hit, direction, 0), origin, jnp.where(hit, point, 0), normal, depth]
+    return take(jnp.concatenate(table, axis=1).reshape(-1), rays.entries)

@@ -1,7 +1,7 @@
-"""Stages `sensor_pos`, `sensor_vel`, `sensor_acc`: all sensors of a kind are read at once, by the tables below.
+"""Stages `sensor_pos`, `sensor_vel`, `sensor_acc`: all sensors of a type are read at once, by the tables below.
 
-Each entry of the tables is a function (m, d, ids) of the static ids of the sensors of its kind: it gives their numbers,
-one sensor after the other, in any shape.
+Each entry of the tables is a function (m, d, ids) of the static ids of the sensors of its type. It returns their
+values, one sensor after the other, in any shape.
 """
 
 import numpy as np
@@ -78,8 +78,8 @@ ACCELERATION = {
     SensorType.PLUGIN: plugin,
     SensorType.TACTILE: tactile,
 }
-# these read what `rne_post_constraint` finds
-NEED_FORCES = (
+# types that read the output of `rne_post_constraint`, and of `subtree_vel`
+NEEDS_RNE_POST_CONSTRAINT = (
     SensorType.ACCELEROMETER,
     SensorType.FORCE,
     SensorType.TORQUE,
@@ -87,47 +87,50 @@ NEED_FORCES = (
     SensorType.FRAMEANGACC,
     SensorType.USER,
 )
-NEED_MOMENTA = (SensorType.SUBTREELINVEL, SensorType.SUBTREEANGMOM, SensorType.USER)
-UNLIMITED = (SensorType.CONTACT, SensorType.GEOMFROMTO)
-# kinds that are read together with another, by its function
-TOGETHER = dict.fromkeys((SensorType.GEOMNORMAL, SensorType.GEOMFROMTO), SensorType.GEOMDIST)
+NEEDS_SUBTREE_VEL = (SensorType.SUBTREELINVEL, SensorType.SUBTREEANGMOM, SensorType.USER)
+WITHOUT_CUTOFF = (SensorType.CONTACT, SensorType.GEOMFROMTO)
+# types that are read with another type, by its function
+READ_WITH = dict.fromkeys((SensorType.GEOMNORMAL, SensorType.GEOMFROMTO), SensorType.GEOMDIST)
 
 
 def sensor_pos(m: Model, d: Data) -> Data:
-    """Sensors that depend on positions. Raises UnsupportedError for a kind that is not built."""
-    return _read(m, d, Stage.POS, POSITION)
+    """Data with the sensors of the position stage. Raises UnsupportedError for a type that is not supported."""
+    return _set_sensordata(m, d, Stage.POS, POSITION)
 
 
 def sensor_vel(m: Model, d: Data) -> Data:
-    """Sensors that depend on velocities; sets subtree_linvel and subtree_angmom if a sensor reads them."""
-    if _any(m, Stage.VEL, NEED_MOMENTA):
+    """Data with the sensors of the velocity stage; sets subtree_linvel and subtree_angmom if a sensor reads them."""
+    if _has_type(m, Stage.VEL, NEEDS_SUBTREE_VEL):
         d = vel.subtree_vel(m, d)
-    return _read(m, d, Stage.VEL, VELOCITY)
+    return _set_sensordata(m, d, Stage.VEL, VELOCITY)
 
 
 def sensor_acc(m: Model, d: Data) -> Data:
-    """Sensors that depend on accelerations and forces; sets cacc, cfrc_int and cfrc_ext if a sensor reads them."""
-    if _any(m, Stage.ACC, NEED_FORCES):
+    """Data with the sensors of the acceleration stage; sets cacc, cfrc_int and cfrc_ext if a sensor reads them."""
+    if _has_type(m, Stage.ACC, NEEDS_RNE_POST_CONSTRAINT):
         d = rne_post_constraint(m, d)
-    return _read(m, d, Stage.ACC, ACCELERATION)
+    return _set_sensordata(m, d, Stage.ACC, ACCELERATION)
 
 
-def _any(m: Model, stage: Stage, kinds: tuple[SensorType, ...]) -> bool:
+def _has_type(m: Model, stage: Stage, types: tuple[SensorType, ...]) -> bool:
+    """Whether a stage has sensors of these types and sensors are enabled."""
     if disabled(m, DisableBit.SENSOR):
         return False
-    return bool((np.isin(m.sensor_type, kinds) & (m.sensor_needstage == stage)).any())
+    return bool((np.isin(m.sensor_type, types) & (m.sensor_needstage == stage)).any())
 
 
 @per_structure
-def _groups(m) -> dict[tuple[Stage, SensorType], np.ndarray]:
+def _sensors_by_type(m) -> dict[tuple[Stage, SensorType], np.ndarray]:
+    """Static ids of the sensors of each stage and type."""
     groups: dict[tuple[Stage, SensorType], list[int]] = {}
     for i, key in enumerate(zip(m.sensor_needstage.tolist(), m.sensor_type.tolist(), strict=True)):
-        kind = SensorType(key[1])
-        groups.setdefault((Stage(key[0]), TOGETHER.get(kind, kind)), []).append(i)
+        sensor_type = SensorType(key[1])
+        groups.setdefault((Stage(key[0]), READ_WITH.get(sensor_type, sensor_type)), []).append(i)
     return {key: np.array(ids) for key, ids in groups.items()}
 
 
-def _read(m: Model, d: Data, stage: Stage, table: dict) -> Data:
+def _set_sensordata(m: Model, d: Data, stage: Stage, table: dict) -> Data:
+    """Data with the sensors of a stage: delayed where they have a history, unchanged where their trees sleep."""
     if disabled(m, DisableBit.SENSOR):
         return d
     index, values = _compute(m, d, stage, table)
@@ -138,12 +141,13 @@ def _read(m: Model, d: Data, stage: Stage, table: dict) -> Data:
             awake = take(sleep.awake_sensors(m, d), _sensor_of_entry(m)[index])
             values = xp_of(values).where(awake, values, take(d.sensordata, index))
         d = d.replace(sensordata=merge(d.sensordata, index, values))
-    users = _groups(m).get((stage, SensorType.USER))
-    return d if users is None else _read_users(m, d, stage, users)
+    users = _sensors_by_type(m).get((stage, SensorType.USER))
+    return d if users is None else _set_user_sensors(m, d, stage, users)
 
 
-def _read_users(m: Model, d: Data, stage: Stage, ids: np.ndarray) -> Data:
-    index = _places(m, ids)
+def _set_user_sensors(m: Model, d: Data, stage: Stage, ids: np.ndarray) -> Data:
+    """Data with the values of user sensors, by the callback, or zero."""
+    index = _sensordata_indices(m, ids)
     if m.callbacks.sensor is None:
         values = xp_of(d.sensordata).zeros(len(index), d.sensordata.dtype)
     else:
@@ -152,35 +156,37 @@ def _read_users(m: Model, d: Data, stage: Stage, ids: np.ndarray) -> Data:
 
 
 def undelayed(m: Model, d: Data) -> Array:
-    """sensordata (nsensordata,) with the sensors that have a history as they are now, without delay or interval."""
+    """sensordata (nsensordata,) with the current values of sensors that have a history, without delay or interval."""
     data, recorded = d.sensordata, m.sensor_history[:, 0] > 0
     for stage, table in ((Stage.POS, POSITION), (Stage.VEL, VELOCITY), (Stage.ACC, ACCELERATION)):
-        here = recorded & (m.sensor_needstage == stage)
-        if not here.any():
+        of_stage = recorded & (m.sensor_needstage == stage)
+        if not of_stage.any():
             continue
-        if stage == Stage.VEL and np.isin(m.sensor_type[here], NEED_MOMENTA).any():
+        if stage == Stage.VEL and np.isin(m.sensor_type[of_stage], NEEDS_SUBTREE_VEL).any():
             d = vel.subtree_vel(m, d)
-        if stage == Stage.ACC and np.isin(m.sensor_type[here], NEED_FORCES).any():
+        if stage == Stage.ACC and np.isin(m.sensor_type[of_stage], NEEDS_RNE_POST_CONSTRAINT).any():
             d = rne_post_constraint(m, d)
-        data = merge(data, *_compute(m, d, stage, table, here))
+        data = merge(data, *_compute(m, d, stage, table, of_stage))
     return data
 
 
-def _compute(m: Model, d: Data, stage: Stage, table: dict, among: np.ndarray | None = None) -> tuple[np.ndarray, Array]:
-    """Static places in sensordata of the sensors of a stage, of those `among` them, and their values."""
+def _compute(
+    m: Model, d: Data, stage: Stage, table: dict, subset: np.ndarray | None = None
+) -> tuple[np.ndarray, Array]:
+    """Static indices in sensordata of the sensors of a stage (in `subset`, if given), and their values."""
     xp = xp_of(d.sensordata)
     index, values = [], []
-    for (needs, kind), ids in _groups(m).items():
-        if needs != stage or kind == SensorType.USER:
+    for (needstage, sensor_type), ids in _sensors_by_type(m).items():
+        if needstage != stage or sensor_type == SensorType.USER:
             continue
-        ids = ids if among is None else ids[among[ids]]
+        ids = ids if subset is None else ids[subset[ids]]
         if not len(ids):
             continue
-        if kind not in table:
-            raise UnsupportedError(f"sensors of type {kind.name.lower()}")
-        places = _places(m, ids)
-        value = table[kind](m, d, ids)
-        index.append(places)
+        if sensor_type not in table:
+            raise UnsupportedError(f"sensors of type {sensor_type.name.lower()}")
+        indices = _sensordata_indices(m, ids)
+        value = table[sensor_type](m, d, ids)
+        index.append(indices)
         values.append(value.reshape(-1))
     if not index:
         return np.zeros(0, int), xp.zeros(0, d.sensordata.dtype)
@@ -188,27 +194,29 @@ def _compute(m: Model, d: Data, stage: Stage, table: dict, among: np.ndarray | N
     return index, _cut_off(m, index, xp.concatenate(values))
 
 
-def _places(m: Model, ids: np.ndarray) -> np.ndarray:
-    """Places in sensordata of the values of sensors."""
+def _sensordata_indices(m: Model, ids: np.ndarray) -> np.ndarray:
+    """Indices in sensordata of the values of sensors."""
     return np.concatenate([np.arange(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]) for i in ids])
 
 
 @per_structure
 def _sensor_of_entry(m) -> np.ndarray:
-    return np.repeat(np.arange(m.nsensor), m.sensor_dim)[np.argsort(_entries(m))]
+    """The sensor of each entry of sensordata."""
+    return np.repeat(np.arange(m.nsensor), m.sensor_dim)[np.argsort(_sensor_entries(m))]
 
 
-def _entries(m) -> np.ndarray:
+def _sensor_entries(m) -> np.ndarray:
+    """Indices in sensordata of all sensors, sensor by sensor."""
     return np.concatenate([np.arange(a, a + n) for a, n in zip(m.sensor_adr, m.sensor_dim, strict=True)])
 
 
 def _cut_off(m: Model, index: np.ndarray, value: Array) -> Array:
-    """Clip to the cutoff, where it is positive: both sides of real numbers, the upper side of positive ones."""
+    """Values clipped to a positive cutoff: real numbers on both sides, positive ones on the upper side."""
     xp = xp_of(value)
     sensor = _sensor_of_entry(m)[index]
-    kind = m.sensor_datatype[sensor]
-    free = np.isin(m.sensor_type[sensor], UNLIMITED)
-    real, positive = (kind == DataType.REAL) & ~free, (kind == DataType.POSITIVE) & ~free
+    datatype = m.sensor_datatype[sensor]
+    without_cutoff = np.isin(m.sensor_type[sensor], WITHOUT_CUTOFF)
+    real, positive = (datatype == DataType.REAL) & ~without_cutoff, (datatype == DataType.POSITIVE) & ~without_cutoff
     if not (real | positive).any():
         return value
     cutoff = take(m.sensor_cutoff, sensor)

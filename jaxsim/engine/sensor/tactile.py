@@ -1,4 +1,4 @@
-"""The tactile sensor: at each vertex of a mesh how deep it is in what its body touches, and how fast it slips there."""
+"""The tactile sensor: pressure and slip velocity at each vertex of a mesh, from the geoms that its body touches."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,33 +14,34 @@ from jaxsim.math.arrays import inner, matvec, matvec_t, take
 from jaxsim.math.rotation import cross, quat_rotate
 from jaxsim.math.safe import Array
 
-MAX_DEPTH = 0.05  # the pressure grows without bound towards this depth
+MAX_DEPTH = 0.05  # scale of the depth in the pressure
 
 
 @per_structure
-def _touchable(m) -> dict[int, np.ndarray]:
+def _touchable_cache(m) -> dict[int, np.ndarray]:
+    """The touchable geoms of bodies, by body id."""
     return {}
 
 
 def touchable(m: Model, weld: int) -> np.ndarray:
     """Static ids of the geoms that can touch geoms welded to a body and have a signed distance."""
-    known = _touchable(m)
-    if weld not in known:
+    cache = _touchable_cache(m)
+    if weld not in cache:
         geom = candidates(m).geom
-        mine = m.body_weldid[m.geom_bodyid[geom]] == weld
-        others = np.unique(np.concatenate([geom[mine[:, 0], 1], geom[mine[:, 1], 0]]))
+        is_welded = m.body_weldid[m.geom_bodyid[geom]] == weld
+        others = np.unique(np.concatenate([geom[is_welded[:, 0], 1], geom[is_welded[:, 1], 0]]))
         no_octree = (m.geom_type[others] == GeomType.MESH) & (m.mesh_octadr[m.geom_dataid[others]] < 0)
-        known[weld] = others[~no_octree]
-    return known[weld]
+        cache[weld] = others[~no_octree]
+    return cache[weld]
 
 
 def tactile(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Pressure, and the speeds along two tangents if the mesh has a frame at each vertex, of each sensor's vertices."""
-    return jnp.concatenate([_one(m, d, int(i)).reshape(-1) for i in ids])
+    """Values of tactile sensors, flat: pressure at each vertex, and speeds along two tangents if it has a frame."""
+    return jnp.concatenate([_readings(m, d, int(i)).reshape(-1) for i in ids])
 
 
-def _one(m: Model, d: Data, sensor: int) -> Array:
-    """Readings (channels, vertices) of one sensor."""
+def _readings(m: Model, d: Data, sensor: int) -> Array:
+    """Values (channels, vertices) of one sensor."""
     mesh, geom = int(m.sensor_objid[sensor]), int(m.sensor_refid[sensor])
     weld, count = int(m.body_weldid[m.geom_bodyid[geom]]), int(m.mesh_vertnum[mesh])
     nchannel = int(m.sensor_dim[sensor]) // count
@@ -52,49 +53,49 @@ def _one(m: Model, d: Data, sensor: int) -> Array:
     point = d.geom_xpos[geom] + matvec(d.geom_xmat[geom].reshape(3, 3), vertex)
     depth = jnp.minimum(_distances(m, d, others, point), 0)
     depth = jnp.where(_touching(m, d, weld, others), depth, 0)
-    framed = m.mesh_normalnum[mesh] == 3 * count
+    has_frames = m.mesh_normalnum[mesh] == 3 * count
     start = int(m.mesh_normaladr[mesh])
-    axes = m.mesh_normal[start : start + (3 if framed else 1) * count].reshape(count, -1, 3)
+    axes = m.mesh_normal[start : start + (3 if has_frames else 1) * count].reshape(count, -1, 3)
     axes = quat_rotate(m.mesh_quat[mesh], jnp.asarray(axes, point.dtype))
     pressure = jnp.sum(depth / jnp.maximum(MAX_DEPTH - depth, MINVAL), axis=1) * inner(axes[:, 0], axes[:, 0])
     channels = [pressure]
-    if framed:
+    if has_frames:
         slip = _velocity(m, d, weld, point)[:, None] - _velocity(m, d, m.geom_bodyid[others], take(d.geom_xpos, others))
         for axis in (1, 2):
             speed = jnp.abs(inner(slip, axes[:, None, axis]))
             channels.append(jnp.sum(jnp.where(depth != 0, speed, 0), axis=1))
-    silent = [jnp.zeros_like(pressure)] * (nchannel - len(channels))
-    return jnp.stack([*channels, *silent][:nchannel])
+    unused = [jnp.zeros_like(pressure)] * (nchannel - len(channels))
+    return jnp.stack([*channels, *unused][:nchannel])
 
 
 def _distances(m: Model, d: Data, geoms: np.ndarray, point: Array) -> Array:
     """Signed distances (n, k) of global points (n, 3) from geoms (k,)."""
     parts, order = [], []
-    for kind in np.unique(m.geom_type[geoms]):
-        place = np.flatnonzero(m.geom_type[geoms] == kind)
-        mine = geoms[place]
-        mat = take(d.geom_xmat, mine).reshape(-1, 3, 3)
-        local = matvec_t(mat, point[:, None] - take(d.geom_xpos, mine))
-        if kind in PRIMITIVES:
-            parts.append(PRIMITIVES[kind](take(m.geom_size, mine), local))
-        elif kind == GeomType.MESH:
-            parts.append(octree_distance(m, m.geom_dataid[mine], local))
+    for geom_type in np.unique(m.geom_type[geoms]):
+        index = np.flatnonzero(m.geom_type[geoms] == geom_type)
+        ids = geoms[index]
+        mat = take(d.geom_xmat, ids).reshape(-1, 3, 3)
+        local = matvec_t(mat, point[:, None] - take(d.geom_xpos, ids))
+        if geom_type in PRIMITIVES:
+            parts.append(PRIMITIVES[geom_type](take(m.geom_size, ids), local))
+        elif geom_type == GeomType.MESH:
+            parts.append(octree_distance(m, m.geom_dataid[ids], local))
         else:
-            raise UnsupportedError(f"tactile sensors that touch geoms of type {GeomType(kind).name.lower()}")
-        order.append(place)
+            raise UnsupportedError(f"tactile sensors that touch geoms of type {GeomType(geom_type).name.lower()}")
+        order.append(index)
     return take(jnp.concatenate(parts, axis=1).T, np.argsort(np.concatenate(order))).T
 
 
 def _touching(m: Model, d: Data, weld: int, geoms: np.ndarray) -> Array:
-    """Whether each geom (k,) is in contact with what is welded to a body."""
+    """Whether each geom (k,) is in contact with a geom welded to a body."""
     real = jnp.arange(d.contact.geom.shape[0]) < d.ncon
     body = jnp.asarray(m.body_weldid[m.geom_bodyid])[jnp.maximum(d.contact.geom, 0)]
-    mine = (body == weld) & real[:, None]
+    is_welded = (body == weld) & real[:, None]
     other = d.contact.geom[:, ::-1]
-    return jnp.any(mine[..., None] & (other[..., None] == geoms), axis=(0, 1))
+    return jnp.any(is_welded[..., None] & (other[..., None] == geoms), axis=(0, 1))
 
 
 def _velocity(m: Model, d: Data, body: int | np.ndarray, point: Array) -> Array:
-    """Linear velocities of global points fixed in bodies."""
+    """Linear velocities of global points fixed to bodies."""
     velocity = d.cvel[body]
     return velocity[..., 3:] + cross(velocity[..., :3], point - d.subtree_com[m.body_rootid[body]])

@@ -13,11 +13,11 @@ from jaxsim.math.arrays import einsum, matvec_t
 from jaxsim.math.safe import Array, arctan2, norm
 
 NAME = "mujoco.sensor.touch_grid"
-TO_NORMAL_FIRST = np.array([2, 0, 1, 5, 3, 4], np.int32)  # a force and a torque in the site's frame -> channels
+TO_NORMAL_FIRST = np.array([2, 0, 1, 5, 3, 4], np.int32)  # indices of the channels in a wrench in the site's frame
 
 
-class Grid(NamedTuple):
-    """How an instance is configured: channels, bins across and up, and the edges of the bins (radians)."""
+class TouchGridConfig(NamedTuple):
+    """Configuration of an instance: channels, bins across and up, and the edges of the bins (radians)."""
 
     nchannel: int
     size: tuple[int, int]
@@ -25,11 +25,12 @@ class Grid(NamedTuple):
 
 
 def _numbers(text: str) -> list[float]:
+    """The numbers in a text."""
     return [float(word) for word in text.split()]
 
 
-def grid(m: Model, instance: int) -> Grid:
-    """The grid of a plugin instance. Raises ValueError for settings out of range."""
+def touch_grid_config(m: Model, instance: int) -> TouchGridConfig:
+    """The configuration of a plugin instance. Raises ValueError for settings out of range."""
     given = config(m, instance)
     nchannel = int(float(given["nchannel"] or 0)) or 1
     size = [int(x) for x in _numbers(given["size"])]
@@ -42,50 +43,52 @@ def grid(m: Model, instance: int) -> Grid:
         raise ValueError(f"{NAME}: 'fov' is two angles, up to 180 and 90 degrees")
     if not 0 <= gamma <= 1:
         raise ValueError(f"{NAME}: 'gamma' lies between 0 and 1")
-    return Grid(nchannel, tuple(size), tuple(_edges(n, angle, gamma) for n, angle in zip(size, fov, strict=True)))
+    return TouchGridConfig(
+        nchannel, tuple(size), tuple(_edges(n, angle, gamma) for n, angle in zip(size, fov, strict=True))
+    )
 
 
 def _edges(n: int, angle: float, gamma: float) -> np.ndarray:
-    """Edges of n bins from -angle to angle (degrees), drawn towards the middle by gamma; in radians."""
-    unit = -1 + 2 / n * np.arange(n + 1)
-    return np.deg2rad(angle) * (gamma * unit**5 + (1 - gamma) * unit)
+    """Edges of n bins from -angle to angle (degrees), concentrated at the middle by gamma; in radians."""
+    linear = -1 + 2 / n * np.arange(n + 1)
+    return np.deg2rad(angle) * (gamma * linear**5 + (1 - gamma) * linear)
 
 
 def touch_grid(m: Model, d: Data, sensor: int) -> Array:
     """Sums of contact forces (nchannel * rows * columns) on the site's body, in the site's frame.
 
-    Channels are the normal force, two tangential ones, and three torques; a contact counts in the bin of its direction
-    from the site, the normal force being the component along the site's z axis.
+    Channels are the normal force, two tangential forces and three torques; the normal force is the component along the
+    site's z axis. A contact counts in the bin of its direction from the site.
     """
-    g = grid(m, int(m.sensor_plugin[sensor]))
-    nx, ny = g.size
+    grid = touch_grid_config(m, int(m.sensor_plugin[sensor]))
+    nx, ny = grid.size
     if not d.efc.layout.ncontact:
-        return jnp.zeros(g.nchannel * nx * ny, d.sensordata.dtype)
+        return jnp.zeros(grid.nchannel * nx * ny, d.sensordata.dtype)
     site = int(m.sensor_objid[sensor])
     parent = int(m.body_weldid[m.site_bodyid[site]])
     real = jnp.arange(d.contact.geom.shape[0]) < d.ncon
     body = jnp.asarray(m.geom_bodyid)[jnp.maximum(d.contact.geom, 0)]
-    mine = real & jnp.any(jnp.asarray(m.body_weldid)[body] == parent, axis=1)
+    on_body = real & jnp.any(jnp.asarray(m.body_weldid)[body] == parent, axis=1)
     sign = jnp.where(parent < jnp.max(body, axis=1), -1, 1)
     mat = d.site_xmat[site].reshape(3, 3)
     frame = d.contact.frame.reshape(-1, 3, 3)
     force = contact_forces(d).reshape(-1, 2, 3)
     in_site = matvec_t(mat, matvec_t(frame[:, None], force)).reshape(-1, 6) * sign[:, None]
-    channels = in_site[:, TO_NORMAL_FIRST[: g.nchannel]]
+    channels = in_site[:, TO_NORMAL_FIRST[: grid.nchannel]]
     x, y, z = matvec_t(mat, d.contact.pos - d.site_xpos[site]).T
     azimuth, elevation = arctan2(x, -z), arctan2(y, norm(jnp.stack([x, z], axis=-1)))
-    across = _in_bins(azimuth, g.edges[0]) & mine[:, None]
-    up = _in_bins(elevation, g.edges[1])
+    across = _in_bins(azimuth, grid.edges[0]) & on_body[:, None]
+    up = _in_bins(elevation, grid.edges[1])
     return einsum("kc,ky,kx->cyx", channels, up.astype(x.dtype), across.astype(x.dtype)).reshape(-1)
 
 
 def _in_bins(x: Array, edges: np.ndarray) -> Array:
-    """Whether numbers (k,) lie in each bin (k, n), above its lower edge and up to its upper one."""
+    """Whether numbers (k,) are in each bin (k, n): above its lower edge and up to its upper edge."""
     return (x[:, None] > edges[:-1].astype(x.dtype)) & (x[:, None] <= edges[1:].astype(x.dtype))
 
 
 def plugin(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Sensors of plugins, one after the other; of those that share an instance the first alone reads something."""
+    """Values of plugin sensors, flat; among sensors that share an instance only the first is not zero."""
     values = []
     for i in ids:
         shared = np.flatnonzero(m.sensor_plugin == m.sensor_plugin[i])[0] != i

@@ -1,4 +1,4 @@
-"""Sensors of the velocity stage: each reads all sensors of its kind, given their static ids."""
+"""Sensors of the velocity stage: each function reads all sensors of its type, given their static ids."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from jaxsim.math.tree import subtree_sum
 
 
 def subtree_vel(m: Model, d: Data) -> Data:
-    """subtree_linvel and subtree_angmom: velocity of each subtree's centre of mass, angular momentum about it."""
+    """Data with subtree_linvel and subtree_angmom: velocity of, angular momentum about, subtrees' centres of mass."""
     tree = tables.tree(m)
     body = np.arange(m.nbody)
     v = objects.velocities(m, d, np.full(m.nbody, ObjType.BODY), body)
@@ -28,12 +28,13 @@ def subtree_vel(m: Model, d: Data) -> Data:
     linvel = momentum / subtree_mass
     # about the world's origin, then about each centre of mass
     origin = take(d.subtree_com, np.zeros(m.nbody, int))
-    about = subtree_sum(tree, spin + cross(d.xipos - origin, mass * v[:, 3:]))
-    angmom = about - cross(d.subtree_com - origin, momentum)
+    about_origin = subtree_sum(tree, spin + cross(d.xipos - origin, mass * v[:, 3:]))
+    angmom = about_origin - cross(d.subtree_com - origin, momentum)
     return d.replace(subtree_linvel=linvel, subtree_angmom=angmom)
 
 
 def _site_velocity(m: Model, d: Data, ids: np.ndarray) -> Array:
+    """Angular and linear velocity (k, 6) of sites in their frames."""
     return objects.velocities(m, d, np.full(len(ids), ObjType.SITE), m.sensor_objid[ids], local=True)
 
 
@@ -68,38 +69,39 @@ def ballangvel(m: Model, d: Data, ids: np.ndarray) -> Array:
 
 
 def jointlimitvel(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Velocity of a joint that is at its limit, along the limit."""
+    """Velocity of a joint with an active limit, along the limit; else zero."""
     return first_limit(m, d, ConstraintType.LIMIT_JOINT, m.sensor_objid[ids], d.efc.vel)
 
 
 def tendonlimitvel(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """The same for a tendon."""
+    """Velocity of a tendon with an active limit, along the limit; else zero."""
     return first_limit(m, d, ConstraintType.LIMIT_TENDON, m.sensor_objid[ids], d.efc.vel)
 
 
 def _frame_velocity(m: Model, d: Data, ids: np.ndarray) -> Array:
-    kinds, objs = m.sensor_objtype[ids], m.sensor_objid[ids]
-    v = objects.velocities(m, d, kinds, objs)
-    known = m.sensor_refid[ids] >= 0
-    if not known.any():
+    """Angular and linear velocity (k, 6) of objects, relative to the reference objects and in their frames if any."""
+    objtypes, objs = m.sensor_objtype[ids], m.sensor_objid[ids]
+    v = objects.velocities(m, d, objtypes, objs)
+    has_ref = m.sensor_refid[ids] >= 0
+    if not has_ref.any():
         return v
-    ref_kinds = np.where(known, m.sensor_reftype[ids], ObjType.XBODY)
-    refs = np.where(known, m.sensor_refid[ids], 0)
-    base = objects.velocities(m, d, ref_kinds, refs)
-    arm = objects.positions(m, d, kinds, objs) - objects.positions(m, d, ref_kinds, refs)
-    mat = objects.rotations(m, d, ref_kinds, refs)
+    reftypes = np.where(has_ref, m.sensor_reftype[ids], ObjType.XBODY)
+    refs = np.where(has_ref, m.sensor_refid[ids], 0)
+    base = objects.velocities(m, d, reftypes, refs)
+    arm = objects.positions(m, d, objtypes, objs) - objects.positions(m, d, reftypes, refs)
+    mat = objects.rotations(m, d, reftypes, refs)
     relative = v - base
     angular, linear = relative[:, :3], relative[:, 3:] + cross(arm, base[:, :3])
-    return xp_of(v).where(known[:, None], join(matvec_t(mat, angular), matvec_t(mat, linear)), v)
+    return xp_of(v).where(has_ref[:, None], join(matvec_t(mat, angular), matvec_t(mat, linear)), v)
 
 
 def framelinvel(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Linear velocity of an object, as seen from the reference object if there is one."""
+    """Linear velocity of an object, relative to the reference object and in its frame if there is one."""
     return _frame_velocity(m, d, ids)[:, 3:]
 
 
 def frameangvel(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Angular velocity of an object, as seen from the reference object if there is one."""
+    """Angular velocity of an object, relative to the reference object and in its frame if there is one."""
     return _frame_velocity(m, d, ids)[:, :3]
 
 

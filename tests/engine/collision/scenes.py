@@ -1,4 +1,4 @@
-"""Scenes of geom pairs in many poses: contacts of our driver, in one batched call, against the reference's."""
+"""Scenes of geom pairs in many poses: contacts of our driver, in one batched call, and MuJoCo's."""
 
 import dataclasses
 
@@ -41,8 +41,8 @@ class Scene:
     def single(self, pos, mat):
         return collision(self.m, self.d.replace(geom_xpos=pos, geom_xmat=mat))
 
-    def reference(self, qpos):
-        """Geom poses, and contacts as a list of dictionaries, of each qpos (n, nq)."""
+    def oracle(self, qpos):
+        """MuJoCo's geom poses, and contacts as a list of dictionaries, of each qpos (n, nq)."""
         data, pos, mat, contacts = mujoco.MjData(self.mj), [], [], []
         for q in qpos:
             data.qpos[:] = q
@@ -69,7 +69,7 @@ def random_qpos(rng, n, bodies, scale=0.5):
 
 
 def assert_same(ours, contacts, fields=PLACES, atol=1e-9):
-    """Every contact of every pose equals the reference's, in its order."""
+    """Every contact of every pose equals MuJoCo's, in its order."""
     np.testing.assert_array_equal(np.asarray(ours.ncon), [len(c["dist"]) for c in contacts])
     for field in fields:
         mine = np.asarray(getattr(ours.contact, field))

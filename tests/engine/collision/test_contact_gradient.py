@@ -1,7 +1,7 @@
 """Derivatives of contact forces, by poses and by shape, against central differences where the same features touch.
 
-Searches on curved shapes end within a tolerance, up to 1e-6 off along the surface, and differences of such answers are
-as far off (1e-5 of the force). For those pairs the answers are taken to the solution that the search approaches.
+Searches on curved shapes end within a tolerance, up to 1e-6 off along the surface, and differences of such results are
+as far off (1e-5 of the force). For those pairs the results are refined to the solution that the search approaches.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ SEARCHED = (("box", "box"), ("box", "hull"), ("hull", "hull"), ("capsule", "hull
 CURVED = (("cylinder", "hull"), ("cylinder", "box"), ("capsule", "cylinder"), ("ellipsoid", "hull"))
 pytestmark = pytest.mark.slow  # compiling forces with both derivatives takes minutes on a busy machine
 STEP = 1e-6
-LANES = 6
+NSTATES = 6
 
 
 def xml(pairs):
@@ -47,11 +47,11 @@ def forces_of(pairs):
     m = jaxsim.load_model(xml(pairs))
     d, rng = jaxsim.make_data(m), np.random.default_rng(5)
     n = len(pairs)
-    qpos = np.tile(np.asarray(d.qpos).reshape(n, 2, 7), (LANES, 1, 1, 1))
-    qpos[..., :3] += rng.uniform(-0.2, 0.2, (LANES, n, 2, 3))
-    quat = rng.standard_normal((LANES, n, 2, 4))
+    qpos = np.tile(np.asarray(d.qpos).reshape(n, 2, 7), (NSTATES, 1, 1, 1))
+    qpos[..., :3] += rng.uniform(-0.2, 0.2, (NSTATES, n, 2, 3))
+    quat = rng.standard_normal((NSTATES, n, 2, 4))
     qpos[..., 3:] = quat / np.linalg.norm(quat, axis=-1, keepdims=True)
-    move = rng.standard_normal((LANES, m.nv))
+    move = rng.standard_normal((NSTATES, m.nv))
     grow, stretch = rng.standard_normal(m.geom_size.shape), rng.standard_normal(3)
 
     def force(t, qpos, move):

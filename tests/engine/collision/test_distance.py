@@ -62,9 +62,9 @@ def nearby(mj, pair, q, limit, rng):
     return np.array(out)
 
 
-def test_distances_equal_the_reference(measured):
+def test_distances_equal_mujocos(measured):
     (*_, qpos), ours, dist, _, sound = measured[1:]
-    assert sound.mean() > 0.99  # the reference's search for the distance fails for some flat simplices
+    assert sound.mean() > 0.99  # MuJoCo's search for the distance fails for some flat simplices
     mj, rng = mujoco.MjModel.from_xml_string(scene_xml()), np.random.default_rng(0)
     differ = np.argwhere((np.abs(ours[0] - dist) > 1e-6) & sound)
     assert len(differ) < 0.005 * dist.size
@@ -74,7 +74,7 @@ def test_distances_equal_the_reference(measured):
     assert (dist < 0).any() and (dist == LIMITS[:, None]).any() and ((dist > 0) & (dist < LIMITS[:, None])).any()
 
 
-def test_segments_equal_the_reference(measured):
+def test_segments_equal_mujocos(measured):
     *_, ours, _, fromto, sound = measured
     gap = np.abs(ours[1] - fromto).max(axis=-1)[sound]
     assert np.quantile(gap, 0.99) < 1e-5  # where a surface is curved the search ends within 1e-6 of the distance

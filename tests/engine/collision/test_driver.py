@@ -1,4 +1,4 @@
-"""The driver on a scene with everything: order, parameters, flags, capacity."""
+"""The driver on a scene with all options: order, parameters, flags, capacity."""
 
 import functools
 
@@ -70,11 +70,11 @@ def states(mj, n, seed=5):
 @pytest.fixture(scope="module")
 def crowd():
     scene = make_scene(everything(1), max_contacts=300)
-    pos, mat, contacts = scene.reference(states(scene.mj, 40))
+    pos, mat, contacts = scene.oracle(states(scene.mj, 40))
     return scene, pos, mat, contacts, scene.run(pos, mat)
 
 
-def test_order_and_numbers_of_contacts_equal_the_reference(crowd):
+def test_order_and_numbers_of_contacts_equal_mujocos(crowd):
     *_, contacts, ours = crowd
     assert_same(ours, contacts, (*PLACES, *PARAMETERS))
     assert min(len(c["dist"]) for c in contacts) > 10
@@ -108,21 +108,21 @@ def test_capacity_keeps_the_first_contacts_and_counts_the_rest(crowd):
 
 @pytest.mark.parametrize(("size", "capacity"), [(1, 1), (2, 5), (31, 8), (32, 32), (100, 7)])
 @pytest.mark.parametrize("share", [0, 0.3, 1])
-def test_compact_finds_the_first_true_places(size, capacity, share):
+def test_compact_finds_the_first_true_entries(size, capacity, share):
     masks = np.random.default_rng(size).random((4, size)) < share
     index, real, lost = jax.jit(jax.vmap(functools.partial(driver.compact, capacity=capacity)))(masks)
     for k, mask in enumerate(masks):
-        place = np.flatnonzero(mask)
-        n = min(len(place), capacity)
-        np.testing.assert_array_equal(index[k], np.pad(place[:n], (0, capacity - n)))
+        index_true = np.flatnonzero(mask)
+        n = min(len(index_true), capacity)
+        np.testing.assert_array_equal(index[k], np.pad(index_true[:n], (0, capacity - n)))
         np.testing.assert_array_equal(real[k], np.arange(capacity) < n)
-        assert lost[k] == len(place) - n
+        assert lost[k] == len(index_true) - n
 
 
 def test_compaction_before_the_narrow_phase_changes_nothing(crowd, monkeypatch):
     scene, pos, mat, contacts, _ = crowd
-    monkeypatch.setattr(driver, "CHEAP", 0)
-    monkeypatch.setattr(driver, "FEW", 2)
+    monkeypatch.setattr(driver, "COMPACT_MIN_COST", 0)
+    monkeypatch.setattr(driver, "COMPACT_MIN_PAIRS", 2)
     ours = jax.jit(jax.vmap(scene.single))(pos, mat)
     assert_same(ours, contacts, (*PLACES, "geom"))
 
@@ -130,7 +130,7 @@ def test_compaction_before_the_narrow_phase_changes_nothing(crowd, monkeypatch):
 @pytest.mark.parametrize("flag", ['override="enable" filterparent="disable"', 'midphase="disable"'])
 def test_flags(flag):
     scene = make_scene(everything(2, flag), max_contacts=400)
-    pos, mat, contacts = scene.reference(states(scene.mj, 8))
+    pos, mat, contacts = scene.oracle(states(scene.mj, 8))
     assert_same(scene.run(pos, mat), contacts, (*PLACES, *PARAMETERS))
 
 

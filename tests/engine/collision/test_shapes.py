@@ -1,4 +1,4 @@
-"""Contact frames against the reference's, with and without a tangent that says where the second axis goes."""
+"""Contact frames against MuJoCo's, with and without a tangent for the second axis."""
 
 import jax.numpy as jnp
 import mujoco
@@ -13,7 +13,7 @@ XML = """<mujoco><worldbody><geom type="plane" size="1 1 1" quat="{}"/>
 
 @pytest.mark.parametrize("plane", ["1 0 0 0", "1 .1 .2 .3", "1 .2 0 0"])
 @pytest.mark.parametrize("capsule", ["1 0 0 0", "1 1e-13 0 0", "1 1e-17 0 0", "1 .3 .2 .1"])
-def test_frames_of_a_capsule_on_a_plane_are_the_references(plane, capsule):
+def test_frames_of_a_capsule_on_a_plane_equal_mujocos(plane, capsule):
     model = mujoco.MjModel.from_xml_string(XML.format(plane, capsule))
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)

@@ -1,4 +1,4 @@
-"""Every pair of primitive geom types against the reference, in random and nearly aligned poses."""
+"""Every pair of primitive geom types against MuJoCo, in random and nearly aligned poses."""
 
 import jax
 import jax.numpy as jnp
@@ -11,8 +11,8 @@ from jaxsim.math.rotation import quat_to_mat, rotvec_to_quat
 from tests.engine.collision.scenes import PLACES, make_scene, pair_xml, random_qpos
 
 PLANE = [("plane", kind) for kind in ("sphere", "capsule", "ellipsoid", "cylinder", "box", "hull", "cube")]
-ROUND = [("sphere", kind) for kind in ("sphere", "capsule", "cylinder", "box")]
-PAIRS = [*PLANE, *ROUND, ("capsule", "capsule"), ("capsule", "box"), ("box", "box")]
+SPHERES = [("sphere", kind) for kind in ("sphere", "capsule", "cylinder", "box")]
+PAIRS = [*PLANE, *SPHERES, ("capsule", "capsule"), ("capsule", "box"), ("box", "box")]
 
 
 def nearly_aligned(rng, n, bodies):
@@ -25,12 +25,12 @@ def nearly_aligned(rng, n, bodies):
 
 @pytest.fixture(scope="module")
 def primitives():
-    """Scene, poses, our contacts and the reference's, for all pairs at once."""
+    """Scene, poses, our contacts and MuJoCo's, for all pairs at once."""
     rng = np.random.default_rng(1)
     scene = make_scene(pair_xml(PAIRS, margin=0.07))
     nfree = scene.mj.njnt
     qpos = np.concatenate([random_qpos(rng, 150, nfree, s) for s in (0.5, 0.15)] + [nearly_aligned(rng, 200, nfree)])
-    pos, mat, contacts = scene.reference(qpos)
+    pos, mat, contacts = scene.oracle(qpos)
     return scene, (pos, mat), scene.run(pos, mat), contacts
 
 
@@ -40,7 +40,7 @@ def of_pair(scene, contact, pair):
 
 
 @pytest.mark.parametrize("pair", range(len(PAIRS)), ids=["-".join(p) for p in PAIRS])
-def test_contacts_of_a_pair_equal_the_reference(primitives, pair):
+def test_contacts_of_a_pair_equal_mujocos(primitives, pair):
     scene, _, ours, contacts = primitives
     seen = 0
     for i, contact in enumerate(contacts):
@@ -70,7 +70,7 @@ def few():
 def test_gradients_equal_central_differences(few):
     n = 60
     rng = np.random.default_rng(3)
-    pos, mat, _ = few.reference(random_qpos(rng, n, few.mj.njnt, 0.3))
+    pos, mat, _ = few.oracle(random_qpos(rng, n, few.mj.njnt, 0.3))
     spin, shift = rng.standard_normal((2, n, few.m.ngeom, 3))
 
     def along(t, pos, mat, spin, shift):
@@ -80,9 +80,9 @@ def test_gradients_equal_central_differences(few):
 
     axes = (None, 0, 0, 0, 0)
     value = jax.jit(jax.vmap(along, axes))
-    slope = jax.jit(jax.vmap(lambda t, *args: jax.jvp(lambda t: along(t, *args), (t,), (1.0,))[1], axes))
+    gradient = jax.jit(jax.vmap(lambda t, *args: jax.jvp(lambda t: along(t, *args), (t,), (1.0,))[1], axes))
     args = (pos, mat, spin, shift)
-    exact = np.asarray(slope(0.0, *args))
+    exact = np.asarray(gradient(0.0, *args))
     near, far = [np.asarray(value(h, *args) - value(-h, *args)) / (2 * h) for h in (1e-6, 2e-6)]
     assert np.isfinite(exact).all()
     steady = np.all(np.abs(near - far) < 1e-5 * (1 + np.abs(near)), axis=1)  # no contact comes or goes within the step
@@ -97,10 +97,10 @@ def test_reverse_gradients_are_finite_where_geoms_coincide(few):
         c = few.single(pos, mat).contact
         return jnp.sum(c.dist) + jnp.sum(c.pos) + jnp.sum(c.frame)
 
-    slope = jax.jit(jax.grad(total, argnums=(0, 1)))
+    gradient = jax.jit(jax.grad(total, argnums=(0, 1)))
     for gap in (0.0, 0.3, 0.6):
         pos = np.array([0, 0, gap]) * np.arange(few.m.ngeom)[:, None]
-        assert all(np.isfinite(g).all() for g in slope(pos, eye))
+        assert all(np.isfinite(g).all() for g in gradient(pos, eye))
 
 
 def test_single_precision_agrees(primitives, float32):

@@ -1,4 +1,4 @@
-"""Rays against every type of geom, compared with the reference's."""
+"""Rays against every type of geom, compared with MuJoCo's."""
 
 import jax
 import jax.numpy as jnp
@@ -61,7 +61,7 @@ def rays(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return pnt, vec
 
 
-def reference(pnt, vec, group=None, static=1, exclude=-1):
+def oracle(pnt, vec, group=None, static=1, exclude=-1):
     """mj_ray for each ray."""
     out = []
     for p, v in zip(pnt, vec, strict=True):
@@ -87,23 +87,23 @@ def ours(pnt, vec, *args):
     [(None, 1, -1), ((1, 0, 1, 1, 0, 1), 0, 2)],
     ids=["all", "some groups that move without one body"],
 )
-def test_rays_meet_what_the_reference_meets(group, static, exclude, monkeypatch):
-    monkeypatch.setattr(ray_mesh, "BRUTE_FACES", 0)
+def test_rays_meet_what_mujocos_meet(group, static, exclude, monkeypatch):
+    monkeypatch.setattr(ray_mesh, "BRUTE_FORCE_MAX_TRIANGLES", 0)
     pnt, vec = rays(600)
     flags = None if group is None else np.array(group, np.uint8)
-    theirs = reference(pnt, vec, flags, static, exclude)
+    theirs = oracle(pnt, vec, flags, static, exclude)
     if group is None and exclude < 0 and static:
         assert set(theirs[1]) == set(range(-1, MODEL.ngeom)) - {1, 2}
     check(ours(pnt, vec, group, bool(static), exclude), theirs)
 
 
-def test_small_meshes_are_searched_triangle_by_triangle_with_the_same_answer(monkeypatch):
-    monkeypatch.setattr(ray_mesh, "BRUTE_FACES", 10**6)
+def test_brute_force_search_of_small_meshes_has_the_same_results(monkeypatch):
+    monkeypatch.setattr(ray_mesh, "BRUTE_FORCE_MAX_TRIANGLES", 10**6)
     pnt, vec = rays(400, seed=3)
-    check(ours(pnt, vec), reference(pnt, vec))
+    check(ours(pnt, vec), oracle(pnt, vec))
 
 
-def test_many_rays_from_a_point_leave_out_what_the_reference_leaves_out():
+def test_many_rays_from_a_point_leave_out_what_mujoco_leaves_out():
     rng = np.random.default_rng(5)
     vec, pnt = rng.standard_normal((500, 3)), np.array([0.1, -0.2, 0.4])
     vec[7] = 0
@@ -125,15 +125,17 @@ def test_derivatives_of_the_distance_are_those_of_differences():
     pnt, vec = rays(60, seed=2)
     args = (pnt, vec, STATE.geom_xpos, STATE.geom_xmat, OURS.geom_size)
     rng = np.random.default_rng(0)
-    way = tuple(jnp.asarray(rng.standard_normal(np.shape(a))) for a in args)
-    _, slope = jax.jvp(distances, args, way)
-    up, down = (distances(*(a + s * 1e-6 * w for a, w in zip(args, way, strict=True))) for s in (1, -1))
+    direction = tuple(jnp.asarray(rng.standard_normal(np.shape(a))) for a in args)
+    _, derivative = jax.jvp(distances, args, direction)
+    up, down = (distances(*(a + s * 1e-6 * w for a, w in zip(args, direction, strict=True))) for s in (1, -1))
     central = (up - down) / 2e-6
     smooth = np.abs(central) < 1e3  # a ray along an edge jumps to another geom
     assert smooth.mean() > 0.9
-    np.testing.assert_allclose(slope[smooth], central[smooth], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(derivative[smooth], central[smooth], rtol=1e-5, atol=1e-5)
     back = jax.vjp(distances, *args)[1](jnp.asarray(smooth, float))
-    assert np.isclose(sum(jnp.vdot(a, b) for a, b in zip(back, way, strict=True)), slope[smooth].sum(), rtol=1e-9)
+    assert np.isclose(
+        sum(jnp.vdot(a, b) for a, b in zip(back, direction, strict=True)), derivative[smooth].sum(), rtol=1e-9
+    )
 
 
 def test_derivatives_are_finite_for_rays_that_graze_miss_or_start_on_a_surface():
@@ -142,8 +144,8 @@ def test_derivatives_are_finite_for_rays_that_graze_miss_or_start_on_a_surface()
     xml = '<mujoco><worldbody><geom size=".2"/><geom type="capsule" size=".2 .5" pos="3 0 0"/></worldbody></mujoco>'
     m = jaxsim.load_model(xml)
     d = jaxsim.kinematics(m, jaxsim.make_data(m))
-    slopes = jax.jacrev(lambda p, v: jaxsim.multi_ray(m, d, p[0], v)[0], (0, 1))(pnt, vec)
-    assert all(np.isfinite(x).all() for x in slopes)
+    derivatives = jax.jacrev(lambda p, v: jaxsim.multi_ray(m, d, p[0], v)[0], (0, 1))(pnt, vec)
+    assert all(np.isfinite(x).all() for x in derivatives)
 
 
 def test_single_precision_meets_the_same_geoms(float32):
@@ -151,7 +153,7 @@ def test_single_precision_meets_the_same_geoms(float32):
     m = jaxsim.from_mujoco(MODEL)
     d = jaxsim.kinematics(m, to_data(m, DATA))
     dist, geom, _ = jax.jit(jax.vmap(lambda p, v: jaxsim.ray(m, d, p, v)))(pnt, vec)
-    theirs = reference(pnt, vec)
+    theirs = oracle(pnt, vec)
     assert (np.asarray(geom) == theirs[1]).mean() > 0.99
     same = np.asarray(geom) == theirs[1]
     assert dist.dtype == jnp.float32

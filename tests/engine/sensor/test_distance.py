@@ -1,4 +1,4 @@
-"""Sensors of distances between geoms and between bodies, compared with the reference's."""
+"""Sensors of distances between geoms and between bodies, compared with MuJoCo's."""
 
 import mujoco
 import numpy as np
@@ -10,7 +10,7 @@ from validation.models.features import DISTANCE_PAIRS, DISTANCES
 
 
 @pytest.mark.parametrize("cutoff", [0, 0.45, 10])
-def test_distance_normal_and_segment_are_the_references(cutoff):
+def test_distance_normal_and_segment_equal_mujocos(cutoff):
     kinds = ("distance", "normal", "fromto")
     sensors = "\n".join(f'<{kind} {pair} cutoff="{cutoff}"/>' for pair in DISTANCE_PAIRS for kind in kinds)
     xml = DISTANCES.format(sensors=sensors)

@@ -1,4 +1,4 @@
-"""Tactile sensors against geoms of every type that has a signed distance, compared with the reference's."""
+"""Tactile sensors against geoms of every type that has a signed distance, compared with MuJoCo's."""
 
 import jax
 import mujoco
@@ -40,8 +40,8 @@ XML = """
 """
 
 
-def at_the_references_contacts(m: jaxsim.Model, data: mujoco.MjData) -> jaxsim.Data:
-    """Our data with the poses, velocities and contacts of the reference's."""
+def with_mujocos_contacts(m: jaxsim.Model, data: mujoco.MjData) -> jaxsim.Data:
+    """Our data with MuJoCo's poses, velocities and contacts."""
     names = ("geom_xpos", "geom_xmat", "cvel", "subtree_com")
     d = jaxsim.make_data(m).replace(ncon=data.ncon, **{n: getattr(data, n) for n in names})
     geom = np.full(d.contact.geom.shape, -1)
@@ -49,7 +49,7 @@ def at_the_references_contacts(m: jaxsim.Model, data: mujoco.MjData) -> jaxsim.D
     return d.replace(contact=d.contact.replace(geom=geom))
 
 
-def test_pressure_and_slip_are_the_references():
+def test_pressure_and_slip_equal_mujocos():
     spots = [(0.2 * (i % 3) - 0.2, 0.2 * (i // 3) - 0.2) for i in range(len(GEOMS))]
     bodies = "\n".join(
         f'<body pos="{x} {y} .27" euler="20 {10 * i} 30"><freejoint/>{geom}</body>'
@@ -61,7 +61,7 @@ def test_pressure_and_slip_are_the_references():
     pressed = np.zeros(m.nsensordata, bool)
     for data in states(model, 3, skip=2, noise=0.2):
         mujoco.mj_forward(model, data)
-        np.testing.assert_allclose(read(m, at_the_references_contacts(m, data)), data.sensordata, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(read(m, with_mujocos_contacts(m, data)), data.sensordata, rtol=1e-7, atol=1e-9)
         pressed |= data.sensordata != 0
     assert pressed.sum() > 20
 

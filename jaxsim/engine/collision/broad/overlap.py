@@ -1,4 +1,4 @@
-"""Which pairs of geoms overlap in the poses that a model names: in numpy, when capacities are chosen."""
+"""Overlapping pairs of geoms in the poses that a model defines: a NumPy test for the choice of capacities."""
 
 from typing import Any
 
@@ -13,16 +13,16 @@ from jaxsim.engine.collision.parameters import margins
 from jaxsim.engine.dynamics.kinematics import kinematics
 from jaxsim.math.arrays import inner, matvec, matvec_t
 
-POSES = 32  # poses looked at, at most
-ROUNDS = 24  # steps of the search for a plane between two geoms
-RING = 16  # corners that stand for a cylinder's edge
-AROUND = np.arange(RING) * 2 * np.pi / RING
+MAX_POSES = 32  # qpos0 and keyframes beyond this number are not tested
+SEPARATION_STEPS = 24  # of the search for a separating plane
+CYLINDER_CORNERS = 16  # of the prism that replaces a cylinder
+CYLINDER_ANGLES = np.arange(CYLINDER_CORNERS) * 2 * np.pi / CYLINDER_CORNERS
 
 
-def most_overlapping(m: Any, pairs: Candidates, weight: np.ndarray, least: float) -> float:
-    """The largest sum of `weight` (n,) of those pairs that may overlap in one pose, qpos0 or a keyframe, or `least`.
+def max_overlapping_weight(m: Any, pairs: Candidates, weight: np.ndarray, least: float) -> float:
+    """The largest sum of `weight` (n,) of pairs that may overlap in one pose, qpos0 or a keyframe; at least `least`.
 
-    `m` is a host model. Geoms count as overlapping unless a plane between them is found; height fields never do.
+    `m` is a host model. Geoms count as overlapping unless a separating plane is found. Height fields are not tested.
     """
     if weight.sum() <= least:
         return least
@@ -30,19 +30,19 @@ def most_overlapping(m: Any, pairs: Candidates, weight: np.ndarray, least: float
     pairs, weight = Candidates(*[x[kept] for x in pairs]), weight[kept]
     margin = np.asarray(margins(m, pairs))
     d = allocate(m.replace(max_contacts=0, max_constraints=0))
-    poses = [d] + [reset_to_keyframe(m, d, key) for key in range(min(m.nkey, POSES - 1))]
-    clouds: dict[int, np.ndarray] = {}
+    poses = [d] + [reset_to_keyframe(m, d, key) for key in range(min(m.nkey, MAX_POSES - 1))]
+    points: dict[int, np.ndarray] = {}
     for pose in poses:
         d = kinematics(m, pose)
-        near = _near(m, d, pairs, margin)
-        if weight[near].sum() > least:
-            near = near[~_parted(m, d, Candidates(*[x[near] for x in pairs]), margin[near], clouds)]
-            least = max(least, weight[near].sum())
+        overlap = _bounds_touch(m, d, pairs, margin)
+        if weight[overlap].sum() > least:
+            overlap = overlap[~_separated(m, d, Candidates(*[x[overlap] for x in pairs]), margin[overlap], points)]
+            least = max(least, weight[overlap].sum())
     return least
 
 
-def _near(m: Any, d: Any, pairs: Candidates, margin: np.ndarray) -> np.ndarray:
-    """Pairs whose spheres and boxes overlap, or whose box reaches a plane."""
+def _bounds_touch(m: Any, d: Any, pairs: Candidates, margin: np.ndarray) -> np.ndarray:
+    """Indices of the pairs whose spheres and boxes overlap, or whose box reaches a plane."""
     g1, g2 = pairs.geom.T
     pos, mat = d.geom_xpos, d.geom_xmat.reshape(-1, 3, 3)
     plane = m.geom_type[g1] == GeomType.PLANE
@@ -53,52 +53,57 @@ def _near(m: Any, d: Any, pairs: Candidates, margin: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.where(plane, height <= margin, near))
 
 
-def _parted(m: Any, d: Any, pairs: Candidates, margin: np.ndarray, clouds: dict) -> np.ndarray:
-    """Whether a plane parts the geoms of pairs (n,); `clouds` keeps the points of geoms seen before."""
+def _separated(m: Any, d: Any, pairs: Candidates, margin: np.ndarray, points: dict) -> np.ndarray:
+    """Whether the geoms of pairs (n,) have a separating plane; `points` caches the hull points of geoms."""
     solid = np.flatnonzero(m.geom_type[pairs.geom[:, 0]] != GeomType.PLANE)
     for geom in np.unique(pairs.geom[solid]):
-        clouds.setdefault(geom, _cloud(m, geom))
-    sides, room = [], margin[solid]
+        points.setdefault(geom, _hull_points(m, geom))
+    sides, distance = [], margin[solid]
     for side in pairs.geom[solid].T:
-        size = max([1, *(len(clouds[g]) for g in side)])
-        local = np.array([np.resize(clouds[g], (size, 3)) for g in side]).reshape(-1, size, 3)
+        size = max([1, *(len(points[g]) for g in side)])
+        local = np.array([np.resize(points[g], (size, 3)) for g in side]).reshape(-1, size, 3)
         sides.append(d.geom_xpos[side, None] + matvec(d.geom_xmat.reshape(-1, 3, 3)[side, None], local))
-        room = room + _radius(m, side)
+        distance = distance + _radius(m, side)
     out = np.zeros(len(margin), bool)
-    out[solid] = _apart(*sides, room)
+    out[solid] = _hulls_separated(*sides, distance)
     return out
 
 
-def _apart(a: np.ndarray, b: np.ndarray, room: np.ndarray) -> np.ndarray:
-    """Whether the hulls of points (n, k, 3) are known to be farther apart than `room` (n,): Gilbert's algorithm."""
+def _hulls_separated(a: np.ndarray, b: np.ndarray, distance: np.ndarray) -> np.ndarray:
+    """Whether the hulls of points (n, k, 3) are known to be farther from each other than `distance` (n,).
+
+    Source: Gilbert (1966), An iterative procedure for computing the minimum of a quadratic form on a convex set.
+    """
     rows = np.arange(len(a))
     x = a.mean(axis=1) - b.mean(axis=1)
-    apart = np.zeros(len(a), bool)
-    for _ in range(ROUNDS):
+    separated = np.zeros(len(a), bool)
+    for _ in range(SEPARATION_STEPS):
         i, j = np.argmin(inner(a, x[:, None]), axis=1), np.argmax(inner(b, x[:, None]), axis=1)
         w = a[rows, i] - b[rows, j]
-        apart |= inner(x, w) > room * np.sqrt(inner(x, x))
+        separated |= inner(x, w) > distance * np.sqrt(inner(x, x))
         step = x - w
         length = inner(step, step)
         x = x - np.clip(inner(x, step) / np.where(length > 0, length, 1), 0, 1)[:, None] * step
-    return apart
+    return separated
 
 
-def _cloud(m: Any, geom: int) -> np.ndarray:
-    """Points (k, 3) in a geom's frame whose hull, grown by its radius, holds it."""
-    kind, size = m.geom_type[geom], m.geom_size[geom]
-    if kind == GeomType.SPHERE:
+def _hull_points(m: Any, geom: int) -> np.ndarray:
+    """Points (k, 3) in a geom's frame whose convex hull, grown by `_radius`, contains the geom."""
+    geom_type, size = m.geom_type[geom], m.geom_size[geom]
+    if geom_type == GeomType.SPHERE:
         return np.zeros((1, 3))
-    if kind == GeomType.CAPSULE:
+    if geom_type == GeomType.CAPSULE:
         return np.array([[0, 0, -size[1]], [0, 0, size[1]]])
-    if kind == GeomType.CYLINDER:
-        ring = size[0] / np.cos(np.pi / RING) * np.stack([np.cos(AROUND), np.sin(AROUND), 0 * AROUND], axis=1)
+    if geom_type == GeomType.CYLINDER:
+        circle = np.stack([np.cos(CYLINDER_ANGLES), np.sin(CYLINDER_ANGLES), 0 * CYLINDER_ANGLES], axis=1)
+        ring = size[0] / np.cos(np.pi / CYLINDER_CORNERS) * circle
         return (ring + np.array([[[0, 0, -size[1]]], [[0, 0, size[1]]]])).reshape(-1, 3)
-    if kind == GeomType.MESH:
+    if geom_type == GeomType.MESH:
         mesh = m.geom_dataid[geom]
         return m.mesh_vert[m.mesh_vertadr[mesh] + hull_vertices(m, mesh)].astype(float)
     return m.geom_aabb[geom, :3] + BOX_SIGNS * m.geom_aabb[geom, 3:]
 
 
 def _radius(m: Any, geom: np.ndarray) -> np.ndarray:
+    """Radius by which the hull points of a sphere or capsule are grown, else zero."""
     return np.where(np.isin(m.geom_type[geom], (GeomType.SPHERE, GeomType.CAPSULE)), m.geom_size[geom, 0], 0)

@@ -1,4 +1,4 @@
-"""Which pairs of geoms can collide: filtered and ordered once, from the model's structure, in numpy."""
+"""Candidate pairs: which geoms can collide, filtered and ordered once from the model's structure, in NumPy."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -9,9 +9,9 @@ from jaxsim.core.types import DisableBit, GeomType
 
 
 class Candidates(NamedTuple):
-    """Candidate pairs in the order in which the reference reports their contacts.
+    """Candidate pairs in the order in which MuJoCo reports their contacts.
 
-    `geom` (n, 2) is ordered by geom type within a pair; `pair` (n,) is the explicit pair, or -1.
+    `geom` (n, 2) ascends by geom type within a pair; `pair` (n,) is the index of the explicit pair, or -1.
     """
 
     geom: np.ndarray
@@ -19,26 +19,26 @@ class Candidates(NamedTuple):
 
 
 def candidates(m) -> Candidates:
-    """Every pair that passes the static filters, in the reference's order; taken from the model's structure alone."""
+    """All pairs that pass the static filters, in MuJoCo's order; a function of the model's structure alone."""
     return _candidates(m.structure, m.opt.disableflags & (DisableBit.MIDPHASE | DisableBit.FILTERPARENT))
 
 
 @lru_cache(maxsize=64)
-def listed(m, flags: int, apart: tuple[int, ...]) -> Candidates:
-    """The same without the pairs, explicit ones apart, within the geoms `apart`, which are paired at run time."""
-    return _candidates(m, flags, apart)
+def listed_candidates(m, flags: int, grid: tuple[int, ...]) -> Candidates:
+    """Candidates except dynamic pairs within the geoms `grid`, which the broad phase finds at run time."""
+    return _candidates(m, flags, grid)
 
 
 @lru_cache(maxsize=256)
-def _candidates(m, flags: int, apart: tuple[int, ...] = ()) -> Candidates:
-    g1, g2 = _dynamic(m, not flags & DisableBit.FILTERPARENT, apart)
+def _candidates(m, flags: int, grid: tuple[int, ...] = ()) -> Candidates:
+    g1, g2 = _dynamic_pairs(m, not flags & DisableBit.FILTERPARENT, grid)
     explicit = np.stack([m.pair_geom1, m.pair_geom2], axis=-1).astype(np.int64).reshape(-1, 2)
     both = np.sort(explicit, axis=1)
     taken = np.isin(np.minimum(g1, g2) * m.ngeom + np.maximum(g1, g2), both[:, 0] * m.ngeom + both[:, 1])
     g1, g2 = g1[~taken], g2[~taken]
     body1, body2 = m.geom_bodyid[g1].astype(np.int64), m.geom_bodyid[g2].astype(np.int64)
     t1, t2 = _by_type(m, g1, g2)
-    # pairs of bodies that the reference tests with bounding volumes are sorted by the geoms ordered by type
+    # body pairs that MuJoCo tests with bounding volumes are ordered by geoms that ascend by type
     single = (m.body_geomnum[body1] == 1) & (m.body_geomnum[body2] == 1)
     volumes = (m.body_bvhadr[body1] >= 0) & (m.body_bvhadr[body2] >= 0) & ~single & (not flags & DisableBit.MIDPHASE)
     first, second = np.where(volumes, t1, g1), np.where(volumes, t2, g2)
@@ -46,13 +46,13 @@ def _candidates(m, flags: int, apart: tuple[int, ...] = ()) -> Candidates:
     e1, e2 = _by_type(m, explicit[:, 0], explicit[:, 1])
     npair = len(explicit)
     signature = np.concatenate([np.maximum.accumulate(m.pair_signature.astype(np.int64)), (body1 << 16) + body2])
-    late = np.concatenate([np.zeros(npair, int), np.ones(len(g1), int)])
+    dynamic = np.concatenate([np.zeros(npair, int), np.ones(len(g1), int)])
     rank = np.concatenate([np.arange(npair), first])
-    order = np.lexsort([np.concatenate([np.zeros(npair, int), second]), rank, late, signature])
+    order = np.lexsort([np.concatenate([np.zeros(npair, int), second]), rank, dynamic, signature])
     geom = np.stack([np.concatenate([e1, t1]), np.concatenate([e2, t2])], axis=-1)[order]
     pair = np.concatenate([np.arange(npair), np.full(len(g1), -1)])[order]
-    able = _can_touch(m.geom_type[geom[:, 0]], m.geom_type[geom[:, 1]])
-    return Candidates(geom[able].astype(np.int32), pair[able].astype(np.int32))
+    collidable = _can_touch(m.geom_type[geom[:, 0]], m.geom_type[geom[:, 1]])
+    return Candidates(geom[collidable].astype(np.int32), pair[collidable].astype(np.int32))
 
 
 def _by_type(m, g1: np.ndarray, g2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -65,24 +65,24 @@ def _can_touch(type1: np.ndarray, type2: np.ndarray) -> np.ndarray:
     return ~((type1 <= GeomType.HFIELD) & (type2 <= GeomType.HFIELD))
 
 
-def _dynamic(m, filter_parent: bool, apart: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+def _dynamic_pairs(m, filter_parent: bool, grid: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Geom pairs that pass the filters of contact type, welding, parents and exclusions; body ids ascend in a pair.
 
-    Works on classes of geoms with one contype, one conaffinity and one "is static", so that only classes that can
-    collide are multiplied out. Pairs within the geoms `apart` are left out.
+    Geoms are sorted into classes with equal contype, conaffinity, staticness and membership in `grid`, so that only
+    pairs of classes that can collide are enumerated. Pairs of two geoms in `grid` are left out.
     """
     static = m.body_weldid[m.geom_bodyid] == 0
-    own = np.isin(np.arange(m.ngeom), apart)
-    key = np.stack([m.geom_contype.astype(np.int64), m.geom_conaffinity.astype(np.int64), static, own], axis=-1)
-    classes, which = np.unique(key.reshape(-1, 4), axis=0, return_inverse=True)
-    members = [np.flatnonzero(which.reshape(-1) == c) for c in range(len(classes))]
-    found = [(np.zeros(0, int), np.zeros(0, int))]
-    for i, (type1, affinity1, static1, own1) in enumerate(classes):
-        for j, (type2, affinity2, static2, own2) in enumerate(classes[i:], start=i):
-            if (static1 and static2) or (own1 and own2) or not (type1 & affinity2 or type2 & affinity1):
+    in_grid = np.isin(np.arange(m.ngeom), grid)
+    key = np.stack([m.geom_contype.astype(np.int64), m.geom_conaffinity.astype(np.int64), static, in_grid], axis=-1)
+    classes, class_of = np.unique(key.reshape(-1, 4), axis=0, return_inverse=True)
+    members = [np.flatnonzero(class_of.reshape(-1) == c) for c in range(len(classes))]
+    pairs = [(np.zeros(0, int), np.zeros(0, int))]
+    for i, (type1, affinity1, static1, in_grid1) in enumerate(classes):
+        for j, (type2, affinity2, static2, in_grid2) in enumerate(classes[i:], start=i):
+            if (static1 and static2) or (in_grid1 and in_grid2) or not (type1 & affinity2 or type2 & affinity1):
                 continue
-            found.append(_filter(m, *_product(members[i], members[j], i == j), filter_parent))
-    return np.concatenate([f[0] for f in found]), np.concatenate([f[1] for f in found])
+            pairs.append(_filter(m, *_product(members[i], members[j], i == j), filter_parent))
+    return np.concatenate([f[0] for f in pairs]), np.concatenate([f[1] for f in pairs])
 
 
 def _product(a: np.ndarray, b: np.ndarray, same: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Convex hulls of meshes as padded tables: vertices, faces, and what touches what."""
+"""Convex hulls of meshes as padded tables: vertices, faces, and their neighbours."""
 
 from typing import Any, NamedTuple
 
@@ -8,16 +8,16 @@ import numpy as np
 from jaxsim.core.types import GeomType
 from jaxsim.math.safe import Array
 
-MAX_POLYVERT = 150  # most vertices of a face, and faces of a vertex, that the reference looks at
-CLIMB = 200  # hulls of as many vertices are searched along their edges
-HILL_CLIMB = 10  # meshes of fewer vertices are searched without the graph
+MAX_POLYVERT = 150  # MuJoCo's limit for vertices of a face and faces of a vertex
+CLIMB_MIN_VERTICES = 200  # hulls with as many vertices are searched by hill climbing
+MUJOCO_CLIMB_MIN_VERTICES = 10  # mjMESH_HILLCLIMB_MIN: MuJoCo searches smaller meshes without the graph
 
 
-class Hulls(NamedTuple):
-    """Hulls of the meshes of some geoms, one row each, padded by repeating the first vertex; the last row is empty.
+class HullTable(NamedTuple):
+    """Hulls of meshes, one row each, padded by repeating the first vertex; the last row is empty.
 
-    `vert` (r, V, 3) in the geoms' frames; `vertex_id` (r - 1, V) as the mesh numbers them; `of_geom` (ngeom,) the row
-    of each geom, the last one for geoms that are no meshes; `mesh` (r - 1,) the mesh of each row.
+    `vert` (r, V, 3) in the geoms' frames; `vertex_id` (r - 1, V) ids in the mesh; `of_geom` (ngeom,) the row of each
+    geom, the last one for geoms that are not meshes; `mesh` (r - 1,) the mesh of each row.
     """
 
     vert: Array
@@ -34,8 +34,8 @@ class Hulls(NamedTuple):
         return self.vert[self.row(geom)]
 
 
-def hulls(m: Any, geoms: np.ndarray) -> Hulls:
-    """The hulls of those geoms (n,) that are meshes."""
+def hull_table(m: Any, geoms: np.ndarray) -> HullTable:
+    """The hulls of those geoms (n,) that are meshes or SDFs."""
     geoms = np.unique(geoms)
     meshes = (GeomType.MESH, GeomType.SDF)
     mesh = np.unique(m.geom_dataid[geoms[np.isin(m.geom_type[geoms], meshes)]])
@@ -46,7 +46,7 @@ def hulls(m: Any, geoms: np.ndarray) -> Hulls:
     table = np.array([[*i, *[i[0]] * (size - len(i))] for i in ids], np.int32).reshape(len(mesh), size)
     vert = m.mesh_vert[table + m.mesh_vertadr[mesh][:, None]] if len(mesh) else jnp.zeros((0, 1, 3))
     vert = jnp.concatenate([jnp.asarray(vert, m.geom_size.dtype), jnp.zeros((1, size, 3), m.geom_size.dtype)])
-    return Hulls(vert, table, of_geom, mesh)
+    return HullTable(vert, table, of_geom, mesh)
 
 
 def hull_vertices(m: Any, mesh: int) -> np.ndarray:
@@ -58,19 +58,19 @@ def hull_vertices(m: Any, mesh: int) -> np.ndarray:
     return np.sort(m.mesh_graph[graph + 2 + count : graph + 2 + 2 * count])
 
 
-class Facets(NamedTuple):
-    """Faces of the hulls of some geoms, one row each; -1 pads.
+class FacetTable(NamedTuple):
+    """Faces of hulls, one row each, padded by -1; the last row is a box.
 
-    `around` (r, V, K): faces at each vertex; `beside` (r, V, K): the other end of an edge of that face at that vertex;
-    `corner` (r, F, P): vertices of each face in order; `count` (r, F) how many; `normal` (r, F, 3) in the geom's frame.
-    Vertices are numbered as the rows of `Hulls.vert`. The last row is a box, its vertices numbered by the bits of which
-    coordinates are positive.
+    `faces_at` (r, V, K): faces at each vertex; `edge_end` (r, V, K): the other end of an edge of that face at that
+    vertex; `corners` (r, F, P): vertices of each face in order; `ncorner` (r, F): their number; `normal` (r, F, 3) in
+    the geom's frame. Vertices are numbered as in the rows of `HullTable.vert`. Bit i of a box's vertex number says
+    whether coordinate i is positive.
     """
 
-    around: np.ndarray
-    beside: np.ndarray
-    corner: np.ndarray
-    count: np.ndarray
+    faces_at: np.ndarray
+    edge_end: np.ndarray
+    corners: np.ndarray
+    ncorner: np.ndarray
     normal: Array
 
 
@@ -78,90 +78,99 @@ BOX_CORNERS = np.array([[7, 3, 1, 5], [2, 6, 4, 0], [2, 3, 7, 6], [4, 5, 1, 0], 
 BOX_SIGNS = np.where((np.arange(8)[:, None] >> np.arange(3)) & 1, 1.0, -1.0)
 
 
-def box_facets() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Faces of a box, +x, -x, +y, -y, +z, -z: around, beside and corner."""
+def box_faces() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Faces of a box, +x, -x, +y, -y, +z, -z: `faces_at`, `edge_end` and `corners` of a `FacetTable`."""
     vertex = np.arange(8)[:, None]
-    around = np.where((vertex >> np.arange(3)) & 1, 0, 1) + np.array([0, 2, 4])
-    return around, vertex ^ np.array([1, 2, 4]), BOX_CORNERS
+    faces_at = np.where((vertex >> np.arange(3)) & 1, 0, 1) + np.array([0, 2, 4])
+    return faces_at, vertex ^ np.array([1, 2, 4]), BOX_CORNERS
 
 
-def facets(m: Any, h: Hulls) -> Facets:
+def facet_table(m: Any, hulls: HullTable) -> FacetTable:
     """Faces of the hulls of meshes, one row each; the last row is a box."""
-    rows = [_mesh_facets(m, mesh, ids) for mesh, ids in zip(h.mesh, h.vertex_id, strict=True)] + [box_facets()]
-    around, beside, corner = [_pad([row[i] for row in rows]) for i in range(3)]
-    count = np.sum(corner >= 0, axis=-1)
-    normal = [jnp.asarray(np.repeat(np.eye(3), 2, axis=0) * np.tile([1.0, -1.0], 3)[:, None], h.vert.dtype)]
-    for mesh in h.mesh[::-1]:
+    rows = [_mesh_faces(m, mesh, ids) for mesh, ids in zip(hulls.mesh, hulls.vertex_id, strict=True)] + [box_faces()]
+    faces_at, edge_end, corners = [_pad([row[i] for row in rows]) for i in range(3)]
+    ncorner = np.sum(corners >= 0, axis=-1)
+    normal = [jnp.asarray(np.repeat(np.eye(3), 2, axis=0) * np.tile([1.0, -1.0], 3)[:, None], hulls.vert.dtype)]
+    for mesh in hulls.mesh[::-1]:
         first = m.mesh_polyadr[mesh]
-        normal.insert(0, jnp.asarray(m.mesh_polynormal[first : first + m.mesh_polynum[mesh]], h.vert.dtype))
-    width = count.shape[1]
-    return Facets(around, beside, corner, count, jnp.stack([jnp.pad(x, ((0, width - len(x)), (0, 0))) for x in normal]))
+        normal.insert(0, jnp.asarray(m.mesh_polynormal[first : first + m.mesh_polynum[mesh]], hulls.vert.dtype))
+    width = ncorner.shape[1]
+    return FacetTable(
+        faces_at, edge_end, corners, ncorner, jnp.stack([jnp.pad(x, ((0, width - len(x)), (0, 0))) for x in normal])
+    )
 
 
-def _mesh_facets(m: Any, mesh: int, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    place = np.full(m.mesh_vertnum[mesh], -1)
-    place[ids[::-1]] = np.arange(len(ids))[::-1]
+def _mesh_faces(m: Any, mesh: int, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Faces of a mesh's hull with vertices `ids`: `faces_at`, `edge_end` and `corners` of a `FacetTable`."""
+    hull_index = np.full(m.mesh_vertnum[mesh], -1)
+    hull_index[ids[::-1]] = np.arange(len(ids))[::-1]
     first = m.mesh_polyadr[mesh]
     faces = []
     for f in range(first, first + m.mesh_polynum[mesh]):
         adr, num = m.mesh_polyvertadr[f], m.mesh_polyvertnum[f]
-        faces.append(place[m.mesh_polyvert[adr : adr + min(num, MAX_POLYVERT)]])
-    around, beside = [], []
+        faces.append(hull_index[m.mesh_polyvert[adr : adr + min(num, MAX_POLYVERT)]])
+    faces_at, edge_end = [], []
     for v in ids:
         adr, num = m.mesh_polymapadr[m.mesh_vertadr[mesh] + v], m.mesh_polymapnum[m.mesh_vertadr[mesh] + v]
-        mine = m.mesh_polymap[adr : adr + min(num, MAX_POLYVERT)]
-        around.append(mine)
-        beside.append([faces[f][np.flatnonzero(faces[f] == place[v])[0] - 1] for f in mine])
-    return _pad_rows(around), _pad_rows(beside), _pad_rows([f[::-1] for f in faces])
+        of_vertex = m.mesh_polymap[adr : adr + min(num, MAX_POLYVERT)]
+        faces_at.append(of_vertex)
+        edge_end.append([faces[f][np.flatnonzero(faces[f] == hull_index[v])[0] - 1] for f in of_vertex])
+    return _pad_rows(faces_at), _pad_rows(edge_end), _pad_rows([f[::-1] for f in faces])
 
 
 def _pad_rows(rows: list) -> np.ndarray:
+    """Rows of different length as one table, padded by -1."""
     width = max((len(r) for r in rows), default=1)
     return np.array([[*r, *[-1] * (width - len(r))] for r in rows], dtype=np.int32).reshape(len(rows), width)
 
 
 def _pad(tables: list[np.ndarray]) -> np.ndarray:
+    """Tables of different shape as one array, padded by -1."""
     shape = np.max([t.shape for t in tables], axis=0)
     return np.stack(
         [np.pad(t, [(0, s - n) for s, n in zip(shape, t.shape, strict=True)], constant_values=-1) for t in tables]
     )
 
 
-def edges(m: Any, h: Hulls) -> np.ndarray | None:
-    """The ends of the edges at each hull vertex (r, V, K), padded by the vertex itself; None for small hulls."""
-    if not len(h.mesh) or h.vert.shape[1] < CLIMB or np.any(m.mesh_graphadr[h.mesh] < 0):
+def climb_neighbours(m: Any, hulls: HullTable) -> np.ndarray | None:
+    """Neighbours of each hull vertex (r, V, K), padded by the vertex itself; None where all hulls are small."""
+    if not len(hulls.mesh) or hulls.vert.shape[1] < CLIMB_MIN_VERTICES or np.any(m.mesh_graphadr[hulls.mesh] < 0):
         return None
-    rows = _pad([_beside(m, mesh, ids) for mesh, ids in zip(h.mesh, h.vertex_id, strict=True)])
+    rows = _pad([_vertex_neighbours(m, mesh, ids) for mesh, ids in zip(hulls.mesh, hulls.vertex_id, strict=True)])
     rows = np.concatenate([rows, np.full((1, *rows.shape[1:]), -1)])
     return np.where(rows < 0, np.arange(rows.shape[1])[:, None], rows).astype(np.int32)
 
 
-class Rim(NamedTuple):
-    """Hulls of meshes, the bounds of geoms, and for each vertex those that may touch a plane with it (r, V, K)."""
+class PlaneMeshContext(NamedTuple):
+    """What `plane_mesh` needs: hulls of meshes, bounds of geoms, and neighbours of each vertex (r, V, K)."""
 
-    hulls: Hulls
+    hulls: HullTable
     rbound: Array
-    beside: np.ndarray
+    neighbours: np.ndarray
 
 
-def rims(m: Any, g1: np.ndarray, g2: np.ndarray) -> Rim:
-    """The rims of meshes g2 (n,)."""
-    h = hulls(m, g2)
-    return Rim(h, m.geom_rbound, _pad([_beside(m, mesh, ids) for mesh, ids in zip(h.mesh, h.vertex_id, strict=True)]))
+def plane_mesh_setup(m: Any, g1: np.ndarray, g2: np.ndarray) -> PlaneMeshContext:
+    """The context of pairs of planes g1 and meshes g2 (n,)."""
+    hulls = hull_table(m, g2)
+    return PlaneMeshContext(
+        hulls,
+        m.geom_rbound,
+        _pad([_vertex_neighbours(m, mesh, ids) for mesh, ids in zip(hulls.mesh, hulls.vertex_id, strict=True)]),
+    )
 
 
-def _beside(m: Any, mesh: int, ids: np.ndarray) -> np.ndarray:
+def _vertex_neighbours(m: Any, mesh: int, ids: np.ndarray) -> np.ndarray:
     """Neighbours of each hull vertex in the order of the hull's graph; all other vertices where there is no graph."""
     graph = m.mesh_graphadr[mesh]
     count = len(np.unique(ids))
     if graph < 0:
         return _pad_rows([[i for i in range(count) if i != v] for v in range(len(ids))])
-    start, vertex, edges = np.split(m.mesh_graph[graph + 2 :], [m.mesh_graph[graph], 2 * m.mesh_graph[graph]])
-    place = np.searchsorted(ids[:count], vertex)
+    start, vertex, edge_list = np.split(m.mesh_graph[graph + 2 :], [m.mesh_graph[graph], 2 * m.mesh_graph[graph]])
+    hull_index = np.searchsorted(ids[:count], vertex)
     rows = []
     for v in ids:
-        # of meshes this small the reference takes the vertex's own number for its number in the graph
-        local = v if m.mesh_vertnum[mesh] < HILL_CLIMB else np.flatnonzero(vertex == v)[0]
-        around = edges[start[min(local, len(start) - 1)] :]
-        rows.append(place[around[: np.flatnonzero(around < 0)[0]]])
+        # for meshes this small MuJoCo uses the vertex id as index in the graph
+        local = v if m.mesh_vertnum[mesh] < MUJOCO_CLIMB_MIN_VERTICES else np.flatnonzero(vertex == v)[0]
+        end = edge_list[start[min(local, len(start) - 1)] :]
+        rows.append(hull_index[end[: np.flatnonzero(end < 0)[0]]])
     return _pad_rows(rows)

@@ -1,18 +1,21 @@
-"""Boxes against boxes: the axis of least penetration, then one face clipped by the other's edges."""
+"""Collider of boxes: the axis of least penetration, then one face clipped by the other. Source: mjc_BoxBox.
+
+The axis is found by the separating axis theorem among 6 face normals and 9 cross products of edges.
+"""
 
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.engine.collision.shapes import Geoms, Hits, small
+from jaxsim.engine.collision.shapes import Geoms, PairContacts, min_length
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
 
-# rotations that bring a face's outward normal to z: faces +x, +y, +z, -x, -y, -z
-TO_Z = np.array(
+# rotations of a face's outward normal to z: faces +x, +y, +z, -x, -y, -z
+FACE_TO_Z = np.array(
     [
         [[0, 0, -1], [0, 1, 0], [1, 0, 0]],
         [[1, 0, 0], [0, 0, -1], [0, 1, 0]],
@@ -23,23 +26,24 @@ TO_Z = np.array(
     ],
     dtype=float,
 )
-OTHER = np.array([[1, 2], [0, 2], [1, 0]], np.int32)  # the two other axes of an edge along each axis
-THIRD = np.array([[0, 2, 1], [2, 1, 0], [1, 0, 2]], np.int32)  # the axis that is neither of two
-REMOVE = 1.01  # contacts outside a box by more than this ratio are removed
+OTHER_AXES = np.array([[1, 2], [0, 2], [1, 0]], np.int32)  # the other two axes, for each axis
+THIRD_AXIS = np.array([[0, 2, 1], [2, 1, 0], [1, 0, 2]], np.int32)  # the axis that is neither of two
+OUTSIDE_RATIO = 1.01  # contacts outside a box grown by this ratio are removed
 
 
-class Clip(NamedTuple):
-    """A rectangle of half-sides `size[:2]` in the plane z = 0 and a parallelogram to be clipped by it, for n pairs.
+class FaceClip(NamedTuple):
+    """A rectangle of half-sides `size[:2]` in the plane z = 0 and a parallelogram that it clips, for n pairs.
 
-    `flat` are the origin and two edges projected on the plane, `true` the same as they are; both (n, 3, 3). `drop`
-    turns z into a distance. `edges` says whether the first and the second edge exist, `face` whether a face (rather
-    than a pair of edges) separates the boxes. `frame` (n, 3, 3) and `origin` bring results to the world.
+    `projected` holds the parallelogram's origin and two edges, projected on the plane, `exact` without the projection;
+    both (n, 3, 3). `height_to_distance` is the factor from z to distance. `edges` is whether the first and second
+    edge exist, `face` whether the axis is that of a face rather than of two edges. `frame` (n, 3, 3) and `origin`
+    transform to the world.
     """
 
-    flat: Array
-    true: Array
+    projected: Array
+    exact: Array
     size: Array
-    drop: Array
+    height_to_distance: Array
     edges: Array
     face: Array
     frame: Array
@@ -47,30 +51,30 @@ class Clip(NamedTuple):
     normal: Array
 
 
-def pick(x: Array, index: Array) -> Array:
+def entry_at(x: Array, index: Array) -> Array:
     """x[i, index[i]] for x (n, k, ...), by a mask: no gather, and a gradient that is a product."""
     mask = jnp.arange(x.shape[1]) == index[:, None]
     return jnp.sum(jnp.where(mask.reshape(mask.shape + (1,) * (x.ndim - 2)), x, 0), axis=1)
 
 
-def box_box(a: Geoms, b: Geoms, margin: Array) -> Hits:
-    """Two boxes: the points of the clipped face, outliers and duplicates removed; 24 slots of which few are valid."""
+def box_box(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
+    """Contacts of two boxes: points of the clipped face without outliers and duplicates; 24 slots, few are valid."""
     rot = matmul_t(a.mat, b.mat)
     pos21, pos12 = matvec_t(a.mat, b.pos - a.pos), matvec_t(b.mat, a.pos - b.pos)
-    face, depth, apart = _face_axis(a, b, rot, pos21, pos12, margin)
-    edge, edge_depth, edge_normal, edge_sign, edge_apart = _edge_axis(a, b, rot, pos21, margin)
+    face, depth, face_separates = _face_axis(a, b, rot, pos21, pos12, margin)
+    edge, edge_depth, edge_normal, edge_sign, edge_separates = _edge_axis(a, b, rot, pos21, margin)
     hysteresis = 1e-12 if rot.dtype == jnp.float64 else 1e-5
     by_edge = edge_depth < depth * (1 - hysteresis)
-    clip1 = _face_clip(a, b, rot, pos21, pos12, face)
-    clip2 = _edge_clip(a, b, rot, pos21, edge, edge_normal, edge_sign)
-    clip = Clip(
+    clip1 = _clip_of_face(a, b, rot, pos21, pos12, face)
+    clip2 = _clip_of_edge(a, b, rot, pos21, edge, edge_normal, edge_sign)
+    clip = FaceClip(
         *[jnp.where(by_edge.reshape((-1,) + (1,) * (x.ndim - 1)), y, x) for x, y in zip(clip1, clip2, strict=True)]
     )
-    points, dist, valid = _clip(clip, margin)
+    points, dist, valid = _clipped_points(clip, margin)
     pos = clip.origin[:, None] + matvec(clip.frame[:, None], points)
-    valid &= ~(apart | edge_apart)[:, None]
-    valid = _good(a, b, margin, pos, valid)
-    return Hits(dist, pos, jnp.broadcast_to(clip.normal[:, None], pos.shape), valid)
+    valid &= ~(face_separates | edge_separates)[:, None]
+    valid = _remove_outliers(a, b, margin, pos, valid)
+    return PairContacts(dist, pos, jnp.broadcast_to(clip.normal[:, None], pos.shape), valid)
 
 
 def matmul_t(x: Array, y: Array) -> Array:
@@ -79,7 +83,7 @@ def matmul_t(x: Array, y: Array) -> Array:
 
 
 def _face_axis(a: Geoms, b: Geoms, rot: Array, pos21: Array, pos12: Array, margin: Array):
-    """The face of least penetration, 0-5 of the first box and 6-11 of the second; its depth; whether one separates."""
+    """Least penetration among faces, 0-5 of the first box, 6-11 of the second: face, depth, whether any separates."""
     extent = jnp.abs(rot)
     depth1 = a.size + matvec(extent, b.size) - jnp.abs(pos21)
     depth2 = b.size + matvec_t(extent, a.size) - jnp.abs(pos12)
@@ -87,135 +91,148 @@ def _face_axis(a: Geoms, b: Geoms, rot: Array, pos21: Array, pos12: Array, margi
     code = jnp.stack([axis + 3 * (pos21 < 0), axis + 3 * (pos12 < 0) + 6], axis=-1).reshape(-1, 6)
     depth = jnp.stack([depth1, depth2], axis=-1).reshape(-1, 6)
     best = jnp.argmin(depth, axis=1)
-    return pick(code, best), pick(depth, best), jnp.any(depth < -margin[:, None], axis=1)
+    return entry_at(code, best), entry_at(depth, best), jnp.any(depth < -margin[:, None], axis=1)
 
 
 def _edge_axis(a: Geoms, b: Geoms, rot: Array, pos21: Array, margin: Array):
-    """The pair of edges (3 i + j) of least penetration, its depth, normal and side; whether a pair separates."""
+    """The pair of edges (3 i + j) of least penetration: pair, depth, normal, side, whether any pair separates."""
     n = rot.shape[0]
-    raw = cross(np.eye(3, dtype=rot.dtype)[None, :, None], jnp.swapaxes(rot, 1, 2)[:, None])  # (n, i, j, 3)
-    normal, length = safe.normalize(raw)
-    side = inner(normal, pos21[:, None, None])
+    axis = cross(np.eye(3, dtype=rot.dtype)[None, :, None], jnp.swapaxes(rot, 1, 2)[:, None])  # (n, i, j, 3)
+    normal, length = safe.normalize(axis)
+    gap = inner(normal, pos21[:, None, None])
     reach1 = jnp.sum(jnp.abs(normal) * a.size[:, None, None], axis=-1)  # component i is zero
-    across = jnp.abs(rot)[:, :, THIRD] * (1 - np.eye(3, dtype=rot.dtype))  # (n, i, j, k)
+    across = jnp.abs(rot)[:, :, THIRD_AXIS] * (1 - np.eye(3, dtype=rot.dtype))  # (n, i, j, k)
     reach2 = safe.divide(jnp.sum(across * b.size[:, None, None], axis=-1), length)
-    depth = reach1 + reach2 - jnp.abs(side)
-    real = length >= small(rot.dtype)
-    apart = jnp.any(real & (depth < -margin[:, None, None]), axis=(1, 2))
-    depth = jnp.where(real, depth, jnp.inf).reshape(n, 9)
+    depth = reach1 + reach2 - jnp.abs(gap)
+    has_direction = length >= min_length(rot.dtype)
+    separates = jnp.any(has_direction & (depth < -margin[:, None, None]), axis=(1, 2))
+    depth = jnp.where(has_direction, depth, jnp.inf).reshape(n, 9)
     least = jnp.min(depth, axis=1, keepdims=True)
     best = jnp.argmax(depth <= least + (1e-12 if rot.dtype == jnp.float64 else 1e-6) * jnp.abs(least), axis=1)
-    none = ~jnp.isfinite(least[:, 0])
-    depth = jnp.where(none, jnp.inf, pick(jnp.where(real.reshape(n, 9), depth, 0), best))
-    return best, depth, pick(normal.reshape(n, 9, 3), best), pick(side.reshape(n, 9), best) < 0, apart
+    no_axis = ~jnp.isfinite(least[:, 0])
+    depth = jnp.where(no_axis, jnp.inf, entry_at(jnp.where(has_direction.reshape(n, 9), depth, 0), best))
+    return best, depth, entry_at(normal.reshape(n, 9, 3), best), entry_at(gap.reshape(n, 9), best) < 0, separates
 
 
-def _face_clip(a: Geoms, b: Geoms, rot: Array, pos21: Array, pos12: Array, code: Array) -> Clip:
-    """The face of one box that is the reference, and the face of the other that looks at it most."""
+def _clip_of_face(a: Geoms, b: Geoms, rot: Array, pos21: Array, pos12: Array, code: Array) -> FaceClip:
+    """The face of least penetration, clipping the most opposed face of the other box."""
     second = code >= 6
-    turn = jnp.asarray(TO_Z, rot.dtype)[code % 6]
-    one, two = second[:, None], second[:, None, None]
-    r = matmul_t(jnp.swapaxes(turn, 1, 2), jnp.where(two, jnp.swapaxes(rot, 1, 2), rot))
-    size = jnp.abs(matvec(turn, jnp.where(one, b.size, a.size)))
-    other = jnp.where(one, a.size, b.size)
-    columns = jnp.swapaxes(r, 1, 2)
-    sign = jnp.where(r[:, 2] < 0, 1.0, -1.0).astype(r.dtype)
-    corner = matvec(turn, jnp.where(one, pos12, pos21)) - size * np.array([0.0, 0, 1], r.dtype)
+    to_z = jnp.asarray(FACE_TO_Z, rot.dtype)[code % 6]
+    by_second, by_second_mat = second[:, None], second[:, None, None]
+    rot_z = matmul_t(jnp.swapaxes(to_z, 1, 2), jnp.where(by_second_mat, jnp.swapaxes(rot, 1, 2), rot))
+    size = jnp.abs(matvec(to_z, jnp.where(by_second, b.size, a.size)))
+    other = jnp.where(by_second, a.size, b.size)
+    columns = jnp.swapaxes(rot_z, 1, 2)
+    sign = jnp.where(rot_z[:, 2] < 0, 1.0, -1.0).astype(rot_z.dtype)
+    corner = matvec(to_z, jnp.where(by_second, pos12, pos21)) - size * np.array([0.0, 0, 1], rot_z.dtype)
     corner += jnp.sum(columns * (other * sign)[..., None], axis=1)
     edges = columns * (-2 * other * sign)[..., None]
-    lying = jnp.abs(r[:, 2]) < 0.5
-    rank = jnp.cumsum(lying, axis=1)
-    flat = [corner, *[jnp.sum(jnp.where((lying & (rank == k))[..., None], edges, 0), axis=1) for k in (1, 2)]]
-    flat = jnp.stack(flat, axis=1)
+    horizontal = jnp.abs(rot_z[:, 2]) < 0.5
+    rank = jnp.cumsum(horizontal, axis=1)
+    projected = [corner, *[jnp.sum(jnp.where((horizontal & (rank == k))[..., None], edges, 0), axis=1) for k in (1, 2)]]
+    projected = jnp.stack(projected, axis=1)
     count = rank[:, -1:]
-    mat = jnp.where(two, b.mat, a.mat)
-    frame = jnp.sum(mat[:, :, None] * turn[:, None], axis=-1)  # mat @ turn.T
-    normal = jnp.where(one, -1.0, 1.0).astype(r.dtype) * frame[:, :, 2]
-    drop = jnp.ones_like(size[:, 0])
+    mat = jnp.where(by_second_mat, b.mat, a.mat)
+    frame = jnp.sum(mat[:, :, None] * to_z[:, None], axis=-1)  # mat @ to_z.T
+    normal = jnp.where(by_second, -1.0, 1.0).astype(rot_z.dtype) * frame[:, :, 2]
+    factor = jnp.ones_like(size[:, 0])
     edges = count >= np.array([1, 2])
-    return Clip(flat, flat, size, drop, edges, drop > 0, frame, jnp.where(one, b.pos, a.pos), normal)
+    return FaceClip(
+        projected, projected, size, factor, edges, factor > 0, frame, jnp.where(by_second, b.pos, a.pos), normal
+    )
 
 
-def _edge_clip(a: Geoms, b: Geoms, rot: Array, pos21: Array, edge: Array, normal: Array, back: Array) -> Clip:
-    """The face of the first box beside its edge, and the face of the second beside its own, along the edges' normal."""
+def _clip_of_edge(a: Geoms, b: Geoms, rot: Array, pos21: Array, edge: Array, normal: Array, behind: Array) -> FaceClip:
+    """The first box's face at its edge, clipping the second box's face at its edge, along the normal of the edges."""
     q1, q2 = edge // 3, edge % 3
-    other = jnp.asarray(OTHER)
-    row, column = pick(jnp.abs(rot), q1), pick(jnp.abs(jnp.swapaxes(rot, 1, 2)), q2)
-    ax, pax = other[q2], other[q1]
-    swap = pick(row, ax[:, 0]) < pick(row, ax[:, 1])
-    ax1, ax2 = jnp.where(swap, ax[:, 1], ax[:, 0]), jnp.where(swap, ax[:, 0], ax[:, 1])
-    pax2 = jnp.where(pick(column, pax[:, 0]) < pick(column, pax[:, 1]), pax[:, 0], pax[:, 1])
+    other = jnp.asarray(OTHER_AXES)
+    row, column = entry_at(jnp.abs(rot), q1), entry_at(jnp.abs(jnp.swapaxes(rot, 1, 2)), q2)
+    axes2, axes1 = other[q2], other[q1]
+    swap = entry_at(row, axes2[:, 0]) < entry_at(row, axes2[:, 1])
+    axis2, last_axis2 = jnp.where(swap, axes2[:, 1], axes2[:, 0]), jnp.where(swap, axes2[:, 0], axes2[:, 1])
+    axis1 = jnp.where(entry_at(column, axes1[:, 0]) < entry_at(column, axes1[:, 1]), axes1[:, 0], axes1[:, 1])
 
-    # on which side of each box the edges stand
-    high1 = (pick(normal, pax2) > 0) ^ back
-    face = jnp.where(high1, pax2, pax2 + 3)
-    signed = pick(rot, q1)
+    # on which side of each box the edges are
+    is_high1 = (entry_at(normal, axis1) > 0) ^ behind
+    face = jnp.where(is_high1, axis1, axis1 + 3)
+    signed = entry_at(rot, q1)
 
     def sign(k: Array) -> Array:
-        high = (pick(signed, 3 - k - q2) > 0) ^ back ^ ((k - q2 + 3) % 3 == 1)
+        high = (entry_at(signed, 3 - k - q2) > 0) ^ behind ^ ((k - q2 + 3) % 3 == 1)
         return jnp.where(high, 1.0, -1.0).astype(rot.dtype)
 
-    turn = jnp.asarray(TO_Z, rot.dtype)[face]
-    columns = jnp.swapaxes(matmul_t(jnp.swapaxes(turn, 1, 2), rot), 1, 2) * b.size[..., None]
-    size = jnp.abs(matvec(turn, a.size))
-    turned = matvec(turn, normal)
+    to_z = jnp.asarray(FACE_TO_Z, rot.dtype)[face]
+    columns = jnp.swapaxes(matmul_t(jnp.swapaxes(to_z, 1, 2), rot), 1, 2) * b.size[..., None]
+    size = jnp.abs(matvec(to_z, a.size))
+    turned = matvec(to_z, normal)
     height = turned[:, 2]
-    side1, along = pick(columns, ax1) * sign(ax1)[:, None], pick(columns, q2)
-    corner = matvec(turn, pos21) - size * np.array([0.0, 0, 1], rot.dtype)
-    corner += side1 + pick(columns, ax2) * sign(ax2)[:, None] + along
-    true = jnp.stack([corner, -2 * along, -2 * side1], axis=1)
-    flat = true - safe.divide(true[:, :, 2], height[:, None])[..., None] * turned[:, None]
-    frame = jnp.sum(a.mat[:, :, None] * turn[:, None], axis=-1)
-    way = jnp.where(back, -1.0, 1.0).astype(rot.dtype)
-    exist = jnp.ones((*edge.shape, 2), bool) & (jnp.abs(height) >= small(rot.dtype))[:, None]
-    outward = matvec(frame, turned) * way[:, None]
-    return Clip(flat, true, size, safe.divide(way, height), exist, jnp.zeros(edge.shape, bool), frame, a.pos, outward)
+    side1, along = entry_at(columns, axis2) * sign(axis2)[:, None], entry_at(columns, q2)
+    corner = matvec(to_z, pos21) - size * np.array([0.0, 0, 1], rot.dtype)
+    corner += side1 + entry_at(columns, last_axis2) * sign(last_axis2)[:, None] + along
+    exact = jnp.stack([corner, -2 * along, -2 * side1], axis=1)
+    projected = exact - safe.divide(exact[:, :, 2], height[:, None])[..., None] * turned[:, None]
+    frame = jnp.sum(a.mat[:, :, None] * to_z[:, None], axis=-1)
+    sign_out = jnp.where(behind, -1.0, 1.0).astype(rot.dtype)
+    edges_exist = jnp.ones((*edge.shape, 2), bool) & (jnp.abs(height) >= min_length(rot.dtype))[:, None]
+    outward = matvec(frame, turned) * sign_out[:, None]
+    return FaceClip(
+        projected,
+        exact,
+        size,
+        safe.divide(sign_out, height),
+        edges_exist,
+        jnp.zeros(edge.shape, bool),
+        frame,
+        a.pos,
+        outward,
+    )
 
 
-def _clip(c: Clip, margin: Array) -> tuple[Array, Array, Array]:
-    """Points midway between the surfaces (n, 24, 3) in the frame of the face, distances, and which are real."""
+def _clipped_points(c: FaceClip, margin: Array) -> tuple[Array, Array, Array]:
+    """Points midway between the surfaces (n, 24, 3) in the frame of the face, distances, and which are valid."""
     lines, dist1, valid1 = _crossings(c, margin)
     nline = jnp.sum(valid1, axis=1)
     corners, dist2, valid2 = _rectangle_corners(c, margin, nline)
-    own, dist3, valid3 = _own_corners(c, margin, nline, nline + jnp.sum(valid2, axis=1))
-    points = jnp.concatenate([lines, corners, own], axis=1) + (c.size * np.array([0.0, 0, 1], lines.dtype))[:, None]
+    inner_corners, dist3, valid3 = _parallelogram_corners(c, margin, nline, nline + jnp.sum(valid2, axis=1))
+    points = jnp.concatenate([lines, corners, inner_corners], axis=1)
+    points += (c.size * np.array([0.0, 0, 1], lines.dtype))[:, None]
     return points, jnp.concatenate([dist1, dist2, dist3], axis=1), jnp.concatenate([valid1, valid2, valid3], axis=1)
 
 
-def _crossings(c: Clip, margin: Array) -> tuple[Array, Array, Array]:
-    """Where the four sides of the parallelogram cross the four sides of the rectangle: 16 slots."""
+def _crossings(c: FaceClip, margin: Array) -> tuple[Array, Array, Array]:
+    """Crossings of the four sides of the parallelogram with the four sides of the rectangle: 16 slots."""
     start = np.array([[1, 0, 0], [1, 0, 0], [1, 1, 0], [1, 0, 1]], float)
     along = np.array([1, 2, 2, 1], np.int32)
 
-    def sides(x: Array) -> tuple[Array, Array]:
+    def side_lines(x: Array) -> tuple[Array, Array]:
         first = jnp.sum(start.astype(x.dtype)[..., None] * x[:, None], axis=2)
         return first, x[:, along]
 
-    p, e = sides(c.flat)  # (n, 4, 3)
-    true_p, true_e = sides(c.true)
+    p, e = side_lines(c.projected)  # (n, 4, 3)
+    exact_p, exact_e = side_lines(c.exact)
     size = c.size[:, None, :2]
     swap = slice(1, None, -1)
-    p, e, other, e_other = p[..., :2], e[..., :2], p[..., swap], e[..., swap]
+    p, e, other_p, e_other = p[..., :2], e[..., :2], p[..., swap], e[..., swap]
     limit = size[..., None] * np.array([-1.0, 1.0], size.dtype)  # (n, 1, q, sign)
     t = safe.divide(limit - p[..., None], e[..., None])  # (n, 4, q, sign)
-    across = other[..., None] + e_other[..., None] * t
-    valid = (jnp.abs(e)[..., None] > small(e.dtype)) & (t >= 0) & (t <= 1)
+    across = other_p[..., None] + e_other[..., None] * t
+    valid = (jnp.abs(e)[..., None] > min_length(e.dtype)) & (t >= 0) & (t <= 1)
     valid &= jnp.abs(across) <= size[..., swap][..., None]
-    point = true_p[:, :, None, None] + true_e[:, :, None, None] * t[..., None]
-    dist = point[..., 2] * c.drop[:, None, None, None]
+    point = exact_p[:, :, None, None] + exact_e[:, :, None, None] * t[..., None]
+    dist = point[..., 2] * c.height_to_distance[:, None, None, None]
     limit = jnp.broadcast_to(limit, across.shape)
     x = jnp.stack([limit[:, :, 0], across[:, :, 1]], axis=2)
     y = jnp.stack([across[:, :, 0], limit[:, :, 1]], axis=2)
     middle = 0.5 * (point + jnp.stack([x, y, jnp.zeros_like(x)], axis=-1))
-    exist = jnp.where(c.face[:, None], c.edges[:, np.array([0, 1, 1, 1], np.int32)], c.edges[:, :1])
-    valid &= exist[:, :, None, None] & (dist <= margin[:, None, None, None])
+    exists = jnp.where(c.face[:, None], c.edges[:, np.array([0, 1, 1, 1], np.int32)], c.edges[:, :1])
+    valid &= exists[:, :, None, None] & (dist <= margin[:, None, None, None])
     n = t.shape[0]
     return middle.reshape(n, 16, 3), dist.reshape(n, 16), valid.reshape(n, 16)
 
 
-def _rectangle_corners(c: Clip, margin: Array, nline: Array) -> tuple[Array, Array, Array]:
-    """The corners of the rectangle over the parallelogram: 4 slots."""
-    p, e1, e2 = c.flat[:, 0], c.flat[:, 1], c.flat[:, 2]
+def _rectangle_corners(c: FaceClip, margin: Array, nline: Array) -> tuple[Array, Array, Array]:
+    """Corners of the rectangle inside the parallelogram: 4 slots."""
+    p, e1, e2 = c.projected[:, 0], c.projected[:, 1], c.projected[:, 2]
     det = e1[:, 0] * e2[:, 1] - e2[:, 0] * e1[:, 1]
     out = []
     for sx, sy in ((-1, -1), (-1, 1), (1, -1), (1, 1)):
@@ -223,60 +240,60 @@ def _rectangle_corners(c: Clip, margin: Array, nline: Array) -> tuple[Array, Arr
         x, y = corner[:, 0] - p[:, 0], corner[:, 1] - p[:, 1]
         u = safe.divide(x * e2[:, 1] - y * e2[:, 0], det)
         v = safe.divide(y * e1[:, 0] - x * e1[:, 1], det)
-        bad_u, bad_v = (u < 0) | (u > 1), (v < 0) | (v > 1)
+        outside_u, outside_v = (u < 0) | (u > 1), (v < 0) | (v > 1)
         strict = (u > 0) & (v > 0) & (u < 1) & (v < 1)
-        over = jnp.where(c.face, strict, jnp.where(nline == 0, ~(bad_u & bad_v), ~(bad_u | bad_v)))
+        is_over = jnp.where(c.face, strict, jnp.where(nline == 0, ~(outside_u & outside_v), ~(outside_u | outside_v)))
         u, v = jnp.clip(u, 0, 1)[:, None], jnp.clip(v, 0, 1)[:, None]
-        point = c.true[:, 0] + c.true[:, 1] * u + c.true[:, 2] * v
+        point = c.exact[:, 0] + c.exact[:, 1] * u + c.exact[:, 2] * v
         gap = corner - point
         square = inner(gap, gap)
         dist = jnp.where(c.face, point[:, 2], safe.sqrt(square) * jnp.where(point[:, 2] < 0, -1, 1))
-        over &= c.edges[:, 1]
-        out.append((0.5 * (corner + point), dist, over & ~((point[:, 2] > 0) & (square > margin * margin))))
-        # the reference divides the next corner's coordinates by this square; so do we, to find what it finds
-        det = jnp.where(~c.face & over, square, det)
+        is_over &= c.edges[:, 1]
+        out.append((0.5 * (corner + point), dist, is_over & ~((point[:, 2] > 0) & (square > margin * margin))))
+        # MuJoCo divides the next corner's coordinates by this square, and so must we
+        det = jnp.where(~c.face & is_over, square, det)
     return tuple(jnp.stack(x, axis=1) for x in zip(*out, strict=True))
 
 
-def _own_corners(c: Clip, margin: Array, nline: Array, nfound: Array) -> tuple[Array, Array, Array]:
-    """The corners of the parallelogram within the rectangle: 4 slots."""
-    mix = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1], [1, 1, 1]], c.flat.dtype)
-    flat = jnp.sum(mix[..., None] * c.flat[:, None], axis=2)[..., :2]
-    true = jnp.sum(mix[..., None] * c.true[:, None], axis=2)
+def _parallelogram_corners(c: FaceClip, margin: Array, nline: Array, nfound: Array) -> tuple[Array, Array, Array]:
+    """Corners of the parallelogram inside the rectangle: 4 slots."""
+    corners = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1], [1, 1, 1]], c.projected.dtype)
+    projected = jnp.sum(corners[..., None] * c.projected[:, None], axis=2)[..., :2]
+    exact = jnp.sum(corners[..., None] * c.exact[:, None], axis=2)
     size = c.size[:, None, :2]
-    out = jnp.abs(flat) > size
-    both, either = jnp.all(out, axis=-1), jnp.any(out, axis=-1)
+    outside = jnp.abs(projected) > size
+    both, either = jnp.all(outside, axis=-1), jnp.any(outside, axis=-1)
     within = jnp.where(nline[:, None] == 0, (nfound[:, None] == 0) | ~both, ~either)
     first = np.arange(4) == 0
-    within_face = first | jnp.all(jnp.abs(flat) < size, axis=-1)
-    exist = jnp.stack([jnp.ones_like(c.face), c.edges[:, 0], c.edges[:, 1], c.edges[:, 1]], axis=1)
-    clamped = jnp.clip(flat, -size, size)
-    z = true[..., 2]
-    square = jnp.sum((flat - clamped) ** 2, axis=-1) + (z * c.drop[:, None]) ** 2
+    within_face = first | jnp.all(jnp.abs(projected) < size, axis=-1)
+    exists = jnp.stack([jnp.ones_like(c.face), c.edges[:, 0], c.edges[:, 1], c.edges[:, 1]], axis=1)
+    clamped = jnp.clip(projected, -size, size)
+    z = exact[..., 2]
+    square = jnp.sum((projected - clamped) ** 2, axis=-1) + (z * c.height_to_distance[:, None]) ** 2
     near = ~((z > 0) & (square > (margin * margin)[:, None]))
     face = c.face[:, None]
     dist = jnp.where(face, z, safe.sqrt(square) * jnp.where(z < 0, -1, 1))
-    flatten = jnp.where(face[..., None], flat, clamped)
-    middle = 0.5 * (true + jnp.concatenate([flatten, jnp.zeros_like(z)[..., None]], axis=-1))
-    valid = jnp.where(face, within_face & exist & (z <= margin[:, None]), within & near & c.edges[:, :1])
+    on_plane = jnp.where(face[..., None], projected, clamped)
+    middle = 0.5 * (exact + jnp.concatenate([on_plane, jnp.zeros_like(z)[..., None]], axis=-1))
+    valid = jnp.where(face, within_face & exists & (z <= margin[:, None]), within & near & c.edges[:, :1])
     return middle, dist, valid
 
 
-def _good(a: Geoms, b: Geoms, margin: Array, pos: Array, valid: Array) -> Array:
-    """Drop contacts outside one box that are not inside the other, and all but the last of equal ones."""
-    side = [_side(g, margin, pos) for g in (a, b)]
-    bad = ((side[0] == 1) & (side[1] != -1)) | ((side[1] == 1) & (side[0] != -1))
-    valid = valid & ~bad
+def _remove_outliers(a: Geoms, b: Geoms, margin: Array, pos: Array, valid: Array) -> Array:
+    """Valid contacts without those outside one box and not inside the other, and without earlier duplicates."""
+    side = [_side_of_box(g, margin, pos) for g in (a, b)]
+    outlier = ((side[0] == 1) & (side[1] != -1)) | ((side[1] == 1) & (side[0] != -1))
+    valid = valid & ~outlier
     scale = jnp.max(a.size, axis=1) + jnp.max(b.size, axis=1)
-    same = jnp.abs(pos[:, :, None] - pos[:, None]) <= (16 * jnp.finfo(pos.dtype).eps * scale)[:, None, None, None]
+    equal = jnp.abs(pos[:, :, None] - pos[:, None]) <= (16 * jnp.finfo(pos.dtype).eps * scale)[:, None, None, None]
     later = np.triu(np.ones((pos.shape[1], pos.shape[1]), bool), 1)
-    return valid & ~jnp.any(jnp.all(same, axis=-1) & later & valid[:, None], axis=2)
+    return valid & ~jnp.any(jnp.all(equal, axis=-1) & later & valid[:, None], axis=2)
 
 
-def _side(g: Geoms, margin: Array, pos: Array) -> Array:
+def _side_of_box(g: Geoms, margin: Array, pos: Array) -> Array:
     """1 outside the box grown by the margin and 1%, -1 inside the one shrunk by 1%, else 0."""
     local = jnp.abs(matvec_t(g.mat[:, None], pos - g.pos[:, None]))
     size = (g.size + margin[:, None])[:, None]
-    outside = jnp.any(local > size * REMOVE, axis=-1)
-    inside = jnp.all(local < size / REMOVE, axis=-1)
+    outside = jnp.any(local > size * OUTSIDE_RATIO, axis=-1)
+    inside = jnp.all(local < size / OUTSIDE_RATIO, axis=-1)
     return jnp.where(outside, 1, jnp.where(inside, -1, 0))

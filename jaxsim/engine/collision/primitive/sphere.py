@@ -1,9 +1,9 @@
-"""Spheres against spheres, capsules, cylinders and boxes."""
+"""Colliders of spheres with spheres, capsules, cylinders and boxes."""
 
 import jax.numpy as jnp
 
 from jaxsim.core.types import MINVAL
-from jaxsim.engine.collision.shapes import Geoms, Hits, single, unit
+from jaxsim.engine.collision.shapes import Geoms, PairContacts, single_contact, unit
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
@@ -13,72 +13,77 @@ from jaxsim.math.safe import Array
 def spheres(
     pos1: Array, radius1: Array, pos2: Array, radius2: Array, margin: Array, z1: Array, z2: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Distance, position, normal and "near" of spheres; all arrays may have any number of leading axes.
+    """Distance, position, normal, and whether within the margin, of spheres; arrays may have any leading axes.
 
-    Where the centres coincide the normal is the cross product of the geoms' z axes, or the x axis.
+    Where the centres coincide, the normal is the cross product of the geoms' z axes, or the x axis.
     """
     gap = pos2 - pos1
     length = safe.norm(gap)
-    apart = length >= MINVAL
-    normal = jnp.where(apart[..., None], gap / jnp.where(apart, length, 1)[..., None], unit(cross(z1, z2))[0])
+    has_direction = length >= MINVAL
+    normal = jnp.where(
+        has_direction[..., None], gap / jnp.where(has_direction, length, 1)[..., None], unit(cross(z1, z2))[0]
+    )
     dist = length - radius1 - radius2
     pos = pos1 + normal * (radius1 + 0.5 * dist)[..., None]
     return dist, pos, normal, dist <= margin
 
 
-def sphere_sphere(a: Geoms, b: Geoms, margin: Array) -> Hits:
-    """Two spheres: one contact."""
-    return single(*spheres(a.pos, a.size[:, 0], b.pos, b.size[:, 0], margin, a.axis, b.axis))
+def sphere_sphere(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
+    """Contact of two spheres."""
+    return single_contact(*spheres(a.pos, a.size[:, 0], b.pos, b.size[:, 0], margin, a.axis, b.axis))
 
 
-def sphere_capsule(a: Geoms, b: Geoms, margin: Array) -> Hits:
-    """A sphere and the nearest sphere within a capsule: one contact."""
+def sphere_capsule(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
+    """Contact of a sphere and the nearest sphere inside a capsule."""
     axis, half = b.axis, b.size[:, 1]
     x = jnp.clip(inner(axis, a.pos - b.pos), -half, half)
     nearest = b.pos + axis * x[:, None]
-    return single(*spheres(a.pos, a.size[:, 0], nearest, b.size[:, 0], margin, a.axis, axis))
+    return single_contact(*spheres(a.pos, a.size[:, 0], nearest, b.size[:, 0], margin, a.axis, axis))
 
 
-def sphere_cylinder(a: Geoms, b: Geoms, margin: Array) -> Hits:
-    """A sphere and the side, a cap or the rim of a cylinder: one contact."""
+def sphere_cylinder(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
+    """Contact of a sphere and the side, a cap or the rim of a cylinder."""
     axis, radius, half = b.axis, b.size[:, 0], b.size[:, 1]
-    vec = a.pos - b.pos
-    x = inner(axis, vec)
-    radial = vec - axis * x[:, None]
-    square = inner(radial, radial)
-    length = safe.sqrt(square)
-    within_side, within_cap = jnp.abs(x) < half, square < radius * radius
-    deep = within_side & within_cap
-    to_cap = half - jnp.abs(x) < radius - length
-    side, cap = within_side & ~(deep & to_cap), within_cap & ~(deep & ~to_cap)
+    offset = a.pos - b.pos
+    axial = inner(axis, offset)
+    radial = offset - axis * axial[:, None]
+    radial2 = inner(radial, radial)
+    radius_of_centre = safe.sqrt(radial2)
+    within_side, within_cap = jnp.abs(axial) < half, radial2 < radius * radius
+    inside = within_side & within_cap
+    cap_is_nearer = half - jnp.abs(axial) < radius - radius_of_centre
+    side, cap = within_side & ~(inside & cap_is_nearer), within_cap & ~(inside & ~cap_is_nearer)
 
     # side: a sphere on the axis; rim: a point; both are sphere against sphere
-    up = jnp.where(x > 0, 1.0, -1.0).astype(x.dtype)
-    rim = axis * (up * half)[:, None] + radial * safe.divide(radius, length)[:, None]
-    centre = b.pos + jnp.where(side[:, None], axis * x[:, None], rim)
+    up = jnp.where(axial > 0, 1.0, -1.0).astype(axial.dtype)
+    rim = axis * (up * half)[:, None] + radial * safe.divide(radius, radius_of_centre)[:, None]
+    centre = b.pos + jnp.where(side[:, None], axis * axial[:, None], rim)
     dist, pos, normal, _ = spheres(a.pos, a.size[:, 0], centre, jnp.where(side, radius, 0), margin, a.axis, axis)
     # cap: a plane against a sphere, its normal reversed
     cap &= ~side
     outward = axis * up[:, None]
-    cap_dist = inner(vec, outward) - half - a.size[:, 0]
+    cap_dist = inner(offset, outward) - half - a.size[:, 0]
     cap_pos = a.pos - outward * (0.5 * cap_dist + a.size[:, 0])[:, None]
     dist = jnp.where(cap, cap_dist, dist)
     pos = jnp.where(cap[:, None], cap_pos, pos)
     normal = jnp.where(cap[:, None], -outward, normal)
-    return single(dist, pos, normal, dist <= margin)
+    return single_contact(dist, pos, normal, dist <= margin)
 
 
 def sphere_in_box(pos1: Array, radius: Array, b: Geoms, margin: Array) -> tuple[Array, Array, Array, Array]:
-    """Distance, position, normal and "near" of spheres (n, 3) and boxes; a centre inside leaves by the nearest face."""
+    """Distance, position, normal, and whether within the margin, of spheres with centres (n, 3) and boxes.
+
+    A centre inside the box leaves through the nearest face.
+    """
     centre = matvec_t(b.mat, pos1 - b.pos)
     clamped = jnp.clip(centre, -b.size, b.size)
     inward, gap = unit(clamped - centre)
     inside = gap <= MINVAL
 
-    # not their absolute values: a centre on a face may be rounded to outside, and its depth grows inwards all the same
-    to_face = jnp.stack([b.size + centre, b.size - centre], axis=-1).reshape(*gap.shape, 6)
-    face = jnp.argmin(to_face, axis=-1)
-    depth = safe.least(to_face)
+    # signed: a centre on a face may be rounded to outside, where its depth still grows inwards
+    face_depths = jnp.stack([b.size + centre, b.size - centre], axis=-1).reshape(*gap.shape, 6)
+    face = jnp.argmin(face_depths, axis=-1)
+    depth = safe.least(face_depths)
     sign = jnp.where(face % 2, -1.0, 1.0).astype(depth.dtype)
     nearest = jnp.where(jnp.arange(3) == (face // 2)[..., None], sign[..., None], 0)
 
@@ -93,6 +98,6 @@ def sphere_in_box(pos1: Array, radius: Array, b: Geoms, margin: Array) -> tuple[
     return dist, b.pos + matvec(b.mat, surface), matvec(b.mat, normal), near
 
 
-def sphere_box(a: Geoms, b: Geoms, margin: Array) -> Hits:
-    """A sphere and a box: one contact."""
-    return single(*sphere_in_box(a.pos, a.size[:, 0], b, margin))
+def sphere_box(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
+    """Contact of a sphere and a box."""
+    return single_contact(*sphere_in_box(a.pos, a.size[:, 0], b, margin))

@@ -1,4 +1,4 @@
-"""Large scenes: near pairs from the grid give the contacts of the full list in its order, and count what is lost."""
+"""Large models: near pairs from the grid give the contacts of the full list in its order; dropped pairs are counted."""
 
 import functools
 
@@ -37,14 +37,14 @@ def listed():
 @functools.cache
 def found():
     m, d, _ = listed()
-    many, broadphase.MANY = broadphase.MANY, 0
+    max_pairs, broadphase.LIST_MAX_PAIRS = broadphase.LIST_MAX_PAIRS, 0
     try:
         return jax.jit(lambda m, d: driver.collision(m, d))(m, d)
     finally:
-        broadphase.MANY = many
+        broadphase.LIST_MAX_PAIRS = max_pairs
 
 
-def test_scene_has_what_it_is_about():
+def test_scene_has_contacts_of_many_types():
     m, _, want = listed()
     assert want.ncon > 20 and not broadphase.is_large(m)
     assert len(np.unique(m.geom_type[np.asarray(want.contact.geom)[: int(want.ncon)]], axis=0)) >= 5
@@ -59,25 +59,25 @@ def test_contacts_are_those_of_the_full_list(name):
     np.testing.assert_allclose(getattr(got.contact, name)[:n], getattr(want.contact, name)[:n], rtol=1e-12, atol=1e-12)
 
 
-def test_usual_geoms_are_the_small_ones():
+def test_the_grid_holds_the_small_geoms():
     m, _, _ = listed()
-    grid = broadphase.usual(m.structure)
+    grid = broadphase.grid_geoms(m.structure)
     assert not {0, 1} & set(grid.tolist())  # plane and wall
     assert len(grid) == m.ngeom - 2
 
 
-def test_near_pairs_beyond_the_room_are_counted(monkeypatch):
-    monkeypatch.setattr(broadphase, "MANY", 0)
+def test_near_pairs_beyond_the_capacity_are_counted(monkeypatch):
+    monkeypatch.setattr(broadphase, "LIST_MAX_PAIRS", 0)
     m, d, _ = listed()
-    room = 10
-    near = jax.jit(lambda m, d: broadphase.near_pairs(m, d, room))(m, d)
-    every = jax.jit(lambda m, d: broadphase.near_pairs(m, d, broadphase.room(m)))(m, d)
-    assert every.lost == 0
-    assert near.lost == jnp.sum(every.real) - room > 0
+    capacity = 10
+    near = jax.jit(lambda m, d: broadphase.near_pairs(m, d, capacity))(m, d)
+    every = jax.jit(lambda m, d: broadphase.near_pairs(m, d, broadphase.near_capacity(m)))(m, d)
+    assert every.dropped == 0
+    assert near.dropped == jnp.sum(every.real) - capacity > 0
 
 
-def test_worlds_of_a_batch_are_apart(monkeypatch):
-    monkeypatch.setattr(broadphase, "MANY", 0)
+def test_worlds_of_a_batch_are_independent(monkeypatch):
+    monkeypatch.setattr(broadphase, "LIST_MAX_PAIRS", 0)
     m, d, want = listed()
     far = d.replace(geom_xpos=d.geom_xpos * jnp.linspace(1, 50, m.ngeom)[:, None])
     both = jax.tree.map(lambda *x: jnp.stack(x), d, far)

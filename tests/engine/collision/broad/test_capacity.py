@@ -1,4 +1,4 @@
-"""Default capacities, and those read off a simulation."""
+"""Default capacities, and those suggested from a simulation."""
 
 import mujoco
 import numpy as np
@@ -39,14 +39,14 @@ FOLDED = """<mujoco><default><geom size=".1 .1 .1"/></default><worldbody><body><
 
 
 @pytest.mark.parametrize("kind", ["box", "capsule", "ellipsoid", "cylinder"])
-def test_a_chain_that_overlaps_itself_at_the_start_finds_room(kind):
+def test_capacity_suffices_for_a_chain_that_overlaps_itself_at_the_start(kind):
     mj = mujoco.MjModel.from_xml_string(FOLDED.format(kind=kind, x="0", key=""))
     data = mujoco.MjData(mj)
     mujoco.mj_forward(mj, data)
     assert jaxsim.from_mujoco(mj).max_contacts >= data.ncon > 20
 
 
-def test_only_pairs_that_no_plane_parts_count():
+def test_pairs_with_a_separating_plane_do_not_count():
     sizes = [model(FOLDED.format(kind="capsule", x=x, key="")).max_contacts for x in ("0", "2")]
     assert sizes[0] > sizes[1]
 
@@ -62,7 +62,7 @@ def test_keyframes_count():
 @pytest.mark.parametrize(
     ("kind", "least"), [('size=".1"', 3), ('type="capsule" size=".1 .1"', 6), ('type="box" size=".1 .1 .1"', 14)]
 )
-def test_a_heap_finds_room(kind, least):
+def test_capacity_suffices_for_a_heap(kind, least):
     assert model(pile(60, kind)).max_contacts >= 60 * least
 
 
@@ -79,14 +79,14 @@ def test_given_capacities_are_kept():
     assert (m.max_contacts, m.max_constraints) == (5, 7)
 
 
-def test_suggestion_takes_the_worst_world_with_room_to_spare():
+def test_suggestion_takes_the_worst_world_and_a_quarter_more():
     m = model(pile(10))
     d = jaxsim.make_data(m)
     d = d.replace(maxuse_con=np.array([3, 8, 2]), maxuse_efc=np.array([12, 32, 8]))
     assert suggest_capacity(m, d) == (10, 40)
 
 
-def test_suggestion_makes_room_to_search_prisms_of_a_height_field():
+def test_suggestion_suffices_to_search_prisms_of_a_height_field():
     xml = """<mujoco><asset><hfield name="f" nrow="20" ncol="20" size="1 1 .1 .1"/></asset><worldbody>
       <geom type="hfield" hfield="f"/>
       <body><freejoint/><geom type="box" size=".9 .9 .1"/></body></worldbody></mujoco>"""

@@ -1,4 +1,4 @@
-"""Convex pairs by GJK and EPA against the reference: deepest points and manifolds."""
+"""Convex pairs by GJK and EPA against MuJoCo: deepest points and manifolds."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ PAIRS = [
     ("ellipsoid", "ellipsoid"),
 ]
 FACETED = 3  # the first pairs: shapes with finitely many support points
-# flat on flat, where one side is curved, the search ends at a face that rounding picks; a margin makes it unique
+# flat on flat, with one curved side, rounding picks the face at which the search ends; a margin makes it unique
 MARGIN = [0.02 if pair == ("cylinder", "box") else 0 for pair in PAIRS]
 # where a surface is curved the search ends within ccd_tolerance = 1e-6, at a point that rounding can move by as much
 TOLERANCE = {i: 1e-9 if i < FACETED else 5e-6 for i in range(len(PAIRS))}
@@ -43,7 +43,7 @@ def convex():
     rng = np.random.default_rng(1)
     scene = make_scene(pair_xml(PAIRS, MARGIN))
     qpos = np.concatenate([random_qpos(rng, 60, 2 * len(PAIRS), 0.3), lying(rng, 60)])
-    pos, mat, contacts = scene.reference(qpos)
+    pos, mat, contacts = scene.oracle(qpos)
     return scene, (pos, mat), scene.run(pos, mat), contacts
 
 
@@ -52,7 +52,7 @@ def of_pair(geom, pair):
 
 
 @pytest.mark.parametrize("pair", range(len(PAIRS)), ids=["-".join(p) for p in PAIRS])
-def test_contacts_of_a_pair_equal_the_reference(convex, pair):
+def test_contacts_of_a_pair_equal_mujocos(convex, pair):
     _, _, ours, contacts = convex
     agree = several = total = 0
     for i, contact in enumerate(contacts):
@@ -78,8 +78,8 @@ def test_derivative_of_distance_equals_central_differences(convex):
     def along(t, pos, mat, direction):
         return jnp.sum(scene.single(pos + t * direction, mat).contact.dist)
 
-    slope = jax.jit(jax.vmap(lambda *args: jax.jvp(lambda t: along(t, *args), (0.0,), (1.0,))[1]))
-    exact = np.asarray(slope(pos, mat, direction))
+    derivative = jax.jit(jax.vmap(lambda *args: jax.jvp(lambda t: along(t, *args), (0.0,), (1.0,))[1]))
+    exact = np.asarray(derivative(pos, mat, direction))
     assert np.isfinite(exact).all()
     h = 1e-3  # distances of curved shapes are known to 1e-6
     plus, minus = scene.run(pos + h * direction, mat), scene.run(pos - h * direction, mat)

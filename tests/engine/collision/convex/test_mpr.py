@@ -1,4 +1,4 @@
-"""Convex pairs with `nativeccd` off, by portal refinement, against the reference."""
+"""Convex pairs with `nativeccd` off, by MPR, against MuJoCo."""
 
 import jax
 import mujoco
@@ -22,8 +22,8 @@ PAIRS = [
 MARGIN = 0.02  # rounds what is flat: without it rounding decides which corners of two polyhedra are taken
 OFF = '><flag nativeccd="disable"/></option><option'
 FINE = 'ccd_iterations="200" ' + OFF
-SEEN = 40  # poses
-TIES = 3  # of the first pairs
+NPOSES = 40
+NTIES = 3  # the first pairs, whose contacts may tie
 
 
 class Search:
@@ -31,7 +31,7 @@ class Search:
 
     def __init__(self):
         self.scene = make_scene(pair_xml(PAIRS, MARGIN, FINE))
-        self.poses = random_qpos(np.random.default_rng(3), SEEN, 2 * len(PAIRS), 0.3)
+        self.poses = random_qpos(np.random.default_rng(3), NPOSES, 2 * len(PAIRS), 0.3)
         self.run = jax.jit(jax.vmap(self.single, in_axes=(None, None, 0, 0)))
 
     def single(self, margin, tolerance, pos, mat):
@@ -40,9 +40,9 @@ class Search:
         return collision(m, self.scene.d.replace(geom_xpos=pos, geom_xmat=mat))
 
     def both(self, margin):
-        """Contacts here and in the reference, with a margin for every pair."""
+        """Our contacts and MuJoCo's, with this margin for every pair."""
         self.scene.mj.pair_margin[:] = margin
-        pos, mat, contacts = self.scene.reference(self.poses)
+        pos, mat, contacts = self.scene.oracle(self.poses)
         return self.run(margin, 1e-6, pos, mat), contacts
 
 
@@ -51,13 +51,13 @@ def search():
     return Search()
 
 
-def test_contacts_equal_the_reference_in_its_order(search):
+def test_contacts_equal_mujocos_in_its_order(search):
     ours, contacts = search.both(MARGIN)
     assert_same(ours, contacts)
     assert len({tuple(g // 2) for c in contacts for g in c["geom"]}) == len(PAIRS)
 
 
-def test_contacts_without_margin_equal_the_reference_but_for_ties(search):
+def test_contacts_without_margin_equal_mujocos_except_ties(search):
     ours, contacts = search.both(0.0)
     for pair in range(len(PAIRS)):
         same = []
@@ -68,7 +68,7 @@ def test_contacts_without_margin_equal_the_reference_but_for_ties(search):
                 and np.allclose(np.asarray(ours.contact.dist)[i][mine], c["dist"][theirs], rtol=0, atol=1e-9)
                 and np.allclose(np.asarray(ours.contact.pos)[i][mine], c["pos"][theirs], rtol=0, atol=1e-9)
             )
-        assert np.mean(same) > (0.7 if pair < TIES else 0.99)
+        assert np.mean(same) > (0.7 if pair < NTIES else 0.99)
 
 
 def of_pair(geom, pair):
@@ -82,7 +82,7 @@ def test_aligned_shapes_touch_in_the_middle_of_their_faces(kinds):
     scene = make_scene(pair_xml([kinds], MARGIN, off))
     qpos = np.zeros((1, 14))
     qpos[:, [3, 10]], qpos[:, 9] = 1, 0.55
-    pos, mat, contacts = scene.reference(qpos)
+    pos, mat, contacts = scene.oracle(qpos)
     assert len(contacts[0]["dist"])
     assert_same(scene.run(pos, mat), contacts)
 
@@ -98,15 +98,15 @@ def test_height_fields():
       <worldbody><geom type="hfield" hfield="h"/>{bodies}</worldbody></mujoco>"""
     scene = make_scene(xml, max_contacts=60)
     qpos = random_qpos(rng, 8, 2, 0.4) + np.array([0, 0, 0.3, 0, 0, 0, 0] * 2)
-    pos, mat, contacts = scene.reference(qpos)
+    pos, mat, contacts = scene.oracle(qpos)
     assert min(len(c["dist"]) for c in contacts) > 2
     assert_same(scene.run(pos, mat), contacts)
 
 
 @pytest.mark.slow
-def test_distance_reaches_as_far_as_is_asked(search):
+def test_distance_reaches_distmax(search):
     scene, data = search.scene, mujoco.MjData(search.scene.mj)
-    pos, mat, _ = scene.reference(search.poses[:10])
+    pos, mat, _ = scene.oracle(search.poses[:10])
     pairs = np.arange(2 * len(PAIRS)).reshape(-1, 2)[::3]
     at = lambda p, r: geom_distance(scene.m, scene.d.replace(geom_xpos=p, geom_xmat=r), *pairs.T, 0.5)  # noqa: E731
     ours, fromto = jax.jit(jax.vmap(at))(pos, mat)
@@ -121,15 +121,15 @@ def test_distance_reaches_as_far_as_is_asked(search):
 
 @pytest.mark.slow
 def test_derivatives_equal_central_differences(search):
-    pos, mat, _ = search.scene.reference(search.poses)
+    pos, mat, _ = search.scene.oracle(search.poses)
     direction = np.random.default_rng(2).standard_normal(pos.shape)
     fine, h = 1e-12, 1e-4
 
     def along(t, pos, mat, direction):
         return search.single(0.0, fine, pos + t * direction, mat).contact
 
-    slope = jax.jit(jax.vmap(lambda *args: jax.jvp(lambda t: along(t, *args), (0.0,), (1.0,))[1]))
-    exact = slope(pos, mat, direction)
+    derivative = jax.jit(jax.vmap(lambda *args: jax.jvp(lambda t: along(t, *args), (0.0,), (1.0,))[1]))
+    exact = derivative(pos, mat, direction)
     plus, minus = [search.run(0.0, fine, pos + t * direction, mat).contact for t in (h, -h)]
     same = np.all(np.asarray(plus.geom) == np.asarray(minus.geom), axis=-1) & (np.asarray(plus.geom)[..., 0] >= 0)
     assert same.sum() > 50
@@ -141,7 +141,7 @@ def test_derivatives_equal_central_differences(search):
         assert close.reshape(*same.shape, -1).all(axis=-1)[same].mean() > 0.8
 
 
-def test_the_flag_leaves_no_trace_where_nothing_is_searched():
+def test_the_flag_does_not_change_programs_without_searches():
     body = '<body><freejoint/><geom size=".1"/></body>'
     steps = []
     for flag in ("enable", "disable"):

@@ -1,4 +1,4 @@
-"""Derivatives of the deepest and nearest points of convex shapes, in both modes, by poses and by shape."""
+"""Derivatives of witness points and distances of convex shapes, in both modes, by poses and by shape."""
 
 import jax
 import jax.numpy as jnp
@@ -8,8 +8,8 @@ import pytest
 
 import jaxsim
 from jaxsim.core.types import GeomType
-from jaxsim.engine.collision.convex.sensitivity import Touch, derivative, feature, polished
-from jaxsim.engine.collision.convex.support import Kinds, Shape, support
+from jaxsim.engine.collision.convex.sensitivity import WitnessPoints, refined_witness, surface_feature, witness_jvp
+from jaxsim.engine.collision.convex.support import ConvexShape, ShapeTypes, support
 from jaxsim.engine.collision.distance import geom_distance
 from jaxsim.math.rotation import quat_mul, quat_to_mat, rotvec_to_quat
 from tests.engine.collision.scenes import pair_xml, random_qpos
@@ -70,7 +70,9 @@ def error(moved, pair, columns):
 
 @pytest.mark.parametrize("pair", range(len(PAIRS)), ids=["-".join(p) for p in PAIRS])
 def test_derivative_of_distance_equals_central_differences(moved, pair):
-    assert (error(moved, pair, slice(0, 1)) < 1e-5).mean() > 0.85  # the rest changes feature, or the search ends early
+    assert (
+        error(moved, pair, slice(0, 1)) < 1e-5
+    ).mean() > 0.85  # elsewhere the feature changes, or the search ends early
 
 
 @pytest.mark.parametrize("pair", EXACT, ids=["-".join(PAIRS[i]) for i in EXACT])
@@ -97,8 +99,8 @@ def test_both_modes_agree_and_are_finite(moved):
 CURVED = (GeomType.SPHERE, GeomType.CAPSULE, GeomType.ELLIPSOID, GeomType.CYLINDER, GeomType.BOX)
 
 
-def test_derivative_of_touching_points_of_curved_shapes_is_exact():
-    """Shapes put together by their support points along a known normal, so that no search adds its tolerance."""
+def test_derivative_of_witness_points_of_curved_shapes_is_exact():
+    """Shapes placed by their support points along a known normal, so that no search adds its tolerance."""
     rng, n = np.random.default_rng(4), 60
     kinds = jnp.asarray(rng.choice(CURVED, (n, 2)))
     quat = rng.standard_normal((n, 2, 4))
@@ -111,14 +113,14 @@ def test_derivative_of_touching_points_of_curved_shapes_is_exact():
     def shape(t, kind, pos, quat, size, change):
         mat = quat_to_mat(quat_mul(rotvec_to_quat(t * change[1]), quat))
         grown = size * (1 + t * change[2])
-        return Shape(kind, pos + t * change[0], mat, grown, jnp.zeros((1, 3)), kind * 0, jnp.zeros(()))
+        return ConvexShape(kind, pos + t * change[0], mat, grown, jnp.zeros((1, 3)), kind * 0, jnp.zeros(()))
 
     def check(kinds, quat, size, normal, dist, change):
         a = shape(0.0, kinds[0], jnp.zeros(3), quat[0], size[0], change[0])
         b = shape(0.0, kinds[1], jnp.zeros(3), quat[1], size[1], change[1])
-        x1, x2 = support(Kinds(CURVED), a)(normal)[0], support(Kinds(CURVED), b)(-normal)[0]
+        x1, x2 = support(ShapeTypes(CURVED), a)(normal)[0], support(ShapeTypes(CURVED), b)(-normal)[0]
         place = (jnp.zeros(3), x1 + dist * normal - x2)
-        touch = Touch(x1, x1 + dist * normal, normal, dist)
+        witness = WitnessPoints(x1, x1 + dist * normal, normal, dist)
 
         def both(t):
             sides = zip(kinds, place, quat, size, change, strict=True)
@@ -126,13 +128,13 @@ def test_derivative_of_touching_points_of_curved_shapes_is_exact():
 
         a, b = both(0.0)
         weight = jnp.array([1.0, 0, 0])
-        one = feature(a, jnp.stack([touch.x1] * 3), weight, touch.x1, normal)
-        two = feature(b, jnp.stack([touch.x2] * 3), weight, touch.x2, -normal)
-        z = polished(a, b, one, two, touch)
-        start = jnp.concatenate([touch.x1, touch.x2, normal, dist[None]])
+        feature1 = surface_feature(a, jnp.stack([witness.x1] * 3), weight, witness.x1, normal)
+        feature2 = surface_feature(b, jnp.stack([witness.x2] * 3), weight, witness.x2, -normal)
+        z = refined_witness(a, b, feature1, feature2, witness)
+        start = jnp.concatenate([witness.x1, witness.x2, normal, dist[None]])
         _, moved = jax.jvp(both, (0.0,), (1.0,))
-        exact = jnp.concatenate([jnp.ravel(x) for x in derivative(a, b, *moved, z, one, two)])
-        ends = [polished(*both(h), one, two, touch) for h in (STEP, -STEP)]
+        exact = jnp.concatenate([jnp.ravel(x) for x in witness_jvp(a, b, *moved, z, feature1, feature2)])
+        ends = [refined_witness(*both(h), feature1, feature2, witness) for h in (STEP, -STEP)]
         return z - start, exact, (ends[0] - ends[1]) / (2 * STEP)
 
     off, exact, central = jax.jit(jax.vmap(check))(kinds, quat, size, normal, dist, change)
@@ -147,10 +149,12 @@ def test_support_points_that_differ_by_the_margin_alone_are_one_vertex(kind, cor
     """Of an edge, two of three support points are one vertex, seen along two directions and so apart with a margin."""
     size, margin = jnp.array([0.1, 0.2, 0.3]), 0.01
     signs = jnp.array([[1.0, 1, 1], [1, 1, -1], [1, -1, 1], [-1, 1, 1]])
-    s = Shape(jnp.array(int(kind)), *(jnp.zeros(3), jnp.eye(3), size, signs * size), jnp.array(0), jnp.array(margin))
+    s = ConvexShape(
+        jnp.array(int(kind)), *(jnp.zeros(3), jnp.eye(3), size, signs * size), jnp.array(0), jnp.array(margin)
+    )
     ways = jnp.array([[1.0, 1.0, 0], [1.0, 1.01, 0.01], [1.01, 1.0, -0.01]])
     ways /= jnp.linalg.norm(ways, axis=1, keepdims=True)
     vertices = (signs * size)[jnp.array(corners)]
     x = vertices.mean(0) + 0.5 * margin * ways[0]
-    found = feature(s, vertices + 0.5 * margin * ways, jnp.array([0.4, 0.35, 0.25]), x, ways[0])
+    found = surface_feature(s, vertices + 0.5 * margin * ways, jnp.array([0.4, 0.35, 0.25]), x, ways[0])
     assert tuple(map(bool, found.use)) == use

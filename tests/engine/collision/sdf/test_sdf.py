@@ -25,11 +25,11 @@ def make_scene(text, **changes):
 
 
 def compare(scene, pairs, contacts, moved, ours):
-    """For each pair, how many poses the reference is sure of, contacts in them, and poses in which ours are others.
+    """For each pair, the number of stable poses, of contacts in them, and of stable poses in which ours differ.
 
-    The reference is not sure of a pose if its contacts jump when the pose moves by 1e-9: a search that is cut off
-    depends on which of the trial steps first promised enough. Its slopes are differences with a step of 1e-8, for the
-    narrow fillets of a gear wrong by some 1e-6.
+    A pose is stable unless MuJoCo's contacts jump when it moves by 1e-9: a search that is cut off depends on which of
+    the trial steps first gave a sufficient decrease. MuJoCo's gradients are differences with a step of 1e-8, wrong by
+    some 1e-6 for the narrow fillets of a gear.
     """
     stable, seen, wrong = (np.zeros(len(pairs), int) for _ in range(3))
     for pair in range(len(pairs)):
@@ -57,26 +57,26 @@ def same(a, b, atol):
 def run(scene, scale, seed=0, poses=POSES):
     rng = np.random.default_rng(seed)
     qpos = random_qpos(rng, poses, scene.mj.njnt, scale)
-    pos, mat, contacts = scene.reference(qpos)
-    moved = [scene.reference(qpos + 1e-9 * rng.standard_normal(qpos.shape))[2] for _ in range(4)]
+    pos, mat, contacts = scene.oracle(qpos)
+    moved = [scene.oracle(qpos + 1e-9 * rng.standard_normal(qpos.shape))[2] for _ in range(4)]
     return contacts, moved, scene.run(pos, mat)
 
 
 @pytest.fixture(scope="module")
 def fields():
-    """One step from every start: what the fields and their slopes are, without the chaos of a cut-off search."""
+    """One step from every start: fields and gradients, without the chaos of a search that is cut off."""
     scene = make_scene(xml(PAIRS, iterations=0))
     contacts, moved, ours = run(scene, 0.25)
     return scene, contacts, moved, ours, compare(scene, PAIRS, contacts, moved, ours)
 
 
 @pytest.mark.parametrize("pair", range(len(PAIRS)), ids=["-".join(p) for p in PAIRS])
-def test_contacts_equal_the_reference(fields, pair):
+def test_contacts_equal_mujocos(fields, pair):
     stable, seen, wrong = (x[pair] for x in fields[-1])
     assert stable > POSES / 2 and seen > 20 and wrong == 0
 
 
-def test_contacts_stand_in_the_order_of_the_reference(fields):
+def test_contacts_are_in_mujocos_order(fields):
     _, contacts, _, ours, _ = fields
     as_many = [i for i in range(POSES) if ours.ncon[i] == len(contacts[i]["geom"])]
     for i in as_many:
@@ -90,28 +90,28 @@ def two_tori():
 
 
 def test_derivatives_are_those_of_the_steps_made(two_tori):
-    """Between the jumps of a search that is cut off, which differences of two lengths tell."""
+    """Between the jumps of a search that is cut off, as differences with two steps show."""
     rng = np.random.default_rng(1)
-    pos, mat, _ = two_tori.reference(random_qpos(rng, 12, two_tori.mj.njnt, 0.2))
-    way = rng.standard_normal(pos.shape[1:])
+    pos, mat, _ = two_tori.oracle(random_qpos(rng, 12, two_tori.mj.njnt, 0.2))
+    direction = rng.standard_normal(pos.shape[1:])
     weight = rng.standard_normal((two_tori.m.max_contacts, 3))
 
     def total(pos, mat):
         c = collision(two_tori.m, two_tori.d.replace(geom_xpos=pos, geom_xmat=mat)).contact
         return jnp.sum(c.dist * weight[:, 0]) + jnp.sum(c.pos * weight)
 
-    slope = jax.jit(jax.vmap(lambda p, r: jnp.vdot(jax.grad(total)(p, r), way)))(pos, mat)
-    forward = jax.jit(jax.vmap(lambda p, r: jax.jvp(lambda p: total(p, r), (p,), (way,))[1]))(pos, mat)
-    assert np.isfinite(slope).all() and np.isfinite(forward).all()
+    gradient = jax.jit(jax.vmap(lambda p, r: jnp.vdot(jax.grad(total)(p, r), direction)))(pos, mat)
+    forward = jax.jit(jax.vmap(lambda p, r: jax.jvp(lambda p: total(p, r), (p,), (direction,))[1]))(pos, mat)
+    assert np.isfinite(gradient).all() and np.isfinite(forward).all()
     value = jax.jit(jax.vmap(total))
-    coarse, fine = [(value(pos + h * way, mat) - value(pos - h * way, mat)) / (2 * h) for h in (2e-6, 1e-6)]
+    coarse, fine = [(value(pos + h * direction, mat) - value(pos - h * direction, mat)) / (2 * h) for h in (2e-6, 1e-6)]
     smooth = np.isclose(coarse, fine, rtol=1e-5, atol=1e-5)
-    assert smooth.sum() >= 4 and np.all(np.abs(slope) > 1e-3)
-    np.testing.assert_allclose(slope[smooth], coarse[smooth], rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(forward[smooth], slope[smooth], rtol=1e-5)
+    assert smooth.sum() >= 4 and np.all(np.abs(gradient) > 1e-3)
+    np.testing.assert_allclose(gradient[smooth], coarse[smooth], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(forward[smooth], gradient[smooth], rtol=1e-5)
 
 
-def test_a_search_of_many_steps_ends_where_the_reference_ends(two_tori):
+def test_a_search_of_many_steps_ends_where_mujocos_ends(two_tori):
     contacts, moved, ours = run(two_tori, 0.2, seed=3, poses=40)
     stable, seen, wrong = compare(two_tori, TORI, contacts, moved, ours)
     assert np.all(stable > 10) and np.all(seen > 20) and not wrong.any()
@@ -122,7 +122,7 @@ def test_a_field_of_the_user_replaces_the_octree(two_tori):
         return torus(x[..., 0], x[..., 1], x[..., 2], 0.35, 0.15)
 
     own = make_scene(xml(TORI, plugin=False, **SHORT), callbacks=jaxsim.Callbacks(sdf=sdf))
-    pos, mat, _ = two_tori.reference(random_qpos(np.random.default_rng(2), 8, two_tori.mj.njnt, 0.2))
+    pos, mat, _ = two_tori.oracle(random_qpos(np.random.default_rng(2), 8, two_tori.mj.njnt, 0.2))
     theirs, ours = two_tori.run(pos, mat), own.run(pos, mat)
     assert np.sum(np.asarray(theirs.ncon)) > 15
     np.testing.assert_array_equal(ours.ncon, theirs.ncon)
@@ -130,7 +130,7 @@ def test_a_field_of_the_user_replaces_the_octree(two_tori):
         np.testing.assert_allclose(getattr(ours.contact, place), getattr(theirs.contact, place), rtol=0, atol=1e-12)
 
 
-def test_capacity_has_room_for_every_start():
+def test_capacity_suffices_for_every_start():
     m = jaxsim.from_mujoco(mujoco.MjModel.from_xml_string(xml([("sphere", "torus")])))
     assert m.max_contacts == 12
 
@@ -143,14 +143,14 @@ def meshes():
 
 
 @pytest.mark.parametrize("pair", range(len(MESHES)), ids=["-".join(p) for p in MESHES])
-def test_contacts_of_meshes_equal_the_reference(meshes, pair):
+def test_contacts_of_meshes_equal_mujocos(meshes, pair):
     stable, seen, wrong = (x[pair] for x in meshes[-1])
     assert stable > POSES / 2 and seen > 20 and wrong == 0
 
 
 def test_derivatives_of_meshes_by_their_scale_equal_differences(meshes):
     scene, *_ = meshes
-    pos, mat, _ = scene.reference(random_qpos(np.random.default_rng(4), 8, scene.mj.njnt, 0.25))
+    pos, mat, _ = scene.oracle(random_qpos(np.random.default_rng(4), 8, scene.mj.njnt, 0.25))
     weight = np.random.default_rng(5).standard_normal((scene.m.max_contacts, 4))
 
     def total(scale, pos, mat):
@@ -158,9 +158,9 @@ def test_derivatives_of_meshes_by_their_scale_equal_differences(meshes):
         c = collision(m, scene.d.replace(geom_xpos=pos, geom_xmat=mat)).contact
         return jnp.sum(c.dist * weight[:, 0]) + jnp.sum(c.pos * weight[:, 1:])
 
-    slope = jax.jit(jax.vmap(jax.grad(total), in_axes=(None, 0, 0)))(1.0, pos, mat)
+    gradient = jax.jit(jax.vmap(jax.grad(total), in_axes=(None, 0, 0)))(1.0, pos, mat)
     value = jax.jit(jax.vmap(total, in_axes=(None, 0, 0)))
     coarse, fine = [(value(1 + h, pos, mat) - value(1 - h, pos, mat)) / (2 * h) for h in (2e-6, 1e-6)]
     smooth = np.isclose(coarse, fine, rtol=1e-5, atol=1e-5)
-    assert smooth.sum() >= 4 and np.isfinite(slope).all()
-    np.testing.assert_allclose(slope[smooth], coarse[smooth], rtol=1e-5, atol=1e-5)
+    assert smooth.sum() >= 4 and np.isfinite(gradient).all()
+    np.testing.assert_allclose(gradient[smooth], coarse[smooth], rtol=1e-5, atol=1e-5)
