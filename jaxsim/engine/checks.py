@@ -4,10 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.data import Data, at_qpos0
+from jaxsim.core.flags import disabled, enabled
 from jaxsim.core.model import Model
 from jaxsim.core.types import MAXVAL, DisableBit, EnableBit, WarningType
 from jaxsim.engine.actuation.history import initial_history
-from jaxsim.engine.support import disabled, enabled
 from jaxsim.math.safe import Array
 
 STATE = ("time", "qpos", "qvel", "act", "history", "qacc_warmstart", "ctrl", "qfrc_applied", "xfrc_applied")

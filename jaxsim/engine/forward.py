@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from jaxsim.core.data import Data
+from jaxsim.core.flags import disabled, enabled
 from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit, EnableBit, IntegratorType
 from jaxsim.engine import sleep
@@ -19,12 +20,12 @@ from jaxsim.engine.dynamics.inertia_jvp import inertia_parts
 from jaxsim.engine.dynamics.kinematics import camlight, kinematics
 from jaxsim.engine.dynamics.passive import passive
 from jaxsim.engine.dynamics.rne import rne, tendon_bias
+from jaxsim.engine.dynamics.wrench import apply_wrench
 from jaxsim.engine.integrate.explicit import euler, integrate_rk4
 from jaxsim.engine.integrate.implicit import implicit
 from jaxsim.engine.inverse.forces import compare_fwd_inv
 from jaxsim.engine.refusals import refuse
 from jaxsim.engine.sensor.stages import sensor_acc, sensor_pos, sensor_vel
-from jaxsim.engine.support import apply_wrench, disabled, enabled
 from jaxsim.engine.tendon.tendon import mul_jac, tendon
 
 

@@ -16,6 +16,7 @@ from jaxsim.core.model import (
     make_model,
     to_device,
 )
+from jaxsim.engine.collision.broad.capacity import default_capacities
 from jaxsim.engine.refusals import warn_of_substitutes
 
 
@@ -48,8 +49,6 @@ def host_model(mj_model: Any) -> Model:
 
 def finish(m: Model, max_contacts: int | None, max_constraints: int | None) -> Model:
     """Host model with its capacities set: those given, else the compiler's defaults."""
-    from jaxsim.engine.collision.broad.capacity import default_capacities
-
     return default_capacities(m, max_contacts, max_constraints)
 
 

@@ -96,6 +96,19 @@ def take_or_zero(x: Array, index: np.ndarray) -> Array:
     return xp_of(x).where(keep, take(x, np.where(hole, 0, index)), np.zeros((), x.dtype))
 
 
+def assemble(parts: list[tuple[np.ndarray, Array]], n: int, like: Array) -> Array:
+    """`n` rows from parts (index, rows), each with the static positions of its rows; rows of no part are zero."""
+    parts = [(np.asarray(index).reshape(-1), rows) for index, rows in parts if np.size(index)]
+    xp = xp_of(like)
+    if not parts:
+        return xp.zeros(n, like.dtype)
+    origin = np.full(n, -1)
+    index = np.concatenate([index for index, _ in parts])
+    origin[index] = np.arange(len(index))
+    rows = [rows.reshape(len(index), *rows.shape[np.ndim(index) :]) for index, rows in parts]
+    return take_or_zero(xp.concatenate(rows) if len(rows) > 1 else rows[0], origin)
+
+
 def merge(x: Array, index: np.ndarray, new: Array) -> Array:
     """`x` with the rows at the static, distinct `index` replaced by those of `new`."""
     index = np.asarray(index)

@@ -13,8 +13,8 @@ from jaxsim.engine.dynamics.jacobian import jac
 from jaxsim.engine.dynamics.kinematics import camlight, kinematics
 from jaxsim.engine.dynamics.passive import passive
 from jaxsim.engine.dynamics.rne import rne, tendon_bias
+from jaxsim.engine.dynamics.wrench import apply_wrench
 from jaxsim.engine.sensor.velocity import subtree_vel
-from jaxsim.engine.support import apply_wrench
 from jaxsim.engine.tendon.tendon import mul_jac, tendon
 from validation.models import dynamics as models
 from validation.stages import assert_fields, host, host_data, load, states

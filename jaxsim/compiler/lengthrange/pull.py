@@ -15,7 +15,7 @@ from jaxsim.compiler.lengthrange.wrapping import lengths_and_jacobian, make_leng
 from jaxsim.core.model import Model
 from jaxsim.core.types import MAXVAL, MINVAL, EnableBit, EqType, IntegratorType, JointType, TrnType
 from jaxsim.engine import tables
-from jaxsim.engine.support import joint_actuator_sum
+from jaxsim.engine.damping import joint_actuator_sum
 from jaxsim.math.rotation import cross, quat_mul, quat_normalize, quat_to_mat, rotvec_to_quat
 from jaxsim.math.tree import pointer_jumps
 

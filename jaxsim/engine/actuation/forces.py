@@ -3,6 +3,7 @@
 import numpy as np
 
 from jaxsim.core.data import Data
+from jaxsim.core.flags import disabled
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL, DisableBit, DynType, TrnType, WarningType
@@ -11,8 +12,7 @@ from jaxsim.engine.actuation import dcmotor, laws, pid
 from jaxsim.engine.actuation.history import delayed_controls
 from jaxsim.engine.actuation.transmission import mul_moment_t
 from jaxsim.engine.checks import is_bad, warn
-from jaxsim.engine.support import assemble, disabled
-from jaxsim.math.arrays import add_at, is_numpy, merge, take, take_or_zero
+from jaxsim.math.arrays import add_at, assemble, is_numpy, merge, take, take_or_zero
 from jaxsim.math.safe import Array, divide, xp_of
 
 

@@ -3,15 +3,15 @@
 import numpy as np
 
 from jaxsim.core.data import Data
+from jaxsim.core.flags import disabled
 from jaxsim.core.model import Model
 from jaxsim.core.structure import moving_dofs, per_structure
 from jaxsim.core.types import DisableBit, JointType, TrnType
 from jaxsim.engine import tables
 from jaxsim.engine.constraint.sparse_contact import normal_sums
 from jaxsim.engine.dynamics.jacobian import jac
-from jaxsim.engine.support import assemble, disabled
 from jaxsim.engine.tendon.tendon import full_jacobian
-from jaxsim.math.arrays import add_at, dot, inner, matvec, matvec_t, take
+from jaxsim.math.arrays import add_at, assemble, dot, inner, matvec, matvec_t, take
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_normalize, quat_rotate, quat_to_rotvec
 from jaxsim.math.safe import Array, divide, sqrt, xp_of
 

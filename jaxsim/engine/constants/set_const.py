@@ -15,10 +15,10 @@ from jaxsim.engine import tables
 from jaxsim.engine.actuation.transmission import transmission
 from jaxsim.engine.constants.flex import body_reach, flex_constants
 from jaxsim.engine.constants.invweight import inverse_blocks, quadratic_forms
+from jaxsim.engine.damping import joint_actuator_sum
 from jaxsim.engine.dynamics.com import com_pos
 from jaxsim.engine.dynamics.inertia import crb
 from jaxsim.engine.dynamics.kinematics import kinematics
-from jaxsim.engine.support import joint_actuator_sum
 from jaxsim.engine.tendon.tendon import full_jacobian, jacobian_pattern, tendon
 from jaxsim.math.arrays import einsum, inner, is_numpy, matvec, matvec_t, take, take_or_zero
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_normalize, quat_rotate, quat_to_mat

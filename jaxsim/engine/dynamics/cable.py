@@ -18,7 +18,7 @@ from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import GeomType, JointType
 from jaxsim.engine import tables
-from jaxsim.engine.support import apply_wrench
+from jaxsim.engine.dynamics.wrench import apply_wrench
 from jaxsim.math.arrays import take, take_or_zero
 from jaxsim.math.rotation import quat_conj, quat_mul, quat_rotate, quat_to_rotvec
 from jaxsim.math.safe import Array, divide, norm, xp_of

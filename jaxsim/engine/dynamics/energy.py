@@ -3,11 +3,11 @@
 import numpy as np
 
 from jaxsim.core.data import Data
+from jaxsim.core.flags import disabled, enabled
 from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit, EnableBit
 from jaxsim.engine import tables
 from jaxsim.engine.dynamics.inertia import mul_m
-from jaxsim.engine.support import disabled, enabled
 from jaxsim.engine.tendon.tendon import spring_displacement
 from jaxsim.math.arrays import inner, take
 from jaxsim.math.rotation import quat_conj, quat_mul, quat_normalize, quat_to_rotvec

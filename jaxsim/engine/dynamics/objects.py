@@ -12,8 +12,7 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import ObjType
-from jaxsim.engine.support import assemble
-from jaxsim.math.arrays import matvec, matvec_t, take
+from jaxsim.math.arrays import assemble, matvec, matvec_t, take
 from jaxsim.math.rotation import cross, quat_mul, quat_to_mat
 from jaxsim.math.safe import Array, xp_of
 from jaxsim.math.spatial import join, shift_motion

@@ -3,14 +3,16 @@
 import numpy as np
 
 from jaxsim.core.data import Data
+from jaxsim.core.flags import disabled
 from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit
 from jaxsim.engine import tables
+from jaxsim.engine.damping import dof_damping, poly_force, tendon_damping
 from jaxsim.engine.dynamics.cable import cable_force, cables
 from jaxsim.engine.dynamics.fluid import fluid_force
-from jaxsim.engine.support import apply_wrench, assemble, disabled, dof_damping, poly_force, tendon_damping
+from jaxsim.engine.dynamics.wrench import apply_wrench
 from jaxsim.engine.tendon.tendon import mul_jac_t, spring_displacement
-from jaxsim.math.arrays import take
+from jaxsim.math.arrays import assemble, take
 from jaxsim.math.rotation import quat_conj, quat_mul, quat_normalize, quat_to_rotvec
 from jaxsim.math.safe import Array, norm, xp_of
 

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.data import Data
+from jaxsim.core.flags import disabled
 from jaxsim.core.model import Model
 from jaxsim.core.types import BiasType, DisableBit, DynType, GainType
 from jaxsim.engine import tables
@@ -12,11 +13,11 @@ from jaxsim.engine.actuation import dcmotor, muscle
 from jaxsim.engine.actuation.forces import disabled_actuators, next_activation
 from jaxsim.engine.actuation.laws import last_activation
 from jaxsim.engine.actuation.transmission import other_actuators, scalar_actuators, scalar_dofs
+from jaxsim.engine.damping import dof_damping, poly_force_derivative, tendon_damping
 from jaxsim.engine.dynamics.com import com_vel
 from jaxsim.engine.dynamics.fluid_derivative import fluid_force_derivative
 from jaxsim.engine.dynamics.inertia import tendon_pairs
 from jaxsim.engine.dynamics.rne import rne
-from jaxsim.engine.support import disabled, dof_damping, poly_force_derivative, tendon_damping
 from jaxsim.math.arrays import add_at, einsum, inner, take, take_or_zero
 from jaxsim.math.safe import Array
 from jaxsim.math.tree import subtree_sum

@@ -9,16 +9,17 @@ import numpy as np
 from jax import lax
 
 from jaxsim.core.data import Data
+from jaxsim.core.flags import disabled
 from jaxsim.core.model import Model, Structure
 from jaxsim.core.types import DisableBit
 from jaxsim.engine import tables
 from jaxsim.engine.actuation.forces import advance_activation
 from jaxsim.engine.actuation.history import record
+from jaxsim.engine.damping import dof_damping, is_damped, poly_force_derivative
 from jaxsim.engine.dynamics.inertia import solve_positive, solve_spd
 from jaxsim.engine.dynamics.inertia_jvp import inertia_parts
 from jaxsim.engine.integrate.positions import integrate_pos
 from jaxsim.engine.sensor.stages import undelayed
-from jaxsim.engine.support import disabled, dof_damping, is_damped, poly_force_derivative
 from jaxsim.math.arrays import take_or_zero
 from jaxsim.math.safe import Array
 

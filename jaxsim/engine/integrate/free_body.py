@@ -5,6 +5,7 @@ import numpy as np
 from jax import lax
 
 from jaxsim.core.data import Data
+from jaxsim.core.flags import disabled
 from jaxsim.core.model import Model
 from jaxsim.core.rows import general_dense
 from jaxsim.core.structure import per_structure
@@ -12,8 +13,7 @@ from jaxsim.core.types import DisableBit
 from jaxsim.engine import tables
 from jaxsim.engine.constraint.sparse_contact import make_operator, touched_dofs
 from jaxsim.engine.integrate.explicit import advance
-from jaxsim.engine.support import assemble, disabled
-from jaxsim.math.arrays import inner, take
+from jaxsim.math.arrays import assemble, inner, take
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_rotate, rotvec_to_quat
 from jaxsim.math.safe import Array, divide, norm
 

@@ -5,6 +5,7 @@ import numpy as np
 from jax import lax
 
 from jaxsim.core.data import Data
+from jaxsim.core.flags import enabled
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import BiasType, EnableBit, GainType, IntegratorType
@@ -14,7 +15,6 @@ from jaxsim.engine.dynamics.inertia import mul_sparse, solve_positive
 from jaxsim.engine.integrate.derivative import bias_vel, fluid_vel, smooth_vel
 from jaxsim.engine.integrate.explicit import advance
 from jaxsim.engine.integrate.free_body import midpoint
-from jaxsim.engine.support import enabled
 from jaxsim.math.arrays import take, take_or_zero
 from jaxsim.math.safe import Array
 from jaxsim.xla import linalg

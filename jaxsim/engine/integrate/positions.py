@@ -4,8 +4,7 @@ import jax.numpy as jnp
 
 from jaxsim.core.model import Model
 from jaxsim.engine import tables
-from jaxsim.engine.support import assemble
-from jaxsim.math.arrays import merge, take
+from jaxsim.math.arrays import assemble, merge, take
 from jaxsim.math.rotation import quat_conj, quat_mul, quat_normalize, quat_to_rotvec, rotvec_to_quat
 from jaxsim.math.safe import Array
 

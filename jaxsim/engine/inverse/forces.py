@@ -5,15 +5,17 @@ from jax import lax
 
 from jaxsim.core.data import Data
 from jaxsim.core.errors import UnsupportedError
+from jaxsim.core.flags import disabled, enabled
 from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit, EnableBit, IntegratorType
 from jaxsim.engine import tables
 from jaxsim.engine.constraint.problem import make_problem
+from jaxsim.engine.damping import dof_damping, is_damped, poly_force_derivative
 from jaxsim.engine.dynamics.inertia import mul_m, mul_sparse, solve_m
 from jaxsim.engine.dynamics.rne import rne, tendon_bias
+from jaxsim.engine.dynamics.wrench import apply_wrench
 from jaxsim.engine.integrate.implicit import full_blocks, symmetric_matrix
 from jaxsim.engine.solver.problem import force, residual, row_state
-from jaxsim.engine.support import apply_wrench, disabled, dof_damping, enabled, is_damped, poly_force_derivative
 from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array, norm
 

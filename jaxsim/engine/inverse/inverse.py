@@ -1,6 +1,7 @@
 """Inverse dynamics: from positions, velocities and accelerations to the forces that make them."""
 
 from jaxsim.core.data import Data
+from jaxsim.core.flags import enabled
 from jaxsim.core.model import Model
 from jaxsim.core.types import EnableBit
 from jaxsim.engine.dynamics.energy import energy_pos, energy_vel
@@ -8,7 +9,6 @@ from jaxsim.engine.forward import fwd_position, fwd_velocity
 from jaxsim.engine.inverse.forces import continuous_qacc, inv_constraint, inverse_force
 from jaxsim.engine.refusals import refuse
 from jaxsim.engine.sensor.stages import sensor_acc, sensor_pos, sensor_vel
-from jaxsim.engine.support import enabled
 
 
 def inverse(m: Model, d: Data) -> Data:

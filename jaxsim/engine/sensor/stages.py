@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.errors import UnsupportedError
+from jaxsim.core.flags import disabled
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import DataType, DisableBit, SensorType, Stage
@@ -22,7 +23,6 @@ from jaxsim.engine.sensor.distance import distances
 from jaxsim.engine.sensor.rangefinder import rangefinder
 from jaxsim.engine.sensor.tactile import tactile
 from jaxsim.engine.sensor.touch_grid import plugin
-from jaxsim.engine.support import disabled
 from jaxsim.math.arrays import merge, take
 from jaxsim.math.safe import Array, xp_of
 

@@ -6,7 +6,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import WrapType
-from jaxsim.engine.support import tendon_actuator_sum
+from jaxsim.engine.damping import tendon_actuator_sum
 from jaxsim.engine.tendon import path as tendon_path
 from jaxsim.math.arrays import add_at, take, take_or_zero
 from jaxsim.math.safe import Array, xp_of

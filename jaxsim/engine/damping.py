@@ -1,47 +1,11 @@
-"""What several stages share: flags, forces on bodies, sums over actuators."""
+"""Damping of dofs and tendons, linear and polynomial, with what actuators add to joints and tendons."""
 
 import numpy as np
 
-from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import TrnType
-from jaxsim.engine import tables
-from jaxsim.math.arrays import add_at, inner, take, take_or_zero
-from jaxsim.math.safe import Array, xp_of
-from jaxsim.math.spatial import join, shift_force
-from jaxsim.math.tree import dof_subtree_sum
-
-
-def disabled(m: Model, *bits: int) -> bool:
-    """Whether all of these flags of `opt.disableflags` are set."""
-    return all(m.opt.disableflags & bit for bit in bits)
-
-
-def enabled(m: Model, bit: int) -> bool:
-    """Whether a flag of `opt.enableflags` is set."""
-    return bool(m.opt.enableflags & bit)
-
-
-def assemble(parts: list[tuple[np.ndarray, Array]], n: int, like: Array) -> Array:
-    """Rows from parts, each with the static places of its rows among `n`; places that no part names hold zeros."""
-    parts = [(np.asarray(index).reshape(-1), rows) for index, rows in parts if np.size(index)]
-    xp = xp_of(like)
-    if not parts:
-        return xp.zeros(n, like.dtype)
-    source = np.full(n, -1)
-    index = np.concatenate([index for index, _ in parts])
-    source[index] = np.arange(len(index))
-    rows = [rows.reshape(len(index), *rows.shape[np.ndim(index) :]) for index, rows in parts]
-    return take_or_zero(xp.concatenate(rows) if len(rows) > 1 else rows[0], source)
-
-
-def apply_wrench(m: Model, d: Data, force: Array, torque: Array, point: Array, body: np.ndarray | None = None) -> Array:
-    """Joint-space force (nv,) of global forces at points of bodies, all (k, 3); one for each body without `body`."""
-    at = np.arange(m.nbody) if body is None else body
-    about = shift_force(join(torque, force), point - take(d.subtree_com, m.body_rootid[at]))
-    if body is not None:
-        about = add_at(body, about, m.nbody)
-    return inner(d.cdof, dof_subtree_sum(tables.tree(m), about))
+from jaxsim.math.arrays import add_at, take
+from jaxsim.math.safe import Array
 
 
 def _actuator_sum(m: Model, actuatorid: np.ndarray, transmission: tuple[TrnType, ...], x: Array) -> Array:
