@@ -1,4 +1,4 @@
-"""Spec to Model on the host: numpy, float64, no tracing. `compile_spec` is the entry, `compile.PASSES` the plan."""
+"""Compilation of a Spec to a Model on the host: numpy, float64, no tracing. `compile.PASSES` lists the passes."""
 
 from jaxsim.compiler.compile import compile_spec
 

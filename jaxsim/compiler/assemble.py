@@ -1,7 +1,7 @@
-"""From objects to mjModel's arrays: one table of fields for each kind of object.
+"""mjModel's arrays from the draft's objects, driven by one table of fields for each kind of object.
 
-A row names a field and what of the object goes into it: `.x` is something that a pass found out, `#x` the id of an
-object that it found, `x` an attribute of the element. What the reference keeps in single precision is rounded to it.
+An entry `field=source` says what fills the field: `.x` is an attribute that a pass set on the object, `#x` the id of
+such an object, and `x` an MJCF attribute. Fields that MuJoCo keeps in single precision are rounded to it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim.compiler.draft import KINDS, Draft, Obj
+from jaxsim.compiler.draft import KINDS, Draft, DraftObject
 from jaxsim.core import fields
 from jaxsim.core.model import MODEL_FIELDS, SIZES
 
-ROWS = {
+FIELD_SOURCES = {
     "body": "pos=.pos quat=.quat ipos=.ipos iquat=.iquat mass=.mass inertia=.inertia gravcomp=gravcomp weldid=.weldid",
     "jnt": "type=.type limited=.limited actfrclimited=.actfrclimited pos=.pos axis=.axis range=.range "
     "actfrcrange=.actfrcrange group=group actgravcomp=actuatorgravcomp solref=solreflimit solimp=solimplimit "
@@ -48,56 +48,56 @@ ROWS = {
     "numeric": "size=.size",
     "key": "time=time",
 }
-POLYNOMIALS = {"jnt": ("stiffness",), "tendon": ("stiffness", "damping"), "actuator": ("damping",)}
-SINGLE = {
+POLYNOMIAL_FIELDS = {"jnt": ("stiffness",), "tendon": ("stiffness", "damping"), "actuator": ("damping",)}
+SINGLE_PRECISION = {
     *("geom_rgba", "site_rgba", "cam_ipd", "cam_sensorsize", "cam_intrinsic", "light_bulbradius", "light_intensity"),
     *("light_range", "light_attenuation", "light_cutoff", "light_exponent", "light_ambient", "light_diffuse"),
     *("light_specular", "mat_texrepeat", "mat_emission", "mat_specular", "mat_shininess", "mat_reflectance"),
     *("mat_metallic", "mat_roughness", "mat_rgba", "tendon_rgba"),
 }
-DERIVED = {
+SET_CONST_FIELDS = {
     *("body_subtreemass", "body_invweight0", "dof_invweight0", "dof_M0", "dof_length", "tendon_length0"),
     *("tendon_invweight0", "actuator_acc0", "actuator_length0", "cam_poscom0", "cam_pos0", "cam_mat0", "light_poscom0"),
     *("light_pos0", "light_dir0", "flexedge_length0", "flexedge_invweight0", "flex_vertmetric"),
 }  # the engine's set_const computes them
 PREFIX_KIND = {prefix: kind for kind, prefix in KINDS.items()}
 _SHAPES = {f.name: (f.kind, f.shape) for f in MODEL_FIELDS}
-_USERS = {"body": "body", "jnt": "jnt", "geom": "geom", "site": "site", "cam": "cam", "tendon": "tendon"}
-_USERS |= {"actuator": "actuator", "sensor": "sensor"}
+_USER_DATA_KINDS = {"body": "body", "jnt": "jnt", "geom": "geom", "site": "site", "cam": "cam", "tendon": "tendon"}
+_USER_DATA_KINDS |= {"actuator": "actuator", "sensor": "sensor"}
 
 
-def _getter(source: str) -> Callable[[Obj], Any]:
+def _getter(source: str) -> Callable[[DraftObject], Any]:
     name = source[1:]
     if source[0] == ".":
         return lambda obj: getattr(obj, name)
     if source[0] == "#":
         return lambda obj: id_of(getattr(obj, name))
-    return lambda obj: obj.a[source]
+    return lambda obj: obj.attrs[source]
 
 
-def id_of(obj: Obj | None) -> int:
-    """The id of an object that may be missing."""
+def id_of(obj: DraftObject | None) -> int:
+    """Id of an object, -1 for None."""
     return -1 if obj is None else obj.id
 
 
-def column(name: str, objects: list[Obj], get: Callable[[Obj], Any]) -> np.ndarray:
-    """One field from the objects of its kind, with its dtype and row shape."""
+def column(name: str, objects: list[DraftObject], get: Callable[[DraftObject], Any]) -> np.ndarray:
+    """Array of one field, with its dtype and row shape, from all objects of its kind."""
     kind, shape = _SHAPES[name]
     dtype = {"int": np.int32, "bool": np.bool_}.get(kind, np.float64)
     row = tuple(shape[1:])
     out = np.array([get(obj) for obj in objects], dtype=dtype).reshape(len(objects), *row)
-    return out.astype(np.float32).astype(np.float64) if name in SINGLE else out
+    return out.astype(np.float32).astype(np.float64) if name in SINGLE_PRECISION else out
 
 
 def object_tables(draft: Draft) -> None:
-    """Fill the fields of ROWS, polynomials and user data."""
+    """Fill the fields of FIELD_SOURCES, and stiffness and damping polynomials."""
     v = draft.values
-    for prefix, rows in ROWS.items():
+    for prefix, rows in FIELD_SOURCES.items():
         objects = draft.lists[PREFIX_KIND[prefix]]
         for row in rows.split():
             name, _, source = row.partition("=")
             v[f"{prefix}_{name}"] = column(f"{prefix}_{name}", objects, _getter(source))
-    for prefix, names in POLYNOMIALS.items():
+    for prefix, names in POLYNOMIAL_FIELDS.items():
         objects = draft.lists[PREFIX_KIND[prefix]]
         for name in names:
             full = np.array([obj.floats(name) for obj in objects]).reshape(len(objects), 3)
@@ -105,8 +105,8 @@ def object_tables(draft: Draft) -> None:
 
 
 def user_widths(draft: Draft) -> None:
-    """How many numbers of user data each kind has: what the file says, or the most that any object has."""
-    for prefix in _USERS:
+    """Set the width of user data of each kind: what `size` says, or the greatest that any object has."""
+    for prefix in _USER_DATA_KINDS:
         width = draft.size[f"nuser_{prefix}"]
         if width == -1:
             width = max([len(obj.user()) for obj in draft.lists[PREFIX_KIND[prefix]]], default=0)
@@ -114,26 +114,26 @@ def user_widths(draft: Draft) -> None:
 
 
 def user_tables(draft: Draft) -> None:
-    """User data of every kind at its common width."""
-    for prefix in _USERS:
+    """Fill user data, padded with zeros to the width of its kind."""
+    for prefix in _USER_DATA_KINDS:
         objects = draft.lists[PREFIX_KIND[prefix]]
         data = [obj.user() for obj in objects]
         width = draft.values[f"nuser_{prefix}"]
         for obj, x in zip(objects, data, strict=True):
             if len(x) > width:
-                raise obj.error(f"'user' has {len(x)} numbers; nuser_{prefix} is {width}")
+                raise obj.error(f"'user' has {len(x)} numbers; 'nuser_{prefix}' of size allows {width}")
         padded = [x + [0.0] * (width - len(x)) for x in data]
         draft.values[f"{prefix}_user"] = np.array(padded, np.float64).reshape(len(objects), width)
 
 
 def empty_tables(draft: Draft) -> None:
-    """Every field and size that no pass has filled: of a kind of object that the model does not have."""
+    """Fill fields and sizes of kinds of objects that the model does not have."""
     v = draft.values
     for name in SIZES:
         v.setdefault(name, 0)
     for name, kind, shape, *_ in MODEL_FIELDS:
         if name not in v:
             size = fields.evaluate(shape, v)
-            if name not in DERIVED and np.prod(size, dtype=int):
+            if name not in SET_CONST_FIELDS and np.prod(size, dtype=int):
                 raise AssertionError(f"the compiler left {name} empty")
             v[name] = np.zeros(size, np.int32 if kind == "int" else np.float64)

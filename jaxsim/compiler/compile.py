@@ -1,17 +1,17 @@
-"""Spec to Model: an ordered list of passes over a draft, each short, none of which traces JAX."""
+"""Spec to Model: an ordered list of passes over a draft, in numpy, without tracing."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from jaxsim.compiler import options, structure
+from jaxsim.compiler import connectivity, settings
 from jaxsim.compiler.assemble import empty_tables, object_tables, user_tables, user_widths
 from jaxsim.compiler.asset.collect import check_names, link_materials
 from jaxsim.compiler.asset.pack import asset_tables, compile_assets
 from jaxsim.compiler.discard import drop_materials, drop_visual
-from jaxsim.compiler.draft import KINDS, Draft, Obj
+from jaxsim.compiler.draft import KINDS, Draft, DraftObject
 from jaxsim.compiler.element.actuators import compile_actuators
-from jaxsim.compiler.element.bodies import check_moving, compile_bodies
+from jaxsim.compiler.element.bodies import check_moving_inertia, compile_bodies
 from jaxsim.compiler.element.custom import compile_custom, custom_tables, key_tables
 from jaxsim.compiler.element.equalities import compile_equalities, compile_excludes, compile_pairs, link_pairs
 from jaxsim.compiler.element.geoms import link_geoms
@@ -21,10 +21,10 @@ from jaxsim.compiler.element.tendons import compile_tendons
 from jaxsim.compiler.flex.build import compile_flexes
 from jaxsim.compiler.flex.flex_fields import flex_tables
 from jaxsim.compiler.fuse import fuse_static
+from jaxsim.compiler.kinematic_tree import build_tree
 from jaxsim.compiler.lengthrange import set_length_ranges
+from jaxsim.compiler.model_warnings import warn_loose_flexes, warn_suspicious
 from jaxsim.compiler.names import name_tables, path_tables
-from jaxsim.compiler.remarks import remark, remark_flexes
-from jaxsim.compiler.tree import build_tree
 from jaxsim.core.model import Model, make_model
 from jaxsim.core.types import MINVAL
 from jaxsim.engine.constants.set_const import set_const
@@ -42,7 +42,7 @@ _WHOLE_SECTIONS = {"equality": "equality", "tendon": "tendon", "actuator": "actu
 
 
 def list_objects(draft: Draft) -> None:
-    """Everything outside the tree, in the order of the file, but for skins in assets, which come first."""
+    """List all objects outside the kinematic tree in document order, except that skins of assets come first."""
     sections = sorted(draft.spec.root.children, key=lambda section: section.tag == "deformable")
     for section in sections:
         for el in section.children:
@@ -54,16 +54,16 @@ def list_objects(draft: Draft) -> None:
             attrs = resolve_actuator(draft.spec, el) if kind == "actuator" else resolve(draft.spec, el)
             draft.add(kind, el, attrs, object_name(el) or "")
     missing = draft.size["nkey"] - len(draft.lists["key"])
-    draft.lists["key"] += [Obj("key", None, {"time": 0.0}) for _ in range(missing)]
+    draft.lists["key"] += [DraftObject("key", None, {"time": 0.0}) for _ in range(missing)]
 
 
 def index_names(draft: Draft) -> None:
-    """Ids and names of all objects."""
+    """Number all objects and index their names."""
     draft.index()
 
 
 def spring_dampers(draft: Draft, m: Model) -> Model:
-    """Stiffness and damping of joints that give a time constant and a damping ratio instead."""
+    """Set stiffness and damping of joints with `springdamper`: a time constant and a damping ratio."""
     stiffness, damping = m.jnt_stiffness.copy(), m.dof_damping.copy()
     found = False
     for j, adr in zip(draft.lists["joint"], m.jnt_dofadr, strict=True):
@@ -78,7 +78,7 @@ def spring_dampers(draft: Draft, m: Model) -> Model:
 
 
 def size_tables(draft: Draft) -> None:
-    """Sizes: how many objects of each kind, what the file sets."""
+    """Set sizes: numbers of objects of each kind, and sizes that the file gives."""
     v = draft.values
     plural = {"body": "nbody", "equality": "neq", "actuator": "nu", "camera": "ncam", "texture": "ntex"}
     for kind, prefix in KINDS.items():
@@ -87,11 +87,11 @@ def size_tables(draft: Draft) -> None:
     rows = {"connect": 3, "weld": 7}
     v["nemax"] = sum(rows.get(eq.el.tag, 1) for eq in draft.lists["equality"])
     v["njmax"], v["nconmax"], v["nuserdata"] = (draft.size[name] for name in ("njmax", "nconmax", "nuserdata"))
-    v["ngravcomp"] = sum(b.a["gravcomp"] > 0 for b in draft.lists["body"])
+    v["ngravcomp"] = sum(b.attrs["gravcomp"] > 0 for b in draft.lists["body"])
 
 
 def text_tables(draft: Draft) -> None:
-    """names, names_map, paths and all addresses into them."""
+    """Fill names, names_map, paths and all addresses into them."""
     v = draft.values
     lists = [[obj.name for obj in draft.lists[kind]] for kind in KINDS]
     v["names"], v["names_map"], addresses = name_tables(draft.spec.modelname, lists)
@@ -104,8 +104,8 @@ def text_tables(draft: Draft) -> None:
     v["nnames"], v["nnames_map"], v["npaths"] = len(v["names"]), len(v["names_map"]), len(v["paths"])
 
 
-def total_mass(draft: Draft) -> None:
-    """Scale masses and inertias to the total that the compiler element asks for."""
+def scale_total_mass(draft: Draft) -> None:
+    """Scale masses and inertias so that the total mass is the compiler element's `settotalmass`."""
     target, v = draft.settings.settotalmass, draft.values
     if target > 0:
         scale = max(MINVAL, target / max(MINVAL, float(np.sum(v["body_mass"]))))
@@ -114,7 +114,7 @@ def total_mass(draft: Draft) -> None:
 
 
 PASSES = (
-    options.read_options,
+    settings.read_settings,
     build_tree,
     list_objects,
     list_plugins,
@@ -139,35 +139,35 @@ PASSES = (
     compile_custom,
     drop_visual,
     link_materials,
-    check_moving,
-    remark,
+    check_moving_inertia,
+    warn_suspicious,
     size_tables,
     object_tables,
     user_tables,
-    structure.body_tables,
-    structure.joint_tables,
-    structure.tree_tables,
-    structure.simple_tables,
-    structure.tendon_tables,
-    structure.actuator_tables,
-    structure.sensor_tables,
-    structure.sleep_tables,
-    structure.bvh_tables,
-    structure.sparse_tables,
+    connectivity.body_tables,
+    connectivity.joint_tables,
+    connectivity.tree_tables,
+    connectivity.simple_tables,
+    connectivity.tendon_tables,
+    connectivity.actuator_tables,
+    connectivity.sensor_tables,
+    connectivity.sleep_tables,
+    connectivity.bvh_tables,
+    connectivity.sparse_tables,
     flex_tables,
-    remark_flexes,
+    warn_loose_flexes,
     asset_tables,
     custom_tables,
     plugin_tables,
     key_tables,
     text_tables,
-    total_mass,
+    scale_total_mass,
     empty_tables,
 )
 
 
 def compile_spec(spec: Spec) -> Model:
-    """The host model (numpy, float64, no capacities yet) of a spec, with every field of mjModel.
+    """Compile a spec to a host model (numpy, float64, no capacities yet) with every field of mjModel.
 
     Raises ModelError for a model that is wrong, UnsupportedError for a feature that is not built.
     """

@@ -1,4 +1,4 @@
-"""`discardvisual`: materials and textures go, and geoms and meshes that nothing collides with or names."""
+"""`discardvisual`: removes materials, textures, and geoms and meshes that neither collide nor are named."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from jaxsim.compiler.draft import Draft
 
 
 def drop_materials(draft: Draft) -> None:
-    """Forget materials, textures and the texture coordinates that meshes are given in the file."""
+    """Remove materials, textures and the texture coordinates that the file gives to meshes."""
     if not draft.settings.discardvisual:
         return
     for kind in ("material", "texture"):
         draft.lists[kind], draft.ids[kind] = [], {}
     for mesh in draft.lists["mesh"]:
-        mesh.a["texcoord"] = None
+        mesh.attrs["texcoord"] = None
 
 
 def drop_visual(draft: Draft) -> None:
-    """Forget geoms that cannot touch and are not named by pairs, tendons, sensors or tuples, and meshes left over.
+    """Remove geoms that cannot collide and that no pair, tendon, sensor or tuple names, and meshes without users.
 
-    Runs when inertias are known; ids of what stays move up.
+    Runs after inertias are computed; the remaining geoms and meshes are numbered anew.
     """
     if not draft.settings.discardvisual:
         return

@@ -37,11 +37,11 @@ KINDS = {
 }
 
 
-class Obj:
-    """One object of the model: its element, its resolved attributes `a`, and what the passes find out about it."""
+class DraftObject:
+    """An object of the model: its element, its resolved attributes, and what the passes compute for it."""
 
     def __init__(self, kind: str, el: Element | None, attrs: Mapping[str, Any], name: str = ""):
-        self.kind, self.el, self.a, self.name = kind, el, attrs, name
+        self.kind, self.el, self.attrs, self.name = kind, el, attrs, name
         self.id = -1
         self.frame: tuple[list[float], list[float]] | None = None
 
@@ -53,21 +53,21 @@ class Obj:
 
     def floats(self, name: str) -> list[float]:
         """An array attribute as a list."""
-        return [float(x) for x in self.a[name]]
+        return [float(x) for x in self.attrs[name]]
 
     def user(self) -> list[float]:
         """User data as written."""
-        value = self.a.get("user")
+        value = self.attrs.get("user")
         return [] if value is None else [float(x) for x in value]
 
 
 class Draft:
-    """Everything known about the model so far. `lists` holds the objects by kind, `values` finished fields."""
+    """The model so far: `lists` holds the objects by kind, `values` the finished mjModel fields by name."""
 
     def __init__(self, spec: Spec):
         self.spec = spec
-        self.lists: dict[str, list[Obj]] = {kind: [] for kind in KINDS}
-        self.ids: dict[str, dict[str, Obj]] = {kind: {} for kind in KINDS}
+        self.lists: dict[str, list[DraftObject]] = {kind: [] for kind in KINDS}
+        self.ids: dict[str, dict[str, DraftObject]] = {kind: {} for kind in KINDS}
         self.values: dict[str, Any] = {}
         self.settings: Settings = Settings({})
         self.lengthrange: dict[str, Any] = {}
@@ -80,7 +80,7 @@ class Draft:
         self._settings: dict[int, Settings] = {}
 
     def settings_of(self, el: Element | None) -> Settings:
-        """The compiler settings that hold for an element: those of the model that it was attached from, else ours."""
+        """Compiler settings of an element: those of the model that it was attached from, else the root model's."""
         own = getattr(el, "compiler", None)
         if own is None:
             return self.settings
@@ -88,11 +88,13 @@ class Draft:
             self._settings[id(own)] = Settings({**self.settings.values, **own})
         return self._settings[id(own)]
 
-    def add(self, kind: str, el: Element, attrs: Mapping[str, Any] | None = None, name: str | None = None) -> Obj:
-        """Append an object of a kind; its id is its place in the list."""
+    def add(
+        self, kind: str, el: Element, attrs: Mapping[str, Any] | None = None, name: str | None = None
+    ) -> DraftObject:
+        """Append an object of a kind; its id is its index in the list."""
         if attrs is None:
             attrs = resolve(self.spec, el)
-        obj = Obj(kind, el, attrs, el.name or "" if name is None else name)
+        obj = DraftObject(kind, el, attrs, el.name or "" if name is None else name)
         obj.id = len(self.lists[kind])
         self.lists[kind].append(obj)
         return obj
@@ -108,11 +110,11 @@ class Draft:
                         raise obj.error(f"repeated name '{obj.name}' in {kind}")
                     names[obj.name] = obj
 
-    def find(self, kind: str, name: str) -> Obj | None:
+    def find(self, kind: str, name: str) -> DraftObject | None:
         """The object of a kind with a name; a subtree (xbody) is found by its body."""
         return self.ids.get("body" if kind == "xbody" else kind, {}).get(name)
 
-    def refer(self, user: Obj, kind: str, name: str, attribute: str) -> Obj:
+    def refer(self, user: DraftObject, kind: str, name: str, attribute: str) -> DraftObject:
         """The object that an attribute of `user` names; raises ModelError with the nearest names."""
         found = self.find(kind, name)
         if found is None:
@@ -141,6 +143,6 @@ class Settings:
 
 
 def unsupported(el: Element, feature: str) -> UnsupportedError:
-    """An error that names a valid feature that is not built, with the place that asks for it."""
-    place = f"{el.source[0] or 'XML'}:{el.source[1]}: " if el.source else ""
-    return UnsupportedError(f"{place}{el.label()}: {feature} is not supported yet")
+    """An error that names a valid feature that is not built, with the file, line and element that use it."""
+    location = f"{el.source[0] or 'XML'}:{el.source[1]}: " if el.source else ""
+    return UnsupportedError(f"{location}{el.label()}: {feature} is not supported yet")

@@ -1,19 +1,20 @@
-"""`fusestatic`: bodies without joints are dissolved into their parents.
+"""`fusestatic`: merges bodies without joints into their parents.
 
-Some of what the reference does here looks unintended, and is done here as well since its numbers are the answer. Merged
-hierarchies of bounding volumes count one empty node each, and inner nodes keep geoms of the earlier ones. Cameras and
-lights keep their poses although their body is gone. Names of geoms, sites, cameras and lights, looked up later, give
-what stands at the place where the named object stood before.
+Some of what MuJoCo does here looks unintended, and is repeated because its numbers define what is right:
+
+- each merged bounding volume hierarchy counts one empty node, and inner nodes keep geoms of the earlier hierarchy;
+- cameras and lights keep their poses although their body is gone;
+- a name of a geom, site, camera or light that is looked up later gives the object that now has the old id.
 """
 
 from __future__ import annotations
 
+from jaxsim.compiler.connectivity import geom_tree, tree_geoms
 from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.element.bodies import merge_inertias
 from jaxsim.compiler.element.elements import compile_camera, compile_light
 from jaxsim.compiler.element.pose import IDENTITY, compose, rotate
-from jaxsim.compiler.structure import geom_tree, tree_geoms
-from jaxsim.compiler.tree import Body, collect
+from jaxsim.compiler.kinematic_tree import Body, collect
 from jaxsim.core.errors import ModelError
 from jaxsim.core.types import MINVAL
 
@@ -23,21 +24,21 @@ _REFERENCES = ("body", "body1", "body2", "target", "subtree1", "subtree2")
 
 
 def fuse_static(draft: Draft) -> None:
-    """Dissolve every static body that nothing refers to, if the compiler element asks for it."""
+    """Merge every static body that nothing refers to into its parent, if `fusestatic` is set."""
     if not draft.settings.fusestatic:
         return
     kept = _referenced(draft)
     i = 1
     while i < len(draft.lists["body"]):
         body = draft.lists["body"][i]
-        if body.joints or body.mocap or (body.name and (body.name in kept or _measured(draft, body))):
+        if body.joints or body.mocap or (body.name and (body.name in kept or _has_force_sensor(draft, body))):
             i += 1
             continue
         _dissolve(draft, body)
-    places = {kind: {name: obj.id for name, obj in draft.ids[kind].items()} for kind in _MOVED}
+    old_ids = {kind: {name: obj.id for name, obj in draft.ids[kind].items()} for kind in _MOVED}
     collect(draft)
     draft.index()
-    for kind, names in places.items():
+    for kind, names in old_ids.items():
         draft.ids[kind] = {name: draft.lists[kind][i] for name, i in names.items()}
     for light in draft.lists["light"]:
         compile_light(draft, light)
@@ -58,15 +59,15 @@ def _referenced(draft: Draft) -> set[str]:
     for skin in draft.lists["skin"]:
         names.update(bone.attrs["body"] for bone in skin.el.children)
     for actuator in draft.lists["actuator"]:
-        if actuator.a["trntype"] == "body":
-            names.add(actuator.a["target"])
+        if actuator.attrs["trntype"] == "body":
+            names.add(actuator.attrs["target"])
     return names
 
 
-def _measured(draft: Draft, body: Body) -> bool:
-    """Whether a force or torque sensor sits in the body: what it measures would be lost."""
+def _has_force_sensor(draft: Draft, body: Body) -> bool:
+    """Whether a force or torque sensor is attached to the body: merging would change what it measures."""
     sites = {site.name for site in body.objects["site"] if site.name}
-    return any(s.el.tag in ("force", "torque") and s.a["site"] in sites for s in draft.lists["sensor"])
+    return any(s.el.tag in ("force", "torque") and s.attrs["site"] in sites for s in draft.lists["sensor"])
 
 
 def _dissolve(draft: Draft, body: Body) -> None:
@@ -97,14 +98,14 @@ def _dissolve(draft: Draft, body: Body) -> None:
 
 
 def _collides(body: Body) -> bool:
-    return any(geom.a["contype"] or geom.a["conaffinity"] for geom in body.geoms)
+    return any(geom.attrs["contype"] or geom.attrs["conaffinity"] for geom in body.geoms)
 
 
 def _add_mass(parent: Body, body: Body) -> None:
-    # the reference composes the two poses in this order; the other way round would be the child's inertial frame
+    # MuJoCo composes the two poses in this order; the other order would give the child's inertial frame
     pos, quat = compose(body.ipos, body.iquat, body.pos, body.quat)
     parts = [(parent.mass, parent.ipos, parent.iquat, parent.inertia), (body.mass, pos, quat, body.inertia)]
     try:
-        parent.mass, parent.ipos, parent.iquat, parent.inertia = merge_inertias(parts, together=True)
+        parent.mass, parent.ipos, parent.iquat, parent.inertia = merge_inertias(parts, sum_part_first=True)
     except ModelError as reason:
         raise body.error(f"fusing with its parent: {reason.what}") from None

@@ -1,7 +1,7 @@
 """Small linear algebra of the compiler: float64, scalar, host side.
 
-The compiled frames of bodies and meshes depend on the order and the signs of principal axes, and those on the way the
-eigenvalue iteration runs. `eig3` therefore runs the same iteration as the reference engine, operation by operation.
+Compiled frames of bodies and meshes depend on the order and signs of principal axes, and these on how the eigenvalue
+iteration runs. `eig3` therefore repeats MuJoCo's iteration operation by operation.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _mul_mat(a: list[float], b: list[float]) -> list[float]:
 
 
 def eig3(mat) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues and principal frame of a symmetric 3x3 matrix, ordered and signed as the reference does.
+    """Eigenvalues and principal frame of a symmetric 3x3 matrix, ordered and signed as in MuJoCo.
 
     Args:
         mat: (3, 3) or 9 numbers, symmetric.

@@ -1,11 +1,11 @@
-"""The name tables of a model: names with their addresses, the hash map that finds them, file paths."""
+"""mjModel's `names`, `names_map` and `paths`: texts with their addresses, and the hash map from name to id."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 _MASK = (1 << 64) - 1
-_LOAD = 2  # slots of the hash map for each object
+_SLOTS_PER_NAME = 2
 
 
 def _hash(name: bytes, size: int) -> int:
@@ -16,8 +16,8 @@ def _hash(name: bytes, size: int) -> int:
 
 
 def _hash_map(names: Sequence[bytes]) -> np.ndarray:
-    """Open addressing with linear probing: slot -> id, or -1; unnamed objects have no slot."""
-    size = _LOAD * len(names)
+    """Hash map with linear probing: id in each slot, or -1; unnamed objects have no slot."""
+    size = _SLOTS_PER_NAME * len(names)
     slots = np.full(size, -1, np.int32)
     for i, name in enumerate(names):
         if not name:

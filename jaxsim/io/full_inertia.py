@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxsim.compiler import sparse
+from jaxsim.compiler import sparsity
 from jaxsim.core.model import FLOATS, Model, Structure
 
 
@@ -15,6 +15,6 @@ def with_full_inertia(m: Model) -> Model:
     a step are the same. Host-side: the structure changes, so that programs compile again.
     """
     simple = {name: np.zeros_like(getattr(m, name)) for name in ("body_simple", "dof_simplenum")}
-    tables = sparse.dof_tables(m.dof_parentid, simple["dof_simplenum"])
+    tables = sparsity.dof_tables(m.dof_parentid, simple["dof_simplenum"])
     structure = Structure({**m.structure.values(), **simple, **tables})
     return Model(structure, m.opt, m.stat, **{name: getattr(m, name) for name in FLOATS})

@@ -1,4 +1,4 @@
-"""Meshes made from a name and parameters: the words of the mesh attribute "builtin"."""
+"""Builtin meshes: the shapes of the mesh attribute `builtin`, made from parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def builtin_mesh(kind: str, params) -> tuple[RawMesh, str | None]:
         params: its parameters.
 
     Returns:
-        the mesh, and the inertia mode that the shape imposes, or None.
+        mesh: vertices, faces and normals.
+        inertia: the inertia mode that the shape requires, or None.
 
     Raises:
         ModelError: for a wrong number of parameters or one outside its range.
@@ -64,7 +65,7 @@ def _icosahedron() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sphere(subdivisions: float):
-    """Icosahedron, each triangle cut into four `subdivisions` times; float32 all through."""
+    """Icosahedron whose triangles are cut into four, `subdivisions` times, in float32."""
     n = int(subdivisions)
     _require(0 <= n <= 4, "sphere subdivision must be between 0 and 4")
     vertex, face = _icosahedron()
@@ -85,7 +86,7 @@ def _sphere(subdivisions: float):
 
 
 def _hemisphere(resolution: float):
-    """Upper half sphere of rows that grow by one on each of four sides, closed by a cap."""
+    """Upper half sphere: rows that grow by one vertex on each of four sides, closed by a flat cap."""
     res = int(resolution)
     _require(0 <= res <= 10, "hemisphere resolution must be between 0 and 10")
     pole, equator = np.array([0.0, 0, 1]), np.array([[1.0, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0]])
@@ -114,7 +115,10 @@ def _hemisphere(resolution: float):
 
 
 def _cone(nedge: float, radius: float):
-    """Regular polygon below; above a smaller one, or a point where `radius` is not positive. The hull makes faces."""
+    """Vertices of a cone: a regular polygon below, and above it a scaled one, or a point if `radius` is not positive.
+
+    Its faces are those of the convex hull.
+    """
     n = int(nedge)
     _require(n >= 0, "cone must have a number of edges that is not negative")
     _check_count(2 * n)
@@ -133,7 +137,7 @@ def _signed_power(x: np.ndarray, exponent: float) -> np.ndarray:
 
 
 def _supersphere(resolution: float, e: float, n: float):
-    """Superellipsoid of two exponents, rings between two poles."""
+    """Superellipsoid with two exponents: rings of vertices between two poles."""
     res = int(resolution)
     _require(res >= 3, "supersphere resolution must be greater than 2")
     _require(e >= 0 and n >= 0, "supersphere exponents cannot be negative")
@@ -176,7 +180,7 @@ def _supertorus(resolution: float, radius: float, s: float, t: float):
 
 
 def _edges(n: int, gamma: float, fov: float) -> np.ndarray:
-    """Edges of n bins over a field of view in degrees, narrower in the middle as gamma grows; in radians."""
+    """Edges in radians of n bins over a field of view in degrees; bins in the middle shrink as gamma grows."""
     x = np.add.accumulate(np.r_[-1.0, np.full(n, 2.0 / n)])
     if gamma:
         x = gamma * x**5 + (1 - gamma) * x
@@ -184,7 +188,7 @@ def _edges(n: int, gamma: float, fov: float) -> np.ndarray:
 
 
 def _wedge(nx: float, ny: float, fovx: float, fovy: float, gamma: float):
-    """Points of a spherical wedge with a tangent frame (three normals) each."""
+    """Points of a spherical wedge, each with a tangent frame (three normals)."""
     nx, ny = int(nx), int(ny)
     _require(0 < fovx <= 180, "fov[0] must be in (0, 180] degrees")
     _require(0 < fovy <= 90, "fov[1] must be in (0, 90] degrees")
@@ -203,7 +207,7 @@ def _wedge(nx: float, ny: float, fovx: float, fovy: float, gamma: float):
 
 
 def _plate(nx: float, ny: float):
-    """Flat grid of points at z = -1 with the identity as tangent frame (three normals) each."""
+    """Flat grid of points at z = -1, each with the identity as tangent frame (three normals)."""
     nx, ny = int(nx), int(ny)
     _require(nx > 0 and ny > 0, "horizontal and vertical resolutions must be positive")
     _check_count(nx * ny)
@@ -217,18 +221,18 @@ def _plate(nx: float, ny: float):
 
 
 @dataclass(frozen=True)
-class _Shape:
+class _BuiltinShape:
     make: Callable
     nparams: int
     inertia: str | None = None
 
 
 _SHAPES = {
-    "sphere": _Shape(_sphere, 1),
-    "hemisphere": _Shape(_hemisphere, 1),
-    "cone": _Shape(_cone, 2),
-    "supersphere": _Shape(_supersphere, 3),
-    "supertorus": _Shape(_supertorus, 4),
-    "wedge": _Shape(_wedge, 5),
-    "plate": _Shape(_plate, 2, "shell"),
+    "sphere": _BuiltinShape(_sphere, 1),
+    "hemisphere": _BuiltinShape(_hemisphere, 1),
+    "cone": _BuiltinShape(_cone, 2),
+    "supersphere": _BuiltinShape(_supersphere, 3),
+    "supertorus": _BuiltinShape(_supertorus, 4),
+    "wedge": _BuiltinShape(_wedge, 5),
+    "plate": _BuiltinShape(_plate, 2, "shell"),
 }

@@ -1,8 +1,8 @@
-"""Bounding volume hierarchies: of a body's geoms, of a mesh's faces.
+"""Bounding volume hierarchies of a body's geoms, a mesh's faces or a flex's elements.
 
-The tree is made top down: a node's box encloses its elements, its longest axis is split at the median. All nodes of one
-depth are made at once. The median split always halves a node, so the size of every subtree, and with it the index of
-every node in the depth-first numbering, is known beforehand.
+The tree is built top down: a node's box encloses its elements, and its longest axis is split at the median. All nodes
+of one depth are built at once. A median split halves a node, so the size of every subtree is known beforehand, and with
+it the index of every node in depth-first order.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxsim.compiler.asset.select import select
+from jaxsim.compiler.asset.nth_element import nth_element
 from jaxsim.compiler.linalg import EPS
 
 
@@ -48,7 +48,7 @@ def build_bvh(center: np.ndarray, low: np.ndarray, high: np.ndarray, ids: np.nda
     Args:
         center: (n, 3) points by which the elements are split.
         low, high: (n, 3) corners of the elements' boxes; all in the frame of the tree.
-        ids: (n,) what to write into `nodeid`.
+        ids: (n,) entries of `nodeid`.
     """
     if len(ids) == 0:
         return Bvh(np.zeros((0, 6)), np.zeros((0, 2), np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32))
@@ -57,32 +57,32 @@ def build_bvh(center: np.ndarray, low: np.ndarray, high: np.ndarray, ids: np.nda
         np.zeros((2 * n - 1, 6)), *(np.full(shape, -1, np.int32) for shape in ((2 * n - 1, 2), 2 * n - 1, 2 * n - 1))
     )
     doubtful: set[int] = set()
-    chosen: dict[int, np.ndarray] = {}
+    selected: dict[int, np.ndarray] = {}
     rank = np.empty((n, 3), np.int64)
     np.put_along_axis(rank, np.argsort(center, axis=0, kind="stable"), np.arange(n)[:, None], axis=0)
     while True:
-        found = _with_ancestors(_build(tree, center, rank, low, high, ids, doubtful, chosen), tree.child)
+        found = _with_ancestors(_build(tree, center, rank, low, high, ids, doubtful, selected), tree.child)
         if found <= doubtful:
             return tree
         doubtful |= found
 
 
 def _build(
-    tree: Bvh, center, rank, low, high, ids: np.ndarray, doubtful: set[int], chosen: dict[int, np.ndarray]
+    tree: Bvh, center, rank, low, high, ids: np.ndarray, doubtful: set[int], selected: dict[int, np.ndarray]
 ) -> set[int]:
-    """Fill in the hierarchy; returns the nodes whose split no order decides.
+    """Fill in the hierarchy; returns the nodes whose split depends on the steps of the selection algorithm.
 
-    The nodes in `doubtful` are split by the steps of the reference's selection, and any below such nodes that turn out
-    to need it; the others by sorting. `chosen` keeps the orders that selections have led to. While `doubtful` is empty
-    everything is made; after that those nodes, and what is below a node that no order decides.
+    Nodes in `doubtful`, and nodes below them that are found to be doubtful, are split by the steps of MuJoCo's
+    `nth_element`; all others by sorting. `selected` keeps the orders of elements that these selections gave. The first
+    call, with `doubtful` empty, builds all nodes; later calls rebuild doubtful nodes and what is below them.
     """
-    # the nodes of one depth: first element, number of elements, index of the node; `order` holds all elements
+    # The nodes of one depth: first element, number of elements, index of the node; `order` lists all elements.
     n = len(ids)
     order, start, count, node, level = np.arange(n), np.zeros(1, int), np.array([n]), np.zeros(1, int), 0
     found: set[int] = set()
-    stepped = np.ones(1, bool)  # all nodes above were split by steps, so the order of elements is the reference's
+    stepped = np.ones(1, bool)  # all nodes above were split by `nth_element`, so elements are in MuJoCo's order
     changed = np.full(1, not doubtful)
-    asked = np.array(sorted(doubtful))
+    doubtful_nodes = np.array(sorted(doubtful))
     while len(node):
         box_low, box_high = _node_boxes(low, high, order, start, count)
         tree.aabb[node] = np.concatenate([(box_high + box_low) / 2, (box_high - box_low) / 2], axis=1)
@@ -94,12 +94,12 @@ def _build(
         before = order.copy()
         undecided = _split(center, rank, order, start, count, axis)
         found.update(node[undecided].tolist())
-        stepped &= undecided | np.isin(node, asked)
+        stepped &= undecided | np.isin(node, doubtful_nodes)
         for i in np.flatnonzero(stepped):
-            place = slice(int(start[i]), int(start[i] + count[i]))
-            if int(node[i]) not in chosen:
-                chosen[int(node[i])] = _select(center[:, axis[i]], before[place])
-            order[place] = chosen[int(node[i])]
+            own = slice(int(start[i]), int(start[i] + count[i]))
+            if int(node[i]) not in selected:
+                selected[int(node[i])] = _select(center[:, axis[i]], before[own])
+            order[own] = selected[int(node[i])]
         half = count // 2
         left, right = node + 1, node + 2 * half
         tree.child[node, 0], tree.child[node, 1] = left, right
@@ -107,7 +107,7 @@ def _build(
             np.stack(pair, axis=1).reshape(-1) for pair in ((start, start + half), (half, count - half), (left, right))
         )
         stepped, changed = np.repeat(stepped, 2), np.repeat(changed | undecided, 2)
-        keep = changed | np.isin(node, asked)
+        keep = changed | np.isin(node, doubtful_nodes)
         start, count, node, stepped, changed = (x[keep] for x in (start, count, node, stepped, changed))
         level += 1
     return found
@@ -143,28 +143,28 @@ def _node_boxes(low, high, order, start, count) -> tuple[np.ndarray, np.ndarray]
 
 
 def _longest_axis(edge: np.ndarray) -> np.ndarray:
-    """Longest of the three edges by a margin, the first where they are equal."""
+    """Axis of the longest edge; the first of those that are equal within EPS."""
     axis = np.where(edge[:, 1] >= edge[:, 0] + EPS, 1, 0)
     best = np.where(axis == 1, edge[:, 1], edge[:, 0])
     return np.where(edge[:, 2] >= best + EPS, 2, axis)
 
 
 def _select(key: np.ndarray, element: np.ndarray) -> np.ndarray:
-    """The elements of one node, split at their median, step by step as the reference does."""
+    """Elements of one node, reordered around their median by the steps of MuJoCo's `nth_element`."""
     items = list(zip(key[element].tolist(), element.tolist(), strict=True))
 
     def less(a: tuple[float, int], b: tuple[float, int]) -> bool:
         return a[0] < b[0] if abs(a[0] - b[0]) > EPS else a[1] < b[1]
 
-    select(items, len(items) // 2, less)
+    nth_element(items, len(items) // 2, less)
     return np.array([item[1] for item in items])
 
 
 def _split(center, rank, order, start, count, axis) -> np.ndarray:
-    """Sort the elements of every node along its axis, in place; equal ones stay in the order of their numbers.
+    """Sort the elements of every node along its axis, in place; equal ones keep the order of their numbers.
 
-    `rank` (n, 3) is the place of each element among all, along each axis. Returns a mask of the nodes for which that
-    is no order: numbers are missing, or equal only by a chain of neighbours.
+    `rank` (n, 3) is the rank of each element among all, along each axis. Returns a mask of the nodes whose comparison
+    is not an order: centres are NaN, or equal only through a chain of neighbours.
     """
     if not len(count):
         return np.zeros(0, bool)

@@ -1,4 +1,4 @@
-"""Assets: files are found and read here, the formats and shapes are made by the modules of their own."""
+"""Files of assets, inputs of meshes, materials and their textures; each format has a module of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from jaxsim.compiler.asset import mesh as meshes
-from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.draft import Draft, DraftObject
 from jaxsim.compiler.element.plugins import sdf_numbers
 from jaxsim.core.errors import ModelError
 from jaxsim.core.types import GeomType, TextureRole
@@ -19,12 +19,12 @@ _MESHES = (GeomType.MESH, GeomType.SDF)
 
 
 def asset_file(draft: Draft, name: str) -> str:
-    """The name of a file as the model keeps it: short, without its folder where the compiler strips paths."""
+    """The name of a file as the model keeps it: reduced, or without folders under `strippath`."""
     return os.path.basename(name.replace("\\", "/")) if draft.settings.strippath else reduce_path(name)
 
 
 def reduce_path(name: str) -> str:
-    """A path without `.` and without `..` after a folder; links are not asked."""
+    """A path without `.` and without `..` after a folder; symbolic links are not followed."""
     *folders, last = name.replace("\\", "/").split("/")
     kept: list[str] = []
     for folder in folders:
@@ -36,7 +36,7 @@ def reduce_path(name: str) -> str:
 
 
 def read_asset(draft: Draft, el: Element, attribute: str) -> bytes:
-    """The bytes of the file that an attribute names; ModelError with the element's place where it cannot be read."""
+    """Bytes of the file that an attribute names; raises ModelError with file and line if it cannot be read."""
     try:
         data = read_file(draft.spec, path := asset_path(draft.spec, el, attribute))
     except ModelError as reason:
@@ -46,8 +46,8 @@ def read_asset(draft: Draft, el: Element, attribute: str) -> bytes:
     return data
 
 
-def about(el: Element, fn, *args):
-    """Call a function of an asset; its errors get the element's place."""
+def call_located(el: Element, fn, *args):
+    """Call a function; a ModelError that it raises gets the file, line and name of the element."""
     try:
         return fn(*args)
     except ModelError as reason:
@@ -61,18 +61,18 @@ def compile_meshes(draft: Draft) -> None:
     for geom in draft.lists["geom"]:
         if geom.mesh is None or geom.type not in _MESHES:
             continue
-        a = geom.a
-        if a["contype"] or a["conaffinity"] or id(geom) in paired or geom.mesh.a["inertia"] == "convex":
+        a = geom.attrs
+        if a["contype"] or a["conaffinity"] or id(geom) in paired or geom.mesh.attrs["inertia"] == "convex":
             hulled.add(id(geom.mesh))
         if geom.type == GeomType.SDF:
             sdf.add(id(geom.mesh))
     for mesh in draft.lists["mesh"]:
         given = replace(_mesh_input(draft, mesh), needhull=id(mesh) in hulled, needsdf=id(mesh) in sdf)
-        mesh.arrays = about(mesh.el, meshes.compile_mesh, given)
+        mesh.arrays = call_located(mesh.el, meshes.compile_mesh, given)
 
 
-def _mesh_input(draft: Draft, mesh: Obj) -> meshes.MeshInput:
-    a, el = mesh.a, mesh.el
+def _mesh_input(draft: Draft, mesh: DraftObject) -> meshes.MeshInput:
+    a, el = mesh.attrs, mesh.el
 
     def listed(name: str) -> np.ndarray:
         return np.zeros(0) if a[name] is None else np.asarray(a[name])
@@ -103,21 +103,21 @@ def link_materials(draft: Draft) -> None:
     """Textures of materials by role, and the materials of geoms, sites, tendons and skins."""
     for material in draft.lists["material"]:
         material.texid = [-1] * len(TextureRole)
-        for role, name in (material.a.get("layers") or {}).items():
+        for role, name in (material.attrs.get("layers") or {}).items():
             material.texid[ENUMS["role"][role]] = draft.refer(material, "texture", name, "texture").id
     for kind in ("geom", "site", "tendon", "skin", "flex"):
         for obj in draft.lists[kind]:
-            name = obj.a.get("material")
+            name = obj.attrs.get("material")
             if not name and getattr(obj, "mesh", None) is not None:
-                name = obj.mesh.a.get("material")
+                name = obj.mesh.attrs.get("material")
             if draft.settings.discardvisual:
                 name = None
             obj.matid = draft.refer(obj, "material", name, "material").id if name else -1
 
 
 def check_names(draft: Draft) -> None:
-    """Assets are referred to by name and must have one; a skybox may do without."""
+    """Check that all assets except skyboxes have a name."""
     for kind in ("mesh", "hfield", "texture", "material"):
         for obj in draft.lists[kind]:
-            if not obj.name and not (kind == "texture" and obj.a["type"] == "skybox"):
-                raise obj.error("a name is missing")
+            if not obj.name and not (kind == "texture" and obj.attrs["type"] == "skybox"):
+                raise obj.error("the attribute 'name' is missing")

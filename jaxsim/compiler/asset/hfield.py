@@ -1,6 +1,6 @@
 """Height fields: from a PNG image, a binary file or numbers to mjModel's `hfield_*` fields.
 
-One entry: `compile_hfield(HFieldInput(...)) -> HFieldArrays`.
+The entry is `compile_hfield(HFieldInput(...)) -> HFieldArrays`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_ELEVATIONS = 2**26
 
 @dataclass
 class HFieldInput:
-    """What the model says about a height field.
+    """Attributes of a height field element, and the bytes of its file.
 
     Attributes:
         name: for messages.

@@ -1,11 +1,12 @@
 """Convex hulls and their graphs, as `mesh_graph` holds them.
 
 The hull is Qhull's (through scipy) with the option "Qt". scipy gives the triangles in Qhull's own order, but neither
-the order of its vertex list nor the order of the facets around a vertex. The first follows from the triangles: Qhull
-moves a vertex to the end of its list whenever a new facet gets it, in batches of one added point each (the
-triangulation of merged facets is one last batch), and appends each new facet to the neighbours of its vertices. But
-where Qhull has merged facets on its way it has shuffled those lists. So the program `qhull` is asked; without it the
-vertices and neighbours are the same, and the order of neighbours (rarely of vertices) may differ.
+the order of its vertex list nor the order of the facets around a vertex. The program `qhull` prints both.
+
+Without that program the orders are reconstructed from the triangles. Qhull moves a vertex to the end of its list
+whenever a new facet has it, in batches of one added point each; the triangulation of merged facets is the last batch.
+It appends each new facet to the neighbours of its vertices. Where Qhull has merged facets on its way, it has shuffled
+these lists: then the order of neighbours, and rarely that of vertices, differs from MuJoCo's. The sets are the same.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxsim.compiler.asset.qhull import lists
+from jaxsim.compiler.asset.qhull import qhull_lists
 from jaxsim.core.errors import ModelError
 
 MINVAL = 1e-15
-_FLAT = 1e-9
+_AREA_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def convex_hull(vert: np.ndarray, maxhullvert: int = -1, name: str = "") -> Hull
         raise ModelError(f"convex hull of mesh '{name}' failed: qhull error") from error
     simplices = qhull.simplices.astype(np.int64)
     face = _orient(vert, simplices, qhull.equations, qhull.neighbors)
-    known = lists(vert, options, simplices)
+    known = qhull_lists(vert, options, simplices)
     if known is not None and known.vertex is not None:
         vertex = known.vertex
     else:
@@ -68,7 +69,7 @@ def convex_hull(vert: np.ndarray, maxhullvert: int = -1, name: str = "") -> Hull
 
 
 def _check_spread(vert: np.ndarray, name: str) -> None:
-    """ModelError where the points do not span space."""
+    """Raise ModelError if the points do not span space."""
     delta = vert - vert[0]
     length = np.sqrt((delta * delta).sum(axis=1))
     far = np.flatnonzero(length > MINVAL)
@@ -94,13 +95,13 @@ def _check_spread(vert: np.ndarray, name: str) -> None:
 
 
 def _orient(vert: np.ndarray, simplices: np.ndarray, equations: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
-    """Triangles turned outward: by the plane's normal, or by an adjacent triangle where they have no area."""
+    """Triangles oriented outwards: by the plane's normal, or by an adjacent triangle if they have no area."""
     a, b, c = (vert[simplices[:, k]] for k in range(3))
     cross = np.cross(b - a, c - a)
     along = (cross * equations[:, :3]).sum(axis=1)
     scale = np.maximum(((b - a) ** 2).sum(axis=1), ((c - a) ** 2).sum(axis=1))
     flip = along < 0
-    unsure = np.abs(along) <= _FLAT * scale
+    unsure = np.abs(along) <= _AREA_TOLERANCE * scale
     face = np.where(flip[:, None], simplices[:, [1, 0, 2]], simplices)
     todo = set(np.flatnonzero(unsure).tolist())
     while todo:
@@ -132,7 +133,7 @@ def _batches(simplices: np.ndarray, equations: np.ndarray) -> np.ndarray:
 
 
 def _vertex_order(simplices: np.ndarray, batch: np.ndarray) -> np.ndarray:
-    """Hull vertices by the last batch that touched them, then by their first place in that batch."""
+    """Hull vertices sorted by the last batch that has them, then by their first position in that batch."""
     if len(simplices) == 4:
         return np.r_[simplices[1, 0], simplices[0]]
     flat = simplices.reshape(-1)
@@ -147,7 +148,7 @@ def _vertex_order(simplices: np.ndarray, batch: np.ndarray) -> np.ndarray:
 def _graph(
     simplices: np.ndarray, face: np.ndarray, vertex: np.ndarray, around: tuple[np.ndarray, np.ndarray] | None
 ) -> np.ndarray:
-    """The record of `mesh_graph`; `around` are the pairs (vertex, triangle) in Qhull's order, where known."""
+    """The record of `mesh_graph`; `around` has the pairs (vertex, triangle) in Qhull's order, or is None."""
     nv, nf = len(vertex), len(face)
     local = np.full(simplices.max() + 1, -1, dtype=np.int64)
     local[vertex] = np.arange(nv)

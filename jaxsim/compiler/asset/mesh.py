@@ -1,13 +1,13 @@
 """Mesh assets: from a file, attributes or a builtin shape to mjModel's mesh fields.
 
-One entry: `compile_mesh(MeshInput(...)) -> MeshArrays`. Pure numpy; knows nothing of the Spec. Addresses in the result
+The entry is `compile_mesh(MeshInput(...)) -> MeshArrays`: pure numpy, independent of the Spec. Addresses in the result
 are relative to this mesh: the caller adds the offsets of the concatenated arrays. `fit_geom` gives the size of a
 primitive geom fitted to a mesh.
 
-The steps follow the language: read, check, convex hull of the vertices as given, normals, polygons of the hull,
-reference frame and scale, mass properties; then the mesh is moved so that its centre of mass and principal axes are
-its frame, and that frame is kept in `pos` and `quat`. Sums run in the order of the faces, and normals are accumulated
-in float32, since the signs and the order of the axes of symmetric shapes hang on the last bits.
+The steps are: read, check, convex hull of the vertices as given, normals, polygons of the hull, `refpos`, `refquat` and
+scale, mass properties. Then the mesh is moved into the frame of its centre of mass and principal axes, which `pos` and
+`quat` keep. Sums run in the order of the faces, and normals are accumulated in float32, as in MuJoCo: the signs and the
+order of the principal axes of symmetric shapes depend on the last bits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SMOOTH_COSINE = 0.8
 
 @dataclass
 class MeshInput:
-    """What the model says about a mesh.
+    """Attributes of a mesh element, and the bytes of its file.
 
     Attributes:
         name: for messages.
@@ -184,7 +184,7 @@ def _vector(value, n: int, what: str) -> np.ndarray:
 
 
 def _gather(mesh: MeshInput, righthand: bool) -> tuple[RawMesh, str]:
-    """Data of the mesh from its one source, completed by the attributes; and the inertia mode."""
+    """Data of the mesh from its builtin shape, field or file, completed by the attributes; and the inertia mode."""
     given = RawMesh(
         vertex=_flat32(mesh.vertex),
         normal=_flat32(mesh.normal),
@@ -230,7 +230,7 @@ def _flat32(values) -> np.ndarray:
 
 
 def _check(raw: RawMesh, name: str) -> None:
-    """ModelError where counts or indices do not fit together."""
+    """Raise ModelError if counts or indices are inconsistent or data is not finite."""
     for what, values, multiple in (
         ("vertex", raw.vertex, 3),
         ("normal", raw.normal, 3),
@@ -258,7 +258,7 @@ def _check(raw: RawMesh, name: str) -> None:
 
 
 def _check_orientation(vert: np.ndarray, face: np.ndarray, name: str) -> None:
-    """ModelError where two faces run along an edge in the same direction."""
+    """Raise ModelError if two faces run along an edge in the same direction."""
     area = _triangles(vert, face)[0]
     solid = face[area > np.sqrt(MINVAL)]
     edge = solid[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
@@ -325,7 +325,7 @@ def _divide_or_z(normal: np.ndarray, length: np.ndarray, good: np.ndarray) -> np
     return np.where(good[:, None], normal / safe[:, None], np.array([0, 0, 1], np.float32)).astype(np.float32)
 
 
-# reference frame, scale, mass properties
+# refpos, refquat, scale, mass properties
 
 
 def _mul(vec: np.ndarray, mat: list[float], transposed: bool = False) -> np.ndarray:
@@ -336,7 +336,7 @@ def _mul(vec: np.ndarray, mat: list[float], transposed: bool = False) -> np.ndar
 
 
 def _transform(vert, normal, mesh: MeshInput, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Apply the reference frame and the scale; normals come out with unit length."""
+    """Vertices and unit normals after `refpos`, `refquat` and scale."""
     vert = vert - _vector(mesh.refpos, 3, "refpos")
     refquat = _vector(mesh.refquat, 4, "refquat").tolist()
     if refquat != [1.0, 0.0, 0.0, 0.0]:

@@ -1,7 +1,7 @@
 """Meshes of signed distance fields: the zero surface of a plugin's field, by marching cubes.
 
-The grid, the order of vertices and faces and the single precision are those of the reference, so that the meshes are
-equal and not merely alike.
+The grid, the order of vertices and faces and the single precision are MuJoCo's, so that meshes are equal number by
+number.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from jaxsim.compiler.asset.bvh import cross
 from jaxsim.math.signed_distance import FIELDS
 from jaxsim.mjcf.mesh_file import RawMesh
 
-_CELLS = 300  # along the three half sizes of the box together
+_CELLS = 300  # sum of the numbers of cells along the three half sizes of the box
 
 # edges of a cell: axis, and the corner that the edge starts from
 _EDGES = (
@@ -21,7 +21,7 @@ _EDGES = (
 )
 
 # Triangles of every case of marching cubes as hexadecimal numbers of edges; bit i of a case says that corner i
-# (x + 2 y + 4 z) lies inside. The table is that of MarchingCubeCpp, which the reference uses.
+# (x + 2 y + 4 z) lies inside. The table is that of MarchingCubeCpp, which MuJoCo uses.
 _TRIANGLES = """
     . 048 509 495489 1a4 1801a8 1a4950 51a5a99a8 b15 5b1804 0b109b 14818bb89 a5ba45 05b0b88ba 40949aa9b 8ba89b
     286 062046 950628 295256654 41a286 a62a21120 0958621a4 61a621251295 28615b 604620b15 b09b10628 46162916919b

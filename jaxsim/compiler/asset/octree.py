@@ -40,11 +40,11 @@ class Octree:
 
     @classmethod
     def empty(cls) -> Octree:
-        """The octree of a mesh that needs none."""
+        """Octree without boxes, of a mesh that no sdf geom uses."""
         return cls(np.zeros((0, 6)), np.zeros((0, 8), np.int32), np.zeros(0, np.int32), np.zeros((0, 8)))
 
 
-class _Grid:
+class _OctreeGrid:
     """Boxes under construction: level, cell and children of every node, and the nodes by level and cell."""
 
     def __init__(self, aamm: np.ndarray, maxdepth: int):
@@ -128,7 +128,7 @@ def build_octree(vert: np.ndarray, face: np.ndarray, aamm: np.ndarray, bvh: Bvh,
         bvh: hierarchy of the faces, which makes the search for the closest one fast.
         maxdepth: deepest level of the boxes.
     """
-    grid = _Grid(aamm, maxdepth)
+    grid = _OctreeGrid(aamm, maxdepth)
     _refine(grid, vert[face])
     _balance(grid)
     low, high = grid.bounds(np.arange(len(grid.level)))
@@ -141,7 +141,7 @@ def build_octree(vert: np.ndarray, face: np.ndarray, aamm: np.ndarray, bvh: Bvh,
     )
 
 
-def _refine(grid: _Grid, triangle: np.ndarray) -> None:
+def _refine(grid: _OctreeGrid, triangle: np.ndarray) -> None:
     """Halve every box that a triangle touches, level by level."""
     node = np.zeros(len(triangle), dtype=np.int64)
     element = np.arange(len(triangle))
@@ -160,7 +160,7 @@ def _refine(grid: _Grid, triangle: np.ndarray) -> None:
 
 
 def _box_triangle(v: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """(n,) whether triangles (n, 3, 3) touch boxes: bounds, plane, then the three projections."""
+    """Whether triangles (n, 3, 3) touch boxes, (n,): tests of bounds, plane, then the three projections."""
     hit = ~((v < low[:, None]).all(axis=1) | (v > high[:, None]).all(axis=1)).any(axis=1)
     edge = np.roll(v, -1, axis=1) - v
     n = cross(edge[:, 0], edge[:, 1])
@@ -178,7 +178,7 @@ def _box_triangle(v: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarra
     return hit
 
 
-def _balance(grid: _Grid) -> None:
+def _balance(grid: _OctreeGrid) -> None:
     """Halve boxes until the levels of neighbours differ by one at most."""
     while True:
         leaf = np.flatnonzero(grid.first_child < 0)
@@ -193,8 +193,8 @@ def _balance(grid: _Grid) -> None:
         grid.subdivide(coarse[np.sort(first)])
 
 
-def _coefficients(grid: _Grid, vert: np.ndarray, face: np.ndarray, bvh: Bvh) -> np.ndarray:
-    """(n, 8) signed distances at the corners of all nodes."""
+def _coefficients(grid: _OctreeGrid, vert: np.ndarray, face: np.ndarray, bvh: Bvh) -> np.ndarray:
+    """Signed distances at the corners of all nodes, (n, 8)."""
     side = (1 << grid.maxdepth) + 1
     corner = grid.corners()
     key = (corner[..., 0] * side + corner[..., 1]) * side + corner[..., 2]
@@ -214,11 +214,11 @@ def _coefficients(grid: _Grid, vert: np.ndarray, face: np.ndarray, bvh: Bvh) -> 
     return value[inverse]
 
 
-def _hanging(grid: _Grid, vertex: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _hanging(grid: _OctreeGrid, vertex: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Corners in the middle of a coarser neighbour's face or edge.
 
     Args:
-        vertex: (n, 8) numbers of the corners of all nodes. index: (nvert, 3) their places on the finest grid.
+        vertex: (n, 8) numbers of the corners of all nodes. index: (nvert, 3) their indices on the finest grid.
 
     Returns:
         hanging (k,) corners; parents (k, 4) the corners of that face or edge, -1 where there are two; their count (k,).
@@ -260,9 +260,9 @@ def _parents(vertex: np.ndarray, is_low: np.ndarray, is_high: np.ndarray) -> lis
 
 
 def signed_distance(point: np.ndarray, vert: np.ndarray, face: np.ndarray, bvh: Bvh) -> np.ndarray:
-    """(n,) distances of points (n, 3) to a mesh, negative behind the closest face.
+    """Distances (n,) of points (n, 3) to a mesh, negative behind the closest face.
 
-    Of faces at the same distance the first in the hierarchy counts.
+    Of several faces at the same distance, the first in the hierarchy decides the sign.
     """
     from scipy.spatial import cKDTree
 
@@ -286,7 +286,7 @@ def _signed_distance(point: np.ndarray, reach: np.ndarray, triangle: np.ndarray,
 
 
 def _candidates(point: np.ndarray, reach: np.ndarray, bvh: Bvh) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs (point, leaf) of which the leaf's box is within the point's reach."""
+    """Pairs (point, leaf) where the leaf's box is within the point's reach, a squared distance."""
     which, node = np.arange(len(point)), np.zeros(len(point), dtype=np.int64)
     pairs = []
     while len(node):

@@ -1,20 +1,20 @@
-"""Meshes, height fields, textures and skins: their arrays, one asset after another."""
+"""Compilation of meshes, height fields, textures and skins, and mjModel's concatenated fields of them."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from jaxsim.compiler.asset.collect import about, asset_file, compile_meshes, read_asset
+from jaxsim.compiler.asset.collect import asset_file, call_located, compile_meshes, read_asset
 from jaxsim.compiler.asset.hfield import HFieldInput, compile_hfield
 from jaxsim.compiler.asset.skin import SkinInput, compile_skin
 from jaxsim.compiler.asset.texture import TextureInput, compile_texture
-from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.draft import Draft, DraftObject
 
 _CUBE_FACES = ("right", "left", "up", "down", "front", "back")
 
 
 def compile_assets(draft: Draft) -> None:
-    """Arrays of all assets; materials and textures go if visual assets are discarded."""
+    """Compile all assets of the draft."""
     compile_meshes(draft)
     for field in draft.lists["hfield"]:
         _hfield(draft, field)
@@ -24,25 +24,25 @@ def compile_assets(draft: Draft) -> None:
         _skin(draft, skin)
 
 
-def _listed(obj: Obj, name: str):
-    return () if obj.a[name] is None else obj.a[name]
+def _listed(obj: DraftObject, name: str):
+    return () if obj.attrs[name] is None else obj.attrs[name]
 
 
-def _file(draft: Draft, obj: Obj) -> dict:
-    name = obj.a["file"]
+def _file(draft: Draft, obj: DraftObject) -> dict:
+    name = obj.attrs["file"]
     obj.file = asset_file(draft, name) if name else ""
     return {"file": read_asset(draft, obj.el, "file") if name else None, "filename": obj.file}
 
 
-def _unread(draft: Draft, obj: Obj) -> dict:
-    """A file beside a builtin pattern is named and not read."""
-    name = obj.a["file"]
+def _unread(draft: Draft, obj: DraftObject) -> dict:
+    """Name of a texture's file that is not read, because the texture has a builtin pattern."""
+    name = obj.attrs["file"]
     obj.file = asset_file(draft, name) if name else ""
     return {"filename": obj.file}
 
 
-def _hfield(draft: Draft, field: Obj) -> None:
-    a = field.a
+def _hfield(draft: Draft, field: DraftObject) -> None:
+    a = field.attrs
     given = HFieldInput(
         name=field.name,
         size=a["size"],
@@ -52,12 +52,12 @@ def _hfield(draft: Draft, field: Obj) -> None:
         content_type=a["content_type"] or "",
         **_file(draft, field),
     )
-    field.arrays = about(field.el, compile_hfield, given)
+    field.arrays = call_located(field.el, compile_hfield, given)
     field.size = [float(x) for x in field.arrays.size]
 
 
-def _texture(draft: Draft, texture: Obj) -> None:
-    a = texture.a
+def _texture(draft: Draft, texture: DraftObject) -> None:
+    a = texture.attrs
     builtin = a["builtin"] != "none"
     cube = [f"file{face}" for face in _CUBE_FACES]
     given = TextureInput(
@@ -73,10 +73,10 @@ def _texture(draft: Draft, texture: Obj) -> None:
         cubefiles=[(read_asset(draft, texture.el, n), a[n]) if a[n] and not builtin else None for n in cube],
         **(_unread(draft, texture) if builtin else _file(draft, texture)),
     )
-    texture.arrays = about(texture.el, compile_texture, given)
+    texture.arrays = call_located(texture.el, compile_texture, given)
 
 
-def _skin(draft: Draft, skin: Obj) -> None:
+def _skin(draft: Draft, skin: DraftObject) -> None:
     bones = skin.el.children
     given = SkinInput(
         name=skin.name,
@@ -90,7 +90,7 @@ def _skin(draft: Draft, skin: Obj) -> None:
         vertweight=[bone.attrs["vertweight"] for bone in bones],
         **_file(draft, skin),
     )
-    skin.arrays = about(skin.el, compile_skin, given)
+    skin.arrays = call_located(skin.el, compile_skin, given)
 
 
 def _adr(counts: list[int]) -> np.ndarray:
@@ -103,7 +103,7 @@ def _join(parts: list[np.ndarray], width: int) -> np.ndarray:
 
 
 def asset_tables(draft: Draft) -> None:
-    """mesh_*, hfield_*, tex_* and skin_* fields."""
+    """Fill mesh_*, hfield_*, tex_* and skin_* fields."""
     _mesh_tables(draft)
     _hfield_tables(draft)
     _texture_tables(draft)
@@ -166,9 +166,9 @@ def _skin_tables(draft: Draft) -> None:
     v, skins = draft.values, draft.lists["skin"]
     arrays = [s.arrays for s in skins]
     v["skin_matid"] = np.array([s.matid for s in skins], np.int32)
-    v["skin_group"] = np.array([s.a["group"] for s in skins], np.int32)
-    v["skin_rgba"] = _join([s.a["rgba"] for s in skins], 4)
-    v["skin_inflate"] = np.array([s.a["inflate"] for s in skins])
+    v["skin_group"] = np.array([s.attrs["group"] for s in skins], np.int32)
+    v["skin_rgba"] = _join([s.attrs["rgba"] for s in skins], 4)
+    v["skin_inflate"] = np.array([s.attrs["inflate"] for s in skins])
     counts = {
         "vert": [len(a.vert) for a in arrays],
         "texcoord": [len(a.texcoord) for a in arrays],

@@ -1,4 +1,4 @@
-"""PNG images to arrays of bytes, with the conversions between colour types that the reference's decoder makes."""
+"""Decoding of PNG images to arrays of bytes, with the conversions of colour types that MuJoCo's decoder makes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxsim.core.extras import require
 MAX_PIXELS = 2**26
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
-_MAX_EXPANSION = 1040  # deflate makes at most 1032 bytes out of one
+_MAX_EXPANSION = 1040  # deflate expands one byte to at most 1032
 
 
 def read_png(data: bytes, nchannel: int, filename: str = "") -> tuple[np.ndarray, bool]:
@@ -52,7 +52,7 @@ def read_png(data: bytes, nchannel: int, filename: str = "") -> tuple[np.ndarray
 
 
 def _check_header(data: bytes, filename: str) -> int:
-    """Bits of a sample; ModelError unless the image is bounded and can come out of a file of this length."""
+    """Bits per sample; raises ModelError if the image is too large or cannot come from a file of this length."""
     if data[:8] != _SIGNATURE or len(data) < 33 or data[12:16] != b"IHDR":
         raise ModelError(f"error decoding PNG file '{filename}': not a PNG file")
     width, height, bits, colour = struct.unpack(">IIBB", data[16:26])

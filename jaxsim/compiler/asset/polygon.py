@@ -1,8 +1,8 @@
 """Coplanar triangles of a convex hull merged into polygons: `mesh_poly*`.
 
 Triangles are grouped by the direction of their normals, rounded to a hundredth of a radian; triangles of one group that
-share an edge become one polygon. The groups come in the order in which the reference's hash table lists them, which
-is reproduced here because it numbers the polygons.
+share an edge become one polygon. Polygons are numbered in the order in which MuJoCo's hash table lists the groups;
+that order is reproduced here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def make_polygons(vert: np.ndarray, face: np.ndarray) -> list[list[int]]:
 def polygon_normals(vert: np.ndarray, polygons: list[list[int]]) -> np.ndarray:
     """(npoly, 3) unit normals from the first three vertices of every polygon.
 
-    Where their triangle has (almost) no area the normal is along x, divided by that length as the reference has it.
+    Where their triangle has (almost) no area, the normal is the x axis divided by the length, as in MuJoCo.
     """
     if not polygons:
         return np.zeros((0, 3))
@@ -82,9 +82,9 @@ def _next_prime(n: int) -> int:
 
 
 def _table_order(hashes: list[int]) -> list[int]:
-    """Order in which a chained hash table of prime size lists its entries, after they were put in one by one.
+    """Order in which a chained hash table of prime size lists its entries after they were inserted one by one.
 
-    The buckets stand on one list. A new entry becomes the first of its bucket, a new bucket the first of the list.
+    All buckets are in one list. A new entry becomes the first of its bucket, a new bucket the first of the list.
     """
     chain: deque[deque[int]] = deque()
     bucket_of: dict[int, deque[int]] = {}
@@ -104,8 +104,8 @@ def _table_order(hashes: list[int]) -> list[int]:
 def _regroup(chain: deque[deque[int]], hashes: list[int], size: int) -> tuple[deque[deque[int]], dict]:
     """The list of buckets after the table has grown.
 
-    The old list is walked once: a bucket stands where it is first met; an entry follows the one before it where both
-    share a bucket, else it becomes the first of its own.
+    The old list is walked once. A bucket is appended when it is first met. An entry is appended to the bucket of the
+    entry before it if both share one, else it becomes the first of its bucket.
     """
     grown: deque[deque[int]] = deque()
     bucket_of: dict[int, deque[int]] = {}

@@ -1,7 +1,7 @@
-"""Qhull's own account of a hull: its vertices, and which facets lie around each, in the order of its lists.
+"""Vertices of a hull, and the facets around each, in the order of Qhull's own lists.
 
-scipy does not tell these orders, the program `qhull` prints it. The package cmeel-qhull brings the program; where it is
-missing, they are reconstructed (see `hull.py`).
+scipy does not give these orders, but the program `qhull` of the package cmeel-qhull prints them. Without it they are
+reconstructed (see `hull.py`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CORNERS = re.compile(rb"^    - vertices: p(\d+)\(v\d+\) p(\d+)\(v\d+\) p(\d+)\(
 
 @cache
 def program() -> str | None:
-    """The path of the program, None where it is not installed."""
+    """Path of the program `qhull`, None if it is not installed."""
     try:
         path = Path(str(importlib.metadata.distribution("cmeel-qhull").locate_file("cmeel.prefix/bin/qhull")))
     except importlib.metadata.PackageNotFoundError:
@@ -35,11 +35,11 @@ def program() -> str | None:
 
 
 @dataclass(frozen=True)
-class Lists:
+class QhullLists:
     """Qhull's lists of a hull.
 
     Attributes:
-        vertex: (nv,) the vertices in the order of its list, None where that is not known.
+        vertex: (nv,) vertices in the order of its list, None if the trace does not have it.
         around: pairs (vertex, triangle), each (3 nf,), in the order of each vertex's own list of facets; None where
             Qhull has no such lists, before it has added a point to the first simplex.
     """
@@ -48,13 +48,13 @@ class Lists:
     around: tuple[np.ndarray, np.ndarray] | None
 
 
-def lists(vert: np.ndarray, options: str, simplices: np.ndarray) -> Lists | None:
-    """What the program says about a hull; None where it cannot tell.
+def qhull_lists(vert: np.ndarray, options: str, simplices: np.ndarray) -> QhullLists | None:
+    """Lists of a hull, from the program's output; None if it is missing, fails or finds another hull.
 
     Args:
         vert: (n, 3) points.
-        options: Qhull's options, as for the hull that is asked about.
-        simplices: (nf, 3) its triangles in Qhull's order; another hull than this counts as no answer.
+        options: Qhull's options that gave the hull.
+        simplices: (nf, 3) triangles of the hull in Qhull's order.
     """
     done = _run(vert, options)
     if done is None:
@@ -75,11 +75,11 @@ def lists(vert: np.ndarray, options: str, simplices: np.ndarray) -> Lists | None
     listing = [points[word] for word in found[-1].split() if word in points] if found else []
     complete = len(listing) == len(points)
     pairs = np.array(vertices, np.int64), np.array(triangles, np.int64)
-    return Lists(np.array(listing, np.int64) if complete else None, pairs if vertices else None)
+    return QhullLists(np.array(listing, np.int64) if complete else None, pairs if vertices else None)
 
 
 def _run(vert: np.ndarray, options: str) -> tuple[bytes, bytes] | None:
-    """What the program prints, and its trace: that by a file, since it comes in hundreds of thousands of pieces."""
+    """Output of the program and its trace, which goes through a file, as it has hundreds of thousands of pieces."""
     if program() is None:
         return None
     lines = [f"3\n{len(vert)}", *(f"{x!r} {y!r} {z!r}" for x, y, z in vert.tolist())]

@@ -1,6 +1,6 @@
 """Skins: from attributes or a SKN file to mjModel's `skin_*` fields.
 
-One entry: `compile_skin(SkinInput(...)) -> SkinArrays`. The bodies of the bones stay names: the caller looks them up.
+The entry is `compile_skin(SkinInput(...)) -> SkinArrays`. Bodies of bones are given by name: the caller finds them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BONE_HEADER = 18 * 4  # name of 40 bytes, position, quaternion, number of verti
 
 @dataclass
 class SkinInput:
-    """What the model says about a skin.
+    """Attributes of a skin element, and the bytes of its file.
 
     Attributes:
         name: for messages.
@@ -68,7 +68,7 @@ def compile_skin(skin: SkinInput) -> SkinArrays:
     """Fields of a skin.
 
     Raises:
-        ModelError: for data that is missing or does not fit together, and for a file that is not well formed.
+        ModelError: for data that is missing or inconsistent, and for a file that is not well formed.
     """
     if skin.file is not None:
         skin = _load(skin)
@@ -134,7 +134,7 @@ def _weights(skin: SkinInput, nvert: int) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def _unit_quats(quat: np.ndarray) -> np.ndarray:
-    """Quaternions of unit length; those too short stay as they are."""
+    """Quaternions of unit length; those that are too short are unchanged."""
     wide = quat.astype(np.float64)
     square = (wide * wide).sum(axis=1, keepdims=True)
     norm = np.where(square < 1e-14, 1.0, np.sqrt(square))

@@ -1,6 +1,6 @@
 """Textures: from images, binary files or builtin patterns to mjModel's `tex_*` fields.
 
-One entry: `compile_texture(TextureInput(...)) -> TextureArrays`.
+The entry is `compile_texture(TextureInput(...)) -> TextureArrays`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ COLORSPACES = {"auto": 0, "linear": 1, "sRGB": 2}
 
 @dataclass
 class TextureInput:
-    """What the model says about a texture.
+    """Attributes of a texture element, and the bytes of its files.
 
     Attributes:
         name: for messages.
@@ -88,7 +88,7 @@ def compile_texture(texture: TextureInput) -> TextureArrays:
 
 
 def _byte(colour) -> np.ndarray:
-    """Colours in [0, 1] to bytes, fractions cut off."""
+    """Bytes of colours in [0, 1], with fractions cut off."""
     value = np.asarray(colour, dtype=np.float64) * 255
     if value.size and value.min() >= 0 and value.max() < 256:
         return value.astype(np.uint8)
@@ -196,13 +196,13 @@ _MT_MATRIX = np.uint64(0xB5026F5AA96619E9)
 _MT_HIGH, _MT_LOW = np.uint64(0xFFFFFFFF80000000), np.uint64(0x7FFFFFFF)
 
 
-@lru_cache(maxsize=4)  # many models share one sky
+@lru_cache(maxsize=4)  # many models have the same sky
 def random_dots(n: int, probability: float, seed: int = 42) -> np.ndarray:
     """(n,) bool: where the first n numbers of the 64-bit Mersenne Twister, in [0, 1), are below `probability`."""
     state = np.empty(_MT_N + -(-n // _MT_M) * _MT_M, dtype=np.uint64)
     state[:_MT_N] = _mt_seed(seed)
     one = np.uint64(1)
-    for at in range(0, len(state) - _MT_N, _MT_M):  # as many words at once as do not need each other
+    for at in range(0, len(state) - _MT_N, _MT_M):  # as many words at once as do not depend on each other
         y = state[at : at + _MT_M] & _MT_HIGH
         y |= state[at + 1 : at + 1 + _MT_M] & _MT_LOW
         mixed = (y & one) * _MT_MATRIX
@@ -264,7 +264,7 @@ def _load(texture: TextureInput, data: bytes, filename: str) -> tuple[np.ndarray
 
 
 def _raw(texture: TextureInput, data: bytes, filename: str) -> np.ndarray:
-    """A KTX file as it is, one row of bytes: the renderer reads it."""
+    """Bytes of a KTX file, one row, undecoded: the renderer reads them."""
     if texture.hflip or texture.vflip:
         raise ModelError(f"the KTX texture file '{filename}' cannot be flipped")
     if not data:
@@ -293,7 +293,7 @@ def _check_cube_channels(texture: TextureInput) -> None:
 
 
 def _cube_from_grid(texture: TextureInput, image: np.ndarray) -> np.ndarray:
-    """Six squares cut out of one image, or one square that stands for all."""
+    """Six squares cut out of one image, or one square that is used for all six."""
     _check_cube_channels(texture)
     rows, columns = (int(x) for x in texture.gridsize)
     if rows < 1 or columns < 1 or rows * columns > 12:
@@ -316,7 +316,7 @@ def _cube_from_grid(texture: TextureInput, image: np.ndarray) -> np.ndarray:
 
 
 def _cube_from_files(texture: TextureInput) -> tuple[np.ndarray, bool]:
-    """Six squares from files of their own, missing ones in rgb1; the first file tells the colour space."""
+    """Six squares from separate files, missing ones in rgb1, and whether the first file is sRGB."""
     _check_cube_channels(texture)
     faces, first_srgb = None, False
     for k, entry in enumerate(texture.cubefiles):

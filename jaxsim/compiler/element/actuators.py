@@ -1,8 +1,8 @@
-"""Actuators: transmission targets, ranges, activations."""
+"""Actuators: transmission targets, ranges and activations."""
 
 from __future__ import annotations
 
-from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.draft import Draft, DraftObject
 from jaxsim.compiler.element.elements import limited
 from jaxsim.core.types import BiasType, DynType, GainType, JointType, TrnType
 from jaxsim.mjcf.schema.values import ENUMS
@@ -18,13 +18,13 @@ _TARGETS = {
     "body": ("body", TrnType.BODY),
 }
 _ATTRIBUTE = {"slidercrank": "cranksite"}
-_PASSIVE = (TrnType.JOINT, TrnType.JOINTINPARENT, TrnType.TENDON)
+_DAMPING_TARGETS = (TrnType.JOINT, TrnType.JOINTINPARENT, TrnType.TENDON)
 
 
 def compile_actuators(draft: Draft) -> None:
-    """Everything about actuators that does not need the engine."""
+    """Set all fields of actuators that do not depend on positions."""
     for actuator in draft.lists["actuator"]:
-        a = actuator.a
+        a = actuator.attrs
         actuator.dyntype = DynType(ENUMS["dyn"][a["dyntype"]])
         actuator.gaintype = GainType(ENUMS["gain"][a["gaintype"]])
         actuator.biastype = BiasType(ENUMS["bias"][a["biastype"]])
@@ -40,8 +40,8 @@ def compile_actuators(draft: Draft) -> None:
         check_history(actuator)
 
 
-def _transmission(draft: Draft, actuator: Obj) -> None:
-    a = actuator.a
+def _transmission(draft: Draft, actuator: DraftObject) -> None:
+    a = actuator.attrs
     if not a["trntype"] or not a["target"]:
         raise actuator.error("no transmission target: name a joint, tendon, site or body")
     kind, actuator.trntype = _TARGETS[a["trntype"]]
@@ -57,13 +57,13 @@ def _transmission(draft: Draft, actuator: Obj) -> None:
     actuator.target = draft.refer(actuator, kind, a["target"], _ATTRIBUTE.get(a["trntype"], a["trntype"]))
     actuator.trnid = [actuator.target.id, second]
     for name, present in (("damping", any(actuator.damping)), ("armature", a["armature"] != 0)):
-        if present and actuator.trntype not in _PASSIVE:
+        if present and actuator.trntype not in _DAMPING_TARGETS:
             raise actuator.error(f"'{name}' needs a joint or tendon")
 
 
-def _inherit_range(actuator: Obj) -> None:
-    """Position servos may take their control range from the range of what they move."""
-    factor = actuator.a["inheritrange"]
+def _inherit_range(actuator: DraftObject) -> None:
+    """Set the control or activation range of a position servo with `inheritrange` from its target's range."""
+    factor = actuator.attrs["inheritrange"]
     servo = actuator.gaintype == GainType.FIXED and actuator.biastype == BiasType.AFFINE
     if not servo or actuator.gainprm[0] != -actuator.biasprm[1] or not factor > 0:
         return
@@ -81,11 +81,11 @@ def _inherit_range(actuator: Obj) -> None:
     setattr(actuator, ranges[actuator.dyntype], [middle - radius, middle + radius])
 
 
-def _limits(draft: Draft, actuator: Obj) -> None:
+def _limits(draft: Draft, actuator: DraftObject) -> None:
     autolimits = draft.settings_of(actuator.el).autolimits
     for what in ("force", "ctrl", "act"):
         bounds = getattr(actuator, f"{what}range")
-        switch = limited(actuator, actuator.a[f"{what}limited"], bounds, autolimits, what)
+        switch = limited(actuator, actuator.attrs[f"{what}limited"], bounds, autolimits, what)
         setattr(actuator, f"{what}limited", switch)
         if switch and bounds[0] >= bounds[1]:
             raise actuator.error(f"'{what}range' must rise; it is ({bounds[0]:g}, {bounds[1]:g})")
@@ -93,16 +93,16 @@ def _limits(draft: Draft, actuator: Obj) -> None:
         raise actuator.error("'actrange' is given, but 'dyntype' is 'none'")
 
 
-def _activation(actuator: Obj) -> None:
-    dim, dyn = actuator.a["actdim"], actuator.dyntype
+def _activation(actuator: DraftObject) -> None:
+    dim, dyn = actuator.attrs["actdim"], actuator.dyntype
     if actuator.plugin is None:
         _check_actdim(actuator, dim, dyn)
-    if dyn == DynType.DCMOTOR and not actuator.a["actearly"]:
+    if dyn == DynType.DCMOTOR and not actuator.attrs["actearly"]:
         raise actuator.error("'actearly' cannot be false for a DC motor")
     actuator.actdim = int(dyn not in (DynType.NONE, DynType.DCMOTOR)) if dim < 0 else dim
 
 
-def _check_actdim(actuator: Obj, dim: int, dyn: DynType) -> None:
+def _check_actdim(actuator: DraftObject, dim: int, dyn: DynType) -> None:
     if dim > 1 and dyn not in (DynType.USER, DynType.DCMOTOR):
         raise actuator.error("'actdim' above 1 is only for dyntype 'user' and 'dcmotor'")
     if dim == 1 and dyn == DynType.NONE:
@@ -111,7 +111,7 @@ def _check_actdim(actuator: Obj, dim: int, dyn: DynType) -> None:
         raise actuator.error("'actdim' is 0, but the actuator has a state")
 
 
-def _check_muscle(actuator: Obj) -> None:
+def _check_muscle(actuator: DraftObject) -> None:
     for muscle, prm in (
         (actuator.gaintype == GainType.MUSCLE, actuator.gainprm),
         (actuator.biastype == BiasType.MUSCLE, actuator.biasprm),
@@ -126,9 +126,9 @@ def _check_muscle(actuator: Obj) -> None:
             raise actuator.error("scale, vmax, fpmax and fvmax of a muscle must be positive")
 
 
-def check_history(obj: Obj) -> None:
-    """Delays need a buffer of samples, of bounded size."""
-    if obj.a["delay"] > 0 and obj.a["nsample"] <= 0:
+def check_history(obj: DraftObject) -> None:
+    """Check that a delay has a buffer of samples, of bounded size."""
+    if obj.attrs["delay"] > 0 and obj.attrs["nsample"] <= 0:
         raise obj.error("'delay' needs 'nsample', the size of its buffer")
-    if obj.a["nsample"] > MAX_SAMPLES:
+    if obj.attrs["nsample"] > MAX_SAMPLES:
         raise obj.error(f"'nsample' is at most {MAX_SAMPLES}")

@@ -6,17 +6,17 @@ from jaxsim.compiler.draft import Draft, Settings
 from jaxsim.compiler.element.elements import compile_camera, compile_joint, compile_light, compile_site
 from jaxsim.compiler.element.geoms import compile_geom
 from jaxsim.compiler.element.pose import IDENTITY, compose, invert, rotate, unit
+from jaxsim.compiler.kinematic_tree import Body, own_orientation
 from jaxsim.compiler.linalg import EPS, full_inertia, quat2mat
-from jaxsim.compiler.tree import Body, own_orientation
 from jaxsim.core.errors import ModelError
 from jaxsim.core.types import MINVAL, JointType
 from jaxsim.mjcf import Resolved, resolve
 
-_TURNS = ("axisangle", "xyaxes", "zaxis", "euler")
+_ORIENTATIONS = ("axisangle", "xyaxes", "zaxis", "euler")
 
 
 def compile_bodies(draft: Draft) -> None:
-    """Compile every body, parents first, with all that stands in it."""
+    """Compile every body, parents first, with its joints, geoms, sites, cameras and lights."""
     for body in draft.lists["body"]:
         compile_body(draft, body)
 
@@ -27,7 +27,7 @@ def compile_body(draft: Draft, body: Body) -> None:
     _read_pose(draft, body, settings)
     _read_inertial(draft, body, settings)
     for geom in body.geoms:
-        group = geom.a["group"]
+        group = geom.attrs["group"]
         low, high = settings.inertiagrouprange
         explicit = body.inertial is not None and settings.inertiafromgeom != "true"
         compile_geom(draft, geom, infer=body.id > 0 and not explicit and low <= group <= high)
@@ -54,10 +54,10 @@ def _read_pose(draft: Draft, body: Body, settings: Settings) -> None:
     if body.parent is None:
         body.pos, body.quat, body.mocap = [0.0, 0.0, 0.0], list(IDENTITY), False
         return
-    body.pos, body.quat = body.floats("pos"), own_orientation(body.el, body.a, settings)
-    if all(body.a[kind] is None for kind in _TURNS):
+    body.pos, body.quat = body.floats("pos"), own_orientation(body.el, body.attrs, settings)
+    if all(body.attrs[kind] is None for kind in _ORIENTATIONS):
         body.quat = unit(body.quat)
-    body.mocap = body.a["mocap"]
+    body.mocap = body.attrs["mocap"]
 
 
 def _read_inertial(draft: Draft, body: Body, settings: Settings) -> None:
@@ -67,8 +67,8 @@ def _read_inertial(draft: Draft, body: Body, settings: Settings) -> None:
         return
     if body.parent is None:
         raise el.error("the world body cannot have inertia")
-    a = _together(draft, body)
-    turned = any(a[kind] is not None for kind in _TURNS)
+    a = _merged_inertial(draft, body)
+    turned = any(a[kind] is not None for kind in _ORIENTATIONS)
     body.mass, body.ipos = float(a["mass"]), [float(x) for x in a["pos"]]
     body.inertia = [float(x) for x in a["diaginertia"]]
     body.iquat = unit([float(x) for x in a["quat"]])
@@ -86,18 +86,18 @@ def _read_inertial(draft: Draft, body: Body, settings: Settings) -> None:
         body.iquat = own_orientation(el, a, settings)
 
 
-def _together(draft: Draft, body: Body) -> Resolved:
-    """What the inertials of a body say together: each overwrites what it says itself, and position and mass."""
+def _merged_inertial(draft: Draft, body: Body) -> Resolved:
+    """Attributes of a body's `inertial` elements, merged: later ones overwrite what they write."""
     a = resolve(draft.spec, body.inertials[0])
     for el in body.inertials[1:]:
-        if any(name in el.attrs for name in _TURNS):
-            a.update(dict.fromkeys(_TURNS))
+        if any(name in el.attrs for name in _ORIENTATIONS):
+            a.update(dict.fromkeys(_ORIENTATIONS))
         a.update(el.attrs)
     return a
 
 
 def global_inertia(inertia: list[float], quat: list[float]) -> list[float]:
-    """(xx, yy, zz, xy, xz, yz) of a diagonal inertia turned by a quaternion."""
+    """Inertia (xx, yy, zz, xy, xz, yz) of a diagonal inertia rotated by a quaternion."""
     r = quat2mat(quat)
     rows = [r[0:3], r[3:6], r[6:9]]
     pairs = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
@@ -105,16 +105,17 @@ def global_inertia(inertia: list[float], quat: list[float]) -> list[float]:
 
 
 def point_inertia(mass: float, at: list[float]) -> list[float]:
-    """(xx, yy, zz, xy, xz, yz) of a point mass."""
+    """Inertia (xx, yy, zz, xy, xz, yz) of a point mass at a position."""
     x, y, z = at
     full = (y * y + z * z, x * x + z * z, x * x + y * y, -x * y, -x * z, -y * z)
     return [mass * value for value in full]
 
 
-def merge_inertias(parts: list[tuple[float, list[float], list[float], list[float]]], together: bool = False):
+def merge_inertias(parts: list[tuple[float, list[float], list[float], list[float]]], sum_part_first: bool = False):
     """Mass, centre, frame and diagonal inertia of rigid parts (mass, centre, frame, diagonal inertia).
 
-    `together` sums both terms of a part first: where axes are equal, the frame hangs on the last bits.
+    `sum_part_first` adds both terms of a part before adding them to the total. Where principal moments are equal, the
+    frame depends on this order of summation.
     """
     mass = 0.0
     com = [0.0] * 3
@@ -128,7 +129,7 @@ def merge_inertias(parts: list[tuple[float, list[float], list[float], list[float
     for m, pos, quat, inertia in parts:
         turned = global_inertia(inertia, quat)
         moved = point_inertia(m, [p - c for p, c in zip(pos, com, strict=True)])
-        total = [t + (a + b) if together else t + a + b for t, a, b in zip(total, turned, moved, strict=True)]
+        total = [t + (a + b) if sum_part_first else t + a + b for t, a, b in zip(total, turned, moved, strict=True)]
     inertia, quat = full_inertia(total)
     return mass, com, quat.tolist(), inertia.tolist()
 
@@ -138,7 +139,7 @@ def _infer_inertia(body: Body, settings: Settings) -> None:
     if body.id == 0 or not (mode == "true" or (body.ipos is None and mode == "auto")):
         return
     low, high = settings.inertiagrouprange
-    chosen = [g for g in body.geoms if low <= g.a["group"] <= high and g.mass > EPS]
+    chosen = [g for g in body.geoms if low <= g.attrs["group"] <= high and g.mass > EPS]
     if len(chosen) == 1:
         g = chosen[0]
         body.mass, body.ipos, body.iquat, body.inertia = g.mass, list(g.pos), list(g.quat), list(g.inertia)
@@ -151,7 +152,7 @@ def _infer_inertia(body: Body, settings: Settings) -> None:
 
 
 def _check_inertia(body: Body, settings: Settings) -> None:
-    if body.ipos is None:  # nothing known: the inertial frame repeats the body's own pose
+    if body.ipos is None:  # no inertia is given or inferred: the inertial frame repeats the body's own pose
         body.ipos, body.iquat = list(body.pos), list(body.quat)
     if body.id == 0:
         return
@@ -163,7 +164,7 @@ def _check_inertia(body: Body, settings: Settings) -> None:
     if a + b < c or a + c < b or b + c < a:
         if not settings.balanceinertia:
             raise body.error(
-                f"inertia ({a:g}, {b:g}, {c:g}) breaks A + B >= C, which every rigid body obeys; compiler "
+                f"inertia ({a:g}, {b:g}, {c:g}) violates A + B >= C, which holds for every rigid body; compiler "
                 "balanceinertia='true' replaces it by its mean"
             )
         body.inertia = [(a + b + c) / 3.0] * 3
@@ -171,9 +172,9 @@ def _check_inertia(body: Body, settings: Settings) -> None:
 
 
 def _aligned(body: Body, settings: Settings) -> bool:
-    if len(body.joints) != 1 or body.bodies or body.joints[0].a.get("type", "free") != "free":
+    if len(body.joints) != 1 or body.bodies or body.joints[0].attrs.get("type", "free") != "free":
         return False
-    align = body.joints[0].a.get("align", "auto")
+    align = body.joints[0].attrs.get("align", "auto")
     return align == "true" or (align == "auto" and settings.alignfree)
 
 
@@ -214,8 +215,8 @@ def _check_joints(draft: Draft, body: Body) -> None:
         raise body.error("a mocap body must be a child of the world without joints")
 
 
-def check_moving(draft: Draft) -> None:
-    """Every body that moves needs mass and inertia, its own or that of a child fixed to it."""
+def check_moving_inertia(draft: Draft) -> None:
+    """Check that every moving body has mass and inertia, its own or those of a child fixed to it."""
     for body in draft.lists["body"][1:]:
         if body.joints and not _has_inertia(body):
             raise body.error(
@@ -234,11 +235,11 @@ def _has_inertia(body: Body) -> bool:
 
 
 def contact_bits(body: Body) -> tuple[int, int, float]:
-    """contype, conaffinity and margin of a body: those of all its geoms together."""
+    """contype and conaffinity of a body, combined over its geoms, and the largest margin of these."""
     contype = conaffinity = 0
     margin = 0.0
     for geom in body.geoms:
-        contype |= geom.a["contype"]
-        conaffinity |= geom.a["conaffinity"]
-        margin = max(margin, geom.a["margin"])
+        contype |= geom.attrs["contype"]
+        conaffinity |= geom.attrs["conaffinity"]
+        margin = max(margin, geom.attrs["margin"])
     return contype, conaffinity, margin

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.draft import Draft, DraftObject
 from jaxsim.compiler.linalg import normalize
 from jaxsim.core.types import MINVAL, ObjType
 from jaxsim.engine.tables import quat_address
@@ -15,17 +15,17 @@ MAX_NUMERIC = 500
 
 
 def compile_custom(draft: Draft) -> None:
-    """Sizes of numerics and members of tuples."""
+    """Set data and sizes of numerics, and members of tuples."""
     for numeric in draft.lists["numeric"]:
-        data = numeric.a["data"]
+        data = numeric.attrs["data"]
         numeric.data = [] if data is None else [float(x) for x in data]
-        numeric.size = int(numeric.a["size"]) if "size" in numeric.el.attrs else len(numeric.data)
+        numeric.size = int(numeric.attrs["size"]) if "size" in numeric.el.attrs else len(numeric.data)
         if not 1 <= numeric.size <= MAX_NUMERIC:
-            raise numeric.error(f"the size of a numeric lies between 1 and {MAX_NUMERIC}")
+            raise numeric.error(f"the size of a numeric must be between 1 and {MAX_NUMERIC}")
         if len(numeric.data) > numeric.size:
             raise numeric.error(f"'data' has {len(numeric.data)} numbers; 'size' is {numeric.size}")
     for text in draft.lists["text"]:
-        if not text.a["data"]:
+        if not text.attrs["data"]:
             raise text.error("'data' is empty")
     for group in draft.lists["tuple"]:
         group.members = [_member(draft, el) for el in group.el.children]
@@ -33,22 +33,22 @@ def compile_custom(draft: Draft) -> None:
             raise group.error("the tuple is empty")
 
 
-def _member(draft: Draft, el) -> tuple[int, Obj, float]:
+def _member(draft: Draft, el) -> tuple[int, DraftObject, float]:
     kind = el.attrs["objtype"]
-    found = draft.refer(Obj("tuple", el, el.attrs), kind, el.attrs["objname"], "objname")
+    found = draft.refer(DraftObject("tuple", el, el.attrs), kind, el.attrs["objname"], "objname")
     if kind == "geom":
         found.visual = False
     return ObjType[kind.upper()], found, float(el.attrs.get("prm", 0.0))
 
 
 def custom_tables(draft: Draft) -> None:
-    """numeric_*, text_* and tuple_*."""
+    """Fill numeric_*, text_* and tuple_* fields."""
     v = draft.values
     numerics, texts, tuples = (draft.lists[kind] for kind in ("numeric", "text", "tuple"))
     padded = [n.data + [0.0] * (n.size - len(n.data)) for n in numerics]
     v["numeric_data"] = np.array([x for data in padded for x in data], np.float64)
     v["numeric_adr"] = _starts([n.size for n in numerics])
-    data = [t.a["data"].encode() + b"\0" for t in texts]
+    data = [t.attrs["data"].encode() + b"\0" for t in texts]
     v["text_data"] = b"".join(data)
     v["text_size"], v["text_adr"] = np.array([len(x) for x in data], np.int32), _starts([len(x) for x in data])
     members = [m for t in tuples for m in t.members]
@@ -66,7 +66,7 @@ def _starts(counts: list[int]) -> np.ndarray:
 
 
 def key_tables(draft: Draft) -> None:
-    """Keyframes: what is not given is the reference state."""
+    """Fill key_* fields; arrays that a keyframe does not give are those of the initial state."""
     v, keys = draft.values, draft.lists["key"]
     mocap = [b for b in draft.lists["body"] if b.mocap]
     rest = {
@@ -89,9 +89,9 @@ def key_tables(draft: Draft) -> None:
         v[f"key_{name}"] = np.array(rows, np.float64).reshape(len(keys), len(default))
 
 
-def _row(key: Obj, name: str, default: list[float]) -> list[float]:
-    """One array of a keyframe; NaN stands for the reference state where the keyframe of an attached model is silent."""
-    value = key.a.get(name)
+def _row(key: DraftObject, name: str, default: list[float]) -> list[float]:
+    """One array of a keyframe; NaN, which macros write for entries left open, becomes the initial state's value."""
+    value = key.attrs.get(name)
     if value is None or len(value) == 0:
         return list(default)
     if len(value) != len(default):

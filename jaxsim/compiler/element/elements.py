@@ -1,4 +1,4 @@
-"""Joints, sites, cameras and lights: the smaller things that stand in a body."""
+"""Joints, sites, cameras and lights of bodies."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import math
 
 import numpy as np
 
-from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.draft import Draft, DraftObject
 from jaxsim.compiler.element.pose import rotate, unit
 from jaxsim.compiler.element.volumes import SIZES
+from jaxsim.compiler.kinematic_tree import fromto_pose, in_frame, own_orientation, point_in_frame
 from jaxsim.compiler.linalg import EPS, normalize
-from jaxsim.compiler.tree import in_frame, line_pose, own_orientation, point_in_frame
 from jaxsim.core.types import GeomType, JointType
 from jaxsim.mjcf.schema.values import ENUMS
 
 _NV = {JointType.FREE: 6, JointType.BALL: 3, JointType.SLIDE: 1, JointType.HINGE: 1}
 _NQ = {**_NV, JointType.FREE: 7, JointType.BALL: 4}
-_LINED = (GeomType.CAPSULE, GeomType.CYLINDER, GeomType.ELLIPSOID, GeomType.BOX)
+_FROMTO_TYPES = (GeomType.CAPSULE, GeomType.CYLINDER, GeomType.ELLIPSOID, GeomType.BOX)
 _NOT_IN_SITES = (GeomType.MESH, GeomType.HFIELD, GeomType.PLANE)
-_DEG = math.pi / 180.0
+_RADIANS_PER_DEGREE = math.pi / 180.0
 
 _FREEJOINT = {
     "type": "free",
@@ -43,8 +43,8 @@ _FREEJOINT = {
 }
 
 
-def limited(obj: Obj, switch: str, bounds: list[float], autolimits: bool, what: str = "") -> bool:
-    """Whether a limit holds: true, false, or auto, which means that there is a range.
+def limited(obj: DraftObject, switch: str, bounds: list[float], autolimits: bool, what: str = "") -> bool:
+    """Whether a limit is active; `auto` means that it is if a range is given.
 
     `what` is the prefix of the attributes (`ctrl` for ctrlrange and ctrllimited).
     """
@@ -57,12 +57,12 @@ def limited(obj: Obj, switch: str, bounds: list[float], autolimits: bool, what: 
     return bounds[0] < bounds[1]
 
 
-def compile_joint(draft: Draft, joint: Obj) -> None:
-    """Type, axis, position, limits and references of a joint, angles in radians."""
+def compile_joint(draft: Draft, joint: DraftObject) -> None:
+    """Set type, axis, position, limits and reference positions of a joint, angles in radians."""
     if joint.el.tag == "freejoint":
-        joint.a = {**_FREEJOINT, **joint.a}
+        joint.attrs = {**_FREEJOINT, **joint.attrs}
     settings = draft.settings_of(joint.el)
-    a = joint.a
+    a = joint.attrs
     kind = joint.type = JointType(ENUMS["joint"][a["type"]])
     joint.nq, joint.nv = _NQ[kind], _NV[kind]
     joint.springdamper = joint.floats("springdamper")
@@ -82,26 +82,26 @@ def compile_joint(draft: Draft, joint: Obj) -> None:
     joint.ref, joint.springref = a["ref"] * scale, a["springref"] * scale
 
 
-def _joint_limits(joint: Obj, settings) -> None:
+def _joint_limits(joint: DraftObject, settings) -> None:
     kind, bounds, force = joint.type, joint.floats("range"), joint.floats("actuatorfrcrange")
-    joint.limited = kind != JointType.FREE and limited(joint, joint.a["limited"], bounds, settings.autolimits)
+    joint.limited = kind != JointType.FREE and limited(joint, joint.attrs["limited"], bounds, settings.autolimits)
     if joint.limited:
         if kind == JointType.BALL and bounds[0]:
-            raise joint.error("'range' of a ball joint must begin with 0")
+            raise joint.error("'range' of a ball joint must start at 0")
         if kind != JointType.BALL and bounds[0] >= bounds[1]:
             raise joint.error(f"'range' must rise; it is ({bounds[0]:g}, {bounds[1]:g})")
         if settings.degree and kind in (JointType.HINGE, JointType.BALL):
-            bounds = [x * _DEG for x in bounds]
+            bounds = [x * _RADIANS_PER_DEGREE for x in bounds]
     joint.actfrclimited = kind in (JointType.SLIDE, JointType.HINGE) and limited(
-        joint, joint.a["actuatorfrclimited"], force, settings.autolimits, "actuatorfrc"
+        joint, joint.attrs["actuatorfrclimited"], force, settings.autolimits, "actuatorfrc"
     )
     if joint.actfrclimited and force[0] >= force[1]:
         raise joint.error(f"'actuatorfrcrange' must rise; it is ({force[0]:g}, {force[1]:g})")
     joint.range, joint.actfrcrange = bounds, force
 
 
-def check_size(obj: Obj, kind: int, size: list[float]) -> None:
-    """The sizes that a type of geom needs must be positive; a plane needs the third, its grid spacing."""
+def check_size(obj: DraftObject, kind: int, size: list[float]) -> None:
+    """Check that the sizes that a geom type uses are positive; of a plane that is the third, its grid spacing."""
     if kind == GeomType.PLANE:
         if size[2] <= 0:
             raise obj.error("the third size of a plane must be positive")
@@ -112,34 +112,34 @@ def check_size(obj: Obj, kind: int, size: list[float]) -> None:
             raise obj.error(f"a {name} needs {need} positive size{'s'[: need > 1]}; number {i + 1} is {size[i]:g}")
 
 
-def lined(obj: Obj, kind: int, size: list[float]) -> tuple[list[float], list[float], list[float]]:
-    """Position, orientation and size from `fromto`."""
-    if kind not in _LINED:
+def pose_from_fromto(obj: DraftObject, kind: int, size: list[float]) -> tuple[list[float], list[float], list[float]]:
+    """Position, orientation and size of a geom or site with `fromto`."""
+    if kind not in _FROMTO_TYPES:
         raise obj.error("'fromto' needs a capsule, cylinder, ellipsoid or box")
-    pos, quat, half = line_pose(obj)
+    pos, quat, half = fromto_pose(obj)
     if kind in (GeomType.ELLIPSOID, GeomType.BOX):
         return pos, quat, [size[0], size[0], half]
     return pos, quat, [size[0], half, size[2]]
 
 
-def compile_site(draft: Draft, site: Obj) -> None:
-    """Type, pose and size of a site."""
-    site.type = GeomType(ENUMS["geom"][site.a["type"]])
+def compile_site(draft: Draft, site: DraftObject) -> None:
+    """Set type, pose and size of a site."""
+    site.type = GeomType(ENUMS["geom"][site.attrs["type"]])
     if site.type in _NOT_IN_SITES:
         raise site.error("a site cannot be a mesh, a height field or a plane")
     site.size = site.floats("size")
-    if site.a["fromto"] is not None:
-        pos, quat, site.size = lined(site, site.type, site.size)
+    if site.attrs["fromto"] is not None:
+        pos, quat, site.size = pose_from_fromto(site, site.type, site.size)
     else:
-        pos, quat = site.floats("pos"), own_orientation(site.el, site.a, draft.settings_of(site.el))
+        pos, quat = site.floats("pos"), own_orientation(site.el, site.attrs, draft.settings_of(site.el))
     site.pos, quat = in_frame(site, pos, quat)
     site.quat = unit(quat)
     check_size(site, site.type, site.size)
 
 
-def compile_camera(draft: Draft, camera: Obj) -> None:
-    """Pose and intrinsics of a camera."""
-    a = camera.a
+def compile_camera(draft: Draft, camera: DraftObject) -> None:
+    """Set pose and intrinsics of a camera."""
+    a = camera.attrs
     quat = own_orientation(camera.el, a, draft.settings_of(camera.el))
     camera.pos, quat = in_frame(camera, camera.floats("pos"), quat)
     camera.quat = unit(quat)
@@ -156,9 +156,9 @@ def compile_camera(draft: Draft, camera: Obj) -> None:
     _intrinsics(draft, camera)
 
 
-def _intrinsics(draft: Draft, camera: Obj) -> None:
-    """Focal lengths and principal point in units of length; pixels, where given, go before lengths."""
-    a = camera.a
+def _intrinsics(draft: Draft, camera: DraftObject) -> None:
+    """Set focal lengths and principal point in units of length; values in pixels take precedence."""
+    a = camera.attrs
     single = {name: np.asarray(a[name], np.float32) for name in ("focal", "focalpixel", "principal", "principalpixel")}
     sensor, resolution = np.asarray(a["sensorsize"], np.float32), camera.floats("resolution")
     sensed = bool(np.all(sensor > 0))
@@ -180,9 +180,9 @@ def _intrinsics(draft: Draft, camera: Obj) -> None:
     camera.fovy = float(angle) * 360.0 / math.pi
 
 
-def compile_light(draft: Draft, light: Obj) -> None:
-    """Pose and references of a light."""
-    a = light.a
+def compile_light(draft: Draft, light: DraftObject) -> None:
+    """Set pose, type, target body and texture of a light."""
+    a = light.attrs
     light.pos, direction = point_in_frame(light, light.floats("pos")), light.floats("dir")
     if light.frame:
         direction = rotate(light.frame[1], direction)

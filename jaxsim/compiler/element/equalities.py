@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.draft import Draft, DraftObject
 from jaxsim.core.types import EqType, ObjType
 
 _EQ_TYPES = {"connect": EqType.CONNECT, "weld": EqType.WELD, "joint": EqType.JOINT, "tendon": EqType.TENDON}
@@ -10,13 +10,13 @@ _FLEX_TYPES = {"flex": EqType.FLEX, "flexvert": EqType.FLEXVERT, "flexstrain": E
 
 
 def link_pairs(draft: Draft) -> None:
-    """Find the geoms of each contact pair, the one whose body comes first in front; they count as not visual."""
+    """Find the geoms of each contact pair, in the order of their bodies, and mark them as not visual."""
     for pair in draft.lists["pair"]:
         geoms = []
         for name in ("geom1", "geom2"):
-            if not pair.a[name]:
+            if not pair.attrs[name]:
                 raise pair.error(f"'{name}' is missing")
-            geoms.append(draft.refer(pair, "geom", pair.a[name], name))
+            geoms.append(draft.refer(pair, "geom", pair.attrs[name], name))
         if geoms[0].body.id > geoms[1].body.id:
             geoms.reverse()
         pair.geoms = geoms
@@ -26,12 +26,12 @@ def link_pairs(draft: Draft) -> None:
 
 
 def compile_pairs(draft: Draft) -> None:
-    """Parameters of contact pairs: those not given by the pair or its class come from the geoms."""
+    """Set parameters of contact pairs, and sort the pairs by signature."""
     link_pairs(draft)
     for pair in draft.lists["pair"]:
-        a = pair.a
+        a = pair.attrs
         if a["condim"] not in (1, 3, 4, 6):
-            raise pair.error(f"'condim' is 1, 3, 4 or 6, not {a['condim']}")
+            raise pair.error(f"'condim' must be 1, 3, 4 or 6, not {a['condim']}")
         for name in ("friction", "solref", "solimp", "solreffriction"):
             setattr(pair, name, pair.floats(name))
         pair.geom1, pair.geom2 = pair.geoms
@@ -39,15 +39,15 @@ def compile_pairs(draft: Draft) -> None:
 
 
 def compile_excludes(draft: Draft) -> None:
-    """Signatures of the pairs of bodies that do not collide, in increasing order."""
+    """Set signatures of the pairs of bodies that do not collide, and sort by them."""
     for exclude in draft.lists["exclude"]:
-        ids = sorted(draft.refer(exclude, "body", exclude.a[name], name).id for name in ("body1", "body2"))
+        ids = sorted(draft.refer(exclude, "body", exclude.attrs[name], name).id for name in ("body1", "body2"))
         exclude.signature = (ids[0] << 16) + ids[1]
     draft.lists["exclude"].sort(key=lambda exclude: exclude.signature)
 
 
 def compile_equalities(draft: Draft) -> None:
-    """Objects and data of equality constraints."""
+    """Set objects and data of equality constraints."""
     for eq in draft.lists["equality"]:
         tag = eq.el.tag
         if tag in _FLEX_TYPES:
@@ -59,15 +59,15 @@ def compile_equalities(draft: Draft) -> None:
             kind, names, attributes = _rigid(eq, tag)
         else:
             kind, attributes = tag, (f"{tag}1", f"{tag}2")
-            names = [eq.a[name] for name in attributes]
+            names = [eq.attrs[name] for name in attributes]
             eq.data[:5] = eq.floats("polycoef")
         eq.objtype = {"site": ObjType.SITE, "body": ObjType.BODY}.get(kind, ObjType.UNKNOWN)
         _objects(draft, eq, kind, names, attributes)
 
 
-def _flex(draft: Draft, eq: Obj, tag: str) -> None:
-    """A constraint on the edges, vertices or cells of a flex."""
-    flex = draft.refer(eq, "flex", eq.a["flex"], "flex")
+def _flex(draft: Draft, eq: DraftObject, tag: str) -> None:
+    """Compile a constraint on the edges, vertices or cells of a flex."""
+    flex = draft.refer(eq, "flex", eq.attrs["flex"], "flex")
     if flex.flex.rigid:
         raise eq.error(f"the flex '{flex.name}' is rigid: its vertices are fixed in one body")
     eq.type, eq.objtype, eq.obj1, eq.obj2 = _FLEX_TYPES[tag], ObjType.UNKNOWN, flex.id, -1
@@ -76,8 +76,8 @@ def _flex(draft: Draft, eq: Obj, tag: str) -> None:
         eq.data[:3] = eq.floats("cell")
 
 
-def _rigid(eq: Obj, tag: str) -> tuple[str, list[str | None], tuple[str, str]]:
-    """What a connect or weld ties: two bodies at an anchor, or two sites."""
+def _rigid(eq: DraftObject, tag: str) -> tuple[str, list[str | None], tuple[str, str]]:
+    """Kind, names and attributes of the objects of a connect or weld: two bodies at an anchor, or two sites."""
     own = eq.el.attrs
     by_site = "site1" in own or "site2" in own
     by_body = any(name in own for name in ("body1", "body2", "anchor", "relpose"))
@@ -89,7 +89,7 @@ def _rigid(eq: Obj, tag: str) -> tuple[str, list[str | None], tuple[str, str]]:
         need = "body1 and anchor" if tag == "connect" else "body1"
         raise eq.error(f"give {need}, or site1 and site2")
     if tag == "weld":
-        eq.data[10] = float(eq.a["torquescale"])
+        eq.data[10] = float(eq.attrs["torquescale"])
         if "relpose" in own:
             eq.data[3:10] = eq.floats("relpose")
     if bodies:
@@ -98,7 +98,7 @@ def _rigid(eq: Obj, tag: str) -> tuple[str, list[str | None], tuple[str, str]]:
     return "site", [own["site1"], own["site2"]], ("site1", "site2")
 
 
-def _objects(draft: Draft, eq: Obj, kind: str, names: list[str | None], attributes: tuple[str, str]) -> None:
+def _objects(draft: Draft, eq: DraftObject, kind: str, names: list[str | None], attributes: tuple[str, str]) -> None:
     first = draft.refer(eq, kind, names[0], attributes[0])
     second = draft.refer(eq, kind, names[1], attributes[1]) if names[1] else None
     eq.obj1 = first.id

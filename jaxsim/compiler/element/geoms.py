@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from jaxsim.compiler.asset.mesh import fit_geom
-from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.draft import Draft, DraftObject
 from jaxsim.compiler.element import volumes
-from jaxsim.compiler.element.elements import check_size, lined
+from jaxsim.compiler.element.elements import check_size, pose_from_fromto
 from jaxsim.compiler.element.pose import compose, rotate, unit
+from jaxsim.compiler.kinematic_tree import in_frame, own_orientation
 from jaxsim.compiler.linalg import EPS
-from jaxsim.compiler.tree import in_frame, own_orientation
 from jaxsim.core.types import GeomType
 from jaxsim.mjcf.schema.values import ENUMS
 
@@ -18,31 +18,31 @@ _MESHES = (GeomType.MESH, GeomType.SDF)
 
 
 def link_geoms(draft: Draft) -> None:
-    """Find the mesh, height field and material that each geom names."""
+    """Find the mesh and height field that each geom names, and which geoms cannot collide."""
     for geom in draft.lists["geom"]:
-        a = geom.a
+        a = geom.attrs
         geom.type = GeomType(ENUMS["geom"][a["type"]])
         geom.mesh = draft.refer(geom, "mesh", a["mesh"], "mesh") if a["mesh"] else None
         geom.hfield = draft.refer(geom, "hfield", a["hfield"], "hfield") if a["hfield"] else None
         if geom.type in _MESHES and geom.mesh is None:
             raise geom.error("a mesh geom needs 'mesh'")
         if (geom.type == GeomType.HFIELD) != (geom.hfield is not None):
-            raise geom.error("'hfield' belongs to a geom of type hfield, and only to such a geom")
+            raise geom.error("a geom of type hfield needs 'hfield', and no other geom can have it")
         geom.visual = not a["contype"] and not a["conaffinity"]
 
 
-def compile_geom(draft: Draft, geom: Obj, infer: bool) -> None:
-    """Compile one geom; `infer` says whether its mass and inertia count."""
-    a = geom.a
+def compile_geom(draft: Draft, geom: DraftObject, infer: bool) -> None:
+    """Compile one geom; `infer` says whether its mass and inertia are computed."""
+    a = geom.attrs
     if a["condim"] not in (1, 3, 4, 6):
-        raise geom.error(f"'condim' is 1, 3, 4 or 6, not {a['condim']}")
+        raise geom.error(f"'condim' must be 1, 3, 4 or 6, not {a['condim']}")
     if geom.type == GeomType.PLANE and geom.body.weldid != 0:
-        raise geom.error("a plane can only stand in a body that is fixed to the world")
+        raise geom.error("a plane can only be in a body that is fixed to the world")
     size = geom.floats("size")
     if a["fromto"] is not None:
         if geom.mesh is not None:
             raise geom.error("'fromto' cannot be used with a mesh")
-        pos, quat, size = lined(geom, geom.type, size)
+        pos, quat, size = pose_from_fromto(geom, geom.type, size)
     else:
         pos, quat = geom.floats("pos"), own_orientation(geom.el, a, draft.settings_of(geom.el))
         if all(a[kind] is None for kind in ("axisangle", "xyaxes", "zaxis", "euler")):
@@ -59,23 +59,23 @@ def compile_geom(draft: Draft, geom: Obj, infer: bool) -> None:
     geom.pos, geom.quat = in_frame(geom, pos, quat)
 
 
-def _place_mesh(draft: Draft, geom: Obj, pos: list[float], quat: list[float], size: list[float]):
-    """A mesh geom takes over the frame of the mesh; a primitive is fitted to the mesh."""
+def _place_mesh(draft: Draft, geom: DraftObject, pos: list[float], quat: list[float], size: list[float]):
+    """Pose and size of a geom with a mesh: a mesh geom gets the mesh's frame, a primitive is fitted to the mesh."""
     mesh = geom.mesh.arrays
     center = [0.0] * 3
     if geom.type not in _MESHES:
         fitaabb = draft.settings_of(geom.el).fitaabb
-        size, center = fit_geom(mesh, geom.type.name.lower(), size, float(geom.a["fitscale"]), fitaabb)
+        size, center = fit_geom(mesh, geom.type.name.lower(), size, float(geom.attrs["fitscale"]), fitaabb)
         size, center = size.tolist(), center.tolist()
-    elif geom.a["shellinertia"]:
-        raise geom.error("'shellinertia' of a mesh geom is said in the mesh asset, by inertia='shell'")
+    elif geom.attrs["shellinertia"]:
+        raise geom.error("'shellinertia' cannot be used with a mesh geom; write inertia='shell' in the mesh asset")
     mesh_pos, mesh_quat = [float(x) for x in mesh.pos], [float(x) for x in mesh.quat]
     at = [a + b for a, b in zip(rotate(mesh_quat, center), mesh_pos, strict=True)]
     return *compose(pos, quat, at, mesh_quat), size
 
 
-def _bounds(geom: Obj, size: list[float]) -> None:
-    """Size, bounding box and radius of the bounding sphere."""
+def _bounds(geom: DraftObject, size: list[float]) -> None:
+    """Set size, bounding box and radius of the bounding sphere."""
     if geom.type in _MESHES:
         low_high = [float(x) for x in geom.mesh.arrays.aamm]
         low, high = low_high[:3], low_high[3:]
@@ -96,8 +96,8 @@ def _bounds(geom: Obj, size: list[float]) -> None:
         raise geom.error("'size' holds NaN")
 
 
-def _infer_mass(geom: Obj) -> None:
-    a = geom.a
+def _infer_mass(geom: DraftObject) -> None:
+    a = geom.attrs
     mass, density = a["mass"], a["density"]
     meshed = geom.type in _MESHES
     shell = bool(a["shellinertia"]) and not meshed

@@ -1,4 +1,4 @@
-"""Inertias of bodies written out, where the settings that they follow from differ within one model."""
+"""Explicit `inertial` elements for models whose bodies were attached with different compiler settings."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _PLAIN = {"boundmass": 0.0, "boundinertia": 0.0, "balanceinertia": False, "inert
 
 
 def write_inertials(spec: Spec) -> Spec:
-    """An expanded spec under settings that leave explicit inertias as they are, with such inertias where it matters.
+    """Write inertias of an expanded spec as `inertial` elements where one set of settings cannot give them.
 
-    Bodies of attached models keep the settings of these, and a file has room for one set. The spec given is changed.
+    Bodies of attached models keep the compiler settings of these models, and a file has only one set. The root's
+    settings become such that they leave explicit inertias unchanged. Changes the given spec and returns it.
     """
     ours = compiler_of(spec)
     foreign = [e for e in spec.root.all() if e.compiler is not None]

@@ -1,4 +1,4 @@
-"""Plugins: the instances of a model, who uses them, what they are configured with, the sizes that follow."""
+"""Plugins: the instances of a model, the objects that use them, their configuration, and the sizes that follow."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.draft import Draft, DraftObject
 from jaxsim.core.plugins import PLUGINS, Plugin, leading_number, numeric
 from jaxsim.core.types import DynType, ObjType
 from jaxsim.mjcf import Element
@@ -17,14 +17,14 @@ _DRIVES = {"body": "body", "geom": "geom", "mesh": "geom", "actuator": "actuator
 _WHAT = {"body": "passive forces", "geom": "signed distance fields", "actuator": "actuators", "sensor": "sensors"}
 
 
-class Instance(Obj):
+class Instance(DraftObject):
     """A plugin instance: its plugin, its configuration by key, and the objects that use it."""
 
     def __init__(self, el: Element, name: str, plugin: Plugin | None):
         super().__init__("plugin", el, {}, name)
         self.plugin = plugin
         self.config = {child.attrs["key"]: child.attrs["value"] for child in el.children if child.tag == "config"}
-        self.users: list[Obj] = []
+        self.users: list[DraftObject] = []
 
 
 def _known(el: Element, name: str) -> Plugin:
@@ -34,7 +34,7 @@ def _known(el: Element, name: str) -> Plugin:
 
 
 def list_plugins(draft: Draft) -> None:
-    """All instances in mjModel's order: the named ones, then those that elements make for themselves."""
+    """List all instances in mjModel's order: declared ones, then those implied by elements without `instance`."""
     sections = {section.tag: section for section in draft.spec.root.children}
     extension = sections.get("extension")
     draft.plugins = set()
@@ -55,7 +55,7 @@ def _add(draft: Draft, instance: Instance) -> None:
 
 
 def _implicit(section: Element) -> Iterator[Element]:
-    """Elements that make an instance of their own; of several in a geom or mesh only the first counts."""
+    """Elements that imply an instance of their own; of several in a geom or mesh only the first one does."""
     for el in section.all("plugin", "instance"):
         parent = el.parent
         if parent.tag in ("geom", "mesh") and parent.child("plugin") is not el:
@@ -65,7 +65,7 @@ def _implicit(section: Element) -> Iterator[Element]:
 
 
 def link_plugins(draft: Draft) -> None:
-    """The instance that each body, geom, mesh, actuator and sensor uses."""
+    """Set the instance that each body, geom, mesh, actuator and sensor uses."""
     by_element = {id(p.el): p for p in draft.lists["plugin"] if p.plugin is None}
     for kind in _DRIVES:
         for obj in draft.lists[kind]:
@@ -78,8 +78,8 @@ def link_plugins(draft: Draft) -> None:
             raise instance.error("a body can have only one plugin")
 
 
-def _element(obj: Obj) -> Element | None:
-    """The plugin element of an object."""
+def _element(obj: DraftObject) -> Element | None:
+    """The plugin element of an object, or None."""
     if obj.kind in ("actuator", "sensor"):
         return obj.el if obj.el.tag == "plugin" else None
     if obj.kind == "body":
@@ -87,14 +87,14 @@ def _element(obj: Obj) -> Element | None:
     return obj.el.child("plugin")
 
 
-def _resolve(draft: Draft, obj: Obj, el: Element, by_element: dict[int, Instance]) -> Instance:
-    name, wanted = el.attrs.get("plugin") or "", el.attrs.get("instance") or ""
-    if not name and not wanted:
-        raise el.error("neither 'plugin' nor 'instance' is written")
+def _resolve(draft: Draft, obj: DraftObject, el: Element, by_element: dict[int, Instance]) -> Instance:
+    name, instance_name = el.attrs.get("plugin") or "", el.attrs.get("instance") or ""
+    if not name and not instance_name:
+        raise el.error("neither 'plugin' nor 'instance' is given")
     instance = by_element.get(id(el))
-    if wanted:
-        user = Obj(obj.kind, el, {})
-        instance = draft.refer(user, "plugin", wanted, "instance")
+    if instance_name:
+        user = DraftObject(obj.kind, el, {})
+        instance = draft.refer(user, "plugin", instance_name, "instance")
     if name or instance.plugin is None:
         if name not in draft.plugins:
             known = did_you_mean(name, draft.plugins)
@@ -106,7 +106,7 @@ def _resolve(draft: Draft, obj: Obj, el: Element, by_element: dict[int, Instance
 
 
 def check_plugins(draft: Draft) -> None:
-    """Every key is one that the plugin knows, and its value one that it takes."""
+    """Check that the plugin has every configured key and accepts its value."""
     for instance in draft.lists["plugin"]:
         plugin = instance.plugin
         for key in instance.config:
@@ -130,7 +130,7 @@ def _numeric_only(*names: str) -> Callable[[dict[str, str], Instance], str | Non
 
 
 def _sdf(*names: str) -> Callable[[dict[str, str], Instance], str | None]:
-    """Every attribute that is written begins with a number; those named hold nothing else."""
+    """A check that every written attribute begins with a number, and that `names` are numbers entirely."""
 
     def check(values: dict[str, str], instance: Instance) -> str | None:
         for name, text in values.items():
@@ -180,7 +180,7 @@ def _channels(values: dict[str, str]) -> int:
 
 
 def _list(text: str) -> list[float]:
-    """Words between single spaces, each read as a number, zero where it is none."""
+    """Numbers of a text split at single spaces; a word that is no number counts as zero."""
     return [leading_number(word) or 0.0 for word in text.split(" ")] if text else []
 
 
@@ -197,21 +197,21 @@ _CHECKS = {
 
 
 def sensor_dim(instance: Instance) -> int:
-    """How many numbers a sensor of a plugin gives."""
+    """Dimension of a plugin's sensor."""
     values = {name: instance.config.get(name, "") for name in instance.plugin.attributes}
     size = [int(x) for x in _list(values["size"])]
     return _channels(values) * size[0] * size[1] if len(size) == 2 else 0
 
 
 def sdf_numbers(instance: Instance) -> tuple[float, ...]:
-    """The attributes of a signed distance field, defaults filled in."""
+    """Attributes of a signed distance field, with defaults filled in."""
     texts = [instance.config.get(name, "") for name in instance.plugin.attributes]
     found = [leading_number(text) for text in texts]
     return tuple(d if x is None else x for x, d in zip(found, instance.plugin.defaults, strict=True))
 
 
 def plugin_tables(draft: Draft) -> None:
-    """plugin, plugin_attr, the (empty) states, and the instance of every object."""
+    """Fill plugin, plugin_attr, the (empty) states, and the plugin instance of every object."""
     v, instances = draft.values, draft.lists["plugin"]
     chunks = [b"".join(p.config.get(k, "").encode() + b"\0" for k in p.plugin.attributes) for p in instances]
     v["plugin"] = np.array([p.plugin.slot for p in instances], np.int32)

@@ -1,4 +1,4 @@
-"""Poses of the compiler: quaternions and frames as plain lists of floats, composed in the reference's order.
+"""Poses of the compiler: quaternions and frames as plain lists of floats, composed in MuJoCo's order.
 
 Scalar Python on purpose: a model has a few hundred poses, each composed once, and arrays of three cost more than lists.
 """
@@ -10,7 +10,7 @@ from jaxsim.compiler.linalg import EPS, mul_quat, normalize, quat2mat
 from jaxsim.core.errors import ModelError
 
 IDENTITY = (1.0, 0.0, 0.0, 0.0)
-FRAME_EPS = 1e-6  # frames closer than this count as the same
+FRAME_EPS = 1e-6  # frames closer than this are equal
 
 Vec = Sequence[float]
 
@@ -26,7 +26,7 @@ def add(a: Vec, b: Vec) -> list[float]:
 
 
 def rotate(quat: Vec, vec: Vec) -> list[float]:
-    """The vector turned by a unit quaternion."""
+    """The vector rotated by a unit quaternion."""
     if quat[0] == 1 and not any(quat[1:]):
         return list(vec)
     u, w = quat[1:], quat[0]
@@ -53,12 +53,12 @@ def invert(pos: Vec, quat: Vec) -> tuple[list[float], list[float]]:
 
 
 def unit(vec: Vec) -> list[float]:
-    """The vector at unit length, unchanged where it is too short."""
+    """The vector at unit length, unchanged if it is too short."""
     return normalize(list(vec))[0]
 
 
 def z_to_quat(vec: Vec) -> list[float]:
-    """The least rotation that takes the z axis to a unit vector."""
+    """The smallest rotation that takes the z axis to a unit vector."""
     axis, sine = normalize(cross((0.0, 0.0, 1.0), vec))
     if sine < 1e-10:
         axis = [1.0, 0.0, 0.0]
@@ -68,7 +68,7 @@ def z_to_quat(vec: Vec) -> list[float]:
 
 
 def axes_to_quat(x: Vec, y: Vec, z: Vec) -> list[float]:
-    """Quaternion of the frame with these orthonormal axes, by its largest component."""
+    """Quaternion of the frame with these orthonormal axes, computed from its largest component."""
     if x[0] + y[1] + z[2] > 0:
         w = 0.5 * math.sqrt(1 + x[0] + y[1] + z[2])
         quat = [w, 0.25 * (y[2] - z[1]) / w, 0.25 * (z[0] - x[2]) / w, 0.25 * (x[1] - y[0]) / w]
@@ -138,7 +138,7 @@ _RESOLVERS = {"axisangle": _axisangle, "xyaxes": _xyaxes, "zaxis": _zaxis, "eule
 def orientation(attrs: Mapping, degree: bool, sequence: str) -> list[float]:
     """The quaternion of an element: its alternative orientation if it has one, else its `quat`, not normalised.
 
-    Raises ModelError for an orientation that is none.
+    Raises ModelError for axes that are too short or parallel, angles that are infinite, or a bad `eulerseq`.
     """
     for kind, rule in _RESOLVERS.items():
         if attrs.get(kind) is not None:
@@ -147,10 +147,10 @@ def orientation(attrs: Mapping, degree: bool, sequence: str) -> list[float]:
 
 
 def same_vec(a: Vec, b: Vec) -> bool:
-    """True where positions count as the same."""
+    """Whether two positions are equal within FRAME_EPS."""
     return all(abs(x - y) < FRAME_EPS for x, y in zip(a, b, strict=True))
 
 
 def same_quat(a: Vec, b: Vec) -> bool:
-    """True where orientations count as the same; a quaternion and its negative are one."""
+    """Whether two orientations are equal within FRAME_EPS; a quaternion and its negative are equal."""
     return same_vec(a, b) or all(abs(x + y) < FRAME_EPS for x, y in zip(a, b, strict=True))

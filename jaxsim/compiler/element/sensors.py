@@ -1,17 +1,17 @@
-"""Sensors: one table says what each kind looks at, what it gives and when."""
+"""Sensors: one table gives the type, object, stage, dimension and data type of each kind."""
 
 from __future__ import annotations
 
 import itertools
 
-from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.draft import Draft, DraftObject
 from jaxsim.compiler.element.actuators import check_history
 from jaxsim.compiler.element.plugins import sensor_dim
 from jaxsim.core.types import ConDataField, DataType, GeomType, JointType, ObjType, RayDataField, SensorType, Stage
 from jaxsim.mjcf.schema.values import ENUMS
 
-# tag: (type, kind of object, stage, dimension, type of data); kind "any" is said by objtype
-_TABLE = {
+# tag: (type, kind of object, stage, dimension, type of data); for kind "any" the attribute objtype gives the kind
+_SENSOR_KINDS = {
     "touch": ("TOUCH", "site", "ACC", 1, "POSITIVE"),
     "accelerometer": ("ACCELEROMETER", "site", "ACC", 3, "REAL"),
     "velocimeter": ("VELOCIMETER", "site", "VEL", 3, "REAL"),
@@ -72,10 +72,10 @@ Target = tuple[str, str, str] | None  # kind, name, attribute that holds the nam
 
 
 def compile_sensors(draft: Draft) -> None:
-    """Objects, references, dimensions and stages of sensors."""
+    """Set objects, reference objects, dimensions and stages of sensors."""
     for sensor in draft.lists["sensor"]:
         tag = sensor.el.tag
-        name, kind, stage, sensor.dim, data = _TABLE[tag]
+        name, kind, stage, sensor.dim, data = _SENSOR_KINDS[tag]
         sensor.type, sensor.stage, sensor.datatype = SensorType[name], Stage[stage], DataType[data]
         sensor.intprm = [0, 0, 0]
         _check_numbers(sensor)
@@ -89,13 +89,13 @@ def compile_sensors(draft: Draft) -> None:
             raise sensor.error("'cutoff' cannot be used on axes and quaternions")
 
 
-def _directional(sensor: Obj) -> bool:
+def _directional(sensor: DraftObject) -> bool:
     axis = sensor.datatype == DataType.AXIS and sensor.type != SensorType.GEOMNORMAL
     return axis or sensor.datatype == DataType.QUATERNION
 
 
-def _check_numbers(sensor: Obj) -> None:
-    a = sensor.a
+def _check_numbers(sensor: DraftObject) -> None:
+    a = sensor.attrs
     sensor.noise, sensor.cutoff = a.get("noise", 0.0), a.get("cutoff", 0.0)
     for name in ("noise", "cutoff"):
         if getattr(sensor, name) < 0:
@@ -109,13 +109,13 @@ def _check_numbers(sensor: Obj) -> None:
     if period < 0:
         raise sensor.error("the period in 'interval' cannot be negative")
     if phase > 0 or (period > 0 and phase <= -period):
-        raise sensor.error("the phase in 'interval' lies between minus the period and zero")
+        raise sensor.error("the phase in 'interval' must be greater than minus the period and at most zero")
     check_history(sensor)
 
 
-def _targets(sensor: Obj, tag: str, kind: str | None) -> tuple[Target, Target]:
-    """What a sensor looks at and what it refers to, by the attributes of its kind."""
-    a = sensor.a
+def _targets(sensor: DraftObject, tag: str, kind: str | None) -> tuple[Target, Target]:
+    """Object and reference object of a sensor, from the attributes of its kind."""
+    a = sensor.attrs
     if kind is None:
         return None, None
     if kind == "any":
@@ -132,15 +132,15 @@ def _targets(sensor: Obj, tag: str, kind: str | None) -> tuple[Target, Target]:
     return (kind, a[kind], kind), second
 
 
-def _framed(sensor: Obj, tag: str) -> tuple[Target, Target]:
-    a = sensor.a
+def _framed(sensor: DraftObject, tag: str) -> tuple[Target, Target]:
+    a = sensor.attrs
     first = (a["objtype"], a["objname"], "objname") if a["objtype"] else None
     if (a["objtype"] is None) != (a["objname"] is None):
-        raise sensor.error("'objtype' and 'objname' belong together")
+        raise sensor.error("'objtype' and 'objname' must be given together")
     if tag == "insidesite":
         return first, ("site", a["site"], "site")
     if (a.get("reftype") is None) != (a.get("refname") is None):
-        raise sensor.error("'reftype' and 'refname' belong together")
+        raise sensor.error("'reftype' and 'refname' must be given together")
     second = (a["reftype"], a["refname"], "refname") if a.get("reftype") else None
     for target, what in ((first, "objtype"), (second, "reftype")):
         if target and (tag not in ("user", "plugin") or what == "reftype") and target[0] not in _FRAMES:
@@ -148,14 +148,14 @@ def _framed(sensor: Obj, tag: str) -> tuple[Target, Target]:
     return first, second
 
 
-def _one_of(sensor: Obj, choices: dict[str, str], optional: bool = False) -> Target:
-    found = [name for name in choices if sensor.a[name] is not None]
+def _one_of(sensor: DraftObject, choices: dict[str, str], optional: bool = False) -> Target:
+    found = [name for name in choices if sensor.attrs[name] is not None]
     if len(found) > 1 or (not found and not optional):
         raise sensor.error(f"give {'at most' if optional else 'exactly'} one of {', '.join(choices)}")
-    return (choices[found[0]], sensor.a[found[0]], found[0]) if found else None
+    return (choices[found[0]], sensor.attrs[found[0]], found[0]) if found else None
 
 
-def _find(draft: Draft, sensor: Obj, target: Target) -> tuple[Obj | None, int]:
+def _find(draft: Draft, sensor: DraftObject, target: Target) -> tuple[DraftObject | None, int]:
     if target is None:
         return None, ObjType.UNKNOWN
     kind, name, attribute = target
@@ -165,9 +165,9 @@ def _find(draft: Draft, sensor: Obj, target: Target) -> tuple[Obj | None, int]:
     return found, ObjType[kind.upper()]
 
 
-def _bits(sensor: Obj, words: str, fields: type) -> int:
-    """Words in the order of the language -> bit field."""
-    value = sensor.a["data"]
+def _bits(sensor: DraftObject, words: str, fields: type) -> int:
+    """Bit field of the words in `data`, which must be in MJCF's order."""
+    value = sensor.attrs["data"]
     names = value.split() if isinstance(value, str) else list(value)
     order = [fields[name.upper()] for name in names]
     if any(b <= a for a, b in itertools.pairwise(order)):
@@ -180,40 +180,40 @@ def _size(bits: int, fields: type, sizes: dict[str, int]) -> int:
 
 
 def _joint_of(*types: JointType):
-    def rule(sensor: Obj) -> None:
+    def rule(sensor: DraftObject) -> None:
         if sensor.obj.type not in types:
             raise sensor.error(f"the joint must be a {' or '.join(t.name.lower() for t in types)}")
 
     return rule
 
 
-def _is_limited(sensor: Obj) -> None:
+def _is_limited(sensor: DraftObject) -> None:
     if not sensor.obj.limited:
         raise sensor.error(f"the {sensor.obj.kind} must have limits")
 
 
-def _projection(sensor: Obj) -> None:
-    if not all(sensor.ref.a["resolution"]):
+def _projection(sensor: DraftObject) -> None:
+    if not all(sensor.ref.attrs["resolution"]):
         raise sensor.error("the camera needs a 'resolution'")
 
 
-def _rangefinder(sensor: Obj) -> None:
+def _rangefinder(sensor: DraftObject) -> None:
     sensor.intprm[0] = _bits(sensor, "raydata", RayDataField)
     rays = 1
     if sensor.objtype == ObjType.CAMERA:
-        rays = int(sensor.obj.a["resolution"][0]) * int(sensor.obj.a["resolution"][1])
+        rays = int(sensor.obj.attrs["resolution"][0]) * int(sensor.obj.attrs["resolution"][1])
     sensor.dim = rays * _size(sensor.intprm[0], RayDataField, _RAY_SIZE)
 
 
-def _contact(sensor: Obj) -> None:
-    if sensor.a["num"] <= 0:
+def _contact(sensor: DraftObject) -> None:
+    if sensor.attrs["num"] <= 0:
         raise sensor.error("'num' must be positive")
     bits = _bits(sensor, "condata", ConDataField)
-    sensor.intprm = [bits, ENUMS["reduce"][sensor.a["reduce"]], sensor.a["num"]]
-    sensor.dim = sensor.a["num"] * _size(bits, ConDataField, _CONTACT_SIZE)
+    sensor.intprm = [bits, ENUMS["reduce"][sensor.attrs["reduce"]], sensor.attrs["num"]]
+    sensor.dim = sensor.attrs["num"] * _size(bits, ConDataField, _CONTACT_SIZE)
 
 
-def _distance(sensor: Obj) -> None:
+def _distance(sensor: DraftObject) -> None:
     if sensor.objtype == sensor.reftype and sensor.obj is sensor.ref:
         raise sensor.error("the two objects must be different")
     for obj in (sensor.obj, sensor.ref):
@@ -221,23 +221,23 @@ def _distance(sensor: Obj) -> None:
             raise sensor.error("distances to height fields are not defined")
 
 
-def _tactile(sensor: Obj) -> None:
+def _tactile(sensor: DraftObject) -> None:
     sensor.dim = 3 * len(sensor.obj.arrays.vert)
 
 
-def _plugin(sensor: Obj) -> None:
+def _plugin(sensor: DraftObject) -> None:
     sensor.dim = sensor_dim(sensor.plugin)
 
 
-def _user(sensor: Obj) -> None:
-    sensor.dim = sensor.a["dim"]
-    sensor.datatype = DataType(ENUMS["datatype"][sensor.a["datatype"]])
-    sensor.stage = Stage(ENUMS["stage"][sensor.a["needstage"]])
+def _user(sensor: DraftObject) -> None:
+    sensor.dim = sensor.attrs["dim"]
+    sensor.datatype = DataType(ENUMS["datatype"][sensor.attrs["datatype"]])
+    sensor.stage = Stage(ENUMS["stage"][sensor.attrs["needstage"]])
     if sensor.dim < 0:
         raise sensor.error("'dim' cannot be negative")
     need = {DataType.AXIS: 3, DataType.QUATERNION: 4}.get(sensor.datatype, sensor.dim)
     if sensor.dim != need:
-        raise sensor.error(f"datatype '{sensor.a['datatype']}' needs dim={need}")
+        raise sensor.error(f"datatype '{sensor.attrs['datatype']}' needs dim={need}")
 
 
 _SCALAR = _joint_of(JointType.SLIDE, JointType.HINGE)

@@ -1,22 +1,22 @@
-"""Tendons and their paths: sites, wrapping geoms and pulleys of spatial ones, joints of fixed ones."""
+"""Tendons and their paths: sites, wrapping geoms and pulleys of spatial tendons, joints of fixed tendons."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.draft import Draft, DraftObject
 from jaxsim.compiler.element.elements import limited
 from jaxsim.core.types import GeomType, WrapType
 
 
 @dataclass
-class Wrap:
-    """One object of a path: its type, the object (None for a pulley), a parameter, and the side site of a geom."""
+class PathObject:
+    """One entry of a tendon's path: its type, the object (None for a pulley), a parameter, a geom's side site."""
 
     type: WrapType
-    obj: Obj | None
+    obj: DraftObject | None
     parameter: float = 0.0
-    side: Obj | None = None
+    side: DraftObject | None = None
 
     @property
     def objid(self) -> int:
@@ -24,14 +24,14 @@ class Wrap:
 
     @property
     def prm(self) -> float:
-        """What mjModel keeps: coefficient, divisor or id of the side site."""
+        """`wrap_prm`: coefficient of a joint, divisor of a pulley, or id of a geom's side site (-1 for none)."""
         if self.type in (WrapType.SPHERE, WrapType.CYLINDER):
             return -1.0 if self.side is None else float(self.side.id)
         return self.parameter
 
 
 def compile_tendons(draft: Draft) -> None:
-    """Paths, limits and parameters of tendons."""
+    """Set paths, limits and parameters of tendons."""
     for tendon in draft.lists["tendon"]:
         tendon.path = [_wrap(draft, tendon, el) for el in tendon.el.children]
         if not tendon.path:
@@ -42,31 +42,31 @@ def compile_tendons(draft: Draft) -> None:
         _limits(draft, tendon)
         tendon.springlength = tendon.floats("springlength")
         if tendon.springlength[0] > tendon.springlength[1]:
-            raise tendon.error("'springlength' must not fall")
+            raise tendon.error("the second number of 'springlength' cannot be less than the first")
 
 
-def _wrap(draft: Draft, tendon: Obj, el) -> Wrap:
+def _wrap(draft: Draft, tendon: DraftObject, el) -> PathObject:
     a = el.attrs
-    user = Obj("tendon", el, a)
+    user = DraftObject("tendon", el, a)
     if el.tag == "joint":
-        return Wrap(WrapType.JOINT, draft.refer(user, "joint", a["joint"], "joint"), float(a["coef"]))
+        return PathObject(WrapType.JOINT, draft.refer(user, "joint", a["joint"], "joint"), float(a["coef"]))
     if el.tag == "site":
-        return Wrap(WrapType.SITE, draft.refer(user, "site", a["site"], "site"))
+        return PathObject(WrapType.SITE, draft.refer(user, "site", a["site"], "site"))
     if el.tag == "pulley":
         if a["divisor"] < 0:
             raise el.error("'divisor' cannot be negative")
-        return Wrap(WrapType.PULLEY, None, float(a["divisor"]))
+        return PathObject(WrapType.PULLEY, None, float(a["divisor"]))
     geom = draft.refer(user, "geom", a["geom"], "geom")
     types = {GeomType.SPHERE: WrapType.SPHERE, GeomType.CYLINDER: WrapType.CYLINDER}
     if geom.type not in types:
         raise el.error("a tendon wraps only spheres and cylinders")
     side = draft.refer(user, "site", a["sidesite"], "sidesite") if a.get("sidesite") else None
     geom.visual = False
-    return Wrap(types[geom.type], geom, side=side)
+    return PathObject(types[geom.type], geom, side=side)
 
 
-def _check_spatial(draft: Draft, tendon: Obj) -> None:
-    path, a = tendon.path, tendon.a
+def _check_spatial(draft: Draft, tendon: DraftObject) -> None:
+    path, a = tendon.path, tendon.attrs
     last = len(path) - 1
     if last < 1:
         raise tendon.error("the path of a spatial tendon needs two objects")
@@ -89,15 +89,15 @@ def _check_spatial(draft: Draft, tendon: Obj) -> None:
                 raise tendon.error(f"the site at {i} is repeated")
         elif wrap.type in (WrapType.SPHERE, WrapType.CYLINDER):
             if before != WrapType.SITE or after != WrapType.SITE:
-                raise tendon.error(f"the geom at {i} must stand between two sites")
+                raise tendon.error(f"the geom at {i} must be between two sites")
             if a["armature"] > 0:
                 raise tendon.error("a tendon with armature cannot wrap geoms")
         else:
             raise tendon.error(f"a joint at {i} in the path of a spatial tendon")
 
 
-def _limits(draft: Draft, tendon: Obj) -> None:
-    a, autolimits = tendon.a, draft.settings_of(tendon.el).autolimits
+def _limits(draft: Draft, tendon: DraftObject) -> None:
+    a, autolimits = tendon.attrs, draft.settings_of(tendon.el).autolimits
     tendon.range, tendon.actfrcrange = tendon.floats("range"), [float(x) for x in a.get("actuatorfrcrange", (0, 0))]
     tendon.limited = limited(tendon, a["limited"], tendon.range, autolimits)
     if tendon.limited and tendon.range[0] >= tendon.range[1]:
@@ -106,4 +106,4 @@ def _limits(draft: Draft, tendon: Obj) -> None:
     tendon.actfrclimited = limited(tendon, switch, tendon.actfrcrange, autolimits, "actuatorfrc")
     low, high = tendon.actfrcrange
     if tendon.actfrclimited and (low >= high or low > 0 or high < 0):
-        raise tendon.error("'actuatorfrcrange' must rise and hold zero")
+        raise tendon.error("'actuatorfrcrange' must rise and contain zero")

@@ -14,7 +14,7 @@ from jaxsim.core.types import GeomType as G
 Vec = list[float]
 _PI = math.pi
 
-# how many sizes of a geom must be positive
+# number of sizes of a geom that must be positive
 SIZES = {G.SPHERE: 1, G.CAPSULE: 2, G.ELLIPSOID: 3, G.CYLINDER: 2, G.BOX: 3}
 
 # 15-point Gauss-Kronrod rule on [0, 1] for the substitution l = x^3 / (1 - x)^2: weights, l(x) and dl/dx
@@ -166,7 +166,7 @@ def aabb(geomtype: int, size: Vec) -> Vec:
 
 
 def semiaxes(geomtype: int, size: Vec) -> Vec:
-    """Semi-axes of the ellipsoid that stands for a geom in a fluid."""
+    """Semi-axes of the ellipsoid that replaces a geom in the fluid model."""
     x, y, z = size
     return {G.SPHERE: [x, x, x], G.CAPSULE: [x, x, y + x], G.CYLINDER: [x, x, y]}.get(geomtype, [x, y, z])
 
@@ -185,7 +185,7 @@ def _added_mass(d: np.ndarray) -> np.ndarray:
 def fluid(geomtype: int, size: Vec, coefs: Vec) -> Vec:
     """The 12 numbers of geom_fluid: switch, five drag and lift coefficients, virtual mass and virtual inertia.
 
-    Not finite for a shape without volume, as in the reference.
+    Not finite for a shape without volume, as in MuJoCo.
     """
     d = np.array(semiaxes(geomtype, size), np.float64)
     vol = 4.0 / 3.0 * _PI * d[0] * d[1] * d[2]

@@ -1,7 +1,7 @@
-"""Flexes: from the element to arrays, with the checks of the language. Runs when bodies have their poses.
+"""Compilation of flex elements to arrays, with MJCF's checks; runs after the poses of bodies are computed.
 
-A flex is a set of vertices, each fixed in a body, and of elements between them. Where it has nodes, the vertices follow
-these instead: they are fixed in the cells of a lattice of nodes, and the nodes in bodies.
+A flex is a set of vertices, each fixed in a body, and of elements between them. If it has nodes, its vertices are fixed
+in the cells of a lattice of nodes instead, and the nodes in bodies.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from jaxsim.compiler.asset.bvh import Bvh, build_bvh, rotate
-from jaxsim.compiler.asset.collect import about
-from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.asset.collect import call_located
+from jaxsim.compiler.draft import Draft, DraftObject
 from jaxsim.compiler.flex import elasticity, interpolation
 from jaxsim.compiler.flex.topology import Topology, topology
 from jaxsim.compiler.linalg import mul_quat
@@ -77,21 +77,21 @@ class Flex:
 
 
 def compile_flexes(draft: Draft) -> None:
-    """Arrays of all flexes, with the attributes of their parts in `contact`, `edge` and `elasticity`."""
+    """Compile all flexes, and set the resolved attributes of their children `contact`, `edge` and `elasticity`."""
     if not draft.lists["flex"]:
         return
     poses = _rest_poses(draft)
-    strained = {eq.a["flex"] for eq in draft.lists["equality"] if eq.el.tag == "flexstrain"}
+    strained = {eq.attrs["flex"] for eq in draft.lists["equality"] if eq.el.tag == "flexstrain"}
     for obj in draft.lists["flex"]:
-        if obj.a["material"] and draft.settings.discardvisual:
-            raise obj.error("'material' cannot be kept: the compiler element asks for discardvisual")
+        if obj.attrs["material"] and draft.settings.discardvisual:
+            raise obj.error("'material' cannot be used: the compiler element has discardvisual='true'")
         for part in ("contact", "edge", "elasticity"):
             el = obj.el.child(part)
             kind = obj.el.type.children[part]
             defaults = {name: attribute.default for name, attribute in kind.attributes.items()}
             setattr(obj, part, resolve(draft.spec, el) if el is not None else defaults)
         obj.strained = obj.name in strained and bool(obj.name)
-        obj.flex = about(obj.el, _compile, draft, obj, poses)
+        obj.flex = call_located(obj.el, _compile, draft, obj, poses)
 
 
 def _rest_poses(draft: Draft) -> tuple[np.ndarray, np.ndarray]:
@@ -104,7 +104,7 @@ def _rest_poses(draft: Draft) -> tuple[np.ndarray, np.ndarray]:
     return np.array(pos), np.array(quat)
 
 
-def _compile(draft: Draft, obj: Obj, poses: tuple[np.ndarray, np.ndarray]) -> Flex:
+def _compile(draft: Draft, obj: DraftObject, poses: tuple[np.ndarray, np.ndarray]) -> Flex:
     flex = _read(obj)
     _check_elastic(obj, flex)
     _read_texture(obj, flex)
@@ -125,9 +125,9 @@ def _compile(draft: Draft, obj: Obj, poses: tuple[np.ndarray, np.ndarray]) -> Fl
     return flex
 
 
-def _read(obj: Obj) -> Flex:
-    """Sizes and what stands in the attributes."""
-    a, dim = obj.a, obj.a["dim"]
+def _read(obj: DraftObject) -> Flex:
+    """Flex with its sizes, vertices and elements from the attributes, checked."""
+    a, dim = obj.attrs, obj.attrs["dim"]
     elements, vertex = _listed(obj, "element"), _listed(obj, "vertex")
     bodies, nodes = a["body"] or (), a["node"] or ()
     if not 1 <= dim <= 3:
@@ -161,12 +161,12 @@ def _read(obj: Obj) -> Flex:
     return flex
 
 
-def _listed(obj: Obj, name: str) -> np.ndarray:
-    value = obj.a[name]
+def _listed(obj: DraftObject, name: str) -> np.ndarray:
+    value = obj.attrs[name]
     return np.zeros(0) if value is None else np.asarray(value)
 
 
-def _check_nodes(obj: Obj, flex: Flex, nnode: int) -> None:
+def _check_nodes(obj: DraftObject, flex: Flex, nnode: int) -> None:
     if nnode and not flex.order:
         raise obj.error("a flex with nodes needs 'dof', trilinear or quadratic")
     if not flex.order:
@@ -177,11 +177,11 @@ def _check_nodes(obj: Obj, flex: Flex, nnode: int) -> None:
         raise obj.error("a shell with nodes needs one direction with a single cell; write 1 in 'cellcount'")
     expected = int(np.prod([int(n) * flex.order + 1 for n in flex.cellcount], dtype=object))
     if nnode != expected:
-        raise obj.error(f"'cellcount' and 'dof' ask for {expected} nodes; there are {nnode}")
+        raise obj.error(f"'cellcount' and 'dof' need {expected} nodes; there are {nnode}")
 
 
-def _check_elastic(obj: Obj, flex: Flex) -> None:
-    elastic, nodes = obj.elasticity, bool(obj.a["node"])
+def _check_elastic(obj: DraftObject, flex: Flex) -> None:
+    elastic, nodes = obj.elasticity, bool(obj.attrs["node"])
     if obj.edge["stiffness"] > 0 and flex.dim > 1:
         raise obj.error("stiffness of edges is for dim 1; elasticity does that for surfaces and solids")
     if nodes and obj.contact["selfcollide"] != "none":
@@ -200,7 +200,7 @@ def _check_elastic(obj: Obj, flex: Flex) -> None:
         raise obj.error("poisson must be 0 or more and less than 0.5")
 
 
-def _read_texture(obj: Obj, flex: Flex) -> None:
+def _read_texture(obj: DraftObject, flex: Flex) -> None:
     texcoord, chosen = _listed(obj, "texcoord"), _listed(obj, "elemtexcoord")
     if not len(texcoord):
         return
@@ -214,19 +214,19 @@ def _read_texture(obj: Obj, flex: Flex) -> None:
         flex.elemtexcoord = np.concatenate([chosen, np.zeros(flex.elem.size - len(chosen), int)])
 
 
-def _find_bodies(draft: Draft, obj: Obj, flex: Flex) -> None:
-    bends = flex.dim == 2 and obj.elasticity["elastic2d"] in _BENDING and not obj.a["node"]
-    bodies = {name: draft.refer(obj, "body", name, "body") for name in dict.fromkeys(obj.a["body"] or ())}
+def _find_bodies(draft: Draft, obj: DraftObject, flex: Flex) -> None:
+    bends = flex.dim == 2 and obj.elasticity["elastic2d"] in _BENDING and not obj.attrs["node"]
+    bodies = {name: draft.refer(obj, "body", name, "body") for name in dict.fromkeys(obj.attrs["body"] or ())}
     for name, body in bodies.items():
         if bends and len(body.joints) != 3:
-            raise obj.error(f"bending cannot have pins: the body '{name}' of a vertex has not three joints")
-    flex.body = np.array([bodies[name].id for name in obj.a["body"] or ()], int)
-    nodes = {name: draft.refer(obj, "body", name, "node").id for name in dict.fromkeys(obj.a["node"] or ())}
-    flex.nodebody = np.array([nodes[name] for name in obj.a["node"] or ()], int)
+            raise obj.error(f"bending cannot have pins: the body '{name}' of a vertex does not have three joints")
+    flex.body = np.array([bodies[name].id for name in obj.attrs["body"] or ()], int)
+    nodes = {name: draft.refer(obj, "body", name, "node").id for name in dict.fromkeys(obj.attrs["node"] or ())}
+    flex.nodebody = np.array([nodes[name] for name in obj.attrs["node"] or ()], int)
 
 
-def _place(obj: Obj, flex: Flex, poses: tuple[np.ndarray, np.ndarray]) -> None:
-    """Vertices in the world; which flexes are rigid and centered."""
+def _place(obj: DraftObject, flex: Flex, poses: tuple[np.ndarray, np.ndarray]) -> None:
+    """Set global positions of vertices, and whether the flex is rigid and centered."""
     if not flex.interpolated:
         flex.rigid = flex.rigid or bool(np.all(flex.body == flex.body[0]))
         flex.centered = flex.centered or not np.any(flex.vert)
@@ -236,8 +236,11 @@ def _place(obj: Obj, flex: Flex, poses: tuple[np.ndarray, np.ndarray]) -> None:
         flex.body = np.full(flex.nvert, -1)
 
 
-def _lattice(obj: Obj, flex: Flex, poses) -> tuple[interpolation.Lattice, np.ndarray]:
-    """The nodes in the frame of their lattice, and that frame; what flexcomp knows of them is in `derived`."""
+def _lattice(obj: DraftObject, flex: Flex, poses) -> tuple[interpolation.Lattice, np.ndarray]:
+    """Lattice of nodes, and the axes of its frame.
+
+    A flexcomp leaves local positions of nodes and empty cells in the element's `derived`.
+    """
     derived = obj.el.derived or {}
     flex.node = derived.get("node", np.zeros((len(flex.nodebody), 3)))
     flex.centered = not np.any(flex.node)
@@ -252,13 +255,13 @@ def _lattice(obj: Obj, flex: Flex, poses) -> tuple[interpolation.Lattice, np.nda
 
 
 def _turn_outwards(flex: Flex) -> None:
-    """Order the corners of tetrahedra so that their faces turn outwards."""
+    """Order the corners of tetrahedra so that their faces are oriented outwards."""
     a, b, c, d = (flex.xpos[flex.elem[:, k]] for k in range(4))
     inside_out = np.einsum("ij,ij->i", np.cross(b - a, c - a), d - a) > 0
     flex.elem[inside_out] = flex.elem[inside_out][:, [0, 2, 1, 3]]
 
 
-def _free_elasticity(obj: Obj, flex: Flex) -> None:
+def _free_elasticity(obj: DraftObject, flex: Flex) -> None:
     elastic = obj.elasticity
     young, poisson, thickness = (elastic[name] for name in ("young", "poisson", "thickness"))
     if not young > 0:
@@ -275,7 +278,7 @@ def _free_elasticity(obj: Obj, flex: Flex) -> None:
         flex.bending = elasticity.bending(flex.xpos, flex.topology.flap, shear, thickness).ravel()
 
 
-def _nodal_elasticity(obj: Obj, flex: Flex, lattice: interpolation.Lattice) -> None:
+def _nodal_elasticity(obj: DraftObject, flex: Flex, lattice: interpolation.Lattice) -> None:
     elastic = obj.elasticity
     young, poisson, thickness = (elastic[name] for name in ("young", "poisson", "thickness"))
     if obj.strained:
@@ -289,19 +292,19 @@ def _nodal_elasticity(obj: Obj, flex: Flex, lattice: interpolation.Lattice) -> N
         flex.bending = interpolation.shell_bending(lattice, young, poisson, thickness)
 
 
-def _enclose(obj: Obj, flex: Flex) -> None:
-    """The hierarchy of the boxes of the elements; of a solid, of those near enough to its border."""
+def _enclose(obj: DraftObject, flex: Flex) -> None:
+    """Set the bounding volume hierarchy of the elements; of a solid, only of elements in active layers."""
     near = np.arange(len(flex.elem))
     if flex.dim == 3:
         near = np.flatnonzero(flex.topology.elemlayer < obj.contact["activelayers"])
     corner = flex.xpos[flex.elem[near]]
     low, high = corner.min(axis=1), corner.max(axis=1)
-    middle, half = 0.5 * (high + low), 0.5 * (high - low) + obj.a["radius"]
+    middle, half = 0.5 * (high + low), 0.5 * (high - low) + obj.attrs["radius"]
     flex.bvh = build_bvh(middle, middle - half, middle + half, near)
 
 
-def _normalize(obj: Obj, flex: Flex, axes: np.ndarray) -> None:
-    """vert0 and size: vertices between 0 and 1 in the box of the nodes, or of the elements where there are none."""
+def _normalize(obj: DraftObject, flex: Flex, axes: np.ndarray) -> None:
+    """Set vert0, vertices scaled to [0, 1] in the box of the nodes or else of the elements, and size."""
     if flex.interpolated:
         low, high = flex.node0.min(axis=0), flex.node0.max(axis=0)
         x, width = interpolation.turn(flex.xpos, axes), high - low
@@ -310,7 +313,7 @@ def _normalize(obj: Obj, flex: Flex, axes: np.ndarray) -> None:
     else:
         if not len(flex.bvh.aabb):
             raise obj.error("no element is active; 'activelayers' must be positive")
-        flex.size = flex.bvh.aabb[0, 3:] - obj.a["radius"]
+        flex.size = flex.bvh.aabb[0, 3:] - obj.attrs["radius"]
         width = flex.size
         scaled = (flex.xpos - flex.bvh.aabb[0, :3]) / (2 * np.where(width > MINVAL, width, 1)) + 0.5
     flex.vert0 = np.where(width > MINVAL, scaled, 0.5)

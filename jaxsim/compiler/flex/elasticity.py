@@ -1,7 +1,7 @@
 """Stiffness of flexes whose vertices move freely: strain of triangles and tetrahedra, bending of pairs of triangles.
 
-Strains are written in squared lengths of edges: the energy of an element is a quadratic form in them. The basis of an
-edge is the symmetrised product of the normals of what does not touch it (Weischedel, "A discrete geometric view on
+Strains are functions of squared edge lengths: the energy of an element is a quadratic form in them. The basis of an
+edge is the symmetrised product of the normals of the sides not containing it (Weischedel, "A discrete geometric view on
 shear-deformable shell models"). Bending is the cotangent operator of Wardetzky et al. with the correction for curved
 rest shapes of Garg et al., "Cubic shells".
 """
@@ -64,7 +64,7 @@ def _strain(normals, scale: np.ndarray, weight: np.ndarray, young: float, poisso
 
 
 def _unit(vec: np.ndarray) -> np.ndarray:
-    """Unit vectors, unchanged where they are too short."""
+    """Vectors at unit length; those that are too short are unchanged."""
     square = dot(vec, vec)
     return np.where((square < EPS)[..., None], vec, vec / np.sqrt(np.where(square < EPS, 1.0, square))[..., None])
 
@@ -98,6 +98,6 @@ def bending(x: np.ndarray, flap: np.ndarray, shear: float, thickness: float) -> 
         square = dot(along, along)
         cosine = -dot(height1, height2) / square
         out[inner, :16] = (c[:, :, None] * c[:, None, :] * (cosine * stiffness)[:, None, None]).reshape(-1, 16)
-        bent = dot(cross(along, v[2] - v[0]), v[3] - v[0])
-        out[inner, 16] = bent * (a01 - a03) * (a04 - a02) * stiffness / (square * np.sqrt(square))
+        triple = dot(cross(along, v[2] - v[0]), v[3] - v[0])
+        out[inner, 16] = triple * (a01 - a03) * (a04 - a02) * stiffness / (square * np.sqrt(square))
     return out

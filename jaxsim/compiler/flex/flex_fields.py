@@ -1,10 +1,10 @@
-"""flex_*, flexedge_* and flexvert_* fields: flexes one after another in one set of arrays."""
+"""mjModel's flex_*, flexedge_* and flexvert_* fields: the arrays of all flexes, concatenated."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.draft import Draft, DraftObject
 from jaxsim.compiler.flex.build import Flex
 from jaxsim.core.types import MINVAL
 from jaxsim.mjcf.schema.values import ENUMS
@@ -18,7 +18,7 @@ _LOCAL_EDGES = {1: 1, 2: 3, 3: 6}
 
 
 def flex_tables(draft: Draft) -> None:
-    """All fields of flexes that need no joint positions; set_const adds lengths and weights of edges."""
+    """Fill all flex fields that do not depend on joint positions; set_const adds lengths and weights of edges."""
     objects = draft.lists["flex"]
     if not objects:
         return
@@ -32,14 +32,14 @@ def flex_tables(draft: Draft) -> None:
     _bandwidth(draft, flexes)
 
 
-def _attributes(draft: Draft, objects: list[Obj]) -> None:
+def _attributes(draft: Draft, objects: list[DraftObject]) -> None:
     v = draft.values
     for name in _CONTACT:
         v[f"flex_{name}"] = np.array([obj.contact[name] for obj in objects])
     v["flex_selfcollide"] = np.array([ENUMS["selfcollide"][obj.contact["selfcollide"]] for obj in objects], np.int32)
     for name in ("group", "radius", "flatskin"):
-        v[f"flex_{name}"] = np.array([obj.a[name] for obj in objects])
-    v["flex_rgba"] = np.array([obj.a["rgba"] for obj in objects], np.float32).astype(np.float64)
+        v[f"flex_{name}"] = np.array([obj.attrs[name] for obj in objects])
+    v["flex_rgba"] = np.array([obj.attrs["rgba"] for obj in objects], np.float32).astype(np.float64)
     v["flex_matid"] = np.array([obj.matid for obj in objects], np.int32)
     for name, part in (("damping", "elasticity"), ("edgestiffness", "edge"), ("edgedamping", "edge")):
         v[f"flex_{name}"] = np.array([getattr(obj, part)[name.removeprefix("edge")] for obj in objects])
@@ -81,7 +81,7 @@ def _vertices(v: dict, flexes: list[Flex]) -> None:
     v["flex_node0"] = _join([f.node0 for f in flexes], 3)
 
 
-def _elements(draft: Draft, objects: list[Obj]) -> None:
+def _elements(draft: Draft, objects: list[DraftObject]) -> None:
     """Elements, edges, shells, layers, pairs, texture coordinates."""
     v, flexes = draft.values, [obj.flex for obj in objects]
     parts = [f.topology for f in flexes]
@@ -119,7 +119,7 @@ def _elements(draft: Draft, objects: list[Obj]) -> None:
     v["flex_elemtexcoord"] = _join(chosen).astype(np.int32)
 
 
-def _flaps(obj: Obj) -> np.ndarray:
+def _flaps(obj: DraftObject) -> np.ndarray:
     t = obj.flex.topology
     bends = obj.flex.dim == 2 and obj.elasticity["elastic2d"] in ("bend", "both")
     return t.flap[:, 2:] if bends else np.full((len(t.edge), 2), -1)
@@ -140,8 +140,8 @@ def _coefficients(v: dict, flexes: list[Flex]) -> None:
         v[f"flex_{name}adr"] = _addresses([len(p) for p in parts], empty=False)
 
 
-class _Chains:
-    """The dofs that move bodies, in increasing order; of a simple body only its own."""
+class _DofChains:
+    """Lookup of the dofs that move a body, in increasing order; for a simple body only its own dofs."""
 
     def __init__(self, draft: Draft):
         self.values, self.bodies = draft.values, draft.lists["body"]
@@ -155,7 +155,7 @@ class _Chains:
         return list(range(first, first + int(self.values["body_dofnum"][body])))
 
     def all(self, body: int) -> list[int]:
-        """Dofs of the body and of everything that it hangs on."""
+        """Dofs of the body and of its ancestors."""
         if body not in self.known:
             parent = self.bodies[body].parent
             own = self.own(body)
@@ -179,18 +179,18 @@ def _moves(flex: Flex) -> bool:
 def _edge_rows(draft: Draft, flexes: list[Flex]) -> None:
     """Pattern of flexedge_J.
 
-    As in the reference, room is made for the edges of every flex that moves, but only those have rows that a force or
-    a constraint acts on, and rows after a flex without any start at the beginning again.
+    As in MuJoCo, nJfe counts the edges of every flex that moves, but only flexes on which a force or a constraint acts
+    have rows, and rows after a flex without any start again at address 0.
     """
-    v, chains = draft.values, _Chains(draft)
+    v, chains = draft.values, _DofChains(draft)
     nedge = v["nflexedge"]
     rows = [[tuple(flex.body[e]) for e in flex.topology.edge.tolist()] if _moves(flex) else [] for flex in flexes]
-    room = {pair: len({*chains.all(pair[0]), *chains.all(pair[1])}) for pair in set().union(*rows)}
-    v["nJfe"] = sum(room[pair] for row in rows for pair in row)
+    capacity = {pair: len({*chains.all(pair[0]), *chains.all(pair[1])}) for pair in set().union(*rows)}
+    v["nJfe"] = sum(capacity[pair] for row in rows for pair in row)
     num, adr = np.zeros(nedge, np.int32), np.zeros(nedge, np.int32)
     col = np.zeros(v["nJfe"], np.int32)
     acting = v["flex_edgeequality"] + v["flex_edgedamping"] + v["flex_edgestiffness"] + v["flex_damping"] != 0
-    columns = {pair: np.array(chains.pair(*pair), np.int32) for pair in room}
+    columns = {pair: np.array(chains.pair(*pair), np.int32) for pair in capacity}
     for row, first, acts in zip(rows, v["flex_edgeadr"].tolist(), acting, strict=True):
         for i, pair in enumerate(row if acts else [], first):
             adr[i] = adr[i - 1] + num[i - 1] if i else 0
@@ -201,12 +201,12 @@ def _edge_rows(draft: Draft, flexes: list[Flex]) -> None:
 
 
 def _vertex_rows(draft: Draft, flexes: list[Flex]) -> None:
-    """Edges at each vertex and the pattern of flexvert_J, two rows a vertex, of surfaces with vertex constraints."""
-    v, chains = draft.values, _Chains(draft)
+    """Edges at each vertex and pattern of flexvert_J (two rows for a vertex), of surfaces with vertex constraints."""
+    v, chains = draft.values, _DofChains(draft)
     nvert = v["nflexvert"]
     near = [_neighbours(flex) if _moves(flex) else [] for flex in flexes]
-    room = [[len(set().union(*(chains.all(b) for b in bodies))) for bodies in row] for row in near]
-    v["nJfv"] = sum(map(sum, room))
+    capacity = [[len(set().union(*(chains.all(b) for b in bodies))) for bodies in row] for row in near]
+    v["nJfv"] = sum(map(sum, capacity))
     num, adr = np.zeros(2 * nvert, np.int32), np.zeros(2 * nvert, np.int32)
     edgenum, edgeadr = np.zeros(nvert, np.int32), np.zeros(nvert, np.int32)
     col, vertedge, filled = np.zeros(2 * v["nJfv"], np.int32), np.zeros(2 * v["nflexedge"], np.int32), 0
@@ -238,7 +238,7 @@ def _vertex_rows(draft: Draft, flexes: list[Flex]) -> None:
 
 
 def _check_plane(draft: Draft, flex: Flex) -> None:
-    """Constraints on vertices are for surfaces that lie at one height at rest."""
+    """Check that a surface with vertex constraints is horizontal at rest."""
     height = 2 * flex.size[2] * flex.vert0[flex.topology.edge, 2]
     if np.any(np.abs(height[:, 1] - height[:, 0]) > MINVAL):
         obj = next(obj for obj in draft.lists["flex"] if obj.flex is flex)
@@ -246,7 +246,7 @@ def _check_plane(draft: Draft, flex: Flex) -> None:
 
 
 def _neighbours(flex: Flex) -> list[set[int]]:
-    """The bodies of each vertex and of those that share an edge with it."""
+    """Bodies of each vertex and of the vertices that share an edge with it."""
     near = [{int(b)} for b in flex.body]
     for one, two in flex.topology.edge.tolist():
         near[one].add(int(flex.body[two]))
@@ -255,8 +255,11 @@ def _neighbours(flex: Flex) -> list[set[int]]:
 
 
 def _bandwidth(draft: Draft, flexes: list[Flex]) -> None:
-    """How far apart dofs of nodes are that inertia or stiffness couples, in the order in which flexes name them."""
-    v, chains = draft.values, _Chains(draft)
+    """flex_bandwidth: greatest distance of coupled dofs of nodes, in the order in which flexes name the nodes.
+
+    Inertia couples dofs along the tree, stiffness those of nodes of one cell.
+    """
+    v, chains = draft.values, _DofChains(draft)
     bodies = [int(b) for f in flexes for b in f.nodebody]
     dofs = list(dict.fromkeys(d for b in bodies for d in (chains.own(b) if v["body_dofnum"][b] else chains.of(b))))
     local = np.full(v["nv"] + 1, -1)
@@ -272,14 +275,14 @@ def _bandwidth(draft: Draft, flexes: list[Flex]) -> None:
     v["flex_bandwidth"] = np.full(len(flexes), width, np.int32)
 
 
-def _cell_width(flex: Flex, chains: _Chains, local: np.ndarray) -> int:
-    """The greatest distance of dofs of nodes of one cell."""
+def _cell_width(flex: Flex, chains: _DofChains, local: np.ndarray) -> int:
+    """Greatest distance of dofs of the nodes of one cell."""
     if not flex.interpolated:
         return 0
-    places = [local[chains.of(b)] for b in flex.nodebody.tolist()]
-    places = [p[p >= 0] for p in places]
-    low = np.array([p.min(initial=len(local)) for p in places])
-    high = np.array([p.max(initial=-1) for p in places])
+    positions = [local[chains.of(b)] for b in flex.nodebody.tolist()]
+    positions = [p[p >= 0] for p in positions]
+    low = np.array([p.min(initial=len(local)) for p in positions])
+    high = np.array([p.max(initial=-1) for p in positions])
     elements = flex.cells
     low, high = low[elements].min(axis=1), high[elements].max(axis=1)
     return int(np.where(high >= 0, high - low, 0).max())

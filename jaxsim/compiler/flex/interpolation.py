@@ -1,7 +1,7 @@
 """Stiffness of flexes that follow a lattice of nodes: linear elasticity of cells, or of the cells' outer faces.
 
 Basis functions are products of linear or quadratic polynomials in the three directions of a cell. The lattice is a
-regular grid, turned as a whole; everything here happens in its own frame. A shell takes only the faces on the border
+regular grid, rotated as a whole; everything here is in its own frame. A shell takes only the faces on the border
 of the lattice, each a flat element in its plane, tied by bending across their common edges.
 """
 
@@ -18,7 +18,7 @@ from jaxsim.core.errors import ModelError
 STRAIN_YOUNG, STRAIN_POISSON = 10.0, 0.3
 """Material of flexes with strain constraints: only the shapes of its modes matter."""
 BENDING_ENTRIES = 10
-_SHORT = 1e-12
+_MIN_LENGTH = 1e-12
 
 
 class Lattice:
@@ -33,12 +33,12 @@ class Lattice:
         return self.count * self.order + 1
 
     def index(self, at: np.ndarray) -> np.ndarray:
-        """Number of the nodes at places (..., 3) of the lattice."""
+        """Numbers of the nodes at lattice indices (..., 3)."""
         _, ny, nz = self.size
         return at[..., 0] * ny * nz + at[..., 1] * nz + at[..., 2]
 
     def steps(self, dims: int) -> np.ndarray:
-        """Places of an element's nodes in it, the last direction fastest."""
+        """Indices of an element's nodes relative to its first, the last direction fastest."""
         return np.array(list(itertools.product(range(self.order + 1), repeat=dims)))
 
 
@@ -60,7 +60,7 @@ def frame(lattice: Lattice) -> np.ndarray:
 
 
 def turn(points: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    """Points in the frame whose axes are the rows of a rotation."""
+    """Points expressed in the frame whose axes are the rows of a rotation matrix."""
     return dot(points[:, None, :], axes[None, :, :])
 
 
@@ -99,7 +99,7 @@ def _quadrature(order: int) -> tuple[list[float], list[float]]:
 
 
 def basis(s: float, order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Values and slopes at s of the 1D basis functions of an element on (0, 1)."""
+    """Values and derivatives at s of the 1D basis functions of an element on (0, 1)."""
     if order == 1:
         return np.array([1 - s, s]), np.array([-1.0, 1.0])
     values = [2 * s * s - 3 * s + 1, 4 * (s - s * s), 2 * s * s - s]
@@ -126,9 +126,9 @@ def _gradients(order: int, dims: int) -> list[tuple[float, np.ndarray]]:
 
 
 def stiffness(size: np.ndarray, axes, order: int, la: float, mu: float, thickness: float | None = None) -> np.ndarray:
-    """Stiffness (3n, 3n) of an element of the given size along `axes`, negative as the reference keeps it.
+    """Negative stiffness (3n, 3n) of an element of the given size along `axes`, as MuJoCo keeps it.
 
-    The sums run in one fixed order, since modes of equal stiffness hang on the last bits.
+    The sums run in one fixed order, since modes of equal stiffness depend on the last bits.
     """
     dims = len(axes)
     scale = 1.0 / size
@@ -139,19 +139,19 @@ def stiffness(size: np.ndarray, axes, order: int, la: float, mu: float, thicknes
         amount = weight * volume
         if thickness is not None:
             amount = amount * thickness
-        slope = np.zeros((n, 3))
-        slope[:, axes] = scale * gradient
-        out -= la * slope[:, :, None, None] * slope[None, None, :, :] * amount
-        out -= mu * _double_product(slope) * amount
+        gradient_xyz = np.zeros((n, 3))
+        gradient_xyz[:, axes] = scale * gradient
+        out -= la * gradient_xyz[:, :, None, None] * gradient_xyz[None, None, :, :] * amount
+        out -= mu * _double_product(gradient_xyz) * amount
     return out.reshape(3 * n, 3 * n)
 
 
-def _double_product(slope: np.ndarray) -> np.ndarray:
+def _double_product(gradient_xyz: np.ndarray) -> np.ndarray:
     """Inner product (n, 3, n, 3) of the symmetric strains that unit displacements of two nodes make."""
-    n = len(slope)
+    n = len(gradient_xyz)
     strain = np.zeros((n, 3, 3, 3))  # node, direction of the displacement, then the strain
     for k in range(3):
-        strain[:, k, k, :] = slope
+        strain[:, k, k, :] = gradient_xyz
     strain = (strain + np.swapaxes(strain, -1, -2)) / 2
     one, two = strain[:, :, None, None], strain[None, None]
     rows = [
@@ -162,7 +162,7 @@ def _double_product(slope: np.ndarray) -> np.ndarray:
 
 
 def lattice_stiffness(lattice: Lattice, young: float, poisson: float, shell: bool, thickness: float, modes: bool):
-    """Numbers of all elements, flat: each a stiffness matrix, or its modes where `modes` are asked for."""
+    """Stiffness matrices of all elements, flat; with `modes`, the strain modes of each element instead."""
     if shell:
         elements, normals = face_elements(lattice)
         la = young * poisson / (1.0 - poisson * poisson)
@@ -202,7 +202,7 @@ def eigen(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _rotate(a: np.ndarray, vectors: np.ndarray, p: int, q: int) -> None:
-    """One Jacobi rotation that makes a[p, q] zero, in place."""
+    """One Jacobi rotation that makes a[p, q] zero, in middle_there."""
     apq, app, aqq = a[p, q], a[p, p], a[q, q]
     tau = (aqq - app) / (2.0 * apq)
     t = (1.0 if tau >= 0 else -1.0) / (abs(tau) + np.sqrt(1.0 + tau * tau))
@@ -236,7 +236,7 @@ def _rigid_motions(nodes: np.ndarray) -> np.ndarray:
 
 
 def _modes(values: np.ndarray, vectors: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """The number of modes that strain an element, then each mode scaled by the root of its stiffness."""
+    """Number of modes that strain an element, then each mode scaled by the square root of its stiffness."""
     n = len(values)
     rigid = _rigid_motions(nodes)
     out = np.zeros(n * n)
@@ -253,8 +253,11 @@ def _modes(values: np.ndarray, vectors: np.ndarray, nodes: np.ndarray) -> np.nda
 
 
 def shell_bending(lattice: Lattice, young: float, poisson: float, thickness: float) -> np.ndarray:
-    """Number of edges between faces, then ten numbers for each: both faces, where the edge lies in each, stiffness,
-    difference of the normals at rest."""
+    """Bending data of a shell, flat: the number of edges between faces, then ten numbers for each edge.
+
+    These are both faces, the middle of the edge in the coordinates of each, stiffness, and the difference of the unit
+    normals at rest.
+    """
     modulus = young * thickness * thickness * thickness / (12.0 * (1.0 - poisson * poisson))
     elements, _ = face_elements(lattice)
     pairs = _face_pairs(lattice)
@@ -264,7 +267,7 @@ def shell_bending(lattice: Lattice, young: float, poisson: float, thickness: flo
         if sides[0] is None or sides[1] is None:
             continue
         (n1, l1, h1), (n2, l2, h2) = sides
-        row[:] = [one, two, *at_one, *at_two, modulus * ((l1 + l2) / 2) / max((h1 + h2) / 2, _SHORT), *(n1 - n2)]
+        row[:] = [one, two, *at_one, *at_two, modulus * ((l1 + l2) / 2) / max((h1 + h2) / 2, _MIN_LENGTH), *(n1 - n2)]
     return np.concatenate([[len(pairs)], out.ravel()])
 
 
@@ -275,7 +278,7 @@ def _edge_frame(lattice: Lattice, element: np.ndarray, at: tuple[float, float]):
     tangents = [(np.outer(a, b).ravel()[:, None] * nodes).sum(axis=0) for a, b in ((d0, v1), (v0, d1))]
     normal = cross(*tangents)
     square = normal @ normal
-    if square < EPS or np.sqrt(square) < _SHORT:
+    if square < EPS or np.sqrt(square) < _MIN_LENGTH:
         return None
     along, across = tangents if at[0] == 0.5 else tangents[::-1]
     return normal / np.sqrt(square), _length(along), _length(across)
@@ -295,21 +298,21 @@ def _face_pairs(lattice: Lattice) -> list[tuple[int, int, tuple[float, float], t
         for quad in itertools.product(*map(range, counts[side])):
             one = first[side] + quad[0] * counts[side][1] + quad[1]
             for along, step in itertools.product((0, 1), (-1, 1)):
-                other, at, place = _neighbour(lattice, counts, side, quad, along, step)
+                other, at, middle_there = _neighbour(lattice, counts, side, quad, along, step)
                 two = first[other] + at[0] * counts[other][1] + at[1]
                 if one < two:
                     middle = tuple((1.0 if step > 0 else 0.0) if k == along else 0.5 for k in range(2))
-                    pairs.append((int(one), int(two), middle, place))
+                    pairs.append((int(one), int(two), middle, middle_there))
     return pairs
 
 
 def _neighbour(lattice: Lattice, counts, side: int, quad: tuple[int, int], along: int, step: int):
-    """The face beyond an edge: its side, its place there, and the middle of the edge in its coordinates."""
+    """The face beyond an edge: its side, its index there, and the middle of the edge in its coordinates."""
     moved = list(quad)
     moved[along] += step
     if 0 <= moved[along] < counts[side][along]:
-        place = tuple((0.0 if step > 0 else 1.0) if k == along else 0.5 for k in range(2))
-        return side, tuple(moved), place
+        middle_there = tuple((0.0 if step > 0 else 1.0) if k == along else 0.5 for k in range(2))
+        return side, tuple(moved), middle_there
     normal, *inside = _side_axes(side)
     other = 2 * inside[along] + int(step > 0)
     end = float(side % 2)

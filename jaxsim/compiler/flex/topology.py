@@ -17,13 +17,13 @@ _FRAGMENTS = {1: [[0], [1]], 2: [[0, 1], [1, 2], [2, 0]], 3: [[0, 1, 2], [0, 2, 
 
 @dataclass(frozen=True)
 class Topology:
-    """What follows from the elements of one flex.
+    """Connectivity of the elements of one flex.
 
     Attributes:
         edge: (nedge, 2) vertices of the edges, the lower first, in the order of their first appearance.
         elemedge: (nelem, edges of an element) edges of each element.
-        flap: (nedge, 4) for triangles: the vertices of each edge as its first triangle turns, then the vertices
-            opposite to it in its first and last triangle, -1 where there is only one; (0, 4) otherwise.
+        flap: (nedge, 4) for triangles: the vertices of each edge in the orientation of its first triangle, then the
+            vertices opposite to it in its first and last triangle, -1 if there is only one; (0, 4) otherwise.
         shell: (nshell, dim) fragments that belong to one element only.
         elemlayer: (nelem,) in 3D how many elements lie between an element and the border, else zero.
         evpair: (nevpair, 2) element and opposite vertex of a neighbour, where one of the two lies on the border.
@@ -42,7 +42,7 @@ def topology(elem: np.ndarray) -> Topology:
     dim = elem.shape[1] - 1
     edge, elemedge = _edges(elem)
     flap = _flaps(elem, elemedge, len(edge)) if dim == 2 else np.zeros((0, 4), np.int64)
-    vertices, owner, turned = _fragments(elem)
+    vertices, owner, oriented = _fragments(elem)
     same = np.all(vertices[1:] == vertices[:-1], axis=1)
     alone = ~(np.r_[False, same] | np.r_[same, False])
     border = np.zeros(len(elem), bool)
@@ -50,15 +50,15 @@ def topology(elem: np.ndarray) -> Topology:
     joined = np.stack([owner[:-1][same], owner[1:][same]], axis=1)
     layer = _layers(border, joined) if dim == 3 else np.zeros(len(elem), np.int64)
     evpair = _opposite_pairs(elem, joined, vertices[1:][same], border) if dim < 3 else np.zeros((0, 2), np.int64)
-    return Topology(edge, elemedge, flap, turned[alone], layer, evpair)
+    return Topology(edge, elemedge, flap, oriented[alone], layer, evpair)
 
 
 def _edges(elem: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     pairs = np.sort(elem[:, LOCAL_EDGES[elem.shape[1] - 1]], axis=2)
     edge, first, inverse = np.unique(pairs.reshape(-1, 2), axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    place = np.argsort(order)
-    return edge[order], place[inverse.reshape(-1)].reshape(pairs.shape[:2])
+    rank = np.argsort(order)
+    return edge[order], rank[inverse.reshape(-1)].reshape(pairs.shape[:2])
 
 
 def _flaps(elem: np.ndarray, elemedge: np.ndarray, nedge: int) -> np.ndarray:
@@ -75,17 +75,17 @@ def _flaps(elem: np.ndarray, elemedge: np.ndarray, nedge: int) -> np.ndarray:
 
 
 def _fragments(elem: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All fragments, sorted: their vertices in increasing order, their elements, their vertices as they turn."""
+    """All fragments, sorted: vertices in increasing order, elements, and vertices in outward orientation."""
     dim = elem.shape[1] - 1
-    turned = elem[:, _FRAGMENTS[dim]].reshape(-1, dim)
+    oriented = elem[:, _FRAGMENTS[dim]].reshape(-1, dim)
     owner = np.repeat(np.arange(len(elem)), dim + 1)
-    vertices = np.sort(turned, axis=1)
+    vertices = np.sort(oriented, axis=1)
     order = np.lexsort((owner, *vertices.T[::-1]))
-    return vertices[order], owner[order], turned[order]
+    return vertices[order], owner[order], oriented[order]
 
 
 def _layers(border: np.ndarray, joined: np.ndarray) -> np.ndarray:
-    """Distance of each element from the border, nelem + 1 where there is no way."""
+    """Distance of each element from the border, nelem + 1 if no path leads there."""
     layer = np.where(border, 0, len(border) + 1)
     while True:
         near = np.minimum(layer[joined[:, 0]], layer[joined[:, 1]]) + 1

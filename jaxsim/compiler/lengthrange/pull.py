@@ -243,8 +243,8 @@ def _dynamics(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Inertia matrices (n, nv, nv) and bias forces (n, nv), from the 6D velocities of the moving bodies."""
     n, k = len(v), len(inertias.link)
-    # Maps a motion about the world's origin to a body's linear velocity at its centre of mass and its angular velocity
-    # in its inertial frame.
+    # Maps a motion about the world's origin to a body's linear velocity at its centre of mass and to its angular
+    # velocity in its inertial frame.
     x, y, z = np.moveaxis(poses.points[:, m.njnt : m.njnt + k], -1, 0)
     change = np.zeros((n, k, 6, 6))
     change[..., 0, 1], change[..., 0, 2], change[..., 1, 2] = z, -y, x

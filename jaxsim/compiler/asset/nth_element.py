@@ -1,9 +1,8 @@
-"""Selection of the median by a comparison that is not an order, step by step as the reference's library does it.
+"""Selection of the n-th smallest element with the steps of libc++'s `nth_element`, which MuJoCo uses.
 
-Bounding volumes are split at the median. Triangles without area have no centre to compare by, and centres that are
-equal only within rounding compare in a circle: then who ends up on which side hangs on the steps of the selection. The
-reference uses the `nth_element` of libc++, whose steps are these: median of three, partition from both ends, selection
-sort for seven elements or fewer.
+Bounding volumes are split at the median. Triangles without area have no centre to compare, and centres that are equal
+only within rounding compare in a circle. Then the steps of the selection decide on which side an element ends up:
+median of three, partition from both ends, selection sort for seven elements or fewer.
 """
 
 from __future__ import annotations
@@ -11,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 Less = Callable[[tuple[float, int], tuple[float, int]], bool]
-_SMALL = 7
+_SELECTION_SORT_MAX = 7
 
 
-def select(items: list, nth: int, less: Less) -> None:
-    """Reorder `items` in place as `nth_element` does: the one at `nth` lands where sorting would put it."""
+def nth_element(items: list, nth: int, less: Less) -> None:
+    """Reorder `items` in place so that the item at index `nth` is the one that sorting would put there."""
     first, last = 0, len(items)
     while nth != last and last - first > 1:
         if last - first <= 3:
             _sort_few(items, first, last, less)
             return
-        if last - first <= _SMALL:
+        if last - first <= _SELECTION_SORT_MAX:
             _selection_sort(items, first, last, less)
             return
         bounds = _narrow(items, first, last, nth, less)
@@ -42,7 +41,7 @@ def _sort_few(items: list, first: int, last: int, less: Less) -> None:
 
 
 def _sort_three(items: list, x: int, y: int, z: int, less: Less) -> bool:
-    """Sort three places; whether any were swapped."""
+    """Sort the items at three indices; returns whether any were swapped."""
     if not less(items[y], items[x]):
         if not less(items[z], items[y]):
             return False
@@ -70,7 +69,7 @@ def _selection_sort(items: list, first: int, last: int, less: Less) -> None:
 
 
 def _narrow(items: list, first: int, last: int, nth: int, less: Less) -> tuple[int, int] | None:
-    """One round: partition around a median of three. The part that holds `nth`, None where nothing is left to do."""
+    """Partition once around a median of three; returns the part that holds `nth`, None if the selection is done."""
     m = first + (last - first) // 2
     swapped = _sort_three(items, first, m, last - 1, less)
     i, j = first, last - 1
@@ -95,7 +94,7 @@ def _narrow(items: list, first: int, last: int, nth: int, less: Less) -> tuple[i
 
 
 def _guard(items: list, i: int, j: int, m: int, less: Less) -> int | None:
-    """The last place before `j` that is less than the median, None where there is none after `i`."""
+    """Last index before `j` whose item is less than the median, None if there is none after `i`."""
     while True:
         j -= 1
         if i == j:
@@ -105,7 +104,7 @@ def _guard(items: list, i: int, j: int, m: int, less: Less) -> int | None:
 
 
 def _partition(items: list, i: int, j: int, m: int, less: Less) -> tuple[int, int, bool]:
-    """Swap what is not less than the median with what is, from both ends; the median is followed where it goes."""
+    """Partition from both ends; returns the boundary, the median's index, and whether items were swapped."""
     moved = False
     if i < j:
         while True:
@@ -125,7 +124,7 @@ def _partition(items: list, i: int, j: int, m: int, less: Less) -> tuple[int, in
 
 
 def _skip_equal(items: list, first: int, last: int, less: Less) -> int | None:
-    """Bring what equals the first to the front; where the rest begins, None where all are equal."""
+    """Move items equal to the first to the front; returns where the rest begins, None if all are equal."""
     i, j = first + 1, last - 1
     if not less(items[first], items[j]):
         while True:

@@ -1,4 +1,4 @@
-"""What a model may say and probably does not mean: warnings with the place."""
+"""Warnings about models that are valid and probably not meant, with file, line and element."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.draft import Draft, DraftObject
 
-_TOO_MUCH = 10.0
+_MAX_INERTIA_RATIO = 10.0  # to the inertia of the body's mass at the greatest distance within its geoms
 
 
-def remark(draft: Draft) -> None:
+def warn_suspicious(draft: Draft) -> None:
     """Warn about meshes that nothing uses and about inertias that the geoms of a body cannot have."""
     _unused_meshes(draft)
     for body in draft.lists["body"]:
@@ -25,24 +25,24 @@ def _unused_meshes(draft: Draft) -> None:
     used |= {id(sensor.obj) for sensor in draft.lists["sensor"] if sensor.obj is not None}
     for mesh in draft.lists["mesh"]:
         if id(mesh) not in used:
-            mesh.el.warn("no geom uses this mesh; take it out, or name it in a geom")
+            mesh.el.warn("no geom uses this mesh; remove it, or name it in a geom")
 
 
-def _suspicious_inertia(body: Obj) -> None:
-    """An inertia that no distribution of the mass over the body's geoms comes near to."""
+def _suspicious_inertia(body: DraftObject) -> None:
+    """Warn about an inertia far above that of any distribution of the mass over the body's geoms."""
     if getattr(body, "inertial", None) is None or not body.geoms or not body.mass > 0:
         return
     reach = max(math.dist(geom.pos, body.ipos) + geom.rbound for geom in body.geoms)
     largest = max(body.inertia)
-    if 0 < reach < math.inf and largest > _TOO_MUCH * body.mass * reach * reach:
+    if 0 < reach < math.inf and largest > _MAX_INERTIA_RATIO * body.mass * reach * reach:
         body.el.warn(
             f"suspicious inertia {largest:g}: its mass of {body.mass:g} within the geoms, {reach:g} from its centre, "
             f"gives {body.mass * reach * reach:g} at most"
         )
 
 
-def remark_flexes(draft: Draft) -> None:
-    """Warn about flexes that move and that nothing holds together."""
+def warn_loose_flexes(draft: Draft) -> None:
+    """Warn about flexes that move without elasticity, edge constraints or passive forces."""
     v = draft.values
     forces = ("flex_edgeequality", "flex_edgestiffness", "flex_edgedamping", "flex_damping")
     for i, flex in enumerate(draft.lists["flex"]):

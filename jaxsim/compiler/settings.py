@@ -1,4 +1,4 @@
-"""Settings of the whole model: compiler, option and flags, size, visual, statistic. Later sections override earlier."""
+"""Settings of the whole model: compiler, option, size, visual and statistic; later sections override earlier ones."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from jaxsim.mjcf.schema.table import SCHEMA
 from jaxsim.mjcf.schema.values import ENUMS
 
 _OPTION_WORDS = ("integrator", "cone", "jacobian", "solver")
-MAX_COUNT = 1 << 20  # more user data or keyframes than this is taken for a mistake
+MAX_COUNT = 1 << 20  # greatest number of user data or keyframes that is accepted
 _NUSER = ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor")
 
 
 def _merged(draft: Draft, *path: str) -> tuple[dict[str, Any], dict[str, Any], Element | None]:
-    """Language defaults of a section, what is written there (the last word of each attribute), its last element."""
+    """Defaults of a section, its written attributes (the last value of each), and its last element."""
     kind = SCHEMA
     for tag in path:
         kind = kind.children[tag]
@@ -43,11 +43,11 @@ def _elements(draft: Draft, path: tuple[str, ...]) -> Iterator[Element]:
     return iter(level)
 
 
-def read_settings(draft: Draft) -> None:
-    """Compiler settings and those of the length range computation."""
+def read_compiler(draft: Draft) -> None:
+    """Compiler settings, and those of the length range computation."""
     defaults, written, element = _merged(draft, "compiler")
     if written.get("coordinate", "local") == "global":
-        raise element.error("global coordinates are not part of the language any more; use coordinate='local'")
+        raise element.error("global coordinates were removed from MJCF; use coordinate='local'")
     if len(written.get("eulerseq", "xyz")) != 3:
         raise element.error("eulerseq must have three letters")
     draft.settings = Settings({**defaults, **written})
@@ -69,7 +69,7 @@ def read_option(draft: Draft) -> None:
     for element in _elements(draft, ("option",)):
         for group in element.attrs.get("actuatorgroupdisable", ()):
             if not 0 <= group <= 30:
-                raise element.error(f"actuatorgroupdisable: a group lies between 0 and 30, not at {int(group)}")
+                raise element.error(f"actuatorgroupdisable: a group must be between 0 and 30; it is {int(group)}")
             option["disableactuator"] |= 1 << int(group)
     _, flags, _ = _merged(draft, "option", "flag")
     option["disableflags"] = sum(int(bit) for bit in DisableBit if flags.get(bit.name.lower()) == "disable")
@@ -78,7 +78,7 @@ def read_option(draft: Draft) -> None:
 
 
 def read_size(draft: Draft) -> None:
-    """Sizes that the file sets, among them how many numbers of user data each kind of object has (-1: as needed)."""
+    """Sizes that the file sets, such as the numbers of user data of each kind of object (-1: as needed)."""
     defaults, written, element = _merged(draft, "size")
     draft.size = {**defaults, **written}
     for name in ("nconmax", *(f"nuser_{kind}" for kind in _NUSER)):
@@ -93,11 +93,11 @@ def read_size(draft: Draft) -> None:
             raise element.error(f"{name} cannot be negative")
     for name in ("nuserdata", "nkey", *(f"nuser_{kind}" for kind in _NUSER)):
         if draft.size[name] > MAX_COUNT:
-            raise element.error(f"{name} is larger than {MAX_COUNT}, the most that is read")
+            raise element.error(f"{name} is larger than {MAX_COUNT}, the greatest number accepted")
 
 
 def read_visual(draft: Draft) -> None:
-    """mjVisual: {(group, field): value}, single precision as in the reference."""
+    """mjVisual as {(group, field): value}, rounded to single precision as in MuJoCo."""
     sections = {group: _merged(draft, "visual", group) for group in SCHEMA.children["visual"].children}
     visual: dict[tuple[str, str], Any] = {}
     for field in fields.parse(fields.VISUAL):
@@ -113,16 +113,16 @@ def read_visual(draft: Draft) -> None:
 
 
 def read_statistic(draft: Draft) -> None:
-    """Statistics that the file sets; the others are computed, as are those that it sets to NaN."""
+    """Statistics that the file sets; all others, and those set to NaN, are computed."""
     _, written, element = _merged(draft, "statistic")
     if written.get("extent", 1.0) <= 0:
         raise element.error("extent must be positive")
     draft.statistic = {name: value for name, value in written.items() if not np.isnan(np.ravel(value)[0])}
 
 
-def read_options(draft: Draft) -> None:
-    """All settings of the whole model."""
-    read_settings(draft)
+def read_settings(draft: Draft) -> None:
+    """Read all settings into the draft."""
+    read_compiler(draft)
     read_option(draft)
     read_size(draft)
     read_visual(draft)

@@ -1,8 +1,8 @@
-"""The kinematic tree: bodies depth first, and the joints, geoms, sites, cameras and lights of each in body order."""
+"""The kinematic tree: bodies depth first; joints, geoms, sites, cameras and lights in the order of their bodies."""
 
 from __future__ import annotations
 
-from jaxsim.compiler.draft import Draft, Obj, unsupported
+from jaxsim.compiler.draft import Draft, DraftObject, unsupported
 from jaxsim.compiler.element.pose import IDENTITY, compose, orientation, unit, z_to_quat
 from jaxsim.compiler.linalg import normalize
 from jaxsim.core.errors import ModelError
@@ -13,8 +13,8 @@ Frame = tuple[list[float], list[float]]
 _KIND = {"joint": "joint", "freejoint": "joint", "geom": "geom", "site": "site", "camera": "camera", "light": "light"}
 
 
-class Body(Obj):
-    """A body while it is compiled, with what stands in it."""
+class Body(DraftObject):
+    """A body of the draft, with its joints, geoms, sites, cameras, lights and child bodies."""
 
     def __init__(self, el: Element, attrs, name: str, parent: Body | None):
         super().__init__("body", el, attrs, name)
@@ -22,25 +22,27 @@ class Body(Obj):
         self.bodies: list[Body] = []
         self.inertials: list[Element] = []
         self.plugin_el: Element | None = None
-        self.nodes: list[Obj | None] = []  # geoms at the nodes of its bounding volumes, where `fusestatic` kept them
-        self.objects: dict[str, list[Obj]] = {kind: [] for kind in ("joint", "geom", "site", "camera", "light")}
+        self.nodes: list[
+            DraftObject | None
+        ] = []  # geoms at the nodes of its bounding volumes, where `fusestatic` kept them
+        self.objects: dict[str, list[DraftObject]] = {kind: [] for kind in ("joint", "geom", "site", "camera", "light")}
 
     @property
     def inertial(self) -> Element | None:
-        """The element that says its inertia, the last one where frames hold more."""
+        """The `inertial` element of the body; the last one if frames hold several."""
         return self.inertials[-1] if self.inertials else None
 
     @property
-    def joints(self) -> list[Obj]:
+    def joints(self) -> list[DraftObject]:
         return self.objects["joint"]
 
     @property
-    def geoms(self) -> list[Obj]:
+    def geoms(self) -> list[DraftObject]:
         return self.objects["geom"]
 
 
 def build_tree(draft: Draft) -> None:
-    """Fill the lists of bodies and of the objects in them, ids as in mjModel."""
+    """Fill the lists of bodies and of their objects, with ids as in mjModel."""
     sections = [el for el in draft.spec.root.children if el.tag == "worldbody"]
     el = sections[0] if sections else draft.spec.root
     world = Body(el, {"user": None, "gravcomp": 0.0, "sleep": "auto", "mocap": False}, "world", None)
@@ -68,7 +70,7 @@ def collect(draft: Draft) -> None:
 
 
 def _populate(draft: Draft, body: Body, element: Element, frame: Frame | None) -> list[tuple[Body, Element]]:
-    """Read the children of a body's element, frames flattened; returns the child bodies in document order."""
+    """Read the children of a body's element, frames flattened; returns its child bodies in document order."""
     children: list[tuple[Body, Element]] = []
     stack = [(el, frame) for el in reversed(element.children)]
     while stack:
@@ -84,12 +86,12 @@ def _populate(draft: Draft, body: Body, element: Element, frame: Frame | None) -
         elif tag == "inertial":
             body.inertials.append(el)
         elif tag in _KIND:
-            obj = Obj(_KIND[tag], el, resolve(draft.spec, el), el.name or "")
+            obj = DraftObject(_KIND[tag], el, resolve(draft.spec, el), el.name or "")
             obj.frame, obj.body = frame, body
             body.objects[obj.kind].append(obj)
         elif tag == "plugin":
             body.plugin_el = el
-        elif tag == "instance":  # of a plugin, made by a macro
+        elif tag == "instance":  # a plugin instance that a macro made
             continue
         else:
             raise unsupported(el, tag)
@@ -107,25 +109,25 @@ def _frame(draft: Draft, el: Element, outer: Frame | None) -> Frame:
 
 
 def own_orientation(el: Element, attrs, settings) -> list[float]:
-    """The quaternion of an element by its compiler settings; errors carry the element."""
+    """Quaternion that an element's orientation attributes give under its compiler settings."""
     try:
         return orientation(attrs, settings.degree, settings.eulerseq)
     except ModelError as reason:
         raise el.error(reason.what) from None
 
 
-def in_frame(obj: Obj, pos: list[float], quat: list[float]) -> Frame:
-    """A pose that an object has in its frame, in its body."""
+def in_frame(obj: DraftObject, pos: list[float], quat: list[float]) -> Frame:
+    """Pose in the object's body, given its pose in the object's `frame` element."""
     return compose(*obj.frame, pos, quat) if obj.frame is not None else (pos, quat)
 
 
-def point_in_frame(obj: Obj, pos: list[float]) -> list[float]:
-    """A point that an object has in its frame, in its body."""
+def point_in_frame(obj: DraftObject, pos: list[float]) -> list[float]:
+    """Point in the object's body, given in the object's `frame` element."""
     return compose(*obj.frame, pos, IDENTITY)[0] if obj.frame is not None else pos
 
 
-def line_pose(obj: Obj) -> tuple[list[float], list[float], float]:
-    """Position, orientation and half length that `fromto` gives to a geom or site."""
+def fromto_pose(obj: DraftObject) -> tuple[list[float], list[float], float]:
+    """Position, orientation and half length of a geom or site with `fromto`."""
     line = obj.floats("fromto")
     if any(obj.floats("pos")):
         raise obj.error("'pos' and 'fromto' cannot both be given")

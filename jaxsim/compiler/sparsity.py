@@ -1,11 +1,11 @@
-"""Sparse structures that follow from the tree: rows of M and D (dof by dof) and of B (body by dof), and maps between.
+"""Sparsity patterns of M and D (dof by dof) and B (body by dof), and the index maps between them.
 
 All are constants of a model: numpy, int32. `parent` is dof_parentid, `simple` is dof_simplenum.
 """
 
 import numpy as np
 
-Table = dict[str, np.ndarray]
+ModelFields = dict[str, np.ndarray]
 
 
 def dof_chain(parent: list[int], i: int) -> list[int]:
@@ -17,7 +17,7 @@ def dof_chain(parent: list[int], i: int) -> list[int]:
 
 
 def simplenum(body_simple: np.ndarray, dof_bodyid: np.ndarray) -> np.ndarray:
-    """dof_simplenum: how many dofs of simple bodies follow in a row from this one on."""
+    """dof_simplenum: number of consecutive dofs of simple bodies from each dof on."""
     out, count = np.zeros(len(dof_bodyid), np.int32), 0
     for i in range(len(dof_bodyid) - 1, -1, -1):
         count = count + 1 if body_simple[dof_bodyid[i]] else 0
@@ -25,14 +25,14 @@ def simplenum(body_simple: np.ndarray, dof_bodyid: np.ndarray) -> np.ndarray:
     return out
 
 
-def _csr(rows: list[list[int]], prefix: str) -> Table:
+def _csr(rows: list[list[int]], prefix: str) -> ModelFields:
     nnz = np.array([len(r) for r in rows], np.int32)
     adr = (np.cumsum(nnz) - nnz).astype(np.int32)
     col = np.array([c for r in rows for c in r], np.int32)
     return {f"{prefix}_rownnz": nnz, f"{prefix}_rowadr": adr, f"{prefix}_colind": col}
 
 
-def dof_tables(parent: np.ndarray, simple: np.ndarray) -> Table:
+def dof_tables(parent: np.ndarray, simple: np.ndarray) -> ModelFields:
     """M_*, D_*, dof_Madr, mapM2M, mapM2D, mapD2M and the sizes nM, nC, nD."""
     parent = parent.tolist()
     nv = len(parent)
@@ -55,8 +55,8 @@ def dof_tables(parent: np.ndarray, simple: np.ndarray) -> Table:
     return {**out, **sizes}
 
 
-def body_table(parent: np.ndarray, dofadr: np.ndarray, dofnum: np.ndarray) -> Table:
-    """B_*: the dofs of each body's subtree and of its ancestors, and the size nB."""
+def body_table(parent: np.ndarray, dofadr: np.ndarray, dofnum: np.ndarray) -> ModelFields:
+    """B_*: dofs of each body's subtree and ancestors, and the size nB."""
     own = [list(range(a, a + n)) for a, n in zip(dofadr.tolist(), dofnum.tolist(), strict=True)]
     parent = parent.tolist()
     below = [list(o) for o in own]

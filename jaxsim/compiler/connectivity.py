@@ -1,4 +1,4 @@
-"""Fields that follow from the tree and from who refers to whom: addresses, parents, trees, simplicity, sparsity."""
+"""Fields that connect objects: parents, addresses, kinematic trees, simple bodies, sparsity, bounding volumes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from jaxsim.compiler import sparse
+from jaxsim.compiler import sparsity
 from jaxsim.compiler.asset.bvh import Bvh, body_bvh
-from jaxsim.compiler.draft import Draft, Obj
+from jaxsim.compiler.draft import Draft, DraftObject
 from jaxsim.compiler.element.bodies import contact_bits
 from jaxsim.compiler.element.pose import IDENTITY, same_quat, same_vec
 from jaxsim.core.types import JointType, SameFrame, SleepPolicy, TrnType, WrapType
@@ -23,7 +23,7 @@ def _ints(values) -> np.ndarray:
 
 
 def _addresses(counts: list[int]) -> np.ndarray:
-    """Start of each object's run; -1 where the run is empty."""
+    """First index of each object's entries, -1 for an object without any."""
     counts = np.array(counts, np.int32)
     return np.where(counts > 0, np.cumsum(counts) - counts, -1).astype(np.int32)
 
@@ -59,7 +59,7 @@ def body_tables(draft: Draft) -> None:
 
 
 def _sameframe(pos, quat, inertial) -> SameFrame:
-    """Whether a frame is that of its body, or of its body's inertia, or turned like one of them."""
+    """How a frame equals its body's frame or inertial frame: in pose, in orientation only, or not at all."""
     if same_quat(quat, IDENTITY):
         return SameFrame.BODY if same_vec(pos, _ZERO) else SameFrame.BODYROT
     if inertial is not None and same_quat(quat, inertial[1]):
@@ -68,7 +68,7 @@ def _sameframe(pos, quat, inertial) -> SameFrame:
 
 
 def joint_tables(draft: Draft) -> None:
-    """Addresses in qpos and qvel, reference positions, and everything per dof."""
+    """Addresses in qpos and qvel, reference positions, and dof fields."""
     v, joints = draft.values, draft.lists["joint"]
     nq, nv = [j.nq for j in joints], [j.nv for j in joints]
     v["jnt_qposadr"] = _ints(np.cumsum([0, *nq])[:-1])
@@ -90,17 +90,17 @@ def joint_tables(draft: Draft) -> None:
 
     v["dof_jntid"] = dof.astype(np.int32)
     v["dof_bodyid"] = _ints([j.body.id for j in joints])[dof] if joints else np.zeros(0, np.int32)
-    v["dof_solref"] = spread(lambda j: j.a["solreffriction"], 2)
-    v["dof_solimp"] = spread(lambda j: j.a["solimpfriction"], 5)
+    v["dof_solref"] = spread(lambda j: j.attrs["solreffriction"], 2)
+    v["dof_solimp"] = spread(lambda j: j.attrs["solimpfriction"], 5)
     for name in ("frictionloss", "armature"):
-        v[f"dof_{name}"] = spread(lambda j, name=name: j.a[name])
-    damping = spread(lambda j: j.a["damping"], 3)
+        v[f"dof_{name}"] = spread(lambda j, name=name: j.attrs[name])
+    damping = spread(lambda j: j.attrs["damping"], 3)
     v["dof_damping"], v["dof_dampingpoly"] = damping[:, 0], damping[:, 1:]
     v["dof_parentid"] = _dof_parents(draft)
 
 
 def _dof_parents(draft: Draft) -> np.ndarray:
-    """The dof before each dof on the way to the world, -1 for the first of a tree."""
+    """Parent of each dof: the nearest dof towards the world, -1 for the first dof of a tree."""
     parents, at = [], 0
     for body in draft.lists["body"]:
         last = body.parent.lastdof if body.parent is not None else -1
@@ -113,7 +113,7 @@ def _dof_parents(draft: Draft) -> np.ndarray:
 
 
 def tree_tables(draft: Draft) -> None:
-    """Kinematic trees: ids of bodies and dofs, extents."""
+    """Kinematic trees: tree ids of bodies and dofs, and addresses and sizes of trees."""
     v = draft.values
     v["dof_treeid"] = _ints(np.cumsum(v["dof_parentid"] == -1) - 1)
     weld = v["body_weldid"]
@@ -131,7 +131,7 @@ def tree_tables(draft: Draft) -> None:
 
 
 def simple_tables(draft: Draft) -> None:
-    """Bodies whose dofs have a diagonal inertia matrix by themselves: 1, or 2 where they only slide."""
+    """body_simple: 1 for bodies with a diagonal inertia matrix of their own, 2 if all their joints slide."""
     v, bodies = draft.values, draft.lists["body"]
     simple = np.zeros(len(bodies), np.int32)
     for b in bodies:
@@ -148,11 +148,11 @@ def simple_tables(draft: Draft) -> None:
         if simple[b.id] and b.dofnum:
             simple[b.id] = 2 if all(j.type == JointType.SLIDE for j in b.joints) else 1
     for tendon in draft.lists["tendon"]:
-        if tendon.a["armature"]:
+        if tendon.attrs["armature"]:
             for body in _path_bodies(tendon):
                 simple[body] = 0
     v["body_simple"] = simple
-    v["dof_simplenum"] = sparse.simplenum(simple, v["dof_bodyid"])
+    v["dof_simplenum"] = sparsity.simplenum(simple, v["dof_bodyid"])
 
 
 def _simple_joints(body) -> bool:
@@ -166,13 +166,13 @@ def _simple_joints(body) -> bool:
     return True
 
 
-def _path_bodies(tendon: Obj) -> list[int]:
+def _path_bodies(tendon: DraftObject) -> list[int]:
     """Bodies of the sites and geoms of a tendon's path."""
     return [w.obj.body.id for w in tendon.path if w.type in (WrapType.SITE, *_GEOM_WRAPS)]
 
 
 def tendon_tables(draft: Draft) -> None:
-    """Paths of tendons, the pattern of their Jacobian, and the trees that they touch."""
+    """Paths of tendons, the sparsity pattern of their Jacobian, and the trees that they connect."""
     v, tendons = draft.values, draft.lists["tendon"]
     num = [len(t.path) for t in tendons]
     v["tendon_num"], v["tendon_adr"] = _ints(num), _ints(np.cumsum([0, *num])[:-1])
@@ -194,7 +194,7 @@ def tendon_tables(draft: Draft) -> None:
     v["tendon_treenum"], v["tendon_treeid"] = _ints(treenum), _ints(treeid).reshape(-1, 2)
 
 
-def _tendon_dofs(draft: Draft, tendon: Obj) -> list[int]:
+def _tendon_dofs(draft: Draft, tendon: DraftObject) -> list[int]:
     if not tendon.spatial:
         return sorted(int(draft.values["jnt_dofadr"][w.objid]) for w in tendon.path)
     dofs: set[int] = set()
@@ -204,25 +204,25 @@ def _tendon_dofs(draft: Draft, tendon: Obj) -> list[int]:
 
 
 def body_chain(draft: Draft, bodyid: int) -> list[int]:
-    """The dofs that move a body, nearest first."""
+    """Dofs that move a body, nearest first."""
     last = draft.lists["body"][bodyid].lastdof
-    return sparse.dof_chain(draft.values["dof_parentid"], last) if last >= 0 else []
+    return sparsity.dof_chain(draft.values["dof_parentid"], last) if last >= 0 else []
 
 
-def _path_trees(draft: Draft, tendon: Obj) -> list[int]:
+def _path_trees(draft: Draft, tendon: DraftObject) -> list[int]:
     trees = draft.values["body_treeid"]
     bodies = [w.obj.body.id for w in tendon.path if w.obj is not None]
     return [int(trees[b]) for b in bodies if trees[b] >= 0]
 
 
 def actuator_tables(draft: Draft) -> None:
-    """Addresses of activations and history, who damps or loads which joint and tendon, size of the moment matrix."""
+    """Addresses of activations and histories, actuators with damping or armature, size of the moment matrix."""
     v, actuators = draft.values, draft.lists["actuator"]
     dims = [a.actdim for a in actuators]
     v["actuator_actadr"], v["na"] = _addresses(dims), sum(dims)
-    samples = [a.a["nsample"] for a in actuators]
+    samples = [a.attrs["nsample"] for a in actuators]
     v["actuator_history"] = _ints(
-        [[n, ENUMS["interp"][a.a["interp"]]] for n, a in zip(samples, actuators, strict=True)]
+        [[n, ENUMS["interp"][a.attrs["interp"]]] for n, a in zip(samples, actuators, strict=True)]
     )
     v["actuator_history"] = v["actuator_history"].reshape(-1, 2)
     sizes = [2 + 2 * n if n > 0 else 0 for n in samples]
@@ -230,15 +230,15 @@ def actuator_tables(draft: Draft) -> None:
     v["jnt_actuatorid"] = np.full(len(draft.lists["joint"]), -1, np.int32)
     v["tendon_actuatorid"] = np.full(len(draft.lists["tendon"]), -1, np.int32)
     for i, a in enumerate(actuators):
-        if any(a.damping) or a.a["armature"]:
+        if any(a.damping) or a.attrs["armature"]:
             joint = a.trntype in (TrnType.JOINT, TrnType.JOINTINPARENT)
             ids = v["jnt_actuatorid"] if joint else v["tendon_actuatorid"]
             ids[a.trnid[0]] = i if ids[a.trnid[0]] == -1 else -2
     v["nJmom"] = sum(_moment_size(draft, a) for a in actuators)
 
 
-def _moment_size(draft: Draft, a: Obj) -> int:
-    """How many dofs an actuator can act on."""
+def _moment_size(draft: Draft, a: DraftObject) -> int:
+    """Number of dofs on which an actuator can act."""
     if a.trntype in (TrnType.JOINT, TrnType.JOINTINPARENT):
         return a.target.nv
     if a.trntype == TrnType.TENDON:
@@ -263,15 +263,15 @@ def sensor_tables(draft: Draft) -> None:
 
 
 def sleep_tables(draft: Draft) -> None:
-    """tree_sleep_policy: what bodies say, else never for trees that are driven or tied by force-bearing tendons."""
+    """tree_sleep_policy: that of its root body, else never if actuators, flexes or tendons with forces act on it."""
     v, bodies = draft.values, draft.lists["body"]
     policy = np.full(v["ntree"], SleepPolicy.AUTO, np.int32)
     for body in bodies[1:]:
-        word = ENUMS["sleep"][body.a["sleep"]]
+        word = ENUMS["sleep"][body.attrs["sleep"]]
         if word != SleepPolicy.AUTO:
             tree = v["body_treeid"][body.id]
             if tree == -1 or tree == v["body_treeid"][body.id - 1]:
-                raise body.error("'sleep' is only allowed in bodies that are roots of moving trees")
+                raise body.error("'sleep' is only allowed in the root body of a moving tree")
             policy[tree] = word
     awake: set[int] = set()
     for a in draft.lists["actuator"]:
@@ -281,7 +281,7 @@ def sleep_tables(draft: Draft) -> None:
         if len(t.trees) > 2 or (len(t.trees) == 2 and not passive):
             for tree in t.trees:
                 if policy[tree] in (SleepPolicy.ALLOWED, SleepPolicy.INIT):
-                    raise t.error("the tendon ties trees, one of which is allowed to sleep")
+                    raise t.error("the tendon connects trees, one of which is allowed to sleep")
             awake.update(t.trees)
     awake.update(_flex_trees(draft))
     auto = policy == SleepPolicy.AUTO
@@ -291,12 +291,12 @@ def sleep_tables(draft: Draft) -> None:
 
 
 def _flex_trees(draft: Draft) -> set[int]:
-    """The trees that move a flex: they do not fall asleep unless a body says so."""
+    """Trees that move a flex: they do not sleep unless their root body allows it."""
     bodies = [f.nodebody if f.interpolated else f.body for f in (obj.flex for obj in draft.lists["flex"])]
     return {int(t) for b in bodies for t in np.unique(draft.values["body_treeid"][b])} - {-1}
 
 
-def _driven_trees(draft: Draft, a: Obj) -> list[int]:
+def _driven_trees(draft: Draft, a: DraftObject) -> list[int]:
     if a.trntype == TrnType.TENDON:
         return a.target.trees
     body = a.target.id if a.trntype == TrnType.BODY else a.target.body.id
@@ -305,7 +305,7 @@ def _driven_trees(draft: Draft, a: Obj) -> list[int]:
 
 
 def bvh_tables(draft: Draft) -> None:
-    """Bounding volume hierarchies of bodies, then of meshes, in one set of arrays."""
+    """Bounding volume hierarchies of bodies, meshes and flexes, in one set of arrays."""
     v = draft.values
     trees = [_body_tree(body) for body in draft.lists["body"]]
     trees += [mesh.arrays.bvh for mesh in draft.lists["mesh"]]
@@ -327,25 +327,25 @@ def bvh_tables(draft: Draft) -> None:
 
 
 def _body_tree(body) -> Bvh:
-    """The hierarchy of a body with the ids of its geoms."""
+    """Bounding volume hierarchy of a body, with geom ids in its leaves."""
     tree = geom_tree(body)
     nodes = body.nodes or tree_geoms(body, tree)
     return replace(tree, nodeid=_ints([-1 if g is None else g.id for g in nodes[: len(tree.depth)]]))
 
 
-def tree_geoms(body, tree: Bvh) -> list[Obj | None]:
-    """The geom at each node of a body's hierarchy, None at inner nodes."""
+def tree_geoms(body, tree: Bvh) -> list[DraftObject | None]:
+    """Geom at each node of a body's hierarchy, None at inner nodes."""
     return [body.geoms[i] if i >= 0 else None for i in tree.nodeid]
 
 
 def geom_tree(body) -> Bvh:
-    """The hierarchy of a body's geoms, `nodeid` being places in the list of its geoms."""
+    """Bounding volume hierarchy of a body's geoms; `nodeid` indexes the list of its geoms."""
     geoms = body.geoms
     return body_bvh(
         np.array([g.pos for g in geoms]).reshape(-1, 3),
         np.array([g.quat for g in geoms]).reshape(-1, 4),
         np.array([g.aabb for g in geoms]).reshape(-1, 6),
-        np.array([bool(g.a["contype"] or g.a["conaffinity"]) for g in geoms], dtype=bool),
+        np.array([bool(g.attrs["contype"] or g.attrs["conaffinity"]) for g in geoms], dtype=bool),
         np.arange(len(geoms)),
         body.ipos,
         body.iquat,
@@ -353,9 +353,9 @@ def geom_tree(body) -> Bvh:
 
 
 def sparse_tables(draft: Draft) -> None:
-    """M_*, D_*, B_* and the maps between them."""
+    """Sparsity patterns M_*, D_* and B_*, and the maps between them."""
     v = draft.values
-    v.update(sparse.dof_tables(v["dof_parentid"], v["dof_simplenum"]))
-    v.update(sparse.body_table(v["body_parentid"], np.maximum(v["body_dofadr"], 0), v["body_dofnum"]))
+    v.update(sparsity.dof_tables(v["dof_parentid"], v["dof_simplenum"]))
+    v.update(sparsity.body_table(v["body_parentid"], np.maximum(v["body_dofadr"], 0), v["body_dofnum"]))
     if v["nv"] == 0:
         v["nB"] = v["nC"] = v["nM"] = v["nD"] = 0
