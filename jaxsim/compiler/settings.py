@@ -11,7 +11,7 @@ from jaxsim.compiler.draft import Draft, Settings
 from jaxsim.core import fields
 from jaxsim.core.types import DisableBit, EnableBit
 from jaxsim.mjcf import Element
-from jaxsim.mjcf.schema.table import SCHEMA
+from jaxsim.mjcf.schema.element_type import SCHEMA
 from jaxsim.mjcf.schema.values import ENUMS
 
 _OPTION_WORDS = ("integrator", "cone", "jacobian", "solver")

@@ -9,7 +9,7 @@
 - `expand(spec) -> Spec` runs every macro (replicate, attach, composite, flexcomp) and returns a new Spec of plain
   elements, to be compiled and no longer edited: its default classes are tabulated once.
   Frames stay: their poses are composed by the compiler. In keyframes of attached and replicated models NaN in qpos,
-  mpos and mquat stands for the value in the initial state of the compiled model.
+  mpos and mquat means the value in the initial state of the compiled model.
 - `resolve(spec, element) -> Resolved`, a dict of effective attributes (arrays at full length, None where undefined)
   with `.given(attr)` (written by the element or its class) and `.count(attr)` (leading entries written).
 - `resolve_actuator(spec, element) -> Resolved`, the general record of any actuator, see `jaxsim.mjcf.actuator`.

@@ -1,8 +1,8 @@
-"""Actuator shortcuts: every actuator element stands for one general record.
+"""Actuator shortcuts: every actuator element expands to one general record.
 
-A record has the attributes of `general` by name (arrays at full length, None where undefined) and besides:
+A record has the attributes of `general` by name (arrays at full length, None if undefined) and in addition:
 
-- `trntype`: joint, jointinparent, slidercrank, tendon, site, body, or None where there is no transmission;
+- `trntype`: joint, jointinparent, slidercrank, tendon, site, body, or None if there is no transmission;
 - `target`: the name of the joint, tendon, crank site, site or body; `slidersite`, `refsite`: names or None;
 - `inheritrange`: 0 or the factor by which the control range follows the target's range;
 - `plugin`, `instance`: for actuators that a plugin runs.
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from jaxsim.mjcf.resolved import Resolved
-from jaxsim.mjcf.schema.table import SCHEMA
+from jaxsim.mjcf.schema.element_type import SCHEMA
 from jaxsim.mjcf.spec import Element
 
 _GENERAL = SCHEMA.children["actuator"].children["general"].attributes
@@ -43,22 +43,22 @@ _EXPLICIT = {
 
 
 def new_actuator() -> dict[str, Any]:
-    """The record of an actuator about which nothing is written."""
+    """The record of an actuator without any written attribute."""
     values = {name: _GENERAL[name].default for name in (*_COMMON, *_EXPLICIT["general"])}
     extra = {"trntype": None, "target": None, "inheritrange": 0.0, "plugin": None, "instance": None}
     return {**values, **extra}
 
 
 def read_actuator(record: Resolved, element: Element) -> Resolved:
-    """Lay one actuator element over a record, in place, and return it; a contradiction is a ModelError."""
+    """Overlay an actuator element on a record, in place, and return it; raises ModelError for contradictions."""
     attrs = element.attrs
     for name in _COMMON:
         if name in attrs:
-            record.lay(name, attrs[name])
+            record.overlay_value(name, attrs[name])
     _read_transmission(record, element)
     for name in _EXPLICIT.get(element.tag, ()):
         if name in attrs:
-            record.lay(name, attrs[name])
+            record.overlay_value(name, attrs[name])
     shortcut = _SHORTCUTS.get(element.tag)
     if shortcut:
         for name in ("dynprm", "gainprm", "biasprm"):
@@ -73,7 +73,7 @@ def _read_transmission(record: Resolved, element: Element) -> None:
     attrs = element.attrs
     found = [name for name in _TRANSMISSIONS if name in attrs]
     if len(found) > 1:
-        raise element.error(f"an actuator acts on one thing only, here on {' and '.join(found)}")
+        raise element.error(f"an actuator can have only one transmission target; it has {' and '.join(found)}")
     if found:
         record["trntype"], record["target"] = _TRANSMISSIONS[found[0]], attrs[found[0]]
     trntype = record["trntype"]
@@ -118,7 +118,7 @@ def _position(record: dict, attrs: dict) -> str | None:
 
 
 def _intvelocity(record: dict, attrs: dict) -> str | None:
-    _position(record, attrs)  # the reference does not ask whether this went well
+    _position(record, attrs)  # MuJoCo ignores errors of this call
     record["dyntype"], record["actlimited"] = "integrator", "true"
     inherit = attrs.get("inheritrange", record["inheritrange"])
     if inherit > 0 and np.any(record["actrange"]):
@@ -148,7 +148,7 @@ def _damper(record: dict, attrs: dict) -> str | None:
 def _cylinder(record: dict, attrs: dict) -> str | None:
     record["dynprm"][0] = attrs.get("timeconst", record["dynprm"][0])
     if "bias" in attrs:
-        record["biasprm"][0] = attrs["bias"][0]  # the reference takes three numbers and uses one
+        record["biasprm"][0] = attrs["bias"][0]  # MuJoCo accepts three numbers and uses one
     record["gainprm"][0] = attrs.get("area", record["gainprm"][0])
     if attrs.get("diameter", -1) >= 0:
         record["gainprm"][0] = math.pi / 4 * attrs["diameter"] ** 2
@@ -194,13 +194,13 @@ def _adhesion(record: dict, attrs: dict) -> str | None:
 
 
 def _over(base: list[float], written: Any) -> list[float]:
-    """The leading entries of `base` replaced by what was written."""
+    """`base` with its leading entries replaced by the written ones."""
     head = [] if written is None else [float(x) for x in written]
     return head + base[len(head) :]
 
 
 def _motor_constants(record: dict, attrs: dict, old: Callable[[str, int], float]) -> tuple[float, float]:
-    """Torque constant and resistance from what is written: constants, or nominal voltage, torque and speed."""
+    """Torque constant and resistance, from `motorconst` and `resistance`, or from nominal voltage, torque and speed."""
     torque, emf = _over([old("gainprm", 1), 0.0], attrs.get("motorconst"))
     resistance = attrs.get("resistance", old("gainprm", 0))
     volt, stall, free = _over([0.0] * 3, attrs.get("nominal"))

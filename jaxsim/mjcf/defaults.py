@@ -1,7 +1,7 @@
-"""Default classes: the attributes that an element really has.
+"""Default classes, and the effective attributes of elements.
 
-The value of an attribute is the language's own default, over it what the element's default class says (which starts as
-a copy of its parent class), over it what the element says itself. Partly written arrays replace the leading entries.
+An attribute has MJCF's own default, overwritten by the element's default class (which starts as a copy of its parent
+class), overwritten by the element itself. Partly written arrays replace the leading entries.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from jaxsim.core.errors import ModelError
 from jaxsim.mjcf.actuator import new_actuator, read_actuator
 from jaxsim.mjcf.resolved import Resolved
-from jaxsim.mjcf.schema.table import SCHEMA, ElementType
+from jaxsim.mjcf.schema.element_type import SCHEMA, ElementType
 from jaxsim.mjcf.schema.values import did_you_mean
 from jaxsim.mjcf.spec import Element, Spec
 
@@ -31,7 +31,7 @@ class DefaultClass:
 
     @staticmethod
     def fresh() -> DefaultClass:
-        """A class that says nothing: the language's own defaults."""
+        """A class with MJCF's own defaults."""
         records = {kind: Resolved(_language_defaults(_DEFAULT.children[kind]), {}) for kind in _RECORD_KINDS}
         return DefaultClass(records, Resolved(new_actuator(), {}))
 
@@ -40,7 +40,7 @@ class DefaultClass:
         return DefaultClass({k: r.copy() for k, r in self.records.items()}, self.actuator.copy(), parent)
 
     def read(self, element: Element) -> None:
-        """Lay one child of a `<default>` over the class."""
+        """Overwrite values of the class by one child of a `<default>`."""
         if element.tag in self.records:
             self.records[element.tag].overlay(element)
         else:
@@ -101,8 +101,8 @@ def resolve(spec: Spec, element: Element) -> Resolved:
     """The effective attributes of an element; not for actuators, which have `resolve_actuator`.
 
     Keys are all attributes of the element and of its default record; see `Resolved`. At most one of axisangle, xyaxes,
-    zaxis and euler is set: the last that was written in the chain, and it stands above quat. A light's `directional` is
-    given as its `type`, one springlength as two.
+    zaxis and euler is set: the one written last, which takes precedence over quat. A light's `directional` is given as
+    its `type`, a single springlength as two.
     """
     values = _language_defaults(element.type)
     if element.type.record in (None, "actuator"):
@@ -115,7 +115,7 @@ def resolve(spec: Spec, element: Element) -> Resolved:
 
 
 def resolve_actuator(spec: Spec, element: Element) -> Resolved:
-    """The general record that an actuator element stands for; see `jaxsim.mjcf.actuator` for its keys."""
+    """The general record of an actuator element; see `jaxsim.mjcf.actuator` for its keys."""
     if element.type.record != "actuator":
         raise ModelError(f"{element.label()} is not an actuator", element.source)
     return read_actuator(find_class(spec, element).actuator.copy(), element)

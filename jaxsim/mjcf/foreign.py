@@ -1,4 +1,4 @@
-"""Elements of attached models in the terms of the model around them: one file has one set of compiler settings."""
+"""Elements of attached models rewritten for the root model's compiler settings, as a file has only one set."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def files(element: Element) -> list:
 
 
 def translate(spec: Spec, element: Element, twin: Element) -> None:
-    """Say in the root's terms what an attached element says in those of its own model; `twin` says all in full."""
+    """Rewrite `twin`, a copy of an attached element with all effective attributes, for the root's settings."""
     ours, own = compiler_of(spec), element.compiler
     _check(ours, own, element, twin)
     attrs = twin.attrs
@@ -57,7 +57,7 @@ def translate(spec: Spec, element: Element, twin: Element) -> None:
 
 
 def _check(ours: dict, own: dict, element: Element, twin: Element) -> None:
-    """Refuse what no attribute can say."""
+    """Raise UnsupportedError for settings that no attribute can express."""
     for name in INERTIAL if element.type.kind == "body" else ():
         if not same(ours[name], own[name]):
             raise UnsupportedError(
@@ -70,7 +70,7 @@ def _check(ours: dict, own: dict, element: Element, twin: Element) -> None:
 
 
 def _limit(twin: Element) -> None:
-    """Say of every range whether it limits, which the model around would not see by itself."""
+    """Write the `limited` attribute of every range, since the root model has no `autolimits`."""
     for name in twin.type.attributes:
         what = name.removesuffix("limited")
         if what == name or twin.attrs.get(name, "auto") != "auto":

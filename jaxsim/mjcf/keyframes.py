@@ -1,8 +1,8 @@
 """Keyframes of models that are copied or attached: their values follow the joints, actuators and mocap bodies.
 
-While macros run, the values wait on the elements (`Element.state`, by keyframe name), so that copies carry them along.
-At the end they become keyframes of the whole tree. What a keyframe does not say is NaN in qpos, mpos and mquat, which
-stands for the initial state of the compiled model, and zero elsewhere.
+While macros run, the values are stored on the elements (`Element.state`, by keyframe name), so that copies have them
+too. At the end they become keyframes of the whole tree. Values that a keyframe does not give are NaN in qpos, mpos and
+mquat, which means the initial state of the compiled model, and zero elsewhere.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _actuator_sizes(spec: Spec, actuator: Element) -> dict[str, int]:
 
 
 def owners(spec: Spec) -> list[tuple[Element, dict[str, int]]]:
-    """Everything that has a part of a state, in the order of the state, with the sizes of its parts."""
+    """Elements that have values in keyframes, in the order of these, with the sizes of their parts."""
     found: list[tuple[Element, dict[str, int]]] = []
     tree = list(bodies(spec.worldbody))
     for body in tree:
@@ -73,7 +73,7 @@ def totals(parts: list[tuple[Element, dict[str, int]]]) -> dict[str, int]:
     return sizes
 
 
-class Pending:
+class PendingKeyframes:
     """Keyframes whose values wait on the elements: name, time, and which arrays they have."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class Pending:
             _scatter(parts, key, name, arrays)
 
     def finish(self, spec: Spec) -> None:
-        """Append the waiting keyframes to a spec, for its tree as it is now."""
+        """Append the stored keyframes to a spec, for its tree as it is now."""
         if not self.keys:
             return
         parts = owners(spec)
@@ -128,7 +128,7 @@ def _piece(element: Element, name: str, array: str, size: int) -> np.ndarray:
 
 
 def forget(top: Element) -> None:
-    """Take the waiting values off everything in an element."""
+    """Remove the stored keyframe values from everything in an element."""
     for element in top.all():
         element.state = None
 
@@ -136,7 +136,7 @@ def forget(top: Element) -> None:
 def extend(spec: Spec) -> None:
     """Lengthen the keyframes of a spec to its tree as it is now.
 
-    As in the reference, a joint gets its `ref` as written (and zeros), a mocap body its written pose.
+    As in MuJoCo, a joint gets its `ref` as written (and zeros), a mocap body its written pose.
     """
     keys = listed(spec, "keyframe", "key")
     if not keys:

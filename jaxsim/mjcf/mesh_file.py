@@ -1,7 +1,7 @@
 """Mesh files to arrays: binary STL, Wavefront OBJ, legacy MSH.
 
-Counts in headers are checked against the size of the file before anything is allocated, so that a file which lies costs
-no more than its own length.
+Counts in headers are checked against the size of the file before anything is allocated, so that a wrong header costs no
+more memory than the file has.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def _no_ints() -> np.ndarray:
 
 @dataclass
 class RawMesh:
-    """What a file or the attributes of the element say, flat as they were read.
+    """Data of a mesh as a file or the attributes of the element give it, in flat arrays.
 
     Attributes:
         vertex, normal, texcoord: float32, lengths multiples of 3, 3, 2.
         face, facenormal, facetexcoord: int64, lengths multiples of 3.
-        kind: "stl", "obj", "msh", or "" for what stood in the element itself.
+        kind: "stl", "obj", "msh", or "" for data from the element's attributes.
     """
 
     vertex: np.ndarray = field(default_factory=_no_floats)
@@ -54,9 +54,9 @@ def read_mesh(data: bytes, filename: str, content_type: str = "", righthand: boo
 
     Args:
         data: the bytes of the file.
-        filename: its name, whose extension tells the format.
-        content_type: the type where given; only "model/vnd.mujoco.msh" goes before the name.
-        righthand: False where the scale of the mesh mirrors it.
+        filename: its name, whose extension gives the format.
+        content_type: the type, or ""; only "model/vnd.mujoco.msh" takes precedence over the extension.
+        righthand: False if the scale of the mesh mirrors it.
 
     Raises:
         ModelError: for an unknown format or a file that is not well formed.
@@ -192,7 +192,7 @@ def _clip_ears(point: np.ndarray) -> list[int]:
     """Corners of triangles, as indices into the polygon's points (n, 3) float32.
 
     A corner is an ear where it turns the way of the whole polygon and no other of its points lies in the triangle.
-    A polygon that runs out of ears stays incomplete, as in the reference's reader.
+    A polygon that runs out of ears stays incomplete, as in MuJoCo.
     """
     flat = point[:, _plane_axes(point)]
     x, y = flat.T
@@ -221,7 +221,7 @@ def _sum32(values: np.ndarray) -> np.float32:
 
 
 def _plane_axes(point: np.ndarray) -> list[int]:
-    """The two axes in which the polygon is widest, told by its first corner that is not straight."""
+    """The two axes of the plane nearest to the polygon's first corner that is not straight."""
     edge = np.roll(point, -1, axis=0) - point
     x, y, z = np.abs(np.cross(edge, np.roll(edge, -1, axis=0))).T
     bent = np.flatnonzero(np.maximum(np.maximum(x, y), z) > np.finfo(np.float32).eps)

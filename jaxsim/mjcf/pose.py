@@ -1,4 +1,4 @@
-"""The few rotations that macros need, as numpy float64; quaternions are (w, x, y, z)."""
+"""Rotations for macros and URDF, in numpy float64; quaternions are (w, x, y, z)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def unit(vector: np.ndarray) -> np.ndarray:
-    """The vector at unit length; left as it is where it is (nearly) zero or (nearly) one long already."""
+    """The vector at unit length; unchanged if it is nearly zero or nearly of unit length."""
     length = float(np.sqrt(vector @ vector))
     return vector if length**2 < 1e-14 or abs(length - 1) <= 1e-14 else vector / length
 
@@ -34,7 +34,7 @@ def matrix(quat: np.ndarray) -> np.ndarray:
 
 
 def rotate(quat: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """The vector turned by a unit quaternion."""
+    """The vector rotated by a unit quaternion."""
     axis = quat[1:]
     return vector + 2 * np.cross(axis, quat[0] * vector + np.cross(axis, vector))
 
@@ -49,7 +49,7 @@ def z_to_quat(axis: np.ndarray) -> np.ndarray:
 
 
 def frame_to_quat(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """The quaternion of the rotation with these columns; the largest of its entries is found first, for accuracy."""
+    """Quaternion of the rotation matrix with these columns, computed from its largest entry for accuracy."""
     m = np.stack([x, y, z], axis=1)
     d = np.diag(m)
     if d.sum() > 0:
@@ -70,7 +70,7 @@ def frame_to_quat(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
 def euler_to_quat(euler: np.ndarray, degree: bool, sequence: str) -> np.ndarray:
     """The quaternion of three rotations in turn, about moving axes (xyz) or fixed ones (XYZ).
 
-    Raises ModelError for letters that are no axes.
+    Raises ModelError for letters other than x, y and z.
     """
     angles = np.asarray(euler, np.float64)
     if degree:

@@ -1,7 +1,7 @@
-"""Text to Spec.
+"""MJCF text or files to a Spec.
 
-Reading a file does no more than read: no DTD, no entities beyond the five of XML, no network, bounded size, depth and
-include depth. Everything that the language does not know is a ModelError with file, line and the nearest right word.
+Reading uses no DTD, no entities beyond the five of XML and no network; size, depth and include depth are bounded.
+Everything that is not MJCF is a ModelError with file, line and the nearest valid word.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from jaxsim.core.errors import ModelError
 from jaxsim.mjcf.actuator import read_actuator
 from jaxsim.mjcf.defaults import class_name, class_table
 from jaxsim.mjcf.schema import rules
-from jaxsim.mjcf.schema.table import SCHEMA, ElementType, all_types
+from jaxsim.mjcf.schema.element_type import SCHEMA, ElementType, all_types
 from jaxsim.mjcf.schema.values import ENUMS, did_you_mean, parse_value
 from jaxsim.mjcf.spec import Element, Spec, compiler_of
 from jaxsim.mjcf.urdf import read_urdf
 from jaxsim.mjcf.xml import parse_xml
 
 MAX_BYTES = 256 * 2**20
-MAX_DEPTH = 600  # the reference stops at 500; Python at 1,000 calls
+MAX_DEPTH = 600  # MuJoCo stops at 500, Python at 1,000 calls
 MAX_INCLUDE_DEPTH = 32
 
 _WORLD = SCHEMA.children["worldbody"]
-_STRAY = ("body", "frame")  # the reference lets them stand at the root and does not read them
+_UNREAD_AT_ROOT = ("body", "frame")  # MuJoCo allows them at the root and does not read them
 _LENIENT_TYPES = {("objtype", "user")}
 _LENIENT_TYPES |= {("reftype", f"frame{x}") for x in ("pos", "quat", "xaxis", "yaxis", "zaxis", "linvel", "angvel")}
 _LENIENT = ("frame", "replicate")
-_PLACES = ("pos", "quat", "euler", "axisangle", "xyaxes", "zaxis", "fromto")
+_POSE_ATTRIBUTES = ("pos", "quat", "euler", "axisangle", "xyaxes", "zaxis", "fromto")
 _TREE = ("worldbody", "body", *_LENIENT)
 _FILE_ATTRIBUTES = ("file", "fileright", "fileleft", "fileup", "filedown", "filefront", "fileback")
 
 
 @dataclass
-class _Reading:
-    """What one call of `read` knows: files read so far, folders, sizes."""
+class _ReadContext:
+    """State of one call of `read`: files read so far, their total size, and folders of included elements."""
 
     spec: Spec
     main: str
@@ -51,8 +51,8 @@ class _Reading:
 def read(source: str | os.PathLike, assets: dict[str, bytes] | None = None, models: tuple[str, ...] = ()) -> Spec:
     """Read an MJCF file or an XML string.
 
-    `source` is XML text (it starts with `<`) or a path; `assets` maps file names to bytes that stand in for files;
-    `models` are the files of the models that are being read around this one.
+    `source` is XML text (it starts with `<`) or a path; `assets` maps file names to bytes that replace files; `models`
+    are the files of the models that attach this one.
     Raises ModelError for anything that is not MJCF, FileNotFoundError for a path that does not exist.
     """
     text = os.fspath(source)
@@ -62,8 +62,8 @@ def read(source: str | os.PathLike, assets: dict[str, bytes] | None = None, mode
         filename = text
         spec = Spec(os.path.dirname(text), assets)
         data = _read_main(spec, text)
-    reading = _Reading(spec, filename, {filename})
-    node = _parse(reading, data, filename)
+    context = _ReadContext(spec, filename, {filename})
+    node = _parse(context, data, filename)
     if node.tag == "robot":
         read_urdf(node, spec, filename)
         check(spec)
@@ -72,16 +72,16 @@ def read(source: str | os.PathLike, assets: dict[str, bytes] | None = None, mode
         raise ModelError(
             f"the root element is '{node.tag}'; an MJCF file starts with <mujoco>", (filename, node.sourceline)
         )
-    _convert(reading, node, spec.root, filename)
+    _convert(context, node, spec.root, filename)
     _merge_sections(spec)
-    _resolve_files(reading)
+    _resolve_files(context)
     check(spec)
     _read_models(spec, (*models, filename))
     return spec
 
 
 def _read_models(spec: Spec, models: tuple[str, ...]) -> None:
-    """Read the models that can be attached, each from a file beside this one."""
+    """Read the models that can be attached, each from a file in the model's folder."""
     assets = spec.root.child("asset")
     for element in assets.children if assets is not None else ():
         if element.tag != "model":
@@ -98,9 +98,9 @@ def _read_models(spec: Spec, models: tuple[str, ...]) -> None:
 
 
 def check(spec: Spec) -> None:
-    """Check a spec against everything that the language says about single elements, classes and names.
+    """Check elements, default classes and names of a spec against the language; raises ModelError.
 
-    Names in a model with replicates are checked when it is expanded.
+    DeclaredNames in a model with replicates are checked when it is expanded.
     """
     rules.check_elements(spec)
     table = class_table(spec)
@@ -128,7 +128,7 @@ def _read_bounded(path: str) -> bytes:
 
 
 def find_asset(spec: Spec, path: str) -> bytes | None:
-    """The bytes that the spec's assets hold for a file: under its path as written, else under its bare file name."""
+    """Bytes of a file from the spec's assets, found by its path as written, else by its bare file name; or None."""
     if path in spec.assets:
         return spec.assets[path]
     bare = os.path.basename(path)
@@ -143,86 +143,88 @@ def read_file(spec: Spec, path: str) -> bytes | None:
     return found
 
 
-def _parse(reading: _Reading, data: bytes, filename: str) -> etree._Element:
-    reading.total += len(data)
-    if reading.total > MAX_BYTES:
+def _parse(context: _ReadContext, data: bytes, filename: str) -> etree._Element:
+    context.total += len(data)
+    if context.total > MAX_BYTES:
         raise ModelError(f"the model is larger than {MAX_BYTES} bytes", (filename, 1))
     return parse_xml(data, filename)
 
 
-def _convert(reading: _Reading, root: etree._Element, target: Element, filename: str) -> None:
+def _convert(context: _ReadContext, root: etree._Element, target: Element, filename: str) -> None:
     """Fill `target` from a parsed root and from everything that it includes, in document order."""
     target.source = (filename, root.sourceline)
-    place = _Place(filename, "", (filename,))
-    _read_attributes(root, target, place)
-    _read_children(reading, root, target, place, 1)
+    location = _Location(filename, "", (filename,))
+    _read_attributes(root, target, location)
+    _read_children(context, root, target, location, 1)
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where nodes come from: the file, the folder of the include (empty in the main file), the files around it.
+class _Location:
+    """Where nodes come from: the file, the folder of the include (empty in the main file), the including files.
 
-    `loose`: inside of a frame or replicate, where the reference reads what it knows and does not look at the rest.
-    `stray`: inside of what stands at the root and is not read; only words are looked at there.
+    `lenient`: inside of a frame or replicate, where MuJoCo ignores unknown elements and attributes.
+    `unread`: inside of a body or frame at the root, which is not read; names of elements and attributes are checked.
     """
 
     filename: str
     folder: str
     stack: tuple[str, ...]
-    loose: bool = False
-    stray: bool = False
+    lenient: bool = False
+    unread: bool = False
 
 
-def _read_children(reading: _Reading, node: etree._Element, parent: Element, place: _Place, depth: int) -> None:
+def _read_children(
+    context: _ReadContext, node: etree._Element, parent: Element, location: _Location, depth: int
+) -> None:
     if depth > MAX_DEPTH:
-        raise ModelError(f"elements are nested deeper than {MAX_DEPTH}", (place.filename, node.sourceline))
+        raise ModelError(f"elements are nested deeper than {MAX_DEPTH}", (location.filename, node.sourceline))
     for child in node:
         if not isinstance(child.tag, str):
-            raise ModelError("entities are not read", (place.filename, child.sourceline))
+            raise ModelError("entities are not read", (location.filename, child.sourceline))
         if child.tag == "include":
-            _include(reading, child, parent, place, depth)
+            _include(context, child, parent, location, depth)
             continue
         kind = parent.type.children.get(child.tag)
-        if kind is None and place.loose and parent.tag not in _TREE:
-            parent.warn(f"{_misplaced(child, parent, place).what}; it is not read")
+        if kind is None and location.lenient and parent.tag not in _TREE:
+            parent.warn(f"{_misplaced(child, parent, location).what}; it is not read")
             continue
-        stray = parent.type is SCHEMA and child.tag in _STRAY
-        if kind is None and not stray:
-            raise _misplaced(child, parent, place)
-        element = Element(kind or _WORLD.children[child.tag], (place.filename, child.sourceline))
-        if stray:
+        unread = parent.type is SCHEMA and child.tag in _UNREAD_AT_ROOT
+        if kind is None and not unread:
+            raise _misplaced(child, parent, location)
+        element = Element(kind or _WORLD.children[child.tag], (location.filename, child.sourceline))
+        if unread:
             element.warn(f"a {child.tag} outside the worldbody is not read; write it in <worldbody>")
         else:
             parent.append(element)
-        inner = replace(place, loose=place.loose or child.tag in _LENIENT, stray=place.stray or stray)
+        inner = replace(location, lenient=location.lenient or child.tag in _LENIENT, unread=location.unread or unread)
         _read_attributes(child, element, inner)
-        if place.folder:
-            reading.include_dirs.append((element, place.folder))
-        _read_children(reading, child, element, inner, depth + 1)
+        if location.folder:
+            context.include_dirs.append((element, location.folder))
+        _read_children(context, child, element, inner, depth + 1)
 
 
-def _misplaced(node: etree._Element, parent: Element, place: _Place) -> ModelError:
+def _misplaced(node: etree._Element, parent: Element, location: _Location) -> ModelError:
     places = sorted({kind.path.split("/")[-2] for kind in all_types() if kind.tag == node.tag and "/" in kind.path})
     hint = did_you_mean(node.tag, parent.type.children)
     if places:
-        hint = f"; {node.tag} may stand in {', '.join(places)}"
+        hint = f"; {node.tag} is allowed in {', '.join(places)}"
     known = "element" if places else "unknown element"
     what = f"{known} '{node.tag}' in {parent.label()}" + (" is out of place" if places else "")
-    return ModelError(what + hint, (place.filename, node.sourceline))
+    return ModelError(what + hint, (location.filename, node.sourceline))
 
 
-def _read_attributes(node: etree._Element, element: Element, place: _Place) -> None:
+def _read_attributes(node: etree._Element, element: Element, location: _Location) -> None:
     extra = [prefix for prefix in node.nsmap if prefix is None or node.getparent() is None]
     if extra:
         raise element.error("namespaces (xmlns) are not part of MJCF")
     for name, text in node.attrib.items():
         attribute = element.type.attributes.get(name)
-        if attribute is None and place.loose:
+        if attribute is None and location.lenient:
             element.warn(f"{_unknown_attribute(name, element.type)}; it is not read")
             continue
         if attribute is None:
             raise element.error(_unknown_attribute(name, element.type))
-        if place.stray or _is_stray_type(element, name, text):
+        if location.unread or _is_unknown_type(element, name, text):
             continue
         try:
             value = parse_value(attribute, text)
@@ -232,31 +234,31 @@ def _read_attributes(node: etree._Element, element: Element, place: _Place) -> N
             continue
         element.attrs[name] = value
         if attribute.kind in "fg":
-            _remark_number(element, name, value)
+            _check_number(element, name, value)
     _drop_unknown_types(node, element)
 
 
-def _remark_number(element: Element, name: str, value: Any) -> None:
-    """Warn of numbers that nobody means. In keyframes a NaN stands for what is left open, so it cannot be written."""
+def _check_number(element: Element, name: str, value: Any) -> None:
+    """Warn about NaN and infinite numbers; NaN in a keyframe is an error, since it marks values left open."""
     if np.any(np.isnan(value)):
         if element.tag == "key":
-            raise element.error(f"attribute '{name}' has a NaN; leave the attribute out where a state is not to be set")
+            raise element.error(f"attribute '{name}' has a NaN; leave out the attribute to keep the initial state")
         element.warn(f"attribute '{name}' has a NaN; is it meant?")
-    if name in _PLACES and np.any(np.isinf(value)):
+    if name in _POSE_ATTRIBUTES and np.any(np.isinf(value)):
         element.warn(f"attribute '{name}' is infinite; is it meant?")
 
 
 def _drop_unknown_types(node: etree._Element, element: Element) -> None:
-    """The reference takes an unknown word for the type of a second object as none at all."""
+    """Drop an unknown type of a reference object with a warning, as MuJoCo ignores it."""
     kind, name = ("objtype", "objname") if element.tag == "user" else ("reftype", "refname")
-    if _is_stray_type(element, kind, node.get(kind)):
+    if _is_unknown_type(element, kind, node.get(kind)):
         element.warn(
             f"unknown {kind} '{node.get(kind)}'{did_you_mean(node.get(kind), ENUMS['object'])}; it is not read"
         )
         element.attrs.pop(name, None)
 
 
-def _is_stray_type(element: Element, name: str, text: str | None) -> bool:
+def _is_unknown_type(element: Element, name: str, text: str | None) -> bool:
     lenient = element.type.kind == "sensor" and (name, element.tag) in _LENIENT_TYPES
     return lenient and text is not None and text not in ENUMS["object"]
 
@@ -267,8 +269,8 @@ def _unknown_attribute(name: str, kind: ElementType) -> str:
     return f"unknown attribute '{name}' in {kind.tag}{did_you_mean(name, kind.attributes)}"
 
 
-def _include(reading: _Reading, node: etree._Element, parent: Element, place: _Place, depth: int) -> None:
-    where = (place.filename, node.sourceline)
+def _include(context: _ReadContext, node: etree._Element, parent: Element, location: _Location, depth: int) -> None:
+    where = (location.filename, node.sourceline)
     if len(node):
         raise ModelError("an include cannot have children", where)
     for name in node.attrib:
@@ -277,26 +279,26 @@ def _include(reading: _Reading, node: etree._Element, parent: Element, place: _P
     name = node.get("file")
     if name is None:
         raise ModelError("an include needs the attribute 'file'", where)
-    if name in reading.included:
+    if name in context.included:
         raise ModelError(f"the file '{name}' is included twice", where)
-    path, data = _find_include(reading.spec, name, place.folder)
+    path, data = _find_include(context.spec, name, location.folder)
     if data is None:
         raise ModelError(f"the included file '{name}' does not exist (looked for as '{path}')", where)
-    reading.included.add(os.path.join(place.folder, name))
+    context.included.add(os.path.join(location.folder, name))
     real = os.path.realpath(path)
-    if real in place.stack or path in place.stack or path == reading.main:
+    if real in location.stack or path in location.stack or path == context.main:
         raise ModelError(f"the file '{name}' includes itself", where)
-    if len(place.stack) > MAX_INCLUDE_DEPTH:
+    if len(location.stack) > MAX_INCLUDE_DEPTH:
         raise ModelError(f"includes are nested deeper than {MAX_INCLUDE_DEPTH}", where)
-    root = _parse(reading, data, path)
+    root = _parse(context, data, path)
     if not len(root):
         raise ModelError(f"the included file '{name}' has no elements", where)
-    inner = _Place(path, os.path.dirname(path), (*place.stack, real), place.loose, place.stray)
-    _read_children(reading, root, parent, inner, depth)
+    inner = _Location(path, os.path.dirname(path), (*location.stack, real), location.lenient, location.unread)
+    _read_children(context, root, parent, inner, depth)
 
 
 def _find_include(spec: Spec, name: str, folder: str) -> tuple[str, bytes | None]:
-    """The path and bytes of an included file: from the model's folder, else from the folder of the file around it."""
+    """Path and bytes of an included file: in the model's folder, else in the folder of the including file."""
     first = os.path.join(spec.modelfiledir, name)
     data = read_file(spec, first)
     if data is None and folder:
@@ -306,7 +308,7 @@ def _find_include(spec: Spec, name: str, folder: str) -> tuple[str, bytes | None
 
 
 def _merge_sections(spec: Spec) -> None:
-    """One section of each kind: later ones overwrite attributes and add elements. Defaults stay apart, in order."""
+    """Merge sections of the same kind: later ones overwrite attributes and add elements. Defaults are not merged."""
     merged: list[Element] = []
     first: dict[str, Element] = {}
     for section in spec.root.children:
@@ -337,7 +339,7 @@ def _merge(into: Element, section: Element) -> None:
 
 
 def _overwrite(into: Element, later: Element) -> None:
-    """Lay attributes over earlier ones; a shorter array replaces only the leading entries."""
+    """Overwrite attributes by later ones; a shorter array replaces only the leading entries."""
     for name, value in later.attrs.items():
         old, attribute = into.attrs.get(name), into.type.attributes[name]
         if attribute.is_array and not attribute.exact and old is not None and len(old) > len(value):
@@ -345,10 +347,10 @@ def _overwrite(into: Element, later: Element) -> None:
         into.attrs[name] = value
 
 
-def _resolve_files(reading: _Reading) -> None:
-    """A file named in an included file is sought from the model's folders first, then beside the included file."""
-    spec = reading.spec
-    for element, folder in reading.include_dirs:
+def _resolve_files(context: _ReadContext) -> None:
+    """Set paths of files named in included files: in the model's folders, else in the including file's folder."""
+    spec = context.spec
+    for element, folder in context.include_dirs:
         for name in _FILE_ATTRIBUTES:
             attribute = element.type.attributes.get(name)
             if attribute is None or attribute.kind != "file" or name not in element.attrs:

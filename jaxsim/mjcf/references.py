@@ -1,6 +1,6 @@
-"""What refers to what: the names that an element uses, and elements copied under new names.
+"""References between elements by name, and copies of elements under new names.
 
-Everything here is driven by the reference kinds of the language table.
+The language table says which attributes are references, and to which kind of object.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _BODY_ALIASES = {"xbody": "body"}
 
 
 @dataclass(frozen=True)
-class Slot:
-    """One place where a name is used: an attribute of an element, for lists of names one entry of it."""
+class Reference:
+    """A reference by name: an attribute of an element, or one entry of an attribute that lists names."""
 
     element: Element
     attribute: str
@@ -29,12 +29,12 @@ class Slot:
 
     @property
     def name(self) -> str:
-        """The name used."""
+        """The name of the object that is referred to."""
         value = self.element.attrs[self.attribute]
         return value if self.index is None else value[self.index]
 
     def rename(self, name: str) -> None:
-        """Use another name."""
+        """Refer to another name."""
         if self.index is None:
             self.element.attrs[self.attribute] = name
         else:
@@ -43,8 +43,8 @@ class Slot:
             self.element.attrs[self.attribute] = tuple(names)
 
 
-def own_slots(element: Element) -> Iterator[Slot]:
-    """The names that an element itself uses, empty ones left out."""
+def own_references(element: Element) -> Iterator[Reference]:
+    """References of an element without its children, except empty ones."""
     for key, value in element.attrs.items():
         attribute = element.type.attributes[key]
         if attribute.kind != "ref" or not value:
@@ -54,35 +54,35 @@ def own_slots(element: Element) -> Iterator[Slot]:
             kind = element.attrs.get(kind[1:-1], "")
         kind = _BODY_ALIASES.get(kind, kind)
         if attribute.many:
-            yield from (Slot(element, key, kind, i) for i in range(len(value)))
+            yield from (Reference(element, key, kind, i) for i in range(len(value)))
         else:
-            yield Slot(element, key, kind)
+            yield Reference(element, key, kind)
 
 
-def slots(element: Element) -> list[Slot]:
-    """The names that an element and everything in it use."""
-    return [slot for inner in element.all() for slot in own_slots(inner)]
+def references_in(element: Element) -> list[Reference]:
+    """References of an element and of everything in it."""
+    return [reference for inner in element.all() for reference in own_references(inner)]
 
 
-class Names:
-    """The names that exist, by kind."""
+class DeclaredNames:
+    """Names of the elements that exist so far, by kind."""
 
     def __init__(self) -> None:
         self._names: dict[str, set[str]] = {"body": {"world"}}
 
     def add(self, element: Element) -> None:
-        """Note the name of an element."""
+        """Add the name of an element."""
         name = object_name(element)
         if element.type.kind and name:
             self._names.setdefault(element.type.kind, set()).add(name)
 
     def add_all(self, top: Element) -> None:
-        """Note the names of an element and everything in it."""
+        """Add the names of an element and everything in it."""
         for element in top.all():
             self.add(element)
 
     def discard_all(self, top: Element) -> None:
-        """Forget the names of everything in an element."""
+        """Remove the names of everything in an element."""
         for element in top.all():
             if element.type.kind:
                 self._names.get(element.type.kind, set()).discard(object_name(element) or "")
@@ -96,8 +96,11 @@ class Names:
         return self._names.get(kind, set())
 
     def resolves(self, element: Element) -> bool:
-        """Whether everything that an element uses exists."""
-        return all(slot.kind == "default" or self.has(slot.kind, slot.name) for slot in slots(element))
+        """Whether all objects that an element and its children refer to exist."""
+        return all(
+            reference.kind == "default" or self.has(reference.kind, reference.name)
+            for reference in references_in(element)
+        )
 
 
 @dataclass(frozen=True)
@@ -111,85 +114,94 @@ class Namespace:
     def __call__(self, name: str) -> str:
         return f"{self.prefix}{name}{self.suffix}"
 
-    def shared(self, slot: Slot) -> bool:
-        """Whether a name stays as it is: assets and classes within one model, the root class between models."""
-        if slot.kind == "default":
+    def shared(self, reference: Reference) -> bool:
+        """Whether a reference keeps its name: to assets and default classes within one model."""
+        if reference.kind == "default":
             return not self.foreign
-        light_texture = slot.element.tag == "light" and slot.attribute == "texture"
-        return not self.foreign and slot.kind in ASSET_KINDS and not light_texture
+        light_texture = reference.element.tag == "light" and reference.attribute == "texture"
+        return not self.foreign and reference.kind in ASSET_KINDS and not light_texture
 
 
 def rename_tree(top: Element, space: Namespace) -> None:
-    """Rename everything in a subtree of bodies, and what it uses."""
+    """Rename everything in an element, and the objects that it refers to."""
     for element in top.all():
         if element.type.kind and element.name:
             element.attrs["name"] = space(element.name)
-        for slot in list(own_slots(element)):
-            if not space.shared(slot):
-                slot.rename(space(slot.name))
+        for reference in list(own_references(element)):
+            if not space.shared(reference):
+                reference.rename(space(reference.name))
 
 
 @dataclass(frozen=True)
-class Uses:
-    """What an element outside the tree uses: all its slots, and which of them a copy may point elsewhere."""
+class ObjectReferences:
+    """References of an element outside the tree, and indices (`objects`) of those that a copy may redirect."""
 
-    slots: list[Slot]
+    references: list[Reference]
     objects: list[int]
 
     @staticmethod
-    def of(element: Element) -> Uses:
-        found = slots(element)
+    def of(element: Element) -> ObjectReferences:
+        found = references_in(element)
         assets = () if element.type.kind == "sensor" else ASSET_KINDS
-        return Uses(found, [i for i, slot in enumerate(found) if slot.kind != "default" and slot.kind not in assets])
+        return ObjectReferences(
+            found,
+            [i for i, reference in enumerate(found) if reference.kind != "default" and reference.kind not in assets],
+        )
 
 
-def copy_renamed(element: Element, uses: Uses, space: Namespace, names: Names) -> Element | None:
-    """A copy of a sensor, actuator, pair, ... for objects that were copied under new names; None where it uses none.
+def copy_renamed(element: Element, refs: ObjectReferences, space: Namespace, names: DeclaredNames) -> Element | None:
+    """A copy of a sensor, actuator, pair, ... for objects copied under new names; None if it refers to none of them.
 
-    Objects outside what was copied keep their names where the reference allows that: in tendon paths, and for one of
-    the two objects of a pair, an exclude or a sensor.
+    Objects that were not copied keep their names where MuJoCo allows that: in tendon paths, and for one of the two
+    objects of a pair, an exclude or a sensor.
     """
-    todo = [uses.slots[i] for i in uses.objects]
+    todo = [refs.references[i] for i in refs.objects]
     renamed = _RULES.get(element.type.kind or "", _all)(todo, space, names)
     if renamed is None:
         return None
-    choice = dict(zip(uses.objects, renamed, strict=True))
+    choice = dict(zip(refs.objects, renamed, strict=True))
     twin = element.copy()
     if element.name:
         twin.attrs["name"] = space(element.name)
-    for i, slot in enumerate(slots(twin)):
+    for i, reference in enumerate(references_in(twin)):
         if choice.get(i, space.foreign):
-            slot.rename(space(slot.name))
+            reference.rename(space(reference.name))
     return twin
 
 
-def _exists(slot: Slot, name: str, names: Names) -> bool:
-    return names.has(slot.kind, name)
+def _exists(reference: Reference, name: str, names: DeclaredNames) -> bool:
+    return names.has(reference.kind, name)
 
 
-def _all(todo: list[Slot], space: Namespace, names: Names) -> list[bool] | None:
-    """Every object must have been copied."""
-    return [True] * len(todo) if all(_exists(slot, space(slot.name), names) for slot in todo) else None
+def _all(todo: list[Reference], space: Namespace, names: DeclaredNames) -> list[bool] | None:
+    """Which references get new names: all of them; None unless every object was copied."""
+    return [True] * len(todo) if all(_exists(reference, space(reference.name), names) for reference in todo) else None
 
 
-def _two(todo: list[Slot], space: Namespace, names: Names) -> list[bool] | None:
-    """One of two objects must have been copied; the other may be anywhere. Without objects there is always a copy."""
-    found = [_exists(slot, space(slot.name), names) for slot in todo]
+def _two(todo: list[Reference], space: Namespace, names: DeclaredNames) -> list[bool] | None:
+    """Which of two references get new names; None unless one object was copied and the other exists.
+
+    An element without objects is always copied.
+    """
+    found = [_exists(reference, space(reference.name), names) for reference in todo]
     if todo and not any(found):
         return None
-    fits = all(new or _exists(slot, slot.name, names) for slot, new in zip(todo, found, strict=True))
+    fits = all(new or _exists(reference, reference.name, names) for reference, new in zip(todo, found, strict=True))
     return found if fits else None
 
 
-def _path(todo: list[Slot], space: Namespace, names: Names) -> list[bool] | None:
-    """A tendon: each entry of its path takes the new names if all of them exist, else the old ones."""
-    new, old = ({id(slot.element): True for slot in todo} for _ in range(2))
-    for slot in todo:
-        new[id(slot.element)] &= _exists(slot, space(slot.name), names)
-        old[id(slot.element)] &= _exists(slot, slot.name, names)
+def _path(todo: list[Reference], space: Namespace, names: DeclaredNames) -> list[bool] | None:
+    """Which references of a tendon get new names: of each path entry all if the new names exist, else none.
+
+    None if no entry has new names or an entry has neither.
+    """
+    new, old = ({id(reference.element): True for reference in todo} for _ in range(2))
+    for reference in todo:
+        new[id(reference.element)] &= _exists(reference, space(reference.name), names)
+        old[id(reference.element)] &= _exists(reference, reference.name, names)
     if not any(new.values()) or not all(new[key] or old[key] for key in new):
         return None
-    return [new[id(slot.element)] for slot in todo]
+    return [new[id(reference.element)] for reference in todo]
 
 
 _RULES = {"pair": _two, "exclude": _two, "sensor": _two, "tendon": _path}
@@ -214,15 +226,17 @@ def listed(spec: Spec, section: str, kind: str) -> list[Element]:
     return [e for e in found.children if e.type.kind == kind] if found is not None else []
 
 
-def copy_references(source: Spec, target: Spec, space: Namespace, names: Names, known: dict[int, Uses]) -> None:
-    """Append to `target` copies of everything outside the tree of `source` that uses what was copied.
+def copy_references(
+    source: Spec, target: Spec, space: Namespace, names: DeclaredNames, known: dict[int, ObjectReferences]
+) -> None:
+    """Append to `target` copies of everything outside the tree of `source` that refers to what was copied.
 
-    `known` keeps what each element uses from one call to the next.
+    `known` caches the references of each element from one call to the next.
     """
     for section, kind in LISTS:
         for element in listed(source, section, kind):
             if id(element) not in known:
-                known[id(element)] = Uses.of(element)
+                known[id(element)] = ObjectReferences.of(element)
             twin = copy_renamed(element, known[id(element)], space, names)
             if twin is not None:
                 if element.tag == "plugin" and not space.foreign:
@@ -233,8 +247,8 @@ def copy_references(source: Spec, target: Spec, space: Namespace, names: Names, 
                 names.add(twin)
 
 
-def drop_references(spec: Spec, before: Names, after: Names) -> None:
-    """Delete everything outside the tree that lost what it used."""
+def drop_references(spec: Spec, before: DeclaredNames, after: DeclaredNames) -> None:
+    """Delete everything outside the tree that refers to an object that was deleted."""
     for section, kind in LISTS:
         if kind not in _REMOVED:
             continue
@@ -257,19 +271,21 @@ def _check_empty(element: Element) -> None:
 
 
 def check_references(spec: Spec) -> None:
-    """Raise a ModelError where an element outside the defaults names something that does not exist."""
-    names = Names()
+    """Raise ModelError if an element outside the defaults refers to something that does not exist."""
+    names = DeclaredNames()
     sections = [section for section in spec.root.children if section.tag != "default"]
     for section in sections:
         names.add_all(section)
     for section in sections:
         for element in section.all():
             _check_empty(element)
-            for slot in own_slots(element):
-                if slot.kind not in CHECKED_KINDS or names.has(slot.kind, slot.name):
+            for reference in own_references(element):
+                if reference.kind not in CHECKED_KINDS or names.has(reference.kind, reference.name):
                     continue
-                hint = did_you_mean(slot.name, names.of(slot.kind))
-                what = f"{slot.attribute} names the {slot.kind} '{slot.name}', which does not exist{hint}"
+                hint = did_you_mean(reference.name, names.of(reference.kind))
+                what = (
+                    f"{reference.attribute} names the {reference.kind} '{reference.name}', which does not exist{hint}"
+                )
                 if element.tag != "mesh":
                     raise element.error(what)
-                element.warn(what)  # whether it matters the geoms tell
+                element.warn(what)  # an error only if a geom uses the mesh

@@ -1,4 +1,4 @@
-"""The record of what an element really has: values by attribute, and how much of each was written."""
+"""Effective attributes of an element, and how many entries of each were written."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ ORIENTATIONS = ("axisangle", "xyaxes", "zaxis", "euler")
 
 
 class Resolved(dict):
-    """Effective attributes of one element by name, None where undefined; arrays have their full length.
+    """Effective attributes of one element by name, None if undefined; arrays have their full length.
 
-    `given(name)` tells whether the element or its default class wrote the attribute, `count(name)` how many leading
-    entries of an array were written by either. A material also has `layers`, a dict from role to texture.
+    `given(name)` says whether the element or its default class wrote the attribute, `count(name)` how many leading
+    entries of an array either of them wrote. A material also has `layers`, a dict from role to texture.
     """
 
     def __init__(self, values: Mapping[str, Any], counts: Mapping[str, int]):
@@ -28,7 +28,7 @@ class Resolved(dict):
         return name in self._counts
 
     def count(self, name: str) -> int:
-        """How many leading entries were written; 0 where none was."""
+        """Number of leading entries that were written."""
         return self._counts.get(name, 0)
 
     def copy(self) -> Resolved:
@@ -36,11 +36,11 @@ class Resolved(dict):
         return Resolved(self, self._counts)
 
     def overlay(self, element: Element) -> Resolved:
-        """Lay what the element writes over these values, in place."""
+        """Overwrite these values, in place, by those that the element writes."""
         for name, value in _normalised(element).items():
             if name in ORIENTATIONS:
                 self._forget(*ORIENTATIONS)
-            self.lay(name, value)
+            self.overlay_value(name, value)
         return self
 
     def _forget(self, *names: str) -> None:
@@ -49,11 +49,11 @@ class Resolved(dict):
                 self[name] = None
                 self._counts.pop(name, None)
 
-    def lay(self, name: str, value: Any) -> None:
-        """Lay one written value over the old one, in place."""
+    def overlay_value(self, name: str, value: Any) -> None:
+        """Overwrite one value, in place; a shorter array replaces only the leading entries."""
         old = self.get(name)
         count = len(value) if isinstance(value, np.ndarray) else 1
-        if isinstance(value, np.ndarray) and old is not None and len(value) < len(old) and name not in _WHOLE:
+        if isinstance(value, np.ndarray) and old is not None and len(value) < len(old) and name not in _REPLACED_ARRAYS:
             value = np.concatenate([value, old[len(value) :]])
         if isinstance(value, dict):
             value = {**(old or {}), **value}
@@ -61,11 +61,11 @@ class Resolved(dict):
         self._counts[name] = max(count, self._counts.get(name, 0))
 
 
-_WHOLE = ("user", "data")  # arrays of any length are replaced, not laid over
+_REPLACED_ARRAYS = ("user", "data")  # arrays of any length are replaced as a whole
 
 
 def _normalised(element: Element) -> dict[str, Any]:
-    """The written attributes with the two old spellings and the two shorthands of the language made plain."""
+    """The written attributes, with `directional`, a single `springlength` and textures of materials in full form."""
     attrs = dict(element.attrs)
     if element.type.record == "light" or element.type.path.endswith("default/light"):
         directional = attrs.pop("directional", None)

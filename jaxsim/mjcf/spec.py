@@ -1,7 +1,6 @@
-"""The object model of a file: `Element` (a tag, attributes, children) and `Spec` (a root and where its files lie).
+"""The object model of MJCF: `Element` (tag, attributes, children) and `Spec` (root element, folder of its files).
 
-Both are plain Python and may be edited freely; only what is written is stored, defaults are looked up when they are
-asked for (`resolve`).
+Both are plain Python and may be edited freely. Only written attributes are stored; `resolve` adds defaults.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from jaxsim.core.errors import ModelError, warn
-from jaxsim.mjcf.schema.table import SCHEMA, ElementType
+from jaxsim.mjcf.schema.element_type import SCHEMA, ElementType
 from jaxsim.mjcf.schema.values import check_value, did_you_mean
 
 
@@ -21,8 +20,8 @@ class Element:
     Numbers are float or int, arrays of numbers are numpy float64 or int64, words, names and texts are str, switches are
     bool, lists of words or names are tuples of str. `source` is `(file, line)` or None for an element made in Python.
     `compiler` is None, or the compiler settings of the model that this element was attached from. `state` belongs to
-    the expansion of macros: values of keyframes that wait on the element. `derived` is what a macro found out about the
-    element that the language has no attribute for.
+    the expansion of macros: values of keyframes for this element. `derived` holds what a macro computed for the element
+    and MJCF has no attribute for.
     """
 
     __slots__ = ("attrs", "children", "compiler", "derived", "parent", "source", "state", "type")
@@ -67,7 +66,7 @@ class Element:
         return self.attrs.get(name, default)
 
     def set(self, **attrs: Any) -> Element:
-        """Write attributes; values are text or Python values, None removes one; `class_` stands for `class`."""
+        """Write attributes; values are text or Python values, None removes one; `class_` means `class`."""
         for key, value in attrs.items():
             self._write(key.rstrip("_"), value)
         return self
@@ -98,7 +97,7 @@ class Element:
         return child
 
     def child_type(self, tag: str) -> ElementType:
-        """The type that a child `tag` has here; raises ModelError where it may not stand."""
+        """The type of a child with this tag; raises ModelError if such a child is not allowed."""
         kind = self.type.children.get(tag)
         if kind is None:
             raise self.error(f"unknown element '{tag}' in {self.tag}{did_you_mean(tag, self.type.children)}")
@@ -215,7 +214,7 @@ class Spec:
     def attach(self, child: Spec, to: Element | None = None, prefix: str = "", body: str | None = None) -> Element:
         """Attach a body of another model (all of its world where none is named) to a body or frame of this one.
 
-        Names of what comes along get the prefix. Returns the `attach` element; `expand` makes the copy.
+        DeclaredNames of what comes along get the prefix. Returns the `attach` element; `expand` makes the copy.
         """
         name = child.root.attrs.get("model") or "model"
         while self.models.get(name, child) is not child:

@@ -1,7 +1,7 @@
 """URDF to Spec: links become bodies, joints joints, visual and collision shapes geoms.
 
-As in the reference: the base link is fixed to the world, angles are radians, `fusestatic` and `discardvisual` are on
-unless a `<mujoco><compiler .../></mujoco>` inside says otherwise, the orientation of an inertial's origin is not used,
+As in MuJoCo: the base link is fixed to the world, angles are radians, `fusestatic` and `discardvisual` are on unless a
+`<mujoco><compiler .../></mujoco>` inside sets them, the orientation of the origin of an `<inertial>` is not used,
 and elements that URDF has but physics does not need (transmission, gazebo, mimic, safety_controller, ...) are passed
 over. Meshes are named after their files.
 """
@@ -15,7 +15,7 @@ from lxml import etree
 
 from jaxsim.core.errors import ModelError
 from jaxsim.mjcf.pose import euler_to_quat, matrix, z_to_quat
-from jaxsim.mjcf.schema.table import SCHEMA
+from jaxsim.mjcf.schema.element_type import SCHEMA
 from jaxsim.mjcf.schema.values import Attribute, parse_value
 from jaxsim.mjcf.spec import Element, Spec
 
@@ -37,30 +37,30 @@ _SHAPES = {
 _SECTIONS = ("compiler", "option", "size")
 
 
-class _Source:
-    """A node of the file with what reading it needs: its file, and errors that say where."""
+class _UrdfNode:
+    """A node of the XML tree with the name of its file, for errors with file and line."""
 
     def __init__(self, node: etree._Element, filename: str):
         self.node, self.filename = node, filename
 
     @property
-    def place(self) -> tuple[str, int]:
+    def location(self) -> tuple[str, int]:
         return self.filename, self.node.sourceline
 
     def error(self, what: str) -> ModelError:
         name = self.node.get("name")
-        return ModelError(what, self.place, f"{self.node.tag} '{name}'" if name else self.node.tag)
+        return ModelError(what, self.location, f"{self.node.tag} '{name}'" if name else self.node.tag)
 
-    def child(self, tag: str, required: bool = False) -> _Source | None:
+    def child(self, tag: str, required: bool = False) -> _UrdfNode | None:
         found = self.node.findall(tag)
         if len(found) > 1:
-            raise self.error(f"'{tag}' stands here {len(found)} times; once is allowed")
+            raise self.error(f"'{tag}' occurs {len(found)} times; once is allowed")
         if not found and required:
             raise self.error(f"the element '{tag}' is missing")
-        return _Source(found[0], self.filename) if found else None
+        return _UrdfNode(found[0], self.filename) if found else None
 
-    def children(self, *tags: str) -> list[_Source]:
-        return [_Source(node, self.filename) for node in self.node if node.tag in tags]
+    def children(self, *tags: str) -> list[_UrdfNode]:
+        return [_UrdfNode(node, self.filename) for node in self.node if node.tag in tags]
 
     def text(self, name: str) -> str:
         value = self.node.get(name)
@@ -95,10 +95,10 @@ class _Source:
 
 def read_urdf(node: etree._Element, spec: Spec, filename: str) -> Spec:
     """Fill an empty spec from the root element of a URDF file; raises ModelError where the file is wrong."""
-    robot = _Source(node, filename)
+    robot = _UrdfNode(node, filename)
     if node.get("name"):
         spec.root.attrs["model"] = node.get("name")
-    spec.root.source = robot.place
+    spec.root.source = robot.location
     _settings(robot, spec)
     colours = _colours(robot)
     bodies = _tree(robot, spec)
@@ -111,7 +111,7 @@ def read_urdf(node: etree._Element, spec: Spec, filename: str) -> Spec:
     return spec
 
 
-def _settings(robot: _Source, spec: Spec) -> None:
+def _settings(robot: _UrdfNode, spec: Spec) -> None:
     """The MuJoCo sections that a URDF file may hold."""
     inner = robot.child("mujoco")
     for section in inner.children(*SCHEMA.children) if inner is not None else ():
@@ -124,26 +124,26 @@ def _settings(robot: _Source, spec: Spec) -> None:
     compiler.attrs["angle"] = "radian"
 
 
-def _settings_of(source: _Source, element: Element) -> None:
-    element.source = source.place
+def _settings_of(source: _UrdfNode, element: Element) -> None:
+    element.source = source.location
     element.set(**dict(source.node.attrib))
     for child in source.children(*element.type.children):
         _settings_of(child, element.add(child.node.tag))
 
 
-def _colours(robot: _Source) -> dict[str, np.ndarray]:
+def _colours(robot: _UrdfNode) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
     for node in robot.node.iter("material"):
-        material = _Source(node, robot.filename)
+        material = _UrdfNode(node, robot.filename)
         colour, name = material.child("color"), node.get("name")
         if name is not None and colour is not None and name not in found:
             found[name] = colour.numbers("rgba", 4, required=True, single=True)
     return found
 
 
-def _tree(robot: _Source, spec: Spec) -> dict[str, Element]:
-    """The bodies of all links by name, nested as the joints say."""
-    links: dict[str, _Source] = {}
+def _tree(robot: _UrdfNode, spec: Spec) -> dict[str, Element]:
+    """Bodies of all links by name, nested by the joints' parents and children."""
+    links: dict[str, _UrdfNode] = {}
     for link in robot.children("link"):
         name = link.text("name")
         if name in links:
@@ -167,7 +167,7 @@ def _tree(robot: _Source, spec: Spec) -> dict[str, Element]:
         name, into = todo.pop()
         bodies[name] = spec.worldbody if name == "world" else into.add("body", name=name or None)
         if name != "world":
-            bodies[name].source = links[name].place
+            bodies[name].source = links[name].location
         todo += [(child, bodies[name]) for child in reversed(children[name])]
     for name, link in links.items():
         if name not in bodies:
@@ -176,7 +176,7 @@ def _tree(robot: _Source, spec: Spec) -> dict[str, Element]:
 
 
 def _link(
-    link: _Source,
+    link: _UrdfNode,
     body: Element,
     spec: Spec,
     colours: dict[str, np.ndarray],
@@ -205,7 +205,7 @@ def _link(
         seen.add(name)
 
 
-def _colour(visual: _Source, colours: dict[str, np.ndarray], before: np.ndarray | None) -> np.ndarray | None:
+def _colour(visual: _UrdfNode, colours: dict[str, np.ndarray], before: np.ndarray | None) -> np.ndarray | None:
     """The colour of a visual; one without a material keeps that of the visual before it."""
     material = visual.child("material")
     if material is None:
@@ -216,23 +216,23 @@ def _colour(visual: _Source, colours: dict[str, np.ndarray], before: np.ndarray 
     return colours.get(material.text("name"), before)
 
 
-def _inertial(source: _Source, body: Element) -> None:
+def _inertial(source: _UrdfNode, body: Element) -> None:
     pos, quat = source.origin()
     mass = source.child("mass", True).numbers("value", 1, True)[0]
     tensor = source.child("inertia", True)
     full = np.array([tensor.numbers(name, 1, True)[0] for name in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")])
     inertial = body.add("inertial", pos=pos, mass=mass)
-    inertial.source = source.place
+    inertial.source = source.location
     if np.any(full != 0):
         inertial.attrs["fullinertia"] = full
     else:
         inertial.attrs["quat"] = quat
 
 
-def _geom(shape: _Source, body: Element, spec: Spec, meshes: dict[str, list[Element]]) -> Element:
+def _geom(shape: _UrdfNode, body: Element, spec: Spec, meshes: dict[str, list[Element]]) -> Element:
     geometry = shape.child("geometry", True)
     geom = body.add("geom")
-    geom.source = shape.place
+    geom.source = shape.location
     for tag, (kind, sizes) in _SHAPES.items():
         found = geometry.child(tag)
         if found is not None:
@@ -253,7 +253,7 @@ def _geom(shape: _Source, body: Element, spec: Spec, meshes: dict[str, list[Elem
     return geom
 
 
-def _mesh(source: _Source, spec: Spec, meshes: dict[str, list[Element]]) -> str:
+def _mesh(source: _UrdfNode, spec: Spec, meshes: dict[str, list[Element]]) -> str:
     """The name of the mesh asset for a file at a scale, made when it is new."""
     filename = source.text("filename")
     if spec.section("compiler").attrs.get("strippath"):
@@ -266,12 +266,12 @@ def _mesh(source: _Source, spec: Spec, meshes: dict[str, list[Element]]) -> str:
         return base
     name = f"{base}{len(known)}" if known else base
     mesh = spec.add("asset", "mesh", name=name, file=filename, scale=scale)
-    mesh.source = source.place
+    mesh.source = source.location
     known.append(mesh)
     return name
 
 
-def _joint(source: _Source, body: Element) -> None:
+def _joint(source: _UrdfNode, body: Element) -> None:
     kind, name = source.text("type"), source.text("name")
     if kind not in _JOINTS:
         raise source.error(f"unknown joint type '{kind}'; allowed are {', '.join(_JOINTS)}")
@@ -283,7 +283,7 @@ def _joint(source: _Source, body: Element) -> None:
     body.attrs.update(pos=pos, quat=quat)
     made = _joints(_JOINTS[kind], name, axis, body)
     for joint in made:
-        joint.source = source.place
+        joint.source = source.location
     if made:
         _dynamics(source, made)
 
@@ -301,7 +301,7 @@ def _joints(kind: str | None, name: str, axis: np.ndarray, body: Element) -> lis
     return [joint]
 
 
-def _dynamics(source: _Source, made: list[Element]) -> None:
+def _dynamics(source: _UrdfNode, made: list[Element]) -> None:
     dynamics, limit = source.child("dynamics"), source.child("limit")
     if dynamics is not None:
         for name, ours in (("damping", "damping"), ("friction", "frictionloss")):

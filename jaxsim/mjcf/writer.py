@@ -1,7 +1,7 @@
-"""Spec to canonical MJCF: sections, attributes and numbers in one fixed form, that reads back to the same model.
+"""Spec to canonical MJCF: sections, attributes and numbers in one fixed form, which reads back to the same model.
 
-A spec as people write it is written with its default classes and macros. An expanded one, or one with models that were
-attached in Python, is written flat: every element with all that it says, no classes, actuators as `general`.
+A spec that is not expanded is written with its default classes and macros. An expanded one, or one with models attached
+in Python, is written flat: every element with all its effective attributes, no classes, actuators as `general`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jaxsim.mjcf.foreign import files, same, translate
 from jaxsim.mjcf.macro.expand import expand
 from jaxsim.mjcf.references import listed
 from jaxsim.mjcf.resolved import ORIENTATIONS
-from jaxsim.mjcf.schema.table import SCHEMA
+from jaxsim.mjcf.schema.element_type import SCHEMA
 from jaxsim.mjcf.schema.values import format_value
 from jaxsim.mjcf.spec import Element, Spec, compiler_of
 
@@ -33,7 +33,7 @@ def save_mjcf(spec: Spec, path: str | os.PathLike | None = None) -> str:
     """The spec as MJCF text, written to `path` if one is given.
 
     File names stay relative: with a path in another folder they are rewritten for that folder. Raises UnsupportedError
-    for what MJCF cannot say about models that were put together from several.
+    for what MJCF cannot express about models assembled from several.
     """
     if spec.defaults is None and is_flat(spec):
         spec = expand(spec)
@@ -54,7 +54,7 @@ def save_mjcf(spec: Spec, path: str | os.PathLike | None = None) -> str:
 
 
 def is_flat(spec: Spec) -> bool:
-    """Whether a spec can only be written flat: it is expanded already, or attaches a model that no asset names."""
+    """Whether a spec can only be written flat: it is expanded, or it attaches a model that no asset names."""
     if spec.defaults is not None:
         return True
     files = {e.name for e in listed(spec, "asset", "model")}
@@ -65,7 +65,7 @@ def _attributes(element: Element) -> dict[str, str]:
     types = element.type.attributes
     for name, value in element.attrs.items():
         if isinstance(value, tuple) and any(len(word.split()) != 1 for word in value):
-            raise UnsupportedError(f"{element.label()}: '{name}' lists a name with spaces, which a file cannot say")
+            raise UnsupportedError(f"{element.label()}: '{name}' lists a name with spaces, which MJCF cannot express")
     return {name: format_value(types[name], element.attrs[name]) for name in types if name in element.attrs}
 
 
@@ -98,7 +98,7 @@ def _relocated(spec: Spec, folder: str) -> Spec:
 
 
 def _flat(spec: Spec) -> Spec:
-    """A copy without classes, every element with all that it says, under one set of compiler settings."""
+    """A copy without classes, every element with all its effective attributes, under one set of compiler settings."""
     spec = keep_flexcomps(spec)
     out = Spec(spec.modelfiledir, spec.assets)
     out.root.attrs = dict(spec.root.attrs)
@@ -111,7 +111,7 @@ def _flat(spec: Spec) -> Spec:
 
 
 def _declare_instances(spec: Spec) -> None:
-    """Move the plugin instances that macros made for themselves to where a file declares them."""
+    """Move the plugin instances that macros made to the extension section."""
     for instance in list(spec.worldbody.all("instance")):
         user = next(e for e in spec.worldbody.all("plugin") if e.attrs.get("instance") == instance.name)
         instance.delete()
@@ -119,7 +119,7 @@ def _declare_instances(spec: Spec) -> None:
 
 
 def _extra_class(out: Spec, *records: tuple[str, dict[str, Any]]) -> str:
-    """The name of a new default class that says what an element has no attributes for."""
+    """The name of a new default class with values for which an element has no attributes."""
     top = out.section("default")
     name = f"flat{len(top.children)}"
     inner = top.add("default", **{"class": name})
@@ -150,7 +150,7 @@ def _flat_element(spec: Spec, out: Spec, element: Element) -> Element:
 
 
 def _differences(spec: Spec, element: Element) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The effective attributes that differ from what the language says by itself, and those only a class can say."""
+    """Effective attributes that differ from MJCF's defaults, and those that only a default class can express."""
     found, extra = {}, {}
     for name, value in resolve(spec, element).items():
         attribute = element.type.attributes.get(name)
@@ -200,9 +200,9 @@ def _flat_actuator(spec: Spec, out: Spec, element: Element) -> Element:
         if tag == "position" and record["dyntype"] == "filterexact":
             twin.attrs["timeconst"] = float(record["dynprm"][0])
     elif record["inheritrange"] > 0:
-        said = {name: record[name] for name in _LAWS}
+        laws = {name: record[name] for name in _LAWS}
         twin.attrs["class"] = _extra_class(
-            out, ("position", {"inheritrange": record["inheritrange"]}), ("general", said)
+            out, ("position", {"inheritrange": record["inheritrange"]}), ("general", laws)
         )
     elif extra and plugin:
         twin.attrs["class"] = _extra_class(out, ("general", extra))
@@ -210,7 +210,7 @@ def _flat_actuator(spec: Spec, out: Spec, element: Element) -> Element:
 
 
 def _is_servo(record: dict[str, Any]) -> bool:
-    """Whether an actuator that inherits its range has no other parameters than a servo's, and is written as one."""
+    """Whether an actuator that inherits its range has only the parameters of a servo, and is written as one."""
     spare = [*record["gainprm"][1:], record["biasprm"][0], *record["biasprm"][3:], *record["dynprm"][1:]]
     return not np.any(np.array(spare) != 0) and record["gainprm"][0] == -record["biasprm"][1]
 

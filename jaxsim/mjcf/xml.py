@@ -1,9 +1,9 @@
-"""Text of a file to a tree of nodes: never a DTD, an entity beyond XML's own five, or the network.
+"""Text of a file to a tree of nodes, without DTDs, entities beyond XML's own five, or network access.
 
-MuJoCo's parser forgives what XML does not: declarations after blank lines, bare ampersands, attributes without a space
-between them, bytes that are not UTF-8, elements behind the root. Files in use rely on it, so such text is put right
-before a strict parser sees it. What it leaves out (comments, text between elements) leaves its newlines, and those
-inside a tag move behind it, so that a node's line is the one where its tag begins.
+MuJoCo's parser accepts what XML does not: declarations after blank lines, bare ampersands, attributes without a space
+between them, bytes that are not UTF-8, elements after the root. Existing files rely on it, so such text is corrected
+before a strict parser reads it. Removed comments and texts leave their newlines, and newlines inside a tag move after
+it, so that a node's line is the one where its tag begins.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TOKEN = re.compile(
 )
 _ATTRIBUTE = re.compile(r"""\s*([^\s=/"'<>]+)\s*=\s*("[^"]*"|'[^']*')""")
 _UNUSUAL = re.compile(r"""[&<\n\t]|=\s*(?:"[^"]*"|'[^']*')[^\s/]""")
-_AMPERSAND = re.compile(r"&(?!#?\w+;)")  # what looks like an entity stays one, for the parser to know or to refuse
+_AMPERSAND = re.compile(r"&(?!#?\w+;)")  # what looks like an entity stays one, and the parser reads or refuses it
 _CONTROL = re.compile("[\x01-\x08\x0e-\x1f\ufffe\uffff]")
 _LATIN = {0xDC00 + byte: chr(byte) for byte in range(0x80, 0x100)} | {0x0B: " ", 0x0C: " "}  # and old white space
 _NOT_TEXT = re.compile(r"<|&\w+;")
@@ -46,7 +46,7 @@ def parse_xml(data: bytes, filename: str) -> etree._Element:
 
 
 def _decode(data: bytes) -> str:
-    """UTF-8; bytes that are not, count as Latin 1, one by one: a comment may be of another time than the rest."""
+    """Text of UTF-8 bytes; single bytes that are not UTF-8 are read as Latin 1, as comments often are."""
     return data.decode("utf-8-sig", "surrogateescape").translate(_LATIN)
 
 
@@ -54,7 +54,7 @@ def _refuse_controls(text: str, filename: str) -> None:
     found = _CONTROL.search(text)
     if found:
         line = text.count("\n", 0, found.start()) + 1
-        raise ModelError(f"the character {ord(found[0]):#04x} has no place in XML; take it out", (filename, line))
+        raise ModelError(f"the character {ord(found[0]):#04x} is not allowed in XML; remove it", (filename, line))
 
 
 def _tidy(text: str, filename: str) -> str:
@@ -68,7 +68,7 @@ def _tidy(text: str, filename: str) -> str:
         if word == "<!" or word.startswith("<?"):
             line = text.count("\n", 0, token.start()) + 1
             if word == "<!":
-                raise ModelError("document types and entities are not read; take the declaration out", (filename, line))
+                raise ModelError("document types and entities are not read; remove the declaration", (filename, line))
             if not blank or between.strip():
                 raise ModelError(f"'{word[:20]}' may only stand at the start of a file", (filename, line))
         if token["tag"] is None:

@@ -447,9 +447,9 @@ _ONE = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
 _OTHER = '<inertial pos="0 0 1" mass="2" diaginertia="1 2 1"/>'
 _FULL = '<inertial pos="0 1 1" mass="3" fullinertia="1 2 2 .1 0 0"/>'
 _WEDGE = f'<asset><mesh name="k" {_TETRA} material="no"/><material name="m"/></asset>'
-LOOSE = {  # what the reference does not look at, or overwrites
+LOOSE = {  # what MuJoCo does not look at, or overwrites
     "two inertials in a frame": world(f"<body><joint/><frame>{_ONE}{_OTHER}</frame></body>"),
-    "inertials in and beside a frame": world(f'<body><joint/><frame pos="1 0 0">{_ONE}</frame>{_OTHER}</body>'),
+    "inertials in and outside a frame": world(f'<body><joint/><frame pos="1 0 0">{_ONE}</frame>{_OTHER}</body>'),
     "two full inertias": world(f"<body><joint/><frame>{_FULL}{_FULL.replace('.1', '.2')}</frame></body>"),
     "two inertials, one turned": world(
         f'<body><joint/><frame>{_OTHER}{_ONE.replace("/>", """ euler="10 20 30"/>""")}</frame></body>'

@@ -180,7 +180,7 @@ WRONG = {
     ),
     "dof without nodes": (
         flex(2, f'vertex="{VERTEX}" dof="trilinear"', NO_SELF),
-        "flex 'f': 'cellcount' and 'dof' ask for 8 nodes",
+        "flex 'f': 'cellcount' and 'dof' need 8 nodes",
     ),
     "nodes that collide": (
         flex(2, f'vertex="{VERTEX}" node="{BODIES} b0 b1" dof="trilinear"'),

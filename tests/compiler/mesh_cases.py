@@ -1,4 +1,4 @@
-"""Small meshes, their files, and the comparison of a compiled mesh with the reference's."""
+"""Small meshes, their files, and the comparison of a compiled mesh with MuJoCo's."""
 
 import struct
 
@@ -55,8 +55,8 @@ def _text(key, value):
     return " ".join(repr(kind(x)) for x in np.ravel(value))
 
 
-def reference(geom="mesh", geom_attributes="", file=None, filename="", compiler="", **mesh):
-    """The reference's model with this mesh alone."""
+def mujoco_model(geom="mesh", geom_attributes="", file=None, filename="", compiler="", **mesh):
+    """MuJoCo's model with this mesh alone."""
     attributes = "".join(f' {k}="{_text(k, v)}"' for k, v in mesh.items())
     if file is not None:
         attributes += f' file="{filename}"'
@@ -68,15 +68,15 @@ def reference(geom="mesh", geom_attributes="", file=None, filename="", compiler=
 
 
 def compile_both(geom="mesh", geom_attributes="", **mesh):
-    """The reference's model and our arrays."""
-    m = reference(geom, geom_attributes, **mesh)
+    """MuJoCo's model and our arrays."""
+    m = mujoco_model(geom, geom_attributes, **mesh)
     mine = {k: np.fromstring(v, sep=" ") if k == "params" else v for k, v in mesh.items()}
     needhull = 'contype="0"' not in geom_attributes
     return m, compile_mesh(MeshInput(name="m", needhull=needhull, needsdf=geom == "sdf", **mine))
 
 
 def assert_same_mesh(m, a: MeshArrays, graph=True):
-    """Every mesh field equals the reference's. graph=False leaves out the order of the edges in the hull's graph."""
+    """Every mesh field equals MuJoCo's. graph=False leaves out the order of the edges in the hull's graph."""
     for name in ("vert", "normal", "texcoord"):
         _close(getattr(a, name), getattr(m, f"mesh_{name}"), 1e-7, name)
     for name in ("face", "facenormal", "facetexcoord", "polyvert", "polyvertadr", "polyvertnum"):
@@ -97,20 +97,20 @@ def assert_same_mesh(m, a: MeshArrays, graph=True):
         _close(np.r_[(high + low) / 2, (high - low) / 2], m.geom_aabb[0], 1e-9, "aabb")
 
 
-def _close(mine, reference_value, tolerance, name):
-    assert mine.shape == reference_value.shape, name
-    np.testing.assert_allclose(mine, reference_value, rtol=1e-6, atol=tolerance, err_msg=name)
+def _close(mine, expected, tolerance, name):
+    assert mine.shape == expected.shape, name
+    np.testing.assert_allclose(mine, expected, rtol=1e-6, atol=tolerance, err_msg=name)
 
 
-def _same_graph(mine, reference_value, exact):
-    assert mine.shape == reference_value.shape
+def _same_graph(mine, expected, exact):
+    assert mine.shape == expected.shape
     if exact or mine.size == 0:
-        np.testing.assert_array_equal(mine, reference_value)
+        np.testing.assert_array_equal(mine, expected)
         return
     nface = mine[1]
-    np.testing.assert_array_equal(mine[:2], reference_value[:2])
-    np.testing.assert_array_equal(mine[-3 * nface :], reference_value[-3 * nface :])
-    assert neighbours(mine) == neighbours(reference_value)
+    np.testing.assert_array_equal(mine[:2], expected[:2])
+    np.testing.assert_array_equal(mine[-3 * nface :], expected[-3 * nface :])
+    assert neighbours(mine) == neighbours(expected)
 
 
 def neighbours(graph):

@@ -50,7 +50,7 @@ _BODY = {
     ),
     "impossible inertia": (
         world('<body><joint/><inertial pos="0 0 0" mass="1" diaginertia="1 1 3"/></body>'),
-        "body: inertia (1, 1, 3) breaks A + B >= C",
+        "body: inertia (1, 1, 3) violates A + B >= C",
     ),
     "full and diagonal": (
         world('<body><inertial pos="0 0 0" mass="1" diaginertia="1 1 1" fullinertia="1 1 1 0 0 0"/></body>'),
@@ -58,7 +58,7 @@ _BODY = {
     ),
     "full and turned": (
         world('<body><inertial pos="0 0 0" mass="1" euler="1 0 0" fullinertia="1 1 1 0 0 0"/></body>'),
-        "inertial: fullinertia already says the orientation",
+        "inertial: fullinertia already gives the orientation",
     ),
     "full not positive": (
         world('<body><inertial pos="0 0 0" mass="1" fullinertia="1 1 1 2 0 0"/></body>'),
@@ -110,11 +110,11 @@ _BODY = {
     "user too long": (world('<body user="1 2"/>', head='<size nuser_body="1"/>'), "body: 'user' has 2 numbers"),
     "sleep in a child": (
         world('<body><joint/><geom size=".1"/><body sleep="never"><joint/><geom size=".1"/></body></body>'),
-        "body: 'sleep' is only allowed in bodies that are roots of moving trees",
+        "body: 'sleep' is only allowed in the root body of a moving tree",
     ),
     "sleep in a static body": (
         world('<body sleep="never"/>'),
-        "body: 'sleep' is only allowed in bodies that are roots of moving trees",
+        "body: 'sleep' is only allowed in the root body of a moving tree",
     ),
     "repeated name": (world('<body name="a"/><body name="a"/>'), "body 'a': the body name 'a' is taken"),
     "body called world": (world('<body name="world"/>'), "body 'world': the body name 'world' is taken"),
@@ -123,7 +123,7 @@ _JOINT = {
     f"joint {name}": (world(f'<body><joint {attrs}/><geom size=".1"/></body>', head=head(settings)), words)
     for name, attrs, settings, words in (
         ("range falls", 'range="1 -1" limited="true"', "", "joint: 'range' must rise"),
-        ("ball range", 'type="ball" range="1 2"', "", "joint: 'range' of a ball joint must begin with 0"),
+        ("ball range", 'type="ball" range="1 2"', "", "joint: 'range' of a ball joint must start at 0"),
         (
             "force range falls",
             'actuatorfrcrange="1 -1" actuatorfrclimited="true"',
@@ -154,9 +154,9 @@ _GEOM = {
         (
             "plane moves",
             'type="plane" size="1 1 1"',
-            "geom: a plane can only stand in a body that is fixed to the world",
+            "geom: a plane can only be in a body that is fixed to the world",
         ),
-        ("condim", 'size=".1" condim="2"', "geom: 'condim' is 1, 3, 4 or 6, not 2"),
+        ("condim", 'size=".1" condim="2"', "geom: 'condim' must be 1, 3, 4 or 6, not 2"),
         (
             "fromto sphere",
             'size=".1" fromto="0 0 0 1 1 1"',
@@ -170,11 +170,11 @@ _GEOM = {
         ),
         ("no mesh", 'type="mesh"', "geom: a mesh geom needs 'mesh'"),
         ("unknown mesh", 'type="mesh" mesh="j"', "geom: mesh names the mesh 'j', which does not exist"),
-        ("no hfield", 'type="hfield"', "geom: 'hfield' belongs to a geom of type hfield, and only to such a geom"),
+        ("no hfield", 'type="hfield"', "geom: a geom of type hfield needs 'hfield', and no other geom can have it"),
         (
             "hfield in a sphere",
             'size=".1" hfield="h"',
-            "geom: 'hfield' belongs to a geom of type hfield, and only to such a geom",
+            "geom: a geom of type hfield needs 'hfield', and no other geom can have it",
         ),
         ("unknown hfield", 'type="hfield" hfield="i"', "geom: hfield names the hfield 'i', which does not exist"),
         ("unknown material", 'size=".1" material="m"', "geom: material names the material 'm', which does not exist"),
@@ -186,7 +186,7 @@ _GEOM = {
         (
             "shell mesh",
             'type="mesh" mesh="k" shellinertia="true"',
-            "geom: 'shellinertia' of a mesh geom is said in the mesh asset, by inertia='shell'",
+            "geom: 'shellinertia' cannot be used with a mesh geom; write inertia='shell' in the mesh asset",
         ),
         ("axisangle", 'size=".1" axisangle="0 0 0 1"', "geom: the axis of axisangle is too small"),
         (
@@ -235,8 +235,11 @@ _OTHER = {
         world("", '<asset><material name="m" texture="nothing"/></asset>'),
         "material 'm': texture names the texture 'nothing', which does not exist",
     ),
-    "nameless material": (world("", "<asset><material/></asset>"), "material: a name is missing"),
-    "nameless mesh": (world("", '<asset><mesh vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'), "mesh: a name is missing"),
+    "nameless material": (world("", "<asset><material/></asset>"), "material: the attribute 'name' is missing"),
+    "nameless mesh": (
+        world("", '<asset><mesh vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'),
+        "mesh: the attribute 'name' is missing",
+    ),
     "missing mesh file": (
         world("", '<asset><mesh file="nowhere.stl"/></asset>'),
         "mesh: cannot find the file 'nowhere.stl'",
@@ -265,7 +268,7 @@ _CONTACT = {
     ),
     "pair condim": (
         world(ARM, '<contact><pair geom1="ga" geom2="gb" condim="5"/></contact>'),
-        "pair: 'condim' is 1, 3, 4 or 6, not 5",
+        "pair: 'condim' must be 1, 3, 4 or 6, not 5",
     ),
     "exclude unknown body": (
         world(ARM, '<contact><exclude body1="a" body2="z"/></contact>'),
@@ -281,7 +284,7 @@ _EQUALITY = {
             "connect: body1 names the body 'z', which does not exist",
         ),
         ("no anchor", '<connect body1="a"/>', "connect: write either body1 and anchor"),
-        ("mixed", '<connect body1="a" anchor="0 0 0" site1="s1"/>', "connect: site1 and body1 do not go together"),
+        ("mixed", '<connect body1="a" anchor="0 0 0" site1="s1"/>', "connect: site1 and body1 exclude each other"),
         ("one site", '<connect site1="s1"/>', "connect: write either body1 and anchor"),
         ("same body", '<weld body1="a" body2="a"/>', "weld: both sides of the constraint are the same body"),
         ("world alone", '<weld body1="world"/>', "weld: both sides of the constraint are the same body"),
@@ -340,7 +343,7 @@ _TENDON = {
         (
             "geom at the end",
             '<spatial><site site="s1"/><site site="s2"/><geom geom="gc"/></spatial>',
-            "spatial: the geom at 2 must stand between two sites",
+            "spatial: the geom at 2 must be between two sites",
         ),
         (
             "unknown side site",
@@ -366,12 +369,12 @@ _TENDON = {
         (
             "force range",
             '<fixed actuatorfrclimited="true" actuatorfrcrange="1 2"><joint joint="j1" coef="1"/></fixed>',
-            "fixed: 'actuatorfrcrange' must rise and hold zero",
+            "fixed: 'actuatorfrcrange' must rise and contain zero",
         ),
         (
             "springlength",
             '<fixed springlength="2 1"><joint joint="j1" coef="1"/></fixed>',
-            "fixed: 'springlength' must not fall",
+            "fixed: the second number of 'springlength' cannot be less than the first",
         ),
         (
             "unknown joint",
@@ -389,7 +392,7 @@ _ACTUATOR = {
         (
             "two targets",
             '<motor joint="j1" tendon="t"/>',
-            "motor: an actuator acts on one thing only, here on joint and tendon",
+            "motor: an actuator can have only one transmission target; it has joint and tendon",
         ),
         ("crank without slider", '<motor cranksite="s1" cranklength="1"/>', "motor: a slider-crank needs 'slidersite'"),
         ("crank length", '<motor cranksite="s1" slidersite="s2"/>', "motor: 'cranklength' must be positive"),
@@ -463,12 +466,12 @@ _SENSOR = {
         (
             "phase",
             '<gyro site="s1" interval="1 1"/>',
-            "gyro: the phase in 'interval' lies between minus the period and zero",
+            "gyro: the phase in 'interval' must be greater than minus the period and at most zero",
         ),
         (
             "late phase",
             '<gyro site="s1" interval="1 -1"/>',
-            "gyro: the phase in 'interval' lies between minus the period and zero",
+            "gyro: the phase in 'interval' must be greater than minus the period and at most zero",
         ),
         ("delay", '<gyro site="s1" delay="1"/>', "gyro: 'delay' needs 'nsample', the size of its buffer"),
         ("ball position", '<jointpos joint="j3"/>', "jointpos: the joint must be a slide or hinge"),
@@ -551,7 +554,7 @@ _CUSTOM = {
     ),
     "numeric too large": (
         world("", '<custom><numeric name="n" size="501"/></custom>'),
-        "numeric 'n': the size of a numeric lies between 1 and 500",
+        "numeric 'n': the size of a numeric must be between 1 and 500",
     ),
     "text empty": (
         world("", '<custom><text name="n" data=""/></custom>'),

@@ -10,5 +10,5 @@ from validation.compare import assert_models_equal
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_model_equals_the_reference(name):
+def test_model_equals_mujoco(name):
     assert_models_equal(compile_spec(read(CASES[name])), mujoco.MjModel.from_xml_string(CASES[name]))

@@ -1,16 +1,16 @@
-"""Each attribute of the language, well and badly written: the reference's verdict, and its fields where it accepts."""
+"""Each attribute of the language, well and badly written: MuJoCo's verdict, and its fields where it accepts."""
 
 import warnings
 
 import mujoco
 import pytest
+from tests.mjcf.schema.test_table import uses
 
 from jaxsim.compiler import compile_spec
 from jaxsim.core.errors import ModelError
 from jaxsim.mjcf import read
-from jaxsim.mjcf.schema.table import all_types
+from jaxsim.mjcf.schema.element_type import all_types
 from tests.mjcf.helpers import CONTEXT, document
-from tests.mjcf.schema.test_table import uses
 from validation.compare import model_differences
 
 FLEX = CONTEXT[CONTEXT.index("<deformable>") : CONTEXT.index("</deformable>") + len("</deformable>")]
@@ -25,7 +25,7 @@ def model(kind, attrs: dict[str, str]) -> str:
 
 
 def fault(text: str) -> str | None:
-    """How our verdict or our fields differ from the reference's."""
+    """How our verdict or our fields differ from MuJoCo's."""
     try:
         theirs, reason = mujoco.MjModel.from_xml_string(text), None
     except (ValueError, mujoco.FatalError) as error:
@@ -35,7 +35,7 @@ def fault(text: str) -> str | None:
     except ModelError as error:
         return None if theirs is None else f"ours: {error}"
     if theirs is None:
-        return f"the reference: {reason}"
+        return f"MuJoCo: {reason}"
     different = model_differences(ours, theirs)
     return str(different) if different else None
 
@@ -51,11 +51,11 @@ def check(kind, most: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.path)
-def test_use_of_each_attribute_agrees_with_the_reference(kind):
+def test_use_of_each_attribute_agrees_with_mujoco(kind):
     check(kind, 0 if kind.path.count("sensor") or "default" in kind.path else 1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.path)
-def test_every_use_of_each_attribute_agrees_with_the_reference(kind):
+def test_every_use_of_each_attribute_agrees_with_mujoco(kind):
     check(kind, 99)

@@ -1,4 +1,4 @@
-"""Principal axes against the reference's own, through the inertial frames that it compiles."""
+"""Principal axes against MuJoCo's own, through the inertial frames that it compiles."""
 
 import mujoco
 import numpy as np
@@ -30,7 +30,7 @@ def _random_inertia(rng, degenerate):
 
 
 @pytest.mark.parametrize("degenerate", [False, True])
-def test_principal_axes_equal_the_reference(degenerate):
+def test_principal_axes_equal_mujoco(degenerate):
     rng = np.random.default_rng(3)
     for _ in range(20):
         full = _random_inertia(rng, degenerate)
@@ -41,7 +41,7 @@ def test_principal_axes_equal_the_reference(degenerate):
 
 
 @pytest.mark.parametrize("diag", [(1, 2, 2.5), (2.5, 2, 1), (1, 2.5, 2), (2, 2, 2), (2, 1, 2)])
-def test_diagonal_inertia_is_sorted_as_the_reference_does(diag):
+def test_diagonal_inertia_is_sorted_as_mujoco_does(diag):
     inertia, quat = linalg.full_inertia([*diag, 0, 0, 0])
     ref_inertia, ref_quat = _reference([*diag, 0, 0, 0])
     np.testing.assert_allclose(inertia, ref_inertia, rtol=1e-12)

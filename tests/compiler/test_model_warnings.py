@@ -52,10 +52,10 @@ CASES = {
         "</body></worldbody></mujoco>",
         "2: inertial: a second inertial",
     ),
-    "config beside an instance": (
+    "config next to an instance": (
         '<mujoco><extension><plugin plugin="mujoco.elasticity.cable"><instance name="i"/></plugin></extension>'
         '<worldbody>\n<body><plugin instance="i"><config key="bend" value="1"/></plugin></body></worldbody></mujoco>',
-        "2: plugin: config beside an instance",
+        "2: plugin: config next to an instance",
     ),
 }
 
@@ -68,7 +68,7 @@ def test_warning_says_where_and_what(name):
 
 
 @pytest.mark.parametrize("name", ["inertial in a replicate", "wrong values in a body at the root", "second inertial"])
-def test_what_is_not_read_is_not_read_by_the_reference(name):
+def test_what_is_not_read_is_not_read_by_mujoco(name):
     text = CASES[name][0]
     with pytest.warns(jaxsim.ModelWarning):
         assert_models_equal(compile_spec(read(text)), mujoco.MjModel.from_xml_string(text))
@@ -87,7 +87,7 @@ def test_statistics_that_are_not_numbers_are_computed():
         ('<keyframe>\n<key qvel="nan"/></keyframe>', "2: key: attribute 'qvel' has a NaN; leave"),
     ],
 )
-def test_what_the_reference_makes_nothing_of_is_an_error(inside, message):
+def test_what_mujoco_makes_nothing_of_is_an_error(inside, message):
     with pytest.raises(jaxsim.ModelError, match=message):
         compile_spec(read(f"<mujoco>{inside}</mujoco>"))
 

@@ -28,12 +28,12 @@ def check(path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("path", OURS + GYMNASIUM, ids=lambda p: p.name)
-def test_model_equals_the_reference(path):
+def test_model_equals_mujoco(path):
     check(path)
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda p: p.name)
-def test_saved_model_equals_the_reference(path, tmp_path):
+def test_saved_model_equals_mujoco(path, tmp_path):
     spec, theirs = read(str(path)), mujoco.MjModel.from_xml_path(str(path))
     assert archive_differences(compile_spec(spec), tmp_path / "model.jaxsim") == {}
     assert saved_differences(spec, theirs, tmp_path / "model.xml") == {}
@@ -42,5 +42,5 @@ def test_saved_model_equals_the_reference(path, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SUITE, ids=lambda p: p.name)
-def test_control_suite_equals_the_reference(path):
+def test_control_suite_equals_mujoco(path):
     check(path)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import lxml.etree
 
-from jaxsim.mjcf.schema.table import SCHEMA, ElementType
+from jaxsim.mjcf.schema.element_type import SCHEMA, ElementType
 from jaxsim.mjcf.schema.values import ENUMS
 from tests.engine import sweep_models
 from tests.engine.sweep_cases import NUMBERS, WORDS

@@ -1,6 +1,6 @@
 """Models for the tests of the front end: one that has an object of every kind, and any element put into it."""
 
-from jaxsim.mjcf.schema.table import SCHEMA, ElementType, all_types
+from jaxsim.mjcf.schema.element_type import SCHEMA, ElementType, all_types
 from jaxsim.mjcf.schema.values import ENUMS, Attribute
 
 CONTEXT = """<mujoco>
@@ -43,7 +43,7 @@ NEEDS = {
     "mujoco/actuator/dcmotor": {"motorconst": "1", "resistance": "1"},
     "mujoco/default/dcmotor": {"motorconst": "1", "resistance": "1"},
 }
-# attributes that go with another one, as written beside it
+# attributes that another attribute needs
 WITH = {
     "objtype": {"objname": "body1"},
     "objname": {"objtype": "body"},
@@ -130,8 +130,8 @@ def document(kind: ElementType, attrs: dict[str, str]) -> str:
         elif path == "mujoco/body":
             text = f'<worldbody><body name="around">{text}</body></worldbody>'
         else:
-            beside = "" if kind.tag == "geom" else INSIDE.get(path, "")
-            text = element(parent, minimal(parent), text + beside)
+            inner = "" if kind.tag == "geom" else INSIDE.get(path, "")
+            text = element(parent, minimal(parent), text + inner)
     if kind.path == "mujoco":
         return f"<mujoco {' '.join(f'{k}={chr(34)}{v}{chr(34)}' for k, v in attrs.items())}/>"
     if kind.path in ("mujoco/body",):

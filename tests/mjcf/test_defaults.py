@@ -1,4 +1,4 @@
-"""Effective attributes against the reference's own parsed specification, before it compiles."""
+"""Effective attributes against MuJoCo's own parsed specification, before it compiles."""
 
 import mujoco
 import numpy as np
@@ -56,7 +56,7 @@ FIELDS = {
 
 
 def same(ours, theirs) -> bool:
-    """Whether a resolved value is the reference's, words and undefined values included."""
+    """Whether a resolved value is MuJoCo's, words and undefined values included."""
     if isinstance(ours, str):
         words = [w for w in ENUMS.values() if ours in w]
         return any(w[ours] == int(theirs) for w in words)
@@ -66,12 +66,12 @@ def same(ours, theirs) -> bool:
 
 
 def attribute_pairs(kind):
-    """(field of the reference, attribute of ours) of a kind."""
+    """(field of MuJoCo, attribute of ours) of a kind."""
     return [(field.split("=")[0], field.split("=")[-1]) for field in FIELDS[kind].split()]
 
 
 @pytest.mark.parametrize("kind", FIELDS)
-def test_values_are_those_of_the_reference(kind):
+def test_values_are_those_of_mujoco(kind):
     ours, theirs = read(MODEL), mujoco.MjSpec.from_string(MODEL)
     for element in ours.elements(kind):
         other = getattr(theirs, kind)(element.name)
@@ -178,19 +178,19 @@ RECORD += "actearly ctrllimited forcelimited actlimited inheritrange group armat
 
 @pytest.mark.parametrize("default", DEFAULTS)
 @pytest.mark.parametrize("tag", ACTUATORS)
-def test_actuator_records_are_those_of_the_reference(tag, default):
+def test_actuator_records_are_those_of_mujoco(tag, default):
     for attrs in ACTUATORS[tag]:
         target = "body='b'" if tag == "adhesion" else "joint='j'"
         text = f"""<mujoco><default><default class="a">{default}</default></default>
           <worldbody><body name="b"><joint name="j"/><geom size="1"/></body></worldbody>
           <actuator><{tag} class="a" {target} {attrs}/></actuator></mujoco>"""
         try:
-            reference = mujoco.MjSpec.from_string(text)
+            theirs_spec = mujoco.MjSpec.from_string(text)
         except ValueError:
             with pytest.raises(ModelError, match=r"ctrlrange .* (cannot be negative|exclude each other)"):
                 read(text)
             continue
-        theirs = reference.actuators[0]
+        theirs = theirs_spec.actuators[0]
         spec = read(text)
         record = resolve_actuator(spec, next(spec.elements("actuator")))
         for name in RECORD.split():
@@ -200,7 +200,7 @@ def test_actuator_records_are_those_of_the_reference(tag, default):
 @pytest.mark.parametrize(
     "attrs, reason",
     [
-        ("joint='j' body='b'", "one thing only"),
+        ("joint='j' body='b'", "only one transmission target"),
         ("joint='j' cranklength='1'", "slider-crank"),
         ("joint='j' refsite='s'", "site transmission"),
     ],

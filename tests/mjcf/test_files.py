@@ -20,8 +20,8 @@ def found(path) -> bool:
     return read_file(spec, asset_path(spec, mesh)) is not None
 
 
-def reference_finds(path) -> bool:
-    """Whether the reference does."""
+def mujoco_finds(path) -> bool:
+    """Whether MuJoCo does."""
     try:
         mujoco.MjModel.from_xml_path(str(path))
     except ValueError:
@@ -35,7 +35,7 @@ def reference_finds(path) -> bool:
 )
 @pytest.mark.parametrize("name", ["m.obj", "meshes/m.obj", "sub/m.obj"])
 @pytest.mark.parametrize("included", [False, True])
-def test_meshes_are_found_where_the_reference_finds_them(tmp_path, place, compiler, name, included):
+def test_meshes_are_found_where_mujoco_finds_them(tmp_path, place, compiler, name, included):
     for folder in ("meshes", "sub/meshes", "other"):
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)
     (tmp_path / place).write_text(OBJ)
@@ -45,7 +45,7 @@ def test_meshes_are_found_where_the_reference_finds_them(tmp_path, place, compil
         main.write_text('<mujoco><include file="sub/part.xml"/></mujoco>')
     else:
         main.write_text(PART.format(compiler, name))
-    assert found(main) == reference_finds(main)
+    assert found(main) == mujoco_finds(main)
 
 
 def test_stripped_paths_and_assets(tmp_path):
@@ -54,6 +54,6 @@ def test_stripped_paths_and_assets(tmp_path):
     (tmp_path / "meshes").mkdir()
     assert not found(main)
     (tmp_path / "meshes" / "m.obj").write_text(OBJ)
-    assert found(main) and reference_finds(main)
+    assert found(main) and mujoco_finds(main)
     spec = read(PART.format("", "far/away/m.obj"), {"m.obj": OBJ.encode()})
     assert read_file(spec, asset_path(spec, spec.find("mesh", "m"))) == OBJ.encode()

@@ -1,4 +1,4 @@
-"""Readers of mesh files: what they give and what they refuse, beside the reference."""
+"""Readers of mesh files: what they give and what they refuse, compared with MuJoCo."""
 
 import re
 import struct
@@ -10,7 +10,7 @@ import pytest
 from jaxsim.compiler.asset.mesh import MeshInput, compile_mesh
 from jaxsim.core.errors import ModelError, UnsupportedError
 from jaxsim.mjcf.mesh_file import MAX_CORNERS, STL_MAX_FACES, deduplicate, read_mesh, read_obj
-from tests.compiler.mesh_cases import assert_same_mesh, compile_both, l_shape, msh, obj, reference, stl
+from tests.compiler.mesh_cases import assert_same_mesh, compile_both, l_shape, msh, mujoco_model, obj, stl
 
 VERTEX, FACE = l_shape()
 POINTS = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nv 1 1 0\n"
@@ -50,7 +50,7 @@ def test_obj(what):
 
 @pytest.mark.parametrize("n", [5, 6, 9])
 @pytest.mark.parametrize("kind", ["star", "any", "grid"])
-def test_obj_polygons_are_cut_as_the_reference_does(n, kind):
+def test_obj_polygons_are_cut_as_mujoco_does(n, kind):
     rng = np.random.default_rng(n)
     angle = np.sort(rng.random(n)) * 2 * np.pi
     radius = rng.uniform(0.2, 1, n)
@@ -61,7 +61,7 @@ def test_obj_polygons_are_cut_as_the_reference_does(n, kind):
     }[kind]
     points = np.concatenate([points, [[0, 0, 1], [1, 0, 2], [0, 1, 2]]]).astype(np.float32)
     data = obj(points, [range(n), (n, n + 1, n + 2)])
-    m = reference(geom_attributes='contype="0" conaffinity="0"', file=data, filename="p.obj", inertia="shell")
+    m = mujoco_model(geom_attributes='contype="0" conaffinity="0"', file=data, filename="p.obj", inertia="shell")
     np.testing.assert_array_equal(read_obj(data).face.reshape(-1, 3), m.mesh_face)
 
 
@@ -88,7 +88,7 @@ def test_obj_that_is_wrong_is_refused_by_both(what):
     with pytest.raises(ModelError, match=re.escape(words)):
         compile_mesh(MeshInput(file=data, filename="a.obj"))
     with pytest.raises(ValueError, match="Error"):
-        reference(file=data, filename=f"{what}.obj")
+        mujoco_model(file=data, filename=f"{what}.obj")
 
 
 def test_obj_with_a_normal_index_out_of_range_is_refused():
@@ -156,7 +156,7 @@ def test_stl_that_is_wrong_is_refused_by_both(what):
     with pytest.raises(ModelError, match=re.escape(words)):
         compile_mesh(MeshInput(file=given, filename="a.stl"))
     with pytest.raises(ValueError, match="Error"):
-        reference(file=given, filename=f"{what}.stl")
+        mujoco_model(file=given, filename=f"{what}.stl")
 
 
 BAD_MSH = {
@@ -178,7 +178,7 @@ def test_msh_that_is_wrong_is_refused_by_both(what):
     with pytest.raises(ModelError, match=re.escape(words)):
         compile_mesh(MeshInput(file=given, filename="a.msh"))
     with pytest.raises((ValueError, mujoco.FatalError)):
-        reference(file=given, filename=f"{what}.msh")
+        mujoco_model(file=given, filename=f"{what}.msh")
 
 
 def test_the_extension_tells_the_format_in_any_case():

@@ -12,7 +12,7 @@ from lxml import etree
 from jaxsim.compiler import compile_spec
 from jaxsim.core.errors import ModelError, UnsupportedError
 from jaxsim.mjcf import expand, read, save_mjcf
-from jaxsim.mjcf.schema.table import all_types
+from jaxsim.mjcf.schema.element_type import all_types
 from tests.compiler.cases import CASES
 
 TEXTS = [text for text in CASES.values() if len(text) < 4000]

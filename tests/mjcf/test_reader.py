@@ -1,4 +1,4 @@
-"""Reading: verdicts of the reference, messages, includes, bounds."""
+"""Reading: verdicts of MuJoCo, messages, includes, bounds."""
 
 import random
 
@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from jaxsim.core.errors import ModelError
 from jaxsim.mjcf import read, reader
-from jaxsim.mjcf.schema.table import all_types
+from jaxsim.mjcf.schema.element_type import all_types
 from jaxsim.mjcf.schema.values import ENUMS
 
 
 def verdicts(text):
-    """Ours and the reference's."""
+    """Ours and MuJoCo's."""
     results = []
     for parse in (read, mujoco.MjSpec.from_string):
         try:
@@ -120,7 +120,7 @@ def verdicts(text):
         '<actuator><motor joint="a" tendon="b"/></actuator>',
     ],
 )
-def test_verdict_is_the_reference_one(text):
+def test_verdict_is_mujoco_one(text):
     ours, theirs = verdicts(f"<mujoco>{text}</mujoco>")
     assert ours == theirs
 
@@ -142,7 +142,7 @@ def test_verdict_is_the_reference_one(text):
         "<mujoco/>\n",
     ],
 )
-def test_verdict_on_whole_documents_is_the_reference_one(text):
+def test_verdict_on_whole_documents_is_mujoco_one(text):
     ours, theirs = verdicts(text)
     assert ours == theirs
 
@@ -155,7 +155,7 @@ def test_verdict_on_whole_documents_is_the_reference_one(text):
             "XML:2: joint 'hip': unknown attribute 'rnage' in joint; did you mean 'range'?",
         ),
         ("<worldbody><goem/></worldbody>", "XML:2: unknown element 'goem' in worldbody; did you mean 'geom'?"),
-        ("<worldbody><motor/></worldbody>", "motor may stand in actuator, default"),
+        ("<worldbody><motor/></worldbody>", "motor is allowed in actuator, default"),
         (
             '<worldbody><geom name="g" type="spere"/></worldbody>',
             "geom 'g': attribute 'type': unknown keyword 'spere'; did you mean",
@@ -181,7 +181,7 @@ def test_messages_say_where_what_and_what_would_be_right(text, message):
     assert message in str(error.value)
 
 
-def test_sections_merge_as_in_the_reference():
+def test_sections_merge_as_in_mujoco():
     spec = read("""<mujoco><compiler meshdir="a" angle="radian"/><compiler assetdir="b"/>
       <option timestep="1" gravity="0 0 1" o_solimp=".5 .6 .7"><flag gravity="disable"/></option>
       <option timestep="2" o_solimp=".8"><flag contact="disable"/></option>
@@ -223,14 +223,14 @@ def folder(tmp_path):
     for name, text in FILES.items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
     return tmp_path
 
 
 @pytest.mark.parametrize(
     "name", [name for name in FILES if "/" not in name and name not in ("common.xml", "parts.xml")]
 )
-def test_includes_are_read_and_refused_as_by_the_reference(folder, name):
+def test_includes_are_read_and_refused_as_by_mujoco(folder, name):
     path = str(folder / name)
     try:
         theirs = [g.name for g in mujoco.MjSpec.from_file(path).geoms]

@@ -1,4 +1,4 @@
-"""URDF, against the reference's reading of it."""
+"""URDF, against MuJoCo's reading of it."""
 
 import mujoco
 import pytest
@@ -73,7 +73,7 @@ MESH = (
         "",
     ],
 )
-def test_robots_are_those_of_the_reference(inside):
+def test_robots_are_those_of_mujoco(inside):
     text, assets = f'<robot name="r">{inside}</robot>', {"t.obj": OBJ}
     model = mujoco.MjModel.from_xml_string(text, assets)
     saved = save_mjcf(read(text, assets))

@@ -1,4 +1,4 @@
-"""Saved models, read by the reference, are what they were: as written, and flat after every macro has run."""
+"""Saved models, read by MuJoCo, are what they were: as written, and flat after every macro has run."""
 
 import os
 
@@ -18,7 +18,7 @@ OURS = sorted(map(str, MODELS.glob("*.xml")))
 
 
 def differences(a, b, only="") -> list[str]:
-    """Names of the fields in which two compiled models differ."""
+    """DeclaredNames of the fields in which two compiled models differ."""
     found = []
     for holder, other, prefix in ((a, b, ""), (a.opt, b.opt, "opt."), (a.stat, b.stat, "stat.")):
         for name in dir(holder):
@@ -44,7 +44,7 @@ def _rounding(x):
 
 
 def assert_saved_alike(text, assets=None, flat=True, only=""):
-    """Save, compile with the reference, compare with the reference's reading of the original."""
+    """Save, compile with MuJoCo, compare with MuJoCo's reading of the original."""
     model = mujoco.MjModel.from_xml_string(text, assets or {})
     spec = read(text, assets)
     for saved in (save_mjcf(spec), *([save_mjcf(expand(spec))] if flat else [])):

@@ -1,4 +1,4 @@
-"""Documents that are not quite XML: the reference's verdict, its names, and lines that are those of the file."""
+"""Documents that are not quite XML: MuJoCo's verdict, its names, and lines that are those of the file."""
 
 import mujoco
 import pytest
@@ -17,7 +17,7 @@ DOCUMENTS = {
     "declaration inside": b"<mujoco><?foo bar?></mujoco>",
     "byte order mark": b"\xef\xbb\xbf" + MODEL,
     "bytes of Latin 1": b"<mujoco><!-- \xe9 --> \xe9 </mujoco>",
-    "bytes of Latin 1 beside UTF-8": b'<mujoco><!-- \xe9 --><worldbody><body name="a\xc3\xa9"/></worldbody></mujoco>',
+    "bytes of Latin 1 among UTF-8": b'<mujoco><!-- \xe9 --><worldbody><body name="a\xc3\xa9"/></worldbody></mujoco>',
     "vertical tab and form feed": b'<mujoco><worldbody><body name="a" pos="1\x0b2\x0c3"/></worldbody></mujoco>',
     "bare ampersand": b'<mujoco><worldbody><body name="a & b"/></worldbody></mujoco>',
     "less in a value": b'<mujoco><worldbody><body name="a < b"/></worldbody></mujoco>',
@@ -37,7 +37,7 @@ DOCUMENTS = {
 
 
 @pytest.mark.parametrize("data", DOCUMENTS.values(), ids=DOCUMENTS)
-def test_documents_are_read_as_by_the_reference(data, tmp_path):
+def test_documents_are_read_as_by_mujoco(data, tmp_path):
     path = tmp_path / "model.xml"
     path.write_bytes(data)
     try:
@@ -74,6 +74,8 @@ def test_bytes_of_latin_1_in_names_are_characters(tmp_path):
 @pytest.mark.parametrize("character", ["\x01", "\x1b", "\uffff"])
 def test_control_characters_are_refused_by_line(character, tmp_path):
     path = tmp_path / "m.xml"
-    path.write_text(f'<mujoco>\n<size/>\n<worldbody><body name="a{character}b"/></worldbody></mujoco>')
-    with pytest.raises(ModelError, match=r"m.xml:3: the character 0x.* has no place in XML"):
+    path.write_text(
+        f'<mujoco>\n<size/>\n<worldbody><body name="a{character}b"/></worldbody></mujoco>', encoding="utf-8"
+    )
+    with pytest.raises(ModelError, match=r"m.xml:3: the character 0x.* is not allowed in XML"):
         read(path)

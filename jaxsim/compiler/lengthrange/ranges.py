@@ -28,7 +28,7 @@ MAX_STEPS = 1_000_000
 
 
 def _actuators_to_range(draft: Draft, m: Model) -> list[int]:
-    """Actuators whose range the compiler's `lengthrange` element asks for and the file does not give."""
+    """Actuators whose range the compiler's `lengthrange` element selects and the file does not give."""
     options = draft.lengthrange
     muscle = (m.actuator_gaintype == GainType.MUSCLE) | (m.actuator_biastype == BiasType.MUSCLE)
     user = (m.actuator_gaintype == GainType.USER) | (m.actuator_biastype == BiasType.USER)
@@ -38,7 +38,7 @@ def _actuators_to_range(draft: Draft, m: Model) -> list[int]:
 
 
 def set_length_ranges(draft: Draft, m: Model) -> Model:
-    """`m` with actuator_lengthrange filled in where the compiler's `lengthrange` element asks for it."""
+    """`m` with actuator_lengthrange filled in where the compiler's `lengthrange` element requires it."""
     ranges = m.actuator_lengthrange.copy()
     ids = _actuators_to_range(draft, m)
     if not ids:

@@ -1,1 +1,1 @@
-"""What the macro flexcomp needs: grids, GMSH files, lattices of nodes, pins, and how it is saved."""
+"""Parts of the macro flexcomp: grids, GMSH files, cells of lattices, pins, and how expanded flexcomps are saved."""

@@ -1,4 +1,4 @@
-"""The cells of a flex whose points follow a coarser lattice of nodes: which of them hold no part of the flex."""
+"""Empty cells of the lattice of nodes that the points of a flex follow."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 def empty_cells(points: np.ndarray, elements: np.ndarray, count: np.ndarray, bounds=None) -> np.ndarray:
     """Which cells (count[0], count[1], count[2]) of the box around the points are empty.
 
-    A cell that the box of an element touches is not empty. Of a surface, only cells are empty that can be reached from
-    outside: what it encloses counts as filled.
+    A cell that the box of an element touches is not empty. Cells that a surface encloses are not empty either: only
+    cells that can be reached from outside are.
 
     Args:
         points: (npoint, 3).
@@ -38,7 +38,7 @@ def _cell(x: np.ndarray, low: np.ndarray, high: np.ndarray, count: np.ndarray) -
 
 
 def _reachable(free: np.ndarray) -> np.ndarray:
-    """The free cells that a way of free cells, side by side, joins to the outside."""
+    """Free cells that are connected to the outside through free neighbours."""
     found = np.zeros_like(free)
     for axis, side in itertools.product(range(3), (0, -1)):
         where = [slice(None)] * 3

@@ -1,4 +1,4 @@
-"""Points and elements of GMSH files, formats 2.2 and 4.1, text and binary, as far as the reference reads them.
+"""Points and elements of GMSH files, formats 2.2 and 4.1, text and binary, to the extent that MuJoCo reads them.
 
 One block of nodes and one of elements, all of them segments, triangles or tetrahedra. Counts are checked against the
 length of the file before anything is made of them.
@@ -160,7 +160,7 @@ def _from_one(elements: np.ndarray, limit: int) -> np.ndarray:
 
 
 def _count_22(section: bytes, what: str) -> tuple[int, int]:
-    """The count that stands as text before the numbers of a binary section, and where these begin."""
+    """The count written as text before the numbers of a binary section, and where these begin."""
     _need(len(section) >= 4, f"the header of the {what} is not complete")
     text = section[:10].split(b"\0", 1)[0]
     digits = re.match(rb"\s*\+?(\d+)", text)
@@ -187,5 +187,5 @@ def _binary_22(nodes: bytes, elements: bytes) -> tuple[np.ndarray, np.ndarray, i
     _need(len(words) >= need, "the elements are not complete")
     at = first + width * np.arange(count)[:, None] + skip + np.arange(corners)
     found = words[at].astype(np.int64)
-    # as in the reference, nodes of all elements but the first are held against the number of elements
+    # as in MuJoCo, nodes of all elements but the first are compared with the number of elements
     return points, np.concatenate([_from_one(found[:1], total), _from_one(found[1:], count)]), corners - 1

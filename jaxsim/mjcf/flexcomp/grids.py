@@ -1,4 +1,4 @@
-"""Points and elements of a flexcomp: lattices, boxes and what is made of them, lists in the element, files."""
+"""Points and elements of a flexcomp: grids, shapes made from boxes, lists in the element, files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CORNERS = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1], [1, 
 
 
 @dataclass
-class Shape:
+class FlexShape:
     """Points (n, 3), elements (flat), the dimension; texture coordinates of points and elements, flat or None."""
 
     points: np.ndarray
@@ -36,11 +36,11 @@ class Shape:
     elemtexcoord: np.ndarray | None = None
 
 
-def make_shape(element: Element, a: dict, spec: Spec) -> Shape:
-    """The points and elements that a flexcomp with attributes `a` asks for; raises ModelError where it makes none."""
+def make_shape(element: Element, a: dict, spec: Spec) -> FlexShape:
+    """Points and elements of a flexcomp with attributes `a`; raises ModelError if these give none."""
     kind, texture = a["type"], a["texcoord"] is None and bool(a["material"])
     if kind not in DIRECT and np.prod(a["count"].astype(float)) > MAX_POINTS:
-        raise element.error(f"count asks for more than {MAX_POINTS} points")
+        raise element.error(f"count makes more than {MAX_POINTS} points")
     if kind == "direct":
         shape = _listed(element, a)
     elif kind == "mesh":
@@ -54,7 +54,7 @@ def make_shape(element: Element, a: dict, spec: Spec) -> Shape:
     else:
         shape = _line(a) if a["dim"] == 1 else _block(a, texture)
     if kind not in DIRECT and (a["point"] is not None or a["element"] is not None):
-        first = _listed(element, a)  # the reference appends what it makes to what is written
+        first = _listed(element, a)  # MuJoCo appends the points that it makes to the written ones
         if kind == "disc":
             first.points[:, :2] = _on_disc(a, first.points[:, :2])
         shape.points = np.concatenate([first.points, shape.points])
@@ -69,12 +69,12 @@ def lattice(counts: np.ndarray) -> np.ndarray:
     return np.stack(np.meshgrid(*[np.arange(n) for n in counts], indexing="ij"), axis=-1).reshape(-1, len(counts))
 
 
-def _listed(element: Element, a: dict) -> Shape:
+def _listed(element: Element, a: dict) -> FlexShape:
     points = a["point"] if a["point"] is not None else np.zeros(0)
     if len(points) % 3:
-        raise element.error("point needs three numbers a point")
+        raise element.error("point needs three numbers for each point")
     elements = a["element"] if a["element"] is not None else np.zeros(0, int)
-    return Shape(points.reshape(-1, 3), elements, a["dim"])
+    return FlexShape(points.reshape(-1, 3), elements, a["dim"])
 
 
 def _file(element: Element, a: dict, spec: Spec) -> bytes:
@@ -87,15 +87,15 @@ def _file(element: Element, a: dict, spec: Spec) -> bytes:
     return data
 
 
-def _gmsh(element: Element, a: dict, data: bytes) -> Shape:
+def _gmsh(element: Element, a: dict, data: bytes) -> FlexShape:
     try:
         points, elements, dim = read_gmsh(data)
     except ModelError as reason:
         raise element.error(f"file '{a['file']}': {reason.what}") from None
-    return Shape(points, elements.ravel(), dim)
+    return FlexShape(points, elements.ravel(), dim)
 
 
-def _mesh(element: Element, a: dict, data: bytes) -> Shape:
+def _mesh(element: Element, a: dict, data: bytes) -> FlexShape:
     """The surface in a mesh file, or the tetrahedra between its triangles and `origin`, those with a volume."""
     if a["dim"] < 2:
         raise element.error("a flexcomp of type mesh has dim 2 or 3")
@@ -115,19 +115,19 @@ def _mesh(element: Element, a: dict, data: bytes) -> Shape:
         raise element.error(f"file '{a['file']}': a face names a vertex that does not exist")
     vertex, face = deduplicate(vertex + np.float32(0), raw.face)
     points, face = vertex.astype(np.float64), face.reshape(-1, 3)
-    shape = Shape(points, face.ravel(), 2)
+    shape = FlexShape(points, face.ravel(), 2)
     if a["dim"] == 3:
         points = np.vstack([a["origin"], points])
         a1, a2, a3 = (points[face[:, k] + 1] - a["origin"] for k in range(3))
         solid = face[~(np.einsum("ij,ij->i", np.cross(a1, a2), a3) < _TINY)]
-        shape = Shape(points, np.insert(solid + 1, 0, 0, axis=1).ravel(), 3)
+        shape = FlexShape(points, np.insert(solid + 1, 0, 0, axis=1).ravel(), 3)
     if len(raw.texcoord):
         shape.texcoord = raw.texcoord.astype(np.float64)
         shape.elemtexcoord = raw.facetexcoord.astype(np.int64)
     return shape
 
 
-def _line(a: dict) -> Shape:
+def _line(a: dict) -> FlexShape:
     n = a["count"][0]
     if a["type"] == "circle":
         steps = np.arange(n - 1)
@@ -139,14 +139,14 @@ def _line(a: dict) -> Shape:
         x = a["spacing"][0] * (np.arange(n) - 0.5 * (n - 1))
         points = np.stack([x, 0 * x, 0 * x], axis=1)
         elements = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
-    return Shape(points, elements.ravel(), 1)
+    return FlexShape(points, elements.ravel(), 1)
 
 
 def _texture(index: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return (index / np.maximum(counts - 1, 1)).astype(np.float32).astype(np.float64)
 
 
-def _plane(a: dict, texture: bool) -> Shape:
+def _plane(a: dict, texture: bool) -> FlexShape:
     count, spacing = a["count"], a["spacing"]
     index = lattice(count[:2])
     flat = spacing[:2] * (index - 0.5 * (count[:2] - 1))
@@ -160,7 +160,7 @@ def _plane(a: dict, texture: bool) -> Shape:
     if a["type"] == "disc":
         flat = _on_disc(a, flat)
     points = np.concatenate([flat, np.zeros((len(flat), 1))], axis=1)
-    return Shape(points, elements.ravel(), 2, _texture(index, count[:2]).ravel() if texture else None)
+    return FlexShape(points, elements.ravel(), 2, _texture(index, count[:2]).ravel() if texture else None)
 
 
 def _on_disc(a: dict, flat: np.ndarray) -> np.ndarray:
@@ -168,7 +168,7 @@ def _on_disc(a: dict, flat: np.ndarray) -> np.ndarray:
     return np.array([unit(p) for p in flat]).reshape(-1, 2) * size * np.abs(flat).max(axis=1, keepdims=True)
 
 
-def _block(a: dict, texture: bool) -> Shape:
+def _block(a: dict, texture: bool) -> FlexShape:
     count, spacing = a["count"], a["spacing"]
     index = lattice(count)
     corners = index[:, None, :] + _CORNERS
@@ -176,11 +176,11 @@ def _block(a: dict, texture: bool) -> Shape:
     inner = np.all(index < count - 1, axis=1)
     elements = vert[inner][:, _TETS.ravel()]
     points = spacing * (index - 0.5 * (count - 1))
-    return Shape(points, elements.ravel(), 3, _texture(index[:, :2], count[:2]).ravel() if texture else None)
+    return FlexShape(points, elements.ravel(), 3, _texture(index[:, :2], count[:2]).ravel() if texture else None)
 
 
 def _faces(count: np.ndarray, dim: int) -> list[tuple[int, int, tuple[int, int]]]:
-    """The six sides of a box (five of an open one): normal axis, place on it, the two axes in it."""
+    """The six sides of a box (five if it is open): normal axis, index along it, the two axes in the side."""
     sides = []
     for normal, inside in ((2, (0, 1)), (1, (0, 2)), (0, (1, 2))):
         for place in (0, int(count[normal]) - 1):
@@ -189,7 +189,7 @@ def _faces(count: np.ndarray, dim: int) -> list[tuple[int, int, tuple[int, int]]
     return sides
 
 
-def _box(a: dict, texture: bool) -> Shape:
+def _box(a: dict, texture: bool) -> FlexShape:
     count, dim = a["count"], a["dim"]
     top = count[2] if dim == 2 else count[2] - 1
     limits = {2: ((0, count[0]), (0, count[1])), 1: ((0, count[0]), (1, top)), 0: ((1, count[1] - 1), (1, top))}
@@ -213,7 +213,7 @@ def _box(a: dict, texture: bool) -> Shape:
                 at[list(inside)] = pair + step
                 corner[step] = number[tuple(at.tolist())]
             elements += _side(corner, normal, place == 0, dim)
-    return Shape(np.array(points), np.array(elements, int), dim, np.array(tex) if texture else None)
+    return FlexShape(np.array(points), np.array(elements, int), dim, np.array(tex) if texture else None)
 
 
 def _side(corner: dict, normal: int, low: bool, dim: int) -> list[int]:
@@ -228,7 +228,7 @@ def _side(corner: dict, normal: int, low: bool, dim: int) -> list[int]:
 
 
 def _project(a: dict, at: np.ndarray) -> np.ndarray:
-    """A lattice point of a box on the shape that the box stands for."""
+    """Position of a grid point of a box, projected on the shape that is made from the box."""
     count = a["count"]
     size = 0.5 * a["spacing"] * (count - 1)
     pos = 2.0 * at / (count - 1) - 1

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from jaxsim.mjcf.flexcomp.grids import Shape, lattice
+from jaxsim.mjcf.flexcomp.grids import FlexShape, lattice
 from jaxsim.mjcf.spec import Element
 
 
-def pinned_points(element: Element, a: dict, shape: Shape, nnode: int) -> np.ndarray:
-    """Which points are pinned; as many as there are points or nodes, whichever are more, since pins name both."""
+def pinned_points(element: Element, a: dict, shape: FlexShape, nnode: int) -> np.ndarray:
+    """Mask of pinned points or nodes, as long as the larger of both numbers, since pins can name both."""
     n, dim, nodal = len(shape.points), shape.dim, nnode > 0
     pinned = np.zeros(max(n, nnode), bool)
     ids, ranges = _numbers(element, "id"), _numbers(element, "range")
@@ -42,7 +42,7 @@ def pinned_points(element: Element, a: dict, shape: Shape, nnode: int) -> np.nda
 
 
 def _numbers(element: Element, name: str) -> np.ndarray:
-    """What all pins say, one after the other."""
+    """Values of an attribute of all pins, concatenated."""
     values = [child.attrs[name] for child in element.children if child.tag == "pin" and name in child.attrs]
     return np.concatenate([np.zeros(0, int), *values]).astype(int)
 

@@ -1,4 +1,4 @@
-"""Flexcomps put back where the language has no plain elements for what they have made: nodes that are pinned."""
+"""Expanded flexcomps restored for saving, since MJCF has no plain elements for flexes with pinned nodes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from jaxsim.mjcf.spec import Element, Spec
 
 
 def keep_flexcomps(spec: Spec) -> Spec:
-    """An expanded spec in which flexcomps stand for what they have made, if any of them has pinned nodes.
+    """An expanded spec with all flexcomps restored if any of them has pinned nodes, else the spec itself.
 
-    All of them, since flexes come in the order in which they are made. Raises UnsupportedError where a macro around has
-    changed what was made, so that no flexcomp says it.
+    All are restored, because flexes are ordered by when they are made. Raises UnsupportedError if another macro has
+    changed what a flexcomp made, so that no flexcomp can express it.
     """
     if not any("node" in (flex.derived or {}) for flex in spec.elements("flex")):
         return spec
@@ -36,7 +36,7 @@ def keep_flexcomps(spec: Spec) -> Spec:
 
 
 def _last(spec: Spec, flexes: list[Element]) -> bool:
-    """Whether these flexes come behind all others, which is where flexcomps put them."""
+    """Whether these flexes come after all others, which is where flexcomps append them."""
     return list(spec.elements("flex"))[-len(flexes) :] == flexes
 
 
@@ -66,8 +66,8 @@ def _put_back(spec: Spec, flex: Element) -> Element:
             _put_back_plugin(spec, flex, twin, plugin)
     if made:
         twin.derived = {"joint": _joint_defaults(spec, made[0])}
-        place = around.children.index(made[0])
-        around.children[place:place] = [twin]
+        at = around.children.index(made[0])
+        around.children[at:at] = [twin]
         twin.parent = around
     else:
         around.append(twin)
@@ -77,22 +77,23 @@ def _put_back(spec: Spec, flex: Element) -> Element:
 
 
 def _check_body(flex: Element, body: Element) -> None:
-    """A body must be what a flexcomp makes: a macro around may have renamed it."""
+    """Check that a body has the name that a flexcomp gives it: a replicate may have renamed it."""
     if body.name != flex.name + body.derived["made"]:
         raise _refuse(flex, "inside of a replicate")
 
 
 def _joint_defaults(spec: Spec, body: Element) -> dict:
-    """What default classes say of the joints that a flexcomp has made."""
+    """Attributes that the joints made by a flexcomp got from default classes."""
     plain = DefaultClass.fresh().records["joint"]
-    said = resolve(spec, body.child("joint"))
-    return {name: said[name] for name in plain if name not in ("type", "axis") and not same(said[name], plain[name])}
+    values = resolve(spec, body.child("joint"))
+    names = [name for name in plain if name not in ("type", "axis")]
+    return {name: values[name] for name in names if not same(values[name], plain[name])}
 
 
 def joints_of_flexcomps(spec: Spec, new_class: Callable[..., str]) -> None:
-    """Give the joints that kept flexcomps will make, in a spec without classes, what `_joint_defaults` found.
+    """Apply what `_joint_defaults` found to the joints of restored flexcomps, in a spec without classes.
 
-    The body around gets a class, and joints that stand in it too are taken out of that again.
+    The containing body gets a class, and its other joints are given the class main.
     """
     for element in list(spec.worldbody.all("flexcomp")):
         attrs = (element.derived or {}).get("joint")
@@ -106,7 +107,7 @@ def joints_of_flexcomps(spec: Spec, new_class: Callable[..., str]) -> None:
 
 
 def _put_back_plugin(spec: Spec, flex: Element, twin: Element, used: Element) -> None:
-    """Name the plugin's instance, or drop the one that the flexcomp makes anew."""
+    """Set the plugin's instance name, or delete the instance that the restored flexcomp makes again."""
     plugin, name = twin.child("plugin"), used.attrs["instance"]
     if plugin.attrs.get("instance"):
         plugin.attrs["instance"] = name

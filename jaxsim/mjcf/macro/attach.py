@@ -1,14 +1,14 @@
-"""The macro `attach`: a body of another model, or all of its world, under a prefix, with everything that uses it.
+"""The macro `attach`: a body of another model, or all of its world, under a prefix, with everything that refers to it.
 
-Assets, default classes, numbers and texts of the other model come along under the prefix. Elements keep the compiler
+Assets, default classes, numerics and texts of the other model are copied under the prefix. Elements keep the compiler
 settings of the model that they come from (`Element.compiler`).
 """
 
 from __future__ import annotations
 
 from jaxsim.mjcf.defaults import DefaultClass, class_name
-from jaxsim.mjcf.keyframes import Pending, extend
-from jaxsim.mjcf.references import Names, Namespace, copy_references, listed, rename_tree
+from jaxsim.mjcf.keyframes import PendingKeyframes, extend
+from jaxsim.mjcf.references import DeclaredNames, Namespace, copy_references, listed, rename_tree
 from jaxsim.mjcf.resolved import Resolved
 from jaxsim.mjcf.schema.rules import check_name_free
 from jaxsim.mjcf.schema.values import did_you_mean
@@ -27,19 +27,21 @@ _COPIED = (
 _RECORD_NAMES = ("material", "mesh", "hfield", "texture")
 
 
-def attach(element: Element, into: Element, spec: Spec, child: Spec, names: Names, pending: Pending) -> None:
+def attach(
+    element: Element, into: Element, spec: Spec, child: Spec, names: DeclaredNames, pending: PendingKeyframes
+) -> None:
     """Append to `into`, a body or frame of `spec`, what `element` attaches from `child`, an expanded spec.
 
-    `names` are those that exist so far. The default classes of `spec` (its table) get those of the child.
+    `names` are those that exist so far. The child's default classes are added to the table of `spec`.
     """
-    prefix, wanted = element.attrs["prefix"], element.attrs.get("body")
+    prefix, body_name = element.attrs["prefix"], element.attrs.get("body")
     space = Namespace(prefix, "", foreign=True)
-    if names.has("body", space(wanted or "")):
-        _move(element, into, spec.require("body", space(wanted or "")))
+    if names.has("body", space(body_name or "")):
+        _move(element, into, spec.require("body", space(body_name or "")))
         return
-    if wanted and child.find("body", wanted) is None:
+    if body_name and child.find("body", body_name) is None:
         known = [body.name or "" for body in child.elements("body")]
-        raise element.error(f"the model has no body '{wanted}'{did_you_mean(wanted, known)}")
+        raise element.error(f"the model has no body '{body_name}'{did_you_mean(body_name, known)}")
     table, settings = child.defaults, compiler_of(child)
     child = child.copy()
     child.defaults = table
@@ -49,8 +51,8 @@ def attach(element: Element, into: Element, spec: Spec, child: Spec, names: Name
         _own(top, settings)
     _explicit_classes(child)
 
-    around = child.require("body", wanted) if wanted else child.worldbody
-    subtree = around.copy() if wanted else _world(child)
+    around = child.require("body", body_name) if body_name else child.worldbody
+    subtree = around.copy() if body_name else _world(child)
     subtree.attrs.setdefault("childclass", class_name(around))
     rename_tree(subtree, space)
     into.append(subtree)
@@ -66,7 +68,7 @@ def attach(element: Element, into: Element, spec: Spec, child: Spec, names: Name
 
 
 def _move(element: Element, into: Element, body: Element) -> None:
-    """Put a body that exists already into the frame where it is to be attached; its place in the order stays."""
+    """Move a body that already exists into the frame where it is attached, without changing the order of bodies."""
     around, frames = into, []
     while around.tag == "frame":
         frames.append(around)
@@ -75,7 +77,7 @@ def _move(element: Element, into: Element, body: Element) -> None:
     while top.parent is not None and top.parent.tag == "frame":
         top = top.parent
     if top.parent is not around:
-        raise element.error(f"the body '{body.name}' exists already, in another body than this one")
+        raise element.error(f"the body '{body.name}' already exists, in another body than this one")
     before, behind = ([], []) if top is body else _split(top, body)
     outer = body
     for frame in frames:
@@ -89,7 +91,7 @@ def _move(element: Element, into: Element, body: Element) -> None:
 
 
 def _split(frame: Element, body: Element) -> tuple[list[Element], list[Element]]:
-    """What stands before a body in a frame and what stands behind it, each in frames of their own."""
+    """The content of a frame before a body and after it, each in copies of the frame."""
     at = next(i for i, child in enumerate(frame.children) if any(e is body for e in child.all()))
     child = frame.children[at]
     before, behind = ([], []) if child is body else _split(child, body)
@@ -133,7 +135,7 @@ def _renamed_class(record: DefaultClass, space: Namespace) -> DefaultClass:
 
 
 def _explicit_classes(child: Spec) -> None:
-    """Write the class of everything outside the tree: the root class of the child is not that of the parent."""
+    """Write the class of everything outside the tree, since the child's root class is not the parent's."""
     for section in child.root.children:
         if section.tag not in ("default", "worldbody"):
             for element in section.all():
@@ -141,7 +143,7 @@ def _explicit_classes(child: Spec) -> None:
                     element.attrs["class"] = "main"
 
 
-def _copy_assets(child: Spec, spec: Spec, space: Namespace, names: Names) -> None:
+def _copy_assets(child: Spec, spec: Spec, space: Namespace, names: DeclaredNames) -> None:
     for section, kind in _COPIED:
         for element in listed(child, section, kind):
             name = object_name(element)
@@ -153,7 +155,7 @@ def _copy_assets(child: Spec, spec: Spec, space: Namespace, names: Names) -> Non
             names.add(twin)
 
 
-def _copy_plugins(child: Spec, spec: Spec, space: Namespace, names: Names) -> None:
+def _copy_plugins(child: Spec, spec: Spec, space: Namespace, names: DeclaredNames) -> None:
     section = child.root.child("extension")
     for plugin in section.children if section is not None else ():
         twin = plugin.copy()

@@ -1,6 +1,6 @@
 """The macro `composite` of type cable: a chain of bodies along a curve, joined by ball joints.
 
-The other types of the language have been withdrawn; their errors name what to write instead.
+MuJoCo has removed the other types; their errors name what to write instead.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 from jaxsim.mjcf.defaults import DefaultClass
 from jaxsim.mjcf.macro.composite_skin import add_skin
 from jaxsim.mjcf.pose import frame_to_quat, multiply, rotate, unit
-from jaxsim.mjcf.references import Names
+from jaxsim.mjcf.references import DeclaredNames
+from jaxsim.mjcf.schema.element_type import SCHEMA
 from jaxsim.mjcf.schema.rules import check_name_free
-from jaxsim.mjcf.schema.table import SCHEMA
 from jaxsim.mjcf.spec import Element, Spec
 
 PLAIN_CLASS = "(composite)"
-"""The default class of what a composite makes: the language's own defaults, whatever the classes around it say."""
+"""The default class of elements that a composite makes: MJCF's own defaults, whatever class contains the composite."""
 
 CABLE_PLUGIN = "mujoco.elasticity.cable"
 INSTANCE = SCHEMA.children["extension"].children["plugin"].children["instance"]
@@ -26,11 +26,11 @@ _INSTEAD = {"particle": "replicate", "grid": "flexcomp", "rope": "cable", "loop"
 _JOINT_ATTRIBUTES_UNUSED = ("kind", "type", "axis", "solreffix", "solimpfix", "limited")
 
 
-def composite(element: Element, into: Element, spec: Spec, names: Names) -> None:
+def composite(element: Element, into: Element, spec: Spec, names: DeclaredNames) -> None:
     """Append the cable that `element` describes to `into`, a body or frame of `spec`."""
     kind = element.attrs["type"]
     if kind != "cable":
-        raise element.error(f"composites of type {kind} have been withdrawn; write {_INSTEAD[kind]}")
+        raise element.error(f"composites of type {kind} were removed from MJCF; write {_INSTEAD[kind]}")
     count = _count(element)
     plugin = _plugin(element, into)
     geom = element.child("geom")
@@ -53,7 +53,7 @@ def composite(element: Element, into: Element, spec: Spec, names: Names) -> None
 
 
 def _plugin(element: Element, into: Element) -> Element | None:
-    """The plugin that every body of the cable gets; an instance that the cable makes for itself stands in `into`."""
+    """The plugin that every body of the cable gets; an implied instance is appended to `into`."""
     written = element.child("plugin")
     if written is None:
         return None
@@ -83,12 +83,12 @@ def _count(element: Element) -> list[int]:
         if count[0] > 1:
             raise element.error("vertex and count exclude each other")
         if len(vertex) % 3:
-            raise element.error("vertex needs three numbers a point")
+            raise element.error("vertex needs three numbers for each point")
         count[:2] = [len(vertex) // 3, 1]
     if count[0] < 2 or count[1:] != [1, 1]:
         raise element.error("a cable has one dimension and two vertices or more; write count='N 1 1'")
     if count[0] == 3:
-        raise element.error("a cable of three vertices cannot be made (nor by the reference); write four or more")
+        raise element.error("a cable of three vertices cannot be made (nor by MuJoCo); write four or more")
     return count
 
 
@@ -100,7 +100,7 @@ def _size(element: Element) -> np.ndarray:
 
 
 def _points(element: Element, count: list[int]) -> np.ndarray:
-    """The vertices of the cable, (n, 3) in single precision as the reference keeps them."""
+    """Vertices of the cable (n, 3), rounded to single precision as in MuJoCo."""
     if "vertex" in element.attrs:
         return element.attrs["vertex"].astype(np.float32).reshape(-1, 3)
     size, n = _size(element), count[0]
@@ -168,7 +168,7 @@ def _add_bodies(element: Element, into: Element, spec: Spec, points: np.ndarray)
 
 
 def _made(element: Element, body: Element, tag: str, name: str, unused: tuple[str, ...] = ()) -> Element:
-    """A child of a body with what the composite says about its kind."""
+    """Add a child to a body, with the attributes that the composite gives for its tag."""
     child = body.append(Element(body.child_type(tag), element.source))
     child.compiler = element.compiler
     written = element.child(tag)

@@ -1,7 +1,8 @@
 """The skin of a cable of boxes: two sides of vertices and a rim, bound to the bodies of the cable.
 
-Without a subgrid every vertex follows the body beside it. With one, the skin is a bicubic surface over the bones: cubic
-Hermite polynomials, whose slopes at a bone are half the difference of its neighbours, or the whole one at the border.
+Without a subgrid every vertex follows its nearest body. With one, the skin is a bicubic surface over the bones: cubic
+Hermite polynomials whose derivative at a bone is half the difference of its neighbours, or the one-sided difference at
+the border.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def _faces(along: int, across: int) -> np.ndarray:
 
 
 def _plain_weights(n: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Each bone holds the vertex beside it."""
+    """Vertices and weights of each bone without a subgrid: one vertex with weight one."""
     return [(np.array([v]), np.ones(1)) for v in range(2 * n)]
 
 
@@ -100,12 +101,12 @@ def _smooth_weights(n: int, rows: int, sub: int) -> list[tuple[np.ndarray, np.nd
 
 
 def _border(i: int, n: int) -> int:
-    """0 for the first stretch between bones, 2 for the last, 1 in between."""
+    """0 for the first segment between bones, 2 for the last, 1 in between."""
     return 0 if i == 0 else 2 if i == n - 2 else 1
 
 
 def _slopes(place: int) -> np.ndarray:
-    """Values and slopes (f0, f1, m0, m1) at the ends of a stretch from the four bones around it."""
+    """Matrix from the four bones around a segment to values and derivatives (f0, f1, m0, m1) at its ends."""
     central = np.array([[-0.5, 0, 0.5, 0], [0, -0.5, 0, 0.5]])
     one_sided = np.array([0.0, -1, 1, 0])
     slopes = [one_sided if place == 0 else central[0], one_sided if place == 2 else central[1]]
@@ -115,7 +116,7 @@ def _slopes(place: int) -> np.ndarray:
 def _patch(sub: int, along: int, across: int) -> np.ndarray:
     """Weights (points, 16) of the bones around a square for the points of its subgrid.
 
-    The sums run in the reference's order: what is left of numbers that should cancel counts as an entry.
+    The sums run in MuJoCo's order: the rounding errors of numbers that should cancel are entries as well.
     """
     step = 1.0 / (1 + sub)
     powers = np.array([_powers(a * step, b * step) for a, b in itertools.product(range(2 + sub), repeat=2)])

@@ -1,18 +1,18 @@
-"""All macros in one call: a Spec of plain elements from a Spec as people write it.
+"""Expansion of all macros: a Spec of plain elements from a Spec with macros.
 
-The tree of bodies is rebuilt in document order, and each macro runs where it stands, so that it sees what has been
+The tree of bodies is rebuilt in document order, and each macro runs at its position, so that it sees what has been
 built so far: that order decides which references a macro finds.
 """
 
 from __future__ import annotations
 
 from jaxsim.mjcf.defaults import class_table
-from jaxsim.mjcf.keyframes import Pending
+from jaxsim.mjcf.keyframes import PendingKeyframes
 from jaxsim.mjcf.macro.attach import attach
 from jaxsim.mjcf.macro.composite import composite
 from jaxsim.mjcf.macro.flexcomp import flexcomp
 from jaxsim.mjcf.macro.replicate import replicate
-from jaxsim.mjcf.references import Names, check_references, listed
+from jaxsim.mjcf.references import DeclaredNames, check_references, listed
 from jaxsim.mjcf.schema import rules
 from jaxsim.mjcf.schema.values import did_you_mean
 from jaxsim.mjcf.spec import Element, Spec, shallow_copy
@@ -21,8 +21,8 @@ from jaxsim.mjcf.spec import Element, Spec, shallow_copy
 def expand(spec: Spec) -> Spec:
     """Run every macro; the given spec stays as it is.
 
-    The result has no replicate, attach, composite or flexcomp; what they make stands in frames. It is checked, its
-    names are unique, and its table of default classes is fixed: it is to be compiled, not edited.
+    The result has no replicate, attach, composite or flexcomp; the elements that these make are in frames. It is
+    checked, its names are unique, and its table of default classes is fixed: it is to be compiled, not edited.
     """
     out = spec.copy()
     rules.check_elements(out)
@@ -42,7 +42,7 @@ class _Expansion:
     """One run over the tree of a spec, which it changes in place."""
 
     def __init__(self, spec: Spec):
-        self.spec, self.names, self.pending = spec, Names(), Pending()
+        self.spec, self.names, self.pending = spec, DeclaredNames(), PendingKeyframes()
         self.children: dict[str, Spec] = {}
         for section in spec.root.children:
             if section.tag not in ("default", "worldbody"):

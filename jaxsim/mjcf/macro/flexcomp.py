@@ -1,7 +1,7 @@
 """The macro `flexcomp`: a flex with its points, elements, bodies and constraints from a few numbers or a file.
 
-Points are bodies of their own, or they follow the nodes of a lattice around them (dof trilinear and quadratic), which
-then are the bodies. What is pinned is fixed in the body around the flexcomp.
+Each point gets a body, or the points follow a lattice of nodes (dof trilinear and quadratic) and each node gets a body.
+Pinned points and nodes are fixed in the body that contains the flexcomp.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 
 from jaxsim.mjcf.defaults import DefaultClass, resolve
 from jaxsim.mjcf.flexcomp.cells import empty_cells, lonely_nodes
-from jaxsim.mjcf.flexcomp.grids import BOXES, DIRECT, Shape, make_shape
+from jaxsim.mjcf.flexcomp.grids import BOXES, DIRECT, FlexShape, make_shape
 from jaxsim.mjcf.flexcomp.pins import pinned_points
 from jaxsim.mjcf.macro.composite import INSTANCE, PLAIN_CLASS
 from jaxsim.mjcf.pose import orientation, rotate, unit
-from jaxsim.mjcf.references import Names
+from jaxsim.mjcf.references import DeclaredNames
+from jaxsim.mjcf.schema.element_type import SCHEMA
 from jaxsim.mjcf.schema.rules import check_name_free
-from jaxsim.mjcf.schema.table import SCHEMA
 from jaxsim.mjcf.spec import Element, Spec, compiler_of
 
 _FLEX = SCHEMA.children["deformable"].children["flex"]
@@ -28,8 +28,8 @@ _SIMPSON = (1 / 6, 2 / 3)
 _MAX_BODIES = 65534
 
 
-def flexcomp(element: Element, into: Element, spec: Spec, names: Names) -> None:
-    """Append the flex that `element` describes to `spec` and its bodies to the body that `into` is or stands in."""
+def flexcomp(element: Element, into: Element, spec: Spec, names: DeclaredNames) -> None:
+    """Append the flex that `element` describes to `spec`, and its bodies to the body that is or contains `into`."""
     a = resolve(spec, element)
     body = _parent(element, into)
     _check(element, a)
@@ -62,14 +62,14 @@ def flexcomp(element: Element, into: Element, spec: Spec, names: Names) -> None:
 
 
 def _parent(element: Element, into: Element) -> Element:
-    """The body that the points belong to; frames in between have no effect, as in the reference."""
+    """The body that contains the points; frames in between have no effect, as in MuJoCo."""
     body = into
     while body.tag == "frame":
         body = body.parent
     if body.tag != "worldbody" and not body.name:
         raise element.error("the body around a flexcomp must have a name")
     if any(around.tag == "replicate" for around in element.ancestors()) and not _inside_body(element):
-        raise element.error("a flexcomp in a replicate must stand in a named body")
+        raise element.error("a flexcomp in a replicate must be in a named body")
     return body
 
 
@@ -96,7 +96,7 @@ def _check(element: Element, a: dict) -> None:
         raise element.error("cellcount must be positive")
 
 
-def _check_shape(element: Element, shape: Shape) -> None:
+def _check_shape(element: Element, shape: FlexShape) -> None:
     n = len(shape.points)
     if n == 0 or len(shape.elements) == 0:
         raise element.error("a flexcomp needs points and elements")
@@ -108,8 +108,8 @@ def _check_shape(element: Element, shape: Shape) -> None:
         raise element.error("a point is not finite")
 
 
-def _pose(element: Element, a: dict, spec: Spec, shape: Shape) -> None:
-    """Scale what came as a list or a file, and move everything into the body around."""
+def _pose(element: Element, a: dict, spec: Spec, shape: FlexShape) -> None:
+    """Scale points from a list or a file, and transform all points to the frame of the containing body."""
     if a["type"] in DIRECT:
         shape.points = shape.points * a["scale"]
     quat = orientation(element, compiler_of(spec, element))
@@ -121,16 +121,16 @@ def _cells(a: dict) -> np.ndarray:
 
 
 def _nodes_for_pins(a: dict, order: int) -> int:
-    """How many nodes pins can name: of lattices around lattices only those of one cell."""
+    """Number of nodes that pins can name; around generated grids only those of one cell."""
     cells = _cells(a) if a["type"] in DIRECT else np.ones(3, int)
     return int(np.prod(cells * order + 1)) if order else 0
 
 
-def _pinned(element: Element, a: dict, shape: Shape, order: int) -> tuple[np.ndarray, bool]:
+def _pinned(element: Element, a: dict, shape: FlexShape, order: int) -> tuple[np.ndarray, bool]:
     """Which points or nodes are fixed to the parent body, and whether none of the points is."""
     nnode, n = _nodes_for_pins(a, order), len(shape.points)
     if order and int(np.prod(_cells(a) * order + 1, dtype=object)) > _MAX_BODIES:
-        raise element.error(f"cellcount asks for more than {_MAX_BODIES} nodes")
+        raise element.error(f"cellcount makes more than {_MAX_BODIES} nodes")
     if a["rigid"]:
         return np.ones(max(n, nnode), bool), False
     pinned = pinned_points(element, a, shape, nnode)
@@ -141,8 +141,8 @@ def _pinned(element: Element, a: dict, shape: Shape, order: int) -> tuple[np.nda
     return pinned, not pinned[:n].any()
 
 
-def _drop_unused(shape: Shape, pinned: np.ndarray, nnode: int) -> np.ndarray:
-    """Take out points that no element uses; returns what is left of `pinned`, as long as there are points or nodes."""
+def _drop_unused(shape: FlexShape, pinned: np.ndarray, nnode: int) -> np.ndarray:
+    """Remove points that no element uses; returns `pinned` for the remaining points, or for nodes if these are more."""
     n = len(shape.points)
     used = np.zeros(n, bool)
     used[shape.elements] = True
@@ -160,7 +160,7 @@ def _drop_unused(shape: Shape, pinned: np.ndarray, nnode: int) -> np.ndarray:
     return kept[: max(left, nnode)]
 
 
-def _add_flex(element: Element, a: dict, spec: Spec, shape: Shape, names: Names) -> Element:
+def _add_flex(element: Element, a: dict, spec: Spec, shape: FlexShape, names: DeclaredNames) -> Element:
     flex = spec.section("deformable").append(Element(_FLEX, element.source))
     flex.compiler = element.compiler
     for name in ("name", "group", "radius", "material", "rgba", "flatskin"):
@@ -184,7 +184,7 @@ def _add_flex(element: Element, a: dict, spec: Spec, shape: Shape, names: Names)
 
 
 def _add_body(parent: Element, name: str, number: str, pos: np.ndarray, mass: float, inertia: float, axes) -> Element:
-    """A body on sliders."""
+    """Add a body with slide joints along the given axes."""
     body = parent.add("body", name=name + number, pos=pos)
     body.derived = {"made": number}
     body.add("inertial", pos=np.zeros(3), mass=mass, diaginertia=np.full(3, inertia))
@@ -193,8 +193,8 @@ def _add_body(parent: Element, name: str, number: str, pos: np.ndarray, mass: fl
     return body
 
 
-def _add_points(element: Element, a: dict, parent: Element, flex: Element, shape: Shape, pinned, centered: bool):
-    """A body for each point that is not pinned; returns the bodies."""
+def _add_points(element: Element, a: dict, parent: Element, flex: Element, shape: FlexShape, pinned, centered: bool):
+    """Add a body for each point that is not pinned; returns the bodies."""
     mass = a["mass"] / len(shape.points)
     inertia = mass * (2.0 * a["inertiabox"] ** 2) / 3.0
     made, of_point = [], []
@@ -211,8 +211,10 @@ def _add_points(element: Element, a: dict, parent: Element, flex: Element, shape
     return made
 
 
-def _add_nodes(element: Element, a: dict, parent: Element, flex: Element, shape: Shape, pinned, centered: bool, bounds):
-    """A body for each node of the lattice around the points, but for those pinned and those of empty cells only."""
+def _add_nodes(
+    element: Element, a: dict, parent: Element, flex: Element, shape: FlexShape, pinned, centered: bool, bounds
+):
+    """Add a body for each node of the lattice, except pinned nodes and nodes of empty cells only."""
     order, cells = _ORDERS[a["dof"]], _cells(a)
     empty = empty_cells(shape.points, shape.elements.reshape(-1, shape.dim + 1), cells, bounds)
     lonely = lonely_nodes(empty, order)
@@ -250,8 +252,8 @@ def _simpson(places: np.ndarray, cells: np.ndarray) -> np.ndarray:
     return np.where(middle == 1, _SIMPSON[1], _SIMPSON[0]) * np.where(between, 2, 1)
 
 
-def _add_plugin(element: Element, into: Element, bodies: list[Element], names: Names) -> None:
-    """Give the plugin of a flexcomp to the bodies of its points; an instance of its own stands in `into`."""
+def _add_plugin(element: Element, into: Element, bodies: list[Element], names: DeclaredNames) -> None:
+    """Add the plugin of a flexcomp to the bodies of its points; an implied instance is appended to `into`."""
     written = element.child("plugin")
     if written is None:
         return
@@ -284,7 +286,7 @@ def _add_equality(element: Element, spec: Spec, flex: Element) -> None:
 
 
 def _strained_cells(element: Element, flex: Element) -> list[tuple[int, int, int]]:
-    """What strain constraints name: the cells that are not empty, or of a shell the outer faces by number."""
+    """Cells of strain constraints: those that are not empty, or of a shell the numbers of its outer faces."""
     if flex.derived is None:
         return [(0, 0, 0)]
     elastic = element.child("elasticity")

@@ -1,6 +1,6 @@
-"""The macro `replicate`: copies of its content, each moved and turned a step further, names numbered.
+"""The macro `replicate`: copies of its content, each moved and rotated by one more step, with numbered names.
 
-What refers to a copied name (sensors, actuators, pairs, tendons, ...) is copied with it, and the original goes.
+Sensors, actuators, pairs, tendons, ... that refer to a copied name are copied with it, and the original is removed.
 """
 
 from __future__ import annotations
@@ -11,26 +11,28 @@ from collections.abc import Callable
 import numpy as np
 
 from jaxsim.core.errors import UnsupportedError
-from jaxsim.mjcf.keyframes import Pending, extend, forget
+from jaxsim.mjcf.keyframes import PendingKeyframes, extend, forget
 from jaxsim.mjcf.pose import euler_to_quat, rotate
 from jaxsim.mjcf.references import (
     TREE_KINDS,
-    Names,
+    DeclaredNames,
     Namespace,
-    Uses,
+    ObjectReferences,
     copy_references,
     drop_references,
     listed,
+    references_in,
     rename_tree,
-    slots,
 )
 from jaxsim.mjcf.spec import Element, Spec, compiler_of
 
 Build = Callable[[Element, Element], None]
 
 
-def replicate(element: Element, into: Element, spec: Spec, names: Names, pending: Pending, build: Build) -> None:
-    """Append the copies that `element` asks for to `into`, a body or frame of `spec`.
+def replicate(
+    element: Element, into: Element, spec: Spec, names: DeclaredNames, pending: PendingKeyframes, build: Build
+) -> None:
+    """Append the copies that `element` describes to `into`, a body or frame of `spec`.
 
     `build(source, into)` expands the content of an element; `names` are those that exist so far.
     """
@@ -45,7 +47,7 @@ def replicate(element: Element, into: Element, spec: Spec, names: Names, pending
     compiler = compiler_of(spec, element)
     count, pos = element.attrs["count"], np.zeros(3)
     offset, euler = element.attrs.get("offset", np.zeros(3)), element.attrs.get("euler", np.zeros(3))
-    known: dict[int, Uses] = {}
+    known: dict[int, ObjectReferences] = {}
     for i in range(count):
         quat = euler_to_quat(i * euler, compiler["angle"] == "degree", compiler["eulerseq"])
         space = Namespace("", f"{element.attrs.get('sep', '')}{i:0{len(str(count))}d}")
@@ -62,7 +64,7 @@ def replicate(element: Element, into: Element, spec: Spec, names: Names, pending
 
 
 def _drop_inertials(frame: Element) -> None:
-    """The reference reads what says the inertia of the body around, but does not hand it on to that body."""
+    """Remove inertials, with a warning: MuJoCo reads them but does not apply them to the containing body."""
     for child in list(frame.children):
         if child.tag == "frame":
             _drop_inertials(child)
@@ -72,26 +74,26 @@ def _drop_inertials(frame: Element) -> None:
 
 
 def _refuse_plugins(template: Element) -> None:
-    """The reference loses, or dies of, plugins of what is replicated: there is nothing to be equal to."""
+    """Refuse plugins: MuJoCo drops them or crashes, so there is no behaviour to reproduce."""
     for plugin in template.all("plugin"):
         raise UnsupportedError(f"{plugin.error('plugins in a replicate are not supported yet; write the copies out')}")
 
 
-def _is_there(spec: Spec, element: Element, names: Names) -> bool:
-    """Whether all that an actuator or a tendon acts on stands in the tree so far."""
-    for slot in slots(element):
-        if slot.kind in TREE_KINDS and not names.has(slot.kind, slot.name):
+def _is_there(spec: Spec, element: Element, names: DeclaredNames) -> bool:
+    """Whether everything that an actuator or a tendon acts on is in the tree built so far."""
+    for reference in references_in(element):
+        if reference.kind in TREE_KINDS and not names.has(reference.kind, reference.name):
             return False
-        tendon = spec.find("tendon", slot.name) if slot.kind == "tendon" else None
+        tendon = spec.find("tendon", reference.name) if reference.kind == "tendon" else None
         if tendon is not None and not _is_there(spec, tendon, names):
             return False
     return True
 
 
-def _remove(template: Element, spec: Spec, names: Names, pending: Pending) -> None:
-    """Take the original out, with what refers to it; keyframes wait until the tree is complete.
+def _remove(template: Element, spec: Spec, names: DeclaredNames, pending: PendingKeyframes) -> None:
+    """Remove the original and what refers to it; keyframes are stored until the tree is complete.
 
-    As in the reference, the keyframes of the copies lose what they said about actuators of what is there already.
+    As in MuJoCo, keyframes of the copies lose the values of actuators whose targets already exist.
     """
     for element in listed(spec, "actuator", "actuator"):
         if _is_there(spec, element, names):

@@ -1,1 +1,1 @@
-"""The MJCF language as one table, its objects, the rules beyond the table, and its reference page."""
+"""The MJCF language: the table of elements and attributes, its objects, rules beyond the table, the reference page."""

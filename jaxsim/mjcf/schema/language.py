@@ -1,14 +1,14 @@
 """The whole MJCF language of MuJoCo 3.8.1 as one table: elements, places, counts, attributes, types and defaults.
 
-Nothing but this table knows the language; `schema.py` turns it into objects. Notation:
+All other modules are driven by this table; `element_type.py` turns it into objects. Notation:
 
-- One line an element: indentation is its place, then its tag and how often it may stand in its parent
+- One line for each element: indentation gives its parent, then come its tag and how often it may occur in its parent
   (`!` exactly once, `?` at most once, `*` any number, `R` any number and in itself).
 - `< tag` after the count: the children are those of the sibling element `tag`.
 - `= kind` after the count: attributes left out come from the record `kind` of the element's default class.
 - Lines that start with `|` list attributes as `name:type=default`. `!` after the type: must be written.
 - Types: `f` double, `g` single precision, `i` integer, `b` bool, `s` text, `name`, `file`, `bytes` (size with suffix),
-  `@set` a word of WORDS, `>kind` the name of an element of that kind, `>(attr)` of the kind that `attr` says.
+  `@set` a word of WORDS, `>kind` the name of an element of that kind, `>(attr)` of the kind that `attr` gives.
   A number after it is an exact length, `n~` one to n numbers (the rest keep their defaults), `*` any number.
 - `%group` inserts a group of GROUPS. A default shorter than the length is filled with zeros; none means undefined.
 """

@@ -1,10 +1,10 @@
-"""The reference page of the language, from its table: `python -m jaxsim.mjcf.schema.page` prints it."""
+"""The documentation page of MJCF, from its table: `python -m jaxsim.mjcf.schema.page` prints it."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from jaxsim.mjcf.schema.table import ElementType, all_types
+from jaxsim.mjcf.schema.element_type import ElementType, all_types
 from jaxsim.mjcf.schema.values import ENUMS, Attribute, format_value
 
 _COUNTS = {
@@ -17,8 +17,8 @@ _KINDS = {"f": "real", "g": "real (single precision)", "i": "integer", "b": "tru
 _INTRO = """# MJCF, as jaxsim reads it
 
 This page is written from the table that drives the reader, the defaults and the writer
-(`jaxsim/mjcf/schema/language.py`). It lists every element, where it may stand, and every attribute with its type and
-default. What they mean is said in MuJoCo's XML reference, which holds here word for word.
+(`jaxsim/mjcf/schema/language.py`). It lists every element with its parent, and every attribute with its type and
+default. MuJoCo's XML reference explains what they mean; all of it applies here.
 
 Numbers in brackets after a type are the length of an array; `1..n` means that the leading entries may be written alone.
 """
@@ -34,7 +34,7 @@ def language_page() -> str:
 
 def _element(kind: ElementType) -> str:
     path = kind.path.replace("mujoco/body", "mujoco/(world)body")
-    lines = [f"## {path}", "", f"Stands {_COUNTS[kind.count]}."]
+    lines = [f"## {path}", "", f"Occurs {_COUNTS[kind.count]}."]
     if kind.record:
         lines[-1] += f" Attributes left out come from the default class (`{kind.record}`)."
     if kind.attributes:
@@ -49,7 +49,7 @@ def _type(attribute: Attribute) -> str:
         return f"some of {text}" if attribute.many else text
     if attribute.kind == "ref":
         target = attribute.refers
-        what = f"what `{target[1:-1]}` says" if target.startswith("(") else target
+        what = f"object of the kind in `{target[1:-1]}`" if target.startswith("(") else target
         return f"names of {what}" if attribute.many else f"name of {what}"
     text = _KINDS.get(attribute.kind, {"bytes": "size in bytes"}.get(attribute.kind, attribute.kind))
     if attribute.many:

@@ -1,7 +1,7 @@
-"""What the language table cannot say: attributes that exclude or need each other, bounds, names.
+"""Rules beyond the language table: attributes that exclude or need each other, bounds, unique names.
 
 The checks run over a spec and raise the first ModelError. Rules are data: for each element type (the end of its path)
-a list of functions `element -> reason or None`, most of them made by the few makers below.
+a list of functions `element -> reason or None`, most of them made by the rule makers below.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim.mjcf.schema.table import SCHEMA, ElementType, all_types
+from jaxsim.mjcf.schema.element_type import SCHEMA, ElementType, all_types
 from jaxsim.mjcf.schema.values import ENUMS, did_you_mean
 from jaxsim.mjcf.spec import Element, Spec, object_name
 
 Rule = Callable[[Element], str | None]
 
 
-def _together(element: Element, names: tuple[str, ...]) -> list[str]:
+def _written(element: Element, names: tuple[str, ...]) -> list[str]:
     return [name for name in names if name in element.attrs]
 
 
@@ -26,7 +26,7 @@ def at_most_one(*names: str) -> Rule:
     """A rule: these attributes exclude each other."""
 
     def rule(element: Element) -> str | None:
-        found = _together(element, names)
+        found = _written(element, names)
         return f"{' and '.join(found)} exclude each other; write one of them" if len(found) > 1 else None
 
     return rule
@@ -36,14 +36,14 @@ def exactly_one(*names: str) -> Rule:
     """A rule: one of these attributes must be written, and only one."""
 
     def rule(element: Element) -> str | None:
-        found = _together(element, names)
+        found = _written(element, names)
         return None if len(found) == 1 else f"exactly one of {', '.join(names)} must be written, not {len(found)}"
 
     return rule
 
 
 def bounds(name: str, good: Callable[[Any], bool], what: str) -> Rule:
-    """A rule: the attribute, where written, must be `what`."""
+    """A rule: the attribute, if written, must be `what`."""
 
     def rule(element: Element) -> str | None:
         value = element.attrs.get(name)
@@ -61,7 +61,7 @@ def both(first: str, second: str) -> Rule:
     """A rule: one of these attributes needs the other."""
 
     def rule(element: Element) -> str | None:
-        found = _together(element, (first, second))
+        found = _written(element, (first, second))
         if len(found) == 1:
             missing = second if found[0] == first else first
             return f"{found[0]} is written but {missing} is missing"
@@ -82,7 +82,7 @@ def needs(first: str, second: str) -> Rule:
 
 
 def ordered(name: str, words: str) -> Rule:
-    """A rule: the words of a list must stand in the order of the language."""
+    """A rule: the words of a list must be in the order of the language."""
 
     def rule(element: Element) -> str | None:
         order = [ENUMS[words][w] for w in element.attrs.get(name, ())]
@@ -93,13 +93,13 @@ def ordered(name: str, words: str) -> Rule:
 
 def _anchored(needed: tuple[str, ...], optional: tuple[str, ...]) -> Rule:
     def rule(element: Element) -> str | None:
-        sites = _together(element, ("site1", "site2"))
-        bodies = _together(element, needed + optional)
-        want = f"write either {' and '.join(needed)} (with {', '.join(optional)} if wanted) or site1 and site2"
+        sites = _written(element, ("site1", "site2"))
+        bodies = _written(element, needed + optional)
+        remedy = f"write either {' and '.join(needed)} (with {', '.join(optional)} if needed) or site1 and site2"
         if sites and bodies:
-            return f"{sites[0]} and {bodies[0]} do not go together; {want}"
+            return f"{sites[0]} and {bodies[0]} exclude each other; {remedy}"
         complete = len(sites) == 2 or all(name in element.attrs for name in needed)
-        return None if complete else want
+        return None if complete else remedy
 
     return rule
 
@@ -144,14 +144,14 @@ def _builtin_mesh(element: Element) -> str | None:
         return "builtin='none' makes no mesh; leave it out"
     if "params" not in element.attrs:
         return "a builtin mesh needs params"
-    clash = _together(element, ("file", "vertex"))
+    clash = _written(element, ("file", "vertex"))
     return f"builtin and {clash[0]} exclude each other" if clash else None
 
 
 def _inertia(element: Element) -> str | None:
-    found = _together(element, ("quat", "axisangle", "xyaxes", "zaxis", "euler"))
+    found = _written(element, ("quat", "axisangle", "xyaxes", "zaxis", "euler"))
     if "fullinertia" in element.attrs and found:
-        return f"fullinertia already says the orientation; {found[0]} must not be written"
+        return f"fullinertia already gives the orientation; {found[0]} must not be written"
     return None
 
 
@@ -169,7 +169,7 @@ def _plugin_configs(element: Element) -> str | None:
     if len(set(keys)) < len(keys):
         return "a config key is written twice"
     if keys and element.attrs.get("instance"):
-        element.warn("config beside an instance is not read; write it in the instance")
+        element.warn("config next to an instance is not read; write it in the instance")
     return None
 
 
@@ -273,7 +273,7 @@ _ALL_RULES: dict[int, list[Rule]] = {id(kind): _rules_of(kind) for kind in all_t
 
 
 def check_element(element: Element) -> None:
-    """Raise a ModelError where an element lacks a required attribute or breaks a rule of its type."""
+    """Raise ModelError if an element lacks a required attribute or violates a rule of its type."""
     for attribute in element.type.attributes.values():
         if attribute.required and attribute.name not in element.attrs:
             raise element.error(f"the attribute '{attribute.name}' is required")
@@ -284,12 +284,12 @@ def check_element(element: Element) -> None:
 
 
 def check_counts(element: Element) -> None:
-    """Raise a ModelError where a child stands more often than it may; inside of frames the reference does not count."""
+    """Raise ModelError for a child that occurs too often; inside of frames it is a warning, as MuJoCo accepts it."""
     seen: dict[str, Element] = {}
     for child in element.children:
         if child.type.count in "?!" and child.tag in seen:
             if any(around.tag in ("frame", "replicate") for around in child.ancestors()):
-                child.warn(f"a second {child.tag}: what it says overwrites the first")
+                child.warn(f"a second {child.tag} overwrites the first")
                 continue
             raise child.error(f"{element.tag} can have only one {child.tag}")
         seen[child.tag] = child
@@ -303,7 +303,7 @@ def check_elements(spec: Spec) -> None:
 
 
 def check_classes(spec: Spec, table: dict[str, Any]) -> None:
-    """Raise a ModelError for a `class` or `childclass` that is not in the table of default classes."""
+    """Raise ModelError for a `class` or `childclass` that is not in the table of default classes."""
     for section in spec.root.children:
         if section.tag == "default":
             continue
@@ -315,13 +315,13 @@ def check_classes(spec: Spec, table: dict[str, Any]) -> None:
 
 
 def check_name_free(element: Element, names: Any) -> None:
-    """Raise a ModelError where the element's name is one of `names` already."""
+    """Raise ModelError if the element's name is already one of `names`."""
     if element.name and element.type.kind and names.has(element.type.kind, element.name):
         raise element.error(f"the {element.type.kind} name '{element.name}' is taken")
 
 
 def check_names(spec: Spec) -> None:
-    """Raise a ModelError where two elements of a kind have one name."""
+    """Raise ModelError if two elements of a kind have the same name."""
     seen: dict[tuple[str, str], Element] = {("body", "world"): spec.root}
     for section in spec.root.children:
         if section.tag == "default":

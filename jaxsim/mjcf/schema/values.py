@@ -42,9 +42,9 @@ class Attribute:
     """One attribute of one element type.
 
     `kind` is one of `f` (double), `g` (single precision), `i`, `b`, `s`, `name`, `file`, `bytes`, `word`, `ref`.
-    `length` is 1 for a scalar, n for arrays, None where any length is allowed; `exact` says whether all n numbers must
-    be written. `words` names the word set of ENUMS, `refers` the kind of element that is named (in parentheses: the
-    attribute that says the kind). `default` is a value of the type, None where it is undefined.
+    `length` is 1 for a scalar, n for arrays, None if any length is allowed; `exact` says whether all n numbers must be
+    written. `words` is the word set of ENUMS. `refers` is the kind of object that a reference names, or, in
+    parentheses, the attribute that gives the kind. `default` is a value of the type, None if it is undefined.
     """
 
     name: str
@@ -68,26 +68,28 @@ class Attribute:
         return self.kind in ("f", "g", "i")
 
 
-_FEW = 8  # so many names are listed
+_MAX_LISTED = 8  # longer lists of choices are left out of messages
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the choice nearest to `word`, else what there is, if that is little."""
+    """`; did you mean 'x'?` for the choice nearest to `word`, else a list of the choices if these are few."""
     choices = sorted(filter(None, choices))
     close = difflib.get_close_matches(word, choices, 1, 0.6)
     if close:
         return f"; did you mean '{close[0]}'?"
-    return f"; known are {', '.join(choices)}" if 0 < len(choices) <= _FEW else ""
+    return f"; known are {', '.join(choices)}" if 0 < len(choices) <= _MAX_LISTED else ""
 
 
 def _tokens(text: str) -> list[str]:
-    """The words of a text; no space but those of ASCII parts them."""
+    """The words of a text, separated by ASCII white space only."""
     return text.split() if text.isascii() else _NOT_SPACE.findall(text)
 
 
 def _parse_float(token: str, single: bool) -> float:
     if not _FLOAT.match(token):
-        raise ValueError(f"'{token}' is not a number" + ("; spaces part numbers, not commas" if "," in token else ""))
+        raise ValueError(
+            f"'{token}' is not a number" + ("; separate numbers by spaces, not commas" if "," in token else "")
+        )
     low = token.lower()
     if "nan" in low:
         return float("nan")
@@ -164,7 +166,7 @@ def _parse_words(attribute: Attribute, text: str) -> Any:
 
 
 def parse_value(attribute: Attribute, text: str, pad: bool = False) -> Any:
-    """The value that `text` says, of the attribute's type; None where it says nothing.
+    """The value of a text, of the attribute's type; None for an empty list.
 
     Numbers give float or int, or numpy arrays (float64, int64) where the length is not 1; lists of words and of names
     give tuples. Raises ValueError with the reason.

@@ -1,4 +1,4 @@
-"""Builtin meshes against the reference."""
+"""Builtin meshes against MuJoCo."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Bounding volume hierarchies against the reference."""
+"""Bounding volume hierarchies against MuJoCo."""
 
 import mujoco
 import numpy as np

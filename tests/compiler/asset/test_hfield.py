@@ -1,4 +1,4 @@
-"""Height fields against the reference, and files that are not right."""
+"""Height fields against MuJoCo, and files that are not right."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""Convex hulls and their graphs against the reference."""
+"""Convex hulls and their graphs against MuJoCo."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from jaxsim.compiler.asset import qhull
 from jaxsim.compiler.asset.hull import convex_hull
 from jaxsim.core.errors import ModelError
-from tests.compiler.mesh_cases import CUBE, TETRAHEDRON, neighbours, random_points, reference
+from tests.compiler.mesh_cases import CUBE, TETRAHEDRON, mujoco_model, neighbours, random_points
 
 
 def float32(points):
@@ -22,25 +22,25 @@ def prism(n):
 @pytest.mark.parametrize("seed", range(6))
 def test_graph_of_points_in_general_position(seed):
     points = random_points(10 + 15 * seed, seed)
-    np.testing.assert_array_equal(convex_hull(points).graph, reference(vertex=points).mesh_graph)
+    np.testing.assert_array_equal(convex_hull(points).graph, mujoco_model(vertex=points).mesh_graph)
 
 
 @pytest.mark.parametrize("points", [TETRAHEDRON, TETRAHEDRON[::-1], CUBE, prism(3), prism(6), prism(12), prism(64)])
 def test_graph_of_shapes_with_merged_faces(points):
-    np.testing.assert_array_equal(convex_hull(points).graph, reference(vertex=points).mesh_graph)
+    np.testing.assert_array_equal(convex_hull(points).graph, mujoco_model(vertex=points).mesh_graph)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_graph_of_grid_points(seed):
     points = np.random.default_rng(seed).integers(0, 4, size=(40, 3)).astype(float)
-    np.testing.assert_array_equal(convex_hull(points).graph, reference(vertex=points).mesh_graph)
+    np.testing.assert_array_equal(convex_hull(points).graph, mujoco_model(vertex=points).mesh_graph)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_hull_without_the_program_has_the_same_faces_and_neighbours(seed, monkeypatch):
     monkeypatch.setattr(qhull, "program", lambda: None)
     points = np.random.default_rng(seed).integers(0, 4, size=(40, 3)).astype(float)
-    mine, ref = convex_hull(points).graph, reference(vertex=points).mesh_graph
+    mine, ref = convex_hull(points).graph, mujoco_model(vertex=points).mesh_graph
     np.testing.assert_array_equal(mine[:2], ref[:2])
     np.testing.assert_array_equal(mine[-3 * mine[1] :], ref[-3 * mine[1] :])
     assert neighbours(mine) == neighbours(ref)
@@ -50,7 +50,7 @@ def test_hull_without_the_program_has_the_same_faces_and_neighbours(seed, monkey
 def test_graph_of_a_bounded_hull_of_grid_points(count):
     points = np.random.default_rng(count).integers(0, 4, size=(40, 3)).astype(float)
     mine = convex_hull(points, count).graph
-    np.testing.assert_array_equal(mine, reference(vertex=points, maxhullvert=count).mesh_graph)
+    np.testing.assert_array_equal(mine, mujoco_model(vertex=points, maxhullvert=count).mesh_graph)
 
 
 @pytest.mark.parametrize("maxhullvert", [4, 7, 20])
@@ -58,7 +58,7 @@ def test_bounded_number_of_vertices(maxhullvert):
     points = random_points(50)
     hull = convex_hull(points, maxhullvert)
     assert 4 <= len(hull.vertex) <= maxhullvert
-    np.testing.assert_array_equal(hull.graph, reference(vertex=points, maxhullvert=maxhullvert).mesh_graph)
+    np.testing.assert_array_equal(hull.graph, mujoco_model(vertex=points, maxhullvert=maxhullvert).mesh_graph)
 
 
 def test_faces_look_outward():

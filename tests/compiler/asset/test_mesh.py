@@ -1,4 +1,4 @@
-"""Mesh assets against the reference, field by field."""
+"""Mesh assets against MuJoCo, field by field."""
 
 import re
 
@@ -14,9 +14,9 @@ from tests.compiler.mesh_cases import (
     compile_both,
     l_shape,
     msh,
+    mujoco_model,
     obj,
     random_points,
-    reference,
     stl,
 )
 
@@ -104,7 +104,7 @@ def test_attributes_that_repeat_a_file_are_refused(what):
 @pytest.mark.parametrize("fitaabb", [False, True])
 @pytest.mark.parametrize("inertia", ["legacy", "shell"])
 def test_primitives_fitted_to_a_mesh(geom, fitaabb, inertia):
-    m = reference(
+    m = mujoco_model(
         geom,
         'size="0.1 0.2 0.3" fitscale="1.5"',
         compiler=f'fitaabb="{str(fitaabb).lower()}"',

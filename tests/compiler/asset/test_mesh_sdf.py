@@ -20,13 +20,13 @@ def check(name: str, config: str = "") -> None:
     assert_models_equal(compile_spec(read(text)), mujoco.MjModel.from_xml_string(text))
 
 
-def test_mesh_of_a_gear_equals_the_reference():
+def test_mesh_of_a_gear_equals_mujoco():
     check("gear", '<config key="teeth" value="12"/><config key="innerdiameter" value=".5"/>')
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["bolt", "bowl", "gear", "nut", "torus"])
-def test_mesh_of_a_field_equals_the_reference(name):
+def test_mesh_of_a_field_equals_mujoco(name):
     check(name)
 
 

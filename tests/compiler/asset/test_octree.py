@@ -1,4 +1,4 @@
-"""Octrees of signed distance against the reference, and what they mean."""
+"""Octrees of signed distance against MuJoCo, and what they mean."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def sphere():
     return vert, face, bvh, build_octree(vert, face, np.r_[vert.min(axis=0), vert.max(axis=0)], bvh, 4)
 
 
-def test_octree_equals_the_reference():
+def test_octree_equals_mujoco():
     vertex, face = l_shape()
     m, mesh = compile_both(geom="sdf", vertex=vertex * [1, 0.7, 0.3], face=face)
     assert_same_mesh(m, mesh)

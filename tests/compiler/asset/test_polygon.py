@@ -16,7 +16,7 @@ def test_cube_has_six_squares_with_the_axes_as_normals():
 
 
 @pytest.mark.parametrize("n", [30, 150, 600])
-def test_order_of_many_polygons_is_the_reference(n):
+def test_order_of_many_polygons_is_mujoco(n):
     points = np.random.default_rng(n).normal(size=(n, 3))
     points = (points / np.linalg.norm(points, axis=1, keepdims=True)).astype(np.float32)
     m, mesh = compile_both(vertex=points)
@@ -34,7 +34,7 @@ def test_every_edge_of_the_hull_is_in_at_most_two_polygons():
     assert all((b, a) in edges for a, b in edges)
 
 
-def test_normals_of_tiny_polygons_equal_the_reference():
+def test_normals_of_tiny_polygons_equal_mujoco():
     points = np.random.default_rng(2).normal(size=(30, 3))
     points /= np.linalg.norm(points, axis=1, keepdims=True)
     close = points[:1] + 5e-4 * np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1]])

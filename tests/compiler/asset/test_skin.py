@@ -1,4 +1,4 @@
-"""Skins against the reference, and data that is not right."""
+"""Skins against MuJoCo, and data that is not right."""
 
 import re
 import struct

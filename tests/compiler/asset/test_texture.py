@@ -1,4 +1,4 @@
-"""Textures against the reference, and files that are not right."""
+"""Textures against MuJoCo, and files that are not right."""
 
 import io
 import re
@@ -49,7 +49,7 @@ def _attributes(kwargs, files):
     return " ".join(f'{k}="{v}"' for k, v in words.items())
 
 
-def reference(kwargs, files, assets):
+def mujoco_model(kwargs, files, assets):
     xml = f'<mujoco><asset><texture name="t" {_attributes(kwargs, files)}/></asset></mujoco>'
     return mujoco.MjModel.from_xml_string(xml, assets)
 
@@ -63,7 +63,7 @@ def check(kwargs, file=None, filename="", cubefiles=None):
         mine["cubefiles"] = [None if f is None else (f, f"{k}.png") for k, f in enumerate(cubefiles)]
         files = {CUBE_FILES[k]: f"{k}.png" for k, f in enumerate(cubefiles) if f is not None}
         assets = {f"{k}.png": f for k, f in enumerate(cubefiles) if f is not None}
-    m = reference(kwargs, files, assets)
+    m = mujoco_model(kwargs, files, assets)
     t = compile_texture(TextureInput(**mine))
     got = (t.type, t.colorspace, t.height, t.width, t.nchannel)
     assert got == (m.tex_type[0], m.tex_colorspace[0], m.tex_height[0], m.tex_width[0], m.tex_nchannel[0])

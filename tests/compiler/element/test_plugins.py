@@ -131,7 +131,7 @@ REJECTED = {
     ),
     "neither plugin nor instance": (
         model("pid", body("<plugin/>")),
-        "plugin: neither 'plugin' nor 'instance' is written",
+        "plugin: neither 'plugin' nor 'instance' is given",
     ),
     "unknown instance": (
         model("elasticity.cable", body('<plugin instance="k"/>')),
@@ -180,7 +180,7 @@ REJECTED = {
 
 
 @pytest.mark.parametrize("name", EQUAL)
-def test_model_with_plugins_equals_the_reference(name):
+def test_model_with_plugins_equals_mujoco(name):
     assert_models_equal(compile_spec(read(EQUAL[name])), mujoco.MjModel.from_xml_string(EQUAL[name]))
 
 
@@ -221,7 +221,7 @@ def test_leading_number_reads_as_c_does(text, number):
     assert plugins.leading_number(text) == number
 
 
-def test_plugin_numbers_are_those_of_the_reference():
+def test_plugin_numbers_are_those_of_mujoco():
     names = [name for name, plugin in plugins.PLUGINS.items() if plugin.drives in ("body", "geom")]
     for name in names:
         text = f'<mujoco><extension><plugin plugin="{name}"><instance name="i"/></plugin></extension></mujoco>'

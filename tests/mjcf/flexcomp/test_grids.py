@@ -1,4 +1,4 @@
-"""flexcomp of files: points and elements against the reference's, and files that are not well formed."""
+"""flexcomp of files: points and elements against MuJoCo's, and files that are not well formed."""
 
 import mujoco
 import pytest
@@ -20,14 +20,14 @@ def model(attrs, compiler=""):
 
 @pytest.mark.parametrize("dof", ["full", 'trilinear" cellcount="2 3 2'])
 @pytest.mark.parametrize("name", GMSH)
-def test_a_gmsh_file_gives_the_flex_of_the_reference(name, dof):
+def test_a_gmsh_file_gives_the_flex_of_mujoco(name, dof):
     text = model(f'type="gmsh" file="{name}" dof="{dof}"')
     assert_models_equal(compile_spec(read(text, assets=GMSH)), mujoco.MjModel.from_xml_string(text, dict(GMSH)))
 
 
 @pytest.mark.parametrize("name", MESHES)
 @pytest.mark.parametrize("attrs", ['dim="2"', f'dim="3" {_ORIGIN}', 'dim="2" dof="quadratic"'])
-def test_a_mesh_gives_the_flex_of_the_reference(name, attrs):
+def test_a_mesh_gives_the_flex_of_mujoco(name, attrs):
     text = model(f'type="mesh" file="{name}" {attrs}')
     assert_models_equal(compile_spec(read(text, assets=MESHES)), mujoco.MjModel.from_xml_string(text, dict(MESHES)))
 

@@ -1,4 +1,4 @@
-"""Cables, against the reference's."""
+"""Cables, against MuJoCo's."""
 
 import re
 
@@ -37,7 +37,7 @@ def model(attrs, inside, around="{}"):
         ),
     ],
 )
-def test_cables_are_those_of_the_reference(attrs, around, inside):
+def test_cables_are_those_of_mujoco(attrs, around, inside):
     text = model(attrs, inside, around)
     flat = save_mjcf(expand(read(text)))
     assert differences(mujoco.MjModel.from_xml_string(text), mujoco.MjModel.from_xml_string(flat)) == []
@@ -49,12 +49,12 @@ def test_cables_are_those_of_the_reference(attrs, around, inside):
         ('count="3 2 1" curve="s"', CAPSULE, "composite: a cable has one dimension and two vertices or more"),
         ('count="1" curve="s"', CAPSULE, "composite: a cable has one dimension and two vertices or more"),
         ('count="3" curve="s" size="0"', CAPSULE, "composite: size must be positive"),
-        ('count="3" curve="s"', "", "composite: a cable of three vertices cannot be made (nor by the reference)"),
+        ('count="3" curve="s"', "", "composite: a cable of three vertices cannot be made (nor by MuJoCo)"),
         ('count="3" vertex="0 0 0 1 0 0"', CAPSULE, "composite: vertex and count exclude each other"),
         ('count="3" curve="x"', CAPSULE, "composite: unknown shape 'x' in curve"),
         ('count="0" curve="s"', CAPSULE, "composite: count must be positive"),
         ('count="3" curve="s s s s"', CAPSULE, "composite: curve has at most 3 components"),
-        ('vertex="0 0 0 1 0"', CAPSULE, "composite: vertex needs three numbers a point"),
+        ('vertex="0 0 0 1 0"', CAPSULE, "composite: vertex needs three numbers for each point"),
     ],
 )
 def test_wrong_cables_are_refused(attrs, inside, words):
@@ -68,13 +68,13 @@ def test_wrong_cables_are_refused(attrs, inside, words):
 @pytest.mark.parametrize("kind", ["particle", "grid", "rope", "loop", "cloth"])
 def test_withdrawn_types_say_what_to_write_instead(kind):
     text = model('count="3" curve="s"', CAPSULE).replace("cable", kind)
-    with pytest.raises(ModelError, match=f"composites of type {kind} have been withdrawn; write"):
+    with pytest.raises(ModelError, match=f"composites of type {kind} were removed from MJCF; write"):
         expand(read(text))
 
 
 @pytest.mark.parametrize("subgrid", [1, 2, 3])
 @pytest.mark.parametrize("count", [4, 6])
-def test_skins_with_a_subgrid_are_those_of_the_reference(count, subgrid):
+def test_skins_with_a_subgrid_are_those_of_mujoco(count, subgrid):
     inside = BOX.replace("<skin", f'<skin subgrid="{subgrid}"')
     text = model(f'count="{count} 1 1" curve="s cos(s) 0" size="1 .3 1"', inside)
     theirs = mujoco.MjModel.from_xml_string(text)

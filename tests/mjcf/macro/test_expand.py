@@ -1,19 +1,19 @@
-"""Macros: the objects that they make, by name and in order, and their keyframes, against the compiled reference."""
+"""Macros: the objects that they make, by name and in order, and their keyframes, against MuJoCo's compiled model."""
 
 import re
 
 import mujoco
 import numpy as np
 import pytest
+from tests.mjcf.schema.test_table import NO_FILE, PLUGIN, uses
 
 from jaxsim.compiler import compile_spec
 from jaxsim.core.errors import ModelError
 from jaxsim.mjcf import compiler_of, expand, object_name, read, resolve
 from jaxsim.mjcf.keyframes import bodies, content
 from jaxsim.mjcf.references import listed
-from jaxsim.mjcf.schema.table import all_types
+from jaxsim.mjcf.schema.element_type import all_types
 from tests.mjcf.helpers import document
-from tests.mjcf.schema.test_table import NO_FILE, PLUGIN, uses
 
 TREE = {"joint": "njnt", "geom": "ngeom", "site": "nsite", "camera": "ncam", "light": "nlight"}
 LISTS = {
@@ -32,8 +32,8 @@ LISTS = {
 }
 
 
-def reference_names(model) -> dict:
-    """Names of all objects of a compiled model."""
+def mujoco_names(model) -> dict:
+    """DeclaredNames of all objects of a compiled model."""
     sizes = {"body": "nbody", **TREE, **{kind: size for kind, (_, size) in LISTS.items()}}
     return {
         kind: [mujoco.mj_id2name(model, mujoco.mju_str2Type(kind), i) or None for i in range(getattr(model, size))]
@@ -42,7 +42,7 @@ def reference_names(model) -> dict:
 
 
 def our_names(spec) -> dict:
-    """Names of all objects of an expanded spec, in the order that they will have."""
+    """DeclaredNames of all objects of an expanded spec, in the order that they will have."""
     tree = list(bodies(spec.worldbody))
     names = {"body": ["world", *(body.name for body in tree[1:])]}
     for kind in TREE:
@@ -56,7 +56,7 @@ def assert_same_objects(text, assets=None):
     """Expand with both and compare names, keyframes included."""
     model = mujoco.MjModel.from_xml_string(text, assets or {})
     spec = expand(read(text, assets))
-    assert our_names(spec) == reference_names(model)
+    assert our_names(spec) == mujoco_names(model)
     for i, key in enumerate(listed(spec, "keyframe", "key")):
         for name, initial in (("qpos", model.qpos0), ("qvel", np.zeros(model.nv)), ("ctrl", np.zeros(model.nu))):
             if name in key.attrs:
@@ -114,7 +114,7 @@ NESTED = """<replicate count="2" sep="-"><body name="b"><replicate count="2" sep
         (f'<frame name="fr" pos="1 0 0">{COPIES}</frame>', '<sensor><user name="u" dim="1"/></sensor>'),
     ],
 )
-def test_replicate_makes_the_reference_objects(world, rest):
+def test_replicate_makes_mujoco_objects(world, rest):
     assert_same_objects(f"<mujoco><worldbody>{world}</worldbody>{rest}</mujoco>")
 
 
@@ -145,7 +145,7 @@ def test_replicate_makes_the_reference_objects(world, rest):
         ),
     ],
 )
-def test_replicate_refuses_what_the_reference_refuses(world, rest, words):
+def test_replicate_refuses_what_mujoco_refuses(world, rest, words):
     text = f"<mujoco><worldbody>{world}</worldbody>{rest}</mujoco>"
     with pytest.raises(ValueError):
         mujoco.MjModel.from_xml_string(text)
@@ -209,7 +209,7 @@ def parent(world, rest="", before=""):
         ('<body name="p_b"/><body/>' + ATTACH, ""),
     ],
 )
-def test_attach_makes_the_reference_objects(world, rest):
+def test_attach_makes_mujoco_objects(world, rest):
     assert_same_objects(parent(world, rest), ASSETS)
 
 
@@ -217,12 +217,12 @@ def test_attach_makes_the_reference_objects(world, rest):
     "world, words",
     [
         ('<attach model="ch" body="zz" prefix="p_"/>', "attach: the model has no body 'zz'"),
-        (f"{ATTACH}<body>{ATTACH}</body>", "attach: the body 'p_b' exists already, in another body than this one"),
+        (f"{ATTACH}<body>{ATTACH}</body>", "attach: the body 'p_b' already exists, in another body than this one"),
         ('<attach model="zz" body="b" prefix="p_"/>', "attach: there is no model 'zz'"),
         ('<attach model="ch" body="b"/>', "attach: the attribute 'prefix' is required"),
     ],
 )
-def test_attach_refuses_what_the_reference_refuses(world, words):
+def test_attach_refuses_what_mujoco_refuses(world, words):
     with pytest.raises(ValueError):
         mujoco.MjModel.from_xml_string(parent(world), ASSETS)
     with pytest.raises(ModelError, match=re.escape(words)):
@@ -269,7 +269,7 @@ def test_references_to_nothing_are_refused(text):
 
 
 def compiles(text) -> bool:
-    """The reference's verdict on a whole model."""
+    """MuJoCo's verdict on a whole model."""
     try:
         mujoco.MjModel.from_xml_string(text)
     except ValueError:
@@ -277,8 +277,8 @@ def compiles(text) -> bool:
     return True
 
 
-def references():
-    """Element types with an attribute that names something, and attributes with which the reference takes them."""
+def referring_attributes():
+    """Element types with an attribute that names something, and attributes with which MuJoCo takes them."""
     for kind in all_types():
         if kind.path.startswith("mujoco/default") or PLUGIN.search(kind.path) or kind.path in NO_FILE:
             continue
@@ -287,9 +287,11 @@ def references():
                 yield kind, name, good
 
 
-@pytest.mark.parametrize("kind, name, good", list(references()), ids=lambda value: getattr(value, "path", None))
+@pytest.mark.parametrize(
+    "kind, name, good", list(referring_attributes()), ids=lambda value: getattr(value, "path", None)
+)
 @pytest.mark.parametrize("wrong", ["nothing", ""])
-def test_names_of_nothing_are_refused_where_the_reference_refuses_them(kind, name, good, wrong):
+def test_names_of_nothing_are_refused_where_mujoco_refuses_them(kind, name, good, wrong):
     if (kind.tag, name, wrong) == ("geom", "mesh", ""):
         good = good | {"size": "1"}  # without a mesh the geom is a sphere
     text = document(kind, good | {name: wrong})

@@ -1,4 +1,4 @@
-"""Flexes from a few numbers, against the reference's."""
+"""Flexes from a few numbers, against MuJoCo's."""
 
 import re
 
@@ -44,13 +44,13 @@ CASES = [
 
 
 @pytest.mark.parametrize("attrs, inside", CASES)
-def test_flexes_are_those_of_the_reference(attrs, inside):
+def test_flexes_are_those_of_mujoco(attrs, inside):
     text = model(attrs, inside)
     flat = save_mjcf(expand(read(text)))
     assert differences(mujoco.MjModel.from_xml_string(text), mujoco.MjModel.from_xml_string(flat)) == []
 
 
-def test_a_frame_around_has_no_effect_as_in_the_reference():
+def test_a_frame_around_has_no_effect_as_in_mujoco():
     text = model('dim="2" count="3 3 1"', "", '<frame pos="1 0 0">{}</frame>')
     flat = save_mjcf(expand(read(text)))
     assert differences(mujoco.MjModel.from_xml_string(text), mujoco.MjModel.from_xml_string(flat)) == []
@@ -73,7 +73,11 @@ def test_a_frame_around_has_no_effect_as_in_the_reference():
             "flexcomp 'f': an element names a point that does not exist",
         ),
         ('type="direct" dim="2"', "", "flexcomp 'f': a flexcomp needs points and elements"),
-        ('type="direct" dim="2" point="0 0" element="0 0 0"', "", "flexcomp 'f': point needs three numbers a point"),
+        (
+            'type="direct" dim="2" point="0 0" element="0 0 0"',
+            "",
+            "flexcomp 'f': point needs three numbers for each point",
+        ),
         (f'type="direct" dim="3" {POINTS[:-2]}"', "", "flexcomp 'f': an element has 4 points"),
         ('count="3 3 1"', '<pin id="9"/>', "flexcomp 'f': a pin names a point that does not exist"),
         ('count="3 3 1"', '<pin range="1"/>', "flexcomp 'f': the pins' range needs a multiple of 2 numbers"),

@@ -1,7 +1,7 @@
-"""The reference page in the documentation is the one that the language table makes."""
+"""The page on MJCF in the documentation is the one that the language table makes."""
 
+from jaxsim.mjcf.schema.element_type import all_types
 from jaxsim.mjcf.schema.page import language_page
-from jaxsim.mjcf.schema.table import all_types
 from tests.paths import DOCS
 
 

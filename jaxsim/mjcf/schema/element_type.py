@@ -1,6 +1,6 @@
 """The language table of `language.py` as objects.
 
-`SCHEMA` is the type of `<mujoco>`; the types of its children hang below it. Nothing here reads files or compiles.
+`SCHEMA` is the type of `<mujoco>`, and holds the types of its children. Nothing here reads files or compiles.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TYPE = re.compile(r"(?P<kind>bytes|name|file|[fgibs]|@\w+|>\(?\w+\)?)(?P<len>\d
 
 @dataclass
 class ElementType:
-    """One element at one place of the language: its attributes and children.
+    """The type of an element under one parent: its attributes and children.
 
     `count` is `!`, `?`, `*` or `R` (recursive); `record` is the kind of default record that it takes its defaults from;
     `kind` is the kind of object that it makes and that its name belongs to (`joint` for a freejoint, `sensor` for all

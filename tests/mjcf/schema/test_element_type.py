@@ -1,4 +1,4 @@
-"""The language table against the reference: the tree of elements and attributes, and what each attribute takes."""
+"""The language table against MuJoCo: the tree of elements and attributes, and what each attribute takes."""
 
 import re
 
@@ -7,14 +7,14 @@ import pytest
 
 from jaxsim.core.errors import ModelError, ModelWarning
 from jaxsim.mjcf import read
-from jaxsim.mjcf.schema.table import SCHEMA, all_types
+from jaxsim.mjcf.schema.element_type import SCHEMA, all_types
 from jaxsim.mjcf.schema.values import ENUMS
 from tests.mjcf.helpers import REPLACES, WITH, document, minimal, sample
 
-# the reference does not check what stands in frames and replicates, and cannot read models from nowhere
+# MuJoCo does not check what stands in frames and replicates, and cannot read models from nowhere
 UNCHECKED = ("mujoco/body/frame", "mujoco/body/replicate")
 NO_FILE = ("mujoco/asset/model", "mujoco/body/attach")
-IGNORED = ("mujoco/body/composite/jointlimited",)  # looked for in the wrong element by the reference
+IGNORED = ("mujoco/body/composite/jointlimited",)  # looked for in the wrong element by MuJoCo
 CAMERA = ("rangefinder", "camera")
 SAMPLES = {
     ("numeric", "size"): "3",
@@ -43,8 +43,8 @@ def accepts(text: str) -> bool:
     return True
 
 
-def reference_accepts(text: str) -> bool:
-    """The reference's verdict on a text."""
+def mujoco_accepts(text: str) -> bool:
+    """MuJoCo's verdict on a text."""
     try:
         mujoco.MjSpec.from_string(text)
     except (ValueError, RuntimeError):
@@ -74,7 +74,7 @@ def uses(kind):
         yield attribute.name, attrs | {attribute.name: good}, [attrs | {attribute.name: text} for text in bad]
 
 
-def test_the_table_has_the_reference_tree():
+def test_the_table_has_mujoco_tree():
     rows, path = {}, []
     for line in mujoco.mj_printSchema(False, False).splitlines():
         match = re.match(r"( *)(\S+) \((.)\)\s*(.*)$", line)
@@ -116,18 +116,18 @@ def test_the_table_has_the_reference_tree():
         ("lrmode", "mjLRMODE_", "mjtLRMode"),
     ],
 )
-def test_words_have_the_reference_numbers(words, prefix, enum):
+def test_words_have_mujoco_numbers(words, prefix, enum):
     members = {name.lower(): int(value) for name, value in getattr(mujoco, enum).__members__.items()}
     for word, number in ENUMS[words].items():
         assert members[(prefix + word).lower()] == number
 
 
 @pytest.mark.parametrize("kind", all_types(), ids=lambda kind: kind.path)
-def test_each_attribute_is_taken_and_refused_as_by_the_reference(kind):
+def test_each_attribute_is_taken_and_refused_as_by_mujoco(kind):
     for name, good, bads in uses(kind):
         text = document(kind, good)
         if kind.path not in NO_FILE and not PLUGIN.search(kind.path):
-            assert reference_accepts(text), f"the reference refuses the sample of {kind.path}.{name}: {good}"
+            assert mujoco_accepts(text), f"MuJoCo refuses the sample of {kind.path}.{name}: {good}"
         if not PLUGIN.search(kind.path) and kind.path not in NO_FILE:
             assert accepts(text), f"{kind.path}.{name}: {good}"
         for bad in bads:
@@ -136,19 +136,19 @@ def test_each_attribute_is_taken_and_refused_as_by_the_reference(kind):
                 continue  # an unknown word stands for no object in some sensors: see the compiler's generated tests
             assert not accepts(text), f"{kind.path}.{name}: {bad}"
             if kind.path not in NO_FILE and name not in ("objtype", "reftype", "role"):
-                assert kind.path + name in IGNORED or not reference_accepts(text), f"{kind.path}.{name}: {bad}"
+                assert kind.path + name in IGNORED or not mujoco_accepts(text), f"{kind.path}.{name}: {bad}"
 
 
 @pytest.mark.parametrize("kind", all_types(), ids=lambda kind: kind.path)
 def test_a_misspelt_attribute_is_refused(kind):
     text = document(kind, minimal(kind) | {"zzz": "1"})
-    if kind.path in UNCHECKED and kind.tag in ("frame", "replicate"):  # the reference does not look; we warn
+    if kind.path in UNCHECKED and kind.tag in ("frame", "replicate"):  # MuJoCo does not look; we warn
         with pytest.warns(ModelWarning, match="zzz"):
             assert accepts(text)
         return
     assert not accepts(text)
     if kind.path not in UNCHECKED:
-        assert not reference_accepts(text)
+        assert not mujoco_accepts(text)
 
 
 @pytest.mark.parametrize("kind", all_types(), ids=lambda kind: kind.path)
@@ -158,7 +158,7 @@ def test_a_required_attribute_that_is_missing_is_refused(kind):
             attrs = {k: v for k, v in minimal(kind).items() if k != attribute.name}
             text = document(kind, attrs)
             assert not accepts(text), f"{kind.path}.{attribute.name}"
-            assert not reference_accepts(text), f"{kind.path}.{attribute.name}"
+            assert not mujoco_accepts(text), f"{kind.path}.{attribute.name}"
 
 
 def test_defaults_have_the_length_of_their_attribute():
