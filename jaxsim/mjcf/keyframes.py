@@ -15,9 +15,9 @@ from jaxsim.mjcf.defaults import resolve, resolve_actuator
 from jaxsim.mjcf.references import listed
 from jaxsim.mjcf.spec import Element, Spec
 
-_FREE_SIZES = {"free": (7, 6), "ball": (4, 3), "hinge": (1, 1), "slide": (1, 1)}
-_NAN = ("qpos", "mpos", "mquat")
-_WHOLE = {"mpos": 3, "mquat": 4}
+_JOINT_SIZES = {"free": (7, 6), "ball": (4, 3), "hinge": (1, 1), "slide": (1, 1)}
+_ARRAYS_LEFT_OPEN = ("qpos", "mpos", "mquat")
+_POSE_LENGTHS = {"mpos": 3, "mquat": 4}
 _ARRAYS = ("qpos", "qvel", "act", "ctrl", "mpos", "mquat")
 
 
@@ -44,7 +44,7 @@ def content(body: Element) -> list[Element]:
 
 def _joint_sizes(spec: Spec, joint: Element) -> dict[str, int]:
     kind = "free" if joint.tag == "freejoint" else resolve(spec, joint)["type"]
-    return dict(zip(("qpos", "qvel"), _FREE_SIZES[kind], strict=True))
+    return dict(zip(("qpos", "qvel"), _JOINT_SIZES[kind], strict=True))
 
 
 def _actuator_sizes(spec: Spec, actuator: Element) -> dict[str, int]:
@@ -124,7 +124,7 @@ def _scatter(parts: list, key: Element, name: str, arrays: tuple[str, ...]) -> N
 
 def _piece(element: Element, name: str, array: str, size: int) -> np.ndarray:
     value = (element.state or {}).get(name, {}).get(array)
-    return np.full(size, np.nan if array in _NAN else 0.0) if value is None else value
+    return np.full(size, np.nan if array in _ARRAYS_LEFT_OPEN else 0.0) if value is None else value
 
 
 def forget(top: Element) -> None:
@@ -148,7 +148,7 @@ def extend(spec: Spec) -> None:
             value = key.attrs.get(a)
             if value is None:
                 continue
-            value = value[: len(value) // _WHOLE.get(a, 1) * _WHOLE.get(a, 1)]
+            value = value[: len(value) // _POSE_LENGTHS.get(a, 1) * _POSE_LENGTHS.get(a, 1)]
             if a not in written:
                 full = [_written(spec, element, a, own[a]) for element, own in parts if own.get(a)]
                 written[a] = np.concatenate([np.zeros(0), *full])

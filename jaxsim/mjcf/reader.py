@@ -100,7 +100,7 @@ def _read_models(spec: Spec, models: tuple[str, ...]) -> None:
 def check(spec: Spec) -> None:
     """Check elements, default classes and names of a spec against the language; raises ModelError.
 
-    DeclaredNames in a model with replicates are checked when it is expanded.
+    Names in a model with replicates are checked when it is expanded.
     """
     rules.check_elements(spec)
     table = class_table(spec)

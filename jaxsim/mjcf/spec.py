@@ -214,7 +214,7 @@ class Spec:
     def attach(self, child: Spec, to: Element | None = None, prefix: str = "", body: str | None = None) -> Element:
         """Attach a body of another model (all of its world where none is named) to a body or frame of this one.
 
-        DeclaredNames of what comes along get the prefix. Returns the `attach` element; `expand` makes the copy.
+        Names of what is attached get the prefix. Returns the `attach` element; `expand` makes the copy.
         """
         name = child.root.attrs.get("model") or "model"
         while self.models.get(name, child) is not child:

@@ -4,13 +4,13 @@ import warnings
 
 import mujoco
 import pytest
-from tests.mjcf.schema.test_table import uses
 
 from jaxsim.compiler import compile_spec
 from jaxsim.core.errors import ModelError
 from jaxsim.mjcf import read
 from jaxsim.mjcf.schema.element_type import all_types
 from tests.mjcf.helpers import CONTEXT, document
+from tests.mjcf.schema.test_element_type import uses
 from validation.compare import model_differences
 
 FLEX = CONTEXT[CONTEXT.index("<deformable>") : CONTEXT.index("</deformable>") + len("</deformable>")]

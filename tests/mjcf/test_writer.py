@@ -18,7 +18,7 @@ OURS = sorted(map(str, MODELS.glob("*.xml")))
 
 
 def differences(a, b, only="") -> list[str]:
-    """DeclaredNames of the fields in which two compiled models differ."""
+    """Names of the fields in which two compiled models differ."""
     found = []
     for holder, other, prefix in ((a, b, ""), (a.opt, b.opt, "opt."), (a.stat, b.stat, "stat.")):
         for name in dir(holder):

@@ -202,7 +202,7 @@ def eigen(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _rotate(a: np.ndarray, vectors: np.ndarray, p: int, q: int) -> None:
-    """One Jacobi rotation that makes a[p, q] zero, in middle_there."""
+    """One Jacobi rotation that makes a[p, q] zero, in place."""
     apq, app, aqq = a[p, q], a[p, p], a[q, q]
     tau = (aqq - app) / (2.0 * apq)
     t = (1.0 if tau >= 0 else -1.0) / (abs(tau) + np.sqrt(1.0 + tau * tau))

@@ -16,13 +16,13 @@ from jaxsim.mjcf.reader import asset_path, read_file
 from jaxsim.mjcf.spec import Element, Spec
 
 MAX_POINTS = 10_000_000
-DIRECT = ("direct", "mesh", "gmsh")
-BOXES = ("box", "cylinder", "ellipsoid")
+GIVEN_TYPES = ("direct", "mesh", "gmsh")
+BOX_TYPES = ("box", "cylinder", "ellipsoid")
 _EPS = 1e-14
-_TINY = 1e-15
-_FLAT = ("square", "disc")
-_TETS = np.array([[0, 3, 1, 7], [0, 1, 4, 7], [1, 3, 2, 7], [1, 2, 6, 7], [1, 5, 4, 7], [1, 6, 5, 7]])
-_CORNERS = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1], [1, 0, 1], [1, 1, 1], [0, 1, 1]])
+_MIN_VOLUME = 1e-15
+_PLANAR_TYPES = ("square", "disc")
+_CUBE_TETRAHEDRA = np.array([[0, 3, 1, 7], [0, 1, 4, 7], [1, 3, 2, 7], [1, 2, 6, 7], [1, 5, 4, 7], [1, 6, 5, 7]])
+_CUBE_CORNERS = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1], [1, 0, 1], [1, 1, 1], [0, 1, 1]])
 
 
 @dataclass
@@ -39,7 +39,7 @@ class FlexShape:
 def make_shape(element: Element, a: dict, spec: Spec) -> FlexShape:
     """Points and elements of a flexcomp with attributes `a`; raises ModelError if these give none."""
     kind, texture = a["type"], a["texcoord"] is None and bool(a["material"])
-    if kind not in DIRECT and np.prod(a["count"].astype(float)) > MAX_POINTS:
+    if kind not in GIVEN_TYPES and np.prod(a["count"].astype(float)) > MAX_POINTS:
         raise element.error(f"count makes more than {MAX_POINTS} points")
     if kind == "direct":
         shape = _listed(element, a)
@@ -47,13 +47,13 @@ def make_shape(element: Element, a: dict, spec: Spec) -> FlexShape:
         shape = _mesh(element, a, _file(element, a, spec))
     elif kind == "gmsh":
         shape = _gmsh(element, a, _file(element, a, spec))
-    elif kind in BOXES:
+    elif kind in BOX_TYPES:
         shape = _box(a, texture)
-    elif kind in _FLAT or a["dim"] == 2:
+    elif kind in _PLANAR_TYPES or a["dim"] == 2:
         shape = _plane(a, texture)
     else:
         shape = _line(a) if a["dim"] == 1 else _block(a, texture)
-    if kind not in DIRECT and (a["point"] is not None or a["element"] is not None):
+    if kind not in GIVEN_TYPES and (a["point"] is not None or a["element"] is not None):
         first = _listed(element, a)  # MuJoCo appends the points that it makes to the written ones
         if kind == "disc":
             first.points[:, :2] = _on_disc(a, first.points[:, :2])
@@ -119,7 +119,7 @@ def _mesh(element: Element, a: dict, data: bytes) -> FlexShape:
     if a["dim"] == 3:
         points = np.vstack([a["origin"], points])
         a1, a2, a3 = (points[face[:, k] + 1] - a["origin"] for k in range(3))
-        solid = face[~(np.einsum("ij,ij->i", np.cross(a1, a2), a3) < _TINY)]
+        solid = face[~(np.einsum("ij,ij->i", np.cross(a1, a2), a3) < _MIN_VOLUME)]
         shape = FlexShape(points, np.insert(solid + 1, 0, 0, axis=1).ravel(), 3)
     if len(raw.texcoord):
         shape.texcoord = raw.texcoord.astype(np.float64)
@@ -171,10 +171,10 @@ def _on_disc(a: dict, flat: np.ndarray) -> np.ndarray:
 def _block(a: dict, texture: bool) -> FlexShape:
     count, spacing = a["count"], a["spacing"]
     index = lattice(count)
-    corners = index[:, None, :] + _CORNERS
+    corners = index[:, None, :] + _CUBE_CORNERS
     vert = (corners[..., 0] * count[1] + corners[..., 1]) * count[2] + corners[..., 2]
     inner = np.all(index < count - 1, axis=1)
-    elements = vert[inner][:, _TETS.ravel()]
+    elements = vert[inner][:, _CUBE_TETRAHEDRA.ravel()]
     points = spacing * (index - 0.5 * (count - 1))
     return FlexShape(points, elements.ravel(), 3, _texture(index[:, :2], count[:2]).ravel() if texture else None)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxsim.mjcf.defaults import DefaultClass, resolve
 from jaxsim.mjcf.flexcomp.cells import empty_cells, lonely_nodes
-from jaxsim.mjcf.flexcomp.grids import BOXES, DIRECT, FlexShape, make_shape
+from jaxsim.mjcf.flexcomp.grids import BOX_TYPES, GIVEN_TYPES, FlexShape, make_shape
 from jaxsim.mjcf.flexcomp.pins import pinned_points
 from jaxsim.mjcf.macro.composite import INSTANCE, PLAIN_CLASS
 from jaxsim.mjcf.pose import orientation, rotate, unit
@@ -39,7 +39,7 @@ def flexcomp(element: Element, into: Element, spec: Spec, names: DeclaredNames) 
     order = _ORDERS.get(a["dof"], 0)
     bounds = shape.points.min(axis=0), shape.points.max(axis=0)
     pinned, centered = _pinned(element, a, shape, order)
-    if a["type"] in DIRECT:
+    if a["type"] in GIVEN_TYPES:
         pinned = _drop_unused(shape, pinned, _nodes_for_pins(a, order))
     spec.defaults = {**spec.defaults, PLAIN_CLASS: DefaultClass.fresh()}
     flex = _add_flex(element, a, spec, shape, names)
@@ -84,11 +84,11 @@ def _check(element: Element, a: dict) -> None:
     if not 1 <= a["dim"] <= 3:
         raise element.error("dim must be 1, 2 or 3")
     least = 2 if a["dof"] == "radial" and a["dim"] == 3 else 1
-    if np.any(a["count"] < least) or (a["type"] in BOXES and np.any(a["count"] < 2)):
+    if np.any(a["count"] < least) or (a["type"] in BOX_TYPES and np.any(a["count"] < 2)):
         raise element.error("count is too small")
     contact = element.child("contact")
     margin = contact.attrs.get("margin", 0.0) if contact is not None else 0.0
-    if a["type"] not in DIRECT and np.any(a["spacing"] < 2 * a["radius"] + margin):
+    if a["type"] not in GIVEN_TYPES and np.any(a["spacing"] < 2 * a["radius"] + margin):
         raise element.error("spacing must not be smaller than twice the radius plus the margin")
     if not (np.all(a["scale"] >= 1e-15) and a["mass"] >= 1e-15 and a["inertiabox"] >= 1e-15):
         raise element.error("scale, mass and inertiabox must be positive")
@@ -110,7 +110,7 @@ def _check_shape(element: Element, shape: FlexShape) -> None:
 
 def _pose(element: Element, a: dict, spec: Spec, shape: FlexShape) -> None:
     """Scale points from a list or a file, and transform all points to the frame of the containing body."""
-    if a["type"] in DIRECT:
+    if a["type"] in GIVEN_TYPES:
         shape.points = shape.points * a["scale"]
     quat = orientation(element, compiler_of(spec, element))
     shape.points = rotate(quat, shape.points) + a["pos"]
@@ -122,7 +122,7 @@ def _cells(a: dict) -> np.ndarray:
 
 def _nodes_for_pins(a: dict, order: int) -> int:
     """Number of nodes that pins can name; around generated grids only those of one cell."""
-    cells = _cells(a) if a["type"] in DIRECT else np.ones(3, int)
+    cells = _cells(a) if a["type"] in GIVEN_TYPES else np.ones(3, int)
     return int(np.prod(cells * order + 1)) if order else 0
 
 

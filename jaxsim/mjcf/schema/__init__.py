@@ -1,1 +1,1 @@
-"""The MJCF language: the table of elements and attributes, its objects, rules beyond the table, the reference page."""
+"""The MJCF language: the table of elements and attributes, its objects, rules beyond the table, the page of docs."""

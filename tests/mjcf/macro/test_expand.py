@@ -5,7 +5,6 @@ import re
 import mujoco
 import numpy as np
 import pytest
-from tests.mjcf.schema.test_table import NO_FILE, PLUGIN, uses
 
 from jaxsim.compiler import compile_spec
 from jaxsim.core.errors import ModelError
@@ -14,6 +13,7 @@ from jaxsim.mjcf.keyframes import bodies, content
 from jaxsim.mjcf.references import listed
 from jaxsim.mjcf.schema.element_type import all_types
 from tests.mjcf.helpers import document
+from tests.mjcf.schema.test_element_type import NO_FILE, PLUGIN, uses
 
 TREE = {"joint": "njnt", "geom": "ngeom", "site": "nsite", "camera": "ncam", "light": "nlight"}
 LISTS = {
@@ -33,7 +33,7 @@ LISTS = {
 
 
 def mujoco_names(model) -> dict:
-    """DeclaredNames of all objects of a compiled model."""
+    """Names of all objects of a compiled model."""
     sizes = {"body": "nbody", **TREE, **{kind: size for kind, (_, size) in LISTS.items()}}
     return {
         kind: [mujoco.mj_id2name(model, mujoco.mju_str2Type(kind), i) or None for i in range(getattr(model, size))]
@@ -42,7 +42,7 @@ def mujoco_names(model) -> dict:
 
 
 def our_names(spec) -> dict:
-    """DeclaredNames of all objects of an expanded spec, in the order that they will have."""
+    """Names of all objects of an expanded spec, in the order that they will have."""
     tree = list(bodies(spec.worldbody))
     names = {"body": ["world", *(body.name for body in tree[1:])]}
     for kind in TREE:
