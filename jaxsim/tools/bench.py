@@ -342,10 +342,10 @@ def table(report: Figures) -> str:
         )
     for name, peer in report["peers"].items():
         lines += _peer_lines(name, peer)
+    lines.append("contacts and constraint rows: mean (maximum / capacity); iterations: mean of the solver")
     for name, ratio in report["ratios"].items():
         labels = {"one_world": "one world", "batch": "fastest batch", "compile": "compilation"}
         lines.append(f"jaxsim's speed over {name}'s: " + ", ".join(f"{labels[k]} {v:.2f} x" for k, v in ratio.items()))
-    lines.append("contacts and constraint rows: mean (maximum / capacity); iterations: mean of the solver")
     lines += [f"warning: {line}" for b in (own["one_world"], *own["batches"]) for line in b["diagnostics"]]
     return "\n".join(lines)
 
