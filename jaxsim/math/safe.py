@@ -75,7 +75,7 @@ def _least(x: Array, axis: int, keepdims: bool) -> Array:
 @_least.defjvp
 def _least_jvp(axis: int, keepdims: bool, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     (x,), (dx,) = primals, tangents
-    first = lax.broadcasted_iota(np.int32, x.shape, axis % x.ndim) == x.argmin(axis, keepdims=True)
+    first = lax.broadcasted_iota(np.int32, x.shape, axis % x.ndim) == x.argmin(axis, keepdims=True).astype(np.int32)
     return _least(x, axis, keepdims), jnp.where(first, dx, 0).sum(axis, keepdims=keepdims)
 
 

@@ -55,7 +55,7 @@ def inertia_about(diagonal: Array, r: Array, offset: Array, mass: Array) -> Arra
     i, j = np.array([0, 1, 2, 0, 0, 1]), np.array([0, 1, 2, 1, 2, 2])
     mass = mass[..., None]
     central = short_sum(r[..., i, :] * r[..., j, :] * diagonal[..., None, :])
-    square = short_sum(offset * offset, keepdims=True) * (i == j)
+    square = short_sum(offset * offset, keepdims=True) * (i == j).astype(offset.dtype)
     parallel = mass * (square - offset[..., i] * offset[..., j])
     return xp.concatenate([central + parallel, mass * offset, mass], axis=-1)
 

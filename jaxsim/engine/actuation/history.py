@@ -70,7 +70,7 @@ def read_group(group: Group, history: Array) -> Buffers:
     numbers = take(history, group.places)
     k, n = len(group.ids), group.n
     cursor = jnp.asarray(numbers[:, 1], jnp.int32)
-    order = (cursor[:, None] + 1 + np.arange(n)) % n
+    order = (cursor[:, None] + 1 + np.arange(n, dtype=np.int32)) % n
     times = jnp.take_along_axis(numbers[:, 2 : 2 + n], order, axis=1)
     values = jnp.take_along_axis(numbers[:, 2 + n :].reshape(k, n, group.dim), order[..., None], axis=1)
     return Buffers(numbers[:, 0], cursor, times, values)
@@ -79,7 +79,7 @@ def read_group(group: Group, history: Array) -> Buffers:
 def write_group(group: Group, b: Buffers) -> tuple[np.ndarray, Array]:
     """Addresses in `history` and the numbers there."""
     k, n = len(group.ids), group.n
-    order = (np.arange(n) - b.cursor[:, None] - 1) % n
+    order = (np.arange(n, dtype=np.int32) - b.cursor[:, None] - 1) % n
     times = jnp.take_along_axis(b.times, order, axis=1)
     values = jnp.take_along_axis(b.values, order[..., None], axis=1).reshape(k, n * group.dim)
     head = jnp.stack([b.user, b.cursor.astype(b.user.dtype)], axis=1)
@@ -159,13 +159,13 @@ def initial_history(m: Model) -> Array:
     dt = m.opt.timestep
     for g in groups(m):
         k, n = len(g.ids), g.n
-        back = xp.broadcast_to((np.arange(n) - n) * dt, (k, n))
+        back = xp.broadcast_to(np.arange(-n, 0).astype(dt.dtype) * dt, (k, n))
         user = xp.zeros(k, dt.dtype)
         if g.sensor:
             period, phase = take(m.sensor_interval, g.ids).T
             ticks = period > 0
             start = xp.where(phase == 0, -period, phase)
-            steps = xp.ceil((start[:, None] + (np.arange(n) - (n - 1)) * period[:, None]) / dt)
+            steps = xp.ceil((start[:, None] + np.arange(1 - n, 1).astype(dt.dtype) * period[:, None]) / dt)
             back = xp.where(ticks[:, None], steps * dt, back)
             user = xp.where(ticks, start, -dt)
         head = xp.stack([user, xp.full(k, n - 1, dt.dtype)], axis=1)

@@ -162,6 +162,7 @@ def _site_to_site(m: Model, d: Data, ids: np.ndarray) -> tuple[Array, Array]:
     own, other = (moving_dofs(m, m.site_bodyid[s]) for s in (site, ref))
     apart = (own != other)[:, None, :]
     (shift, turn), (shift0, turn0) = _site_jac(m, d, site), _site_jac(m, d, ref)
+    apart = apart.astype(shift.dtype)
     moment = _along((shift - shift0) * apart, matvec(mat, gear[:, :3]))
     return length, moment + _along((turn - turn0) * apart, matvec(mat, gear[:, 3:]))
 

@@ -249,7 +249,7 @@ def compact(mask: Array, capacity: int) -> tuple[Array, Array, Array]:
     total = jnp.cumsum(mask, dtype=jnp.int32)
     counted = partial(_index_of_true, capacity)
     index = lax.platform_dependent(total, cpu=one_kernel(counted), default=counted)
-    real = jnp.arange(capacity) < total[-1]
+    real = jnp.arange(capacity, dtype=jnp.int32) < total[-1]
     return jnp.where(real, index, 0), real, jnp.maximum(total[-1] - capacity, 0)
 
 
@@ -260,7 +260,7 @@ def _index_of_true(capacity: int, total: Array) -> Array:
 
     def halve(i: Array, index: Array) -> Array:
         ahead = index + ((1 << (steps - 1)) >> i)
-        less = gather(total, jnp.minimum(ahead, n) - 1) <= np.arange(capacity)
+        less = gather(total, jnp.minimum(ahead, n) - 1) <= np.arange(capacity, dtype=np.int32)
         return jnp.where((ahead <= n) & less, ahead, index)
 
     return lax.fori_loop(0, steps, halve, jnp.zeros(capacity, jnp.int32))
@@ -322,7 +322,7 @@ def _fill_buffer(m: Model, d: Any, pairs: Candidates, found: list[GroupContacts]
         **fields,
         "mu": jnp.zeros_like(dist),
     }
-    values["exclude"] = dist >= values["includemargin"]
+    values["exclude"] = (dist >= values["includemargin"]).astype(jnp.int32)
     out = {}
     for name, value in values.items():
         mask = real.reshape(real.shape + (1,) * (value.ndim - 1))

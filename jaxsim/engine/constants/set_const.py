@@ -263,7 +263,7 @@ def _lowest(x: Array) -> Array:
     still = jax.lax.stop_gradient(x)
     low, rounding = still.min(0), _LEVEL * jnp.finfo(x.dtype).eps * abs(still).max(0)
     level = still <= low + rounding
-    return low + jnp.where(level, x - still, 0).sum(0) / level.sum(0)
+    return low + jnp.where(level, x - still, 0).sum(0) / level.sum(0, dtype=x.dtype)
 
 
 def _statistics(m: Model, d: Data) -> Model:

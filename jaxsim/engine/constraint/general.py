@@ -309,8 +309,9 @@ def ball_limit(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Colum
 
 
 def tendon_limit(m: Model, d: Data, ids: np.ndarray, side: np.ndarray, columns: Columns) -> GeneralRows:
-    pos = side * (m.tendon_range[ids, (side + 1) // 2] - take(d.ten_length, ids))
-    jac = -side[:, None] * tendon_jacobian(m, d, ids, columns)
+    sign = side.astype(d.ten_length.dtype)
+    pos = sign * (m.tendon_range[ids, (side + 1) // 2] - take(d.ten_length, ids))
+    jac = -sign[:, None] * tendon_jacobian(m, d, ids, columns)
     active = (pos < take(m.tendon_margin, ids)) & jnp.any(jac != 0, axis=1)
     prm = take(m.tendon_solref_lim, ids), take(m.tendon_solimp_lim, ids), take(m.tendon_invweight0, ids)
     return _rows(m, jac, pos, *prm, active, margin=take(m.tendon_margin, ids))

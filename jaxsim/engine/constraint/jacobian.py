@@ -64,14 +64,14 @@ def contact_jacobian(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
     if layout.condim > 3:
         spin = frame[:, : layout.condim - 3]
         wrench = jnp.concatenate([wrench, jnp.concatenate([spin, jnp.zeros_like(spin)], axis=-1)], axis=1)
-    used = jnp.arange(layout.condim) < contact.dim[:, None]
+    used = jnp.arange(layout.condim, dtype=jnp.int32) < contact.dim[:, None]
     wrench = jnp.where(used[..., None], wrench, 0)
     return jacobian_rows(axes, affects, wrench), jnp.any(moves, axis=1)
 
 
 def contact_parts(m: Model, d: Data, layout: Layout) -> ContactParts:
     """What the rows of `contact_jacobian` are functions of."""
-    used = np.arange(layout.condim) < d.contact.dim[:, None]
+    used = np.arange(layout.condim, dtype=np.int32) < d.contact.dim[:, None]
     bodies = contact_bodies(m, d)
     return ContactParts(d.contact.frame, d.contact.pos, used, bodies, d.cdof, d.subtree_com, m.structure)
 

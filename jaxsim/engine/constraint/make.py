@@ -159,7 +159,7 @@ def _limit_group(m: Model, d: Data, layout: Layout) -> RowGroup:
 def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> RowGroup:
     """Contact rows: the normal sets position and impedance; elliptic friction rows damp only."""
     contact = d.contact
-    row = np.arange(layout.nfacet)
+    row = np.arange(layout.nfacet, dtype=np.int32)
     count = contact.dim[:, None] if not layout.pyramidal else jnp.maximum(2 * (contact.dim[:, None] - 1), 1)
     active = (row < count) & ((contact.exclude == 0) & (contact.dim > 0) & moves)[:, None]
     nrow = 1 if layout.pyramidal else layout.nfacet  # that differ

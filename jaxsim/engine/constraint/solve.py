@@ -46,7 +46,7 @@ def fwd_constraint(m: Model, d: Data) -> Data:
         label = jnp.zeros(layout.nslot, jnp.int32) if m.opt.disableflags & DisableBit.ISLAND else slot_labels(m, d)
         stop = (m.opt.noslip_iterations, m.opt.noslip_tolerance, scale)
         acc, forces, count = noslip.solve(layout, p, d.qacc_smooth, forces, d.efc.R, label, stop)
-        state, niter = noslip.dual_state(layout, p, forces), niter + count
+        state, niter = noslip.dual_state(layout, p, forces), niter + count.astype(niter.dtype)
     qfrc = p.J.transpose_times(forces)
     if not layout.sparse and not m.opt.noslip_iterations:
         qfrc = implicit_diff.balanced(qfrc, p, acc)

@@ -51,7 +51,7 @@ def contact_forces(d: Data) -> Array:
     layout = d.efc.layout
     force = contact_frame_force(layout, d.contact.friction, d.efc.force[layout.offsets[3] :])
     # a frictionless contact among pyramids has the one edge, which leans along a tangent that it does not have
-    present = np.arange(force.shape[1]) < d.contact.dim[:, None]
+    present = np.arange(force.shape[1], dtype=np.int32) < d.contact.dim[:, None]
     return jnp.pad(jnp.where(present, force, 0), ((0, 0), (0, 6 - force.shape[1])))
 
 
@@ -91,7 +91,7 @@ def _contact_wrenches(m: Model, d: Data) -> Array:
     common = d.subtree_com[0]
     wrench = shift_force(join(torque, force), d.contact.pos - common)
     bodies = contact_bodies(m, d)
-    everybody = np.arange(m.nbody)[:, None]
+    everybody = np.arange(m.nbody, dtype=np.int32)[:, None]
     side = (bodies[:, 1] == everybody).astype(wrench.dtype) - (bodies[:, 0] == everybody).astype(wrench.dtype)
     return shift_force(dot(side, wrench), common - take(d.subtree_com, m.body_rootid))
 

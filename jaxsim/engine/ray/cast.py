@@ -4,6 +4,8 @@ A search without derivatives finds the geom that each ray meets first, and the p
 normal are then measured again, on that geom alone, by formulas that are differentiable with respect to everything.
 """
 
+import functools
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -253,4 +255,4 @@ def rays_meet_shapes(types: np.ndarray, size: Array, origin: Array, direction: A
         (types == shape_type)[:, None] & xp.isfinite(DISTANCES[shape_type](size, p, v))
         for shape_type in np.unique(types)
     ]
-    return sum(tests) > 0
+    return functools.reduce(operator.or_, tests)

@@ -82,7 +82,7 @@ def _cylinder_side(size: Size, p: Vector, v: Vector) -> Array:
 
 def _capsule(size: Size, p: Vector, v: Vector) -> Array:
     xp = xp_of(*p, *v)
-    end = np.reshape([1, -1], (2, *[1] * np.ndim(v[2])))  # both ends and both roots at once
+    end = np.reshape([1.0, -1.0], (2, *[1] * np.ndim(v[2])))  # both ends and both roots at once
     centred = (p[0], p[1], p[2] - end * size[1])
     t = xp.stack(_roots(centred, v, size[0] ** 2))
     caps = _if_ahead(end * _points_or_origins(centred, v, t)[2] >= 0, t)

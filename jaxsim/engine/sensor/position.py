@@ -1,5 +1,8 @@
 """Sensors of the position stage: each function reads all sensors of its type, given their static ids."""
 
+import functools
+import operator
+
 import numpy as np
 
 from jaxsim.core.data import Data
@@ -142,7 +145,7 @@ def inside(types: np.ndarray, size: Array, p: Array) -> Array:
         GeomType.BOX: (abs(p) < size).all(-1),
         GeomType.PLANE: z < 0,
     }
-    return sum((types == t) & test for t, test in tests.items()) > 0
+    return functools.reduce(operator.or_, ((types == t) & test for t, test in tests.items()))
 
 
 def camprojection(m: Model, d: Data, ids: np.ndarray) -> Array:

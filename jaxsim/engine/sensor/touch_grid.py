@@ -66,7 +66,7 @@ def touch_grid(m: Model, d: Data, sensor: int) -> Array:
         return jnp.zeros(grid.nchannel * nx * ny, d.sensordata.dtype)
     site = int(m.sensor_objid[sensor])
     parent = int(m.body_weldid[m.site_bodyid[site]])
-    real = jnp.arange(d.contact.geom.shape[0]) < d.ncon
+    real = jnp.arange(d.contact.geom.shape[0], dtype=jnp.int32) < d.ncon
     body = jnp.asarray(m.geom_bodyid)[jnp.maximum(d.contact.geom, 0)]
     on_body = real & jnp.any(jnp.asarray(m.body_weldid)[body] == parent, axis=1)
     sign = jnp.where(parent < jnp.max(body, axis=1), -1, 1)

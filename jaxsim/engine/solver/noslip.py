@@ -93,7 +93,7 @@ def solve(
             tangents, won = _sweep_cones(layout, cones, acc, new, running[contact_label])
             improved = improved.at[contact_label].add(won)
             new = _write_cones(layout, new, tangents)
-        count = count + running
+        count = count + running.astype(count.dtype)
         return (new, running & (improved * scale >= tolerance), count), None
 
     islands = layout.nv + 1

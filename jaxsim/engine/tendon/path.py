@@ -145,7 +145,7 @@ def jacobian(m: Model, d: Data, way: Path) -> Array:
     for tendon, body0, body1, start, end, share in _pulls(m, way):
         unit = normalize(end - start, default=np.array([1.0, 0, 0]), eps=MINVAL)[0] * share[:, None]
         apart = (body0 != body1)[:, None, None]
-        change = (jac(m, d, end, body1)[0] - jac(m, d, start, body0)[0]) * apart
+        change = (jac(m, d, end, body1)[0] - jac(m, d, start, body0)[0]) * apart.astype(unit.dtype)
         total = total + add_at(tendon, (unit[:, :, None] * change).sum(1), m.ntendon)
     return total
 
@@ -174,7 +174,7 @@ def bias_rate(m: Model, d: Data) -> Array | None:
     swing = divide(inner(speed, speed) - along * along, length)
     divisor = xp_of(m.wrap_prm).where(p.pulley[straight] >= 0, take(m.wrap_prm, np.maximum(p.pulley[straight], 0)), 1)
     apart = m.site_bodyid[p.site0[straight]] != m.site_bodyid[p.site1[straight]]
-    rate = (inner(unit, acc1 - acc0) + swing) / divisor * apart
+    rate = (inner(unit, acc1 - acc0) + swing) / divisor * apart.astype(unit.dtype)
     return add_at(p.tendon[straight], rate, m.ntendon)
 
 

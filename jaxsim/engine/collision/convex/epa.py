@@ -99,7 +99,7 @@ def epa(
     def step(s: _EpaState) -> _EpaState:
         distance2 = _dot(s.projection, s.projection)
         score = jnp.where(s.open, distance2, jnp.inf)
-        best = jnp.argmin(score)
+        best = jnp.argmin(score).astype(jnp.int32)
         lower2 = gather(score, best)
         beyond_upper = lower2 > slack * s.upper * s.upper
         face = jnp.where(beyond_upper, s.face, gather(s.verts, best))
@@ -110,7 +110,9 @@ def epa(
         new = minkowski_support(support1, support2, direction)
         w = new.a - new.b
         upper = jnp.minimum(s.upper, inner(normal, w) / lower)
-        repeated = (jnp.arange(len(s.points.a)) < s.count) & jnp.all(s.points.index == new.index, axis=1)
+        repeated = (jnp.arange(len(s.points.a), dtype=jnp.int32) < s.count) & jnp.all(
+            s.points.index == new.index, axis=1
+        )
         end = beyond_upper | (lower2 <= 0) | (upper - lower < tolerance) | (discrete & jnp.any(repeated))
 
         tolerance_of_side = MINVAL + rounding * jnp.sqrt(distance2 * inner(w, w))
@@ -209,7 +211,7 @@ def _add_horizon_faces(s: _EpaState, alive: Array, horizon: Array, seen_across: 
 
     def face_at(vertex: Array) -> Array:
         """The new face whose horizon edge has a given end among `vertex` (F,), for each vertex (V,), or -1."""
-        return jnp.max(jnp.where(fresh & (vertex == jnp.arange(nvert)[:, None]), face, -1), axis=1)
+        return jnp.max(jnp.where(fresh & (vertex == jnp.arange(nvert, dtype=jnp.int32)[:, None]), face, -1), axis=1)
 
     face_from, face_to = face_at(vertex1), face_at(vertex2)
     verts = jnp.stack([jnp.broadcast_to(s.count, vertex1.shape), vertex1, vertex2], axis=1)
@@ -234,7 +236,7 @@ def _initial_polytope(
     verts = jnp.where(is_segment, SEGMENT_POLYTOPE, np.concatenate([TETRAHEDRON_POLYTOPE, TETRAHEDRON_POLYTOPE[:2]]))
     projection, has_area = _project_origin(points.w, verts)
     flat = (~has_area | (_dot(projection, projection) < MINVAL**2)) & (jnp.arange(6) < jnp.where(is_segment, 6, 4))
-    triangle = jnp.where(simplex.n == 3, jnp.arange(3), verts[jnp.argmax(flat)])
+    triangle = jnp.where(simplex.n == 3, jnp.arange(3, dtype=jnp.int32), verts[jnp.argmax(flat)])
     by_triangle = (simplex.n == 3) | jnp.any(flat)
     of_triangle, triangle_usable = _around_triangle(support1, support2, points.take(triangle))
     usable = jnp.where(

@@ -39,7 +39,7 @@ class SupportPoints(NamedTuple):
 
     def put(self, at: Array, new: "SupportPoints") -> "SupportPoints":
         """A copy with entry `at` replaced by a single point."""
-        mask = (jnp.arange(self.a.shape[0]) == at)[:, None]
+        mask = (jnp.arange(self.a.shape[0], dtype=jnp.result_type(at)) == at)[:, None]
         return SupportPoints(*[jnp.where(mask, y, x) for x, y in zip(self, new, strict=True)])
 
     def take(self, order: Array) -> "SupportPoints":
@@ -133,7 +133,7 @@ def gjk(
         reduce = (in_distance_mode & ~converged & ~separated & ~start_intersect) | (s.mode == RESUME_DISTANCE)
         weight = signed_volumes(points.w, s.n + 1)
         order = jnp.argsort(weight == 0, stable=True)
-        n = jnp.sum(weight != 0)
+        n = jnp.sum(weight != 0, dtype=jnp.int32)
         weight, kept = weight[order], points.take(order)
         x = jnp.sum(weight[:, None] * kept.w, axis=0)
         stalled = jnp.all(jnp.abs(x - s.x) < MINVAL)
@@ -152,7 +152,7 @@ def gjk(
         dist = jnp.where(separated | beyond | (reduce & (n < 1)), jnp.inf, jnp.where(inside, 0, dist))
         return _GjkState(
             mode=mode,
-            k=s.k + (reduce | go_on),
+            k=s.k + (reduce | go_on).astype(s.k.dtype),
             n=jnp.where(reduce, n, jnp.where(converged & (s.k == 0), 1, jnp.where(separated | beyond, 0, s.n))),
             x=jnp.where(reduce & ~stalled, x, s.x),
             weight=jnp.where(reduce, weight, s.weight),
@@ -172,7 +172,7 @@ def gjk(
     start = start._replace(mode=jnp.asarray(mode, jnp.int32))
     s = while_each(lambda s: s.mode != DONE, step, start, group=PAIRS)
     points = jax.tree.map(lambda a, b: jnp.where(s.inside, b, a), s.points, s.trial)
-    used = jnp.where(jnp.arange(4) < s.n, s.weight, 0)[:, None]
+    used = jnp.where(jnp.arange(4, dtype=jnp.int32) < s.n, s.weight, 0)[:, None]
     n = jnp.where(jnp.isinf(s.dist), 0, jnp.where(s.inside, 4, s.n))
     return GjkResult(s.dist, points, used[:, 0], n, jnp.sum(used * points.a, axis=0), jnp.sum(used * points.b, axis=0))
 

@@ -153,9 +153,10 @@ def clip(clipper: tuple[Array, Array], subject: tuple[Array, Array], normal: Arr
     size = points.shape[0]
     total = 2 * size
     polygon = jnp.pad(polygon, ((0, total - polygon.shape[0]), (0, 0)))
-    next_point = points[jnp.where(jnp.arange(size) + 1 < nside, jnp.arange(size) + 1, 0)]
+    following = jnp.arange(1, size + 1, dtype=jnp.int32)
+    next_point = points[jnp.where(following < nside, following, 0)]
     planes = cross(next_point - points, jnp.broadcast_to(normal, points.shape))
-    index = jnp.arange(total)
+    index = jnp.arange(total, dtype=jnp.int32)
 
     def cut(state: tuple, edge: tuple) -> tuple:
         polygon, count = state
@@ -205,7 +206,7 @@ def largest_quadrilateral(polygon: Array, count: Array) -> Array:
 
     def move(q: Array, corner: Array) -> Array:
         next_corner = jnp.where(q + 1 < count, q + 1, 0)
-        return jnp.where(jnp.arange(4) == corner, next_corner, q)
+        return jnp.where(jnp.arange(4, dtype=corner.dtype) == corner, next_corner, q)
 
     def body(state: tuple) -> tuple:
         q, best, largest, corner = state

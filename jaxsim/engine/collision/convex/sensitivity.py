@@ -110,10 +110,10 @@ def _feature_equations(s: ConvexShape, f: SurfaceFeature, x: Array, normal: Arra
     """The three equations of one shape (3,) at a point x with the outward normal."""
     geom_type, eye = s.type, jnp.eye(3, dtype=x.dtype)
     n, p = matvec_t(s.mat, normal), matvec_t(s.mat, x - s.pos)
-    corner = _corners(s, f.index, f.sign)
-    first = safe.normalize(corner[1] - corner[0])[0] * f.use[0]
+    corner, use = _corners(s, f.index, f.sign), f.use.astype(x.dtype)
+    first = safe.normalize(corner[1] - corner[0])[0] * use[0]
     second = corner[2] - corner[0]
-    second = safe.normalize(second - first * inner(first, second))[0] * f.use[1]
+    second = safe.normalize(second - first * inner(first, second))[0] * use[1]
     in_plane = first[:, None] * first + second[:, None] * second
     z = eye[2]
     axial = jnp.where(f.at_side, 1, 0) * z[:, None] * z + jnp.where(f.cap & (geom_type == GeomType.CYLINDER), 1, 0) * (

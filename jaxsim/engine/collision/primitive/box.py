@@ -53,7 +53,7 @@ class FaceClip(NamedTuple):
 
 def entry_at(x: Array, index: Array) -> Array:
     """x[i, index[i]] for x (n, k, ...), by a mask: no gather, and a gradient that is a product."""
-    mask = jnp.arange(x.shape[1]) == index[:, None]
+    mask = jnp.arange(x.shape[1], dtype=index.dtype) == index[:, None]
     return jnp.sum(jnp.where(mask.reshape(mask.shape + (1,) * (x.ndim - 2)), x, 0), axis=1)
 
 
@@ -88,7 +88,7 @@ def _face_axis(a: Geoms, b: Geoms, rot: Array, pos21: Array, pos12: Array, margi
     depth1 = a.size + matvec(extent, b.size) - jnp.abs(pos21)
     depth2 = b.size + matvec_t(extent, a.size) - jnp.abs(pos12)
     axis = np.arange(3)
-    code = jnp.stack([axis + 3 * (pos21 < 0), axis + 3 * (pos12 < 0) + 6], axis=-1).reshape(-1, 6)
+    code = jnp.stack([axis + jnp.where(pos21 < 0, 3, 0), axis + jnp.where(pos12 < 0, 9, 6)], axis=-1).reshape(-1, 6)
     depth = jnp.stack([depth1, depth2], axis=-1).reshape(-1, 6)
     best = jnp.argmin(depth, axis=1)
     return entry_at(code, best), entry_at(depth, best), jnp.any(depth < -margin[:, None], axis=1)
@@ -108,7 +108,9 @@ def _edge_axis(a: Geoms, b: Geoms, rot: Array, pos21: Array, margin: Array):
     separates = jnp.any(has_direction & (depth < -margin[:, None, None]), axis=(1, 2))
     depth = jnp.where(has_direction, depth, jnp.inf).reshape(n, 9)
     least = jnp.min(depth, axis=1, keepdims=True)
-    best = jnp.argmax(depth <= least + (1e-12 if rot.dtype == jnp.float64 else 1e-6) * jnp.abs(least), axis=1)
+    best = jnp.argmax(depth <= least + (1e-12 if rot.dtype == jnp.float64 else 1e-6) * jnp.abs(least), axis=1).astype(
+        jnp.int32
+    )
     no_axis = ~jnp.isfinite(least[:, 0])
     depth = jnp.where(no_axis, jnp.inf, entry_at(jnp.where(has_direction.reshape(n, 9), depth, 0), best))
     return best, depth, entry_at(normal.reshape(n, 9, 3), best), entry_at(gap.reshape(n, 9), best) < 0, separates

@@ -36,7 +36,7 @@ def _nearest_parameters(ma: Array, mb: Array, mc: Array, u: Array, v: Array, det
 @jax.custom_jvp
 def _select_parameters(mask: Array, parameters: list[Array]) -> Array:
     """The parameters (n, 2) that the rows of `mask` (n, 2, k) select, zero where a row selects none."""
-    return safe.short_sum(mask * jnp.stack(parameters, axis=1)[:, None])
+    return safe.short_sum(mask.astype(parameters[0].dtype) * jnp.stack(parameters, axis=1)[:, None])
 
 
 def _select_parameters_jvp(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
@@ -102,8 +102,8 @@ def capsule_box(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
     found = by_edge | (tip_free & (face_dist < farthest))
 
     first = jnp.where(by_edge, x2, end)
-    bits = np.array([1, 2, 4])
-    direction = jnp.sum(jnp.where(half > 0, bits, 0), axis=1)
+    bits = np.array([1, 2, 4], np.int32)
+    direction = jnp.sum(jnp.where(half > 0, bits, 0), axis=1, dtype=jnp.int32)
     lower, along = jnp.asarray(EDGE_LOWER_CORNER)[edge], jnp.asarray(EDGE_AXIS)[edge]
     corner = lower + jnp.where(edge_part == 2, jnp.asarray(bits)[along], 0)
     box_length = safe.divide(b.size, jnp.abs(half), default=1e10)
@@ -175,7 +175,7 @@ def _beyond_end(x: Array) -> Array:
 
 def _component(x: Array, axis: Array) -> Array:
     """Component x[i, axis[i]] of vectors (n, 3)."""
-    return jnp.sum(jnp.where(np.arange(3) == axis[:, None], x, 0), axis=1)
+    return jnp.sum(jnp.where(np.arange(3, dtype=axis.dtype) == axis[:, None], x, 0), axis=1)
 
 
 def _second_from_corner(octant: Array, axis: Array, box_length: Array, x: Array) -> tuple[Array, Array]:

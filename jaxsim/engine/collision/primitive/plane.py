@@ -93,7 +93,7 @@ def plane_mesh(context: PlaneMeshContext, a: Geoms, b: Geoms, margin: Array) -> 
     normal = a.axis
     row, vert = context.hulls.row(b.id), context.hulls.vertices(b.id)
     down = matvec_t(b.mat, -normal)
-    best = jnp.argmax(inner(vert, down[:, None]), axis=1)
+    best = jnp.argmax(inner(vert, down[:, None]), axis=1).astype(jnp.int32)
     neighbours = jnp.asarray(context.neighbours)[row, best]
     vertex = jnp.concatenate([best[:, None], jnp.maximum(neighbours, 0)], axis=1)
     point = b.pos[:, None] + matvec(b.mat[:, None], jnp.take_along_axis(vert, vertex[..., None], axis=1))

@@ -98,7 +98,7 @@ def _octree_value(m: Any, root: Array, x: Array) -> tuple[Array, Array]:
     coeff = jnp.asarray(m.oct_coeff, x.dtype)[node]
     value = jnp.sum(jnp.prod(factor, axis=-1) * coeff, axis=-1)
     other_factors = jnp.stack([factor[..., [1, 2]], factor[..., [0, 2]], factor[..., [0, 1]]], axis=-2).prod(axis=-1)
-    cell_gradient = jnp.sum(other_factors * (2 * _CORNER_BITS - 1) * coeff[..., None], axis=-2)
+    cell_gradient = jnp.sum(other_factors * (2 * _CORNER_BITS - 1).astype(coeff.dtype) * coeff[..., None], axis=-2)
     length = safe.norm(excess)
     outside_gradient = jnp.where(projected, 0, cell_gradient / (2 * box[node, 3:]))
     outside_gradient += sign * safe.divide(excess, length[..., None])
