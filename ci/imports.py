@@ -1,87 +1,194 @@
-"""Check that imports point one way: each room of the package imports only from rooms below it.
+"""Check the imports of the repository: what may import what, without circles, and no private names of others.
 
-Run from anywhere; prints one line for each import that points the wrong way and exits with their number (at most 1).
-Imports inside functions count as well, except where `ALLOWED` names them with their reason.
+    python ci/imports.py [ROOT]
+
+Prints a line for each import that breaks a rule and exits with 1 if there is one. The rules:
+
+- A room imports only rooms below it: `ROOMS`, lowest first, down to the rooms of the engine.
+- Modules form no circle. Imports inside functions and those for type checkers count.
+- No module uses a private name (`_name`) of another module.
+- The tests and the scripts of `ci/` do not import each other. What both need lies in `validation/`.
+- The package imports optional packages only where `OPTIONAL` says.
 """
 
 import ast
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-PACKAGE = Path(__file__).resolve().parent.parent / "jaxsim"
-
-# Lowest first; rooms of one line may import each other.
-ORDER = [
-    ("math",),
-    ("core", "xla"),
-    ("mjcf",),
-    ("compiler", "engine", "io", "parallel"),
-    ("stages", "support"),
-    ("__init__",),
-    ("envs", "optim", "identify", "viewer", "tools"),
-    ("__main__",),
-]
-LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
-# (importing room, imported module): needed only when called, to compute derived constants or to pack rows.
-ALLOWED = {
-    ("io", "mujoco"),
-    ("tools", "mujoco"),
-    ("tools", "mujoco_warp"),
-    ("envs", "gymnasium"),
-    ("envs", "mujoco"),
-}
-# The engine reads models and never makes them from text; the front end knows neither JAX nor physics.
+ROOT = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
+# Lowest first; rooms of one line may import each other. A module's room is the longest name that it lies in.
+ROOMS = (
+    ("jaxsim.math",),
+    ("jaxsim.core", "jaxsim.xla"),
+    ("jaxsim.mjcf",),
+    ("jaxsim.engine.tables", "jaxsim.engine.damping", "jaxsim.engine.refusals", "jaxsim.engine.__init__"),
+    ("jaxsim.engine.actuation.history", "jaxsim.engine.solver", "jaxsim.engine.ray"),
+    ("jaxsim.engine.checks",),
+    ("jaxsim.engine.constraint.contact_jvp", "jaxsim.engine.constraint.jacobian"),
+    ("jaxsim.engine.constraint.island", "jaxsim.engine.constraint.sparse_contact"),
+    ("jaxsim.engine.dynamics", "jaxsim.engine.tendon"),
+    ("jaxsim.engine.sleep",),
+    ("jaxsim.engine.actuation", "jaxsim.engine.collision"),
+    ("jaxsim.engine.constants", "jaxsim.engine.sensor"),
+    ("jaxsim.engine.constraint",),
+    ("jaxsim.engine.integrate",),
+    ("jaxsim.engine.inverse.forces",),
+    ("jaxsim.engine.forward",),
+    ("jaxsim.engine.inverse", "jaxsim.engine.initial", "jaxsim.engine.rollout", "jaxsim.engine.transition"),
+    ("jaxsim.engine.state",),
+    ("jaxsim.compiler", "jaxsim.io"),
+    ("jaxsim.parallel",),
+    ("jaxsim.stages", "jaxsim.support"),
+    ("jaxsim.__init__",),
+    ("jaxsim.optim",),
+    ("jaxsim.envs", "jaxsim.identify", "jaxsim.viewer", "jaxsim.tools"),
+    ("jaxsim.__main__",),
+    ("validation",),
+    ("tests", "ci"),
+)
+LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
+# What the order alone would let pass: the front end knows neither JAX nor physics, the engine no text.
 FORBIDDEN = {
-    "math": {"jaxsim"},
-    "mjcf": {"jax", "jaxsim.math"},
-    "engine": {"jaxsim.compiler", "jaxsim.mjcf", "jaxsim.io.mujoco"},
+    "jaxsim.mjcf": ("jax", "jaxsim.math", "jaxsim.xla"),
+    "jaxsim.engine": ("jaxsim.mjcf",),
+    "tests": ("ci",),
+    "ci": ("tests",),
 }
-FOREIGN = {"mujoco", "mujoco_warp", "dm_control", "gymnasium"}
+# Optional packages -> the modules of the package that may import them.
+OPTIONAL = {
+    "mujoco": ("jaxsim.envs.playground", "jaxsim.tools.peers"),
+    "mujoco_warp": ("jaxsim.tools.peers",),
+    "mujoco_playground": ("jaxsim.envs.playground",),
+    "warp": ("jaxsim.tools.peers",),
+    "gymnasium": ("jaxsim.envs.gym",),
+    "viser": ("jaxsim.viewer.web",),
+    "imageio": ("jaxsim.viewer.render",),
+    "matplotlib": ("jaxsim.identify.report",),
+    "optax": ("jaxsim.optim.extras",),
+    "dm_control": (),
+}
 
 
-def modules(tree: ast.AST) -> list[str]:
-    """Dotted names of everything that a module imports."""
-    names = []
+class Module(NamedTuple):
+    """A file: its path from the root, its dotted name, its syntax tree and what it imports, as (line, dotted name)."""
+
+    path: Path
+    name: str
+    tree: ast.Module
+    imports: list[tuple[int, str]]
+
+
+def read(path: Path) -> Module:
+    """A file as a module."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    tree, found = ast.parse(path.read_text(encoding="utf-8")), []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            names += [f"{node.module}.{alias.name}" for alias in node.names]
-    return names
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
+    return Module(path.relative_to(ROOT), ".".join(parts), tree, found)
 
 
-def room_of(path: Path) -> str:
-    """The room of a file: its top folder in the package, or its own name."""
-    parts = path.relative_to(PACKAGE).parts
-    return parts[0] if len(parts) > 1 else path.stem
+def packages(name: str) -> Iterator[str]:
+    """A dotted name and the packages that it lies in, longest first."""
+    while name:
+        yield name
+        name = name.rpartition(".")[0]
 
 
-def problems(path: Path) -> list[str]:
-    """What is wrong with the imports of one file."""
-    room, found = room_of(path), []
-    if room not in LEVEL:
-        return [f"{path.relative_to(PACKAGE.parent)}: room {room!r} has no place in ci/imports.py"]
-    for name in dict.fromkeys(modules(ast.parse(path.read_text(encoding="utf-8")))):
-        top, *rest = name.split(".")
-        if any(room == r and (name == n or name.startswith(n + ".")) for r, n in ALLOWED):
-            continue
-        inside = room == "math" and name.startswith("jaxsim.math")
-        if not inside and any(name == f or name.startswith(f + ".") for f in FORBIDDEN.get(room, ())):
-            found.append(f"{path.relative_to(PACKAGE.parent)}: {room} must not import {name}")
-        elif top in FOREIGN:
-            found.append(f"{path.relative_to(PACKAGE.parent)}: the package must work without {top}")
-        elif top == "jaxsim":
-            target = rest[0] if rest and rest[0] in LEVEL else "__init__"
-            if LEVEL[target] > LEVEL[room] and not (target == "__init__" and rest):
-                found.append(f"{path.relative_to(PACKAGE.parent)}: {room} must not import {name}")
-    return found
+def inside(name: str, places: tuple[str, ...]) -> bool:
+    """Whether a dotted name is one of some places or lies in it."""
+    return any(place in packages(name) for place in places)
+
+
+class Checker:
+    """All modules of the repository by name, and what is wrong with their imports."""
+
+    def __init__(self) -> None:
+        tops = ("jaxsim", "validation", "tests", "ci")
+        self.modules = {m.name: m for top in tops for m in map(read, sorted((ROOT / top).rglob("*.py")))}
+
+    def target(self, name: str) -> str | None:
+        """The module that an imported name is, or is defined in."""
+        found = (n for p in packages(name) for n in (p, f"{p}.__init__") if n in self.modules)
+        return next(found, None)
+
+    def room(self, name: str) -> str | None:
+        """The room of a module."""
+        return next((p for p in packages(name) if p in LEVEL), None)
+
+    def directions(self, module: Module) -> Iterator[str]:
+        """Imports that point up, that are forbidden, or of optional packages."""
+        room = self.room(module.name)
+        if room is None:
+            yield f"{module.path}: {module.name} has no place in ROOMS"
+            return
+        for line, name in module.imports:
+            target = self.target(name)
+            place = target and self.room(target)
+            barred = [p for room, places in FORBIDDEN.items() if inside(module.name, (room,)) for p in places]
+            if inside(name, tuple(barred)) or (place and LEVEL[place] > LEVEL[room]):
+                yield f"{module.path}:{line}: {room} must not import {name}"
+            top = name.partition(".")[0]
+            if inside(module.name, ("jaxsim",)) and not inside(module.name, OPTIONAL.get(top, ("jaxsim",))):
+                yield f"{module.path}:{line}: jaxsim must work without {top}"
+
+    def private(self, module: Module) -> Iterator[str]:
+        """Private names of other modules: imported, or read from an imported module."""
+        aliases = {}
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Import):
+                aliases |= {a.asname or a.name.partition(".")[0]: a.name if a.asname else "" for a in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                aliases |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+        for line, name in module.imports:
+            if self.target(name) and is_private(name):
+                yield f"{module.path}:{line}: {name} is private"
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Attribute) and is_private(node.attr):
+                first, *rest = ast.unparse(node.value).split(".")
+                whole = ".".join([aliases.get(first) or first, *rest])
+                if first in aliases and whole in self.modules:
+                    yield f"{module.path}:{node.lineno}: {whole}.{node.attr} is private"
+
+    def circles(self) -> Iterator[str]:
+        """Groups of modules of which each imports, in the end, itself."""
+        graph = {
+            m.name: {t for _, n in m.imports if (t := self.target(n)) and t != m.name} for m in self.modules.values()
+        }
+        reach: dict[str, set[str]] = {}
+        for name in graph:
+            seen, todo = set(), [name]
+            while todo:
+                new = graph[todo.pop()] - seen
+                seen |= new
+                todo += new
+            reach[name] = seen
+        groups = {frozenset(o for o in reach[n] if n in reach[o]) for n in graph if n in reach[n]}
+        yield from (f"a circle of imports: {', '.join(sorted(group))}" for group in groups)
+
+    def problems(self) -> Iterator[str]:
+        """All that is wrong."""
+        for module in self.modules.values():
+            yield from self.directions(module)
+            yield from self.private(module)
+        yield from self.circles()
+
+
+def is_private(name: str) -> bool:
+    """Whether the last part of a dotted name is private."""
+    last = name.rpartition(".")[2]
+    return last.startswith("_") and not last.endswith("__")
 
 
 def main() -> int:
-    """Check every module of the package."""
-    lines = [line for path in sorted(PACKAGE.rglob("*.py")) for line in problems(path)]
+    """Print what is wrong."""
+    lines = list(Checker().problems())
     print("\n".join(lines) if lines else "imports point one way")
-    return 1 if lines else 0
+    return int(bool(lines))
 
 
 if __name__ == "__main__":

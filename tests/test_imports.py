@@ -3,12 +3,50 @@
 import subprocess
 import sys
 
+import pytest
+
 from tests.paths import CI, ROOT
 
 
 def test_imports_point_one_way():
     check = subprocess.run([sys.executable, CI / "imports.py"], capture_output=True, text=True)
     assert check.returncode == 0, check.stdout
+
+
+FAULTS = {
+    "a room above": ("jaxsim/math/a.py", "def f():\n    import jaxsim.engine.forward\n", "jaxsim.math must not import"),
+    "a sub-room above": ("jaxsim/engine/solver/a.py", "import jaxsim.engine.forward\n", "solver must not import"),
+    "no room": ("jaxsim/attic/a.py", "", "jaxsim.attic.a has no place in ROOMS"),
+    "text in the engine": (
+        "jaxsim/engine/sleep.py",
+        "import jaxsim.mjcf\n",
+        "jaxsim.engine.sleep must not import jaxsim.mjcf",
+    ),
+    "an optional package": ("jaxsim/io/a.py", "import mujoco\n", "jaxsim must work without mujoco"),
+    "a private name": ("jaxsim/engine/sleep.py", "from jaxsim.math.b import _x\n", "jaxsim.math.b._x is private"),
+    "a private attribute": ("ci/a.py", "from jaxsim.math import b\nb._x()\n", "ci/a.py:2: jaxsim.math.b._x is private"),
+    "a circle": (
+        "jaxsim/math/b.py",
+        "def f():\n    import jaxsim.math.c\n",
+        "circle of imports: jaxsim.math.b, jaxsim.math.c",
+    ),
+    "tests in ci": ("ci/a.py", "from tests.a import x\n", "ci must not import tests.a.x"),
+    "ci in tests": ("tests/a.py", "import ci.a\n", "tests must not import ci.a"),
+    "tests in validation": ("validation/a.py", "import tests.a\n", "validation must not import tests.a"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_kind_of_fault_is_named(fault, tmp_path):
+    path, text, words = FAULTS[fault]
+    sound = {"jaxsim/mjcf/__init__.py": "", "jaxsim/engine/forward.py": "", "jaxsim/math/b.py": "", "tests/a.py": ""}
+    sound |= {"jaxsim/math/c.py": "import jaxsim.math.b\n", "ci/a.py": ""}
+    for name, content in (sound | {path: text}).items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    check = subprocess.run([sys.executable, CI / "imports.py", tmp_path], capture_output=True, text=True)
+    assert check.returncode == 1 and words in check.stdout, check.stdout + check.stderr
+    assert len(check.stdout.splitlines()) == 1, check.stdout
 
 
 def test_importing_jaxsim_needs_no_mujoco_and_changes_no_setting():

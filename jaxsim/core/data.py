@@ -12,7 +12,7 @@ import numpy as np
 from jaxsim.core import fields
 from jaxsim.core.field_types import ConstraintFields, ContactFields, DataFields, WarningFields
 from jaxsim.core.layout import make_layout
-from jaxsim.core.model import SIZES, Model, _cast_like, _Frozen, _refuse_unknown
+from jaxsim.core.model import SIZES, Frozen, Model, cast_like, refuse_unknown
 from jaxsim.core.rows import pack_rows, slot_values
 from jaxsim.core.types import MINAWAKE
 from jaxsim.math.safe import Array
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jaxsim.core.field_types import ConstraintChanges, ContactChanges, DataChanges, WarningChanges
 
 
-class _Struct(_Frozen):
+class _Struct(Frozen):
     """A frozen PyTree class: leaves are `__slots__`, except those of `static`, which are compared and hashed."""
 
     __slots__ = ("__weakref__",)
@@ -52,8 +52,8 @@ class _Struct(_Frozen):
 
     def _replace(self, changes: Mapping[str, Any]) -> Any:
         values = {name: getattr(self, name) for name in self.__slots__}
-        _refuse_unknown(changes, values, type(self).__name__)
-        values.update({name: _cast_like(values[name], value) for name, value in changes.items()})
+        refuse_unknown(changes, values, type(self).__name__)
+        values.update({name: cast_like(values[name], value) for name, value in changes.items()})
         return type(self)(**values)
 
 
@@ -174,7 +174,7 @@ def reset_to_keyframe(m: Model, d: Data, key: int) -> Data:
 
 
 @functools.cache
-def _packer(field: str, batch_axes: int) -> Callable[..., Array]:
+def packer(field: str, batch_axes: int) -> Callable[..., Array]:
     """A compiled function that packs one field of a batch: compiled once for a structure and a shape."""
 
     def packed(efc: Any, contact: Any, cdof: Array) -> Array:
@@ -187,7 +187,7 @@ def _packer(field: str, batch_axes: int) -> Callable[..., Array]:
 
 def _packed_property(field: str) -> property:
     def get(self: Any) -> Array:
-        return _packer(field, jnp.ndim(self.time))(self.efc, self.contact, self.cdof)
+        return packer(field, jnp.ndim(self.time))(self.efc, self.contact, self.cdof)
 
     return property(get, doc=f"efc_{field}: packed rows in MuJoCo's order, of which the first nefc are real.")
 

@@ -118,7 +118,7 @@ class Structure:
         return {k: v for k, v in self.__dict__.items() if not k.startswith("_")}
 
 
-class _Frozen:
+class Frozen:
     """Attribute assignment refused: `replace` makes a changed copy."""
 
     __slots__ = ()
@@ -127,7 +127,7 @@ class _Frozen:
         raise dataclasses.FrozenInstanceError(f"{type(self).__name__} is immutable: use .replace({name}=...)")
 
 
-def _cast_like(old: Any, new: Any) -> Any:
+def cast_like(old: Any, new: Any) -> Any:
     """A value with the dtype of the one that it replaces; placeholders (axes, None) pass as they are."""
     if isinstance(old, np.ndarray):
         return np.asarray(new, dtype=old.dtype)
@@ -138,7 +138,7 @@ def _cast_like(old: Any, new: Any) -> Any:
     return new
 
 
-class Option(_Frozen, OptionFields):
+class Option(Frozen, OptionFields):
     """Physics options, `m.opt`: mjOption's fields. Floats are leaves, integers and flags are structure.
 
     Own fields, both structure: `fluid` says whether the program computes fluid forces at all. It is on when the
@@ -157,9 +157,9 @@ class Option(_Frozen, OptionFields):
     def replace(self, **changes: "Unpack[OptionChanges]") -> "Option":
         """A copy with some fields changed; new values take the dtype of the old ones."""
         values, given = {name: getattr(self, name) for name in self.__slots__}, dict[str, Any](changes)
-        _refuse_unknown(given, values, "Option")
+        refuse_unknown(given, values, "Option")
         for name, value in given.items():
-            values[name] = int(value) if name in OPTION_INTS else _cast_like(values[name], value)
+            values[name] = int(value) if name in OPTION_INTS else cast_like(values[name], value)
         if any(name in given and not _is_plain_zero(given[name]) for name in FLUID_OPTIONS):
             values["fluid"] = 1
         return Option(**values)
@@ -180,8 +180,8 @@ class Statistic(NamedTuple):
 
     def replace(self, **changes: "Unpack[StatisticChanges]") -> "Statistic":
         """A copy with some fields changed; new values take the dtype of the old ones."""
-        _refuse_unknown(changes, self._asdict(), "Statistic")
-        return self._replace(**{k: _cast_like(getattr(self, k), v) for k, v in changes.items()})
+        refuse_unknown(changes, self._asdict(), "Statistic")
+        return self._replace(**{k: cast_like(getattr(self, k), v) for k, v in changes.items()})
 
 
 def make_visual(values: Mapping[tuple[str, str], Any]) -> SimpleNamespace:
@@ -192,7 +192,7 @@ def make_visual(values: Mapping[tuple[str, str], Any]) -> SimpleNamespace:
     return SimpleNamespace(**{group: SimpleNamespace(**items) for group, items in groups.items()})
 
 
-class Model(_Frozen, ModelFields):
+class Model(Frozen, ModelFields):
     """A compiled model: an immutable PyTree with mjModel's fields by name.
 
     Floats are leaves; everything else lives in `structure` and is read through properties of the same names. `opt`,
@@ -221,7 +221,7 @@ class Model(_Frozen, ModelFields):
         parts = {name: given.pop(name) for name in ("opt", "stat") if name in given}
         for name, value in given.items():
             if name in floats:
-                floats[name] = _cast_like(floats[name], value)
+                floats[name] = cast_like(floats[name], value)
             elif name in ARRAYS:
                 old = getattr(self.structure, name)
                 static[name] = np.asarray(value, dtype=old.dtype)
@@ -232,7 +232,7 @@ class Model(_Frozen, ModelFields):
             elif name == "callbacks":
                 static[name] = value
             else:
-                _refuse_unknown({name: value}, floats, "Model")
+                refuse_unknown({name: value}, floats, "Model")
         structure = Structure({**self.structure.values(), **static}) if static else self.structure
         return Model(structure, parts.get("opt", self.opt), parts.get("stat", self.stat), **floats)
 
@@ -266,7 +266,7 @@ class Model(_Frozen, ModelFields):
         return int(key)
 
 
-def _refuse_unknown(changes: Mapping[str, Any], known: Mapping[str, Any], what: str):
+def refuse_unknown(changes: Mapping[str, Any], known: Mapping[str, Any], what: str):
     import difflib
 
     for name in changes:

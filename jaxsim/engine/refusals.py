@@ -47,11 +47,11 @@ def warn_of_substitutes(m: Model):
     """Issue a `ModelWarning`, once per process and kind, where an algorithm is not the one that the model names."""
     for asked, what in SUBSTITUTED:
         if asked(m):
-            _warn_once(what)
+            warn_once(what)
 
 
 @functools.cache
-def _warn_once(what: str):
+def warn_once(what: str):
     warnings.warn(what, ModelWarning, stacklevel=4)  # at the line that loads the model
 
 

@@ -168,7 +168,7 @@ def identify(
     """
     problem = Problem(m, data, parameters, step)
     first = _starts(problem, starts, spread, seed)
-    run = {"lm": _levenberg, "adam": partial(_adam, learning_rate=learning_rate)}.get(method)
+    run = {"lm": levenberg, "adam": partial(_adam, learning_rate=learning_rate)}.get(method)
     if run is None:
         raise ValueError(f'method is {method!r}; expected "lm" or "adam"')
     free, history = run(problem, first, iterations, progress)
@@ -184,7 +184,7 @@ def _starts(problem: Problem, starts: int, spread: float, seed: int) -> Array:
     return jnp.clip(problem.first + spread * size * noise, problem.low, problem.high)
 
 
-def _levenberg(problem: Problem, first: Array, iterations: int, progress: bool) -> tuple[Array, np.ndarray]:
+def levenberg(problem: Problem, first: Array, iterations: int, progress: bool) -> tuple[Array, np.ndarray]:
     """Free coordinates (starts, p) and costs (starts, iterations + 1) of a batch of Levenberg-Marquardt iterations."""
 
     def improve(free: Array, damping: Array) -> tuple[Array, Array, Array, Array]:

@@ -24,11 +24,11 @@ def compiler_options(platform: str | None = None) -> dict[str, Any]:
 
     Empty where none help. An option that the installed XLA does not know is left out.
     """
-    return dict(_known(platform or jax.default_backend()))
+    return dict(known_options(platform or jax.default_backend()))
 
 
 @lru_cache
-def _known(platform: str) -> tuple[tuple[str, Any], ...]:
+def known_options(platform: str) -> tuple[tuple[str, Any], ...]:
     return tuple(item for item in OPTIONS.get(platform, {}).items() if _is_known(platform, *item))
 
 

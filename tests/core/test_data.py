@@ -22,9 +22,9 @@ def traces(monkeypatch):
         return values(efc, contact, cdof, field)
 
     monkeypatch.setattr(module, "slot_values", counted)
-    module._packer.cache_clear()
+    module.packer.cache_clear()
     yield seen
-    module._packer.cache_clear()
+    module.packer.cache_clear()
 
 
 def test_packed_rows_are_compiled_once_for_a_shape(traces):

@@ -10,7 +10,7 @@ import pytest
 
 import jaxsim
 from jaxsim import identify as ident
-from jaxsim.identify.fit import _levenberg
+from jaxsim.identify.fit import levenberg
 
 ARM = """<mujoco><option timestep="0.01" integrator="implicitfast"><flag contact="disable"/></option><worldbody>
 <body name="upper"><joint name="shoulder" axis="0 1 0" damping="{d}" frictionloss="{f}" armature=".05"/>
@@ -98,7 +98,7 @@ def test_a_step_that_fails_is_followed_by_shorter_ones():
     problem = SimpleNamespace(
         residual=lambda x: jnp.concatenate([x**4, 1e3 * jnp.maximum(0.5 - x, 0)]), low=-jnp.inf, high=jnp.inf
     )
-    free, _ = _levenberg(problem, jnp.asarray([[2.0]]), 40, False)
+    free, _ = levenberg(problem, jnp.asarray([[2.0]]), 40, False)
     np.testing.assert_allclose(free, 0.5, atol=0.01)
 
 

@@ -90,7 +90,7 @@ def loads_with_pgs(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         jaxsim.save_model(jaxsim.load_model(text), path)
-    refusals._warn_once.cache_clear()
+    refusals.warn_once.cache_clear()
     return (
         lambda: jaxsim.load_model(text),
         lambda: jaxsim.load_model(read(text)),
@@ -101,7 +101,7 @@ def loads_with_pgs(tmp_path):
 
 def test_a_model_that_asks_for_pgs_warns_once_and_says_what_is_done(tmp_path):
     for load in loads_with_pgs(tmp_path):
-        refusals._warn_once.cache_clear()
+        refusals.warn_once.cache_clear()
         with pytest.warns(jaxsim.ModelWarning, match="PGS.*Newton's method") as found:
             load()
             load()
@@ -114,7 +114,7 @@ def test_a_model_that_asks_for_pgs_warns_once_and_says_what_is_done(tmp_path):
 def test_cg_warns_where_rows_are_sparse_alone():
     ball = '<body pos="{} 0 1"><freejoint/><geom size=".1"/></body>'
     scene = '<mujoco><option solver="CG"/><worldbody>{}</worldbody></mujoco>'
-    refusals._warn_once.cache_clear()
+    refusals.warn_once.cache_clear()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         jaxsim.load_model(scene.format(ball.format(0)))

@@ -16,10 +16,10 @@ def test_jit_compiles_with_the_options_of_the_platform():
 
 def test_options_that_xla_does_not_know_are_left_out(monkeypatch):
     monkeypatch.setitem(options.OPTIONS, "cpu", {"xla_cpu_no_such_option": True})
-    options._known.cache_clear()
+    options.known_options.cache_clear()
     assert jaxsim.compiler_options("cpu") == {}
     monkeypatch.undo()
-    options._known.cache_clear()
+    options.known_options.cache_clear()
 
 
 def test_options_of_the_caller_win():

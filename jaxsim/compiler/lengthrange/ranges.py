@@ -16,7 +16,7 @@ from jaxsim.engine.initial import make_data
 from jaxsim.io.mujoco import finish
 from jaxsim.math.safe import norm
 
-_DISABLE_ALL_BUT_LIMITS = (
+DISABLE_ALL_BUT_LIMITS = (
     DisableBit.FRICTIONLOSS
     | DisableBit.CONTACT
     | DisableBit.SPRING
@@ -82,9 +82,9 @@ def _pull(draft: Draft, m: Model, ids: list[int]) -> np.ndarray:
     while times[-1] < options["inttotal"]:
         times.append(times[-1] + dt)
     steps = len(times) - 1
-    m = m.replace(opt=m.opt.replace(disableflags=int(_DISABLE_ALL_BUT_LIMITS), timestep=dt))
+    m = m.replace(opt=m.opt.replace(disableflags=int(DISABLE_ALL_BUT_LIMITS), timestep=dt))
     with np.errstate(all="ignore"):  # a motion that diverges is an error below
-        lengths, diverged = (pull if can_pull(m, ids) else _pull_by_engine)(m, ids, steps, dt, options)
+        lengths, diverged = (pull if can_pull(m, ids) else pull_by_engine)(m, ids, steps, dt, options)
     late = np.array(times[1:]) > options["inttotal"] - options["interval"]
     low, high = lengths[..., late].min(-1), lengths[..., late].max(-1)
     ranges = np.stack([low[:, 0], high[:, 1]], axis=1)
@@ -101,7 +101,7 @@ def _pull(draft: Draft, m: Model, ids: list[int]) -> np.ndarray:
     return ranges
 
 
-def _pull_by_engine(m: Model, ids: list[int], steps: int, dt: float, options: dict) -> tuple[np.ndarray, np.ndarray]:
+def pull_by_engine(m: Model, ids: list[int], steps: int, dt: float, options: dict) -> tuple[np.ndarray, np.ndarray]:
     """Simulate pulling with the engine's own step, for any model; returns what `pull` returns.
 
     Most of the time goes into XLA's compilation.

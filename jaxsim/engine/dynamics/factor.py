@@ -26,7 +26,7 @@ def factor(m: Model, matrix: Array) -> tuple[Array, Array]:
     if m.nC == m.nv:
         ld = matrix
     else:
-        ld = _chosen(m, lambda t, a: ltdl.factor(t, a.T).T, _factor_blocks)(matrix)
+        ld = _chosen(m, lambda t, a: ltdl.factor(t, a.T).T, factor_blocks)(matrix)
     return ld, ltdl.inverse(take(ld, m.M_rowadr + m.M_rownnz - 1))
 
 
@@ -63,7 +63,7 @@ def _chosen(m: Model, on_entries: Callable[..., Array], on_blocks: Callable[...,
     return run
 
 
-def _factor_blocks(m: Model, matrix: Array) -> Array:
+def factor_blocks(m: Model, matrix: Array) -> Array:
     xp = xp_of(matrix)
     # Cholesky runs from the first row down; eliminating the leaves first needs the reverse order
     blocks = [_cholesky(take_or_zero(matrix, b.full[:, ::-1, ::-1])) for b in tables.inertia_blocks(m)]

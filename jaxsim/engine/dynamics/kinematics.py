@@ -95,12 +95,12 @@ def _parts(frame: Array) -> tuple[Array, Array]:
 
 def compose(nodes: tables.Nodes, frame: Array) -> Array:
     """Frames (n, 7) in the world from frames in parents, with the derivatives of unit quaternions."""
-    return _rounds(nodes.jumps, frame) if is_numpy(frame) or not nodes.jumps else _composed(nodes, frame)
+    return compose_by_jumps(nodes.jumps, frame) if is_numpy(frame) or not nodes.jumps else _composed(nodes, frame)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _composed(nodes: tables.Nodes, frame: Array) -> Array:
-    return _rounds(nodes.jumps, frame)
+    return compose_by_jumps(nodes.jumps, frame)
 
 
 @_composed.defjvp
@@ -130,7 +130,7 @@ def _path_sum(nodes: tables.Nodes, x: Array) -> Array:
     return x
 
 
-def _rounds(jumps: tuple[np.ndarray, ...], frame: Array) -> Array:
+def compose_by_jumps(jumps: tuple[np.ndarray, ...], frame: Array) -> Array:
     """Composition by pointer jumping: a loop over rounds, so that one round is compiled for all."""
 
     def jump_over(frame: Array, jump: Array) -> tuple[Array, None]:

@@ -91,10 +91,10 @@ def test_ranges_of_a_body_that_tumbles_equal_mujoco():
 def test_both_ways_of_pulling_agree():
     text = FINGER.format(settings="", option="", equality=COUPLING).replace('inttotal="1.5"', 'inttotal=".1"')
     m = compile_spec(read(text.replace('mode="all"', 'mode="none"')))
-    m = m.replace(opt=m.opt.replace(disableflags=int(ranges._DISABLE_ALL_BUT_LIMITS), timestep=0.01))
+    m = m.replace(opt=m.opt.replace(disableflags=int(ranges.DISABLE_ALL_BUT_LIMITS), timestep=0.01))
     options = {"accel": 20.0, "timeconst": 1.0, "maxforce": 0.0}
     assert pull.can_pull(m, [0, 1])
-    ours, engines = (way(m, [0, 1], 10, 0.01, options)[0] for way in (pull.pull, ranges._pull_by_engine))
+    ours, engines = (way(m, [0, 1], 10, 0.01, options)[0] for way in (pull.pull, ranges.pull_by_engine))
     np.testing.assert_allclose(ours, engines, rtol=0, atol=1e-10)
 
 

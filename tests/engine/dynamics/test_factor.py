@@ -40,7 +40,7 @@ def test_solutions_are_those_of_the_dense_matrix(name, most, monkeypatch):
 def test_factors_by_entries_and_by_blocks_are_the_same(name):
     m, matrix, _, _ = _problem(name)
     by_entries, inverse = inertia_factor.factor(m, matrix)
-    np.testing.assert_allclose(by_entries, inertia_factor._factor_blocks(m, matrix), rtol=CLOSE, atol=CLOSE)
+    np.testing.assert_allclose(by_entries, inertia_factor.factor_blocks(m, matrix), rtol=CLOSE, atol=CLOSE)
     np.testing.assert_allclose(1 / inverse, by_entries[m.M_rowadr + m.M_rownnz - 1], rtol=CLOSE)
 
 

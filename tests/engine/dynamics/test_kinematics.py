@@ -62,7 +62,7 @@ def test_frames_move_as_the_sum_of_what_the_nodes_above_them_do(dense, monkeypat
     move = rng.standard_normal(frame.shape) * (np.arange(len(frame)) > 0)[:, None]
     move[:, 3:] -= frame[:, 3:] * (move[:, 3:] * frame[:, 3:]).sum(1, keepdims=True)  # quaternions stay units
     ours = jax.jvp(lambda x: kinematics.compose(nodes, x), (jnp.asarray(frame),), (jnp.asarray(move),))
-    rounds = jax.jvp(lambda x: kinematics._rounds(nodes.jumps, x), (jnp.asarray(frame),), (jnp.asarray(move),))
+    rounds = jax.jvp(lambda x: kinematics.compose_by_jumps(nodes.jumps, x), (jnp.asarray(frame),), (jnp.asarray(move),))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), ours, rounds)
 
 
