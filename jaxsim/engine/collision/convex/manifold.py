@@ -206,7 +206,7 @@ def largest_quadrilateral(polygon: Array, count: Array) -> Array:
 
     def move(q: Array, corner: Array) -> Array:
         next_corner = jnp.where(q + 1 < count, q + 1, 0)
-        return jnp.where(jnp.arange(4, dtype=corner.dtype) == corner, next_corner, q)
+        return jnp.where(jnp.arange(4, dtype=jnp.result_type(corner)) == corner, next_corner, q)
 
     def body(state: tuple) -> tuple:
         q, best, largest, corner = state
