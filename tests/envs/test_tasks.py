@@ -1,5 +1,7 @@
 """The tasks: shapes, documented rewards, and scripted policies that beat random ones."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,9 +31,15 @@ def test_shapes_and_types_of_a_task(name):
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_reward_and_observation_are_documented(name):
-    text = type(envs.make(name)).__doc__
-    assert "Reward" in text and "Observation" in text
+def test_documented_sizes_are_those_of_the_environment(name):
+    """A page that gives a size gives the right one; one that serves several models counts actuators."""
+    env = envs.make(name)
+    text = " ".join(type(env).__doc__.split())
+    observation = re.search(r"Observation(?: \((\d+)\))?: ", text)
+    assert observation and int(observation[1] or env.observation_size) == env.observation_size
+    action = re.search(r"Action(?: \((\d+)\): |: one entry for each (?:actuator|motor))", text)
+    assert int(action[1] or env.model.nu) == env.action_size if action else observation[1]
+    assert re.search(r"Reward(, at most 1)?: .{30}", text)
 
 
 def returns(env, policy, nworld=8, nstep=100):
@@ -39,11 +47,13 @@ def returns(env, policy, nworld=8, nstep=100):
     batch = envs.wrap(env)
     step, state = jax.jit(batch.step), jax.jit(batch.reset)(jax.random.split(jax.random.key(3), nworld))
     alive, total = np.ones(nworld), np.zeros(nworld)
+    most = 1 + 1e-6 if "Reward, at most 1:" in " ".join(type(env).__doc__.split()) else np.inf
     for k in range(nstep):
         state = step(state, jnp.asarray(policy(env, state, k), state.reward.dtype))
         total += alive * np.asarray(state.reward)
         alive *= 1 - np.asarray(state.done)
         assert np.isfinite(state.obs).all() and not np.any(state.info["diverged"])
+        assert np.isfinite(state.reward).all() and np.max(state.reward) <= most
     return total.mean()
 
 
