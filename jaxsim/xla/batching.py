@@ -6,10 +6,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.core import eval_jaxpr
-from jax.custom_batching import custom_vmap
 
 from jaxsim.math.safe import Array
+from jaxsim.xla.compat import custom_vmap, eval_jaxpr
 
 
 @custom_vmap

@@ -1,26 +1,75 @@
 """Fusion barriers: functions that XLA does not inline, or compiles as one kernel of a CPU."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.experimental.xla_metadata import set_xla_metadata
 
-from jaxsim.math.safe import Array, xp_of
+from jaxsim.math.safe import xp_of
+from jaxsim.xla.compat import jax_version, set_xla_metadata
+
+# The newest JAX with which tests of such kernels have passed. With a newer one a process of its own tries first.
+TESTED_JAX = (0, 12)
 
 
-def one_kernel(function: Callable[..., Array]) -> Callable[..., Array]:
-    """The function of arrays, which gives an array, as one kernel when XLA compiles it for a CPU.
+def one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of arrays (any PyTrees) as one kernel when XLA compiles it for a CPU.
 
     XLA starts each operation of a loop's body anew, which takes 0.1 us; loops within one kernel are machine code. It
     compiles small loops so by itself, and what it marks them with is set here (XLA,
-    `small_while_loop_hoisting_pass.cc`). The function must really need every argument, whatever its numbers are: XLA
-    does not find the buffer of one that it has simplified away, and ends the process. No calls of libraries (LAPACK,
-    sorts), which such a kernel cannot make.
+    `small_while_loop_hoisting_pass.cc`). Such kernels are written by XLA's older emitters, also where the others are by
+    the newer ones. The function closes over no traced arrays, calls no libraries (LAPACK, products of large matrices)
+    and has no scatters: XLA refuses those. It is not differentiated: derivatives may drop the
+    results that keep its arguments, and the process ends. Where XLA does not take such kernels, the function itself.
     """
-    return _called(function, inlineable="false", xla_cpu_small_call="true")
+    return lambda *args: (_one_kernel if kernels_hold() else lambda f: f)(function)(*args)
+
+
+def one_cpu_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of arrays (any PyTrees): `one_kernel` of it on a CPU, the function itself elsewhere."""
+    return lambda *args: lax.platform_dependent(*args, cpu=one_kernel(function), default=function)
+
+
+def _one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    # XLA ends the process when it has simplified an argument away and does not find its buffer. So each argument is a
+    # result as well, which takes no code; the two barriers keep JAX from seeing that nothing needs those results.
+    marked = _called(
+        lambda *x: (function(*x), lax.optimization_barrier(x)), inlineable="false", xla_cpu_small_call="true"
+    )
+    return lambda *args: lax.optimization_barrier(marked(*args))[0]
+
+
+@lru_cache
+def kernels_hold() -> bool:
+    """Whether XLA compiles `one_kernel` as this package needs it; a wrong guess would end the process."""
+    return jax_version() <= TESTED_JAX or kernels_survive()
+
+
+def kernels_survive() -> bool:
+    """Whether a new process that compiles such kernels lives to report the right numbers."""
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", f"from {__name__} import attempt_kernels; attempt_kernels()"]
+    try:
+        return subprocess.run(command, env=environment, capture_output=True, timeout=300).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def attempt_kernels() -> None:
+    """Compile two kernels: one with a loop, one of whose arguments nothing remains; raise if a number is wrong."""
+    x, unused = jnp.arange(12.0).reshape(3, 4), jnp.arange(5)
+    powers = _one_kernel(lambda x: lax.fori_loop(0, 3, lambda _, y: y * x, x))
+    simplified = _one_kernel(lambda x, y: (x + 1, 2 * x + jnp.where(np.zeros(5, bool), y, 0).sum()))
+    np.testing.assert_allclose(jax.jit(powers)(x), x**4, rtol=1e-6)
+    for got, want in zip(jax.jit(simplified)(x, unused), (x + 1, 2 * x), strict=True):
+        np.testing.assert_allclose(got, want)
 
 
 def not_inlined(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,8 +3,10 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from jaxsim.xla.fusion import fusion_barrier
+from jaxsim.xla import fusion
+from jaxsim.xla.fusion import fusion_barrier, one_cpu_kernel
 
 
 def _no_barrier(tree):
@@ -38,3 +40,39 @@ def test_what_is_behind_a_barrier_is_computed_once():
 
     with jax.default_device(jax.devices("cpu")[0]):  # the only platform with barriers
         assert sines(fusion_barrier) == 3 < sines(_no_barrier)
+
+
+@pytest.mark.parametrize(
+    "leftover",
+    [
+        lambda y: jnp.where(np.zeros(5, bool), y, jnp.uint32(1)).sum(),
+        lambda y: (y & jnp.uint32(0)).sum(),
+        lambda y: (y * 0).sum(),
+        lambda y: y.shape[0],
+    ],
+    ids=["select", "and", "product", "shape"],
+)
+def test_kernel_keeps_arguments_that_are_simplified_away(leftover):
+    x, y = jnp.arange(12.0).reshape(3, 4), jnp.arange(5, dtype=jnp.uint32)
+    function = lambda x, y: (2 * x + leftover(y), x.sum(axis=1))  # noqa: E731
+    for got, want in zip(jax.jit(one_cpu_kernel(function))(x, y), function(x, y), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_kernels_are_tried_in_a_process_of_its_own_with_a_newer_jax(monkeypatch):
+    monkeypatch.setattr(fusion, "TESTED_JAX", (0, 0))
+    for survives in (True, False):
+        monkeypatch.setattr(fusion, "kernels_survive", lambda s=survives: s)
+        fusion.kernels_hold.cache_clear()
+        text = jax.jit(fusion.one_kernel(lambda x: x + 1)).lower(jnp.ones(3)).as_text()
+        assert ("xla_cpu_small_call" in text) == survives
+    fusion.kernels_hold.cache_clear()
+
+
+def test_trial_of_kernels():
+    assert fusion.kernels_survive()
+
+
+def test_a_trial_that_dies_is_a_no(monkeypatch):
+    monkeypatch.setattr(fusion.sys, "executable", "/bin/false")
+    assert not fusion.kernels_survive()

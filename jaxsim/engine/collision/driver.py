@@ -32,7 +32,7 @@ from jaxsim.engine.collision.table import COLLIDERS, Collider
 from jaxsim.engine.sleep import sleeps, wake_and_filter
 from jaxsim.math.arrays import gather, inner, take
 from jaxsim.math.safe import Array
-from jaxsim.xla.fusion import fusion_barrier, one_kernel
+from jaxsim.xla.fusion import fusion_barrier, one_cpu_kernel
 
 COMPACT_MIN_PAIRS = 16  # a group with no more pairs gets the narrow phase for all of them
 COMPACT_MIN_COST = 30_000  # so does one whose narrow phase costs no more, in units of `Collider.cost`
@@ -247,8 +247,7 @@ def compact(mask: Array, capacity: int) -> tuple[Array, Array, Array]:
     Entries beyond the last true one have index 0 and are not real.
     """
     total = jnp.cumsum(mask, dtype=jnp.int32)
-    counted = partial(_index_of_true, capacity)
-    index = lax.platform_dependent(total, cpu=one_kernel(counted), default=counted)
+    index = one_cpu_kernel(partial(_index_of_true, capacity))(total)
     real = jnp.arange(capacity, dtype=jnp.int32) < total[-1]
     return jnp.where(real, index, 0), real, jnp.maximum(total[-1] - capacity, 0)
 

@@ -1,0 +1,55 @@
+"""What this package uses of JAX beyond its compatibility promise, imported here alone, with a plain path for each.
+
+Without `custom_vmap` its rules for batches are not applied, without metadata XLA fuses as it likes: slower programs,
+the same numbers.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+try:
+    from jax.core import eval_jaxpr
+except ImportError:
+
+    def eval_jaxpr(jaxpr: Any, consts: Any, *args: Any) -> list[Any]:
+        """The outputs of `jaxpr`, applied to arrays."""
+        from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+
+        return jaxpr_as_fun(ClosedJaxpr(jaxpr, consts))(*args)
+
+
+try:
+    from jax.custom_batching import custom_vmap
+except ImportError:
+
+    class custom_vmap:
+        """The function itself; its rule is not used, so `vmap` does what it does with any function."""
+
+        def __init__(self, function: Callable[..., Any]) -> None:
+            self.function = function
+
+        def __call__(self, *args: Any) -> Any:
+            return self.function(*args)
+
+        def def_vmap(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+            return rule
+
+
+try:
+    from jax.experimental.xla_metadata import set_xla_metadata
+except ImportError:
+
+    def set_xla_metadata(x: Any, **_: Any) -> Any:
+        """`x`, not marked."""
+        return x
+
+
+def jax_version() -> tuple[int, int]:
+    """Major and minor version of JAX."""
+    major, minor, *_ = jax.__version__.split(".")
+    return int(major), int(minor)
+
+
+__all__ = ["custom_vmap", "eval_jaxpr", "jax_version", "set_xla_metadata"]
