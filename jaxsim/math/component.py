@@ -40,6 +40,24 @@ def scale(s: Array, a: Vector) -> Vector:
     return tuple(s * x for x in a)
 
 
+def mul(a: Vector, b: Vector) -> Vector:
+    return tuple(x * y for x, y in zip(a, b, strict=True))
+
+
+def neg(a: Vector) -> Vector:
+    return tuple(-x for x in a)
+
+
+def dot(a: Vector, b: Vector) -> Array:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def where(mask: Array, a: Vector, b: Vector) -> Vector:
+    """Either vector, as a whole."""
+    xp = xp_of(mask)
+    return tuple(xp.where(mask, x, y) for x, y in zip(a, b, strict=True))
+
+
 def cross(a: Vector, b: Vector) -> Vector:
     return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
@@ -83,3 +101,8 @@ def quat_to_mat(q: Quat) -> tuple[Array, ...]:
 def mat_vec(r: tuple[Array, ...], v: Vector) -> Vector:
     """A matrix of nine entries times a vector."""
     return tuple(r[3 * i] * v[0] + r[3 * i + 1] * v[1] + r[3 * i + 2] * v[2] for i in range(3))
+
+
+def mat_t_vec(r: tuple[Array, ...], v: Vector) -> Vector:
+    """The transpose of a matrix of nine entries times a vector."""
+    return tuple(r[i] * v[0] + r[3 + i] * v[1] + r[6 + i] * v[2] for i in range(3))

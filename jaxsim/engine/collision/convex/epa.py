@@ -1,38 +1,40 @@
-"""EPA: the penetration depth of two convex shapes, for one pair; callers use vmap.
+"""EPA: the penetration depth of two convex shapes, for one pair.
 
 Source: van den Bergen (2001), Proximity queries and penetration depth computation on 3D game objects. The steps follow
 MuJoCo's engine_collision_gjk.c.
 
 A polytope inside the Minkowski difference is expanded, by support points along the normal of its face nearest to the
 origin, until that face is on the boundary. It has at most 5 + iterations vertices, and a closed surface has fewer than
-twice as many faces, so arrays of this size suffice; new faces fill the entries of deleted ones. Each face stores the
-faces across its edges, and vectors of faces are tuples of components (`math.component`): both avoid scatters, which are
-slow on a CPU.
+twice as many faces, so arrays of this size suffice. A round takes time in proportion to the faces that it replaces: they
+are found by walking from face to face, and new faces fill their entries. As in `gjk`, this is a program of scalars.
 """
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxsim.core.types import MINVAL
-from jaxsim.engine.collision.convex.gjk import GjkResult, SupportPoints, barycentric_areas, minkowski_support
-from jaxsim.engine.collision.shapes import unit
+from jaxsim.engine.collision.convex.gjk import (
+    GjkResult,
+    SupportPoint,
+    SupportPoints,
+    barycentric_areas,
+    minkowski_support,
+    project_origin,
+    weighted,
+)
 from jaxsim.math import component
-from jaxsim.math.arrays import gather, inner, matvec
 from jaxsim.math.component import Vector, split
-from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
-from jaxsim.xla.loops import PAIRS, while_each
 
-SMALL_POLYTOPE_ITERATIONS = 11  # suffice for most pairs, so they run on a smaller polytope first
 # faces of the initial polytope, by what GJK's simplex is
 SEGMENT_POLYTOPE = np.array([[0, 2, 3], [0, 4, 2], [0, 3, 4], [1, 3, 2], [1, 2, 4], [1, 4, 3]], np.int32)
 TRIANGLE_POLYTOPE = np.array([[4, 0, 1], [4, 2, 0], [4, 1, 2], [3, 1, 0], [3, 0, 2], [3, 2, 1]], np.int32)
 TETRAHEDRON_POLYTOPE = np.array([[0, 1, 2], [0, 3, 1], [0, 2, 3], [3, 2, 1]], np.int32)
+INITIAL_FACES = 6  # at most
 
 
 def _adjacent_faces(verts: np.ndarray) -> np.ndarray:
@@ -40,6 +42,15 @@ def _adjacent_faces(verts: np.ndarray) -> np.ndarray:
     ends = np.roll(verts, -1, axis=1)
     back = (verts[:, :, None, None] == ends) & (ends[:, :, None, None] == verts)
     return np.argmax(back.any(axis=3), axis=2).astype(np.int32)
+
+
+def _padded(verts: np.ndarray) -> np.ndarray:
+    """Vertices and adjacent faces (6, 6) of a polytope."""
+    return np.resize(np.concatenate([verts, _adjacent_faces(verts)], axis=1), (INITIAL_FACES, 6))
+
+
+POLYTOPES = np.stack([_padded(p) for p in (SEGMENT_POLYTOPE, TRIANGLE_POLYTOPE, TETRAHEDRON_POLYTOPE)])
+OF_SEGMENT, OF_TRIANGLE, OF_TETRAHEDRON = range(3)
 
 
 class EpaResult(NamedTuple):
@@ -53,18 +64,33 @@ class EpaResult(NamedTuple):
     weight: Array
 
 
+class _Polytope(NamedTuple):
+    points: SupportPoints  # (V,)
+    faces: Array  # (F, 6) vertices of each face, and the face across each edge from vertex i to vertex i + 1
+    projection: Array  # (F, 4) origin projected on each face, and the square of its distance
+    open: Array  # (F,) whether the face may still be expanded
+    count: Array  # number of vertices
+    nface: Array  # number of faces
+
+
+class _Horizon(NamedTuple):
+    """A walk over the faces that a point sees, and the edges around them."""
+
+    top: Array  # of the stack
+    stack: Array  # (2F,) edges to cross: 3 face + edge
+    seen: Array  # (F,) whether a face is seen
+    nseen: Array
+    faces: Array  # (F,) the faces seen
+    nedge: Array
+    edges: Array  # (F, 4) of the horizon: vertices, the face beyond, and its edge
+
+
 class _EpaState(NamedTuple):
     running: Array
     k: Array  # iterations
-    points: SupportPoints  # (V,)
-    count: Array  # number of vertices
-    verts: Array  # (F, 3) vertices of each face
-    adjacent: Array  # (F, 3) face across each edge
-    projection: Vector  # (F,) origin projected on each face
-    alive: Array  # (F,) whether the entry is a face of the polytope
-    open: Array  # (F,) whether the face may still be expanded
+    polytope: _Polytope
     face: Array  # (3,) vertices of the nearest face
-    normal: Array  # (3,) origin projected on it
+    normal: Vector  # origin projected on it
     valid: Array  # whether the search has not failed
     upper: Array  # upper bound of the depth
 
@@ -76,242 +102,285 @@ def epa(
     tolerance: Array,
     discrete: Array,
     iterations: int,
+    numbered: tuple[Array, Array],
     active: Array,
 ) -> EpaResult:
-    """The penetration depth: a polytope expanded from GJK's simplex until its nearest face is on the boundary."""
-    points, verts, adjacent, nface, usable = _initial_polytope(support1, support2, simplex)
+    """The penetration depth: a polytope expanded from GJK's simplex until its nearest face is on the boundary.
+
+    With `discrete` the search also ends where a support point repeats; `numbered` says which of the shapes' indices
+    count for that.
+    """
     iterations = min(iterations, 1000)
-    projection, _ = _project_origin(points.w, verts)
-    alive = jnp.arange(6) < nface
-    first_face = verts[0], jnp.stack([x[0] for x in projection])
-    if points.a.dtype == jnp.float64:
+    dtype = simplex.weight.dtype
+    start, usable = _initial_polytope(support1, support2, simplex, 5 + iterations, active)
+    if dtype == jnp.float64:
         tolerance = jnp.where(discrete, MINVAL, tolerance)
     # faces in one plane have one distance and do not see its points, except for rounding
-    rounding = 256 * float(jnp.finfo(points.a.dtype).eps)
+    rounding = 256 * float(jnp.finfo(dtype).eps)
     slack = 1 + rounding
-    infinite = jnp.full((), jnp.inf, points.a.dtype)
-    count = jnp.where(nface == 4, 4, 5).astype(jnp.int32)
-    start = _EpaState(
-        *(active & usable, jnp.int32(0), points, count, verts, adjacent, projection, alive),
-        *(alive, *first_face, active & usable, infinite),
-    )
 
     def step(s: _EpaState) -> _EpaState:
-        distance2 = _dot(s.projection, s.projection)
-        score = jnp.where(s.open, distance2, jnp.inf)
-        best = jnp.argmin(score).astype(jnp.int32)
-        lower2 = gather(score, best)
+        p = s.polytope
+        best, lower2 = _nearest_open_face(p)
         beyond_upper = lower2 > slack * s.upper * s.upper
-        face = jnp.where(beyond_upper, s.face, gather(s.verts, best))
-        normal = jnp.where(beyond_upper, s.normal, jnp.stack([gather(x, best) for x in s.projection]))
+        face = jnp.where(beyond_upper, s.face, p.faces[best, :3])
+        normal = component.where(beyond_upper, s.normal, split(p.projection[best, :3]))
         lower = jnp.sqrt(jnp.where(lower2 > 0, lower2, 1))
         has_direction = lower > MINVAL
-        direction = jnp.where(has_direction, normal / lower, jnp.array([1, 0, 0], normal.dtype))
+        one = jnp.ones_like(lower)
+        direction = component.where(has_direction, component.scale(1 / lower, normal), (one, 0 * one, 0 * one))
         new = minkowski_support(support1, support2, direction)
-        w = new.a - new.b
-        upper = jnp.minimum(s.upper, inner(normal, w) / lower)
-        repeated = (jnp.arange(len(s.points.a), dtype=jnp.int32) < s.count) & jnp.all(
-            s.points.index == new.index, axis=1
+        upper = jnp.minimum(s.upper, component.dot(normal, new.w) / lower)
+        end = beyond_upper | (lower2 <= 0) | (upper - lower < tolerance) | (discrete & _repeats(p, new, numbered))
+
+        horizon = _walk(p, new.w, rounding, best, ~end)
+        p, degenerate = _expanded(p, new, horizon, lower2, upper, slack)
+        valid = s.valid & ~degenerate
+        running = ~end & ~degenerate & (s.k + 1 < iterations)
+        return _EpaState(running, s.k + 1, p, face, normal, valid, upper)
+
+    first = start.faces[0, :3], split(start.projection[0, :3])
+    begin = active & usable
+    s = _EpaState(begin, jnp.int32(0), start, *first, begin, jnp.full((), jnp.inf, dtype))
+    s = lax.while_loop(lambda s: s.running, step, s)
+    face = SupportPoints(*[x[s.face] for x in s.polytope.points])
+    w = [split(x) for x in face.w]
+    areas, total = barycentric_areas(*w, s.normal)
+    weight = jnp.stack(areas) / jnp.where(total == 0, 1, total)
+    depth = jnp.sqrt(component.dot(s.normal, s.normal))
+    return EpaResult(s.valid, depth, *weighted(face, weight), face, weight)
+
+
+def _nearest_open_face(p: _Polytope) -> tuple[Array, Array]:
+    """The open face nearest to the origin and its squared distance; infinite if there is none."""
+
+    def visit(i: Array, best: tuple[Array, Array]) -> tuple[Array, Array]:
+        square = jnp.where(p.open[i], p.projection[i, 3], jnp.inf)
+        nearer = square < best[1]
+        return jnp.where(nearer, i, best[0]), jnp.where(nearer, square, best[1])
+
+    return lax.fori_loop(0, p.nface, visit, (jnp.int32(0), jnp.full((), jnp.inf, p.projection.dtype)))
+
+
+def _repeats(p: _Polytope, new: SupportPoint, numbered: tuple[Array, Array]) -> Array:
+    """Whether a support point is a vertex of the polytope already, by the numbers of the shapes that have some."""
+    index = p.points.index
+    same = ((index[:, 0] == new.i) | ~numbered[0]) & ((index[:, 1] == new.j) | ~numbered[1])
+    return jnp.any(same & (jnp.arange(len(index), dtype=jnp.int32) < p.count))
+
+
+def _walk(p: _Polytope, w: Vector, rounding: float, best: Array, active: Array) -> _Horizon:
+    """The faces that the point w sees and that are connected to the best one by such faces, and their horizon.
+
+    Without the connection a sliver far away, whose normal is all rounding, would open the polytope there. The edges of
+    the horizon come out in order around the surface, since the walk turns the same way at every face.
+    """
+    nface = len(p.faces)
+    w2 = component.dot(w, w)
+    none = jnp.zeros(nface, jnp.int32)
+
+    def cross_edge(h: _Horizon) -> _Horizon:
+        item = h.stack[h.top - 1]
+        face, edge = item // 3, item % 3
+        beyond = p.faces[face, 3 + edge]
+        square = p.projection[beyond, 3]
+        height = component.dot(split(p.projection[beyond, :3]), w) - square
+        is_new = h.seen[beyond] == 0
+        sees = is_new & (height > MINVAL + rounding * jnp.sqrt(square * w2))
+        back = jnp.where(p.faces[beyond, 3] == face, 0, jnp.where(p.faces[beyond, 4] == face, 1, 2))
+        push = jnp.stack([3 * beyond + (back + 2) % 3, 3 * beyond + (back + 1) % 3])
+        ends = p.faces[face, edge], p.faces[face, (edge + 1) % 3]
+        row = jnp.stack([*ends, beyond, back])
+        # what does not hold is written behind the last entry in use
+        return _Horizon(
+            top=h.top - 1 + jnp.where(sees, 2, 0),
+            stack=lax.dynamic_update_slice(h.stack, push, (h.top - 1,)),
+            seen=_set(h.seen, beyond, jnp.where(sees, 1, h.seen[beyond])),
+            nseen=h.nseen + sees,
+            faces=_set(h.faces, h.nseen, beyond),
+            nedge=h.nedge + (is_new & ~sees),
+            edges=lax.dynamic_update_slice(h.edges, row[None], (h.nedge, 0)),
         )
-        end = beyond_upper | (lower2 <= 0) | (upper - lower < tolerance) | (discrete & jnp.any(repeated))
 
-        tolerance_of_side = MINVAL + rounding * jnp.sqrt(distance2 * inner(w, w))
-        sees = s.alive & (_dot(s.projection, split(w)) - distance2 > tolerance_of_side)
-        visible, seen_across = _visible_faces(s.adjacent, sees, best)
-        horizon = visible[:, None] & ~seen_across
-        alive = s.alive & ~visible
-        verts, adjacent, fresh = _add_horizon_faces(s, alive, horizon, seen_across)
-        points = s.points.put(s.count, new)
-        projection, has_area = _project_origin(points.w, verts)
-        projection = tuple(jnp.where(fresh, x, y) for x, y in zip(projection, s.projection, strict=True))
-        distance2 = _dot(projection, projection)
-        degenerate = (jnp.sum(horizon) < 3) | jnp.any(fresh & (~has_area | (distance2 == 0)))
-        opened = fresh & (distance2 * slack >= lower2) & (distance2 <= slack * upper * upper)
-        still_open = (s.open & ~visible & s.alive) | opened
-        valid = s.valid & (end | ~degenerate)
-        running = ~end & ~degenerate & jnp.any(still_open) & (s.k + 1 < iterations)
-        return _EpaState(
-            *(running, s.k + 1, points, s.count + 1, verts, adjacent, projection),
-            *(alive | fresh, still_open, face, normal, valid, upper),
-        )
-
-    s = start
-    for limit in sorted({min(SMALL_POLYTOPE_ITERATIONS, iterations), iterations}):
-        s = _with_capacity(s, 5 + limit)
-        unfinished = partial(lambda limit, s: s.running & (s.k < limit), limit)
-        s = while_each(unfinished, step, s, group=PAIRS)
-    face = s.points.take(s.face)
-    w = face.w
-    areas, total = barycentric_areas(w[0], w[1], w[2], s.normal)
-    weight = areas / jnp.where(total == 0, 1, total)
-    x1, x2 = [jnp.sum(weight[:, None] * side, axis=0) for side in (face.a, face.b)]
-    return EpaResult(s.valid, jnp.sqrt(inner(s.normal, s.normal)), x1, x2, face, weight)
-
-
-def _with_capacity(s: _EpaState, nvert: int) -> _EpaState:
-    """The polytope with capacity for `nvert` vertices and twice as many faces."""
-
-    def padded(x: Array, size: int) -> Array:
-        return jnp.pad(x, ((0, size - len(x)),) + ((0, 0),) * (x.ndim - 1))
-
-    def padded_faces(tree: Any) -> Any:
-        return jax.tree.map(partial(padded, size=2 * nvert), tree)
-
-    return s._replace(
-        points=jax.tree.map(partial(padded, size=nvert), s.points),
-        **{name: padded_faces(getattr(s, name)) for name in ("verts", "adjacent", "projection", "alive", "open")},
+    start = _Horizon(
+        top=jnp.where(active, 3, 0).astype(jnp.int32),
+        stack=lax.dynamic_update_slice(jnp.zeros(2 * nface + 4, jnp.int32), 3 * best + jnp.array([2, 1, 0]), (0,)),
+        seen=_set(none, best, 1),
+        nseen=jnp.int32(1),
+        faces=_set(none, 0, best),
+        nedge=jnp.int32(0),
+        edges=jnp.zeros((nface, 4), jnp.int32),
     )
+    return lax.while_loop(lambda h: h.top > 0, cross_edge, start)
 
 
-def _dot(a: Vector, b: Vector) -> Array:
-    """Inner products of vectors given by components."""
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+def _set(x: Array, i: Array, value: Array) -> Array:
+    return lax.dynamic_update_slice(x, jnp.asarray(value, x.dtype)[None], (i,))
 
 
-def _project_origin(w: Array, verts: Array) -> tuple[Vector, Array]:
-    """The origin projected on the planes of faces (F, 3), and whether each face has an area."""
-    at = gather(w, verts)
-    v1, v2, v3 = [split(at[:, i]) for i in (2, 1, 0)]
-    normal = component.cross(component.sub(v3, v2), component.sub(v2, v1))
-    square = _dot(normal, normal)
-    has_area = square > 0
-    return component.scale(_dot(normal, v2) / jnp.where(has_area, square, 1), normal), has_area
+def _expanded(
+    p: _Polytope, new: SupportPoint, h: _Horizon, lower2: Array, upper: Array, slack: float
+) -> tuple[_Polytope, Array]:
+    """The polytope with faces from the new vertex to the horizon instead of those seen; whether that is degenerate."""
+    count = p.count
+    points = p.points.put(count, new)
+    active = h.nedge > 0
 
+    def slot(i: Array) -> Array:
+        return jnp.where(i < h.nseen, h.faces[jnp.minimum(i, h.nseen - 1)], p.nface + i - h.nseen)
 
-def _visible_faces(adjacent: Array, sees: Array, best: Array) -> tuple[Array, Array]:
-    """Visible faces (F,) that are connected to the best face by visible faces, and which neighbours are such, (F, 3).
+    def add(i: Array, state: tuple[_Polytope, Array]) -> tuple[_Polytope, Array]:
+        q, degenerate = state
+        following = jnp.where(i + 1 < h.nedge, i + 1, 0)
+        u, v, beyond, back = split(h.edges[i])
+        at = slot(i)
+        before = slot(jnp.where(i > 0, i - 1, h.nedge - 1))
+        row = jnp.stack([count, u, v, before, beyond, slot(following)])
+        projection, has_area = project_origin(q.points.at(v).w, q.points.at(u).w, new.w)
+        square = component.dot(projection, projection)
+        faces = lax.dynamic_update_slice(q.faces, row[None], (at, 0))
+        faces = lax.dynamic_update_slice(faces, at[None, None], (beyond, 3 + back))
+        opened = (square * slack >= lower2) & (square <= slack * upper * upper)
+        degenerate |= ~has_area | (square == 0) | (h.edges[following, 0] != v)
+        return q._replace(
+            faces=faces,
+            projection=lax.dynamic_update_slice(q.projection, jnp.stack([*projection, square])[None], (at, 0)),
+            open=_set(q.open, at, opened),
+        ), degenerate
 
-    Without the connection a sliver far away, whose normal is all rounding, would open the polytope there.
-    """
-
-    def grow(state: tuple) -> tuple:
-        member, across, _ = state
-        more = member | (sees & jnp.any(across, axis=1))
-        return more, gather(more, adjacent), jnp.any(more != member)
-
-    member = jnp.arange(len(adjacent), dtype=jnp.int32) == best
-    start = member, gather(member, adjacent), jnp.array(True)
-    return jax.lax.while_loop(lambda s: s[2], grow, start)[:2]
-
-
-def _add_horizon_faces(s: _EpaState, alive: Array, horizon: Array, seen_across: Array) -> tuple[Array, Array, Array]:
-    """The faces from the new vertex to each horizon edge, put into free entries.
-
-    Returns the vertices of all faces and the faces across their edges, (F, 3), and which faces are new (F,). The
-    horizon is one closed line that meets each vertex once, as around the visible part of a convex surface.
-    """
-    nvert, face = len(s.points.a), jnp.arange(len(alive), dtype=jnp.int32)
-    total = jnp.cumsum(horizon.reshape(-1), dtype=jnp.int32)
-    rank = jnp.cumsum(~alive, dtype=jnp.int32) - 1
-    fresh = ~alive & (rank < total[-1])
-    edge = jnp.searchsorted(total, rank + 1, method="scan_unrolled")
-    next_vertex = jnp.roll(s.verts, -1, axis=1)
-    edges = jnp.stack([s.verts, next_vertex, s.adjacent], axis=2).reshape(-1, 3)
-    vertex1, vertex2, outer_face = split(gather(edges, jnp.minimum(edge, len(edges) - 1)))
-
-    def face_at(vertex: Array) -> Array:
-        """The new face whose horizon edge has a given end among `vertex` (F,), for each vertex (V,), or -1."""
-        return jnp.max(jnp.where(fresh & (vertex == jnp.arange(nvert, dtype=jnp.int32)[:, None]), face, -1), axis=1)
-
-    face_from, face_to = face_at(vertex1), face_at(vertex2)
-    verts = jnp.stack([jnp.broadcast_to(s.count, vertex1.shape), vertex1, vertex2], axis=1)
-    adjacent = jnp.stack([gather(face_to, vertex1), outer_face, gather(face_from, vertex2)], axis=1)
-    kept_adjacent = jnp.where(seen_across, gather(face_from, next_vertex), s.adjacent)
-    new = fresh[:, None]
-    return jnp.where(new, verts, s.verts), jnp.maximum(jnp.where(new, adjacent, kept_adjacent), 0), fresh
+    closed = lax.fori_loop(
+        0, jnp.where(active, h.nseen, 0), lambda i, x: _set(x, h.faces[i], jnp.array(False)), p.open
+    )
+    degenerate = active & ((h.nedge < 3) | (h.nedge < h.nseen + 2) | (p.nface + 2 > len(p.faces)))
+    p = p._replace(points=points, open=closed, count=count + 1)
+    p, degenerate = lax.fori_loop(0, jnp.where(degenerate, 0, h.nedge), add, (p, degenerate))
+    return p._replace(nface=p.nface + jnp.where(active, h.nedge - h.nseen, 0)), degenerate
 
 
 def _initial_polytope(
-    support1: Callable, support2: Callable, simplex: GjkResult
-) -> tuple[SupportPoints, Array, Array, Array, Array]:
-    """The initial polytope: 5 points, faces (6, 3), their adjacent faces, the number of faces, whether it is usable.
+    support1: Callable, support2: Callable, simplex: GjkResult, nvert: int, active: Array
+) -> tuple[_Polytope, Array]:
+    """The initial polytope with room for `nvert` vertices, and whether it is usable.
 
     A segment or tetrahedron with the origin on one of its faces is replaced by that face; a triangle gets a support
     point on either side.
     """
-    of_segment = _around_segment(support1, support2, simplex.points)
-    of_tetrahedron = SupportPoints(*[jnp.concatenate([x, x[:1]]) for x in simplex.points])
-    is_segment = simplex.n == 2
-    points = jax.tree.map(lambda a, b: jnp.where(is_segment, a, b), of_segment, of_tetrahedron)
-    verts = jnp.where(is_segment, SEGMENT_POLYTOPE, np.concatenate([TETRAHEDRON_POLYTOPE, TETRAHEDRON_POLYTOPE[:2]]))
-    projection, has_area = _project_origin(points.w, verts)
-    flat = (~has_area | (_dot(projection, projection) < MINVAL**2)) & (jnp.arange(6) < jnp.where(is_segment, 6, 4))
-    triangle = jnp.where(simplex.n == 3, jnp.arange(3, dtype=jnp.int32), verts[jnp.argmax(flat)])
-    by_triangle = (simplex.n == 3) | jnp.any(flat)
-    of_triangle, triangle_usable = _around_triangle(support1, support2, points.take(triangle))
-    usable = jnp.where(
+    points = SupportPoints(*[jnp.pad(x, ((0, nvert - 4), (0, 0))) for x in simplex.points])
+    n = jnp.where(active, simplex.n, 0)
+    is_segment = n == 2
+    around = _around_segment(points)
+
+    def add(first: int, directions: Array) -> Callable[[Array, SupportPoints], SupportPoints]:
+        return lambda i, points: points.put(
+            first + i, minkowski_support(support1, support2, split(directions[i]))
+        )
+
+    points = lax.fori_loop(0, jnp.where(is_segment, 3, 0), add(2, around), points)
+    kind = jnp.where(is_segment, OF_SEGMENT, OF_TETRAHEDRON)
+    nface = jnp.where(is_segment, 6, 4)
+    faces = jnp.asarray(POLYTOPES)[kind]
+    projection, flat = _projected(points, faces, jnp.where(n == 3, 0, nface))
+    by_triangle = (n == 3) | (flat < nface)
+    triangle = jnp.where(n == 3, jnp.arange(3, dtype=jnp.int32), faces[jnp.minimum(flat, 5), :3])
+    of_triangle = SupportPoints(*[lax.dynamic_update_slice(x, x[triangle], (0, 0)) for x in points])
+    w = [of_triangle.at(i).w for i in range(3)]
+    normal = component.cross(component.sub(w[1], w[0]), component.sub(w[2], w[0]))
+    length = jnp.sqrt(component.dot(normal, normal))
+    has_area = length >= MINVAL
+    ends = jnp.stack(normal) / jnp.where(has_area, length, 1)
+    of_triangle = lax.fori_loop(
+        0, jnp.where(by_triangle & active, 2, 0), add(3, jnp.stack([-ends, ends])), of_triangle
+    )
+    triangle_faces = jnp.asarray(POLYTOPES)[OF_TRIANGLE]
+    triangle_projection, triangle_flat = _projected(of_triangle, triangle_faces, jnp.where(by_triangle, 6, 0))
+
+    def triangle_usable() -> Array:
+        return has_area & (triangle_flat >= 6) & ~_point_in_triangle(of_triangle, 3) & ~_point_in_triangle(of_triangle, 4)
+
+    usable = lax.cond(
         by_triangle,
         triangle_usable,
-        jnp.where(is_segment, _segment_meets_triangle(points.w), _origin_in_tetrahedron(points.w)),
-    )
-    points = jax.tree.map(lambda a, b: jnp.where(by_triangle, a, b), of_triangle, points)
-    verts = jnp.where(by_triangle, TRIANGLE_POLYTOPE, verts)
-    adjacent = jnp.where(
-        is_segment,
-        _adjacent_faces(SEGMENT_POLYTOPE),
-        np.concatenate([_adjacent_faces(TETRAHEDRON_POLYTOPE), _adjacent_faces(TETRAHEDRON_POLYTOPE)[:2]]),
-    )
-    adjacent = jnp.where(by_triangle, _adjacent_faces(TRIANGLE_POLYTOPE), adjacent)
-    return points, verts, adjacent, jnp.where(by_triangle | is_segment, 6, 4), usable
-
-
-def _around_segment(support1: Callable, support2: Callable, points: SupportPoints) -> SupportPoints:
-    """A segment and the support points in three directions around it."""
-    gap = points.w[1] - points.w[0]
-    length = jnp.sqrt(inner(gap, gap))
-    axis = gap / jnp.where(length == 0, 1, length)
-    across = cross(jnp.where(jnp.arange(3) == jnp.argmin(jnp.abs(gap)), 1, 0).astype(gap.dtype), gap)
-    sine, cosine = 0.86602540378, -0.5
-    skew = jnp.stack([cross(e, axis) for e in np.eye(3, dtype=gap.dtype)], axis=0)
-    rotation = cosine * np.eye(3, dtype=gap.dtype) + (1 - cosine) * axis[:, None] * axis + sine * skew
-    across2 = matvec(rotation, across)
-    directions = jnp.stack([across, across2, matvec(rotation, across2)])
-    new = _supports(support1, support2, unit(directions)[0])
-    return SupportPoints(
-        *[jnp.concatenate(x) for x in zip(points.take(np.arange(2, dtype=np.int32)), new, strict=True)]
+        lambda: lax.cond(is_segment, _segment_meets_triangle, _origin_in_tetrahedron, points),
     )
 
+    def pad(x: Array) -> Array:
+        return jnp.pad(x, ((0, 2 * nvert - len(x)), (0, 0)))
 
-def _supports(support1: Callable, support2: Callable, directions: Array) -> SupportPoints:
-    """Support points of the Minkowski difference along unit directions (n, 3)."""
-    return jax.vmap(lambda d: minkowski_support(support1, support2, d))(directions)
-
-
-def _around_triangle(support1: Callable, support2: Callable, points: SupportPoints) -> tuple[SupportPoints, Array]:
-    """A triangle and the support points on either side, and whether they make a polytope around the origin."""
-    w = points.w
-    normal = cross(w[1] - w[0], w[2] - w[0])
-    length = jnp.sqrt(inner(normal, normal))
-    usable = length >= MINVAL
-    normal = unit(normal)[0]
-    ends = _supports(support1, support2, jnp.stack([-normal, normal]))
-    usable &= ~_point_in_triangle(w, ends.w[0]) & ~_point_in_triangle(w, ends.w[1])
-    points5 = SupportPoints(*[jnp.concatenate(x) for x in zip(points, ends, strict=True)])
-    projection, has_area = _project_origin(points5.w, TRIANGLE_POLYTOPE)
-    return points5, usable & jnp.all(has_area & (_dot(projection, projection) >= MINVAL**2))
+    points = SupportPoints(*[jnp.where(by_triangle, x, y) for x, y in zip(of_triangle, points, strict=True)])
+    faces = jnp.where(by_triangle, triangle_faces, faces)
+    nface = jnp.where(by_triangle, 6, nface).astype(jnp.int32)
+    return _Polytope(
+        points,
+        pad(faces),
+        pad(jnp.where(by_triangle, triangle_projection, projection)),
+        jnp.arange(2 * nvert) < nface,
+        jnp.where(nface == 4, 4, 5).astype(jnp.int32),
+        nface,
+    ), usable
 
 
-def _point_in_triangle(w: Array, p: Array) -> Array:
-    """Whether a point is in the triangle w (3, 3)."""
-    part, total = barycentric_areas(w[0], w[1], w[2], p)
-    weight = part / jnp.where(total == 0, 1, total)
-    gap = jnp.sum(weight[:, None] * w, axis=0) - p
-    return jnp.all(weight >= 0) & (jnp.sqrt(inner(gap, gap)) < MINVAL)
+def _projected(points: SupportPoints, faces: Array, count: Array) -> tuple[Array, Array]:
+    """The origin projected on the first faces (6, 4), and the first one that is flat or contains it (6: none)."""
+
+    def visit(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        out, flat = state
+        # from the last vertex to the first, as in MuJoCo
+        projection, has_area = project_origin(*(points.at(faces[i, k]).w for k in (2, 1, 0)))
+        square = component.dot(projection, projection)
+        is_flat = ~has_area | (square < MINVAL**2)
+        out = lax.dynamic_update_slice(out, jnp.stack([*projection, square])[None], (i, 0))
+        return out, jnp.where(is_flat, jnp.minimum(flat, i), flat)
+
+    start = jnp.zeros((INITIAL_FACES, 4), points.a.dtype), jnp.int32(INITIAL_FACES)
+    return lax.fori_loop(0, count, visit, start)
 
 
-def _segment_meets_triangle(w: Array) -> Array:
-    """Whether the segment from w[0] to w[1] passes the triangle of the other three points."""
-    gap = w[1:] - w[0]
-    volume = jnp.stack([inner(gap[i], cross(gap[j], gap[0])) for i, j in ((1, 2), (2, 3), (3, 1))])
-    return jnp.all(volume >= 0) | jnp.all(volume <= 0)
+def _around_segment(points: SupportPoints) -> Array:
+    """Three unit directions (3, 3) around a segment."""
+    gap = component.sub(points.at(1).w, points.at(0).w)
+    square = component.dot(gap, gap)
+    axis = component.scale(1 / jnp.sqrt(jnp.where(square == 0, 1, square)), gap)
+    size = [jnp.abs(x) for x in gap]
+    first = (size[0] <= size[1]) & (size[0] <= size[2])
+    second = ~first & (size[1] <= size[2])
+    unit_axis = tuple(x.astype(gap[0].dtype) for x in (first, second, ~first & ~second))
+    across = component.cross(unit_axis, gap)
+    square = component.dot(across, across)
+    out = [component.scale(1 / jnp.sqrt(jnp.where(square == 0, 1, square)), across)]
+    for _ in range(2):  # a third of a turn about the axis, to which they are orthogonal
+        turned = component.scale(0.86602540378, component.cross(axis, out[-1]))
+        out.append(component.add(component.scale(-0.5, out[-1]), turned))
+    return jnp.stack([jnp.stack(x) for x in out])
 
 
-def _origin_in_tetrahedron(w: Array) -> Array:
-    """Whether the origin is inside the tetrahedron w[:4]."""
+def _point_in_triangle(points: SupportPoints, i: int) -> Array:
+    """Whether point i lies in the triangle of the first three."""
+    w = [points.at(k).w for k in range(3)]
+    p = points.at(i).w
+    part, total = barycentric_areas(*w, p)
+    weight = component.scale(1 / jnp.where(total == 0, 1, total), part)
+    mean = tuple(weight[0] * w[0][k] + weight[1] * w[1][k] + weight[2] * w[2][k] for k in range(3))
+    gap = component.sub(mean, p)
+    inside = (weight[0] >= 0) & (weight[1] >= 0) & (weight[2] >= 0)
+    return inside & (jnp.sqrt(component.dot(gap, gap)) < MINVAL)
+
+
+def _segment_meets_triangle(points: SupportPoints) -> Array:
+    """Whether the segment from the first point to the second passes the triangle of the next three."""
+    first = points.at(0).w
+    gap = [component.sub(points.at(i).w, first) for i in range(1, 5)]
+    volume = [component.dot(gap[i], component.cross(gap[j], gap[0])) for i, j in ((1, 2), (2, 3), (3, 1))]
+    positive = (volume[0] >= 0) & (volume[1] >= 0) & (volume[2] >= 0)
+    return positive | ((volume[0] <= 0) & (volume[1] <= 0) & (volume[2] <= 0))
+
+
+def _origin_in_tetrahedron(points: SupportPoints) -> Array:
+    """Whether the origin is inside the tetrahedron of the first four points."""
+    w = [points.at(i).w for i in range(4)]
     inside = jnp.array(True)
     for i in range(4):
-        p = w[np.roll(np.arange(4, dtype=np.int32), -i)]
-        normal = cross(p[1] - p[0], p[2] - p[0])
-        height, origin_height = inner(normal, p[3] - p[0]), -inner(normal, p[0])
+        p = w[i:] + w[:i]
+        normal = component.cross(component.sub(p[1], p[0]), component.sub(p[2], p[0]))
+        height, origin_height = component.dot(normal, component.sub(p[3], p[0])), -component.dot(normal, p[0])
         inside &= ((height > 0) & (origin_height > 0)) | ((height < 0) & (origin_height < 0))
     return inside

@@ -4,25 +4,28 @@ Sources: Gilbert, Johnson and Keerthi (1988); the sub-distance step is the signe
 and Barbieri (2017), Improving the GJK algorithm for faster and more reliable distance queries.
 
 The steps, tests and their order are those of MuJoCo's engine_collision_gjk.c. So shapes with curved surfaces, for which
-the search ends within a tolerance, end at the same points. Every function works on one pair; callers use vmap.
+the search ends within a tolerance, end at the same points. The program is one of scalars with branches: a CPU runs it
+pair by pair (`xla.pool`).
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxsim.core.types import MINVAL
-from jaxsim.math.arrays import inner
-from jaxsim.math.rotation import cross
+from jaxsim.math import component
+from jaxsim.math.component import Vector, split
 from jaxsim.math.safe import Array
-from jaxsim.xla.loops import PAIRS, while_each
 
-DISTANCE, INTERSECT, RESUME_DISTANCE, DONE = range(4)  # modes of the loop
+DISTANCE, INTERSECT, REDUCE, DONE = range(4)  # modes of the loop
 # vertices of each face of a tetrahedron; face i is opposite to vertex i
-TETRAHEDRON_FACES = np.array([[2, 1, 3], [0, 2, 3], [1, 0, 3], [0, 1, 2]], np.int32)
+TETRAHEDRON_FACES = ((2, 1, 3), (0, 2, 3), (1, 0, 3), (0, 1, 2))
+SIDES = np.array([[1, 2, 0], [0, 2, 1], [0, 1, 2]], np.int32)  # of a triangle: their ends, and the vertex opposite
+TRIANGLES = np.array([[1, 2, 3, 0], [0, 2, 3, 1], [0, 1, 3, 2], [0, 1, 2, 3]], np.int32)  # of a tetrahedron, likewise
 
 
 class SupportPoints(NamedTuple):
@@ -37,174 +40,310 @@ class SupportPoints(NamedTuple):
         """Points (n, 3) of the Minkowski difference."""
         return self.a - self.b
 
-    def put(self, at: Array, new: "SupportPoints") -> "SupportPoints":
-        """A copy with entry `at` replaced by a single point."""
-        mask = (jnp.arange(self.a.shape[0], dtype=jnp.result_type(at)) == at)[:, None]
-        return SupportPoints(*[jnp.where(mask, y, x) for x, y in zip(self, new, strict=True)])
+    def put(self, at: Array, new: "SupportPoint") -> "SupportPoints":
+        """These points with entry `at` replaced."""
+        rows = jnp.stack(new.a), jnp.stack(new.b), jnp.stack([new.i, new.j])
+        return SupportPoints(*[lax.dynamic_update_slice(x, y[None], (at, 0)) for x, y in zip(self, rows, strict=True)])
 
-    def take(self, order: Array) -> "SupportPoints":
-        """The entries in this order."""
-        return SupportPoints(*[x[order] for x in self])
+    def at(self, i: Array) -> "SupportPoint":
+        """One of the points."""
+        a, b, index = (split(lax.dynamic_slice(x, (i, 0), (1, x.shape[1]))[0]) for x in self)
+        return SupportPoint(a, b, *index)
+
+    def swap(self, i: Array, j: Array) -> "SupportPoints":
+        """These points with two of them exchanged."""
+        one, other = self.at(i), self.at(j)
+        return self.put(i, other).put(j, one)
+
+
+class SupportPoint(NamedTuple):
+    """Support points a, b of two shapes along opposite directions, and their vertex indices i, j."""
+
+    a: Vector
+    b: Vector
+    i: Array
+    j: Array
+
+    @property
+    def w(self) -> Vector:
+        """The point of the Minkowski difference."""
+        return component.sub(self.a, self.b)
 
 
 class GjkResult(NamedTuple):
-    """GJK's final simplex: distance (infinite if separated), vertices, weights, their number, witness points (3,)."""
+    """GJK's final simplex: distance (infinite if separated), points (4,), weights (4,), their number."""
 
     dist: Array
     points: SupportPoints
     weight: Array
     n: Array
-    x1: Array
-    x2: Array
 
 
 class _GjkState(NamedTuple):
     mode: Array
     k: Array  # iterations
     n: Array  # vertices of the simplex
-    x: Array  # (3,) its point nearest to the origin
+    x: Vector  # its point nearest to the origin
+    direction: Vector  # of the next support point
     weight: Array  # (4,) of the vertices in x
     points: SupportPoints  # (4,)
     trial: SupportPoints  # (4,) the tetrahedron of the intersection test
+    worst: Array  # face of that tetrahedron that the origin is farthest outside of
     try_intersect: Array  # whether that test may still be made
     dist: Array
     inside: Array  # whether the origin is inside the tetrahedron
 
 
-def minkowski_support(support1: Callable, support2: Callable, direction: Array) -> SupportPoints:
+def minkowski_support(support1: Callable, support2: Callable, direction: Vector) -> SupportPoint:
     """The support point of the Minkowski difference of two shapes along a unit direction."""
     a, i = support1(direction)
-    b, j = support2(-direction)
-    return SupportPoints(a, b, jnp.stack([i, j]))
+    b, j = support2(component.neg(direction))
+    return SupportPoint(a, b, i, j)
 
 
 def gjk(
     support1: Callable,
     support2: Callable,
-    x0: Array,
+    x0: Vector,
     tolerance: Array,
     discrete: Array,
     iterations: int,
-    measure: Array,
     cutoff: Array,
     active: Array,
 ) -> GjkResult:
-    """The final simplex of GJK, started from the difference of centres `x0` (3,).
+    """The final simplex of GJK, started from the difference of centres `x0`.
 
-    With `measure` the search finds the distance, up to `cutoff`; otherwise it only decides whether the shapes
+    With a positive `cutoff` the search finds the distance up to it; otherwise it only decides whether the shapes
     intersect. `discrete`: both shapes have finitely many support points. Where not `active`, no step is made.
     """
     epsilon = jnp.where(discrete, 0, 0.5 * tolerance**2)
     min_norm2 = jnp.where(discrete, MINVAL**2, tolerance**2)
-    zero = jnp.zeros((4, 3), x0.dtype)
-    points = SupportPoints(zero, zero, jnp.zeros((4, 2), jnp.int32))
+    measure = cutoff > 0
+
+    def aim(s: _GjkState) -> _GjkState:
+        """The state with the direction to the origin; the search ends where the simplex is there already."""
+        norm2 = component.dot(s.x, s.x)
+        length = jnp.sqrt(jnp.where(norm2 > 0, norm2, 1))
+        goes_on = s.mode == DISTANCE
+        ends = goes_on & (norm2 < min_norm2)
+        return s._replace(
+            mode=jnp.where(ends, DONE, s.mode),
+            direction=component.scale(-1 / length, s.x),
+            dist=jnp.where(ends, norm2, jnp.where(goes_on, length, s.dist)),
+        )
+
+    def reduce(s: _GjkState) -> _GjkState:
+        """The point of the simplex nearest to the origin, and the vertices that span it."""
+        weight, points, n = _nonzero_first(_signed_volumes(s.points.w, s.n), s.points)
+        w = points.w
+        x = tuple(sum(weight[i] * w[i, k] for i in range(4)) for k in range(3))
+        stalled = (jnp.abs(x[0] - s.x[0]) < MINVAL) & (jnp.abs(x[1] - s.x[1]) < MINVAL)
+        stalled &= jnp.abs(x[2] - s.x[2]) < MINVAL
+        stop = stalled | (n == 4) | (s.k + 1 >= iterations) | (n < 1)
+        dist = jnp.where(n < 1, jnp.inf, jnp.where((n == 4) & ~stalled, 0, s.dist))
+        s = s._replace(
+            mode=jnp.where(stop, DONE, DISTANCE).astype(jnp.int32),
+            k=s.k + 1,
+            n=n,
+            x=component.where(stalled, s.x, x),
+            weight=weight,
+            points=points,
+            dist=dist,
+        )
+        return aim(s)
+
+    def to_origin(s: _GjkState, new: SupportPoint) -> _GjkState:
+        """A step for the distance: it ends by the duality gap or a separating axis, or the simplex gets the point."""
+        along = component.dot(s.x, new.w)
+        norm2 = component.dot(s.x, s.x)
+        converged = norm2 - along < epsilon
+        separated = ~converged & (along > 0) & (~measure | (along * along >= cutoff * cutoff * norm2))
+        points = s.points.put(s.n, new)
+        ends = converged | separated
+        test = ~ends & (s.n == 3) & s.try_intersect
+        n = jnp.where(ends, jnp.where(separated, 0, jnp.where(s.k == 0, 1, s.n)), s.n + 1)
+        mode = jnp.where(ends, DONE, jnp.where(test, INTERSECT, REDUCE))
+        dist = jnp.where(separated, jnp.inf, s.dist)
+        trial = SupportPoints(*[jnp.where(test, x, y) for x, y in zip(points, s.trial, strict=True)])
+        return s._replace(mode=mode.astype(jnp.int32), n=n, points=points, trial=trial, dist=dist)
+
+    def into_tetrahedron(s: _GjkState, new: SupportPoint) -> _GjkState:
+        """A step of the intersection test: the vertex opposite to the worst face is replaced by the new one."""
+        beyond = component.dot(s.direction, new.w) < 0
+        trial = s.trial.put(s.worst, new).swap((s.worst + 1) % 4, (s.worst + 2) % 4)
+        return s._replace(
+            mode=jnp.where(beyond, DONE, INTERSECT).astype(jnp.int32),
+            n=jnp.where(beyond, 0, s.n),
+            dist=jnp.where(beyond, jnp.inf, s.dist),
+            trial=trial,
+            k=s.k + 1,
+        )
 
     def step(s: _GjkState) -> _GjkState:
-        norm2 = inner(s.x, s.x)
-        near_origin = (s.mode == DISTANCE) & (norm2 < min_norm2)
-        length = jnp.sqrt(jnp.where(norm2 > 0, norm2, 1))
-        normals, heights = _face_planes(s.trial.w)
-        worst = 3 - jnp.argmin(heights[::-1])
-        in_intersect_mode = s.mode == INTERSECT
-        direction = jnp.where(in_intersect_mode, normals[worst], -s.x / length)
-        new = minkowski_support(support1, support2, direction)
-        w = new.a - new.b
+        new = minkowski_support(support1, support2, s.direction)
+        s = lax.cond(s.mode == DISTANCE, to_origin, into_tetrahedron, s, new)
+        s = lax.cond(s.mode == INTERSECT, partial(_aim_at_face, iterations), lambda s: s, s)
+        return lax.cond(s.mode == REDUCE, reduce, lambda s: s, s)
 
-        # distance: duality gap, separating axis, or a tetrahedron that may enclose the origin
-        in_distance_mode = (s.mode == DISTANCE) & ~near_origin
-        converged = in_distance_mode & (inner(s.x, s.x - w) < epsilon)
-        along = inner(s.x, w)
-        separated = (
-            in_distance_mode & ~converged & (along > 0) & (~measure | (along * along >= cutoff * cutoff * norm2))
-        )
-        points = jax.tree.map(lambda p, q: jnp.where(in_distance_mode, q, p), s.points, s.points.put(s.n, new))
-        start_intersect = in_distance_mode & ~converged & ~separated & (s.n == 3) & s.try_intersect
-
-        # intersection: replace the vertex opposite to the face that the origin is farthest outside of
-        degenerate = jnp.any(heights == 0) | (s.k >= iterations)
-        inside = in_intersect_mode & ~degenerate & (heights[worst] > 0)
-        beyond = in_intersect_mode & ~degenerate & ~inside & (inner(direction, w) < 0)
-        trial = _replace_vertex(s.trial, worst, new)
-        go_on = in_intersect_mode & ~degenerate & ~inside & ~beyond
-        trial = jax.tree.map(lambda old, new: jnp.where(go_on, new, old), s.trial, trial)
-        trial = jax.tree.map(lambda old, new: jnp.where(start_intersect, new, old), trial, points)
-
-        # the point of the simplex nearest to the origin
-        reduce = (in_distance_mode & ~converged & ~separated & ~start_intersect) | (s.mode == RESUME_DISTANCE)
-        weight = signed_volumes(points.w, s.n + 1)
-        order = jnp.argsort(weight == 0, stable=True)
-        n = jnp.sum(weight != 0, dtype=jnp.int32)
-        weight, kept = weight[order], points.take(order)
-        x = jnp.sum(weight[:, None] * kept.w, axis=0)
-        stalled = jnp.all(jnp.abs(x - s.x) < MINVAL)
-        last = s.k + 1 >= iterations
-        stop = stalled | (n == 4) | last | (n < 1)
-
-        end = near_origin | converged | separated | inside | beyond | (reduce & stop)
-        mode = jnp.where(
-            end,
-            DONE,
-            jnp.where(start_intersect, INTERSECT, jnp.where(in_intersect_mode & degenerate, RESUME_DISTANCE, s.mode)),
-        )
-        mode = jnp.where(reduce & ~stop, DISTANCE, mode)
-        dist = jnp.where(near_origin, norm2, jnp.where(norm2 > 0, length, 0))
-        dist = jnp.where(reduce & (n == 4) & ~stalled, 0, dist)
-        dist = jnp.where(separated | beyond | (reduce & (n < 1)), jnp.inf, jnp.where(inside, 0, dist))
-        return _GjkState(
-            mode=mode,
-            k=s.k + (reduce | go_on).astype(s.k.dtype),
-            n=jnp.where(reduce, n, jnp.where(converged & (s.k == 0), 1, jnp.where(separated | beyond, 0, s.n))),
-            x=jnp.where(reduce & ~stalled, x, s.x),
-            weight=jnp.where(reduce, weight, s.weight),
-            points=jax.tree.map(lambda a, b: jnp.where(reduce, b, a), points, kept),
-            trial=trial,
-            try_intersect=s.try_intersect & ~in_intersect_mode,
-            dist=dist,
-            inside=inside,
-        )
-
-    first = jnp.array([1, 0, 0, 0], x0.dtype)
-    mode = jnp.where(active, DISTANCE, DONE)
+    number = x0[0]
+    zero = jnp.zeros((4, 3), number.dtype)
+    points = SupportPoints(zero, zero, jnp.zeros((4, 2), jnp.int32))
     start = _GjkState(
-        *(mode, jnp.int32(0), jnp.int32(0), x0, first, points, points),
-        *(~measure, jnp.full_like(x0[0], jnp.inf), jnp.array(False)),
+        *(jnp.where(active, DISTANCE, DONE).astype(jnp.int32), jnp.int32(0), jnp.int32(0), x0, x0),
+        *(jnp.array([1, 0, 0, 0], number.dtype), points, points, jnp.int32(0), ~measure),
+        *(jnp.full_like(number, jnp.inf), jnp.array(False)),
     )
-    start = start._replace(mode=jnp.asarray(mode, jnp.int32))
-    s = while_each(lambda s: s.mode != DONE, step, start, group=PAIRS)
-    points = jax.tree.map(lambda a, b: jnp.where(s.inside, b, a), s.points, s.trial)
-    used = jnp.where(jnp.arange(4, dtype=jnp.int32) < s.n, s.weight, 0)[:, None]
-    n = jnp.where(jnp.isinf(s.dist), 0, jnp.where(s.inside, 4, s.n))
-    return GjkResult(s.dist, points, used[:, 0], n, jnp.sum(used * points.a, axis=0), jnp.sum(used * points.b, axis=0))
+    s = lax.while_loop(lambda s: s.mode != DONE, step, aim(start))
+    points = SupportPoints(*[jnp.where(s.inside, y, x) for x, y in zip(s.points, s.trial, strict=True)])
+    weight = jnp.where(jnp.arange(4, dtype=jnp.int32) < s.n, s.weight, 0)
+    dist = jnp.where(active, s.dist, jnp.inf)
+    n = jnp.where(jnp.isinf(dist), 0, jnp.where(s.inside, 4, s.n))
+    return GjkResult(dist, points, weight, n)
 
 
-def _face_planes(w: Array) -> tuple[Array, Array]:
-    """Unit normals (4, 3) and heights (4,) of the faces of a tetrahedron; infinite height where a face has no area."""
-    v1, v2, v3 = w[TETRAHEDRON_FACES[:, 0]], w[TETRAHEDRON_FACES[:, 1]], w[TETRAHEDRON_FACES[:, 2]]
-    normal = cross(v3 - v1, v2 - v1)
-    square = inner(normal, normal)
+def weighted(points: SupportPoints, weight: Array) -> tuple[Array, Array]:
+    """The points (3,) of either shape with these weights of the support points (n,)."""
+    return jnp.sum(weight[:, None] * points.a, axis=0), jnp.sum(weight[:, None] * points.b, axis=0)
+
+
+def _aim_at_face(iterations: int, s: _GjkState) -> _GjkState:
+    """The state with the direction out of the trial tetrahedron's worst face; ends if the origin is inside.
+
+    A degenerate tetrahedron ends the test: the search goes on with the simplex from before.
+    """
+    w = [split(s.trial.w[i]) for i in range(4)]
+    planes = [_face_plane(*(w[i] for i in face)) for face in TETRAHEDRON_FACES]
+    worst, normal, height = jnp.int32(3), *planes[3]
+    for i in (2, 1, 0):
+        lower = planes[i][1] < height
+        worst, height = jnp.where(lower, i, worst), jnp.where(lower, planes[i][1], height)
+        normal = component.where(lower, planes[i][0], normal)
+    flat = (planes[0][1] == 0) | (planes[1][1] == 0) | (planes[2][1] == 0) | (planes[3][1] == 0)
+    degenerate = flat | (s.k >= iterations)
+    inside = ~degenerate & (height > 0)
+    return s._replace(
+        mode=jnp.where(inside, DONE, jnp.where(degenerate, REDUCE, INTERSECT)).astype(jnp.int32),
+        direction=normal,
+        worst=worst,
+        inside=inside,
+        dist=jnp.where(inside, 0, s.dist),
+        try_intersect=jnp.array(False),
+    )
+
+
+def _face_plane(v1: Vector, v2: Vector, v3: Vector) -> tuple[Vector, Array]:
+    """Unit normal and height of a face; infinite height where it has no area."""
+    normal = component.cross(component.sub(v3, v1), component.sub(v2, v1))
+    square = component.dot(normal, normal)
     ok = square > MINVAL**2
-    normal = normal / jnp.sqrt(jnp.where(ok, square, 1))[:, None]
-    return normal, jnp.where(ok, inner(normal, v1), jnp.inf)
+    normal = component.scale(1 / jnp.sqrt(jnp.where(ok, square, 1)), normal)
+    return normal, jnp.where(ok, component.dot(normal, v1), jnp.inf)
 
 
-def _replace_vertex(points: SupportPoints, at: Array, new: SupportPoints) -> SupportPoints:
-    """The tetrahedron with a vertex replaced and the next two swapped, which keeps its orientation."""
-    i, j = (at + 1) % 4, (at + 2) % 4
-    index = jnp.arange(4)
-    return points.put(at, new).take(jnp.where(index == i, j, jnp.where(index == j, i, index)))
+def _nonzero_first(weight: Array, points: SupportPoints) -> tuple[Array, SupportPoints, Array]:
+    """The weights (4,) and points with those that count first, else in order, and how many count."""
+    counts = [(weight[i] != 0).astype(jnp.int32) for i in range(4)]
+    total = counts[0] + counts[1] + counts[2] + counts[3]
+    out, sorted_weight = points, weight
+    for i in range(4):
+        before = sum(counts[:i], jnp.int32(0))
+        place = jnp.where(counts[i] > 0, before, total + i - before)
+        out = out.put(place, points.at(i))
+        sorted_weight = lax.dynamic_update_slice(sorted_weight, weight[i : i + 1], (place,))
+    return sorted_weight, out, total
 
 
-def signed_volumes(w: Array, n: Array) -> Array:
+def _signed_volumes(w: Array, n: Array) -> Array:
     """Weights (4,) of the point of the simplex w[:n] (4, 3) nearest to the origin, by the signed volumes method."""
-    triangles = np.array([[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]], np.int32)
-    inner_weight, edge = _signed_volumes_2d(w[triangles])
-    scatter = np.zeros((4, 3, 4))
-    scatter[np.arange(4)[:, None], np.arange(3), triangles] = 1
-    of_faces = jnp.sum(inner_weight[..., None] * scatter.astype(w.dtype), axis=1)  # (4 faces, 4 vertices)
-    of_tetrahedron = _signed_volumes_3d(w, of_faces)
-    of_segment = jnp.concatenate([edge[3], jnp.zeros(2, w.dtype)])
-    of_vertex = jnp.array([1, 0, 0, 0], w.dtype)
-    return jnp.where(n == 4, of_tetrahedron, jnp.where(n == 3, of_faces[3], jnp.where(n == 2, of_segment, of_vertex)))
+
+    def of_vertex() -> Array:
+        return jnp.array([1, 0, 0, 0], w.dtype)
+
+    def of_segment() -> Array:
+        first, last = _segment_weights(split(w[0]), split(w[1]))
+        return jnp.stack([first, last, 0 * first, 0 * first])
+
+    def of_faces() -> Array:
+        """The nearest of the triangle, or of the tetrahedron's faces that the origin is outside of."""
+        rows = [split(w[i]) for i in range(4)]
+        minors = [-_det(*rows[1:]), _det(rows[0], *rows[2:]), -_det(rows[0], rows[1], rows[3]), _det(*rows[:3])]
+        total = minors[0] + minors[1] + minors[2] + minors[3]
+        minors = jnp.stack(minors)
+        within = _same_sign(total, minors) & (n == 4)
+        return lax.cond(
+            jnp.all(within), lambda: minors / jnp.where(total == 0, 1, total), lambda: _nearest_face(w, within, n)
+        )
+
+    return lax.switch(jnp.clip(n - 1, 0, 2), [of_vertex, of_segment, of_faces])
+
+
+def _nearest_face(w: Array, within: Array, n: Array) -> Array:
+    """Weights (4,) of the nearest point of the faces of w (4, 3) that are not `within` (4,), of the last one if n = 3."""
+    table = jnp.asarray(TRIANGLES)
+
+    def visit(i: Array, best: tuple[Array, Array]) -> tuple[Array, Array]:
+        corners = table[i]
+        v = w[corners[:3]]
+        weight = _triangle_weights(v)
+        x = jnp.sum(weight[:, None] * v, axis=0)
+        square = jnp.sum(x * x)
+        nearer = (square < best[0]) & ~within[i]
+        full = jnp.zeros(4, w.dtype)
+        for k in range(3):
+            full = lax.dynamic_update_slice(full, weight[k : k + 1], (corners[k],))
+        return jnp.where(nearer, square, best[0]), jnp.where(nearer, full, best[1])
+
+    start = jnp.full((), jnp.inf, w.dtype), jnp.zeros(4, w.dtype)
+    return lax.fori_loop(jnp.where(n == 3, 3, 0), 4, visit, start)[1]
+
+
+def _triangle_weights(v: Array) -> Array:
+    """Weights (3,) of the point of a triangle v (3, 3) nearest to the origin."""
+    v1, v2, v3 = (split(v[i]) for i in range(3))
+    normal, has_area = project_origin(v1, v2, v3)
+    part, total = barycentric_areas(v1, v2, v3, normal)
+    part = jnp.stack(part)
+    within = _same_sign(total, part)
+
+    def side(i: Array, best: tuple[Array, Array]) -> tuple[Array, Array]:
+        ends = jnp.asarray(SIDES)[i]
+        first, last = split(v[ends[0]]), split(v[ends[1]])
+        weight = _segment_weights(first, last)
+        x = component.add(component.scale(weight[0], first), component.scale(weight[1], last))
+        square = component.dot(x, x)
+        nearer = (square < best[0]) & (~within[i] | ~has_area)
+        full = jnp.zeros(3, v.dtype)
+        for k in range(2):
+            full = lax.dynamic_update_slice(full, weight[k][None], (ends[k],))
+        return jnp.where(nearer, square, best[0]), jnp.where(nearer, full, best[1])
+
+    def of_sides() -> Array:
+        start = jnp.full((), jnp.inf, v.dtype), jnp.zeros(3, v.dtype)
+        return lax.fori_loop(jnp.where(has_area, 0, 2), 3, side, start)[1]
+
+    return lax.cond(jnp.all(within) & has_area, lambda: part / jnp.where(total == 0, 1, total), of_sides)
+
+
+def _segment_weights(v1: Vector, v2: Vector) -> tuple[Array, Array]:
+    """Weights of the nearest point of a segment: an inner point, or the second end."""
+    gap = component.sub(v2, v1)
+    square = component.dot(gap, gap)
+    p = component.sub(v2, component.scale(component.dot(v2, gap) / jnp.where(square == 0, 1, square), gap))
+    size = [jnp.abs(x) for x in gap]
+    second = size[1] >= size[0]
+    third = size[2] >= jnp.maximum(size[0], size[1])
+
+    def largest(x: Vector) -> Array:
+        return jnp.where(third, x[2], jnp.where(second, x[1], x[0]))
+
+    total, part1, part2 = (largest(x) for x in (component.neg(gap), component.sub(p, v2), component.sub(v1, p)))
+    inside = _same_sign(total, part1) & _same_sign(total, part2)
+    scale = jnp.where(total == 0, 1, total)
+    return jnp.where(inside, part1 / scale, 0), jnp.where(inside, part2 / scale, 1)
+
+
+def _det(a: Vector, b: Vector, c: Vector) -> Array:
+    return component.dot(a, component.cross(b, c))
 
 
 def _same_sign(a: Array, b: Array) -> Array:
@@ -212,85 +351,29 @@ def _same_sign(a: Array, b: Array) -> Array:
     return ((a > 0) & (b > 0)) | ((a < 0) & (b < 0))
 
 
-def _signed_volumes_3d(w: Array, faces: Array) -> Array:
-    """Weights (4,) of the nearest point of the tetrahedron w (4, 3), given those of its faces (4, 4)."""
-
-    def det(i: int, j: int, k: int) -> Array:
-        return inner(w[i], cross(w[j], w[k]))
-
-    minors = jnp.stack([-det(1, 2, 3), det(0, 2, 3), -det(0, 1, 3), det(0, 1, 2)])
-    total = jnp.sum(minors)
-    within = _same_sign(total, minors)
-    return jnp.where(jnp.all(within), minors / jnp.where(total == 0, 1, total), _nearest_candidate(faces, w, within))
-
-
-def _nearest_candidate(weights: Array, w: Array, within: Array) -> Array:
-    """Weights of the nearest point among the faces (or edges) that the origin is outside of."""
-    x = jnp.sum(weights[..., None] * w[..., None, :, :], axis=-2)
-    square = jnp.where(within, jnp.inf, inner(x, x))
-    best = jnp.argmin(square, axis=-1)
-    return jnp.take_along_axis(weights, best[..., None, None], axis=-2)[..., 0, :]
-
-
-def _project_origin(v1: Array, v2: Array, v3: Array) -> tuple[Array, Array]:
-    """The origin projected on the planes of triangles (..., 3), and whether each triangle has an area."""
-    normal = cross(v3 - v2, v2 - v1)
-    square = inner(normal, normal)
+def project_origin(v1: Vector, v2: Vector, v3: Vector) -> tuple[Vector, Array]:
+    """The origin projected on the plane of a triangle, and whether the triangle has an area."""
+    normal = component.cross(component.sub(v3, v2), component.sub(v2, v1))
+    square = component.dot(normal, normal)
     has_area = square > 0
-    return normal * (inner(normal, v2) / jnp.where(has_area, square, 1))[..., None], has_area
+    return component.scale(component.dot(normal, v2) / jnp.where(has_area, square, 1), normal), has_area
 
 
-def barycentric_areas(v1: Array, v2: Array, v3: Array, p: Array) -> tuple[Array, Array]:
-    """Signed areas (..., 3) of p with the sides of triangles, and of the triangles, for barycentric coordinates.
+def barycentric_areas(v1: Vector, v2: Vector, v3: Vector, p: Vector) -> tuple[Vector, Array]:
+    """Signed areas of p with the sides of a triangle, and of the triangle, for barycentric coordinates.
 
     All are projected on the coordinate plane in which the triangle has the largest area.
     """
-    minor = cross(v2 - v1, v3 - v1) * np.array([1, -1, 1], v1.dtype)
-    size = jnp.abs(minor)
-    dropped_axis = jnp.where(
-        (size[..., 0] >= size[..., 1]) & (size[..., 0] >= size[..., 2]),
-        0,
-        jnp.where(size[..., 1] >= size[..., 2], 1, 2),
-    )
-    first, second = jnp.where(dropped_axis == 0, 1, 0)[..., None], jnp.where(dropped_axis == 2, 1, 2)[..., None]
+    normal = component.cross(component.sub(v2, v1), component.sub(v3, v1))
+    minor = normal[0], -normal[1], normal[2]
+    size = [jnp.abs(x) for x in minor]
+    drops_x = (size[0] >= size[1]) & (size[0] >= size[2])
+    drops_y = ~drops_x & (size[1] >= size[2])
 
-    def projected(v: Array) -> tuple[Array, Array]:
-        pick = [jnp.sum(jnp.where(np.arange(3) == axis, v, 0), axis=-1) for axis in (first, second)]
-        return pick[0] - p_projected[0], pick[1] - p_projected[1]
+    def projected(v: Vector) -> tuple[Array, Array]:
+        gap = component.sub(v, p)
+        return jnp.where(drops_x, gap[1], gap[0]), jnp.where(drops_x | drops_y, gap[2], gap[1])
 
-    p_projected = [jnp.sum(jnp.where(np.arange(3) == axis, p, 0), axis=-1) for axis in (first, second)]
     (x1, y1), (x2, y2), (x3, y3) = projected(v1), projected(v2), projected(v3)
-    part = jnp.stack([x2 * y3 - x3 * y2, x3 * y1 - x1 * y3, x1 * y2 - x2 * y1], axis=-1)
-    total = jnp.sum(jnp.where(np.arange(3) == dropped_axis[..., None], minor, 0), axis=-1)
-    return part, total
-
-
-def _signed_volumes_2d(w: Array) -> tuple[Array, Array]:
-    """Weights (..., 3) of the nearest point of triangles (..., 3, 3), and (..., 2) of their first edge."""
-    v1, v2, v3 = w[..., 0, :], w[..., 1, :], w[..., 2, :]
-    edges = np.array([[1, 2], [0, 2], [0, 1]], np.int32)
-    ends = _signed_volumes_1d(w[..., edges, :])  # (..., 3, 2)
-    scatter = np.zeros((3, 2, 3))
-    scatter[np.arange(3)[:, None], np.arange(2), edges] = 1
-    sides = jnp.sum(ends[..., None] * scatter.astype(w.dtype), axis=-2)
-    p, ok = _project_origin(v1, v2, v3)
-    part, total = barycentric_areas(v1, v2, v3, p)
-    within = _same_sign(total[..., None], part)
-    weight = part / jnp.where(total == 0, 1, total)[..., None]
-    weight = jnp.where(jnp.all(within, axis=-1, keepdims=True), weight, _nearest_candidate(sides, w, within))
-    return jnp.where(ok[..., None], weight, sides[..., 2, :]), ends[..., 2, :]
-
-
-def _signed_volumes_1d(w: Array) -> Array:
-    """Weights (..., 2) of the nearest point of segments (..., 2, 3): an inner point, or the second end."""
-    v1, v2 = w[..., 0, :], w[..., 1, :]
-    gap = v2 - v1
-    square = inner(gap, gap)
-    p = v2 - (inner(v2, gap) / jnp.where(square == 0, 1, square))[..., None] * gap
-    size = jnp.abs(gap)
-    axis = jnp.where(size[..., 1] >= size[..., 0], 1, 0)
-    axis = jnp.where(size[..., 2] >= jnp.maximum(size[..., 0], size[..., 1]), 2, axis)[..., None]
-    pick = [jnp.sum(jnp.where(np.arange(3) == axis, x, 0), axis=-1) for x in (-gap, p - v2, v1 - p)]
-    inside = _same_sign(pick[0], pick[1]) & _same_sign(pick[0], pick[2])
-    total = jnp.where(pick[0] == 0, 1, pick[0])
-    return jnp.stack([jnp.where(inside, pick[1] / total, 0), jnp.where(inside, pick[2] / total, 1)], axis=-1)
+    part = x2 * y3 - x3 * y2, x3 * y1 - x1 * y3, x1 * y2 - x2 * y1
+    return part, jnp.where(drops_x, minor[0], jnp.where(drops_y, minor[1], minor[2]))

@@ -1,48 +1,64 @@
-"""Support functions of convex shapes, for one shape at a time; callers use vmap.
+"""Support functions of convex shapes, for one shape at a time; vectors are tuples of components.
 
-The type of a shape is a traced number, so that pairs of all types share one search and one compilation: the support
-points of all types that occur are computed, and one is selected.
+The type of a shape is a traced number, so that pairs of all types share one search and one compilation.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxsim.core.types import MINVAL, GeomType
-from jaxsim.math.arrays import inner, matvec, matvec_t
+from jaxsim.math import component
+from jaxsim.math.arrays import gather
+from jaxsim.math.component import Vector, split
 from jaxsim.math.safe import Array
 
 ROUND_TYPES = (GeomType.SPHERE, GeomType.CAPSULE)  # a point or a segment, inflated: searched without the radius first
 FACETED_TYPES = (GeomType.BOX, GeomType.MESH)  # have tables of faces
 POLYHEDRON_TYPES = (*FACETED_TYPES, GeomType.HFIELD)  # have finitely many support points
-PRISM_VERTICES = 6  # a triangle of a height field and its projection on the base
-CLIMB_STARTS = 32  # vertices of a large hull that are compared before hill climbing
+SCAN_WIDTH = 8  # vertices of a hull that are compared at once: those of a vector register
+CLIMB_WIDTH = 8  # neighbours of a vertex that are compared at once
 
 
-class ShapeTypes(NamedTuple):
-    """Geom types that may occur, and for large hulls the neighbours of each vertex (r, V, K), else None."""
+class Hulls(NamedTuple):
+    """Vertices of the convex hulls of a group of pairs, side by side.
 
-    present: tuple[int, ...]
-    neighbours: np.ndarray | None = None
+    `vert` are their components (n,) in the geoms' frames. A hull is searched among its entries of `scan` (k,), all
+    its vertices or, if it is large, some of them that are spread over it. From the best one the search climbs to
+    neighbours: `edge` (l,) lists those of vertex i from `first_edge[i]` to `first_edge[i + 1]`; none for small hulls.
+    Entries of `edge` are padded by the vertex itself to a multiple of `CLIMB_WIDTH`, those of `scan` by its first
+    vertex to a multiple of `SCAN_WIDTH`. `scan_vert` are the
+    components (k,) of the vertices in `scan`.
+    """
+
+    vert: Vector
+    scan_vert: Vector
+    scan: Array
+    first_edge: Array
+    edge: Array
 
 
 class ConvexShape(NamedTuple):
     """A convex geom in the world frame.
 
-    `type` is its geom type; `pos` (3,), `mat` (3, 3), `size` (3,); `vert` (V, 3) the hull of a mesh in the geom's
-    frame; `row` its row in the tables of hulls and facets; `margin`, by half of which the shape is inflated.
+    `type` is its geom type; `pos` (3,), `mat` (3, 3), `size` (3,); `margin`, by half of which the shape is inflated;
+    `row` its row in the tables of hulls and facets; `first_vertex` that of its hull in `Hulls`; `scan` (2,) the first
+    and the last entry of `Hulls.scan`; `vert`, if given, vertices in its frame: (6, 3) those of a prism.
     """
 
     type: Array
     pos: Array
     mat: Array
     size: Array
-    vert: Array
-    row: Array
     margin: Array
+    row: Array
+    first_vertex: Array
+    scan: Array
+    vert: Array | None = None
 
 
 def is_type(shape_type: Array, types: tuple[int, ...]) -> Array:
@@ -51,96 +67,130 @@ def is_type(shape_type: Array, types: tuple[int, ...]) -> Array:
 
 
 def centre(s: ConvexShape) -> Array:
-    """An interior point, from which the search starts; the vertices' mean for a prism of a height field."""
-    return jnp.where(s.type == GeomType.HFIELD, jnp.mean(s.vert, axis=0), s.pos)
+    """An interior point (3,), from which the search starts; the vertices' mean for a prism of a height field."""
+    return s.pos if s.vert is None else jnp.where(s.type == GeomType.HFIELD, jnp.mean(s.vert, axis=0), s.pos)
 
 
-def _capsule(s: ConvexShape, d: Array) -> Array:
-    """The farthest point of a capsule along the unit direction d, in its frame."""
-    z = jnp.where(d[2] >= 0, s.size[1], -s.size[1])
-    return s.size[0] * d + jnp.stack([jnp.zeros_like(z), jnp.zeros_like(z), z])
+def _sphere(s: ConvexShape, d: Vector) -> tuple[Vector, Array]:
+    return component.scale(s.size[0], d), jnp.int32(0)
 
 
-def _ellipsoid(s: ConvexShape, d: Array) -> Array:
-    """The farthest point of an ellipsoid along d, in its frame."""
-    scaled = d * s.size
-    square = inner(scaled, scaled)
+def _capsule(s: ConvexShape, d: Vector) -> tuple[Vector, Array]:
+    x, y, z = component.scale(s.size[0], d)
+    return (x, y, z + jnp.where(d[2] >= 0, s.size[1], -s.size[1])), jnp.int32(0)
+
+
+def _ellipsoid(s: ConvexShape, d: Vector) -> tuple[Vector, Array]:
+    size = split(s.size)
+    scaled = component.mul(d, size)
+    square = component.dot(scaled, scaled)
     ok = square >= MINVAL**2
-    point = scaled * s.size / jnp.sqrt(jnp.where(ok, square, 1))
-    return jnp.where(ok, point, s.size * jnp.array([1, 0, 0], d.dtype))
+    point = component.scale(1 / jnp.sqrt(jnp.where(ok, square, 1)), component.mul(scaled, size))
+    return component.where(ok, point, (size[0], 0 * size[0], 0 * size[0])), jnp.int32(0)
 
 
-def _cylinder(s: ConvexShape, d: Array) -> Array:
-    """The farthest point of a cylinder along d, in its frame."""
+def _cylinder(s: ConvexShape, d: Vector) -> tuple[Vector, Array]:
     square = d[0] ** 2 + d[1] ** 2
     ok = square >= MINVAL**2
     scale = jnp.where(ok, s.size[0] / jnp.sqrt(jnp.where(ok, square, 1)), 0)
-    return jnp.stack([scale * d[0], scale * d[1], jnp.where(d[2] >= 0, s.size[1], -s.size[1])])
+    return (scale * d[0], scale * d[1], jnp.where(d[2] >= 0, s.size[1], -s.size[1])), jnp.int32(0)
 
 
-def _prism(vert: Array, d: Array) -> Array:
+def _box(s: ConvexShape, d: Vector) -> tuple[Vector, Array]:
+    # XLA may compute d twice with different rounding: along a face, point and index must stay consistent
+    high = [x >= -16 * float(jnp.finfo(x.dtype).eps) for x in d]
+    index = sum(jnp.where(h, jnp.int32(1 << i), 0) for i, h in enumerate(high))
+    return tuple(jnp.where(h, s.size[i], -s.size[i]) for i, h in enumerate(high)), index
+
+
+def _prism(s: ConvexShape, d: Vector) -> tuple[Vector, Array]:
     """The farthest vertex of a prism's upper triangle, or of the lower one if the direction points down.
 
     Directions along a vertical side are horizontal except for rounding. There MuJoCo, whose products are not
     contracted, has an exact zero.
     """
-    side = jnp.where(d[2] < -16 * float(jnp.finfo(d.dtype).eps), vert[3:6], vert[:3])
-    return side[jnp.argmax(inner(side, d))]
+    down = d[2] < -16 * float(jnp.finfo(d[2].dtype).eps)
+    corners = [tuple(jnp.where(down, s.vert[i + 3, k], s.vert[i, k]) for k in range(3)) for i in range(3)]
+    height = [component.dot(c, d) for c in corners]
+    best = jnp.where(height[1] > height[0], 1, 0)
+    best = jnp.where(height[2] > jnp.maximum(height[0], height[1]), 2, best)
+    point = component.where(best == 0, corners[0], component.where(best == 1, corners[1], corners[2]))
+    return point, (best + jnp.where(down, 3, 0)).astype(jnp.int32)
 
 
-SMOOTH_SUPPORT = {
-    GeomType.SPHERE: lambda s, d: s.size[0] * d,
-    GeomType.CAPSULE: _capsule,
-    GeomType.ELLIPSOID: _ellipsoid,
-    GeomType.CYLINDER: _cylinder,
-}
+def _hull(hulls: Hulls, s: ConvexShape, d: Vector) -> tuple[Vector, Array]:
+    """The vertex of a hull farthest along d: the best of those scanned, then uphill along edges."""
+    lanes = np.arange(SCAN_WIDTH, dtype=np.int32)
+
+    def scan(i: Array, best: tuple[Array, Array]) -> tuple[Array, Array]:
+        at = s.scan[0] + i * SCAN_WIDTH
+        height = component.dot(tuple(_block(x, at, SCAN_WIDTH) for x in hulls.scan_vert), d)
+        higher = height > best[0]
+        return jnp.where(higher, height, best[0]), jnp.where(higher, at + lanes, best[1])
+
+    low = jnp.full(SCAN_WIDTH, -jnp.inf, d[0].dtype)
+    heights, places = lax.fori_loop(0, (s.scan[1] - s.scan[0]) // SCAN_WIDTH, scan, (low, lanes * 0 + s.scan[0]))
+    height, place = _first_highest(heights, places)
+    return _climb(hulls, d, gather(hulls.scan, place), height, s)
 
 
-def _hull_support(neighbours: np.ndarray | None, s: ConvexShape, d: Array) -> Array:
-    """The vertex of a hull farthest along d: the best of all, or hill climbing from the best of a few."""
-    if neighbours is None:
-        return jnp.argmax(inner(s.vert, d)).astype(jnp.int32)
-    starts = np.linspace(0, len(s.vert) - 1, CLIMB_STARTS).astype(np.int32)
-    heights, table = inner(s.vert[starts], d), jnp.asarray(neighbours)
+def _climb(hulls: Hulls, d: Vector, vertex: Array, height: Array, s: ConvexShape) -> tuple[Vector, Array]:
+    """From a vertex of a hull uphill to the highest; its point, and its number in the hull."""
 
-    def climb(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        at, height, _ = state
-        next_vertex = table[s.row, at]
-        heights = inner(s.vert[next_vertex], d)
-        best = jnp.argmax(heights)
-        higher = heights[best] > height
-        return jnp.where(higher, next_vertex[best], at), jnp.where(higher, heights[best], height), higher
+    def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        at, height, edge = state
+        others = _block(hulls.edge, edge, CLIMB_WIDTH)
+        heights = component.dot(tuple(gather(x, others) for x in hulls.vert), d)
+        best, other = _first_highest(heights, others)
+        higher = best > height
+        at = jnp.where(higher, other, at)
+        edge = jnp.where(higher, gather(hulls.first_edge, at), edge + CLIMB_WIDTH)
+        return at, jnp.where(higher, best, height), edge
 
-    best = jnp.argmax(heights)
-    start = jnp.asarray(starts)[best], heights[best], s.type == GeomType.MESH
-    return jax.lax.while_loop(lambda state: state[2], climb, start)[0]
+    start = vertex, height, gather(hulls.first_edge, vertex)
+    at, *_ = lax.while_loop(lambda state: state[2] < gather(hulls.first_edge, state[0] + 1), step, start)
+    return tuple(gather(x, at) for x in hulls.vert), at - s.first_vertex
 
 
-def support(types: ShapeTypes, s: ConvexShape) -> Callable[[Array], tuple[Array, Array]]:
-    """The support function of a shape: unit direction (3,) -> farthest point in the world frame (3,) and vertex index.
+def _block(x: Array, at: Array, width: int) -> Array:
+    return lax.dynamic_slice(x, (at,), (width,))
 
-    `types` are those that may occur.
+
+def _first_highest(heights: Array, index: Array) -> tuple[Array, Array]:
+    """The greatest of a power of two of heights (n,), and its index, the lowest one of equals."""
+    while len(heights) > 1:
+        half = len(heights) // 2
+        first = (heights[:half] > heights[half:]) | ((heights[:half] == heights[half:]) & (index[:half] <= index[half:]))
+        heights, index = (jnp.where(first, x[:half], x[half:]) for x in (heights, index))
+    return heights[0], index[0]
+
+
+def support(types: tuple[int, ...], hulls: Hulls, s: ConvexShape) -> Callable[[Vector], tuple[Vector, Array]]:
+    """The support function of a shape: unit direction -> farthest point in the world frame, and its vertex's index.
+
+    `types` are those that may occur. Points of curved shapes have the index 0.
     """
+    functions = {
+        GeomType.SPHERE: _sphere,
+        GeomType.CAPSULE: _capsule,
+        GeomType.ELLIPSOID: _ellipsoid,
+        GeomType.CYLINDER: _cylinder,
+        GeomType.BOX: _box,
+        GeomType.MESH: lambda s, d: _hull(hulls, s, d),
+        GeomType.HFIELD: _prism,
+    }
+    branches = [functions[t] for t in types]
+    mat = split(s.mat.reshape(9))
 
-    def farthest(direction: Array) -> tuple[Array, Array]:
-        d = matvec_t(s.mat, direction)
-        point, index = jnp.zeros_like(d), jnp.zeros((), jnp.int32)
-        for t in types.present:
-            if t in SMOOTH_SUPPORT:
-                point = jnp.where(s.type == t, SMOOTH_SUPPORT[t](s, d), point)
-        if GeomType.BOX in types.present:
-            # XLA may compute d twice with different rounding: along a face, point and index must stay consistent
-            box, high = s.type == GeomType.BOX, d >= -16 * float(jnp.finfo(d.dtype).eps)
-            point = jnp.where(box, jnp.where(high, s.size, -s.size), point)
-            corner = jnp.sum(jnp.where(high, jnp.array([1, 2, 4], jnp.int32), 0), dtype=jnp.int32)
-            index = jnp.where(box, corner, index)
-        if GeomType.MESH in types.present:
-            mesh = s.type == GeomType.MESH
-            best = _hull_support(types.neighbours, s, d)
-            point, index = jnp.where(mesh, s.vert[best], point), jnp.where(mesh, best, index)
-        if GeomType.HFIELD in types.present and s.vert.shape[0] == PRISM_VERTICES:
-            # MuJoCo does not number a prism's vertices; its search ends when the other shape's vertices repeat
-            point = jnp.where(s.type == GeomType.HFIELD, _prism(s.vert, d), point)
-        return s.pos + matvec(s.mat, point) + direction * 0.5 * s.margin, index
+    def farthest(direction: Vector) -> tuple[Vector, Array]:
+        d = component.mat_t_vec(mat, direction)
+        if len(branches) == 1:
+            point, index = branches[0](s, d)
+        else:
+            branch = sum((s.type == t) * np.int32(i) for i, t in enumerate(types))
+            point, index = lax.switch(branch, [partial(f, s) for f in branches], d)
+        inflation = component.scale(0.5 * s.margin, direction)
+        return component.add(component.add(split(s.pos), component.mat_vec(mat, point)), inflation), index
 
     return farthest
+ShapeTypes = tuple
