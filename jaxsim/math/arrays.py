@@ -73,6 +73,20 @@ def gather(x: Array, index: Array) -> Array:
     return x[index] if is_numpy(x, index) else jnp.asarray(x).at[index].get(mode="promise_in_bounds")
 
 
+def row_at(x: Array, i: Array) -> Array:
+    """`x[i]` for one index, known at run time only, that lies inside: a single load, without a test."""
+    start = (i,) + (np.int32(0),) * (x.ndim - 1)
+    row = lax.dynamic_slice(x, start, (1, *x.shape[1:]), allow_negative_indices=False)
+    return lax.squeeze(row, (0,))
+
+
+def with_row(x: Array, i: Array, row: Array) -> Array:
+    """`x` with `x[i]` replaced, for one index that lies inside; within one kernel of a CPU in place."""
+    start = (i,) + (np.int32(0),) * (x.ndim - 1)
+    row = lax.expand_dims(jnp.asarray(row, x.dtype), (0,))
+    return lax.dynamic_update_slice(x, row, start, allow_negative_indices=False)
+
+
 def gather_all(index: Array, *tables: Array) -> list[Array]:
     """`x[index]` of several arrays of as many rows each: one gather of rows that stand side by side."""
     if is_numpy(index, *tables):

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxsim.math.arrays import row_at
 from jaxsim.math.safe import Array
 from jaxsim.xla.compat import custom_vmap
 from jaxsim.xla.fusion import one_kernel
@@ -135,19 +136,15 @@ def _one_by_one(
     length, width, dtype = result
 
     def world(w: Array, out: Array) -> Array:
-        mine = [x if a is None else _row(x, w) for x, a in zip(leaves, axes, strict=True)]
+        mine = [x if a is None else row_at(x, w) for x, a in zip(leaves, axes, strict=True)]
 
         def entry(i: Array, out: Array) -> Array:
-            found = search([*mine[:split], *[_row(x, i) for x in mine[split:]]], jnp.array(True))
-            return lax.dynamic_update_slice(out, found[None, None], (w, i, 0))
+            found = search([*mine[:split], *[row_at(x, i) for x in mine[split:]]], jnp.array(True))
+            return lax.dynamic_update_slice(out, found[None, None], (w, i, 0), allow_negative_indices=False)
 
-        return lax.fori_loop(0, jnp.minimum(_row(count, w), length), entry, out)
+        return lax.fori_loop(0, jnp.minimum(row_at(count, w), length), entry, out)
 
     return lax.fori_loop(0, len(count), world, jnp.zeros((len(count), length, width), dtype))
-
-
-def _row(x: Array, i: Array) -> Array:
-    return lax.dynamic_index_in_dim(x, i, keepdims=False)
 
 
 def _side_by_side(

@@ -27,6 +27,7 @@ from jaxsim.engine.collision.convex.gjk import (
     weighted,
 )
 from jaxsim.math import component
+from jaxsim.math.arrays import row_at, with_row
 from jaxsim.math.component import Vector, split
 from jaxsim.math.safe import Array
 
@@ -77,7 +78,7 @@ class _Horizon(NamedTuple):
     """A walk over the faces that a point sees, and the edges around them."""
 
     top: Array  # of the stack
-    stack: Array  # (2F,) edges to cross: 3 face + edge
+    stack: Array  # (2F,) edges to cross: 4 face + edge
     seen: Array  # (F,) whether a face is seen
     nseen: Array
     faces: Array  # (F,) the faces seen
@@ -123,8 +124,8 @@ def epa(
         p = s.polytope
         best, lower2 = _nearest_open_face(p)
         beyond_upper = lower2 > slack * s.upper * s.upper
-        face = jnp.where(beyond_upper, s.face, p.faces[best, :3])
-        normal = component.where(beyond_upper, s.normal, split(p.projection[best, :3]))
+        face = jnp.where(beyond_upper, s.face, row_at(p.faces, best)[:3])
+        normal = component.where(beyond_upper, s.normal, split(row_at(p.projection, best)[:3]))
         lower = jnp.sqrt(jnp.where(lower2 > 0, lower2, 1))
         has_direction = lower > MINVAL
         one = jnp.ones_like(lower)
@@ -143,7 +144,8 @@ def epa(
     begin = active & usable
     s = _EpaState(begin, jnp.int32(0), start, *first, begin, jnp.full((), jnp.inf, dtype))
     s = lax.while_loop(lambda s: s.running, step, s)
-    face = SupportPoints(*[x[s.face] for x in s.polytope.points])
+    face = [s.polytope.points.at(i) for i in split(s.face)]
+    face = SupportPoints(*[jnp.stack([jnp.stack(p) for p in x]) for x in ([p.a for p in face], [p.b for p in face], [(p.i, p.j) for p in face])])
     w = [split(x) for x in face.w]
     areas, total = barycentric_areas(*w, s.normal)
     weight = jnp.stack(areas) / jnp.where(total == 0, 1, total)
@@ -155,7 +157,7 @@ def _nearest_open_face(p: _Polytope) -> tuple[Array, Array]:
     """The open face nearest to the origin and its squared distance; infinite if there is none."""
 
     def visit(i: Array, best: tuple[Array, Array]) -> tuple[Array, Array]:
-        square = jnp.where(p.open[i], p.projection[i, 3], jnp.inf)
+        square = jnp.where(row_at(p.open, i), row_at(p.projection, i)[3], jnp.inf)
         nearer = square < best[1]
         return jnp.where(nearer, i, best[0]), jnp.where(nearer, square, best[1])
 
@@ -180,42 +182,42 @@ def _walk(p: _Polytope, w: Vector, rounding: float, best: Array, active: Array) 
     none = jnp.zeros(nface, jnp.int32)
 
     def cross_edge(h: _Horizon) -> _Horizon:
-        item = h.stack[h.top - 1]
-        face, edge = item // 3, item % 3
-        beyond = p.faces[face, 3 + edge]
-        square = p.projection[beyond, 3]
-        height = component.dot(split(p.projection[beyond, :3]), w) - square
-        is_new = h.seen[beyond] == 0
+        item = row_at(h.stack, h.top - 1)
+        face, edge = lax.div(item, 4), lax.rem(item, 4)
+        following = jnp.where(edge == 2, 0, edge + 1)
+        mine = row_at(p.faces, face)
+        beyond = row_at(mine, 3 + edge)
+        *normal, square = split(row_at(p.projection, beyond))
+        height = component.dot(normal, w) - square
+        seen = row_at(h.seen, beyond)
+        is_new = seen == 0
         sees = is_new & (height > MINVAL + rounding * jnp.sqrt(square * w2))
-        back = jnp.where(p.faces[beyond, 3] == face, 0, jnp.where(p.faces[beyond, 4] == face, 1, 2))
-        push = jnp.stack([3 * beyond + (back + 2) % 3, 3 * beyond + (back + 1) % 3])
-        ends = p.faces[face, edge], p.faces[face, (edge + 1) % 3]
+        across = row_at(p.faces, beyond)
+        back = jnp.where(across[3] == face, 0, jnp.where(across[4] == face, 1, 2))
+        push = jnp.stack([4 * beyond + jnp.where(back == 0, 2, back - 1), 4 * beyond + jnp.where(back == 2, 0, back + 1)])
+        ends = row_at(mine, edge), row_at(mine, following)
         row = jnp.stack([*ends, beyond, back])
         # what does not hold is written behind the last entry in use
         return _Horizon(
             top=h.top - 1 + jnp.where(sees, 2, 0),
-            stack=lax.dynamic_update_slice(h.stack, push, (h.top - 1,)),
-            seen=_set(h.seen, beyond, jnp.where(sees, 1, h.seen[beyond])),
+            stack=lax.dynamic_update_slice(h.stack, push, (h.top - 1,), allow_negative_indices=False),
+            seen=with_row(h.seen, beyond, jnp.where(sees, 1, seen)),
             nseen=h.nseen + sees,
-            faces=_set(h.faces, h.nseen, beyond),
+            faces=with_row(h.faces, h.nseen, beyond),
             nedge=h.nedge + (is_new & ~sees),
-            edges=lax.dynamic_update_slice(h.edges, row[None], (h.nedge, 0)),
+            edges=with_row(h.edges, h.nedge, row),
         )
 
     start = _Horizon(
         top=jnp.where(active, 3, 0).astype(jnp.int32),
-        stack=lax.dynamic_update_slice(jnp.zeros(2 * nface + 4, jnp.int32), 3 * best + jnp.array([2, 1, 0]), (0,)),
-        seen=_set(none, best, 1),
+        stack=lax.dynamic_update_slice(jnp.zeros(2 * nface + 4, jnp.int32), 4 * best + jnp.array([2, 1, 0]), (0,)),
+        seen=with_row(none, best, 1),
         nseen=jnp.int32(1),
-        faces=_set(none, 0, best),
+        faces=with_row(none, 0, best),
         nedge=jnp.int32(0),
         edges=jnp.zeros((nface, 4), jnp.int32),
     )
     return lax.while_loop(lambda h: h.top > 0, cross_edge, start)
-
-
-def _set(x: Array, i: Array, value: Array) -> Array:
-    return lax.dynamic_update_slice(x, jnp.asarray(value, x.dtype)[None], (i,))
 
 
 def _expanded(
@@ -227,29 +229,29 @@ def _expanded(
     active = h.nedge > 0
 
     def slot(i: Array) -> Array:
-        return jnp.where(i < h.nseen, h.faces[jnp.minimum(i, h.nseen - 1)], p.nface + i - h.nseen)
+        return jnp.where(i < h.nseen, row_at(h.faces, jnp.minimum(i, h.nseen - 1)), p.nface + i - h.nseen)
 
     def add(i: Array, state: tuple[_Polytope, Array]) -> tuple[_Polytope, Array]:
         q, degenerate = state
         following = jnp.where(i + 1 < h.nedge, i + 1, 0)
-        u, v, beyond, back = split(h.edges[i])
+        u, v, beyond, back = split(row_at(h.edges, i))
         at = slot(i)
         before = slot(jnp.where(i > 0, i - 1, h.nedge - 1))
         row = jnp.stack([count, u, v, before, beyond, slot(following)])
         projection, has_area = project_origin(q.points.at(v).w, q.points.at(u).w, new.w)
         square = component.dot(projection, projection)
-        faces = lax.dynamic_update_slice(q.faces, row[None], (at, 0))
-        faces = lax.dynamic_update_slice(faces, at[None, None], (beyond, 3 + back))
+        faces = with_row(q.faces, at, row)
+        faces = lax.dynamic_update_slice(faces, at[None, None], (beyond, 3 + back), allow_negative_indices=False)
         opened = (square * slack >= lower2) & (square <= slack * upper * upper)
-        degenerate |= ~has_area | (square == 0) | (h.edges[following, 0] != v)
+        degenerate |= ~has_area | (square == 0) | (row_at(h.edges, following)[0] != v)
         return q._replace(
             faces=faces,
-            projection=lax.dynamic_update_slice(q.projection, jnp.stack([*projection, square])[None], (at, 0)),
-            open=_set(q.open, at, opened),
+            projection=with_row(q.projection, at, jnp.stack([*projection, square])),
+            open=with_row(q.open, at, opened),
         ), degenerate
 
     closed = lax.fori_loop(
-        0, jnp.where(active, h.nseen, 0), lambda i, x: _set(x, h.faces[i], jnp.array(False)), p.open
+        0, jnp.where(active, h.nseen, 0), lambda i, x: with_row(x, row_at(h.faces, i), jnp.array(False)), p.open
     )
     degenerate = active & ((h.nedge < 3) | (h.nedge < h.nseen + 2) | (p.nface + 2 > len(p.faces)))
     p = p._replace(points=points, open=closed, count=count + 1)
@@ -272,17 +274,18 @@ def _initial_polytope(
 
     def add(first: int, directions: Array) -> Callable[[Array, SupportPoints], SupportPoints]:
         return lambda i, points: points.put(
-            first + i, minkowski_support(support1, support2, split(directions[i]))
+            first + i, minkowski_support(support1, support2, split(row_at(directions, i)))
         )
 
     points = lax.fori_loop(0, jnp.where(is_segment, 3, 0), add(2, around), points)
     kind = jnp.where(is_segment, OF_SEGMENT, OF_TETRAHEDRON)
     nface = jnp.where(is_segment, 6, 4)
-    faces = jnp.asarray(POLYTOPES)[kind]
+    faces = row_at(jnp.asarray(POLYTOPES), kind)
     projection, flat = _projected(points, faces, jnp.where(n == 3, 0, nface))
     by_triangle = (n == 3) | (flat < nface)
-    triangle = jnp.where(n == 3, jnp.arange(3, dtype=jnp.int32), faces[jnp.minimum(flat, 5), :3])
-    of_triangle = SupportPoints(*[lax.dynamic_update_slice(x, x[triangle], (0, 0)) for x in points])
+    triangle = jnp.where(n == 3, jnp.arange(3, dtype=jnp.int32), row_at(faces, jnp.minimum(flat, 5))[:3])
+    corners = [points.at(i) for i in split(triangle)]
+    of_triangle = points.put(0, corners[0]).put(1, corners[1]).put(2, corners[2])
     w = [of_triangle.at(i).w for i in range(3)]
     normal = component.cross(component.sub(w[1], w[0]), component.sub(w[2], w[0]))
     length = jnp.sqrt(component.dot(normal, normal))
@@ -325,10 +328,10 @@ def _projected(points: SupportPoints, faces: Array, count: Array) -> tuple[Array
     def visit(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
         out, flat = state
         # from the last vertex to the first, as in MuJoCo
-        projection, has_area = project_origin(*(points.at(faces[i, k]).w for k in (2, 1, 0)))
+        projection, has_area = project_origin(*(points.at(k).w for k in split(row_at(faces, i)[2::-1])))
         square = component.dot(projection, projection)
         is_flat = ~has_area | (square < MINVAL**2)
-        out = lax.dynamic_update_slice(out, jnp.stack([*projection, square])[None], (i, 0))
+        out = with_row(out, i, jnp.stack([*projection, square]))
         return out, jnp.where(is_flat, jnp.minimum(flat, i), flat)
 
     start = jnp.zeros((INITIAL_FACES, 4), points.a.dtype), jnp.int32(INITIAL_FACES)

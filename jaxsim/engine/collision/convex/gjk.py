@@ -18,6 +18,7 @@ from jax import lax
 
 from jaxsim.core.types import MINVAL
 from jaxsim.math import component
+from jaxsim.math.arrays import row_at, with_row
 from jaxsim.math.component import Vector, split
 from jaxsim.math.safe import Array
 
@@ -43,11 +44,11 @@ class SupportPoints(NamedTuple):
     def put(self, at: Array, new: "SupportPoint") -> "SupportPoints":
         """These points with entry `at` replaced."""
         rows = jnp.stack(new.a), jnp.stack(new.b), jnp.stack([new.i, new.j])
-        return SupportPoints(*[lax.dynamic_update_slice(x, y[None], (at, 0)) for x, y in zip(self, rows, strict=True)])
+        return SupportPoints(*[with_row(x, at, y) for x, y in zip(self, rows, strict=True)])
 
     def at(self, i: Array) -> "SupportPoint":
         """One of the points."""
-        a, b, index = (split(lax.dynamic_slice(x, (i, 0), (1, x.shape[1]))[0]) for x in self)
+        a, b, index = (split(row_at(x, i)) for x in self)
         return SupportPoint(a, b, *index)
 
     def swap(self, i: Array, j: Array) -> "SupportPoints":
@@ -249,7 +250,7 @@ def _nonzero_first(weight: Array, points: SupportPoints) -> tuple[Array, Support
         before = sum(counts[:i], jnp.int32(0))
         place = jnp.where(counts[i] > 0, before, total + i - before)
         out = out.put(place, points.at(i))
-        sorted_weight = lax.dynamic_update_slice(sorted_weight, weight[i : i + 1], (place,))
+        sorted_weight = with_row(sorted_weight, place, weight[i])
     return sorted_weight, out, total
 
 
@@ -282,15 +283,15 @@ def _nearest_face(w: Array, within: Array, n: Array) -> Array:
     table = jnp.asarray(TRIANGLES)
 
     def visit(i: Array, best: tuple[Array, Array]) -> tuple[Array, Array]:
-        corners = table[i]
-        v = w[corners[:3]]
+        corners = split(row_at(table, i))
+        v = jnp.stack([row_at(w, k) for k in corners[:3]])
         weight = _triangle_weights(v)
         x = jnp.sum(weight[:, None] * v, axis=0)
         square = jnp.sum(x * x)
-        nearer = (square < best[0]) & ~within[i]
+        nearer = (square < best[0]) & ~row_at(within, i)
         full = jnp.zeros(4, w.dtype)
         for k in range(3):
-            full = lax.dynamic_update_slice(full, weight[k : k + 1], (corners[k],))
+            full = with_row(full, corners[k], weight[k])
         return jnp.where(nearer, square, best[0]), jnp.where(nearer, full, best[1])
 
     start = jnp.full((), jnp.inf, w.dtype), jnp.zeros(4, w.dtype)
@@ -306,15 +307,15 @@ def _triangle_weights(v: Array) -> Array:
     within = _same_sign(total, part)
 
     def side(i: Array, best: tuple[Array, Array]) -> tuple[Array, Array]:
-        ends = jnp.asarray(SIDES)[i]
-        first, last = split(v[ends[0]]), split(v[ends[1]])
+        ends = split(row_at(jnp.asarray(SIDES), i))
+        first, last = split(row_at(v, ends[0])), split(row_at(v, ends[1]))
         weight = _segment_weights(first, last)
         x = component.add(component.scale(weight[0], first), component.scale(weight[1], last))
         square = component.dot(x, x)
-        nearer = (square < best[0]) & (~within[i] | ~has_area)
+        nearer = (square < best[0]) & (~row_at(within, i) | ~has_area)
         full = jnp.zeros(3, v.dtype)
         for k in range(2):
-            full = lax.dynamic_update_slice(full, weight[k][None], (ends[k],))
+            full = with_row(full, ends[k], weight[k])
         return jnp.where(nearer, square, best[0]), jnp.where(nearer, full, best[1])
 
     def of_sides() -> Array:

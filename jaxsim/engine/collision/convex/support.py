@@ -13,7 +13,7 @@ from jax import lax
 
 from jaxsim.core.types import MINVAL, GeomType
 from jaxsim.math import component
-from jaxsim.math.arrays import gather
+from jaxsim.math.arrays import gather, row_at
 from jaxsim.math.component import Vector, split
 from jaxsim.math.safe import Array
 
@@ -131,7 +131,7 @@ def _hull(hulls: Hulls, s: ConvexShape, d: Vector) -> tuple[Vector, Array]:
     low = jnp.full(SCAN_WIDTH, -jnp.inf, d[0].dtype)
     heights, places = lax.fori_loop(0, (s.scan[1] - s.scan[0]) // SCAN_WIDTH, scan, (low, lanes * 0 + s.scan[0]))
     height, place = _first_highest(heights, places)
-    return _climb(hulls, d, gather(hulls.scan, place), height, s)
+    return _climb(hulls, d, row_at(hulls.scan, place), height, s)
 
 
 def _climb(hulls: Hulls, d: Vector, vertex: Array, height: Array, s: ConvexShape) -> tuple[Vector, Array]:
@@ -144,16 +144,16 @@ def _climb(hulls: Hulls, d: Vector, vertex: Array, height: Array, s: ConvexShape
         best, other = _first_highest(heights, others)
         higher = best > height
         at = jnp.where(higher, other, at)
-        edge = jnp.where(higher, gather(hulls.first_edge, at), edge + CLIMB_WIDTH)
+        edge = jnp.where(higher, row_at(hulls.first_edge, at), edge + CLIMB_WIDTH)
         return at, jnp.where(higher, best, height), edge
 
-    start = vertex, height, gather(hulls.first_edge, vertex)
-    at, *_ = lax.while_loop(lambda state: state[2] < gather(hulls.first_edge, state[0] + 1), step, start)
-    return tuple(gather(x, at) for x in hulls.vert), at - s.first_vertex
+    start = vertex, height, row_at(hulls.first_edge, vertex)
+    at, *_ = lax.while_loop(lambda state: state[2] < row_at(hulls.first_edge, state[0] + 1), step, start)
+    return tuple(row_at(x, at) for x in hulls.vert), at - s.first_vertex
 
 
 def _block(x: Array, at: Array, width: int) -> Array:
-    return lax.dynamic_slice(x, (at,), (width,))
+    return lax.dynamic_slice(x, (at,), (width,), allow_negative_indices=False)
 
 
 def _first_highest(heights: Array, index: Array) -> tuple[Array, Array]:
