@@ -1,7 +1,7 @@
 """Collider of general convex pairs: ellipsoids, cylinders, capsules, boxes and mesh hulls, by GJK and EPA, or by MPR.
 
-The searches have no derivatives. Those of their results, witness points and normal, follow from the equations that the
-results solve (`sensitivity`, `portal_jvp`).
+The searches have no derivatives. Each leaves a record of where it ended: witness points and the vertices that span
+them. Derivatives follow from the equations that the results solve (`sensitivity`, `portal_jvp`), at these records.
 """
 
 from functools import partial
@@ -10,30 +10,34 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxsim.core.types import DisableBit, GeomType
 from jaxsim.engine.collision.convex.epa import epa
-from jaxsim.engine.collision.convex.gjk import SupportPoints, gjk
-from jaxsim.engine.collision.convex.hull import FacetTable, HullTable, climb_neighbours, facet_table, hull_table
+from jaxsim.engine.collision.convex.gjk import SupportPoints, gjk, weighted
+from jaxsim.engine.collision.convex.hull import FacetTable, HullTable, facet_table, hull_table
 from jaxsim.engine.collision.convex.manifold import manifold
-from jaxsim.engine.collision.convex.mpr import mpr
+from jaxsim.engine.collision.convex.mpr import find_portal, mpr_contact
 from jaxsim.engine.collision.convex.sensitivity import WitnessPoints, refined_witness, surface_feature, witness_jvp
 from jaxsim.engine.collision.convex.support import (
     FACETED_TYPES,
     POLYHEDRON_TYPES,
     ROUND_TYPES,
     ConvexShape,
-    ShapeTypes,
+    Hulls,
+    PairTypes,
     centre,
     is_type,
     support,
+    touched,
 )
 from jaxsim.engine.collision.convex.surface_normal import surface_normal
 from jaxsim.engine.collision.shapes import Geoms, PairContacts, make_frame, unit
-from jaxsim.math.arrays import inner, matvec
+from jaxsim.math.arrays import gather, inner, matvec, row_at
+from jaxsim.math.component import split
 from jaxsim.math.rotation import axis_angle_to_quat, cross, quat_to_mat
 from jaxsim.math.safe import Array
-from jaxsim.xla.batching import batch_max
+from jaxsim.xla.pool import for_each
 
 MULTICCD_ANGLE = 1e-3  # by which geoms are rotated to find more contacts
 DISTINCT_TOLERANCE = 1e-3  # contacts closer than this, relative to the smaller bound, count as one
@@ -43,28 +47,43 @@ MULTICCD_TILTS = ((0, 0.0), (1, -MULTICCD_ANGLE), (1, MULTICCD_ANGLE), (2, -MULT
 NORMAL_MIN_DISTANCE = 1e-6  # below, the difference of the witness points gives no direction
 
 
-class ConvexContext(NamedTuple):
-    """What convex colliders need of the model: geom types, hulls, facets, bounds, and the settings of the search.
+class SearchSettings(NamedTuple):
+    """The static part of a search: geom types that may occur, its bound of iterations, and what it looks for.
 
-    `type_of_geom` holds the type of every geom. With `multiccd` some pairs may have several contacts; with `use_mpr`
+    With `multiccd` some pairs may have several contacts, with `faceted` some by the faces that touch; with `use_mpr`
     the search is libccd's, MPR.
     """
 
-    types: ShapeTypes
-    hulls: HullTable
-    facets: FacetTable | None
-    type_of_geom: np.ndarray
-    rbound: Array
-    tolerance: Array
+    types: PairTypes
     iterations: int
     multiccd: bool
-    use_mpr: bool = False
+    faceted: bool
+    use_mpr: bool
 
 
-class Penetration(NamedTuple):
-    """The result of a search: whether the shapes penetrate, distance (infinite beyond the cutoff), witness points (3,).
+class SearchTables(NamedTuple):
+    """What all pairs share: hulls, their facets if some pair needs them, and the tolerance of the search."""
 
-    `normal` is the unit vector from the first shape to the second; `face` is EPA's nearest face, if EPA ran.
+    hulls: Hulls
+    facets: FacetTable | None
+    tolerance: Array
+
+
+class ConvexContext(NamedTuple):
+    """What convex colliders need of the model: `type_of_geom` is the type of every geom, `rbound` its bound."""
+
+    settings: SearchSettings
+    tables: SearchTables
+    hulls: HullTable
+    type_of_geom: np.ndarray
+    rbound: Array
+
+
+class Witness(NamedTuple):
+    """Where GJK and EPA ended, for one pair.
+
+    Whether the shapes penetrate; distance, infinite beyond the cutoff; witness points x1, x2 (3,), the support points
+    (3,) and weights (3,) that make them up; the unit normal (3,) from the first shape to the second.
     """
 
     hit: Array
@@ -72,30 +91,50 @@ class Penetration(NamedTuple):
     x1: Array
     x2: Array
     normal: Array
-    face: SupportPoints
+    points: SupportPoints
+    weight: Array
+
+
+class DeepestPoint(NamedTuple):
+    """The deepest or nearest point of one pair: whether it penetrates, distance, witness points, normal (3,)."""
+
+    hit: Array
+    dist: Array
+    x1: Array
+    x2: Array
+    normal: Array
+
+
+class Contacts(NamedTuple):
+    """Contacts of one pair in k slots: which exist, distances of the inflated shapes, positions, normals."""
+
+    hit: Array
+    dist: Array
+    pos: Array
+    normal: Array
 
 
 def convex_context(m: Any, g1: np.ndarray, g2: np.ndarray) -> ConvexContext:
     """The context of a group of pairs of geoms g1, g2 (n,)."""
     t1, t2 = m.geom_type[g1], m.geom_type[g2]
     hulls = hull_table(m, np.concatenate([g1, g2]))
-    types = ShapeTypes(tuple(np.unique(np.concatenate([t1, t2])).tolist()), climb_neighbours(m, hulls))
     multiccd = not m.opt.disableflags & DisableBit.MULTICCD
     use_mpr = bool(m.opt.disableflags & DisableBit.NATIVECCD)
-    faceted = multiccd and not use_mpr and np.any(np.isin(t1, FACETED_TYPES) & np.isin(t2, FACETED_TYPES))
+    faceted = multiccd and not use_mpr and bool(np.any(np.isin(t1, FACETED_TYPES) & np.isin(t2, FACETED_TYPES)))
     multiccd = multiccd and bool(np.any(~np.isin(t1, SINGLE_CONTACT_TYPES) & ~np.isin(t2, SINGLE_CONTACT_TYPES)))
+    types = tuple(np.unique(t1).tolist()), tuple(np.unique(t2).tolist())
     return ConvexContext(
-        *(types, hulls, facet_table(m, hulls) if faceted else None, m.geom_type),
-        *(m.geom_rbound, m.opt.ccd_tolerance, m.opt.ccd_iterations, multiccd, use_mpr),
+        SearchSettings(types, m.opt.ccd_iterations, multiccd, faceted, use_mpr),
+        SearchTables(hulls.hulls, facet_table(m, hulls) if faceted else None, m.opt.ccd_tolerance),
+        *(hulls, m.geom_type, m.geom_rbound),
     )
 
 
-def convex_convex(c: ConvexContext, a: Geoms, b: Geoms, margin: Array) -> PairContacts:
+def convex_convex(c: ConvexContext, a: Geoms, b: Geoms, margin: Array, count: Array) -> PairContacts:
     """Contacts of convex geoms: the deepest one and, for shapes with flat parts, up to four more around it."""
-    bound = jnp.minimum(c.rbound[a.id], c.rbound[b.id])
-    hit, dist, pos, normal = jax.vmap(partial(_contacts_of_pair, c))(
-        _shapes(c, a, margin), _shapes(c, b, margin), bound
-    )
+    bound = jnp.minimum(gather(c.rbound, a.id), gather(c.rbound, b.id))
+    shapes = shapes_of(c, a, margin), shapes_of(c, b, margin)
+    hit, dist, pos, normal = _contacts(c.settings, c.tables, *shapes, bound, count)
     finite = jnp.isfinite(dist)
     return PairContacts(margin[:, None] + jnp.where(finite, dist, 0), pos, normal, hit & finite)
 
@@ -103,94 +142,170 @@ def convex_convex(c: ConvexContext, a: Geoms, b: Geoms, margin: Array) -> PairCo
 def convex_distance(c: ConvexContext, a: Geoms, b: Geoms, distmax: Array) -> tuple[Array, Array]:
     """Signed distances of convex geoms (n,), at most `distmax`, and segments (n, 6) of nearest points, or zeros."""
     zero = jnp.zeros_like(distmax)
-    find = jax.vmap(partial(penetration, c.types, c.iterations), in_axes=(0, 0, None, None, 0))
-    found = find(_shapes(c, a, zero), _shapes(c, b, zero), c.tolerance, jnp.array(True), distmax)
+    found = _distance(c.settings, c.tables, shapes_of(c, a, zero), shapes_of(c, b, zero), distmax)
     finite = jnp.isfinite(found.dist)
     fromto = jnp.concatenate([found.x1, found.x2], axis=1)
     dist = jnp.where(finite & (found.dist < distmax), jnp.where(finite, found.dist, 0), distmax)
     return dist, jnp.where(finite[:, None], fromto, 0)
 
 
-def _shapes(c: ConvexContext, g: Geoms, margin: Array) -> ConvexShape:
+def shapes_of(c: ConvexContext, g: Geoms, margin: Array) -> ConvexShape:
     """Convex shapes of geoms, inflated by half of the margin."""
-    geom_type = jnp.asarray(c.type_of_geom)[g.id]
+    tables = [jnp.asarray(x) for x in (c.type_of_geom, c.hulls.of_geom, c.hulls.first_vertex, c.hulls.scan)]
+    geom_type, row = gather(tables[0], g.id), gather(tables[1], g.id)
     return ConvexShape(
-        geom_type, g.pos, g.mat, g.size, c.hulls.vertices(g.id), c.hulls.row(g.id), jnp.maximum(margin, 0)
+        *(geom_type, g.pos, g.mat, g.size, jnp.maximum(margin, 0)), *(row, gather(tables[2], row), gather(tables[3], row))
     )
 
 
-def _contacts_of_pair(c: ConvexContext, a: ConvexShape, b: ConvexShape, bound: Array) -> tuple[Array, ...]:
-    """Contacts of one pair in k slots: which exist, distances of the inflated shapes, positions, normals.
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _contacts(
+    settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, bound: Array, count: Array
+) -> Contacts:
+    """Contacts of the first `count` of n pairs."""
 
-    With `multiccd`, pairs without a manifold are searched again with the geoms tilted about the tangents of the first
-    contact, as mjc_Convex does.
+    def of_pair(tables: SearchTables, pair: tuple, active: Array) -> Contacts:
+        return contacts_of_pair(settings, tables, *pair, lambda _, *shapes: search(settings, tables, *shapes, active))[0]
+
+    return for_each(of_pair, tables, (a, b, bound), count)
+
+
+@_contacts.defjvp
+def _contacts_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> tuple[Contacts, Contacts]:
+    tables, a, b, bound, count = primals
+
+    def of_pair(tables: SearchTables, pair: tuple, active: Array) -> tuple[Contacts, Any]:
+        return contacts_of_pair(settings, tables, *pair, lambda _, *shapes: search(settings, tables, *shapes, active))
+
+    found, records = for_each(of_pair, tables, (a, b, bound), count)
+
+    def differentiable(tables: SearchTables, a: ConvexShape, b: ConvexShape, bound: Array) -> Contacts:
+        def again(a: ConvexShape, b: ConvexShape, bound: Array, records: Any) -> Contacts:
+            known = lambda i, *_: jax.tree.map(lambda x: gather(x, i), records)  # noqa: E731
+            return contacts_of_pair(settings, tables, a, b, bound, known)[0]
+
+        return jax.vmap(again)(a, b, bound, records)
+
+    return found, jax.jvp(differentiable, primals[:4], tangents[:4])[1]
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _distance(
+    settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, distmax: Array
+) -> DeepestPoint:
+    """The nearest points of n pairs that are not farther apart than `distmax` (n,)."""
+    return DeepestPoint(*_distance_search(settings, tables, a, b, distmax)[:5])
+
+
+@_distance.defjvp
+def _distance_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> tuple[DeepestPoint, DeepestPoint]:
+    records = _distance_search(settings, *primals)
+
+    def differentiable(tables: SearchTables, a: ConvexShape, b: ConvexShape) -> DeepestPoint:
+        return jax.vmap(partial(deepest_point, settings, tables))(records, a, b, a, b)
+
+    return DeepestPoint(*records[:5]), jax.jvp(differentiable, primals[:3], tangents[:3])[1]
+
+
+def _distance_search(
+    settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, distmax: Array
+) -> Witness:
+    def of_pair(tables: SearchTables, pair: tuple, active: Array) -> Witness:
+        a, b, cutoff = pair
+        return witness_search(settings, tables, a, b, active, cutoff)
+
+    return for_each(of_pair, tables, (a, b, distmax), jnp.int32(len(distmax)))
+
+
+def contacts_of_pair(
+    settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, bound: Array, find: Any
+) -> tuple[Contacts, Any]:
+    """Contacts of one pair in k slots, and the records of the k searches.
+
+    `find(i, turned_a, turned_b, needed)` is the record of search i. With `multiccd`, pairs without a manifold are
+    searched again with the geoms tilted about the tangents of the first contact, as mjc_Convex does.
     """
-    find = partial(deepest_contact, c, a, b, jnp.zeros_like(bound))
-    if not c.multiccd:
-        found = find(a, b, jnp.array(True))
-        return found.hit[None], found.dist[None], 0.5 * (found.x1 + found.x2)[None], found.normal[None]
+    first = find(0, a, b, jnp.array(True))
+    deepest = deepest_point(settings, tables, first, a, b, a, b)
+    midpoint = 0.5 * (deepest.x1 + deepest.x2)
+    if not settings.multiccd:
+        contacts = Contacts(*[x[None] for x in (deepest.hit, deepest.dist, midpoint, deepest.normal)])
+        return contacts, jax.tree.map(lambda x: x[None], first)
     faceted = is_type(a.type, FACETED_TYPES) & is_type(b.type, FACETED_TYPES)
     is_multi = ~is_type(a.type, SINGLE_CONTACT_TYPES) & ~is_type(b.type, SINGLE_CONTACT_TYPES)
-    if not c.use_mpr:
+    if not settings.use_mpr:
         is_multi &= ~faceted | (a.margin > 0)
+    pivot = jnp.where(deepest.hit, midpoint, 0)
+    frame = make_frame(deepest.normal[None], None).reshape(3, 3)
+    axes = np.array([t[0] for t in MULTICCD_TILTS], np.int32)
+    angles = np.array([t[1] for t in MULTICCD_TILTS], a.pos.dtype)
+    is_needed = deepest.hit & is_multi
 
-    def tilted(first: tuple, tilt: tuple) -> tuple:
-        hit, pivot, frame = first
-        axis, angle, is_first = tilt
-        is_needed = is_first | (hit & is_multi)
+    def tilted(_: None, i: Array) -> tuple[None, tuple]:
+        rot = quat_to_mat(axis_angle_to_quat(row_at(frame, row_at(jnp.asarray(axes), i)), row_at(jnp.asarray(angles), i)))
+        turned = _rotated(a, rot, pivot), _rotated(b, rot.T, pivot)
+        record = find(i, *turned, is_needed)
+        found = deepest_point(settings, tables, record, *turned, a, b)
+        pos = jnp.where(found.hit, 0.5 * (found.x1 + found.x2), 0)
+        return None, (found.hit & is_needed, pos, found.normal, record)
 
-        def search() -> Penetration:
-            rot = quat_to_mat(axis_angle_to_quat(frame[axis], angle))
-            rot = jnp.where(is_first, jnp.eye(3, dtype=rot.dtype), rot)
-            return find(_rotated(a, rot, pivot), _rotated(b, rot.T, pivot), is_needed)
-
-        found = jax.lax.cond(batch_max(is_needed), search, partial(_no_penetration, c, a))
-        midpoint = jnp.where(found.hit, 0.5 * (found.x1 + found.x2), 0)
-        frame = jnp.where(is_first, make_frame(found.normal[None], None).reshape(3, 3), frame)
-        return (jnp.where(is_first, found.hit, hit), jnp.where(is_first, midpoint, pivot), frame), (found, midpoint)
-
-    start = (jnp.array(False), jnp.zeros_like(a.pos), jnp.eye(3, dtype=a.pos.dtype))
-    axes, angles = np.array([t[0] for t in MULTICCD_TILTS]), np.array([t[1] for t in MULTICCD_TILTS], a.pos.dtype)
-    _, (found, pos) = jax.lax.scan(tilted, start, (axes, angles, np.arange(len(MULTICCD_TILTS)) == 0))
-    hit = found.hit & _distinct(pos, found.hit, DISTINCT_TOLERANCE * bound)
-    dist = jnp.broadcast_to(found.dist[0], found.dist.shape)
-    normal = found.normal
-    if c.facets is not None:
-        face = jax.tree.map(lambda x: x[0], found.face)
-        by_manifold, points, manifold_normal, real = manifold(c.facets, a, b, face, found.x2[0] - found.x1[0])
-        by_manifold &= found.hit[0] & faceted & (a.margin == 0)
-        pos, normal = jnp.where(by_manifold, points, pos), jnp.where(by_manifold, manifold_normal, normal)
-        hit = jnp.where(by_manifold, real, hit)
-    return hit, dist, pos, normal
+    _, (hits, points, normals, records) = lax.scan(tilted, None, jnp.arange(1, len(axes), dtype=jnp.int32))
+    hit, pos, normal, records = jax.tree.map(
+        lambda x, y: jnp.concatenate([x[None], y]),
+        (deepest.hit, pivot, deepest.normal, first),
+        (hits, points, normals, records),
+    )
+    hit &= _distinct(pos, hit, DISTINCT_TOLERANCE * bound)
+    contacts = Contacts(hit, jnp.broadcast_to(deepest.dist, hit.shape), pos, normal)
+    if settings.faceted:
+        by_manifold = deepest.hit & faceted & (a.margin == 0)
+        contacts = lax.cond(by_manifold, partial(_of_manifold, tables, a, b, deepest, first), lambda x: x, contacts)
+    return contacts, records
 
 
-def deepest_contact(
-    c: ConvexContext,
-    a: ConvexShape,
-    b: ConvexShape,
-    cutoff: Array,
+def _of_manifold(
+    tables: SearchTables, a: ConvexShape, b: ConvexShape, deepest: DeepestPoint, first: Witness, contacts: Contacts
+) -> Contacts:
+    """The contacts of the faces that touch, or those given if there are none."""
+    gap = deepest.x2 - deepest.x1
+    ok, points, normal, real = manifold(tables.facets, tables.hulls, a, b, first.points.index, gap)
+    return Contacts(
+        jnp.where(ok, real, contacts.hit),
+        contacts.dist,
+        jnp.where(ok, points, contacts.pos),
+        jnp.where(ok, normal, contacts.normal),
+    )
+
+
+def search(settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, needed: Array, active: Array):
+    """The record of a search for penetration: `Witness`, or `Portal` of MPR."""
+    if settings.use_mpr:
+        return find_portal(
+            settings.types, tables.hulls, settings.iterations, a, b, tables.tolerance, needed & active
+        )
+    return witness_search(settings, tables, a, b, needed & active, jnp.zeros_like(a.margin))
+
+
+def deepest_point(
+    settings: SearchSettings,
+    tables: SearchTables,
+    record: Any,
     turned_a: ConvexShape,
     turned_b: ConvexShape,
-    active: Array,
-) -> Penetration:
-    """The penetration of one pair, by the search that the model selects.
+    a: ConvexShape,
+    b: ConvexShape,
+) -> DeepestPoint:
+    """What a record says of one pair, with its derivatives.
 
-    `turned_a` and `turned_b` are the shapes rotated a little, which are searched; MPR takes surface normals from a and
-    b.
+    `turned_a` and `turned_b` are the shapes that were searched; MPR takes surface normals from a and b.
     """
-    if not c.use_mpr:
-        return penetration(c.types, c.iterations, turned_a, turned_b, c.tolerance, active, cutoff)
-    hit, depth, pos, normal = mpr(c.types, c.iterations, turned_a, turned_b, c.tolerance, active)
-    normal = jnp.where(hit, surface_normal(c.types, a, b, pos, normal), normal)
-    return Penetration(hit, -depth, pos, pos, normal, None)
-
-
-def _no_penetration(c: ConvexContext, a: ConvexShape) -> Penetration:
-    """The result of a search that is not made."""
-    zero = jnp.zeros_like(a.pos)
-    points = [] if c.use_mpr else [jnp.zeros_like(a.mat), jnp.zeros_like(a.mat), jnp.zeros((3, 2), jnp.int32)]
-    face = SupportPoints(*points) if points else None
-    return Penetration(jnp.array(False), zero[0], zero, zero, zero, face)
+    points = record.points
+    turned = touched(tables.hulls, turned_a, points.index[:, 0]), touched(tables.hulls, turned_b, points.index[:, 1])
+    if not settings.use_mpr:
+        return _of_witness(*turned, record)
+    hit, depth, pos, normal = mpr_contact(settings.types, *turned, record)
+    normal = jnp.where(hit, surface_normal(settings.types, a, b, pos, normal), normal)
+    return DeepestPoint(hit, -depth, pos, pos, normal)
 
 
 def _rotated(s: ConvexShape, rot: Array, centre: Array) -> ConvexShape:
@@ -208,93 +323,88 @@ def _distinct(pos: Array, hit: Array, tolerance: Array) -> Array:
     return jnp.stack(kept)
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def penetration(
-    types: ShapeTypes, iterations: int, a: ConvexShape, b: ConvexShape, tolerance: Array, active: Array, cutoff: Array
-) -> Penetration:
-    """Penetration of two shapes, inflated by half of their margins, for one pair. `types` are those that may occur.
-
-    With a positive `cutoff`, separated shapes are measured up to it. The search has no derivative; that of its result
-    follows from the equations that the result solves, see `sensitivity`.
-    """
-    return penetration_search(types, iterations, a, b, tolerance, active, cutoff)[0]
+@jax.custom_jvp
+def _of_witness(a: ConvexShape, b: ConvexShape, record: Witness) -> DeepestPoint:
+    """The numbers of a record; `a.vert` and `b.vert` (3, 3) are its vertices. See `sensitivity` for derivatives."""
+    return DeepestPoint(*record[:5])
 
 
-@penetration.defjvp
-def _penetration_jvp(
-    types: ShapeTypes, iterations: int, primals: tuple, tangents: tuple
-) -> tuple[Penetration, Penetration]:
-    a, b, _, active, _ = primals
-    found, points, weight = penetration_search(types, iterations, *primals)
-    witness = jax.lax.stop_gradient(WitnessPoints(found.x1, found.x2, contact_normal(a, b, found), found.dist))
-    known = active & jnp.isfinite(found.dist)
+@_of_witness.defjvp
+def _of_witness_jvp(primals: tuple, tangents: tuple) -> tuple[DeepestPoint, DeepestPoint]:
+    a, b, record = primals
+    witness = WitnessPoints(record.x1, record.x2, contact_normal(a, b, record), record.dist)
+    known = jnp.isfinite(record.dist) & jnp.any(record.weight != 0)
     witness = WitnessPoints(*[jnp.where(known, x, 0) for x in witness])
-    feature1 = surface_feature(a, points.a, weight, witness.x1, witness.normal)
-    feature2 = surface_feature(b, points.b, weight, witness.x2, -witness.normal)
+    feature1 = surface_feature(a, record.points.a, record.weight, witness.x1, witness.normal)
+    feature2 = surface_feature(b, record.points.b, record.weight, witness.x2, -witness.normal)
     z = refined_witness(a, b, feature1, feature2, witness)
     tangent = witness_jvp(a, b, *tangents[:2], z, feature1, feature2)
     tangent = WitnessPoints(*[jnp.where(known, x, 0) for x in tangent])
-    face = SupportPoints(*[jnp.zeros_like(x) for x in found.face[:2]], _no_tangent(found.face.index))
-    return found, Penetration(_no_tangent(found.hit), tangent.dist, tangent.x1, tangent.x2, tangent.normal, face)
+    hit = np.zeros(record.hit.shape, jax.dtypes.float0)
+    return DeepestPoint(*record[:5]), DeepestPoint(hit, tangent.dist, tangent.x1, tangent.x2, tangent.normal)
 
 
-def _no_tangent(x: Array) -> np.ndarray:
-    """The tangent of an integer or boolean array."""
-    return np.zeros(x.shape, jax.dtypes.float0)
-
-
-def contact_normal(a: ConvexShape, b: ConvexShape, found: Penetration) -> Array:
+def contact_normal(a: ConvexShape, b: ConvexShape, found: Witness) -> Array:
     """The contact normal; that of the polytope's face where the witness points are too close to give one."""
-    w = found.face.w
+    w = found.points.w
     face_normal = unit(cross(w[1] - w[0], w[2] - w[0]))[0]
     face_normal = jnp.where(inner(face_normal, centre(b) - centre(a)) < 0, -face_normal, face_normal)
     return jnp.where(jnp.abs(found.dist) < NORMAL_MIN_DISTANCE, face_normal, found.normal)
 
 
-def penetration_search(
-    types: ShapeTypes, iterations: int, a: ConvexShape, b: ConvexShape, tolerance: Array, active: Array, cutoff: Array
-) -> tuple[Penetration, SupportPoints, Array]:
-    """The penetration, and the support points (3,) with weights that make up the witness points.
+def witness_search(
+    settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, active: Array, cutoff: Array
+) -> Witness:
+    """Penetration of two shapes, inflated by half of their margins; with a positive `cutoff`, distances up to it.
 
     Spheres and capsules are first searched as points and segments. If these are separated, their nearest points
     determine the result.
     """
+    types, iterations, tolerance = settings.types, settings.iterations, tables.tolerance
     discrete = (a.margin == 0) & (b.margin == 0) & is_type(a.type, POLYHEDRON_TYPES) & is_type(b.type, POLYHEDRON_TYPES)
     radius = [jnp.where(is_type(s.type, ROUND_TYPES), s.size[0] + 0.5 * s.margin, 0) for s in (a, b)]
-
-    def attempt(done: Array, core_only: Array) -> tuple[Array, Any]:
-        supports = [support(types, _without_radius(s, core_only)) for s in (a, b)]
-        is_needed = active & ~done & (any_round | ~core_only)
-        limit = cutoff + jnp.where(core_only, sum(radius), 0)
-        result = gjk(*supports, centre(a) - centre(b), tolerance, discrete, iterations, limit > 0, limit, is_needed)
-        return done | (is_needed & core_only & (result.dist > tolerance)), result
-
-    no = jnp.array(False)
     any_round = is_type(a.type, ROUND_TYPES) | is_type(b.type, ROUND_TYPES)
-    if set(types.present) & set(ROUND_TYPES):
-        shallow, results = jax.lax.scan(attempt, no, np.array([True, False]))
-        core, simplex = [jax.tree.map(lambda x, i=i: x[i], results) for i in (0, 1)]
+    start = split(centre(a) - centre(b))
+
+    def attempt(core_only: Array, needed: Array) -> Any:
+        supports = [support(t, tables.hulls, _without_radius(s, core_only)) for t, s in zip(types, (a, b), strict=True)]
+        limit = cutoff + jnp.where(core_only, sum(radius), 0)
+        return gjk(*supports, start, tolerance, discrete, iterations, limit, needed)
+
+    if (set(types[0]) | set(types[1])) & set(ROUND_TYPES):
+
+        def both(i: Array, state: tuple) -> tuple:
+            _, simplex, shallow = state
+            needed = active & jnp.where(i == 0, any_round, ~shallow)
+            found = attempt(i == 0, needed)
+            return simplex, found, shallow | ((i == 0) & needed & (found.dist > tolerance))
+
+        empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(attempt, active, active))
+        core, simplex, shallow = lax.fori_loop(0, 2, both, (empty, empty, jnp.array(False)))
     else:
-        shallow, core = no, attempt(no, no)[1]
-        simplex = core
-    direction = unit(core.x2 - core.x1)[0]
+        shallow, simplex = jnp.array(False), attempt(jnp.array(False), active)
+        core = simplex
+    (core1, core2), (near1, near2) = weighted(core.points, core.weight), weighted(simplex.points, simplex.weight)
+    direction = unit(core2 - core1)[0]
     dist = core.dist - sum(radius)
     overlapping = active & ~shallow & (simplex.dist <= tolerance) & (simplex.n > 1)
-    deepest = epa(support(types, a), support(types, b), simplex, tolerance, discrete, iterations, overlapping)
+    numbered = tuple(s.type != GeomType.HFIELD for s in (a, b))
+    supports = [support(t, tables.hulls, s) for t, s in zip(types, (a, b), strict=True)]
+    deepest = epa(*supports, simplex, tolerance, discrete, iterations, numbered, overlapping)
     penetrating = overlapping & deepest.valid
     separation = jnp.where(overlapping, 0, simplex.dist)
     dist = jnp.where(
         shallow, jnp.where(dist > cutoff, jnp.inf, dist), jnp.where(penetrating, -deepest.depth, separation)
     )
-    x1 = jnp.where(shallow, core.x1 + radius[0] * direction, jnp.where(penetrating, deepest.x1, simplex.x1))
-    x2 = jnp.where(shallow, core.x2 - radius[1] * direction, jnp.where(penetrating, deepest.x2, simplex.x2))
+    x1 = jnp.where(shallow, core1 + radius[0] * direction, jnp.where(penetrating, deepest.x1, near1))
+    x2 = jnp.where(shallow, core2 - radius[1] * direction, jnp.where(penetrating, deepest.x2, near2))
     nearest = jax.tree.map(
         lambda x, y: jnp.where(shallow, x, y)[:3], (core.points, core.weight), (simplex.points, simplex.weight)
     )
     points, weight = jax.tree.map(lambda x, y: jnp.where(penetrating, x, y), (deepest.face, deepest.weight), nearest)
     normal = unit(jnp.where(dist < 0, x1 - x2, x2 - x1))[0]
     hit = jnp.where(shallow, dist < 0, penetrating & (deepest.depth > 0))
-    return Penetration(hit, dist, x1, x2, normal, deepest.face), points, weight
+    return Witness(hit, dist, x1, x2, normal, points, weight)
 
 
 def _without_radius(s: ConvexShape, core_only: Array) -> ConvexShape:

@@ -1,4 +1,4 @@
-"""Convex hulls of meshes as padded tables: vertices, faces, and their neighbours."""
+"""Convex hulls of meshes as tables: vertices, their neighbours, and faces."""
 
 from typing import Any, NamedTuple
 
@@ -6,32 +6,31 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.types import GeomType
+from jaxsim.engine.collision.convex.support import CLIMB_WIDTH, SCAN_WIDTH, Hulls
+from jaxsim.math.arrays import take
+from jaxsim.math.component import split
 from jaxsim.math.safe import Array
 
 MAX_POLYVERT = 150  # MuJoCo's limit for vertices of a face and faces of a vertex
-CLIMB_MIN_VERTICES = 200  # hulls with as many vertices are searched by hill climbing
+CLIMB_MIN_VERTICES = 128  # hulls with as many vertices are searched by hill climbing
+CLIMB_STARTS_FACTOR = 1.0  # times the root of their number: vertices compared before climbing
 MUJOCO_CLIMB_MIN_VERTICES = 10  # mjMESH_HILLCLIMB_MIN: MuJoCo searches smaller meshes without the graph
 
 
 class HullTable(NamedTuple):
-    """Hulls of meshes, one row each, padded by repeating the first vertex; the last row is empty.
+    """Hulls of meshes, one row each; the last row is empty.
 
-    `vert` (r, V, 3) in the geoms' frames; `vertex_id` (r - 1, V) ids in the mesh; `of_geom` (ngeom,) the row of each
-    geom, the last one for geoms that are not meshes; `mesh` (r - 1,) the mesh of each row.
+    `hulls` holds their vertices side by side; `first_vertex` (r,) and `scan` (r, 2) are those of each row (see
+    `ConvexShape`); `vertex_id` ids (V,) in the mesh, for each row; `of_geom` (ngeom,) the row of each geom, the last one
+    for geoms that are not meshes; `mesh` (r - 1,) the mesh of each row.
     """
 
-    vert: Array
-    vertex_id: np.ndarray
+    hulls: Hulls
+    first_vertex: np.ndarray
+    scan: np.ndarray
+    vertex_id: list[np.ndarray]
     of_geom: np.ndarray
     mesh: np.ndarray
-
-    def row(self, geom: Array) -> Array:
-        """The row of each geom."""
-        return jnp.asarray(self.of_geom)[geom]
-
-    def vertices(self, geom: Array) -> Array:
-        """Hull vertices (n, V, 3) of geoms (n,)."""
-        return self.vert[self.row(geom)]
 
 
 def hull_table(m: Any, geoms: np.ndarray) -> HullTable:
@@ -42,11 +41,38 @@ def hull_table(m: Any, geoms: np.ndarray) -> HullTable:
     is_mesh = np.isin(m.geom_type, meshes) & np.isin(m.geom_dataid, mesh)
     of_geom = np.where(is_mesh, np.searchsorted(mesh, m.geom_dataid), len(mesh)).astype(np.int32)
     ids = [hull_vertices(m, i) for i in mesh]
-    size = max([1, *map(len, ids)])
-    table = np.array([[*i, *[i[0]] * (size - len(i))] for i in ids], np.int32).reshape(len(mesh), size)
-    vert = m.mesh_vert[table + m.mesh_vertadr[mesh][:, None]] if len(mesh) else jnp.zeros((0, 1, 3))
-    vert = jnp.concatenate([jnp.asarray(vert, m.geom_size.dtype), jnp.zeros((1, size, 3), m.geom_size.dtype)])
-    return HullTable(vert, table, of_geom, mesh)
+    first = np.cumsum([0, *map(len, ids)])
+    scans, edges = [], []
+    for i, start, vertices in zip(mesh, first, ids, strict=False):
+        large = len(vertices) >= CLIMB_MIN_VERTICES and m.mesh_graphadr[i] >= 0
+        scans.append(_padded(start + _scanned(len(vertices), large), SCAN_WIDTH))
+        neighbours = _vertex_neighbours(m, i, vertices) if large else np.zeros((len(vertices), 0), np.int32)
+        edges += [_padded(start + row[row >= 0], CLIMB_WIDTH, start + v) for v, row in enumerate(neighbours)]
+    none = np.zeros(0, np.int32)
+    ends = np.cumsum([0, *map(len, scans)])
+    scan = np.concatenate([*scans, np.zeros(SCAN_WIDTH, np.int32)]).astype(np.int32)
+    edge = np.concatenate([none, *edges, np.zeros(CLIMB_WIDTH, np.int32)]).astype(np.int32)
+    vertex = np.concatenate([none, *(m.mesh_vertadr[i] + v for i, v in zip(mesh, ids, strict=True))]).astype(np.int32)
+    dtype = m.geom_size.dtype
+    vert = jnp.asarray(take(m.mesh_vert, vertex), dtype) if len(vertex) else jnp.zeros((1, 3), dtype)
+    # one vertex follows the last, which a search that is not made reads
+    first_edge = np.cumsum([0, *map(len, edges), 0]).astype(np.int32)
+    hulls = Hulls(split(vert), split(take(vert, scan)), jnp.asarray(scan), jnp.asarray(first_edge), jnp.asarray(edge))
+    rows = np.stack([ends, [*ends[1:], ends[-1]]], axis=1)
+    return HullTable(hulls, first.astype(np.int32), rows.astype(np.int32), ids, of_geom, mesh)
+
+
+def _scanned(count: int, large: bool) -> np.ndarray:
+    """The vertices of a hull that are compared before climbing: all, or about as many as the climb takes steps."""
+    if not large:
+        return np.arange(count)
+    width = -(-int(CLIMB_STARTS_FACTOR * count**0.5) // SCAN_WIDTH) * SCAN_WIDTH
+    return np.linspace(0, count - 1, width).astype(int)
+
+
+def _padded(x: np.ndarray, width: int, value: int | None = None) -> np.ndarray:
+    """Indices, with the first one or `value` appended up to a multiple of `width`."""
+    return np.concatenate([x, np.full(-len(x) % width, x[0] if value is None else value)]).astype(np.int32)
 
 
 def hull_vertices(m: Any, mesh: int) -> np.ndarray:
@@ -63,18 +89,19 @@ class FacetTable(NamedTuple):
 
     `faces_at` (r, V, K): faces at each vertex; `edge_end` (r, V, K): the other end of an edge of that face at that
     vertex; `corners` (r, F, P): vertices of each face in order; `ncorner` (r, F): their number; `normal` (r, F, 3) in
-    the geom's frame. Vertices are numbered as in the rows of `HullTable.vert`. Bit i of a box's vertex number says
+    the geom's frame. Vertices are numbered as in `HullTable.vertex_id`. Bit i of a box's vertex number says
     whether coordinate i is positive.
     """
 
-    faces_at: np.ndarray
-    edge_end: np.ndarray
-    corners: np.ndarray
-    ncorner: np.ndarray
+    faces_at: Array
+    edge_end: Array
+    corners: Array
+    ncorner: Array
     normal: Array
 
 
 BOX_CORNERS = np.array([[7, 3, 1, 5], [2, 6, 4, 0], [2, 3, 7, 6], [4, 5, 1, 0], [6, 7, 5, 4], [3, 2, 0, 1]], np.int32)
+BOX_NORMALS = np.repeat(np.eye(3), 2, axis=0) * np.tile([1.0, -1.0], 3)[:, None]
 BOX_SIGNS = np.where((np.arange(8)[:, None] >> np.arange(3)) & 1, 1.0, -1.0)
 
 
@@ -87,16 +114,18 @@ def box_faces() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def facet_table(m: Any, hulls: HullTable) -> FacetTable:
     """Faces of the hulls of meshes, one row each; the last row is a box."""
+    dtype = hulls.hulls.vert[0].dtype
     rows = [_mesh_faces(m, mesh, ids) for mesh, ids in zip(hulls.mesh, hulls.vertex_id, strict=True)] + [box_faces()]
     faces_at, edge_end, corners = [_pad([row[i] for row in rows]) for i in range(3)]
     ncorner = np.sum(corners >= 0, axis=-1)
-    normal = [jnp.asarray(np.repeat(np.eye(3), 2, axis=0) * np.tile([1.0, -1.0], 3)[:, None], hulls.vert.dtype)]
+    normal = [jnp.asarray(BOX_NORMALS, dtype)]
     for mesh in hulls.mesh[::-1]:
         first = m.mesh_polyadr[mesh]
-        normal.insert(0, jnp.asarray(m.mesh_polynormal[first : first + m.mesh_polynum[mesh]], hulls.vert.dtype))
+        normal.insert(0, jnp.asarray(m.mesh_polynormal[first : first + m.mesh_polynum[mesh]], dtype))
     width = ncorner.shape[1]
+    tables = [jnp.asarray(x, jnp.int32) for x in (faces_at, edge_end, corners, ncorner)]
     return FacetTable(
-        faces_at, edge_end, corners, ncorner, jnp.stack([jnp.pad(x, ((0, width - len(x)), (0, 0))) for x in normal])
+        *tables, jnp.stack([jnp.pad(x, ((0, width - len(x)), (0, 0))) for x in normal])
     )
 
 
@@ -132,17 +161,8 @@ def _pad(tables: list[np.ndarray]) -> np.ndarray:
     )
 
 
-def climb_neighbours(m: Any, hulls: HullTable) -> np.ndarray | None:
-    """Neighbours of each hull vertex (r, V, K), padded by the vertex itself; None where all hulls are small."""
-    if not len(hulls.mesh) or hulls.vert.shape[1] < CLIMB_MIN_VERTICES or np.any(m.mesh_graphadr[hulls.mesh] < 0):
-        return None
-    rows = _pad([_vertex_neighbours(m, mesh, ids) for mesh, ids in zip(hulls.mesh, hulls.vertex_id, strict=True)])
-    rows = np.concatenate([rows, np.full((1, *rows.shape[1:]), -1)])
-    return np.where(rows < 0, np.arange(rows.shape[1])[:, None], rows).astype(np.int32)
-
-
 class PlaneMeshContext(NamedTuple):
-    """What `plane_mesh` needs: hulls of meshes, bounds of geoms, and neighbours of each vertex (r, V, K)."""
+    """What `plane_mesh` needs: hulls of meshes, bounds of geoms, and neighbours of each vertex (V, K), -1 for none."""
 
     hulls: HullTable
     rbound: Array
@@ -152,11 +172,10 @@ class PlaneMeshContext(NamedTuple):
 def plane_mesh_setup(m: Any, g1: np.ndarray, g2: np.ndarray) -> PlaneMeshContext:
     """The context of pairs of planes g1 and meshes g2 (n,)."""
     hulls = hull_table(m, g2)
-    return PlaneMeshContext(
-        hulls,
-        m.geom_rbound,
-        _pad([_vertex_neighbours(m, mesh, ids) for mesh, ids in zip(hulls.mesh, hulls.vertex_id, strict=True)]),
-    )
+    rows = [_vertex_neighbours(m, mesh, ids) for mesh, ids in zip(hulls.mesh, hulls.vertex_id, strict=True)]
+    width = max(r.shape[1] for r in rows)
+    rows = [np.pad(r, ((0, 0), (0, width - r.shape[1])), constant_values=-1) for r in rows]
+    return PlaneMeshContext(hulls, m.geom_rbound, np.concatenate(rows))
 
 
 def _vertex_neighbours(m: Any, mesh: int, ids: np.ndarray) -> np.ndarray:

@@ -11,9 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.types import MINVAL, GeomType
-from jaxsim.engine.collision.convex.gjk import SupportPoints
-from jaxsim.engine.collision.convex.hull import BOX_SIGNS, FacetTable
-from jaxsim.engine.collision.convex.support import ConvexShape
+from jaxsim.engine.collision.convex.hull import BOX_NORMALS, FacetTable
+from jaxsim.engine.collision.convex.support import ConvexShape, Hulls, hull_vertex
 from jaxsim.engine.collision.shapes import unit
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
@@ -41,14 +40,14 @@ class TouchedFeature(NamedTuple):
 
 
 def manifold(
-    facets: FacetTable, a: ConvexShape, b: ConvexShape, face: SupportPoints, gap: Array
+    facets: FacetTable, hulls: Hulls, a: ConvexShape, b: ConvexShape, face: Array, gap: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Contacts of two faces, or a face and an edge: whether there are any, positions, normals (5, 3), which are real.
 
-    `face` is EPA's nearest face, `gap` (3,) the vector from witness point x1 to x2.
+    `face` (3, 2) are the vertices of EPA's nearest face, `gap` (3,) the vector from witness point x1 to x2.
     """
-    feature1 = _touched_feature(facets, a, face.index[:, 0], -gap)
-    feature2 = _touched_feature(facets, b, face.index[:, 1], gap)
+    feature1 = _touched_feature(facets, hulls, a, face[:, 0], -gap)
+    feature2 = _touched_feature(facets, hulls, b, face[:, 1], gap)
     depth = safe.norm(gap)
 
     facing = (
@@ -60,12 +59,12 @@ def manifold(
     i, j = jnp.divmod(jnp.argmax(facing), facing.shape[1])
     try1 = (feature1.dim < 3) & (feature1.dim <= feature2.dim)
     try2 = ~try1 & (feature2.dim < 3)
-    by_edge1, edge1, face_index2 = _edge_on_face(facets, a, feature1, feature2)
-    by_edge2, edge2, face_index1 = _edge_on_face(facets, b, feature2, feature1)
+    by_edge1, edge1, face_index2 = _edge_on_face(facets, hulls, a, feature1, feature2)
+    by_edge2, edge2, face_index1 = _edge_on_face(facets, hulls, b, feature2, feature1)
     by_edge1, by_edge2 = ~by_face & try1 & by_edge1, ~by_face & try2 & by_edge2
 
-    face1 = _polygon(facets, a, feature1.face[jnp.where(by_edge2, face_index1, i)])
-    face2 = _polygon(facets, b, feature2.face[jnp.where(by_edge1, face_index2, j)])
+    face1 = _polygon(facets, hulls, a, feature1.face[jnp.where(by_edge2, face_index1, i)])
+    face2 = _polygon(facets, hulls, b, feature2.face[jnp.where(by_edge1, face_index2, j)])
     normal1 = feature1.normal[jnp.where(by_edge2, face_index1, i)]
     normal2 = feature2.normal[jnp.where(by_edge1, face_index2, j)]
     size = max(face1[0].shape[0], face2[0].shape[0])
@@ -90,20 +89,21 @@ def _padded(points: Array, count: Array, size: int) -> tuple[Array, Array]:
     return jnp.pad(points, ((0, size - points.shape[0]), (0, 0))), jnp.asarray(count, jnp.int32)
 
 
-def _local_vertices(shape: ConvexShape, vertex: Array) -> Array:
+def _local_vertices(hulls: Hulls, shape: ConvexShape, vertex: Array) -> Array:
     """Vertices of a shape in its own frame."""
-    corner = jnp.asarray(BOX_SIGNS, shape.size.dtype)[jnp.minimum(vertex, 7)] * shape.size
-    return jnp.where(shape.type == GeomType.BOX, corner, shape.vert[jnp.minimum(vertex, shape.vert.shape[0] - 1)])
+    corner = jnp.where((vertex[..., None] >> np.arange(3, dtype=np.int32)) & 1, shape.size, -shape.size)
+    of_hull = hull_vertex(hulls, shape, jnp.where(shape.type == GeomType.BOX, 0, vertex))
+    return jnp.where(shape.type == GeomType.BOX, corner, of_hull)
 
 
-def _touched_feature(f: FacetTable, shape: ConvexShape, index: Array, direction: Array) -> TouchedFeature:
+def _touched_feature(f: FacetTable, hulls: Hulls, shape: ConvexShape, index: Array, direction: Array) -> TouchedFeature:
     """The feature spanned by the vertices `index` (3,); `direction` (3,) points from the shape to the other one."""
     i1, i2, i3 = index
     swap = i1 == i2
     dim = jnp.where(swap, jnp.where(i1 == i3, 1, 2), jnp.where((i3 == i1) | (i3 == i2), 2, 3))
     vertex = jnp.stack([i1, jnp.where(swap, i3, i2), i3])
-    point = shape.pos + matvec(shape.mat, _local_vertices(shape, vertex))
-    faces_at = jnp.asarray(f.faces_at)[shape.row][vertex]  # (3, K)
+    point = shape.pos + matvec(shape.mat, _local_vertices(hulls, shape, vertex))
+    faces_at = f.faces_at[shape.row, vertex]  # (3, K)
     real = faces_at[0] >= 0
     with2 = jnp.any(faces_at[0][:, None] == faces_at[1], axis=1) & real
     with2 &= jnp.cumsum(with2) <= 2
@@ -111,22 +111,21 @@ def _touched_feature(f: FacetTable, shape: ConvexShape, index: Array, direction:
     with3 &= jnp.cumsum(with3) <= 1
     real = jnp.where(dim == 1, real, jnp.where(dim == 2, with2, with3))
     face = jnp.maximum(faces_at[0], 0)
-    normals = f.normal[shape.row]
     # vertices of a box that span no face or edge: use the face whose normal is the contact's
-    aligned = (inner(normals, unit(matvec_t(shape.mat, direction))[0]) > PARALLEL_FACE_COSINE) & (
-        jnp.arange(len(normals)) < 6
-    )
+    aligned = inner(BOX_NORMALS.astype(direction.dtype), unit(matvec_t(shape.mat, direction))[0]) > PARALLEL_FACE_COSINE
     irregular = (shape.type == GeomType.BOX) & (dim > 1) & (jnp.sum(real) != 4 - dim)
     first = jnp.arange(real.shape[0]) == 0
     real = jnp.where(irregular, first & jnp.any(aligned), real)
     face = jnp.where(irregular & first, jnp.argmax(aligned), face)
-    return TouchedFeature(dim, vertex, point, face, matvec(shape.mat, normals[face]), real)
+    return TouchedFeature(dim, vertex, point, face, matvec(shape.mat, f.normal[shape.row, face]), real)
 
 
-def _edge_on_face(f: FacetTable, shape: ConvexShape, edge: TouchedFeature, face: TouchedFeature):
+def _edge_on_face(
+    f: FacetTable, hulls: Hulls, shape: ConvexShape, edge: TouchedFeature, face: TouchedFeature
+) -> tuple[Array, Array, Array]:
     """The first edge of one feature that lies on a face of the other: if any, its ends (2, 3), the face's index."""
-    edge_end = jnp.asarray(f.edge_end)[shape.row][edge.vertex[0]]
-    ends = shape.pos + matvec(shape.mat, _local_vertices(shape, jnp.maximum(edge_end, 0)))
+    edge_end = f.edge_end[shape.row, edge.vertex[0]]
+    ends = shape.pos + matvec(shape.mat, _local_vertices(hulls, shape, jnp.maximum(edge_end, 0)))
     is_edge = edge.dim == 2
     first = jnp.arange(edge_end.shape[0]) == 0
     ends = jnp.where(is_edge, edge.point[1], ends)
@@ -137,10 +136,10 @@ def _edge_on_face(f: FacetTable, shape: ConvexShape, edge: TouchedFeature, face:
     return jnp.any(lies), jnp.stack([edge.point[0], ends[j]]), i
 
 
-def _polygon(f: FacetTable, shape: ConvexShape, face: Array) -> tuple[Array, Array]:
+def _polygon(f: FacetTable, hulls: Hulls, shape: ConvexShape, face: Array) -> tuple[Array, Array]:
     """Vertices (P, 3) of a face in the world frame, and their number."""
-    vertex = jnp.maximum(jnp.asarray(f.corners)[shape.row, face], 0)
-    return shape.pos + matvec(shape.mat, _local_vertices(shape, vertex)), jnp.asarray(f.ncorner)[shape.row, face]
+    vertex = jnp.maximum(f.corners[shape.row, face], 0)
+    return shape.pos + matvec(shape.mat, _local_vertices(hulls, shape, vertex)), f.ncorner[shape.row, face]
 
 
 def clip(clipper: tuple[Array, Array], subject: tuple[Array, Array], normal: Array) -> tuple[Array, Array]:
@@ -224,7 +223,7 @@ def largest_quadrilateral(polygon: Array, count: Array) -> Array:
                 move(advanced_corners, k),
                 advanced_corners,
             )
-        advanced = advanced_corners.at[0].set(q1[0] + 1)
+        advanced = jnp.where(jnp.arange(4) == 0, q1[0] + 1, advanced_corners)
         following = jnp.where(better, jnp.where(corner == 3, 2, corner), jnp.where(corner == 1, 3, corner - 1))
         return (
             jnp.where(exhausted, advanced, q1),

@@ -17,15 +17,16 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.core.types import GeomType
-from jaxsim.engine.collision.convex.gjk import SupportPoints, minkowski_support
+from jaxsim.engine.collision.convex.gjk import SupportPoint, SupportPoints, minkowski_support
 from jaxsim.engine.collision.convex.portal import CCD_EPS, MprContact, Portal, portal_contact
 from jaxsim.engine.collision.convex.portal_jvp import mpr_contact_jvp
-from jaxsim.engine.collision.convex.support import ConvexShape, ShapeTypes, centre, is_type, support
+from jaxsim.engine.collision.convex.support import ConvexShape, Hulls, PairTypes, centre, is_type, support
 from jaxsim.engine.collision.shapes import unit
+from jaxsim.math import component
 from jaxsim.math.arrays import inner, matvec, matvec_t
+from jaxsim.math.component import Vector, join, split
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
-from jaxsim.xla.loops import PAIRS, while_each
 
 FIND_FIRST, FIND_SECOND, FIND_THIRD, REFINE, EXPAND, DONE = range(6)
 MAX_STEPS = 1000  # after which a search that does not converge is stopped
@@ -39,52 +40,58 @@ class _MprState(NamedTuple):
     direction: Array
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def mpr(
-    types: ShapeTypes, iterations: int, a: ConvexShape, b: ConvexShape, tolerance: Array, active: Array
-) -> MprContact:
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def mpr_contact(types: PairTypes, a: ConvexShape, b: ConvexShape, portal: Portal) -> MprContact:
     """The contact of two shapes, inflated by half of their margins, along the ray between their centres; for one pair.
 
-    `types` are those that may occur; `iterations` bounds the steps after penetration is known.
+    `types` are those that may occur; `a.vert` and `b.vert` (3, 3) are the vertices of the portal, where there are any.
     """
-    return portal_contact(a, b, _find_portal(types, iterations, a, b, tolerance, active))
+    return portal_contact(a, b, portal)
 
 
-@mpr.defjvp
-def _mpr_jvp(types: ShapeTypes, iterations: int, primals: tuple, tangents: tuple) -> tuple[MprContact, MprContact]:
-    a, b, tolerance, active = primals
-    portal = jax.lax.stop_gradient(_find_portal(types, iterations, a, b, tolerance, active))
+@mpr_contact.defjvp
+def _mpr_jvp(types: PairTypes, primals: tuple, tangents: tuple) -> tuple[MprContact, MprContact]:
+    a, b, portal = primals
     found = portal_contact(a, b, portal)
     return found, mpr_contact_jvp(types, a, b, *tangents[:2], portal, found)
 
 
-def _libccd_support(types: ShapeTypes, s: ConvexShape) -> Callable[[Array], tuple[Array, Array]]:
+def _libccd_support(types: tuple[int, ...], hulls: Hulls, s: ConvexShape) -> Callable[[Vector], tuple[Vector, Array]]:
     """The support function as libccd gets it: where a direction lies exactly in a face, the middle of that face."""
-    farthest = support(types, s)
+    farthest = support(types, hulls, s)
     z = jnp.array([0, 0, 1], s.size.dtype) * s.size[1]
     reach = jnp.where(s.type == GeomType.BOX, s.size, 0)
     reach = jnp.where(is_type(s.type, (GeomType.CAPSULE, GeomType.CYLINDER)), z, reach)
 
-    def support_point(direction: Array) -> tuple[Array, Array]:
+    def support_point(direction: Vector) -> tuple[Vector, Array]:
         point, index = farthest(direction)
-        in_face = matvec_t(s.mat, direction) == 0
-        return point - matvec(s.mat, jnp.where(in_face, reach, 0)), index
+        in_face = matvec_t(s.mat, join(direction)) == 0
+        return component.sub(point, split(matvec(s.mat, jnp.where(in_face, reach, 0)))), index
 
     return support_point
 
 
-def _find_portal(
-    types: ShapeTypes, iterations: int, a: ConvexShape, b: ConvexShape, tolerance: Array, active: Array
+def find_portal(
+    types: PairTypes,
+    hulls: Hulls,
+    iterations: int,
+    a: ConvexShape,
+    b: ConvexShape,
+    tolerance: Array,
+    active: Array,
 ) -> Portal:
-    """The portal: found around the ray, refined until it has passed the origin, expanded to the boundary."""
+    """The portal: found around the ray, refined until it has passed the origin, expanded to the boundary.
+
+    `iterations` bounds the steps after penetration is known.
+    """
     rounding = 4 * float(jnp.finfo(a.pos.dtype).eps)
-    supports = _libccd_support(types, a), _libccd_support(types, b)
+    supports = _libccd_support(types[0], hulls, a), _libccd_support(types[1], hulls, b)
     v0 = centre(a) - centre(b)
     v0 = jnp.where(jnp.all(jnp.abs(v0) < CCD_EPS), v0 + jnp.array([10 * CCD_EPS, 0, 0], v0.dtype), v0)
 
     def step(s: _MprState) -> _MprState:
-        new = minkowski_support(*supports, s.direction)
-        w, old = new.a - new.b, s.portal.points
+        new = minkowski_support(*supports, split(s.direction))
+        w, old = join(new.w), s.portal.points
         v = old.w
         height = inner(w, s.direction)
         in_mode = [s.mode == i for i in range(DONE)]
@@ -102,7 +109,7 @@ def _find_portal(
         across = cross(w, v0)
         is_above = inner(v, across) > 0
         replaced = jnp.where(is_above[0], jnp.where(is_above[1], 0, 2), jnp.where(is_above[2], 1, 0))
-        reached = jnp.min(height - inner(v, s.direction)) <= tolerance + rounding * jnp.max(jnp.abs(new.a))
+        reached = jnp.min(height - inner(v, s.direction)) <= tolerance + rounding * jnp.max(jnp.abs(join(new.a)))
         separated = jnp.where(finding, height < CCD_EPS, in_mode[REFINE] & ((height <= -CCD_EPS) | reached))
         converged = in_mode[EXPAND] & (reached | (s.k > iterations))
         replaced = jnp.where(finding, jnp.where(outside1 | swap, 1, jnp.where(outside2, 0, s.mode)), replaced)
@@ -139,9 +146,9 @@ def _find_portal(
         Portal(jnp.array(False), jnp.array(False), SupportPoints(zero, zero, jnp.zeros((3, 2), jnp.int32))),
         -unit(v0)[0],
     )
-    return while_each(lambda s: s.mode != DONE, step, start, group=PAIRS).portal
+    return jax.lax.while_loop(lambda s: s.mode != DONE, step, start).portal
 
 
-def _swapped_points(old: SupportPoints, new: SupportPoints) -> SupportPoints:
+def _swapped_points(old: SupportPoints, new: SupportPoint) -> SupportPoints:
     """The points with the first one moved to the second entry, and the new one put first."""
-    return SupportPoints(*[jnp.stack([y, x[0], x[2]]) for x, y in zip(old, new, strict=True)])
+    return old.put(1, old.at(0)).put(0, new)

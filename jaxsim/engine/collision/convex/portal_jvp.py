@@ -25,7 +25,7 @@ from jaxsim.engine.collision.convex.sensitivity import (
     surface_feature,
     witness_jvp,
 )
-from jaxsim.engine.collision.convex.support import POLYHEDRON_TYPES, ConvexShape, ShapeTypes, centre, is_type
+from jaxsim.engine.collision.convex.support import POLYHEDRON_TYPES, ConvexShape, PairTypes, centre, is_type
 from jaxsim.engine.collision.shapes import unit
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
@@ -36,7 +36,7 @@ DIFFERENTIABLE_FIELDS = ("pos", "mat", "size", "vert", "margin")  # of a shape
 
 
 def mpr_contact_jvp(
-    types: ShapeTypes,
+    types: PairTypes,
     a: ConvexShape,
     b: ConvexShape,
     a_dot: ConvexShape,
@@ -61,7 +61,7 @@ def mpr_contact_jvp(
         return jax.jvp(of_numbers, at, tangents)[1]
 
     out = jvp_along(partial(_carried_contact, portal, a, b))
-    if not set(types.present) <= set(POLYHEDRON_TYPES):
+    if not (set(types[0]) | set(types[1])) <= set(POLYHEDRON_TYPES):
         polyhedra = (
             (a.margin == 0) & (b.margin == 0) & is_type(a.type, POLYHEDRON_TYPES) & is_type(b.type, POLYHEDRON_TYPES)
         )
@@ -87,12 +87,11 @@ def _carried_contact(portal: Portal, a0: ConvexShape, b0: ConvexShape, a: Convex
 
 
 def _carry(s0: ConvexShape, s: ConvexShape, points: Array) -> Array:
-    """Points (3, 3) of the shape `s0` moved to the shape `s`: vertices, or fractions of its side lengths."""
+    """Points (3, 3) of the shape `s0` moved to the shape `s`: its vertices, or fractions of its side lengths."""
     s0 = jax.lax.stop_gradient(s0)
     local = matvec_t(s0.mat, points - s0.pos)
-    index = jnp.argmin(jnp.sum((local[:, None] - s0.vert) ** 2, axis=-1), axis=1)
     fraction = safe.divide(local, _side_lengths(s0)) * _side_lengths(s)
-    moved = jnp.where(is_type(s.type, (GeomType.MESH, GeomType.HFIELD)), s.vert[index], fraction)
+    moved = jnp.where(is_type(s.type, (GeomType.MESH, GeomType.HFIELD)), s.vert, fraction)
     return s.pos + matvec(s.mat, moved)
 
 

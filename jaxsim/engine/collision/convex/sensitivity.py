@@ -47,7 +47,7 @@ class WitnessPoints(NamedTuple):
 class SurfaceFeature(NamedTuple):
     """The feature of a shape at its witness point, as choices that have no derivative.
 
-    `index` (3,) are vertices of a mesh or prism, `sign` (3, 3) those of a box; `use` (2,) is whether the second and
+    `index` (3,) are those of the shape's vertices, `sign` (3, 3) those of a box; `use` (2,) is whether the second and
     third vertex span the feature with the first; `at_side` and `cap` whether the point is on the side or on a cap of a
     capsule or cylinder; `end` is the sign of the cap, rim or end.
     """
@@ -61,11 +61,12 @@ class SurfaceFeature(NamedTuple):
 
 
 def surface_feature(s: ConvexShape, points: Array, weight: Array, x: Array, normal: Array) -> SurfaceFeature:
-    """The feature at x (3,) with the outward normal (3,); x is the mean of support points (3, 3) with weights (3,)."""
-    local = matvec_t(s.mat, points - s.pos)
-    order = jnp.argsort(-weight)
-    local = local[order]
-    index = jnp.argmin(jnp.sum((local[:, None] - s.vert) ** 2, axis=-1), axis=1)
+    """The feature at x (3,) with the outward normal (3,); x is the mean of support points (3, 3) with weights (3,).
+
+    `s.vert` (3, 3) are the vertices of the support points, where the shape has some.
+    """
+    index = jnp.argsort(-weight)
+    local = matvec_t(s.mat, points - s.pos)[index]
     n, p = matvec_t(s.mat, normal), matvec_t(s.mat, x - s.pos)
     corner = _corners(s, index, jnp.sign(local))  # the points hold margins, by which those of one vertex differ
     edge = corner[1:] - corner[:1]

@@ -23,6 +23,8 @@ POLYHEDRON_TYPES = (*FACETED_TYPES, GeomType.HFIELD)  # have finitely many suppo
 SCAN_WIDTH = 8  # vertices of a hull that are compared at once: those of a vector register
 CLIMB_WIDTH = 8  # neighbours of a vertex that are compared at once
 
+PairTypes = tuple[tuple[int, ...], tuple[int, ...]]  # types that may occur of the first shape, and of the second
+
 
 class Hulls(NamedTuple):
     """Vertices of the convex hulls of a group of pairs, side by side.
@@ -64,6 +66,19 @@ class ConvexShape(NamedTuple):
 def is_type(shape_type: Array, types: tuple[int, ...]) -> Array:
     """Whether a geom type is one of `types`."""
     return jnp.any(jnp.stack([shape_type == t for t in types]), axis=0)
+
+
+def hull_vertex(hulls: Hulls, s: ConvexShape, index: Array) -> Array:
+    """Vertices (..., 3) of a hull in its geom's frame."""
+    return jnp.stack([gather(x, s.first_vertex + index) for x in hulls.vert], axis=-1)
+
+
+def touched(hulls: Hulls, s: ConvexShape, index: Array) -> ConvexShape:
+    """The shape with the vertices (3, 3) of these indices (3,), where it has some."""
+    if s.vert is not None:
+        return s._replace(vert=gather(s.vert, index))
+    numbered = jnp.where(s.type == GeomType.MESH, index, 0)
+    return s._replace(vert=hull_vertex(hulls, s, numbered))
 
 
 def centre(s: ConvexShape) -> Array:
@@ -193,4 +208,3 @@ def support(types: tuple[int, ...], hulls: Hulls, s: ConvexShape) -> Callable[[V
         return component.add(component.add(split(s.pos), component.mat_vec(mat, point)), inflation), index
 
     return farthest
-ShapeTypes = tuple
