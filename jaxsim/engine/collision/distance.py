@@ -57,7 +57,8 @@ def _measure(m: Any, d: Any, pair: np.ndarray, distmax: Array, collider: Any) ->
     flip = m.geom_type[pair[:, 0]] > m.geom_type[pair[:, 1]]
     g1, g2 = np.where(flip[:, None], pair[:, ::-1], pair).T
     collide = partial(collider.function, collider.setup(m, g1, g2)) if collider.setup else collider.function
-    contacts = collide(_geoms(m, d, g1), _geoms(m, d, g2), distmax)
+    count = {"count": jnp.int32(len(pair))} if collider.searches else {}
+    contacts = collide(_geoms(m, d, g1), _geoms(m, d, g2), distmax, **count)
     dist_of_slot = jnp.where(contacts.valid, contacts.dist, jnp.inf)
     best = jnp.argmin(dist_of_slot, axis=1)[:, None]
     dist = jnp.take_along_axis(dist_of_slot, best, axis=1)[:, 0]

@@ -27,12 +27,13 @@ from jaxsim.engine.collision.buffer_jvp import (
     is_reevaluated,
     with_reevaluated_jvp,
 )
+from jaxsim.engine.collision.compaction import compact
 from jaxsim.engine.collision.shapes import PairContacts, make_frame, posed_geoms
 from jaxsim.engine.collision.table import COLLIDERS, Collider
 from jaxsim.engine.sleep import sleeps, wake_and_filter
 from jaxsim.math.arrays import gather, inner, take
 from jaxsim.math.safe import Array
-from jaxsim.xla.fusion import fusion_barrier, one_cpu_kernel
+from jaxsim.xla.fusion import fusion_barrier
 
 COMPACT_MIN_PAIRS = 16  # a group with no more pairs gets the narrow phase for all of them
 COMPACT_MIN_COST = 30_000  # so does one whose narrow phase costs no more, in units of `Collider.cost`
@@ -146,16 +147,17 @@ def _narrow_phase_in_chunks(
     candidate, real, _ = compact(mask, -(-npair // NARROW_PHASE_CHUNK) * NARROW_PHASE_CHUNK)
     collide = partial(collider.function, collider.setup(m, *geoms)) if collider.setup else collider.function
 
-    def run(chunk: Array) -> PairContacts:
+    def run(chunk: Array, real: Array) -> PairContacts:
         geom, pair = gather(near.geom, chunk), gather(near.pair, chunk)
         a, b = (posed_geoms(gather, d.geom_xpos, d.geom_xmat, gather(m.geom_size, g), g) for g in geom.T)
-        contacts = collide(a, b, parameters.margin_of(m, geom, pair))
+        count = {"count": jnp.sum(real, dtype=jnp.int32)} if collider.searches else {}
+        contacts = collide(a, b, parameters.margin_of(m, geom, pair), **count)
         return contacts._replace(dropped=jnp.asarray(contacts.dropped, jnp.int32))
 
-    none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(run, candidate[:NARROW_PHASE_CHUNK]))
+    none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(run, candidate[:NARROW_PHASE_CHUNK], real[:NARROW_PHASE_CHUNK]))
 
     def visit(_: None, chunk: tuple[Array, Array]) -> tuple[None, PairContacts]:
-        contacts = lax.cond(chunk[1].any(), run, lambda _: none, chunk[0])
+        contacts = lax.cond(chunk[1].any(), run, lambda *_: none, *chunk)
         return None, contacts._replace(valid=contacts.valid & chunk[1][:, None])
 
     _, contacts = lax.scan(
@@ -208,7 +210,7 @@ def _narrow_phase(
     collide = group.collider.function
     if group.collider.setup:
         collide = partial(collide, group.collider.setup(m, geom[:, 0], geom[:, 1]))
-    if group.capacity == len(geom):
+    if group.capacity == len(geom) and not group.collider.searches:
         g1, g2 = geom.T
         a, b = (posed_geoms(take, pos, mat, s, g) for s, g in zip(size, (g1, g2), strict=True))
         contacts = collide(a, b, margin)
@@ -217,8 +219,10 @@ def _narrow_phase(
     index, real, dropped = compact(touching, group.capacity)
     candidate = jnp.asarray(group.candidate)[index]
     g1, g2 = jnp.asarray(geom)[index].T
-    a, b = (posed_geoms(gather, pos, mat, s[index], g) for s, g in zip(size, (g1, g2), strict=True))
-    contacts = collide(a, b, margin[index])
+    a, b = (posed_geoms(gather, pos, mat, gather(s, index), g) for s, g in zip(size, (g1, g2), strict=True))
+    if group.collider.searches:
+        collide = partial(collide, count=jnp.sum(real, dtype=jnp.int32))
+    contacts = collide(a, b, gather(margin, index))
     dropped += contacts.dropped
     return GroupContacts(contacts._replace(valid=contacts.valid & real[:, None]), candidate, dropped, reevaluated)
 
@@ -239,30 +243,6 @@ def _bounds_touch(m: Model, pos: Array, mat: Array, margin: Array, pairs: Candid
     reach = take(m.geom_rbound, g1) + take(m.geom_rbound, g2) + margin
     near = spheres_touch(gap, reach)
     return near & boxes_touch(m, pos, mat, margin, g1, g2) if group.collider.cost >= BOX_TEST_MIN_COST else near
-
-
-def compact(mask: Array, capacity: int) -> tuple[Array, Array, Array]:
-    """The first `capacity` true entries of `mask` (n,) in order: indices, whether each is real, the number dropped.
-
-    Entries beyond the last true one have index 0 and are not real.
-    """
-    total = jnp.cumsum(mask, dtype=jnp.int32)
-    index = one_cpu_kernel(partial(_index_of_true, capacity))(total)
-    real = jnp.arange(capacity, dtype=jnp.int32) < total[-1]
-    return jnp.where(real, index, 0), real, jnp.maximum(total[-1] - capacity, 0)
-
-
-def _index_of_true(capacity: int, total: Array) -> Array:
-    """Index of the k-th true entry for k = 1 ... `capacity`, by binary search in the running count `total` (n,)."""
-    n = len(total)
-    steps = n.bit_length()
-
-    def halve(i: Array, index: Array) -> Array:
-        ahead = index + ((1 << (steps - 1)) >> i)
-        less = gather(total, jnp.minimum(ahead, n) - 1) <= np.arange(capacity, dtype=np.int32)
-        return jnp.where((ahead <= n) & less, ahead, index)
-
-    return lax.fori_loop(0, steps, halve, jnp.zeros(capacity, jnp.int32))
 
 
 def _slots_of_buffer(m: Model, found: list[GroupContacts], n: int) -> tuple[Array, Array, Array]:

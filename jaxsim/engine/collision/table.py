@@ -25,6 +25,9 @@ from jaxsim.engine.collision.sdf.sdf import sdf_any, sdf_setup
 class Collider(NamedTuple):
     """A collider `function(a, b, margin) -> PairContacts` (see `shapes`), the most contacts of a pair, and its cost.
 
+    One that `searches` takes as much longer as it gets pairs (`xla.pool`): it also gets `count`, the number of pairs
+    that are real, which come first.
+
     `cost` is roughly the number of floating-point operations for one pair. It decides whether a group of pairs gets a
     bound test and compaction before the narrow phase. `setup(m, g1, g2)`, if given, makes the function's first
     argument.
@@ -34,6 +37,7 @@ class Collider(NamedTuple):
     ncon: int
     cost: int
     setup: Callable | None = None
+    searches: bool = False
 
 
 COLLIDERS: dict[tuple[int, int], Collider] = {
@@ -42,8 +46,8 @@ COLLIDERS: dict[tuple[int, int], Collider] = {
     (G.PLANE, G.ELLIPSOID): Collider(plane_ellipsoid, 1, 50),
     (G.PLANE, G.CYLINDER): Collider(plane_cylinder, 4, 150),
     (G.PLANE, G.BOX): Collider(plane_box, 4, 200),
-    (G.PLANE, G.MESH): Collider(plane_mesh, 3, 2000, plane_mesh_setup),
-    (G.PLANE, G.SDF): Collider(plane_mesh, 3, 2000, plane_mesh_setup),
+    (G.PLANE, G.MESH): Collider(plane_mesh, 3, 2000, plane_mesh_setup, True),
+    (G.PLANE, G.SDF): Collider(plane_mesh, 3, 2000, plane_mesh_setup, True),
     (G.SPHERE, G.SPHERE): Collider(sphere_sphere, 1, 30),
     (G.SPHERE, G.CAPSULE): Collider(sphere_capsule, 1, 50),
     (G.SPHERE, G.CYLINDER): Collider(sphere_cylinder, 1, 100),
@@ -68,9 +72,9 @@ for _pair, _ncon in {
     (G.BOX, G.MESH): 5,
     (G.MESH, G.MESH): 5,
 }.items():
-    COLLIDERS[_pair] = Collider(convex_convex, _ncon, 100_000, convex_context)
+    COLLIDERS[_pair] = Collider(convex_convex, _ncon, 100_000, convex_context, True)
 for _type in (G.SPHERE, G.CAPSULE, G.ELLIPSOID, G.CYLINDER, G.BOX, G.MESH):
-    COLLIDERS[G.HFIELD, _type] = Collider(hfield_convex, 50, 100_000, hfield_setup)
+    COLLIDERS[G.HFIELD, _type] = Collider(hfield_convex, 50, 100_000, hfield_setup, True)
 for _type in (G.SPHERE, G.CAPSULE, G.ELLIPSOID, G.CYLINDER, G.BOX, G.SDF):
     COLLIDERS[_type, G.SDF] = Collider(sdf_any, 50, 100_000, sdf_setup)  # one contact for each of sdf_initpoints
 COLLIDERS[G.MESH, G.SDF] = Collider(mesh_sdf, 50, 1_000_000, mesh_sdf_setup)

@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 from jaxsim.core.types import DisableBit, GeomType
-from jaxsim.engine.collision.convex.epa import epa
+from jaxsim.engine.collision.convex.epa import EpaResult, epa
 from jaxsim.engine.collision.convex.gjk import SupportPoints, gjk, weighted
 from jaxsim.engine.collision.convex.hull import FacetTable, HullTable, facet_table, hull_table
 from jaxsim.engine.collision.convex.manifold import manifold
@@ -249,7 +249,11 @@ def contacts_of_pair(
         pos = jnp.where(found.hit, 0.5 * (found.x1 + found.x2), 0)
         return None, (found.hit & is_needed, pos, found.normal, record)
 
-    _, (hits, points, normals, records) = lax.scan(tilted, None, jnp.arange(1, len(axes), dtype=jnp.int32))
+    def all_tilted() -> tuple:
+        return lax.scan(tilted, None, jnp.arange(1, len(axes), dtype=jnp.int32))[1]
+
+    none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(all_tilted))
+    hits, points, normals, records = lax.cond(is_needed, all_tilted, lambda: none)
     hit, pos, normal, records = jax.tree.map(
         lambda x, y: jnp.concatenate([x[None], y]),
         (deepest.hit, pivot, deepest.normal, first),
@@ -349,7 +353,8 @@ def contact_normal(a: ConvexShape, b: ConvexShape, found: Witness) -> Array:
     w = found.points.w
     face_normal = unit(cross(w[1] - w[0], w[2] - w[0]))[0]
     face_normal = jnp.where(inner(face_normal, centre(b) - centre(a)) < 0, -face_normal, face_normal)
-    return jnp.where(jnp.abs(found.dist) < NORMAL_MIN_DISTANCE, face_normal, found.normal)
+    on_face = (found.dist <= 0) & (found.dist > -NORMAL_MIN_DISTANCE)
+    return jnp.where(on_face, face_normal, found.normal)
 
 
 def witness_search(
@@ -390,7 +395,12 @@ def witness_search(
     overlapping = active & ~shallow & (simplex.dist <= tolerance) & (simplex.n > 1)
     numbered = tuple(s.type != GeomType.HFIELD for s in (a, b))
     supports = [support(t, tables.hulls, s) for t, s in zip(types, (a, b), strict=True)]
-    deepest = epa(*supports, simplex, tolerance, discrete, iterations, numbered, overlapping)
+
+    def penetration() -> EpaResult:
+        return epa(*supports, simplex, tolerance, discrete, iterations, numbered, overlapping)
+
+    none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(penetration))
+    deepest = lax.cond(overlapping, penetration, lambda: none)
     penetrating = overlapping & deepest.valid
     separation = jnp.where(overlapping, 0, simplex.dist)
     dist = jnp.where(

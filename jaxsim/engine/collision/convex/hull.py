@@ -4,12 +4,15 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxsim.core.types import GeomType
-from jaxsim.engine.collision.convex.support import CLIMB_WIDTH, SCAN_WIDTH, Hulls
-from jaxsim.math.arrays import take
+from jaxsim.engine.collision.convex.support import CLIMB_WIDTH, SCAN_WIDTH, Hulls, farthest_vertex
+from jaxsim.engine.collision.shapes import Geoms
+from jaxsim.math.arrays import gather, take
 from jaxsim.math.component import split
 from jaxsim.math.safe import Array
+from jaxsim.xla.pool import for_each
 
 MAX_POLYVERT = 150  # MuJoCo's limit for vertices of a face and faces of a vertex
 CLIMB_MIN_VERTICES = 128  # hulls with as many vertices are searched by hill climbing
@@ -176,6 +179,22 @@ def plane_mesh_setup(m: Any, g1: np.ndarray, g2: np.ndarray) -> PlaneMeshContext
     width = max(r.shape[1] for r in rows)
     rows = [np.pad(r, ((0, 0), (0, width - r.shape[1])), constant_values=-1) for r in rows]
     return PlaneMeshContext(hulls, m.geom_rbound, np.concatenate(rows))
+
+
+def lowest_vertices(hulls: HullTable, g: Geoms, down: Array, count: Array) -> tuple[Array, Array]:
+    """The first vertices (n,) in `Hulls` of the meshes of n geoms, and which of theirs is the farthest along `down`.
+
+    `down` (n, 3) are directions in the geoms' frames. Of the first `count` geoms.
+    """
+    row = gather(jnp.asarray(hulls.of_geom), g.id)
+    first, scan = gather(jnp.asarray(hulls.first_vertex), row), gather(jnp.asarray(hulls.scan), row)
+
+    def search(hulls: Hulls, entry: tuple, _: Array) -> tuple[Array, Array]:
+        *range_of_hull, down = entry
+        point, index = farthest_vertex(hulls, *range_of_hull, split(down))
+        return point[0], index
+
+    return first, for_each(search, lax.stop_gradient(hulls.hulls), (first, scan, down), count)[1]
 
 
 def _vertex_neighbours(m: Any, mesh: int, ids: np.ndarray) -> np.ndarray:

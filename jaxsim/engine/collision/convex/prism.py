@@ -6,156 +6,236 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxsim.core.types import MAXCONPAIR, GeomType
-from jaxsim.engine.collision.convex.convex import ConvexContext, convex_context, deepest_contact
+from jaxsim.engine.collision.compaction import compact
+from jaxsim.engine.collision.convex.convex import (
+    ConvexContext,
+    SearchSettings,
+    SearchTables,
+    convex_context,
+    deepest_point,
+    search,
+    shapes_of,
+)
 from jaxsim.engine.collision.convex.support import ConvexShape, support
-from jaxsim.engine.collision.shapes import Geoms, PairContacts, single_contact
-from jaxsim.math.arrays import matvec, matvec_t
+from jaxsim.engine.collision.shapes import Geoms, PairContacts
+from jaxsim.math.arrays import gather, matvec, matvec_t, row_at, take, with_row
+from jaxsim.math.component import split
 from jaxsim.math.safe import Array
+from jaxsim.xla.pool import for_each
 
-MIN_SEARCH_CAPACITY = 32  # prisms of a group of pairs that can be searched, at least
 
+class FieldTable(NamedTuple):
+    """Height fields, one row each: address of the first height, rows, columns (h, 3); the row of each geom (ngeom,)."""
 
-class TriangleTable(NamedTuple):
-    """The triangles of height fields, one row per field, padded.
-
-    `corner` (h, P, 3, 2): grid row and column of the corners; `address` (h, P, 3) of their heights; `cell` (h, P, 2):
-    row and column by which a triangle is enumerated; `real` (h, P): not padding; `grid_shape` (h, 2): rows and columns
-    of the field; `field` (h,): its id; `of_geom` (ngeom,): the row of each geom.
-    """
-
-    corner: np.ndarray
-    address: np.ndarray
-    cell: np.ndarray
-    real: np.ndarray
-    grid_shape: np.ndarray
+    grid: np.ndarray
     field: np.ndarray
     of_geom: np.ndarray
 
 
 class HfieldContext(NamedTuple):
-    """What the collider needs: the convex context, triangles, sizes and heights, and the capacity for prisms."""
+    """What the collider needs: the convex context, the fields, their sizes (h, 4) and all heights."""
 
     convex: ConvexContext
-    triangles: TriangleTable
+    fields: FieldTable
     size: Array
     height: Array
-    capacity: int
+    max_contacts: int
+
+
+class Field(NamedTuple):
+    """The height field of a pair: address, rows and columns (3,), size (4,), and the margin of the pair."""
+
+    grid: Array
+    size: Array
+    margin: Array
+
+
+class FieldContacts(NamedTuple):
+    """Contacts of a pair in `MAXCONPAIR` slots: their number, triangles, distances, midpoints and normals.
+
+    Points are in the field's frame. `record` is what the search of each slot left.
+    """
+
+    count: Array
+    triangle: Array
+    dist: Array
+    pos: Array
+    normal: Array
+    record: Any
 
 
 def hfield_setup(m: Any, g1: np.ndarray, g2: np.ndarray) -> HfieldContext:
     """The context of pairs of height fields g1 and convex geoms g2 (n,)."""
     field = np.unique(m.geom_dataid[g1])
-    rows = [_triangles(int(m.hfield_nrow[h]), int(m.hfield_ncol[h])) for h in field]
-    size = max(len(cell) for _, cell in rows)
-    corner, cell = [np.stack([_pad(row[i], size) for row in rows]) for i in (0, 1)]
-    real = np.stack([np.arange(size) < len(r[1]) for r in rows])
-    grid_shape = np.stack([m.hfield_nrow[field], m.hfield_ncol[field]], axis=1)
-    address = m.hfield_adr[field][:, None, None] + corner[..., 0] * grid_shape[:, None, None, 1] + corner[..., 1]
-    of_geom = np.searchsorted(field, m.geom_dataid).clip(0, len(field) - 1)
-    triangles = TriangleTable(corner, address, cell, real, grid_shape, field, of_geom)
-    return HfieldContext(
-        convex_context(m, g1, g2), triangles, m.hfield_size, m.hfield_data, max(MIN_SEARCH_CAPACITY, 2 * m.max_contacts)
-    )
+    grid = np.stack([m.hfield_adr[field], m.hfield_nrow[field], m.hfield_ncol[field]], axis=1).astype(np.int32)
+    of_geom = np.searchsorted(field, m.geom_dataid).clip(0, len(field) - 1).astype(np.int32)
+    convex = convex_context(m, g1, g2)
+    return HfieldContext(convex, FieldTable(grid, field, of_geom), m.hfield_size, m.hfield_data, m.max_contacts)
 
 
-def _triangles(nrow: int, ncol: int) -> tuple[np.ndarray, np.ndarray]:
-    """Corners (P, 3, 2) of the triangles of a grid, in strips along its rows, and row and column of each (P, 2)."""
-    r, c, i = [x.reshape(-1) for x in np.meshgrid(np.arange(nrow - 1), np.arange(1, ncol), np.arange(2), indexing="ij")]
-    ends = [(r + 1, c - 1), (r, c - 1), (r + 1, c), (r, c)]
-    strip = np.stack([np.stack(end, axis=-1) for end in ends], axis=1)
-    corner = np.where(i[:, None, None] == 0, strip[:, :3], strip[:, 1:])
-    return corner.astype(np.int32), np.stack([r, c], axis=-1).astype(np.int32)
-
-
-def _pad(x: np.ndarray, size: int) -> np.ndarray:
-    """The array padded with zeros to this length."""
-    return np.pad(x, [(0, size - len(x))] + [(0, 0)] * (x.ndim - 1))
-
-
-def hfield_convex(c: HfieldContext, a: Geoms, b: Geoms, margin: Array) -> PairContacts:
+def hfield_convex(c: HfieldContext, a: Geoms, b: Geoms, margin: Array, count: Array) -> PairContacts:
     """Contacts of a height field and a convex geom: one for each triangle that the geom penetrates, at most 50."""
-    n = a.pos.shape[0]
-    sizes, height = c.size[c.triangles.field], c.height
-    row = jnp.asarray(c.triangles.of_geom)[a.id]
-    pos = matvec_t(a.mat, b.pos - a.pos)
-    mat = jnp.sum(a.mat[:, :, :, None] * b.mat[:, :, None, :], axis=1)
-    geom_type = jnp.asarray(c.convex.type_of_geom)[b.id]
-    shape = ConvexShape(
-        geom_type, pos, mat, b.size, c.convex.hulls.vertices(b.id), c.convex.hulls.row(b.id), jnp.zeros_like(margin)
+    row = gather(jnp.asarray(c.fields.of_geom), a.id)
+    field = Field(gather(jnp.asarray(c.fields.grid), row), gather(take(c.size, c.fields.field), row), margin)
+    inside = b._replace(
+        pos=matvec_t(a.mat, b.pos - a.pos), mat=jnp.sum(a.mat[:, :, :, None] * b.mat[:, :, None, :], axis=1)
+    )
+    shape = shapes_of(c.convex, inside, margin)
+    capacity = min(len(row) * MAXCONPAIR, 2 * c.max_contacts)
+    tables = FieldTables(c.convex.tables, c.height)
+    number, dist, pos, normal = _field_contacts((c.convex.settings, capacity), tables, field, shape, count)
+    rotation = a.mat[:, None]
+    valid = np.arange(MAXCONPAIR) < number[:, None]
+    return PairContacts(dist, a.pos[:, None] + matvec(rotation, pos), matvec(rotation, normal), valid)
+
+
+class FieldTables(NamedTuple):
+    """What all pairs share: tables of the convex search, and the heights of all fields."""
+
+    search: SearchTables
+    height: Array
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _field_contacts(
+    static: tuple[SearchSettings, int], tables: FieldTables, field: Field, shape: ConvexShape, count: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Number, distances, positions and normals of the contacts of the first `count` of n pairs."""
+
+    def of_pair(tables: FieldTables, pair: tuple, active: Array) -> tuple:
+        found = _contacts_of_pair(static[0], tables, *pair, active)
+        return found.count, found.dist, found.pos, found.normal
+
+    return for_each(of_pair, tables, (field, shape), count)
+
+
+@_field_contacts.defjvp
+def _field_contacts_jvp(static: tuple[SearchSettings, int], primals: tuple, tangents: tuple) -> tuple[tuple, tuple]:
+    settings, capacity = static
+    tables, field, shape, count = primals
+
+    def of_pair(tables: FieldTables, pair: tuple, active: Array) -> FieldContacts:
+        return _contacts_of_pair(settings, tables, *pair, active)
+
+    found = for_each(of_pair, tables, (field, shape), count)
+    valid = np.arange(MAXCONPAIR) < found.count[:, None]
+    slot, real, _ = compact(valid.reshape(-1), capacity)
+    pair = slot // MAXCONPAIR
+    triangle, record = jax.tree.map(
+        lambda x: gather(x.reshape(-1, *x.shape[2:]), slot), (found.triangle, found.record)
     )
 
-    is_under = _triangles_under(c, *jax.lax.stop_gradient((shape, row, sizes, height, margin)))
-    is_under_flat, total = is_under.reshape(-1), jnp.cumsum(is_under.reshape(-1), dtype=jnp.int32)
-    index = jnp.searchsorted(total, jnp.arange(1, c.capacity + 1, dtype=jnp.int32), method="scan_unrolled")
-    active = jnp.arange(c.capacity) < total[-1]
-    index = jnp.where(active, index, 0)
-    pair, triangle = index // is_under.shape[1], index % is_under.shape[1]
+    def differentiable(tables: FieldTables, field: Field, shape: ConvexShape) -> tuple[Array, Array, Array]:
+        def again(field: Field, shape: ConvexShape, triangle: Array, record: Any) -> tuple[Array, Array, Array]:
+            sides = _prism(tables.height, field, triangle), _geom(field, shape)
+            point = deepest_point(settings, tables.search, record, *sides, *sides)
+            return point.dist, 0.5 * (point.x1 + point.x2), point.normal
 
-    pair_margin = margin[pair]
-    prism = _prism_vertices(c, sizes, height, row[pair], triangle, pair_margin)
-    zero = jnp.zeros_like(prism[:, 0])
-    eye = jnp.broadcast_to(jnp.eye(3, dtype=zero.dtype), (c.capacity, 3, 3))
-    prism_shape = ConvexShape(
-        jnp.full(c.capacity, int(GeomType.HFIELD)), zero, eye, zero, prism, pair * 0, pair_margin * 0
+        rows = jax.tree.map(lambda x: gather(x, pair), (field, shape))
+        contacts = jax.vmap(again)(*rows, triangle, record)
+        place = jnp.where(real, slot, valid.size)
+
+        def spread(x: Array) -> Array:
+            out = jnp.zeros((valid.size, *x.shape[1:]), x.dtype).at[place].set(x, mode="drop")
+            return out.reshape(*valid.shape, *x.shape[1:])
+
+        return tuple(spread(x) for x in contacts)
+
+    out = found.count, found.dist, found.pos, found.normal
+    tangent = jax.jvp(differentiable, primals[:3], tangents[:3])[1]
+    return out, (np.zeros(found.count.shape, jax.dtypes.float0), *tangent)
+
+
+def _contacts_of_pair(
+    settings: SearchSettings, tables: FieldTables, field: Field, shape: ConvexShape, active: Array
+) -> FieldContacts:
+    """Contacts of one geom with the triangles under its bounds, row by row."""
+    _, nrow, ncol = split(field.grid)
+    geom = _geom(field, shape)
+    reach = _bounds(settings, tables.search, shape)
+    size_x, size_y = field.size[0], field.size[1]
+    columns = _cells(reach[0], reach[3], size_x, ncol)
+    lines = _cells(reach[1], reach[4], size_y, nrow)
+    bottom = reach[5]
+    width = jnp.maximum(columns[1] - columns[0], 0)
+    total = jnp.where(active, 2 * width * jnp.maximum(lines[1] - lines[0], 0), 0)
+    one = jnp.int32(0)
+    empty = search(settings, tables.search, _prism(tables.height, field, one), geom, jnp.array(False), jnp.array(False))
+    slots = jax.tree.map(lambda x: jnp.zeros((MAXCONPAIR, *x.shape), x.dtype), (one, bottom, shape.pos, shape.pos, empty))
+
+    def visit(i: Array, state: tuple) -> tuple:
+        count, slots = state
+        cell, half = lax.div(i, 2), lax.rem(i, 2)
+        line, column = lines[0] + lax.div(cell, width), columns[0] + lax.rem(cell, width)
+        triangle = 2 * (line * (ncol - 1) + column) + half
+        prism = _prism(tables.height, field, triangle)
+        high = jnp.maximum(jnp.maximum(prism.vert[0, 2], prism.vert[1, 2]), prism.vert[2, 2])
+
+        def collide(count: Array, slots: tuple) -> tuple:
+            record = search(settings, tables.search, prism, geom, jnp.array(True), high >= bottom)
+            point = deepest_point(settings, tables.search, record, prism, geom, prism, geom)
+            hit = point.hit & jnp.isfinite(point.dist)
+            found = triangle, jnp.where(hit, point.dist, 0), 0.5 * (point.x1 + point.x2), point.normal, record
+            at = jnp.minimum(count, MAXCONPAIR - 1)
+            kept = jax.tree.map(lambda x, y: with_row(x, at, jnp.where(hit, y, row_at(x, at))), slots, found)
+            return count + hit, kept
+
+        return lax.cond((high >= bottom) & (count < MAXCONPAIR), collide, lambda *x: x, count, slots)
+
+    count, slots = lax.fori_loop(0, total, visit, (jnp.int32(0), slots))
+    return FieldContacts(count, *slots)
+
+
+def _bounds(settings: SearchSettings, tables: SearchTables, shape: ConvexShape) -> Array:
+    """The greatest x, y and z of a geom without its margin, and the least ones (6,)."""
+    farthest = support(settings.types[1], tables.hulls, shape._replace(margin=jnp.zeros_like(shape.margin)))
+
+    def along(k: Array, out: Array) -> Array:
+        axis = lax.rem(k, 3)
+        sign = jnp.where(k < 3, 1, -1).astype(shape.pos.dtype)
+        point, _ = farthest(tuple(jnp.where(axis == i, sign, 0) for i in range(3)))
+        return with_row(out, k, jnp.where(axis == 0, point[0], jnp.where(axis == 1, point[1], point[2])))
+
+    return lax.fori_loop(0, 6, along, jnp.zeros(6, shape.pos.dtype))
+
+
+def _cells(high: Array, low: Array, half: Array, count: Array) -> tuple[Array, Array]:
+    """The first and one past the last cell of a grid of `count` points, over a width of 2 `half`, between bounds."""
+    scale = (count - 1) / (2 * half)
+    first = jnp.maximum(jnp.floor((low + half) * scale), 0).astype(jnp.int32)
+    return first, jnp.minimum(jnp.ceil((high + half) * scale), count - 1).astype(jnp.int32)
+
+
+def _geom(field: Field, shape: ConvexShape) -> ConvexShape:
+    """The geom, inflated by half of the margin."""
+    return shape._replace(margin=jnp.maximum(field.margin, 0))
+
+
+def _prism(height: Array, field: Field, triangle: Array) -> ConvexShape:
+    """The prism of a triangle in the field's frame: the triangle, raised by the margin, and its projection on the base.
+
+    Triangles are numbered cell by cell along rows, two in each: one with two corners at the next row, one with one.
+    """
+    address, nrow, ncol = split(field.grid)
+    cell, half = lax.div(triangle, 2), lax.rem(triangle, 2)
+    line, column = lax.div(cell, ncol - 1), lax.rem(cell, ncol - 1)
+    # corners of the cell in a zigzag, of which a triangle has three in a row
+    lines = [line + 1 - lax.rem(half + i, 2) for i in range(3)]
+    columns = [column + lax.div(half + i, 2) for i in range(3)]
+    step = 2 * field.size[0] / (ncol - 1), 2 * field.size[1] / (nrow - 1)
+    top, foot = [], []
+    for i, j in zip(lines, columns, strict=True):
+        x, y = step[0] * j - field.size[0], step[1] * i - field.size[1]
+        z = row_at(height, address + i * ncol + j) * field.size[2] + field.margin
+        top.append(jnp.stack([x, y, z]))
+        foot.append(jnp.stack([x, y, -field.size[3]]))
+    zero = jnp.zeros(3, field.size.dtype)
+    none = jnp.int32(0)
+    return ConvexShape(
+        jnp.int32(GeomType.HFIELD),
+        *(zero, jnp.eye(3, dtype=zero.dtype), zero, zero[0], none, none, jnp.zeros(2, jnp.int32)),
+        jnp.stack(top + foot),
     )
-    geom = jax.tree.map(lambda x: x[pair], shape)._replace(margin=jnp.maximum(pair_margin, 0))
-    find = jax.vmap(partial(deepest_contact, c.convex), in_axes=(0, 0, None, 0, 0, 0))
-    found = find(prism_shape, geom, jnp.zeros((), zero.dtype), prism_shape, geom, active)
-
-    penetrating = found.hit & jnp.isfinite(found.dist)
-    rotation = jnp.asarray(a.mat)[pair]
-    midpoint = a.pos[pair] + matvec(rotation, jnp.where(penetrating[:, None], 0.5 * (found.x1 + found.x2), 0))
-    contacts = single_contact(
-        jnp.where(penetrating, found.dist, 0), midpoint, matvec(rotation, found.normal), penetrating
-    )
-    hit = contacts.valid[:, 0] & active
-    rank = jnp.cumsum(hit, dtype=jnp.int32) - 1
-    earlier = jnp.sum((pair[None] < jnp.arange(n)[:, None]) & hit, axis=1)
-    slot = jnp.where(
-        hit & (rank - earlier[pair] < MAXCONPAIR), pair * MAXCONPAIR + rank - earlier[pair], n * MAXCONPAIR
-    )
-    index_of_slot = jnp.full(n * MAXCONPAIR, -1, jnp.int32)
-    index_of_slot = index_of_slot.at[slot].set(jnp.arange(c.capacity, dtype=jnp.int32), mode="drop")
-    index_of_slot = index_of_slot.reshape(n, MAXCONPAIR)
-    search = jnp.maximum(index_of_slot, 0)
-    dropped = jnp.maximum(total[-1] - c.capacity, 0) + 0 * is_under_flat[0]
-    return PairContacts(
-        contacts.dist[search, 0],
-        contacts.pos[search, 0],
-        contacts.normal[search, 0],
-        index_of_slot >= 0,
-        dropped=dropped,
-    )
-
-
-def _triangles_under(
-    c: HfieldContext, shape: ConvexShape, row: Array, sizes: Array, height: Array, margin: Array
-) -> Array:
-    """Which triangles (n, P) are under the bounds of the geoms and reach up to them."""
-    sides = np.concatenate([np.eye(3), -np.eye(3)]).astype(shape.pos.dtype)
-    ends = jax.vmap(lambda s: jax.vmap(lambda d: support(c.convex.types, s)(d)[0])(sides))(shape)
-    high = jnp.stack([ends[:, 0, 0], ends[:, 1, 1]], axis=-1)
-    low, bottom = jnp.stack([ends[:, 3, 0], ends[:, 4, 1]], axis=-1), ends[:, 5, 2]
-    half = sizes[row][:, :2]
-    cells = jnp.asarray(c.triangles.grid_shape)[row][:, ::-1] - 1
-    scale = cells / (2 * half)
-    first = jnp.maximum(jnp.floor((low + half) * scale), 0)
-    last = jnp.minimum(jnp.ceil((high + half) * scale), cells)
-    cell = jnp.asarray(c.triangles.cell)[row]
-    col, line = cell[..., 1], cell[..., 0]
-    inside = (col > first[:, :1]) & (col <= last[:, :1]) & (line >= first[:, 1:]) & (line < last[:, 1:])
-    top = height[jnp.asarray(c.triangles.address)[row]] * sizes[row][:, None, None, 2] + margin[:, None, None]
-    return inside & jnp.asarray(c.triangles.real)[row] & ~jnp.all(top < bottom[:, None, None], axis=-1)
-
-
-def _prism_vertices(c: HfieldContext, sizes: Array, height: Array, row: Array, triangle: Array, margin: Array) -> Array:
-    """Vertices (L, 6, 3) of prisms in the field's frame: the triangle, then its projection on the base."""
-    corner = jnp.asarray(c.triangles.corner)[row, triangle]
-    size = sizes[row]
-    step = 2 * size[:, :2] / (jnp.asarray(c.triangles.grid_shape)[row][:, ::-1] - 1)
-    xy = corner[..., ::-1] * step[:, None] - size[:, None, :2]
-    top = height[jnp.asarray(c.triangles.address)[row, triangle]] * size[:, 2:3] + margin[:, None]
-    foot = jnp.broadcast_to(-size[:, 3:4], top.shape)
-    return jnp.concatenate([jnp.concatenate([xy, z[..., None]], axis=-1) for z in (top, foot)], axis=1)

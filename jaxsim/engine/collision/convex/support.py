@@ -133,24 +133,28 @@ def _prism(s: ConvexShape, d: Vector) -> tuple[Vector, Array]:
     return point, (best + jnp.where(down, 3, 0)).astype(jnp.int32)
 
 
-def _hull(hulls: Hulls, s: ConvexShape, d: Vector) -> tuple[Vector, Array]:
-    """The vertex of a hull farthest along d: the best of those scanned, then uphill along edges."""
+def farthest_vertex(hulls: Hulls, first: Array, scanned: Array, d: Vector) -> tuple[Vector, Array]:
+    """The vertex of a hull farthest along d, in its geom's frame, and its number in the hull.
+
+    The best of those scanned (see `ConvexShape`), then uphill along edges.
+    """
     lanes = np.arange(SCAN_WIDTH, dtype=np.int32)
 
     def scan(i: Array, best: tuple[Array, Array]) -> tuple[Array, Array]:
-        at = s.scan[0] + i * SCAN_WIDTH
+        at = scanned[0] + i * SCAN_WIDTH
         height = component.dot(tuple(_block(x, at, SCAN_WIDTH) for x in hulls.scan_vert), d)
         higher = height > best[0]
         return jnp.where(higher, height, best[0]), jnp.where(higher, at + lanes, best[1])
 
     low = jnp.full(SCAN_WIDTH, -jnp.inf, d[0].dtype)
-    heights, places = lax.fori_loop(0, (s.scan[1] - s.scan[0]) // SCAN_WIDTH, scan, (low, lanes * 0 + s.scan[0]))
+    heights, places = lax.fori_loop(0, (scanned[1] - scanned[0]) // SCAN_WIDTH, scan, (low, lanes * 0 + scanned[0]))
     height, place = _first_highest(heights, places)
-    return _climb(hulls, d, row_at(hulls.scan, place), height, s)
+    at = _climb(hulls, d, row_at(hulls.scan, place), height)
+    return tuple(row_at(x, at) for x in hulls.vert), at - first
 
 
-def _climb(hulls: Hulls, d: Vector, vertex: Array, height: Array, s: ConvexShape) -> tuple[Vector, Array]:
-    """From a vertex of a hull uphill to the highest; its point, and its number in the hull."""
+def _climb(hulls: Hulls, d: Vector, vertex: Array, height: Array) -> Array:
+    """From a vertex of a hull uphill to the highest one."""
 
     def step(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         at, height, edge = state
@@ -163,8 +167,7 @@ def _climb(hulls: Hulls, d: Vector, vertex: Array, height: Array, s: ConvexShape
         return at, jnp.where(higher, best, height), edge
 
     start = vertex, height, row_at(hulls.first_edge, vertex)
-    at, *_ = lax.while_loop(lambda state: state[2] < row_at(hulls.first_edge, state[0] + 1), step, start)
-    return tuple(row_at(x, at) for x in hulls.vert), at - s.first_vertex
+    return lax.while_loop(lambda state: state[2] < row_at(hulls.first_edge, state[0] + 1), step, start)[0]
 
 
 def _block(x: Array, at: Array, width: int) -> Array:
@@ -191,7 +194,7 @@ def support(types: tuple[int, ...], hulls: Hulls, s: ConvexShape) -> Callable[[V
         GeomType.ELLIPSOID: _ellipsoid,
         GeomType.CYLINDER: _cylinder,
         GeomType.BOX: _box,
-        GeomType.MESH: lambda s, d: _hull(hulls, s, d),
+        GeomType.MESH: lambda s, d: farthest_vertex(hulls, s.first_vertex, s.scan, d),
         GeomType.HFIELD: _prism,
     }
     branches = [functions[t] for t in types]

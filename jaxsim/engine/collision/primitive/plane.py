@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.engine.collision.convex.hull import PlaneMeshContext
+from jaxsim.engine.collision.convex.hull import PlaneMeshContext, lowest_vertices
 from jaxsim.engine.collision.shapes import Geoms, PairContacts, min_length, single_contact, unit
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
@@ -88,15 +88,14 @@ def plane_ellipsoid(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
     return single_contact(dist, lowest - 0.5 * dist[:, None] * normal, normal, dist <= margin)
 
 
-def plane_mesh(context: PlaneMeshContext, a: Geoms, b: Geoms, margin: Array) -> PairContacts:
+def plane_mesh(context: PlaneMeshContext, a: Geoms, b: Geoms, margin: Array, count: Array) -> PairContacts:
     """Contacts of a plane with the lowest vertex of a mesh hull and up to two of its neighbours."""
     normal = a.axis
-    row, vert = context.hulls.row(b.id), context.hulls.vertices(b.id)
-    down = matvec_t(b.mat, -normal)
-    best = jnp.argmax(inner(vert, down[:, None]), axis=1).astype(jnp.int32)
-    neighbours = jnp.asarray(context.neighbours)[row, best]
-    vertex = jnp.concatenate([best[:, None], jnp.maximum(neighbours, 0)], axis=1)
-    point = b.pos[:, None] + matvec(b.mat[:, None], jnp.take_along_axis(vert, vertex[..., None], axis=1))
+    first, best = lowest_vertices(context.hulls, b, jax.lax.stop_gradient(matvec_t(b.mat, -normal)), count)
+    neighbours = gather(jnp.asarray(context.neighbours), first + best)
+    vertex = first[:, None] + jnp.concatenate([best[:, None], jnp.maximum(neighbours, 0)], axis=1)
+    local = jnp.stack([gather(x, vertex) for x in context.hulls.hulls.vert], axis=-1)
+    point = b.pos[:, None] + matvec(b.mat[:, None], local)
     dist = inner(point - a.pos[:, None], normal[:, None])
     pos = point - 0.5 * dist[..., None] * normal[:, None]
     gap = jax.lax.stop_gradient(point - pos[:, :1])

@@ -1,0 +1,35 @@
+"""Compaction: the true entries of a mask, in order."""
+
+from functools import partial
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxsim.math.arrays import gather
+from jaxsim.math.safe import Array
+from jaxsim.xla.fusion import one_cpu_kernel
+
+
+def compact(mask: Array, capacity: int) -> tuple[Array, Array, Array]:
+    """The first `capacity` true entries of `mask` (n,) in order: indices, whether each is real, the number dropped.
+
+    Entries beyond the last true one have index 0 and are not real.
+    """
+    total = jnp.cumsum(mask, dtype=jnp.int32)
+    index = one_cpu_kernel(partial(_index_of_true, capacity))(total)
+    real = jnp.arange(capacity, dtype=jnp.int32) < total[-1]
+    return jnp.where(real, index, 0), real, jnp.maximum(total[-1] - capacity, 0)
+
+
+def _index_of_true(capacity: int, total: Array) -> Array:
+    """Index of the k-th true entry for k = 1 ... `capacity`, by binary search in the running count `total` (n,)."""
+    n = len(total)
+    steps = n.bit_length()
+
+    def halve(i: Array, index: Array) -> Array:
+        ahead = index + ((1 << (steps - 1)) >> i)
+        less = gather(total, jnp.minimum(ahead, n) - 1) <= np.arange(capacity, dtype=np.int32)
+        return jnp.where((ahead <= n) & less, ahead, index)
+
+    return lax.fori_loop(0, steps, halve, jnp.zeros(capacity, jnp.int32))
