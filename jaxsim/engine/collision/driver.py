@@ -154,7 +154,10 @@ def _narrow_phase_in_chunks(
         contacts = collide(a, b, parameters.margin_of(m, geom, pair), **count)
         return contacts._replace(dropped=jnp.asarray(contacts.dropped, jnp.int32))
 
-    none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(run, candidate[:NARROW_PHASE_CHUNK], real[:NARROW_PHASE_CHUNK]))
+    none = jax.tree.map(
+        lambda x: jnp.zeros(x.shape, x.dtype),
+        jax.eval_shape(run, candidate[:NARROW_PHASE_CHUNK], real[:NARROW_PHASE_CHUNK]),
+    )
 
     def visit(_: None, chunk: tuple[Array, Array]) -> tuple[None, PairContacts]:
         contacts = lax.cond(chunk[1].any(), run, lambda *_: none, *chunk)

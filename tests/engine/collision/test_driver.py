@@ -110,7 +110,7 @@ def test_capacity_keeps_the_first_contacts_and_counts_the_rest(crowd):
 @pytest.mark.parametrize("share", [0, 0.3, 1])
 def test_compact_finds_the_first_true_entries(size, capacity, share):
     masks = np.random.default_rng(size).random((4, size)) < share
-    index, real, lost = jax.jit(jax.vmap(functools.partial(driver.compact, capacity=capacity)))(masks)
+    index, real, lost = jax.jit(jax.vmap(functools.partial(compaction.compact, capacity=capacity)))(masks)
     for k, mask in enumerate(masks):
         index_true = np.flatnonzero(mask)
         n = min(len(index_true), capacity)

@@ -154,7 +154,8 @@ def shapes_of(c: ConvexContext, g: Geoms, margin: Array) -> ConvexShape:
     tables = [jnp.asarray(x) for x in (c.type_of_geom, c.hulls.of_geom, c.hulls.first_vertex, c.hulls.scan)]
     geom_type, row = gather(tables[0], g.id), gather(tables[1], g.id)
     return ConvexShape(
-        *(geom_type, g.pos, g.mat, g.size, jnp.maximum(margin, 0)), *(row, gather(tables[2], row), gather(tables[3], row))
+        *(geom_type, g.pos, g.mat, g.size, jnp.maximum(margin, 0)),
+        *(row, gather(tables[2], row), gather(tables[3], row)),
     )
 
 
@@ -165,7 +166,9 @@ def _contacts(
     """Contacts of the first `count` of n pairs."""
 
     def of_pair(tables: SearchTables, pair: tuple, active: Array) -> Contacts:
-        return contacts_of_pair(settings, tables, *pair, lambda _, *shapes: search(settings, tables, *shapes, active))[0]
+        return contacts_of_pair(settings, tables, *pair, lambda _, *shapes: search(settings, tables, *shapes, active))[
+            0
+        ]
 
     return for_each(of_pair, tables, (a, b, bound), count)
 
@@ -175,7 +178,7 @@ def _contacts_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> 
     tables, a, b, bound, count = primals
 
     def of_pair(tables: SearchTables, pair: tuple, active: Array) -> tuple[Contacts, Any]:
-        return contacts_of_pair(settings, tables, *pair, lambda _, *shapes: search(settings, tables, *shapes, active))
+        return contacts_of_pair(settings, tables, *pair, partial(_search, settings, tables, active))
 
     found, records = for_each(of_pair, tables, (a, b, bound), count)
 
@@ -242,7 +245,9 @@ def contacts_of_pair(
     is_needed = deepest.hit & is_multi
 
     def tilted(_: None, i: Array) -> tuple[None, tuple]:
-        rot = quat_to_mat(axis_angle_to_quat(row_at(frame, row_at(jnp.asarray(axes), i)), row_at(jnp.asarray(angles), i)))
+        rot = quat_to_mat(
+            axis_angle_to_quat(row_at(frame, row_at(jnp.asarray(axes), i)), row_at(jnp.asarray(angles), i))
+        )
         turned = _rotated(a, rot, pivot), _rotated(b, rot.T, pivot)
         record = find(i, *turned, is_needed)
         found = deepest_point(settings, tables, record, *turned, a, b)
@@ -281,13 +286,13 @@ def _of_manifold(
     )
 
 
-def search(settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, needed: Array, active: Array):
+def search(
+    settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, needed: Array, active: Array
+):
     """The record of a search for penetration: `Witness`, or `Portal` of MPR."""
     if settings.use_mpr:
-        return find_portal(
-            settings.types, tables.hulls, settings.iterations, a, b, tables.tolerance, needed & active
-        )
-    return witness_search(settings, tables, a, b, needed & active, jnp.zeros_like(a.margin))
+        return find_portal(settings.types, tables.hulls, settings.iterations, a, b, tables.tolerance, active)
+    return witness_search(settings, tables, a, b, active, jnp.zeros_like(a.margin))
 
 
 def deepest_point(
@@ -329,7 +334,7 @@ def _distinct(pos: Array, hit: Array, tolerance: Array) -> Array:
 
 @jax.custom_jvp
 def _of_witness(a: ConvexShape, b: ConvexShape, record: Witness) -> DeepestPoint:
-    """The numbers of a record; `a.vert` and `b.vert` (3, 3) are its vertices. See `sensitivity` for derivatives."""
+    """The numbers of a record; `a.corner` and `b.corner` (3, 3) are its vertices. See `sensitivity` for derivatives."""
     return DeepestPoint(*record[:5])
 
 

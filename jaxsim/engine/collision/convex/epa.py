@@ -5,8 +5,9 @@ MuJoCo's engine_collision_gjk.c.
 
 A polytope inside the Minkowski difference is expanded, by support points along the normal of its face nearest to the
 origin, until that face is on the boundary. It has at most 5 + iterations vertices, and a closed surface has fewer than
-twice as many faces, so arrays of this size suffice. A round takes time in proportion to the faces that it replaces: they
-are found by walking from face to face, and new faces fill their entries. As in `gjk`, this is a program of scalars.
+twice as many faces, so arrays of this size suffice. A round takes time in proportion to the faces that it replaces:
+they are found by walking from face to face, and new faces fill their entries. As in `gjk`, this is a program of
+scalars.
 """
 
 from collections.abc import Callable
@@ -144,13 +145,18 @@ def epa(
     begin = active & usable
     s = _EpaState(begin, jnp.int32(0), start, *first, begin, jnp.full((), jnp.inf, dtype))
     s = lax.while_loop(lambda s: s.running, step, s)
-    face = [s.polytope.points.at(i) for i in split(s.face)]
-    face = SupportPoints(*[jnp.stack([jnp.stack(p) for p in x]) for x in ([p.a for p in face], [p.b for p in face], [(p.i, p.j) for p in face])])
+    corners = [s.polytope.points.at(i) for i in split(s.face)]
+    face = SupportPoints(*[jnp.stack([jnp.stack(p[k]) for p in corners]) for k in (0, 1)], _indices(corners))
     w = [split(x) for x in face.w]
     areas, total = barycentric_areas(*w, s.normal)
     weight = jnp.stack(areas) / jnp.where(total == 0, 1, total)
     depth = jnp.sqrt(component.dot(s.normal, s.normal))
     return EpaResult(s.valid, depth, *weighted(face, weight), face, weight)
+
+
+def _indices(points: list[SupportPoint]) -> Array:
+    """The vertex indices (n, 2) of support points."""
+    return jnp.stack([jnp.stack([p.i, p.j]) for p in points])
 
 
 def _nearest_open_face(p: _Polytope) -> tuple[Array, Array]:
@@ -194,7 +200,9 @@ def _walk(p: _Polytope, w: Vector, rounding: float, best: Array, active: Array) 
         sees = is_new & (height > MINVAL + rounding * jnp.sqrt(square * w2))
         across = row_at(p.faces, beyond)
         back = jnp.where(across[3] == face, 0, jnp.where(across[4] == face, 1, 2))
-        push = jnp.stack([4 * beyond + jnp.where(back == 0, 2, back - 1), 4 * beyond + jnp.where(back == 2, 0, back + 1)])
+        push = jnp.stack(
+            [4 * beyond + jnp.where(back == 0, 2, back - 1), 4 * beyond + jnp.where(back == 2, 0, back + 1)]
+        )
         ends = row_at(mine, edge), row_at(mine, following)
         row = jnp.stack([*ends, beyond, back])
         # what does not hold is written behind the last entry in use
@@ -291,14 +299,14 @@ def _initial_polytope(
     length = jnp.sqrt(component.dot(normal, normal))
     has_area = length >= MINVAL
     ends = jnp.stack(normal) / jnp.where(has_area, length, 1)
-    of_triangle = lax.fori_loop(
-        0, jnp.where(by_triangle & active, 2, 0), add(3, jnp.stack([-ends, ends])), of_triangle
-    )
+    of_triangle = lax.fori_loop(0, jnp.where(by_triangle & active, 2, 0), add(3, jnp.stack([-ends, ends])), of_triangle)
     triangle_faces = jnp.asarray(POLYTOPES)[OF_TRIANGLE]
     triangle_projection, triangle_flat = _projected(of_triangle, triangle_faces, jnp.where(by_triangle, 6, 0))
 
     def triangle_usable() -> Array:
-        return has_area & (triangle_flat >= 6) & ~_point_in_triangle(of_triangle, 3) & ~_point_in_triangle(of_triangle, 4)
+        return (
+            has_area & (triangle_flat >= 6) & ~_point_in_triangle(of_triangle, 3) & ~_point_in_triangle(of_triangle, 4)
+        )
 
     usable = lax.cond(
         by_triangle,

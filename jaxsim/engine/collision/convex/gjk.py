@@ -279,7 +279,7 @@ def _signed_volumes(w: Array, n: Array) -> Array:
 
 
 def _nearest_face(w: Array, within: Array, n: Array) -> Array:
-    """Weights (4,) of the nearest point of the faces of w (4, 3) that are not `within` (4,), of the last one if n = 3."""
+    """Weights (4,) of the nearest point of the faces of w (4, 3) not `within` (4,), or of the last one if n = 3."""
     table = jnp.asarray(TRIANGLES)
 
     def visit(i: Array, best: tuple[Array, Array]) -> tuple[Array, Array]:

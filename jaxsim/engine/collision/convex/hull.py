@@ -24,8 +24,8 @@ class HullTable(NamedTuple):
     """Hulls of meshes, one row each; the last row is empty.
 
     `hulls` holds their vertices side by side; `first_vertex` (r,) and `scan` (r, 2) are those of each row (see
-    `ConvexShape`); `vertex_id` ids (V,) in the mesh, for each row; `of_geom` (ngeom,) the row of each geom, the last one
-    for geoms that are not meshes; `mesh` (r - 1,) the mesh of each row.
+    `ConvexShape`); `vertex_id` ids (V,) in the mesh, for each row; `of_geom` (ngeom,) the row of each geom, the last
+    one for geoms that are not meshes; `mesh` (r - 1,) the mesh of each row.
     """
 
     hulls: Hulls
@@ -127,9 +127,7 @@ def facet_table(m: Any, hulls: HullTable) -> FacetTable:
         normal.insert(0, jnp.asarray(m.mesh_polynormal[first : first + m.mesh_polynum[mesh]], dtype))
     width = ncorner.shape[1]
     tables = [jnp.asarray(x, jnp.int32) for x in (faces_at, edge_end, corners, ncorner)]
-    return FacetTable(
-        *tables, jnp.stack([jnp.pad(x, ((0, width - len(x)), (0, 0))) for x in normal])
-    )
+    return FacetTable(*tables, jnp.stack([jnp.pad(x, ((0, width - len(x)), (0, 0))) for x in normal]))
 
 
 def _mesh_faces(m: Any, mesh: int, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

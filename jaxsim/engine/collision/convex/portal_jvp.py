@@ -32,7 +32,7 @@ from jaxsim.math.arrays import inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
 
-DIFFERENTIABLE_FIELDS = ("pos", "mat", "size", "vert", "margin")  # of a shape
+DIFFERENTIABLE_FIELDS = ("pos", "mat", "size", "vert", "corner", "margin")  # of a shape
 
 
 def mpr_contact_jvp(
@@ -91,7 +91,7 @@ def _carry(s0: ConvexShape, s: ConvexShape, points: Array) -> Array:
     s0 = jax.lax.stop_gradient(s0)
     local = matvec_t(s0.mat, points - s0.pos)
     fraction = safe.divide(local, _side_lengths(s0)) * _side_lengths(s)
-    moved = jnp.where(is_type(s.type, (GeomType.MESH, GeomType.HFIELD)), s.vert, fraction)
+    moved = jnp.where(is_type(s.type, (GeomType.MESH, GeomType.HFIELD)), s.corner, fraction)
     return s.pos + matvec(s.mat, moved)
 
 

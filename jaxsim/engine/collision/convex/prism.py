@@ -124,9 +124,7 @@ def _field_contacts_jvp(static: tuple[SearchSettings, int], primals: tuple, tang
     valid = np.arange(MAXCONPAIR) < found.count[:, None]
     slot, real, _ = compact(valid.reshape(-1), capacity)
     pair = slot // MAXCONPAIR
-    triangle, record = jax.tree.map(
-        lambda x: gather(x.reshape(-1, *x.shape[2:]), slot), (found.triangle, found.record)
-    )
+    triangle, record = jax.tree.map(lambda x: gather(x.reshape(-1, *x.shape[2:]), slot), (found.triangle, found.record))
 
     def differentiable(tables: FieldTables, field: Field, shape: ConvexShape) -> tuple[Array, Array, Array]:
         def again(field: Field, shape: ConvexShape, triangle: Array, record: Any) -> tuple[Array, Array, Array]:
@@ -164,7 +162,9 @@ def _contacts_of_pair(
     total = jnp.where(active, 2 * width * jnp.maximum(lines[1] - lines[0], 0), 0)
     one = jnp.int32(0)
     empty = search(settings, tables.search, _prism(tables.height, field, one), geom, jnp.array(False), jnp.array(False))
-    slots = jax.tree.map(lambda x: jnp.zeros((MAXCONPAIR, *x.shape), x.dtype), (one, bottom, shape.pos, shape.pos, empty))
+    slots = jax.tree.map(
+        lambda x: jnp.zeros((MAXCONPAIR, *x.shape), x.dtype), (one, bottom, shape.pos, shape.pos, empty)
+    )
 
     def visit(i: Array, state: tuple) -> tuple:
         count, slots = state
@@ -175,7 +175,7 @@ def _contacts_of_pair(
         high = jnp.maximum(jnp.maximum(prism.vert[0, 2], prism.vert[1, 2]), prism.vert[2, 2])
 
         def collide(count: Array, slots: tuple) -> tuple:
-            record = search(settings, tables.search, prism, geom, jnp.array(True), high >= bottom)
+            record = search(settings, tables.search, prism, geom, high >= bottom)
             point = deepest_point(settings, tables.search, record, prism, geom, prism, geom)
             hit = point.hit & jnp.isfinite(point.dist)
             found = triangle, jnp.where(hit, point.dist, 0), 0.5 * (point.x1 + point.x2), point.normal, record

@@ -63,7 +63,7 @@ class SurfaceFeature(NamedTuple):
 def surface_feature(s: ConvexShape, points: Array, weight: Array, x: Array, normal: Array) -> SurfaceFeature:
     """The feature at x (3,) with the outward normal (3,); x is the mean of support points (3, 3) with weights (3,).
 
-    `s.vert` (3, 3) are the vertices of the support points, where the shape has some.
+    `s.corner` (3, 3) are the vertices of the support points, where the shape has some.
     """
     index = jnp.argsort(-weight)
     local = matvec_t(s.mat, points - s.pos)[index]
@@ -88,7 +88,7 @@ def surface_feature(s: ConvexShape, points: Array, weight: Array, x: Array, norm
 
 def _corners(s: ConvexShape, index: Array, sign: Array) -> Array:
     """Vertices (3, 3) of a mesh or prism by their index (3,), of a box by their signs."""
-    return jnp.where(s.type == GeomType.BOX, sign * s.size, s.vert[index])
+    return jnp.where(s.type == GeomType.BOX, sign * s.size, s.corner[index])
 
 
 def round_part_support(s: ConvexShape, cap: Array, n: Array) -> Array:
@@ -188,7 +188,7 @@ def witness_jvp(
     ray: bool = False,
 ) -> WitnessPoints:
     """Tangents of the witness points, given those of the shapes' numbers; `z` (10,) solves the equations."""
-    fields = ("pos", "mat", "size", "vert", "margin")
+    fields = ("pos", "mat", "size", "vert", "corner", "margin")
 
     def at(numbers: tuple) -> Array:
         one, two = [s._replace(**dict(zip(fields, x, strict=True))) for s, x in zip((a, b), numbers, strict=True)]

@@ -49,7 +49,8 @@ class ConvexShape(NamedTuple):
 
     `type` is its geom type; `pos` (3,), `mat` (3, 3), `size` (3,); `margin`, by half of which the shape is inflated;
     `row` its row in the tables of hulls and facets; `first_vertex` that of its hull in `Hulls`; `scan` (2,) the first
-    and the last entry of `Hulls.scan`; `vert`, if given, vertices in its frame: (6, 3) those of a prism.
+    and the last entry of `Hulls.scan`; `vert` (6, 3) the vertices of a prism, else None; `corner` (3, 3), if known, the
+    vertices that it is touched at. Vertices are in the shape's frame.
     """
 
     type: Array
@@ -61,6 +62,7 @@ class ConvexShape(NamedTuple):
     first_vertex: Array
     scan: Array
     vert: Array | None = None
+    corner: Array | None = None
 
 
 def is_type(shape_type: Array, types: tuple[int, ...]) -> Array:
@@ -76,9 +78,9 @@ def hull_vertex(hulls: Hulls, s: ConvexShape, index: Array) -> Array:
 def touched(hulls: Hulls, s: ConvexShape, index: Array) -> ConvexShape:
     """The shape with the vertices (3, 3) of these indices (3,), where it has some."""
     if s.vert is not None:
-        return s._replace(vert=gather(s.vert, index))
+        return s._replace(corner=gather(s.vert, index))
     numbered = jnp.where(s.type == GeomType.MESH, index, 0)
-    return s._replace(vert=hull_vertex(hulls, s, numbered))
+    return s._replace(corner=hull_vertex(hulls, s, numbered))
 
 
 def centre(s: ConvexShape) -> Array:
@@ -178,7 +180,9 @@ def _first_highest(heights: Array, index: Array) -> tuple[Array, Array]:
     """The greatest of a power of two of heights (n,), and its index, the lowest one of equals."""
     while len(heights) > 1:
         half = len(heights) // 2
-        first = (heights[:half] > heights[half:]) | ((heights[:half] == heights[half:]) & (index[:half] <= index[half:]))
+        first = (heights[:half] > heights[half:]) | (
+            (heights[:half] == heights[half:]) & (index[:half] <= index[half:])
+        )
         heights, index = (jnp.where(first, x[:half], x[half:]) for x in (heights, index))
     return heights[0], index[0]
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxsim.engine.collision.convex.hull import PlaneMeshContext, lowest_vertices
 from jaxsim.engine.collision.shapes import Geoms, PairContacts, min_length, single_contact, unit
 from jaxsim.math import safe
-from jaxsim.math.arrays import inner, matvec, matvec_t
+from jaxsim.math.arrays import gather, inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
 
