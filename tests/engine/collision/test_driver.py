@@ -10,7 +10,7 @@ import pytest
 
 import jaxsim
 from jaxsim.core.types import GeomType, WarningType
-from jaxsim.engine.collision import driver
+from jaxsim.engine.collision import compaction, driver
 from jaxsim.engine.collision.table import COLLIDERS
 from tests.engine.collision.scenes import PARAMETERS, PLACES, assert_same, make_scene
 

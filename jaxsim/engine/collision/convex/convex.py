@@ -166,9 +166,7 @@ def _contacts(
     """Contacts of the first `count` of n pairs."""
 
     def of_pair(tables: SearchTables, pair: tuple, active: Array) -> Contacts:
-        return contacts_of_pair(settings, tables, *pair, lambda _, *shapes: search(settings, tables, *shapes, active))[
-            0
-        ]
+        return contacts_of_pair(settings, tables, *pair, partial(_search_where, settings, tables, active))[0]
 
     return for_each(of_pair, tables, (a, b, bound), count)
 
@@ -178,7 +176,7 @@ def _contacts_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> 
     tables, a, b, bound, count = primals
 
     def of_pair(tables: SearchTables, pair: tuple, active: Array) -> tuple[Contacts, Any]:
-        return contacts_of_pair(settings, tables, *pair, partial(_search, settings, tables, active))
+        return contacts_of_pair(settings, tables, *pair, partial(_search_where, settings, tables, active))
 
     found, records = for_each(of_pair, tables, (a, b, bound), count)
 
@@ -286,9 +284,19 @@ def _of_manifold(
     )
 
 
-def search(
-    settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, needed: Array, active: Array
-):
+def _search_where(
+    settings: SearchSettings,
+    tables: SearchTables,
+    active: Array,
+    _: Any,
+    a: ConvexShape,
+    b: ConvexShape,
+    needed: Array,
+) -> Any:
+    return search(settings, tables, a, b, needed & active)
+
+
+def search(settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, active: Array) -> Any:
     """The record of a search for penetration: `Witness`, or `Portal` of MPR."""
     if settings.use_mpr:
         return find_portal(settings.types, tables.hulls, settings.iterations, a, b, tables.tolerance, active)

@@ -44,7 +44,7 @@ class _MprState(NamedTuple):
 def mpr_contact(types: PairTypes, a: ConvexShape, b: ConvexShape, portal: Portal) -> MprContact:
     """The contact of two shapes, inflated by half of their margins, along the ray between their centres; for one pair.
 
-    `types` are those that may occur; `a.corner` and `b.corner` (3, 3) are the vertices of the portal, where there are any.
+    `types` are those that may occur; `a.corner` and `b.corner` (3, 3) are the portal's vertices, where there are any.
     """
     return portal_contact(a, b, portal)
 

@@ -161,7 +161,8 @@ def _contacts_of_pair(
     width = jnp.maximum(columns[1] - columns[0], 0)
     total = jnp.where(active, 2 * width * jnp.maximum(lines[1] - lines[0], 0), 0)
     one = jnp.int32(0)
-    empty = search(settings, tables.search, _prism(tables.height, field, one), geom, jnp.array(False), jnp.array(False))
+    prism = _prism(tables.height, field, one)
+    empty = jax.eval_shape(partial(search, settings, tables.search), prism, geom, active)
     slots = jax.tree.map(
         lambda x: jnp.zeros((MAXCONPAIR, *x.shape), x.dtype), (one, bottom, shape.pos, shape.pos, empty)
     )
