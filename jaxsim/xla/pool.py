@@ -17,7 +17,7 @@ from jax import lax
 
 from jaxsim.math.arrays import row_at
 from jaxsim.math.safe import Array
-from jaxsim.xla.compat import custom_vmap
+from jaxsim.xla.compat import custom_vmap, eval_jaxpr
 from jaxsim.xla.fusion import one_kernel
 
 CHUNK = 1 << 14  # entries that go side by side where there are many
@@ -37,19 +37,19 @@ def for_each(search: Search, shared: Any, rows: Any, count: Array) -> Any:
     nshared = len(jax.tree.leaves(shared))
     entry = [*leaves[:nshared], *[jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in leaves[nshared:]]]
 
-    def of_leaves(*x: Any) -> Any:
-        return search(*tree.unflatten(x), jnp.array(True))
+    def of_leaves(real: Array, *x: Any) -> Any:
+        return search(*tree.unflatten(x), real)
 
-    traced, shape = jax.make_jaxpr(of_leaves, return_shape=True)(*entry)
+    traced, shape = jax.make_jaxpr(of_leaves, return_shape=True)(jax.ShapeDtypeStruct((), bool), *entry)
     read = {v for e in traced.jaxpr.eqns for v in e.invars if not hasattr(v, "val")} | set(traced.jaxpr.outvars)
-    used = [i for i, v in enumerate(traced.jaxpr.invars) if v in read]
+    used = [i for i, v in enumerate(traced.jaxpr.invars[1:]) if v in read]
     dtype = next(x.dtype for x in jax.tree.leaves(shape) if jnp.issubdtype(x.dtype, jnp.floating))
 
     def packed(x: list[Array], real: Array) -> Array:
         full = dict(zip(used, x, strict=True))
         filled = [full.get(i, jnp.zeros(e.shape, e.dtype)) for i, e in enumerate(entry)]
-        found = search(*tree.unflatten(filled), real)
-        return jnp.concatenate([jnp.ravel(y).astype(dtype) for y in jax.tree.leaves(found)])
+        found = eval_jaxpr(traced.jaxpr, traced.consts, real, *filled)
+        return jnp.concatenate([jnp.ravel(y).astype(dtype) for y in found])
 
     split = sum(i < nshared for i in used)
     width = sum(math.prod(x.shape) for x in jax.tree.leaves(shape))

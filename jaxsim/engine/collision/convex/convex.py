@@ -25,10 +25,10 @@ from jaxsim.engine.collision.convex.support import (
     ROUND_TYPES,
     ConvexShape,
     Hulls,
-    PairTypes,
     centre,
+    farthest_point,
     is_type,
-    support,
+    pair_support,
     touched,
 )
 from jaxsim.engine.collision.convex.surface_normal import surface_normal
@@ -54,7 +54,7 @@ class SearchSettings(NamedTuple):
     the search is libccd's, MPR.
     """
 
-    types: PairTypes
+    types: tuple[int, ...]
     iterations: int
     multiccd: bool
     faceted: bool
@@ -122,7 +122,7 @@ def convex_context(m: Any, g1: np.ndarray, g2: np.ndarray) -> ConvexContext:
     use_mpr = bool(m.opt.disableflags & DisableBit.NATIVECCD)
     faceted = multiccd and not use_mpr and bool(np.any(np.isin(t1, FACETED_TYPES) & np.isin(t2, FACETED_TYPES)))
     multiccd = multiccd and bool(np.any(~np.isin(t1, SINGLE_CONTACT_TYPES) & ~np.isin(t2, SINGLE_CONTACT_TYPES)))
-    types = tuple(np.unique(t1).tolist()), tuple(np.unique(t2).tolist())
+    types = tuple(np.unique(np.concatenate([t1, t2])).tolist())
     return ConvexContext(
         SearchSettings(types, m.opt.ccd_iterations, multiccd, faceted, use_mpr),
         SearchTables(hulls.hulls, facet_table(m, hulls) if faceted else None, m.opt.ccd_tolerance),
@@ -226,47 +226,43 @@ def contacts_of_pair(
     `find(i, turned_a, turned_b, needed)` is the record of search i. With `multiccd`, pairs without a manifold are
     searched again with the geoms tilted about the tangents of the first contact, as mjc_Convex does.
     """
-    first = find(0, a, b, jnp.array(True))
-    deepest = deepest_point(settings, tables, first, a, b, a, b)
-    midpoint = 0.5 * (deepest.x1 + deepest.x2)
-    if not settings.multiccd:
-        contacts = Contacts(*[x[None] for x in (deepest.hit, deepest.dist, midpoint, deepest.normal)])
-        return contacts, jax.tree.map(lambda x: x[None], first)
     faceted = is_type(a.type, FACETED_TYPES) & is_type(b.type, FACETED_TYPES)
     is_multi = ~is_type(a.type, SINGLE_CONTACT_TYPES) & ~is_type(b.type, SINGLE_CONTACT_TYPES)
     if not settings.use_mpr:
         is_multi &= ~faceted | (a.margin > 0)
-    pivot = jnp.where(deepest.hit, midpoint, 0)
-    frame = make_frame(deepest.normal[None], None).reshape(3, 3)
-    axes = np.array([t[0] for t in MULTICCD_TILTS], np.int32)
-    angles = np.array([t[1] for t in MULTICCD_TILTS], a.pos.dtype)
-    is_needed = deepest.hit & is_multi
+    tilts = MULTICCD_TILTS if settings.multiccd else MULTICCD_TILTS[:1]
+    axes, angles = np.array([t[0] for t in tilts], np.int32), np.array([t[1] for t in tilts], a.pos.dtype)
 
-    def tilted(_: None, i: Array) -> tuple[None, tuple]:
-        rot = quat_to_mat(
-            axis_angle_to_quat(row_at(frame, row_at(jnp.asarray(axes), i)), row_at(jnp.asarray(angles), i))
-        )
-        turned = _rotated(a, rot, pivot), _rotated(b, rot.T, pivot)
-        record = find(i, *turned, is_needed)
-        found = deepest_point(settings, tables, record, *turned, a, b)
+    def tilted(first: tuple, i: Array) -> tuple[tuple, tuple]:
+        hit, pivot, frame = first
+        is_first = i == 0
+        needed = is_first | (hit & is_multi)
+
+        def attempt() -> tuple[DeepestPoint, Any]:
+            rot = quat_to_mat(axis_angle_to_quat(row_at(frame, row_at(jnp.asarray(axes), i)), row_at(angle_of, i)))
+            rot = jnp.where(is_first, jnp.eye(3, dtype=rot.dtype), rot)
+            turned = _rotated(a, rot, pivot), _rotated(b, rot.T, pivot)
+            record = find(i, *turned, needed)
+            return deepest_point(settings, tables, record, *turned, a, b), record
+
+        angle_of = jnp.asarray(angles)
+        none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(attempt))
+        found, record = lax.cond(needed, attempt, lambda: none)
         pos = jnp.where(found.hit, 0.5 * (found.x1 + found.x2), 0)
-        return None, (found.hit & is_needed, pos, found.normal, record)
+        frame = jnp.where(is_first, make_frame(found.normal[None], None).reshape(3, 3), frame)
+        first = jnp.where(is_first, found.hit, hit), jnp.where(is_first, pos, pivot), frame
+        return first, (found, pos, record)
 
-    def all_tilted() -> tuple:
-        return lax.scan(tilted, None, jnp.arange(1, len(axes), dtype=jnp.int32))[1]
-
-    none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(all_tilted))
-    hits, points, normals, records = lax.cond(is_needed, all_tilted, lambda: none)
-    hit, pos, normal, records = jax.tree.map(
-        lambda x, y: jnp.concatenate([x[None], y]),
-        (deepest.hit, pivot, deepest.normal, first),
-        (hits, points, normals, records),
-    )
-    hit &= _distinct(pos, hit, DISTINCT_TOLERANCE * bound)
-    contacts = Contacts(hit, jnp.broadcast_to(deepest.dist, hit.shape), pos, normal)
+    start = jnp.array(False), jnp.zeros_like(a.pos), jnp.eye(3, dtype=a.pos.dtype)
+    _, (found, pos, records) = lax.scan(tilted, start, jnp.arange(len(tilts), dtype=jnp.int32))
+    hit = found.hit
+    if settings.multiccd:
+        hit &= _distinct(pos, hit, DISTINCT_TOLERANCE * bound)
+    contacts = Contacts(hit, jnp.broadcast_to(found.dist[0], hit.shape), pos, found.normal)
     if settings.faceted:
-        by_manifold = deepest.hit & faceted & (a.margin == 0)
-        contacts = lax.cond(by_manifold, partial(_of_manifold, tables, a, b, deepest, first), lambda x: x, contacts)
+        first, record = (jax.tree.map(lambda x: x[0], x) for x in (found, records))
+        by_manifold = first.hit & faceted & (a.margin == 0)
+        contacts = lax.cond(by_manifold, partial(_of_manifold, tables, a, b, first, record), lambda x: x, contacts)
     return contacts, records
 
 
@@ -383,13 +379,14 @@ def witness_search(
     radius = [jnp.where(is_type(s.type, ROUND_TYPES), s.size[0] + 0.5 * s.margin, 0) for s in (a, b)]
     any_round = is_type(a.type, ROUND_TYPES) | is_type(b.type, ROUND_TYPES)
     start = split(centre(a) - centre(b))
+    farthest = partial(farthest_point, types, tables.hulls)
 
     def attempt(core_only: Array, needed: Array) -> Any:
-        supports = [support(t, tables.hulls, _without_radius(s, core_only)) for t, s in zip(types, (a, b), strict=True)]
+        support = pair_support(farthest, _without_radius(a, core_only), _without_radius(b, core_only))
         limit = cutoff + jnp.where(core_only, sum(radius), 0)
-        return gjk(*supports, start, tolerance, discrete, iterations, limit, needed)
+        return gjk(support, start, tolerance, discrete, iterations, limit, needed)
 
-    if (set(types[0]) | set(types[1])) & set(ROUND_TYPES):
+    if set(types) & set(ROUND_TYPES):
 
         def both(i: Array, state: tuple) -> tuple:
             _, simplex, shallow = state
@@ -407,10 +404,9 @@ def witness_search(
     dist = core.dist - sum(radius)
     overlapping = active & ~shallow & (simplex.dist <= tolerance) & (simplex.n > 1)
     numbered = tuple(s.type != GeomType.HFIELD for s in (a, b))
-    supports = [support(t, tables.hulls, s) for t, s in zip(types, (a, b), strict=True)]
 
     def penetration() -> EpaResult:
-        return epa(*supports, simplex, tolerance, discrete, iterations, numbered, overlapping)
+        return epa(pair_support(farthest, a, b), simplex, tolerance, discrete, iterations, numbered, overlapping)
 
     none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(penetration))
     deepest = lax.cond(overlapping, penetration, lambda: none)

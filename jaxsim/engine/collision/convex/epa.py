@@ -20,13 +20,12 @@ from jax import lax
 from jaxsim.core.types import MINVAL
 from jaxsim.engine.collision.convex.gjk import (
     GjkResult,
-    SupportPoint,
     SupportPoints,
     barycentric_areas,
-    minkowski_support,
     project_origin,
     weighted,
 )
+from jaxsim.engine.collision.convex.support import SupportPoint
 from jaxsim.math import component
 from jaxsim.math.arrays import row_at, with_row
 from jaxsim.math.component import Vector, split
@@ -53,6 +52,7 @@ def _padded(verts: np.ndarray) -> np.ndarray:
 
 POLYTOPES = np.stack([_padded(p) for p in (SEGMENT_POLYTOPE, TRIANGLE_POLYTOPE, TETRAHEDRON_POLYTOPE)])
 OF_SEGMENT, OF_TRIANGLE, OF_TETRAHEDRON = range(3)
+FACES_OF_KIND = np.array([6, 6, 4], np.int32)
 
 
 class EpaResult(NamedTuple):
@@ -98,8 +98,7 @@ class _EpaState(NamedTuple):
 
 
 def epa(
-    support1: Callable,
-    support2: Callable,
+    support: Callable[[Vector], SupportPoint],
     simplex: GjkResult,
     tolerance: Array,
     discrete: Array,
@@ -114,7 +113,7 @@ def epa(
     """
     iterations = min(iterations, 1000)
     dtype = simplex.weight.dtype
-    start, usable = _initial_polytope(support1, support2, simplex, 5 + iterations, active)
+    start, usable = _initial_polytope(support, simplex, 5 + iterations, active)
     if dtype == jnp.float64:
         tolerance = jnp.where(discrete, MINVAL, tolerance)
     # faces in one plane have one distance and do not see its points, except for rounding
@@ -131,7 +130,7 @@ def epa(
         has_direction = lower > MINVAL
         one = jnp.ones_like(lower)
         direction = component.where(has_direction, component.scale(1 / lower, normal), (one, 0 * one, 0 * one))
-        new = minkowski_support(support1, support2, direction)
+        new = support(direction)
         upper = jnp.minimum(s.upper, component.dot(normal, new.w) / lower)
         end = beyond_upper | (lower2 <= 0) | (upper - lower < tolerance) | (discrete & _repeats(p, new, numbered))
 
@@ -268,66 +267,75 @@ def _expanded(
 
 
 def _initial_polytope(
-    support1: Callable, support2: Callable, simplex: GjkResult, nvert: int, active: Array
+    support: Callable[[Vector], SupportPoint], simplex: GjkResult, nvert: int, active: Array
 ) -> tuple[_Polytope, Array]:
     """The initial polytope with room for `nvert` vertices, and whether it is usable.
 
-    A segment or tetrahedron with the origin on one of its faces is replaced by that face; a triangle gets a support
-    point on either side.
+    A segment gets three support points around it. A segment or tetrahedron with the origin on one of its faces is
+    replaced by that face; a triangle gets a support point on either side.
     """
-    points = SupportPoints(*[jnp.pad(x, ((0, nvert - 4), (0, 0))) for x in simplex.points])
+    room = nvert - len(simplex.weight)
+    points = SupportPoints(*[jnp.pad(x, ((0, room), (0, 0))) for x in simplex.points])
     n = jnp.where(active, simplex.n, 0)
-    is_segment = n == 2
-    around = _around_segment(points)
+    tables = jnp.asarray(POLYTOPES)
+    kind = jnp.where(n == 2, OF_SEGMENT, OF_TETRAHEDRON)
 
-    def add(first: int, directions: Array) -> Callable[[Array, SupportPoints], SupportPoints]:
-        return lambda i, points: points.put(
-            first + i, minkowski_support(support1, support2, split(row_at(directions, i)))
-        )
+    def build(stage: Array, state: tuple) -> tuple:
+        """First around a segment or tetrahedron, then, if that is flat, or at once, around a triangle."""
+        points, kind, _, flat, skipped = state
+        is_triangle = stage == 1
+        skip = is_triangle & (flat >= INITIAL_FACES) | ~active
+        triangle = row_at(row_at(tables, kind), jnp.minimum(flat, INITIAL_FACES - 1))
+        of_simplex = is_triangle & (n == 3) | ~is_triangle
+        corners = [points.at(jnp.where(of_simplex | skip, i, triangle[i])) for i in range(3)]
+        for i in range(3):
+            points = points.put(i, corners[i])
+        directions = jnp.where(is_triangle, _across_triangle(points), _around_segment(points))
+        first = jnp.where(is_triangle, 3, 2)
+        more = jnp.where(is_triangle, 2, jnp.where(n == 2, 3, 0))
 
-    points = lax.fori_loop(0, jnp.where(is_segment, 3, 0), add(2, around), points)
-    kind = jnp.where(is_segment, OF_SEGMENT, OF_TETRAHEDRON)
-    nface = jnp.where(is_segment, 6, 4)
-    faces = row_at(jnp.asarray(POLYTOPES), kind)
-    projection, flat = _projected(points, faces, jnp.where(n == 3, 0, nface))
-    by_triangle = (n == 3) | (flat < nface)
-    triangle = jnp.where(n == 3, jnp.arange(3, dtype=jnp.int32), row_at(faces, jnp.minimum(flat, 5))[:3])
-    corners = [points.at(i) for i in split(triangle)]
-    of_triangle = points.put(0, corners[0]).put(1, corners[1]).put(2, corners[2])
-    w = [of_triangle.at(i).w for i in range(3)]
-    normal = component.cross(component.sub(w[1], w[0]), component.sub(w[2], w[0]))
-    length = jnp.sqrt(component.dot(normal, normal))
-    has_area = length >= MINVAL
-    ends = jnp.stack(normal) / jnp.where(has_area, length, 1)
-    of_triangle = lax.fori_loop(0, jnp.where(by_triangle & active, 2, 0), add(3, jnp.stack([-ends, ends])), of_triangle)
-    triangle_faces = jnp.asarray(POLYTOPES)[OF_TRIANGLE]
-    triangle_projection, triangle_flat = _projected(of_triangle, triangle_faces, jnp.where(by_triangle, 6, 0))
+        def add(i: Array, points: SupportPoints) -> SupportPoints:
+            return points.put(first + i, support(split(row_at(directions, i))))
 
-    def triangle_usable() -> Array:
-        return (
-            has_area & (triangle_flat >= 6) & ~_point_in_triangle(of_triangle, 3) & ~_point_in_triangle(of_triangle, 4)
-        )
+        points = lax.fori_loop(0, jnp.where(skip, 0, more), add, points)
+        kind = jnp.where(is_triangle & ~skip, OF_TRIANGLE, kind)
+        count = jnp.where(skip | (~is_triangle & (n == 3)), 0, row_at(jnp.asarray(FACES_OF_KIND), kind))
+        projection, found = _projected(points, row_at(tables, kind), count)
+        projection = jnp.where(skip, state[2], projection)
+        flat = jnp.where(skip, flat, jnp.where(~is_triangle & (n == 3), 0, found))
+        return points, kind, projection, flat, jnp.where(is_triangle, skip, skipped)
 
-    usable = lax.cond(
-        by_triangle,
-        triangle_usable,
-        lambda: lax.cond(is_segment, _segment_meets_triangle, _origin_in_tetrahedron, points),
-    )
+    empty = jnp.zeros((INITIAL_FACES, 4), points.a.dtype)
+    state = points, kind.astype(jnp.int32), empty, jnp.int32(INITIAL_FACES), jnp.array(True)
+    points, kind, projection, flat, _ = lax.fori_loop(0, 2, build, state)
+
+    def triangle_usable(points: SupportPoints) -> Array:
+        is_flat = _point_in_triangle(points, 3) | _point_in_triangle(points, 4)
+        return (flat >= INITIAL_FACES) & ~is_flat
+
+    usable = lax.switch(kind, [_segment_meets_triangle, triangle_usable, _origin_in_tetrahedron], points)
+    nface = row_at(jnp.asarray(FACES_OF_KIND), kind)
 
     def pad(x: Array) -> Array:
         return jnp.pad(x, ((0, 2 * nvert - len(x)), (0, 0)))
 
-    points = SupportPoints(*[jnp.where(by_triangle, x, y) for x, y in zip(of_triangle, points, strict=True)])
-    faces = jnp.where(by_triangle, triangle_faces, faces)
-    nface = jnp.where(by_triangle, 6, nface).astype(jnp.int32)
     return _Polytope(
         points,
-        pad(faces),
-        pad(jnp.where(by_triangle, triangle_projection, projection)),
+        pad(row_at(tables, kind)),
+        pad(projection),
         jnp.arange(2 * nvert) < nface,
         jnp.where(nface == 4, 4, 5).astype(jnp.int32),
         nface,
     ), usable
+
+
+def _across_triangle(points: SupportPoints) -> Array:
+    """The unit normals (3, 3) of the triangle of the first three points, downward and upward; zero if it is flat."""
+    w = [points.at(i).w for i in range(3)]
+    normal = component.cross(component.sub(w[1], w[0]), component.sub(w[2], w[0]))
+    length = jnp.sqrt(component.dot(normal, normal))
+    up = jnp.where(length >= MINVAL, jnp.stack(normal) / jnp.where(length > 0, length, 1), 0)
+    return jnp.stack([-up, up, up])
 
 
 def _projected(points: SupportPoints, faces: Array, count: Array) -> tuple[Array, Array]:

@@ -17,6 +17,7 @@ import numpy as np
 from jax import lax
 
 from jaxsim.core.types import MINVAL
+from jaxsim.engine.collision.convex.support import SupportPoint
 from jaxsim.math import component
 from jaxsim.math.arrays import row_at, with_row
 from jaxsim.math.component import Vector, split
@@ -41,12 +42,12 @@ class SupportPoints(NamedTuple):
         """Points (n, 3) of the Minkowski difference."""
         return self.a - self.b
 
-    def put(self, at: Array, new: "SupportPoint") -> "SupportPoints":
+    def put(self, at: Array, new: SupportPoint) -> "SupportPoints":
         """These points with entry `at` replaced."""
         rows = jnp.stack(new.a), jnp.stack(new.b), jnp.stack([new.i, new.j])
         return SupportPoints(*[with_row(x, at, y) for x, y in zip(self, rows, strict=True)])
 
-    def at(self, i: Array) -> "SupportPoint":
+    def at(self, i: Array) -> SupportPoint:
         """One of the points."""
         a, b, index = (split(row_at(x, i)) for x in self)
         return SupportPoint(a, b, *index)
@@ -55,20 +56,6 @@ class SupportPoints(NamedTuple):
         """These points with two of them exchanged."""
         one, other = self.at(i), self.at(j)
         return self.put(i, other).put(j, one)
-
-
-class SupportPoint(NamedTuple):
-    """Support points a, b of two shapes along opposite directions, and their vertex indices i, j."""
-
-    a: Vector
-    b: Vector
-    i: Array
-    j: Array
-
-    @property
-    def w(self) -> Vector:
-        """The point of the Minkowski difference."""
-        return component.sub(self.a, self.b)
 
 
 class GjkResult(NamedTuple):
@@ -95,16 +82,8 @@ class _GjkState(NamedTuple):
     inside: Array  # whether the origin is inside the tetrahedron
 
 
-def minkowski_support(support1: Callable, support2: Callable, direction: Vector) -> SupportPoint:
-    """The support point of the Minkowski difference of two shapes along a unit direction."""
-    a, i = support1(direction)
-    b, j = support2(component.neg(direction))
-    return SupportPoint(a, b, i, j)
-
-
 def gjk(
-    support1: Callable,
-    support2: Callable,
+    support: Callable[[Vector], SupportPoint],
     x0: Vector,
     tolerance: Array,
     discrete: Array,
@@ -181,7 +160,7 @@ def gjk(
         )
 
     def step(s: _GjkState) -> _GjkState:
-        new = minkowski_support(support1, support2, s.direction)
+        new = support(s.direction)
         s = lax.cond(s.mode == DISTANCE, to_origin, into_tetrahedron, s, new)
         s = lax.cond(s.mode == INTERSECT, partial(_aim_at_face, iterations), lambda s: s, s)
         return lax.cond(s.mode == REDUCE, reduce, lambda s: s, s)

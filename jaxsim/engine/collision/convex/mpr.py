@@ -9,7 +9,6 @@ position weighs the support points and the centres so that both shapes give the 
 order are libccd's, and so are the conditions under which the search ends. Callers use vmap.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -17,10 +16,18 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.core.types import GeomType
-from jaxsim.engine.collision.convex.gjk import SupportPoint, SupportPoints, minkowski_support
+from jaxsim.engine.collision.convex.gjk import SupportPoints
 from jaxsim.engine.collision.convex.portal import CCD_EPS, MprContact, Portal, portal_contact
 from jaxsim.engine.collision.convex.portal_jvp import mpr_contact_jvp
-from jaxsim.engine.collision.convex.support import ConvexShape, Hulls, PairTypes, centre, is_type, support
+from jaxsim.engine.collision.convex.support import (
+    ConvexShape,
+    Hulls,
+    SupportPoint,
+    centre,
+    farthest_point,
+    is_type,
+    pair_support,
+)
 from jaxsim.engine.collision.shapes import unit
 from jaxsim.math import component
 from jaxsim.math.arrays import inner, matvec, matvec_t
@@ -41,7 +48,7 @@ class _MprState(NamedTuple):
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def mpr_contact(types: PairTypes, a: ConvexShape, b: ConvexShape, portal: Portal) -> MprContact:
+def mpr_contact(types: tuple[int, ...], a: ConvexShape, b: ConvexShape, portal: Portal) -> MprContact:
     """The contact of two shapes, inflated by half of their margins, along the ray between their centres; for one pair.
 
     `types` are those that may occur; `a.corner` and `b.corner` (3, 3) are the portal's vertices, where there are any.
@@ -50,29 +57,24 @@ def mpr_contact(types: PairTypes, a: ConvexShape, b: ConvexShape, portal: Portal
 
 
 @mpr_contact.defjvp
-def _mpr_jvp(types: PairTypes, primals: tuple, tangents: tuple) -> tuple[MprContact, MprContact]:
+def _mpr_jvp(types: tuple[int, ...], primals: tuple, tangents: tuple) -> tuple[MprContact, MprContact]:
     a, b, portal = primals
     found = portal_contact(a, b, portal)
     return found, mpr_contact_jvp(types, a, b, *tangents[:2], portal, found)
 
 
-def _libccd_support(types: tuple[int, ...], hulls: Hulls, s: ConvexShape) -> Callable[[Vector], tuple[Vector, Array]]:
-    """The support function as libccd gets it: where a direction lies exactly in a face, the middle of that face."""
-    farthest = support(types, hulls, s)
+def _libccd_farthest(types: tuple[int, ...], hulls: Hulls, s: ConvexShape, direction: Vector) -> tuple[Vector, Array]:
+    """The farthest point as libccd gets it: where a direction lies exactly in a face, the middle of that face."""
     z = jnp.array([0, 0, 1], s.size.dtype) * s.size[1]
     reach = jnp.where(s.type == GeomType.BOX, s.size, 0)
     reach = jnp.where(is_type(s.type, (GeomType.CAPSULE, GeomType.CYLINDER)), z, reach)
-
-    def support_point(direction: Vector) -> tuple[Vector, Array]:
-        point, index = farthest(direction)
-        in_face = matvec_t(s.mat, join(direction)) == 0
-        return component.sub(point, split(matvec(s.mat, jnp.where(in_face, reach, 0)))), index
-
-    return support_point
+    point, index = farthest_point(types, hulls, s, direction)
+    in_face = matvec_t(s.mat, join(direction)) == 0
+    return component.sub(point, split(matvec(s.mat, jnp.where(in_face, reach, 0)))), index
 
 
 def find_portal(
-    types: PairTypes,
+    types: tuple[int, ...],
     hulls: Hulls,
     iterations: int,
     a: ConvexShape,
@@ -85,12 +87,12 @@ def find_portal(
     `iterations` bounds the steps after penetration is known.
     """
     rounding = 4 * float(jnp.finfo(a.pos.dtype).eps)
-    supports = _libccd_support(types[0], hulls, a), _libccd_support(types[1], hulls, b)
+    support = pair_support(partial(_libccd_farthest, types, hulls), a, b)
     v0 = centre(a) - centre(b)
     v0 = jnp.where(jnp.all(jnp.abs(v0) < CCD_EPS), v0 + jnp.array([10 * CCD_EPS, 0, 0], v0.dtype), v0)
 
     def step(s: _MprState) -> _MprState:
-        new = minkowski_support(*supports, split(s.direction))
+        new = support(split(s.direction))
         w, old = join(new.w), s.portal.points
         v = old.w
         height = inner(w, s.direction)

@@ -25,7 +25,7 @@ from jaxsim.engine.collision.convex.sensitivity import (
     surface_feature,
     witness_jvp,
 )
-from jaxsim.engine.collision.convex.support import POLYHEDRON_TYPES, ConvexShape, PairTypes, centre, is_type
+from jaxsim.engine.collision.convex.support import POLYHEDRON_TYPES, ConvexShape, centre, is_type
 from jaxsim.engine.collision.shapes import unit
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
@@ -36,7 +36,7 @@ DIFFERENTIABLE_FIELDS = ("pos", "mat", "size", "vert", "corner", "margin")  # of
 
 
 def mpr_contact_jvp(
-    types: PairTypes,
+    types: tuple[int, ...],
     a: ConvexShape,
     b: ConvexShape,
     a_dot: ConvexShape,
@@ -61,7 +61,7 @@ def mpr_contact_jvp(
         return jax.jvp(of_numbers, at, tangents)[1]
 
     out = jvp_along(partial(_carried_contact, portal, a, b))
-    if not (set(types[0]) | set(types[1])) <= set(POLYHEDRON_TYPES):
+    if not set(types) <= set(POLYHEDRON_TYPES):
         polyhedra = (
             (a.margin == 0) & (b.margin == 0) & is_type(a.type, POLYHEDRON_TYPES) & is_type(b.type, POLYHEDRON_TYPES)
         )

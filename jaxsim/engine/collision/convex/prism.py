@@ -19,7 +19,7 @@ from jaxsim.engine.collision.convex.convex import (
     search,
     shapes_of,
 )
-from jaxsim.engine.collision.convex.support import ConvexShape, support
+from jaxsim.engine.collision.convex.support import ConvexShape, farthest_point
 from jaxsim.engine.collision.shapes import Geoms, PairContacts
 from jaxsim.math.arrays import gather, matvec, matvec_t, row_at, take, with_row
 from jaxsim.math.component import split
@@ -192,12 +192,14 @@ def _contacts_of_pair(
 
 def _bounds(settings: SearchSettings, tables: SearchTables, shape: ConvexShape) -> Array:
     """The greatest x, y and z of a geom without its margin, and the least ones (6,)."""
-    farthest = support(settings.types[1], tables.hulls, shape._replace(margin=jnp.zeros_like(shape.margin)))
+    shape = shape._replace(margin=jnp.zeros_like(shape.margin), vert=jnp.zeros((6, 3), shape.pos.dtype))
 
     def along(k: Array, out: Array) -> Array:
         axis = lax.rem(k, 3)
         sign = jnp.where(k < 3, 1, -1).astype(shape.pos.dtype)
-        point, _ = farthest(tuple(jnp.where(axis == i, sign, 0) for i in range(3)))
+        point, _ = farthest_point(
+            settings.types, tables.hulls, shape, tuple(jnp.where(axis == i, sign, 0) for i in range(3))
+        )
         return with_row(out, k, jnp.where(axis == 0, point[0], jnp.where(axis == 1, point[1], point[2])))
 
     return lax.fori_loop(0, 6, along, jnp.zeros(6, shape.pos.dtype))

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from jaxsim.core.types import MINVAL, GeomType
 from jaxsim.math import component
-from jaxsim.math.arrays import gather, row_at
+from jaxsim.math.arrays import gather, row_at, with_row
 from jaxsim.math.component import Vector, split
 from jaxsim.math.safe import Array
 
@@ -22,8 +23,6 @@ FACETED_TYPES = (GeomType.BOX, GeomType.MESH)  # have tables of faces
 POLYHEDRON_TYPES = (*FACETED_TYPES, GeomType.HFIELD)  # have finitely many support points
 SCAN_WIDTH = 8  # vertices of a hull that are compared at once: those of a vector register
 CLIMB_WIDTH = 8  # neighbours of a vertex that are compared at once
-
-PairTypes = tuple[tuple[int, ...], tuple[int, ...]]  # types that may occur of the first shape, and of the second
 
 
 class Hulls(NamedTuple):
@@ -187,8 +186,8 @@ def _first_highest(heights: Array, index: Array) -> tuple[Array, Array]:
     return heights[0], index[0]
 
 
-def support(types: tuple[int, ...], hulls: Hulls, s: ConvexShape) -> Callable[[Vector], tuple[Vector, Array]]:
-    """The support function of a shape: unit direction -> farthest point in the world frame, and its vertex's index.
+def farthest_point(types: tuple[int, ...], hulls: Hulls, s: ConvexShape, direction: Vector) -> tuple[Vector, Array]:
+    """The farthest point of a shape along a unit direction, in the world frame, and its vertex's index.
 
     `types` are those that may occur. Points of curved shapes have the index 0.
     """
@@ -201,17 +200,49 @@ def support(types: tuple[int, ...], hulls: Hulls, s: ConvexShape) -> Callable[[V
         GeomType.MESH: lambda s, d: farthest_vertex(hulls, s.first_vertex, s.scan, d),
         GeomType.HFIELD: _prism,
     }
-    branches = [functions[t] for t in types]
+    branches = [partial(functions[t], s) for t in types]
     mat = split(s.mat.reshape(9))
+    d = component.mat_t_vec(mat, direction)
+    branch = sum((s.type == t) * np.int32(i) for i, t in enumerate(types))
+    point, index = lax.switch(branch, branches, d) if len(types) > 1 else branches[0](d)
+    inflation = component.scale(0.5 * s.margin, direction)
+    return component.add(component.add(split(s.pos), component.mat_vec(mat, point)), inflation), index
 
-    def farthest(direction: Vector) -> tuple[Vector, Array]:
-        d = component.mat_t_vec(mat, direction)
-        if len(branches) == 1:
-            point, index = branches[0](s, d)
-        else:
-            branch = sum((s.type == t) * np.int32(i) for i, t in enumerate(types))
-            point, index = lax.switch(branch, [partial(f, s) for f in branches], d)
-        inflation = component.scale(0.5 * s.margin, direction)
-        return component.add(component.add(split(s.pos), component.mat_vec(mat, point)), inflation), index
 
-    return farthest
+class SupportPoint(NamedTuple):
+    """Support points a, b of two shapes along opposite directions, and their vertex indices i, j."""
+
+    a: Vector
+    b: Vector
+    i: Array
+    j: Array
+
+    @property
+    def w(self) -> Vector:
+        """The point of the Minkowski difference."""
+        return component.sub(self.a, self.b)
+
+
+def pair_support(
+    farthest: Callable[[ConvexShape, Vector], tuple[Vector, Array]], a: ConvexShape, b: ConvexShape
+) -> Callable[[Vector], SupportPoint]:
+    """The support function of the Minkowski difference of two shapes, given that of one: unit direction -> point.
+
+    A loop visits the two shapes, so that its program holds the support function once.
+    """
+    if a.vert is not None:
+        b = b._replace(vert=jnp.zeros_like(a.vert))
+    shapes = jax.tree.map(lambda x, y: jnp.stack([x, y]), a, b)
+
+    def support(direction: Vector) -> SupportPoint:
+        def visit(k: Array, out: tuple[Array, Array]) -> tuple[Array, Array]:
+            points, index = out
+            shape = jax.tree.map(lambda x: row_at(x, k), shapes)
+            point, i = farthest(shape, component.where(k == 0, direction, component.neg(direction)))
+            return with_row(points, k, jnp.stack(point)), with_row(index, k, i)
+
+        out = jnp.zeros((2, 3), direction[0].dtype), jnp.zeros(2, jnp.int32)
+        points, index = lax.fori_loop(0, 2, visit, out)
+        return SupportPoint(split(points[0]), split(points[1]), index[0], index[1])
+
+    return support

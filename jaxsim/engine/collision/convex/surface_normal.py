@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.types import MINVAL, GeomType
-from jaxsim.engine.collision.convex.support import ConvexShape, PairTypes
+from jaxsim.engine.collision.convex.support import ConvexShape
 from jaxsim.engine.collision.shapes import unit
 from jaxsim.math import safe
 from jaxsim.math.arrays import inner, matvec, matvec_t
@@ -23,9 +23,9 @@ CYLINDER_WALL_FRACTION = 0.95  # of a cylinder's half length that counts as its 
 CYLINDER_CAP_RATIO = 0.25  # of the distances to cap and side, below which the contact is the cap's
 
 
-def surface_normal(types: PairTypes, a: ConvexShape, b: ConvexShape, pos: Array, normal: Array) -> Array:
+def surface_normal(types: tuple[int, ...], a: ConvexShape, b: ConvexShape, pos: Array, normal: Array) -> Array:
     """The normal (3,) of a contact at `pos` (3,) given by the surfaces, or `normal` if neither shape is curved."""
-    (normal1, has1), (normal2, has2) = _shape_normal(types[0], a, pos, normal), _shape_normal(types[1], b, pos, -normal)
+    (normal1, has1), (normal2, has2) = _shape_normal(types, a, pos, normal), _shape_normal(types, b, pos, -normal)
     mean = unit(normal1 - normal2)[0]
     return jnp.where(has1 & has2, mean, jnp.where(has1, normal1, jnp.where(has2, -normal2, normal)))
 
