@@ -75,14 +75,14 @@ def gather(x: Array, index: Array) -> Array:
 
 def row_at(x: Array, i: Array) -> Array:
     """`x[i]` for one index, known at run time only, that lies inside: a single load, without a test."""
-    start = (i,) + (np.int32(0),) * (x.ndim - 1)
+    start = (jnp.asarray(i, jnp.int32),) + (np.int32(0),) * (x.ndim - 1)
     row = lax.dynamic_slice(x, start, (1, *x.shape[1:]), allow_negative_indices=False)
     return lax.squeeze(row, (0,))
 
 
 def with_row(x: Array, i: Array, row: Array) -> Array:
     """`x` with `x[i]` replaced, for one index that lies inside; within one kernel of a CPU in place."""
-    start = (i,) + (np.int32(0),) * (x.ndim - 1)
+    start = (jnp.asarray(i, jnp.int32),) + (np.int32(0),) * (x.ndim - 1)
     row = lax.expand_dims(jnp.asarray(row, x.dtype), (0,))
     return lax.dynamic_update_slice(x, row, start, allow_negative_indices=False)
 

@@ -142,9 +142,9 @@ def _one_by_one(
             found = search([*mine[:split], *[row_at(x, i) for x in mine[split:]]], jnp.array(True))
             return lax.dynamic_update_slice(out, found[None, None], (w, i, 0), allow_negative_indices=False)
 
-        return lax.fori_loop(0, jnp.minimum(row_at(count, w), length), entry, out)
+        return lax.fori_loop(np.int32(0), jnp.minimum(row_at(count, w), length), entry, out)
 
-    return lax.fori_loop(0, len(count), world, jnp.zeros((len(count), length, width), dtype))
+    return lax.fori_loop(np.int32(0), len(count), world, jnp.zeros((len(count), length, width), dtype))
 
 
 def _side_by_side(
@@ -178,5 +178,5 @@ def _side_by_side(
         found = jax.vmap(search, in_axes=(in_axes, 0))(rows, is_real)
         return out.at[jnp.where(is_real, mine, size * length)].set(found, mode="drop")
 
-    out = lax.fori_loop(0, (total[-1] + chunk - 1) // chunk, some, jnp.zeros((size * length, width), dtype))
+    out = lax.fori_loop(np.int32(0), (total[-1] + chunk - 1) // chunk, some, jnp.zeros((size * length, width), dtype))
     return out.reshape(size, length, width)

@@ -395,7 +395,7 @@ def witness_search(
             return simplex, found, shallow | ((i == 0) & needed & (found.dist > tolerance))
 
         empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(attempt, active, active))
-        core, simplex, shallow = lax.fori_loop(0, 2, both, (empty, empty, jnp.array(False)))
+        core, simplex, shallow = lax.fori_loop(np.int32(0), 2, both, (empty, empty, jnp.array(False)))
     else:
         shallow, simplex = jnp.array(False), attempt(jnp.array(False), active)
         core = simplex

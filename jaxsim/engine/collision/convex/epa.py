@@ -166,7 +166,7 @@ def _nearest_open_face(p: _Polytope) -> tuple[Array, Array]:
         nearer = square < best[1]
         return jnp.where(nearer, i, best[0]), jnp.where(nearer, square, best[1])
 
-    return lax.fori_loop(0, p.nface, visit, (jnp.int32(0), jnp.full((), jnp.inf, p.projection.dtype)))
+    return lax.fori_loop(np.int32(0), p.nface, visit, (jnp.int32(0), jnp.full((), jnp.inf, p.projection.dtype)))
 
 
 def _repeats(p: _Polytope, new: SupportPoint, numbered: tuple[Array, Array]) -> Array:
@@ -258,11 +258,14 @@ def _expanded(
         ), degenerate
 
     closed = lax.fori_loop(
-        0, jnp.where(active, h.nseen, 0), lambda i, x: with_row(x, row_at(h.faces, i), jnp.array(False)), p.open
+        np.int32(0),
+        jnp.where(active, h.nseen, 0),
+        lambda i, x: with_row(x, row_at(h.faces, i), jnp.array(False)),
+        p.open,
     )
     degenerate = active & ((h.nedge < 3) | (h.nedge < h.nseen + 2) | (p.nface + 2 > len(p.faces)))
     p = p._replace(points=points, open=closed, count=count + 1)
-    p, degenerate = lax.fori_loop(0, jnp.where(degenerate, 0, h.nedge), add, (p, degenerate))
+    p, degenerate = lax.fori_loop(np.int32(0), jnp.where(degenerate, 0, h.nedge), add, (p, degenerate))
     return p._replace(nface=p.nface + jnp.where(active, h.nedge - h.nseen, 0)), degenerate
 
 
@@ -297,7 +300,7 @@ def _initial_polytope(
         def add(i: Array, points: SupportPoints) -> SupportPoints:
             return points.put(first + i, support(split(row_at(directions, i))))
 
-        points = lax.fori_loop(0, jnp.where(skip, 0, more), add, points)
+        points = lax.fori_loop(np.int32(0), jnp.where(skip, 0, more), add, points)
         kind = jnp.where(is_triangle & ~skip, OF_TRIANGLE, kind)
         count = jnp.where(skip | (~is_triangle & (n == 3)), 0, row_at(jnp.asarray(FACES_OF_KIND), kind))
         projection, found = _projected(points, row_at(tables, kind), count)
@@ -307,7 +310,7 @@ def _initial_polytope(
 
     empty = jnp.zeros((INITIAL_FACES, 4), points.a.dtype)
     state = points, kind.astype(jnp.int32), empty, jnp.int32(INITIAL_FACES), jnp.array(True)
-    points, kind, projection, flat, _ = lax.fori_loop(0, 2, build, state)
+    points, kind, projection, flat, _ = lax.fori_loop(np.int32(0), 2, build, state)
 
     def triangle_usable(points: SupportPoints) -> Array:
         is_flat = _point_in_triangle(points, 3) | _point_in_triangle(points, 4)
@@ -351,7 +354,7 @@ def _projected(points: SupportPoints, faces: Array, count: Array) -> tuple[Array
         return out, jnp.where(is_flat, jnp.minimum(flat, i), flat)
 
     start = jnp.zeros((INITIAL_FACES, 4), points.a.dtype), jnp.int32(INITIAL_FACES)
-    return lax.fori_loop(0, count, visit, start)
+    return lax.fori_loop(np.int32(0), count, visit, start)
 
 
 def _around_segment(points: SupportPoints) -> Array:

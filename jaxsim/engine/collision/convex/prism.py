@@ -186,7 +186,7 @@ def _contacts_of_pair(
 
         return lax.cond((high >= bottom) & (count < MAXCONPAIR), collide, lambda *x: x, count, slots)
 
-    count, slots = lax.fori_loop(0, total, visit, (jnp.int32(0), slots))
+    count, slots = lax.fori_loop(np.int32(0), total, visit, (jnp.int32(0), slots))
     return FieldContacts(count, *slots)
 
 
@@ -202,7 +202,7 @@ def _bounds(settings: SearchSettings, tables: SearchTables, shape: ConvexShape) 
         )
         return with_row(out, k, jnp.where(axis == 0, point[0], jnp.where(axis == 1, point[1], point[2])))
 
-    return lax.fori_loop(0, 6, along, jnp.zeros(6, shape.pos.dtype))
+    return lax.fori_loop(np.int32(0), 6, along, jnp.zeros(6, shape.pos.dtype))
 
 
 def _cells(high: Array, low: Array, half: Array, count: Array) -> tuple[Array, Array]:

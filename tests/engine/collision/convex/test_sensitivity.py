@@ -9,8 +9,9 @@ import pytest
 import jaxsim
 from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.convex.sensitivity import WitnessPoints, refined_witness, surface_feature, witness_jvp
-from jaxsim.engine.collision.convex.support import ConvexShape, ShapeTypes, support
+from jaxsim.engine.collision.convex.support import ConvexShape, farthest_point
 from jaxsim.engine.collision.distance import geom_distance
+from jaxsim.math.component import join, split
 from jaxsim.math.rotation import quat_mul, quat_to_mat, rotvec_to_quat
 from tests.engine.collision.scenes import pair_xml, random_qpos
 
@@ -96,6 +97,11 @@ def test_both_modes_agree_and_are_finite(moved):
     np.testing.assert_allclose(backward, np.sum(weight * forward, axis=(1, 2)), rtol=1e-6)
 
 
+def make_shape(kind, pos, mat, size, margin=0.0, corner=None):
+    none = jnp.int32(0)
+    return ConvexShape(kind, pos, mat, size, jnp.asarray(margin), none, none, jnp.zeros(2, jnp.int32), corner=corner)
+
+
 CURVED = (GeomType.SPHERE, GeomType.CAPSULE, GeomType.ELLIPSOID, GeomType.CYLINDER, GeomType.BOX)
 
 
@@ -113,12 +119,12 @@ def test_derivative_of_witness_points_of_curved_shapes_is_exact():
     def shape(t, kind, pos, quat, size, change):
         mat = quat_to_mat(quat_mul(rotvec_to_quat(t * change[1]), quat))
         grown = size * (1 + t * change[2])
-        return ConvexShape(kind, pos + t * change[0], mat, grown, jnp.zeros((1, 3)), kind * 0, jnp.zeros(()))
+        return make_shape(kind, pos + t * change[0], mat, grown, corner=jnp.zeros((3, 3)))
 
     def check(kinds, quat, size, normal, dist, change):
         a = shape(0.0, kinds[0], jnp.zeros(3), quat[0], size[0], change[0])
         b = shape(0.0, kinds[1], jnp.zeros(3), quat[1], size[1], change[1])
-        x1, x2 = support(ShapeTypes(CURVED), a)(normal)[0], support(ShapeTypes(CURVED), b)(-normal)[0]
+        x1, x2 = (join(farthest_point(CURVED, None, s, split(n))[0]) for s, n in ((a, normal), (b, -normal)))
         place = (jnp.zeros(3), x1 + dist * normal - x2)
         witness = WitnessPoints(x1, x1 + dist * normal, normal, dist)
 
@@ -149,9 +155,8 @@ def test_support_points_that_differ_by_the_margin_alone_are_one_vertex(kind, cor
     """Of an edge, two of three support points are one vertex, seen along two directions and so apart with a margin."""
     size, margin = jnp.array([0.1, 0.2, 0.3]), 0.01
     signs = jnp.array([[1.0, 1, 1], [1, 1, -1], [1, -1, 1], [-1, 1, 1]])
-    s = ConvexShape(
-        jnp.array(int(kind)), *(jnp.zeros(3), jnp.eye(3), size, signs * size), jnp.array(0), jnp.array(margin)
-    )
+    corner = (signs * size)[jnp.array(corners)]
+    s = make_shape(jnp.array(int(kind)), jnp.zeros(3), jnp.eye(3), size, jnp.array(margin), corner)
     ways = jnp.array([[1.0, 1.0, 0], [1.0, 1.01, 0.01], [1.01, 1.0, -0.01]])
     ways /= jnp.linalg.norm(ways, axis=1, keepdims=True)
     vertices = (signs * size)[jnp.array(corners)]

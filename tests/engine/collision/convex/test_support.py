@@ -1,5 +1,7 @@
 """Support points of large hulls by hill climbing, and of prisms."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import mujoco
@@ -7,8 +9,9 @@ import numpy as np
 
 import jaxsim
 from jaxsim.core.types import GeomType
-from jaxsim.engine.collision.convex.hull import CLIMB_MIN_VERTICES, climb_neighbours, hull_table
-from jaxsim.engine.collision.convex.support import ConvexShape, ShapeTypes, support
+from jaxsim.engine.collision.convex.hull import CLIMB_MIN_VERTICES, hull_table
+from jaxsim.engine.collision.convex.support import ConvexShape, farthest_point, farthest_vertex
+from jaxsim.math.component import split
 
 
 def test_hill_climbing_ends_at_the_farthest_vertex():
@@ -23,22 +26,23 @@ def test_hill_climbing_ends_at_the_farthest_vertex():
         )
     )
     table = hull_table(m, np.array([0]))
-    vert, neighbours = table.vert[0], climb_neighbours(m, table)
-    assert neighbours is not None
-    zero = jnp.zeros(3)
-    shape = ConvexShape(jnp.int32(GeomType.MESH), zero, jnp.eye(3), zero, vert, jnp.int32(0), jnp.zeros(()))
+    vert = np.stack(table.hulls.vert, axis=-1)
+    assert len(table.hulls.edge) > len(vert)
     directions = np.concatenate([rng.standard_normal((200, 3)), np.eye(3), -np.eye(3)])
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    found, index = jax.jit(jax.vmap(support(ShapeTypes((GeomType.MESH,), neighbours), shape)))(directions)
-    np.testing.assert_array_equal(index, np.argmax(np.asarray(vert) @ directions.T, axis=0))
-    np.testing.assert_array_equal(found, vert[index])
+    search = partial(farthest_vertex, table.hulls, jnp.int32(0), jnp.asarray(table.scan[0]))
+    found, index = jax.jit(jax.vmap(lambda d: search(split(d))))(directions)
+    np.testing.assert_array_equal(index, np.argmax(vert @ directions.T, axis=0))
+    np.testing.assert_array_equal(np.stack(found, axis=-1), vert[index])
 
 
 def test_along_its_side_a_prism_gives_its_upper_triangle_despite_rounding():
     upper = np.array([[0, 0, 0.3], [1, 0, 0.1], [0, 1, 0.2]])
     vert = jnp.asarray(np.concatenate([upper, upper * [1, 1, 0]]))
     kind = jnp.asarray(int(GeomType.HFIELD))
-    shape = ConvexShape(kind, jnp.zeros(3), jnp.eye(3), jnp.zeros(3), vert, jnp.asarray(0), jnp.asarray(0.0))
-    farthest = support(ShapeTypes((GeomType.HFIELD,)), shape)
+    zero, none = jnp.zeros(3), jnp.int32(0)
+    shape = ConvexShape(kind, zero, jnp.eye(3), zero, zero[0], none, none, jnp.zeros(2, jnp.int32), vert)
     for up, expected in ((1e-17, upper[1]), (-1e-17, upper[1]), (-1e-9, upper[1] * [1, 1, 0])):
-        np.testing.assert_array_equal(farthest(jnp.array([1.0, 0.0, up]))[0], expected)
+        direction = tuple(jnp.asarray(x) for x in (1.0, 0.0, up))
+        point, _ = farthest_point((GeomType.HFIELD,), None, shape, direction)
+        np.testing.assert_array_equal(point, expected)
