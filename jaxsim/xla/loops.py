@@ -41,6 +41,11 @@ def while_each(cond: Callable[[Any], Array], body: Callable[[Any], Any], state: 
     return tree.unflatten(_loop(go, advance, group)([*step.consts, *test.consts], start))
 
 
+def repeat(count: Array | int, body: Callable[[Array, Any], Any], state: Any) -> Any:
+    """`state = body(i, state)` for i from 0 to `count` - 1, an int32 in either precision."""
+    return lax.fori_loop(0, count, lambda i, s: body(jnp.asarray(i, jnp.int32), s), state)
+
+
 def while_packed(cond: Callable[[Any], Array], body: Callable[[Any], Any], state: Any) -> Any:
     """`lax.while_loop` for a named tuple of scalars of one dtype, carried as one array.
 

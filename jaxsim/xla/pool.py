@@ -19,6 +19,7 @@ from jaxsim.math.arrays import row_at
 from jaxsim.math.safe import Array
 from jaxsim.xla.compat import custom_vmap, eval_jaxpr
 from jaxsim.xla.fusion import one_kernel
+from jaxsim.xla.loops import repeat
 
 CHUNK = 1 << 14  # entries that go side by side where there are many
 
@@ -140,11 +141,11 @@ def _one_by_one(
 
         def entry(i: Array, out: Array) -> Array:
             found = search([*mine[:split], *[row_at(x, i) for x in mine[split:]]], jnp.array(True))
-            return lax.dynamic_update_slice(out, found[None, None], (w, i, 0), allow_negative_indices=False)
+            return lax.dynamic_update_slice(out, found[None, None], (w, i, np.int32(0)), allow_negative_indices=False)
 
-        return lax.fori_loop(np.int32(0), jnp.minimum(row_at(count, w), length), entry, out)
+        return repeat(jnp.minimum(row_at(count, w).astype(jnp.int32), length), entry, out)
 
-    return lax.fori_loop(np.int32(0), len(count), world, jnp.zeros((len(count), length, width), dtype))
+    return repeat(len(count), world, jnp.zeros((len(count), length, width), dtype))
 
 
 def _side_by_side(
@@ -178,5 +179,5 @@ def _side_by_side(
         found = jax.vmap(search, in_axes=(in_axes, 0))(rows, is_real)
         return out.at[jnp.where(is_real, mine, size * length)].set(found, mode="drop")
 
-    out = lax.fori_loop(np.int32(0), (total[-1] + chunk - 1) // chunk, some, jnp.zeros((size * length, width), dtype))
+    out = repeat((total[-1] + chunk - 1) // chunk, some, jnp.zeros((size * length, width), dtype))
     return out.reshape(size, length, width)

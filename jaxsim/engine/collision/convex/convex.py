@@ -37,6 +37,7 @@ from jaxsim.math.arrays import gather, inner, matvec, row_at
 from jaxsim.math.component import split
 from jaxsim.math.rotation import axis_angle_to_quat, cross, quat_to_mat
 from jaxsim.math.safe import Array
+from jaxsim.xla.loops import repeat
 from jaxsim.xla.pool import for_each
 
 MULTICCD_ANGLE = 1e-3  # by which geoms are rotated to find more contacts
@@ -395,7 +396,7 @@ def witness_search(
             return simplex, found, shallow | ((i == 0) & needed & (found.dist > tolerance))
 
         empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(attempt, active, active))
-        core, simplex, shallow = lax.fori_loop(np.int32(0), 2, both, (empty, empty, jnp.array(False)))
+        core, simplex, shallow = repeat(2, both, (empty, empty, jnp.array(False)))
     else:
         shallow, simplex = jnp.array(False), attempt(jnp.array(False), active)
         core = simplex

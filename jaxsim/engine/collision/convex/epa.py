@@ -30,6 +30,7 @@ from jaxsim.math import component
 from jaxsim.math.arrays import row_at, with_row
 from jaxsim.math.component import Vector, split
 from jaxsim.math.safe import Array
+from jaxsim.xla.loops import repeat
 
 # faces of the initial polytope, by what GJK's simplex is
 SEGMENT_POLYTOPE = np.array([[0, 2, 3], [0, 4, 2], [0, 3, 4], [1, 3, 2], [1, 2, 4], [1, 4, 3]], np.int32)
@@ -166,7 +167,7 @@ def _nearest_open_face(p: _Polytope) -> tuple[Array, Array]:
         nearer = square < best[1]
         return jnp.where(nearer, i, best[0]), jnp.where(nearer, square, best[1])
 
-    return lax.fori_loop(np.int32(0), p.nface, visit, (jnp.int32(0), jnp.full((), jnp.inf, p.projection.dtype)))
+    return repeat(p.nface, visit, (jnp.int32(0), jnp.full((), jnp.inf, p.projection.dtype)))
 
 
 def _repeats(p: _Polytope, new: SupportPoint, numbered: tuple[Array, Array]) -> Array:
@@ -188,7 +189,7 @@ def _walk(p: _Polytope, w: Vector, rounding: float, best: Array, active: Array) 
 
     def cross_edge(h: _Horizon) -> _Horizon:
         item = row_at(h.stack, h.top - 1)
-        face, edge = lax.div(item, 4), lax.rem(item, 4)
+        face, edge = lax.div(item, np.int32(4)), lax.rem(item, np.int32(4))
         following = jnp.where(edge == 2, 0, edge + 1)
         mine = row_at(p.faces, face)
         beyond = row_at(mine, 3 + edge)
@@ -217,7 +218,9 @@ def _walk(p: _Polytope, w: Vector, rounding: float, best: Array, active: Array) 
 
     start = _Horizon(
         top=jnp.where(active, 3, 0).astype(jnp.int32),
-        stack=lax.dynamic_update_slice(jnp.zeros(2 * nface + 4, jnp.int32), 4 * best + jnp.array([2, 1, 0]), (0,)),
+        stack=lax.dynamic_update_slice(
+            jnp.zeros(2 * nface + 4, jnp.int32), 4 * best + np.array([2, 1, 0], np.int32), (0,)
+        ),
         seen=with_row(none, best, 1),
         nseen=jnp.int32(1),
         faces=with_row(none, 0, best),
@@ -257,15 +260,11 @@ def _expanded(
             open=with_row(q.open, at, opened),
         ), degenerate
 
-    closed = lax.fori_loop(
-        np.int32(0),
-        jnp.where(active, h.nseen, 0),
-        lambda i, x: with_row(x, row_at(h.faces, i), jnp.array(False)),
-        p.open,
-    )
+    close = lambda i, is_open: with_row(is_open, row_at(h.faces, i), jnp.array(False))  # noqa: E731
+    closed = repeat(jnp.where(active, h.nseen, 0), close, p.open)
     degenerate = active & ((h.nedge < 3) | (h.nedge < h.nseen + 2) | (p.nface + 2 > len(p.faces)))
     p = p._replace(points=points, open=closed, count=count + 1)
-    p, degenerate = lax.fori_loop(np.int32(0), jnp.where(degenerate, 0, h.nedge), add, (p, degenerate))
+    p, degenerate = repeat(jnp.where(degenerate, 0, h.nedge), add, (p, degenerate))
     return p._replace(nface=p.nface + jnp.where(active, h.nedge - h.nseen, 0)), degenerate
 
 
@@ -300,7 +299,7 @@ def _initial_polytope(
         def add(i: Array, points: SupportPoints) -> SupportPoints:
             return points.put(first + i, support(split(row_at(directions, i))))
 
-        points = lax.fori_loop(np.int32(0), jnp.where(skip, 0, more), add, points)
+        points = repeat(jnp.where(skip, 0, more), add, points)
         kind = jnp.where(is_triangle & ~skip, OF_TRIANGLE, kind)
         count = jnp.where(skip | (~is_triangle & (n == 3)), 0, row_at(jnp.asarray(FACES_OF_KIND), kind))
         projection, found = _projected(points, row_at(tables, kind), count)
@@ -310,7 +309,7 @@ def _initial_polytope(
 
     empty = jnp.zeros((INITIAL_FACES, 4), points.a.dtype)
     state = points, kind.astype(jnp.int32), empty, jnp.int32(INITIAL_FACES), jnp.array(True)
-    points, kind, projection, flat, _ = lax.fori_loop(np.int32(0), 2, build, state)
+    points, kind, projection, flat, _ = repeat(2, build, state)
 
     def triangle_usable(points: SupportPoints) -> Array:
         is_flat = _point_in_triangle(points, 3) | _point_in_triangle(points, 4)
@@ -354,7 +353,7 @@ def _projected(points: SupportPoints, faces: Array, count: Array) -> tuple[Array
         return out, jnp.where(is_flat, jnp.minimum(flat, i), flat)
 
     start = jnp.zeros((INITIAL_FACES, 4), points.a.dtype), jnp.int32(INITIAL_FACES)
-    return lax.fori_loop(np.int32(0), count, visit, start)
+    return repeat(count, visit, start)
 
 
 def _around_segment(points: SupportPoints) -> Array:

@@ -22,6 +22,7 @@ from jaxsim.math import component
 from jaxsim.math.arrays import row_at, with_row
 from jaxsim.math.component import Vector, split
 from jaxsim.math.safe import Array
+from jaxsim.xla.loops import repeat
 
 DISTANCE, INTERSECT, REDUCE, DONE = range(4)  # modes of the loop
 # vertices of each face of a tetrahedron; face i is opposite to vertex i
@@ -267,14 +268,14 @@ def _nearest_face(w: Array, within: Array, n: Array) -> Array:
         weight = _triangle_weights(v)
         x = jnp.sum(weight[:, None] * v, axis=0)
         square = jnp.sum(x * x)
-        nearer = (square < best[0]) & ~row_at(within, i)
+        nearer = (square <= best[0]) & ~row_at(within, i)
         full = jnp.zeros(4, w.dtype)
         for k in range(3):
             full = with_row(full, corners[k], weight[k])
         return jnp.where(nearer, square, best[0]), jnp.where(nearer, full, best[1])
 
     start = jnp.full((), jnp.inf, w.dtype), jnp.zeros(4, w.dtype)
-    return lax.fori_loop(jnp.where(n == 3, 3, 0), 4, visit, start)[1]
+    return repeat(jnp.where(n == 3, 1, 4), lambda i, best: visit(3 - i, best), start)[1]
 
 
 def _triangle_weights(v: Array) -> Array:
@@ -291,7 +292,7 @@ def _triangle_weights(v: Array) -> Array:
         weight = _segment_weights(first, last)
         x = component.add(component.scale(weight[0], first), component.scale(weight[1], last))
         square = component.dot(x, x)
-        nearer = (square < best[0]) & (~row_at(within, i) | ~has_area)
+        nearer = (square <= best[0]) & (~row_at(within, i) | ~has_area)
         full = jnp.zeros(3, v.dtype)
         for k in range(2):
             full = with_row(full, ends[k], weight[k])
@@ -299,7 +300,7 @@ def _triangle_weights(v: Array) -> Array:
 
     def of_sides() -> Array:
         start = jnp.full((), jnp.inf, v.dtype), jnp.zeros(3, v.dtype)
-        return lax.fori_loop(jnp.where(has_area, 0, 2), 3, side, start)[1]
+        return repeat(jnp.where(has_area, 3, 1), lambda i, best: side(2 - i, best), start)[1]
 
     return lax.cond(jnp.all(within) & has_area, lambda: part / jnp.where(total == 0, 1, total), of_sides)
 

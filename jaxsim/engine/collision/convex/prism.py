@@ -24,6 +24,7 @@ from jaxsim.engine.collision.shapes import Geoms, PairContacts
 from jaxsim.math.arrays import gather, matvec, matvec_t, row_at, take, with_row
 from jaxsim.math.component import split
 from jaxsim.math.safe import Array
+from jaxsim.xla.loops import repeat
 from jaxsim.xla.pool import for_each
 
 
@@ -169,7 +170,7 @@ def _contacts_of_pair(
 
     def visit(i: Array, state: tuple) -> tuple:
         count, slots = state
-        cell, half = lax.div(i, 2), lax.rem(i, 2)
+        cell, half = lax.div(i, np.int32(2)), lax.rem(i, np.int32(2))
         line, column = lines[0] + lax.div(cell, width), columns[0] + lax.rem(cell, width)
         triangle = 2 * (line * (ncol - 1) + column) + half
         prism = _prism(tables.height, field, triangle)
@@ -186,7 +187,7 @@ def _contacts_of_pair(
 
         return lax.cond((high >= bottom) & (count < MAXCONPAIR), collide, lambda *x: x, count, slots)
 
-    count, slots = lax.fori_loop(np.int32(0), total, visit, (jnp.int32(0), slots))
+    count, slots = repeat(total, visit, (jnp.int32(0), slots))
     return FieldContacts(count, *slots)
 
 
@@ -195,14 +196,14 @@ def _bounds(settings: SearchSettings, tables: SearchTables, shape: ConvexShape) 
     shape = shape._replace(margin=jnp.zeros_like(shape.margin), vert=jnp.zeros((6, 3), shape.pos.dtype))
 
     def along(k: Array, out: Array) -> Array:
-        axis = lax.rem(k, 3)
+        axis = lax.rem(k, np.int32(3))
         sign = jnp.where(k < 3, 1, -1).astype(shape.pos.dtype)
         point, _ = farthest_point(
             settings.types, tables.hulls, shape, tuple(jnp.where(axis == i, sign, 0) for i in range(3))
         )
         return with_row(out, k, jnp.where(axis == 0, point[0], jnp.where(axis == 1, point[1], point[2])))
 
-    return lax.fori_loop(np.int32(0), 6, along, jnp.zeros(6, shape.pos.dtype))
+    return repeat(6, along, jnp.zeros(6, shape.pos.dtype))
 
 
 def _cells(high: Array, low: Array, half: Array, count: Array) -> tuple[Array, Array]:
@@ -223,11 +224,11 @@ def _prism(height: Array, field: Field, triangle: Array) -> ConvexShape:
     Triangles are numbered cell by cell along rows, two in each: one with two corners at the next row, one with one.
     """
     address, nrow, ncol = split(field.grid)
-    cell, half = lax.div(triangle, 2), lax.rem(triangle, 2)
+    cell, half = lax.div(triangle, np.int32(2)), lax.rem(triangle, np.int32(2))
     line, column = lax.div(cell, ncol - 1), lax.rem(cell, ncol - 1)
     # corners of the cell in a zigzag, of which a triangle has three in a row
-    lines = [line + 1 - lax.rem(half + i, 2) for i in range(3)]
-    columns = [column + lax.div(half + i, 2) for i in range(3)]
+    lines = [line + 1 - lax.rem(half + i, np.int32(2)) for i in range(3)]
+    columns = [column + lax.div(half + i, np.int32(2)) for i in range(3)]
     step = 2 * field.size[0] / (ncol - 1), 2 * field.size[1] / (nrow - 1)
     top, foot = [], []
     for i, j in zip(lines, columns, strict=True):

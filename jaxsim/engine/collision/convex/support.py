@@ -17,6 +17,7 @@ from jaxsim.math import component
 from jaxsim.math.arrays import gather, row_at, with_row
 from jaxsim.math.component import Vector, split
 from jaxsim.math.safe import Array
+from jaxsim.xla.loops import repeat
 
 ROUND_TYPES = (GeomType.SPHERE, GeomType.CAPSULE)  # a point or a segment, inflated: searched without the radius first
 FACETED_TYPES = (GeomType.BOX, GeomType.MESH)  # have tables of faces
@@ -148,9 +149,7 @@ def farthest_vertex(hulls: Hulls, first: Array, scanned: Array, d: Vector) -> tu
         return jnp.where(higher, height, best[0]), jnp.where(higher, at + lanes, best[1])
 
     low = jnp.full(SCAN_WIDTH, -jnp.inf, d[0].dtype)
-    heights, places = lax.fori_loop(
-        np.int32(0), (scanned[1] - scanned[0]) // SCAN_WIDTH, scan, (low, lanes * 0 + scanned[0])
-    )
+    heights, places = repeat((scanned[1] - scanned[0]) // SCAN_WIDTH, scan, (low, lanes * 0 + scanned[0]))
     height, place = _first_highest(heights, places)
     at = _climb(hulls, d, row_at(hulls.scan, place), height)
     return tuple(row_at(x, at) for x in hulls.vert), at - first
@@ -244,7 +243,7 @@ def pair_support(
             return with_row(points, k, jnp.stack(point)), with_row(index, k, i)
 
         out = jnp.zeros((2, 3), direction[0].dtype), jnp.zeros(2, jnp.int32)
-        points, index = lax.fori_loop(np.int32(0), 2, visit, out)
+        points, index = repeat(2, visit, out)
         return SupportPoint(split(points[0]), split(points[1]), index[0], index[1])
 
     return support
