@@ -102,7 +102,10 @@ def _of_worlds(search: Packed, split: int, axes: list[int | None], result: tuple
     def worlds(leaves: list[Array], count: Array) -> Array:
         sequential = one_kernel(partial(_one_by_one, search, split, axes, result))
         return lax.platform_dependent(
-            leaves, count, cpu=sequential, default=partial(_side_by_side, search, split, axes, result)
+            leaves,
+            count,
+            cpu=lambda *x: sequential(*x)[..., :-1],
+            default=partial(_side_by_side, search, split, axes, result),
         )
 
     @worlds.def_vmap
@@ -133,7 +136,7 @@ def _one_by_one(
     leaves: list[Array],
     count: Array,
 ) -> Array:
-    """Results (size, n, k) by a loop over worlds and, in each, over its entries."""
+    """Results (size, n, k + 1) by a loop over worlds and, in each, over its entries; the last number means nothing."""
     length, width, dtype = result
 
     def world(w: Array, out: Array) -> Array:
@@ -145,7 +148,10 @@ def _one_by_one(
 
         return repeat(jnp.minimum(row_at(count, w).astype(jnp.int32), length), entry, out)
 
-    return repeat(len(count), world, jnp.zeros((len(count), length, width), dtype))
+    out = repeat(len(count), world, jnp.zeros((len(count), length, width + 1), dtype))
+    # XLA ends the process where a kernel does not read an argument, as where the pairs need no hulls: each is read here
+    read = sum(jnp.ravel(x)[0].astype(dtype) for x in leaves if x.size)
+    return lax.dynamic_update_slice(out, read[None, None, None], (0, 0, width))
 
 
 def _side_by_side(
