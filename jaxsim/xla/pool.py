@@ -17,6 +17,7 @@ from jax import lax
 
 from jaxsim.math.arrays import row_at
 from jaxsim.math.safe import Array
+from jaxsim.xla.batching import batch_max
 from jaxsim.xla.compat import custom_vmap, eval_jaxpr
 from jaxsim.xla.fusion import one_kernel
 from jaxsim.xla.loops import repeat
@@ -56,6 +57,15 @@ def for_each(search: Search, shared: Any, rows: Any, count: Array) -> Any:
     width = sum(math.prod(x.shape) for x in jax.tree.leaves(shape))
     out = _pool(packed, split, (length, width, dtype))([jnp.asarray(leaves[i]) for i in used], count)
     return _unpacked(out, shape)
+
+
+def operand(x: np.ndarray, number: Array) -> Array:
+    """The constant `x` as an array that XLA does not know when it compiles; `number` is any finite number at run time.
+
+    XLA ends the process where an operand of a kernel (`fusion.one_kernel`) is a constant of more than some kilobytes.
+    """
+    number = lax.stop_gradient(number)
+    return jnp.asarray(x) + batch_max((number < -float(jnp.finfo(number.dtype).max)).astype(x.dtype))
 
 
 def _unpacked(out: Array, shape: Any) -> Any:
