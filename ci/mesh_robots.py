@@ -26,7 +26,13 @@ ROOT = Path(__file__).resolve().parent.parent
 MODELS = ("arm_capsules", "arm_hulls", "arm_table", "hand_hulls", "quadruped_hulls", "kitchen")
 PAIR = ("arm_hulls", "arm_capsules")  # the same arm of hulls and of capsules
 COLUMNS = ("contacts", "jaxsim, 1 world", "jaxsim, {n} worlds", "C, 1 world", "C, {n} worlds, 1 thread")
-COLUMNS += ("C, {n} worlds, {cores} threads", "over C, 1 world", "over C, {n} worlds", "compile, 1 world", "compile, {n}")
+COLUMNS += (
+    "C, {n} worlds, {cores} threads",
+    "over C, 1 world",
+    "over C, {n} worlds",
+    "compile, 1 world",
+    "compile, {n}",
+)
 
 
 def main() -> None:
