@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
     parser.add_argument("--nworld", type=int, default=64, help="number of worlds of the batch (default: 64)")
     parser.add_argument("--nstep", type=int, default=100, help="number of steps of one measurement (default: 100)")
-    parser.add_argument("--spread", type=float, default=1e-3, help="noise of positions and velocities (default: 0.001)")
+    parser.add_argument("--spread", type=float, default=1e-4, help="noise of positions and velocities (default: 1e-4)")
     parser.add_argument("--noise", type=float, default=0.02, help="random fraction of the controls (default: 0.02)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--peer-timeout", type=float, default=300.0, help="time limit of MuJoCo in seconds")
@@ -118,11 +118,16 @@ def row(name: str, found: dict[str, Any], cores: int) -> str:
     if "refused" in theirs:
         speeds, ratios = ["-"] * (2 + (cores > 1)), ["-", "-"]
     else:
-        speeds = [f"{r['steps_per_s']:,.0f}" for r in theirs["rows"]]
+        speeds = [per_second(r) for r in theirs["rows"]]
         ratios = [f"{found['over_mujoco'][what]:.3g}" for what in ("one_world", "batch")]
-    own = [f"{x['steps_per_s']:,.0f}" for x in (one, batch)]
+    own = [per_second(x) for x in (one, batch)]
     compiled = [f"{x['compile_s']:.1f} s" for x in (one, batch)]
     return f"| {name} | " + " | ".join([f"{batch['mean_ncon']:.1f}", *own, *speeds, *ratios, *compiled]) + " |"
+
+
+def per_second(found: dict[str, Any]) -> str:
+    """Steps per second, of three digits where they are few."""
+    return f"{found['steps_per_s']:,.0f}" if found["steps_per_s"] >= 100 else f"{found['steps_per_s']:.3g}"
 
 
 def over_capsules(models: dict[str, Any]) -> dict[str, float]:
