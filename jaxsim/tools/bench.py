@@ -56,7 +56,7 @@ def bench(m: Model, settings: BenchSettings, load_s: float = 0.0) -> Figures:
         if not settings.quiet:
             print(f"measuring {what} ...", file=sys.stderr)
 
-    report: Figures = {"model": _model(m, settings), "machine": _machine(), "jaxsim": {"load_s": load_s}}
+    report: Figures = {"model": _model(m, settings), "machine": describe_machine(), "jaxsim": {"load_s": load_s}}
     own = report["jaxsim"]
     announce("jaxsim: compilation of a step")
     own |= compile_step(m, settings)
@@ -87,7 +87,8 @@ def _model(m: Model, settings: BenchSettings) -> Figures:
     return {"name": m.modelname, "timestep": float(m.opt.timestep), **sizes, **capacities, "settings": chosen}
 
 
-def _machine() -> Figures:
+def describe_machine() -> Figures:
+    """Date, device, processor, cores, versions and precision of this run."""
     device = jax.devices()[0]
     return {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

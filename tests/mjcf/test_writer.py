@@ -15,6 +15,7 @@ from tests.mjcf.test_defaults import ACTUATORS, DEFAULTS, MODEL
 from tests.paths import MODELS
 
 OURS = sorted(map(str, MODELS.glob("*.xml")))
+SHARED = {f"common/{path.name}": path.read_bytes() for path in MODELS.glob("common/*.xml")}  # files of attached models
 
 
 def differences(a, b, only="") -> list[str]:
@@ -56,8 +57,8 @@ def assert_saved_alike(text, assets=None, flat=True, only=""):
 def test_models_are_saved_alike(path):
     model, spec = mujoco.MjModel.from_xml_path(path), read(path)
     for saved in (save_mjcf(spec), save_mjcf(expand(spec))):
-        assert differences(model, mujoco.MjModel.from_xml_string(saved)) == []
-        assert save_mjcf(read(saved)) == saved
+        assert differences(model, mujoco.MjModel.from_xml_string(saved, SHARED)) == []
+        assert save_mjcf(read(saved, SHARED)) == saved
 
 
 @pytest.mark.parametrize(
