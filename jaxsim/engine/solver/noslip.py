@@ -14,7 +14,6 @@ derivative is that of the sweeps which were made. The multiplier of the friction
 implicit function theorem.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -105,7 +104,7 @@ def _sweeps(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, Ar
     leaves, tree = jax.tree.flatten(s)
 
     def every(*batch: Array) -> tuple[Array, Array]:
-        return jax.vmap(lambda *one: _sweep_all(layout, iterations, tree.unflatten(one)))(*batch)
+        return jax.vmap(lambda *one: sweep_all(layout, iterations, tree.unflatten(one)))(*batch)
 
     def used(*batch: Array) -> tuple[Array, Array]:
         return noslip_used.sweep_batch(layout, iterations, tree.unflatten(batch))
@@ -114,7 +113,7 @@ def _sweeps(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, Ar
     return force[0], count[0]
 
 
-def _sweep_all(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, Array]:
+def sweep_all(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, Array]:
     """Forces (nslot,) and the greatest number of sweeps of any island, by scans over all rows."""
     label = s.label
     scalars, scalar_label = _scalar_rows(layout, s)
@@ -205,9 +204,7 @@ def _sweep_scalars(r: ScalarRows, y: Array, values: Array, bound: Array, running
 
 def _cones(layout: Layout, s: SweepProblem) -> ConeRows:
     x = _through_factor(s.factor, s.contact[:, 1:])
-    aref, active = (
-        z[layout.offsets[3] :].reshape(layout.ncontact, layout.condim)[:, 1:] for z in (s.aref, s.active)
-    )
+    aref, active = (z[layout.offsets[3] :].reshape(layout.ncontact, layout.condim)[:, 1:] for z in (s.aref, s.active))
     block = jax.vmap(cone_block)(einsum("cik,cjk->cij", x, x), active)
     return ConeRows(x, aref, block, jnp.where(active, s.friction, 1), active)
 

@@ -60,7 +60,12 @@ class State(NamedTuple):
 def sweep_batch(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, Array]:
     """Forces (size, nslot) and the greatest number of sweeps of any island (size,) of a batch of worlds."""
     leaves, tree = jax.tree.flatten(s)
-    return one_kernel(lambda *batch: _worlds(partial(_sweep, layout, iterations), tree.unflatten(batch)))(*leaves)
+
+    def noslip_sweeps(*batch: Array) -> tuple[Array, Array]:
+        return _worlds(partial(_sweep, layout, iterations), tree.unflatten(batch))
+
+    # XLA moves constants into a kernel, and ends the process when it then misses the argument: so it sees none
+    return one_kernel(noslip_sweeps)(*lax.optimization_barrier(leaves))
 
 
 def _worlds(sweep: Callable[[SweepProblem], tuple[Array, Array]], s: SweepProblem) -> tuple[Array, Array]:
