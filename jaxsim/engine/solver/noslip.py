@@ -6,34 +6,38 @@ the force of that row or contact alone, inside its bounds. A pair of opposing ed
 the difference of its two forces, bounded by half their sum. The sweeps go on until the cost improves by less than
 the tolerance, island by island, and no more than the given number.
 
-Sweeps are scans of fixed length, so that both modes of differentiation pass through them: the derivative is that of the
-sweeps which were made. The multiplier of the friction cone takes its derivative from the implicit function theorem.
+With M = L L' a row is kept as x = L^-1 J', the acceleration a as y = L'a: then J a = x'y, and a force moves y along x.
+
+Two programs make the same sweeps. On a CPU `noslip_used` visits the rows in use alone, world by world. Elsewhere, and
+for derivatives, sweeps are scans of fixed length, so that both modes of differentiation pass through them: the
+derivative is that of the sweeps which were made. The multiplier of the friction cone takes its derivative from the
+implicit function theorem.
 """
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from jaxsim.core.layout import Layout
 from jaxsim.core.rows import contact_facets
-from jaxsim.core.types import MINVAL, ConstraintState, ConstraintType
+from jaxsim.core.types import ConstraintState
+from jaxsim.engine.solver import noslip_used
 from jaxsim.engine.solver.problem import ConstraintProblem, elliptic
+from jaxsim.engine.solver.slip import cone_block, visit_cone, visit_scalar
+from jaxsim.engine.solver.sweeps import SweepProblem, friction_slots, has_pairs
 from jaxsim.math.arrays import dot, einsum, inner
 from jaxsim.math.safe import Array, divide, norm
-from jaxsim.xla.linalg import cholesky, eigh, solve_factored
-
-COST_RISE = 1e-10  # a block whose cost rises by more keeps its force
-MULTIPLIER_STEPS = 20
-MULTIPLIER_EXACT = 1e-10  # squared force by which a multiplier may miss its cone, and the least step of one
+from jaxsim.xla.batching import of_batches
+from jaxsim.xla.linalg import cholesky, solve_factored, solve_triangular
 
 
 class ScalarRows(NamedTuple):
-    """Scalar rows (n,): Jacobian and M^-1 J' (n, nv), reference, diagonal of A, and which are there."""
+    """Scalar rows (n,): L^-1 J' (n, nv), reference, diagonal of A, and which are there."""
 
-    jac: Array
-    response: Array
+    x: Array
     aref: Array
     diagonal: Array
     active: Array
@@ -41,15 +45,13 @@ class ScalarRows(NamedTuple):
 
 
 class ConeRows(NamedTuple):
-    """Friction of elliptic contacts (n, k, ...): Jacobian, M^-1 J', reference, A of each contact, coefficients."""
+    """Friction of elliptic contacts (n, k, ...): L^-1 J', reference, A of each contact, coefficients."""
 
-    jac: Array
-    response: Array
+    x: Array
     aref: Array
     block: Array
     friction: Array
     active: Array
-    count: Array  # tangential directions of each contact
 
 
 def solve(
@@ -76,70 +78,99 @@ def solve(
     def to_acc(force: Array) -> Array:
         return smooth + solve_factored(factor, p.J.transpose_times(force))
 
-    scalars, scalar_label = _scalar_rows(layout, p, factor, label)
-    cones = _cones(layout, p, factor) if elliptic(layout) else None
+    tendons = friction_slots(layout)[layout.nv :]
+    frictional = layout.ncontact > 0 and layout.condim > 1
+    s = SweepProblem(
+        factor=factor,
+        y=dot(to_acc(forces), factor),
+        general=p.J.general[tendons] if len(tendons) else None,
+        contact=p.J.contact if frictional else None,
+        friction=p.J.friction[:, : layout.condim - 1] if frictional else None,
+        aref=p.aref,
+        active=p.D > 0,
+        bound=p.hi,
+        force=forces,
+        regular=regular,
+        label=label,
+        tolerance=jnp.asarray(tolerance, smooth.dtype),
+        scale=jnp.asarray(scale, smooth.dtype),
+    )
+    force, count = _sweeps(layout, iterations, s)
+    return to_acc(force), force, count
+
+
+def _sweeps(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, Array]:
+    """Forces (nslot,) and the number of sweeps, by the program for the platform."""
+    leaves, tree = jax.tree.flatten(s)
+
+    def every(*batch: Array) -> tuple[Array, Array]:
+        return jax.vmap(lambda *one: sweep_all(layout, iterations, tree.unflatten(one)))(*batch)
+
+    def used(*batch: Array) -> tuple[Array, Array]:
+        return noslip_used.sweep_batch(layout, iterations, tree.unflatten(batch))
+
+    force, count = of_batches(every, lambda _: used)(*[x[None] for x in leaves])
+    return force[0], count[0]
+
+
+def sweep_all(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, Array]:
+    """Forces (nslot,) and the greatest number of sweeps of any island, by scans over all rows."""
+    label = s.label
+    scalars, scalar_label = _scalar_rows(layout, s)
+    cones = _cones(layout, s) if elliptic(layout) else None
     contact_label = label[layout.offsets[3] :: layout.nfacet] if layout.ncontact else label[:0]
 
     def sweep(carry: tuple, first: Array) -> tuple:
-        force, running, count = carry
-        acc = to_acc(force)
-        values, bound = _read_scalars(layout, p, force)
-        gain = jnp.where(first, 0.5 * force * force * regular, 0)
-        improved = jnp.zeros_like(running, dtype=acc.dtype).at[label].add(gain)
-        acc, values, won = _sweep_scalars(scalars, acc, values, bound, running[scalar_label])
+        y, force, running, count = carry
+        values, bound = _read_scalars(layout, s, force)
+        gain = jnp.where(first, 0.5 * force * force * s.regular, 0)
+        improved = jnp.zeros_like(running, dtype=y.dtype).at[label].add(gain)
+        y, values, won = _sweep_scalars(scalars, y, values, bound, running[scalar_label])
         improved = improved.at[scalar_label].add(won)
         new = _write_scalars(layout, force, values, bound)
         if cones is not None:
-            tangents, won = _sweep_cones(layout, cones, acc, new, running[contact_label])
+            y, tangents, won = _sweep_cones(layout, cones, y, new, running[contact_label])
             improved = improved.at[contact_label].add(won)
             new = _write_cones(layout, new, tangents)
         count = count + running.astype(count.dtype)
-        return (new, running & (improved * scale >= tolerance), count), None
+        return (y, new, running & (improved * s.scale >= s.tolerance), count), None
 
     islands = layout.nv + 1
-    start = (forces, jnp.ones(islands, bool), jnp.zeros(islands, jnp.int32))
-    (force, _, count), _ = lax.scan(sweep, start, np.arange(iterations) == 0)
-    used = jnp.zeros(islands, bool).at[label].max(p.D > 0)
-    return to_acc(force), force, jnp.max(jnp.where(used, count, 0))
+    start = (s.y, s.force, jnp.ones(islands, bool), jnp.zeros(islands, jnp.int32))
+    (_, force, _, count), _ = lax.scan(sweep, start, np.arange(iterations) == 0)
+    used = jnp.zeros(islands, bool).at[label].max(s.active)
+    return force, jnp.max(jnp.where(used, count, 0))
 
 
-def _response(factor: Array, jac: Array) -> Array:
-    return solve_factored(factor, jac.reshape(-1, jac.shape[-1]).T).T.reshape(jac.shape)
+def _through_factor(factor: Array, jac: Array) -> Array:
+    """L^-1 J' of rows (..., nv), as rows."""
+    return solve_triangular(factor, jac.reshape(-1, jac.shape[-1]).T).T.reshape(jac.shape)
 
 
-def _friction_slots(layout: Layout) -> np.ndarray:
-    """Slots of dry friction in MuJoCo's order: dofs, then tendons."""
-    dofs = np.arange(layout.offsets[1], layout.offsets[2])
-    return np.concatenate([dofs, np.flatnonzero(layout.general.type == ConstraintType.FRICTION_TENDON)])
-
-
-def _paired(layout: Layout) -> bool:
-    return layout.pyramidal and layout.condim > 1 and layout.ncontact > 0
-
-
-def _scalar_rows(layout: Layout, p: ConstraintProblem, factor: Array, label: Array) -> tuple[ScalarRows, Array]:
-    slots = _friction_slots(layout)
-    tendons = slots[layout.nv :]
-    jac = jnp.concatenate([jnp.eye(layout.nv, dtype=p.M.matrix.dtype), p.J.general[tendons]])
-    aref, active, labels = p.aref[slots], p.D[slots] > 0, label[slots]
-    if _paired(layout):
-        rows = contact_facets(layout, p.J.friction, p.J.contact).reshape(-1, 2, layout.nv)
+def _scalar_rows(layout: Layout, s: SweepProblem) -> tuple[ScalarRows, Array]:
+    slots = friction_slots(layout)
+    jac = jnp.eye(layout.nv, dtype=s.factor.dtype)
+    if s.general is not None:
+        jac = jnp.concatenate([jac, s.general])
+    aref, active, labels = s.aref[slots], s.active[slots], s.label[slots]
+    if has_pairs(layout):
+        rows = contact_facets(layout, s.friction, s.contact).reshape(-1, 2, layout.nv)
         start = layout.offsets[3]
         jac = jnp.concatenate([jac, rows[:, 0] - rows[:, 1]])
-        refs = p.aref[start:].reshape(-1, 2)
+        refs = s.aref[start:].reshape(-1, 2)
         aref = jnp.concatenate([aref, refs[:, 0] - refs[:, 1]])
-        active = jnp.concatenate([active, p.D[start + 1 :: 2] > 0])
-        labels = jnp.concatenate([labels, label[start::2]])
-    response = _response(factor, jac)
+        active = jnp.concatenate([active, s.active[start + 1 :: 2]])
+        labels = jnp.concatenate([labels, s.label[start::2]])
+    x = _through_factor(s.factor, jac)
     paired = np.arange(jac.shape[0]) >= len(slots)
-    return ScalarRows(jac, response, aref, inner(jac, response), active, paired), labels
+    return ScalarRows(x, aref, inner(x, x), active, paired), labels
 
 
-def _read_scalars(layout: Layout, p: ConstraintProblem, force: Array) -> tuple[Array, Array]:
+def _read_scalars(layout: Layout, s: SweepProblem, force: Array) -> tuple[Array, Array]:
     """Forces of the scalar rows and their bounds."""
-    slots = _friction_slots(layout)
-    values, bound = force[slots], p.hi[slots]
-    if not _paired(layout):
+    slots = friction_slots(layout)
+    values, bound = force[slots], s.bound[slots]
+    if not has_pairs(layout):
         return values, bound
     pairs = force[layout.offsets[3] :].reshape(-1, 2)
     half = 0.5 * (pairs[:, 0] - pairs[:, 1])
@@ -147,9 +178,9 @@ def _read_scalars(layout: Layout, p: ConstraintProblem, force: Array) -> tuple[A
 
 
 def _write_scalars(layout: Layout, force: Array, values: Array, bound: Array) -> Array:
-    slots = _friction_slots(layout)
+    slots = friction_slots(layout)
     new = force.at[slots].set(values[: len(slots)])
-    if not _paired(layout):
+    if not has_pairs(layout):
         return new
     start = layout.offsets[3]
     half, mid = values[len(slots) :], bound[len(slots) :]
@@ -157,39 +188,25 @@ def _write_scalars(layout: Layout, force: Array, values: Array, bound: Array) ->
     return jnp.concatenate([new[:start], pairs])
 
 
-def _sweep_scalars(
-    s: ScalarRows, acc: Array, values: Array, bound: Array, running: Array
-) -> tuple[Array, Array, Array]:
-    """One visit of every scalar row: the acceleration, the new forces, and what each visit improved."""
+def _sweep_scalars(r: ScalarRows, y: Array, values: Array, bound: Array, running: Array) -> tuple[Array, Array, Array]:
+    """One visit of every scalar row: y, the new forces, and what each visit improved."""
 
-    def visit(acc: Array, row: tuple) -> tuple:
-        jac, response, aref, diagonal, value, limit, paired, on = row
-        slip = inner(jac, acc) - aref
-        flat = diagonal < MINVAL
-        step = slip / jnp.where(flat, jnp.where(paired, 1, MINVAL), diagonal)
-        free = jnp.where(flat & paired, 0, value - step)
-        new = jnp.minimum(jnp.maximum(free, -limit), limit)
-        change = 0.5 * (new - value) ** 2 * diagonal + (new - value) * slip
-        new = jnp.where(on & ~(paired & (change > COST_RISE)), new, value)
-        return acc + (new - value) * response, (new, jnp.where(on & (new != value), -change, 0))
+    def visit(y: Array, row: tuple) -> tuple:
+        x, aref, diagonal, value, limit, paired, on = row
+        new, won = visit_scalar(inner(x, y) - aref, diagonal, value, limit, paired)
+        new = jnp.where(on, new, value)
+        return y + (new - value) * x, (new, jnp.where(on, won, 0))
 
-    rows = (s.jac, s.response, s.aref, s.diagonal, values, bound, s.paired, s.active & running)
-    acc, (new, won) = lax.scan(visit, acc, rows)
-    return acc, new, won
+    rows = (r.x, r.aref, r.diagonal, values, bound, r.paired, r.active & running)
+    y, (new, won) = lax.scan(visit, y, rows)
+    return y, new, won
 
 
-def _cones(layout: Layout, p: ConstraintProblem, factor: Array) -> ConeRows:
-    jac = p.J.contact[:, 1:]
-    response = _response(factor, jac)
-    present = p.D[layout.offsets[3] :].reshape(layout.ncontact, layout.condim)[:, 1:] > 0
-    block = einsum("cik,cjk->cij", jac, response)
-    both = present[:, :, None] & present[:, None, :]
-    eye = np.eye(layout.condim - 1, dtype=jac.dtype)
-    floor = jnp.maximum(block, COST_RISE)
-    block = jnp.where(eye > 0, jnp.where(both, floor, 1), jnp.where(both, block, 0))
-    aref = p.aref[layout.offsets[3] :].reshape(layout.ncontact, layout.condim)[:, 1:]
-    friction = jnp.where(present, p.J.friction[:, : layout.condim - 1], 1)
-    return ConeRows(jac, response, aref, block, friction, present, present.sum(1))
+def _cones(layout: Layout, s: SweepProblem) -> ConeRows:
+    x = _through_factor(s.factor, s.contact[:, 1:])
+    aref, active = (z[layout.offsets[3] :].reshape(layout.ncontact, layout.condim)[:, 1:] for z in (s.aref, s.active))
+    block = jax.vmap(cone_block)(einsum("cik,cjk->cij", x, x), active)
+    return ConeRows(x, aref, block, jnp.where(active, s.friction, 1), active)
 
 
 def _write_cones(layout: Layout, force: Array, tangents: Array) -> Array:
@@ -199,69 +216,20 @@ def _write_cones(layout: Layout, force: Array, tangents: Array) -> Array:
     return jnp.concatenate([force[:start], rows.reshape(-1)])
 
 
-def _sweep_cones(layout: Layout, c: ConeRows, acc: Array, force: Array, running: Array) -> tuple[Array, Array]:
-    """One visit of every elliptic contact: its new tangential forces (n, k), and what the visit improved (n,)."""
+def _sweep_cones(layout: Layout, c: ConeRows, y: Array, force: Array, running: Array) -> tuple[Array, Array, Array]:
+    """One visit of every elliptic contact: y, its new tangential forces (n, k), and what the visit improved (n,)."""
     rows = force[layout.offsets[3] :].reshape(layout.ncontact, layout.condim)
 
-    def visit(acc: Array, row: tuple) -> tuple:
-        jac, response, aref, block, friction, active, count, value, normal, on = row
-        slip = jnp.where(active, dot(jac, acc) - aref, 0)
-        pulled = slip - dot(block, value)
-        new = _in_cone(block, pulled, friction, normal, active, count)
-        new = jnp.where((normal >= MINVAL) & active, new, 0)
-        delta = new - value
-        change = 0.5 * jnp.sum(delta * dot(block, delta)) + jnp.sum(delta * slip)
-        new = jnp.where(on & active & (change <= COST_RISE), new, value)
-        won = jnp.where(on & (change <= COST_RISE), -change, 0)
-        return acc + dot(new - value, response), (new, won)
+    def visit(y: Array, row: tuple) -> tuple:
+        x, aref, block, friction, active, value, normal, on = row
+        new, won = visit_cone(dot(x, y) - aref, block, friction, active, value, normal)
+        new = jnp.where(on, new, value)
+        return y + dot(new - value, x), (new, jnp.where(on, won, 0))
 
     on = c.active.any(1) & running
-    xs = (c.jac, c.response, c.aref, c.block, c.friction, c.active, c.count, rows[:, 1:], rows[:, 0], on)
-    _, (new, won) = lax.scan(visit, acc, xs)
-    return new, won
-
-
-def _in_cone(block: Array, b: Array, friction: Array, normal: Array, active: Array, count: Array) -> Array:
-    """Minimise 1/2 v'A v + v'b over sum (v / friction)^2 <= normal^2: (k,). Zero where A is close to singular."""
-    scaled = block * friction[:, None] * friction[None, :]
-    scaled = jnp.where(active[:, None] & active[None, :], scaled, jnp.eye(len(b), dtype=b.dtype))
-    rhs = jnp.where(active, b * friction, 0)
-    square = normal * normal
-    singular, multiplier = _multiplier(*lax.stop_gradient((scaled, rhs, square)), count)
-    on_cone = multiplier > 0
-    at = scaled + multiplier * jnp.eye(len(b), dtype=b.dtype)
-    safe = jnp.where(singular, jnp.eye(len(b), dtype=b.dtype), at)
-    factor = cholesky(safe)
-    v = -solve_factored(factor, rhs)
-    # the multiplier's own derivative: it moves so that |v| stays the radius of the cone
-    curvature = lax.stop_gradient(inner(v, solve_factored(factor, v)))
-    excess = inner(v, v) - square
-    moved = divide(excess - lax.stop_gradient(excess), 2 * curvature)
-    v = v - jnp.where(on_cone, moved, 0) * lax.stop_gradient(solve_factored(factor, v))
-    v = v * jnp.where(on_cone, divide(normal, norm(v), 1.0), 1)
-    return jnp.where(singular, 0, v * friction)
-
-
-def _multiplier(a: Array, b: Array, square: Array, count: Array) -> tuple[Array, Array]:
-    """Whether A is too close to singular, and the multiplier that brings |(A + l)^-1 b| to the radius, zero inside."""
-    values, vectors = eigh(a)
-    along = dot(b, vectors)
-    pivots = jnp.min(jnp.diagonal(cholesky(jnp.where(values[0] > 0, a, jnp.eye(len(b))))))
-    small = jnp.where(count > 3, pivots * pivots, jnp.prod(values)) < MULTIPLIER_EXACT
-    singular = small | (values[0] <= 0)
-    safe = jnp.where(singular, 1, values)
-
-    def improve(_: int, state: tuple[Array, Array]) -> tuple[Array, Array]:
-        multiplier, done = state
-        v = along / (safe + multiplier)
-        excess = jnp.sum(v * v) - square
-        step = divide(excess, 2 * jnp.sum(v * v / (safe + multiplier)))
-        done = done | (excess < MULTIPLIER_EXACT) | (step < MULTIPLIER_EXACT)
-        return jnp.where(done, multiplier, multiplier + step), done
-
-    zero = jnp.zeros_like(square)
-    multiplier, _ = lax.fori_loop(0, MULTIPLIER_STEPS, improve, (zero, jnp.zeros((), bool)))
-    return singular, multiplier
+    xs = (c.x, c.aref, c.block, c.friction, c.active, rows[:, 1:], rows[:, 0], on)
+    y, (new, won) = lax.scan(visit, y, xs)
+    return y, new, won
 
 
 def dual_state(layout: Layout, p: ConstraintProblem, force: Array) -> Array:
