@@ -26,6 +26,9 @@ from jaxsim.core.types import (
     SolverType,
     TrnType,
 )
+from jaxsim.engine.collision.broad.broadphase import is_large
+from jaxsim.engine.collision.convex.hull import hull_vertices
+from jaxsim.engine.collision.driver import groups
 from jaxsim.mjcf import read
 
 SIZES = ("nbody", "nq", "nv", "nu", "na", "ngeom", "nsite", "nsensordata", "nmocap", "nmesh", "ntendon", "neq", "nkey")
@@ -67,6 +70,7 @@ def describe(m: Model) -> list[tuple[str, str]]:
         *((name, text + tail) for name, text, tail in kinds if text),
         ("mass", f"{float(m.body_subtreemass[0]):.4g} kg in {m.ntree} kinematic tree{'s' * (m.ntree != 1)}"),
         ("options", _options(m)),
+        *_collisions(m),
         ("capacities", f"{m.max_contacts} contacts, {m.max_constraints} constraint rows"),
     ]
     keys = [m.id2name("key", k) or str(k) for k in range(m.nkey)]
@@ -100,6 +104,24 @@ def _dims(m: Model) -> str:
     if not active.any():
         return "; none collides"
     return f"; {int(active.sum())} can collide, condim at most {int(m.geom_condim[active].max())}"
+
+
+def _collisions(m: Model) -> list[tuple[str, str]]:
+    """What can collide, by how it is found, and how large the hulls of meshes are."""
+    if is_large(m):
+        return [("collisions", "too many pairs to list: a grid finds those that are near")]
+    counts = Counter()
+    for group in groups(m):
+        counts[group.collider.function.__name__.replace("_", " and ")] += len(group.candidate)
+    if not counts:
+        return []
+    text = ", ".join(f"{count} {name}" for name, count in counts.most_common())
+    rows = [("collisions", f"{sum(counts.values())} candidate pairs: {text}")]
+    used = np.unique(m.geom_dataid[(m.geom_type == GeomType.MESH) & ((m.geom_contype | m.geom_conaffinity) != 0)])
+    if len(used):
+        sizes = sorted(len(hull_vertices(m, mesh)) for mesh in used)
+        rows.append(("hulls", f"{len(sizes)} of {sizes[0]} to {sizes[-1]} vertices, {sum(sizes)} in all"))
+    return rows
 
 
 def _actuators(m: Model) -> list[str]:

@@ -38,7 +38,9 @@ def one_cpu_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    return _called(function, inlineable="false", xla_cpu_small_call="true")
+    kernel = _called(function, inlineable="false", xla_cpu_small_call="true")
+    # XLA moves constants into a kernel and ends the process when it then misses the argument: so it sees none
+    return lambda *args: kernel(*lax.optimization_barrier(args))
 
 
 @lru_cache

@@ -17,7 +17,6 @@ from jax import lax
 
 from jaxsim.math.arrays import row_at
 from jaxsim.math.safe import Array
-from jaxsim.xla.batching import batch_max
 from jaxsim.xla.compat import custom_vmap, eval_jaxpr
 from jaxsim.xla.fusion import one_kernel
 from jaxsim.xla.loops import repeat
@@ -57,15 +56,6 @@ def for_each(search: Search, shared: Any, rows: Any, count: Array) -> Any:
     width = sum(math.prod(x.shape) for x in jax.tree.leaves(shape))
     out = _pool(packed, split, (length, width, dtype))([jnp.asarray(leaves[i]) for i in used], count)
     return _unpacked(out, shape)
-
-
-def operand(x: np.ndarray, number: Array) -> Array:
-    """The constant `x` as an array that XLA does not know when it compiles; `number` is any finite number at run time.
-
-    XLA ends the process where an operand of a kernel (`fusion.one_kernel`) is a constant of more than some kilobytes.
-    """
-    number = lax.stop_gradient(number)
-    return jnp.asarray(x) + batch_max((number < -float(jnp.finfo(number.dtype).max)).astype(x.dtype))
 
 
 def _unpacked(out: Array, shape: Any) -> Any:
@@ -110,12 +100,12 @@ def _of_worlds(search: Packed, split: int, axes: list[int | None], result: tuple
 
     @custom_vmap
     def worlds(leaves: list[Array], count: Array) -> Array:
-        sequential = one_kernel(partial(_one_by_one, search, split, axes, result))
+        sequential = one_kernel(partial(one_by_one, search, split, axes, result))
         return lax.platform_dependent(
             leaves,
             count,
             cpu=lambda *x: sequential(*x)[..., :-1],
-            default=partial(_side_by_side, search, split, axes, result),
+            default=partial(side_by_side, search, split, axes, result),
         )
 
     @worlds.def_vmap
@@ -138,7 +128,7 @@ def _of_worlds(search: Packed, split: int, axes: list[int | None], result: tuple
     return worlds
 
 
-def _one_by_one(
+def one_by_one(
     search: Packed,
     split: int,
     axes: list[int | None],
@@ -164,7 +154,7 @@ def _one_by_one(
     return lax.dynamic_update_slice(out, read[None, None, None], (0, 0, width))
 
 
-def _side_by_side(
+def side_by_side(
     search: Packed,
     split: int,
     axes: list[int | None],

@@ -64,8 +64,7 @@ def sweep_batch(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array
     def noslip_sweeps(*batch: Array) -> tuple[Array, Array]:
         return _worlds(partial(_sweep, layout, iterations), tree.unflatten(batch))
 
-    # XLA moves constants into a kernel, and ends the process when it then misses the argument: so it sees none
-    return one_kernel(noslip_sweeps)(*lax.optimization_barrier(leaves))
+    return one_kernel(noslip_sweeps)(*leaves)
 
 
 def _worlds(sweep: Callable[[SweepProblem], tuple[Array, Array]], s: SweepProblem) -> tuple[Array, Array]:

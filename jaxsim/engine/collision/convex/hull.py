@@ -12,7 +12,7 @@ from jaxsim.engine.collision.shapes import Geoms
 from jaxsim.math.arrays import gather, take
 from jaxsim.math.component import split
 from jaxsim.math.safe import Array
-from jaxsim.xla.pool import for_each, operand
+from jaxsim.xla.pool import for_each
 
 MAX_POLYVERT = 150  # MuJoCo's limit for vertices of a face and faces of a vertex
 CLIMB_MIN_VERTICES = 128  # hulls with as many vertices are searched by hill climbing
@@ -60,8 +60,7 @@ def hull_table(m: Any, geoms: np.ndarray) -> HullTable:
     vert = jnp.asarray(take(m.mesh_vert, vertex), dtype) if len(vertex) else jnp.zeros((1, 3), dtype)
     # one vertex follows the last, which a search that is not made reads
     first_edge = np.cumsum([0, *map(len, edges), 0]).astype(np.int32)
-    indices = [operand(x, m.opt.timestep) for x in (scan, first_edge, edge)]
-    hulls = Hulls(split(vert), split(take(vert, scan)), *indices)
+    hulls = Hulls(split(vert), split(take(vert, scan)), *map(jnp.asarray, (scan, first_edge, edge)))
     rows = np.stack([ends, [*ends[1:], ends[-1]]], axis=1)
     return HullTable(hulls, first.astype(np.int32), rows.astype(np.int32), ids, of_geom, mesh)
 
@@ -127,7 +126,7 @@ def facet_table(m: Any, hulls: HullTable) -> FacetTable:
         first = m.mesh_polyadr[mesh]
         normal.insert(0, jnp.asarray(m.mesh_polynormal[first : first + m.mesh_polynum[mesh]], dtype))
     width = ncorner.shape[1]
-    tables = [operand(x.astype(np.int32), m.opt.timestep) for x in (faces_at, edge_end, corners, ncorner)]
+    tables = [jnp.asarray(x, jnp.int32) for x in (faces_at, edge_end, corners, ncorner)]
     return FacetTable(*tables, jnp.stack([jnp.pad(x, ((0, width - len(x)), (0, 0))) for x in normal]))
 
 

@@ -1,0 +1,75 @@
+"""Searches of entries that take different time: the same results one by one and side by side, for every batch."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from jaxsim.math.arrays import row_at
+from jaxsim.xla import pool
+from jaxsim.xla.pool import for_each
+
+N = 6
+TABLE = np.arange(5000, dtype=np.int32)  # more than XLA takes as a constant operand of a kernel that it sees
+
+
+def search(shared, row, active):
+    """Steps of the table until the row's number is reached: a loop of another length for each entry."""
+    table, scale, _ = shared
+    number, _ = row
+    steps = lax.while_loop(lambda i: active & (row_at(table, i) < number), lambda i: i + 1, jnp.int32(0))
+    return {"steps": steps, "scaled": scale * jnp.stack([number, 2 * number]).astype(scale.dtype)}
+
+
+def run(scale, number, count):
+    shared = jnp.asarray(TABLE), scale, jnp.zeros(3)  # the last one is not read
+    return for_each(search, shared, (number, jnp.ones((N, 2))), count)
+
+
+def expected(scale, number, count):
+    real = np.arange(N) < count
+    scaled = scale * np.stack([number, 2 * number], axis=-1)
+    return {"steps": np.where(real, number, 0), "scaled": np.where(real[:, None], scaled, 0)}
+
+
+def assert_same(found, wanted):
+    jax.tree.map(np.testing.assert_array_equal, found, wanted)
+
+
+NUMBERS = np.random.default_rng(0).integers(0, 100, (2, 3, N)).astype(np.int32)
+COUNTS = np.array([[0, 1, 6], [3, 6, 2]], np.int32)
+
+
+def test_one_world_gets_results_of_its_first_entries_and_zeros():
+    assert_same(jax.jit(run)(2.0, NUMBERS[0, 0], 4), expected(2.0, NUMBERS[0, 0], 4))
+
+
+@pytest.mark.parametrize("axis", [None, 0])
+def test_worlds_of_a_batch_get_their_own_results(axis):
+    scale = np.float32(2.0) if axis is None else np.array([1.0, 2.0, 3.0], np.float32)
+    found = jax.jit(jax.vmap(run, in_axes=(axis, 0, 0)))(scale, NUMBERS[0], COUNTS[0])
+    wanted = [expected(s, *x) for s, *x in zip(np.broadcast_to(scale, 3), NUMBERS[0], COUNTS[0], strict=True)]
+    assert_same(found, jax.tree.map(lambda *x: np.stack(x), *wanted))
+
+
+def test_a_batch_of_batches_is_one_larger_batch():
+    nested = jax.jit(jax.vmap(jax.vmap(run, in_axes=(None, 0, 0)), in_axes=(0, 0, 0)))
+    found = nested(np.array([1.0, 2.0], np.float32), NUMBERS, COUNTS)
+    flat = jax.vmap(run)(np.repeat(np.float32([1, 2]), 3), NUMBERS.reshape(6, N), COUNTS.reshape(6))
+    assert_same(found, jax.tree.map(lambda x: x.reshape(2, 3, *x.shape[1:]), flat))
+
+
+@pytest.mark.parametrize("chunk", [4, 1000])
+def testside_by_side_gives_whatone_by_one_gives(monkeypatch, chunk):
+    """What other platforms run, in chunks smaller and larger than the batch."""
+    one_by_one = jax.jit(jax.vmap(run, in_axes=(None, 0, 0)))(2.0, NUMBERS[1], COUNTS[1])
+    monkeypatch.setattr(pool, "CHUNK", chunk)
+    monkeypatch.setattr(pool, "one_by_one", partial(with_a_spare_number, pool.side_by_side))
+    assert_same(jax.jit(jax.vmap(lambda *x: run(*x), in_axes=(None, 0, 0)))(2.0, NUMBERS[1], COUNTS[1]), one_by_one)
+
+
+def with_a_spare_number(function, *args):
+    return jnp.pad(function(*args), ((0, 0), (0, 0), (0, 1)))
