@@ -16,7 +16,7 @@ from jaxsim.core.types import DisableBit, GeomType
 from jaxsim.engine.collision.convex.epa import EpaResult, epa
 from jaxsim.engine.collision.convex.gjk import SupportPoints, gjk, weighted
 from jaxsim.engine.collision.convex.hull import FacetTable, HullTable, facet_table, hull_table
-from jaxsim.engine.collision.convex.manifold import manifold
+from jaxsim.engine.collision.convex.manifold import Clip, clip_in_turn, clip_side_by_side, manifold
 from jaxsim.engine.collision.convex.mpr import find_portal, mpr_contact
 from jaxsim.engine.collision.convex.sensitivity import WitnessPoints, refined_witness, surface_feature, witness_jvp
 from jaxsim.engine.collision.convex.support import (
@@ -167,7 +167,8 @@ def _contacts(
     """Contacts of the first `count` of n pairs."""
 
     def of_pair(tables: SearchTables, pair: tuple, active: Array) -> Contacts:
-        return contacts_of_pair(settings, tables, *pair, partial(_search_where, settings, tables, active))[0]
+        find = partial(_search_where, settings, tables, active)
+        return contacts_of_pair(settings, tables, *pair, find, clip_in_turn)[0]
 
     return for_each(of_pair, tables, (a, b, bound), count)
 
@@ -177,14 +178,14 @@ def _contacts_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> 
     tables, a, b, bound, count = primals
 
     def of_pair(tables: SearchTables, pair: tuple, active: Array) -> tuple[Contacts, Any]:
-        return contacts_of_pair(settings, tables, *pair, partial(_search_where, settings, tables, active))
+        return contacts_of_pair(settings, tables, *pair, partial(_search_where, settings, tables, active), clip_in_turn)
 
     found, records = for_each(of_pair, tables, (a, b, bound), count)
 
     def differentiable(tables: SearchTables, a: ConvexShape, b: ConvexShape, bound: Array) -> Contacts:
         def again(a: ConvexShape, b: ConvexShape, bound: Array, records: Any) -> Contacts:
             known = lambda i, *_: jax.tree.map(lambda x: gather(x, i), records)  # noqa: E731
-            return contacts_of_pair(settings, tables, a, b, bound, known)[0]
+            return contacts_of_pair(settings, tables, a, b, bound, known, clip_side_by_side)[0]
 
         return jax.vmap(again)(a, b, bound, records)
 
@@ -220,12 +221,13 @@ def _distance_search(
 
 
 def contacts_of_pair(
-    settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, bound: Array, find: Any
+    settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, bound: Array, find: Any, clip: Clip
 ) -> tuple[Contacts, Any]:
     """Contacts of one pair in k slots, and the records of the k searches.
 
-    `find(i, turned_a, turned_b, needed)` is the record of search i. With `multiccd`, pairs without a manifold are
-    searched again with the geoms tilted about the tangents of the first contact, as mjc_Convex does.
+    `find(i, turned_a, turned_b, needed)` is the record of search i, `clip` clips polygons (see `manifold`). With
+    `multiccd`, pairs without a manifold are searched again with the geoms tilted about the tangents of the first
+    contact, as mjc_Convex does.
     """
     faceted = is_type(a.type, FACETED_TYPES) & is_type(b.type, FACETED_TYPES)
     is_multi = ~is_type(a.type, SINGLE_CONTACT_TYPES) & ~is_type(b.type, SINGLE_CONTACT_TYPES)
@@ -263,16 +265,24 @@ def contacts_of_pair(
     if settings.faceted:
         first, record = (jax.tree.map(lambda x: x[0], x) for x in (found, records))
         by_manifold = first.hit & faceted & (a.margin == 0)
-        contacts = lax.cond(by_manifold, partial(_of_manifold, tables, a, b, first, record), lambda x: x, contacts)
+        contacts = lax.cond(
+            by_manifold, partial(_of_manifold, tables, a, b, first, record, clip), lambda x: x, contacts
+        )
     return contacts, records
 
 
 def _of_manifold(
-    tables: SearchTables, a: ConvexShape, b: ConvexShape, deepest: DeepestPoint, first: Witness, contacts: Contacts
+    tables: SearchTables,
+    a: ConvexShape,
+    b: ConvexShape,
+    deepest: DeepestPoint,
+    first: Witness,
+    clip: Clip,
+    contacts: Contacts,
 ) -> Contacts:
     """The contacts of the faces that touch, or those given if there are none."""
     gap = deepest.x2 - deepest.x1
-    ok, points, normal, real = manifold(tables.facets, tables.hulls, a, b, first.points.index, gap)
+    ok, points, normal, real = manifold(tables.facets, tables.hulls, a, b, first.points.index, gap, clip)
     return Contacts(
         jnp.where(ok, real, contacts.hit),
         contacts.dist,

@@ -4,6 +4,7 @@ Clipping is the Sutherland-Hodgman algorithm (1974). The choice of faces and edg
 MuJoCo's engine_collision_gjk.c.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -15,13 +16,18 @@ from jaxsim.engine.collision.convex.hull import BOX_NORMALS, FacetTable
 from jaxsim.engine.collision.convex.support import ConvexShape, Hulls, hull_vertex
 from jaxsim.engine.collision.shapes import unit
 from jaxsim.math import safe
-from jaxsim.math.arrays import inner, matvec, matvec_t
+from jaxsim.math.arrays import inner, matvec, matvec_t, row_at, with_row
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
+from jaxsim.xla.loops import repeat
 
 PARALLEL_FACE_COSINE = 0.99999872  # between the normals of faces that count as parallel
 PARALLEL_EDGE_SINE = 0.00159999931  # between an edge and a face that count as parallel
 MANIFOLD_SLOTS = 5  # of a convex pair, one more than a manifold has points
+
+
+Polygon = tuple[Array, Array]  # points (P, 3) and their number
+Clip = Callable[[Polygon, Polygon, Array], Polygon]  # of a clipper and a subject, along a normal
 
 
 class TouchedFeature(NamedTuple):
@@ -40,11 +46,12 @@ class TouchedFeature(NamedTuple):
 
 
 def manifold(
-    facets: FacetTable, hulls: Hulls, a: ConvexShape, b: ConvexShape, face: Array, gap: Array
+    facets: FacetTable, hulls: Hulls, a: ConvexShape, b: ConvexShape, face: Array, gap: Array, clip: Clip
 ) -> tuple[Array, Array, Array, Array]:
     """Contacts of two faces, or a face and an edge: whether there are any, positions, normals (5, 3), which are real.
 
-    `face` (3, 2) are the vertices of EPA's nearest face, `gap` (3,) the vector from witness point x1 to x2.
+    `face` (3, 2) are the vertices of EPA's nearest face, `gap` (3,) the vector from witness point x1 to x2;
+    `clip` is `clip_side_by_side`, which is differentiable, or `clip_in_turn`.
     """
     feature1 = _touched_feature(facets, hulls, a, face[:, 0], -gap)
     feature2 = _touched_feature(facets, hulls, b, face[:, 1], gap)
@@ -142,7 +149,7 @@ def _polygon(f: FacetTable, hulls: Hulls, shape: ConvexShape, face: Array) -> tu
     return shape.pos + matvec(shape.mat, _local_vertices(hulls, shape, vertex)), f.ncorner[shape.row, face]
 
 
-def clip(clipper: tuple[Array, Array], subject: tuple[Array, Array], normal: Array) -> tuple[Array, Array]:
+def clip_side_by_side(clipper: tuple[Array, Array], subject: tuple[Array, Array], normal: Array) -> tuple[Array, Array]:
     """The polygon `subject` clipped by the planes through the sides of `clipper` along `normal`.
 
     Polygons are points (P, 3) and their number.
@@ -176,6 +183,37 @@ def clip(clipper: tuple[Array, Array], subject: tuple[Array, Array], normal: Arr
 
     (polygon, count), _ = jax.lax.scan(cut, (polygon, count), (points, planes, jnp.arange(size) < nside))
     return polygon, count
+
+
+def clip_in_turn(clipper: Polygon, subject: Polygon, normal: Array) -> Polygon:
+    """`clip_side_by_side` vertex by vertex: for one pair at a time, in time proportional to the vertices there are."""
+    points, nside = clipper
+    polygon, count = subject
+    size = 2 * points.shape[0]
+    none = jnp.zeros((size, 3), polygon.dtype)
+
+    def cut(i: Array, state: Polygon) -> Polygon:
+        polygon, count = state
+        start, end = row_at(points, i), row_at(points, jnp.where(i + 1 < nside, i + 1, 0))
+        plane = cross(end - start, normal)
+
+        def visit(j: Array, out: Polygon) -> Polygon:
+            kept, n = out
+            p, q = row_at(polygon, j), row_at(polygon, jnp.where(j + 1 < count, j + 1, 0))
+            inside1, inside2 = inner(p - start, plane) > -MINVAL, inner(q - start, plane) > -MINVAL
+            rate = jnp.where(inside1 != inside2, inner(q - p, plane), 0)
+            t = safe.divide(inner(plane, start) - inner(p, plane), rate, jnp.inf)
+            crosses = (t >= 0) & (t <= 1)
+            # what does not count is written over by what comes next
+            kept = with_row(kept, jnp.minimum(n, size - 1), p + jnp.where(crosses, t, 0) * (q - p))
+            n += crosses.astype(n.dtype)
+            kept = with_row(kept, jnp.minimum(n, size - 1), q)
+            return kept, n + inside2.astype(n.dtype)
+
+        return repeat(count, visit, (none, jnp.int32(0)))
+
+    padded = jnp.pad(polygon, ((0, size - len(polygon)), (0, 0)))
+    return repeat(nside, cut, (padded, jnp.asarray(count, jnp.int32)))
 
 
 def _at_most_four(polygon: Array, count: Array) -> tuple[Array, Array]:
