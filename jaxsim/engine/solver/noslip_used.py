@@ -23,11 +23,11 @@ from jaxsim.xla.fusion import one_kernel
 
 
 class Kind(NamedTuple):
-    """Blocks of one kind, each a function of the number of a block.
+    """`size` blocks of one kind with `width` rows each; functions of the number of a block.
 
-    `slots` are its rows, of which the first tells its island and the last is there if the block is. `jacobian` gives
-    (k, nv). `visit(i, z, products, force)` has z = J a (k,) and the inner products (k, k) of its rows L^-1 J'; it gives
-    the changes of its forces (k,), the forces of its slots, and what the visit improved.
+    `first` is its first slot, whose label is that of its island, and `present` tells whether it has rows. `jacobian`
+    gives (k, nv). `visit(i, z, products, force)` has z = J a (k,) and the inner products (k, k) of its rows L^-1 J'; it
+    gives the changes of its forces (k,), the forces of its slots, and what the visit improved.
     """
 
     size: int
@@ -35,7 +35,7 @@ class Kind(NamedTuple):
     first: Callable[[Array], Array]
     present: Callable[[Array], Array]
     jacobian: Callable[[Array], Array]
-    visit: Callable[[Array, Array, Array, Array], tuple[Array, Array, Array, Array]]
+    visit: Callable[[Array, Array, Array, Array], tuple[Array, Array, Array]]
 
 
 class Used(NamedTuple):
