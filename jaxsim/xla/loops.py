@@ -12,7 +12,6 @@ from jaxsim.xla.compat import custom_vmap, eval_jaxpr
 
 # Worlds that go through a round together on a CPU; LLVM would unroll loops of up to 32 short turns, not vectorise them.
 GROUP = 40
-PAIRS = 128  # and pairs of geoms, for which there is less to do
 
 
 def while_each(cond: Callable[[Any], Array], body: Callable[[Any], Any], state: Any, group: int = GROUP) -> Any:
