@@ -32,15 +32,22 @@ def one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args: (_one_kernel if kernels_hold() else lambda f: f)(function)(*args)
 
 
+def one_kernel_of_tables(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`one_kernel` for arguments of which some may be constants of the program, as large tables are.
+
+    XLA moves such constants into a kernel and ends the process when it then misses the argument. Behind a barrier it
+    sees none; the barrier costs a tenth of a step where kernels are many and small.
+    """
+    return lambda *args: one_kernel(function)(*lax.optimization_barrier(args))
+
+
 def one_cpu_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of arrays (any PyTrees): `one_kernel` of it on a CPU, the function itself elsewhere."""
     return lambda *args: lax.platform_dependent(*args, cpu=one_kernel(function), default=function)
 
 
 def _one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    kernel = _called(function, inlineable="false", xla_cpu_small_call="true")
-    # XLA moves constants into a kernel and ends the process when it then misses the argument: so it sees none
-    return lambda *args: kernel(*lax.optimization_barrier(args))
+    return _called(function, inlineable="false", xla_cpu_small_call="true")
 
 
 @lru_cache

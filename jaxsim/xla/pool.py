@@ -18,7 +18,7 @@ from jax import lax
 from jaxsim.math.arrays import row_at
 from jaxsim.math.safe import Array
 from jaxsim.xla.compat import custom_vmap, eval_jaxpr
-from jaxsim.xla.fusion import one_kernel
+from jaxsim.xla.fusion import one_kernel_of_tables
 from jaxsim.xla.loops import repeat
 
 CHUNK = 1 << 14  # entries that go side by side where there are many
@@ -100,7 +100,7 @@ def _of_worlds(search: Packed, split: int, axes: list[int | None], result: tuple
 
     @custom_vmap
     def worlds(leaves: list[Array], count: Array) -> Array:
-        sequential = one_kernel(partial(one_by_one, search, split, axes, result))
+        sequential = one_kernel_of_tables(partial(one_by_one, search, split, axes, result))
         return lax.platform_dependent(
             leaves,
             count,

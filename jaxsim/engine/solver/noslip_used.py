@@ -19,7 +19,7 @@ from jaxsim.engine.solver.problem import elliptic
 from jaxsim.engine.solver.slip import cone_block, visit_cone, visit_scalar
 from jaxsim.engine.solver.sweeps import SweepProblem, friction_slots, has_pairs
 from jaxsim.math.safe import Array
-from jaxsim.xla.fusion import one_kernel
+from jaxsim.xla.fusion import one_kernel_of_tables
 
 
 class Kind(NamedTuple):
@@ -64,7 +64,7 @@ def sweep_batch(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array
     def noslip_sweeps(*batch: Array) -> tuple[Array, Array]:
         return _worlds(partial(_sweep, layout, iterations), tree.unflatten(batch))
 
-    return one_kernel(noslip_sweeps)(*leaves)
+    return one_kernel_of_tables(noslip_sweeps)(*leaves)
 
 
 def _worlds(sweep: Callable[[SweepProblem], tuple[Array, Array]], s: SweepProblem) -> tuple[Array, Array]:
