@@ -36,7 +36,7 @@ def one_kernel_of_tables(function: Callable[..., Any]) -> Callable[..., Any]:
     """`one_kernel` for arguments of which some may be constants of the program, as large tables are.
 
     XLA moves such constants into a kernel and ends the process when it then misses the argument. Behind a barrier it
-    sees none; the barrier costs a tenth of a step where kernels are many and small.
+    sees none. Where kernels are many and small the barrier seemed to cost a tenth of a step.
     """
     return lambda *args: one_kernel(function)(*lax.optimization_barrier(args))
 

@@ -8,7 +8,7 @@ all worlds that need a search are moved together into chunks, in which they go s
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -54,7 +54,7 @@ def for_each(search: Search, shared: Any, rows: Any, count: Array) -> Any:
 
     split = sum(i < nshared for i in used)
     width = sum(math.prod(x.shape) for x in jax.tree.leaves(shape))
-    out = _pool(packed, split, (length, width, dtype))([jnp.asarray(leaves[i]) for i in used], count)
+    out = _pool(_Plan(packed, split, length, width, dtype))([jnp.asarray(leaves[i]) for i in used], count)
     return _unpacked(out, shape)
 
 
@@ -68,16 +68,24 @@ def _unpacked(out: Array, shape: Any) -> Any:
     )
 
 
-Packed = Callable[[list[Array], Array], Array]
+class _Plan(NamedTuple):
+    """A search of leaves, of which those before `split` are shared, for `length` entries: `width` numbers for each."""
+
+    search: Callable[[list[Array], Array], Array]
+    split: int
+    length: int
+    width: int
+    dtype: Any
 
 
-def _pool(search: Packed, split: int, result: tuple[int, int, Any]) -> Callable[[list[Array], Array], Array]:
-    """The searches of one world, of which the leaves before `split` are shared; `vmap` makes those of all worlds."""
+def _pool(plan: _Plan) -> Callable[[list[Array], Array], Array]:
+    """The searches of one world; `vmap` makes those of all worlds."""
+    split = plan.split
 
     @custom_vmap
     def one(leaves: list[Array], count: Array) -> Array:
         axes = [None] * split + [0] * (len(leaves) - split)
-        return _of_worlds(search, split, axes, result)(
+        return _of_worlds(plan, axes)(
             [x if a is None else x[None] for x, a in zip(leaves, axes, strict=True)], count[None]
         )[0]
 
@@ -90,22 +98,22 @@ def _pool(search: Packed, split: int, result: tuple[int, int, Any]) -> Callable[
             for x, b, a in zip(leaves, flags, axes, strict=True)
         ]
         count = count if count_batched else jnp.broadcast_to(count, (size,))
-        return _of_worlds(search, split, axes, result)(full, count), True
+        return _of_worlds(plan, axes)(full, count), True
 
     return one
 
 
-def _of_worlds(search: Packed, split: int, axes: list[int | None], result: tuple[int, int, Any]):
+def _of_worlds(plan: _Plan, axes: list[int | None]) -> Callable[[list[Array], Array], Array]:
     """The searches of worlds (size, n); leaves with the axis None are the same for all."""
 
     @custom_vmap
     def worlds(leaves: list[Array], count: Array) -> Array:
-        sequential = one_kernel_of_tables(partial(one_by_one, search, split, axes, result))
+        sequential = one_kernel_of_tables(partial(one_by_one, plan, axes))
         return lax.platform_dependent(
             leaves,
             count,
             cpu=lambda *x: sequential(*x)[..., :-1],
-            default=partial(side_by_side, search, split, axes, result),
+            default=partial(side_by_side, plan, axes),
         )
 
     @worlds.def_vmap
@@ -120,24 +128,15 @@ def _of_worlds(search: Packed, split: int, axes: list[int | None], result: tuple
 
         of = list(zip(leaves, flags, axes, strict=True))
         full = [flat(x, b, a == 0) if b or a == 0 else x for x, b, a in of]
-        out = _of_worlds(search, split, [0 if b or a == 0 else None for _, b, a in of], result)(
-            full, flat(count, count_batched, True)
-        )
+        out = _of_worlds(plan, [0 if b or a == 0 else None for _, b, a in of])(full, flat(count, count_batched, True))
         return out.reshape(outer, size, *out.shape[1:]), True
 
     return worlds
 
 
-def one_by_one(
-    search: Packed,
-    split: int,
-    axes: list[int | None],
-    result: tuple[int, int, Any],
-    leaves: list[Array],
-    count: Array,
-) -> Array:
+def one_by_one(plan: _Plan, axes: list[int | None], leaves: list[Array], count: Array) -> Array:
     """Results (size, n, k + 1) by a loop over worlds and, in each, over its entries; the last number means nothing."""
-    length, width, dtype = result
+    search, split, length, width, dtype = plan
 
     def world(w: Array, out: Array) -> Array:
         mine = [x if a is None else row_at(x, w) for x, a in zip(leaves, axes, strict=True)]
@@ -154,16 +153,9 @@ def one_by_one(
     return lax.dynamic_update_slice(out, read[None, None, None], (0, 0, width))
 
 
-def side_by_side(
-    search: Packed,
-    split: int,
-    axes: list[int | None],
-    result: tuple[int, int, Any],
-    leaves: list[Array],
-    count: Array,
-) -> Array:
+def side_by_side(plan: _Plan, axes: list[int | None], leaves: list[Array], count: Array) -> Array:
     """Results (size, n, k): entries of all worlds that are searched come first, a chunk of them at a time."""
-    length, width, dtype = result
+    search, split, length, width, dtype = plan
     size = len(count)
     chunk = min(CHUNK, size * length)
     real = (np.arange(length) < count[:, None]).reshape(-1)

@@ -18,6 +18,7 @@ from jaxsim.core.layout import Layout
 from jaxsim.engine.solver.problem import elliptic
 from jaxsim.engine.solver.slip import cone_block, visit_cone, visit_scalar
 from jaxsim.engine.solver.sweeps import SweepProblem, friction_slots, has_pairs
+from jaxsim.math.arrays import row_at, with_row
 from jaxsim.math.safe import Array
 from jaxsim.xla.fusion import one_kernel_of_tables
 
@@ -69,7 +70,7 @@ def sweep_batch(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array
 
 def _worlds(sweep: Callable[[SweepProblem], tuple[Array, Array]], s: SweepProblem) -> tuple[Array, Array]:
     def world(i: Array, out: tuple[Array, Array]) -> tuple[Array, Array]:
-        return jax.tree.map(lambda x, new: _put(x, new, i), out, sweep(jax.tree.map(lambda x: _at(x, i), s)))
+        return jax.tree.map(lambda x, new: with_row(x, i, new), out, sweep(jax.tree.map(lambda x: row_at(x, i), s)))
 
     size = len(s.force)
     return lax.fori_loop(0, size, world, (jnp.zeros_like(s.force), jnp.zeros(size, jnp.int32)))
@@ -90,7 +91,7 @@ def _sweep(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, Arr
             state = lax.fori_loop(0, used.count, partial(_visit, s, kind, x, used), state)
         running = state.running & (state.improved * s.scale >= s.tolerance)
         still = [
-            _keep(used, lambda i, kind=kind: _at(running, _at(s.label, kind.first(i))))
+            _keep(used, lambda i, kind=kind: row_at(running, row_at(s.label, kind.first(i))))
             for kind, used in zip(kinds, state.used, strict=True)
         ]
         sweeps = state.sweeps + state.running.astype(jnp.int32)
@@ -103,15 +104,15 @@ def _sweep(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, Arr
 
 
 def _visit(s: SweepProblem, kind: Kind, rows: tuple[Array, Array], used: Used, j: Array, state: State) -> State:
-    i = _at(used.order, j)
-    x = _at(rows[0], i)
-    moved, new, won = kind.visit(i, jnp.sum(x * state.y, axis=1), _at(rows[1], i), state.force)
+    i = row_at(used.order, j)
+    x = row_at(rows[0], i)
+    moved, new, won = kind.visit(i, jnp.sum(x * state.y, axis=1), row_at(rows[1], i), state.force)
     slot = kind.first(i)
-    label = _at(s.label, slot)
+    label = row_at(s.label, slot)
     return state._replace(
         y=state.y + jnp.sum(moved[:, None] * x, axis=0),
         force=lax.dynamic_update_slice_in_dim(state.force, new, slot, 0),
-        improved=_put(state.improved, _at(state.improved, label) + won, label),
+        improved=with_row(state.improved, label, row_at(state.improved, label) + won),
     )
 
 
@@ -123,9 +124,9 @@ def _start(layout: Layout, s: SweepProblem, kinds: list[Kind]) -> tuple[State, A
 
     def add(i: Array, sums: tuple[Array, Array]) -> tuple[Array, Array]:
         gain, touched = sums
-        label, force = _at(s.label, i), _at(s.force, i)
-        gain = _put(gain, _at(gain, label) + 0.5 * force * force * _at(s.regular, i), label)
-        return gain, _put(touched, _at(touched, label) | _at(s.active, i), label)
+        label, force = row_at(s.label, i), row_at(s.force, i)
+        gain = with_row(gain, label, row_at(gain, label) + 0.5 * force * force * row_at(s.regular, i))
+        return gain, with_row(touched, label, row_at(touched, label) | row_at(s.active, i))
 
     islands = layout.nv + 1
     none = jnp.zeros(islands, bool)
@@ -142,8 +143,8 @@ def _keep(used: Used, kept: Callable[[Array], Array]) -> Used:
 
     def step(j: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
         order, count = state
-        i = _at(order, j)
-        return _put(order, i, count), count + kept(i).astype(jnp.int32)
+        i = row_at(order, j)
+        return with_row(order, count, i), count + kept(i).astype(jnp.int32)
 
     return Used(*lax.fori_loop(0, used.count, step, (used.order, jnp.zeros((), jnp.int32))))
 
@@ -155,16 +156,16 @@ def _rows(kind: Kind, used: Used, columns: Array) -> tuple[Array, Array]:
 
     def substitute(x: Array) -> Array:
         def step(d: Array, x: Array) -> Array:
-            column = _at(columns, d)
-            found = lax.dynamic_slice_in_dim(x, d, 1, axis=1) / _at(column, d)
+            column = row_at(columns, d)
+            found = lax.dynamic_slice_in_dim(x, d, 1, axis=1) / row_at(column, d)
             return jnp.where(col == d, found, x - found * column)  # of the column nothing stands before its diagonal
 
         return lax.fori_loop(0, nv, step, x)
 
     def block(j: Array, out: tuple[Array, Array]) -> tuple[Array, Array]:
-        i = _at(used.order, j)
+        i = row_at(used.order, j)
         x = substitute(kind.jacobian(i))
-        return _put(out[0], x, i), _put(out[1], jnp.sum(x[:, None] * x[None], axis=2), i)
+        return with_row(out[0], i, x), with_row(out[1], i, jnp.sum(x[:, None] * x[None], axis=2))
 
     zeros = partial(jnp.zeros, dtype=columns.dtype)
     shape = (kind.size, kind.width)
@@ -183,21 +184,21 @@ def _kinds(layout: Layout, s: SweepProblem) -> list[Kind]:
 
 def _dry(layout: Layout, s: SweepProblem) -> Kind:
     slots = friction_slots(layout)
-    slot = lambda i: _at(jnp.asarray(slots, jnp.int32), i)  # noqa: E731
+    slot = lambda i: row_at(jnp.asarray(slots, jnp.int32), i)  # noqa: E731
 
     def jacobian(i: Array) -> Array:
         unit = (np.arange(layout.nv) == i).astype(s.factor.dtype)
         if s.general is None:
             return unit[None]
-        return jnp.where(i < layout.nv, unit, _at(s.general, jnp.maximum(i - layout.nv, 0)))[None]
+        return jnp.where(i < layout.nv, unit, row_at(s.general, jnp.maximum(i - layout.nv, 0)))[None]
 
     def visit(i: Array, z: Array, products: Array, force: Array) -> tuple[Array, Array, Array]:
         at = slot(i)
-        value = _at(force, at)
-        new, won = visit_scalar(z[0] - _at(s.aref, at), products[0, 0], value, _at(s.bound, at), False)
+        value = row_at(force, at)
+        new, won = visit_scalar(z[0] - row_at(s.aref, at), products[0, 0], value, row_at(s.bound, at), False)
         return (new - value)[None], new[None], won
 
-    return Kind(len(slots), 1, slot, lambda i: _at(s.active, slot(i)), jacobian, visit)
+    return Kind(len(slots), 1, slot, lambda i: row_at(s.active, slot(i)), jacobian, visit)
 
 
 def _pairs(layout: Layout, s: SweepProblem) -> Kind:
@@ -206,7 +207,7 @@ def _pairs(layout: Layout, s: SweepProblem) -> Kind:
 
     def jacobian(i: Array) -> Array:
         c, k = i // tangents, i % tangents
-        return 2 * _at(_at(s.friction, c), k) * _at(_at(s.contact, c), 1 + k)[None]
+        return 2 * row_at(row_at(s.friction, c), k) * row_at(row_at(s.contact, c), 1 + k)[None]
 
     def visit(i: Array, z: Array, products: Array, force: Array) -> tuple[Array, Array, Array]:
         refs, pair = (lax.dynamic_slice_in_dim(x, slot(i), 2) for x in (s.aref, force))
@@ -214,7 +215,7 @@ def _pairs(layout: Layout, s: SweepProblem) -> Kind:
         new, won = visit_scalar(z[0] - (refs[0] - refs[1]), products[0, 0], value, middle, True)
         return (new - value)[None], jnp.stack([middle + new, middle - new]), won
 
-    return Kind(layout.ncontact * tangents, 1, slot, lambda i: _at(s.active, slot(i) + 1), jacobian, visit)
+    return Kind(layout.ncontact * tangents, 1, slot, lambda i: row_at(s.active, slot(i) + 1), jacobian, visit)
 
 
 def _cones(layout: Layout, s: SweepProblem) -> Kind:
@@ -223,8 +224,8 @@ def _cones(layout: Layout, s: SweepProblem) -> Kind:
     tangents = lambda x, i: lax.dynamic_slice_in_dim(x, slot(i), width)[1:]  # noqa: E731
 
     def visit(i: Array, z: Array, products: Array, force: Array) -> tuple[Array, Array, Array]:
-        active, normal, value = tangents(s.active, i), _at(force, slot(i)), tangents(force, i)
-        friction = jnp.where(active, _at(s.friction, i), 1)
+        active, normal, value = tangents(s.active, i), row_at(force, slot(i)), tangents(force, i)
+        friction = jnp.where(active, row_at(s.friction, i), 1)
         block = cone_block(products, active)
         new, won = visit_cone(z - tangents(s.aref, i), block, friction, active, value, normal)
         return new - value, jnp.concatenate([normal[None], new]), won
@@ -234,14 +235,6 @@ def _cones(layout: Layout, s: SweepProblem) -> Kind:
         width - 1,
         slot,
         lambda i: jnp.any(tangents(s.active, i)),
-        lambda i: _at(s.contact, i)[1:],
+        lambda i: row_at(s.contact, i)[1:],
         visit,
     )
-
-
-def _at(x: Array, i: Array) -> Array:
-    return lax.dynamic_index_in_dim(x, i, keepdims=False)
-
-
-def _put(x: Array, new: Array, i: Array) -> Array:
-    return lax.dynamic_update_index_in_dim(x, new, i, 0)

@@ -16,7 +16,6 @@ from jaxsim.xla.pool import for_each
 
 MAX_POLYVERT = 150  # MuJoCo's limit for vertices of a face and faces of a vertex
 CLIMB_MIN_VERTICES = 128  # hulls with as many vertices are searched by hill climbing
-CLIMB_STARTS_FACTOR = 1.0  # times the root of their number: vertices compared before climbing
 MUJOCO_CLIMB_MIN_VERTICES = 10  # mjMESH_HILLCLIMB_MIN: MuJoCo searches smaller meshes without the graph
 
 
@@ -69,7 +68,7 @@ def _scanned(count: int, large: bool) -> np.ndarray:
     """The vertices of a hull that are compared before climbing: all, or about as many as the climb takes steps."""
     if not large:
         return np.arange(count)
-    width = -(-int(CLIMB_STARTS_FACTOR * count**0.5) // SCAN_WIDTH) * SCAN_WIDTH
+    width = -(-int(count**0.5) // SCAN_WIDTH) * SCAN_WIDTH
     return np.linspace(0, count - 1, width).astype(int)
 
 

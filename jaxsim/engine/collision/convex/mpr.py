@@ -6,7 +6,7 @@ uses it with the flag `nativeccd` off.
 The portal is a triangle of support points of the Minkowski difference that the ray passes. It is moved outward until it
 is on the boundary. The depth is the distance of the origin from that triangle, and the normal points there. The
 position weighs the support points and the centres so that both shapes give the same point. The steps, tests and their
-order are libccd's, and so are the conditions under which the search ends. Callers use vmap.
+order are libccd's, and so are the conditions under which the search ends.
 """
 
 from functools import partial

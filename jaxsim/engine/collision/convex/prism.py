@@ -129,7 +129,7 @@ def _field_contacts_jvp(static: tuple[SearchSettings, int], primals: tuple, tang
 
     def differentiable(tables: FieldTables, field: Field, shape: ConvexShape) -> tuple[Array, Array, Array]:
         def again(field: Field, shape: ConvexShape, triangle: Array, record: Any) -> tuple[Array, Array, Array]:
-            sides = _prism(tables.height, field, triangle), _geom(field, shape)
+            sides = _prism(tables.height, field, triangle), shape
             point = deepest_point(settings, tables.search, record, *sides, *sides)
             return point.dist, 0.5 * (point.x1 + point.x2), point.normal
 
@@ -153,7 +153,6 @@ def _contacts_of_pair(
 ) -> FieldContacts:
     """Contacts of one geom with the triangles under its bounds, row by row."""
     _, nrow, ncol = split(field.grid)
-    geom = _geom(field, shape)
     reach = _bounds(settings, tables.search, shape)
     size_x, size_y = field.size[0], field.size[1]
     columns = _cells(reach[0], reach[3], size_x, ncol)
@@ -163,7 +162,7 @@ def _contacts_of_pair(
     total = jnp.where(active, 2 * width * jnp.maximum(lines[1] - lines[0], 0), 0)
     one = jnp.int32(0)
     prism = _prism(tables.height, field, one)
-    empty = jax.eval_shape(partial(search, settings, tables.search), prism, geom, active)
+    empty = jax.eval_shape(partial(search, settings, tables.search), prism, shape, active)
     slots = jax.tree.map(
         lambda x: jnp.zeros((MAXCONPAIR, *x.shape), x.dtype), (one, bottom, shape.pos, shape.pos, empty)
     )
@@ -177,8 +176,8 @@ def _contacts_of_pair(
         high = jnp.maximum(jnp.maximum(prism.vert[0, 2], prism.vert[1, 2]), prism.vert[2, 2])
 
         def collide(count: Array, slots: tuple) -> tuple:
-            record = search(settings, tables.search, prism, geom, high >= bottom)
-            point = deepest_point(settings, tables.search, record, prism, geom, prism, geom)
+            record = search(settings, tables.search, prism, shape, high >= bottom)
+            point = deepest_point(settings, tables.search, record, prism, shape, prism, shape)
             hit = point.hit & jnp.isfinite(point.dist)
             found = triangle, jnp.where(hit, point.dist, 0), 0.5 * (point.x1 + point.x2), point.normal, record
             at = jnp.minimum(count, MAXCONPAIR - 1)
@@ -211,11 +210,6 @@ def _cells(high: Array, low: Array, half: Array, count: Array) -> tuple[Array, A
     scale = (count - 1) / (2 * half)
     first = jnp.maximum(jnp.floor((low + half) * scale), 0).astype(jnp.int32)
     return first, jnp.minimum(jnp.ceil((high + half) * scale), count - 1).astype(jnp.int32)
-
-
-def _geom(field: Field, shape: ConvexShape) -> ConvexShape:
-    """The geom, inflated by half of the margin."""
-    return shape._replace(margin=jnp.maximum(field.margin, 0))
 
 
 def _prism(height: Array, field: Field, triangle: Array) -> ConvexShape:
