@@ -1,16 +1,19 @@
 """Compare one step from the same state with MuJoCo, over real models: a line per model with the worst field.
 
-    python ci/parity_steps.py [--float32] [--states N] [FILES or folders ...]
+    python ci/parity_steps.py [--float32] [--states N | --at STEPS ...] [--timeout SECONDS] [FILES or folders ...]
 
 Without files: all models of gymnasium, dm_control and mujoco.mjx, as installed. States are those of a trajectory of
-MuJoCo with random controls. Every stage's output that both have is compared. An error is relative to the largest entry
-of the field, at least one. Where contacts differ, MuJoCo's are also computed at poses moved by 1e-15 to 1e-9. If they
-then equal jaxsim's, the state is a tie, in which rounding decides: it is counted as such and not compared.
+MuJoCo with random controls, every 40 steps or after the steps that `--at` names. Every file has a process of its own,
+so that a crash or a hang is one line of the table. Every stage's output that both have is compared. An error is
+relative to the largest entry of the field, at least one. Where contacts differ, MuJoCo's are also computed at poses
+moved by 1e-15 to 1e-9. If they then equal jaxsim's, the state is a tie, in which rounding decides: it is counted as
+such and not compared.
 """
 
 import argparse
 import copy
 import importlib.util
+import multiprocessing
 import pathlib
 import time
 
@@ -19,6 +22,7 @@ import mujoco
 import numpy as np
 
 import jaxsim
+from jaxsim.xla.options import jit
 from validation.oracle import dense_jacobian, oracle_data
 
 FIELDS = (
@@ -37,6 +41,10 @@ FIELDS = (
     "cam_xmat",
     "light_xpos",
     "light_xdir",
+    "flexvert_xpos",
+    "flexelem_aabb",
+    "flexedge_length",
+    "flexedge_velocity",
     "subtree_com",
     "cdof",
     "cinert",
@@ -70,7 +78,20 @@ FIELDS = (
     "act",
     "time",
 )
-CONTACT = ("dist", "pos", "frame", "includemargin", "friction", "solref", "solimp", "dim", "geom")
+CONTACT = (
+    "dist",
+    "pos",
+    "frame",
+    "includemargin",
+    "friction",
+    "solref",
+    "solimp",
+    "dim",
+    "geom",
+    "flex",
+    "elem",
+    "vert",
+)
 ROWS = ("J", "pos", "margin", "frictionloss", "diagApprox", "D", "vel", "aref", "force")
 STATE = ("time", "qpos", "qvel", "act", "ctrl", "qacc_warmstart", "mocap_pos", "mocap_quat", "eq_active", "history")
 SETTLE = 40  # steps of MuJoCo between two states
@@ -135,7 +156,7 @@ def is_tie(model, data, d, qpos) -> bool:
     return False
 
 
-def check(path: pathlib.Path, states: int) -> str:
+def check(path: pathlib.Path, times: list[int]) -> str:
     """Line of the table for one model."""
     model = mujoco.MjModel.from_xml_path(str(path))
     model.opt.tolerance, model.opt.iterations = (1e-15, 500) if jax.config.jax_enable_x64 else (1e-10, 200)
@@ -146,7 +167,7 @@ def check(path: pathlib.Path, states: int) -> str:
         option = m.opt.replace(tolerance=model.opt.tolerance, iterations=model.opt.iterations, ls_iterations=200)
         m = m.replace(opt=option)
         d0 = jaxsim.make_data(m)
-        step = jax.jit(jaxsim.step).lower(m, d0).compile()
+        step = jit(jaxsim.step).lower(m, d0).compile()
     except jaxsim.UnsupportedError as refusal:
         return f"refused   {str(refusal).splitlines()[0][:90]}"
     compiled = time.perf_counter() - start
@@ -157,13 +178,14 @@ def check(path: pathlib.Path, states: int) -> str:
     worst: dict[str, float] = {}
     contacts = ties = 0
     limit = 1e-6 if jax.config.jax_enable_x64 else 1e-3
-    for _ in range(states):
-        for _ in range(SETTLE):
+    done = 0
+    for time_of_state in times:
+        for _ in range(time_of_state - done):
             data.ctrl[:] = rng.uniform(-0.5, 0.5, model.nu)
             mujoco.mj_step(model, data)
         d, start_pose = step(m, copied(m, d0, model, data)), data.qpos.copy()
         mujoco.mj_step(model, data)
-        contacts += data.ncon
+        done, contacts = time_of_state + 1, contacts + data.ncon
         found = compare(model, data, d)
         contact_error = max(found.get(f"contact.{n}", found["ncon"]) for n in ("dist", "pos", "frame"))
         if contact_error > limit and is_tie(model, copy.copy(data), d, start_pose):
@@ -181,19 +203,50 @@ def check(path: pathlib.Path, states: int) -> str:
     return f"{verdict}   worst {worst[name]:.1e} ({name}); {seen}{more}"
 
 
+def line_of(path: pathlib.Path, times: list[int]) -> str:
+    """`check`, with a model that cannot be loaded as a line of its own."""
+    try:
+        return check(path, times)
+    except ValueError as failure:
+        return f"no model  {str(failure).splitlines()[0][:90]}"
+
+
+def _work(pipe, path: pathlib.Path, times: list[int], float32: bool) -> None:
+    jax.config.update("jax_enable_x64", not float32)
+    try:
+        pipe.send(line_of(path, times))
+    except Exception as failure:
+        pipe.send(f"CRASH     {failure!r}"[:200])
+
+
+def guarded(limit: float, *arguments) -> str:
+    """Line of one model from a process of its own, for at most `limit` seconds."""
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.get_context("fork").Process(target=_work, args=(theirs, *arguments))
+    process.start()
+    theirs.close()
+    try:
+        return ours.recv() if ours.poll(limit) else f"TIMEOUT   {limit:.0f} s"
+    except EOFError:
+        process.join()
+        return f"DIED      exit status {process.exitcode}"
+    finally:
+        process.kill()
+        process.join()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=pathlib.Path)
     parser.add_argument("--float32", action="store_true")
     parser.add_argument("--states", type=int, default=5)
+    parser.add_argument("--at", type=int, nargs="+", help="steps of MuJoCo before each state")
+    parser.add_argument("--timeout", type=float, default=600.0)
     args = parser.parse_args()
-    jax.config.update("jax_enable_x64", not args.float32)
+    times = args.at or [SETTLE + i * (SETTLE + 1) for i in range(args.states)]
     files = [f for p in args.files for f in (sorted(p.glob("**/*.xml")) if p.is_dir() else [p])] or default_files()
     for path in files:
-        try:
-            line = check(path, args.states)
-        except ValueError as failure:
-            line = f"no model  {str(failure).splitlines()[0][:90]}"
+        line = guarded(args.timeout, path, times, args.float32)
         print(f"{path.parent.name + '/' + path.name:44s} {line}", flush=True)
 
 

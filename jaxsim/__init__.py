@@ -2,7 +2,7 @@
 
 What most programs need stands here. `jaxsim.stages` holds the stages of a step, `jaxsim.support` MuJoCo's support
 functions, `jaxsim.mjcf` the `Spec`, `jaxsim.parallel` and `jaxsim.xla` what batches, spreads and compiles. Packages to
-import by themselves: `jaxsim.envs`, `jaxsim.optim`, `jaxsim.identify`, `jaxsim.viewer`.
+import by themselves: `jaxsim.mjx`, `jaxsim.envs`, `jaxsim.optim`, `jaxsim.identify`, `jaxsim.viewer`.
 """
 
 import difflib
@@ -16,12 +16,14 @@ from jaxsim.core.errors import ModelError, ModelWarning, UnsupportedError
 from jaxsim.core.model import Model, Option, Statistic
 from jaxsim.core.types import ObjType, State
 from jaxsim.engine.collision.broad.capacity import suggest_capacity
+from jaxsim.engine.constants.elasticity import flex_elasticity
 from jaxsim.engine.constants.set_const import set_const
 from jaxsim.engine.forward import forward, step, step1, step2
 from jaxsim.engine.initial import make_data, reset_data
 from jaxsim.engine.inverse.derivatives import inverse_derivatives
 from jaxsim.engine.inverse.inverse import inverse
 from jaxsim.engine.ray.cast import multi_ray, ray
+from jaxsim.engine.ray.flex import ray_flex
 from jaxsim.engine.rollout import rollout
 from jaxsim.engine.state import (
     copy_state,
@@ -36,7 +38,8 @@ from jaxsim.engine.transition import transition_derivatives
 from jaxsim.io.archive import save_model
 from jaxsim.io.full_inertia import with_full_inertia
 from jaxsim.io.load import load_model, save_mjcf
-from jaxsim.io.mujoco import from_mujoco, to_mujoco
+from jaxsim.io.mujoco import from_mujoco
+from jaxsim.io.mujoco_data import from_mujoco_data, to_mujoco
 from jaxsim.parallel import batch_axes, batched, over_devices, replicate, shard, use_cores, warmup
 from jaxsim.xla import jit
 
@@ -52,6 +55,7 @@ __all__ = [  # noqa: RUF022, in the order of the reference page
     "save_model",
     "save_mjcf",
     "from_mujoco",
+    "from_mujoco_data",
     "to_mujoco",
     "with_full_inertia",
     # state
@@ -72,6 +76,7 @@ __all__ = [  # noqa: RUF022, in the order of the reference page
     "inverse",
     "rollout",
     "set_const",
+    "flex_elasticity",
     "suggest_capacity",
     # batches and devices
     "batched",
@@ -88,6 +93,7 @@ __all__ = [  # noqa: RUF022, in the order of the reference page
     # rays
     "ray",
     "multi_ray",
+    "ray_flex",
     # types
     "Model",
     "Option",

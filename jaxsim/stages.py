@@ -23,6 +23,7 @@ from jaxsim.engine.dynamics.inertia import crb, factor_m
 from jaxsim.engine.dynamics.kinematics import camlight, kinematics
 from jaxsim.engine.dynamics.passive import passive
 from jaxsim.engine.dynamics.rne import rne, rne_post_constraint
+from jaxsim.engine.flex.kinematics import flex
 from jaxsim.engine.forward import fwd_acceleration, fwd_position, fwd_velocity, rungekutta4
 from jaxsim.engine.integrate.explicit import euler
 from jaxsim.engine.integrate.implicit import implicit
@@ -42,6 +43,7 @@ __all__ = [
     "energy_vel",
     "euler",
     "factor_m",
+    "flex",
     "fwd_acceleration",
     "fwd_actuation",
     "fwd_constraint",

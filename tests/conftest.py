@@ -1,7 +1,9 @@
 """Shared set-up: float64, a fixture for single precision, and XLA flags that halve compile times on a CPU."""
 
+import gc
 import os
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,19 @@ if metadata.version("jaxlib").startswith("0.10."):  # an XLA that does not know 
 import jax
 
 jax.config.update("jax_enable_x64", True)
+
+
+MAPS = Path("/proc/self/maps")
+MOST_MAPS = 20_000  # Linux allows a process 65,530, and ends one that needs more
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_programs():
+    """Forget compiled programs when they are many: each function of each has memory maps of its own."""
+    yield
+    if MAPS.exists() and MAPS.read_bytes().count(b"\n") > MOST_MAPS:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture

@@ -8,38 +8,49 @@ import pytest
 
 from tests.paths import CI
 
-BALL = '<mujoco><worldbody><body><joint axis="0 1 0"/><geom size=".1" pos=".2 0 0"/></body></worldbody></mujoco>'
+BALL = """<mujoco><worldbody><geom type="plane" size="1 1 1" pos="0 0 -.05"/>
+<body><joint axis="0 1 0"/><geom size=".1" pos=".2 0 0"/></body></worldbody></mujoco>"""
 
 
-def test_it_measures_what_there_is_and_says_where(tmp_path):
-    model, out = tmp_path / "ball.xml", tmp_path / "out.json"
+def run(folder, *argv):
+    """The finished process and the report of small pieces for one model."""
+    model, out = folder / "ball.xml", folder / "out.json"
     model.write_text(BALL)
-    argv = ["--model", model, "--nworld", "2", "--nstep", "2", "--against", "", "--skip-tests", "--out", out]
+    argv = [*argv, "--small", "--models", model, "--against", "", "--out", out]
     done = subprocess.run([sys.executable, CI / "gpu.py", *map(str, argv)], capture_output=True, text=True)
+    return done, json.loads(out.read_text()) if out.exists() else None
+
+
+def test_a_piece_replaces_its_old_result_and_keeps_the_others(tmp_path):
+    kept = {"status": 0, "output": "", "figures": {"most": 1.0}}
+    (tmp_path / "out.json").write_text(json.dumps({"pieces": {"parity:other": kept, f"bench:{tmp_path}/ball.xml": {}}}))
+    done, report = run(tmp_path, "bench")
     assert done.returncode == 0, done.stdout + done.stderr
-    report = json.loads(out.read_text())
-    assert report["failed"] == []
-    assert report["bench"]["jaxsim"]["batches"][0]["nworld"] == 2
-    assert report["bench"]["jaxsim"]["stages"]["collision"] >= 0
-    if report["device"][0] != "gpu":
+    assert report["pieces"]["parity:other"] == kept
+    figures = report["pieces"][f"bench:{tmp_path}/ball.xml"]["figures"]
+    assert figures["jaxsim"]["batches"][0]["nworld"] == 2
+    assert "| parity:other | passed | most 1 |" in done.stdout
+    if not report["device"].startswith("gpu"):
         assert "no GPU found" in done.stdout
 
 
-def test_a_step_that_fails_is_named(tmp_path):
-    argv = ["--model", "missing.xml", "--against", "", "--skip-tests", "--out", tmp_path / "out.json"]
+@pytest.mark.slow
+def test_parity_kernel_and_gradients_run(tmp_path):
+    done, report = run(tmp_path, "parity", "kernel", "grad")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for kind in ("parity", "kernel"):
+        found = report["pieces"][f"{kind}:{tmp_path}/ball.xml"]["figures"]
+        assert found["most"] <= found["wanted"]
+
+
+def test_a_piece_that_fails_is_named(tmp_path):
+    out = tmp_path / "out.json"
+    argv = ["bench", "--models", "missing.xml", "--small", "--against", "", "--out", out]
     done = subprocess.run([sys.executable, CI / "gpu.py", *map(str, argv)], capture_output=True, text=True)
     assert done.returncode == 1
-    assert "failed: bench" in done.stdout
+    assert "failed: bench:missing.xml" in done.stdout
 
 
-@pytest.mark.slow
-def test_the_script_of_the_kernel_finds_the_same_answers(tmp_path):
-    model, out = tmp_path / "ball.xml", tmp_path / "out.json"
-    model.write_text(BALL.replace("<worldbody>", '<worldbody><geom type="plane" size="1 1 1" pos="0 0 -.05"/>'))
-    argv = ["--model", model, "--nworld", "2", "--nstep", "2", "--settle", "2", "--warps", "1", "--out", out]
-    script = CI / "solver_kernel.py"
-    done = subprocess.run([sys.executable, script, *map(str, argv)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    report = json.loads(out.read_text())
-    assert report["qacc_difference"]["most"] < 1e-4 and report["iterations"]["plain"]["most"] > 0
-    assert set(report["steps_per_s"]) == {"plain", "kernel, warps 1"}
+def test_unknown_pieces_are_refused():
+    done = subprocess.run([sys.executable, CI / "gpu.py", "speed"], capture_output=True, text=True)
+    assert done.returncode == 1 and "no such piece: speed" in done.stderr

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 MODELS = Path(__file__).resolve().parent.parent / "models"
-POSE = ("time", "geom_xpos", "geom_xmat", "xpos")
+POSE = ("time", "geom_xpos", "geom_xmat", "xpos", "site_xpos", "site_xmat")
 
 
 def options(doc: str, x64: bool = True) -> argparse.Namespace:

@@ -1,17 +1,22 @@
 """PPO in flax and optax: the whole update (rollout, advantages, epochs of gradient steps) is one compiled function.
 
-Schulman et al., "Proximal Policy Optimization Algorithms", 2017.
+Schulman et al., "Proximal Policy Optimization Algorithms", 2017; with a learning rate that follows the change of the
+policy, as in Rudin et al., "Learning to Walk in Minutes Using Massively Parallel Deep Reinforcement Learning", 2021.
+On several devices (the cores of a CPU) each steps its own worlds; gradients are averaged over them.
 
     python training_examples/ppo.py --env cartpole_balance
-    python training_examples/ppo.py --env runner_run --steps 20000000 --worlds 2048 --out runs/runner
-    python training_examples/ppo.py --resume runs/runner
+    python training_examples/ppo.py --env my_tasks.py:spin    # a file, or a module, that calls envs.register
+    python training_examples/ppo.py --env quadruped_locomotion --steps 3000000 --out runs/quadruped
+    python training_examples/ppo.py --resume runs/quadruped --steps 6000000
     python training_examples/ppo.py --smoke
 
-Writes `log.csv`, checkpoints that resume exactly and `replay.html` of the policy to `--out` (with `--video`, an mp4).
+Writes to `--out`: `log.csv`, `policy.npz` (for `jaxsim.envs.load_policy`), checkpoints that resume exactly and
+`replay.html` of the policy (with `--video`, an mp4).
 """
 
 import dataclasses
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import flax.linen as nn
@@ -20,11 +25,15 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import training_loop
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 
+import jaxsim
 from jaxsim import envs
 from jaxsim.envs.wrappers import first_moments, normalize, update_moments
 
 Array = Any
+AXIS = "worlds"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,43 +43,69 @@ class Settings:
     env: str = "cartpole_balance"
     steps: int = 1_000_000  # actions of all worlds together
     worlds: int = 256
-    unroll: int = 32  # actions of one world in an update
-    epochs: int = 4
-    minibatches: int = 8
+    unroll: int = 24  # actions of one world in an update
+    epochs: int = 5
+    minibatches: int = 4
     hidden: tuple[int, ...] = (128, 128)
-    learning_rate: float = 1e-3
-    discount: float = 0.99
+    activation: str = "elu"
+    learning_rate: float = 1e-3  # the first; then it follows `target_kl`
+    target_kl: float = 0.01  # 0: a constant learning rate
+    discount: float = 0.98
     gae: float = 0.95
     clip: float = 0.2
-    entropy: float = 1e-3
+    entropy: float = 2e-3
     value_weight: float = 0.5
     max_grad: float = 1.0
     reward_scale: float = 0.1
     first_std: float = 0.5
     seed: int = 0
-    eval_every: int = 10  # updates
+    eval_every: int = 50  # updates
     eval_worlds: int = 16
     save_every: int = 50  # updates
     out: str = "runs/ppo"
 
 
 class Network(nn.Module):
-    """Mean and log standard deviation of an action, and the value of the observation: two towers of tanh layers."""
+    """Mean and log standard deviation of an action, and the value of what a critic sees: two towers of layers."""
 
     action_size: int
     hidden: tuple[int, ...]
     first_std: float
+    activation: str
 
-    @nn.compact
-    def __call__(self, obs: Array) -> tuple[Array, Array, Array]:
-        def tower(x: Array, out: int, scale: float) -> Array:
-            for width in self.hidden:
-                x = nn.tanh(nn.Dense(width, kernel_init=nn.initializers.orthogonal(2**0.5))(x))
-            return nn.Dense(out, kernel_init=nn.initializers.orthogonal(scale))(x)
+    def setup(self) -> None:
+        """Layers of both towers."""
 
-        mean = tower(obs, self.action_size, 0.01)
-        log_std = self.param("log_std", nn.initializers.constant(np.log(self.first_std)), (self.action_size,))
-        return mean, log_std, tower(obs, 1, 1.0)[..., 0]
+        def tower(out: int, scale: float) -> list[nn.Dense]:
+            wide = [nn.Dense(width, kernel_init=nn.initializers.orthogonal(2**0.5)) for width in self.hidden]
+            return [*wide, nn.Dense(out, kernel_init=nn.initializers.orthogonal(scale))]
+
+        self.actor, self.critic = tower(self.action_size, 0.01), tower(1, 1.0)
+        self.log_std = self.param("log_std", nn.initializers.constant(np.log(self.first_std)), (self.action_size,))
+
+    def _apply(self, layers: list[nn.Dense], x: Array) -> Array:
+        for layer in layers[:-1]:
+            x = getattr(nn, self.activation)(layer(x))
+        return layers[-1](x)
+
+    def act(self, obs: Array) -> tuple[Array, Array]:
+        """Mean and log standard deviation of the action."""
+        return self._apply(self.actor, obs), self.log_std
+
+    def value(self, obs: Array) -> Array:
+        """Value of an observation."""
+        return self._apply(self.critic, obs)[..., 0]
+
+    def __call__(self, obs: dict[str, Array]) -> tuple[Array, Array, Array]:
+        """Mean, log standard deviation and value."""
+        return *self.act(obs["actor"]), self.value(obs["critic"])
+
+
+def seen(obs: Any) -> dict[str, Array]:
+    """What actor and critic see of an observation; a mapping may have a `privileged_state` for the critic alone."""
+    if not isinstance(obs, dict):
+        return {"actor": obs, "critic": obs}
+    return {"actor": obs["state"], "critic": obs.get("privileged_state", obs["state"])}
 
 
 @jax.tree_util.register_dataclass
@@ -80,6 +115,7 @@ class Run:
 
     params: Any
     optimiser: Any
+    rate: Array
     moments: Any
     world: envs.State
     key: Array
@@ -114,89 +150,167 @@ class Trainer(training_loop.Trainer):
     Settings = Settings
     smoke = Settings(steps=40_960, worlds=64, eval_every=5, eval_worlds=4, out="runs/ppo_smoke")
     memory_remedy = "use fewer --worlds or a shorter --unroll"
+    uses_cores = True
 
     def __init__(self, s: Settings):
         super().__init__(s)
-        self.net = Network(self.env.action_size, s.hidden, s.first_std)
-        self.tx = optax.chain(optax.clip_by_global_norm(s.max_grad), optax.adam(s.learning_rate, eps=1e-5))
-        if s.worlds * s.unroll % s.minibatches:
+        self.net = Network(self.env.action_size, s.hidden, s.first_std, s.activation)
+        self.tx = optax.chain(optax.clip_by_global_norm(s.max_grad), optax.scale_by_adam(eps=1e-5))
+        devices = jax.device_count()
+        share = s.worlds * s.unroll // devices
+        if s.worlds % devices or share % s.minibatches:
             raise SystemExit(
-                f"worlds x unroll = {s.worlds * s.unroll} is not a multiple of {s.minibatches} minibatches"
+                f"{s.worlds} worlds x {s.unroll} actions cannot be split over {devices} devices and "
+                f"{s.minibatches} minibatches"
             )
+        self.axis = AXIS if devices > 1 else None
+        if self.axis:
+            mesh = jaxsim.parallel.make_mesh()
+            spec = Run(params=P(), optimiser=P(), rate=P(), moments=P(), world=P(AXIS), key=P(), update=P())
+            body = jax.shard_map(self._update, mesh=mesh, in_specs=(spec,), out_specs=(spec, P()), check_vma=False)
+            self.sharding = jax.tree.map(lambda p: NamedSharding(mesh, p), spec)
+            log = NamedSharding(mesh, P())
+            self.update = jaxsim.jit(body, donate_argnums=0, out_shardings=(self.sharding, log))
 
-    @partial(jax.jit, static_argnums=0)
     def start(self) -> Run:
         """`Run` before the first update."""
+        run = self._start()
+        return jax.device_put(run, self.sharding) if self.axis else run
+
+    @partial(jax.jit, static_argnums=0)
+    def _start(self) -> Run:
         net, world, key = jax.random.split(jax.random.PRNGKey(self.s.seed), 3)
         state = self.batch.reset(jax.random.split(world, self.s.worlds))
-        params = self.net.init(net, state.obs)
-        return Run(params, self.tx.init(params), first_moments(state.obs), state, key, jnp.zeros((), jnp.int32))
+        obs = seen(state.obs)
+        params = self.net.init(net, obs)
+        rate = jnp.asarray(self.s.learning_rate, jnp.float32)
+        return Run(params, self.tx.init(params), rate, first_moments(obs), state, key, jnp.zeros((), jnp.int32))
+
+    def _mean(self, tree: Any) -> Any:
+        """Mean over devices."""
+        return jax.lax.pmean(tree, self.axis) if self.axis else tree
 
     def _update(self, run: Run) -> tuple[Run, dict[str, Array]]:
         s = self.s
-        key, act, shuffle = jax.random.split(run.key, 3)
+        key, own = jax.random.split(run.key)
+        if self.axis:
+            own = jax.random.fold_in(own, jax.lax.axis_index(self.axis))
+        act, shuffle = jax.random.split(own)
 
         def step(state: envs.State, key: Array) -> tuple[envs.State, dict[str, Array]]:
-            obs = normalize(run.moments, state.obs)
-            mean, log_std, value = self.net.apply(run.params, obs)
+            raw = seen(state.obs)
+            obs = normalize(run.moments, raw)
+            mean, log_std = self.net.apply(run.params, obs["actor"], method="act")
             action = mean + jnp.exp(log_std) * jax.random.normal(key, mean.shape, mean.dtype)
             new = self.batch.step(state, action)
-            final_obs = normalize(run.moments, new.info["final_obs"])
             return new, {
+                "raw": raw,
                 "obs": obs,
-                "raw_obs": state.obs,
+                "final": normalize(run.moments, seen(new.info["final_obs"]))["critic"],
                 "action": action,
-                "log_prob": log_prob(mean, log_std, action),
-                "value": value,
-                "next_value": self.net.apply(run.params, final_obs)[2],
+                "mean": mean,
                 "reward": s.reward_scale * new.reward,
                 "done": new.done,
                 "terminal": new.done * (1 - new.info["truncation"]),
+                "metrics": jax.tree.map(jnp.mean, new.metrics),
             }
 
         world, batch = jax.lax.scan(step, run.world, jax.random.split(act, s.unroll))
+        # values are one batch of all steps: a matrix product of a thousand rows is faster than many of a few
+        batch["value"] = self.net.apply(run.params, batch["obs"]["critic"], method="value")
+        batch["next_value"] = self.net.apply(run.params, batch.pop("final"), method="value")
         batch["advantage"] = advantages(s, batch)
         batch["target"] = batch["advantage"] + batch["value"]
-        moments = update_moments(run.moments, batch.pop("raw_obs").reshape(-1, run.world.obs.shape[-1]))
+        metrics = jax.tree.map(jnp.mean, batch.pop("metrics"))
         flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch)
+        moments = self._new_moments(run.moments, flat.pop("raw"))
+        old_std = run.params["params"]["log_std"]
 
         def epoch(carry: tuple, key: Array) -> tuple:
-            order = jax.random.permutation(key, self.steps_per_update).reshape(s.minibatches, -1)
-            return jax.lax.scan(lambda c, i: self._gradient_step(c, jax.tree.map(lambda x: x[i], flat)), carry, order)
+            order = jax.random.permutation(key, flat["reward"].shape[0]).reshape(s.minibatches, -1)
+            step = partial(self._gradient_step, old_std)
+            return jax.lax.scan(lambda c, i: step(c, jax.tree.map(lambda x: x[i], flat)), carry, order)
 
-        (params, optimiser), losses = jax.lax.scan(
-            epoch, (run.params, run.optimiser), jax.random.split(shuffle, s.epochs)
-        )
+        carry = run.params, run.optimiser, run.rate
+        (params, optimiser, rate), losses = jax.lax.scan(epoch, carry, jax.random.split(shuffle, s.epochs))
         log = jax.tree.map(jnp.mean, losses) | {
+            "rate": rate,
             "reward": batch["reward"].mean() / s.reward_scale,
             "return": world.info["episode_return"].mean(),
-            "length": world.info["episode_length"].mean(),
-            "diverged": world.info["diverged"].sum(),
+            "length": world.info["episode_length"].astype(jnp.float32).mean(),
+            "diverged": world.info["diverged"].astype(jnp.float32).mean() * s.worlds,
+            **metrics,
         }
-        return Run(params, optimiser, moments, world, key, run.update + 1), log
+        return Run(params, optimiser, rate, moments, world, key, run.update + 1), self._mean(log)
 
-    def _gradient_step(self, carry: tuple, batch: dict[str, Array]) -> tuple[tuple, dict[str, Array]]:
-        """Parameters and optimiser state after one step on a minibatch, and scalars to log."""
-        params, optimiser = carry
-        (_, log), grad = jax.value_and_grad(self._loss, has_aux=True)(params, batch)
+    def _new_moments(self, moments: dict[str, Any], obs: dict[str, Array]) -> dict[str, Any]:
+        """Running moments of observations with those of all devices."""
+        if not self.axis:
+            return update_moments(moments, obs)
+        here = first_moments(obs)
+        parts = jax.lax.all_gather(here, self.axis)
+        for i in range(jax.device_count()):
+            moments = merge_moments(moments, jax.tree.map(partial(_row, i), parts))
+        return moments
+
+    def _gradient_step(
+        self, old_log_std: Array, carry: tuple, batch: dict[str, Array]
+    ) -> tuple[tuple, dict[str, Array]]:
+        """Parameters, optimiser state and learning rate after one step on a minibatch, and scalars to log."""
+        s = self.s
+        params, optimiser, rate = carry
+        mean = self._mean(batch["advantage"].mean())
+        spread = jnp.sqrt(self._mean(jnp.square(batch["advantage"] - mean).mean()))
+        batch = {**batch, "advantage": (batch["advantage"] - mean) / (spread + 1e-8)}
+        (_, log), grad = jax.value_and_grad(self._loss, has_aux=True)(params, old_log_std, batch)
+        grad, kl = self._mean((grad, log["kl"]))
+        if s.target_kl:
+            rate = jnp.where(kl > 2 * s.target_kl, rate / 1.5, jnp.where(kl < s.target_kl / 2, rate * 1.5, rate))
+            rate = jnp.clip(rate, 1e-5, 5e-3)
         change, optimiser = self.tx.update(grad, optimiser, params)
-        return (optax.apply_updates(params, change), optimiser), log
+        params = jax.tree.map(lambda p, c: p - rate * c, params, change)
+        return (params, optimiser, rate), log
 
-    def _loss(self, params: Any, batch: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
+    def _loss(self, params: Any, old_log_std: Array, batch: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
         """Clipped surrogate loss plus value loss less entropy, and its terms."""
         s = self.s
         mean, log_std, value = self.net.apply(params, batch["obs"])
-        ratio = jnp.exp(log_prob(mean, log_std, batch["action"]) - batch["log_prob"])
-        advantage = (batch["advantage"] - batch["advantage"].mean()) / (batch["advantage"].std() + 1e-8)
-        policy = -jnp.minimum(ratio * advantage, jnp.clip(ratio, 1 - s.clip, 1 + s.clip) * advantage).mean()
+        new, old = log_prob(mean, log_std, batch["action"]), log_prob(batch["mean"], old_log_std, batch["action"])
+        ratio = jnp.exp(new - old)
+        clipped = jnp.clip(ratio, 1 - s.clip, 1 + s.clip)
+        policy = -jnp.minimum(ratio * batch["advantage"], clipped * batch["advantage"]).mean()
         critic = jnp.square(value - batch["target"]).mean()
-        entropy = log_std.sum()
-        log = {"policy_loss": policy, "value_loss": critic, "std": jnp.exp(log_std).mean()}
-        return policy + s.value_weight * critic - s.entropy * entropy, log
+        moved = jnp.exp(2 * old_log_std) + jnp.square(batch["mean"] - mean)
+        kl = (log_std - old_log_std + moved / (2 * jnp.exp(2 * log_std)) - 0.5).sum(-1).mean()
+        log = {"policy_loss": policy, "value_loss": critic, "std": jnp.exp(log_std).mean(), "kl": kl}
+        return policy + s.value_weight * critic - s.entropy * log_std.sum(), log
 
-    def policy(self, run: Run, obs: Array) -> Array:
+    def policy(self, run: Run, obs: Any) -> Array:
         """Actions without exploration noise: the means."""
-        return self.net.apply(run.params, normalize(run.moments, obs))[0]
+        return self.net.apply(run.params, normalize(run.moments, seen(obs))["actor"], method="act")[0]
+
+    def export(self, run: Run, path: Path) -> None:
+        """Write the policy for `jaxsim.envs.load_policy`."""
+        weights = run.params["params"]
+        layers = [weights[f"actor_{i}"] for i in range(len(self.s.hidden) + 1)]
+        count, mean, square = (run.moments[k] for k in ("count", "mean", "square"))
+        std = jnp.sqrt(square["actor"] / jnp.maximum(count, 1) + 1e-6)
+        pairs = [(layer["kernel"], layer["bias"]) for layer in layers]
+        envs.save_policy(path, pairs, mean["actor"], std, activation=self.s.activation, env=self.s.env)
+
+
+def _row(i: int, x: Array) -> Array:
+    return x[i]
+
+
+def merge_moments(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    """Running moments of two samples together."""
+    count = a["count"] + b["count"]
+    change = jax.tree.map(lambda x, y: y - x, a["mean"], b["mean"])
+    mean = jax.tree.map(lambda x, c: x + c * b["count"] / count, a["mean"], change)
+    both = a["count"] * b["count"] / count
+    square = jax.tree.map(lambda x, y, c: x + y + c**2 * both, a["square"], b["square"], change)
+    return {"count": count, "mean": mean, "square": square}
 
 
 def main(argv: list[str] | None = None) -> int:

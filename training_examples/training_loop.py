@@ -8,6 +8,7 @@ import argparse
 import csv
 import dataclasses
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -22,6 +23,7 @@ from tqdm import tqdm
 
 import jaxsim
 from jaxsim import envs
+from jaxsim.xla.cache import use_compile_cache
 
 Array = Any
 
@@ -35,6 +37,7 @@ class Trainer:
     Settings: type
     smoke: Any  # settings of --smoke
     memory_remedy: str  # advice when the device is out of memory
+    uses_cores = False  # whether an update runs on all devices
 
     def __init__(self, s: Any):
         self.s, self.env = s, envs.make(s.env)
@@ -59,6 +62,9 @@ class Trainer:
         """Actions of all worlds in one update."""
         return self.s.worlds * self.s.unroll
 
+    def export(self, run: Any, path: Path) -> None:
+        """Write the policy for `jaxsim.envs.load_policy`; nothing unless an algorithm can."""
+
     def _evaluate(self, run: Any, key: Array) -> dict[str, Array]:
         """Mean return, mean length and worst return of one whole episode in each of `eval_worlds` new worlds."""
         batch = envs.wrap(self.env)
@@ -79,33 +85,43 @@ class Trainer:
 def train(trainer: Trainer, resume: bool = False, video: bool = False, quiet: bool = False) -> dict[str, float]:
     """Train to `s.steps` actions and write `s.out`; returns the last evaluation with its actions and seconds."""
     s, out, begin = trainer.s, Path(trainer.s.out), time.perf_counter()
+    processor = time.process_time()
     out.mkdir(parents=True, exist_ok=True)
     (out / "settings.json").write_text(json.dumps(dataclasses.asdict(s), indent=1))
     run = trainer.start()
     if resume:
         run = restore(run, out / "checkpoints")
     total = -(-s.steps // trainer.steps_per_update)
+    first = int(run.update)
     result: dict[str, float] = {}
+    evaluation: dict[str, float] = {}
     with (
         open(out / "log.csv", "a" if resume else "w", newline="") as file,
-        tqdm(total=total, initial=int(run.update), unit="update", disable=quiet) as bar,
+        tqdm(total=total, initial=first, unit="update", disable=quiet, mininterval=1) as bar,
     ):
         writer = None
-        for update in range(int(run.update) + 1, total + 1):
+        for update in range(first + 1, total + 1):
             run, log = trainer.update(run)
+            row = {k: round(float(v), 5) for k, v in log.items()}  # waits for the update
+            if update == first + 1:
+                warm, compiled = time.perf_counter(), update
             if update % s.eval_every == 0 or update == total:
-                log |= trainer.evaluate(run, jax.random.key(update))
-                row = {"steps": update * trainer.steps_per_update, "seconds": round(time.perf_counter() - begin, 2)}
-                result = row | {k: round(float(v), 5) for k, v in log.items()}
-                if writer is None:
-                    writer = csv.DictWriter(file, list(result))
-                    if not resume:
-                        writer.writeheader()
-                writer.writerow(result)
-                file.flush()
-                bar.set_postfix({"return": result["eval_return"], "length": result["eval_length"]})
+                evaluation = {k: round(float(v), 5) for k, v in trainer.evaluate(run, jax.random.key(update)).items()}
+            clock = {"seconds": time.perf_counter() - begin, "processor_seconds": time.process_time() - processor}
+            result = {"steps": update * trainer.steps_per_update} | {k: round(v, 2) for k, v in clock.items()} | row
+            result |= evaluation or dict.fromkeys(("eval_return", "eval_worst", "eval_length"), float("nan"))
+            if writer is None:
+                writer = csv.DictWriter(file, list(result))
+                if not resume:
+                    writer.writeheader()
+            writer.writerow(result)
+            file.flush()
+            speed = (update - compiled) * trainer.steps_per_update / max(time.perf_counter() - warm, 1e-9)
+            shown = {"reward": result["reward"], "return": result["return"], "length": result["length"]}
+            bar.set_postfix({k: f"{v:.3g}" for k, v in shown.items()} | {"actions/s": f"{speed:.0f}"}, refresh=False)
             if update % s.save_every == 0 or update == total:
                 save(run, out / "checkpoints", update)
+                trainer.export(run, out / "policy.npz")
             bar.update()
     for line in envs.diagnostics(run.world):
         print(f"warning: {line}", file=sys.stderr)
@@ -184,6 +200,15 @@ def settings(algorithm: type[Trainer], args: argparse.Namespace) -> Any:
 def main(algorithm: type[Trainer], doc: str | None, argv: list[str] | None = None) -> int:
     """Train as the command line says, and print the result as JSON; returns the exit status."""
     args = parse(algorithm, doc, argv)
+    if argv is None:
+        use_compile_cache()
+        if algorithm.uses_cores and os.environ.get("JAX_PLATFORMS", "cpu") == "cpu":
+            jaxsim.use_cores()  # of no effect where JAX finds a GPU
+    sys.path.append(os.getcwd())  # where a module of the user is looked for
+    try:
+        envs.default_config(settings(algorithm, args).env)
+    except (KeyError, ImportError, FileNotFoundError) as error:
+        raise SystemExit(f"--env: {error.args[0]}") from None
     try:
         result = train(algorithm(settings(algorithm, args)), resume=bool(args.resume), video=args.video)
     except jax.errors.JaxRuntimeError as error:

@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxsim.engine.solver import kernel
+
 WIDE = np.longdouble
 
 
@@ -300,6 +302,16 @@ def platform(*_, platforms, **__):
     )
 
 
+def defined(function):
+    """The rule of a primitive that this function of operands and parameters defines."""
+
+    def rule(*x, **params):
+        like = [jax.ShapeDtypeStruct(y.shape, float if y.dtype == WIDE else y.dtype) for y in x]
+        return run(jax.make_jaxpr(functools.partial(function, **params))(*like), *x)
+
+    return rule
+
+
 RULES = {
     **{
         name: elementwise(getattr(np, name))
@@ -388,6 +400,7 @@ RULES = {
     "cond": branch,
     "custom_linear_solve": solved,
     "platform_index": platform,
+    "constraint_solve": defined(kernel.by_jax),
     **{name: called("jaxpr") for name in ("jit", "pjit", "remat", "remat2", "checkpoint", "closed_call")},
     "custom_jvp_call": called("call_jaxpr"),
     "custom_vjp_call": called("call_jaxpr"),

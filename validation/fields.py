@@ -110,7 +110,7 @@ def stub() -> str:
     option, data, data_parts = parse(fields.OPTION), parse(fields.DATA), parse(fields.DATA_PARTS)
     contact, constraint, jacobians = parse(fields.CONTACT), parse(fields.CONSTRAINT), parse(fields.JACOBIANS)
     warning = parse(fields.WARNING)
-    settable = [f for f in parts if f.name not in ("vis", "structure", "modelname")]
+    settable = [f for f in parts if f.name not in ("vis", "structure", "modelname", "eq_strain")]
     return "".join(
         [
             STUB_HEAD,

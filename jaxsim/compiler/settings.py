@@ -84,16 +84,23 @@ def read_size(draft: Draft) -> None:
     for name in ("nconmax", *(f"nuser_{kind}" for kind in _NUSER)):
         if draft.size[name] < -1:
             raise element.error(f"{name} cannot be less than -1")
-    if draft.size.get("memory") is not None and draft.size["memory"] != -1:
-        for other in ("njmax", "nstack"):
-            if draft.size[other] != -1:
-                raise element.error(f"'memory' and '{other}' exclude each other")
+    _check_memory(draft)
     for name in ("nuserdata", "nkey"):
         if draft.size[name] < 0:
             raise element.error(f"{name} cannot be negative")
     for name in ("nuserdata", "nkey", *(f"nuser_{kind}" for kind in _NUSER)):
         if draft.size[name] > MAX_COUNT:
             raise element.error(f"{name} is larger than {MAX_COUNT}, the greatest number accepted")
+
+
+def _check_memory(draft: Draft) -> None:
+    """Raise ModelError where njmax or nstack is written after memory; before it, memory takes their place."""
+    memory = False
+    for element in _elements(draft, ("size",)):
+        memory |= (element.attrs.get("memory") or -1) != -1
+        for other in ("nstack", "njmax"):
+            if memory and element.attrs.get(other, -1) != -1:
+                raise element.error(f"memory and {other} exclude each other")
 
 
 def read_visual(draft: Draft) -> None:

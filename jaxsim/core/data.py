@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core import fields
+from jaxsim.core.describe import describe_contact, describe_data, describe_warning
 from jaxsim.core.field_types import ConstraintFields, ContactFields, DataFields, WarningFields
 from jaxsim.core.layout import make_layout
 from jaxsim.core.model import SIZES, Frozen, Model, cast_like, refuse_unknown
@@ -65,12 +66,16 @@ CONTACT_FIELDS = fields.parse(fields.CONTACT)
 CONSTRAINT_FIELDS = fields.parse(fields.CONSTRAINT)
 DATA_FIELDS = fields.parse(fields.DATA)
 WARNING_FIELDS = fields.parse(fields.WARNING)
+EMPTY_CONTACT = ("geom", "flex", "elem", "vert", "efc_address")  # fields of contacts that are -1 where there is none
 
 
 class Contact(_Struct, ContactFields):
     """Contacts of one world, `d.contact`: mjContact's fields as arrays over the contact buffer."""
 
     __slots__ = _names(CONTACT_FIELDS)
+
+    def __repr__(self) -> str:
+        return describe_contact(self)
 
     def replace(self, **changes: "Unpack[ContactChanges]") -> "Contact":
         """A copy with some fields changed; new values take the dtype of the old ones."""
@@ -92,6 +97,9 @@ class Warning(_Struct, WarningFields):
 
     __slots__ = _names(WARNING_FIELDS)
 
+    def __repr__(self) -> str:
+        return describe_warning(self)
+
     def replace(self, **changes: "Unpack[WarningChanges]") -> "Warning":
         """A copy with some fields changed; new values take the dtype of the old ones."""
         return self._replace(changes)
@@ -111,6 +119,9 @@ class Data(_Struct, DataFields):
     """
 
     __slots__ = (*_names(DATA_FIELDS), *_names(fields.parse(fields.DATA_PARTS)))
+
+    def __repr__(self) -> str:
+        return describe_data(self)
 
     def replace(self, **changes: "Unpack[DataChanges]") -> "Data":
         """A copy with some fields changed; new values take the dtype of the old ones."""
@@ -137,13 +148,16 @@ def allocate(m: Model) -> Data:
 
     values: dict[str, Any] = zeros(DATA_FIELDS)
     contact = zeros(CONTACT_FIELDS, (layout.ncontact,))
-    contact["geom"][:] = -1
-    contact["efc_address"][:] = -1
+    for name in EMPTY_CONTACT:
+        contact[name][:] = -1
     values["contact"] = Contact(**contact)
     values["efc"] = Constraint(
         **zeros(CONSTRAINT_FIELDS, (layout.nslot,)),
         J_general=np.zeros((layout.ngeneral, layout.columns.shape[1] if layout.sparse else m.nv), dtypes["float"]),
-        J_contact=np.zeros((layout.ncontact, layout.condim, *((2, 6) if layout.sparse else (m.nv,))), dtypes["float"]),
+        J_contact=np.zeros(
+            (layout.ncontact, layout.condim, *((layout.nside, 6) if layout.sparse else (m.nv,))), dtypes["float"]
+        ),
+        bodies=np.zeros((layout.ncontact, layout.nside if layout.sparse and layout.flexes else 0), np.int32),
         layout=layout,
     )
     values["warning"] = Warning(**zeros(WARNING_FIELDS))

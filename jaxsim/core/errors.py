@@ -1,6 +1,10 @@
 """The two errors that models raise, and the warning."""
 
+import contextlib
+import re
 import warnings
+from collections.abc import Iterator
+from contextvars import ContextVar
 
 
 class ModelError(ValueError):
@@ -29,6 +33,61 @@ class ModelWarning(UserWarning):
     """Something in a model that is allowed and probably not meant; the message says where, as a `ModelError` does."""
 
 
+_collector: ContextVar[list[ModelError] | None] = ContextVar("collector", default=None)
+_said: set[tuple[str, str]] = set()  # files and kinds of warnings that this process has seen
+_PARTICULARS = re.compile(r"'[^']*'|-?[0-9][0-9.e+-]*")  # what differs between warnings of one kind
+
+
 def warn(what: str, source: tuple[str, int] | None = None, element: str | None = None) -> None:
     """Issue a `ModelWarning` about an element; see `ModelError` for the arguments."""
-    warnings.warn(str(ModelError(what, source, element)), ModelWarning, stacklevel=2)
+    found = _collector.get()
+    if found is None:
+        warnings.warn(str(ModelError(what, source, element)), ModelWarning, stacklevel=2)
+    else:
+        found.append(ModelError(what, source, element))
+
+
+@contextlib.contextmanager
+def collected_warnings() -> Iterator[list[ModelError]]:
+    """Context in which `warn` adds to the list that it gives, in place of issuing warnings."""
+    found: list[ModelError] = []
+    token = _collector.set(found)
+    try:
+        yield found
+    finally:
+        _collector.reset(token)
+
+
+@contextlib.contextmanager
+def summarised_warnings(stacklevel: int = 4) -> Iterator[None]:
+    """Context after which each kind of warning is issued once, at its first place, with how many more there are.
+
+    A kind is issued once in a process for each file. Within `collected_warnings`, all are handed on.
+    """
+    outer = _collector.get()
+    with collected_warnings() as found:
+        try:
+            yield
+        finally:
+            if outer is not None:
+                outer += found
+            else:
+                for line in _summary(found):
+                    warnings.warn(line, ModelWarning, stacklevel=stacklevel)
+
+
+def _summary(found: list[ModelError]) -> list[str]:
+    """One line for each kind of warning that was not issued before."""
+    kinds: dict[tuple[str, str], list[ModelError]] = {}
+    for one in found:
+        file = str(one.source[0] or "") if one.source else ""
+        kinds.setdefault((file, _PARTICULARS.sub("*", one.what)), []).append(one)
+    lines = []
+    for key, same in kinds.items():
+        if key in _said:
+            continue
+        if key[0]:
+            _said.add(key)
+        more = f"; and {len(same) - 1} more like it, which `jaxsim info` lists" if len(same) > 1 else ""
+        lines.append(str(same[0]) + more)
+    return lines

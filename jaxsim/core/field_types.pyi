@@ -2288,6 +2288,10 @@ class ModelFields:
         """Name of the model."""
 
     @property
+    def eq_strain(self) -> np.ndarray:
+        """Of equalities on strain of a flex: element of the lattice, its modes, (neq, 2)."""
+
+    @property
     def callbacks(self) -> Callbacks:
         """Functions of the user that stages call."""
 
@@ -2742,7 +2746,7 @@ class OptionFields:
 
     @property
     def solver_kernel(self) -> int:
-        """0: XLA; 1: one GPU kernel for each world; more: its number of warps."""
+        """0: a kernel on CUDA, else XLA; 1: the kernel or an error; -1: XLA."""
 
 class DataFields:
     @property
@@ -2892,6 +2896,34 @@ class DataFields:
     @property
     def cinert(self) -> jax.Array:
         """Inertia of the body about the tree's centre of mass, global axes [kg m^2, kg m, kg], (nbody, 10)."""
+
+    @property
+    def flexvert_xpos(self) -> jax.Array:
+        """Positions of flex vertices, global frame [m], (nflexvert, 3)."""
+
+    @property
+    def flexelem_aabb(self) -> jax.Array:
+        """Boxes of flex elements: centre, half sizes with the radius; global frame [m], (nflexelem, 6)."""
+
+    @property
+    def flexedge_J(self) -> jax.Array:
+        """Jacobian of the lengths of flex edges, stored entries [m/rad, -], (nJfe,)."""
+
+    @property
+    def flexedge_length(self) -> jax.Array:
+        """Length [m], (nflexedge,)."""
+
+    @property
+    def flexedge_velocity(self) -> jax.Array:
+        """Velocity of the length [m/s], (nflexedge,)."""
+
+    @property
+    def flexvert_J(self) -> jax.Array:
+        """Jacobian of flexvert_length, stored entries [1/m], (nJfv, 2)."""
+
+    @property
+    def flexvert_length(self) -> jax.Array:
+        """Trace and determinant of the strain, by the root of mass [1], (nflexvert, 2)."""
 
     @property
     def ten_wrapadr(self) -> jax.Array:
@@ -3188,7 +3220,19 @@ class ContactFields:
 
     @property
     def geom(self) -> jax.Array:
-        """Ids of both geoms; -1: empty entry, (max_contacts, 2)."""
+        """Ids of both geoms; -1: a flex, or an empty entry, (max_contacts, 2)."""
+
+    @property
+    def flex(self) -> jax.Array:
+        """Ids of both flexes; -1: a geom, (max_contacts, 2)."""
+
+    @property
+    def elem(self) -> jax.Array:
+        """Elements of both flexes; -1: a geom or a vertex, (max_contacts, 2)."""
+
+    @property
+    def vert(self) -> jax.Array:
+        """Vertices of both flexes; -1: a geom or an element, (max_contacts, 2)."""
 
     @property
     def exclude(self) -> jax.Array:
@@ -3258,6 +3302,10 @@ class ConstraintFields:
     @property
     def J_contact(self) -> jax.Array:
         """Jacobian rows of contacts, in their frames [-, m], (max_contacts, condim, nv)."""
+
+    @property
+    def bodies(self) -> jax.Array:
+        """Bodies of contacts, in sparse rows of models whose flexes collide, (max_contacts, nside)."""
 
     @property
     def layout(self) -> Layout:
@@ -3829,6 +3877,13 @@ class DataChanges(TypedDict, total=False):
     subtree_com: Any
     cdof: Any
     cinert: Any
+    flexvert_xpos: Any
+    flexelem_aabb: Any
+    flexedge_J: Any
+    flexedge_length: Any
+    flexedge_velocity: Any
+    flexvert_J: Any
+    flexvert_length: Any
     ten_wrapadr: Any
     ten_wrapnum: Any
     ten_J: Any
@@ -3890,6 +3945,9 @@ class ContactChanges(TypedDict, total=False):
     mu: Any
     dim: Any
     geom: Any
+    flex: Any
+    elem: Any
+    vert: Any
     exclude: Any
     efc_address: Any
 
@@ -3909,6 +3967,7 @@ class ConstraintChanges(TypedDict, total=False):
     state: Any
     J_general: Any
     J_contact: Any
+    bodies: Any
     layout: Any
 
 class WarningChanges(TypedDict, total=False):

@@ -644,7 +644,7 @@ sdf_initpoints     int  - | starting points of the search on signed distance fie
 sdf_iterations     int  - | most iterations of the search on signed distance fields | -
 # Own fields
 fluid          int  - | whether the program computes fluid forces at all | -
-solver_kernel  int  - | 0: XLA; 1: one GPU kernel for each world; more: its number of warps | -
+solver_kernel  int  - | 0: a kernel on CUDA, else XLA; 1: the kernel or an error; -1: XLA | -
 """
 
 STATISTIC = """
@@ -782,6 +782,14 @@ light_xdir   float  nlight 3 | direction of the light, global frame | -
 subtree_com  float  nbody 3  | centre of mass of each subtree, global frame | m
 cdof         float  nv 6     | motion axis of each dof (rotation, translation), about the tree's centre of mass | -, m
 cinert       float  nbody 10 | inertia of the body about the tree's centre of mass, global axes | kg m^2, kg m, kg
+# Flexes
+flexvert_xpos      float  nflexvert 3 | positions of flex vertices, global frame | m
+flexelem_aabb      float  nflexelem 6 | boxes of flex elements: centre, half sizes with the radius; global frame | m
+flexedge_J         float  nJfe        | Jacobian of the lengths of flex edges, stored entries | m/rad, -
+flexedge_length    float  nflexedge   | length | m
+flexedge_velocity  float  nflexedge   | velocity of the length | m/s
+flexvert_J         float  nJfv 2      | Jacobian of flexvert_length, stored entries | 1/m
+flexvert_length    float  nflexvert 2 | trace and determinant of the strain, by the root of mass | 1
 # Tendons and transmission
 ten_wrapadr      int    ntendon | first point of the path in wrap_xpos | -
 ten_wrapnum      int    ntendon | number of points of the path | -
@@ -846,7 +854,10 @@ solreffriction  float  2 | solver reference, friction directions | s, - or N/m, 
 solimp          float  5 | solver impedance | -
 mu              float  - | friction of the regularized cone | -
 dim             int    - | dimension: 1, 3, 4 or 6 | -
-geom            int    2 | ids of both geoms; -1: empty entry | -
+geom            int    2 | ids of both geoms; -1: a flex, or an empty entry | -
+flex            int    2 | ids of both flexes; -1: a geom | -
+elem            int    2 | elements of both flexes; -1: a geom or a vertex | -
+vert            int    2 | vertices of both flexes; -1: a geom or an element | -
 exclude         int    - | 0: makes force; else why not (1: in the gap, 2: fused, 3: no dofs, 4: passive) | -
 efc_address     int    - | first of its rows among the packed ones; -1: none | -
 """
@@ -877,6 +888,7 @@ structure        Structure        - | everything that shapes the program: all fi
 max_contacts     int              - | capacity of the contact buffer | -
 max_constraints  int              - | capacity of the packed constraint rows | -
 modelname        str              - | name of the model | -
+eq_strain        np.ndarray       neq 2 | of equalities on strain of a flex: element of the lattice, its modes | -
 callbacks        Callbacks        - | functions of the user that stages call | -
 """
 
@@ -890,6 +902,7 @@ warning  Warning     - | warnings by kind (mjtWarning) | -
 JACOBIANS = """
 J_general  float   ngeneral nv            | Jacobian rows of equality, tendons and limits of balls | -, m
 J_contact  float   max_contacts condim nv | Jacobian rows of contacts, in their frames | -, m
+bodies     int     max_contacts nside     | bodies of contacts, in sparse rows of models whose flexes collide | -
 layout     Layout  -                      | which row stands in which slot; static | -
 """
 

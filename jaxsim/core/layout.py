@@ -18,10 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxsim.core.flex_lattice import lattice_elements
 from jaxsim.core.structure import path
 from jaxsim.core.types import ConeType, ConstraintType, EnableBit, EqType, JointType, ObjType
 
 SPARSE_DOFS = 200  # models of more dofs, in trees of no more than a quarter of them, are sparse
+ELEMENT_VERTICES = 4  # the most vertices of an element of a flex: a tetrahedron's
+SPARSE_DOFS_FLEX = 60  # the same for models with flexes, whose vertices are trees of three dofs
 EQ_ROWS = {EqType.CONNECT: 3, EqType.WELD: 6, EqType.JOINT: 1, EqType.TENDON: 1}
 
 
@@ -50,6 +53,9 @@ class Layout:
     max_constraints: int = dataclasses.field(compare=False)
     structure: Any = dataclasses.field(compare=False, default=None)  # of a sparse model, else None
     columns: Any = dataclasses.field(compare=False, default=None)  # (ngeneral, width), padded with -1; None: all dofs
+    nside: int = dataclasses.field(compare=False, default=2)  # bodies of one contact
+    flexes: bool = dataclasses.field(compare=False, default=False)  # whether contacts may touch flexes
+    strains: bool = dataclasses.field(compare=False, default=False)  # whether rows hold strains of flexes
 
     @property
     def sparse(self) -> bool:
@@ -87,11 +93,12 @@ def make_layout(m) -> Layout:
     nfacet = max(2 * (condim - 1), 1) if pyramidal else condim
     ncontact = m.max_contacts
     structure = m.structure if is_sparse(m) else None
+    strains = bool(np.isin(m.eq_type, (EqType.FLEXVERT, EqType.FLEXSTRAIN)).any())
     return Layout(
         key=(
             tuple(np.stack(general).ravel().tolist()),
             tuple(limit_jnt.tolist()),
-            (m.nv, ncontact, condim, pyramidal, m.max_constraints),
+            (m.nv, ncontact, condim, pyramidal, m.max_constraints, *side_widths(m), strains),
             structure,
         ),
         general=general,
@@ -106,12 +113,33 @@ def make_layout(m) -> Layout:
         max_constraints=m.max_constraints,
         structure=structure,
         columns=_columns(structure, general) if structure is not None else None,
+        nside=sum(side_widths(m)),
+        flexes=side_widths(m)[1] > 1,
+        strains=strains,
     )
+
+
+def side_widths(m) -> tuple[int, int]:
+    """The most bodies of the first and of the second side of a contact: more than one only for flexes.
+
+    An element has the bodies of its vertices; a vertex of an interpolated flex has those of the nodes of its cell.
+    """
+    touching = np.flatnonzero((m.flex_contype != 0) | (m.flex_conaffinity != 0))
+    if not len(touching):
+        return 1, 1
+    nodes = (abs(m.flex_interp[touching]) + 1) ** 3
+    width = int(max(ELEMENT_VERTICES, *np.where(m.flex_interp[touching] != 0, nodes, 0)))
+    contype, affinity = m.flex_contype[touching], m.flex_conaffinity[touching]
+    meets = ((contype[:, None] & affinity) | (contype & affinity[:, None])) != 0
+    itself = (m.flex_internal[touching] | (m.flex_selfcollide[touching] != 0)) & ~m.flex_rigid[touching]
+    meets[np.diag_indices(len(touching))] &= itself
+    return (width if meets.any() else 1), width
 
 
 def is_sparse(m) -> bool:
     """Whether a model is large and of many trees. Islands that sleep and the noslip solver need dense rows."""
-    if m.nv <= SPARSE_DOFS or m.opt.noslip_iterations or m.opt.enableflags & EnableBit.SLEEP:
+    few = m.nv <= (SPARSE_DOFS_FLEX if m.nflex else SPARSE_DOFS)
+    if few or m.opt.noslip_iterations or m.opt.enableflags & EnableBit.SLEEP:
         return False
     return 4 * max(m.tree_dofnum) <= m.nv
 
@@ -119,11 +147,30 @@ def is_sparse(m) -> bool:
 def max_condim(m) -> int:
     """A bound on the dimension of any contact of the model."""
     colliding = (m.geom_contype != 0) | (m.geom_conaffinity != 0)
-    return int(max([1, *m.geom_condim[colliding].tolist(), *m.pair_dim.tolist()]))
+    flexes = (m.flex_contype != 0) | (m.flex_conaffinity != 0)
+    dims = (m.geom_condim[colliding], m.pair_dim, m.flex_condim[flexes])
+    return int(max([1, *np.concatenate(dims).tolist()]))
+
+
+def flex_edges(m, flex: int) -> np.ndarray:
+    """The edges of a flex that an equality holds: those that are not rigid, by MuJoCo's ids."""
+    edge = m.flex_edgeadr[flex] + np.arange(m.flex_edgenum[flex])
+    return edge[~m.flexedge_rigid[edge]]
+
+
+def _equality_rows(m, i: int) -> int:
+    """How many rows an equality has."""
+    if m.eq_type[i] == EqType.FLEX:
+        return len(flex_edges(m, m.eq_obj1id[i]))
+    if m.eq_type[i] == EqType.FLEXVERT:
+        return 2 * int(m.flex_vertnum[m.eq_obj1id[i]])
+    if m.eq_type[i] == EqType.FLEXSTRAIN:
+        return int(m.eq_strain[i, 1])
+    return EQ_ROWS.get(m.eq_type[i], 0)
 
 
 def _general_rows(m) -> General:
-    count = [EQ_ROWS.get(t, 0) for t in m.eq_type]
+    count = [_equality_rows(m, i) for i in range(m.neq)]
     equality = [(ConstraintType.EQUALITY, i, row) for i, n in enumerate(count) for row in range(n)]
     friction = [(ConstraintType.FRICTION_TENDON, i, 0) for i in range(m.ntendon)]
     balls = np.flatnonzero(np.asarray(m.jnt_limited, bool) & (m.jnt_type == JointType.BALL))
@@ -135,23 +182,32 @@ def _general_rows(m) -> General:
 
 def _columns(m, general: General) -> np.ndarray:
     """The dofs on which each general row of a sparse model acts (ngeneral, width), padded with -1."""
-    of_object: dict[tuple[int, int], np.ndarray] = {}
-    for key in zip(general.type.tolist(), general.id.tolist(), strict=True):
+    of_object: dict[tuple[int, int, int], np.ndarray] = {}
+    keys = [
+        (kind, i, row if kind == ConstraintType.EQUALITY and m.eq_type[i] in _BY_ROW else 0)
+        for kind, i, row in zip(*(x.tolist() for x in general), strict=True)
+    ]
+    for key in keys:
         if key not in of_object:
             of_object[key] = np.unique(_dofs_of(m, *key))
-    rows = [of_object[key] for key in zip(general.type.tolist(), general.id.tolist(), strict=True)]
+    rows = [of_object[key] for key in keys]
     columns = np.full((len(rows), max([len(r) for r in rows], default=0)), -1)
     for out, dofs in zip(columns, rows, strict=True):
         out[: len(dofs)] = dofs
     return columns
 
 
-def _dofs_of(m, kind: int, index: int) -> np.ndarray:
+_BY_ROW = (EqType.FLEX, EqType.FLEXVERT)  # equalities whose rows act on different dofs
+
+
+def _dofs_of(m, kind: int, index: int, row: int) -> np.ndarray:
     """The dofs on which a general constraint can act."""
     if kind == ConstraintType.LIMIT_JOINT:
         return m.jnt_dofadr[index] + np.arange(3)
     if kind != ConstraintType.EQUALITY:
         return _dofs_of_tendon(m, index)
+    if m.eq_type[index] in (EqType.FLEX, EqType.FLEXVERT, EqType.FLEXSTRAIN):
+        return _dofs_of_flex(m, index, row)
     objects = [int(i) for i in (m.eq_obj1id[index], m.eq_obj2id[index]) if i >= 0]
     if m.eq_type[index] == EqType.JOINT:
         return m.jnt_dofadr[objects]
@@ -159,6 +215,18 @@ def _dofs_of(m, kind: int, index: int) -> np.ndarray:
         return np.concatenate([_dofs_of_tendon(m, i) for i in objects])
     sites = m.eq_objtype[index] == ObjType.SITE
     return np.concatenate([path(m, int(m.site_bodyid[i]) if sites else i) for i in objects])
+
+
+def _dofs_of_flex(m, index: int, row: int) -> np.ndarray:
+    flex = m.eq_obj1id[index]
+    if m.eq_type[index] == EqType.FLEX:
+        edge = flex_edges(m, flex)[row]
+        return m.flexedge_J_colind[m.flexedge_J_rowadr[edge] + np.arange(m.flexedge_J_rownnz[edge])]
+    if m.eq_type[index] == EqType.FLEXVERT:
+        at = m.flex_vertadr[flex] + row // 2, row % 2
+        return m.flexvert_J_colind.reshape(-1)[m.flexvert_J_rowadr[at] + np.arange(m.flexvert_J_rownnz[at])]
+    node, _ = lattice_elements(m, flex)
+    return np.concatenate([path(m, int(b)) for b in m.flex_nodebodyid[node[m.eq_strain[index, 0]]]])
 
 
 def _dofs_of_tendon(m, index: int) -> np.ndarray:

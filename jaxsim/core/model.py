@@ -6,6 +6,7 @@ physics reads is a *leaf*: it can be batched, differentiated and replaced. `jaxs
 """
 
 import dataclasses
+import difflib
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
@@ -18,8 +19,9 @@ import numpy as np
 
 from jaxsim.core import fields
 from jaxsim.core.callbacks import Callbacks
+from jaxsim.core.describe import describe_option, option_value
 from jaxsim.core.field_types import ModelFields, OptionFields
-from jaxsim.core.types import ObjType
+from jaxsim.core.types import EqType, ObjType
 
 if TYPE_CHECKING:
     from jaxsim.core.field_types import ModelChanges, OptionChanges, StatisticChanges
@@ -126,6 +128,18 @@ class Frozen:
     def __setattr__(self, name: str, value: Any):
         raise dataclasses.FrozenInstanceError(f"{type(self).__name__} is immutable: use .replace({name}=...)")
 
+    if not TYPE_CHECKING:  # a type checker that sees it takes any name for a field
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError for a name that is no field, with the nearest."""
+            what = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(what + ("" if name.startswith("_") else _did_you_mean(name, dir(type(self)))))
+
+
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
 
 def cast_like(old: Any, new: Any) -> Any:
     """A value with the dtype of the one that it replaces; placeholders (axes, None) pass as they are."""
@@ -143,9 +157,10 @@ class Option(Frozen, OptionFields):
 
     Own fields, both structure: `fluid` says whether the program computes fluid forces at all. It is on when the
     compiled model has a density or viscosity, and `replace` of either turns it on (unless with a plain zero). To
-    differentiate by density at zero, turn it on by hand: `opt.replace(fluid=1)`. `solver_kernel` (0) makes the
-    solver one kernel a world, for GPUs, with the same answers and gradient: 1 chooses the number of warps by the number
-    of dofs, a larger power of two is that number.
+    differentiate by density at zero, turn it on by hand: `opt.replace(fluid=1)`. With
+    `solver_kernel` 0 the platform of the program chooses the solver: on CUDA a warp a world in one kernel, elsewhere
+    operations of XLA, with the same answers and gradient. 1 forces the kernel (on a CPU by a C compiler, for tests), -1
+    the operations.
     """
 
     __slots__ = (*OPTION_FLOATS, *OPTION_INTS)
@@ -154,12 +169,18 @@ class Option(Frozen, OptionFields):
         for name in self.__slots__:
             object.__setattr__(self, name, values[name])
 
+    def __repr__(self) -> str:
+        return describe_option(self, OPTION_FLOATS, OPTION_INTS)
+
     def replace(self, **changes: "Unpack[OptionChanges]") -> "Option":
-        """A copy with some fields changed; new values take the dtype of the old ones."""
+        """A copy with some fields changed; new values take the dtype of the old ones.
+
+        Choices may be given by MJCF's words: `replace(integrator="RK4", cone="elliptic")`.
+        """
         values, given = {name: getattr(self, name) for name in self.__slots__}, dict[str, Any](changes)
         refuse_unknown(given, values, "Option")
         for name, value in given.items():
-            values[name] = int(value) if name in OPTION_INTS else cast_like(values[name], value)
+            values[name] = option_value(name, value) if name in OPTION_INTS else cast_like(values[name], value)
         if any(name in given and not _is_plain_zero(given[name]) for name in FLUID_OPTIONS):
             values["fluid"] = 1
         return Option(**values)
@@ -228,7 +249,7 @@ class Model(Frozen, ModelFields):
             elif name in BYTES:
                 static[name] = bytes(value)
             elif name in CAPACITIES:
-                static[name] = int(value)
+                static[name] = capacity(name, value)
             elif name == "callbacks":
                 static[name] = value
             else:
@@ -241,8 +262,6 @@ class Model(Frozen, ModelFields):
         ids = self._names(objtype)
         if name in ids:
             return ids.index(name)
-        import difflib
-
         near = difflib.get_close_matches(name, [n for n in ids if n], n=3)
         hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
         raise KeyError(f"no {objtype} named {name!r}{hint}")
@@ -267,19 +286,23 @@ class Model(Frozen, ModelFields):
 
 
 def refuse_unknown(changes: Mapping[str, Any], known: Mapping[str, Any], what: str):
-    import difflib
-
     for name in changes:
         if name not in known:
-            near = difflib.get_close_matches(name, list(known), n=1)
-            raise TypeError(f"{what} has no field {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+            raise TypeError(f"{what} has no field {name!r}{_did_you_mean(name, known)}")
+
+
+def capacity(name: str, value: Any) -> int:
+    """A capacity as an integer; raises ValueError for one below zero."""
+    if int(value) < 0:
+        raise ValueError(f"{name} is {int(value)}, wanted a number of entries, zero or more")
+    return int(value)
 
 
 _floats = attrgetter(*FLOATS)
 _option_floats = attrgetter(*OPTION_FLOATS)
 _option_ints = attrgetter(*OPTION_INTS)
 
-for _name in (*SIZES, *ARRAYS, *BYTES, *CAPACITIES, "vis", "modelname", "callbacks"):
+for _name in (*SIZES, *ARRAYS, *BYTES, *CAPACITIES, "vis", "modelname", "callbacks", "eq_strain"):
     setattr(Model, _name, property(attrgetter(f"structure.{_name}"), doc=f"static field {_name}"))
 
 
@@ -342,6 +365,7 @@ def make_model(
     static["vis"] = make_visual(vis)
     static["modelname"] = modelname
     static["callbacks"] = Callbacks()
+    static["eq_strain"] = strain_modes({**static, **floats})
     static["max_contacts"], static["max_constraints"] = int(max_contacts), int(max_constraints)
     opt = {"fluid": any(opt[n] != 0 for n in FLUID_OPTIONS), "solver_kernel": 0, **opt}
     option = Option(
@@ -349,6 +373,28 @@ def make_model(
     )
     statistic = Statistic(**{n: np.asarray(stat[n], dtype=np.float64) for n in Statistic._fields})
     return Model(Structure(static), option, statistic, **floats)
+
+
+def strain_modes(values: Mapping[str, Any]) -> np.ndarray:
+    """For each equality (neq, 2) on the strain of a flex: the element of its lattice, and how many modes that has.
+
+    MuJoCo keeps both among the numbers; here they shape the program. `values` are fields of a model by name, of which
+    numbers may be batched: the first world counts.
+    """
+    out = np.zeros((values["neq"], 2), np.int32)
+    for i in np.flatnonzero(values["eq_type"] == EqType.FLEXSTRAIN):
+        f, data = values["eq_obj1id"][i], np.reshape(values["eq_data"], (-1, values["neq"], 11))
+        cell = data[0, i, :3].astype(int)
+        order, first = int(values["flex_interp"][f]), values["flex_stiffnessadr"][f]
+        if not order:
+            continue
+        count = values["flex_cellnum"][f]
+        out[i, 0] = cell[0] if order < 0 else (cell[0] * count[1] + cell[1]) * count[2] + cell[2]
+        size = 9 * (abs(order) + 1) ** (4 if order < 0 else 6)
+        at = first + out[i, 0] * size
+        if first >= 0 and 0 <= at < values["nflexstiffness"]:
+            out[i, 1] = int(np.reshape(values["flex_stiffness"], (-1, values["nflexstiffness"]))[0, at])
+    return out
 
 
 def to_device(m: Model) -> Model:

@@ -102,6 +102,14 @@ def pack_rows(layout: Layout, active: Array, x: Array) -> Array:
     return packed.at[target].set(x[layout.order], mode="drop")
 
 
+def unpack_rows(layout: Layout, active: Array, x: Array) -> Array:
+    """Values (nslot, ...) of the `active` slots from packed rows (max_constraints, ...): the inverse of `pack_rows`."""
+    active = active[layout.order]
+    rank = jnp.clip(jnp.cumsum(active) - 1, 0, max(layout.max_constraints - 1, 0))
+    values = jnp.where(active.reshape(-1, *(1,) * (x.ndim - 1)), x[rank], 0)
+    return jnp.zeros((len(layout.order), *x.shape[1:]), x.dtype).at[layout.order].set(values)
+
+
 def slot_values(efc: Any, contact: Any, cdof: Array, field: str) -> Array:
     """Values (nslot, ...) of MuJoCo's `efc_<field>`: stored ones, types, ids, or Jacobian rows over all dofs.
 
@@ -142,13 +150,13 @@ def _jacobian(efc: Any, contact: Any, cdof: Array) -> Array:
     limit = eye[layout.limit_dof]
     parts = [general_dense(layout, efc.J_general), eye, limit, -limit]
     if layout.ncontact:
-        rows = _rows_of_wrenches(layout, efc.J_contact, contact.geom, cdof) if layout.sparse else efc.J_contact
+        rows = _rows_of_wrenches(layout, efc, contact.geom, cdof) if layout.sparse else efc.J_contact
         parts.append(contact_facets(layout, contact.friction, rows))
     return jnp.concatenate(parts)
 
 
-def _rows_of_wrenches(layout: Layout, wrench: Array, geom: Array, cdof: Array) -> Array:
-    """Contact rows over all dofs (ncontact, condim, nv) from wrenches (ncontact, condim, 2, 6) on the two bodies."""
-    bodies = jnp.asarray(layout.structure.geom_bodyid)[jnp.maximum(geom, 0)]
-    along = jnp.einsum("cksi,vi->cksv", wrench, cdof, precision="highest")
+def _rows_of_wrenches(layout: Layout, efc: Any, geom: Array, cdof: Array) -> Array:
+    """Contact rows over all dofs (ncontact, condim, nv) from wrenches (ncontact, condim, nside, 6) on the bodies."""
+    bodies = efc.bodies if layout.flexes else jnp.asarray(layout.structure.geom_bodyid)[jnp.maximum(geom, 0)]
+    along = jnp.einsum("cksi,vi->cksv", efc.J_contact, cdof, precision="highest")
     return jnp.sum(jnp.where(moving_dofs(layout.structure, bodies)[:, None], along, 0), axis=2)

@@ -61,3 +61,8 @@ def _dof_words(m: Any) -> np.ndarray:
     mask = moving_dofs(m, np.arange(m.nbody))
     padded = np.pad(mask, ((0, 0), (0, -m.nv % 32))).reshape(m.nbody, -1, 32)
     return (padded.astype(np.uint64) << np.arange(32, dtype=np.uint64)).sum(-1).astype(np.uint32)
+
+
+def geom_bodies(m: Any) -> np.ndarray:
+    """The body of each geom; of a model without geoms, the world alone, for contacts of flexes with themselves."""
+    return m.geom_bodyid if m.ngeom else np.zeros(1, np.int32)

@@ -11,6 +11,7 @@ from jaxsim.engine.actuation.forces import fwd_actuation
 from jaxsim.engine.actuation.transmission import actuator_velocities, transmission
 from jaxsim.engine.checks import check_acc, check_state, hold
 from jaxsim.engine.collision.driver import collision
+from jaxsim.engine.constraint.contact_passive import contact_passive
 from jaxsim.engine.constraint.make import make_constraint, reference_constraint
 from jaxsim.engine.constraint.solve import fwd_constraint
 from jaxsim.engine.dynamics.com import com_pos, com_vel
@@ -21,14 +22,17 @@ from jaxsim.engine.dynamics.kinematics import camlight, kinematics
 from jaxsim.engine.dynamics.passive import passive
 from jaxsim.engine.dynamics.rne import rne, tendon_bias
 from jaxsim.engine.dynamics.wrench import apply_wrench
+from jaxsim.engine.flex.kinematics import edge_velocities, flex
 from jaxsim.engine.integrate.explicit import euler, integrate_rk4
 from jaxsim.engine.integrate.implicit import implicit
 from jaxsim.engine.inverse.forces import compare_fwd_inv
 from jaxsim.engine.refusals import refuse
 from jaxsim.engine.sensor.stages import sensor_acc, sensor_pos, sensor_vel
 from jaxsim.engine.tendon.tendon import mul_jac, tendon
+from jaxsim.interface.public import public
 
 
+@public
 def fwd_position(m: Model, d: Data) -> Data:
     """All that depends on positions only."""
     before = d
@@ -37,6 +41,7 @@ def fwd_position(m: Model, d: Data) -> Data:
         d = sleep.wake(m, before, d)
     d = com_pos(m, d)
     d = camlight(m, d)
+    d = flex(m, d)
     d = tendon(m, d)
     if sleep.sleeps(m):
         d = sleep.wake_tendons(m, d)
@@ -51,18 +56,24 @@ def fwd_position(m: Model, d: Data) -> Data:
     return transmission(m, d)
 
 
+@public
 def fwd_velocity(m: Model, d: Data) -> Data:
     """All that depends on positions and velocities only."""
+    if m.nflexedge:
+        d = d.replace(flexedge_velocity=edge_velocities(m, d, d.qvel))
     if m.ntendon:
         d = d.replace(ten_velocity=mul_jac(m, d, d.qvel))
     if m.nu:
         d = d.replace(actuator_velocity=actuator_velocities(m, d))
     d = com_vel(m, d)
     d = passive(m, d)
+    if m.nflex:
+        d = contact_passive(m, d)
     d = reference_constraint(m, d)
     return d.replace(qfrc_bias=rne(m, d) + tendon_bias(m, d))
 
 
+@public
 def fwd_acceleration(m: Model, d: Data) -> Data:
     """The sum of all forces but those of constraints, and the acceleration that they would give."""
     force = d.qfrc_passive - d.qfrc_bias + d.qfrc_applied + d.qfrc_actuator
@@ -80,11 +91,13 @@ def dynamics(m: Model, d: Data) -> Data:
     return fwd_constraint(m, d)
 
 
+@public
 def rungekutta4(m: Model, d: Data, evaluate: Callable[[Model, Data], Data] = dynamics) -> Data:
     """The state one time step on by the classical fourth-order method, from the results of `forward`."""
     return integrate_rk4(m, d, evaluate)
 
 
+@public
 def forward(m: Model, d: Data) -> Data:
     """Forward dynamics: from the state to qacc, with sensors and energy; the state stays as it is."""
     d = _before_control(m, d)
@@ -135,6 +148,7 @@ def _after_position(m: Model, d: Data) -> Data:
     return _after_control(m, _control(m, energy_vel(m, d)))
 
 
+@public
 def step(m: Model, d: Data) -> Data:
     """One time step: `forward`, then the integrator that `m.opt` names."""
     d = check_state(m, d)
@@ -142,12 +156,14 @@ def step(m: Model, d: Data) -> Data:
     return _integrate(m, d, rk4=True)
 
 
+@public
 def step1(m: Model, d: Data) -> Data:
     """The part of `step` before controls and applied forces are set."""
     d = check_state(m, d)
     return _control(m, _before_control(m, d))
 
 
+@public
 def step2(m: Model, d: Data) -> Data:
     """The part of `step` after controls and applied forces are set; RK4 becomes Euler, as in MuJoCo."""
     d = _after_control(m, d)

@@ -4,14 +4,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.core.data import Data, allocate, reset_to_keyframe
+from jaxsim.core.data import EMPTY_CONTACT, Data, allocate, reset_to_keyframe
 from jaxsim.core.model import Model
 from jaxsim.core.types import SleepPolicy
 from jaxsim.engine import sleep
 from jaxsim.engine.checks import initial_state
 from jaxsim.engine.forward import forward
+from jaxsim.interface.public import public
 
 
+@public(compiled=False)
 def make_data(m: Model, keyframe: str | int | None = None) -> Data:
     """The state at qpos0, or at a keyframe given by name or index.
 
@@ -23,10 +25,11 @@ def make_data(m: Model, keyframe: str | int | None = None) -> Data:
     return d if keyframe is None else reset_to_keyframe(m, d, m.keyframe(keyframe))
 
 
+@public
 def reset_data(m: Model, d: Data) -> Data:
     """The state at qpos0 with the shapes of `d`; counters are zeroed. Pure: works under jit and vmap."""
     zero = jax.tree.map(jnp.zeros_like, d)
-    contact = zero.contact.replace(geom=zero.contact.geom - 1, efc_address=zero.contact.efc_address - 1)
+    contact = zero.contact.replace(**{name: getattr(zero.contact, name) - 1 for name in EMPTY_CONTACT})
     d = initial_state(m, zero.replace(eq_active=m.eq_active0).replace(contact=contact))
     return _asleep_at_start(m, d)
 

@@ -2,18 +2,21 @@
 
 import functools
 import warnings
+from collections.abc import Callable
+
+import numpy as np
 
 from jaxsim.core.errors import ModelWarning, UnsupportedError
-from jaxsim.core.layout import is_sparse
+from jaxsim.core.layout import is_sparse, side_widths
 from jaxsim.core.model import Model
-from jaxsim.core.structure import per_structure
 from jaxsim.core.types import EnableBit, EqType, SolverType
 
-WARPS = (1, 2, 4, 8, 16, 32)  # a block has at most 1,024 threads
-KERNEL_DOFS = 128  # the kernel of the solver keeps the Hessian in registers
+KERNEL_CHOICES = (-1, 0, 1)  # of `opt.solver_kernel`: never, by the platform, always
+KERNEL_DOFS = 1024  # a lane a dof, and threads of a block of a GPU
+
 
 # (what is refused, how many of it a model has)
-REFUSED = (("flex (deformable objects)", lambda m: m.nflex),)
+REFUSED: tuple[tuple[str, Callable[[Model], int]], ...] = ()
 # (whether a model has the feature, its name, and what is done instead)
 SUBSTITUTED = (
     (
@@ -28,8 +31,7 @@ SUBSTITUTED = (
 )
 
 
-@per_structure
-def _refused(m) -> str | None:
+def _refused(m: Model) -> str | None:
     found = [f"{name}: {int(count(m))}" for name, count in REFUSED if count(m)]
     return "; ".join(found) or None
 
@@ -39,8 +41,11 @@ def refuse(m: Model):
     found = _refused(m)
     if found:
         raise UnsupportedError(f"not supported yet: {found}")
-    if m.opt.enableflags & EnableBit.SLEEP and (m.eq_type == EqType.TENDON).any():
-        raise UnsupportedError("the flag sleep with equalities of tendons (MuJoCo refuses it, too)")
+    awake = (EqType.TENDON, EqType.FLEX, EqType.FLEXVERT)
+    if m.opt.enableflags & EnableBit.SLEEP and np.isin(m.eq_type, awake).any():
+        raise UnsupportedError("the flag sleep with equalities of tendons or flexes (MuJoCo refuses it, too)")
+    if m.opt.enableflags & EnableBit.SLEEP and side_widths(m)[1] > 1:
+        raise UnsupportedError("the flag sleep with flexes that collide is not supported yet")
 
 
 def warn_of_substitutes(m: Model):
@@ -56,14 +61,11 @@ def warn_once(what: str):
 
 
 def refuse_kernel(m: Model):
-    """Raise UnsupportedError for what `opt.solver_kernel` does not take."""
-    warps = m.opt.solver_kernel
-    reasons = (
-        (warps not in WARPS, f"{warps} warps, which is no power of two up to {WARPS[-1]}"),
-        (m.opt.solver == SolverType.CG, "the solver CG"),
-        (is_sparse(m), "the sparse rows of a large scene"),
-        (m.nv > KERNEL_DOFS, f"more than {KERNEL_DOFS} dofs"),
-    )
-    found = [reason for holds, reason in reasons if holds]
-    if found:
-        raise UnsupportedError(f"solver_kernel with {' and '.join(found)}")
+    """Raise UnsupportedError for values of `opt.solver_kernel` that say nothing, and for what a forced kernel lacks."""
+    chosen = m.opt.solver_kernel
+    if chosen not in KERNEL_CHOICES:
+        raise UnsupportedError(f"solver_kernel {chosen}: it is one of {KERNEL_CHOICES}")
+    if chosen == 1 and is_sparse(m):
+        raise UnsupportedError("solver_kernel 1 with the sparse rows of a large scene")
+    if chosen == 1 and m.nv > KERNEL_DOFS:
+        raise UnsupportedError(f"solver_kernel 1 with more than {KERNEL_DOFS} dofs")

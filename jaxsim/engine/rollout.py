@@ -11,15 +11,15 @@ import jax.numpy as jnp
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.engine import forward
-from jaxsim.engine.checks import STATE
+from jaxsim.engine.derived import carried, fields_read, with_fields, without_derived
 from jaxsim.engine.solver.implicit_diff import SOLUTION
+from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
 
-COUNTERS = ("warning", "maxuse_con", "maxuse_efc", "overflow_contacts", "overflow_constraints")
-CARRIED = (*STATE, *COUNTERS)  # fields that one step passes to the next
 Outputs = Sequence[str] | Callable[[Data], Any]
 
 
+@public(static=("nstep", "outputs", "substeps", "checkpoint"))
 def rollout(
     m: Model,
     d: Data,
@@ -35,7 +35,8 @@ def rollout(
 
     Args:
         controls: (nstep, nu), or a policy (index of the control step, data) -> ctrl (nu,), or None: the controls of `d`
-            stay. A policy sees the state before the step and, of what is derived from it, nothing.
+            stay. A policy sees the state before the step. Fields derived from it (xpos, sensordata) are those of
+            `forward` at that state, under the controls of the step before; they are computed if the policy reads one.
         nstep: number of control steps; needed unless `controls` is an array.
         outputs: what is recorded after every control step: names of fields of `Data` ("contact.dist" for a nested one),
             or a function of `Data` to a PyTree. Derived fields (sensordata, xpos) are those that the step computed,
@@ -49,8 +50,8 @@ def rollout(
 
     Returns:
         The data after the last step and the records, a dict by name (or what the function gives) with a leading axis of
-        length `nstep`. The data is ready to be stepped on; its state and its counters are current and everything
-        derived from the state is zero: call `forward` for it, or record it.
+        length `nstep`. The data is ready to be stepped on; its state and its counters are current. Everything derived
+        from the state is NaN (integers: -1), since nothing computed it: call `forward` for it, or record it.
 
     Raises:
         ValueError: the arguments do not fit together.
@@ -58,10 +59,11 @@ def rollout(
     step = step or forward.step
     nstep, policy, rows = _read_controls(m, controls, nstep)
     blank = jax.tree.map(jnp.zeros_like, d)
+    read = frozenset() if rows is not None else fields_read(lambda d: policy(jnp.int32(0), d), d)
 
     def advance(m: Model, state: dict[str, Any], index: Array, row: Array | None) -> tuple[dict[str, Any], Any]:
         d = blank.replace(**state)
-        d = d.replace(ctrl=policy(index, d) if row is None else row)
+        d = d.replace(ctrl=policy(index, with_fields(m, d, read)) if row is None else row)
         for_last = step(m, d) if substeps == 1 else _repeat(partial(step, m), d, substeps)
         return carried(for_last), select(for_last, outputs)
 
@@ -70,17 +72,7 @@ def rollout(
     size = _chunk_size(checkpoint, nstep)
     scan = _scan if size is None else partial(_scan_chunks, size=size)
     state, records = scan(partial(advance, m), carried(d), nstep, rows)
-    return blank.replace(**state), records
-
-
-def carried(d: Data) -> dict[str, Any]:
-    """The fields of `d` that one step passes to the next, by name: the carry of a scan over steps."""
-    return {name: getattr(d, name) for name in CARRIED}
-
-
-def from_carried(d: Data, state: dict[str, Any]) -> Data:
-    """Data with the shapes of `d` and the fields `state`; everything derived from the state is zero."""
-    return jax.tree.map(jnp.zeros_like, d).replace(**state)
+    return without_derived(blank.replace(**state)), records
 
 
 def select(d: Data, outputs: Outputs) -> Any:

@@ -19,6 +19,7 @@ from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINAWAKE, ConstraintType, DisableBit, EnableBit, EqType, ObjType, SensorType, SleepPolicy
 from jaxsim.core.types import TrnType as Trn
 from jaxsim.engine.constraint.island import tree_labels
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array
 
@@ -141,7 +142,7 @@ def awake_rows(m: Model, d: Data, layout: Layout) -> Array:
 def _general_trees(m) -> np.ndarray:
     """ObjectTrees of the objects of general rows by type and id, with a flag for always awake: (types, ids, 3)."""
     out = np.full((len(ConstraintType), max(m.neq, m.ntendon, m.njnt, 1), 3), -1)
-    pairs = _equality_trees(m)
+    pairs = equality_trees(m)
     out[ConstraintType.EQUALITY, : m.neq] = np.concatenate([pairs.trees, pairs.always[:, None]], axis=1)
     of = _tendons(m)
     tendons = np.concatenate([of.trees, (of.always | (m.tendon_treenum == 0))[:, None]], axis=1)
@@ -152,7 +153,7 @@ def _general_trees(m) -> np.ndarray:
 
 
 @per_structure
-def _equality_trees(m) -> ObjectTrees:
+def equality_trees(m) -> ObjectTrees:
     """Equalities by the trees of their two objects."""
     trees, always = np.full((m.neq, 2), -1), np.zeros(m.neq, bool)
     for i in range(m.neq):
@@ -243,7 +244,7 @@ def wake_equalities(m: Model, d: Data) -> Data:
     """After collision: wake what an active equality ties to a tree that is awake, or to another sleeping island."""
     if not m.neq:
         return d
-    of, asleep = _equality_trees(m), d.tree_asleep
+    of, asleep = equality_trees(m), d.tree_asleep
     joined = (of.trees >= 0).all(1) & (of.trees[:, 0] != of.trees[:, 1])
     t1, t2 = np.maximum(of.trees, 0).T
     label = _cycles(asleep)
@@ -330,6 +331,7 @@ def starts_asleep(m: Model) -> bool:
     return sleeps(m) and bool((m.tree_sleep_policy == SleepPolicy.INIT).any())
 
 
+@public
 def update_sleep(m: Model, d: Data) -> dict[str, Array]:
     """What follows from `tree_asleep`, by mjData's names: tree_awake, body_awake, the counts, and the lists of indices.
 

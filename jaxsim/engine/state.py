@@ -7,6 +7,7 @@ from jaxsim.core.data import Data, reset_to_keyframe
 from jaxsim.core.model import Model
 from jaxsim.core.types import State
 from jaxsim.engine.initial import reset_data
+from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
 
 FIELDS = {
@@ -64,12 +65,14 @@ def state_size(m: Model, sig: int) -> int:
     return sum(int(np.prod(shape)) for _, shape in _parts(m, sig))
 
 
+@public(static=("sig",))
 def get_state(m: Model, d: Data, sig: int = State.INTEGRATION) -> Array:
     """The parts of the state named by the bits `sig`, one after the other (state_size,): mj_getState."""
     parts = [jnp.ravel(getattr(d, name)).astype(d.qpos.dtype) for name, _ in _parts(m, sig)]
     return jnp.concatenate([*parts, jnp.zeros(0, d.qpos.dtype)])
 
 
+@public(static=("sig",))
 def set_state(m: Model, d: Data, state: Array, sig: int = State.INTEGRATION) -> Data:
     """`d` with the parts of its state taken from a vector: mj_setState. Raises ValueError for a wrong length."""
     values = _split(m, jnp.asarray(state), sig)
@@ -78,6 +81,7 @@ def set_state(m: Model, d: Data, state: Array, sig: int = State.INTEGRATION) -> 
     return d.replace(**values)
 
 
+@public(static=("srcsig", "dstsig"))
 def extract_state(m: Model, state: Array, srcsig: int, dstsig: int) -> Array:
     """From a state of the parts `srcsig` that of the parts `dstsig`, which must be among them: mj_extractState."""
     if srcsig & dstsig != dstsig:
@@ -87,16 +91,19 @@ def extract_state(m: Model, state: Array, srcsig: int, dstsig: int) -> Array:
     return jnp.concatenate([*(values[name].ravel() for name in wanted), jnp.zeros(0, jnp.asarray(state).dtype)])
 
 
+@public(static=("sig",))
 def copy_state(m: Model, src: Data, dst: Data, sig: int = State.INTEGRATION) -> Data:
     """`dst` with the parts of the state of `src`: mj_copyState."""
     return dst.replace(**{name: getattr(src, name) for name, _ in _parts(m, sig)})
 
 
+@public(static=("key",))
 def reset_data_keyframe(m: Model, d: Data, key: int | str) -> Data:
     """`d` reset to a keyframe given by index or name: mj_resetDataKeyframe. Raises KeyError where there is none."""
     return reset_to_keyframe(m, reset_data(m, d), m.keyframe(key))
 
 
+@public(static=("k",))
 def set_keyframe(m: Model, d: Data, k: int) -> Model:
     """`m` with its keyframe `k` set to the state of `d`: mj_setKeyframe."""
     values = {

@@ -11,6 +11,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.engine import forward
 from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos
+from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
 
 CHUNK = 4  # directions that pass through the linearised step together: of a batch of worlds, what caches hold
@@ -28,6 +29,7 @@ class Transition(NamedTuple):
     D: Array
 
 
+@public(static=("mode",))
 def transition_derivatives(
     m: Model, d: Data, step: Callable[[Model, Data], Data] | None = None, mode: str = "forward"
 ) -> Transition:

@@ -12,6 +12,8 @@ state = jaxsim.jit(batch.step)(state, actions)
 
 from jaxsim.envs import tasks as _tasks  # noqa: F401 - registers the tasks
 from jaxsim.envs.base import Config, Env, State, model_path
+from jaxsim.envs.locomotion import Locomotion, LocomotionConfig, Randomization, locomotion
+from jaxsim.envs.policy import Policy, load_policy, save_policy
 from jaxsim.envs.registry import default_config, make, names, register
 from jaxsim.envs.wrappers import (
     ActionDelay,
@@ -32,15 +34,22 @@ __all__ = [
     "Config",
     "DomainRandomization",
     "Env",
+    "Locomotion",
+    "LocomotionConfig",
     "NormalizeObservation",
+    "Policy",
+    "Randomization",
     "State",
     "Vectorize",
     "Wrapper",
     "default_config",
     "diagnostics",
+    "load_policy",
+    "locomotion",
     "make",
     "model_path",
     "names",
     "register",
+    "save_policy",
     "wrap",
 ]

@@ -145,6 +145,11 @@ class Env:
         middle, half = (self._high + self._low) / 2, (self._high - self._low) / 2
         return jnp.clip(action, -1, 1) * half.astype(action.dtype) + middle.astype(action.dtype)
 
+    def physics(self, data: Data, control: Array, info: Info) -> Data:
+        """Data after the physics steps of one action; the default holds the controls constant."""
+        del info
+        return simulate(self.model, data, control, self.n_substeps)
+
     def update(self, data: Data, action: Array, info: Info, rng: Array) -> Info:
         """`info` after the physics of a step (new commands, last actions); the default returns it unchanged."""
         del data, action, rng
@@ -245,7 +250,7 @@ class Env:
                 + ("; vectorise the environment to step a batch" if action.ndim > 1 else "")
             )
         m, before = self.model, state.data
-        data = simulate(m, before, self.control(before, action, state.info), self.n_substeps)
+        data = self.physics(before, self.control(before, action, state.info), state.info)
         rng, draw = jax.random.split(state.info["rng"])
         info = self.update(data, action, {**state.info, "rng": rng}, draw)
         reward, terms = self.score(before, data, action, info)

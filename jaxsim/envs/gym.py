@@ -1,4 +1,10 @@
-"""Adapter for Gymnasium: a `VectorEnv` over a batch of worlds. Needs `pip install 'jaxsim-mjcf[gym]'`."""
+"""Adapters for Gymnasium: an `Env` of one world, a `VectorEnv` over a batch. Need `pip install 'jaxsim-mjcf[gym]'`.
+
+Importing this module registers every environment of the registry, as `jaxsim/<name>-v0`:
+
+    gymnasium.make("jaxsim.envs.gym:jaxsim/cartpole_balance-v0", render_mode="rgb_array")
+    gymnasium.make_vec("jaxsim.envs.gym:jaxsim/cartpole_balance-v0", num_envs=64)
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.envs.base import State, raw_key
-from jaxsim.envs.registry import make
+from jaxsim.envs.registry import make, names
 from jaxsim.envs.wrappers import Vectorize, renew
 from jaxsim.math.safe import Array
 from jaxsim.xla.options import jit
@@ -19,6 +25,75 @@ try:
     from gymnasium.vector.utils import batch_space
 except ImportError as error:  # pragma: no cover - depends on the installation
     raise ImportError("jaxsim.envs.gym needs gymnasium: pip install 'jaxsim-mjcf[gym]'") from error
+
+
+class GymEnv(gymnasium.Env):
+    """One world with Gymnasium's interface; results are NumPy arrays.
+
+    Args:
+        env: an environment of one world, or its name in the registry.
+        render_mode: None, or "rgb_array": `render` gives a picture (height, width, 3) of bytes.
+        episode_length: actions after which an episode is truncated; by default that of the environment's config.
+        width, height: of pictures, in pixels.
+        camera: name of the camera of pictures; by default the free one.
+        config: fields of the config to change, where `env` is a name.
+
+    For many worlds use `GymVectorEnv`: one world on its own uses little of a machine.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012, Gymnasium's
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        render_mode: str | None = None,
+        episode_length: int | None = None,
+        width: int = 320,
+        height: int = 240,
+        camera: str | None = None,
+        **config: Any,
+    ):
+        self.env = make(env, **config) if isinstance(env, str) else env
+        self.metadata = {**type(self).metadata, "render_fps": round(1 / self.env.dt)}
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise ValueError(f"render_mode is {render_mode!r}, wanted None or 'rgb_array'")
+        self.render_mode, self.width, self.height, self.camera = render_mode, width, height, camera
+        self.episode_length = episode_length or self.env.config.episode_length
+        self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (self.env.action_size,), np.float32)
+        self.observation_space = _space(jax.eval_shape(self.env.reset, jax.random.PRNGKey(0)).obs)
+        self._reset, self._step = jit(self.env.reset), jit(self.env.step)
+        self._state: Any = None
+        self._steps = 0
+
+    def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[Any, dict]:
+        """First observation of an episode, and its metrics; without a seed, the sequence of episodes goes on."""
+        super().reset(seed=seed)
+        key = jax.random.PRNGKey(int(self.np_random.integers(2**31)))
+        self._state, self._steps = self._reset(key), 0
+        return jax.device_get(self._state.obs), self._info()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Observation, reward, whether the episode ended by itself or by its length, and metrics."""
+        if self._state is None:
+            raise gymnasium.error.ResetNeeded("call reset before step")
+        self._state = self._step(self._state, jnp.asarray(action, jnp.float32))
+        self._steps += 1
+        terminal = bool(self._state.done > 0)
+        truncated = not terminal and self._steps >= self.episode_length
+        return jax.device_get(self._state.obs), float(self._state.reward), terminal, truncated, self._info()
+
+    def render(self) -> np.ndarray | None:
+        """Picture of the world (height, width, 3), bytes; None without a `render_mode`."""
+        if self.render_mode is None or self._state is None:
+            return None
+        from jaxsim.viewer.render import render
+
+        frame = {"qpos": jnp.asarray(self._state.data.qpos)[None]}
+        return np.asarray(render(self.env.model, frame, camera=self.camera, width=self.width, height=self.height))[0]
+
+    def _info(self) -> dict[str, float]:
+        return {name: float(value) for name, value in self._state.metrics.items()}
 
 
 class GymVectorEnv(VectorEnv):
@@ -162,3 +237,17 @@ def _space(obs: Any) -> gymnasium.Space:
     if isinstance(obs, Mapping):
         return gymnasium.spaces.Dict({k: _space(v) for k, v in obs.items()})
     return gymnasium.spaces.Box(-np.inf, np.inf, obs.shape, np.dtype(obs.dtype))
+
+
+def _register_all() -> None:
+    """Register every environment of the registry, for one world and for a batch."""
+    for name in names():
+        gymnasium.register(
+            id=f"jaxsim/{name}-v0",
+            entry_point=GymEnv,  # pyright: ignore[reportArgumentType]
+            vector_entry_point=GymVectorEnv,  # pyright: ignore[reportArgumentType]
+            kwargs={"env": name},
+        )
+
+
+_register_all()

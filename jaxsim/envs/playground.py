@@ -4,8 +4,8 @@
     env = playground.load("CartpoleBalance")
     batch = wrap(env)
 
-Playground's code calls `mujoco.mjx`. While one of its environments is built or traced, the functions of `mjx` that it
-calls are replaced by jaxsim's, and restored afterwards. Needs playground with its dependencies, `mujoco` included.
+Playground's code calls `mujoco.mjx`. While one of its environments is built or traced, the functions of that module
+are those of `jaxsim.mjx`; they are restored afterwards. Needs playground with its dependencies, `mujoco` included.
 Environments that render (vision), and models with unsupported features, raise UnsupportedError.
 """
 
@@ -17,91 +17,36 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-import jaxsim
-from jaxsim.core.data import Data
-from jaxsim.core.errors import UnsupportedError
-from jaxsim.core.model import Model
+from jaxsim import mjx
 from jaxsim.envs.base import State, diverged
 from jaxsim.math.safe import Array
 
-MATRICES = ("xmat", "ximat", "geom_xmat", "site_xmat", "cam_xmat")  # (n, 3, 3) in MJX, (n, 9) in MuJoCo and here
-RENDERING = ("create_render_context", "refit_bvh", "render", "get_rgb")
-
-
-class MjxModel:
-    """`Model` with the attributes of MJX's model that Playground reads in addition to MuJoCo's."""
-
-    impl = SimpleNamespace(value="jaxsim")
-
-    def __init__(self, model: Model):
-        self.model = model
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "model":
-            raise AttributeError(name)
-        return getattr(self.model, name)
-
-    def replace(self, **changes: Any) -> "MjxModel":
-        """A copy with some fields changed."""
-        return MjxModel(self.model.replace(**changes))
-
-
-class MjxData:
-    """`Data` with MJX's shapes of rotation matrices."""
-
-    def __init__(self, data: Data):
-        self.data = data
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "data":
-            raise AttributeError(name)
-        value = getattr(self.data, name)
-        return value.reshape(*value.shape[:-1], 3, 3) if name in MATRICES else value
-
-    def replace(self, **changes: Any) -> "MjxData":
-        """A copy with some fields changed."""
-        shapes = {name: jnp.shape(getattr(self.data, name)) for name in changes}
-        return MjxData(self.data.replace(**{n: jnp.reshape(x, shapes[n]) for n, x in changes.items()}))
-
-
-jax.tree_util.register_pytree_node(MjxModel, lambda m: ((m.model,), None), lambda _, x: MjxModel(*x))
-jax.tree_util.register_pytree_node(MjxData, lambda d: ((d.data,), None), lambda _, x: MjxData(*x))
-
 
 @contextlib.contextmanager
-def _replaced_mjx(models: dict[int, MjxModel]) -> Iterator[None]:
+def _replaced_mjx(models: dict[int, mjx.Model]) -> Iterator[None]:
     """Context in which the functions of `mujoco.mjx` that Playground calls are jaxsim's.
 
     `models` collects the models made, by the id of their mjModel.
     """
-    from mujoco import mjx
+    from mujoco import mjx as theirs
 
-    def put_model(mj_model: Any, *_: Any, **__: Any) -> MjxModel:
-        models[id(mj_model)] = MjxModel(jaxsim.from_mujoco(mj_model))
+    def put_model(mj_model: Any, *_: Any, **__: Any) -> mjx.Model:
+        models[id(mj_model)] = mjx.put_model(mj_model)
         return models[id(mj_model)]
 
-    def make_data(m: Any, *_: Any, **__: Any) -> MjxData:
-        wrapped = m if isinstance(m, MjxModel) else models[id(m)]
-        return MjxData(jaxsim.make_data(wrapped.model))
+    def make_data(m: Any, *_: Any, **__: Any) -> mjx.Data:
+        return mjx.make_data(models.get(id(m), m))
 
-    def refuse(*_: Any, **__: Any) -> None:
-        raise UnsupportedError("Playground environments that render images: use jaxsim.viewer.raycast")
-
-    replacements = {
-        "put_model": put_model,
-        "make_data": make_data,
-        "step": lambda m, d: MjxData(jaxsim.step(m.model, d.data)),
-        "forward": lambda m, d: MjxData(jaxsim.forward(m.model, d.data)),
-        **{name: refuse for name in RENDERING if hasattr(mjx, name)},
-    }
-    originals = {name: getattr(mjx, name) for name in replacements}
+    ours = {name: getattr(mjx, name) for name in mjx.__all__ if name.islower() and hasattr(theirs, name)}
+    replacements = {**ours, "put_model": put_model, "make_data": make_data}
+    originals = {name: getattr(theirs, name) for name in replacements}
     try:
         for name, function in replacements.items():
-            setattr(mjx, name, function)
+            setattr(theirs, name, function)
         yield
     finally:
         for name, function in originals.items():
-            setattr(mjx, name, function)
+            setattr(theirs, name, function)
 
 
 class Playground:
@@ -116,7 +61,7 @@ class Playground:
     backend = "jaxsim"
 
     def __init__(self, make: Callable[[], Any]):
-        self._models: dict[int, MjxModel] = {}
+        self._models: dict[int, mjx.Model] = {}
         with _replaced_mjx(self._models):
             self.env = make()
         self._state_type: Any = None
@@ -163,8 +108,14 @@ class Playground:
             reward=jnp.where(bad, 0, new.reward).astype(real),
             done=jnp.where(bad, 1, new.done).astype(real),
             metrics={**metrics, "diverged": bad.astype(real)},
-            info=jax.tree.map(lambda x, old: jnp.asarray(x, jnp.asarray(old).dtype), dict(new.info), dict(state.info)),
+            info=jax.tree.map(_of_the_kind_of, dict(new.info), dict(state.info)),
         )
+
+
+def _of_the_kind_of(x: Any, old: Any) -> Array:
+    """A value with the dtype of the one before; new-style keys of `jax.random.key` pass as they are."""
+    dtype = jnp.asarray(old).dtype
+    return x if jnp.issubdtype(dtype, jax.dtypes.prng_key) else jnp.asarray(x, dtype)
 
 
 def load(name: str, **overrides: Any) -> Playground:

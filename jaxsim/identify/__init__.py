@@ -1,9 +1,10 @@
 """System identification: parameters of a model from recordings (docs/identification.md)."""
 
 from jaxsim.identify.data import Recordings, load_recordings, recordings
-from jaxsim.identify.fit import Fit, Problem, identify, unidentifiable
+from jaxsim.identify.fit import Fit, Problem, identify
 from jaxsim.identify.parameters import Parameter, inertia, mass, parameter, signal
 from jaxsim.identify.report import save_report
+from jaxsim.identify.uncertainty import unidentifiable
 
 __all__ = [
     "Fit",

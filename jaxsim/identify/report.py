@@ -27,9 +27,9 @@ def save_report(fit: Fit, data: Recordings, path: str | Path, title: str = "Iden
 def render(fit: Fit, data: Recordings, title: str = "Identification") -> str:
     """HTML text of the page."""
     rows = "".join(
-        f"<tr><td>{html.escape(label)}</td><td>{start:.5g}</td><td>{v:.6g}</td><td>{s:.2g}</td>"
-        f"<td>{a:.5g} to {b:.5g}</td></tr>"
-        for label, start, v, s, (a, b) in zip(fit.labels, fit.starts[0], fit.values, fit.std, fit.interval, strict=True)
+        f"<tr><td>{html.escape(label)}</td><td>{start:.5g}</td><td>{v:.6g}</td><td>{_deviation(s)}</td>"
+        f"<td>{fit.interval_text(i)}</td></tr>"
+        for i, (label, start, v, s) in enumerate(zip(fit.labels, fit.starts[0], fit.values, fit.std, strict=True))
     )
     warnings = "".join(f'<p class="warn">{html.escape(line)}</p>' for line in fit.unidentifiable)
     best = int(np.nanargmin(fit.cost[:, -1]))
@@ -38,10 +38,15 @@ def render(fit: Fit, data: Recordings, title: str = "Identification") -> str:
 <h1>{html.escape(title)}</h1>{warnings}
 <p>{data.measured.shape[0]} trajectories of {data.measured.shape[1]} steps, {len(fit.labels)} parameters,
 {len(fit.starts)} starts (best: {best}). The standard deviation of the residuals is {fit.noise:.3g} times the noise that
-was given. Cost {fit.cost[best, 0]:.4g} before, {fit.cost[best, -1]:.4g} after.</p>
+was given. The fit {"converged" if fit.converged else "<b>did not converge</b>"} ({fit.iterations} iterations).
+Cost {fit.cost[best, 0]:.4g} before, {fit.cost[best, -1]:.4g} after.</p>
 <table><tr><th>parameter</th><th>start</th><th>value</th><th>std</th><th>95 % interval</th></tr>{rows}</table>
 <h2>Cost</h2>{_cost(fit)}<h2>Measured and simulated</h2>{_signals(fit, data)}<h2>Residuals</h2>{_residuals(fit, data)}
 </html>"""
+
+
+def _deviation(std: float) -> str:
+    return f"{std:.2g}" if np.isfinite(std) else "-"
 
 
 def _figure(rows: int, height: float = 2.0) -> Any:

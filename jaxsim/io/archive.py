@@ -33,6 +33,7 @@ from jaxsim.core.model import (
     Statistic,
     Structure,
     make_visual,
+    strain_modes,
 )
 
 FORMAT, VERSION = "jaxsim-model", 1
@@ -146,6 +147,7 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
     static = {**sizes, **{name: arrays[name] for name in ARRAYS}, "vis": make_visual(visual)}
     static |= {name: arrays[name].tobytes() for name in BYTES}
     static |= {"modelname": str(header["modelname"]), "callbacks": Callbacks()}
+    static["eq_strain"] = strain_modes({**sizes, **arrays})
     option = Option(
         **{name: arrays[f"opt.{name}"] for name in OPTION_FLOATS},
         **{name: int(header["option"][name]) for name in OPTION_INTS},

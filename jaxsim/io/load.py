@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import jax
 import numpy as np
 
 from jaxsim.compiler.compile import compile_spec
 from jaxsim.compiler.element.inertials import write_inertials
-from jaxsim.core.errors import ModelError, UnsupportedError
+from jaxsim.core.errors import ModelError, UnsupportedError, summarised_warnings
 from jaxsim.core.model import FLOATS, Model, to_device
-from jaxsim.core.types import EnableBit, SleepPolicy
+from jaxsim.core.types import SleepPolicy
+from jaxsim.engine.asleep_at_start import may_touch_awake
 from jaxsim.engine.initial import make_data
 from jaxsim.engine.refusals import warn_of_substitutes
 from jaxsim.io.archive import is_archive, read_archive
-from jaxsim.io.mujoco import finish
-from jaxsim.mjcf import Spec, expand, read
+from jaxsim.io.mujoco import finish, from_mujoco
+from jaxsim.mjcf import Element, Spec, expand, read
 from jaxsim.mjcf import save_mjcf as write
 from jaxsim.mjcf.keyframes import extend
 from jaxsim.mjcf.writer import is_flat
@@ -25,7 +27,7 @@ _POSES = ("qpos", "mpos", "mquat")
 
 
 def load_model(
-    source: str | os.PathLike | Spec,
+    source: str | os.PathLike | Spec | Any,
     max_contacts: int | None = None,
     max_constraints: int | None = None,
     assets: dict[str, bytes] | None = None,
@@ -33,7 +35,8 @@ def load_model(
     """Compiled model of a path, a text (MJCF or URDF), a `Spec`, or a file that `save_model` wrote.
 
     Args:
-        source: a path, the XML text itself, or a `jaxsim.mjcf.Spec`.
+        source: a path, the XML text itself, or a `jaxsim.mjcf.Spec`; where MuJoCo is installed, also a
+            `mujoco.MjModel`, or a `mujoco.MjSpec`, which MuJoCo compiles.
         max_contacts: capacity of the contact buffer; by default such that ordinary use does not overflow.
         max_constraints: capacity of the packed constraint rows; by default as many as there can be.
         assets: contents of files by name, looked up before the file system; for paths and texts.
@@ -44,31 +47,57 @@ def load_model(
         FileNotFoundError: there is no such file.
 
     Warns:
-        ModelWarning: something is probably not meant, or done by other means: solver="PGS" gives Newton's answer.
+        ModelWarning: something is probably not meant, or done by other means: solver="PGS" gives Newton's answer. One
+            for each kind, with a count, and once in a process for each file; `jaxsim info` lists all.
     """
+    if type(source).__module__.partition(".")[0] == "mujoco":
+        return from_mujoco(_compiled(source), max_contacts, max_constraints)
     if not isinstance(source, Spec) and is_archive(source):
         m = _restored(read_archive(source), max_contacts, max_constraints)
     else:
-        spec = source if isinstance(source, Spec) else read(source, assets)
-        m = to_device(finish(compile_spec(spec), max_contacts, max_constraints))
-        _check_asleep(m)
+        with summarised_warnings():
+            spec = source if isinstance(source, Spec) else read(source, assets)
+            host = finish(compile_spec(spec), max_contacts, max_constraints)
+        m = to_device(host)
+        if may_touch_awake(host):
+            _check_asleep(m, spec)
         m.structure.remember(spec.copy())
     warn_of_substitutes(m)
     return m
 
 
-def _check_asleep(m: Model) -> None:
+def _compiled(source: Any) -> Any:
+    """`mujoco.MjModel` of an MjModel or an MjSpec."""
+    kind = type(source).__name__
+    if kind not in ("MjModel", "MjSpec"):
+        raise TypeError(
+            f"load_model: source is a mujoco.{kind}, wanted a path, a text, a Spec, an MjModel or an MjSpec"
+        )
+    return source.compile() if kind == "MjSpec" else source
+
+
+def _check_asleep(m: Model, spec: Spec) -> None:
     """Raise ModelError where a tree has the policy sleep="init" and touches one that is awake."""
-    if not (m.opt.enableflags & EnableBit.SLEEP and (m.tree_sleep_policy == SleepPolicy.INIT).any()):
-        return
     init = m.tree_sleep_policy == SleepPolicy.INIT
     awake = np.flatnonzero(init & (np.asarray(make_data(m).tree_asleep) < 0))
     if len(awake):
-        name = m.id2name("body", int(m.tree_bodyadr[awake[0]])) or ""
+        body = _body_element(m, spec, int(m.tree_bodyadr[awake[0]]))
         raise ModelError(
-            f"{init.sum()} trees have the policy sleep='init' and {len(awake)} of them cannot be asleep at the start, "
-            f"the first that of body '{name}': it touches a tree that is awake; move them apart, or let both sleep"
+            f"its policy is sleep='init', and it cannot be asleep at the start, since it touches a tree that is awake "
+            f"({len(awake)} of {init.sum()} such trees); move them apart, or let both sleep",
+            body.source if body else None,
+            body.label() if body else "body",
         )
+
+
+def _body_element(m: Model, spec: Spec, body: int) -> Element | None:
+    """The element that a body was made of: by its name, else by its place among all bodies."""
+    found = [e for e in expand(spec).elements("body") if e.tag == "body"]
+    name = m.id2name("body", body)
+    named = [e for e in found if name and e.name == name]
+    if named:
+        return named[0]
+    return found[body - 1] if len(found) == m.nbody - 1 else None
 
 
 def save_mjcf(source: Spec | Model, path: str | os.PathLike | None = None, flat: bool = False) -> str:

@@ -18,10 +18,14 @@ from jaxsim.core.model import (
 )
 from jaxsim.engine.collision.broad.capacity import default_capacities
 from jaxsim.engine.refusals import warn_of_substitutes
+from jaxsim.io import newer
 
 
 def from_mujoco(mj_model: Any, max_contacts: int | None = None, max_constraints: int | None = None) -> Model:
-    """`Model` of a compiled `mujoco.MjModel`; capacities and warnings as in `load_model`."""
+    """`Model` of a compiled `mujoco.MjModel`; capacities and warnings as in `load_model`.
+
+    A model of a newer MuJoCo is taken where it uses nothing new. Raises UnsupportedError naming what is new otherwise.
+    """
     m = to_device(finish(host_model(mj_model), max_contacts, max_constraints))
     warn_of_substitutes(m)
     return m
@@ -29,9 +33,12 @@ def from_mujoco(mj_model: Any, max_contacts: int | None = None, max_constraints:
 
 def host_model(mj_model: Any) -> Model:
     """`Model` of a `mujoco.MjModel` with float64 NumPy leaves, its capacities not set."""
+    newer.refuse_newer(mj_model)
+    version = newer.version_of(mj_model)
+    absent = {} if version <= newer.READ else newer.EMPTY
     values = {name: getattr(mj_model, name) for name in SIZES}
     for name, *_ in MODEL_FIELDS:
-        values[name] = getattr(mj_model, name)
+        values[name] = absent[name] if name in absent else newer.field(mj_model, name, version)
     vis = {}
     for field in fields.parse(fields.VISUAL):
         group, _, name = field.name.partition(".")
@@ -50,19 +57,3 @@ def host_model(mj_model: Any) -> Model:
 def finish(m: Model, max_contacts: int | None, max_constraints: int | None) -> Model:
     """Host model with its capacities set: those given, else the compiler's defaults."""
     return default_capacities(m, max_contacts, max_constraints)
-
-
-def to_mujoco(m: Model, d: Any, mj_data: Any) -> None:
-    """Copy the state of one world into a `mujoco.MjData` of the same model."""
-    for name in ("time", "qpos", "qvel", "act", "history", "qacc_warmstart", "ctrl", "qfrc_applied", "xfrc_applied"):
-        _assign(mj_data, name, getattr(d, name))
-    for name in ("eq_active", "mocap_pos", "mocap_quat", "userdata", "plugin_state"):
-        _assign(mj_data, name, getattr(d, name))
-
-
-def _assign(mj_data: Any, name: str, value: Any) -> None:
-    value = np.asarray(value)
-    if value.ndim == 0:
-        setattr(mj_data, name, float(value))
-    else:
-        getattr(mj_data, name)[:] = value

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from jaxsim.math.arrays import dot_static, einsum, is_numpy, take, take_or_zero
-from jaxsim.math.safe import Array, xp_of
+from jaxsim.math.safe import SHORT, Array, short_sum, xp_of
 
 DENSE_BODIES = 96
 BATCH_MIN_TREES = 4  # trees of one shape that get a batched product of their own
@@ -226,8 +226,8 @@ def _by_bunch(
         part = take_or_zero(x, getattr(bunch, source))
         weight = getattr(bunch, mask.removesuffix("T"))
         weight = np.swapaxes(weight, -1, -2) if mask.endswith("T") else weight
-        if weight.ndim == 2 and weight.shape[0] == weight.shape[1] == 1:
-            rows = part * weight.astype(x.dtype)
+        if weight.ndim == 2 and max(weight.shape) <= SHORT:  # a sum that fuses with what surrounds it
+            rows = short_sum(part[:, None] * weight.astype(x.dtype)[..., None], 2)
         else:
             rows = einsum("ab,kbc->kac" if weight.ndim == 2 else "kab,kbc->kac", weight.astype(x.dtype), part)
         out.append(rows.reshape(-1, x.shape[-1]))

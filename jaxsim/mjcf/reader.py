@@ -18,6 +18,7 @@ from jaxsim.mjcf.actuator import read_actuator
 from jaxsim.mjcf.defaults import class_name, class_table
 from jaxsim.mjcf.schema import rules
 from jaxsim.mjcf.schema.element_type import SCHEMA, ElementType, all_types
+from jaxsim.mjcf.schema.newer import newer_attribute, newer_element, newer_word
 from jaxsim.mjcf.schema.values import ENUMS, did_you_mean, parse_value
 from jaxsim.mjcf.spec import Element, Spec, compiler_of
 from jaxsim.mjcf.urdf import read_urdf
@@ -205,7 +206,7 @@ def _read_children(
 
 def _misplaced(node: etree._Element, parent: Element, location: _Location) -> ModelError:
     places = sorted({kind.path.split("/")[-2] for kind in all_types() if kind.tag == node.tag and "/" in kind.path})
-    hint = did_you_mean(node.tag, parent.type.children)
+    hint = newer_element(str(node.tag)) or did_you_mean(node.tag, parent.type.children)
     if places:
         hint = f"; {node.tag} is allowed in {', '.join(places)}"
     known = "element" if places else "unknown element"
@@ -229,7 +230,7 @@ def _read_attributes(node: etree._Element, element: Element, location: _Location
         try:
             value = parse_value(attribute, text)
         except ValueError as reason:
-            raise element.error(f"attribute '{name}': {reason}") from None
+            raise element.error(f"attribute '{name}': {reason}{newer_word(name, text.strip())}") from None
         if value is None:
             continue
         element.attrs[name] = value
@@ -266,7 +267,8 @@ def _is_unknown_type(element: Element, name: str, text: str | None) -> bool:
 def _unknown_attribute(name: str, kind: ElementType) -> str:
     if not kind.attributes:
         return f"unknown attribute '{name}' in {kind.tag}, which has no attributes"
-    return f"unknown attribute '{name}' in {kind.tag}{did_you_mean(name, kind.attributes)}"
+    hint = newer_attribute(kind.tag, name) or did_you_mean(name, kind.attributes)
+    return f"unknown attribute '{name}' in {kind.tag}{hint}"
 
 
 def _include(context: _ReadContext, node: etree._Element, parent: Element, location: _Location, depth: int) -> None:
@@ -308,12 +310,12 @@ def _find_include(spec: Spec, name: str, folder: str) -> tuple[str, bytes | None
 
 
 def _merge_sections(spec: Spec) -> None:
-    """Merge sections of the same kind: later ones overwrite attributes and add elements. Defaults are not merged."""
+    """Merge sections of the same kind: later ones overwrite attributes and add elements. Defaults stay apart."""
     merged: list[Element] = []
     first: dict[str, Element] = {}
     for section in spec.root.children:
         into = first.get(section.tag)
-        if into is None or section.tag == "default":
+        if into is None or section.tag == "default" or _memory_replaces(into, section):
             first[section.tag] = section
             rules.check_counts(section)
             merged.append(section)
@@ -323,6 +325,11 @@ def _merge_sections(spec: Spec) -> None:
                 into.attrs.pop(name, None)
         _merge(into, section)
     spec.root.children = merged
+
+
+def _memory_replaces(earlier: Element, later: Element) -> bool:
+    """Whether memory follows njmax or nstack in a later section: MuJoCo allows both in this order alone."""
+    return "memory" in later.attrs and ("njmax" in earlier.attrs or "nstack" in earlier.attrs)
 
 
 def _merge(into: Element, section: Element) -> None:

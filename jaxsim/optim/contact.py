@@ -51,7 +51,7 @@ def _distant_contacts(m: Model, d: Data, width: float) -> Contact:
     soft = jnp.maximum(imp * (1 - fraction * fraction) ** 2, jaxsim.core.types.MINIMP)
     inside = jnp.clip(width - r, 0, 2 * width)
     position = jnp.where(r <= -width, r, -inside * inside / (4 * width))
-    active = (c.geom[:, 0] >= 0) & (r < width)
+    active = (c.dim > 0) & (r < width)
     solref = _keep_stiffness(safe_reference(m, c.solref, DEFAULT_SOLREF), soft / dmax)
     friction = _keep_stiffness(safe_reference(m, c.solreffriction, (0.0, 0.0)), soft / dmax)
     return c.replace(

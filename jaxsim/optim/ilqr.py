@@ -14,18 +14,21 @@ import jax.numpy as jnp
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.engine.derived import carried, fields_read, from_carried, with_fields
 from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos
-from jaxsim.engine.rollout import carried, from_carried
 from jaxsim.engine.transition import transition_derivatives
 from jaxsim.math.safe import Array
-from jaxsim.optim.progress import bar
+from jaxsim.optim.progress import bar, warn_of_zero_gradient
 
 STEP_LENGTHS = tuple(0.6**k for k in range(10))  # of the line search, tried in one batch
 BOX_ITERATIONS = 12  # projected Newton steps of a box-constrained quadratic program
 
 
 class Costs(NamedTuple):
-    """Scalar costs `running(d, u, i)` of step i and `final(d)`; fields of `d` derived from the state are zero."""
+    """Scalar costs `running(d, u, i)` of step i and `final(d)`.
+
+    Fields of `d` that are derived from the state (xpos, sensordata) are those of `forward`, computed if they are read.
+    """
 
     running: Callable[[Data, Array, Array], Array]
     final: Callable[[Data], Array]
@@ -35,7 +38,8 @@ class IlqrResult(NamedTuple):
     """Result of `ilqr`.
 
     `controls` (n, nu), feedback `gains` (n, nu, 2 nv + na), `states`: fields of the data at every step (leading axis
-    n + 1), `history`: cost of every iteration. `converged`: the expected improvement fell below the tolerance.
+    n + 1), `history`: cost of every iteration. `converged`: the expected improvement fell below the tolerance; not
+    where the gradient is exactly zero at the start, of which a warning tells.
     """
 
     controls: Array
@@ -43,6 +47,13 @@ class IlqrResult(NamedTuple):
     states: dict[str, Array]
     history: Array
     converged: bool
+
+
+class _Costs(NamedTuple):
+    """The user's costs as functions of the model as well: `running(m, d, u, i)` and `final(m, d)`."""
+
+    running: Callable[[Model, Data, Array, Array], Array]
+    final: Callable[[Model, Data], Array]
 
 
 class Expansion(NamedTuple):
@@ -85,10 +96,11 @@ def ilqr(
     The Hessians of the costs are made positive semidefinite by clipping eigenvalues.
     """
     low, high = (jnp.broadcast_to(jnp.asarray(x, controls.dtype), (m.nu,)) for x in (low, high))
-    simulate = jaxsim.jit(partial(_simulate, costs, step))
-    expand = jaxsim.jit(partial(_expand, costs, step))
+    terms = _with_derived_fields(costs, d, controls)
+    simulate = jaxsim.jit(partial(_simulate, terms, step))
+    expand = jaxsim.jit(partial(_expand, terms, step))
     backward = jaxsim.jit(_backward_pass)
-    search = jaxsim.jit(partial(_search, costs, step))
+    search = jaxsim.jit(partial(_search, terms, step))
     controls = jnp.clip(controls, low, high)
     states, cost = simulate(m, d, controls)
     history, weight, converged = [cost], damping, False
@@ -99,6 +111,9 @@ def ilqr(
             first_trial = expansion is None
             if first_trial:
                 expansion = expand(m, d, states, controls)
+                if len(history) == 1 and _is_flat(*expansion):
+                    warn_of_zero_gradient("iLQR")
+                    break
             feed, feedback, expected = backward(*expansion, controls, low, high, weight)
             new = search(m, d, states, controls, feed, feedback, low, high)
             shown(jnp.minimum(cost, new[2]))
@@ -118,17 +133,32 @@ def ilqr(
     return IlqrResult(controls, gains, states, jnp.stack(history), converged)
 
 
-def _simulate(costs: Costs, step: Callable, m: Model, d: Data, controls: Array) -> tuple[dict, Array]:
+def _with_derived_fields(costs: Costs, d: Data, controls: Array) -> _Costs:
+    """Costs that are given all fields of the data that they read."""
+    running = fields_read(lambda d: costs.running(d, controls[0], jnp.int32(0)), d)
+    final = fields_read(costs.final, d)
+    return _Costs(
+        lambda m, d, u, i: costs.running(with_fields(m, d, running), u, i),
+        lambda m, d: costs.final(with_fields(m, d, final)),
+    )
+
+
+def _is_flat(e: Expansion, vx: Array, vxx: Array) -> bool:
+    """Whether no cost changes, to first order, with any state or control."""
+    return not any(bool(jnp.any(x)) for x in (e.lx, e.lu, vx))
+
+
+def _simulate(costs: _Costs, step: Callable, m: Model, d: Data, controls: Array) -> tuple[dict, Array]:
     """Carried fields at steps 0 to n, and the cost."""
 
     def body(state: dict, xs: tuple) -> tuple[dict, tuple]:
         i, u = xs
         here = from_carried(d, state).replace(ctrl=u)
-        return carried(step(m, here)), (state, costs.running(here, u, i))
+        return carried(step(m, here)), (state, costs.running(m, here, u, i))
 
     last, (states, running) = jax.lax.scan(body, carried(d), (jnp.arange(len(controls)), controls))
     states = jax.tree.map(lambda a, b: jnp.concatenate([a, b[None]]), states, last)
-    return states, jnp.sum(running) + costs.final(from_carried(d, last))
+    return states, jnp.sum(running) + costs.final(m, from_carried(d, last))
 
 
 def _displaced(m: Model, d: Data, dx: Array) -> Data:
@@ -149,7 +179,7 @@ def _semidefinite(h: Array) -> Array:
     return jnp.einsum("ij,j,kj->ik", vectors, jnp.maximum(values, 0), vectors)
 
 
-def _expand(costs: Costs, step: Callable, m: Model, d: Data, states: dict, controls: Array) -> tuple:
+def _expand(costs: _Costs, step: Callable, m: Model, d: Data, states: dict, controls: Array) -> tuple:
     """Expansions of all steps, and gradient and Hessian of the final cost."""
     n = 2 * m.nv + m.na
 
@@ -158,7 +188,7 @@ def _expand(costs: Costs, step: Callable, m: Model, d: Data, states: dict, contr
 
         def cost(z: Array) -> Array:
             displaced = _displaced(m, here, z[:n]).replace(ctrl=u + z[n:])
-            return costs.running(displaced, u + z[n:], i)
+            return costs.running(m, displaced, u + z[n:], i)
 
         zero = jnp.zeros(n + m.nu, u.dtype)
         g, h = jax.grad(cost)(zero), _semidefinite(jax.hessian(cost)(zero))
@@ -170,7 +200,7 @@ def _expand(costs: Costs, step: Callable, m: Model, d: Data, states: dict, contr
     end = from_carried(d, jax.tree.map(lambda x: x[-1], states))
 
     def final(dx: Array) -> Array:
-        return costs.final(_displaced(m, end, dx))
+        return costs.final(m, _displaced(m, end, dx))
 
     zero = jnp.zeros(n, controls.dtype)
     return expansions, jax.grad(final)(zero), _semidefinite(jax.hessian(final)(zero))
@@ -228,7 +258,16 @@ def box_newton(h: Array, g: Array, low: Array, high: Array) -> tuple[Array, Arra
 
 
 def _search(
-    costs: Costs, step: Callable, m: Model, d: Data, states: dict, controls: Array, feed: Array, gains: Array, low, high
+    costs: _Costs,
+    step: Callable,
+    m: Model,
+    d: Data,
+    states: dict,
+    controls: Array,
+    feed: Array,
+    gains: Array,
+    low,
+    high,
 ) -> tuple[dict, Array, Array]:
     """States, controls and cost of the best of `STEP_LENGTHS` along the new control law, rolled out in one batch."""
 
@@ -238,13 +277,13 @@ def _search(
             here = from_carried(d, state)
             u = jnp.clip(u + alpha * k + gain @ _difference(m, from_carried(d, old), here), low, high)
             here = here.replace(ctrl=u)
-            return carried(step(m, here)), (state, u, costs.running(here, u, i))
+            return carried(step(m, here)), (state, u, costs.running(m, here, u, i))
 
         before = jax.tree.map(lambda x: x[:-1], states)
         xs = (jnp.arange(len(controls)), before, controls, feed, gains)
         last, (path, new, running) = jax.lax.scan(body, carried(d), xs)
         path = jax.tree.map(lambda a, b: jnp.concatenate([a, b[None]]), path, last)
-        return path, new, jnp.sum(running) + costs.final(from_carried(d, last))
+        return path, new, jnp.sum(running) + costs.final(m, from_carried(d, last))
 
     paths, new, values = jax.vmap(trial)(jnp.asarray(STEP_LENGTHS, controls.dtype))
     best = jnp.argmin(jnp.where(jnp.isfinite(values), values, jnp.inf))

@@ -1,10 +1,21 @@
-"""Progress bar of the optimisers."""
+"""Progress bar of the optimisers, and their warning."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from tqdm import tqdm
+
+
+def warn_of_zero_gradient(what: str) -> None:
+    """Warn that the cost does not change, to first order, with anything at the start."""
+    warnings.warn(
+        f"{what}: the gradient of the cost is exactly zero at the start, so nothing can be improved from here. Does "
+        "the cost depend on what is optimised? Start elsewhere, or use contacts that act at a distance (jaxsim.optim)",
+        RuntimeWarning,
+        stacklevel=3,
+    )
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import jaxsim
 from jaxsim.core.extras import require
 from jaxsim.math.safe import Array
-from jaxsim.optim.progress import bar
+from jaxsim.optim.progress import bar, warn_of_zero_gradient
 
 
 class OptimResult(NamedTuple):
@@ -41,7 +41,7 @@ def shoot(
         value_and_grad: replaces `jax.value_and_grad(cost)`, e.g. by `smoothed(...)`.
         progress: show a bar.
 
-    Gradients that are not finite are replaced by zero.
+    Gradients that are not finite are replaced by zero. Warns where the first one is zero throughout.
     """
     optax = require("optax", "shooting needs optax", "optim")
     if isinstance(optimizer, (int, float)):
@@ -49,7 +49,7 @@ def shoot(
     evaluate = value_and_grad or jax.value_and_grad(cost)
 
     @jaxsim.jit
-    def iterate(carry: tuple, key: Array | None) -> tuple[tuple, Array]:
+    def iterate(carry: tuple, key: Array | None) -> tuple[tuple, Array, Array]:
         x, state, best, least = carry
         value, grad = evaluate(x) if key is None else evaluate(x, key)
         better = value < least
@@ -57,7 +57,8 @@ def shoot(
         grad = jax.tree.map(lambda g: jnp.where(jnp.isfinite(g), g, 0), grad)
         updates, state = optimizer.update(grad, state, x)
         x = _project(optax.apply_updates(x, updates), low, high)
-        return (x, state, best, jnp.where(better, value, least)), value
+        flat = ~jnp.any(jnp.array([jnp.any(g != 0) for g in jax.tree.leaves(grad)]))
+        return (x, state, best, jnp.where(better, value, least)), value, flat
 
     x = _project(jax.tree.map(jnp.asarray, x), low, high)
     dtype = jax.tree.leaves(x)[0].dtype
@@ -65,7 +66,9 @@ def shoot(
     history = []
     with bar(iterations, "shooting", progress) as shown:
         for i in range(iterations):
-            carry, value = iterate(carry, None if key is None else jax.random.fold_in(key, i))
+            carry, value, flat = iterate(carry, None if key is None else jax.random.fold_in(key, i))
+            if i == 0 and bool(flat):
+                warn_of_zero_gradient("shooting")
             history.append(value)
             shown(value)
     return OptimResult(carry[2], carry[3], jnp.stack(history))

@@ -9,6 +9,7 @@ command line itself).
 import argparse
 import contextlib
 import os
+import socket
 import sys
 import time
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ from jaxsim.tools import bench, info, rollouts
 from jaxsim.tools.peers import MODULES
 from jaxsim.viewer import render
 from jaxsim.viewer.html import save_html
+from jaxsim.xla.cache import use_compile_cache
 
 PEERS = tuple(MODULES)
 
@@ -205,7 +207,9 @@ def make_parser() -> Parser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit status."""
+    """Run the command line and return the exit status; as a program, it keeps compiled programs for the next time."""
+    if argv is None:
+        use_compile_cache()
     parser = make_parser()
     try:
         args = parser.parse_args(argv)
@@ -402,6 +406,7 @@ def print_result(m: Any, plan: Any, result: Any) -> None:
         print("no capacity overflowed, no world diverged")
 
 
+MAX_PORT = 65535
 VIDEOS = (".mp4", ".gif", ".webm", ".mkv", ".avi", ".mov")
 
 
@@ -423,7 +428,7 @@ def run_render(args: argparse.Namespace) -> int:
             save(m, frames, args.out, camera, **size)
         else:
             frames = recorded(args, m) if args.replay else simulated(args, m, seconds, 1 / max(seconds, 1e-9))
-            render.save_image(m, frames["qpos"][-1], args.out, camera, **size)
+            render.save_image(m, {"qpos": frames["qpos"][-1]}, args.out, camera, **size)
     except (KeyError, IndexError) as error:
         known = ", ".join(m.id2name("camera", i) or str(i) for i in range(m.ncam))
         raise CliError(f"--camera: no camera {args.camera!r}; the model has {known or 'none'}") from error
@@ -458,12 +463,23 @@ def simulated(args: argparse.Namespace, m: Any, seconds: float, fps: float) -> d
     return {name: np.concatenate([x, states[name][:, 0]]) for name, x in first.items()}
 
 
+def check_address(host: str, port: int) -> None:
+    """Raise CliError where nothing can listen on an address; a port that is in use gives way to the next free one."""
+    if port > MAX_PORT:
+        raise CliError(f"--port {port}: ports end at {MAX_PORT}")
+    try:
+        socket.create_server((host, 0)).close()
+    except OSError as error:
+        raise CliError(f"--host {host}: cannot listen there: {error.strerror or error}") from None
+
+
 def run_view(args: argparse.Namespace) -> int:
     """Run `jaxsim view` and return the exit status."""
     try:
         from jaxsim.viewer.web import Viewer
     except ImportError as error:
         raise CliError(str(error)) from None
+    check_address(args.host, args.port)
     m = load(args)
     viewer = Viewer(m, keyframe=find_keyframe(m, args.keyframe), host=args.host, port=args.port, paused=args.paused)
     address = f"{args.host}:{viewer.port}"

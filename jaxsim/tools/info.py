@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 import jaxsim
-from jaxsim.core.errors import UnsupportedError
+from jaxsim.core.errors import UnsupportedError, collected_warnings
 from jaxsim.core.model import Model
 from jaxsim.core.types import (
     BiasType,
@@ -39,15 +39,17 @@ def report(path: str, load: Callable[[], Model]) -> int:
 
     Errors of the model itself are raised, as `load` raises them.
     """
-    lines, unsupported = [], None
+    lines, unsupported, warned = [], None, []
     try:
-        m = load()
+        with collected_warnings() as warned:
+            m = load()
         lines = describe(m)
         jax.eval_shape(jaxsim.step, m, jaxsim.make_data(m))  # the engine raises while it is traced
     except UnsupportedError as error:
         unsupported = " ".join(str(error).split())
         lines = lines or outline(path)
-    rows = [("model", path), *lines, ("unsupported", unsupported or "nothing")]
+    warnings = [("warning", str(one)) for one in warned]
+    rows = [("model", path), *lines, *warnings, ("unsupported", unsupported or "nothing")]
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
         print(f"{name:<{width}}  {text}")

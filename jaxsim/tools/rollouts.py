@@ -24,12 +24,17 @@ from jaxsim.math.safe import Array
 RECORDED = ("time", "qpos", "qvel", "act", "ctrl", "sensordata")  # of every world
 POSE = (
     "time",
+    "site_xpos",
+    "site_xmat",
     "geom_xpos",
     "geom_xmat",
     "xpos",
     "ncon",
     "contact.pos",
     "contact.frame",
+    "cam_xpos",
+    "cam_xmat",
+    "sensordata",
 )  # of the world to be replayed
 
 

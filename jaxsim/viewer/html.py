@@ -3,6 +3,7 @@
 import base64
 import html
 import json
+import zlib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -12,6 +13,8 @@ import numpy as np
 
 from jaxsim.core.model import Model
 from jaxsim.core.types import GeomType, LightType, TextureRole, TextureType
+from jaxsim.viewer.deformables import DEFAULT_RGBA, Surface, is_sheet, surface_points, surfaces, thickness
+from jaxsim.viewer.frames import grid, poses, split_worlds
 from jaxsim.viewer.png import png_bytes, reduced
 
 SHAPES = {
@@ -23,20 +26,28 @@ SHAPES = {
     GeomType.BOX: "box",
 }
 TRIANGLES = (GeomType.HFIELD, GeomType.MESH, GeomType.SDF)
-DEFAULT_RGBA = np.array([0.5, 0.5, 0.5, 1.0], np.float32)
 MAX_IMAGE = 1024  # pixels; larger textures are scaled down
-BLOB_TYPES = {np.dtype("<f4"): "f32", np.dtype("<i2"): "i16"}
+MAX_TRIANGLES = 20_000  # of one mesh; larger ones are simplified
+MAX_LINES = 64  # of a plot; sensors with more values are left out
+WORLD_SPACING = 1.2  # between worlds that are drawn side by side, in extents of the model
+COMPRESS_BYTES = 512  # shorter blobs are not compressed
+BLOB_TYPES = {np.dtype(t): name for t, name in (("<f4", "f32"), ("<i2", "i16"), ("i1", "i8"), ("<u4", "u32"))}
+SITE_LOOK = {"specular": 0.15, "shininess": 0.3, "emission": 0.0, "image": -1, "repeat": [1.0, 1.0]}
 
 
 def save_html(
     m: Model, trajectory: Any, path: str | Path, *, follow: str | None = "auto", title: str | None = None
 ) -> None:
-    """Write an HTML file that replays the trajectory of one world in 3-D.
+    """Write an HTML file that replays a trajectory in 3-D, of one world or of many side by side.
 
     Args:
-        trajectory: a `Data` whose fields have a leading axis of frames (as `lax.scan` stacks them), or a mapping with
+        trajectory: a `Data`, of one state, of a batch of worlds (all of one time), or with a leading axis of frames as
+            `lax.scan` stacks them; a second axis counts worlds. Or a mapping with `qpos`, or with
             `time` (nframe,), `geom_xpos` (nframe, ngeom, 3), `geom_xmat` (nframe, ngeom, 9) and, optionally, `xpos`
-            (nframe, nbody, 3), `ncon` (nframe,), `contact_pos` (nframe, n, 3) and `contact_frame` (nframe, n, 9).
+            (nframe, nbody, 3), `site_xpos` and `site_xmat` (nframe, nsite, 3 and 9), `ncon` (nframe,), `contact_pos`
+            (nframe, n, 3) and `contact_frame` (nframe, n, 9). Sites are drawn where their poses are given, flexes if
+            it has `flexvert_xpos` (nframe, nflexvert, 3), skins if it has `xpos` and `xmat` (nframe, nbody, 9).
+            `sensordata` (nframe, nsensordata) and `reward` (nframe,) can be plotted under the time line.
         follow: name of the body that the camera follows; "auto" follows the moving tree if there is only one and it
             travels far; None follows nothing.
         title: by default the model's name.
@@ -62,32 +73,153 @@ def render(m: Model, trajectory: Any, *, follow: str | None = "auto", title: str
     return "".join(parts.get(text, text) for text in page)
 
 
-def make_scene(m: Model, trajectory: Any, follow: str | None = "auto") -> dict[str, Any]:
-    """Contents of a replay, ready for JSON: geoms, meshes, images, camera, and the poses of moving geoms."""
-    frames = _frames(m, trajectory)
+def make_scene(m: Model, states: Any, follow: str | None = "auto") -> dict[str, Any]:
+    """Contents of a replay, ready for JSON: geoms and sites, meshes, images, camera, and the poses of what moves.
+
+    Worlds stand side by side; what does not move is drawn once where it is a plane, else in every world.
+    """
+    worlds = [_with_poses(m, world) for world in split_worlds(m, states)]
+    offsets = grid(len(worlds), WORLD_SPACING * float(m.stat.extent))
+    every = [_moved(_frames(m, w), x) for w, x in zip(worlds, offsets, strict=True)]
+    frames = every[0]
     moving = np.flatnonzero(m.body_weldid[m.geom_bodyid] != 0)
+    sites = np.flatnonzero(m.body_weldid[m.site_bodyid] != 0) if "site_xpos" in frames else np.zeros(0, int)
     roots = np.flatnonzero((m.body_parentid == 0) & (m.body_weldid != 0))
-    track = frames["xpos"][:, roots]
+    track = np.concatenate([f["xpos"][:, roots] for f in every], 1)
     images, image_of = _images(m)
     meshes, mesh_of = _meshes(m)
     names = [m.id2name("body", int(b)) or f"body {b}" for b in roots]
+    geoms, soft, points = [], [], []
+    for i, (f, world, offset) in enumerate(zip(every, worlds, offsets, strict=True)):
+        shapes = _geoms(m, f, moving, mesh_of, image_of) + _sites(m, f, sites, len(moving))
+        shapes = [g for g in shapes if i == 0 or g["moving"] >= 0 or g.get("shape") != "plane"]
+        geoms += [g | {"moving": g["moving"] + i * (len(moving) + len(sites)) * (g["moving"] >= 0)} for g in shapes]
+        entries, vertices = _surfaces(m, world, len(f["time"]), image_of)
+        first = sum(p.shape[1] for p in points)
+        soft += [e | {"first": e["first"] + first} for e in entries]
+        points.append(vertices + offset.astype(np.float32))
+    contact, ncontact = _all_contacts(every)
+    position = np.concatenate([_of_both(f, "xpos", moving, sites) for f in every], 1)
+    rotation = np.concatenate([_of_both(f, "xmat", moving, sites) for f in every], 1)
     return {
-        "nmoving": len(moving),
-        "geoms": _geoms(m, frames, moving, mesh_of, image_of),
+        "nmoving": len(worlds) * (len(moving) + len(sites)),
+        "nworld": len(worlds),
+        "geoms": geoms,
+        "surfaces": soft,
+        "points": _blob(np.concatenate(points, 1)),
         "meshes": meshes,
         "images": images,
         "time": _blob(frames["time"]),
-        "position": _blob(frames["geom_xpos"][:, moving]),
-        "rotation": _blob_quaternions(quaternions(frames["geom_xmat"][:, moving])),
+        "position": _blob(position),
+        "rotation": _blob(_fractions(quaternions(rotation), "<i2")),
         "track": _blob(track),
-        "follow": names,
-        "defaultFollow": _default_follow(m, roots, track, follow),
-        "contact": _blob(frames["contact"]),
-        "ncontact": _blob(frames["ncontact"]),
-        "camera": _camera(m, frames, moving),
+        "follow": names if len(worlds) == 1 else [f"{w}: {name}" for w in range(len(worlds)) for name in names],
+        "defaultFollow": _default_follow(m, roots, track, follow) if len(worlds) == 1 else -1,
+        "contact": _blob(contact),
+        "ncontact": _blob(ncontact),
+        "camera": _camera(m, frames, moving) | _distance_to(m, len(worlds)),
+        "cameras": _cameras(m, worlds[0]),
+        "plots": _plots(m, worlds),
         "extent": float(m.stat.extent),
         "sun": sun_direction(m),
         "sky": sky_colours(m),
+    }
+
+
+def _with_poses(m: Model, world: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A trajectory with poses: those that it has, else those at its qpos."""
+    if "geom_xpos" in world:
+        return world if "time" in world else world | {"time": np.arange(len(world["geom_xpos"])) * m.opt.timestep}
+    return poses(m, world) | world
+
+
+def _moved(frames: dict[str, np.ndarray], offset: np.ndarray) -> dict[str, np.ndarray]:
+    """Frames of a world that stands elsewhere."""
+    names = [n for n in ("geom_xpos", "xpos", "site_xpos") if n in frames]
+    out = frames | {n: (frames[n] + offset).astype(np.float32) for n in names}
+    out["contact"] = frames["contact"] + np.concatenate([offset, np.zeros(3)]).astype(np.float32)
+    return out
+
+
+def _all_contacts(every: list[dict[str, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Contacts of all worlds, frame by frame, and how many a frame has."""
+    frame = [np.repeat(np.arange(len(f["ncontact"])), f["ncontact"].astype(int)) for f in every]
+    order = np.argsort(np.concatenate(frame), kind="stable")
+    return np.concatenate([f["contact"] for f in every])[order], np.sum([f["ncontact"] for f in every], axis=0)
+
+
+def _distance_to(m: Model, nworld: int) -> dict[str, float]:
+    """Distance from which all worlds are seen."""
+    side = np.ceil(np.sqrt(nworld)) - 1
+    return {"distance": (1.4 + 0.9 * WORLD_SPACING * side) * float(m.stat.extent)} if nworld > 1 else {}
+
+
+def _cameras(m: Model, world: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    """Cameras of the first world, with their poses in every frame; none where the trajectory has none."""
+    pos, mat = world.get("cam_xpos"), world.get("cam_xmat")
+    if pos is None or mat is None or not np.isfinite(pos).all():
+        return []
+    names = [m.id2name("camera", i) or f"camera {i}" for i in range(m.ncam)]
+    return [
+        {
+            "name": name,
+            "fovy": float(m.cam_fovy[i]),
+            "position": _blob(np.asarray(pos)[:, i]),
+            "rotation": _blob(np.asarray(mat)[:, i].reshape(len(pos), 9)),
+        }
+        for i, name in enumerate(names)
+    ]
+
+
+def _plots(m: Model, worlds: list[dict[str, np.ndarray]]) -> list[dict[str, Any]]:
+    """What can be plotted under the time line, of the first world: sensors and the reward, values (nframe, k)."""
+    out, world = [], worlds[0]
+    reward, data = world.get("reward"), world.get("sensordata")
+    if reward is not None:
+        together = np.stack([np.reshape(w["reward"], -1) for w in worlds], 1)
+        out.append({"name": "reward", "count": together.shape[1], "values": _blob(np.nan_to_num(together))})
+    if data is None or data.ndim != 2 or data.shape[1] != m.nsensordata:
+        return out
+    for i in range(m.nsensor):
+        rows = slice(int(m.sensor_adr[i]), int(m.sensor_adr[i] + m.sensor_dim[i]))
+        values = np.nan_to_num(data[:, rows])
+        name = m.id2name("sensor", i) or f"sensor {i}"
+        out.append({"name": name, "count": values.shape[1], "values": _blob(values)})
+    return [p for p in out if p["count"] <= MAX_LINES]
+
+
+def _surfaces(
+    m: Model, trajectory: Any, nframe: int, image_of: dict[int, int]
+) -> tuple[list[dict[str, Any]], np.ndarray]:
+    """Flexes and skins, and their vertices (nframe, n, 3), one surface after the other."""
+    get = trajectory.get if isinstance(trajectory, Mapping) else lambda name: getattr(trajectory, name)
+    found = {n: x for n in ("flexvert_xpos", "xpos", "xmat") if (x := get(n)) is not None and np.size(x)}
+    shown = [s for s in surfaces(m, tuple(range(6))) if ("xmat" if s.skin else "flexvert_xpos") in found]
+    frames = [{n: np.asarray(x[i]) for n, x in found.items()} for i in range(nframe)] if shown else []
+    points = [np.stack([surface_points(m, s, frame) for frame in frames]) for s in shown]
+    first = np.cumsum([0, *(p.shape[1] for p in points)])
+    entries = [
+        _surface(m, s, int(start), p.shape[1], image_of) for s, start, p in zip(shown, first, points, strict=False)
+    ]
+    every = np.concatenate(points, axis=1) if points else np.zeros((nframe, 0, 3))
+    return entries, np.nan_to_num(every.astype(np.float32))
+
+
+def _surface(m: Model, s: Surface, first: int, count: int, image_of: dict[int, int]) -> dict[str, Any]:
+    group = m.skin_group[s.id] if s.skin else m.flex_group[s.id]
+    look = {"specular": 0.15, "shininess": 0.3, "emission": 0.0, "repeat": [1.0, 1.0]}
+    return look | {
+        "rgba": _floats(s.rgba),
+        "image": image_of.get(s.texture, -1),
+        "group": int(np.clip(group, 0, 5)),
+        "first": first,
+        "count": count,
+        "corners": s.face.shape[1],
+        "face": _blob(s.face),
+        "coordinate": _blob(s.coordinate),
+        "thickness": thickness(m, s),
+        "sheet": bool(is_sheet(m, s)),
+        "smooth": bool(s.smooth),
     }
 
 
@@ -109,6 +241,7 @@ def _frames(m: Model, trajectory: Any) -> dict[str, np.ndarray]:
         if value.shape != (nframe, *shape) or not nframe:
             raise ValueError(f"{name} has shape {value.shape}; a trajectory of {nframe} frames has {(nframe, *shape)}")
         frames[name] = np.nan_to_num(value.astype(np.float32), posinf=0.0, neginf=0.0)
+    frames |= _site_frames(m, get, nframe)
     ncon = get("ncon")
     if ncon is None or get("contact_pos") is None:
         frames |= {"contact": np.zeros((0, 6), np.float32), "ncontact": np.zeros(nframe, np.float32)}
@@ -120,15 +253,35 @@ def _frames(m: Model, trajectory: Any) -> dict[str, np.ndarray]:
     return frames | {"contact": np.nan_to_num(rows), "ncontact": ncon.astype(np.float32)}
 
 
-def _blob(array: np.ndarray) -> dict[str, str]:
-    """Base64 text of an array with its type; int16 stays, all else becomes float32."""
-    array = np.ascontiguousarray(array, array.dtype if array.dtype == np.dtype("<i2") else "<f4")
-    return {"type": BLOB_TYPES[array.dtype], "data": base64.b64encode(array.tobytes()).decode()}
+def _site_frames(m: Model, get: Any, nframe: int) -> dict[str, np.ndarray]:
+    """Poses of sites as finite float32; none where the trajectory has none."""
+    pos, mat = get("site_xpos"), get("site_xmat")
+    if pos is None or mat is None or not m.nsite:
+        return {}
+    for name, value, width in (("site_xpos", pos, 3), ("site_xmat", mat, 9)):
+        if np.shape(value) != (nframe, m.nsite, width):
+            raise ValueError(f"{name} has shape {np.shape(value)}, wanted {(nframe, m.nsite, width)}")
+    finite = {name: np.asarray(value, np.float32) for name, value in (("site_xpos", pos), ("site_xmat", mat))}
+    return {name: np.nan_to_num(value, posinf=0.0, neginf=0.0) for name, value in finite.items()}
 
 
-def _blob_quaternions(quat: np.ndarray) -> dict[str, str]:
-    """Base64 text of quaternions as int16 fractions of 32767."""
-    return _blob(np.round(quat * 32767).astype("<i2"))
+def _of_both(frames: dict[str, np.ndarray], field: str, moving: np.ndarray, sites: np.ndarray) -> np.ndarray:
+    """Positions or rotations of the moving geoms, then of the moving sites."""
+    geoms = frames[f"geom_{field}"][:, moving]
+    return np.concatenate([geoms, frames[f"site_{field}"][:, sites]], 1) if len(sites) else geoms
+
+
+def _blob(array: np.ndarray) -> dict[str, Any]:
+    """Base64 text of an array with its type, compressed if it is long; types that the page lacks become float32."""
+    array = np.ascontiguousarray(array, array.dtype if array.dtype in BLOB_TYPES else "<f4")
+    data, zipped = array.tobytes(), array.nbytes > COMPRESS_BYTES
+    text = base64.b64encode(zlib.compress(data, 9) if zipped else data).decode()
+    return {"type": BLOB_TYPES[array.dtype], "data": text, "deflate": int(zipped)}
+
+
+def _fractions(x: np.ndarray, dtype: str) -> np.ndarray:
+    """Numbers from -1 to 1 as integers, fractions of the type's greatest."""
+    return np.round(np.clip(x, -1, 1) * np.iinfo(dtype).max).astype(dtype)
 
 
 def quaternions(xmat: np.ndarray) -> np.ndarray:
@@ -175,6 +328,34 @@ def _geoms(
         if slot[g] < 0:
             entry |= {"pos": _floats(frames["geom_xpos"][0, g]), "quat": _floats(quat[g])}
         out.append(entry | geom_appearance(m, g, kind, image_of))
+    return out
+
+
+def _sites(m: Model, frames: dict[str, np.ndarray], moving: np.ndarray, first: int) -> list[dict[str, Any]]:
+    """Sites as the page draws them; the poses of those that move stand after those of `first` geoms."""
+    if "site_xpos" not in frames:
+        return []
+    slot = np.full(m.nsite, -1)
+    slot[moving] = first + np.arange(len(moving))
+    quat, out = quaternions(frames["site_xmat"][0]), []
+    for i in range(m.nsite):
+        mat = int(m.site_matid[i])
+        rgba = np.asarray(m.site_rgba[i], np.float32)
+        if mat >= 0 and np.array_equal(rgba, DEFAULT_RGBA):
+            rgba = np.asarray(m.mat_rgba[mat], np.float32)
+        out.append(
+            {
+                "site": 1,
+                "moving": int(slot[i]),
+                "group": int(np.clip(m.site_group[i], 0, 5)),
+                "shape": SHAPES[GeomType(m.site_type[i])],
+                "size": _floats(m.site_size[i]),
+                "rgba": _floats(rgba),
+                "pos": _floats(frames["site_xpos"][0, i]),
+                "quat": _floats(quat[i]),
+                **SITE_LOOK,
+            }
+        )
     return out
 
 
@@ -231,9 +412,9 @@ def _images(m: Model) -> tuple[list[str], dict[int, int]]:
     return urls, image_of
 
 
-def _meshes(m: Model) -> tuple[list[dict[str, str]], dict[int, int]]:
+def _meshes(m: Model) -> tuple[list[dict[str, Any]], dict[int, int]]:
     """Triangles of every mesh and height field in use, and the index in that list by geom id."""
-    blobs: list[dict[str, str]] = []
+    blobs: list[dict[str, Any]] = []
     index_of: dict[tuple[int, int], int] = {}
     mesh_of: dict[int, int] = {}
     for g in np.flatnonzero(np.isin(m.geom_type, TRIANGLES)):
@@ -241,9 +422,46 @@ def _meshes(m: Model) -> tuple[list[dict[str, str]], dict[int, int]]:
         key = (int(hfield), int(m.geom_dataid[g]))
         if key not in index_of:
             index_of[key] = len(blobs)
-            blobs.append(_blob(hfield_triangles(m, key[1]) if hfield else mesh_triangles(m, key[1])))
+            triangles = hfield_triangles(m, key[1]) if hfield else mesh_triangles(m, key[1])
+            blobs.append(make_mesh(triangles, bool(m.nmat)))
         mesh_of[int(g)] = index_of[key]
     return blobs, mesh_of
+
+
+def make_mesh(corner: np.ndarray, textured: bool) -> dict[str, Any]:
+    """Corners (3 n, 8) of triangles as shared vertices: positions in 1/32767 of the half box, normals in 1/127."""
+    corner = simplified(np.asarray(corner, np.float32), MAX_TRIANGLES)
+    low, high = (f(corner[:, :3], 0) if len(corner) else np.zeros(3, np.float32) for f in (np.min, np.max))
+    centre, half = (low + high) / 2, np.maximum((high - low) / 2, 1e-9)
+    parts = [_fractions((corner[:, :3] - centre) / half, "<i2"), _fractions(corner[:, 3:6], "i1")]
+    parts += [corner[:, 6:].astype("<f4")] if textured else []
+    rows = np.concatenate([np.ascontiguousarray(p).view(np.uint8).reshape(len(corner), -1) for p in parts], 1)
+    keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1]))).ravel()
+    _, first, index = np.unique(keys, return_index=True, return_inverse=True)
+    names = ("position", "normal", "coord")
+    out: dict[str, Any] = {name: _blob(p[first]) for name, p in zip(names, parts, strict=False)}
+    return out | {"index": _blob(index.astype("<u4")), "centre": _floats(centre), "half": _floats(half)}
+
+
+def simplified(corner: np.ndarray, most: int) -> np.ndarray:
+    """Corners (3 k, 8) of at most `most` triangles that look like the given ones (3 n, 8).
+
+    Vertices of one cell of a grid are moved to their mean, cell by cell coarser; triangles that collapse are left out.
+    """
+    cells, count = 256, len(corner) // 3
+    low, high = (f(corner[:, :3], 0) if len(corner) else 0 for f in (np.min, np.max))
+    out = corner
+    while len(out) > 3 * most and cells > 2:
+        size = np.max(high - low) / cells
+        grid = np.floor((corner[:, :3] - low) / np.maximum(size, 1e-12)).astype(np.int64)
+        _, cell = np.unique(grid @ np.array([1, 1 << 20, 1 << 40]), return_inverse=True)
+        kept = cell.reshape(count, 3)
+        kept = (kept != np.roll(kept, 1, 1)).all(1).repeat(3)
+        number = np.bincount(cell)
+        mean = np.stack([np.bincount(cell, corner[:, k]) / number for k in range(3)], 1)
+        out = np.concatenate([mean[cell], corner[:, 3:]], 1)[kept].astype(np.float32)
+        cells = cells * 3 // 4
+    return out
 
 
 def mesh_triangles(m: Model, i: int) -> np.ndarray:

@@ -3,6 +3,7 @@
 Meant for looking at a model or a policy. For camera images as observations, in batches, use `jaxsim.viewer.raycast`.
 """
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,11 +12,17 @@ import numpy as np
 
 from jaxsim.core.extras import require
 from jaxsim.core.model import Model
+from jaxsim.core.types import GeomType
+from jaxsim.viewer.deformables import surface_triangles, surfaces
+from jaxsim.viewer.frames import poses, split_worlds, tiles
 from jaxsim.viewer.html import sky_colours, sun_direction
 from jaxsim.viewer.png import png_bytes
-from jaxsim.viewer.shapes import geom_material, geom_triangles, poses, tendon_segments, visible
+from jaxsim.viewer.shadow import ShadowMap, lit, shadow_map
+from jaxsim.viewer.shapes import geom_material, geom_triangles, surface_material, tendon_segments, visible
 
 NEAR = 1e-3  # distance of the near plane, m
+GROUND_LIGHT, SKY_LIGHT = np.array([0.20, 0.19, 0.18]), np.array([0.36, 0.39, 0.44])  # from below, from above
+SUN_LIGHT = 0.62 * np.array([1.0, 0.97, 0.92])
 TENDON_SIDES = 6  # of the prism that is drawn for a segment of a tendon
 
 
@@ -34,17 +41,30 @@ class Scene:
         m: the model.
         width, height: of the image in pixels.
         groups: groups of geoms that are drawn.
+        shadows: whether geoms, flexes and skins cast shadows of the sun.
     """
 
-    def __init__(self, m: Model, width: int = 640, height: int = 480, groups: tuple[int, ...] = (0, 1, 2)):
-        self.m, self.width, self.height = m, width, height
+    def __init__(
+        self,
+        m: Model,
+        width: int = 640,
+        height: int = 480,
+        groups: tuple[int, ...] = (0, 1, 2),
+        shadows: bool = True,
+    ):
+        self.m, self.width, self.height, self.shadows = m, width, height, shadows
         reach = 20 * float(m.stat.extent) + 10
         shown = [g for g in range(m.ngeom) if visible(m, g, groups)]
         parts = [geom_triangles(m, g, reach) for g in shown]
         self.materials = [geom_material(m, g) for g in shown]
         self.corners = np.concatenate(parts) if parts else np.zeros((0, 8))
+        self.surfaces = surfaces(m, groups)
+        self.materials += [surface_material(m, s) for s in self.surfaces]
         self.material_of = np.repeat(np.arange(len(shown)), [len(p) // 3 for p in parts])
         self.geom_of = np.repeat(np.array(shown, int), [len(p) for p in parts])
+        flat = [m.geom_type[g] == GeomType.PLANE for g in shown] + [False] * len(self.surfaces)
+        opaque = [material.rgba[3] > 0.5 for material in self.materials]
+        self.casts = np.array(opaque, bool) & ~np.array(flat, bool)
         sun = np.array(sun_direction(m))
         self.sun = sun / np.linalg.norm(sun)
         self.sky = np.array(sky_colours(m))
@@ -74,6 +94,11 @@ class Scene:
         world = np.einsum("nij,nj->ni", rotation, self.corners[:, :3]) + np.asarray(frame["geom_xpos"])[self.geom_of]
         normal = np.einsum("nij,nj->ni", rotation, self.corners[:, 3:6])
         attributes, material_of = np.concatenate([normal, self.corners[:, 6:], world], 1), self.material_of
+        soft, soft_of = self._deformables(frame)
+        attributes = np.concatenate([attributes, soft])
+        material_of = np.concatenate([material_of, len(self.materials) - len(self.surfaces) + soft_of])
+        casters = attributes[np.repeat(self.casts[material_of], 3), 5:]
+        shadows = shadow_map(casters, self.sun, cover, Camera) if self.shadows else None
         tendons, tendon_of = self._tendons(frame)
         if len(tendons):
             attributes = np.concatenate([attributes, tendons])
@@ -82,8 +107,15 @@ class Scene:
         mixed = np.einsum("nk,nki->ni", weight, attributes.reshape(-1, 3, 8)[triangle])
         image = self._background(camera)
         colour = self._colours(material_of[triangle], mixed[:, 3:5])
-        image[pixel] = shade(colour, mixed[:, :3], mixed[:, 5:], camera.position, self.sun)
+        image[pixel] = shade(colour, mixed[:, :3], mixed[:, 5:], camera.position, self.sun, shadows)
         return np.round(255 * np.clip(image, 0, 1)).astype(np.uint8).reshape(self.height, self.width, 3)
+
+    def _deformables(self, frame: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Corners (3 n, 8) of flexes and skins, and the surface of each triangle."""
+        parts = [surface_triangles(self.m, s, frame) for s in self.surfaces]
+        owner = np.repeat(np.arange(len(parts)), [len(p) // 3 for p in parts])
+        rows = np.concatenate([np.zeros((0, 8)), *parts])
+        return np.concatenate([rows[:, 3:], rows[:, :3]], 1), owner
 
     def _tendons(self, frame: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Corners (3 n, 8) of prisms along the tendons, and the tendon of each triangle."""
@@ -188,18 +220,28 @@ def _slices(count: np.ndarray, most: int = 1_000_000) -> list[tuple[int, int]]:
     return [*bounds, (first, len(count))] if len(count) else []
 
 
-def shade(colour: np.ndarray, normal: np.ndarray, point: np.ndarray, eye: np.ndarray, sun: np.ndarray) -> np.ndarray:
-    """Colours of two-sided surfaces lit by the sky, the sun and a headlight."""
+def shade(
+    colour: np.ndarray,
+    normal: np.ndarray,
+    point: np.ndarray,
+    eye: np.ndarray,
+    sun: np.ndarray,
+    shadows: ShadowMap | None = None,
+) -> np.ndarray:
+    """Colours of two-sided surfaces lit by the sky, the sun where it is seen and a headlight, as in the replay page."""
     normal = normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12)
     view = eye - point
     view /= np.maximum(np.linalg.norm(view, axis=1, keepdims=True), 1e-12)
     facing = np.einsum("ni,ni->n", normal, view)
     normal = normal * np.where(facing < 0, -1, 1)[:, None]
-    light = 0.35 + 0.1 * normal[:, 2] + 0.45 * np.maximum(normal @ sun, 0) + 0.25 * np.abs(facing)
+    sunlight = np.maximum(normal @ sun, 0)
+    sunlight[sunlight > 0] *= lit(shadows, point[sunlight > 0], normal[sunlight > 0])
+    sky = (0.5 + 0.5 * normal[:, 2])[:, None]
+    light = GROUND_LIGHT * (1 - sky) + SKY_LIGHT * sky + SUN_LIGHT * sunlight[:, None]
     half = view + sun
     half /= np.maximum(np.linalg.norm(half, axis=1, keepdims=True), 1e-12)
-    gloss = 0.12 * np.maximum(np.einsum("ni,ni->n", normal, half), 0) ** 24
-    return colour * light[:, None] + gloss[:, None]
+    gloss = 0.12 * np.maximum(np.einsum("ni,ni->n", normal, half), 0) ** 24 * sunlight
+    return colour * (light + 0.18 * np.abs(facing)[:, None]) + gloss[:, None]
 
 
 def _prism(a: np.ndarray, b: np.ndarray, radius: float) -> np.ndarray:
@@ -220,26 +262,34 @@ def _frame(all_poses: Mapping[str, np.ndarray], i: int) -> dict[str, np.ndarray]
     return {name: x[i] for name, x in all_poses.items()}
 
 
-def render(
-    m: Model, trajectory: Any, camera: str | int | None = None, width: int = 640, height: int = 480
-) -> np.ndarray:
-    """Images of a trajectory (frames, height, width, 3), uint8.
+def render(m: Model, states: Any, camera: str | int | None = None, width: int = 640, height: int = 480) -> np.ndarray:
+    """Images (frames, height, width, 3), uint8, of a state, a batch or a trajectory; many worlds are side by side.
 
-    `trajectory` is a mapping, or a `Data`, with `qpos` (frames, nq). `camera` is one of the model's, by name or number;
-    None is the free camera. Raises KeyError when there is no such camera, ValueError for a trajectory without frames.
+    `states` is a `Data`, a mapping with `qpos`, or an array of qpos: (nq,), (frames, nq) or (frames, worlds, nq). A
+    batch, whose states have one time, is one frame of many worlds. `camera` is one of the model's, by name or number;
+    None is the free camera. Raises KeyError when there is no such camera, ValueError for other shapes.
     """
-    scene, all_poses = Scene(m, width, height), poses(m, trajectory)
-    frames = (_frame(all_poses, i) for i in range(len(all_poses["time"])))
-    return np.stack([scene.draw(f, scene.camera(f, camera)) for f in frames])
+    scene, worlds = Scene(m, width, height), [poses(m, world) for world in split_worlds(m, states)]
+    return np.stack([_picture(scene, worlds, i, camera) for i in range(len(worlds[0]["time"]))])
 
 
-def save_image(m: Model, qpos: Any, path: str | Path, camera: str | int | None = None, **size: Any) -> None:
-    """Write the image of one state, `qpos` (nq,), in the format of the file's suffix: PNG, or others with Pillow.
+def _picture(scene: Scene, worlds: list[dict[str, np.ndarray]], i: int, camera: str | int | None) -> np.ndarray:
+    """Image of frame i of all worlds."""
+    frames = [_frame(world, i) for world in worlds]
+    images = [scene.draw(frame, scene.camera(frame, camera)) for frame in frames]
+    return tiles(images) if len(images) > 1 else images[0]
 
+
+def save_image(m: Model, states: Any, path: str | Path, camera: str | int | None = None, **size: Any) -> None:
+    """Write an image in the format of the file's suffix: PNG, or others with Pillow.
+
+    `states` is as in `render`; of a trajectory the last frame is drawn, of a batch all worlds side by side.
 
     Raises ImportError that names the extra where Pillow is needed and not installed.
     """
-    pixels = render(m, {"qpos": np.asarray(qpos)[None]}, camera, **size)[0]
+    last = [{name: x[-1:] for name, x in world.items()} for world in split_worlds(m, states)]
+    scene = Scene(m, **size)
+    pixels = _picture(scene, [poses(m, world) for world in last], 0, camera)
     if Path(path).suffix.lower() == ".png":
         Path(path).write_bytes(png_bytes(pixels))
     else:
@@ -249,22 +299,24 @@ def save_image(m: Model, qpos: Any, path: str | Path, camera: str | int | None =
 
 def save_video(
     m: Model,
-    trajectory: Any,
+    states: Any,
     path: str | Path,
     camera: str | int | None = None,
     fps: float = 30.0,
     progress: Any = iter,
     **size: Any,
 ) -> None:
-    """Write a video (.mp4, .gif, ...) of a trajectory, one image for each frame.
+    """Write a video (.mp4, .gif, ...) of a trajectory as in `render`, one image for each frame.
 
     Raises ImportError, which says how to install it, when imageio is missing.
     """
     imageio = require("imageio.v2", "videos need imageio", "viewer")
-    scene, all_poses = Scene(m, **size), poses(m, trajectory)
+    scene, worlds = Scene(m, **size), [poses(m, world) for world in split_worlds(m, states)]
     gif = str(path).endswith(".gif")
     options = {"duration": 1000 / fps, "loop": 0} if gif else {"fps": fps, "macro_block_size": 2}
-    with imageio.get_writer(path, **options) as writer:
-        for i in progress(range(len(all_poses["time"]))):
-            frame = _frame(all_poses, i)
-            writer.append_data(scene.draw(frame, scene.camera(frame, camera)))
+    with warnings.catch_warnings(), imageio.get_writer(path, **options) as writer:
+        # imageio forks to start ffmpeg, which at once replaces the copy of this process: JAX's threads are not used
+        warnings.filterwarnings("ignore", message=r".*fork\(\)", category=RuntimeWarning)
+        warnings.filterwarnings("ignore", message=r".*fork\(\)", category=DeprecationWarning)
+        for i in progress(range(len(worlds[0]["time"]))):
+            writer.append_data(_picture(scene, worlds, i, camera))

@@ -3,12 +3,14 @@
 
 const scene = JSON.parse(document.getElementById("scene").textContent);
 const $ = (id) => document.getElementById(id);
-const TYPES = { f32: Float32Array, i16: Int16Array, u8: Uint8Array };
+const TYPES = { f32: Float32Array, i16: Int16Array, i8: Int8Array, u32: Uint32Array };
 
-function decode(blob) {
+async function decode(blob) {
   const text = atob(blob.data), bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
-  return new TYPES[blob.type](bytes.buffer);
+  if (!blob.deflate) return new TYPES[blob.type](bytes.buffer);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new TYPES[blob.type](await new Response(stream).arrayBuffer());
 }
 
 // ---- vectors and 4x4 matrices (column-major) ----
@@ -113,11 +115,7 @@ const SHAPES = {
 // ---- WebGL ----
 const canvas = $("view");
 const gl = canvas.getContext("webgl2", { antialias: true, preserveDrawingBuffer: true });
-if (!gl) {
-  $("error").style.display = "flex";
-  $("error").textContent = "This page draws with WebGL 2, which this browser does not offer.";
-  throw new Error("no WebGL 2");
-}
+if (!gl) throw new Error("this browser has no WebGL 2");
 
 const VERTEX = `#version 300 es
 layout(location=0) in vec3 position; layout(location=1) in vec3 normal; layout(location=2) in vec2 coord;
@@ -210,17 +208,85 @@ function upload(values) {
     gl.enableVertexAttribArray(i);
     gl.vertexAttribPointer(i, size, gl.FLOAT, false, 32, offset);
   }
+  const buffer = gl.getParameter(gl.ARRAY_BUFFER_BINDING);
   gl.bindVertexArray(null);
-  return { vao, count: values.length / 8 };
+  return { vao, buffer, count: values.length / 8 };
 }
 
-const meshes = scene.meshes.map((blob) => upload(decode(blob)));
+async function decodeMesh(mesh) { // shared vertices to one row of eight numbers for every corner
+  const [p, n, uv, index] = await Promise.all([mesh.position, mesh.normal, mesh.coord, mesh.index].map((b) => b && decode(b)));
+  const out = new Float32Array(8 * index.length);
+  index.forEach((v, i) => {
+    for (let k = 0; k < 3; k++) {
+      out[8 * i + k] = mesh.centre[k] + mesh.half[k] * p[3 * v + k] / 32767;
+      out[8 * i + 3 + k] = n[3 * v + k] / 127;
+    }
+    if (uv) { out[8 * i + 6] = uv[2 * v]; out[8 * i + 7] = uv[2 * v + 1]; }
+  });
+  return out;
+}
+
+const meshes = (await Promise.all(scene.meshes.map(decodeMesh))).map(upload);
 const shapeCache = new Map();
 function shapeOf(g) {
+  if (g.drawn) return g.drawn;
   if (g.mesh !== undefined) return meshes[g.mesh];
   const key = g.shape + g.size;
   if (!shapeCache.has(key)) shapeCache.set(key, upload(SHAPES[g.shape](g.size)));
   return shapeCache.get(key);
+}
+
+// Flexes and skins: triangles (or edges, drawn as prisms) whose vertices move from frame to frame.
+const points = await decode(scene.points), npoint = points.length / 3 / Math.max((await decode(scene.time)).length, 1);
+const PRISM_SIDES = 6;
+const surfaces = await Promise.all(scene.surfaces.map(async (s) => {
+  const face = Array.from(await decode(s.face)), edges = s.corners === 2;
+  const ncorner = edges ? (face.length / 2) * 6 * PRISM_SIDES : face.length * (s.sheet ? 2 : 1);
+  const values = new Float32Array(8 * ncorner), drawn = upload(values);
+  return { ...s, face, uv: await decode(s.coordinate), values, drawn, edges, moving: -1, pos: [0, 0, 0], quat: [1, 0, 0, 0] };
+}));
+
+function put(s, corner, p, n, u, v) { s.values.set([p[0], p[1], p[2], n[0], n[1], n[2], u, v], 8 * corner); }
+
+function updateSurface(s, at) {
+  const p = [];
+  for (let i = 0; i < s.count; i++) p.push(blend(points, 3, s.first + i, npoint, at));
+  if (s.edges) updateEdges(s, p); else updateTriangles(s, p);
+  gl.bindBuffer(gl.ARRAY_BUFFER, s.drawn.buffer);
+  gl.bufferData(gl.ARRAY_BUFFER, s.values, gl.DYNAMIC_DRAW);
+}
+
+function updateTriangles(s, p) {
+  const normal = p.map(() => [0, 0, 0]), flat = [];
+  for (let f = 0; f < s.face.length; f += 3) {
+    const [a, b, c] = [p[s.face[f]], p[s.face[f + 1]], p[s.face[f + 2]]];
+    const n = cross(add(b, a, -1), add(c, a, -1));
+    flat.push(unit(n));
+    for (let k = 0; k < 3; k++) normal[s.face[f + k]] = add(normal[s.face[f + k]], n);
+  }
+  const smooth = normal.map(unit);
+  (s.sheet ? [1, -1] : [1]).forEach((side, pass) => {
+    for (let i = 0; i < s.face.length; i++) {
+      const v = s.face[i], n = (s.smooth ? smooth[v] : flat[Math.floor(i / 3)]).map((x) => side * x);
+      put(s, pass * s.face.length + i, add(p[v], smooth[v], side * s.thickness), n, s.uv[2 * i], s.uv[2 * i + 1]);
+    }
+  });
+}
+
+function updateEdges(s, p) {
+  let corner = 0;
+  for (let e = 0; e < s.face.length; e += 2) {
+    const a = p[s.face[e]], b = p[s.face[e + 1]], axis = unit(add(b, a, -1));
+    const side = unit(cross(axis, Math.abs(axis[2]) < 0.9 ? [0, 0, 1] : [1, 0, 0])), up = cross(axis, side);
+    const ring = (k) => {
+      const t = 2 * Math.PI * k / PRISM_SIDES;
+      return add(side.map((x) => x * Math.cos(t)), up, Math.sin(t));
+    };
+    for (let k = 0; k < PRISM_SIDES; k++) {
+      const n = [ring(k), ring(k + 1)];
+      for (const [end, j] of [[a, 0], [a, 1], [b, 1], [a, 0], [b, 1], [b, 0]]) put(s, corner++, add(end, n[j], s.thickness), n[j], 0, 0);
+    }
+  }
 }
 
 const white = new Uint8Array([255, 255, 255]);
@@ -241,6 +307,12 @@ const images = scene.images.map((url) => {
   return texture;
 });
 
+// Unit 0 always holds an image: a sampler of colours must not see the shadow map, even where it is not used.
+const blank = gl.createTexture();
+gl.bindTexture(gl.TEXTURE_2D, blank);
+gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGB, 1, 1, 0, gl.RGB, gl.UNSIGNED_BYTE, white);
+gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.NEAREST);
+
 const SHADOW = 2048;
 const shadowTexture = gl.createTexture();
 gl.bindTexture(gl.TEXTURE_2D, shadowTexture);
@@ -254,9 +326,9 @@ gl.framebufferTexture2D(gl.FRAMEBUFFER, gl.DEPTH_ATTACHMENT, gl.TEXTURE_2D, shad
 gl.bindFramebuffer(gl.FRAMEBUFFER, null);
 
 // ---- the trajectory ----
-const time = decode(scene.time), position = decode(scene.position), rotation = decode(scene.rotation);
-const track = decode(scene.track), nframe = time.length, nmoving = scene.nmoving, ntrack = scene.follow.length;
-const contact = decode(scene.contact), ncontact = decode(scene.ncontact);
+const [time, position, rotation, track, contact, ncontact] = await Promise.all(
+  ["time", "position", "rotation", "track", "contact", "ncontact"].map((name) => decode(scene[name])));
+const nframe = time.length, nmoving = scene.nmoving, ntrack = scene.follow.length;
 const t0 = time[0], duration = Math.max(time[nframe - 1] - t0, 0);
 
 function frameAt(t) { // index and fraction of the frames around time t
@@ -287,6 +359,7 @@ const home = { azimuth: scene.camera.azimuth, elevation: scene.camera.elevation,
 let camera = { ...home, center: [...scene.camera.center] };
 const state = { playing: nframe > 1, t: t0, speed: 1, follow: scene.defaultFollow, offset: [0, 0, 0] };
 const start = new URLSearchParams(location.hash.slice(1));
+if (start.get("shadows") === "0") $("shadows").checked = false;
 if (start.has("t")) { state.t = t0 + Number(start.get("t")); state.playing = false; }
 
 function basis() {
@@ -335,15 +408,85 @@ $("follow").onchange = (e) => { state.follow = Number(e.target.value); state.off
 $("reset").onclick = () => { camera = { ...camera, ...home }; state.offset = [0, 0, 0]; };
 const visible = [true, true, true, false, false, false];
 visible.forEach((on, i) => {
-  if (!scene.geoms.some((g) => g.group === i)) return;
+  if (!scene.geoms.concat(scene.surfaces).some((g) => g.group === i)) return;
   const box = Object.assign(document.createElement("input"), { type: "checkbox", checked: on, title: `group ${i}` });
   box.onchange = () => { visible[i] = box.checked; };
   $("groups").append(box, String(i));
 });
+if (!scene.geoms.some((g) => g.site)) $("sites").parentElement.style.display = "none";
+// ---- cameras of the model: 0 is the free one ----
+const cameras = await Promise.all(scene.cameras.map(async (c) => (
+  { ...c, position: await decode(c.position), rotation: await decode(c.rotation) })));
+["free", ...cameras.map((c) => c.name)].forEach((name, i) => $("camera").add(new Option(name, i)));
+if (!cameras.length) $("camera").parentElement.style.display = "none";
+state.camera = Math.min(Number(start.get("camera") || 0), cameras.length);
+$("camera").value = state.camera;
+$("camera").onchange = (e) => chooseCamera(Number(e.target.value));
+function chooseCamera(i) {
+  state.camera = (i + cameras.length + 1) % (cameras.length + 1);
+  $("camera").value = state.camera;
+}
+
+// ---- the plot under the time line ----
+const plots = await Promise.all(scene.plots.map(async (p) => ({ ...p, values: await decode(p.values) })));
+["nothing", ...plots.map((p) => p.name)].forEach((name, i) => $("plotted").add(new Option(name, i - 1)));
+if (!plots.length) $("plotted").parentElement.style.display = "none";
+state.plot = start.has("plot") ? plots.findIndex((p) => p.name === start.get("plot")) : plots.findIndex((p) => p.name === "reward");
+$("plotted").value = state.plot;
+$("plotted").onchange = (e) => { state.plot = Number(e.target.value); };
+const COLOURS = ["#e0636f", "#4aa3df", "#57b87b", "#b07cd0", "#e0a63a", "#9aa4ae"];
+function drawPlot() {
+  const area = $("plot"), chosen = plots[state.plot];
+  area.hidden = !chosen;
+  if (!chosen || nframe < 1) return;
+  const ratio = devicePixelRatio || 1, width = area.clientWidth, height = area.clientHeight;
+  area.width = width * ratio; area.height = height * ratio;
+  const c = area.getContext("2d"), { values, count } = chosen, left = 58, bottom = 16;
+  c.scale(ratio, ratio);
+  let low = Infinity, high = -Infinity;
+  for (const v of values) { low = Math.min(low, v); high = Math.max(high, v); }
+  if (high - low < 1e-9) { low -= 0.5; high += 0.5; }
+  const x = (t) => left + (width - left - 8) * (duration ? (t - t0) / duration : 0);
+  const y = (v) => 6 + (height - bottom - 10) * (high - v) / (high - low);
+  c.font = "11px system-ui"; c.fillStyle = "#aab4c0"; c.strokeStyle = "#2d3642"; c.textAlign = "right";
+  for (const v of [low, (low + high) / 2, high]) {
+    c.fillText(v.toPrecision(3), left - 6, y(v) + 4);
+    c.beginPath(); c.moveTo(left, y(v)); c.lineTo(width - 8, y(v)); c.stroke();
+  }
+  c.textAlign = "center";
+  for (let i = 0; i <= 4; i++) c.fillText(`${(t0 + duration * i / 4).toFixed(2)} s`, Math.min(Math.max(x(t0 + duration * i / 4), left), width - 24), height - 3);
+  for (let k = 0; k < count; k++) {
+    c.strokeStyle = COLOURS[k % COLOURS.length]; c.lineWidth = 1.4; c.beginPath();
+    for (let f = 0; f < nframe; f++) c.lineTo(x(time[f]), y(values[f * count + k]));
+    c.stroke();
+  }
+  c.strokeStyle = "#eef"; c.lineWidth = 1; c.beginPath(); c.moveTo(x(state.t), 4); c.lineTo(x(state.t), height - bottom); c.stroke();
+}
+$("plot").onpointerdown = (e) => {
+  setPlaying(false);
+  state.t = t0 + duration * Math.min(Math.max((e.offsetX - 58) / (e.target.clientWidth - 66), 0), 1);
+};
+
+function toggleGroup(i) { const box = $("groups").querySelector(`[title="group ${i}"]`); if (box) box.click(); }
+function changeSpeed(by) {
+  const list = $("speed"), next = list.selectedIndex + by;
+  if (next >= 0 && next < list.options.length) { list.selectedIndex = next; list.onchange({ target: list }); }
+}
+$("help").onclick = () => { $("keys").hidden = !$("keys").hidden; };
 addEventListener("keydown", (e) => {
   const step = duration / Math.max(nframe - 1, 1);
+  if (e.target.tagName === "SELECT" || e.ctrlKey || e.metaKey || e.altKey) return;
   if (e.key === " ") { e.preventDefault(); setPlaying(!state.playing); }
   else if (e.key === "r") $("reset").click();
+  else if (e.key === "[") chooseCamera(state.camera - 1);
+  else if (e.key === "]") chooseCamera(state.camera + 1);
+  else if (e.key === "Escape") chooseCamera(0);
+  else if (e.key === "Backspace") state.t = t0;
+  else if (e.key === "F1" || e.key === "h") { e.preventDefault(); $("help").click(); }
+  else if (e.key === "s" || e.key === "c") $(e.key === "s" ? "shadows" : "contacts").click();
+  else if (e.key === "-") changeSpeed(-1);
+  else if (e.key === "=" || e.key === "+") changeSpeed(1);
+  else if (e.key >= "0" && e.key <= "5") toggleGroup(e.key);
   else if (e.key === "ArrowRight" || e.key === "ArrowLeft") {
     setPlaying(false);
     state.t = Math.min(Math.max(state.t + (e.key === "ArrowRight" ? step : -step), t0), t0 + duration);
@@ -393,15 +536,26 @@ function drawContacts(u, at) {
   }
 }
 
+function viewpoint(at) {
+  const chosen = cameras[state.camera - 1];
+  if (!chosen) {
+    const { forward, right, up } = basis(), target = center(at);
+    return { eye: add(target, forward, -camera.distance), target, forward, right, up, fovy: scene.camera.fovy * Math.PI / 180 };
+  }
+  const r = blend(chosen.rotation, 9, 0, 1, at), eye = blend(chosen.position, 3, 0, 1, at);
+  const right = unit([r[0], r[3], r[6]]), up = unit([r[1], r[4], r[7]]), forward = unit([-r[2], -r[5], -r[8]]);
+  return { eye, target: add(eye, forward, scene.camera.distance), forward, right, up, fovy: chosen.fovy * Math.PI / 180 };
+}
+
 function draw() {
-  const at = frameAt(state.t), target = center(at), { forward, right, up } = basis();
-  const eye = add(target, forward, -camera.distance), aspect = canvas.width / canvas.height;
-  const fovy = scene.camera.fovy * Math.PI / 180, fadeDistance = 12 * camera.distance + 4 * scene.extent;
+  const at = frameAt(state.t), { eye, target, forward, right, up, fovy } = viewpoint(at);
+  const aspect = canvas.width / canvas.height, fadeDistance = 12 * camera.distance + 4 * scene.extent;
   const view = lookAt(eye, target, up), projection = perspective(fovy, aspect, 0.01 * camera.distance, 2 * fadeDistance);
   const sun = unit(scene.sun), reach = Math.max(1.2 * camera.distance, 0.5);
   const light = multiply(orthographic(reach, 0.1, 6 * reach), lookAt(add(target, sun, 3 * reach), target, Math.abs(sun[2]) > 0.99 ? [0, 1, 0] : [0, 0, 1]));
   const shadows = $("shadows").checked;
-  const drawn = scene.geoms.filter((g) => visible[g.group]).map((g) => [g, geomMatrix(g, at)]);
+  for (const s of surfaces) if (visible[s.group]) updateSurface(s, at);
+  const drawn = scene.geoms.concat(surfaces).filter((g) => visible[g.group] && (!g.site || $("sites").checked)).map((g) => [g, geomMatrix(g, at)]);
 
   gl.enable(gl.DEPTH_TEST);
   if (shadows) {
@@ -410,7 +564,7 @@ function draw() {
     gl.clear(gl.DEPTH_BUFFER_BIT);
     gl.useProgram(depth.p);
     gl.uniformMatrix4fv(depth.u.light, false, light);
-    for (const [g, matrix] of drawn) if (g.shape !== "plane" && g.rgba[3] > 0.5) {
+    for (const [g, matrix] of drawn) if (g.shape !== "plane" && !g.site && g.rgba[3] > 0.5) {
       const shape = shapeOf(g);
       gl.uniformMatrix4fv(depth.u.model, false, matrix);
       gl.bindVertexArray(shape.vao);
@@ -441,6 +595,7 @@ function draw() {
   gl.uniform1f(u.shadowsOn, shadows ? 1 : 0); gl.uniform1f(u.shadowTexel, 1 / SHADOW);
   gl.uniform1i(u.image, 0); gl.uniform1i(u.shadowMap, 1);
   gl.activeTexture(gl.TEXTURE1); gl.bindTexture(gl.TEXTURE_2D, shadowTexture);
+  gl.activeTexture(gl.TEXTURE0); gl.bindTexture(gl.TEXTURE_2D, blank);
   for (const [g, matrix] of drawn) if (g.rgba[3] >= 1) drawGeom(u, g, matrix, fadeDistance);
   if ($("contacts").checked) drawContacts(u, at);
   gl.enable(gl.BLEND); gl.blendFunc(gl.SRC_ALPHA, gl.ONE_MINUS_SRC_ALPHA); gl.depthMask(false);
@@ -462,6 +617,7 @@ function tick(now) {
   $("scrub").value = duration ? (state.t - t0) / duration : 0;
   $("clock").textContent = `${state.t.toFixed(2)} / ${(t0 + duration).toFixed(2)} s`;
   draw();
+  drawPlot();
   requestAnimationFrame(tick);
 }
 setPlaying(state.playing);

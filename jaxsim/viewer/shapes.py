@@ -1,21 +1,15 @@
 """Triangles and materials of geoms, and poses of all drawn objects at given joint positions. Host-side."""
 
 from collections.abc import Mapping
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-import jaxsim
 from jaxsim.core.model import Model
 from jaxsim.core.types import GeomType, JointType, TextureRole, TextureType
-from jaxsim.math.safe import Array
+from jaxsim.viewer.deformables import Surface
 from jaxsim.viewer.html import TRIANGLES, geom_appearance, hfield_triangles, mesh_triangles, texture_pixels
 
-POSES = ("time", "xpos", "xmat", "geom_xpos", "geom_xmat", "site_xpos", "cam_xpos", "cam_xmat", "xanchor", "xaxis")
-TENDON = ("ten_wrapadr", "ten_wrapnum", "wrap_obj", "wrap_xpos")
 CIRCLE_SEGMENTS = 24
 
 
@@ -98,40 +92,14 @@ def geom_material(m: Model, g: int) -> GeomMaterial:
     return GeomMaterial(np.asarray(material["rgba"]), image, tuple(material["repeat"]))
 
 
+def surface_material(m: Model, s: Surface) -> GeomMaterial:
+    """Colour and texture of a flex or a skin."""
+    return GeomMaterial(s.rgba, texture_pixels(m, s.texture) if s.texture >= 0 else None, (1.0, 1.0))
+
+
 def visible(m: Model, g: int, groups: tuple[int, ...] = (0, 1, 2)) -> bool:
     """Whether a geom is drawn: its group is shown and it is not fully transparent."""
     return int(m.geom_group[g]) in groups and geom_material(m, g).rgba[3] > 0
-
-
-def poses(m: Model, trajectory: Any) -> dict[str, np.ndarray]:
-    """Poses of all drawn objects, frames first, at `qpos` and `time` of a trajectory (a mapping or a `Data`).
-
-    Mocap poses are those of the trajectory if it has them. Raises ValueError when it has no frames of `qpos`.
-    """
-    get = trajectory.get if isinstance(trajectory, Mapping) else partial(getattr, trajectory)
-    qpos = get("qpos", None)
-    shape = () if qpos is None else np.shape(qpos)
-    if len(shape) != 2 or shape[1] != m.nq:
-        raise ValueError(f"a trajectory to draw has qpos (frames, {m.nq}), not {shape}")
-    given = {"qpos": jnp.asarray(qpos)}
-    given |= {n: jnp.asarray(x) for n in ("mocap_pos", "mocap_quat") if (x := get(n, None)) is not None}
-    time = get("time", None)
-    found = jax.device_get(_poses(m, given))
-    found["time"] = np.arange(shape[0]) * float(m.opt.timestep) if time is None else np.asarray(time)
-    return found
-
-
-@jax.jit
-def _poses(m: Model, given: dict[str, Array]) -> dict[str, Array]:
-    names = POSES[1:] + (TENDON if m.ntendon else ())
-
-    def one(given: dict[str, Array]) -> dict[str, Array]:
-        d = jaxsim.make_data(m).replace(**given)
-        d = jaxsim.camlight(m, jaxsim.com_pos(m, jaxsim.kinematics(m, d)))
-        d = jaxsim.tendon(m, d)
-        return {n: getattr(d, n) for n in names}
-
-    return jax.lax.map(one, given)
 
 
 def tendon_segments(m: Model, frame: Mapping[str, np.ndarray]) -> list[np.ndarray]:

@@ -19,8 +19,10 @@ from jaxsim.core.types import GeomType
 from jaxsim.engine.dynamics.rne import contact_forces
 from jaxsim.math.safe import Array
 from jaxsim.tools.rollouts import control_range
+from jaxsim.viewer.deformables import surface_triangles, surfaces
+from jaxsim.viewer.frames import FLEX, TENDON
 from jaxsim.viewer.html import quaternions, sky_colours
-from jaxsim.viewer.shapes import TENDON, geom_material, geom_triangles, joint_axes, tendon_segments, visible
+from jaxsim.viewer.shapes import geom_material, geom_triangles, joint_axes, tendon_segments, visible
 
 try:
     import trimesh
@@ -31,8 +33,19 @@ try:
 except ImportError as error:
     raise ImportError("the viewer needs viser: pip install 'jaxsim-mjcf[viewer]'") from error
 
+# numbers along the axis: by default they are dates
+SECONDS = {"scales": {"x": uplot.Scale(time=False)}, "axes": (uplot.Axis(label="time, s"), uplot.Axis())}
 HISTORY = 300  # samples of a plot
-DRAWN = ("time", "qpos", "sensordata", "xpos", "geom_xpos", "geom_xmat", "xanchor", "xaxis", "ncon")
+DRAWN = ("time", "qpos", "sensordata", "xpos", "xmat", "geom_xpos", "geom_xmat", "xanchor", "xaxis", "ncon")
+DRAWN += ("cam_xpos", "cam_xmat")
+KEYS = {
+    "space": "run or pause",
+    "n": "one step",
+    "backspace": "back to the keyframe",
+    "c": "next camera",
+    "Ctrl and left drag on a body": "pull it",
+    "left drag, right drag, wheel": "rotate, move, zoom",
+}
 DRAG_STIFFNESS = 200.0  # 1/s^2: acceleration of a dragged body per metre
 
 
@@ -63,9 +76,11 @@ class Viewer:
         self.size = float(m.stat.extent)
         self._step, self._forward = jaxsim.jit(_steps), jaxsim.jit(jaxsim.forward)
         self._target: np.ndarray | None = None  # point to which the dragged body is pulled
+        self._pulled = 0  # body that the mouse pulls
         self._times: list[float] = []
         self._values: list[np.ndarray] = []
         self.geoms = self._add_geoms()
+        self.surfaces = surfaces(m)
         self._add_view()
         self._add_panel(paused)
         self.reset()
@@ -80,7 +95,8 @@ class Viewer:
     def reset(self) -> None:
         """Return to the keyframe, or qpos0."""
         with self.lock:
-            d = jaxsim.make_data(self.m, self.keyframe)
+            chosen = self.keyframes.value if self.m.nkey else "qpos0"
+            d = jaxsim.make_data(self.m, None if chosen == "qpos0" else int(chosen.split()[0]))
             for slider, value in zip(self.sliders, np.asarray(d.ctrl), strict=True):
                 slider.value = float(np.clip(value, slider.min, slider.max))
             self.data = self._forward(self.m, d)
@@ -121,7 +137,7 @@ class Viewer:
     def draw(self) -> None:
         """Update the page to the current state."""
         with self.lock:
-            names = DRAWN + (TENDON if self.m.ntendon else ())
+            names = DRAWN + (TENDON if self.m.ntendon else ()) + (FLEX if self.m.nflex else ())
             frame = jax.device_get({n: getattr(self.data, n) for n in names})
             contact = jax.device_get({n: getattr(self.data.contact, n) for n in ("pos", "frame")})
             force = np.asarray(self._contact_forces(self.data)) if self.show["contact forces"].value else None
@@ -129,8 +145,22 @@ class Viewer:
         with self.server.atomic():
             for g, handle in self.geoms.items():
                 handle.position, handle.wxyz = frame["geom_xpos"][g], quat[g]
+            self._draw_surfaces(frame)
             self._draw_lines(frame, contact, force)
+        self._look()
         self._draw_panel(frame)
+
+    def _draw_surfaces(self, frame: dict) -> None:
+        """Draw flexes and skins, whose triangles move: meshes of one colour that replace those of the last frame."""
+        for i, s in enumerate(self.surfaces):
+            rows = surface_triangles(self.m, s, frame)
+            points, faces = _merge_vertices(rows[:, :3])
+            colour = tuple(round(255 * c) for c in np.clip(s.rgba[:3], 0, 1))
+            opacity = float(s.rgba[3]) if s.rgba[3] < 1 else None
+            name = f"/surfaces/{i}"
+            self.server.scene.add_mesh_simple(
+                name, points, faces, color=colour, opacity=opacity, flat_shading=not s.smooth, side="double"
+            )
 
     def _add_geoms(self) -> dict[int, Any]:
         """Add a mesh for each visible geom, textured where the geom shows an image; returns the handles by geom id."""
@@ -138,7 +168,7 @@ class Viewer:
         scene.set_up_direction("+z")
         handles = {}
         for g in range(m.ngeom):
-            if not visible(m, g):
+            if not visible(m, g, tuple(range(6))):
                 continue
             name, material = f"/geoms/{g}_{m.id2name('geom', g)}", geom_material(m, g)
             rows = geom_triangles(m, g, 10 * self.size + 5)
@@ -160,10 +190,27 @@ class Viewer:
             visual = trimesh.visual.TextureVisuals(uv=rows[:, 6:8] * material.repeat, material=pbr)
             shape = trimesh.Trimesh(rows[:, :3], faces, vertex_normals=rows[:, 3:6], visual=visual, process=False)
             handles[g] = scene.add_mesh_trimesh(name, shape)
+        for g, handle in handles.items():
+            handle.visible = visible(m, g)
+            self._pull_with_mouse(handle, int(m.geom_bodyid[g]))
         return handles
 
+    def _pull_with_mouse(self, handle: Any, body: int) -> None:
+        """Let Ctrl and a drag of the left button pull a geom's body by the point that was taken."""
+        if not self.m.body_weldid[body] or not hasattr(handle, "on_drag"):
+            return
+
+        @handle.on_drag("left", modifier="cmd/ctrl")
+        def _(event: Any) -> None:
+            if event.phase == "end":
+                self._target, self._pulled = None, 0
+                return
+            change = np.subtract(event.end_position, event.start_position)
+            self._target, self._pulled = np.asarray(self.data.xpos[body]) + change, body
+
     def _add_view(self) -> None:
-        """Set the sky and the initial camera."""
+        """Set the sky, lights that cast shadows and the initial camera."""
+        self.server.scene.configure_default_lights(enabled=True, cast_shadow=True)
         colour = np.round(255 * np.array(sky_colours(self.m))[::-1]).astype(np.uint8)
         rows = np.linspace(1, 0, 64)[:, None]
         sky = colour[0] * (1 - rows) + colour[1] * rows
@@ -227,6 +274,13 @@ class Viewer:
         self._handles: dict[str, Any] = {}
         self.status = gui.add_markdown("")
         self.playing = gui.add_checkbox("Run", not paused)
+        keys = ["qpos0"] + [f"{i} {m.id2name('key', i)}".strip() for i in range(m.nkey)]
+        at = keys[0] if self.keyframe is None else keys[1 + self.keyframe]
+        self.keyframes = gui.add_dropdown("Keyframe", keys, initial_value=at, visible=m.nkey > 0)
+        self.keyframes.on_update(lambda _: self.reset())
+        cameras = ["free"] + [f"{i} {m.id2name('camera', i)}".strip() for i in range(m.ncam)]
+        self.camera = gui.add_dropdown("Camera", cameras, initial_value="free", visible=m.ncam > 0)
+        self.camera.on_update(lambda _: self._look())
         self.speed = gui.add_slider("Speed", 0.05, 4.0, 0.05, 1.0, hint="simulated seconds per second")
         gui.add_button("Step").on_click(lambda _: self._advance_and_draw())
         gui.add_button("Reset").on_click(lambda _: self.reset())
@@ -238,8 +292,15 @@ class Viewer:
             off = ("contact points", "contact forces", "joint axes")
             self.show = {name: gui.add_checkbox(name.capitalize(), False) for name in off}
             self.show["tendons"] = gui.add_checkbox("Tendons", True, visible=m.ntendon > 0)
+            used = sorted({int(np.clip(m.geom_group[g], 0, 5)) for g in self.geoms})
+            self.groups = {i: gui.add_checkbox(f"Group {i}", i < 3) for i in used}
+            for box in self.groups.values():
+                box.on_update(lambda _: self._show_groups())
             for box in self.show.values():
                 box.on_update(lambda _: self.draw())
+        with gui.add_folder("Keys", expand_by_default=False):
+            gui.add_markdown("\n".join(f"- {key}: {what}" for key, what in KEYS.items()))
+        self._add_hotkeys()
         low, high = control_range(m)
         self.sliders = []
         with gui.add_folder("Controls", visible=m.nu > 0, expand_by_default=m.nu <= 12):
@@ -258,6 +319,43 @@ class Viewer:
                 self._plots = gui.add_folder("Plot")
             self._new_plot()
 
+    def _add_hotkeys(self) -> None:
+        """Bind keys, where viser has commands."""
+        gui = self.server.gui
+        if not hasattr(gui, "add_command"):
+            return
+        actions: dict[str, tuple[Any, Any]] = {
+            "Run or pause": ("space", lambda _: setattr(self.playing, "value", not self.playing.value)),
+            "One step": ("N", lambda _: self._advance_and_draw()),
+            "Reset": ("backspace", lambda _: self.reset()),
+            "Next camera": ("C", lambda _: self._next_camera()),
+        }
+        for label, (key, act) in actions.items():
+            gui.add_command(label, hotkey=key).on_trigger(act)
+
+    def _next_camera(self) -> None:
+        options = list(self.camera.options)
+        self.camera.value = options[(options.index(self.camera.value) + 1) % len(options)]
+        self._look()
+
+    def _look(self) -> None:
+        """Place the cameras of all pages at the chosen camera of the model; the free one stays where it is."""
+        if self.camera.value == "free":
+            return
+        i = int(self.camera.value.split()[0])
+        eye, mat = np.asarray(self.data.cam_xpos[i]), np.asarray(self.data.cam_xmat[i]).reshape(3, 3)
+        for client in self.server.get_clients().values():
+            with client.atomic():
+                client.camera.up_direction = tuple(mat[:, 1])
+                client.camera.position, client.camera.look_at = tuple(eye), tuple(eye - self.size * mat[:, 2])
+                client.camera.fov = float(np.deg2rad(self.m.cam_fovy[i]))
+
+    def _show_groups(self) -> None:
+        """Show the geoms of the chosen groups."""
+        shown = tuple(i for i, box in self.groups.items() if box.value)
+        for g, handle in self.geoms.items():
+            handle.visible = visible(self.m, g, shown)
+
     def _rows(self) -> np.ndarray:
         """Indices in `sensordata` of the chosen sensor."""
         i = int(self.sensor.value.split()[0])
@@ -272,7 +370,7 @@ class Viewer:
         lines = (uplot.Series(label=str(k), stroke=colours[k % len(colours)], width=2) for k in range(len(rows)))
         empty = tuple(np.zeros(1) for _ in range(len(rows) + 1))
         with self._plots:
-            self.plot = self.server.gui.add_uplot(empty, (uplot.Series(label="time"), *lines), aspect=1.6)
+            self.plot = self.server.gui.add_uplot(empty, (uplot.Series(label="time, s"), *lines), aspect=1.6, **SECONDS)
 
     def _draw_panel(self, frame: dict) -> None:
         """Update status and plot."""
@@ -283,6 +381,8 @@ class Viewer:
 
     def _dragged(self) -> int:
         """Id of the dragged body, 0 for none."""
+        if self._pulled:
+            return self._pulled
         return 0 if self.drag.value == "none" else int(self.drag.value.split()[0])
 
     def _grab(self) -> None:

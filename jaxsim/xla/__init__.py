@@ -1,5 +1,6 @@
 """What exists because of a backend: compilation options, fusion barriers, loops, pools over worlds, kernels' seams."""
 
+from jaxsim.xla.cache import use_compile_cache
 from jaxsim.xla.options import compiler_options, jit
 
-__all__ = ["compiler_options", "jit"]
+__all__ = ["compiler_options", "jit", "use_compile_cache"]

@@ -26,12 +26,20 @@ def _batch_max(axis_size: int, in_batched: list[bool], x: Array) -> tuple[Array,
     return batch_max(jnp.max(x, axis=0) if in_batched[0] else x), False
 
 
-def of_batches(function: Callable[..., Any], on_cpu: Callable[[int], Callable[..., Any]]) -> Callable[..., Any]:
-    """A function of batches (size, ...) that a CPU computes as `on_cpu(size)`; a batch of batches is one larger."""
+def of_batches(
+    function: Callable[..., Any],
+    on_cpu: Callable[[int], Callable[..., Any]],
+    elsewhere: Callable[..., Any] | None = None,
+) -> Callable[..., Any]:
+    """A function of batches (size, ...) that a CPU computes as `on_cpu(size)`; a batch of batches is one larger.
+
+    Other platforms compute it as `elsewhere`, if given. Derivatives are those of the function itself.
+    """
+    other = elsewhere or function
 
     @jax.custom_jvp
     def differentiable(*operands: Array) -> Any:
-        return _batch(function, on_cpu(len(operands[0])), differentiable, operands)
+        return _batch(other, on_cpu(len(operands[0])), differentiable, operands)
 
     @differentiable.defjvp
     def _(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Any, Any]:
@@ -72,6 +80,17 @@ def _without_constants(
     traced, shape = jax.make_jaxpr(function, return_shape=True)(*operands)
     tree = jax.tree.structure(shape)
     return lambda constants, *x: tree.unflatten(eval_jaxpr(traced.jaxpr, constants, *x)), traced.consts
+
+
+def merged(x: Array, dim: int | None, axis: int | None, outer: int, size: int) -> Array:
+    """An operand of `outer` batches of `size` as one of a batch of outer * size.
+
+    `dim` is its axis of outer batches; `axis` is 0 if it has inner ones, which then come first in the rest. None: it
+    has none, and is repeated.
+    """
+    x = jnp.broadcast_to(x, (outer, *x.shape)) if dim is None else jnp.moveaxis(x, dim, 0)
+    x = x if axis == 0 else jnp.broadcast_to(x[:, None], (outer, size, *x.shape[1:]))
+    return x.reshape(outer * size, *x.shape[2:])
 
 
 def in_parts(function: Callable[..., Any], limit: int, *operands: Array) -> Any:

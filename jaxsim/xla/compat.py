@@ -8,6 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.core
+
+# primitives of our own: JAX's guide "How JAX primitives work" uses these
+from jax.extend.core import Primitive
+from jax.interpreters import batching, mlir
 
 try:
     from jax.core import eval_jaxpr
@@ -21,7 +26,7 @@ except ImportError:
 
 
 try:
-    from jax.custom_batching import custom_vmap
+    from jax.custom_batching import custom_vmap  # pyright: ignore[reportAssignmentType]
 except ImportError:
 
     class custom_vmap:
@@ -46,10 +51,28 @@ except ImportError:
         return x
 
 
+try:
+    from jax.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE as is_staging  # pyright: ignore[reportPrivateImportUsage]
+except ImportError:
+
+    def is_staging() -> bool:
+        """Whether a function is being traced to a program (`jit`, `scan`, ...), rather than evaluated."""
+        return isinstance(jax.lax.add(1, 1), jax.core.Tracer)
+
+
 def jax_version() -> tuple[int, int]:
     """Major and minor version of JAX."""
     major, minor, *_ = jax.__version__.split(".")
     return int(major), int(minor)
 
 
-__all__ = ["custom_vmap", "eval_jaxpr", "jax_version", "set_xla_metadata"]
+__all__ = [
+    "Primitive",
+    "batching",
+    "custom_vmap",
+    "eval_jaxpr",
+    "is_staging",
+    "jax_version",
+    "mlir",
+    "set_xla_metadata",
+]

@@ -9,8 +9,9 @@ import numpy as np
 from jax import lax
 
 from jaxsim.math.safe import Array
-from jaxsim.xla.batching import in_parts, of_batches
+from jaxsim.xla.batching import batch_max, in_parts, of_batches
 from jaxsim.xla.fusion import one_kernel
+from jaxsim.xla.matrices import of_matrices
 
 # From this many operations on, jaxlib hands parts of a batch to other threads and waits for them: a program loses its
 # caches, and when as many programs as XLA has threads wait, none goes on.
@@ -19,12 +20,14 @@ SHARED_WORK = 200_000
 # On a CPU, batches of at least FEW matrices of at most LARGE rows are solved together, up to LANES at a time, in
 # vector registers. LLVM unrolls loops of up to 32 short turns before it thinks of vectors.
 FEW, LANES, LARGE = 33, 256, 64
+RIDGES = 6  # tries of `solve_nearly_positive`; the last ridge of single precision is about 1e-2 for 50 rows
 
 
 def cholesky(a: Array) -> Array:
     """Lower Cholesky factors of positive matrices (..., n, n), of which the lower triangle is read; nan for others."""
     n = a.shape[-1]
-    factors = _by_one_thread(partial(lax.linalg.cholesky, symmetrize_input=False), factor_work(n))
+    plain = partial(lax.linalg.cholesky, symmetrize_input=False)
+    factors = _by_one_thread(plain, factor_work(n), partial(of_matrices, "cholesky", plain))
     return factors(a.reshape(-1, n, n)).reshape(a.shape)
 
 
@@ -50,8 +53,47 @@ def solve_positive(a: Array, b: Array) -> Array:
         return jnp.where(a[..., 0] > 0, b / a[..., 0], jnp.nan)
     together = one_kernel(partial(in_parts, _solve_in_lanes, LANES))
     by_library = _in_shares(_solve_positive, factor_work(n))
-    solved = of_batches(_solve_positive, lambda size: together if size >= FEW and n <= LARGE else by_library(size))
+    solved = of_batches(
+        _solve_positive,
+        lambda size: together if size >= FEW and n <= LARGE else by_library(size),
+        partial(of_matrices, "solve_positive", _solve_positive),
+    )
     return solved(a.reshape(-1, n, n), b.reshape(-1, n)).reshape(b.shape)
+
+
+def solve_ltdl(ld: Array, inverse: Array, x: Array) -> Array:
+    """Solve L' D L z = x for x (k, n, cols): L is strictly below the diagonal of `ld` (k, n, n), `inverse` (k, n)."""
+    plain = _solve_ltdl
+    return of_batches(plain, lambda _: plain, partial(of_matrices, "solve_ltdl", plain))(ld, inverse, x)
+
+
+def _solve_ltdl(ld: Array, inverse: Array, x: Array) -> Array:
+    y = solve_triangular(ld, x, transpose_a=True, unit_diagonal=True)
+    return solve_triangular(ld, y * inverse[..., None], unit_diagonal=True)
+
+
+def solve_nearly_positive(a: Array, b: Array) -> Array:
+    """`solve_positive` for a matrix (n, n) that rounding may have made indefinite: a x = b, b (n,). Not differentiable.
+
+    Where it has no Cholesky factor its diagonal grows by a small multiple of itself, a larger one at each try. The
+    matrix of what is solved is positive, so that x remains a direction of descent.
+    """
+    n, eps = len(b), float(jnp.finfo(a.dtype).eps)
+
+    def lacking(x: Array) -> Array:
+        return ~jnp.all(jnp.isfinite(x))
+
+    def unfinished(state: tuple[Array, Array]) -> Array:
+        x, count = state
+        return (batch_max(lacking(x).astype(jnp.int32)) > 0) & (count < RIDGES)
+
+    def attempt(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        x, count = state
+        ridge = jnp.where(count == 0, 0, 2 * n * eps * 8.0 ** (count - 1)).astype(a.dtype)
+        again = solve_positive(a + jnp.diag(ridge * jnp.diagonal(a)), b)
+        return jnp.where(lacking(x), again, x), count + 1
+
+    return lax.while_loop(unfinished, attempt, (jnp.full_like(b, jnp.nan), jnp.zeros((), jnp.int32)))[0]
 
 
 def _solve_in_lanes(a: Array, b: Array) -> Array:
@@ -95,20 +137,41 @@ def _solve_positive(a: Array, b: Array) -> Array:
 def solve(a: Array, b: Array) -> Array:
     """Solve a x = b for any matrices (..., n, n) and b (..., n, k); derivatives are those of the solution."""
     n = a.shape[-1]
-    factors = _by_one_thread(lax.linalg.lu, n**3)
-    lu, _, order = [x.reshape(*a.shape[:-2], *x.shape[1:]) for x in factors(lax.stop_gradient(a).reshape(-1, n, n))]
-    upper = jnp.swapaxes(lu, -1, -2)  # its lower triangle is U'
+    if n == 1:
+        return b / a
+    fixed = lax.stop_gradient(a)
+    lu, _, order = [x.reshape(*a.shape[:-2], *x.shape[1:]) for x in _factors(fixed.reshape(-1, n, n))]
 
-    def solved(_: Any, y: Array) -> Array:
-        y = solve_triangular(lu, jnp.take_along_axis(y, order[..., None], axis=-2), unit_diagonal=True)
-        return solve_triangular(upper, y, transpose_a=True)
-
-    def transposed(_: Any, y: Array) -> Array:
-        y = solve_triangular(lu, solve_triangular(upper, y), transpose_a=True, unit_diagonal=True)
-        return jnp.take_along_axis(y, jnp.argsort(order, axis=-1)[..., None], axis=-2)
+    def either(by_factors: Callable[..., Array], matrix: Array, y: Array) -> Array:
+        """The solution by the factors, which a GPU does not make: it has a kernel that solves at once."""
+        flat = [x.reshape(-1, *x.shape[a.ndim - 2 :]) for x in (lu, order, matrix, y)]
+        at_once = lambda lu, order, matrix, y: of_matrices("solve_any", _solve_any, matrix, y)  # noqa: E731
+        return of_batches(by_factors, lambda _: by_factors, at_once)(*flat).reshape(y.shape)
 
     product = partial(jnp.matmul, a, precision=lax.Precision.HIGHEST)
-    return lax.custom_linear_solve(product, b, solved, transposed)
+    solved = partial(either, lambda lu, order, _, y: _by_factors(lu, order, y), fixed)
+    transposed = partial(either, lambda lu, order, _, y: _by_transposed(lu, order, y), jnp.swapaxes(fixed, -1, -2))
+    return lax.custom_linear_solve(product, b, lambda _, y: solved(y), lambda _, y: transposed(y))
+
+
+def _factors(a: Array) -> tuple[Array, Array, Array]:
+    """LU factors of (k, n, n), pivots and order of rows."""
+    return _by_one_thread(lax.linalg.lu, a.shape[-1] ** 3)(a)
+
+
+def _solve_any(a: Array, y: Array) -> Array:
+    lu, _, order = _factors(a)
+    return _by_factors(lu, order, y)
+
+
+def _by_factors(lu: Array, order: Array, y: Array) -> Array:
+    y = solve_triangular(lu, jnp.take_along_axis(y, order[..., None], axis=-2), unit_diagonal=True)
+    return solve_triangular(jnp.swapaxes(lu, -1, -2), y, transpose_a=True)  # its lower triangle is U'
+
+
+def _by_transposed(lu: Array, order: Array, y: Array) -> Array:
+    y = solve_triangular(lu, solve_triangular(jnp.swapaxes(lu, -1, -2), y), transpose_a=True, unit_diagonal=True)
+    return jnp.take_along_axis(y, jnp.argsort(order, axis=-1)[..., None], axis=-2)
 
 
 def eigh(a: Array) -> tuple[Array, Array]:
@@ -129,9 +192,11 @@ def at_once(work: int) -> int:
     return max(1, (SHARED_WORK - 1) // max(1, work))
 
 
-def _by_one_thread(function: Callable[..., Any], work: int) -> Callable[..., Any]:
+def _by_one_thread(
+    function: Callable[..., Any], work: int, elsewhere: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
     """A function of batches (size, ...) that a CPU computes in parts, each too small to be shared among threads."""
-    return of_batches(function, _in_shares(function, work))
+    return of_batches(function, _in_shares(function, work), elsewhere)
 
 
 def _in_shares(function: Callable[..., Any], work: int) -> Callable[[int], Callable[..., Any]]:

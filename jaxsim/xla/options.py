@@ -15,7 +15,12 @@ OPTIONS = {
         "xla_cpu_use_fusion_emitters": False,
         "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT",
         "xla_cpu_multi_thread_eigen": False,
-    }
+    },
+    # Loops and branches within captured graphs: the device asks itself whether they go on, not the host.
+    "gpu": {
+        "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,DYNAMIC_SLICE_FUSION,"
+        "CONDITIONAL,WHILE",
+    },
 }
 
 

@@ -6,25 +6,41 @@ all worlds that need a search are moved together into chunks, in which they go s
 """
 
 import math
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import core, lax
 
 from jaxsim.math.arrays import row_at
 from jaxsim.math.safe import Array
-from jaxsim.xla.compat import custom_vmap, eval_jaxpr
+from jaxsim.xla.batching import merged
+from jaxsim.xla.c_source import UnsupportedPrimitive
+from jaxsim.xla.compat import Primitive, batching, eval_jaxpr, mlir
 from jaxsim.xla.fusion import one_kernel_of_tables
 from jaxsim.xla.loops import repeat
+from jaxsim.xla.nvrtc import CompilerMissing
+from jaxsim.xla.pool_kernel import KernelSearch, real_first, search_by_kernel
+from jaxsim.xla.pool_native import search_natively
 
 CHUNK = 1 << 14  # entries that go side by side where there are many
 
 # A search: (what all entries of a world share, an entry's row, whether it is real) -> a tree of arrays.
 Search = Callable[[Any, Any, Array], Any]
+
+
+class _Plan(NamedTuple):
+    """A search of leaves, of which those before `split` are shared, for `length` entries: `width` numbers for each."""
+
+    search: Callable[[list[Array], Array], Array]
+    split: int
+    length: int
+    width: int
+    dtype: Any
 
 
 def for_each(search: Search, shared: Any, rows: Any, count: Array) -> Any:
@@ -39,10 +55,13 @@ def for_each(search: Search, shared: Any, rows: Any, count: Array) -> Any:
     entry = [*leaves[:nshared], *[jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in leaves[nshared:]]]
 
     def of_leaves(real: Array, *x: Any) -> Any:
-        return search(*tree.unflatten(x), real)
+        own, row = tree.unflatten(x)
+        return search(own, row, real)
 
     traced, shape = jax.make_jaxpr(of_leaves, return_shape=True)(jax.ShapeDtypeStruct((), bool), *entry)
-    read = {v for e in traced.jaxpr.eqns for v in e.invars if not hasattr(v, "val")} | set(traced.jaxpr.outvars)
+    read = {
+        v for vs in [traced.jaxpr.outvars, *(e.invars for e in traced.jaxpr.eqns)] for v in vs if not hasattr(v, "val")
+    }
     used = [i for i, v in enumerate(traced.jaxpr.invars[1:]) if v in read]
     dtype = next(x.dtype for x in jax.tree.leaves(shape) if jnp.issubdtype(x.dtype, jnp.floating))
 
@@ -54,8 +73,11 @@ def for_each(search: Search, shared: Any, rows: Any, count: Array) -> Any:
 
     split = sum(i < nshared for i in used)
     width = sum(math.prod(x.shape) for x in jax.tree.leaves(shape))
-    out = _pool(_Plan(packed, split, length, width, dtype))([jnp.asarray(leaves[i]) for i in used], count)
-    return _unpacked(out, shape)
+    read_leaves = [lax.stop_gradient(jnp.asarray(leaves[i])) for i in used]
+    axes = (None,) * split + (0,) * (len(used) - split)
+    full = [x if a is None else x[None] for x, a in zip(read_leaves, axes, strict=True)]
+    out = pool_p.bind(*full, jnp.asarray(count)[None], plan=_Plan(packed, split, length, width, dtype), axes=axes)
+    return _unpacked(out[0], shape)
 
 
 def _unpacked(out: Array, shape: Any) -> Any:
@@ -68,73 +90,79 @@ def _unpacked(out: Array, shape: Any) -> Any:
     )
 
 
-class _Plan(NamedTuple):
-    """A search of leaves, of which those before `split` are shared, for `length` entries: `width` numbers for each."""
-
-    search: Callable[[list[Array], Array], Array]
-    split: int
-    length: int
-    width: int
-    dtype: Any
+# Searches of worlds: leaves, each with an axis of worlds unless its entry of `axes` is None, and counts (size,), give
+# results (size, n, k). A primitive, so that only the form for the platform of the program is traced.
+pool_p = Primitive("pool")
 
 
-def _pool(plan: _Plan) -> Callable[[list[Array], Array], Array]:
-    """The searches of one world; `vmap` makes those of all worlds."""
-    split = plan.split
-
-    @custom_vmap
-    def one(leaves: list[Array], count: Array) -> Array:
-        axes = [None] * split + [0] * (len(leaves) - split)
-        return _of_worlds(plan, axes)(
-            [x if a is None else x[None] for x, a in zip(leaves, axes, strict=True)], count[None]
-        )[0]
-
-    @one.def_vmap
-    def _(size: int, batched: list[Any], leaves: list[Array], count: Array) -> tuple[Array, bool]:
-        flags, count_batched = batched
-        axes = [0 if b or i >= split else None for i, b in enumerate(flags)]
-        full = [
-            x if b or a is None else jnp.broadcast_to(x, (size, *x.shape))
-            for x, b, a in zip(leaves, flags, axes, strict=True)
-        ]
-        count = count if count_batched else jnp.broadcast_to(count, (size,))
-        return _of_worlds(plan, axes)(full, count), True
-
-    return one
+@pool_p.def_impl
+def _run(*operands: Array, plan: _Plan, axes: tuple) -> Array:
+    return jax.jit(partial(pool_p.bind, plan=plan, axes=axes))(*operands)
 
 
-def _of_worlds(plan: _Plan, axes: list[int | None]) -> Callable[[list[Array], Array], Array]:
-    """The searches of worlds (size, n); leaves with the axis None are the same for all."""
-
-    @custom_vmap
-    def worlds(leaves: list[Array], count: Array) -> Array:
-        sequential = one_kernel_of_tables(partial(one_by_one, plan, axes))
-        return lax.platform_dependent(
-            leaves,
-            count,
-            cpu=lambda *x: sequential(*x)[..., :-1],
-            default=partial(side_by_side, plan, axes),
-        )
-
-    @worlds.def_vmap
-    def _(outer: int, batched: list[Any], leaves: list[Array], count: Array) -> tuple[Array, bool]:
-        size = count.shape[-1]
-        flags, count_batched = batched
-
-        def flat(x: Array, out: bool, inside: bool) -> Array:
-            x = x if out else jnp.broadcast_to(x, (outer, *x.shape))
-            x = x if inside else jnp.broadcast_to(x[:, None], (outer, size, *x.shape[1:]))
-            return x.reshape(outer * size, *x.shape[2:])
-
-        of = list(zip(leaves, flags, axes, strict=True))
-        full = [flat(x, b, a == 0) if b or a == 0 else x for x, b, a in of]
-        out = _of_worlds(plan, [0 if b or a == 0 else None for _, b, a in of])(full, flat(count, count_batched, True))
-        return out.reshape(outer, size, *out.shape[1:]), True
-
-    return worlds
+@pool_p.def_abstract_eval
+def _shape(*operands: Any, plan: _Plan, axes: tuple) -> Any:
+    return core.ShapedArray((operands[-1].shape[0], plan.length, plan.width), plan.dtype)
 
 
-def one_by_one(plan: _Plan, axes: list[int | None], leaves: list[Array], count: Array) -> Array:
+def _on_cpu(*operands: Array, plan: _Plan, axes: tuple) -> Array:
+    *leaves, count = operands
+    out = jax.ShapeDtypeStruct((len(count), plan.length, plan.width), plan.dtype)
+    try:
+        return search_natively(kernel_search(plan, axes, leaves), leaves, count, out)
+    except (UnsupportedPrimitive, CompilerMissing):
+        return _by_xla(leaves, count, plan, axes)
+
+
+def _by_xla(leaves: list[Array], count: Array, plan: _Plan, axes: tuple) -> Array:
+    """Results (size, n, k) by a kernel that XLA compiles for a CPU."""
+    return one_kernel_of_tables(partial(one_by_one, plan, axes))(leaves, count)[..., :-1]
+
+
+def _elsewhere(*operands: Array, plan: _Plan, axes: tuple) -> Array:
+    *leaves, count = operands
+    return side_by_side(plan, axes, leaves, count)
+
+
+def kernel_search(plan: _Plan, axes: tuple, leaves: list[Any]) -> KernelSearch:
+    """A plan as `pool_kernel` takes it."""
+    place = ["shared" if a is None else "world" if i < plan.split else "entry" for i, a in enumerate(axes)]
+    begin = {"shared": 0, "world": 1, "entry": 2}
+    entry = [jax.ShapeDtypeStruct(x.shape[begin[p] :], x.dtype) for x, p in zip(leaves, place, strict=True)]
+    return KernelSearch(plan.search, entry, place)
+
+
+def _on_cuda(*operands: Array, plan: _Plan, axes: tuple) -> Array:
+    *leaves, count = operands
+    out = jax.ShapeDtypeStruct((len(count), plan.length, plan.width), plan.dtype)
+    try:
+        return search_by_kernel(kernel_search(plan, axes, leaves), leaves, count, plan.length, out)
+    except (UnsupportedPrimitive, CompilerMissing) as error:
+        warnings.warn(f"a search is not one kernel of the GPU and takes many times as long: {error}", stacklevel=2)
+        return side_by_side(plan, axes, leaves, count)
+
+
+mlir.register_lowering(pool_p, mlir.lower_fun(_on_cuda, multiple_results=False), platform="cuda")
+mlir.register_lowering(pool_p, mlir.lower_fun(_on_cpu, multiple_results=False), platform="cpu")
+mlir.register_lowering(pool_p, mlir.lower_fun(_elsewhere, multiple_results=False))
+
+
+def _batch(operands: tuple, dims: tuple, *, plan: _Plan, axes: tuple) -> tuple[Array, int]:
+    """A batch of batches as one larger batch."""
+    outer = next(x.shape[d] for x, d in zip(operands, dims, strict=True) if d is not None)
+    size = operands[-1].shape[0] if dims[-1] is None else np.delete(operands[-1].shape, dims[-1])[0]
+
+    of = list(zip(operands, dims, (*axes, 0), strict=True))
+    full = [x if d is None and a is None else merged(x, d, a, outer, size) for x, d, a in of]
+    out_axes = tuple(None if d is None and a is None else 0 for _, d, a in of[:-1])
+    out = pool_p.bind(*full, plan=plan, axes=out_axes)
+    return out.reshape(outer, size, *out.shape[1:]), 0
+
+
+batching.primitive_batchers[pool_p] = _batch
+
+
+def one_by_one(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], count: Array) -> Array:
     """Results (size, n, k + 1) by a loop over worlds and, in each, over its entries; the last number means nothing."""
     search, split, length, width, dtype = plan
 
@@ -149,33 +177,29 @@ def one_by_one(plan: _Plan, axes: list[int | None], leaves: list[Array], count: 
 
     out = repeat(len(count), world, jnp.zeros((len(count), length, width + 1), dtype))
     # XLA ends the process where a kernel does not read an argument, as where the pairs need no hulls: each is read here
-    read = sum(jnp.ravel(x)[0].astype(dtype) for x in leaves if x.size)
+    read = sum((jnp.ravel(x)[0].astype(dtype) for x in leaves if x.size), start=jnp.zeros((), dtype))
     return lax.dynamic_update_slice(out, read[None, None, None], (0, 0, width))
 
 
-def side_by_side(plan: _Plan, axes: list[int | None], leaves: list[Array], count: Array) -> Array:
+def side_by_side(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], count: Array) -> Array:
     """Results (size, n, k): entries of all worlds that are searched come first, a chunk of them at a time."""
     search, split, length, width, dtype = plan
     size = len(count)
     chunk = min(CHUNK, size * length)
-    real = (np.arange(length) < count[:, None]).reshape(-1)
-    total = jnp.cumsum(real, dtype=jnp.int32)
-    place = jnp.where(real, total - 1, size * length)
-    pad = -(size * length) % chunk
-    entry = jnp.zeros(size * length + pad, jnp.int32)
-    entry = entry.at[place].set(jnp.arange(size * length, dtype=jnp.int32), mode="drop")
+    order, total = real_first(count, length)
+    order = jnp.pad(order, (0, -(size * length) % chunk))
     in_axes = [None if i < split and a is None else 0 for i, a in enumerate(axes)]
 
     def some(i: Array, out: Array) -> Array:
-        mine = lax.dynamic_slice(entry, (i * chunk,), (chunk,))
+        mine = lax.dynamic_slice(order, (i * chunk,), (chunk,))
         world = mine // length
         rows = [
             x if a is None else (x[world] if k < split else x.reshape(-1, *x.shape[2:])[mine])
             for k, (x, a) in enumerate(zip(leaves, axes, strict=True))
         ]
-        is_real = i * chunk + np.arange(chunk) < total[-1]
+        is_real = i * chunk + np.arange(chunk) < total
         found = jax.vmap(search, in_axes=(in_axes, 0))(rows, is_real)
         return out.at[jnp.where(is_real, mine, size * length)].set(found, mode="drop")
 
-    out = repeat((total[-1] + chunk - 1) // chunk, some, jnp.zeros((size * length, width), dtype))
+    out = repeat((total + chunk - 1) // chunk, some, jnp.zeros((size * length, width), dtype))
     return out.reshape(size, length, width)

@@ -459,6 +459,14 @@ LOOSE = {  # what MuJoCo does not look at, or overwrites
         '<frame><geom size=".1" foo="1"><bar/></geom><site><plugin/></site><body><geom size=".1" foo="1"/></body>'
         '</frame><replicate count="2"><body foo="1"><geom size=".1"/></body></replicate>'
     ),
+    "njmax, then memory": world("", '<size njmax="7"/><size memory="1M"/><size nuserdata="2"/>'),
+    "infinite accelerations": world(
+        '<body><joint name="s" type="slide"/><joint type="slide" axis="0 1 0"/><geom size=".1"/></body>'
+        '<body><joint name="a"/><geom size=".1" pos="1 0 0"/><body><joint name="b" axis="0 1 0"/><geom size=".1"/>'
+        "</body></body>",
+        '<actuator><motor joint="s" gear="inf"/><motor joint="a" gear="1e300"/><motor joint="b" gear="1e308"/>'
+        '<motor joint="b" gear="1e160"/></actuator>',
+    ),
     "unknown material of an unused mesh": world("", _WEDGE),
     "unknown material of a mesh whose geom has another": world('<geom type="mesh" mesh="k" material="m"/>', _WEDGE),
     "singular inertia": world('<body><joint type="slide"/><joint type="slide" axis="1 0 0"/>'

@@ -33,7 +33,7 @@ def test_every_table_is_tested():
 
 
 def test_shapes_are_made_of_sizes():
-    own = ("max_contacts", "ngeneral", "condim")
+    own = ("max_contacts", "ngeneral", "condim", "nside")
     sizes = dict.fromkeys([*(row.name for row in fields.parse(fields.SIZES)), *own], 2)
     for table in TABLES:
         for row in fields.parse(getattr(fields, table)):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.engine.rollout import CARRIED
+from jaxsim.engine.derived import CARRIED, fields_read
 
 BEAD = """<mujoco><option timestep="0.01"/><worldbody><geom type="plane" size="3 3 1"/><body pos="0 0 .12">
 <joint name="x" type="slide" axis="1 0 0" damping=".5"/><joint type="slide" axis="0 0 1"/><joint axis="0 1 0"/>
@@ -138,3 +138,53 @@ def test_arguments_that_do_not_fit_are_refused(arguments, message):
     m, d, _ = bead()
     with pytest.raises(ValueError, match=message):
         jaxsim.rollout(m, d, **arguments)
+
+
+def test_policies_read_true_derived_fields():
+    """The fields of `forward` at the state before each step, whichever part of them is read."""
+    m, d, step = bead()
+    forward = jax.jit(jaxsim.forward)
+    policies = (
+        lambda i, d: -d.xpos[1, :1] + 0.1 * i,
+        lambda i, d: -0.5 * d.sensordata[:1] + 0.01 * d.contact.dist[:1],
+        lambda i, d: jnp.tanh(d.qacc[:1]),
+    )
+    for policy in policies:
+        fast, _ = jax.jit(lambda d, policy=policy: jaxsim.rollout(m, d, policy, 4))(d)
+        slow = d
+        for i in range(4):
+            slow = step(m, slow.replace(ctrl=policy(i, forward(m, slow))))
+        np.testing.assert_allclose(fast.qpos, slow.qpos, atol=1e-13)
+        np.testing.assert_allclose(fast.ctrl, slow.ctrl, atol=1e-13)
+
+
+def test_derived_fields_are_computed_only_if_a_policy_reads_them():
+    m, d, _ = bead()
+    gain = jnp.ones((1, 3))
+
+    def size(policy):
+        return len(str(jax.make_jaxpr(lambda d: jaxsim.rollout(m, d, policy, 2, checkpoint="none")[0].qpos)(d)))
+
+    state, poses, forces = (
+        size(policy) for policy in (lambda i, d: gain @ d.qvel, lambda i, d: d.xpos[1, :1], lambda i, d: d.qacc[:1])
+    )
+    assert state < poses < 1.3 * state and forces > 1.6 * state
+
+
+def test_fields_that_a_function_reads_are_found():
+    _, d = pendulum()
+    assert fields_read(lambda d: d.qpos + d.contact.dist.sum(), d) == {"qpos", "contact"}
+    assert fields_read(lambda d: jnp.zeros_like(d.xpos), d) == frozenset()
+    assert fields_read(lambda d: d.time, d) == {"time"}
+    assert fields_read(lambda d, u: jax.jit(lambda q: q.sum())(d.qvel) + u, d, 1.0) == {"qvel"}
+
+
+def test_derived_fields_of_the_last_data_are_absent_and_it_can_be_stepped():
+    m, d, step = bead()
+    last, _ = jax.jit(lambda d: jaxsim.rollout(m, d, nstep=2))(d)
+    assert np.isnan(last.xpos).all() and last.ncon == -1 and np.isnan(last.contact.dist).all()
+    again = step(m, step(m, d))
+    one, other = step(m, last), step(m, again)
+    for name in (*CARRIED, "qacc", "xpos", "sensordata", "contact", "efc", "qfrc_constraint", "ncon"):
+        for x, y in zip(*(jax.tree.leaves(getattr(d, name)) for d in (one, other)), strict=True):
+            np.testing.assert_allclose(x, y, atol=1e-12, err_msg=name)

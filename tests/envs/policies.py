@@ -92,6 +92,7 @@ POLICIES = {
     "ant_run": posture(60, 2),
     "quadruped_joystick": hold,
     "quadruped_joystick_rough": hold,
+    "quadruped_locomotion": hold,
     "humanoid_stand": posture(150, 8),
     "humanoid_walk": posture(150, 8),
     "humanoid_run": posture(150, 8),

@@ -1,12 +1,15 @@
 """The Gymnasium adapter: its three modes, seeding, arrays on the device."""
 
+import warnings
+
 import gymnasium
 import jax
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
-from jaxsim.envs.gym import GymVectorEnv
+from jaxsim.envs.gym import GymEnv, GymVectorEnv
 
 ZERO = np.zeros((3, 2), np.float32)
 
@@ -92,3 +95,40 @@ def test_a_bad_mask_is_an_error(mask):
     env.reset(seed=0)
     with pytest.raises(ValueError, match="reset_mask"):
         env.reset(options={"reset_mask": mask})
+
+
+def test_an_environment_of_one_world_passes_gymnasiums_check():
+    env = gymnasium.make("jaxsim.envs.gym:jaxsim/cartpole_balance-v0", render_mode="rgb_array", width=32, height=24)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*Box.*(infinity|precision).*")
+        check_env(env.unwrapped, skip_render_check=False)
+    assert isinstance(env.unwrapped, GymEnv) and env.unwrapped.observation_space.shape == (5,)
+
+
+def test_one_world_ends_and_repeats_by_its_seed():
+    env = GymEnv("stub", episode_length=2)
+    first, info = env.reset(seed=3)
+    assert env.step(np.zeros(2))[2:4] == (False, False) and env.step(np.zeros(2))[2:4] == (False, True)
+    again, _ = env.reset(seed=3)
+    np.testing.assert_array_equal(first, again)
+    other, _ = env.reset()
+    assert not np.array_equal(first, other) and set(info) == set(env.step(np.zeros(2))[4])
+    ended = GymEnv("stub", terminate_after=1)
+    ended.reset(seed=0)
+    assert ended.step(np.zeros(2))[2:4] == (True, False)
+
+
+def test_one_world_is_drawn():
+    env = GymEnv("cartpole_balance", render_mode="rgb_array", width=48, height=32)
+    env.reset(seed=0)
+    picture = env.render()
+    assert picture.shape == (32, 48, 3) and picture.dtype == np.uint8 and picture.std() > 5
+    with pytest.raises(ValueError, match="wanted None or 'rgb_array'"):
+        GymEnv("stub", render_mode="human")
+
+
+def test_batches_are_made_by_name():
+    env = gymnasium.make_vec("jaxsim.envs.gym:jaxsim/stub-v0", num_envs=3)
+    obs, _ = env.reset(seed=0)
+    assert isinstance(env.unwrapped, GymVectorEnv) and obs.shape == (3, 4)

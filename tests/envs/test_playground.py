@@ -59,8 +59,9 @@ def env():
     return Playground(Stock)
 
 
-def test_it_steps_on_this_engine(env):
-    state = jax.jit(env.reset)(jax.random.PRNGKey(0))
+@pytest.mark.parametrize("key", [jax.random.key, jax.random.PRNGKey])
+def test_it_steps_on_this_engine(env, key):
+    state = jax.jit(env.reset)(key(0))
     new = jax.jit(env.step)(state, jnp.ones(1))
     expected = jax.jit(jaxsim.step)(env.model, state.data.data.replace(ctrl=jnp.ones(1)))
     assert np.allclose(new.data.qpos, expected.qpos) and np.allclose(new.reward, expected.qpos[0])

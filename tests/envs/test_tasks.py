@@ -27,14 +27,19 @@ def test_shapes_and_types_of_a_task(name):
     assert jax.tree.structure(first) == jax.tree.structure(second)
     kinds = ([(x.shape, x.dtype) for x in jax.tree.leaves(state)] for state in (first, second))
     assert next(kinds) == next(kinds)
-    assert first.obs.shape == (env.observation_size,) and first.reward.shape == ()
+    sizes = env.observation_size
+    assert sizes == ({k: x.shape for k, x in first.obs.items()} if isinstance(sizes, dict) else first.obs.shape[0])
+    assert first.reward.shape == ()
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_documented_sizes_are_those_of_the_environment(name):
     """A page that gives a size gives the right one; one that serves several models counts actuators."""
     env = envs.make(name)
-    text = " ".join(type(env).__doc__.split())
+    text = " ".join(type(env.unwrapped).__doc__.split())
+    if isinstance(env.observation_size, dict):
+        assert "Observation, a mapping." in text
+        return
     observation = re.search(r"Observation(?: \((\d+)\))?: ", text)
     assert observation and int(observation[1] or env.observation_size) == env.observation_size
     action = re.search(r"Action(?: \((\d+)\): |: one entry for each (?:actuator|motor))", text)
@@ -47,12 +52,12 @@ def returns(env, policy, nworld=8, nstep=100):
     batch = envs.wrap(env)
     step, state = jax.jit(batch.step), jax.jit(batch.reset)(jax.random.split(jax.random.key(3), nworld))
     alive, total = np.ones(nworld), np.zeros(nworld)
-    most = 1 + 1e-6 if "Reward, at most 1:" in " ".join(type(env).__doc__.split()) else np.inf
+    most = 1 + 1e-6 if "Reward, at most 1:" in " ".join(type(env.unwrapped).__doc__.split()) else np.inf
     for k in range(nstep):
         state = step(state, jnp.asarray(policy(env, state, k), state.reward.dtype))
         total += alive * np.asarray(state.reward)
         alive *= 1 - np.asarray(state.done)
-        assert np.isfinite(state.obs).all() and not np.any(state.info["diverged"])
+        assert all(np.isfinite(x).all() for x in jax.tree.leaves(state.obs)) and not np.any(state.info["diverged"])
         assert np.isfinite(state.reward).all() and np.max(state.reward) <= most
     return total.mean()
 

@@ -11,6 +11,7 @@ import pytest
 import jaxsim
 from jaxsim import identify as ident
 from jaxsim.identify.fit import levenberg
+from jaxsim.identify.uncertainty import at_bounds, uncertainty
 
 ARM = """<mujoco><option timestep="0.01" integrator="implicitfast"><flag contact="disable"/></option><worldbody>
 <body name="upper"><joint name="shoulder" axis="0 1 0" damping="{d}" frictionloss="{f}" armature=".05"/>
@@ -122,3 +123,44 @@ def test_gain_and_delay_are_recovered_and_an_unidentifiable_inertia_warns():
     np.testing.assert_allclose(found.values, [1.1, 0.025], rtol=0.02)
     with pytest.warns(UserWarning, match="tell apart|no effect"):
         ident.identify(known, data, [ident.inertia(known, "lower")], iterations=2)
+
+
+def test_what_is_not_identified_has_no_interval():
+    """The inertia of the last body of a planar arm about the other axes; and a damping of which nothing depends."""
+    m, data = measured()
+    with pytest.warns(UserWarning, match="tell apart|no effect"):
+        fit = ident.identify(m, data, [ident.mass(m, "lower"), ident.signal("gain", "q1"), *twins(m)], iterations=3)
+    assert fit.identified[:2].all() and not fit.identified[2:].any()
+    assert np.isinf(fit.std[2:]).all() and str(fit).count("not identified") == 2 and np.isfinite(fit.std[:2]).all()
+
+
+def twins(m):
+    """Two biases of one sensor: the data know their sum."""
+    return [ident.signal("bias", "q2"), ident.signal("bias", "q2")]
+
+
+def test_intervals_see_the_rank_of_the_jacobian_in_its_own_precision():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=(60, 3))
+    jac = np.concatenate([a, a[:, :1] + a[:, 1:2]], axis=1)
+    noisy = (jac * (1 + 1e-7 * rng.normal(size=jac.shape))).astype(np.float32)
+    for x in (jac, noisy):
+        found = uncertainty(x)
+        assert found.identified.tolist() == [False, False, True, False]
+    full = uncertainty(a)
+    assert full.identified.all()
+    np.testing.assert_allclose(full.covariance, np.linalg.inv(a.T @ a), rtol=1e-9)
+
+
+def test_a_failed_fit_says_so():
+    m, data = measured()
+    with pytest.warns(UserWarning, match="times the noise that was given"):
+        fit = ident.identify(m, data, [ident.signal("bias", "q1")], iterations=3, horizons=())
+    assert not fit.converged and fit.noise > 3 and "NOT converged" in str(fit)
+    sigma = 1 / np.sqrt(data.measured[..., 0].size) * SIGMA["q1"]
+    np.testing.assert_allclose(fit.std[0], fit.noise * sigma, rtol=1e-3)
+
+
+def test_a_parameter_at_a_bound_without_a_derivative_is_named():
+    lines = at_bounds(np.array([0.0, 1.0]), np.zeros(2), np.full(2, 5.0), np.array([[0.0, 0.0]]), ("a", "b"))
+    assert lines == ["a stands at its bound, where its derivative is zero: start it inside the bounds"]

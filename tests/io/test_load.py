@@ -121,3 +121,13 @@ def test_cg_warns_where_rows_are_sparse_alone():
         jaxsim.load_model(XML)
     with pytest.warns(jaxsim.ModelWarning, match="CG.*without a Hessian"):
         jaxsim.load_model(scene.format("".join(ball.format(i) for i in range(40))))
+
+
+@pytest.mark.parametrize("name", ["name='pair'", ""])
+def test_a_tree_that_cannot_be_asleep_is_named_with_its_line(name):
+    text = f"""<mujoco><option><flag sleep="enable"/></option><worldbody><geom type="plane" size="1 1 1"/>
+    <body pos="0 0 .09"><freejoint/><geom size=".1"/></body>
+    <body {name} pos="0 0 .27" sleep="init"><freejoint/><geom size=".1"/></body></worldbody></mujoco>"""
+    with pytest.raises(jaxsim.ModelError, match=r"its policy is sleep='init', and it cannot be asleep") as error:
+        jaxsim.load_model(text)
+    assert str(error.value).startswith("XML:3: body 'pair'" if name else "XML:3: body")

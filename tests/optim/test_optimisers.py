@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import scipy.linalg
 import scipy.optimize
 
@@ -59,6 +60,30 @@ def test_ilqr_holds_limits_and_finds_the_optimum_within_them():
 
     expected = scipy.optimize.minimize(cost, u[:, 0], bounds=[(-2, 2)] * N, tol=1e-12).fun
     np.testing.assert_allclose(result.history[-1], expected, rtol=1e-5)
+
+
+def test_ilqr_sees_costs_on_derived_fields():
+    """Costs on a position of the world and on a sensor give the controls of the same costs on qpos and qvel."""
+    xml = MASS.replace("</mujoco>", '<sensor><jointvel joint="x"/></sensor></mujoco>')
+    m = jaxsim.load_model(xml)
+    d = jaxsim.make_data(m).replace(qpos=jnp.asarray([1.0]))
+    derived = optim.Costs(
+        lambda d, u, i: 0.5 * (d.xpos[1, 0] ** 2 + 0.1 * d.sensordata[0] ** 2 + 0.01 * u[0] ** 2),
+        lambda d: 5 * d.geom_xpos[0, 0] ** 2,
+    )
+    one, other = (optim.ilqr(m, d, jnp.zeros((N, 1)), costs, iterations=5, damping=0.0) for costs in (COSTS, derived))
+    np.testing.assert_allclose(other.history[1], riccati(), rtol=1e-9)
+    np.testing.assert_allclose(other.controls, one.controls, atol=1e-9)
+
+
+def test_a_zero_gradient_at_the_start_is_no_convergence():
+    m, d = mass()
+    costs = optim.Costs(lambda d, u, i: u[0] ** 2, lambda d: jnp.sum(d.mocap_pos))
+    with pytest.warns(RuntimeWarning, match="iLQR: the gradient of the cost is exactly zero at the start"):
+        result = optim.ilqr(m, d, jnp.zeros((N, 1)), costs)
+    assert not result.converged and len(result.history) == 1
+    with pytest.warns(RuntimeWarning, match="shooting: the gradient"):
+        optim.shoot(lambda x: jnp.sum(jnp.sign(x)), jnp.ones(2), iterations=2)
 
 
 def test_box_newton_finds_the_constrained_minimum():

@@ -96,9 +96,9 @@ def test_info_describes_the_model(capsys):
 
 UNSUPPORTED = {
     "by the engine": (
-        '<worldbody><flexcomp name="cloth" type="grid" count="3 3 1" spacing=".1 .1 .1" mass="1" radius=".01"/>'
-        "</worldbody>",
-        "flex (deformable objects)",
+        '<option><flag sleep="enable"/></option><worldbody><geom type="plane" size="1 1 1"/>'
+        '<flexcomp name="cloth" type="grid" count="3 3 1" spacing=".1 .1 .1" mass="1" radius=".01"/></worldbody>',
+        "sleep",
         "sizes",
     ),
     "by the compiler": (

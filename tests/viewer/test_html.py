@@ -3,15 +3,18 @@
 import base64
 import json
 import re
+import zlib
 
+import jax
 import mujoco
 import numpy as np
 import pytest
 
+import jaxsim
 from jaxsim.io.mujoco import host_model
 from jaxsim.viewer import html
 
-TYPES = {"f32": "<f4", "i16": "<i2"}
+TYPES = {"f32": "<f4", "i16": "<i2", "i8": "i1", "u32": "<u4"}
 
 SCENE = """
 <mujoco model="a &lt;script&gt; b">
@@ -61,7 +64,16 @@ def replay():
 
 
 def array(blob):
-    return np.frombuffer(base64.b64decode(blob["data"]), TYPES[blob["type"]]).astype(np.float64)
+    data = base64.b64decode(blob["data"])
+    return np.frombuffer(zlib.decompress(data) if blob["deflate"] else data, TYPES[blob["type"]]).astype(np.float64)
+
+
+def corners(mesh):
+    """Corners (3 n, 8) of the triangles of a mesh, as the page decodes them."""
+    index = array(mesh["index"]).astype(int)
+    position = mesh["centre"] + np.array(mesh["half"]) * array(mesh["position"]).reshape(-1, 3) / 32767
+    rows = [position, array(mesh["normal"]).reshape(-1, 3) / 127, array(mesh["coord"]).reshape(-1, 2)]
+    return np.concatenate(rows, 1)[index]
 
 
 def rotate(q):
@@ -128,10 +140,55 @@ def test_textures_are_embedded_once_and_repeat_per_metre_on_planes(replay):
 def test_height_field_and_mesh_become_triangles_of_the_model(replay):
     m, frames = replay
     scene = html.make_scene(m, frames)
-    hill, tetra = (array(scene["meshes"][g["mesh"]]).reshape(-1, 8) for g in scene["geoms"] if "mesh" in g)
-    assert len(hill) == 2 * 3 * 6 and hill[:, 2].max() == pytest.approx(0.5) and hill[:, 0].min() == -2
-    assert len(tetra) == 3 * m.nmeshface
-    np.testing.assert_allclose(np.linalg.norm(np.r_[hill, tetra][:, 3:6], axis=1), 1, atol=1e-6)
+    hill, tetra = (corners(scene["meshes"][g["mesh"]]) for g in scene["geoms"] if "mesh" in g)
+    # positions are rounded to 1/32767 of half the box, normals to 1/127
+    np.testing.assert_allclose(hill[:, :3], html.hfield_triangles(m, 0)[:, :3], atol=1e-4)
+    np.testing.assert_allclose(tetra[:, :3], html.mesh_triangles(m, 0)[:, :3], atol=1e-4)
+    np.testing.assert_allclose(tetra[:, 3:6], html.mesh_triangles(m, 0)[:, 3:6], atol=5e-3)
+    assert len(hill) == 2 * 3 * 6 and len(tetra) == 3 * m.nmeshface
+
+
+def sphere_triangles(rows, columns):
+    """Corners (3 n, 8) of the triangles of a unit sphere."""
+    polar, turn = np.meshgrid(np.linspace(0, np.pi, rows + 1), np.linspace(0, 2 * np.pi, columns + 1), indexing="ij")
+    p = np.stack([np.sin(polar) * np.cos(turn), np.sin(polar) * np.sin(turn), np.cos(polar)], -1)
+    a, b, c, d = p[:-1, :-1], p[1:, :-1], p[1:, 1:], p[:-1, 1:]
+    corner = np.stack([a, b, c, a, c, d], 2).reshape(-1, 3)
+    return np.concatenate([corner, corner, np.zeros((len(corner), 2))], 1).astype(np.float32)
+
+
+def test_large_meshes_are_simplified_and_keep_their_shape():
+    fine = sphere_triangles(300, 300)
+    out = html.simplified(fine, 20_000)
+    assert len(fine) == 3 * 180_000 and 3 * 5_000 < len(out) <= 3 * 20_000
+    np.testing.assert_allclose(np.linalg.norm(out[:, :3], axis=1), 1, atol=0.01)
+    small = sphere_triangles(10, 10)
+    assert html.simplified(small, 20_000) is small
+
+
+def test_large_robots_make_small_pages():
+    """Fifteen different meshes of 18,000 triangles: 26 MB if every corner were written out."""
+    triangles = sphere_triangles(95, 95)
+    parts = [html.make_mesh(triangles * (1 + 0.1 * i), textured=False) for i in range(15)]
+    assert len(json.dumps(parts)) < 4e6
+
+
+def test_sites_are_drawn_where_the_trajectory_has_their_poses():
+    xml = """<mujoco><worldbody><site name="goal" pos="1 2 3" size=".2" rgba="0 1 0 1"/><body><joint/>
+      <geom size=".1"/><site type="box" pos="0 0 1" size=".1 .2 .3" group="3"/></body></worldbody></mujoco>"""
+    mj_model = mujoco.MjModel.from_xml_string(xml)
+    data = mujoco.MjData(mj_model)
+    mujoco.mj_forward(mj_model, data)
+    names = ("geom_xpos", "geom_xmat", "site_xpos", "site_xmat")
+    frames = {"time": np.zeros(1), **{n: getattr(data, n)[None] for n in names}}
+    m = host_model(mj_model)
+    _, goal, box = html.make_scene(m, frames)["geoms"]
+    assert goal["shape"] == "sphere" and goal["pos"] == [1, 2, 3] and goal["moving"] == -1 and goal["site"]
+    assert box["shape"] == "box" and box["moving"] == 1 and box["group"] == 3
+    del frames["site_xpos"]
+    assert len(html.make_scene(m, frames)["geoms"]) == 1
+    with pytest.raises(ValueError, match="site_xpos has shape"):
+        html.make_scene(m, {**frames, "site_xpos": np.zeros((1, 3, 3))})
 
 
 def test_page_loads_nothing_from_outside_and_escapes_names(replay):
@@ -179,3 +236,26 @@ def test_file_is_written(replay, tmp_path):
     m, frames = replay
     html.save_html(m, frames, tmp_path / "replay.html", title="mine")
     assert "<title>mine</title>" in (tmp_path / "replay.html").read_text()
+
+
+SOFT = """<mujoco><asset><texture name="c" type="2d" builtin="checker" rgb1="1 0 0" rgb2="1 1 0" width="8" height="8"/>
+  <material name="c" texture="c"/></asset><worldbody>
+  <flexcomp name="cloth" type="grid" dim="2" count="3 3 1" spacing=".1 .1 .1" mass="1" radius=".01" material="c"
+    pos="0 0 1"><contact selfcollide="none"/><edge equality="true"/></flexcomp>
+  <flexcomp name="rope" type="grid" dim="1" count="4 1 1" spacing=".1 .1 .1" mass="1" radius=".02" rgba="0 1 0 1"
+    pos="0 .5 1"><edge equality="true"/></flexcomp></worldbody></mujoco>"""
+
+
+def test_flexes_are_vertices_by_frame_and_the_triangles_that_join_them():
+    m = jaxsim.load_model(SOFT)
+    d = jax.vmap(lambda t: jaxsim.stages.flex(m, jaxsim.kinematics(m, jaxsim.make_data(m).replace(time=t))))
+    frames = d(np.array([0.0, 0.1]))
+    scene = html.make_scene(m, frames)
+    cloth, rope = scene["surfaces"]
+    assert (cloth["first"], cloth["count"], cloth["corners"], cloth["sheet"]) == (0, 9, 3, True)
+    assert (rope["first"], rope["count"], rope["corners"], rope["sheet"]) == (9, 4, 2, False)
+    assert cloth["image"] == 0 and rope["rgba"] == [0, 1, 0, 1]
+    points = np.frombuffer(base64.b64decode(scene["points"]["data"]), "<f4").reshape(2, 13, 3)
+    np.testing.assert_allclose(points, frames.flexvert_xpos, atol=1e-6)
+    face = np.frombuffer(base64.b64decode(cloth["face"]["data"]), "<f4").reshape(-1, 3)
+    np.testing.assert_array_equal(face, m.flex_elem[:24].reshape(-1, 3))

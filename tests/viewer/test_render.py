@@ -9,6 +9,7 @@ from PIL import Image
 import jaxsim
 from jaxsim.core.types import GeomType
 from jaxsim.tools.cli import main
+from jaxsim.viewer import frames as frames_of
 from jaxsim.viewer import render, shapes
 
 SCENE = """<mujoco model="scene">
@@ -53,7 +54,8 @@ def path(tmp_path_factory):
 
 
 def reddish(image):
-    return (image[..., 0] > 100) & (image[..., 1] < 80) & (image[..., 2] < 80)
+    red, green, blue = np.moveaxis(image.astype(float), -1, 0)
+    return (red > 40) & (green < 0.6 * red) & (blue < 0.6 * red)
 
 
 def test_a_ball_is_where_perspective_puts_it(images):
@@ -71,7 +73,7 @@ def test_floor_fills_below_the_horizon_though_it_reaches_behind_the_camera(image
 
 
 def test_groups_above_two_are_hidden(m):
-    frame = {n: x[0] for n, x in shapes.poses(m, {"qpos": np.zeros((1, 1))}).items()}
+    frame = {n: x[0] for n, x in frames_of.poses(m, {"qpos": np.zeros((1, 1))}).items()}
     hidden, shown = (render.Scene(m, 80, 60, groups) for groups in ((0, 1, 2), (0, 1, 2, 4)))
     middle = [s.draw(frame, s.camera(frame, "front"))[30, 40] for s in (hidden, shown)]
     assert middle[0][0] > 1.5 * middle[0][1] and np.ptp(middle[1]) < 20
@@ -109,7 +111,7 @@ def test_nearer_triangle_wins_in_either_order():
 
 
 def test_trajectory_of_the_wrong_size_is_an_error(m):
-    with pytest.raises(ValueError, match=r"qpos \(frames, 1\)"):
+    with pytest.raises(ValueError, match=r"qpos \(1,\), \(frames, 1\)"):
         render.render(m, {"qpos": np.zeros((3, 2))})
 
 
@@ -157,3 +159,22 @@ def test_mistakes_give_one_line(path, tmp_path, monkeypatch, capsys, arguments, 
     assert main(["render", path, *arguments]) == 1
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
+
+
+def test_a_cloth_and_a_skin_are_drawn_where_they_are():
+    xml = """<mujoco><worldbody><camera name="top" pos="0 0 2" fovy="40"/>
+      <flexcomp name="cloth" type="grid" dim="2" count="3 3 1" spacing=".1 .1 .1" mass="1" radius=".01" rgba="1 0 0 1"
+        pos="-.3 0 0"><contact selfcollide="none"/><edge equality="true"/></flexcomp>
+      <body name="bone" pos=".3 0 0"><joint/><geom size=".01" rgba="0 0 0 0"/></body></worldbody>
+      <deformable><skin rgba="0 0 1 1" vertex=".2 -.1 0 .4 -.1 0 .4 .1 0 .2 .1 0" face="0 1 2 0 2 3">
+        <bone body="bone" bindpos=".3 0 0" bindquat="1 0 0 0" vertid="0 1 2 3" vertweight="1 1 1 1"/></skin>
+      </deformable></mujoco>"""
+    m = jaxsim.load_model(xml)
+    image = render.render(m, {"qpos": np.asarray(m.qpos0)[None]}, "top", 80, 60)[0].astype(int)
+    red = (image[..., 0] > 2 * image[..., 2]) & (image[..., 0] > 60)
+    blue = (image[..., 2] > 2 * image[..., 0]) & (image[..., 2] > 60)
+    pixels = 60 / (2 * 2 * np.tan(np.deg2rad(20)))  # of a metre at the distance of the camera
+    for mask, x in ((red, -0.3), (blue, 0.3)):
+        row, column = (np.mean(i) for i in np.nonzero(mask))
+        np.testing.assert_allclose([column, row], [39.5 + x * pixels, 29.5], atol=1.0)
+        np.testing.assert_allclose(mask.sum(), (0.2 * pixels) ** 2, rtol=0.35)

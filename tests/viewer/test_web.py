@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jaxsim
+from jaxsim.tools.cli import main
 from jaxsim.viewer.web import Viewer
 
 SCENE = """<mujoco model="scene"><option timestep="0.01"/>
@@ -48,7 +49,12 @@ def viewer(shared):
 
 def test_geoms_of_shown_groups_become_meshes(viewer):
     m = viewer.m
-    assert set(viewer.geoms) == {g for g in range(m.ngeom) if m.geom_group[g] < 3}
+    assert {g for g, h in viewer.geoms.items() if h.visible} == {g for g in range(m.ngeom) if m.geom_group[g] < 3}
+    viewer.groups[4].value = True
+    viewer._show_groups()
+    assert all(h.visible for h in viewer.geoms.values())
+    viewer.groups[4].value = False
+    viewer._show_groups()
     assert np.allclose(viewer.geoms[1].position, viewer.data.geom_xpos[1])
 
 
@@ -103,3 +109,14 @@ def test_model_without_actuators_sensors_or_geoms_can_be_viewed():
     viewer.draw()
     viewer.server.stop()
     assert viewer.sliders == [] and viewer.plot is None
+
+
+@pytest.mark.parametrize(
+    "host, port, words", [("127.0.0.1", "70000", "end at 65535"), ("203.0.113.1", "8080", "cannot")]
+)
+def test_a_port_or_an_address_that_cannot_be_used_is_one_line(tmp_path, capsys, host, port, words):
+    model = tmp_path / "m.xml"
+    model.write_text('<mujoco><worldbody><geom size=".1"/></worldbody></mujoco>')
+    assert main(["view", str(model), "--host", host, "--port", port]) == 1
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1

@@ -99,3 +99,13 @@ def test_step_of_many_worlds_leaves_no_part_of_a_batch_to_other_threads(integrat
     for name, shape in calls:
         *batch, n, k = map(int, shape.split("x"))
         assert np.prod(batch) * WORK[name](n, k) < linalg.SHARED_WORK or np.prod(batch) == 1
+
+
+def test_a_matrix_that_rounding_made_indefinite_gives_a_direction_of_descent_and_leaves_its_neighbours_alone():
+    rows = np.random.default_rng(0).standard_normal((2, 4, 30))
+    matrices = np.stack([np.eye(30) + w * r.T @ r for w, r in zip((1.0, 1e12), rows, strict=True)]).astype(np.float32)
+    b = np.ones((2, 30), np.float32)
+    assert not np.isfinite(linalg.solve_positive(matrices, b)[1]).all()
+    x = jax.vmap(linalg.solve_nearly_positive)(matrices, b)
+    np.testing.assert_array_equal(x[0], linalg.solve_positive(matrices, b)[0])
+    assert np.isfinite(x).all() and np.sum(x[1]) > 0

@@ -9,7 +9,8 @@ import pytest
 from jax import lax
 
 from jaxsim.math.arrays import row_at
-from jaxsim.xla import pool
+from jaxsim.xla import kernels, native, pool
+from jaxsim.xla.nvrtc import CompilerMissing
 from jaxsim.xla.pool import for_each
 
 N = 6
@@ -62,8 +63,26 @@ def test_a_batch_of_batches_is_one_larger_batch():
     assert_same(found, jax.tree.map(lambda x: x.reshape(2, 3, *x.shape[1:]), flat))
 
 
+@pytest.fixture
+def no_c_compiler(monkeypatch):
+    """A machine without one: XLA's kernel is what runs."""
+    monkeypatch.setattr(native, "c_compiler", lambda: None)
+    native.target_of.cache_clear()
+
+
+@pytest.mark.skipif(native.c_compiler() is None, reason="compares the machine code of a C compiler (cc) with XLA's")
+def test_a_c_compiler_gives_what_xla_gives(request):
+    by_c = jax.jit(jax.vmap(run, in_axes=(None, 0, 0)))
+    assert "jaxsim_" in by_c.lower(2.0, NUMBERS[1], COUNTS[1]).as_text()
+    found = by_c(2.0, NUMBERS[1], COUNTS[1])
+    request.getfixturevalue("no_c_compiler")
+    by_xla = jax.jit(jax.vmap(lambda *x: run(*x), in_axes=(None, 0, 0)))
+    assert "jaxsim_" not in by_xla.lower(2.0, NUMBERS[1], COUNTS[1]).as_text()
+    assert_same(found, by_xla(2.0, NUMBERS[1], COUNTS[1]))
+
+
 @pytest.mark.parametrize("chunk", [4, 1000])
-def testside_by_side_gives_whatone_by_one_gives(monkeypatch, chunk):
+def test_entries_side_by_side_give_what_they_give_one_by_one(monkeypatch, no_c_compiler, chunk):
     """What other platforms run, in chunks smaller and larger than the batch."""
     one_by_one = jax.jit(jax.vmap(run, in_axes=(None, 0, 0)))(2.0, NUMBERS[1], COUNTS[1])
     monkeypatch.setattr(pool, "CHUNK", chunk)
@@ -73,3 +92,29 @@ def testside_by_side_gives_whatone_by_one_gives(monkeypatch, chunk):
 
 def with_a_spare_number(function, *args):
     return jnp.pad(function(*args), ((0, 0), (0, 0), (0, 1)))
+
+
+def test_results_may_be_constants():
+    found = jax.jit(lambda x: for_each(lambda _, row, real: {"x": row[0], "k": jnp.int32(3)}, (), (x,), 2))(jnp.ones(N))
+    assert_same(found, {"x": np.array([1, 1, 0, 0, 0, 0]), "k": np.array([3, 3, 0, 0, 0, 0])})
+
+
+def test_a_program_for_cuda_holds_the_search_as_a_kernel(monkeypatch):
+    sources = []
+    monkeypatch.setattr(kernels, "ptx_of", lambda source: sources.append(source) or "// of this test")
+    traced = jax.jit(jax.vmap(run, in_axes=(None, 0, 0))).trace(2.0, NUMBERS[0], COUNTS[0])
+    text = traced.lower(lowering_platforms=("cuda",)).as_text()
+    assert "__gpu$xla.gpu.ptx" in text
+    assert len(sources) == 1
+    assert "__global__ void pool" in sources[0]
+
+
+def test_without_a_compiler_entries_go_side_by_side_with_a_warning(monkeypatch):
+    def missing(_):
+        raise CompilerMissing("none")
+
+    monkeypatch.setattr(kernels, "ptx_of", missing)
+    traced = jax.jit(run).trace(2.0, NUMBERS[0, 0], 3)
+    with pytest.warns(UserWarning, match="not one kernel of the GPU"):
+        text = traced.lower(lowering_platforms=("cuda",)).as_text()
+    assert "stablehlo.while" in text

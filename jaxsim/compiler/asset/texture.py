@@ -201,19 +201,22 @@ def random_dots(n: int, probability: float, seed: int = 42) -> np.ndarray:
     """(n,) bool: where the first n numbers of the 64-bit Mersenne Twister, in [0, 1), are below `probability`."""
     state = np.empty(_MT_N + -(-n // _MT_M) * _MT_M, dtype=np.uint64)
     state[:_MT_N] = _mt_seed(seed)
-    one = np.uint64(1)
+    high, low, one, matrix = (np.full(_MT_M, word, np.uint64) for word in (_MT_HIGH, _MT_LOW, 1, _MT_MATRIX))
+    y, odd = np.empty((2, _MT_M), np.uint64)
     for at in range(0, len(state) - _MT_N, _MT_M):  # as many words at once as do not depend on each other
-        y = state[at : at + _MT_M] & _MT_HIGH
-        y |= state[at + 1 : at + 1 + _MT_M] & _MT_LOW
-        mixed = (y & one) * _MT_MATRIX
-        y >>= one
-        mixed ^= y
-        np.bitwise_xor(mixed, state[at + _MT_M : at + _MT_N], out=state[at + _MT_N : at + _MT_N + _MT_M])
+        np.bitwise_and(state[at : at + _MT_M], high, y)
+        np.bitwise_and(state[at + 1 : at + 1 + _MT_M], low, odd)
+        np.bitwise_or(y, odd, y)
+        np.bitwise_and(y, one, odd)
+        np.multiply(odd, matrix, odd)
+        np.right_shift(y, one, y)
+        np.bitwise_xor(y, odd, y)
+        np.bitwise_xor(y, state[at + _MT_M : at + _MT_N], state[at + _MT_N : at + _MT_N + _MT_M])
     x = state[_MT_N : _MT_N + n]
     x = x ^ ((x >> np.uint64(29)) & np.uint64(0x5555555555555555))
-    x = x ^ ((x << np.uint64(17)) & np.uint64(0x71D67FFFEDA60000))
-    x = x ^ ((x << np.uint64(37)) & np.uint64(0xFFF7EEE000000000))
-    x = x ^ (x >> np.uint64(43))
+    x ^= (x << np.uint64(17)) & np.uint64(0x71D67FFFEDA60000)
+    x ^= (x << np.uint64(37)) & np.uint64(0xFFF7EEE000000000)
+    x ^= x >> np.uint64(43)
     return x.astype(np.float64) * 2.0**-64 < probability
 
 

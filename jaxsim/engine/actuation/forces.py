@@ -12,10 +12,12 @@ from jaxsim.engine.actuation import dcmotor, laws, pid
 from jaxsim.engine.actuation.history import delayed_controls
 from jaxsim.engine.actuation.transmission import mul_moment_t
 from jaxsim.engine.checks import is_bad, warn
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import add_at, assemble, is_numpy, merge, take, take_or_zero
 from jaxsim.math.safe import Array, divide, xp_of
 
 
+@public
 def fwd_actuation(m: Model, d: Data) -> Data:
     """act_dot, actuator_force and qfrc_actuator."""
     xp = xp_of(d.ctrl, d.qvel)

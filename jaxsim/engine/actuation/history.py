@@ -17,6 +17,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import merge, take
 from jaxsim.math.safe import Array, divide, xp_of
 
@@ -242,6 +243,7 @@ def _buffer(m: Model, sensor: bool, index: int) -> Group | None:
     return None
 
 
+@public(static=("index", "interp"))
 def read_ctrl(m: Model, d: Data, index: int, time: Array, interp: int = -1) -> Array:
     """The control of an actuator as it sees it at `time`, a scalar: `ctrl` itself where it has no history.
 
@@ -254,6 +256,7 @@ def read_ctrl(m: Model, d: Data, index: int, time: Array, interp: int = -1) -> A
     return lookup(read_group(g, d.history), at[None], g.interp if interp < 0 else interp)[0, 0]
 
 
+@public(static=("index", "interp"))
 def read_sensor(m: Model, d: Data, index: int, time: Array, interp: int = -1) -> Array:
     """The value (dim,) of a sensor as it is seen at `time`: that in `sensordata` where it has no history."""
     g = _buffer(m, True, _checked(index, m.nsensor, "sensor"))
@@ -263,6 +266,7 @@ def read_sensor(m: Model, d: Data, index: int, time: Array, interp: int = -1) ->
     return lookup(read_group(g, d.history), at[None], g.interp if interp < 0 else interp)[0]
 
 
+@public(compiled=False)
 def init_ctrl_history(m: Model, d: Data, index: int, times: Array | None, values: Array | None) -> Data:
     """`d` with the history of an actuator: increasing times (n,) and values (n,); None leaves what is there.
 
@@ -272,6 +276,7 @@ def init_ctrl_history(m: Model, d: Data, index: int, times: Array | None, values
     return _initialise(d, g, f"actuator {index}", times, values, None)
 
 
+@public(compiled=False)
 def init_sensor_history(
     m: Model, d: Data, index: int, times: Array | None, values: Array | None, phase: Array = 0.0
 ) -> Data:

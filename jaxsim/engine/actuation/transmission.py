@@ -11,6 +11,7 @@ from jaxsim.engine import tables
 from jaxsim.engine.constraint.sparse_contact import normal_sums
 from jaxsim.engine.dynamics.jacobian import jac
 from jaxsim.engine.tendon.tendon import full_jacobian
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import add_at, assemble, dot, inner, matvec, matvec_t, take
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_normalize, quat_rotate, quat_to_rotvec
 from jaxsim.math.safe import Array, divide, sqrt, xp_of
@@ -37,6 +38,7 @@ def scalar_dofs(m) -> np.ndarray:
     return m.jnt_dofadr[m.actuator_trnid[scalar_actuators(m), 0]]
 
 
+@public
 def transmission(m: Model, d: Data) -> Data:
     """actuator_length (nu,) and actuator_moment (nu, nv), dense."""
     if not m.nu:
@@ -176,6 +178,8 @@ def _body(m: Model, d: Data, ids: np.ndarray) -> tuple[Array, Array]:
     geom = d.contact.geom
     body = xp.where(geom >= 0, xp.asarray(m.geom_bodyid)[xp.maximum(geom, 0)], -1)
     real = (d.contact.dim > 0) & (d.contact.exclude <= 1)
+    if d.efc.layout.flexes:
+        real &= (geom >= 0).all(1)
     touches = ((body[None] == m.actuator_trnid[ids, 0][:, None, None]).any(-1) & real).astype(d.qpos.dtype)
     if d.efc.layout.sparse:
         total = normal_sums(d, touches)

@@ -12,10 +12,12 @@ from jaxsim.engine.collision.convex.convex import convex_context, convex_convex,
 from jaxsim.engine.collision.primitive.box import box_box
 from jaxsim.engine.collision.shapes import Geoms, posed_geoms
 from jaxsim.engine.collision.table import COLLIDERS
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array
 
 
+@public(static=("geom1", "geom2"))
 def geom_distance(m: Any, d: Any, geom1: Any, geom2: Any, distmax: Array) -> tuple[Array, Array]:
     """Smallest signed distance of geoms and the segment from the first to the second, for the poses in `d`.
 

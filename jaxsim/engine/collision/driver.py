@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxsim.core.data import EMPTY_CONTACT
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit, GeomType, WarningType
@@ -28,9 +29,13 @@ from jaxsim.engine.collision.buffer_jvp import (
     with_reevaluated_jvp,
 )
 from jaxsim.engine.collision.compaction import compact
+from jaxsim.engine.collision.flex.contacts import flex_contacts, merge
+from jaxsim.engine.collision.flex.segments import collides
+from jaxsim.engine.collision.in_turn import in_turn
 from jaxsim.engine.collision.shapes import PairContacts, make_frame, posed_geoms
 from jaxsim.engine.collision.table import COLLIDERS, Collider
 from jaxsim.engine.sleep import sleeps, wake_and_filter
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import gather, inner, take
 from jaxsim.math.safe import Array
 from jaxsim.xla.fusion import fusion_barrier
@@ -61,20 +66,34 @@ class GroupContacts(NamedTuple):
     reevaluated: PairGroup | None = None
 
 
+@public
 def collision(m: Model, d: Any) -> Any:
-    """Data with the contacts of the geom poses in `d`. Source: mj_collision.
+    """Data with the contacts of the geom poses and vertices of flexes in `d`. Source: mj_collision.
 
     Sets `contact`, `ncon`, `maxuse_con`; counts dropped contacts in `overflow_contacts` and as a warning. Contacts are
     in MuJoCo's order; unused entries hold zeros and geom -1. Raises UnsupportedError for a pair of geom types that has
-    no collider, and for flexes that collide.
+    no collider.
     """
-    disabled = m.opt.disableflags & (DisableBit.CONSTRAINT | DisableBit.CONTACT)
-    if not disabled and broadphase.is_large(m):
-        return _collision_of_large_model(m, d)
-    pairs = None if disabled else candidates(m)
-    if disabled or not len(pairs.pair):
-        return _empty_buffer(m, d, pairs, bool(disabled))
-    _refuse_flex(m)
+    if m.opt.disableflags & (DisableBit.CONSTRAINT | DisableBit.CONTACT):
+        return _empty_buffer(d)
+    large = broadphase.is_large(m)
+    flexes = flex_contacts(m, d) if collides(m) else None
+    if not large and not len(candidates(m).pair):
+        if flexes is None:
+            return _empty_buffer(d)
+        d, ncon, dropped = _empty_buffer(d), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)
+    else:
+        d, ncon, dropped = (_contacts_of_large_model if large else _contacts_of_geoms)(m, d)
+    if flexes is not None:
+        contact, count, lost = merge(m, d.contact, jnp.minimum(ncon, m.max_contacts), flexes)
+        d, dropped = d.replace(contact=contact), dropped + lost + flexes.dropped
+        ncon = count
+    return _update_counts(m, d, ncon, dropped)
+
+
+def _contacts_of_geoms(m: Model, d: Any) -> tuple[Any, Array, Array]:
+    """Data with the contacts of geoms, how many were found, and how many dropped."""
+    pairs = candidates(m)
     mat = d.geom_xmat.reshape(-1, 3, 3)
     pair_groups = groups(m)
     sizes = _take_each(m.geom_size, [pairs.geom[g.candidate].T for g in pair_groups])
@@ -88,12 +107,11 @@ def collision(m: Model, d: Any) -> Any:
         d, found = wake_and_filter(m, d, pairs, found)
     slot, ncon, dropped = _slots_of_buffer(m, found, len(pairs.pair))
     contact = _fill_buffer(m, d, pairs, found, slot)
-    return _update_counts(m, d.replace(contact=contact), ncon, dropped)
+    return d.replace(contact=contact), ncon, dropped
 
 
-def _collision_of_large_model(m: Model, d: Any) -> Any:
-    """`collision` of models with too many candidates to list: near pairs are found first, then grouped by collider."""
-    _refuse_flex(m)
+def _contacts_of_large_model(m: Model, d: Any) -> tuple[Any, Array, Array]:
+    """`_contacts_of_geoms` for too many candidates to list: near pairs are found first, then grouped by collider."""
     near = broadphase.near_pairs(m, d, broadphase.near_capacity(m))
     collider_of_types, colliders = _colliders_by_types(m)
     types = gather(jnp.asarray(m.geom_type), near.geom)
@@ -107,7 +125,7 @@ def _collision_of_large_model(m: Model, d: Any) -> Any:
         d, found = wake_and_filter(m, d, near, found)
     slot, ncon, dropped = _slots_of_buffer(m, found, len(near.pair))
     contact = _fill_buffer(m, d, near, found, slot)
-    return _update_counts(m, d.replace(contact=contact), ncon, dropped + near.dropped)
+    return d.replace(contact=contact), ncon, dropped + near.dropped
 
 
 def _colliders_by_types(m: Model) -> tuple[np.ndarray, list[tuple[Collider, np.ndarray, np.ndarray]]]:
@@ -145,12 +163,12 @@ def _narrow_phase_in_chunks(
     """Contacts of the near pairs in `mask` by a scan over chunks of pairs; a chunk without a pair costs nothing."""
     npair = len(near.pair)
     candidate, real, _ = compact(mask, -(-npair // NARROW_PHASE_CHUNK) * NARROW_PHASE_CHUNK)
-    collide = partial(collider.function, collider.setup(m, *geoms)) if collider.setup else collider.function
+    collide = _function(collider, m, *geoms)
 
     def run(chunk: Array, real: Array) -> PairContacts:
         geom, pair = gather(near.geom, chunk), gather(near.pair, chunk)
         a, b = (posed_geoms(gather, d.geom_xpos, d.geom_xmat, gather(m.geom_size, g), g) for g in geom.T)
-        count = {"count": jnp.sum(real, dtype=jnp.int32)} if collider.searches else {}
+        count = {"count": jnp.sum(real, dtype=jnp.int32)} if _is_counted(collider) else {}
         contacts = collide(a, b, parameters.margin_of(m, geom, pair), **count)
         return contacts._replace(dropped=jnp.asarray(contacts.dropped, jnp.int32))
 
@@ -191,12 +209,6 @@ def _groups(structure: Any, flags: int, pairs: Candidates) -> list[PairGroup]:
     return out
 
 
-def _refuse_flex(m: Any) -> None:
-    """Raise UnsupportedError for flexes that collide."""
-    if m.nflex and np.any((m.flex_contype != 0) | (m.flex_conaffinity != 0)):
-        raise UnsupportedError("collisions of flexes")
-
-
 def _take_each(x: Array, indices: list[np.ndarray]) -> list[Array]:
     """`x[index]` for each index by one gather; for fields of the model, which all worlds of a batch share."""
     found = take(x, np.concatenate([i.reshape(-1) for i in indices]))
@@ -210,10 +222,8 @@ def _narrow_phase(
     """Contacts of a group; `size` (2, n, 3) and `margin` (n,) are those of its pairs."""
     geom = pairs.geom[group.candidate]
     reevaluated = group if is_reevaluated(group.collider, group.capacity, m.max_contacts) else None
-    collide = group.collider.function
-    if group.collider.setup:
-        collide = partial(collide, group.collider.setup(m, geom[:, 0], geom[:, 1]))
-    if group.capacity == len(geom) and not group.collider.searches:
+    collide = _function(group.collider, m, geom[:, 0], geom[:, 1])
+    if group.capacity == len(geom) and not _is_counted(group.collider):
         g1, g2 = geom.T
         a, b = (posed_geoms(take, pos, mat, s, g) for s, g in zip(size, (g1, g2), strict=True))
         contacts = collide(a, b, margin)
@@ -223,11 +233,23 @@ def _narrow_phase(
     candidate = jnp.asarray(group.candidate)[index]
     g1, g2 = jnp.asarray(geom)[index].T
     a, b = (posed_geoms(gather, pos, mat, gather(s, index), g) for s, g in zip(size, (g1, g2), strict=True))
-    if group.collider.searches:
+    if _is_counted(group.collider):
         collide = partial(collide, count=jnp.sum(real, dtype=jnp.int32))
     contacts = collide(a, b, gather(margin, index))
     dropped += contacts.dropped
     return GroupContacts(contacts._replace(valid=contacts.valid & real[:, None]), candidate, dropped, reevaluated)
+
+
+def _function(collider: Collider, m: Model, g1: np.ndarray, g2: np.ndarray) -> Callable[..., PairContacts]:
+    """The function of a collider for pairs among geoms g1, g2, without its context."""
+    if collider.setup:
+        return partial(collider.function, collider.setup(m, g1, g2))
+    return partial(in_turn, collider.function) if collider.dear else collider.function
+
+
+def _is_counted(collider: Collider) -> bool:
+    """Whether a collider takes the number of pairs that are real."""
+    return collider.searches or collider.dear
 
 
 def _apply_contact_filter(m: Model, d: Any, pairs: Candidates, found: GroupContacts) -> GroupContacts:
@@ -309,7 +331,8 @@ def _fill_buffer(m: Model, d: Any, pairs: Candidates, found: list[GroupContacts]
     for name, value in values.items():
         mask = real.reshape(real.shape + (1,) * (value.ndim - 1))
         out[name] = jnp.where(mask, value, -1 if name == "geom" else 0)
-    return d.contact.replace(**out, efc_address=jnp.full_like(d.contact.efc_address, -1))
+    none = {name: jnp.full_like(getattr(d.contact, name), -1) for name in EMPTY_CONTACT if name not in out}
+    return d.contact.replace(**out, **none)
 
 
 def _reevaluated_colliders(pairs: Candidates, found: list[GroupContacts]) -> tuple[ReevaluatedCollider, ...]:
@@ -352,13 +375,11 @@ def _slots_as_rows(tangent: bool, contacts: PairContacts) -> Array:
     return jnp.concatenate(parts, axis=1)
 
 
-def _empty_buffer(m: Model, d: Any, pairs: Candidates, disabled: bool) -> Any:
+def _empty_buffer(d: Any) -> Any:
     """Data without contacts, of a model without candidates or with contacts disabled."""
-    if not disabled:
-        _refuse_flex(m)
     contact = {name: jnp.zeros_like(getattr(d.contact, name)) for name in d.contact.__slots__ if name != "__weakref__"}
-    contact["geom"] -= 1
-    contact["efc_address"] -= 1
+    for name in EMPTY_CONTACT:
+        contact[name] -= 1
     return d.replace(contact=d.contact.replace(**contact), ncon=jnp.zeros_like(d.ncon))
 
 

@@ -14,6 +14,7 @@ from jaxsim.math.safe import Array
 MIX_ALL_MAX_CANDIDATES = 4096  # up to so many candidates the parameters of all are mixed, and contacts gather rows
 # index of a geom's friction coefficient for each of the five of a contact
 FRICTION_INDEX = np.array([0, 0, 1, 2, 2], np.int32)
+MIXED = ("solmix", "solref", "friction", "solimp", "gap")  # fields of geoms and flexes that are mixed
 
 
 def margins(m: Any, pairs: Candidates) -> Array:
@@ -93,8 +94,35 @@ def _mix_parameters(m: Any, geom: Array, pair: Array | None, priority: Array, ma
 
     `priority` (k, 1) is positive where the first geom has priority, negative where the second has, else zero.
     """
-    fields = (m.geom_solmix, m.geom_solref, m.geom_friction, m.geom_solimp, m.geom_gap)
-    both = gather_all(geom, *fields)
+    out, gap = _mix_sides([getattr(m, f"geom_{name}") for name in MIXED], geom, priority)
+    if m.npair:
+        explicit, pair = pair >= 0, jnp.maximum(pair, 0)
+        out = {k: jnp.where(explicit[:, None], getattr(m, f"pair_{k}")[pair], v) for k, v in out.items()}
+        gap = jnp.where(explicit, m.pair_gap[pair], gap)
+    return _overridden(m, out) | {"includemargin": margin - gap}
+
+
+def mix_with_flexes(m: Any, side: Array, within: Array) -> dict[str, Array]:
+    """Parameters and dimension of contacts of sides (k, 2): geoms, or flexes numbered after them.
+
+    Where `within`, a flex collides with itself: there margin and gap do not count.
+    """
+
+    def joined(name: str) -> Array:
+        return jnp.concatenate([jnp.asarray(getattr(m, f"geom_{name}")), jnp.asarray(getattr(m, f"flex_{name}"))])
+
+    (d1, d2), (p1, p2) = (gather(joined(name), side).T for name in ("condim", "priority"))
+    dim = jnp.where(p1 > p2, d1, jnp.where(p1 < p2, d2, jnp.maximum(d1, d2)))
+    out, gap = _mix_sides([joined(name) for name in MIXED], side, jnp.sign(p1 - p2)[:, None])
+    margin = gather(joined("margin"), side).sum(1)
+    if m.opt.enableflags & EnableBit.OVERRIDE:
+        margin = jnp.broadcast_to(m.opt.o_margin, margin.shape)
+    return _overridden(m, out) | {"includemargin": jnp.where(within, 0, margin - gap), "dim": dim}
+
+
+def _mix_sides(tables: list[Array], side: Array, priority: Array) -> tuple[dict[str, Array], Array]:
+    """Parameters of contacts of two sides (k, 2), and the sums of their gaps (k,); `tables` are those of `MIXED`."""
+    both = gather_all(side, *tables)
     mix1, ref1, friction1, imp1, gap1 = [x[:, 0] for x in both]
     mix2, ref2, friction2, imp2, gap2 = [x[:, 1] for x in both]
     mix = _mix_weight(mix1, mix2)[:, None]
@@ -110,18 +138,16 @@ def _mix_parameters(m: Any, geom: Array, pair: Array | None, priority: Array, ma
         "solreffriction": jnp.zeros_like(ref1),
         "solimp": _blend(mix, imp1, imp2),
     }
-    gap = gap1 + gap2
-    if m.npair:
-        explicit, pair = pair >= 0, jnp.maximum(pair, 0)
-        out = {k: jnp.where(explicit[:, None], getattr(m, f"pair_{k}")[pair], v) for k, v in out.items()}
-        gap = jnp.where(explicit, m.pair_gap[pair], gap)
+    return out, gap1 + gap2
+
+
+def _overridden(m: Any, out: dict[str, Array]) -> dict[str, Array]:
+    """Parameters of contacts with those of the options, where these override, and the least friction."""
     if m.opt.enableflags & EnableBit.OVERRIDE:
         override = {"friction": m.opt.o_friction, "solref": m.opt.o_solref, "solreffriction": m.opt.o_solref}
         override["solimp"] = m.opt.o_solimp
         out = {k: jnp.broadcast_to(override[k], v.shape) for k, v in out.items()}
-    out["friction"] = jnp.maximum(MINMU, out["friction"])
-    out["includemargin"] = margin - gap
-    return out
+    return out | {"friction": jnp.maximum(MINMU, out["friction"])}
 
 
 def _mix_weight(mix1: Array, mix2: Array) -> Array:

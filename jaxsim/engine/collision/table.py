@@ -26,7 +26,7 @@ class Collider(NamedTuple):
     """A collider `function(a, b, margin) -> PairContacts` (see `shapes`), the most contacts of a pair, and its cost.
 
     One that `searches` takes as much longer as it gets pairs (`xla.pool`): it also gets `count`, the number of pairs
-    that are real, which come first.
+    that are real, which come first. One that is `dear` is called by way of `in_turn`, which makes it so.
 
     `cost` is roughly the number of floating-point operations for one pair. It decides whether a group of pairs gets a
     bound test and compaction before the narrow phase. `setup(m, g1, g2)`, if given, makes the function's first
@@ -38,6 +38,7 @@ class Collider(NamedTuple):
     cost: int
     setup: Callable | None = None
     searches: bool = False
+    dear: bool = False
 
 
 COLLIDERS: dict[tuple[int, int], Collider] = {
@@ -53,8 +54,8 @@ COLLIDERS: dict[tuple[int, int], Collider] = {
     (G.SPHERE, G.CYLINDER): Collider(sphere_cylinder, 1, 100),
     (G.SPHERE, G.BOX): Collider(sphere_box, 1, 100),
     (G.CAPSULE, G.CAPSULE): Collider(capsule_capsule, 2, 200),
-    (G.CAPSULE, G.BOX): Collider(capsule_box, 2, 1000),
-    (G.BOX, G.BOX): Collider(box_box, 8, 4000),
+    (G.CAPSULE, G.BOX): Collider(capsule_box, 2, 1000, dear=True),
+    (G.BOX, G.BOX): Collider(box_box, 8, 4000, dear=True),
 }
 for _pair, _ncon in {
     (G.SPHERE, G.ELLIPSOID): 1,

@@ -10,9 +10,10 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.core.structure import moving_dofs, per_structure
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL
 from jaxsim.engine.constants.invweight import quadratic_forms
+from jaxsim.engine.flex.tables import edges, moves
 from jaxsim.math.arrays import add_at, inner, matvec, matvec_t, take
 from jaxsim.math.rotation import axis_angle_to_quat, cross, quat_to_mat
 from jaxsim.math.safe import Array, arctan2, norm, normalize, xp_of
@@ -43,27 +44,11 @@ def _vertices(m: Model, d: Data) -> Array:
     return take(d.xpos, body) + matvec(take(d.xmat.reshape(-1, 3, 3), body), m.flex_vert)
 
 
-class _Edges(NamedTuple):
-    """Of each edge: its flex, its two vertices in the model, their bodies, whether they are fixed in these."""
-
-    flex: np.ndarray
-    ends: np.ndarray
-    body: np.ndarray
-    fixed: np.ndarray
-
-
-@per_structure
-def _edges(m) -> _Edges:
-    flex = np.repeat(np.arange(m.nflex), m.flex_edgenum)
-    ends = m.flex_edge + m.flex_vertadr[flex][:, None]
-    return _Edges(flex, ends, np.maximum(m.flex_vertbodyid[ends], 0), m.flex_interp[flex] == 0)
-
-
 def _lengths(m: Model, vert: Array) -> Array:
-    edges = _edges(m)
-    ends = edges.ends[edges.fixed]
+    by_edge = edges(m)
+    ends = by_edge.ends[by_edge.fixed]
     length = norm(take(vert, ends[:, 1]) - take(vert, ends[:, 0]))
-    return add_at(np.flatnonzero(edges.fixed), length, m.nflexedge)
+    return add_at(np.flatnonzero(by_edge.fixed), length, m.nflexedge)
 
 
 class _General(NamedTuple):
@@ -86,11 +71,11 @@ class _General(NamedTuple):
 
 @per_structure
 def _general(m) -> _General:
-    edges = _edges(m)
-    simple = np.all(m.body_simple[edges.body] == 2, axis=1)
-    edge = np.flatnonzero(edges.fixed & ~m.flexedge_rigid & ~simple & (m.flexedge_J_rownnz > 0))
+    by_edge = edges(m)
+    simple = np.all(m.body_simple[by_edge.body] == 2, axis=1)
+    edge = np.flatnonzero(by_edge.fixed & ~m.flexedge_rigid & ~simple & (m.flexedge_J_rownnz > 0))
     writer = np.full(m.nJfe, -1)
-    for e in np.flatnonzero(edges.fixed & (m.flex_edgeequality[edges.flex] < 2)):
+    for e in np.flatnonzero(by_edge.fixed & (m.flex_edgeequality[by_edge.flex] < 2)):
         writer[m.flexedge_J_rowadr[e] : m.flexedge_J_rowadr[e] + m.flexedge_J_rownnz[e]] = e
     count = m.flexedge_J_rownnz[edge]
     row = np.repeat(np.arange(len(edge)), count)
@@ -103,17 +88,17 @@ def _general(m) -> _General:
     # of a dof that a row names twice the last entry counts
     last = len(row) - 1 - np.unique((row * m.nv + dof)[::-1], return_index=True)[1]
     row, dof, source = row[last], dof[last], source[last]
-    moved = moving_dofs(m, np.arange(m.nbody))[edges.body[source], dof[:, None]]
+    moved = moves(m, np.repeat(dof[:, None], 2, 1), by_edge.body[source])
     return _General(edge, row, dof, source, moved)
 
 
 def _weights(m: Model, d: Data, vert: Array, inverses: list[Array]) -> Array:
     """What a unit force along an edge does to its length: 1 / mass for edges between points, else from the inertia."""
-    edges, general = _edges(m), _general(m)
+    by_edge, general = edges(m), _general(m)
     if not m.nv:
         return m.flexedge_invweight0
-    points = np.flatnonzero(edges.fixed & ~m.flexedge_rigid & np.all(m.body_simple[edges.body] == 2, axis=1))
-    plain = (1 / take(m.body_mass, edges.body[points])).sum(-1) / 2
+    points = np.flatnonzero(by_edge.fixed & ~m.flexedge_rigid & np.all(m.body_simple[by_edge.body] == 2, axis=1))
+    plain = (1 / take(m.body_mass, by_edge.body[points])).sum(-1) / 2
     out = add_at(points, plain, m.nflexedge)
     if not len(general.edge):
         return out
@@ -125,8 +110,8 @@ def _weights(m: Model, d: Data, vert: Array, inverses: list[Array]) -> Array:
 def _jacobian_entries(m: Model, d: Data, vert: Array, general: _General) -> Array:
     """The derivative of a source's length by a dof, for all entries; zero where nothing acts on the edge's length."""
     xp = xp_of(d.xpos)
-    edges = _edges(m)
-    ends, body = edges.ends[general.source], edges.body[general.source]
+    by_edge = edges(m)
+    ends, body = by_edge.ends[general.source], by_edge.body[general.source]
     along = normalize(take(vert, ends[:, 1]) - take(vert, ends[:, 0]), default=np.array([1.0, 0, 0]))[0]
     cdof = take(d.cdof, general.dof)
     velocity = 0.0
@@ -135,19 +120,19 @@ def _jacobian_entries(m: Model, d: Data, vert: Array, general: _General) -> Arra
         point = cdof[:, 3:] + cross(cdof[:, :3], arm)
         velocity = velocity + sign * xp.where(general.moved[:, k, None], point, 0)
     acts = (m.flex_edgedamping != 0) | (m.flex_edgestiffness != 0) | (m.flex_damping != 0) | (m.flex_edgeequality == 1)
-    return xp.where(take(acts, edges.flex[general.source]), inner(velocity, along), 0)
+    return xp.where(take(acts, by_edge.flex[general.source]), inner(velocity, along), 0)
 
 
 def _metric(m: Model, flat: np.ndarray) -> Array:
     """flex_vertmetric: inverses of the sums over the edges of a vertex of their products, weighted by masses."""
     xp = xp_of(m.flex_vert0, m.body_mass)
-    edges = _edges(m)
-    which = np.flatnonzero(np.isin(edges.flex, flat))
-    ends = edges.ends[which]
-    size = take(m.flex_size, edges.flex[which])
+    by_edge = edges(m)
+    which = np.flatnonzero(np.isin(by_edge.flex, flat))
+    ends = by_edge.ends[which]
+    size = take(m.flex_size, by_edge.flex[which])
     step = (take(m.flex_vert0, ends[:, 1]) - take(m.flex_vert0, ends[:, 0])) * 2 * size
     product = (step[:, :2, None] * step[:, None, :2]).reshape(-1, 4)
-    mass = xp.maximum(take(m.body_mass, edges.body[which]), MINVAL)
+    mass = xp.maximum(take(m.body_mass, by_edge.body[which]), MINVAL)
     both = xp.concatenate([product * mass[:, 1:], product * mass[:, :1]])
     b = add_at(ends.T.ravel(), both, m.nflexvert)
     det = b[:, 0] * b[:, 3] - b[:, 1] * b[:, 2]
@@ -176,10 +161,10 @@ def body_reach(m: Model, d: Data) -> list[tuple[np.ndarray, Array]]:
     """Lengths that flexes give to bodies, as (bodies, lengths): their edges, and the distances among their nodes."""
     if not m.nflex:
         return []
-    edges = _edges(m)
-    fixed = edges.fixed
+    by_edge = edges(m)
+    fixed = by_edge.fixed
     length = take(m.flexedge_length0, np.flatnonzero(fixed))
-    out = [(edges.body[fixed, k], length) for k in range(2)]
+    out = [(by_edge.body[fixed, k], length) for k in range(2)]
     for adr, num in zip(m.flex_nodeadr, m.flex_nodenum, strict=True):
         bodies = np.unique(m.flex_nodebodyid[adr : adr + num])
         pos = take(d.xpos, bodies)

@@ -37,6 +37,35 @@ def inverse_blocks(blocks: Array) -> Array:
     return a
 
 
+def substituted(m: Model, mass: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Product of the inverse of M with x (nv, k) on the host, by M = L' D L and substitution along the tree.
+
+    Entries that M does not store take no part: what overflows is infinite or not a number just where MuJoCo has it.
+    """
+    out = x.astype(float)
+    with np.errstate(all="ignore"):
+        for block in tables.inertia_blocks(m):
+            for dofs, place in zip(block.dofs, block.lower, strict=True):
+                out[dofs] = _substituted(take_or_zero(mass, place), place >= 0, out[dofs])
+    return out
+
+
+def _substituted(a: np.ndarray, stored: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The same for one tree: lower triangle of M (n, n), its stored entries, and x (n, k)."""
+    above = [np.flatnonzero(stored[i, :i]) for i in range(len(a))]
+    for i, up in reversed(list(enumerate(above))):
+        factor = a[i, up] / a[i, i]
+        for j, f in zip(up, factor, strict=True):
+            here = np.append(above[j], j)
+            a[j, here] -= f * a[i, here]
+        x[up] -= np.where(x[i] != 0, factor[:, None] * x[i], 0)
+        a[i, up] = factor
+    x /= np.diagonal(a)[:, None]
+    for i, up in enumerate(above):
+        x[i] -= (a[i, up, None] * x[up]).sum(0)
+    return x
+
+
 @per_structure
 def _places(m) -> tuple[np.ndarray, np.ndarray]:
     """Where the row of each dof begins among all entries of all blocks, and the place of the dof in its tree."""

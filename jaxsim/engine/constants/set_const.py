@@ -14,12 +14,13 @@ from jaxsim.core.types import MINVAL, EqType, GeomType, JointType, ObjType, Same
 from jaxsim.engine import tables
 from jaxsim.engine.actuation.transmission import transmission
 from jaxsim.engine.constants.flex import body_reach, flex_constants
-from jaxsim.engine.constants.invweight import inverse_blocks, quadratic_forms
+from jaxsim.engine.constants.invweight import inverse_blocks, quadratic_forms, substituted
 from jaxsim.engine.damping import joint_actuator_sum
 from jaxsim.engine.dynamics.com import com_pos
 from jaxsim.engine.dynamics.inertia import crb
 from jaxsim.engine.dynamics.kinematics import kinematics
 from jaxsim.engine.tendon.tendon import full_jacobian, jacobian_pattern, tendon
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import einsum, inner, is_numpy, matvec, matvec_t, take, take_or_zero
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_normalize, quat_rotate, quat_to_mat
 from jaxsim.math.safe import Array, greatest, norm, normalize, sqrt, xp_of
@@ -30,6 +31,7 @@ _TINY_SIZE = 1e-5  # bodies and models are at least this large
 _LEVEL = 64  # units in the last place within which ends of geoms are equal
 
 
+@public
 def set_const(m: Model) -> Model:
     """`m` with every derived constant recomputed: masses of subtrees, inverse weights, M0, rest lengths, statistics.
 
@@ -144,9 +146,11 @@ def _driven(m: Model, d: Data, inverses: list[Array]) -> dict[str, Array]:
             moment = moment * ~(twice[np.where(driven, m.actuator_trnid[:, 0], 0)] & driven[:, None])
         out["tendon_invweight0"] = inner(jac, _solve(m, inverses, jac.T).T)
     if m.nu:
-        xp = xp_of(moment)
-        square = (_solve(m, inverses, moment.T) ** 2).sum(0)
-        out["actuator_acc0"] = xp.where(xp.isnan(square), square, sqrt(square))
+        host = is_numpy(d.M) and is_numpy(moment)
+        change = substituted(m, np.asarray(d.M), np.asarray(moment.T)) if host else _solve(m, inverses, moment.T)
+        with np.errstate(all="ignore"):
+            square = (change**2).sum(0)
+        out["actuator_acc0"] = xp_of(moment).where(xp_of(moment).isnan(square), square, sqrt(square))
     return out
 
 

@@ -5,14 +5,17 @@ import numpy as np
 
 from jaxsim.core.model import Model
 from jaxsim.core.types import MINVAL
+from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
 
 
+@public
 def get_totalmass(m: Model) -> Array:
     """The mass of all bodies but the world: mj_getTotalmass."""
     return m.body_mass[1:].sum()
 
 
+@public
 def set_totalmass(m: Model, newmass: Array | float) -> Model:
     """`m` with all masses and inertias scaled to a total mass: mj_setTotalmass.
 

@@ -22,19 +22,24 @@ from jaxsim.math.tree import dof_path_sum, dof_subtree_sum
 
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=["frame", "pos", "used", "body", "cdof", "subtree_com"],
+    data_fields=["frame", "pos", "used", "body", "cdof", "subtree_com", "weight"],
     meta_fields=["structure"],
 )
 @dataclasses.dataclass(frozen=True)
 class ContactParts:
-    """What the contact rows are functions of: poses of contacts, which rows are `used`, bodies, and axes of dofs."""
+    """What the contact rows are functions of: poses of contacts, which rows are `used`, bodies, and axes of dofs.
+
+    `weight` are the signed weights of the bodies; None where a contact is between two, the first of which is pushed
+    back.
+    """
 
     frame: Array  # (ncontact, 9)
     pos: Array
     used: Array  # (ncontact, condim)
-    body: Array  # (ncontact, 2)
+    body: Array  # (ncontact, nside)
     cdof: Array
     subtree_com: Array
+    weight: Any
     structure: Any
 
     def _arms(self) -> tuple[Array, Array]:
@@ -47,7 +52,8 @@ class ContactParts:
         arm, shift = self._arms()
         velocity = shift_motion(dof_path_sum(tables.tree(self.structure), self.cdof * x[:, None]), shift)
         both = gather(velocity, self.body)
-        apart = shift_motion(both[:, 1] - both[:, 0], arm)
+        apart = both[:, 1] - both[:, 0] if self.weight is None else jnp.sum(both * self.weight[..., None], axis=1)
+        apart = shift_motion(apart, arm)
         rows = self.frame.reshape(-1, 3, 3)
         out = short_sum(rows[:, : layout.condim] * apart[:, None, 3:])
         if layout.condim > 3:
@@ -64,6 +70,7 @@ class ContactParts:
         if force.shape[1] > 3:
             spin = short_sum(rows[:, : force.shape[1] - 3] * force[:, 3:, None], 1)
         wrench = shift_force(join(spin, push), arm)
-        sides, bodies = jnp.concatenate([-wrench, wrench]), self.body.T.reshape(-1)
+        sides = jnp.stack([-wrench, wrench]) if self.weight is None else self.weight.T[..., None] * wrench
+        sides, bodies = sides.reshape(-1, 6), self.body.T.reshape(-1)
         total = shift_force(jax.ops.segment_sum(sides, bodies, self.structure.nbody), shift)
         return inner(self.cdof, dof_subtree_sum(tables.tree(self.structure), total))

@@ -11,17 +11,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.data import Data
-from jaxsim.core.layout import EQ_ROWS, Layout, is_sparse
+from jaxsim.core.layout import EQ_ROWS, Layout, flex_edges, is_sparse
 from jaxsim.core.model import Model
 from jaxsim.core.structure import moving_dofs, path
-from jaxsim.core.types import ConstraintType, EqType, ObjType
+from jaxsim.core.types import ConstraintType, EqType, JacobianType, ObjType
 from jaxsim.engine import tables
 from jaxsim.engine.constraint.jacobian import dof_axes, jacobian_rows, point_wrench
+from jaxsim.engine.flex.strain_modes import strain_modes
 from jaxsim.engine.tendon.tendon import jacobian_entries
 from jaxsim.math.arrays import dot, einsum, take, take_or_zero
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_rotate, quat_to_rotvec
 from jaxsim.math.safe import Array, greatest, norm, normalize
 from jaxsim.math.tree import dof_path_sum
+
+SPARSE_JACOBIAN = 60  # dofs from which MuJoCo's Jacobian is sparse, where that is left to it
 
 
 class GeneralRows(NamedTuple):
@@ -317,11 +320,74 @@ def tendon_limit(m: Model, d: Data, ids: np.ndarray, side: np.ndarray, columns: 
     return _rows(m, jac, pos, *prm, active, margin=take(m.tendon_margin, ids))
 
 
+def flex_equality(m: Model, d: Data, ids: np.ndarray, row: np.ndarray, columns: Columns) -> GeneralRows:
+    flex = m.eq_obj1id[ids]
+    held = {int(f): flex_edges(m, f) for f in np.unique(flex)}
+    edge = np.array([held[f][r] for f, r in zip(flex.tolist(), row.tolist(), strict=True)])
+    return _edge_rows(m, d, ids, edge, columns)
+
+
+def _edge_rows(m: Model, d: Data, ids: np.ndarray, edge: np.ndarray, columns: Columns) -> GeneralRows:
+    """Rows that hold edges of flexes at their lengths at rest."""
+    count, first = m.flexedge_J_rownnz[edge], m.flexedge_J_rowadr[edge]
+    jac = _stored_rows(m, d.flexedge_J, m.flexedge_J_colind, first, count, columns)
+    pos = take(d.flexedge_length, edge) - take(m.flexedge_length0, edge)
+    solref, solimp, active = _eq_prm(m, d, ids)
+    diag = take(m.flexedge_invweight0, edge)
+    return _rows(m, jac, pos, solref, solimp, diag, active & _not_empty(m, jac, count))
+
+
+def _stored_rows(
+    m: Model, values: Array, dofs: np.ndarray, first: np.ndarray, count: np.ndarray, columns: Columns
+) -> Array:
+    """Rows of a sparse Jacobian, which begin at `first` and have `count` entries, at the columns of general rows."""
+    step = np.arange(count.max(initial=0))
+    slot = first[:, None] + step
+    slot = np.where((step < count[:, None]) & (slot < len(dofs)), slot, -1)
+    row, k = np.nonzero(slot >= 0)
+    slot = slot[row, k]
+    wide = np.tile(np.arange(m.nv), (len(first), 1)) if columns is None else columns
+    key = row * m.nv + dofs[slot]
+    order = np.argsort(key, kind="stable")
+    wanted = np.arange(len(first))[:, None] * m.nv + wide
+    at = np.searchsorted(key[order], wanted, side="right") - 1  # of a dof that stands twice the last entry counts
+    at = order[np.maximum(at, 0)] if len(order) else np.zeros(wanted.shape, int)
+    found = (wide >= 0) & (key[at] == wanted) if len(order) else np.zeros(wanted.shape, bool)
+    return take_or_zero(values, np.where(found, slot[at] if len(order) else 0, -1))
+
+
+def _not_empty(m: Model, jac: Array, count: np.ndarray) -> Array | np.ndarray:
+    """Which rows MuJoCo keeps: with a dense Jacobian those that are not all zero, else those that have entries."""
+    if m.opt.jacobian == JacobianType.DENSE or (m.opt.jacobian == JacobianType.AUTO and m.nv < SPARSE_JACOBIAN):
+        return jnp.any(jac != 0, axis=1)
+    return count > 0
+
+
+def flexvert_equality(m: Model, d: Data, ids: np.ndarray, row: np.ndarray, columns: Columns) -> GeneralRows:
+    vertex, kind = m.flex_vertadr[m.eq_obj1id[ids]] + row // 2, row % 2
+    count, first = m.flexvert_J_rownnz[vertex, kind], m.flexvert_J_rowadr[vertex, kind]
+    jac = _stored_rows(m, d.flexvert_J.reshape(-1), m.flexvert_J_colind.reshape(-1), first, count, columns)
+    pos = take(d.flexvert_length.reshape(-1), 2 * vertex + kind)
+    solref, solimp, active = _eq_prm(m, d, ids)
+    diag = take(m.body_invweight0[:, 0], np.maximum(m.flex_vertbodyid[vertex], 0))
+    return _rows(m, jac, pos, solref, solimp, diag, active & _not_empty(m, jac, count))
+
+
+def flexstrain_equality(m: Model, d: Data, ids: np.ndarray, row: np.ndarray, columns: Columns) -> GeneralRows:
+    modes = strain_modes(m, d, ids, row, columns)
+    solref, solimp, active = _eq_prm(m, d, ids)
+    one = np.ones(len(ids), int)
+    return _rows(m, modes.jac, modes.pos, solref, solimp, modes.weight, active & _not_empty(m, modes.jac, one))
+
+
 KINDS: dict[tuple[ConstraintType, EqType | None], Callable[..., GeneralRows]] = {
     (ConstraintType.EQUALITY, EqType.CONNECT): connect_equality,
     (ConstraintType.EQUALITY, EqType.WELD): weld_equality,
     (ConstraintType.EQUALITY, EqType.JOINT): joint_equality,
     (ConstraintType.EQUALITY, EqType.TENDON): tendon_equality,
+    (ConstraintType.EQUALITY, EqType.FLEX): flex_equality,
+    (ConstraintType.EQUALITY, EqType.FLEXVERT): flexvert_equality,
+    (ConstraintType.EQUALITY, EqType.FLEXSTRAIN): flexstrain_equality,
     (ConstraintType.FRICTION_TENDON, None): tendon_friction,
     (ConstraintType.LIMIT_JOINT, None): ball_limit,
     (ConstraintType.LIMIT_TENDON, None): tendon_limit,

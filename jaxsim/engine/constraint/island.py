@@ -11,15 +11,17 @@ from jaxsim.core.layout import Layout
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import EqType, ObjType
+from jaxsim.engine.constraint.contact_sides import contact_sides
 from jaxsim.engine.constraint.jacobian import contact_bodies
 from jaxsim.math.arrays import dot, take
 from jaxsim.math.safe import Array
 
 
 class TouchedTrees(NamedTuple):
-    """Which trees the constraint rows touch: general (ngeneral, ntree), contacts (ncontact, 2), single (ntree,).
+    """Which trees the constraint rows touch: general (ngeneral, ntree), contacts (ncontact, nside), single (ntree,).
 
-    Inactive rows touch none; a contact with the static world names its tree twice, an inactive one names `ntree`.
+    Inactive rows touch none; a contact with the static world names its tree twice, or `ntree` where flexes collide.
+    An inactive one names `ntree`.
     """
 
     general: Array
@@ -60,8 +62,12 @@ def touched_trees(m: Model, d: Data) -> TouchedTrees:
     single = jnp.zeros(m.ntree, bool).at[m.dof_treeid].max(at_dof).at[m.dof_treeid[layout.limit_dof]].max(both)
     if not layout.ncontact:
         return TouchedTrees(general, jnp.zeros((0, 2), jnp.int32), single)
-    trees = jnp.asarray(m.body_treeid)[contact_bodies(m, d)]
-    trees = jnp.where(trees < 0, trees[:, ::-1], trees)
+    if layout.flexes:
+        body, weight, _ = contact_sides(m, d, layout)
+        trees = jnp.where(weight != 0, jnp.asarray(m.body_treeid)[body], -1)
+    else:
+        trees = jnp.asarray(m.body_treeid)[contact_bodies(m, d)]
+        trees = jnp.where(trees < 0, trees[:, ::-1], trees)
     rows = active[contact:].reshape(layout.ncontact, layout.nfacet).any(1)
     return TouchedTrees(general, jnp.where(rows[:, None] & (trees >= 0), trees, m.ntree), single)
 

@@ -16,15 +16,19 @@ from jaxsim.core.model import Model
 from jaxsim.core.types import MINVAL, ConstraintType, DisableBit, WarningType
 from jaxsim.engine import sleep
 from jaxsim.engine.constraint import impedance as imp
+from jaxsim.engine.constraint.contact_passive import PASSIVE
+from jaxsim.engine.constraint.contact_sides import contact_sides
 from jaxsim.engine.constraint.general import general_rows, velocity_product
 from jaxsim.engine.constraint.jacobian import contact_bodies, contact_jacobian
 from jaxsim.engine.constraint.problem import row_operator
 from jaxsim.engine.constraint.sparse_contact import contact_wrenches
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import gather_all, take
 from jaxsim.math.safe import Array, components, divide, sqrt
 from jaxsim.xla.fusion import fusion_barrier
 
 DEFAULT_SOLREF = (0.02, 1.0)
+FIXED = 3  # `contact.exclude` of a contact that moves no dof
 NSCALAR = 5  # columns before solref and solimp
 
 
@@ -46,6 +50,7 @@ class RowGroup(NamedTuple):
     frictional: np.ndarray
 
 
+@public
 def make_constraint(m: Model, d: Data) -> Data:
     """Rows of the position stage: `efc`, the counts `ne`, `nf`, `nl`, `nefc`, `contact.efc_address`, `contact.mu`."""
     layout = make_layout(m)
@@ -54,7 +59,14 @@ def make_constraint(m: Model, d: Data) -> Data:
     groups += [_friction_group(m), _limit_group(m, d, layout)]
     efc = d.efc
     if layout.ncontact:
-        contact_j, moves = (contact_wrenches if layout.sparse else contact_jacobian)(m, d, layout)
+        if layout.sparse:
+            contact_j, moves, bodies = contact_wrenches(m, d, layout)
+            efc = efc.replace(bodies=bodies)
+        else:
+            contact_j, moves = contact_jacobian(m, d, layout)
+        if layout.flexes and m.flex_passive.any():
+            still = (d.contact.exclude == PASSIVE) & ~moves
+            d = d.replace(contact=d.contact.replace(exclude=jnp.where(still, FIXED, d.contact.exclude)))
         groups.append(_contact_group(m, d, layout, moves))
         efc = efc.replace(J_contact=contact_j)
     active = jnp.concatenate([g.active for g in groups])
@@ -108,6 +120,7 @@ def _spread(layout: Layout, x: Array) -> Array:
     return jnp.concatenate([x[:, :start], jnp.repeat(x[:, start:], layout.nfacet, axis=1)], axis=1)
 
 
+@public
 def reference_constraint(m: Model, d: Data) -> Data:
     """Velocities of the rows and their reference accelerations: `efc.vel`, `efc.aref`."""
     efc = d.efc
@@ -164,7 +177,10 @@ def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> RowGroup:
     active = (row < count) & ((contact.exclude == 0) & (contact.dim > 0) & moves)[:, None]
     nrow = 1 if layout.pyramidal else layout.nfacet  # that differ
     frictional = np.arange(nrow) > 0
-    weight = m.body_invweight0[:, 0].at[contact_bodies(m, d)].get(mode="promise_in_bounds").sum(1)
+    if layout.flexes:
+        weight = contact_sides(m, d, layout).inverse_inertia
+    else:
+        weight = m.body_invweight0[:, 0].at[contact_bodies(m, d)].get(mode="promise_in_bounds").sum(1)
     first = contact.friction[:, 0]
     pyramid = layout.pyramidal & (contact.dim > 1)
     diag = jnp.where(pyramid, weight * (1 + first * first), weight)
@@ -261,7 +277,7 @@ def _account(m: Model, d: Data, layout: Layout, active: Array) -> tuple[Data, Ar
         kept = (rows > 0) & fits
         wanted, nefc = after[-1], scalar + jnp.sum(jnp.where(kept, rows, 0), dtype=jnp.int32)
         fused = (d.contact.exclude == 0) & (d.contact.dim > 0) & (rows == 0)
-        exclude = jnp.where(fused & _contacts_on(m), 3, d.contact.exclude)
+        exclude = jnp.where(fused & _contacts_on(m), FIXED, d.contact.exclude)
         address = jnp.where(kept, after - rows, -1)
         d = d.replace(contact=d.contact.replace(efc_address=address, exclude=exclude))
         active = jnp.concatenate([active[:contact], (block & fits[:, None]).reshape(-1)])

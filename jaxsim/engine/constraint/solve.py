@@ -10,14 +10,15 @@ from jaxsim.engine.constraint.island import slot_labels
 from jaxsim.engine.constraint.problem import make_problem
 from jaxsim.engine.refusals import refuse_kernel
 from jaxsim.engine.solver import implicit_diff, noslip, primal, sparse
-from jaxsim.engine.solver.problem import force, residual, row_state
-from jaxsim.xla.linalg import cholesky
+from jaxsim.engine.solver.problem import force, row_state
+from jaxsim.interface.public import public
 
 # All solvers minimise one convex function. The projected Gauss-Seidel sweeps of MuJoCo visit rows in a pseudo-random
 # order and stop early; under that name we give the answer that they approach, by Newton's method (`refusals.py` warns).
 SOLVERS = {SolverType.NEWTON: "newton", SolverType.CG: "cg", SolverType.PGS: "newton"}
 
 
+@public
 def fwd_constraint(m: Model, d: Data) -> Data:
     """Solve for `qacc`; sets `qacc`, `qfrc_constraint`, `efc.b`, `efc.force`, `efc.state` and `solver_niter`."""
     layout = d.efc.layout
@@ -32,25 +33,23 @@ def fwd_constraint(m: Model, d: Data) -> Data:
     settings = primal.Tolerances(m.opt.tolerance, m.opt.ls_tolerance, scale)
     fixed = jax.lax.stop_gradient((p, d.qacc_smooth, d.qacc_warmstart, settings))
     warm = None if m.opt.disableflags & DisableBit.WARMSTART else fixed[2]
-    start = primal.first_guess(layout, fixed[0], fixed[1], warm)
     if layout.sparse:
+        start = primal.first_guess(layout, fixed[0], fixed[1], warm)
         acc, niter = sparse.solve(layout, limits, p, fixed[3], start)
+        found = primal.solution(layout, p, acc, niter, d.qacc_smooth)
     else:
-        factor = jnp.zeros(())
-        if limits.solver == "cg":
-            factor = cholesky(fixed[0].M.matrix)
-        acc, niter = implicit_diff.solve(layout, limits, p, fixed[3], factor, start)
-    r = residual(layout, p, acc)
+        found = implicit_diff.solve(layout, limits, p, fixed[3], primal.Guesses(d.qacc_smooth, warm))
+    acc, niter, r, free, qfrc = found
     forces, state = force(layout, p, r), row_state(layout, p, r)
     if m.opt.noslip_iterations:
         label = jnp.zeros(layout.nslot, jnp.int32) if m.opt.disableflags & DisableBit.ISLAND else slot_labels(m, d)
         stop = (m.opt.noslip_iterations, m.opt.noslip_tolerance, scale)
         acc, forces, count = noslip.solve(layout, p, d.qacc_smooth, forces, d.efc.R, label, stop)
         state, niter = noslip.dual_state(layout, p, forces), niter + count.astype(niter.dtype)
-    qfrc = p.J.transpose_times(forces)
+        qfrc = p.J.transpose_times(forces)
     if not layout.sparse and not m.opt.noslip_iterations:
         qfrc = implicit_diff.balanced(qfrc, p, acc)
-    b = jnp.where(d.efc.active, residual(layout, p, d.qacc_smooth), 0)
+    b = jnp.where(d.efc.active, free, 0)
     efc = d.efc.replace(force=forces, state=state, b=b)
     return d.replace(
         qacc=acc,

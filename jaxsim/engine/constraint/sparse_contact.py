@@ -2,9 +2,9 @@
 
 A row of a contact's Jacobian is what a wrench does to its two bodies. So J x is the velocity that x gives to every
 body, gathered at the bodies of the contacts and projected on their wrenches, and J' f is the wrenches of the contacts
-added up by body and handed down the trees. The wrenches (ncontact, condim, 2, 6), torque then force about the centre of
-mass of each body's tree, stand in `efc.J_contact` where small models have dense rows; the sign of the first side is in
-them.
+added up by body and handed down the trees. The wrenches (ncontact, condim, nside, 6), torque then force about the
+centre of mass of each body's tree, stand in `efc.J_contact` where small models have dense rows; the sign of the first
+side, and the weights of bodies that carry an element of a flex, are in them.
 """
 
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from jaxsim.core.layout import Layout
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.engine import tables
+from jaxsim.engine.constraint.contact_sides import contact_sides
 from jaxsim.math.arrays import einsum, gather, inner, take
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, short_sum
@@ -25,7 +26,7 @@ from jaxsim.math.tree import dof_path_sum, dof_subtree_sum, subtree_sum
 
 
 class ContactOperator(NamedTuple):
-    """Wrenches (ncontact, condim, 2, 6) and bodies (ncontact, 2) of the contacts, and the axes of the dofs (nv, 6)."""
+    """Wrenches (ncontact, condim, nside, 6) and bodies (ncontact, nside) of the contacts, and axes of dofs (nv, 6)."""
 
     wrench: Array
     body: Array
@@ -39,7 +40,8 @@ def bodies_of(structure: object, geom: Array) -> Array:
 
 def make_operator(d: Data, layout: Layout) -> ContactOperator:
     """The operator from what `make_constraint` left in `d`."""
-    return ContactOperator(d.efc.J_contact, bodies_of(layout.structure, d.contact.geom), d.cdof)
+    body = d.efc.bodies if layout.flexes else bodies_of(layout.structure, d.contact.geom)
+    return ContactOperator(d.efc.J_contact, body, d.cdof)
 
 
 @per_structure
@@ -52,23 +54,31 @@ def _last_dof(m: Model) -> np.ndarray:
     return last
 
 
-def contact_wrenches(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
-    """Wrenches (ncontact, condim, 2, 6) of the rows in contact frames, and which contacts move any dof."""
+def contact_wrenches(m: Model, d: Data, layout: Layout) -> tuple[Array, Array, Array]:
+    """Wrenches (ncontact, condim, nside, 6) of the rows in contact frames, which contacts move any dof, and bodies.
+
+    The bodies (ncontact, nside) are those of `efc.bodies`: none where flexes make no contacts.
+    """
     contact, condim = d.contact, layout.condim
-    body = bodies_of(m, contact.geom)
-    last = gather(jnp.asarray(_last_dof(m)), body)
-    moves = (last[:, 0] != last[:, 1]) & (contact.dim > 0)
+    if layout.flexes:
+        body, weight, _ = contact_sides(m, d, layout)
+        moves = jnp.any((weight != 0) & (gather(jnp.asarray(_last_dof(m)), body) >= 0), axis=1)
+        stored, sign = body, weight[:, None, :, None]
+    else:
+        body = bodies_of(m, contact.geom)
+        last = gather(jnp.asarray(_last_dof(m)), body)
+        moves = (last[:, 0] != last[:, 1]) & (contact.dim > 0)
+        stored, sign = d.efc.bodies, np.array([-1.0, 1.0], contact.dist.dtype)[:, None]
     point = gather(d.subtree_com, gather(jnp.asarray(m.body_rootid), body))
-    arm = (contact.pos[:, None] - point)[:, None]  # (ncontact, 1, 2, 3)
+    arm = (contact.pos[:, None] - point)[:, None]  # (ncontact, 1, nside, 3)
     frame = contact.frame.reshape(-1, 3, 1, 3)
-    force = jnp.broadcast_to(frame[:, : min(condim, 3)], (layout.ncontact, min(condim, 3), 2, 3))
+    force = jnp.broadcast_to(frame[:, : min(condim, 3)], (layout.ncontact, min(condim, 3), layout.nside, 3))
     wrench = jnp.concatenate([cross(jnp.broadcast_to(arm, force.shape), force), force], axis=-1)
     if condim > 3:
-        spin = jnp.broadcast_to(frame[:, : condim - 3], (layout.ncontact, condim - 3, 2, 3))
+        spin = jnp.broadcast_to(frame[:, : condim - 3], (layout.ncontact, condim - 3, layout.nside, 3))
         wrench = jnp.concatenate([wrench, jnp.concatenate([spin, jnp.zeros_like(spin)], axis=-1)], axis=1)
     used = (np.arange(condim) < contact.dim[:, None]) & moves[:, None]
-    sign = np.array([-1.0, 1.0], wrench.dtype)[:, None]
-    return jnp.where(used[..., None, None], sign * wrench, 0), moves
+    return jnp.where(used[..., None, None], sign * wrench, 0), moves, stored
 
 
 def times(layout: Layout, op: ContactOperator, x: Array) -> Array:
@@ -103,7 +113,7 @@ def inertia_like(layout: Layout, op: ContactOperator, blocks: Array) -> Array:
 def touched_dofs(layout: Layout, op: ContactOperator, real: Array) -> Array:
     """Which dofs (nv,) the contacts act on for which `real` (ncontact,) holds."""
     tree = tables.tree(layout.structure)
-    sides = jnp.repeat(real.astype(op.cdof.dtype), 2)[:, None]
+    sides = jnp.repeat(real.astype(op.cdof.dtype), layout.nside)[:, None]
     count = jax.ops.segment_sum(sides, op.body.reshape(-1), layout.structure.nbody)
     return dof_subtree_sum(tree, count)[:, 0] > 0
 

@@ -19,9 +19,12 @@ from jaxsim.core.structure import structure_of
 from jaxsim.engine import tables
 from jaxsim.engine.constraint import sparse_contact
 from jaxsim.engine.constraint.sparse_contact import ContactOperator
-from jaxsim.math.arrays import add_at, einsum, inner, take, take_or_zero
-from jaxsim.math.safe import Array
+from jaxsim.math.arrays import einsum, inner, take, take_or_zero
+from jaxsim.math.bins import make_bins, sum_into
+from jaxsim.math.safe import Array, components, short_sum
 from jaxsim.xla.linalg import cholesky, solve_triangular
+
+SMALL = 3  # rows of blocks whose products and inverses are written out: particles have three dofs
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["blocks"], meta_fields=["structure"])
@@ -34,21 +37,64 @@ class TreeBlocks:
 
     def times(self, x: Array, transpose: bool = False) -> Array:
         """Product of the matrix, or of its transpose, with x (nv,)."""
-        spec = "kji,kj->ki" if transpose else "kij,kj->ki"
+
+        def product(a: Array, x: Array) -> Array:
+            if a.shape[-1] <= SMALL:  # a sum that fuses with what surrounds it
+                return short_sum(a * (x[:, :, None] if transpose else x[:, None]), 1 if transpose else 2)
+            return einsum("kji,kj->ki" if transpose else "kij,kj->ki", a, x)
+
         parts = [
-            einsum(spec, a, take(x, block.dofs)).reshape(-1)
+            product(a, take(x, block.dofs)).reshape(-1)
             for a, block in zip(self.blocks, tables.inertia_blocks(self.structure), strict=True)
         ]
         return take(jnp.concatenate(parts), tables.dof_order(self.structure))
 
-    def inverse(self) -> Callable[[Array], Array]:
-        """The product of the inverse with (nv,), for blocks that are positive."""
+    def inverse(self) -> "TreeBlocks | TreeRoots":
+        """The inverse as an operator with `times`, for blocks that are positive."""
+        if all(block.shape[-1] <= SMALL for block in self.blocks):
+            return TreeBlocks(tuple(small_inverse(block) for block in self.blocks), self.structure)
         inverses = []
         for block in self.blocks:
             eye = jnp.broadcast_to(jnp.eye(block.shape[-1], dtype=block.dtype), block.shape)
             inverses.append(solve_triangular(cholesky(block), eye))
-        root = TreeBlocks(tuple(inverses), self.structure)  # of L, where L L' is the matrix
-        return lambda x: root.times(root.times(x), transpose=True)
+        return TreeRoots(TreeBlocks(tuple(inverses), self.structure))
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["root"], meta_fields=[])
+@dataclasses.dataclass(frozen=True)
+class TreeRoots:
+    """The inverse of a matrix that couples no trees, by the inverse `root` of L, where L L' is the matrix."""
+
+    root: TreeBlocks
+
+    def times(self, x: Array) -> Array:
+        """Product of the inverse with x (nv,)."""
+        return self.root.times(self.root.times(x), transpose=True)
+
+
+def small_inverse(a: Array) -> Array:
+    """Inverses of positive matrices (k, n, n) with n up to SMALL, written out; pivots that rounding ate are raised.
+
+    They remain positive: the inverse is W' W, where W is that of a Cholesky factor.
+    """
+    n = a.shape[-1]
+    entry = [components(row, -1) for row in components(a, -2)]
+    tiny = jnp.finfo(a.dtype).eps
+    factor = [[None] * n for _ in range(n)]
+    root = [[None] * n for _ in range(n)]
+    for i in range(n):
+        for j in range(i + 1):
+            rest = entry[i][j] - sum(factor[i][k] * factor[j][k] for k in range(j))
+            if i == j:
+                factor[i][i] = jnp.sqrt(jnp.maximum(rest, jnp.maximum(tiny * entry[i][i], jnp.finfo(a.dtype).tiny)))
+            else:
+                factor[i][j] = rest / factor[j][j]
+    for i in range(n):
+        root[i][i] = 1 / factor[i][i]
+        for j in range(i):
+            root[i][j] = -sum(factor[i][k] * root[k][j] for k in range(j, i)) / factor[i][i]
+    rows = [[sum(root[k][i] * root[k][j] for k in range(max(i, j), n)) for j in range(n)] for i in range(n)]
+    return jnp.stack([jnp.stack(row, axis=-1) for row in rows], axis=-2)
 
 
 def tree_blocks(m: Any, entries: Array) -> TreeBlocks:
@@ -80,7 +126,7 @@ class BodyRows:
 
         def general(force: Array) -> Array:
             values = (self.general * force[:, None]).reshape(-1)
-            return add_at(self.layout.columns.reshape(-1), values, self.layout.nv)
+            return sum_into(make_bins(self.layout.columns.reshape(-1), self.layout.nv), values)
 
         contact = partial(sparse_contact.transpose_times, self.layout, self.contact)
         return rows_transpose_times(self.layout, self.friction, force, general, contact)
@@ -113,7 +159,7 @@ def _add_general(layout: Layout, parts: list[Array], jac: Array, weight: Array) 
     width = layout.columns.shape[1]
     product = take(flat, left) * take(flat, right) * take(weight, left // max(width, 1))
     sizes = [part.size for part in parts]
-    total = add_at(place, product, sum(sizes))
+    total = sum_into(make_bins(place, sum(sizes)), product)
     pieces = jnp.split(total, np.cumsum(sizes)[:-1])
     return [part + piece.reshape(part.shape) for part, piece in zip(parts, pieces, strict=True)]
 

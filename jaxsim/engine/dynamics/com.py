@@ -7,6 +7,7 @@ from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL, JointType
 from jaxsim.engine import tables
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import take
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, xp_of
@@ -14,6 +15,7 @@ from jaxsim.math.spatial import cross_motion, inertia_about, join
 from jaxsim.math.tree import dof_path_sum, dof_prior_sum, subtree_sum
 
 
+@public
 def com_pos(m: Model, d: Data) -> Data:
     """Centres of mass of subtrees; inertias `cinert` and axes `cdof` about the centre of mass of each whole tree."""
     xp = xp_of(m.body_mass, d.xipos)
@@ -56,6 +58,7 @@ def _motion_axes(m: Model, d: Data, com: Array) -> Array:
     return join(xp.where(turns, axis, 0), xp.where(turns, linear, axis))
 
 
+@public
 def com_vel(m: Model, d: Data) -> Data:
     """Velocities `cvel` of the bodies and rates `cdof_dot` of the motion axes, about the trees' centres of mass."""
     tree = tables.tree(m)

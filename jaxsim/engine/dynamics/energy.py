@@ -8,12 +8,15 @@ from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit, EnableBit
 from jaxsim.engine import tables
 from jaxsim.engine.dynamics.inertia import mul_m
+from jaxsim.engine.flex.elastic import edge_energy
 from jaxsim.engine.tendon.tendon import spring_displacement
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import inner, take
 from jaxsim.math.rotation import quat_conj, quat_mul, quat_normalize, quat_to_rotvec
 from jaxsim.math.safe import Array, norm, xp_of
 
 
+@public
 def energy_pos(m: Model, d: Data) -> Data:
     """`energy[0]`, and zero in `energy[1]` until `energy_vel`; both zero unless the flag energy is set."""
     xp = xp_of(d.energy)
@@ -23,6 +26,7 @@ def energy_pos(m: Model, d: Data) -> Data:
     return d.replace(energy=xp.stack([potential(m, d), d.energy[1]]))
 
 
+@public
 def energy_vel(m: Model, d: Data) -> Data:
     """`energy[1]`, if the flag energy is set."""
     if not enabled(m, EnableBit.ENERGY):
@@ -46,7 +50,7 @@ def potential(m: Model, d: Data) -> Array:
         energy = energy + _spring(take(m.jnt_stiffness, joint), take(m.jnt_stiffnesspoly, joint), x).sum()
     if m.ntendon:
         energy = energy + _spring(m.tendon_stiffness, m.tendon_stiffnesspoly, spring_displacement(m, d)).sum()
-    return energy
+    return energy + edge_energy(m, d) if (m.flex_dim == 1).any() else energy
 
 
 def _spring(linear: Array, poly: Array, x: Array) -> Array:

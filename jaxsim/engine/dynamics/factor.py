@@ -125,8 +125,7 @@ def _solve_block(ld: Array, inverse: Array, x: Array) -> Array:
                 for a, b, i in zip(unit, x, inverse, strict=True)
             ]
         )
-    y = linalg.solve_triangular(ld, x, transpose_a=True, unit_diagonal=True)
-    return linalg.solve_triangular(ld, y * inverse[..., None], unit_diagonal=True)
+    return linalg.solve_ltdl(ld, inverse, x)
 
 
 @per_structure

@@ -17,6 +17,7 @@ from jaxsim.engine import tables
 from jaxsim.engine.dynamics.factor import factor, solve_ld, solve_once, strict_lower
 from jaxsim.engine.dynamics.inertia_jvp import InertiaParts, dof_armature
 from jaxsim.engine.tendon.tendon import tendon_armature
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import add_at, dot, einsum, inner, is_numpy, take, take_or_zero
 from jaxsim.math.jvp import matrix_times
 from jaxsim.math.safe import Array, xp_of
@@ -26,6 +27,7 @@ from jaxsim.math.tree import subtree_sum
 DENSE_PRODUCT = 8  # one product of all dofs with all, while no more than this times the entries that are kept
 
 
+@public
 def crb(m: Model, d: Data) -> Data:
     """Composite inertias and the inertia matrix, `M` and `qM`, with the armature of dofs and actuators."""
     composite = subtree_sum(tables.tree(m), d.cinert) * _not_world(m.nbody, d.cinert)
@@ -69,6 +71,7 @@ def tendon_pairs(m) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return tuple(np.array(found, dtype=int).reshape(-1, 4).T)
 
 
+@public
 def factor_m(m: Model, d: Data) -> Data:
     """`qLD` and `qLDiagInv`: M = L' D L in the sparse form of `d.M`, L with a unit diagonal, D on the diagonal.
 
@@ -78,6 +81,7 @@ def factor_m(m: Model, d: Data) -> Data:
     return d.replace(qLD=ld, qLDiagInv=inverse)
 
 
+@public
 def solve_m(m: Model, d: Data, vec: Array) -> Array:
     """Solution x of M x = vec for vectors (..., nv), by the factor in `d`: mj_solveM.
 
@@ -128,11 +132,13 @@ def mul_sparse(m: Model, matrix: Array, x: Array) -> Array:
     return take(xp.concatenate(out), tables.dof_order(m)).reshape(x.shape)
 
 
+@public
 def mul_m(m: Model, d: Data, vec: Array) -> Array:
     """Product of the inertia matrix with vectors (..., nv): mj_mulM."""
     return _by_columns(lambda x: mul_sparse(m, d.M, x), vec)
 
 
+@public
 def mul_m2(m: Model, d: Data, vec: Array) -> Array:
     """Product of vectors (..., nv) with the root sqrt(D) L of M = L' D L: mj_mulM2."""
 
@@ -142,6 +148,7 @@ def mul_m2(m: Model, d: Data, vec: Array) -> Array:
     return _by_root(m, d, vec, blocks, 0.5)
 
 
+@public
 def solve_m2(m: Model, d: Data, vec: Array) -> Array:
     """Half of a solve, inverse(sqrt(D)) inverse(L') vec where M = L' D L, for vectors (..., nv): mj_solveM2."""
 
@@ -176,6 +183,7 @@ def _by_columns(function: Callable[[Array], Array], vec: Array) -> Array:
     return function(vec.reshape(-1, vec.shape[-1]).T).T.reshape(vec.shape)
 
 
+@public
 def full_m(m: Model, d: Data) -> Array:
     """The inertia matrix, dense (nv, nv): mj_fullM."""
     return take_or_zero(d.M, _dense_pattern(m))

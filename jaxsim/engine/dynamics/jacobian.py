@@ -14,6 +14,7 @@ from jaxsim.core.model import Model
 from jaxsim.core.structure import moving_dofs, per_structure
 from jaxsim.core.types import JointType
 from jaxsim.engine import tables
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import inner, take
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, xp_of
@@ -39,6 +40,7 @@ def _rows(table: Array, ids: Any) -> Array:
     return table[ids] if isinstance(ids, (int, np.integer, np.ndarray)) else jnp.asarray(table)[ids]
 
 
+@public
 def jac(m: Model, d: Data, point: Array, body: Any) -> tuple[Array, Array]:
     """Translational and rotational Jacobians of global points fixed in bodies: mj_jac.
 
@@ -57,32 +59,38 @@ def jac(m: Model, d: Data, point: Array, body: Any) -> tuple[Array, Array]:
     return xp.swapaxes(jacp, -1, -2), xp.swapaxes(jacr, -1, -2)
 
 
+@public
 def jac_body(m: Model, d: Data, body: Any) -> tuple[Array, Array]:
     """Jacobians of a body's frame: mj_jacBody."""
     return jac(m, d, d.xpos[body], body)
 
 
+@public
 def jac_body_com(m: Model, d: Data, body: Any) -> tuple[Array, Array]:
     """Jacobians of a body's centre of mass: mj_jacBodyCom."""
     return jac(m, d, d.xipos[body], body)
 
 
+@public
 def jac_geom(m: Model, d: Data, geom: Any) -> tuple[Array, Array]:
     """Jacobians of a geom's frame: mj_jacGeom."""
     return jac(m, d, d.geom_xpos[geom], _rows(m.geom_bodyid, geom))
 
 
+@public
 def jac_site(m: Model, d: Data, site: Any) -> tuple[Array, Array]:
     """Jacobians of a site's frame: mj_jacSite."""
     return jac(m, d, d.site_xpos[site], _rows(m.site_bodyid, site))
 
 
+@public
 def jac_point_axis(m: Model, d: Data, point: Array, axis: Array, body: Any) -> tuple[Array, Array]:
     """Jacobians of a global point and of a global axis (3,) fixed in a body: mj_jacPointAxis."""
     jacp, jacr = jac(m, d, point, body)
     return jacp, cross(jacr.T, jnp.asarray(axis, jacr.dtype)).T
 
 
+@public
 def jac_subtree_com(m: Model, d: Data, body: Any) -> Array:
     """Jacobian of the centre of mass of a body's subtree: mj_jacSubtreeCom."""
     part = _rows(_shared(m), body)
@@ -92,6 +100,7 @@ def jac_subtree_com(m: Model, d: Data, body: Any) -> Array:
     return (weight[:, None] * shift_motion(d.cdof, arm)[:, 3:]).T
 
 
+@public
 def angmom_mat(m: Model, d: Data, body: Any) -> Array:
     """Matrix (3, nv) from qvel to the angular momentum of a body's subtree about its centre of mass: mj_angmomMat."""
     part = _rows(_shared(m), body)
@@ -101,6 +110,7 @@ def angmom_mat(m: Model, d: Data, body: Any) -> Array:
     return jnp.where(part[:, None] >= 0, momentum[:, :3], 0).T
 
 
+@public
 def jac_dot(m: Model, d: Data, point: Array, body: Any) -> tuple[Array, Array]:
     """Time derivatives of the Jacobians that `jac` gives, for a point that moves with the body: mj_jacDot."""
     turns = np.isin(m.jnt_type[m.dof_jntid], (JointType.BALL, JointType.FREE)) & ~tables.in_world(m)
@@ -113,6 +123,7 @@ def jac_dot(m: Model, d: Data, point: Array, body: Any) -> tuple[Array, Array]:
     return jnp.where(moves, linear, 0).T, jnp.where(moves, rate[:, :3], 0).T
 
 
+@public
 def apply_ft(m: Model, d: Data, force: Array, torque: Array, point: Array, body: Any) -> Array:
     """The joint-space force (nv,) of a global force at a point of a body and a torque on it, all (3,): mj_applyFT.
 

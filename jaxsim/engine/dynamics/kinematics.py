@@ -12,6 +12,7 @@ from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import CamLightType, JointType, SameFrame
 from jaxsim.engine import tables
+from jaxsim.interface.public import public
 from jaxsim.math import component as c
 from jaxsim.math.arrays import dot_static, gather, is_numpy, matvec, merge, take
 from jaxsim.math.rotation import cross, quat_normalize
@@ -21,6 +22,7 @@ from jaxsim.xla.fusion import fusion_barrier
 SAME_FRAME = 1e-6  # frames whose numbers differ by less count as one
 
 
+@public
 def kinematics(m: Model, d: Data) -> Data:
     """Forward kinematics: xpos, xquat, xmat, xipos, ximat, xanchor, xaxis and the frames of geoms and sites.
 
@@ -198,6 +200,7 @@ def _joint_axes(m: Model, frame: tuple[Array, ...]) -> tuple[Array, Array]:
     return c.join(anchor), xp_of(pos[0]).where(free, m.jnt_axis, c.join(axis))
 
 
+@public
 def camlight(m: Model, d: Data) -> Data:
     """Global frames of cameras, and positions and directions of lights, in all their tracking modes."""
     if m.ncam:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import ObjType
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import assemble, matvec, matvec_t, take
 from jaxsim.math.rotation import cross, quat_mul, quat_to_mat
 from jaxsim.math.safe import Array, xp_of
@@ -106,6 +107,7 @@ def accelerations(m: Model, d: Data, kinds: np.ndarray, ids: np.ndarray, local: 
     return join(matvec_t(mat, acc[:, :3]), matvec_t(mat, acc[:, 3:]))
 
 
+@public(static=("objtype", "objid"))
 def object_velocity(m: Model, d: Data, objtype: int, objid: int, flg_local: bool = False) -> Array:
     """Velocity (6,), angular first, of a body, geom, site or camera, in the global or its own frame.
 
@@ -115,6 +117,7 @@ def object_velocity(m: Model, d: Data, objtype: int, objid: int, flg_local: bool
     return velocities(m, d, np.array([objtype]), np.array([objid]), bool(flg_local))[0]
 
 
+@public(static=("objtype", "objid"))
 def object_acceleration(m: Model, d: Data, objtype: int, objid: int, flg_local: bool = False) -> Array:
     """Acceleration (6,), angular first and with gravity, of an object given as in `object_velocity`.
 
@@ -123,6 +126,7 @@ def object_acceleration(m: Model, d: Data, objtype: int, objid: int, flg_local: 
     return accelerations(m, d, np.array([objtype]), np.array([objid]), bool(flg_local))[0]
 
 
+@public
 def local2global(m: Model, d: Data, pos: Array, quat: Array, body: Any) -> tuple[Array, Array]:
     """Global position (3,) and rotation matrix (3, 3) of a pose in a body's frame: mj_local2Global.
 

@@ -11,12 +11,15 @@ from jaxsim.engine.damping import dof_damping, poly_force, tendon_damping
 from jaxsim.engine.dynamics.cable import cable_force, cables
 from jaxsim.engine.dynamics.fluid import fluid_force
 from jaxsim.engine.dynamics.wrench import apply_wrench
+from jaxsim.engine.flex.passive import flex_force
 from jaxsim.engine.tendon.tendon import mul_jac_t, spring_displacement
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import assemble, take
 from jaxsim.math.rotation import quat_conj, quat_mul, quat_normalize, quat_to_rotvec
 from jaxsim.math.safe import Array, norm, xp_of
 
 
+@public
 def passive(m: Model, d: Data) -> Data:
     """qfrc_spring, qfrc_damper, qfrc_gravcomp, qfrc_fluid and their sum qfrc_passive."""
     zero = xp_of(d.qvel).zeros_like(d.qvel)
@@ -24,6 +27,9 @@ def passive(m: Model, d: Data) -> Data:
         return d.replace(qfrc_spring=zero, qfrc_damper=zero, qfrc_gravcomp=zero, qfrc_fluid=zero, qfrc_passive=zero)
     spring = zero if disabled(m, DisableBit.SPRING) else _springs(m, d)
     damper = zero if disabled(m, DisableBit.DAMPER) else _dampers(m, d)
+    if m.nflex:
+        pulled, damped = flex_force(m, d)
+        spring, damper = spring + pulled, damper + damped
     gravcomp = _gravcomp(m, d) if m.ngravcomp and not disabled(m, DisableBit.GRAVITY) else zero
     fluid = fluid_force(m, d) if m.opt.fluid else zero
     by_actuators = m.jnt_actgravcomp[m.dof_jntid]

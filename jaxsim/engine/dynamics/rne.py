@@ -13,6 +13,7 @@ from jaxsim.engine import tables
 from jaxsim.engine.constraint.jacobian import contact_bodies
 from jaxsim.engine.tendon.path import bias_rate
 from jaxsim.engine.tendon.tendon import mul_jac_t, tendon_armature
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import add_at, dot, inner, matvec, matvec_t, take
 from jaxsim.math.safe import Array, xp_of
 from jaxsim.math.spatial import cross_force, inertia_mul, join, shift_force
@@ -32,6 +33,7 @@ def body_forces(m: Model, d: Data, qacc: Array | None) -> tuple[Array, Array]:
     return acceleration, force
 
 
+@public
 def rne(m: Model, d: Data, qacc: Array | None = None) -> Array:
     """The joint-space force M qacc + qfrc_bias, (nv,); without `qacc` the bias force alone."""
     _, force = body_forces(m, d, qacc)
@@ -55,6 +57,7 @@ def contact_forces(d: Data) -> Array:
     return jnp.pad(jnp.where(present, force, 0), ((0, 0), (0, 6 - force.shape[1])))
 
 
+@public
 def contact_force(m: Model, d: Data, contact: Any) -> Array:
     """Force and torque (6,) of a contact in its frame, zero where there is no active contact: mj_contactForce.
 
@@ -66,6 +69,7 @@ def contact_force(m: Model, d: Data, contact: Any) -> Array:
     return jnp.where(active, contact_forces(d)[contact], 0)
 
 
+@public
 def rne_post_constraint(m: Model, d: Data) -> Data:
     """cacc, cfrc_ext and cfrc_int: accelerations and forces of bodies with those of contacts and equalities."""
     root = take(d.subtree_com, m.body_rootid)
@@ -92,6 +96,8 @@ def _contact_wrenches(m: Model, d: Data) -> Array:
     wrench = shift_force(join(torque, force), d.contact.pos - common)
     bodies = contact_bodies(m, d)
     everybody = np.arange(m.nbody, dtype=np.int32)[:, None]
+    if d.efc.layout.flexes:  # MuJoCo leaves out contacts of flexes
+        bodies = jnp.where((d.contact.flex >= 0).any(1, keepdims=True), 0, bodies)
     side = (bodies[:, 1] == everybody).astype(wrench.dtype) - (bodies[:, 0] == everybody).astype(wrench.dtype)
     return shift_force(dot(side, wrench), common - take(d.subtree_com, m.body_rootid))
 

@@ -7,6 +7,7 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.flags import disabled
 from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
 from jaxsim.core.types import BiasType, DisableBit, DynType, GainType
 from jaxsim.engine import tables
 from jaxsim.engine.actuation import dcmotor, muscle
@@ -18,13 +19,17 @@ from jaxsim.engine.dynamics.com import com_vel
 from jaxsim.engine.dynamics.fluid_derivative import fluid_force_derivative
 from jaxsim.engine.dynamics.inertia import tendon_pairs
 from jaxsim.engine.dynamics.rne import rne
+from jaxsim.engine.flex.implicit import edge_damping_vel
 from jaxsim.math.arrays import add_at, einsum, inner, take, take_or_zero
 from jaxsim.math.safe import Array
 from jaxsim.math.tree import subtree_sum
 
 
 def smooth_vel(m: Model, d: Data) -> Array:
-    """Derivative of actuator and passive forces by qvel, less that of fluids: symmetric, (nC,) as in `d.M`."""
+    """Derivative of actuator and passive forces by qvel, less that of fluids: symmetric, (nC,) as in `d.M`.
+
+    That of lattices of flexes is not in it: see `engine/flex/implicit.py`.
+    """
     diagonal = jnp.zeros_like(d.qvel)
     derivative = jnp.zeros_like(d.M)
     if m.nu and not disabled(m, DisableBit.ACTUATION):
@@ -37,6 +42,8 @@ def smooth_vel(m: Model, d: Data) -> Array:
             moment = take(d.actuator_moment, other).T
             derivative = derivative + inner(take(moment, row) * take(by_actuator, other), take(moment, col))
     if not disabled(m, DisableBit.DAMPER):
+        if m.nflexedge:
+            derivative = derivative + edge_damping_vel(m, d, lower=True)
         diagonal = diagonal - poly_force_derivative(*dof_damping(m), abs(d.qvel))
         tendon, a, b, k = tendon_pairs(m)
         if len(k):
@@ -91,10 +98,22 @@ def fluid_vel(m: Model, d: Data, row: np.ndarray, col: np.ndarray) -> Array:
     return inner(force, jnp.where(below, take(d.cdof, col), take(right, col)))
 
 
-def bias_vel(m: Model, d: Data) -> Array:
-    """Derivative of qfrc_bias by qvel: dense (nv, nv)."""
+@per_structure
+def _places(m) -> np.ndarray:
+    """Which dofs (n, nv) are the first of their trees, the second, and so on."""
+    place = np.arange(m.nv) - m.tree_dofadr[m.dof_treeid]
+    return place == np.arange(place.max(initial=-1) + 1)[:, None]
+
+
+def bias_vel(m: Model, d: Data) -> list[Array]:
+    """Derivative of qfrc_bias by qvel, tree by tree: (k, n, n) for each of `tables.inertia_blocks`.
+
+    Trees do not act on each other: one derivative is along the first dofs of all of them, the next along the second.
+    """
 
     def bias(qvel: Array) -> Array:
         return rne(m, com_vel(m, d.replace(qvel=qvel)))
 
-    return jax.jacfwd(bias)(d.qvel)
+    along = jnp.asarray(_places(m), d.qvel.dtype)
+    by_place = jax.vmap(lambda v: jax.jvp(bias, (d.qvel,), (v,))[1])(along)
+    return [jnp.moveaxis(by_place[: b.dofs.shape[1], b.dofs], 0, -1) for b in tables.inertia_blocks(m)]

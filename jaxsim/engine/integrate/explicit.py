@@ -20,6 +20,7 @@ from jaxsim.engine.dynamics.inertia import solve_positive, solve_spd
 from jaxsim.engine.dynamics.inertia_jvp import inertia_parts
 from jaxsim.engine.integrate.positions import integrate_pos
 from jaxsim.engine.sensor.stages import undelayed
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import take_or_zero
 from jaxsim.math.safe import Array
 
@@ -39,6 +40,7 @@ def advance(m: Model, d: Data, act_dot: Array, qacc: Array, qvel: Array | None =
     )
 
 
+@public
 def euler(m: Model, d: Data) -> Data:
     """Semi-implicit Euler: new velocities move the positions; damping of dofs is implicit."""
     if disabled(m, DisableBit.EULERDAMP) or disabled(m, DisableBit.DAMPER) or not m.nv:

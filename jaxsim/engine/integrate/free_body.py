@@ -16,6 +16,7 @@ from jaxsim.engine.integrate.explicit import advance
 from jaxsim.math.arrays import assemble, inner, take
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_rotate, rotvec_to_quat
 from jaxsim.math.safe import Array, divide, norm
+from jaxsim.xla.fusion import one_cpu_kernel
 
 ITERATIONS = 12
 STEPS = 0.5 ** np.arange(6)  # lengths that the line search tries, the longest first
@@ -62,7 +63,7 @@ def midpoint(m: Model, d: Data, force: Array, qacc: Array) -> Data:
     eligible = vacuum & alone & ~take(_constrained(m, d), dofs).any(1)
     aligned = (take(m.body_ipos, body) == 0).all(1)
     old = take(d.qvel, dofs)
-    fresh = _next_velocity(m, d, body, old, take(force + d.qfrc_bias, dofs))
+    fresh = _next_velocity(m, d, body, old, take(force + d.qfrc_bias, dofs), eligible)
     # a body whose centre of mass is the joint's origin keeps the plain update of its translation
     applies = eligible[:, None] & (~aligned[:, None] | (np.arange(6) >= 3))
 
@@ -82,8 +83,11 @@ def _replace(m: Model, x: Array, dofs: np.ndarray, value: Array) -> Array:
     return assemble([(others, take(x, others)), (dofs.reshape(-1), value.reshape(-1))], m.nv, x)
 
 
-def _next_velocity(m: Model, d: Data, body: np.ndarray, qvel: Array, force: Array) -> Array:
-    """New velocities (k, 6), linear global then angular local, of the rigid bodies under forces (k, 6) alike."""
+def _next_velocity(m: Model, d: Data, body: np.ndarray, qvel: Array, force: Array, needed: Array) -> Array:
+    """New velocities (k, 6), linear global then angular local, of the rigid bodies under forces (k, 6) alike.
+
+    Where not `needed` (k,), they mean nothing.
+    """
     h, mass = m.opt.timestep, take(m.body_mass, body)[:, None]
     iquat, xquat, offset = take(m.body_iquat, body), take(d.xquat, body), take(m.body_ipos, body)
     to_inertial = quat_conj(iquat)
@@ -91,7 +95,7 @@ def _next_velocity(m: Model, d: Data, body: np.ndarray, qvel: Array, force: Arra
     w, torque = quat_rotate(to_inertial, qvel[:, 3:]), quat_rotate(to_inertial, force[:, 3:])
     push, arm = quat_rotate(from_world, force[:, :3]), quat_rotate(to_inertial, offset)
     torque = torque - cross(arm, push)
-    w_mid = _middle_spin(take(m.body_inertia, body), w, torque, h)
+    w_mid = _middle_spin(take(m.body_inertia, body), w, torque, h, needed)
     w_new = quat_rotate(iquat, 2 * w_mid - w)
 
     v = quat_rotate(from_world, qvel[:, :3])
@@ -107,18 +111,18 @@ def _next_velocity(m: Model, d: Data, body: np.ndarray, qvel: Array, force: Arra
     return jnp.concatenate([quat_rotate(turned, quat_rotate(iquat, v_new)), w_new], axis=1)
 
 
-def _middle_spin(inertia: Array, w: Array, torque: Array, h: Array) -> Array:
+def _middle_spin(inertia: Array, w: Array, torque: Array, h: Array, needed: Array) -> Array:
     """Angular velocity halfway: 2/h I (x - w) + x cross I x = torque, all (k, 3) in principal axes.
 
-    Newton's method with a line search finds it without derivatives; one more step, differentiated, gives those of the
-    solution.
+    Newton's method with a line search finds it without derivatives, where `needed` (k,), until nothing improves. One
+    more step, differentiated, gives the derivatives of the solution.
     """
 
     def residual(x: Array, inertia: Array, w: Array, torque: Array, h: Array) -> Array:
         return 2 / h * inertia * (x - w) + cross(x, inertia * x) - torque
 
     def newton(x: Array, args: tuple[Array, ...], f: Array) -> Array:
-        inertia, _, _, h = args
+        inertia, _, _, h = lax.stop_gradient(args)
         a, b, c = inertia[:, 0], inertia[:, 1], inertia[:, 2]
         x0, x1, x2 = x[:, 0], x[:, 1], x[:, 2]
         rows = [
@@ -128,9 +132,8 @@ def _middle_spin(inertia: Array, w: Array, torque: Array, h: Array) -> Array:
         ]
         return -_solve3(rows, f)
 
-    fixed = lax.stop_gradient((inertia, w, torque, h))
-
-    def iterate(_: int, x: Array) -> Array:
+    def iterate(state: tuple[Array, Array, Array], fixed: tuple[Array, ...]) -> tuple[Array, Array, Array]:
+        k, x, going = state
         f = residual(x, *fixed)
         delta = newton(x, fixed, f)
         steps = jnp.asarray(STEPS, x.dtype)[:, None, None]
@@ -138,10 +141,16 @@ def _middle_spin(inertia: Array, w: Array, torque: Array, h: Array) -> Array:
         worth = norm(residual(tries, *fixed)) < norm(f)
         first = jnp.argmax(worth, axis=0)
         best = jnp.take_along_axis(tries, first[None, :, None], axis=0)[0]
-        return jnp.where(worth.any(0)[:, None], best, x)
+        better = going & worth.any(0)
+        return k + 1, jnp.where(better[:, None], best, x), better
 
-    x = lax.stop_gradient(lax.fori_loop(0, ITERATIONS, iterate, fixed[1]))
-    return x + newton(x, fixed, residual(x, inertia, w, torque, h))
+    def solve(needed: Array, *fixed: Array) -> Array:
+        start = jnp.int32(0), fixed[1], needed
+        on = lambda s: (s[0] < ITERATIONS) & s[2].any()  # noqa: E731
+        return lax.while_loop(on, lambda s: iterate(s, fixed), start)[1]
+
+    x = one_cpu_kernel(solve)(needed, *lax.stop_gradient((inertia, w, torque, h)))
+    return x + newton(x, (inertia, w, torque, h), residual(x, inertia, w, torque, h))
 
 
 def _solve3(rows: list[Array], b: Array) -> Array:

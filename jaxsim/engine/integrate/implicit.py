@@ -1,25 +1,31 @@
 """Integrators `implicit` and `implicitfast`: implicit in velocity."""
 
+from functools import partial
+
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from jaxsim.core.data import Data
-from jaxsim.core.flags import enabled
+from jaxsim.core.flags import disabled, enabled
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
-from jaxsim.core.types import BiasType, EnableBit, GainType, IntegratorType
+from jaxsim.core.types import BiasType, DisableBit, EnableBit, GainType, IntegratorType
 from jaxsim.engine import tables
 from jaxsim.engine.dynamics.factor import solve_once
 from jaxsim.engine.dynamics.inertia import mul_sparse, solve_positive
+from jaxsim.engine.flex.implicit import edge_damping_vel, stiff_lattices
+from jaxsim.engine.flex.lattice import lattice_cells
 from jaxsim.engine.integrate.derivative import bias_vel, fluid_vel, smooth_vel
 from jaxsim.engine.integrate.explicit import advance
 from jaxsim.engine.integrate.free_body import midpoint
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import take, take_or_zero
 from jaxsim.math.safe import Array
 from jaxsim.xla import linalg
 
 
+@public
 def implicit(m: Model, d: Data) -> Data:
     """Advance with accelerations that hold at the end of the step.
 
@@ -46,6 +52,11 @@ def symmetric_matrix(m: Model, d: Data) -> Array:
 
 def _solve_symmetric(m: Model, d: Data, force: Array) -> Array:
     matrix = symmetric_matrix(m, d)
+    qacc = _solve_trees(m, matrix, force)
+    return stiff_lattices(m, d, matrix, force, qacc, lower=True) if lattice_cells(m) else qacc
+
+
+def _solve_trees(m: Model, matrix: Array, force: Array) -> Array:
     if m.opt.fluid:  # lift can push along a motion, so that the matrix need not be positive
         return _solve_blocks(m, _blocks(m, matrix), force)
     if not _may_push(m):
@@ -62,7 +73,15 @@ def _may_push(m: Model) -> bool:
 
 
 def _solve_any(m: Model, matrix: Array, force: Array) -> Array:
-    """Solve with the factor of `matrix`; where there is none, by elimination: a loop most worlds leave at once."""
+    """Solve with the factor of `matrix`, and where there is none by elimination; a GPU always by elimination.
+
+    On a CPU it is a loop that most worlds leave at once; a GPU would have to ask the host whether it goes on.
+    """
+    eliminated = lambda matrix, force: _solve_blocks(m, _blocks(m, matrix), force)  # noqa: E731
+    return lax.platform_dependent(matrix, force, cpu=partial(_solve_or_eliminate, m), default=eliminated)
+
+
+def _solve_or_eliminate(m: Model, matrix: Array, force: Array) -> Array:
     x = solve_once(m, matrix, force)
 
     def by_elimination(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
@@ -99,17 +118,33 @@ def full_blocks(m: Model, d: Data) -> list[Array]:
     row = np.repeat(np.arange(m.nv), m.D_rownnz)
     fluid = fluid_vel(m, d, row, m.D_colind)
     common = d.M - m.opt.timestep * smooth_vel(m, d)
-    bias = bias_vel(m, d)
+    if m.nflexedge and not disabled(m, DisableBit.DAMPER):
+        fluid = fluid + edge_damping_vel(m, d, lower=False)
     blocks = []
-    for block, address in zip(tables.inertia_blocks(m), _derivative_blocks(m), strict=True):
-        own_bias = bias[block.dofs[:, :, None], block.dofs[:, None, :]]
-        derivative = take_or_zero(fluid, address) - own_bias
+    for block, address, bias in zip(tables.inertia_blocks(m), _derivative_blocks(m), bias_vel(m, d), strict=True):
+        derivative = take_or_zero(fluid, address) - bias
         blocks.append(take_or_zero(common, block.full) - m.opt.timestep * derivative)
     return blocks
 
 
 def _solve_full(m: Model, d: Data, force: Array) -> Array:
-    return _solve_blocks(m, full_blocks(m, d), force)
+    blocks = full_blocks(m, d)
+    qacc = _solve_blocks(m, blocks, force)
+    if not lattice_cells(m):
+        return qacc
+    entries = jnp.concatenate([x.reshape(-1) for x in blocks])
+    return stiff_lattices(m, d, take(entries, _entries_in_blocks(m)), force, qacc, lower=False)
+
+
+@per_structure
+def _entries_in_blocks(m) -> np.ndarray:
+    """For each entry of the pattern `D_*` its place among the entries of all blocks, one after the other."""
+    place, offset = np.zeros(m.nD, int), 0
+    for address in _derivative_blocks(m):
+        at = np.flatnonzero(address.reshape(-1) >= 0)
+        place[address.reshape(-1)[at]] = offset + at
+        offset += address.size
+    return place
 
 
 def _solve_blocks(m: Model, blocks: list[Array], force: Array) -> Array:

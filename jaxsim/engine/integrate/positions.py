@@ -4,11 +4,13 @@ import jax.numpy as jnp
 
 from jaxsim.core.model import Model
 from jaxsim.engine import tables
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import assemble, merge, take
 from jaxsim.math.rotation import quat_conj, quat_mul, quat_normalize, quat_to_rotvec, rotvec_to_quat
 from jaxsim.math.safe import Array
 
 
+@public
 def integrate_pos(m: Model, qpos: Array, qvel: Array, dt: Array | float) -> Array:
     """Positions (nq,) moved along velocities (nv,) for the time dt, quaternions by rotations: mj_integratePos."""
     c = tables.joint_coordinates(m)
@@ -19,6 +21,7 @@ def integrate_pos(m: Model, qpos: Array, qvel: Array, dt: Array | float) -> Arra
     return assemble([(c.linear_qpos, linear), (c.quat.reshape(-1), quat.reshape(-1))], m.nq, qpos)
 
 
+@public
 def differentiate_pos(m: Model, qpos1: Array, qpos2: Array, dt: Array | float = 1.0) -> Array:
     """The velocity (nv,) that moves qpos1 to qpos2 in the time dt: mj_differentiatePos. Inverse of `integrate_pos`.
 
@@ -32,6 +35,7 @@ def differentiate_pos(m: Model, qpos1: Array, qpos2: Array, dt: Array | float = 
     return assemble(parts, m.nv, qpos1) / dt
 
 
+@public
 def normalize_quat(m: Model, qpos: Array) -> Array:
     """Positions (nq,) with all quaternions of unit length: mj_normalizeQuat."""
     quat = tables.joint_coordinates(m).quat

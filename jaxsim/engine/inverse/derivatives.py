@@ -10,6 +10,7 @@ from jaxsim.core.model import Model
 from jaxsim.engine.actuation.forces import fwd_actuation
 from jaxsim.engine.integrate.positions import integrate_pos
 from jaxsim.engine.inverse.inverse import inverse
+from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
 
 
@@ -28,6 +29,7 @@ class InverseDerivatives(NamedTuple):
     DmDq: Array
 
 
+@public
 def inverse_derivatives(m: Model, d: Data, flg_actuation: bool = False) -> InverseDerivatives:
     """Exact derivatives of `inverse` at the state and acceleration of `d`; batch them with `jax.vmap`.
 

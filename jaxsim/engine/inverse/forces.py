@@ -16,10 +16,12 @@ from jaxsim.engine.dynamics.rne import rne, tendon_bias
 from jaxsim.engine.dynamics.wrench import apply_wrench
 from jaxsim.engine.integrate.implicit import full_blocks, symmetric_matrix
 from jaxsim.engine.solver.problem import force, residual, row_state
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array, norm
 
 
+@public
 def inv_constraint(m: Model, d: Data) -> Data:
     """Constraint forces at the accelerations `qacc`: `efc.force`, `efc.state` and `qfrc_constraint`."""
     layout = d.efc.layout
@@ -58,6 +60,7 @@ def continuous_qacc(m: Model, d: Data) -> Array:
     return solve_m(m, d, take(jnp.concatenate(parts), tables.dof_order(m)))
 
 
+@public
 def compare_fwd_inv(m: Model, d: Data) -> Data:
     """solver_fwdinv: how far the results of `forward` in `d` are from those of `inverse`, in forces."""
     applied = d.qfrc_applied + d.qfrc_actuator

@@ -9,8 +9,10 @@ from jaxsim.engine.forward import fwd_position, fwd_velocity
 from jaxsim.engine.inverse.forces import continuous_qacc, inv_constraint, inverse_force
 from jaxsim.engine.refusals import refuse
 from jaxsim.engine.sensor.stages import sensor_acc, sensor_pos, sensor_vel
+from jaxsim.interface.public import public
 
 
+@public
 def inverse(m: Model, d: Data) -> Data:
     """qfrc_inverse: the applied and actuator forces that would make `qacc`, with sensors and energy.
 

@@ -20,6 +20,7 @@ from jaxsim.core.types import GeomType
 from jaxsim.engine.ray import hfield as ray_hfield
 from jaxsim.engine.ray import mesh as ray_mesh
 from jaxsim.engine.ray.primitive import DISTANCES, NORMALS, ray_points
+from jaxsim.interface.public import public
 from jaxsim.math import component as c
 from jaxsim.math import safe
 from jaxsim.math.arrays import gather, inner, matvec, matvec_t, take
@@ -38,6 +39,7 @@ class RayHit(NamedTuple):
     part: Array
 
 
+@public(static=("geomgroup", "flg_static"))
 def ray(
     m: Model,
     d: Data,
@@ -65,6 +67,7 @@ def ray(
     return tuple(x[0] for x in mujoco_results(hit))
 
 
+@public(static=("geomgroup", "flg_static"))
 def multi_ray(
     m: Model,
     d: Data,

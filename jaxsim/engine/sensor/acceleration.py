@@ -6,6 +6,7 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import ConstraintType, ObjType, TrnType
+from jaxsim.engine.constraint.jacobian import bodies_of_geoms
 from jaxsim.engine.dynamics import objects
 from jaxsim.engine.dynamics.rne import contact_forces
 from jaxsim.engine.ray.cast import rays_meet_shapes
@@ -21,7 +22,7 @@ def touch(m: Model, d: Data, ids: np.ndarray) -> Array:
         return jnp.zeros(len(ids), d.sensordata.dtype)
     sites = m.sensor_objid[ids]
     force = contact_forces(d)[:, 0]
-    body = jnp.asarray(m.geom_bodyid)[jnp.maximum(d.contact.geom, 0)]
+    body = bodies_of_geoms(m, d)
     normal = d.contact.frame[:, :3]
     on_body = body[None] == m.site_bodyid[sites][:, None, None]
     is_pushed = on_body.any(-1) & (d.contact.efc_address >= 0) & (force > 0)

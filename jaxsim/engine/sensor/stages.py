@@ -23,6 +23,7 @@ from jaxsim.engine.sensor.distance import distances
 from jaxsim.engine.sensor.rangefinder import rangefinder
 from jaxsim.engine.sensor.tactile import tactile
 from jaxsim.engine.sensor.touch_grid import plugin
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import merge, take
 from jaxsim.math.safe import Array, xp_of
 
@@ -93,11 +94,13 @@ WITHOUT_CUTOFF = (SensorType.CONTACT, SensorType.GEOMFROMTO)
 READ_WITH = dict.fromkeys((SensorType.GEOMNORMAL, SensorType.GEOMFROMTO), SensorType.GEOMDIST)
 
 
+@public
 def sensor_pos(m: Model, d: Data) -> Data:
     """Data with the sensors of the position stage. Raises UnsupportedError for a type that is not supported."""
     return _set_sensordata(m, d, Stage.POS, POSITION)
 
 
+@public
 def sensor_vel(m: Model, d: Data) -> Data:
     """Data with the sensors of the velocity stage; sets subtree_linvel and subtree_angmom if a sensor reads them."""
     if _has_type(m, Stage.VEL, NEEDS_SUBTREE_VEL):
@@ -105,6 +108,7 @@ def sensor_vel(m: Model, d: Data) -> Data:
     return _set_sensordata(m, d, Stage.VEL, VELOCITY)
 
 
+@public
 def sensor_acc(m: Model, d: Data) -> Data:
     """Data with the sensors of the acceleration stage; sets cacc, cfrc_int and cfrc_ext if a sensor reads them."""
     if _has_type(m, Stage.ACC, NEEDS_RNE_POST_CONSTRAINT):

@@ -90,7 +90,7 @@ def _touching(m: Model, d: Data, weld: int, geoms: np.ndarray) -> Array:
     """Whether each geom (k,) is in contact with a geom welded to a body."""
     real = jnp.arange(d.contact.geom.shape[0]) < d.ncon
     body = jnp.asarray(m.body_weldid[m.geom_bodyid])[jnp.maximum(d.contact.geom, 0)]
-    is_welded = (body == weld) & real[:, None]
+    is_welded = (body == weld) & real[:, None] & (d.contact.geom >= 0)
     other = d.contact.geom[:, ::-1]
     return jnp.any(is_welded[..., None] & (other[..., None] == geoms), axis=(0, 1))
 

@@ -8,6 +8,7 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.plugins import config
+from jaxsim.engine.constraint.jacobian import bodies_of_geoms
 from jaxsim.engine.dynamics.rne import contact_forces
 from jaxsim.math.arrays import einsum, matvec_t
 from jaxsim.math.safe import Array, arctan2, norm
@@ -67,8 +68,8 @@ def touch_grid(m: Model, d: Data, sensor: int) -> Array:
     site = int(m.sensor_objid[sensor])
     parent = int(m.body_weldid[m.site_bodyid[site]])
     real = jnp.arange(d.contact.geom.shape[0], dtype=jnp.int32) < d.ncon
-    body = jnp.asarray(m.geom_bodyid)[jnp.maximum(d.contact.geom, 0)]
-    on_body = real & jnp.any(jnp.asarray(m.body_weldid)[body] == parent, axis=1)
+    body = bodies_of_geoms(m, d)
+    on_body = real & jnp.any((jnp.asarray(m.body_weldid)[body] == parent) & (body >= 0), axis=1)
     sign = jnp.where(parent < jnp.max(body, axis=1), -1, 1)
     mat = d.site_xmat[site].reshape(3, 3)
     frame = d.contact.frame.reshape(-1, 3, 3)

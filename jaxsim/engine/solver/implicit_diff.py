@@ -16,10 +16,9 @@ from jax.ad_checkpoint import checkpoint_name
 
 from jaxsim.core.layout import Layout
 from jaxsim.engine.solver import kernel, primal
-from jaxsim.engine.solver.problem import ConstraintProblem, curvature, gradient, hessian, momentum_gap, residual
+from jaxsim.engine.solver.problem import ConstraintProblem, curvature, force, gradient, hessian, momentum_gap, residual
 from jaxsim.math.arrays import dot
 from jaxsim.math.safe import Array
-from jaxsim.xla.linalg import solve_positive
 
 SOLUTION = "qacc"  # the name under which a checkpoint policy may keep the answer, so that nothing is solved again
 
@@ -30,28 +29,33 @@ def solve(
     limits: primal.IterationLimits,
     p: ConstraintProblem,
     settings: primal.Tolerances,
-    factor: Array,
-    start: primal.InitialGuess,
-) -> tuple[Array, Array]:
-    """qacc (nv,), differentiable in the problem alone, and the number of iterations as a float."""
-    if limits.kernel:
-        acc, niter = kernel.solve(layout, limits, p, settings, start)
-    else:
-        acc, niter = primal.solve(layout, limits, p, settings, factor, start)
-    return acc, niter.astype(acc.dtype)
+    guesses: primal.Guesses,
+) -> primal.Solution:
+    """The solution, differentiable in the problem alone but for `qfrc`, with the number of iterations as a float."""
+    found = kernel.solve(layout, limits, p, settings, guesses)
+    return found._replace(niter=found.niter.astype(found.acc.dtype))
 
 
 @solve.defjvp
 def _solve_jvp(layout: Layout, limits: primal.IterationLimits, primals: tuple, tangents: tuple) -> tuple:
-    p, *rest = primals
-    acc, niter = solve(layout, limits, p, *rest)
-    acc = checkpoint_name(acc, SOLUTION)
+    p, settings, guesses = primals
+    found = solve(layout, limits, p, settings, guesses)
+    acc = checkpoint_name(found.acc, SOLUTION)
     _, dg = jax.jvp(lambda q: gradient(layout, q, acc), (p,), (tangents[0],))
     r = residual(layout, p, acc)
-    h = hessian(layout, p, curvature(layout, p, r))  # for derivatives of derivatives; one alone does not compute it
     fixed = primal.hessian_of_used(layout, *jax.lax.stop_gradient((p, r)))
-    dacc = jax.lax.custom_linear_solve(partial(dot, h), -dg, lambda _, b: solve_positive(fixed, b), symmetric=True)
-    return (acc, niter), (dacc, jnp.zeros_like(niter))
+    h = hessian(layout, p, curvature(layout, p, r))  # for derivatives of derivatives; one alone does not compute it
+    solve_fixed = partial(primal.solve_hessian, layout, fixed)
+    dacc = jax.lax.custom_linear_solve(partial(dot, h), -dg, lambda _, b: solve_fixed(b), symmetric=True)
+    # from `acc` alone, so that a checkpoint which keeps it need not solve again
+    r, dr = jax.jvp(partial(residual, layout), (p, acc), (tangents[0], dacc))
+    free, dfree = jax.jvp(partial(residual, layout), (p, guesses.free), (tangents[0], tangents[2].free))
+    qfrc = p.J.transpose_times(force(layout, p, r))
+    still = jnp.zeros_like
+    return (
+        primal.Solution(acc, found.niter, r, free, qfrc),
+        primal.Solution(dacc, still(found.niter), dr, dfree, still(qfrc)),
+    )
 
 
 @jax.custom_jvp

@@ -1,36 +1,40 @@
-"""Newton's method for one world in one kernel: on a GPU each world of a batch stops by itself.
+"""The solver of a world as one kernel of a GPU: a warp a world, which stops when its own world has converged.
 
-The iteration is that of `primal`, the formulas are those of `problem` on the rows of `planes`. Under `vmap` the worlds
-become the grid of the kernel, so that no world waits for another and nothing between two iterations passes through
-global memory but Jacobian and inertia, which are read again. Directions come from elimination without pivots, stable
-for a positive definite matrix: loops over columns whose steps are elementwise, since gathers cannot be lowered.
-
-Lowered by Pallas for Triton on GPUs, interpreted elsewhere: slow, the same numbers, for tests.
+`primal.cu` has the kernel; `primal.solve` defines what is right, and is what all other platforms compute. The solver is
+a primitive of JAX, so that only the form for the platform of the program is traced.
 """
 
+import functools
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
+import numpy as np
+from jax import core
 
 from jaxsim.core.layout import Layout
-from jaxsim.engine.solver import planes, primal
-from jaxsim.engine.solver.planes import CHUNK, UNIT_SIGNS, ProblemPlanes, RowConstants, RowPlanes, total
-from jaxsim.engine.solver.problem import ConstraintProblem
-from jaxsim.math.safe import Array, divide
+from jaxsim.engine.solver import primal
+from jaxsim.engine.solver.operators import DenseInertia, DenseRows
+from jaxsim.engine.solver.problem import ConstraintProblem, elliptic
+from jaxsim.math.safe import Array
+from jaxsim.xla import kernels
+from jaxsim.xla.batching import merged
+from jaxsim.xla.compat import Primitive, batching, mlir
+from jaxsim.xla.nvrtc import CompilerMissing
 
-WARP_ENTRIES = 1024  # entries of the Hessian for each warp
+NEVER, BY_PLATFORM, ALWAYS = -1, 0, 1  # `opt.solver_kernel`
+MOST_DOFS = 1024  # a lane a dof, and threads of a block
+SHARED = ("M", "smooth", "aref", "D", "lo", "hi", "general", "contact", "friction", "mu", "settings", "free", "warm")
 
 
-class _World(NamedTuple):
-    """What a kernel works on: references to the problem, what is known of its rows, chunks of rows in use."""
+class _Plan(NamedTuple):
+    """What is static of a solve: `names` are those of the operands, in the kernel's order."""
 
-    refs: ProblemPlanes
-    table: RowConstants
-    dense: Any
-    cones: Any
+    layout: Layout
+    limits: primal.IterationLimits
+    names: tuple[str, ...]
 
 
 def solve(
@@ -38,170 +42,208 @@ def solve(
     limits: primal.IterationLimits,
     p: ConstraintProblem,
     settings: primal.Tolerances,
-    start: primal.InitialGuess,
-) -> tuple[Array, Array]:
-    """qacc (nv,) and the number of iterations, as `primal.solve` with Newton's method."""
-    extra = planes.padded_size(layout.nv) - layout.nv
-    stop = jnp.stack([settings.tolerance, settings.ls_tolerance, settings.scale, jnp.zeros_like(settings.scale)])
-    args = (planes.pack(layout, p), jnp.pad(start.acc, (0, extra)), stop)
-    call = partial(_call, layout.nv, limits)
-    compiled, interpreted = partial(call, False), partial(call, True)
-    acc, niter = lax.platform_dependent(*args, cuda=compiled, rocm=compiled, default=interpreted)
-    return acc[: layout.nv], niter[0]
+    guesses: primal.Guesses,
+) -> primal.Solution:
+    """The solution as `primal.solve` finds it: by a kernel on a GPU, or as `limits.kernel` says. Not differentiable."""
+    # the kernel has no remedy for a Hessian that rounding made indefinite (`primal.solve_hessian`)
+    indefinite = layout.strains and limits.kernel == BY_PLATFORM
+    if limits.kernel == NEVER or layout.nv > MOST_DOFS or indefinite:
+        return primal.solve(layout, limits, p, settings, guesses)
+    numbers = jnp.stack(settings).astype(p.M.matrix.dtype)
+    given = dict(zip(SHARED, (p.M.matrix, p.qfrc_smooth, p.aref, p.D, p.lo, p.hi), strict=False))
+    if layout.ngeneral:
+        given |= {"general": p.J.general}
+    if layout.ncontact:
+        given |= {"contact": p.J.contact, "friction": p.J.friction, "mu": p.mu}
+    given |= {"settings": numbers, "free": guesses.free}
+    if guesses.warm is not None:
+        given |= {"warm": guesses.warm}
+    plan = _Plan(layout, limits, tuple(given))
+    return primal.Solution(*solve_p.bind(*map(jnp.asarray, given.values()), plan=plan, axes=None))
 
 
-def _call(
-    nv: int, limits: primal.IterationLimits, interpret: bool, p: ProblemPlanes, start: Array, stop: Array
-) -> list[Array]:
-    from jax.experimental import pallas as pl  # an import of a second, for those who ask for it
-    from jax.experimental.pallas import triton
-
-    warps = limits.kernel if limits.kernel > 1 else max(1, start.shape[0] ** 2 // WARP_ENTRIES)
-    return pl.pallas_call(
-        partial(_kernel, nv, limits),
-        out_shape=[jax.ShapeDtypeStruct(start.shape, start.dtype), jax.ShapeDtypeStruct((1,), jnp.int32)],
-        compiler_params=triton.CompilerParams(num_warps=warps, num_stages=1),
-        interpret=interpret,
-        name="constraint_newton",
-    )(p, start, stop)
-
-
-def _kernel(
-    nv: int, limits: primal.IterationLimits, refs: ProblemPlanes, start: Any, stop: Any, acc: Any, niter: Any
-) -> None:
-    world = _load(refs)
-    operators = primal.SolverOperators(
-        smooth=refs.smooth[...],
-        inertia=lambda x: jnp.sum(refs.M[...] * x[None, :], axis=1),
-        rows=partial(_rows_times, world),
-        transpose=partial(_transpose_times, world),
-        force=partial(planes.force, world.table),
-        along=partial(planes.along, world.table),
-        sums=lambda *x: tuple(map(jnp.sum, x)),
-        search_loop=lax.while_loop,
-        direction=partial(_direction, nv, world),
+def _plain(plan: _Plan, *operands: Array) -> primal.Solution:
+    """`primal.solve` of the operands of the primitive."""
+    x = dict(zip(plan.names, operands, strict=True))
+    layout, dtype = plan.layout, x["M"].dtype
+    empty = lambda *shape: jnp.zeros(shape, dtype)  # noqa: E731
+    rows = DenseRows(
+        layout,
+        x.get("general", empty(0, layout.nv)),
+        x.get("contact", empty(0, layout.condim, layout.nv)),
+        x.get("friction", empty(0, 5)),
     )
-    guess = start[...]
-    first = primal.InitialGuess(guess, operators.inertia(guess), planes.residual(world.table, operators.rows(guess)))
-    settings = primal.Tolerances(stop[0], stop[1], stop[2])
-    acc[...], niter[0] = primal.minimise(operators, limits, settings, first, lax.while_loop)
+    p = ConstraintProblem(
+        M=DenseInertia(x["M"]),
+        J=rows,
+        qfrc_smooth=x["smooth"],
+        aref=x["aref"],
+        D=x["D"],
+        lo=x["lo"],
+        hi=x["hi"],
+        mu=x.get("mu", empty(0)),
+    )
+    settings = primal.Tolerances(*x["settings"])
+    return primal.solve(layout, plan.limits, p, settings, primal.Guesses(x["free"], x.get("warm")))
 
 
-def _load(refs: ProblemPlanes) -> _World:
-    def plane(group: Any, k: int) -> Any:
-        return type(group)(*(field[k] for field in group))
-
-    count = refs.unit.D.shape[0]
-    scalars = [plane(refs.unit, k) for k in range(count)]
-    dense = cones = None
-    if refs.dense is not None:
-        scalars.append(plane(refs.dense, 0))
-        dense = _chunks_in_use(scalars[-1].D)
-    table = RowConstants(tuple(scalars), None)
-    if refs.cones is not None:
-        dim = refs.cones.D.shape[0]
-        table = table._replace(cones=type(refs.cones)(*(tuple(x[k] for k in range(dim)) for x in refs.cones)))
-        cones = _chunks_in_use(table.cones.D[0])
-    return _World(refs, table, dense, cones)
+# Operands by `plan.names`, without worlds if `axes` is None; otherwise with an axis of worlds first, unless their entry
+# of `axes` is None. Results are the leaves of a `primal.Solution`, with the worlds first.
+solve_p = Primitive("constraint_solve")
+solve_p.multiple_results = True
 
 
-def _chunks_in_use(d: Array) -> Array:
-    """The number of leading chunks outside of which all rows are absent."""
-    return jnp.max(jnp.where(d > 0, _iota(d, 0) + 1, 0))
+@solve_p.def_impl
+def _run(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
+    return jax.jit(lambda *x: solve_p.bind(*x, plan=plan, axes=axes))(*operands)
 
 
-def _iota(x: Array, axis: int) -> Array:
-    return lax.broadcasted_iota(jnp.int32, x.shape, axis)
+def _worlds(operands: tuple, axes: tuple | None) -> tuple[int, ...]:
+    return () if axes is None else (next(x.shape[0] for x, a in zip(operands, axes, strict=True) if a is not None),)
 
 
-def _pick(x: Array, k: Array) -> Array:
-    """x[k] of (chunks, CHUNK) in registers."""
-    return jnp.sum(jnp.where(_iota(x, 0) == k, x, 0), axis=0)
+@solve_p.def_abstract_eval
+def _shape(*operands: Any, plan: _Plan, axes: tuple | None) -> list[Any]:
+    lead, layout, dtype = _worlds(operands, axes), plan.layout, operands[0].dtype
+    sizes = ((layout.nv,), (), (layout.nslot,), (layout.nslot,), (layout.nv,))
+    return [core.ShapedArray((*lead, *s), jnp.int32 if k == 1 else dtype) for k, s in enumerate(sizes)]
 
 
-def _put(x: Array, k: Array, row: Array) -> Array:
-    return jnp.where(_iota(x, 0) == k, row[None, :], x)
+def by_jax(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
+    """What the primitive means, by operations of JAX."""
+    plain = partial(_plain, plan)
+    return list((plain if axes is None else jax.vmap(plain, in_axes=axes))(*operands))
 
 
-def _rows_times(world: _World, x: Array) -> RowPlanes:
-    scalars = [x if sign > 0 else -x for sign in UNIT_SIGNS[: world.refs.unit.D.shape[0]]]
-    if world.dense is not None:
-        scalars += _group_times(world.refs.J_dense, world.dense, world.refs.dense.D.shape[1], x)
-    cones = ()
-    if world.cones is not None:
-        cones = _group_times(world.refs.J_cones, world.cones, world.refs.cones.D.shape[1], x)
-    return RowPlanes(tuple(scalars), tuple(cones))
+def _on_cuda(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
+    try:
+        return _by_kernel(False, *operands, plan=plan, axes=axes)
+    except CompilerMissing:
+        if plan.limits.kernel == ALWAYS:
+            raise
+        return by_jax(*operands, plan=plan, axes=axes)
 
 
-def _group_times(jac: Any, used: Array, chunks: int, x: Array) -> list[Array]:
-    def add(k: Array, z: list[Array]) -> list[Array]:
-        return [_put(plane, k, jnp.sum(jac[i, k] * x[None, :], axis=1)) for i, plane in enumerate(z)]
-
-    return lax.fori_loop(0, used, add, [jnp.zeros((chunks, CHUNK), x.dtype)] * jac.shape[0])
-
-
-def _transpose_times(world: _World, f: RowPlanes) -> Array:
-    unit = world.refs.unit.D.shape[0]
-    out = total([x if sign > 0 else -x for sign, x in zip(UNIT_SIGNS[:unit], f.scalars[:unit], strict=True)])
-    if world.dense is not None:
-        out = _add_transpose(world.refs.J_dense, world.dense, f.scalars[unit:], out)
-    if world.cones is not None:
-        out = _add_transpose(world.refs.J_cones, world.cones, f.cones, out)
-    return out
+def _elsewhere(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
+    if plan.limits.kernel == ALWAYS:  # for tests
+        return _by_kernel(True, *operands, plan=plan, axes=axes)
+    return by_jax(*operands, plan=plan, axes=axes)
 
 
-def _add_transpose(jac: Any, used: Array, f: tuple[Array, ...], out: Array) -> Array:
-    def add(k: Array, out: Array) -> Array:
-        return out + total([jnp.sum(jac[i, k] * _pick(plane, k)[:, None], axis=0) for i, plane in enumerate(f)])
-
-    return lax.fori_loop(0, used, add, out)
-
-
-def _direction(nv: int, world: _World, s: primal.SolverState) -> tuple[Array, tuple[()]]:
-    return -_eliminate(_hessian(world, s.r), s.grad, nv), ()
-
-
-def _hessian(world: _World, r: RowPlanes) -> Array:
-    unit = world.refs.unit.D.shape[0]
-    w = planes.weights(world.table, r)
-    h = world.refs.M[...]
-    h = h + jnp.where(_iota(h, 0) == _iota(h, 1), total(w[:unit])[:, None], 0)
-    if world.dense is not None:
-        h = _add_hessian(world.refs.J_dense, world.dense, [[w[-1]]], h)
-    if world.cones is not None:
-        h = _add_hessian(world.refs.J_cones, world.cones, planes.blocks(world.table, r), h)
-    return h
-
-
-def _add_hessian(jac: Any, used: Array, blocks: list[list[Array]], h: Array) -> Array:
-    """h + J' s'' J of a group of rows, a chunk at a time."""
-
-    def add(k: Array, h: Array) -> Array:
-        rows = [jac[i, k] for i in range(len(blocks))]
-        for line, row in zip(blocks, rows, strict=True):
-            weighted = total([_pick(b, k)[:, None] * x for b, x in zip(line, rows, strict=True)])
-            h = h + lax.dot_general(row, weighted, (((0,), (0,)), ((), ())), precision=lax.Precision.HIGHEST)
-        return h
-
-    return lax.fori_loop(0, used, add, h)
+def _by_kernel(on_host: bool, *operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
+    if axes is None:
+        found = _by_kernel(on_host, *[x[None] for x in operands], plan=plan, axes=(0,) * len(operands))
+        return [x[0] for x in found]
+    (count,), layout, dtype = _worlds(operands, axes), plan.layout, operands[0].dtype
+    numbers = memory_of_world(layout, dtype)
+    shape = kernels.HOST if on_host else kernels.lanes_for(layout.nv, numbers * dtype.itemsize)
+    spill = numbers if not on_host and numbers * dtype.itemsize > kernels.SHARED_BYTES else 0
+    source = solver_source(plan, axes, dtype, count, shape, spill > 0)
+    out = jax.ShapeDtypeStruct((count, _width(layout) + spill), dtype)
+    if on_host:
+        rows = kernels.run_on_host(source, "solve_worlds", operands, out)
+    else:
+        shared = 0 if spill else numbers * shape.worlds * dtype.itemsize
+        how = kernels.Launch(-(-count // shape.worlds), shape.lanes * shape.worlds, shared)
+        rows = kernels.launch(source, "solve_worlds", operands, out, how)
+    nv, nslot = layout.nv, layout.nslot
+    cuts = np.cumsum([nv, nslot, nslot, nv])
+    acc, r, free, force, niter = jnp.split(rows[:, : _width(layout)], cuts, axis=1)
+    return [acc, niter[:, 0].astype(jnp.int32), r, free, force]
 
 
-def _eliminate(h: Array, b: Array, nv: int) -> Array:
-    """x with h x = b for a positive definite h (n, n), of which rows from `nv` on are those of a unit matrix."""
-    row, col, index = _iota(h, 0), _iota(h, 1), _iota(b, 0)
+def _width(layout: Layout) -> int:
+    """Numbers of a world's results."""
+    return 2 * layout.nv + 2 * layout.nslot + 1
 
-    def forward(j: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        h, b = carry
-        pivots = jnp.sum(jnp.where(row == j, h, 0), axis=0)
-        below = jnp.sum(jnp.where(col == j, h, 0), axis=1)
-        ratio = jnp.where(index > j, divide(below, jnp.sum(jnp.where(index == j, below, 0))), 0)
-        return h - ratio[:, None] * pivots[None, :], b - ratio * jnp.sum(jnp.where(index == j, b, 0))
 
-    def backward(i: Array, x: Array) -> Array:
-        j = nv - 1 - i
-        above = jnp.sum(jnp.where(col == j, h, 0), axis=1)
-        return jnp.where(index < j, x - above * jnp.sum(jnp.where(index == j, x * scale, 0)), x)
+@functools.cache
+def _constants(layout: Layout, limits: primal.IterationLimits) -> dict[str, Any]:
+    return {
+        "NG": layout.ngeneral,
+        "NL": layout.nlimit,
+        "NC": layout.ncontact,
+        "DIM": layout.condim if layout.ncontact else 1,
+        "NF": layout.nfacet if layout.ncontact else 1,
+        "ELLIPTIC": int(elliptic(layout)),
+        "CG": int(limits.solver == "cg"),
+        "ITERATIONS": limits.iterations,
+        "LS_ITERATIONS": limits.ls_iterations,
+        "LS_RELATIVE": primal.LS_RELATIVE[limits.solver],
+    }
 
-    h, b = lax.fori_loop(0, nv, forward, (h, b))
-    scale = divide(1, jnp.sum(jnp.where(row == col, h, 0), axis=1))
-    return scale * lax.fori_loop(0, nv, backward, b)
+
+def memory_of_world(layout: Layout, dtype: Any) -> int:
+    """Numbers that the lanes of a world share, at most: AT_END of `primal.cu` for a warp or more of lanes."""
+    up = lambda n: -(-n // 4) * 4  # noqa: E731
+    dim, nv = (layout.condim, layout.nv) if layout.ncontact else (1, layout.nv)
+    pad = {3: 4, 5: 6}.get(dim, dim)
+    batch = max(1, min(-(-nv // kernels.WARP) * kernels.WARP, layout.ncontact))
+    parts = (nv, nv * pad, nv * pad, nv + 3, nv + 3, layout.nslot, layout.nslot, layout.ncontact * dim)
+    return sum(map(up, parts)) + up(batch * dim * dim) + 4 * -(-nv // kernels.WARP)
+
+
+def solver_source(plan: _Plan, axes: tuple, dtype: Any, count: int, shape: kernels.Lanes, spilled: bool) -> str:
+    """Source of `solve_worlds(operands..., out)` for `count` worlds, a row of numbers for each.
+
+    Where the memory of a world is `spilled` it stands at the end of its row.
+    """
+    layout = plan.layout
+    table = np.full(max(1, layout.nv), -1)
+    table[layout.limit_dof] = np.arange(layout.nlimit)
+    limits = f"TABLE int LIMIT_OF_DOF[{len(table)}] = {{{', '.join(map(str, table))}}};\n"
+    body = kernels.text(Path(__file__).parent, "primal.cu")
+    parameters = [f"const T* {n}" for n in plan.names] + ["T* out"]
+    sizes = _sizes(layout)
+    fields = [
+        f"  p.{n} = {n + (f' + (long long)world * {sizes[n]}' if axes[plan.names.index(n)] is not None else '')};"
+        if n in plan.names
+        else f"  p.{n} = 0;"
+        for n in SHARED
+    ]
+    fill = "\n".join(fields)
+    memory = "row + RESULTS" if spilled else "memory"
+    visit = f"""
+#define RESULTS (2 * NV + 2 * NSLOT + 1)
+FUNCTION void visit(int lane, int world, T* memory, {", ".join(parameters)}) {{
+  Problem p;
+  T* row = out + (long long)world * (RESULTS + {"AT_END" if spilled else 0});
+{fill}
+  int count = 0;
+  solve(lane, &p, {memory}, row, row + NV, row + NV + NSLOT, row + NV + 2 * NSLOT, &count);
+  if (lane == 0) row[2 * NV + 2 * NSLOT] = count;
+}}
+"""
+    entry = kernels.entry_source("solve_worlds", parameters, count, shape, None if spilled else "AT_END")
+    known = kernels.definitions(_constants(layout, plan.limits))
+    return kernels.lanes_source(dtype, layout.nv, shape) + known + limits + body + visit + entry
+
+
+def _sizes(layout: Layout) -> dict[str, int]:
+    """Numbers of a world in each operand."""
+    nv, contact = layout.nv, layout.ncontact
+    of = (nv * nv, nv, *(layout.nslot,) * 4, layout.ngeneral * nv, contact * layout.condim * nv, contact * 5, contact)
+    return dict(zip(SHARED, (*of, len(primal.Tolerances._fields), nv, nv), strict=True))
+
+
+mlir.register_lowering(solve_p, mlir.lower_fun(_on_cuda, multiple_results=True), platform="cuda")
+mlir.register_lowering(solve_p, mlir.lower_fun(_elsewhere, multiple_results=True))
+
+
+def _batch(operands: tuple, dims: tuple, *, plan: _Plan, axes: tuple | None) -> tuple[list[Array], list[int]]:
+    """A batch; a batch of batches as one larger batch."""
+    outer = next(x.shape[d] for x, d in zip(operands, dims, strict=True) if d is not None)
+    moved = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, dims, strict=True)]
+    if axes is None:
+        return solve_p.bind(*moved, plan=plan, axes=tuple(None if d is None else 0 for d in dims)), [0] * 5
+    inner = [x if d is None else x[0] for x, d in zip(moved, dims, strict=True)]
+    (size,) = _worlds(tuple(inner), axes)
+
+    kept = [d is None and a is None for d, a in zip(dims, axes, strict=True)]
+    of = zip(operands, dims, axes, kept, strict=True)
+    full = [x if k else merged(x, d, a, outer, size) for x, d, a, k in of]
+    found = solve_p.bind(*full, plan=plan, axes=tuple(None if k else 0 for k in kept))
+    return [x.reshape(outer, size, *x.shape[1:]) for x in found], [0] * len(found)
+
+
+batching.primitive_batchers[solve_p] = _batch

@@ -25,7 +25,7 @@ from jaxsim.engine.solver.problem import (
 from jaxsim.math.arrays import dot, sums
 from jaxsim.math.safe import Array, divide
 from jaxsim.xla.batching import batch_max
-from jaxsim.xla.linalg import solve_factored, solve_positive
+from jaxsim.xla.linalg import cholesky, solve_factored, solve_nearly_positive, solve_positive
 from jaxsim.xla.loops import while_each, while_packed
 
 
@@ -44,6 +44,23 @@ class IterationLimits(NamedTuple):
     iterations: int
     ls_iterations: int
     kernel: int = 0
+
+
+class Guesses(NamedTuple):
+    """Accelerations to start from: the unconstrained one, and the last solution or None."""
+
+    free: Array
+    warm: Array | None
+
+
+class Solution(NamedTuple):
+    """qacc (nv,), the number of iterations, J qacc - aref, J qacc_smooth - aref (nslot,) and J' force (nv,)."""
+
+    acc: Array
+    niter: Array
+    r: Array
+    free_r: Array
+    qfrc: Array
 
 
 class InitialGuess(NamedTuple):
@@ -81,14 +98,10 @@ class SolverOperators(NamedTuple):
 
 
 def solve(
-    layout: Layout,
-    limits: IterationLimits,
-    p: ConstraintProblem,
-    settings: Tolerances,
-    factor: Array,
-    start: InitialGuess,
-) -> tuple[Array, Array]:
-    """qacc (nv,) and the number of iterations. `factor` is the Cholesky factor of M."""
+    layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, guesses: Guesses
+) -> Solution:
+    """The solution by operations of JAX."""
+    factor = cholesky(p.M.matrix) if limits.solver == "cg" else None
     direction = partial(_cg_direction, factor, p) if limits.solver == "cg" else partial(_newton_direction, layout, p)
     operators = SolverOperators(
         smooth=p.qfrc_smooth,
@@ -99,7 +112,15 @@ def solve(
         along=partial(along, layout, p),
         direction=direction,
     )
-    return minimise(operators, limits, settings, start, while_each)
+    start = first_guess(layout, p, guesses.free, guesses.warm)
+    acc, niter = minimise(operators, limits, settings, start, while_each)
+    return solution(layout, p, acc, niter, guesses.free)
+
+
+def solution(layout: Layout, p: ConstraintProblem, acc: Array, niter: Array, free: Array) -> Solution:
+    """What is known of the solution `acc`."""
+    r = residual(layout, p, acc)
+    return Solution(acc, niter, r, residual(layout, p, free), p.J.transpose_times(force(layout, p, r)))
 
 
 def minimise(
@@ -154,9 +175,14 @@ LS_RELATIVE = {"newton": 1e-2, "cg": 1e-3}
 HESSIAN_CHUNK = 8  # contacts whose share of the Hessian is added at a time
 
 
+def solve_hessian(layout: Layout, h: Array, b: Array) -> Array:
+    """H^-1 b (nv,). Rows of strains grow with the square of a deformation, so that rounding may eat what M adds."""
+    return (solve_nearly_positive if layout.strains else solve_positive)(h, b)
+
+
 def _newton_direction(layout: Layout, p: ConstraintProblem, s: SolverState) -> tuple[Array, tuple[()]]:
     h = hessian_of_used(layout, p, s.r)
-    return -solve_positive(h, s.grad), ()
+    return -solve_hessian(layout, h, s.grad), ()
 
 
 def hessian_of_used(layout: Layout, p: ConstraintProblem, r: Array) -> Array:

@@ -48,10 +48,7 @@ def elliptic(layout: Layout) -> bool:
 
 
 class Cone(NamedTuple):
-    """Elliptic contacts in regular dual cone space: scaled rows u (n, dim), scale, normal N, tangent length T, zone.
-
-    The kernel keeps `u` and `scale` as tuples of `dim` arrays of any shape, everything else in that shape.
-    """
+    """Elliptic contacts in regular dual cone space: scaled rows u (n, dim), scale, normal N, tangent length T, zone."""
 
     u: Any
     scale: Any

@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsim.core.layout import Layout
+from jaxsim.core.types import ConstraintType
 from jaxsim.engine.solver.linesearch import SearchLine, line_search
 from jaxsim.engine.solver.primal import InitialGuess, IterationLimits, Tolerances
 from jaxsim.engine.solver.problem import ConstraintProblem, Curvature, along, contact_blocks, curvature, force, residual
@@ -20,6 +22,8 @@ from jaxsim.math.arrays import einsum
 from jaxsim.math.safe import Array, divide, norm
 
 FORCING = 1e-2  # gradient that an inexact direction may leave, relative to the gradient
+QUADRATIC = 1e-6  # the same where all rows pull both ways, so that one direction leads to the minimum
+SPARE = 0.3  # of the tolerance: no direction needs to leave less of the gradient
 MAX_CG_ITERATIONS = 200  # for one direction
 LS_RELATIVE = 1e-2  # derivative that the line search may leave, relative to that at its start
 
@@ -44,33 +48,47 @@ def hessian_times(layout: Layout, p: ConstraintProblem, c: Curvature, x: Array) 
     return p.M.times(x) + p.J.transpose_times(weighted)
 
 
-def conjugate_gradients(times, precondition, b: Array, tolerance: float, rounds: int, idle: Array) -> Array:
-    """x with A x = b to a relative `tolerance` in the norm of the preconditioner; zero for a world that is `idle`."""
+def conjugate_gradients(
+    times, precondition, b: Array, tolerance: Array, rounds: int, idle: Array, least_gain: Array | float = 0.0
+) -> Array:
+    """x with A x = b to a relative `tolerance` in the norm of the preconditioner; zero for a world that is `idle`.
+
+    It also ends with a round that lowers x' A x / 2 - b' x by no more than `least_gain`.
+    """
 
     def unfinished(s: tuple) -> Array:
-        _, _, _, rho, count = s
-        return (rho > enough) & (count < rounds) & ~idle
+        _, _, _, rho, count, gain = s
+        return (rho > enough) & (gain > least_gain) & (count < rounds) & ~idle
 
     def go(s: tuple) -> tuple:
-        x, r, q, rho, count = s
+        x, r, q, rho, count, _ = s
         aq = times(q)
         alpha = divide(rho, jnp.sum(q * aq))
         x, r = x + alpha * q, r - alpha * aq
         z = precondition(r)
         new = jnp.sum(r * z)
-        return x, r, z + divide(new, rho) * q, new, count + 1
+        return x, r, z + divide(new, rho) * q, new, count + 1, 0.5 * alpha * rho
 
     z = precondition(b)
     rho = jnp.sum(b * z)
     enough = tolerance**2 * rho
-    return jax.lax.while_loop(unfinished, go, (jnp.zeros_like(b), b, z, rho, jnp.zeros((), jnp.int32)))[0]
+    start = (jnp.zeros_like(b), b, z, rho, jnp.zeros((), jnp.int32), jnp.full_like(rho, jnp.inf))
+    return jax.lax.while_loop(unfinished, go, start)[0]
 
 
-def direction(layout: Layout, p: ConstraintProblem, c: Curvature, b: Array, tolerance: float, idle: Array) -> Array:
+def direction(
+    layout: Layout,
+    p: ConstraintProblem,
+    c: Curvature,
+    b: Array,
+    tolerance: Array,
+    idle: Array,
+    least_gain: Array | float = 0.0,
+) -> Array:
     """About H^-1 b."""
-    precondition = p.J.tree_hessian(p.M, c.weight, partial(contact_blocks, layout, p, c)).inverse()
+    inverse = p.J.tree_hessian(p.M, c.weight, partial(contact_blocks, layout, p, c)).inverse()
     return conjugate_gradients(
-        partial(hessian_times, layout, p, c), precondition, b, tolerance, MAX_CG_ITERATIONS, idle
+        partial(hessian_times, layout, p, c), inverse.times, b, tolerance, MAX_CG_ITERATIONS, idle, least_gain
     )
 
 
@@ -89,7 +107,9 @@ def minimise(
         )
 
     def iterate(s: SolverState) -> SolverState:
-        search = direction(layout, p, curvature(layout, p, s.r), -s.grad, FORCING, s.done)
+        needed = SPARE * divide(settings.tolerance, settings.scale * norm(s.grad))
+        precision, gain = jnp.clip(needed, least, 0.5), settings.tolerance / settings.scale
+        search = direction(layout, p, curvature(layout, p, s.r), -s.grad, precision, s.done, gain)
         mv, z = p.M.times(search), p.J.times(search)
         derivative = jnp.sum(search * s.grad)
         line = SearchLine(s.r, z, jnp.sum(search * (s.momentum - p.qfrc_smooth)), jnp.sum(search * mv))
@@ -100,6 +120,8 @@ def minimise(
         gain = -0.5 * alpha * derivative
         return new._replace(done=new.done | (settings.scale * gain < settings.tolerance) | (derivative >= 0))
 
+    equalities = np.all(layout.general.type == ConstraintType.EQUALITY)
+    least = QUADRATIC if equalities and not layout.nlimit and not layout.ncontact else FORCING
     first = prepare(*start, jnp.zeros((), jnp.int32))
     last = jax.lax.while_loop(lambda s: ~s.done & (s.niter < limits.iterations), iterate, first)
     return last.acc, last.niter

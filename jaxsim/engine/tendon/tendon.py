@@ -8,6 +8,7 @@ from jaxsim.core.structure import per_structure
 from jaxsim.core.types import WrapType
 from jaxsim.engine.damping import tendon_actuator_sum
 from jaxsim.engine.tendon import path as tendon_path
+from jaxsim.interface.public import public
 from jaxsim.math.arrays import add_at, take, take_or_zero
 from jaxsim.math.safe import Array, xp_of
 
@@ -60,6 +61,7 @@ def _fixed(m) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return wrap, tendon, joint, jacobian_entries(m)[tendon, m.jnt_dofadr[joint]]
 
 
+@public
 def tendon(m: Model, d: Data) -> Data:
     """ten_length, ten_J and, for spatial tendons, the points of their paths."""
     if not m.ntendon:

@@ -13,8 +13,10 @@ from jaxsim.math.arrays import inner, is_numpy, matvec, matvec_t
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, arctan2, divide, norm, normalize, sqrt, xp_of
 
-FIRST = 1 - 1e-7  # where the search for the inner tangent starts
-TOLERANCE = 1e-6
+FIRST = 1e-7  # where the search for the inner tangent starts: 1 - z
+TOLERANCE = 1e-6  # rad
+ROUNDINGS = 32  # the least tolerance, in units of rounding: sums of angles up to pi
+SMALLEST_ANGLE = (2 * MINVAL) ** 0.5  # whose cosine differs from 1 by MINVAL
 ITERATIONS = 20
 CROSSING = -10000.0  # what a solution is worth whose two straight parts cross
 
@@ -120,7 +122,9 @@ def _outside(a: Array, b: Array, side: Array, has_side: Array, radius: Array) ->
     ok = ok & ~_cross_each_other(a, w0, b, w1)
     turn = -_wedge(w0, w1)
     angle = arctan2(abs(turn), inner(w0, w1))
-    long_way = ((turn > 0) & ~first) | ((turn < 0) & first)
+    # where both points are the same up to rounding, the sign of the turn says nothing, and the arc is short
+    rounding = ROUNDINGS * float(np.finfo(turn.dtype).eps) * square
+    long_way = ((turn > rounding) & ~first) | ((turn < -rounding) & first)
     return ok, w0, w1, radius * xp.where(long_way, 2 * np.pi - angle, angle)
 
 
@@ -136,12 +140,13 @@ def _inside(a: Array, b: Array, radius: Array) -> tuple[Array, Array, Array, Arr
     cosine = divide(far0**2 + far1**2 - gap, 2 * far0 * far1)
     ok = ok & ~through & (cosine >= -1 + MINVAL)
     ratios = xp.stack([divide(radius, far0), divide(radius, far1)], axis=1)
-    z, found = _inner_tangent(xp.clip(ratios, 0, 1), arctan2(abs(_wedge(a, b)), inner(a, b)))
-    found = found & (cosine <= 1 - MINVAL)
+    between = arctan2(abs(_wedge(a, b)), inner(a, b))
+    u, found = _inner_tangent(xp.clip(ratios, 0, 1), between)
+    found = found & (between >= SMALLEST_ANGLE)
     forward = _wedge(a, b) > 0
     base = normalize(xp.where(forward[:, None], a, b), default=np.array([1.0, 0]), eps=MINVAL)[0]
     ratio = xp.where(forward, ratios[:, 0], ratios[:, 1])
-    angle = _arcsin(z) - _arcsin(ratio * z)
+    angle = _arcsin(1 - u, u) - _arcsin(ratio * (1 - u), (1 - ratio) + ratio * u)
     c, s = xp.cos(angle)[:, None], xp.sin(angle)[:, None]
     turned = c * base + s * xp.stack([-base[:, 1], base[:, 0]], axis=1)
     middle = normalize(0.5 * (a + b), default=np.array([1.0, 0]), eps=MINVAL)[0]
@@ -149,48 +154,56 @@ def _inside(a: Array, b: Array, radius: Array) -> tuple[Array, Array, Array, Arr
     return ok, point, point, xp.zeros_like(radius)
 
 
-def _arcsin(x: Array) -> Array:
-    return arctan2(x, sqrt((1 - x) * (1 + x)))
+def _arcsin(x: Array, rest: Array) -> Array:
+    """The arc sine of `x`, given `rest` = 1 - x, which a float close to 1 does not tell."""
+    return arctan2(x, sqrt(rest * (1 + x)))
 
 
 def _inner_tangent(ratios: Array, angle: Array) -> tuple[Array, Array]:
-    """Newton's search for z in asin(A z) + asin(B z) - 2 asin(z) + angle = 0, and whether it ended well.
+    """Newton's search for z in asin(A z) + asin(B z) - 2 asin(z) + angle = 0: gives 1 - z, and whether it ended well.
 
-    It stops as early as in MuJoCo; derivatives are those of the solution.
+    It stops as early as in MuJoCo; derivatives are those of the solution. The variable is u = 1 - z: where z is close
+    to 1, floats of 32 bits next to each other are 1e-4 rad apart.
     """
     xp = xp_of(ratios, angle)
+    tolerance = max(TOLERANCE, ROUNDINGS * float(np.finfo(angle.dtype).eps))
 
-    def f(z: Array, ratios: Array, angle: Array) -> Array:
-        return _arcsin(ratios[:, 0] * z) + _arcsin(ratios[:, 1] * z) - 2 * _arcsin(z) + angle
-
-    def derivative(z: Array, ratios: Array) -> Array:
+    def f(u: Array, ratios: Array, angle: Array) -> Array:
         def term(r: Array) -> Array:
-            return r / xp.maximum(sqrt(1 - (r * z) ** 2), MINVAL)
+            return _arcsin(r * (1 - u), (1 - r) + r * u)
 
-        return term(ratios[:, 0]) + term(ratios[:, 1]) - 2 * term(xp.ones_like(z))
+        return term(ratios[:, 0]) + term(ratios[:, 1]) - 2 * _arcsin(1 - u, u) + angle
+
+    def derivative(u: Array, ratios: Array) -> Array:
+        """By z."""
+
+        def term(r: Array) -> Array:
+            return r / xp.maximum(sqrt(((1 - r) + r * u) * (1 + r * (1 - u))), MINVAL)
+
+        return term(ratios[:, 0]) + term(ratios[:, 1]) - 2 / xp.maximum(sqrt(u * (2 - u)), MINVAL)
 
     fixed = (ratios, angle) if is_numpy(ratios, angle) else lax.stop_gradient((ratios, angle))
-    z = xp.full(angle.shape, FIRST, angle.dtype)
-    good = f(z, *fixed) <= 0
+    u = xp.full(angle.shape, FIRST, angle.dtype)
+    good = f(u, *fixed) <= 0
 
     def iterate(_: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        z, good = carry
-        value = f(z, *fixed)
-        active = good & (abs(value) > TOLERANCE)
-        descent = derivative(z, fixed[0])
-        moved = z - value / xp.where(descent < -MINVAL, descent, -1)
-        well = (descent <= -MINVAL) & (moved <= z) & (f(moved, *fixed) <= TOLERANCE)
-        return xp.where(active & well, moved, z), good & (well | ~active)
+        u, good = carry
+        value = f(u, *fixed)
+        active = good & (abs(value) > tolerance)
+        descent = derivative(u, fixed[0])
+        moved = u + value / xp.where(descent < -MINVAL, descent, -1)
+        well = (descent <= -MINVAL) & (moved >= u) & (f(moved, *fixed) <= tolerance)
+        return xp.where(active & well, moved, u), good & (well | ~active)
 
     if is_numpy(ratios, angle):
         for _ in range(ITERATIONS):
-            before = z
-            z, good = iterate(0, (z, good))
-            if (z == before).all():
+            before = u
+            u, good = iterate(0, (u, good))
+            if (u == before).all():
                 break
-        return z, good & (abs(f(z, *fixed)) <= TOLERANCE)
-    z, good = lax.stop_gradient(jax.lax.fori_loop(0, ITERATIONS, iterate, (z, good)))
-    good = good & (abs(f(z, *fixed)) <= TOLERANCE)
-    descent = derivative(z, fixed[0])
-    change = f(z, ratios, angle) - f(z, *fixed)
-    return z - change / xp.where(descent < -MINVAL, descent, -1), good
+        return u, good & (abs(f(u, *fixed)) <= tolerance)
+    u, good = lax.stop_gradient(jax.lax.fori_loop(0, ITERATIONS, iterate, (u, good)))
+    good = good & (abs(f(u, *fixed)) <= tolerance)
+    descent = derivative(u, fixed[0])
+    change = f(u, ratios, angle) - f(u, *fixed)
+    return u + change / xp.where(descent < -MINVAL, descent, -1), good

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from jaxsim.envs.locomotion import LocomotionConfig, make_locomotion
 from jaxsim.envs.registry import register
 from jaxsim.envs.tasks.cartpole import Cartpole, CartpoleConfig
 from jaxsim.envs.tasks.joystick import Joystick, JoystickConfig
@@ -31,6 +32,10 @@ TASKS = {
     "quadruped_joystick_rough": (
         Joystick,
         JoystickConfig(model="quadruped_rough.xml", roughness=0.06, fail_height=0.1, fail_up=0.2),
+    ),
+    "quadruped_locomotion": (
+        make_locomotion,
+        LocomotionConfig(model="quadruped.xml", sim_dt=0.005, collisions="feet"),
     ),
     "humanoid_stand": (Legged, replace(HUMANOID, speed=0.0)),
     "humanoid_walk": (Legged, HUMANOID),

@@ -77,8 +77,6 @@ def test_absurd_counts_are_refused_before_anything_is_made(attrs, words):
         compile_spec(read(grid(attrs, '<contact selfcollide="none"/>')))
 
 
-def test_a_model_with_a_flex_loads_and_is_refused_by_name_when_it_is_to_step():
+def test_a_model_with_a_flex_loads():
     m = jaxsim.load_model(MACROS["edges held"])
     assert m.nflex == 1 and m.flex_vertnum.tolist() == [16]
-    with pytest.raises(jaxsim.UnsupportedError, match="flex"):
-        jaxsim.step(m, jaxsim.make_data(m))

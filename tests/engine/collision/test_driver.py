@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jaxsim
+from jaxsim.core.data import EMPTY_CONTACT
 from jaxsim.core.types import GeomType, WarningType
 from jaxsim.engine.collision import compaction, driver
 from jaxsim.engine.collision.table import COLLIDERS
@@ -87,7 +88,7 @@ def test_unused_slots_are_empty(crowd):
     empty = int(ours.ncon[0])
     for name in ours.contact.__slots__[:-1]:
         rest = np.asarray(getattr(ours.contact, name))[0, empty:]
-        assert np.all(rest == (-1 if name in ("geom", "efc_address") else 0)), name
+        assert np.all(rest == (-1 if name in EMPTY_CONTACT else 0)), name
 
 
 def test_capacity_keeps_the_first_contacts_and_counts_the_rest(crowd):

@@ -19,15 +19,13 @@ from jaxsim.core.types import DisableBit, GeomType
 from jaxsim.engine.collision import parameters
 from jaxsim.engine.collision.broad.bounds import boxes_touch, spheres_touch
 from jaxsim.engine.collision.broad.pairs import Candidates, listed_candidates
+from jaxsim.engine.collision.grid import appended, neighbours
 from jaxsim.math.arrays import gather, take
 from jaxsim.math.safe import Array
-from jaxsim.xla.batching import batch_max
 
 LIST_MAX_PAIRS = 1 << 15  # models with more candidate pairs use the grid
 GRID_MAX_SIZE_RATIO = 4  # geoms larger than this times the median are not in the grid
-GRID_MAX_CELLS = 1022  # along each axis; geoms beyond count to the last cell
 NEAR_PAIRS_PER_GEOM = 24  # capacity for near pairs, before the box test, for each geom
-COLUMN_OFFSETS = (1, 1023, 1024, 1025)  # (dz, dy) of half of the neighbouring columns, for keys (z 1024 + y) 1024 + x
 
 
 class NearPairs(NamedTuple):
@@ -102,7 +100,8 @@ def near_pairs(m: Any, d: Any, capacity: int) -> NearPairs:
     pairs = listed_candidates(m.structure, flags, tuple(grid.tolist()))
     found = _PairBuffer(jnp.zeros((NEAR_PAIRS_PER_GEOM * m.ngeom, 3), jnp.int32), jnp.zeros((), jnp.int32))
     if len(pairs.pair):
-        found = _append(found, _near_listed(m, pos, mat, pairs), jnp.asarray(np.column_stack([pairs.geom, pairs.pair])))
+        listed = jnp.asarray(np.column_stack([pairs.geom, pairs.pair]))
+        found = _PairBuffer(*appended(found, _near_listed(m, pos, mat, pairs), listed))
     found = _near_in_grid(m, pos, grid, found)
     rows, list_capacity = found.rows, len(found.rows)
     real = np.arange(list_capacity) < found.count
@@ -111,7 +110,8 @@ def near_pairs(m: Any, d: Any, capacity: int) -> NearPairs:
         (gather(jnp.asarray(m.geom_type), geom[:, 0]) <= GeomType.HFIELD)
         | boxes_touch(m, pos, mat, parameters.margin_of(m, geom, pair), geom[:, 0], geom[:, 1])
     )
-    kept = _append(_PairBuffer(jnp.zeros((capacity, 3), jnp.int32), jnp.zeros((), jnp.int32)), touch, rows)
+    none = jnp.zeros((capacity, 3), jnp.int32), jnp.zeros((), jnp.int32)
+    kept = _PairBuffer(*appended(none, touch, rows))
     dropped = jnp.maximum(found.count - list_capacity, 0) + jnp.maximum(kept.count - capacity, 0)
     return _sorted_pairs(m, kept, dropped)
 
@@ -121,13 +121,6 @@ class _PairBuffer(NamedTuple):
 
     rows: Array
     count: Array
-
-
-def _append(found: _PairBuffer, mask: Array, rows: Array) -> _PairBuffer:
-    """The buffer with the rows in `mask` appended."""
-    index = found.count + jnp.cumsum(mask, dtype=jnp.int32) - 1
-    index = jnp.where(mask, index, len(found.rows))
-    return _PairBuffer(found.rows.at[index].set(rows, mode="drop"), found.count + jnp.sum(mask, dtype=jnp.int32))
 
 
 def _near_listed(m: Any, pos: Array, mat: Array, pairs: Candidates) -> Array:
@@ -146,34 +139,18 @@ def _near_in_grid(m: Any, pos: Array, grid: np.ndarray, found: _PairBuffer) -> _
     if n < 2:
         return found
     centre, radius = take(pos, grid), take(m.geom_rbound, grid)
-    centre = jnp.where(jnp.isfinite(centre), centre, 0)
     width = 2 * jnp.max(radius) + parameters.max_margin(m)
-    cell = jnp.clip(jnp.floor((centre - jnp.min(centre, axis=0)) / jnp.maximum(width, 1e-9)), 0, GRID_MAX_CELLS - 1)
-    x, y, z = (cell.astype(jnp.int32) + 1).T
-    key, order = lax.sort_key_val((z * 1024 + y) * 1024 + x, jnp.arange(n, dtype=jnp.int32))
-    geom = gather(jnp.asarray(grid, jnp.int32), order)
-    begin, end = [jnp.arange(1, n + 1)], [jnp.searchsorted(key, key + 1, side="right")]
-    for column in COLUMN_OFFSETS:
-        begin.append(jnp.searchsorted(key, key + 1024 * column - 1, side="left"))
-        end.append(jnp.searchsorted(key, key + 1024 * column + 1, side="right"))
-    begin, end = jnp.concatenate(begin), jnp.concatenate(end)
-    run_end = jnp.cumsum(end - begin, dtype=jnp.int32)
-    chunk = 16 * n
 
-    def add_chunk(i: Array, found: _PairBuffer) -> _PairBuffer:
-        k = i * chunk + jnp.arange(chunk, dtype=jnp.int32)
-        run = jnp.minimum(jnp.searchsorted(run_end, k, side="right"), 5 * n - 1)
-        other = jnp.clip(gather(end, run) - (gather(run_end, run) - k), 0, n - 1)
-        g1, g2 = gather(geom, run % n), gather(geom, other)
+    def near(i: Array, j: Array) -> tuple[Array, Array]:
+        g1, g2 = (gather(jnp.asarray(grid, jnp.int32), k) for k in (i, j))
         t1, t2 = (gather(jnp.asarray(m.geom_type), g) for g in (g1, g2))
         swap = (t1 > t2) | ((t1 == t2) & (g1 > g2))
         g1, g2 = jnp.where(swap, g2, g1), jnp.where(swap, g1, g2)
         rows = jnp.stack([g1, g2, jnp.full_like(g1, -1)], axis=1)
         reach = gather(m.geom_rbound, g1) + gather(m.geom_rbound, g2) + parameters.margin_of(m, rows[:, :2], rows[:, 2])
-        near = (k < run_end[-1]) & spheres_touch(gather(pos, g2) - gather(pos, g1), reach) & _may_collide(m, g1, g2)
-        return _append(found, near, rows)
+        return spheres_touch(gather(pos, g2) - gather(pos, g1), reach) & _may_collide(m, g1, g2), rows
 
-    return lax.fori_loop(0, (batch_max(run_end[-1]) + chunk - 1) // chunk, add_chunk, found)
+    return _PairBuffer(*neighbours(centre, width, near, tuple(found)))
 
 
 def _may_collide(m: Any, g1: Array, g2: Array) -> Array:

@@ -4,6 +4,7 @@ The searches have no derivatives. Each leaves a record of where it ended: witnes
 them. Derivatives follow from the equations that the results solve (`sensitivity`, `portal_jvp`), at these records.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from jaxsim.core.types import DisableBit, GeomType
 from jaxsim.engine.collision.convex.epa import EpaResult, epa
 from jaxsim.engine.collision.convex.gjk import SupportPoints, gjk, weighted
 from jaxsim.engine.collision.convex.hull import FacetTable, HullTable, facet_table, hull_table
-from jaxsim.engine.collision.convex.manifold import Clip, clip_in_turn, clip_side_by_side, manifold
+from jaxsim.engine.collision.convex.manifold import Manifold, ManifoldRecord, manifold, manifold_again
 from jaxsim.engine.collision.convex.mpr import find_portal, mpr_contact
 from jaxsim.engine.collision.convex.sensitivity import WitnessPoints, refined_witness, surface_feature, witness_jvp
 from jaxsim.engine.collision.convex.support import (
@@ -34,8 +35,8 @@ from jaxsim.engine.collision.convex.support import (
 from jaxsim.engine.collision.convex.surface_normal import surface_normal
 from jaxsim.engine.collision.shapes import Geoms, PairContacts, make_frame, unit
 from jaxsim.math.arrays import gather, inner, matvec, row_at
-from jaxsim.math.component import split
-from jaxsim.math.rotation import axis_angle_to_quat, cross, quat_to_mat
+from jaxsim.math.component import Vector, split
+from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
 from jaxsim.xla.loops import repeat
 from jaxsim.xla.pool import for_each
@@ -52,7 +53,8 @@ class SearchSettings(NamedTuple):
     """The static part of a search: geom types that may occur, its bound of iterations, and what it looks for.
 
     With `multiccd` some pairs may have several contacts, with `faceted` some by the faces that touch; with `use_mpr`
-    the search is libccd's, MPR.
+    the search is libccd's, MPR. With `surface` normals are those of curved surfaces, where a pair has one. Faces have
+    `max_corners` at most.
     """
 
     types: tuple[int, ...]
@@ -60,6 +62,8 @@ class SearchSettings(NamedTuple):
     multiccd: bool
     faceted: bool
     use_mpr: bool
+    surface: bool
+    max_corners: int
 
 
 class SearchTables(NamedTuple):
@@ -124,9 +128,10 @@ def convex_context(m: Any, g1: np.ndarray, g2: np.ndarray) -> ConvexContext:
     faceted = multiccd and not use_mpr and bool(np.any(np.isin(t1, FACETED_TYPES) & np.isin(t2, FACETED_TYPES)))
     multiccd = multiccd and bool(np.any(~np.isin(t1, SINGLE_CONTACT_TYPES) & ~np.isin(t2, SINGLE_CONTACT_TYPES)))
     types = tuple(np.unique(np.concatenate([t1, t2])).tolist())
+    facets, max_corners = facet_table(m, hulls) if faceted else (None, 0)
     return ConvexContext(
-        SearchSettings(types, m.opt.ccd_iterations, multiccd, faceted, use_mpr),
-        SearchTables(hulls.hulls, facet_table(m, hulls) if faceted else None, m.opt.ccd_tolerance),
+        SearchSettings(types, m.opt.ccd_iterations, multiccd, faceted, use_mpr, use_mpr, max_corners),
+        SearchTables(hulls.hulls, facets, m.opt.ccd_tolerance),
         *(hulls, m.geom_type, m.geom_rbound),
     )
 
@@ -138,6 +143,26 @@ def convex_convex(c: ConvexContext, a: Geoms, b: Geoms, margin: Array, count: Ar
     hit, dist, pos, normal = _contacts(c.settings, c.tables, *shapes, bound, count)
     finite = jnp.isfinite(dist)
     return PairContacts(margin[:, None] + jnp.where(finite, dist, 0), pos, normal, hit & finite)
+
+
+def convex_pairs(
+    settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, margin: Array, count: Array
+) -> PairContacts:
+    """The deepest contact of each of the first `count` of n pairs of shapes that are inflated by half of `margin`."""
+    hit, dist, pos, normal = _contacts(settings, tables, a, b, jnp.zeros_like(margin), count)
+    finite = jnp.isfinite(dist)
+    return PairContacts(margin[:, None] + jnp.where(finite, dist, 0), pos, normal, hit & finite)
+
+
+def shapes_touch(
+    settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, active: Array
+) -> Array:
+    """Whether two shapes touch, by GJK; neither may be a sphere or a capsule."""
+    support = pair_support(partial(farthest_point, settings.types, tables.hulls), a, b)
+    start = split(centre(a) - centre(b))
+    none = jnp.zeros_like(a.margin)
+    found = gjk(support, start, tables.tolerance, jnp.array(False), settings.iterations, none, active)
+    return found.dist <= tables.tolerance
 
 
 def convex_distance(c: ConvexContext, a: Geoms, b: Geoms, distmax: Array) -> tuple[Array, Array]:
@@ -167,8 +192,7 @@ def _contacts(
     """Contacts of the first `count` of n pairs."""
 
     def of_pair(tables: SearchTables, pair: tuple, active: Array) -> Contacts:
-        find = partial(_search_where, settings, tables, active)
-        return contacts_of_pair(settings, tables, *pair, find, clip_in_turn)[0]
+        return contacts_of_pair(settings, tables, *pair, *_searches(settings, tables, active))[0]
 
     return for_each(of_pair, tables, (a, b, bound), count)
 
@@ -178,18 +202,35 @@ def _contacts_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> 
     tables, a, b, bound, count = primals
 
     def of_pair(tables: SearchTables, pair: tuple, active: Array) -> tuple[Contacts, Any]:
-        return contacts_of_pair(settings, tables, *pair, partial(_search_where, settings, tables, active), clip_in_turn)
+        return contacts_of_pair(settings, tables, *pair, *_searches(settings, tables, active))
 
     found, records = for_each(of_pair, tables, (a, b, bound), count)
 
     def differentiable(tables: SearchTables, a: ConvexShape, b: ConvexShape, bound: Array) -> Contacts:
         def again(a: ConvexShape, b: ConvexShape, bound: Array, records: Any) -> Contacts:
-            known = lambda i, *_: jax.tree.map(lambda x: gather(x, i), records)  # noqa: E731
-            return contacts_of_pair(settings, tables, a, b, bound, known, clip_side_by_side)[0]
+            def find(i: Array, *_: Any) -> Any:
+                return jax.tree.map(lambda x: gather(x, i), records[0])
+
+            def touch(a: ConvexShape, b: ConvexShape, _: Any, gap: Vector) -> tuple[Manifold, ManifoldRecord]:
+                return manifold_again(tables.facets, tables.hulls, a, b, records[1], gap), records[1]
+
+            return contacts_of_pair(settings, tables, a, b, bound, find, touch)[0]
 
         return jax.vmap(again)(a, b, bound, records)
 
     return found, jax.jvp(differentiable, primals[:4], tangents[:4])[1]
+
+
+def _searches(settings: SearchSettings, tables: SearchTables, active: Array) -> tuple[Callable, Callable]:
+    """`find` and `touch` of `contacts_of_pair`."""
+
+    def find(_: Any, a: ConvexShape, b: ConvexShape, needed: Array) -> Any:
+        return search(settings, tables, a, b, needed & active)
+
+    def touch(a: ConvexShape, b: ConvexShape, face: Array, gap: Vector) -> tuple[Manifold, ManifoldRecord]:
+        return manifold(tables.facets, tables.hulls, a, b, face, gap, settings.max_corners)
+
+    return find, touch
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -221,11 +262,17 @@ def _distance_search(
 
 
 def contacts_of_pair(
-    settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, bound: Array, find: Any, clip: Clip
+    settings: SearchSettings,
+    tables: SearchTables,
+    a: ConvexShape,
+    b: ConvexShape,
+    bound: Array,
+    find: Callable,
+    touch: Callable,
 ) -> tuple[Contacts, Any]:
-    """Contacts of one pair in k slots, and the records of the k searches.
+    """Contacts of one pair in k slots, and the records of the k searches and of the manifold.
 
-    `find(i, turned_a, turned_b, needed)` is the record of search i, `clip` clips polygons (see `manifold`). With
+    `find(i, turned_a, turned_b, needed)` is the record of search i; `touch(a, b, face, gap)` is `manifold`. With
     `multiccd`, pairs without a manifold are searched again with the geoms tilted about the tangents of the first
     contact, as mjc_Convex does.
     """
@@ -234,7 +281,8 @@ def contacts_of_pair(
     if not settings.use_mpr:
         is_multi &= ~faceted | (a.margin > 0)
     tilts = MULTICCD_TILTS if settings.multiccd else MULTICCD_TILTS[:1]
-    axes, angles = np.array([t[0] for t in tilts], np.int32), np.array([t[1] for t in tilts], a.pos.dtype)
+    axis_of = jnp.asarray([t[0] for t in tilts], jnp.int32)
+    cos_sin_of = jnp.asarray([(np.cos(t[1]), np.sin(t[1])) for t in tilts], a.pos.dtype)
 
     def tilted(first: tuple, i: Array) -> tuple[tuple, tuple]:
         hit, pivot, frame = first
@@ -242,13 +290,11 @@ def contacts_of_pair(
         needed = is_first | (hit & is_multi)
 
         def attempt() -> tuple[DeepestPoint, Any]:
-            rot = quat_to_mat(axis_angle_to_quat(row_at(frame, row_at(jnp.asarray(axes), i)), row_at(angle_of, i)))
-            rot = jnp.where(is_first, jnp.eye(3, dtype=rot.dtype), rot)
+            rot = _rotation(row_at(frame, row_at(axis_of, i)), *split(row_at(cos_sin_of, i)))
             turned = _rotated(a, rot, pivot), _rotated(b, rot.T, pivot)
             record = find(i, *turned, needed)
             return deepest_point(settings, tables, record, *turned, a, b), record
 
-        angle_of = jnp.asarray(angles)
         none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(attempt))
         found, record = lax.cond(needed, attempt, lambda: none)
         pos = jnp.where(found.hit, 0.5 * (found.x1 + found.x2), 0)
@@ -262,45 +308,24 @@ def contacts_of_pair(
     if settings.multiccd:
         hit &= _distinct(pos, hit, DISTINCT_TOLERANCE * bound)
     contacts = Contacts(hit, jnp.broadcast_to(found.dist[0], hit.shape), pos, found.normal)
-    if settings.faceted:
-        first, record = (jax.tree.map(lambda x: x[0], x) for x in (found, records))
-        by_manifold = first.hit & faceted & (a.margin == 0)
-        contacts = lax.cond(
-            by_manifold, partial(_of_manifold, tables, a, b, first, record, clip), lambda x: x, contacts
-        )
-    return contacts, records
+    if not settings.faceted:
+        return contacts, (records, None)
+    first, record = (jax.tree.map(lambda x: x[0], x) for x in (found, records))
 
+    def of_faces() -> tuple[Manifold, ManifoldRecord]:
+        return touch(a, b, record.points.index, split(first.x2 - first.x1))
 
-def _of_manifold(
-    tables: SearchTables,
-    a: ConvexShape,
-    b: ConvexShape,
-    deepest: DeepestPoint,
-    first: Witness,
-    clip: Clip,
-    contacts: Contacts,
-) -> Contacts:
-    """The contacts of the faces that touch, or those given if there are none."""
-    gap = deepest.x2 - deepest.x1
-    ok, points, normal, real = manifold(tables.facets, tables.hulls, a, b, first.points.index, gap, clip)
-    return Contacts(
-        jnp.where(ok, real, contacts.hit),
+    none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(of_faces))
+    by_faces = first.hit & faceted & (a.margin == 0)
+    touching, manifold_record = lax.cond(by_faces, of_faces, lambda: none)
+    ok = touching.ok
+    contacts = Contacts(
+        jnp.where(ok, touching.real, contacts.hit),
         contacts.dist,
-        jnp.where(ok, points, contacts.pos),
-        jnp.where(ok, normal, contacts.normal),
+        jnp.where(ok, touching.pos, contacts.pos),
+        jnp.where(ok, touching.normal, contacts.normal),
     )
-
-
-def _search_where(
-    settings: SearchSettings,
-    tables: SearchTables,
-    active: Array,
-    _: Any,
-    a: ConvexShape,
-    b: ConvexShape,
-    needed: Array,
-) -> Any:
-    return search(settings, tables, a, b, needed & active)
+    return contacts, (records, manifold_record)
 
 
 def search(settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, active: Array) -> Any:
@@ -325,16 +350,28 @@ def deepest_point(
     """
     points = record.points
     turned = touched(tables.hulls, turned_a, points.index[:, 0]), touched(tables.hulls, turned_b, points.index[:, 1])
-    if not settings.use_mpr:
-        return _of_witness(*turned, record)
-    hit, depth, pos, normal = mpr_contact(settings.types, *turned, record)
-    normal = jnp.where(hit, surface_normal(settings.types, a, b, pos, normal), normal)
-    return DeepestPoint(hit, -depth, pos, pos, normal)
+    if settings.use_mpr:
+        hit, depth, pos, normal = mpr_contact(settings.types, *turned, record)
+        found = DeepestPoint(hit, -depth, pos, pos, normal)
+    else:
+        found = _of_witness(*turned, record)
+    if not settings.surface:
+        return found
+    normal = surface_normal(settings.types, a, b, 0.5 * (found.x1 + found.x2), found.normal)
+    return found._replace(normal=jnp.where(found.hit, normal, found.normal))
 
 
 def _rotated(s: ConvexShape, rot: Array, centre: Array) -> ConvexShape:
     """The shape rotated about a point of the world."""
     return s._replace(pos=centre + matvec(rot, s.pos - centre), mat=jnp.sum(rot[:, :, None] * s.mat, axis=1))
+
+
+def _rotation(axis: Array, cos: Array, sin: Array) -> Array:
+    """The rotation (3, 3) about a unit axis by an angle of this cosine and sine."""
+    x, y, z = split(sin * axis)
+    zero = jnp.zeros_like(x)
+    turn = jnp.stack([zero, -z, y, z, zero, -x, -y, x, zero]).reshape(3, 3)
+    return cos * jnp.eye(3, dtype=axis.dtype) + turn + (1 - cos) * axis[:, None] * axis
 
 
 def _distinct(pos: Array, hit: Array, tolerance: Array) -> Array:

@@ -4,13 +4,12 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.convex.support import CLIMB_WIDTH, SCAN_WIDTH, Hulls, farthest_vertex
 from jaxsim.engine.collision.shapes import Geoms
 from jaxsim.math.arrays import gather, take
-from jaxsim.math.component import split
+from jaxsim.math.component import Vector, split
 from jaxsim.math.safe import Array
 from jaxsim.xla.pool import for_each
 
@@ -56,12 +55,23 @@ def hull_table(m: Any, geoms: np.ndarray) -> HullTable:
     edge = np.concatenate([none, *edges, np.zeros(CLIMB_WIDTH, np.int32)]).astype(np.int32)
     vertex = np.concatenate([none, *(m.mesh_vertadr[i] + v for i, v in zip(mesh, ids, strict=True))]).astype(np.int32)
     dtype = m.geom_size.dtype
-    vert = jnp.asarray(take(m.mesh_vert, vertex), dtype) if len(vertex) else jnp.zeros((1, 3), dtype)
+    vert = components(m.mesh_vert, vertex, dtype)
     # one vertex follows the last, which a search that is not made reads
     first_edge = np.cumsum([0, *map(len, edges), 0]).astype(np.int32)
-    hulls = Hulls(split(vert), split(take(vert, scan)), *map(jnp.asarray, (scan, first_edge, edge)))
+    scanned = components(m.mesh_vert, vertex[scan] if len(vertex) else vertex, dtype)
+    hulls = Hulls(vert, scanned, *map(jnp.asarray, (scan, first_edge, edge)))
     rows = np.stack([ends, [*ends[1:], ends[-1]]], axis=1)
     return HullTable(hulls, first.astype(np.int32), rows.astype(np.int32), ids, of_geom, mesh)
+
+
+def components(x: Array, rows: np.ndarray, dtype: Any) -> Vector:
+    """The components of rows (n,) of vectors x (k, 3); a zero each if there are none.
+
+    Each is a gather: XLA takes gathers out of a loop of steps, but not the slices of one.
+    """
+    if not len(rows):
+        return tuple(jnp.zeros(1, dtype) for _ in range(3))
+    return tuple(jnp.asarray(take(x.reshape(-1), 3 * rows + k), dtype) for k in range(3))
 
 
 def _scanned(count: int, large: bool) -> np.ndarray:
@@ -87,19 +97,21 @@ def hull_vertices(m: Any, mesh: int) -> np.ndarray:
 
 
 class FacetTable(NamedTuple):
-    """Faces of hulls, one row each, padded by -1; the last row is a box.
+    """Faces of hulls side by side; the last six are those of a box.
 
-    `faces_at` (r, V, K): faces at each vertex; `edge_end` (r, V, K): the other end of an edge of that face at that
-    vertex; `corners` (r, F, P): vertices of each face in order; `ncorner` (r, F): their number; `normal` (r, F, 3) in
-    the geom's frame. Vertices are numbered as in `HullTable.vertex_id`. Bit i of a box's vertex number says
-    whether coordinate i is positive.
+    `normal` are their components (f,) in the geoms' frames. Corners of face i, in order, are entries of `corner` from
+    `first_corner[i]` to `first_corner[i + 1]`. Faces at vertex v are entries of `face` from
+    `first_face[v]` to `first_face[v + 1]`; `edge_end` is the other end of an edge of that face at that vertex. Vertex
+    v is number v - `first_vertex` of its hull, as are corners and ends; those of the box follow the others. Bit i of a
+    box's vertex number says whether coordinate i is positive.
     """
 
-    faces_at: Array
+    normal: Vector
+    first_corner: Array
+    corner: Array
+    first_face: Array
+    face: Array
     edge_end: Array
-    corners: Array
-    ncorner: Array
-    normal: Array
 
 
 BOX_CORNERS = np.array([[7, 3, 1, 5], [2, 6, 4, 0], [2, 3, 7, 6], [4, 5, 1, 0], [6, 7, 5, 4], [3, 2, 0, 1]], np.int32)
@@ -107,58 +119,56 @@ BOX_NORMALS = np.repeat(np.eye(3), 2, axis=0) * np.tile([1.0, -1.0], 3)[:, None]
 BOX_SIGNS = np.where((np.arange(8)[:, None] >> np.arange(3)) & 1, 1.0, -1.0)
 
 
-def box_faces() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Faces of a box, +x, -x, +y, -y, +z, -z: `faces_at`, `edge_end` and `corners` of a `FacetTable`."""
-    vertex = np.arange(8)[:, None]
-    faces_at = np.where((vertex >> np.arange(3)) & 1, 0, 1) + np.array([0, 2, 4])
-    return faces_at, vertex ^ np.array([1, 2, 4]), BOX_CORNERS
-
-
-def facet_table(m: Any, hulls: HullTable) -> FacetTable:
-    """Faces of the hulls of meshes, one row each; the last row is a box."""
+def facet_table(m: Any, hulls: HullTable) -> tuple[FacetTable, int]:
+    """Faces of the hulls of meshes and of a box, and the most corners that one has."""
+    begin = np.cumsum([0, *m.mesh_polynum[hulls.mesh]])
+    rows = zip(hulls.mesh, hulls.vertex_id, begin, strict=False)
+    parts = [_mesh_faces(m, *row) for row in rows] + [_box_faces(begin[-1])]
+    corners, faces, ends = ([x for part in parts for x in part[i]] for i in range(3))
+    of_meshes = [m.mesh_polyadr[i] + np.arange(m.mesh_polynum[i]) for i in hulls.mesh]
     dtype = hulls.hulls.vert[0].dtype
-    rows = [_mesh_faces(m, mesh, ids) for mesh, ids in zip(hulls.mesh, hulls.vertex_id, strict=True)] + [box_faces()]
-    faces_at, edge_end, corners = [_pad([row[i] for row in rows]) for i in range(3)]
-    ncorner = np.sum(corners >= 0, axis=-1)
-    normal = [jnp.asarray(BOX_NORMALS, dtype)]
-    for mesh in hulls.mesh[::-1]:
-        first = m.mesh_polyadr[mesh]
-        normal.insert(0, jnp.asarray(m.mesh_polynormal[first : first + m.mesh_polynum[mesh]], dtype))
-    width = ncorner.shape[1]
-    tables = [jnp.asarray(x, jnp.int32) for x in (faces_at, edge_end, corners, ncorner)]
-    return FacetTable(*tables, jnp.stack([jnp.pad(x, ((0, width - len(x)), (0, 0))) for x in normal]))
+    normal = tuple(jnp.asarray(x, dtype) for x in BOX_NORMALS.T)
+    if of_meshes:
+        own = components(m.mesh_polynormal, np.concatenate(of_meshes), dtype)
+        normal = tuple(map(jnp.concatenate, zip(own, normal, strict=True)))
+    table = FacetTable(normal, *_in_rows(corners), *_in_rows(faces), _in_rows(ends)[1])
+    return table, max(map(len, corners))
 
 
-def _mesh_faces(m: Any, mesh: int, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Faces of a mesh's hull with vertices `ids`: `faces_at`, `edge_end` and `corners` of a `FacetTable`."""
+def _in_rows(rows: list[np.ndarray]) -> tuple[Array, Array]:
+    """Rows of different length one after the other: where each begins, with the end of the last, and all entries."""
+    address = np.cumsum([0, *map(len, rows)])
+    return jnp.asarray(address, jnp.int32), jnp.asarray(np.concatenate(rows), jnp.int32)
+
+
+def _box_faces(first: int) -> tuple[list, list, list]:
+    """Corners of the faces of a box, +x, -x, +y, -y, +z, -z; faces at its vertices, from `first` on; ends of edges."""
+    vertex = np.arange(8)[:, None]
+    faces = np.where((vertex >> np.arange(3)) & 1, 0, 1) + np.array([0, 2, 4])
+    return list(BOX_CORNERS), list(faces + first), list(vertex ^ np.array([1, 2, 4]))
+
+
+def _mesh_faces(m: Any, mesh: int, ids: np.ndarray, first: int) -> tuple[list, list, list]:
+    """Corners of the faces of a mesh's hull with vertices `ids`; faces at them, from `first` on; ends of edges."""
     hull_index = np.full(m.mesh_vertnum[mesh], -1)
     hull_index[ids[::-1]] = np.arange(len(ids))[::-1]
-    first = m.mesh_polyadr[mesh]
     faces = []
-    for f in range(first, first + m.mesh_polynum[mesh]):
+    for f in range(m.mesh_polyadr[mesh], m.mesh_polyadr[mesh] + m.mesh_polynum[mesh]):
         adr, num = m.mesh_polyvertadr[f], m.mesh_polyvertnum[f]
         faces.append(hull_index[m.mesh_polyvert[adr : adr + min(num, MAX_POLYVERT)]])
     faces_at, edge_end = [], []
     for v in ids:
         adr, num = m.mesh_polymapadr[m.mesh_vertadr[mesh] + v], m.mesh_polymapnum[m.mesh_vertadr[mesh] + v]
         of_vertex = m.mesh_polymap[adr : adr + min(num, MAX_POLYVERT)]
-        faces_at.append(of_vertex)
-        edge_end.append([faces[f][np.flatnonzero(faces[f] == hull_index[v])[0] - 1] for f in of_vertex])
-    return _pad_rows(faces_at), _pad_rows(edge_end), _pad_rows([f[::-1] for f in faces])
+        faces_at.append(first + of_vertex)
+        edge_end.append(np.array([faces[f][np.flatnonzero(faces[f] == hull_index[v])[0] - 1] for f in of_vertex], int))
+    return [f[::-1] for f in faces], faces_at, edge_end
 
 
 def _pad_rows(rows: list) -> np.ndarray:
     """Rows of different length as one table, padded by -1."""
     width = max((len(r) for r in rows), default=1)
     return np.array([[*r, *[-1] * (width - len(r))] for r in rows], dtype=np.int32).reshape(len(rows), width)
-
-
-def _pad(tables: list[np.ndarray]) -> np.ndarray:
-    """Tables of different shape as one array, padded by -1."""
-    shape = np.max([t.shape for t in tables], axis=0)
-    return np.stack(
-        [np.pad(t, [(0, s - n) for s, n in zip(shape, t.shape, strict=True)], constant_values=-1) for t in tables]
-    )
 
 
 class PlaneMeshContext(NamedTuple):
@@ -191,7 +201,7 @@ def lowest_vertices(hulls: HullTable, g: Geoms, down: Array, count: Array) -> tu
         point, index = farthest_vertex(hulls, *range_of_hull, split(down))
         return point[0], index
 
-    return first, for_each(search, lax.stop_gradient(hulls.hulls), (first, scan, down), count)[1]
+    return first, for_each(search, hulls.hulls, (first, scan, down), count)[1]
 
 
 def _vertex_neighbours(m: Any, mesh: int, ids: np.ndarray) -> np.ndarray:
@@ -200,12 +210,16 @@ def _vertex_neighbours(m: Any, mesh: int, ids: np.ndarray) -> np.ndarray:
     count = len(np.unique(ids))
     if graph < 0:
         return _pad_rows([[i for i in range(count) if i != v] for v in range(len(ids))])
-    start, vertex, edge_list = np.split(m.mesh_graph[graph + 2 :], [m.mesh_graph[graph], 2 * m.mesh_graph[graph]])
-    hull_index = np.searchsorted(ids[:count], vertex)
-    rows = []
-    for v in ids:
-        # for meshes this small MuJoCo uses the vertex id as index in the graph
-        local = v if m.mesh_vertnum[mesh] < MUJOCO_CLIMB_MIN_VERTICES else np.flatnonzero(vertex == v)[0]
-        end = edge_list[start[min(local, len(start) - 1)] :]
-        rows.append(hull_index[end[: np.flatnonzero(end < 0)[0]]])
-    return _pad_rows(rows)
+    start, vertex, edges = np.split(m.mesh_graph[graph + 2 :], [m.mesh_graph[graph], 2 * m.mesh_graph[graph]])
+    # for meshes this small MuJoCo uses the vertex id as index in the graph
+    small = m.mesh_vertnum[mesh] < MUJOCO_CLIMB_MIN_VERTICES
+    by_vertex = np.argsort(vertex, kind="stable")
+    local = ids if small else by_vertex[np.searchsorted(vertex, ids, sorter=by_vertex)]
+    first = start[np.minimum(local, len(start) - 1)]
+    ends = np.flatnonzero(edges < 0)  # each vertex's list ends with a negative number
+    count = ends[np.searchsorted(ends, first)] - first
+    column = np.arange(count.max(initial=1))
+    other = edges[np.minimum(first[:, None] + column, len(edges) - 1)]
+    real = column < count[:, None]
+    hull_index = np.searchsorted(ids[: len(np.unique(ids))], vertex)
+    return np.where(real, hull_index[np.where(real, other, 0)], -1).astype(np.int32)

@@ -79,12 +79,16 @@ def hfield_setup(m: Any, g1: np.ndarray, g2: np.ndarray) -> HfieldContext:
 
 def hfield_convex(c: HfieldContext, a: Geoms, b: Geoms, margin: Array, count: Array) -> PairContacts:
     """Contacts of a height field and a convex geom: one for each triangle that the geom penetrates, at most 50."""
-    row = gather(jnp.asarray(c.fields.of_geom), a.id)
-    field = Field(gather(jnp.asarray(c.fields.grid), row), gather(take(c.size, c.fields.field), row), margin)
     inside = b._replace(
         pos=matvec_t(a.mat, b.pos - a.pos), mat=jnp.sum(a.mat[:, :, :, None] * b.mat[:, :, None, :], axis=1)
     )
-    shape = shapes_of(c.convex, inside, margin)
+    return hfield_shapes(c, a, shapes_of(c.convex, inside, margin), margin, count)
+
+
+def hfield_shapes(c: HfieldContext, a: Geoms, shape: ConvexShape, margin: Array, count: Array) -> PairContacts:
+    """Contacts of height fields with convex shapes in their frames."""
+    row = gather(jnp.asarray(c.fields.of_geom), a.id)
+    field = Field(gather(jnp.asarray(c.fields.grid), row), gather(take(c.size, c.fields.field), row), margin)
     capacity = min(len(row) * MAXCONPAIR, 2 * c.max_contacts)
     tables = FieldTables(c.convex.tables, c.height)
     number, dist, pos, normal = _field_contacts((c.convex.settings, capacity), tables, field, shape, count)
@@ -192,7 +196,8 @@ def _contacts_of_pair(
 
 def _bounds(settings: SearchSettings, tables: SearchTables, shape: ConvexShape) -> Array:
     """The greatest x, y and z of a geom without its margin, and the least ones (6,)."""
-    shape = shape._replace(margin=jnp.zeros_like(shape.margin), vert=jnp.zeros((6, 3), shape.pos.dtype))
+    vert = jnp.zeros((6, 3), shape.pos.dtype) if shape.vert is None else shape.vert
+    shape = shape._replace(margin=jnp.zeros_like(shape.margin), vert=vert)
 
     def along(k: Array, out: Array) -> Array:
         axis = lax.rem(k, np.int32(3))

@@ -49,8 +49,9 @@ class ConvexShape(NamedTuple):
 
     `type` is its geom type; `pos` (3,), `mat` (3, 3), `size` (3,); `margin`, by half of which the shape is inflated;
     `row` its row in the tables of hulls and facets; `first_vertex` that of its hull in `Hulls`; `scan` (2,) the first
-    and the last entry of `Hulls.scan`; `vert` (6, 3) the vertices of a prism, else None; `corner` (3, 3), if known, the
-    vertices that it is touched at. Vertices are in the shape's frame.
+    and the last entry of `Hulls.scan`; `vert` (6, 3) the vertices of a prism or of an element of a flex, else None;
+    `corner` (3, 3), if known, the vertices that it is touched at. Vertices are in the shape's frame. The radius of an
+    element of a flex counts to its margin, twice.
     """
 
     type: Array
@@ -135,6 +136,19 @@ def _prism(s: ConvexShape, d: Vector) -> tuple[Vector, Array]:
     return point, (best + jnp.where(down, 3, 0)).astype(jnp.int32)
 
 
+def _element(s: ConvexShape, d: Vector) -> tuple[Vector, Array]:
+    """The farthest of up to four vertices of an element of a flex, the first of equals."""
+    best, index = tuple(s.vert[0, k] for k in range(3)), jnp.int32(0)
+    height = component.dot(best, d)
+    for i in range(1, 4):
+        vertex = tuple(s.vert[i, k] for k in range(3))
+        here = component.dot(vertex, d)
+        higher = here > height
+        best, index = component.where(higher, vertex, best), jnp.where(higher, jnp.int32(i), index)
+        height = jnp.where(higher, here, height)
+    return best, index
+
+
 def farthest_vertex(hulls: Hulls, first: Array, scanned: Array, d: Vector) -> tuple[Vector, Array]:
     """The vertex of a hull farthest along d, in its geom's frame, and its number in the hull.
 
@@ -200,6 +214,7 @@ def farthest_point(types: tuple[int, ...], hulls: Hulls, s: ConvexShape, directi
         GeomType.BOX: _box,
         GeomType.MESH: lambda s, d: farthest_vertex(hulls, s.first_vertex, s.scan, d),
         GeomType.HFIELD: _prism,
+        GeomType.FLEX: _element,
     }
     branches = [partial(functions[t], s) for t in types]
     mat = split(s.mat.reshape(9))
@@ -231,8 +246,10 @@ def pair_support(
 
     A loop visits the two shapes, so that its program holds the support function once.
     """
-    if a.vert is not None:
+    if a.vert is not None and b.vert is None:
         b = b._replace(vert=jnp.zeros_like(a.vert))
+    elif a.vert is None and b.vert is not None:
+        a = a._replace(vert=jnp.zeros_like(b.vert))
     shapes = jax.tree.map(lambda x, y: jnp.stack([x, y]), a, b)
 
     def support(direction: Vector) -> SupportPoint:

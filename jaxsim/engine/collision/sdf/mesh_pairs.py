@@ -43,23 +43,34 @@ class BvhTable(NamedTuple):
     of_geom: np.ndarray
 
 
-class MeshSdfContext(NamedTuple):
-    """Fields of the second geoms, hierarchies and vertices of the first, starting weights (s, 3), number of steps."""
+class Descents(NamedTuple):
+    """How triangles are searched: the fields, starting weights (s, 3), number of steps."""
 
     fields: tuple[np.ndarray, dict[int, DistanceField]]
-    bvh: BvhTable
-    vert: Array
     start: np.ndarray
     iterations: int
 
 
+class MeshSdfContext(NamedTuple):
+    """Fields of the second geoms and how they are searched, hierarchies and vertices of the first."""
+
+    descents: Descents
+    bvh: BvhTable
+    vert: Array
+
+
 def mesh_sdf_setup(m: Any, g1: np.ndarray, g2: np.ndarray) -> MeshSdfContext:
     """The context of pairs of meshes g1 and SDF geoms g2 (n,)."""
+    return MeshSdfContext(descents_into(m, g2), _bvh_table(m, g1), m.mesh_vert)
+
+
+def descents_into(m: Any, geoms: np.ndarray) -> Descents:
+    """How triangles near these SDF geoms are searched."""
     u, v = (halton(max(int(m.opt.sdf_initpoints), 1) + 1, base)[1:] for base in (2, 3))
     over = u + v > 1
     u, v = np.where(over, 1 - u, u), np.where(over, 1 - v, v)
     start = np.stack([1 - u - v, u, v], axis=-1)
-    return MeshSdfContext(distance_fields(m, g2), _bvh_table(m, g1), m.mesh_vert, start, int(m.opt.sdf_iterations))
+    return Descents(distance_fields(m, geoms), start, int(m.opt.sdf_iterations))
 
 
 def _bvh_table(m: Any, geoms: np.ndarray) -> BvhTable:
@@ -106,8 +117,8 @@ def mesh_sdf(c: MeshSdfContext, a: Geoms, b: Geoms, margin: Array) -> PairContac
 
     corner = jnp.take_along_axis(corner, jnp.maximum(triangle, 0)[..., None, None], axis=1)
     x = jnp.swapaxes(jnp.sum(weight[..., None] * corner, axis=2), 0, 1)  # (50, n, 3), in the frame of b
-    dist = distance_of(c.fields, b, x)
-    inward, length = unit(-gradient_of(c.fields, b, x))
+    dist = distance_of(c.descents.fields, b, x)
+    inward, length = unit(-gradient_of(c.descents.fields, b, x))
     valid = (triangle >= 0).T & (dist <= 0)
     valid &= ~is_repeated(jax.lax.stop_gradient(x), valid) & (length >= MINVAL)
     normal = matvec(b.mat, inward)
@@ -119,21 +130,21 @@ def _near_triangles(c: MeshSdfContext, b: Geoms, row: Array, rel: Array, offset:
     """Which triangles (n, F) a traversal of the hierarchies reaches and that may touch the field."""
     box = jnp.asarray(c.bvh.box, corner.dtype)[row]
     centre = matvec(rel[:, None], box[..., :3]) + offset[:, None]
-    reached = _distances(c, b, centre) < safe.norm(box[..., 3:])
+    reached = _distances(c.descents, b, centre) < safe.norm(box[..., 3:])
     parent = jnp.asarray(c.bvh.parent)[row]
     for _ in range(int(np.ceil(np.log2(c.bvh.depth + 1)))):
         reached &= jnp.take_along_axis(reached, parent, axis=1)
         parent = jnp.take_along_axis(parent, parent, axis=1)
     reached = jnp.take_along_axis(reached, jnp.asarray(c.bvh.leaf)[row], axis=1)
-    return reached & jnp.asarray(c.bvh.real)[row] & _field_reaches(c, b, corner)
+    return reached & jnp.asarray(c.bvh.real)[row] & field_reaches(c.descents, b, corner)
 
 
-def _distances(c: MeshSdfContext, b: Geoms, x: Array) -> Array:
+def _distances(c: Descents, b: Geoms, x: Array) -> Array:
     """Distances (n, k) of points (n, k, 3)."""
     return distance_of(c.fields, b, jnp.swapaxes(x, 0, 1)).T
 
 
-def _field_reaches(c: MeshSdfContext, b: Geoms, corner: Array) -> Array:
+def field_reaches(c: Descents, b: Geoms, corner: Array) -> Array:
     """Whether the field reaches into a sphere around each triangle (n, F, 3, 3).
 
     The sphere is the triangle's, or that of a tetrahedron over it whose height is proportional to its centre's
@@ -179,9 +190,9 @@ def _points_inside(
         index = jnp.minimum(jnp.searchsorted(total, rank, method="scan_unrolled"), len(is_near) - 1).astype(jnp.int32)
         pair, triangle = index // width, index % width
         geoms = Geoms(*[x[pair] for x in b[:3]], jnp.asarray(b.id)[pair])
-        weights, is_inside = _frank_wolfe(c, geoms, corner[pair, triangle])
+        weights, is_inside = frank_wolfe(c.descents, geoms, corner[pair, triangle])
         hit = (is_inside & (rank <= total[-1])).T.reshape(-1)  # triangle by triangle
-        pair, triangle = (jnp.repeat(x, len(c.start)) for x in (pair, triangle))
+        pair, triangle = (jnp.repeat(x, len(c.descents.start)) for x in (pair, triangle))
         of_pair = hit & (pair == jnp.arange(n)[:, None])
         slot = count[:, None] + jnp.cumsum(of_pair, axis=1, dtype=jnp.int32) - 1
         slot = jnp.where(of_pair & (slot < MAXCONPAIR), slot, MAXCONPAIR)
@@ -194,7 +205,7 @@ def _points_inside(
     return jax.lax.while_loop(more, visit, start)[2]
 
 
-def _frank_wolfe(c: MeshSdfContext, b: Geoms, corner: Array) -> tuple[Array, Array]:
+def frank_wolfe(c: Descents, b: Geoms, corner: Array) -> tuple[Array, Array]:
     """Weights (s, k, 3) of the points of triangles (k, 3, 3) at which the descents end, and whether they are inside."""
     start = jnp.broadcast_to(jnp.asarray(c.start, corner.dtype)[:, None], (len(c.start), len(corner), 3))
 

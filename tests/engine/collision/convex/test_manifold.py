@@ -1,33 +1,68 @@
-"""Polygons clipped vertex by vertex, and all at once: the same polygons."""
+"""Manifolds of faces: the points found, and the same points again from how they arose."""
 
 import jax
 import jax.numpy as jnp
+import mujoco
 import numpy as np
 import pytest
 
-from jaxsim.engine.collision.convex.manifold import clip_in_turn, clip_side_by_side
+import jaxsim
+from jaxsim.engine.collision.convex.convex import convex_context, search, shapes_of
+from jaxsim.engine.collision.convex.manifold import manifold, manifold_again
+from jaxsim.engine.collision.shapes import Geoms
+from jaxsim.math.component import split
+from jaxsim.math.rotation import quat_mul, quat_to_mat
 
-SIZE = 12
+ANGLES = np.linspace(0, 2 * np.pi, 10)[:-1]
+DISC = " ".join(f"{np.cos(a):.6f} {np.sin(a):.6f} {z}" for z in (-0.3, 0.3) for a in ANGLES)
+XML = f"""<mujoco><asset><mesh name="disc" vertex="{DISC}"/></asset><worldbody>
+<body><freejoint/><geom type="box" size="0.9 0.7 0.3"/></body>
+<body><freejoint/><geom type="mesh" mesh="disc"/></body>
+<body><freejoint/><geom type="box" size="0.8 0.5 0.3"/></body></worldbody></mujoco>"""
+N = 40
 
 
-def polygon(rng, count, height):
-    """A convex polygon of `count` points about the z axis, in a row of `SIZE`."""
-    angle = np.sort(rng.uniform(0, 2 * np.pi, count))
-    centre = rng.uniform(-0.5, 0.5, 2)
-    points = np.zeros((SIZE, 3))
-    points[:count] = np.stack([centre[0] + np.cos(angle), centre[1] + np.sin(angle), np.full(count, height)], axis=1)
-    return jnp.asarray(points), jnp.int32(count)
+@pytest.fixture(scope="module")
+def stacked():
+    """Manifolds of shapes that lie on each other turned and shifted, their records, and the same points again."""
+    m = jaxsim.from_mujoco(mujoco.MjModel.from_xml_string(XML))
+    rng = np.random.default_rng(0)
+    g1, g2 = np.tile([[0, 1], [0, 2], [2, 1]], (N, 1)).T
+    yaw, tilt = rng.uniform(0, 2 * np.pi, 3 * N), 1e-4 * rng.standard_normal((3 * N, 2))
+    quat = np.stack([np.cos(yaw / 2), *(tilt / 2).T, np.sin(yaw / 2)], axis=1)
+    quat /= np.linalg.norm(quat, axis=1, keepdims=True)
+    quat = quat_mul(jnp.asarray(quat), jnp.asarray(m.geom_quat)[g2])  # meshes have frames of their own
+    pos = np.concatenate([rng.uniform(-0.7, 0.7, (3 * N, 2)), np.full((3 * N, 1), 0.59)], axis=1)
+    c = convex_context(m, g1, g2)
+    none = jnp.zeros(3 * N)
+    size = jnp.asarray(m.geom_size)
+    mat = jnp.broadcast_to(jnp.eye(3), (3 * N, 3, 3))
+    a = shapes_of(c, Geoms(jnp.zeros((3 * N, 3)), mat, size[g1], jnp.asarray(g1)), none)
+    b = shapes_of(c, Geoms(jnp.asarray(pos), quat_to_mat(quat), size[g2], jnp.asarray(g2)), none)
+
+    def both(a, b):
+        facets, hulls = c.tables.facets, c.tables.hulls
+        record = search(c.settings, c.tables, a, b, jnp.array(True))
+        gap = split(record.x2 - record.x1)
+        found, how = manifold(facets, hulls, a, b, record.points.index, gap, c.settings.max_corners)
+        return found, how, manifold_again(facets, hulls, a, b, how, gap)
+
+    return jax.tree.map(np.asarray, jax.jit(jax.vmap(both))(a, b))
 
 
-@pytest.mark.parametrize("subject_size", [2, 3, 5, SIZE])
-def test_clipping_in_turn_gives_what_clipping_side_by_side_gives(subject_size):
-    rng, down = np.random.default_rng(subject_size), jnp.array([0.0, 0, -1])
-    runs = [jax.jit(clip) for clip in (clip_in_turn, clip_side_by_side)]
-    counts = []
-    for _ in range(20):
-        clipper, subject = polygon(rng, int(rng.integers(3, SIZE + 1)), 0.0), polygon(rng, subject_size, 0.1)
-        (mine, n), (theirs, count) = (run(clipper, subject, down) for run in runs)
-        assert n == count
-        np.testing.assert_allclose(mine[: int(n)], theirs[: int(count)], rtol=0, atol=1e-12)
-        counts.append(int(n))
-    assert max(counts) >= 2
+def test_a_record_gives_the_points_of_the_manifold(stacked):
+    found, how, again = stacked
+    assert found.ok.sum() > 100
+    for x, y in zip(found, again, strict=True):
+        mask = found.ok if x.ndim < 2 or x.shape[1:] == (3,) else found.real
+        np.testing.assert_allclose(x[mask], y[mask], rtol=0, atol=1e-12)
+    line, cut = np.moveaxis(how.origin[found.ok], -1, 0)
+    kinds = (cut < 0), (cut >= 0) & (line >= 0), (cut >= 0) & (line < 0)
+    assert all(k.sum() > 20 for k in kinds)  # vertices, crossings of edges, corners of the clipping face
+
+
+def test_points_of_a_manifold_lie_between_the_faces(stacked):
+    found, *_ = stacked
+    heights = found.pos[:, :4, 2][found.ok[:, None] & found.real[:, :4]]
+    np.testing.assert_allclose(heights, 0.295, atol=1e-3)
+    np.testing.assert_allclose(np.abs(found.normal[found.ok, 2]), 1, atol=1e-6)

@@ -1,0 +1,122 @@
+"""What `print` shows of Option, Data, Contact and Warning: what a person looks for, for one world or a batch."""
+
+from typing import Any
+
+import jax
+import jax.core
+import numpy as np
+
+from jaxsim.core.types import (
+    ConeType,
+    DisableBit,
+    EnableBit,
+    IntegratorType,
+    JacobianType,
+    SolverType,
+    WarningType,
+)
+
+WORDS = {"integrator": IntegratorType, "cone": ConeType, "jacobian": JacobianType, "solver": SolverType}
+FLAGS = {"disableflags": DisableBit, "enableflags": EnableBit}
+MAX_CONTACTS = 10  # contacts that are listed
+
+
+def option_value(name: str, value: Any) -> int:
+    """The integer of an option given as a number or, for choices, as MJCF's word ("RK4", "elliptic", "Newton").
+
+    Raises ValueError for a word that is none of the option's, and for a number without a meaning.
+    """
+    if name not in WORDS:
+        return int(value)
+    choices = {member.name.lower(): member for member in WORDS[name]}
+    wanted = ", ".join(repr(word) for word in choices)
+    if isinstance(value, str):
+        if value.lower() not in choices:
+            raise ValueError(f"{name} is {value!r}, wanted one of {wanted}")
+        return int(choices[value.lower()])
+    number = int(value)
+    if number not in list(WORDS[name]):
+        raise ValueError(f"{name} is {number}, wanted one of {wanted}, or a number from 0 to {len(choices) - 1}")
+    return number
+
+
+def describe_option(opt: Any, floats: tuple[str, ...], ints: tuple[str, ...]) -> str:
+    """One line for each option, choices and flags by their words."""
+    lines = [f"{name}={_value(getattr(opt, name))}" for name in floats]
+    for name in ints:
+        value = getattr(opt, name)
+        if isinstance(value, int) and name in WORDS:
+            value = f"{WORDS[name](value).name.lower()!r}"
+        elif isinstance(value, int) and name in FLAGS and value:
+            value = " | ".join(str(flag.name) for flag in FLAGS[name] if flag & value)
+        lines.append(f"{name}={value}")
+    return "Option(\n  " + ",\n  ".join(lines) + ",\n)"
+
+
+def describe_data(d: Any) -> str:
+    """Sizes, worlds, time, state and counts."""
+    if not _is_concrete(d.time, d.qpos, d.qvel, d.ctrl, d.ncon, d.nefc):
+        return f"Data(qpos={_value(d.qpos)}, qvel={_value(d.qvel)}, ctrl={_value(d.ctrl)}, ...)"
+    worlds = np.shape(d.time)
+    head = f"{' x '.join(map(str, worlds))} worlds, " if worlds else ""
+    state = "".join(f", {name}={_value(getattr(d, name))}" for name in ("qpos", "qvel", "act", "ctrl") if _has(d, name))
+    counts = f"ncon={_value(d.ncon)}, nefc={_value(d.nefc)}"
+    trouble = [name for name in ("overflow_contacts", "overflow_constraints") if _any(getattr(d, name))]
+    dropped = "".join(f", {name}={_value(getattr(d, name))}" for name in trouble)
+    given = f", warning={describe_warning(d.warning)}" if _any(d.warning.number) else ""
+    return f"Data({head}time={_value(d.time)}{state}, {counts}{dropped}{given})"
+
+
+def describe_contact(contact: Any) -> str:
+    """The contacts in use, one line each; of a batch only their numbers."""
+    if not _is_concrete(contact.geom, contact.dist, contact.pos):
+        return f"Contact(dist={_value(contact.dist)}, geom={_value(contact.geom)}, ...)"
+    geom, dist, pos = (np.asarray(x) for x in (contact.geom, contact.dist, contact.pos))
+    used = geom[..., 0] >= 0
+    capacity = used.shape[-1] if used.ndim else 0
+    if used.ndim != 1:
+        return f"Contact({' x '.join(map(str, used.shape[:-1]))} worlds, in use {used.sum(-1)} of {capacity})"
+    rows = np.flatnonzero(used)
+    lines = [f"  geoms {geom[i].tolist()}: dist {dist[i]:.6g}, pos {_value(pos[i])}" for i in rows[:MAX_CONTACTS]]
+    more = [f"  and {len(rows) - MAX_CONTACTS} more"] if len(rows) > MAX_CONTACTS else []
+    return "\n".join([f"Contact({len(rows)} of {capacity} in use)", *lines, *more])
+
+
+def describe_warning(warning: Any) -> str:
+    """The warnings that were given, by name, with how often and the last index."""
+    if not _is_concrete(warning.number, warning.lastinfo):
+        return f"Warning(number={_value(warning.number)}, lastinfo={_value(warning.lastinfo)})"
+    number, last = np.asarray(warning.number), np.asarray(warning.lastinfo)
+    number, last = number.reshape(-1, number.shape[-1]), last.reshape(-1, last.shape[-1])
+    worlds = f" in {len(number)} worlds" if np.ndim(warning.number) > 1 else ""
+    given = [
+        f"{WarningType(k).name}: {number[:, k].sum()}{worlds} (last at {last[number[:, k] > 0, k][-1]})"
+        for k in np.flatnonzero(number.any(0))
+    ]
+    return f"Warning({', '.join(given) or 'none'})"
+
+
+def _has(d: Any, name: str) -> bool:
+    return bool(np.size(getattr(d, name)))
+
+
+def _any(x: Any) -> bool:
+    return _is_concrete(x) and bool(np.any(np.asarray(x)))
+
+
+def _is_concrete(*values: Any) -> bool:
+    return all(
+        isinstance(x, (np.ndarray, np.generic, jax.Array)) and not isinstance(x, jax.core.Tracer) for x in values
+    )
+
+
+def _value(x: Any) -> str:
+    """Numbers as they are where they are few, else their type and shape; what is traced or no array, by itself."""
+    if not _is_concrete(x):
+        shape = getattr(x, "shape", None)
+        return repr(x) if shape is None else f"{x.dtype}{list(shape)}"
+    array = np.asarray(x)
+    if array.size > 12:
+        return f"{array.dtype}{list(array.shape)}"
+    text = np.array2string(array, separator=", ", formatter={"float_kind": lambda x: f"{x:.6g}"})
+    return " ".join(text.split())

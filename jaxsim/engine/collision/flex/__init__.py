@@ -1,0 +1,1 @@
+"""Contacts of flexes: with geoms, with other flexes and with themselves."""

@@ -1,0 +1,200 @@
+"""Contacts of flexes with flexes: of two, and of one with itself. Sources: mj_collideElems, mj_collideFlexInternal."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxsim.core.types import EnableBit, FlexSelf
+from jaxsim.engine.collision.compaction import compact
+from jaxsim.engine.collision.convex.convex import convex_pairs, shapes_touch
+from jaxsim.engine.collision.flex import segments as static
+from jaxsim.engine.collision.flex.elements import Elements, edge_capsules, element_search, element_shapes
+from jaxsim.engine.collision.flex.found import Found, found_of
+from jaxsim.engine.collision.flex.order import tree_keys
+from jaxsim.engine.collision.flex.pairs import Relation, near_elements, relations
+from jaxsim.engine.collision.flex.rounding import run_time_one
+from jaxsim.engine.collision.flex.triangle import face_vertex, sphere_triangle
+from jaxsim.engine.collision.primitive.capsule import capsule_capsule
+from jaxsim.engine.collision.primitive.sphere import sphere_capsule
+from jaxsim.engine.collision.shapes import Geoms, PairContacts
+from jaxsim.engine.flex import tables
+from jaxsim.math.arrays import gather, row_at, take
+from jaxsim.math.safe import Array
+from jaxsim.xla.pool import for_each
+
+FACES = ((0, 1, 2, 3), (0, 2, 3, 1), (0, 3, 1, 2), (1, 3, 2, 0))  # of a tetrahedron, and the vertex opposite
+NEAR_MIN = 512  # capacity for pairs of elements that touch, or are near vertices, at least
+
+
+def flex_flex_contacts(m: Any, d: Any) -> list[Found]:
+    """Contacts between elements: of two flexes, or of one that collides with itself.
+
+    Edges with edges are capsules; all other pairs go to one search.
+    """
+    edges, others = [], []
+    for r in relations(m):
+        (edges if m.flex_dim[r.flex[0]] == m.flex_dim[r.flex[1]] == 1 else others).append(r)
+    found = (_of_relations(m, d, group, search) for group, search in ((edges, False), (others, True)))
+    return [x for x in found if x is not None]
+
+
+def internal_contacts(m: Any, d: Any) -> list[Found]:
+    """Contacts of flexes with their own vertices."""
+    out = [_with_vertices(m, d, dim, static.internal_pairs(m, dim)) for dim in tables.elements(m)]
+    return [x for x in out if x is not None] + [_with_faces(m, d, *x) for x in static.internal_solids(m).tolist()]
+
+
+def _elements(m: Any, d: Any, element: Array) -> Elements:
+    """Elements (n,), ids of the model, with four vertices each; those they lack are their first again."""
+    vertex = tables.element_vertices(m)
+    vertex = np.where(vertex < 0, vertex[:, :1], vertex)
+    radius = take(m.flex_radius, tables.element_flex(m))
+    at = gather(d.flexvert_xpos, gather(jnp.asarray(vertex), element))
+    return Elements(at, gather(d.flexelem_aabb[:, :3], element), gather(radius, element))
+
+
+def _of_relations(m: Any, d: Any, group: list[Relation], search: bool) -> Found | None:
+    near = [near_elements(m, d, r) for r in group]
+    size = [len(x.real) for x in near]
+    if not sum(size):
+        return None
+    element, real, dropped = jnp.concatenate([x.element for x in near]), jnp.concatenate([x.real for x in near]), 0
+    which = jnp.asarray(np.repeat(np.arange(len(group), dtype=np.int32), size))
+    rank = _ranks(m, d, group)
+    in_rank = jnp.asarray([r.mode in (FlexSelf.BVH, FlexSelf.SAP) for r in group])[which]
+    swap = in_rank & (gather(rank, element[:, 0]) > gather(rank, element[:, 1]))
+    element = jnp.where(swap[:, None], element[:, ::-1], element)
+    margin = jnp.stack([_margin(m, r) for r in group]).astype(d.flexvert_xpos.dtype)
+    if search:
+        index, real, _ = compact(real, len(real))
+        element, which = gather(element, index), gather(which, index)
+        count = jnp.sum(real, dtype=jnp.int32)
+        touch = _touch(m, lax.stop_gradient(d), element, lax.stop_gradient(gather(margin, which)), count)
+        index, real, dropped = compact(real & touch, min(len(real), max(NEAR_MIN, 4 * m.max_contacts)))
+        element, which = gather(element, index), gather(which, index)
+    margins = gather(margin, which)
+    first, second = (_elements(m, d, e) for e in element.T)
+    if search:
+        shapes = (element_shapes(e, margins) for e in (first, second))
+        contacts = convex_pairs(*element_search(m), *shapes, margins, jnp.sum(real, dtype=jnp.int32))
+    else:
+        contacts = capsule_capsule(edge_capsules(first), edge_capsules(second), margins)
+    contacts = contacts._replace(valid=contacts.valid & real[:, None])
+    flex = gather(jnp.asarray(tables.element_flex(m), jnp.int32), element)
+    local = element - gather(jnp.asarray(m.flex_elemadr, jnp.int32), flex)
+    keys = _keys(m, d, jnp.asarray([int(r.mode) for r in group])[which], rank, element, local)
+    ids = {"flex1": flex[:, 0], "elem1": local[:, 0], "flex2": flex[:, 1], "elem2": local[:, 1]}
+    found = found_of(contacts, jnp.asarray([r.segment for r in group], jnp.int32)[which], keys, ids)
+    return found._replace(dropped=found.dropped + dropped + sum(x.dropped for x in near))
+
+
+def _margin(m: Any, r: Relation) -> Array:
+    """The margin of two flexes; zero of a flex with itself."""
+    f, g = r.flex
+    if f == g:
+        return jnp.zeros(())
+    return m.opt.o_margin if m.opt.enableflags & EnableBit.OVERRIDE else m.flex_margin[f] + m.flex_margin[g]
+
+
+def _ranks(m: Any, d: Any, group: list[Relation]) -> Array:
+    """The ranks (nflexelem,) in which MuJoCo's way to find pairs meets the elements of flexes that it sorts."""
+    rank = jnp.asarray(_leaf_rank(m))
+    for r in group:
+        if r.mode == FlexSelf.SAP:
+            rank = rank.at[r.first].set(_sweep_rank(lax.stop_gradient(take(d.flexelem_aabb, r.first))))
+    return rank
+
+
+def _leaf_rank(m: Any) -> np.ndarray:
+    """The node of each element in the tree of its flex (nflexelem,)."""
+    rank = np.zeros(m.nflexelem, np.int32)
+    for f in np.flatnonzero(m.flex_bvhadr >= 0):
+        node = m.flex_bvhadr[f] + np.arange(m.flex_bvhnum[f])
+        leaf = node[m.bvh_nodeid[node] >= 0]
+        rank[m.flex_elemadr[f] + m.bvh_nodeid[leaf]] = leaf
+    return rank
+
+
+def _keys(m: Any, d: Any, mode: Array, rank: Array, element: Array, local: Array) -> tuple[Array, Array, Array]:
+    """Keys that order the contacts of pairs of elements, by the `FlexSelf` of each pair."""
+    by_tree, by_sweep = mode == FlexSelf.BVH, mode == FlexSelf.SAP
+    key1, key2 = (jnp.where(by_sweep, gather(rank, element[:, 1 - i]), local[:, i]) for i in (0, 1))
+    if (m.flex_bvhadr >= 0).any():
+        high, low = tree_keys(m, lax.stop_gradient(d), jnp.full_like(mode, -1), *element.T)
+        key1, key2 = jnp.where(by_tree, high, key1), jnp.where(by_tree, low, key2)
+    return jnp.full_like(mode, 2), key1, key2
+
+
+def _sweep_rank(box: Array) -> Array:
+    """The ranks (n,) in which a sweep along the longest axis of a flex meets its elements, of boxes (n, 6)."""
+    low, high = box[:, :3] - box[:, 3:], box[:, :3] + box[:, 3:]
+    size = jnp.max(high, axis=0) - jnp.min(low, axis=0)
+    first, second = (size[0] > size[1]) & (size[0] > size[2]), size[1] > size[2]
+    start = jnp.where(first, low[:, 0], jnp.where(second, low[:, 1], low[:, 2])).astype(jnp.float32)
+    order = jnp.argsort(start, stable=True)
+    return jnp.zeros(len(box), jnp.int32).at[order].set(jnp.arange(len(box), dtype=jnp.int32))
+
+
+def _touch(m: Any, d: Any, element: Array, margin: Array, count: Array) -> Array:
+    """Whether elements (n, 2) touch, for the first `count` of n pairs: a search that keeps no more than that."""
+    every = lax.stop_gradient(_elements(m, d, jnp.arange(m.nflexelem, dtype=jnp.int32)))
+    settings, tables_of = element_search(lax.stop_gradient(m))
+
+    def of_pair(shared: Any, row: tuple, active: Array) -> Array:
+        (tables_of, every), (pair, margin) = shared, row
+        sides = [Elements(*(row_at(x, i)[None] for x in every[:3])) for i in (pair[0], pair[1])]
+        one, two = (jax.tree.map(lambda x: x[0], element_shapes(e, margin[None])) for e in sides)
+        return shapes_touch(settings, tables_of, one, two, active).astype(every.radius.dtype)
+
+    return for_each(of_pair, (tables_of, every), (element, margin), count) > 0
+
+
+def _with_vertices(m: Any, d: Any, dim: int, pairs: static.ElementVertices) -> Found | None:
+    """Contacts of elements with vertices near them, as spheres. Source: mj_collideElemVert."""
+    if not len(pairs.element):
+        return None
+    margin = m.opt.o_margin if m.opt.enableflags & EnableBit.OVERRIDE else take(m.flex_margin, pairs.flex)
+    reach = (margin + take(m.flex_radius, pairs.flex))[:, None]
+    box, at = take(d.flexelem_aabb, pairs.element), take(d.flexvert_xpos, pairs.vertex)
+    near = jnp.all(jnp.abs(box[:, :3] - at) <= box[:, 3:] + reach, axis=1)
+    index, real, dropped = compact(near, min(len(near), max(NEAR_MIN, 2 * m.max_contacts)))
+    element, vertex, flex, segment, rank = (gather(jnp.asarray(x), index) for x in pairs)
+    e, at = _elements(m, d, element), gather(d.flexvert_xpos, vertex)
+    zero = jnp.zeros_like(e.radius)
+    if dim == 1:
+        axis = jnp.broadcast_to(jnp.array([0.0, 0, 1], at.dtype), at.shape)
+        sphere = Geoms(at, None, jnp.stack([e.radius, zero, zero], axis=1), None, axis)
+        contacts = sphere_capsule(sphere, edge_capsules(e), zero)
+    elif dim == 2:
+        found = sphere_triangle(at, e.radius, e.vertex[:, :3], e.radius, zero, run_time_one(m))
+        contacts = PairContacts(*(x[:, None] for x in found))
+    else:
+        point = Elements(jnp.broadcast_to(at[:, None], e.vertex.shape), at, e.radius)
+        shapes = (element_shapes(x, zero) for x in (point, e))
+        contacts = convex_pairs(*element_search(m), *shapes, zero, jnp.sum(real, dtype=jnp.int32))
+    contacts = contacts._replace(valid=contacts.valid & real[:, None])
+    ids = {
+        "flex1": flex,
+        "vert1": vertex - gather(jnp.asarray(m.flex_vertadr, jnp.int32), flex),
+        "flex2": flex,
+        "elem2": element - gather(jnp.asarray(m.flex_elemadr, jnp.int32), flex),
+    }
+    none = jnp.zeros_like(rank)
+    found = found_of(contacts, segment, (none, none, rank), ids)
+    return found._replace(dropped=found.dropped + dropped)
+
+
+def _with_faces(m: Any, d: Any, flex: int, segment: int) -> Found:
+    """Contacts of the faces of tetrahedra with the vertices opposite to them."""
+    count = int(m.flex_elemnum[flex])
+    vertex = tables.element_vertices(m)[m.flex_elemadr[flex] + np.arange(count)]
+    corner = vertex[:, FACES].reshape(-1, 4)
+    at = take(d.flexvert_xpos, corner)
+    contacts = face_vertex(at[:, :3], at[:, 3], jnp.broadcast_to(m.flex_radius[flex], (len(corner),)), run_time_one(m))
+    rank = np.arange(len(corner), dtype=np.int32)
+    ids = {"flex1": 0 * rank + flex, "elem1": rank // 4, "flex2": 0 * rank + flex}
+    ids["vert2"] = corner[:, 3] - m.flex_vertadr[flex]
+    return found_of(contacts, segment, (0 * rank, 0 * rank + 1, rank), ids)

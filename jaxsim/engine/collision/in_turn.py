@@ -1,0 +1,34 @@
+"""Colliders of closed form that are dear: pair by pair, only for the pairs that are real."""
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import numpy as np
+
+from jaxsim.engine.collision.shapes import Geoms, PairContacts
+from jaxsim.math.safe import Array
+from jaxsim.xla.pool import for_each
+
+Function = Callable[[Geoms, Geoms, Array], PairContacts]
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def in_turn(function: Function, a: Geoms, b: Geoms, margin: Array, count: Array) -> PairContacts:
+    """`function(a, b, margin)` of a collider that drops nothing, for the first `count` of n pairs; others not valid.
+
+    The derivatives are those of the function for all pairs.
+    """
+
+    def of_pair(_: None, pair: tuple[Geoms, Geoms, Array], __: Array) -> PairContacts:
+        contacts = function(*jax.tree.map(lambda x: x[None], pair))._replace(dropped=None)
+        return jax.tree.map(lambda x: x[0], contacts)
+
+    return for_each(of_pair, None, (a, b, margin), count)._replace(dropped=0)
+
+
+@in_turn.defjvp
+def _in_turn_jvp(function: Function, primals: tuple, tangents: tuple) -> tuple[PairContacts, PairContacts]:
+    tangent = jax.jvp(lambda *x: function(*x)._replace(dropped=None), primals[:3], tangents[:3])[1]
+    none = np.zeros((), jax.dtypes.float0)
+    return in_turn(function, *primals), tangent._replace(dropped=none)

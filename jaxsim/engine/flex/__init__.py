@@ -1,0 +1,1 @@
+"""Deformable objects: vertices, edges and their Jacobians, elastic forces and their derivatives."""

@@ -1,0 +1,86 @@
+"""Policies as plain NumPy: a network and the statistics of its observations, in one small file."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "tanh": np.tanh,
+    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "swish": lambda x: x / (1 + np.exp(-np.clip(x, -60, 60))),
+}
+FORMAT = 1
+
+
+class Policy:
+    """Function of an observation (..., n) that returns an action (..., action_size) in [-1, 1], in NumPy.
+
+    It needs neither JAX nor the environment. A mapping of observations is read at `key`. `sizes` are the widths of its
+    layers, `env` the name of the task that it was trained on.
+    """
+
+    def __init__(self, arrays: Mapping[str, np.ndarray]):
+        if int(arrays.get("format", -1)) != FORMAT:
+            raise ValueError(f"not a policy of format {FORMAT}: its arrays are {', '.join(arrays)}")
+        self.env, self.key = str(arrays["env"]), str(arrays["key"])
+        self.mean, self.std, self.limit = arrays["mean"], arrays["std"], float(arrays["limit"])
+        count = sum(name.startswith("weight") for name in arrays)
+        self.layers = [(arrays[f"weight{i}"], arrays[f"bias{i}"]) for i in range(count)]
+        self._activation = ACTIVATIONS[str(arrays["activation"])]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Widths of the layers, the observation's first and the action's last."""
+        return (self.layers[0][0].shape[0], *(w.shape[1] for w, _ in self.layers))
+
+    def __call__(self, obs: Any) -> np.ndarray:
+        """Action of an observation, without exploration noise."""
+        x = np.asarray(obs[self.key] if isinstance(obs, Mapping) else obs)
+        if x.shape[-1] != self.sizes[0]:
+            raise ValueError(f"the policy of {self.env!r} takes {self.sizes[0]} observations, got {x.shape[-1]}")
+        x = np.clip((x - self.mean) / self.std, -self.limit, self.limit)
+        for weight, bias in self.layers[:-1]:
+            x = self._activation(x @ weight + bias)
+        weight, bias = self.layers[-1]
+        return np.clip(x @ weight + bias, -1, 1)
+
+
+def save_policy(
+    path: str | os.PathLike,
+    layers: Sequence[tuple[Any, Any]],
+    mean: Any,
+    std: Any,
+    *,
+    activation: str,
+    env: str = "",
+    key: str = "state",
+    limit: float = 10.0,
+) -> None:
+    """Write a policy as an .npz file of float32 arrays.
+
+    Args:
+        path: of the file.
+        layers: weight (inputs, outputs) and bias (outputs,) of each layer, the last without activation.
+        mean: subtracted from an observation.
+        std: which it is then divided by.
+        activation: "tanh", "elu" or "swish".
+        env: name of the task.
+        key: where an observation that is a mapping is read.
+        limit: to which normalised observations are clipped.
+    """
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"activation={activation!r}: expected one of {', '.join(ACTIVATIONS)}")
+    arrays: dict[str, Any] = {"mean": mean, "std": std, "limit": limit}
+    for i, (weight, bias) in enumerate(layers):
+        arrays |= {f"weight{i}": weight, f"bias{i}": bias}
+    small = {name: np.asarray(x, np.float32) for name, x in arrays.items()}
+    text = {"format": np.asarray(FORMAT), "env": env, "key": key, "activation": activation}
+    np.savez(path, allow_pickle=False, **small, **text)
+
+
+def load_policy(path: str | os.PathLike) -> Policy:
+    """Policy of a file of `save_policy`, such as `policy.npz` of a training run: `action = policy(obs)`."""
+    with np.load(path, allow_pickle=False) as file:
+        return Policy(dict(file))

@@ -1,0 +1,89 @@
+"""`public`: the decorator of the functions that users call.
+
+A call from outside is checked (`arguments.py`). An eager one then runs a compiled program, which JAX caches by the
+model's structure: op by op, a step takes seconds. While a caller traces, or from within the engine, the function
+itself runs.
+"""
+
+import inspect
+import threading
+from collections.abc import Callable, Hashable
+from functools import wraps
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+
+from jaxsim.interface.arguments import check_data, check_model
+from jaxsim.xla.compat import is_staging
+from jaxsim.xla.options import jit
+
+F = TypeVar("F", bound=Callable[..., Any])
+DATA = ("d", "src", "dst")  # names of parameters that are Data
+STATIC_TYPES = (str, bool, bytes, type(None), tuple, frozenset)
+
+
+class _Depth(threading.local):
+    """Whether a public function runs in this thread."""
+
+    inside = False
+
+
+_depth = _Depth()
+
+
+def public(function: F | None = None, *, static: tuple[str, ...] = (), compiled: bool = True) -> Any:
+    """The function with its arguments checked, and compiled where it is called eagerly.
+
+    Its first parameter is a model `m`; parameters of the names in `DATA` are its data. Those in `static`, and those
+    that are text, flags or None, are known while tracing. A call with a function or anything else that cannot be hashed
+    among them runs as it is written, as does a model on the host.
+    """
+    if function is None:
+        return lambda f: public(f, static=static, compiled=compiled)
+    signature = inspect.signature(function)
+    name, plain = function.__name__, function
+    data = tuple(p for p in signature.parameters if p in DATA)
+    programs: dict[bool, Callable[..., Any]] = {}
+
+    def run(known: tuple[tuple[str, Any], ...], arguments: dict[str, Any]) -> Any:
+        return _call(plain, dict(known) | arguments)
+
+    @wraps(function)
+    def entry(*args: Any, **kwargs: Any) -> Any:
+        if _depth.inside:
+            return plain(*args, **kwargs)
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            return plain(*args, **kwargs)  # which raises Python's own error
+        m = given["m"]
+        check_model(m, name, given.get(data[0]) if data else None)
+        for key in data:
+            check_data(m, given[key], name, key)
+        if not compiled or isinstance(m.qpos0, np.ndarray) or is_staging():
+            return _call(plain, given)
+        known = {k: v for k, v in given.items() if k in static or isinstance(v, STATIC_TYPES) or callable(v)}
+        if any(callable(v) or not _is_hashable(v) for v in known.values()):
+            return _call(plain, given)
+        rest = {k: v for k, v in given.items() if k not in known}
+        # JAX takes no compiler options within a transformation
+        traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(rest))
+        if traced not in programs:
+            programs[traced] = (jax.jit if traced else jit)(run, static_argnums=0)
+        return programs[traced](tuple(known.items()), rest)
+
+    return entry
+
+
+def _call(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """`function` with these arguments; public functions that it calls run as they are written."""
+    before, _depth.inside = _depth.inside, True
+    try:
+        return function(**arguments)
+    finally:
+        _depth.inside = before
+
+
+def _is_hashable(x: Any) -> bool:
+    return isinstance(x, Hashable) and not (isinstance(x, tuple) and not all(map(_is_hashable, x)))

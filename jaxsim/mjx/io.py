@@ -1,0 +1,80 @@
+"""Models and data from MuJoCo's objects to the device and back, by MJX's names."""
+
+from typing import Any
+
+import jax
+
+from jaxsim.core.errors import UnsupportedError
+from jaxsim.core.model import Model as CoreModel
+from jaxsim.engine import initial, state
+from jaxsim.io.mujoco import from_mujoco, host_model
+from jaxsim.io.mujoco_data import from_mujoco_data, to_mujoco
+from jaxsim.math.safe import Array
+from jaxsim.mjx.types import Data, DataStructure, Impl, Model
+
+
+def put_model(m: Any, device: Any = None, impl: Any = None, **_: Any) -> Model:
+    """`Model` of a `mujoco.MjModel`.
+
+    Raises UnsupportedError for features that jaxsim does not have, and for the implementations "warp" and "cpp".
+    """
+    _check_impl(impl)
+    return jax.device_put(Model(from_mujoco(m), int(m.signature)), device)
+
+
+def make_data(m: Any, device: Any = None, impl: Any = None, **_: Any) -> Data:
+    """`Data` at qpos0 of a `Model` or of a `mujoco.MjModel`."""
+    _check_impl(impl)
+    model = m.model if isinstance(m, Model) else m if isinstance(m, CoreModel) else from_mujoco(m)
+    return jax.device_put(Data(initial.make_data(model), DataStructure(model)), device)
+
+
+def put_data(m: Any, d: Any, device: Any = None, impl: Any = None, **_: Any) -> Data:
+    """`Data` of a `mujoco.MjData`: state, derived fields, contacts and constraint rows."""
+    _check_impl(impl)
+    model = from_mujoco(m)
+    return jax.device_put(Data(from_mujoco_data(model, d), DataStructure(model)), device)
+
+
+def get_data(m: Any, d: Data, **_: Any) -> Any:
+    """`mujoco.MjData` of one world, a list of them of a batch."""
+    import mujoco
+
+    batch = d.qpos.ndim > 1
+    result = [mujoco.MjData(m) for _ in range(len(d.qpos))] if batch else mujoco.MjData(m)
+    get_data_into(result, m, d)
+    return result
+
+
+def get_data_into(result: Any, m: Any, d: Data, **_: Any) -> None:
+    """Write one world into a `mujoco.MjData`, a batch into a list of them."""
+    batch = d.qpos.ndim > 1
+    if isinstance(result, list) != batch:
+        raise ValueError("dst is a list, but d is not batched" if not batch else "dst is a list, but d is batched")
+    model = host_model(m)
+    if d.qpos.shape[-1] != model.nq:
+        raise ValueError(f"qpos has {d.qpos.shape[-1]} numbers, and the model has nq = {model.nq}")
+    to_mujoco(model, d.data, result)
+
+
+def get_state(m: Model, d: Data, spec: Any) -> Array:
+    """The parts of the state that the bits of `spec` (mjtState) name, one after the other."""
+    return state.get_state(m.model, d.data, int(spec))
+
+
+def set_state(m: Model, d: Data, state_: Array, spec: Any) -> Data:
+    """`d` with the parts of its state taken from a vector."""
+    return Data(state.set_state(m.model, d.data, state_, int(spec)), d.structure)
+
+
+def state_size(m: Model, spec: Any) -> int:
+    """How many numbers the parts of the state that `spec` names have."""
+    return state.state_size(m.model, int(spec))
+
+
+def _check_impl(impl: Any) -> None:
+    if impl is None:
+        return
+    name = impl.value if isinstance(impl, Impl) or hasattr(impl, "value") else str(impl).lower()
+    if name not in ("jax", "c"):
+        raise UnsupportedError(f"MJX's implementation {name!r}: jaxsim is one of its own, on every device")

@@ -1,0 +1,77 @@
+"""The stages of MJX's pipeline by its names: functions of `mjx.Model` and `mjx.Data`."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from jaxsim import stages
+from jaxsim.core.types import IntegratorType
+from jaxsim.engine import forward as engine
+from jaxsim.engine.dynamics.rne import rne as rne_force
+from jaxsim.engine.dynamics.rne import tendon_bias as tendon_force
+from jaxsim.engine.inverse.inverse import inverse as inverse_dynamics
+from jaxsim.engine.sensor.velocity import subtree_vel as subtree_velocities
+from jaxsim.mjx.types import Data, Model
+
+
+def _stage(function: Callable[..., Any]) -> Callable[[Model, Data], Data]:
+    """The stage as a function of the wrapped model and data."""
+
+    @wraps(function)
+    def stage(m: Model, d: Data) -> Data:
+        return Data(function(m.model, d.data), d.structure)
+
+    del stage.__wrapped__  # its arguments are of other types
+    return stage
+
+
+step = _stage(engine.step)
+forward = _stage(engine.forward)
+inverse = _stage(inverse_dynamics)
+fwd_position = _stage(stages.fwd_position)
+fwd_velocity = _stage(stages.fwd_velocity)
+fwd_actuation = _stage(stages.fwd_actuation)
+fwd_acceleration = _stage(stages.fwd_acceleration)
+kinematics = _stage(stages.kinematics)
+com_pos = _stage(stages.com_pos)
+com_vel = _stage(stages.com_vel)
+camlight = _stage(stages.camlight)
+tendon = _stage(stages.tendon)
+crb = _stage(stages.crb)
+factor_m = _stage(stages.factor_m)
+collision = _stage(stages.collision)
+make_constraint = _stage(stages.make_constraint)
+transmission = _stage(stages.transmission)
+passive = _stage(stages.passive)
+sensor_pos = _stage(stages.sensor_pos)
+sensor_vel = _stage(stages.sensor_vel)
+sensor_acc = _stage(stages.sensor_acc)
+rne_postconstraint = _stage(stages.rne_post_constraint)
+euler = _stage(stages.euler)
+rungekutta4 = _stage(stages.rungekutta4)
+solve = _stage(stages.fwd_constraint)
+subtree_vel = _stage(subtree_velocities)
+
+
+def implicit(m: Model, d: Data) -> Data:
+    """The state one step on by the integrator implicitfast, or by implicit where the model's options name it."""
+    model = m.model
+    if model.opt.integrator != IntegratorType.IMPLICIT:
+        model = model.replace(opt=model.opt.replace(integrator=IntegratorType.IMPLICITFAST))
+    return Data(stages.implicit(model, d.data), d.structure)
+
+
+def rne(m: Model, d: Data, flg_acc: bool = False) -> Data:
+    """`d` with qfrc_bias: Coriolis, centrifugal and gravitational forces, with inertial ones if `flg_acc`."""
+    force = rne_force(m.model, d.data, d.qacc) if flg_acc else rne_force(m.model, d.data)
+    return d.replace(qfrc_bias=force)
+
+
+def tendon_armature(m: Model, d: Data) -> Data:
+    """`d` as it is: `crb` has added the armature of tendons to M."""
+    return d
+
+
+def tendon_bias(m: Model, d: Data) -> Data:
+    """`d` with the bias force of the armature of tendons added to qfrc_bias."""
+    return d.replace(qfrc_bias=d.qfrc_bias + tendon_force(m.model, d.data))

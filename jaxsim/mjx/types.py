@@ -1,0 +1,331 @@
+"""`Model`, `Data` and `Contact` with MJX's attributes and shapes, around jaxsim's own."""
+
+import enum
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxsim.core.data as core
+from jaxsim.core.data import CONSTRAINT_FIELDS, CONTACT_FIELDS, DATA_FIELDS
+from jaxsim.core.model import MODEL_FIELDS, SIZES
+from jaxsim.core.model import Model as CoreModel
+from jaxsim.core.rows import unpack_rows
+from jaxsim.core.types import JacobianType
+from jaxsim.math.safe import Array
+
+MATRICES = ("xmat", "ximat", "geom_xmat", "site_xmat", "cam_xmat")  # (n, 3, 3) in MJX, (n, 9) in MuJoCo and here
+ROW_FIELDS = tuple(f.name for f in CONSTRAINT_FIELDS if f.name != "active")
+MODEL_MATRICES = ("cam_mat0",)
+FAR = 1e10  # distance of empty entries of the contact buffer: MJX's programs look for dist < 0
+SPARSE_DOFS = 60  # MJX's `jacobian="auto"` is sparse from here on
+
+
+class Impl(enum.Enum):
+    """MJX's names of implementations; jaxsim has one, which answers to all of them but "warp" and "cpp"."""
+
+    JAX = "jax"
+    C = "c"
+    CPP = "cpp"
+    WARP = "warp"
+
+
+class Field(NamedTuple):
+    """What `Data.fields()` lists."""
+
+    name: str
+
+
+def as_matrix(x: Any) -> Any:
+    """Rotation matrices (..., 3, 3) from (..., 9); placeholders pass."""
+    return x.reshape(*x.shape[:-1], 3, 3) if np.ndim(x) else x
+
+
+def _flat(old: Any, new: Any) -> Any:
+    """A new value with matrices as (..., 9) where the old one has them so; placeholders pass."""
+    shape = np.shape(new)
+    if np.ndim(old) >= 1 and len(shape) >= 2 and shape[-2:] == (3, 3) and np.shape(old)[-1] == 9:
+        return jnp.reshape(new, (*shape[:-2], 9))
+    return new
+
+
+def _tree_replace(node: Any, changes: Mapping[str, Any]) -> Any:
+    """A copy with the fields of dotted names changed."""
+    for path, value in changes.items():
+        first, _, rest = path.removeprefix("_impl.").partition(".")
+        new = _tree_replace(getattr(node, first), {rest: value}) if rest else value
+        node = node.replace(**{first: new})
+    return node
+
+
+class _Wrapper:
+    """An immutable node of a PyTree around another, whose attributes it has."""
+
+    __slots__ = ()
+    inner: str
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"mjx.{type(self).__name__} is immutable: use .replace({name}=...)")
+
+    def tree_replace(self, params: Mapping[str, Any]) -> Any:
+        """A copy with the fields of dotted names changed: `tree_replace({"opt.timestep": 0.001})`."""
+        return _tree_replace(self, params)
+
+    @property
+    def impl(self) -> Impl:
+        """MJX's implementation that this one stands for."""
+        return Impl.JAX
+
+    @property
+    def _impl(self) -> Any:
+        return self
+
+
+class Model(_Wrapper):
+    """`jaxsim.Model`, reached as `model`, with MJX's shapes; `signature` is that of the MjModel."""
+
+    __slots__ = ("model", "signature")
+
+    def __init__(self, model: CoreModel, signature: int = 0):
+        object.__setattr__(self, "model", model)
+        object.__setattr__(self, "signature", signature)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in self.__slots__:
+            raise AttributeError(name)
+        value = getattr(self.model, name)
+        return as_matrix(value) if name in MODEL_MATRICES else value
+
+    def __repr__(self) -> str:
+        return f"mjx.{self.model!r}"
+
+    @property
+    def opt(self) -> "Option":
+        """Options with MJX's methods."""
+        return Option(self.model.opt)
+
+    @property
+    def stat(self) -> "Statistic":
+        """Statistics with MJX's methods."""
+        return Statistic(self.model.stat)
+
+    @property
+    def names(self) -> bytes:
+        """All names, each with an end mark."""
+        return self.model.names
+
+    @classmethod
+    def fields(cls) -> tuple[Field, ...]:
+        """The fields, by their names."""
+        return tuple(Field(name) for name in (*SIZES, "opt", "stat", *(f.name for f in MODEL_FIELDS)))
+
+    def replace(self, **changes: Any) -> "Model":
+        """A copy with some fields changed."""
+        changes = {name: _unwrapped(value) for name, value in changes.items()}
+        changes = {n: _flat(getattr(self.model, n), x) if n in MODEL_MATRICES else x for n, x in changes.items()}
+        return Model(self.model.replace(**changes), self.signature)
+
+
+class _Part(_Wrapper):
+    """Options or statistics with `tree_replace`."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        object.__setattr__(self, "value", value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in self.__slots__:
+            raise AttributeError(name)
+        return getattr(self.value, name)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+    def replace(self, **changes: Any) -> Any:
+        """A copy with some fields changed."""
+        return type(self)(self.value.replace(**changes))
+
+
+class Option(_Part):
+    """`jaxsim.Option` with MJX's additions."""
+
+    __slots__ = ()
+
+    @property
+    def has_fluid_params(self) -> bool:
+        """Whether fluid forces are computed."""
+        return bool(self.value.fluid)
+
+
+class Statistic(_Part):
+    """`jaxsim.Statistic` with `tree_replace`."""
+
+    __slots__ = ()
+
+
+class Contact(_Part):
+    """`jaxsim.Contact` with MJX's shapes; empty entries are far apart (`dist` of 1e10)."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        value = _Part.__getattr__(self, name)
+        if name == "dist" and np.ndim(value):
+            return jnp.where(self.value.geom[..., 0] >= 0, value, FAR)
+        return as_matrix(value) if name == "frame" else value
+
+    @property
+    def geom1(self) -> Array:
+        """First geom of each contact."""
+        return self.value.geom[..., 0]
+
+    @property
+    def geom2(self) -> Array:
+        """Second geom of each contact."""
+        return self.value.geom[..., 1]
+
+    @classmethod
+    def fields(cls) -> tuple[Field, ...]:
+        """The fields, by their names."""
+        return tuple(Field(f.name) for f in CONTACT_FIELDS)
+
+    def replace(self, **changes: Any) -> "Contact":
+        """A copy with some fields changed."""
+        return Contact(self.value.replace(**{n: _flat(getattr(self.value, n), x) for n, x in changes.items()}))
+
+
+class Data(_Wrapper):
+    """`jaxsim.Data`, reached as `data`, with MJX's shapes."""
+
+    __slots__ = ("data", "structure")
+
+    def __init__(self, data: core.Data, structure: Any):
+        object.__setattr__(self, "data", data)
+        object.__setattr__(self, "structure", structure)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in self.__slots__:
+            raise AttributeError(name)
+        value = getattr(self.data, name)
+        return as_matrix(value) if name in MATRICES else value
+
+    def __repr__(self) -> str:
+        return f"mjx.{self.data!r}"
+
+    def __getitem__(self, key: Any) -> "Data":
+        """The worlds of a batch at `key`."""
+        return jax.tree.map(lambda x: x[key], self)
+
+    @property
+    def contact(self) -> Contact:
+        """Contacts with MJX's shapes."""
+        return Contact(self.data.contact)
+
+    @property
+    def qM(self) -> Array:
+        """Inertia matrix: dense (nv, nv), or MuJoCo's entries (nM,) where MJX's is sparse."""
+        s = self.structure
+        if s.mjx_sparse:
+            return self.data.qM
+        lower = _scatter(self.data.M, np.repeat(np.arange(s.nv), s.M_rownnz), s.M_colind, (s.nv, s.nv))
+        return lower + jnp.swapaxes(jnp.tril(lower, -1), -1, -2)
+
+    @property
+    def ten_J(self) -> Array:
+        """Jacobian of the lengths of tendons (ntendon, nv)."""
+        return _scatter(self.data.ten_J, *self._tendon_entries(), (self.structure.ntendon, self.structure.nv))
+
+    def _tendon_entries(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and columns of the stored entries of the Jacobian of tendons."""
+        s = self.structure
+        columns = [s.ten_J_colind[a : a + n] for a, n in zip(s.ten_J_rowadr, s.ten_J_rownnz, strict=True)]
+        return np.repeat(np.arange(s.ntendon), s.ten_J_rownnz), np.concatenate([*columns, np.zeros(0, int)])
+
+    @property
+    def qLD(self) -> Array:
+        """Factors of M; where MJX's M is sparse, in the order of qM, as there."""
+        s = self.structure
+        return jnp.zeros_like(self.data.qM).at[..., s.mapM2M].set(self.data.qLD) if s.mjx_sparse else self.data.qLD
+
+    @classmethod
+    def fields(cls) -> tuple[Field, ...]:
+        """The fields, by their names."""
+        return tuple(Field(f.name) for f in DATA_FIELDS)
+
+    def replace(self, **changes: Any) -> "Data":
+        """A copy with some fields changed."""
+        flat: dict[str, Any] = {}
+        efc = self.data.efc
+        for name, value in changes.items():
+            if name in MATRICES:
+                flat[name] = _flat(getattr(self.data, name), value)
+            elif name == "qM" and np.shape(value)[-2:] == (self.structure.nv, self.structure.nv):
+                flat |= self._inertia(value)
+            elif name == "ten_J":
+                rows, columns = self._tendon_entries()
+                flat[name] = jnp.asarray(value)[..., rows, columns]
+            elif name.startswith("efc_") and name.removeprefix("efc_") in ROW_FIELDS:
+                rows = unpack_rows(efc.layout, efc.active, jnp.asarray(value))
+                efc = efc.replace(**{name.removeprefix("efc_"): rows})
+            elif name != "_impl":
+                flat[name] = _unwrapped(value)
+        return Data(self.data.replace(**flat, **({} if efc is self.data.efc else {"efc": efc})), self.structure)
+
+    def _inertia(self, dense: Array) -> dict[str, Array]:
+        """Stored entries of M of a dense matrix, in both orders."""
+        s, data = self.structure, self.data
+        entries = jnp.asarray(dense)[..., np.repeat(np.arange(s.nv), s.M_rownnz), s.M_colind]
+        return {"M": entries, "qM": data.qM.at[..., s.mapM2M].set(entries)}
+
+
+class DataStructure:
+    """What `Data` needs of the structure of its model; equal for equal models."""
+
+    def __init__(self, m: CoreModel):
+        auto = m.opt.jacobian == JacobianType.AUTO and m.nv >= SPARSE_DOFS
+        self.mjx_sparse = m.opt.jacobian == JacobianType.SPARSE or auto
+        self._structure = m.structure
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_structure":
+            raise AttributeError(name)
+        return getattr(self._structure, name)
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, DataStructure) and self._structure == other._structure
+        return same and self.mjx_sparse == other.mjx_sparse
+
+    def __hash__(self) -> int:
+        return hash((self._structure, self.mjx_sparse))
+
+
+def _scatter(values: Array, row: np.ndarray, column: np.ndarray, shape: tuple[int, int]) -> Array:
+    """Dense matrices (..., *shape) with the values (..., n) at these places."""
+    flat = row.astype(int) * shape[1] + column.astype(int)
+    out = jnp.zeros((*values.shape[:-1], shape[0] * shape[1]), values.dtype)
+    return out.at[..., flat].set(values[..., : len(flat)]).reshape(*values.shape[:-1], *shape)
+
+
+def _unwrapped(value: Any) -> Any:
+    return value.value if isinstance(value, _Part) else value
+
+
+jax.tree_util.register_pytree_with_keys(
+    Model,
+    lambda m: (((jax.tree_util.GetAttrKey("model"), m.model),), m.signature),
+    lambda signature, x: Model(x[0], signature),
+)
+jax.tree_util.register_pytree_with_keys(
+    Data,
+    lambda d: (((jax.tree_util.GetAttrKey("data"), d.data),), d.structure),
+    lambda structure, x: Data(x[0], structure),
+)
+for _part in (Option, Statistic, Contact):
+    jax.tree_util.register_pytree_with_keys(
+        _part,
+        lambda x: (((jax.tree_util.GetAttrKey("value"), x.value),), type(x)),
+        lambda kind, x: kind(x[0]),
+    )

@@ -1,0 +1,884 @@
+"""C source of a jaxpr of scalars and small arrays, as one thread runs it.
+
+Arrays of up to `SMALL` numbers become variables, so that a compiler keeps them in registers; larger ones are local
+arrays. Where an array is not needed any more, an update of it happens in place. The source is C99 and CUDA alike, by
+way of the macros in `PREAMBLE`.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+SMALL = 18
+PREAMBLE = """
+#ifdef __CUDACC_RTC__
+#define FUNCTION static __device__
+#define TABLE static __device__ const
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+#else
+#include <math.h>
+#include <stdbool.h>
+#define FUNCTION static
+#define TABLE static const
+#endif
+"""
+C_TYPES = {
+    "float32": "float",
+    "float64": "double",
+    "int8": "signed char",
+    "int32": "int",
+    "int64": "long long",
+    "uint32": "unsigned",
+    "bool": "bool",
+}
+
+Index = int | str  # known while the source is written, or an expression of it
+
+
+class UnsupportedPrimitive(Exception):
+    """A primitive that has no C source here."""
+
+
+@dataclass(frozen=True)
+class Small:
+    """An array whose entries are expressions, in row-major order."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    entries: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """An array in memory, in row-major order; one that is `owned` may be overwritten when its last use is over."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    name: str
+    owned: bool = True
+
+
+Value = Small | Buffer
+
+
+def entries_of(x: Value) -> tuple[str, ...]:
+    """All entries as expressions."""
+    return x.entries if isinstance(x, Small) else tuple(f"{x.name}[{i}]" for i in range(math.prod(x.shape)))
+
+
+Entry = Callable[[Sequence[Index]], str]
+
+
+def c_function(name: str, jaxpr: Any, consts: Sequence[Any]) -> str:
+    """A function `name(in0, in1, ..., out)` of pointers that writes the only result of the jaxpr.
+
+    Raises UnsupportedPrimitive.
+    """
+    writer = _Writer()
+    pointers = [f"const {_c_type(v.aval.dtype)}* in{i}" for i, v in enumerate(jaxpr.invars)]
+    args = [
+        Small((), v.aval.dtype, (f"in{i}[0]",)) if v.aval.shape == () else Buffer(*_kind(v), f"in{i}", False)
+        for i, v in enumerate(jaxpr.invars)
+    ]
+    (result,) = writer.inline(jaxpr, consts, args)
+    flat = math.prod(result.shape)
+    if isinstance(result, Buffer):
+        writer.line(f"for (int i = 0; i < {flat}; ++i) out[i] = {result.name}[i];")
+    else:
+        for i, entry in enumerate(result.entries):
+            writer.line(f"out[{i}] = {entry};")
+    body = "\n".join(writer.lines)
+    out = f"{_c_type(result.dtype)}* out"
+    tables = "\n".join(writer.tables)
+    return f"{tables}\nFUNCTION void {name}({', '.join([*pointers, out])}) {{\n{body}\n}}\n"
+
+
+def _kind(v: Any) -> tuple[tuple[int, ...], Any]:
+    return tuple(v.aval.shape), v.aval.dtype
+
+
+def _c_type(dtype: Any) -> str:
+    if str(dtype) not in C_TYPES:
+        raise UnsupportedPrimitive(f"numbers of type {dtype}")
+    return C_TYPES[str(dtype)]
+
+
+def _literal(x: Any, dtype: Any) -> str:
+    x = np.asarray(x).astype(dtype)[()]
+    if dtype == np.bool_:
+        return "true" if x else "false"
+    if not np.issubdtype(dtype, np.floating):
+        return f"({x})"
+    if np.isnan(x):
+        return "NAN"
+    if np.isinf(x):
+        return "INFINITY" if x > 0 else "(-INFINITY)"
+    return _real(x, dtype)
+
+
+def _real(x: Any, dtype: Any) -> str:
+    text = np.format_float_scientific(x, unique=True)
+    return f"({text}f)" if dtype == np.float32 else f"({text})"
+
+
+def _plus(a: Index, b: Index) -> Index:
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    return b if a == 0 else a if b == 0 else f"({a} + {b})"
+
+
+def _times(a: Index, b: int) -> Index:
+    return a * b if isinstance(a, int) else a if b == 1 else f"{a} * {b}"
+
+
+def _linear(index: Sequence[Index], shape: Sequence[int]) -> Index:
+    total: Index = 0
+    for i, n in zip(index, shape, strict=True):
+        total = _plus(_times(total, n), 0 if n == 1 else i)
+    return total
+
+
+def _unravelled(i: Index, shape: Sequence[int]) -> list[Index]:
+    out: list[Index] = []
+    for n in reversed(shape):
+        if isinstance(i, int):
+            out.append(i % n)
+            i = i // n
+        else:
+            out.append(0 if n == 1 else f"(({i}) % {n})")
+            i = i if n == 1 else f"(({i}) / {n})"
+    return out[::-1]
+
+
+class _Writer:
+    """The lines of a function, and its tables of constants."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.tables: list[str] = []
+        self.shared: set[str] = set()  # arrays that have two names, so that none may be overwritten
+        self.names = (f"v{i}" for i in itertools.count())
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+    def variable(self, dtype: Any, expression: str) -> str:
+        """A new constant with this value; the expression itself where it is a name or a literal."""
+        if expression.isidentifier() or (expression[0] == "(" and expression[1:-1].isdigit()):
+            return expression
+        name = next(self.names)
+        self.line(f"const {_c_type(dtype)} {name} = {expression};")
+        return name
+
+    def array(self, shape: Sequence[int], dtype: Any) -> Buffer:
+        """A new local array."""
+        name = next(self.names)
+        self.line(f"{_c_type(dtype)} {name}[{max(math.prod(shape), 1)}];")
+        return Buffer(tuple(shape), dtype, name)
+
+    def constant(self, x: Any) -> Value:
+        x = np.asarray(x)
+        if x.size <= SMALL:
+            return Small(x.shape, x.dtype, tuple(_literal(e, x.dtype) for e in x.reshape(-1)))
+        name = next(self.names)
+        entries = ", ".join(_literal(e, x.dtype) for e in x.reshape(-1))
+        self.tables.append(f"TABLE {_c_type(x.dtype)} {name}[{x.size}] = {{{entries}}};")
+        return Buffer(x.shape, x.dtype, name, False)
+
+    def in_memory(self, x: Value) -> Buffer:
+        """The array in memory, for indices known at run time only."""
+        if isinstance(x, Buffer):
+            return x
+        out = self.array(x.shape, x.dtype)
+        for i, entry in enumerate(x.entries):
+            self.line(f"{out.name}[{i}] = {entry};")
+        return out
+
+    def at(self, x: Value, index: Sequence[Index]) -> str:
+        """The entry of an array."""
+        i = _linear(index, x.shape)
+        if isinstance(x, Buffer):
+            return f"{x.name}[{i}]"
+        if isinstance(i, int):
+            return x.entries[i]
+        chain = x.entries[-1]
+        for k in range(len(x.entries) - 2, -1, -1):
+            chain = f"({i} == {k} ? {x.entries[k]} : {chain})"
+        return chain
+
+    def make(self, shape: Sequence[int], dtype: Any, entry: Entry) -> Value:
+        """The array of these entries: variables if it is small, otherwise a loop that fills a local array."""
+        shape = tuple(shape)
+        if math.prod(shape) <= SMALL:
+            indices = itertools.product(*map(range, shape))
+            return Small(shape, dtype, tuple(self.variable(dtype, entry(i)) for i in indices))
+        out = self.array(shape, dtype)
+        self.fill(out, entry)
+        return out
+
+    def fill(self, out: Buffer, entry: Entry, at: Callable[[Sequence[Index]], Index] | None = None) -> None:
+        """Write all entries, at `at(index)` if given."""
+        index: list[Index] = []
+        opened = 0
+        for n in out.shape:
+            if n == 1:
+                index.append(0)
+                continue
+            name = next(self.names)
+            self.line(f"for (int {name} = 0; {name} < {n}; ++{name}) {{")
+            index.append(name)
+            opened += 1
+        value = entry(index)
+        place = at(index) if at else _linear(index, out.shape)
+        self.line(f"{out.name}[{place}] = {value};")
+        self.line("}" * opened)
+
+    def copy(self, target: str, source: Buffer) -> None:
+        size = math.prod(source.shape)
+        self.line(f"for (int i = 0; i < {size}; ++i) {target}[i] = {source.name}[i];")
+
+    def inline(self, jaxpr: Any, consts: Sequence[Any], args: Sequence[Value]) -> list[Value]:
+        """Write the equations of a jaxpr for these arguments; its results."""
+        env: dict[Any, Value] = {}
+        last: dict[Any, int] = {}
+        eqns = _needed(jaxpr)
+        for k, eqn in enumerate(eqns):
+            last |= {v: k for v in eqn.invars if not hasattr(v, "val")}
+        last |= {v: len(eqns) for v in jaxpr.outvars if not hasattr(v, "val")}
+        for v, c in zip(jaxpr.constvars, consts, strict=True):
+            env[v] = c if isinstance(c, Small | Buffer) else self.constant(c)
+        env |= dict(zip(jaxpr.invars, args, strict=True))
+
+        def read(v: Any, k: int) -> Value:
+            if hasattr(v, "val"):
+                return self.constant(np.asarray(v.val, v.aval.dtype))
+            x = env[v]
+            if isinstance(x, Small):
+                return x
+            return replace(x, owned=x.owned and last[v] == k and x.name not in self.shared)
+
+        for k, eqn in enumerate(eqns):
+            operands = [read(v, k) for v in eqn.invars]
+            names = [x.name for x in operands if isinstance(x, Buffer)]
+            operands = [
+                replace(x, owned=False) if isinstance(x, Buffer) and names.count(x.name) > 1 else x for x in operands
+            ]
+            results = self.equation(eqn, operands)
+            lent = {x.name for x in operands if isinstance(x, Buffer) and not x.owned}
+            self.shared |= {x.name for x in results if isinstance(x, Buffer) and x.name in lent}
+            env |= dict(zip(eqn.outvars, results, strict=True))
+        out = [read(v, len(eqns)) for v in jaxpr.outvars]
+        return _each_owned_once(out)
+
+    def equation(self, eqn: Any, operands: list[Value]) -> list[Value]:
+        name, params = eqn.primitive.name, eqn.params
+        if name in ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "checkpoint"):
+            inner = params.get("jaxpr", params.get("call_jaxpr"))
+            return self.inline(getattr(inner, "jaxpr", inner), getattr(inner, "consts", ()), operands)
+        if name in CONTROL:
+            return CONTROL[name](self, eqn, operands)
+        out = eqn.outvars[0].aval
+        if name in ELEMENTWISE:
+            expression = ELEMENTWISE[name]
+
+            def entry(index: Sequence[Index]) -> str:
+                parts = [self.at(x, index if x.shape else ()) for x in operands]
+                return expression(*parts, dtype=operands[-1].dtype, out=out.dtype, **params)
+
+            return [self.make(out.shape, out.dtype, entry)]
+        if name not in STRUCTURAL:
+            raise UnsupportedPrimitive(f"no C source for {name}")
+        found = STRUCTURAL[name](self, eqn, operands)
+        return found if isinstance(found, list) else [found]
+
+
+def _needed(jaxpr: Any) -> list[Any]:
+    """The equations on which the results depend."""
+    needed, kept = {v for v in jaxpr.outvars if not hasattr(v, "val")}, []
+    for eqn in reversed(jaxpr.eqns):
+        if not needed.isdisjoint(eqn.outvars):
+            kept.append(eqn)
+            needed |= {v for v in eqn.invars if not hasattr(v, "val")}
+    return kept[::-1]
+
+
+def _each_owned_once(values: list[Value]) -> list[Value]:
+    names = [x.name for x in values if isinstance(x, Buffer)]
+    return [replace(x, owned=False) if isinstance(x, Buffer) and names.count(x.name) > 1 else x for x in values]
+
+
+def _binary(symbol: str) -> Callable[..., str]:
+    return lambda a, b, **_: f"({a} {symbol} {b})"
+
+
+def _call(name: str) -> Callable[..., str]:
+    def expression(*args: str, out: Any, **_: Any) -> str:
+        return f"{name}{'f' if out == np.float32 else ''}({', '.join(args)})"
+
+    return expression
+
+
+def _power(x: str, *, y: int, out: Any, **_: Any) -> str:
+    product = "(" + " * ".join([x] * abs(y)) + ")" if y else _literal(1, out)
+    return product if y >= 0 else f"({_literal(1, out)} / {product})"
+
+
+def _select(which: str, *cases: str, **_: Any) -> str:
+    if len(cases) == 2:
+        return f"({which} ? {cases[1]} : {cases[0]})"
+    chain = cases[-1]
+    for k in range(len(cases) - 2, -1, -1):
+        chain = f"({which} == {k} ? {cases[k]} : {chain})"
+    return chain
+
+
+def _absolute(x: str, *, out: Any, **_: Any) -> str:
+    return _call("fabs")(x, out=out) if np.issubdtype(out, np.floating) else f"({x} < 0 ? -{x} : {x})"
+
+
+def _remainder(a: str, b: str, *, out: Any, **_: Any) -> str:
+    return _call("fmod")(a, b, out=out) if np.issubdtype(out, np.floating) else f"({a} % {b})"
+
+
+def _greater(symbol: str) -> Callable[..., str]:
+    # a number that is not one wins, as in JAX
+    return lambda a, b, **_: f"({a} {symbol} {b} || {a} != {a} ? {a} : {b})"
+
+
+def _converted(x: str, *, out: Any, **_: Any) -> str:
+    return f"({x} != 0)" if out == np.bool_ else f"(({_c_type(out)}){x})"
+
+
+def _bitwise(bits: str, logical: str) -> Callable[..., str]:
+    return lambda a, b, *, out, **_: f"({a} {logical if out == np.bool_ else bits} {b})"
+
+
+ELEMENTWISE: dict[str, Callable[..., str]] = {
+    **{
+        n: _binary(s)
+        for n, s in {"add": "+", "sub": "-", "mul": "*", "div": "/", "shift_right_arithmetic": ">>"}.items()
+    },
+    **{n: _binary(s) for n, s in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items()},
+    **{
+        n: _call(n)
+        for n in ("sqrt", "floor", "ceil", "exp", "log", "sin", "cos", "tan", "tanh", "atan2", "pow", "cbrt")
+    },
+    **{n: _call(n) for n in ("asin", "acos", "atan")},
+    "shift_left": _binary("<<"),
+    "rsqrt": lambda x, *, out, **_: f"({_literal(1, out)} / {_call('sqrt')(x, out=out)})",
+    "square": lambda x, **_: f"({x} * {x})",
+    "and": _bitwise("&", "&&"),
+    "or": _bitwise("|", "||"),
+    "xor": _bitwise("^", "!="),
+    "not": lambda x, *, out, **_: f"({'!' if out == np.bool_ else '~'}{x})",
+    "neg": lambda x, **_: f"(-{x})",
+    "abs": _absolute,
+    "max": _greater(">"),
+    "min": _greater("<"),
+    "sign": lambda x, *, out, **_: f"(({_c_type(out)})(({x} > 0) - ({x} < 0)))",
+    "is_finite": lambda x, **_: f"(isfinite({x}))",
+    "rem": _remainder,
+    "integer_pow": _power,
+    "select_n": _select,
+    "clamp": lambda low, x, high, **_: f"({x} < {low} ? {low} : ({x} > {high} ? {high} : {x}))",
+    "convert_element_type": _converted,
+}
+
+
+def _reshape(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+    x, shape = operands[0], tuple(eqn.outvars[0].aval.shape)
+    return replace(x, shape=shape)
+
+
+def _broadcast(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+    x, out = operands[0], eqn.outvars[0].aval
+    dims = eqn.params["broadcast_dimensions"]
+    if math.prod(out.shape) > SMALL:
+        x = w.in_memory(x) if x.shape else x
+    return w.make(
+        out.shape, x.dtype, lambda i: w.at(x, [0 if n == 1 else i[d] for d, n in zip(dims, x.shape, strict=True)])
+    )
+
+
+def _transpose(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+    (x,), order = operands, eqn.params["permutation"]
+
+    def entry(i: Sequence[Index]) -> str:
+        index: list[Index] = [0] * len(order)
+        for to, source in enumerate(order):
+            index[source] = i[to]
+        return w.at(x, index)
+
+    return w.make(eqn.outvars[0].aval.shape, x.dtype, entry)
+
+
+def _slice(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+    (x,), p = operands, eqn.params
+    strides = p["strides"] or (1,) * len(x.shape)
+    return w.make(
+        eqn.outvars[0].aval.shape,
+        x.dtype,
+        lambda i: w.at(x, [_plus(_times(k, s), b) for k, s, b in zip(i, strides, p["start_indices"], strict=True)]),
+    )
+
+
+def _split(w: _Writer, eqn: Any, operands: list[Value]) -> list[Value]:
+    (x,), axis, begin, out = operands, eqn.params["axis"], 0, []
+    for v in eqn.outvars:
+        shift = [begin if d == axis else 0 for d in range(len(x.shape))]
+        entry = lambda i, shift=shift: w.at(x, [_plus(k, s) for k, s in zip(i, shift, strict=True)])  # noqa: E731
+        out.append(w.make(v.aval.shape, x.dtype, entry))
+        begin += v.aval.shape[axis]
+    return out
+
+
+def _reverse(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+    (x,), dims = operands, eqn.params["dimensions"]
+
+    def entry(i: Sequence[Index]) -> str:
+        turned = [n - 1 - k if isinstance(k, int) else f"({n - 1} - {k})" for k, n in zip(i, x.shape, strict=True)]
+        return w.at(x, [t if d in dims else k for d, (k, t) in enumerate(zip(i, turned, strict=True))])
+
+    return w.make(x.shape, x.dtype, entry)
+
+
+def _pad(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+    x, value = operands
+    config = eqn.params["padding_config"]
+    if any(low < 0 or high < 0 or inside for low, high, inside in config):
+        raise UnsupportedPrimitive("pad that cuts or spreads")
+    out = eqn.outvars[0].aval
+    start = [low for low, _, _ in config]
+    if math.prod(out.shape) <= SMALL:
+
+        def entry(i: Sequence[Index]) -> str:
+            index = [int(k) - s for k, s in zip(i, start, strict=True)]
+            inside = all(0 <= k < n for k, n in zip(index, x.shape, strict=True))
+            return w.at(x, index) if inside else entries_of(value)[0]
+
+        return w.make(out.shape, x.dtype, entry)
+    found = w.array(out.shape, x.dtype)
+    w.fill(found, lambda _: entries_of(value)[0])
+    source = w.in_memory(x)
+    _write_block(w, found, source, start)
+    return found
+
+
+def _write_block(w: _Writer, target: Buffer, source: Value, start: Sequence[Index]) -> None:
+    """Write an array into another one, from index `start` on."""
+    place = lambda i: _linear([_plus(k, s) for k, s in zip(i, start, strict=True)], target.shape)  # noqa: E731
+    if isinstance(source, Small):
+        for i in itertools.product(*map(range, source.shape)):
+            w.line(f"{target.name}[{place(i)}] = {w.at(source, i)};")
+    else:
+        w.fill(replace(source, name=target.name), lambda i: w.at(source, i), place)
+
+
+def _concatenate(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+    axis, out = eqn.params["dimension"], eqn.outvars[0].aval
+    ends = list(itertools.accumulate(x.shape[axis] for x in operands))
+    if math.prod(out.shape) <= SMALL:
+
+        def entry(i: Sequence[Index]) -> str:
+            part = next(k for k, end in enumerate(ends) if i[axis] < end)
+            begin = ends[part] - operands[part].shape[axis]
+            return w.at(operands[part], [k - begin if d == axis else k for d, k in enumerate(i)])
+
+        return w.make(out.shape, out.dtype, entry)
+    found = w.array(out.shape, out.dtype)
+    for x, end in zip(operands, ends, strict=True):
+        _write_block(w, found, x, [end - x.shape[axis] if d == axis else 0 for d in range(len(out.shape))])
+    return found
+
+
+def _stack(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+    axis, out = eqn.params["axis"], eqn.outvars[0].aval
+    if math.prod(out.shape) <= SMALL:
+        return w.make(
+            out.shape, out.dtype, lambda i: w.at(operands[i[axis]], [k for d, k in enumerate(i) if d != axis])
+        )
+    found = w.array(out.shape, out.dtype)
+    for k, x in enumerate(operands):
+        shape = [1 if d == axis else n for d, n in enumerate(out.shape)]
+        _write_block(w, found, replace(x, shape=tuple(shape)), [k if d == axis else 0 for d in range(len(shape))])
+    return found
+
+
+def _iota(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+    out, axis = eqn.outvars[0].aval, eqn.params["dimension"]
+    as_entry = lambda k: _literal(k, out.dtype) if isinstance(k, int) else f"(({_c_type(out.dtype)}){k})"  # noqa: E731
+    return w.make(out.shape, out.dtype, lambda i: as_entry(i[axis]))
+
+
+def _starts(w: _Writer, starts: Sequence[Value], shape: Sequence[int], sizes: Sequence[int]) -> list[Index]:
+    """Where a slice begins, moved inside."""
+    out: list[Index] = []
+    for s, n, size in zip(starts, shape, sizes, strict=True):
+        text = entries_of(s)[0]
+        if n == size:
+            out.append(0)
+        elif text.strip("()").isdigit():
+            out.append(min(int(text.strip("()")), n - size))
+        else:
+            high = n - size
+            out.append(w.variable(np.dtype(np.int32), f"({text} < 0 ? 0 : ({text} > {high} ? {high} : {text}))"))
+    return out
+
+
+def _dynamic_slice(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+    x, *starts = operands
+    sizes = eqn.params["slice_sizes"]
+    begin = _starts(w, starts, x.shape, sizes)
+    return w.make(sizes, x.dtype, lambda i: w.at(x, [_plus(b, k) for b, k in zip(begin, i, strict=True)]))
+
+
+def _dynamic_update_slice(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+    x, update, *starts = operands
+    begin = _starts(w, starts, x.shape, update.shape)
+    if isinstance(x, Small):
+
+        def entry(i: Sequence[Index]) -> str:
+            old, chain = w.at(x, i), None
+            tests, index = [], []
+            for k, b, n, size in zip(i, begin, update.shape, x.shape, strict=True):
+                if n == size:
+                    index.append(k)
+                elif n == 1:
+                    tests.append(f"{b} == {k}")
+                    index.append(0)
+                else:
+                    raise UnsupportedPrimitive("update of part of a small array")
+            chain = w.at(update, index)
+            return f"({' && '.join(tests)} ? {chain} : {old})" if tests else chain
+
+        return w.make(x.shape, x.dtype, entry)
+    out = x
+    if not x.owned:
+        out = w.array(x.shape, x.dtype)
+        w.copy(out.name, x)
+    if isinstance(update, Buffer) and update.name == x.name:
+        raise UnsupportedPrimitive("update of an array by itself")
+    _write_block(w, out, update, begin)
+    return out
+
+
+def _gather(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+    x, index = operands
+    p, out = eqn.params, eqn.outvars[0].aval
+    d, sizes, mode = p["dimension_numbers"], p["slice_sizes"], str(p["mode"])
+    if getattr(d, "operand_batching_dims", ()):
+        raise UnsupportedPrimitive("gather with batches of operands")
+    batch = [k for k in range(len(out.shape)) if k not in d.offset_dims]
+    kept = [k for k in range(len(x.shape)) if k not in d.collapsed_slice_dims]
+    if math.prod(out.shape) > SMALL:
+        x, index = w.in_memory(x), w.in_memory(index)
+
+    def entry(i: Sequence[Index]) -> str:
+        place: list[Index] = [0] * len(x.shape)
+        inside = []
+        for k, dim in enumerate(d.start_index_map):
+            start, high = w.at(index, [*(i[b] for b in batch), k]), x.shape[dim] - sizes[dim]
+            if "PROMISE" in mode:
+                place[dim] = start
+            else:
+                place[dim] = f"({start} < 0 ? 0 : ({start} > {high} ? {high} : {start}))"
+                inside.append(f"{start} >= 0 && {start} <= {high}")
+        for dim, o in zip(kept, d.offset_dims, strict=True):
+            place[dim] = _plus(place[dim], i[o])
+        value = w.at(x, place)
+        if "FILL" not in mode or not inside:
+            return value
+        fill = (
+            np.nan if np.issubdtype(x.dtype, np.floating) else np.iinfo(x.dtype).min if x.dtype != np.bool_ else False
+        )
+        return f"(({' && '.join(inside)}) ? {value} : {_literal(fill, x.dtype)})"
+
+    return w.make(out.shape, x.dtype, entry)
+
+
+def _reduction(start: Callable[[Any], str], join: Callable[..., str]) -> Callable[..., Value]:
+    def reduce(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+        (x,), axes, out = operands, eqn.params["axes"], eqn.outvars[0].aval
+        kept = [d for d in range(len(x.shape)) if d not in axes]
+
+        def full(i: Sequence[Index], inner: Sequence[Index]) -> list[Index]:
+            index: list[Index] = [0] * len(x.shape)
+            for d, k in zip([*kept, *axes], [*i, *inner], strict=True):
+                index[d] = k
+            return index
+
+        if isinstance(x, Small):
+
+            def entry(i: Sequence[Index]) -> str:
+                terms = [w.at(x, full(i, inner)) for inner in itertools.product(*(range(x.shape[a]) for a in axes))]
+                total = terms[0]
+                for t in terms[1:]:
+                    total = join(w.variable(out.dtype, total), t, out=out.dtype)
+                return total
+
+            return w.make(out.shape, out.dtype, entry)
+        found = w.array(out.shape, out.dtype)
+        w.fill(found, lambda _: start(out.dtype))
+        place = lambda i: _linear([i[d] for d in kept], out.shape)  # noqa: E731
+        w.fill(
+            replace(x, name=found.name),
+            lambda i: join(f"{found.name}[{place(i)}]", w.at(x, i), out=out.dtype),
+            place,
+        )
+        if math.prod(out.shape) <= SMALL:
+            return w.make(out.shape, out.dtype, lambda i: f"{found.name}[{_linear(i, out.shape)}]")
+        return found
+
+    return reduce
+
+
+def _arg(symbol: str) -> Callable[..., Value]:
+    def best(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+        (x,), (axis,), out = operands, eqn.params["axes"], eqn.outvars[0].aval
+        if math.prod(out.shape) > SMALL:
+            raise UnsupportedPrimitive("argmax of many rows")
+        entries = []
+        for i in itertools.product(*map(range, out.shape)):
+            at = lambda k, i=i: w.at(x, [*i[:axis], k, *i[axis:]])  # noqa: E731
+            value, place = at(0), "0"
+            for k in range(1, x.shape[axis]):
+                better = w.variable(np.dtype(bool), f"({at(k)} {symbol} {value})")
+                value = w.variable(x.dtype, f"({better} ? {at(k)} : {value})")
+                place = w.variable(out.dtype, f"({better} ? {k} : {place})")
+            entries.append(place if place != "0" else "(0)")
+        return Small(tuple(out.shape), out.dtype, tuple(entries))
+
+    return best
+
+
+def _cumsum(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+    (x,), axis = operands, eqn.params["axis"]
+    if eqn.params["reverse"]:
+        raise UnsupportedPrimitive("cumsum from the end")
+    out = eqn.outvars[0].aval
+    if isinstance(x, Buffer):
+        found = w.array(out.shape, out.dtype)
+        before = lambda i: [f"({k} - 1)" if d == axis else k for d, k in enumerate(i)]  # noqa: E731
+        previous = lambda i: f"({i[axis]} > 0 ? {found.name}[{_linear(before(i), out.shape)}] : 0)"  # noqa: E731
+        w.fill(found, lambda i: f"({w.at(x, i)} + {previous(i)})")
+        return found
+    sums: dict[tuple, str] = {}
+    for i in itertools.product(*map(range, x.shape)):
+        before_i = tuple(k - 1 if d == axis else k for d, k in enumerate(i))
+        term = w.at(x, i)
+        sums[i] = w.variable(out.dtype, f"({sums[before_i]} + {term})" if before_i in sums else term)
+    return Small(x.shape, out.dtype, tuple(sums[i] for i in itertools.product(*map(range, x.shape))))
+
+
+def _dot(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+    (a, b), out = operands, eqn.outvars[0].aval
+    (ca, cb), (ba, bb) = eqn.params["dimension_numbers"]
+    if ba or bb:
+        raise UnsupportedPrimitive("batched products")
+    free_a, free_b = ([d for d in range(len(x.shape)) if d not in c] for x, c in ((a, ca), (b, cb)))
+
+    def entry(i: Sequence[Index]) -> str:
+        terms = []
+        for inner in itertools.product(*(range(a.shape[d]) for d in ca)):
+            left = dict(zip([*free_a, *ca], [*i[: len(free_a)], *inner], strict=True))
+            right = dict(zip([*free_b, *cb], [*i[len(free_a) :], *inner], strict=True))
+            x, y = (w.at(z, [m[d] for d in range(len(z.shape))]) for z, m in ((a, left), (b, right)))
+            terms.append(f"{x} * {y}")
+        return "(" + " + ".join(terms) + ")"
+
+    return w.make(out.shape, out.dtype, entry)
+
+
+def _least(dtype: Any) -> str:
+    return _literal(-np.inf if np.issubdtype(dtype, np.floating) else -(2**31) + 1, dtype)
+
+
+def _greatest(dtype: Any) -> str:
+    return _literal(np.inf if np.issubdtype(dtype, np.floating) else 2**31 - 1, dtype)
+
+
+def _plus_of(a: str, b: str, **_: Any) -> str:
+    return f"({a} + {b})"
+
+
+STRUCTURAL: dict[str, Callable[[_Writer, Any, list[Value]], Value | list[Value]]] = {
+    "reshape": _reshape,
+    "squeeze": _reshape,
+    "expand_dims": _reshape,
+    "copy": _reshape,
+    "stop_gradient": _reshape,
+    "copy_p": _reshape,
+    "reshard": _reshape,  # of programs for a mesh of devices: nothing to do within a thread
+    "sharding_constraint": _reshape,
+    "broadcast_in_dim": _broadcast,
+    "transpose": _transpose,
+    "slice": _slice,
+    "split": _split,
+    "rev": _reverse,
+    "pad": _pad,
+    "concatenate": _concatenate,
+    "stack": _stack,
+    "iota": _iota,
+    "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": _dynamic_update_slice,
+    "gather": _gather,
+    "reduce_sum": _reduction(lambda t: _literal(0, t), _plus_of),
+    "reduce_max": _reduction(
+        lambda t: _literal(-np.inf if np.issubdtype(t, np.floating) else -(2**31) + 1, t), _greater(">")
+    ),
+    "reduce_min": _reduction(
+        lambda t: _literal(np.inf if np.issubdtype(t, np.floating) else 2**31 - 1, t), _greater("<")
+    ),
+    "reduce_and": _reduction(lambda t: "true", _bitwise("&", "&&")),
+    "reduce_or": _reduction(lambda t: "false", _bitwise("|", "||")),
+    "argmax": _arg(">"),
+    "argmin": _arg("<"),
+    "cumsum": _cumsum,
+    "dot_general": _dot,
+}
+
+
+def _carried(w: _Writer, x: Value) -> Value:
+    """Variables, or an array, that a loop changes, with the values of x."""
+    if isinstance(x, Small):
+        names = [next(w.names) for _ in x.entries]
+        for n, entry in zip(names, x.entries, strict=True):
+            w.line(f"{_c_type(x.dtype)} {n} = {entry};")
+        return replace(x, entries=tuple(names))
+    if x.owned:
+        return x
+    out = w.array(x.shape, x.dtype)
+    w.copy(out.name, x)
+    return out
+
+
+def _lent(x: Value) -> Value:
+    return replace(x, owned=False) if isinstance(x, Buffer) else x
+
+
+def _assign(w: _Writer, targets: list[Value], values: list[Value]) -> None:
+    """Give carried variables and arrays new values, all at once."""
+    moves = []
+    for t, v in zip(targets, values, strict=True):
+        if isinstance(t, Small):
+            entries = entries_of(v)
+            moves += [(t.dtype, a, b) for a, b in zip(t.entries, entries, strict=True) if a != b]
+    changed = {a for _, a, _ in moves}
+    final = []
+    for dtype, a, b in moves:
+        if b in changed:  # another one that changes too
+            name = next(w.names)
+            w.line(f"const {_c_type(dtype)} {name} = {b};")
+            b = name
+        final.append((a, b))
+    arrays = [(t, v) for t, v in zip(targets, values, strict=True) if isinstance(t, Buffer)]
+    owners = {t.name for t, _ in arrays}
+    staged = []
+    for t, v in arrays:
+        v = w.in_memory(v)
+        if v.name != t.name and v.name in owners:  # another carried array
+            copy = w.array(v.shape, v.dtype)
+            w.copy(copy.name, v)
+            v = copy
+        staged.append((t, v))
+    for t, v in staged:
+        if v.name != t.name:
+            w.copy(t.name, v)
+    for a, b in final:
+        w.line(f"{a} = {b};")
+
+
+def _while(w: _Writer, eqn: Any, operands: list[Value]) -> list[Value]:
+    p = eqn.params
+    nc, nb = p["cond_nconsts"], p["body_nconsts"]
+    consts = [_lent(x) for x in operands[: nc + nb]]
+    carry = [_carried(w, x) for x in operands[nc + nb :]]
+    w.line("while (true) {")
+    (go,) = w.inline(p["cond_jaxpr"].jaxpr, p["cond_jaxpr"].consts, [*consts[:nc], *map(_lent, carry)])
+    w.line(f"if (!{entries_of(go)[0]}) break;")
+    new = w.inline(p["body_jaxpr"].jaxpr, p["body_jaxpr"].consts, [*consts[nc:], *carry])
+    _assign(w, carry, new)
+    w.line("}")
+    return carry
+
+
+def _scan(w: _Writer, eqn: Any, operands: list[Value]) -> list[Value]:
+    p = eqn.params
+    nc, nk, length = p["num_consts"], p["num_carry"], p["length"]
+    consts = [_lent(x) for x in operands[:nc]]
+    carry = [_carried(w, x) for x in operands[nc : nc + nk]]
+    rows = [w.in_memory(x) for x in operands[nc + nk :]]
+    outs = [w.array(v.aval.shape, v.aval.dtype) for v in eqn.outvars[nk:]]
+    k = next(w.names)
+    i = f"({length - 1} - {k})" if p["reverse"] else k
+    w.line(f"for (int {k} = 0; {k} < {length}; ++{k}) {{")
+
+    def row(x: Buffer) -> Value:
+        size = math.prod(x.shape[1:])
+        part = Buffer(x.shape[1:], x.dtype, f"({x.name} + {i} * {size})", False)
+        return w.make(part.shape, x.dtype, lambda j: w.at(part, j)) if size <= SMALL else part
+
+    new = w.inline(p["jaxpr"].jaxpr, p["jaxpr"].consts, [*consts, *carry, *map(row, rows)])
+    for out, y in zip(outs, new[nk:], strict=True):
+        _write_block(w, out, replace(y, shape=(1, *y.shape)), [i] + [0] * len(y.shape))
+    _assign(w, carry, new[:nk])
+    w.line("}")
+    found = [w.make(y.shape, y.dtype, lambda j, y=y: w.at(y, j)) if math.prod(y.shape) <= SMALL else y for y in outs]
+    return [*carry, *found]
+
+
+def _cond(w: _Writer, eqn: Any, operands: list[Value]) -> list[Value]:
+    which, *args = operands
+    results: list[Value] = []
+    for v in eqn.outvars:
+        if math.prod(v.aval.shape) <= SMALL:
+            names = tuple(next(w.names) for _ in range(math.prod(v.aval.shape)))
+            for n in names:
+                w.line(f"{_c_type(v.aval.dtype)} {n};")
+            results.append(Small(*_kind(v), names))
+        else:
+            results.append(Buffer(*_kind(v), ""))
+    outer, written, found = w.lines, [], []
+    for branch in eqn.params["branches"]:
+        w.lines = []
+        found.append(w.inline(branch.jaxpr, branch.consts, args))
+        written.append(w.lines)
+    known = {x.name: x for x in args if isinstance(x, Buffer)}
+    w.lines = outer
+    for k, r in enumerate(results):
+        if isinstance(r, Buffer):
+            names = {x[k].name if isinstance(x[k], Buffer) else "" for x in found}
+            (name,) = names if len(names) == 1 else ("",)
+            if name in known:
+                results[k] = replace(r, name=name, owned=all(x[k].owned for x in found))
+            else:
+                results[k] = w.array(r.shape, r.dtype)
+    last = len(found) - 1
+    for b, (lines, values) in enumerate(zip(written, found, strict=True)):
+        if last == 0:
+            w.line("{")
+        elif b == 0:
+            w.line(f"if ({entries_of(which)[0]} <= 0) {{")
+        else:
+            w.line("else {" if b == last else f"else if ({entries_of(which)[0]} == {b}) {{")
+        w.lines += lines
+        for r, v in zip(results, values, strict=True):
+            if isinstance(r, Small):
+                for n, entry in zip(r.entries, entries_of(v), strict=True):
+                    w.line(f"{n} = {entry};")
+            elif w.in_memory(v).name != r.name:
+                w.copy(r.name, w.in_memory(v))
+        w.line("}")
+    return _each_owned_once(results)
+
+
+CONTROL: dict[str, Callable[[_Writer, Any, list[Value]], list[Value]]] = {
+    "while": _while,
+    "scan": _scan,
+    "cond": _cond,
+}

@@ -1,0 +1,28 @@
+"""JAX's persistent cache of compiled programs, switched on for programs that people start again and again."""
+
+import os
+from pathlib import Path
+
+import jax
+
+MIN_SECONDS = 0.3  # programs that compile faster are not kept
+
+
+def use_compile_cache(folder: str | os.PathLike | None = None) -> Path | None:
+    """Keep compiled programs on disk for later processes; gives the folder, or None where nothing was changed.
+
+    Without `folder` it is `jaxsim` in the user's cache folder (`XDG_CACHE_HOME`, else `~/.cache`). A folder that JAX
+    was given before stays (`JAX_COMPILATION_CACHE_DIR`); an empty `JAX_COMPILATION_CACHE_DIR` switches the cache off.
+    """
+    if folder is None:
+        if getattr(jax.config, "jax_compilation_cache_dir", None) or "JAX_COMPILATION_CACHE_DIR" in os.environ:
+            return None
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jaxsim"
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None  # a home that cannot be written to
+    jax.config.update("jax_compilation_cache_dir", str(path))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", MIN_SECONDS)
+    return path

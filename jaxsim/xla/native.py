@@ -1,0 +1,105 @@
+"""Machine code of a CPU from C source, by the C compiler of this machine, as a call within a compiled program.
+
+XLA keeps each scalar of such programs in memory and compiles them for long; a C compiler keeps them in registers. It is
+what PyTorch's compiler does on a CPU too. Where there is no C compiler, the caller has another way.
+"""
+
+import atexit
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import jax
+
+from jaxsim.xla.nvrtc import CompilerMissing
+
+# Numbers are those of the source: no contraction, no reordering. No instructions beyond the ABI's, so that a library
+# can be kept for another machine; scalar code gains little from them.
+FLAGS = ("-O2", "-std=c99", "-w", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
+PREAMBLE = """#include <string.h>
+#include "xla/ffi/api/c_api.h"
+static int is_question(XLA_FFI_CallFrame* frame) {
+for (XLA_FFI_Extension_Base* e = frame->extension_start; e; e = e->next)
+if (e->type == XLA_FFI_Extension_Metadata) {
+XLA_FFI_Metadata* m = ((XLA_FFI_Metadata_Extension*)e)->metadata;
+m->api_version.major_version = XLA_FFI_API_MAJOR;
+m->api_version.minor_version = XLA_FFI_API_MINOR;
+return 1;
+}
+return 0;
+}
+static XLA_FFI_Buffer* argument(XLA_FFI_CallFrame* frame, int i) { return (XLA_FFI_Buffer*)frame->args.args[i]; }
+static XLA_FFI_Buffer* result(XLA_FFI_CallFrame* frame) { return (XLA_FFI_Buffer*)frame->rets.rets[0]; }
+"""
+
+
+@cache
+def c_compiler() -> str | None:
+    """The C compiler: what the environment variable JAXSIM_CC names (none if it is empty), else `cc`, gcc or clang."""
+    if "JAXSIM_CC" in os.environ:
+        return (os.environ["JAXSIM_CC"] and shutil.which(os.environ["JAXSIM_CC"])) or None
+    return next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+
+
+@cache
+def target_of(source: str) -> str:
+    """Name under which XLA calls `handler` of a C source that begins with `PREAMBLE`.
+
+    The library stands beside JAX's compiled programs if those are kept (`jax_compilation_cache_dir`), else for the
+    length of the process. Raises CompilerMissing where there is no compiler, or it refuses the source.
+    """
+    compiler = c_compiler()
+    if compiler is None:
+        raise CompilerMissing("no C compiler (cc, gcc or clang)")
+    made_of = [jax.__version__, platform.system(), platform.machine(), compiler, *FLAGS, source]
+    name = "jaxsim_" + hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:24]
+    library = _folder() / f"{name}.so"
+    try:
+        if not library.exists():
+            _compile(compiler, source, library)
+        handler = ctypes.CDLL(str(library)).handler  # never unloaded
+    except OSError as error:  # a disk that is full, or from which nothing may run
+        raise CompilerMissing(f"no library of machine code in {library.parent}: {error}") from None
+    jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handler), platform="cpu")
+    return name
+
+
+def _compile(compiler: str, source: str, library: Path) -> None:
+    """Write the shared library, all at once: other processes may look for it."""
+    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+        file, out = Path(folder) / "source.c", Path(folder) / "library.so"
+        file.write_text(source, encoding="ascii")
+        command = [compiler, *FLAGS, f"-I{jax.ffi.include_dir()}", str(file), "-o", str(out), "-lm"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CompilerMissing(f"{compiler} does not run: {error}") from None
+        if done.returncode:
+            raise CompilerMissing(f"{compiler} refuses the source: {done.stderr[:500]}")
+        os.replace(out, library)
+
+
+def _folder() -> Path:
+    """Folder of the libraries."""
+    kept = getattr(jax.config, "jax_compilation_cache_dir", None)
+    if kept and "://" not in str(kept):
+        try:
+            folder = Path(kept) / "native"
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            return _own_folder()
+        return folder
+    return _own_folder()
+
+
+@cache
+def _own_folder() -> Path:
+    folder = tempfile.mkdtemp(prefix="jaxsim-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)

@@ -1,0 +1,50 @@
+"""The pool of searches as machine code of a CPU: world by world, entry by entry."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.math.safe import Array
+from jaxsim.xla.c_source import C_TYPES, PREAMBLE, c_function
+from jaxsim.xla.native import PREAMBLE as HANDLER
+from jaxsim.xla.native import target_of
+from jaxsim.xla.pool_kernel import KernelSearch
+
+
+def native_source(s: KernelSearch) -> str:
+    """C source of a handler of (leaves..., count) for any number of worlds and entries.
+
+    The first `count[w]` entries of world w are searched; the others get zeros. Raises UnsupportedPrimitive.
+    """
+    closed, out = jax.make_jaxpr(lambda *leaves: s.search(list(leaves), True), return_shape=True)(*s.entry)
+    own = {"shared": "0", "world": "w", "entry": "(w * length + i)"}
+    types = [C_TYPES[str(x.dtype)] for x in s.entry]
+    number, size = C_TYPES[str(out.dtype)], out.size
+    pointers = [f"const {t}* a{i} = argument(frame, {i})->data;" for i, t in enumerate(types)]
+    places = [f"a{i} + {own[p]} * {math.prod(x.shape)}" for i, (x, p) in enumerate(zip(s.entry, s.place, strict=True))]
+    return f"""{HANDLER}{PREAMBLE}{c_function("search", closed.jaxpr, closed.consts)}
+XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
+if (is_question(frame)) return 0;
+{chr(10).join(pointers)}
+const int* count = argument(frame, {len(types)})->data;
+const XLA_FFI_Buffer* found = result(frame);
+const long long nworld = found->dims[0], length = found->dims[1];
+memset(found->data, 0, nworld * length * {size} * sizeof({number}));
+for (long long w = 0; w < nworld; ++w)
+for (long long i = 0; i < count[w] && i < length; ++i) {{
+{number}* row = ({number}*)found->data + (w * length + i) * {size};
+search({", ".join([*places, "row"])});
+}}
+return 0;
+}}
+"""
+
+
+def search_natively(s: KernelSearch, leaves: list[Array], count: Array, out: Any) -> Array:
+    """Results like `out` (nworld, n, k) of the first `count` (nworld,) entries of each world; zeros for the others.
+
+    Only for a CPU. Raises UnsupportedPrimitive, CompilerMissing.
+    """
+    return jax.ffi.ffi_call(target_of(native_source(s)), out)(*leaves, count.astype(jnp.int32))

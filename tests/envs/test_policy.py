@@ -1,0 +1,44 @@
+"""Policies in NumPy: written and read back, and what is refused."""
+
+import numpy as np
+import pytest
+
+from jaxsim import envs
+
+RNG = np.random.default_rng(0)
+LAYERS = [(RNG.normal(size=(5, 8)), RNG.normal(size=8)), (0.1 * RNG.normal(size=(8, 3)), np.zeros(3))]
+MEAN, STD = RNG.normal(size=5), RNG.uniform(0.5, 2, 5)
+
+
+@pytest.mark.parametrize(("activation", "function"), [("tanh", np.tanh), ("swish", lambda x: x / (1 + np.exp(-x)))])
+def test_a_policy_read_back_is_the_network_that_was_written(tmp_path, activation, function):
+    envs.save_policy(tmp_path / "p.npz", LAYERS, MEAN, STD, activation=activation, env="stub")
+    policy = envs.load_policy(tmp_path / "p.npz")
+    obs = RNG.normal(size=(4, 5))
+    x = function((obs - MEAN) / STD @ LAYERS[0][0] + LAYERS[0][1])
+    assert policy.sizes == (5, 8, 3) and policy.env == "stub"
+    assert np.allclose(policy(obs), np.clip(x @ LAYERS[1][0], -1, 1), atol=1e-5)
+    assert np.array_equal(policy({"state": obs, "privileged_state": None}), policy(obs))
+
+
+def test_actions_are_within_their_range_and_far_observations_are_clipped(tmp_path):
+    layers = [(LAYERS[0][0], LAYERS[0][1]), (100 * LAYERS[1][0], LAYERS[1][1])]
+    envs.save_policy(tmp_path / "p.npz", layers, MEAN, STD, activation="elu")
+    policy = envs.load_policy(tmp_path / "p.npz")
+    far = np.array([1e9, -1e9, 0, 0, 0])
+    assert np.abs(policy(far)).max() <= 1
+    assert np.array_equal(policy(far), policy(10 * far))
+
+
+def test_a_wrong_number_of_observations_is_named(tmp_path):
+    envs.save_policy(tmp_path / "p.npz", LAYERS, MEAN, STD, activation="elu", env="spin")
+    with pytest.raises(ValueError, match="'spin' takes 5 observations, got 4"):
+        envs.load_policy(tmp_path / "p.npz")(np.zeros(4))
+
+
+def test_other_files_and_activations_are_refused(tmp_path):
+    np.savez(tmp_path / "other.npz", a=np.zeros(2))
+    with pytest.raises(ValueError, match="not a policy of format 1"):
+        envs.load_policy(tmp_path / "other.npz")
+    with pytest.raises(ValueError, match="expected one of tanh, elu, swish"):
+        envs.save_policy(tmp_path / "p.npz", LAYERS, MEAN, STD, activation="relu6")
