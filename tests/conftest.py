@@ -1,4 +1,4 @@
-"""Shared set-up: float64, a fixture for single precision, and XLA flags that halve compile times on a CPU."""
+"""Shared set-up: float64, a fixture for single precision, and XLA flags that cut compile times on a CPU."""
 
 import gc
 import os
@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 os.environ.setdefault("NPROC", "8")  # threads of XLA's pool: with as few as two, programs sometimes wait for ever
+flags = ["backend_optimization_level=0"]  # most tests run a program a few times: compiling it is what costs
 if metadata.version("jaxlib").startswith("0.10."):  # an XLA that does not know a flag ends the process
-    flags = ("use_fusion_emitters=false", "experimental_ynn_fusion_type=", "multi_thread_eigen=false")
-    os.environ.setdefault("XLA_FLAGS", " ".join(f"--xla_cpu_{flag}" for flag in flags))
+    flags += ["cpu_use_fusion_emitters=false", "cpu_experimental_ynn_fusion_type=", "cpu_multi_thread_eigen=false"]
+os.environ.setdefault("XLA_FLAGS", " ".join(f"--xla_{flag}" for flag in flags))
 
 import jax
 

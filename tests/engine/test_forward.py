@@ -142,14 +142,6 @@ def test_without_autoreset_the_world_goes_on_and_is_counted_as_in_the_reference(
     ("xml", "feature"),
     [
         (
-            '<mujoco><extension><plugin plugin="mujoco.sdf.torus"><instance name="ring"><config key="radius1" '
-            'value="1"/><config key="radius2" value=".2"/></instance></plugin></extension><asset><mesh name="ring">'
-            '<plugin instance="ring"/></mesh></asset><worldbody><geom type="sdf" mesh="ring"><plugin instance="ring"/>'
-            '</geom><flexcomp name="cloth" type="grid" count="3 3 1" spacing=".1 .1 .1" mass="1" radius=".01"/>'
-            "</worldbody></mujoco>",
-            "contacts of flexes with SDFs",
-        ),
-        (
             '<mujoco><option><flag sleep="enable"/></option><worldbody><body><joint name="j"/><geom size=".1"/></body>'
             '</worldbody><tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'
             '<equality><tendon tendon1="t"/></equality></mujoco>',
