@@ -57,11 +57,16 @@ def text(folder: Path, name: str) -> str:
 
 def lanes_source(dtype: Any, size: int, shape: Lanes) -> str:
     """`lanes.cu` for matrices of `size` columns, with its constants."""
+    known = {"NV": size, "LANES": shape.lanes, "WIDTH": shape.width}
+    return scalars_source(dtype) + definitions(known) + text(Path(__file__).parent, "lanes.cu")
+
+
+def scalars_source(dtype: Any) -> str:
+    """`scalars.cu` for numbers of a type."""
     real = C_NUMBERS[str(dtype)]
     eps, tiny = np.finfo(dtype).eps, 1e-20 if dtype == np.float64 else 1e-12
-    known = {"REAL": real, "NV": size, "LANES": shape.lanes, "WIDTH": shape.width}
-    known |= {"EPS": f"(({real}){eps:.17e})", "TINY": f"(({real}){tiny})"}
-    return definitions(known) + text(Path(__file__).parent, "lanes.cu")
+    known = {"REAL": real, "EPS": f"(({real}){eps:.17e})", "TINY": f"(({real}){tiny})"}
+    return definitions(known) + text(Path(__file__).parent, "scalars.cu")
 
 
 def definitions(values: dict[str, Any]) -> str:
@@ -105,7 +110,7 @@ def launch(source: str, name: str, operands: Sequence[Array], out: Any, how: Lau
 
 def run_on_host(source: str, name: str, operands: Sequence[Array], out: Any) -> Array:
     """The same on the host, by its C compiler: slow, for tests. Raises CompilerMissing without one."""
-    pointers = [f"argument(frame, {i})->data" for i in range(len(operands))] + ["result(frame)->data"]
+    pointers = [f"argument(frame, {i})->data" for i in range(len(operands))] + ["result(frame, 0)->data"]
     handler = f"""
 XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
   if (!is_question(frame)) {name}({", ".join(pointers)});

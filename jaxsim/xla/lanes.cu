@@ -1,25 +1,9 @@
 /* Lanes that share memory: as threads of a GPU, as threads of a host (tests), or one lane alone, which is plain C99.
 
-   A world has LANES lanes. They are one warp or, for more, all threads of a block; WIDTH is the number in a warp. What
-   is generated before this text: REAL, TINY (see `sqrt` in math/safe.py), EPS, LANES, WIDTH, and NV, the size of
-   matrices that are eliminated. Lane j owns columns j, j + LANES, ... of such a matrix, in registers. */
+   A world has LANES lanes. They are one warp or, for more, all threads of a block; WIDTH is the number in a warp. It
+   follows scalars.cu. What is generated before this text: LANES, WIDTH, and NV, the size of matrices that are
+   eliminated. Lane j owns columns j, j + LANES, ... of such a matrix, in registers. */
 
-#ifdef __CUDACC_RTC__
-#define FUNCTION static __device__ __forceinline__
-#define TABLE static __device__ const
-#define INFINITY __int_as_float(0x7f800000)
-#define NAN __int_as_float(0x7fffffff)
-#define UNROLL _Pragma("unroll")
-#else
-#include <math.h>
-#include <stdbool.h>
-#define FUNCTION static
-#define TABLE static const
-#define UNROLL
-#endif
-
-typedef REAL T;
-#define SQRT(x) (sizeof(T) == 4 ? sqrtf(x) : sqrt(x))
 #define WARPS (LANES / WIDTH)
 #define UP(n) (((n) + 3) / 4 * 4)
 #if NV <= 64
@@ -110,13 +94,6 @@ FUNCTION int largest(int lane, int x, int* shared) {
   sync();
   for (int k = 0; k < WARPS; ++k) x = shared[k] > x ? shared[k] : x;
   return x;
-}
-
-FUNCTION T ratio(T a, T b) { return b != 0 ? a / b : 0; }
-
-FUNCTION T root(T x) {
-  T y = SQRT(x > TINY * TINY ? x : TINY * TINY);
-  return y > 2 * TINY ? y : 0;
 }
 
 /* move the registers of all columns on by TURN rows, or back */

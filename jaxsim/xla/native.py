@@ -19,9 +19,12 @@ import jax
 
 from jaxsim.xla.nvrtc import CompilerMissing
 
+FLAGS = ("-std=c99", "-w", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
 # Numbers are those of the source: no contraction, no reordering. No instructions beyond the ABI's, so that a library
 # can be kept for another machine; scalar code gains little from them.
-FLAGS = ("-O2", "-std=c99", "-w", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
+SCALAR = ("-O2", "-ffp-contract=off")
+# Sums in any order, and the vectors of this machine. NaN and infinity keep their meaning.
+VECTOR = ("-O3", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros")
 PREAMBLE = """#include <string.h>
 #include "xla/ffi/api/c_api.h"
 static int is_question(XLA_FFI_CallFrame* frame) {
@@ -35,7 +38,11 @@ return 1;
 return 0;
 }
 static XLA_FFI_Buffer* argument(XLA_FFI_CallFrame* frame, int i) { return (XLA_FFI_Buffer*)frame->args.args[i]; }
-static XLA_FFI_Buffer* result(XLA_FFI_CallFrame* frame) { return (XLA_FFI_Buffer*)frame->rets.rets[0]; }
+static XLA_FFI_Buffer* result(XLA_FFI_CallFrame* frame, int i) { return (XLA_FFI_Buffer*)frame->rets.rets[i]; }
+static XLA_FFI_Error* failure(XLA_FFI_CallFrame* frame, const char* message) {
+XLA_FFI_Error_Create_Args args = {sizeof args, 0, message, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED};
+return frame->api->XLA_FFI_Error_Create(&args);
+}
 """
 
 
@@ -48,8 +55,18 @@ def c_compiler() -> str | None:
 
 
 @cache
-def target_of(source: str) -> str:
-    """Name under which XLA calls `handler` of a C source that begins with `PREAMBLE`.
+def _instructions() -> str:
+    """What the processor of this machine can do."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((x for x in lines if x.startswith(("flags", "Features"))), platform.processor())
+
+
+@cache
+def target_of(source: str, flags: tuple[str, ...] = SCALAR) -> str:
+    """Name under which XLA calls `handler` of a C source that begins with `PREAMBLE`; flags are SCALAR or VECTOR.
 
     The library stands beside JAX's compiled programs if those are kept (`jax_compilation_cache_dir`), else for the
     length of the process. Raises CompilerMissing where there is no compiler, or it refuses the source.
@@ -57,12 +74,14 @@ def target_of(source: str) -> str:
     compiler = c_compiler()
     if compiler is None:
         raise CompilerMissing("no C compiler (cc, gcc or clang)")
-    made_of = [jax.__version__, platform.system(), platform.machine(), compiler, *FLAGS, source]
+    flags = (*FLAGS, *flags)
+    machine = [platform.system(), platform.machine(), *([_instructions()] if "-march=native" in flags else [])]
+    made_of = [jax.__version__, *machine, compiler, *flags, source]
     name = "jaxsim_" + hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:24]
     library = _folder() / f"{name}.so"
     try:
         if not library.exists():
-            _compile(compiler, source, library)
+            _compile([compiler, *flags], source, library)
         handler = ctypes.CDLL(str(library)).handler  # never unloaded
     except OSError as error:  # a disk that is full, or from which nothing may run
         raise CompilerMissing(f"no library of machine code in {library.parent}: {error}") from None
@@ -70,18 +89,18 @@ def target_of(source: str) -> str:
     return name
 
 
-def _compile(compiler: str, source: str, library: Path) -> None:
+def _compile(command: list[str], source: str, library: Path) -> None:
     """Write the shared library, all at once: other processes may look for it."""
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         file, out = Path(folder) / "source.c", Path(folder) / "library.so"
         file.write_text(source, encoding="ascii")
-        command = [compiler, *FLAGS, f"-I{jax.ffi.include_dir()}", str(file), "-o", str(out), "-lm"]
+        command = [*command, f"-I{jax.ffi.include_dir()}", str(file), "-o", str(out), "-lm"]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise CompilerMissing(f"{compiler} does not run: {error}") from None
+            raise CompilerMissing(f"{command[0]} does not run: {error}") from None
         if done.returncode:
-            raise CompilerMissing(f"{compiler} refuses the source: {done.stderr[:500]}")
+            raise CompilerMissing(f"{command[0]} refuses the source: {done.stderr[:500]}")
         os.replace(out, library)
 
 

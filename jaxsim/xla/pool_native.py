@@ -29,7 +29,7 @@ XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
 if (is_question(frame)) return 0;
 {chr(10).join(pointers)}
 const int* count = argument(frame, {len(types)})->data;
-const XLA_FFI_Buffer* found = result(frame);
+const XLA_FFI_Buffer* found = result(frame, 0);
 const long long nworld = found->dims[0], length = found->dims[1];
 memset(found->data, 0, nworld * length * {size} * sizeof({number}));
 for (long long w = 0; w < nworld; ++w)

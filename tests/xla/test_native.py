@@ -12,8 +12,8 @@ TWICE = (
     + """XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
 if (is_question(frame)) return 0;
 const float* x = argument(frame, 0)->data;
-float* y = result(frame)->data;
-for (long long i = 0; i < result(frame)->dims[0]; ++i) y[i] = 2 * x[i];
+float* y = result(frame, 0)->data;
+for (long long i = 0; i < result(frame, 0)->dims[0]; ++i) y[i] = 2 * x[i];
 return 0;
 }
 """

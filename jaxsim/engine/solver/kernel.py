@@ -1,7 +1,8 @@
-"""The solver of a world as one kernel of a GPU: a warp a world, which stops when its own world has converged.
+"""The solver as one call in which each world stops when it has converged: a warp a world on a GPU, machine code on a CPU.
 
-`primal.cu` has the kernel; `primal.solve` defines what is right, and is what all other platforms compute. The solver is
-a primitive of JAX, so that only the form for the platform of the program is traced.
+`primal.cu` has the kernel and `primal.c` its form for one thread. `primal.solve` defines what is right, and is what
+other platforms compute, and machines without a compiler. The solver is a primitive of JAX, so that only the form for
+the platform of the program is traced.
 """
 
 import functools
@@ -19,11 +20,12 @@ from jaxsim.engine.solver import primal
 from jaxsim.engine.solver.operators import DenseInertia, DenseRows
 from jaxsim.engine.solver.problem import ConstraintProblem, elliptic
 from jaxsim.math.safe import Array
-from jaxsim.xla import kernels
+from jaxsim.xla import kernels, native
 from jaxsim.xla.batching import merged
 from jaxsim.xla.compat import Primitive, batching, mlir
 from jaxsim.xla.nvrtc import CompilerMissing
 
+HERE = Path(__file__).parent
 NEVER, BY_PLATFORM, ALWAYS = -1, 0, 1  # `opt.solver_kernel`
 MOST_DOFS = 1024  # a lane a dof, and threads of a block
 SHARED = ("M", "smooth", "aref", "D", "lo", "hi", "general", "contact", "friction", "mu", "settings", "free", "warm")
@@ -130,6 +132,37 @@ def _elsewhere(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]
     return by_jax(*operands, plan=plan, axes=axes)
 
 
+def _on_cpu(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
+    if plan.limits.kernel != ALWAYS:
+        try:
+            return natively(*operands, plan=plan, axes=axes)
+        except CompilerMissing:
+            pass
+    return _elsewhere(*operands, plan=plan, axes=axes)
+
+
+def natively(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
+    """What the primitive means, by machine code of a CPU. Raises CompilerMissing."""
+    if axes is None:
+        found = natively(*[x[None] for x in operands], plan=plan, axes=(0,) * len(operands))
+        return [x[0] for x in found]
+    layout, limits, given = plan.layout, plan.limits, dict(zip(plan.names, operands, strict=True))
+    dtype, empty = operands[0].dtype, {"general": (0, layout.nv), "contact": (0, 1, 1), "friction": (0, 5)}
+    full = [given[n] if n in given else jnp.zeros(empty.get(n, 0), dtype) for n in SHARED]
+    numbers = [limits.iterations, limits.ls_iterations, limits.solver == "cg", "warm" in given]
+    limited = np.concatenate([numbers, layout.limit_dof]).astype(np.int32)
+    out = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in _shape(*operands, plan=plan, axes=axes)]
+    target = native.target_of(native_source(layout, dtype), native.VECTOR)
+    return list(jax.ffi.ffi_call(target, out)(*full, limited))
+
+
+def native_source(layout: Layout, dtype: Any) -> str:
+    """Source of the handler for all layouts with as many rows of a contact."""
+    relative = {f"LS_{name.upper()}": value for name, value in primal.LS_RELATIVE.items()}
+    body = kernels.text(HERE, "rows.cu") + kernels.definitions(relative) + kernels.text(HERE, "primal.c")
+    return native.PREAMBLE + kernels.scalars_source(dtype) + kernels.definitions(_rows(layout)) + body
+
+
 def _by_kernel(on_host: bool, *operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
     if axes is None:
         found = _by_kernel(on_host, *[x[None] for x in operands], plan=plan, axes=(0,) * len(operands))
@@ -157,15 +190,18 @@ def _width(layout: Layout) -> int:
     return 2 * layout.nv + 2 * layout.nslot + 1
 
 
+def _rows(layout: Layout) -> dict[str, int]:
+    """What is constant of the rows of contacts."""
+    dim, facets = (layout.condim, layout.nfacet) if layout.ncontact else (1, 1)
+    return {"DIM": dim, "NF": facets, "ELLIPTIC": int(elliptic(layout))}
+
+
 @functools.cache
 def _constants(layout: Layout, limits: primal.IterationLimits) -> dict[str, Any]:
-    return {
+    return _rows(layout) | {
         "NG": layout.ngeneral,
         "NL": layout.nlimit,
         "NC": layout.ncontact,
-        "DIM": layout.condim if layout.ncontact else 1,
-        "NF": layout.nfacet if layout.ncontact else 1,
-        "ELLIPTIC": int(elliptic(layout)),
         "CG": int(limits.solver == "cg"),
         "ITERATIONS": limits.iterations,
         "LS_ITERATIONS": limits.ls_iterations,
@@ -192,7 +228,7 @@ def solver_source(plan: _Plan, axes: tuple, dtype: Any, count: int, shape: kerne
     table = np.full(max(1, layout.nv), -1)
     table[layout.limit_dof] = np.arange(layout.nlimit)
     limits = f"TABLE int LIMIT_OF_DOF[{len(table)}] = {{{', '.join(map(str, table))}}};\n"
-    body = kernels.text(Path(__file__).parent, "primal.cu")
+    body = kernels.text(HERE, "rows.cu") + kernels.text(HERE, "primal.cu")
     parameters = [f"const T* {n}" for n in plan.names] + ["T* out"]
     sizes = _sizes(layout)
     fields = [
@@ -227,6 +263,7 @@ def _sizes(layout: Layout) -> dict[str, int]:
 
 
 mlir.register_lowering(solve_p, mlir.lower_fun(_on_cuda, multiple_results=True), platform="cuda")
+mlir.register_lowering(solve_p, mlir.lower_fun(_on_cpu, multiple_results=True), platform="cpu")
 mlir.register_lowering(solve_p, mlir.lower_fun(_elsewhere, multiple_results=True))
 
 

@@ -4,15 +4,14 @@
    `j` of the Hessian, which it holds in registers, and entry `j` of every vector over dofs; rows of constraints are
    dealt out among the lanes. The source is CUDA and C99 alike: with LANES 1 it runs on any machine.
 
-   It follows lanes.cu. What is generated before this text: NV dofs, NG general rows, NL limited dofs, NC contacts of DIM
-   rows in their frame and NF facets each, ELLIPTIC, CG, ITERATIONS, LS_ITERATIONS, LS_RELATIVE, and LIMIT_OF_DOF. */
+   It follows lanes.cu and rows.cu. What is generated before this text: NV dofs, NG general rows, NL limited dofs, NC
+   contacts, CG, ITERATIONS, LS_ITERATIONS, LS_RELATIVE, and LIMIT_OF_DOF. */
 
 #define FRICTION NG
 #define LIMIT (NG + NV)
 #define CONTACT (NG + NV + 2 * NL)
 #define NSLOT (CONTACT + NC * NF)
 #define PAD (DIM == 3 ? 4 : DIM == 5 ? 6 : DIM)
-#define BLOCK (DIM * DIM)
 #define BATCH (LANES < NC ? LANES : NC ? NC : 1) /* contacts whose curvature is known at a time */
 
 /* Memory of a world, in numbers: each part begins at a multiple of four. */
@@ -30,105 +29,19 @@ typedef struct {
   int used; /* contacts up to the last one that is present */
 } Problem;
 
-typedef struct {
-  T u[DIM], n, t, weight, mu;
-  bool bottom, middle;
-} Cone;
-
-FUNCTION T scale_of(const Problem* p, int c, int k) { return k == 0 ? p->mu[c] : p->friction[c * 5 + k - 1]; }
-
-FUNCTION Cone make_cone(const Problem* p, int c, const T* r) {
-  Cone k;
-  const T* D = p->D + CONTACT + c * DIM;
-  T square = 0;
-  k.mu = p->mu[c];
-  for (int i = 0; i < DIM; ++i) {
-    k.u[i] = D[i] > 0 ? r[i] * scale_of(p, c, i) : 0;
-    if (i) square += k.u[i] * k.u[i];
-  }
-  k.n = k.u[0];
-  k.t = root(square);
-  T normal = k.mu <= 0 ? r[0] : k.n;
-  bool top = normal >= k.mu * k.t || (k.t <= 0 && normal >= 0);
-  k.bottom = !top && (k.mu * normal + k.t <= 0 || (k.t <= 0 && normal < 0));
-  k.middle = !top && !k.bottom;
-  k.weight = ratio(D[0], k.mu * k.mu * (1 + k.mu * k.mu));
-  return k;
+/* mu and the coefficients of friction of a contact */
+FUNCTION void scale_of(const Problem* p, int c, T* scale) {
+  UNROLL for (int i = 0; i < DIM; ++i) scale[i] = i == 0 ? p->mu[c] : p->friction[c * 5 + i - 1];
 }
 
-FUNCTION void cone_force(const Problem* p, int c, const T* r, T* f) {
-  Cone k = make_cone(p, c, r);
-  T normal = -k.weight * (k.n - k.mu * k.t) * k.mu, pull = -ratio(normal, k.t);
-  for (int i = 0; i < DIM; ++i) {
-    T middle = i ? pull * k.u[i] * scale_of(p, c, i) : normal;
-    f[i] = k.bottom ? -p->D[CONTACT + c * DIM + i] * r[i] : k.middle ? middle : 0;
-  }
-}
+FUNCTION T row_force(const Problem* p, int k, T r) { return scalar_force(p->D[k], p->lo[k], p->hi[k], r); }
 
-FUNCTION T cone_cost(const Problem* p, int c, const T* r) {
-  Cone k = make_cone(p, c, r);
-  T square = 0, gap = k.n - k.mu * k.t;
-  for (int i = 0; i < DIM; ++i) square += p->D[CONTACT + c * DIM + i] * r[i] * r[i];
-  return (T)0.5 * (k.bottom ? square : k.middle ? k.weight * gap * gap : 0);
-}
+FUNCTION T row_weight(const Problem* p, int k, T r) { return scalar_weight(p->D[k], p->lo[k], p->hi[k], r); }
 
-/* z' s'' z of a contact */
-FUNCTION T cone_along(const Problem* p, int c, const T* r, const T* z) {
-  Cone k = make_cone(p, c, r);
-  T slope = ratio(k.mu, k.t), rest = k.mu * k.mu - slope * k.n, outer = ratio(k.mu * k.n, k.t * k.t * k.t);
-  T quadratic = 0, along = 0, square = 0, first = z[0] * k.mu;
-  for (int i = 0; i < DIM; ++i) {
-    T y = z[i] * scale_of(p, c, i);
-    quadratic += p->D[CONTACT + c * DIM + i] * z[i] * z[i];
-    if (i) along += k.u[i] * y, square += y * y;
-  }
-  T middle = first * (first - 2 * slope * along) + outer * along * along + rest * square;
-  return k.bottom ? quadratic : k.middle ? k.weight * middle : 0;
-}
-
-FUNCTION T scalar_force(const Problem* p, int k, T r) {
-  T t = p->D[k] * r;
-  return -(t <= p->lo[k] ? p->lo[k] : t >= p->hi[k] ? p->hi[k] : t);
-}
-
-FUNCTION T scalar_weight(const Problem* p, int k, T r) {
-  T t = p->D[k] * r;
-  return t > p->lo[k] && t < p->hi[k] ? p->D[k] : 0;
-}
-
-FUNCTION T scalar_cost(const Problem* p, int k, T r) {
-  T t = p->D[k] * r, bound = t <= p->lo[k] ? p->lo[k] : p->hi[k];
-  if (t > p->lo[k] && t < p->hi[k]) return (T)0.5 * t * r;
-  return bound * r - (T)0.5 * ratio(bound * bound, p->D[k]);
-}
+FUNCTION T row_cost(const Problem* p, int k, T r) { return scalar_cost(p->D[k], p->lo[k], p->hi[k], r); }
 
 /* how many slots from the first one on are scalar rows in use */
 FUNCTION int scalars(const Problem* p) { return ELLIPTIC ? CONTACT : CONTACT + p->used * NF; }
-
-/* s'' of a contact in its frame (DIM, DIM), whatever the cone */
-FUNCTION void curvature(const Problem* p, int c, const T* r, T* block) {
-  for (int i = 0; i < BLOCK; ++i) block[i] = 0;
-#if ELLIPTIC
-  Cone k = make_cone(p, c, r + CONTACT + c * DIM);
-  T slope = ratio(k.mu, k.t), rest = k.mu * k.mu - slope * k.n, outer = ratio(k.mu * k.n, k.t * k.t * k.t);
-  for (int i = 0; i < DIM; ++i)
-    for (int j = i; j < DIM; ++j) {
-      T value = j == 0 ? 1 : i == 0 ? -slope * k.u[j] : outer * k.u[i] * k.u[j] + (i == j ? rest : 0);
-      value *= k.weight * scale_of(p, c, i) * scale_of(p, c, j);
-      T quadratic = i == j ? p->D[CONTACT + c * DIM + i] : 0;
-      block[i * DIM + j] = block[j * DIM + i] = k.bottom ? quadratic : k.middle ? value : 0;
-    }
-#else
-  int at = CONTACT + c * NF;
-  if (DIM == 1) block[0] = scalar_weight(p, at, r[at]);
-  for (int i = 1; i < DIM; ++i, at += 2) {
-    T plus = scalar_weight(p, at, r[at]), minus = scalar_weight(p, at + 1, r[at + 1]), mu = p->friction[c * 5 + i - 1];
-    block[0] += plus + minus;
-    block[i] = block[i * DIM] = mu * (plus - minus);
-    block[i * DIM + i] = mu * mu * (plus + minus);
-  }
-#endif
-}
 
 /* out = J x of all slots, x being in s[0..NV) */
 FUNCTION void rows_times(int lane, const Problem* p, T* s, T* out) {
@@ -170,8 +83,13 @@ FUNCTION void rows_times(int lane, const Problem* p, T* s, T* out) {
 FUNCTION void constraint_force(int lane, const Problem* p, T* s, T* x) {
   const T* r = s + AT_R;
   T *f = s + AT_Z, *frame = s + AT_FRAME;
-  ALL(k, scalars(p)) f[k] = scalar_force(p, k, r[k]);
-  if (ELLIPTIC) ALL(c, p->used) cone_force(p, c, r + CONTACT + c * DIM, f + CONTACT + c * DIM);
+  ALL(k, scalars(p)) f[k] = row_force(p, k, r[k]);
+  if (ELLIPTIC) ALL(c, p->used) {
+    T scale[DIM];
+    int at = CONTACT + c * DIM;
+    scale_of(p, c, scale);
+    cone_force(p->D + at, scale, r + at, f + at);
+  }
   sync();
   ALL(k, p->used * DIM) {
     int c = k / DIM, d = k % DIM;
@@ -236,21 +154,26 @@ FUNCTION void hessian(int lane, const Problem* p, T* s, bool rows, T h[][ROWS]) 
   UNROLL for (int c = 0; c < COLS; ++c) {
     int j = lane + LANES * c, limit = NL && j < NV ? LIMIT_OF_DOF[j] : -1;
     T w = 0;
-    if (rows && j < NV) w = scalar_weight(p, FRICTION + j, r[FRICTION + j]);
+    if (rows && j < NV) w = row_weight(p, FRICTION + j, r[FRICTION + j]);
     if (rows && limit >= 0)
-      w += scalar_weight(p, LIMIT + limit, r[LIMIT + limit]) + scalar_weight(p, LIMIT + NL + limit, r[LIMIT + NL + limit]);
+      w += row_weight(p, LIMIT + limit, r[LIMIT + limit]) + row_weight(p, LIMIT + NL + limit, r[LIMIT + NL + limit]);
     UNROLL for (int i = 0; i < ROWS; ++i)
       h[c][i] = i < NV && j < NV ? p->M[i * NV + j] + (i == j ? w : 0) : i == j ? 1 : 0;
   }
   if (!rows) return;
   for (int g = 0; g < NG; ++g) {
-    T w = scalar_weight(p, g, r[g]);
+    T w = row_weight(p, g, r[g]);
     if (w != 0) add_block(lane, 1, p->general + g * NV, &w, stage + UP(NV * PAD) * (turn ^= 1), h);
   }
   for (int first = 0; first < p->used; first += BATCH) {
     int count = p->used - first < BATCH ? p->used - first : BATCH;
     sync();
-    ALL(k, count) curvature(p, first + k, r, blocks + k * BLOCK);
+    ALL(k, count) {
+      T scale[DIM];
+      int at = CONTACT + (first + k) * NF;
+      scale_of(p, first + k, scale);
+      curvature(p->D + at, p->lo + at, p->hi + at, scale, r + at, blocks + k * BLOCK);
+    }
     sync();
     for (int k = 0; k < count; ++k)
       if (blocks[k * BLOCK] != 0)
@@ -263,22 +186,23 @@ FUNCTION void along(int lane, const Problem* p, T* s, T alpha, T* out) {
   const T *r = s + AT_R, *z = s + AT_Z;
   out[0] = out[1] = out[2] = 0;
   ALL(k, scalars(p)) {
-    T here = r[k] + alpha * z[k], push = scalar_force(p, k, here) * z[k];
+    T here = r[k] + alpha * z[k], push = row_force(p, k, here) * z[k];
     out[0] += push;
     out[1] += push < 0 ? -push : push;
-    out[2] += scalar_weight(p, k, here) * z[k] * z[k];
+    out[2] += row_weight(p, k, here) * z[k] * z[k];
   }
   if (ELLIPTIC) ALL(c, p->used) {
-    T here[DIM], f[DIM];
+    T here[DIM], f[DIM], scale[DIM];
     int at = CONTACT + c * DIM;
+    scale_of(p, c, scale);
     for (int i = 0; i < DIM; ++i) here[i] = r[at + i] + alpha * z[at + i];
-    cone_force(p, c, here, f);
+    cone_force(p->D + at, scale, here, f);
     for (int i = 0; i < DIM; ++i) {
       T push = f[i] * z[at + i];
       out[0] += push;
       out[1] += push < 0 ? -push : push;
     }
-    out[2] += cone_along(p, c, here, z + at);
+    out[2] += cone_along(p->D + at, scale, here, z + at);
   }
   sums(lane, out, 3, s + AT_SUMS);
 }
@@ -321,10 +245,13 @@ FUNCTION void first_guess(int lane, const Problem* p, T* s, T* acc, T* momentum,
   sync();
   EACH(c, j) cost[0] += (heavy[c] - p->smooth[j]) * (warm[c] - p->free[j]);
   cost[0] *= (T)0.5;
-  ALL(k, scalars(p)) cost[1] += scalar_cost(p, k, z[k]), cost[2] += scalar_cost(p, k, r[k]);
+  ALL(k, scalars(p)) cost[1] += row_cost(p, k, z[k]), cost[2] += row_cost(p, k, r[k]);
   if (ELLIPTIC) ALL(c, p->used) {
-    cost[1] += cone_cost(p, c, z + CONTACT + c * DIM);
-    cost[2] += cone_cost(p, c, r + CONTACT + c * DIM);
+    T scale[DIM];
+    int at = CONTACT + c * DIM;
+    scale_of(p, c, scale);
+    cost[1] += cone_cost(p->D + at, scale, z + at);
+    cost[2] += cone_cost(p->D + at, scale, r + at);
   }
   sums(lane, cost, 3, s + AT_SUMS);
   if (!(cost[0] + cost[1] < cost[2])) return;

@@ -34,9 +34,10 @@ class Scene:
     mj: mujoco.MjModel
     m: jaxsim.Model
     d: jaxsim.Data
+    options: dict = dataclasses.field(default_factory=dict)  # of the compiler
 
     def __post_init__(self):
-        self.run = jax.jit(jax.vmap(self.single))
+        self.run = jax.jit(jax.vmap(self.single), compiler_options=self.options)
 
     def single(self, pos, mat):
         return collision(self.m, self.d.replace(geom_xpos=pos, geom_xmat=mat))

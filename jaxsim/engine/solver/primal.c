@@ -1,0 +1,504 @@
+/* The constraint problems of a batch of worlds, one after the other, by Newton's method or conjugate gradients.
+
+   The formulas are those of primal.py, problem.py and linesearch.py, which define what is right. This is their form for
+   one thread: rows that are absent are left out, and so are columns of zeros; of a matrix, row i is kept from its first
+   number that is not zero to the diagonal. Elimination goes from the last dof to the first, so that trees fill nothing
+   (Featherstone, Rigid Body Dynamics Algorithms, 6.5). Sizes are read when it is called: one library serves all models
+   with the same DIM, NF and ELLIPTIC.
+
+   It follows the preamble of handlers, scalars.cu and rows.cu. What is generated before this text: LS_NEWTON, LS_CG. */
+
+#include <stdlib.h>
+
+enum { MATRIX, SMOOTH, AREF, STIFFNESS, LOWER, UPPER, GENERAL, CONTACT, FRICTION, MU, SETTINGS, FREE, WARM, PLAN };
+enum { ACC, NITER, RESIDUAL, FREE_RESIDUAL, FORCE };
+
+typedef struct {
+  int nv, ng, nl, nc, nslot, iterations, ls_iterations, cg, warm;
+  const int* limit_dof;
+  T ls_relative;
+} Sizes;
+
+/* operands of a world */
+typedef struct {
+  const T *M, *smooth, *aref, *D, *lo, *hi, *general, *contact, *friction, *mu, *settings, *free, *warm;
+} Given;
+
+/* `dim` rows over n columns: rows of the problem from `row` on */
+typedef struct {
+  int n, row;
+  const int* column;
+  const T* value; /* (dim, n) */
+} Block;
+
+/* The rows in use, one after the other: units (a dof with a sign), general rows, contacts. */
+typedef struct {
+  int units, general, contacts, contact_row, rows, scalars;
+  int *dof, *slot;
+  T *sign, *D, *lo, *hi, *aref, *r, *z, *f, *scale;
+  Block* block; /* general rows, then contacts */
+} Rows;
+
+typedef struct {
+  int *begin, *first; /* columns from which rows of the factor and of M are kept */
+  T *factor, *pivot, *acc, *momentum, *grad, *search, *force, *heavy, *guess, *old_search, *old_mgrad, *old_grad;
+  Rows rows;
+  int* columns;
+  T* values;
+} World;
+
+/* ---- rows ---- */
+
+static void add_row(const Given* g, Rows* a, int slot) {
+  int k = a->rows++;
+  a->slot[k] = slot, a->D[k] = g->D[slot], a->lo[k] = g->lo[slot], a->hi[k] = g->hi[slot], a->aref[k] = g->aref[slot];
+}
+
+static void add_unit(const Given* g, Rows* a, int slot, int dof, T sign) {
+  if (!(g->D[slot] > 0)) return;
+  a->dof[a->units] = dof, a->sign[a->units++] = sign;
+  add_row(g, a, slot);
+}
+
+/* the columns of `dim` rows of length nv that are not zero, at the end of the columns and values of the world */
+static Block packed(World* w, const T* rows, int dim, int nv, int row) {
+  Block b = {0, row, w->columns, w->values};
+  for (int v = 0; v < nv; ++v) {
+    bool used = false;
+    for (int d = 0; d < dim; ++d) used |= rows[d * nv + v] != 0;
+    w->columns[b.n] = v;
+    b.n += used;
+  }
+  for (int d = 0; d < dim; ++d)
+    for (int i = 0; i < b.n; ++i) w->values[d * b.n + i] = rows[d * nv + w->columns[i]];
+  w->columns += b.n, w->values += dim * b.n;
+  return b;
+}
+
+static void find_rows(const Sizes* n, const Given* g, World* w) {
+  Rows* a = &w->rows;
+  int limit = n->ng + n->nv, contact = limit + 2 * n->nl;
+  a->units = a->general = a->contacts = a->rows = 0;
+  for (int v = 0; v < n->nv; ++v) add_unit(g, a, n->ng + v, v, 1);
+  for (int k = 0; k < 2 * n->nl; ++k) add_unit(g, a, limit + k, n->limit_dof[k % n->nl], k < n->nl ? 1 : -1);
+  for (int k = 0; k < n->ng; ++k)
+    if (g->D[k] > 0) {
+      a->block[a->general++] = packed(w, g->general + (long)k * n->nv, 1, n->nv, a->rows);
+      add_row(g, a, k);
+    }
+  a->contact_row = a->rows;
+  for (int c = 0; c < n->nc; ++c) {
+    const T* D = g->D + contact + c * NF;
+    bool present = false;
+    for (int i = 0; i < NF; ++i) present |= D[i] > 0;
+    if (!present) continue;
+    T* scale = a->scale + a->contacts * DIM;
+    for (int i = 0; i < DIM; ++i) scale[i] = i ? g->friction[c * 5 + i - 1] : g->mu[c];
+    a->block[a->general + a->contacts++] = packed(w, g->contact + (long)c * DIM * n->nv, DIM, n->nv, a->rows);
+    for (int i = 0; i < NF; ++i) add_row(g, a, contact + c * NF + i);
+  }
+  a->scalars = ELLIPTIC ? a->contact_row : a->rows;
+}
+
+static inline void block_times(const Block* b, int dim, const T* x, T* out) {
+  for (int d = 0; d < dim; ++d) {
+    T total = 0;
+    for (int i = 0; i < b->n; ++i) total += b->value[d * b->n + i] * x[b->column[i]];
+    out[d] = total;
+  }
+}
+
+static inline void block_transpose_times(const Block* b, int dim, const T* f, T* x) {
+  for (int i = 0; i < b->n; ++i) {
+    T total = 0;
+    for (int d = 0; d < dim; ++d) total += b->value[d * b->n + i] * f[d];
+    x[b->column[i]] += total;
+  }
+}
+
+/* z = J x of the rows in use */
+static void rows_times(const Rows* a, const T* x, T* z) {
+  for (int k = 0; k < a->units; ++k) z[k] = a->sign[k] * x[a->dof[k]];
+  for (int k = 0; k < a->general; ++k) block_times(a->block + k, 1, x, z + a->block[k].row);
+  for (int c = 0; c < a->contacts; ++c) {
+    const Block* b = a->block + a->general + c;
+    const T* scale = a->scale + c * DIM;
+    T *out = z + b->row, frame[DIM];
+    block_times(b, DIM, x, frame);
+    if (ELLIPTIC || DIM == 1) {
+      for (int d = 0; d < DIM; ++d) out[d] = frame[d];
+    } else {
+      for (int d = 1; d < DIM; ++d) {
+        T side = scale[d] * frame[d];
+        out[2 * d - 2] = frame[0] + side, out[2 * d - 1] = frame[0] - side;
+      }
+    }
+  }
+}
+
+static void residual(const Rows* a, const T* x, T* r) {
+  rows_times(a, x, r);
+  for (int k = 0; k < a->rows; ++k) r[k] -= a->aref[k];
+}
+
+/* the forces of the rows in use at r + alpha z, and x = J' f */
+static void forces(const Rows* a, const T* r, T* f) {
+  for (int k = 0; k < a->scalars; ++k) f[k] = scalar_force(a->D[k], a->lo[k], a->hi[k], r[k]);
+  if (ELLIPTIC)
+    for (int c = 0, k = a->contact_row; c < a->contacts; ++c, k += DIM)
+      cone_force(a->D + k, a->scale + c * DIM, r + k, f + k);
+}
+
+static void constraint_force(const Sizes* n, const Rows* a, T* x) {
+  T* f = a->f;
+  forces(a, a->r, f);
+  for (int v = 0; v < n->nv; ++v) x[v] = 0;
+  for (int k = 0; k < a->units; ++k) x[a->dof[k]] += a->sign[k] * f[k];
+  for (int k = 0; k < a->general; ++k) block_transpose_times(a->block + k, 1, f + a->block[k].row, x);
+  for (int c = 0; c < a->contacts; ++c) {
+    const Block* b = a->block + a->general + c;
+    const T *row = f + b->row, *scale = a->scale + c * DIM;
+    T frame[DIM];
+    bool idle = true;
+    for (int i = 0; i < NF; ++i) idle &= row[i] == 0;
+    if (idle) continue;
+    for (int d = 0; d < DIM; ++d) frame[d] = ELLIPTIC || DIM == 1 ? row[d] : 0;
+    if (!ELLIPTIC)
+      for (int d = 1; d < DIM; ++d) {
+        frame[0] += row[2 * d - 2] + row[2 * d - 1];
+        frame[d] = scale[d] * (row[2 * d - 2] - row[2 * d - 1]);
+      }
+    block_transpose_times(b, DIM, frame, x);
+  }
+}
+
+static T cost(const Rows* a, const T* r) {
+  T total = 0;
+  for (int k = 0; k < a->scalars; ++k) total += scalar_cost(a->D[k], a->lo[k], a->hi[k], r[k]);
+  if (ELLIPTIC)
+    for (int c = 0, k = a->contact_row; c < a->contacts; ++c, k += DIM)
+      total += cone_cost(a->D + k, a->scale + c * DIM, r + k);
+  return total;
+}
+
+/* ---- matrices ---- */
+
+static T dot(int n, const T* x, const T* y) {
+  T total = 0;
+  for (int i = 0; i < n; ++i) total += x[i] * y[i];
+  return total;
+}
+
+static void find_first(const Sizes* n, const Given* g, World* w) {
+  for (int i = 0; i < n->nv; ++i) {
+    int j = 0;
+    while (j < i && g->M[(long)i * n->nv + j] == 0) ++j;
+    w->first[i] = j;
+  }
+}
+
+/* y = M x */
+static void inertia_times(const Sizes* n, const Given* g, const World* w, const T* x, T* y) {
+  for (int i = 0; i < n->nv; ++i) {
+    const T* row = g->M + (long)i * n->nv;
+    int first = w->first[i];
+    y[i] = dot(i + 1 - first, row + first, x + first);
+    for (int j = first; j < i; ++j) y[j] += row[j] * x[i];
+  }
+}
+
+static void keep_from(const Sizes* n, World* w, int row, int column) {
+  T* h = w->factor + (long)row * n->nv;
+  while (w->begin[row] > column) h[--w->begin[row]] = 0;
+}
+
+static void copy_inertia(const Sizes* n, const Given* g, World* w) {
+  for (int i = 0; i < n->nv; ++i) {
+    w->begin[i] = w->first[i];
+    for (int j = w->first[i]; j <= i; ++j) w->factor[(long)i * n->nv + j] = g->M[(long)i * n->nv + j];
+  }
+}
+
+/* add J' B J of a block of rows; `weighted` has room for (dim, n) */
+static inline void add_block(const Sizes* n, World* w, const Block* b, int dim, const T* curve, T* weighted) {
+  if (!b->n) return;
+  for (int d = 0; d < dim; ++d)
+    for (int i = 0; i < b->n; ++i) {
+      T total = 0;
+      for (int e = 0; e < dim; ++e) total += curve[d * dim + e] * b->value[e * b->n + i];
+      weighted[d * b->n + i] = total;
+    }
+  T* sum = weighted + dim * b->n;
+  for (int i = 0; i < b->n; ++i) {
+    int row = b->column[i];
+    T* h = w->factor + (long)row * n->nv;
+    keep_from(n, w, row, b->column[0]);
+    for (int j = 0; j <= i; ++j) {
+      T total = 0;
+      for (int d = 0; d < dim; ++d) total += b->value[d * b->n + i] * weighted[d * b->n + j];
+      sum[j] = total;
+    }
+    for (int j = 0; j <= i; ++j) h[b->column[j]] += sum[j];
+  }
+}
+
+/* M + J' s'' J */
+static void hessian(const Sizes* n, const Given* g, World* w) {
+  const Rows* a = &w->rows;
+  T block[BLOCK];
+  copy_inertia(n, g, w);
+  for (int k = 0; k < a->units; ++k)
+    w->factor[(long)a->dof[k] * (n->nv + 1)] += scalar_weight(a->D[k], a->lo[k], a->hi[k], a->r[k]);
+  for (int i = 0; i < a->general; ++i) {
+    int k = a->block[i].row;
+    T weight = scalar_weight(a->D[k], a->lo[k], a->hi[k], a->r[k]);
+    if (weight != 0) add_block(n, w, a->block + i, 1, &weight, w->values);
+  }
+  for (int c = 0; c < a->contacts; ++c) {
+    const Block* b = a->block + a->general + c;
+    int k = b->row;
+    curvature(a->D + k, a->lo + k, a->hi + k, a->scale + c * DIM, a->r + k, block);
+    if (block[0] != 0) add_block(n, w, b, DIM, block, w->values);
+  }
+}
+
+/* L' D L of the matrix, L being a unit triangle; `pivot` gets 1 / D */
+static void factorise(const Sizes* n, World* w) {
+  for (int k = n->nv - 1; k >= 0; --k) {
+    T *row = w->factor + (long)k * n->nv, d = row[k], inverse = d > 0 ? 1 / d : NAN;
+    int first = w->begin[k];
+    w->pivot[k] = inverse;
+    for (int j = first; j < k; ++j) {
+      if (row[j] == 0) continue;
+      T *target = w->factor + (long)j * n->nv, m = row[j] * inverse;
+      keep_from(n, w, j, first);
+      for (int i = first; i <= j; ++i) target[i] -= m * row[i];
+    }
+    for (int j = first; j < k; ++j) row[j] *= inverse;
+  }
+}
+
+/* x of the factorised matrix for b; in place */
+static void substitute(const Sizes* n, const World* w, T* x) {
+  for (int k = n->nv - 1; k >= 0; --k) {
+    const T* row = w->factor + (long)k * n->nv;
+    for (int j = w->begin[k]; j < k; ++j) x[j] -= row[j] * x[k];
+  }
+  for (int k = 0; k < n->nv; ++k) {
+    const T* row = w->factor + (long)k * n->nv;
+    int first = w->begin[k];
+    x[k] = x[k] * w->pivot[k] - dot(k - first, row + first, x + first);
+  }
+}
+
+/* ---- the method ---- */
+
+/* force' z, the sizes of its terms and z' s'' z at r + alpha z */
+static void along(const Rows* a, T alpha, T* out) {
+  T push = 0, size = 0, curve = 0;
+  for (int k = 0; k < a->scalars; ++k) {
+    T z = a->z[k], r = a->r[k] + alpha * z, part = scalar_force(a->D[k], a->lo[k], a->hi[k], r) * z;
+    push += part;
+    size += part < 0 ? -part : part;
+    curve += scalar_weight(a->D[k], a->lo[k], a->hi[k], r) * z * z;
+  }
+  if (ELLIPTIC)
+    for (int c = 0, k = a->contact_row; c < a->contacts; ++c, k += DIM) {
+      T r[DIM], f[DIM];
+      for (int i = 0; i < DIM; ++i) r[i] = a->r[k + i] + alpha * a->z[k + i];
+      cone_force(a->D + k, a->scale + c * DIM, r, f);
+      for (int i = 0; i < DIM; ++i) {
+        T part = f[i] * a->z[k + i];
+        push += part;
+        size += part < 0 ? -part : part;
+      }
+      curve += cone_along(a->D + k, a->scale + c * DIM, r, a->z + k);
+    }
+  out[0] = push, out[1] = size, out[2] = curve;
+}
+
+/* the step along z: Newton's method within a bracket, as in linesearch.py */
+static T line_search(const Sizes* n, const Rows* a, T slope, T bend, T tolerance) {
+  T alpha = 0, step = 1, lo = 0, hi = INFINITY, w[3];
+  for (int count = 0; count == 0 || count < n->ls_iterations; ++count) {
+    alpha = step;
+    along(a, alpha, w);
+    T part = alpha * bend, first = slope < 0 ? -slope : slope;
+    T derivative = slope + part - w[0], noise = 4 * EPS * (first + (part < 0 ? -part : part) + w[1]);
+    T size = derivative < 0 ? -derivative : derivative;
+    if (derivative < 0) lo = alpha;
+    if (derivative >= 0) hi = alpha;
+    T newton = alpha - ratio(derivative, bend + w[2]);
+    step = newton > lo && newton < hi ? newton : isfinite(hi) ? (T)0.5 * (lo + hi) : 2 * alpha + 1;
+    if (size <= (tolerance > noise ? tolerance : noise) || !(lo < hi)) break;
+  }
+  return alpha;
+}
+
+/* r = J a - aref of both guesses; the cheaper one is taken */
+static void first_guess(const Sizes* n, const Given* g, World* w, T* free_residual) {
+  Rows* a = &w->rows;
+  int nv = n->nv;
+  memcpy(w->acc, g->free, nv * sizeof(T));
+  memcpy(w->momentum, g->smooth, nv * sizeof(T));
+  residual(a, g->free, a->r);
+  for (int k = 0; k < a->rows; ++k) free_residual[a->slot[k]] = a->r[k];
+  if (!n->warm) return;
+  T gauss = 0;
+  inertia_times(n, g, w, g->warm, w->heavy);
+  residual(a, g->warm, a->z);
+  for (int v = 0; v < nv; ++v) gauss += (w->heavy[v] - g->smooth[v]) * (g->warm[v] - g->free[v]);
+  if (!((T)0.5 * gauss + cost(a, a->z) < cost(a, a->r))) return;
+  memcpy(a->r, a->z, a->rows * sizeof(T));
+  memcpy(w->acc, g->warm, nv * sizeof(T));
+  memcpy(w->momentum, w->heavy, nv * sizeof(T));
+}
+
+static void newton_direction(const Sizes* n, const Given* g, World* w) {
+  hessian(n, g, w);
+  factorise(n, w);
+  for (int v = 0; v < n->nv; ++v) w->search[v] = -w->grad[v];
+  substitute(n, w, w->search);
+}
+
+/* Polak-Ribiere with the inverse inertia as preconditioner; restarts when the coefficient is negative */
+static void cg_direction(const Sizes* n, World* w) {
+  size_t size = n->nv * sizeof(T);
+  T over = 0, *mgrad = w->guess;
+  memcpy(mgrad, w->grad, size);
+  substitute(n, w, mgrad);
+  for (int v = 0; v < n->nv; ++v) over += w->grad[v] * (mgrad[v] - w->old_mgrad[v]);
+  T beta = ratio(over, dot(n->nv, w->old_grad, w->old_mgrad));
+  for (int v = 0; v < n->nv; ++v) w->search[v] = -mgrad[v] + (beta > 0 ? beta : 0) * w->old_search[v];
+  memcpy(w->old_search, w->search, size);
+  memcpy(w->old_mgrad, mgrad, size);
+  memcpy(w->old_grad, w->grad, size);
+}
+
+static int minimise(const Sizes* n, const Given* g, World* w) {
+  Rows* a = &w->rows;
+  T tolerance = g->settings[0], ls_tolerance = g->settings[1], scale = g->settings[2];
+  int nv = n->nv, count = 0;
+  bool done = false;
+  if (n->cg) {
+    copy_inertia(n, g, w);
+    factorise(n, w);
+    for (int v = 0; v < nv; ++v) w->old_search[v] = w->old_mgrad[v] = w->old_grad[v] = 0;
+  }
+  while (true) {
+    constraint_force(n, a, w->force);
+    for (int v = 0; v < nv; ++v) w->grad[v] = w->momentum[v] - g->smooth[v] - w->force[v];
+    T small = SQRT(dot(nv, w->grad, w->grad)), sizes = SQRT(dot(nv, w->momentum, w->momentum)) + small;
+    sizes += SQRT(dot(nv, g->smooth, g->smooth)) + SQRT(dot(nv, w->force, w->force));
+    done = done || scale * small < tolerance || small <= 4 * EPS * sizes;
+    if (done || count >= n->iterations) return count;
+    if (n->cg) cg_direction(n, w);
+    else newton_direction(n, g, w);
+    inertia_times(n, g, w, w->search, w->heavy);
+    rows_times(a, w->search, a->z);
+    T total = dot(nv, w->search, w->grad), slope = dot(nv, w->search, w->momentum) - dot(nv, w->search, g->smooth);
+    T exact = tolerance * ls_tolerance * SQRT(dot(nv, w->search, w->search)) / scale;
+    T enough = n->ls_relative * (total < 0 ? -total : total);
+    T alpha = line_search(n, a, slope, dot(nv, w->search, w->heavy), exact > enough ? exact : enough);
+    for (int v = 0; v < nv; ++v) w->acc[v] += alpha * w->search[v], w->momentum[v] += alpha * w->heavy[v];
+    for (int k = 0; k < a->rows; ++k) a->r[k] += alpha * a->z[k];
+    done = scale * (T)-0.5 * alpha * total < tolerance || total >= 0;
+    ++count;
+  }
+}
+
+/* ---- the handler ---- */
+
+typedef struct {
+  const T* data;
+  long long stride; /* numbers from a world to the next one: none if all share the operand */
+} Operand;
+
+static Operand operand(XLA_FFI_CallFrame* frame, int i, int rank) {
+  const XLA_FFI_Buffer* b = argument(frame, i);
+  Operand x = {b->data, b->rank > rank};
+  for (int k = 1; k < b->rank; ++k) x.stride *= b->dims[k];
+  return x;
+}
+
+static T* take(T** memory, long long n) {
+  T* x = *memory;
+  *memory += n;
+  return x;
+}
+
+/* Memory of a world: T at `numbers`, int at `whole`. Returns where the columns and values of blocks begin. */
+static void lay_out(const Sizes* n, World* w, T* numbers, int* whole) {
+  T **vectors[] = {&w->pivot, &w->acc, &w->momentum, &w->grad, &w->search, &w->force, &w->heavy, &w->guess,
+                   &w->old_search, &w->old_mgrad, &w->old_grad};
+  Rows* a = &w->rows;
+  T** rows[] = {&a->sign, &a->D, &a->lo, &a->hi, &a->aref, &a->r, &a->z, &a->f};
+  w->factor = take(&numbers, (long long)n->nv * n->nv);
+  for (int i = 0; i < 11; ++i) *vectors[i] = take(&numbers, n->nv);
+  for (int i = 0; i < 8; ++i) *rows[i] = take(&numbers, n->nslot);
+  a->scale = take(&numbers, n->nc * DIM);
+  w->values = numbers;
+  a->dof = whole, a->slot = a->dof + n->nslot, w->begin = a->slot + n->nslot, w->first = w->begin + n->nv;
+  w->columns = w->first + n->nv;
+}
+
+static long long numbers_of(const Sizes* n) {
+  long long nv = n->nv, values = (n->ng + (long long)n->nc * DIM) * nv + (DIM + 1) * nv;
+  return nv * nv + 11 * nv + 8 * n->nslot + n->nc * DIM + values;
+}
+
+static long long integers_of(const Sizes* n) {
+  return 2 * n->nslot + 2 * n->nv + (n->ng + (long long)n->nc) * n->nv + n->nv;
+}
+
+static Sizes sizes_of(XLA_FFI_CallFrame* frame) {
+  const XLA_FFI_Buffer *plan = argument(frame, PLAN), *out = result(frame, ACC), *mu = argument(frame, MU);
+  const XLA_FFI_Buffer *general = argument(frame, GENERAL), *slots = result(frame, RESIDUAL);
+  const int* p = plan->data;
+  Sizes n = {out->dims[1], general->dims[general->rank - 2], plan->dims[0] - 4, mu->dims[mu->rank - 1]};
+  n.nslot = slots->dims[1];
+  n.iterations = p[0], n.ls_iterations = p[1], n.cg = p[2], n.warm = p[3];
+  n.limit_dof = p + 4;
+  n.ls_relative = n.cg ? (T)LS_CG : (T)LS_NEWTON;
+  return n;
+}
+
+static void solve_world(const Sizes* n, const Given* g, World w, T* acc, int* niter, T* r, T* free_r, T* force) {
+  const Rows* a = &w.rows;
+  find_rows(n, g, &w);
+  find_first(n, g, &w);
+  memset(r, 0, n->nslot * sizeof(T));
+  memset(free_r, 0, n->nslot * sizeof(T));
+  first_guess(n, g, &w, free_r);
+  *niter = minimise(n, g, &w);
+  memcpy(acc, w.acc, n->nv * sizeof(T));
+  memcpy(force, w.force, n->nv * sizeof(T));
+  for (int k = 0; k < a->rows; ++k) r[a->slot[k]] = a->r[k];
+}
+
+XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
+  if (is_question(frame)) return 0;
+  static const int ranks[] = {2, 1, 1, 1, 1, 1, 2, 3, 2, 1, 1, 1, 1};
+  Sizes n = sizes_of(frame);
+  Operand x[PLAN];
+  for (int i = 0; i < PLAN; ++i) x[i] = operand(frame, i, ranks[i]);
+  World w;
+  T* numbers = malloc(numbers_of(&n) * sizeof(T));
+  int* whole = malloc(integers_of(&n) * sizeof(int));
+  w.rows.block = malloc((n.ng + n.nc + 1) * sizeof(Block));
+  bool enough = numbers && whole && w.rows.block;
+  if (enough) lay_out(&n, &w, numbers, whole);
+  long long count = result(frame, ACC)->dims[0];
+  T *acc = result(frame, ACC)->data, *r = result(frame, RESIDUAL)->data, *force = result(frame, FORCE)->data;
+  T* free_r = result(frame, FREE_RESIDUAL)->data;
+  int* niter = result(frame, NITER)->data;
+  for (long long i = 0; enough && i < count; ++i) {
+    const T* at[PLAN];
+    Given g;
+    for (int k = 0; k < PLAN; ++k) at[k] = x[k].data + i * x[k].stride;
+    memcpy(&g, at, sizeof g);
+    solve_world(&n, &g, w, acc + i * n.nv, niter + i, r + i * n.nslot, free_r + i * n.nslot, force + i * n.nv);
+  }
+  free(numbers), free(whole), free(w.rows.block);
+  return enough ? 0 : failure(frame, "no memory for the constraint solver");
+}
