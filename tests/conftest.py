@@ -13,7 +13,7 @@ if metadata.version("jaxlib").startswith("0.10."):  # an XLA that does not know 
     flags += ["cpu_use_fusion_emitters=false", "cpu_experimental_ynn_fusion_type=", "cpu_multi_thread_eigen=false"]
 os.environ.setdefault("XLA_FLAGS", " ".join(f"--xla_{flag}" for flag in flags))
 
-import jax
+import jax  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 
