@@ -1,8 +1,8 @@
 """The solver as one call, in which each world stops when it has converged: a kernel on a GPU, machine code on a CPU.
 
-`primal.cu` has the kernel, a warp a world, and `primal.c` the form for one thread. `primal.solve` defines what is right,
-and is what other platforms compute, and machines without a compiler. The solver is a primitive of JAX, so that only the
-form for the platform of the program is traced.
+`primal.cu` has the kernel, a warp a world, and `primal.c` the form for one thread. `primal.solve` defines what is
+right, and is what other platforms compute, and machines without a compiler. The solver is a primitive of JAX, so that
+only the form for the platform of the program is traced.
 """
 
 import functools
