@@ -4,7 +4,6 @@ All functions act on (k, ...) wraps at once, for numpy and JAX. Where there is n
 the first result and harmless numbers in the others.
 """
 
-import jax
 import numpy as np
 from jax import lax
 
@@ -47,7 +46,7 @@ def wrap(
     if is_numpy(a, within) and not within.any():  # on the host nothing is computed that is not needed
         wraps, w0, w1, length = outer
     else:
-        inner_ = _inside(a, b, radius)
+        inner_ = _inside(a, b, radius, within)
         wraps, w0, w1, length = (
             xp.where(within if y.ndim == 1 else within[:, None], x, y) for x, y in zip(inner_, outer, strict=True)
         )
@@ -128,8 +127,11 @@ def _outside(a: Array, b: Array, side: Array, has_side: Array, radius: Array) ->
     return ok, w0, w1, radius * xp.where(long_way, 2 * np.pi - angle, angle)
 
 
-def _inside(a: Array, b: Array, radius: Array) -> tuple[Array, Array, Array, Array]:
-    """Touching a circle from within, at one point: a and b lie outside and do not see each other through it."""
+def _inside(a: Array, b: Array, radius: Array, wanted: Array) -> tuple[Array, Array, Array, Array]:
+    """Touching a circle from within, at one point: a and b lie outside and do not see each other through it.
+
+    The others of a batch than those `wanted` (k,) get numbers that mean nothing.
+    """
     xp = xp_of(a, radius)
     far0, far1 = norm(a), norm(b)
     apart = b - a
@@ -141,7 +143,7 @@ def _inside(a: Array, b: Array, radius: Array) -> tuple[Array, Array, Array, Arr
     ok = ok & ~through & (cosine >= -1 + MINVAL)
     ratios = xp.stack([divide(radius, far0), divide(radius, far1)], axis=1)
     between = arctan2(abs(_wedge(a, b)), inner(a, b))
-    u, found = _inner_tangent(xp.clip(ratios, 0, 1), between)
+    u, found = _inner_tangent(xp.clip(ratios, 0, 1), between, ok & wanted)
     found = found & (between >= SMALLEST_ANGLE)
     forward = _wedge(a, b) > 0
     base = normalize(xp.where(forward[:, None], a, b), default=np.array([1.0, 0]), eps=MINVAL)[0]
@@ -159,7 +161,7 @@ def _arcsin(x: Array, rest: Array) -> Array:
     return arctan2(x, sqrt(rest * (1 + x)))
 
 
-def _inner_tangent(ratios: Array, angle: Array) -> tuple[Array, Array]:
+def _inner_tangent(ratios: Array, angle: Array, wanted: Array) -> tuple[Array, Array]:
     """Newton's search for z in asin(A z) + asin(B z) - 2 asin(z) + angle = 0: gives 1 - z, and whether it ended well.
 
     It stops as early as in MuJoCo; derivatives are those of the solution. The variable is u = 1 - z: where z is close
@@ -184,26 +186,30 @@ def _inner_tangent(ratios: Array, angle: Array) -> tuple[Array, Array]:
 
     fixed = (ratios, angle) if is_numpy(ratios, angle) else lax.stop_gradient((ratios, angle))
     u = xp.full(angle.shape, FIRST, angle.dtype)
-    good = f(u, *fixed) <= 0
+    value = f(u, *fixed)
+    start = (u, value, wanted & (value <= 0), np.int32(0))
 
-    def iterate(_: int, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-        u, good = carry
-        value = f(u, *fixed)
+    def unfinished(carry: tuple[Array, Array, Array, Array]) -> Array:
+        _, value, good, count = carry
+        return (good & (abs(value) > tolerance)).any() & (count < ITERATIONS)
+
+    def iterate(carry: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+        u, value, good, count = carry
         active = good & (abs(value) > tolerance)
         descent = derivative(u, fixed[0])
         moved = u + value / xp.where(descent < -MINVAL, descent, -1)
-        well = (descent <= -MINVAL) & (moved >= u) & (f(moved, *fixed) <= tolerance)
-        return xp.where(active & well, moved, u), good & (well | ~active)
+        there = f(moved, *fixed)
+        well = (descent <= -MINVAL) & (moved >= u) & (there <= tolerance)
+        move = active & well
+        return xp.where(move, moved, u), xp.where(move, there, value), good & (well | ~active), count + np.int32(1)
 
     if is_numpy(ratios, angle):
-        for _ in range(ITERATIONS):
-            before = u
-            u, good = iterate(0, (u, good))
-            if (u == before).all():
-                break
-        return u, good & (abs(f(u, *fixed)) <= tolerance)
-    u, good = lax.stop_gradient(jax.lax.fori_loop(0, ITERATIONS, iterate, (u, good)))
-    good = good & (abs(f(u, *fixed)) <= tolerance)
+        while unfinished(start):
+            start = iterate(start)
+        u, value, good, _ = start
+        return u, good & (abs(value) <= tolerance)
+    u, value, good, _ = lax.stop_gradient(lax.while_loop(unfinished, iterate, start))
+    good = good & (abs(value) <= tolerance)
     descent = derivative(u, fixed[0])
     change = f(u, ratios, angle) - f(u, *fixed)
     return u + change / xp.where(descent < -MINVAL, descent, -1), good
