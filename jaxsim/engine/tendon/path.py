@@ -7,10 +7,9 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.core.structure import per_structure
+from jaxsim.core.structure import moving_dofs, per_structure
 from jaxsim.core.types import MINVAL, WrapType
 from jaxsim.engine import tables
-from jaxsim.engine.dynamics.jacobian import jac
 from jaxsim.engine.dynamics.objects import point_velocities
 from jaxsim.engine.tendon.wrap import wrap
 from jaxsim.math.arrays import add_at, inner, is_numpy, merge, take
@@ -18,6 +17,7 @@ from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, divide, norm, normalize, xp_of
 from jaxsim.math.spatial import shift_motion
 from jaxsim.math.tree import dof_path_sum
+from jaxsim.xla.fusion import fusion_barrier
 
 PULLEY = -2  # what stands in `wrap_obj` for a pulley
 SITE = -1
@@ -104,7 +104,7 @@ def path(m: Model, d: Data) -> Path:
         d.site_xpos[xp.clip(side, 0, m.nsite - 1)],
         side >= 0,
     )
-    return Path(start, end, divisor, wrapping, *found)
+    return Path(start, end, divisor, wrapping, *fusion_barrier(found))
 
 
 def lengths(m: Model, way: Path) -> Array:
@@ -120,34 +120,64 @@ def lengths(m: Model, way: Path) -> Array:
     return add_at(p.tendon, length / way.divisor, m.ntendon)
 
 
-def _pulls(m: Model, way: Path) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, Array, Array, Array]]:
-    """Straight parts of the path: tendons, bodies at both ends, both ends, and their share (zero where not there)."""
-    xp = xp_of(way.start)
+class _Pulls(NamedTuple):
+    """Straight parts that paths can have: tendons, and the bodies at both ends."""
+
+    tendon: np.ndarray
+    body0: np.ndarray
+    body1: np.ndarray
+
+
+@per_structure
+def _pulls(m) -> _Pulls:
+    """The pieces as if nothing wrapped, then the parts before and after each geom."""
     p = pieces(m)
     body0, body1 = m.site_bodyid[p.site0], m.site_bodyid[p.site1]
-    share = 1 / way.divisor
-    w = way.wrapping
-    if len(w) == 0:
-        return [(p.tendon, body0, body1, way.start, way.end, share)]
+    w = np.flatnonzero(p.geom >= 0)
     over = m.geom_bodyid[p.geom[w]]
-    bent = xp.where(way.wraps, take(share, w), 0)
-    direct = merge(share, w, take(share, w) - bent)
-    return [
-        (p.tendon, body0, body1, way.start, way.end, direct),
-        (p.tendon[w], body0[w], over, take(way.start, w), way.touch0, bent),
-        (p.tendon[w], over, body1[w], way.touch1, take(way.end, w), bent),
-    ]
+    tendon, left, right = (p.tendon, p.tendon[w], p.tendon[w]), (body0, body0[w], over), (body1, over, body1[w])
+    return _Pulls(*map(np.concatenate, (tendon, left, right)))
 
 
-def jacobian(m: Model, d: Data, way: Path) -> Array:
-    """Contribution of the pieces to the dense Jacobian: (ntendon, nv)."""
-    total = 0.0
-    for tendon, body0, body1, start, end, share in _pulls(m, way):
-        unit = normalize(end - start, default=np.array([1.0, 0, 0]), eps=MINVAL)[0] * share[:, None]
-        apart = (body0 != body1)[:, None, None]
-        change = (jac(m, d, end, body1)[0] - jac(m, d, start, body0)[0]) * apart.astype(unit.dtype)
-        total = total + add_at(tendon, (unit[:, :, None] * change).sum(1), m.ntendon)
-    return total
+def _forces(way: Path) -> tuple[Array, Array, Array]:
+    """Both ends of the `_pulls`, and the force (n, 3) at the second end of a unit of tension: zero if not there."""
+    xp = xp_of(way.start)
+    share, w = 1 / way.divisor, way.wrapping
+    start, end = way.start, way.end
+    if len(w):
+        bent = xp.where(way.wraps, take(share, w), 0)
+        direct = merge(share, w, take(share, w) - bent)
+        start = xp.concatenate([start, take(start, w), way.touch1])
+        end = xp.concatenate([end, way.touch0, take(end, w)])
+        share = xp.concatenate([direct, bent, bent])
+    unit = normalize(end - start, default=np.array([1.0, 0, 0]), eps=MINVAL)[0]
+    return start, end, unit * share[:, None]
+
+
+@per_structure
+def _levers(m) -> tuple[np.ndarray, np.ndarray]:
+    """End (of both ends of all pulls, second ends first) and dof of each product in the Jacobian.
+
+    What moves both ends of a straight part does not change its length.
+    """
+    p = _pulls(m)
+    first, second = moving_dofs(m, p.body0), moving_dofs(m, p.body1)
+    return np.nonzero(np.concatenate([second & ~first, first & ~second]))
+
+
+def jacobian(m: Model, d: Data, way: Path, entry: np.ndarray) -> Array:
+    """Contribution of the pieces to ten_J (nJten,); `entry` (ntendon, nv) has the place of each derivative, or -1."""
+    xp = xp_of(way.start)
+    p = _pulls(m)
+    start, end, force = _forces(way)
+    body, tendon = np.concatenate([p.body1, p.body0]), np.concatenate([p.tendon, p.tendon])
+    force = xp.concatenate([force, -force])
+    arm = xp.concatenate([end, start]) - take(d.subtree_com, m.body_rootid[body])
+    wrench = fusion_barrier(xp.concatenate([cross(arm, force), force], axis=1))
+    side, dof = _levers(m)
+    place = entry[tendon[side], dof]
+    side, dof, place = side[place >= 0], dof[place >= 0], place[place >= 0]
+    return add_at(place, inner(take(d.cdof, dof), take(wrench, side)), m.nJten)
 
 
 def bias_rate(m: Model, d: Data) -> Array | None:

@@ -73,11 +73,9 @@ def tendon(m: Model, d: Data) -> Data:
     if len(tendon_path.pieces(m).tendon) == 0:
         return d.replace(ten_length=length, ten_J=jacobian)
     way = tendon_path.path(m, d)
-    row, dof = jacobian_pattern(m)
-    dense = tendon_path.jacobian(m, d, way).reshape(-1)
     return d.replace(
         ten_length=length + tendon_path.lengths(m, way),
-        ten_J=jacobian + take(dense, row * m.nv + dof),
+        ten_J=jacobian + tendon_path.jacobian(m, d, way, jacobian_entries(m)),
         **tendon_path.wrap_points(m, way),
     )
 
