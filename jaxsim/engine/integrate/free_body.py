@@ -11,6 +11,7 @@ from jaxsim.core.rows import general_dense
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import DisableBit
 from jaxsim.engine import tables
+from jaxsim.engine.constraint.jacobian import contact_bodies
 from jaxsim.engine.constraint.sparse_contact import make_operator, touched_dofs
 from jaxsim.engine.integrate.explicit import advance
 from jaxsim.math.arrays import assemble, inner, take
@@ -29,9 +30,9 @@ def _lone_joints(m) -> np.ndarray:
     return free[m.tree_dofnum[m.dof_treeid[m.jnt_dofadr[free]]] == 6]
 
 
-def _constrained(m: Model, d: Data) -> Array:
-    """Which dofs an active constraint acts on: (nv,)."""
-    efc = d.efc
+def _constrained(m: Model, d: Data, joint: np.ndarray) -> Array:
+    """Which dofs of free joints (k,) an active constraint acts on: (k, 6)."""
+    efc, dofs = d.efc, m.jnt_dofadr[joint][:, None] + np.arange(6)
     layout = efc.layout
     _, friction, limit, _, _ = layout.offsets
     touched = jnp.zeros(m.nv, bool)
@@ -42,9 +43,13 @@ def _constrained(m: Model, d: Data) -> Array:
     if layout.ncontact:
         real = d.contact.efc_address >= 0
         if layout.sparse:
-            return touched | touched_dofs(layout, make_operator(d, layout), real)
-        touched = touched | (real[:, None, None] & (efc.J_contact != 0)).any((0, 1))
-    return touched
+            touched = touched | touched_dofs(layout, make_operator(d, layout), real)
+        elif layout.flexes:
+            touched = touched | (real[:, None, None] & (efc.J_contact != 0)).any((0, 1))
+        else:
+            sides = jnp.where(real[:, None], contact_bodies(m, d), 0)
+            return take(touched, dofs) | (sides == m.jnt_bodyid[joint][:, None, None]).any((1, 2))[:, None]
+    return take(touched, dofs)
 
 
 def midpoint(m: Model, d: Data, force: Array, qacc: Array) -> Data:
@@ -60,7 +65,7 @@ def midpoint(m: Model, d: Data, force: Array, qacc: Array) -> Data:
     dofs = m.jnt_dofadr[joint][:, None] + np.arange(6)
     vacuum = (m.opt.density == 0) & (m.opt.viscosity == 0)
     alone = take(m.body_subtreemass, body) == take(m.body_mass, body)
-    eligible = vacuum & alone & ~take(_constrained(m, d), dofs).any(1)
+    eligible = vacuum & alone & ~_constrained(m, d, joint).any(1)
     aligned = (take(m.body_ipos, body) == 0).all(1)
     old = take(d.qvel, dofs)
     fresh = _next_velocity(m, d, body, old, take(force + d.qfrc_bias, dofs), eligible)
