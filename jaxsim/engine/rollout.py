@@ -15,6 +15,7 @@ from jaxsim.engine.derived import carried, fields_read, with_fields, without_der
 from jaxsim.engine.solver.implicit_diff import SOLUTION
 from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
+from jaxsim.xla.loops import traced_once
 
 Outputs = Sequence[str] | Callable[[Data], Any]
 
@@ -127,11 +128,9 @@ def _scan_chunks(advance: Callable, state: Any, nstep: int, rows: Array | None, 
     if rows is not None:
         rows = jnp.pad(rows, ((0, padded - nstep), (0, 0))).reshape(count, size, -1)
     if padded > nstep:
-        shapes = jax.eval_shape(lambda s: advance(s, jnp.int32(0), None if rows is None else rows[0, 0])[1], state)
-        full = advance
+        full, (_, zeros) = traced_once(advance, state, jnp.int32(0), None if rows is None else rows[0, 0])
 
         def advance(s: Any, i: Array, row: Array | None) -> tuple[Any, Any]:
-            zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
             return jax.lax.cond(i < nstep, lambda s: full(s, i, row), lambda s: (s, zeros), s)
 
     @jax.checkpoint

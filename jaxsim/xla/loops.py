@@ -14,6 +14,27 @@ from jaxsim.xla.compat import custom_vmap, eval_jaxpr
 GROUP = 40
 
 
+def traced_once(function: Callable[..., Any], *args: Any) -> tuple[Callable[..., Any], Any]:
+    """The function as it is traced for `args`, and zeros like its results.
+
+    Where the shapes of results are needed before the function is called, asking for them traces all of it, and twice
+    at each level of nesting.
+    """
+    traced, shape = jax.make_jaxpr(function, return_shape=True)(*args)
+    tree = jax.tree.structure(shape)
+
+    def run(*args: Any) -> Any:
+        return tree.unflatten(eval_jaxpr(traced.jaxpr, traced.consts, *jax.tree.leaves(args)))
+
+    return run, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shape)
+
+
+def when(needed: Array, function: Callable[[], Any]) -> Any:
+    """`function()` where it is `needed`, else zeros."""
+    run, zeros = traced_once(function)
+    return lax.cond(needed, run, lambda: zeros)
+
+
 def while_each(cond: Callable[[Any], Array], body: Callable[[Any], Any], state: Any) -> Any:
     """`state = body(state)` while `cond(state)`; in a batch on a CPU, only for worlds that go on.
 

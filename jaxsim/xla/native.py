@@ -12,8 +12,10 @@ import platform
 import shutil
 import subprocess
 import tempfile
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 
@@ -64,6 +66,12 @@ def _instructions() -> str:
     return next((x for x in lines if x.startswith(("flags", "Features"))), platform.processor())
 
 
+def begin(source: str, flags: tuple[str, ...] = SCALAR) -> None:
+    """Compile a source beside what follows, for `target_of` to find: tracing takes one core, and as long."""
+    if c_compiler():
+        _library(source, flags)
+
+
 @cache
 def target_of(source: str, flags: tuple[str, ...] = SCALAR) -> str:
     """Name under which XLA calls `handler` of a C source that begins with `PREAMBLE`; flags are SCALAR or VECTOR.
@@ -71,22 +79,38 @@ def target_of(source: str, flags: tuple[str, ...] = SCALAR) -> str:
     The library stands beside JAX's compiled programs if those are kept (`jax_compilation_cache_dir`), else for the
     length of the process. Raises CompilerMissing where there is no compiler, or it refuses the source.
     """
-    compiler = c_compiler()
-    if compiler is None:
+    if c_compiler() is None:
         raise CompilerMissing("no C compiler (cc, gcc or clang)")
-    flags = (*FLAGS, *flags)
-    machine = [platform.system(), platform.machine(), *([_instructions()] if "-march=native" in flags else [])]
-    made_of = [jax.__version__, *machine, compiler, *flags, source]
-    name = "jaxsim_" + hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:24]
-    library = _folder() / f"{name}.so"
+    made = _library(source, flags)
+    library = made.path
     try:
-        if not library.exists():
-            _compile([compiler, *flags], source, library)
+        made.written.result()
         handler = ctypes.CDLL(str(library)).handler  # never unloaded
     except OSError as error:  # a disk that is full, or from which nothing may run
         raise CompilerMissing(f"no library of machine code in {library.parent}: {error}") from None
-    jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handler), platform="cpu")
-    return name
+    jax.ffi.register_ffi_target(library.stem, jax.ffi.pycapsule(handler), platform="cpu")
+    return library.stem
+
+
+class _Library(NamedTuple):
+    path: Path
+    written: Future
+
+
+@cache
+def _library(source: str, flags: tuple[str, ...]) -> _Library:
+    """The library of a source, which another thread may still be writing."""
+    compiler, flags = c_compiler(), (*FLAGS, *flags)
+    machine = [platform.system(), platform.machine(), *([_instructions()] if "-march=native" in flags else [])]
+    made_of = [jax.__version__, *machine, compiler, *flags, source]
+    name = "jaxsim_" + hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:24]
+    path = _folder() / f"{name}.so"
+    return _Library(path, _writers().submit(lambda: path.exists() or _compile([compiler, *flags], source, path)))
+
+
+@cache
+def _writers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(thread_name_prefix="jaxsim-cc")
 
 
 def _compile(command: list[str], source: str, library: Path) -> None:

@@ -5,10 +5,11 @@ they are done, branches not taken cost nothing, and a world pays for nothing of 
 all worlds that need a search are moved together into chunks, in which they go side by side.
 """
 
+import contextlib
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -23,9 +24,10 @@ from jaxsim.xla.c_source import UnsupportedPrimitive
 from jaxsim.xla.compat import Primitive, batching, eval_jaxpr, mlir
 from jaxsim.xla.fusion import one_kernel_of_tables
 from jaxsim.xla.loops import repeat
+from jaxsim.xla.native import begin
 from jaxsim.xla.nvrtc import CompilerMissing
 from jaxsim.xla.pool_kernel import KernelSearch, real_first, search_by_kernel
-from jaxsim.xla.pool_native import search_natively
+from jaxsim.xla.pool_native import native_source, search_natively
 
 CHUNK = 1 << 14  # entries that go side by side where there are many
 
@@ -102,6 +104,9 @@ def _run(*operands: Array, plan: _Plan, axes: tuple) -> Array:
 
 @pool_p.def_abstract_eval
 def _shape(*operands: Any, plan: _Plan, axes: tuple) -> Any:
+    if jax.default_backend() == "cpu":
+        with contextlib.suppress(UnsupportedPrimitive):
+            begin(_source(plan, axes, _shapes(operands[:-1])))
     return core.ShapedArray((operands[-1].shape[0], plan.length, plan.width), plan.dtype)
 
 
@@ -109,9 +114,19 @@ def _on_cpu(*operands: Array, plan: _Plan, axes: tuple) -> Array:
     *leaves, count = operands
     out = jax.ShapeDtypeStruct((len(count), plan.length, plan.width), plan.dtype)
     try:
-        return search_natively(kernel_search(plan, axes, leaves), leaves, count, out)
+        source = _source(plan, axes, _shapes(leaves))
+        return search_natively(source, kernel_search(plan, axes, leaves).place, leaves, count, out)
     except (UnsupportedPrimitive, CompilerMissing):
         return _by_xla(leaves, count, plan, axes)
+
+
+def _shapes(leaves: Sequence[Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
+    return tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves)
+
+
+@lru_cache(maxsize=32)
+def _source(plan: _Plan, axes: tuple, leaves: tuple[jax.ShapeDtypeStruct, ...]) -> str:
+    return native_source(kernel_search(plan, axes, list(leaves)))
 
 
 def _by_xla(leaves: list[Array], count: Array, plan: _Plan, axes: tuple) -> Array:

@@ -1,10 +1,12 @@
 """The pool of searches as machine code of a CPU: world by world, entry by entry."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsim.math.safe import Array
 from jaxsim.xla.c_source import C_TYPES, PREAMBLE, c_function
@@ -14,21 +16,24 @@ from jaxsim.xla.pool_kernel import KernelSearch
 
 
 def native_source(s: KernelSearch) -> str:
-    """C source of a handler of (leaves..., count) for any number of worlds and entries.
+    """C source of a handler of (leaves..., steps, count) for any number of worlds and entries.
 
-    The first `count[w]` entries of world w are searched; the others get zeros. Raises UnsupportedPrimitive.
+    The first `count[w]` entries of world w are searched; the others get zeros. Where a leaf has its numbers for entry i
+    of world w say its two `steps`, so that the same source serves one world and batches. Raises UnsupportedPrimitive.
     """
     closed, out = jax.make_jaxpr(lambda *leaves: s.search(list(leaves), True), return_shape=True)(*s.entry)
-    own = {"shared": "0", "world": "w", "entry": "(w * length + i)"}
     types = [C_TYPES[str(x.dtype)] for x in s.entry]
     number, size = C_TYPES[str(out.dtype)], out.size
     pointers = [f"const {t}* a{i} = argument(frame, {i})->data;" for i, t in enumerate(types)]
-    places = [f"a{i} + {own[p]} * {math.prod(x.shape)}" for i, (x, p) in enumerate(zip(s.entry, s.place, strict=True))]
+    places = [
+        f"a{i} + (steps[{2 * i}] * w + steps[{2 * i + 1}] * i) * {math.prod(x.shape)}" for i, x in enumerate(s.entry)
+    ]
     return f"""{HANDLER}{PREAMBLE}{c_function("search", closed.jaxpr, closed.consts)}
 XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
 if (is_question(frame)) return 0;
 {chr(10).join(pointers)}
-const int* count = argument(frame, {len(types)})->data;
+const int* steps = argument(frame, {len(types)})->data;
+const int* count = argument(frame, {len(types) + 1})->data;
 const XLA_FFI_Buffer* found = result(frame, 0);
 const long long nworld = found->dims[0], length = found->dims[1];
 memset(found->data, 0, nworld * length * {size} * sizeof({number}));
@@ -42,9 +47,11 @@ return 0;
 """
 
 
-def search_natively(s: KernelSearch, leaves: list[Array], count: Array, out: Any) -> Array:
+def search_natively(source: str, place: Sequence[str], leaves: list[Array], count: Array, out: Any) -> Array:
     """Results like `out` (nworld, n, k) of the first `count` (nworld,) entries of each world; zeros for the others.
 
-    Only for a CPU. Raises UnsupportedPrimitive, CompilerMissing.
+    Only for a CPU. `place` is that of a `KernelSearch`. Raises CompilerMissing.
     """
-    return jax.ffi.ffi_call(target_of(native_source(s)), out)(*leaves, count.astype(jnp.int32))
+    steps = {"shared": (0, 0), "world": (1, 0), "entry": (out.shape[1], 1)}
+    table = np.array([steps[p] for p in place], np.int32).reshape(-1)
+    return jax.ffi.ffi_call(target_of(source), out)(*leaves, table, count.astype(jnp.int32))

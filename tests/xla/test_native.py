@@ -21,14 +21,17 @@ return 0;
 needs_compiler = pytest.mark.skipif(native.c_compiler() is None, reason="needs a C compiler (cc)")
 
 
+def forget():
+    for known in (native.c_compiler, native.target_of, native._library):
+        known.cache_clear()
+
+
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
     """No library and no compiler is known yet."""
-    native.c_compiler.cache_clear()
-    native.target_of.cache_clear()
+    forget()
     yield
-    native.c_compiler.cache_clear()
-    native.target_of.cache_clear()
+    forget()
 
 
 @pytest.fixture
@@ -51,7 +54,7 @@ def test_a_library_runs_within_a_program_for_any_length():
 def test_a_library_is_kept_beside_compiled_programs_and_used_again(kept, monkeypatch):
     native.target_of(TWICE + "// kept")
     (library,) = kept.iterdir()
-    native.target_of.cache_clear()
+    forget()
     monkeypatch.setattr(native.subprocess, "run", None)  # a second compilation would fail
     native.target_of(TWICE + "// kept")
     assert list(kept.iterdir()) == [library]

@@ -39,6 +39,7 @@ from jaxsim.interface.public import public
 from jaxsim.math.arrays import gather, inner, take
 from jaxsim.math.safe import Array
 from jaxsim.xla.fusion import fusion_barrier
+from jaxsim.xla.loops import traced_once
 
 COMPACT_MIN_PAIRS = 16  # a group with no more pairs gets the narrow phase for all of them
 COMPACT_MIN_COST = 30_000  # so does one whose narrow phase costs no more, in units of `Collider.cost`
@@ -172,10 +173,7 @@ def _narrow_phase_in_chunks(
         contacts = collide(a, b, parameters.margin_of(m, geom, pair), **count)
         return contacts._replace(dropped=jnp.asarray(contacts.dropped, jnp.int32))
 
-    none = jax.tree.map(
-        lambda x: jnp.zeros(x.shape, x.dtype),
-        jax.eval_shape(run, candidate[:NARROW_PHASE_CHUNK], real[:NARROW_PHASE_CHUNK]),
-    )
+    run, none = traced_once(run, candidate[:NARROW_PHASE_CHUNK], real[:NARROW_PHASE_CHUNK])
 
     def visit(_: None, chunk: tuple[Array, Array]) -> tuple[None, PairContacts]:
         contacts = lax.cond(chunk[1].any(), run, lambda *_: none, *chunk)

@@ -107,6 +107,8 @@ def _worlds(operands: tuple, axes: tuple | None) -> tuple[int, ...]:
 @solve_p.def_abstract_eval
 def _shape(*operands: Any, plan: _Plan, axes: tuple | None) -> list[Any]:
     lead, layout, dtype = _worlds(operands, axes), plan.layout, operands[0].dtype
+    if jax.default_backend() == "cpu" and plan.limits.kernel != ALWAYS:
+        native.begin(native_source(layout, dtype), native.VECTOR)
     sizes = ((layout.nv,), (), (layout.nslot,), (layout.nslot,), (layout.nv,))
     return [core.ShapedArray((*lead, *s), jnp.int32 if k == 1 else dtype) for k, s in enumerate(sizes)]
 

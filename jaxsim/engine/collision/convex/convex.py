@@ -38,7 +38,7 @@ from jaxsim.math.arrays import gather, inner, matvec, row_at
 from jaxsim.math.component import Vector, split
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
-from jaxsim.xla.loops import repeat
+from jaxsim.xla.loops import repeat, traced_once, when
 from jaxsim.xla.pool import for_each
 
 MULTICCD_ANGLE = 1e-3  # by which geoms are rotated to find more contacts
@@ -295,8 +295,7 @@ def contacts_of_pair(
             record = find(i, *turned, needed)
             return deepest_point(settings, tables, record, *turned, a, b), record
 
-        none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(attempt))
-        found, record = lax.cond(needed, attempt, lambda: none)
+        found, record = when(needed, attempt)
         pos = jnp.where(found.hit, 0.5 * (found.x1 + found.x2), 0)
         frame = jnp.where(is_first, make_frame(found.normal[None], None).reshape(3, 3), frame)
         first = jnp.where(is_first, found.hit, hit), jnp.where(is_first, pos, pivot), frame
@@ -315,9 +314,8 @@ def contacts_of_pair(
     def of_faces() -> tuple[Manifold, ManifoldRecord]:
         return touch(a, b, record.points.index, split(first.x2 - first.x1))
 
-    none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(of_faces))
     by_faces = first.hit & faceted & (a.margin == 0)
-    touching, manifold_record = lax.cond(by_faces, of_faces, lambda: none)
+    touching, manifold_record = when(by_faces, of_faces)
     ok = touching.ok
     contacts = Contacts(
         jnp.where(ok, touching.real, contacts.hit),
@@ -435,6 +433,7 @@ def witness_search(
         return gjk(support, start, tolerance, discrete, iterations, limit, needed)
 
     if set(types) & set(ROUND_TYPES):
+        attempt, empty = traced_once(attempt, active, active)
 
         def both(i: Array, state: tuple) -> tuple:
             _, simplex, shallow = state
@@ -442,7 +441,6 @@ def witness_search(
             found = attempt(i == 0, needed)
             return simplex, found, shallow | ((i == 0) & needed & (found.dist > tolerance))
 
-        empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(attempt, active, active))
         core, simplex, shallow = repeat(2, both, (empty, empty, jnp.array(False)))
     else:
         shallow, simplex = jnp.array(False), attempt(jnp.array(False), active)
@@ -456,8 +454,7 @@ def witness_search(
     def penetration() -> EpaResult:
         return epa(pair_support(farthest, a, b), simplex, tolerance, discrete, iterations, numbered, overlapping)
 
-    none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(penetration))
-    deepest = lax.cond(overlapping, penetration, lambda: none)
+    deepest = when(overlapping, penetration)
     penetrating = overlapping & deepest.valid
     separation = jnp.where(overlapping, 0, simplex.dist)
     dist = jnp.where(

@@ -24,7 +24,7 @@ from jaxsim.engine.collision.shapes import Geoms, PairContacts
 from jaxsim.math.arrays import gather, matvec, matvec_t, row_at, take, with_row
 from jaxsim.math.component import split
 from jaxsim.math.safe import Array
-from jaxsim.xla.loops import repeat
+from jaxsim.xla.loops import repeat, traced_once
 from jaxsim.xla.pool import for_each
 
 
@@ -166,7 +166,7 @@ def _contacts_of_pair(
     total = jnp.where(active, 2 * width * jnp.maximum(lines[1] - lines[0], 0), 0)
     one = jnp.int32(0)
     prism = _prism(tables.height, field, one)
-    empty = jax.eval_shape(partial(search, settings, tables.search), prism, shape, active)
+    find, empty = traced_once(partial(search, settings, tables.search), prism, shape, active)
     slots = jax.tree.map(
         lambda x: jnp.zeros((MAXCONPAIR, *x.shape), x.dtype), (one, bottom, shape.pos, shape.pos, empty)
     )
@@ -180,7 +180,7 @@ def _contacts_of_pair(
         high = jnp.maximum(jnp.maximum(prism.vert[0, 2], prism.vert[1, 2]), prism.vert[2, 2])
 
         def collide(count: Array, slots: tuple) -> tuple:
-            record = search(settings, tables.search, prism, shape, high >= bottom)
+            record = find(prism, shape, high >= bottom)
             point = deepest_point(settings, tables.search, record, prism, shape, prism, shape)
             hit = point.hit & jnp.isfinite(point.dist)
             found = triangle, jnp.where(hit, point.dist, 0), 0.5 * (point.x1 + point.x2), point.normal, record
