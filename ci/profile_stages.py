@@ -1,34 +1,24 @@
 """Print the share of each stage in the time of a step, for several models, as a Markdown table.
 
-Runs on one core of a CPU. A batch is rolled out under JAX's profiler. Every kernel counts for the stage of the engine
-that it was traced in, by the stack frames in the compiled program. Shares are of the profiler's times, less the time of
-the cheapest kernel for each launch; the time per world is measured without the profiler. Bytes are those that kernels
-write; kernels are launches, counted in every iteration of a loop.
+Runs on one core of a CPU. What the shares are says `jaxsim/tools/stage_times.py`; the time per world is measured
+without the profiler. Bytes are those that kernels write; kernels are launches, counted in every iteration of a loop.
 """
 
 import argparse
-import collections
-import math
 import os
-import re
-import tempfile
 from pathlib import Path
-from typing import Any
 
 os.environ["NPROC"] = "1"
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
-import jax
-
 import jaxsim
 from jaxsim.mjcf import read
 from jaxsim.tools import bench
-from jaxsim.tools.timing import best_time
+from jaxsim.tools.stage_times import GROUPS, REST, STEPS, time_stages
 
 ROOT = Path(__file__).resolve().parent.parent
 HUMANOID = ROOT / "models/humanoid.xml"
-STEPS = 8
 BATCHES = {
     "humanoid": 256,
     "three humanoids": 64,
@@ -37,28 +27,19 @@ BATCHES = {
     "mesh_gripper": 64,
     "hand": 128,
     "thirty_boxes": 16,
+    "arm_hulls": 64,
+    "arm_table": 16,
+    "hand_hulls": 16,
+    "quadruped_hulls": 16,
 }
 SETTLE = {"thirty_boxes": 1000}  # steps until the boxes rest on each other
-GROUPS = {
-    "positions": ("kinematics", "com_pos", "camlight", "tendon", "crb", "factor_m", "transmission"),
-    "collision": ("collision",),
-    "rows": ("make_constraint", "reference_constraint"),
-    "velocities": ("com_vel", "passive", "rne", "tendon_bias", "actuator_velocities"),
-    "smooth dynamics": ("fwd_actuation", "fwd_acceleration"),
-    "solver": ("fwd_constraint",),
-    "sensors": ("sensor_pos", "sensor_vel", "sensor_acc", "energy_pos", "energy_vel"),
-    "integration, checks": ("_integrate", "check_state", "check_acc", "hold"),
-}
-REST = "rollout"  # what belongs to no stage
-BYTES = {"f32": 4, "s32": 4, "u32": 4, "pred": 1, "s8": 1, "u8": 1, "s64": 8, "f64": 8, "u64": 8}
-NO_KERNEL = ("parameter", "get-tuple-element", "tuple", "constant", "bitcast", "while", "conditional")
+POSED = ("arm_hulls", "arm_table", "hand_hulls", "quadruped_hulls")  # start from their keyframe
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="*", default=list(BATCHES), choices=list(BATCHES))
     args = parser.parse_args()
-    jax.config.update("jax_traceback_in_locations_limit", 100)  # all frames, since the stage is an outer one
     print("| model | worlds | us a world | " + " | ".join([*GROUPS, REST]) + " | KB written | kernels |")
     print("| --- |" + " --- |" * (len(GROUPS) + 5))
     for name in args.models:
@@ -67,25 +48,13 @@ def main() -> None:
 
 def row(name: str) -> str:
     """One line of the table: shares of the time in percent, kilobytes and kernel launches of a step of the batch."""
-    nworld = BATCHES[name]
-    m = model(name)
-    settings = bench.BenchSettings(path="", settle=SETTLE.get(name, 200), nstep=STEPS)
-    d = bench.prepare(m, settings, nworld)
-    run = jaxsim.jit(jax.vmap(lambda m, d: jaxsim.rollout(m, d, nstep=STEPS, checkpoint="none")[0], in_axes=(None, 0)))
-    compiled = run.lower(m, d).compile()
-    jax.block_until_ready(compiled(m, d))
-    best = best_time(lambda: compiled(m, d))
-    time, launches = profile(compiled, m, d)
-    kernels = {k: v for k, v in instructions(compiled.as_text()).items() if k in time}
-    spent, written = collections.Counter(), 0
-    empty = min(time[k] / launches[k] for k in kernels)
-    for kernel, (stage, size) in kernels.items():
-        spent[stage] += time[kernel] - empty * launches[kernel]
-        written += size * launches[kernel]
-    shares = [f"{100 * spent[g] / spent.total():.0f}" for g in (*GROUPS, REST)]
-    each, count = 1e6 * best / nworld / STEPS, sum(launches[k] for k in kernels) / STEPS
-    kilobytes = written / nworld / STEPS / 1e3
-    return f"| {name} | {nworld} | {each:,.0f} | " + " | ".join(shares) + f" | {kilobytes:,.0f} | {count:,.0f} |"
+    nworld, m = BATCHES[name], model(name)
+    posed = name in POSED
+    settle = 0 if posed else SETTLE.get(name, 200)
+    settings = bench.BenchSettings(path="", settle=settle, nstep=STEPS, keyframe=0 if posed else None)
+    found = time_stages(m, bench.prepare(m, settings, nworld))
+    shares = " | ".join(f"{100 * found.shares[g]:.0f}" for g in (*GROUPS, REST))
+    return f"| {name} | {nworld} | {found.us:,.0f} | {shares} | {found.written / 1e3:,.0f} | {found.launches:,.0f} |"
 
 
 def model(name: str) -> jaxsim.Model:
@@ -103,84 +72,6 @@ def model(name: str) -> jaxsim.Model:
 
         return jaxsim.load_model(Path(suite.__file__).parent / "humanoid_CMU.xml")
     return jaxsim.load_model(ROOT / f"models/{name}.xml")
-
-
-def profile(compiled: Any, m: jaxsim.Model, d: jaxsim.Data) -> tuple[dict[str, float], dict[str, int]]:
-    """Nanoseconds and launches of each kernel of one run."""
-    time, launches = collections.Counter(), collections.Counter()
-    with tempfile.TemporaryDirectory() as folder:
-        with jax.profiler.trace(folder):
-            jax.block_until_ready(compiled(m, d))
-        for file in Path(folder).rglob("*.xplane.pb"):
-            for plane in jax.profiler.ProfileData.from_file(str(file)).planes:
-                for event in (e for line in plane.lines for e in line.events):
-                    time[event.name] += event.duration_ns
-                    launches[event.name] += 1
-    return time, launches
-
-
-def instructions(text: str) -> dict[str, tuple[str, int]]:
-    """Stage and bytes of the result of every instruction of a compiled program that is a kernel.
-
-    Kernels that XLA adds (copies, rows of a scatter) have no stack frame. They count for the stage of the kernel before
-    them, and at the beginning of a loop for the stage of the loop.
-    """
-    frames, found, outside = _frames(text), {}, {}
-    for computation in reversed(re.split(r"\n(?=(?:ENTRY )?%)", text)):  # callers come last
-        name = re.match(r"(?:ENTRY )?%([\w.-]+) ", computation)
-        stage = outside.get(name[1], REST) if name else REST
-        for line in computation.splitlines():
-            parts = re.match(r"\s+(?:ROOT )?%?([\w.-]+) = (\(.*?\)|\S+) ([\w-]+)\(", line)
-            if not parts:
-                continue
-            frame = re.search(r"stack_frame_id=(\d+)", line)
-            own = _stage(frames, int(frame[1])) if frame else REST
-            stage = stage if own == REST else own
-            for called in re.findall(r"(?:body|condition|to_apply|branch_computations)={?(%[^})]+)", line):
-                outside |= dict.fromkeys(re.findall(r"%([\w.-]+)", called), stage)
-            if parts[3] not in NO_KERNEL:
-                found[parts[1]] = stage, _size(parts[2])
-    return found
-
-
-def _size(shape: str) -> int:
-    """Bytes of the arrays in the text of a shape."""
-    arrays = re.findall(r"(\w+)\[([\d,]*)\]", shape)
-    return sum(BYTES.get(kind, 4) * math.prod(int(n) for n in dims.split(",") if n) for kind, dims in arrays)
-
-
-def _frames(text: str) -> dict[int, tuple[str, int]]:
-    """Function and parent of each stack frame; in XLA's text, parents are numbered from two, and one is no parent."""
-    tables: dict[str, dict[int, str]] = {}
-    current = None
-    for line in text.splitlines():
-        if line in ("FileNames", "FunctionNames", "FileLocations", "StackFrames"):
-            current = tables.setdefault(line, {})
-        elif current is not None and (entry := re.match(r"(\d+) (.*)", line)):
-            current[int(entry[1])] = entry[2]
-        elif not line.strip():
-            current = None
-
-    def number(text: str, key: str) -> int:
-        match = re.search(rf"{key}=(\d+)", text)
-        return int(match[1]) if match else 0
-
-    functions = {
-        k: tables["FunctionNames"].get(number(v, "function_name_id"), "") for k, v in tables["FileLocations"].items()
-    }
-    return {
-        k: (functions[number(v, "file_location_id")].strip('"').split(".")[-1], number(v, "parent_frame_id") - 1)
-        for k, v in tables["StackFrames"].items()
-    }
-
-
-def _stage(frames: dict[int, tuple[str, int]], frame: int) -> str:
-    """Group of the outermost function of a stack that is a stage."""
-    stage = REST
-    while frame in frames:
-        name, frame = frames[frame]
-        stage = next((g for g, names in GROUPS.items() if name in names), stage)
-    return stage
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def _instructions() -> str:
 def begin(source: str, flags: tuple[str, ...] = SCALAR) -> None:
     """Compile a source beside what follows, for `target_of` to find: tracing takes one core, and as long."""
     if c_compiler():
-        _library(source, flags)
+        library_of(source, flags)
 
 
 @cache
@@ -81,7 +81,7 @@ def target_of(source: str, flags: tuple[str, ...] = SCALAR) -> str:
     """
     if c_compiler() is None:
         raise CompilerMissing("no C compiler (cc, gcc or clang)")
-    made = _library(source, flags)
+    made = library_of(source, flags)
     library = made.path
     try:
         made.written.result()
@@ -98,7 +98,7 @@ class _Library(NamedTuple):
 
 
 @cache
-def _library(source: str, flags: tuple[str, ...]) -> _Library:
+def library_of(source: str, flags: tuple[str, ...]) -> _Library:
     """The library of a source, which another thread may still be writing."""
     compiler, flags = c_compiler(), (*FLAGS, *flags)
     machine = [platform.system(), platform.machine(), *([_instructions()] if "-march=native" in flags else [])]

@@ -22,7 +22,7 @@ needs_compiler = pytest.mark.skipif(native.c_compiler() is None, reason="needs a
 
 
 def forget():
-    for known in (native.c_compiler, native.target_of, native._library):
+    for known in (native.c_compiler, native.target_of, native.library_of):
         known.cache_clear()
 
 
