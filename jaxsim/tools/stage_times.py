@@ -44,7 +44,8 @@ class StageTimes(NamedTuple):
 
 
 def time_stages(m: Model, d: Data) -> StageTimes:
-    """Of a batch `d` on one device. Traces and compiles a program of its own, which knows where kernels come from."""
+    """Of a batch `d`, on one device. Traces and compiles a program of its own, which knows where kernels come from."""
+    m, d = jax.device_put((m, d), jax.devices()[0])
     nworld = d.time.size
     frames = jax.config.jax_traceback_in_locations_limit
     jax.config.update("jax_traceback_in_locations_limit", 100)  # all frames, since the stage is an outer one
