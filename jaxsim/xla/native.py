@@ -25,8 +25,10 @@ FLAGS = ("-std=c99", "-w", "-fno-math-errno", "-fno-trapping-math", "-shared", "
 # Numbers are those of the source: no contraction, no reordering. No instructions beyond the ABI's, so that a library
 # can be kept for another machine; scalar code gains little from them.
 SCALAR = ("-O2", "-ffp-contract=off")
-# Sums in any order, and the vectors of this machine. NaN and infinity keep their meaning.
+# Sums in any order, and the vectors of this machine: short ones, as rows of robots' matrices are. NaN and infinity keep
+# their meaning.
 VECTOR = ("-O3", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros")
+VECTOR += ("-mprefer-vector-width=128",) if platform.machine() in ("x86_64", "AMD64") else ()
 PREAMBLE = """#include <string.h>
 #include "xla/ffi/api/c_api.h"
 static int is_question(XLA_FFI_CallFrame* frame) {
