@@ -2746,7 +2746,7 @@ class OptionFields:
 
     @property
     def solver_kernel(self) -> int:
-        """0: a kernel on CUDA, else XLA; 1: the kernel or an error; -1: XLA."""
+        """0: a kernel on CUDA, C on a CPU, else XLA; 1: the kernel or an error; -1: XLA."""
 
 class DataFields:
     @property

@@ -644,7 +644,7 @@ sdf_initpoints     int  - | starting points of the search on signed distance fie
 sdf_iterations     int  - | most iterations of the search on signed distance fields | -
 # Own fields
 fluid          int  - | whether the program computes fluid forces at all | -
-solver_kernel  int  - | 0: a kernel on CUDA, else XLA; 1: the kernel or an error; -1: XLA | -
+solver_kernel  int  - | 0: a kernel on CUDA, C on a CPU, else XLA; 1: the kernel or an error; -1: XLA | -
 """
 
 STATISTIC = """

@@ -158,9 +158,9 @@ class Option(Frozen, OptionFields):
     Own fields, both structure: `fluid` says whether the program computes fluid forces at all. It is on when the
     compiled model has a density or viscosity, and `replace` of either turns it on (unless with a plain zero). To
     differentiate by density at zero, turn it on by hand: `opt.replace(fluid=1)`. With
-    `solver_kernel` 0 the platform of the program chooses the solver: on CUDA a warp a world in one kernel, elsewhere
-    operations of XLA, with the same answers and gradient. 1 forces the kernel (on a CPU by a C compiler, for tests), -1
-    the operations.
+    `solver_kernel` 0 the platform of the program chooses the solver: on CUDA a warp a world in one kernel, on a CPU
+    with a C compiler machine code, elsewhere operations of XLA, with the same answers and gradient. 1 forces the kernel
+    (on a CPU by its C compiler, for tests), -1 the operations.
     """
 
     __slots__ = (*OPTION_FLOATS, *OPTION_INTS)

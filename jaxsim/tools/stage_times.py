@@ -19,6 +19,7 @@ from jaxsim.core.model import Model
 from jaxsim.tools.timing import best_time
 
 STEPS = 8
+FRAMES = "jax_traceback_in_locations_limit"
 GROUPS = {
     "positions": ("kinematics", "com_pos", "camlight", "tendon", "crb", "factor_m", "transmission"),
     "collision": ("collision",),
@@ -47,24 +48,25 @@ def time_stages(m: Model, d: Data) -> StageTimes:
     """Of a batch `d`, on one device. Traces and compiles a program of its own, which knows where kernels come from."""
     m, d = jax.device_put((m, d), jax.devices()[0])
     nworld = d.time.size
-    frames = jax.config.jax_traceback_in_locations_limit
-    jax.config.update("jax_traceback_in_locations_limit", 100)  # all frames, since the stage is an outer one
+    frames = getattr(jax.config, FRAMES)
+    jax.config.update(FRAMES, 100)  # all frames, since the stage is an outer one
     try:
         jax.clear_caches()  # what was traced before has fewer
         run = jaxsim.jit(jax.vmap(_advance, in_axes=(None, 0)))
         compiled = run.lower(m, d).compile()
     finally:
-        jax.config.update("jax_traceback_in_locations_limit", frames)
+        jax.config.update(FRAMES, frames)
     jax.block_until_ready(compiled(m, d))
     best = best_time(lambda: compiled(m, d))
     time, launches = profile(compiled, m, d)
     kernels = {k: v for k, v in instructions(compiled.as_text()).items() if k in time}
-    spent, written = collections.Counter(dict.fromkeys((*GROUPS, REST), 0.0)), 0
+    spent, written = dict.fromkeys((*GROUPS, REST), 0.0), 0
     empty = min(time[k] / launches[k] for k in kernels)
     for kernel, (stage, size) in kernels.items():
         spent[stage] += time[kernel] - empty * launches[kernel]
         written += size * launches[kernel]
-    shares = {k: v / spent.total() for k, v in spent.items()}
+    total = sum(spent.values())
+    shares = {k: v / total for k, v in spent.items()}
     count = sum(launches[k] for k in kernels) / STEPS
     return StageTimes(1e6 * best / nworld / STEPS, shares, written / nworld / STEPS, count)
 
@@ -75,7 +77,8 @@ def _advance(m: Model, d: Data) -> Data:
 
 def profile(compiled: Any, m: jaxsim.Model, d: jaxsim.Data) -> tuple[dict[str, float], dict[str, int]]:
     """Nanoseconds and launches of each kernel of one run."""
-    time, launches = collections.Counter(), collections.Counter()
+    time: dict[str, float] = collections.defaultdict(float)
+    launches: dict[str, int] = collections.defaultdict(int)
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):
             jax.block_until_ready(compiled(m, d))

@@ -102,7 +102,7 @@ class _Library(NamedTuple):
 @cache
 def library_of(source: str, flags: tuple[str, ...]) -> _Library:
     """The library of a source, which another thread may still be writing."""
-    compiler, flags = c_compiler(), (*FLAGS, *flags)
+    compiler, flags = c_compiler() or "", (*FLAGS, *flags)
     machine = [platform.system(), platform.machine(), *([_instructions()] if "-march=native" in flags else [])]
     made_of = [jax.__version__, *machine, compiler, *flags, source]
     name = "jaxsim_" + hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:24]
