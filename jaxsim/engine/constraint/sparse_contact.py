@@ -45,7 +45,7 @@ def make_operator(d: Data, layout: Layout) -> ContactOperator:
 
 
 @per_structure
-def _last_dof(m: Model) -> np.ndarray:
+def last_dof(m: Model) -> np.ndarray:
     """The last dof that moves each body, -1 for none: bodies with the same one do not move against each other."""
     last = np.full(m.nbody, -1)
     for b in range(1, m.nbody):
@@ -62,11 +62,11 @@ def contact_wrenches(m: Model, d: Data, layout: Layout) -> tuple[Array, Array, A
     contact, condim = d.contact, layout.condim
     if layout.flexes:
         body, weight, _ = contact_sides(m, d, layout)
-        moves = jnp.any((weight != 0) & (gather(jnp.asarray(_last_dof(m)), body) >= 0), axis=1)
+        moves = jnp.any((weight != 0) & (gather(jnp.asarray(last_dof(m)), body) >= 0), axis=1)
         stored, sign = body, weight[:, None, :, None]
     else:
         body = bodies_of(m, contact.geom)
-        last = gather(jnp.asarray(_last_dof(m)), body)
+        last = gather(jnp.asarray(last_dof(m)), body)
         moves = (last[:, 0] != last[:, 1]) & (contact.dim > 0)
         stored, sign = d.efc.bodies, np.array([-1.0, 1.0], contact.dist.dtype)[:, None]
     point = gather(d.subtree_com, gather(jnp.asarray(m.body_rootid), body))

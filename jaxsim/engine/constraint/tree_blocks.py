@@ -49,6 +49,17 @@ class TreeBlocks:
         ]
         return take(jnp.concatenate(parts), tables.dof_order(self.structure))
 
+    def lower_rows(self) -> tuple[Array, np.ndarray, np.ndarray]:
+        """All numbers one after the other; for each dof the first one of its tree, and where its row would begin."""
+        first, place = np.zeros((2, len(self.structure.dof_treeid)), int)
+        offset = 0
+        for block in tables.inertia_blocks(self.structure):
+            k, n = block.dofs.shape
+            first[block.dofs] = block.dofs[:, :1]
+            place[block.dofs] = offset + n * np.arange(k * n).reshape(k, n) - block.dofs[:, :1]
+            offset += k * n * n
+        return jnp.concatenate([block.reshape(-1) for block in self.blocks]), first, place
+
     def inverse(self) -> "TreeBlocks | TreeRoots":
         """The inverse as an operator with `times`, for blocks that are positive."""
         if all(block.shape[-1] <= SMALL for block in self.blocks):
@@ -130,6 +141,11 @@ class BodyRows:
 
         contact = partial(sparse_contact.transpose_times, self.layout, self.contact)
         return rows_transpose_times(self.layout, self.friction, force, general, contact)
+
+    def chains(self) -> tuple[np.ndarray, np.ndarray]:
+        """For each dof the next one above it (nv,), and the last dof that moves each body (nbody,); -1 for none."""
+        structure = self.layout.structure
+        return np.asarray(structure.dof_parentid), sparse_contact.last_dof(structure)
 
     def tree_hessian(self, inertia: TreeBlocks, weight: Array, contact_blocks: Callable[[], Array]) -> TreeBlocks:
         """The blocks of trees on the diagonal of M + J' s'' J.

@@ -159,10 +159,15 @@ def natively(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
 
 
 def native_source(layout: Layout, dtype: Any) -> str:
-    """Source of the handler for all layouts with as many rows of a contact."""
+    """Source of the handler for all dense layouts with as many rows of a contact."""
     relative = {f"LS_{name.upper()}": value for name, value in primal.LS_RELATIVE.items()}
-    body = kernels.text(HERE, "rows.cu") + kernels.definitions(relative) + kernels.text(HERE, "primal.c")
-    return native.PREAMBLE + kernels.scalars_source(dtype) + kernels.definitions(_rows(layout)) + body
+    return worlds_source(layout, dtype, relative, "dense_worlds.c")
+
+
+def worlds_source(layout: Layout, dtype: Any, constants: dict[str, Any], worlds: str) -> str:
+    """Source of a handler: `primal.c` with its constants, and the file that knows the operands."""
+    before = native.PREAMBLE + kernels.scalars_source(dtype) + kernels.definitions(_rows(layout) | constants)
+    return before + "".join(kernels.text(HERE, name) for name in ("rows.cu", "primal.c", worlds))
 
 
 def _by_kernel(on_host: bool, *operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:

@@ -1,17 +1,15 @@
-/* The constraint problems of a batch of worlds, one after the other, by Newton's method or conjugate gradients.
+/* Newton's method or conjugate gradients for the constraint problem of a world, by one thread.
 
-   The formulas are those of primal.py, problem.py and linesearch.py, which define what is right. This is their form for
-   one thread: rows that are absent are left out, and so are columns of zeros; of a matrix, row i is kept from its first
+   The formulas are those of primal.py, problem.py and linesearch.py, which define what is right. Rows that are absent are left out, and so are columns of zeros; of a matrix, row i is kept from its first
    number that is not zero to the diagonal. Elimination goes from the last dof to the first, so that trees fill nothing
    (Featherstone, Rigid Body Dynamics Algorithms, 6.5). Sizes are read when it is called: one library serves all models
    with the same DIM, NF and ELLIPTIC.
 
-   It follows the preamble of handlers, scalars.cu and rows.cu. What is generated before this text: LS_NEWTON, LS_CG. */
+   It follows the preamble of handlers, scalars.cu and rows.cu. After it comes dense_worlds.c or sparse_worlds.c, which
+   know the operands. */
 
+#include <limits.h>
 #include <stdlib.h>
-
-enum { MATRIX, SMOOTH, AREF, STIFFNESS, LOWER, UPPER, GENERAL, CONTACT, FRICTION, MU, SETTINGS, FREE, WARM, PLAN };
-enum { ACC, NITER, RESIDUAL, FREE_RESIDUAL, FORCE };
 
 typedef struct {
   int nv, ng, nl, nc, nslot, iterations, ls_iterations, cg, warm;
@@ -40,11 +38,13 @@ typedef struct {
 } Rows;
 
 typedef struct {
-  int *begin, *first; /* columns from which rows of the factor and of M are kept */
+  int* begin; /* column from which each row of the factor is kept */
+  const int *first, *place; /* the same of M, and where its row would begin */
   T *factor, *pivot, *acc, *momentum, *grad, *search, *force, *heavy, *guess, *old_search, *old_mgrad, *old_grad;
   Rows rows;
   int* columns;
   T* values;
+  struct Sparse* sparse; /* of a sparse world */
 } World;
 
 /* ---- rows ---- */
@@ -55,49 +55,20 @@ static void add_row(const Given* g, Rows* a, int slot) {
 }
 
 static void add_unit(const Given* g, Rows* a, int slot, int dof, T sign) {
-  if (!(g->D[slot] > 0)) return;
+  if (g->D[slot] <= 0) return;
   a->dof[a->units] = dof, a->sign[a->units++] = sign;
   add_row(g, a, slot);
 }
 
-/* the columns of `dim` rows of length nv that are not zero, at the end of the columns and values of the world */
-static Block packed(World* w, const T* rows, int dim, int nv, int row) {
-  Block b = {0, row, w->columns, w->values};
-  for (int v = 0; v < nv; ++v) {
-    bool used = false;
-    for (int d = 0; d < dim; ++d) used |= rows[d * nv + v] != 0;
-    w->columns[b.n] = v;
-    b.n += used;
-  }
-  for (int d = 0; d < dim; ++d)
-    for (int i = 0; i < b.n; ++i) w->values[d * b.n + i] = rows[d * nv + w->columns[i]];
-  w->columns += b.n, w->values += dim * b.n;
-  return b;
+static bool present(const T* D) {
+  bool any = false;
+  for (int i = 0; i < NF; ++i) any |= !(D[i] <= 0);
+  return any;
 }
 
-static void find_rows(const Sizes* n, const Given* g, World* w) {
-  Rows* a = &w->rows;
-  int limit = n->ng + n->nv, contact = limit + 2 * n->nl;
-  a->units = a->general = a->contacts = a->rows = 0;
-  for (int v = 0; v < n->nv; ++v) add_unit(g, a, n->ng + v, v, 1);
-  for (int k = 0; k < 2 * n->nl; ++k) add_unit(g, a, limit + k, n->limit_dof[k % n->nl], k < n->nl ? 1 : -1);
-  for (int k = 0; k < n->ng; ++k)
-    if (g->D[k] > 0) {
-      a->block[a->general++] = packed(w, g->general + (long)k * n->nv, 1, n->nv, a->rows);
-      add_row(g, a, k);
-    }
-  a->contact_row = a->rows;
-  for (int c = 0; c < n->nc; ++c) {
-    const T* D = g->D + contact + c * NF;
-    bool present = false;
-    for (int i = 0; i < NF; ++i) present |= D[i] > 0;
-    if (!present) continue;
-    T* scale = a->scale + a->contacts * DIM;
-    for (int i = 0; i < DIM; ++i) scale[i] = i ? g->friction[c * 5 + i - 1] : g->mu[c];
-    a->block[a->general + a->contacts++] = packed(w, g->contact + (long)c * DIM * n->nv, DIM, n->nv, a->rows);
-    for (int i = 0; i < NF; ++i) add_row(g, a, contact + c * NF + i);
-  }
-  a->scalars = ELLIPTIC ? a->contact_row : a->rows;
+/* mu and the coefficients of friction of a contact */
+static void scales(const Given* g, int c, T* scale) {
+  for (int i = 0; i < DIM; ++i) scale[i] = i ? g->friction[c * 5 + i - 1] : g->mu[c];
 }
 
 static inline void block_times(const Block* b, int dim, const T* x, T* out) {
@@ -189,18 +160,10 @@ static T dot(int n, const T* x, const T* y) {
   return total;
 }
 
-static void find_first(const Sizes* n, const Given* g, World* w) {
-  for (int i = 0; i < n->nv; ++i) {
-    int j = 0;
-    while (j < i && g->M[(long)i * n->nv + j] == 0) ++j;
-    w->first[i] = j;
-  }
-}
-
 /* y = M x */
 static void inertia_times(const Sizes* n, const Given* g, const World* w, const T* x, T* y) {
   for (int i = 0; i < n->nv; ++i) {
-    const T* row = g->M + (long)i * n->nv;
+    const T* row = g->M + w->place[i];
     int first = w->first[i];
     y[i] = dot(i + 1 - first, row + first, x + first);
     for (int j = first; j < i; ++j) y[j] += row[j] * x[i];
@@ -215,12 +178,13 @@ static void keep_from(const Sizes* n, World* w, int row, int column) {
 static void copy_inertia(const Sizes* n, const Given* g, World* w) {
   for (int i = 0; i < n->nv; ++i) {
     w->begin[i] = w->first[i];
-    for (int j = w->first[i]; j <= i; ++j) w->factor[(long)i * n->nv + j] = g->M[(long)i * n->nv + j];
+    for (int j = w->first[i]; j <= i; ++j) w->factor[(long)i * n->nv + j] = g->M[w->place[i] + j];
   }
 }
 
-/* add J' B J of a block of rows; `weighted` has room for (dim, n) */
-static inline void add_block(const Sizes* n, World* w, const Block* b, int dim, const T* curve, T* weighted) {
+/* add J' B J of a block of rows, all of it or what couples no trees; `weighted` has room for (dim + 1, n) */
+static inline void add_block(const Sizes* n, World* w, const Block* b, int dim, const T* curve, bool of_trees) {
+  T *weighted = w->values, *sum = weighted + dim * b->n;
   if (!b->n) return;
   for (int d = 0; d < dim; ++d)
     for (int i = 0; i < b->n; ++i) {
@@ -228,22 +192,23 @@ static inline void add_block(const Sizes* n, World* w, const Block* b, int dim, 
       for (int e = 0; e < dim; ++e) total += curve[d * dim + e] * b->value[e * b->n + i];
       weighted[d * b->n + i] = total;
     }
-  T* sum = weighted + dim * b->n;
-  for (int i = 0; i < b->n; ++i) {
+  for (int i = 0, from = 0; i < b->n; ++i) {
     int row = b->column[i];
     T* h = w->factor + (long)row * n->nv;
-    keep_from(n, w, row, b->column[0]);
-    for (int j = 0; j <= i; ++j) {
+    if (of_trees)
+      while (b->column[from] < w->first[row]) ++from;
+    keep_from(n, w, row, b->column[from]);
+    for (int j = from; j <= i; ++j) {
       T total = 0;
       for (int d = 0; d < dim; ++d) total += b->value[d * b->n + i] * weighted[d * b->n + j];
       sum[j] = total;
     }
-    for (int j = 0; j <= i; ++j) h[b->column[j]] += sum[j];
+    for (int j = from; j <= i; ++j) h[b->column[j]] += sum[j];
   }
 }
 
-/* M + J' s'' J */
-static void hessian(const Sizes* n, const Given* g, World* w) {
+/* M + J' s'' J, or its blocks on the diagonal, one for each tree */
+static void hessian(const Sizes* n, const Given* g, World* w, bool of_trees) {
   const Rows* a = &w->rows;
   T block[BLOCK];
   copy_inertia(n, g, w);
@@ -252,18 +217,18 @@ static void hessian(const Sizes* n, const Given* g, World* w) {
   for (int i = 0; i < a->general; ++i) {
     int k = a->block[i].row;
     T weight = scalar_weight(a->D[k], a->lo[k], a->hi[k], a->r[k]);
-    if (weight != 0) add_block(n, w, a->block + i, 1, &weight, w->values);
+    if (weight != 0) add_block(n, w, a->block + i, 1, &weight, of_trees);
   }
   for (int c = 0; c < a->contacts; ++c) {
     const Block* b = a->block + a->general + c;
     int k = b->row;
     curvature(a->D + k, a->lo + k, a->hi + k, a->scale + c * DIM, a->r + k, block);
-    if (block[0] != 0) add_block(n, w, b, DIM, block, w->values);
+    if (block[0] != 0) add_block(n, w, b, DIM, block, of_trees);
   }
 }
 
-/* L' D L of the matrix, L being a unit triangle; `pivot` gets 1 / D */
-static void factorise(const Sizes* n, World* w) {
+/* L' D L of the matrix, L being a unit triangle; `pivot` gets 1 / D. False if it would take more than `most` products. */
+static bool factorise(const Sizes* n, World* w, long long most) {
   for (int k = n->nv - 1; k >= 0; --k) {
     T *row = w->factor + (long)k * n->nv, d = row[k], inverse = d > 0 ? 1 / d : NAN;
     int first = w->begin[k];
@@ -273,9 +238,12 @@ static void factorise(const Sizes* n, World* w) {
       T *target = w->factor + (long)j * n->nv, m = row[j] * inverse;
       keep_from(n, w, j, first);
       for (int i = first; i <= j; ++i) target[i] -= m * row[i];
+      most -= j + 1 - first;
     }
+    if (most < 0) return false;
     for (int j = first; j < k; ++j) row[j] *= inverse;
   }
+  return true;
 }
 
 /* x of the factorised matrix for b; in place */
@@ -354,12 +322,8 @@ static void first_guess(const Sizes* n, const Given* g, World* w, T* free_residu
   memcpy(w->momentum, w->heavy, nv * sizeof(T));
 }
 
-static void newton_direction(const Sizes* n, const Given* g, World* w) {
-  hessian(n, g, w);
-  factorise(n, w);
-  for (int v = 0; v < n->nv; ++v) w->search[v] = -w->grad[v];
-  substitute(n, w, w->search);
-}
+/* search = -H^-1 grad, or about it */
+static void newton_direction(const Sizes* n, const Given* g, World* w);
 
 /* Polak-Ribiere with the inverse inertia as preconditioner; restarts when the coefficient is negative */
 static void cg_direction(const Sizes* n, World* w) {
@@ -382,7 +346,7 @@ static int minimise(const Sizes* n, const Given* g, World* w) {
   bool done = false;
   if (n->cg) {
     copy_inertia(n, g, w);
-    factorise(n, w);
+    factorise(n, w, LLONG_MAX);
     for (int v = 0; v < nv; ++v) w->old_search[v] = w->old_mgrad[v] = w->old_grad[v] = 0;
   }
   while (true) {
@@ -407,7 +371,7 @@ static int minimise(const Sizes* n, const Given* g, World* w) {
   }
 }
 
-/* ---- the handler ---- */
+/* ---- operands and memory ---- */
 
 typedef struct {
   const T* data;
@@ -417,7 +381,7 @@ typedef struct {
 static Operand operand(XLA_FFI_CallFrame* frame, int i, int rank) {
   const XLA_FFI_Buffer* b = argument(frame, i);
   Operand x = {b->data, b->rank > rank};
-  for (int k = 1; k < b->rank; ++k) x.stride *= b->dims[k];
+  for (int k = b->rank - rank; k < b->rank; ++k) x.stride *= b->dims[k];
   return x;
 }
 
@@ -427,7 +391,7 @@ static T* take(T** memory, long long n) {
   return x;
 }
 
-/* Memory of a world: T at `numbers`, int at `whole`. Returns where the columns and values of blocks begin. */
+/* Memory of a world: T at `numbers`, int at `whole`; columns and values of blocks come after it. */
 static void lay_out(const Sizes* n, World* w, T* numbers, int* whole) {
   T **vectors[] = {&w->pivot, &w->acc, &w->momentum, &w->grad, &w->search, &w->force, &w->heavy, &w->guess,
                    &w->old_search, &w->old_mgrad, &w->old_grad};
@@ -438,67 +402,12 @@ static void lay_out(const Sizes* n, World* w, T* numbers, int* whole) {
   for (int i = 0; i < 8; ++i) *rows[i] = take(&numbers, n->nslot);
   a->scale = take(&numbers, n->nc * DIM);
   w->values = numbers;
-  a->dof = whole, a->slot = a->dof + n->nslot, w->begin = a->slot + n->nslot, w->first = w->begin + n->nv;
-  w->columns = w->first + n->nv;
+  a->dof = whole, a->slot = a->dof + n->nslot, w->begin = a->slot + n->nslot;
+  w->first = w->begin + n->nv, w->place = w->first + n->nv, w->columns = w->begin + 3 * n->nv;
 }
 
-static long long numbers_of(const Sizes* n) {
-  long long nv = n->nv, values = (n->ng + (long long)n->nc * DIM) * nv + (DIM + 1) * nv;
-  return nv * nv + 11 * nv + 8 * n->nslot + n->nc * DIM + values;
+static long long numbers_laid_out(const Sizes* n) {
+  return (long long)n->nv * n->nv + 11 * n->nv + 8 * n->nslot + n->nc * DIM;
 }
 
-static long long integers_of(const Sizes* n) {
-  return 2 * n->nslot + 2 * n->nv + (n->ng + (long long)n->nc) * n->nv + n->nv;
-}
-
-static Sizes sizes_of(XLA_FFI_CallFrame* frame) {
-  const XLA_FFI_Buffer *plan = argument(frame, PLAN), *out = result(frame, ACC), *mu = argument(frame, MU);
-  const XLA_FFI_Buffer *general = argument(frame, GENERAL), *slots = result(frame, RESIDUAL);
-  const int* p = plan->data;
-  Sizes n = {out->dims[1], general->dims[general->rank - 2], plan->dims[0] - 4, mu->dims[mu->rank - 1]};
-  n.nslot = slots->dims[1];
-  n.iterations = p[0], n.ls_iterations = p[1], n.cg = p[2], n.warm = p[3];
-  n.limit_dof = p + 4;
-  n.ls_relative = n.cg ? (T)LS_CG : (T)LS_NEWTON;
-  return n;
-}
-
-static void solve_world(const Sizes* n, const Given* g, World w, T* acc, int* niter, T* r, T* free_r, T* force) {
-  const Rows* a = &w.rows;
-  find_rows(n, g, &w);
-  find_first(n, g, &w);
-  memset(r, 0, n->nslot * sizeof(T));
-  memset(free_r, 0, n->nslot * sizeof(T));
-  first_guess(n, g, &w, free_r);
-  *niter = minimise(n, g, &w);
-  memcpy(acc, w.acc, n->nv * sizeof(T));
-  memcpy(force, w.force, n->nv * sizeof(T));
-  for (int k = 0; k < a->rows; ++k) r[a->slot[k]] = a->r[k];
-}
-
-XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
-  if (is_question(frame)) return 0;
-  static const int ranks[] = {2, 1, 1, 1, 1, 1, 2, 3, 2, 1, 1, 1, 1};
-  Sizes n = sizes_of(frame);
-  Operand x[PLAN];
-  for (int i = 0; i < PLAN; ++i) x[i] = operand(frame, i, ranks[i]);
-  World w;
-  T* numbers = malloc(numbers_of(&n) * sizeof(T));
-  int* whole = malloc(integers_of(&n) * sizeof(int));
-  w.rows.block = malloc((n.ng + n.nc + 1) * sizeof(Block));
-  bool enough = numbers && whole && w.rows.block;
-  if (enough) lay_out(&n, &w, numbers, whole);
-  long long count = result(frame, ACC)->dims[0];
-  T *acc = result(frame, ACC)->data, *r = result(frame, RESIDUAL)->data, *force = result(frame, FORCE)->data;
-  T* free_r = result(frame, FREE_RESIDUAL)->data;
-  int* niter = result(frame, NITER)->data;
-  for (long long i = 0; enough && i < count; ++i) {
-    const T* at[PLAN];
-    Given g;
-    for (int k = 0; k < PLAN; ++k) at[k] = x[k].data + i * x[k].stride;
-    memcpy(&g, at, sizeof g);
-    solve_world(&n, &g, w, acc + i * n.nv, niter + i, r + i * n.nslot, free_r + i * n.nslot, force + i * n.nv);
-  }
-  free(numbers), free(whole), free(w.rows.block);
-  return enough ? 0 : failure(frame, "no memory for the constraint solver");
-}
+static long long integers_laid_out(const Sizes* n) { return 2 * n->nslot + 3 * n->nv; }

@@ -265,7 +265,7 @@ FUNCTION void solve(int lane, Problem* p, T* s, T* out_acc, T* out_r, T* out_fre
   T tolerance = p->settings[0], ls_tolerance = p->settings[1], scale = p->settings[2];
   T acc[COLS], momentum[COLS], grad[COLS], search[COLS], pivot[COLS], constraint[COLS], mv[COLS], w[4];
   int last = 0, count = 0;
-  ALL(c, NC) for (int d = 0; d < NF; ++d) if (p->D[CONTACT + c * NF + d] > 0) last = c + 1;
+  ALL(c, NC) for (int d = 0; d < NF; ++d) if (!(p->D[CONTACT + c * NF + d] <= 0)) last = c + 1;
   p->used = largest(lane, last, (int*)(s + AT_SUMS));
   ALL(k, NSLOT) r[k] = z[k] = 0;
   sync();

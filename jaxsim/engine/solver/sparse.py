@@ -4,10 +4,12 @@ The function and its minimum are those of `problem`; nothing of size nv x nv is 
 conjugate gradients on H = M + J' s'' J, whose products go through the rows as an operator, preconditioned with the
 blocks of H on the diagonal, one for each tree. Directions are inexact, by a hundredth of what is left of the gradient:
 the last digits cost a few more iterations, the first ones cost little.
+
+On a CPU with a C compiler `sparse_worlds.c` does the same, and eliminates where that costs less.
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,16 +17,22 @@ import numpy as np
 
 from jaxsim.core.layout import Layout
 from jaxsim.core.types import ConstraintType
+from jaxsim.engine.solver import kernel
 from jaxsim.engine.solver.linesearch import SearchLine, line_search
 from jaxsim.engine.solver.primal import InitialGuess, IterationLimits, Tolerances
 from jaxsim.engine.solver.problem import ConstraintProblem, Curvature, along, contact_blocks, curvature, force, residual
 from jaxsim.math.arrays import einsum
 from jaxsim.math.safe import Array, divide, norm
+from jaxsim.xla import native
+from jaxsim.xla.linalg import RIDGES
+from jaxsim.xla.nvrtc import CompilerMissing
 
 FORCING = 1e-2  # gradient that an inexact direction may leave, relative to the gradient
 QUADRATIC = 1e-6  # the same where all rows pull both ways, so that one direction leads to the minimum
 SPARE = 0.3  # of the tolerance: no direction needs to leave less of the gradient
 MAX_CG_ITERATIONS = 200  # for one direction
+MOST_DOFS = 6000  # a factor by rows as wide as the model
+DIRECT = 50  # rounds of conjugate gradients that elimination may cost
 LS_RELATIVE = 1e-2  # derivative that the line search may leave, relative to that at its start
 
 
@@ -96,6 +104,71 @@ def minimise(
     layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, start: InitialGuess
 ) -> tuple[Array, Array]:
     """qacc (nv,) and the number of Newton iterations."""
+    plain = partial(by_jax, layout, limits)
+    if limits.kernel != kernel.BY_PLATFORM or layout.nv > MOST_DOFS:
+        return plain(p, settings, start)
+    try:
+        target = native.target_of(native_source(layout, p.aref.dtype), native.VECTOR)
+    except CompilerMissing:
+        return plain(p, settings, start)
+    on_cpu = partial(natively, layout, limits, target)
+    return jax.lax.platform_dependent(p, settings, start, cpu=on_cpu, default=plain)
+
+
+def native_source(layout: Layout, dtype: Any) -> str:
+    """Source of the handler for all sparse layouts with as many rows of a contact."""
+    names = {"FORCING": FORCING, "QUADRATIC": QUADRATIC, "SPARE": SPARE, "MAX_CG": MAX_CG_ITERATIONS, "RIDGES": RIDGES}
+    return kernel.worlds_source(layout, dtype, names | {"DIRECT": DIRECT, "LS_NEWTON": LS_RELATIVE}, "sparse_worlds.c")
+
+
+def natively(
+    layout: Layout,
+    limits: IterationLimits,
+    target: str,
+    p: ConstraintProblem,
+    settings: Tolerances,
+    start: InitialGuess,
+) -> tuple[Array, Array]:
+    """`by_jax` by machine code of a CPU."""
+    dtype = p.aref.dtype
+    inertia, first, place = p.M.lower_rows()
+    parent, last = p.J.chains()
+    columns = np.asarray(layout.columns if layout.ngeneral else np.zeros((0, 1)))
+    wrench, body = p.J.contact.wrench, p.J.contact.body
+    sides = wrench.shape[-2] if layout.ncontact else 1
+    if not layout.ncontact:
+        wrench, body = jnp.zeros((0, 1, 1, 6), dtype), jnp.zeros((0, 1), jnp.int32)
+    general = p.J.general if layout.ngeneral else jnp.zeros((0, 1), dtype)
+    numbers = (inertia, p.qfrc_smooth, p.aref, p.D, p.lo, p.hi, general, wrench, p.J.friction, p.mu)
+    given = [jnp.asarray(x, dtype) for x in (*numbers, jnp.stack(settings), start.acc)]
+    size = [layout.nv, layout.ngeneral, layout.nlimit, layout.ncontact, layout.nslot]
+    size += [limits.iterations, limits.ls_iterations, columns.shape[1], sides, _only_equalities(layout)]
+    size += [min(layout.nv, sides * _longest_chain(parent)), 0]
+    plan = np.concatenate([size, layout.limit_dof, first, place, columns.ravel(), parent, last]).astype(np.int32)
+    out = [jax.ShapeDtypeStruct((layout.nv,), dtype), jax.ShapeDtypeStruct((), jnp.int32)]
+    call = jax.ffi.ffi_call(target, out, vmap_method="broadcast_all")
+    acc, niter = call(*given, body.astype(jnp.int32), p.J.contact.cdof.astype(dtype), plan=plan)
+    return acc, niter
+
+
+def _longest_chain(parent: np.ndarray) -> int:
+    """The most dofs that move one body."""
+    depth = np.zeros(len(parent) + 1, int)
+    for v, above in enumerate(parent):
+        depth[v] = depth[above] + 1 if above >= 0 else 1
+    return int(depth.max())
+
+
+def _only_equalities(layout: Layout) -> bool:
+    """Whether all rows pull both ways."""
+    equalities = np.all(layout.general.type == ConstraintType.EQUALITY)
+    return bool(equalities and not layout.nlimit and not layout.ncontact)
+
+
+def by_jax(
+    layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, start: InitialGuess
+) -> tuple[Array, Array]:
+    """`minimise` by operations of JAX."""
 
     def prepare(acc: Array, momentum: Array, r: Array, niter: Array) -> SolverState:
         constraint = p.J.transpose_times(force(layout, p, r))
@@ -120,8 +193,7 @@ def minimise(
         gain = -0.5 * alpha * derivative
         return new._replace(done=new.done | (settings.scale * gain < settings.tolerance) | (derivative >= 0))
 
-    equalities = np.all(layout.general.type == ConstraintType.EQUALITY)
-    least = QUADRATIC if equalities and not layout.nlimit and not layout.ncontact else FORCING
+    least = QUADRATIC if _only_equalities(layout) else FORCING
     first = prepare(*start, jnp.zeros((), jnp.int32))
     last = jax.lax.while_loop(lambda s: ~s.done & (s.niter < limits.iterations), iterate, first)
     return last.acc, last.niter

@@ -173,6 +173,16 @@ def test_each_world_stops_by_itself(kind):
     assert len(np.unique(got.niter)) > 1
 
 
+@needs_compiler
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_that_is_no_number_spoils_its_own_world_alone(kind):
+    p, guesses = problems("cones", np.float64)
+    fine = solver_of("cones", kind)(p, guesses)
+    bad = solver_of("cones", kind)(p._replace(D=p.D.at[0, 0].set(jnp.nan)), guesses)
+    assert np.isnan(bad.acc[0]).all() and np.isfinite(fine.acc[0]).all()
+    np.testing.assert_array_equal(bad.acc[1:], fine.acc[1:])
+
+
 THREADS = """#include <pthread.h>
 static pthread_barrier_t gate;
 static void meet(void) { pthread_barrier_wait(&gate); }

@@ -1,0 +1,117 @@
+/* The constraint problems of a batch of worlds, whose matrices are dense. It follows primal.c. What is generated before
+   that text: LS_NEWTON, LS_CG. */
+
+enum { MATRIX, SMOOTH, AREF, STIFFNESS, LOWER, UPPER, GENERAL, CONTACT, FRICTION, MU, SETTINGS, FREE, WARM, PLAN };
+enum { ACC, NITER, RESIDUAL, FREE_RESIDUAL, FORCE };
+
+static void newton_direction(const Sizes* n, const Given* g, World* w) {
+  hessian(n, g, w, false);
+  factorise(n, w, LLONG_MAX);
+  for (int v = 0; v < n->nv; ++v) w->search[v] = -w->grad[v];
+  substitute(n, w, w->search);
+}
+
+/* the columns of `dim` rows of length nv that are not zero, at the end of the columns and values of the world */
+static Block packed(World* w, const T* rows, int dim, int nv, int row) {
+  Block b = {0, row, w->columns, w->values};
+  for (int v = 0; v < nv; ++v) {
+    bool used = false;
+    for (int d = 0; d < dim; ++d) used |= rows[d * nv + v] != 0;
+    w->columns[b.n] = v;
+    b.n += used;
+  }
+  for (int d = 0; d < dim; ++d)
+    for (int i = 0; i < b.n; ++i) w->values[d * b.n + i] = rows[d * nv + w->columns[i]];
+  w->columns += b.n, w->values += dim * b.n;
+  return b;
+}
+
+static void find_rows(const Sizes* n, const Given* g, World* w) {
+  Rows* a = &w->rows;
+  int limit = n->ng + n->nv, contact = limit + 2 * n->nl;
+  a->units = a->general = a->contacts = a->rows = 0;
+  for (int v = 0; v < n->nv; ++v) add_unit(g, a, n->ng + v, v, 1);
+  for (int k = 0; k < 2 * n->nl; ++k) add_unit(g, a, limit + k, n->limit_dof[k % n->nl], k < n->nl ? 1 : -1);
+  for (int k = 0; k < n->ng; ++k)
+    if (!(g->D[k] <= 0)) {
+      a->block[a->general++] = packed(w, g->general + (long)k * n->nv, 1, n->nv, a->rows);
+      add_row(g, a, k);
+    }
+  a->contact_row = a->rows;
+  for (int c = 0; c < n->nc; ++c) {
+    if (!present(g->D + contact + c * NF)) continue;
+    scales(g, c, a->scale + a->contacts * DIM);
+    a->block[a->general + a->contacts++] = packed(w, g->contact + (long)c * DIM * n->nv, DIM, n->nv, a->rows);
+    for (int i = 0; i < NF; ++i) add_row(g, a, contact + c * NF + i);
+  }
+  a->scalars = ELLIPTIC ? a->contact_row : a->rows;
+}
+
+static void find_first(const Sizes* n, const Given* g, int* first, int* place) {
+  for (int i = 0; i < n->nv; ++i) {
+    int j = 0;
+    while (j < i && g->M[(long)i * n->nv + j] == 0) ++j;
+    first[i] = j, place[i] = i * n->nv;
+  }
+}
+
+static long long numbers_of(const Sizes* n) {
+  long long nv = n->nv, values = (n->ng + (long long)n->nc * DIM) * nv + (DIM + 1) * nv;
+  return numbers_laid_out(n) + values;
+}
+
+static long long integers_of(const Sizes* n) {
+  return integers_laid_out(n) + (n->ng + (long long)n->nc) * n->nv + n->nv;
+}
+
+static Sizes sizes_of(XLA_FFI_CallFrame* frame) {
+  const XLA_FFI_Buffer *plan = argument(frame, PLAN), *out = result(frame, ACC), *mu = argument(frame, MU);
+  const XLA_FFI_Buffer *general = argument(frame, GENERAL), *slots = result(frame, RESIDUAL);
+  const int* p = plan->data;
+  Sizes n = {out->dims[1], general->dims[general->rank - 2], plan->dims[0] - 4, mu->dims[mu->rank - 1]};
+  n.nslot = slots->dims[1];
+  n.iterations = p[0], n.ls_iterations = p[1], n.cg = p[2], n.warm = p[3];
+  n.limit_dof = p + 4;
+  n.ls_relative = n.cg ? (T)LS_CG : (T)LS_NEWTON;
+  return n;
+}
+
+static void solve_world(const Sizes* n, const Given* g, World w, T* acc, int* niter, T* r, T* free_r, T* force) {
+  const Rows* a = &w.rows;
+  find_rows(n, g, &w);
+  find_first(n, g, w.begin + n->nv, w.begin + 2 * n->nv);
+  memset(r, 0, n->nslot * sizeof(T));
+  memset(free_r, 0, n->nslot * sizeof(T));
+  first_guess(n, g, &w, free_r);
+  *niter = minimise(n, g, &w);
+  memcpy(acc, w.acc, n->nv * sizeof(T));
+  memcpy(force, w.force, n->nv * sizeof(T));
+  for (int k = 0; k < a->rows; ++k) r[a->slot[k]] = a->r[k];
+}
+
+XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
+  if (is_question(frame)) return 0;
+  static const int ranks[] = {2, 1, 1, 1, 1, 1, 2, 3, 2, 1, 1, 1, 1};
+  Sizes n = sizes_of(frame);
+  Operand x[PLAN];
+  for (int i = 0; i < PLAN; ++i) x[i] = operand(frame, i, ranks[i]);
+  World w;
+  T* numbers = malloc(numbers_of(&n) * sizeof(T));
+  int* whole = malloc(integers_of(&n) * sizeof(int));
+  w.rows.block = malloc((n.ng + n.nc + 1) * sizeof(Block));
+  bool enough = numbers && whole && w.rows.block;
+  if (enough) lay_out(&n, &w, numbers, whole);
+  long long count = result(frame, ACC)->dims[0];
+  T *acc = result(frame, ACC)->data, *r = result(frame, RESIDUAL)->data, *force = result(frame, FORCE)->data;
+  T* free_r = result(frame, FREE_RESIDUAL)->data;
+  int* niter = result(frame, NITER)->data;
+  for (long long i = 0; enough && i < count; ++i) {
+    const T* at[PLAN];
+    Given g;
+    for (int k = 0; k < PLAN; ++k) at[k] = x[k].data + i * x[k].stride;
+    memcpy(&g, at, sizeof g);
+    solve_world(&n, &g, w, acc + i * n.nv, niter + i, r + i * n.nslot, free_r + i * n.nslot, force + i * n.nv);
+  }
+  free(numbers), free(whole), free(w.rows.block);
+  return enough ? 0 : failure(frame, "no memory for the constraint solver");
+}
