@@ -8,6 +8,8 @@ import pytest
 
 import jaxsim
 from jaxsim.core import layout
+from jaxsim.engine.solver import sparse
+from jaxsim.xla import native
 
 BODY = """<body name="b{0}" pos="{1} 0 .09"><freejoint/><geom type="box" size=".1 .1 .1" condim="{2}" mass="{3}"/>
 <body name="c{0}" pos=".1 0 .1"><joint name="j{0}" axis="0 1 0" limited="true" range="-.1 .2" frictionloss=".1"/>
@@ -47,12 +49,30 @@ def both(cone):
     "name", ["qacc", "qfrc_constraint", "efc_J", "efc_aref", "efc_D", "efc_force", "efc_state", "nefc"]
 )
 def test_result_is_that_of_dense_rows(cone, name):
-    (_, _, dense), (_, _, sparse) = both(cone)
-    assert sparse.efc.layout.sparse and not dense.efc.layout.sparse
-    assert sparse.ne > 0 and sparse.nl > 0 and sparse.nf > 0 and sparse.ncon > 10
+    (_, _, dense), (_, _, large) = both(cone)
+    assert large.efc.layout.sparse and not dense.efc.layout.sparse
+    assert large.ne > 0 and large.nl > 0 and large.nf > 0 and large.ncon > 10
     want = np.asarray(getattr(dense, name))
     scale = max(1, np.abs(want).max())
-    np.testing.assert_allclose(np.asarray(getattr(sparse, name)) / scale, want / scale, atol=1e-8)
+    np.testing.assert_allclose(np.asarray(getattr(large, name)) / scale, want / scale, atol=1e-8)
+
+
+@pytest.mark.skipif(native.c_compiler() is None, reason="needs a C compiler (cc)")
+@pytest.mark.parametrize("cone", CONES)
+@pytest.mark.parametrize("direct", [0, 10**6], ids=["conjugate gradients", "elimination"])
+def test_machine_code_finds_what_operations_of_xla_find(cone, direct, monkeypatch):
+    monkeypatch.setattr(layout, "SPARSE_DOFS", 0)
+    monkeypatch.setattr(sparse, "DIRECT", direct)
+    _, (m, _, d) = both(cone)
+    forces = 5 * np.random.default_rng(2).standard_normal((2, 2, m.nv))
+
+    def accelerations(chosen):
+        forced = m.replace(opt=m.opt.replace(solver_kernel=chosen))
+        return jax.jit(jax.vmap(jax.vmap(lambda f: solution(forced, d, f))))(forces)
+
+    got, want = accelerations(0), accelerations(-1)
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-8 * np.abs(want).max())
+    assert np.abs(np.diff(want.reshape(4, -1), axis=0)).max() > 1
 
 
 def solution(m, d, force):
@@ -65,8 +85,8 @@ def derivative(limit):
     """Jacobian of the solution by forces, both ways along one direction each."""
     old, layout.SPARSE_DOFS = layout.SPARSE_DOFS, limit
     try:
-        (dense, sparse), rng = both("elliptic"), np.random.default_rng(1)
-        m, _, d = sparse if limit == 0 else dense
+        (dense, large), rng = both("elliptic"), np.random.default_rng(1)
+        m, _, d = large if limit == 0 else dense
         push, pull = rng.standard_normal((2, m.nv))
         _, tangent = jax.jit(lambda f: jax.jvp(lambda x: solution(m, d, x), (0 * f,), (f,)))(push)
         back = jax.jit(jax.grad(lambda f: solution(m, d, f) @ pull))(0 * push)
