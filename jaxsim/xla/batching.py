@@ -54,7 +54,7 @@ def _batch(
     # A branch that worlds take or not is computed for all of them, its constants as if each world had its own: so these
     # are operands here, which the rule for a larger batch does not look at.
     functions = (function,) if chosen is function else (function, chosen)
-    run, constants = zip(*(_without_constants(f, operands) for f in functions), strict=True)
+    run, constants, _ = zip(*(without_constants(f, operands) for f in functions), strict=True)
 
     @custom_vmap
     def batch(constants: tuple[list[Array], ...], *operands: Array) -> Any:
@@ -73,13 +73,20 @@ def _batch(
     return batch(constants, *operands)
 
 
-def _without_constants(
-    function: Callable[..., Any], operands: tuple[Array, ...]
-) -> tuple[Callable[..., Any], list[Array]]:
-    """A function of constants and operands that closes over none, and the constants."""
-    traced, shape = jax.make_jaxpr(function, return_shape=True)(*operands)
+def without_constants(
+    function: Callable[..., Any], args: tuple[Any, ...]
+) -> tuple[Callable[..., Any], list[Array], Any]:
+    """A function of constants and `args` that closes over none, the constants, and zeros like its results.
+
+    It is traced here, and not again where it is called.
+    """
+    traced, shape = jax.make_jaxpr(function, return_shape=True)(*args)
     tree = jax.tree.structure(shape)
-    return lambda constants, *x: tree.unflatten(eval_jaxpr(traced.jaxpr, constants, *x)), traced.consts
+
+    def run(constants: list[Array], *args: Any) -> Any:
+        return tree.unflatten(eval_jaxpr(traced.jaxpr, constants, *jax.tree.leaves(args)))
+
+    return run, traced.consts, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shape)
 
 
 def merged(x: Array, dim: int | None, axis: int | None, outer: int, size: int) -> Array:

@@ -1,6 +1,7 @@
 """Loops whose length differs from world to world."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxsim.math.safe import Array
+from jaxsim.xla.batching import without_constants
 from jaxsim.xla.compat import custom_vmap, eval_jaxpr
 
 # Worlds that go through a round together on a CPU; LLVM would unroll loops of up to 32 short turns, not vectorise them.
@@ -20,13 +22,8 @@ def traced_once(function: Callable[..., Any], *args: Any) -> tuple[Callable[...,
     Where the shapes of results are needed before the function is called, asking for them traces all of it, and twice
     at each level of nesting.
     """
-    traced, shape = jax.make_jaxpr(function, return_shape=True)(*args)
-    tree = jax.tree.structure(shape)
-
-    def run(*args: Any) -> Any:
-        return tree.unflatten(eval_jaxpr(traced.jaxpr, traced.consts, *jax.tree.leaves(args)))
-
-    return run, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shape)
+    run, constants, zeros = without_constants(function, args)
+    return partial(run, constants), zeros
 
 
 def when(needed: Array, function: Callable[[], Any]) -> Any:

@@ -71,7 +71,7 @@ def _instructions() -> str:
 def begin(source: str, flags: tuple[str, ...] = SCALAR) -> None:
     """Compile a source beside what follows, for `target_of` to find: tracing takes one core, and as long."""
     if c_compiler():
-        library_of(source, flags)
+        shared_library(source, flags)
 
 
 @cache
@@ -83,7 +83,7 @@ def target_of(source: str, flags: tuple[str, ...] = SCALAR) -> str:
     """
     if c_compiler() is None:
         raise CompilerMissing("no C compiler (cc, gcc or clang)")
-    made = library_of(source, flags)
+    made = shared_library(source, flags)
     library = made.path
     try:
         made.written.result()
@@ -100,7 +100,7 @@ class _Library(NamedTuple):
 
 
 @cache
-def library_of(source: str, flags: tuple[str, ...]) -> _Library:
+def shared_library(source: str, flags: tuple[str, ...]) -> _Library:
     """The library of a source, which another thread may still be writing."""
     compiler, flags = c_compiler() or "", (*FLAGS, *flags)
     machine = [platform.system(), platform.machine(), *([_instructions()] if "-march=native" in flags else [])]

@@ -18,11 +18,11 @@ return 0;
 }
 """
 )
-needs_compiler = pytest.mark.skipif(native.c_compiler() is None, reason="needs a C compiler (cc)")
+needs_compiler = pytest.mark.skipif(native.c_compiler() is None, reason="compiles C sources: needs a C compiler (cc)")
 
 
 def forget():
-    for known in (native.c_compiler, native.target_of, native.library_of):
+    for known in (native.c_compiler, native.target_of, native.shared_library):
         known.cache_clear()
 
 

@@ -26,25 +26,12 @@ static Block packed(World* w, const T* rows, int dim, int nv, int row) {
   return b;
 }
 
-static void find_rows(const Sizes* n, const Given* g, World* w) {
-  Rows* a = &w->rows;
-  int limit = n->ng + n->nv, contact = limit + 2 * n->nl;
-  a->units = a->general = a->contacts = a->rows = 0;
-  for (int v = 0; v < n->nv; ++v) add_unit(g, a, n->ng + v, v, 1);
-  for (int k = 0; k < 2 * n->nl; ++k) add_unit(g, a, limit + k, n->limit_dof[k % n->nl], k < n->nl ? 1 : -1);
-  for (int k = 0; k < n->ng; ++k)
-    if (!(g->D[k] <= 0)) {
-      a->block[a->general++] = packed(w, g->general + (long)k * n->nv, 1, n->nv, a->rows);
-      add_row(g, a, k);
-    }
-  a->contact_row = a->rows;
-  for (int c = 0; c < n->nc; ++c) {
-    if (!present(g->D + contact + c * NF)) continue;
-    scales(g, c, a->scale + a->contacts * DIM);
-    a->block[a->general + a->contacts++] = packed(w, g->contact + (long)c * DIM * n->nv, DIM, n->nv, a->rows);
-    for (int i = 0; i < NF; ++i) add_row(g, a, contact + c * NF + i);
-  }
-  a->scalars = ELLIPTIC ? a->contact_row : a->rows;
+static Block general_block(const Sizes* n, const Given* g, World* w, int k, int row) {
+  return packed(w, g->general + (long)k * n->nv, 1, n->nv, row);
+}
+
+static Block contact_block(const Sizes* n, const Given* g, World* w, int c, int row) {
+  return packed(w, g->contact + (long)c * DIM * n->nv, DIM, n->nv, row);
 }
 
 static void find_first(const Sizes* n, const Given* g, int* first, int* place) {

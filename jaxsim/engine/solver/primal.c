@@ -40,7 +40,7 @@ typedef struct {
 typedef struct {
   int* begin; /* column from which each row of the factor is kept */
   const int *first, *place; /* the same of M, and where its row would begin */
-  T *factor, *pivot, *acc, *momentum, *grad, *search, *force, *heavy, *guess, *old_search, *old_mgrad, *old_grad;
+  T *factor, *pivot, *acc, *momentum, *grad, *search, *force, *heavy, *mgrad, *old_search, *old_mgrad, *old_grad;
   Rows rows;
   int* columns;
   T* values;
@@ -69,6 +69,32 @@ static bool present(const T* D) {
 /* mu and the coefficients of friction of a contact */
 static void scales(const Given* g, int c, T* scale) {
   for (int i = 0; i < DIM; ++i) scale[i] = i ? g->friction[c * 5 + i - 1] : g->mu[c];
+}
+
+/* The columns of a general row, and of a contact's rows, that are not zero, at the end of the columns and values of the
+   world. */
+static Block general_block(const Sizes* n, const Given* g, World* w, int k, int row);
+static Block contact_block(const Sizes* n, const Given* g, World* w, int c, int row);
+
+static void find_rows(const Sizes* n, const Given* g, World* w) {
+  Rows* a = &w->rows;
+  int limit = n->ng + n->nv, contact = limit + 2 * n->nl;
+  a->units = a->general = a->contacts = a->rows = 0;
+  for (int v = 0; v < n->nv; ++v) add_unit(g, a, n->ng + v, v, 1);
+  for (int k = 0; k < 2 * n->nl; ++k) add_unit(g, a, limit + k, n->limit_dof[k % n->nl], k < n->nl ? 1 : -1);
+  for (int k = 0; k < n->ng; ++k)
+    if (!(g->D[k] <= 0)) {
+      a->block[a->general++] = general_block(n, g, w, k, a->rows);
+      add_row(g, a, k);
+    }
+  a->contact_row = a->rows;
+  for (int c = 0; c < n->nc; ++c) {
+    if (!present(g->D + contact + c * NF)) continue;
+    scales(g, c, a->scale + a->contacts * DIM);
+    a->block[a->general + a->contacts++] = contact_block(n, g, w, c, a->rows);
+    for (int i = 0; i < NF; ++i) add_row(g, a, contact + c * NF + i);
+  }
+  a->scalars = ELLIPTIC ? a->contact_row : a->rows;
 }
 
 static inline void block_times(const Block* b, int dim, const T* x, T* out) {
@@ -112,7 +138,7 @@ static void residual(const Rows* a, const T* x, T* r) {
   for (int k = 0; k < a->rows; ++k) r[k] -= a->aref[k];
 }
 
-/* the forces of the rows in use at r + alpha z, and x = J' f */
+/* the forces of the rows in use */
 static void forces(const Rows* a, const T* r, T* f) {
   for (int k = 0; k < a->scalars; ++k) f[k] = scalar_force(a->D[k], a->lo[k], a->hi[k], r[k]);
   if (ELLIPTIC)
@@ -120,6 +146,7 @@ static void forces(const Rows* a, const T* r, T* f) {
       cone_force(a->D + k, a->scale + c * DIM, r + k, f + k);
 }
 
+/* the forces at r into f, and x = J' f */
 static void constraint_force(const Sizes* n, const Rows* a, T* x) {
   T* f = a->f;
   forces(a, a->r, f);
@@ -328,7 +355,7 @@ static void newton_direction(const Sizes* n, const Given* g, World* w);
 /* Polak-Ribiere with the inverse inertia as preconditioner; restarts when the coefficient is negative */
 static void cg_direction(const Sizes* n, World* w) {
   size_t size = n->nv * sizeof(T);
-  T over = 0, *mgrad = w->guess;
+  T over = 0, *mgrad = w->mgrad;
   memcpy(mgrad, w->grad, size);
   substitute(n, w, mgrad);
   for (int v = 0; v < n->nv; ++v) over += w->grad[v] * (mgrad[v] - w->old_mgrad[v]);
@@ -393,7 +420,7 @@ static T* take(T** memory, long long n) {
 
 /* Memory of a world: T at `numbers`, int at `whole`; columns and values of blocks come after it. */
 static void lay_out(const Sizes* n, World* w, T* numbers, int* whole) {
-  T **vectors[] = {&w->pivot, &w->acc, &w->momentum, &w->grad, &w->search, &w->force, &w->heavy, &w->guess,
+  T **vectors[] = {&w->pivot, &w->acc, &w->momentum, &w->grad, &w->search, &w->force, &w->heavy, &w->mgrad,
                    &w->old_search, &w->old_mgrad, &w->old_grad};
   Rows* a = &w->rows;
   T** rows[] = {&a->sign, &a->D, &a->lo, &a->hi, &a->aref, &a->r, &a->z, &a->f};

@@ -143,7 +143,7 @@ def natively(
     given = [jnp.asarray(x, dtype) for x in (*numbers, jnp.stack(settings), start.acc)]
     size = [layout.nv, layout.ngeneral, layout.nlimit, layout.ncontact, layout.nslot]
     size += [limits.iterations, limits.ls_iterations, columns.shape[1], sides, _only_equalities(layout)]
-    size += [min(layout.nv, sides * _longest_chain(parent)), 0]
+    size += [min(layout.nv, sides * _longest_chain(parent))]
     plan = np.concatenate([size, layout.limit_dof, first, place, columns.ravel(), parent, last]).astype(np.int32)
     out = [jax.ShapeDtypeStruct((layout.nv,), dtype), jax.ShapeDtypeStruct((), jnp.int32)]
     call = jax.ffi.ffi_call(target, out, vmap_method="broadcast_all")

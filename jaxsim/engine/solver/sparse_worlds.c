@@ -1,6 +1,6 @@
 /* The constraint problems of a batch of worlds of a large model: M by trees, general rows at static columns, contacts as
-   wrenches on bodies. It follows primal.c. What is generated before that text: LS_NEWTON, LS_CG (both as in sparse.py),
-   FORCING, QUADRATIC, SPARE, MAX_CG, RIDGES, DIRECT.
+   wrenches on bodies. It follows primal.c. What is generated before that text: LS_NEWTON, FORCING, QUADRATIC, SPARE,
+   MAX_CG, RIDGES, DIRECT, as in sparse.py.
 
    Newton's direction comes from elimination. Where that fills much, it comes from conjugate gradients on H, whose
    preconditioner are the blocks of H on the diagonal, one for each tree, as in sparse.py. */
@@ -54,16 +54,17 @@ static void touch(Sparse* s, int v, int* n) {
   s->mark[v] = 0, s->touched[(*n)++] = v;
 }
 
-static Block general_block(const Given* g, World* w, Sparse* s, int k, int row) {
+static Block general_block(const Sizes* n, const Given* g, World* w, int k, int row) {
+  Sparse* s = w->sparse;
   const int* column = s->plan->column + (long)k * s->plan->width;
   const T* value = g->general + (long)k * s->plan->width;
-  int n = 0;
+  int count = 0;
   for (int i = 0; i < s->plan->width; ++i)
-    if (column[i] >= 0 && value[i] != 0) touch(s, column[i], &n);
-  Block b = begin_block(w, s, n, 1, row);
+    if (column[i] >= 0 && value[i] != 0) touch(s, column[i], &count);
+  Block b = begin_block(w, s, count, 1, row);
   for (int i = 0; i < s->plan->width; ++i)
     if (column[i] >= 0 && value[i] != 0) w->values[s->mark[column[i]]] += value[i];
-  end_block(w, s, n, 1);
+  end_block(w, s, count, 1);
   return b;
 }
 
@@ -74,43 +75,23 @@ static bool acts(const T* wrench, int side, int nside) {
   return any;
 }
 
-static Block contact_block(const Given* g, World* w, Sparse* s, int c, int row) {
-  int nside = s->plan->nside, n = 0;
+static Block contact_block(const Sizes* n, const Given* g, World* w, int c, int row) {
+  Sparse* s = w->sparse;
+  int nside = s->plan->nside, count = 0;
   const T* wrench = g->contact + (long)c * DIM * nside * 6;
   const int* body = s->body + (long)c * nside;
   for (int k = 0; k < nside; ++k)
     if (acts(wrench, k, nside))
-      for (int v = s->plan->last_dof[body[k]]; v >= 0; v = s->plan->parent[v]) touch(s, v, &n);
-  Block b = begin_block(w, s, n, DIM, row);
+      for (int v = s->plan->last_dof[body[k]]; v >= 0; v = s->plan->parent[v]) touch(s, v, &count);
+  Block b = begin_block(w, s, count, DIM, row);
   for (int k = 0; k < nside; ++k)
     if (acts(wrench, k, nside))
       for (int v = s->plan->last_dof[body[k]]; v >= 0; v = s->plan->parent[v])
         for (int d = 0; d < DIM; ++d)
           for (int i = 0; i < 6; ++i)
-            w->values[d * n + s->mark[v]] += wrench[(d * nside + k) * 6 + i] * s->cdof[v * 6 + i];
-  end_block(w, s, n, DIM);
+            w->values[d * count + s->mark[v]] += wrench[(d * nside + k) * 6 + i] * s->cdof[v * 6 + i];
+  end_block(w, s, count, DIM);
   return b;
-}
-
-static void find_rows(const Sizes* n, const Given* g, World* w, Sparse* s) {
-  Rows* a = &w->rows;
-  int limit = n->ng + n->nv, contact = limit + 2 * n->nl;
-  a->units = a->general = a->contacts = a->rows = 0;
-  for (int v = 0; v < n->nv; ++v) add_unit(g, a, n->ng + v, v, 1);
-  for (int k = 0; k < 2 * n->nl; ++k) add_unit(g, a, limit + k, n->limit_dof[k % n->nl], k < n->nl ? 1 : -1);
-  for (int k = 0; k < n->ng; ++k)
-    if (!(g->D[k] <= 0)) {
-      a->block[a->general++] = general_block(g, w, s, k, a->rows);
-      add_row(g, a, k);
-    }
-  a->contact_row = a->rows;
-  for (int c = 0; c < n->nc; ++c) {
-    if (!present(g->D + contact + c * NF)) continue;
-    scales(g, c, a->scale + a->contacts * DIM);
-    a->block[a->general + a->contacts++] = contact_block(g, w, s, c, a->rows);
-    for (int i = 0; i < NF; ++i) add_row(g, a, contact + c * NF + i);
-  }
-  a->scalars = ELLIPTIC ? a->contact_row : a->rows;
 }
 
 /* ---- the direction ---- */
@@ -221,7 +202,7 @@ static void newton_direction(const Sizes* n, const Given* g, World* w) {
 static void solve_world(const Sizes* n, const Given* g, const int* body, const T* cdof, World w, T* acc, int* niter) {
   Rows* a = &w.rows;
   w.sparse->body = body, w.sparse->cdof = cdof, w.sparse->filled = false;
-  find_rows(n, g, &w, w.sparse);
+  find_rows(n, g, &w);
   memcpy(w.acc, g->free, n->nv * sizeof(T));
   inertia_times(n, g, &w, w.acc, w.momentum);
   residual(a, w.acc, a->r);
@@ -236,7 +217,7 @@ XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
   Sizes n = {p[0], p[1], p[2], p[3], p[4], p[5], p[6], 0, 0};
   Plan plan = {p[7], p[8], p[9]};
   n.ls_relative = (T)LS_NEWTON;
-  n.limit_dof = p + 12;
+  n.limit_dof = p + 11;
   const int *first = n.limit_dof + n.nl, *place = first + n.nv;
   plan.column = place + n.nv, plan.parent = plan.column + n.ng * plan.width, plan.last_dof = plan.parent + n.nv;
   Operand x[OPERANDS];

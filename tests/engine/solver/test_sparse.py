@@ -57,7 +57,7 @@ def test_result_is_that_of_dense_rows(cone, name):
     np.testing.assert_allclose(np.asarray(getattr(large, name)) / scale, want / scale, atol=1e-8)
 
 
-@pytest.mark.skipif(native.c_compiler() is None, reason="needs a C compiler (cc)")
+@pytest.mark.skipif(native.c_compiler() is None, reason="compares the machine code of a C compiler (cc) with XLA's")
 @pytest.mark.parametrize("cone", CONES)
 @pytest.mark.parametrize("direct", [0, 10**6], ids=["conjugate gradients", "elimination"])
 def test_machine_code_finds_what_operations_of_xla_find(cone, direct, monkeypatch):
