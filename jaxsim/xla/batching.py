@@ -54,7 +54,7 @@ def _batch(
     # A branch that worlds take or not is computed for all of them, its constants as if each world had its own: so these
     # are operands here, which the rule for a larger batch does not look at.
     functions = (function,) if chosen is function else (function, chosen)
-    run, constants, _ = zip(*(without_constants(f, operands) for f in functions), strict=True)
+    run, constants = zip(*(without_constants(f, operands)[:2] for f in functions), strict=True)
 
     @custom_vmap
     def batch(constants: tuple[list[Array], ...], *operands: Array) -> Any:
