@@ -19,21 +19,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import flax.linen as nn
+import actor_critic
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 import training_loop
-from jax.sharding import NamedSharding
+from actor_critic import AXIS, Network, mean_over_devices, new_moments, own_key, seen
 from jax.sharding import PartitionSpec as P
 
-import jaxsim
 from jaxsim import envs
-from jaxsim.envs.wrappers import first_moments, normalize, update_moments
+from jaxsim.envs.wrappers import first_moments, normalize
 
 Array = Any
-AXIS = "worlds"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,64 +45,21 @@ class Settings:
     minibatches: int = 4
     hidden: tuple[int, ...] = (128, 128)
     activation: str = "elu"
-    learning_rate: float = 1e-3  # the first; then it follows `target_kl`
-    target_kl: float = 0.01  # 0: a constant learning rate
+    learning_rate: float = 5e-4  # the first; then it follows `target_kl`
+    target_kl: float = 0.02  # 0: a constant learning rate
     discount: float = 0.98
     gae: float = 0.95
     clip: float = 0.2
-    entropy: float = 2e-3
+    entropy: float = 0.0
     value_weight: float = 0.5
     max_grad: float = 1.0
     reward_scale: float = 0.1
-    first_std: float = 0.5
+    first_std: float = 0.35
     seed: int = 0
     eval_every: int = 50  # updates
     eval_worlds: int = 16
     save_every: int = 50  # updates
     out: str = "runs/ppo"
-
-
-class Network(nn.Module):
-    """Mean and log standard deviation of an action, and the value of what a critic sees: two towers of layers."""
-
-    action_size: int
-    hidden: tuple[int, ...]
-    first_std: float
-    activation: str
-
-    def setup(self) -> None:
-        """Layers of both towers."""
-
-        def tower(out: int, scale: float) -> list[nn.Dense]:
-            wide = [nn.Dense(width, kernel_init=nn.initializers.orthogonal(2**0.5)) for width in self.hidden]
-            return [*wide, nn.Dense(out, kernel_init=nn.initializers.orthogonal(scale))]
-
-        self.actor, self.critic = tower(self.action_size, 0.01), tower(1, 1.0)
-        self.log_std = self.param("log_std", nn.initializers.constant(np.log(self.first_std)), (self.action_size,))
-
-    def _apply(self, layers: list[nn.Dense], x: Array) -> Array:
-        for layer in layers[:-1]:
-            x = getattr(nn, self.activation)(layer(x))
-        return layers[-1](x)
-
-    def act(self, obs: Array) -> tuple[Array, Array]:
-        """Mean and log standard deviation of the action."""
-        return self._apply(self.actor, obs), self.log_std
-
-    def value(self, obs: Array) -> Array:
-        """Value of an observation."""
-        return self._apply(self.critic, obs)[..., 0]
-
-    def __call__(self, obs: dict[str, Array]) -> tuple[Array, Array, Array]:
-        """Mean, log standard deviation and value."""
-        return *self.act(obs["actor"]), self.value(obs["critic"])
-
-
-def seen(obs: Any) -> dict[str, Array]:
-    """What actor and critic see of an observation; a mapping may have a `privileged_state` for the critic alone."""
-    if not isinstance(obs, dict):
-        return {"actor": obs, "critic": obs}
-    return {"actor": obs["state"], "critic": obs.get("privileged_state", obs["state"])}
 
 
 @jax.tree_util.register_dataclass
@@ -163,19 +117,13 @@ class Trainer(training_loop.Trainer):
                 f"{s.worlds} worlds x {s.unroll} actions cannot be split over {devices} devices and "
                 f"{s.minibatches} minibatches"
             )
-        self.axis = AXIS if devices > 1 else None
-        if self.axis:
-            mesh = jaxsim.parallel.make_mesh()
-            spec = Run(params=P(), optimiser=P(), rate=P(), moments=P(), world=P(AXIS), key=P(), update=P())
-            body = jax.shard_map(self._update, mesh=mesh, in_specs=(spec,), out_specs=(spec, P()), check_vma=False)
-            self.sharding = jax.tree.map(lambda p: NamedSharding(mesh, p), spec)
-            log = NamedSharding(mesh, P())
-            self.update = jaxsim.jit(body, donate_argnums=0, out_shardings=(self.sharding, log))
+        spec = Run(params=P(), optimiser=P(), rate=P(), moments=P(), world=P(AXIS), key=P(), update=P())
+        self.update, self.sharding = actor_critic.over_devices(self._update, spec)
 
     def start(self) -> Run:
         """`Run` before the first update."""
         run = self._start()
-        return jax.device_put(run, self.sharding) if self.axis else run
+        return jax.device_put(run, self.sharding)
 
     @partial(jax.jit, static_argnums=0)
     def _start(self) -> Run:
@@ -186,15 +134,9 @@ class Trainer(training_loop.Trainer):
         rate = jnp.asarray(self.s.learning_rate, jnp.float32)
         return Run(params, self.tx.init(params), rate, first_moments(obs), state, key, jnp.zeros((), jnp.int32))
 
-    def _mean(self, tree: Any) -> Any:
-        """Mean over devices."""
-        return jax.lax.pmean(tree, self.axis) if self.axis else tree
-
     def _update(self, run: Run) -> tuple[Run, dict[str, Array]]:
         s = self.s
-        key, own = jax.random.split(run.key)
-        if self.axis:
-            own = jax.random.fold_in(own, jax.lax.axis_index(self.axis))
+        key, own = own_key(run.key)
         act, shuffle = jax.random.split(own)
 
         def step(state: envs.State, key: Array) -> tuple[envs.State, dict[str, Array]]:
@@ -223,7 +165,7 @@ class Trainer(training_loop.Trainer):
         batch["target"] = batch["advantage"] + batch["value"]
         metrics = jax.tree.map(jnp.mean, batch.pop("metrics"))
         flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), batch)
-        moments = self._new_moments(run.moments, flat.pop("raw"))
+        moments = new_moments(run.moments, flat.pop("raw"))
         old_std = run.params["params"]["log_std"]
 
         def epoch(carry: tuple, key: Array) -> tuple:
@@ -233,6 +175,7 @@ class Trainer(training_loop.Trainer):
 
         carry = run.params, run.optimiser, run.rate
         (params, optimiser, rate), losses = jax.lax.scan(epoch, carry, jax.random.split(shuffle, s.epochs))
+        rate = self._next_rate(rate, mean_over_devices(losses["kl"][-1].mean()))
         log = jax.tree.map(jnp.mean, losses) | {
             "rate": rate,
             "reward": batch["reward"].mean() / s.reward_scale,
@@ -241,32 +184,26 @@ class Trainer(training_loop.Trainer):
             "diverged": world.info["diverged"].astype(jnp.float32).mean() * s.worlds,
             **metrics,
         }
-        return Run(params, optimiser, rate, moments, world, key, run.update + 1), self._mean(log)
+        return Run(params, optimiser, rate, moments, world, key, run.update + 1), mean_over_devices(log)
 
-    def _new_moments(self, moments: dict[str, Any], obs: dict[str, Array]) -> dict[str, Any]:
-        """Running moments of observations with those of all devices."""
-        if not self.axis:
-            return update_moments(moments, obs)
-        here = first_moments(obs)
-        parts = jax.lax.all_gather(here, self.axis)
-        for i in range(jax.device_count()):
-            moments = merge_moments(moments, jax.tree.map(partial(_row, i), parts))
-        return moments
+    def _next_rate(self, rate: Array, kl: Array) -> Array:
+        """Learning rate after an update whose last epoch saw the policy changed by a KL divergence `kl`."""
+        target = self.s.target_kl
+        if not target:
+            return rate
+        factor = jnp.where(kl > 2 * target, 1 / 1.5, jnp.where(kl < target / 2, 1.5, 1))
+        return jnp.clip(rate * factor, 1e-5, 5e-3)
 
     def _gradient_step(
         self, old_log_std: Array, carry: tuple, batch: dict[str, Array]
     ) -> tuple[tuple, dict[str, Array]]:
         """Parameters, optimiser state and learning rate after one step on a minibatch, and scalars to log."""
-        s = self.s
         params, optimiser, rate = carry
-        mean = self._mean(batch["advantage"].mean())
-        spread = jnp.sqrt(self._mean(jnp.square(batch["advantage"] - mean).mean()))
+        mean = mean_over_devices(batch["advantage"].mean())
+        spread = jnp.sqrt(mean_over_devices(jnp.square(batch["advantage"] - mean).mean()))
         batch = {**batch, "advantage": (batch["advantage"] - mean) / (spread + 1e-8)}
         (_, log), grad = jax.value_and_grad(self._loss, has_aux=True)(params, old_log_std, batch)
-        grad, kl = self._mean((grad, log["kl"]))
-        if s.target_kl:
-            rate = jnp.where(kl > 2 * s.target_kl, rate / 1.5, jnp.where(kl < s.target_kl / 2, rate * 1.5, rate))
-            rate = jnp.clip(rate, 1e-5, 5e-3)
+        grad = mean_over_devices(grad)
         change, optimiser = self.tx.update(grad, optimiser, params)
         params = jax.tree.map(lambda p, c: p - rate * c, params, change)
         return (params, optimiser, rate), log
@@ -291,26 +228,7 @@ class Trainer(training_loop.Trainer):
 
     def export(self, run: Run, path: Path) -> None:
         """Write the policy for `jaxsim.envs.load_policy`."""
-        weights = run.params["params"]
-        layers = [weights[f"actor_{i}"] for i in range(len(self.s.hidden) + 1)]
-        count, mean, square = (run.moments[k] for k in ("count", "mean", "square"))
-        std = jnp.sqrt(square["actor"] / jnp.maximum(count, 1) + 1e-6)
-        pairs = [(layer["kernel"], layer["bias"]) for layer in layers]
-        envs.save_policy(path, pairs, mean["actor"], std, activation=self.s.activation, env=self.s.env)
-
-
-def _row(i: int, x: Array) -> Array:
-    return x[i]
-
-
-def merge_moments(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
-    """Running moments of two samples together."""
-    count = a["count"] + b["count"]
-    change = jax.tree.map(lambda x, y: y - x, a["mean"], b["mean"])
-    mean = jax.tree.map(lambda x, c: x + c * b["count"] / count, a["mean"], change)
-    both = a["count"] * b["count"] / count
-    square = jax.tree.map(lambda x, y, c: x + y + c**2 * both, a["square"], b["square"], change)
-    return {"count": count, "mean": mean, "square": square}
+        actor_critic.export(self.s, run.params, run.moments, path)
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -66,20 +66,25 @@ class Trainer:
         """Write the policy for `jaxsim.envs.load_policy`; nothing unless an algorithm can."""
 
     def _evaluate(self, run: Any, key: Array) -> dict[str, Array]:
-        """Mean return, mean length and worst return of one whole episode in each of `eval_worlds` new worlds."""
+        """Mean and worst return, mean length and mean metrics of one whole episode in each of `eval_worlds` new worlds.
+
+        Without exploration noise: what a policy does with it can be quite another thing.
+        """
         batch = envs.wrap(self.env)
         state = batch.reset(jax.random.split(key, self.s.eval_worlds))
 
         def step(carry: tuple, _: None) -> tuple[tuple, None]:
-            state, alive, total, length = carry
+            state, alive, total, length, sums = carry
             state = batch.step(state, self.policy(run, state.obs))
             total, length = total + alive * state.reward, length + alive
-            return (state, alive * (1 - state.done), total, length), None
+            sums = jax.tree.map(lambda s, x: s + alive * x, sums, state.metrics)
+            return (state, alive * (1 - state.done), total, length, sums), None
 
         zero = jnp.zeros_like(state.reward)
-        carry = (state, zero + 1, zero, zero)
-        (_, _, total, length), _ = jax.lax.scan(step, carry, None, self.env.config.episode_length)
-        return {"eval_return": total.mean(), "eval_worst": total.min(), "eval_length": length.mean()}
+        carry = (state, zero + 1, zero, zero, jax.tree.map(jnp.zeros_like, state.metrics))
+        (_, _, total, length, sums), _ = jax.lax.scan(step, carry, None, self.env.config.episode_length)
+        means = {f"eval_{name}": x.sum() / length.sum() for name, x in sums.items()}
+        return {"eval_return": total.mean(), "eval_worst": total.min(), "eval_length": length.mean(), **means}
 
 
 def train(trainer: Trainer, resume: bool = False, video: bool = False, quiet: bool = False) -> dict[str, float]:
@@ -95,6 +100,8 @@ def train(trainer: Trainer, resume: bool = False, video: bool = False, quiet: bo
     first = int(run.update)
     result: dict[str, float] = {}
     evaluation: dict[str, float] = {}
+    names = jax.eval_shape(trainer.evaluate, run, jax.random.key(0))
+    unknown = dict.fromkeys(names, float("nan"))
     with (
         open(out / "log.csv", "a" if resume else "w", newline="") as file,
         tqdm(total=total, initial=first, unit="update", disable=quiet, mininterval=1) as bar,
@@ -109,7 +116,7 @@ def train(trainer: Trainer, resume: bool = False, video: bool = False, quiet: bo
                 evaluation = {k: round(float(v), 5) for k, v in trainer.evaluate(run, jax.random.key(update)).items()}
             clock = {"seconds": time.perf_counter() - begin, "processor_seconds": time.process_time() - processor}
             result = {"steps": update * trainer.steps_per_update} | {k: round(v, 2) for k, v in clock.items()} | row
-            result |= evaluation or dict.fromkeys(("eval_return", "eval_worst", "eval_length"), float("nan"))
+            result |= evaluation or unknown
             if writer is None:
                 writer = csv.DictWriter(file, list(result))
                 if not resume:

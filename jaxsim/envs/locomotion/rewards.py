@@ -15,7 +15,7 @@ from jaxsim.math.safe import Array
 DEFAULT_WEIGHTS = {
     "tracking_lin_vel": 1.0,
     "tracking_ang_vel": 0.5,
-    "feet_phase": 0.3,
+    "feet_phase": 1.0,
     "alive": 0.0,
     "lin_vel_z": -0.5,
     "ang_vel_xy": -0.02,

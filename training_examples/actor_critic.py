@@ -1,0 +1,119 @@
+"""Parts of the actor-critic examples, PPO and SHAC: network, moments of observations, export, devices.
+
+An update is one function of its device's worlds, which `over_devices` runs on all devices. What it averages over them
+it averages by `mean_over_devices`; one device is a mesh of one.
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import jaxsim
+from jaxsim import envs
+from jaxsim.envs.wrappers import first_moments
+
+Array = Any
+AXIS = "worlds"  # the name of the mesh's axis
+
+
+class Network(nn.Module):
+    """Mean and log standard deviation of an action, and the value of what a critic sees: two towers of layers."""
+
+    action_size: int
+    hidden: tuple[int, ...]
+    first_std: float
+    activation: str
+
+    def setup(self) -> None:
+        """Layers of both towers."""
+
+        def tower(out: int, scale: float) -> list[nn.Dense]:
+            wide = [nn.Dense(width, kernel_init=nn.initializers.orthogonal(2**0.5)) for width in self.hidden]
+            return [*wide, nn.Dense(out, kernel_init=nn.initializers.orthogonal(scale))]
+
+        self.actor, self.critic = tower(self.action_size, 0.01), tower(1, 1.0)
+        self.log_std = self.param("log_std", nn.initializers.constant(np.log(self.first_std)), (self.action_size,))
+
+    def _apply(self, layers: list[nn.Dense], x: Array) -> Array:
+        for layer in layers[:-1]:
+            x = getattr(nn, self.activation)(layer(x))
+        return layers[-1](x)
+
+    def act(self, obs: Array) -> tuple[Array, Array]:
+        """Mean and log standard deviation of the action."""
+        return self._apply(self.actor, obs), self.log_std
+
+    def value(self, obs: Array) -> Array:
+        """Value of an observation."""
+        return self._apply(self.critic, obs)[..., 0]
+
+    def __call__(self, obs: dict[str, Array]) -> tuple[Array, Array, Array]:
+        """Mean, log standard deviation and value."""
+        return *self.act(obs["actor"]), self.value(obs["critic"])
+
+
+def seen(obs: Any) -> dict[str, Array]:
+    """What actor and critic see of an observation; a mapping may have a `privileged_state` for the critic alone."""
+    if not isinstance(obs, dict):
+        return {"actor": obs, "critic": obs}
+    return {"actor": obs["state"], "critic": obs.get("privileged_state", obs["state"])}
+
+
+def over_devices(update: Any, spec: Any) -> tuple[Any, Any]:
+    """Compiled `update(run) -> (run, log)` on all devices, which gives `run` away, and the sharding of a run.
+
+    `spec` is a run of PartitionSpecs: worlds are split over the axis `AXIS`, the rest is the same on all devices.
+    """
+    mesh = jaxsim.parallel.make_mesh()
+    body = jax.shard_map(update, mesh=mesh, in_specs=(spec,), out_specs=(spec, P()), check_vma=False)
+    sharding = jax.tree.map(lambda p: NamedSharding(mesh, p), spec)
+    return jaxsim.jit(body, donate_argnums=0, out_shardings=(sharding, NamedSharding(mesh, P()))), sharding
+
+
+def own_key(key: Array) -> tuple[Array, Array]:
+    """The next key of a run, and a key of this device."""
+    key, own = jax.random.split(key)
+    return key, jax.random.fold_in(own, jax.lax.axis_index(AXIS))
+
+
+def mean_over_devices(tree: Any) -> Any:
+    """Mean over devices, inside of an update."""
+    return jax.lax.pmean(tree, AXIS)
+
+
+def new_moments(moments: dict[str, Any], obs: dict[str, Array]) -> dict[str, Any]:
+    """Running moments of observations with those of all devices, inside of an update."""
+    parts = jax.lax.all_gather(first_moments(obs), AXIS)
+    for i in range(jax.device_count()):
+        moments = merge_moments(moments, jax.tree.map(partial(_row, i), parts))
+    return moments
+
+
+def _row(i: int, x: Array) -> Array:
+    return x[i]
+
+
+def merge_moments(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    """Running moments of two samples together."""
+    count = a["count"] + b["count"]
+    change = jax.tree.map(lambda x, y: y - x, a["mean"], b["mean"])
+    mean = jax.tree.map(lambda x, c: x + c * b["count"] / count, a["mean"], change)
+    both = a["count"] * b["count"] / count
+    square = jax.tree.map(lambda x, y, c: x + y + c**2 * both, a["square"], b["square"], change)
+    return {"count": count, "mean": mean, "square": square}
+
+
+def export(s: Any, params: Any, moments: dict[str, Any], path: Path) -> None:
+    """Write the actor of a `Network` for `jaxsim.envs.load_policy`; `s` are the settings of a run."""
+    layers = [params["params"][f"actor_{i}"] for i in range(len(s.hidden) + 1)]
+    count, mean, square = (moments[k] for k in ("count", "mean", "square"))
+    std = jnp.sqrt(square["actor"] / jnp.maximum(count, 1) + 1e-6)
+    pairs = [(layer["kernel"], layer["bias"]) for layer in layers]
+    envs.save_policy(path, pairs, mean["actor"], std, activation=s.activation, env=s.env)

@@ -1,0 +1,279 @@
+"""Short-horizon actor-critic (SHAC): the actor ascends derivatives of the simulator, in flax and optax.
+
+A world goes through `unroll` actions. The gradient of their rewards, and of a critic's value at the end, is taken
+through all of it: policy, physics, contacts. The critic learns TD(lambda) targets of the same actions. Xu et al.,
+"Accelerated Policy Learning with Parallel Differentiable Simulation", ICLR 2022. After a hard impact the gradient of
+one world can be very large: each is clipped to the median of all.
+On several devices (the cores of a CPU) each steps its own worlds; gradients are averaged over them.
+
+    python training_examples/shac.py --env runner_run --steps 300000
+    python training_examples/shac.py --env quadruped_locomotion --steps 1500000 --out runs/quadruped_shac
+    python training_examples/shac.py --resume runs/quadruped_shac --steps 3000000
+    python training_examples/shac.py --smoke
+
+Options, output and checkpoints are those of `ppo.py`.
+"""
+
+import dataclasses
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import actor_critic
+import jax
+import jax.numpy as jnp
+import optax
+import training_loop
+from actor_critic import AXIS, Network, mean_over_devices, new_moments, own_key, seen
+from jax.sharding import PartitionSpec as P
+
+from jaxsim import envs
+from jaxsim.envs.wrappers import first_moments, normalize, renew
+from jaxsim.math.safe import norm
+
+Array = Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Settings of a run; each is an option of the command line."""
+
+    env: str = "runner_run"
+    steps: int = 300_000  # actions of all worlds together
+    worlds: int = 64
+    unroll: int = 24  # actions of one world in an update: the horizon of the gradient
+    epochs: int = 16  # of the critic
+    minibatches: int = 4
+    hidden: tuple[int, ...] = (128, 128)
+    activation: str = "elu"
+    learning_rate: float = 2e-3  # of the actor; falls linearly to a tenth at the end
+    critic_rate: float = 1e-3
+    discount: float = 0.98
+    gae: float = 0.95
+    max_grad: float = 1.0
+    saturation: float = 0.1  # weight of the squared excess of actions over [-1, 1]
+    reward_scale: float = 0.1
+    first_std: float = 0.25
+    target_rate: float = 0.4  # share of the critic that its copy takes over in an update
+    seed: int = 0
+    eval_every: int = 50  # updates
+    eval_worlds: int = 16
+    save_every: int = 50  # updates
+    out: str = "runs/shac"
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """Everything that changes while training, worlds included: the contents of a checkpoint."""
+
+    params: Any
+    target: Any
+    optimisers: Any
+    moments: Any
+    world: envs.State
+    key: Array
+    update: Array
+
+
+def of_actor(params: Any) -> dict[str, Any]:
+    """The actor's part of a network's parameters."""
+    return {k: v for k, v in params["params"].items() if not k.startswith("critic")}
+
+
+def of_critic(params: Any) -> dict[str, Any]:
+    """The critic's part of a network's parameters."""
+    return {k: v for k, v in params["params"].items() if k.startswith("critic")}
+
+
+def bounded(action: Array) -> Array:
+    """Action within [-1, 1], with the derivative of one outside as well, so that it finds the way back."""
+    return action + jax.lax.stop_gradient(jnp.clip(action, -1, 1) - action)
+
+
+def robust_mean(grads: Any) -> Any:
+    """Mean over worlds of gradients clipped to their median norm; what is not finite counts as zero."""
+    size = jax.vmap(optax.global_norm)(grads)
+    good = jnp.isfinite(size)
+    most = jnp.nanmedian(jnp.where(good, size, jnp.nan))
+    weight = jnp.where(good, jnp.minimum(1, most / (size + 1e-9)), 0) / size.shape[0]
+    return jax.tree.map(lambda g: jnp.tensordot(weight, jnp.where(jnp.isfinite(g), g, 0), 1), grads)
+
+
+class Trainer(training_loop.Trainer):
+    """Network and update of SHAC."""
+
+    Settings = Settings
+    smoke = Settings(steps=6_144, worlds=16, eval_every=2, eval_worlds=4, out="runs/shac_smoke")
+    memory_remedy = "use fewer --worlds or a shorter --unroll"
+    uses_cores = True
+
+    def __init__(self, s: Settings):
+        super().__init__(s)
+        self.net = Network(self.env.action_size, s.hidden, s.first_std, s.activation)
+        updates = -(-s.steps // self.steps_per_update)
+        rate = optax.linear_schedule(s.learning_rate, s.learning_rate / 10, updates)
+        self.actor_tx = optax.chain(optax.clip_by_global_norm(s.max_grad), optax.adam(rate, b1=0.7, b2=0.95))
+        self.critic_tx = optax.chain(optax.clip_by_global_norm(s.max_grad), optax.adam(s.critic_rate, b1=0.7, b2=0.95))
+        devices = jax.device_count()
+        if s.worlds % devices or s.worlds // devices * s.unroll % s.minibatches:
+            raise SystemExit(
+                f"{s.worlds} worlds x {s.unroll} actions cannot be split over {devices} devices and "
+                f"{s.minibatches} minibatches"
+            )
+        spec = Run(params=P(), target=P(), optimisers=P(), moments=P(), world=P(AXIS), key=P(), update=P())
+        self.update, self.sharding = actor_critic.over_devices(self._update, spec)
+
+    def start(self) -> Run:
+        """`Run` before the first update."""
+        return jax.device_put(self._start(), self.sharding)
+
+    @partial(jax.jit, static_argnums=0)
+    def _start(self) -> Run:
+        net, world, key = jax.random.split(jax.random.PRNGKey(self.s.seed), 3)
+        state = self.batch.reset(jax.random.split(world, self.s.worlds))
+        obs = seen(state.obs)
+        params = self.net.init(net, obs)
+        optimisers = self.actor_tx.init(of_actor(params)), self.critic_tx.init(of_critic(params))
+        zero = jnp.zeros((), jnp.int32)
+        return Run(params, of_critic(params), optimisers, first_moments(obs), state, key, zero)
+
+    def _value(self, critic: Any, moments: Any, raw: Array) -> Array:
+        obs = normalize(moments, raw)["critic"]
+        unused = {"log_std": jnp.zeros(self.env.action_size)}  # of the actor, which flax asks for all the same
+        return self.net.apply({"params": {**unused, **critic}}, obs, method="value")
+
+    def _advance(self, actor: Any, moments: Any, state: envs.State, noise: Array) -> tuple[tuple, dict[str, Array]]:
+        """Last state of one world after `unroll` actions, whether its episode goes on, and a record of all actions."""
+
+        def one(carry: tuple[envs.State, Array], noise: Array) -> tuple[tuple, dict[str, Array]]:
+            state, going = carry
+            raw = seen(state.obs)
+            mean, log_std = self.net.apply({"params": actor}, normalize(moments, raw)["actor"], method="act")
+            action = mean + jnp.exp(log_std) * noise
+            new = self.env.step(state, bounded(action))
+            excess = jnp.square(jnp.maximum(jnp.abs(action) - 1, 0)).mean()
+            record = {
+                "raw": raw,
+                "next": seen(new.obs),
+                "going": going,
+                "next_going": going * (1 - new.done),
+                "reward": new.reward,
+                "excess": excess,
+                "metrics": new.metrics,
+            }
+            return (new, record["next_going"]), record
+
+        return jax.lax.scan(jax.checkpoint(one), (state, jnp.ones(())), noise)
+
+    def _actor_loss(self, actor: Any, run: Run, state: envs.State, noise: Array) -> tuple[Array, tuple]:
+        """Minus the discounted rewards of one world and its final value, and what happened."""
+        s = self.s
+        (last, going), record = self._advance(actor, run.moments, state, noise)
+        value = self._value(run.target, run.moments, seen(last.obs))
+        gained = s.reward_scale * record["reward"] - s.saturation * record["excess"]
+        total = s.discount ** jnp.arange(s.unroll) @ jnp.where(record["going"] > 0, gained, 0)
+        total += s.discount**s.unroll * jnp.where(going > 0, value, 0)
+        return -total / s.unroll, (last, record)
+
+    def _targets(self, run: Run, record: dict[str, Array]) -> Array:
+        """TD(lambda) targets (worlds, unroll) of the values before each action."""
+        s = self.s
+        value = self._value(run.target, run.moments, record["next"])
+
+        def back(later: Array, now: tuple) -> tuple[Array, Array]:
+            reward, value, going = now
+            target = reward + s.discount * going * ((1 - s.gae) * value + s.gae * later)
+            return target, target
+
+        steps = s.reward_scale * record["reward"].T, value.T, record["next_going"].T
+        return jax.lax.scan(back, value[:, -1], steps, reverse=True)[1].T
+
+    def _update(self, run: Run) -> tuple[Run, dict[str, Array]]:
+        s = self.s
+        key, own = own_key(run.key)
+        draw, shuffle = jax.random.split(own)
+        noise = jax.random.normal(draw, (run.world.done.shape[0], s.unroll, self.env.action_size))
+        gradient = jax.vmap(jax.value_and_grad(self._actor_loss, has_aux=True), (None, None, 0, 0))
+        (loss, (world, record)), grads = gradient(of_actor(run.params), run, run.world, noise)
+        grad = mean_over_devices(robust_mean(grads))
+        change, actor_state = self.actor_tx.update(grad, run.optimisers[0])
+        actor = optax.apply_updates(of_actor(run.params), change)
+        flat = {"raw": record["raw"], "target": self._targets(run, record), "going": record["going"]}
+        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), flat)
+        moments = new_moments(run.moments, flat["raw"])
+
+        def epoch(carry: tuple, key: Array) -> tuple:
+            order = jax.random.permutation(key, flat["target"].shape[0]).reshape(s.minibatches, -1)
+            step = partial(self._critic_step, moments)
+            return jax.lax.scan(lambda c, i: step(c, jax.tree.map(lambda x: x[i], flat)), carry, order)
+
+        carry = of_critic(run.params), run.optimisers[1]
+        (critic, critic_state), losses = jax.lax.scan(epoch, carry, jax.random.split(shuffle, s.epochs))
+        target = optax.incremental_update(critic, run.target, s.target_rate)
+        world = self._next_episodes(world, record)
+        going = record["going"]
+        log = jax.tree.map(lambda x: (going * x).sum() / going.sum(), record["metrics"]) | {
+            "actor_loss": loss.mean(),
+            "value_loss": losses.mean(),
+            "std": jnp.exp(actor["log_std"]).mean(),
+            "gradient": norm(jnp.stack([norm(g.ravel()) for g in jax.tree.leaves(grad)])),
+            "reward": (going * record["reward"]).sum() / going.sum(),
+            "return": world.info["episode_return"].mean(),
+            "length": world.info["episode_length"].astype(jnp.float32).mean(),
+        }
+        params = {"params": {**actor, **critic}}
+        run = Run(params, target, (actor_state, critic_state), moments, world, key, run.update + 1)
+        return run, mean_over_devices(log)
+
+    def _critic_step(self, moments: Any, carry: tuple, batch: dict[str, Array]) -> tuple[tuple, Array]:
+        """Critic and optimiser state after one step on a minibatch, and the loss."""
+        critic, state = carry
+
+        def loss(critic: Any) -> Array:
+            error = self._value(critic, moments, batch["raw"]) - batch["target"]
+            return (batch["going"] * jnp.square(error)).mean()
+
+        value, grad = jax.value_and_grad(loss)(critic)
+        change, state = self.critic_tx.update(mean_over_devices(grad), state)
+        return (optax.apply_updates(critic, change), state), value
+
+    def _next_episodes(self, world: envs.State, record: dict[str, Array]) -> envs.State:
+        """Worlds with new first states where an episode ended among the actions of `record`, or its time is up.
+
+        Resets stand between rollouts: derivatives do not pass through them (see `envs.AutoReset`).
+        """
+        info, going = world.info, record["going"]
+        steps = info["steps"] + self.s.unroll
+        ended = (record["next_going"][:, -1] < 1) | (steps >= self.env.config.episode_length)
+        total = info["running_return"] + (going * record["reward"]).sum(1)
+        length = info["running_length"] + going.sum(1).astype(jnp.int32)
+        own = {
+            "steps": jnp.where(ended, 0, steps),
+            "running_return": jnp.where(ended, 0, total),
+            "running_length": jnp.where(ended, 0, length),
+            "episode_return": jnp.where(ended, total, info["episode_return"]),
+            "episode_length": jnp.where(ended, length, info["episode_length"]),
+            "episodes": info["episodes"] + ended,
+            "diverged": info["diverged"] + (going * record["metrics"]["diverged"]).sum(1).astype(jnp.int32),
+        }
+        world = world.replace(info={**info, **own})
+        world, keys = renew(envs.Vectorize(self.env), world, ended, info["reset_rng"])
+        return world.replace(info={**world.info, "reset_rng": keys})
+
+    def policy(self, run: Run, obs: Any) -> Array:
+        """Actions without exploration noise: the means."""
+        return self.net.apply(run.params, normalize(run.moments, seen(obs))["actor"], method="act")[0]
+
+    def export(self, run: Run, path: Path) -> None:
+        """Write the policy for `jaxsim.envs.load_policy`."""
+        actor_critic.export(self.s, run.params, run.moments, path)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Train as the command line says."""
+    return training_loop.main(Trainer, __doc__, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
