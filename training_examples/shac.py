@@ -52,7 +52,7 @@ class Settings:
     gae: float = 0.95
     max_grad: float = 1.0
     saturation: float = 0.1  # weight of the squared excess of actions over [-1, 1]
-    reward_scale: float = 0.1
+    reward_scale: float = 1.0
     first_std: float = 0.25
     target_rate: float = 0.4  # share of the critic that its copy takes over in an update
     seed: int = 0
@@ -93,7 +93,7 @@ def bounded(action: Array) -> Array:
 
 def robust_mean(grads: Any) -> Any:
     """Mean over worlds of gradients clipped to their median norm; what is not finite counts as zero."""
-    size = jax.vmap(optax.global_norm)(grads)
+    size = jax.vmap(optax.tree.norm)(grads)
     good = jnp.isfinite(size)
     most = jnp.nanmedian(jnp.where(good, size, jnp.nan))
     weight = jnp.where(good, jnp.minimum(1, most / (size + 1e-9)), 0) / size.shape[0]

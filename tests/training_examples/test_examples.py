@@ -13,7 +13,7 @@ import pytest
 from tests.paths import EXAMPLES
 
 sys.path.insert(0, str(EXAMPLES))  # as for a script in that folder
-loop, ppo, sac = (importlib.import_module(name) for name in ("training_loop", "ppo", "sac"))
+loop, ppo, sac, shac = (importlib.import_module(name) for name in ("training_loop", "ppo", "sac", "shac"))
 SMALL = {
     ppo: {"env": "stub", "worlds": 4, "unroll": 4, "minibatches": 2, "epochs": 2, "hidden": (8,)},
     sac: {
@@ -27,10 +27,11 @@ SMALL = {
         "hidden": (8,),
     },
 }
-BOTH = pytest.mark.parametrize("module", [ppo, sac], ids=["ppo", "sac"])
+SMALL[shac] = SMALL[ppo]
+ALL = pytest.mark.parametrize("module", [ppo, sac, shac], ids=["ppo", "sac", "shac"])
 
 
-@BOTH
+@ALL
 @pytest.mark.usefixtures("float32")
 def test_a_run_continues_bitwise_from_its_checkpoint(module, tmp_path):
     def updates(trainer, run, n):
@@ -48,7 +49,7 @@ def test_a_run_continues_bitwise_from_its_checkpoint(module, tmp_path):
         assert a.dtype == b.dtype and np.array_equal(a, b)
 
 
-@BOTH
+@ALL
 @pytest.mark.usefixtures("float32")
 def test_training_raises_the_reward_of_the_stub(module):
     trainer = module.Trainer(module.Settings(**SMALL[module], learning_rate=3e-3))
@@ -91,7 +92,7 @@ def test_settings_of_a_resumed_run_are_those_of_its_folder(tmp_path):
 
 
 @pytest.mark.slow
-@BOTH
+@ALL
 def test_smoke_run_writes_its_files(module, tmp_path):
     with jax.enable_x64(False):
         assert module.main(["--smoke", "--out", str(tmp_path)]) == 0

@@ -149,12 +149,16 @@ def _middle_spin(inertia: Array, w: Array, torque: Array, h: Array, needed: Arra
         better = going & worth.any(0)
         return k + 1, jnp.where(better[:, None], best, x), better
 
-    def solve(needed: Array, *fixed: Array) -> Array:
-        start = jnp.int32(0), fixed[1], needed
+    def solve(together: Array) -> Array:
+        inertia, w, torque, h, needed = jnp.split(together, (3, 6, 9, 10), axis=1)
+        start = jnp.int32(0), w, needed[:, 0] > 0
         on = lambda s: (s[0] < ITERATIONS) & s[2].any()  # noqa: E731
-        return lax.while_loop(on, lambda s: iterate(s, fixed), start)[1]
+        return lax.while_loop(on, lambda s: iterate(s, (inertia, w, torque, h[0, 0])), start)[1]
 
-    x = one_cpu_kernel(solve)(needed, *lax.stop_gradient((inertia, w, torque, h)))
+    # inertia and time step may be constants of the program: as operands of their own they would end the process
+    parts = jnp.broadcast_to(inertia, w.shape), w, torque, jnp.broadcast_to(h, (len(w), 1)), needed[:, None]
+    together = jnp.concatenate([x.astype(w.dtype) for x in parts], axis=1)
+    x = one_cpu_kernel(solve)(lax.stop_gradient(together))
     return x + newton(x, (inertia, w, torque, h), residual(x, inertia, w, torque, h))
 
 

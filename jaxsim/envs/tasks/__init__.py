@@ -19,7 +19,7 @@ TASKS = {
         Planar,
         PlanarConfig(model="hopper.xml", ctrl_dt=0.01, speed=0.0, height=1.0, fail_height=0.6),
     ),
-    "hopper_hop": (Planar, PlanarConfig(model="hopper.xml", ctrl_dt=0.01, speed=1.5, height=0.95, fail_height=0.6)),
+    "hopper_hop": (Planar, PlanarConfig(model="hopper.xml", ctrl_dt=0.01, speed=2.0, height=0.95, fail_height=0.6)),
     "walker_stand": (Planar, PlanarConfig(model="walker.xml", ctrl_dt=0.025, speed=0.0, height=1.2)),
     "walker_walk": (Planar, PlanarConfig(model="walker.xml", ctrl_dt=0.025, speed=1.0, height=1.2)),
     "walker_run": (Planar, PlanarConfig(model="walker.xml", ctrl_dt=0.025, speed=6.0, height=1.2)),
@@ -27,7 +27,7 @@ TASKS = {
         Planar,
         PlanarConfig(model="runner.xml", ctrl_dt=0.02, speed=6.0, height=0.45, upright=False),
     ),
-    "ant_run": (Legged, LeggedConfig(model="ant.xml", ctrl_dt=0.05, speed=2.0, height=0.4, fail_height=0.22)),
+    "ant_run": (Legged, LeggedConfig(model="ant.xml", ctrl_dt=0.05, speed=5.0, height=0.4, fail_height=0.22)),
     "quadruped_joystick": (Joystick, JoystickConfig()),
     "quadruped_joystick_rough": (
         Joystick,

@@ -32,8 +32,8 @@ class LeggedConfig(Config):
 class Legged(Env):
     """Stand upright and move along the world's x axis at the target speed.
 
-    Observation: the root's height, the world's up axis and the velocities in the root's frame, joint angles, joint
-    velocities and the last action. Action: one entry for each actuator.
+    Observation: the root's height, the world's x and up axes and the velocities in the root's frame, joint angles,
+    joint velocities and the last action. Action: one entry for each actuator.
     Reward, at most 1: standing * (4 + small action) / 5 * (1 + 5 moving) / 6, where standing = high * upright and
     moving = v_x / speed clipped to [0, 1]. With a target speed of 0, moving is a Gaussian of v_x that is 0.1 at 1 m/s.
     The episode ends where the root sinks below `fail_height`.
@@ -67,10 +67,10 @@ class Legged(Env):
     def observe(self, data: Data, info: Info) -> Array:
         """Observation described in the class."""
         to_root = quat_conj(data.qpos[3:7])
-        up = quat_rotate(to_root, jnp.array([0.0, 0.0, 1.0], data.qpos.dtype))
+        ahead, up = (quat_rotate(to_root, jnp.eye(3, dtype=data.qpos.dtype)[i]) for i in (0, 2))
         velocity = quat_rotate(to_root, data.qvel[:3])
         joints = jnp.clip(data.qvel[6:] / 10, -5, 5)
-        parts = [data.qpos[2:3], up, velocity, data.qvel[3:6] / 5, data.qpos[7:], joints, info["last_action"]]
+        parts = [data.qpos[2:3], ahead, up, velocity, data.qvel[3:6] / 5, data.qpos[7:], joints, info["last_action"]]
         return jnp.concatenate(parts)
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:

@@ -1,5 +1,6 @@
 """Smooth indicator functions for rewards: one where a condition is met, falling off with the distance from it."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -18,8 +19,12 @@ def within(x: Array, low: float = 0.0, high: float = 0.0, margin: float = 0.0, a
 
 
 def ramp(x: Array, low: float, high: float) -> Array:
-    """Zero below `low`, one above `high`, linear between."""
-    return jnp.clip((x - low) / (high - low), 0, 1)
+    """Zero below `low`, one above `high`, linear between.
+
+    Its derivative is that of the line below `low` as well, so that descent finds the way in; above `high` it is zero.
+    """
+    line = jnp.minimum((x - low) / (high - low), 1)
+    return line + jax.lax.stop_gradient(jnp.maximum(line, 0) - line)
 
 
 def small(x: Array, margin: float = 1.0) -> Array:
