@@ -13,6 +13,7 @@ state = jaxsim.jit(batch.step)(state, actions)
 from jaxsim.envs import tasks as _tasks  # noqa: F401 - registers the tasks
 from jaxsim.envs.base import Config, Env, State, model_path
 from jaxsim.envs.locomotion import Locomotion, LocomotionConfig, Randomization, locomotion
+from jaxsim.envs.mixed import Mixed
 from jaxsim.envs.policy import Policy, load_policy, save_policy
 from jaxsim.envs.registry import default_config, make, names, register
 from jaxsim.envs.wrappers import (
@@ -36,6 +37,7 @@ __all__ = [
     "Env",
     "Locomotion",
     "LocomotionConfig",
+    "Mixed",
     "NormalizeObservation",
     "Policy",
     "Randomization",
