@@ -130,12 +130,14 @@ class Trainer(training_loop.Trainer):
         self.actor, self.critics = Actor(self.env.action_size, s.hidden), Critics(s.hidden)
         self.tx = optax.adam(s.learning_rate)
 
-    @partial(jax.jit, static_argnums=0)
     def start(self) -> Run:
         """`Run` before the first update."""
+        actor, critics, world, key = jax.random.split(jax.random.PRNGKey(self.s.seed), 4)
+        return self._start(actor, critics, self.worlds(world), key)
+
+    @partial(jax.jit, static_argnums=0)
+    def _start(self, actor: Array, critics: Array, state: envs.State, key: Array) -> Run:
         s = self.s
-        actor, critics, world, key = jax.random.split(jax.random.PRNGKey(s.seed), 4)
-        state = self.batch.reset(jax.random.split(world, s.worlds))
         obs, action = state.obs, jnp.zeros((s.worlds, self.env.action_size), state.obs.dtype)
         params = {
             "actor": self.actor.init(actor, obs),

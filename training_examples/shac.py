@@ -126,12 +126,11 @@ class Trainer(training_loop.Trainer):
 
     def start(self) -> Run:
         """`Run` before the first update."""
-        return jax.device_put(self._start(), self.sharding)
+        net, world, key = jax.random.split(jax.random.PRNGKey(self.s.seed), 3)
+        return jax.device_put(self._start(net, self.worlds(world), key), self.sharding)
 
     @partial(jax.jit, static_argnums=0)
-    def _start(self) -> Run:
-        net, world, key = jax.random.split(jax.random.PRNGKey(self.s.seed), 3)
-        state = self.batch.reset(jax.random.split(world, self.s.worlds))
+    def _start(self, net: Array, state: envs.State, key: Array) -> Run:
         obs = seen(state.obs)
         params = self.net.init(net, obs)
         optimisers = self.actor_tx.init(of_actor(params)), self.critic_tx.init(of_critic(params))

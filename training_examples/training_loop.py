@@ -42,8 +42,9 @@ class Trainer:
     def __init__(self, s: Any):
         self.s, self.env = s, envs.make(s.env)
         self.batch = envs.wrap(self.env, stagger=True)
+        self.reset = jaxsim.jit(self.batch.reset)
         self.update = jaxsim.jit(self._update, donate_argnums=0)
-        self.evaluate = jaxsim.jit(self._evaluate)
+        self._episodes = jaxsim.jit(self._evaluate)
 
     def start(self) -> Any:
         """`Run` before the first update."""
@@ -65,17 +66,23 @@ class Trainer:
     def export(self, run: Any, path: Path) -> None:
         """Write the policy for `jaxsim.envs.load_policy`; nothing unless an algorithm can."""
 
-    def _evaluate(self, run: Any, key: Array) -> dict[str, Array]:
+    def worlds(self, key: Array) -> envs.State:
+        """First states of all worlds: one compiled reset, for training and evaluation."""
+        return self.reset(jax.random.split(key, self.s.worlds))
+
+    def evaluate(self, run: Any, key: Array) -> dict[str, Array]:
         """Mean and worst return, mean length and mean metrics of one whole episode in each of `eval_worlds` new worlds.
 
         Without exploration noise: what a policy does with it can be quite another thing.
         """
-        batch = envs.wrap(self.env)
-        state = batch.reset(jax.random.split(key, self.s.eval_worlds))
+        return self._episodes(run, jax.tree.map(lambda x: x[: self.s.eval_worlds], self.worlds(key)))
+
+    def _evaluate(self, run: Any, state: envs.State) -> dict[str, Array]:
+        step_all = envs.Vectorize(self.env).step  # no resets: one episode is enough
 
         def step(carry: tuple, _: None) -> tuple[tuple, None]:
             state, alive, total, length, sums = carry
-            state = batch.step(state, self.policy(run, state.obs))
+            state = step_all(state, self.policy(run, state.obs))
             total, length = total + alive * state.reward, length + alive
             sums = jax.tree.map(lambda s, x: s + alive * x, sums, state.metrics)
             return (state, alive * (1 - state.done), total, length, sums), None
@@ -100,7 +107,7 @@ def train(trainer: Trainer, resume: bool = False, video: bool = False, quiet: bo
     first = int(run.update)
     result: dict[str, float] = {}
     evaluation: dict[str, float] = {}
-    names = jax.eval_shape(trainer.evaluate, run, jax.random.key(0))
+    names = jax.eval_shape(trainer._evaluate, run, run.world)
     unknown = dict.fromkeys(names, float("nan"))
     with (
         open(out / "log.csv", "a" if resume else "w", newline="") as file,

@@ -4,12 +4,14 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-ACTIVATIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "tanh": np.tanh,
-    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
-    "swish": lambda x: x / (1 + np.exp(-np.clip(x, -60, 60))),
+ACTIVATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "tanh": lambda xp, x: xp.tanh(x),
+    "elu": lambda xp, x: xp.where(x > 0, x, xp.expm1(xp.minimum(x, 0))),
+    "swish": lambda xp, x: x / (1 + xp.exp(-xp.clip(x, -60, 60))),
 }
 FORMAT = 1
 
@@ -17,8 +19,8 @@ FORMAT = 1
 class Policy:
     """Function of an observation (..., n) that returns an action (..., action_size) in [-1, 1], in NumPy.
 
-    It needs neither JAX nor the environment. A mapping of observations is read at `key`. `sizes` are the widths of its
-    layers, `env` the name of the task that it was trained on.
+    It needs neither JAX nor the environment; inside of a traced function it is traced too. A mapping of observations is
+    read at `key`. `sizes` are the widths of its layers, `env` the name of the task that it was trained on.
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray]):
@@ -35,16 +37,18 @@ class Policy:
         """Widths of the layers, the observation's first and the action's last."""
         return (self.layers[0][0].shape[0], *(w.shape[1] for w, _ in self.layers))
 
-    def __call__(self, obs: Any) -> np.ndarray:
+    def __call__(self, obs: Any) -> Any:
         """Action of an observation, without exploration noise."""
-        x = np.asarray(obs[self.key] if isinstance(obs, Mapping) else obs)
+        x = obs[self.key] if isinstance(obs, Mapping) else obs
+        xp = jnp if isinstance(x, jax.core.Tracer) else np
+        x = xp.asarray(x)
         if x.shape[-1] != self.sizes[0]:
             raise ValueError(f"the policy of {self.env!r} takes {self.sizes[0]} observations, got {x.shape[-1]}")
-        x = np.clip((x - self.mean) / self.std, -self.limit, self.limit)
+        x = xp.clip((x - self.mean) / self.std, -self.limit, self.limit)
         for weight, bias in self.layers[:-1]:
-            x = self._activation(x @ weight + bias)
+            x = self._activation(xp, x @ weight + bias)
         weight, bias = self.layers[-1]
-        return np.clip(x @ weight + bias, -1, 1)
+        return xp.clip(x @ weight + bias, -1, 1)
 
 
 def save_policy(

@@ -1,5 +1,6 @@
 """Policies in NumPy: written and read back, and what is refused."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -19,6 +20,14 @@ def test_a_policy_read_back_is_the_network_that_was_written(tmp_path, activation
     assert policy.sizes == (5, 8, 3) and policy.env == "stub"
     assert np.allclose(policy(obs), np.clip(x @ LAYERS[1][0], -1, 1), atol=1e-5)
     assert np.array_equal(policy({"state": obs, "privileged_state": None}), policy(obs))
+
+
+def test_a_policy_can_be_traced(tmp_path):
+    envs.save_policy(tmp_path / "p.npz", LAYERS, MEAN, STD, activation="elu")
+    policy = envs.load_policy(tmp_path / "p.npz")
+    obs = RNG.normal(size=(4, 5))
+    assert isinstance(policy(obs), np.ndarray)
+    assert np.allclose(jax.jit(policy)(obs), policy(obs), atol=1e-6)
 
 
 def test_actions_are_within_their_range_and_far_observations_are_clipped(tmp_path):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jaxsim import envs
+from jaxsim.envs.tasks.rewards import ramp
 from tests.envs.policies import POLICIES
 
 NAMES = envs.names()  # before the pages' examples register theirs
@@ -76,3 +77,21 @@ def test_scripted_policy_beats_a_random_one(name):
     scripted, chance = (returns(env, p, nstep=nstep) for p in (POLICIES[name], random_policy))
     print(f"{name}: scripted {scripted:.2f}, random {chance:.2f}")
     assert scripted > 1.1 * chance and scripted > chance + 0.2
+
+
+@pytest.mark.parametrize("name", ["ant_run", "humanoid_walk"])
+def test_a_task_along_an_axis_of_the_world_shows_where_the_robot_faces(name):
+    """Without it, running along x is a matter of luck as soon as the robot has turned."""
+    env = envs.make(name)
+    data, info = env.initial(jax.random.key(0))
+    turned = data.replace(qpos=data.qpos.at[3:7].set(jnp.array([np.cos(0.6), 0, 0, np.sin(0.6)])))
+    still = [d.replace(qvel=0 * d.qvel) for d in (data, turned)]
+    before, after = (np.asarray(env.observe(d, info)) for d in still)
+    np.testing.assert_allclose(after[1:4], [np.cos(1.2), -np.sin(1.2), 0], atol=1e-6)
+    np.testing.assert_allclose(np.delete(after, slice(1, 4)), np.delete(before, slice(1, 4)), atol=0.2)
+
+
+def test_a_ramp_has_a_derivative_below_its_foot_and_none_above_its_top():
+    value, slope = jax.vmap(jax.value_and_grad(lambda x: ramp(x, 1.0, 3.0)))(jnp.array([0.0, 2.0, 4.0]))
+    np.testing.assert_allclose(value, [0, 0.5, 1])
+    np.testing.assert_allclose(slope, [0.5, 0.5, 0])
