@@ -40,12 +40,17 @@ def episodes(env: envs.Env, policy: envs.Policy, worlds: int, nstep: int, seed: 
     return jax.device_get(jaxsim.jit(run)(jax.random.split(jax.random.key(seed), worlds)))
 
 
+def camera_of(m: jaxsim.Model) -> int | None:
+    """The first camera that follows something, else the first; None for the viewer's own."""
+    following = np.flatnonzero(np.asarray(m.cam_mode))
+    return int(following[0]) if len(following) else 0 if m.ncam else None
+
+
 def strip(env: envs.Env, frames: dict[str, np.ndarray], path: Path, first: int, every: int) -> None:
-    """Write eight pictures of one episode as one PNG, seen by the model's first camera where it has one."""
-    camera = 0 if env.model.ncam else None
+    """Write eight pictures of one episode as one PNG."""
     tiles = []
     for i in range(first, min(first + 8 * every, len(frames["qpos"])), every):
-        save_image(env.model, frames["qpos"][i], path, width=480, height=360, **({"camera": 0} if camera == 0 else {}))
+        save_image(env.model, frames["qpos"][i], path, camera=camera_of(env.model), width=480, height=360)
         tiles.append(Image.open(path).resize((240, 180)).copy())
     whole = Image.new("RGB", (960, 180 * -(-len(tiles) // 4)))
     for i, tile in enumerate(tiles):
@@ -72,9 +77,8 @@ def main() -> None:
     nstep = args.steps or env.config.episode_length
     going, metrics, frames = episodes(env, policy, args.worlds, nstep, args.seed)
     length = going.sum(0)
-    print(
-        f"{policy.env}: {args.worlds} episodes of {nstep} actions, mean length {length.mean():.0f}, least {length.min():.0f}"
-    )
+    print(f"{policy.env}: {args.worlds} episodes of {nstep} actions")
+    print(f"  length: {length.mean():.4g}, least {length.min():.4g}")
     for name, x in metrics.items():
         mean, last = (going * x).sum() / going.sum(), x[-1][going[-1] > 0]
         at_end = f", at the end {last.mean():.3g}" if len(last) else ""
@@ -84,7 +88,7 @@ def main() -> None:
     save_html(env.model, frames, args.out / "replay.html", title=policy.env)
     strip(env, frames, args.out / "strip.png", min(100, len(frames["qpos"]) // 2), args.every)
     if args.video:
-        save_video(env.model, frames, args.out / "video.mp4", fps=1 / env.dt)
+        save_video(env.model, frames, args.out / "video.mp4", camera=camera_of(env.model), fps=1 / env.dt)
     print(f"written to {args.out}")
 
 
