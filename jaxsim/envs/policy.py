@@ -4,9 +4,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 ACTIVATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "tanh": lambda xp, x: xp.tanh(x),
@@ -40,7 +40,7 @@ class Policy:
     def __call__(self, obs: Any) -> Any:
         """Action of an observation, without exploration noise."""
         x = obs[self.key] if isinstance(obs, Mapping) else obs
-        xp = jnp if isinstance(x, jax.core.Tracer) else np
+        xp = jnp if isinstance(x, Tracer) else np
         x = xp.asarray(x)
         if x.shape[-1] != self.sizes[0]:
             raise ValueError(f"the policy of {self.env!r} takes {self.sizes[0]} observations, got {x.shape[-1]}")

@@ -322,7 +322,7 @@ def normalize(moments: dict[str, Any], obs: Any, limit: float = 10.0) -> Any:
 
 
 def wrap(
-    env: Env,
+    env: Env | Wrapper,
     episode_length: int | None = None,
     *,
     action_repeat: int = 1,
