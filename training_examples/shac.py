@@ -7,8 +7,8 @@ one world can be very large: each is clipped to the median of all.
 On several devices (the cores of a CPU) each steps its own worlds; gradients are averaged over them.
 
     python training_examples/shac.py --env runner_run --steps 300000
-    python training_examples/shac.py --env quadruped_locomotion --steps 350000 --unroll 16 --out runs/quadruped_shac
-    python training_examples/shac.py --resume runs/quadruped_shac --steps 600000
+    python training_examples/shac.py --env quadruped_locomotion --steps 600000 --unroll 16 --out runs/quadruped_shac
+    python training_examples/shac.py --resume runs/quadruped_shac --steps 1000000
     python training_examples/shac.py --smoke
 
 Options, output and checkpoints are those of `ppo.py`.
