@@ -5,12 +5,15 @@ fields `world` and `update`), and a subclass of `Trainer`.
 """
 
 import argparse
+import contextlib
 import csv
 import dataclasses
 import json
+import math
 import os
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +97,9 @@ class Trainer:
         return {"eval_return": total.mean(), "eval_worst": total.min(), "eval_length": length.mean(), **means}
 
 
-def train(trainer: Trainer, resume: bool = False, video: bool = False, quiet: bool = False) -> dict[str, float]:
+def train(
+    trainer: Trainer, resume: bool = False, video: bool = False, quiet: bool = False, tensorboard: bool = False
+) -> dict[str, float]:
     """Train to `s.steps` actions and write `s.out`; returns the last evaluation with its actions and seconds."""
     s, out, begin = trainer.s, Path(trainer.s.out), time.perf_counter()
     processor = time.process_time()
@@ -110,6 +115,7 @@ def train(trainer: Trainer, resume: bool = False, video: bool = False, quiet: bo
     names = jax.eval_shape(trainer._evaluate, run, run.world)
     unknown = dict.fromkeys(names, float("nan"))
     with (
+        events(out if tensorboard else None) as curves,
         open(out / "log.csv", "a" if resume else "w", newline="") as file,
         tqdm(total=total, initial=first, unit="update", disable=quiet, mininterval=1) as bar,
     ):
@@ -130,6 +136,7 @@ def train(trainer: Trainer, resume: bool = False, video: bool = False, quiet: bo
                     writer.writeheader()
             writer.writerow(result)
             file.flush()
+            curves(result)
             speed = (update - compiled) * trainer.steps_per_update / max(time.perf_counter() - warm, 1e-9)
             shown = {"reward": result["reward"], "return": result["return"], "length": result["length"]}
             bar.set_postfix({k: f"{v:.3g}" for k, v in shown.items()} | {"actions/s": f"{speed:.0f}"}, refresh=False)
@@ -141,6 +148,25 @@ def train(trainer: Trainer, resume: bool = False, video: bool = False, quiet: bo
         print(f"warning: {line}", file=sys.stderr)
     record(trainer, run, out, video)
     return result
+
+
+@contextlib.contextmanager
+def events(folder: Path | None) -> Iterator[Callable[[dict[str, float]], None]]:
+    """Function that writes a row of the log as curves for TensorBoard, over actions; it does nothing without a folder."""
+    if folder is None:
+        yield lambda row: None
+        return
+    from tensorboardX import SummaryWriter
+
+    with SummaryWriter(str(folder)) as writer:
+
+        def write(row: dict[str, float]) -> None:
+            for name, value in row.items():
+                if name != "steps" and math.isfinite(value):
+                    writer.add_scalar(name, value, int(row["steps"]))
+            writer.flush()
+
+        yield write
 
 
 def save(run: Any, folder: Path, update: int) -> None:
@@ -191,6 +217,7 @@ def parse(algorithm: type[Trainer], doc: str | None, argv: list[str] | None = No
         parser.add_argument(f"--{field.name.replace('_', '-')}", type=kind, help=f"default: {field.default}")
     parser.add_argument("--resume", metavar="DIR", help="continue the run in this folder")
     parser.add_argument("--video", action="store_true", help="write an mp4 as well")
+    parser.add_argument("--tensorboard", action="store_true", help="write curves for `tensorboard --logdir` as well")
     parser.add_argument("--smoke", action="store_true", help="a run of about a minute, to check the installation")
     return parser.parse_args(argv)
 
@@ -224,7 +251,8 @@ def main(algorithm: type[Trainer], doc: str | None, argv: list[str] | None = Non
     except (KeyError, ImportError, FileNotFoundError) as error:
         raise SystemExit(f"--env: {error.args[0]}") from None
     try:
-        result = train(algorithm(settings(algorithm, args)), resume=bool(args.resume), video=args.video)
+        trainer = algorithm(settings(algorithm, args))
+        result = train(trainer, resume=bool(args.resume), video=args.video, tensorboard=args.tensorboard)
     except jax.errors.JaxRuntimeError as error:
         if "RESOURCE_EXHAUSTED" not in str(error):
             raise

@@ -60,6 +60,16 @@ def test_training_raises_the_reward_of_the_stub(module):
     assert np.mean(rewards[-10:]) > np.mean(rewards[:10]) + 0.1
 
 
+def test_curves_for_tensorboard_hold_the_rows_of_the_log(tmp_path):
+    with loop.events(tmp_path) as write:
+        write({"steps": 64, "reward": 0.5, "eval_return": float("nan")})
+    (file,) = tmp_path.glob("events.out.tfevents.*")
+    content = file.read_bytes()
+    assert b"reward" in content and b"eval_return" not in content
+    with loop.events(None) as write:
+        write({"steps": 64, "reward": 0.5})
+
+
 def test_no_checkpoint_is_an_error(tmp_path):
     with pytest.raises(SystemExit, match="no checkpoint"):
         loop.restore({}, tmp_path)
