@@ -152,7 +152,7 @@ def train(
 
 @contextlib.contextmanager
 def events(folder: Path | None) -> Iterator[Callable[[dict[str, float]], None]]:
-    """Function that writes a row of the log as curves for TensorBoard, over actions; it does nothing without a folder."""
+    """Function that writes a row of the log as curves for TensorBoard; it does nothing without a folder."""
     if folder is None:
         yield lambda row: None
         return
