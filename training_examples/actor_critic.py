@@ -66,6 +66,20 @@ def seen(obs: Any) -> dict[str, Array]:
     return {"actor": obs["state"], "critic": obs.get("privileged_state", obs["state"])}
 
 
+def check_shares(s: Any) -> None:
+    """Raise SystemExit unless the worlds and minibatches of the settings `s` can be split over all devices."""
+    devices = jax.device_count()
+    if s.worlds % devices or s.worlds // devices * s.unroll % s.minibatches:
+        split = f"{devices} devices and {s.minibatches} minibatches"
+        raise SystemExit(f"{s.worlds} worlds x {s.unroll} actions cannot be split over {split}")
+
+
+def first_run(trainer: Any, make: Any) -> Any:
+    """`make(network_key, worlds, key)`, a run before its first update, on all devices."""
+    net, world, key = jax.random.split(jax.random.PRNGKey(trainer.s.seed), 3)
+    return jax.device_put(make(net, trainer.worlds(world), key), trainer.sharding)
+
+
 def over_devices(update: Any, spec: Any) -> tuple[Any, Any]:
     """Compiled `update(run) -> (run, log)` on all devices, which gives `run` away, and the sharding of a run.
 

@@ -107,23 +107,16 @@ class Trainer(training_loop.Trainer):
     uses_cores = True
 
     def __init__(self, s: Settings):
+        actor_critic.check_shares(s)
         super().__init__(s)
         self.net = Network(self.env.action_size, s.hidden, s.first_std, s.activation)
         self.tx = optax.chain(optax.clip_by_global_norm(s.max_grad), optax.scale_by_adam(eps=1e-5))
-        devices = jax.device_count()
-        share = s.worlds * s.unroll // devices
-        if s.worlds % devices or share % s.minibatches:
-            raise SystemExit(
-                f"{s.worlds} worlds x {s.unroll} actions cannot be split over {devices} devices and "
-                f"{s.minibatches} minibatches"
-            )
         spec = Run(params=P(), optimiser=P(), rate=P(), moments=P(), world=P(AXIS), key=P(), update=P())
         self.update, self.sharding = actor_critic.over_devices(self._update, spec)
 
     def start(self) -> Run:
         """`Run` before the first update."""
-        net, world, key = jax.random.split(jax.random.PRNGKey(self.s.seed), 3)
-        return jax.device_put(self._start(net, self.worlds(world), key), self.sharding)
+        return actor_critic.first_run(self, self._start)
 
     @partial(jax.jit, static_argnums=0)
     def _start(self, net: Array, state: envs.State, key: Array) -> Run:

@@ -109,25 +109,19 @@ class Trainer(training_loop.Trainer):
     uses_cores = True
 
     def __init__(self, s: Settings):
+        actor_critic.check_shares(s)
         super().__init__(s)
         self.net = Network(self.env.action_size, s.hidden, s.first_std, s.activation)
         updates = -(-s.steps // self.steps_per_update)
         rate = optax.linear_schedule(s.learning_rate, s.learning_rate / 10, updates)
         self.actor_tx = optax.chain(optax.clip_by_global_norm(s.max_grad), optax.adam(rate, b1=0.7, b2=0.95))
         self.critic_tx = optax.chain(optax.clip_by_global_norm(s.max_grad), optax.adam(s.critic_rate, b1=0.7, b2=0.95))
-        devices = jax.device_count()
-        if s.worlds % devices or s.worlds // devices * s.unroll % s.minibatches:
-            raise SystemExit(
-                f"{s.worlds} worlds x {s.unroll} actions cannot be split over {devices} devices and "
-                f"{s.minibatches} minibatches"
-            )
         spec = Run(params=P(), target=P(), optimisers=P(), moments=P(), world=P(AXIS), key=P(), update=P())
         self.update, self.sharding = actor_critic.over_devices(self._update, spec)
 
     def start(self) -> Run:
         """`Run` before the first update."""
-        net, world, key = jax.random.split(jax.random.PRNGKey(self.s.seed), 3)
-        return jax.device_put(self._start(net, self.worlds(world), key), self.sharding)
+        return actor_critic.first_run(self, self._start)
 
     @partial(jax.jit, static_argnums=0)
     def _start(self, net: Array, state: envs.State, key: Array) -> Run:
@@ -139,7 +133,7 @@ class Trainer(training_loop.Trainer):
 
     def _value(self, critic: Any, moments: Any, raw: Array) -> Array:
         obs = normalize(moments, raw)["critic"]
-        unused = {"log_std": jnp.zeros(self.env.action_size)}  # of the actor, which flax asks for all the same
+        unused = {"log_std": jnp.zeros(self.env.action_size)}  # the actor's: flax looks up all parameters of `setup`
         return self.net.apply({"params": {**unused, **critic}}, obs, method="value")
 
     def _advance(self, actor: Any, moments: Any, state: envs.State, noise: Array) -> tuple[tuple, dict[str, Array]]:
@@ -254,6 +248,7 @@ class Trainer(training_loop.Trainer):
             "episode_return": jnp.where(ended, total, info["episode_return"]),
             "episode_length": jnp.where(ended, length, info["episode_length"]),
             "episodes": info["episodes"] + ended,
+            "overflow": jnp.maximum(info["overflow"], world.data.overflow_contacts + world.data.overflow_constraints),
             "diverged": info["diverged"] + (going * record["metrics"]["diverged"]).sum(1).astype(jnp.int32),
         }
         world = world.replace(info={**info, **own})
