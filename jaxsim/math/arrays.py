@@ -70,7 +70,9 @@ def take(x: Array, index: np.ndarray) -> Array:
 
 def gather(x: Array, index: Array) -> Array:
     """`x[index]` along the first axis for an index known at run time only, every entry of which lies inside."""
-    return x[index] if is_numpy(x, index) else jnp.asarray(x).at[index].get(mode="promise_in_bounds")
+    if is_numpy(x, index):
+        return x[index]
+    return jnp.asarray(x).at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 def row_at(x: Array, i: Array) -> Array:

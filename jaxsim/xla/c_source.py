@@ -79,7 +79,7 @@ def c_function(name: str, jaxpr: Any, consts: Sequence[Any]) -> str:
 
     Raises UnsupportedPrimitive.
     """
-    writer = _Writer()
+    writer = Writer(f"{name}_")
     pointers = [f"const {_c_type(v.aval.dtype)}* in{i}" for i, v in enumerate(jaxpr.invars)]
     args = [
         Small((), v.aval.dtype, (f"in{i}[0]",)) if v.aval.shape == () else Buffer(*_kind(v), f"in{i}", False)
@@ -155,10 +155,11 @@ def _unravelled(i: Index, shape: Sequence[int]) -> list[Index]:
     return out[::-1]
 
 
-class _Writer:
+class Writer:
     """The lines of a function, and its tables of constants."""
 
-    def __init__(self) -> None:
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix  # of the names of tables, which the functions of a source share
         self.lines: list[str] = []
         self.tables: list[str] = []
         self.shared: set[str] = set()  # arrays that have two names, so that none may be overwritten
@@ -185,7 +186,7 @@ class _Writer:
         x = np.asarray(x)
         if x.size <= SMALL:
             return Small(x.shape, x.dtype, tuple(_literal(e, x.dtype) for e in x.reshape(-1)))
-        name = next(self.names)
+        name = self.prefix + next(self.names)
         entries = ", ".join(_literal(e, x.dtype) for e in x.reshape(-1))
         self.tables.append(f"TABLE {_c_type(x.dtype)} {name}[{x.size}] = {{{entries}}};")
         return Buffer(x.shape, x.dtype, name, False)
@@ -390,12 +391,12 @@ ELEMENTWISE: dict[str, Callable[..., str]] = {
 }
 
 
-def _reshape(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+def _reshape(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     x, shape = operands[0], tuple(eqn.outvars[0].aval.shape)
     return replace(x, shape=shape)
 
 
-def _broadcast(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+def _broadcast(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     x, out = operands[0], eqn.outvars[0].aval
     dims = eqn.params["broadcast_dimensions"]
     if math.prod(out.shape) > SMALL:
@@ -405,7 +406,7 @@ def _broadcast(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
     )
 
 
-def _transpose(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+def _transpose(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     (x,), order = operands, eqn.params["permutation"]
 
     def entry(i: Sequence[Index]) -> str:
@@ -417,7 +418,7 @@ def _transpose(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
     return w.make(eqn.outvars[0].aval.shape, x.dtype, entry)
 
 
-def _slice(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+def _slice(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     (x,), p = operands, eqn.params
     strides = p["strides"] or (1,) * len(x.shape)
     return w.make(
@@ -427,7 +428,7 @@ def _slice(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
     )
 
 
-def _split(w: _Writer, eqn: Any, operands: list[Value]) -> list[Value]:
+def _split(w: Writer, eqn: Any, operands: list[Value]) -> list[Value]:
     (x,), axis, begin, out = operands, eqn.params["axis"], 0, []
     for v in eqn.outvars:
         shift = [begin if d == axis else 0 for d in range(len(x.shape))]
@@ -437,7 +438,7 @@ def _split(w: _Writer, eqn: Any, operands: list[Value]) -> list[Value]:
     return out
 
 
-def _reverse(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+def _reverse(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     (x,), dims = operands, eqn.params["dimensions"]
 
     def entry(i: Sequence[Index]) -> str:
@@ -447,7 +448,7 @@ def _reverse(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
     return w.make(x.shape, x.dtype, entry)
 
 
-def _pad(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+def _pad(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     x, value = operands
     config = eqn.params["padding_config"]
     if any(low < 0 or high < 0 or inside for low, high, inside in config):
@@ -465,11 +466,11 @@ def _pad(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
     found = w.array(out.shape, x.dtype)
     w.fill(found, lambda _: entries_of(value)[0])
     source = w.in_memory(x)
-    _write_block(w, found, source, start)
+    write_block(w, found, source, start)
     return found
 
 
-def _write_block(w: _Writer, target: Buffer, source: Value, start: Sequence[Index]) -> None:
+def write_block(w: Writer, target: Buffer, source: Value, start: Sequence[Index]) -> None:
     """Write an array into another one, from index `start` on."""
     place = lambda i: _linear([_plus(k, s) for k, s in zip(i, start, strict=True)], target.shape)  # noqa: E731
     if isinstance(source, Small):
@@ -479,7 +480,7 @@ def _write_block(w: _Writer, target: Buffer, source: Value, start: Sequence[Inde
         w.fill(replace(source, name=target.name), lambda i: w.at(source, i), place)
 
 
-def _concatenate(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+def _concatenate(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     axis, out = eqn.params["dimension"], eqn.outvars[0].aval
     ends = list(itertools.accumulate(x.shape[axis] for x in operands))
     if math.prod(out.shape) <= SMALL:
@@ -492,11 +493,11 @@ def _concatenate(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
         return w.make(out.shape, out.dtype, entry)
     found = w.array(out.shape, out.dtype)
     for x, end in zip(operands, ends, strict=True):
-        _write_block(w, found, x, [end - x.shape[axis] if d == axis else 0 for d in range(len(out.shape))])
+        write_block(w, found, x, [end - x.shape[axis] if d == axis else 0 for d in range(len(out.shape))])
     return found
 
 
-def _stack(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+def _stack(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     axis, out = eqn.params["axis"], eqn.outvars[0].aval
     if math.prod(out.shape) <= SMALL:
         return w.make(
@@ -505,17 +506,17 @@ def _stack(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
     found = w.array(out.shape, out.dtype)
     for k, x in enumerate(operands):
         shape = [1 if d == axis else n for d, n in enumerate(out.shape)]
-        _write_block(w, found, replace(x, shape=tuple(shape)), [k if d == axis else 0 for d in range(len(shape))])
+        write_block(w, found, replace(x, shape=tuple(shape)), [k if d == axis else 0 for d in range(len(shape))])
     return found
 
 
-def _iota(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+def _iota(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     out, axis = eqn.outvars[0].aval, eqn.params["dimension"]
     as_entry = lambda k: _literal(k, out.dtype) if isinstance(k, int) else f"(({_c_type(out.dtype)}){k})"  # noqa: E731
     return w.make(out.shape, out.dtype, lambda i: as_entry(i[axis]))
 
 
-def _starts(w: _Writer, starts: Sequence[Value], shape: Sequence[int], sizes: Sequence[int]) -> list[Index]:
+def _starts(w: Writer, starts: Sequence[Value], shape: Sequence[int], sizes: Sequence[int]) -> list[Index]:
     """Where a slice begins, moved inside."""
     out: list[Index] = []
     for s, n, size in zip(starts, shape, sizes, strict=True):
@@ -530,14 +531,14 @@ def _starts(w: _Writer, starts: Sequence[Value], shape: Sequence[int], sizes: Se
     return out
 
 
-def _dynamic_slice(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+def _dynamic_slice(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     x, *starts = operands
     sizes = eqn.params["slice_sizes"]
     begin = _starts(w, starts, x.shape, sizes)
     return w.make(sizes, x.dtype, lambda i: w.at(x, [_plus(b, k) for b, k in zip(begin, i, strict=True)]))
 
 
-def _dynamic_update_slice(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+def _dynamic_update_slice(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     x, update, *starts = operands
     begin = _starts(w, starts, x.shape, update.shape)
     if isinstance(x, Small):
@@ -563,11 +564,11 @@ def _dynamic_update_slice(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
         w.copy(out.name, x)
     if isinstance(update, Buffer) and update.name == x.name:
         raise UnsupportedPrimitive("update of an array by itself")
-    _write_block(w, out, update, begin)
+    write_block(w, out, update, begin)
     return out
 
 
-def _gather(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+def _gather(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     x, index = operands
     p, out = eqn.params, eqn.outvars[0].aval
     d, sizes, mode = p["dimension_numbers"], p["slice_sizes"], str(p["mode"])
@@ -602,7 +603,7 @@ def _gather(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
 
 
 def _reduction(start: Callable[[Any], str], join: Callable[..., str]) -> Callable[..., Value]:
-    def reduce(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+    def reduce(w: Writer, eqn: Any, operands: list[Value]) -> Value:
         (x,), axes, out = operands, eqn.params["axes"], eqn.outvars[0].aval
         kept = [d for d in range(len(x.shape)) if d not in axes]
 
@@ -638,7 +639,7 @@ def _reduction(start: Callable[[Any], str], join: Callable[..., str]) -> Callabl
 
 
 def _arg(symbol: str) -> Callable[..., Value]:
-    def best(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+    def best(w: Writer, eqn: Any, operands: list[Value]) -> Value:
         (x,), (axis,), out = operands, eqn.params["axes"], eqn.outvars[0].aval
         if math.prod(out.shape) > SMALL:
             raise UnsupportedPrimitive("argmax of many rows")
@@ -656,7 +657,7 @@ def _arg(symbol: str) -> Callable[..., Value]:
     return best
 
 
-def _cumsum(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+def _cumsum(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     (x,), axis = operands, eqn.params["axis"]
     if eqn.params["reverse"]:
         raise UnsupportedPrimitive("cumsum from the end")
@@ -675,7 +676,7 @@ def _cumsum(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
     return Small(x.shape, out.dtype, tuple(sums[i] for i in itertools.product(*map(range, x.shape))))
 
 
-def _dot(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
+def _dot(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     (a, b), out = operands, eqn.outvars[0].aval
     (ca, cb), (ba, bb) = eqn.params["dimension_numbers"]
     if ba or bb:
@@ -694,6 +695,14 @@ def _dot(w: _Writer, eqn: Any, operands: list[Value]) -> Value:
     return w.make(out.shape, out.dtype, entry)
 
 
+def _platform_index(w: Writer, eqn: Any, operands: list[Value]) -> Value:
+    """The branch for platforms that are not named, which needs nothing of XLA."""
+    platforms = eqn.params["platforms"]
+    if None not in platforms:
+        raise UnsupportedPrimitive(f"branches for {platforms} only")
+    return Small((), np.dtype(np.int32), (_literal(platforms.index(None), np.dtype(np.int32)),))
+
+
 def _least(dtype: Any) -> str:
     return _literal(-np.inf if np.issubdtype(dtype, np.floating) else -(2**31) + 1, dtype)
 
@@ -706,7 +715,7 @@ def _plus_of(a: str, b: str, **_: Any) -> str:
     return f"({a} + {b})"
 
 
-STRUCTURAL: dict[str, Callable[[_Writer, Any, list[Value]], Value | list[Value]]] = {
+STRUCTURAL: dict[str, Callable[[Writer, Any, list[Value]], Value | list[Value]]] = {
     "reshape": _reshape,
     "squeeze": _reshape,
     "expand_dims": _reshape,
@@ -740,10 +749,11 @@ STRUCTURAL: dict[str, Callable[[_Writer, Any, list[Value]], Value | list[Value]]
     "argmin": _arg("<"),
     "cumsum": _cumsum,
     "dot_general": _dot,
+    "platform_index": _platform_index,
 }
 
 
-def _carried(w: _Writer, x: Value) -> Value:
+def _carried(w: Writer, x: Value) -> Value:
     """Variables, or an array, that a loop changes, with the values of x."""
     if isinstance(x, Small):
         names = [next(w.names) for _ in x.entries]
@@ -757,11 +767,11 @@ def _carried(w: _Writer, x: Value) -> Value:
     return out
 
 
-def _lent(x: Value) -> Value:
+def lent(x: Value) -> Value:
     return replace(x, owned=False) if isinstance(x, Buffer) else x
 
 
-def _assign(w: _Writer, targets: list[Value], values: list[Value]) -> None:
+def _assign(w: Writer, targets: list[Value], values: list[Value]) -> None:
     """Give carried variables and arrays new values, all at once."""
     moves = []
     for t, v in zip(targets, values, strict=True):
@@ -793,13 +803,13 @@ def _assign(w: _Writer, targets: list[Value], values: list[Value]) -> None:
         w.line(f"{a} = {b};")
 
 
-def _while(w: _Writer, eqn: Any, operands: list[Value]) -> list[Value]:
+def _while(w: Writer, eqn: Any, operands: list[Value]) -> list[Value]:
     p = eqn.params
     nc, nb = p["cond_nconsts"], p["body_nconsts"]
-    consts = [_lent(x) for x in operands[: nc + nb]]
+    consts = [lent(x) for x in operands[: nc + nb]]
     carry = [_carried(w, x) for x in operands[nc + nb :]]
     w.line("while (true) {")
-    (go,) = w.inline(p["cond_jaxpr"].jaxpr, p["cond_jaxpr"].consts, [*consts[:nc], *map(_lent, carry)])
+    (go,) = w.inline(p["cond_jaxpr"].jaxpr, p["cond_jaxpr"].consts, [*consts[:nc], *map(lent, carry)])
     w.line(f"if (!{entries_of(go)[0]}) break;")
     new = w.inline(p["body_jaxpr"].jaxpr, p["body_jaxpr"].consts, [*consts[nc:], *carry])
     _assign(w, carry, new)
@@ -807,10 +817,17 @@ def _while(w: _Writer, eqn: Any, operands: list[Value]) -> list[Value]:
     return carry
 
 
-def _scan(w: _Writer, eqn: Any, operands: list[Value]) -> list[Value]:
+def row_of(w: Writer, x: Value, i: Index) -> Value:
+    """`x[i]` along the first axis."""
+    x, size = w.in_memory(x), math.prod(x.shape[1:])
+    part = Buffer(x.shape[1:], x.dtype, f"({x.name} + {i} * {size})", False)
+    return w.make(part.shape, x.dtype, lambda j: w.at(part, j)) if size <= SMALL else part
+
+
+def _scan(w: Writer, eqn: Any, operands: list[Value]) -> list[Value]:
     p = eqn.params
     nc, nk, length = p["num_consts"], p["num_carry"], p["length"]
-    consts = [_lent(x) for x in operands[:nc]]
+    consts = [lent(x) for x in operands[:nc]]
     carry = [_carried(w, x) for x in operands[nc : nc + nk]]
     rows = [w.in_memory(x) for x in operands[nc + nk :]]
     outs = [w.array(v.aval.shape, v.aval.dtype) for v in eqn.outvars[nk:]]
@@ -818,22 +835,21 @@ def _scan(w: _Writer, eqn: Any, operands: list[Value]) -> list[Value]:
     i = f"({length - 1} - {k})" if p["reverse"] else k
     w.line(f"for (int {k} = 0; {k} < {length}; ++{k}) {{")
 
-    def row(x: Buffer) -> Value:
-        size = math.prod(x.shape[1:])
-        part = Buffer(x.shape[1:], x.dtype, f"({x.name} + {i} * {size})", False)
-        return w.make(part.shape, x.dtype, lambda j: w.at(part, j)) if size <= SMALL else part
-
-    new = w.inline(p["jaxpr"].jaxpr, p["jaxpr"].consts, [*consts, *carry, *map(row, rows)])
+    new = w.inline(p["jaxpr"].jaxpr, p["jaxpr"].consts, [*consts, *carry, *(row_of(w, x, i) for x in rows)])
     for out, y in zip(outs, new[nk:], strict=True):
-        _write_block(w, out, replace(y, shape=(1, *y.shape)), [i] + [0] * len(y.shape))
+        write_block(w, out, replace(y, shape=(1, *y.shape)), [i] + [0] * len(y.shape))
     _assign(w, carry, new[:nk])
     w.line("}")
     found = [w.make(y.shape, y.dtype, lambda j, y=y: w.at(y, j)) if math.prod(y.shape) <= SMALL else y for y in outs]
     return [*carry, *found]
 
 
-def _cond(w: _Writer, eqn: Any, operands: list[Value]) -> list[Value]:
+def _cond(w: Writer, eqn: Any, operands: list[Value]) -> list[Value]:
     which, *args = operands
+    known = entries_of(which)[0].strip("()")
+    if known.isdigit():
+        branch = eqn.params["branches"][int(known)]
+        return w.inline(branch.jaxpr, branch.consts, args)
     results: list[Value] = []
     for v in eqn.outvars:
         if math.prod(v.aval.shape) <= SMALL:
@@ -877,7 +893,7 @@ def _cond(w: _Writer, eqn: Any, operands: list[Value]) -> list[Value]:
     return _each_owned_once(results)
 
 
-CONTROL: dict[str, Callable[[_Writer, Any, list[Value]], list[Value]]] = {
+CONTROL: dict[str, Callable[[Writer, Any, list[Value]], list[Value]]] = {
     "while": _while,
     "scan": _scan,
     "cond": _cond,

@@ -12,7 +12,7 @@ import jax.core
 
 # primitives of our own: JAX's guide "How JAX primitives work" uses these
 from jax.extend.core import Primitive
-from jax.interpreters import batching, mlir
+from jax.interpreters import ad, batching, mlir
 
 try:
     from jax.core import eval_jaxpr
@@ -68,6 +68,7 @@ def jax_version() -> tuple[int, int]:
 
 __all__ = [
     "Primitive",
+    "ad",
     "batching",
     "custom_vmap",
     "eval_jaxpr",

@@ -9,6 +9,7 @@ import contextlib
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from jax import core, lax
 from jaxsim.math.arrays import row_at
 from jaxsim.math.safe import Array
 from jaxsim.xla.batching import merged
-from jaxsim.xla.c_source import UnsupportedPrimitive
+from jaxsim.xla.c_source import CONTROL, UnsupportedPrimitive, Value, Writer, entries_of, lent, row_of, write_block
 from jaxsim.xla.compat import Primitive, batching, eval_jaxpr, mlir
 from jaxsim.xla.fusion import one_kernel_of_tables
 from jaxsim.xla.loops import repeat
@@ -175,6 +176,29 @@ def _batch(operands: tuple, dims: tuple, *, plan: _Plan, axes: tuple) -> tuple[A
 
 
 batching.primitive_batchers[pool_p] = _batch
+
+
+def _of_one_world(w: Writer, eqn: Any, operands: list[Value]) -> list[Value]:
+    """C source of the searches of one world, which a program of it makes one after the other."""
+    plan, axes = eqn.params["plan"], eqn.params["axes"]
+    s = kernel_search(plan, axes, [v.aval for v in eqn.invars[:-1]])
+    closed = jax.make_jaxpr(lambda *x: plan.search(list(x), jnp.array(True)))(*s.entry)
+    *leaves, count = operands
+    own = [lent(x if p == "shared" else replace(x, shape=x.shape[1:])) for x, p in zip(leaves, s.place, strict=True)]
+    out = w.array((1, plan.length, plan.width), plan.dtype)
+    i = next(w.names)
+    w.line(f"for (int {i} = 0; {i} < {plan.length}; ++{i}) {{")
+    w.line(f"if ({i} >= {entries_of(count)[0]}) {{")
+    w.line(f"for (int k = 0; k < {plan.width}; ++k) {out.name}[{i} * {plan.width} + k] = 0;")
+    w.line("continue;\n}")
+    args = [row_of(w, x, i) if p == "entry" else x for x, p in zip(own, s.place, strict=True)]
+    (found,) = w.inline(closed.jaxpr, closed.consts, args)
+    write_block(w, out, replace(found, shape=(1, 1, plan.width)), [0, i, 0])
+    w.line("}")
+    return [out]
+
+
+CONTROL["pool"] = _of_one_world
 
 
 def one_by_one(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], count: Array) -> Array:

@@ -11,7 +11,9 @@ from jaxsim.envs.tasks.manipulation import ArmConfig, HandConfig, Pick, Reach, R
 from jaxsim.envs.tasks.planar import Planar, PlanarConfig
 from jaxsim.envs.tasks.stub import Stub, StubConfig
 
-HUMANOID = LeggedConfig(model="humanoid.xml", ctrl_dt=0.025, height=0.88, fail_height=0.55)
+HUMANOID = LeggedConfig(
+    model="humanoid.xml", ctrl_dt=0.025, height=0.88, trunk=("pelvis", "chest"), posture=0.3, fail_height=0.55
+)
 TASKS = {
     "cartpole_balance": (Cartpole, CartpoleConfig()),
     "cartpole_swingup": (Cartpole, CartpoleConfig(swing_up=True, spread=0.3)),
@@ -19,7 +21,7 @@ TASKS = {
         Planar,
         PlanarConfig(model="hopper.xml", ctrl_dt=0.01, speed=0.0, height=1.0, fail_height=0.6),
     ),
-    "hopper_hop": (Planar, PlanarConfig(model="hopper.xml", ctrl_dt=0.01, speed=2.0, height=0.95, fail_height=0.6)),
+    "hopper_hop": (Planar, PlanarConfig(model="hopper.xml", ctrl_dt=0.01, speed=2.5, height=0.95, fail_height=0.6)),
     "walker_stand": (Planar, PlanarConfig(model="walker.xml", ctrl_dt=0.025, speed=0.0, height=1.2)),
     "walker_walk": (Planar, PlanarConfig(model="walker.xml", ctrl_dt=0.025, speed=1.0, height=1.2)),
     "walker_run": (Planar, PlanarConfig(model="walker.xml", ctrl_dt=0.025, speed=6.0, height=1.2)),
@@ -27,7 +29,7 @@ TASKS = {
         Planar,
         PlanarConfig(model="runner.xml", ctrl_dt=0.02, speed=6.0, height=0.45, upright=False),
     ),
-    "ant_run": (Legged, LeggedConfig(model="ant.xml", ctrl_dt=0.05, speed=5.0, height=0.4, fail_height=0.22)),
+    "ant_run": (Legged, LeggedConfig(model="ant.xml", ctrl_dt=0.05, speed=6.0, height=0.4, fail_height=0.22)),
     "quadruped_joystick": (Joystick, JoystickConfig()),
     "quadruped_joystick_rough": (
         Joystick,

@@ -18,12 +18,15 @@ from jaxsim.math.safe import Array
 class LeggedConfig(Config):
     """`speed`: target along x in m/s, 0 to stand. `height`: of the root body in m, at which it stands.
 
-    `fail_height`: height in m below which an episode ends. `noise`: standard deviation of initial joint angles (rad)
-    and velocities about `keyframe`.
+    `trunk`: names of the bodies that stay upright and face along x while it moves; none where any side may lead.
+    `posture`: weight of joint angles near those of `keyframe`. `fail_height`: height in m below which an episode ends.
+    `noise`: standard deviation of initial joint angles (rad) and velocities about `keyframe`.
     """
 
     speed: float = 1.0
     height: float = 1.0
+    trunk: tuple[str, ...] = ()
+    posture: float = 0.0
     fail_height: float = 0.0
     keyframe: str = "stand"
     noise: float = 0.05
@@ -34,9 +37,11 @@ class Legged(Env):
 
     Observation: the root's height, the world's x and up axes and the velocities in the root's frame, joint angles,
     joint velocities and the last action. Action: one entry for each actuator.
-    Reward, at most 1: standing * (4 + small action) / 5 * (1 + 5 moving) / 6, where standing = high * upright and
-    moving = v_x / speed clipped to [0, 1]. With a target speed of 0, moving is a Gaussian of v_x that is 0.1 at 1 m/s.
-    The episode ends where the root sinks below `fail_height`.
+    Reward, at most 1: standing * (4 + small action) / 5 * (1 + 5 moving) / 6, where moving = facing * v_x / speed,
+    clipped to [0, 1]. Standing is high * upright * (1 - posture + posture * pose); upright and facing are products over
+    the root's or trunk's bodies, pose is 1 at the keyframe's joint angles and 0 where all are 1.5 rad away. With a
+    target speed of 0, moving is a Gaussian of v_x that is 0.1 at 1 m/s. The episode ends where the root sinks below
+    `fail_height`.
     """
 
     config: LeggedConfig
@@ -44,6 +49,8 @@ class Legged(Env):
     def __init__(self, config: LeggedConfig):
         super().__init__(config)
         self._start = self.model.key_qpos[self.model.keyframe(config.keyframe)]
+        self._trunk = np.array([self.model.name2id("body", name) for name in config.trunk], int)
+        self._upright_bodies = self._trunk if config.trunk else self.model.jnt_bodyid[:1]
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
         """The keyframe with noise on joint angles and on all velocities; the root faces along x."""
@@ -76,14 +83,20 @@ class Legged(Env):
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
         """Reward described in the class, and its terms."""
         config = self.config
-        up = quat_rotate(data.qpos[3:7], jnp.array([0.0, 0.0, 1.0], data.qpos.dtype))[2]
         speed = (data.qpos[0] - before.qpos[0]) / self.dt
         high = within(data.qpos[2], config.height, np.inf, margin=config.height / 4)
-        standing = high * ramp(up, 0.0, 0.9)
-        moving = ramp(speed, 0.0, config.speed) if config.speed > 0 else within(speed, margin=1.0)
+        pose = small(data.qpos[7:] - self._start[7:], margin=1.5)
+        up, facing = self._upright(data)
+        standing = high * up * (1 - config.posture + config.posture * pose)
+        moving = facing * ramp(speed, 0.0, config.speed) if config.speed > 0 else within(speed, margin=1.0)
         calm = (4 + small(jnp.clip(action, -1, 1))) / 5
         terms = {"standing": standing, "moving": moving, "speed": speed, "calm": calm}
         return standing * calm * (1 + 5 * moving) / 6, terms
+
+    def _upright(self, data: Data) -> tuple[Array, Array]:
+        """How upright the trunk (or the root) is, and how much the trunk faces along x, each in [0, 1]."""
+        upright = jnp.prod(ramp(data.xmat[self._upright_bodies, 8], 0.0, 0.9))
+        return upright, jnp.prod(ramp(data.xmat[self._trunk, 0], -1.0, 0.9))
 
     def failed(self, data: Data, info: Info) -> Array:
         """Whether the root sank below `fail_height`."""

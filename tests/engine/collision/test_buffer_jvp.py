@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.engine.collision import driver
+from jaxsim.engine.collision import driver, narrow
 from jaxsim.engine.collision.buffer_jvp import is_reevaluated
 from tests.engine.collision.test_driver import everything
 from tests.paths import HUMANOID
@@ -40,7 +40,7 @@ def test_reevaluated_contacts_have_the_derivatives_of_the_whole_narrow_phase(see
     direction = tuple(rng.standard_normal(x.shape) for x in (d.geom_xpos, d.geom_xmat, m.geom_size))
     found = []
     for choice in (lambda collider, *_: collider.setup is None, lambda *_: False):
-        monkeypatch.setattr(driver, "is_reevaluated", choice)
+        monkeypatch.setattr(narrow, "is_reevaluated", choice)
         found.append(derivatives(m, d, direction))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9), *found)
     assert max(np.abs(x).max() for x in jax.tree.leaves(found)) > 0.1

@@ -1,6 +1,6 @@
 """Bound tests of pairs of geoms, by spheres and by boxes; geom indices may be static or known at run time only."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,13 +18,25 @@ def spheres_touch(gap: Array, reach: Array) -> Array:
     return inner(gap, gap) <= reach * reach
 
 
+class Box(NamedTuple):
+    """One oriented box of each of n pairs: centre (n, 3), rotation (n, 3, 3), half sizes (n, 3)."""
+
+    centre: Array
+    mat: Array
+    half: Array
+
+
 def boxes_touch(m: Any, pos: Array, mat: Array, margin: Array, g1: Array, g2: Array) -> Array:
-    """Whether the geoms' oriented boxes overlap along the axes of either: six of the fifteen axes of the full test."""
+    """Whether the oriented boxes of geoms g1, g2 (n,) overlap (`boxes_overlap`)."""
     centre = pos + matvec(mat, m.geom_aabb[:, :3])
-    gap = rows_at(centre, g2) - rows_at(centre, g1)
-    mat1, mat2 = rows_at(mat, g1), rows_at(mat, g2)
-    half1, half2 = rows_at(m.geom_aabb[:, 3:], g1), rows_at(m.geom_aabb[:, 3:], g2)
-    cosines = abs((mat1[:, :, :, None] * mat2[:, :, None, :]).sum(axis=1))
-    separated1 = abs(matvec_t(mat1, gap)) - margin[:, None] > half1 + matvec(cosines, half2)
-    separated2 = abs(matvec_t(mat2, gap)) - margin[:, None] > half2 + matvec_t(cosines, half1)
+    sides = [Box(*(rows_at(x, g) for x in (centre, mat, m.geom_aabb[:, 3:]))) for g in (g1, g2)]
+    return boxes_overlap(*sides, margin)
+
+
+def boxes_overlap(a: Box, b: Box, margin: Array) -> Array:
+    """Whether boxes are within a margin (n,) along the axes of either: six of the fifteen axes of the full test."""
+    gap = b.centre - a.centre
+    cosines = abs((a.mat[:, :, :, None] * b.mat[:, :, None, :]).sum(axis=1))
+    separated1 = abs(matvec_t(a.mat, gap)) - margin[:, None] > a.half + matvec(cosines, b.half)
+    separated2 = abs(matvec_t(b.mat, gap)) - margin[:, None] > b.half + matvec_t(cosines, a.half)
     return ~(separated1 | separated2).any(axis=1)

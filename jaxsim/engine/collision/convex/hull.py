@@ -18,6 +18,16 @@ CLIMB_MIN_VERTICES = 128  # hulls with as many vertices are searched by hill cli
 MUJOCO_CLIMB_MIN_VERTICES = 10  # mjMESH_HILLCLIMB_MIN: MuJoCo searches smaller meshes without the graph
 
 
+def in_room(x: np.ndarray, room: int) -> np.ndarray:
+    """`x` (n, ...) with its last row repeated up to `room` rows."""
+    return np.concatenate([x, np.repeat(x[-1:], room - len(x), axis=0)])
+
+
+def room_for(*sizes: int) -> int:
+    """Rows of tables of these sizes: a power of four, so that most models have tables alike, and share programs."""
+    return max(256, 4 ** -(-(max(sizes) - 1).bit_length() // 2))
+
+
 class HullTable(NamedTuple):
     """Hulls of meshes, one row each; the last row is empty.
 
@@ -55,11 +65,14 @@ def hull_table(m: Any, geoms: np.ndarray) -> HullTable:
     edge = np.concatenate([none, *edges, np.zeros(CLIMB_WIDTH, np.int32)]).astype(np.int32)
     vertex = np.concatenate([none, *(m.mesh_vertadr[i] + v for i, v in zip(mesh, ids, strict=True))]).astype(np.int32)
     dtype = m.geom_size.dtype
-    vert = components(m.mesh_vert, vertex, dtype)
     # one vertex follows the last, which a search that is not made reads
     first_edge = np.cumsum([0, *map(len, edges), 0]).astype(np.int32)
-    scanned = components(m.mesh_vert, vertex[scan] if len(vertex) else vertex, dtype)
-    hulls = Hulls(vert, scanned, *map(jnp.asarray, (scan, first_edge, edge)))
+    scanned = vertex[scan] if len(vertex) else vertex
+    if len(vertex):
+        room = room_for(len(scan), len(edge), len(first_edge))
+        vertex, scanned, scan, first_edge, edge = (in_room(x, room) for x in (vertex, scanned, scan, first_edge, edge))
+    tables = (components(m.mesh_vert, x, dtype) for x in (vertex, scanned))
+    hulls = Hulls(*tables, *map(jnp.asarray, (scan, first_edge, edge)))
     rows = np.stack([ends, [*ends[1:], ends[-1]]], axis=1)
     return HullTable(hulls, first.astype(np.int32), rows.astype(np.int32), ids, of_geom, mesh)
 
@@ -97,7 +110,7 @@ def hull_vertices(m: Any, mesh: int) -> np.ndarray:
 
 
 class FacetTable(NamedTuple):
-    """Faces of hulls side by side; the last six are those of a box.
+    """Faces side by side, of which the first six are those of a box; tables are filled up to a common length.
 
     `normal` are their components (f,) in the geoms' frames. Corners of face i, in order, are entries of `corner` from
     `first_corner[i]` to `first_corner[i + 1]`. Faces at vertex v are entries of `face` from
@@ -121,31 +134,33 @@ BOX_SIGNS = np.where((np.arange(8)[:, None] >> np.arange(3)) & 1, 1.0, -1.0)
 
 def facet_table(m: Any, hulls: HullTable) -> tuple[FacetTable, int]:
     """Faces of the hulls of meshes and of a box, and the most corners that one has."""
-    begin = np.cumsum([0, *m.mesh_polynum[hulls.mesh]])
-    rows = zip(hulls.mesh, hulls.vertex_id, begin, strict=False)
-    parts = [_mesh_faces(m, *row) for row in rows] + [_box_faces(begin[-1])]
-    corners, faces, ends = ([x for part in parts for x in part[i]] for i in range(3))
     of_meshes = [m.mesh_polyadr[i] + np.arange(m.mesh_polynum[i]) for i in hulls.mesh]
+    begin = np.cumsum([len(BOX_NORMALS), *map(len, of_meshes)])
+    meshes = [_mesh_faces(m, *row) for row in zip(hulls.mesh, hulls.vertex_id, begin, strict=False)]
+    box_corners, *box_vertices = _box_faces()
+    corners = [*box_corners, *(x for part in meshes for x in part[0])]
+    faces, ends = ([*(x for part in meshes for x in part[i + 1]), *box_vertices[i]] for i in (0, 1))
+    rows = [*_in_rows(corners), *_in_rows(faces), _in_rows(ends)[1]]
+    room = room_for(*map(len, rows))
     dtype = hulls.hulls.vert[0].dtype
     normal = tuple(jnp.asarray(x, dtype) for x in BOX_NORMALS.T)
+    own = in_room(np.concatenate([*of_meshes, np.zeros(1, int)]), room - len(BOX_NORMALS))
     if of_meshes:
-        own = components(m.mesh_polynormal, np.concatenate(of_meshes), dtype)
-        normal = tuple(map(jnp.concatenate, zip(own, normal, strict=True)))
-    table = FacetTable(normal, *_in_rows(corners), *_in_rows(faces), _in_rows(ends)[1])
+        normal = tuple(map(jnp.concatenate, zip(normal, components(m.mesh_polynormal, own, dtype), strict=True)))
+    table = FacetTable(normal, *(jnp.asarray(in_room(x, room), jnp.int32) for x in rows))
     return table, max(map(len, corners))
 
 
-def _in_rows(rows: list[np.ndarray]) -> tuple[Array, Array]:
+def _in_rows(rows: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Rows of different length one after the other: where each begins, with the end of the last, and all entries."""
-    address = np.cumsum([0, *map(len, rows)])
-    return jnp.asarray(address, jnp.int32), jnp.asarray(np.concatenate(rows), jnp.int32)
+    return np.cumsum([0, *map(len, rows)]), np.concatenate(rows)
 
 
-def _box_faces(first: int) -> tuple[list, list, list]:
-    """Corners of the faces of a box, +x, -x, +y, -y, +z, -z; faces at its vertices, from `first` on; ends of edges."""
+def _box_faces() -> tuple[list, list, list]:
+    """Corners of the faces of a box, +x, -x, +y, -y, +z, -z; faces at its vertices; ends of edges there."""
     vertex = np.arange(8)[:, None]
     faces = np.where((vertex >> np.arange(3)) & 1, 0, 1) + np.array([0, 2, 4])
-    return list(BOX_CORNERS), list(faces + first), list(vertex ^ np.array([1, 2, 4]))
+    return list(BOX_CORNERS), list(faces), list(vertex ^ np.array([1, 2, 4]))
 
 
 def _mesh_faces(m: Any, mesh: int, ids: np.ndarray, first: int) -> tuple[list, list, list]:

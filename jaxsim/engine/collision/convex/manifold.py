@@ -279,8 +279,7 @@ def _feature(f: FacetTable, s: ConvexShape, index: tuple[Array, ...], direction:
     length = safe.norm(jnp.stack(local))
     aligned = BOX_NORMALS.astype(length.dtype) @ jnp.stack(local) > PARALLEL_FACE_COSINE * length
     irregular = (s.type == GeomType.BOX) & (dim > 1) & (count != 4 - dim)
-    box_face = np.int32(len(f.normal[0]) - len(BOX_NORMALS)) + jnp.argmax(aligned).astype(jnp.int32)
-    first = jnp.where(irregular, box_face, faces[0])
+    first = jnp.where(irregular, jnp.argmax(aligned).astype(jnp.int32), faces[0])
     count = jnp.where(irregular, jnp.any(aligned), count)
     return _Feature(dim, i1, other, start, count, (first, faces[1]))
 

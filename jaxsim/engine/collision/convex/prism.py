@@ -21,7 +21,7 @@ from jaxsim.engine.collision.convex.convex import (
 )
 from jaxsim.engine.collision.convex.support import ConvexShape, farthest_point
 from jaxsim.engine.collision.shapes import Geoms, PairContacts
-from jaxsim.math.arrays import gather, matvec, matvec_t, row_at, take, with_row
+from jaxsim.math.arrays import gather, matvec, matvec_t, row_at, with_row
 from jaxsim.math.component import split
 from jaxsim.math.safe import Array
 from jaxsim.xla.loops import repeat, traced_once
@@ -88,7 +88,8 @@ def hfield_convex(c: HfieldContext, a: Geoms, b: Geoms, margin: Array, count: Ar
 def hfield_shapes(c: HfieldContext, a: Geoms, shape: ConvexShape, margin: Array, count: Array) -> PairContacts:
     """Contacts of height fields with convex shapes in their frames."""
     row = gather(jnp.asarray(c.fields.of_geom), a.id)
-    field = Field(gather(jnp.asarray(c.fields.grid), row), gather(take(c.size, c.fields.field), row), margin)
+    number = gather(jnp.asarray(c.fields.field), row)
+    field = Field(gather(jnp.asarray(c.fields.grid), row), gather(c.size, number), margin)
     capacity = min(len(row) * MAXCONPAIR, 2 * c.max_contacts)
     tables = FieldTables(c.convex.tables, c.height)
     number, dist, pos, normal = _field_contacts((c.convex.settings, capacity), tables, field, shape, count)
