@@ -17,12 +17,24 @@ def use_compile_cache(folder: str | os.PathLike | None = None) -> Path | None:
     if folder is None:
         if getattr(jax.config, "jax_compilation_cache_dir", None) or "JAX_COMPILATION_CACHE_DIR" in os.environ:
             return None
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jaxsim"
-    path = Path(folder)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return None  # a home that cannot be written to
+        folder = user_folder()
+    path = made(Path(folder))
+    if path is None:
+        return None
     jax.config.update("jax_compilation_cache_dir", str(path))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", MIN_SECONDS)
     return path
+
+
+def user_folder() -> Path:
+    """Folder `jaxsim` in the user's cache folder."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jaxsim"
+
+
+def made(folder: Path) -> Path | None:
+    """The folder, made if it was not there; None where that is not allowed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None  # a home that cannot be written to
+    return folder if os.access(folder, os.W_OK) else None

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import jax
 
+from jaxsim.xla.cache import made, user_folder
 from jaxsim.xla.nvrtc import CompilerMissing
 
 FLAGS = ("-std=c99", "-w", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
@@ -78,8 +79,8 @@ def begin(source: str, flags: tuple[str, ...] = SCALAR) -> None:
 def target_of(source: str, flags: tuple[str, ...] = SCALAR) -> str:
     """Name under which XLA calls `handler` of a C source that begins with `PREAMBLE`; flags are SCALAR or VECTOR.
 
-    The library stands beside JAX's compiled programs if those are kept (`jax_compilation_cache_dir`), else for the
-    length of the process. Raises CompilerMissing where there is no compiler, or it refuses the source.
+    The library is kept for later processes (`_folder`). Raises CompilerMissing where there is no compiler, or it
+    refuses the source.
     """
     if c_compiler() is None:
         raise CompilerMissing("no C compiler (cc, gcc or clang)")
@@ -131,16 +132,14 @@ def _compile(command: list[str], source: str, library: Path) -> None:
 
 
 def _folder() -> Path:
-    """Folder of the libraries."""
-    kept = getattr(jax.config, "jax_compilation_cache_dir", None)
-    if kept and "://" not in str(kept):
-        try:
-            folder = Path(kept) / "native"
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            return _own_folder()
-        return folder
-    return _own_folder()
+    """Folder of the libraries: beside JAX's compiled programs if those are kept, else in the user's cache.
+
+    Where JAX's cache is switched off, or neither can be written, one that goes with this process.
+    """
+    kept = getattr(jax.config, "jax_compilation_cache_dir", None) or os.environ.get("JAX_COMPILATION_CACHE_DIR")
+    off = not jax.config.jax_enable_compilation_cache or kept == ""
+    places = [] if off else [Path(kept)] if kept and "://" not in str(kept) else [user_folder()]
+    return next(filter(None, (made(place / "native") for place in places)), None) or _own_folder()
 
 
 @cache

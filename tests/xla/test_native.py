@@ -1,5 +1,7 @@
 """Machine code of a C compiler within compiled programs: where it is kept, and what happens without a compiler."""
 
+import contextlib
+
 import jax
 import numpy as np
 import pytest
@@ -79,3 +81,27 @@ def test_a_machine_without_a_compiler_says_so(monkeypatch, value):
     assert native.c_compiler() is None
     with pytest.raises(CompilerMissing, match="no C compiler"):
         native.target_of(TWICE)
+
+
+@needs_compiler
+def test_a_library_is_kept_in_the_users_cache_where_nothing_was_chosen(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", None)
+    try:
+        native.target_of(TWICE + "// of the user")
+        assert len(list((tmp_path / "jaxsim" / "native").iterdir())) == 1
+        with switched_off():
+            native.target_of(TWICE + "// of this process")
+    finally:
+        jax.config.update("jax_compilation_cache_dir", before)
+    assert len(list((tmp_path / "jaxsim" / "native").iterdir())) == 1
+
+
+@contextlib.contextmanager
+def switched_off():
+    """Without JAX's cache of compiled programs."""
+    jax.config.update("jax_enable_compilation_cache", False)
+    yield
+    jax.config.update("jax_enable_compilation_cache", True)
