@@ -55,12 +55,16 @@ class Small:
 
 @dataclass(frozen=True)
 class Buffer:
-    """An array in memory, in row-major order; one that is `owned` may be overwritten when its last use is over."""
+    """An array in memory, in row-major order; one that is `owned` may be overwritten when its last use is over.
+
+    Slices of one that is `given`, an argument, begin where they say: their number may be that of another model.
+    """
 
     shape: tuple[int, ...]
     dtype: Any
     name: str
     owned: bool = True
+    given: bool = False
 
 
 Value = Small | Buffer
@@ -82,7 +86,9 @@ def c_function(name: str, jaxpr: Any, consts: Sequence[Any]) -> str:
     writer = Writer(f"{name}_")
     pointers = [f"const {_c_type(v.aval.dtype)}* in{i}" for i, v in enumerate(jaxpr.invars)]
     args = [
-        Small((), v.aval.dtype, (f"in{i}[0]",)) if v.aval.shape == () else Buffer(*_kind(v), f"in{i}", False)
+        Small((), v.aval.dtype, (f"in{i}[0]",))
+        if v.aval.shape == ()
+        else Buffer(*_kind(v), f"in{i}", owned=False, given=True)
         for i, v in enumerate(jaxpr.invars)
     ]
     (result,) = writer.inline(jaxpr, consts, args)
@@ -516,8 +522,10 @@ def _iota(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     return w.make(out.shape, out.dtype, lambda i: as_entry(i[axis]))
 
 
-def _starts(w: Writer, starts: Sequence[Value], shape: Sequence[int], sizes: Sequence[int]) -> list[Index]:
-    """Where a slice begins, moved inside."""
+def _starts(
+    w: Writer, starts: Sequence[Value], shape: Sequence[int], sizes: Sequence[int], inside: bool = False
+) -> list[Index]:
+    """Where a slice begins, moved inside unless it is known to be there."""
     out: list[Index] = []
     for s, n, size in zip(starts, shape, sizes, strict=True):
         text = entries_of(s)[0]
@@ -525,6 +533,8 @@ def _starts(w: Writer, starts: Sequence[Value], shape: Sequence[int], sizes: Seq
             out.append(0)
         elif text.strip("()").isdigit():
             out.append(min(int(text.strip("()")), n - size))
+        elif inside:
+            out.append(text)
         else:
             high = n - size
             out.append(w.variable(np.dtype(np.int32), f"({text} < 0 ? 0 : ({text} > {high} ? {high} : {text}))"))
@@ -534,7 +544,7 @@ def _starts(w: Writer, starts: Sequence[Value], shape: Sequence[int], sizes: Seq
 def _dynamic_slice(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     x, *starts = operands
     sizes = eqn.params["slice_sizes"]
-    begin = _starts(w, starts, x.shape, sizes)
+    begin = _starts(w, starts, x.shape, sizes, isinstance(x, Buffer) and x.given)
     return w.make(sizes, x.dtype, lambda i: w.at(x, [_plus(b, k) for b, k in zip(begin, i, strict=True)]))
 
 

@@ -23,6 +23,7 @@ from jaxsim.xla.cache import made, user_folder
 from jaxsim.xla.nvrtc import CompilerMissing
 
 FLAGS = ("-std=c99", "-w", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
+FLAGS += ("-Wl,-undefined,dynamic_lookup",) if platform.system() == "Darwin" else ()  # functions of other libraries
 # Numbers are those of the source: no contraction, no reordering. No instructions beyond the ABI's, so that a library
 # can be kept for another machine; scalar code gains little from them.
 SCALAR = ("-O2", "-ffp-contract=off")
@@ -82,17 +83,27 @@ def target_of(source: str, flags: tuple[str, ...] = SCALAR) -> str:
     The library is kept for later processes (`_folder`). Raises CompilerMissing where there is no compiler, or it
     refuses the source.
     """
+    path, library = _loaded(source, flags, ctypes.RTLD_LOCAL)
+    jax.ffi.register_ffi_target(path.stem, jax.ffi.pycapsule(library.handler), platform="cpu")
+    return path.stem
+
+
+@cache
+def load_part(source: str, flags: tuple[str, ...] = SCALAR) -> None:
+    """Make the functions of a source known to the sources whose handlers are asked for later; raises as `target_of`."""
+    _loaded(source, flags, ctypes.RTLD_GLOBAL)
+
+
+def _loaded(source: str, flags: tuple[str, ...], mode: int) -> tuple[Path, ctypes.CDLL]:
+    """The library of a source and its path; it is never unloaded."""
     if c_compiler() is None:
         raise CompilerMissing("no C compiler (cc, gcc or clang)")
     made = shared_library(source, flags)
-    library = made.path
     try:
         made.written.result()
-        handler = ctypes.CDLL(str(library)).handler  # never unloaded
+        return made.path, ctypes.CDLL(str(made.path), mode)
     except OSError as error:  # a disk that is full, or from which nothing may run
-        raise CompilerMissing(f"no library of machine code in {library.parent}: {error}") from None
-    jax.ffi.register_ffi_target(library.stem, jax.ffi.pycapsule(handler), platform="cpu")
-    return library.stem
+        raise CompilerMissing(f"no library of machine code in {made.path.parent}: {error}") from None
 
 
 class _Library(NamedTuple):

@@ -23,16 +23,25 @@ from jaxsim.xla.compat import Primitive, ad, batching, mlir
 from jaxsim.xla.nvrtc import CompilerMissing
 
 
+class ProgramSource(NamedTuple):
+    """C source of a function `world(in0, in1, ..., out0, out1, ...)` of pointers; results begin as zeros.
+
+    `parts` are sources of functions that it calls, each a library of its own, which other programs share.
+    """
+
+    world: str
+    parts: tuple[str, ...] = ()
+
+
 class WorldProgram(NamedTuple):
     """Two forms of a function of a world's arrays, whose results are like `results`.
 
-    `plain(*operands)` returns a sequence of arrays. `source()` is C source of a function
-    `world(in0, in1, ..., out0, out1, ...)` of pointers, or raises UnsupportedPrimitive; results begin as zeros. Both
-    give the same numbers but for rounding. Derivatives are those of the plain form.
+    `plain(*operands)` returns a sequence of arrays. `source()` raises UnsupportedPrimitive where there is no other.
+    Both give the same numbers but for rounding. Derivatives are those of the plain form.
     """
 
     plain: Callable[..., Sequence[Array]]
-    source: Callable[[], str]
+    source: Callable[[], ProgramSource]
     results: tuple[jax.ShapeDtypeStruct, ...]
 
 
@@ -56,7 +65,9 @@ def _run(*operands: Array, program: WorldProgram, axes: tuple | None) -> list[Ar
 def _shape(*operands: Any, program: WorldProgram, axes: tuple | None) -> list[Any]:
     if jax.default_backend() == "cpu":
         with contextlib.suppress(UnsupportedPrimitive):
-            native.begin(_handler(program, _of_world(operands, axes)))
+            main, parts = _sources(program, _of_world(operands, axes))
+            for source in (*parts, main):
+                native.begin(source)
     lead = () if axes is None else (_size(operands, axes),)
     return [core.ShapedArray((*lead, *x.shape), x.dtype) for x in program.results]
 
@@ -87,7 +98,10 @@ def _on_cpu(*operands: Array, program: WorldProgram, axes: tuple | None) -> list
 
 def natively(*operands: Array, program: WorldProgram, axes: tuple | None) -> list[Array]:
     """What the primitive means, by machine code of a CPU. Raises UnsupportedPrimitive and CompilerMissing."""
-    target = native.target_of(_handler(program, _of_world(operands, axes)))
+    main, parts = _sources(program, _of_world(operands, axes))
+    for part in parts:
+        native.load_part(part)
+    target = native.target_of(main)
     kept = axes or (None,) * len(operands)
     worlds = 1 if axes is None else _size(operands, axes)
     steps = np.array([0 if a is None else 1 for a in kept], np.int32)
@@ -97,8 +111,9 @@ def natively(*operands: Array, program: WorldProgram, axes: tuple | None) -> lis
 
 
 @lru_cache(maxsize=32)
-def _handler(program: WorldProgram, operands: tuple[jax.ShapeDtypeStruct, ...]) -> str:
-    """Source of a handler of (operands..., whether each has worlds) for any number of worlds."""
+def _sources(program: WorldProgram, operands: tuple[jax.ShapeDtypeStruct, ...]) -> ProgramSource:
+    """Source of a handler of (operands..., whether each has worlds) for any number of worlds, and of its parts."""
+    source = program.source()
     n = len(operands)
     inputs = [f"const {C_TYPES[str(x.dtype)]}* a{i} = argument(frame, {i})->data;" for i, x in enumerate(operands)]
     outputs = [f"{C_TYPES[str(x.dtype)]}* r{i} = result(frame, {i})->data;" for i, x in enumerate(program.results)]
@@ -108,7 +123,7 @@ def _handler(program: WorldProgram, operands: tuple[jax.ShapeDtypeStruct, ...]) 
     places = [f"a{i} + w * steps[{i}] * {math.prod(x.shape)}" for i, x in enumerate(operands)]
     places += [f"r{i} + w * {math.prod(x.shape)}" for i, x in enumerate(program.results)]
     lines = "\n".join([*inputs, *outputs, *clear])
-    return f"""{native.PREAMBLE}{PREAMBLE}{program.source()}
+    handler = f"""{native.PREAMBLE}{PREAMBLE}{source.world}
 XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
 if (is_question(frame)) return 0;
 const int* steps = argument(frame, {n})->data;
@@ -119,6 +134,7 @@ world({", ".join(places)});
 return 0;
 }}
 """
+    return ProgramSource(handler, source.parts)
 
 
 mlir.register_lowering(world_p, mlir.lower_fun(_on_cpu, multiple_results=True), platform="cpu")

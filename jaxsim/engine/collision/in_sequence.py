@@ -1,10 +1,11 @@
 """The narrow phase as machine code of a CPU: pair after pair in MuJoCo's order, straight into the contact buffer.
 
 A pair costs its bound test, and no more if that fails. Every collider is a program of scalars, made from the function
-that the plain form calls (`narrow`). The source has no number of geoms, pairs or contacts in it, so that models with
-the same kinds of pairs share one library.
+that the plain form calls (`narrow`). Its source has no number of geoms, vertices, pairs or contacts in it, so that
+models share the library of each kind of pairs.
 """
 
+import hashlib
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -27,9 +28,11 @@ from jaxsim.engine.collision.shapes import Geoms
 from jaxsim.engine.collision.table import Collider
 from jaxsim.math.arrays import gather, inner, matvec
 from jaxsim.math.safe import Array
-from jaxsim.xla.c_source import C_TYPES, UnsupportedPrimitive, c_function
+from jaxsim.xla.c_source import C_TYPES, PREAMBLE, UnsupportedPrimitive, c_function
 from jaxsim.xla.loops import when
-from jaxsim.xla.world_program import WorldProgram, run_program
+from jaxsim.xla.world_program import ProgramSource, WorldProgram, run_program
+
+SLOT = 11  # numbers of a slot: whether it is a contact, dist, pos, normal, tangent
 
 
 class _Kind(NamedTuple):
@@ -39,11 +42,12 @@ class _Kind(NamedTuple):
     plane: bool
 
 
-class _Traced(NamedTuple):
-    """Bound test and collider of a kind, as programs of (arrays..., geoms (2,), margin)."""
+class _Programs(NamedTuple):
+    """Bound test and collider of a kind, as programs of (arrays..., geoms (2,), margin), and the arrays they read."""
 
     near: Any
     visit: Any
+    used: tuple[int, ...]
 
 
 def entries_in_sequence(
@@ -53,80 +57,85 @@ def entries_in_sequence(
 
     `plain(x, geom, kind)` gives the same from these arrays; on a CPU with a C compiler it gives the derivatives only.
     """
-    leaves, tree = jax.tree.flatten(x)
-    arrays = [i for i, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray | jax.Array)]
-    statics = tuple(None if i in arrays else leaf for i, leaf in enumerate(leaves))
-    shapes = tuple((leaves[i].shape, jax.dtypes.canonicalize_dtype(leaves[i].dtype)) for i in arrays)
-    kinds = tuple(_Kind(g.collider, is_plane(m, g)) for g in groups)
     width = row_width(groups)
-    traced = _programs(kinds, tree, statics, tuple(arrays), shapes, width)
-    margin_leaf = next(i for i, leaf in enumerate(leaves) if leaf is x.margin)
-    used = [i for i in arrays if i in traced.used and i != margin_leaf]
+    kinds = tuple(_Kind(g.collider, is_plane(m, g)) for g in groups)
+    own = [_own_inputs(x, k, kind.collider) for k, kind in enumerate(kinds)]
+    programs = [_programs(k, *_structure(inputs)) for k, inputs in zip(kinds, own, strict=True)]
+    read = [[_arrays(inputs)[i] for i in p.used] for inputs, p in zip(own, programs, strict=True)]
+    operands = list({id(a): a for arrays in read for a in arrays}.values())
+    places = tuple(tuple(next(i for i, o in enumerate(operands) if o is a) for a in arrays) for arrays in read)
 
-    known = [leaf if isinstance(leaf, np.ndarray) else s for leaf, s in zip(leaves, statics, strict=True)]
+    leaves, tree = jax.tree.flatten(x)
+    place_of = {id(a): i for i, a in enumerate([*operands, x.margin])}
+    origin = [
+        place_of.get(id(leaf)) if _is_array(leaf) and not isinstance(leaf, np.ndarray) else None for leaf in leaves
+    ]
+    known = [None if _is_array(leaf) and not isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
 
-    def in_plain_form(*operands: Array) -> Sequence[Array]:
-        *values, geom, kind, _ = operands
-        own = dict(zip([*used, margin_leaf], values, strict=True))
-        full = [k if isinstance(k, np.ndarray) else own.get(i, k) for i, k in enumerate(known)]
-        found = plain(tree.unflatten(full), geom, kind)
+    def in_plain_form(*values: Array) -> Sequence[Array]:
+        full = [k if i is None else values[i] for i, k in zip(origin, known, strict=True)]
+        found = plain(tree.unflatten(full), *values[-3:-1])
         return found.row, found.candidate, jnp.stack([found.found, found.dropped]).astype(jnp.int32)
 
-    dtype = x.pos.dtype
     results = (
-        jax.ShapeDtypeStruct((m.max_contacts, width), dtype),
+        jax.ShapeDtypeStruct((m.max_contacts, width), x.pos.dtype),
         jax.ShapeDtypeStruct((m.max_contacts,), jnp.int32),
         jax.ShapeDtypeStruct((2,), jnp.int32),
     )
     sizes = np.array([len(geom), m.max_contacts], np.int32)
-    program = WorldProgram(in_plain_form, partial(_source, traced, kinds, tuple(used), width), results)
+    types = tuple(str(jax.dtypes.canonicalize_dtype(a.dtype)) for a in operands)
+    program = WorldProgram(in_plain_form, partial(_source, tuple(programs), kinds, types, places, width), results)
     lists = jnp.asarray(geom, jnp.int32), jnp.asarray(kind, jnp.int32), sizes
-    row, candidate, count = run_program(program, *[leaves[i] for i in used], x.margin, *lists)
+    row, candidate, count = run_program(program, *operands, x.margin, *lists)
     return BufferEntries(row, candidate, count[0], count[1])
 
 
-class _Programs(NamedTuple):
-    """Programs of all kinds, the leaves (indices) that stand for their arguments, and those that are read."""
+def _own_inputs(x: NarrowInputs, k: int, collider: Collider) -> NarrowInputs:
+    """What pairs of one kind read, in a form that is the same for many models."""
+    context = x.contexts[k]
+    general = collider.general(context) if collider.general else context
+    return x._replace(margin=None, contexts=(general,))
 
-    kinds: tuple[_Traced, ...]
-    arrays: tuple[int, ...]
-    used: frozenset[int]
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, np.ndarray | jax.Array)
 
 
-@lru_cache(maxsize=32)
-def _programs(
-    kinds: tuple[_Kind, ...], tree: Any, statics: tuple, arrays: tuple[int, ...], shapes: tuple, width: int
-) -> _Programs:
-    """The kinds' programs for inputs of a structure, whose `arrays` have these shapes and dtypes."""
+def _arrays(x: NarrowInputs) -> list[Array]:
+    return [leaf for leaf in jax.tree.leaves(x) if _is_array(leaf)]
+
+
+def _structure(x: NarrowInputs) -> tuple[Any, tuple, tuple]:
+    """The tree of the inputs, its leaves that are no arrays, and shapes and dtypes of arrays: all that is static."""
+    leaves, tree = jax.tree.flatten(x)
+    shapes = tuple((a.shape, jax.dtypes.canonicalize_dtype(a.dtype)) for a in _arrays(x))
+    return tree, tuple(None if _is_array(leaf) else leaf for leaf in leaves), shapes
+
+
+@lru_cache(maxsize=64)
+def _programs(kind: _Kind, tree: Any, statics: tuple, shapes: tuple) -> _Programs:
+    """The programs of a kind for inputs of this structure."""
     structs = [jax.ShapeDtypeStruct(*s) for s in shapes]
-    real = next(s.dtype for s in structs if jnp.issubdtype(s.dtype, jnp.floating))
+    real = structs[0].dtype  # positions come first
     pair = jax.ShapeDtypeStruct((2,), jnp.int32), jax.ShapeDtypeStruct((), real)
 
     def inputs(values: Sequence[Array]) -> NarrowInputs:
-        full = list(statics)
-        for i, value in zip(arrays, values, strict=True):
-            full[i] = value
-        return tree.unflatten(full)
+        arrays = iter(values)
+        return tree.unflatten([next(arrays) if s is None else s for s in statics])
 
-    found = []
-    for k, kind in enumerate(kinds):
+    def near(*args: Array) -> Array:
+        return _bounds_touch(inputs(args[:-2]), kind, *args[-2:])
 
-        def near(*args: Array, kind: _Kind = kind) -> Array:
-            *values, geom, margin = args
-            return _bounds_touch(inputs(values), kind, geom, margin)
+    def visit(*args: Array) -> Array:
+        return _contacts_of_pair(inputs(args[:-2]), kind, *args[-2:])
 
-        def visit(*args: Array, kind: _Kind = kind, k: int = k) -> Array:
-            *values, geom, margin = args
-            return _contacts_of_pair(inputs(values), kind, k, geom, margin, width)
-
-        found.append(_Traced(*(jax.make_jaxpr(f)(*structs, *pair) for f in (near, visit))))
-    read = [_read(closed.jaxpr) for t in found for closed in t]
-    used = {arrays[i] for mask in read for i, is_read in enumerate(mask[: len(arrays)]) if is_read}
-    return _Programs(tuple(found), arrays, frozenset(used))
+    near, visit = (jax.make_jaxpr(f)(*structs, *pair) for f in (near, visit))
+    read = [_is_read(closed.jaxpr) for closed in (near, visit)]
+    return _Programs(near, visit, tuple(i for i in range(len(structs)) if any(r[i] for r in read)))
 
 
-def _read(jaxpr: Any) -> list[bool]:
-    """Which arguments a jaxpr reads."""
+def _is_read(jaxpr: Any) -> list[bool]:
+    """Whether a jaxpr reads each of its arguments."""
     inside = {v for vs in [jaxpr.outvars, *(e.invars for e in jaxpr.eqns)] for v in vs if not hasattr(v, "val")}
     return [v in inside for v in jaxpr.invars]
 
@@ -148,16 +157,15 @@ def _box(x: NarrowInputs, geom: Array) -> Box:
     return Box(pos + matvec(mat, aabb[:, :3]), mat, aabb[:, 3:])
 
 
-def _contacts_of_pair(x: NarrowInputs, kind: _Kind, number: int, geom: Array, margin: Array, width: int) -> Array:
+def _contacts_of_pair(x: NarrowInputs, kind: _Kind, geom: Array, margin: Array) -> Array:
     """Contacts of two geoms (2,): for each slot whether it is one, and its row; then the number dropped."""
     collider = kind.collider
-    first = (x.contexts[number],) if collider.setup else ()
+    first = x.contexts if collider.setup else ()
     count = {"count": jnp.int32(1)} if is_counted(collider) and not collider.dear else {}
     found = collider.function(*first, *(_geom(x, geom[i : i + 1]) for i in (0, 1)), margin[None], **count)
     slots = found.dist.shape[1]
     parts = [found.valid[0][:, None], found.dist[0][:, None], found.pos[0], found.normal[0]]
-    if width == 10:
-        parts.append(jnp.zeros((slots, 3)) if found.tangent is None else found.tangent[0])
+    parts.append(jnp.zeros((slots, 3)) if found.tangent is None else found.tangent[0])
     rows = jnp.concatenate([y.astype(x.pos.dtype) for y in parts], axis=1)
     return jnp.append(rows.reshape(-1), jnp.asarray(found.dropped, x.pos.dtype).reshape(()))
 
@@ -167,45 +175,72 @@ def _geom(x: NarrowInputs, geom: Array) -> Geoms:
     return Geoms(pos, mat, size, geom, mat[:, :, 2])
 
 
-def _source(programs: _Programs, kinds: tuple[_Kind, ...], used: tuple[int, ...], width: int) -> str:
-    """C source of `world(used leaves..., margins, geoms, kinds, sizes, rows, candidates, counts)`."""
-    dtypes = dict(zip(programs.arrays, (v.aval.dtype for v in programs.kinds[0].visit.jaxpr.invars), strict=False))
-    real = C_TYPES[str(programs.kinds[0].visit.out_avals[0].dtype)]
-    name_of = {leaf: f"in{k}" for k, leaf in enumerate(used)}
-    arguments = ", ".join([name_of.get(i, "0") for i in programs.arrays] + ["geom + 2 * p", "margin + p"])
-    functions, cases, largest = [], [], 0
-    for k, (traced, kind) in enumerate(zip(programs.kinds, kinds, strict=True)):
+def _source(
+    programs: tuple[_Programs, ...],
+    kinds: tuple[_Kind, ...],
+    types: tuple[str, ...],
+    places: tuple[tuple[int, ...], ...],
+    width: int,
+) -> ProgramSource:
+    """C source of `world(arrays..., margins, geoms, kinds, sizes, rows, candidates, counts)`.
+
+    `places` are the arrays, of these `types`, that each kind reads.
+    """
+    for kind in kinds:
         if not kind.collider.in_sequence:
             raise UnsupportedPrimitive(f"{kind.collider.function.__name__} in sequence")
-        for name, closed in zip(traced._fields, traced, strict=True):
-            functions.append(c_function(f"{name}{k}", closed.jaxpr, closed.consts))
-        size = traced.visit.out_avals[0].shape[0]
-        largest = max(largest, size)
-        cases.append(
-            f"case {k}: near{k}({arguments}, &near); if (!near) continue; "
-            f"visit{k}({arguments}, out); slots = {(size - 1) // (width + 1)}; break;"
-        )
-    inputs = [f"const {C_TYPES[str(dtypes[leaf])]}* {name}" for leaf, name in name_of.items()]
-    return "\n".join([*functions, _world(real, inputs, cases, largest, width)])
+    real = C_TYPES[str(programs[0].visit.out_avals[0].dtype)]
+    parts = [_part(p, real) for p in programs]
+    names = [f"jaxsim_{hashlib.sha256(text.encode()).hexdigest()[:24]}" for text in parts]
+    sizes = [p.visit.out_avals[0].shape[0] for p in programs]
+    declared = [f"int {name}({_signature(real)});" for name in names]
+    given = [f"const void* const of{k}[] = {{{', '.join(f'in{i}' for i in own)}}};" for k, own in enumerate(places)]
+    cases = [
+        f"case {k}: if (!{name}(of{k}, geom + 2 * p, margin + p, out)) continue; slots = {size // SLOT}; break;"
+        for k, (name, size) in enumerate(zip(names, sizes, strict=True))
+    ]
+    inputs = [f"const {C_TYPES[t]}* in{i}" for i, t in enumerate(types)]
+    world = _world(real, inputs, given, cases, max(sizes), width)
+    bodies = tuple(text.replace("NAME", name) for text, name in zip(parts, names, strict=True))
+    return ProgramSource("\n".join([*declared, world]), bodies)
 
 
-def _world(real: str, inputs: list[str], cases: list[str], largest: int, width: int) -> str:
+def _signature(real: str) -> str:
+    return f"const void* const* in, const int* geom, const {real}* margin, {real}* out"
+
+
+def _part(p: _Programs, real: str) -> str:
+    """C source of `NAME`: writes the contacts of a pair and gives 1, or gives 0 where its bounds are apart."""
+    count = len(p.visit.jaxpr.invars) - 2
+    arguments = ", ".join([f"in[{p.used.index(i)}]" if i in p.used else "0" for i in range(count)] + ["geom, margin"])
+    functions = [c_function(n, c.jaxpr, c.consts) for n, c in (("near", p.near), ("visit", p.visit))]
+    return f"""{PREAMBLE}{"".join(functions)}
+int NAME({_signature(real)}) {{
+bool touch;
+near({arguments}, &touch);
+if (touch) visit({arguments}, out);
+return touch;
+}}
+"""
+
+
+def _world(real: str, inputs: list[str], given: list[str], cases: list[str], largest: int, width: int) -> str:
     """The loop over the pairs of a world."""
     lists = [f"const {real}* margin", *(f"const int* {name}" for name in ("geom", "kind", "sizes"))]
     results = [f"{real}* row", "int* candidate", "int* count"]
     return f"""static void world({", ".join([*inputs, *lists, *results])}) {{
+{chr(10).join(given)}
 {real} out[{largest}];
 const int room = sizes[1];
 int found = 0, dropped = 0;
 for (int p = 0; p < sizes[0]; ++p) {{
-bool near;
 int slots;
 switch (kind[p]) {{
 {chr(10).join(cases)}
 default: continue;
 }}
 for (int s = 0; s < slots; ++s) {{
-const {real}* mine = out + s * {width + 1};
+const {real}* mine = out + s * {SLOT};
 if (mine[0] == 0) continue;
 if (found < room) {{
 memcpy(row + found * {width}, mine + 1, {width} * sizeof({real}));
@@ -213,7 +248,7 @@ candidate[found] = p;
 }}
 ++found;
 }}
-dropped += (int)out[slots * {width + 1}];
+dropped += (int)out[slots * {SLOT}];
 }}
 for (int i = found; i < room; ++i) candidate[i] = -1;
 count[0] = found;

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from jaxsim.core.types import GeomType as G
-from jaxsim.engine.collision.convex.convex import convex_context, convex_convex
+from jaxsim.engine.collision.convex.convex import convex_context, convex_convex, for_all_types
 from jaxsim.engine.collision.convex.hull import plane_mesh_setup
 from jaxsim.engine.collision.convex.prism import hfield_convex, hfield_setup
 from jaxsim.engine.collision.primitive.box import box_box
@@ -30,8 +30,9 @@ class Collider(NamedTuple):
 
     `cost` is roughly the number of floating-point operations for one pair. It decides whether a group of pairs gets a
     bound test and compaction before the narrow phase. `setup(m, g1, g2)`, if given, makes the function's first
-    argument. With `tangent` its contacts have a preferred second axis. It is called `in_sequence` on a CPU unless its
-    searches take other numbers of steps with other rounding.
+    argument, and `general(context)` one of the same arrays that serves more models. With `tangent` its contacts have a
+    preferred second axis. It is called `in_sequence` on a CPU unless its searches take other numbers of steps with
+    other rounding.
     """
 
     function: Callable
@@ -42,6 +43,7 @@ class Collider(NamedTuple):
     dear: bool = False
     tangent: bool = False
     in_sequence: bool = True
+    general: Callable | None = None
 
 
 COLLIDERS: dict[tuple[int, int], Collider] = {
@@ -76,7 +78,7 @@ for _pair, _ncon in {
     (G.BOX, G.MESH): 5,
     (G.MESH, G.MESH): 5,
 }.items():
-    COLLIDERS[_pair] = Collider(convex_convex, _ncon, 100_000, convex_context, True)
+    COLLIDERS[_pair] = Collider(convex_convex, _ncon, 100_000, convex_context, True, general=for_all_types)
 for _type in (G.SPHERE, G.CAPSULE, G.ELLIPSOID, G.CYLINDER, G.BOX, G.MESH):
     COLLIDERS[G.HFIELD, _type] = Collider(hfield_convex, 50, 100_000, hfield_setup, True)
 for _type in (G.SPHERE, G.CAPSULE, G.ELLIPSOID, G.CYLINDER, G.BOX, G.SDF):

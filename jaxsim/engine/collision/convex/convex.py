@@ -100,6 +100,10 @@ class Witness(NamedTuple):
     weight: Array
 
 
+CORNER_CLASSES = (0, 16, 150)  # corners of a face that programs have room for; few hulls need the last
+CONVEX_TYPES = tuple(int(t) for t in GeomType if GeomType.HFIELD < t <= GeomType.MESH)
+
+
 class DeepestPoint(NamedTuple):
     """The deepest or nearest point of one pair: whether it penetrates, distance, witness points, normal (3,)."""
 
@@ -132,8 +136,15 @@ def convex_context(m: Any, g1: np.ndarray, g2: np.ndarray) -> ConvexContext:
     return ConvexContext(
         SearchSettings(types, m.opt.ccd_iterations, multiccd, faceted, use_mpr, use_mpr, max_corners),
         SearchTables(hulls.hulls, facets, m.opt.ccd_tolerance),
-        *(hulls, m.geom_type, m.geom_rbound),
+        *(hulls._replace(vertex_id=[]), m.geom_type, m.geom_rbound),
     )
+
+
+def for_all_types(c: ConvexContext) -> ConvexContext:
+    """The context with settings that serve all convex types and other hulls, so that models share a program."""
+    corners = next((n for n in CORNER_CLASSES if c.settings.max_corners <= n), c.settings.max_corners)
+    settings = c.settings._replace(types=CONVEX_TYPES, max_corners=corners)
+    return c._replace(settings=settings)
 
 
 def convex_convex(c: ConvexContext, a: Geoms, b: Geoms, margin: Array, count: Array) -> PairContacts:

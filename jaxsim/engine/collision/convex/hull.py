@@ -18,16 +18,6 @@ CLIMB_MIN_VERTICES = 128  # hulls with as many vertices are searched by hill cli
 MUJOCO_CLIMB_MIN_VERTICES = 10  # mjMESH_HILLCLIMB_MIN: MuJoCo searches smaller meshes without the graph
 
 
-def in_room(x: np.ndarray, room: int) -> np.ndarray:
-    """`x` (n, ...) with its last row repeated up to `room` rows."""
-    return np.concatenate([x, np.repeat(x[-1:], room - len(x), axis=0)])
-
-
-def room_for(*sizes: int) -> int:
-    """Rows of tables of these sizes: a power of four, so that most models have tables alike, and share programs."""
-    return max(256, 4 ** -(-(max(sizes) - 1).bit_length() // 2))
-
-
 class HullTable(NamedTuple):
     """Hulls of meshes, one row each; the last row is empty.
 
@@ -68,9 +58,6 @@ def hull_table(m: Any, geoms: np.ndarray) -> HullTable:
     # one vertex follows the last, which a search that is not made reads
     first_edge = np.cumsum([0, *map(len, edges), 0]).astype(np.int32)
     scanned = vertex[scan] if len(vertex) else vertex
-    if len(vertex):
-        room = room_for(len(scan), len(edge), len(first_edge))
-        vertex, scanned, scan, first_edge, edge = (in_room(x, room) for x in (vertex, scanned, scan, first_edge, edge))
     tables = (components(m.mesh_vert, x, dtype) for x in (vertex, scanned))
     hulls = Hulls(*tables, *map(jnp.asarray, (scan, first_edge, edge)))
     rows = np.stack([ends, [*ends[1:], ends[-1]]], axis=1)
@@ -78,12 +65,12 @@ def hull_table(m: Any, geoms: np.ndarray) -> HullTable:
 
 
 def components(x: Array, rows: np.ndarray, dtype: Any) -> Vector:
-    """The components of rows (n,) of vectors x (k, 3); a zero each if there are none.
+    """The components of rows (n,) of vectors x (k, 3); some zeros if there are none.
 
     Each is a gather: XLA takes gathers out of a loop of steps, but not the slices of one.
     """
     if not len(rows):
-        return tuple(jnp.zeros(1, dtype) for _ in range(3))
+        return tuple(jnp.zeros(2 * SCAN_WIDTH, dtype) for _ in range(3))  # for searches that are not made
     return tuple(jnp.asarray(take(x.reshape(-1), 3 * rows + k), dtype) for k in range(3))
 
 
@@ -110,7 +97,7 @@ def hull_vertices(m: Any, mesh: int) -> np.ndarray:
 
 
 class FacetTable(NamedTuple):
-    """Faces side by side, of which the first six are those of a box; tables are filled up to a common length.
+    """Faces side by side, of which the first six are those of a box.
 
     `normal` are their components (f,) in the geoms' frames. Corners of face i, in order, are entries of `corner` from
     `first_corner[i]` to `first_corner[i + 1]`. Faces at vertex v are entries of `face` from
@@ -141,13 +128,13 @@ def facet_table(m: Any, hulls: HullTable) -> tuple[FacetTable, int]:
     corners = [*box_corners, *(x for part in meshes for x in part[0])]
     faces, ends = ([*(x for part in meshes for x in part[i + 1]), *box_vertices[i]] for i in (0, 1))
     rows = [*_in_rows(corners), *_in_rows(faces), _in_rows(ends)[1]]
-    room = room_for(*map(len, rows))
     dtype = hulls.hulls.vert[0].dtype
     normal = tuple(jnp.asarray(x, dtype) for x in BOX_NORMALS.T)
-    own = in_room(np.concatenate([*of_meshes, np.zeros(1, int)]), room - len(BOX_NORMALS))
     if of_meshes:
-        normal = tuple(map(jnp.concatenate, zip(normal, components(m.mesh_polynormal, own, dtype), strict=True)))
-    table = FacetTable(normal, *(jnp.asarray(in_room(x, room), jnp.int32) for x in rows))
+        own = components(m.mesh_polynormal, np.concatenate(of_meshes), dtype)
+        normal = tuple(map(jnp.concatenate, zip(normal, own, strict=True)))
+    # a walk along a row looks at the entry behind its end
+    table = FacetTable(normal, *(jnp.asarray(np.append(x, x[-1]), jnp.int32) for x in rows))
     return table, max(map(len, corners))
 
 
@@ -200,7 +187,7 @@ def plane_mesh_setup(m: Any, g1: np.ndarray, g2: np.ndarray) -> PlaneMeshContext
     rows = [_vertex_neighbours(m, mesh, ids) for mesh, ids in zip(hulls.mesh, hulls.vertex_id, strict=True)]
     width = max(r.shape[1] for r in rows)
     rows = [np.pad(r, ((0, 0), (0, width - r.shape[1])), constant_values=-1) for r in rows]
-    return PlaneMeshContext(hulls, m.geom_rbound, np.concatenate(rows))
+    return PlaneMeshContext(hulls._replace(vertex_id=[]), m.geom_rbound, np.concatenate(rows))
 
 
 def lowest_vertices(hulls: HullTable, g: Geoms, down: Array, count: Array) -> tuple[Array, Array]:
