@@ -114,7 +114,7 @@ def _collisions(m: Model) -> list[tuple[str, str]]:
         return [("collisions", "too many pairs to list: a grid finds those that are near")]
     counts = Counter()
     for group in groups(m):
-        counts[group.collider.function.__name__.replace("_", " and ")] += len(group.candidate)
+        counts[group.collider.function.__name__.replace("_", " and ")] += len(group.geom)
     if not counts:
         return []
     text = ", ".join(f"{count} {name}" for name, count in counts.most_common())

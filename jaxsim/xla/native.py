@@ -148,7 +148,7 @@ def _folder() -> Path:
     Where JAX's cache is switched off, or neither can be written, one that goes with this process.
     """
     kept = getattr(jax.config, "jax_compilation_cache_dir", None) or os.environ.get("JAX_COMPILATION_CACHE_DIR")
-    off = not jax.config.jax_enable_compilation_cache or kept == ""
+    off = not getattr(jax.config, "jax_enable_compilation_cache", True) or kept == ""
     places = [] if off else [Path(kept)] if kept and "://" not in str(kept) else [user_folder()]
     return next(filter(None, (made(place / "native") for place in places)), None) or _own_folder()
 
