@@ -15,6 +15,7 @@ import numpy as np
 from jax import lax
 
 from jaxsim.engine.solver import kernel
+from jaxsim.xla import world_program
 
 WIDE = np.longdouble
 
@@ -401,6 +402,7 @@ RULES = {
     "custom_linear_solve": solved,
     "platform_index": platform,
     "constraint_solve": defined(kernel.by_jax),
+    "world_program": defined(world_program.by_jax),
     **{name: called("jaxpr") for name in ("jit", "pjit", "remat", "remat2", "checkpoint", "closed_call")},
     "custom_jvp_call": called("call_jaxpr"),
     "custom_vjp_call": called("call_jaxpr"),
