@@ -89,6 +89,12 @@ def without_constants(
     return run, traced.consts, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shape)
 
 
+def is_read(jaxpr: Any) -> list[bool]:
+    """Whether a jaxpr reads each of its arguments."""
+    read = {v for vs in [jaxpr.outvars, *(e.invars for e in jaxpr.eqns)] for v in vs if not hasattr(v, "val")}
+    return [v in read for v in jaxpr.invars]
+
+
 def merged(x: Array, dim: int | None, axis: int | None, outer: int, size: int) -> Array:
     """An operand of `outer` batches of `size` as one of a batch of outer * size.
 

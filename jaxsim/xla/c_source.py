@@ -81,7 +81,7 @@ Entry = Callable[[Sequence[Index]], str]
 def c_function(name: str, jaxpr: Any, consts: Sequence[Any]) -> str:
     """A function `name(in0, in1, ..., out)` of pointers that writes the only result of the jaxpr.
 
-    Raises UnsupportedPrimitive.
+    Slices of arguments must lie inside (`math.arrays.row_at`): they are not moved there. Raises UnsupportedPrimitive.
     """
     writer = Writer(f"{name}_")
     pointers = [f"const {_c_type(v.aval.dtype)}* in{i}" for i, v in enumerate(jaxpr.invars)]
@@ -858,7 +858,7 @@ def _cond(w: Writer, eqn: Any, operands: list[Value]) -> list[Value]:
     which, *args = operands
     known = entries_of(which)[0].strip("()")
     if known.isdigit():
-        branch = eqn.params["branches"][int(known)]
+        branch = eqn.params["branches"][min(int(known), len(eqn.params["branches"]) - 1)]
         return w.inline(branch.jaxpr, branch.consts, args)
     results: list[Value] = []
     for v in eqn.outvars:

@@ -20,7 +20,7 @@ from jax import core, lax
 
 from jaxsim.math.arrays import row_at
 from jaxsim.math.safe import Array
-from jaxsim.xla.batching import merged
+from jaxsim.xla.batching import is_read, merged
 from jaxsim.xla.c_source import CONTROL, UnsupportedPrimitive, Value, Writer, entries_of, lent, row_of, write_block
 from jaxsim.xla.compat import Primitive, batching, eval_jaxpr, mlir
 from jaxsim.xla.fusion import one_kernel_of_tables
@@ -62,10 +62,7 @@ def for_each(search: Search, shared: Any, rows: Any, count: Array) -> Any:
         return search(own, row, real)
 
     traced, shape = jax.make_jaxpr(of_leaves, return_shape=True)(jax.ShapeDtypeStruct((), bool), *entry)
-    read = {
-        v for vs in [traced.jaxpr.outvars, *(e.invars for e in traced.jaxpr.eqns)] for v in vs if not hasattr(v, "val")
-    }
-    used = [i for i, v in enumerate(traced.jaxpr.invars[1:]) if v in read]
+    used = [i for i, read in enumerate(is_read(traced.jaxpr)[1:]) if read]
     dtype = next(x.dtype for x in jax.tree.leaves(shape) if jnp.issubdtype(x.dtype, jnp.floating))
 
     def packed(x: list[Array], real: Array) -> Array:

@@ -103,5 +103,7 @@ def test_a_library_is_kept_in_the_users_cache_where_nothing_was_chosen(tmp_path,
 def switched_off():
     """Without JAX's cache of compiled programs."""
     jax.config.update("jax_enable_compilation_cache", False)
-    yield
-    jax.config.update("jax_enable_compilation_cache", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_compilation_cache", True)

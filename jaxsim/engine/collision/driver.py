@@ -3,6 +3,7 @@
 The contact buffer holds the contacts found, `max_contacts` at most, in MuJoCo's order.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -73,14 +74,10 @@ def _contacts_of_geoms(m: Model, d: Any) -> tuple[Any, Array, Array]:
     for k, group in enumerate(pair_groups):
         kind[group.candidate] = k
 
-    def find(x: NarrowInputs) -> list[GroupContacts]:
+    def find(x: NarrowInputs, *_: Any) -> list[GroupContacts]:
         return [contacts_of_group(m, x, pairs, g, c) for g, c in zip(pair_groups, x.contexts, strict=True)]
 
-    if m.callbacks.contact_filter is not None or sleeps(m):
-        d, found = _kept(m, d, pairs, find(x))
-        return _fill_buffer(m, d, pairs, entries(m, x, pairs.geom, found))
-    plain = lambda x, *_: entries(m, x, pairs.geom, find(x))  # noqa: E731
-    return _fill_buffer(m, d, pairs, entries_in_sequence(m, x, pairs.geom, kind, pair_groups, plain))
+    return _fill_buffer(m, *_entries(m, d, x, pairs, kind, pair_groups, find))
 
 
 def _contacts_of_large_model(m: Model, d: Any) -> tuple[Any, Array, Array]:
@@ -96,14 +93,19 @@ def _contacts_of_large_model(m: Model, d: Any) -> tuple[Any, Array, Array]:
         parts = enumerate(zip(colliders, x.contexts, strict=True))
         return [contacts_in_chunks(x, geom, kind == k, g.collider, c) for k, (g, c) in parts]
 
-    if m.callbacks.contact_filter is not None or sleeps(m):
-        d, found = _kept(m, d, near, find(x, near.geom, kind))
-        found_entries = entries(m, x, near.geom, found)
-    else:
-        plain = lambda x, geom, kind: entries(m, x, geom, find(x, geom, kind))  # noqa: E731
-        found_entries = entries_in_sequence(m, x, near.geom, kind, colliders, plain)
-    d, ncon, dropped = _fill_buffer(m, d, near, found_entries)
+    d, ncon, dropped = _fill_buffer(m, *_entries(m, d, x, near, kind, colliders, find))
     return d, ncon, dropped + near.dropped
+
+
+def _entries(
+    m: Model, d: Any, x: NarrowInputs, pairs: Any, kind: Any, pair_groups: list[PairGroup], find: Callable
+) -> tuple[Any, Any, BufferEntries]:
+    """Data, the pairs, and the entries of the contact buffer; `find(x, geom, kind)` are the contacts in plain form."""
+    if m.callbacks.contact_filter is not None or sleeps(m):
+        d, found = _kept(m, d, pairs, find(x, pairs.geom, kind))
+        return d, pairs, entries(m, x, pairs.geom, found)
+    plain = lambda x, geom, kind: entries(m, x, geom, find(x, geom, kind))  # noqa: E731
+    return d, pairs, entries_in_sequence(m, x, pairs.geom, kind, pair_groups, plain)
 
 
 def _inputs(m: Model, d: Any, margin: Array, pair_groups: list[PairGroup]) -> NarrowInputs:

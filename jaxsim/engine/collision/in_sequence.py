@@ -28,6 +28,7 @@ from jaxsim.engine.collision.shapes import Geoms
 from jaxsim.engine.collision.table import Collider
 from jaxsim.math.arrays import gather, inner, matvec
 from jaxsim.math.safe import Array
+from jaxsim.xla.batching import is_read
 from jaxsim.xla.c_source import C_TYPES, PREAMBLE, UnsupportedPrimitive, c_function
 from jaxsim.xla.loops import when
 from jaxsim.xla.world_program import ProgramSource, WorldProgram, run_program
@@ -67,10 +68,8 @@ def entries_in_sequence(
 
     leaves, tree = jax.tree.flatten(x)
     place_of = {id(a): i for i, a in enumerate([*operands, x.margin])}
-    origin = [
-        place_of.get(id(leaf)) if _is_array(leaf) and not isinstance(leaf, np.ndarray) else None for leaf in leaves
-    ]
-    known = [None if _is_array(leaf) and not isinstance(leaf, np.ndarray) else leaf for leaf in leaves]
+    known = [None if isinstance(leaf, jax.Array) else leaf for leaf in leaves]
+    origin = [place_of.get(id(leaf)) if isinstance(leaf, jax.Array) else None for leaf in leaves]
 
     def in_plain_form(*values: Array) -> Sequence[Array]:
         full = [k if i is None else values[i] for i, k in zip(origin, known, strict=True)]
@@ -130,14 +129,8 @@ def _programs(kind: _Kind, tree: Any, statics: tuple, shapes: tuple) -> _Program
         return _contacts_of_pair(inputs(args[:-2]), kind, *args[-2:])
 
     near, visit = (jax.make_jaxpr(f)(*structs, *pair) for f in (near, visit))
-    read = [_is_read(closed.jaxpr) for closed in (near, visit)]
+    read = [is_read(closed.jaxpr) for closed in (near, visit)]
     return _Programs(near, visit, tuple(i for i in range(len(structs)) if any(r[i] for r in read)))
-
-
-def _is_read(jaxpr: Any) -> list[bool]:
-    """Whether a jaxpr reads each of its arguments."""
-    inside = {v for vs in [jaxpr.outvars, *(e.invars for e in jaxpr.eqns)] for v in vs if not hasattr(v, "val")}
-    return [v in inside for v in jaxpr.invars]
 
 
 def _bounds_touch(x: NarrowInputs, kind: _Kind, geom: Array, margin: Array) -> Array:

@@ -12,7 +12,7 @@ from jaxsim.envs.tasks.planar import Planar, PlanarConfig
 from jaxsim.envs.tasks.stub import Stub, StubConfig
 
 HUMANOID = LeggedConfig(
-    model="humanoid.xml", ctrl_dt=0.025, height=0.88, trunk=("pelvis", "chest"), posture=0.3, fail_height=0.55
+    model="humanoid.xml", ctrl_dt=0.025, height=0.88, torso=("pelvis", "chest"), posture=0.3, fail_height=0.55
 )
 TASKS = {
     "cartpole_balance": (Cartpole, CartpoleConfig()),

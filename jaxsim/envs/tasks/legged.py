@@ -18,14 +18,14 @@ from jaxsim.math.safe import Array
 class LeggedConfig(Config):
     """`speed`: target along x in m/s, 0 to stand. `height`: of the root body in m, at which it stands.
 
-    `trunk`: names of the bodies that stay upright and face along x while it moves; none where any side may lead.
+    `torso`: names of the bodies that stay upright and face along x while it moves; none where any side may lead.
     `posture`: weight of joint angles near those of `keyframe`. `fail_height`: height in m below which an episode ends.
     `noise`: standard deviation of initial joint angles (rad) and velocities about `keyframe`.
     """
 
     speed: float = 1.0
     height: float = 1.0
-    trunk: tuple[str, ...] = ()
+    torso: tuple[str, ...] = ()
     posture: float = 0.0
     fail_height: float = 0.0
     keyframe: str = "stand"
@@ -39,7 +39,7 @@ class Legged(Env):
     joint velocities and the last action. Action: one entry for each actuator.
     Reward, at most 1: standing * (4 + small action) / 5 * (1 + 5 moving) / 6, where moving = facing * v_x / speed,
     clipped to [0, 1]. Standing is high * upright * (1 - posture + posture * pose); upright and facing are products over
-    the root's or trunk's bodies, pose is 1 at the keyframe's joint angles and 0 where all are 1.5 rad away. With a
+    the root's or torso's bodies, pose is 1 at the keyframe's joint angles and 0 where all are 1.5 rad away. With a
     target speed of 0, moving is a Gaussian of v_x that is 0.1 at 1 m/s. The episode ends where the root sinks below
     `fail_height`.
     """
@@ -49,8 +49,8 @@ class Legged(Env):
     def __init__(self, config: LeggedConfig):
         super().__init__(config)
         self._start = self.model.key_qpos[self.model.keyframe(config.keyframe)]
-        self._trunk = np.array([self.model.name2id("body", name) for name in config.trunk], int)
-        self._upright_bodies = self._trunk if config.trunk else self.model.jnt_bodyid[:1]
+        self._torso = np.array([self.model.name2id("body", name) for name in config.torso], int)
+        self._upright_bodies = self._torso if config.torso else self.model.jnt_bodyid[:1]
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
         """The keyframe with noise on joint angles and on all velocities; the root faces along x."""
@@ -94,9 +94,9 @@ class Legged(Env):
         return standing * calm * (1 + 5 * moving) / 6, terms
 
     def _upright(self, data: Data) -> tuple[Array, Array]:
-        """How upright the trunk (or the root) is, and how much the trunk faces along x, each in [0, 1]."""
+        """How upright the torso (or the root) is, and how much the torso faces along x, each in [0, 1]."""
         upright = jnp.prod(ramp(data.xmat[self._upright_bodies, 8], 0.0, 0.9))
-        return upright, jnp.prod(ramp(data.xmat[self._trunk, 0], -1.0, 0.9))
+        return upright, jnp.prod(ramp(data.xmat[self._torso, 0], -1.0, 0.9))
 
     def failed(self, data: Data, info: Info) -> Array:
         """Whether the root sank below `fail_height`."""

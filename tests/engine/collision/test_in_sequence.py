@@ -16,7 +16,9 @@ from jaxsim.xla import native, world_program
 from jaxsim.xla.c_source import UnsupportedPrimitive
 from tests.engine.collision.test_driver import everything, states
 
-pytestmark = pytest.mark.skipif(native.c_compiler() is None, reason="no C compiler")
+pytestmark = pytest.mark.skipif(
+    native.c_compiler() is None, reason="compares the machine code of a C compiler (cc) with XLA's"
+)
 HEIGHTS = " ".join(str(i * 37 % 11) for i in range(64))
 ASSETS = f"""<mesh name="m" vertex="0 0 0 .3 0 0 0 .4 0 0 0 .3 .2 .2 .3"/>
   <hfield name="h" nrow="8" ncol="8" size="1 1 .2 .1" elevation="{HEIGHTS}"/>"""
