@@ -13,7 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from jaxsim.xla.batching import is_read
+
 SMALL = 18
+UNROLLED = 9  # numbers of the last axes of a larger array that are written out, so that their indices are known
 PREAMBLE = """
 #ifdef __CUDACC_RTC__
 #define FUNCTION static __device__
@@ -229,10 +232,10 @@ class Writer:
         return out
 
     def fill(self, out: Buffer, entry: Entry, at: Callable[[Sequence[Index]], Index] | None = None) -> None:
-        """Write all entries, at `at(index)` if given."""
-        index: list[Index] = []
-        opened = 0
-        for n in out.shape:
+        """Write all entries, at `at(index)` if given: a loop for each axis but the last ones, which are written out."""
+        shape, index, opened = out.shape, [], 0
+        split = _looped(shape)
+        for n in shape[:split]:
             if n == 1:
                 index.append(0)
                 continue
@@ -240,9 +243,10 @@ class Writer:
             self.line(f"for (int {name} = 0; {name} < {n}; ++{name}) {{")
             index.append(name)
             opened += 1
-        value = entry(index)
-        place = at(index) if at else _linear(index, out.shape)
-        self.line(f"{out.name}[{place}] = {value};")
+        for inner in itertools.product(*map(range, shape[split:])):
+            value = entry([*index, *inner])
+            place = at([*index, *inner]) if at else _linear([*index, *inner], shape)
+            self.line(f"{out.name}[{place}] = {value};")
         self.line("}" * opened)
 
     def copy(self, target: str, source: Buffer) -> None:
@@ -271,10 +275,8 @@ class Writer:
 
         for k, eqn in enumerate(eqns):
             operands = [read(v, k) for v in eqn.invars]
-            names = [x.name for x in operands if isinstance(x, Buffer)]
-            operands = [
-                replace(x, owned=False) if isinstance(x, Buffer) and names.count(x.name) > 1 else x for x in operands
-            ]
+            if eqn.primitive.name != "cond":  # of whose branches each may use another one
+                operands = _each_owned_once(operands)
             results = self.equation(eqn, operands)
             lent = {x.name for x in operands if isinstance(x, Buffer) and not x.owned}
             self.shared |= {x.name for x in results if isinstance(x, Buffer) and x.name in lent}
@@ -291,17 +293,32 @@ class Writer:
             return CONTROL[name](self, eqn, operands)
         out = eqn.outvars[0].aval
         if name in ELEMENTWISE:
-            expression = ELEMENTWISE[name]
-
-            def entry(index: Sequence[Index]) -> str:
-                parts = [self.at(x, index if x.shape else ()) for x in operands]
-                return expression(*parts, dtype=operands[-1].dtype, out=out.dtype, **params)
-
-            return [self.make(out.shape, out.dtype, entry)]
+            return [self.elementwise(ELEMENTWISE[name], operands, out, params)]
         if name not in STRUCTURAL:
             raise UnsupportedPrimitive(f"no C source for {name}")
         found = STRUCTURAL[name](self, eqn, operands)
         return found if isinstance(found, list) else [found]
+
+    def elementwise(self, expression: Callable[..., str], operands: list[Value], out: Any, params: dict) -> Value:
+        """An array of expressions of entries of the operands; one loop where those have the same shape."""
+        shape, size = tuple(out.shape), math.prod(out.shape)
+        if all(x.shape in ((), shape) for x in operands):
+            shape = (size,) if size > SMALL else shape
+            operands = [replace(x, shape=shape if x.shape else ()) for x in operands]
+        operands = [self.in_memory(x) if any(n > 1 for n in x.shape[: _looped(shape)]) else x for x in operands]
+
+        def entry(index: Sequence[Index]) -> str:
+            parts = [self.at(x, index if x.shape else ()) for x in operands]
+            return expression(*parts, dtype=operands[-1].dtype, out=out.dtype, **params)
+
+        return replace(self.make(shape, out.dtype, entry), shape=tuple(out.shape))
+
+
+def _looped(shape: Sequence[int]) -> int:
+    """The number of first axes over which `make` writes loops; indices of the others are known."""
+    if math.prod(shape) <= SMALL:
+        return 0
+    return next(d for d in range(len(shape) + 1) if math.prod(shape[d:]) <= UNROLLED)
 
 
 def _needed(jaxpr: Any) -> list[Any]:
@@ -405,8 +422,10 @@ def _reshape(w: Writer, eqn: Any, operands: list[Value]) -> Value:
 def _broadcast(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     x, out = operands[0], eqn.outvars[0].aval
     dims = eqn.params["broadcast_dimensions"]
-    if math.prod(out.shape) > SMALL:
-        x = w.in_memory(x) if x.shape else x
+    if not x.shape and math.prod(out.shape) > SMALL:
+        return replace(w.make((math.prod(out.shape),), x.dtype, lambda _: entries_of(x)[0]), shape=tuple(out.shape))
+    if any(n > 1 and d < _looped(out.shape) for d, n in zip(dims, x.shape, strict=True)):
+        x = w.in_memory(x)
     return w.make(
         out.shape, x.dtype, lambda i: w.at(x, [0 if n == 1 else i[d] for d, n in zip(dims, x.shape, strict=True)])
     )
@@ -691,6 +710,8 @@ def _dot(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     (ca, cb), (ba, bb) = eqn.params["dimension_numbers"]
     if ba or bb:
         raise UnsupportedPrimitive("batched products")
+    if math.prod(out.shape) > SMALL:
+        a, b = w.in_memory(a), w.in_memory(b)
     free_a, free_b = ([d for d in range(len(x.shape)) if d not in c] for x, c in ((a, ca), (b, cb)))
 
     def entry(i: Sequence[Index]) -> str:
@@ -872,7 +893,10 @@ def _cond(w: Writer, eqn: Any, operands: list[Value]) -> list[Value]:
     outer, written, found = w.lines, [], []
     for branch in eqn.params["branches"]:
         w.lines = []
-        found.append(w.inline(branch.jaxpr, branch.consts, args))
+        read = [x for x, r in zip(args, is_read(branch.jaxpr), strict=True) if r]
+        own = iter(_each_owned_once(read))
+        mine = [next(own) if r else lent(x) for x, r in zip(args, is_read(branch.jaxpr), strict=True)]
+        found.append(w.inline(branch.jaxpr, branch.consts, mine))
         written.append(w.lines)
     known = {x.name: x for x in args if isinstance(x, Buffer)}
     w.lines = outer

@@ -369,10 +369,10 @@ def _clipped(
         end = _corner(f, hulls, clipper, r.clipper, jnp.where(i + 1 < nside, i + 1, 0))
         plane = component.cross(component.sub(end, corner), along)
 
-        def height(row: Array) -> Array:
+        def height(p: _Polygon, row: Array) -> Array:
             return component.dot(component.sub(split(row_at(p.point, row)), corner), plane)
 
-        stays = lambda j: (j < p.count) & (height(p.base + j) > -MINVAL)  # noqa: E731
+        stays = lambda j: (j < p.count) & (height(p, p.base + j) > -MINVAL)  # noqa: E731
         nobody_leaves = lax.while_loop(stays, lambda j: j + 1, jnp.int32(0)) == p.count
         # points are given out from the second on, whether one leaves or not
         turned = p._replace(first=jnp.where(p.first + 1 < p.count, p.first + 1, 0))
@@ -381,32 +381,34 @@ def _clipped(
     return repeat(nside, cut, polygon)
 
 
-def _cut(p: _Polygon, height: Callable[[Array], Array], side: Array, half: int) -> _Polygon:
+def _cut(p: _Polygon, height: Callable[[_Polygon, Array], Array], side: Array, half: int) -> _Polygon:
     """The part of a polygon above a plane, in the other half of its rows."""
     target = half - p.base
     last = target + np.int32(half - 1)
 
     def visit(j: Array, state: tuple) -> tuple:
+        # the old rows are read from what is written, which leaves them as they are, so that there is one polygon
         out, n, row, below = state
         following = p.row(jnp.where(j + 1 < p.count, j + 1, 0))
-        above = height(following)
+        above = height(out, following)
         inside, stays = below > -MINVAL, above > -MINVAL
         rate = jnp.where(inside != stays, below - above, 0)
         t = jnp.where(rate == 0, -1, below / jnp.where(rate == 0, 1, rate))
         crosses = (t >= 0) & (t <= 1)
-        line = row_at(p.line, row)
-        here, there = split(row_at(p.point, row)), split(row_at(p.point, following))
+        line = row_at(out.line, row)
+        here, there = split(row_at(out.point, row)), split(row_at(out.point, following))
+        line_there, origin_there = row_at(out.line, following), split(row_at(out.origin, following))
         crossing = component.add(here, component.scale(t, component.sub(there, here)))
         # what does not count is written over by what comes next
         at = jnp.minimum(target + n, last)
         out = out.put(at, crossing, jnp.where(inside, -1 - side, line), (line, side))
         n += crosses
         at = jnp.minimum(target + n, last)
-        out = out.put(at, there, row_at(p.line, following), split(row_at(p.origin, following)))
+        out = out.put(at, there, line_there, origin_there)
         return out, n + stays, following, above
 
     row = p.row(jnp.int32(0))
-    out, n, _, _ = repeat(p.count, visit, (p, jnp.int32(0), row, height(row)))
+    out, n, _, _ = repeat(p.count, visit, (p, jnp.int32(0), row, height(p, row)))
     return out._replace(base=target, first=jnp.int32(0), count=n)
 
 
