@@ -60,6 +60,22 @@ def branches(x):
     return jnp.concatenate([big.reshape(-1), small, lax.switch(2, [lambda: x[4], lambda: x[5], lambda: x[6]])])
 
 
+def either_branch_changes(x):
+    """In a loop, an array that one branch changes and the other hands on, with no copy of its own."""
+
+    def visit(i, y):
+        return lax.cond(row_at(y, i)[0] < 0, lambda: with_row(y, i, row_at(y, 9 - i)), lambda: with_row(y, 0, y[i]))
+
+    return lax.fori_loop(0, 10, visit, jnp.concatenate([x, -x])[5:15])
+
+
+def small_in_large(x):
+    """Entries of small arrays, of the axes that loops run over and of those that are written out."""
+    rotation, column = x[:3], x[:, :1]
+    turned = jnp.sum(rotation[None] * x[:, None], axis=-1)
+    return jnp.concatenate([turned, column * x, x[:4] @ rotation, jnp.broadcast_to(x[5], x.shape), x[::-1] @ rotation])
+
+
 def scans(x):
     last, sums = lax.scan(lambda c, r: (c + r, c * r), x[0], x, reverse=True)
     return jnp.concatenate([last, sums.reshape(-1)])
@@ -87,7 +103,10 @@ def gathers(x):
 @needs_compiler
 @pytest.mark.parametrize(
     "function",
-    [sum_of_rows, swapped_in_a_loop, kept_and_changed, branches, scans, reductions, arithmetic, gathers],
+    [
+        *(sum_of_rows, swapped_in_a_loop, kept_and_changed, branches, either_branch_changes, small_in_large),
+        *(scans, reductions, arithmetic, gathers),
+    ],
 )
 def test_source_computes_what_the_function_does(function, tmp_path):
     closed = jax.make_jaxpr(function)(X)
@@ -96,6 +115,12 @@ def test_source_computes_what_the_function_does(function, tmp_path):
     found = np.zeros_like(want)
     call(compiled(source, tmp_path).f, X.copy(), found)
     np.testing.assert_allclose(found, want, rtol=1e-14, atol=1e-15)  # other rounding of fused products
+
+
+def test_a_loop_whose_branches_change_or_keep_an_array_does_not_copy_it():
+    closed = jax.make_jaxpr(either_branch_changes)(X)
+    copies = c_function("f", closed.jaxpr, closed.consts).count(f"i < {X.size}; ++i)")
+    assert copies == 1  # of the result
 
 
 def test_a_primitive_without_source_is_named():
