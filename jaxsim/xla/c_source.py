@@ -893,9 +893,9 @@ def _cond(w: Writer, eqn: Any, operands: list[Value]) -> list[Value]:
     outer, written, found = w.lines, [], []
     for branch in eqn.params["branches"]:
         w.lines = []
-        read = [x for x, r in zip(args, is_read(branch.jaxpr), strict=True) if r]
-        own = iter(_each_owned_once(read))
-        mine = [next(own) if r else lent(x) for x, r in zip(args, is_read(branch.jaxpr), strict=True)]
+        read = is_read(branch.jaxpr)
+        own = iter(_each_owned_once([x for x, r in zip(args, read, strict=True) if r]))
+        mine = [next(own) if r else lent(x) for x, r in zip(args, read, strict=True)]
         found.append(w.inline(branch.jaxpr, branch.consts, mine))
         written.append(w.lines)
     known = {x.name: x for x in args if isinstance(x, Buffer)}

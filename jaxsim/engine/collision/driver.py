@@ -77,7 +77,8 @@ def _contacts_of_geoms(m: Model, d: Any) -> tuple[Any, Array, Array]:
     def find(x: NarrowInputs, *_: Any) -> list[GroupContacts]:
         return [contacts_of_group(m, x, pairs, g, c) for g, c in zip(pair_groups, x.contexts, strict=True)]
 
-    return _fill_buffer(m, *_entries(m, d, x, pairs, kind, pair_groups, find))
+    d, found = _entries(m, d, x, pairs, kind, pair_groups, find)
+    return _fill_buffer(m, d, pairs, found)
 
 
 def _contacts_of_large_model(m: Model, d: Any) -> tuple[Any, Array, Array]:
@@ -93,19 +94,20 @@ def _contacts_of_large_model(m: Model, d: Any) -> tuple[Any, Array, Array]:
         parts = enumerate(zip(colliders, x.contexts, strict=True))
         return [contacts_in_chunks(x, geom, kind == k, g.collider, c) for k, (g, c) in parts]
 
-    d, ncon, dropped = _fill_buffer(m, *_entries(m, d, x, near, kind, colliders, find))
+    d, found = _entries(m, d, x, near, kind, colliders, find)
+    d, ncon, dropped = _fill_buffer(m, d, near, found)
     return d, ncon, dropped + near.dropped
 
 
 def _entries(
     m: Model, d: Any, x: NarrowInputs, pairs: Any, kind: Any, pair_groups: list[PairGroup], find: Callable
-) -> tuple[Any, Any, BufferEntries]:
-    """Data, the pairs, and the entries of the contact buffer; `find(x, geom, kind)` are the contacts in plain form."""
+) -> tuple[Any, BufferEntries]:
+    """Data and the entries of the contact buffer; `find(x, geom, kind)` are the contacts in plain form."""
     if m.callbacks.contact_filter is not None or sleeps(m):
         d, found = _kept(m, d, pairs, find(x, pairs.geom, kind))
-        return d, pairs, entries(m, x, pairs.geom, found)
+        return d, entries(m, x, pairs.geom, found)
     plain = lambda x, geom, kind: entries(m, x, geom, find(x, geom, kind))  # noqa: E731
-    return d, pairs, entries_in_sequence(m, x, pairs.geom, kind, pair_groups, plain)
+    return d, entries_in_sequence(m, x, pairs.geom, kind, pair_groups, plain)
 
 
 def _inputs(m: Model, d: Any, margin: Array, pair_groups: list[PairGroup]) -> NarrowInputs:

@@ -224,7 +224,7 @@ def _world(real: str, inputs: list[str], given: list[str], cases: list[str], lar
     return f"""static void world({", ".join([*inputs, *lists, *results])}) {{
 {chr(10).join(given)}
 {real} out[{largest}];
-const int room = sizes[1];
+const int capacity = sizes[1];
 int found = 0, dropped = 0;
 for (int p = 0; p < sizes[0]; ++p) {{
 int slots;
@@ -235,7 +235,7 @@ default: continue;
 for (int s = 0; s < slots; ++s) {{
 const {real}* mine = out + s * {SLOT};
 if (mine[0] == 0) continue;
-if (found < room) {{
+if (found < capacity) {{
 memcpy(row + found * {width}, mine + 1, {width} * sizeof({real}));
 candidate[found] = p;
 }}
@@ -243,8 +243,8 @@ candidate[found] = p;
 }}
 dropped += (int)out[slots * {SLOT}];
 }}
-for (int i = found; i < room; ++i) candidate[i] = -1;
+for (int i = found; i < capacity; ++i) candidate[i] = -1;
 count[0] = found;
-count[1] = dropped + (found > room ? found - room : 0);
+count[1] = dropped + (found > capacity ? found - capacity : 0);
 }}
 """

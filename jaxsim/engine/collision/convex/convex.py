@@ -100,7 +100,7 @@ class Witness(NamedTuple):
     weight: Array
 
 
-CORNER_CLASSES = (0, 16, 150)  # corners of a face that programs have room for; few hulls need the last
+CORNER_CLASSES = (0, 16, 150)  # capacities of programs for corners of a face; few hulls need the last
 CONVEX_TYPES = tuple(int(t) for t in GeomType if GeomType.HFIELD < t <= GeomType.MESH)
 
 

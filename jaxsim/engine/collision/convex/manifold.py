@@ -373,10 +373,10 @@ def _clipped(
             return component.dot(component.sub(split(row_at(p.point, row)), corner), plane)
 
         stays = lambda j: (j < p.count) & (height(p, p.base + j) > -MINVAL)  # noqa: E731
-        nobody_leaves = lax.while_loop(stays, lambda j: j + 1, jnp.int32(0)) == p.count
+        all_stay = lax.while_loop(stays, lambda j: j + 1, jnp.int32(0)) == p.count
         # points are given out from the second on, whether one leaves or not
         turned = p._replace(first=jnp.where(p.first + 1 < p.count, p.first + 1, 0))
-        return lax.cond(nobody_leaves, lambda: turned, lambda: _cut(p, height, i, half))
+        return lax.cond(all_stay, lambda: turned, lambda: _cut(p, height, i, half))
 
     return repeat(nside, cut, polygon)
 
