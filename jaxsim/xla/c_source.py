@@ -14,37 +14,21 @@ from typing import Any
 import numpy as np
 
 from jaxsim.xla.batching import is_read
+from jaxsim.xla.c_expressions import (
+    ELEMENTWISE,
+    Index,
+    UnsupportedPrimitive,
+    bitwise,
+    c_type,
+    greater_of,
+    linear,
+    literal,
+    plus,
+    times,
+)
 
 SMALL = 18
 UNROLLED = 9  # numbers of the last axes of a larger array that are written out, so that their indices are known
-PREAMBLE = """
-#ifdef __CUDACC_RTC__
-#define FUNCTION static __device__
-#define TABLE static __device__ const
-#define INFINITY __int_as_float(0x7f800000)
-#define NAN __int_as_float(0x7fffffff)
-#else
-#include <math.h>
-#include <stdbool.h>
-#define FUNCTION static
-#define TABLE static const
-#endif
-"""
-C_TYPES = {
-    "float32": "float",
-    "float64": "double",
-    "int8": "signed char",
-    "int32": "int",
-    "int64": "long long",
-    "uint32": "unsigned",
-    "bool": "bool",
-}
-
-Index = int | str  # known while the source is written, or an expression of it
-
-
-class UnsupportedPrimitive(Exception):
-    """A primitive that has no C source here."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +71,7 @@ def c_function(name: str, jaxpr: Any, consts: Sequence[Any]) -> str:
     Slices of arguments must lie inside (`math.arrays.row_at`): they are not moved there. Raises UnsupportedPrimitive.
     """
     writer = Writer(f"{name}_")
-    pointers = [f"const {_c_type(v.aval.dtype)}* in{i}" for i, v in enumerate(jaxpr.invars)]
+    pointers = [f"const {c_type(v.aval.dtype)}* in{i}" for i, v in enumerate(jaxpr.invars)]
     args = [
         Small((), v.aval.dtype, (f"in{i}[0]",))
         if v.aval.shape == ()
@@ -102,66 +86,13 @@ def c_function(name: str, jaxpr: Any, consts: Sequence[Any]) -> str:
         for i, entry in enumerate(result.entries):
             writer.line(f"out[{i}] = {entry};")
     body = "\n".join(writer.lines)
-    out = f"{_c_type(result.dtype)}* out"
+    out = f"{c_type(result.dtype)}* out"
     tables = "\n".join(writer.tables)
     return f"{tables}\nFUNCTION void {name}({', '.join([*pointers, out])}) {{\n{body}\n}}\n"
 
 
 def _kind(v: Any) -> tuple[tuple[int, ...], Any]:
     return tuple(v.aval.shape), v.aval.dtype
-
-
-def _c_type(dtype: Any) -> str:
-    if str(dtype) not in C_TYPES:
-        raise UnsupportedPrimitive(f"numbers of type {dtype}")
-    return C_TYPES[str(dtype)]
-
-
-def _literal(x: Any, dtype: Any) -> str:
-    x = np.asarray(x).astype(dtype)[()]
-    if dtype == np.bool_:
-        return "true" if x else "false"
-    if not np.issubdtype(dtype, np.floating):
-        return f"({x})"
-    if np.isnan(x):
-        return "NAN"
-    if np.isinf(x):
-        return "INFINITY" if x > 0 else "(-INFINITY)"
-    return _real(x, dtype)
-
-
-def _real(x: Any, dtype: Any) -> str:
-    text = np.format_float_scientific(x, unique=True)
-    return f"({text}f)" if dtype == np.float32 else f"({text})"
-
-
-def _plus(a: Index, b: Index) -> Index:
-    if isinstance(a, int) and isinstance(b, int):
-        return a + b
-    return b if a == 0 else a if b == 0 else f"({a} + {b})"
-
-
-def _times(a: Index, b: int) -> Index:
-    return a * b if isinstance(a, int) else a if b == 1 else f"{a} * {b}"
-
-
-def _linear(index: Sequence[Index], shape: Sequence[int]) -> Index:
-    total: Index = 0
-    for i, n in zip(index, shape, strict=True):
-        total = _plus(_times(total, n), 0 if n == 1 else i)
-    return total
-
-
-def _unravelled(i: Index, shape: Sequence[int]) -> list[Index]:
-    out: list[Index] = []
-    for n in reversed(shape):
-        if isinstance(i, int):
-            out.append(i % n)
-            i = i // n
-        else:
-            out.append(0 if n == 1 else f"(({i}) % {n})")
-            i = i if n == 1 else f"(({i}) / {n})"
-    return out[::-1]
 
 
 class Writer:
@@ -182,22 +113,22 @@ class Writer:
         if expression.isidentifier() or (expression[0] == "(" and expression[1:-1].isdigit()):
             return expression
         name = next(self.names)
-        self.line(f"const {_c_type(dtype)} {name} = {expression};")
+        self.line(f"const {c_type(dtype)} {name} = {expression};")
         return name
 
     def array(self, shape: Sequence[int], dtype: Any) -> Buffer:
         """A new local array."""
         name = next(self.names)
-        self.line(f"{_c_type(dtype)} {name}[{max(math.prod(shape), 1)}];")
+        self.line(f"{c_type(dtype)} {name}[{max(math.prod(shape), 1)}];")
         return Buffer(tuple(shape), dtype, name)
 
     def constant(self, x: Any) -> Value:
         x = np.asarray(x)
         if x.size <= SMALL:
-            return Small(x.shape, x.dtype, tuple(_literal(e, x.dtype) for e in x.reshape(-1)))
+            return Small(x.shape, x.dtype, tuple(literal(e, x.dtype) for e in x.reshape(-1)))
         name = self.prefix + next(self.names)
-        entries = ", ".join(_literal(e, x.dtype) for e in x.reshape(-1))
-        self.tables.append(f"TABLE {_c_type(x.dtype)} {name}[{x.size}] = {{{entries}}};")
+        entries = ", ".join(literal(e, x.dtype) for e in x.reshape(-1))
+        self.tables.append(f"TABLE {c_type(x.dtype)} {name}[{x.size}] = {{{entries}}};")
         return Buffer(x.shape, x.dtype, name, False)
 
     def in_memory(self, x: Value) -> Buffer:
@@ -211,7 +142,7 @@ class Writer:
 
     def at(self, x: Value, index: Sequence[Index]) -> str:
         """The entry of an array."""
-        i = _linear(index, x.shape)
+        i = linear(index, x.shape)
         if isinstance(x, Buffer):
             return f"{x.name}[{i}]"
         if isinstance(i, int):
@@ -245,7 +176,7 @@ class Writer:
             opened += 1
         for inner in itertools.product(*map(range, shape[split:])):
             value = entry([*index, *inner])
-            place = at([*index, *inner]) if at else _linear([*index, *inner], shape)
+            place = at([*index, *inner]) if at else linear([*index, *inner], shape)
             self.line(f"{out.name}[{place}] = {value};")
         self.line("}" * opened)
 
@@ -336,84 +267,6 @@ def _each_owned_once(values: list[Value]) -> list[Value]:
     return [replace(x, owned=False) if isinstance(x, Buffer) and names.count(x.name) > 1 else x for x in values]
 
 
-def _binary(symbol: str) -> Callable[..., str]:
-    return lambda a, b, **_: f"({a} {symbol} {b})"
-
-
-def _call(name: str) -> Callable[..., str]:
-    def expression(*args: str, out: Any, **_: Any) -> str:
-        return f"{name}{'f' if out == np.float32 else ''}({', '.join(args)})"
-
-    return expression
-
-
-def _power(x: str, *, y: int, out: Any, **_: Any) -> str:
-    product = "(" + " * ".join([x] * abs(y)) + ")" if y else _literal(1, out)
-    return product if y >= 0 else f"({_literal(1, out)} / {product})"
-
-
-def _select(which: str, *cases: str, **_: Any) -> str:
-    if len(cases) == 2:
-        return f"({which} ? {cases[1]} : {cases[0]})"
-    chain = cases[-1]
-    for k in range(len(cases) - 2, -1, -1):
-        chain = f"({which} == {k} ? {cases[k]} : {chain})"
-    return chain
-
-
-def _absolute(x: str, *, out: Any, **_: Any) -> str:
-    return _call("fabs")(x, out=out) if np.issubdtype(out, np.floating) else f"({x} < 0 ? -{x} : {x})"
-
-
-def _remainder(a: str, b: str, *, out: Any, **_: Any) -> str:
-    return _call("fmod")(a, b, out=out) if np.issubdtype(out, np.floating) else f"({a} % {b})"
-
-
-def _greater(symbol: str) -> Callable[..., str]:
-    # a number that is not one wins, as in JAX
-    return lambda a, b, **_: f"({a} {symbol} {b} || {a} != {a} ? {a} : {b})"
-
-
-def _converted(x: str, *, out: Any, **_: Any) -> str:
-    return f"({x} != 0)" if out == np.bool_ else f"(({_c_type(out)}){x})"
-
-
-def _bitwise(bits: str, logical: str) -> Callable[..., str]:
-    return lambda a, b, *, out, **_: f"({a} {logical if out == np.bool_ else bits} {b})"
-
-
-ELEMENTWISE: dict[str, Callable[..., str]] = {
-    **{
-        n: _binary(s)
-        for n, s in {"add": "+", "sub": "-", "mul": "*", "div": "/", "shift_right_arithmetic": ">>"}.items()
-    },
-    **{n: _binary(s) for n, s in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items()},
-    **{
-        n: _call(n)
-        for n in ("sqrt", "floor", "ceil", "exp", "log", "sin", "cos", "tan", "tanh", "atan2", "pow", "cbrt")
-    },
-    **{n: _call(n) for n in ("asin", "acos", "atan")},
-    "shift_left": _binary("<<"),
-    "rsqrt": lambda x, *, out, **_: f"({_literal(1, out)} / {_call('sqrt')(x, out=out)})",
-    "square": lambda x, **_: f"({x} * {x})",
-    "and": _bitwise("&", "&&"),
-    "or": _bitwise("|", "||"),
-    "xor": _bitwise("^", "!="),
-    "not": lambda x, *, out, **_: f"({'!' if out == np.bool_ else '~'}{x})",
-    "neg": lambda x, **_: f"(-{x})",
-    "abs": _absolute,
-    "max": _greater(">"),
-    "min": _greater("<"),
-    "sign": lambda x, *, out, **_: f"(({_c_type(out)})(({x} > 0) - ({x} < 0)))",
-    "is_finite": lambda x, **_: f"(isfinite({x}))",
-    "rem": _remainder,
-    "integer_pow": _power,
-    "select_n": _select,
-    "clamp": lambda low, x, high, **_: f"({x} < {low} ? {low} : ({x} > {high} ? {high} : {x}))",
-    "convert_element_type": _converted,
-}
-
-
 def _reshape(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     x, shape = operands[0], tuple(eqn.outvars[0].aval.shape)
     return replace(x, shape=shape)
@@ -449,7 +302,7 @@ def _slice(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     return w.make(
         eqn.outvars[0].aval.shape,
         x.dtype,
-        lambda i: w.at(x, [_plus(_times(k, s), b) for k, s, b in zip(i, strides, p["start_indices"], strict=True)]),
+        lambda i: w.at(x, [plus(times(k, s), b) for k, s, b in zip(i, strides, p["start_indices"], strict=True)]),
     )
 
 
@@ -457,7 +310,7 @@ def _split(w: Writer, eqn: Any, operands: list[Value]) -> list[Value]:
     (x,), axis, begin, out = operands, eqn.params["axis"], 0, []
     for v in eqn.outvars:
         shift = [begin if d == axis else 0 for d in range(len(x.shape))]
-        entry = lambda i, shift=shift: w.at(x, [_plus(k, s) for k, s in zip(i, shift, strict=True)])  # noqa: E731
+        entry = lambda i, shift=shift: w.at(x, [plus(k, s) for k, s in zip(i, shift, strict=True)])  # noqa: E731
         out.append(w.make(v.aval.shape, x.dtype, entry))
         begin += v.aval.shape[axis]
     return out
@@ -497,7 +350,7 @@ def _pad(w: Writer, eqn: Any, operands: list[Value]) -> Value:
 
 def write_block(w: Writer, target: Buffer, source: Value, start: Sequence[Index]) -> None:
     """Write an array into another one, from index `start` on."""
-    place = lambda i: _linear([_plus(k, s) for k, s in zip(i, start, strict=True)], target.shape)  # noqa: E731
+    place = lambda i: linear([plus(k, s) for k, s in zip(i, start, strict=True)], target.shape)  # noqa: E731
     if isinstance(source, Small):
         for i in itertools.product(*map(range, source.shape)):
             w.line(f"{target.name}[{place(i)}] = {w.at(source, i)};")
@@ -537,7 +390,7 @@ def _stack(w: Writer, eqn: Any, operands: list[Value]) -> Value:
 
 def _iota(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     out, axis = eqn.outvars[0].aval, eqn.params["dimension"]
-    as_entry = lambda k: _literal(k, out.dtype) if isinstance(k, int) else f"(({_c_type(out.dtype)}){k})"  # noqa: E731
+    as_entry = lambda k: literal(k, out.dtype) if isinstance(k, int) else f"(({c_type(out.dtype)}){k})"  # noqa: E731
     return w.make(out.shape, out.dtype, lambda i: as_entry(i[axis]))
 
 
@@ -564,7 +417,7 @@ def _dynamic_slice(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     x, *starts = operands
     sizes = eqn.params["slice_sizes"]
     begin = _starts(w, starts, x.shape, sizes, isinstance(x, Buffer) and x.given)
-    return w.make(sizes, x.dtype, lambda i: w.at(x, [_plus(b, k) for b, k in zip(begin, i, strict=True)]))
+    return w.make(sizes, x.dtype, lambda i: w.at(x, [plus(b, k) for b, k in zip(begin, i, strict=True)]))
 
 
 def _dynamic_update_slice(w: Writer, eqn: Any, operands: list[Value]) -> Value:
@@ -619,14 +472,14 @@ def _gather(w: Writer, eqn: Any, operands: list[Value]) -> Value:
                 place[dim] = f"({start} < 0 ? 0 : ({start} > {high} ? {high} : {start}))"
                 inside.append(f"{start} >= 0 && {start} <= {high}")
         for dim, o in zip(kept, d.offset_dims, strict=True):
-            place[dim] = _plus(place[dim], i[o])
+            place[dim] = plus(place[dim], i[o])
         value = w.at(x, place)
         if "FILL" not in mode or not inside:
             return value
         fill = (
             np.nan if np.issubdtype(x.dtype, np.floating) else np.iinfo(x.dtype).min if x.dtype != np.bool_ else False
         )
-        return f"(({' && '.join(inside)}) ? {value} : {_literal(fill, x.dtype)})"
+        return f"(({' && '.join(inside)}) ? {value} : {literal(fill, x.dtype)})"
 
     return w.make(out.shape, x.dtype, entry)
 
@@ -654,14 +507,14 @@ def _reduction(start: Callable[[Any], str], join: Callable[..., str]) -> Callabl
             return w.make(out.shape, out.dtype, entry)
         found = w.array(out.shape, out.dtype)
         w.fill(found, lambda _: start(out.dtype))
-        place = lambda i: _linear([i[d] for d in kept], out.shape)  # noqa: E731
+        place = lambda i: linear([i[d] for d in kept], out.shape)  # noqa: E731
         w.fill(
             replace(x, name=found.name),
             lambda i: join(f"{found.name}[{place(i)}]", w.at(x, i), out=out.dtype),
             place,
         )
         if math.prod(out.shape) <= SMALL:
-            return w.make(out.shape, out.dtype, lambda i: f"{found.name}[{_linear(i, out.shape)}]")
+            return w.make(out.shape, out.dtype, lambda i: f"{found.name}[{linear(i, out.shape)}]")
         return found
 
     return reduce
@@ -694,7 +547,7 @@ def _cumsum(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     if isinstance(x, Buffer):
         found = w.array(out.shape, out.dtype)
         before = lambda i: [f"({k} - 1)" if d == axis else k for d, k in enumerate(i)]  # noqa: E731
-        previous = lambda i: f"({i[axis]} > 0 ? {found.name}[{_linear(before(i), out.shape)}] : 0)"  # noqa: E731
+        previous = lambda i: f"({i[axis]} > 0 ? {found.name}[{linear(before(i), out.shape)}] : 0)"  # noqa: E731
         w.fill(found, lambda i: f"({w.at(x, i)} + {previous(i)})")
         return found
     sums: dict[tuple, str] = {}
@@ -731,15 +584,15 @@ def _platform_index(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     platforms = eqn.params["platforms"]
     if None not in platforms:
         raise UnsupportedPrimitive(f"branches for {platforms} only")
-    return Small((), np.dtype(np.int32), (_literal(platforms.index(None), np.dtype(np.int32)),))
+    return Small((), np.dtype(np.int32), (literal(platforms.index(None), np.dtype(np.int32)),))
 
 
 def _least(dtype: Any) -> str:
-    return _literal(-np.inf if np.issubdtype(dtype, np.floating) else -(2**31) + 1, dtype)
+    return literal(-np.inf if np.issubdtype(dtype, np.floating) else -(2**31) + 1, dtype)
 
 
 def _greatest(dtype: Any) -> str:
-    return _literal(np.inf if np.issubdtype(dtype, np.floating) else 2**31 - 1, dtype)
+    return literal(np.inf if np.issubdtype(dtype, np.floating) else 2**31 - 1, dtype)
 
 
 def _plus_of(a: str, b: str, **_: Any) -> str:
@@ -767,15 +620,15 @@ STRUCTURAL: dict[str, Callable[[Writer, Any, list[Value]], Value | list[Value]]]
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _dynamic_update_slice,
     "gather": _gather,
-    "reduce_sum": _reduction(lambda t: _literal(0, t), _plus_of),
+    "reduce_sum": _reduction(lambda t: literal(0, t), _plus_of),
     "reduce_max": _reduction(
-        lambda t: _literal(-np.inf if np.issubdtype(t, np.floating) else -(2**31) + 1, t), _greater(">")
+        lambda t: literal(-np.inf if np.issubdtype(t, np.floating) else -(2**31) + 1, t), greater_of(">")
     ),
     "reduce_min": _reduction(
-        lambda t: _literal(np.inf if np.issubdtype(t, np.floating) else 2**31 - 1, t), _greater("<")
+        lambda t: literal(np.inf if np.issubdtype(t, np.floating) else 2**31 - 1, t), greater_of("<")
     ),
-    "reduce_and": _reduction(lambda t: "true", _bitwise("&", "&&")),
-    "reduce_or": _reduction(lambda t: "false", _bitwise("|", "||")),
+    "reduce_and": _reduction(lambda t: "true", bitwise("&", "&&")),
+    "reduce_or": _reduction(lambda t: "false", bitwise("|", "||")),
     "argmax": _arg(">"),
     "argmin": _arg("<"),
     "cumsum": _cumsum,
@@ -789,7 +642,7 @@ def _carried(w: Writer, x: Value) -> Value:
     if isinstance(x, Small):
         names = [next(w.names) for _ in x.entries]
         for n, entry in zip(names, x.entries, strict=True):
-            w.line(f"{_c_type(x.dtype)} {n} = {entry};")
+            w.line(f"{c_type(x.dtype)} {n} = {entry};")
         return replace(x, entries=tuple(names))
     if x.owned:
         return x
@@ -814,7 +667,7 @@ def _assign(w: Writer, targets: list[Value], values: list[Value]) -> None:
     for dtype, a, b in moves:
         if b in changed:  # another one that changes too
             name = next(w.names)
-            w.line(f"const {_c_type(dtype)} {name} = {b};")
+            w.line(f"const {c_type(dtype)} {name} = {b};")
             b = name
         final.append((a, b))
     arrays = [(t, v) for t, v in zip(targets, values, strict=True) if isinstance(t, Buffer)]
@@ -886,7 +739,7 @@ def _cond(w: Writer, eqn: Any, operands: list[Value]) -> list[Value]:
         if math.prod(v.aval.shape) <= SMALL:
             names = tuple(next(w.names) for _ in range(math.prod(v.aval.shape)))
             for n in names:
-                w.line(f"{_c_type(v.aval.dtype)} {n};")
+                w.line(f"{c_type(v.aval.dtype)} {n};")
             results.append(Small(*_kind(v), names))
         else:
             results.append(Buffer(*_kind(v), ""))

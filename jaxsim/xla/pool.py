@@ -21,7 +21,8 @@ from jax import core, lax
 from jaxsim.math.arrays import row_at
 from jaxsim.math.safe import Array
 from jaxsim.xla.batching import is_read, merged
-from jaxsim.xla.c_source import CONTROL, UnsupportedPrimitive, Value, Writer, entries_of, lent, row_of, write_block
+from jaxsim.xla.c_expressions import UnsupportedPrimitive
+from jaxsim.xla.c_source import CONTROL, Value, Writer, entries_of, lent, row_of, write_block
 from jaxsim.xla.compat import Primitive, batching, eval_jaxpr, mlir
 from jaxsim.xla.fusion import one_kernel_of_tables
 from jaxsim.xla.loops import repeat

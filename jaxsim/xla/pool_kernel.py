@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.math.safe import Array
-from jaxsim.xla.c_source import C_TYPES, PREAMBLE, c_function
+from jaxsim.xla.c_expressions import C_TYPES, PREAMBLE
+from jaxsim.xla.c_source import c_function
 from jaxsim.xla.kernels import Launch, launch
 
 THREADS = 64  # of a block

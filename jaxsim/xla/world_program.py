@@ -18,7 +18,7 @@ from jax import core
 from jaxsim.math.safe import Array
 from jaxsim.xla import native
 from jaxsim.xla.batching import merged
-from jaxsim.xla.c_source import C_TYPES, PREAMBLE, UnsupportedPrimitive
+from jaxsim.xla.c_expressions import C_TYPES, PREAMBLE, UnsupportedPrimitive
 from jaxsim.xla.compat import Primitive, ad, batching, mlir
 from jaxsim.xla.nvrtc import CompilerMissing
 

@@ -15,7 +15,8 @@ import jaxsim
 from jaxsim.engine.collision import driver
 from jaxsim.math.arrays import row_at, with_row
 from jaxsim.xla import pool
-from jaxsim.xla.c_source import PREAMBLE, UnsupportedPrimitive, c_function
+from jaxsim.xla.c_expressions import PREAMBLE, UnsupportedPrimitive
+from jaxsim.xla.c_source import c_function
 from jaxsim.xla.pool_kernel import pool_source, real_first
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")

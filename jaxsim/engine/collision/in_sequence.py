@@ -29,7 +29,8 @@ from jaxsim.engine.collision.table import Collider
 from jaxsim.math.arrays import gather, inner, matvec
 from jaxsim.math.safe import Array
 from jaxsim.xla.batching import is_read
-from jaxsim.xla.c_source import C_TYPES, PREAMBLE, UnsupportedPrimitive, c_function
+from jaxsim.xla.c_expressions import C_TYPES, PREAMBLE, UnsupportedPrimitive
+from jaxsim.xla.c_source import c_function
 from jaxsim.xla.loops import when
 from jaxsim.xla.world_program import ProgramSource, WorldProgram, run_program
 

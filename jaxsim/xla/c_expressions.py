@@ -1,0 +1,166 @@
+"""C expressions of numbers: what an operation of JAX on single entries is in C99 and CUDA alike."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+PREAMBLE = """
+#ifdef __CUDACC_RTC__
+#define FUNCTION static __device__
+#define TABLE static __device__ const
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+#else
+#include <math.h>
+#include <stdbool.h>
+#define FUNCTION static
+#define TABLE static const
+#endif
+"""
+C_TYPES = {
+    "float32": "float",
+    "float64": "double",
+    "int8": "signed char",
+    "int32": "int",
+    "int64": "long long",
+    "uint32": "unsigned",
+    "bool": "bool",
+}
+
+Index = int | str  # known while the source is written, or an expression of it
+
+
+class UnsupportedPrimitive(Exception):
+    """A primitive that has no C source here."""
+
+
+def c_type(dtype: Any) -> str:
+    if str(dtype) not in C_TYPES:
+        raise UnsupportedPrimitive(f"numbers of type {dtype}")
+    return C_TYPES[str(dtype)]
+
+
+def literal(x: Any, dtype: Any) -> str:
+    x = np.asarray(x).astype(dtype)[()]
+    if dtype == np.bool_:
+        return "true" if x else "false"
+    if not np.issubdtype(dtype, np.floating):
+        return f"({x})"
+    if np.isnan(x):
+        return "NAN"
+    if np.isinf(x):
+        return "INFINITY" if x > 0 else "(-INFINITY)"
+    return _real(x, dtype)
+
+
+def _real(x: Any, dtype: Any) -> str:
+    text = np.format_float_scientific(x, unique=True)
+    return f"({text}f)" if dtype == np.float32 else f"({text})"
+
+
+def plus(a: Index, b: Index) -> Index:
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    return b if a == 0 else a if b == 0 else f"({a} + {b})"
+
+
+def times(a: Index, b: int) -> Index:
+    return a * b if isinstance(a, int) else a if b == 1 else f"{a} * {b}"
+
+
+def linear(index: Sequence[Index], shape: Sequence[int]) -> Index:
+    total: Index = 0
+    for i, n in zip(index, shape, strict=True):
+        total = plus(times(total, n), 0 if n == 1 else i)
+    return total
+
+
+def unravelled(i: Index, shape: Sequence[int]) -> list[Index]:
+    out: list[Index] = []
+    for n in reversed(shape):
+        if isinstance(i, int):
+            out.append(i % n)
+            i = i // n
+        else:
+            out.append(0 if n == 1 else f"(({i}) % {n})")
+            i = i if n == 1 else f"(({i}) / {n})"
+    return out[::-1]
+
+
+def _binary(symbol: str) -> Callable[..., str]:
+    return lambda a, b, **_: f"({a} {symbol} {b})"
+
+
+def _call(name: str) -> Callable[..., str]:
+    def expression(*args: str, out: Any, **_: Any) -> str:
+        return f"{name}{'f' if out == np.float32 else ''}({', '.join(args)})"
+
+    return expression
+
+
+def _power(x: str, *, y: int, out: Any, **_: Any) -> str:
+    product = "(" + " * ".join([x] * abs(y)) + ")" if y else literal(1, out)
+    return product if y >= 0 else f"({literal(1, out)} / {product})"
+
+
+def _select(which: str, *cases: str, **_: Any) -> str:
+    if len(cases) == 2:
+        return f"({which} ? {cases[1]} : {cases[0]})"
+    chain = cases[-1]
+    for k in range(len(cases) - 2, -1, -1):
+        chain = f"({which} == {k} ? {cases[k]} : {chain})"
+    return chain
+
+
+def _absolute(x: str, *, out: Any, **_: Any) -> str:
+    return _call("fabs")(x, out=out) if np.issubdtype(out, np.floating) else f"({x} < 0 ? -{x} : {x})"
+
+
+def _remainder(a: str, b: str, *, out: Any, **_: Any) -> str:
+    return _call("fmod")(a, b, out=out) if np.issubdtype(out, np.floating) else f"({a} % {b})"
+
+
+def greater_of(symbol: str) -> Callable[..., str]:
+    # a number that is not one wins, as in JAX
+    return lambda a, b, **_: f"({a} {symbol} {b} || {a} != {a} ? {a} : {b})"
+
+
+def _converted(x: str, *, out: Any, **_: Any) -> str:
+    return f"({x} != 0)" if out == np.bool_ else f"(({c_type(out)}){x})"
+
+
+def bitwise(bits: str, logical: str) -> Callable[..., str]:
+    return lambda a, b, *, out, **_: f"({a} {logical if out == np.bool_ else bits} {b})"
+
+
+ELEMENTWISE: dict[str, Callable[..., str]] = {
+    **{
+        n: _binary(s)
+        for n, s in {"add": "+", "sub": "-", "mul": "*", "div": "/", "shift_right_arithmetic": ">>"}.items()
+    },
+    **{n: _binary(s) for n, s in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items()},
+    **{
+        n: _call(n)
+        for n in ("sqrt", "floor", "ceil", "exp", "log", "sin", "cos", "tan", "tanh", "atan2", "pow", "cbrt")
+    },
+    **{n: _call(n) for n in ("asin", "acos", "atan")},
+    "shift_left": _binary("<<"),
+    "rsqrt": lambda x, *, out, **_: f"({literal(1, out)} / {_call('sqrt')(x, out=out)})",
+    "square": lambda x, **_: f"({x} * {x})",
+    "and": bitwise("&", "&&"),
+    "or": bitwise("|", "||"),
+    "xor": bitwise("^", "!="),
+    "not": lambda x, *, out, **_: f"({'!' if out == np.bool_ else '~'}{x})",
+    "neg": lambda x, **_: f"(-{x})",
+    "abs": _absolute,
+    "max": greater_of(">"),
+    "min": greater_of("<"),
+    "sign": lambda x, *, out, **_: f"(({c_type(out)})(({x} > 0) - ({x} < 0)))",
+    "is_finite": lambda x, **_: f"(isfinite({x}))",
+    "rem": _remainder,
+    "integer_pow": _power,
+    "select_n": _select,
+    "clamp": lambda low, x, high, **_: f"({x} < {low} ? {low} : ({x} > {high} ? {high} : {x}))",
+    "convert_element_type": _converted,
+}
