@@ -130,6 +130,16 @@ def _converted(x: str, *, out: Any, **_: Any) -> str:
     return f"({x} != 0)" if out == np.bool_ else f"(({c_type(out)}){x})"
 
 
+def _shifted(a: str, b: str, *, out: Any, **_: Any) -> str:
+    if np.dtype(out).itemsize != 4:
+        raise UnsupportedPrimitive(f"shift_right_logical of {out}")
+    return f"(({c_type(out)})((unsigned){a} >> {b}))"
+
+
+def _rounded(x: str, *, out: Any, rounding_method: Any = 0, **_: Any) -> str:
+    return _call("rint" if int(rounding_method) == 1 else "round")(x, out=out)
+
+
 def bitwise(bits: str, logical: str) -> Callable[..., str]:
     return lambda a, b, *, out, **_: f"({a} {logical if out == np.bool_ else bits} {b})"
 
@@ -146,6 +156,8 @@ ELEMENTWISE: dict[str, Callable[..., str]] = {
     },
     **{n: _call(n) for n in ("asin", "acos", "atan")},
     "shift_left": _binary("<<"),
+    "shift_right_logical": _shifted,
+    "round": _rounded,
     "rsqrt": lambda x, *, out, **_: f"({literal(1, out)} / {_call('sqrt')(x, out=out)})",
     "square": lambda x, **_: f"({x} * {x})",
     "and": bitwise("&", "&&"),

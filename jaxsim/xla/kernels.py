@@ -100,17 +100,19 @@ void {name}({signature}) {{
 """
 
 
-def launch(source: str, name: str, operands: Sequence[Array], out: Any, how: Launch) -> Array:
-    """The result like `out` of a kernel of a CUDA program. Raises CompilerMissing."""
+def launch(source: str, name: str, operands: Sequence[Array], out: Any, how: Launch) -> Any:
+    """The result like `out`, or results if it is a list, of a kernel of a CUDA program. Raises CompilerMissing."""
     grid = {"grid_x": how.blocks, "grid_y": 1, "grid_z": 1}
     block = {"block_x": how.threads, "block_y": 1, "block_z": 1, "shared_mem_bytes": how.shared}
-    kernel = {"name": name, "kernel_type": "ptx", "kernel_data": ptx_of(source), "output_indices": (len(operands),)}
+    places = tuple(range(len(operands), len(operands) + (len(out) if isinstance(out, list) else 1)))
+    kernel = {"name": name, "kernel_type": "ptx", "kernel_data": ptx_of(source), "output_indices": places}
     return jax.ffi.ffi_call("__gpu$xla.gpu.ptx", out)(*operands, **kernel, **grid, **block)
 
 
-def run_on_host(source: str, name: str, operands: Sequence[Array], out: Any) -> Array:
+def run_on_host(source: str, name: str, operands: Sequence[Array], out: Any) -> Any:
     """The same on the host, by its C compiler: slow, for tests. Raises CompilerMissing without one."""
-    pointers = [f"argument(frame, {i})->data" for i in range(len(operands))] + ["result(frame, 0)->data"]
+    pointers = [f"argument(frame, {i})->data" for i in range(len(operands))]
+    pointers += [f"result(frame, {i})->data" for i in range(len(out) if isinstance(out, list) else 1)]
     handler = f"""
 XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
   if (!is_question(frame)) {name}({", ".join(pointers)});

@@ -7,7 +7,7 @@ stage of many small steps, of which most are not taken, is one call here: world 
 import contextlib
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -21,6 +21,7 @@ from jaxsim.xla.batching import merged
 from jaxsim.xla.c_expressions import C_TYPES, PREAMBLE, UnsupportedPrimitive
 from jaxsim.xla.compat import Primitive, ad, batching, mlir
 from jaxsim.xla.nvrtc import CompilerMissing
+from jaxsim.xla.tile.equations import PLAIN_FORMS, trace
 
 
 class ProgramSource(NamedTuple):
@@ -177,3 +178,10 @@ def _batch(operands: tuple, dims: tuple, *, program: WorldProgram, axes: tuple |
 
 
 batching.primitive_batchers[world_p] = _batch
+
+
+def _plain_form(eqn: Any) -> Any:
+    return trace(partial(by_jax, **eqn.params), [v.aval for v in eqn.invars])
+
+
+PLAIN_FORMS[world_p.name] = _plain_form

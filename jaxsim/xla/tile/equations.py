@@ -1,0 +1,119 @@
+"""A jaxpr as one flat list of operations: calls inlined, branches of other platforms and unused results left out."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat2")
+
+
+# Forms in operations of JAX of our own primitives, by name: each takes an equation and gives a closed jaxpr.
+PLAIN_FORMS: dict[str, Callable[[Any], Any]] = {}
+
+
+class Var:
+    """An array that an operation makes."""
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: Sequence[int], dtype: Any) -> None:
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+
+
+Term = Var | np.ndarray  # an array that is made, or a constant
+
+
+class Operation(NamedTuple):
+    """A primitive of JAX with its operands and results."""
+
+    primitive: Any
+    params: dict[str, Any]
+    inputs: list[Term]
+    outputs: list[Var]
+
+    @property
+    def name(self) -> str:
+        """The primitive's name."""
+        return self.primitive.name
+
+
+class Flat(NamedTuple):
+    """A function: operations in an order in which they can be computed."""
+
+    inputs: list[Var]
+    operations: list[Operation]
+    outputs: list[Term]
+
+
+def flatten(closed: Any, platform: str) -> Flat:
+    """The operations of a closed jaxpr, as they are on a platform."""
+    inputs = [Var(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
+    operations: list[Operation] = []
+    outputs = _inline(closed.jaxpr, closed.consts, inputs, operations, platform)
+    return Flat(inputs, needed(operations, outputs), outputs)
+
+
+def needed(operations: Sequence[Operation], outputs: Sequence[Term]) -> list[Operation]:
+    """The operations on which the outputs depend."""
+    live, kept = {v for v in outputs if isinstance(v, Var)}, []
+    for op in reversed(operations):
+        if not live.isdisjoint(op.outputs):
+            kept.append(op)
+            live |= {v for v in op.inputs if isinstance(v, Var)}
+    return kept[::-1]
+
+
+def _inline(jaxpr: Any, consts: Sequence[Any], args: Sequence[Term], out: list[Operation], platform: str) -> list[Term]:
+    """Append the operations of a jaxpr for these arguments; its results."""
+    env: dict[Any, Term] = dict(zip(jaxpr.invars, args, strict=True))
+    env |= {v: np.asarray(c) for v, c in zip(jaxpr.constvars, consts, strict=True)}
+
+    def read(v: Any) -> Term:
+        return np.asarray(v.val, v.aval.dtype) if hasattr(v, "val") else env[v]
+
+    for eqn in jaxpr.eqns:
+        found = _inlined(eqn, [read(v) for v in eqn.invars], out, platform)
+        env |= dict(zip(eqn.outvars, found, strict=True))
+    return [read(v) for v in jaxpr.outvars]
+
+
+def _inlined(eqn: Any, operands: list[Term], out: list[Operation], platform: str) -> Sequence[Term]:
+    name, params = eqn.primitive.name, eqn.params
+    inner = _called(eqn)
+    if inner is not None:
+        return _inline(inner.jaxpr, inner.consts, operands, out, platform)
+    if name == "custom_linear_solve":
+        solve, lengths = params["jaxprs"].solve, params["const_lengths"]
+        begin = lengths.matvec + lengths.vecmat
+        own = operands[begin : begin + lengths.solve] + operands[sum(lengths) :]
+        return _inline(solve.jaxpr, solve.consts, own, out, platform)
+    if name == "xla_metadata_value":
+        return operands
+    if name == "platform_index":
+        listed = params["platforms"]
+        here = next((k for k, names in enumerate(listed) if names is not None and platform in names), None)
+        return [np.asarray(listed.index(None) if here is None else here, np.int32)]
+    if name == "cond" and isinstance(operands[0], np.ndarray):
+        branch = params["branches"][int(np.clip(operands[0], 0, len(params["branches"]) - 1))]
+        return _inline(branch.jaxpr, branch.consts, operands[1:], out, platform)
+    results = [Var(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
+    out.append(Operation(eqn.primitive, params, operands, results))
+    return results
+
+
+def _called(eqn: Any) -> Any:
+    """The closed jaxpr of what is only a call here, or None."""
+    name, params = eqn.primitive.name, eqn.params
+    if name in CALLS:
+        inner = params.get("jaxpr", params.get("call_jaxpr", params.get("fun_jaxpr")))
+        return inner if hasattr(inner, "jaxpr") else jax.extend.core.ClosedJaxpr(inner, ())
+    if name == "custom_vmap_call":
+        return params["call"]
+    return PLAIN_FORMS[name](eqn) if name in PLAIN_FORMS else None
+
+
+def trace(function: Callable[..., Any], shapes: Sequence[Any]) -> Any:
+    """The closed jaxpr of a function of arrays like `shapes`."""
+    return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in shapes))

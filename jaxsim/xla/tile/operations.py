@@ -1,0 +1,478 @@
+"""What each primitive is as an expression of its operands' entries."""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxsim.xla.c_expressions import (
+    ELEMENTWISE,
+    Index,
+    bitwise,
+    c_type,
+    greater_of,
+    linear,
+    literal,
+    plus,
+    times,
+    unravelled,
+)
+from jaxsim.xla.tile.equations import Operation
+from jaxsim.xla.tile.writer import Body, Value, select
+
+WRITTEN_SUM = 9  # terms of a sum that are written out
+DEAR = {"div": 8, "sqrt": 8, "rsqrt": 8, "cbrt": 20, "exp": 15, "log": 15, "tanh": 20, "sin": 20, "cos": 20, "tan": 30}
+DEAR |= {"atan2": 30, "atan": 25, "asin": 25, "acos": 25, "pow": 40, "rem": 10}
+
+
+def elementwise(op: Operation, operands: Sequence[Value]) -> list[Value]:
+    """A function of entries."""
+    out, expression = op.outputs[0], ELEMENTWISE[op.name]
+    price = DEAR.get(op.name, 1)
+
+    def entry(body: Body, index: Sequence[Index]) -> str:
+        parts = [body.at(x, index if x.shape else ()) for x in operands]
+        body.cost += price * body.times
+        return body.let(out.dtype, expression(*parts, dtype=operands[-1].dtype, out=out.dtype, **op.params))
+
+    return [Value(out.shape, out.dtype, entry, price + sum(x.cost for x in operands))]
+
+
+def _view(
+    place: Callable[[Operation, Value], Callable[[Sequence[Index]], Sequence[Index]]],
+) -> Callable[..., list[Value]]:
+    """An array whose entries are those of the operand at other places."""
+
+    def of(op: Operation, operands: Sequence[Value]) -> list[Value]:
+        x, out = operands[0], op.outputs[0]
+        at = place(op, x)
+        return [Value(out.shape, out.dtype, lambda body, index: body.at(x, at(index)), x.cost)]
+
+    return of
+
+
+def _reshape(op: Operation, operands: Sequence[Value]) -> list[Value]:
+    x, out = operands[0], op.outputs[0]
+    kept = _kept_axes(out.shape, x.shape)
+
+    def entry(body: Body, index: Sequence[Index]) -> str:
+        if kept is not None:
+            return body.at(x, [0 if k is None else index[k] for k in kept])
+        parts = unravelled(body.index(linear(index, out.shape)), x.shape)
+        return body.at(x, [body.index(i) for i in parts])
+
+    return [Value(out.shape, out.dtype, entry, x.cost)]
+
+
+def _kept_axes(new: Sequence[int], old: Sequence[int]) -> list[int | None] | None:
+    """Of each old axis the new one, if only axes of length one come or go."""
+    wide = [k for k, n in enumerate(new) if n != 1]
+    if [new[k] for k in wide] != [n for n in old if n != 1]:
+        return None
+    rest = iter(wide)
+    return [None if n == 1 else next(rest) for n in old]
+
+
+def _broadcast(op: Operation, x: Value) -> Callable[[Sequence[Index]], Sequence[Index]]:
+    dims = op.params["broadcast_dimensions"]
+    return lambda index: [0 if n == 1 else index[d] for d, n in zip(dims, x.shape, strict=True)]
+
+
+def _transpose(op: Operation, x: Value) -> Callable[[Sequence[Index]], Sequence[Index]]:
+    order = np.argsort(op.params["permutation"])
+    return lambda index: [index[k] for k in order]
+
+
+def _slice(op: Operation, x: Value) -> Callable[[Sequence[Index]], Sequence[Index]]:
+    steps = op.params["strides"] or (1,) * len(x.shape)
+    begin = op.params["start_indices"]
+    return lambda index: [plus(times(i, s), b) for i, s, b in zip(index, steps, begin, strict=True)]
+
+
+def _reverse(op: Operation, x: Value) -> Callable[[Sequence[Index]], Sequence[Index]]:
+    dims = op.params["dimensions"]
+
+    def at(index: Sequence[Index]) -> Sequence[Index]:
+        turned = [n - 1 - i if isinstance(i, int) else f"({n - 1} - {i})" for i, n in zip(index, x.shape, strict=True)]
+        return [t if d in dims else i for d, (i, t) in enumerate(zip(index, turned, strict=True))]
+
+    return at
+
+
+def _split(op: Operation, operands: Sequence[Value]) -> list[Value]:
+    x, axis = operands[0], op.params["axis"]
+    begins = itertools.accumulate(map(int, op.params["sizes"]), initial=0)
+
+    def part(v: Any, begin: int) -> Value:
+        at = lambda index: [plus(i, begin) if d == axis else i for d, i in enumerate(index)]  # noqa: E731
+        return Value(v.shape, v.dtype, lambda body, index: body.at(x, at(index)), x.cost)
+
+    return [part(v, b) for v, b in zip(op.outputs, begins, strict=False)]
+
+
+def _same(op: Operation, operands: Sequence[Value]) -> list[Value]:
+    return list(operands)
+
+
+def _iota(op: Operation, operands: Sequence[Value]) -> list[Value]:
+    out, axis = op.outputs[0], op.params["dimension"]
+
+    def entry(body: Body, index: Sequence[Index]) -> str:
+        i = index[axis]
+        return literal(i, out.dtype) if isinstance(i, int) else body.let(out.dtype, f"(({c_type(out.dtype)}){i})")
+
+    return [Value(out.shape, out.dtype, entry)]
+
+
+def _inside(body: Body, i: Index, size: int) -> tuple[str | bool, Index]:
+    """Whether an index lies in an axis, and one that does."""
+    if isinstance(i, int):
+        return 0 <= i < size, min(max(i, 0), size - 1)
+    i = body.index(i)
+    return f"({i} >= 0 && {i} < {size})", body.index(f"({i} < 0 ? 0 : ({i} >= {size} ? {size - 1} : {i}))")
+
+
+def _all(tests: Sequence[str | bool]) -> str | bool:
+    if any(t is False for t in tests):
+        return False
+    rest = [t for t in tests if t is not True]
+    return " && ".join(map(str, rest)) if rest else True
+
+
+def _block(body: Body, x: Value, index: Sequence[Index], otherwise: Callable[[], str]) -> str:
+    """The entry of `x` at an index, or what there is outside of it."""
+    tests, place = zip(*(_inside(body, i, n) for i, n in zip(index, x.shape, strict=True)), strict=True)
+    test = _all(tests)
+    if isinstance(test, bool):
+        return body.at(x, place) if test else otherwise()
+    return body.let(x.dtype, f"(({test}) ? {body.at(x, place)} : {otherwise()})")
+
+
+def _pad(op: Operation, operands: Sequence[Value]) -> list[Value]:
+    (x, fill), out = operands, op.outputs[0]
+    config = op.params["padding_config"]
+
+    def entry(body: Body, index: Sequence[Index]) -> str:
+        place, tests = [], []
+        for i, (low, _, inner) in zip(index, config, strict=True):
+            k = plus(i, -low) if low else i
+            if inner:
+                k = body.index(k)
+                tests.append(k % (inner + 1) == 0 if isinstance(k, int) else f"({k} % {inner + 1} == 0)")
+                k = k // (inner + 1) if isinstance(k, int) else f"({k} / {inner + 1})"
+            place.append(k)
+        if x.size == 0:
+            return body.at(fill, ())
+        found = _block(body, x, place, lambda: body.at(fill, ()))
+        test = _all(tests)
+        if isinstance(test, bool):
+            return found if test else body.at(fill, ())
+        return body.let(x.dtype, f"(({test}) ? {found} : {body.at(fill, ())})")
+
+    return [Value(out.shape, out.dtype, entry, x.cost + fill.cost + 2)]
+
+
+def _starts(body: Body, starts: Sequence[Value], shape: Sequence[int], sizes: Sequence[int]) -> list[Index]:
+    """Where a slice begins, moved inside."""
+    return [_clamped(body, body.at(s, ()), n - size) for s, n, size in zip(starts, shape, sizes, strict=True)]
+
+
+def _clamped(body: Body, text: str, high: int) -> Index:
+    if high == 0:
+        return 0
+    bare = text.strip("()")
+    if bare.isdigit():
+        return min(int(bare), high)
+    return body.index(f"({text} < 0 ? 0 : ({text} > {high} ? {high} : {text}))")
+
+
+def _dynamic_slice(op: Operation, operands: Sequence[Value]) -> list[Value]:
+    (x, *starts), out = operands, op.outputs[0]
+
+    def entry(body: Body, index: Sequence[Index]) -> str:
+        begin = _starts(body, starts, x.shape, out.shape)
+        return body.at(x, [body.index(plus(i, b)) for i, b in zip(index, begin, strict=True)])
+
+    return [Value(out.shape, out.dtype, entry, x.cost + 2)]
+
+
+def _dynamic_update_slice(op: Operation, operands: Sequence[Value]) -> list[Value]:
+    (x, update, *starts), out = operands, op.outputs[0]
+
+    def entry(body: Body, index: Sequence[Index]) -> str:
+        begin = _starts(body, starts, x.shape, update.shape)
+        place = [i if b == 0 else f"({i} - {b})" for i, b in zip(index, begin, strict=True)]
+        return _block(body, update, place, lambda: body.at(x, index))
+
+    return [Value(out.shape, out.dtype, entry, x.cost + update.cost + 4)]
+
+
+def _gather(op: Operation, operands: Sequence[Value]) -> list[Value]:
+    (x, indices), out = operands, op.outputs[0]
+    d, sizes, mode = op.params["dimension_numbers"], op.params["slice_sizes"], str(op.params["mode"])
+    batch = [k for k in range(len(out.shape)) if k not in d.offset_dims]
+    own, theirs = tuple(d.operand_batching_dims), tuple(d.start_indices_batching_dims)
+    kept = [k for k in range(len(x.shape)) if k not in d.collapsed_slice_dims and k not in own]
+    fill = op.params.get("fill_value")
+
+    def entry(body: Body, index: Sequence[Index]) -> str:
+        place: list[Index] = [0] * len(x.shape)
+        at, tests = [index[b] for b in batch], []
+        for k, dim in zip(theirs, own, strict=True):
+            place[dim] = at[k]
+        for k, dim in enumerate(d.start_index_map):
+            start, high = body.at(indices, [*at, k]), x.shape[dim] - sizes[dim]
+            place[dim] = start if "PROMISE" in mode else _clamped(body, start, high)
+            if start.strip("()").isdigit():
+                place[dim] = min(int(start.strip("()")), high)
+            if "FILL" in mode:
+                tests.append(f"{start} >= 0 && {start} <= {high}")
+        for dim, o in zip(kept, d.offset_dims, strict=True):
+            place[dim] = plus(place[dim], index[o])
+        value = body.at(x, [body.index(i) for i in place])
+        if not tests:
+            return value
+        none = np.nan if np.issubdtype(x.dtype, np.floating) else 0 if x.dtype == np.bool_ else np.iinfo(x.dtype).min
+        outside = literal(none if fill is None else fill, x.dtype)
+        return body.let(x.dtype, f"(({' && '.join(tests)}) ? {value} : {outside})")
+
+    return [Value(out.shape, out.dtype, entry, x.cost + indices.cost + 2)]
+
+
+def _scatter(add: bool) -> Callable[..., list[Value]]:
+    """Each entry looks for the updates that are its own, in their order; out of bounds there are none."""
+
+    def of(op: Operation, operands: Sequence[Value]) -> list[Value]:
+        (x, indices, updates), out = operands, op.outputs[0]
+        d, mode = op.params["dimension_numbers"], str(op.params["mode"])
+        window = d.update_window_dims
+        batch = [k for k in range(len(updates.shape)) if k not in window]
+        own, theirs = tuple(d.operand_batching_dims), tuple(d.scatter_indices_batching_dims)
+        kept = [k for k in range(len(x.shape)) if k not in d.inserted_window_dims and k not in own]
+        spread = {dim: updates.shape[o] for dim, o in zip(kept, window, strict=True)}
+        free = [k for k in range(len(batch)) if k not in theirs]  # axes of updates that an entry looks through
+        lengths = [updates.shape[batch[k]] for k in free]
+        count = math.prod(lengths)
+
+        def entry(body: Body, index: Sequence[Index]) -> str:
+            total = body.variable(x.dtype, body.at(x, index))
+            with body.loop(count) as t:
+                at: list[Index] = [0] * len(batch)
+                for k, i in zip(free, unravelled(t, lengths), strict=True):
+                    at[k] = body.index(i)
+                for k, dim in zip(theirs, own, strict=True):
+                    at[k] = index[dim]
+                tests, place = [], dict.fromkeys(kept, "0")
+                for k, dim in enumerate(d.scatter_dims_to_operand_dims):
+                    start, size = body.at(indices, [*at, k]), spread.get(dim, 1)
+                    if "CLIP" in mode:
+                        start = str(_clamped(body, start, x.shape[dim] - size))
+                    inside = f"{start} >= 0 && {start} <= {x.shape[dim] - size} && "
+                    test = f"{index[dim]} >= {start} && {index[dim]} < {start} + {size}"
+                    tests.append(("" if "PROMISE" in mode else inside) + test)
+                    place[dim] = start
+                full: list[Index] = [0] * len(updates.shape)
+                for k, b in enumerate(batch):
+                    full[b] = at[k]
+                for dim, o in zip(kept, window, strict=True):
+                    size = spread[dim]
+                    i = index[dim] if place[dim] == "0" else f"({index[dim]} - {place[dim]})"
+                    full[o] = _inside(body, i, size)[1]
+                value = body.at(updates, full)
+                new = f"{total} + {value}" if add else value
+                body.lines.append(f"if ({' && '.join(tests) or 'true'}) {total} = {new};")
+                body.cost += 3 * body.times
+            return total
+
+        return [Value(out.shape, out.dtype, entry, x.cost + count * (indices.cost + updates.cost + 4))]
+
+    return of
+
+
+def _reduction(start: Callable[[Any], str], join: Callable[..., str]) -> Callable[..., list[Value]]:
+    def of(op: Operation, operands: Sequence[Value]) -> list[Value]:
+        (x, *_), out, axes = operands, op.outputs[0], op.params.get("axes", op.params.get("dimensions"))
+        kept = [d for d in range(len(x.shape)) if d not in axes]
+        lengths = [x.shape[a] for a in axes]
+        count = math.prod(lengths)
+
+        def full(index: Sequence[Index], inner: Sequence[Index]) -> list[Index]:
+            found: list[Index] = [0] * len(x.shape)
+            for d, i in zip([*kept, *axes], [*index, *inner], strict=True):
+                found[d] = i
+            return found
+
+        def entry(body: Body, index: Sequence[Index]) -> str:
+            if count <= WRITTEN_SUM:
+                total = ""
+                for inner in itertools.product(*map(range, lengths)):
+                    term = body.at(x, full(index, inner))
+                    total = body.let(out.dtype, join(total, term, out=out.dtype)) if total else term
+                    body.cost += body.times
+                return total or start(out.dtype)
+            total = body.variable(out.dtype, start(out.dtype))
+            with body.loop(count) as t:
+                term = body.at(x, full(index, [body.index(i) for i in unravelled(t, lengths)]))
+                body.lines.append(f"{total} = {join(total, term, out=out.dtype)};")
+                body.cost += 3 * body.times
+            return total
+
+        return [Value(out.shape, out.dtype, entry, count * (x.cost + 1) + (0 if count <= WRITTEN_SUM else 10))]
+
+    return of
+
+
+def _arg(symbol: str) -> Callable[..., list[Value]]:
+    def of(op: Operation, operands: Sequence[Value]) -> list[Value]:
+        (x,), out, (axis,) = operands, op.outputs[0], op.params["axes"]
+        count = x.shape[axis]
+
+        def entry(body: Body, index: Sequence[Index]) -> str:
+            full = lambda k: [*index[:axis], k, *index[axis:]]  # noqa: E731
+            best, place = body.variable(x.dtype, body.at(x, full(0))), body.variable(out.dtype, "0")
+            with body.loop(count) as t:
+                value = body.at(x, full(t))
+                body.lines.append(f"if ({value} {symbol} {best} || ({value} != {value} && {best} == {best})) ")
+                body.lines.append(f"{{ {best} = {value}; {place} = {t}; }}")
+                body.cost += 4 * body.times
+            return place
+
+        return [Value(out.shape, out.dtype, entry, count * (x.cost + 4))]
+
+    return of
+
+
+def _cumulative(op: Operation, operands: Sequence[Value]) -> list[Value]:
+    (x,), out, axis = operands, op.outputs[0], op.params["axis"]
+    count = x.shape[axis]
+
+    def entry(body: Body, index: Sequence[Index]) -> str:
+        total, i = body.variable(out.dtype, "0"), body.index(index[axis])
+        with body.loop(count) as t:
+            k = body.index(f"({count - 1} - {t})") if op.params["reverse"] else t
+            term = body.at(x, [*index[:axis], k, *index[axis + 1 :]])
+            symbol = ">=" if op.params["reverse"] else "<="
+            body.lines.append(f"if ({k} {symbol} {i}) {total} = {total} + {term};")
+            body.cost += 3 * body.times
+        return total
+
+    return [Value(out.shape, out.dtype, entry, count * (x.cost + 3))]
+
+
+def _dot(op: Operation, operands: Sequence[Value]) -> list[Value]:
+    (a, b), out = operands, op.outputs[0]
+    (ca, cb), (ba, bb) = op.params["dimension_numbers"]
+    free_a = [d for d in range(len(a.shape)) if d not in (*ca, *ba)]
+    free_b = [d for d in range(len(b.shape)) if d not in (*cb, *bb)]
+    lengths = [a.shape[d] for d in ca]
+    count = math.prod(lengths)
+
+    def entry(body: Body, index: Sequence[Index]) -> str:
+        nb, na = len(ba), len(free_a)
+        batch, of_a, of_b = index[:nb], index[nb : nb + na], index[nb + na :]
+
+        def term(inner: Sequence[Index]) -> str:
+            left = dict(zip([*ba, *free_a, *ca], [*batch, *of_a, *inner], strict=True))
+            right = dict(zip([*bb, *free_b, *cb], [*batch, *of_b, *inner], strict=True))
+            x, y = (body.at(z, [m[d] for d in range(len(z.shape))]) for z, m in ((a, left), (b, right)))
+            body.cost += body.times
+            return f"{x} * {y}"
+
+        if count <= WRITTEN_SUM:
+            terms = [term(inner) for inner in itertools.product(*map(range, lengths))]
+            return body.let(out.dtype, f"({' + '.join(terms)})" if terms else literal(0, out.dtype))
+        total = body.variable(out.dtype, "0")
+        with body.loop(count) as t:
+            text = term([body.index(i) for i in unravelled(t, lengths)])
+            body.lines.append(f"{total} += {text};")
+            body.cost += 3 * body.times
+        return total
+
+    return [Value(out.shape, out.dtype, entry, count * (a.cost + b.cost + 1))]
+
+
+def _joined(op: Operation, operands: Sequence[Value]) -> list[Value]:
+    """Arrays one after the other; which one an entry is of must be known (`JOINS`)."""
+    out, axis = op.outputs[0], op.params.get("dimension", op.params.get("axis"))
+    is_stack = op.name == "stack"
+    ends = list(itertools.accumulate(1 if is_stack else x.shape[axis] for x in operands))
+
+    def entry(body: Body, index: Sequence[Index]) -> str:
+        def of(part: int) -> str:
+            if is_stack:
+                return body.at(operands[part], [*index[:axis], *index[axis + 1 :]])
+            begin = ends[part] - operands[part].shape[axis]
+            return body.at(operands[part], [plus(i, -begin) if d == axis else i for d, i in enumerate(index)])
+
+        i = index[axis]
+        if isinstance(i, int):
+            return of(next(k for k, end in enumerate(ends) if i < end))
+        if not is_stack:
+            raise AssertionError("a joined array whose part is not known")
+        return body.let(out.dtype, select(body, i, [of(k) for k in range(len(operands))]))
+
+    return [Value(out.shape, out.dtype, entry, max(x.cost for x in operands))]
+
+
+def _least(t: Any) -> str:
+    return literal(-np.inf if np.issubdtype(t, np.floating) else np.iinfo(t).min + 1, t)
+
+
+def _greatest(t: Any) -> str:
+    return literal(np.inf if np.issubdtype(t, np.floating) else np.iinfo(t).max, t)
+
+
+VIEWS = {
+    "squeeze": _reshape,
+    "expand_dims": _reshape,
+    "reshape": _reshape,
+    "broadcast_in_dim": _view(_broadcast),
+    "transpose": _view(_transpose),
+    "slice": _view(_slice),
+    "rev": _view(_reverse),
+    "split": _split,
+    **dict.fromkeys(
+        ("copy", "copy_p", "stop_gradient", "optimization_barrier", "reshard", "sharding_constraint"), _same
+    ),
+}
+# Those that read an entry of their operands many times, or entries that lanes choose: of what lies in memory.
+OFTEN = {
+    "gather": _gather,
+    "dynamic_slice": _dynamic_slice,
+    "scatter": _scatter(False),
+    "scatter-add": _scatter(True),
+    "scatter_add": _scatter(True),
+    "argmax": _arg(">"),
+    "argmin": _arg("<"),
+    "cumsum": _cumulative,
+    "dot_general": _dot,
+}
+REDUCTIONS: dict[str, Callable[..., str]] = {
+    "reduce_sum": lambda a, b, **_: f"({a} + {b})",
+    "reduce_prod": lambda a, b, **_: f"({a} * {b})",
+    "reduce_max": greater_of(">"),
+    "reduce_min": greater_of("<"),
+    "reduce_and": bitwise("&", "&&"),
+    "reduce_or": bitwise("|", "||"),
+}
+STARTS: dict[str, Callable[[Any], str]] = {
+    "reduce_sum": lambda t: literal(0, t),
+    "reduce_prod": lambda t: literal(1, t),
+    "reduce_max": _least,
+    "reduce_min": _greatest,
+    "reduce_and": lambda _: "true",
+    "reduce_or": lambda _: "false",
+}
+JOINS = {"concatenate": _joined, "stack": _joined}
+EXPRESSIONS: dict[str, Callable[[Operation, Sequence[Value]], list[Value]]] = {
+    **dict.fromkeys(ELEMENTWISE, elementwise),
+    **VIEWS,
+    **OFTEN,
+    **JOINS,
+    "iota": _iota,
+    "pad": _pad,
+    "dynamic_update_slice": _dynamic_update_slice,
+    **{name: _reduction(STARTS[name], join) for name, join in REDUCTIONS.items()},
+}

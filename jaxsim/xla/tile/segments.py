@@ -1,0 +1,78 @@
+"""A function cut into kernels: what this room can write between what it cannot.
+
+Operations that it does not know (the solver, searches of a pool, callbacks) are computed by JAX for the whole batch.
+What does not depend on them comes before; so there is one kernel more than there are such operations in a row.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from jaxsim.xla.tile.equations import Flat, Operation, Var, needed
+from jaxsim.xla.tile.kernel import is_known
+from jaxsim.xla.tile.operations import EXPRESSIONS, OFTEN, VIEWS
+
+
+class Segment(NamedTuple):
+    """A kernel's function, or one operation that JAX computes."""
+
+    flat: Flat | None
+    operation: Operation | None
+
+
+def segments(flat: Flat) -> list[Segment]:
+    """The function as kernels and single operations, in the order in which they run."""
+    made = {v: op for op in flat.operations for v in op.outputs}
+    known = {id(op): is_known(op) for op in flat.operations}
+    level: dict[Var, int] = dict.fromkeys(flat.inputs, 0)
+    by_level: dict[int, list[Operation]] = {}
+    others: dict[int, list[Operation]] = {}
+    for op in flat.operations:
+        own = max((level[v] for v in op.inputs if isinstance(v, Var)), default=0)
+        (by_level if known[id(op)] else others).setdefault(own, []).append(op)
+        level |= dict.fromkeys(op.outputs, own if known[id(op)] else own + 1)
+    last = max([*by_level, *others, *(level[v] for v in flat.outputs if isinstance(v, Var)), 0])
+    kernels = [_with_views(by_level.get(k, []), made, known, level, k) for k in range(last + 1)]
+    found: list[Segment] = []
+    for k, operations in enumerate(kernels):
+        wanted = {v for rest in kernels[k + 1 :] for v in _read(rest)}
+        wanted |= {v for j, rest in others.items() if j >= k for v in _read(rest)}
+        wanted |= {v for v in flat.outputs if isinstance(v, Var)}
+        own = {v: None for op in operations for v in op.outputs if v in wanted and level[v] == k}
+        outputs = list(own)
+        kept = needed(operations, outputs)
+        if kept:
+            found.append(Segment(Flat(_read(kept), kept, outputs), None))
+        found += [Segment(None, op) for op in others.get(k, [])]
+    return found
+
+
+def _read(operations: Sequence[Operation]) -> list[Var]:
+    """What operations read of others."""
+    inside = {v for op in operations for v in op.outputs}
+    return list({v: None for op in operations for v in op.inputs if isinstance(v, Var) and v not in inside})
+
+
+def _with_views(
+    operations: Sequence[Operation], made: dict[Var, Operation], known: dict[int, bool], level: dict[Var, int], k: int
+) -> list[Operation]:
+    """The operations of a kernel, with those again that only rearrange what earlier ones got."""
+    added: dict[int, Operation] = {}
+
+    def visit(op: Operation) -> None:
+        for v in op.inputs:
+            before = made.get(v) if isinstance(v, Var) else None
+            if before is None or level[v] == k or id(before) in added or not known[id(before)]:
+                continue
+            if _is_cheap(before):
+                visit(before)
+                added[id(before)] = before
+
+    for op in operations:
+        visit(op)
+    return [*added.values(), *operations]
+
+
+def _is_cheap(op: Operation) -> bool:
+    if op.name in VIEWS or op.name == "iota":
+        return True
+    return op.name in EXPRESSIONS and op.name not in OFTEN and not any(isinstance(v, Var) for v in op.inputs)
