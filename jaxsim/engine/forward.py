@@ -28,8 +28,11 @@ from jaxsim.engine.integrate.implicit import implicit
 from jaxsim.engine.inverse.forces import compare_fwd_inv
 from jaxsim.engine.refusals import refuse
 from jaxsim.engine.sensor.stages import sensor_acc, sensor_pos, sensor_vel
+from jaxsim.engine.solver.kernel import NEVER
 from jaxsim.engine.tendon.tendon import mul_jac, tendon
 from jaxsim.interface.public import public
+from jaxsim.xla import nvrtc
+from jaxsim.xla.tile.stage import stage
 
 
 @public
@@ -151,9 +154,16 @@ def _after_position(m: Model, d: Data) -> Data:
 @public
 def step(m: Model, d: Data) -> Data:
     """One time step: `forward`, then the integrator that `m.opt` names."""
-    d = check_state(m, d)
-    d = forward(m, d)
-    return _integrate(m, d, rk4=True)
+    return _few_kernels(m, _step)(m, d)
+
+
+def _step(m: Model, d: Data) -> Data:
+    return _integrate(m, forward(m, check_state(m, d)), rk4=True)
+
+
+def _few_kernels(m: Model, function: Callable[[Model, Data], Data]) -> Callable[[Model, Data], Data]:
+    """The function, on a GPU as a few kernels unless `m.opt.solver_kernel` is -1."""
+    return stage(function) if m.opt.solver_kernel != NEVER and nvrtc.is_installed() else function
 
 
 @public

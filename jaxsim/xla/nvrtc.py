@@ -30,6 +30,15 @@ def _library() -> ctypes.CDLL:
 
 
 @cache
+def is_installed() -> bool:
+    """Whether there is NVRTC, so that programs for CUDA can be made here."""
+    try:
+        return _library() is not None
+    except CompilerMissing:
+        return False
+
+
+@cache
 def ptx_of(source: str) -> str:
     """PTX of CUDA source. Raises CompilerMissing without NVRTC, RuntimeError with its log if it refuses the source."""
     lib, program = _library(), ctypes.c_void_p()
