@@ -31,6 +31,7 @@ from jaxsim.engine.sensor.stages import sensor_acc, sensor_pos, sensor_vel
 from jaxsim.engine.solver.kernel import NEVER
 from jaxsim.engine.tendon.tendon import mul_jac, tendon
 from jaxsim.interface.public import public
+from jaxsim.math.arrays import is_numpy
 from jaxsim.xla import nvrtc
 from jaxsim.xla.tile.stage import stage
 
@@ -154,16 +155,12 @@ def _after_position(m: Model, d: Data) -> Data:
 @public
 def step(m: Model, d: Data) -> Data:
     """One time step: `forward`, then the integrator that `m.opt` names."""
-    return _few_kernels(m, _step)(m, d)
+    is_for_gpu = m.opt.solver_kernel != NEVER and nvrtc.is_installed() and not is_numpy(m.qpos0, d.qpos)
+    return (stage(_step) if is_for_gpu else _step)(m, d)
 
 
 def _step(m: Model, d: Data) -> Data:
     return _integrate(m, forward(m, check_state(m, d)), rk4=True)
-
-
-def _few_kernels(m: Model, function: Callable[[Model, Data], Data]) -> Callable[[Model, Data], Data]:
-    """The function, on a GPU as a few kernels unless `m.opt.solver_kernel` is -1."""
-    return stage(function) if m.opt.solver_kernel != NEVER and nvrtc.is_installed() else function
 
 
 @public

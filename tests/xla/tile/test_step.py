@@ -1,0 +1,63 @@
+"""A step as a few kernels: by one lane, and by threads, against the step of operations of JAX."""
+
+import shutil
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxsim
+from jaxsim.xla import nvrtc
+from jaxsim.xla.tile import stage as tile
+from tests.xla.tile import threads
+
+pytestmark = pytest.mark.skipif(
+    not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="needs a C compiler, as kernels on the host do"
+)
+
+WORLDS = 3
+CLOSE = 1e-9  # float64; sums in another order
+QUICK = ["humanoid", "mesh_gripper"]
+SLOW = ["hand", "quadruped", "quadruped_rough", "thirty_boxes", "hand_hulls", "rope_bridge"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def doubles():
+    with jax.enable_x64(True):
+        yield
+
+
+@cache
+def model_and_worlds(name):
+    """A model, and worlds that have moved for a while, each at another speed."""
+    m = jaxsim.load_model(f"models/{name}.xml")
+    step = jax.vmap(jaxsim.step, (None, 0))
+    start = jax.vmap(lambda v: jaxsim.make_data(m).replace(qvel=jnp.full(m.nv, v)))(jnp.linspace(0, 0.3, WORLDS))
+    return m, jaxsim.jit(lambda d: jax.lax.fori_loop(0, 40, lambda _, d: step(m, d), d))(start)
+
+
+@cache
+def plain(name):
+    m, d = model_and_worlds(name)
+    return jax.jit(jax.vmap(jaxsim.step, (None, 0)))(m, d)
+
+
+@pytest.mark.parametrize("lanes", ["one", "threads"])
+@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(n, marks=pytest.mark.slow) for n in SLOW)])
+def test_a_step_by_kernels_is_the_step(name, lanes, monkeypatch):
+    m, d = model_and_worlds(name)
+    if lanes == "threads":
+        threads.use(monkeypatch)
+    got = jax.jit(jax.vmap(tile.stage(jaxsim.step, on_host=True), (None, 0)))(m, d)
+    for (path, x), y in zip(jax.tree_util.tree_leaves_with_path(got), jax.tree.leaves(plain(name)), strict=True):
+        scale = np.max(np.abs(y), initial=1)
+        np.testing.assert_allclose(x, y, rtol=0, atol=CLOSE * scale, err_msg=jax.tree_util.keystr(path))
+
+
+@pytest.mark.skipif(not nvrtc.is_installed(), reason="needs NVRTC (the extra `cuda`)")
+def test_a_step_for_cuda_is_kernels_and_one_solver():
+    m, d = model_and_worlds("humanoid")
+    program = jax.jit(jax.vmap(jaxsim.step, (None, 0))).trace(m, d).lower(lowering_platforms=("cuda",)).as_text()
+    assert program.count("stablehlo.custom_call @__gpu$xla.gpu.ptx") == 3
