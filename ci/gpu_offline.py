@@ -12,7 +12,8 @@ Compiles ahead of time for the card, walks the optimised program and counts, for
 
 From them follows a modelled time: of each kernel the larger of bytes over bandwidth and the floor of a launch, and a
 time for each round trip. It is a model for comparing programs, never a measurement. What happens inside kernels of our
-own is not in it: their registers, local and spilled bytes are listed below the table.
+own is not in it. "Tiles ms" is a model of one kind of them (`jaxsim.xla.tile`), from the instructions and waits that
+their writer counted. Registers, local and spilled bytes of all of them are listed below the table.
 
 Needs jax with its CUDA plugin of the same version (`pip install '.[cuda]'`), and `ptxas` for the list of kernels.
 """
@@ -39,6 +40,8 @@ from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import jaxsim
+from jaxsim.xla.tile import source as tiles
+from jaxsim.xla.tile import stage
 
 CARD = """
 gpu_device_info {{
@@ -138,11 +141,12 @@ def main() -> None:
     parser.add_argument("--top", type=int, default=0, help="dearest kernels to list")
     parser.add_argument("--json", type=Path, help="write all counts to this file, after every model")
     args = parser.parse_args()
-    columns = ("launches", "round trips", "KB a world", "modelled ms", "temporary KB a world", "compile s", "calls")
+    columns = ("launches", "round trips", "KB a world", "modelled ms", "tiles ms", "temporary KB a world", "compile s")
+    columns += ("calls",)
     print("| model | " + " | ".join(columns) + " |\n| --- |" + " --- |" * len(columns), flush=True)
     found = {}
     for path in args.models:
-        compiled, seconds = compile_for(path, args)
+        compiled, seconds, written = compile_for(path, args)
         text = compiled.as_text()
         if args.text:
             args.text.mkdir(parents=True, exist_ok=True)
@@ -154,6 +158,7 @@ def main() -> None:
             "round_trips": round(total.round_trips),
             "kb_world": total.bytes / args.nworld / 1e3,
             "modelled_ms": 1e3 * total.seconds,
+            "tiles_ms": sum(tile_ms(t, args) for t in written),
             "temporary_kb_world": memory / args.nworld / 1e3,
             "compile_s": seconds,
             "calls": {k: round(v) for k, v in total.calls.most_common()},
@@ -171,12 +176,28 @@ def main() -> None:
 def row(name: str, found: dict[str, Any]) -> str:
     """A line of the table."""
     numbers = [f"{found['launches']:,}", f"{found['round_trips']:,}", f"{found['kb_world']:,.0f}"]
-    numbers += [f"{found['modelled_ms']:.2f}", f"{found['temporary_kb_world']:.0f}", f"{found['compile_s']:.0f}"]
+    numbers += [f"{found['modelled_ms']:.2f}", f"{found['tiles_ms']:.2f}"]
+    numbers += [f"{found['temporary_kb_world']:.0f}", f"{found['compile_s']:.0f}"]
     return f"| {name} | " + " | ".join([*numbers, " ".join(f"{k} {v}" for k, v in found["calls"].items())]) + " |"
 
 
-def compile_for(path: Path, args: argparse.Namespace) -> tuple[Any, float]:
-    """The program for the card, and the seconds to trace and compile it."""
+def tile_ms(tile: tiles.TileSource, args: argparse.Namespace) -> float:
+    """Modelled time of one tile kernel, in ms."""
+    card = CARDS[args.card]
+    shared = tile.shared // tile.worlds
+    spent = tiles.cycles(tile.lanes, tile.instructions, tile.waits, shared, args.nworld, card["cores"])
+    return spent / card["clock"] / 1e6
+
+
+def compile_for(path: Path, args: argparse.Namespace) -> tuple[Any, float, list[tiles.TileSource]]:
+    """The program for the card, the seconds to trace and compile it, and the tile kernels that were written for it."""
+    written: list[tiles.TileSource] = []
+
+    def noted(*given: Any, **options: Any) -> tiles.TileSource:
+        written.append(tiles.tile_source(*given, **options))
+        return written[-1]
+
+    stage.tile_source = noted
     topology = topologies.get_topology_desc(
         "", platform="cuda", target_config=CARD.format(**CARDS[args.card]), topology="1x1x1"
     )
@@ -192,7 +213,7 @@ def compile_for(path: Path, args: argparse.Namespace) -> tuple[Any, float]:
         model = jax.tree.map(there, m)
     begin = time.perf_counter()
     compiled = jax.jit(PROGRAMS[args.what]).trace(model, worlds).lower().compile(compiler_options=OPTIONS)
-    return compiled, time.perf_counter() - begin
+    return compiled, time.perf_counter() - begin, written
 
 
 def _step(m: Any, d: Any) -> tuple:

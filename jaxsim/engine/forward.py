@@ -155,7 +155,7 @@ def _after_position(m: Model, d: Data) -> Data:
 @public
 def step(m: Model, d: Data) -> Data:
     """One time step: `forward`, then the integrator that `m.opt` names."""
-    is_for_gpu = m.opt.solver_kernel != NEVER and nvrtc.is_installed() and not is_numpy(m.qpos0, d.qpos)
+    is_for_gpu = m.opt.solver_kernel != NEVER and nvrtc.makes_programs() and not is_numpy(m.qpos0, d.qpos)
     return (stage(_step) if is_for_gpu else _step)(m, d)
 
 

@@ -31,11 +31,18 @@ def _library() -> ctypes.CDLL:
 
 @cache
 def is_installed() -> bool:
-    """Whether there is NVRTC, so that programs for CUDA can be made here."""
+    """Whether there is NVRTC."""
     try:
         return _library() is not None
     except CompilerMissing:
         return False
+
+
+@cache
+def makes_programs() -> bool:
+    """Whether programs for CUDA can be made here: by JAX's plugin and NVRTC."""
+    plugins = (f"jax_cuda{k}_plugin" for k in (12, 13, 14))
+    return is_installed() and any(importlib.util.find_spec(p) for p in plugins)
 
 
 @cache

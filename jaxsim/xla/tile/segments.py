@@ -19,10 +19,34 @@ class Segment(NamedTuple):
     operation: Operation | None
 
 
-def segments(flat: Flat) -> list[Segment]:
-    """The function as kernels and single operations, in the order in which they run."""
-    made = {v: op for op in flat.operations for v in op.outputs}
+def segments(flat: Flat, has_worlds: Sequence[bool]) -> list[Segment]:
+    """The function as kernels and single operations, in the order in which they run.
+
+    `has_worlds` says which inputs differ from world to world. What operations of JAX read of the others alone is made
+    once for all worlds, before everything else.
+    """
     known = {id(op): is_known(op) for op in flat.operations}
+    once = _once(flat, has_worlds, known)
+    rest = [op for op in flat.operations if id(op) not in {id(o) for o in once}]
+    inputs = [*flat.inputs, *(v for op in once for v in op.outputs)]
+    return [*(Segment(None, op) for op in once), *_by_level(Flat(inputs, rest, flat.outputs), known)]
+
+
+def _once(flat: Flat, has_worlds: Sequence[bool], known: dict[int, bool]) -> list[Operation]:
+    """The operations that lead from inputs without worlds to operations of JAX."""
+    differs = {v for v, w in zip(flat.inputs, has_worlds, strict=True) if w}
+    alike: list[Operation] = []
+    for op in flat.operations:
+        if differs.isdisjoint(v for v in op.inputs if isinstance(v, Var)):
+            alike.append(op)
+        else:
+            differs |= set(op.outputs)
+    read = [v for op in flat.operations if not known[id(op)] for v in op.inputs]
+    return needed(alike, [v for v in read if isinstance(v, Var) and v not in differs])
+
+
+def _by_level(flat: Flat, known: dict[int, bool]) -> list[Segment]:
+    made = {v: op for op in flat.operations for v in op.outputs}
     level: dict[Var, int] = dict.fromkeys(flat.inputs, 0)
     by_level: dict[int, list[Operation]] = {}
     others: dict[int, list[Operation]] = {}

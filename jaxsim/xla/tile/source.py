@@ -11,14 +11,17 @@ from jaxsim.xla import kernels
 from jaxsim.xla.c_expressions import PREAMBLE, UnsupportedPrimitive, c_type
 from jaxsim.xla.tile.equations import Flat, Var
 from jaxsim.xla.tile.kernel import compute
-from jaxsim.xla.tile.writer import Writer, places
+from jaxsim.xla.tile.writer import Buffer, Writer, places
 
 MOST_PARAMETERS = 500  # pointers of a kernel: 4 KB
 LANES = (32, 64, 128)
-# A multiprocessor of recent GPUs, for the choice of lanes: what it holds, and cycles of a wait and of a dependent
-# instruction. They choose; they are no measurement.
-RESIDENT_BYTES, RESIDENT_WARPS, SCHEDULERS = 200 << 10, 48, 4
-WAIT, LATENCY = {32: 20, 64: 35, 128: 40}, 6
+# A GPU of a hundred multiprocessors, for the choice of lanes: what one of them holds and starts in a cycle, and cycles
+# from an instruction to the next one, and of a wait. They choose; they are no measurement.
+MULTIPROCESSORS, RESIDENT_BYTES, RESIDENT_WARPS, SCHEDULERS = 100, 200 << 10, 48, 4
+LATENCY, WAIT = 4, {32: 20, 64: 35, 128: 40}
+BYTES_OF_CYCLE = 1600  # to and from the memory of all
+# Bytes from which on arrays do not share the lanes' memory: fewer there are more worlds at once.
+APART = (1 << 30, 8192, 4096, 2048, 1024, 512, 0)
 
 
 class TileSource(NamedTuple):
@@ -46,37 +49,63 @@ def tile_source(flat: Flat, has_worlds: Sequence[bool], count: int, lanes: int |
     for (v, buffer), x in zip(targets.items(), found, strict=True):
         if x.size and x.buffer is not buffer:
             w.fill(buffer, x, v.shape)
-    placed, shared = places(w)
-    lanes = lanes or _best_lanes(w, shared, count)
-    scratch = 0
-    if shared > kernels.SHARED_BYTES:
-        shared, scratch = 0, shared
-    worlds = max(1, min(kernels.BLOCK // lanes, kernels.SHARED_BYTES // max(shared, 1))) if lanes == 32 else 1
-    declared = [f"{c_type(b.dtype)}* {b.name} = ({c_type(b.dtype)}*)(memory + {at});" for b, at in placed.items()]
-    text = _text(w, flat, outputs, has_worlds, count, _Shape(lanes, worlds, shared, scratch), declared)
-    work = sum(math.ceil(x.rows / lanes) * x.cost * x.times for x in w.loops)
-    return TileSource(text, lanes, worlds, shared * worlds, scratch, work, w.syncs)
+    shape, declared = _chosen(w, count, LANES if lanes is None else (lanes,))
+    text = _text(w, flat, outputs, has_worlds, count, shape, declared)
+    instructions = _instructions(w, shape.lanes)
+    return TileSource(
+        text, shape.lanes, shape.worlds, shape.shared * shape.worlds, shape.scratch, instructions, w.syncs
+    )
 
 
 class _Shape(NamedTuple):
     lanes: int
-    worlds: int
-    shared: int
+    worlds: int  # of a block
+    shared: int  # bytes of a world
     scratch: int
 
 
-def _best_lanes(w: Writer, shared: int, count: int) -> int:
-    """The number of lanes with which `count` worlds would be done first on a GPU of a hundred multiprocessors."""
+def _chosen(w: Writer, count: int, choices: Sequence[int]) -> tuple[_Shape, list[str]]:
+    """Lanes of a world, and the arrays that lie in the program's memory, by the model; declarations of all arrays."""
+    own = [b for b in w.buffers if not b.given]
+    best: tuple[float, _Shape, list[str]] | None = None
+    for limit in APART:
+        near, shared = places([b for b in own if b.nbytes < limit])
+        far, scratch = places([b for b in own if b.nbytes >= limit])
+        if shared > kernels.SHARED_BYTES:
+            continue
+        declared = [_declared(b, f"memory + {at}") for b, at in near.items()]
+        declared += [_declared(b, f"scratch + {at}") for b, at in far.items()]
+        moved = 2 * count * sum(b.nbytes for b in far) / BYTES_OF_CYCLE
+        for lanes in choices:
+            fit = min(kernels.BLOCK // lanes, kernels.SHARED_BYTES // max(shared, 1))
+            shape = _Shape(lanes, max(1, fit) if lanes == kernels.WARP else 1, shared, scratch)
+            taken = cycles(lanes, _instructions(w, lanes), w.syncs, shared, count) + moved
+            if best is None or taken < best[0]:
+                best = taken, shape, declared
+    assert best is not None  # with the last of APART nothing is shared
+    return best[1], best[2]
 
-    def cycles(lanes: int) -> float:
-        warps = lanes // 32
-        instructions = sum(math.ceil(x.rows / lanes) * x.cost * x.times for x in w.loops)
-        mine = math.ceil(count / 100)
-        resident = max(1, min(RESIDENT_WARPS // warps, RESIDENT_BYTES // max(shared, 1), mine))
-        alone = instructions * LATENCY + w.syncs * WAIT[lanes]
-        return max(mine / resident * alone, mine * instructions * warps / SCHEDULERS)
 
-    return min(LANES, key=cycles)
+def _declared(b: Buffer, place: str) -> str:
+    return f"{c_type(b.dtype)}* {b.name} = ({c_type(b.dtype)}*)({place});"
+
+
+def _instructions(w: Writer, lanes: int) -> float:
+    return sum(math.ceil(x.rows / lanes) * x.cost * x.times for x in w.loops)
+
+
+def cycles(
+    lanes: int, instructions: float, waits: float, shared: int, count: int, multiprocessors: int = MULTIPROCESSORS
+) -> float:
+    """Cycles of a kernel by a model of a GPU; `shared` bytes a world.
+
+    The larger of two: worlds one after another, as far as a multiprocessor does not hold them all at once; and all that
+    they start, as fast as it can.
+    """
+    warps, mine = max(1, lanes // 32), math.ceil(count / multiprocessors)
+    resident = max(1, min(RESIDENT_WARPS // warps, RESIDENT_BYTES // max(shared, 1), mine))
+    alone = instructions * LATENCY + waits * WAIT.get(lanes, 0)
+    return max(math.ceil(mine / resident) * alone, mine * instructions * warps / SCHEDULERS)
 
 
 def _text(
@@ -95,12 +124,9 @@ def _text(
     parameters += [f"{c_type(v.dtype)}* out{i}" for i, v in enumerate(outputs)] + ["char* scratch"]
     own = [f"in{i} += (long long)world * {math.prod(v.shape)};" for i, v in enumerate(flat.inputs) if has_worlds[i]]
     own += [f"out{i} += (long long)world * {math.prod(v.shape)};" for i, v in enumerate(outputs)]
-    if shape.scratch:
-        own.append(f"char* memory = scratch + (long long)world * {shape.scratch};")
+    own.append(f"scratch += (long long)world * {shape.scratch};")
     tile_cu = kernels.text(Path(__file__).parent, "tile.cu")
     signature, names = ", ".join(parameters), ", ".join(p.split()[-1] for p in parameters)
-    start = "0" if shape.scratch else f"block + threadIdx.x / LANES * {shape.shared}"
-    host = "0" if shape.scratch else "block"
     lines = "\n".join([*own, *declared, *w.lines])
     tables = "\n".join(w.tables)
     return f"""{PREAMBLE}#define T {c_type(real)}
@@ -110,20 +136,20 @@ def _text(
 #endif
 {tile_cu}
 {tables}
-FUNCTION void visit(int lane, long long world, char* {"unused" if shape.scratch else "memory"}, {signature}) {{
+FUNCTION void visit(int lane, long long world, char* memory, {signature}) {{
 {lines}
 }}
 #ifdef __CUDACC_RTC__
 extern "C" __global__ void __launch_bounds__({shape.lanes * shape.worlds}) tile({signature}) {{
   extern __shared__ __align__(16) char block[];
   int lane = threadIdx.x % LANES, world = blockIdx.x * {shape.worlds} + threadIdx.x / LANES;
-  if (world < {count}) visit(lane, world, {start}, {names});
+  if (world < {count}) visit(lane, world, block + threadIdx.x / LANES * {shape.shared}, {names});
 }}
 #elif LANES == 1
 void tile({signature}) {{
   static _Thread_local double aligned[{max(shape.shared // 8, 1)}];
   char* block = (char*)aligned;
-  for (long long world = 0; world < {count}; ++world) visit(0, world, {host}, {names});
+  for (long long world = 0; world < {count}; ++world) visit(0, world, block, {names});
 }}
 #endif
 """

@@ -22,7 +22,7 @@ from jaxsim.xla.compat import Primitive, ad, batching, eval_jaxpr, mlir
 from jaxsim.xla.nvrtc import CompilerMissing
 from jaxsim.xla.tile.equations import Flat, Operation, Var, flatten
 from jaxsim.xla.tile.kernel import PLATFORM
-from jaxsim.xla.tile.segments import Segment, segments
+from jaxsim.xla.tile.segments import segments
 from jaxsim.xla.tile.source import TileSource, tile_source
 
 MOST_CONSTANTS = 4096  # numbers of a table within a kernel
@@ -42,11 +42,6 @@ class _Traced:
 
     def __init__(self, closed: Any) -> None:
         self.closed = closed
-
-    @cached_property
-    def segments(self) -> list[Segment]:
-        """The kernels and single operations."""
-        return segments(self.flat)
 
     @cached_property
     def flat(self) -> Flat:
@@ -129,7 +124,7 @@ def by_kernels(run: Run, *operands: Array, plan: _Plan, axes: tuple | None) -> l
     flat, count = plan.traced.flat, 1 if axes is None else _size(operands, axes)
     has_worlds = [a is not None for a in axes or (None,) * len(operands)]
     env = dict(zip(flat.inputs, zip(operands, has_worlds, strict=True), strict=True))
-    for part in plan.traced.segments:
+    for part in segments(flat, has_worlds):
         if part.flat is not None:
             given, worlds = zip(*(env[v] for v in part.flat.inputs), strict=True) if part.flat.inputs else ((), ())
             try:

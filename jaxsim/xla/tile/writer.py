@@ -303,10 +303,10 @@ def moved(index: Sequence[Index], by: Sequence[Index]) -> list[Index]:
     return [plus(i, b) for i, b in zip(index, by, strict=True)]
 
 
-def places(w: Writer) -> tuple[dict[Buffer, int], int]:
-    """Where the arrays of the lanes' memory lie, in bytes, and the bytes in all: no two that are in use at once."""
+def places(buffers: Sequence[Buffer]) -> tuple[dict[Buffer, int], int]:
+    """Where arrays lie in a memory, in bytes, and the bytes in all: no two that are in use at once overlap."""
     placed: dict[Buffer, int] = {}
-    for b in sorted((b for b in w.buffers if not b.given), key=lambda b: (-b.nbytes, b.first)):
+    for b in sorted(buffers, key=lambda b: (-b.nbytes, b.first)):
         others = sorted((at, at + o.nbytes) for o, at in placed.items() if o.first <= b.last and b.first <= o.last)
         at = 0
         for begin, end in others:

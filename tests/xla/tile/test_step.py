@@ -59,5 +59,7 @@ def test_a_step_by_kernels_is_the_step(name, lanes, monkeypatch):
 @pytest.mark.skipif(not nvrtc.is_installed(), reason="needs NVRTC (the extra `cuda`)")
 def test_a_step_for_cuda_is_kernels_and_one_solver():
     m, d = model_and_worlds("humanoid")
-    program = jax.jit(jax.vmap(jaxsim.step, (None, 0))).trace(m, d).lower(lowering_platforms=("cuda",)).as_text()
+    program = (
+        jax.jit(jax.vmap(tile.stage(jaxsim.step), (None, 0))).trace(m, d).lower(lowering_platforms=("cuda",)).as_text()
+    )
     assert program.count("stablehlo.custom_call @__gpu$xla.gpu.ptx") == 3

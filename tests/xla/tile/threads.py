@@ -46,7 +46,7 @@ def _source(flat: Any, has_worlds: Any, worlds: int, lanes: int) -> TileSource:
         numbers=max(1, source.shared // 8),
         count=count,
         worlds=worlds,
-        args=", ".join(["0" if source.scratch else "(char*)block", *(f"(void*)given[{i}]" for i in range(count))]),
+        args=", ".join(["(char*)block", *(f"(void*)given[{i}]" for i in range(count))]),
         signature=", ".join(f"void* {n}" for n in names),
         names=", ".join(names),
     )
