@@ -155,6 +155,7 @@ ELEMENTWISE: dict[str, Callable[..., str]] = {
         for n in ("sqrt", "floor", "ceil", "exp", "log", "sin", "cos", "tan", "tanh", "atan2", "pow", "cbrt")
     },
     **{n: _call(n) for n in ("asin", "acos", "atan")},
+    "add_any": _binary("+"),  # of derivatives
     "shift_left": _binary("<<"),
     "shift_right_logical": _shifted,
     "round": _rounded,

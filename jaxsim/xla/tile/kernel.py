@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxsim.xla.c_expressions import C_TYPES, Index, c_type
-from jaxsim.xla.tile.equations import Flat, Operation, Term, Var, flatten
+from jaxsim.xla.tile.equations import CALLS, Flat, Operation, Term, Var, flatten
 from jaxsim.xla.tile.operations import DEAR, EXPRESSIONS, JOINS, OFTEN, REDUCTIONS, VIEWS, WRITTEN_SUM
 from jaxsim.xla.tile.writer import Body, Buffer, Loop, Value, Writer
 
@@ -67,6 +67,11 @@ def is_known(op: Operation) -> bool:
     if op.name == "small_matrices":
         return op.params["plan"].name in SYSTEMS
     return op.name in EXPRESSIONS or op.name in STATEMENTS
+
+
+def is_written(name: str) -> bool:
+    """Whether this room knows a primitive."""
+    return name in EXPRESSIONS or name in STATEMENTS or name in CALLS or name in TRANSPARENT
 
 
 def _inner(op: Operation) -> list[Flat]:
@@ -374,6 +379,8 @@ def _triangular_solve(w: Writer, op: Operation, operands: list[Value]) -> list[V
     return [w.stored(x, out.shape)]
 
 
+# Primitives that are gone when a jaxpr is flat.
+TRANSPARENT = ("custom_vmap_call", "custom_linear_solve", "xla_metadata_value", "platform_index", "world_program")
 SYSTEMS = ("solve_positive", "cholesky", "solve_ltdl", "solve_any")
 INNER = {"cond": ("branches",), "while": ("cond_jaxpr", "body_jaxpr"), "scan": ("jaxpr",)}
 STATEMENTS: dict[str, Callable[[Writer, Operation, list[Value]], list[Value]]] = {

@@ -10,6 +10,7 @@ import numpy as np
 from jaxsim.xla.c_expressions import (
     ELEMENTWISE,
     Index,
+    UnsupportedPrimitive,
     bitwise,
     c_type,
     greater_of,
@@ -110,6 +111,25 @@ def _split(op: Operation, operands: Sequence[Value]) -> list[Value]:
         return Value(v.shape, v.dtype, lambda body, index: body.at(x, at(index)), x.cost)
 
     return [part(v, b) for v, b in zip(op.outputs, begins, strict=False)]
+
+
+def _unstack(op: Operation, operands: Sequence[Value]) -> list[Value]:
+    x, axis = operands[0], op.params["axis"]
+    at = lambda index, k: [*index[:axis], k, *index[axis:]]  # noqa: E731
+    entry = lambda k: lambda body, index: body.at(x, at(index, k))  # noqa: E731
+    return [Value(v.shape, v.dtype, entry(k), x.cost) for k, v in enumerate(op.outputs)]
+
+
+def _empty(op: Operation, operands: Sequence[Value]) -> list[Value]:
+    return [Value(v.shape, v.dtype, lambda _body, _index, t=v.dtype: literal(0, t)) for v in op.outputs]
+
+
+def _rounded(op: Operation, operands: Sequence[Value]) -> list[Value]:
+    """A rounding to the type that it has."""
+    kind = np.finfo(operands[0].dtype)
+    if op.params["exponent_bits"] < kind.iexp or op.params["mantissa_bits"] < kind.nmant:
+        raise UnsupportedPrimitive("reduce_precision to fewer bits")
+    return list(operands)
 
 
 def _same(op: Operation, operands: Sequence[Value]) -> list[Value]:
@@ -433,6 +453,9 @@ VIEWS = {
     "slice": _view(_slice),
     "rev": _view(_reverse),
     "split": _split,
+    "unstack": _unstack,
+    "reduce_precision": _rounded,
+    "name": _same,
     **dict.fromkeys(
         ("copy", "copy_p", "stop_gradient", "optimization_barrier", "reshard", "sharding_constraint"), _same
     ),
@@ -472,6 +495,8 @@ EXPRESSIONS: dict[str, Callable[[Operation, Sequence[Value]], list[Value]]] = {
     **OFTEN,
     **JOINS,
     "iota": _iota,
+    "empty": _empty,
+    "empty2": _empty,
     "pad": _pad,
     "dynamic_update_slice": _dynamic_update_slice,
     **{name: _reduction(STARTS[name], join) for name, join in REDUCTIONS.items()},

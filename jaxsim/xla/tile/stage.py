@@ -21,7 +21,7 @@ from jaxsim.xla.c_expressions import UnsupportedPrimitive
 from jaxsim.xla.compat import Primitive, ad, batching, eval_jaxpr, mlir
 from jaxsim.xla.nvrtc import CompilerMissing
 from jaxsim.xla.tile.equations import Flat, Operation, Var, flatten
-from jaxsim.xla.tile.kernel import PLATFORM
+from jaxsim.xla.tile.kernel import PLATFORM, is_written
 from jaxsim.xla.tile.segments import segments
 from jaxsim.xla.tile.source import TileSource, tile_source
 
@@ -35,6 +35,7 @@ class _Plan(NamedTuple):
 
     traced: "_Traced"
     on_host: bool
+    tangents: int = 0  # of the last operands, in which it is linear
 
 
 class _Traced:
@@ -42,6 +43,8 @@ class _Traced:
 
     def __init__(self, closed: Any) -> None:
         self.closed = closed
+        self.derivatives: dict[tuple[int, ...], _Derivative] = {}
+        self.transposed: dict[tuple[int, ...], _Traced] = {}
 
     @cached_property
     def flat(self) -> Flat:
@@ -149,6 +152,8 @@ def _by_jax(op: Operation, env: dict[Var, tuple[Array, bool]]) -> dict[Var, tupl
     worlds = any(w for _, w in given)
 
     def of(*x: Array) -> list[Array]:
+        if op.name == "small_matrices":  # which has no rule for batches
+            return [op.params["plan"].otherwise(*x)]
         found = op.primitive.bind(*x, **op.params)
         return list(found) if op.primitive.multiple_results else [found]
 
@@ -177,34 +182,124 @@ mlir.register_lowering(stage_p, mlir.lower_fun(_on_cuda, multiple_results=True),
 mlir.register_lowering(stage_p, mlir.lower_fun(_elsewhere, multiple_results=True))
 
 
+class _Derivative(NamedTuple):
+    """A function's results and what its derivative needs, and the derivative as a linear function of tangents.
+
+    What it needs is one of the operands, `given`, or a further result, -1. `moves` says which results have tangents.
+    """
+
+    forward: _Traced
+    linear: _Traced
+    given: tuple[int, ...]
+    moves: tuple[bool, ...]
+
+
 def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, axes: tuple | None) -> tuple[list, list]:
-    """Values and derivatives by operations of JAX; results that do not depend on what moves have none."""
-    moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
+    """Values and derivatives, each a stage; results that do not depend on what moves have none."""
+    moving = tuple(i for i, t in enumerate(tangents) if type(t) is not ad.Zero)
+    if moving not in plan.traced.derivatives:
+        plan.traced.derivatives[moving] = _derivative(plan.traced.closed, moving)
+    d = plan.traced.derivatives[moving]
+    found = stage_p.bind(*primals, plan=_Plan(d.forward, plan.on_host), axes=axes)
+    values, rest = found[: len(d.moves)], iter(found[len(d.moves) :])
+    needed = [next(rest) if i < 0 else primals[i] for i in d.given]
+    places = axes and (*(0 if i < 0 else axes[i] for i in d.given), *(axes[i] for i in moving))
+    if axes and all(a is None for a in places):
+        places = None  # what moves, and what its derivative needs, is the same for all worlds
+    linear = _Plan(d.linear, plan.on_host, len(moving))
+    moved = stage_p.bind(*needed, *(tangents[i] for i in moving), plan=linear, axes=places)
+    if axes and places is None:
+        moved = [jnp.broadcast_to(x, (_size(primals, axes), *x.shape)) for x in moved]
+    moved = iter(moved)
+    none = [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in values]
+    return values, [next(moved) if m else z for m, z in zip(d.moves, none, strict=True)]
 
-    def of(moved: list[Array], *x: Array) -> tuple[list[Array], list[Array]]:
-        def partly(*y: Array) -> list[Array]:
-            full = dict(enumerate(x)) | dict(zip(moving, y, strict=True))
-            return by_jax(*full.values(), plan=plan, axes=axes)
 
-        return jax.jvp(partly, [x[i] for i in moving], moved)
+def _derivative(closed: Any, moving: tuple[int, ...]) -> _Derivative:
+    """The derivative by the operands `moving`.
 
-    traced = jax.make_jaxpr(of)([tangents[i] for i in moving], *primals)
-    found = eval_jaxpr(traced.jaxpr, traced.consts, *(tangents[i] for i in moving), *primals)
-    half = len(found) // 2
-    depends = _depends(traced.jaxpr, len(moving))[half:]
-    none = [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in found[:half]]
-    return found[:half], [t if d else z for t, d, z in zip(found[half:], depends, none, strict=True)]
+    What JAX computes between kernels is kept for it, and the operands: the rest is computed again, within a kernel.
+    """
+    function = jax.checkpoint(partial(eval_jaxpr, closed.jaxpr, closed.consts), policy=_is_kept, prevent_cse=False)
+    shapes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
+    moved = [shapes[i] for i in moving]
+    trees = []
+
+    def values_and_needs(*x: Array) -> list[Array]:
+        def of(*y: Array) -> list[Array]:
+            return function(*(dict(enumerate(x)) | dict(zip(moving, y, strict=True))).values())
+
+        values, linear = jax.linearize(of, *(x[i] for i in moving))
+        needs, tree = jax.tree.flatten(linear)
+        trees.append(tree)
+        return [*values, *needs]
+
+    every = jax.make_jaxpr(values_and_needs)(*shapes)
+    count = len(closed.jaxpr.outvars)
+    needs = every.jaxpr.outvars[count:]
+    given = tuple(every.jaxpr.invars.index(v) if v in every.jaxpr.invars else -1 for v in needs)
+    mine = [*range(count), *(count + k for k, i in enumerate(given) if i < 0)]
+    pick = lambda x: [x[k] for k in mine]  # noqa: E731
+    forward = jax.make_jaxpr(lambda *x: pick(eval_jaxpr(every.jaxpr, every.consts, *x)))(*shapes)
+
+    def tangents(*x: Array) -> list[Array]:
+        return trees[-1].unflatten(x[: len(needs)])(*x[len(needs) :])
+
+    operands = [*(jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in needs), *moved]
+    whole = jax.make_jaxpr(tangents)(*operands)
+    moves = tuple(_depends(whole.jaxpr, len(moved)))
+    parts = lambda x: [t for t, m in zip(x, moves, strict=True) if m]  # noqa: E731
+    linear = jax.make_jaxpr(lambda *x: parts(tangents(*x)))(*operands)
+    return _Derivative(_Traced(forward), _Traced(linear), given, moves)
+
+
+def _is_kept(primitive: Any, *_: Any, **params: Any) -> bool:
+    """Whether an operation is, or holds, one that JAX computes between kernels."""
+    if not is_written(primitive.name):
+        return True
+    inner = [x for p in params.values() for x in (p if isinstance(p, tuple) else (p,))]
+    jaxprs = [getattr(x, "jaxpr", x) for x in inner if hasattr(x, "jaxpr") or hasattr(x, "eqns")]
+    return any(_is_kept(e.primitive, **e.params) for j in jaxprs for e in j.eqns)
 
 
 def _depends(jaxpr: Any, count: int) -> list[bool]:
-    """Whether each result depends on the first `count` arguments."""
-    touched = set(jaxpr.invars[:count])
+    """Whether each result depends on the last `count` arguments."""
+    touched = set(jaxpr.invars[len(jaxpr.invars) - count :])
     for eqn in jaxpr.eqns:
         if any(not hasattr(v, "val") and v in touched for v in eqn.invars):
             touched |= set(eqn.outvars)
     return [not hasattr(v, "val") and v in touched for v in jaxpr.outvars]
 
 
+def _transpose(cotangents: Sequence[Any], *operands: Any, plan: _Plan, axes: tuple | None) -> list[Any]:
+    """Cotangents of the tangents, as a stage; those of operands that worlds share are sums over worlds."""
+    count = len(operands) - plan.tangents
+    real = tuple(k for k, c in enumerate(cotangents) if type(c) is not ad.Zero)
+    if real not in plan.traced.transposed:
+        plan.traced.transposed[real] = _transposed(plan.traced.closed, count, real)
+    places = axes and (*axes[:count], *(0 for _ in real))
+    given = [*operands[:count], *(cotangents[k] for k in real)]
+    found = stage_p.bind(*given, plan=_Plan(plan.traced.transposed[real], plan.on_host), axes=places)
+    shared = [axes is not None and a is None for a in (axes or operands)[count:]]
+    return [None] * count + [x.sum(0) if s else x for x, s in zip(found, shared, strict=True)]
+
+
+def _transposed(closed: Any, count: int, real: tuple[int, ...]) -> _Traced:
+    shapes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
+    results = [closed.jaxpr.outvars[k].aval for k in real]
+
+    def of(*x: Array) -> list[Array]:
+        def linear(*t: Array) -> list[Array]:
+            found = eval_jaxpr(closed.jaxpr, closed.consts, *x[:count], *t)
+            return [found[k] for k in real]
+
+        return jax.linear_transpose(linear, *shapes[count:])(list(x[count:]))
+
+    cotangents = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in results]
+    return _Traced(jax.make_jaxpr(of)(*shapes[:count], *cotangents))
+
+
+ad.primitive_transposes[stage_p] = _transpose
 ad.primitive_jvps[stage_p] = _jvp
 
 
