@@ -13,6 +13,28 @@ CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_v
 PLAIN_FORMS: dict[str, Callable[[Any], Any]] = {}
 
 
+def _spread(params: dict[str, Any], out: Any, x: np.ndarray) -> np.ndarray:
+    shape = [1] * len(out.shape)
+    for d, n in zip(params["broadcast_dimensions"], x.shape, strict=True):
+        shape[d] = n
+    return np.broadcast_to(x.reshape(shape), out.shape)
+
+
+# What is computed here where all operands are constants: mostly of indices.
+FOLDED: dict[str, Callable[..., Any]] = {
+    "lt": lambda _p, _o, a, b: a < b,
+    "ge": lambda _p, _o, a, b: a >= b,
+    "add": lambda _p, _o, a, b: a + b,
+    "sub": lambda _p, _o, a, b: a - b,
+    "mul": lambda _p, _o, a, b: a * b,
+    "select_n": lambda _p, _o, which, *cases: np.choose(which.astype(int), cases),
+    "convert_element_type": lambda _p, _o, x: x,
+    "concatenate": lambda p, _o, *x: np.concatenate(x, p["dimension"]),
+    "broadcast_in_dim": lambda p, o, x, *_: _spread(p, o, x),
+    **dict.fromkeys(("reshape", "squeeze", "expand_dims"), lambda _p, o, x, *_: x.reshape(o.shape)),
+}
+
+
 class Var:
     """An array that an operation makes."""
 
@@ -98,6 +120,9 @@ def _inlined(eqn: Any, operands: list[Term], out: list[Operation], platform: str
     if name == "cond" and isinstance(operands[0], np.ndarray):
         branch = params["branches"][int(np.clip(operands[0], 0, len(params["branches"]) - 1))]
         return _inline(branch.jaxpr, branch.consts, operands[1:], out, platform)
+    if name in FOLDED and all(isinstance(x, np.ndarray) for x in operands):
+        (v,) = eqn.outvars
+        return [np.asarray(FOLDED[name](params, v.aval, *operands)).astype(v.aval.dtype)]
     results = [Var(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
     out.append(Operation(eqn.primitive, params, operands, results))
     return results

@@ -8,7 +8,17 @@ import numpy as np
 
 from jaxsim.xla.c_expressions import C_TYPES, Index, c_type
 from jaxsim.xla.tile.equations import CALLS, Flat, Operation, Term, Var, flatten
-from jaxsim.xla.tile.operations import DEAR, EXPRESSIONS, JOINS, OFTEN, REDUCTIONS, VIEWS, WRITTEN_SUM
+from jaxsim.xla.tile.operations import (
+    DEAR,
+    EXPRESSIONS,
+    JOINS,
+    OFTEN,
+    REDUCTIONS,
+    SCATTERS,
+    VIEWS,
+    WRITTEN_SUM,
+    known_rows,
+)
 from jaxsim.xla.tile.writer import Body, Buffer, Loop, Value, Writer
 
 RECOMPUTED = 8  # instructions that are rather repeated than kept in memory
@@ -46,6 +56,8 @@ def compute(w: Writer, flat: Flat, args: Sequence[Value], targets: dict[Var, Buf
         if op.name in JOINS:
             env[op.outputs[0]] = _join(w, op, operands, targets.get(op.outputs[0]))
             continue
+        if op.name in SCATTERS and (rows := known_rows(op)) is not None:
+            operands.append(w.constant(rows))
         if op.name in REDUCTIONS:
             operands = [_in_parts(w, op, operands[0])]
         if op.name == "cumsum" and op.inputs[0].shape[op.params["axis"]] > LANES_OF_SUM:

@@ -87,8 +87,8 @@ def _transpose(op: Operation, x: Value) -> Callable[[Sequence[Index]], Sequence[
 
 
 def _slice(op: Operation, x: Value) -> Callable[[Sequence[Index]], Sequence[Index]]:
-    steps = op.params["strides"] or (1,) * len(x.shape)
-    begin = op.params["start_indices"]
+    steps = tuple(map(int, op.params["strides"] or (1,) * len(x.shape)))
+    begin = tuple(map(int, op.params["start_indices"]))
     return lambda index: [plus(times(i, s), b) for i, s, b in zip(index, steps, begin, strict=True)]
 
 
@@ -172,7 +172,7 @@ def _block(body: Body, x: Value, index: Sequence[Index], otherwise: Callable[[],
 
 def _pad(op: Operation, operands: Sequence[Value]) -> list[Value]:
     (x, fill), out = operands, op.outputs[0]
-    config = op.params["padding_config"]
+    config = [tuple(map(int, c)) for c in op.params["padding_config"]]
 
     def entry(body: Body, index: Sequence[Index]) -> str:
         place, tests = [], []
@@ -265,6 +265,8 @@ def _scatter(add: bool) -> Callable[..., list[Value]]:
     """Each entry looks for the updates that are its own, in their order; out of bounds there are none."""
 
     def of(op: Operation, operands: Sequence[Value]) -> list[Value]:
+        if len(operands) == 4:
+            return _scatter_rows(op, operands, add)
         (x, indices, updates), out = operands, op.outputs[0]
         d, mode = op.params["dimension_numbers"], str(op.params["mode"])
         window = d.update_window_dims
@@ -309,6 +311,43 @@ def _scatter(add: bool) -> Callable[..., list[Value]]:
         return [Value(out.shape, out.dtype, entry, x.cost + count * (indices.cost + updates.cost + 4))]
 
     return of
+
+
+def known_rows(op: Operation) -> np.ndarray | None:
+    """Of a scatter of rows to known places, the updates of each row (rows, most of one), -1 where there are fewer."""
+    indices, d = op.inputs[1], op.params["dimension_numbers"]
+    x, updates = op.inputs[0], op.inputs[2]
+    plain = tuple(d.scatter_dims_to_operand_dims) == (0,) == tuple(d.inserted_window_dims)
+    batches = d.operand_batching_dims or d.scatter_indices_batching_dims
+    rows = tuple(d.update_window_dims) == tuple(range(1, len(updates.shape)))
+    if not isinstance(indices, np.ndarray) or not plain or batches or not rows or indices.ndim != 2:
+        return None
+    if updates.shape[1:] != x.shape[1:]:
+        return None
+    to = indices[:, 0]
+    to = np.clip(to, 0, x.shape[0] - 1) if "CLIP" in str(op.params["mode"]) else to
+    mine = [np.flatnonzero(to == k) for k in range(x.shape[0])]
+    most = max(map(len, mine), default=0)
+    return np.array([[*m, *[-1] * (most - len(m))] for m in mine], np.int32).reshape(len(mine), most)
+
+
+def _scatter_rows(op: Operation, operands: Sequence[Value], add: bool) -> list[Value]:
+    """A scatter of rows whose `known_rows` are the last operand."""
+    (x, _, updates, known), out = operands, op.outputs[0]
+    most = known.shape[1]
+
+    def entry(body: Body, index: Sequence[Index]) -> str:
+        total = body.at(x, index)
+        for k in range(most):
+            place = body.at(known, [index[0], k])
+            inside = body.index(f"({place} < 0 ? 0 : {place})")
+            value = body.at(updates, [inside, *index[1:]])
+            new = f"({total} + {value})" if add else value
+            total = body.let(out.dtype, f"({place} < 0 ? {total} : {new})")
+            body.cost += 2 * body.times
+        return total
+
+    return [Value(out.shape, out.dtype, entry, x.cost + most * (updates.cost + 4))]
 
 
 def _reduction(start: Callable[[Any], str], join: Callable[..., str]) -> Callable[..., list[Value]]:
@@ -472,6 +511,7 @@ OFTEN = {
     "cumsum": _cumulative,
     "dot_general": _dot,
 }
+SCATTERS = ("scatter", "scatter-add", "scatter_add")
 REDUCTIONS: dict[str, Callable[..., str]] = {
     "reduce_sum": lambda a, b, **_: f"({a} + {b})",
     "reduce_prod": lambda a, b, **_: f"({a} * {b})",

@@ -68,8 +68,8 @@ def stage(function: Callable[..., Any], on_host: bool = False) -> Callable[..., 
 
 def _closed(traced: Any) -> tuple[Any, list[Array]]:
     """A jaxpr without the constants that are not known now or are large, which become its first operands."""
-    apart = [not isinstance(c, np.ndarray) or c.size > MOST_CONSTANTS for c in traced.consts]
-    mine = [c for c, a in zip(traced.consts, apart, strict=True) if not a]
+    apart = [isinstance(c, core.Tracer) or np.size(c) > MOST_CONSTANTS for c in traced.consts]
+    mine = [np.asarray(c) for c, a in zip(traced.consts, apart, strict=True) if not a]
 
     def of(constants: Sequence[Array], *args: Array) -> list[Array]:
         rest, own = iter(constants), iter(mine)
@@ -236,21 +236,29 @@ def _derivative(closed: Any, moving: tuple[int, ...]) -> _Derivative:
 
     every = jax.make_jaxpr(values_and_needs)(*shapes)
     count = len(closed.jaxpr.outvars)
-    needs = every.jaxpr.outvars[count:]
-    given = tuple(every.jaxpr.invars.index(v) if v in every.jaxpr.invars else -1 for v in needs)
-    mine = [*range(count), *(count + k for k, i in enumerate(given) if i < 0)]
+    known = dict(zip(every.jaxpr.constvars, every.consts, strict=True))
+    constants = [_constant(v, known) for v in every.jaxpr.outvars[count:]]
+    needs = [(k, v) for k, (v, c) in enumerate(zip(every.jaxpr.outvars[count:], constants, strict=True)) if c is None]
+    given = tuple(every.jaxpr.invars.index(v) if v in every.jaxpr.invars else -1 for _, v in needs)
+    mine = [*range(count), *(count + k for (k, _), i in zip(needs, given, strict=True) if i < 0)]
     pick = lambda x: [x[k] for k in mine]  # noqa: E731
     forward = jax.make_jaxpr(lambda *x: pick(eval_jaxpr(every.jaxpr, every.consts, *x)))(*shapes)
 
     def tangents(*x: Array) -> list[Array]:
-        return trees[-1].unflatten(x[: len(needs)])(*x[len(needs) :])
+        needed = iter(x[: len(needs)])
+        return trees[-1].unflatten([next(needed) if c is None else c for c in constants])(*x[len(needs) :])
 
-    operands = [*(jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in needs), *moved]
+    operands = [*(jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for _, v in needs), *moved]
     whole = jax.make_jaxpr(tangents)(*operands)
     moves = tuple(_depends(whole.jaxpr, len(moved)))
     parts = lambda x: [t for t, m in zip(x, moves, strict=True) if m]  # noqa: E731
     linear = jax.make_jaxpr(lambda *x: parts(tangents(*x)))(*operands)
     return _Derivative(_Traced(forward), _Traced(linear), given, moves)
+
+
+def _constant(v: Any, known: dict[Any, Any]) -> Any:
+    """The value of a jaxpr's result that is a constant, else None."""
+    return v.val if hasattr(v, "val") else known.get(v)
 
 
 def _is_kept(primitive: Any, *_: Any, **params: Any) -> bool:

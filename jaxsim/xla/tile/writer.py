@@ -21,6 +21,8 @@ WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes, wi
 ALIGNED = 16  # bytes
 CYCLES_OF_LOAD, CYCLES_OF_INDEX = 2, 2  # instructions that a load, and finding a place, count as
 USUAL_LANES = 64  # of a world, to choose between rows and entries
+# in tables, where CUDA has functions that it does not call: products that overflow
+NOT_FINITE = {"INFINITY": "(1e308 * 1e308)", "NAN": "(1e308 * 1e308 * 0.0)"}
 Entry = Callable[["Body", Sequence[Index]], str]
 
 
@@ -173,13 +175,15 @@ class Writer:
         if key not in self.known_tables:
             name = self.known_tables[key] = f"table{len(self.tables)}"
             entries = ", ".join(literal(e, x.dtype) for e in x.reshape(-1))
+            for word, value in NOT_FINITE.items():
+                entries = entries.replace(word, value)
             self.tables.append(f"TABLE {c_type(x.dtype)} {name}[{max(x.size, 1)}] = {{{entries}}};")
         return self.known_tables[key]
 
     def constant(self, x: np.ndarray) -> Value:
         """A constant: a literal where its index is known or it is the same everywhere, an expression for a range."""
         flat = x.reshape(-1)
-        same = x.size > 0 and bool((flat == flat[0]).all())
+        same = x.size > 0 and bool(((flat == flat[0]) | ((flat != flat) & (flat[0] != flat[0]))).all())
         steps = np.diff(flat) if x.ndim == 1 and np.issubdtype(x.dtype, np.integer) else np.zeros(0)
         is_range = steps.size > 0 and bool((steps == steps[0]).all())
 

@@ -110,6 +110,8 @@ CASES = {
     "row": (lambda x, i: row_at(x, i[0]), numbers(30, 3), integers(30, 1)),
     "row set": (updated, numbers(9, 3), integers(12, 1), numbers(2, 3)),
     "scatter": (placed, numbers(9), integers(1, 4) + np.arange(4)),
+    "scatter to known rows": (lambda x, y: x.at[np.array([3, 1, 3, 8, -1])].add(y), numbers(9, 3), numbers(5, 3)),
+    "rows set": (lambda x, y: x.at[np.array([3, 1, -1])].set(y), numbers(9), numbers(3)),
     "scatter-add": (lambda x, i, y: x.at[i].add(y), numbers(9, 3), integers(9, 40), numbers(40, 3)),
     "scatter that drops": (lambda x, i: x.at[i].add(1.0, mode="drop"), numbers(9), integers(20, 15)),
     "long sum": (lambda x: (x.sum(), x.max(), (x > 0.9).any(), x[:, 1].min()), numbers(101, 3)),
