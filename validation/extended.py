@@ -16,6 +16,7 @@ from jax import lax
 
 from jaxsim.engine.solver import kernel
 from jaxsim.xla import world_program
+from jaxsim.xla.tile import stage
 
 WIDE = np.longdouble
 
@@ -403,6 +404,7 @@ RULES = {
     "platform_index": platform,
     "constraint_solve": defined(kernel.by_jax),
     "world_program": defined(world_program.by_jax),
+    "stage": defined(stage.by_jax),
     **{name: called("jaxpr") for name in ("jit", "pjit", "remat", "remat2", "checkpoint", "closed_call")},
     "custom_jvp_call": called("call_jaxpr"),
     "custom_vjp_call": called("call_jaxpr"),

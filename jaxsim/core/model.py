@@ -160,7 +160,7 @@ class Option(Frozen, OptionFields):
     differentiate by density at zero, turn it on by hand: `opt.replace(fluid=1)`. With
     `solver_kernel` 0 the platform of the program chooses the solver: on CUDA a warp a world in one kernel, on a CPU
     with a C compiler machine code, elsewhere operations of XLA, with the same answers and gradient. 1 forces the kernel
-    (on a CPU by its C compiler, for tests), -1 the operations.
+    (on a CPU by its C compiler, for tests), -1 the operations, of the solver and of the rest of a step.
     """
 
     __slots__ = (*OPTION_FLOATS, *OPTION_INTS)

@@ -11,7 +11,7 @@ import jax
 import jax.core
 
 # primitives of our own: JAX's guide "How JAX primitives work" uses these
-from jax.extend.core import Primitive
+from jax.extend.core import ClosedJaxpr, Primitive
 from jax.interpreters import ad, batching, mlir
 
 try:
@@ -67,6 +67,7 @@ def jax_version() -> tuple[int, int]:
 
 
 __all__ = [
+    "ClosedJaxpr",
     "Primitive",
     "ad",
     "batching",

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from jaxsim.xla.compat import ClosedJaxpr
+
 CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat2")
 
 
@@ -64,9 +66,9 @@ class Operation(NamedTuple):
 class Flat(NamedTuple):
     """A function: operations in an order in which they can be computed."""
 
-    inputs: list[Var]
-    operations: list[Operation]
-    outputs: list[Term]
+    inputs: Sequence[Var]
+    operations: Sequence[Operation]
+    outputs: Sequence[Term]
 
 
 def flatten(closed: Any, platform: str) -> Flat:
@@ -133,7 +135,7 @@ def _called(eqn: Any) -> Any:
     name, params = eqn.primitive.name, eqn.params
     if name in CALLS:
         inner = params.get("jaxpr", params.get("call_jaxpr", params.get("fun_jaxpr")))
-        return inner if hasattr(inner, "jaxpr") else jax.extend.core.ClosedJaxpr(inner, ())
+        return inner if hasattr(inner, "jaxpr") else ClosedJaxpr(inner, ())
     if name == "custom_vmap_call":
         return params["call"]
     return PLAIN_FORMS[name](eqn) if name in PLAIN_FORMS else None

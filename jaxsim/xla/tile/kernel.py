@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim.xla.c_expressions import C_TYPES, Index, c_type
+from jaxsim.xla.c_expressions import C_TYPES, Index, c_type, plus
 from jaxsim.xla.tile.equations import CALLS, Flat, Operation, Term, Var, flatten
 from jaxsim.xla.tile.operations import (
     DEAR,
@@ -138,7 +138,7 @@ def _kept(flat: Flat) -> set[Var]:
 
 def _join(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None) -> Value:
     """Arrays one after the other, in memory."""
-    out, axis = op.outputs[0], op.params.get("dimension", op.params.get("axis"))
+    out, axis = op.outputs[0], op.params["axis" if op.name == "stack" else "dimension"]
     buffer, begin = target or w.buffer(out.dtype, math.prod(out.shape)), 0
     if axis > 0 and math.prod(out.shape[axis:]) <= LONGEST_ROW and math.prod(out.shape) > 0:
         w.fill(buffer, JOINS[op.name](op, operands)[0], out.shape, split=axis)  # a lane writes a row
@@ -147,7 +147,7 @@ def _join(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | 
         if op.name == "stack":
             place = lambda i, k=begin: [*i[:axis], k, *i[axis:]]  # noqa: E731
         else:
-            place = lambda i, k=begin: [_plus(n, k) if d == axis else n for d, n in enumerate(i)]  # noqa: E731
+            place = lambda i, k=begin: [plus(n, k) if d == axis else n for d, n in enumerate(i)]  # noqa: E731
         if x.size:
             w.fill(buffer, x, out.shape, place)
         begin += 1 if op.name == "stack" else x.shape[axis]
@@ -190,7 +190,7 @@ def _long_cumsum(w: Writer, op: Operation, x: Value) -> Value:
     def of_part(body: Body, index: Sequence[Index]) -> str:
         total = body.variable(out.dtype, "0")
         with body.loop(size) as t:
-            i = body.index(_plus(f"{index[-1]} * {size}", t))
+            i = body.index(plus(f"{index[-1]} * {size}", t))
             inside = body.index(f"({i} < {count} ? {i} : {count - 1})")
             term = body.at(x, full(body, index[:-1], inside))
             body.lines.append(f"if ({i} < {count}) {total} = {total} + {term};")
@@ -215,7 +215,7 @@ def _long_cumsum(w: Writer, op: Operation, x: Value) -> Value:
         part = body.index(f"({i} / {size})") if isinstance(i, str) else i // size
         total = body.variable(out.dtype, body.at(starts, [*rest, part]))
         with body.loop(size) as t:
-            k = body.index(_plus(f"{part} * {size}", t))
+            k = body.index(plus(f"{part} * {size}", t))
             inside = body.index(f"({k} < {count} ? {k} : {count - 1})")
             term = body.at(x, full(body, rest, inside))
             body.lines.append(f"if ({k} <= {i}) {total} = {total} + {term};")
@@ -223,10 +223,6 @@ def _long_cumsum(w: Writer, op: Operation, x: Value) -> Value:
         return total
 
     return w.memory(Value(out.shape, out.dtype, entry, RECOMPUTED * size))
-
-
-def _plus(n: Any, k: int) -> Any:
-    return n + k if isinstance(n, int) else n if k == 0 else f"({n} + {k})"
 
 
 def _holder(w: Writer, v: Var) -> tuple[Value, Callable[[Value], None]]:

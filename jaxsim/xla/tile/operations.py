@@ -352,7 +352,7 @@ def _scatter_rows(op: Operation, operands: Sequence[Value], add: bool) -> list[V
 
 def _reduction(start: Callable[[Any], str], join: Callable[..., str]) -> Callable[..., list[Value]]:
     def of(op: Operation, operands: Sequence[Value]) -> list[Value]:
-        (x, *_), out, axes = operands, op.outputs[0], op.params.get("axes", op.params.get("dimensions"))
+        (x, *_), out, axes = operands, op.outputs[0], op.params["axes"]
         kept = [d for d in range(len(x.shape)) if d not in axes]
         lengths = [x.shape[a] for a in axes]
         count = math.prod(lengths)
@@ -454,8 +454,8 @@ def _dot(op: Operation, operands: Sequence[Value]) -> list[Value]:
 
 def _joined(op: Operation, operands: Sequence[Value]) -> list[Value]:
     """Arrays one after the other; which one an entry is of must be known (`JOINS`)."""
-    out, axis = op.outputs[0], op.params.get("dimension", op.params.get("axis"))
-    is_stack = op.name == "stack"
+    out, is_stack = op.outputs[0], op.name == "stack"
+    axis = op.params["axis" if is_stack else "dimension"]
     ends = list(itertools.accumulate(1 if is_stack else x.shape[axis] for x in operands))
 
     def entry(body: Body, index: Sequence[Index]) -> str:

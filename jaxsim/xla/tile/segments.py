@@ -83,11 +83,9 @@ def _with_views(
     added: dict[int, Operation] = {}
 
     def visit(op: Operation) -> None:
-        for v in op.inputs:
-            before = made.get(v) if isinstance(v, Var) else None
-            if before is None or level[v] == k or id(before) in added or not known[id(before)]:
-                continue
-            if _is_cheap(before):
+        for v in (v for v in op.inputs if isinstance(v, Var) and v in made):
+            before = made[v]
+            if level[v] != k and id(before) not in added and known[id(before)] and _is_cheap(before):
                 visit(before)
                 added[id(before)] = before
 

@@ -204,7 +204,7 @@ def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, axes: tuple | None) ->
     values, rest = found[: len(d.moves)], iter(found[len(d.moves) :])
     needed = [next(rest) if i < 0 else primals[i] for i in d.given]
     places = axes and (*(0 if i < 0 else axes[i] for i in d.given), *(axes[i] for i in moving))
-    if axes and all(a is None for a in places):
+    if places and all(a is None for a in places):
         places = None  # what moves, and what its derivative needs, is the same for all worlds
     linear = _Plan(d.linear, plan.on_host, len(moving))
     moved = stage_p.bind(*needed, *(tangents[i] for i in moving), plan=linear, axes=places)

@@ -18,6 +18,17 @@ static void meet(void);
 #define sync() meet()
 #endif
 
+FUNCTION float number_of_32_bits(int bits) {
+  union { int bits; float number; } x;
+  x.bits = bits;
+  return x.number;
+}
+FUNCTION double number_of_64_bits(long long bits) {
+  union { long long bits; double number; } x;
+  x.bits = bits;
+  return x.number;
+}
+
 /* Functions of `count` matrices of n rows, one after the other in memory; EVERY goes over `size` entries of each. */
 #define EVERY(g, e, size) \
   for (int ge = lane, g, e; ge < count * (size) && (g = ge / (size), e = ge % (size), true); ge += LANES)

@@ -21,8 +21,6 @@ WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes, wi
 ALIGNED = 16  # bytes
 CYCLES_OF_LOAD, CYCLES_OF_INDEX = 2, 2  # instructions that a load, and finding a place, count as
 USUAL_LANES = 64  # of a world, to choose between rows and entries
-# in tables, where CUDA has functions that it does not call: products that overflow
-NOT_FINITE = {"INFINITY": "(1e308 * 1e308)", "NAN": "(1e308 * 1e308 * 0.0)"}
 Entry = Callable[["Body", Sequence[Index]], str]
 
 
@@ -175,8 +173,6 @@ class Writer:
         if key not in self.known_tables:
             name = self.known_tables[key] = f"table{len(self.tables)}"
             entries = ", ".join(literal(e, x.dtype) for e in x.reshape(-1))
-            for word, value in NOT_FINITE.items():
-                entries = entries.replace(word, value)
             self.tables.append(f"TABLE {c_type(x.dtype)} {name}[{max(x.size, 1)}] = {{{entries}}};")
         return self.known_tables[key]
 
@@ -185,6 +181,9 @@ class Writer:
         flat = x.reshape(-1)
         same = x.size > 0 and bool(((flat == flat[0]) | ((flat != flat) & (flat[0] != flat[0]))).all())
         steps = np.diff(flat) if x.ndim == 1 and np.issubdtype(x.dtype, np.integer) else np.zeros(0)
+        bits = None  # CUDA has no constants that are not finite
+        if np.issubdtype(x.dtype, np.floating) and not np.isfinite(x).all():
+            bits = np.ascontiguousarray(x).view(np.int32 if x.dtype.itemsize == 4 else np.int64)
         is_range = steps.size > 0 and bool((steps == steps[0]).all())
 
         def entry(body: Body, index: Sequence[Index]) -> str:
@@ -196,6 +195,8 @@ class Writer:
             if is_range:
                 return body.let(x.dtype, f"({flat[0]} + {int(steps[0])} * {i})")
             body.cost += CYCLES_OF_LOAD * body.times
+            if bits is not None:
+                return body.let(x.dtype, f"number_of_{8 * x.dtype.itemsize}_bits({self.table(bits)}[{i}])")
             return body.let(x.dtype, f"{self.table(x)}[{i}]")
 
         return Value(x.shape, x.dtype, entry, 0 if same or is_range else 1)

@@ -122,6 +122,7 @@ CASES = {
     "integers": (of_integers, integers(100, 33)),
     "functions": (functions, numbers(33)),
     "kept": (kept, numbers(50)),
+    "not finite": (lambda x, i: x * jnp.array([np.inf, -np.inf, np.nan, 1.0] * 8)[i], numbers(20), integers(32, 20)),
     "while": (newton, numbers(20)),
     "scan": (scanned, numbers(6), numbers(7, 3)),
     "cond": (branches, numbers(40)),

@@ -56,6 +56,41 @@ def test_a_step_by_kernels_is_the_step(name, lanes, monkeypatch):
         np.testing.assert_allclose(x, y, rtol=0, atol=CLOSE * scale, err_msg=jax.tree_util.keystr(path))
 
 
+BALL = """
+<mujoco>
+  <option integrator="implicitfast"/>
+  <worldbody>
+    <geom type="plane" size="2 2 .1"/>
+    <body pos="0 0 .099"><freejoint/><geom size=".1"/>
+      <body pos=".2 0 0"><joint name="hinge" damping=".1"/><geom type="capsule" size=".03 .1" pos=".1 0 0"/></body>
+    </body>
+  </worldbody>
+  <actuator><motor joint="hinge"/></actuator>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize("name", ["ball", *(pytest.param(n, marks=pytest.mark.slow) for n in ("humanoid", "hand"))])
+def test_gradients_by_kernels_are_those_of_the_step(name):
+    """By the state and the control of each world, and by masses that the worlds share."""
+    if name == "ball":
+        m = jaxsim.load_model(BALL)
+        d = jax.vmap(lambda v: jaxsim.make_data(m).replace(qvel=jnp.full(m.nv, v)))(jnp.linspace(0, 0.3, WORLDS))
+    else:
+        m, d = model_and_worlds(name)
+
+    def gradient(step):
+        def loss(qpos, qvel, ctrl, mass):
+            worlds = d.replace(qpos=qpos, qvel=qvel, ctrl=ctrl)
+            new = jax.vmap(step, (None, 0))(m.replace(body_mass=mass), worlds)
+            return jnp.sum(new.qpos**2) + jnp.sum(new.qvel**2)
+
+        return jax.jit(jax.grad(loss, argnums=(0, 1, 2, 3)))(d.qpos, d.qvel, d.ctrl, m.body_mass)
+
+    for got, want in zip(gradient(tile.stage(jaxsim.step, on_host=True)), gradient(jaxsim.step), strict=True):
+        np.testing.assert_allclose(got, want, rtol=0, atol=CLOSE * np.max(np.abs(want), initial=1))
+
+
 @pytest.mark.skipif(not nvrtc.is_installed(), reason="needs NVRTC (the extra `cuda`)")
 def test_a_step_for_cuda_is_kernels_and_one_solver():
     m, d = model_and_worlds("humanoid")
