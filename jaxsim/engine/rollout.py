@@ -16,6 +16,7 @@ from jaxsim.engine.solver.implicit_diff import SOLUTION
 from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
 from jaxsim.xla.loops import traced_once
+from jaxsim.xla.tile.stage import KEPT
 
 Outputs = Sequence[str] | Callable[[Data], Any]
 
@@ -69,7 +70,7 @@ def rollout(
         return carried(for_last), select(for_last, outputs)
 
     if checkpoint != "none":
-        advance = jax.checkpoint(advance, policy=jax.checkpoint_policies.save_only_these_names(SOLUTION))
+        advance = jax.checkpoint(advance, policy=jax.checkpoint_policies.save_only_these_names(SOLUTION, KEPT))
     size = _chunk_size(checkpoint, nstep)
     scan = _scan if size is None else partial(_scan_chunks, size=size)
     state, records = scan(partial(advance, m), carried(d), nstep, rows)
@@ -111,7 +112,7 @@ def _repeat(step: Callable[[Data], Data], d: Data, count: int) -> Data:
     def body(state: dict[str, Any], _: None) -> tuple[dict[str, Any], None]:
         return carried(step(blank.replace(**state))), None
 
-    body = jax.checkpoint(body, policy=jax.checkpoint_policies.save_only_these_names(SOLUTION))
+    body = jax.checkpoint(body, policy=jax.checkpoint_policies.save_only_these_names(SOLUTION, KEPT))
     state, _ = jax.lax.scan(body, carried(d), None, count - 1)
     return step(blank.replace(**state))
 

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import core
+from jax.ad_checkpoint import checkpoint_name
 
 from jaxsim.math.safe import Array
 from jaxsim.xla import kernels
@@ -25,6 +26,7 @@ from jaxsim.xla.tile.kernel import PLATFORM, is_written
 from jaxsim.xla.tile.segments import segments
 from jaxsim.xla.tile.source import TileSource, tile_source
 
+KEPT = "kept_between_kernels"  # the name of what a derivative needs of JAX's operations, for policies of checkpoints
 MOST_CONSTANTS = 4096  # numbers of a table within a kernel
 # computes a kernel: its function, which inputs have worlds, how many worlds, the inputs
 Run = Callable[[Flat, Sequence[bool], int, Sequence[Array]], list[Array]]
@@ -202,7 +204,7 @@ def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, axes: tuple | None) ->
     d = plan.traced.derivatives[moving]
     found = stage_p.bind(*primals, plan=_Plan(d.forward, plan.on_host), axes=axes)
     values, rest = found[: len(d.moves)], iter(found[len(d.moves) :])
-    needed = [next(rest) if i < 0 else primals[i] for i in d.given]
+    needed = [checkpoint_name(next(rest), KEPT) if i < 0 else primals[i] for i in d.given]
     places = axes and (*(0 if i < 0 else axes[i] for i in d.given), *(axes[i] for i in moving))
     if places and all(a is None for a in places):
         places = None  # what moves, and what its derivative needs, is the same for all worlds

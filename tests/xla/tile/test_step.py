@@ -91,6 +91,31 @@ def test_gradients_by_kernels_are_those_of_the_step(name):
         np.testing.assert_allclose(got, want, rtol=0, atol=CLOSE * np.max(np.abs(want), initial=1))
 
 
+def solves(jaxpr):
+    """How often a program solves for constraint forces, loops counted once."""
+    found = 0
+    for eqn in jaxpr.eqns:
+        found += eqn.primitive.name == "constraint_solve"
+        inner = [x for p in eqn.params.values() for x in (p if isinstance(p, tuple) else (p,))]
+        inner += [eqn.params["plan"].traced.closed] if eqn.primitive.name == "stage" else []
+        found += sum(solves(getattr(x, "jaxpr", x)) for x in inner if hasattr(x, "jaxpr") or hasattr(x, "eqns"))
+    return found
+
+
+def test_the_gradient_of_a_rollout_solves_once_a_step():
+    """The solver's answers are kept, as without kernels."""
+    m = jaxsim.load_model(BALL)
+    d = jaxsim.make_data(m).replace(qvel=jnp.full(m.nv, 0.1))
+
+    def gradient(step):
+        loss = lambda v: jnp.sum(jaxsim.rollout(m, d.replace(qvel=v), nstep=3, step=step)[0].qpos ** 2)  # noqa: E731
+        return jax.jit(jax.grad(loss))
+
+    by_kernels, plain = gradient(tile.stage(jaxsim.step, on_host=True)), gradient(jaxsim.step)
+    np.testing.assert_allclose(by_kernels(d.qvel), plain(d.qvel), rtol=CLOSE)
+    assert solves(by_kernels.trace(d.qvel).jaxpr.jaxpr) == solves(plain.trace(d.qvel).jaxpr.jaxpr)
+
+
 @pytest.mark.skipif(not nvrtc.is_installed(), reason="needs NVRTC (the extra `cuda`)")
 def test_a_step_for_cuda_is_kernels_and_one_solver():
     m, d = model_and_worlds("humanoid")
