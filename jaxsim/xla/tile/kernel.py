@@ -96,6 +96,8 @@ def _inner(op: Operation) -> list[Flat]:
 def _limit(op: Operation) -> int:
     """The cost of an entry from which on an operand is computed before it is spread over more entries, or joined."""
     x, out = op.inputs[0] if op.inputs else None, op.outputs[0]
+    if op.name == "pad":  # which computes it for all entries, whether they are outside or not
+        return OFTEN_COST
     if op.name == "broadcast_in_dim" and x is not None:
         return RECOMPUTED if math.prod(out.shape) > 4 * math.prod(x.shape) else 10**9
     if op.name in REDUCTIONS and x is not None:

@@ -238,8 +238,7 @@ def _derivative(closed: Any, moving: tuple[int, ...]) -> _Derivative:
 
     every = jax.make_jaxpr(values_and_needs)(*shapes)
     count = len(closed.jaxpr.outvars)
-    known = dict(zip(every.jaxpr.constvars, every.consts, strict=True))
-    constants = [_constant(v, known) for v in every.jaxpr.outvars[count:]]
+    constants = [x if isinstance(x, np.ndarray) else None for x in flatten(every, PLATFORM).outputs[count:]]
     needs = [(k, v) for k, (v, c) in enumerate(zip(every.jaxpr.outvars[count:], constants, strict=True)) if c is None]
     given = tuple(every.jaxpr.invars.index(v) if v in every.jaxpr.invars else -1 for _, v in needs)
     mine = [*range(count), *(count + k for (k, _), i in zip(needs, given, strict=True) if i < 0)]
@@ -256,11 +255,6 @@ def _derivative(closed: Any, moving: tuple[int, ...]) -> _Derivative:
     parts = lambda x: [t for t, m in zip(x, moves, strict=True) if m]  # noqa: E731
     linear = jax.make_jaxpr(lambda *x: parts(tangents(*x)))(*operands)
     return _Derivative(_Traced(forward), _Traced(linear), given, moves)
-
-
-def _constant(v: Any, known: dict[Any, Any]) -> Any:
-    """The value of a jaxpr's result that is a constant, else None."""
-    return v.val if hasattr(v, "val") else known.get(v)
 
 
 def _is_kept(primitive: Any, *_: Any, **params: Any) -> bool:
