@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim.xla.c_expressions import Index, c_type, linear, literal, plus, unravelled
+from jaxsim.xla.c_expressions import Index, c_type, linear, literal, unravelled
 
 WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes, with indices that are known
 ALIGNED = 16  # bytes
@@ -301,11 +301,6 @@ def select(body: Body, index: Index, entries: Sequence[str]) -> str:
     for k in range(len(entries) - 2, -1, -1):
         chain = f"({index} == {k} ? {entries[k]} : {chain})"
     return chain
-
-
-def moved(index: Sequence[Index], by: Sequence[Index]) -> list[Index]:
-    """An index, moved."""
-    return [plus(i, b) for i, b in zip(index, by, strict=True)]
 
 
 def places(buffers: Sequence[Buffer]) -> tuple[dict[Buffer, int], int]:
