@@ -16,6 +16,7 @@ from jax import lax
 
 from jaxsim.engine.solver import kernel
 from jaxsim.xla import world_program
+from jaxsim.xla.compat import scan_lengths
 from jaxsim.xla.tile import stage
 
 WIDE = np.longdouble
@@ -266,7 +267,8 @@ def loop(*x, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts, **_):
     return carry
 
 
-def scan(*x, jaxpr, length, reverse, num_consts, num_carry, **_):
+def scan(*x, jaxpr, length, reverse, **params):
+    num_consts, num_carry = scan_lengths(params, len(x))
     consts, carry, xs = x[:num_consts], x[num_consts : num_consts + num_carry], x[num_consts + num_carry :]
     out = []
     for i in reversed(range(length)) if reverse else range(length):

@@ -6,7 +6,6 @@ from importlib import resources
 
 import mujoco
 import numpy as np
-from dm_control.suite import common, quadruped
 
 from jaxsim.mjcf.reader import read
 from validation.models import dynamics, everything, features, geoms, sdf
@@ -147,5 +146,7 @@ def _distances():
 def suite(name):
     """What a model of dm_control's suite is loaded from; the quadruped walks on a plane, as in the suite's own task."""
     if name == "quadruped":
+        from dm_control.suite import common, quadruped  # which has no wheels for every Python
+
         return read(quadruped.make_model(floor_size=10).decode(), common.ASSETS)
     return str(resources.files("dm_control.suite") / f"{name}.xml")

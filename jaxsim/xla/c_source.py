@@ -26,6 +26,7 @@ from jaxsim.xla.c_expressions import (
     plus,
     times,
 )
+from jaxsim.xla.compat import scan_lengths
 
 SMALL = 18
 UNROLLED = 9  # numbers of the last axes of a larger array that are written out, so that their indices are known
@@ -710,7 +711,7 @@ def row_of(w: Writer, x: Value, i: Index) -> Value:
 
 def _scan(w: Writer, eqn: Any, operands: list[Value]) -> list[Value]:
     p = eqn.params
-    nc, nk, length = p["num_consts"], p["num_carry"], p["length"]
+    (nc, nk), length = scan_lengths(p, len(operands)), p["length"]
     consts = [lent(x) for x in operands[:nc]]
     carry = [_carried(w, x) for x in operands[nc : nc + nk]]
     rows = [w.in_memory(x) for x in operands[nc + nk :]]

@@ -60,6 +60,14 @@ except ImportError:
         return isinstance(jax.lax.add(1, 1), jax.core.Tracer)
 
 
+def scan_lengths(params: dict[str, Any], operands: int) -> tuple[int, int]:
+    """How many of a scan's operands are constants, and how many are carried. JAX 0.12.0.1 groups them by a tree."""
+    if "num_consts" in params:
+        return params["num_consts"], params["num_carry"]
+    consts, carry, _ = params["ft_in"].update(range(operands)).unpack()
+    return len(list(consts)), len(list(carry))
+
+
 def jax_version() -> tuple[int, int]:
     """Major and minor version of JAX."""
     major, minor, *_ = jax.__version__.split(".")
@@ -76,5 +84,6 @@ __all__ = [
     "is_staging",
     "jax_version",
     "mlir",
+    "scan_lengths",
     "set_xla_metadata",
 ]

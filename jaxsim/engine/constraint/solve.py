@@ -35,7 +35,7 @@ def fwd_constraint(m: Model, d: Data) -> Data:
     warm = None if m.opt.disableflags & DisableBit.WARMSTART else fixed[2]
     if layout.sparse:
         start = primal.first_guess(layout, fixed[0], fixed[1], warm)
-        acc, niter = sparse.solve(layout, limits, p, fixed[3], start)
+        acc, niter = sparse.solve(layout, limits, p, fixed[3], fixed[1], start)
         found = primal.solution(layout, p, acc, niter, d.qacc_smooth)
     else:
         found = implicit_diff.solve(layout, limits, p, fixed[3], primal.Guesses(d.qacc_smooth, warm))

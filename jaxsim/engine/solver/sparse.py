@@ -101,18 +101,23 @@ def direction(
 
 
 def minimise(
-    layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, start: InitialGuess
+    layout: Layout,
+    limits: IterationLimits,
+    p: ConstraintProblem,
+    settings: Tolerances,
+    free: Array,
+    start: InitialGuess,
 ) -> tuple[Array, Array]:
-    """qacc (nv,) and the number of Newton iterations."""
-    plain = partial(by_jax, layout, limits)
+    """qacc (nv,) and the number of Newton iterations. `free` (nv,) is the acceleration without constraints."""
+    plain = lambda p, settings, _, start: by_jax(layout, limits, p, settings, start)  # noqa: E731
     if limits.kernel != kernel.BY_PLATFORM or layout.nv > MOST_DOFS:
-        return plain(p, settings, start)
+        return plain(p, settings, free, start)
     try:
         target = native.target_of(native_source(layout, p.aref.dtype), native.VECTOR)
     except CompilerMissing:
-        return plain(p, settings, start)
+        return plain(p, settings, free, start)
     on_cpu = partial(natively, layout, limits, target)
-    return jax.lax.platform_dependent(p, settings, start, cpu=on_cpu, default=plain)
+    return jax.lax.platform_dependent(p, settings, free, start, cpu=on_cpu, default=plain)
 
 
 def native_source(layout: Layout, dtype: Any) -> str:
@@ -127,6 +132,7 @@ def natively(
     target: str,
     p: ConstraintProblem,
     settings: Tolerances,
+    free: Array,
     start: InitialGuess,
 ) -> tuple[Array, Array]:
     """`by_jax` by machine code of a CPU."""
@@ -140,7 +146,7 @@ def natively(
         wrench, body = jnp.zeros((0, 1, 1, 6), dtype), jnp.zeros((0, 1), jnp.int32)
     general = p.J.general if layout.ngeneral else jnp.zeros((0, 1), dtype)
     numbers = (inertia, p.qfrc_smooth, p.aref, p.D, p.lo, p.hi, general, wrench, p.J.friction, p.mu)
-    given = [jnp.asarray(x, dtype) for x in (*numbers, jnp.stack(settings), start.acc)]
+    given = [jnp.asarray(x, dtype) for x in (*numbers, jnp.stack(settings), free, start.acc)]
     size = [layout.nv, layout.ngeneral, layout.nlimit, layout.ncontact, layout.nslot]
     size += [limits.iterations, limits.ls_iterations, columns.shape[1], sides, _only_equalities(layout)]
     size += [min(layout.nv, sides * _longest_chain(parent))]
@@ -201,10 +207,15 @@ def by_jax(
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def solve(
-    layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, start: InitialGuess
+    layout: Layout,
+    limits: IterationLimits,
+    p: ConstraintProblem,
+    settings: Tolerances,
+    free: Array,
+    start: InitialGuess,
 ) -> tuple[Array, Array]:
     """qacc (nv,), differentiable in the problem alone (see `implicit`), and the number of iterations as a float."""
-    acc, niter = minimise(layout, limits, p, settings, start)
+    acc, niter = minimise(layout, limits, p, settings, free, start)
     return acc, niter.astype(acc.dtype)
 
 

@@ -2,10 +2,12 @@
    wrenches on bodies. It follows primal.c. What is generated before that text: LS_NEWTON, FORCING, QUADRATIC, SPARE,
    MAX_CG, RIDGES, DIRECT, as in sparse.py.
 
+   Trees that no row touches have their free accelerations; the problem is that of the others, numbered anew.
+
    Newton's direction comes from elimination. Where that fills much, it comes from conjugate gradients on H, whose
    preconditioner are the blocks of H on the diagonal, one for each tree, as in sparse.py. */
 
-enum { MATRIX, SMOOTH, AREF, STIFFNESS, LOWER, UPPER, GENERAL, WRENCH, FRICTION, MU, SETTINGS, START, BODY, CDOF, OPERANDS };
+enum { MATRIX, SMOOTH, AREF, STIFFNESS, LOWER, UPPER, GENERAL, WRENCH, FRICTION, MU, SETTINGS, FREE, START, BODY, CDOF, OPERANDS };
 enum { ACC, NITER };
 
 /* what is static, from the attribute of the call */
@@ -23,6 +25,9 @@ typedef struct Sparse {
   int *mark, *touched;
   T *weight, *curve, *x, *r, *q, *hq, *z;
   bool filled; /* elimination fills much: seen once, it is not tried again */
+  const int* root; /* of each dof's tree */
+  int *dof, *number, *first, *place; /* dofs of the problem, their numbers in it or -1, and `first`, `place` of these */
+  T *smooth, *start;
 } Sparse;
 
 /* ---- rows ---- */
@@ -197,22 +202,57 @@ static void newton_direction(const Sizes* n, const Given* g, World* w) {
   substitute(n, w, w->search);
 }
 
+/* ---- the trees that move ---- */
+
+static void keep_tree(Sparse* s, int v) { s->number[s->root[v]] = 0; }
+
+static void number_columns(const Sparse* s, Block* b) {
+  int* column = (int*)b->column;
+  for (int i = 0; i < b->n; ++i) column[i] = s->number[column[i]];
+}
+
+/* The problem of the trees that rows in use touch. Dofs of a tree follow each other, so its rows of M stay as they are.
+ */
+static void restrict_to_touched(Sizes* n, Given* g, World* w) {
+  Sparse* s = w->sparse;
+  Rows* a = &w->rows;
+  int nv = 0, blocks = a->general + a->contacts;
+  for (int v = 0; v < n->nv; ++v) s->number[v] = -1;
+  for (int k = 0; k < a->units; ++k) keep_tree(s, a->dof[k]);
+  for (int i = 0; i < blocks; ++i)
+    for (int k = 0; k < a->block[i].n; ++k) keep_tree(s, a->block[i].column[k]);
+  for (int v = 0; v < n->nv; ++v) {
+    if (s->number[s->root[v]] < 0) continue;
+    int moved = v - nv;
+    s->number[v] = nv, s->dof[nv] = v;
+    s->first[nv] = w->first[v] - moved, s->place[nv] = w->place[v] + moved;
+    s->smooth[nv] = g->smooth[v], s->start[nv] = g->free[v];
+    ++nv;
+  }
+  for (int k = 0; k < a->units; ++k) a->dof[k] = s->number[a->dof[k]];
+  for (int i = 0; i < blocks; ++i) number_columns(s, a->block + i);
+  n->nv = nv, w->first = s->first, w->place = s->place;
+  g->smooth = s->smooth, g->free = s->start;
+}
+
 /* ---- the handler ---- */
 
-static void solve_world(const Sizes* n, const Given* g, const int* body, const T* cdof, World w, T* acc, int* niter) {
+static void solve_world(Sizes n, Given g, const T* unmoved, const int* body, const T* cdof, World w, T* acc, int* niter) {
   Rows* a = &w.rows;
   w.sparse->body = body, w.sparse->cdof = cdof, w.sparse->filled = false;
-  find_rows(n, g, &w);
-  memcpy(w.acc, g->free, n->nv * sizeof(T));
-  inertia_times(n, g, &w, w.acc, w.momentum);
+  memcpy(acc, unmoved, n.nv * sizeof(T));
+  find_rows(&n, &g, &w);
+  restrict_to_touched(&n, &g, &w);
+  memcpy(w.acc, g.free, n.nv * sizeof(T));
+  inertia_times(&n, &g, &w, w.acc, w.momentum);
   residual(a, w.acc, a->r);
-  *niter = minimise(n, g, &w);
-  memcpy(acc, w.acc, n->nv * sizeof(T));
+  *niter = minimise(&n, &g, &w);
+  for (int v = 0; v < n.nv; ++v) acc[w.sparse->dof[v]] = w.acc[v];
 }
 
 XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
   if (is_question(frame)) return 0;
-  static const int ranks[] = {1, 1, 1, 1, 1, 1, 2, 4, 2, 1, 1, 1, 2, 2};
+  static const int ranks[] = {1, 1, 1, 1, 1, 1, 2, 4, 2, 1, 1, 1, 1, 2, 2};
   const int* p = ((XLA_FFI_Array*)frame->attrs.attrs[0])->data;
   Sizes n = {p[0], p[1], p[2], p[3], p[4], p[5], p[6], 0, 0};
   Plan plan = {p[7], p[8], p[9]};
@@ -226,16 +266,20 @@ XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
   long long values = (long long)n.ng * plan.width + n.nc * DIM * most + (DIM + 1) * (most > plan.width ? most : plan.width);
   Sparse sparse;
   World w;
-  T* numbers = malloc((numbers_laid_out(&n) + n.nslot + n.nc * BLOCK + 5 * n.nv + values) * sizeof(T));
-  int* whole = malloc((integers_laid_out(&n) + 2 * n.nv + n.ng * plan.width + n.nc * most + n.nv) * sizeof(int));
+  T* numbers = malloc((numbers_laid_out(&n) + n.nslot + n.nc * BLOCK + 7 * n.nv + values) * sizeof(T));
+  int* whole = malloc((integers_laid_out(&n) + 7 * n.nv + n.ng * plan.width + n.nc * most + n.nv) * sizeof(int));
   w.rows.block = malloc((blocks + 1) * sizeof(Block));
   bool enough = numbers && whole && w.rows.block;
   if (enough) {
     lay_out(&n, &w, numbers, whole);
-    T** parts[] = {&sparse.x, &sparse.r, &sparse.q, &sparse.hq, &sparse.z};
-    for (int i = 0; i < 5; ++i) *parts[i] = take(&w.values, n.nv);
+    T** parts[] = {&sparse.x, &sparse.r, &sparse.q, &sparse.hq, &sparse.z, &sparse.smooth, &sparse.start};
+    for (int i = 0; i < 7; ++i) *parts[i] = take(&w.values, n.nv);
+    int* root = w.columns;
+    int** lists[] = {&sparse.mark, &sparse.touched, &sparse.dof, &sparse.number, &sparse.first, &sparse.place};
+    for (int i = 0; i < 6; ++i) *lists[i] = w.columns + (i + 1) * n.nv;
+    w.columns += 7 * n.nv, sparse.root = root;
+    for (int v = 0; v < n.nv; ++v) root[v] = plan.parent[v] < 0 ? v : root[plan.parent[v]];
     sparse.weight = take(&w.values, n.nslot), sparse.curve = take(&w.values, n.nc * BLOCK);
-    sparse.mark = w.columns, sparse.touched = w.columns + n.nv, w.columns += 2 * n.nv;
     sparse.plan = &plan, w.sparse = &sparse, w.first = first, w.place = place;
     for (int v = 0; v < n.nv; ++v) sparse.mark[v] = -1;
   }
@@ -247,7 +291,7 @@ XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
                AT(FRICTION), AT(MU), AT(SETTINGS), AT(START), 0};
     const int* body = (const int*)argument(frame, BODY)->data + i * x[BODY].stride;
     int* niter = (int*)result(frame, NITER)->data + i;
-    solve_world(&n, &g, body, AT(CDOF), w, (T*)result(frame, ACC)->data + i * n.nv, niter);
+    solve_world(n, g, AT(FREE), body, AT(CDOF), w, (T*)result(frame, ACC)->data + i * n.nv, niter);
   }
   free(numbers), free(whole), free(w.rows.block);
   return enough ? 0 : failure(frame, "no memory for the constraint solver");

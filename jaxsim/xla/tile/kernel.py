@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxsim.xla.c_expressions import C_TYPES, Index, c_type, plus
+from jaxsim.xla.compat import scan_lengths
 from jaxsim.xla.tile.equations import CALLS, Flat, Operation, Term, Var, flatten
 from jaxsim.xla.tile.operations import (
     DEAR,
@@ -300,7 +301,7 @@ def _while(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
 
 def _scan(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
     p = op.params
-    nc, nk, length = p["num_consts"], p["num_carry"], p["length"]
+    (nc, nk), length = scan_lengths(p, len(operands)), p["length"]
     operands = [x if x.cost <= OFTEN_COST else w.memory(x) for x in operands[:nc]] + operands[nc:]
     rows = [x if x.cost <= OFTEN_COST else w.memory(x) for x in operands[nc + nk :]]
     state, advance = _carried(w, op.outputs[:nk], operands[nc : nc + nk])

@@ -14,7 +14,7 @@ from jaxsim.core.types import MAXCONPAIR, MINVAL
 from jaxsim.engine.collision.compaction import compact
 from jaxsim.engine.collision.flex import segments as static
 from jaxsim.engine.collision.flex.found import Found, found_of
-from jaxsim.engine.collision.flex.order import node_boxes, tree_paths
+from jaxsim.engine.collision.flex.trees import node_boxes, tree_paths
 from jaxsim.engine.collision.sdf.mesh_pairs import Descents, descents_into, field_reaches, frank_wolfe
 from jaxsim.engine.collision.sdf.sdf import distance_of, gradient_of
 from jaxsim.engine.collision.shapes import Geoms, PairContacts, posed_geoms, unit

@@ -13,9 +13,9 @@ from jaxsim.engine.collision.convex.convex import convex_pairs, shapes_touch
 from jaxsim.engine.collision.flex import segments as static
 from jaxsim.engine.collision.flex.elements import Elements, edge_capsules, element_search, element_shapes
 from jaxsim.engine.collision.flex.found import Found, found_of
-from jaxsim.engine.collision.flex.order import tree_keys
 from jaxsim.engine.collision.flex.pairs import Relation, near_elements, relations
 from jaxsim.engine.collision.flex.rounding import run_time_one
+from jaxsim.engine.collision.flex.trees import leaf_pairs, node_surfaces, tree_keys
 from jaxsim.engine.collision.flex.triangle import face_vertex, sphere_triangle
 from jaxsim.engine.collision.primitive.capsule import capsule_capsule
 from jaxsim.engine.collision.primitive.sphere import sphere_capsule
@@ -123,7 +123,8 @@ def _keys(m: Any, d: Any, mode: Array, rank: Array, element: Array, local: Array
     by_tree, by_sweep = mode == FlexSelf.BVH, mode == FlexSelf.SAP
     key1, key2 = (jnp.where(by_sweep, gather(rank, element[:, 1 - i]), local[:, i]) for i in (0, 1))
     if (m.flex_bvhadr >= 0).any():
-        high, low = tree_keys(m, lax.stop_gradient(d), jnp.full_like(mode, -1), *element.T)
+        leaf = leaf_pairs(m, jnp.full_like(mode, -1), *element.T)
+        high, low = tree_keys(m, node_surfaces(m, lax.stop_gradient(d)), leaf)
         key1, key2 = jnp.where(by_tree, high, key1), jnp.where(by_tree, low, key2)
     return jnp.full_like(mode, 2), key1, key2
 

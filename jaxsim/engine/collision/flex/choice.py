@@ -1,0 +1,126 @@
+"""Which contacts of flexes are kept where a segment has too many: at most `MAXCONPAIR`, spread over the surface.
+
+Which ones depends on the order in which MuJoCo finds them. Source: filterFlexContacts.
+"""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxsim.core.types import MAXCONPAIR
+from jaxsim.engine.collision.flex import segments as static
+from jaxsim.engine.collision.flex.found import ID_NAMES
+from jaxsim.engine.collision.flex.rounding import dot, run_time_one
+from jaxsim.engine.collision.flex.trees import WORD, leaf_pairs, leaves, node_surfaces, tree_keys, tree_paths
+from jaxsim.math.arrays import gather
+from jaxsim.math.safe import Array
+from jaxsim.xla.c_expressions import C_TYPES, UnsupportedPrimitive
+from jaxsim.xla.kernels import definitions, text
+from jaxsim.xla.loops import repeat
+from jaxsim.xla.world_program import ProgramSource, WorldProgram, run_program
+
+PAIRWISE_MAX_ROWS = 2048  # to sort
+STACK_MAX_ROWS = 16384  # contacts whose entries fit on the stack of a thread
+
+
+def choose(m: Any, d: Any, numbers: Array, keys: Array, ids: Array, segment: Array) -> Array:
+    """The rank (n,) of each contact among those of its segment that are kept, -1 for those that are not.
+
+    `numbers`, `keys` and `ids` are those of `Found`; `segment` (n,) is the number of segments where there is no
+    contact. Where a segment has no more than `MAXCONPAIR`, ranks are places in the array.
+    """
+    n, of, known = len(segment), static.segments(m), leaves(m)
+    nseg = len(of.kind)
+    base = jnp.asarray(m.flex_elemadr, jnp.int32)
+    name = {k: ids[:, i] for i, k in enumerate(ID_NAMES)}
+    first, second = (jnp.maximum(name[f"elem{k}"], 0) + gather(base, jnp.maximum(name[f"flex{k}"], 0)) for k in (1, 2))
+    by_tree = jnp.asarray(np.append(of.tree, False))[segment] & (keys[:, 0] == 2)
+    any_tree = bool(of.tree.any())
+    surface = node_surfaces(m, d) if any_tree else jnp.zeros(0, numbers.dtype)
+
+    def plain(segment: Array, keys: Array, by_tree: Array, leaf: Array, spot: Array, surface: Array, *rest: Array):
+        high, low = tree_keys(m, surface, leaf) if any_tree else (keys[:, 1], keys[:, 2])
+        turns = jnp.where(by_tree, high, keys[:, 1]), jnp.where(by_tree, low, keys[:, 2])
+        return (_spread(segment, (keys[:, 0], *turns), spot, nseg, rest[-1]),)
+
+    result = (jax.ShapeDtypeStruct((n,), jnp.int32),)
+    sizes = {"T": C_TYPES[str(numbers.dtype)], "N": n, "SEGMENTS": nseg, "KEPT": MAXCONPAIR, "WORD": WORD}
+    sizes |= {"WIDTH": known.path.shape[1], "TURNS": known.turns}
+    program = WorldProgram(plain, partial(_source, tuple(sizes.items())), result)
+    tables = (jnp.asarray(x) for x in (known.path, known.depth, tree_paths(m).second))
+    leaf = leaf_pairs(m, name["geom"], first, second)
+    (rank,) = run_program(program, segment, keys, by_tree, leaf, numbers[:, :4], surface, *tables, run_time_one(m))
+    return rank
+
+
+def _source(sizes: tuple[tuple[str, Any], ...]) -> ProgramSource:
+    known = dict(sizes)
+    if known["N"] > STACK_MAX_ROWS:
+        raise UnsupportedPrimitive(f"a choice among {known['N']} contacts")
+    return ProgramSource(definitions(known) + text(Path(__file__).parent, "choice.c"))
+
+
+def sorted_rows(*keys: Array) -> Array:
+    """The order (n,) of rows by integer keys (n,), the first one first; equal rows stay as they are.
+
+    Few rows are ranked by comparing all pairs: a sort of several operands takes XLA seconds to compile for a CPU.
+    """
+    n = len(keys[0])
+    place = jnp.arange(n, dtype=jnp.int32)
+    if n > PAIRWISE_MAX_ROWS:
+        return lax.sort((*keys, place), num_keys=len(keys))[-1]
+    before, equal = jnp.zeros((n, n), bool), jnp.ones((n, n), bool)
+    for key in (*keys, place):
+        before |= equal & (key[None] < key[:, None])
+        equal &= key[None] == key[:, None]
+    return jnp.zeros(n, jnp.int32).at[jnp.sum(before, axis=1, dtype=jnp.int32)].set(place)
+
+
+def _spread(segment: Array, keys: tuple[Array, ...], spot: Array, nseg: int, one: Array) -> Array:
+    """The ranks (n,) of contacts, given the keys (n,) that order those of a segment; `spot` (n, 4) has dist and pos.
+
+    From the deepest contact on, the next one is that farthest from those chosen. Chosen contacts change places with
+    the first ones, but not their marks: so some are chosen twice, others take their places.
+    """
+    n = len(segment)
+    place = jnp.arange(n, dtype=jnp.int32)
+    order = sorted_rows(segment, *keys)
+    count = jnp.zeros(nseg + 1, jnp.int32).at[segment].add(1)[:nseg]
+    segment = gather(segment, order)
+    dist, pos = gather(spot[:, 0], order), gather(spot[:, 1:], order)
+    start = jnp.concatenate([jnp.cumsum(count) - count, jnp.full(1, n, jnp.int32)])
+    over = jnp.concatenate([count > MAXCONPAIR, jnp.zeros(1, bool)])
+    mine = gather(over, segment)
+
+    def farthest(x: Array, ok: Array) -> Array:
+        """The first place of the greatest number of each segment (nseg + 1,)."""
+        x = jnp.where(ok, x, -jnp.inf)
+        most = jax.ops.segment_max(x, segment, nseg + 1, indices_are_sorted=True)
+        here = jnp.where(ok & (x == gather(most, segment)), place, n)
+        return jnp.minimum(jax.ops.segment_min(here, segment, nseg + 1, indices_are_sorted=True), n - 1)
+
+    def exchange(k: Array, state: tuple) -> tuple:
+        content, at, selected, nearest, best = state
+        selected = selected.at[jnp.where(over, best, n)].set(True, mode="drop")
+        gap = at - gather(gather(at, best), segment)
+        away = dot(gap, gap, one)
+        nearest = jnp.where(selected, nearest, jnp.minimum(nearest, away))
+        following = farthest(nearest, mine & ~selected)
+        first = jnp.where(k < MAXCONPAIR - 1, start + k, best)
+        to = jnp.where(over, jnp.stack([first, best]), n)
+        content, at = (
+            x.at[to].set(jnp.stack([gather(x, best), gather(x, jnp.minimum(first, n - 1))]), mode="drop")
+            for x in (content, at)
+        )
+        return content, at, selected, nearest, jnp.where(following == first, best, following)
+
+    state = order, pos, jnp.zeros(n, bool), jnp.full(n, jnp.inf, pos.dtype), farthest(-dist, mine)
+    content, *_ = repeat(MAXCONPAIR, exchange, state)
+    local = place - gather(start, segment)
+    kept = jnp.where(local < MAXCONPAIR, local, -1)
+    return jnp.zeros(n, jnp.int32).at[content].set(jnp.where(mine, kept, content))
