@@ -34,9 +34,9 @@ VECTOR += ("-mprefer-vector-width=128",) if platform.machine() in ("x86_64", "AM
 PREAMBLE = """#include <string.h>
 #include "xla/ffi/api/c_api.h"
 static int is_question(XLA_FFI_CallFrame* frame) {
-for (XLA_FFI_Extension_Base* e = frame->extension_start; e; e = e->next)
-if (e->type == XLA_FFI_Extension_Metadata) {
-XLA_FFI_Metadata* m = ((XLA_FFI_Metadata_Extension*)e)->metadata;
+for (XLA_FFI_Metadata_Extension* e = (void*)frame->extension_start; e; e = (void*)e->extension_base.next)
+if (e->extension_base.type == XLA_FFI_Extension_Metadata) {
+XLA_FFI_Metadata* m = e->metadata;
 m->api_version.major_version = XLA_FFI_API_MAJOR;
 m->api_version.minor_version = XLA_FFI_API_MINOR;
 return 1;

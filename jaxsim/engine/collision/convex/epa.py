@@ -81,7 +81,7 @@ class _Horizon(NamedTuple):
 
     top: Array  # of the stack
     stack: Array  # (2F,) edges to cross: 4 face + edge
-    seen: Array  # (F,) whether a face is seen
+    seen: Array  # (F,) the last walk, counted from one, whose point sees a face
     nseen: Array
     faces: Array  # (F,) the faces seen
     nedge: Array
@@ -92,6 +92,7 @@ class _EpaState(NamedTuple):
     running: Array
     k: Array  # iterations
     polytope: _Polytope
+    horizon: _Horizon  # of the last round; the next one overwrites it
     face: Array  # (3,) vertices of the nearest face
     normal: Vector  # origin projected on it
     valid: Array  # whether the search has not failed
@@ -135,15 +136,17 @@ def epa(
         upper = jnp.minimum(s.upper, component.dot(normal, new.w) / lower)
         end = beyond_upper | (lower2 <= 0) | (upper - lower < tolerance) | (discrete & _repeats(p, new, numbered))
 
-        horizon = _walk(p, new.w, rounding, best, ~end)
+        horizon = _walk(p, s.horizon, s.k + 1, new.w, rounding, best, ~end)
         p, degenerate = _expanded(p, new, horizon, lower2, upper, slack)
         valid = s.valid & ~degenerate
         running = ~end & ~degenerate & (s.k + 1 < iterations)
-        return _EpaState(running, s.k + 1, p, face, normal, valid, upper)
+        return _EpaState(running, s.k + 1, p, horizon, face, normal, valid, upper)
 
     first = start.faces[0, :3], split(start.projection[0, :3])
     begin = active & usable
-    s = _EpaState(begin, jnp.int32(0), start, *first, begin, jnp.full((), jnp.inf, dtype))
+    s = _EpaState(
+        begin, jnp.int32(0), start, _no_horizon(len(start.faces)), *first, begin, jnp.full((), jnp.inf, dtype)
+    )
     s = lax.while_loop(lambda s: s.running, step, s)
     corners = [s.polytope.points.at(i) for i in split(s.face)]
     face = SupportPoints(*[jnp.stack([jnp.stack(p[k]) for p in corners]) for k in (0, 1)], _indices(corners))
@@ -172,20 +175,31 @@ def _nearest_open_face(p: _Polytope) -> tuple[Array, Array]:
 
 def _repeats(p: _Polytope, new: SupportPoint, numbered: tuple[Array, Array]) -> Array:
     """Whether a support point is a vertex of the polytope already, by the numbers of the shapes that have some."""
-    index = p.points.index
-    same = ((index[:, 0] == new.i) | ~numbered[0]) & ((index[:, 1] == new.j) | ~numbered[1])
-    return jnp.any(same & (jnp.arange(len(index), dtype=jnp.int32) < p.count))
+
+    def visit(i: Array, found: Array) -> Array:
+        index = row_at(p.points.index, i)
+        return found | (((index[0] == new.i) | ~numbered[0]) & ((index[1] == new.j) | ~numbered[1]))
+
+    return repeat(p.count, visit, jnp.array(False))
 
 
-def _walk(p: _Polytope, w: Vector, rounding: float, best: Array, active: Array) -> _Horizon:
+def _no_horizon(nface: int) -> _Horizon:
+    none = jnp.zeros(nface, jnp.int32)
+    zero = jnp.int32(0)
+    return _Horizon(zero, jnp.zeros(2 * nface + 4, jnp.int32), none, zero, none, zero, jnp.zeros((nface, 4), jnp.int32))
+
+
+def _walk(
+    p: _Polytope, last: _Horizon, count: Array, w: Vector, rounding: float, best: Array, active: Array
+) -> _Horizon:
     """The faces that the point w sees and that are connected to the best one by such faces, and their horizon.
+
+    This is walk number `count`, from one; the arrays of the `last` one are used again.
 
     Without the connection a sliver far away, whose normal is all rounding, would open the polytope there. The edges of
     the horizon come out in order around the surface, since the walk turns the same way at every face.
     """
-    nface = len(p.faces)
     w2 = component.dot(w, w)
-    none = jnp.zeros(nface, jnp.int32)
 
     def cross_edge(h: _Horizon) -> _Horizon:
         item = row_at(h.stack, h.top - 1)
@@ -196,7 +210,7 @@ def _walk(p: _Polytope, w: Vector, rounding: float, best: Array, active: Array) 
         *normal, square = split(row_at(p.projection, beyond))
         height = component.dot(normal, w) - square
         seen = row_at(h.seen, beyond)
-        is_new = seen == 0
+        is_new = seen != count
         sees = is_new & (height > MINVAL + rounding * jnp.sqrt(square * w2))
         across = row_at(p.faces, beyond)
         back = jnp.where(across[3] == face, 0, jnp.where(across[4] == face, 1, 2))
@@ -209,23 +223,22 @@ def _walk(p: _Polytope, w: Vector, rounding: float, best: Array, active: Array) 
         return _Horizon(
             top=h.top - 1 + jnp.where(sees, 2, 0),
             stack=lax.dynamic_update_slice(h.stack, push, (h.top - 1,), allow_negative_indices=False),
-            seen=with_row(h.seen, beyond, jnp.where(sees, 1, seen)),
+            seen=with_row(h.seen, beyond, jnp.where(sees, count, seen)),
             nseen=h.nseen + sees,
             faces=with_row(h.faces, h.nseen, beyond),
             nedge=h.nedge + (is_new & ~sees),
             edges=with_row(h.edges, h.nedge, row),
         )
 
+    first = 4 * best + np.array([2, 1, 0], np.int32)
     start = _Horizon(
         top=jnp.where(active, 3, 0).astype(jnp.int32),
-        stack=lax.dynamic_update_slice(
-            jnp.zeros(2 * nface + 4, jnp.int32), 4 * best + np.array([2, 1, 0], np.int32), (0,)
-        ),
-        seen=with_row(none, best, 1),
+        stack=lax.dynamic_update_slice(last.stack, first, (0,)),
+        seen=with_row(last.seen, best, count),
         nseen=jnp.int32(1),
-        faces=with_row(none, 0, best),
+        faces=with_row(last.faces, 0, best),
         nedge=jnp.int32(0),
-        edges=jnp.zeros((nface, 4), jnp.int32),
+        edges=last.edges,
     )
     return lax.while_loop(lambda h: h.top > 0, cross_edge, start)
 

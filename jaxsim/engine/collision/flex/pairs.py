@@ -1,11 +1,14 @@
 """Elements of flexes that may touch elements: of another flex, or of the same one.
 
-Pairs whose boxes overlap come from a table of all pairs, or from a uniform grid where that would be large. Those that
-share a body are left out.
+Pairs whose boxes overlap come from a table of all pairs. Where that would be large, and always on a CPU, they come from
+a uniform grid. Those that share a body are left out.
 """
 
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -13,14 +16,18 @@ from jax import lax
 from jaxsim.core.types import EnableBit, FlexSelf
 from jaxsim.engine.collision.compaction import compact
 from jaxsim.engine.collision.flex import segments as static
-from jaxsim.engine.collision.grid import neighbours
+from jaxsim.engine.collision.grid import GRID_MAX_CELLS, neighbours
 from jaxsim.engine.flex import tables
 from jaxsim.math.arrays import gather, take
 from jaxsim.math.safe import Array
+from jaxsim.xla.c_expressions import C_TYPES, UnsupportedPrimitive
+from jaxsim.xla.kernels import definitions, text
+from jaxsim.xla.world_program import ProgramSource, WorldProgram, run_program
 
 TABLE_MAX_PAIRS = 1 << 15  # more pairs of elements are found by the grid
 NEAR_PER_ELEMENT = 8  # capacity for pairs whose boxes overlap, for each element; in a flat cloth 3 or 4 do
 NEAR_MIN = 1024  # and at least
+STACK_MAX_ELEMENTS = 16384  # whose grid fits on the stack of a thread
 
 
 class Relation(NamedTuple):
@@ -65,9 +72,29 @@ def near_elements(m: Any, d: Any, relation: Relation) -> NearElements:
     margin = jnp.zeros((), box.dtype)
     if f != g:
         override = m.opt.enableflags & EnableBit.OVERRIDE
-        margin = m.opt.o_margin if override else m.flex_margin[f] + m.flex_margin[g]
+        margin = jnp.asarray(m.opt.o_margin if override else m.flex_margin[f] + m.flex_margin[g], box.dtype)
+    element = relation.first if f == g else np.concatenate([relation.first, relation.second])
     small = len(relation.first) * len(relation.second) <= TABLE_MAX_PAIRS
-    return (_from_table if small else _from_grid)(m, box, lax.stop_gradient(margin), relation)
+    capacity = _capacity(relation)
+
+    def plain(box: Array, margin: Array, *_: Array) -> tuple[Array, Array]:
+        return (_from_table if small else _from_grid)(m, box, margin, relation, element)
+
+    sizes = {"T": C_TYPES[str(box.dtype)], "N": len(element), "CAPACITY": capacity, "ITSELF": int(f == g)}
+    sizes |= {"BUCKETS": 1 << (2 * len(element)).bit_length(), "CELLS": GRID_MAX_CELLS}
+    result = jax.ShapeDtypeStruct((capacity, 2), jnp.int32), jax.ShapeDtypeStruct((), jnp.int32)
+    program = WorldProgram(plain, partial(_source, tuple(sizes.items())), result)
+    tables = (_bodies(m)[element], np.isin(element, relation.first), element)
+    tables = (jnp.asarray(x, bool if x.dtype == bool else jnp.int32) for x in tables)
+    pair, count = run_program(program, take(box, element), lax.stop_gradient(margin), *tables)
+    return NearElements(pair, np.arange(capacity) < count, jnp.maximum(count - capacity, 0))
+
+
+def _source(sizes: tuple[tuple[str, Any], ...]) -> ProgramSource:
+    known = dict(sizes)
+    if known["N"] > STACK_MAX_ELEMENTS:
+        raise UnsupportedPrimitive(f"pairs of {known['N']} elements")
+    return ProgramSource(definitions(known) + text(Path(__file__).parent, "pairs.c"))
 
 
 def _apart(box1: Array, box2: Array, margin: Array) -> Array:
@@ -83,30 +110,36 @@ def _bodies(m: Any) -> np.ndarray:
     return np.where((vertex < 0) | (body < 0), -1, body)
 
 
-def _from_table(m: Any, box: Array, margin: Array, relation: Relation) -> NearElements:
-    first, second = (x.reshape(-1) for x in np.meshgrid(relation.first, relation.second, indexing="ij"))
-    if relation.flex[0] == relation.flex[1]:
+def _capacity(relation: Relation) -> int:
+    n, k = len(relation.first), len(relation.second)
+    pairs = n * (n - 1) // 2 if relation.flex[0] == relation.flex[1] else n * k
+    return max(1, min(pairs, max(NEAR_MIN, NEAR_PER_ELEMENT * max(n, k))))
+
+
+def _from_table(m: Any, box: Array, margin: Array, relation: Relation, element: np.ndarray) -> tuple[Array, Array]:
+    """Pairs (capacity, 2) and their number, which may be larger, of elements with boxes (n, 6)."""
+    itself, n = relation.flex[0] == relation.flex[1], len(relation.first)
+    other = np.arange(n) if itself else np.arange(n, len(element))
+    first, second = (x.reshape(-1) for x in np.meshgrid(np.arange(n), other, indexing="ij"))
+    if itself:
         first, second = (x[first < second] for x in (first, second))
-    body = _bodies(m)
+    body = _bodies(m)[element]
     same = (body[first][:, :, None] == body[second][:, None]) & (body[first] >= 0)[:, :, None]
     keep = ~same.any((1, 2))
     first, second = first[keep], second[keep]
+    capacity = _capacity(relation)
     if not len(first):
-        none = jnp.zeros((0, 2), jnp.int32)
-        return NearElements(none, jnp.zeros(0, bool), jnp.zeros((), jnp.int32))
+        return jnp.zeros((capacity, 2), jnp.int32), jnp.zeros((), jnp.int32)
     near = ~_apart(take(box, first), take(box, second), margin)
-    index, real, dropped = compact(near, min(len(first), _capacity(relation)))
-    return NearElements(gather(jnp.asarray(np.stack([first, second], 1), jnp.int32), index), real, dropped)
+    index, real, _ = compact(near, min(len(first), capacity))
+    pairs = gather(jnp.asarray(np.stack([element[first], element[second]], 1), jnp.int32), index)
+    pairs = jnp.pad(jnp.where(real[:, None], pairs, 0), ((0, capacity - len(pairs)), (0, 0)))
+    return pairs, jnp.sum(near, dtype=jnp.int32)
 
 
-def _capacity(relation: Relation) -> int:
-    return max(NEAR_MIN, NEAR_PER_ELEMENT * max(len(relation.first), len(relation.second)))
-
-
-def _from_grid(m: Any, box: Array, margin: Array, relation: Relation) -> NearElements:
+def _from_grid(m: Any, of: Array, margin: Array, relation: Relation, element: np.ndarray) -> tuple[Array, Array]:
+    """As `_from_table`, of many elements."""
     itself = relation.flex[0] == relation.flex[1]
-    element = relation.first if itself else np.concatenate([relation.first, relation.second])
-    of = take(box, element)
     width = 2 * jnp.max(of[:, 3:]) + margin
     body, is_first = jnp.asarray(_bodies(m)[element]), jnp.asarray(np.isin(element, relation.first))
     ids = jnp.asarray(element, jnp.int32)
@@ -124,5 +157,4 @@ def _from_grid(m: Any, box: Array, margin: Array, relation: Relation) -> NearEle
         return ok, gather(ids, pair)
 
     none = jnp.zeros((_capacity(relation), 2), jnp.int32), jnp.zeros((), jnp.int32)
-    rows, count = neighbours(of[:, :3], width, near, none)
-    return NearElements(rows, np.arange(len(rows)) < count, jnp.maximum(count - len(rows), 0))
+    return neighbours(of[:, :3], width, near, none)
