@@ -317,6 +317,12 @@ def _split(w: Writer, eqn: Any, operands: list[Value]) -> list[Value]:
     return out
 
 
+def _unstack(w: Writer, eqn: Any, operands: list[Value]) -> list[Value]:
+    (x,), axis = operands, eqn.params["axis"]
+    entry = lambda k: lambda i: w.at(x, [*i[:axis], k, *i[axis:]])  # noqa: E731
+    return [w.make(v.aval.shape, x.dtype, entry(k)) for k, v in enumerate(eqn.outvars)]
+
+
 def _reverse(w: Writer, eqn: Any, operands: list[Value]) -> Value:
     (x,), dims = operands, eqn.params["dimensions"]
 
@@ -617,6 +623,7 @@ STRUCTURAL: dict[str, Callable[[Writer, Any, list[Value]], Value | list[Value]]]
     "pad": _pad,
     "concatenate": _concatenate,
     "stack": _stack,
+    "unstack": _unstack,
     "iota": _iota,
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _dynamic_update_slice,
