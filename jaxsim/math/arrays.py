@@ -165,6 +165,11 @@ def matvec_t(r: Array, v: Array) -> Array:
     return short_sum(r * v[..., :, None], -2)
 
 
+def matmul(a: Array, b: Array) -> Array:
+    """Product of small matrices (..., i, j) and (..., j, k), as a sum that fuses with what surrounds it."""
+    return short_sum(a[..., :, :, None] * b[..., None, :, :], -2)
+
+
 def inner(a: Array, b: Array) -> Array:
     """Inner product along the last axis."""
     return short_sum(a * b)

@@ -10,7 +10,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import MINVAL
 from jaxsim.engine.dynamics.fluid import box_sides, by_ellipsoids, local_velocity, semiaxes
-from jaxsim.math.arrays import add_at, einsum, inner, take
+from jaxsim.math.arrays import add_at, inner, matmul, take
 from jaxsim.math.safe import Array, greatest, least, norm, sqrt, xp_of
 
 EYE = np.eye(3)
@@ -50,8 +50,8 @@ def _blocks(a: Array, b: Array, c: Array, e: Array) -> Array:
 def _to_com(local: Array, arm: Array, mat: Array) -> Array:
     """A local derivative as one of the wrench about the tree's centre of mass, by the velocity there."""
     turn = mat.swapaxes(-1, -2)
-    motion = _blocks(turn, 0 * turn, -einsum("nij,njk->nik", turn, _skew(arm)), turn)
-    return einsum("nia,nij,njb->nab", motion, local, motion)
+    motion = _blocks(turn, 0 * turn, -matmul(turn, _skew(arm)), turn)
+    return matmul(motion.swapaxes(-1, -2), matmul(local, motion))
 
 
 def _box_derivative(m: Model, v: Array) -> Array:

@@ -20,7 +20,7 @@ from jaxsim.engine.dynamics.fluid_derivative import fluid_force_derivative
 from jaxsim.engine.dynamics.inertia import tendon_pairs
 from jaxsim.engine.dynamics.rne import rne
 from jaxsim.engine.flex.implicit import edge_damping_vel
-from jaxsim.math.arrays import add_at, einsum, inner, take, take_or_zero
+from jaxsim.math.arrays import add_at, inner, matvec, matvec_t, take, take_or_zero
 from jaxsim.math.safe import Array
 from jaxsim.math.tree import subtree_sum
 
@@ -92,7 +92,7 @@ def fluid_vel(m: Model, d: Data, row: np.ndarray, col: np.ndarray) -> Array:
     # like M: dof i acts on dof j through the derivatives of all bodies that both of them move
     composite = subtree_sum(tables.tree(m), fluid_force_derivative(m, d).reshape(-1, 36)).reshape(-1, 6, 6)
     own = take(composite, m.dof_bodyid)
-    left, right = einsum("ik,ikl->il", d.cdof, own), einsum("ikl,il->ik", own, d.cdof)
+    left, right = matvec_t(own, d.cdof), matvec(own, d.cdof)
     below = (row >= col)[:, None]
     force = jnp.where(below, take(left, row), take(d.cdof, row))
     return inner(force, jnp.where(below, take(d.cdof, col), take(right, col)))

@@ -1,20 +1,22 @@
 """Free bodies that nothing touches: their rotation by the implicit midpoint rule, which keeps energy and momentum."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
 from jaxsim.core.data import Data
 from jaxsim.core.flags import disabled
+from jaxsim.core.layout import Layout
 from jaxsim.core.model import Model
-from jaxsim.core.rows import general_dense
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import DisableBit
 from jaxsim.engine import tables
 from jaxsim.engine.constraint.jacobian import contact_bodies
 from jaxsim.engine.constraint.sparse_contact import make_operator, touched_dofs
 from jaxsim.engine.integrate.explicit import advance
-from jaxsim.math.arrays import assemble, inner, take
+from jaxsim.math.arrays import add_at, assemble, inner, take
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_rotate, rotvec_to_quat
 from jaxsim.math.safe import Array, divide, norm
 from jaxsim.xla.fusion import one_cpu_kernel
@@ -30,14 +32,23 @@ def _lone_joints(m) -> np.ndarray:
     return free[m.tree_dofnum[m.dof_treeid[m.jnt_dofadr[free]]] == 6]
 
 
+def _pulled(layout: Layout, efc: Any, dofs: np.ndarray, nv: int) -> Array:
+    """Which of the dofs active general rows of a sparse layout act on: (nv,), false for all others."""
+    row, column = np.nonzero(np.isin(layout.columns, dofs))
+    acts = efc.active[row] & (efc.J_general[row, column] != 0)
+    return add_at(layout.columns[row, column], acts.astype(efc.J_general.dtype), nv) > 0
+
+
 def _constrained(m: Model, d: Data, joint: np.ndarray) -> Array:
     """Which dofs of free joints (k,) an active constraint acts on: (k, 6)."""
     efc, dofs = d.efc, m.jnt_dofadr[joint][:, None] + np.arange(6)
     layout = efc.layout
     _, friction, limit, _, _ = layout.offsets
     touched = jnp.zeros(m.nv, bool)
-    if layout.ngeneral:
-        touched = touched | (efc.active[:friction, None] & (general_dense(layout, efc.J_general) != 0)).any(0)
+    if layout.ngeneral and layout.sparse:
+        touched = touched | _pulled(layout, efc, dofs, m.nv)
+    elif layout.ngeneral:
+        touched = touched | (efc.active[:friction, None] & (efc.J_general != 0)).any(0)
     if not disabled(m, DisableBit.ISLAND):
         touched = touched | efc.active[friction:limit]
     if layout.ncontact:

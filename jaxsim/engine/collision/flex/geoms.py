@@ -97,9 +97,9 @@ def _contacts_of(m: Any, d: Any, dim: int, kind: GeomCollider, pairs: static.Geo
     half = gather(take(d.flexelem_aabb, ids)[:, 3:], at)
     by_tree = gather(jnp.asarray(pairs.tree).reshape(-1), row * m.nflex + flex)
     real &= ~by_tree | _boxes_touch(m, d, geom, e.centre, half, margin)
-    order = jnp.argsort(~real, stable=True) if kind.setup else None
-    if order is not None:  # pairs that are searched come first
-        geom, flex, at, row, real, margin = (gather(x, order) for x in (geom, flex, at, row, real, margin))
+    if kind.setup:  # pairs that are searched come first
+        order, real, _ = compact(real, capacity)
+        geom, flex, at, row, margin = (gather(x, order) for x in (geom, flex, at, row, margin))
         e = Elements(*(gather(x, order) for x in e[:3]), e.one)
     mat = d.geom_xmat.reshape(-1, 3, 3)
     g = posed_geoms(gather, d.geom_xpos, mat, gather(m.geom_size, geom), geom)
