@@ -18,6 +18,7 @@ import numpy as np
 from jaxsim.core.layout import Layout
 from jaxsim.core.types import ConstraintType
 from jaxsim.engine.solver import kernel
+from jaxsim.engine.solver.elimination import elimination_order
 from jaxsim.engine.solver.linesearch import SearchLine, line_search
 from jaxsim.engine.solver.primal import InitialGuess, IterationLimits, Tolerances
 from jaxsim.engine.solver.problem import ConstraintProblem, Curvature, along, contact_blocks, curvature, force, residual
@@ -139,7 +140,7 @@ def natively(
     dtype = p.aref.dtype
     inertia, first, place = p.M.lower_rows()
     parent, last = p.J.chains()
-    columns = np.asarray(layout.columns if layout.ngeneral else np.zeros((0, 1)))
+    columns = np.asarray(layout.columns if layout.ngeneral else np.zeros((0, 1), int))
     wrench, body = p.J.contact.wrench, p.J.contact.body
     sides = wrench.shape[-2] if layout.ncontact else 1
     if not layout.ncontact:
@@ -149,8 +150,13 @@ def natively(
     given = [jnp.asarray(x, dtype) for x in (*numbers, jnp.stack(settings), free, start.acc)]
     size = [layout.nv, layout.ngeneral, layout.nlimit, layout.ncontact, layout.nslot]
     size += [limits.iterations, limits.ls_iterations, columns.shape[1], sides, _only_equalities(layout)]
-    size += [min(layout.nv, sides * _longest_chain(parent))]
-    plan = np.concatenate([size, layout.limit_dof, first, place, columns.ravel(), parent, last]).astype(np.int32)
+    order, products = elimination_order(columns, parent)
+    rank = np.argsort(order)
+    ranks = np.where(columns < 0, -1, rank[np.maximum(columns, 0)])
+    one_round = 4 * layout.nv + 2 * np.count_nonzero(columns >= 0)
+    size += [min(layout.nv, sides * _longest_chain(parent)), products > DIRECT * one_round]
+    tables = (size, layout.limit_dof, first, place, ranks.ravel(), parent, order, rank, last)
+    plan = np.concatenate(tables).astype(np.int32)
     out = [jax.ShapeDtypeStruct((layout.nv,), dtype), jax.ShapeDtypeStruct((), jnp.int32)]
     call = jax.ffi.ffi_call(target, out, vmap_method="broadcast_all")
     acc, niter = call(*given, body.astype(jnp.int32), p.J.contact.cdof.astype(dtype), plan=plan)

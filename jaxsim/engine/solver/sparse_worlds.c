@@ -2,7 +2,8 @@
    wrenches on bodies. It follows primal.c. What is generated before that text: LS_NEWTON, FORCING, QUADRATIC, SPARE,
    MAX_CG, RIDGES, DIRECT, as in sparse.py.
 
-   Trees that no row touches have their free accelerations; the problem is that of the others, numbered anew.
+   Trees that no row touches have their free accelerations. The problem is that of the others, numbered anew in the order
+   of elimination.py: a `rank` is a dof's place in it, and columns are ranks until `restrict_to_touched`.
 
    Newton's direction comes from elimination. Where that fills much, it comes from conjugate gradients on H, whose
    preconditioner are the blocks of H on the diagonal, one for each tree, as in sparse.py. */
@@ -14,7 +15,8 @@ enum { ACC, NITER };
 typedef struct {
   int width, nside;
   bool quadratic; /* all rows pull both ways */
-  const int *column, *last_dof, *parent;
+  bool filled; /* elimination fills much, whatever touches */
+  const int *column, *last_dof, *parent, *order, *rank;
 } Plan;
 
 /* what the direction needs beside the world's memory */
@@ -25,8 +27,9 @@ typedef struct Sparse {
   int *mark, *touched;
   T *weight, *curve, *x, *r, *q, *hq, *z;
   bool filled; /* elimination fills much: seen once, it is not tried again */
-  const int* root; /* of each dof's tree */
-  int *dof, *number, *first, *place; /* dofs of the problem, their numbers in it or -1, and `first`, `place` of these */
+  const int* root; /* rank of the first dof of each rank's tree */
+  int *dof, *number; /* dofs of the problem; numbers in it by ranks, or -1 */
+  int *first, *place; /* of the problem's dofs */
   T *smooth, *start;
 } Sparse;
 
@@ -87,14 +90,14 @@ static Block contact_block(const Sizes* n, const Given* g, World* w, int c, int 
   const int* body = s->body + (long)c * nside;
   for (int k = 0; k < nside; ++k)
     if (acts(wrench, k, nside))
-      for (int v = s->plan->last_dof[body[k]]; v >= 0; v = s->plan->parent[v]) touch(s, v, &count);
+      for (int v = s->plan->last_dof[body[k]]; v >= 0; v = s->plan->parent[v]) touch(s, s->plan->rank[v], &count);
   Block b = begin_block(w, s, count, DIM, row);
   for (int k = 0; k < nside; ++k)
     if (acts(wrench, k, nside))
       for (int v = s->plan->last_dof[body[k]]; v >= 0; v = s->plan->parent[v])
         for (int d = 0; d < DIM; ++d)
           for (int i = 0; i < 6; ++i)
-            w->values[d * count + s->mark[v]] += wrench[(d * nside + k) * 6 + i] * s->cdof[v * 6 + i];
+            w->values[d * count + s->mark[s->plan->rank[v]]] += wrench[(d * nside + k) * 6 + i] * s->cdof[v * 6 + i];
   end_block(w, s, count, DIM);
   return b;
 }
@@ -204,7 +207,7 @@ static void newton_direction(const Sizes* n, const Given* g, World* w) {
 
 /* ---- the trees that move ---- */
 
-static void keep_tree(Sparse* s, int v) { s->number[s->root[v]] = 0; }
+static void keep_tree(Sparse* s, int rank) { s->number[s->root[rank]] = 0; }
 
 static void number_columns(const Sparse* s, Block* b) {
   int* column = (int*)b->column;
@@ -217,19 +220,19 @@ static void restrict_to_touched(Sizes* n, Given* g, World* w) {
   Sparse* s = w->sparse;
   Rows* a = &w->rows;
   int nv = 0, blocks = a->general + a->contacts;
-  for (int v = 0; v < n->nv; ++v) s->number[v] = -1;
-  for (int k = 0; k < a->units; ++k) keep_tree(s, a->dof[k]);
+  for (int r = 0; r < n->nv; ++r) s->number[r] = -1;
+  for (int k = 0; k < a->units; ++k) keep_tree(s, s->plan->rank[a->dof[k]]);
   for (int i = 0; i < blocks; ++i)
     for (int k = 0; k < a->block[i].n; ++k) keep_tree(s, a->block[i].column[k]);
-  for (int v = 0; v < n->nv; ++v) {
-    if (s->number[s->root[v]] < 0) continue;
-    int moved = v - nv;
-    s->number[v] = nv, s->dof[nv] = v;
+  for (int r = 0; r < n->nv; ++r) {
+    if (s->number[s->root[r]] < 0) continue;
+    int v = s->plan->order[r], moved = v - nv;
+    s->number[r] = nv, s->dof[nv] = v;
     s->first[nv] = w->first[v] - moved, s->place[nv] = w->place[v] + moved;
     s->smooth[nv] = g->smooth[v], s->start[nv] = g->free[v];
     ++nv;
   }
-  for (int k = 0; k < a->units; ++k) a->dof[k] = s->number[a->dof[k]];
+  for (int k = 0; k < a->units; ++k) a->dof[k] = s->number[s->plan->rank[a->dof[k]]];
   for (int i = 0; i < blocks; ++i) number_columns(s, a->block + i);
   n->nv = nv, w->first = s->first, w->place = s->place;
   g->smooth = s->smooth, g->free = s->start;
@@ -239,7 +242,7 @@ static void restrict_to_touched(Sizes* n, Given* g, World* w) {
 
 static void solve_world(Sizes n, Given g, const T* unmoved, const int* body, const T* cdof, World w, T* acc, int* niter) {
   Rows* a = &w.rows;
-  w.sparse->body = body, w.sparse->cdof = cdof, w.sparse->filled = false;
+  w.sparse->body = body, w.sparse->cdof = cdof, w.sparse->filled = w.sparse->plan->filled;
   memcpy(acc, unmoved, n.nv * sizeof(T));
   find_rows(&n, &g, &w);
   restrict_to_touched(&n, &g, &w);
@@ -255,11 +258,12 @@ XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
   static const int ranks[] = {1, 1, 1, 1, 1, 1, 2, 4, 2, 1, 1, 1, 1, 2, 2};
   const int* p = ((XLA_FFI_Array*)frame->attrs.attrs[0])->data;
   Sizes n = {p[0], p[1], p[2], p[3], p[4], p[5], p[6], 0, 0};
-  Plan plan = {p[7], p[8], p[9]};
+  Plan plan = {p[7], p[8], p[9], p[11]};
   n.ls_relative = (T)LS_NEWTON;
-  n.limit_dof = p + 11;
+  n.limit_dof = p + 12;
   const int *first = n.limit_dof + n.nl, *place = first + n.nv;
-  plan.column = place + n.nv, plan.parent = plan.column + n.ng * plan.width, plan.last_dof = plan.parent + n.nv;
+  plan.column = place + n.nv, plan.parent = plan.column + n.ng * plan.width, plan.order = plan.parent + n.nv;
+  plan.rank = plan.order + n.nv, plan.last_dof = plan.rank + n.nv;
   Operand x[OPERANDS];
   for (int i = 0; i < OPERANDS; ++i) x[i] = operand(frame, i, ranks[i]);
   long long most = p[10], blocks = n.ng + n.nc; /* dofs that a contact may move */
@@ -278,7 +282,10 @@ XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
     int** lists[] = {&sparse.mark, &sparse.touched, &sparse.dof, &sparse.number, &sparse.first, &sparse.place};
     for (int i = 0; i < 6; ++i) *lists[i] = w.columns + (i + 1) * n.nv;
     w.columns += 7 * n.nv, sparse.root = root;
-    for (int v = 0; v < n.nv; ++v) root[v] = plan.parent[v] < 0 ? v : root[plan.parent[v]];
+    for (int r = 0; r < n.nv; ++r) {
+      int parent = plan.parent[plan.order[r]];
+      root[r] = parent < 0 ? r : root[plan.rank[parent]];
+    }
     sparse.weight = take(&w.values, n.nslot), sparse.curve = take(&w.values, n.nc * BLOCK);
     sparse.plan = &plan, w.sparse = &sparse, w.first = first, w.place = place;
     for (int v = 0; v < n.nv; ++v) sparse.mark[v] = -1;
