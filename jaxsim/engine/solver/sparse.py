@@ -34,6 +34,8 @@ SPARE = 0.3  # of the tolerance: no direction needs to leave less of the gradien
 MAX_CG_ITERATIONS = 200  # for one direction
 MOST_DOFS = 6000  # a factor by rows as wide as the model
 DIRECT = 50  # rounds of conjugate gradients that elimination may cost
+PRECISE = 1e-10  # tolerance below which these leave too much of a stiff problem: a round's gain is their error's square
+DIRECT_IF_PRECISE = 5000  # rounds that elimination may cost then
 LS_RELATIVE = 1e-2  # derivative that the line search may leave, relative to that at its start
 
 
@@ -123,8 +125,17 @@ def minimise(
 
 def native_source(layout: Layout, dtype: Any) -> str:
     """Source of the handler for all sparse layouts with as many rows of a contact."""
-    names = {"FORCING": FORCING, "QUADRATIC": QUADRATIC, "SPARE": SPARE, "MAX_CG": MAX_CG_ITERATIONS, "RIDGES": RIDGES}
-    return kernel.worlds_source(layout, dtype, names | {"DIRECT": DIRECT, "LS_NEWTON": LS_RELATIVE}, "sparse_worlds.c")
+    names = {
+        "FORCING": FORCING,
+        "QUADRATIC": QUADRATIC,
+        "SPARE": SPARE,
+        "MAX_CG": MAX_CG_ITERATIONS,
+        "RIDGES": RIDGES,
+        "DIRECT": DIRECT,
+        "PRECISE": PRECISE,
+        "DIRECT_IF_PRECISE": DIRECT_IF_PRECISE,
+    }
+    return kernel.worlds_source(layout, dtype, names | {"LS_NEWTON": LS_RELATIVE}, "sparse_worlds.c")
 
 
 def natively(
@@ -154,7 +165,7 @@ def natively(
     rank = np.argsort(order)
     ranks = np.where(columns < 0, -1, rank[np.maximum(columns, 0)])
     one_round = 4 * layout.nv + 2 * np.count_nonzero(columns >= 0)
-    size += [min(layout.nv, sides * _longest_chain(parent)), products > DIRECT * one_round]
+    size += [min(layout.nv, sides * _longest_chain(parent)), min(int(products / one_round), 1 << 30)]
     tables = (size, layout.limit_dof, first, place, ranks.ravel(), parent, order, rank, last)
     plan = np.concatenate(tables).astype(np.int32)
     out = [jax.ShapeDtypeStruct((layout.nv,), dtype), jax.ShapeDtypeStruct((), jnp.int32)]

@@ -1,6 +1,6 @@
 /* The constraint problems of a batch of worlds of a large model: M by trees, general rows at static columns, contacts as
    wrenches on bodies. It follows primal.c. What is generated before that text: LS_NEWTON, FORCING, QUADRATIC, SPARE,
-   MAX_CG, RIDGES, DIRECT, as in sparse.py.
+   MAX_CG, RIDGES, DIRECT, PRECISE, DIRECT_IF_PRECISE, as in sparse.py.
 
    Trees that no row touches have their free accelerations. The problem is that of the others, numbered anew in the order
    of elimination.py: a `rank` is a dof's place in it, and columns are ranks until `restrict_to_touched`.
@@ -15,7 +15,7 @@ enum { ACC, NITER };
 typedef struct {
   int width, nside;
   bool quadratic; /* all rows pull both ways */
-  bool filled; /* elimination fills much, whatever touches */
+  int rounds; /* of conjugate gradients that elimination costs, whatever touches */
   const int *column, *last_dof, *parent, *order, *rank;
 } Plan;
 
@@ -194,9 +194,12 @@ static long long round_of(const Sizes* n, const World* w) {
   return total;
 }
 
+/* rounds that elimination may cost */
+static long long most_rounds(const Given* g) { return g->settings[0] < (T)PRECISE ? DIRECT_IF_PRECISE : DIRECT; }
+
 static void newton_direction(const Sizes* n, const Given* g, World* w) {
   Sparse* s = w->sparse;
-  s->filled = s->filled || !factor(n, g, w, false, DIRECT * round_of(n, w));
+  s->filled = s->filled || !factor(n, g, w, false, most_rounds(g) * round_of(n, w));
   if (s->filled) {
     conjugate_gradients(n, g, w, s);
     return;
@@ -242,7 +245,7 @@ static void restrict_to_touched(Sizes* n, Given* g, World* w) {
 
 static void solve_world(Sizes n, Given g, const T* unmoved, const int* body, const T* cdof, World w, T* acc, int* niter) {
   Rows* a = &w.rows;
-  w.sparse->body = body, w.sparse->cdof = cdof, w.sparse->filled = w.sparse->plan->filled;
+  w.sparse->body = body, w.sparse->cdof = cdof, w.sparse->filled = w.sparse->plan->rounds > most_rounds(&g);
   memcpy(acc, unmoved, n.nv * sizeof(T));
   find_rows(&n, &g, &w);
   restrict_to_touched(&n, &g, &w);
