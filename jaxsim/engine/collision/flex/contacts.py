@@ -21,6 +21,7 @@ from jaxsim.math.safe import Array
 
 LAST = np.uint32(0xFFFFFFFF)
 CHOICE_MIN = 512  # capacity for contacts of elements before `MAXCONPAIR` of each pair are chosen, at least
+CHOICE_PER_ELEMENT = 2  # and for each element
 
 
 class FlexContacts(NamedTuple):
@@ -40,7 +41,8 @@ def flex_contacts(m: Model, d: Any) -> FlexContacts | None:
     if not parts:
         return None
     found = joined(parts)
-    capacity = min(len(found.valid), sum(len(p.valid) for p in planes) + max(CHOICE_MIN, 4 * m.max_contacts))
+    several = max(CHOICE_MIN, 4 * m.max_contacts, CHOICE_PER_ELEMENT * m.nflexelem)
+    capacity = min(len(found.valid), sum(len(p.valid) for p in planes) + several)
     found = in_order(m, d, found, capacity)
     signature = np.append(static.segments(m).signature, LAST).astype(np.uint32)
     return FlexContacts(_fields(m, found), found.valid, gather(jnp.asarray(signature), found.segment), found.dropped)

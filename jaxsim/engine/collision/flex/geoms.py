@@ -58,17 +58,23 @@ def element_contacts(m: Any, d: Any) -> list[Found]:
 
 
 def _near(m: Any, d: Any, ids: np.ndarray, flex: np.ndarray, pairs: static.GeomPairs) -> Array:
-    """Which pairs (k, n) may touch: by a cube around the geom and the box of the element."""
+    """Which pairs (k, n) may touch: by a box around the geom along the world's axes, and that of the element.
+
+    That of a geom in a tree is around its own box, that of another around its bounding sphere, as in MuJoCo.
+    """
     box = take(d.flexelem_aabb, ids)
     centre, half = box[:, :3], box[:, 3:]
     margin = take(m.geom_margin, pairs.geom)[:, None] + take(m.flex_margin, flex)
     if m.opt.enableflags & EnableBit.OVERRIDE:
         margin = jnp.broadcast_to(m.opt.o_margin, margin.shape)
-    reach = take(m.geom_rbound, pairs.geom)[:, None] + margin
-    pos = take(d.geom_xpos, pairs.geom)
+    pos, aabb = take(d.geom_xpos, pairs.geom), take(m.geom_aabb, pairs.geom)
+    mat = take(d.geom_xmat.reshape(-1, 3, 3), pairs.geom)
+    middle, size = pos + matvec(mat, aabb[:, :3]), matvec(jnp.abs(mat), aabb[:, 3:])
+    by_tree, radius = pairs.tree[:, flex], take(m.geom_rbound, pairs.geom)[:, None]
     near = pairs.allowed
     for k in range(3):
-        near = near & (jnp.abs(pos[:, None, k] - centre[:, k]) <= reach + half[:, k])
+        around = jnp.where(by_tree, size[:, k, None], radius) + margin + half[:, k]
+        near = near & (jnp.abs(jnp.where(by_tree, middle[:, k, None], pos[:, k, None]) - centre[:, k]) <= around)
     return near
 
 

@@ -25,7 +25,7 @@ from jaxsim.xla.kernels import definitions, text
 from jaxsim.xla.world_program import ProgramSource, WorldProgram, run_program
 
 TABLE_MAX_PAIRS = 1 << 15  # more pairs of elements are found by the grid
-NEAR_PER_ELEMENT = 8  # capacity for pairs whose boxes overlap, for each element; in a flat cloth 3 or 4 do
+NEAR_PER_ELEMENT = 12  # capacity for pairs whose boxes overlap, for each element; 3 or 4 in a flat cloth, 8 in a heap
 NEAR_MIN = 1024  # and at least
 STACK_MAX_ELEMENTS = 16384  # whose grid fits on the stack of a thread
 

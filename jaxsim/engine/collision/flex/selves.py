@@ -27,6 +27,7 @@ from jaxsim.xla.pool import for_each
 
 FACES = ((0, 1, 2, 3), (0, 2, 3, 1), (0, 3, 1, 2), (1, 3, 2, 0))  # of a tetrahedron, and the vertex opposite
 NEAR_MIN = 512  # capacity for pairs of elements that touch, or are near vertices, at least
+TOUCHING_PER_ELEMENT = 2  # and for each element; a cloth that folds over itself has 1.7
 
 
 def flex_flex_contacts(m: Any, d: Any) -> list[Found]:
@@ -73,7 +74,8 @@ def _of_relations(m: Any, d: Any, group: list[Relation], search: bool) -> Found 
         element, which = gather(element, index), gather(which, index)
         count = jnp.sum(real, dtype=jnp.int32)
         touch = _touch(m, lax.stop_gradient(d), element, lax.stop_gradient(gather(margin, which)), count)
-        index, real, dropped = compact(real & touch, min(len(real), max(NEAR_MIN, 4 * m.max_contacts)))
+        most = max(NEAR_MIN, 4 * m.max_contacts, TOUCHING_PER_ELEMENT * m.nflexelem)
+        index, real, dropped = compact(real & touch, min(len(real), most))
         element, which = gather(element, index), gather(which, index)
     margins = gather(margin, which)
     first, second = (_elements(m, d, e) for e in element.T)
