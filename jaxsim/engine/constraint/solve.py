@@ -34,8 +34,7 @@ def fwd_constraint(m: Model, d: Data) -> Data:
     fixed = jax.lax.stop_gradient((p, d.qacc_smooth, d.qacc_warmstart, settings))
     warm = None if m.opt.disableflags & DisableBit.WARMSTART else fixed[2]
     if layout.sparse:
-        start = primal.first_guess(layout, fixed[0], fixed[1], warm)
-        acc, niter = sparse.solve(layout, limits, p, fixed[3], fixed[1], start)
+        acc, niter = sparse.solve(layout, limits, p, fixed[3], primal.Guesses(fixed[1], warm))
         found = primal.solution(layout, p, acc, niter, d.qacc_smooth)
     else:
         found = implicit_diff.solve(layout, limits, p, fixed[3], primal.Guesses(d.qacc_smooth, warm))

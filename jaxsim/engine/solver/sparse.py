@@ -20,7 +20,7 @@ from jaxsim.core.types import ConstraintType
 from jaxsim.engine.solver import kernel
 from jaxsim.engine.solver.elimination import elimination_order
 from jaxsim.engine.solver.linesearch import SearchLine, line_search
-from jaxsim.engine.solver.primal import InitialGuess, IterationLimits, Tolerances
+from jaxsim.engine.solver.primal import Guesses, InitialGuess, IterationLimits, Tolerances, first_guess
 from jaxsim.engine.solver.problem import ConstraintProblem, Curvature, along, contact_blocks, curvature, force, residual
 from jaxsim.math.arrays import einsum
 from jaxsim.math.safe import Array, divide, norm
@@ -104,23 +104,20 @@ def direction(
 
 
 def minimise(
-    layout: Layout,
-    limits: IterationLimits,
-    p: ConstraintProblem,
-    settings: Tolerances,
-    free: Array,
-    start: InitialGuess,
+    layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, guesses: Guesses
 ) -> tuple[Array, Array]:
-    """qacc (nv,) and the number of Newton iterations. `free` (nv,) is the acceleration without constraints."""
-    plain = lambda p, settings, _, start: by_jax(layout, limits, p, settings, start)  # noqa: E731
+    """qacc (nv,) and the number of Newton iterations."""
+    start = first_guess(layout, p, guesses.free, guesses.warm)
+    plain = lambda p, settings, start, _: by_jax(layout, limits, p, settings, start)  # noqa: E731
+    operands = p, settings, start, guesses.free
     if limits.kernel != kernel.BY_PLATFORM or layout.nv > MOST_DOFS:
-        return plain(p, settings, free, start)
+        return plain(*operands)
     try:
         target = native.target_of(native_source(layout, p.aref.dtype), native.VECTOR)
     except CompilerMissing:
-        return plain(p, settings, free, start)
+        return plain(*operands)
     on_cpu = partial(natively, layout, limits, target)
-    return jax.lax.platform_dependent(p, settings, free, start, cpu=on_cpu, default=plain)
+    return jax.lax.platform_dependent(*operands, cpu=on_cpu, default=plain)
 
 
 def native_source(layout: Layout, dtype: Any) -> str:
@@ -144,10 +141,10 @@ def natively(
     target: str,
     p: ConstraintProblem,
     settings: Tolerances,
-    free: Array,
     start: InitialGuess,
+    free: Array,
 ) -> tuple[Array, Array]:
-    """`by_jax` by machine code of a CPU."""
+    """`by_jax` by machine code of a CPU; trees that no row touches get their `free` accelerations."""
     dtype = p.aref.dtype
     inertia, first, place = p.M.lower_rows()
     parent, last = p.J.chains()
@@ -224,15 +221,10 @@ def by_jax(
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def solve(
-    layout: Layout,
-    limits: IterationLimits,
-    p: ConstraintProblem,
-    settings: Tolerances,
-    free: Array,
-    start: InitialGuess,
+    layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, guesses: Guesses
 ) -> tuple[Array, Array]:
     """qacc (nv,), differentiable in the problem alone (see `implicit`), and the number of iterations as a float."""
-    acc, niter = minimise(layout, limits, p, settings, free, start)
+    acc, niter = minimise(layout, limits, p, settings, guesses)
     return acc, niter.astype(acc.dtype)
 
 

@@ -63,16 +63,35 @@ def test_result_is_that_of_dense_rows(cone, name):
 def test_machine_code_finds_what_operations_of_xla_find(cone, direct, monkeypatch):
     monkeypatch.setattr(layout, "SPARSE_DOFS", 0)
     monkeypatch.setattr(sparse, "DIRECT", direct)
-    _, (m, _, d) = both(cone)
-    forces = 5 * np.random.default_rng(2).standard_normal((2, 2, m.nv))
-
-    def accelerations(chosen):
-        forced = m.replace(opt=m.opt.replace(solver_kernel=chosen))
-        return jax.jit(jax.vmap(jax.vmap(lambda f: solution(forced, d, f))))(forces)
-
-    got, want = accelerations(0), accelerations(-1)
+    monkeypatch.setattr(sparse, "DIRECT_IF_PRECISE", direct)  # the tolerance is below PRECISE
+    got, want = accelerations(cone, 0), accelerations(cone, -1)
     np.testing.assert_allclose(got, want, rtol=0, atol=1e-8 * np.abs(want).max())
     assert np.abs(np.diff(want.reshape(4, -1), axis=0)).max() > 1
+
+
+def accelerations(cone, chosen, **options):
+    """qacc (2, 2, nv) of a batch of batches of forces, by the solver that is `chosen`."""
+    _, (m, _, d) = both(cone)
+    forces = 5 * np.random.default_rng(2).standard_normal((2, 2, m.nv))
+    forced = m.replace(opt=m.opt.replace(solver_kernel=chosen, **options))
+    return jax.jit(jax.vmap(jax.vmap(lambda f: solution(forced, d, f))))(forces)
+
+
+@pytest.mark.skipif(native.c_compiler() is None, reason="looks at the machine code of a C compiler (cc)")
+def test_a_precise_tolerance_takes_elimination(monkeypatch):
+    monkeypatch.setattr(layout, "SPARSE_DOFS", 0)
+    tolerance = {"precise": 1e-14, "usual": 1e-8}
+
+    def found(direct, if_precise, kind):
+        monkeypatch.setattr(sparse, "DIRECT", direct)
+        monkeypatch.setattr(sparse, "DIRECT_IF_PRECISE", if_precise)
+        return accelerations("pyramidal", 0, tolerance=tolerance[kind])
+
+    for kind in tolerance:
+        eliminated, iterated = found(10**6, 10**6, kind), found(0, 0, kind)
+        assert not np.array_equal(eliminated, iterated)
+        wanted = eliminated if kind == "precise" else iterated
+        assert np.array_equal(found(0, 10**6, kind), wanted)
 
 
 def solution(m, d, force):

@@ -1,36 +1,21 @@
 /* Which contacts of segments with too many are kept: `choose` of choice.py, in sequence. Products are not contracted
-   with sums, so that `one` has no use here. What is generated before this
-   text: T, N contacts, SEGMENTS, KEPT, WIDTH of the table of paths, TURNS at most, WORD turns in a key. */
+   with sums, so that `one` has no use here. What is generated before this text: T, N contacts, SEGMENTS, KEPT, WIDTH of
+   the table of paths, TURNS at most, WORD turns in a key. */
+
+#include <stdlib.h>
 
 typedef struct {
   int segment, rank, high, low, contact;
 } Entry;
 
-static bool comes_before(const Entry* a, const Entry* b) {
-  if (a->segment != b->segment) return a->segment < b->segment;
-  if (a->rank != b->rank) return a->rank < b->rank;
-  if (a->high != b->high) return a->high < b->high;
-  if (a->low != b->low) return a->low < b->low;
-  return a->contact < b->contact;
-}
-
-/* heap sort: in place, and as fast in the worst case */
-static void sift(Entry* x, int n, int i) {
-  for (int child; (child = 2 * i + 1) < n; i = child) {
-    if (child + 1 < n && comes_before(x + child, x + child + 1)) ++child;
-    if (!comes_before(x + i, x + child)) return;
-    Entry y = x[i];
-    x[i] = x[child], x[child] = y;
-  }
-}
-
-static void sort(Entry* x, int n) {
-  for (int i = n / 2; i-- > 0;) sift(x, n, i);
-  for (int m = n; m-- > 1;) {
-    Entry y = x[0];
-    x[0] = x[m], x[m] = y;
-    sift(x, m, 0);
-  }
+/* no two entries are equal, so that any sort gives the same order */
+static int compare(const void* first, const void* second) {
+  const Entry *a = first, *b = second;
+  const int x[] = {a->segment, a->rank, a->high, a->low, a->contact};
+  const int y[] = {b->segment, b->rank, b->high, b->low, b->contact};
+  for (int i = 0; i < 5; ++i)
+    if (x[i] != y[i]) return x[i] < y[i] ? -1 : 1;
+  return 0;
 }
 
 /* the turns of a walk down two trees to two leaves, as two keys */
@@ -90,6 +75,6 @@ static void world(const int* segment, const int* keys, const bool* by_tree, cons
     if (by_tree[i]) walk(leaf + 2 * i, path, depth, second, surface, &e);
     entry[n++] = e;
   }
-  sort(entry, n);
+  qsort(entry, n, sizeof(Entry), compare);
   for (int i = 0; i < n; i += count[entry[i].segment]) choose(entry + i, count[entry[i].segment], spot, rank);
 }
