@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from jaxsim.core.errors import ModelError, UnsupportedError
+from jaxsim.core.errors import ModelError, warn
 
 STL_MAX_FACES = 200_000
-MAX_CORNERS = 1024
+MAX_CORNERS = 100
+_WORDS = {"v ": "v", "vn": "vn", "vt": "vt", "f ": "f"}  # by the first two letters of most lines
 _STL_MAX_COORDINATE = 2.0**30
 _STL_FACE = np.dtype([("normal", "<f4", 3), ("vertex", "<f4", (3, 3)), ("attribute", "<u2")])
 
@@ -125,79 +126,154 @@ def read_msh(data: bytes, filename: str = "", righthand: bool = True) -> RawMesh
 
 def read_obj(data: bytes, filename: str = "") -> RawMesh:
     """Wavefront OBJ: the first object or group that has faces; polygons are cut into triangles."""
-    vertex, normal, texcoord = [], [], []
-    polygons: list[list[list[int]]] = []
+    rows: dict[str, list[str]] = {"v": [], "vn": [], "vt": [], "f": []}
+    relative: dict[int, tuple[int, ...]] = {}  # of polygons that count back: what comes before them
     lines = closed = False
-    text = data.decode("latin-1").replace("\r", "\n")
-    for line in text.split("\n"):
-        token = line.split()
-        if not token:
-            continue
-        word = token[0]
-        try:
-            if word == "v":
-                vertex.append([float(token[1]), float(token[2]), float(token[3])])
-            elif word == "vn":
-                normal.append([float(token[1]), float(token[2]), float(token[3])])
-            elif word == "vt":
-                texcoord.append([float(token[1]), float(token[2]) if len(token) > 2 else 0.0])
-            elif word == "f":
-                counts = (len(vertex), len(texcoord), len(normal))
-                polygon = [_obj_corner(corner, counts) for corner in token[1:]]
-                if not closed and len(polygon) > 2:
-                    polygons.append(polygon)
-            elif word in ("l", "p"):
-                lines = True
-            elif word == "g":
-                closed, lines = closed or bool(polygons), False
-            elif word == "o":
-                closed = closed or bool(polygons) or lines
-        except (ValueError, IndexError) as error:
-            raise ModelError(f"could not parse OBJ file '{filename}' at '{line.strip()[:60]}'") from error
-    vertices = _float32(vertex)
-    index = _triangulate(polygons, vertices.reshape(-1, 3), filename)
-    texcoords = _float32(texcoord).reshape(-1, 2)
-    texcoords[:, 1] = 1 - texcoords[:, 1]
+    used = 0  # polygons of the object that is read
+    for line in data.decode("latin-1").replace("\r", "\n").split("\n"):
+        word = _WORDS.get(line[:2]) or next(iter(line.split(None, 1)), "")
+        if word in rows:
+            rows[word].append(line)
+            if word == "f":
+                used += not closed
+                if "-" in line:
+                    relative[len(rows["f"]) - 1] = tuple(len(rows[w]) for w in ("v", "vt", "vn"))
+        elif word in ("l", "p"):
+            lines = True
+        elif word in ("g", "o"):
+            closed = closed or any(len(p.split()) > 3 for p in rows["f"]) or (word == "o" and lines)
+            lines = lines and word == "o"
+    vertex, normal = _numbers(rows["v"], 3, filename), _numbers(rows["vn"], 3, filename)
+    texcoord = _numbers([line if len(line.split()) > 2 else f"{line} 0" for line in rows["vt"]], 2, filename)
+    texcoord[:, 1] = 1 - texcoord[:, 1]
+    corner = _corners(rows["f"], relative, filename)
+    count = np.array([len(line.split()) - 1 for line in rows["f"][:used]], np.int64)
+    index = _triangulate(corner[: count.sum()], count, vertex, filename)
     _check_range(index[:, 2], len(normal), "normal", filename)
     _check_range(index[:, 1], len(texcoord), "texcoord", filename)
     return RawMesh(
-        vertex=vertices,
-        normal=_float32(normal),
-        texcoord=texcoords.reshape(-1),
+        vertex=vertex.reshape(-1),
+        normal=normal.reshape(-1),
+        texcoord=texcoord.reshape(-1),
         face=index[:, 0],
-        facenormal=index[:, 2] if normal else _no_ints(),
-        facetexcoord=index[:, 1] if texcoord else _no_ints(),
+        facenormal=index[:, 2] if len(normal) else _no_ints(),
+        facetexcoord=index[:, 1] if len(texcoord) else _no_ints(),
         kind="obj",
     )
 
 
-def _triangulate(polygons: list[list[list[int]]], vertex: np.ndarray, filename: str) -> np.ndarray:
-    """(3 nf, 3) corners [vertex, texcoord, normal] of triangles: fans of quads, ears of larger polygons."""
-    corners: list[list[int]] = []
-    for polygon in polygons:
-        if len(polygon) <= 4:
-            for k in range(1, len(polygon) - 1):
-                corners += [polygon[0], polygon[k], polygon[k + 1]]
-            continue
-        if len(polygon) > MAX_CORNERS:
-            raise UnsupportedError(f"polygon of more than {MAX_CORNERS} corners in OBJ file '{filename}'")
-        ids = np.array([corner[0] for corner in polygon])
-        if ids.max() >= len(vertex):
-            raise ModelError(f"vertex index {ids.max()} does not exist in OBJ file '{filename}'")
-        corners += [polygon[k] for k in _clip_ears(vertex[ids])]
-    return np.array(corners, dtype=np.int64).reshape(-1, 3)
+def _not_read(line: str, filename: str) -> ModelError:
+    return ModelError(f"could not parse OBJ file '{filename}' at '{line.strip()[:60]}'")
 
 
-def _clip_ears(point: np.ndarray) -> list[int]:
-    """Corners of triangles, as indices into the polygon's points (n, 3) float32.
+def _numbers(lines: list[str], count: int, filename: str) -> np.ndarray:
+    """(n, count) float32 numbers after the first word of each line."""
+    token, size = " ".join(lines).split(), count + 1
+    if len(token) == size * len(lines) and len(set(token[::size])) <= 1:  # all lines have as many
+        del token[::size]
+    else:
+        token = [t for line in lines for t in line.split()[1:size]]
+    try:
+        found = np.array(list(map(float, token)), dtype=np.float64)
+    except ValueError:
+        found = np.zeros(0)
+    if found.size != count * len(lines):
+        raise _not_read(next(line for line in lines if not _has_numbers(line, count)), filename)
+    with np.errstate(over="ignore"):
+        return found.astype(np.float32).reshape(-1, count)
+
+
+def _has_numbers(line: str, count: int) -> bool:
+    try:
+        return len(list(map(float, line.split()[1 : count + 1]))) == count
+    except ValueError:
+        return False
+
+
+def _corners(lines: list[str], relative: dict[int, tuple[int, ...]], filename: str) -> np.ndarray:
+    """(n, 3) [vertex, texcoord, normal] of all corners of polygons, -1 where absent.
+
+    Usually all corners are written alike, with positive numbers: these are read at once.
+    """
+    text = " ".join([line.lstrip()[1:] for line in lines])
+    corners = text.split()
+    slashes = {c.count("/") for c in corners}
+    columns = {0: [0], 1: [0, 1], 2: [0, 2] if "//" in text else [0, 1, 2]}
+    if len(slashes) == 1 and not relative:
+        column = columns.get(slashes.pop(), [])
+        number = text.replace("/", " ").split()
+        if len(number) == len(corners) * len(column) and all(map(str.isdecimal, number)):
+            given = np.array(list(map(int, number)), dtype=np.int64).reshape(len(corners), -1) - 1
+            if given.min() >= 0:
+                found = np.full((len(corners), 3), -1, np.int64)
+                found[:, column] = given
+                return found
+    found = []
+    for k, line in enumerate(lines):
+        try:
+            found += [_obj_corner(corner, relative.get(k, (0, 0, 0))) for corner in line.split()[1:]]
+        except ValueError as error:
+            raise _not_read(line, filename) from error
+    return np.array(found, dtype=np.int64).reshape(-1, 3)
+
+
+def _triangulate(corner: np.ndarray, count: np.ndarray, vertex: np.ndarray, filename: str) -> np.ndarray:
+    """(3 nf, 3) corners of triangles of polygons with `count` of the corners (n, 3) each, in the polygons' order.
+
+    MuJoCo leaves out polygons of more than `MAX_CORNERS` corners, with a hole where they were; so does this, and says
+    so.
+    """
+    if np.any(count > MAX_CORNERS):
+        lost = int(np.sum(count > MAX_CORNERS))
+        warn(
+            f"{lost} polygon{'s' * (lost > 1)} of more than {MAX_CORNERS} corners in OBJ file '{filename}' left out, "
+            "as in MuJoCo: cut them into triangles when the file is written"
+        )
+    begin = np.cumsum(count) - count
+    owner, found = [np.zeros(0, np.int64)], [np.zeros((0, 3), np.int64)]
+    for n in np.unique(count[(count > 2) & (count <= MAX_CORNERS)]):
+        which = np.flatnonzero(count == n)
+        own = corner[begin[which, None] + np.arange(n)]
+        if n > 3 and own[..., 0].max() >= len(vertex):
+            raise ModelError(f"vertex index {own[..., 0].max()} does not exist in OBJ file '{filename}'")
+        if n == 3:
+            polygon, ears = np.arange(len(which)), np.arange(3)
+        else:
+            polygon, ears = _ears(vertex[own[..., 0]])
+        owner.append(which[polygon])
+        found.append(own[polygon[:, None], ears].reshape(-1, 3))
+    order = np.argsort(np.concatenate(owner), kind="stable")
+    return np.concatenate(found).reshape(-1, 3, 3)[order].reshape(-1, 3)
+
+
+def _ears(point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Triangles of k polygons (k, n, 3) float32 of as many corners: the polygon (t,) and the corners (t, 3) of each.
+
+    Most are convex: their triangles are a fan from the first corner, which is found for all at once.
+    """
+    n = point.shape[1]
+    flat = np.take_along_axis(point, _plane_axes(point)[:, None], axis=2)
+    x, y = flat[..., 0], flat[..., 1]
+    area = np.add.accumulate((x * np.roll(y, -1, 1) - y * np.roll(x, -1, 1)) * np.float32(0.5), 1, np.float32)[:, -1]
+    is_fan = np.ones(len(point), dtype=bool)
+    for k in range(1, n - 2):
+        ear = flat[:, [0, k, k + 1]]
+        is_fan &= (_turn(ear) * area >= 0) & ~_inside(ear, flat[:, k + 2 :]).any(1)
+    fans, others = np.flatnonzero(is_fan), np.flatnonzero(~is_fan)
+    clipped = [np.array(_clip_ears(flat[k], area[k]), np.int64).reshape(-1, 3) for k in others]
+    owner = np.repeat(others, [len(c) for c in clipped])
+    fan = np.array([(0, k, k + 1) for k in range(1, n - 1)])
+    polygon = np.concatenate([np.repeat(fans, n - 2), owner])
+    return polygon, np.concatenate([np.tile(fan, (len(fans), 1)), *clipped])
+
+
+def _clip_ears(flat: np.ndarray, area: np.float32) -> list[int]:
+    """Corners of triangles, as indices into the points (n, 2) float32 of a polygon of this signed area.
 
     A corner is an ear where it turns the way of the whole polygon and no other of its points lies in the triangle.
     A polygon that runs out of ears stays incomplete, as in MuJoCo.
     """
-    flat = point[:, _plane_axes(point)]
-    x, y = flat.T
-    area = _sum32((x * np.roll(y, -1) - y * np.roll(x, -1)) * np.float32(0.5))
-    left = list(range(len(point)))
+    left = list(range(len(flat)))
     out: list[int] = []
     guess, tries, before = 0, len(left), len(left)
     while len(left) > 3 and tries > 0:
@@ -206,9 +282,8 @@ def _clip_ears(point: np.ndarray) -> list[int]:
         tries = n if n != before else tries - 1
         before = n
         ring = [left[(guess + k) % n] for k in range(n)]
-        (x0, y0), (x1, y1), (x2, y2) = ear = flat[ring[:3]]
-        turn = (x1 - x0) * (y2 - y1) - (y1 - y0) * (x2 - x1)
-        if turn * area < 0 or _any_inside(ear, flat[ring[3:]]):
+        ear = flat[None, ring[:3]]
+        if _turn(ear)[0] * area < 0 or _inside(ear, flat[None, ring[3:]]).any():
             guess += 1
             continue
         out += ring[:3]
@@ -216,40 +291,33 @@ def _clip_ears(point: np.ndarray) -> list[int]:
     return out + left if len(left) == 3 else out
 
 
-def _sum32(values: np.ndarray) -> np.float32:
-    return np.add.accumulate(values, dtype=np.float32)[-1]
+def _turn(ear: np.ndarray) -> np.ndarray:
+    """Twice the signed area of triangles (k, 3, 2)."""
+    (x0, y0), (x1, y1), (x2, y2) = ear.transpose(1, 2, 0)
+    return (x1 - x0) * (y2 - y1) - (y1 - y0) * (x2 - x1)
 
 
-def _plane_axes(point: np.ndarray) -> list[int]:
-    """The two axes of the plane nearest to the polygon's first corner that is not straight."""
-    edge = np.roll(point, -1, axis=0) - point
-    x, y, z = np.abs(np.cross(edge, np.roll(edge, -1, axis=0))).T
-    bent = np.flatnonzero(np.maximum(np.maximum(x, y), z) > np.finfo(np.float32).eps)
-    if not bent.size:
-        return [1, 2]
-    x, y, z = (float(values[bent[0]]) for values in (x, y, z))
-    if x > y and x > z:
-        return [1, 2]
-    return [0, 1] if z > x and z > y else [0, 2]
+def _plane_axes(point: np.ndarray) -> np.ndarray:
+    """(k, 2) axes of the plane nearest to the first corner that is not straight, of each polygon (k, n, 3)."""
+    edge = np.roll(point, -1, axis=1) - point
+    size = np.abs(np.cross(edge, np.roll(edge, -1, axis=1)))
+    bent = size.max(2) > np.finfo(np.float32).eps
+    x, y, z = size[np.arange(len(point)), bent.argmax(1)].T
+    along_x = ~bent.any(1) | ((x > y) & (x > z))
+    along_z = (z > x) & (z > y)
+    axes = np.where(along_z[:, None], [[0, 1]], [[0, 2]])
+    return np.where(along_x[:, None], [[1, 2]], axes)
 
 
-def _any_inside(triangle: np.ndarray, point: np.ndarray) -> bool:
-    """Whether any of the points (n, 2) lies in the triangle (3, 2), by the number of edges to its right."""
-    inside = np.zeros(len(point), dtype=bool)
-    for k in range(3):
-        (xi, yi), (xj, yj) = triangle[k], triangle[k - 1]
-        if yi == yj:
-            continue
-        crosses = ((yi > point[:, 1]) != (yj > point[:, 1])) & (
-            point[:, 0] < (xj - xi) * (point[:, 1] - yi) / (yj - yi) + xi
-        )
-        inside ^= crosses
-    return bool(inside.any())
-
-
-def _float32(rows: list[list[float]]) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        return np.array(rows, dtype=np.float64).astype(np.float32).reshape(-1)
+def _inside(triangle: np.ndarray, point: np.ndarray) -> np.ndarray:
+    """(k, m) whether points (k, m, 2) lie in their triangle (k, 3, 2), by the number of edges to their right."""
+    x, y = point[..., 0], point[..., 1]
+    inside = np.zeros(x.shape, dtype=bool)
+    for i in range(3):
+        (xi, yi), (xj, yj) = triangle[:, i, :, None].transpose(1, 0, 2), triangle[:, i - 1, :, None].transpose(1, 0, 2)
+        rise = np.where(yi == yj, np.float32(1), yj - yi)
+        inside ^= ((yi > y) != (yj > y)) & (x < (xj - xi) * (y - yi) / rise + xi)
+    return inside
 
 
 def _check_range(index: np.ndarray, count: int, what: str, filename: str) -> None:
@@ -257,7 +325,7 @@ def _check_range(index: np.ndarray, count: int, what: str, filename: str) -> Non
         raise ModelError(f"{what} index {int(index.max()) + 1} does not exist in OBJ file '{filename}'")
 
 
-def _obj_corner(text: str, counts: tuple[int, int, int]) -> list[int]:
+def _obj_corner(text: str, counts: tuple[int, ...]) -> list[int]:
     """[vertex, texcoord, normal] from "1", "1/2", "1//3" or "1/2/3"; negative ones count back, -1 where absent."""
     parts = text.split("/")
     corner = [-1, -1, -1]

@@ -2,13 +2,14 @@
 
 import re
 import struct
+from contextlib import nullcontext
 
 import mujoco
 import numpy as np
 import pytest
 
 from jaxsim.compiler.asset.mesh import MeshInput, compile_mesh
-from jaxsim.core.errors import ModelError, UnsupportedError
+from jaxsim.core.errors import ModelError, ModelWarning
 from jaxsim.mjcf.mesh_file import MAX_CORNERS, STL_MAX_FACES, deduplicate, read_mesh, read_obj
 from tests.compiler.mesh_cases import assert_same_mesh, compile_both, l_shape, msh, mujoco_model, obj, stl
 
@@ -48,7 +49,7 @@ def test_obj(what):
     assert_same_mesh(*compile_both(file=OBJ[what].encode(), filename=f"{what}.obj"), graph=False)
 
 
-@pytest.mark.parametrize("n", [5, 6, 9])
+@pytest.mark.parametrize("n", [4, 5, 6, 9])
 @pytest.mark.parametrize("kind", ["star", "any", "grid"])
 def test_obj_polygons_are_cut_as_mujoco_does(n, kind):
     rng = np.random.default_rng(n)
@@ -96,11 +97,16 @@ def test_obj_with_a_normal_index_out_of_range_is_refused():
         read_obj((POINTS + "vn 0 0 1\nf 1//1 3//7 2//1\n").encode())
 
 
-def test_obj_polygon_of_very_many_corners_is_refused():
-    angle = np.linspace(0, 6, MAX_CORNERS + 1)
-    data = obj(np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=1), [range(MAX_CORNERS + 1)])
-    with pytest.raises(UnsupportedError, match="polygon"):
-        read_obj(data)
+@pytest.mark.parametrize("n", [MAX_CORNERS, MAX_CORNERS + 1])
+def test_obj_polygon_of_very_many_corners_is_left_out_as_in_mujoco(n):
+    angle = 2 * np.pi * np.arange(n) / n
+    points = np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=1)
+    sides = [(i, (i + 1) % n, n) for i in range(n)]
+    data = obj(np.concatenate([points, [[0, 0, 1]]]), [range(n)[::-1], *sides])
+    m = mujoco_model(file=data, filename=f"corners{n}.obj", inertia="shell")
+    with pytest.warns(ModelWarning, match="1 polygon of more than 100 corners") if n > MAX_CORNERS else nullcontext():
+        found = read_obj(data).face.reshape(-1, 3)
+    np.testing.assert_array_equal(found, m.mesh_face)
 
 
 def test_stl_keeps_vertices_with_different_bits_apart():

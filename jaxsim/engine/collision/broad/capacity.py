@@ -6,7 +6,7 @@ import numpy as np
 
 from jaxsim.core.layout import is_sparse, make_layout
 from jaxsim.core.model import Model
-from jaxsim.core.types import GeomType
+from jaxsim.core.types import GeomType, TrnType, WrapType
 from jaxsim.engine.collision.broad.broadphase import class_pairs, is_large
 from jaxsim.engine.collision.broad.overlap import max_overlapping_weight
 from jaxsim.engine.collision.broad.pairs import Candidates, candidates
@@ -117,12 +117,22 @@ def _contact_bounds(m: Any) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
 def _passive_trees(m: Any, tree: np.ndarray) -> np.ndarray:
     """The trees that only what touches them moves, given the trees (n, 2) of pairs: few dofs, and not among themselves.
 
-    Doors, drawers and knobs are such trees; dominoes on hinges are not.
+    Doors, drawers and knobs are such trees; dominoes on hinges are not, nor are fingers that an actuator drives.
     """
     small = np.append(m.tree_dofnum <= PASSIVE_MAX_DOFS, False)  # the last one stands for what does not move
+    small[_driven_trees(m)] = False
     both = tree[small[tree].all(axis=1) & (tree[:, 0] != tree[:, 1])]
     small[both] = False
     return small[: max(m.ntree, 1)]
+
+
+def _driven_trees(m: Any) -> np.ndarray:
+    """Trees with a joint that an actuator moves, itself or by a tendon along joints."""
+    of_joint = np.isin(m.actuator_trntype, (TrnType.JOINT, TrnType.JOINTINPARENT))
+    tendons = m.actuator_trnid[m.actuator_trntype == TrnType.TENDON, 0]
+    pulled = np.isin(np.repeat(np.arange(m.ntendon), m.tendon_num), tendons) & (m.wrap_type == WrapType.JOINT)
+    joint = np.concatenate([m.actuator_trnid[of_joint, 0], m.wrap_objid[pulled]]).astype(int)
+    return m.body_treeid[m.jnt_bodyid[joint]]
 
 
 def _prisms_under(m: Any, field: np.ndarray, geom: np.ndarray) -> np.ndarray:
