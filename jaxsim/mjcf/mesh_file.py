@@ -328,6 +328,8 @@ def _check_range(index: np.ndarray, count: int, what: str, filename: str) -> Non
 def _obj_corner(text: str, counts: tuple[int, ...]) -> list[int]:
     """[vertex, texcoord, normal] from "1", "1/2", "1//3" or "1/2/3"; negative ones count back, -1 where absent."""
     parts = text.split("/")
+    if len(parts) > 3:
+        raise ValueError(text)
     corner = [-1, -1, -1]
     for k, part in enumerate(parts):
         if not part and k:

@@ -75,6 +75,7 @@ BAD_OBJ = {
         POINTS + "vt 0 0\nf 1/0 3/1 2/1\n" + SOLID,
         "could not parse OBJ file 'a.obj' at 'f 1/0 3/1 2/1'",
     ),
+    "four indices of a corner": (POINTS + "f 1/// 3 2\n" + SOLID, "could not parse OBJ file 'a.obj' at 'f 1/// 3 2'"),
     "words for numbers": ("v a b c\n" + POINTS + SOLID, "could not parse OBJ file 'a.obj' at 'v a b c'"),
     "two numbers": ("v 0 0\n" + POINTS + SOLID, "could not parse OBJ file 'a.obj' at 'v 0 0'"),
     "continuation": (POINTS + "f 1 3 \\\n2\n" + SOLID, "could not parse OBJ file 'a.obj' at 'f 1 3 \\'"),
