@@ -32,7 +32,7 @@ from jaxsim.xla.batching import is_read
 from jaxsim.xla.c_expressions import C_TYPES, PREAMBLE, UnsupportedPrimitive
 from jaxsim.xla.c_source import c_function
 from jaxsim.xla.loops import when
-from jaxsim.xla.world_program import ProgramSource, WorldProgram, run_program
+from jaxsim.xla.world_program import ProgramSource, WorldProgram, rebuilt, run_program
 
 SLOT = 11  # numbers of a slot: whether it is a contact, dist, pos, normal, tangent
 
@@ -67,14 +67,10 @@ def entries_in_sequence(
     operands = list({id(a): a for arrays in read for a in arrays}.values())
     places = tuple(tuple(next(i for i, o in enumerate(operands) if o is a) for a in arrays) for arrays in read)
 
-    leaves, tree = jax.tree.flatten(x)
-    place_of = {id(a): i for i, a in enumerate([*operands, x.margin])}
-    known = [None if isinstance(leaf, jax.Array) else leaf for leaf in leaves]
-    origin = [place_of.get(id(leaf)) if isinstance(leaf, jax.Array) else None for leaf in leaves]
+    again = rebuilt(x, [*operands, x.margin])
 
     def in_plain_form(*values: Array) -> Sequence[Array]:
-        full = [k if i is None else values[i] for i, k in zip(origin, known, strict=True)]
-        found = plain(tree.unflatten(full), *values[-3:-1])
+        found = plain(again(values), *values[-3:-1])
         return found.row, found.candidate, jnp.stack([found.found, found.dropped]).astype(jnp.int32)
 
     results = (
