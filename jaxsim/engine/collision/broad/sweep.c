@@ -138,8 +138,9 @@ static void find_bounds(const Geoms* x, Bounds* bounds, int* count) {
 }
 
 static void meet_if_near(void* scene, const Bounds* a, const Bounds* b, void (*meet)(void*, int, int)) {
-  if (a->low[1] > b->high[1] || b->low[1] > a->high[1] || a->low[2] > b->high[2] || b->low[2] > a->high[2]) return;
-  meet(scene, a->geom, b->geom);
+  bool apart = (a->low[1] > b->high[1]) | (b->low[1] > a->high[1]); /* one branch for all, which is nearly always taken */
+  apart |= (a->low[2] > b->high[2]) | (b->low[2] > a->high[2]);
+  if (!apart) meet(scene, a->geom, b->geom);
 }
 
 /* Calls `meet` for geoms whose boxes overlap; returns whether there was memory. */
