@@ -8,12 +8,14 @@ the tolerance, island by island, and no more than the given number.
 
 With M = L L' a row is kept as x = L^-1 J', the acceleration a as y = L'a: then J a = x'y, and a force moves y along x.
 
-Two programs make the same sweeps. On a CPU `noslip_used` visits the rows in use alone, world by world. Elsewhere, and
-for derivatives, sweeps are scans of fixed length, so that both modes of differentiation pass through them: the
-derivative is that of the sweeps which were made. The multiplier of the friction cone takes its derivative from the
+Two programs make the same sweeps. On a CPU `noslip.c` visits the rows in use alone, world by world. Elsewhere, and for
+derivatives, sweeps are scans of fixed length, so that both modes of differentiation pass through them: the derivative
+is that of the sweeps which were made. The multiplier of the friction cone takes its derivative from the
 implicit function theorem.
 """
 
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import jax
@@ -24,14 +26,16 @@ from jax import lax
 from jaxsim.core.layout import Layout
 from jaxsim.core.rows import contact_facets
 from jaxsim.core.types import ConstraintState
-from jaxsim.engine.solver import noslip_used
 from jaxsim.engine.solver.problem import ConstraintProblem, elliptic
 from jaxsim.engine.solver.slip import cone_block, visit_cone, visit_scalar
 from jaxsim.engine.solver.sweeps import SweepProblem, friction_slots, has_pairs
 from jaxsim.math.arrays import dot, einsum, inner
 from jaxsim.math.safe import Array, divide, norm
-from jaxsim.xla.batching import of_batches
+from jaxsim.xla.c_expressions import C_TYPES, PREAMBLE
+from jaxsim.xla.c_source import c_function
+from jaxsim.xla.kernels import definitions, text
 from jaxsim.xla.linalg import cholesky, solve_factored, solve_triangular
+from jaxsim.xla.world_program import ProgramSource, WorldProgram, run_program
 
 
 class ScalarRows(NamedTuple):
@@ -95,22 +99,51 @@ def solve(
         tolerance=jnp.asarray(tolerance, smooth.dtype),
         scale=jnp.asarray(scale, smooth.dtype),
     )
-    force, count = _sweeps(layout, iterations, s)
+    force, count = sweep(layout, iterations, s)
     return to_acc(force), force, count
 
 
-def _sweeps(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, Array]:
-    """Forces (nslot,) and the number of sweeps, by the program for the platform."""
-    leaves, tree = jax.tree.flatten(s)
+def sweep(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, Array]:
+    """Forces (nslot,) and the greatest number of sweeps of any island, by the program for the platform."""
+    dtype, nv = s.y.dtype, layout.nv
+    empty = {"general": (0, nv), "contact": (0, 1, nv), "friction": (0, 0)}
+    given = {n: jnp.zeros(empty[n], dtype) if x is None else x for n, x in s._asdict().items()}
+    slots = friction_slots(layout)
+    ncontact = 0 if s.contact is None else layout.ncontact
+    sizes = [nv, len(slots), ncontact, layout.offsets[3], layout.nslot, nv + 1, iterations]
+    absent = {n: None for n, x in s._asdict().items() if x is None}
 
-    def every(*batch: Array) -> tuple[Array, Array]:
-        return jax.vmap(lambda *one: sweep_all(layout, iterations, tree.unflatten(one)))(*batch)
+    def plain(*values: Array) -> tuple[Array, Array]:
+        found = SweepProblem(**(dict(zip(given, values, strict=False)) | absent))
+        force, count = sweep_all(layout, iterations, found)
+        return force, count[None]
 
-    def used(*batch: Array) -> tuple[Array, Array]:
-        return noslip_used.sweep_batch(layout, iterations, tree.unflatten(batch))
+    results = jax.ShapeDtypeStruct((layout.nslot,), dtype), jax.ShapeDtypeStruct((1,), jnp.int32)
+    program = WorldProgram(plain, partial(_source, layout, str(dtype)), results)
+    force, (count,) = run_program(program, *given.values(), slots.astype(np.int32), np.array(sizes, np.int32))
+    return force, count
 
-    force, count = of_batches(every, lambda _: used)(*[x[None] for x in leaves])
-    return force[0], count[0]
+
+def _source(layout: Layout, dtype: str) -> ProgramSource:
+    """C source of the sweeps."""
+    cones, pairs = elliptic(layout), has_pairs(layout)
+    dim, facets = (layout.condim, layout.nfacet) if layout.ncontact else (1, 1)
+    constants = {"T": C_TYPES[dtype], "DIM": dim, "NF": facets, "PAIRS": int(pairs), "CONES": int(cones)}
+    one = lambda *shape: jax.ShapeDtypeStruct(shape, dtype)  # noqa: E731
+    scalar = jax.make_jaxpr(lambda *x: jnp.stack(visit_scalar(*x)))(*[one()] * 4, jax.ShapeDtypeStruct((), bool))
+    functions = c_function("visit_scalar", scalar.jaxpr, scalar.consts)
+    if cones:
+        k = dim - 1
+        flags = jax.ShapeDtypeStruct((k,), bool)
+        cone = jax.make_jaxpr(_visit_cone)(one(k), one(k, k), one(k), flags, one(k), one())
+        functions += c_function("visit_cone", cone.jaxpr, cone.consts)
+    return ProgramSource(PREAMBLE + definitions(constants) + functions + text(Path(__file__).parent, "noslip.c"))
+
+
+def _visit_cone(slip: Array, products: Array, friction: Array, active: Array, value: Array, normal: Array) -> Array:
+    """`visit_cone` with the inner products of the rows: the tangential forces, and what the visit improved (k + 1,)."""
+    new, won = visit_cone(slip, cone_block(products, active), friction, active, value, normal)
+    return jnp.append(new, won)
 
 
 def sweep_all(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, Array]:
