@@ -72,8 +72,10 @@ def plain_rows(m: Model, d: Data, layout: Layout, general: GeneralRows | None) -
     """The rows of a world from its contacts, positions, and general rows."""
     groups = [] if general is None else [_general_group(general, layout)]
     groups += [_friction_group(m), _limit_group(m, d, layout)]
-    jac, bodies, exclude = d.efc.J_contact, d.efc.bodies, d.contact.exclude
-    if layout.ncontact:
+    bodies, exclude = d.efc.bodies, d.contact.exclude
+    if not layout.ncontact:
+        jac = jnp.zeros((0, layout.condim, *((layout.nside, 6) if layout.sparse else (m.nv,))), d.qpos.dtype)
+    else:
         if layout.sparse:
             jac, moves, bodies = contact_wrenches(m, d, layout)
         else:
@@ -93,7 +95,7 @@ def plain_rows(m: Model, d: Data, layout: Layout, general: GeneralRows | None) -
     found = imp.row_numbers(m.opt.timestep, imp.is_safe(m), solref, solimp, depth, diag)
     stiffness, damping, imped, derivative, regular = found
     stiffness = jnp.where(np.concatenate([g.frictional for g in groups]), 0, stiffness)
-    mu = d.contact.mu
+    mu = jnp.zeros_like(d.contact.dist)
     if layout.ncontact:
         mu, regular = _contact_regularizer(m, d, layout, regular)
     inverse = divide(jnp.ones_like(regular), regular)
@@ -255,7 +257,7 @@ def _account(m: Model, d: Data, layout: Layout, active: Array, exclude: Array) -
     ne = general_of(ConstraintType.EQUALITY)
     nf = general_of(ConstraintType.FRICTION_TENDON) + count(active[layout.offsets[1] : layout.offsets[2]])
     scalar = count(active[:contact])
-    nefc, wanted, address = scalar, scalar, d.contact.efc_address
+    nefc, wanted, address = scalar, scalar, jnp.full(layout.ncontact, -1, jnp.int32)
     if layout.ncontact:
         block = active[contact:].reshape(layout.ncontact, layout.nfacet)
         rows = jnp.sum(block, axis=1, dtype=jnp.int32)

@@ -3,6 +3,7 @@
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -114,3 +115,21 @@ def test_models_of_any_size_share_a_library(monkeypatch):
         m = jaxsim.load_model(f'<mujoco><worldbody><geom type="plane" size="9 9 1"/>{balls}</worldbody></mujoco>')
         rows(m, jax.tree.map(lambda x: x[None], jaxsim.make_data(m)))
     assert len(made) == 4 and made[:2] == made[2:]
+
+
+@pytest.mark.parametrize("contacts", [True, False])
+def test_derivatives_are_those_of_the_plain_form(contacts, monkeypatch):
+    xml = scene("pyramidal") if contacts else scene("pyramidal").replace("<geom ", '<geom contype="0" ')
+    m, d = worlds(xml.replace("<contact>", "<!--").replace("</contact>", "-->") if not contacts else xml)
+    one = jax.tree.map(lambda x: jnp.asarray(x[0]), d)
+
+    def total(qpos, qvel, solref):
+        changed = m.replace(jnt_solref=solref)
+        efc = reference_constraint(changed, make_constraint(changed, one.replace(qpos=qpos, qvel=qvel))).efc
+        return jnp.sum(jnp.sin(efc.aref)) + jnp.sum(efc.D)
+
+    ours = jax.jit(jax.grad(total, argnums=(0, 1, 2)))(one.qpos, one.qvel, m.jnt_solref)
+    in_plain_form(monkeypatch)
+    plain = jax.jit(jax.grad(total, argnums=(0, 1, 2)))(one.qpos, one.qvel, m.jnt_solref)
+    assert max(float(jnp.abs(x).max()) for x in ours) > 0.01
+    assert_equal(ours, plain)
