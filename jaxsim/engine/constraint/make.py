@@ -18,7 +18,7 @@ from jaxsim.engine import sleep
 from jaxsim.engine.constraint import impedance as imp
 from jaxsim.engine.constraint.contact_passive import PASSIVE
 from jaxsim.engine.constraint.contact_sides import contact_sides
-from jaxsim.engine.constraint.general import general_rows, velocity_product
+from jaxsim.engine.constraint.general import GeneralRows, general_rows, velocity_product
 from jaxsim.engine.constraint.jacobian import contact_bodies, contact_jacobian
 from jaxsim.engine.constraint.problem import row_operator
 from jaxsim.engine.constraint.sparse_contact import contact_wrenches
@@ -134,7 +134,7 @@ def reference_constraint(m: Model, d: Data) -> Data:
     return d.replace(efc=efc.replace(vel=vel, aref=aref))
 
 
-def _general_group(rows: NamedTuple, layout: Layout) -> RowGroup:
+def _general_group(rows: GeneralRows, layout: Layout) -> RowGroup:
     friction = layout.general.type == ConstraintType.FRICTION_TENDON
     return RowGroup(
         rows.active,
