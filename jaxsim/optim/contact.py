@@ -11,10 +11,8 @@ import jax.numpy as jnp
 import jaxsim
 from jaxsim.core.data import Contact, Data
 from jaxsim.core.model import Model
-from jaxsim.engine.constraint.impedance import impedance, safe_reference
+from jaxsim.engine.constraint.impedance import DEFAULT_SOLREF, impedance, is_safe, safe_reference
 from jaxsim.math.safe import Array
-
-DEFAULT_SOLREF = (0.02, 1.0)
 
 
 def contacts_from_distance(m: Model, width: float) -> Model:
@@ -52,8 +50,9 @@ def _distant_contacts(m: Model, d: Data, width: float) -> Contact:
     inside = jnp.clip(width - r, 0, 2 * width)
     position = jnp.where(r <= -width, r, -inside * inside / (4 * width))
     active = (c.dim > 0) & (r < width)
-    solref = _keep_stiffness(safe_reference(m, c.solref, DEFAULT_SOLREF), soft / dmax)
-    friction = _keep_stiffness(safe_reference(m, c.solreffriction, (0.0, 0.0)), soft / dmax)
+    safety = m.opt.timestep, is_safe(m)
+    solref = _keep_stiffness(safe_reference(*safety, c.solref, DEFAULT_SOLREF), soft / dmax)
+    friction = _keep_stiffness(safe_reference(*safety, c.solreffriction, (0.0, 0.0)), soft / dmax)
     return c.replace(
         dist=jnp.where(active, position + c.includemargin, c.dist),
         exclude=jnp.where(active & (c.exclude == 1), 0, c.exclude),

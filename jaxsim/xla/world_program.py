@@ -46,6 +46,22 @@ class WorldProgram(NamedTuple):
     results: tuple[jax.ShapeDtypeStruct, ...]
 
 
+def rebuilt(tree: Any, operands: Sequence[Array]) -> Callable[[Sequence[Array]], Any]:
+    """A function of values for the `operands`, which are leaves of the tree, that gives the tree with these values.
+
+    Other leaves that are traced become None: a program reads only what it is given.
+    """
+    leaves, structure = jax.tree.flatten(tree)
+    place_of = {id(x): i for i, x in enumerate(operands)}
+    places = [place_of.get(id(leaf)) for leaf in leaves]
+    known = [None if isinstance(leaf, jax.Array) else leaf for leaf in leaves]
+
+    def of(values: Sequence[Array]) -> Any:
+        return structure.unflatten([k if i is None else values[i] for i, k in zip(places, known, strict=True)])
+
+    return of
+
+
 def run_program(program: WorldProgram, *operands: Array) -> list[Array]:
     """Results of the program for one world."""
     return world_p.bind(*map(jnp.asarray, operands), program=program, axes=None)

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxsim.core.model import Model
-from jaxsim.engine.constraint.impedance import impedance, regularizer, safe_reference, stiffness_damping
-from jaxsim.engine.constraint.make import DEFAULT_SOLREF
+from jaxsim.engine.constraint import impedance as imp
 
 _ITERATIONS = 100
 
@@ -49,7 +48,8 @@ def make_constraint_rows(m: Model, tendons: np.ndarray) -> ConstraintRows:
     coupling = weight[first] + np.where(second >= 0, weight[second], 0)
     solimp = np.concatenate([m.jnt_solimp[both], m.tendon_solimp_lim[pairs], m.eq_solimp[eq]])
     solref = np.concatenate([m.jnt_solref[both], m.tendon_solref_lim[pairs], m.eq_solref[eq]])
-    dmax = impedance(solimp, solref[:, 0])[2]
+    dmax = imp.impedance(solimp, solref[:, 0])[2]
+    solref = imp.safe_reference(m.opt.timestep, imp.is_safe(m), solref, imp.DEFAULT_SOLREF)
     return ConstraintRows(
         joint=dofs,
         tendon=np.tile(np.arange(len(tendons)), 2),
@@ -61,7 +61,7 @@ def make_constraint_rows(m: Model, tendons: np.ndarray) -> ConstraintRows:
         bound=np.concatenate([m.jnt_range[joint].T.reshape(-1), m.tendon_range[tendons].T.reshape(-1)]),
         margin=np.concatenate([m.jnt_margin[both], m.tendon_margin[pairs], np.full(len(eq), np.inf)]),
         solimp=solimp,
-        gains=np.stack(stiffness_damping(safe_reference(m, solref, DEFAULT_SOLREF), dmax), axis=1),
+        gains=np.stack(imp.stiffness_damping(solref, dmax), axis=1),
         diag=np.concatenate([weight[dofs], m.tendon_invweight0[pairs], coupling]),
     )
 
@@ -126,9 +126,9 @@ def _minimize(
     n, k = pos.shape
     limits = len(rows.sign)
     depth = pos - np.where(np.isinf(rows.margin), 0, rows.margin)
-    imp = impedance(np.tile(rows.solimp, (n, 1)), depth.reshape(-1))[0].reshape(n, k)
-    weight = np.where(near, 1 / regularizer(imp, rows.diag), 0)
-    aref = -rows.gains[:, 1] * (jac @ v[..., None])[..., 0] - rows.gains[:, 0] * imp * depth
+    imped = imp.impedance(np.tile(rows.solimp, (n, 1)), depth.reshape(-1))[0].reshape(n, k)
+    weight = np.where(near, 1 / imp.regularizer(imped, rows.diag), 0)
+    aref = -rows.gains[:, 1] * (jac @ v[..., None])[..., 0] - rows.gains[:, 0] * imped * depth
     two_sided = np.arange(k) >= limits
     force = (mass @ free[..., None])[..., 0]
 

@@ -1,20 +1,24 @@
 """The narrow phase as machine code of a CPU: pair after pair in MuJoCo's order, straight into the contact buffer.
 
-A pair costs its bound test, and no more if that fails. Every collider is a program of scalars, made from the function
-that the plain form calls (`narrow`). Its source has no number of geoms, vertices, pairs or contacts in it, so that
-models share the library of each kind of pairs.
+A pair costs its bound test, and no more if that fails; of many pairs a sweep selects those that are tested. Every
+collider is a program of scalars, made from the function that the plain form calls (`narrow`). Its source has no number
+of geoms, vertices, pairs or contacts in it, so that models share the library of each kind of pairs.
 """
 
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
+from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.broad.bounds import Box, boxes_overlap, spheres_touch
+from jaxsim.engine.collision.broad.near import sweep_source, swept_geoms
 from jaxsim.engine.collision.narrow import (
     BufferEntries,
     NarrowInputs,
@@ -31,9 +35,12 @@ from jaxsim.math.safe import Array
 from jaxsim.xla.batching import is_read
 from jaxsim.xla.c_expressions import C_TYPES, PREAMBLE, UnsupportedPrimitive
 from jaxsim.xla.c_source import c_function
+from jaxsim.xla.kernels import text
 from jaxsim.xla.loops import when
-from jaxsim.xla.world_program import ProgramSource, WorldProgram, run_program
+from jaxsim.xla.world_program import ProgramSource, WorldProgram, rebuilt, run_program
 
+BROAD = Path(__file__).parent / "broad"
+SWEEP_MIN_PAIRS = 512  # listed pairs from which on a sweep selects those that are tested
 SLOT = 11  # numbers of a slot: whether it is a contact, dist, pos, normal, tangent
 
 
@@ -67,14 +74,10 @@ def entries_in_sequence(
     operands = list({id(a): a for arrays in read for a in arrays}.values())
     places = tuple(tuple(next(i for i, o in enumerate(operands) if o is a) for a in arrays) for arrays in read)
 
-    leaves, tree = jax.tree.flatten(x)
-    place_of = {id(a): i for i, a in enumerate([*operands, x.margin])}
-    known = [None if isinstance(leaf, jax.Array) else leaf for leaf in leaves]
-    origin = [place_of.get(id(leaf)) if isinstance(leaf, jax.Array) else None for leaf in leaves]
+    again, n = rebuilt(x, [*operands, x.margin]), len(operands)
 
     def in_plain_form(*values: Array) -> Sequence[Array]:
-        full = [k if i is None else values[i] for i, k in zip(origin, known, strict=True)]
-        found = plain(tree.unflatten(full), *values[-3:-1])
+        found = plain(again(values), *values[n + 1 : n + 3])
         return found.row, found.candidate, jnp.stack([found.found, found.dropped]).astype(jnp.int32)
 
     results = (
@@ -84,10 +87,38 @@ def entries_in_sequence(
     )
     sizes = np.array([len(geom), m.max_contacts], np.int32)
     types = tuple(str(jax.dtypes.canonicalize_dtype(a.dtype)) for a in operands)
-    program = WorldProgram(in_plain_form, partial(_source, tuple(programs), kinds, types, places, width), results)
-    lists = jnp.asarray(geom, jnp.int32), jnp.asarray(kind, jnp.int32), sizes
-    row, candidate, count = run_program(program, *operands, x.margin, *lists)
+    swept = is_swept(geom)
+    source = partial(_source, tuple(programs), kinds, types, places, width, swept)
+    lists = [jnp.asarray(geom, jnp.int32), jnp.asarray(kind, jnp.int32), sizes]
+    lists += sweep_operands(m, x, geom) if swept else []
+    row, candidate, count = run_program(WorldProgram(in_plain_form, source, results), *operands, x.margin, *lists)
     return BufferEntries(row, candidate, count[0], count[1])
+
+
+def is_swept(geom: Any) -> bool:
+    """Whether pairs (n, 2) are so many that a sweep selects those that are tested; pairs found at run time are few."""
+    return isinstance(geom, np.ndarray) and len(geom) >= SWEEP_MIN_PAIRS
+
+
+def sweep_operands(m: Any, x: NarrowInputs, geom: np.ndarray) -> list[Any]:
+    """What a sweep reads: poses and bounds, what it adds to them, tables of geoms and of pairs."""
+    reach = jnp.max(lax.stop_gradient(x.margin)) / 2
+    return [x.pos, x.mat, x.geom_rbound, x.geom_aabb, reach, *_sweep_tables(m.structure, geom.tobytes())]
+
+
+@lru_cache(maxsize=64)
+def _sweep_tables(m: Any, pairs: bytes) -> tuple[np.ndarray, ...]:
+    """Which geoms do not move and which are swept; keys of pairs that are, sorted, and their places; other pairs."""
+    geom = np.frombuffer(pairs, np.int32).reshape(-1, 2).astype(np.int64)
+    swept = swept_geoms(m) | np.isin(np.arange(m.ngeom), geom)  # explicit pairs need no contact bits
+    swept &= m.geom_type > GeomType.HFIELD
+    both = swept[geom].all(axis=1)
+    candidate, always = np.flatnonzero(both), np.flatnonzero(~both)
+    key = geom[both].min(axis=1) * m.ngeom + geom[both].max(axis=1)
+    order = np.argsort(key, kind="stable")
+    sizes = [m.ngeom, len(key), len(always)]
+    integers = (np.asarray(y, np.int32) for y in (key[order], candidate[order], always, sizes))
+    return m.body_weldid[m.geom_bodyid] == 0, swept, *integers
 
 
 def _own_inputs(x: NarrowInputs, k: int, collider: Collider) -> NarrowInputs:
@@ -175,8 +206,9 @@ def _source(
     types: tuple[str, ...],
     places: tuple[tuple[int, ...], ...],
     width: int,
+    swept: bool,
 ) -> ProgramSource:
-    """C source of `world(arrays..., margins, geoms, kinds, sizes, rows, candidates, counts)`.
+    """C source of `world(arrays..., margins, geoms, kinds, sizes, [what a sweep reads,] rows, candidates, counts)`.
 
     `places` are the arrays, of these `types`, that each kind reads.
     """
@@ -194,7 +226,9 @@ def _source(
         for k, (name, size) in enumerate(zip(names, sizes, strict=True))
     ]
     inputs = [f"const {C_TYPES[t]}* in{i}" for i, t in enumerate(types)]
-    world = _world(real, inputs, given, cases, max(sizes), width)
+    world = _world(real, inputs, given, cases, max(sizes), width, swept)
+    if swept:
+        world = sweep_source(types[0]) + text(BROAD, "listed.c") + world
     bodies = tuple(text.replace("NAME", name) for text, name in zip(parts, names, strict=True))
     return ProgramSource("\n".join([*declared, world]), bodies)
 
@@ -218,16 +252,36 @@ return touch;
 """
 
 
-def _world(real: str, inputs: list[str], given: list[str], cases: list[str], largest: int, width: int) -> str:
+# The pairs that the loop visits are `near[0]`, ..., `near[pairs - 1]`, or all in their order where `near` is null.
+ALL_PAIRS = "int* near = 0;\nint pairs = sizes[0];"
+SWEPT_PAIRS = """int* near = malloc((sizes[0] + 1) * sizeof(int));
+Geoms x = {count_of[0], pos, mat, rbound, aabb, still, swept, *reach};
+int pairs = near ? find_listed(x, key, place, count_of[1], always, count_of[2], near) : -1;
+if (pairs < 0) free(near), near = 0, pairs = sizes[0];"""
+
+
+def _sweep_parameters(real: str) -> list[str]:
+    """Parameters of what `sweep_operands` gives."""
+    numbers = [f"const {real}* {name}" for name in ("pos", "mat", "rbound", "aabb", "reach")]
+    flags = [f"const bool* {name}" for name in ("still", "swept")]
+    return [*numbers, *flags, *(f"const int* {name}" for name in ("key", "place", "always", "count_of"))]
+
+
+def _world(
+    real: str, inputs: list[str], given: list[str], cases: list[str], largest: int, width: int, swept: bool
+) -> str:
     """The loop over the pairs of a world."""
     lists = [f"const {real}* margin", *(f"const int* {name}" for name in ("geom", "kind", "sizes"))]
+    lists += _sweep_parameters(real) if swept else []
     results = [f"{real}* row", "int* candidate", "int* count"]
     return f"""static void world({", ".join([*inputs, *lists, *results])}) {{
 {chr(10).join(given)}
 {real} out[{largest}];
 const int capacity = sizes[1];
 int found = 0, dropped = 0;
-for (int p = 0; p < sizes[0]; ++p) {{
+{SWEPT_PAIRS if swept else ALL_PAIRS}
+for (int i = 0; i < pairs; ++i) {{
+const int p = near ? near[i] : i;
 int slots;
 switch (kind[p]) {{
 {chr(10).join(cases)}
@@ -244,6 +298,7 @@ candidate[found] = p;
 }}
 dropped += (int)out[slots * {SLOT}];
 }}
+{"free(near);" if swept else ""}
 for (int i = found; i < capacity; ++i) candidate[i] = -1;
 count[0] = found;
 count[1] = dropped + (found > capacity ? found - capacity : 0);

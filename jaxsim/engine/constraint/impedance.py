@@ -1,18 +1,42 @@
 """Impedance and reference of constraint rows (MuJoCo's manual, "Modeling", solver parameters), for all rows at once."""
 
+import numpy as np
+
 from jaxsim.core.model import Model
 from jaxsim.core.types import MAXIMP, MINIMP, MINVAL, DisableBit
 from jaxsim.math.safe import Array, components, xp_of
+from jaxsim.xla.fusion import fusion_barrier
+
+DEFAULT_SOLREF = (0.02, 1.0)
 
 
-def safe_reference(m: Model, solref: Array, default: tuple[float, float]) -> Array:
-    """solref (n, 2) as it is used: mixed signs become `default`; a standard time constant is at least two steps."""
+def is_safe(m: Model) -> bool:
+    """Whether time constants are at least two steps."""
+    return not m.opt.disableflags & DisableBit.REFSAFE
+
+
+def row_numbers(
+    timestep: Array, safe: bool, solref: Array, solimp: Array, depth: Array, diag: Array
+) -> tuple[Array, Array, Array, Array, Array]:
+    """Stiffness, damping, impedance, its derivative and R of rows (n,), from solref (n, 2), solimp (n, 5), depth (n,).
+
+    `depth` is position less margin, `diag` (n,) the diagonal before regularisation.
+    """
+    xp = xp_of(depth, diag)
+    numbers = xp.stack(impedance(solimp, depth))
+    imped, derivative, dmax = components(numbers if xp is np else fusion_barrier(numbers), 0)
+    stiffness, damping = stiffness_damping(safe_reference(timestep, safe, solref, DEFAULT_SOLREF), dmax)
+    return stiffness, damping, imped, derivative, regularizer(imped, diag)
+
+
+def safe_reference(timestep: Array, safe: bool, solref: Array, default: tuple[float, float]) -> Array:
+    """solref (n, 2) as it is used: mixed signs become `default`; a `safe` time constant is at least two steps."""
     xp = xp_of(solref)
     first, second = components(solref, 1)
     mixed = (first > 0) != (second > 0)
     first, second = (xp.where(mixed, x.dtype.type(d), x) for x, d in zip((first, second), default, strict=True))
-    if not m.opt.disableflags & DisableBit.REFSAFE:
-        first = xp.where(first > 0, xp.maximum(first, 2 * m.opt.timestep), first)
+    if safe:
+        first = xp.where(first > 0, xp.maximum(first, 2 * timestep), first)
     return xp.stack([first, second], axis=1)
 
 

@@ -233,7 +233,8 @@ def edge_force(m: Model, d: Data, spring: bool, damper: bool) -> tuple[Array, Ar
     if damper:
         out.append(-take(m.flex_edgedamping, flex) * d.flexedge_velocity)
     along = xp.stack(out, axis=1)
-    both = sum_into(lines.to_dofs, take(d.flexedge_J, lines.entry)[:, None] * take(along, lines.edge))
+    pulls = take(d.flexedge_J, lines.entry)[:, None] * take(fusion_barrier(along), lines.edge)
+    both = sum_into(lines.to_dofs, fusion_barrier(pulls))
     zero = xp.zeros_like(d.qvel)
     return (both[:, 0] if spring else zero), (both[:, -1] if damper else zero)
 

@@ -22,6 +22,7 @@ from jaxsim.math.bins import Bins, make_bins, sum_into
 from jaxsim.math.rotation import quat_to_mat
 from jaxsim.math.safe import Array, divide, xp_of
 from jaxsim.xla import linalg
+from jaxsim.xla.fusion import fusion_barrier
 
 DENSE_DOFS = 100  # up to this many dofs of lattices are solved for by a dense factor
 ROUNDING = 10  # units in the last place that a search may leave of the right-hand side
@@ -72,7 +73,8 @@ def edge_damping_vel(m: Model, d: Data, lower: bool) -> Array:
     if not len(products.edge):
         return xp_of(d.qvel).zeros(count, d.qvel.dtype)
     damping = take(m.flex_edgedamping, tables.edges(m).flex[products.edge])
-    return sum_into(products.to_entries, -damping * take(d.flexedge_J, products.one) * take(d.flexedge_J, products.two))
+    both = take(d.flexedge_J, products.one) * take(d.flexedge_J, products.two)
+    return sum_into(products.to_entries, fusion_barrier(-damping * both))
 
 
 class LatticeDofs(NamedTuple):

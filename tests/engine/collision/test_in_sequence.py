@@ -80,6 +80,17 @@ def test_pairs_of_large_models_too(monkeypatch):
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9), ours, plain)
 
 
+@pytest.mark.parametrize("flag", ["", 'override="enable"'])
+@pytest.mark.parametrize("scene", [everything, lambda *_: every_shape()], ids=["everything", "every shape"])
+def test_pairs_that_a_sweep_selects_too(scene, flag, monkeypatch):
+    monkeypatch.setattr(in_sequence, "SWEEP_MIN_PAIRS", 1)
+    xml = scene(2, flag)
+    m, mj = jaxsim.load_model(xml), mujoco.MjModel.from_xml_string(xml)
+    ours, plain = both_forms(m, posed(m, mj, 6), monkeypatch)
+    assert (np.asarray(ours[1]) > 3).all()
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9), ours, plain)
+
+
 def test_worlds_may_differ_in_their_model():
     xml = everything(2)
     m, mj = jaxsim.load_model(xml), mujoco.MjModel.from_xml_string(xml)

@@ -6,6 +6,8 @@ neighbouring cells, which are a few runs of the sorted list. A loop visits the r
 the static filters and keeps pairs whose spheres touch. Planes, height fields and geoms much larger than the median are
 paired with all others in a list, and so are explicit pairs. Near pairs are then sorted into MuJoCo's order of contacts.
 The work is proportional to the number of neighbours. The result is indices only, so nothing is differentiated.
+
+On a CPU with a C compiler pairs are found by sweep and prune instead (`near.py`).
 """
 
 from functools import lru_cache
@@ -18,6 +20,7 @@ from jax import lax
 from jaxsim.core.types import DisableBit, GeomType
 from jaxsim.engine.collision import parameters
 from jaxsim.engine.collision.broad.bounds import boxes_touch, spheres_touch
+from jaxsim.engine.collision.broad.near import FoundPairs, near_in_sequence
 from jaxsim.engine.collision.broad.pairs import Candidates, listed_candidates
 from jaxsim.engine.collision.grid import appended, neighbours
 from jaxsim.math.arrays import gather, take
@@ -93,8 +96,15 @@ def colliding_types(m: Any) -> list[tuple[int, int]]:
 
 def near_pairs(m: Any, d: Any, capacity: int) -> NearPairs:
     """Pairs whose spheres and boxes touch, `capacity` at most."""
-    pos, mat = lax.stop_gradient((d.geom_xpos, d.geom_xmat.reshape(-1, 3, 3)))
-    m = lax.stop_gradient(m)
+    m, pos, mat = lax.stop_gradient((m, d.geom_xpos, d.geom_xmat.reshape(-1, 3, 3)))
+    found = near_in_sequence(m, pos, mat, capacity, _near_in_plain_form)
+    real = np.arange(capacity) < found.count
+    rows = jnp.where(real[:, None], found.rows, 0)
+    return NearPairs(rows[:, :2], rows[:, 2], real, found.dropped)
+
+
+def _near_in_plain_form(m: Any, pos: Array, mat: Array, capacity: int) -> FoundPairs:
+    """Near pairs by the grid and the list, in MuJoCo's order."""
     grid = grid_geoms(m.structure)
     flags = m.opt.disableflags & (DisableBit.MIDPHASE | DisableBit.FILTERPARENT)
     pairs = listed_candidates(m.structure, flags, tuple(grid.tolist()))
@@ -113,7 +123,7 @@ def near_pairs(m: Any, d: Any, capacity: int) -> NearPairs:
     none = jnp.zeros((capacity, 3), jnp.int32), jnp.zeros((), jnp.int32)
     kept = _PairBuffer(*appended(none, touch, rows))
     dropped = jnp.maximum(found.count - list_capacity, 0) + jnp.maximum(kept.count - capacity, 0)
-    return _sorted_pairs(m, kept, dropped)
+    return FoundPairs(_sorted_rows(m, kept), jnp.minimum(kept.count, capacity), dropped)
 
 
 class _PairBuffer(NamedTuple):
@@ -184,8 +194,8 @@ def _is_in(x: Array, members: np.ndarray) -> Array:
     return gather(table, index) == x
 
 
-def _sorted_pairs(m: Any, found: _PairBuffer, dropped: Array) -> NearPairs:
-    """The pairs in MuJoCo's order: by bodies, explicit pairs first, then by geoms."""
+def _sorted_rows(m: Any, found: _PairBuffer) -> Array:
+    """The rows (n, 3) of the pairs in MuJoCo's order: by bodies, explicit pairs first, then by geoms."""
     n = len(found.rows)
     geom, pair = found.rows[:, :2], found.rows[:, 2]
     real = np.arange(n) < found.count
@@ -205,5 +215,4 @@ def _sorted_pairs(m: Any, found: _PairBuffer, dropped: Array) -> NearPairs:
         minor = jnp.where(pair >= 0, index.astype(jnp.uint32), minor)
     major = jnp.where(real, major, np.uint32(0xFFFFFFFF))
     *_, order = lax.sort((major, minor, jnp.arange(n, dtype=jnp.int32)), num_keys=2)
-    rows = gather(found.rows, order)
-    return NearPairs(rows[:, :2], rows[:, 2], real, dropped)
+    return gather(found.rows, order)
