@@ -5,4 +5,4 @@ cd "$(dirname "$0")/.."
 ruff check .
 ruff format --check .
 python ci/imports.py
-basedpyright --level error  # of the rooms that pyproject.toml lists
+basedpyright --level error  # of the whole package

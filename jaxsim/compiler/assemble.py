@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim.compiler.draft import KINDS, Draft, DraftObject
+from jaxsim.compiler.draft import KINDS, Draft
+from jaxsim.compiler.objects import DraftObject
 from jaxsim.core import fields
 from jaxsim.core.model import MODEL_FIELDS, SIZES
 

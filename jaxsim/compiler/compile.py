@@ -9,7 +9,7 @@ from jaxsim.compiler.assemble import empty_tables, object_tables, user_tables, u
 from jaxsim.compiler.asset.collect import check_names, link_materials
 from jaxsim.compiler.asset.pack import asset_tables, compile_assets
 from jaxsim.compiler.discard import drop_materials, drop_visual
-from jaxsim.compiler.draft import KINDS, Draft, DraftObject
+from jaxsim.compiler.draft import KINDS, Draft
 from jaxsim.compiler.element.actuators import compile_actuators
 from jaxsim.compiler.element.bodies import check_moving_inertia, compile_bodies
 from jaxsim.compiler.element.custom import compile_custom, custom_tables, key_tables
@@ -25,6 +25,7 @@ from jaxsim.compiler.kinematic_tree import build_tree
 from jaxsim.compiler.lengthrange import set_length_ranges
 from jaxsim.compiler.model_warnings import warn_loose_flexes, warn_suspicious
 from jaxsim.compiler.names import name_tables, path_tables
+from jaxsim.compiler.objects import DraftObject
 from jaxsim.core.model import Model, make_model
 from jaxsim.core.types import MINVAL
 from jaxsim.engine.constants.set_const import set_const

@@ -8,9 +8,10 @@ import numpy as np
 
 from jaxsim.compiler import sparsity
 from jaxsim.compiler.asset.bvh import Bvh, body_bvh
-from jaxsim.compiler.draft import Draft, DraftObject
+from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.element.bodies import contact_bits
 from jaxsim.compiler.element.pose import IDENTITY, same_quat, same_vec
+from jaxsim.compiler.objects import Actuator, Body, Geom, Tendon
 from jaxsim.core.types import JointType, SameFrame, SleepPolicy, TrnType, WrapType
 from jaxsim.mjcf.schema.values import ENUMS
 
@@ -24,17 +25,17 @@ def _ints(values) -> np.ndarray:
 
 def _addresses(counts: list[int]) -> np.ndarray:
     """First index of each object's entries, -1 for an object without any."""
-    counts = np.array(counts, np.int32)
-    return np.where(counts > 0, np.cumsum(counts) - counts, -1).astype(np.int32)
+    num = np.array(counts, np.int32)
+    return np.where(num > 0, np.cumsum(num) - num, -1).astype(np.int32)
 
 
 def body_tables(draft: Draft) -> None:
     """Parents, roots, addresses of joints, dofs and geoms, mocap ids, contact bits."""
     v, bodies = draft.values, draft.lists["body"]
     for body in bodies:
-        root = body.parent is None or body.parent.parent is None
-        body.rootid = body.id if root else body.parent.rootid
-        body.parentid = body.parent.id if body.parent is not None else 0
+        parent = body.parent
+        body.rootid = body.id if parent is None or parent.parent is None else parent.rootid
+        body.parentid = parent.id if parent is not None else 0
     mocap = np.array([b.mocap for b in bodies])
     v["body_parentid"] = _ints([b.parentid for b in bodies])
     v["body_rootid"] = _ints([b.rootid for b in bodies])
@@ -136,7 +137,7 @@ def simple_tables(draft: Draft) -> None:
     simple = np.zeros(len(bodies), np.int32)
     for b in bodies:
         parent = b.parent
-        fixed = parent is not None and parent.id and parent.parent.id == 0 and parent.dofnum == 0
+        fixed = parent is not None and parent.parent is not None and parent.parent.id == 0 and parent.dofnum == 0
         rooted = b.rootid == b.id or fixed
         simple[b.id] = v["body_sameframe"][b.id] == SameFrame.BODY and rooted
     for b in bodies:
@@ -155,7 +156,7 @@ def simple_tables(draft: Draft) -> None:
     v["dof_simplenum"] = sparsity.simplenum(simple, v["dof_bodyid"])
 
 
-def _simple_joints(body) -> bool:
+def _simple_joints(body: Body) -> bool:
     turned = False
     for j in body.joints:
         aligned = sum(abs(x) > 1e-14 for x in j.axis) == 1
@@ -166,9 +167,9 @@ def _simple_joints(body) -> bool:
     return True
 
 
-def _path_bodies(tendon: DraftObject) -> list[int]:
+def _path_bodies(tendon: Tendon) -> list[int]:
     """Bodies of the sites and geoms of a tendon's path."""
-    return [w.obj.body.id for w in tendon.path if w.type in (WrapType.SITE, *_GEOM_WRAPS)]
+    return [w.obj.body.id for w in tendon.path if w.obj is not None and w.type in (WrapType.SITE, *_GEOM_WRAPS)]
 
 
 def tendon_tables(draft: Draft) -> None:
@@ -194,7 +195,7 @@ def tendon_tables(draft: Draft) -> None:
     v["tendon_treenum"], v["tendon_treeid"] = _ints(treenum), _ints(treeid).reshape(-1, 2)
 
 
-def _tendon_dofs(draft: Draft, tendon: DraftObject) -> list[int]:
+def _tendon_dofs(draft: Draft, tendon: Tendon) -> list[int]:
     if not tendon.spatial:
         return sorted(int(draft.values["jnt_dofadr"][w.objid]) for w in tendon.path)
     dofs: set[int] = set()
@@ -209,7 +210,7 @@ def body_chain(draft: Draft, bodyid: int) -> list[int]:
     return sparsity.dof_chain(draft.values["dof_parentid"], last) if last >= 0 else []
 
 
-def _path_trees(draft: Draft, tendon: DraftObject) -> list[int]:
+def _path_trees(draft: Draft, tendon: Tendon) -> list[int]:
     trees = draft.values["body_treeid"]
     bodies = [w.obj.body.id for w in tendon.path if w.obj is not None]
     return [int(trees[b]) for b in bodies if trees[b] >= 0]
@@ -237,7 +238,7 @@ def actuator_tables(draft: Draft) -> None:
     v["nJmom"] = sum(_moment_size(draft, a) for a in actuators)
 
 
-def _moment_size(draft: Draft, a: DraftObject) -> int:
+def _moment_size(draft: Draft, a: Actuator) -> int:
     """Number of dofs on which an actuator can act."""
     if a.trntype in (TrnType.JOINT, TrnType.JOINTINPARENT):
         return a.target.nv
@@ -296,7 +297,7 @@ def _flex_trees(draft: Draft) -> set[int]:
     return {int(t) for b in bodies for t in np.unique(draft.values["body_treeid"][b])} - {-1}
 
 
-def _driven_trees(draft: Draft, a: DraftObject) -> list[int]:
+def _driven_trees(draft: Draft, a: Actuator) -> list[int]:
     if a.trntype == TrnType.TENDON:
         return a.target.trees
     body = a.target.id if a.trntype == TrnType.BODY else a.target.body.id
@@ -326,19 +327,19 @@ def bvh_tables(draft: Draft) -> None:
         v[f"bvh_{name}"] = np.concatenate(parts)
 
 
-def _body_tree(body) -> Bvh:
+def _body_tree(body: Body) -> Bvh:
     """Bounding volume hierarchy of a body, with geom ids in its leaves."""
     tree = geom_tree(body)
     nodes = body.nodes or tree_geoms(body, tree)
     return replace(tree, nodeid=_ints([-1 if g is None else g.id for g in nodes[: len(tree.depth)]]))
 
 
-def tree_geoms(body, tree: Bvh) -> list[DraftObject | None]:
+def tree_geoms(body: Body, tree: Bvh) -> list[Geom | None]:
     """Geom at each node of a body's hierarchy, None at inner nodes."""
     return [body.geoms[i] if i >= 0 else None for i in tree.nodeid]
 
 
-def geom_tree(body) -> Bvh:
+def geom_tree(body: Body) -> Bvh:
     """Bounding volume hierarchy of a body's geoms; `nodeid` indexes the list of its geoms."""
     geoms = body.geoms
     return body_bvh(

@@ -6,7 +6,8 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-from jaxsim.core.errors import ModelError, UnsupportedError
+from jaxsim.compiler.objects import DraftObject, Lists, make_object
+from jaxsim.core.errors import UnsupportedError
 from jaxsim.mjcf import Element, Spec, resolve
 
 # kinds of objects in the order of mjModel's names, with the prefix of their fields
@@ -37,36 +38,12 @@ KINDS = {
 }
 
 
-class DraftObject:
-    """An object of the model: its element, its resolved attributes, and what the passes compute for it."""
-
-    def __init__(self, kind: str, el: Element | None, attrs: Mapping[str, Any], name: str = ""):
-        self.kind, self.el, self.attrs, self.name = kind, el, attrs, name
-        self.id = -1
-        self.frame: tuple[list[float], list[float]] | None = None
-
-    def error(self, what: str) -> ModelError:
-        """A ModelError about this object, to be raised."""
-        if self.el is None:
-            return ModelError(what, None, f"{self.kind} '{self.name}'" if self.name else self.kind)
-        return self.el.error(what)
-
-    def floats(self, name: str) -> list[float]:
-        """An array attribute as a list."""
-        return [float(x) for x in self.attrs[name]]
-
-    def user(self) -> list[float]:
-        """User data as written."""
-        value = self.attrs.get("user")
-        return [] if value is None else [float(x) for x in value]
-
-
 class Draft:
     """The model so far: `lists` holds the objects by kind, `values` the finished mjModel fields by name."""
 
     def __init__(self, spec: Spec):
         self.spec = spec
-        self.lists: dict[str, list[DraftObject]] = {kind: [] for kind in KINDS}
+        self.lists = Lists((kind, []) for kind in KINDS)
         self.ids: dict[str, dict[str, DraftObject]] = {kind: {} for kind in KINDS}
         self.values: dict[str, Any] = {}
         self.settings: Settings = Settings({})
@@ -88,13 +65,11 @@ class Draft:
             self._settings[id(own)] = Settings({**self.settings.values, **own})
         return self._settings[id(own)]
 
-    def add(
-        self, kind: str, el: Element, attrs: Mapping[str, Any] | None = None, name: str | None = None
-    ) -> DraftObject:
+    def add(self, kind: str, el: Element, attrs: dict[str, Any] | None = None, name: str | None = None) -> DraftObject:
         """Append an object of a kind; its id is its index in the list."""
         if attrs is None:
             attrs = resolve(self.spec, el)
-        obj = DraftObject(kind, el, attrs, el.name or "" if name is None else name)
+        obj = make_object(kind, el, attrs, el.name or "" if name is None else name)
         obj.id = len(self.lists[kind])
         self.lists[kind].append(obj)
         return obj
@@ -110,12 +85,12 @@ class Draft:
                         raise obj.error(f"repeated name '{obj.name}' in {kind}")
                     names[obj.name] = obj
 
-    def find(self, kind: str, name: str) -> DraftObject | None:
+    def find(self, kind: str, name: str) -> Any | None:
         """The object of a kind with a name; a subtree (xbody) is found by its body."""
         return self.ids.get("body" if kind == "xbody" else kind, {}).get(name)
 
-    def refer(self, user: DraftObject, kind: str, name: str, attribute: str) -> DraftObject:
-        """The object that an attribute of `user` names; raises ModelError with the nearest names."""
+    def refer(self, user: DraftObject, kind: str, name: str, attribute: str) -> Any:
+        """The object of a kind that an attribute of `user` names; raises ModelError with the nearest names."""
         found = self.find(kind, name)
         if found is None:
             names = self.ids.get("body" if kind == "xbody" else kind, {})

@@ -14,7 +14,8 @@ from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.element.bodies import merge_inertias
 from jaxsim.compiler.element.elements import compile_camera, compile_light
 from jaxsim.compiler.element.pose import IDENTITY, compose, rotate
-from jaxsim.compiler.kinematic_tree import Body, collect
+from jaxsim.compiler.kinematic_tree import collect
+from jaxsim.compiler.objects import Body
 from jaxsim.core.errors import ModelError
 from jaxsim.core.types import MINVAL
 
@@ -72,6 +73,7 @@ def _has_force_sensor(draft: Draft, body: Body) -> bool:
 
 def _dissolve(draft: Draft, body: Body) -> None:
     parent = body.parent
+    assert parent is not None
     draft.spare_bvh += _collides(parent) and _collides(body)
     if not parent.nodes:
         parent.nodes = tree_geoms(parent, geom_tree(parent))

@@ -2,43 +2,14 @@
 
 from __future__ import annotations
 
-from jaxsim.compiler.draft import Draft, DraftObject, unsupported
+from jaxsim.compiler.draft import Draft, unsupported
 from jaxsim.compiler.element.pose import IDENTITY, compose, orientation, unit, z_to_quat
 from jaxsim.compiler.linalg import normalize
+from jaxsim.compiler.objects import ATTACHED, Body, DraftObject, Frame
 from jaxsim.core.errors import ModelError
 from jaxsim.mjcf import Element, resolve
 
-Frame = tuple[list[float], list[float]]
-
 _KIND = {"joint": "joint", "freejoint": "joint", "geom": "geom", "site": "site", "camera": "camera", "light": "light"}
-
-
-class Body(DraftObject):
-    """A body of the draft, with its joints, geoms, sites, cameras, lights and child bodies."""
-
-    def __init__(self, el: Element, attrs, name: str, parent: Body | None):
-        super().__init__("body", el, attrs, name)
-        self.parent = parent
-        self.bodies: list[Body] = []
-        self.inertials: list[Element] = []
-        self.plugin_el: Element | None = None
-        self.nodes: list[
-            DraftObject | None
-        ] = []  # geoms at the nodes of its bounding volumes, where `fusestatic` kept them
-        self.objects: dict[str, list[DraftObject]] = {kind: [] for kind in ("joint", "geom", "site", "camera", "light")}
-
-    @property
-    def inertial(self) -> Element | None:
-        """The `inertial` element of the body; the last one if frames hold several."""
-        return self.inertials[-1] if self.inertials else None
-
-    @property
-    def joints(self) -> list[DraftObject]:
-        return self.objects["joint"]
-
-    @property
-    def geoms(self) -> list[DraftObject]:
-        return self.objects["geom"]
 
 
 def build_tree(draft: Draft) -> None:
@@ -51,6 +22,7 @@ def build_tree(draft: Draft) -> None:
     stack = [child for children in reversed(pending) for child in reversed(children)]
     while stack:
         body, element = stack.pop()
+        assert body.parent is not None
         body.parent.bodies.append(body)
         draft.lists["body"].append(body)
         stack.extend(reversed(_populate(draft, body, element, None)))
@@ -86,7 +58,7 @@ def _populate(draft: Draft, body: Body, element: Element, frame: Frame | None) -
         elif tag == "inertial":
             body.inertials.append(el)
         elif tag in _KIND:
-            obj = DraftObject(_KIND[tag], el, resolve(draft.spec, el), el.name or "")
+            obj = ATTACHED[_KIND[tag]](_KIND[tag], el, resolve(draft.spec, el), el.name or "")
             obj.frame, obj.body = frame, body
             body.objects[obj.kind].append(obj)
         elif tag == "plugin":

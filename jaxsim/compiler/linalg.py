@@ -7,6 +7,7 @@ iteration runs. `eig3` therefore repeats MuJoCo's iteration operation by operati
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -30,7 +31,7 @@ def normalize(vec: list[float]) -> tuple[list[float], float]:
     return [x / norm for x in vec], norm
 
 
-def mul_quat(a: list[float], b: list[float]) -> list[float]:
+def mul_quat(a: Sequence[float], b: Sequence[float]) -> list[float]:
     """Product of two unit quaternions (w, x, y, z), normalised."""
     out = [
         a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3],

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from jaxsim.compiler.draft import Draft, DraftObject
+from jaxsim.compiler.draft import Draft
+from jaxsim.compiler.objects import Body
 
 _MAX_INERTIA_RATIO = 10.0  # to the inertia of the body's mass at the greatest distance within its geoms
 
@@ -28,9 +29,9 @@ def _unused_meshes(draft: Draft) -> None:
             mesh.el.warn("no geom uses this mesh; remove it, or name it in a geom")
 
 
-def _suspicious_inertia(body: DraftObject) -> None:
+def _suspicious_inertia(body: Body) -> None:
     """Warn about an inertia far above that of any distribution of the mass over the body's geoms."""
-    if getattr(body, "inertial", None) is None or not body.geoms or not body.mass > 0:
+    if body.inertial is None or not body.geoms or not body.mass > 0:
         return
     reach = max(math.dist(geom.pos, body.ipos) + geom.rbound for geom in body.geoms)
     largest = max(body.inertia)

@@ -19,13 +19,13 @@ MAX_COUNT = 1 << 20  # greatest number of user data or keyframes that is accepte
 _NUSER = ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor")
 
 
-def _merged(draft: Draft, *path: str) -> tuple[dict[str, Any], dict[str, Any], Element | None]:
-    """Defaults of a section, its written attributes (the last value of each), and its last element."""
+def _merged(draft: Draft, *path: str) -> tuple[dict[str, Any], dict[str, Any], Element]:
+    """Defaults of a section, its written attributes (the last value of each), and its last element (else the root)."""
     kind = SCHEMA
     for tag in path:
         kind = kind.children[tag]
     written: dict[str, Any] = {}
-    element = None
+    element = draft.spec.root
     for element in _elements(draft, path):
         for name, value in element.attrs.items():
             old = written.get(name, kind.attributes[name].default)
@@ -72,8 +72,8 @@ def read_option(draft: Draft) -> None:
                 raise element.error(f"actuatorgroupdisable: a group must be between 0 and 30; it is {int(group)}")
             option["disableactuator"] |= 1 << int(group)
     _, flags, _ = _merged(draft, "option", "flag")
-    option["disableflags"] = sum(int(bit) for bit in DisableBit if flags.get(bit.name.lower()) == "disable")
-    option["enableflags"] = sum(int(bit) for bit in EnableBit if flags.get(bit.name.lower()) == "enable")
+    option["disableflags"] = sum(int(bit) for bit in DisableBit if flags.get((bit.name or "").lower()) == "disable")
+    option["enableflags"] = sum(int(bit) for bit in EnableBit if flags.get((bit.name or "").lower()) == "enable")
     draft.option = option
 
 

@@ -3,12 +3,14 @@
 All are constants of a model: numpy, int32. `parent` is dof_parentid, `simple` is dof_simplenum.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
-ModelFields = dict[str, np.ndarray]
+ModelFields = dict[str, np.ndarray | int]
 
 
-def dof_chain(parent: list[int], i: int) -> list[int]:
+def dof_chain(parent: Sequence[int], i: int) -> list[int]:
     """The dof and its ancestors, nearest first."""
     chain = [i]
     while (i := parent[i]) >= 0:
@@ -25,7 +27,7 @@ def simplenum(body_simple: np.ndarray, dof_bodyid: np.ndarray) -> np.ndarray:
     return out
 
 
-def _csr(rows: list[list[int]], prefix: str) -> ModelFields:
+def _csr(rows: list[list[int]], prefix: str) -> dict[str, np.ndarray]:
     nnz = np.array([len(r) for r in rows], np.int32)
     adr = (np.cumsum(nnz) - nnz).astype(np.int32)
     col = np.array([c for r in rows for c in r], np.int32)
@@ -34,9 +36,9 @@ def _csr(rows: list[list[int]], prefix: str) -> ModelFields:
 
 def dof_tables(parent: np.ndarray, simple: np.ndarray) -> ModelFields:
     """M_*, D_*, dof_Madr, mapM2M, mapM2D, mapD2M and the sizes nM, nC, nD."""
-    parent = parent.tolist()
-    nv = len(parent)
-    chains = [dof_chain(parent, i) for i in range(nv)]
+    parents: list[int] = parent.tolist()
+    nv = len(parents)
+    chains = [dof_chain(parents, i) for i in range(nv)]
     madr = np.cumsum([0] + [len(c) for c in chains])
     lower = [[i] if simple[i] else chains[i][::-1] for i in range(nv)]
     full = [c[::-1] for c in chains]

@@ -46,8 +46,9 @@ def tendon_damping(m: Model) -> tuple[Array, Array]:
     """Linear (ntendon,) and polynomial (ntendon, 2) damping of tendons, with that of actuators."""
     damping, poly = m.tendon_damping, m.tendon_dampingpoly
     from_actuators = tendon_actuator_sum(m, m.actuator_damping)
-    if from_actuators is not None:
-        damping, poly = damping + from_actuators, poly + tendon_actuator_sum(m, m.actuator_dampingpoly)
+    poly_from_actuators = tendon_actuator_sum(m, m.actuator_dampingpoly)
+    if from_actuators is not None and poly_from_actuators is not None:
+        damping, poly = damping + from_actuators, poly + poly_from_actuators
     return damping, poly
 
 

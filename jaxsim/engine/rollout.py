@@ -58,7 +58,7 @@ def rollout(
     Raises:
         ValueError: the arguments do not fit together.
     """
-    step = step or forward.step
+    make_step = step or forward.step
     nstep, policy, rows = _read_controls(m, controls, nstep)
     blank = jax.tree.map(jnp.zeros_like, d)
     read = frozenset() if rows is not None else fields_read(lambda d: policy(jnp.int32(0), d), d)
@@ -66,7 +66,7 @@ def rollout(
     def advance(m: Model, state: dict[str, Any], index: Array, row: Array | None) -> tuple[dict[str, Any], Any]:
         d = blank.replace(**state)
         d = d.replace(ctrl=policy(index, with_fields(m, d, read)) if row is None else row)
-        for_last = step(m, d) if substeps == 1 else _repeat(partial(step, m), d, substeps)
+        for_last = make_step(m, d) if substeps == 1 else _repeat(partial(make_step, m), d, substeps)
         return carried(for_last), select(for_last, outputs)
 
     if checkpoint != "none":
@@ -82,17 +82,22 @@ def select(d: Data, outputs: Outputs) -> Any:
     return outputs(d) if callable(outputs) else {name: attrgetter(name)(d) for name in outputs}
 
 
-def _read_controls(m: Model, controls: Any, nstep: int | None) -> tuple[int, Callable | None, Array | None]:
+def _read_controls(m: Model, controls: Any, nstep: int | None) -> tuple[int, Callable, Array | None]:
+    """Number of steps, the policy, and the rows of controls, which take its place if they are given."""
     if controls is None or callable(controls):
         if nstep is None:
             raise ValueError("rollout needs nstep unless controls is an array")
-        return nstep, controls or (lambda _, d: d.ctrl), None
+        return nstep, controls or _keep_controls, None
     rows = jnp.asarray(controls)
     if rows.ndim != 2 or rows.shape[1] != m.nu:
         raise ValueError(f"controls have shape {rows.shape}; wanted (nstep, {m.nu})")
     if nstep is not None and nstep != len(rows):
         raise ValueError(f"nstep is {nstep}, but there are {len(rows)} rows of controls")
-    return len(rows), None, rows
+    return len(rows), _keep_controls, rows
+
+
+def _keep_controls(_: Array, d: Data) -> Array:
+    return d.ctrl
 
 
 def _chunk_size(checkpoint: str | int, nstep: int) -> int | None:
@@ -123,7 +128,7 @@ def _scan(advance: Callable, state: Any, nstep: int, rows: Array | None) -> tupl
 
 def _scan_chunks(advance: Callable, state: Any, nstep: int, rows: Array | None, size: int) -> tuple[Any, Any]:
     """The same in chunks, of which reverse mode keeps only the first states. The last chunk may be short."""
-    count = -(-nstep // size)
+    count, one = -(-nstep // size), advance
     padded = count * size
     index = jnp.arange(padded).reshape(count, size)
     if rows is not None:
@@ -131,12 +136,12 @@ def _scan_chunks(advance: Callable, state: Any, nstep: int, rows: Array | None, 
     if padded > nstep:
         full, (_, zeros) = traced_once(advance, state, jnp.int32(0), None if rows is None else rows[0, 0])
 
-        def advance(s: Any, i: Array, row: Array | None) -> tuple[Any, Any]:
+        def one(s: Any, i: Array, row: Array | None) -> tuple[Any, Any]:
             return jax.lax.cond(i < nstep, lambda s: full(s, i, row), lambda s: (s, zeros), s)
 
     @jax.checkpoint
     def chunk(state: Any, xs: Any) -> tuple[Any, Any]:
-        return jax.lax.scan(lambda s, x: advance(s, *x), state, xs)
+        return jax.lax.scan(lambda s, x: one(s, *x), state, xs)
 
     state, records = jax.lax.scan(chunk, state, (index, rows))
     return state, jax.tree.map(lambda x: x.reshape(padded, *x.shape[2:])[:nstep], records)

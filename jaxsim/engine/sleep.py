@@ -59,7 +59,7 @@ def _tendons(m) -> ObjectTrees:
     return ObjectTrees(np.where(present, m.tendon_treeid, -1), m.tendon_treenum > 2)
 
 
-BODY_OF = {
+BODY_OF: dict[int, str] = {
     ObjType.JOINT: "jnt_bodyid",
     ObjType.SITE: "site_bodyid",
     ObjType.DOF: "dof_bodyid",

@@ -39,13 +39,13 @@ def transition_derivatives(
     and propagates 2 nv + na + nu directions, "reverse" one for each output. `step` is the function that makes the step,
     by default `jaxsim.step`.
     """
-    step = step or forward.step
+    make_step = step or forward.step
     nv, na, nu = m.nv, m.na, m.nu
     one = jnp.ones((), d.qpos.dtype)
 
     def outcome(dq: Array, dv: Array, da: Array, du: Array) -> tuple[Array, Array]:
         qpos = integrate_pos(m, d.qpos, dq, one) if nv else d.qpos
-        new = step(m, d.replace(qpos=qpos, qvel=d.qvel + dv, act=d.act + da, ctrl=d.ctrl + du))
+        new = make_step(m, d.replace(qpos=qpos, qvel=d.qvel + dv, act=d.act + da, ctrl=d.ctrl + du))
         moved = differentiate_pos(m, jax.lax.stop_gradient(new.qpos), new.qpos)
         return jnp.concatenate([moved, new.qvel, new.act]), new.sensordata
 

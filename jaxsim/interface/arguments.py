@@ -54,8 +54,8 @@ def _expected_of_model(m: Any) -> tuple[Expected, ...]:
             out.append(_expect(name, shape, symbolic))
         elif name in ARRAYS and getattr(m, name).shape != shape:
             raise ValueError(f"m.{name} has shape {getattr(m, name).shape}, wanted {shape}: {phrase(symbolic)}")
-    options = {row.name: row.shape for row in fields.parse(fields.OPTION)}
-    statistics = {row.name: row.shape for row in fields.parse(fields.STATISTIC)}
+    options = {row.name: fields.evaluate(row.shape, sizes) for row in fields.parse(fields.OPTION)}
+    statistics = {row.name: fields.evaluate(row.shape, sizes) for row in fields.parse(fields.STATISTIC)}
     out += [_expect(f"opt.{name}", options[name]) for name in OPTION_FLOATS]
     return (*out, *(_expect(f"stat.{name}", statistics[name]) for name in Statistic._fields))
 
@@ -179,8 +179,9 @@ def _common_lead(wrong: list[Wrong], count: int) -> tuple[int, ...]:
 
 
 def _lead(w: Wrong) -> tuple[int, ...]:
-    n = len(w.shape or ()) - len(w.expected.shape)
-    return w.shape[:n] if n > 0 and w.shape[n:] == w.expected.shape else ()
+    shape = w.shape or ()
+    n = len(shape) - len(w.expected.shape)
+    return shape[:n] if n > 0 and shape[n:] == w.expected.shape else ()
 
 
 def _is_batched(w: Wrong) -> bool:

@@ -12,6 +12,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 import jax
+import jax.core
 import numpy as np
 
 from jaxsim.interface.arguments import check_data, check_model

@@ -4,6 +4,8 @@ A formula written on components is plain arithmetic on whole arrays: no slices o
 programs short to compile and lets a CPU vectorise over objects. `split` and `join` change to and from the last axis.
 """
 
+from collections.abc import Iterable
+
 from jaxsim.math.safe import Array, components, xp_of
 
 Vector = tuple[Array, Array, Array]
@@ -11,6 +13,12 @@ Quat = tuple[Array, Array, Array, Array]
 
 # Up to so many arrays are computed in the kernel that stacks them by XLA's CPU backend, more in a kernel each.
 FUSED = 8
+
+
+def vector(parts: Iterable[Array]) -> Vector:
+    """Three components as a vector."""
+    x, y, z = parts
+    return x, y, z
 
 
 def split(x: Array) -> tuple[Array, ...]:

@@ -31,7 +31,7 @@ def files(element: Element) -> list:
 
 def translate(spec: Spec, element: Element, twin: Element) -> None:
     """Rewrite `twin`, a copy of an attached element with all effective attributes, for the root's settings."""
-    ours, own = compiler_of(spec), element.compiler
+    ours, own = compiler_of(spec), compiler_of(spec, element)
     _check(ours, own, element, twin)
     attrs = twin.attrs
     if own["autolimits"] and not ours["autolimits"]:

@@ -66,7 +66,7 @@ def owners(spec: Spec) -> list[tuple[Element, dict[str, int]]]:
 
 def totals(parts: list[tuple[Element, dict[str, int]]]) -> dict[str, int]:
     """The length of each array of a state."""
-    sizes = dict.fromkeys(_ARRAYS, 0)
+    sizes: dict[str, int] = dict.fromkeys(_ARRAYS, 0)
     for _, own in parts:
         for name, size in own.items():
             sizes[name] += size

@@ -10,8 +10,8 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import lxml.etree as etree
 import numpy as np
-from lxml import etree
 
 from jaxsim.core.errors import ModelError
 from jaxsim.mjcf.actuator import read_actuator
@@ -95,7 +95,7 @@ def _read_models(spec: Spec, models: tuple[str, ...]) -> None:
         except FileNotFoundError as reason:
             raise element.error(str(reason)) from None
         element.attrs.setdefault("name", child.modelname)
-        spec.models[element.name] = child
+        spec.models[element.name or ""] = child
 
 
 def check(spec: Spec) -> None:

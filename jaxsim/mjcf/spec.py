@@ -115,7 +115,7 @@ class Element:
 
     def all(self, *tags: str) -> Iterator[Element]:
         """This element and everything below it in document order; only the given tags if any are given."""
-        todo = [self]
+        todo: list[Element] = [self]
         while todo:
             element = todo.pop()
             if not tags or element.tag in tags:
@@ -132,7 +132,7 @@ class Element:
     def copy(self) -> Element:
         """A deep copy without a parent. Values are shared: they are replaced, never changed in place."""
         top = shallow_copy(self)
-        todo = [(self, top)]
+        todo: list[tuple[Element, Element]] = [(self, top)]
         while todo:
             old, new = todo.pop()
             for child in old.children:

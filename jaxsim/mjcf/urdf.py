@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 
+import lxml.etree as etree
 import numpy as np
-from lxml import etree
 
 from jaxsim.core.errors import ModelError
 from jaxsim.mjcf.pose import euler_to_quat, matrix, z_to_quat
@@ -51,13 +51,17 @@ class _UrdfNode:
         name = self.node.get("name")
         return ModelError(what, self.location, f"{self.node.tag} '{name}'" if name else self.node.tag)
 
-    def child(self, tag: str, required: bool = False) -> _UrdfNode | None:
+    def child(self, tag: str) -> _UrdfNode | None:
         found = self.node.findall(tag)
         if len(found) > 1:
             raise self.error(f"'{tag}' occurs {len(found)} times; once is allowed")
-        if not found and required:
-            raise self.error(f"the element '{tag}' is missing")
         return _UrdfNode(found[0], self.filename) if found else None
+
+    def required_child(self, tag: str) -> _UrdfNode:
+        found = self.child(tag)
+        if found is None:
+            raise self.error(f"the element '{tag}' is missing")
+        return found
 
     def children(self, *tags: str) -> list[_UrdfNode]:
         return [_UrdfNode(node, self.filename) for node in self.node if node.tag in tags]
@@ -68,19 +72,23 @@ class _UrdfNode:
             raise self.error(f"the attribute '{name}' is required")
         return value
 
-    def numbers(self, name: str, length: int, required: bool = False, single: bool = False) -> np.ndarray | None:
+    def numbers(self, name: str, length: int, single: bool = False) -> np.ndarray | None:
         """Numbers of an attribute as an array of this length, None where it is not written."""
         if name not in self.node.attrib:
-            if required:
-                raise self.error(f"the attribute '{name}' is required")
             return None
         try:
             value = parse_value(Attribute(name, "g" if single else "f", length), self.node.get(name))
         except ValueError as reason:
             raise self.error(f"attribute '{name}': {reason}") from None
-        if value is None and required:
-            raise self.error(f"the attribute '{name}' is empty")
         return None if value is None else np.atleast_1d(value)
+
+    def required_numbers(self, name: str, length: int, single: bool = False) -> np.ndarray:
+        """Numbers of an attribute as an array of this length; raises ModelError where it has none."""
+        self.text(name)
+        value = self.numbers(name, length, single)
+        if value is None:
+            raise self.error(f"the attribute '{name}' is empty")
+        return value
 
     def origin(self) -> tuple[np.ndarray, np.ndarray]:
         """Position and quaternion of the element's origin."""
@@ -107,7 +115,7 @@ def read_urdf(node: etree._Element, spec: Spec, filename: str) -> Spec:
     for link in robot.children("link"):
         _link(link, bodies[link.text("name")], spec, colours, seen, meshes)
     for joint in robot.children("joint"):
-        _joint(joint, bodies[joint.child("child", True).text("link")])
+        _joint(joint, bodies[joint.required_child("child").text("link")])
     return spec
 
 
@@ -137,7 +145,7 @@ def _colours(robot: _UrdfNode) -> dict[str, np.ndarray]:
         material = _UrdfNode(node, robot.filename)
         colour, name = material.child("color"), node.get("name")
         if name is not None and colour is not None and name not in found:
-            found[name] = colour.numbers("rgba", 4, required=True, single=True)
+            found[name] = colour.required_numbers("rgba", 4, single=True)
     return found
 
 
@@ -152,7 +160,7 @@ def _tree(robot: _UrdfNode, spec: Spec) -> dict[str, Element]:
     parents: dict[str, str] = {}
     children: dict[str, list[str]] = {name: [] for name in links}
     for joint in robot.children("joint"):
-        parent, child = (joint.child(tag, True).text("link") for tag in ("parent", "child"))
+        parent, child = (joint.required_child(tag).text("link") for tag in ("parent", "child"))
         for name in (parent, child):
             if name not in links:
                 raise joint.error(f"there is no link '{name}'")
@@ -212,15 +220,15 @@ def _colour(visual: _UrdfNode, colours: dict[str, np.ndarray], before: np.ndarra
         return before
     colour = material.child("color")
     if colour is not None:
-        return colour.numbers("rgba", 4, required=True, single=True)
+        return colour.required_numbers("rgba", 4, single=True)
     return colours.get(material.text("name"), before)
 
 
 def _inertial(source: _UrdfNode, body: Element) -> None:
     pos, quat = source.origin()
-    mass = source.child("mass", True).numbers("value", 1, True)[0]
-    tensor = source.child("inertia", True)
-    full = np.array([tensor.numbers(name, 1, True)[0] for name in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")])
+    mass = source.required_child("mass").required_numbers("value", 1)[0]
+    tensor = source.required_child("inertia")
+    full = np.array([tensor.required_numbers(name, 1)[0] for name in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")])
     inertial = body.add("inertial", pos=pos, mass=mass)
     inertial.source = source.location
     if np.any(full != 0):
@@ -230,13 +238,13 @@ def _inertial(source: _UrdfNode, body: Element) -> None:
 
 
 def _geom(shape: _UrdfNode, body: Element, spec: Spec, meshes: dict[str, list[Element]]) -> Element:
-    geometry = shape.child("geometry", True)
+    geometry = shape.required_child("geometry")
     geom = body.add("geom")
     geom.source = shape.location
     for tag, (kind, sizes) in _SHAPES.items():
         found = geometry.child(tag)
         if found is not None:
-            size = np.concatenate([found.numbers(name, n, True) for name, n in sizes])
+            size = np.concatenate([found.required_numbers(name, n) for name, n in sizes])
             if tag == "box":
                 size = size / 2
             elif len(size) == 2:
@@ -277,7 +285,7 @@ def _joint(source: _UrdfNode, body: Element) -> None:
         raise source.error(f"unknown joint type '{kind}'; allowed are {', '.join(_JOINTS)}")
     pos, quat = source.origin()
     axis_element = source.child("axis")
-    axis = np.array([1.0, 0, 0]) if axis_element is None else axis_element.numbers("xyz", 3, True)
+    axis = np.array([1.0, 0, 0]) if axis_element is None else axis_element.required_numbers("xyz", 3)
     if body.tag == "worldbody":
         raise source.error("the link 'world' cannot be the child of a joint")
     body.attrs.update(pos=pos, quat=quat)

@@ -10,8 +10,8 @@ import functools
 import os
 from typing import Any
 
+import lxml.etree as etree
 import numpy as np
-from lxml import etree
 
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.mjcf.defaults import resolve, resolve_actuator
@@ -136,7 +136,7 @@ def _flat_element(spec: Spec, out: Spec, element: Element) -> Element:
         twin.attrs, extra = (dict(element.attrs), {}) if element.type.record is None else _differences(spec, element)
         for name in ("class", "childclass"):
             twin.attrs.pop(name, None)
-        if extra:
+        if extra and element.type.record is not None:
             twin.attrs["class"] = _extra_class(out, (element.type.record, extra))
     if element.type.kind == "key":
         _check_key(element, twin)
@@ -157,6 +157,7 @@ def _differences(spec: Spec, element: Element) -> tuple[dict[str, Any], dict[str
         if name in ("class", "layers") or (name == "texture" and element.tag == "material"):
             continue
         if attribute is None:
+            assert element.type.record is not None
             default = SCHEMA.children["default"].children[element.type.record].attributes[name].default
             if not same(value, default):
                 extra[name] = value
@@ -191,8 +192,9 @@ def _flat_actuator(spec: Spec, out: Spec, element: Element) -> Element:
     for name, attribute in known.items():
         if name in record and record[name] is not None and not same(record[name], attribute.default):
             (twin.attrs if name in twin.type.attributes else extra)[name] = record[name]
-    if record["trntype"] is not None:
-        twin.attrs[_TRANSMISSIONS.get(record["trntype"], record["trntype"])] = record["target"]
+    transmission: str | None = record["trntype"]
+    if transmission is not None:
+        twin.attrs[_TRANSMISSIONS.get(transmission, transmission)] = record["target"]
     if servo:
         damping = record["biasprm"][2]
         twin.attrs["kp"] = float(record["gainprm"][0])

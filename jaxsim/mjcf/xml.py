@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from lxml import etree
+import lxml.etree as etree
 
 from jaxsim.core.errors import ModelError
 

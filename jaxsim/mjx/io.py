@@ -40,8 +40,8 @@ def get_data(m: Any, d: Data, **_: Any) -> Any:
     """`mujoco.MjData` of one world, a list of them of a batch."""
     import mujoco
 
-    batch = d.qpos.ndim > 1
-    result = [mujoco.MjData(m) for _ in range(len(d.qpos))] if batch else mujoco.MjData(m)
+    new = mujoco.MjData  # pyright: ignore[reportAttributeAccessIssue]  # a compiled module without stubs
+    result = [new(m) for _ in range(len(d.qpos))] if d.qpos.ndim > 1 else new(m)
     get_data_into(result, m, d)
     return result
 

@@ -295,8 +295,9 @@ class DataStructure:
         return getattr(self._structure, name)
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, DataStructure) and self._structure == other._structure
-        return same and self.mjx_sparse == other.mjx_sparse
+        if not isinstance(other, DataStructure):
+            return False
+        return self._structure == other._structure and self.mjx_sparse == other.mjx_sparse
 
     def __hash__(self) -> int:
         return hash((self._structure, self.mjx_sparse))
@@ -313,19 +314,31 @@ def _unwrapped(value: Any) -> Any:
     return value.value if isinstance(value, _Part) else value
 
 
+def _model_of(signature: Any, children: Any) -> Model:
+    return Model(children[0], signature)
+
+
+def _data_of(structure: Any, children: Any) -> Data:
+    return Data(children[0], structure)
+
+
+def _part_of(kind: Any, children: Any) -> Any:
+    return kind(children[0])
+
+
 jax.tree_util.register_pytree_with_keys(
     Model,
     lambda m: (((jax.tree_util.GetAttrKey("model"), m.model),), m.signature),
-    lambda signature, x: Model(x[0], signature),
+    _model_of,
 )
 jax.tree_util.register_pytree_with_keys(
     Data,
     lambda d: (((jax.tree_util.GetAttrKey("data"), d.data),), d.structure),
-    lambda structure, x: Data(x[0], structure),
+    _data_of,
 )
 for _part in (Option, Statistic, Contact):
     jax.tree_util.register_pytree_with_keys(
         _part,
         lambda x: (((jax.tree_util.GetAttrKey("value"), x.value),), type(x)),
-        lambda kind, x: kind(x[0]),
+        _part_of,
     )

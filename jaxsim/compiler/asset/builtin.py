@@ -55,7 +55,8 @@ def _check_count(nvert: int) -> None:
 
 def _icosahedron() -> tuple[np.ndarray, np.ndarray]:
     phi = np.float32((1 + np.sqrt(5.0)) / 2)
-    corners = [(-1, phi, 0), (1, phi, 0), (-1, -phi, 0), (1, -phi, 0)]
+    long = float(phi)
+    corners = [(-1, long, 0), (1, long, 0), (-1, -long, 0), (1, -long, 0)]
     vertex = np.array([np.roll(c, k) for k in (0, 1, 2) for c in corners], dtype=np.float32)
     norm = np.sqrt(1 + np.float64(np.float32(phi * phi)))
     vertex = (vertex / norm).astype(np.float32)

@@ -67,6 +67,11 @@ def build_bvh(center: np.ndarray, low: np.ndarray, high: np.ndarray, ids: np.nda
         doubtful |= found
 
 
+def _both(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Values of the first and the second child, node after node."""
+    return np.stack([first, second], axis=1).reshape(-1)
+
+
 def _build(
     tree: Bvh, center, rank, low, high, ids: np.ndarray, doubtful: set[int], selected: dict[int, np.ndarray]
 ) -> set[int]:
@@ -89,8 +94,9 @@ def _build(
         tree.depth[node] = level
         leaf = count == 1
         tree.nodeid[node[leaf]] = ids[order[start[leaf]]]
-        start, count, node, stepped, changed = (x[~leaf] for x in (start, count, node, stepped, changed))
-        axis = _longest_axis(box_high - box_low)[~leaf]
+        inner = ~leaf
+        start, count, node, stepped, changed = start[inner], count[inner], node[inner], stepped[inner], changed[inner]
+        axis = _longest_axis(box_high - box_low)[inner]
         before = order.copy()
         undecided = _split(center, rank, order, start, count, axis)
         found.update(node[undecided].tolist())
@@ -103,12 +109,10 @@ def _build(
         half = count // 2
         left, right = node + 1, node + 2 * half
         tree.child[node, 0], tree.child[node, 1] = left, right
-        start, count, node = (
-            np.stack(pair, axis=1).reshape(-1) for pair in ((start, start + half), (half, count - half), (left, right))
-        )
+        start, count, node = _both(start, start + half), _both(half, count - half), _both(left, right)
         stepped, changed = np.repeat(stepped, 2), np.repeat(changed | undecided, 2)
         keep = changed | np.isin(node, doubtful_nodes)
-        start, count, node, stepped, changed = (x[keep] for x in (start, count, node, stepped, changed))
+        start, count, node, stepped, changed = start[keep], count[keep], node[keep], stepped[keep], changed[keep]
         level += 1
     return found
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from jaxsim.compiler.asset import mesh as meshes
-from jaxsim.compiler.draft import Draft, DraftObject
+from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.element.plugins import sdf_numbers
+from jaxsim.compiler.objects import Mesh
 from jaxsim.core.errors import ModelError
 from jaxsim.core.types import GeomType, TextureRole
 from jaxsim.mjcf import Element, asset_path, read_file
@@ -71,7 +72,7 @@ def compile_meshes(draft: Draft) -> None:
         mesh.arrays = call_located(mesh.el, meshes.compile_mesh, given)
 
 
-def _mesh_input(draft: Draft, mesh: DraftObject) -> meshes.MeshInput:
+def _mesh_input(draft: Draft, mesh: Mesh) -> meshes.MeshInput:
     a, el = mesh.attrs, mesh.el
 
     def listed(name: str) -> np.ndarray:

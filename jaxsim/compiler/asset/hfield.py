@@ -6,6 +6,7 @@ The entry is `compile_hfield(HFieldInput(...)) -> HFieldArrays`.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,10 +30,10 @@ class HFieldInput:
     """
 
     name: str = ""
-    size: np.ndarray | list = (0.0, 0.0, 0.0, 0.0)
+    size: np.ndarray | Sequence = (0.0, 0.0, 0.0, 0.0)
     nrow: int = 0
     ncol: int = 0
-    elevation: np.ndarray | list = ()
+    elevation: np.ndarray | Sequence = ()
     file: bytes | None = None
     filename: str = ""
     content_type: str = ""
@@ -57,7 +58,7 @@ def compile_hfield(hfield: HFieldInput) -> HFieldArrays:
     size = np.asarray(hfield.size, dtype=np.float64).reshape(-1)
     if size.size != 4 or not np.all(np.isfinite(size)) or np.any(size <= 0):
         raise ModelError(f"size parameter is not positive in hfield '{hfield.name}'")
-    data = _inline(hfield) if hfield.file is None else _from_file(hfield)
+    data = _inline(hfield) if hfield.file is None else _from_file(hfield, hfield.file)
     if data.size == 0:
         raise ModelError(f"hfield '{hfield.name}' not specified: give a file, or nrow and ncol")
     if not np.all(np.isfinite(data)):
@@ -86,14 +87,14 @@ def _inline(hfield: HFieldInput) -> np.ndarray:
         return given.astype(np.float32).reshape(nrow, ncol)[::-1]
 
 
-def _from_file(hfield: HFieldInput) -> np.ndarray:
+def _from_file(hfield: HFieldInput, data: bytes) -> np.ndarray:
     kind = hfield.content_type.split(";")[0].strip()
     if not hfield.content_type:
         kind = _content_type(hfield.filename) or "image/vnd.mujoco.hfield"
     if kind == "image/png":
-        return read_png(hfield.file, 1, hfield.filename)[0][::-1, :, 0].astype(np.float32)
+        return read_png(data, 1, hfield.filename)[0][::-1, :, 0].astype(np.float32)
     if kind == "image/vnd.mujoco.hfield":
-        return _read_binary(hfield.file, hfield.filename)
+        return _read_binary(data, hfield.filename)
     raise ModelError(f"unsupported content type: '{kind}' in hfield '{hfield.name}'")
 
 

@@ -12,6 +12,7 @@ order of the principal axes of symmetric shapes depend on the last bits.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -51,15 +52,15 @@ class MeshInput:
     file: bytes | None = None
     filename: str = ""
     content_type: str = ""
-    vertex: np.ndarray | list = ()
-    normal: np.ndarray | list = ()
-    texcoord: np.ndarray | list = ()
-    face: np.ndarray | list = ()
+    vertex: np.ndarray | Sequence = ()
+    normal: np.ndarray | Sequence = ()
+    texcoord: np.ndarray | Sequence = ()
+    face: np.ndarray | Sequence = ()
     builtin: str = ""
-    params: np.ndarray | list = ()
-    refpos: np.ndarray | list = (0.0, 0.0, 0.0)
-    refquat: np.ndarray | list = (1.0, 0.0, 0.0, 0.0)
-    scale: np.ndarray | list = (1.0, 1.0, 1.0)
+    params: np.ndarray | Sequence = ()
+    refpos: np.ndarray | Sequence = (0.0, 0.0, 0.0)
+    refquat: np.ndarray | Sequence = (1.0, 0.0, 0.0, 0.0)
+    scale: np.ndarray | Sequence = (1.0, 1.0, 1.0)
     inertia: str = "legacy"
     smoothnormal: bool = False
     maxhullvert: int = -1
@@ -133,6 +134,7 @@ def compile_mesh(mesh: MeshInput) -> MeshArrays:
     if mesh.needhull or inertia == "convex" or not len(face):
         hull = convex_hull(vert, mesh.maxhullvert, mesh.name)
     if not len(face):
+        assert hull is not None
         face = hull.face.astype(np.int64)
     normal, facenormal = _normals(raw, vert, face, mesh.smoothnormal)
     facetexcoord = raw.facetexcoord.reshape(-1, 3)
@@ -143,7 +145,7 @@ def compile_mesh(mesh: MeshInput) -> MeshArrays:
         face, facenormal, facetexcoord = (x[:, [0, 2, 1]] for x in (face, facenormal, facetexcoord))
 
     vert, normal = _transform(vert, normal, mesh, scale)
-    solid = hull.face.astype(np.int64) if inertia == "convex" else face
+    solid = hull.face.astype(np.int64) if hull is not None and inertia == "convex" else face
     com, quat, boxsz, volume = _mass_properties(vert, face, solid, inertia, mesh.name)
     if field:
         com, quat = np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
@@ -219,6 +221,7 @@ def _gather(mesh: MeshInput, righthand: bool) -> tuple[RawMesh, str]:
 def _surface(mesh: MeshInput, given: RawMesh) -> RawMesh:
     if np.any(np.asarray(mesh.scale) != 1):
         raise ModelError(f"mesh '{mesh.name}': 'scale' cannot be used with a signed distance field")
+    assert mesh.field is not None
     raw = sdf_mesh(*mesh.field)
     raw.texcoord = given.texcoord
     return raw

@@ -161,7 +161,7 @@ def _refine(grid: _OctreeGrid, triangle: np.ndarray) -> None:
 
 def _box_triangle(v: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Whether triangles (n, 3, 3) touch boxes, (n,): tests of bounds, plane, then the three projections."""
-    hit = ~((v < low[:, None]).all(axis=1) | (v > high[:, None]).all(axis=1)).any(axis=1)
+    hit = ~np.any((v < low[:, None]).all(axis=1) | (v > high[:, None]).all(axis=1), axis=1)
     edge = np.roll(v, -1, axis=1) - v
     n = cross(edge[:, 0], edge[:, 1])
     size = high - low
@@ -264,7 +264,7 @@ def signed_distance(point: np.ndarray, vert: np.ndarray, face: np.ndarray, bvh: 
 
     Of several faces at the same distance, the first in the hierarchy decides the sign.
     """
-    from scipy.spatial import cKDTree
+    from scipy.spatial import cKDTree  # pyright: ignore[reportAttributeAccessIssue]  # missing in its stubs
 
     reach = cKDTree(vert[np.unique(face)]).query(point)[0] ** 2 * (1 + 1e-9) + 1e-30
     parts = [slice(k, k + _CHUNK) for k in range(0, len(point), _CHUNK)]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
 from jaxsim.compiler.asset.collect import asset_file, call_located, compile_meshes, read_asset
 from jaxsim.compiler.asset.hfield import HFieldInput, compile_hfield
 from jaxsim.compiler.asset.skin import SkinInput, compile_skin
 from jaxsim.compiler.asset.texture import TextureInput, compile_texture
-from jaxsim.compiler.draft import Draft, DraftObject
+from jaxsim.compiler.draft import Draft
+from jaxsim.compiler.objects import DraftObject, HField, Skin, Texture
 
 _CUBE_FACES = ("right", "left", "up", "down", "front", "back")
 
@@ -24,24 +28,24 @@ def compile_assets(draft: Draft) -> None:
         _skin(draft, skin)
 
 
-def _listed(obj: DraftObject, name: str):
+def _listed(obj: DraftObject, name: str) -> np.ndarray | Sequence:
     return () if obj.attrs[name] is None else obj.attrs[name]
 
 
-def _file(draft: Draft, obj: DraftObject) -> dict:
+def _file(draft: Draft, obj: HField | Texture | Skin) -> dict[str, Any]:
     name = obj.attrs["file"]
     obj.file = asset_file(draft, name) if name else ""
     return {"file": read_asset(draft, obj.el, "file") if name else None, "filename": obj.file}
 
 
-def _unread(draft: Draft, obj: DraftObject) -> dict:
+def _unread(draft: Draft, obj: Texture) -> dict[str, Any]:
     """Name of a texture's file that is not read, because the texture has a builtin pattern."""
     name = obj.attrs["file"]
     obj.file = asset_file(draft, name) if name else ""
     return {"filename": obj.file}
 
 
-def _hfield(draft: Draft, field: DraftObject) -> None:
+def _hfield(draft: Draft, field: HField) -> None:
     a = field.attrs
     given = HFieldInput(
         name=field.name,
@@ -56,7 +60,7 @@ def _hfield(draft: Draft, field: DraftObject) -> None:
     field.size = [float(x) for x in field.arrays.size]
 
 
-def _texture(draft: Draft, texture: DraftObject) -> None:
+def _texture(draft: Draft, texture: Texture) -> None:
     a = texture.attrs
     builtin = a["builtin"] != "none"
     cube = [f"file{face}" for face in _CUBE_FACES]
@@ -68,7 +72,7 @@ def _texture(draft: Draft, texture: DraftObject) -> None:
         hflip=bool(a["hflip"]),
         vflip=bool(a["vflip"]),
         content_type=a["content_type"] or "",
-        gridsize=tuple(int(x) for x in a["gridsize"]),
+        gridsize=(int(a["gridsize"][0]), int(a["gridsize"][1])),
         gridlayout=a["gridlayout"],
         cubefiles=[(read_asset(draft, texture.el, n), a[n]) if a[n] and not builtin else None for n in cube],
         **(_unread(draft, texture) if builtin else _file(draft, texture)),
@@ -76,7 +80,7 @@ def _texture(draft: Draft, texture: DraftObject) -> None:
     texture.arrays = call_located(texture.el, compile_texture, given)
 
 
-def _skin(draft: Draft, skin: DraftObject) -> None:
+def _skin(draft: Draft, skin: Skin) -> None:
     bones = skin.el.children
     given = SkinInput(
         name=skin.name,

@@ -80,13 +80,14 @@ def qhull_lists(vert: np.ndarray, options: str, simplices: np.ndarray) -> QhullL
 
 def _run(vert: np.ndarray, options: str) -> tuple[bytes, bytes] | None:
     """Output of the program and its trace, which goes through a file, as it has hundreds of thousands of pieces."""
-    if program() is None:
+    command = program()
+    if command is None:
         return None
     lines = [f"3\n{len(vert)}", *(f"{x!r} {y!r} {z!r}" for x, y, z in vert.tolist())]
     with tempfile.TemporaryFile() as trace:
         try:
             done = subprocess.run(
-                [program(), *options.split(), *_TRACE],
+                [command, *options.split(), *_TRACE],
                 input="\n".join(lines).encode(),
                 stdout=subprocess.PIPE,
                 stderr=trace,

@@ -6,6 +6,7 @@ The entry is `compile_skin(SkinInput(...)) -> SkinArrays`. Bodies of bones are g
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,12 +32,12 @@ class SkinInput:
     name: str = ""
     file: bytes | None = None
     filename: str = ""
-    vertex: np.ndarray | list = ()
-    texcoord: np.ndarray | list = ()
-    face: np.ndarray | list = ()
+    vertex: np.ndarray | Sequence = ()
+    texcoord: np.ndarray | Sequence = ()
+    face: np.ndarray | Sequence = ()
     body: list[str] = field(default_factory=list)
-    bindpos: np.ndarray | list = ()
-    bindquat: np.ndarray | list = ()
+    bindpos: np.ndarray | Sequence = ()
+    bindquat: np.ndarray | Sequence = ()
     vertid: list = field(default_factory=list)
     vertweight: list = field(default_factory=list)
 
@@ -71,7 +72,7 @@ def compile_skin(skin: SkinInput) -> SkinArrays:
         ModelError: for data that is missing or inconsistent, and for a file that is not well formed.
     """
     if skin.file is not None:
-        skin = _load(skin)
+        skin = _load(skin, skin.file)
     vert, texcoord = _float32(skin.vertex), _float32(skin.texcoord)
     face = np.asarray(skin.face, dtype=np.int64).reshape(-1)
     bindpos, bindquat = _float32(skin.bindpos), _float32(skin.bindquat)
@@ -141,11 +142,11 @@ def _unit_quats(quat: np.ndarray) -> np.ndarray:
     return (wide / norm).astype(np.float32)
 
 
-def _load(skin: SkinInput) -> SkinInput:
+def _load(skin: SkinInput, data: bytes) -> SkinInput:
     """The skin of a SKN file: four counts, vertices, texture coordinates, faces, then bone after bone."""
     for what in ("vertex", "texcoord", "face", "body", "bindpos", "bindquat", "vertid", "vertweight"):
         _require(len(getattr(skin, what)) == 0, skin, f"both skin data and file were specified: {skin.filename}")
-    data, name = skin.file, skin.filename
+    name = skin.filename
     if not name.lower().endswith(".skn"):
         raise ModelError(f"unknown skin file type: {name}")
     if len(data) < 16:

@@ -6,6 +6,7 @@ The entry is `compile_texture(TextureInput(...)) -> TextureArrays`.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -37,10 +38,10 @@ class TextureInput:
     type: str = "cube"
     colorspace: str = "auto"
     builtin: str = "none"
-    rgb1: np.ndarray | list = (0.8, 0.8, 0.8)
-    rgb2: np.ndarray | list = (0.5, 0.5, 0.5)
+    rgb1: np.ndarray | Sequence = (0.8, 0.8, 0.8)
+    rgb2: np.ndarray | Sequence = (0.5, 0.5, 0.5)
     mark: str = "none"
-    markrgb: np.ndarray | list = (0.0, 0.0, 0.0)
+    markrgb: np.ndarray | Sequence = (0.0, 0.0, 0.0)
     random: float = 0.01
     width: int = 0
     height: int = 0
@@ -334,4 +335,5 @@ def _cube_from_files(texture: TextureInput) -> tuple[np.ndarray, bool]:
         elif faces.shape[1] != width:
             raise ModelError(f"PNG file '{entry[1]}' has incompatible size in texture '{texture.name}'")
         faces[k] = image
+    assert faces is not None  # only a texture with a file comes here
     return faces.reshape(-1, faces.shape[2], 3), first_srgb

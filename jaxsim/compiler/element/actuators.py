@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from jaxsim.compiler.draft import Draft, DraftObject
+from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.element.elements import limited
+from jaxsim.compiler.objects import Actuator, DraftObject
 from jaxsim.core.types import BiasType, DynType, GainType, JointType, TrnType
 from jaxsim.mjcf.schema.values import ENUMS
 
@@ -40,11 +41,11 @@ def compile_actuators(draft: Draft) -> None:
         check_history(actuator)
 
 
-def _transmission(draft: Draft, actuator: DraftObject) -> None:
-    a = actuator.attrs
-    if not a["trntype"] or not a["target"]:
+def _transmission(draft: Draft, actuator: Actuator) -> None:
+    a, word = actuator.attrs, actuator.attrs["trntype"]
+    if not word or not a["target"]:
         raise actuator.error("no transmission target: name a joint, tendon, site or body")
-    kind, actuator.trntype = _TARGETS[a["trntype"]]
+    kind, actuator.trntype = _TARGETS[word]
     second = -1
     if actuator.trntype == TrnType.SLIDERCRANK:
         if not a["slidersite"]:
@@ -54,14 +55,14 @@ def _transmission(draft: Draft, actuator: DraftObject) -> None:
             raise actuator.error("'cranklength' must be positive")
     elif actuator.trntype == TrnType.SITE and a["refsite"]:
         second = draft.refer(actuator, "site", a["refsite"], "refsite").id
-    actuator.target = draft.refer(actuator, kind, a["target"], _ATTRIBUTE.get(a["trntype"], a["trntype"]))
+    actuator.target = draft.refer(actuator, kind, a["target"], _ATTRIBUTE.get(word) or word)
     actuator.trnid = [actuator.target.id, second]
     for name, present in (("damping", any(actuator.damping)), ("armature", a["armature"] != 0)):
         if present and actuator.trntype not in _DAMPING_TARGETS:
             raise actuator.error(f"'{name}' needs a joint or tendon")
 
 
-def _inherit_range(actuator: DraftObject) -> None:
+def _inherit_range(actuator: Actuator) -> None:
     """Set the control or activation range of a position servo with `inheritrange` from its target's range."""
     factor = actuator.attrs["inheritrange"]
     servo = actuator.gaintype == GainType.FIXED and actuator.biastype == BiasType.AFFINE
@@ -81,7 +82,7 @@ def _inherit_range(actuator: DraftObject) -> None:
     setattr(actuator, ranges[actuator.dyntype], [middle - radius, middle + radius])
 
 
-def _limits(draft: Draft, actuator: DraftObject) -> None:
+def _limits(draft: Draft, actuator: Actuator) -> None:
     autolimits = draft.settings_of(actuator.el).autolimits
     for what in ("force", "ctrl", "act"):
         bounds = getattr(actuator, f"{what}range")
@@ -93,7 +94,7 @@ def _limits(draft: Draft, actuator: DraftObject) -> None:
         raise actuator.error("'actrange' is given, but 'dyntype' is 'none'")
 
 
-def _activation(actuator: DraftObject) -> None:
+def _activation(actuator: Actuator) -> None:
     dim, dyn = actuator.attrs["actdim"], actuator.dyntype
     if actuator.plugin is None:
         _check_actdim(actuator, dim, dyn)
@@ -102,7 +103,7 @@ def _activation(actuator: DraftObject) -> None:
     actuator.actdim = int(dyn not in (DynType.NONE, DynType.DCMOTOR)) if dim < 0 else dim
 
 
-def _check_actdim(actuator: DraftObject, dim: int, dyn: DynType) -> None:
+def _check_actdim(actuator: Actuator, dim: int, dyn: DynType) -> None:
     if dim > 1 and dyn not in (DynType.USER, DynType.DCMOTOR):
         raise actuator.error("'actdim' above 1 is only for dyntype 'user' and 'dcmotor'")
     if dim == 1 and dyn == DynType.NONE:
@@ -111,7 +112,7 @@ def _check_actdim(actuator: DraftObject, dim: int, dyn: DynType) -> None:
         raise actuator.error("'actdim' is 0, but the actuator has a state")
 
 
-def _check_muscle(actuator: DraftObject) -> None:
+def _check_muscle(actuator: Actuator) -> None:
     for muscle, prm in (
         (actuator.gaintype == GainType.MUSCLE, actuator.gainprm),
         (actuator.biastype == BiasType.MUSCLE, actuator.biasprm),

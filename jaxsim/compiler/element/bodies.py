@@ -6,8 +6,9 @@ from jaxsim.compiler.draft import Draft, Settings
 from jaxsim.compiler.element.elements import compile_camera, compile_joint, compile_light, compile_site
 from jaxsim.compiler.element.geoms import compile_geom
 from jaxsim.compiler.element.pose import IDENTITY, compose, invert, rotate, unit
-from jaxsim.compiler.kinematic_tree import Body, own_orientation
+from jaxsim.compiler.kinematic_tree import own_orientation
 from jaxsim.compiler.linalg import EPS, full_inertia, quat2mat
+from jaxsim.compiler.objects import Body, Frame
 from jaxsim.core.errors import ModelError
 from jaxsim.core.types import MINVAL, JointType
 from jaxsim.mjcf import Resolved, resolve
@@ -35,8 +36,7 @@ def compile_body(draft: Draft, body: Body) -> None:
     _check_inertia(body, settings)
     if body.frame is not None:
         body.pos, body.quat = compose(*body.frame, body.pos, body.quat)
-    align = _aligned(body, settings)
-    back = _align_geoms(body) if align else None
+    back = _align_geoms(body) if _aligned(body, settings) else None
     for joint in body.joints:
         compile_joint(draft, joint)
     _check_joints(draft, body)
@@ -46,7 +46,7 @@ def compile_body(draft: Draft, body: Body) -> None:
         compile_camera(draft, camera)
     for light in body.objects["light"]:
         compile_light(draft, light)
-    if align:
+    if back is not None:
         _align_rest(body, back)
 
 
@@ -61,7 +61,7 @@ def _read_pose(draft: Draft, body: Body, settings: Settings) -> None:
 
 
 def _read_inertial(draft: Draft, body: Body, settings: Settings) -> None:
-    body.mass, body.inertia, body.ipos, body.iquat = 0.0, [0.0] * 3, None, list(IDENTITY)
+    body.mass, body.inertia, body.ipos, body.iquat = 0.0, [0.0] * 3, [], list(IDENTITY)
     el = body.inertial
     if el is None:
         return
@@ -136,7 +136,7 @@ def merge_inertias(parts: list[tuple[float, list[float], list[float], list[float
 
 def _infer_inertia(body: Body, settings: Settings) -> None:
     mode = settings.inertiafromgeom
-    if body.id == 0 or not (mode == "true" or (body.ipos is None and mode == "auto")):
+    if body.id == 0 or not (mode == "true" or (not body.ipos and mode == "auto")):
         return
     low, high = settings.inertiagrouprange
     chosen = [g for g in body.geoms if low <= g.attrs["group"] <= high and g.mass > EPS]
@@ -152,7 +152,7 @@ def _infer_inertia(body: Body, settings: Settings) -> None:
 
 
 def _check_inertia(body: Body, settings: Settings) -> None:
-    if body.ipos is None:  # no inertia is given or inferred: the inertial frame repeats the body's own pose
+    if not body.ipos:  # no inertia is given or inferred: the inertial frame repeats the body's own pose
         body.ipos, body.iquat = list(body.pos), list(body.quat)
     if body.id == 0:
         return
@@ -178,7 +178,7 @@ def _aligned(body: Body, settings: Settings) -> bool:
     return align == "true" or (align == "auto" and settings.alignfree)
 
 
-def _align_geoms(body: Body) -> tuple[list[float], list[float]]:
+def _align_geoms(body: Body) -> Frame:
     body.pos, body.quat = compose(body.pos, body.quat, body.ipos, body.iquat)
     back = invert(body.ipos, body.iquat)
     body.ipos, body.iquat = [0.0] * 3, list(IDENTITY)
@@ -187,7 +187,7 @@ def _align_geoms(body: Body) -> tuple[list[float], list[float]]:
     return back
 
 
-def _align_rest(body: Body, back: tuple[list[float], list[float]]) -> None:
+def _align_rest(body: Body, back: Frame) -> None:
     for obj in body.objects["site"] + body.objects["camera"]:
         obj.pos, obj.quat = compose(*back, obj.pos, obj.quat)
     for light in body.objects["light"]:
@@ -211,7 +211,7 @@ def _check_joints(draft: Draft, body: Body) -> None:
             raise body.error("a free joint can only be alone in its body")
         if body.parent is not None and body.parent.parent is not None:
             raise body.error("a free joint is only allowed in children of the world")
-    if body.mocap and (types or body.parent.parent is not None):
+    if body.mocap and (types or body.parent is None or body.parent.parent is not None):
         raise body.error("a mocap body must be a child of the world without joints")
 
 

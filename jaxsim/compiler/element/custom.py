@@ -6,10 +6,12 @@ import math
 
 import numpy as np
 
-from jaxsim.compiler.draft import Draft, DraftObject
+from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.linalg import normalize
+from jaxsim.compiler.objects import DraftObject
 from jaxsim.core.types import MINVAL, ObjType
 from jaxsim.engine.tables import quat_address
+from jaxsim.mjcf import Element
 
 MAX_NUMERIC = 500
 
@@ -33,7 +35,7 @@ def compile_custom(draft: Draft) -> None:
             raise group.error("the tuple is empty")
 
 
-def _member(draft: Draft, el) -> tuple[int, DraftObject, float]:
+def _member(draft: Draft, el: Element) -> tuple[ObjType, DraftObject, float]:
     kind = el.attrs["objtype"]
     found = draft.refer(DraftObject("tuple", el, el.attrs), kind, el.attrs["objname"], "objname")
     if kind == "geom":

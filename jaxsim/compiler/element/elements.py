@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
-from jaxsim.compiler.draft import Draft, DraftObject
+from jaxsim.compiler.draft import Draft, Settings
 from jaxsim.compiler.element.pose import rotate, unit
 from jaxsim.compiler.element.volumes import SIZES
 from jaxsim.compiler.kinematic_tree import fromto_pose, in_frame, own_orientation, point_in_frame
 from jaxsim.compiler.linalg import EPS, normalize
+from jaxsim.compiler.objects import Camera, DraftObject, Joint, Light, Site
 from jaxsim.core.types import GeomType, JointType
 from jaxsim.mjcf.schema.values import ENUMS
 
@@ -57,7 +58,7 @@ def limited(obj: DraftObject, switch: str, bounds: list[float], autolimits: bool
     return bounds[0] < bounds[1]
 
 
-def compile_joint(draft: Draft, joint: DraftObject) -> None:
+def compile_joint(draft: Draft, joint: Joint) -> None:
     """Set type, axis, position, limits and reference positions of a joint, angles in radians."""
     if joint.el.tag == "freejoint":
         joint.attrs = {**_FREEJOINT, **joint.attrs}
@@ -82,7 +83,7 @@ def compile_joint(draft: Draft, joint: DraftObject) -> None:
     joint.ref, joint.springref = a["ref"] * scale, a["springref"] * scale
 
 
-def _joint_limits(joint: DraftObject, settings) -> None:
+def _joint_limits(joint: Joint, settings: Settings) -> None:
     kind, bounds, force = joint.type, joint.floats("range"), joint.floats("actuatorfrcrange")
     joint.limited = kind != JointType.FREE and limited(joint, joint.attrs["limited"], bounds, settings.autolimits)
     if joint.limited:
@@ -100,7 +101,7 @@ def _joint_limits(joint: DraftObject, settings) -> None:
     joint.range, joint.actfrcrange = bounds, force
 
 
-def check_size(obj: DraftObject, kind: int, size: list[float]) -> None:
+def check_size(obj: DraftObject, kind: GeomType, size: list[float]) -> None:
     """Check that the sizes that a geom type uses are positive; of a plane that is the third, its grid spacing."""
     if kind == GeomType.PLANE:
         if size[2] <= 0:
@@ -108,11 +109,13 @@ def check_size(obj: DraftObject, kind: int, size: list[float]) -> None:
         return
     for i in range(SIZES.get(kind, 0)):
         if not size[i] > 0:
-            name, need = GeomType(kind).name.lower(), SIZES[kind]
+            name, need = kind.name.lower(), SIZES[kind]
             raise obj.error(f"a {name} needs {need} positive size{'s'[: need > 1]}; number {i + 1} is {size[i]:g}")
 
 
-def pose_from_fromto(obj: DraftObject, kind: int, size: list[float]) -> tuple[list[float], list[float], list[float]]:
+def pose_from_fromto(
+    obj: DraftObject, kind: GeomType, size: list[float]
+) -> tuple[list[float], list[float], list[float]]:
     """Position, orientation and size of a geom or site with `fromto`."""
     if kind not in _FROMTO_TYPES:
         raise obj.error("'fromto' needs a capsule, cylinder, ellipsoid or box")
@@ -122,7 +125,7 @@ def pose_from_fromto(obj: DraftObject, kind: int, size: list[float]) -> tuple[li
     return pos, quat, [size[0], half, size[2]]
 
 
-def compile_site(draft: Draft, site: DraftObject) -> None:
+def compile_site(draft: Draft, site: Site) -> None:
     """Set type, pose and size of a site."""
     site.type = GeomType(ENUMS["geom"][site.attrs["type"]])
     if site.type in _NOT_IN_SITES:
@@ -137,7 +140,7 @@ def compile_site(draft: Draft, site: DraftObject) -> None:
     check_size(site, site.type, site.size)
 
 
-def compile_camera(draft: Draft, camera: DraftObject) -> None:
+def compile_camera(draft: Draft, camera: Camera) -> None:
     """Set pose and intrinsics of a camera."""
     a = camera.attrs
     quat = own_orientation(camera.el, a, draft.settings_of(camera.el))
@@ -156,7 +159,7 @@ def compile_camera(draft: Draft, camera: DraftObject) -> None:
     _intrinsics(draft, camera)
 
 
-def _intrinsics(draft: Draft, camera: DraftObject) -> None:
+def _intrinsics(draft: Draft, camera: Camera) -> None:
     """Set focal lengths and principal point in units of length; values in pixels take precedence."""
     a = camera.attrs
     single = {name: np.asarray(a[name], np.float32) for name in ("focal", "focalpixel", "principal", "principalpixel")}
@@ -180,7 +183,7 @@ def _intrinsics(draft: Draft, camera: DraftObject) -> None:
     camera.fovy = float(angle) * 360.0 / math.pi
 
 
-def compile_light(draft: Draft, light: DraftObject) -> None:
+def compile_light(draft: Draft, light: Light) -> None:
     """Set pose, type, target body and texture of a light."""
     a = light.attrs
     light.pos, direction = point_in_frame(light, light.floats("pos")), light.floats("dir")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jaxsim.compiler.draft import Draft, DraftObject
+from jaxsim.compiler.draft import Draft
+from jaxsim.compiler.objects import Equality
 from jaxsim.core.types import EqType, ObjType
 
 _EQ_TYPES = {"connect": EqType.CONNECT, "weld": EqType.WELD, "joint": EqType.JOINT, "tendon": EqType.TENDON}
@@ -59,13 +60,13 @@ def compile_equalities(draft: Draft) -> None:
             kind, names, attributes = _rigid(eq, tag)
         else:
             kind, attributes = tag, (f"{tag}1", f"{tag}2")
-            names = [eq.attrs[name] for name in attributes]
+            names = eq.attrs[attributes[0]], eq.attrs[attributes[1]]
             eq.data[:5] = eq.floats("polycoef")
         eq.objtype = {"site": ObjType.SITE, "body": ObjType.BODY}.get(kind, ObjType.UNKNOWN)
         _objects(draft, eq, kind, names, attributes)
 
 
-def _flex(draft: Draft, eq: DraftObject, tag: str) -> None:
+def _flex(draft: Draft, eq: Equality, tag: str) -> None:
     """Compile a constraint on the edges, vertices or cells of a flex."""
     flex = draft.refer(eq, "flex", eq.attrs["flex"], "flex")
     if flex.flex.rigid:
@@ -76,7 +77,7 @@ def _flex(draft: Draft, eq: DraftObject, tag: str) -> None:
         eq.data[:3] = eq.floats("cell")
 
 
-def _rigid(eq: DraftObject, tag: str) -> tuple[str, list[str | None], tuple[str, str]]:
+def _rigid(eq: Equality, tag: str) -> tuple[str, tuple[str, str | None], tuple[str, str]]:
     """Kind, names and attributes of the objects of a connect or weld: two bodies at an anchor, or two sites."""
     own = eq.el.attrs
     by_site = "site1" in own or "site2" in own
@@ -94,11 +95,11 @@ def _rigid(eq: DraftObject, tag: str) -> tuple[str, list[str | None], tuple[str,
             eq.data[3:10] = eq.floats("relpose")
     if bodies:
         eq.data[:3] = eq.floats("anchor") if "anchor" in own else [0.0] * 3
-        return "body", [own["body1"], own.get("body2")], ("body1", "body2")
-    return "site", [own["site1"], own["site2"]], ("site1", "site2")
+        return "body", (own["body1"], own.get("body2")), ("body1", "body2")
+    return "site", (own["site1"], own["site2"]), ("site1", "site2")
 
 
-def _objects(draft: Draft, eq: DraftObject, kind: str, names: list[str | None], attributes: tuple[str, str]) -> None:
+def _objects(draft: Draft, eq: Equality, kind: str, names: tuple[str, str | None], attributes: tuple[str, str]) -> None:
     first = draft.refer(eq, kind, names[0], attributes[0])
     second = draft.refer(eq, kind, names[1], attributes[1]) if names[1] else None
     eq.obj1 = first.id

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 
-from jaxsim.compiler.asset.mesh import fit_geom
-from jaxsim.compiler.draft import Draft, DraftObject
+from jaxsim.compiler.asset.mesh import MeshArrays, fit_geom
+from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.element import volumes
 from jaxsim.compiler.element.elements import check_size, pose_from_fromto
 from jaxsim.compiler.element.pose import compose, rotate, unit
 from jaxsim.compiler.kinematic_tree import in_frame, own_orientation
 from jaxsim.compiler.linalg import EPS
+from jaxsim.compiler.objects import Geom
 from jaxsim.core.types import GeomType
 from jaxsim.mjcf.schema.values import ENUMS
 
@@ -31,7 +32,7 @@ def link_geoms(draft: Draft) -> None:
         geom.visual = not a["contype"] and not a["conaffinity"]
 
 
-def compile_geom(draft: Draft, geom: DraftObject, infer: bool) -> None:
+def compile_geom(draft: Draft, geom: Geom, infer: bool) -> None:
     """Compile one geom; `infer` says whether its mass and inertia are computed."""
     a = geom.attrs
     if a["condim"] not in (1, 3, 4, 6):
@@ -59,14 +60,20 @@ def compile_geom(draft: Draft, geom: DraftObject, infer: bool) -> None:
     geom.pos, geom.quat = in_frame(geom, pos, quat)
 
 
-def _place_mesh(draft: Draft, geom: DraftObject, pos: list[float], quat: list[float], size: list[float]):
+def _arrays(geom: Geom) -> MeshArrays:
+    """The compiled mesh of a geom that has one."""
+    assert geom.mesh is not None
+    return geom.mesh.arrays
+
+
+def _place_mesh(draft: Draft, geom: Geom, pos: list[float], quat: list[float], size: list[float]):
     """Pose and size of a geom with a mesh: a mesh geom gets the mesh's frame, a primitive is fitted to the mesh."""
-    mesh = geom.mesh.arrays
+    mesh = _arrays(geom)
     center = [0.0] * 3
     if geom.type not in _MESHES:
         fitaabb = draft.settings_of(geom.el).fitaabb
-        size, center = fit_geom(mesh, geom.type.name.lower(), size, float(geom.attrs["fitscale"]), fitaabb)
-        size, center = size.tolist(), center.tolist()
+        fitted = fit_geom(mesh, geom.type.name.lower(), size, float(geom.attrs["fitscale"]), fitaabb)
+        size, center = fitted[0].tolist(), fitted[1].tolist()
     elif geom.attrs["shellinertia"]:
         raise geom.error("'shellinertia' cannot be used with a mesh geom; write inertia='shell' in the mesh asset")
     mesh_pos, mesh_quat = [float(x) for x in mesh.pos], [float(x) for x in mesh.quat]
@@ -74,13 +81,14 @@ def _place_mesh(draft: Draft, geom: DraftObject, pos: list[float], quat: list[fl
     return *compose(pos, quat, at, mesh_quat), size
 
 
-def _bounds(geom: DraftObject, size: list[float]) -> None:
+def _bounds(geom: Geom, size: list[float]) -> None:
     """Set size, bounding box and radius of the bounding sphere."""
     if geom.type in _MESHES:
-        low_high = [float(x) for x in geom.mesh.arrays.aamm]
+        low_high = [float(x) for x in _arrays(geom).aamm]
         low, high = low_high[:3], low_high[3:]
         geom.size = [max(abs(a), abs(b)) for a, b in zip(low, high, strict=True)]
     elif geom.type == GeomType.HFIELD:
+        assert geom.hfield is not None
         x, y, top, base = geom.hfield.size
         geom.size = [x, y, 0.25 * top + 0.5 * base]
         low, high = [-x, -y, -base], [x, y, top]
@@ -96,12 +104,12 @@ def _bounds(geom: DraftObject, size: list[float]) -> None:
         raise geom.error("'size' holds NaN")
 
 
-def _infer_mass(geom: DraftObject) -> None:
+def _infer_mass(geom: Geom) -> None:
     a = geom.attrs
     mass, density = a["mass"], a["density"]
     meshed = geom.type in _MESHES
     shell = bool(a["shellinertia"]) and not meshed
-    volume = float(geom.mesh.arrays.volume) if meshed else volumes.volume(geom.type, geom.size, shell)
+    volume = float(_arrays(geom).volume) if meshed else volumes.volume(geom.type, geom.size, shell)
     if mass is not None:
         weight = float(mass) if mass == 0 or volume > EPS else None
         density = 0.0 if mass == 0 else density
@@ -111,9 +119,9 @@ def _infer_mass(geom: DraftObject) -> None:
     if weight is not None:
         geom.mass = weight
         if weight or density:
-            half = geom.mesh.arrays.boxsz.tolist() if meshed else None
-            geom.inertia = (
-                volumes.box_inertia(weight, half) if meshed else volumes.inertia(geom.type, geom.size, weight, shell)
-            )
+            if meshed:
+                geom.inertia = volumes.box_inertia(weight, _arrays(geom).boxsz.tolist())
+            else:
+                geom.inertia = volumes.inertia(geom.type, geom.size, weight, shell)
     if geom.mass < 0 or density < 0 or min(geom.inertia) < 0:
         raise geom.error("mass, inertia and density cannot be negative")

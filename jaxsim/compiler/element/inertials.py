@@ -21,8 +21,8 @@ def write_inertials(spec: Spec) -> Spec:
     settings become such that they leave explicit inertias unchanged. Changes the given spec and returns it.
     """
     ours = compiler_of(spec)
-    foreign = [e for e in spec.root.all() if e.compiler is not None]
-    if all(same(ours[name], e.compiler[name]) for e in foreign if e.tag == "body" for name in INERTIAL):
+    foreign = [(e, e.compiler) for e in spec.root.all() if e.compiler is not None]
+    if all(same(ours[name], theirs[name]) for e, theirs in foreign if e.tag == "body" for name in INERTIAL):
         return spec
     draft = Draft(spec)
     for step in PASSES[: PASSES.index(compile_bodies) + 1]:
@@ -37,7 +37,7 @@ def write_inertials(spec: Spec) -> Spec:
         made.attrs["quat"] = np.array(quat)
     spec.section("compiler").attrs.update(_PLAIN)
     ours, known = compiler_of(spec), {}
-    for element in foreign:
-        settings = {**element.compiler, **{name: ours[name] for name in INERTIAL}}
-        element.compiler = known.setdefault(id(element.compiler), settings)
+    for element, theirs in foreign:
+        settings = {**theirs, **{name: ours[name] for name in INERTIAL}}
+        element.compiler = known.setdefault(id(theirs), settings)
     return spec

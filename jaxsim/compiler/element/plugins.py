@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from jaxsim.compiler.draft import Draft, DraftObject
+from jaxsim.compiler.draft import Draft
+from jaxsim.compiler.objects import Body, DraftObject, Instance
 from jaxsim.core.plugins import PLUGINS, Plugin, leading_number, numeric
 from jaxsim.core.types import DynType, ObjType
 from jaxsim.mjcf import Element
@@ -15,16 +16,6 @@ from jaxsim.mjcf.schema.values import did_you_mean
 _FILTERS = (DynType.INTEGRATOR, DynType.FILTER, DynType.FILTEREXACT)
 _DRIVES = {"body": "body", "geom": "geom", "mesh": "geom", "actuator": "actuator", "sensor": "sensor"}
 _WHAT = {"body": "passive forces", "geom": "signed distance fields", "actuator": "actuators", "sensor": "sensors"}
-
-
-class Instance(DraftObject):
-    """A plugin instance: its plugin, its configuration by key, and the objects that use it."""
-
-    def __init__(self, el: Element, name: str, plugin: Plugin | None):
-        super().__init__("plugin", el, {}, name)
-        self.plugin = plugin
-        self.config = {child.attrs["key"]: child.attrs["value"] for child in el.children if child.tag == "config"}
-        self.users: list[DraftObject] = []
 
 
 def _known(el: Element, name: str) -> Plugin:
@@ -46,7 +37,7 @@ def list_plugins(draft: Draft) -> None:
     for section in ("asset", "actuator", "sensor", "worldbody"):
         if section in sections:
             for el in _implicit(sections[section]):
-                _add(draft, Instance(el, el.name if el.tag == "instance" else "", None))
+                _add(draft, Instance(el, (el.name or "") if el.tag == "instance" else "", None))
 
 
 def _add(draft: Draft, instance: Instance) -> None:
@@ -58,6 +49,7 @@ def _implicit(section: Element) -> Iterator[Element]:
     """Elements that imply an instance of their own; of several in a geom or mesh only the first one does."""
     for el in section.all("plugin", "instance"):
         parent = el.parent
+        assert parent is not None
         if parent.tag in ("geom", "mesh") and parent.child("plugin") is not el:
             continue
         if not el.attrs.get("instance"):
@@ -66,7 +58,7 @@ def _implicit(section: Element) -> Iterator[Element]:
 
 def link_plugins(draft: Draft) -> None:
     """Set the instance that each body, geom, mesh, actuator and sensor uses."""
-    by_element = {id(p.el): p for p in draft.lists["plugin"] if p.plugin is None}
+    by_element = {id(p.el): p for p in draft.lists["plugin"] if p.declared is None}
     for kind in _DRIVES:
         for obj in draft.lists[kind]:
             el = _element(obj)
@@ -74,7 +66,7 @@ def link_plugins(draft: Draft) -> None:
             if obj.plugin is not None:
                 obj.plugin.users.append(obj)
     for instance in draft.lists["plugin"]:
-        if instance.plugin is None:
+        if instance.declared is None:
             raise instance.error("a body can have only one plugin")
 
 
@@ -82,7 +74,7 @@ def _element(obj: DraftObject) -> Element | None:
     """The plugin element of an object, or None."""
     if obj.kind in ("actuator", "sensor"):
         return obj.el if obj.el.tag == "plugin" else None
-    if obj.kind == "body":
+    if isinstance(obj, Body):
         return obj.plugin_el
     return obj.el.child("plugin")
 
@@ -91,15 +83,17 @@ def _resolve(draft: Draft, obj: DraftObject, el: Element, by_element: dict[int, 
     name, instance_name = el.attrs.get("plugin") or "", el.attrs.get("instance") or ""
     if not name and not instance_name:
         raise el.error("neither 'plugin' nor 'instance' is given")
-    instance = by_element.get(id(el))
+    instance: Instance
     if instance_name:
         user = DraftObject(obj.kind, el, {})
         instance = draft.refer(user, "plugin", instance_name, "instance")
-    if name or instance.plugin is None:
+    else:
+        instance = by_element[id(el)]
+    if name or instance.declared is None:
         if name not in draft.plugins:
             known = did_you_mean(name, draft.plugins)
             raise el.error(f"unrecognized plugin '{name}'{known}; declare it by <plugin plugin=...> in <extension>")
-        instance.plugin = PLUGINS[name]
+        instance.declared = PLUGINS[name]
     if instance.plugin.drives != _DRIVES[obj.kind]:
         raise el.error(f"plugin '{instance.plugin.name}' does not support {_WHAT[_DRIVES[obj.kind]]}")
     return instance

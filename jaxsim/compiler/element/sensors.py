@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from enum import IntEnum
+from typing import Any
 
-from jaxsim.compiler.draft import Draft, DraftObject
+from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.element.actuators import check_history
 from jaxsim.compiler.element.plugins import sensor_dim
+from jaxsim.compiler.objects import Sensor
 from jaxsim.core.types import ConDataField, DataType, GeomType, JointType, ObjType, RayDataField, SensorType, Stage
 from jaxsim.mjcf.schema.values import ENUMS
 
@@ -89,12 +92,12 @@ def compile_sensors(draft: Draft) -> None:
             raise sensor.error("'cutoff' cannot be used on axes and quaternions")
 
 
-def _directional(sensor: DraftObject) -> bool:
+def _directional(sensor: Sensor) -> bool:
     axis = sensor.datatype == DataType.AXIS and sensor.type != SensorType.GEOMNORMAL
     return axis or sensor.datatype == DataType.QUATERNION
 
 
-def _check_numbers(sensor: DraftObject) -> None:
+def _check_numbers(sensor: Sensor) -> None:
     a = sensor.attrs
     sensor.noise, sensor.cutoff = a.get("noise", 0.0), a.get("cutoff", 0.0)
     for name in ("noise", "cutoff"):
@@ -113,7 +116,7 @@ def _check_numbers(sensor: DraftObject) -> None:
     check_history(sensor)
 
 
-def _targets(sensor: DraftObject, tag: str, kind: str | None) -> tuple[Target, Target]:
+def _targets(sensor: Sensor, tag: str, kind: str | None) -> tuple[Target, Target]:
     """Object and reference object of a sensor, from the attributes of its kind."""
     a = sensor.attrs
     if kind is None:
@@ -132,7 +135,7 @@ def _targets(sensor: DraftObject, tag: str, kind: str | None) -> tuple[Target, T
     return (kind, a[kind], kind), second
 
 
-def _framed(sensor: DraftObject, tag: str) -> tuple[Target, Target]:
+def _framed(sensor: Sensor, tag: str) -> tuple[Target, Target]:
     a = sensor.attrs
     first = (a["objtype"], a["objname"], "objname") if a["objtype"] else None
     if (a["objtype"] is None) != (a["objname"] is None):
@@ -148,14 +151,14 @@ def _framed(sensor: DraftObject, tag: str) -> tuple[Target, Target]:
     return first, second
 
 
-def _one_of(sensor: DraftObject, choices: dict[str, str], optional: bool = False) -> Target:
+def _one_of(sensor: Sensor, choices: dict[str, str], optional: bool = False) -> Target:
     found = [name for name in choices if sensor.attrs[name] is not None]
     if len(found) > 1 or (not found and not optional):
         raise sensor.error(f"give {'at most' if optional else 'exactly'} one of {', '.join(choices)}")
     return (choices[found[0]], sensor.attrs[found[0]], found[0]) if found else None
 
 
-def _find(draft: Draft, sensor: DraftObject, target: Target) -> tuple[DraftObject | None, int]:
+def _find(draft: Draft, sensor: Sensor, target: Target) -> tuple[Any, ObjType]:
     if target is None:
         return None, ObjType.UNKNOWN
     kind, name, attribute = target
@@ -165,7 +168,7 @@ def _find(draft: Draft, sensor: DraftObject, target: Target) -> tuple[DraftObjec
     return found, ObjType[kind.upper()]
 
 
-def _bits(sensor: DraftObject, words: str, fields: type) -> int:
+def _bits(sensor: Sensor, words: str, fields: type[IntEnum]) -> int:
     """Bit field of the words in `data`, which must be in MJCF's order."""
     value = sensor.attrs["data"]
     names = value.split() if isinstance(value, str) else list(value)
@@ -175,29 +178,29 @@ def _bits(sensor: DraftObject, words: str, fields: type) -> int:
     return sum(1 << item for item in order)
 
 
-def _size(bits: int, fields: type, sizes: dict[str, int]) -> int:
+def _size(bits: int, fields: type[IntEnum], sizes: dict[str, int]) -> int:
     return sum(sizes[item.name] for item in fields if bits & (1 << item))
 
 
 def _joint_of(*types: JointType):
-    def rule(sensor: DraftObject) -> None:
+    def rule(sensor: Sensor) -> None:
         if sensor.obj.type not in types:
             raise sensor.error(f"the joint must be a {' or '.join(t.name.lower() for t in types)}")
 
     return rule
 
 
-def _is_limited(sensor: DraftObject) -> None:
+def _is_limited(sensor: Sensor) -> None:
     if not sensor.obj.limited:
         raise sensor.error(f"the {sensor.obj.kind} must have limits")
 
 
-def _projection(sensor: DraftObject) -> None:
+def _projection(sensor: Sensor) -> None:
     if not all(sensor.ref.attrs["resolution"]):
         raise sensor.error("the camera needs a 'resolution'")
 
 
-def _rangefinder(sensor: DraftObject) -> None:
+def _rangefinder(sensor: Sensor) -> None:
     sensor.intprm[0] = _bits(sensor, "raydata", RayDataField)
     rays = 1
     if sensor.objtype == ObjType.CAMERA:
@@ -205,7 +208,7 @@ def _rangefinder(sensor: DraftObject) -> None:
     sensor.dim = rays * _size(sensor.intprm[0], RayDataField, _RAY_SIZE)
 
 
-def _contact(sensor: DraftObject) -> None:
+def _contact(sensor: Sensor) -> None:
     if sensor.attrs["num"] <= 0:
         raise sensor.error("'num' must be positive")
     bits = _bits(sensor, "condata", ConDataField)
@@ -213,7 +216,7 @@ def _contact(sensor: DraftObject) -> None:
     sensor.dim = sensor.attrs["num"] * _size(bits, ConDataField, _CONTACT_SIZE)
 
 
-def _distance(sensor: DraftObject) -> None:
+def _distance(sensor: Sensor) -> None:
     if sensor.objtype == sensor.reftype and sensor.obj is sensor.ref:
         raise sensor.error("the two objects must be different")
     for obj in (sensor.obj, sensor.ref):
@@ -221,15 +224,16 @@ def _distance(sensor: DraftObject) -> None:
             raise sensor.error("distances to height fields are not defined")
 
 
-def _tactile(sensor: DraftObject) -> None:
+def _tactile(sensor: Sensor) -> None:
     sensor.dim = 3 * len(sensor.obj.arrays.vert)
 
 
-def _plugin(sensor: DraftObject) -> None:
+def _plugin(sensor: Sensor) -> None:
+    assert sensor.plugin is not None
     sensor.dim = sensor_dim(sensor.plugin)
 
 
-def _user(sensor: DraftObject) -> None:
+def _user(sensor: Sensor) -> None:
     sensor.dim = sensor.attrs["dim"]
     sensor.datatype = DataType(ENUMS["datatype"][sensor.attrs["datatype"]])
     sensor.stage = Stage(ENUMS["stage"][sensor.attrs["needstage"]])

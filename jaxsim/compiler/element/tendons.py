@@ -2,32 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from jaxsim.compiler.draft import Draft, DraftObject
+from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.element.elements import limited
+from jaxsim.compiler.objects import DraftObject, PathObject, Tendon
 from jaxsim.core.types import GeomType, WrapType
-
-
-@dataclass
-class PathObject:
-    """One entry of a tendon's path: its type, the object (None for a pulley), a parameter, a geom's side site."""
-
-    type: WrapType
-    obj: DraftObject | None
-    parameter: float = 0.0
-    side: DraftObject | None = None
-
-    @property
-    def objid(self) -> int:
-        return -1 if self.obj is None else self.obj.id
-
-    @property
-    def prm(self) -> float:
-        """`wrap_prm`: coefficient of a joint, divisor of a pulley, or id of a geom's side site (-1 for none)."""
-        if self.type in (WrapType.SPHERE, WrapType.CYLINDER):
-            return -1.0 if self.side is None else float(self.side.id)
-        return self.parameter
+from jaxsim.mjcf import Element
 
 
 def compile_tendons(draft: Draft) -> None:
@@ -45,7 +24,7 @@ def compile_tendons(draft: Draft) -> None:
             raise tendon.error("the second number of 'springlength' cannot be less than the first")
 
 
-def _wrap(draft: Draft, tendon: DraftObject, el) -> PathObject:
+def _wrap(draft: Draft, tendon: Tendon, el: Element) -> PathObject:
     a = el.attrs
     user = DraftObject("tendon", el, a)
     if el.tag == "joint":
@@ -65,7 +44,7 @@ def _wrap(draft: Draft, tendon: DraftObject, el) -> PathObject:
     return PathObject(types[geom.type], geom, side=side)
 
 
-def _check_spatial(draft: Draft, tendon: DraftObject) -> None:
+def _check_spatial(draft: Draft, tendon: Tendon) -> None:
     path, a = tendon.path, tendon.attrs
     last = len(path) - 1
     if last < 1:
@@ -96,7 +75,7 @@ def _check_spatial(draft: Draft, tendon: DraftObject) -> None:
             raise tendon.error(f"a joint at {i} in the path of a spatial tendon")
 
 
-def _limits(draft: Draft, tendon: DraftObject) -> None:
+def _limits(draft: Draft, tendon: Tendon) -> None:
     a, autolimits = tendon.attrs, draft.settings_of(tendon.el).autolimits
     tendon.range, tendon.actfrcrange = tendon.floats("range"), [float(x) for x in a.get("actuatorfrcrange", (0, 0))]
     tendon.limited = limited(tendon, a["limited"], tendon.range, autolimits)

@@ -36,7 +36,7 @@ _KRONROD_D = np.array(
 )
 
 
-def volume(geomtype: int, size: Vec, shell: bool) -> float:
+def volume(geomtype: G, size: Vec, shell: bool) -> float:
     """Volume of a primitive, or the area of its surface for a shell; zero for planes."""
     r, h, c = size
     if geomtype == G.SPHERE:
@@ -134,13 +134,13 @@ _INERTIA = {
 }
 
 
-def inertia(geomtype: int, size: Vec, mass: float, shell: bool) -> Vec:
+def inertia(geomtype: G, size: Vec, mass: float, shell: bool) -> Vec:
     """Diagonal inertia of a primitive; zeros for planes."""
     rule = _INERTIA.get(geomtype)
     return rule(mass, size, shell) if rule else [0.0, 0.0, 0.0]
 
 
-def rbound(geomtype: int, size: Vec) -> float:
+def rbound(geomtype: G, size: Vec) -> float:
     """Radius of the bounding sphere about the geom's centre; zero for planes."""
     x, y, z = size
     if geomtype == G.SPHERE:
@@ -156,7 +156,7 @@ def rbound(geomtype: int, size: Vec) -> float:
     return 0.0
 
 
-def aabb(geomtype: int, size: Vec) -> Vec:
+def aabb(geomtype: G, size: Vec) -> Vec:
     """Bounding box of a primitive in its own frame: centre, half sizes."""
     x, y, z = size
     if geomtype == G.PLANE:
@@ -165,7 +165,7 @@ def aabb(geomtype: int, size: Vec) -> Vec:
     return [0.0, 0.0, 0.0, *half]
 
 
-def semiaxes(geomtype: int, size: Vec) -> Vec:
+def semiaxes(geomtype: G, size: Vec) -> Vec:
     """Semi-axes of the ellipsoid that replaces a geom in the fluid model."""
     x, y, z = size
     return {G.SPHERE: [x, x, x], G.CAPSULE: [x, x, y + x], G.CYLINDER: [x, x, y]}.get(geomtype, [x, y, z])
@@ -182,7 +182,7 @@ def _added_mass(d: np.ndarray) -> np.ndarray:
     return np.array(out)
 
 
-def fluid(geomtype: int, size: Vec, coefs: Vec) -> Vec:
+def fluid(geomtype: G, size: Vec, coefs: Vec) -> Vec:
     """The 12 numbers of geom_fluid: switch, five drag and lift coefficients, virtual mass and virtual inertia.
 
     Not finite for a shape without volume, as in MuJoCo.

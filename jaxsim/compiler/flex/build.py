@@ -6,74 +6,22 @@ in the cells of a lattice of nodes instead, and the nodes in bodies.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
-from jaxsim.compiler.asset.bvh import Bvh, build_bvh, rotate
+from jaxsim.compiler.asset.bvh import build_bvh, rotate
 from jaxsim.compiler.asset.collect import call_located
-from jaxsim.compiler.draft import Draft, DraftObject
+from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.flex import elasticity, interpolation
-from jaxsim.compiler.flex.topology import Topology, topology
+from jaxsim.compiler.flex.flex import Flex
+from jaxsim.compiler.flex.topology import topology
 from jaxsim.compiler.linalg import mul_quat
+from jaxsim.compiler.objects import FlexObject
 from jaxsim.core.types import MINVAL
 from jaxsim.mjcf import resolve
 from jaxsim.mjcf.flexcomp.cells import empty_cells
 
 _ORDERS = {"trilinear": 1, "quadratic": 2}
 _BENDING, _STRETCHING = ("bend", "both"), ("stretch", "both")
-
-
-@dataclass
-class Flex:
-    """One flex while it is compiled.
-
-    Attributes:
-        dim: dimension of its elements.
-        order: degree of the interpolation from nodes, 0 without.
-        cellcount: (3,) cells of the lattice of nodes.
-        rigid: all vertices are fixed in one body. centered: all lie in the centres of their bodies (nodes likewise).
-        body, nodebody: ids of the bodies of vertices and nodes; of a rigid flex one for all.
-        vert, vert0, xpos: (nvert, 3) vertices in their bodies, in the box of the flex (from 0 to 1), in the world.
-        node, node0: (nnode, 3) nodes in their bodies, in the frame of the lattice.
-        size: (3,) half sizes of the box of the flex.
-        elem, topology: (nelem, dim + 1) vertices of the elements, and what follows from them.
-        cells: (ncell, nodes of a cell) nodes of each cell of the lattice.
-        texcoord, elemtexcoord: texture coordinates (n, 2) or None, and which of them the elements use, flat.
-        stiffness, bending: elastic coefficients, flat. bvh: boxes of the elements.
-    """
-
-    dim: int
-    order: int
-    cellcount: np.ndarray
-    elem: np.ndarray
-    rigid: bool = False
-    centered: bool = False
-    body: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
-    nodebody: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
-    vert: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
-    vert0: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
-    xpos: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
-    node: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
-    node0: np.ndarray = field(default_factory=lambda: np.zeros((0, 3)))
-    size: np.ndarray = field(default_factory=lambda: np.zeros(3))
-    cells: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), int))
-    texcoord: np.ndarray | None = None
-    elemtexcoord: np.ndarray = field(default_factory=lambda: np.zeros(0, int))
-    stiffness: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    bending: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    topology: Topology | None = None
-    bvh: Bvh | None = None
-
-    @property
-    def interpolated(self) -> bool:
-        """Whether the vertices follow nodes."""
-        return len(self.nodebody) > 0
-
-    @property
-    def nvert(self) -> int:
-        """Number of vertices."""
-        return len(self.vert)
 
 
 def compile_flexes(draft: Draft) -> None:
@@ -98,13 +46,14 @@ def _rest_poses(draft: Draft) -> tuple[np.ndarray, np.ndarray]:
     """Poses of all bodies in the world with every joint at rest."""
     pos, quat = [np.zeros(3)], [[1.0, 0.0, 0.0, 0.0]]
     for body in draft.lists["body"][1:]:
+        assert body.parent is not None
         at = np.array(quat[body.parent.id])
         pos.append(rotate(np.array(body.pos), at) + pos[body.parent.id])
         quat.append(mul_quat(quat[body.parent.id], body.quat))
     return np.array(pos), np.array(quat)
 
 
-def _compile(draft: Draft, obj: DraftObject, poses: tuple[np.ndarray, np.ndarray]) -> Flex:
+def _compile(draft: Draft, obj: FlexObject, poses: tuple[np.ndarray, np.ndarray]) -> Flex:
     flex = _read(obj)
     _check_elastic(obj, flex)
     _read_texture(obj, flex)
@@ -125,7 +74,7 @@ def _compile(draft: Draft, obj: DraftObject, poses: tuple[np.ndarray, np.ndarray
     return flex
 
 
-def _read(obj: DraftObject) -> Flex:
+def _read(obj: FlexObject) -> Flex:
     """Flex with its sizes, vertices and elements from the attributes, checked."""
     a, dim = obj.attrs, obj.attrs["dim"]
     elements, vertex = _listed(obj, "element"), _listed(obj, "vertex")
@@ -161,12 +110,12 @@ def _read(obj: DraftObject) -> Flex:
     return flex
 
 
-def _listed(obj: DraftObject, name: str) -> np.ndarray:
+def _listed(obj: FlexObject, name: str) -> np.ndarray:
     value = obj.attrs[name]
     return np.zeros(0) if value is None else np.asarray(value)
 
 
-def _check_nodes(obj: DraftObject, flex: Flex, nnode: int) -> None:
+def _check_nodes(obj: FlexObject, flex: Flex, nnode: int) -> None:
     if nnode and not flex.order:
         raise obj.error("a flex with nodes needs 'dof', trilinear or quadratic")
     if not flex.order:
@@ -180,7 +129,7 @@ def _check_nodes(obj: DraftObject, flex: Flex, nnode: int) -> None:
         raise obj.error(f"'cellcount' and 'dof' need {expected} nodes; there are {nnode}")
 
 
-def _check_elastic(obj: DraftObject, flex: Flex) -> None:
+def _check_elastic(obj: FlexObject, flex: Flex) -> None:
     elastic, nodes = obj.elasticity, bool(obj.attrs["node"])
     if obj.edge["stiffness"] > 0 and flex.dim > 1:
         raise obj.error("stiffness of edges is for dim 1; elasticity does that for surfaces and solids")
@@ -200,7 +149,7 @@ def _check_elastic(obj: DraftObject, flex: Flex) -> None:
         raise obj.error("poisson must be 0 or more and less than 0.5")
 
 
-def _read_texture(obj: DraftObject, flex: Flex) -> None:
+def _read_texture(obj: FlexObject, flex: Flex) -> None:
     texcoord, chosen = _listed(obj, "texcoord"), _listed(obj, "elemtexcoord")
     if not len(texcoord):
         return
@@ -214,7 +163,7 @@ def _read_texture(obj: DraftObject, flex: Flex) -> None:
         flex.elemtexcoord = np.concatenate([chosen, np.zeros(flex.elem.size - len(chosen), int)])
 
 
-def _find_bodies(draft: Draft, obj: DraftObject, flex: Flex) -> None:
+def _find_bodies(draft: Draft, obj: FlexObject, flex: Flex) -> None:
     bends = flex.dim == 2 and obj.elasticity["elastic2d"] in _BENDING and not obj.attrs["node"]
     bodies = {name: draft.refer(obj, "body", name, "body") for name in dict.fromkeys(obj.attrs["body"] or ())}
     for name, body in bodies.items():
@@ -225,7 +174,7 @@ def _find_bodies(draft: Draft, obj: DraftObject, flex: Flex) -> None:
     flex.nodebody = np.array([nodes[name] for name in obj.attrs["node"] or ()], int)
 
 
-def _place(obj: DraftObject, flex: Flex, poses: tuple[np.ndarray, np.ndarray]) -> None:
+def _place(obj: FlexObject, flex: Flex, poses: tuple[np.ndarray, np.ndarray]) -> None:
     """Set global positions of vertices, and whether the flex is rigid and centered."""
     if not flex.interpolated:
         flex.rigid = flex.rigid or bool(np.all(flex.body == flex.body[0]))
@@ -236,7 +185,7 @@ def _place(obj: DraftObject, flex: Flex, poses: tuple[np.ndarray, np.ndarray]) -
         flex.body = np.full(flex.nvert, -1)
 
 
-def _lattice(obj: DraftObject, flex: Flex, poses) -> tuple[interpolation.Lattice, np.ndarray]:
+def _lattice(obj: FlexObject, flex: Flex, poses) -> tuple[interpolation.Lattice, np.ndarray]:
     """Lattice of nodes, and the axes of its frame.
 
     A flexcomp leaves local positions of nodes and empty cells in the element's `derived`.
@@ -261,7 +210,7 @@ def _turn_outwards(flex: Flex) -> None:
     flex.elem[inside_out] = flex.elem[inside_out][:, [0, 2, 1, 3]]
 
 
-def _free_elasticity(obj: DraftObject, flex: Flex) -> None:
+def _free_elasticity(obj: FlexObject, flex: Flex) -> None:
     elastic = obj.elasticity
     young, poisson, thickness = (elastic[name] for name in ("young", "poisson", "thickness"))
     if not young > 0:
@@ -278,7 +227,7 @@ def _free_elasticity(obj: DraftObject, flex: Flex) -> None:
         flex.bending = elasticity.bending(flex.xpos, flex.topology.flap, shear, thickness).ravel()
 
 
-def _nodal_elasticity(obj: DraftObject, flex: Flex, lattice: interpolation.Lattice) -> None:
+def _nodal_elasticity(obj: FlexObject, flex: Flex, lattice: interpolation.Lattice) -> None:
     elastic = obj.elasticity
     young, poisson, thickness = (elastic[name] for name in ("young", "poisson", "thickness"))
     if obj.strained:
@@ -292,7 +241,7 @@ def _nodal_elasticity(obj: DraftObject, flex: Flex, lattice: interpolation.Latti
         flex.bending = interpolation.shell_bending(lattice, young, poisson, thickness)
 
 
-def _enclose(obj: DraftObject, flex: Flex) -> None:
+def _enclose(obj: FlexObject, flex: Flex) -> None:
     """Set the bounding volume hierarchy of the elements; of a solid, only of elements in active layers."""
     near = np.arange(len(flex.elem))
     if flex.dim == 3:
@@ -303,7 +252,7 @@ def _enclose(obj: DraftObject, flex: Flex) -> None:
     flex.bvh = build_bvh(middle, middle - half, middle + half, near)
 
 
-def _normalize(obj: DraftObject, flex: Flex, axes: np.ndarray) -> None:
+def _normalize(obj: FlexObject, flex: Flex, axes: np.ndarray) -> None:
     """Set vert0, vertices scaled to [0, 1] in the box of the nodes or else of the elements, and size."""
     if flex.interpolated:
         low, high = flex.node0.min(axis=0), flex.node0.max(axis=0)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from jaxsim.compiler.draft import Draft, DraftObject
-from jaxsim.compiler.flex.build import Flex
+from jaxsim.compiler.draft import Draft
+from jaxsim.compiler.flex.flex import Flex
+from jaxsim.compiler.objects import FlexObject
 from jaxsim.core.types import MINVAL
 from jaxsim.mjcf.schema.values import ENUMS
 
@@ -32,7 +33,7 @@ def flex_tables(draft: Draft) -> None:
     _bandwidth(draft, flexes)
 
 
-def _attributes(draft: Draft, objects: list[DraftObject]) -> None:
+def _attributes(draft: Draft, objects: list[FlexObject]) -> None:
     v = draft.values
     for name in _CONTACT:
         v[f"flex_{name}"] = np.array([obj.contact[name] for obj in objects])
@@ -58,9 +59,9 @@ def _attributes(draft: Draft, objects: list[DraftObject]) -> None:
 
 def _addresses(counts: list[int], empty: bool = True) -> np.ndarray:
     """Start of each run; -1 for an empty one where `empty` is False."""
-    counts = np.array(counts, np.int32)
-    start = np.cumsum(counts) - counts
-    return start.astype(np.int32) if empty else np.where(counts > 0, start, -1).astype(np.int32)
+    num = np.array(counts, np.int32)
+    start = np.cumsum(num) - num
+    return start.astype(np.int32) if empty else np.where(num > 0, start, -1).astype(np.int32)
 
 
 def _join(parts: list, width: int = 0) -> np.ndarray:
@@ -81,7 +82,7 @@ def _vertices(v: dict, flexes: list[Flex]) -> None:
     v["flex_node0"] = _join([f.node0 for f in flexes], 3)
 
 
-def _elements(draft: Draft, objects: list[DraftObject]) -> None:
+def _elements(draft: Draft, objects: list[FlexObject]) -> None:
     """Elements, edges, shells, layers, pairs, texture coordinates."""
     v, flexes = draft.values, [obj.flex for obj in objects]
     parts = [f.topology for f in flexes]
@@ -119,7 +120,7 @@ def _elements(draft: Draft, objects: list[DraftObject]) -> None:
     v["flex_elemtexcoord"] = _join(chosen).astype(np.int32)
 
 
-def _flaps(obj: DraftObject) -> np.ndarray:
+def _flaps(obj: FlexObject) -> np.ndarray:
     t = obj.flex.topology
     bends = obj.flex.dim == 2 and obj.elasticity["elastic2d"] in ("bend", "both")
     return t.flap[:, 2:] if bends else np.full((len(t.edge), 2), -1)

@@ -167,14 +167,14 @@ def lattice_stiffness(lattice: Lattice, young: float, poisson: float, shell: boo
         elements, normals = face_elements(lattice)
         la = young * poisson / (1.0 - poisson * poisson)
     else:
-        elements, normals = cell_elements(lattice), None
+        elements, normals = cell_elements(lattice), np.zeros(0, int)
         la = young * poisson / (1 + poisson) / (1 - 2 * poisson)
     mu = young / (2 * (1 + poisson))
     nodes = lattice.nodes[elements]
     span = nodes[:, -1] - nodes[:, 0]
     out = np.zeros((len(elements), (3 * elements.shape[1]) ** 2))
     empty = lattice.empty.ravel() if lattice.empty is not None and not shell else np.zeros(len(elements), bool)
-    known: dict[tuple, np.ndarray] = {}
+    known: dict[tuple, tuple[np.ndarray, ...]] = {}
     for e in np.flatnonzero(~empty):
         axes = list(_side_axes(2 * normals[e])[1:]) if shell else [0, 1, 2]
         key = (*axes, *span[e, axes].tolist())
@@ -182,8 +182,9 @@ def lattice_stiffness(lattice: Lattice, young: float, poisson: float, shell: boo
             if shell and not np.all(span[e, axes]):
                 raise ModelError("a face of the lattice of nodes has no extent")
             matrix = stiffness(span[e, axes], axes, lattice.order, la, mu, thickness if shell else None)
-            known[key] = eigen(matrix) if modes else matrix
-        out[e] = _modes(*known[key], nodes[e]) if modes else known[key].ravel()
+            known[key] = eigen(matrix) if modes else (matrix,)
+        matrix, *vectors = known[key]
+        out[e] = _modes(matrix, vectors[0], nodes[e]) if modes else matrix.ravel()
     return out.ravel()
 
 
@@ -263,10 +264,10 @@ def shell_bending(lattice: Lattice, young: float, poisson: float, thickness: flo
     pairs = _face_pairs(lattice)
     out = np.zeros((len(pairs), BENDING_ENTRIES))
     for row, (one, two, at_one, at_two) in zip(out, pairs, strict=True):
-        sides = [_edge_frame(lattice, elements[f], at) for f, at in ((one, at_one), (two, at_two))]
-        if sides[0] is None or sides[1] is None:
+        here, there = _edge_frame(lattice, elements[one], at_one), _edge_frame(lattice, elements[two], at_two)
+        if here is None or there is None:
             continue
-        (n1, l1, h1), (n2, l2, h2) = sides
+        (n1, l1, h1), (n2, l2, h2) = here, there
         row[:] = [one, two, *at_one, *at_two, modulus * ((l1 + l2) / 2) / max((h1 + h2) / 2, _MIN_LENGTH), *(n1 - n2)]
     return np.concatenate([[len(pairs)], out.ravel()])
 
@@ -306,7 +307,7 @@ def _face_pairs(lattice: Lattice) -> list[tuple[int, int, tuple[float, float], t
     return pairs
 
 
-def _neighbour(lattice: Lattice, counts, side: int, quad: tuple[int, int], along: int, step: int):
+def _neighbour(lattice: Lattice, counts, side: int, quad: tuple[int, ...], along: int, step: int):
     """The face beyond an edge: its side, its index there, and the middle of the edge in its coordinates."""
     moved = list(quad)
     moved[along] += step

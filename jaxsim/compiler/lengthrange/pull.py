@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from jax import Array
 
 from jaxsim.compiler.lengthrange.limits import constrained_acceleration, make_constraint_rows
 from jaxsim.compiler.lengthrange.wrapping import lengths_and_jacobian, make_length_terms, wrapped_geoms
@@ -137,7 +138,7 @@ def _norm(x: np.ndarray) -> np.ndarray:
     return np.sqrt((x * x).sum(-1, keepdims=True))
 
 
-def _pose(pos: np.ndarray, quat: np.ndarray) -> np.ndarray:
+def _pose(pos: Array | np.ndarray, quat: Array | np.ndarray) -> np.ndarray:
     """Homogeneous transformations (..., 4, 4)."""
     out = np.zeros((*pos.shape[:-1], 4, 4))
     out[..., :3, :3], out[..., :3, 3], out[..., 3, 3] = quat_to_mat(quat), pos, 1

@@ -61,9 +61,9 @@ def _range_of_target(m: Model, i: int) -> np.ndarray | None:
     target = int(m.actuator_trnid.reshape(-1)[i])
     kind = m.actuator_trntype[i]
     if kind in (TrnType.JOINT, TrnType.JOINTINPARENT) and 0 <= target < m.njnt and m.jnt_limited[target]:
-        return m.jnt_range[target]
+        return np.asarray(m.jnt_range)[target]
     if kind == TrnType.TENDON and 0 <= target < m.ntendon and m.tendon_limited[target]:
-        return m.tendon_range[target]
+        return np.asarray(m.tendon_range)[target]
     return None
 
 

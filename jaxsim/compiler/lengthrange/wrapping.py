@@ -101,7 +101,7 @@ def make_length_terms(
         geom_change=mask[links[first + m.nsite + geom]] - moves[0, wrapping],
         geom=geom,
         geom_point=first + m.nsite + geom,
-        radius=m.geom_size[p.geom[piece[wrapping]], 0],
+        radius=np.asarray(m.geom_size)[p.geom[piece[wrapping]], 0],
         sphere=m.wrap_type[entry] == WrapType.SPHERE,
         side=np.where(side >= 0, first + side, -1),
         order=order,

@@ -98,7 +98,7 @@ def read(m: Model, d: Data) -> Motor:
     where = present[:, :, None] & (place[:, :, None] == np.arange(STATES))
     state = xp.where(where, take_or_zero(d.act, _addresses(m))[:, None], 0).sum(-1)
     moving = take(d.actuator_length, ids), take(d.actuator_velocity, ids)
-    return Motor(*gain[:8], mode, *dyn[:9], *bias[:6], *moving, present, where, state)
+    return Motor._make((*gain[:8], mode, *dyn[:9], *bias[:6], *moving, present, where, state))
 
 
 def _hot_resistance(p: Motor) -> Array:

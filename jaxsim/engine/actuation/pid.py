@@ -40,7 +40,7 @@ class Pid(NamedTuple):
 def pids(m) -> Pid:
     """The PID actuators of a model. Raises ModelError where a bound is negative or `actdim` is not what it needs."""
     rows = []
-    for instance in np.flatnonzero(m.plugin == plugins.PLUGINS[NAME].slot):
+    for instance in np.flatnonzero(m.plugin == plugins.PLUGINS[NAME].slot).tolist():
         texts = plugins.config(m, instance)
         values = {k: plugins.leading_number(v) for k, v in texts.items()}
         kp, ki, kd = (values[k] or 0.0 for k in ("kp", "ki", "kd"))

@@ -55,7 +55,8 @@ def _group_by_collider(m: Any, pair: np.ndarray) -> list[tuple[np.ndarray, Any]]
 def _measure(m: Any, d: Any, pair: np.ndarray, distmax: Array, collider: Any) -> tuple[Array, Array]:
     """Distances (n,) and segments (n, 6) of pairs (n, 2) of one collider."""
     if collider.function is convex_convex and not m.opt.disableflags & DisableBit.NATIVECCD:
-        return convex_distance(convex_context(m, *pair.T), *[_geoms(m, d, g) for g in pair.T], distmax)
+        a, b = (_geoms(m, d, g) for g in pair.T)
+        return convex_distance(convex_context(m, *pair.T), a, b, distmax)
     flip = m.geom_type[pair[:, 0]] > m.geom_type[pair[:, 1]]
     g1, g2 = np.where(flip[:, None], pair[:, ::-1], pair).T
     collide = partial(collider.function, collider.setup(m, g1, g2)) if collider.setup else collider.function

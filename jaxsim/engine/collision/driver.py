@@ -177,7 +177,9 @@ def _groups(structure: Any, flags: int, pairs: Candidates) -> list[PairGroup]:
 def _apply_contact_filter(m: Model, d: Any, pairs: Candidates, found: GroupContacts) -> GroupContacts:
     """The contacts without those that the user's contact filter drops. Explicit pairs are not filtered."""
     geom, explicit = jnp.asarray(pairs.geom)[found.candidate], jnp.asarray(pairs.pair)[found.candidate] >= 0
-    dropped = m.callbacks.contact_filter(m, d, geom[:, 0], geom[:, 1]) & ~explicit
+    contact_filter = m.callbacks.contact_filter
+    assert contact_filter is not None
+    dropped = contact_filter(m, d, geom[:, 0], geom[:, 1]) & ~explicit
     return found._replace(contacts=found.contacts._replace(valid=found.contacts.valid & ~dropped[:, None]))
 
 

@@ -160,9 +160,9 @@ def _programs(kind: _Kind, tree: Any, statics: tuple, shapes: tuple) -> _Program
     def visit(*args: Array) -> Array:
         return _contacts_of_pair(inputs(args[:-2]), kind, *args[-2:])
 
-    near, visit = (jax.make_jaxpr(f)(*structs, *pair) for f in (near, visit))
-    read = [is_read(closed.jaxpr) for closed in (near, visit)]
-    return _Programs(near, visit, tuple(i for i in range(len(structs)) if any(r[i] for r in read)))
+    programs = [jax.make_jaxpr(f)(*structs, *pair) for f in (near, visit)]
+    read = [is_read(closed.jaxpr) for closed in programs]
+    return _Programs(programs[0], programs[1], tuple(i for i in range(len(structs)) if any(r[i] for r in read)))
 
 
 def _bounds_touch(x: NarrowInputs, kind: _Kind, geom: Array, margin: Array) -> Array:

@@ -110,6 +110,7 @@ def is_counted(collider: Collider) -> bool:
 
 def contacts_of_group(m: Any, x: NarrowInputs, pairs: Candidates, group: PairGroup, context: Any) -> GroupContacts:
     """Contacts of a group of listed pairs."""
+    assert group.candidate is not None and group.capacity is not None  # the pairs are listed
     geom, margin = group.geom, take(x.margin, group.candidate)
     reevaluated = group if is_reevaluated(group.collider, group.capacity, m.max_contacts) else None
     collide = _function(group.collider, context)

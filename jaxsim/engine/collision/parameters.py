@@ -96,6 +96,7 @@ def _mix_parameters(m: Any, geom: Array, pair: Array | None, priority: Array, ma
     """
     out, gap = _mix_sides([getattr(m, f"geom_{name}") for name in MIXED], geom, priority)
     if m.npair:
+        assert pair is not None
         explicit, pair = pair >= 0, jnp.maximum(pair, 0)
         out = {k: jnp.where(explicit[:, None], getattr(m, f"pair_{k}")[pair], v) for k, v in out.items()}
         gap = jnp.where(explicit, m.pair_gap[pair], gap)

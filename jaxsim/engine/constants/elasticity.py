@@ -203,7 +203,7 @@ def _lattice(m: Model, f: int, out: Array, shear: Array, young: Array, poisson: 
         amount = (weight * volume)[:, None, None, None, None]
         total = total - (lame * outer + shear * strains) * amount
     old = take(out, first + np.arange(n * 9 * k * k)).reshape(n, -1)
-    new = xp.where(old[:, :1] != 0, total.reshape(n, -1), 0)
+    new = xp.where(old[:, :1] != 0, xp.reshape(total, (n, -1)), 0)
     return _placed(out, first, new)
 
 

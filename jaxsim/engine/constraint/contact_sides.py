@@ -68,9 +68,10 @@ def _side(m: Any, d: Any, side: int, width: int) -> tuple[Array, Array, Array]:
     vertex = jnp.where(single, jnp.where(only, (start + jnp.maximum(vert, 0))[:, None], 0), vertex)
     share = jnp.where(single, jnp.where(only, 1, 0).astype(share.dtype), share)
     carriers = _carriers(m, flex, vertex, share, width, sign)
-    return tuple(
+    body, weight, inverse = (
         jnp.where(is_flex.reshape(-1, *(1,) * (x.ndim - 1)), x, y) for x, y in zip(carriers, of_side, strict=True)
     )
+    return body, weight, inverse
 
 
 def _carriers(m: Any, flex: Array, vertex: Array, share: Array, width: int, sign: int) -> tuple[Array, Array, Array]:
@@ -96,7 +97,7 @@ def _carriers(m: Any, flex: Array, vertex: Array, share: Array, width: int, sign
         body, carrier = (gather(jnp.asarray(m.flex_nodebodyid), x) for x in (node, carrier))
         new = jnp.pad(carrier, fill), jnp.pad(weight, fill), inner(gather(inverse, body), basis)
         out = [jnp.where(mine if x.ndim > 1 else mine[:, 0], x, y) for x, y in zip(new, out, strict=True)]
-    return tuple(out)
+    return out[0], out[1], out[2]
 
 
 def _nodes(m: Any, flex: Array, local: Array, order: int) -> tuple[Array, Array]:

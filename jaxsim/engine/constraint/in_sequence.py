@@ -66,7 +66,7 @@ def rows_in_sequence(m: Any, d: Any, layout: Layout, general: GeneralRows | None
     found |= {"KBIP": jax.ShapeDtypeStruct((layout.nslot, 4), d.qpos.dtype), "J_contact": d.efc.J_contact}
     found |= {"efc_address": d.contact.efc_address, "exclude": d.contact.exclude, "mu": d.contact.mu}
     plan = _plan_of(layout, "rows.c", "make_rows", d.qpos.dtype, imp.is_safe(m))
-    return ConstraintRows(*_run(plan, in_plain_form, given, static, found), d.efc.bodies)
+    return ConstraintRows._make((*_run(plan, in_plain_form, given, static, found), d.efc.bodies))
 
 
 def reference_in_sequence(

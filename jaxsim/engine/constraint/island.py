@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -26,7 +27,7 @@ class TouchedTrees(NamedTuple):
 
     general: Array
     contact: Array
-    single: Array
+    single: jax.Array
 
 
 @per_structure

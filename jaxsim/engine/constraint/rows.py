@@ -124,7 +124,7 @@ def _spread(layout: Layout, x: Array) -> Array:
     return jnp.concatenate([x[:, :start], jnp.repeat(x[:, start:], layout.nfacet, axis=1)], axis=1)
 
 
-def _general_group(rows: NamedTuple, layout: Layout) -> RowGroup:
+def _general_group(rows: GeneralRows, layout: Layout) -> RowGroup:
     friction = layout.general.type == ConstraintType.FRICTION_TENDON
     return RowGroup(
         rows.active,

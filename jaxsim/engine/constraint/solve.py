@@ -15,7 +15,7 @@ from jaxsim.interface.public import public
 
 # All solvers minimise one convex function. The projected Gauss-Seidel sweeps of MuJoCo visit rows in a pseudo-random
 # order and stop early; under that name we give the answer that they approach, by Newton's method (`refusals.py` warns).
-SOLVERS = {SolverType.NEWTON: "newton", SolverType.CG: "cg", SolverType.PGS: "newton"}
+SOLVERS: dict[int, str] = {SolverType.NEWTON: "newton", SolverType.CG: "cg", SolverType.PGS: "newton"}
 
 
 @public

@@ -7,7 +7,7 @@ centre of mass of each body's tree, stand in `efc.J_contact` where small models 
 side, and the weights of bodies that carry an element of a flex, are in them.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +33,7 @@ class ContactOperator(NamedTuple):
     cdof: Array
 
 
-def bodies_of(structure: object, geom: Array) -> Array:
+def bodies_of(structure: Any, geom: Array) -> Array:
     """Bodies (ncontact, 2) of the geoms of contacts, the world in empty slots."""
     return gather(jnp.asarray(structure.geom_bodyid), jnp.maximum(geom, 0))
 

@@ -45,7 +45,7 @@ class Cable(NamedTuple):
 def cables(m) -> Cable:
     """The links of a model's cables. Raises UnsupportedError for bodies that do not form a chain of ball joints."""
     rows, felt = [], []
-    for instance in np.flatnonzero(m.plugin == plugins.PLUGINS[NAME].slot):
+    for instance in np.flatnonzero(m.plugin == plugins.PLUGINS[NAME].slot).tolist():
         settings = plugins.config(m, instance)
         twist, bend = (plugins.leading_number(settings[name]) or 0.0 for name in ("twist", "bend"))
         bodies = np.flatnonzero(m.body_plugin == instance)

@@ -5,6 +5,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -68,7 +69,8 @@ def tendon_pairs(m) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
                 k = address.get((int(m.ten_J_colind[a]), int(m.ten_J_colind[b])))
                 if k is not None:
                     found.append((t, a, b, k))
-    return tuple(np.array(found, dtype=int).reshape(-1, 4).T)
+    tendon, a, b, place = np.array(found, dtype=int).reshape(-1, 4).T
+    return tendon, a, b, place
 
 
 @public
@@ -90,10 +92,11 @@ def solve_m(m: Model, d: Data, vec: Array) -> Array:
     return _by_columns(lambda x: solve_spd(m, d.M, d.qLD, d.qLDiagInv, x), vec)
 
 
-def solve_spd(m: Model, matrix: Array, ld: Array, inverse: Array, x: Array, parts: InertiaParts | None = None) -> Array:
+def solve_spd(m: Any, matrix: Array, ld: Array, inverse: Array, x: Array, parts: InertiaParts | None = None) -> Array:
     """Solve with a sparse matrix and its factor; differentiates the equation, never the factorization.
 
-    Derivatives by the matrix are those by its `parts`, if they are given; x is then (nv,).
+    `m` is a model or its structure. Derivatives by the matrix are those by its `parts`, if they are given; x is then
+    (nv,).
     """
     if is_numpy(ld, x):
         return solve_ld(m, ld, inverse, x)

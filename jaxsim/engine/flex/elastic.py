@@ -59,7 +59,7 @@ def _pull(m: Any) -> Pull:
         upper = np.zeros((count, count), int)
         upper[np.triu_indices(count)] = np.arange(count * (count + 1) // 2)
         square = np.maximum(upper, upper.T)
-        for f in np.flatnonzero((m.flex_dim == dim) & (m.flex_stiffnessadr >= 0)):
+        for f in np.flatnonzero((m.flex_dim == dim) & (m.flex_stiffnessadr >= 0)).tolist():
             if not _elastic(m, f):
                 continue
             n, first = int(m.flex_elemnum[f]), m.flex_elemedgeadr[f]

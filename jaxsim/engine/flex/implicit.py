@@ -1,6 +1,6 @@
 """What the implicit integrators know of flexes: damping of edges, and the stiffness and damping of lattices."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -166,7 +166,8 @@ def stiff_lattices(m: Model, d: Data, matrix: Array, force: Array, qacc: Array, 
     position = node_positions(m, d)
     velocity = node_velocities(m, d, position)
     jacobian = node_jacobian(m, d, position)
-    groups, pull = [], xp.zeros_like(position)
+    groups: list[_Stiff] = []
+    pull = xp.zeros_like(position)
     for cells in lattice_cells(m):
         turned = quat_to_mat(frames(cells, take(position, cells.node)))
         scale = h * h + h * take(m.flex_damping, cells.flex)
@@ -198,6 +199,10 @@ def _solve_dense(
     )
 
 
+def _sum(terms: Iterable[Array]) -> Array:
+    return sum(terms)
+
+
 def _solve_by_search(
     m: Model, matrix: Array, coupling: Coupling, groups: list[_Stiff], jacobian: Array, wanted: Array
 ) -> Array:
@@ -210,7 +215,7 @@ def _solve_by_search(
 
     def times(entries: Array, jacobian: Array, groups: list[tuple[Array, Array]], x: Array) -> Array:
         velocity = (jacobian * take_or_zero(x, local)[..., None]).sum(1)
-        pull = sum(_products_with(cells, *numbers, velocity) for cells, numbers in zip(elements, groups, strict=True))
+        pull = _sum(_products_with(cells, *numbers, velocity) for cells, numbers in zip(elements, groups, strict=True))
         back = (jacobian * pull[:, None]).sum(-1).reshape(-1)
         return sum_into(to_rows, entries * take(x, col)) - sum_into(to_dofs, back)
 

@@ -52,7 +52,10 @@ def elements(m: Any) -> dict[int, tuple[np.ndarray, np.ndarray]]:
         first = m.flex_elemdataadr[f]
         vertices = m.flex_elem[first : first + num * (dim + 1)].reshape(num, dim + 1) + m.flex_vertadr[f]
         found.setdefault(dim, []).append((m.flex_elemadr[f] + np.arange(num), vertices))
-    return {dim: tuple(np.concatenate(x) for x in zip(*parts, strict=True)) for dim, parts in found.items()}
+    return {
+        dim: (np.concatenate([ids for ids, _ in parts]), np.concatenate([vertices for _, vertices in parts]))
+        for dim, parts in found.items()
+    }
 
 
 @per_structure

@@ -61,10 +61,11 @@ def stars(m: Any) -> Stars:
     ends = tables.edges(m).ends[edge]
     second = ends[:, 0] == vertex[center]
     other = np.where(second, ends[:, 1], ends[:, 0])
-    terms = _terms(m, vertex, center, other)
+    slot, place, invariant, mover, dof = _terms(m, vertex, center, other)
     sign = np.where(second, 1, -1)
-    to_slots = make_bins(terms[0], 2 * m.nJfv)
-    return Stars(vertex, edge, other, sign, make_bins(center, len(vertex)), *terms[1:], to_slots)
+    to_slots = make_bins(slot, 2 * m.nJfv)
+    to_vertex = make_bins(center, len(vertex))
+    return Stars(vertex, edge, other, sign, to_vertex, place, invariant, mover, dof, to_slots)
 
 
 def _terms(m: Any, vertex: np.ndarray, center: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -66,9 +66,9 @@ def _undamped(structure: Structure, qacc: Array, derivative: Array, *inertia: Ar
 
 @_undamped.defjvp
 def _undamped_jvp(structure: Structure, primals: tuple, tangents: tuple) -> tuple[Array, Array]:
-    qacc, derivative, *inertia = primals
+    qacc, derivative, matrix, ld, inverse = primals
     begins = jnp.where(derivative == 0, tangents[1] * qacc, 0)
-    return qacc, tangents[0] - solve_spd(structure, *inertia, begins)
+    return qacc, tangents[0] - solve_spd(structure, matrix, ld, inverse, begins)
 
 
 RK4_A = ((0.5,), (0.0, 0.5), (0.0, 0.0, 1.0))

@@ -47,4 +47,4 @@ def inverse_derivatives(m: Model, d: Data, flg_actuation: bool = False) -> Inver
         return force, new.sensordata, new.qM
 
     force, sensor, mass = (j.T for j in jax.jacfwd(outcome)(jnp.zeros(3 * nv, d.qpos.dtype)))
-    return InverseDerivatives(*jnp.split(force, 3), *jnp.split(sensor, 3), mass[:nv])
+    return InverseDerivatives._make((*jnp.split(force, 3), *jnp.split(sensor, 3), mass[:nv]))

@@ -184,7 +184,7 @@ def search(
             geom = gather(jnp.asarray(ids), index_of_geom)
         elif geom_type == GeomType.HFIELD:
             found = [
-                ray_hfield.search(m, g, *(tuple(x[:, i] for x in a) for a in (p, v)), front_only)
+                ray_hfield.search(m, g, c.vector(x[:, i] for x in p), c.vector(x[:, i] for x in v), front_only)
                 for i, g in enumerate(ids)
             ]
             dist = jnp.where(can_meet, jnp.stack([f.dist for f in found], 1), jnp.inf)
@@ -198,7 +198,8 @@ def search(
     best = jnp.min(dist, axis=1, keepdims=True)
     # among geoms at one distance, the first
     first = jnp.argmin(jnp.where(dist == best, geom, m.ngeom), axis=1)[:, None]
-    return *(jnp.take_along_axis(x, first, axis=1)[:, 0] for x in (geom, part)), jnp.isfinite(best[:, 0])
+    geom, part = (jnp.take_along_axis(x, first, axis=1)[:, 0] for x in (geom, part))
+    return geom, part, jnp.isfinite(best[:, 0])
 
 
 def _in_geom_frames(pos: Array, mat: Array, pnt: Array, vec: Array) -> tuple[Vector, Vector]:
@@ -206,7 +207,8 @@ def _in_geom_frames(pos: Array, mat: Array, pnt: Array, vec: Array) -> tuple[Vec
     offset = c.split(pnt - pos)
     vec = c.split(vec)
     rows = [[mat[..., j, i] for j in range(3)] for i in range(3)]
-    return tuple(tuple(sum(r * x for r, x in zip(row, a, strict=True)) for row in rows) for a in (offset, vec))
+    pos, direction = (c.vector(sum(r * x for r, x in zip(row, a, strict=True)) for row in rows) for a in (offset, vec))
+    return pos, direction
 
 
 def measure(

@@ -57,8 +57,8 @@ def triangle(m: Any, grid: HfieldGrid, part: Array) -> tuple[Vector, Vector, Vec
     first = _corner(m, grid, row, col)
     last = _corner(m, grid, row + 1, col + 1)
     other = _corner(m, grid, row + upper, col + 1 - upper)
-    second = tuple(jnp.where(upper == 1, a, b) for a, b in zip(last, other, strict=True))
-    third = tuple(jnp.where(upper == 1, a, b) for a, b in zip(other, last, strict=True))
+    second = c.vector(jnp.where(upper == 1, a, b) for a, b in zip(last, other, strict=True))
+    third = c.vector(jnp.where(upper == 1, a, b) for a, b in zip(other, last, strict=True))
     return first, second, third
 
 
@@ -136,7 +136,8 @@ def _search_columns(
         cell = jnp.clip(cell, 0, count[1 - axis] - 1)
         row, col = (cell, k) if axis == 0 else (k, cell)
         part = (2 * (row * (grid.ncol - 1) + col))[:, :, None] + np.arange(2, dtype=np.int32)
-        t = ray_triangle(*triangle(m, grid, part), *(tuple(x[:, None, None] for x in a) for a in (p, v)), front_only)
+        origin, direction = (c.vector(x[:, None, None] for x in a) for a in (p, v))
+        t = ray_triangle(*triangle(m, grid, part), origin, direction, front_only)
         t, part = (x.reshape(len(x), -1) for x in (jnp.where(real[:, :, None], t, jnp.inf), part))
         best = jnp.argmin(t, axis=1)[:, None]
         t, part = (jnp.take_along_axis(x, best, axis=1)[:, 0] for x in (t, part))

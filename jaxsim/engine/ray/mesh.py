@@ -91,9 +91,9 @@ def search_brute_force(m: Any, geoms: np.ndarray, p: Vector, v: Vector, allowed:
     index = np.repeat(np.arange(len(geoms)), m.mesh_facenum[mesh])
     face = np.concatenate([m.mesh_faceadr[i] + np.arange(m.mesh_facenum[i]) for i in mesh])
     corner = take(m.mesh_vert, mesh_triangles(m).vertex[face])
-    corners = [tuple(corner[:, i, j] for j in range(3)) for i in range(3)]
-    p, v = (tuple(take(x.T, index).T for x in a) for a in (p, v))
-    t = jnp.where(take(allowed.T, index).T, ray_triangle(*corners, p, v, front_only), jnp.inf)
+    v0, v1, v2 = (c.vector(corner[:, i, j] for j in range(3)) for i in range(3))
+    p, v = (c.vector(take(x.T, index).T for x in a) for a in (p, v))
+    t = jnp.where(take(allowed.T, index).T, ray_triangle(v0, v1, v2, p, v, front_only), jnp.inf)
     best = jnp.argmin(t, axis=1)
     dist = jnp.take_along_axis(t, best[:, None], axis=1)[:, 0]
     return FirstHit(dist, gather(jnp.asarray(index), best), gather(jnp.asarray(face), best))
@@ -158,9 +158,8 @@ def search_bvh(m: Any, geoms: np.ndarray, p: Vector, v: Vector, allowed: Array, 
             inside = gather(allowed, s.index) & _meets_box(box, origin, direction, s.hit.dist)
             leaf = inside & (face >= 0)
             corners = gather(corner, jnp.maximum(face, 0))
-            t = ray_triangle(
-                *(tuple(corners[i : i + 3]) for i in (0, 3, 6)), tuple(origin), tuple(direction), front_only
-            )
+            v0, v1, v2 = (c.vector(corners[i : i + 3]) for i in (0, 3, 6))
+            t = ray_triangle(v0, v1, v2, c.vector(origin), c.vector(direction), front_only)
             nearer = leaf & (t < s.hit.dist)
             new = FirstHit(t, s.index, face)
             hit = jax.tree.map(lambda a, b: jnp.where(nearer, b, a), s.hit, new)

@@ -10,7 +10,7 @@ from jaxsim.core.types import MINVAL, GeomType
 from jaxsim.math.component import Vector
 from jaxsim.math.safe import Array, sqrt, xp_of
 
-Size = tuple[Array, Array, Array]
+Size = tuple[Array, ...]  # three, or fewer where a type needs no more
 
 
 def _dot(a: tuple, b: tuple) -> Array:
@@ -69,7 +69,7 @@ def _sphere(size: Size, p: Vector, v: Vector) -> Array:
 
 def _ellipsoid(size: Size, p: Vector, v: Vector) -> Array:
     xp = xp_of(*size)
-    size = [xp.where(s > 0, s, 1) for s in size]
+    size = tuple(xp.where(s > 0, s, 1) for s in size)
     p, v = (tuple(x / s for x, s in zip(a, size, strict=True)) for a in (p, v))
     return _nearer_root(_roots(p, v, 1.0))
 

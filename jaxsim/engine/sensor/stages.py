@@ -91,7 +91,9 @@ NEEDS_RNE_POST_CONSTRAINT = (
 NEEDS_SUBTREE_VEL = (SensorType.SUBTREELINVEL, SensorType.SUBTREEANGMOM, SensorType.USER)
 WITHOUT_CUTOFF = (SensorType.CONTACT, SensorType.GEOMFROMTO)
 # types that are read with another type, by its function
-READ_WITH = dict.fromkeys((SensorType.GEOMNORMAL, SensorType.GEOMFROMTO), SensorType.GEOMDIST)
+READ_WITH: dict[SensorType, SensorType] = dict.fromkeys(
+    (SensorType.GEOMNORMAL, SensorType.GEOMFROMTO), SensorType.GEOMDIST
+)
 
 
 @public
@@ -200,7 +202,8 @@ def _compute(
 
 def _sensordata_indices(m: Model, ids: np.ndarray) -> np.ndarray:
     """Indices in sensordata of the values of sensors."""
-    return np.concatenate([np.arange(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]) for i in ids])
+    adr, dim = m.sensor_adr[ids].tolist(), m.sensor_dim[ids].tolist()
+    return np.concatenate([np.arange(a, a + n) for a, n in zip(adr, dim, strict=True)])
 
 
 @per_structure

@@ -44,9 +44,8 @@ def touch_grid_config(m: Model, instance: int) -> TouchGridConfig:
         raise ValueError(f"{NAME}: 'fov' is two angles, up to 180 and 90 degrees")
     if not 0 <= gamma <= 1:
         raise ValueError(f"{NAME}: 'gamma' lies between 0 and 1")
-    return TouchGridConfig(
-        nchannel, tuple(size), tuple(_edges(n, angle, gamma) for n, angle in zip(size, fov, strict=True))
-    )
+    across, up = (_edges(n, angle, gamma) for n, angle in zip(size, fov, strict=True))
+    return TouchGridConfig(nchannel, (size[0], size[1]), (across, up))
 
 
 def _edges(n: int, angle: float, gamma: float) -> np.ndarray:

@@ -236,6 +236,7 @@ def _sweep_scalars(r: ScalarRows, y: Array, values: Array, bound: Array, running
 
 
 def _cones(layout: Layout, s: SweepProblem) -> ConeRows:
+    assert s.contact is not None and s.friction is not None  # cones have friction
     x = _through_factor(s.factor, s.contact[:, 1:])
     aref, active = (z[layout.offsets[3] :].reshape(layout.ncontact, layout.condim)[:, 1:] for z in (s.aref, s.active))
     block = jax.vmap(cone_block)(einsum("cik,cjk->cij", x, x), active)

@@ -6,6 +6,7 @@ numbers of one block, without libraries: the same formulas are differentiated, b
 
 import functools
 import operator
+from collections.abc import Iterable
 
 import jax.numpy as jnp
 from jax import lax
@@ -137,5 +138,5 @@ def _solve(factor: tuple[list[list[Array]], list[Array]], b: Array) -> Array:
     return jnp.stack(x)
 
 
-def _sum(terms: list[Array]) -> Array | int:
+def _sum(terms: Iterable[Array]) -> Array | int:
     return functools.reduce(operator.add, terms, 0)

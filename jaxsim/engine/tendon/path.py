@@ -162,7 +162,8 @@ def _levers(m) -> tuple[np.ndarray, np.ndarray]:
     """
     p = _pulls(m)
     first, second = moving_dofs(m, p.body0), moving_dofs(m, p.body1)
-    return np.nonzero(np.concatenate([second & ~first, first & ~second]))
+    end, dof = np.nonzero(np.concatenate([second & ~first, first & ~second]))
+    return end, dof
 
 
 def jacobian(m: Model, d: Data, way: Path, entry: np.ndarray) -> Array:

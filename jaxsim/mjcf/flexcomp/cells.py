@@ -41,7 +41,7 @@ def _reachable(free: np.ndarray) -> np.ndarray:
     """Free cells that are connected to the outside through free neighbours."""
     found = np.zeros_like(free)
     for axis, side in itertools.product(range(3), (0, -1)):
-        where = [slice(None)] * 3
+        where: list[slice | int] = [slice(None)] * 3
         where[axis] = side
         found[tuple(where)] = True
     found &= free

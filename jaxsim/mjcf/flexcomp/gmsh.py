@@ -165,6 +165,7 @@ def _count_22(section: bytes, what: str) -> tuple[int, int]:
     text = section[:10].split(b"\0", 1)[0]
     digits = re.match(rb"\s*\+?(\d+)", text)
     _need(digits is not None, f"the number of {what} cannot be read")
+    assert digits is not None
     return int(digits[1]), len(text) - 1
 
 

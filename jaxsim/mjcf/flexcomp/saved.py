@@ -54,6 +54,7 @@ def _put_back(spec: Spec, flex: Element) -> Element:
     bodies = [known[name] for name in dict.fromkeys(flex.attrs.get("node", flex.attrs["body"]))]
     made = [body for body in bodies if "made" in (body.derived or {})]
     around = made[0].parent if made else bodies[0]
+    assert around is not None and flex.derived is not None
     twin = flex.derived["flexcomp"].copy()
     twin.compiler = flex.compiler
     twin.attrs["name"] = flex.name
@@ -78,14 +79,16 @@ def _put_back(spec: Spec, flex: Element) -> Element:
 
 def _check_body(flex: Element, body: Element) -> None:
     """Check that a body has the name that a flexcomp gives it: a replicate may have renamed it."""
-    if body.name != flex.name + body.derived["made"]:
+    if body.name != f"{flex.name}{(body.derived or {})['made']}":
         raise _refuse(flex, "inside of a replicate")
 
 
 def _joint_defaults(spec: Spec, body: Element) -> dict:
     """Attributes that the joints made by a flexcomp got from default classes."""
     plain = DefaultClass.fresh().records["joint"]
-    values = resolve(spec, body.child("joint"))
+    joint = body.child("joint")
+    assert joint is not None
+    values = resolve(spec, joint)
     names = [name for name in plain if name not in ("type", "axis")]
     return {name: values[name] for name in names if not same(values[name], plain[name])}
 
@@ -109,6 +112,7 @@ def joints_of_flexcomps(spec: Spec, new_class: Callable[..., str]) -> None:
 def _put_back_plugin(spec: Spec, flex: Element, twin: Element, used: Element) -> None:
     """Set the plugin's instance name, or delete the instance that the restored flexcomp makes again."""
     plugin, name = twin.child("plugin"), used.attrs["instance"]
+    assert plugin is not None
     if plugin.attrs.get("instance"):
         plugin.attrs["instance"] = name
         return

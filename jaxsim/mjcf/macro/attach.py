@@ -73,6 +73,7 @@ def _move(element: Element, into: Element, body: Element) -> None:
     while around.tag == "frame":
         frames.append(around)
         around = around.parent
+        assert around is not None
     top = body
     while top.parent is not None and top.parent.tag == "frame":
         top = top.parent

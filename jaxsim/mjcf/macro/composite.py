@@ -164,6 +164,7 @@ def _add_bodies(element: Element, into: Element, spec: Spec, points: np.ndarray)
         if i in (0, last):
             _add_site(element, body, f"{prefix}S_{_name(i, last)}", length if i == last else 0.0)
         parent = body
+    assert first is not None
     return first
 
 

@@ -24,7 +24,9 @@ def add_skin(element: Element, spec: Spec, n: int) -> None:
     attrs = look.attrs if look is not None else {}
     sub = int(max(attrs.get("subgrid", 0), 0))
     size = np.zeros(3)
-    written = element.child("geom").attrs.get("size", ())
+    geom = element.child("geom")
+    assert geom is not None
+    written = geom.attrs.get("size", ())
     size[: len(written)] = written
     prefix = element.attrs.get("prefix", "")
     rows = 3 if sub else 2

@@ -66,6 +66,7 @@ def _parent(element: Element, into: Element) -> Element:
     body = into
     while body.tag == "frame":
         body = body.parent
+        assert body is not None
     if body.tag != "worldbody" and not body.name:
         raise element.error("the body around a flexcomp must have a name")
     if any(around.tag == "replicate" for around in element.ancestors()) and not _inside_body(element):
@@ -275,7 +276,9 @@ def _add_plugin(element: Element, into: Element, bodies: list[Element], names: D
 
 def _add_equality(element: Element, spec: Spec, flex: Element) -> None:
     edge = element.child("edge")
-    kind = edge.attrs.get("equality", "false") if edge is not None else "false"
+    if edge is None:
+        return
+    kind = edge.attrs.get("equality", "false")
     if kind == "false":
         return
     if kind != "strain":
@@ -285,7 +288,7 @@ def _add_equality(element: Element, spec: Spec, flex: Element) -> None:
         _add_constraint(element, edge, spec, "flexstrain", cell=cell)
 
 
-def _strained_cells(element: Element, flex: Element) -> list[tuple[int, int, int]]:
+def _strained_cells(element: Element, flex: Element) -> list[tuple[int, ...]]:
     """Cells of strain constraints: those that are not empty, or of a shell the numbers of its outer faces."""
     if flex.derived is None:
         return [(0, 0, 0)]

@@ -56,8 +56,8 @@ def _attribute(text: str) -> Attribute:
     kind, size = match["kind"], match["len"] or ""
     many = size == "*"
     length = None if many else int(size.rstrip("~") or 1)
-    words = kind[1:] if kind[0] == "@" else None
-    refers = kind[1:] if kind[0] == ">" else None
+    words = kind[1:] if kind[0] == "@" else ""
+    refers = kind[1:] if kind[0] == ">" else ""
     kind = "word" if words else "ref" if refers else kind
     bare = Attribute(name, kind, length, not size.endswith("~"), bool(match["required"]), None, words, refers, many)
     if not default:

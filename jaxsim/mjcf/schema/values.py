@@ -43,8 +43,9 @@ class Attribute:
 
     `kind` is one of `f` (double), `g` (single precision), `i`, `b`, `s`, `name`, `file`, `bytes`, `word`, `ref`.
     `length` is 1 for a scalar, n for arrays, None if any length is allowed; `exact` says whether all n numbers must be
-    written. `words` is the word set of ENUMS. `refers` is the kind of object that a reference names, or, in
-    parentheses, the attribute that gives the kind. `default` is a value of the type, None if it is undefined.
+    written. `words` is the word set of ENUMS, empty for other kinds. `refers` is the kind of object that a reference
+    names, or, in parentheses, the attribute that gives the kind. `default` is a value of the type, None if it is
+    undefined.
     """
 
     name: str
@@ -53,8 +54,8 @@ class Attribute:
     exact: bool = True
     required: bool = False
     default: Any = None
-    words: str | None = None
-    refers: str | None = None
+    words: str = ""
+    refers: str = ""
     many: bool = False
 
     @property

@@ -29,8 +29,8 @@ class Box(NamedTuple):
 def boxes_touch(m: Any, pos: Array, mat: Array, margin: Array, g1: Array, g2: Array) -> Array:
     """Whether the oriented boxes of geoms g1, g2 (n,) overlap (`boxes_overlap`)."""
     centre = pos + matvec(mat, m.geom_aabb[:, :3])
-    sides = [Box(*(rows_at(x, g) for x in (centre, mat, m.geom_aabb[:, 3:]))) for g in (g1, g2)]
-    return boxes_overlap(*sides, margin)
+    a, b = (Box(*(rows_at(x, g) for x in (centre, mat, m.geom_aabb[:, 3:]))) for g in (g1, g2))
+    return boxes_overlap(a, b, margin)
 
 
 def boxes_overlap(a: Box, b: Box, margin: Array) -> Array:

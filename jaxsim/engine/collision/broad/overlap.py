@@ -65,7 +65,7 @@ def _separated(m: Any, d: Any, pairs: Candidates, margin: np.ndarray, points: di
         sides.append(d.geom_xpos[side, None] + matvec(d.geom_xmat.reshape(-1, 3, 3)[side, None], local))
         distance = distance + _radius(m, side)
     out = np.zeros(len(margin), bool)
-    out[solid] = _hulls_separated(*sides, distance)
+    out[solid] = _hulls_separated(sides[0], sides[1], distance)
     return out
 
 

@@ -202,7 +202,7 @@ def _contacts(
 ) -> Contacts:
     """Contacts of the first `count` of n pairs."""
 
-    def of_pair(tables: SearchTables, pair: tuple, active: Array) -> Contacts:
+    def of_pair(tables: SearchTables, pair: tuple[ConvexShape, ConvexShape, Array], active: Array) -> Contacts:
         return contacts_of_pair(settings, tables, *pair, *_searches(settings, tables, active))[0]
 
     return for_each(of_pair, tables, (a, b, bound), count)
@@ -212,7 +212,9 @@ def _contacts(
 def _contacts_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> tuple[Contacts, Contacts]:
     tables, a, b, bound, count = primals
 
-    def of_pair(tables: SearchTables, pair: tuple, active: Array) -> tuple[Contacts, Any]:
+    def of_pair(
+        tables: SearchTables, pair: tuple[ConvexShape, ConvexShape, Array], active: Array
+    ) -> tuple[Contacts, Any]:
         return contacts_of_pair(settings, tables, *pair, *_searches(settings, tables, active))
 
     found, records = for_each(of_pair, tables, (a, b, bound), count)
@@ -223,6 +225,7 @@ def _contacts_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> 
                 return jax.tree.map(lambda x: gather(x, i), records[0])
 
             def touch(a: ConvexShape, b: ConvexShape, _: Any, gap: Vector) -> tuple[Manifold, ManifoldRecord]:
+                assert tables.facets is not None
                 return manifold_again(tables.facets, tables.hulls, a, b, records[1], gap), records[1]
 
             return contacts_of_pair(settings, tables, a, b, bound, find, touch)[0]
@@ -239,6 +242,7 @@ def _searches(settings: SearchSettings, tables: SearchTables, active: Array) -> 
         return search(settings, tables, a, b, needed & active)
 
     def touch(a: ConvexShape, b: ConvexShape, face: Array, gap: Vector) -> tuple[Manifold, ManifoldRecord]:
+        assert tables.facets is not None  # a manifold is only looked for between faceted shapes
         return manifold(tables.facets, tables.hulls, a, b, face, gap, settings.max_corners)
 
     return find, touch
@@ -408,7 +412,7 @@ def _of_witness_jvp(primals: tuple, tangents: tuple) -> tuple[DeepestPoint, Deep
     feature1 = surface_feature(a, record.points.a, record.weight, witness.x1, witness.normal)
     feature2 = surface_feature(b, record.points.b, record.weight, witness.x2, -witness.normal)
     z = refined_witness(a, b, feature1, feature2, witness)
-    tangent = witness_jvp(a, b, *tangents[:2], z, feature1, feature2)
+    tangent = witness_jvp(a, b, tangents[0], tangents[1], z, feature1, feature2)
     tangent = WitnessPoints(*[jnp.where(known, x, 0) for x in tangent])
     hit = np.zeros(record.hit.shape, jax.dtypes.float0)
     return DeepestPoint(*record[:5]), DeepestPoint(hit, tangent.dist, tangent.x1, tangent.x2, tangent.normal)

@@ -149,9 +149,10 @@ def epa(
     )
     s = lax.while_loop(lambda s: s.running, step, s)
     corners = [s.polytope.points.at(i) for i in split(s.face)]
-    face = SupportPoints(*[jnp.stack([jnp.stack(p[k]) for p in corners]) for k in (0, 1)], _indices(corners))
+    of_a, of_b = (jnp.stack([jnp.stack(p[k]) for p in corners]) for k in (0, 1))
+    face = SupportPoints(of_a, of_b, _indices(corners))
     w = [split(x) for x in face.w]
-    areas, total = barycentric_areas(*w, s.normal)
+    areas, total = barycentric_areas(w[0], w[1], w[2], s.normal)
     weight = jnp.stack(areas) / jnp.where(total == 0, 1, total)
     depth = jnp.sqrt(component.dot(s.normal, s.normal))
     return EpaResult(s.valid, depth, *weighted(face, weight), face, weight)
@@ -207,8 +208,8 @@ def _walk(
         following = jnp.where(edge == 2, 0, edge + 1)
         mine = row_at(p.faces, face)
         beyond = row_at(mine, 3 + edge)
-        *normal, square = split(row_at(p.projection, beyond))
-        height = component.dot(normal, w) - square
+        x, y, z, square = split(row_at(p.projection, beyond))
+        height = component.dot((x, y, z), w) - square
         seen = row_at(h.seen, beyond)
         is_new = seen != count
         sees = is_new & (height > MINVAL + rounding * jnp.sqrt(square * w2))
@@ -377,7 +378,7 @@ def _around_segment(points: SupportPoints) -> Array:
     size = [jnp.abs(x) for x in gap]
     first = (size[0] <= size[1]) & (size[0] <= size[2])
     second = ~first & (size[1] <= size[2])
-    unit_axis = tuple(x.astype(gap[0].dtype) for x in (first, second, ~first & ~second))
+    unit_axis = component.vector(x.astype(gap[0].dtype) for x in (first, second, ~first & ~second))
     across = component.cross(unit_axis, gap)
     square = component.dot(across, across)
     out = [component.scale(1 / jnp.sqrt(jnp.where(square == 0, 1, square)), across)]
@@ -391,7 +392,7 @@ def _point_in_triangle(points: SupportPoints, i: int) -> Array:
     """Whether point i lies in the triangle of the first three."""
     w = [points.at(k).w for k in range(3)]
     p = points.at(i).w
-    part, total = barycentric_areas(*w, p)
+    part, total = barycentric_areas(w[0], w[1], w[2], p)
     weight = component.scale(1 / jnp.where(total == 0, 1, total), part)
     mean = tuple(weight[0] * w[0][k] + weight[1] * w[1][k] + weight[2] * w[2][k] for k in range(3))
     gap = component.sub(mean, p)

@@ -117,7 +117,7 @@ def gjk(
         """The point of the simplex nearest to the origin, and the vertices that span it."""
         weight, points, n = _nonzero_first(_signed_volumes(s.points.w, s.n), s.points)
         w = points.w
-        x = tuple(sum(weight[i] * w[i, k] for i in range(4)) for k in range(3))
+        x = component.vector(sum(weight[i] * w[i, k] for i in range(4)) for k in range(3))
         stalled = (jnp.abs(x[0] - s.x[0]) < MINVAL) & (jnp.abs(x[1] - s.x[1]) < MINVAL)
         stalled &= jnp.abs(x[2] - s.x[2]) < MINVAL
         stop = stalled | (n == 4) | (s.k + 1 >= iterations) | (n < 1)

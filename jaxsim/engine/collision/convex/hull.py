@@ -9,7 +9,7 @@ from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.convex.support import CLIMB_WIDTH, SCAN_WIDTH, Hulls, farthest_vertex
 from jaxsim.engine.collision.shapes import Geoms
 from jaxsim.math.arrays import gather, take
-from jaxsim.math.component import Vector, split
+from jaxsim.math.component import Vector, split, vector
 from jaxsim.math.safe import Array
 from jaxsim.xla.pool import for_each
 
@@ -70,8 +70,8 @@ def components(x: Array, rows: np.ndarray, dtype: Any) -> Vector:
     Each is a gather: XLA takes gathers out of a loop of steps, but not the slices of one.
     """
     if not len(rows):
-        return tuple(jnp.zeros(2 * SCAN_WIDTH, dtype) for _ in range(3))  # for searches that are not made
-    return tuple(jnp.asarray(take(x.reshape(-1), 3 * rows + k), dtype) for k in range(3))
+        return vector(jnp.zeros(2 * SCAN_WIDTH, dtype) for _ in range(3))  # for searches that are not made
+    return vector(jnp.asarray(take(x.reshape(-1), 3 * rows + k), dtype) for k in range(3))
 
 
 def _scanned(count: int, large: bool) -> np.ndarray:
@@ -129,10 +129,10 @@ def facet_table(m: Any, hulls: HullTable) -> tuple[FacetTable, int]:
     faces, ends = ([*(x for part in meshes for x in part[i + 1]), *box_vertices[i]] for i in (0, 1))
     rows = [*_in_rows(corners), *_in_rows(faces), _in_rows(ends)[1]]
     dtype = hulls.hulls.vert[0].dtype
-    normal = tuple(jnp.asarray(x, dtype) for x in BOX_NORMALS.T)
+    normal = vector(jnp.asarray(x, dtype) for x in BOX_NORMALS.T)
     if of_meshes:
         own = components(m.mesh_polynormal, np.concatenate(of_meshes), dtype)
-        normal = tuple(map(jnp.concatenate, zip(normal, own, strict=True)))
+        normal = vector(map(jnp.concatenate, zip(normal, own, strict=True)))
     # a walk along a row looks at the entry behind its end
     table = FacetTable(normal, *(jnp.asarray(np.append(x, x[-1]), jnp.int32) for x in rows))
     return table, max(map(len, corners))
@@ -199,8 +199,8 @@ def lowest_vertices(hulls: HullTable, g: Geoms, down: Array, count: Array) -> tu
     first, scan = gather(jnp.asarray(hulls.first_vertex), row), gather(jnp.asarray(hulls.scan), row)
 
     def search(hulls: Hulls, entry: tuple, _: Array) -> tuple[Array, Array]:
-        *range_of_hull, down = entry
-        point, index = farthest_vertex(hulls, *range_of_hull, split(down))
+        first, scan, down = entry
+        point, index = farthest_vertex(hulls, first, scan, split(down))
         return point[0], index
 
     return first, for_each(search, hulls.hulls, (first, scan, down), count)[1]

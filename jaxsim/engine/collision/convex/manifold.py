@@ -214,7 +214,7 @@ def _vertex(hulls: Hulls, s: ConvexShape, vertex: Array) -> Vector:
     is_box = s.type == GeomType.BOX
     at = jnp.where(is_box, 0, s.first_vertex + vertex)
     of_hull = tuple(row_at(x, at) for x in hulls.vert)
-    of_box = tuple(jnp.where((vertex >> np.int32(i)) & 1, x, -x) for i, x in enumerate(split(s.size)))
+    of_box = component.vector(jnp.where((vertex >> np.int32(i)) & 1, x, -x) for i, x in enumerate(split(s.size)))
     return _world(s, component.where(is_box, of_box, of_hull))
 
 

@@ -60,7 +60,7 @@ def mpr_contact(types: tuple[int, ...], a: ConvexShape, b: ConvexShape, portal: 
 def _mpr_jvp(types: tuple[int, ...], primals: tuple, tangents: tuple) -> tuple[MprContact, MprContact]:
     a, b, portal = primals
     found = portal_contact(a, b, portal)
-    return found, mpr_contact_jvp(types, a, b, *tangents[:2], portal, found)
+    return found, mpr_contact_jvp(types, a, b, tangents[0], tangents[1], portal, found)
 
 
 def _libccd_farthest(types: tuple[int, ...], hulls: Hulls, s: ConvexShape, direction: Vector) -> tuple[Vector, Array]:

@@ -82,8 +82,8 @@ def mpr_contact_jvp(
 
 def _carried_contact(portal: Portal, a0: ConvexShape, b0: ConvexShape, a: ConvexShape, b: ConvexShape) -> tuple:
     """Depth, position and normal with support points that are fixed to their shapes, moved from a0, b0 to a, b."""
-    sides = [_carry(s0, s, x) for s0, s, x in ((a0, a, portal.points.a), (b0, b, portal.points.b))]
-    return portal_contact(a, b, portal._replace(points=SupportPoints(*sides, portal.points.index)))[1:]
+    on_a, on_b = (_carry(s0, s, x) for s0, s, x in ((a0, a, portal.points.a), (b0, b, portal.points.b)))
+    return portal_contact(a, b, portal._replace(points=SupportPoints(on_a, on_b, portal.points.index)))[1:]
 
 
 def _carry(s0: ConvexShape, s: ConvexShape, points: Array) -> Array:

@@ -22,7 +22,7 @@ from jaxsim.engine.collision.convex.convex import (
 from jaxsim.engine.collision.convex.support import ConvexShape, farthest_point
 from jaxsim.engine.collision.shapes import Geoms, PairContacts
 from jaxsim.math.arrays import gather, matvec, matvec_t, row_at, with_row
-from jaxsim.math.component import split
+from jaxsim.math.component import split, vector
 from jaxsim.math.safe import Array
 from jaxsim.xla.loops import repeat, traced_once
 from jaxsim.xla.pool import for_each
@@ -111,7 +111,7 @@ def _field_contacts(
 ) -> tuple[Array, Array, Array, Array]:
     """Number, distances, positions and normals of the contacts of the first `count` of n pairs."""
 
-    def of_pair(tables: FieldTables, pair: tuple, active: Array) -> tuple:
+    def of_pair(tables: FieldTables, pair: tuple[Field, ConvexShape], active: Array) -> tuple:
         found = _contacts_of_pair(static[0], tables, *pair, active)
         return found.count, found.dist, found.pos, found.normal
 
@@ -123,7 +123,7 @@ def _field_contacts_jvp(static: tuple[SearchSettings, int], primals: tuple, tang
     settings, capacity = static
     tables, field, shape, count = primals
 
-    def of_pair(tables: FieldTables, pair: tuple, active: Array) -> FieldContacts:
+    def of_pair(tables: FieldTables, pair: tuple[Field, ConvexShape], active: Array) -> FieldContacts:
         return _contacts_of_pair(settings, tables, *pair, active)
 
     found = for_each(of_pair, tables, (field, shape), count)
@@ -138,8 +138,8 @@ def _field_contacts_jvp(static: tuple[SearchSettings, int], primals: tuple, tang
             point = deepest_point(settings, tables.search, record, *sides, *sides)
             return point.dist, 0.5 * (point.x1 + point.x2), point.normal
 
-        rows = jax.tree.map(lambda x: gather(x, pair), (field, shape))
-        contacts = jax.vmap(again)(*rows, triangle, record)
+        fields, shapes = jax.tree.map(lambda x: gather(x, pair), (field, shape))
+        contacts = jax.vmap(again)(fields, shapes, triangle, record)
         place = jnp.where(real, slot, valid.size)
 
         def spread(x: Array) -> Array:
@@ -204,7 +204,7 @@ def _bounds(settings: SearchSettings, tables: SearchTables, shape: ConvexShape) 
         axis = lax.rem(k, np.int32(3))
         sign = jnp.where(k < 3, 1, -1).astype(shape.pos.dtype)
         point, _ = farthest_point(
-            settings.types, tables.hulls, shape, tuple(jnp.where(axis == i, sign, 0) for i in range(3))
+            settings.types, tables.hulls, shape, vector(jnp.where(axis == i, sign, 0) for i in range(3))
         )
         return with_row(out, k, jnp.where(axis == 0, point[0], jnp.where(axis == 1, point[1], point[2])))
 

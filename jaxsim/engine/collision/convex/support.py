@@ -62,8 +62,8 @@ class ConvexShape(NamedTuple):
     row: Array
     first_vertex: Array
     scan: Array
-    vert: Array | None = None
-    corner: Array | None = None
+    vert: Array = None
+    corner: Array = None
 
 
 def is_type(shape_type: Array, types: tuple[int, ...]) -> Array:
@@ -118,7 +118,7 @@ def _box(s: ConvexShape, d: Vector) -> tuple[Vector, Array]:
     # XLA may compute d twice with different rounding: along a face, point and index must stay consistent
     high = [x >= -16 * float(jnp.finfo(x.dtype).eps) for x in d]
     index = sum(jnp.where(h, jnp.int32(1 << i), 0) for i, h in enumerate(high))
-    return tuple(jnp.where(h, s.size[i], -s.size[i]) for i, h in enumerate(high)), index
+    return component.vector(jnp.where(h, s.size[i], -s.size[i]) for i, h in enumerate(high)), index
 
 
 def _prism(s: ConvexShape, d: Vector) -> tuple[Vector, Array]:
@@ -128,7 +128,7 @@ def _prism(s: ConvexShape, d: Vector) -> tuple[Vector, Array]:
     contracted, has an exact zero.
     """
     down = d[2] < -16 * float(jnp.finfo(d[2].dtype).eps)
-    corners = [tuple(jnp.where(down, s.vert[i + 3, k], s.vert[i, k]) for k in range(3)) for i in range(3)]
+    corners = [component.vector(jnp.where(down, s.vert[i + 3, k], s.vert[i, k]) for k in range(3)) for i in range(3)]
     height = [component.dot(c, d) for c in corners]
     best = jnp.where(height[1] > height[0], 1, 0)
     best = jnp.where(height[2] > jnp.maximum(height[0], height[1]), 2, best)
@@ -138,10 +138,10 @@ def _prism(s: ConvexShape, d: Vector) -> tuple[Vector, Array]:
 
 def _element(s: ConvexShape, d: Vector) -> tuple[Vector, Array]:
     """The farthest of up to four vertices of an element of a flex, the first of equals."""
-    best, index = tuple(s.vert[0, k] for k in range(3)), jnp.int32(0)
+    best, index = component.vector(s.vert[0, k] for k in range(3)), jnp.int32(0)
     height = component.dot(best, d)
     for i in range(1, 4):
-        vertex = tuple(s.vert[i, k] for k in range(3))
+        vertex = component.vector(s.vert[i, k] for k in range(3))
         here = component.dot(vertex, d)
         higher = here > height
         best, index = component.where(higher, vertex, best), jnp.where(higher, jnp.int32(i), index)
@@ -206,7 +206,7 @@ def farthest_point(types: tuple[int, ...], hulls: Hulls, s: ConvexShape, directi
 
     `types` are those that may occur. Points of curved shapes have the index 0.
     """
-    functions = {
+    functions: dict[int, Callable[[ConvexShape, Vector], tuple[Vector, Array]]] = {
         GeomType.SPHERE: _sphere,
         GeomType.CAPSULE: _capsule,
         GeomType.ELLIPSOID: _ellipsoid,

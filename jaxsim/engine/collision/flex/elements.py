@@ -133,15 +133,7 @@ def _hfield_element(c: Any, g: Geoms, e: Elements, margin: Array, count: Array) 
 
 
 CONVEX = GeomCollider(_convex_element, 1, _convex_setup)
-GEOM_COLLIDERS = {
-    (GeomType.SPHERE, 1): GeomCollider(_sphere_edge, 1),
-    (GeomType.CAPSULE, 1): GeomCollider(_capsule_edge, 2),
-    (GeomType.BOX, 1): GeomCollider(_box_edge, 2),
-    (GeomType.SPHERE, 2): GeomCollider(_sphere_triangle, 1),
-    (GeomType.BOX, 2): GeomCollider(_box_triangle, 11),
-    (GeomType.CAPSULE, 2): GeomCollider(_capsule_triangle, 5),
-    **{(GeomType.HFIELD, dim): GeomCollider(_hfield_element, MAXCONPAIR, _hfield_setup) for dim in (1, 2, 3)},
-} | {
+_CONVEX_COLLIDERS = {
     (kind, dim): CONVEX
     for dim in (1, 2, 3)
     for kind in (
@@ -153,6 +145,16 @@ GEOM_COLLIDERS = {
         GeomType.MESH,
     )
     if dim == 3 or kind in (GeomType.ELLIPSOID, GeomType.CYLINDER, GeomType.MESH)
+}
+GEOM_COLLIDERS: dict[tuple[int, int], GeomCollider] = {
+    (GeomType.SPHERE, 1): GeomCollider(_sphere_edge, 1),
+    (GeomType.CAPSULE, 1): GeomCollider(_capsule_edge, 2),
+    (GeomType.BOX, 1): GeomCollider(_box_edge, 2),
+    (GeomType.SPHERE, 2): GeomCollider(_sphere_triangle, 1),
+    (GeomType.BOX, 2): GeomCollider(_box_triangle, 11),
+    (GeomType.CAPSULE, 2): GeomCollider(_capsule_triangle, 5),
+    **{(GeomType.HFIELD, dim): GeomCollider(_hfield_element, MAXCONPAIR, _hfield_setup) for dim in (1, 2, 3)},
+    **_CONVEX_COLLIDERS,
 }
 
 

@@ -42,4 +42,4 @@ def found_of(contacts: PairContacts, segment: Any, keys: tuple, ids: dict[str, A
 def joined(parts: list[Found]) -> Found:
     """Contacts of all parts, one after the other."""
     *arrays, dropped = zip(*parts, strict=True)
-    return Found(*(jnp.concatenate(x) for x in arrays), sum(dropped))
+    return Found._make((*(jnp.concatenate(x) for x in arrays), sum(dropped)))

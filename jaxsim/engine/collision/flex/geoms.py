@@ -106,7 +106,7 @@ def _contacts_of(m: Any, d: Any, dim: int, kind: GeomCollider, pairs: static.Geo
     if kind.setup:  # pairs that are searched come first
         order, real, _ = compact(real, capacity)
         geom, flex, at, row, margin = (gather(x, order) for x in (geom, flex, at, row, margin))
-        e = Elements(*(gather(x, order) for x in e[:3]), e.one)
+        e = Elements._make((*(gather(x, order) for x in e[:3]), e.one))
     mat = d.geom_xmat.reshape(-1, 3, 3)
     g = posed_geoms(gather, d.geom_xpos, mat, gather(m.geom_size, geom), geom)
     shared = kind.setup(m, pairs.geom, dim) if kind.setup else None

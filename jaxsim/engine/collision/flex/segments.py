@@ -144,8 +144,7 @@ def sdf_geoms(m: Any) -> np.ndarray:
 
 
 def _bits(m: Any) -> np.ndarray:
-    geom, flex = (m.geom_contype, m.geom_conaffinity), (m.flex_contype, m.flex_conaffinity)
-    return bits_meet(*(x[:, None] for x in geom), *flex)
+    return bits_meet(m.geom_contype[:, None], m.geom_conaffinity[:, None], m.flex_contype, m.flex_conaffinity)
 
 
 def geom_elements(m: Any, dim: int) -> GeomPairs:

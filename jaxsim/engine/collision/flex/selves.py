@@ -80,8 +80,8 @@ def _of_relations(m: Any, d: Any, group: list[Relation], search: bool) -> Found 
     margins = gather(margin, which)
     first, second = (_elements(m, d, e) for e in element.T)
     if search:
-        shapes = (element_shapes(e, margins) for e in (first, second))
-        contacts = convex_pairs(*element_search(m), *shapes, margins, jnp.sum(real, dtype=jnp.int32))
+        a, b = (element_shapes(e, margins) for e in (first, second))
+        contacts = convex_pairs(*element_search(m), a, b, margins, jnp.sum(real, dtype=jnp.int32))
     else:
         contacts = capsule_capsule(edge_capsules(first), edge_capsules(second), margins)
     contacts = contacts._replace(valid=contacts.valid & real[:, None])
@@ -176,8 +176,8 @@ def _with_vertices(m: Any, d: Any, dim: int, pairs: static.ElementVertices) -> F
         contacts = PairContacts(*(x[:, None] for x in found))
     else:
         point = Elements(jnp.broadcast_to(at[:, None], e.vertex.shape), at, e.radius)
-        shapes = (element_shapes(x, zero) for x in (point, e))
-        contacts = convex_pairs(*element_search(m), *shapes, zero, jnp.sum(real, dtype=jnp.int32))
+        a, b = (element_shapes(x, zero) for x in (point, e))
+        contacts = convex_pairs(*element_search(m), a, b, zero, jnp.sum(real, dtype=jnp.int32))
     contacts = contacts._replace(valid=contacts.valid & real[:, None])
     ids = {
         "flex1": flex,

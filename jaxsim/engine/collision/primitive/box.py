@@ -254,7 +254,8 @@ def _rectangle_corners(c: FaceClip, margin: Array, nline: Array) -> tuple[Array,
         out.append((0.5 * (corner + point), dist, is_over & ~((point[:, 2] > 0) & (square > margin * margin))))
         # MuJoCo divides the next corner's coordinates by this square, and so must we
         det = jnp.where(~c.face & is_over, square, det)
-    return tuple(jnp.stack(x, axis=1) for x in zip(*out, strict=True))
+    pos, dist, valid = (jnp.stack(x, axis=1) for x in zip(*out, strict=True))
+    return pos, dist, valid
 
 
 def _parallelogram_corners(c: FaceClip, margin: Array, nline: Array, nfound: Array) -> tuple[Array, Array, Array]:

@@ -49,7 +49,7 @@ def _cylinder(size: Array, x: Array) -> Array:
     return jnp.minimum(safe.greatest(a), 0) + safe.norm(jnp.maximum(a, 0))
 
 
-PRIMITIVES = {
+PRIMITIVES: dict[int, Callable[[Array, Array], Array]] = {
     GeomType.PLANE: _plane,
     GeomType.SPHERE: _sphere,
     GeomType.BOX: _box,
@@ -168,7 +168,10 @@ def _primitive(geom_type: int) -> DistanceField:
         return jnp.where(jnp.all(a < 0, axis=-1, keepdims=True), radial, gradient(g, x))
 
     gradient = _gradient_of(distance)
-    gradients = {GeomType.BOX: box, GeomType.ELLIPSOID: lambda g, x: safe.normalize(gradient(g, x))[0]}
+    gradients: dict[int, Callable[[Any, Array], Array]] = {
+        GeomType.BOX: box,
+        GeomType.ELLIPSOID: lambda g, x: safe.normalize(gradient(g, x))[0],
+    }
     return DistanceField(distance, gradients.get(geom_type, gradient))
 
 

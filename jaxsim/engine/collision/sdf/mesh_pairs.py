@@ -6,6 +6,7 @@ distance field collision). The weights are searched without derivatives; points,
 by differentiable formulas.
 """
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import jax
@@ -79,13 +80,14 @@ def _bvh_table(m: Any, geoms: np.ndarray) -> BvhTable:
     rows = [_bvh_walk(m, mesh) for mesh in meshes]
     width = np.max([(len(row[0]), len(row[2])) for row in rows], axis=0)
 
-    def table(i: int, n: int) -> np.ndarray:
-        return np.stack([np.pad(row[i], [(0, n - len(row[i]))] + [(0, 0)] * (row[i].ndim - 1)) for row in rows])
+    def table(parts: Iterable[np.ndarray], n: int) -> np.ndarray:
+        return np.stack([np.pad(x, [(0, n - len(x))] + [(0, 0)] * (x.ndim - 1)) for x in parts])
 
-    nodes, faces = ([table(i, n) for i in part] for part, n in zip(((0, 1), (2, 3)), width, strict=True))
+    box, parent = table((row[0] for row in rows), width[0]), table((row[1] for row in rows), width[0])
+    face, leaf = table((row[2] for row in rows), width[1]), table((row[3] for row in rows), width[1])
     real = np.stack([np.arange(width[1]) < len(row[2]) for row in rows])
     of_geom = np.searchsorted(meshes, m.geom_dataid).clip(0, len(meshes) - 1).astype(np.int32)
-    return BvhTable(*nodes, *faces, real, max(row[4] for row in rows), of_geom)
+    return BvhTable(box, parent, face, leaf, real, max(row[4] for row in rows), of_geom)
 
 
 def _bvh_walk(m: Any, mesh: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
@@ -189,7 +191,7 @@ def _points_inside(
         rank = done + jnp.arange(1, TRIANGLE_CHUNK + 1, dtype=jnp.int32)
         index = jnp.minimum(jnp.searchsorted(total, rank, method="scan_unrolled"), len(is_near) - 1).astype(jnp.int32)
         pair, triangle = index // width, index % width
-        geoms = Geoms(*[x[pair] for x in b[:3]], jnp.asarray(b.id)[pair])
+        geoms = Geoms(b.pos[pair], b.mat[pair], b.size[pair], jnp.asarray(b.id)[pair])
         weights, is_inside = frank_wolfe(c.descents, geoms, corner[pair, triangle])
         hit = (is_inside & (rank <= total[-1])).T.reshape(-1)  # triangle by triangle
         pair, triangle = (jnp.repeat(x, len(c.descents.start)) for x in (pair, triangle))
