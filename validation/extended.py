@@ -15,8 +15,8 @@ import numpy as np
 from jax import lax
 
 from jaxsim.engine.solver import kernel
-from jaxsim.xla import world_program
 from jaxsim.xla.compat import scan_lengths
+from jaxsim.xla.machine_code import world_program
 from jaxsim.xla.tile import stage
 
 WIDE = np.longdouble

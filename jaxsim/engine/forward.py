@@ -32,7 +32,7 @@ from jaxsim.engine.solver.kernel import NEVER
 from jaxsim.engine.tendon.tendon import mul_jac, tendon
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import is_numpy
-from jaxsim.xla import nvrtc
+from jaxsim.xla.cuda import nvrtc
 from jaxsim.xla.tile.stage import stage
 
 

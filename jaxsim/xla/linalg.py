@@ -10,8 +10,8 @@ from jax import lax
 
 from jaxsim.math.safe import Array
 from jaxsim.xla.batching import batch_max, in_parts, of_batches
+from jaxsim.xla.cuda.matrices import of_matrices
 from jaxsim.xla.fusion import one_kernel
-from jaxsim.xla.matrices import of_matrices
 
 # From this many operations on, jaxlib hands parts of a batch to other threads and waits for them: a program loses its
 # caches, and when as many programs as XLA has threads wait, none goes on.

@@ -20,10 +20,11 @@ from jaxsim.engine.solver import primal
 from jaxsim.engine.solver.operators import DenseInertia, DenseRows
 from jaxsim.engine.solver.problem import ConstraintProblem, elliptic
 from jaxsim.math.safe import Array
-from jaxsim.xla import kernels, native
 from jaxsim.xla.batching import merged
 from jaxsim.xla.compat import Primitive, batching, mlir
-from jaxsim.xla.nvrtc import CompilerMissing
+from jaxsim.xla.cuda import kernels
+from jaxsim.xla.cuda.nvrtc import CompilerMissing
+from jaxsim.xla.machine_code import native
 
 HERE = Path(__file__).parent
 NEVER, BY_PLATFORM, ALWAYS = -1, 0, 1  # `opt.solver_kernel`

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim.xla.c_expressions import C_TYPES, Index, c_type, plus
 from jaxsim.xla.compat import scan_lengths
+from jaxsim.xla.machine_code.c_expressions import C_TYPES, Index, c_type, plus
 from jaxsim.xla.tile.equations import CALLS, Flat, Operation, Term, Var, flatten
 from jaxsim.xla.tile.operations import (
     DEAR,

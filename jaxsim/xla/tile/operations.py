@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim.xla.c_expressions import (
+from jaxsim.xla.machine_code.c_expressions import (
     ELEMENTWISE,
     Index,
     UnsupportedPrimitive,

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxsim.xla import kernels
-from jaxsim.xla.c_expressions import PREAMBLE, UnsupportedPrimitive, c_type
+from jaxsim.xla.cuda import kernels
+from jaxsim.xla.machine_code.c_expressions import PREAMBLE, UnsupportedPrimitive, c_type
 from jaxsim.xla.tile.equations import Flat, Var
 from jaxsim.xla.tile.kernel import compute
 from jaxsim.xla.tile.writer import Buffer, Writer, places

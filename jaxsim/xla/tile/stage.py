@@ -16,11 +16,11 @@ from jax import core
 from jax.ad_checkpoint import checkpoint_name
 
 from jaxsim.math.safe import Array
-from jaxsim.xla import kernels
 from jaxsim.xla.batching import merged
-from jaxsim.xla.c_expressions import UnsupportedPrimitive
 from jaxsim.xla.compat import Primitive, ad, batching, eval_jaxpr, mlir
-from jaxsim.xla.nvrtc import CompilerMissing
+from jaxsim.xla.cuda import kernels
+from jaxsim.xla.cuda.nvrtc import CompilerMissing
+from jaxsim.xla.machine_code.c_expressions import UnsupportedPrimitive
 from jaxsim.xla.tile.equations import Flat, Operation, Var, flatten
 from jaxsim.xla.tile.kernel import PLATFORM, is_written
 from jaxsim.xla.tile.segments import segments

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim.xla.c_expressions import Index, c_type, linear, literal, unravelled
+from jaxsim.xla.machine_code.c_expressions import Index, c_type, linear, literal, unravelled
 
 WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes, with indices that are known
 ALIGNED = 16  # bytes

@@ -10,7 +10,8 @@ import pytest
 from jax import lax
 
 from jaxsim.math.arrays import row_at
-from jaxsim.xla import kernels, linalg
+from jaxsim.xla import linalg
+from jaxsim.xla.cuda import kernels
 from jaxsim.xla.tile import stage as tile
 from jaxsim.xla.tile.equations import flatten, trace
 from jaxsim.xla.tile.kernel import is_known

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.xla import nvrtc
+from jaxsim.xla.cuda import nvrtc
 from jaxsim.xla.tile import stage as tile
 from tests.xla.tile import threads
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jaxsim.xla import native
+from jaxsim.xla.machine_code import native
 from jaxsim.xla.tile import stage as tile
 from jaxsim.xla.tile.source import TileSource, tile_source
 

@@ -23,7 +23,7 @@ from jaxsim.engine.collision.shapes import Geoms, PairContacts
 from jaxsim.engine.flex import tables
 from jaxsim.math.arrays import gather, row_at, take
 from jaxsim.math.safe import Array
-from jaxsim.xla.pool import for_each
+from jaxsim.xla.searches.pool import for_each
 
 FACES = ((0, 1, 2, 3), (0, 2, 3, 1), (0, 3, 1, 2), (1, 3, 2, 0))  # of a tetrahedron, and the vertex opposite
 NEAR_MIN = 512  # capacity for pairs of elements that touch, or are near vertices, at least

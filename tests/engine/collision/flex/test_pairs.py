@@ -6,7 +6,7 @@ import pytest
 
 import jaxsim
 from jaxsim.engine.collision.flex import pairs
-from jaxsim.xla import native, world_program
+from jaxsim.xla.machine_code import native, world_program
 from tests.engine.collision.flex.cases import CLOTH, flexcomp, scene
 
 pytestmark = pytest.mark.skipif(native.c_compiler() is None, reason="compares machine code of a C compiler with XLA's")

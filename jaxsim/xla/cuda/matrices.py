@@ -14,9 +14,9 @@ import numpy as np
 from jax import core
 
 from jaxsim.math.safe import Array
-from jaxsim.xla import kernels
 from jaxsim.xla.compat import Primitive, mlir
-from jaxsim.xla.nvrtc import CompilerMissing
+from jaxsim.xla.cuda import kernels
+from jaxsim.xla.cuda.nvrtc import CompilerMissing
 
 MOST_ROWS = 256  # of registers: a column is in one lane
 # of the arguments (count, ...) of each function, numbers of a matrix of n rows with k right-hand sides

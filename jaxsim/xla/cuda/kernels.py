@@ -14,8 +14,8 @@ import jax
 import numpy as np
 
 from jaxsim.math.safe import Array
-from jaxsim.xla import native
-from jaxsim.xla.nvrtc import ptx_of
+from jaxsim.xla.cuda.nvrtc import ptx_of
+from jaxsim.xla.machine_code import native
 
 C_NUMBERS = {"float32": "float", "float64": "double"}
 SHARED_BYTES = 48 << 10  # that a block of any GPU has without asking for more

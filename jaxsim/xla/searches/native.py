@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.math.safe import Array
-from jaxsim.xla.c_expressions import C_TYPES, PREAMBLE
-from jaxsim.xla.c_source import c_function
-from jaxsim.xla.native import PREAMBLE as HANDLER
-from jaxsim.xla.native import target_of
-from jaxsim.xla.pool_kernel import KernelSearch
+from jaxsim.xla.machine_code.c_expressions import C_TYPES, PREAMBLE
+from jaxsim.xla.machine_code.c_source import c_function
+from jaxsim.xla.machine_code.native import PREAMBLE as HANDLER
+from jaxsim.xla.machine_code.native import target_of
+from jaxsim.xla.searches.kernel import KernelSearch
 
 
 def native_source(s: KernelSearch) -> str:

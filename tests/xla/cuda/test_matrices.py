@@ -5,7 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsim.xla import kernels, linalg, matrices, native
+from jaxsim.xla import linalg
+from jaxsim.xla.cuda import kernels, matrices
+from jaxsim.xla.machine_code import native
 
 needs_compiler = pytest.mark.skipif(
     native.c_compiler() is None, reason="runs the kernels' source on this machine: needs a C compiler (cc)"

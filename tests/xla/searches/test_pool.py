@@ -9,9 +9,11 @@ import pytest
 from jax import lax
 
 from jaxsim.math.arrays import row_at
-from jaxsim.xla import kernels, native, pool
-from jaxsim.xla.nvrtc import CompilerMissing
-from jaxsim.xla.pool import for_each
+from jaxsim.xla.cuda import kernels
+from jaxsim.xla.cuda.nvrtc import CompilerMissing
+from jaxsim.xla.machine_code import native
+from jaxsim.xla.searches import pool
+from jaxsim.xla.searches.pool import for_each
 
 N = 6
 TABLE = np.arange(5000, dtype=np.int32)  # more than XLA takes as a constant operand of a kernel that it sees

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import jax
 
 from jaxsim.xla.cache import made, user_folder
-from jaxsim.xla.nvrtc import CompilerMissing
+from jaxsim.xla.cuda.nvrtc import CompilerMissing
 
 FLAGS = ("-std=c99", "-w", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
 FLAGS += ("-Wl,-undefined,dynamic_lookup",) if platform.system() == "Darwin" else ()  # functions of other libraries

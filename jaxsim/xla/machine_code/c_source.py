@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from jaxsim.xla.batching import is_read
-from jaxsim.xla.c_expressions import (
+from jaxsim.xla.compat import scan_lengths
+from jaxsim.xla.machine_code.c_expressions import (
     ELEMENTWISE,
     Index,
     UnsupportedPrimitive,
@@ -26,7 +27,6 @@ from jaxsim.xla.c_expressions import (
     plus,
     times,
 )
-from jaxsim.xla.compat import scan_lengths
 
 SMALL = 18
 UNROLLED = 9  # numbers of the last axes of a larger array that are written out, so that their indices are known

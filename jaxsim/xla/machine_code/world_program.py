@@ -16,11 +16,11 @@ import numpy as np
 from jax import core
 
 from jaxsim.math.safe import Array
-from jaxsim.xla import native
 from jaxsim.xla.batching import merged
-from jaxsim.xla.c_expressions import C_TYPES, PREAMBLE, UnsupportedPrimitive
 from jaxsim.xla.compat import Primitive, ad, batching, mlir
-from jaxsim.xla.nvrtc import CompilerMissing
+from jaxsim.xla.cuda.nvrtc import CompilerMissing
+from jaxsim.xla.machine_code import native
+from jaxsim.xla.machine_code.c_expressions import C_TYPES, PREAMBLE, UnsupportedPrimitive
 from jaxsim.xla.tile.equations import PLAIN_FORMS, trace
 
 

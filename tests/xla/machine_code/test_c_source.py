@@ -14,10 +14,10 @@ from jax import lax
 import jaxsim
 from jaxsim.engine.collision import driver
 from jaxsim.math.arrays import row_at, with_row
-from jaxsim.xla import pool
-from jaxsim.xla.c_expressions import PREAMBLE, UnsupportedPrimitive
-from jaxsim.xla.c_source import c_function
-from jaxsim.xla.pool_kernel import pool_source, real_first
+from jaxsim.xla.machine_code.c_expressions import PREAMBLE, UnsupportedPrimitive
+from jaxsim.xla.machine_code.c_source import c_function
+from jaxsim.xla.searches import pool
+from jaxsim.xla.searches.kernel import pool_source, real_first
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 needs_compiler = pytest.mark.skipif(
@@ -147,8 +147,8 @@ SCENE = """<mujoco><option><flag nativeccd="{native}"/></option>
     ],
 )
 def test_kernels_of_collisions_find_what_xla_finds(kind, floor, native, tmp_path, monkeypatch):
-    monkeypatch.setattr(jaxsim.xla.native, "c_compiler", lambda: None)  # the pool is XLA's
-    jaxsim.xla.native.target_of.cache_clear()
+    monkeypatch.setattr(jaxsim.xla.machine_code.native, "c_compiler", lambda: None)  # the pool is XLA's
+    jaxsim.xla.machine_code.native.target_of.cache_clear()
     m = jaxsim.load_model(SCENE.format(kind=kind, floor=floor, native=native, z=0.05))
     d = jaxsim.forward(m, jaxsim.make_data(m))
     seen, bind = [], pool.pool_p.bind

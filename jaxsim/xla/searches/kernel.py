@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.math.safe import Array
-from jaxsim.xla.c_expressions import C_TYPES, PREAMBLE
-from jaxsim.xla.c_source import c_function
-from jaxsim.xla.kernels import Launch, launch
+from jaxsim.xla.cuda.kernels import Launch, launch
+from jaxsim.xla.machine_code.c_expressions import C_TYPES, PREAMBLE
+from jaxsim.xla.machine_code.c_source import c_function
 
 THREADS = 64  # of a block
 

@@ -21,15 +21,15 @@ from jax import core, lax
 from jaxsim.math.arrays import row_at
 from jaxsim.math.safe import Array
 from jaxsim.xla.batching import is_read, merged
-from jaxsim.xla.c_expressions import UnsupportedPrimitive
-from jaxsim.xla.c_source import CONTROL, Value, Writer, entries_of, lent, row_of, write_block
 from jaxsim.xla.compat import Primitive, batching, eval_jaxpr, mlir
+from jaxsim.xla.cuda.nvrtc import CompilerMissing
 from jaxsim.xla.fusion import one_kernel_of_tables
 from jaxsim.xla.loops import repeat
-from jaxsim.xla.native import begin
-from jaxsim.xla.nvrtc import CompilerMissing
-from jaxsim.xla.pool_kernel import KernelSearch, real_first, search_by_kernel
-from jaxsim.xla.pool_native import native_source, search_natively
+from jaxsim.xla.machine_code.c_expressions import UnsupportedPrimitive
+from jaxsim.xla.machine_code.c_source import CONTROL, Value, Writer, entries_of, lent, row_of, write_block
+from jaxsim.xla.machine_code.native import begin
+from jaxsim.xla.searches.kernel import KernelSearch, real_first, search_by_kernel
+from jaxsim.xla.searches.native import native_source, search_natively
 
 CHUNK = 1 << 14  # entries that go side by side where there are many
 

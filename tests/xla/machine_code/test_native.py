@@ -6,8 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from jaxsim.xla import native
-from jaxsim.xla.nvrtc import CompilerMissing
+from jaxsim.xla.cuda.nvrtc import CompilerMissing
+from jaxsim.xla.machine_code import native
 
 TWICE = (
     native.PREAMBLE

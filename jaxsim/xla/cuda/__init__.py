@@ -1,0 +1,1 @@
+"""Kernels of a GPU: CUDA C, compiled by NVRTC while a program is lowered."""

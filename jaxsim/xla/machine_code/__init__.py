@@ -1,0 +1,1 @@
+"""C source of programs for a CPU, and the libraries that the C compiler makes of it."""
