@@ -25,6 +25,7 @@ from jaxsim.xla.compat import Primitive, batching, mlir
 from jaxsim.xla.cuda import kernels
 from jaxsim.xla.cuda.nvrtc import CompilerMissing
 from jaxsim.xla.machine_code import native
+from jaxsim.xla.source_text import definitions, text
 
 HERE = Path(__file__).parent
 NEVER, BY_PLATFORM, ALWAYS = -1, 0, 1  # `opt.solver_kernel`
@@ -167,8 +168,8 @@ def native_source(layout: Layout, dtype: Any) -> str:
 
 def worlds_source(layout: Layout, dtype: Any, constants: dict[str, Any], worlds: str) -> str:
     """Source of a handler: `primal.c` with its constants, and the file that knows the operands."""
-    before = native.PREAMBLE + kernels.scalars_source(dtype) + kernels.definitions(_rows(layout) | constants)
-    return before + "".join(kernels.text(HERE, name) for name in ("rows.cu", "primal.c", worlds))
+    before = native.PREAMBLE + kernels.scalars_source(dtype) + definitions(_rows(layout) | constants)
+    return before + "".join(text(HERE, name) for name in ("rows.cu", "primal.c", worlds))
 
 
 def _by_kernel(on_host: bool, *operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
@@ -236,7 +237,7 @@ def solver_source(plan: _Plan, axes: tuple, dtype: Any, count: int, shape: kerne
     table = np.full(max(1, layout.nv), -1)
     table[layout.limit_dof] = np.arange(layout.nlimit)
     limits = f"TABLE int LIMIT_OF_DOF[{len(table)}] = {{{', '.join(map(str, table))}}};\n"
-    body = kernels.text(HERE, "rows.cu") + kernels.text(HERE, "primal.cu")
+    body = text(HERE, "rows.cu") + text(HERE, "primal.cu")
     parameters = [f"const T* {n}" for n in plan.names] + ["T* out"]
     sizes = _sizes(layout)
     fields = [
@@ -259,7 +260,7 @@ FUNCTION void visit(int lane, int world, T* memory, {", ".join(parameters)}) {{
 }}
 """
     entry = kernels.entry_source("solve_worlds", parameters, count, shape, None if spilled else "AT_END")
-    known = kernels.definitions(_constants(layout, plan.limits))
+    known = definitions(_constants(layout, plan.limits))
     return kernels.lanes_source(dtype, layout.nv, shape) + known + limits + body + visit + entry
 
 

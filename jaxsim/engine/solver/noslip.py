@@ -31,11 +31,11 @@ from jaxsim.engine.solver.slip import cone_block, visit_cone, visit_scalar
 from jaxsim.engine.solver.sweeps import SweepProblem, friction_slots, has_pairs
 from jaxsim.math.arrays import dot, einsum, inner
 from jaxsim.math.safe import Array, divide, norm
-from jaxsim.xla.cuda.kernels import definitions, text
 from jaxsim.xla.linalg import cholesky, solve_factored, solve_triangular
 from jaxsim.xla.machine_code.c_expressions import C_TYPES, PREAMBLE
 from jaxsim.xla.machine_code.c_source import c_function
 from jaxsim.xla.machine_code.world_program import ProgramSource, WorldProgram, run_program
+from jaxsim.xla.source_text import definitions, text
 
 
 class ScalarRows(NamedTuple):

@@ -16,6 +16,7 @@ import numpy as np
 from jaxsim.math.safe import Array
 from jaxsim.xla.cuda.nvrtc import ptx_of
 from jaxsim.xla.machine_code import native
+from jaxsim.xla.source_text import definitions, text
 
 C_NUMBERS = {"float32": "float", "float64": "double"}
 SHARED_BYTES = 48 << 10  # that a block of any GPU has without asking for more
@@ -50,11 +51,6 @@ def lanes_for(columns: int, bytes_of_world: int) -> Lanes:
 
 
 @cache
-def text(folder: Path, name: str) -> str:
-    """A source file of the package."""
-    return (folder / name).read_text(encoding="utf-8")
-
-
 def lanes_source(dtype: Any, size: int, shape: Lanes) -> str:
     """`lanes.cu` for matrices of `size` columns, with its constants."""
     known = {"NV": size, "LANES": shape.lanes, "WIDTH": shape.width}
@@ -67,11 +63,6 @@ def scalars_source(dtype: Any) -> str:
     eps, tiny = np.finfo(dtype).eps, 1e-20 if dtype == np.float64 else 1e-12
     known = {"REAL": real, "EPS": f"(({real}){eps:.17e})", "TINY": f"(({real}){tiny})"}
     return definitions(known) + text(Path(__file__).parent, "scalars.cu")
-
-
-def definitions(values: dict[str, Any]) -> str:
-    """Lines `#define NAME value`."""
-    return "".join(f"#define {k} {v}\n" for k, v in values.items())
 
 
 def entry_source(name: str, parameters: Sequence[str], count: int, shape: Lanes, memory: str | None) -> str:

@@ -17,6 +17,7 @@ from jaxsim.math.safe import Array
 from jaxsim.xla.compat import Primitive, mlir
 from jaxsim.xla.cuda import kernels
 from jaxsim.xla.cuda.nvrtc import CompilerMissing
+from jaxsim.xla.source_text import definitions, text
 
 MOST_ROWS = 256  # of registers: a column is in one lane
 # of the arguments (count, ...) of each function, numbers of a matrix of n rows with k right-hand sides
@@ -100,7 +101,7 @@ def matrices_source(name: str, n: int, k: int, dtype: Any, count: int, shape: ke
   {name}(lane, memory, {", ".join(given)});
 }}
 """
-    known = kernels.definitions({"RIGHT": k})
-    body = kernels.text(Path(__file__).parent, "matrices.cu")
+    known = definitions({"RIGHT": k})
+    body = text(Path(__file__).parent, "matrices.cu")
     entry = kernels.entry_source("matrices", parameters, count, shape, str(memory_of(name, n, k)))
     return kernels.lanes_source(np.dtype(dtype), n, shape) + known + body + visit + entry

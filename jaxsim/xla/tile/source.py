@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxsim.xla.cuda import kernels
 from jaxsim.xla.machine_code.c_expressions import PREAMBLE, UnsupportedPrimitive, c_type
+from jaxsim.xla.source_text import text
 from jaxsim.xla.tile.equations import Flat, Var
 from jaxsim.xla.tile.kernel import compute
 from jaxsim.xla.tile.writer import Buffer, Writer, places
@@ -125,7 +126,7 @@ def _text(
     own = [f"in{i} += (long long)world * {math.prod(v.shape)};" for i, v in enumerate(flat.inputs) if has_worlds[i]]
     own += [f"out{i} += (long long)world * {math.prod(v.shape)};" for i, v in enumerate(outputs)]
     own.append(f"scratch += (long long)world * {shape.scratch};")
-    tile_cu = kernels.text(Path(__file__).parent, "tile.cu")
+    tile_cu = text(Path(__file__).parent, "tile.cu")
     signature, names = ", ".join(parameters), ", ".join(p.split()[-1] for p in parameters)
     lines = "\n".join([*own, *declared, *w.lines])
     tables = "\n".join(w.tables)
