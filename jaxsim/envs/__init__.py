@@ -14,8 +14,9 @@ from jaxsim.envs import tasks as _tasks  # noqa: F401 - registers the tasks
 from jaxsim.envs.base import Config, Env, State, model_path
 from jaxsim.envs.locomotion import Locomotion, LocomotionConfig, Randomization, locomotion
 from jaxsim.envs.mixed import Mixed
-from jaxsim.envs.policy import Policy, load_policy, save_policy
+from jaxsim.envs.policy import Policy, load_policy, patches, save_policy
 from jaxsim.envs.registry import default_config, make, names, register
+from jaxsim.envs.vision import Vision
 from jaxsim.envs.wrappers import (
     ActionDelay,
     ActionRepeat,
@@ -43,6 +44,7 @@ __all__ = [
     "Randomization",
     "State",
     "Vectorize",
+    "Vision",
     "Wrapper",
     "default_config",
     "diagnostics",
@@ -51,6 +53,7 @@ __all__ = [
     "make",
     "model_path",
     "names",
+    "patches",
     "register",
     "save_policy",
     "wrap",

@@ -82,6 +82,7 @@ def twist(env, state, k):
 
 POLICIES = {
     "cartpole_balance": balance,
+    "cartpole_balance_vision": balance,
     "cartpole_swingup": swing_up,
     "hopper_stand": posture(200, 10),
     "hopper_hop": posture(200, 10),

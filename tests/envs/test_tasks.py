@@ -37,7 +37,7 @@ def test_shapes_and_types_of_a_task(name):
 def test_documented_sizes_are_those_of_the_environment(name):
     """A page that gives a size gives the right one; one that serves several models counts actuators."""
     env = envs.make(name)
-    text = " ".join(type(env.unwrapped).__doc__.split())
+    text = " ".join(f"{type(env).__doc__} {type(env.unwrapped).__doc__}".split())
     if isinstance(env.observation_size, dict):
         assert "Observation, a mapping." in text
         return
