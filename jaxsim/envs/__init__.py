@@ -12,7 +12,7 @@ state = jaxsim.jit(batch.step)(state, actions)
 
 from jaxsim.envs import tasks as _tasks  # noqa: F401 - registers the tasks
 from jaxsim.envs.base import Config, Env, State, model_path
-from jaxsim.envs.locomotion import Locomotion, LocomotionConfig, Randomization, locomotion
+from jaxsim.envs.locomotion import Locomotion, LocomotionConfig, Randomization, TerrainCurriculum, locomotion
 from jaxsim.envs.mixed import Mixed
 from jaxsim.envs.policy import Policy, load_policy, patches, save_policy
 from jaxsim.envs.registry import default_config, make, names, register
@@ -43,6 +43,7 @@ __all__ = [
     "Policy",
     "Randomization",
     "State",
+    "TerrainCurriculum",
     "Vectorize",
     "Vision",
     "Wrapper",

@@ -94,6 +94,7 @@ POLICIES = {
     "quadruped_joystick": hold,
     "quadruped_joystick_rough": hold,
     "quadruped_locomotion": hold,
+    "quadruped_locomotion_rough": hold,
     "humanoid_stand": posture(150, 8),
     "humanoid_walk": posture(150, 8),
     "humanoid_run": posture(150, 8),

@@ -40,6 +40,10 @@ TASKS = {
         make_locomotion,
         LocomotionConfig(model="quadruped.xml", sim_dt=0.005, collisions="feet"),
     ),
+    "quadruped_locomotion_rough": (
+        make_locomotion,
+        LocomotionConfig(model="quadruped.xml", sim_dt=0.005, collisions="feet", terrain=0.4, levels=10),
+    ),
     "humanoid_stand": (Legged, replace(HUMANOID, speed=0.0)),
     "humanoid_walk": (Legged, HUMANOID),
     "humanoid_run": (Legged, replace(HUMANOID, speed=8.0)),
