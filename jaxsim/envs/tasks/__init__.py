@@ -48,7 +48,7 @@ TASKS = {
     "humanoid_walk": (Legged, HUMANOID),
     "humanoid_run": (Legged, replace(HUMANOID, speed=8.0)),
     "arm_reach": (Reach, ArmConfig()),
-    "cube_pick": (Pick, ArmConfig()),
+    "cube_pick": (Pick, ArmConfig(sim_dt=0.008, step_size=0.05, held=0.25)),
     "hand_reorient": (Reorient, HandConfig()),
     "stub": (Stub, StubConfig()),
 }
