@@ -17,25 +17,37 @@ from jax.sharding import PartitionSpec as P
 
 import jaxsim
 from jaxsim import envs
-from jaxsim.envs.wrappers import first_moments
+from jaxsim.envs.wrappers import first_moments, normalize
 
 Array = Any
 AXIS = "worlds"  # the name of the mesh's axis
 
 
+PATCH = 4  # pixels of a side of what one layer of an encoder makes one pixel of
+PIXELS = "pixels/"  # the names of pictures in an observation begin so
+
+
 class Network(nn.Module):
-    """Mean and log standard deviation of an action, and the value of what a critic sees: two towers of layers."""
+    """Mean and log standard deviation of an action, and the value of what a critic sees: two towers of layers.
+
+    Where the actor sees pictures, its tower begins with convolutions of `encoder` channels. The critic sees none. A
+    convolution's stride is its width, so it is a product of matrices. The derivative of an overlapping one (widths 8, 4
+    and strides 4, 2) takes 3.0 ms a picture inside of a compiled loop on a CPU, and this one 0.08 ms.
+    """
 
     action_size: int
     hidden: tuple[int, ...]
     first_std: float
     activation: str
+    encoder: tuple[int, ...] = ()
 
     def setup(self) -> None:
-        """Layers of both towers."""
+        """Layers of both towers, and of the encoder."""
+        start = nn.initializers.orthogonal(2**0.5)
+        self.convolutions = [nn.Dense(channels, kernel_init=start) for channels in self.encoder]
 
         def tower(out: int, scale: float) -> list[nn.Dense]:
-            wide = [nn.Dense(width, kernel_init=nn.initializers.orthogonal(2**0.5)) for width in self.hidden]
+            wide = [nn.Dense(width, kernel_init=start) for width in self.hidden]
             return [*wide, nn.Dense(out, kernel_init=nn.initializers.orthogonal(scale))]
 
         self.actor, self.critic = tower(self.action_size, 0.01), tower(1, 1.0)
@@ -46,9 +58,15 @@ class Network(nn.Module):
             x = getattr(nn, self.activation)(layer(x))
         return layers[-1](x)
 
-    def act(self, obs: Array) -> tuple[Array, Array]:
+    def act(self, obs: dict[str, Array]) -> tuple[Array, Array]:
         """Mean and log standard deviation of the action."""
-        return self._apply(self.actor, obs), self.log_std
+        x = obs["actor"]
+        if "pixels" in obs:
+            pictures = obs["pixels"]
+            for layer in self.convolutions:
+                pictures = getattr(nn, self.activation)(layer(envs.patches(pictures, PATCH)))
+            x = jnp.concatenate([x, pictures.reshape(*x.shape[:-1], -1)], -1)
+        return self._apply(self.actor, x), self.log_std
 
     def value(self, obs: Array) -> Array:
         """Value of an observation."""
@@ -56,14 +74,29 @@ class Network(nn.Module):
 
     def __call__(self, obs: dict[str, Array]) -> tuple[Array, Array, Array]:
         """Mean, log standard deviation and value."""
-        return *self.act(obs["actor"]), self.value(obs["critic"])
+        return *self.act(obs), self.value(obs["critic"])
 
 
 def seen(obs: Any) -> dict[str, Array]:
-    """What actor and critic see of an observation; a mapping may have a `privileged_state` for the critic alone."""
+    """What actor and critic see of an observation; a mapping may have a `privileged_state` for the critic alone.
+
+    Pictures, entries whose names begin with `PIXELS`, are "pixels" for the actor, one after the other as channels.
+    """
     if not isinstance(obs, dict):
         return {"actor": obs, "critic": obs}
-    return {"actor": obs["state"], "critic": obs.get("privileged_state", obs["state"])}
+    pictures = [obs[name] for name in sorted(obs) if name.startswith(PIXELS)]
+    numbers = {"actor": obs["state"], "critic": obs.get("privileged_state", obs["state"])}
+    return {**numbers, "pixels": jnp.concatenate(pictures, -1)} if pictures else numbers
+
+
+def numbers(obs: dict[str, Array]) -> dict[str, Array]:
+    """What `seen` gives less the pictures: what has running moments."""
+    return {k: v for k, v in obs.items() if k != "pixels"}
+
+
+def normal(moments: dict[str, Any], obs: dict[str, Array]) -> dict[str, Array]:
+    """What `seen` gives with numbers normalised; pictures are in [0, 1] and stay as they are."""
+    return {**obs, **normalize(moments, numbers(obs))}
 
 
 def check_shares(s: Any) -> None:
@@ -130,4 +163,6 @@ def export(s: Any, params: Any, moments: dict[str, Any], path: Path) -> None:
     count, mean, square = (moments[k] for k in ("count", "mean", "square"))
     std = jnp.sqrt(square["actor"] / jnp.maximum(count, 1) + 1e-6)
     pairs = [(layer["kernel"], layer["bias"]) for layer in layers]
-    envs.save_policy(path, pairs, mean["actor"], std, activation=s.activation, env=s.env)
+    encoder = [params["params"][name] for name in sorted(params["params"]) if name.startswith("convolutions_")]
+    pictures = [(layer["kernel"], layer["bias"]) for layer in encoder]
+    envs.save_policy(path, pairs, mean["actor"], std, activation=s.activation, env=s.env, encoder=pictures)

@@ -24,11 +24,11 @@ import jax
 import jax.numpy as jnp
 import optax
 import training_loop
-from actor_critic import AXIS, Network, mean_over_devices, new_moments, own_key, seen
+from actor_critic import AXIS, Network, mean_over_devices, new_moments, normal, numbers, own_key, seen
 from jax.sharding import PartitionSpec as P
 
 from jaxsim import envs
-from jaxsim.envs.wrappers import first_moments, normalize
+from jaxsim.envs.wrappers import first_moments
 
 Array = Any
 
@@ -44,6 +44,7 @@ class Settings:
     epochs: int = 5
     minibatches: int = 4
     hidden: tuple[int, ...] = (128, 128)
+    encoder: tuple[int, ...] = (16, 32)  # channels of the convolutions, where the actor sees pictures
     activation: str = "elu"
     learning_rate: float = 5e-4  # the first; then it follows `target_kl`
     target_kl: float = 0.02  # 0: a constant learning rate
@@ -109,7 +110,7 @@ class Trainer(training_loop.Trainer):
     def __init__(self, s: Settings):
         actor_critic.check_shares(s)
         super().__init__(s)
-        self.net = Network(self.env.action_size, s.hidden, s.first_std, s.activation)
+        self.net = Network(self.env.action_size, s.hidden, s.first_std, s.activation, s.encoder)
         self.tx = optax.chain(optax.clip_by_global_norm(s.max_grad), optax.scale_by_adam(eps=1e-5))
         spec = Run(params=P(), optimiser=P(), rate=P(), moments=P(), world=P(AXIS), key=P(), update=P())
         self.update, self.sharding = actor_critic.over_devices(self._update, spec)
@@ -122,8 +123,8 @@ class Trainer(training_loop.Trainer):
     def _start(self, net: Array, state: envs.State, key: Array) -> Run:
         obs = seen(state.obs)
         params = self.net.init(net, obs)
-        rate = jnp.asarray(self.s.learning_rate, jnp.float32)
-        return Run(params, self.tx.init(params), rate, first_moments(obs), state, key, jnp.zeros((), jnp.int32))
+        rate, moments = jnp.asarray(self.s.learning_rate, jnp.float32), first_moments(numbers(obs))
+        return Run(params, self.tx.init(params), rate, moments, state, key, jnp.zeros((), jnp.int32))
 
     def _update(self, run: Run) -> tuple[Run, dict[str, Array]]:
         s = self.s
@@ -132,14 +133,14 @@ class Trainer(training_loop.Trainer):
 
         def step(state: envs.State, key: Array) -> tuple[envs.State, dict[str, Array]]:
             raw = seen(state.obs)
-            obs = normalize(run.moments, raw)
-            mean, log_std = self.net.apply(run.params, obs["actor"], method="act")
+            obs = normal(run.moments, raw)
+            mean, log_std = self.net.apply(run.params, obs, method="act")
             action = mean + jnp.exp(log_std) * jax.random.normal(key, mean.shape, mean.dtype)
             new = self.batch.step(state, action)
             return new, {
-                "raw": raw,
+                "raw": numbers(raw),
                 "obs": obs,
-                "final": normalize(run.moments, seen(new.info["final_obs"]))["critic"],
+                "final": normal(run.moments, seen(new.info["final_obs"]))["critic"],
                 "action": action,
                 "mean": mean,
                 "reward": s.reward_scale * new.reward,
@@ -215,7 +216,7 @@ class Trainer(training_loop.Trainer):
 
     def policy(self, run: Run, obs: Any) -> Array:
         """Actions without exploration noise: the means."""
-        return self.net.apply(run.params, normalize(run.moments, seen(obs))["actor"], method="act")[0]
+        return self.net.apply(run.params, normal(run.moments, seen(obs)), method="act")[0]
 
     def export(self, run: Run, path: Path) -> None:
         """Write the policy for `jaxsim.envs.load_policy`."""

@@ -111,6 +111,8 @@ class Trainer(training_loop.Trainer):
     def __init__(self, s: Settings):
         actor_critic.check_shares(s)
         super().__init__(s)
+        if "pixels" in jax.eval_shape(lambda key: seen(self.env.reset(key).obs), jax.random.PRNGKey(0)):
+            raise SystemExit(f"--env: {s.env} shows pictures, for which shac.py has no encoder: use ppo.py")
         self.net = Network(self.env.action_size, s.hidden, s.first_std, s.activation)
         updates = -(-s.steps // self.steps_per_update)
         rate = optax.linear_schedule(s.learning_rate, s.learning_rate / 10, updates)
@@ -142,7 +144,7 @@ class Trainer(training_loop.Trainer):
         def one(carry: tuple[envs.State, Array], noise: Array) -> tuple[tuple, dict[str, Array]]:
             state, going = carry
             raw = seen(state.obs)
-            mean, log_std = self.net.apply({"params": actor}, normalize(moments, raw)["actor"], method="act")
+            mean, log_std = self.net.apply({"params": actor}, normalize(moments, raw), method="act")
             action = mean + jnp.exp(log_std) * noise
             new = self.env.step(state, bounded(action))
             excess = jnp.square(jnp.maximum(jnp.abs(action) - 1, 0)).mean()
@@ -257,7 +259,7 @@ class Trainer(training_loop.Trainer):
 
     def policy(self, run: Run, obs: Any) -> Array:
         """Actions without exploration noise: the means."""
-        return self.net.apply(run.params, normalize(run.moments, seen(obs))["actor"], method="act")[0]
+        return self.net.apply(run.params, normalize(run.moments, seen(obs)), method="act")[0]
 
     def export(self, run: Run, path: Path) -> None:
         """Write the policy for `jaxsim.envs.load_policy`."""

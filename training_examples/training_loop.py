@@ -29,6 +29,7 @@ from jaxsim import envs
 from jaxsim.xla.cache import use_compile_cache
 
 Array = Any
+WIDTHS = ("hidden", "encoder")  # settings that are the widths of layers
 
 
 class Trainer:
@@ -213,7 +214,7 @@ def parse(algorithm: type[Trainer], doc: str | None, argv: list[str] | None = No
     """Arguments of the command line, which has an option for each setting."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     for field in dataclasses.fields(algorithm.Settings):
-        kind = _integers if field.name == "hidden" else field.type
+        kind = _integers if field.name in WIDTHS else field.type
         parser.add_argument(f"--{field.name.replace('_', '-')}", type=kind, help=f"default: {field.default}")
     parser.add_argument("--resume", metavar="DIR", help="continue the run in this folder")
     parser.add_argument("--video", action="store_true", help="write an mp4 as well")
@@ -231,7 +232,7 @@ def settings(algorithm: type[Trainer], args: argparse.Namespace) -> Any:
     base: dict[str, Any] = {}
     if args.resume:
         base = json.loads((Path(args.resume) / "settings.json").read_text()) | {"out": args.resume}
-        base["hidden"] = tuple(base["hidden"])
+        base |= {name: tuple(base[name]) for name in WIDTHS if name in base}
     elif args.smoke:
         base = dataclasses.asdict(algorithm.smoke)
     given = {f.name: getattr(args, f.name) for f in dataclasses.fields(algorithm.Settings)}

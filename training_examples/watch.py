@@ -2,12 +2,14 @@
 
     python training_examples/watch.py training_examples/policies/humanoid_walk.npz --out walk
     python training_examples/watch.py runs/quadruped/policy.npz --video
+    python training_examples/watch.py runs/rough/policy.npz --change level=9
 
 Prints the mean of every metric of the task over the episodes of `--worlds` worlds, without exploration noise. Writes
 `replay.html`, `strip.png` (eight pictures of one episode) and with `--video` an mp4 to `--out`.
 """
 
 import argparse
+import ast
 import sys
 from pathlib import Path
 
@@ -63,6 +65,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("policy", type=Path)
     parser.add_argument("--env", help="name of the task; the policy's own by default")
+    parser.add_argument("--change", nargs="+", default=[], metavar="FIELD=VALUE", help="of the task's config")
     parser.add_argument("--worlds", type=int, default=64)
     parser.add_argument("--steps", type=int, help="actions of an episode; the task's by default")
     parser.add_argument("--seed", type=int, default=0)
@@ -73,7 +76,8 @@ def main() -> None:
     use_compile_cache()
     sys.path.append(str(Path.cwd()))
     policy = envs.load_policy(args.policy)
-    env = envs.make(args.env or policy.env)
+    changes = dict(change.split("=", 1) for change in args.change)
+    env = envs.make(args.env or policy.env, **{name: ast.literal_eval(value) for name, value in changes.items()})
     nstep = args.steps or env.config.episode_length
     going, metrics, frames = episodes(env, policy, args.worlds, nstep, args.seed)
     length = going.sum(0)

@@ -12,10 +12,11 @@ state = jaxsim.jit(batch.step)(state, actions)
 
 from jaxsim.envs import tasks as _tasks  # noqa: F401 - registers the tasks
 from jaxsim.envs.base import Config, Env, State, model_path
-from jaxsim.envs.locomotion import Locomotion, LocomotionConfig, Randomization, locomotion
+from jaxsim.envs.locomotion import Locomotion, LocomotionConfig, Randomization, TerrainCurriculum, locomotion
 from jaxsim.envs.mixed import Mixed
-from jaxsim.envs.policy import Policy, load_policy, save_policy
+from jaxsim.envs.policy import Policy, load_policy, patches, save_policy
 from jaxsim.envs.registry import default_config, make, names, register
+from jaxsim.envs.vision import Vision
 from jaxsim.envs.wrappers import (
     ActionDelay,
     ActionRepeat,
@@ -42,7 +43,9 @@ __all__ = [
     "Policy",
     "Randomization",
     "State",
+    "TerrainCurriculum",
     "Vectorize",
+    "Vision",
     "Wrapper",
     "default_config",
     "diagnostics",
@@ -51,6 +54,7 @@ __all__ = [
     "make",
     "model_path",
     "names",
+    "patches",
     "register",
     "save_policy",
     "wrap",

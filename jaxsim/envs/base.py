@@ -101,8 +101,19 @@ def raw_key(rng: Array) -> Array:
     return jax.random.key_data(rng) if jnp.issubdtype(rng.dtype, jax.dtypes.prng_key) else rng
 
 
+def first_state(env: Any, rng: Array, last: Info | None = None) -> State:
+    """First state of an episode of `env`; `last` holds its `lasting` entries of `info` as the last episode left them.
+
+    An environment without such entries has a `reset` of the key alone.
+    """
+    return env.reset(rng, last) if getattr(env, "lasting", ()) else env.reset(rng)
+
+
 class Env:
     """Environment on a model. A task overrides `initial`, `observe` and `score`, and other hooks where it needs them.
+
+    `lasting` names entries of `info` that outlive an episode. Where there are any, `reset` has a second argument, the
+    mapping of these entries at the end of the world's last episode, or None for its first.
 
     Args:
         config: settings of the task.
@@ -110,6 +121,8 @@ class Env:
     Raises:
         ValueError: the model has no actuators, or the time steps do not fit together.
     """
+
+    lasting: tuple[str, ...] = ()
 
     def __init__(self, config: Config):
         self.config = config

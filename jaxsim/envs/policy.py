@@ -1,5 +1,6 @@
 """Policies as plain NumPy: a network and the statistics of its observations, in one small file."""
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,7 +21,8 @@ class Policy:
     """Function of an observation (..., n) that returns an action (..., action_size) in [-1, 1], in NumPy.
 
     It needs neither JAX nor the environment; inside of a traced function it is traced too. A mapping of observations is
-    read at `key`. `sizes` are the widths of its layers, `env` the name of the task that it was trained on.
+    read at `key`; where the policy sees pictures, also at all names that begin with "pixels/". `sizes` are the widths
+    of its layers, `encoder` the convolutions of pictures, `env` the name of the task that it was trained on.
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray]):
@@ -30,6 +32,8 @@ class Policy:
         self.mean, self.std, self.limit = arrays["mean"], arrays["std"], float(arrays["limit"])
         count = sum(name.startswith("weight") for name in arrays)
         self.layers = [(arrays[f"weight{i}"], arrays[f"bias{i}"]) for i in range(count)]
+        count = sum(name.startswith("kernel") for name in arrays)
+        self.encoder = [(arrays[f"kernel{i}"], arrays[f"offset{i}"]) for i in range(count)]
         self._activation = ACTIVATIONS[str(arrays["activation"])]
 
     @property
@@ -42,13 +46,35 @@ class Policy:
         x = obs[self.key] if isinstance(obs, Mapping) else obs
         xp = jnp if isinstance(x, Tracer) else np
         x = xp.asarray(x)
-        if x.shape[-1] != self.sizes[0]:
-            raise ValueError(f"the policy of {self.env!r} takes {self.sizes[0]} observations, got {x.shape[-1]}")
+        taken = len(self.mean) if self.encoder else self.sizes[0]
+        if x.shape[-1] != taken:
+            raise ValueError(f"the policy of {self.env!r} takes {taken} observations, got {x.shape[-1]}")
         x = xp.clip((x - self.mean) / self.std, -self.limit, self.limit)
+        if self.encoder:
+            x = xp.concatenate([x, self._features(xp, obs).reshape(*x.shape[:-1], -1)], -1)
         for weight, bias in self.layers[:-1]:
             x = self._activation(xp, x @ weight + bias)
         weight, bias = self.layers[-1]
         return xp.clip(x @ weight + bias, -1, 1)
+
+    def _features(self, xp: Any, obs: Mapping[str, Any]) -> Any:
+        """Last layer (..., height, width, channels) of the convolutions of an observation's pictures."""
+        x = xp.concatenate([xp.asarray(obs[name]) for name in sorted(obs) if name.startswith("pixels/")], -1)
+        for kernel, bias in self.encoder:
+            width = math.isqrt(kernel.shape[0] // x.shape[-1])
+            x = self._activation(xp, patches(x, width) @ kernel + bias)
+        return x
+
+
+def patches(pictures: Any, width: int) -> Any:
+    """Squares of `width` pixels of pictures (..., h, w, c), as (..., h / width, w / width, width * width * c).
+
+    Rows and columns that do not fill a square are left out.
+    """
+    *lead, height, across, channels = pictures.shape
+    h, w = height // width, across // width
+    x = pictures[..., : h * width, : w * width, :].reshape(*lead, h, width, w, width, channels)
+    return x.swapaxes(-4, -3).reshape(*lead, h, w, width * width * channels)
 
 
 def save_policy(
@@ -61,6 +87,7 @@ def save_policy(
     env: str = "",
     key: str = "state",
     limit: float = 10.0,
+    encoder: Sequence[tuple[Any, Any]] = (),
 ) -> None:
     """Write a policy as an .npz file of float32 arrays.
 
@@ -73,12 +100,16 @@ def save_policy(
         env: name of the task.
         key: where an observation that is a mapping is read.
         limit: to which normalised observations are clipped.
+        encoder: weight (width * width * inputs, outputs) and bias of each convolution of pictures, which maps squares
+            to pixels of the next (`patches`); the last follows the other observations as inputs of the first layer.
     """
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation={activation!r}: expected one of {', '.join(ACTIVATIONS)}")
     arrays: dict[str, Any] = {"mean": mean, "std": std, "limit": limit}
     for i, (weight, bias) in enumerate(layers):
         arrays |= {f"weight{i}": weight, f"bias{i}": bias}
+    for i, (kernel, bias) in enumerate(encoder):
+        arrays |= {f"kernel{i}": kernel, f"offset{i}": bias}
     small = {name: np.asarray(x, np.float32) for name, x in arrays.items()}
     text = {"format": np.asarray(FORMAT), "env": env, "key": key, "activation": activation}
     np.savez(path, allow_pickle=False, **small, **text)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 import jaxsim
 from jaxsim.core.model import Model
-from jaxsim.envs.base import Env, State, raw_key
+from jaxsim.envs.base import Env, Info, State, first_state, raw_key
 from jaxsim.math.safe import Array
 
 
@@ -23,9 +23,9 @@ class Wrapper:
     def __init__(self, env: Any):
         self.env = env
 
-    def reset(self, rng: Array) -> State:
-        """First state of the inner environment."""
-        return self.env.reset(rng)
+    def reset(self, rng: Array, last: Info | None = None) -> State:
+        """First state of the inner environment; `last` is what outlived the last episode (`Env.lasting`)."""
+        return first_state(self.env, rng, last)
 
     def step(self, state: State, action: Array) -> State:
         """State of the inner environment after one action."""
@@ -81,11 +81,11 @@ class DomainRandomization(Wrapper):
             leaves[i] = drawn[self._names[i]]
         return self.env.with_model(jax.tree.unflatten(structure, leaves))
 
-    def reset(self, rng: Array) -> State:
+    def reset(self, rng: Array, last: Info | None = None) -> State:
         """First state, with a newly drawn model."""
         draw, rng = jax.random.split(rng)
         drawn = self._draw(draw)
-        state = self._inner(drawn).reset(rng)
+        state = first_state(self._inner(drawn), rng, last)
         return state.replace(info={**state.info, "model": drawn})
 
     def step(self, state: State, action: Array) -> State:
@@ -132,10 +132,10 @@ class ActionDelay(Wrapper):
         if not 0 <= self.least <= self.most:
             raise ValueError(f"delay={delay}: expected 0 <= least <= most")
 
-    def reset(self, rng: Array) -> State:
+    def reset(self, rng: Array, last: Info | None = None) -> State:
         """First state, with a newly drawn delay."""
         draw, rng = jax.random.split(rng)
-        state = self.env.reset(rng)
+        state = first_state(self.env, rng, last)
         delay = jax.random.randint(draw, (), self.least, self.most + 1)
         queue = jnp.zeros((self.most + 1, self.env.action_size), state.reward.dtype)
         return state.replace(info={**state.info, "delay": delay, "delayed": queue})
@@ -152,9 +152,11 @@ class ActionDelay(Wrapper):
 class Vectorize(Wrapper):
     """Batch of worlds: `reset` takes keys (nworld, ...) and `step` actions (nworld, action_size)."""
 
-    def reset(self, rng: Array) -> State:
+    def reset(self, rng: Array, last: Info | None = None) -> State:
         """First states of all worlds."""
-        return jax.vmap(self.env.reset)(rng)
+        if last is None:
+            return jax.vmap(lambda rng: first_state(self.env, rng))(rng)
+        return jax.vmap(lambda rng, last: first_state(self.env, rng, last))(rng, last)
 
     def step(self, state: State, action: Array) -> State:
         """States of all worlds after one action each."""
@@ -173,6 +175,8 @@ class AutoReset(Wrapper):
     `steps`: actions of the running episode. `episode_return`, `episode_length`: of the episode that ended last.
     `episodes`, `diverged`: number of episodes that ended, and of those that ended in a state that is not finite.
     `overflow`: contacts and constraint rows dropped for lack of capacity, the maximum over episodes.
+
+    Entries of `info` that the environment calls `lasting` (such as the level of a curriculum) outlive an episode.
 
     Only worlds whose episode ended are reset, in slices, so that the cost follows their number. Reverse-mode
     derivatives do not pass through a reset; to differentiate a rollout use `Vectorize` alone. `stagger` starts the
@@ -235,8 +239,8 @@ class AutoReset(Wrapper):
 def renew(env: Any, state: State, which: Array, rng: Array) -> tuple[State, Array]:
     """`state` with new first states where `which` (nworld,) holds, and the next keys; `rng` (nworld, ...) is raw keys.
 
-    Replaces `data`, `obs` and the environment's own entries of `info`. Worlds are reset in slices of a sixteenth of
-    the batch until none is left.
+    Replaces `data`, `obs` and the environment's own entries of `info`. Those that are `lasting` go into the reset as
+    the episode left them. Worlds are reset in slices of a sixteenth of the batch until none is left.
     """
     nworld = which.shape[0]
     size = min(nworld, max(8, -(-nworld // 16)))
@@ -248,7 +252,8 @@ def renew(env: Any, state: State, which: Array, rng: Array) -> tuple[State, Arra
         slots = first + jnp.arange(size)
         worlds = order[jnp.minimum(slots, nworld - 1)]
         keys = jax.vmap(jax.random.split)(rng[worlds])
-        fresh = env.reset(keys[:, 0])
+        last = {k: parts["info"][k][worlds] for k in getattr(env, "lasting", ())}
+        fresh = first_state(env, keys[:, 0], last)
         target = jnp.where(slots < count, worlds, nworld)  # out of range past the last world: dropped
         new = {k: fresh.info[k] for k in parts["info"]}
         new = {"data": fresh.data, "obs": fresh.obs, "info": new}

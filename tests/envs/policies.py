@@ -82,6 +82,7 @@ def twist(env, state, k):
 
 POLICIES = {
     "cartpole_balance": balance,
+    "cartpole_balance_vision": balance,
     "cartpole_swingup": swing_up,
     "hopper_stand": posture(200, 10),
     "hopper_hop": posture(200, 10),
@@ -93,6 +94,7 @@ POLICIES = {
     "quadruped_joystick": hold,
     "quadruped_joystick_rough": hold,
     "quadruped_locomotion": hold,
+    "quadruped_locomotion_rough": hold,
     "humanoid_stand": posture(150, 8),
     "humanoid_walk": posture(150, 8),
     "humanoid_run": posture(150, 8),

@@ -22,6 +22,25 @@ def test_a_policy_read_back_is_the_network_that_was_written(tmp_path, activation
     assert np.array_equal(policy({"state": obs, "privileged_state": None}), policy(obs))
 
 
+def test_a_policy_sees_pictures_by_convolutions(tmp_path):
+    first, second = RNG.normal(size=(4, 4, 2, 3)), RNG.normal(size=(2, 2, 3, 2))
+    encoder = [(first.reshape(-1, 3), RNG.normal(size=3)), (second.reshape(-1, 2), np.zeros(2))]
+    layers = [(0.1 * RNG.normal(size=(1 + 12, 3)), np.zeros(3))]
+    envs.save_policy(tmp_path / "p.npz", layers, np.zeros(1), np.ones(1), activation="tanh", encoder=encoder)
+    policy = envs.load_policy(tmp_path / "p.npz")
+    pictures = RNG.uniform(size=(5, 17, 24, 2))  # a row is left over
+    x = pictures
+    for kernel, (_, bias) in zip((first, second), encoder, strict=True):
+        stride = (len(kernel), len(kernel))
+        layout = ("NHWC", "HWIO", "NHWC")
+        x = np.tanh(jax.lax.conv_general_dilated(x, kernel, stride, "VALID", dimension_numbers=layout) + bias)
+    expected = np.concatenate([np.full((5, 1), 0.5), np.reshape(x, (5, -1))], -1) @ layers[0][0]
+    obs = {"state": np.full((5, 1), 0.5), "pixels/view_0": pictures[..., :1], "pixels/view_1": pictures[..., 1:]}
+    assert np.allclose(policy(obs), np.clip(expected, -1, 1), atol=1e-5)
+    assert np.allclose(jax.jit(policy)(obs), policy(obs), atol=1e-5)
+    assert np.allclose(policy({k: v[0] for k, v in obs.items()}), policy(obs)[0], atol=1e-6)
+
+
 def test_a_policy_can_be_traced(tmp_path):
     envs.save_policy(tmp_path / "p.npz", LAYERS, MEAN, STD, activation="elu")
     policy = envs.load_policy(tmp_path / "p.npz")

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsim import envs
+import jaxsim
+from jaxsim import envs, stages
 from jaxsim.envs.tasks.rewards import ramp
 from tests.envs.policies import POLICIES
 
@@ -37,7 +38,7 @@ def test_shapes_and_types_of_a_task(name):
 def test_documented_sizes_are_those_of_the_environment(name):
     """A page that gives a size gives the right one; one that serves several models counts actuators."""
     env = envs.make(name)
-    text = " ".join(type(env.unwrapped).__doc__.split())
+    text = " ".join(f"{type(env).__doc__} {type(env.unwrapped).__doc__}".split())
     if isinstance(env.observation_size, dict):
         assert "Observation, a mapping." in text
         return
@@ -95,3 +96,45 @@ def test_a_ramp_has_a_derivative_below_its_foot_and_none_above_its_top():
     value, slope = jax.vmap(jax.value_and_grad(lambda x: ramp(x, 1.0, 3.0)))(jnp.array([0.0, 2.0, 4.0]))
     np.testing.assert_allclose(value, [0, 0.5, 1])
     np.testing.assert_allclose(slope, [0.5, 0.5, 0])
+
+
+@pytest.fixture(scope="module")
+def picking():
+    """The task of picking, and its data at the keyframes "grasp" and "ready" with contacts."""
+    env = envs.make("cube_pick", held=0.5)
+
+    def at(name):
+        data = jaxsim.make_data(env.model, keyframe=name)
+        return stages.collision(env.model, stages.com_pos(env.model, stages.kinematics(env.model, data)))
+
+    return env, at("grasp"), at("ready")
+
+
+def test_a_cube_counts_as_lifted_while_both_fingers_hold_it(picking):
+    env, held, free = picking
+    adr = env.model.jnt_qposadr[env.model.name2id("joint", "cube")] + 2
+
+    def terms(data, height):
+        z = env.table + 0.025 + height
+        return env.score(data, data.replace(qpos=data.qpos.at[adr].set(z)), jnp.zeros(8), {})
+
+    for height, lifted, picked in ((0.03, 0.25, 0), (0.099, 0.825, 0), (0.101, 0.101 / 0.12, 1), (0.2, 1, 1)):
+        reward, found = terms(held, height)
+        assert found["grasped"] == 1 and found["picked"] == picked
+        assert np.isclose(found["lifted"], lifted, rtol=1e-4)
+        assert np.isclose(reward, 0.15 * found["near"] + 0.15 + 0.7 * lifted, rtol=1e-4)
+        reward, found = terms(free, height)
+        assert found["grasped"] == found["lifted"] == found["picked"] == 0 and np.isclose(reward, 0.15 * found["near"])
+
+
+def test_a_share_of_episodes_starts_with_the_cube_in_the_gripper(picking):
+    env = picking[0]
+    data, info = jax.vmap(env.initial)(jax.random.split(jax.random.key(0), 200))
+    poses = jax.vmap(env.prepare)(data)
+    grip = poses.site_xpos[:, env.model.name2id("site", "grip")]
+    cube = np.asarray(data.qpos[:, 8:11])
+    held = np.linalg.norm(grip - cube, axis=1) < 0.02
+    assert 0.35 < held.mean() < 0.65
+    assert np.all(data.qpos[held][:, 6:8] < 0.02) and np.all(data.qpos[~held][:, 6:8] > 0.03)
+    assert np.ptp(cube[held][:, 1]) > 0.03 and np.abs(cube[:, 1]).max() < 0.031
+    assert np.array_equal(data.ctrl, info["target"])

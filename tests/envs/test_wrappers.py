@@ -56,6 +56,27 @@ def test_running_worlds_are_unchanged_by_resets_of_others():
         assert np.allclose(after.obs[going], before.obs[going] + 1)
 
 
+class Counting(envs.Wrapper):
+    """Environment that counts its episodes in an entry of `info` that outlives them."""
+
+    lasting = ("number",)
+
+    def reset(self, rng, last=None):
+        state = self.env.reset(rng)
+        number = jnp.zeros((), jnp.int32) if last is None else last["number"] + 1
+        return state.replace(info={**state.info, "number": number})
+
+
+@pytest.mark.parametrize("settings", [{}, {"action_delay": (1, 2), "action_repeat": 2, "normalize_observation": True}])
+def test_a_lasting_entry_is_handed_from_episode_to_episode(settings):
+    states = run(envs.wrap(Counting(stub(terminate_after=5)), 7, stagger=True, **settings), 15)
+    numbers = np.array([s.info["number"] for s in states])
+    assert np.array_equal(numbers, [s.info["episodes"] for s in states])
+    assert len(np.unique(numbers[7])) > 1 and numbers[-1].min() >= 2
+    plain = run(envs.wrap(stub(terminate_after=5), 7, stagger=True, **settings), 15)
+    assert all(np.array_equal(a.obs, b.obs) for a, b in zip(states, plain, strict=True))
+
+
 def test_staggered_worlds_end_at_different_times_and_only_once_each():
     batch = envs.wrap(stub(), 10, stagger=True)
     ends = np.array([s.done for s in run(batch, 10)[1:]])

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxsim import envs
+from jaxsim.envs.tasks.cartpole import make_cartpole_vision
 from tests.paths import EXAMPLES
 
 sys.path.insert(0, str(EXAMPLES))  # as for a script in that folder
@@ -99,6 +101,34 @@ def test_settings_of_a_resumed_run_are_those_of_its_folder(tmp_path):
     (tmp_path / "settings.json").write_text(json.dumps(dataclasses.asdict(first)))
     assert settings("--resume", str(tmp_path)) == first
     assert settings("--resume", str(tmp_path), "--steps", "7").steps == 7
+
+
+@pytest.fixture(scope="module")
+def small_pictures():
+    """Name of a task that shows small pictures."""
+    config = dataclasses.replace(envs.default_config("cartpole_balance_vision"), size=(16, 16), frames=2)
+    envs.register("test_small_pictures", make_cartpole_vision, config)
+    return "test_small_pictures"
+
+
+@pytest.mark.usefixtures("float32")
+def test_a_policy_that_sees_pictures_is_exported_as_it_is(small_pictures, tmp_path):
+    trainer = ppo.Trainer(ppo.Settings(**{**SMALL[ppo], "env": small_pictures}, encoder=(3, 4)))
+    run = trainer.start()
+    after, _ = jax.eval_shape(trainer.update, run)
+    same = jax.tree.map(lambda a, b: a.shape == b.shape and a.dtype == b.dtype, run, after)
+    assert all(jax.tree.leaves(same)) and set(run.moments["mean"]) == {"actor", "critic"}
+    trainer.export(run, tmp_path / "policy.npz")
+    obs = run.world.obs
+    action = envs.load_policy(tmp_path / "policy.npz")(jax.device_get(obs))
+    assert np.allclose(action, np.clip(trainer.policy(run, obs), -1, 1), atol=1e-5)
+    dark = {**obs, "pixels/view_0": 0 * obs["pixels/view_0"]}
+    assert not np.allclose(trainer.policy(run, dark), trainer.policy(run, obs), atol=1e-6)
+
+
+def test_a_trainer_without_an_encoder_refuses_pictures(small_pictures):
+    with pytest.raises(SystemExit, match=r"shows pictures.*use ppo\.py"):
+        shac.Trainer(shac.Settings(**{**SMALL[shac], "env": small_pictures}))
 
 
 @pytest.mark.slow

@@ -2,20 +2,31 @@
 
 from typing import Any
 
+from jaxsim.envs.locomotion.curriculum import TerrainCurriculum
 from jaxsim.envs.locomotion.randomize import Randomization, changes_model, model_randomizer
 from jaxsim.envs.locomotion.robot import Robot, read_robot
 from jaxsim.envs.locomotion.task import Locomotion, LocomotionConfig
 from jaxsim.envs.wrappers import DomainRandomization, Wrapper
 
-__all__ = ["Locomotion", "LocomotionConfig", "Randomization", "Robot", "locomotion", "make_locomotion", "read_robot"]
+__all__ = [
+    "Locomotion",
+    "LocomotionConfig",
+    "Randomization",
+    "Robot",
+    "TerrainCurriculum",
+    "locomotion",
+    "make_locomotion",
+    "read_robot",
+]
 
 
 def make_locomotion(config: LocomotionConfig) -> Locomotion | Wrapper:
-    """Locomotion task of a config, whose model is drawn for each episode where the config says so."""
-    env = Locomotion(config)
-    if not changes_model(env.ranges):
-        return env
-    return DomainRandomization(env, model_randomizer(env.robot, env.ranges))
+    """Locomotion task of a config, with random models and levels of terrain where the config says so."""
+    task = Locomotion(config)
+    env: Locomotion | Wrapper = task
+    if changes_model(task.ranges):
+        env = DomainRandomization(env, model_randomizer(task.robot, task.ranges))
+    return TerrainCurriculum(env, config.levels, config.level) if config.levels else env
 
 
 def locomotion(model: Any, **settings: Any) -> Locomotion | Wrapper:

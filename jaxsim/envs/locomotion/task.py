@@ -39,6 +39,7 @@ class LocomotionConfig(Config):
     `rewards`: weights by name that replace the default ones. `randomization`: None for none.
     `collisions`: "all", or "feet" for feet and torso alone. `floor`: whether to add a plane. `terrain`: height of a
     random ground in m, 0 for the model's own floor; `terrain_size`: half of its side, m; `terrain_seed`: its shape.
+    `levels`: of a curriculum of terrain, 0 for none; `level`: at which worlds begin (see `TerrainCurriculum`).
     `fail_up`: cosine of tilt, and `fail_height`: share of the torso's height at home, below which an episode ends.
     `fail_contact`: whether it ends where the torso touches something.
     """
@@ -70,6 +71,8 @@ class LocomotionConfig(Config):
     terrain: float = 0.0
     terrain_size: float = 8.0
     terrain_seed: int = 0
+    levels: int = 0
+    level: int = 0
     fail_up: float = 0.5
     fail_height: float = 0.5
     fail_contact: bool = True
@@ -166,7 +169,9 @@ class Locomotion(Env):
         half = 0.7 * config.terrain_size if config.terrain else 1.0
         xy = half * jax.random.uniform(place, (2,), real, -1, 1)
         adr = robot.qpos
-        qpos = qpos.at[robot.joints].add(noise).at[adr : adr + 2].set(xy).at[adr + 2].add(config.terrain)
+        qpos = qpos.at[robot.joints].add(noise).at[adr : adr + 2].set(xy)
+        if config.terrain:
+            qpos = qpos.at[adr + 2].add(self.model.hfield_size[0, 2].astype(real))  # above its highest point
         qpos = qpos.at[adr + 3 : adr + 7].set(level)
         dofs = np.concatenate([robot.qvel + np.arange(6), robot.dofs])
         qvel = d.qvel.at[dofs].set(config.spread * jax.random.normal(speed, (len(dofs),), real))
@@ -281,7 +286,7 @@ class Locomotion(Env):
         real = (jnp.arange(contact.dist.shape[0]) < data.ncon) & (contact.dist < 0)
         return (real[:, None] & jnp.isin(contact.geom, geoms)).any()
 
-    def _body_motion(self, data: Data) -> tuple[Array, Array, Array]:
+    def body_motion(self, data: Data) -> tuple[Array, Array, Array]:
         """Velocity, angular velocity and the world's up axis in the torso's frame."""
         robot = self.robot
         to_torso = quat_conj(data.qpos[robot.qpos + 3 : robot.qpos + 7])
@@ -296,7 +301,7 @@ class Locomotion(Env):
 
     def _frame(self, data: Data, info: Info, rng: Array | None) -> Array:
         """What the robot's sensors say now, scaled to about one; without noise where there is no key."""
-        velocity, gyro, up = self._body_motion(data)
+        velocity, gyro, up = self.body_motion(data)
         angles, rates = self._joints(data)
         true = {"velocity": velocity, "gyro": gyro, "gravity": up, "joints": angles, "rates": rates}
         if not self.config.observe_velocity:
@@ -319,7 +324,7 @@ class Locomotion(Env):
 
     def observe(self, data: Data, info: Info) -> dict[str, Array]:
         """Observation described in the class."""
-        velocity, _, _ = self._body_motion(data)
+        velocity, _, _ = self.body_motion(data)
         known = [info["command"], self._clock(info)]
         exact = self._frame(data, info, None)
         m, robot = self.model, self.robot
@@ -341,7 +346,7 @@ class Locomotion(Env):
     def _motion(self, before: Data, data: Data, info: Info) -> Motion:
         robot = self.robot
         real = data.qpos.dtype
-        velocity, gyro, up = self._body_motion(data)
+        velocity, gyro, up = self.body_motion(data)
         angles, rates = self._joints(data)
         low, high = self._soft_range
         q = data.qpos[robot.joints]
@@ -379,13 +384,18 @@ class Locomotion(Env):
         kept = {name: terms[name] for name in self.weights}
         return jnp.maximum(total, 0), {**kept, "tracking": tracking / (linear + angular)}
 
+    def off_terrain(self, data: Data) -> Array:
+        """Whether the robot is at the edge of a terrain."""
+        adr = self.robot.qpos
+        return jnp.abs(data.qpos[adr : adr + 2]).max() > 0.95 * self.config.terrain_size
+
     def failed(self, data: Data, info: Info) -> Array:
         """Whether the torso tilted over, sank, or touches something, or the robot left a terrain."""
         config, robot = self.config, self.robot
-        _, _, up = self._body_motion(data)
+        _, _, up = self.body_motion(data)
         bad = up[2] < config.fail_up
         if config.terrain:
-            bad |= jnp.abs(data.qpos[robot.qpos : robot.qpos + 2]).max() > 0.95 * config.terrain_size
+            bad |= self.off_terrain(data)
         else:
             above = data.qpos[robot.qpos + 2] - (robot.home[robot.qpos + 2] - robot.height)
             bad |= above < config.fail_height * robot.height

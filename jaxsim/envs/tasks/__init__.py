@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from jaxsim.envs.locomotion import LocomotionConfig, make_locomotion
 from jaxsim.envs.registry import register
-from jaxsim.envs.tasks.cartpole import Cartpole, CartpoleConfig
+from jaxsim.envs.tasks.cartpole import Cartpole, CartpoleConfig, CartpoleVisionConfig, make_cartpole_vision
 from jaxsim.envs.tasks.joystick import Joystick, JoystickConfig
 from jaxsim.envs.tasks.legged import Legged, LeggedConfig
 from jaxsim.envs.tasks.manipulation import ArmConfig, HandConfig, Pick, Reach, Reorient
@@ -17,6 +17,7 @@ HUMANOID = LeggedConfig(
 TASKS = {
     "cartpole_balance": (Cartpole, CartpoleConfig()),
     "cartpole_swingup": (Cartpole, CartpoleConfig(swing_up=True, spread=0.3)),
+    "cartpole_balance_vision": (make_cartpole_vision, CartpoleVisionConfig()),
     "hopper_stand": (
         Planar,
         PlanarConfig(model="hopper.xml", ctrl_dt=0.01, speed=0.0, height=1.0, fail_height=0.6),
@@ -39,11 +40,15 @@ TASKS = {
         make_locomotion,
         LocomotionConfig(model="quadruped.xml", sim_dt=0.005, collisions="feet"),
     ),
+    "quadruped_locomotion_rough": (
+        make_locomotion,
+        LocomotionConfig(model="quadruped.xml", sim_dt=0.005, collisions="feet", terrain=0.4, levels=10),
+    ),
     "humanoid_stand": (Legged, replace(HUMANOID, speed=0.0)),
     "humanoid_walk": (Legged, HUMANOID),
     "humanoid_run": (Legged, replace(HUMANOID, speed=8.0)),
     "arm_reach": (Reach, ArmConfig()),
-    "cube_pick": (Pick, ArmConfig()),
+    "cube_pick": (Pick, ArmConfig(sim_dt=0.008, step_size=0.05, held=0.25)),
     "hand_reorient": (Reorient, HandConfig()),
     "stub": (Stub, StubConfig()),
 }

@@ -10,6 +10,7 @@ import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.envs.base import Config, Env, Info
 from jaxsim.envs.tasks.rewards import small, within
+from jaxsim.envs.vision import Vision
 from jaxsim.math.safe import Array
 
 
@@ -25,6 +26,25 @@ class CartpoleConfig(Config):
     swing_up: bool = False
     spread: float = 0.1
     fail_angle: float = 0.6
+
+
+@dataclasses.dataclass(frozen=True)
+class CartpoleVisionConfig(CartpoleConfig):
+    """`camera`, `picture`, `size`, `frames`, `reach`: see `Vision`."""
+
+    ctrl_dt: float = 0.04
+    episode_length: int = 250
+    camera: str = "near"
+    picture: str = "depth"
+    size: tuple[int, int] = (64, 64)
+    frames: int = 3
+    reach: float = 4.0
+
+
+def make_cartpole_vision(config: CartpoleVisionConfig) -> Vision:
+    """Cart-pole whose policy sees the last pictures of a camera, and no number but its last action."""
+    view = (config.camera, config.picture, config.size, config.frames, config.reach)
+    return Vision(Cartpole(config), *view)
 
 
 class Cartpole(Env):
