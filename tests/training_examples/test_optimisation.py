@@ -8,7 +8,8 @@ import pytest
 
 from tests.paths import EXAMPLES, ROOT
 
-OTHERS = ("actor_critic", "common", "plot_runs", "ppo", "sac", "shac", "training_loop", "walk_in_mujoco", "watch")
+IN_MUJOCO = ("pick_in_mujoco", "walk_in_mujoco")
+OTHERS = ("actor_critic", "common", "plot_runs", "ppo", "sac", "shac", "training_loop", "watch", *IN_MUJOCO)
 NAMES = sorted(p.stem for p in EXAMPLES.glob("*.py") if p.stem not in OTHERS)
 
 
