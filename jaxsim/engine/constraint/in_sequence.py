@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxsim.core.layout import Layout
 from jaxsim.core.structure import geom_bodies
-from jaxsim.core.types import ConstraintType, DisableBit
+from jaxsim.core.types import MINVAL, ConstraintType, DisableBit
 from jaxsim.engine.constraint import impedance as imp
 from jaxsim.engine.constraint.general import GeneralRows
 from jaxsim.engine.constraint.rows import FIXED, ConstraintRows
@@ -38,7 +38,7 @@ class _Plan(NamedTuple):
     entry: str
     given: tuple[tuple[str, str], ...]
     found: tuple[tuple[str, str], ...]
-    constants: tuple[tuple[str, int], ...]
+    constants: tuple[tuple[str, float], ...]
     real: str
     safe: bool | None = None  # whether REFSAFE is on, where numbers of rows are made
 
@@ -74,6 +74,7 @@ def reference_in_sequence(
 ) -> tuple[Array, Array]:
     """`plain(m, d, layout, product)`: velocities of rows and their reference accelerations."""
     given: Arrays = {n: getattr(d.efc, n) for n in ("active", "KBIP", "pos", "margin", "J_general", "J_contact")}
+    # frames, positions and dimensions are for the plain form alone: derivatives come from the parts of the rows
     given |= {"friction": d.contact.friction, "frame": d.contact.frame, "contact_pos": d.contact.pos}
     given |= {"dim": d.contact.dim, "geom": d.contact.geom}
     given |= {n: getattr(d, n) for n in ("qvel", "cdof", "subtree_com")}
@@ -143,7 +144,7 @@ def _plan_of(layout: Layout, file: str, entry: str, real: Any, safe: bool | None
     """The plan as a function of names and types of the arrays that are given and found."""
     dim, facets = (layout.condim, layout.nfacet) if layout.ncontact else (1, 1)
     constants = {"DIM": dim, "NF": facets, "PYRAMIDAL": int(layout.pyramidal), "SPARSE": int(layout.sparse)}
-    known = tuple((constants | {"FIXED": FIXED}).items())
+    known = tuple((constants | {"FIXED": FIXED, "MINVAL": MINVAL}).items())
     return lambda given, found: _Plan(file, entry, given, found, known, str(real), safe)
 
 

@@ -1,6 +1,6 @@
-/* Constraint rows of a world, those that there are: `plain_rows` of make.py, in sequence. What is generated before this
-   text: T; DIM rows of a contact's block, NF slots of a contact, PYRAMIDAL; FIXED; the arrays Given and Found; and
-   `numbers`, which makes stiffness, damping, impedance, its derivative and R of a row. */
+/* Constraint rows of a world, those that there are: `plain_rows` of rows.py, in sequence. What is generated before this
+   text: T; DIM rows of a contact's block, NF slots of a contact, PYRAMIDAL, SPARSE, FIXED, MINVAL; the arrays Given and
+   Found; and `numbers`, which makes stiffness, damping, impedance, its derivative and R of a row. */
 
 typedef struct {
   int nv, general, limits, contacts, capacity;
@@ -119,10 +119,16 @@ static void jacobian(const Sizes* s, const Given* x, const Found* y, int c, cons
   else fill_chains(s, x, last, wrench, y->J_contact + (long)c * DIM * s->nv);
 }
 
+/* the impedance of friction over that of the normal */
+static T friction_ratio(const Given* x) {
+  T ratio = x->impratio[0];
+  return 1 / (ratio > (T)MINVAL ? ratio : (T)MINVAL);
+}
+
 /* Rows of the cone of a contact from slot `first` on; R of friction follows from that of the normal. */
 static void cone(const Given* x, const Found* y, int c, int first, int rows, T weight) {
   const T *friction = x->friction + 5 * c, *own = x->solreffriction + 2 * c;
-  T margin = x->includemargin[c], n[NUMBERS], ratio = 1 / (x->impratio[0] > (T)1e-15 ? x->impratio[0] : (T)1e-15);
+  T margin = x->includemargin[c], n[NUMBERS];
   bool pyramid = PYRAMIDAL && x->dim[c] > 1;
   Row r = {x->dist[c], margin, x->dist[c] - margin, 0, weight, x->solref + 2 * c, x->solimp + 5 * c};
   if (pyramid) r.diag = weight * (1 + friction[0] * friction[0]);
@@ -139,14 +145,13 @@ static void cone(const Given* x, const Found* y, int c, int first, int rows, T w
   for (int k = 1; k < rows; ++k) {
     if (k == 1) make_numbers(x, &r, n), n[STIFFNESS] = 0;
     T square = friction[k - 1] * friction[k - 1];
-    n[REGULAR] = normal * ratio * (square == 0 ? 1 : friction[0] * friction[0] / square);
+    n[REGULAR] = normal * friction_ratio(x) * (square == 0 ? 1 : friction[0] * friction[0] / square);
     put(y, first + k, &r, n);
   }
 }
 
 static void contact_rows(const Sizes* s, const Given* x, const Found* y, int before) {
   int wanted = before, kept = before;
-  T ratio = 1 / (x->impratio[0] > (T)1e-15 ? x->impratio[0] : (T)1e-15);
   for (int c = 0; c < s->contacts; ++c) {
     int dim = x->dim[c], body[2], last[2];
     y->exclude[c] = x->exclude[c], y->efc_address[c] = -1;
@@ -155,11 +160,11 @@ static void contact_rows(const Sizes* s, const Given* x, const Found* y, int bef
       int geom = x->geom[2 * c + k];
       body[k] = x->geom_body[geom > 0 ? geom : 0], last[k] = x->body_last_dof[body[k]];
     }
-    y->mu[c] = dim > 1 ? x->friction[5 * c] * (T)sqrt(ratio) : 0;
+    y->mu[c] = dim > 1 ? x->friction[5 * c] * (T)sqrt(friction_ratio(x)) : 0;
     if (last[0] != last[1]) jacobian(s, x, y, c, body, last);
     if (!s->has_contacts || x->exclude[c] != 0) continue;
     if (last[0] == last[1]) {
-      y->exclude[c] = FIXED;
+      y->exclude[c] = FIXED, MINVAL;
       continue;
     }
     int rows = !PYRAMIDAL ? dim : dim > 1 ? 2 * (dim - 1) : 1;
