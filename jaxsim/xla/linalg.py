@@ -8,7 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxsim.math.safe import Array
+from jaxsim.math.arrays import inner
+from jaxsim.math.rotation import cross
+from jaxsim.math.safe import Array, components
 from jaxsim.xla.batching import batch_max, in_parts, of_batches
 from jaxsim.xla.cuda.matrices import of_matrices
 from jaxsim.xla.fusion import one_kernel
@@ -140,6 +142,10 @@ def solve(a: Array, b: Array) -> Array:
     if n == 1:
         return b / a
     fixed = lax.stop_gradient(a)
+    product = partial(jnp.matmul, a, precision=lax.Precision.HIGHEST)
+    if n <= 3:
+        solved, transposed = (partial(_by_determinants, x) for x in (fixed, jnp.swapaxes(fixed, -1, -2)))
+        return lax.custom_linear_solve(product, b, lambda _, y: solved(y), lambda _, y: transposed(y))
     lu, _, order = [x.reshape(*a.shape[:-2], *x.shape[1:]) for x in _factors(fixed.reshape(-1, n, n))]
 
     def either(by_factors: Callable[..., Array], matrix: Array, y: Array) -> Array:
@@ -148,10 +154,21 @@ def solve(a: Array, b: Array) -> Array:
         at_once = lambda lu, order, matrix, y: of_matrices("solve_any", _solve_any, matrix, y)  # noqa: E731
         return of_batches(by_factors, lambda _: by_factors, at_once)(*flat).reshape(y.shape)
 
-    product = partial(jnp.matmul, a, precision=lax.Precision.HIGHEST)
     solved = partial(either, lambda lu, order, _, y: _by_factors(lu, order, y), fixed)
     transposed = partial(either, lambda lu, order, _, y: _by_transposed(lu, order, y), jnp.swapaxes(fixed, -1, -2))
     return lax.custom_linear_solve(product, b, lambda _, y: solved(y), lambda _, y: transposed(y))
+
+
+def _by_determinants(a: Array, b: Array) -> Array:
+    """Solve a x = b for matrices of two or three rows by Cramer's rule: a few products, where a library is called."""
+    rows, (b0, b1, *rest) = components(a, -2), components(b[..., None, :], -3)
+    if len(rows) == 2:
+        (p, q), (r, s) = (components(row, -1) for row in rows)
+        first, second = (jnp.stack(x, -1)[..., None] for x in ((s, -r), (-q, p)))
+        return (first * b0 + second * b1) / (p * s - q * r)[..., None, None]
+    minors = [cross(rows[(i + 1) % 3], rows[(i + 2) % 3]) for i in range(3)]
+    parts = [minor[..., None] * y for minor, y in zip(minors, (b0, b1, *rest), strict=True)]
+    return (parts[0] + parts[1] + parts[2]) / inner(rows[0], minors[0])[..., None, None]
 
 
 def _factors(a: Array) -> tuple[Array, Array, Array]:

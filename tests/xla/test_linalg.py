@@ -73,10 +73,18 @@ def test_batches_of_batches():
     np.testing.assert_allclose(got, want, atol=CLOSE, rtol=CLOSE)
 
 
+@pytest.mark.parametrize("n", [2, 3])
+def test_small_systems_whose_first_pivot_is_zero(n):
+    a, b = _matrices(n, 5)
+    a[:, 0, 0] = 0
+    got = jax.jit(linalg.solve)(a, b[..., None])
+    np.testing.assert_allclose(got, np.linalg.solve(a, b[..., None]), atol=CLOSE, rtol=CLOSE)
+
+
 @pytest.mark.parametrize("mode", [jax.jacfwd, jax.jacrev])
-@pytest.mark.parametrize("name", ["cholesky", "solve"])
-def test_derivatives_are_those_of_jax(name, mode):
-    a, b = _matrices(4, 2, positive=name == "cholesky")
+@pytest.mark.parametrize(("name", "n"), [("cholesky", 4), ("solve", 4), ("solve", 3), ("solve", 2)])
+def test_derivatives_are_those_of_jax(name, n, mode):
+    a, b = _matrices(n, 2, positive=name == "cholesky")
     ours, theirs = {
         "cholesky": (linalg.cholesky, lambda a: jnp.linalg.cholesky(a, symmetrize_input=False)),
         "solve": (lambda a: linalg.solve(a, b[..., None]), lambda a: jnp.linalg.solve(a, b[..., None])),

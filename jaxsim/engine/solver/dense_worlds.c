@@ -67,6 +67,7 @@ static void solve_world(const Sizes* n, const Given* g, World w, T* acc, int* ni
   const Rows* a = &w.rows;
   find_rows(n, g, &w);
   find_first(n, g, w.begin + n->nv, w.begin + 2 * n->nv);
+  w.row = w.place;
   memset(r, 0, n->nslot * sizeof(T));
   memset(free_r, 0, n->nslot * sizeof(T));
   first_guess(n, g, &w, free_r);

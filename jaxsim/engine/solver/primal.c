@@ -40,6 +40,7 @@ typedef struct {
 typedef struct {
   int* begin; /* column from which each row of the factor is kept */
   const int *first, *place; /* the same of M, and where its row would begin */
+  const int* row; /* where each row of the factor would begin: as in M, or room for all columns */
   T *factor, *pivot, *acc, *momentum, *grad, *search, *force, *heavy, *mgrad, *old_search, *old_mgrad, *old_grad;
   Rows rows;
   int* columns;
@@ -197,20 +198,22 @@ static void inertia_times(const Sizes* n, const Given* g, const World* w, const 
   }
 }
 
-static void keep_from(const Sizes* n, World* w, int row, int column) {
-  T* h = w->factor + (long)row * n->nv;
+static T* diagonal(World* w, int v) { return w->factor + w->row[v] + v; }
+
+static void keep_from(World* w, int row, int column) {
+  T* h = w->factor + w->row[row];
   while (w->begin[row] > column) h[--w->begin[row]] = 0;
 }
 
 static void copy_inertia(const Sizes* n, const Given* g, World* w) {
   for (int i = 0; i < n->nv; ++i) {
     w->begin[i] = w->first[i];
-    for (int j = w->first[i]; j <= i; ++j) w->factor[(long)i * n->nv + j] = g->M[w->place[i] + j];
+    for (int j = w->first[i]; j <= i; ++j) w->factor[w->row[i] + j] = g->M[w->place[i] + j];
   }
 }
 
 /* add J' B J of a block of rows, all of it or what couples no trees; `weighted` has room for (dim + 1, n) */
-static inline void add_block(const Sizes* n, World* w, const Block* b, int dim, const T* curve, bool of_trees) {
+static inline void add_block(World* w, const Block* b, int dim, const T* curve, bool of_trees) {
   T *weighted = w->values, *sum = weighted + dim * b->n;
   if (!b->n) return;
   for (int d = 0; d < dim; ++d)
@@ -221,10 +224,10 @@ static inline void add_block(const Sizes* n, World* w, const Block* b, int dim, 
     }
   for (int i = 0, from = 0; i < b->n; ++i) {
     int row = b->column[i];
-    T* h = w->factor + (long)row * n->nv;
+    T* h = w->factor + w->row[row];
     if (of_trees)
       while (b->column[from] < w->first[row]) ++from;
-    keep_from(n, w, row, b->column[from]);
+    keep_from(w, row, b->column[from]);
     for (int j = from; j <= i; ++j) {
       T total = 0;
       for (int d = 0; d < dim; ++d) total += b->value[d * b->n + i] * weighted[d * b->n + j];
@@ -240,30 +243,30 @@ static void hessian(const Sizes* n, const Given* g, World* w, bool of_trees) {
   T block[BLOCK];
   copy_inertia(n, g, w);
   for (int k = 0; k < a->units; ++k)
-    w->factor[(long)a->dof[k] * (n->nv + 1)] += scalar_weight(a->D[k], a->lo[k], a->hi[k], a->r[k]);
+    *diagonal(w, a->dof[k]) += scalar_weight(a->D[k], a->lo[k], a->hi[k], a->r[k]);
   for (int i = 0; i < a->general; ++i) {
     int k = a->block[i].row;
     T weight = scalar_weight(a->D[k], a->lo[k], a->hi[k], a->r[k]);
-    if (weight != 0) add_block(n, w, a->block + i, 1, &weight, of_trees);
+    if (weight != 0) add_block(w, a->block + i, 1, &weight, of_trees);
   }
   for (int c = 0; c < a->contacts; ++c) {
     const Block* b = a->block + a->general + c;
     int k = b->row;
     curvature(a->D + k, a->lo + k, a->hi + k, a->scale + c * DIM, a->r + k, block);
-    if (block[0] != 0) add_block(n, w, b, DIM, block, of_trees);
+    if (block[0] != 0) add_block(w, b, DIM, block, of_trees);
   }
 }
 
 /* L' D L of the matrix, L being a unit triangle; `pivot` gets 1 / D. False if it would take more than `most` products. */
 static bool factorise(const Sizes* n, World* w, long long most) {
   for (int k = n->nv - 1; k >= 0; --k) {
-    T *row = w->factor + (long)k * n->nv, d = row[k], inverse = d > 0 ? 1 / d : NAN;
+    T *row = w->factor + w->row[k], d = row[k], inverse = d > 0 ? 1 / d : NAN;
     int first = w->begin[k];
     w->pivot[k] = inverse;
     for (int j = first; j < k; ++j) {
       if (row[j] == 0) continue;
-      T *target = w->factor + (long)j * n->nv, m = row[j] * inverse;
-      keep_from(n, w, j, first);
+      T *target = w->factor + w->row[j], m = row[j] * inverse;
+      keep_from(w, j, first);
       for (int i = first; i <= j; ++i) target[i] -= m * row[i];
       most -= j + 1 - first;
     }
@@ -276,11 +279,11 @@ static bool factorise(const Sizes* n, World* w, long long most) {
 /* x of the factorised matrix for b; in place */
 static void substitute(const Sizes* n, const World* w, T* x) {
   for (int k = n->nv - 1; k >= 0; --k) {
-    const T* row = w->factor + (long)k * n->nv;
+    const T* row = w->factor + w->row[k];
     for (int j = w->begin[k]; j < k; ++j) x[j] -= row[j] * x[k];
   }
   for (int k = 0; k < n->nv; ++k) {
-    const T* row = w->factor + (long)k * n->nv;
+    const T* row = w->factor + w->row[k];
     int first = w->begin[k];
     x[k] = x[k] * w->pivot[k] - dot(k - first, row + first, x + first);
   }

@@ -30,6 +30,7 @@ typedef struct Sparse {
   const int* root; /* rank of the first dof of each rank's tree */
   int *dof, *number; /* dofs of the problem; numbers in it by ranks, or -1 */
   int *first, *place; /* of the problem's dofs */
+  int* whole; /* where rows begin that have room for all columns */
   T *smooth, *start;
 } Sparse;
 
@@ -148,9 +149,10 @@ static bool is_number(int n, const T* x) {
 /* The factor of H, or of its blocks, whose diagonal grows where rounding made it indefinite. False: it fills much. */
 static bool factor(const Sizes* n, const Given* g, World* w, bool of_trees, long long most) {
   T ridge = 0;
+  w->row = of_trees ? w->place : w->sparse->whole;
   for (int count = 0; count < RIDGES; ++count) {
     hessian(n, g, w, of_trees);
-    for (int v = 0; v < n->nv; ++v) w->factor[(long)v * (n->nv + 1)] *= 1 + ridge;
+    for (int v = 0; v < n->nv; ++v) *diagonal(w, v) *= 1 + ridge;
     if (!factorise(n, w, most)) return false;
     if (is_number(n->nv, w->pivot)) return true;
     ridge = ridge > 0 ? 8 * ridge : 2 * n->nv * EPS;
@@ -237,7 +239,8 @@ static void restrict_to_touched(Sizes* n, Given* g, World* w) {
   }
   for (int k = 0; k < a->units; ++k) a->dof[k] = s->number[s->plan->rank[a->dof[k]]];
   for (int i = 0; i < blocks; ++i) number_columns(s, a->block + i);
-  n->nv = nv, w->first = s->first, w->place = s->place;
+  for (int v = 0; v < nv; ++v) s->whole[v] = v * nv;
+  n->nv = nv, w->first = s->first, w->place = w->row = s->place;
   g->smooth = s->smooth, g->free = s->start;
 }
 
@@ -274,7 +277,7 @@ XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
   Sparse sparse;
   World w;
   T* numbers = malloc((numbers_laid_out(&n) + n.nslot + n.nc * BLOCK + 7 * n.nv + values) * sizeof(T));
-  int* whole = malloc((integers_laid_out(&n) + 7 * n.nv + n.ng * plan.width + n.nc * most + n.nv) * sizeof(int));
+  int* whole = malloc((integers_laid_out(&n) + 8 * n.nv + n.ng * plan.width + n.nc * most + n.nv) * sizeof(int));
   w.rows.block = malloc((blocks + 1) * sizeof(Block));
   bool enough = numbers && whole && w.rows.block;
   if (enough) {
@@ -282,9 +285,9 @@ XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
     T** parts[] = {&sparse.x, &sparse.r, &sparse.q, &sparse.hq, &sparse.z, &sparse.smooth, &sparse.start};
     for (int i = 0; i < 7; ++i) *parts[i] = take(&w.values, n.nv);
     int* root = w.columns;
-    int** lists[] = {&sparse.mark, &sparse.touched, &sparse.dof, &sparse.number, &sparse.first, &sparse.place};
-    for (int i = 0; i < 6; ++i) *lists[i] = w.columns + (i + 1) * n.nv;
-    w.columns += 7 * n.nv, sparse.root = root;
+    int** lists[] = {&sparse.mark, &sparse.touched, &sparse.dof, &sparse.number, &sparse.first, &sparse.place, &sparse.whole};
+    for (int i = 0; i < 7; ++i) *lists[i] = w.columns + (i + 1) * n.nv;
+    w.columns += 8 * n.nv, sparse.root = root;
     for (int r = 0; r < n.nv; ++r) {
       int parent = plan.parent[plan.order[r]];
       root[r] = parent < 0 ? r : root[plan.rank[parent]];

@@ -1,9 +1,10 @@
 """Elements of flexes that may touch elements: of another flex, or of the same one.
 
-Pairs whose boxes overlap come from a table of all pairs. Where that would be large, and always on a CPU, they come from
-a uniform grid. Those that share a body are left out.
+Pairs whose boxes overlap come from a table of all pairs, or where that would be large from a uniform grid; on a CPU from
+a sweep along the axis on which the elements spread. Those that share a body are left out.
 """
 
+import itertools
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ from jaxsim.xla.source_text import definitions, text
 TABLE_MAX_PAIRS = 1 << 15  # more pairs of elements are found by the grid
 NEAR_PER_ELEMENT = 12  # capacity for pairs whose boxes overlap, for each element; 3 or 4 in a flat cloth, 8 in a heap
 NEAR_MIN = 1024  # and at least
-STACK_MAX_ELEMENTS = 16384  # whose grid fits on the stack of a thread
+STACK_MAX_ELEMENTS = 16384  # whose boxes fit on the stack of a thread
 
 
 class Relation(NamedTuple):
@@ -41,11 +42,15 @@ class Relation(NamedTuple):
 
 
 class NearElements(NamedTuple):
-    """Pairs of elements (n, 2) whose boxes overlap: ids of the model, whether real, and how many were dropped."""
+    """Pairs of elements (n, 2) whose boxes overlap: ids of the model, whether real, and how many were dropped.
+
+    `rank` are the ranks in which MuJoCo's sweep meets the elements `relation.first`; zero where it does not sweep.
+    """
 
     element: Array
     real: Array
     dropped: Array
+    rank: Array
 
 
 def relations(m: Any) -> list[Relation]:
@@ -77,17 +82,22 @@ def near_elements(m: Any, d: Any, relation: Relation) -> NearElements:
     small = len(relation.first) * len(relation.second) <= TABLE_MAX_PAIRS
     capacity = _capacity(relation)
 
-    def plain(box: Array, margin: Array, *_: Array) -> tuple[Array, Array]:
-        return (_from_table if small else _from_grid)(m, box, margin, relation, element)
+    n, swept = len(element), relation.mode == FlexSelf.SAP
 
-    sizes = {"T": C_TYPES[str(box.dtype)], "N": len(element), "CAPACITY": capacity, "ITSELF": int(f == g)}
-    sizes |= {"BUCKETS": 1 << (2 * len(element)).bit_length(), "CELLS": GRID_MAX_CELLS}
-    result = jax.ShapeDtypeStruct((capacity, 2), jnp.int32), jax.ShapeDtypeStruct((), jnp.int32)
+    def plain(box: Array, margin: Array, *_: Array) -> tuple[Array, ...]:
+        pairs = (_from_table if small else _from_grid)(m, box, margin, relation, element)
+        return *pairs, _sweep_rank(box) if swept else jnp.zeros(n, jnp.int32)
+
+    bodies = _bodies(m)[element]
+    sizes = {"T": C_TYPES[str(box.dtype)], "N": n, "WIDTH": bodies.shape[1], "NBODY": m.nbody}
+    sizes |= {"CAPACITY": capacity, "ITSELF": int(f == g), "RANKED": int(swept)}
+    shapes = (capacity, 2), (), (n,)
+    result = tuple(jax.ShapeDtypeStruct(shape, jnp.int32) for shape in shapes)
     program = WorldProgram(plain, partial(_source, tuple(sizes.items())), result)
-    tables = (_bodies(m)[element], np.isin(element, relation.first), element)
+    tables = (bodies, np.isin(element, relation.first), element)
     tables = (jnp.asarray(x, bool if x.dtype == bool else jnp.int32) for x in tables)
-    pair, count = run_program(program, take(box, element), lax.stop_gradient(margin), *tables)
-    return NearElements(pair, np.arange(capacity) < count, jnp.maximum(count - capacity, 0))
+    pair, count, rank = run_program(program, take(box, element), lax.stop_gradient(margin), *tables)
+    return NearElements(pair, np.arange(capacity) < count, jnp.maximum(count - capacity, 0), rank)
 
 
 def _source(sizes: tuple[tuple[str, Any], ...]) -> ProgramSource:
@@ -97,17 +107,28 @@ def _source(sizes: tuple[tuple[str, Any], ...]) -> ProgramSource:
     return ProgramSource(definitions(known) + text(Path(__file__).parent, "pairs.c"))
 
 
-def _apart(box1: Array, box2: Array, margin: Array) -> Array:
-    """Whether boxes (..., 6) are farther than the margin from each other along an axis."""
-    away = jnp.abs(box1[..., :3] - box2[..., :3]) > box1[..., 3:] + box2[..., 3:] + margin
-    return jnp.any(away, axis=-1)
+def _sweep_rank(box: Array) -> Array:
+    """The ranks (n,) in which a sweep along the longest axis of a flex meets its elements, of boxes (n, 6)."""
+    low, high = box[:, :3] - box[:, 3:], box[:, :3] + box[:, 3:]
+    size = jnp.max(high, axis=0) - jnp.min(low, axis=0)
+    first, second = (size[0] > size[1]) & (size[0] > size[2]), size[1] > size[2]
+    start = jnp.where(first, low[:, 0], jnp.where(second, low[:, 1], low[:, 2])).astype(jnp.float32)
+    order = jnp.argsort(start, stable=True)
+    return jnp.zeros(len(box), jnp.int32).at[order].set(jnp.arange(len(box), dtype=jnp.int32))
+
+
+def _meet(box1: Array, box2: Array, margin: Array) -> Array:
+    """Whether boxes (..., 6) are within the margin of each other along all axes; those that are no numbers never are."""
+    gap = jnp.abs(box1[..., :3] - box2[..., :3])
+    return jnp.all(gap <= box1[..., 3:] + box2[..., 3:] + margin, axis=-1)
 
 
 def _bodies(m: Any) -> np.ndarray:
-    """Bodies of the vertices of all elements (nflexelem, 4); of those without any, numbers that differ."""
+    """Bodies of the vertices of all elements (nflexelem, k), -1 for those without any."""
     vertex = tables.element_vertices(m)
     body = m.flex_vertbodyid[np.maximum(vertex, 0)]
-    return np.where((vertex < 0) | (body < 0), -1, body)
+    body = np.where((vertex < 0) | (body < 0), -1, body)
+    return body[:, : max(1, (body >= 0).any(0).sum())]
 
 
 def _capacity(relation: Relation) -> int:
@@ -130,7 +151,7 @@ def _from_table(m: Any, box: Array, margin: Array, relation: Relation, element: 
     capacity = _capacity(relation)
     if not len(first):
         return jnp.zeros((capacity, 2), jnp.int32), jnp.zeros((), jnp.int32)
-    near = ~_apart(take(box, first), take(box, second), margin)
+    near = _meet(take(box, first), take(box, second), margin)
     index, real, _ = compact(near, min(len(first), capacity))
     pairs = gather(jnp.asarray(np.stack([element[first], element[second]], 1), jnp.int32), index)
     pairs = jnp.pad(jnp.where(real[:, None], pairs, 0), ((0, capacity - len(pairs)), (0, 0)))
@@ -145,11 +166,10 @@ def _from_grid(m: Any, of: Array, margin: Array, relation: Relation, element: np
     ids = jnp.asarray(element, jnp.int32)
 
     def near(i: Array, j: Array) -> tuple[Array, Array]:
-        ok = ~_apart(gather(of, i), gather(of, j), margin)
+        ok = _meet(gather(of, i), gather(of, j), margin)
         body1, body2 = gather(body, i), gather(body, j)
-        for k in range(4):
-            for other in range(4):
-                ok &= (body1[:, k] != body2[:, other]) | (body1[:, k] < 0)
+        for k, other in itertools.product(range(body.shape[1]), repeat=2):
+            ok &= (body1[:, k] != body2[:, other]) | (body1[:, k] < 0)
         swap = ~gather(is_first, i) if not itself else i > j
         if not itself:
             ok &= gather(is_first, i) != gather(is_first, j)
