@@ -1,7 +1,7 @@
 """Elements of flexes that may touch elements: of another flex, or of the same one.
 
-Pairs whose boxes overlap come from a table of all pairs, or where that would be large from a uniform grid; on a CPU from
-a sweep along the axis on which the elements spread. Those that share a body are left out.
+Pairs whose boxes overlap come from a table of all pairs, or where that would be large from a uniform grid; on a CPU
+from a sweep along the axis on which the elements spread. Those that share a body are left out.
 """
 
 import itertools
@@ -17,7 +17,7 @@ from jax import lax
 from jaxsim.core.types import EnableBit, FlexSelf
 from jaxsim.engine.collision.compaction import compact
 from jaxsim.engine.collision.flex import segments as static
-from jaxsim.engine.collision.grid import GRID_MAX_CELLS, neighbours
+from jaxsim.engine.collision.grid import neighbours
 from jaxsim.engine.flex import tables
 from jaxsim.math.arrays import gather, take
 from jaxsim.math.safe import Array
@@ -118,7 +118,7 @@ def _sweep_rank(box: Array) -> Array:
 
 
 def _meet(box1: Array, box2: Array, margin: Array) -> Array:
-    """Whether boxes (..., 6) are within the margin of each other along all axes; those that are no numbers never are."""
+    """Whether boxes (..., 6) are within the margin of each other along all axes; what is no number never is."""
     gap = jnp.abs(box1[..., :3] - box2[..., :3])
     return jnp.all(gap <= box1[..., 3:] + box2[..., 3:] + margin, axis=-1)
 
