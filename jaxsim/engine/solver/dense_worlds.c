@@ -70,7 +70,9 @@ static void solve_world(const Sizes* n, const Given* g, World w, T* acc, int* ni
   w.row = w.place;
   memset(r, 0, n->nslot * sizeof(T));
   memset(free_r, 0, n->nslot * sizeof(T));
-  first_guess(n, g, &w, free_r);
+  start_free(n, g, &w);
+  for (int k = 0; k < a->rows; ++k) free_r[a->slot[k]] = a->r[k];
+  start_warm_if_cheaper(n, g, &w);
   *niter = minimise(n, g, &w);
   memcpy(acc, w.acc, n->nv * sizeof(T));
   memcpy(force, w.force, n->nv * sizeof(T));

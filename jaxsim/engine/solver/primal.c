@@ -333,23 +333,25 @@ static T line_search(const Sizes* n, const Rows* a, T slope, T bend, T tolerance
   return alpha;
 }
 
-/* r = J a - aref of both guesses; the cheaper one is taken */
-static void first_guess(const Sizes* n, const Given* g, World* w, T* free_residual) {
+/* the first guess: free motion, and r = J a - aref of it */
+static void start_free(const Sizes* n, const Given* g, World* w) {
+  memcpy(w->acc, g->free, n->nv * sizeof(T));
+  memcpy(w->momentum, g->smooth, n->nv * sizeof(T));
+  residual(&w->rows, g->free, w->rows.r);
+}
+
+/* the solution of the step before is the guess where it is cheaper */
+static void start_warm_if_cheaper(const Sizes* n, const Given* g, World* w) {
   Rows* a = &w->rows;
-  int nv = n->nv;
-  memcpy(w->acc, g->free, nv * sizeof(T));
-  memcpy(w->momentum, g->smooth, nv * sizeof(T));
-  residual(a, g->free, a->r);
-  for (int k = 0; k < a->rows; ++k) free_residual[a->slot[k]] = a->r[k];
-  if (!n->warm) return;
   T gauss = 0;
+  if (!n->warm) return;
   inertia_times(n, g, w, g->warm, w->heavy);
   residual(a, g->warm, a->z);
-  for (int v = 0; v < nv; ++v) gauss += (w->heavy[v] - g->smooth[v]) * (g->warm[v] - g->free[v]);
+  for (int v = 0; v < n->nv; ++v) gauss += (w->heavy[v] - g->smooth[v]) * (g->warm[v] - g->free[v]);
   if (!((T)0.5 * gauss + cost(a, a->z) < cost(a, a->r))) return;
   memcpy(a->r, a->z, a->rows * sizeof(T));
-  memcpy(w->acc, g->warm, nv * sizeof(T));
-  memcpy(w->momentum, w->heavy, nv * sizeof(T));
+  memcpy(w->acc, g->warm, n->nv * sizeof(T));
+  memcpy(w->momentum, w->heavy, n->nv * sizeof(T));
 }
 
 /* search = -H^-1 grad, or about it */

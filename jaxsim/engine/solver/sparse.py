@@ -20,7 +20,7 @@ from jaxsim.core.types import ConstraintType
 from jaxsim.engine.solver import kernel
 from jaxsim.engine.solver.elimination import elimination_order
 from jaxsim.engine.solver.linesearch import SearchLine, line_search
-from jaxsim.engine.solver.primal import Guesses, InitialGuess, IterationLimits, Tolerances, first_guess
+from jaxsim.engine.solver.primal import Guesses, IterationLimits, Tolerances, first_guess
 from jaxsim.engine.solver.problem import ConstraintProblem, Curvature, along, contact_blocks, curvature, force, residual
 from jaxsim.math.arrays import einsum
 from jaxsim.math.safe import Array, divide, norm
@@ -107,9 +107,7 @@ def minimise(
     layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, guesses: Guesses
 ) -> tuple[Array, Array]:
     """qacc (nv,) and the number of Newton iterations."""
-    start = first_guess(layout, p, guesses.free, guesses.warm)
-    plain = lambda p, settings, start, _: by_jax(layout, limits, p, settings, start)  # noqa: E731
-    operands = p, settings, start, guesses.free
+    plain, operands = partial(by_jax, layout, limits), (p, settings, guesses)
     if limits.kernel != kernel.BY_PLATFORM or layout.nv > MOST_DOFS:
         return plain(*operands)
     try:
@@ -141,11 +139,10 @@ def natively(
     target: str,
     p: ConstraintProblem,
     settings: Tolerances,
-    start: InitialGuess,
-    free: Array,
+    guesses: Guesses,
 ) -> tuple[Array, Array]:
-    """`by_jax` by machine code of a CPU; trees that no row touches get their `free` accelerations."""
-    dtype = p.aref.dtype
+    """`by_jax` by machine code of a CPU; trees that no row touches get their free accelerations."""
+    dtype, warm = p.aref.dtype, guesses.free if guesses.warm is None else guesses.warm
     inertia, first, place = p.M.lower_rows()
     parent, last = p.J.chains()
     columns = np.asarray(layout.columns if layout.ngeneral else np.zeros((0, 1), int))
@@ -155,9 +152,10 @@ def natively(
         wrench, body = jnp.zeros((0, 1, 1, 6), dtype), jnp.zeros((0, 1), jnp.int32)
     general = p.J.general if layout.ngeneral else jnp.zeros((0, 1), dtype)
     numbers = (inertia, p.qfrc_smooth, p.aref, p.D, p.lo, p.hi, general, wrench, p.J.friction, p.mu)
-    given = [jnp.asarray(x, dtype) for x in (*numbers, jnp.stack(settings), free, start.acc)]
+    given = [jnp.asarray(x, dtype) for x in (*numbers, jnp.stack(settings), guesses.free, warm)]
     size = [layout.nv, layout.ngeneral, layout.nlimit, layout.ncontact, layout.nslot]
-    size += [limits.iterations, limits.ls_iterations, columns.shape[1], sides, _only_equalities(layout)]
+    size += [limits.iterations, limits.ls_iterations, guesses.warm is not None]
+    size += [columns.shape[1], sides, _only_equalities(layout)]
     order, products = elimination_order(columns, parent)
     rank = np.argsort(order)
     ranks = np.where(columns < 0, -1, rank[np.maximum(columns, 0)])
@@ -186,9 +184,10 @@ def _only_equalities(layout: Layout) -> bool:
 
 
 def by_jax(
-    layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, start: InitialGuess
+    layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, guesses: Guesses
 ) -> tuple[Array, Array]:
     """`minimise` by operations of JAX."""
+    start = first_guess(layout, p, guesses.free, guesses.warm)
 
     def prepare(acc: Array, momentum: Array, r: Array, niter: Array) -> SolverState:
         constraint = p.J.transpose_times(force(layout, p, r))

@@ -8,7 +8,7 @@
    Newton's direction comes from elimination. Where that fills much, it comes from conjugate gradients on H, whose
    preconditioner are the blocks of H on the diagonal, one for each tree, as in sparse.py. */
 
-enum { MATRIX, SMOOTH, AREF, STIFFNESS, LOWER, UPPER, GENERAL, WRENCH, FRICTION, MU, SETTINGS, FREE, START, BODY, CDOF, OPERANDS };
+enum { MATRIX, SMOOTH, AREF, STIFFNESS, LOWER, UPPER, GENERAL, WRENCH, FRICTION, MU, SETTINGS, FREE, WARM, BODY, CDOF, OPERANDS };
 enum { ACC, NITER };
 
 /* what is static, from the attribute of the call */
@@ -31,7 +31,7 @@ typedef struct Sparse {
   int *dof, *number; /* dofs of the problem; numbers in it by ranks, or -1 */
   int *first, *place; /* of the problem's dofs */
   int* whole; /* where rows begin that have room for all columns */
-  T *smooth, *start;
+  T *smooth, *free, *warm;
 } Sparse;
 
 /* ---- rows ---- */
@@ -234,27 +234,25 @@ static void restrict_to_touched(Sizes* n, Given* g, World* w) {
     int v = s->plan->order[r], moved = v - nv;
     s->number[r] = nv, s->dof[nv] = v;
     s->first[nv] = w->first[v] - moved, s->place[nv] = w->place[v] + moved;
-    s->smooth[nv] = g->smooth[v], s->start[nv] = g->free[v];
+    s->smooth[nv] = g->smooth[v], s->free[nv] = g->free[v], s->warm[nv] = g->warm[v];
     ++nv;
   }
   for (int k = 0; k < a->units; ++k) a->dof[k] = s->number[s->plan->rank[a->dof[k]]];
   for (int i = 0; i < blocks; ++i) number_columns(s, a->block + i);
   for (int v = 0; v < nv; ++v) s->whole[v] = v * nv;
   n->nv = nv, w->first = s->first, w->place = w->row = s->place;
-  g->smooth = s->smooth, g->free = s->start;
+  g->smooth = s->smooth, g->free = s->free, g->warm = s->warm;
 }
 
 /* ---- the handler ---- */
 
-static void solve_world(Sizes n, Given g, const T* unmoved, const int* body, const T* cdof, World w, T* acc, int* niter) {
-  Rows* a = &w.rows;
+static void solve_world(Sizes n, Given g, const int* body, const T* cdof, World w, T* acc, int* niter) {
   w.sparse->body = body, w.sparse->cdof = cdof, w.sparse->filled = w.sparse->plan->rounds > most_rounds(&g);
-  memcpy(acc, unmoved, n.nv * sizeof(T));
+  memcpy(acc, g.free, n.nv * sizeof(T));
   find_rows(&n, &g, &w);
   restrict_to_touched(&n, &g, &w);
-  memcpy(w.acc, g.free, n.nv * sizeof(T));
-  inertia_times(&n, &g, &w, w.acc, w.momentum);
-  residual(a, w.acc, a->r);
+  start_free(&n, &g, &w);
+  start_warm_if_cheaper(&n, &g, &w);
   *niter = minimise(&n, &g, &w);
   for (int v = 0; v < n.nv; ++v) acc[w.sparse->dof[v]] = w.acc[v];
 }
@@ -263,27 +261,27 @@ XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
   if (is_question(frame)) return 0;
   static const int ranks[] = {1, 1, 1, 1, 1, 1, 2, 4, 2, 1, 1, 1, 1, 2, 2};
   const int* p = ((XLA_FFI_Array*)frame->attrs.attrs[0])->data;
-  Sizes n = {p[0], p[1], p[2], p[3], p[4], p[5], p[6], 0, 0};
-  Plan plan = {p[7], p[8], p[9], p[11]};
+  Sizes n = {p[0], p[1], p[2], p[3], p[4], p[5], p[6], 0, p[7]};
+  Plan plan = {p[8], p[9], p[10], p[12]};
   n.ls_relative = (T)LS_NEWTON;
-  n.limit_dof = p + 12;
+  n.limit_dof = p + 13;
   const int *first = n.limit_dof + n.nl, *place = first + n.nv;
   plan.column = place + n.nv, plan.parent = plan.column + n.ng * plan.width, plan.order = plan.parent + n.nv;
   plan.rank = plan.order + n.nv, plan.last_dof = plan.rank + n.nv;
   Operand x[OPERANDS];
   for (int i = 0; i < OPERANDS; ++i) x[i] = operand(frame, i, ranks[i]);
-  long long most = p[10], blocks = n.ng + n.nc; /* dofs that a contact may move */
+  long long most = p[11], blocks = n.ng + n.nc; /* dofs that a contact may move */
   long long values = (long long)n.ng * plan.width + n.nc * DIM * most + (DIM + 1) * (most > plan.width ? most : plan.width);
   Sparse sparse;
   World w;
-  T* numbers = malloc((numbers_laid_out(&n) + n.nslot + n.nc * BLOCK + 7 * n.nv + values) * sizeof(T));
+  T* numbers = malloc((numbers_laid_out(&n) + n.nslot + n.nc * BLOCK + 8 * n.nv + values) * sizeof(T));
   int* whole = malloc((integers_laid_out(&n) + 8 * n.nv + n.ng * plan.width + n.nc * most + n.nv) * sizeof(int));
   w.rows.block = malloc((blocks + 1) * sizeof(Block));
   bool enough = numbers && whole && w.rows.block;
   if (enough) {
     lay_out(&n, &w, numbers, whole);
-    T** parts[] = {&sparse.x, &sparse.r, &sparse.q, &sparse.hq, &sparse.z, &sparse.smooth, &sparse.start};
-    for (int i = 0; i < 7; ++i) *parts[i] = take(&w.values, n.nv);
+    T** parts[] = {&sparse.x, &sparse.r, &sparse.q, &sparse.hq, &sparse.z, &sparse.smooth, &sparse.free, &sparse.warm};
+    for (int i = 0; i < 8; ++i) *parts[i] = take(&w.values, n.nv);
     int* root = w.columns;
     int** lists[] = {&sparse.mark, &sparse.touched, &sparse.dof, &sparse.number, &sparse.first, &sparse.place, &sparse.whole};
     for (int i = 0; i < 7; ++i) *lists[i] = w.columns + (i + 1) * n.nv;
@@ -301,10 +299,10 @@ XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
   for (long long i = 0; enough && i < count; ++i) {
 #define AT(k) (x[k].data + i * x[k].stride)
     Given g = {AT(MATRIX), AT(SMOOTH), AT(AREF), AT(STIFFNESS), AT(LOWER), AT(UPPER), AT(GENERAL), AT(WRENCH),
-               AT(FRICTION), AT(MU), AT(SETTINGS), AT(START), 0};
+               AT(FRICTION), AT(MU), AT(SETTINGS), AT(FREE), AT(WARM)};
     const int* body = (const int*)argument(frame, BODY)->data + i * x[BODY].stride;
     int* niter = (int*)result(frame, NITER)->data + i;
-    solve_world(n, g, AT(FREE), body, AT(CDOF), w, (T*)result(frame, ACC)->data + i * n.nv, niter);
+    solve_world(n, g, body, AT(CDOF), w, (T*)result(frame, ACC)->data + i * n.nv, niter);
   }
   free(numbers), free(whole), free(w.rows.block);
   return enough ? 0 : failure(frame, "no memory for the constraint solver");
