@@ -14,6 +14,7 @@ from jaxsim.core.model import Model
 from jaxsim.core.structure import path, per_structure
 from jaxsim.engine.dynamics.wrench import apply_wrench
 from jaxsim.engine.flex import tables
+from jaxsim.engine.flex.growth import squared_growth
 from jaxsim.math.arrays import take, take_or_zero
 from jaxsim.math.bins import Bins, make_bins, sum_into
 from jaxsim.math.rotation import cross
@@ -81,10 +82,9 @@ def strain_force(m: Model, d: Data) -> Array | None:
     xp = xp_of(d.flexvert_xpos, m.flex_stiffness)
     length, rate = take(d.flexedge_length, pull.edge), take(d.flexedge_velocity, pull.edge)
     damping = take(m.flex_damping, tables.edges(m).flex[pull.edge])
-    rest = take(m.flexedge_length0, pull.edge)
     # the square of the length less that one step before, by the step
-    growth = rate * (2 * length - rate * m.opt.timestep)
-    stretch = length * length - rest * rest + damping * growth
+    growing = rate * (2 * length - rate * m.opt.timestep)
+    stretch = squared_growth(m, d, pull.edge) + damping * growing
     parts, place, first = [], pull.of_elements.index, 0
     for strain in pull.strains:
         n, k = strain.edge.shape

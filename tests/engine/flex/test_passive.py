@@ -1,5 +1,7 @@
 """Passive forces and energy of flexes against MuJoCo's, from the same states."""
 
+import jax
+import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
@@ -57,3 +59,19 @@ def test_flags_switch_off_what_they_do_in_mujoco(case, flag):
     model.opt.disableflags |= int(flag)
     data = moved(model, 0)
     assert_fields(FIELDS[1:], model, data, passive(host(model), data), TOLERANCE)
+
+
+@pytest.mark.parametrize("case", ["solid", "stretching", "radial ball"])
+def test_small_strains_far_from_the_origin_keep_their_digits_in_single_precision(case):
+    model = load(ALL[case].replace('pos="0 0 1"', 'pos="3 2 5"'))
+    data = mujoco.MjData(model)
+    rng = np.random.default_rng(0)
+    slide = model.jnt_qposadr[model.jnt_type == mujoco.mjtJoint.mjJNT_SLIDE]
+    data.qpos[slide] = (0.7 + 1e-5 * rng.normal(size=len(slide))).astype(np.float32)  # all moved, strained by 1e-4
+    mujoco.mj_forward(model, data)
+    with jax.enable_x64(False):
+        m = jaxsim.from_mujoco(model)
+        d = jax.jit(jaxsim.forward)(m, jaxsim.make_data(m).replace(qpos=jnp.asarray(data.qpos)))
+        assert d.qfrc_spring.dtype == np.float32
+    wanted = data.qfrc_spring[slide]
+    np.testing.assert_allclose(d.qfrc_spring[slide], wanted, atol=1e-5 * np.abs(wanted).max(), rtol=0)
