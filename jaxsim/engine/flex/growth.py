@@ -44,18 +44,16 @@ def sliding(m: Any) -> Sliding:
     """The vertices of all flexes that slide."""
     body = np.maximum(m.flex_vertbodyid, 0)
     centered = m.flex_centered[tables.vertex_flex(m)]
-    of_body, kind = np.asarray(m.jnt_bodyid), np.asarray(m.jnt_type)
-    slides = np.full((m.nbody, SLIDES), -1)
-    for b in np.unique(body):
-        mine = np.flatnonzero(of_body == b)
-        if 0 < len(mine) <= SLIDES and (kind[mine] == JointType.SLIDE).all():
-            slides[b, : len(mine)] = mine
-    moves = slides[body, 0] >= 0
+    count, step = m.body_jntnum[body], np.arange(SLIDES)
+    joint = np.where(step < count[:, None], m.body_jntadr[body][:, None] + step, -1)
+    slides = np.append(m.jnt_type, -1)[joint] == JointType.SLIDE
+    moves = (count > 0) & (slides.sum(1) == count)
     frame = np.where(moves, m.body_parentid[body], body)
     known = (m.flex_vertbodyid >= 0) & (centered | ~moves)
     one, two = tables.edges(m).ends.T
     edges = np.flatnonzero(known[one] & known[two] & (frame[one] == frame[two]))
-    return Sliding(body, slides[body], ~moves & ~centered, edges)
+    joint = np.where(moves[:, None], joint, -1)
+    return Sliding(body, joint, ~moves & ~centered, edges)
 
 
 def _rest(m: Model, s: Sliding) -> Array:
