@@ -4,8 +4,10 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+import jax.numpy as jnp
+
 from jaxsim import stages
-from jaxsim.core.types import IntegratorType
+from jaxsim.core.types import ConeType, IntegratorType
 from jaxsim.engine import forward as engine
 from jaxsim.engine.dynamics.rne import rne as rne_force
 from jaxsim.engine.dynamics.rne import tendon_bias as tendon_force
@@ -39,7 +41,6 @@ camlight = _stage(stages.camlight)
 tendon = _stage(stages.tendon)
 crb = _stage(stages.crb)
 factor_m = _stage(stages.factor_m)
-collision = _stage(stages.collision)
 make_constraint = _stage(stages.make_constraint)
 transmission = _stage(stages.transmission)
 passive = _stage(stages.passive)
@@ -51,6 +52,21 @@ euler = _stage(stages.euler)
 rungekutta4 = _stage(stages.rungekutta4)
 solve = _stage(stages.fwd_constraint)
 subtree_vel = _stage(subtree_velocities)
+
+
+def collision(m: Model, d: Data) -> Data:
+    """`d` with its contacts, which know their rows: those that `make_constraint` makes, if others stay as many.
+
+    In MJX the rows of contacts never move, so that `efc_address` is known before there are rows.
+    """
+    data = stages.collision(m.model, d.data)
+    contact = data.contact
+    pyramid = jnp.where(contact.dim > 1, 2 * (contact.dim - 1), 1)
+    rows = contact.dim if m.model.opt.cone == ConeType.ELLIPTIC else pyramid
+    rows = jnp.where((contact.dim > 0) & (contact.exclude == 0), rows, 0)
+    first = data.ne + data.nf + data.nl + jnp.cumsum(rows) - rows
+    address = jnp.where(rows > 0, first, -1)
+    return Data(data.replace(contact=contact.replace(efc_address=address)), d.structure)
 
 
 def implicit(m: Model, d: Data) -> Data:
