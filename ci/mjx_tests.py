@@ -213,7 +213,9 @@ def copy_tests(folder: Path, to: Path, public: set[str], as_mjx: bool) -> dict[s
             imports.visit(ast.parse(text))
         else:
             changed = ast.unparse(imports.visit(ast.parse(text)))
-            text = re.sub(r"\A((?:'''|\"\"\")[\s\S]*?(?:'''|\"\"\"))?", r"\1\nfrom jaxsim import mjx\n", changed, count=1)
+            text = re.sub(
+                r"\A((?:'''|\"\"\")[\s\S]*?(?:'''|\"\"\"))?", r"\1\nfrom jaxsim import mjx\n", changed, count=1
+            )
         (to / f"{name}.py").write_text(text)
     del reach["test_util"]
     return reach

@@ -7,13 +7,16 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxsim import stages
+from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.types import ConeType, IntegratorType
 from jaxsim.engine import forward as engine
 from jaxsim.engine.dynamics.rne import rne as rne_force
 from jaxsim.engine.dynamics.rne import tendon_bias as tendon_force
+from jaxsim.engine.integrate.derivative import smooth_vel
 from jaxsim.engine.inverse.inverse import inverse as inverse_dynamics
 from jaxsim.engine.sensor.velocity import subtree_vel as subtree_velocities
-from jaxsim.mjx.types import Data, Model
+from jaxsim.math.safe import Array
+from jaxsim.mjx.types import Data, Model, symmetric
 
 
 def _stage(function: Callable[..., Any]) -> Callable[[Model, Data], Data]:
@@ -75,6 +78,13 @@ def implicit(m: Model, d: Data) -> Data:
     if model.opt.integrator != IntegratorType.IMPLICIT:
         model = model.replace(opt=model.opt.replace(integrator=IntegratorType.IMPLICITFAST))
     return Data(stages.implicit(model, d.data), d.structure)
+
+
+def deriv_smooth_vel(m: Model, d: Data) -> Array:
+    """Derivative (nv, nv) of the forces of actuators, dampers and tendons by velocity, without that of a fluid."""
+    if m.model.opt.fluid:
+        raise UnsupportedError("deriv_smooth_vel with a fluid")
+    return symmetric(d.structure, smooth_vel(m.model, d.data))
 
 
 def rne(m: Model, d: Data, flg_acc: bool = False) -> Data:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 import jaxsim.core.data as core
 from jaxsim.core.data import CONSTRAINT_FIELDS, DATA_FIELDS
@@ -25,12 +26,18 @@ SPARSE_DOFS = 60  # MJX's `jacobian="auto"` is sparse from here on
 
 
 class Impl(enum.Enum):
-    """MJX's names of implementations; jaxsim has one, which answers to all of them but "warp" and "cpp"."""
+    """MJX's names of implementations; jaxsim has one, which answers to "jax"."""
 
-    JAX = "jax"
-    C = "c"
     CPP = "cpp"
+    C = "cpp"  # noqa: PIE796  # MJX's other name of it
+    JAX = "jax"
     WARP = "warp"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Impl | None":
+        """The member of a name in capitals."""
+        lower = value.lower() if isinstance(value, str) else None
+        return next((member for member in cls if member.value == lower), None)
 
 
 class Field(NamedTuple):
@@ -216,7 +223,7 @@ class Contact:
 
 def _host(value: Any) -> Any:
     """A NumPy array of an array whose numbers are known and are all here."""
-    known = isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
+    known = isinstance(value, jax.Array) and not isinstance(value, Tracer)
     return np.asarray(value) if known and value.is_fully_addressable else value
 
 
@@ -256,10 +263,7 @@ class Data(_Wrapper):
     def qM(self) -> Array:
         """Inertia matrix: dense (nv, nv), or MuJoCo's entries (nM,) where MJX's is sparse."""
         s = self.structure
-        if s.mjx_sparse:
-            return self.data.qM
-        lower = _scatter(self.data.M, np.repeat(np.arange(s.nv), s.M_rownnz), s.M_colind, (s.nv, s.nv))
-        return lower + jnp.swapaxes(jnp.tril(lower, -1), -1, -2)
+        return self.data.qM if s.mjx_sparse else symmetric(s, self.data.M)
 
     @property
     def ten_J(self) -> Array:
@@ -271,6 +275,11 @@ class Data(_Wrapper):
         s = self.structure
         columns = [s.ten_J_colind[a : a + n] for a, n in zip(s.ten_J_rowadr, s.ten_J_rownnz, strict=True)]
         return np.repeat(np.arange(s.ntendon), s.ten_J_rownnz), np.concatenate([*columns, np.zeros(0, int)])
+
+    @property
+    def solver_niter(self) -> Array:
+        """Iterations of the solver; jaxsim's own field, as MuJoCo's, is an array of one."""
+        return self.data.solver_niter[..., 0]
 
     @property
     def qLD(self) -> Array:
@@ -292,6 +301,8 @@ class Data(_Wrapper):
                 flat[name] = _flat(getattr(self.data, name), value)
             elif name == "qM" and np.shape(value)[-2:] == (self.structure.nv, self.structure.nv):
                 flat |= self._inertia(value)
+            elif name == "solver_niter":
+                flat[name] = jnp.asarray(value)[..., None]
             elif name == "ten_J":
                 rows, columns = self._tendon_entries()
                 flat[name] = jnp.asarray(value)[..., rows, columns]
@@ -346,6 +357,12 @@ def _core_contact(old: core.Contact, new: Contact) -> core.Contact:
     fields["frame"] = _flat(old.frame, new.frame)
     fields["dist"] = jnp.where(new.geom[..., 0] >= 0, new.dist, old.dist)
     return old.replace(**fields)
+
+
+def symmetric(s: Any, entries: Array) -> Array:
+    """Dense symmetric matrices (..., nv, nv) of the stored entries (..., nC) of a lower half, as in `d.M`."""
+    lower = _scatter(entries, np.repeat(np.arange(s.nv), s.M_rownnz), s.M_colind, (s.nv, s.nv))
+    return lower + jnp.swapaxes(jnp.tril(lower, -1), -1, -2)
 
 
 def _unwrapped(value: Any) -> Any:

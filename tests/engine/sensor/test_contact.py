@@ -10,7 +10,8 @@ import jaxsim
 
 FIELDS = ("found", "force", "torque", "dist", "pos", "normal", "tangent")
 MATCHES = ("", 'geom1="ball"', 'geom2="ball"', 'body1="brick"', 'geom1="ball" body2="brick"', 'subtree1="brick"')
-SCENE = """<mujoco><worldbody><geom name="floor" type="plane" size="3 3 .1"/><site name="zone" type="box" size=".4 .4 .4"/>
+SCENE = """<mujoco><worldbody><geom name="floor" type="plane" size="3 3 .1"/>
+<site name="zone" type="box" size=".4 .4 .4"/>
 <body name="brick" pos="0 0 {height}"><freejoint/><geom type="box" size=".2 .2 .1"/>
   <body pos=".1 0 .1"><joint axis="0 1 0"/><geom type="capsule" size=".03" fromto="0 0 0 .3 0 0"/></body></body>
 <body pos=".1 0 {above}"><freejoint/><geom name="ball" size=".1"/></body></worldbody>
