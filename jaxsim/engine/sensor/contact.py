@@ -13,16 +13,15 @@ from jaxsim.math.arrays import einsum, matvec_t, take
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, norm
 
-COLUMNS = {
-    ConDataField.FOUND: [0],
-    ConDataField.FORCE: [1, 2, 3],
-    ConDataField.TORQUE: [4, 5, 6],
-    ConDataField.DIST: [7],
-    ConDataField.POS: [8, 9, 10],
-    ConDataField.NORMAL: [11, 12, 13],
-    ConDataField.TANGENT: [14, 15, 16],
+FIELD_SIZES = {
+    ConDataField.FOUND: 1,
+    ConDataField.FORCE: 3,
+    ConDataField.TORQUE: 3,
+    ConDataField.DIST: 1,
+    ConDataField.POS: 3,
+    ConDataField.NORMAL: 3,
+    ConDataField.TANGENT: 3,
 }
-NCOLUMN = 17  # of all fields
 NO_REDUCTION, MINDIST, MAXFORCE, NETFORCE = range(4)  # the attribute `reduce`
 
 
@@ -54,41 +53,17 @@ def _subtree(m, root: int) -> np.ndarray:
 
 
 def contact(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Values of all contact sensors, flat (sum of their dimensions,), sensor by sensor and slot by slot.
-
-    All sensors have all fields at first: the program does not grow with the kinds of sensors.
-    """
-    net = m.sensor_intprm[ids, 1] == NETFORCE
-    slots = min(max(_slots(m, ids[~net]), default=0), d.efc.layout.ncontact)
-    parts = [jnp.zeros(1, d.qpos.dtype)]
-    if net.any():
-        parts.insert(0, _sums(m, d, ids[net]).reshape(-1))
-    if slots:
-        parts.insert(0, _selected(m, d, ids[~net], slots).reshape(-1))
-    return take(jnp.concatenate(parts), _places(m, ids, net, slots))
-
-
-def _columns(m: Model, i: int) -> np.ndarray:
-    """Columns of the fields of a sensor among those of all fields."""
-    return np.concatenate([COLUMNS[f] for f in ConDataField if m.sensor_intprm[i, 0] & (1 << f)])
-
-
-def _slots(m: Model, ids: np.ndarray) -> list[int]:
-    return [int(m.sensor_dim[i]) // len(_columns(m, i)) for i in ids]
-
-
-def _places(m: Model, ids: np.ndarray, net: np.ndarray, slots: int) -> np.ndarray:
-    """Places of the sensors' values in the slots of those that select, the sums of the others, and a zero."""
-    filled = np.where(net, 1, slots)
-    width = NCOLUMN * filled
-    order = np.argsort(net, kind="stable")
-    first = np.empty_like(width)
-    first[order] = np.cumsum(width[order]) - width[order]
-    out = []
-    for i, count, at, there in zip(ids, _slots(m, ids), first, filled, strict=True):
-        slot = np.arange(count)[:, None]
-        out.append(np.where(slot < there, at + NCOLUMN * slot + _columns(m, i), width.sum()).ravel())
-    return np.concatenate(out)
+    """Values of all contact sensors, flat (sum of their dimensions,), sensor by sensor and slot by slot."""
+    groups: dict[tuple, list[int]] = {}
+    for i in ids:
+        groups.setdefault((*m.sensor_intprm[i, :2].tolist(), int(m.sensor_dim[i])), []).append(i)
+    values = {}
+    for (spec, reduce, dim), members in groups.items():
+        fields = [f for f in ConDataField if spec & (1 << f)]
+        slots = dim // sum(FIELD_SIZES[f] for f in fields)
+        rows = _values(m, d, np.array(members), fields, slots, reduce)
+        values.update(dict(zip(members, rows, strict=True)))
+    return jnp.concatenate([values[i] for i in ids])
 
 
 def _contact_signs(m: Model, d: Data, ids: np.ndarray) -> Array:
@@ -113,30 +88,43 @@ def _contact_signs(m: Model, d: Data, ids: np.ndarray) -> Array:
     return jnp.where(d.contact.dim > 0, sign, 0)
 
 
-def _wrenches(d: Data) -> Array:
-    return contact_forces(d) if d.efc.layout.ncontact else jnp.zeros((0, 6), d.qpos.dtype)
-
-
-def _selected(m: Model, d: Data, ids: np.ndarray, slots: int) -> Array:
-    """All fields of the first contacts (k, slots, NCOLUMN) of sensors that select, by depth, by force or in order."""
-    sign, wrench = _contact_signs(m, d, ids), _wrenches(d)
+def _values(m: Model, d: Data, ids: np.ndarray, fields: list[ConDataField], slots: int, reduce: int) -> Array:
+    """Values (k, dim) of sensors with equal fields, number of slots and reduction."""
+    if not d.efc.layout.ncontact:
+        return _values_without_contacts(d, ids, fields, slots, reduce)
+    sign = _contact_signs(m, d, ids)
+    wrench = contact_forces(d)
     found = (sign != 0).sum(1)
-    by_force = -(wrench * wrench)[:, :3].sum(1)
-    criteria = jnp.stack([jnp.zeros_like(by_force), d.contact.dist, by_force])
-    criterion = take(criteria, m.sensor_intprm[ids, 1])
-    index = jnp.argsort(jnp.where(sign != 0, criterion, jnp.inf), axis=1, stable=True)[:, :slots]
-    one = jnp.ones((*index.shape, 1), wrench.dtype)
-    side = jnp.where(jnp.take_along_axis(sign, index, axis=1) < 0, -1.0, 1.0).astype(wrench.dtype)[..., None]
-    both = jnp.concatenate([wrench, d.contact.dist[:, None], d.contact.pos, d.contact.frame[:, :6]], axis=1)[index]
-    signs = jnp.concatenate([one, one, side] * 2 + [one] * 4 + [side] * 6, axis=-1)
-    count = jnp.broadcast_to(found[:, None, None], one.shape).astype(wrench.dtype)
-    filled = (jnp.arange(slots) < found[:, None])[..., None]
-    return jnp.where(filled, jnp.concatenate([count, both * signs], axis=-1), 0)
+    if reduce == NETFORCE:
+        values = _net_values(d, sign, wrench)
+        values[ConDataField.FOUND] = found[:, None].astype(wrench.dtype)
+        first = jnp.concatenate([values[f] for f in fields], axis=1)
+        return jnp.pad(first, ((0, 0), (0, first.shape[1] * (slots - 1))))
+    criterion = {MINDIST: d.contact.dist, MAXFORCE: -(wrench * wrench)[:, :3].sum(1)}.get(reduce)
+    criterion = jnp.zeros_like(d.contact.dist) if criterion is None else criterion
+    order = jnp.argsort(jnp.where(sign != 0, criterion, jnp.inf), axis=1, stable=True)
+    count = min(slots, order.shape[1])
+    index = order[:, :count]
+    sign_of_slot = jnp.where(jnp.take_along_axis(sign, index, axis=1) < 0, -1.0, 1.0).astype(wrench.dtype)[..., None]
+    wrench_sign = jnp.concatenate([jnp.ones_like(sign_of_slot), jnp.ones_like(sign_of_slot), sign_of_slot], axis=-1)
+    frame = d.contact.frame[index]
+    values = {
+        ConDataField.FOUND: jnp.broadcast_to(found[:, None, None], sign_of_slot.shape).astype(wrench.dtype),
+        ConDataField.FORCE: wrench[index][..., :3] * wrench_sign,
+        ConDataField.TORQUE: wrench[index][..., 3:] * wrench_sign,
+        ConDataField.DIST: d.contact.dist[index][..., None],
+        ConDataField.POS: d.contact.pos[index],
+        ConDataField.NORMAL: frame[..., :3] * sign_of_slot,
+        ConDataField.TANGENT: frame[..., 3:6] * sign_of_slot,
+    }
+    filled = (jnp.arange(count) < found[:, None])[..., None]
+    rows = jnp.where(filled, jnp.concatenate([values[f] for f in fields], axis=-1), 0)
+    rows = jnp.pad(rows, ((0, 0), (0, slots - count), (0, 0)))
+    return rows.reshape(len(ids), -1)
 
 
-def _sums(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """All fields (k, NCOLUMN) of sums of matching contacts: a wrench in the global frame about the weighted centre."""
-    sign, wrench = _contact_signs(m, d, ids), _wrenches(d)
+def _net_values(d: Data, sign: Array, wrench: Array) -> dict[ConDataField, Array]:
+    """Fields of the sum of all matching contacts: a wrench in the global frame about the force-weighted centre."""
     weight = jnp.abs(sign) * norm(wrench[:, :3])
     total = weight.sum(1, keepdims=True)
     point = (weight[..., None] * d.contact.pos).sum(1) / jnp.maximum(total, MINVAL)
@@ -145,6 +133,21 @@ def _sums(m: Model, d: Data, ids: np.ndarray) -> Array:
     signed = sign.astype(force.dtype)[..., None]
     arm = d.contact.pos[None] - point[:, None]
     moment = torque + cross(arm, jnp.broadcast_to(force, arm.shape))
-    found = (sign != 0).sum(1, keepdims=True).astype(force.dtype)
-    axes = jnp.ones_like(total) * np.array([1.0, 0, 0, 0, 1.0, 0], force.dtype)
-    return jnp.concatenate([found, (signed * force).sum(1), (signed * moment).sum(1), 0 * total, point, axes], axis=1)
+    one = jnp.ones_like(total)
+    return {
+        ConDataField.FORCE: (signed * force).sum(1),
+        ConDataField.TORQUE: (signed * moment).sum(1),
+        ConDataField.DIST: 0 * one,
+        ConDataField.POS: point,
+        ConDataField.NORMAL: one * np.array([1.0, 0, 0], force.dtype),
+        ConDataField.TANGENT: one * np.array([0, 1.0, 0], force.dtype),
+    }
+
+
+def _values_without_contacts(d: Data, ids: np.ndarray, fields: list[ConDataField], slots: int, reduce: int) -> Array:
+    """Values (k, dim) of sensors in a model without contacts."""
+    axis = {ConDataField.NORMAL: 0, ConDataField.TANGENT: 1} if reduce == NETFORCE else {}
+    first = [np.eye(3)[axis[f]] if f in axis else np.zeros(FIELD_SIZES[f]) for f in fields]
+    row = np.concatenate(first)
+    row = np.concatenate([row, np.zeros(len(row) * (slots - 1))])
+    return jnp.asarray(np.tile(row, (len(ids), 1)), d.sensordata.dtype)
