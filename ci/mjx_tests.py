@@ -23,6 +23,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import mujoco
 
@@ -34,6 +35,7 @@ KINDS = ("pass", "fail", "limitation", "device", "private")
 OTHER_IMPLEMENTATION = re.compile("MJX's implementation|MJX's renderer")
 ELSEWHERE = re.compile("'warp'|'cpp'|WARP_INSTALLED")
 LIMITATION = re.compile("AssertionError: (NotImplementedError|ValueError) not raised")
+FIELD_THERE = ("AssertionError: True is not false", "assertFalse(hasattr(")  # the error, and what the test says
 RUNNER = """
 import importlib, json, sys, time, unittest
 from absl import flags
@@ -135,13 +137,21 @@ class Reach:
         self.imports = imports
         self.top = {name: node for node in tree.body for name in _defines(node)}
 
+    def _methods(self, test: str) -> dict[str, ast.stmt]:
+        """What the class of a test defines."""
+        owner: Any = self.top[test.split(".")[0]]
+        return {name: node for node in owner.body for name in _defines(node)}
+
+    def test(self, test: str) -> ast.stmt:
+        """The function of a test (Class.test_name, with its parameters)."""
+        methods = self._methods(test)
+        return methods[max((n for n in methods if test.split(".")[1].startswith(n)), key=len)]
+
     def private(self, test: str) -> list[str]:
-        """Names in a test (Class.test_name, with its parameters) that are not of MJX's public interface."""
-        owner, name = test.split(".")
-        methods = {n: node for node in self.top[owner].body for n in _defines(node)}  # pyright: ignore
-        start = max((n for n in methods if name.startswith(n)), key=len)
+        """Names in a test that are not of MJX's public interface."""
+        methods = self._methods(test)
         seen: set[int] = set()
-        wait = [methods[start], *([methods["setUp"]] if "setUp" in methods else [])]
+        wait = [self.test(test), *([methods["setUp"]] if "setUp" in methods else [])]
         found: set[str] = set()
         while wait:
             node = wait.pop()
@@ -192,12 +202,9 @@ def _defines(node: ast.stmt) -> list[str]:
 def _walk(node: ast.AST) -> Iterator[ast.AST]:
     """All nodes below one, but for conditions of skipping, and what is for other implementations only."""
     yield node
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and ("skipTest" in ast.dump(child) or ELSEWHERE.search(ast.unparse(child.test))):
-            for other in child.orelse:
-                yield from _walk(other)
-        else:
-            yield from _walk(child)
+    elsewhere = isinstance(node, ast.If) and ("skipTest" in ast.dump(node) or ELSEWHERE.search(ast.unparse(node.test)))
+    for child in node.orelse if elsewhere else ast.iter_child_nodes(node):
+        yield from _walk(child)
 
 
 def copy_tests(folder: Path, to: Path, public: set[str], as_mjx: bool) -> dict[str, Reach]:
@@ -239,14 +246,16 @@ def rows(out: Path) -> list[dict[str, str]]:
 
 
 def kind_of(row: dict[str, str], reach: Reach) -> str:
-    """The column of the table in which a test is counted."""
+    """The column of the table in which a test is counted.
+
+    "limitation": the test wants an error for what works here, or that a field of MuJoCo's is absent.
+    """
     if row["kind"] == "skip" or OTHER_IMPLEMENTATION.search(row["error"]):
         return "device"
     if reach.private(row["test"]):
         return "private"
-    if row["kind"] == "fail" and LIMITATION.match(row["error"]):
-        return "limitation"
-    return row["kind"]
+    absent = row["error"] == FIELD_THERE[0] and FIELD_THERE[1] in ast.unparse(reach.test(row["test"]))
+    return "limitation" if absent or LIMITATION.match(row["error"]) else row["kind"]
 
 
 def main() -> None:
