@@ -48,6 +48,14 @@ class JointType(IntEnum):
     SLIDE = 2
     HINGE = 3
 
+    def qpos_width(self) -> int:
+        """How many entries of qpos a joint of this type has."""
+        return (7, 4, 1, 1)[self]
+
+    def dof_width(self) -> int:
+        """How many dofs a joint of this type has."""
+        return (6, 3, 1, 1)[self]
+
 
 class GeomType(IntEnum):
     PLANE = 0

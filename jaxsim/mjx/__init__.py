@@ -3,8 +3,9 @@
 Functions have MJX's names, arguments and shapes (tag 3.8.1): rotation matrices are (n, 3, 3), Jacobians of points
 (nv, 3), M and the Jacobian of tendons dense. `Model` and `Data` wrap jaxsim's own, which are reached as `m.model` and
 `d.data`. What differs: all features of MuJoCo 3.8.1 that jaxsim has are taken; contacts and constraint rows stand at
-the front of their arrays, in MuJoCo's order, and are counted (`d.ncon`, `d.nefc`). `impl` and `device` are ignored but
-for their check: there is one implementation. What MJX draws is refused: `jaxsim.viewer.raycast` renders.
+the front of their arrays, in MuJoCo's order, and are counted (`d.ncon`, `d.nefc`). There is one implementation, which
+answers to `impl="jax"`. What MJX draws is refused: `jaxsim.viewer.raycast` renders. `jaxsim.mjx.math` has MJX's
+functions of quaternions.
 """
 
 from jaxsim.core.types import (
@@ -44,6 +45,7 @@ from jaxsim.mjx.pipeline import (
     com_pos,
     com_vel,
     crb,
+    deriv_smooth_vel,
     euler,
     factor_m,
     forward,
@@ -91,7 +93,7 @@ from jaxsim.mjx.support import (
     solve_m,
     xfrc_accumulate,
 )
-from jaxsim.mjx.types import Contact, Data, Impl, Model
+from jaxsim.mjx.types import Contact, Data, Impl, Model, Option, Statistic
 
 __all__ = [
     "BiasType",
@@ -114,8 +116,10 @@ __all__ = [
     "JointType",
     "Model",
     "ObjType",
+    "Option",
     "SensorType",
     "SolverType",
+    "Statistic",
     "TrnType",
     "WrapType",
     "apply_ft",
@@ -126,6 +130,7 @@ __all__ = [
     "contact_force",
     "crb",
     "create_render_context",
+    "deriv_smooth_vel",
     "euler",
     "factor_m",
     "forward",

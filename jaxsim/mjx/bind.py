@@ -41,8 +41,6 @@ MODEL_AXES = {f.name: len(f.shape) - 1 + (f.name in MODEL_MATRICES) for f in MOD
 DATA_AXES = {f.name: len(f.shape) - 1 + (f.name in MATRICES) for f in DATA_FIELDS}
 OF_JOINTS = ("qpos", "qvel", "qacc")
 READ_ONLY = ("sensordata",)
-QPOS_WIDTH = {JointType.FREE: 7, JointType.BALL: 4, JointType.SLIDE: 1, JointType.HINGE: 1}
-DOF_WIDTH = {JointType.FREE: 6, JointType.BALL: 3, JointType.SLIDE: 1, JointType.HINGE: 1}
 
 
 class UnknownField(AttributeError, KeyError):
@@ -111,9 +109,10 @@ class BindData:
             return name, self.id, 0
         if name in OF_JOINTS or name.startswith("qfrc_"):
             self._only("jnt_", "qpos, qvel, qacc, qfrc are not available for this type")
-            width = QPOS_WIDTH if name == "qpos" else DOF_WIDTH
-            address = m.jnt_qposadr if name == "qpos" else m.jnt_dofadr
-            return name, self._ranges(address, np.array([width[JointType(t)] for t in m.jnt_type])), 0
+            width, address = JointType.dof_width, m.jnt_dofadr
+            if name == "qpos":
+                width, address = JointType.qpos_width, m.jnt_qposadr
+            return name, self._ranges(address, np.array([width(JointType(t)) for t in m.jnt_type])), 0
         if name in ("mocap_pos", "mocap_quat"):
             return name, m.body_mocapid[self.id], 1
         full = self.prefix + name

@@ -13,8 +13,10 @@ from jaxsim.math.safe import Array
 from jaxsim.mjx.types import Data, DataStructure, Impl, Model
 
 
-def put_model(m: Any, device: Any = None, impl: Any = None, **_: Any) -> Model:
-    """`Model` of a `mujoco.MjModel`.
+def put_model(
+    m: Any, device: Any = None, impl: Any = None, graph_mode: Any = None, keepalive_refs: Any = None
+) -> Model:
+    """`Model` of a `mujoco.MjModel`; `graph_mode` and `keepalive_refs` are for MJX's other implementations.
 
     Raises UnsupportedError for features that jaxsim does not have, and for the implementations "warp" and "cpp".
     """
@@ -22,21 +24,47 @@ def put_model(m: Any, device: Any = None, impl: Any = None, **_: Any) -> Model:
     return jax.device_put(Model(from_mujoco(m), int(m.signature)), device)
 
 
-def make_data(m: Any, device: Any = None, impl: Any = None, **_: Any) -> Data:
-    """`Data` at qpos0 of a `Model` or of a `mujoco.MjModel`."""
+def make_data(
+    m: Any,
+    device: Any = None,
+    impl: Any = None,
+    _full_compat: bool = False,
+    nconmax: int | None = None,
+    naconmax: int | None = None,
+    naccdmax: int | None = None,
+    njmax: int | None = None,
+    keepalive_refs: Any = None,
+) -> Data:
+    """`Data` at qpos0 of a `Model` or of a `mujoco.MjModel`.
+
+    The capacities are those of the model. MJX's, like what follows `impl`, are for its other implementations.
+    """
     _check_impl(impl)
     model = m.model if isinstance(m, Model) else m if isinstance(m, CoreModel) else from_mujoco(m)
     return jax.device_put(Data(initial.make_data(model), DataStructure(model)), device)
 
 
-def put_data(m: Any, d: Any, device: Any = None, impl: Any = None, **_: Any) -> Data:
-    """`Data` of a `mujoco.MjData`: state, derived fields, contacts and constraint rows."""
+def put_data(
+    m: Any,
+    d: Any,
+    device: Any = None,
+    impl: Any = None,
+    nconmax: int | None = None,
+    naconmax: int | None = None,
+    njmax: int | None = None,
+    dummy_arg_for_batching: Any = None,
+    keepalive_refs: Any = None,
+) -> Data:
+    """`Data` of a `mujoco.MjData`: state, derived fields, contacts and constraint rows.
+
+    What follows `impl` is for MJX's other implementations.
+    """
     _check_impl(impl)
     model = from_mujoco(m)
     return jax.device_put(Data(from_mujoco_data(model, d), DataStructure(model)), device)
 
 
-def get_data(m: Any, d: Data, **_: Any) -> Any:
+def get_data(m: Any, d: Data, keepalive_refs: Any = None) -> Any:
     """`mujoco.MjData` of one world, a list of them of a batch."""
     import mujoco
 
@@ -46,11 +74,11 @@ def get_data(m: Any, d: Data, **_: Any) -> Any:
     return result
 
 
-def get_data_into(result: Any, m: Any, d: Data, **_: Any) -> None:
+def get_data_into(result: Any, m: Any, d: Data, keepalive_refs: Any = None) -> None:
     """Write one world into a `mujoco.MjData`, a batch into a list of them."""
     batch = d.qpos.ndim > 1
     if isinstance(result, list) != batch:
-        raise ValueError("dst is a list, but d is not batched" if not batch else "dst is a list, but d is batched")
+        raise ValueError(f"destination is a {'MjData' if batch else 'list'}, but d is {'' if batch else 'not '}batched")
     model = host_model(m)
     if d.qpos.shape[-1] != model.nq:
         raise ValueError(f"qpos has {d.qpos.shape[-1]} numbers, and the model has nq = {model.nq}")
@@ -73,8 +101,7 @@ def state_size(m: Model, spec: Any) -> int:
 
 
 def _check_impl(impl: Any) -> None:
-    if impl is None:
-        return
-    name = impl.value if isinstance(impl, Impl) or hasattr(impl, "value") else str(impl).lower()
-    if name not in ("jax", "c"):
+    """Raise UnsupportedError for other implementations than "jax", ValueError for a name that is none."""
+    name = "jax" if impl is None else Impl(getattr(impl, "value", impl)).value
+    if name != "jax":
         raise UnsupportedError(f"MJX's implementation {name!r}: jaxsim is one of its own, on every device")

@@ -4,14 +4,19 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+import jax.numpy as jnp
+
 from jaxsim import stages
-from jaxsim.core.types import IntegratorType
+from jaxsim.core.errors import UnsupportedError
+from jaxsim.core.types import ConeType, IntegratorType
 from jaxsim.engine import forward as engine
 from jaxsim.engine.dynamics.rne import rne as rne_force
 from jaxsim.engine.dynamics.rne import tendon_bias as tendon_force
+from jaxsim.engine.integrate.derivative import smooth_vel
 from jaxsim.engine.inverse.inverse import inverse as inverse_dynamics
 from jaxsim.engine.sensor.velocity import subtree_vel as subtree_velocities
-from jaxsim.mjx.types import Data, Model
+from jaxsim.math.safe import Array
+from jaxsim.mjx.types import Data, Model, symmetric
 
 
 def _stage(function: Callable[..., Any]) -> Callable[[Model, Data], Data]:
@@ -39,7 +44,6 @@ camlight = _stage(stages.camlight)
 tendon = _stage(stages.tendon)
 crb = _stage(stages.crb)
 factor_m = _stage(stages.factor_m)
-collision = _stage(stages.collision)
 make_constraint = _stage(stages.make_constraint)
 transmission = _stage(stages.transmission)
 passive = _stage(stages.passive)
@@ -53,12 +57,34 @@ solve = _stage(stages.fwd_constraint)
 subtree_vel = _stage(subtree_velocities)
 
 
+def collision(m: Model, d: Data) -> Data:
+    """`d` with its contacts, which know their rows: those that `make_constraint` makes, if others stay as many.
+
+    In MJX the rows of contacts never move, so that `efc_address` is known before there are rows.
+    """
+    data = stages.collision(m.model, d.data)
+    contact = data.contact
+    pyramid = jnp.where(contact.dim > 1, 2 * (contact.dim - 1), 1)
+    rows = contact.dim if m.model.opt.cone == ConeType.ELLIPTIC else pyramid
+    rows = jnp.where((contact.dim > 0) & (contact.exclude == 0), rows, 0)
+    first = data.ne + data.nf + data.nl + jnp.cumsum(rows) - rows
+    address = jnp.where(rows > 0, first, -1)
+    return Data(data.replace(contact=contact.replace(efc_address=address)), d.structure)
+
+
 def implicit(m: Model, d: Data) -> Data:
     """The state one step on by the integrator implicitfast, or by implicit where the model's options name it."""
     model = m.model
     if model.opt.integrator != IntegratorType.IMPLICIT:
         model = model.replace(opt=model.opt.replace(integrator=IntegratorType.IMPLICITFAST))
     return Data(stages.implicit(model, d.data), d.structure)
+
+
+def deriv_smooth_vel(m: Model, d: Data) -> Array:
+    """Derivative (nv, nv) of the forces of actuators, dampers and tendons by velocity, without that of a fluid."""
+    if m.model.opt.fluid:
+        raise UnsupportedError("deriv_smooth_vel with a fluid")
+    return symmetric(d.structure, smooth_vel(m.model, d.data))
 
 
 def rne(m: Model, d: Data, flg_acc: bool = False) -> Data:

@@ -1,5 +1,6 @@
 """`Model`, `Data` and `Contact` with MJX's attributes and shapes, around jaxsim's own."""
 
+import dataclasses
 import enum
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -7,9 +8,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 import jaxsim.core.data as core
-from jaxsim.core.data import CONSTRAINT_FIELDS, CONTACT_FIELDS, DATA_FIELDS
+from jaxsim.core.data import CONSTRAINT_FIELDS, DATA_FIELDS
 from jaxsim.core.model import MODEL_FIELDS, SIZES
 from jaxsim.core.model import Model as CoreModel
 from jaxsim.core.rows import unpack_rows
@@ -24,12 +26,18 @@ SPARSE_DOFS = 60  # MJX's `jacobian="auto"` is sparse from here on
 
 
 class Impl(enum.Enum):
-    """MJX's names of implementations; jaxsim has one, which answers to all of them but "warp" and "cpp"."""
+    """MJX's names of implementations; jaxsim has one, which answers to "jax"."""
 
-    JAX = "jax"
-    C = "c"
     CPP = "cpp"
+    C = "cpp"  # noqa: PIE796  # MJX's other name of it
+    JAX = "jax"
     WARP = "warp"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Impl | None":
+        """The member of a name in capitals."""
+        lower = value.lower() if isinstance(value, str) else None
+        return next((member for member in cls if member.value == lower), None)
 
 
 class Field(NamedTuple):
@@ -166,35 +174,57 @@ class Statistic(_Part):
     __slots__ = ()
 
 
-class Contact(_Part):
-    """`jaxsim.Contact` with MJX's shapes; empty entries are far apart (`dist` of 1e10)."""
+@dataclasses.dataclass(frozen=True)
+class Contact:
+    """Contacts with MJX's fields and shapes; empty entries have no geoms (-1) and are far apart (`dist` of 1e10).
 
-    __slots__ = ()
+    `dim` and `efc_address` are NumPy arrays outside of compiled functions, as in MJX, where they never change.
+    """
 
-    def __getattr__(self, name: str) -> Any:
-        value = _Part.__getattr__(self, name)
-        if name == "dist" and np.ndim(value):
-            return jnp.where(self.value.geom[..., 0] >= 0, value, FAR)
-        return as_matrix(value) if name == "frame" else value
+    dist: Any
+    pos: Any
+    frame: Any
+    includemargin: Any
+    friction: Any
+    solref: Any
+    solreffriction: Any
+    solimp: Any
+    dim: Any
+    geom: Any
+    efc_address: Any
+
+    def __post_init__(self) -> None:
+        for name in ("dim", "efc_address"):
+            object.__setattr__(self, name, _host(getattr(self, name)))
 
     @property
     def geom1(self) -> Array:
         """First geom of each contact."""
-        return self.value.geom[..., 0]
+        return self.geom[..., 0]
 
     @property
     def geom2(self) -> Array:
         """Second geom of each contact."""
-        return self.value.geom[..., 1]
+        return self.geom[..., 1]
 
     @classmethod
-    def fields(cls) -> tuple[Field, ...]:
-        """The fields, by their names."""
-        return tuple(Field(f.name) for f in CONTACT_FIELDS)
+    def fields(cls) -> tuple[Any, ...]:
+        """The fields, as `dataclasses.fields` gives them."""
+        return dataclasses.fields(cls)
 
     def replace(self, **changes: Any) -> "Contact":
         """A copy with some fields changed."""
-        return Contact(self.value.replace(**{n: _flat(getattr(self.value, n), x) for n, x in changes.items()}))
+        return dataclasses.replace(self, **changes)
+
+    def tree_replace(self, params: Mapping[str, Any]) -> "Contact":
+        """A copy with the fields of these names changed."""
+        return self.replace(**params)
+
+
+def _host(value: Any) -> Any:
+    """A NumPy array of an array whose numbers are known and are all here."""
+    known = isinstance(value, jax.Array) and not isinstance(value, Tracer)
+    return np.asarray(value) if known and value.is_fully_addressable else value
 
 
 class Data(_Wrapper):
@@ -222,16 +252,18 @@ class Data(_Wrapper):
     @property
     def contact(self) -> Contact:
         """Contacts with MJX's shapes."""
-        return Contact(self.data.contact)
+        contact = self.data.contact
+        fields = {f.name: getattr(contact, f.name) for f in Contact.fields()}
+        fields["frame"] = as_matrix(contact.frame)
+        if np.ndim(contact.dist):
+            fields["dist"] = jnp.where(contact.geom[..., 0] >= 0, contact.dist, FAR)
+        return Contact(**fields)
 
     @property
     def qM(self) -> Array:
         """Inertia matrix: dense (nv, nv), or MuJoCo's entries (nM,) where MJX's is sparse."""
         s = self.structure
-        if s.mjx_sparse:
-            return self.data.qM
-        lower = _scatter(self.data.M, np.repeat(np.arange(s.nv), s.M_rownnz), s.M_colind, (s.nv, s.nv))
-        return lower + jnp.swapaxes(jnp.tril(lower, -1), -1, -2)
+        return self.data.qM if s.mjx_sparse else symmetric(s, self.data.M)
 
     @property
     def ten_J(self) -> Array:
@@ -243,6 +275,11 @@ class Data(_Wrapper):
         s = self.structure
         columns = [s.ten_J_colind[a : a + n] for a, n in zip(s.ten_J_rowadr, s.ten_J_rownnz, strict=True)]
         return np.repeat(np.arange(s.ntendon), s.ten_J_rownnz), np.concatenate([*columns, np.zeros(0, int)])
+
+    @property
+    def solver_niter(self) -> Array:
+        """Iterations of the solver; jaxsim's own field, as MuJoCo's, is an array of one."""
+        return self.data.solver_niter[..., 0]
 
     @property
     def qLD(self) -> Array:
@@ -264,12 +301,16 @@ class Data(_Wrapper):
                 flat[name] = _flat(getattr(self.data, name), value)
             elif name == "qM" and np.shape(value)[-2:] == (self.structure.nv, self.structure.nv):
                 flat |= self._inertia(value)
+            elif name == "solver_niter":
+                flat[name] = jnp.asarray(value)[..., None]
             elif name == "ten_J":
                 rows, columns = self._tendon_entries()
                 flat[name] = jnp.asarray(value)[..., rows, columns]
             elif name.startswith("efc_") and name.removeprefix("efc_") in ROW_FIELDS:
                 rows = unpack_rows(efc.layout, efc.active, jnp.asarray(value))
                 efc = efc.replace(**{name.removeprefix("efc_"): rows})
+            elif isinstance(value, Contact):
+                flat[name] = _core_contact(self.data.contact, value)
             elif name != "_impl":
                 flat[name] = _unwrapped(value)
         return Data(self.data.replace(**flat, **({} if efc is self.data.efc else {"efc": efc})), self.structure)
@@ -310,6 +351,20 @@ def _scatter(values: Array, row: np.ndarray, column: np.ndarray, shape: tuple[in
     return out.at[..., flat].set(values[..., : len(flat)]).reshape(*values.shape[:-1], *shape)
 
 
+def _core_contact(old: core.Contact, new: Contact) -> core.Contact:
+    """jaxsim's contacts with the fields of MJX's; empty entries keep their distance."""
+    fields = {f.name: getattr(new, f.name) for f in Contact.fields()}
+    fields["frame"] = _flat(old.frame, new.frame)
+    fields["dist"] = jnp.where(new.geom[..., 0] >= 0, new.dist, old.dist)
+    return old.replace(**fields)
+
+
+def symmetric(s: Any, entries: Array) -> Array:
+    """Dense symmetric matrices (..., nv, nv) of the stored entries (..., nC) of a lower half, as in `d.M`."""
+    lower = _scatter(entries, np.repeat(np.arange(s.nv), s.M_rownnz), s.M_colind, (s.nv, s.nv))
+    return lower + jnp.swapaxes(jnp.tril(lower, -1), -1, -2)
+
+
 def _unwrapped(value: Any) -> Any:
     return value.value if isinstance(value, _Part) else value
 
@@ -336,7 +391,8 @@ jax.tree_util.register_pytree_with_keys(
     lambda d: (((jax.tree_util.GetAttrKey("data"), d.data),), d.structure),
     _data_of,
 )
-for _part in (Option, Statistic, Contact):
+jax.tree_util.register_dataclass(Contact)
+for _part in (Option, Statistic):
     jax.tree_util.register_pytree_with_keys(
         _part,
         lambda x: (((jax.tree_util.GetAttrKey("value"), x.value),), type(x)),

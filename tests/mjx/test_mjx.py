@@ -1,5 +1,6 @@
 """Scripts written for MJX: only the import differs."""
 
+import dataclasses
 import functools
 
 import jax
@@ -10,6 +11,7 @@ import pytest
 
 from jaxsim import mjx
 from jaxsim.core.errors import UnsupportedError
+from jaxsim.mjx import math as mjx_math
 
 XML = """<mujoco><worldbody><light pos="0 0 3"/><geom name="floor" type="plane" size="3 3 .1"/>
 <body name="arm" pos="0 0 1"><joint name="a" axis="0 1 0" damping=".1"/>
@@ -94,6 +96,8 @@ def test_shapes_are_mjxs():
     mujoco.mj_fullM(model, dense, data.qM)
     np.testing.assert_allclose(dx.qM, dense, atol=1e-12)
     np.testing.assert_allclose(dx.ten_J, [[2.0] + [0.0] * (model.nv - 1)])
+    assert dx.solver_niter.shape == () and dx.replace(solver_niter=3).data.solver_niter[0] == 3
+    assert mjx.JointType.BALL.qpos_width() == 4 and mjx.JointType.FREE.dof_width() == 6
     contact = dx._impl.contact
     assert contact.frame.shape[1:] == (3, 3) and contact.dist[0] < 0 and contact.geom1[0] == 0
     assert (contact.dist[data.ncon :] > 1).all()
@@ -108,6 +112,76 @@ def test_shapes_are_mjxs():
         dx.qpos = 0
     with pytest.raises(AttributeError, match="did you mean"):
         dx.qposs  # noqa: B018
+
+
+def test_contacts_are_a_dataclass_with_mjxs_fields():
+    _, _, data, _, dx = scene()
+    contact = dx.contact
+    for field in dataclasses.fields(mjx.Contact):
+        want = getattr(data.contact, field.name)
+        here = np.asarray(getattr(contact, field.name))[: data.ncon]
+        np.testing.assert_allclose(here.reshape(want.shape), want, atol=1e-12, err_msg=field.name)
+    assert isinstance(contact.dim, np.ndarray) and contact.dim[[0]] == 3  # a list is no index of a JAX array
+    first = jax.tree.map(lambda x: x[:1], contact).replace(dim=contact.dim[:1])
+    assert first.pos.shape == (1, 3) and first.geom1[0] == 0
+    nearer = contact.replace(dist=contact.dist - 1)
+    changed = jax.jit(lambda d, c: d.replace(contact=c))(dx, nearer)
+    np.testing.assert_allclose(changed.contact.dist[0], data.contact.dist[0] - 1, atol=1e-12)
+    np.testing.assert_array_equal(changed.data.contact.dist[1:], dx.data.contact.dist[1:])
+    moved = dx.tree_replace({"_impl.contact.frame": 2 * contact.frame})
+    np.testing.assert_allclose(moved.data.contact.frame, 2 * dx.data.contact.frame, atol=1e-12)
+
+
+@pytest.mark.parametrize("cone", [mujoco.mjtCone.mjCONE_PYRAMIDAL, mujoco.mjtCone.mjCONE_ELLIPTIC])
+def test_contacts_know_their_rows_after_collision(cone):
+    xml = XML.replace('size=".1"/>', 'size=".1" condim="4"/>').replace(
+        '<body name="hand"', '<body pos="1 0 .09"><freejoint/><geom size=".1" condim="1" margin=".1" gap=".2"/></body>'
+        '<body pos="2 0 .09"><freejoint/><geom size=".1" condim="1"/></body><body pos="2 1 .09"><freejoint/>'
+        '<geom size=".1" condim="6"/></body><body name="hand"'
+    )  # fmt: skip
+    model = mujoco.MjModel.from_xml_string(xml)
+    model.opt.cone = cone
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    assert data.ncon == 4 and len(set(data.contact.dim)) == 3
+    mx, dx = mjx.put_model(model), mjx.put_data(model, data)
+    blank = dx.tree_replace({"_impl.contact.efc_address": jp.full_like(dx.data.contact.efc_address, -7)})
+    out = jax.jit(mjx.collision)(mx, blank)
+    np.testing.assert_array_equal(out.contact.efc_address[:4], data.contact.efc_address)
+    np.testing.assert_array_equal(mjx.make_constraint(mx, out).contact.efc_address, out.contact.efc_address)
+
+
+def test_derivative_of_smooth_forces():
+    _, _, _, mx, dx = scene()
+
+    @jax.jit
+    def force(qvel):
+        d = mjx.passive(mx, mjx.fwd_velocity(mx, dx.replace(qvel=qvel)))
+        return d.qfrc_passive
+
+    np.testing.assert_allclose(mjx.deriv_smooth_vel(mx, dx), jax.jacobian(force)(dx.qvel), atol=1e-9)
+    model = mujoco.MjModel.from_xml_string(XML.replace("<worldbody>", '<option density="1"/><worldbody>', 1))
+    with pytest.raises(UnsupportedError, match="fluid"):
+        mjx.deriv_smooth_vel(mjx.put_model(model), dx)
+
+
+def test_mjxs_functions_of_quaternions():
+    rng = np.random.default_rng(1)
+    u, v = rng.normal(size=(2, 4))
+    u, v = jp.array(u / np.linalg.norm(u)), jp.array(v / np.linalg.norm(v))
+    x, out = jp.array(rng.normal(size=3)), np.zeros(3)
+    mujoco.mju_subQuat(out, np.array(u), np.array(v))
+    np.testing.assert_allclose(mjx_math.quat_sub(u, v), out, atol=1e-12)
+    mujoco.mju_rotVecQuat(out, np.array(x), np.array(u))
+    np.testing.assert_allclose(mjx_math.rotate(x, u), out, atol=1e-12)
+    turned = np.array(u)
+    mujoco.mju_quatIntegrate(turned, np.array(x), 0.3)
+    np.testing.assert_allclose(mjx_math.quat_integrate(u, x, 0.3), turned, atol=1e-12)
+    axis, angle = mjx_math.quat_to_axis_angle(u)
+    np.testing.assert_allclose(mjx_math.axis_angle_to_quat(axis, angle) * jp.sign(u @ u), u, atol=1e-12)
+    np.testing.assert_allclose(mjx_math.quat_mul(u, mjx_math.quat_inv(u)), [1, 0, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(mjx_math.norm(jp.ones((2, 2))), 2)
+    np.testing.assert_array_equal(mjx_math.normalize(jp.zeros(3)), jp.zeros(3))
 
 
 def test_stages_make_up_forward():
@@ -190,6 +264,15 @@ def test_what_is_not_there_is_refused_by_name():
         mjx.render(mx, dx, None)
     with pytest.raises(ValueError, match="d is not batched"):
         mjx.get_data_into([data], model, dx)
+    with pytest.raises(ValueError, match="a MjData, but d is batched"):
+        mjx.get_data_into(data, model, jax.tree.map(lambda x: x[None], dx))
+    with pytest.raises(UnsupportedError, match="'cpp'"):
+        mjx.make_data(model, impl=mjx.Impl.C)
+    with pytest.raises(ValueError, match="'jox'"):
+        mjx.put_data(model, data, impl="jox")
+    with pytest.raises(TypeError, match="nconmx"):
+        mjx.make_data(mx, nconmx=3)
+    assert mjx.make_data(mx, impl="JAX", nconmax=4, njmax=9).ncon == 0
 
 
 def test_derivatives_pass_through():

@@ -15,8 +15,6 @@ from jaxsim.compiler.objects import Camera, DraftObject, Joint, Light, Site
 from jaxsim.core.types import GeomType, JointType
 from jaxsim.mjcf.schema.values import ENUMS
 
-_NV = {JointType.FREE: 6, JointType.BALL: 3, JointType.SLIDE: 1, JointType.HINGE: 1}
-_NQ = {**_NV, JointType.FREE: 7, JointType.BALL: 4}
 _FROMTO_TYPES = (GeomType.CAPSULE, GeomType.CYLINDER, GeomType.ELLIPSOID, GeomType.BOX)
 _NOT_IN_SITES = (GeomType.MESH, GeomType.HFIELD, GeomType.PLANE)
 _RADIANS_PER_DEGREE = math.pi / 180.0
@@ -65,7 +63,7 @@ def compile_joint(draft: Draft, joint: Joint) -> None:
     settings = draft.settings_of(joint.el)
     a = joint.attrs
     kind = joint.type = JointType(ENUMS["joint"][a["type"]])
-    joint.nq, joint.nv = _NQ[kind], _NV[kind]
+    joint.nq, joint.nv = kind.qpos_width(), kind.dof_width()
     joint.springdamper = joint.floats("springdamper")
     if any(joint.springdamper) and min(joint.springdamper) <= 0:
         raise joint.error("both numbers of 'springdamper' must be positive")
