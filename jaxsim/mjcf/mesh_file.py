@@ -15,6 +15,7 @@ from jaxsim.core.errors import ModelError, warn
 
 STL_MAX_FACES = 200_000
 MAX_CORNERS = 100
+_MOST_DIGITS = 12  # of an index
 _WORDS = {"v ": "v", "vn": "vn", "vt": "vt", "f ": "f"}  # by the first two letters of most lines
 _STL_MAX_COORDINATE = 2.0**30
 _STL_FACE = np.dtype([("normal", "<f4", 3), ("vertex", "<f4", (3, 3)), ("attribute", "<u2")])
@@ -202,7 +203,7 @@ def _corners(lines: list[str], relative: dict[int, tuple[int, ...]], filename: s
     if len(slashes) == 1 and not relative:
         column = columns.get(slashes.pop(), [])
         number = text.replace("/", " ").split()
-        if len(number) == len(corners) * len(column) and all(map(str.isdecimal, number)):
+        if len(number) == len(corners) * len(column) and all(n.isdecimal() and len(n) < _MOST_DIGITS for n in number):
             given = np.array(list(map(int, number)), dtype=np.int64).reshape(len(corners), -1) - 1
             if given.min() >= 0:
                 found = np.full((len(corners), 3), -1, np.int64)
@@ -336,6 +337,6 @@ def _obj_corner(text: str, counts: tuple[int, ...]) -> list[int]:
             continue
         value = int(part)
         corner[k] = value - 1 if value > 0 else counts[k] + value
-        if value == 0 or corner[k] < 0:
+        if value == 0 or corner[k] < 0 or len(part) >= _MOST_DIGITS:
             raise ValueError(part)
     return corner
