@@ -48,7 +48,6 @@ with (
     from jaxsim.io.archive import read_archive
     from jaxsim.mjcf import read
     from jaxsim.mjcf.schema.element_type import all_types
-from validation.models import dynamics, features
 
 SECONDS = 20.0  # of one input
 MEMORY = 1 << 20  # KiB by which one input may raise the greatest memory
@@ -109,6 +108,8 @@ def seeds(kind: str) -> list[bytes]:
 
 def _texts() -> list[bytes]:
     """The models that validation writes for one feature each."""
+    from validation.models import dynamics, features
+
     values = [text for module in (dynamics, features) for text in vars(module).values()]
     return [text.encode() for text in values if isinstance(text, str) and "<mujoco" in text and "{" not in text]
 

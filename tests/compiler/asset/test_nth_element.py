@@ -5,7 +5,6 @@ import pytest
 
 from jaxsim.compiler.asset.nth_element import nth_element
 
-
 EPS = 1e-14
 
 
