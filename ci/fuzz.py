@@ -1,10 +1,12 @@
 """Feed mutated inputs to everything that reads files, for as long as one likes; stop at the first fault.
 
-    python ci/fuzz.py [--kind xml stl ...] [--seconds 600] [--runs N] [--seed 0] [--keep FOLDER] [--plain]
+    python ci/fuzz.py [--kind xml stl ...] [--seconds 600] [--runs N] [--seed 0] [--keep FOLDER] [--seeds FOLDER]
+                      [--plain]
 
 Kinds: MJCF and URDF text, meshes (STL, OBJ, MSH), images, height fields, skins and compiled models. An input passes if
 it is read, or refused with ModelError or UnsupportedError, in SECONDS and without more than MEMORY of growth. With
 atheris (`pip install atheris`) coverage guides the mutations; without it, or with --plain, they are drawn at random.
+Good inputs of your own are the files of the folder `--seeds` whose names end with the kind (a.xml, b.stl).
 What fails is written to the folder `--keep`, and its path is printed: `--replay FILE` runs it again.
 """
 
@@ -47,7 +49,6 @@ with (
     from jaxsim.mjcf import read
     from jaxsim.mjcf.schema.element_type import all_types
 
-
 SECONDS = 20.0  # of one input
 MEMORY = 1 << 20  # KiB by which one input may raise the greatest memory
 SMALL = 6_000  # bytes: seeds are no larger
@@ -58,10 +59,13 @@ VALUES += [b"99999999999999999999", b"0 0 0", b"1 0 0 0", b"true", b"world", b"m
 
 
 _SCRATCH = Path(tempfile.mkdtemp()) / "model.npz"
+MODELS = ROOT / "models"
+SCENE = b'<include file="common/scene.xml"/>'
+INCLUDED = {path.relative_to(MODELS).as_posix(): path.read_bytes() for path in MODELS.rglob("*.xml")}
 
 
 def _text(data: bytes) -> None:
-    compile_spec(read("model.xml", {"model.xml": data}))
+    compile_spec(read("model.xml", INCLUDED | {"model.xml": data}))
 
 
 def _archive(data: bytes) -> None:
@@ -90,8 +94,9 @@ KINDS = tuple(READERS)
 def seeds(kind: str) -> list[bytes]:
     """Small good inputs of a kind."""
     if kind == "xml":
-        found = [path.read_bytes() for path in sorted((ROOT / "models").glob("*.xml"))]
-        return [data for data in found if len(data) <= SMALL and b"<include" not in data and b"file=" not in data]
+        found = [path.read_bytes() for path in sorted(MODELS.glob("*.xml"))]
+        plain = [data for data in found if data.count(b"<include") == data.count(SCENE)]
+        return [data for data in plain if len(data) <= SMALL] + _texts()
     if kind == "model":
         import jaxsim
 
@@ -99,6 +104,14 @@ def seeds(kind: str) -> list[bytes]:
             jaxsim.save_model(jaxsim.load_model(TINY), f"{folder}/m.npz")
             return [Path(f"{folder}/m.npz").read_bytes()]
     return [SEEDS[kind]]
+
+
+def _texts() -> list[bytes]:
+    """The models that validation writes for one feature each."""
+    from validation.models import dynamics, features
+
+    values = [text for module in (dynamics, features) for text in vars(module).values()]
+    return [text.encode() for text in values if isinstance(text, str) and "<mujoco" in text and "{" not in text]
 
 
 TINY = """<mujoco><asset><mesh name="m" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset><worldbody><geom type="plane"
@@ -240,6 +253,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1_000_000_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "jaxsim-fuzz")
+    parser.add_argument("--seeds", type=Path, help="a folder of more good inputs")
     parser.add_argument("--plain", action="store_true", help="random mutations even where atheris is installed")
     parser.add_argument("--replay", type=Path)
     args = parser.parse_args()
@@ -247,7 +261,10 @@ def main() -> None:
         check(args.replay.read_bytes())
         return
     args.keep.mkdir(parents=True, exist_ok=True)
-    pool = [bytes([KINDS.index(kind)]) + data for kind in args.kind for data in seeds(kind)]
+    found = [(kind, data) for kind in args.kind for data in seeds(kind)]
+    if args.seeds:
+        found += [(kind, path.read_bytes()) for kind in args.kind for path in sorted(args.seeds.glob(f"*.{kind}"))]
+    pool = [bytes([KINDS.index(kind)]) + data for kind, data in found]
     for data in pool:
         READERS[KINDS[data[0]]](data[1:])  # the seeds are good
     if GUIDED:

@@ -10,6 +10,7 @@ import difflib
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -70,30 +71,35 @@ NAMED = {
 class Structure:
     """Everything of a model that shapes the program: sizes, integer and boolean arrays, names, assets, capacities.
 
-    Immutable; equality and hash are those of a digest of the content that is taken once.
+    Immutable; equality and hash are those of a digest of the content, taken once, when it is first asked for.
     """
-
-    _digest: bytes
-    _hash: int
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self, values: Mapping[str, Any]):
-        digest = hashlib.blake2b(digest_size=16)
         for name in sorted(values):
             value = values[name]
             if isinstance(value, np.ndarray):
                 value = np.ascontiguousarray(value)
                 value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def _digest(self) -> bytes:
+        digest = hashlib.blake2b(digest_size=16)
+        for name, value in self.values().items():
+            if isinstance(value, np.ndarray):
                 digest.update(f"{name}{value.dtype.str}{value.shape}".encode())
                 digest.update(value.data if value.size else b"")
             else:
                 digest.update(f"{name}={value!r}".encode())
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "_digest", digest.digest())
-        object.__setattr__(self, "_hash", hash(self._digest))
+        return digest.digest()
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._digest)
 
     def __hash__(self) -> int:
         return self._hash

@@ -6,6 +6,7 @@ more memory than the file has.
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass, field
 
@@ -15,6 +16,11 @@ from jaxsim.core.errors import ModelError, warn
 
 STL_MAX_FACES = 200_000
 MAX_CORNERS = 100
+_MOST_DIGITS = 9  # of an index
+_ALIKE = {  # corners of which each has a vertex, a texcoord and a normal in these columns
+    column: re.compile(rf"(?:\s*+{corner}(?![/\d]))*+\s*".replace("I", rf"\d{{1,{_MOST_DIGITS}}}"), re.ASCII)
+    for column, corner in {(0,): "I", (0, 1): "I/I", (0, 2): "I//I", (0, 1, 2): "I/I/I"}.items()
+}
 _WORDS = {"v ": "v", "vn": "vn", "vt": "vt", "f ": "f"}  # by the first two letters of most lines
 _STL_MAX_COORDINATE = 2.0**30
 _STL_FACE = np.dtype([("normal", "<f4", 3), ("vertex", "<f4", (3, 3)), ("attribute", "<u2")])
@@ -99,10 +105,15 @@ def deduplicate(vertex: np.ndarray, face: np.ndarray) -> tuple[np.ndarray, np.nd
         vertex: (n, 3) float32.
         face: integers into `vertex`.
     """
-    bits = np.ascontiguousarray(vertex).view(np.uint32)
-    _, first, inverse = np.unique(bits, axis=0, return_index=True, return_inverse=True)
-    rank = np.argsort(np.argsort(first))
-    return vertex[np.sort(first)], rank[inverse.reshape(-1)][face]
+    bits = np.ascontiguousarray(vertex).view(np.uint32).astype(np.uint64)
+    number = bits[:, 0]  # equal where the bits are
+    for k in (1, 2):
+        number = np.unique(number << np.uint64(32) | bits[:, k], return_inverse=True)[1].astype(np.uint64)
+    first = np.zeros(len(bits), np.int64)
+    first[number[::-1]] = np.arange(len(bits))[::-1]
+    origin = first[number]
+    new = origin == np.arange(len(bits))
+    return vertex[new], (np.cumsum(new) - 1)[origin[face]]
 
 
 def read_msh(data: bytes, filename: str = "", righthand: bool = True) -> RawMesh:
@@ -196,18 +207,13 @@ def _corners(lines: list[str], relative: dict[int, tuple[int, ...]], filename: s
     Usually all corners are written alike, with positive numbers: these are read at once.
     """
     text = " ".join([line.lstrip()[1:] for line in lines])
-    corners = text.split()
-    slashes = {c.count("/") for c in corners}
-    columns = {0: [0], 1: [0, 1], 2: [0, 2] if "//" in text else [0, 1, 2]}
-    if len(slashes) == 1 and not relative:
-        column = columns.get(slashes.pop(), [])
-        number = text.replace("/", " ").split()
-        if len(number) == len(corners) * len(column) and all(map(str.isdecimal, number)):
-            given = np.array(list(map(int, number)), dtype=np.int64).reshape(len(corners), -1) - 1
-            if given.min() >= 0:
-                found = np.full((len(corners), 3), -1, np.int64)
-                found[:, column] = given
-                return found
+    column = next((column for column, pattern in _ALIKE.items() if pattern.fullmatch(text)), None)
+    if column is not None:
+        given = np.fromstring(text.replace("/", " "), np.int64, sep=" ").reshape(-1, len(column)) - 1
+        if not np.any(given < 0):
+            found = np.full((len(given), 3), -1, np.int64)
+            found[:, column] = given
+            return found
     found = []
     for k, line in enumerate(lines):
         try:
@@ -336,6 +342,6 @@ def _obj_corner(text: str, counts: tuple[int, ...]) -> list[int]:
             continue
         value = int(part)
         corner[k] = value - 1 if value > 0 else counts[k] + value
-        if value == 0 or corner[k] < 0:
+        if value == 0 or corner[k] < 0 or len(part) > _MOST_DIGITS:
             raise ValueError(part)
     return corner

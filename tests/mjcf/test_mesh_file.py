@@ -78,6 +78,7 @@ BAD_OBJ = {
     "four indices of a corner": (POINTS + "f 1/// 3 2\n" + SOLID, "could not parse OBJ file 'a.obj' at 'f 1/// 3 2'"),
     "words for numbers": ("v a b c\n" + POINTS + SOLID, "could not parse OBJ file 'a.obj' at 'v a b c'"),
     "two numbers": ("v 0 0\n" + POINTS + SOLID, "could not parse OBJ file 'a.obj' at 'v 0 0'"),
+    "index of many digits": (POINTS + "f 1 3 7777777777\n" + SOLID, "could not parse OBJ file 'a.obj' at 'f 1 3 77"),
     "continuation": (POINTS + "f 1 3 \\\n2\n" + SOLID, "could not parse OBJ file 'a.obj' at 'f 1 3 \\'"),
     "not finite": (POINTS + "v nan 0 0\n" + SOLID, "mesh '': vertex coordinate 15 is not finite"),
 }
@@ -91,6 +92,13 @@ def test_obj_that_is_wrong_is_refused_by_both(what):
         compile_mesh(MeshInput(file=data, filename="a.obj"))
     with pytest.raises(ValueError, match="Error"):
         mujoco_model(file=data, filename=f"{what}.obj")
+
+
+@pytest.mark.parametrize("face", [f"f 1 3 2//{'7' * 99}", f"f 1 3 {'7' * 99}"])
+def test_obj_with_an_index_of_very_many_digits_is_refused(face):
+    """Found by the fuzzer; MuJoCo takes what is left of such a number in 32 bits."""
+    with pytest.raises(ModelError, match="could not parse OBJ file"):
+        read_obj((POINTS + "vn 0 0 1\n" + face).encode())
 
 
 def test_obj_with_a_normal_index_out_of_range_is_refused():

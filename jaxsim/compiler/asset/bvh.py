@@ -58,10 +58,10 @@ def build_bvh(center: np.ndarray, low: np.ndarray, high: np.ndarray, ids: np.nda
     )
     doubtful: set[int] = set()
     selected: dict[int, np.ndarray] = {}
-    rank = np.empty((n, 3), np.int64)
-    np.put_along_axis(rank, np.argsort(center, axis=0, kind="stable"), np.arange(n)[:, None], axis=0)
+    by_rank = np.stack([np.argsort(column, kind="stable") for column in center.T])
+    low, high = np.ascontiguousarray(low.T), np.ascontiguousarray(high.T)
     while True:
-        found = _with_ancestors(_build(tree, center, rank, low, high, ids, doubtful, selected), tree.child)
+        found = _with_ancestors(_build(tree, center, by_rank, low, high, ids, doubtful, selected), tree.child)
         if found <= doubtful:
             return tree
         doubtful |= found
@@ -73,7 +73,7 @@ def _both(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def _build(
-    tree: Bvh, center, rank, low, high, ids: np.ndarray, doubtful: set[int], selected: dict[int, np.ndarray]
+    tree: Bvh, center, by_rank, low, high, ids: np.ndarray, doubtful: set[int], selected: dict[int, np.ndarray]
 ) -> set[int]:
     """Fill in the hierarchy; returns the nodes whose split depends on the steps of the selection algorithm.
 
@@ -98,7 +98,7 @@ def _build(
         start, count, node, stepped, changed = start[inner], count[inner], node[inner], stepped[inner], changed[inner]
         axis = _longest_axis(box_high - box_low)[inner]
         before = order.copy()
-        undecided = _split(center, rank, order, start, count, axis)
+        undecided = _split(center, by_rank, order, start, count, axis)
         found.update(node[undecided].tolist())
         stepped &= undecided | np.isin(node, doubtful_nodes)
         for i in np.flatnonzero(stepped):
@@ -140,8 +140,9 @@ def _elements(start: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndar
 def _node_boxes(low, high, order, start, count) -> tuple[np.ndarray, np.ndarray]:
     """Corners of the nodes' boxes, flat ones inflated."""
     where, begin = _elements(start, count)
-    box_low = np.minimum.reduceat(low[order[where]], begin, axis=0)
-    box_high = np.maximum.reduceat(high[order[where]], begin, axis=0)
+    element = order[where]
+    box_low = np.stack([np.minimum.reduceat(column[element], begin) for column in low], axis=1)
+    box_high = np.stack([np.maximum.reduceat(column[element], begin) for column in high], axis=1)
     flat = np.abs(box_low - box_high) < EPS
     return np.where(flat, box_low - EPS, box_low), np.where(flat, box_high + EPS, box_high)
 
@@ -155,33 +156,32 @@ def _longest_axis(edge: np.ndarray) -> np.ndarray:
 
 def _select(key: np.ndarray, element: np.ndarray) -> np.ndarray:
     """Elements of one node, reordered around their median by the steps of MuJoCo's `nth_element`."""
-    items = list(zip(key[element].tolist(), element.tolist(), strict=True))
-
-    def less(a: tuple[float, int], b: tuple[float, int]) -> bool:
-        return a[0] < b[0] if abs(a[0] - b[0]) > EPS else a[1] < b[1]
-
-    nth_element(items, len(items) // 2, less)
-    return np.array([item[1] for item in items])
+    value, number = key[element], element.copy()
+    nth_element(value, number, len(number) // 2, EPS)
+    return number
 
 
-def _split(center, rank, order, start, count, axis) -> np.ndarray:
+def _split(center, by_rank, order, start, count, axis) -> np.ndarray:
     """Sort the elements of every node along its axis, in place; equal ones keep the order of their numbers.
 
-    `rank` (n, 3) is the rank of each element among all, along each axis. Returns a mask of the nodes whose comparison
+    `by_rank` (3, n) lists all elements by their centres along each axis. Returns a mask of the nodes whose comparison
     is not an order: centres are NaN, or equal only through a chain of neighbours.
     """
     if not len(count):
         return np.zeros(0, bool)
     where, _ = _elements(start, count)
-    element = order[where]
-    segment = np.repeat(np.arange(len(count)), count)
+    nodes = len(count)
+    small = np.uint16 if nodes < 1 << 16 else np.int64  # numpy sorts the former by digits
+    place = np.full(len(center), nodes, small)
+    place[order[where]] = np.repeat(np.arange(nodes), count)
+    element = np.concatenate([e[np.r_[axis == k, False][place[e]]] for k, e in enumerate(by_rank)])
+    element = element[np.argsort(place[element], kind="stable")]
+    segment = np.repeat(np.arange(nodes), count)
     key = center[element, axis[segment]]
-    by_key = np.argsort(segment * len(center) + rank[element, axis[segment]])
-    key, segment = key[by_key], segment[by_key]
     step = np.r_[True, ~((np.abs(np.diff(key)) <= EPS) & (segment[1:] == segment[:-1]))]
-    order[where] = element[by_key]
+    order[where] = element
     if not step.all():
-        order[where] = element[by_key][np.argsort(np.cumsum(step) * len(center) + element[by_key])]
+        order[where] = element[np.argsort(np.cumsum(step) * len(center) + element)]
     begin = np.flatnonzero(step)
     with np.errstate(invalid="ignore"):
         long = ~(key[np.r_[begin[1:], len(key)] - 1] - key[begin] <= EPS)

@@ -135,7 +135,7 @@ def _batches(simplices: np.ndarray, equations: np.ndarray) -> np.ndarray:
 def _vertex_order(simplices: np.ndarray, batch: np.ndarray) -> np.ndarray:
     """Hull vertices sorted by the last batch that has them, then by their first position in that batch."""
     if len(simplices) == 4:
-        return np.r_[simplices[1, 0], simplices[0]]
+        return np.r_[np.setdiff1d(simplices, simplices[0]), simplices[0]]
     flat = simplices.reshape(-1)
     of = np.repeat(batch, 3)
     last = np.full(flat.max() + 1, -1, dtype=np.int64)

@@ -2,152 +2,151 @@
 
 Bounding volumes are split at the median. Triangles without area have no centre to compare, and centres that are equal
 only within rounding compare in a circle. Then the steps of the selection decide on which side an element ends up:
-median of three, partition from both ends, selection sort for seven elements or fewer.
+median of three, partition from both ends, selection sort for seven elements or fewer. Partitions compare many elements
+with one, so they are made of whole arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import numpy as np
 
-Less = Callable[[tuple[float, int], tuple[float, int]], bool]
 _SELECTION_SORT_MAX = 7
 
 
-def nth_element(items: list, nth: int, less: Less) -> None:
-    """Reorder `items` in place so that the item at index `nth` is the one that sorting would put there."""
-    first, last = 0, len(items)
+class _Items:
+    """Elements of a node: values, and numbers that decide where values are equal within `eps`, or not numbers."""
+
+    def __init__(self, value: np.ndarray, number: np.ndarray, eps: float):
+        self.value, self.number, self.eps = value, number, eps
+
+    def less(self, i, j):
+        """Whether item i comes before item j; each an index or a slice."""
+        a, b = self.value[i], self.value[j]
+        with np.errstate(invalid="ignore"):
+            return np.where(np.abs(a - b) > self.eps, a < b, self.number[i] < self.number[j])
+
+    def swap(self, i, j) -> None:
+        """Exchange items at one index or at many."""
+        for array in (self.value, self.number):
+            kept = np.copy(array[i])
+            array[i] = array[j]
+            array[j] = kept
+
+
+def nth_element(value: np.ndarray, number: np.ndarray, nth: int, eps: float) -> None:
+    """Reorder items in place so that the one at index `nth` is the one that sorting would put there."""
+    items = _Items(value, number, eps)
+    first, last = 0, len(value)
     while nth != last and last - first > 1:
         if last - first <= 3:
-            _sort_few(items, first, last, less)
+            _sort_few(items, first, last)
             return
         if last - first <= _SELECTION_SORT_MAX:
-            _selection_sort(items, first, last, less)
+            _selection_sort(items, first, last)
             return
-        bounds = _narrow(items, first, last, nth, less)
+        bounds = _narrow(items, first, last, nth)
         if bounds is None:
             return
         first, last = bounds
 
 
-def _swap(items: list, i: int, j: int) -> None:
-    items[i], items[j] = items[j], items[i]
-
-
-def _sort_few(items: list, first: int, last: int, less: Less) -> None:
+def _sort_few(items: _Items, first: int, last: int) -> None:
     if last - first == 3:
-        _sort_three(items, first, first + 1, last - 1, less)
-    elif less(items[last - 1], items[first]):
-        _swap(items, first, last - 1)
+        _sort_three(items, first, first + 1, last - 1)
+    elif items.less(last - 1, first):
+        items.swap(first, last - 1)
 
 
-def _sort_three(items: list, x: int, y: int, z: int, less: Less) -> bool:
+def _sort_three(items: _Items, x: int, y: int, z: int) -> bool:
     """Sort the items at three indices; returns whether any were swapped."""
-    if not less(items[y], items[x]):
-        if not less(items[z], items[y]):
+    if not items.less(y, x):
+        if not items.less(z, y):
             return False
-        _swap(items, y, z)
-        if less(items[y], items[x]):
-            _swap(items, x, y)
+        items.swap(y, z)
+        if items.less(y, x):
+            items.swap(x, y)
         return True
-    if less(items[z], items[y]):
-        _swap(items, x, z)
+    if items.less(z, y):
+        items.swap(x, z)
         return True
-    _swap(items, x, y)
-    if less(items[z], items[y]):
-        _swap(items, y, z)
+    items.swap(x, y)
+    if items.less(z, y):
+        items.swap(y, z)
     return True
 
 
-def _selection_sort(items: list, first: int, last: int, less: Less) -> None:
+def _selection_sort(items: _Items, first: int, last: int) -> None:
     for i in range(first, last - 1):
         best = i
         for j in range(i + 1, last):
-            if less(items[j], items[best]):
+            if items.less(j, best):
                 best = j
         if best != i:
-            _swap(items, i, best)
+            items.swap(i, best)
 
 
-def _narrow(items: list, first: int, last: int, nth: int, less: Less) -> tuple[int, int] | None:
+def _narrow(items: _Items, first: int, last: int, nth: int) -> tuple[int, int] | None:
     """Partition once around a median of three; returns the part that holds `nth`, None if the selection is done."""
     m = first + (last - first) // 2
-    swapped = _sort_three(items, first, m, last - 1, less)
+    swapped = _sort_three(items, first, m, last - 1)
     i, j = first, last - 1
-    if not less(items[i], items[m]):
-        j = _guard(items, i, j, m, less)
-        if j is None:
-            start = _skip_equal(items, first, last, less)
+    if not items.less(i, m):
+        smaller = np.flatnonzero(items.less(slice(i + 1, j), m))
+        if not smaller.size:
+            start = _skip_equal(items, first, last)
             return None if start is None or nth < start else (start, last)
-        _swap(items, i, j)
+        j = i + 1 + int(smaller[-1])
+        items.swap(i, j)
         swapped = True
     i += 1
-    i, m, moved = _partition(items, i, j, m, less)
-    swapped = swapped or moved
-    if i != m and less(items[m], items[i]):
-        _swap(items, i, m)
+    if i < j:
+        i, m, moved = _partition(items, i, j, m, items.less(slice(i, j), m))
+        swapped = swapped or moved
+    if i != m and items.less(m, i):
+        items.swap(i, m)
         swapped = True
     if nth == i:
         return None
-    if not swapped and _is_sorted(items, *((first, i) if nth < i else (i, last)), less):
+    if not swapped and _is_sorted(items, *((first, i) if nth < i else (i, last))):
         return None
     return (first, i) if nth < i else (i + 1, last)
 
 
-def _guard(items: list, i: int, j: int, m: int, less: Less) -> int | None:
-    """Last index before `j` whose item is less than the median, None if there is none after `i`."""
-    while True:
-        j -= 1
-        if i == j:
-            return None
-        if less(items[j], items[m]):
-            return j
+def _partition(items: _Items, i: int, j: int, m: int, left: np.ndarray) -> tuple[int, int, bool]:
+    """Partition from both ends.
+
+    Args:
+        items: what is reordered.
+        i, j: the range.
+        m: index of an item to keep track of.
+        left: (j - i,) which items belong in the first part. That at `j` does not.
+
+    Returns:
+        The boundary, the new `m`, and whether items were swapped.
+    """
+    forward, backward = i + np.flatnonzero(np.r_[~left, True]), i + np.flatnonzero(left)[::-1]
+    most = min(len(forward), len(backward))
+    count = int(np.sum(forward[:most] < backward[:most]))
+    items.swap(forward[:count], backward[:count])
+    moved_to = backward[:count][forward[:count] == m]
+    end = min([int(forward[count]), *backward[count - 1 : count].tolist()])
+    return end, int(moved_to[0]) if moved_to.size else m, count > 0
 
 
-def _partition(items: list, i: int, j: int, m: int, less: Less) -> tuple[int, int, bool]:
-    """Partition from both ends; returns the boundary, the median's index, and whether items were swapped."""
-    moved = False
-    if i < j:
-        while True:
-            while less(items[i], items[m]):
-                i += 1
-            j -= 1
-            while not less(items[j], items[m]):
-                j -= 1
-            if i >= j:
-                break
-            _swap(items, i, j)
-            moved = True
-            if m == i:
-                m = j
-            i += 1
-    return i, m, moved
-
-
-def _skip_equal(items: list, first: int, last: int, less: Less) -> int | None:
+def _skip_equal(items: _Items, first: int, last: int) -> int | None:
     """Move items equal to the first to the front; returns where the rest begins, None if all are equal."""
     i, j = first + 1, last - 1
-    if not less(items[first], items[j]):
-        while True:
-            if i == j:
-                return None
-            if less(items[first], items[i]):
-                _swap(items, i, j)
-                i += 1
-                break
-            i += 1
+    if not items.less(first, j):
+        larger = np.flatnonzero(items.less(first, slice(i, j)))
+        if not larger.size:
+            return None
+        i += int(larger[0])
+        items.swap(i, j)
+        i += 1
     if i == j:
         return None
-    while True:
-        while not less(items[first], items[i]):
-            i += 1
-        j -= 1
-        while less(items[first], items[j]):
-            j -= 1
-        if i >= j:
-            return i
-        _swap(items, i, j)
-        i += 1
+    return _partition(items, i, j, -1, ~items.less(first, slice(i, j)))[0]
 
 
-def _is_sorted(items: list, first: int, last: int, less: Less) -> bool:
-    return not any(less(items[k + 1], items[k]) for k in range(first, last - 1))
+def _is_sorted(items: _Items, first: int, last: int) -> bool:
+    return not np.any(items.less(slice(first + 1, last), slice(first, last - 1)))

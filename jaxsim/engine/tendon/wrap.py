@@ -85,14 +85,6 @@ def _wedge(a: Array, b: Array) -> Array:
     return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
 
 
-def _cross_each_other(p1: Array, p2: Array, p3: Array, p4: Array) -> Array:
-    """Whether the segments p1 p2 and p3 p4 of the plane intersect."""
-    u, v, w = p2 - p1, p4 - p3, p1 - p3
-    det = _wedge(u, v)
-    s, t = divide(_wedge(v, w), det), divide(_wedge(u, w), det)
-    return (abs(det) >= MINVAL) & (s >= 0) & (s <= 1) & (t >= 0) & (t <= 1)
-
-
 def _outside(a: Array, b: Array, side: Array, has_side: Array, radius: Array) -> tuple[Array, Array, Array, Array]:
     """Around a circle, from a to b (k, 2); `side` (k, 2) lies on the circle."""
     xp = xp_of(a, radius)
@@ -108,23 +100,24 @@ def _outside(a: Array, b: Array, side: Array, has_side: Array, radius: Array) ->
         turned = xp.stack([p[:, 1], -p[:, 0]], axis=1)
         return divide(p * square[:, None] + sign * (radius * reach)[:, None] * turned, far[:, None])
 
-    points, worth = [], []
+    # where both points are the same up to rounding, the sign of the turn says nothing, and the arc is short
+    rounding = ROUNDINGS * float(np.finfo(a.dtype).eps) * square
+    found = []
     for sign in (1.0, -1.0):
         w0, w1 = touch(a, far0, reach0, sign), touch(b, far1, reach1, -sign)
         middle = normalize(w0 + w1, default=np.array([1.0, 0]), eps=MINVAL)[0]
         good = xp.where(has_side, inner(middle, side), -inner(w0 - w1, w0 - w1))
-        crossing = _cross_each_other(a, w0, b, w1)
-        points.append((w0, w1))
-        worth.append(xp.where(crossing, CROSSING, good))
-    first = worth[0] > worth[1]
-    w0, w1 = (xp.where(first[:, None], p, q) for p, q in zip(*points, strict=True))
-    ok = ok & ~_cross_each_other(a, w0, b, w1)
-    turn = -_wedge(w0, w1)
-    angle = arctan2(abs(turn), inner(w0, w1))
-    # where both points are the same up to rounding, the sign of the turn says nothing, and the arc is short
-    rounding = ROUNDINGS * float(np.finfo(turn.dtype).eps) * square
-    long_way = ((turn > rounding) & ~first) | ((turn < -rounding) & first)
-    return ok, w0, w1, radius * xp.where(long_way, 2 * np.pi - angle, angle)
+        turn, along = _wedge(w0, w1), inner(w0, w1)
+        angle = arctan2(abs(turn), along)
+        back = sign * turn > rounding
+        # tangents of one circle meet at this distance from both points: radius tan(angle / 2)
+        crossing = back & (radius * abs(turn) <= xp.minimum(reach0, reach1) * (square + along))
+        found.append((xp.where(crossing, CROSSING, good), w0, w1, xp.where(back, 2 * np.pi - angle, angle), ~crossing))
+    first = found[0][0] > found[1][0]
+    w0, w1, angle, apart = (
+        xp.where(first if x.ndim == 1 else first[:, None], x, y) for x, y in zip(*(f[1:] for f in found), strict=True)
+    )
+    return ok & apart, w0, w1, radius * angle
 
 
 def _inside(a: Array, b: Array, radius: Array, wanted: Array) -> tuple[Array, Array, Array, Array]:

@@ -46,6 +46,15 @@ def test_hull_without_the_program_has_the_same_faces_and_neighbours(seed, monkey
     assert neighbours(mine) == neighbours(ref)
 
 
+def test_flat_tetrahedron_without_the_program(monkeypatch):
+    """Found by the fuzzer: Qhull lists the facets of a degenerate simplex in another order."""
+    monkeypatch.setattr(qhull, "program", lambda: None)
+    near, unit = [[4e-43, 0, 0], [6e-45, 0, 0], [1, 2e-38, 9e-41]], np.eye(3)
+    points = np.r_[near, unit, [[0, 0, 0], [0, 1.0000047683715820, 0], [0, 0, -4096]]]
+    hull = convex_hull(points)
+    assert len(hull.vertex) == len(set(hull.vertex.tolist())) == 4
+
+
 @pytest.mark.parametrize("count", [5, 6, 8, 12])
 def test_graph_of_a_bounded_hull_of_grid_points(count):
     points = np.random.default_rng(count).integers(0, 4, size=(40, 3)).astype(float)

@@ -108,3 +108,20 @@ def test_muscles_of_a_shoulder_equal_mujocos_in_single_precision():
         single = lengths()
     assert single.dtype == np.float32
     assert np.mean(np.isclose(single, want, rtol=RTOL, atol=1e-6)) >= 0.999
+
+
+@pytest.mark.parametrize("sphere", [True, False], ids=["sphere", "cylinder"])
+def test_paths_that_graze_a_geom_do_not_run_around_it(sphere):
+    """Straight lines at the surface or up to 1e-3 radii below it, with the side site on their side."""
+    rng, out = np.random.default_rng(1), np.array([1.0, 0, 0])
+    radius, depth = rng.uniform(0.01, 0.06, N), 10 ** rng.uniform(-8, -3, N)
+    nearest, side = ((radius * x)[:, None] * out for x in (1 - depth, np.full(N, 1.2)))
+    along = np.stack([np.zeros(N), rng.uniform(0.3, 2, N), np.zeros(N)], axis=1) * radius[:, None]
+    start, end = nearest + along, nearest - along * rng.uniform(1.2, 3, (N, 1))
+    arrays = [np.float32(x) for x in (start, end, np.zeros((N, 3)), np.tile(np.eye(3), (N, 1, 1)), radius)]
+    for xp, kind in ((jnp, np.float32), (np, np.float64)):
+        found = (compiled(sphere) if xp is jnp else lambda *a: wrap(*a[:5], np.full(N, sphere), *a[5:]))(
+            *(xp.asarray(x, kind) for x in arrays), xp.asarray(side, kind), np.ones(N, bool)
+        )
+        straight = np.linalg.norm(np.float64(arrays[0]) - arrays[1], axis=1)
+        np.testing.assert_allclose(whole(found, arrays[0], arrays[1]), straight, rtol=3e-3)
