@@ -15,11 +15,11 @@ from jaxsim.xla.tile.kernel import compute
 from jaxsim.xla.tile.writer import Buffer, Writer, places
 
 MOST_PARAMETERS = 500  # pointers of a kernel: 4 KB
-LANES = (32, 64, 128)
+LANES = (32, 64, 128, 256, 512)
 # A GPU of a hundred multiprocessors, for the choice of lanes: what one of them holds and starts in a cycle, and cycles
 # from an instruction to the next one, and of a wait. They choose; they are no measurement.
 MULTIPROCESSORS, RESIDENT_BYTES, RESIDENT_WARPS, SCHEDULERS = 100, 200 << 10, 48, 4
-LATENCY, WAIT = 4, {32: 20, 64: 35, 128: 40}
+LATENCY, WAIT = 4, {32: 20, 64: 35, 128: 40, 256: 50, 512: 70}
 BYTES_OF_CYCLE = 1600  # to and from the memory of all
 # Bytes from which on arrays do not share the lanes' memory: fewer there are more worlds at once.
 APART = (1 << 30, 8192, 4096, 2048, 1024, 512, 0)

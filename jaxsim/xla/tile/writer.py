@@ -20,6 +20,7 @@ from jaxsim.xla.machine_code.c_expressions import Index, c_type, linear, literal
 WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes, with indices that are known
 ALIGNED = 16  # bytes
 CYCLES_OF_LOAD, CYCLES_OF_INDEX = 2, 2  # instructions that a load, and finding a place, count as
+ONE = "if (lane == 0)"  # the head of what one lane does for all
 USUAL_LANES = 64  # of a world, to choose between rows and entries
 Entry = Callable[["Body", Sequence[Index]], str]
 
@@ -176,6 +177,14 @@ class Writer:
             self.tables.append(f"TABLE {c_type(x.dtype)} {name}[{max(x.size, 1)}] = {{{entries}}};")
         return self.known_tables[key]
 
+    def atomic(self, join: str, dtype: Any) -> str:
+        """The function that joins a number with one in memory, whatever other lanes do."""
+        name = f"{join}_{dtype}".lower()
+        line = f"{join}({name}, {c_type(dtype)}, {8 * np.dtype(dtype).itemsize})"
+        if line not in self.tables:
+            self.tables.append(line)
+        return name
+
     def constant(self, x: np.ndarray) -> Value:
         """A constant: a literal where its index is known or it is the same everywhere, an expression for a range."""
         flat = x.reshape(-1)
@@ -236,7 +245,7 @@ class Writer:
         splits = {written_out(x.shape), len(x.shape)} if split is None else {split}
         tried = [_rows(buffer, x, shape, place, k) for k in sorted(splits)]
         rows, body, stores = min(tried, key=lambda t: math.ceil(t[0] / USUAL_LANES) * (t[1].cost + len(t[2])))
-        self.write(body, stores, rows, f"ALL(i, {rows})" if rows > 1 else "if (lane == 0)")
+        self.write(body, stores, rows, f"ALL(i, {rows})" if rows > 1 else ONE)
         self.written(buffer)
 
     def written(self, buffer: Buffer) -> None:
