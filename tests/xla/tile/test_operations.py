@@ -261,3 +261,18 @@ def test_constants_that_are_traced_are_operands():
 
     x = numbers(5)
     assert_same(jax.jit(outer)(2.0, x), x * 2)
+
+
+@pytest.mark.parametrize("axes", [(0, 0), (0, None), None])
+def test_what_a_program_does_not_use_is_not_computed(axes):
+    def both(x, y):
+        return jnp.cumsum(y), lax.cummax(x) * 2, x.sum() + y[0]
+
+    one, x, y = tile.stage(both, on_host=True), numbers(20), numbers(30)
+    given = [v if axes and a == 0 else v[0] for v, a in zip((x, y), axes or (0, 0), strict=True)]
+    run, plain = (jax.vmap(f, axes) if axes else f for f in (one, both))
+    assert_same(jax.jit(lambda x, y: run(x, y)[0])(*given), plain(*given)[0])
+    program = jax.jit(lambda x, y: run(x, y)[0]).lower(*given).as_text()
+    assert "reduce_window" not in program and "reduce_window" in jax.jit(run).lower(*given).as_text()
+    total = lambda f: lambda x, y: f(x, y)[0].sum()  # noqa: E731
+    assert_same(jax.jit(jax.grad(total(run), (0, 1)))(*given), jax.grad(total(plain), (0, 1))(*given))
