@@ -77,11 +77,17 @@ def linear(index: Sequence[Index], shape: Sequence[int]) -> Index:
 
 
 def unravelled(i: Index, shape: Sequence[int]) -> list[Index]:
+    """The indices of entry `i` of an array, which is one of its entries."""
     out: list[Index] = []
-    for n in reversed(shape):
+    first = next((d for d, n in enumerate(shape) if n != 1), -1)
+    for d in range(len(shape) - 1, -1, -1):
+        n = shape[d]
         if isinstance(i, int):
             out.append(i % n)
             i = i // n
+        elif d == first:
+            out.append(i)
+            i = 0
         else:
             out.append(0 if n == 1 else f"(({i}) % {n})")
             i = i if n == 1 else f"(({i}) / {n})"

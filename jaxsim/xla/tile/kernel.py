@@ -17,11 +17,10 @@ from jaxsim.xla.tile.operations import (
     REDUCTIONS,
     SCATTERS,
     VIEWS,
-    WRITTEN_SUM,
     clamped,
     known_rows,
 )
-from jaxsim.xla.tile.writer import CYCLES_OF_LOAD, ONE, Body, Buffer, Loop, Value, Writer
+from jaxsim.xla.tile.writer import CYCLES_OF_LOAD, ONE, USUAL_LANES, Body, Buffer, Loop, Value, Writer
 
 RECOMPUTED = 8  # instructions that are rather repeated than kept in memory
 OFTEN_COST = 3  # of an entry that is read often
@@ -30,14 +29,14 @@ LONGEST_ROW = 32  # numbers that a lane joins
 LANES_OF_SUM, MOST_PARTS = 32, 512  # parts of a long sum, at least and at most
 TERMS_OF_PART = 16
 MOST_SEARCHED = 4096  # entries times updates that an entry looks through
-CYCLES_OF_ATOMIC = 4
+CYCLES_OF_ATOMIC, CYCLES_OF_STORE, CYCLES_OF_WAIT = 4, 4, 10
 PLATFORM = "cuda"
 
 
 def compute(w: Writer, flat: Flat, args: Sequence[Value], targets: dict[Var, Buffer] | None = None) -> list[Value]:
     """Write the operations of a function for these arguments; its results. Some have a buffer to lie in."""
     targets = targets or {}
-    kept = _kept(flat) | set(targets)
+    kept = _kept(flat, w.keeps_more) | set(targets)
     env: dict[Var, Value] = dict(zip(flat.inputs, args, strict=True))
 
     def read(v: Term) -> Value:
@@ -113,12 +112,23 @@ def _limit(op: Operation) -> int:
     if op.name == "broadcast_in_dim" and x is not None:
         return RECOMPUTED if math.prod(out.shape) > 4 * math.prod(x.shape) else 10**9
     if op.name in REDUCTIONS and x is not None:
-        return RECOMPUTED if math.prod(x.shape) > WRITTEN_SUM * math.prod(out.shape) else 10**9
+        return _limit_of_terms(math.prod(x.shape), max(1, math.prod(out.shape)))
     return 10**9
 
 
-def _kept(flat: Flat) -> set[Var]:
-    """What goes to memory since more than one loop reads it, and computing it again costs more."""
+def _limit_of_terms(terms: int, sums: int) -> int:
+    """The cost from which on more lanes compute the terms of sums first: those that would add them are few, or many."""
+    passes, count = math.ceil(sums / USUAL_LANES), terms / sums
+    saved = passes * count - math.ceil(terms / USUAL_LANES)
+    spent = math.ceil(terms / USUAL_LANES) * CYCLES_OF_STORE + passes * count * CYCLES_OF_LOAD + CYCLES_OF_WAIT
+    return math.ceil(spent / saved) if saved > 0 else 10**9
+
+
+def _kept(flat: Flat, often: bool) -> set[Var]:
+    """What goes to memory since loops read it more than once, and computing it again costs more.
+
+    More than one loop; or one loop `often`, a guess, since what a lane has computed already it does not compute again.
+    """
     cost: dict[Var, float] = {}
     for op in flat.operations:
         own = sum(cost.get(v, 1) for v in op.inputs if isinstance(v, Var))
@@ -135,11 +145,15 @@ def _kept(flat: Flat) -> set[Var]:
         if isinstance(v, Var):
             readers.setdefault(v, set()).add(-1)
     kept: set[Var] = set()
+    read: dict[Var, float] = {}  # how many entries of it are computed, if it is not kept
     for k, op in reversed(list(enumerate(flat.operations))):
         mine: set[int] = set()
         for v in op.outputs:
             found = readers.get(v, set())
-            if (len(found) - 1) * cost[v] > RECOMPUTED and op.name not in VIEWS:
+            again = (len(found) - 1) * cost[v] > RECOMPUTED or (
+                often and _is_read_often(v, read.get(v, 0), cost[v])
+            )
+            if again and op.name not in VIEWS:
                 kept.add(v)
             mine |= {k} if v in kept else found
         if op.name in STATEMENTS or op.name in JOINS:
@@ -147,7 +161,24 @@ def _kept(flat: Flat) -> set[Var]:
         for v in op.inputs:
             if isinstance(v, Var):
                 readers.setdefault(v, set()).update(mine)
+                read[v] = read.get(v, 0) + _entries(op, v, kept, read)
     return kept
+
+
+def _is_read_often(v: Var, entries: float, cost: float) -> bool:
+    """Whether lanes that compute so many entries of an array, half of them known already, rather keep it."""
+    passes, own = entries / USUAL_LANES, math.ceil(math.prod(v.shape) / USUAL_LANES)
+    spent = own * CYCLES_OF_STORE + passes * CYCLES_OF_LOAD + CYCLES_OF_WAIT
+    return (passes / 2 - own) * cost > spent
+
+
+def _entries(op: Operation, v: Var, kept: set[Var], read: dict[Var, float]) -> float:
+    """How many entries of an operand an operation computes."""
+    own, size = math.prod(v.shape), math.prod(op.outputs[0].shape)
+    if op.name in STATEMENTS or op.name in JOINS or op.name in OFTEN:
+        return own
+    often = size if op.outputs[0] in kept else read.get(op.outputs[0], size)
+    return often * (own / max(size, 1) if op.name in REDUCTIONS else 1)
 
 
 def _join(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None) -> Value:
@@ -273,8 +304,10 @@ def _scatter(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer
 
 
 def _is_searched(op: Operation) -> bool:
-    """Whether each entry of a scatter looks for its updates: sums keep their order, as long as that is no work."""
+    """Whether each entry of a scatter looks for its updates: sums keep their order, as long as that is little work."""
     updates, out = op.inputs[2], op.outputs[0]
+    if SCATTERS[op.name][1] == "SET":
+        return False
     window = math.prod(updates.shape[k] for k in op.params["dimension_numbers"].update_window_dims)
     return math.prod(out.shape) * math.prod(updates.shape) <= MOST_SEARCHED * max(window, 1)
 

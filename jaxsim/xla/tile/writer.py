@@ -134,6 +134,7 @@ class Loop:
 class Writer:
     """The lines of a kernel's function, its tables of constants and its arrays."""
 
+    keeps_more: bool = False  # arrays that loops read often go to memory
     lines: list[str] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
     buffers: list[Buffer] = field(default_factory=list)
