@@ -150,9 +150,7 @@ def _kept(flat: Flat, often: bool) -> set[Var]:
         mine: set[int] = set()
         for v in op.outputs:
             found = readers.get(v, set())
-            again = (len(found) - 1) * cost[v] > RECOMPUTED or (
-                often and _is_read_often(v, read.get(v, 0), cost[v])
-            )
+            again = (len(found) - 1) * cost[v] > RECOMPUTED or (often and _is_read_often(v, read.get(v, 0), cost[v]))
             if again and op.name not in VIEWS:
                 kept.add(v)
             mine |= {k} if v in kept else found

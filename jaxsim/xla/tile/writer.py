@@ -241,10 +241,15 @@ class Writer:
         place: Callable[[Sequence[Index]], Sequence[Index]] = lambda i: i,
         split: int | None = None,
     ) -> None:
-        """Write an array into a buffer of that shape, entry i at `place(i)`; a lane writes axes from `split` on."""
-        shape = tuple(shape)
-        splits = {written_out(x.shape), len(x.shape)} if split is None else {split}
-        tried = [_rows(buffer, x, shape, place, k) for k in sorted(splits)]
+        """Write an array into a buffer of that shape, entry i at `place(i)`; a lane writes axes from `split` on.
+
+        Or those that make the loop cheap: the last ones, or a short one, or none.
+        """
+        shape, last = tuple(shape), len(x.shape)
+        own = {tuple(range(written_out(x.shape) if split is None else split, last))}
+        if split is None:
+            own |= {(), *((d,) for d, n in enumerate(x.shape) if 1 < n <= WRITTEN_OUT)}
+        tried = [_rows(buffer, x, shape, place, axes) for axes in sorted(own)]
         rows, body, stores = min(tried, key=lambda t: math.ceil(t[0] / USUAL_LANES) * (t[1].cost + len(t[2])))
         self.write(body, stores, rows, f"ALL(i, {rows})" if rows > 1 else ONE)
         self.written(buffer)
@@ -285,14 +290,17 @@ def _rows(
     x: Value,
     shape: Sequence[int],
     place: Callable[[Sequence[Index]], Sequence[Index]],
-    split: int,
+    own: Sequence[int],
 ) -> tuple[int, Body, list[str]]:
-    """Statements that write a row of an array, the axes from `split` on; the number of rows."""
-    body, rows = Body(), math.prod(x.shape[:split])
-    outer = [body.index(i) for i in unravelled("i", x.shape[:split])] if rows > 1 else [0] * split
+    """Statements that write a row of an array, the axes `own`; the number of rows."""
+    others = [d for d in range(len(x.shape)) if d not in own]
+    body, lengths = Body(), [x.shape[d] for d in others]
+    rows = math.prod(lengths)
+    outer = [body.index(i) for i in unravelled("i", lengths)] if rows > 1 else [0] * len(others)
     stores = []
-    for inner in itertools.product(*map(range, x.shape[split:])):
-        index = [*outer, *inner]
+    for inner in itertools.product(*(range(x.shape[d]) for d in own)):
+        at = dict(zip([*others, *own], [*outer, *inner], strict=True))
+        index = [at[d] for d in range(len(x.shape))]
         value = body.at(x, index)
         stores.append(f"{buffer.name}[{body.index(linear(place(index), shape))}] = {value};")
     return rows, body, stores
