@@ -525,7 +525,8 @@ def _triangular_solve(w: Writer, op: Operation, operands: list[Value]) -> list[V
 
 
 # Primitives that are gone when a jaxpr is flat.
-TRANSPARENT = ("custom_vmap_call", "custom_linear_solve", "xla_metadata_value", "platform_index", "world_program", "reduce")
+TRANSPARENT = ("custom_vmap_call", "custom_linear_solve", "xla_metadata_value", "platform_index", "world_program")
+TRANSPARENT += ("reduce",)
 SYSTEMS = ("solve_positive", "cholesky", "solve_ltdl", "solve_any")
 INNER = {"cond": ("branches",), "while": ("cond_jaxpr", "body_jaxpr"), "scan": ("jaxpr",)}
 STATEMENTS: dict[str, Callable[[Writer, Operation, list[Value]], list[Value]]] = {
