@@ -185,8 +185,9 @@ mlir.register_lowering(stage_p, mlir.lower_fun(_on_cuda, multiple_results=True),
 mlir.register_lowering(stage_p, mlir.lower_fun(_elsewhere, multiple_results=True))
 
 
-def _without_unused(used: Sequence[bool], eqn: Any) -> tuple[list[bool], Any]:
+def _without_unused(used: Sequence[bool], *rest: Any) -> tuple[list[bool], Any]:
     """The primitive without the results that a program does not use, and the operands that it reads then."""
+    eqn = rest[-1]  # since JAX 0.12 behind what is said of references, of which there are none
     plan, axes = eqn.params["plan"], eqn.params["axes"]
     if not any(used):
         return [False] * len(eqn.invars), None
