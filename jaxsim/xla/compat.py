@@ -26,6 +26,16 @@ except ImportError:
 
 
 try:
+    from jax.interpreters.partial_eval import dce_jaxpr, dce_rules
+except ImportError:
+    dce_rules: dict[Any, Any] = {}  # what is not used is computed
+
+    def dce_jaxpr(jaxpr: Any, *_: Any, **__: Any) -> Any:
+        """Not called, as no rule is."""
+        raise NotImplementedError
+
+
+try:
     from jax.custom_batching import custom_vmap  # pyright: ignore[reportAssignmentType]
 except ImportError:
 
@@ -80,6 +90,8 @@ __all__ = [
     "ad",
     "batching",
     "custom_vmap",
+    "dce_jaxpr",
+    "dce_rules",
     "eval_jaxpr",
     "is_staging",
     "jax_version",

@@ -10,7 +10,7 @@ from jax import lax
 
 from jaxsim.math.arrays import gather
 from jaxsim.math.safe import Array
-from jaxsim.xla.fusion import one_cpu_kernel
+from jaxsim.xla.fusion import one_kernel
 from jaxsim.xla.machine_code.world_program import ProgramSource, WorldProgram, run_program
 
 NATIVE_MIN_ENTRIES = 64  # of a mask: fewer cost less by XLA than a call of machine code
@@ -46,8 +46,15 @@ def compact(mask: Array, capacity: int) -> tuple[Array, Array, Array]:
 def _plain(capacity: int, mask: Array, *_: Array) -> Sequence[Array]:
     """Indices (capacity,), 0 beyond the last true entry, and the number of true entries (1,)."""
     total = jnp.cumsum(mask, dtype=jnp.int32)
-    index = one_cpu_kernel(partial(_index_of_true, capacity))(total)
+    search = one_kernel(partial(_index_of_true, capacity))
+    index = lax.platform_dependent(mask, total, cpu=lambda _, x: search(x), default=partial(_placed, capacity))
     return jnp.where(jnp.arange(capacity, dtype=jnp.int32) < total[-1], index, 0), total[-1:]
+
+
+def _placed(capacity: int, mask: Array, total: Array) -> Array:
+    """Index of the k-th true entry for k = 1 ... `capacity`: each goes to its place."""
+    place = jnp.where(mask, total - 1, capacity)
+    return jnp.zeros(capacity, jnp.int32).at[place].set(jnp.arange(len(mask), dtype=jnp.int32), mode="drop")
 
 
 def _index_of_true(capacity: int, total: Array) -> Array:

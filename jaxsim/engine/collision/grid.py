@@ -40,7 +40,9 @@ def neighbours(
 
     def add_chunk(i: Array, found: tuple[Array, Array]) -> tuple[Array, Array]:
         k = i * chunk + jnp.arange(chunk, dtype=jnp.int32)
-        run = jnp.minimum(jnp.searchsorted(run_end, k, side="right"), 5 * n - 1)
+        here = jnp.where(run_end >= k[0], run_end - k[0], chunk)
+        ends = jnp.cumsum(jnp.zeros(chunk, jnp.int32).at[here].add(1, mode="drop"), dtype=jnp.int32)
+        run = jnp.minimum(jnp.sum(run_end < k[0], dtype=jnp.int32) + ends, 5 * n - 1)
         other = jnp.clip(gather(end, run) - (gather(run_end, run) - k), 0, n - 1)
         kept, new = keep(gather(order, run % n), gather(order, other))
         return appended(found, kept & (k < run_end[-1]), new)

@@ -77,11 +77,17 @@ def linear(index: Sequence[Index], shape: Sequence[int]) -> Index:
 
 
 def unravelled(i: Index, shape: Sequence[int]) -> list[Index]:
+    """The indices of entry `i` of an array, which is one of its entries."""
     out: list[Index] = []
-    for n in reversed(shape):
+    first = next((d for d, n in enumerate(shape) if n != 1), -1)
+    for d in range(len(shape) - 1, -1, -1):
+        n = shape[d]
         if isinstance(i, int):
             out.append(i % n)
             i = i // n
+        elif d == first:
+            out.append(i)
+            i = 0
         else:
             out.append(0 if n == 1 else f"(({i}) % {n})")
             i = i if n == 1 else f"(({i}) / {n})"
@@ -140,6 +146,15 @@ def _rounded(x: str, *, out: Any, rounding_method: Any = 0, **_: Any) -> str:
     return _call("rint" if int(rounding_method) == 1 else "round")(x, out=out)
 
 
+def _in_total_order(symbol: str) -> Callable[..., str]:
+    def expression(a: str, b: str, *, dtype: Any, **_: Any) -> str:
+        if np.issubdtype(dtype, np.floating):  # where zeros have signs, and what is no number has a place
+            raise UnsupportedPrimitive(f"the total order of {dtype}")
+        return f"({a} {symbol} {b})"
+
+    return expression
+
+
 def bitwise(bits: str, logical: str) -> Callable[..., str]:
     return lambda a, b, *, out, **_: f"({a} {logical if out == np.bool_ else bits} {b})"
 
@@ -155,6 +170,8 @@ ELEMENTWISE: dict[str, Callable[..., str]] = {
         for n in ("sqrt", "floor", "ceil", "exp", "log", "sin", "cos", "tan", "tanh", "atan2", "pow", "cbrt")
     },
     **{n: _call(n) for n in ("asin", "acos", "atan")},
+    "lt_to": _in_total_order("<"),
+    "le_to": _in_total_order("<="),
     "add_any": _binary("+"),  # of derivatives
     "shift_left": _binary("<<"),
     "shift_right_logical": _shifted,

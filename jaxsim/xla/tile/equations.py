@@ -113,6 +113,8 @@ def _inlined(eqn: Any, operands: list[Term], out: list[Operation], platform: str
         begin = lengths.matvec + lengths.vecmat
         own = operands[begin : begin + lengths.solve] + operands[sum(lengths) :]
         return _inline(solve.jaxpr, solve.consts, own, out, platform)
+    if name == "reduce" and (sums := _sums(eqn)) is not None:
+        return _inline(sums.jaxpr, sums.consts, operands, out, platform)
     if name == "xla_metadata_value":
         return operands
     if name == "platform_index":
@@ -139,6 +141,19 @@ def _called(eqn: Any) -> Any:
     if name == "custom_vmap_call":
         return params["call"]
     return PLAIN_FORMS[name](eqn) if name in PLAIN_FORMS else None
+
+
+def _sums(eqn: Any) -> Any:
+    """A reduction of several arrays that adds up each of them, as so many sums, or None if it is another one."""
+    inner, count = eqn.params["jaxpr"], len(eqn.outvars)
+    pairs = zip(inner.invars[:count], inner.invars[count:], strict=True)
+    wanted = [{a, b} for a, b in pairs]
+    made = {e.outvars[0]: set(e.invars) for e in inner.eqns if e.primitive.name == "add"}
+    if len(inner.eqns) != count or [made.get(v) for v in inner.outvars] != wanted:
+        return None
+    axes = tuple(eqn.params["dimensions"])
+    add = lambda *x: [jax.lax.reduce_sum(a, axes) + start for a, start in zip(x[:count], x[count:], strict=True)]  # noqa: E731
+    return trace(add, [v.aval for v in eqn.invars])
 
 
 def trace(function: Callable[..., Any], shapes: Sequence[Any]) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxsim.xla.compat import scan_lengths
-from jaxsim.xla.machine_code.c_expressions import C_TYPES, Index, c_type, plus
+from jaxsim.xla.machine_code.c_expressions import C_TYPES, Index, c_type, linear, plus, times, unravelled
 from jaxsim.xla.tile.equations import CALLS, Flat, Operation, Term, Var, flatten
 from jaxsim.xla.tile.operations import (
     DEAR,
@@ -17,23 +17,26 @@ from jaxsim.xla.tile.operations import (
     REDUCTIONS,
     SCATTERS,
     VIEWS,
-    WRITTEN_SUM,
+    clamped,
     known_rows,
 )
-from jaxsim.xla.tile.writer import Body, Buffer, Loop, Value, Writer
+from jaxsim.xla.tile.writer import CYCLES_OF_LOAD, ONE, USUAL_LANES, Body, Buffer, Loop, Value, Writer
 
 RECOMPUTED = 8  # instructions that are rather repeated than kept in memory
 OFTEN_COST = 3  # of an entry that is read often
 UNKNOWN_TRIPS = 4  # of a loop whose length is not known, in the count of instructions
 LONGEST_ROW = 32  # numbers that a lane joins
-LANES_OF_SUM = 32  # parts of a long sum
+LANES_OF_SUM, MOST_PARTS = 32, 512  # parts of a long sum, at least and at most
+TERMS_OF_PART = 16
+MOST_SEARCHED = 4096  # entries times updates that an entry looks through
+CYCLES_OF_ATOMIC, CYCLES_OF_STORE, CYCLES_OF_WAIT = 4, 4, 10
 PLATFORM = "cuda"
 
 
 def compute(w: Writer, flat: Flat, args: Sequence[Value], targets: dict[Var, Buffer] | None = None) -> list[Value]:
     """Write the operations of a function for these arguments; its results. Some have a buffer to lie in."""
     targets = targets or {}
-    kept = _kept(flat) | set(targets)
+    kept = _kept(flat, w.keeps_more) | set(targets)
     env: dict[Var, Value] = dict(zip(flat.inputs, args, strict=True))
 
     def read(v: Term) -> Value:
@@ -59,10 +62,13 @@ def compute(w: Writer, flat: Flat, args: Sequence[Value], targets: dict[Var, Buf
             continue
         if op.name in SCATTERS and (rows := known_rows(op)) is not None:
             operands.append(w.constant(rows))
+        elif op.name in SCATTERS and not _is_searched(op):
+            env[op.outputs[0]] = _scatter(w, op, operands, targets.get(op.outputs[0]))
+            continue
         if op.name in REDUCTIONS:
             operands = [_in_parts(w, op, operands[0])]
         if op.name == "cumsum" and op.inputs[0].shape[op.params["axis"]] > LANES_OF_SUM:
-            env[op.outputs[0]] = _long_cumsum(w, op, operands[0])
+            env[op.outputs[0]] = _long_cumsum(w, op, operands[0], targets.get(op.outputs[0]))
             continue
         found = EXPRESSIONS[op.name](op, operands)
         for v, x in zip(op.outputs, found, strict=True):
@@ -79,6 +85,10 @@ def is_known(op: Operation) -> bool:
         return all(all(map(is_known, f.operations)) for f in _inner(op))
     if op.name == "small_matrices":
         return op.params["plan"].name in SYSTEMS
+    if op.name == "sort":
+        return op.params["dimension"] == len(op.inputs[0].shape) - 1
+    if op.name in ("lt_to", "le_to"):
+        return not np.issubdtype(op.inputs[0].dtype, np.floating)
     return op.name in EXPRESSIONS or op.name in STATEMENTS
 
 
@@ -102,12 +112,23 @@ def _limit(op: Operation) -> int:
     if op.name == "broadcast_in_dim" and x is not None:
         return RECOMPUTED if math.prod(out.shape) > 4 * math.prod(x.shape) else 10**9
     if op.name in REDUCTIONS and x is not None:
-        return RECOMPUTED if math.prod(x.shape) > WRITTEN_SUM * math.prod(out.shape) else 10**9
+        return _limit_of_terms(math.prod(x.shape), max(1, math.prod(out.shape)))
     return 10**9
 
 
-def _kept(flat: Flat) -> set[Var]:
-    """What goes to memory since more than one loop reads it, and computing it again costs more."""
+def _limit_of_terms(terms: int, sums: int) -> int:
+    """The cost from which on more lanes compute the terms of sums first: those that would add them are few, or many."""
+    passes, count = math.ceil(sums / USUAL_LANES), terms / sums
+    saved = passes * count - math.ceil(terms / USUAL_LANES)
+    spent = math.ceil(terms / USUAL_LANES) * CYCLES_OF_STORE + passes * count * CYCLES_OF_LOAD + CYCLES_OF_WAIT
+    return math.ceil(spent / saved) if saved > 0 else 10**9
+
+
+def _kept(flat: Flat, often: bool) -> set[Var]:
+    """What goes to memory since loops read it more than once, and computing it again costs more.
+
+    More than one loop; or one loop `often`, a guess, since what a lane has computed already it does not compute again.
+    """
     cost: dict[Var, float] = {}
     for op in flat.operations:
         own = sum(cost.get(v, 1) for v in op.inputs if isinstance(v, Var))
@@ -124,11 +145,13 @@ def _kept(flat: Flat) -> set[Var]:
         if isinstance(v, Var):
             readers.setdefault(v, set()).add(-1)
     kept: set[Var] = set()
+    read: dict[Var, float] = {}  # how many entries of it are computed, if it is not kept
     for k, op in reversed(list(enumerate(flat.operations))):
         mine: set[int] = set()
         for v in op.outputs:
             found = readers.get(v, set())
-            if (len(found) - 1) * cost[v] > RECOMPUTED and op.name not in VIEWS:
+            again = (len(found) - 1) * cost[v] > RECOMPUTED or (often and _is_read_often(v, read.get(v, 0), cost[v]))
+            if again and op.name not in VIEWS:
                 kept.add(v)
             mine |= {k} if v in kept else found
         if op.name in STATEMENTS or op.name in JOINS:
@@ -136,7 +159,24 @@ def _kept(flat: Flat) -> set[Var]:
         for v in op.inputs:
             if isinstance(v, Var):
                 readers.setdefault(v, set()).update(mine)
+                read[v] = read.get(v, 0) + _entries(op, v, kept, read)
     return kept
+
+
+def _is_read_often(v: Var, entries: float, cost: float) -> bool:
+    """Whether lanes that compute so many entries of an array, half of them known already, rather keep it."""
+    passes, own = entries / USUAL_LANES, math.ceil(math.prod(v.shape) / USUAL_LANES)
+    spent = own * CYCLES_OF_STORE + passes * CYCLES_OF_LOAD + CYCLES_OF_WAIT
+    return (passes / 2 - own) * cost > spent
+
+
+def _entries(op: Operation, v: Var, kept: set[Var], read: dict[Var, float]) -> float:
+    """How many entries of an operand an operation computes."""
+    own, size = math.prod(v.shape), math.prod(op.outputs[0].shape)
+    if op.name in STATEMENTS or op.name in JOINS or op.name in OFTEN:
+        return own
+    often = size if op.outputs[0] in kept else read.get(op.outputs[0], size)
+    return often * (own / max(size, 1) if op.name in REDUCTIONS else 1)
 
 
 def _join(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None) -> Value:
@@ -162,70 +202,164 @@ def _in_parts(w: Writer, op: Operation, x: Value) -> Value:
     axes, out = op.params["axes"], op.outputs[0]
     count, rows = math.prod(x.shape[a] for a in axes), math.prod(out.shape)
     axis = max(axes, key=lambda a: x.shape[a], default=0)
-    if count < 2 * LANES_OF_SUM or rows * 4 > LANES_OF_SUM or x.shape[axis] < LANES_OF_SUM:
+    if count < 2 * LANES_OF_SUM or rows * 4 > LANES_OF_SUM or x.shape[axis] <= LANES_OF_SUM:
         return x
-    size, length = -(-x.shape[axis] // LANES_OF_SUM), x.shape[axis]
+    length = x.shape[axis]
+    parts = min(MOST_PARTS, LANES_OF_SUM * -(-length // (TERMS_OF_PART * LANES_OF_SUM)))
+    size = -(-length // parts)
 
     def entry(body: Body, index: Sequence[Index]) -> str:
         at = lambda i: body.at(x, [*index[:axis], body.index(i), *index[axis + 1 :]])  # noqa: E731
         total = body.variable(x.dtype, at(index[axis]))
         with body.loop(size - 1) as t:
-            i = body.index(f"({index[axis]} + {LANES_OF_SUM} * ({t} + 1))")
+            i = body.index(f"({index[axis]} + {parts} * ({t} + 1))")
             term = at(f"({i} < {length} ? {i} : {length - 1})")
             body.lines.append(f"if ({i} < {length}) {total} = {REDUCTIONS[op.name](total, term, out=out.dtype)};")
             body.cost += 4 * body.times
         return total
 
-    shape = (*x.shape[:axis], LANES_OF_SUM, *x.shape[axis + 1 :])
-    return w.memory(Value(shape, x.dtype, entry, size * RECOMPUTED))
+    shape = (*x.shape[:axis], parts, *x.shape[axis + 1 :])
+    return _in_parts(w, op, w.memory(Value(shape, x.dtype, entry, size * RECOMPUTED)))
 
 
-def _long_cumsum(w: Writer, op: Operation, x: Value) -> Value:
-    """Sums up to each entry of one long axis: within parts of it, then of the parts before."""
+def _long_cumsum(w: Writer, op: Operation, x: Value, target: Buffer | None) -> Value:
+    """Sums up to each entry of one long axis: of parts of it, of the parts before, then within each part."""
     out, axis, reverse = op.outputs[0], op.params["axis"], op.params["reverse"]
-    count, size = x.shape[axis], -(-x.shape[axis] // LANES_OF_SUM)
-    outer = (*x.shape[:axis], *x.shape[axis + 1 :])
+    count = x.shape[axis]
+    parts = min(MOST_PARTS, LANES_OF_SUM * -(-count // (TERMS_OF_PART * LANES_OF_SUM)))
+    size, outer = -(-count // parts), (*x.shape[:axis], *x.shape[axis + 1 :])
+    buffer = target or w.buffer(out.dtype, x.size)
 
-    def full(body: Body, index: Sequence[Index], i: Index) -> list[Index]:
-        turned = f"({count - 1} - {i})" if reverse else i
-        return [*index[:axis], body.index(turned), *index[axis:]]
-
-    def of_part(body: Body, index: Sequence[Index]) -> str:
-        total = body.variable(out.dtype, "0")
+    def visit(body: Body, index: Sequence[Index], total: str, store: bool) -> None:
+        """Add the entries of a part, in their order, and write the sum at each."""
         with body.loop(size) as t:
             i = body.index(plus(f"{index[-1]} * {size}", t))
             inside = body.index(f"({i} < {count} ? {i} : {count - 1})")
-            term = body.at(x, full(body, index[:-1], inside))
-            body.lines.append(f"if ({i} < {count}) {total} = {total} + {term};")
-            body.cost += 4 * body.times
+            place = [*index[:axis], body.index(f"({count - 1} - {inside})") if reverse else inside, *index[axis:-1]]
+            term = body.at(x, place)
+            stored = f" {buffer.name}[{body.index(linear(place, out.shape))}] = {total};" if store else ""
+            body.lines.append(f"if ({i} < {count}) {{ {total} = {total} + {term};{stored} }}")
+            body.cost += (6 if store else 4) * body.times
+
+    def of_part(body: Body, index: Sequence[Index]) -> str:
+        total = body.variable(out.dtype, "0")
+        visit(body, index, total, store=False)
         return total
 
-    parts = w.memory(Value((*outer, LANES_OF_SUM), out.dtype, of_part, RECOMPUTED * size))
+    sums = w.memory(Value((*outer, parts), out.dtype, of_part, RECOMPUTED * size))
 
     def before(body: Body, index: Sequence[Index]) -> str:
         total = body.variable(out.dtype, "0")
-        with body.loop(LANES_OF_SUM) as t:
-            term = body.at(parts, [*index[:-1], t])
+        with body.loop(parts) as t:
+            term = body.at(sums, [*index[:-1], t])
             body.lines.append(f"if ({t} < {index[-1]}) {total} = {total} + {term};")
             body.cost += 3 * body.times
         return total
 
-    starts = w.memory(Value((*outer, LANES_OF_SUM), out.dtype, before, RECOMPUTED * LANES_OF_SUM))
+    starts = w.memory(Value((*outer, parts), out.dtype, before, RECOMPUTED * parts))
+    body, rows = Body(), math.prod(starts.shape)
+    index = [body.index(i) for i in unravelled("i", starts.shape)]
+    visit(body, index, body.variable(out.dtype, body.at(starts, index)), store=True)
+    w.write(body, [], rows, f"ALL(i, {rows})")
+    w.written(buffer)
+    return w.stored(buffer, out.shape)
 
-    def entry(body: Body, index: Sequence[Index]) -> str:
-        rest, i = [*index[:axis], *index[axis + 1 :]], index[axis]
-        i = body.index(f"({count - 1} - {i})" if reverse else i)
-        part = body.index(f"({i} / {size})") if isinstance(i, str) else i // size
-        total = body.variable(out.dtype, body.at(starts, [*rest, part]))
-        with body.loop(size) as t:
-            k = body.index(plus(f"{part} * {size}", t))
-            inside = body.index(f"({k} < {count} ? {k} : {count - 1})")
-            term = body.at(x, full(body, rest, inside))
-            body.lines.append(f"if ({k} <= {i}) {total} = {total} + {term};")
-            body.cost += 4 * body.times
-        return total
 
-    return w.memory(Value(out.shape, out.dtype, entry, RECOMPUTED * size))
+def _scatter(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None) -> Value:
+    """A scatter whose lanes go over the updates. Where two have one place, either may be the last one, as in XLA."""
+    (x, indices, updates), out, mode = operands, op.outputs[0], str(op.params["mode"])
+    d = op.params["dimension_numbers"]
+    buffer = target or w.buffer(out.dtype, math.prod(out.shape))
+    w.fill(buffer, x, out.shape)
+    body, rows = Body(), updates.size
+    index: list[Index] = [body.index(i) for i in unravelled("i" if rows > 1 else 0, updates.shape)]
+    at = [i for k, i in enumerate(index) if k not in d.update_window_dims]
+    kept = [k for k in range(len(x.shape)) if k not in (*d.inserted_window_dims, *d.operand_batching_dims)]
+    sizes = {dim: updates.shape[o] for dim, o in zip(kept, d.update_window_dims, strict=True)}
+    place: list[Index] = [0] * len(x.shape)
+    for k, dim in zip(d.scatter_indices_batching_dims, d.operand_batching_dims, strict=True):
+        place[dim] = at[k]
+    tests = []
+    for k, dim in enumerate(d.scatter_dims_to_operand_dims):
+        start, most = body.at(indices, [*at, k]), x.shape[dim] - sizes.get(dim, 1)
+        place[dim] = clamped(body, start, most) if "CLIP" in mode else start
+        if "FILL" in mode:
+            tests.append(f"{start} >= 0 && {start} <= {most}")
+            body.cost += 2
+    for dim, o in zip(kept, d.update_window_dims, strict=True):
+        place[dim] = plus(place[dim], index[o])
+    value = body.at(updates, index)
+    join = SCATTERS[op.name][1]
+    if join != "SET":
+        join = w.atomic(join, out.dtype)
+    to = body.index(linear(place, out.shape))
+    store = f"{join}({buffer.name} + {to}, {value});"
+    body.cost += CYCLES_OF_ATOMIC * (join != "SET")
+    body.reads.add(buffer)  # all of it is filled before
+    w.write(body, [f"if ({' && '.join(tests) or 'true'}) {store}"], rows, f"ALL(i, {rows})" if rows > 1 else ONE)
+    w.written(buffer)
+    return w.stored(buffer, out.shape)
+
+
+def _is_searched(op: Operation) -> bool:
+    """Whether each entry of a scatter looks for its updates: sums keep their order, as long as that is little work."""
+    updates, out = op.inputs[2], op.outputs[0]
+    if SCATTERS[op.name][1] == "SET":
+        return False
+    window = math.prod(updates.shape[k] for k in op.params["dimension_numbers"].update_window_dims)
+    return math.prod(out.shape) * math.prod(updates.shape) <= MOST_SEARCHED * max(window, 1)
+
+
+def _sort(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
+    """Rows in the order of their keys: a bitonic network over their places."""
+    operands = [x if x.cost <= OFTEN_COST else w.memory(x) for x in operands]
+    *lead, n = operands[0].shape
+    full, keys = 1 << max(n - 1, 0).bit_length(), operands[: op.params["num_keys"]]
+    outer = math.prod(lead)
+    if full == 1:
+        return operands
+    at_first = Value((outer, full), np.dtype(np.int32), lambda b, index: b.let(np.int32, f"({index[1]})"))
+    buffer = w.buffer(np.int32, outer * full)
+    w.fill(buffer, at_first, at_first.shape)
+    rounds = full.bit_length() - 1
+    size, gap = next(w.names), next(w.names)
+    with w.repeated(rounds * (rounds + 1) / 2):
+        w.line(f"for (int {size} = 2; {size} <= {full}; {size} *= 2)")
+        w.line(f"for (int {gap} = {size} / 2; {gap} > 0; {gap} /= 2) {{")
+        w.sync()
+        body, rows = Body(), outer * full // 2
+        row, pair = (body.index(i) for i in unravelled("i", (outer, full // 2)))
+        low = body.index(f"({pair} / {gap} * 2 * {gap} + {pair} % {gap})")
+        first, second = (body.index(plus(times(row, full), plus(low, k))) for k in (0, gap))
+        a, b = body.load(buffer, first), body.load(buffer, second)
+        inside = [body.index(f"({k} < {n} ? {k} : {n - 1})") for k in (a, b)]
+        before = f"({b} < {a})"  # rows that are equal stay as they are
+        for key in reversed(keys):
+            x, y = (body.at(key, [*unravelled(row, lead), k]) for k in inside)
+            before = f"({_precedes(y, x)} || (!{_precedes(x, y)} && {before}))"
+            body.cost += 4
+        test = f"(({a} >= {n} || {b} >= {n}) ? {b} < {a} : {before}) == (({low} & {size}) == 0)"
+        store = f"if ({test}) {{ {buffer.name}[{first}] = {b}; {buffer.name}[{second}] = {a}; }}"
+        body.cost += 12
+        w.write(body, [store], rows, f"ALL(i, {rows})" if rows > 1 else ONE)
+        w.written(buffer)
+        w.line("}")
+    w.sync()
+
+    def entry(x: Value) -> Callable[[Body, Sequence[Index]], str]:
+        return lambda b, index: b.at(x, [*index[:-1], b.load(buffer, _in_row(b, index, x.shape, full))])
+
+    return [Value(x.shape, x.dtype, entry(x), x.cost + CYCLES_OF_LOAD) for x in operands]
+
+
+def _in_row(body: Body, index: Sequence[Index], shape: Sequence[int], full: int) -> Index:
+    """The place of an entry in rows that are `full` long."""
+    return body.index(plus(times(linear(index[:-1], shape[:-1]), full), index[-1]))
+
+
+def _precedes(x: str, y: str) -> str:
+    """Whether a number comes first in JAX's order, in which what is no number is the last."""
+    return f"({x} < {y} || ({y} != {y} && {x} == {x}))"
 
 
 def _holder(w: Writer, v: Var) -> tuple[Value, Callable[[Value], None]]:
@@ -392,6 +526,7 @@ def _triangular_solve(w: Writer, op: Operation, operands: list[Value]) -> list[V
 
 # Primitives that are gone when a jaxpr is flat.
 TRANSPARENT = ("custom_vmap_call", "custom_linear_solve", "xla_metadata_value", "platform_index", "world_program")
+TRANSPARENT += ("reduce",)
 SYSTEMS = ("solve_positive", "cholesky", "solve_ltdl", "solve_any")
 INNER = {"cond": ("branches",), "while": ("cond_jaxpr", "body_jaxpr"), "scan": ("jaxpr",)}
 STATEMENTS: dict[str, Callable[[Writer, Operation, list[Value]], list[Value]]] = {
@@ -400,5 +535,6 @@ STATEMENTS: dict[str, Callable[[Writer, Operation, list[Value]], list[Value]]] =
     "scan": _scan,
     "cholesky": _cholesky,
     "triangular_solve": _triangular_solve,
+    "sort": _sort,
     "small_matrices": _small_matrices,
 }

@@ -196,10 +196,10 @@ def _pad(op: Operation, operands: Sequence[Value]) -> list[Value]:
 
 def _starts(body: Body, starts: Sequence[Value], shape: Sequence[int], sizes: Sequence[int]) -> list[Index]:
     """Where a slice begins, moved inside."""
-    return [_clamped(body, body.at(s, ()), n - size) for s, n, size in zip(starts, shape, sizes, strict=True)]
+    return [clamped(body, body.at(s, ()), n - size) for s, n, size in zip(starts, shape, sizes, strict=True)]
 
 
-def _clamped(body: Body, text: str, high: int) -> Index:
+def clamped(body: Body, text: str, high: int) -> Index:
     if high == 0:
         return 0
     bare = text.strip("()")
@@ -244,7 +244,7 @@ def _gather(op: Operation, operands: Sequence[Value]) -> list[Value]:
             place[dim] = at[k]
         for k, dim in enumerate(d.start_index_map):
             start, high = body.at(indices, [*at, k]), x.shape[dim] - sizes[dim]
-            place[dim] = start if "PROMISE" in mode else _clamped(body, start, high)
+            place[dim] = start if "PROMISE" in mode else clamped(body, start, high)
             if start.strip("()").isdigit():
                 place[dim] = min(int(start.strip("()")), high)
             if "FILL" in mode:
@@ -261,12 +261,12 @@ def _gather(op: Operation, operands: Sequence[Value]) -> list[Value]:
     return [Value(out.shape, out.dtype, entry, x.cost + indices.cost + 2)]
 
 
-def _scatter(add: bool) -> Callable[..., list[Value]]:
+def _scatter(join: Callable[..., str]) -> Callable[..., list[Value]]:
     """Each entry looks for the updates that are its own, in their order; out of bounds there are none."""
 
     def of(op: Operation, operands: Sequence[Value]) -> list[Value]:
         if len(operands) == 4:
-            return _scatter_rows(op, operands, add)
+            return _scatter_rows(op, operands, join)
         (x, indices, updates), out = operands, op.outputs[0]
         d, mode = op.params["dimension_numbers"], str(op.params["mode"])
         window = d.update_window_dims
@@ -290,7 +290,7 @@ def _scatter(add: bool) -> Callable[..., list[Value]]:
                 for k, dim in enumerate(d.scatter_dims_to_operand_dims):
                     start, size = body.at(indices, [*at, k]), spread.get(dim, 1)
                     if "CLIP" in mode:
-                        start = str(_clamped(body, start, x.shape[dim] - size))
+                        start = str(clamped(body, start, x.shape[dim] - size))
                     inside = f"{start} >= 0 && {start} <= {x.shape[dim] - size} && "
                     test = f"{index[dim]} >= {start} && {index[dim]} < {start} + {size}"
                     tests.append(("" if "PROMISE" in mode else inside) + test)
@@ -303,7 +303,7 @@ def _scatter(add: bool) -> Callable[..., list[Value]]:
                     i = index[dim] if place[dim] == "0" else f"({index[dim]} - {place[dim]})"
                     full[o] = _inside(body, i, size)[1]
                 value = body.at(updates, full)
-                new = f"{total} + {value}" if add else value
+                new = join(total, value, out=x.dtype)
                 body.lines.append(f"if ({' && '.join(tests) or 'true'}) {total} = {new};")
                 body.cost += 3 * body.times
             return total
@@ -331,7 +331,7 @@ def known_rows(op: Operation) -> np.ndarray | None:
     return np.array([[*m, *[-1] * (most - len(m))] for m in mine], np.int32).reshape(len(mine), most)
 
 
-def _scatter_rows(op: Operation, operands: Sequence[Value], add: bool) -> list[Value]:
+def _scatter_rows(op: Operation, operands: Sequence[Value], join: Callable[..., str]) -> list[Value]:
     """A scatter of rows whose `known_rows` are the last operand."""
     (x, _, updates, known), out = operands, op.outputs[0]
     most = known.shape[1]
@@ -342,7 +342,7 @@ def _scatter_rows(op: Operation, operands: Sequence[Value], add: bool) -> list[V
             place = body.at(known, [index[0], k])
             inside = body.index(f"({place} < 0 ? 0 : {place})")
             value = body.at(updates, [inside, *index[1:]])
-            new = f"({total} + {value})" if add else value
+            new = join(total, value, out=out.dtype)
             total = body.let(out.dtype, f"({place} < 0 ? {total} : {new})")
             body.cost += 2 * body.times
         return total
@@ -500,18 +500,14 @@ VIEWS = {
     ),
 }
 # Those that read an entry of their operands many times, or entries that lanes choose: of what lies in memory.
-OFTEN = {
+OFTEN: dict[str, Callable[[Operation, Sequence[Value]], list[Value]]] = {
     "gather": _gather,
     "dynamic_slice": _dynamic_slice,
-    "scatter": _scatter(False),
-    "scatter-add": _scatter(True),
-    "scatter_add": _scatter(True),
     "argmax": _arg(">"),
     "argmin": _arg("<"),
     "cumsum": _cumulative,
     "dot_general": _dot,
 }
-SCATTERS = ("scatter", "scatter-add", "scatter_add")
 REDUCTIONS: dict[str, Callable[..., str]] = {
     "reduce_sum": lambda a, b, **_: f"({a} + {b})",
     "reduce_prod": lambda a, b, **_: f"({a} * {b})",
@@ -520,6 +516,14 @@ REDUCTIONS: dict[str, Callable[..., str]] = {
     "reduce_and": bitwise("&", "&&"),
     "reduce_or": bitwise("|", "||"),
 }
+# Scatters by what joins an entry and its update, and the operation of memory that does.
+SCATTERS: dict[str, tuple[Callable[..., str], str]] = {
+    "scatter": (lambda _, b, **__: b, "SET"),
+    **dict.fromkeys(("scatter-add", "scatter_add"), (REDUCTIONS["reduce_sum"], "ADD")),
+    **dict.fromkeys(("scatter-min", "scatter_min"), (REDUCTIONS["reduce_min"], "LEAST")),
+    **dict.fromkeys(("scatter-max", "scatter_max"), (REDUCTIONS["reduce_max"], "GREATEST")),
+}
+OFTEN |= {name: _scatter(join) for name, (join, _) in SCATTERS.items()}
 STARTS: dict[str, Callable[[Any], str]] = {
     "reduce_sum": lambda t: literal(0, t),
     "reduce_prod": lambda t: literal(1, t),

@@ -15,11 +15,11 @@ from jaxsim.xla.tile.kernel import compute
 from jaxsim.xla.tile.writer import Buffer, Writer, places
 
 MOST_PARAMETERS = 500  # pointers of a kernel: 4 KB
-LANES = (32, 64, 128)
+LANES = (32, 64, 128, 256, 512)
 # A GPU of a hundred multiprocessors, for the choice of lanes: what one of them holds and starts in a cycle, and cycles
 # from an instruction to the next one, and of a wait. They choose; they are no measurement.
 MULTIPROCESSORS, RESIDENT_BYTES, RESIDENT_WARPS, SCHEDULERS = 100, 200 << 10, 48, 4
-LATENCY, WAIT = 4, {32: 20, 64: 35, 128: 40}
+LATENCY, WAIT = 4, {32: 20, 64: 35, 128: 40, 256: 50, 512: 70}
 BYTES_OF_CYCLE = 1600  # to and from the memory of all
 # Bytes from which on arrays do not share the lanes' memory: fewer there are more worlds at once.
 APART = (1 << 30, 8192, 4096, 2048, 1024, 512, 0)
@@ -41,7 +41,15 @@ def tile_source(flat: Flat, has_worlds: Sequence[bool], count: int, lanes: int |
     """The kernel of a function for `count` worlds. Raises UnsupportedPrimitive."""
     if len(flat.inputs) + len(flat.outputs) >= MOST_PARAMETERS:
         raise UnsupportedPrimitive("a kernel of so many arrays")
-    w = Writer()
+    tried = [_written(flat, has_worlds, count, lanes, keeps_more) for keeps_more in (False, True)]
+    return min(tried, key=lambda t: t[0])[1]
+
+
+def _written(
+    flat: Flat, has_worlds: Sequence[bool], count: int, lanes: int | None, keeps_more: bool
+) -> tuple[float, TileSource]:
+    """The kernel, and its cycles by the model."""
+    w = Writer(keeps_more)
     args = [w.stored(w.buffer(v.dtype, math.prod(v.shape), f"in{i}"), v.shape) for i, v in enumerate(flat.inputs)]
     outputs = [v for v in flat.outputs if isinstance(v, Var)]
     made = {v for op in flat.operations for v in op.outputs}
@@ -50,12 +58,11 @@ def tile_source(flat: Flat, has_worlds: Sequence[bool], count: int, lanes: int |
     for (v, buffer), x in zip(targets.items(), found, strict=True):
         if x.size and x.buffer is not buffer:
             w.fill(buffer, x, v.shape)
-    shape, declared = _chosen(w, count, LANES if lanes is None else (lanes,))
+    taken, shape, declared = _chosen(w, count, LANES if lanes is None else (lanes,))
     text = _text(w, flat, outputs, has_worlds, count, shape, declared)
     instructions = _instructions(w, shape.lanes)
-    return TileSource(
-        text, shape.lanes, shape.worlds, shape.shared * shape.worlds, shape.scratch, instructions, w.syncs
-    )
+    shared = shape.shared * shape.worlds
+    return taken, TileSource(text, shape.lanes, shape.worlds, shared, shape.scratch, instructions, w.syncs)
 
 
 class _Shape(NamedTuple):
@@ -65,8 +72,8 @@ class _Shape(NamedTuple):
     scratch: int
 
 
-def _chosen(w: Writer, count: int, choices: Sequence[int]) -> tuple[_Shape, list[str]]:
-    """Lanes of a world, and the arrays that lie in the program's memory, by the model; declarations of all arrays."""
+def _chosen(w: Writer, count: int, choices: Sequence[int]) -> tuple[float, _Shape, list[str]]:
+    """Cycles by the model for the best choice of lanes, and of arrays in the program's memory; declarations of all."""
     own = [b for b in w.buffers if not b.given]
     best: tuple[float, _Shape, list[str]] | None = None
     for limit in APART:
@@ -84,7 +91,7 @@ def _chosen(w: Writer, count: int, choices: Sequence[int]) -> tuple[_Shape, list
             if best is None or taken < best[0]:
                 best = taken, shape, declared
     assert best is not None  # with the last of APART nothing is shared
-    return best[1], best[2]
+    return best
 
 
 def _declared(b: Buffer, place: str) -> str:

@@ -17,7 +17,7 @@ from jax.ad_checkpoint import checkpoint_name
 
 from jaxsim.math.safe import Array
 from jaxsim.xla.batching import merged
-from jaxsim.xla.compat import Primitive, ad, batching, eval_jaxpr, mlir
+from jaxsim.xla.compat import ClosedJaxpr, Primitive, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr, mlir
 from jaxsim.xla.cuda import kernels
 from jaxsim.xla.cuda.nvrtc import CompilerMissing
 from jaxsim.xla.machine_code.c_expressions import UnsupportedPrimitive
@@ -47,6 +47,7 @@ class _Traced:
         self.closed = closed
         self.derivatives: dict[tuple[int, ...], _Derivative] = {}
         self.transposed: dict[tuple[int, ...], _Traced] = {}
+        self.parts: dict[tuple, tuple[_Traced, list[bool]]] = {}
 
     @cached_property
     def flat(self) -> Flat:
@@ -182,6 +183,29 @@ def _results(flat: Flat, source: TileSource, count: int) -> list[jax.ShapeDtypeS
 
 mlir.register_lowering(stage_p, mlir.lower_fun(_on_cuda, multiple_results=True), platform=PLATFORM)
 mlir.register_lowering(stage_p, mlir.lower_fun(_elsewhere, multiple_results=True))
+
+
+def _without_unused(used: Sequence[bool], *rest: Any) -> tuple[list[bool], Any]:
+    """The primitive without the results that a program does not use, and the operands that it reads then."""
+    eqn = rest[-1]  # since JAX 0.12 behind what is said of references, of which there are none
+    plan, axes = eqn.params["plan"], eqn.params["axes"]
+    if not any(used):
+        return [False] * len(eqn.invars), None
+    sized = None if axes is None else next(i for i, a in enumerate(axes) if a is not None)  # says how many worlds
+    key = (*used, sized)
+    if key not in plan.traced.parts:
+        closed = plan.traced.closed
+        needed = [i == sized for i in range(len(eqn.invars))]
+        part, read = dce_jaxpr(closed.jaxpr, list(used), instantiate=needed)
+        plan.traced.parts[key] = _Traced(ClosedJaxpr(part, closed.consts)), read
+    traced, read = plan.traced.parts[key]
+    tangents = sum(read[len(read) - plan.tangents :])
+    pick = lambda x, which: [y for y, w in zip(x, which, strict=True) if w]  # noqa: E731
+    params = {"plan": plan._replace(traced=traced, tangents=tangents), "axes": axes and tuple(pick(axes, read))}
+    return read, eqn.replace(invars=pick(eqn.invars, read), outvars=pick(eqn.outvars, used), params=params)
+
+
+dce_rules[stage_p] = _without_unused
 
 
 class _Derivative(NamedTuple):

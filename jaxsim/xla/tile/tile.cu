@@ -29,6 +29,44 @@ FUNCTION double number_of_64_bits(long long bits) {
   return x.number;
 }
 
+/* A number joined with one in memory that other lanes change, too. GREATEST and LEAST: one that is no number wins. */
+#define SET(place, x) (*(place) = (x))
+#ifdef __CUDACC_RTC__
+#define ADD(name, type, bits) FUNCTION void name(type* place, type x) { atomicAdd(place, x); }
+FUNCTION bool swapped_32(void* place, int old, int new_) { return atomicCAS((int*)place, old, new_) == old; }
+FUNCTION bool swapped_64(void* place, long long old, long long new_) {
+  typedef unsigned long long U;
+  return atomicCAS((U*)place, (U)old, (U)new_) == (U)old;
+}
+#define BITS_32 int
+#define BITS_64 long long
+#define JOINED(name, type, bits, test) \
+  FUNCTION void name(type* place, type x) { \
+    union { BITS_##bits bits_; type number; } old, mine; \
+    mine.number = x; \
+    do { \
+      old.bits_ = *(volatile BITS_##bits*)place; \
+      type now = old.number; \
+      if (test) return; \
+    } while (!swapped_##bits(place, old.bits_, mine.bits_)); \
+  }
+#else
+#if LANES == 1
+#define ALONE(statement) statement
+#else
+static int turn;
+#define ALONE(statement) \
+  while (__sync_lock_test_and_set(&turn, 1)); \
+  statement \
+  __sync_lock_release(&turn);
+#endif
+#define ADD(name, type, bits) FUNCTION void name(type* place, type x) { ALONE(*place += x;) }
+#define JOINED(name, type, bits, test) \
+  FUNCTION void name(type* place, type x) { ALONE(type now = *place; if (!(test)) *place = x;) }
+#endif
+#define GREATEST(name, type, bits) JOINED(name, type, bits, now > x || now != now)
+#define LEAST(name, type, bits) JOINED(name, type, bits, now < x || now != now)
+
 /* Functions of `count` matrices of n rows, one after the other in memory; EVERY goes over `size` entries of each. */
 #define EVERY(g, e, size) \
   for (int ge = lane, g, e; ge < count * (size) && (g = ge / (size), e = ge % (size), true); ge += LANES)

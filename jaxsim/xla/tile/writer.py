@@ -20,6 +20,7 @@ from jaxsim.xla.machine_code.c_expressions import Index, c_type, linear, literal
 WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes, with indices that are known
 ALIGNED = 16  # bytes
 CYCLES_OF_LOAD, CYCLES_OF_INDEX = 2, 2  # instructions that a load, and finding a place, count as
+ONE = "if (lane == 0)"  # the head of what one lane does for all
 USUAL_LANES = 64  # of a world, to choose between rows and entries
 Entry = Callable[["Body", Sequence[Index]], str]
 
@@ -133,6 +134,7 @@ class Loop:
 class Writer:
     """The lines of a kernel's function, its tables of constants and its arrays."""
 
+    keeps_more: bool = False  # arrays that loops read often go to memory
     lines: list[str] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
     buffers: list[Buffer] = field(default_factory=list)
@@ -175,6 +177,14 @@ class Writer:
             entries = ", ".join(literal(e, x.dtype) for e in x.reshape(-1))
             self.tables.append(f"TABLE {c_type(x.dtype)} {name}[{max(x.size, 1)}] = {{{entries}}};")
         return self.known_tables[key]
+
+    def atomic(self, join: str, dtype: Any) -> str:
+        """The function that joins a number with one in memory, whatever other lanes do."""
+        name = f"{join}_{dtype}".lower()
+        line = f"{join}({name}, {c_type(dtype)}, {8 * np.dtype(dtype).itemsize})"
+        if line not in self.tables:
+            self.tables.append(line)
+        return name
 
     def constant(self, x: np.ndarray) -> Value:
         """A constant: a literal where its index is known or it is the same everywhere, an expression for a range."""
@@ -231,12 +241,17 @@ class Writer:
         place: Callable[[Sequence[Index]], Sequence[Index]] = lambda i: i,
         split: int | None = None,
     ) -> None:
-        """Write an array into a buffer of that shape, entry i at `place(i)`; a lane writes axes from `split` on."""
-        shape = tuple(shape)
-        splits = {written_out(x.shape), len(x.shape)} if split is None else {split}
-        tried = [_rows(buffer, x, shape, place, k) for k in sorted(splits)]
+        """Write an array into a buffer of that shape, entry i at `place(i)`; a lane writes axes from `split` on.
+
+        Or those that make the loop cheap: the last ones, or a short one, or none.
+        """
+        shape, last = tuple(shape), len(x.shape)
+        own = {tuple(range(written_out(x.shape) if split is None else split, last))}
+        if split is None:
+            own |= {(), *((d,) for d, n in enumerate(x.shape) if 1 < n <= WRITTEN_OUT)}
+        tried = [_rows(buffer, x, shape, place, axes) for axes in sorted(own)]
         rows, body, stores = min(tried, key=lambda t: math.ceil(t[0] / USUAL_LANES) * (t[1].cost + len(t[2])))
-        self.write(body, stores, rows, f"ALL(i, {rows})" if rows > 1 else "if (lane == 0)")
+        self.write(body, stores, rows, f"ALL(i, {rows})" if rows > 1 else ONE)
         self.written(buffer)
 
     def written(self, buffer: Buffer) -> None:
@@ -275,14 +290,17 @@ def _rows(
     x: Value,
     shape: Sequence[int],
     place: Callable[[Sequence[Index]], Sequence[Index]],
-    split: int,
+    own: Sequence[int],
 ) -> tuple[int, Body, list[str]]:
-    """Statements that write a row of an array, the axes from `split` on; the number of rows."""
-    body, rows = Body(), math.prod(x.shape[:split])
-    outer = [body.index(i) for i in unravelled("i", x.shape[:split])] if rows > 1 else [0] * split
+    """Statements that write a row of an array, the axes `own`; the number of rows."""
+    others = [d for d in range(len(x.shape)) if d not in own]
+    body, lengths = Body(), [x.shape[d] for d in others]
+    rows = math.prod(lengths)
+    outer = [body.index(i) for i in unravelled("i", lengths)] if rows > 1 else [0] * len(others)
     stores = []
-    for inner in itertools.product(*map(range, x.shape[split:])):
-        index = [*outer, *inner]
+    for inner in itertools.product(*(range(x.shape[d]) for d in own)):
+        at = dict(zip([*others, *own], [*outer, *inner], strict=True))
+        index = [at[d] for d in range(len(x.shape))]
         value = body.at(x, index)
         stores.append(f"{buffer.name}[{body.index(linear(place(index), shape))}] = {value};")
     return rows, body, stores

@@ -13,8 +13,11 @@ from jaxsim.core.data import EMPTY_CONTACT
 from jaxsim.core.types import GeomType, WarningType
 from jaxsim.engine.collision import compaction, driver
 from jaxsim.engine.collision.table import COLLIDERS
+from jaxsim.xla.machine_code import native
+from jaxsim.xla.tile.stage import stage
 from tests.engine.collision.scenes import PARAMETERS, PLACES, assert_same, make_scene
 
+needs_c = pytest.mark.skipif(native.c_compiler() is None, reason="runs the GPU's source by a C compiler")
 SIZES = {"sphere": ".2", "capsule": ".1 .25", "box": ".15 .2 .25"}
 
 
@@ -109,9 +112,11 @@ def test_capacity_keeps_the_first_contacts_and_counts_the_rest(crowd):
 
 @pytest.mark.parametrize(("size", "capacity"), [(1, 1), (2, 5), (31, 8), (32, 32), (100, 7)])
 @pytest.mark.parametrize("share", [0, 0.3, 1])
-def test_compact_finds_the_first_true_entries(size, capacity, share):
+@pytest.mark.parametrize("as_on_a_gpu", [False, pytest.param(True, marks=needs_c)])
+def test_compact_finds_the_first_true_entries(size, capacity, share, as_on_a_gpu):
     masks = np.random.default_rng(size).random((4, size)) < share
-    index, real, lost = jax.jit(jax.vmap(functools.partial(compaction.compact, capacity=capacity)))(masks)
+    compact = functools.partial(compaction.compact, capacity=capacity)
+    index, real, lost = jax.jit(jax.vmap(stage(compact, on_host=True) if as_on_a_gpu else compact))(masks)
     for k, mask in enumerate(masks):
         index_true = np.flatnonzero(mask)
         n = min(len(index_true), capacity)

@@ -66,14 +66,17 @@ def _source(sizes: tuple[tuple[str, Any], ...]) -> ProgramSource:
 
 
 def sorted_rows(*keys: Array) -> Array:
-    """The order (n,) of rows by integer keys (n,), the first one first; equal rows stay as they are.
+    """The order (n,) of rows by integer keys (n,), the first one first; equal rows stay as they are."""
+    place = jnp.arange(len(keys[0]), dtype=jnp.int32)
+    by_sort = lambda *x: lax.sort(x, num_keys=len(keys))[-1]  # noqa: E731
+    on_cpu = by_sort if len(place) > PAIRWISE_MAX_ROWS else _ranked
+    return lax.platform_dependent(*keys, place, cpu=on_cpu, default=by_sort)
 
-    Few rows are ranked by comparing all pairs: a sort of several operands takes XLA seconds to compile for a CPU.
-    """
-    n = len(keys[0])
-    place = jnp.arange(n, dtype=jnp.int32)
-    if n > PAIRWISE_MAX_ROWS:
-        return lax.sort((*keys, place), num_keys=len(keys))[-1]
+
+def _ranked(*keys_and_place: Array) -> Array:
+    """A sort by comparing all pairs: one of several operands takes XLA seconds to compile for a CPU."""
+    *keys, place = keys_and_place
+    n = len(place)
     before, equal = jnp.zeros((n, n), bool), jnp.ones((n, n), bool)
     for key in (*keys, place):
         before |= equal & (key[None] < key[:, None])

@@ -10,6 +10,7 @@ from jaxsim.engine.collision.flex import segments
 from jaxsim.engine.collision.flex.choice import choose
 from jaxsim.engine.collision.flex.found import ID_NAMES
 from jaxsim.xla.machine_code import native, world_program
+from jaxsim.xla.tile.stage import stage
 from tests.engine.collision.flex.cases import CLOTH, SPHERE, flexcomp, scene
 
 pytestmark = pytest.mark.skipif(native.c_compiler() is None, reason="compares machine code of a C compiler with XLA's")
@@ -44,6 +45,8 @@ def test_the_program_in_c_keeps_what_the_plain_form_keeps(seed, monkeypatch):
     monkeypatch.setattr(world_program, "natively", world_program.by_jax)  # no C
     plain = jax.jit(lambda *x: choose(m, d, *x) + 0)(*given)
     assert np.array_equal(found, plain)
+    on_gpu = jax.jit(stage(lambda *x: choose(m, d, *x), on_host=True))(*given)
+    assert np.array_equal(found, on_gpu)
     segment = given[-1]
     assert max(np.bincount(segment[np.asarray(found) >= 0])[:-1]) == MAXCONPAIR
     assert min(np.asarray(found)) == -1
