@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.viewer.raycast import render, render_batch
+from jaxsim.viewer.raycast import RAYS, render, render_batch
 
 XML = """
 <mujoco>
@@ -101,6 +101,34 @@ def test_the_depth_is_differentiable_in_the_pose_of_a_body():
 
     assert depth(0.5) == pytest.approx(4 - 0.9)
     assert jax.grad(depth)(0.5) == pytest.approx(-1)
+
+
+def test_images_of_a_batch_and_their_derivatives_are_those_of_each_world():
+    m = jaxsim.load_model(XML)
+    d = jaxsim.make_data(m)
+    width, height = 40, 30  # more pixels than a CPU casts together, and no multiple of that
+    assert width * height > RAYS and width * height % RAYS
+
+    def image(z, radius):
+        moved = jaxsim.camlight(m, jaxsim.com_pos(m, jaxsim.kinematics(m, d.replace(qpos=d.qpos.at[2].set(z)))))
+        wider = m.replace(geom_size=m.geom_size.at[m.name2id("geom", "ball"), 0].set(radius))
+        return render(wider, moved, "down", width, height)
+
+    def middle(z, radius):
+        return image(z, radius).depth[height // 2 - 2 :, width // 2 - 2 :].mean()
+
+    heights, radii = jnp.array([0.5, 0.9]), jnp.array([[0.4, 0.2, 0.3]] * 2)
+    worlds = jax.jit(jax.vmap(jax.vmap(image, (None, 0))))(heights, radii)
+    slopes = jax.jit(jax.vmap(jax.grad(middle, (0, 1))))(heights, radii[:, 0])
+    apart = []
+    for i, z in enumerate(heights):
+        apart.append([jax.jit(image)(z, r) for r in radii[0]])
+        for j, alone in enumerate(apart[-1]):
+            for batched, single in zip(worlds, alone, strict=True):
+                np.testing.assert_allclose(batched[i, j], single, rtol=1e-9, atol=1e-9)
+        for slope, alone in zip(slopes, jax.grad(middle, (0, 1))(z, radii[i, 0]), strict=True):
+            assert slope[i] == pytest.approx(float(alone), rel=1e-6) and abs(alone) > 0.01
+    assert abs(apart[0][0].depth - apart[0][1].depth).max() > 0.1
 
 
 def test_an_unknown_camera_is_an_error():

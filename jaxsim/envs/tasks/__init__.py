@@ -30,7 +30,10 @@ TASKS = {
         Planar,
         PlanarConfig(model="runner.xml", ctrl_dt=0.02, speed=6.0, height=0.45, upright=False),
     ),
-    "ant_run": (Legged, LeggedConfig(model="ant.xml", ctrl_dt=0.05, speed=6.0, height=0.4, fail_height=0.22)),
+    "ant_run": (
+        Legged,
+        LeggedConfig(model="ant.xml", ctrl_dt=0.025, speed=6.0, height=0.4, calm=0.1, fail_height=0.22),
+    ),
     "quadruped_joystick": (Joystick, JoystickConfig()),
     "quadruped_joystick_rough": (
         Joystick,

@@ -19,7 +19,8 @@ class LeggedConfig(Config):
     """`speed`: target along x in m/s, 0 to stand. `height`: of the root body in m, at which it stands.
 
     `torso`: names of the bodies that stay upright and face along x while it moves; none where any side may lead.
-    `posture`: weight of joint angles near those of `keyframe`. `fail_height`: height in m below which an episode ends.
+    `posture`: weight of joint angles near those of `keyframe`. `calm`: weight of small actions.
+    `fail_height`: height in m below which an episode ends.
     `noise`: standard deviation of initial joint angles (rad) and velocities about `keyframe`.
     """
 
@@ -27,6 +28,7 @@ class LeggedConfig(Config):
     height: float = 1.0
     torso: tuple[str, ...] = ()
     posture: float = 0.0
+    calm: float = 0.2
     fail_height: float = 0.0
     keyframe: str = "stand"
     noise: float = 0.05
@@ -37,11 +39,11 @@ class Legged(Env):
 
     Observation: the root's height, the world's x and up axes and the velocities in the root's frame, joint angles,
     joint velocities and the last action. Action: one entry for each actuator.
-    Reward, at most 1: standing * (4 + small action) / 5 * (1 + 5 moving) / 6, where moving = facing * v_x / speed,
-    clipped to [0, 1]. Standing is high * upright * (1 - posture + posture * pose); upright and facing are products over
-    the root's or torso's bodies, pose is 1 at the keyframe's joint angles and 0 where all are 1.5 rad away. With a
-    target speed of 0, moving is a Gaussian of v_x that is 0.1 at 1 m/s. The episode ends where the root sinks below
-    `fail_height`.
+    Reward, at most 1: standing * (1 - calm + calm * small action) * (1 + 5 moving) / 6, where moving = facing * v_x /
+    speed, clipped to [0, 1]. Standing is high * upright * (1 - posture + posture * pose); upright and facing are
+    products over the root's or torso's bodies, pose is 1 at the keyframe's joint angles and 0 where all are 1.5 rad
+    away. With a target speed of 0, moving is a Gaussian of v_x that is 0.1 at 1 m/s. The episode ends where the root
+    sinks below `fail_height`.
     """
 
     config: LeggedConfig
@@ -89,7 +91,7 @@ class Legged(Env):
         up, facing = self._upright(data)
         standing = high * up * (1 - config.posture + config.posture * pose)
         moving = facing * ramp(speed, 0.0, config.speed) if config.speed > 0 else within(speed, margin=1.0)
-        calm = (4 + small(jnp.clip(action, -1, 1))) / 5
+        calm = 1 - config.calm + config.calm * small(jnp.clip(action, -1, 1))
         terms = {"standing": standing, "moving": moving, "speed": speed, "calm": calm}
         return standing * calm * (1 + 5 * moving) / 6, terms
 
