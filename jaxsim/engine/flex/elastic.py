@@ -84,7 +84,7 @@ def strain_force(m: Model, d: Data) -> Array | None:
     damping = take(m.flex_damping, tables.edges(m).flex[pull.edge])
     # the square of the length less that one step before, by the step
     growing = rate * (2 * length - rate * m.opt.timestep)
-    stretch = squared_growth(m, d, pull.edge) + damping * growing
+    stretch = fusion_barrier(squared_growth(m, d, pull.edge) + damping * growing)
     parts, place, first = [], pull.of_elements.index, 0
     for strain in pull.strains:
         n, k = strain.edge.shape
