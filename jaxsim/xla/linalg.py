@@ -161,14 +161,14 @@ def solve(a: Array, b: Array) -> Array:
 
 def _by_determinants(a: Array, b: Array) -> Array:
     """Solve a x = b for matrices of two or three rows by Cramer's rule: a few products, where a library is called."""
-    rows, (b0, b1, *rest) = components(a, -2), components(b[..., None, :], -3)
+    rows, given = components(a, -2), components(b[..., None, :], -3)
     if len(rows) == 2:
         (p, q), (r, s) = (components(row, -1) for row in rows)
-        first, second = (jnp.stack(x, -1)[..., None] for x in ((s, -r), (-q, p)))
-        return (first * b0 + second * b1) / (p * s - q * r)[..., None, None]
-    minors = [cross(rows[(i + 1) % 3], rows[(i + 2) % 3]) for i in range(3)]
-    parts = [minor[..., None] * y for minor, y in zip(minors, (b0, b1, *rest), strict=True)]
-    return (parts[0] + parts[1] + parts[2]) / inner(rows[0], minors[0])[..., None, None]
+        minors = [jnp.stack(x, axis=-1) for x in ((s, -r), (-q, p))]
+    else:
+        minors = [cross(rows[(i + 1) % 3], rows[(i + 2) % 3]) for i in range(3)]
+    total = sum(minor[..., None] * y for minor, y in zip(minors, given, strict=True))
+    return total / inner(rows[0], minors[0])[..., None, None]
 
 
 def _factors(a: Array) -> tuple[Array, Array, Array]:
