@@ -26,6 +26,7 @@ import optax
 import training_loop
 from actor_critic import AXIS, Network, mean_over_devices, new_moments, normal, numbers, own_key, seen
 from jax.sharding import PartitionSpec as P
+from tuned import PPO
 
 from jaxsim import envs
 from jaxsim.envs.wrappers import first_moments
@@ -103,6 +104,7 @@ class Trainer(training_loop.Trainer):
     """Network and update of PPO."""
 
     Settings = Settings
+    tuned = PPO
     smoke = Settings(steps=40_960, worlds=64, eval_every=5, eval_worlds=4, out="runs/ppo_smoke")
     memory_remedy = "use fewer --worlds or a shorter --unroll"
     uses_cores = True

@@ -12,7 +12,7 @@ Writes `log.csv`, checkpoints that resume exactly (the replay buffer included) a
 
 import dataclasses
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import flax.linen as nn
 import jax
@@ -111,6 +111,7 @@ class Trainer(training_loop.Trainer):
     """Networks and update of SAC."""
 
     Settings = Settings
+    tuned: ClassVar = {}
     smoke = Settings(
         steps=12_800,
         eval_every=25,

@@ -26,6 +26,7 @@ import optax
 import training_loop
 from actor_critic import AXIS, Network, mean_over_devices, new_moments, own_key, seen
 from jax.sharding import PartitionSpec as P
+from tuned import SHAC
 
 from jaxsim import envs
 from jaxsim.envs.wrappers import first_moments, normalize, renew
@@ -104,6 +105,7 @@ class Trainer(training_loop.Trainer):
     """Network and update of SHAC."""
 
     Settings = Settings
+    tuned = SHAC
     smoke = Settings(steps=6_144, worlds=16, eval_every=2, eval_worlds=4, out="runs/shac_smoke")
     memory_remedy = "use fewer --worlds or a shorter --unroll"
     uses_cores = True

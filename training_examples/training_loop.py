@@ -35,10 +35,11 @@ WIDTHS = ("hidden", "encoder")  # settings that are the widths of layers
 class Trainer:
     """Environment, compiled update and compiled evaluation of an algorithm with the settings `s`.
 
-    A subclass defines these three attributes, `start`, `policy` and `_update`.
+    A subclass defines these four attributes, `start`, `policy` and `_update`.
     """
 
     Settings: type
+    tuned: dict[str, dict[str, Any]]  # settings of a task, by its name
     smoke: Any  # settings of --smoke
     memory_remedy: str  # advice when the device is out of memory
     uses_cores = False  # whether an update runs on all devices
@@ -216,6 +217,7 @@ def parse(algorithm: type[Trainer], doc: str | None, argv: list[str] | None = No
     for field in dataclasses.fields(algorithm.Settings):
         kind = _integers if field.name in WIDTHS else field.type
         parser.add_argument(f"--{field.name.replace('_', '-')}", type=kind, help=f"default: {field.default}")
+    parser.epilog = f"tasks with settings of their own (tuned.py): {', '.join(algorithm.tuned)}"
     parser.add_argument("--resume", metavar="DIR", help="continue the run in this folder")
     parser.add_argument("--video", action="store_true", help="write an mp4 as well")
     parser.add_argument("--tensorboard", action="store_true", help="write curves for `tensorboard --logdir` as well")
@@ -228,8 +230,8 @@ def _integers(text: str) -> tuple[int, ...]:
 
 
 def settings(algorithm: type[Trainer], args: argparse.Namespace) -> Any:
-    """Settings given on the command line, over those of a resumed run or of `--smoke`."""
-    base: dict[str, Any] = {}
+    """Settings given on the command line, over those of a resumed run, of `--smoke` or of the task."""
+    base = algorithm.tuned.get(args.env or algorithm.Settings.env, {})
     if args.resume:
         base = json.loads((Path(args.resume) / "settings.json").read_text()) | {"out": args.resume}
         base |= {name: tuple(base[name]) for name in WIDTHS if name in base}

@@ -27,13 +27,13 @@ from jaxsim.xla.cache import use_compile_cache
 
 
 def episodes(env: envs.Env, policy: envs.Policy, worlds: int, nstep: int, seed: int) -> tuple:
-    """Whether each episode goes on (nstep, worlds), metrics (nstep, worlds), and the poses of the first world."""
+    """Whether each episode goes on, metrics and reward, each (nstep, worlds), and the poses of the first world."""
 
     def step(carry: tuple, _: None) -> tuple:
         state, going = carry
         state = jax.vmap(env.step)(state, policy(state.obs))
         frames = {name: getattr(state.data, name)[0] for name in ("qpos", *POSE)}
-        return (state, going * (1 - state.done)), (going, state.metrics, frames)
+        return (state, going * (1 - state.done)), (going, {**state.metrics, "reward": state.reward}, frames)
 
     def run(keys: jax.Array) -> tuple:
         state = jax.vmap(env.reset)(keys)

@@ -22,7 +22,10 @@ TASKS = {
         Planar,
         PlanarConfig(model="hopper.xml", ctrl_dt=0.01, speed=0.0, height=1.0, fail_height=0.6),
     ),
-    "hopper_hop": (Planar, PlanarConfig(model="hopper.xml", ctrl_dt=0.01, speed=2.5, height=0.95, fail_height=0.6)),
+    "hopper_hop": (
+        Planar,
+        PlanarConfig(model="hopper.xml", ctrl_dt=0.02, sim_dt=0.005, speed=3.0, height=0.95, fail_height=0.6),
+    ),
     "walker_stand": (Planar, PlanarConfig(model="walker.xml", ctrl_dt=0.025, speed=0.0, height=1.2)),
     "walker_walk": (Planar, PlanarConfig(model="walker.xml", ctrl_dt=0.025, speed=1.0, height=1.2)),
     "walker_run": (Planar, PlanarConfig(model="walker.xml", ctrl_dt=0.025, speed=6.0, height=1.2)),
@@ -32,7 +35,9 @@ TASKS = {
     ),
     "ant_run": (
         Legged,
-        LeggedConfig(model="ant.xml", ctrl_dt=0.025, speed=6.0, height=0.4, calm=0.1, fail_height=0.22),
+        LeggedConfig(
+            model="ant.xml", ctrl_dt=0.025, sim_dt=0.025 / 3, speed=8.0, height=0.4, calm=0.1, fail_height=0.22
+        ),
     ),
     "quadruped_joystick": (Joystick, JoystickConfig()),
     "quadruped_joystick_rough": (
