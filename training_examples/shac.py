@@ -52,6 +52,7 @@ class Settings:
     discount: float = 0.98
     gae: float = 0.95
     max_grad: float = 1.0
+    entropy: float = 0.0  # weight of the policy's log standard deviations
     saturation: float = 0.1  # weight of the squared excess of actions over [-1, 1]
     reward_scale: float = 1.0
     first_std: float = 0.25
@@ -171,7 +172,7 @@ class Trainer(training_loop.Trainer):
         gained = s.reward_scale * record["reward"] - s.saturation * record["excess"]
         total = s.discount ** jnp.arange(s.unroll) @ jnp.where(record["going"] > 0, gained, 0)
         total += s.discount**s.unroll * jnp.where(going > 0, value, 0)
-        return -total / s.unroll, (last, record)
+        return -total / s.unroll - s.entropy * actor["log_std"].sum(), (last, record)
 
     def _targets(self, run: Run, record: dict[str, Array]) -> Array:
         """TD(lambda) targets (worlds, unroll) of the values before each action."""

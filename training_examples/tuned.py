@@ -1,6 +1,7 @@
 """Settings and goals of the tasks that were learnt: `ppo.py --env ant_run` reads them here.
 
-An option of the command line comes before them, the trainer's own defaults after. What they reach is docs/learnt.md.
+An option of the command line comes before them, the trainer's own defaults after. What they reach is in
+docs/training.md.
 """
 
 PPO = {
@@ -9,23 +10,47 @@ PPO = {
     "cartpole_balance": {"steps": 200_000, "worlds": 64},
     "cartpole_balance_vision": {"steps": 122_880, "worlds": 64, "unroll": 16},
     "cube_pick": {"steps": 1_500_000, "discount": 0.97, "target_kl": 0.03},
+    "hand_reorient": {
+        "steps": 3_200_000,
+        "hidden": (256, 128),
+        "first_std": 1.0,
+        "entropy": 0.01,
+        "target_kl": 0.03,
+        "reward_scale": 1.0,
+    },
     "hopper_hop": {"steps": 3_000_000, "discount": 0.99, "target_kl": 0.03},
+    "humanoid_run": {
+        "steps": 4_000_000,
+        "hidden": (256, 128),
+        "discount": 0.985,
+        "first_std": 0.4,
+        "target_kl": 0.03,
+        "entropy": 0.003,
+    },
     "humanoid_walk": {"steps": 4_000_000, "first_std": 0.4, "hidden": (256, 128)},
+    "quadruped_joystick": {"steps": 2_500_000},
     "quadruped_locomotion": {"steps": 2_500_000},
     "quadruped_locomotion_rough": {"steps": 2_500_000},
+    "runner_run": {"steps": 2_500_000, "first_std": 0.5, "target_kl": 0.04, "entropy": 0.005},
+    "walker_run": {"steps": 3_000_000, "discount": 0.985, "first_std": 0.5, "target_kl": 0.04, "entropy": 0.005},
     "walker_walk": {"steps": 3_000_000, "first_std": 0.6},
 }
 SHAC = {
     "quadruped_locomotion": {"steps": 600_000, "unroll": 16},
 }
-# the metric that tells how well a task is done, and when it is learnt
+# the metric that tells how well a task is done, and when it counts as learnt
 GOALS = {
     "ant_run": ("speed", 5.0),
-    "arm_reach": ("reached", 0.95),
+    "arm_reach": ("reward", 0.95),
     "cartpole_balance": ("reward", 0.9),
     "cube_pick": ("picked", 0.9),
+    "hand_reorient": ("reached", 0.1),
     "hopper_hop": ("speed", 2.0),
+    "humanoid_run": ("speed", 3.0),
     "humanoid_walk": ("speed", 1.0),
+    "quadruped_joystick": ("follow", 0.8),
     "quadruped_locomotion": ("tracking", 0.8),
+    "runner_run": ("speed", 5.0),
+    "walker_run": ("speed", 4.0),
     "walker_walk": ("speed", 1.0),
 }
