@@ -35,7 +35,7 @@ def plot(runs: Mapping[str, Sequence[str | Path]], name: str, out: Path, over: s
     axes = figure.subplots()
     for label, folders in runs.items():
         curves = [columns(folder, [over, name], window) for folder in folders]
-        x = np.linspace(0, min(curve[over][-1] for curve in curves), 400)
+        x = np.linspace(0, min(curve[over][-1] for curve in curves), 150)
         y = np.array([np.interp(x, curve[over], curve[name]) for curve in curves])
         x = x / 1e6 if over == "steps" else x
         (line,) = axes.plot(x, y.mean(0), label=label)

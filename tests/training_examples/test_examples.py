@@ -15,7 +15,8 @@ from jaxsim.envs.tasks.cartpole import make_cartpole_vision
 from tests.paths import EXAMPLES
 
 sys.path.insert(0, str(EXAMPLES))  # as for a script in that folder
-loop, ppo, sac, shac = (importlib.import_module(name) for name in ("training_loop", "ppo", "sac", "shac"))
+NAMES = ("training_loop", "ppo", "sac", "shac", "tuned", "learn")
+loop, ppo, sac, shac, tuned, learn = (importlib.import_module(name) for name in NAMES)
 SMALL = {
     ppo: {"env": "stub", "worlds": 4, "unroll": 4, "minibatches": 2, "epochs": 2, "hidden": (8,)},
     sac: {
@@ -101,6 +102,30 @@ def test_settings_of_a_resumed_run_are_those_of_its_folder(tmp_path):
     (tmp_path / "settings.json").write_text(json.dumps(dataclasses.asdict(first)))
     assert settings("--resume", str(tmp_path)) == first
     assert settings("--resume", str(tmp_path), "--steps", "7").steps == 7
+
+
+def test_a_task_has_settings_of_its_own_and_the_command_line_comes_first():
+    def settings(*argv):
+        return loop.settings(ppo.Trainer, loop.parse(ppo.Trainer, None, [*argv]))
+
+    assert settings("--env", "ant_run") == ppo.Settings(env="ant_run", **tuned.PPO["ant_run"])
+    assert settings("--env", "ant_run", "--entropy", "0.5").entropy == 0.5
+    assert settings("--env", "stub") == ppo.Settings(env="stub")
+    assert settings("--smoke") == ppo.Trainer.smoke
+
+
+@pytest.mark.parametrize("name", sorted({*tuned.PPO, *tuned.SHAC, *tuned.GOALS}))
+def test_tuned_settings_are_of_registered_tasks_and_known_fields(name):
+    assert name in envs.names()
+    ppo.Settings(**{"env": name, **tuned.PPO.get(name, {})})
+    shac.Settings(**{"env": name, **tuned.SHAC.get(name, {})})
+
+
+def test_a_goal_is_reached_where_the_mean_of_ten_updates_is(tmp_path):
+    rows = [f"{100 * i},{2 * i},{i},{0.0 if i < 10 else 1.0}" for i in range(30)]
+    (tmp_path / "log.csv").write_text("\n".join(["steps,seconds,processor_seconds,speed", *rows]))
+    assert learn.reached(tmp_path, "speed", 0.5) == (1400, 28, 14)
+    assert learn.reached(tmp_path, "speed", 1.5) is None
 
 
 @pytest.fixture(scope="module")

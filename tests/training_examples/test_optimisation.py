@@ -8,8 +8,8 @@ import pytest
 
 from tests.paths import EXAMPLES, ROOT
 
-IN_MUJOCO = ("pick_in_mujoco", "walk_in_mujoco")
-OTHERS = ("actor_critic", "common", "plot_runs", "ppo", "sac", "shac", "training_loop", "watch", *IN_MUJOCO)
+TRAINERS = ("actor_critic", "common", "learn", "plot_runs", "ppo", "sac", "shac", "training_loop", "tuned")
+OTHERS = (*TRAINERS, "watch", "in_mujoco", "walk_in_mujoco")
 NAMES = sorted(p.stem for p in EXAMPLES.glob("*.py") if p.stem not in OTHERS)
 
 
