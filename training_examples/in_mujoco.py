@@ -9,15 +9,13 @@ it, with the file's time step and all its collisions. Prints the length of the e
 task and its mean at the end, the deepest contact, how far joints left their ranges, and the highest kinetic energy.
 """
 
-import argparse
-import ast
 import copy
 from functools import partial
-from pathlib import Path
 
 import jax
 import mujoco
 import numpy as np
+from watch import policy_and_task, policy_parser
 
 import jaxsim
 from jaxsim import envs
@@ -75,16 +73,11 @@ def episode(env: envs.Env, policy: envs.Policy, m: mujoco.MjModel, seed: int) ->
 
 def main() -> None:
     """Judge as the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("policy", type=Path)
-    parser.add_argument("--env", help="name of the task; the policy's own by default")
-    parser.add_argument("--change", nargs="+", default=[], metavar="FIELD=VALUE", help="of the task's config")
+    parser = policy_parser(__doc__)
     parser.add_argument("--episodes", type=int, default=8)
     args = parser.parse_args()
     use_compile_cache()
-    policy = envs.load_policy(args.policy)
-    changes = dict(change.split("=", 1) for change in args.change)
-    env = envs.make(args.env or policy.env, **{name: ast.literal_eval(value) for name, value in changes.items()})
+    policy, env = policy_and_task(args)
     if type(env).physics is not envs.Env.physics:
         raise SystemExit(f"{policy.env} changes controls within an action: see walk_in_mujoco.py")
     m = mujoco.MjModel.from_xml_path(str(envs.model_path(env.config.model)))
@@ -96,7 +89,8 @@ def main() -> None:
         mean, last = np.concatenate([x[name] for x in metrics]).mean(), np.mean([x[name][-1] for x in metrics])
         print(f"  {name}: {mean:.3g}, at the end {last:.3g}")
     most = {name: max(x[name] for x in extremes) for name in extremes[0]}
-    print(f"  contacts {1e3 * most['depth']:.1f} mm deep at most, joints {most['beyond']:.2g} rad beyond their ranges")
+    print(f"  contacts {1e3 * most['depth']:.1f} mm deep at most")
+    print(f"  joints {most['beyond']:.2g} rad or m beyond their ranges at most")
     print(f"  highest kinetic energy {most['energy']:.3g} J")
 
 

@@ -65,7 +65,7 @@ def row(task: str, seed: int, folder: Path, score: dict[str, float]) -> str:
 
 
 def judge(env: envs.Env, policy: envs.Policy, worlds: int = 64) -> tuple[dict[str, float], dict[str, np.ndarray]]:
-    """Mean metrics and share of whole episodes of a policy without noise, and the poses of its longest episode."""
+    """Mean metrics and share of whole episodes of a policy without noise, and the poses of its first episode."""
     nstep = env.config.episode_length
     going, metrics, frames = episodes(env, policy, worlds, nstep, seed=1)
     score = {name: float((going * x).sum() / going.sum()) for name, x in metrics.items()}

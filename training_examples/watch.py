@@ -60,12 +60,27 @@ def strip(env: envs.Env, frames: dict[str, np.ndarray], path: Path, first: int, 
     whole.save(path)
 
 
-def main() -> None:
-    """Watch as the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def policy_parser(doc: str | None) -> argparse.ArgumentParser:
+    """Parser of a policy's file and its task."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("policy", type=Path)
     parser.add_argument("--env", help="name of the task; the policy's own by default")
     parser.add_argument("--change", nargs="+", default=[], metavar="FIELD=VALUE", help="of the task's config")
+    return parser
+
+
+def policy_and_task(args: argparse.Namespace) -> tuple[envs.Policy, envs.Env]:
+    """Policy and task that the arguments of a `policy_parser` name; a task of the user is looked for where they are."""
+    sys.path.append(str(Path.cwd()))
+    policy = envs.load_policy(args.policy)
+    changes = dict(change.split("=", 1) for change in args.change)
+    env = envs.make(args.env or policy.env, **{name: ast.literal_eval(value) for name, value in changes.items()})
+    return policy, env
+
+
+def main() -> None:
+    """Watch as the command line says."""
+    parser = policy_parser(__doc__)
     parser.add_argument("--worlds", type=int, default=64)
     parser.add_argument("--steps", type=int, help="actions of an episode; the task's by default")
     parser.add_argument("--seed", type=int, default=0)
@@ -74,10 +89,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("watch"))
     args = parser.parse_args()
     use_compile_cache()
-    sys.path.append(str(Path.cwd()))
-    policy = envs.load_policy(args.policy)
-    changes = dict(change.split("=", 1) for change in args.change)
-    env = envs.make(args.env or policy.env, **{name: ast.literal_eval(value) for name, value in changes.items()})
+    policy, env = policy_and_task(args)
     nstep = args.steps or env.config.episode_length
     going, metrics, frames = episodes(env, policy, args.worlds, nstep, args.seed)
     length = going.sum(0)
