@@ -135,6 +135,20 @@ def mean_over_devices(tree: Any) -> Any:
     return jax.lax.pmean(tree, AXIS)
 
 
+def kl_divergence(mean: Array, log_std: Array, new: Array, new_log_std: Array) -> Array:
+    """KL divergence of a diagonal normal distribution from a new one."""
+    moved = jnp.exp(2 * log_std) + jnp.square(mean - new)
+    return (new_log_std - log_std + moved / (2 * jnp.exp(2 * new_log_std)) - 0.5).sum(-1)
+
+
+def next_rate(rate: Array, kl: Array, target: float) -> Array:
+    """Learning rate after an update that changed the policy by the KL divergence `kl`; the same without a target."""
+    if not target:
+        return rate
+    factor = jnp.where(kl > 2 * target, 1 / 1.5, jnp.where(kl < target / 2, 1.5, 1))
+    return jnp.clip(rate * factor, 1e-5, 5e-3)
+
+
 def new_moments(moments: dict[str, Any], obs: dict[str, Array]) -> dict[str, Any]:
     """Running moments of observations with those of all devices, inside of an update."""
     parts = jax.lax.all_gather(first_moments(obs), AXIS)

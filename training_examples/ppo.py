@@ -24,7 +24,18 @@ import jax
 import jax.numpy as jnp
 import optax
 import training_loop
-from actor_critic import AXIS, Network, mean_over_devices, new_moments, normal, numbers, own_key, seen
+from actor_critic import (
+    AXIS,
+    Network,
+    kl_divergence,
+    mean_over_devices,
+    new_moments,
+    next_rate,
+    normal,
+    numbers,
+    own_key,
+    seen,
+)
 from jax.sharding import PartitionSpec as P
 from tuned import PPO
 
@@ -169,7 +180,7 @@ class Trainer(training_loop.Trainer):
 
         carry = run.params, run.optimiser, run.rate
         (params, optimiser, rate), losses = jax.lax.scan(epoch, carry, jax.random.split(shuffle, s.epochs))
-        rate = self._next_rate(rate, mean_over_devices(losses["kl"][-1].mean()))
+        rate = next_rate(rate, mean_over_devices(losses["kl"][-1].mean()), s.target_kl)
         log = jax.tree.map(jnp.mean, losses) | {
             "rate": rate,
             "reward": batch["reward"].mean() / s.reward_scale,
@@ -179,14 +190,6 @@ class Trainer(training_loop.Trainer):
             **metrics,
         }
         return Run(params, optimiser, rate, moments, world, key, run.update + 1), mean_over_devices(log)
-
-    def _next_rate(self, rate: Array, kl: Array) -> Array:
-        """Learning rate after an update whose last epoch saw the policy changed by a KL divergence `kl`."""
-        target = self.s.target_kl
-        if not target:
-            return rate
-        factor = jnp.where(kl > 2 * target, 1 / 1.5, jnp.where(kl < target / 2, 1.5, 1))
-        return jnp.clip(rate * factor, 1e-5, 5e-3)
 
     def _gradient_step(
         self, old_log_std: Array, carry: tuple, batch: dict[str, Array]
@@ -211,8 +214,7 @@ class Trainer(training_loop.Trainer):
         clipped = jnp.clip(ratio, 1 - s.clip, 1 + s.clip)
         policy = -jnp.minimum(ratio * batch["advantage"], clipped * batch["advantage"]).mean()
         critic = jnp.square(value - batch["target"]).mean()
-        moved = jnp.exp(2 * old_log_std) + jnp.square(batch["mean"] - mean)
-        kl = (log_std - old_log_std + moved / (2 * jnp.exp(2 * log_std)) - 0.5).sum(-1).mean()
+        kl = kl_divergence(batch["mean"], old_log_std, mean, log_std).mean()
         log = {"policy_loss": policy, "value_loss": critic, "std": jnp.exp(log_std).mean(), "kl": kl}
         return policy + s.value_weight * critic - s.entropy * log_std.sum(), log
 

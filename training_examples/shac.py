@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import optax
 import training_loop
-from actor_critic import AXIS, Network, mean_over_devices, new_moments, own_key, seen
+from actor_critic import AXIS, Network, mean_over_devices, new_moments, next_rate, own_key, seen
 from jax.sharding import PartitionSpec as P
 from tuned import SHAC
 
@@ -47,7 +47,8 @@ class Settings:
     minibatches: int = 4
     hidden: tuple[int, ...] = (128, 128)
     activation: str = "elu"
-    learning_rate: float = 2e-3  # of the actor; falls linearly to a tenth at the end
+    learning_rate: float = 2e-3  # of the actor; the first, then it follows `target_kl`
+    target_kl: float = 0.02  # 0: a constant learning rate
     critic_rate: float = 1e-3
     discount: float = 0.98
     gae: float = 0.95
@@ -72,6 +73,7 @@ class Run:
     params: Any
     target: Any
     optimisers: Any
+    rate: Array
     moments: Any
     world: envs.State
     key: Array
@@ -117,11 +119,9 @@ class Trainer(training_loop.Trainer):
         if "pixels" in jax.eval_shape(lambda key: seen(self.env.reset(key).obs), jax.random.PRNGKey(0)):
             raise SystemExit(f"--env: {s.env} shows pictures, for which shac.py has no encoder: use ppo.py")
         self.net = Network(self.env.action_size, s.hidden, s.first_std, s.activation)
-        updates = -(-s.steps // self.steps_per_update)
-        rate = optax.linear_schedule(s.learning_rate, s.learning_rate / 10, updates)
-        self.actor_tx = optax.chain(optax.clip_by_global_norm(s.max_grad), optax.adam(rate, b1=0.7, b2=0.95))
+        self.actor_tx = optax.chain(optax.clip_by_global_norm(s.max_grad), optax.scale_by_adam(b1=0.7, b2=0.95))
         self.critic_tx = optax.chain(optax.clip_by_global_norm(s.max_grad), optax.adam(s.critic_rate, b1=0.7, b2=0.95))
-        spec = Run(params=P(), target=P(), optimisers=P(), moments=P(), world=P(AXIS), key=P(), update=P())
+        spec = Run(params=P(), target=P(), optimisers=P(), rate=P(), moments=P(), world=P(AXIS), key=P(), update=P())
         self.update, self.sharding = actor_critic.over_devices(self._update, spec)
 
     def start(self) -> Run:
@@ -133,8 +133,8 @@ class Trainer(training_loop.Trainer):
         obs = seen(state.obs)
         params = self.net.init(net, obs)
         optimisers = self.actor_tx.init(of_actor(params)), self.critic_tx.init(of_critic(params))
-        zero = jnp.zeros((), jnp.int32)
-        return Run(params, of_critic(params), optimisers, first_moments(obs), state, key, zero)
+        zero, rate = jnp.zeros((), jnp.int32), jnp.asarray(self.s.learning_rate, jnp.float32)
+        return Run(params, of_critic(params), optimisers, rate, first_moments(obs), state, key, zero)
 
     def _value(self, critic: Any, moments: Any, raw: Array) -> Array:
         obs = normalize(moments, raw)["critic"]
@@ -196,7 +196,8 @@ class Trainer(training_loop.Trainer):
         (loss, (world, record)), grads = gradient(of_actor(run.params), run, run.world, noise)
         grad = mean_over_devices(robust_mean(grads))
         change, actor_state = self.actor_tx.update(grad, run.optimisers[0])
-        actor = optax.apply_updates(of_actor(run.params), change)
+        actor = jax.tree.map(lambda p, c: p - run.rate * c, of_actor(run.params), change)
+        kl = mean_over_devices(self._kl(run, actor, record))
         flat = {"raw": record["raw"], "target": self._targets(run, record), "going": record["going"]}
         flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), flat)
         moments = new_moments(run.moments, flat["raw"])
@@ -215,14 +216,24 @@ class Trainer(training_loop.Trainer):
             "actor_loss": loss.mean(),
             "value_loss": losses.mean(),
             "std": jnp.exp(actor["log_std"]).mean(),
+            "kl": kl,
+            "rate": run.rate,
             "gradient": norm(jnp.stack([norm(g.ravel()) for g in jax.tree.leaves(grad)])),
             "reward": (going * record["reward"]).sum() / going.sum(),
             "return": world.info["episode_return"].mean(),
             "length": world.info["episode_length"].astype(jnp.float32).mean(),
         }
         params = {"params": {**actor, **critic}}
-        run = Run(params, target, (actor_state, critic_state), moments, world, key, run.update + 1)
+        rate = next_rate(run.rate, kl, s.target_kl)
+        run = Run(params, target, (actor_state, critic_state), rate, moments, world, key, run.update + 1)
         return run, mean_over_devices(log)
+
+    def _kl(self, run: Run, actor: Any, record: dict[str, Array]) -> Array:
+        """KL divergence of the policy before an update from that after it, in the mean of the actions of `record`."""
+        obs = normalize(run.moments, record["raw"])
+        mean, log_std = self.net.apply({"params": of_actor(run.params)}, obs, method="act")
+        new, new_log_std = self.net.apply({"params": actor}, obs, method="act")
+        return actor_critic.kl_divergence(mean, log_std, new, new_log_std).mean()
 
     def _critic_step(self, moments: Any, carry: tuple, batch: dict[str, Array]) -> tuple[tuple, Array]:
         """Critic and optimiser state after one step on a minibatch, and the loss."""

@@ -5,10 +5,19 @@ docs/training.md.
 """
 
 PPO = {
-    "ant_run": {"steps": 8_000_000, "discount": 0.985, "first_std": 0.5, "target_kl": 0.05, "entropy": 0.005},
+    "ant_run": {
+        "steps": 8_000_000,
+        "worlds": 512,
+        "unroll": 12,
+        "discount": 0.985,
+        "first_std": 0.5,
+        "target_kl": 0.05,
+        "entropy": 0.005,
+    },
     "arm_reach": {"steps": 600_000, "discount": 0.95},
     "cartpole_balance": {"steps": 200_000, "worlds": 64},
     "cartpole_balance_vision": {"steps": 122_880, "worlds": 64, "unroll": 16},
+    "cartpole_swingup": {"steps": 1_500_000, "worlds": 64, "discount": 0.99, "first_std": 0.5, "entropy": 0.003},
     "cube_pick": {"steps": 1_500_000, "discount": 0.97, "target_kl": 0.03},
     "hand_reorient": {
         "steps": 3_200_000,
@@ -18,7 +27,8 @@ PPO = {
         "target_kl": 0.03,
         "reward_scale": 1.0,
     },
-    "hopper_hop": {"steps": 3_000_000, "discount": 0.99, "target_kl": 0.03},
+    "hopper_hop": {"steps": 2_500_000, "discount": 0.99, "target_kl": 0.03, "first_std": 0.7, "entropy": 0.005},
+    "hopper_stand": {"steps": 1_500_000, "discount": 0.99, "target_kl": 0.03, "first_std": 0.5},
     "humanoid_run": {
         "steps": 4_000_000,
         "hidden": (256, 128),
@@ -27,13 +37,15 @@ PPO = {
         "target_kl": 0.03,
         "entropy": 0.003,
     },
+    "humanoid_stand": {"steps": 2_500_000, "first_std": 0.4, "hidden": (256, 128)},
     "humanoid_walk": {"steps": 4_000_000, "first_std": 0.4, "hidden": (256, 128)},
     "quadruped_joystick": {"steps": 2_500_000},
     "quadruped_locomotion": {"steps": 2_500_000},
     "quadruped_locomotion_rough": {"steps": 2_500_000},
     "runner_run": {"steps": 2_500_000, "first_std": 0.5, "target_kl": 0.04, "entropy": 0.005},
     "walker_run": {"steps": 3_000_000, "discount": 0.985, "first_std": 0.5, "target_kl": 0.04, "entropy": 0.005},
-    "walker_walk": {"steps": 3_000_000, "first_std": 0.6},
+    "walker_stand": {"steps": 1_000_000, "first_std": 0.6},
+    "walker_walk": {"steps": 1_500_000, "first_std": 0.6},
 }
 SHAC = {
     "quadruped_locomotion": {"steps": 600_000, "unroll": 16},
@@ -43,14 +55,18 @@ GOALS = {
     "ant_run": ("speed", 5.0),
     "arm_reach": ("reward", 0.95),
     "cartpole_balance": ("reward", 0.9),
+    "cartpole_swingup": ("reward", 0.75),
     "cube_pick": ("picked", 0.9),
     "hand_reorient": ("reached", 0.1),
     "hopper_hop": ("speed", 2.0),
+    "hopper_stand": ("reward", 0.9),
     "humanoid_run": ("speed", 3.0),
+    "humanoid_stand": ("reward", 0.8),
     "humanoid_walk": ("speed", 1.0),
     "quadruped_joystick": ("follow", 0.8),
     "quadruped_locomotion": ("tracking", 0.8),
     "runner_run": ("speed", 5.0),
     "walker_run": ("speed", 4.0),
+    "walker_stand": ("reward", 0.9),
     "walker_walk": ("speed", 1.0),
 }
