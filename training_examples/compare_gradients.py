@@ -1,4 +1,4 @@
-"""A policy's gradient from derivatives of the physics (as SHAC's) beside that from samples (as PPO's), at the same states.
+"""A policy's gradient from derivatives of the physics (as SHAC's) and from samples (as PPO's), at the same states.
 
     python training_examples/compare_gradients.py training_examples/policies/ant_run.npz
     python training_examples/compare_gradients.py runs/quadruped/policy.npz --horizons 4 16 --std 0.35
@@ -65,7 +65,7 @@ def rollout(env: envs.Env, act: Any, discount: float, state: envs.State, noise: 
 
 
 def from_samples(act: Any, layers: list, std: float, discount: float, record: tuple) -> Array:
-    """Gradient of each draw (states, draws, ...): log densities weighted by rewards to go, less those of other draws."""
+    """Gradients (states, draws, ...): log densities weighted by rewards to go, less the mean of all draws."""
     obs, action, reward, going = record
     weight = discount ** jnp.arange(reward.shape[-1])
     to_go = jnp.cumsum((weight * reward)[..., ::-1], -1)[..., ::-1]
