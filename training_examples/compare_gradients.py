@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from shac import bounded, robust_mean
+from shac import bounded
 from watch import policy_and_task, policy_parser
 
 import jaxsim
@@ -132,7 +132,7 @@ def main() -> None:
         size = np.linalg.norm(exact, axis=1)
         clipped = exact * np.minimum(1, np.median(size) / (size + 1e-30))[:, None]
         (length, raw), (_, cut), (_, zeroth) = map(signal, (exact, clipped, sampled))
-        angle = cosine(np.asarray(robust_mean(exact)), sampled.mean(0))
+        angle = cosine(clipped.mean(0), sampled.mean(0))
         print(
             f"| {horizon} | {length:.3g} | {raw:.3g} | {cut:.3g} | {zeroth:.3g} | {angle:.2f} | {cost:.2f} |",
             flush=True,

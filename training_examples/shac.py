@@ -2,12 +2,15 @@
 
 A world goes through `unroll` actions. The gradient of their rewards, and of a critic's value at the end, is taken
 through all of it: policy, physics, contacts. The critic learns TD(lambda) targets of the same actions. Xu et al.,
-"Accelerated Policy Learning with Parallel Differentiable Simulation", ICLR 2022. After a hard impact the gradient of
-one world can be very large: each is clipped to the median of all.
+"Accelerated Policy Learning with Parallel Differentiable Simulation", ICLR 2022. After a hard impact the derivatives of
+one world can be very large: they are clipped to the median of all. Many worlds with few actions each learn better than
+few with many: `compare_gradients.py` tells how the noise grows with every contact. The learning rate follows the change
+of the policy, as in `ppo.py`.
 On several devices (the cores of a CPU) each steps its own worlds; gradients are averaged over them.
 
+    python training_examples/shac.py --env ant_run
     python training_examples/shac.py --env runner_run --steps 300000
-    python training_examples/shac.py --env quadruped_locomotion --steps 600000 --unroll 16 --out runs/quadruped_shac
+    python training_examples/shac.py --env quadruped_locomotion --out runs/quadruped_shac
     python training_examples/shac.py --resume runs/quadruped_shac --steps 1000000
     python training_examples/shac.py --smoke
 
@@ -95,13 +98,16 @@ def bounded(action: Array) -> Array:
     return action + jax.lax.stop_gradient(jnp.clip(action, -1, 1) - action)
 
 
-def robust_mean(grads: Any) -> Any:
-    """Mean over worlds of gradients clipped to their median norm; what is not finite counts as zero."""
-    size = jax.vmap(optax.tree.norm)(grads)
+def weighted(push: Array) -> Array:
+    """Derivatives by the actions (worlds, unroll, action_size) as shares of their mean over worlds.
+
+    Those of a world are clipped to the median length of all; what is not finite counts as zero.
+    """
+    size = norm(push.reshape(len(push), -1))
     good = jnp.isfinite(size)
     most = jnp.nanmedian(jnp.where(good, size, jnp.nan))
-    weight = jnp.where(good, jnp.minimum(1, most / (size + 1e-9)), 0) / size.shape[0]
-    return jax.tree.map(lambda g: jnp.tensordot(weight, jnp.where(jnp.isfinite(g), g, 0), 1), grads)
+    weight = jnp.where(good, jnp.minimum(1, most / (size + 1e-9)), 0) / len(push)
+    return weight[:, None, None] * jnp.where(jnp.isfinite(push), push, 0)
 
 
 class Trainer(training_loop.Trainer):
@@ -141,14 +147,18 @@ class Trainer(training_loop.Trainer):
         unused = {"log_std": jnp.zeros(self.env.action_size)}  # the actor's: flax looks up all parameters of `setup`
         return self.net.apply({"params": {**unused, **critic}}, obs, method="value")
 
-    def _advance(self, actor: Any, moments: Any, state: envs.State, noise: Array) -> tuple[tuple, dict[str, Array]]:
-        """Last state of one world after `unroll` actions, whether its episode goes on, and a record of all actions."""
+    def _action(self, actor: Any, obs: Array, noise: Array) -> Array:
+        mean, log_std = self.net.apply({"params": actor}, obs, method="act")
+        return mean + jnp.exp(log_std) * noise
 
-        def one(carry: tuple[envs.State, Array], noise: Array) -> tuple[tuple, dict[str, Array]]:
-            state, going = carry
+    def _advance(self, run: Run, state: envs.State, noise: Array, push: Array) -> tuple[tuple, dict[str, Array]]:
+        """Last state of one world after actions with a `push` each, whether its episode goes on, and a record."""
+        actor = of_actor(run.params)
+
+        def one(carry: tuple[envs.State, Array], now: tuple[Array, Array]) -> tuple[tuple, dict[str, Array]]:
+            (state, going), (noise, push) = carry, now
             raw = seen(state.obs)
-            mean, log_std = self.net.apply({"params": actor}, normalize(moments, raw), method="act")
-            action = mean + jnp.exp(log_std) * noise
+            action = self._action(actor, normalize(run.moments, raw), noise) + push
             new = self.env.step(state, bounded(action))
             excess = jnp.square(jnp.maximum(jnp.abs(action) - 1, 0)).mean()
             record = {
@@ -162,17 +172,26 @@ class Trainer(training_loop.Trainer):
             }
             return (new, record["next_going"]), record
 
-        return jax.lax.scan(jax.checkpoint(one), (state, jnp.ones(())), noise)
+        return jax.lax.scan(jax.checkpoint(one), (state, jnp.ones(())), (noise, push))
 
-    def _actor_loss(self, actor: Any, run: Run, state: envs.State, noise: Array) -> tuple[Array, tuple]:
-        """Minus the discounted rewards of one world and its final value, and what happened."""
+    def _gained(self, push: Array, run: Run, state: envs.State, noise: Array) -> tuple[Array, tuple]:
+        """Discounted rewards of one world and its final value, per action, and what happened."""
         s = self.s
-        (last, going), record = self._advance(actor, run.moments, state, noise)
+        (last, going), record = self._advance(run, state, noise, push)
         value = self._value(run.target, run.moments, seen(last.obs))
         gained = s.reward_scale * record["reward"] - s.saturation * record["excess"]
         total = s.discount ** jnp.arange(s.unroll) @ jnp.where(record["going"] > 0, gained, 0)
         total += s.discount**s.unroll * jnp.where(going > 0, value, 0)
-        return -total / s.unroll - s.entropy * actor["log_std"].sum(), (last, record)
+        return total / s.unroll, (last, record)
+
+    def _actor_loss(self, actor: Any, run: Run, record: dict[str, Array], noise: Array, push: Array) -> Array:
+        """Function whose derivative by the actor is that of minus what is gained, given its derivatives by the actions.
+
+        An action changes by the actor's numbers at the observation of the moment; what follows from that is in `push`.
+        So the gradient of all worlds is one pass through the network, and none is made of each.
+        """
+        action = self._action(actor, normalize(run.moments, record["raw"]), noise)
+        return -(push * action).sum() - self.s.entropy * actor["log_std"].sum()
 
     def _targets(self, run: Run, record: dict[str, Array]) -> Array:
         """TD(lambda) targets (worlds, unroll) of the values before each action."""
@@ -192,9 +211,10 @@ class Trainer(training_loop.Trainer):
         key, own = own_key(run.key)
         draw, shuffle = jax.random.split(own)
         noise = jax.random.normal(draw, (run.world.done.shape[0], s.unroll, self.env.action_size))
-        gradient = jax.vmap(jax.value_and_grad(self._actor_loss, has_aux=True), (None, None, 0, 0))
-        (loss, (world, record)), grads = gradient(of_actor(run.params), run, run.world, noise)
-        grad = mean_over_devices(robust_mean(grads))
+        derivative = jax.vmap(jax.value_and_grad(self._gained, has_aux=True), (0, None, 0, 0))
+        (gained, (world, record)), push = derivative(jnp.zeros_like(noise), run, run.world, noise)
+        grad = jax.grad(self._actor_loss)(of_actor(run.params), run, record, noise, weighted(push))
+        grad = mean_over_devices(grad)
         change, actor_state = self.actor_tx.update(grad, run.optimisers[0])
         actor = jax.tree.map(lambda p, c: p - run.rate * c, of_actor(run.params), change)
         kl = mean_over_devices(self._kl(run, actor, record))
@@ -213,7 +233,7 @@ class Trainer(training_loop.Trainer):
         world = self._next_episodes(world, record)
         going = record["going"]
         log = jax.tree.map(lambda x: (going * x).sum() / going.sum(), record["metrics"]) | {
-            "actor_loss": loss.mean(),
+            "gained": gained.mean(),
             "value_loss": losses.mean(),
             "std": jnp.exp(actor["log_std"]).mean(),
             "kl": kl,
