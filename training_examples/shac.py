@@ -104,10 +104,10 @@ def weighted(push: Array) -> Array:
     Those of a world are clipped to the median length of all; what is not finite counts as zero.
     """
     size = norm(push.reshape(len(push), -1))
-    good = jnp.isfinite(size)
+    good = jnp.isfinite(push).all((1, 2))
     most = jnp.nanmedian(jnp.where(good, size, jnp.nan))
-    weight = jnp.where(good, jnp.minimum(1, most / (size + 1e-9)), 0) / len(push)
-    return weight[:, None, None] * jnp.where(jnp.isfinite(push), push, 0)
+    weight = jnp.minimum(1, most / (size + 1e-9)) / len(push)
+    return jnp.where(good[:, None, None], weight[:, None, None] * push, 0)
 
 
 class Trainer(training_loop.Trainer):

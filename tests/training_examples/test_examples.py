@@ -15,8 +15,8 @@ from jaxsim.envs.tasks.cartpole import make_cartpole_vision
 from tests.paths import EXAMPLES
 
 sys.path.insert(0, str(EXAMPLES))  # as for a script in that folder
-NAMES = ("training_loop", "ppo", "sac", "shac", "tuned", "learn")
-loop, ppo, sac, shac, tuned, learn = (importlib.import_module(name) for name in NAMES)
+NAMES = ("training_loop", "ppo", "sac", "shac", "tuned", "learn", "gallery", "compare_gradients")
+loop, ppo, sac, shac, tuned, learn, gallery, compare_gradients = (importlib.import_module(name) for name in NAMES)
 SMALL = {
     ppo: {"env": "stub", "worlds": 4, "unroll": 4, "minibatches": 2, "epochs": 2, "hidden": (8,)},
     sac: {
@@ -61,6 +61,57 @@ def test_training_raises_the_reward_of_the_stub(module):
         run, log = trainer.update(run)
         rewards.append(float(log["reward"]))
     assert np.mean(rewards[-10:]) > np.mean(rewards[:10]) + 0.1
+
+
+@pytest.mark.usefixtures("float32")
+def test_derivatives_by_the_actions_give_the_gradient_of_the_closed_loop():
+    sizes = {"worlds": 4, "unroll": 3, "minibatches": 1, "hidden": (8,)}
+    trainer = shac.Trainer(shac.Settings(env="cartpole_balance", **sizes))
+    run, noise = trainer.start(), jax.random.normal(jax.random.key(1), (4, 3, 1))
+    none, actor = jnp.zeros_like(noise), shac.of_actor(run.params)
+    gained = jax.vmap(trainer._gained, (0, None, 0, 0))
+
+    def whole(actor):  # through the policy as well, action after action
+        params = {"params": {**run.params["params"], **actor}}
+        return -gained(none, dataclasses.replace(run, params=params), run.world, noise)[0].mean()
+
+    def of_push(push):
+        total, (_, record) = gained(push, run, run.world, noise)
+        return total.mean(), record
+
+    push, record = jax.grad(of_push, has_aux=True)(none)
+    got = jax.grad(trainer._actor_loss)(actor, run, record, noise, push)
+    for a, b in zip(jax.tree.leaves(got), jax.tree.leaves(jax.grad(whole)(actor)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-6)  # float32
+
+
+def test_derivatives_of_a_world_are_clipped_to_the_median_and_what_is_not_finite_counts_as_zero():
+    push = jnp.stack([jnp.full((2, 2), x) for x in (1.0, 2.0, 3.0, 100.0, jnp.nan)])
+    got = shac.weighted(push)[:, 0, 0]
+    np.testing.assert_allclose(got, np.array([1.0, 2.0, 2.5, 2.5, 0.0]) / 5, rtol=1e-6)
+
+
+def test_the_signal_of_gradients_is_told_from_their_noise():
+    grads = np.array([3.0, 4.0]) + np.random.default_rng(0).normal(size=(200_000, 2))
+    length, worlds = compare_gradients.signal(grads)
+    np.testing.assert_allclose([length, worlds], [5.0, 2 / 25], rtol=0.01)
+
+
+def test_the_gallery_shows_each_task_with_what_belongs_to_it(tmp_path, monkeypatch):
+    folder, policies = tmp_path / "runs" / "ant_run_ppo", tmp_path / "policies"
+    folder.mkdir(parents=True)
+    policies.mkdir()
+    for name in ("video.webp", "replay.html", "curve.svg", "policy.npz"):
+        (folder / name).write_text(name)
+    (folder / "report.md").write_text("a table")
+    monkeypatch.setattr(gallery, "POLICIES", policies)
+    monkeypatch.setattr(sys, "argv", ["gallery", str(folder), "--out", str(tmp_path / "learnt.md")])
+    gallery.main()
+    page = (tmp_path / "learnt.md").read_text()
+    assert "## ant_run\n\na table" in page
+    for name in ("webp", "html", "svg"):
+        assert f"(learnt/ant_run_ppo.{name})" in page and (tmp_path / "learnt" / f"ant_run_ppo.{name}").is_file()
+    assert (policies / "ant_run.npz").read_text() == "policy.npz"
 
 
 def test_curves_for_tensorboard_hold_the_rows_of_the_log(tmp_path):
