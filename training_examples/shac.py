@@ -44,8 +44,8 @@ class Settings:
 
     env: str = "runner_run"
     steps: int = 300_000  # actions of all worlds together
-    worlds: int = 64
-    unroll: int = 24  # actions of one world in an update: the horizon of the gradient
+    worlds: int = 128
+    unroll: int = 8  # actions of one world in an update: the horizon of the gradient
     epochs: int = 16  # of the critic
     minibatches: int = 4
     hidden: tuple[int, ...] = (128, 128)

@@ -48,7 +48,16 @@ PPO = {
     "walker_walk": {"steps": 1_500_000, "first_std": 0.6},
 }
 SHAC = {
-    "quadruped_locomotion": {"steps": 600_000, "unroll": 16},
+    "ant_run": {
+        "steps": 2_000_000,
+        "worlds": 128,
+        "unroll": 4,
+        "discount": 0.97,
+        "first_std": 0.5,
+        "target_kl": 0.03,
+        "entropy": 0.0005,
+    },
+    "quadruped_locomotion": {"steps": 400_000, "worlds": 64, "unroll": 16, "target_kl": 0.06},
 }
 # the metric that tells how well a task is done, and when it counts as learnt
 GOALS = {
