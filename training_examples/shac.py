@@ -172,7 +172,7 @@ class Trainer(training_loop.Trainer):
             }
             return (new, record["next_going"]), record
 
-        return jax.lax.scan(jax.checkpoint(one), (state, jnp.ones(())), (noise, push))
+        return jax.lax.scan(one, (state, jnp.ones(())), (noise, push))
 
     def _gained(self, push: Array, run: Run, state: envs.State, noise: Array) -> tuple[Array, tuple]:
         """Discounted rewards of one world and its final value, per action, and what happened."""

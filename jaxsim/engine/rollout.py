@@ -11,13 +11,15 @@ import jax.numpy as jnp
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.engine import forward
-from jaxsim.engine.derived import carried, fields_read, with_fields, without_derived
+from jaxsim.engine.derived import carried, fields_read, from_carried, with_fields, without_derived
 from jaxsim.engine.solver.implicit_diff import SOLUTION
 from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
 from jaxsim.xla.loops import traced_once
 from jaxsim.xla.tile.stage import KEPT
 
+# What reverse mode keeps of a step beside the state before it, so that it neither solves nor runs kernels again.
+SAVED = jax.checkpoint_policies.save_only_these_names(SOLUTION, KEPT)
 Outputs = Sequence[str] | Callable[[Data], Any]
 
 
@@ -70,11 +72,20 @@ def rollout(
         return carried(for_last), select(for_last, outputs)
 
     if checkpoint != "none":
-        advance = jax.checkpoint(advance, policy=jax.checkpoint_policies.save_only_these_names(SOLUTION, KEPT))
+        advance = jax.checkpoint(advance, policy=SAVED)
     size = _chunk_size(checkpoint, nstep)
     scan = _scan if size is None else partial(_scan_chunks, size=size)
     state, records = scan(partial(advance, m), carried(d), nstep, rows)
     return without_derived(blank.replace(**state)), records
+
+
+def remade(step: Callable[[Data], Data]) -> Callable[[Data], Data]:
+    """The same step, of which reverse mode keeps the state before it and the solver's answer, and makes it again."""
+
+    def from_state(d: Data) -> Data:
+        return jax.checkpoint(lambda state: step(from_carried(d, state)), policy=SAVED)(carried(d))
+
+    return from_state
 
 
 def select(d: Data, outputs: Outputs) -> Any:
@@ -117,7 +128,7 @@ def _repeat(step: Callable[[Data], Data], d: Data, count: int) -> Data:
     def body(state: dict[str, Any], _: None) -> tuple[dict[str, Any], None]:
         return carried(step(blank.replace(**state))), None
 
-    body = jax.checkpoint(body, policy=jax.checkpoint_policies.save_only_these_names(SOLUTION, KEPT))
+    body = jax.checkpoint(body, policy=SAVED)
     state, _ = jax.lax.scan(body, carried(d), None, count - 1)
     return step(blank.replace(**state))
 

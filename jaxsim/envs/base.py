@@ -11,6 +11,7 @@ a step, one physics step behind `data.qpos`, as in MuJoCo's own `mj_step`.
 import copy
 import dataclasses
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import DIVERGED
 from jaxsim.engine.checks import restart
+from jaxsim.engine.rollout import remade
 from jaxsim.math.safe import Array
 
 Info = dict[str, Any]
@@ -290,11 +292,9 @@ def _like(new: Any, old: Any) -> Any:
 
 
 def simulate(m: Model, d: Data, ctrl: Array, nstep: int) -> Data:
-    """Data after `nstep` physics steps under a constant control."""
-    d = d.replace(ctrl=ctrl)
-    if nstep == 1:
-        return jaxsim.step(m, d)
-    return jax.lax.fori_loop(0, nstep, lambda _, d: jaxsim.step(m, d), d)
+    """Data after `nstep` physics steps under a constant control; derivatives keep the state before each of them."""
+    step, d = remade(partial(jaxsim.step, m)), d.replace(ctrl=ctrl)
+    return step(d) if nstep == 1 else jax.lax.fori_loop(0, nstep, lambda _, d: step(d), d)
 
 
 def diverged(data: Data, obs: Any, reward: Array) -> Array:
