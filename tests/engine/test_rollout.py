@@ -9,6 +9,7 @@ import pytest
 
 import jaxsim
 from jaxsim.engine.derived import CARRIED, fields_read
+from jaxsim.engine.rollout import remade
 
 BEAD = """<mujoco><option timestep="0.01"/><worldbody><geom type="plane" size="3 3 1"/><body pos="0 0 .12">
 <joint name="x" type="slide" axis="1 0 0" damping=".5"/><joint type="slide" axis="0 0 1"/><joint axis="0 1 0"/>
@@ -123,6 +124,22 @@ def test_memory_of_a_long_gradient_follows_the_checkpointing():
     state = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves([getattr(d, n) for n in CARRIED]))
     none, step = (temporary(checkpoint, 1000) for checkpoint in ("none", "step"))
     assert step < 1000 * state < 0.5 * none  # a step costs at most its state, not all that it computes
+
+
+def test_a_remade_step_is_that_step_and_reverse_mode_keeps_its_state_alone():
+    m, d = pendulum()
+
+    def gradient(step, nstep):
+        loss = lambda v: jnp.sum(jax.lax.fori_loop(0, nstep, lambda _, d: step(d), d.replace(qvel=v)).qpos ** 2)  # noqa: E731
+        return jax.jit(jax.value_and_grad(loss)).lower(d.qvel).compile()
+
+    plain = functools.partial(jaxsim.step, m)
+    both = [gradient(step, 1000) for step in (remade(plain), plain)]
+    for a, b in zip(*(jax.tree.leaves(g(d.qvel)) for g in both), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9)
+    state = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves([getattr(d, n) for n in CARRIED]))
+    small, large = (g.memory_analysis().temp_size_in_bytes for g in both)
+    assert small < 1000 * state < 0.5 * large
 
 
 @pytest.mark.parametrize(
