@@ -57,7 +57,7 @@ SHAC = {
         "target_kl": 0.03,
         "entropy": 0.0005,
     },
-    "quadruped_locomotion": {"steps": 400_000, "worlds": 64, "unroll": 16, "target_kl": 0.06},
+    "quadruped_locomotion": {"steps": 500_000, "worlds": 64, "unroll": 16},
 }
 # the metric that tells how well a task is done, and when it counts as learnt
 GOALS = {
