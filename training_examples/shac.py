@@ -3,9 +3,9 @@
 A world goes through `unroll` actions. The gradient of their rewards, and of a critic's value at the end, is taken
 through all of it: policy, physics, contacts. The critic learns TD(lambda) targets of the same actions. Xu et al.,
 "Accelerated Policy Learning with Parallel Differentiable Simulation", ICLR 2022. After a hard impact the derivatives of
-one world can be very large: they are clipped to the median of all. Many worlds with few actions each learn better than
-few with many: `compare_gradients.py` tells how the noise grows with every contact. The learning rate follows the change
-of the policy, as in `ppo.py`.
+one world can be very large: they are clipped to the median of all. `unroll` is a matter of the task: noise grows with
+every contact (`compare_gradients.py`), and the critic sees what lies beyond. The learning rate follows the change of
+the policy, as in `ppo.py`.
 On several devices (the cores of a CPU) each steps its own worlds; gradients are averaged over them.
 
     python training_examples/shac.py --env ant_run
