@@ -13,17 +13,15 @@ from pathlib import Path
 POLICIES = Path(__file__).resolve().parent / "policies"
 HEAD = """# What was learnt, task by task
 
-Every task with the command that trains it, three seeds, a film and a replay. Use it to see what to expect before you
-start a run, and to compare yours.
+Tasks with the command that trains them, a film and a replay of the best policy, its seeds and their curve. Use it to
+see what to expect before you start a run, and to compare yours. Tasks that are not here, and what made the difference,
+stand in [Training](training.md).
 
-x86-64 virtual machine of 2 cores, one core a run with another run on the other, float32, jax 0.10.2, 2026-11-25.
-"Clock" and "processor" are seconds from the start of the program, compilation included (from a cache of programs for
-most seeds); where the clock shows much more, other programs shared the core. A goal is reached when the mean of ten
-updates of training is at it, exploration noise included. "At the end" is the last policy without noise, in 64
-episodes: the same measure, and the share of the episodes that are whole, without a fall. The figure after "of" is the
-goal.
-
-What made the difference, and what does not work, stands in [Training](training.md).
+x86-64 virtual machine of 2 cores, one core a run with other programs on the other, float32, jax 0.10.2, 2026-11-25.
+"Clock" and "processor" are seconds from the start of the program, compilation included, which a cache shortened for
+most seeds; where the clock shows much more, the core was shared. A goal is reached when the mean of ten updates of
+training is at it, exploration noise included. "At the end" is the same measure for the last policy without noise in 64
+episodes, and "whole" the share of them that end with their time.
 """
 
 

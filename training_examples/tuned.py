@@ -57,6 +57,15 @@ SHAC = {
         "target_kl": 0.03,
         "entropy": 0.0005,
     },
+    "humanoid_walk": {
+        "steps": 1_000_000,
+        "worlds": 64,
+        "unroll": 8,
+        "hidden": (256, 128),
+        "discount": 0.97,
+        "first_std": 0.4,
+        "target_kl": 0.03,
+    },
     "quadruped_locomotion": {"steps": 500_000, "worlds": 64, "unroll": 16},
 }
 # the metric that tells how well a task is done, and when it counts as learnt
