@@ -74,14 +74,13 @@ def judge(env: envs.Env, policy: envs.Policy, worlds: int = 64) -> tuple[dict[st
 
 
 def video(env: envs.Env, frames: dict[str, np.ndarray], path: Path, seconds: float = 4.0, fps: float = 20.0) -> None:
-    """Write a small animated picture of the middle of an episode, as it is seen by the camera that follows it."""
+    """Write a small animated picture of the beginning of an episode, as it is seen by the camera that follows it."""
     from PIL import Image
 
     qpos = frames["qpos"]
     every = max(1, round(1 / (fps * env.dt)))
     count = min(len(qpos) // every, round(seconds * fps))
-    first = max(0, min(len(qpos) // 4, len(qpos) - count * every))
-    shown = qpos[first : first + count * every : every]
+    shown = qpos[: count * every : every]
     images = [Image.fromarray(x).resize((320, 240)) for x in render(env.model, shown, camera_of(env.model))]
     step = round(1000 * every * env.dt)
     images[0].save(path, save_all=True, append_images=images[1:], duration=step, loop=0, quality=50, method=4)
