@@ -8,7 +8,19 @@ import pytest
 
 from tests.paths import EXAMPLES, ROOT
 
-TRAINERS = ("actor_critic", "common", "learn", "plot_runs", "ppo", "sac", "shac", "training_loop", "tuned")
+TRAINERS = (
+    "actor_critic",
+    "common",
+    "compare_gradients",
+    "gallery",
+    "learn",
+    "plot_runs",
+    "ppo",
+    "sac",
+    "shac",
+    "training_loop",
+    "tuned",
+)
 OTHERS = (*TRAINERS, "watch", "in_mujoco", "walk_in_mujoco")
 NAMES = sorted(p.stem for p in EXAMPLES.glob("*.py") if p.stem not in OTHERS)
 
