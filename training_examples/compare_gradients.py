@@ -10,6 +10,7 @@ means; and processor time of a world's gradient. See Suh et al., "Do Differentia
 Gradients?", ICML 2022.
 """
 
+import copy
 import time
 from functools import partial
 from typing import Any
@@ -23,19 +24,16 @@ from watch import policy_and_task, policy_parser
 
 import jaxsim
 from jaxsim import envs
-from jaxsim.envs.policy import ACTIVATIONS
 from jaxsim.xla.cache import use_compile_cache
 
 Array = Any
 
 
-def mean_action(policy: envs.Policy, activation: str, layers: list, obs: Any) -> Array:
+def mean_action(policy: envs.Policy, layers: list, obs: Any) -> Array:
     """Action of a policy with other layers, not clipped: what both gradients are taken by."""
-    x = obs[policy.key] if isinstance(obs, dict) else obs
-    x = jnp.clip((x - policy.mean) / policy.std, -policy.limit, policy.limit)
-    for weight, bias in layers[:-1]:
-        x = ACTIVATIONS[activation](jnp, x @ weight + bias)
-    return x @ layers[-1][0] + layers[-1][1]
+    other = copy.copy(policy)
+    other.layers = layers
+    return other.unclipped(obs)
 
 
 def visited(env: envs.Env, act: Any, std: float, states: int, key: Array) -> envs.State:
@@ -106,8 +104,7 @@ def main() -> None:
     args = parser.parse_args()
     use_compile_cache()
     policy, env = policy_and_task(args)
-    with np.load(args.policy) as file:
-        act = partial(mean_action, policy, str(file["activation"]))
+    act = partial(mean_action, policy)
     layers = [(jnp.asarray(w), jnp.asarray(b)) for w, b in policy.layers]
     states = jaxsim.jit(partial(visited, env, partial(act, layers), args.std, args.states))(jax.random.key(0))
 

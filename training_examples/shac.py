@@ -9,7 +9,6 @@ the policy, as in `ppo.py`.
 On several devices (the cores of a CPU) each steps its own worlds; gradients are averaged over them.
 
     python training_examples/shac.py --env ant_run
-    python training_examples/shac.py --env runner_run --steps 300000
     python training_examples/shac.py --env quadruped_locomotion --out runs/quadruped_shac
     python training_examples/shac.py --resume runs/quadruped_shac --steps 1000000
     python training_examples/shac.py --smoke
@@ -42,7 +41,7 @@ Array = Any
 class Settings:
     """Settings of a run; each is an option of the command line."""
 
-    env: str = "runner_run"
+    env: str = "ant_run"
     steps: int = 300_000  # actions of all worlds together
     worlds: int = 128
     unroll: int = 8  # actions of one world in an update: the horizon of the gradient
@@ -115,7 +114,7 @@ class Trainer(training_loop.Trainer):
 
     Settings = Settings
     tuned = SHAC
-    smoke = Settings(steps=6_144, worlds=16, eval_every=2, eval_worlds=4, out="runs/shac_smoke")
+    smoke = Settings(env="runner_run", steps=6_144, worlds=16, eval_every=2, eval_worlds=4, out="runs/shac_smoke")
     memory_remedy = "use fewer --worlds or a shorter --unroll"
     uses_cores = True
 

@@ -43,6 +43,11 @@ class Policy:
 
     def __call__(self, obs: Any) -> Any:
         """Action of an observation, without exploration noise."""
+        action = self.unclipped(obs)
+        return (jnp if isinstance(action, Tracer) else np).clip(action, -1, 1)
+
+    def unclipped(self, obs: Any) -> Any:
+        """The same before it is clipped to [-1, 1]: what has derivatives everywhere."""
         x = obs[self.key] if isinstance(obs, Mapping) else obs
         xp = jnp if isinstance(x, Tracer) else np
         x = xp.asarray(x)
@@ -55,7 +60,7 @@ class Policy:
         for weight, bias in self.layers[:-1]:
             x = self._activation(xp, x @ weight + bias)
         weight, bias = self.layers[-1]
-        return xp.clip(x @ weight + bias, -1, 1)
+        return x @ weight + bias
 
     def _features(self, xp: Any, obs: Mapping[str, Any]) -> Any:
         """Last layer (..., height, width, channels) of the convolutions of an observation's pictures."""
