@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from jaxsim.core.callbacks import Callbacks
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.engine import forward
@@ -16,7 +17,7 @@ from jaxsim.engine.solver.implicit_diff import SOLUTION
 from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
 from jaxsim.xla.loops import traced_once
-from jaxsim.xla.tile.stage import KEPT
+from jaxsim.xla.tile.stage import KEPT, stage
 
 # What reverse mode keeps of a step beside the state before it, so that it neither solves nor runs kernels again.
 SAVED = jax.checkpoint_policies.save_only_these_names(SOLUTION, KEPT)
@@ -60,7 +61,7 @@ def rollout(
     Raises:
         ValueError: the arguments do not fit together.
     """
-    make_step = step or forward.step
+    make_step = step or step_of_state
     nstep, policy, rows = _read_controls(m, controls, nstep)
     blank = jax.tree.map(jnp.zeros_like, d)
     read = frozenset() if rows is not None else fields_read(lambda d: policy(jnp.int32(0), d), d)
@@ -79,13 +80,18 @@ def rollout(
     return without_derived(blank.replace(**state)), records
 
 
-def remade(step: Callable[[Data], Data]) -> Callable[[Data], Data]:
-    """The same step, of which reverse mode keeps the state before it and the solver's answer, and makes it again."""
+def step_of_state(m: Model, d: Data) -> Data:
+    """`step`, of which reverse mode keeps the state before it and the solver's answer, and makes the rest again.
 
-    def from_state(d: Data) -> Data:
-        return jax.checkpoint(lambda state: step(from_carried(d, state)), policy=SAVED)(carried(d))
+    On a CPU that, and what it is needed for, is one program for vectors of worlds (`xla/tile/wide.h`).
+    """
 
-    return from_state
+    def from_state(state: dict[str, Any]) -> Data:
+        return forward.step(m, from_carried(d, state))
+
+    if jax.default_backend() == "cpu" and m.callbacks == Callbacks():
+        return stage(from_state, form="wide transpose")(carried(d))
+    return jax.checkpoint(from_state, policy=SAVED)(carried(d))
 
 
 def select(d: Data, outputs: Outputs) -> Any:

@@ -24,7 +24,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import DIVERGED
 from jaxsim.engine.checks import restart
-from jaxsim.engine.rollout import remade
+from jaxsim.engine.rollout import step_of_state
 from jaxsim.math.safe import Array
 
 Info = dict[str, Any]
@@ -293,7 +293,7 @@ def _like(new: Any, old: Any) -> Any:
 
 def simulate(m: Model, d: Data, ctrl: Array, nstep: int) -> Data:
     """Data after `nstep` physics steps under a constant control; derivatives keep the state before each of them."""
-    step, d = remade(partial(jaxsim.step, m)), d.replace(ctrl=ctrl)
+    step, d = partial(step_of_state, m), d.replace(ctrl=ctrl)
     return step(d) if nstep == 1 else jax.lax.fori_loop(0, nstep, lambda _, d: step(d), d)
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import jax
@@ -12,7 +11,7 @@ import numpy as np
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.engine.rollout import remade
+from jaxsim.engine.rollout import step_of_state
 from jaxsim.envs.base import Config, Env, Info, State
 from jaxsim.envs.locomotion import edit
 from jaxsim.envs.locomotion.randomize import NONE, USUAL, Randomization
@@ -246,14 +245,12 @@ class Locomotion(Env):
         gain = np.where(motors, self._gain, 1).astype(real)
         force = robot.force.astype(real)
 
-        step = remade(partial(jaxsim.step, m))
-
         def one(i: Array, data: Data) -> Data:
             target = jnp.where(i * dt < info["latency"], info["target"], control)
             if motors.any():
                 wanted = kp * (target - gear * data.qpos[adr]) - kd * gear * data.qvel[dof]
                 target = jnp.where(motors, jnp.clip(wanted, -force, force) / gain, target)
-            return step(data.replace(ctrl=target))
+            return step_of_state(m, data.replace(ctrl=target))
 
         return jax.lax.fori_loop(0, self.n_substeps, one, data)
 

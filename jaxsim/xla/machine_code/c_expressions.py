@@ -17,6 +17,10 @@ PREAMBLE = """
 #define FUNCTION static
 #define TABLE static const
 #endif
+#ifndef SELECT /* for numbers; `tile/wide.h` has them for vectors of worlds */
+#define SELECT(test, a, b) ((test) ? (a) : (b))
+#define CONVERT(type, x) ((type)(x))
+#endif
 """
 C_TYPES = {
     "float32": "float",
@@ -94,8 +98,22 @@ def unravelled(i: Index, shape: Sequence[int]) -> list[Index]:
     return out[::-1]
 
 
+def chosen(test: str, a: str, b: str) -> str:
+    """The expression of `a` where the test holds, else of `b`; both may be computed."""
+    return f"SELECT({test}, {a}, {b})"
+
+
 def _binary(symbol: str) -> Callable[..., str]:
     return lambda a, b, **_: f"({a} {symbol} {b})"
+
+
+def _equal(symbol: str) -> Callable[..., str]:
+    def expression(a: str, b: str, *, dtype: Any, **_: Any) -> str:
+        if dtype == np.bool_:  # a mask may stand for truth
+            return chosen(a, b, f"!{b}") if symbol == "==" else chosen(a, f"!{b}", b)
+        return f"({a} {symbol} {b})"
+
+    return expression
 
 
 def _call(name: str) -> Callable[..., str]:
@@ -112,15 +130,15 @@ def _power(x: str, *, y: int, out: Any, **_: Any) -> str:
 
 def _select(which: str, *cases: str, **_: Any) -> str:
     if len(cases) == 2:
-        return f"({which} ? {cases[1]} : {cases[0]})"
+        return chosen(which, cases[1], cases[0])
     chain = cases[-1]
     for k in range(len(cases) - 2, -1, -1):
-        chain = f"({which} == {k} ? {cases[k]} : {chain})"
+        chain = chosen(f"{which} == {k}", cases[k], chain)
     return chain
 
 
 def _absolute(x: str, *, out: Any, **_: Any) -> str:
-    return _call("fabs")(x, out=out) if np.issubdtype(out, np.floating) else f"({x} < 0 ? -{x} : {x})"
+    return _call("fabs")(x, out=out) if np.issubdtype(out, np.floating) else chosen(f"{x} < 0", f"-{x}", x)
 
 
 def _remainder(a: str, b: str, *, out: Any, **_: Any) -> str:
@@ -129,17 +147,19 @@ def _remainder(a: str, b: str, *, out: Any, **_: Any) -> str:
 
 def greater_of(symbol: str) -> Callable[..., str]:
     # a number that is not one wins, as in JAX
-    return lambda a, b, **_: f"({a} {symbol} {b} || {a} != {a} ? {a} : {b})"
+    return lambda a, b, **_: chosen(f"{a} {symbol} {b} || {a} != {a}", a, b)
 
 
-def _converted(x: str, *, out: Any, **_: Any) -> str:
-    return f"({x} != 0)" if out == np.bool_ else f"(({c_type(out)}){x})"
+def _converted(x: str, *, dtype: Any, out: Any, **_: Any) -> str:
+    if out == np.bool_:
+        return f"({x} != 0)"
+    return chosen(x, literal(1, out), literal(0, out)) if dtype == np.bool_ else f"CONVERT({c_type(out)}, {x})"
 
 
 def _shifted(a: str, b: str, *, out: Any, **_: Any) -> str:
     if np.dtype(out).itemsize != 4:
         raise UnsupportedPrimitive(f"shift_right_logical of {out}")
-    return f"(({c_type(out)})((unsigned){a} >> {b}))"
+    return f"CONVERT({c_type(out)}, CONVERT(unsigned, {a}) >> {b})"
 
 
 def _rounded(x: str, *, out: Any, rounding_method: Any = 0, **_: Any) -> str:
@@ -164,12 +184,14 @@ ELEMENTWISE: dict[str, Callable[..., str]] = {
         n: _binary(s)
         for n, s in {"add": "+", "sub": "-", "mul": "*", "div": "/", "shift_right_arithmetic": ">>"}.items()
     },
-    **{n: _binary(s) for n, s in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items()},
+    **{n: _binary(s) for n, s in {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items()},
     **{
         n: _call(n)
         for n in ("sqrt", "floor", "ceil", "exp", "log", "sin", "cos", "tan", "tanh", "atan2", "pow", "cbrt")
     },
     **{n: _call(n) for n in ("asin", "acos", "atan")},
+    "eq": _equal("=="),
+    "ne": _equal("!="),
     "lt_to": _in_total_order("<"),
     "le_to": _in_total_order("<="),
     "add_any": _binary("+"),  # of derivatives
@@ -180,17 +202,19 @@ ELEMENTWISE: dict[str, Callable[..., str]] = {
     "square": lambda x, **_: f"({x} * {x})",
     "and": bitwise("&", "&&"),
     "or": bitwise("|", "||"),
-    "xor": bitwise("^", "!="),
+    "xor": lambda a, b, *, out, **_: _equal("!=")(a, b, dtype=out) if out == np.bool_ else f"({a} ^ {b})",
     "not": lambda x, *, out, **_: f"({'!' if out == np.bool_ else '~'}{x})",
     "neg": lambda x, **_: f"(-{x})",
     "abs": _absolute,
     "max": greater_of(">"),
     "min": greater_of("<"),
-    "sign": lambda x, *, out, **_: f"(({c_type(out)})(({x} > 0) - ({x} < 0)))",
+    "sign": lambda x, *, out, **_: chosen(
+        f"{x} > 0", literal(1, out), chosen(f"{x} < 0", literal(-1, out), literal(0, out))
+    ),
     "is_finite": lambda x, **_: f"(isfinite({x}))",
     "rem": _remainder,
     "integer_pow": _power,
     "select_n": _select,
-    "clamp": lambda low, x, high, **_: f"({x} < {low} ? {low} : ({x} > {high} ? {high} : {x}))",
+    "clamp": lambda low, x, high, **_: chosen(f"{x} < {low}", low, chosen(f"{x} > {high}", high, x)),
     "convert_element_type": _converted,
 }

@@ -31,10 +31,13 @@ SCALAR = ("-O2", "-ffp-contract=off")
 # their meaning.
 VECTOR = ("-O3", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros")
 VECTOR += ("-mprefer-vector-width=128",) if platform.machine() in ("x86_64", "AMD64") else ()
+# C++ whose vectors have an entry of each world.
+WIDE = ("-x", "c++", "-std=c++17", "-O2", "-march=native", "-ffp-contract=fast", "-fno-signed-zeros", "-fno-exceptions")
 PREAMBLE = """#include <string.h>
 #include "xla/ffi/api/c_api.h"
 static int is_question(XLA_FFI_CallFrame* frame) {
-for (XLA_FFI_Metadata_Extension* e = (void*)frame->extension_start; e; e = (void*)e->extension_base.next)
+for (XLA_FFI_Metadata_Extension* e = (XLA_FFI_Metadata_Extension*)frame->extension_start; e;
+     e = (XLA_FFI_Metadata_Extension*)e->extension_base.next)
 if (e->extension_base.type == XLA_FFI_Extension_Metadata) {
 XLA_FFI_Metadata* m = e->metadata;
 m->api_version.major_version = XLA_FFI_API_MAJOR;

@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 
 from jaxsim.xla.compat import scan_lengths
-from jaxsim.xla.machine_code.c_expressions import C_TYPES, Index, c_type, linear, plus, times, unravelled
+from jaxsim.xla.machine_code.c_expressions import (
+    C_TYPES,
+    Index,
+    UnsupportedPrimitive,
+    c_type,
+    chosen,
+    linear,
+    plus,
+    times,
+    unravelled,
+)
 from jaxsim.xla.tile.equations import CALLS, Flat, Operation, Term, Var, flatten
 from jaxsim.xla.tile.operations import (
     DEAR,
@@ -20,7 +30,7 @@ from jaxsim.xla.tile.operations import (
     clamped,
     known_rows,
 )
-from jaxsim.xla.tile.writer import CYCLES_OF_LOAD, ONE, USUAL_LANES, Body, Buffer, Loop, Value, Writer
+from jaxsim.xla.tile.writer import CYCLES_OF_LOAD, ONE, Body, Buffer, Loop, Value, Writer
 
 RECOMPUTED = 8  # instructions that are rather repeated than kept in memory
 OFTEN_COST = 3  # of an entry that is read often
@@ -29,6 +39,7 @@ LONGEST_ROW = 32  # numbers that a lane joins
 LANES_OF_SUM, MOST_PARTS = 32, 512  # parts of a long sum, at least and at most
 TERMS_OF_PART = 16
 MOST_SEARCHED = 4096  # entries times updates that an entry looks through
+MOST_EMPTY = 1.5  # places for updates, for each update
 CYCLES_OF_ATOMIC, CYCLES_OF_STORE, CYCLES_OF_WAIT = 4, 4, 10
 PLATFORM = "cuda"
 
@@ -36,7 +47,7 @@ PLATFORM = "cuda"
 def compute(w: Writer, flat: Flat, args: Sequence[Value], targets: dict[Var, Buffer] | None = None) -> list[Value]:
     """Write the operations of a function for these arguments; its results. Some have a buffer to lie in."""
     targets = targets or {}
-    kept = _kept(flat, w.keeps_more) | set(targets)
+    kept = _kept(flat, w.keeps_more, w.lanes) | set(targets)
     env: dict[Var, Value] = dict(zip(flat.inputs, args, strict=True))
 
     def read(v: Term) -> Value:
@@ -55,14 +66,14 @@ def compute(w: Writer, flat: Flat, args: Sequence[Value], targets: dict[Var, Buf
             found = STATEMENTS[op.name](w, op, [in_memory(v, RECOMPUTED) for v in op.inputs])
             env |= dict(zip(op.outputs, found, strict=True))
             continue
-        limit = OFTEN_COST if op.name in OFTEN else _limit(op)
+        limit = OFTEN_COST if op.name in OFTEN else _limit(op, w.lanes)
         operands = [in_memory(v, limit) for v in op.inputs]
         if op.name in JOINS:
             env[op.outputs[0]] = _join(w, op, operands, targets.get(op.outputs[0]))
             continue
-        if op.name in SCATTERS and (rows := known_rows(op)) is not None:
+        if op.name in SCATTERS and (rows := _rows_to_look_for(w, op)) is not None:
             operands.append(w.constant(rows))
-        elif op.name in SCATTERS and not _is_searched(op):
+        elif op.name in SCATTERS and (w.wide or not _is_searched(op)):
             env[op.outputs[0]] = _scatter(w, op, operands, targets.get(op.outputs[0]))
             continue
         if op.name in REDUCTIONS:
@@ -104,7 +115,7 @@ def _inner(op: Operation) -> list[Flat]:
     return [flatten(c, PLATFORM) for c in closed]
 
 
-def _limit(op: Operation) -> int:
+def _limit(op: Operation, lanes: int) -> int:
     """The cost of an entry from which on an operand is computed before it is spread over more entries, or joined."""
     x, out = op.inputs[0] if op.inputs else None, op.outputs[0]
     if op.name == "pad":  # which computes it for all entries, whether they are outside or not
@@ -112,19 +123,19 @@ def _limit(op: Operation) -> int:
     if op.name == "broadcast_in_dim" and x is not None:
         return RECOMPUTED if math.prod(out.shape) > 4 * math.prod(x.shape) else 10**9
     if op.name in REDUCTIONS and x is not None:
-        return _limit_of_terms(math.prod(x.shape), max(1, math.prod(out.shape)))
+        return _limit_of_terms(math.prod(x.shape), max(1, math.prod(out.shape)), lanes)
     return 10**9
 
 
-def _limit_of_terms(terms: int, sums: int) -> int:
+def _limit_of_terms(terms: int, sums: int, lanes: int) -> int:
     """The cost from which on more lanes compute the terms of sums first: those that would add them are few, or many."""
-    passes, count = math.ceil(sums / USUAL_LANES), terms / sums
-    saved = passes * count - math.ceil(terms / USUAL_LANES)
-    spent = math.ceil(terms / USUAL_LANES) * CYCLES_OF_STORE + passes * count * CYCLES_OF_LOAD + CYCLES_OF_WAIT
+    passes, count = math.ceil(sums / lanes), terms / sums
+    saved = passes * count - math.ceil(terms / lanes)
+    spent = math.ceil(terms / lanes) * CYCLES_OF_STORE + passes * count * CYCLES_OF_LOAD + CYCLES_OF_WAIT
     return math.ceil(spent / saved) if saved > 0 else 10**9
 
 
-def _kept(flat: Flat, often: bool) -> set[Var]:
+def _kept(flat: Flat, often: bool, lanes: int) -> set[Var]:
     """What goes to memory since loops read it more than once, and computing it again costs more.
 
     More than one loop; or one loop `often`, a guess, since what a lane has computed already it does not compute again.
@@ -150,7 +161,7 @@ def _kept(flat: Flat, often: bool) -> set[Var]:
         mine: set[int] = set()
         for v in op.outputs:
             found = readers.get(v, set())
-            again = (len(found) - 1) * cost[v] > RECOMPUTED or (often and _is_read_often(v, read.get(v, 0), cost[v]))
+            again = (len(found) - 1) * cost[v] > RECOMPUTED or (often and _is_read_often(v, read.get(v, 0), cost[v], lanes))
             if again and op.name not in VIEWS:
                 kept.add(v)
             mine |= {k} if v in kept else found
@@ -163,9 +174,9 @@ def _kept(flat: Flat, often: bool) -> set[Var]:
     return kept
 
 
-def _is_read_often(v: Var, entries: float, cost: float) -> bool:
+def _is_read_often(v: Var, entries: float, cost: float, lanes: int) -> bool:
     """Whether lanes that compute so many entries of an array, half of them known already, rather keep it."""
-    passes, own = entries / USUAL_LANES, math.ceil(math.prod(v.shape) / USUAL_LANES)
+    passes, own = entries / lanes, math.ceil(math.prod(v.shape) / lanes)
     spent = own * CYCLES_OF_STORE + passes * CYCLES_OF_LOAD + CYCLES_OF_WAIT
     return (passes / 2 - own) * cost > spent
 
@@ -202,7 +213,7 @@ def _in_parts(w: Writer, op: Operation, x: Value) -> Value:
     axes, out = op.params["axes"], op.outputs[0]
     count, rows = math.prod(x.shape[a] for a in axes), math.prod(out.shape)
     axis = max(axes, key=lambda a: x.shape[a], default=0)
-    if count < 2 * LANES_OF_SUM or rows * 4 > LANES_OF_SUM or x.shape[axis] <= LANES_OF_SUM:
+    if w.wide or count < 2 * LANES_OF_SUM or rows * 4 > LANES_OF_SUM or x.shape[axis] <= LANES_OF_SUM:
         return x
     length = x.shape[axis]
     parts = min(MOST_PARTS, LANES_OF_SUM * -(-length // (TERMS_OF_PART * LANES_OF_SUM)))
@@ -213,7 +224,7 @@ def _in_parts(w: Writer, op: Operation, x: Value) -> Value:
         total = body.variable(x.dtype, at(index[axis]))
         with body.loop(size - 1) as t:
             i = body.index(f"({index[axis]} + {parts} * ({t} + 1))")
-            term = at(f"({i} < {length} ? {i} : {length - 1})")
+            term = at(chosen(f"{i} < {length}", i, str(length - 1)))
             body.lines.append(f"if ({i} < {length}) {total} = {REDUCTIONS[op.name](total, term, out=out.dtype)};")
             body.cost += 4 * body.times
         return total
@@ -234,10 +245,10 @@ def _long_cumsum(w: Writer, op: Operation, x: Value, target: Buffer | None) -> V
         """Add the entries of a part, in their order, and write the sum at each."""
         with body.loop(size) as t:
             i = body.index(plus(f"{index[-1]} * {size}", t))
-            inside = body.index(f"({i} < {count} ? {i} : {count - 1})")
+            inside = body.index(chosen(f"{i} < {count}", str(i), str(count - 1)))
             place = [*index[:axis], body.index(f"({count - 1} - {inside})") if reverse else inside, *index[axis:-1]]
             term = body.at(x, place)
-            stored = f" {buffer.name}[{body.index(linear(place, out.shape))}] = {total};" if store else ""
+            stored = f" PUT({buffer.name}, {body.index(linear(place, out.shape))}, {total});" if store else ""
             body.lines.append(f"if ({i} < {count}) {{ {total} = {total} + {term};{stored} }}")
             body.cost += (6 if store else 4) * body.times
 
@@ -258,9 +269,9 @@ def _long_cumsum(w: Writer, op: Operation, x: Value, target: Buffer | None) -> V
 
     starts = w.memory(Value((*outer, parts), out.dtype, before, RECOMPUTED * parts))
     body, rows = Body(), math.prod(starts.shape)
-    index = [body.index(i) for i in unravelled("i", starts.shape)]
+    head, index = w.every(body, starts.shape)
     visit(body, index, body.variable(out.dtype, body.at(starts, index)), store=True)
-    w.write(body, [], rows, f"ALL(i, {rows})")
+    w.write(body, [], rows, head)
     w.written(buffer)
     return w.stored(buffer, out.shape)
 
@@ -272,7 +283,7 @@ def _scatter(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer
     buffer = target or w.buffer(out.dtype, math.prod(out.shape))
     w.fill(buffer, x, out.shape)
     body, rows = Body(), updates.size
-    index: list[Index] = [body.index(i) for i in unravelled("i" if rows > 1 else 0, updates.shape)]
+    head, index = w.every(body, updates.shape)
     at = [i for k, i in enumerate(index) if k not in d.update_window_dims]
     kept = [k for k in range(len(x.shape)) if k not in (*d.inserted_window_dims, *d.operand_batching_dims)]
     sizes = {dim: updates.shape[o] for dim, o in zip(kept, d.update_window_dims, strict=True)}
@@ -285,20 +296,28 @@ def _scatter(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer
         place[dim] = clamped(body, start, most) if "CLIP" in mode else start
         if "FILL" in mode:
             tests.append(f"{start} >= 0 && {start} <= {most}")
+            place[dim] = clamped(body, start, most) if w.wide else start
             body.cost += 2
     for dim, o in zip(kept, d.update_window_dims, strict=True):
         place[dim] = plus(place[dim], index[o])
     value = body.at(updates, index)
-    join = SCATTERS[op.name][1]
-    if join != "SET":
-        join = w.atomic(join, out.dtype)
+    join = w.atomic(SCATTERS[op.name][1], out.dtype)
     to = body.index(linear(place, out.shape))
-    store = f"{join}({buffer.name} + {to}, {value});"
-    body.cost += CYCLES_OF_ATOMIC * (join != "SET")
+    test = body.let(np.dtype(bool), " && ".join(tests)) if tests else "true"
+    store = f"{join}({test}, {buffer.name}, {to}, {value});"
+    body.cost += CYCLES_OF_ATOMIC * (SCATTERS[op.name][1] != "SET")
     body.reads.add(buffer)  # all of it is filled before
-    w.write(body, [f"if ({' && '.join(tests) or 'true'}) {store}"], rows, f"ALL(i, {rows})" if rows > 1 else ONE)
+    w.write(body, [store], rows, head)
     w.written(buffer)
     return w.stored(buffer, out.shape)
+
+
+def _rows_to_look_for(w: Writer, op: Operation) -> np.ndarray | None:
+    """The known updates of each row, or None. One thread rather goes over the updates, if rows have more than others."""
+    rows = known_rows(op)
+    if rows is None or (w.wide and rows.size > MOST_EMPTY * op.inputs[2].shape[0]):
+        return None
+    return rows
 
 
 def _is_searched(op: Operation) -> bool:
@@ -313,6 +332,8 @@ def _is_searched(op: Operation) -> bool:
 def _sort(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
     """Rows in the order of their keys: a bitonic network over their places."""
     operands = [x if x.cost <= OFTEN_COST else w.memory(x) for x in operands]
+    if w.wide:
+        raise UnsupportedPrimitive("sort of worlds in one vector")
     *lead, n = operands[0].shape
     full, keys = 1 << max(n - 1, 0).bit_length(), operands[: op.params["num_keys"]]
     outer = math.prod(lead)
@@ -332,13 +353,13 @@ def _sort(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
         low = body.index(f"({pair} / {gap} * 2 * {gap} + {pair} % {gap})")
         first, second = (body.index(plus(times(row, full), plus(low, k))) for k in (0, gap))
         a, b = body.load(buffer, first), body.load(buffer, second)
-        inside = [body.index(f"({k} < {n} ? {k} : {n - 1})") for k in (a, b)]
+        inside = [body.index(chosen(f"{k} < {n}", k, str(n - 1))) for k in (a, b)]
         before = f"({b} < {a})"  # rows that are equal stay as they are
         for key in reversed(keys):
             x, y = (body.at(key, [*unravelled(row, lead), k]) for k in inside)
             before = f"({_precedes(y, x)} || (!{_precedes(x, y)} && {before}))"
             body.cost += 4
-        test = f"(({a} >= {n} || {b} >= {n}) ? {b} < {a} : {before}) == (({low} & {size}) == 0)"
+        test = f"{chosen(f'{a} >= {n} || {b} >= {n}', f'{b} < {a}', before)} == (({low} & {size}) == 0)"
         store = f"if ({test}) {{ {buffer.name}[{first}] = {b}; {buffer.name}[{second}] = {a}; }}"
         body.cost += 12
         w.write(body, [store], rows, f"ALL(i, {rows})" if rows > 1 else ONE)
@@ -366,7 +387,7 @@ def _holder(w: Writer, v: Var) -> tuple[Value, Callable[[Value], None]]:
     """A place for an array that branches or turns of a loop give a value, and what gives it one."""
     if math.prod(v.shape) == 1:
         name = next(w.names)
-        w.line(f"{c_type(v.dtype)} {name};")
+        w.line(f"DECLARE({c_type(v.dtype)}, {name});")
         return Value(v.shape, v.dtype, lambda _b, _i: name), lambda x: w.assign(name, x)
     buffer = w.buffer(v.dtype, math.prod(v.shape))
 
@@ -381,9 +402,11 @@ def _cond(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
     which, *args = operands
     places = [_holder(w, v) for v in op.outputs]
     name = next(w.names)
-    w.line(f"int {name};")
+    w.line(f"DECLARE(int, {name});")
     w.assign(name, which)
     branches = _inner(op)
+    if w.wide:
+        return _cond_of_each(w, name, branches, args, places)
     w.sync()
     for k, branch in enumerate(branches):
         test = f"{name} <= 0" if k == 0 else f"{name} == {k}"
@@ -397,14 +420,37 @@ def _cond(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
     return [x for x, _ in places]
 
 
+def _cond_of_each(
+    w: Writer, which: str, branches: Sequence[Flat], args: Sequence[Value], places: Sequence[tuple[Value, Callable]]
+) -> list[Value]:
+    """Results of the branch of each world: one after the other, those that no world takes left out."""
+    for k, branch in enumerate(branches):
+        test = f"{which} <= 0" if k == 0 else f"{which} == {k}"
+        test = f"{which} >= {k}" if k and k == len(branches) - 1 else test
+        mine = next(w.names)
+        w.line(f"LET(bool, {mine}, {test});")
+        w.line(f"if (ANY({mine})) {{")
+        for (old, give), x in zip(places, compute(w, branch, args), strict=True):
+            give(_where(mine, x, old))
+        w.line("}")
+    return [x for x, _ in places]
+
+
+def _where(mask: str, x: Value, old: Value) -> Value:
+    """The new array in worlds where the mask holds, the old one elsewhere."""
+    entry = lambda body, i: body.let(x.dtype, chosen(mask, body.at(x, i), body.at(old, i)))  # noqa: E731
+    return Value(x.shape, x.dtype, entry, x.cost + CYCLES_OF_LOAD)
+
+
 def _carried(w: Writer, variables: Sequence[Var], start: Sequence[Value]) -> tuple[list[Value], Callable[..., None]]:
     """Arrays that a loop changes, and what gives all of them new values at once."""
     places = [_holder(w, v) for v in variables]
     for (_, give), x in zip(places, start, strict=True):
         give(x)
 
-    def advance(new: Sequence[Value]) -> None:
-        changed = [(give, w.memory(x)) for (old, give), x in zip(places, new, strict=True) if old is not x]
+    def advance(new: Sequence[Value], mask: str = "") -> None:
+        both = [(old, give, x) for (old, give), x in zip(places, new, strict=True) if old is not x]
+        changed = [(give, w.memory(_where(mask, x, old) if mask else x)) for old, give, x in both]
         if any(x.size > 1 for _, x in changed):
             w.sync()  # which no lane passes before all have read what changes now
         for give, x in changed:
@@ -419,15 +465,19 @@ def _while(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
     test, body = _inner(op)
     consts = [x if x.cost <= OFTEN_COST else w.memory(x) for x in operands[: nc + nb]]
     state, advance = _carried(w, op.outputs, operands[nc + nb :])
+    name, going = next(w.names), next(w.names)
     with w.repeated(UNKNOWN_TRIPS):
+        if w.wide:
+            w.line(f"VARIABLE(bool, {going}, true);")
         w.line("while (true) {")
         w.sync()
         (go,) = compute(w, test, [*consts[:nc], *state])
-        name = next(w.names)
-        w.line(f"bool {name};")
+        w.line(f"DECLARE(bool, {name});")
         w.assign(name, go)
-        w.line(f"if (!{name}) break;")
-        advance(compute(w, body, [*consts[nc:], *state]))
+        if w.wide:
+            w.line(f"ASSIGN({going}, {going} && {name});")
+        w.line(f"if (!{f'ANY({going})' if w.wide else name}) break;")
+        advance(compute(w, body, [*consts[nc:], *state]), going if w.wide else "")
         w.line("}")
     w.sync()
     return state

@@ -13,6 +13,7 @@ from jaxsim.xla.machine_code.c_expressions import (
     UnsupportedPrimitive,
     bitwise,
     c_type,
+    chosen,
     greater_of,
     linear,
     literal,
@@ -56,24 +57,32 @@ def _view(
 
 def _reshape(op: Operation, operands: Sequence[Value]) -> list[Value]:
     x, out = operands[0], op.outputs[0]
-    kept = _kept_axes(out.shape, x.shape)
+    groups = _groups(out.shape, x.shape)
 
     def entry(body: Body, index: Sequence[Index]) -> str:
-        if kept is not None:
-            return body.at(x, [0 if k is None else index[k] for k in kept])
-        parts = unravelled(body.index(linear(index, out.shape)), x.shape)
-        return body.at(x, [body.index(i) for i in parts])
+        place: list[Index] = [0] * len(x.shape)
+        for new, old in groups:
+            lengths = [x.shape[k] for k in old]
+            parts = unravelled(body.index(linear([index[k] for k in new], [out.shape[k] for k in new])), lengths)
+            for k, i in zip(old, parts, strict=True):
+                place[k] = body.index(i)
+        return body.at(x, place)
 
     return [Value(out.shape, out.dtype, entry, x.cost)]
 
 
-def _kept_axes(new: Sequence[int], old: Sequence[int]) -> list[int | None] | None:
-    """Of each old axis the new one, if only axes of length one come or go."""
-    wide = [k for k, n in enumerate(new) if n != 1]
-    if [new[k] for k in wide] != [n for n in old if n != 1]:
-        return None
-    rest = iter(wide)
-    return [None if n == 1 else next(rest) for n in old]
+def _groups(new: Sequence[int], old: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+    """New and old axes in groups with as many entries, as small as there are; axes of length one are left out."""
+    a, b = ([k for k, n in enumerate(shape) if n != 1] for shape in (new, old))
+    if math.prod(new) == 0:
+        return []
+    found: list[tuple[list[int], list[int]]] = []
+    while a or b:
+        mine, theirs = [a.pop(0)], [b.pop(0)]
+        while (m := math.prod(new[k] for k in mine)) != (t := math.prod(old[k] for k in theirs)):
+            (mine if m < t else theirs).append((a if m < t else b).pop(0))
+        found.append((mine, theirs))
+    return found
 
 
 def _broadcast(op: Operation, x: Value) -> Callable[[Sequence[Index]], Sequence[Index]]:
@@ -141,7 +150,7 @@ def _iota(op: Operation, operands: Sequence[Value]) -> list[Value]:
 
     def entry(body: Body, index: Sequence[Index]) -> str:
         i = index[axis]
-        return literal(i, out.dtype) if isinstance(i, int) else body.let(out.dtype, f"(({c_type(out.dtype)}){i})")
+        return literal(i, out.dtype) if isinstance(i, int) else body.let(out.dtype, f"CONVERT({c_type(out.dtype)}, {i})")
 
     return [Value(out.shape, out.dtype, entry)]
 
@@ -151,7 +160,7 @@ def _inside(body: Body, i: Index, size: int) -> tuple[str | bool, Index]:
     if isinstance(i, int):
         return 0 <= i < size, min(max(i, 0), size - 1)
     i = body.index(i)
-    return f"({i} >= 0 && {i} < {size})", body.index(f"({i} < 0 ? 0 : ({i} >= {size} ? {size - 1} : {i}))")
+    return f"({i} >= 0 && {i} < {size})", body.index(chosen(f"{i} < 0", "0", chosen(f"{i} >= {size}", str(size - 1), i)))
 
 
 def _all(tests: Sequence[str | bool]) -> str | bool:
@@ -167,7 +176,7 @@ def _block(body: Body, x: Value, index: Sequence[Index], otherwise: Callable[[],
     test = _all(tests)
     if isinstance(test, bool):
         return body.at(x, place) if test else otherwise()
-    return body.let(x.dtype, f"(({test}) ? {body.at(x, place)} : {otherwise()})")
+    return body.let(x.dtype, chosen(test, body.at(x, place), otherwise()))
 
 
 def _pad(op: Operation, operands: Sequence[Value]) -> list[Value]:
@@ -189,7 +198,7 @@ def _pad(op: Operation, operands: Sequence[Value]) -> list[Value]:
         test = _all(tests)
         if isinstance(test, bool):
             return found if test else body.at(fill, ())
-        return body.let(x.dtype, f"(({test}) ? {found} : {body.at(fill, ())})")
+        return body.let(x.dtype, chosen(test, found, body.at(fill, ())))
 
     return [Value(out.shape, out.dtype, entry, x.cost + fill.cost + 2)]
 
@@ -205,7 +214,7 @@ def clamped(body: Body, text: str, high: int) -> Index:
     bare = text.strip("()")
     if bare.isdigit():
         return min(int(bare), high)
-    return body.index(f"({text} < 0 ? 0 : ({text} > {high} ? {high} : {text}))")
+    return body.index(chosen(f"{text} < 0", "0", chosen(f"{text} > {high}", str(high), text)))
 
 
 def _dynamic_slice(op: Operation, operands: Sequence[Value]) -> list[Value]:
@@ -244,7 +253,7 @@ def _gather(op: Operation, operands: Sequence[Value]) -> list[Value]:
             place[dim] = at[k]
         for k, dim in enumerate(d.start_index_map):
             start, high = body.at(indices, [*at, k]), x.shape[dim] - sizes[dim]
-            place[dim] = start if "PROMISE" in mode else clamped(body, start, high)
+            place[dim] = f"INSIDE({start}, {high})" if "PROMISE" in mode else clamped(body, start, high)
             if start.strip("()").isdigit():
                 place[dim] = min(int(start.strip("()")), high)
             if "FILL" in mode:
@@ -256,7 +265,7 @@ def _gather(op: Operation, operands: Sequence[Value]) -> list[Value]:
             return value
         none = np.nan if np.issubdtype(x.dtype, np.floating) else 0 if x.dtype == np.bool_ else np.iinfo(x.dtype).min
         outside = literal(none if fill is None else fill, x.dtype)
-        return body.let(x.dtype, f"(({' && '.join(tests)}) ? {value} : {outside})")
+        return body.let(x.dtype, chosen(" && ".join(tests), value, outside))
 
     return [Value(out.shape, out.dtype, entry, x.cost + indices.cost + 2)]
 
@@ -304,7 +313,7 @@ def _scatter(join: Callable[..., str]) -> Callable[..., list[Value]]:
                     full[o] = _inside(body, i, size)[1]
                 value = body.at(updates, full)
                 new = join(total, value, out=x.dtype)
-                body.lines.append(f"if ({' && '.join(tests) or 'true'}) {total} = {new};")
+                body.lines.append(f"ASSIGN({total}, {chosen(' && '.join(tests) or 'true', new, total)});")
                 body.cost += 3 * body.times
             return total
 
@@ -340,10 +349,10 @@ def _scatter_rows(op: Operation, operands: Sequence[Value], join: Callable[..., 
         total = body.at(x, index)
         for k in range(most):
             place = body.at(known, [index[0], k])
-            inside = body.index(f"({place} < 0 ? 0 : {place})")
+            inside = body.index(chosen(f"{place} < 0", "0", place))
             value = body.at(updates, [inside, *index[1:]])
             new = join(total, value, out=out.dtype)
-            total = body.let(out.dtype, f"({place} < 0 ? {total} : {new})")
+            total = body.let(out.dtype, chosen(f"{place} < 0", total, new))
             body.cost += 2 * body.times
         return total
 
@@ -374,7 +383,7 @@ def _reduction(start: Callable[[Any], str], join: Callable[..., str]) -> Callabl
             total = body.variable(out.dtype, start(out.dtype))
             with body.loop(count) as t:
                 term = body.at(x, full(index, [body.index(i) for i in unravelled(t, lengths)]))
-                body.lines.append(f"{total} = {join(total, term, out=out.dtype)};")
+                body.lines.append(f"ASSIGN({total}, {join(total, term, out=out.dtype)});")
                 body.cost += 3 * body.times
             return total
 
@@ -393,8 +402,10 @@ def _arg(symbol: str) -> Callable[..., list[Value]]:
             best, place = body.variable(x.dtype, body.at(x, full(0))), body.variable(out.dtype, "0")
             with body.loop(count) as t:
                 value = body.at(x, full(t))
-                body.lines.append(f"if ({value} {symbol} {best} || ({value} != {value} && {best} == {best})) ")
-                body.lines.append(f"{{ {best} = {value}; {place} = {t}; }}")
+                text = f"({value} {symbol} {best} || ({value} != {value} && {best} == {best}))"
+                test = body.let(np.dtype(bool), text)
+                body.lines.append(f"ASSIGN({best}, {chosen(test, value, best)});")
+                body.lines.append(f"ASSIGN({place}, {chosen(test, t, place)});")
                 body.cost += 4 * body.times
             return place
 
@@ -413,7 +424,7 @@ def _cumulative(op: Operation, operands: Sequence[Value]) -> list[Value]:
             k = body.index(f"({count - 1} - {t})") if op.params["reverse"] else t
             term = body.at(x, [*index[:axis], k, *index[axis + 1 :]])
             symbol = ">=" if op.params["reverse"] else "<="
-            body.lines.append(f"if ({k} {symbol} {i}) {total} = {total} + {term};")
+            body.lines.append(f"ASSIGN({total}, {total} + {chosen(f'{k} {symbol} {i}', term, literal(0, out.dtype))});")
             body.cost += 3 * body.times
         return total
 
@@ -445,7 +456,7 @@ def _dot(op: Operation, operands: Sequence[Value]) -> list[Value]:
         total = body.variable(out.dtype, "0")
         with body.loop(count) as t:
             text = term([body.index(i) for i in unravelled(t, lengths)])
-            body.lines.append(f"{total} += {text};")
+            body.lines.append(f"ASSIGN({total}, {total} + {text});")
             body.cost += 3 * body.times
         return total
 

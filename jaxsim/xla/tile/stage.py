@@ -5,6 +5,7 @@ platforms, and in derivatives, its operations stand where the call stood. A prim
 the platform of the program is made.
 """
 
+import contextlib
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from jaxsim.xla.machine_code.c_expressions import UnsupportedPrimitive
 from jaxsim.xla.tile.equations import Flat, Operation, Var, flatten
 from jaxsim.xla.tile.kernel import PLATFORM, is_written
 from jaxsim.xla.tile.segments import segments
-from jaxsim.xla.tile.source import TileSource, tile_source
+from jaxsim.xla.tile.source import TileSource, tile_source, wide_source
 
 KEPT = "kept_between_kernels"  # the name of what a derivative needs of JAX's operations, for policies of checkpoints
 MOST_CONSTANTS = 4096  # numbers of a table within a kernel
@@ -32,11 +33,16 @@ MOST_CONSTANTS = 4096  # numbers of a table within a kernel
 Run = Callable[[Flat, Sequence[bool], int, Sequence[Array]], list[Array]]
 
 
+# On a CPU a stage is "plain", operations of JAX; kernels by its C compiler, one lane a world, "host": for tests; or
+# vectors of worlds, "wide"; or plain, and its transpose wide: "wide transpose".
+TRANSPOSED = {"wide transpose": "wide"}
+
+
 class _Plan(NamedTuple):
-    """What a stage computes, and whether kernels run on other platforms too, by a C compiler: for tests."""
+    """What a stage computes, and what it is on a CPU: a `Form`."""
 
     traced: "_Traced"
-    on_host: bool
+    form: str = "plain"
     tangents: int = 0  # of the last operands, in which it is linear
 
 
@@ -55,14 +61,14 @@ class _Traced:
         return flatten(self.closed, PLATFORM)
 
 
-def stage(function: Callable[..., Any], on_host: bool = False) -> Callable[..., Any]:
-    """The function of one world's arrays (any PyTrees), as a few kernels on a GPU, and elsewhere too if `on_host`."""
+def stage(function: Callable[..., Any], form: str = "plain") -> Callable[..., Any]:
+    """The function of one world's arrays (any PyTrees), as a few kernels on a GPU, and in a form of those above on a CPU."""
 
     def run(*args: Any) -> Any:
         leaves, tree = jax.tree.flatten(args)
         traced, shape = jax.make_jaxpr(lambda *x: function(*tree.unflatten(x)), return_shape=True)(*leaves)
         closed, constants = _closed(traced)
-        plan = _Plan(_Traced(closed), on_host)
+        plan = _Plan(_Traced(closed), form)
         found = stage_p.bind(*constants, *map(jnp.asarray, leaves), plan=plan, axes=None)
         return jax.tree.unflatten(jax.tree.structure(shape), found)
 
@@ -120,9 +126,13 @@ def _on_cuda(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
         return by_jax(*operands, plan=plan, axes=axes)
 
 
-def _elsewhere(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
-    form = partial(by_kernels, _on_host) if plan.on_host else by_jax
-    return form(*operands, plan=plan, axes=axes)
+def _on_cpu(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
+    if plan.form == "host":
+        return by_kernels(_on_host, *operands, plan=plan, axes=axes)
+    if plan.form == "wide":
+        with contextlib.suppress(CompilerMissing):
+            return by_kernels(_on_vectors, *operands, plan=plan, axes=axes)
+    return by_jax(*operands, plan=plan, axes=axes)
 
 
 def by_kernels(run: Run, *operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
@@ -175,6 +185,11 @@ def _on_host(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Seque
     return kernels.run_on_host(source.text, "tile", operands, _results(flat, source, count))[:-1]
 
 
+def _on_vectors(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    out = [jax.ShapeDtypeStruct((count, *v.shape), v.dtype) for v in flat.outputs]
+    return kernels.run_on_vectors(wide_source(flat, has_worlds), operands, out)
+
+
 def _results(flat: Flat, source: TileSource, count: int) -> list[jax.ShapeDtypeStruct]:
     """What the kernel writes, its scratch last."""
     out = [jax.ShapeDtypeStruct((count, *v.shape), v.dtype) for v in flat.outputs]
@@ -182,7 +197,8 @@ def _results(flat: Flat, source: TileSource, count: int) -> list[jax.ShapeDtypeS
 
 
 mlir.register_lowering(stage_p, mlir.lower_fun(_on_cuda, multiple_results=True), platform=PLATFORM)
-mlir.register_lowering(stage_p, mlir.lower_fun(_elsewhere, multiple_results=True))
+mlir.register_lowering(stage_p, mlir.lower_fun(_on_cpu, multiple_results=True), platform="cpu")
+mlir.register_lowering(stage_p, mlir.lower_fun(by_jax, multiple_results=True))
 
 
 def _without_unused(used: Sequence[bool], *rest: Any) -> tuple[list[bool], Any]:
@@ -226,13 +242,13 @@ def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, axes: tuple | None) ->
     if moving not in plan.traced.derivatives:
         plan.traced.derivatives[moving] = _derivative(plan.traced.closed, moving)
     d = plan.traced.derivatives[moving]
-    found = stage_p.bind(*primals, plan=_Plan(d.forward, plan.on_host), axes=axes)
+    found = stage_p.bind(*primals, plan=_Plan(d.forward, plan.form), axes=axes)
     values, rest = found[: len(d.moves)], iter(found[len(d.moves) :])
     needed = [checkpoint_name(next(rest), KEPT) if i < 0 else primals[i] for i in d.given]
     places = axes and (*(0 if i < 0 else axes[i] for i in d.given), *(axes[i] for i in moving))
     if places and all(a is None for a in places):
         places = None  # what moves, and what its derivative needs, is the same for all worlds
-    linear = _Plan(d.linear, plan.on_host, len(moving))
+    linear = _Plan(d.linear, plan.form, len(moving))
     moved = stage_p.bind(*needed, *(tangents[i] for i in moving), plan=linear, axes=places)
     if axes and places is None:
         moved = [jnp.broadcast_to(x, (_size(primals, axes), *x.shape)) for x in moved]
@@ -307,7 +323,8 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, plan: _Plan, axes: tup
         plan.traced.transposed[real] = _transposed(plan.traced.closed, count, real)
     places = axes and (*axes[:count], *(0 for _ in real))
     given = [*operands[:count], *(cotangents[k] for k in real)]
-    found = stage_p.bind(*given, plan=_Plan(plan.traced.transposed[real], plan.on_host), axes=places)
+    form = TRANSPOSED.get(plan.form, plan.form)
+    found = stage_p.bind(*given, plan=_Plan(plan.traced.transposed[real], form), axes=places)
     shared = [axes is not None and a is None for a in (axes or operands)[count:]]
     return [None] * count + [x.sum(0) if s else x for x, s in zip(found, shared, strict=True)]
 

@@ -1,10 +1,21 @@
 /* A world as a tile of LANES threads that share memory: of a GPU, of a host (tests), or one alone, which is plain C99.
 
-   What is generated before this text: LANES, and T, the type of real numbers. The lanes are one warp or, for more, all
+   What is generated before this text: LANES, REAL, the type of real numbers, and T, of those of a world. The lanes are one warp or, for more, all
    threads of a block. Matrices are rows after rows. Functions begin when all operands are written, and their results
    may be read when they end. */
 
 #define ALL(i, n) for (int i = lane; i < (n); i += LANES)
+
+#ifndef WIDE
+/* Numbers of one world; `wide.h` has the same for vectors of worlds. */
+#define LET(type, name, ...) const type name = __VA_ARGS__
+#define VARIABLE(type, name, ...) type name = __VA_ARGS__
+#define DECLARE(type, name) type name
+#define ASSIGN(name, ...) (name = (__VA_ARGS__))
+#define AT(array, i) ((array)[i])
+#define PUT(array, i, ...) ((array)[i] = (__VA_ARGS__))
+#define INSIDE(i, most) (i)
+#endif
 
 #ifdef __CUDACC_RTC__
 FUNCTION void sync() {
@@ -18,6 +29,7 @@ static void meet(void);
 #define sync() meet()
 #endif
 
+/* what is written of a number that is not finite */
 FUNCTION float number_of_32_bits(int bits) {
   union { int bits; float number; } x;
   x.bits = bits;
@@ -30,9 +42,16 @@ FUNCTION double number_of_64_bits(long long bits) {
 }
 
 /* A number joined with one in memory that other lanes change, too. GREATEST and LEAST: one that is no number wins. */
-#define SET(place, x) (*(place) = (x))
+#ifndef WIDE
+#define SET(name, type, bits) \
+  FUNCTION void name(bool test, type* array, int i, type x) { \
+    if (test) array[i] = x; \
+  }
 #ifdef __CUDACC_RTC__
-#define ADD(name, type, bits) FUNCTION void name(type* place, type x) { atomicAdd(place, x); }
+#define ADD(name, type, bits) \
+  FUNCTION void name(bool test, type* array, int i, type x) { \
+    if (test) atomicAdd(array + i, x); \
+  }
 FUNCTION bool swapped_32(void* place, int old, int new_) { return atomicCAS((int*)place, old, new_) == old; }
 FUNCTION bool swapped_64(void* place, long long old, long long new_) {
   typedef unsigned long long U;
@@ -40,15 +59,15 @@ FUNCTION bool swapped_64(void* place, long long old, long long new_) {
 }
 #define BITS_32 int
 #define BITS_64 long long
-#define JOINED(name, type, bits, test) \
-  FUNCTION void name(type* place, type x) { \
+#define JOINED(name, type, bits, wins) \
+  FUNCTION void name(bool test, type* array, int i, type x) { \
     union { BITS_##bits bits_; type number; } old, mine; \
     mine.number = x; \
     do { \
-      old.bits_ = *(volatile BITS_##bits*)place; \
+      old.bits_ = *(volatile BITS_##bits*)(array + i); \
       type now = old.number; \
-      if (test) return; \
-    } while (!swapped_##bits(place, old.bits_, mine.bits_)); \
+      if (!test || (wins)) return; \
+    } while (!swapped_##bits(array + i, old.bits_, mine.bits_)); \
   }
 #else
 #if LANES == 1
@@ -60,12 +79,18 @@ static int turn;
   statement \
   __sync_lock_release(&turn);
 #endif
-#define ADD(name, type, bits) FUNCTION void name(type* place, type x) { ALONE(*place += x;) }
-#define JOINED(name, type, bits, test) \
-  FUNCTION void name(type* place, type x) { ALONE(type now = *place; if (!(test)) *place = x;) }
+#define ADD(name, type, bits) \
+  FUNCTION void name(bool test, type* array, int i, type x) { \
+    if (test) { ALONE(array[i] += x;) } \
+  }
+#define JOINED(name, type, bits, wins) \
+  FUNCTION void name(bool test, type* array, int i, type x) { \
+    ALONE(type now = array[i]; if (test && !(wins)) array[i] = x;) \
+  }
 #endif
 #define GREATEST(name, type, bits) JOINED(name, type, bits, now > x || now != now)
 #define LEAST(name, type, bits) JOINED(name, type, bits, now < x || now != now)
+#endif
 
 /* Functions of `count` matrices of n rows, one after the other in memory; EVERY goes over `size` entries of each. */
 #define EVERY(g, e, size) \
@@ -78,12 +103,12 @@ FUNCTION void eliminate(int lane, int count, int n, T* a, T* inverse) {
     int left = n - k - 1;
     ALL(g, count) {
       T d = a[(g * n + k) * n + k];
-      inverse[g * n + k] = d > 0 ? 1 / d : NAN;
+      inverse[g * n + k] = SELECT(d > 0, (REAL)1 / d, NAN);
     }
     EVERY(g, e, left * left) {
       int i = k + 1 + e / left, j = k + 1 + e % left;
       T* mine = a + g * n * n;
-      T d = mine[k * n + k], inv = d > 0 ? 1 / d : NAN;
+      T d = mine[k * n + k], inv = SELECT(d > 0, (REAL)1 / d, NAN);
       if (j <= i) mine[i * n + j] -= mine[i * n + k] * inv * mine[j * n + k];
     }
     sync();
@@ -96,7 +121,7 @@ FUNCTION void cholesky(int lane, int count, int n, T* a, T* inverse, T* factor) 
   EVERY(g, e, n * n) {
     int i = e / n, j = e % n;
     T root = SQRT(inverse[g * n + j]);
-    factor[g * n * n + e] = i < j ? 0 : i == j ? 1 / root : a[g * n * n + e] * root;
+    factor[g * n * n + e] = SELECT(i < j, 0, SELECT(i == j, (REAL)1 / root, a[g * n * n + e] * root));
   }
   sync();
 }
@@ -153,20 +178,22 @@ FUNCTION void solve_any(int lane, int count, int n, int m, T* s, const T* a, con
     }
     sync();
     for (int k = 0; k < n; ++k) {
-      int best = k;
-      T size = -1;
+      VARIABLE(int, best, k);
+      VARIABLE(REAL, size, -1);
       for (int i = k; i < n; ++i) {
-        T here = s[i * wide + k] < 0 ? -s[i * wide + k] : s[i * wide + k];
-        if (here > size) size = here, best = i;
+        T here = SELECT(s[i * wide + k] < 0, -s[i * wide + k], s[i * wide + k]);
+        LET(bool, larger, here > size);
+        ASSIGN(size, SELECT(larger, here, size));
+        ASSIGN(best, SELECT(larger, i, best));
       }
       sync();
-      if (best != k) ALL(j, wide) {
+      ALL(j, wide) {
         T kept = s[k * wide + j];
-        s[k * wide + j] = s[best * wide + j];
-        s[best * wide + j] = kept;
+        PUT(s, k * wide + j, AT(s, best * wide + j));
+        PUT(s, best * wide + j, kept);
       }
       sync();
-      T inverse = 1 / s[k * wide + k];
+      T inverse = (REAL)1 / s[k * wide + k];
       int right = wide - k - 1;
       ALL(e, (n - k - 1) * right) {
         int i = k + 1 + e / right, j = k + 1 + e % right;

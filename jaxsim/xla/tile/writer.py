@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim.xla.machine_code.c_expressions import Index, c_type, linear, literal, unravelled
+from jaxsim.xla.machine_code.c_expressions import Index, c_type, chosen, linear, literal, unravelled
 
 WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes, with indices that are known
 ALIGNED = 16  # bytes
+VECTOR = 64  # bytes of a number of several worlds (`wide.h`)
 CYCLES_OF_LOAD, CYCLES_OF_INDEX = 2, 2  # instructions that a load, and finding a place, count as
 ONE = "if (lane == 0)"  # the head of what one lane does for all
 USUAL_LANES = 64  # of a world, to choose between rows and entries
@@ -51,11 +52,12 @@ class Buffer:
     first: int
     last: int
     given: bool = False  # memory of the program, not of the kernel
+    width: int = 0  # bytes of a number, if they are not those of its type
 
     @property
     def nbytes(self) -> int:
         """Bytes in it."""
-        return self.size * self.dtype.itemsize
+        return self.size * (self.width or self.dtype.itemsize)
 
 
 class Body:
@@ -76,7 +78,7 @@ class Body:
         key = (str(dtype), expression)
         if key not in self.known:
             name = next(self.names)
-            self.lines.append(f"const {c_type(dtype)} {name} = {expression};")
+            self.lines.append(f"LET({c_type(dtype)}, {name}, {expression});")
             self.known[key] = name
         return self.known[key]
 
@@ -94,7 +96,7 @@ class Body:
         key = (buffer, i)
         if key not in self.known:
             self.cost += CYCLES_OF_LOAD * self.times
-            self.known[key] = self.let(buffer.dtype, f"{buffer.name}[{i}]")
+            self.known[key] = self.let(buffer.dtype, f"AT({buffer.name}, {i})")
         return self.known[key]
 
     def at(self, x: Value, index: Sequence[Index]) -> str:
@@ -107,7 +109,7 @@ class Body:
     def variable(self, dtype: Any, expression: str) -> str:
         """A new variable."""
         name = next(self.names)
-        self.lines.append(f"{c_type(dtype)} {name} = {expression};")
+        self.lines.append(f"VARIABLE({c_type(dtype)}, {name}, {expression});")
         return name
 
     @contextmanager
@@ -135,6 +137,7 @@ class Writer:
     """The lines of a kernel's function, its tables of constants and its arrays."""
 
     keeps_more: bool = False  # arrays that loops read often go to memory
+    wide: bool = False  # a number is that of several worlds, which take all branches together
     lines: list[str] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
     buffers: list[Buffer] = field(default_factory=list)
@@ -145,6 +148,11 @@ class Writer:
     unread: set[Buffer] = field(default_factory=set)  # written, and no wait since
     known_tables: dict[tuple, str] = field(default_factory=dict)
     names: Iterator[str] = field(default_factory=lambda: (f"v{i}" for i in itertools.count()))
+
+    @property
+    def lanes(self) -> int:
+        """Threads of a world, by which work is weighed."""
+        return 1 if self.wide else USUAL_LANES
 
     def line(self, text: str) -> None:
         """Append a line."""
@@ -159,7 +167,8 @@ class Writer:
 
     def buffer(self, dtype: Any, size: int, name: str | None = None) -> Buffer:
         """A new array in the lanes' memory, or one of the program's with that name."""
-        found = Buffer(name or next(self.names), np.dtype(dtype), size, self.epoch, self.epoch, name is not None)
+        given, width = name is not None, VECTOR if self.wide else 0
+        found = Buffer(name or next(self.names), np.dtype(dtype), size, self.epoch, self.epoch, given, width)
         self.buffers.append(found)
         return found
 
@@ -206,15 +215,15 @@ class Writer:
                 return body.let(x.dtype, f"({flat[0]} + {int(steps[0])} * {i})")
             body.cost += CYCLES_OF_LOAD * body.times
             if bits is not None:
-                return body.let(x.dtype, f"number_of_{8 * x.dtype.itemsize}_bits({self.table(bits)}[{i}])")
-            return body.let(x.dtype, f"{self.table(x)}[{i}]")
+                return body.let(x.dtype, f"number_of_{8 * x.dtype.itemsize}_bits(AT({self.table(bits)}, {i}))")
+            return body.let(x.dtype, f"AT({self.table(x)}, {i})")
 
         return Value(x.shape, x.dtype, entry, 0 if same or is_range else 1)
 
     def scalar(self, x: Value) -> Value:
         """An array of one number as a variable that every lane has."""
         name = next(self.names)
-        self.line(f"{c_type(x.dtype)} {name};")
+        self.line(f"DECLARE({c_type(x.dtype)}, {name});")
         self.assign(name, x)
         return Value(x.shape, x.dtype, lambda _body, _index: name)
 
@@ -222,7 +231,7 @@ class Writer:
         """Give a variable that every lane has the value of an array of one number."""
         body = Body()
         value = body.at(x, [0] * len(x.shape))
-        self.write(body, [f"{name} = {value};"], 1)
+        self.write(body, [f"ASSIGN({name}, {value});"], 1)
 
     def memory(self, x: Value, buffer: Buffer | None = None) -> Value:
         """The array, computed: in a buffer, which may be given, or in a variable if it is one number."""
@@ -249,10 +258,40 @@ class Writer:
         own = {tuple(range(written_out(x.shape) if split is None else split, last))}
         if split is None:
             own |= {(), *((d,) for d, n in enumerate(x.shape) if 1 < n <= WRITTEN_OUT)}
-        tried = [_rows(buffer, x, shape, place, axes) for axes in sorted(own)]
-        rows, body, stores = min(tried, key=lambda t: math.ceil(t[0] / USUAL_LANES) * (t[1].cost + len(t[2])))
-        self.write(body, stores, rows, f"ALL(i, {rows})" if rows > 1 else ONE)
+        tried = [self._rows(buffer, x, shape, place, axes) for axes in sorted(own)]
+        rows, body, stores, head = min(tried, key=lambda t: math.ceil(t[0] / self.lanes) * (t[1].cost + len(t[2])))
+        self.write(body, stores, rows, head)
         self.written(buffer)
+
+    def every(self, body: Body, lengths: Sequence[int]) -> tuple[str, list[Index]]:
+        """The head of a loop over all entries of axes of these lengths, and their indices."""
+        if math.prod(lengths) == 1:
+            return ONE, [0] * len(lengths)
+        if not self.wide:
+            return f"ALL(i, {math.prod(lengths)})", [body.index(i) for i in unravelled("i", lengths)]
+        names = [f"i{d}" for d in range(len(lengths))]
+        loops = [f"EACH({i}, {n})" for i, n in zip(names, lengths, strict=True) if n != 1]
+        return " ".join(loops), [0 if n == 1 else i for i, n in zip(names, lengths, strict=True)]
+
+    def _rows(
+        self,
+        buffer: Buffer,
+        x: Value,
+        shape: Sequence[int],
+        place: Callable[[Sequence[Index]], Sequence[Index]],
+        own: Sequence[int],
+    ) -> tuple[int, Body, list[str], str]:
+        """Statements that write a row of an array, the axes `own`; the number of rows, and the head of their loop."""
+        others = [d for d in range(len(x.shape)) if d not in own]
+        body, lengths = Body(), [x.shape[d] for d in others]
+        head, outer = self.every(body, lengths)
+        stores = []
+        for inner in itertools.product(*(range(x.shape[d]) for d in own)):
+            at = dict(zip([*others, *own], [*outer, *inner], strict=True))
+            index = [at[d] for d in range(len(x.shape))]
+            value = body.at(x, index)
+            stores.append(f"PUT({buffer.name}, {body.index(linear(place(index), shape))}, {value});")
+        return math.prod(lengths), body, stores, head
 
     def written(self, buffer: Buffer) -> None:
         """Note that lanes wrote to a buffer."""
@@ -285,27 +324,6 @@ class Writer:
                 b.last = self.epoch
 
 
-def _rows(
-    buffer: Buffer,
-    x: Value,
-    shape: Sequence[int],
-    place: Callable[[Sequence[Index]], Sequence[Index]],
-    own: Sequence[int],
-) -> tuple[int, Body, list[str]]:
-    """Statements that write a row of an array, the axes `own`; the number of rows."""
-    others = [d for d in range(len(x.shape)) if d not in own]
-    body, lengths = Body(), [x.shape[d] for d in others]
-    rows = math.prod(lengths)
-    outer = [body.index(i) for i in unravelled("i", lengths)] if rows > 1 else [0] * len(others)
-    stores = []
-    for inner in itertools.product(*(range(x.shape[d]) for d in own)):
-        at = dict(zip([*others, *own], [*outer, *inner], strict=True))
-        index = [at[d] for d in range(len(x.shape))]
-        value = body.at(x, index)
-        stores.append(f"{buffer.name}[{body.index(linear(place(index), shape))}] = {value};")
-    return rows, body, stores
-
-
 def written_out(shape: Sequence[int]) -> int:
     """The number of first axes over which lanes go; one lane writes out the others."""
     return next(d for d in range(len(shape) + 1) if math.prod(shape[d:]) <= WRITTEN_OUT)
@@ -317,7 +335,7 @@ def select(body: Body, index: Index, entries: Sequence[str]) -> str:
         return entries[index]
     chain = entries[-1]
     for k in range(len(entries) - 2, -1, -1):
-        chain = f"({index} == {k} ? {entries[k]} : {chain})"
+        chain = chosen(f"{index} == {k}", entries[k], chain)
     return chain
 
 

@@ -116,7 +116,7 @@ def test_capacity_keeps_the_first_contacts_and_counts_the_rest(crowd):
 def test_compact_finds_the_first_true_entries(size, capacity, share, as_on_a_gpu):
     masks = np.random.default_rng(size).random((4, size)) < share
     compact = functools.partial(compaction.compact, capacity=capacity)
-    index, real, lost = jax.jit(jax.vmap(stage(compact, on_host=True) if as_on_a_gpu else compact))(masks)
+    index, real, lost = jax.jit(jax.vmap(stage(compact, form="host") if as_on_a_gpu else compact))(masks)
     for k, mask in enumerate(masks):
         index_true = np.flatnonzero(mask)
         n = min(len(index_true), capacity)

@@ -195,15 +195,15 @@ def test_lanes_compute_what_jax_computes(name, monkeypatch):
     function, *operands = CASES[name]
     assert all(map(is_known, flatten(trace(function, [x[0] for x in operands]), "cuda").operations))
     want = jax.vmap(function)(*operands)
-    assert_same(jax.jit(jax.vmap(tile.stage(function, on_host=True)))(*operands), want)
+    assert_same(jax.jit(jax.vmap(tile.stage(function, form="host")))(*operands), want)
     threads.use(monkeypatch)
-    assert_same(jax.jit(jax.vmap(tile.stage(function, on_host=True)))(*operands), want)
+    assert_same(jax.jit(jax.vmap(tile.stage(function, form="host")))(*operands), want)
 
 
 def test_arrays_that_do_not_fit_the_shared_memory_lie_in_that_of_the_program(monkeypatch):
     function, *operands = CASES["kept"]
     monkeypatch.setattr(kernels, "SHARED_BYTES", 64)
-    assert_same(jax.jit(jax.vmap(tile.stage(function, on_host=True)))(*operands), jax.vmap(function)(*operands))
+    assert_same(jax.jit(jax.vmap(tile.stage(function, form="host")))(*operands), jax.vmap(function)(*operands))
 
 
 def test_what_it_cannot_write_is_computed_between_kernels():
@@ -211,7 +211,7 @@ def test_what_it_cannot_write_is_computed_between_kernels():
         return jnp.cumsum(lax.cummax(jnp.sin(x)) * 2), x.sum()
 
     x = numbers(20)
-    plan = tile.stage(function, on_host=True)
+    plan = tile.stage(function, form="host")
     assert_same(jax.jit(jax.vmap(plan))(x), jax.vmap(function)(x))
     kinds = [s.operation and s.operation.name for s in segments(flatten(trace(function, [x[0]]), "cuda"), [True])]
     assert kinds == [None, "cummax", None]
@@ -222,7 +222,7 @@ def test_what_no_world_changes_is_computed_once():
         return lax.cummax(x) + lax.cummax(shared * 2)
 
     x, shared = numbers(20), numbers(20)[0]
-    one = tile.stage(function, on_host=True)
+    one = tile.stage(function, form="host")
     assert_same(jax.jit(jax.vmap(one, (0, None)))(x, shared), jax.vmap(function, (0, None))(x, shared))
     program = jax.jit(jax.vmap(one, (0, None))).lower(x, shared).as_text()
     assert program.count("stablehlo.reduce_window") == 2 and "tensor<20xf64>, tensor<20xf64>" not in program
@@ -231,7 +231,7 @@ def test_what_no_world_changes_is_computed_once():
 @pytest.mark.parametrize("batch", ["none", "shared", "twice"])
 def test_batches(batch):
     function, x, y = CASES["products"]
-    one = tile.stage(function, on_host=True)
+    one = tile.stage(function, form="host")
     if batch == "none":
         assert_same(jax.jit(one)(x[0], y[0]), function(x[0], y[0]))
     elif batch == "shared":
@@ -244,7 +244,7 @@ def test_batches(batch):
 
 def test_derivatives_are_those_of_the_function():
     function, x = CASES["kept"]
-    one, v = tile.stage(function, on_host=True), numbers(50, seed=3)
+    one, v = tile.stage(function, form="host"), numbers(50, seed=3)
     assert_same(jax.jvp(jax.vmap(one), (x,), (v,)), jax.jvp(jax.vmap(function), (x,), (v,)))
     loss = lambda f, x: sum(jnp.sum(y**2) for y in f(x))  # noqa: E731
     assert_same(jax.vmap(jax.grad(partial(loss, one)))(x), jax.vmap(jax.grad(partial(loss, function)))(x))
@@ -260,7 +260,7 @@ def test_a_result_that_does_not_move_has_no_tangent():
 
 def test_constants_that_are_traced_are_operands():
     def outer(scale, x):
-        return jax.vmap(tile.stage(lambda x: x * scale, on_host=True))(x)
+        return jax.vmap(tile.stage(lambda x: x * scale, form="host"))(x)
 
     x = numbers(5)
     assert_same(jax.jit(outer)(2.0, x), x * 2)
@@ -271,7 +271,7 @@ def test_what_a_program_does_not_use_is_not_computed(axes):
     def both(x, y):
         return jnp.cumsum(y), lax.cummax(x) * 2, x.sum() + y[0]
 
-    one, x, y = tile.stage(both, on_host=True), numbers(20), numbers(30)
+    one, x, y = tile.stage(both, form="host"), numbers(20), numbers(30)
     given = [v if axes and a == 0 else v[0] for v, a in zip((x, y), axes or (0, 0), strict=True)]
     run, plain = (jax.vmap(f, axes) if axes else f for f in (one, both))
     assert_same(jax.jit(lambda x, y: run(x, y)[0])(*given), plain(*given)[0])

@@ -54,7 +54,7 @@ def test_a_step_by_kernels_is_the_step(name, lanes, monkeypatch):
     m, d = model_and_worlds(name)
     if lanes == "threads":
         threads.use(monkeypatch)
-    got = jax.jit(jax.vmap(tile.stage(jaxsim.step, on_host=True), (None, 0)))(m, d)
+    got = jax.jit(jax.vmap(tile.stage(jaxsim.step, form="host"), (None, 0)))(m, d)
     for (path, x), y in zip(jax.tree_util.tree_leaves_with_path(got), jax.tree.leaves(plain(name)), strict=True):
         scale = np.max(np.abs(y), initial=1)
         np.testing.assert_allclose(x, y, rtol=0, atol=CLOSE * scale, err_msg=jax.tree_util.keystr(path))
@@ -91,7 +91,7 @@ def test_gradients_by_kernels_are_those_of_the_step(name):
 
         return jax.jit(jax.grad(loss, argnums=(0, 1, 2, 3)))(d.qpos, d.qvel, d.ctrl, m.body_mass)
 
-    for got, want in zip(gradient(tile.stage(jaxsim.step, on_host=True)), gradient(jaxsim.step), strict=True):
+    for got, want in zip(gradient(tile.stage(jaxsim.step, form="host")), gradient(jaxsim.step), strict=True):
         np.testing.assert_allclose(got, want, rtol=0, atol=CLOSE * np.max(np.abs(want), initial=1))
 
 
@@ -115,7 +115,7 @@ def test_the_gradient_of_a_rollout_solves_once_a_step():
         loss = lambda v: jnp.sum(jaxsim.rollout(m, d.replace(qvel=v), nstep=3, step=step)[0].qpos ** 2)  # noqa: E731
         return jax.jit(jax.grad(loss))
 
-    by_kernels, plain = gradient(tile.stage(jaxsim.step, on_host=True)), gradient(jaxsim.step)
+    by_kernels, plain = gradient(tile.stage(jaxsim.step, form="host")), gradient(jaxsim.step)
     np.testing.assert_allclose(by_kernels(d.qvel), plain(d.qvel), rtol=CLOSE)
     assert solves(by_kernels.trace(d.qvel).jaxpr.jaxpr) == solves(plain.trace(d.qvel).jaxpr.jaxpr)
 

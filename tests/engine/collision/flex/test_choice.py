@@ -45,7 +45,7 @@ def test_the_program_in_c_keeps_what_the_plain_form_keeps(seed, monkeypatch):
     monkeypatch.setattr(world_program, "natively", world_program.by_jax)  # no C
     plain = jax.jit(lambda *x: choose(m, d, *x) + 0)(*given)
     assert np.array_equal(found, plain)
-    on_gpu = jax.jit(stage(lambda *x: choose(m, d, *x), on_host=True))(*given)
+    on_gpu = jax.jit(stage(lambda *x: choose(m, d, *x), form="host"))(*given)
     assert np.array_equal(found, on_gpu)
     segment = given[-1]
     assert max(np.bincount(segment[np.asarray(found) >= 0])[:-1]) == MAXCONPAIR
