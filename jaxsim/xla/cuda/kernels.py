@@ -16,7 +16,6 @@ import numpy as np
 from jaxsim.math.safe import Array
 from jaxsim.xla.cuda.nvrtc import ptx_of
 from jaxsim.xla.machine_code import native
-from jaxsim.xla.machine_code.c_expressions import C_TYPES
 from jaxsim.xla.source_text import definitions, text
 
 C_NUMBERS = {"float32": "float", "float64": "double"}
@@ -112,17 +111,3 @@ XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
 }}
 """
     return jax.ffi.ffi_call(native.target_of(native.PREAMBLE + source + handler), out)(*operands)
-
-
-def run_on_vectors(source: str, operands: Sequence[Array], out: Sequence[jax.ShapeDtypeStruct]) -> list[Array]:
-    """The results of `tile(count, operands..., results...)` in C++ for all worlds. Raises CompilerMissing."""
-    kinds = [C_TYPES[str(x.dtype)] for x in (*operands, *out)]
-    pointers = [f"(const {kinds[i]}*)argument(frame, {i})->data" for i in range(len(operands))]
-    pointers += [f"({kinds[len(operands) + i]}*)result(frame, {i})->data" for i in range(len(out))]
-    handler = f"""
-extern "C" XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
-  if (!is_question(frame)) tile(result(frame, 0)->dims[0], {", ".join(pointers)});
-  return 0;
-}}
-"""
-    return list(jax.ffi.ffi_call(native.target_of(native.PREAMBLE + source + handler, native.WIDE), list(out))(*operands))

@@ -32,7 +32,8 @@ SCALAR = ("-O2", "-ffp-contract=off")
 VECTOR = ("-O3", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros")
 VECTOR += ("-mprefer-vector-width=128",) if platform.machine() in ("x86_64", "AMD64") else ()
 # C++ whose vectors have an entry of each world.
-WIDE = ("-x", "c++", "-std=c++17", "-O2", "-march=native", "-ffp-contract=fast", "-fno-signed-zeros", "-fno-exceptions")
+WORLDS = ("-x", "c++", "-std=c++17", "-fno-exceptions", "-O2", "-march=native", "-ffp-contract=fast")
+WORLDS += ("-fno-signed-zeros",)
 PREAMBLE = """#include <string.h>
 #include "xla/ffi/api/c_api.h"
 static int is_question(XLA_FFI_CallFrame* frame) {
@@ -81,7 +82,7 @@ def begin(source: str, flags: tuple[str, ...] = SCALAR) -> None:
 
 @cache
 def target_of(source: str, flags: tuple[str, ...] = SCALAR) -> str:
-    """Name under which XLA calls `handler` of a C source that begins with `PREAMBLE`; flags are SCALAR or VECTOR.
+    """Name under which XLA calls `handler` of a source that begins with `PREAMBLE`; flags are SCALAR, VECTOR, WORLDS.
 
     The library is kept for later processes (`_folder`). Raises CompilerMissing where there is no compiler, or it
     refuses the source.

@@ -161,7 +161,9 @@ def _kept(flat: Flat, often: bool, lanes: int) -> set[Var]:
         mine: set[int] = set()
         for v in op.outputs:
             found = readers.get(v, set())
-            again = (len(found) - 1) * cost[v] > RECOMPUTED or (often and _is_read_often(v, read.get(v, 0), cost[v], lanes))
+            again = (len(found) - 1) * cost[v] > RECOMPUTED or (
+                often and _is_read_often(v, read.get(v, 0), cost[v], lanes)
+            )
             if again and op.name not in VIEWS:
                 kept.add(v)
             mine |= {k} if v in kept else found
@@ -224,7 +226,7 @@ def _in_parts(w: Writer, op: Operation, x: Value) -> Value:
         total = body.variable(x.dtype, at(index[axis]))
         with body.loop(size - 1) as t:
             i = body.index(f"({index[axis]} + {parts} * ({t} + 1))")
-            term = at(chosen(f"{i} < {length}", i, str(length - 1)))
+            term = at(chosen(f"{i} < {length}", str(i), str(length - 1)))
             body.lines.append(f"if ({i} < {length}) {total} = {REDUCTIONS[op.name](total, term, out=out.dtype)};")
             body.cost += 4 * body.times
         return total
@@ -313,7 +315,7 @@ def _scatter(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer
 
 
 def _rows_to_look_for(w: Writer, op: Operation) -> np.ndarray | None:
-    """The known updates of each row, or None. One thread rather goes over the updates, if rows have more than others."""
+    """The known updates of each row, or None. One lane rather goes over the updates, if few rows have most of them."""
     rows = known_rows(op)
     if rows is None or (w.wide and rows.size > MOST_EMPTY * op.inputs[2].shape[0]):
         return None

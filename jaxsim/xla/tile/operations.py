@@ -150,7 +150,9 @@ def _iota(op: Operation, operands: Sequence[Value]) -> list[Value]:
 
     def entry(body: Body, index: Sequence[Index]) -> str:
         i = index[axis]
-        return literal(i, out.dtype) if isinstance(i, int) else body.let(out.dtype, f"CONVERT({c_type(out.dtype)}, {i})")
+        return (
+            literal(i, out.dtype) if isinstance(i, int) else body.let(out.dtype, f"CONVERT({c_type(out.dtype)}, {i})")
+        )
 
     return [Value(out.shape, out.dtype, entry)]
 
@@ -160,7 +162,7 @@ def _inside(body: Body, i: Index, size: int) -> tuple[str | bool, Index]:
     if isinstance(i, int):
         return 0 <= i < size, min(max(i, 0), size - 1)
     i = body.index(i)
-    return f"({i} >= 0 && {i} < {size})", body.index(chosen(f"{i} < 0", "0", chosen(f"{i} >= {size}", str(size - 1), i)))
+    return f"({i} >= 0 && {i} < {size})", clamped(body, str(i), size - 1)
 
 
 def _all(tests: Sequence[str | bool]) -> str | bool:

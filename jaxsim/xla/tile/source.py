@@ -45,61 +45,7 @@ def tile_source(flat: Flat, has_worlds: Sequence[bool], count: int, lanes: int |
     return min(tried, key=lambda t: t[0])[1]
 
 
-def wide_source(flat: Flat, has_worlds: Sequence[bool]) -> str:
-    """C++ source of `tile(count, inputs..., outputs...)`, for a CPU whose vectors hold a number of several worlds.
-
-    Raises UnsupportedPrimitive.
-    """
-    w = Writer(keeps_more=True, wide=True)
-    args = []
-    for i, (v, worlds) in enumerate(zip(flat.inputs, has_worlds, strict=True)):
-        buffer = w.buffer(v.dtype, math.prod(v.shape), f"in{i}")
-        buffer.given = not worlds
-        args.append(w.stored(buffer, v.shape))
-    outputs = [v for v in flat.outputs if isinstance(v, Var)]
-    results = [w.buffer(v.dtype, math.prod(v.shape), f"out{i}") for i, v in enumerate(outputs)]
-    made = {v for op in flat.operations for v in op.outputs}
-    targets = {v: b for v, b in zip(outputs, results, strict=True) if v in made}
-    found = dict(zip(flat.outputs, compute(w, flat, args, targets), strict=True))
-    for v, buffer in zip(outputs, results, strict=True):
-        buffer.given, buffer.last = False, w.epoch
-        if found[v].size and found[v].buffer is not buffer:
-            w.fill(buffer, found[v], v.shape)
-        buffer.last = w.epoch + 1
-    placed, size = places([b for b in w.buffers if not b.given])
-    real = _real(flat, outputs)
-    declared = [f"typename Of<{c_type(b.dtype)}>::vector* {b.name} = (typename Of<{c_type(b.dtype)}>::vector*)(memory + {at});" for b, at in placed.items()]
-    pointers = [f"const {c_type(v.dtype)}* {'p' if worlds else 'in'}{i}" for i, (v, worlds) in enumerate(zip(flat.inputs, has_worlds, strict=True))]
-    pointers += [f"{c_type(v.dtype)}* q{i}" for i, v in enumerate(outputs)]
-    sizes = [math.prod(v.shape) for v in flat.inputs]
-    packed = [f"pack(in{i}, p{i} + first * {n}, {n}, worlds);" for i, (n, worlds) in enumerate(zip(sizes, has_worlds, strict=True)) if worlds and n]
-    unpacked = [f"unpack(out{i}, q{i} + first * {math.prod(v.shape)}, {math.prod(v.shape)}, worlds);" for i, v in enumerate(outputs)]
-    here = Path(__file__).parent
-    signature, names = ", ".join(pointers), ", ".join(p.split()[-1] for p in pointers)
-    lines = "\n".join([*declared, *packed, *w.lines, *unpacked])
-    tables = "\n".join(w.tables)
-    return f"""#define REAL {c_type(real)}
-#define T F
-#define SQRT {"sqrt" if real == np.float64 else "sqrtf"}
-#include <math.h>
-#include <string.h>
-{text(here, "wide.h")}
-{PREAMBLE}
-{text(here, "tile.cu")}
-{tables}
-static __attribute__((noinline, noipa)) void visit(char* memory, long long first, int worlds, {signature}) {{
-const int lane = 0;
-{lines}
-}}
-static void tile(long long count, {signature}) {{
-  alignas(64) static thread_local char memory[{max(size, 64)}];
-  for (long long first = 0; first < count; first += WORLDS)
-    visit(memory, first, count - first < WORLDS ? count - first : WORLDS, {names});
-}}
-"""
-
-
-def _real(flat: Flat, outputs: Sequence[Var]) -> np.dtype:
+def real_type(flat: Flat, outputs: Sequence[Var]) -> np.dtype:
     """The type of real numbers."""
     types = (v.dtype for v in (*flat.inputs, *outputs) if np.issubdtype(v.dtype, np.floating))
     return next(types, np.dtype(np.float32))
@@ -185,7 +131,7 @@ def _text(
     shape: _Shape,
     declared: Sequence[str],
 ) -> str:
-    real = _real(flat, outputs)
+    real = real_type(flat, outputs)
     parameters = [f"const {c_type(v.dtype)}* in{i}" for i, v in enumerate(flat.inputs)]
     parameters += [f"{c_type(v.dtype)}* out{i}" for i, v in enumerate(outputs)] + ["char* scratch"]
     own = [f"in{i} += (long long)world * {math.prod(v.shape)};" for i, v in enumerate(flat.inputs) if has_worlds[i]]

@@ -22,10 +22,11 @@ from jaxsim.xla.compat import ClosedJaxpr, Primitive, ad, batching, dce_jaxpr, d
 from jaxsim.xla.cuda import kernels
 from jaxsim.xla.cuda.nvrtc import CompilerMissing
 from jaxsim.xla.machine_code.c_expressions import UnsupportedPrimitive
+from jaxsim.xla.tile import vectors
 from jaxsim.xla.tile.equations import Flat, Operation, Var, flatten
 from jaxsim.xla.tile.kernel import PLATFORM, is_written
 from jaxsim.xla.tile.segments import segments
-from jaxsim.xla.tile.source import TileSource, tile_source, wide_source
+from jaxsim.xla.tile.source import TileSource, tile_source
 
 KEPT = "kept_between_kernels"  # the name of what a derivative needs of JAX's operations, for policies of checkpoints
 MOST_CONSTANTS = 4096  # numbers of a table within a kernel
@@ -39,7 +40,7 @@ TRANSPOSED = {"wide transpose": "wide"}
 
 
 class _Plan(NamedTuple):
-    """What a stage computes, and what it is on a CPU: a `Form`."""
+    """What a stage computes, and what it is on a CPU."""
 
     traced: "_Traced"
     form: str = "plain"
@@ -62,7 +63,7 @@ class _Traced:
 
 
 def stage(function: Callable[..., Any], form: str = "plain") -> Callable[..., Any]:
-    """The function of one world's arrays (any PyTrees), as a few kernels on a GPU, and in a form of those above on a CPU."""
+    """The function of one world's arrays (any PyTrees), as a few kernels on a GPU, and in one of the forms on a CPU."""
 
     def run(*args: Any) -> Any:
         leaves, tree = jax.tree.flatten(args)
@@ -131,7 +132,7 @@ def _on_cpu(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
         return by_kernels(_on_host, *operands, plan=plan, axes=axes)
     if plan.form == "wide":
         with contextlib.suppress(CompilerMissing):
-            return by_kernels(_on_vectors, *operands, plan=plan, axes=axes)
+            return by_kernels(vectors.run, *operands, plan=plan, axes=axes)
     return by_jax(*operands, plan=plan, axes=axes)
 
 
@@ -183,11 +184,6 @@ def _on_gpu(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequen
 def _on_host(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
     source = tile_source(flat, has_worlds, count, lanes=1)
     return kernels.run_on_host(source.text, "tile", operands, _results(flat, source, count))[:-1]
-
-
-def _on_vectors(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    out = [jax.ShapeDtypeStruct((count, *v.shape), v.dtype) for v in flat.outputs]
-    return kernels.run_on_vectors(wide_source(flat, has_worlds), operands, out)
 
 
 def _results(flat: Flat, source: TileSource, count: int) -> list[jax.ShapeDtypeStruct]:

@@ -13,6 +13,7 @@ from jaxsim.math.arrays import row_at
 from jaxsim.xla import linalg
 from jaxsim.xla.compat import jax_version
 from jaxsim.xla.cuda import kernels
+from jaxsim.xla.machine_code import native
 from jaxsim.xla.tile import stage as tile
 from jaxsim.xla.tile.equations import flatten, trace
 from jaxsim.xla.tile.kernel import is_known
@@ -22,6 +23,8 @@ from tests.xla.tile import threads
 pytestmark = pytest.mark.skipif(
     not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="needs a C compiler, as kernels on the host do"
 )
+
+needs_cpp = pytest.mark.skipif(not any(map(shutil.which, ("g++", "clang++"))), reason="needs a C++ compiler")
 
 WORLDS = 3
 EXACT = 1e-12  # float64; sums in another order
@@ -198,6 +201,35 @@ def test_lanes_compute_what_jax_computes(name, monkeypatch):
     assert_same(jax.jit(jax.vmap(tile.stage(function, form="host")))(*operands), want)
     threads.use(monkeypatch)
     assert_same(jax.jit(jax.vmap(tile.stage(function, form="host")))(*operands), want)
+
+
+@needs_cpp
+@pytest.mark.parametrize("name", CASES)
+def test_vectors_of_worlds_hold_what_jax_computes(name):
+    function, *operands = CASES[name]
+    found = jax.jit(jax.vmap(tile.stage(function, form="wide")))(*operands)
+    assert_same(found, jax.vmap(function)(*operands))
+
+
+@needs_cpp
+@pytest.mark.parametrize("count", [1, 8, 19])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_any_number_of_worlds_is_vectors(count, dtype):
+    def function(x, shared):
+        return newton(x + shared)[0], x > 0, jnp.argsort(x)[0], lax.cond(x[0] > 0, jnp.sin, jnp.cos, x)
+
+    x, shared = np.random.default_rng(4).uniform(-1, 1, (count, 5)).astype(dtype), np.linspace(0, 1, 5, dtype=dtype)
+    found = jax.jit(jax.vmap(tile.stage(function, form="wide"), (0, None)))(x, shared)
+    want = jax.vmap(function, (0, None))(x, shared)
+    for a, b in zip(found, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=10 * np.finfo(dtype).eps, atol=10 * np.finfo(dtype).eps)
+
+
+@needs_cpp
+def test_without_a_compiler_of_cpp_vectors_of_worlds_are_operations_of_jax(monkeypatch):
+    monkeypatch.setattr(native, "WORLDS", ("-no-such-option",))
+    x = numbers(20)
+    assert_same(jax.jit(jax.vmap(tile.stage(jnp.cumsum, form="wide")))(x), jnp.cumsum(x, axis=1))
 
 
 def test_arrays_that_do_not_fit_the_shared_memory_lie_in_that_of_the_program(monkeypatch):
