@@ -14,6 +14,7 @@ from jaxsim.core.model import Model
 from jaxsim.engine import forward
 from jaxsim.engine.derived import carried, fields_read, from_carried, with_fields, without_derived
 from jaxsim.engine.solver.implicit_diff import SOLUTION
+from jaxsim.engine.solver.kernel import NEVER
 from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
 from jaxsim.xla.loops import traced_once
@@ -89,7 +90,8 @@ def step_of_state(m: Model, d: Data) -> Data:
     def from_state(state: dict[str, Any]) -> Data:
         return forward.step(m, from_carried(d, state))
 
-    if jax.default_backend() == "cpu" and m.callbacks == Callbacks():
+    in_vectors = jax.default_backend() == "cpu" and m.opt.solver_kernel != NEVER and m.callbacks == Callbacks()
+    if in_vectors:
         return stage(from_state, form="wide transpose")(carried(d))
     return jax.checkpoint(from_state, policy=SAVED)(carried(d))
 

@@ -32,6 +32,15 @@ def when(needed: Array, function: Callable[[], Any]) -> Any:
     return lax.cond(needed, run, lambda: zeros)
 
 
+def computed_anyway(needed: Array, function: Callable[[], Any]) -> Any:
+    """What `when` gives, with the function computed in any case.
+
+    For batches that need it here and there: a branch of a batch is computed for all of it too, and what it closes over
+    is repeated for each, tables included.
+    """
+    return jax.tree.map(lambda x: jnp.where(needed, x, jnp.zeros_like(x)), function())
+
+
 def while_each(cond: Callable[[Any], Array], body: Callable[[Any], Any], state: Any) -> Any:
     """`state = body(state)` while `cond(state)`; in a batch on a CPU, only for worlds that go on.
 

@@ -38,7 +38,7 @@ from jaxsim.math.arrays import gather, inner, matvec, row_at
 from jaxsim.math.component import Vector, split
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
-from jaxsim.xla.loops import repeat, traced_once, when
+from jaxsim.xla.loops import computed_anyway, repeat, traced_once, when
 from jaxsim.xla.searches.pool import for_each
 
 MULTICCD_ANGLE = 1e-3  # by which geoms are rotated to find more contacts
@@ -228,7 +228,7 @@ def _contacts_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> 
                 assert tables.facets is not None
                 return manifold_again(tables.facets, tables.hulls, a, b, records[1], gap), records[1]
 
-            return contacts_of_pair(settings, tables, a, b, bound, find, touch)[0]
+            return contacts_of_pair(settings, tables, a, b, bound, find, touch, computed_anyway)[0]
 
         return jax.vmap(again)(a, b, bound, records)
 
@@ -284,10 +284,12 @@ def contacts_of_pair(
     bound: Array,
     find: Callable,
     touch: Callable,
+    when: Callable = when,
 ) -> tuple[Contacts, Any]:
     """Contacts of one pair in k slots, and the records of the k searches and of the manifold.
 
-    `find(i, turned_a, turned_b, needed)` is the record of search i; `touch(a, b, face, gap)` is `manifold`. With
+    `find(i, turned_a, turned_b, needed)` is the record of search i; `touch(a, b, face, gap)` is `manifold`; what is not
+    needed is left out by `when`. With
     `multiccd`, pairs without a manifold are searched again with the geoms tilted about the tangents of the first
     contact, as mjc_Convex does.
     """
