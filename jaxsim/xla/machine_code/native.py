@@ -32,7 +32,7 @@ SCALAR = ("-O2", "-ffp-contract=off")
 VECTOR = ("-O3", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros")
 VECTOR += ("-mprefer-vector-width=128",) if platform.machine() in ("x86_64", "AMD64") else ()
 # C++ whose vectors have an entry of each world.
-WORLDS = ("-x", "c++", "-std=c++17", "-fno-exceptions", "-O2", "-march=native", "-ffp-contract=off")
+WORLDS = ("-x", "c++", "-std=c++17", "-fno-exceptions", "-O2", "-march=native", "-ffp-contract=fast")
 WORLDS += ("-fno-signed-zeros",)
 PREAMBLE = """#include <string.h>
 #include "xla/ffi/api/c_api.h"
