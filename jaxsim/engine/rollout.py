@@ -62,7 +62,7 @@ def rollout(
     Raises:
         ValueError: the arguments do not fit together.
     """
-    make_step = step or step_of_state
+    make_step = step or forward.step
     nstep, policy, rows = _read_controls(m, controls, nstep)
     blank = jax.tree.map(jnp.zeros_like, d)
     read = frozenset() if rows is not None else fields_read(lambda d: policy(jnp.int32(0), d), d)

@@ -9,7 +9,7 @@ import pytest
 
 import jaxsim
 from jaxsim.engine.derived import CARRIED, fields_read
-from jaxsim.engine.rollout import remade
+from jaxsim.engine.rollout import step_of_state
 
 BEAD = """<mujoco><option timestep="0.01"/><worldbody><geom type="plane" size="3 3 1"/><body pos="0 0 .12">
 <joint name="x" type="slide" axis="1 0 0" damping=".5"/><joint type="slide" axis="0 0 1"/><joint axis="0 1 0"/>
@@ -126,7 +126,7 @@ def test_memory_of_a_long_gradient_follows_the_checkpointing():
     assert step < 1000 * state < 0.5 * none  # a step costs at most its state, not all that it computes
 
 
-def test_a_remade_step_is_that_step_and_reverse_mode_keeps_its_state_alone():
+def test_a_step_of_the_state_is_that_step_and_reverse_mode_keeps_its_state_alone():
     m, d = pendulum()
 
     def gradient(step, nstep):
@@ -134,7 +134,7 @@ def test_a_remade_step_is_that_step_and_reverse_mode_keeps_its_state_alone():
         return jax.jit(jax.value_and_grad(loss)).lower(d.qvel).compile()
 
     plain = functools.partial(jaxsim.step, m)
-    both = [gradient(step, 1000) for step in (remade(plain), plain)]
+    both = [gradient(step, 1000) for step in (functools.partial(step_of_state, m), plain)]
     for a, b in zip(*(jax.tree.leaves(g(d.qvel)) for g in both), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
     state = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves([getattr(d, n) for n in CARRIED]))
