@@ -20,7 +20,7 @@ from jaxsim.xla.tile.kernel import compute
 from jaxsim.xla.tile.source import real_type
 from jaxsim.xla.tile.writer import Buffer, Writer, places
 
-# Bounds of what is written as such a program, far above the robots that were measured (the ant: 290,000 numbers, 0.9 MB)
+# Bounds of what is written as such a program; the ant has 290,000 numbers, 0.9 MB
 MOST_NUMBERS = 1_000_000  # that operations make of a world
 MOST_BYTES = 8 << 20  # of arrays of a vector of worlds
 

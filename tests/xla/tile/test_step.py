@@ -83,8 +83,8 @@ def test_gradients_by_kernels_are_those_of_the_step(name, form, monkeypatch):
         d = jax.vmap(lambda v: jaxsim.make_data(m).replace(qvel=jnp.full(m.nv, v)))(jnp.linspace(0, 0.3, WORLDS))
     else:
         m, d = model_and_worlds(name)
-    if name != "ball" and form != "host":  # whose products are fused: rounding says on which side of a kink a world is
-        d = jax.tree.map(lambda x: x[1:], d)  # so without the first, which is at rest
+    if name != "ball" and form != "host":  # without the world at rest: at a kink rounding chooses the side
+        d = jax.tree.map(lambda x: x[1:], d)
 
     def gradient(step):
         def loss(qpos, qvel, ctrl, mass):
