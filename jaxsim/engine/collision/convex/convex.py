@@ -288,9 +288,9 @@ def contacts_of_pair(
 ) -> tuple[Contacts, Any]:
     """Contacts of one pair in k slots, and the records of the k searches and of the manifold.
 
-    `find(i, turned_a, turned_b, needed)` is the record of search i; `touch(a, b, face, gap)` is `manifold`; `when` omits
-    what is not needed. With `multiccd`, pairs without a manifold are searched again with the geoms tilted about the
-    tangents of the first contact, as mjc_Convex does.
+    `find(i, turned_a, turned_b, needed)` is the record of search i; `touch(a, b, face, gap)` is `manifold`; `when`
+    omits what is not needed. With `multiccd`, pairs without a manifold are searched again with the geoms tilted about
+    the tangents of the first contact, as mjc_Convex does.
     """
     faceted = is_type(a.type, FACETED_TYPES) & is_type(b.type, FACETED_TYPES)
     is_multi = ~is_type(a.type, SINGLE_CONTACT_TYPES) & ~is_type(b.type, SINGLE_CONTACT_TYPES)
