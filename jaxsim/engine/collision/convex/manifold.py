@@ -161,22 +161,25 @@ def manifold_again(
         q = _subject_vertex(f, hulls, subject, record, jnp.where(e + 1 < nedge, e + 1, 0))
         start, plane = side(jnp.maximum(cut, 0))
         step = component.sub(q, p)
-        rate = component.dot(step, plane)
+        is_vertex = cut < 0
+        # only the formula in use divides: those of parallel lines and planes overflow, and zero times that is nan
+        rate = jnp.where(is_edge & ~is_vertex, component.dot(step, plane), 1)
         t = safe.divide(component.dot(component.sub(start, p), plane), rate)
         crossing = component.add(p, component.scale(t, step))
-        corner = _meeting((plane_of_subject, plane, side(jnp.where(is_edge, 0, -1 - line))), base, start)
-        return jnp.stack(component.where(cut < 0, p, component.where(is_edge, crossing, corner)))
+        planes = plane_of_subject, plane, side(jnp.where(is_edge, 0, -1 - line))
+        corner = _meeting(planes, base, start, ~is_edge & ~is_vertex)
+        return jnp.stack(component.where(is_vertex, p, component.where(is_edge, crossing, corner)))
 
     points = jax.vmap(point)(record.origin)
     return _moved(f, record, clipper, subject, points, gap, record.ok, record.real)
 
 
-def _meeting(planes: tuple[Vector, Vector, tuple[Vector, Vector]], base: Vector, start: Vector) -> Vector:
-    """Where three planes meet: that of normal n0 through `base`, n1 through `start`, and a side's."""
+def _meeting(planes: tuple[Vector, Vector, tuple[Vector, Vector]], base: Vector, start: Vector, used: Array) -> Vector:
+    """Where three planes meet, if this is `used`: that of normal n0 through `base`, n1 through `start`, and a side's."""
     n0, n1, (other, n2) = planes
     across = component.cross(n1, n2), component.cross(n2, n0), component.cross(n0, n1)
     heights = component.dot(n0, base), component.dot(n1, start), component.dot(n2, other)
-    volume = component.dot(n0, across[0])
+    volume = jnp.where(used, component.dot(n0, across[0]), 1)
     parts = [component.scale(safe.divide(h, volume), x) for h, x in zip(heights, across, strict=True)]
     return component.add(component.add(parts[0], parts[1]), parts[2])
 

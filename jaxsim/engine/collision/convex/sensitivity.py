@@ -8,8 +8,9 @@ the strictly convex part. Then
 
     (1 - T) (x - s(n) - v) + T n = 0:
 
-across its tangents the point is on the feature, and along them the feature is perpendicular to the normal. With the gap
-and |n| = 1 these are ten equations for ten unknowns, regular also where the shapes just touch. The implicit function
+across its tangents the point is on the feature, and along them the feature is perpendicular to the normal. The second
+point follows from the first, the normal and the distance, so these are six equations for six unknowns: the first point,
+the normal's two turns, and the distance. They are regular also where the shapes just touch. The implicit function
 theorem gives the derivatives. With `ray`, the points differ not along the normal but along the line between the
 centres.
 """
@@ -23,6 +24,7 @@ import numpy as np
 
 from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.convex.support import ROUND_TYPES, ConvexShape, centre, is_type
+from jaxsim.engine.collision.shapes import make_frame
 from jaxsim.math import safe
 from jaxsim.math.arrays import dot, inner, matvec, matvec_t
 from jaxsim.math.rotation import cross
@@ -129,20 +131,25 @@ def _feature_equations(s: ConvexShape, f: SurfaceFeature, x: Array, normal: Arra
     return off - matvec(tangent, off) + matvec(tangent, n)
 
 
-def witness_equations(
-    a: ConvexShape, b: ConvexShape, feature1: SurfaceFeature, feature2: SurfaceFeature, z: Array, ray: bool = False
-) -> Array:
-    """Residual (10,) of the equations at the unknowns z (10,): x1, x2, normal, distance."""
-    x1, x2, n, dist = z[:3], z[3:6], z[6:9], z[9]
+def _moved(a: ConvexShape, b: ConvexShape, z: Array, y: Array, ray: bool) -> Array:
+    """What z (10,) becomes by the unknowns y (6,): how far x1 moves, how far the normal turns, what the distance gains.
+
+    x1, x2, normal and distance, in z and in the result; x2 follows from the others.
+    """
+    x1, dist = z[:3] + y[:3], z[9] + y[5]
+    first, second = make_frame(z[None, 6:9], None).reshape(3, 3)[1:]
+    n = safe.normalize(z[6:9] + y[3] * first + y[4] * second)[0]
     along = safe.normalize(centre(b) - centre(a))[0] if ray else n
-    return jnp.concatenate(
-        [
-            _feature_equations(a, feature1, x1, n),
-            _feature_equations(b, feature2, x2, -n),
-            x2 - x1 - dist * along,
-            0.5 * (inner(n, n) - 1)[None],
-        ]
-    )
+    return jnp.concatenate([x1, x1 + dist * along, n, dist[None]])
+
+
+def _residual(
+    a: ConvexShape, b: ConvexShape, feature1: SurfaceFeature, feature2: SurfaceFeature, z: Array, y: Array, ray: bool
+) -> Array:
+    """The six equations at z moved by y (6,)."""
+    z = _moved(a, b, z, y, ray)
+    n = z[6:9]
+    return jnp.concatenate([_feature_equations(a, feature1, z[:3], n), _feature_equations(b, feature2, z[3:6], -n)])
 
 
 def _solve(jacobian: Array, rhs: Array) -> Array:
@@ -150,7 +157,7 @@ def _solve(jacobian: Array, rhs: Array) -> Array:
     damping = float(jnp.finfo(jacobian.dtype).eps) ** 0.75
     # a sum: as a matrix product this would be a kernel that takes several times as long
     normal = jnp.sum(jacobian[:, :, None] * jacobian[:, None], axis=0)
-    scale = jnp.maximum(jnp.max(jnp.abs(normal)), 1)
+    scale = jnp.trace(normal)  # at least the largest eigenvalue, of which rounding is a share
     damped = normal + damping * scale * jnp.eye(len(normal), dtype=normal.dtype)
     fixed = jax.lax.stop_gradient(damped)
     solve = lambda _, y: linalg.solve_positive(fixed, y)  # noqa: E731
@@ -165,12 +172,13 @@ def refined_witness(
     witness: WitnessPoints,
     ray: bool = False,
 ) -> Array:
-    """The unknowns (10,) that solve the equations, by Newton's method from the result of the search."""
+    """x1, x2, normal and distance (10,) that solve the equations, by Newton's method from the result of the search."""
     start = jnp.concatenate([witness.x1, witness.x2, witness.normal, witness.dist[None]])
+    still = jnp.zeros(6, start.dtype)
 
     def step(z: Array, _: None) -> tuple[Array, None]:
-        jacobian = jax.jacfwd(lambda z: witness_equations(a, b, feature1, feature2, z, ray))(z)
-        return z - _solve(jacobian, witness_equations(a, b, feature1, feature2, z, ray)), None
+        equations = partial(_residual, a, b, feature1, feature2, z, ray=ray)
+        return _moved(a, b, z, -_solve(jax.jacfwd(equations)(still), equations(still)), ray), None
 
     z, _ = jax.lax.scan(step, start, None, length=NEWTON_STEPS)
     ok = jnp.all(jnp.isfinite(z)) & (jnp.max(jnp.abs(z - start)) < NEWTON_MAX_CHANGE)
@@ -190,14 +198,15 @@ def witness_jvp(
     """Tangents of the witness points, given those of the shapes' numbers; `z` (10,) solves the equations."""
     fields = ("pos", "mat", "size", "vert", "corner", "margin")
 
-    def at(numbers: tuple) -> Array:
-        one, two = [s._replace(**dict(zip(fields, x, strict=True))) for s, x in zip((a, b), numbers, strict=True)]
-        return witness_equations(one, two, feature1, feature2, z, ray)
+    def shapes(numbers: tuple) -> list[ConvexShape]:
+        return [s._replace(**dict(zip(fields, x, strict=True))) for s, x in zip((a, b), numbers, strict=True)]
 
     numbers, numbers_dot = [
         tuple(tuple(getattr(s, n) for n in fields) for s in pair) for pair in ((a, b), (a_dot, b_dot))
     ]
-    _, residual_dot = jax.jvp(at, (numbers,), (numbers_dot,))
-    jacobian = jax.jacfwd(lambda z: witness_equations(a, b, feature1, feature2, z, ray))(z)
-    z_dot = -_solve(jacobian, residual_dot)
+    still = jnp.zeros(6, z.dtype)
+    equations = partial(_residual, feature1=feature1, feature2=feature2, z=z, ray=ray)
+    _, residual_dot = jax.jvp(lambda x: equations(*shapes(x), y=still), (numbers,), (numbers_dot,))
+    y_dot = -_solve(jax.jacfwd(lambda y: equations(a, b, y=y))(still), residual_dot)
+    _, z_dot = jax.jvp(lambda x, y: _moved(*shapes(x), z, y, ray), (numbers, still), (numbers_dot, y_dot))
     return WitnessPoints(z_dot[:3], z_dot[3:6], z_dot[6:9], z_dot[9])

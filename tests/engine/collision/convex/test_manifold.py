@@ -66,3 +66,30 @@ def test_points_of_a_manifold_lie_between_the_faces(stacked):
     heights = found.pos[:, :4, 2][found.ok[:, None] & found.real[:, :4]]
     np.testing.assert_allclose(heights, 0.295, atol=1e-3)
     np.testing.assert_allclose(np.abs(found.normal[found.ok, 2]), 1, atol=1e-6)
+
+
+def test_gradient_is_finite_where_an_edge_is_nearly_along_a_side(float32):
+    """The crossing of such lines is no point of the manifold, but in single precision its derivative overflows."""
+    m = jaxsim.load_model(XML)
+    c = convex_context(m, *np.array([[0, 2]]).T)
+    size, none = jnp.asarray(m.geom_size, jnp.float32), jnp.zeros(1, jnp.float32)
+    upright = jnp.eye(3, dtype=jnp.float32)[None]
+    nearly, tilted = upright.at[0, 1, 2].set(1e-23), upright.at[0, 2, 0].set(5e-4)
+
+    def shape(geom, pos, mat):
+        s = shapes_of(c, Geoms(pos[None], mat, size[geom : geom + 1], jnp.array([geom])), none)
+        return jax.tree.map(lambda x: x[0], s)
+
+    still = shape(0, jnp.zeros(3, jnp.float32), nearly)
+
+    def points(pos):
+        other = shape(2, pos, tilted)
+        record = search(c.settings, c.tables, *jax.lax.stop_gradient((still, other)), jnp.array(True))
+        gap = split(record.x2 - record.x1)
+        facets, hulls = c.tables.facets, c.tables.hulls
+        _, how = manifold(facets, hulls, still, jax.lax.stop_gradient(other), record.points.index, gap, 8)
+        return jnp.sum(manifold_again(facets, hulls, still, other, how, gap).pos), how
+
+    grad, how = jax.jit(jax.grad(points, has_aux=True))(jnp.array([0.3, 0.4, 0.59], jnp.float32))
+    assert how.ok and (how.origin[:, 1] >= 0).any()
+    assert np.isfinite(grad).all()
