@@ -19,7 +19,13 @@ from jaxsim.engine.collision.convex.gjk import SupportPoints, gjk, weighted
 from jaxsim.engine.collision.convex.hull import FacetTable, HullTable, facet_table, hull_table
 from jaxsim.engine.collision.convex.manifold import Manifold, ManifoldRecord, manifold, manifold_again
 from jaxsim.engine.collision.convex.mpr import find_portal, mpr_contact
-from jaxsim.engine.collision.convex.sensitivity import WitnessPoints, refined_witness, surface_feature, witness_jvp
+from jaxsim.engine.collision.convex.sensitivity import (
+    SolvedWitness,
+    WitnessPoints,
+    solved_witness,
+    surface_feature,
+    witness_jvp,
+)
 from jaxsim.engine.collision.convex.support import (
     FACETED_TYPES,
     POLYHEDRON_TYPES,
@@ -88,7 +94,8 @@ class Witness(NamedTuple):
     """Where GJK and EPA ended, for one pair.
 
     Whether the shapes penetrate; distance, infinite beyond the cutoff; witness points x1, x2 (3,), the support points
-    (3,) and weights (3,) that make them up; the unit normal (3,) from the first shape to the second.
+    (3,) and weights (3,) that make them up; the unit normal (3,) from the first shape to the second. `solved` is there
+    for derivatives alone.
     """
 
     hit: Array
@@ -98,6 +105,7 @@ class Witness(NamedTuple):
     normal: Array
     points: SupportPoints
     weight: Array
+    solved: SolvedWitness | None = None
 
 
 CORNER_CLASSES = (0, 16, 150)  # capacities of programs for corners of a face; few hulls need the last
@@ -215,7 +223,12 @@ def _contacts_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> 
     def of_pair(
         tables: SearchTables, pair: tuple[ConvexShape, ConvexShape, Array], active: Array
     ) -> tuple[Contacts, Any]:
-        return contacts_of_pair(settings, tables, *pair, *_searches(settings, tables, active))
+        find, touch = _searches(settings, tables, active)
+
+        def find_and_solve(i: Array, a: ConvexShape, b: ConvexShape, needed: Array) -> Any:
+            return solved(settings, tables, a, b, find(i, a, b, needed))
+
+        return contacts_of_pair(settings, tables, *pair, find_and_solve, touch)
 
     found, records = for_each(of_pair, tables, (a, b, bound), count)
 
@@ -253,12 +266,15 @@ def _distance(
     settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, distmax: Array
 ) -> DeepestPoint:
     """The nearest points of n pairs that are not farther apart than `distmax` (n,)."""
-    return DeepestPoint(*_distance_search(settings, tables, a, b, distmax)[:5])
+    return DeepestPoint(*_for_each_distance(partial(witness_search, settings), tables, a, b, distmax)[:5])
 
 
 @_distance.defjvp
 def _distance_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> tuple[DeepestPoint, DeepestPoint]:
-    records = _distance_search(settings, *primals)
+    def search(tables: SearchTables, a: ConvexShape, b: ConvexShape, active: Array, cutoff: Array) -> Witness:
+        return solved(settings, tables, a, b, witness_search(settings, tables, a, b, active, cutoff))
+
+    records = _for_each_distance(search, *primals)
 
     def differentiable(tables: SearchTables, a: ConvexShape, b: ConvexShape) -> DeepestPoint:
         return jax.vmap(partial(deepest_point, settings, tables))(records, a, b, a, b)
@@ -266,12 +282,12 @@ def _distance_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> 
     return DeepestPoint(*records[:5]), jax.jvp(differentiable, primals[:3], tangents[:3])[1]
 
 
-def _distance_search(
-    settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, distmax: Array
+def _for_each_distance(
+    search: Callable[..., Witness], tables: SearchTables, a: ConvexShape, b: ConvexShape, distmax: Array
 ) -> Witness:
     def of_pair(tables: SearchTables, pair: tuple, active: Array) -> Witness:
         a, b, cutoff = pair
-        return witness_search(settings, tables, a, b, active, cutoff)
+        return search(tables, a, b, active, cutoff)
 
     return for_each(of_pair, tables, (a, b, distmax), jnp.int32(len(distmax)))
 
@@ -407,16 +423,27 @@ def _of_witness(a: ConvexShape, b: ConvexShape, record: Witness) -> DeepestPoint
 @_of_witness.defjvp
 def _of_witness_jvp(primals: tuple, tangents: tuple) -> tuple[DeepestPoint, DeepestPoint]:
     a, b, record = primals
-    witness = WitnessPoints(record.x1, record.x2, contact_normal(a, b, record), record.dist)
-    known = jnp.isfinite(record.dist) & jnp.any(record.weight != 0)
-    witness = WitnessPoints(*[jnp.where(known, x, 0) for x in witness])
-    feature1 = surface_feature(a, record.points.a, record.weight, witness.x1, witness.normal)
-    feature2 = surface_feature(b, record.points.b, record.weight, witness.x2, -witness.normal)
-    z = refined_witness(a, b, feature1, feature2, witness)
-    tangent = witness_jvp(a, b, tangents[0], tangents[1], z, feature1, feature2)
-    tangent = WitnessPoints(*[jnp.where(known, x, 0) for x in tangent])
+    tangent = witness_jvp(a, b, tangents[0], tangents[1], record.solved)
+    tangent = WitnessPoints(*[jnp.where(_is_known(record), x, 0) for x in tangent])
     hit = np.zeros(record.hit.shape, jax.dtypes.float0)
     return DeepestPoint(*record[:5]), DeepestPoint(hit, tangent.dist, tangent.x1, tangent.x2, tangent.normal)
+
+
+def _is_known(record: Witness) -> Array:
+    """Whether a search found witness points."""
+    return jnp.isfinite(record.dist) & jnp.any(record.weight != 0)
+
+
+def solved(settings: SearchSettings, tables: SearchTables, a: ConvexShape, b: ConvexShape, record: Any) -> Any:
+    """The record of a search with what its derivatives need; MPR's needs nothing."""
+    if settings.use_mpr:
+        return record
+    a, b = (touched(tables.hulls, s, record.points.index[:, i]) for i, s in enumerate((a, b)))
+    witness = WitnessPoints(record.x1, record.x2, contact_normal(a, b, record), record.dist)
+    witness = WitnessPoints(*[jnp.where(_is_known(record), x, 0) for x in witness])
+    feature1 = surface_feature(a, record.points.a, record.weight, witness.x1, witness.normal)
+    feature2 = surface_feature(b, record.points.b, record.weight, witness.x2, -witness.normal)
+    return record._replace(solved=solved_witness(a, b, feature1, feature2, witness))
 
 
 def contact_normal(a: ConvexShape, b: ConvexShape, found: Witness) -> Array:

@@ -175,7 +175,7 @@ def manifold_again(
 
 
 def _meeting(planes: tuple[Vector, Vector, tuple[Vector, Vector]], base: Vector, start: Vector, used: Array) -> Vector:
-    """Where three planes meet, if this is `used`: that of normal n0 through `base`, n1 through `start`, and a side's."""
+    """Where three planes meet, if `used`: that of normal n0 through `base`, n1 through `start`, and a side's."""
     n0, n1, (other, n2) = planes
     across = component.cross(n1, n2), component.cross(n2, n0), component.cross(n0, n1)
     heights = component.dot(n0, base), component.dot(n1, start), component.dot(n2, other)

@@ -18,10 +18,10 @@ from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.convex.gjk import SupportPoints
 from jaxsim.engine.collision.convex.portal import MprContact, Portal, nearest_weights, portal_contact
 from jaxsim.engine.collision.convex.sensitivity import (
-    SurfaceFeature,
+    SolvedWitness,
     WitnessPoints,
-    refined_witness,
     round_part_support,
+    solved_witness,
     surface_feature,
     witness_jvp,
 )
@@ -65,12 +65,13 @@ def mpr_contact_jvp(
         polyhedra = (
             (a.margin == 0) & (b.margin == 0) & is_type(a.type, POLYHEDRON_TYPES) & is_type(b.type, POLYHEDRON_TYPES)
         )
-        z, feature1, feature2 = _ray_exit(a, b, portal)
-        z_dot = witness_jvp(a, b, a_dot, b_dot, z, feature1, feature2, ray=True)
+        solved = _ray_exit(a, b, portal)
+        z_dot = witness_jvp(a, b, a_dot, b_dot, solved, ray=True)
+        z = solved.z
         z = WitnessPoints(z[:3], z[3:6], z[6:9], z[9])
         centres = jvp_along(lambda a, b: (centre(a), centre(b)))
         pos = jax.jvp(_contact_position, (z, centre(a), centre(b)), (z_dot, *centres))[1]
-        point_at_normal = partial(_nearest_point, a, b, (feature1.cap, feature2.cap), portal, z.normal)
+        point_at_normal = partial(_nearest_point, a, b, (solved.feature1.cap, solved.feature2.cap), portal, z.normal)
         shift = jax.jvp(lambda n: point_at_normal(n, a, b), (z.normal,), (z_dot.normal,))[1]
         shift += jvp_along(lambda a, b: point_at_normal(z.normal, a, b))
         depth = inner(found.normal, shift)
@@ -120,8 +121,8 @@ def _nearest_point(
     return jnp.sum(nearest_weights(portal.points.w)[:, None] * (points[0] - points[1]), axis=0)
 
 
-def _ray_exit(a: ConvexShape, b: ConvexShape, portal: Portal) -> tuple[Array, SurfaceFeature, SurfaceFeature]:
-    """Where the ray leaves the difference, as unknowns (10,) of the equations in `sensitivity`, and two features."""
+def _ray_exit(a: ConvexShape, b: ConvexShape, portal: Portal) -> SolvedWitness:
+    """Where the ray leaves the difference, as a solution of the equations in `sensitivity`."""
     a, b = jax.lax.stop_gradient((a, b))
     points, v = portal.points, portal.points.w
     along = unit(centre(b) - centre(a))[0]
@@ -134,7 +135,7 @@ def _ray_exit(a: ConvexShape, b: ConvexShape, portal: Portal) -> tuple[Array, Su
     feature1 = surface_feature(a, points.a, weight, x1, outward)
     feature2 = surface_feature(b, points.b, weight, x2, -outward)
     start = [jnp.where(portal.hit, x, 0) for x in (x1, x2, outward, -depth)]
-    return refined_witness(a, b, feature1, feature2, WitnessPoints(*start), ray=True), feature1, feature2
+    return solved_witness(a, b, feature1, feature2, WitnessPoints(*start), ray=True)
 
 
 def _contact_position(z: WitnessPoints, c1: Array, c2: Array) -> Array:

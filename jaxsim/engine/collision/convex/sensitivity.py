@@ -26,10 +26,10 @@ from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.convex.support import ROUND_TYPES, ConvexShape, centre, is_type
 from jaxsim.engine.collision.shapes import make_frame
 from jaxsim.math import safe
-from jaxsim.math.arrays import dot, inner, matvec, matvec_t
+from jaxsim.math.arrays import inner, matvec, matvec_t, row_at
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
-from jaxsim.xla import linalg
+from jaxsim.xla.loops import repeat
 
 TANGENT_MAX_SINE = 1e-2  # between normal and tangent, for the feature to be an edge or face
 END_TOLERANCE = 1e-9  # relative distance from the end of a side or the rim of a cap, below which it is the end
@@ -62,12 +62,25 @@ class SurfaceFeature(NamedTuple):
     end: Array
 
 
+class SolvedWitness(NamedTuple):
+    """Where the equations are solved, which is all that derivatives need of a search.
+
+    `z` (10,): x1, x2, normal and distance. The features of both shapes there. `inverse` (6, 6): how the unknowns change
+    with the residual of the equations.
+    """
+
+    z: Array
+    feature1: SurfaceFeature
+    feature2: SurfaceFeature
+    inverse: Array
+
+
 def surface_feature(s: ConvexShape, points: Array, weight: Array, x: Array, normal: Array) -> SurfaceFeature:
     """The feature at x (3,) with the outward normal (3,); x is the mean of support points (3, 3) with weights (3,).
 
     `s.corner` (3, 3) are the vertices of the support points, where the shape has some.
     """
-    index = jnp.argsort(-weight)
+    index = _heaviest_first(weight)
     local = matvec_t(s.mat, points - s.pos)[index]
     n, p = matvec_t(s.mat, normal), matvec_t(s.mat, x - s.pos)
     corner = _corners(s, index, jnp.sign(local))  # the points hold margins, by which those of one vertex differ
@@ -75,9 +88,8 @@ def surface_feature(s: ConvexShape, points: Array, weight: Array, x: Array, norm
     length = safe.norm(edge)
     scale = jnp.maximum(jnp.max(jnp.abs(corner)), 1e-12)
     use = (length > 1e-6 * scale) & (jnp.abs(inner(edge, n)) < TANGENT_MAX_SINE * length)
-    use = use.at[1].set(
-        use[1] & (safe.norm(cross(edge[0], edge[1])) > 1e-6 * length[0] * length[1]) | (use[1] & ~use[0])
-    )
+    spans = safe.norm(cross(edge[0], edge[1])) > 1e-6 * length[0] * length[1]
+    use = jnp.stack([use[0], use[1] & (spans | ~use[0])])
     half, radius = s.size[1], s.size[0]
     core = jnp.where(s.type == GeomType.CAPSULE, p[2] - radius * n[2], p[2])
     at_side = (jnp.abs(core) < half * (1 - END_TOLERANCE)) & (jnp.abs(n[2]) < TANGENT_MAX_SINE)
@@ -86,6 +98,14 @@ def surface_feature(s: ConvexShape, points: Array, weight: Array, x: Array, norm
     return SurfaceFeature(
         index, jnp.sign(local), use, at_side, cap, jnp.where(at_side, 0.0, jnp.sign(core)).astype(p.dtype)
     )
+
+
+def _heaviest_first(weight: Array) -> Array:
+    """The order (3,) of falling weights, by comparisons: a search does not sort."""
+    i = np.arange(3, dtype=np.int32)
+    before = (weight[:, None] > weight) | ((weight[:, None] == weight) & (i[:, None] < i))
+    rank = jnp.sum(before, axis=0, dtype=jnp.int32)
+    return jnp.sum(jnp.where(rank == i[:, None], i, 0), axis=1, dtype=jnp.int32)
 
 
 def _corners(s: ConvexShape, index: Array, sign: Array) -> Array:
@@ -152,50 +172,54 @@ def _residual(
     return jnp.concatenate([_feature_equations(a, feature1, z[:3], n), _feature_equations(b, feature2, z[3:6], -n)])
 
 
-def _solve(jacobian: Array, rhs: Array) -> Array:
-    """Least-squares solution of least norm; finite for singular systems, such as two parallel faces."""
-    damping = float(jnp.finfo(jacobian.dtype).eps) ** 0.75
-    # a sum: as a matrix product this would be a kernel that takes several times as long
+def _pseudo_inverse(jacobian: Array) -> Array:
+    """The inverse (n, n) in the least-squares sense, of least norm; finite for singular systems, as of parallel faces.
+
+    By elimination (Gauss and Jordan) of the damped normal equations, which are positive and need no pivots.
+    """
+    n, damping = len(jacobian), float(jnp.finfo(jacobian.dtype).eps) ** 0.75
     normal = jnp.sum(jacobian[:, :, None] * jacobian[:, None], axis=0)
     scale = jnp.trace(normal)  # at least the largest eigenvalue, of which rounding is a share
-    damped = normal + damping * scale * jnp.eye(len(normal), dtype=normal.dtype)
-    fixed = jax.lax.stop_gradient(damped)
-    solve = lambda _, y: linalg.solve_positive(fixed, y)  # noqa: E731
-    return jax.lax.custom_linear_solve(partial(dot, damped), matvec_t(jacobian, rhs), solve, symmetric=True)
+    rows = jnp.concatenate([normal + damping * scale * np.eye(n, dtype=normal.dtype), jacobian.T], axis=1)
+
+    def eliminate(i: Array, rows: Array) -> Array:
+        own = row_at(rows, i) / jnp.maximum(row_at(row_at(rows, i), i), tiny)
+        return jnp.where(np.arange(n)[:, None] == i, own, rows - row_at(rows.T, i)[:, None] * own)
+
+    tiny = float(jnp.finfo(jacobian.dtype).tiny)  # of shapes that are not used
+    return repeat(n, eliminate, rows)[:, n:]
 
 
-def refined_witness(
+def solved_witness(
     a: ConvexShape,
     b: ConvexShape,
     feature1: SurfaceFeature,
     feature2: SurfaceFeature,
     witness: WitnessPoints,
     ray: bool = False,
-) -> Array:
-    """x1, x2, normal and distance (10,) that solve the equations, by Newton's method from the result of the search."""
+) -> SolvedWitness:
+    """The solution of the equations by Newton's method, from the result of the search. Not differentiable."""
     start = jnp.concatenate([witness.x1, witness.x2, witness.normal, witness.dist[None]])
     still = jnp.zeros(6, start.dtype)
 
-    def step(z: Array, _: None) -> tuple[Array, None]:
+    def at(z: Array) -> tuple[Array, Array]:
         equations = partial(_residual, a, b, feature1, feature2, z, ray=ray)
-        return _moved(a, b, z, -_solve(jax.jacfwd(equations)(still), equations(still)), ray), None
+        return _pseudo_inverse(jax.jacfwd(equations)(still)), equations(still)
 
-    z, _ = jax.lax.scan(step, start, None, length=NEWTON_STEPS)
+    def step(_: Array, z: Array) -> Array:
+        inverse, residual = at(z)
+        return _moved(a, b, z, -matvec(inverse, residual), ray)
+
+    z = repeat(NEWTON_STEPS, step, start)
     ok = jnp.all(jnp.isfinite(z)) & (jnp.max(jnp.abs(z - start)) < NEWTON_MAX_CHANGE)
-    return jnp.where(ok, z, start)
+    z = jnp.where(ok, z, start)
+    return SolvedWitness(z, feature1, feature2, at(z)[0])
 
 
 def witness_jvp(
-    a: ConvexShape,
-    b: ConvexShape,
-    a_dot: ConvexShape,
-    b_dot: ConvexShape,
-    z: Array,
-    feature1: SurfaceFeature,
-    feature2: SurfaceFeature,
-    ray: bool = False,
+    a: ConvexShape, b: ConvexShape, a_dot: ConvexShape, b_dot: ConvexShape, solved: SolvedWitness, ray: bool = False
 ) -> WitnessPoints:
-    """Tangents of the witness points, given those of the shapes' numbers; `z` (10,) solves the equations."""
+    """Tangents of the witness points, given those of the shapes' numbers."""
     fields = ("pos", "mat", "size", "vert", "corner", "margin")
 
     def shapes(numbers: tuple) -> list[ConvexShape]:
@@ -204,9 +228,10 @@ def witness_jvp(
     numbers, numbers_dot = [
         tuple(tuple(getattr(s, n) for n in fields) for s in pair) for pair in ((a, b), (a_dot, b_dot))
     ]
+    z, feature1, feature2, inverse = solved
     still = jnp.zeros(6, z.dtype)
-    equations = partial(_residual, feature1=feature1, feature2=feature2, z=z, ray=ray)
-    _, residual_dot = jax.jvp(lambda x: equations(*shapes(x), y=still), (numbers,), (numbers_dot,))
-    y_dot = -_solve(jax.jacfwd(lambda y: equations(a, b, y=y))(still), residual_dot)
+    equations = partial(_residual, feature1=feature1, feature2=feature2, z=z, y=still, ray=ray)
+    _, residual_dot = jax.jvp(lambda x: equations(*shapes(x)), (numbers,), (numbers_dot,))
+    y_dot = -matvec(inverse, residual_dot)
     _, z_dot = jax.jvp(lambda x, y: _moved(*shapes(x), z, y, ray), (numbers, still), (numbers_dot, y_dot))
     return WitnessPoints(z_dot[:3], z_dot[3:6], z_dot[6:9], z_dot[9])

@@ -8,7 +8,7 @@ import pytest
 
 import jaxsim
 from jaxsim.core.types import GeomType
-from jaxsim.engine.collision.convex.sensitivity import WitnessPoints, refined_witness, surface_feature, witness_jvp
+from jaxsim.engine.collision.convex.sensitivity import WitnessPoints, solved_witness, surface_feature, witness_jvp
 from jaxsim.engine.collision.convex.support import ConvexShape, farthest_point
 from jaxsim.engine.collision.distance import geom_distance
 from jaxsim.math.component import join, split
@@ -136,12 +136,12 @@ def test_derivative_of_witness_points_of_curved_shapes_is_exact():
         weight = jnp.array([1.0, 0, 0])
         feature1 = surface_feature(a, jnp.stack([witness.x1] * 3), weight, witness.x1, normal)
         feature2 = surface_feature(b, jnp.stack([witness.x2] * 3), weight, witness.x2, -normal)
-        z = refined_witness(a, b, feature1, feature2, witness)
+        solved = solved_witness(a, b, feature1, feature2, witness)
         start = jnp.concatenate([witness.x1, witness.x2, normal, dist[None]])
         _, moved = jax.jvp(both, (0.0,), (1.0,))
-        exact = jnp.concatenate([jnp.ravel(x) for x in witness_jvp(a, b, *moved, z, feature1, feature2)])
-        ends = [refined_witness(*both(h), feature1, feature2, witness) for h in (STEP, -STEP)]
-        return z - start, exact, (ends[0] - ends[1]) / (2 * STEP)
+        exact = jnp.concatenate([jnp.ravel(x) for x in witness_jvp(a, b, *moved, solved)])
+        ends = [solved_witness(*both(h), feature1, feature2, witness).z for h in (STEP, -STEP)]
+        return solved.z - start, exact, (ends[0] - ends[1]) / (2 * STEP)
 
     off, exact, central = jax.jit(jax.vmap(check))(kinds, quat, size, normal, dist, change)
     assert np.abs(off).max() < 1e-9  # the construction solves the equations
