@@ -42,7 +42,7 @@ TASKS = {
     "quadruped_joystick": (Joystick, JoystickConfig()),
     "quadruped_joystick_rough": (
         Joystick,
-        JoystickConfig(model="quadruped_rough.xml", roughness=0.06, fail_height=0.1, fail_up=0.2),
+        JoystickConfig(model="quadruped_rough.xml", roughness=0.06),
     ),
     "quadruped_locomotion": (
         make_locomotion,
