@@ -28,7 +28,7 @@ PPO = {
         "reward_scale": 1.0,
     },
     "hopper_hop": {"steps": 2_500_000, "discount": 0.99, "target_kl": 0.03, "first_std": 0.7, "entropy": 0.005},
-    "hopper_stand": {"steps": 1_500_000, "discount": 0.99, "target_kl": 0.03, "first_std": 0.5},
+    "hopper_stand": {"steps": 800_000, "discount": 0.99, "target_kl": 0.03, "first_std": 0.5, "entropy": 0.003},
     "humanoid_run": {
         "steps": 4_000_000,
         "hidden": (256, 128),
