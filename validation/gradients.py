@@ -17,8 +17,7 @@ import jaxsim
 from jaxsim.core.model import FLOATS, OPTION_FLOATS, Statistic
 from jaxsim.core.types import IntegratorType, SolverType
 from jaxsim.engine.actuation import history
-from jaxsim.engine.collision.convex import convex, sensitivity
-from jaxsim.engine.collision.convex.support import touched
+from jaxsim.engine.collision.convex import convex
 from validation import extended
 
 INPUTS = ("time", "qpos", "qvel", "act", "history", "plugin_state", "ctrl", "qfrc_applied", "xfrc_applied")
@@ -50,15 +49,10 @@ def exact_searches():
     """
     search, for_each = convex.witness_search, convex.for_each
 
-    def solved(settings, tables, a, b, active, cutoff):
+    def exact(settings, tables, a, b, active, cutoff):
         found = search(settings, tables, a, b, active, cutoff)
-        sides = [touched(tables.hulls, s, i) for s, i in zip((a, b), found.points.index.T, strict=True)]
         known = active & jnp.isfinite(found.dist)
-        witness = sensitivity.WitnessPoints(found.x1, found.x2, convex.contact_normal(a, b, found), found.dist)
-        witness = sensitivity.WitnessPoints(*[jnp.where(known, x, 0) for x in witness])
-        feature1 = sensitivity.surface_feature(sides[0], found.points.a, found.weight, witness.x1, witness.normal)
-        feature2 = sensitivity.surface_feature(sides[1], found.points.b, found.weight, witness.x2, -witness.normal)
-        z = jnp.where(known, sensitivity.refined_witness(*sides, feature1, feature2, witness), 0)
+        z = convex.solved(settings, tables, a, b, found).solved.z
         answer = {"x1": z[:3], "x2": z[3:6], "normal": z[6:9], "dist": z[9]}
         return found._replace(**{n: jnp.where(known, x, getattr(found, n)) for n, x in answer.items()})
 
@@ -66,7 +60,7 @@ def exact_searches():
         real = jnp.arange(len(jax.tree.leaves(rows)[0])) < count
         return jax.vmap(search, in_axes=(None, 0, 0))(shared, rows, real)
 
-    convex.witness_search, convex.for_each = solved, side_by_side
+    convex.witness_search, convex.for_each = exact, side_by_side
     try:
         yield
     finally:

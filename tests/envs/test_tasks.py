@@ -138,3 +138,45 @@ def test_a_share_of_episodes_starts_with_the_cube_in_the_gripper(picking):
     assert np.all(data.qpos[held][:, 6:8] < 0.02) and np.all(data.qpos[~held][:, 6:8] > 0.03)
     assert np.ptp(cube[held][:, 1]) > 0.03 and np.abs(cube[:, 1]).max() < 0.031
     assert np.array_equal(data.ctrl, info["target"])
+
+
+@pytest.fixture(scope="module")
+def joystick():
+    """The task, a state in which all feet are on the ground, and the indices of its feet."""
+    env = envs.make("quadruped_joystick")
+    data, info = env.initial(jax.random.key(0))
+    feet = np.array([env.model.name2id("geom", name) for name in env.config.feet])
+    on_ground = data.replace(geom_xpos=data.geom_xpos.at[feet, 2].set(0.024))
+    return env, on_ground, {**info, "phase": jnp.asarray(np.pi / 2)}, feet
+
+
+@pytest.mark.parametrize(
+    ("command", "raised", "step"),
+    [
+        (0.5, [0, 3], 1.0),  # the clock lifts these two by the height of a step
+        (0.5, [], np.exp(-2)),  # half of the feet are a whole step too low
+        (0.5, [1, 2], np.exp(-4)),
+        (0.0, [], 1.0),
+        (0.0, [0, 3], np.exp(-2)),
+    ],
+)
+def test_a_step_counts_as_far_as_the_feet_follow_the_clock(joystick, command, raised, step):
+    env, data, info, feet = joystick
+    data = data.replace(geom_xpos=data.geom_xpos.at[feet[raised], 2].add(env.config.swing))
+    info = {**info, "command": jnp.array([command, 0.0, 0.0])}
+    _, terms = env.score(data, data, jnp.zeros(12), info)
+    np.testing.assert_allclose(terms["step"], step, rtol=1e-5)
+
+
+def test_a_robot_that_moves_as_commanded_has_the_highest_reward(joystick):
+    env, data, info, feet = joystick
+    velocity = jnp.zeros(18).at[:6].set(jnp.array([0.5, 0.2, 0.0, 0.0, 0.0, 0.3]))
+    xpos = data.geom_xpos.at[feet[np.array([0, 3])], 2].add(env.config.swing)
+    qpos = data.qpos.at[3:7].set(jnp.array([1.0, 0.0, 0.0, 0.0]))
+    moving = data.replace(qpos=qpos, qvel=velocity, geom_xpos=xpos)
+    command = {**info, "command": jnp.array([0.5, 0.2, 0.3])}
+    reward, _ = env.score(data, moving, jnp.zeros(12), command)
+    np.testing.assert_allclose(reward, 2.5, rtol=1e-6)
+    slower, terms = env.score(data, moving.replace(qvel=velocity.at[0].add(0.4)), jnp.zeros(12), command)
+    np.testing.assert_allclose(terms["follow"], np.exp(-1), rtol=1e-5)
+    np.testing.assert_allclose(slower, 1.5 + np.exp(-1), rtol=1e-5)
