@@ -54,7 +54,7 @@ TASKS = {
     ),
     "humanoid_stand": (Legged, replace(HUMANOID, speed=0.0)),
     "humanoid_walk": (Legged, HUMANOID),
-    "humanoid_run": (Legged, replace(HUMANOID, speed=8.0)),
+    "humanoid_run": (Legged, replace(HUMANOID, speed=4.0)),
     "arm_reach": (Reach, ArmConfig()),
     "cube_pick": (Pick, ArmConfig(sim_dt=0.008, step_size=0.05, held=0.25)),
     "hand_reorient": (Reorient, HandConfig()),
