@@ -105,7 +105,8 @@ def _heaviest_first(weight: Array) -> Array:
     i = np.arange(3, dtype=np.int32)
     before = (weight[:, None] > weight) | ((weight[:, None] == weight) & (i[:, None] < i))
     rank = jnp.sum(before, axis=0, dtype=jnp.int32)
-    return jnp.sum(jnp.where(rank == i[:, None], i, 0), axis=1, dtype=jnp.int32)
+    index = jnp.sum(jnp.where(rank == i[:, None], i, 0), axis=1, dtype=jnp.int32)
+    return jnp.minimum(index, 2)  # of weights that are no numbers
 
 
 def _corners(s: ConvexShape, index: Array, sign: Array) -> Array:
@@ -222,8 +223,9 @@ def witness_jvp(
     """Tangents of the witness points, given those of the shapes' numbers."""
     fields = ("pos", "mat", "size", "vert", "corner", "margin")
 
-    def shapes(numbers: tuple) -> list[ConvexShape]:
-        return [s._replace(**dict(zip(fields, x, strict=True))) for s, x in zip((a, b), numbers, strict=True)]
+    def shapes(numbers: tuple) -> tuple[ConvexShape, ConvexShape]:
+        one, two = (s._replace(**dict(zip(fields, x, strict=True))) for s, x in zip((a, b), numbers, strict=True))
+        return one, two
 
     numbers, numbers_dot = [
         tuple(tuple(getattr(s, n) for n in fields) for s in pair) for pair in ((a, b), (a_dot, b_dot))
