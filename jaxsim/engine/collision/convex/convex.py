@@ -4,6 +4,7 @@ The searches have no derivatives. Each leaves a record of where it ended: witnes
 them. Derivatives follow from the equations that the results solve (`sensitivity`, `portal_jvp`), at these records.
 """
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -245,7 +246,20 @@ def _contacts_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> 
 
         return jax.vmap(again)(a, b, bound, records)
 
-    return found, jax.jvp(differentiable, primals[:4], tangents[:4])[1]
+    return found, jax.jvp(differentiable, (tables, *_once((a, b)), bound), tangents[:4])[1]
+
+
+@jax.custom_jvp
+def _once(shapes: tuple[ConvexShape, ConvexShape]) -> tuple[ConvexShape, ConvexShape]:
+    """The shapes, with a warning where a derivative of a contact is differentiated again."""
+    return shapes
+
+
+@_once.defjvp
+def _once_jvp(primals: tuple, tangents: tuple) -> tuple:
+    text = "second derivatives do not see how contacts of convex shapes move: take differences of first ones"
+    warnings.warn(text, stacklevel=2)
+    return primals[0], tangents[0]
 
 
 def _searches(settings: SearchSettings, tables: SearchTables, active: Array) -> tuple[Callable, Callable]:
@@ -279,7 +293,8 @@ def _distance_jvp(settings: SearchSettings, primals: tuple, tangents: tuple) -> 
     def differentiable(tables: SearchTables, a: ConvexShape, b: ConvexShape) -> DeepestPoint:
         return jax.vmap(partial(deepest_point, settings, tables))(records, a, b, a, b)
 
-    return DeepestPoint(*records[:5]), jax.jvp(differentiable, primals[:3], tangents[:3])[1]
+    tables, a, b, _ = primals
+    return DeepestPoint(*records[:5]), jax.jvp(differentiable, (tables, *_once((a, b))), tangents[:3])[1]
 
 
 def _for_each_distance(

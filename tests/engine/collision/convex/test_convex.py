@@ -1,10 +1,13 @@
 """Convex pairs by GJK and EPA against MuJoCo: deepest points and manifolds."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxsim
 from tests.engine.collision.scenes import make_scene, pair_xml, random_qpos
 
 PAIRS = [
@@ -87,3 +90,20 @@ def test_derivative_of_distance_equals_central_differences(convex):
     central = np.asarray(jnp.sum(plus.contact.dist, axis=1) - jnp.sum(minus.contact.dist, axis=1)) / (2 * h)
     close = np.abs(exact - central) < 1e-2 * (1 + np.abs(central))
     assert same.sum() > 20 and close[same].mean() > 0.9
+
+
+def test_second_derivatives_of_contacts_say_that_they_are_not_right():
+    m = jaxsim.load_model(
+        """<mujoco><worldbody><geom type="ellipsoid" size="0.3 0.2 0.1"/><body pos="0 0 0.2"><freejoint/>
+        <geom type="ellipsoid" size="0.2 0.2 0.2"/></body></worldbody></mujoco>"""
+    )
+    d = jaxsim.make_data(m)
+
+    def depth(qpos):
+        return jnp.sum(jaxsim.forward(m, d.replace(qpos=qpos)).contact.dist ** 2)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jax.make_jaxpr(jax.grad(depth))(m.qpos0)
+    with pytest.warns(UserWarning, match="second derivatives"):
+        jax.make_jaxpr(jax.jacfwd(jax.grad(depth)))(m.qpos0)
