@@ -81,16 +81,23 @@ def weights_of(weights: Mapping[str, float]) -> dict[str, float]:
     return {name: float(w) for name, w in weights.items() if w}
 
 
+def feet_phase(height: Array, lift: Array, moving: Array) -> Array:
+    """How well feet follow the gait's clock, in (0, 1].
+
+    `height` (n,) of the feet, over that of a swing; `lift` (n,) the sines of their phases; `moving` is 0 for standing.
+    """
+    return jnp.exp(-4 * jnp.square(height - moving * jnp.maximum(lift, 0)).mean())
+
+
 def reward_terms(motion: Motion, sigma: float) -> dict[str, Array]:
     """All rewards by name, without their weights; `sigma` (m/s)^2 or (rad/s)^2 is the width of those of tracking."""
     k = motion
     planar = jnp.square(k.velocity[:2] - k.command[:2]).sum()
-    wanted = k.moving * jnp.maximum(k.lift, 0)
     square = jnp.square
     return {
         "tracking_lin_vel": jnp.exp(-planar / sigma),
         "tracking_ang_vel": jnp.exp(-square(k.gyro[2] - k.command[2]) / sigma),
-        "feet_phase": jnp.exp(-4 * square(k.foot_height - wanted).mean()),
+        "feet_phase": feet_phase(k.foot_height, k.lift, k.moving),
         "alive": jnp.ones_like(planar),
         "lin_vel_z": square(k.velocity[2]),
         "ang_vel_xy": square(k.gyro[:2]).sum(),

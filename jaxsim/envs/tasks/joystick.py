@@ -10,6 +10,7 @@ import numpy as np
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.envs.base import Config, Env, Info
+from jaxsim.envs.locomotion.rewards import feet_phase
 from jaxsim.envs.tasks.rewards import within
 from jaxsim.math.rotation import quat_conj, quat_rotate
 from jaxsim.math.safe import Array
@@ -124,9 +125,8 @@ class Joystick(Env):
         """How well the feet step, in (0, 1]."""
         z = data.geom_xpos[self._feet, 2]
         lift = jnp.sin(info["phase"]) * np.array([1, -1, -1, 1], z.dtype)
-        moving = jnp.abs(info["command"]).max() > 0.05
-        wanted = jnp.where(moving, jnp.maximum(lift, 0), 0)
-        return jnp.exp(-4 * jnp.square((z - z.min()) / self.config.swing - wanted).mean())
+        moving = (jnp.abs(info["command"]).max() > 0.05).astype(z.dtype)
+        return feet_phase((z - z.min()) / self.config.swing, lift, moving)
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
         """Reward described in the class, and its terms."""
