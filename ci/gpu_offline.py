@@ -12,7 +12,7 @@ Compiles ahead of time for the card, walks the optimised program and counts, for
 
 From them follows a modelled time: of each kernel the larger of bytes over bandwidth and the floor of a launch, and a
 time for each round trip. It is a model for comparing programs, never a measurement. What happens inside kernels of our
-own is not in it. "Tiles ms" is a model of one kind of them (`jaxsim.xla.tile`), from the instructions and waits that
+own is not in it. "Tiles ms" is a model of one kind of them (`jaxsim.native`), from the instructions and waits that
 their writer counted. Registers, local and spilled bytes of all of them are listed below the table.
 
 Needs jax with its CUDA plugin of the same version (`pip install '.[cuda]'`), and `ptxas` for the list of kernels.
@@ -40,8 +40,8 @@ from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import jaxsim
-from jaxsim.xla.tile import source as tiles
-from jaxsim.xla.tile import stage
+from jaxsim.native import source as tiles
+from jaxsim.native import stage
 
 CARD = """
 gpu_device_info {{

@@ -16,8 +16,8 @@ from jax import lax
 
 from jaxsim.engine.solver import kernel
 from jaxsim.xla.compat import scan_lengths
-from jaxsim.xla.machine_code import world_program
-from jaxsim.xla.tile import stage
+from jaxsim.native import world_program
+from jaxsim.native import stage
 
 WIDE = np.longdouble
 

@@ -32,8 +32,8 @@ from jaxsim.engine.solver.kernel import NEVER
 from jaxsim.engine.tendon.tendon import mul_jac, tendon
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import is_numpy
-from jaxsim.xla.cuda import nvrtc
-from jaxsim.xla.tile.stage import stage
+from jaxsim.native import nvrtc
+from jaxsim.native.stage import stage
 
 
 @public

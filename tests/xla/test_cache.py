@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = """import jax
-from jaxsim.xla import use_compile_cache
+from jaxsim.xla.cache import use_compile_cache
 print(use_compile_cache(), jax.config.jax_compilation_cache_dir)"""
 
 

@@ -34,10 +34,10 @@ from jaxsim.math.arrays import gather, inner, matvec
 from jaxsim.math.safe import Array
 from jaxsim.xla.batching import is_read
 from jaxsim.xla.loops import when
-from jaxsim.xla.machine_code.c_expressions import C_TYPES, PREAMBLE, UnsupportedPrimitive
-from jaxsim.xla.machine_code.c_source import c_function
-from jaxsim.xla.machine_code.world_program import ProgramSource, WorldProgram, rebuilt, run_program
-from jaxsim.xla.source_text import text
+from jaxsim.native.expressions import C_TYPES, PREAMBLE, UnsupportedPrimitive
+from jaxsim.native.c_source import c_function
+from jaxsim.native.world_program import ProgramSource, WorldProgram, rebuilt, run_program
+from jaxsim.native.source_text import text
 
 BROAD = Path(__file__).parent / "broad"
 SWEEP_MIN_PAIRS = 512  # listed pairs from which on a sweep selects those that are tested

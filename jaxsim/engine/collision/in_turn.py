@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxsim.engine.collision.shapes import Geoms, PairContacts
 from jaxsim.math.safe import Array
-from jaxsim.xla.searches.pool import for_each
+from jaxsim.native.pool import for_each
 
 Function = Callable[[Geoms, Geoms, Array], PairContacts]
 

@@ -22,10 +22,10 @@ from jaxsim.engine.solver.problem import ConstraintProblem, elliptic
 from jaxsim.math.safe import Array
 from jaxsim.xla.batching import merged
 from jaxsim.xla.compat import Primitive, batching, mlir
-from jaxsim.xla.cuda import kernels
-from jaxsim.xla.cuda.nvrtc import CompilerMissing
-from jaxsim.xla.machine_code import native
-from jaxsim.xla.source_text import definitions, text
+from jaxsim.native import launch as kernels
+from jaxsim.native.nvrtc import CompilerMissing
+from jaxsim.native import compiler as native
+from jaxsim.native.source_text import definitions, text
 
 HERE = Path(__file__).parent
 NEVER, BY_PLATFORM, ALWAYS = -1, 0, 1  # `opt.solver_kernel`

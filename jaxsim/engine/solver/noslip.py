@@ -32,10 +32,10 @@ from jaxsim.engine.solver.sweeps import SweepProblem, friction_slots, has_pairs
 from jaxsim.math.arrays import dot, einsum, inner
 from jaxsim.math.safe import Array, divide, norm
 from jaxsim.xla.linalg import cholesky, solve_factored, solve_triangular
-from jaxsim.xla.machine_code.c_expressions import C_TYPES, PREAMBLE
-from jaxsim.xla.machine_code.c_source import c_function
-from jaxsim.xla.machine_code.world_program import ProgramSource, WorldProgram, run_program
-from jaxsim.xla.source_text import definitions, text
+from jaxsim.native.expressions import C_TYPES, PREAMBLE
+from jaxsim.native.c_source import c_function
+from jaxsim.native.world_program import ProgramSource, WorldProgram, run_program
+from jaxsim.native.source_text import definitions, text
 
 
 class ScalarRows(NamedTuple):

@@ -13,8 +13,8 @@ from jaxsim.core.data import EMPTY_CONTACT
 from jaxsim.core.types import GeomType, WarningType
 from jaxsim.engine.collision import compaction, driver
 from jaxsim.engine.collision.table import COLLIDERS
-from jaxsim.xla.machine_code import native
-from jaxsim.xla.tile.stage import stage
+from jaxsim.native import compiler as native
+from jaxsim.native.stage import stage
 from tests.engine.collision.scenes import PARAMETERS, PLACES, assert_same, make_scene
 
 needs_c = pytest.mark.skipif(native.c_compiler() is None, reason="runs the GPU's source by a C compiler")

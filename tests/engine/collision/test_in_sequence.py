@@ -12,8 +12,8 @@ import jaxsim
 from jaxsim.core.types import DisableBit
 from jaxsim.engine.collision import in_sequence
 from jaxsim.engine.collision.broad import broadphase
-from jaxsim.xla.machine_code import native, world_program
-from jaxsim.xla.machine_code.c_expressions import UnsupportedPrimitive
+from jaxsim.native import compiler as native, world_program
+from jaxsim.native.expressions import UnsupportedPrimitive
 from tests.engine.collision.test_driver import everything, states
 
 pytestmark = pytest.mark.skipif(

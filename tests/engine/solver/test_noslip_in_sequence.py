@@ -11,7 +11,7 @@ import jaxsim
 from jaxsim.core.layout import make_layout
 from jaxsim.engine.solver import noslip
 from jaxsim.engine.solver.sweeps import SweepProblem, friction_slots
-from jaxsim.xla.machine_code import native
+from jaxsim.native import compiler as native
 
 pytestmark = pytest.mark.skipif(native.c_compiler() is None, reason="compares machine code of a C compiler with XLA's")
 NWORLD = 3

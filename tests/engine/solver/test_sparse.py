@@ -9,7 +9,7 @@ import pytest
 import jaxsim
 from jaxsim.core import layout
 from jaxsim.engine.solver import sparse
-from jaxsim.xla.machine_code import native
+from jaxsim.native import compiler as native
 
 BODY = """<body name="b{0}" pos="{1} 0 .09"><freejoint/><geom type="box" size=".1 .1 .1" condim="{2}" mass="{3}"/>
 <body name="c{0}" pos=".1 0 .1"><joint name="j{0}" axis="0 1 0" limited="true" range="-.1 .2" frictionloss=".1"/>

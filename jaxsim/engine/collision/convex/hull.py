@@ -11,7 +11,7 @@ from jaxsim.engine.collision.shapes import Geoms
 from jaxsim.math.arrays import gather, take
 from jaxsim.math.component import Vector, split, vector
 from jaxsim.math.safe import Array
-from jaxsim.xla.searches.pool import for_each
+from jaxsim.native.pool import for_each
 
 MAX_POLYVERT = 150  # MuJoCo's limit for vertices of a face and faces of a vertex
 CLIMB_MIN_VERTICES = 128  # hulls with as many vertices are searched by hill climbing

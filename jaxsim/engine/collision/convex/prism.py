@@ -25,7 +25,7 @@ from jaxsim.math.arrays import gather, matvec, matvec_t, row_at, with_row
 from jaxsim.math.component import split, vector
 from jaxsim.math.safe import Array
 from jaxsim.xla.loops import repeat, traced_once
-from jaxsim.xla.searches.pool import for_each
+from jaxsim.native.pool import for_each
 
 
 class FieldTable(NamedTuple):

@@ -20,9 +20,9 @@ from jaxsim.engine.collision.flex.trees import WORD, leaf_pairs, leaves, node_su
 from jaxsim.math.arrays import gather
 from jaxsim.math.safe import Array
 from jaxsim.xla.loops import repeat
-from jaxsim.xla.machine_code.c_expressions import C_TYPES, UnsupportedPrimitive
-from jaxsim.xla.machine_code.world_program import ProgramSource, WorldProgram, run_program
-from jaxsim.xla.source_text import definitions, text
+from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive
+from jaxsim.native.world_program import ProgramSource, WorldProgram, run_program
+from jaxsim.native.source_text import definitions, text
 
 PAIRWISE_MAX_ROWS = 2048  # to sort
 STACK_MAX_ROWS = 16384  # contacts whose entries fit on the stack of a thread

@@ -26,7 +26,7 @@ from jaxsim.math import component
 from jaxsim.math.arrays import gather, row_at, take
 from jaxsim.math.component import Vector, split
 from jaxsim.math.safe import Array
-from jaxsim.xla.searches.pool import for_each
+from jaxsim.native.pool import for_each
 
 FACES = ((0, 1, 2, 3), (0, 2, 3, 1), (0, 3, 1, 2), (1, 3, 2, 0))  # of a tetrahedron, and the vertex opposite
 NEAR_MIN = 512  # capacity for pairs of elements that touch, or are near vertices, at least

@@ -7,7 +7,7 @@ import pytest
 
 import jaxsim
 from jaxsim.engine.collision.broad import broadphase
-from jaxsim.xla.machine_code import native
+from jaxsim.native import compiler as native
 from tests.engine.collision.test_driver import everything
 from tests.engine.collision.test_in_sequence import in_plain_form, posed
 

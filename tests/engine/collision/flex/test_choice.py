@@ -9,8 +9,8 @@ from jaxsim.core.types import MAXCONPAIR
 from jaxsim.engine.collision.flex import segments
 from jaxsim.engine.collision.flex.choice import choose
 from jaxsim.engine.collision.flex.found import ID_NAMES
-from jaxsim.xla.machine_code import native, world_program
-from jaxsim.xla.tile.stage import stage
+from jaxsim.native import compiler as native, world_program
+from jaxsim.native.stage import stage
 from tests.engine.collision.flex.cases import CLOTH, SPHERE, flexcomp, scene
 
 pytestmark = pytest.mark.skipif(native.c_compiler() is None, reason="compares machine code of a C compiler with XLA's")

@@ -1,0 +1,165 @@
+"""Machine code of a CPU from C source, by the C compiler of this machine, as a call within a compiled program.
+
+XLA keeps each scalar of such programs in memory and compiles them for long; a C compiler keeps them in registers. It is
+what PyTorch's compiler does on a CPU too. Where there is no C compiler, the caller has another way.
+"""
+
+import atexit
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+
+from jaxsim.xla.cache import made, user_folder
+from jaxsim.native.nvrtc import CompilerMissing
+
+FLAGS = ("-Wall", "-Wno-unused", "-Wno-parentheses", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
+FLAGS += ("-Wl,-undefined,dynamic_lookup",) if platform.system() == "Darwin" else ()  # functions of other libraries
+# Numbers are those of the source: no contraction, no reordering. No instructions beyond the ABI's, so that a library
+# can be kept for another machine; scalar code gains little from them.
+SCALAR = ("-std=c99", "-O2", "-ffp-contract=off")
+# Sums in any order, and the vectors of this machine: short ones, as rows of robots' matrices are. NaN and infinity keep
+# their meaning.
+VECTOR = ("-std=c99", "-O3", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros")
+VECTOR += ("-mprefer-vector-width=128",) if platform.machine() in ("x86_64", "AMD64") else ()
+# C++ whose vectors have an entry of each world.
+WORLDS = ("-x", "c++", "-std=c++17", "-fno-exceptions", "-O2", "-march=native", "-ffp-contract=fast")
+WORLDS += ("-fno-signed-zeros",)
+LIBRARIES = ("-lmvec", "-lm") if platform.machine() == "x86_64" and platform.libc_ver()[0] == "glibc" else ("-lm",)
+PREAMBLE = """#include <string.h>
+#include "xla/ffi/api/c_api.h"
+static int is_question(XLA_FFI_CallFrame* frame) {
+for (XLA_FFI_Metadata_Extension* e = (XLA_FFI_Metadata_Extension*)frame->extension_start; e;
+     e = (XLA_FFI_Metadata_Extension*)e->extension_base.next)
+if (e->extension_base.type == XLA_FFI_Extension_Metadata) {
+XLA_FFI_Metadata* m = e->metadata;
+m->api_version.major_version = XLA_FFI_API_MAJOR;
+m->api_version.minor_version = XLA_FFI_API_MINOR;
+return 1;
+}
+return 0;
+}
+static XLA_FFI_Buffer* argument(XLA_FFI_CallFrame* frame, int i) { return (XLA_FFI_Buffer*)frame->args.args[i]; }
+static XLA_FFI_Buffer* result(XLA_FFI_CallFrame* frame, int i) { return (XLA_FFI_Buffer*)frame->rets.rets[i]; }
+static XLA_FFI_Error* failure(XLA_FFI_CallFrame* frame, const char* message) {
+XLA_FFI_Error_Create_Args args = {sizeof args, 0, message, XLA_FFI_Error_Code_RESOURCE_EXHAUSTED};
+return frame->api->XLA_FFI_Error_Create(&args);
+}
+"""
+
+
+@cache
+def c_compiler() -> str | None:
+    """The C compiler: what the environment variable JAXSIM_CC names (none if it is empty), else `cc`, gcc or clang."""
+    if "JAXSIM_CC" in os.environ:
+        return (os.environ["JAXSIM_CC"] and shutil.which(os.environ["JAXSIM_CC"])) or None
+    return next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+
+
+@cache
+def _instructions() -> str:
+    """What the processor of this machine can do."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((x for x in lines if x.startswith(("flags", "Features"))), platform.processor())
+
+
+def begin(source: str, flags: tuple[str, ...] = SCALAR) -> None:
+    """Compile a source beside what follows, for `target_of` to find: tracing takes one core, and as long."""
+    if c_compiler():
+        shared_library(source, flags)
+
+
+@cache
+def target_of(source: str, flags: tuple[str, ...] = SCALAR) -> str:
+    """Name under which XLA calls `handler` of a source that begins with `PREAMBLE`; flags are SCALAR, VECTOR, WORLDS.
+
+    The library is kept for later processes (`_folder`). Raises CompilerMissing where there is no compiler, or it
+    refuses the source.
+    """
+    path, library = _loaded(source, flags, ctypes.RTLD_LOCAL)
+    jax.ffi.register_ffi_target(path.stem, jax.ffi.pycapsule(library.handler), platform="cpu")
+    return path.stem
+
+
+@cache
+def load_part(source: str, flags: tuple[str, ...] = SCALAR) -> None:
+    """Make the functions of a source known to the sources whose handlers are asked for later; raises as `target_of`."""
+    _loaded(source, flags, ctypes.RTLD_GLOBAL)
+
+
+def _loaded(source: str, flags: tuple[str, ...], mode: int) -> tuple[Path, ctypes.CDLL]:
+    """The library of a source and its path; it is never unloaded."""
+    if c_compiler() is None:
+        raise CompilerMissing("no C compiler (cc, gcc or clang)")
+    made = shared_library(source, flags)
+    try:
+        made.written.result()
+        return made.path, ctypes.CDLL(str(made.path), mode)
+    except OSError as error:  # a disk that is full, or from which nothing may run
+        raise CompilerMissing(f"no library of machine code in {made.path.parent}: {error}") from None
+
+
+class _Library(NamedTuple):
+    path: Path
+    written: Future
+
+
+@cache
+def shared_library(source: str, flags: tuple[str, ...]) -> _Library:
+    """The library of a source, which another thread may still be writing."""
+    compiler, flags = c_compiler() or "", (*FLAGS, *flags)
+    machine = [platform.system(), platform.machine(), *([_instructions()] if "-march=native" in flags else [])]
+    made_of = [jax.__version__, *machine, compiler, *flags, source]
+    name = "jaxsim_" + hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:24]
+    path = _folder() / f"{name}.so"
+    return _Library(path, _writers().submit(lambda: path.exists() or _compile([compiler, *flags], source, path)))
+
+
+@cache
+def _writers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(thread_name_prefix="jaxsim-cc")
+
+
+def _compile(command: list[str], source: str, library: Path) -> None:
+    """Write the shared library, all at once: other processes may look for it."""
+    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
+        file, out = Path(folder) / "source.c", Path(folder) / "library.so"
+        file.write_text(source, encoding="ascii")
+        command = [*command, f"-I{jax.ffi.include_dir()}", str(file), "-o", str(out), *LIBRARIES]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CompilerMissing(f"{command[0]} does not run: {error}") from None
+        if done.returncode:
+            raise CompilerMissing(f"{command[0]} refuses the source: {done.stderr[:500]}")
+        os.replace(out, library)
+
+
+def _folder() -> Path:
+    """Folder of the libraries: beside JAX's compiled programs if those are kept, else in the user's cache.
+
+    Where JAX's cache is switched off, or neither can be written, one that goes with this process.
+    """
+    kept = getattr(jax.config, "jax_compilation_cache_dir", None) or os.environ.get("JAX_COMPILATION_CACHE_DIR")
+    off = not getattr(jax.config, "jax_enable_compilation_cache", True) or kept == ""
+    places = [] if off else [Path(kept)] if kept and "://" not in str(kept) else [user_folder()]
+    return next(filter(None, (made(place / "native") for place in places)), None) or _own_folder()
+
+
+@cache
+def _own_folder() -> Path:
+    folder = tempfile.mkdtemp(prefix="jaxsim-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)

@@ -1,0 +1,113 @@
+"""Kernels whose source is CUDA and C99 alike: launched on a GPU, called on the host for tests.
+
+A kernel `name(operands..., out)` takes pointers. NVRTC compiles it to PTX, which needs no GPU, and XLA takes PTX within
+a program, so that it is compiled, launched and captured with everything else. The host's C compiler makes a function
+of the same source.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxsim.math.safe import Array
+from jaxsim.native.nvrtc import ptx_of
+from jaxsim.native import compiler as native
+from jaxsim.native.source_text import definitions, text
+
+C_NUMBERS = {"float32": "float", "float64": "double"}
+SHARED_BYTES = 48 << 10  # that a block of any GPU has without asking for more
+WARP = 32
+BLOCK = 128  # threads of a block of small worlds
+
+
+class Launch(NamedTuple):
+    """Blocks, threads of each, and bytes of memory that those share."""
+
+    blocks: int
+    threads: int
+    shared: int = 0
+
+
+class Lanes(NamedTuple):
+    """Lanes of a world, those of a warp, and worlds of a block."""
+
+    lanes: int
+    width: int
+    worlds: int
+
+
+HOST = Lanes(1, 1, 1)
+
+
+def lanes_for(columns: int, bytes_of_world: int) -> Lanes:
+    """A lane a column: a warp, several worlds in a block; or all warps of a block."""
+    lanes = -(-columns // WARP) * WARP
+    fit = SHARED_BYTES // max(1, bytes_of_world)
+    return Lanes(lanes, WARP, max(1, min(BLOCK // WARP, fit)) if lanes == WARP else 1)
+
+
+@cache
+def lanes_source(dtype: Any, size: int, shape: Lanes) -> str:
+    """`lanes.cu` for matrices of `size` columns, with its constants."""
+    known = {"NV": size, "LANES": shape.lanes, "WIDTH": shape.width}
+    return scalars_source(dtype) + definitions(known) + text(Path(__file__).parent, "lanes.cu")
+
+
+def scalars_source(dtype: Any) -> str:
+    """`scalars.cu` for numbers of a type."""
+    real = C_NUMBERS[str(dtype)]
+    eps, tiny = np.finfo(dtype).eps, 1e-20 if dtype == np.float64 else 1e-12
+    known = {"REAL": real, "EPS": f"(({real}){eps:.17e})", "TINY": f"(({real}){tiny})"}
+    return definitions(known) + text(Path(__file__).parent, "scalars.cu")
+
+
+def entry_source(name: str, parameters: Sequence[str], count: int, shape: Lanes, memory: str | None) -> str:
+    """The kernel of a function `visit(lane, world, memory, parameters...)` for `count` worlds.
+
+    `memory` is an expression of the numbers that lanes of a world share; None: `visit` finds them itself.
+    """
+    signature = ", ".join(parameters)
+    names = ", ".join(p.split()[-1] for p in parameters)
+    numbers = memory or "1"
+    mine = f"memory + threadIdx.x / LANES * ({memory})" if memory else "0"
+    declared = "extern __shared__ __align__(16) T memory[];" if memory else ""
+    return f"""
+#ifdef __CUDACC_RTC__
+extern "C" __global__ void __launch_bounds__({shape.lanes * shape.worlds}) {name}({signature}) {{
+  {declared}
+  int lane = threadIdx.x % LANES, world = blockIdx.x * {shape.worlds} + threadIdx.x / LANES;
+  if (world < {count}) visit(lane, world, {mine}, {names});
+}}
+#elif LANES == 1
+void {name}({signature}) {{
+  T memory[{numbers}];
+  for (int world = 0; world < {count}; ++world) visit(0, world, memory, {names});
+}}
+#endif
+"""
+
+
+def launch(source: str, name: str, operands: Sequence[Array], out: Any, how: Launch) -> Any:
+    """The result like `out`, or results if it is a list, of a kernel of a CUDA program. Raises CompilerMissing."""
+    grid = {"grid_x": how.blocks, "grid_y": 1, "grid_z": 1}
+    block = {"block_x": how.threads, "block_y": 1, "block_z": 1, "shared_mem_bytes": how.shared}
+    places = tuple(range(len(operands), len(operands) + (len(out) if isinstance(out, list) else 1)))
+    kernel = {"name": name, "kernel_type": "ptx", "kernel_data": ptx_of(source), "output_indices": places}
+    return jax.ffi.ffi_call("__gpu$xla.gpu.ptx", out)(*operands, **kernel, **grid, **block)
+
+
+def run_on_host(source: str, name: str, operands: Sequence[Array], out: Any) -> Any:
+    """The same on the host, by its C compiler: slow, for tests. Raises CompilerMissing without one."""
+    pointers = [f"argument(frame, {i})->data" for i in range(len(operands))]
+    pointers += [f"result(frame, {i})->data" for i in range(len(out) if isinstance(out, list) else 1)]
+    handler = f"""
+XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
+  if (!is_question(frame)) {name}({", ".join(pointers)});
+  return 0;
+}}
+"""
+    return jax.ffi.ffi_call(native.target_of(native.PREAMBLE + source + handler), out)(*operands)

@@ -1,0 +1,58 @@
+"""The pool of searches as machine code of a CPU: world by world, entry by entry."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.math.safe import Array
+from jaxsim.native.expressions import C_TYPES, PREAMBLE
+from jaxsim.native.c_source import c_function
+from jaxsim.native.compiler import PREAMBLE as HANDLER
+from jaxsim.native.compiler import target_of
+from jaxsim.native.pool_kernel import KernelSearch
+
+
+def native_source(s: KernelSearch) -> str:
+    """C source of a handler of (leaves..., steps, count) for any number of worlds and entries.
+
+    The first `count[w]` entries of world w are searched; the others get zeros. Where a leaf has its numbers for entry i
+    of world w say its two `steps`, so that the same source serves one world and batches. Raises UnsupportedPrimitive.
+    """
+    closed, out = jax.make_jaxpr(lambda *leaves: s.search(list(leaves), True), return_shape=True)(*s.entry)
+    types = [C_TYPES[str(x.dtype)] for x in s.entry]
+    number, size = C_TYPES[str(out.dtype)], out.size
+    pointers = [f"const {t}* a{i} = argument(frame, {i})->data;" for i, t in enumerate(types)]
+    places = [
+        f"a{i} + (steps[{2 * i}] * w + steps[{2 * i + 1}] * i) * {math.prod(x.shape)}" for i, x in enumerate(s.entry)
+    ]
+    return f"""{HANDLER}{PREAMBLE}{c_function("search", closed.jaxpr, closed.consts)}
+XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
+if (is_question(frame)) return 0;
+{chr(10).join(pointers)}
+const int* steps = argument(frame, {len(types)})->data;
+const int* count = argument(frame, {len(types) + 1})->data;
+const XLA_FFI_Buffer* found = result(frame, 0);
+const long long nworld = found->dims[0], length = found->dims[1];
+memset(found->data, 0, nworld * length * {size} * sizeof({number}));
+for (long long w = 0; w < nworld; ++w)
+for (long long i = 0; i < count[w] && i < length; ++i) {{
+{number}* row = ({number}*)found->data + (w * length + i) * {size};
+search({", ".join([*places, "row"])});
+}}
+return 0;
+}}
+"""
+
+
+def search_natively(source: str, place: Sequence[str], leaves: list[Array], count: Array, out: Any) -> Array:
+    """Results like `out` (nworld, n, k) of the first `count` (nworld,) entries of each world; zeros for the others.
+
+    Only for a CPU. `place` is that of a `KernelSearch`. Raises CompilerMissing.
+    """
+    steps = {"shared": (0, 0), "world": (1, 0), "entry": (out.shape[1], 1)}
+    table = np.array([steps[p] for p in place], np.int32).reshape(-1)
+    return jax.ffi.ffi_call(target_of(source), out)(*leaves, table, count.astype(jnp.int32))

@@ -1,0 +1,362 @@
+"""A function of a world that is a few kernels on a GPU, and what it is everywhere else.
+
+It is traced once, as `jit` would. On a GPU what this room can write becomes kernels (`segments.py`); on other
+platforms, and in derivatives, its operations stand where the call stood. A primitive of JAX, so that only the form for
+the platform of the program is made.
+"""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import core
+from jax.ad_checkpoint import checkpoint_name
+
+from jaxsim.math.safe import Array
+from jaxsim.xla.batching import merged
+from jaxsim.xla.compat import ClosedJaxpr, Primitive, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr, mlir
+from jaxsim.native import launch as kernels
+from jaxsim.native.nvrtc import CompilerMissing
+from jaxsim.native.expressions import UnsupportedPrimitive
+from jaxsim.native import vectors
+from jaxsim.native.jaxpr import Flat, Operation, Var, flatten
+from jaxsim.native.statements import PLATFORM, is_written
+from jaxsim.native.segments import segments
+from jaxsim.native.tile_source import TileSource, tile_source
+
+KEPT = "kept_between_kernels"  # the name of what a derivative needs of JAX's operations, for policies of checkpoints
+MOST_CONSTANTS = 4096  # numbers of a table within a kernel
+# computes a kernel: its function, which inputs have worlds, how many worlds, the inputs
+Run = Callable[[Flat, Sequence[bool], int, Sequence[Array]], list[Array]]
+
+
+# On a CPU a stage is "plain", operations of JAX; kernels by its C compiler, one lane a world, "host": for tests; or
+# vectors of worlds, "wide"; or plain, and its transpose wide: "wide transpose".
+TRANSPOSED = {"wide transpose": "wide"}
+
+
+class _Plan(NamedTuple):
+    """What a stage computes, and what it is on a CPU."""
+
+    traced: "_Traced"
+    form: str = "plain"
+    tangents: int = 0  # of the last operands, in which it is linear
+
+
+class _Traced:
+    """A closed jaxpr, for `jit` to compare: two are the same if they are one object."""
+
+    def __init__(self, closed: Any) -> None:
+        self.closed = closed
+        self.derivatives: dict[tuple[int, ...], _Derivative] = {}
+        self.transposed: dict[tuple[int, ...], _Traced] = {}
+        self.parts: dict[tuple, tuple[_Traced, list[bool]]] = {}
+
+    @cached_property
+    def flat(self) -> Flat:
+        """The operations on a GPU."""
+        return flatten(self.closed, PLATFORM)
+
+
+def stage(function: Callable[..., Any], form: str = "plain") -> Callable[..., Any]:
+    """The function of one world's arrays (any PyTrees), as a few kernels on a GPU, and in one of the forms on a CPU."""
+
+    def run(*args: Any) -> Any:
+        leaves, tree = jax.tree.flatten(args)
+        traced, shape = jax.make_jaxpr(lambda *x: function(*tree.unflatten(x)), return_shape=True)(*leaves)
+        closed, constants = _closed(traced)
+        plan = _Plan(_Traced(closed), form)
+        found = stage_p.bind(*constants, *map(jnp.asarray, leaves), plan=plan, axes=None)
+        return jax.tree.unflatten(jax.tree.structure(shape), found)
+
+    return run
+
+
+def _closed(traced: Any) -> tuple[Any, list[Array]]:
+    """A jaxpr without the constants that are not known now or are large, which become its first operands."""
+    apart = [isinstance(c, core.Tracer) or np.size(c) > MOST_CONSTANTS for c in traced.consts]
+    mine = [np.asarray(c) for c, a in zip(traced.consts, apart, strict=True) if not a]
+
+    def of(constants: Sequence[Array], *args: Array) -> list[Array]:
+        rest, own = iter(constants), iter(mine)
+        return eval_jaxpr(traced.jaxpr, [next(rest) if a else next(own) for a in apart], *args)
+
+    if not any(apart):
+        return traced, []
+    constants = [jnp.asarray(c) for c, a in zip(traced.consts, apart, strict=True) if a]
+    shapes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in traced.jaxpr.invars]
+    return jax.make_jaxpr(of)(constants, *shapes), constants
+
+
+# Operands without worlds if `axes` is None; otherwise with an axis of worlds first, unless their entry of `axes` is
+# None. Results have the worlds first.
+stage_p = Primitive("stage")
+stage_p.multiple_results = True
+
+
+@stage_p.def_impl
+def _run(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
+    return jax.jit(lambda *x: stage_p.bind(*x, plan=plan, axes=axes))(*operands)
+
+
+@stage_p.def_abstract_eval
+def _shape(*operands: Any, plan: _Plan, axes: tuple | None) -> list[Any]:
+    lead = () if axes is None else (_size(operands, axes),)
+    return [core.ShapedArray((*lead, *v.aval.shape), v.aval.dtype) for v in plan.traced.closed.jaxpr.outvars]
+
+
+def _size(operands: Sequence[Any], axes: tuple) -> int:
+    return next(x.shape[0] for x, a in zip(operands, axes, strict=True) if a is not None)
+
+
+def by_jax(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
+    """What the primitive means, by operations of JAX."""
+    closed = plan.traced.closed
+    plain = partial(eval_jaxpr, closed.jaxpr, closed.consts)
+    return list((plain if axes is None else jax.vmap(plain, in_axes=axes))(*operands))
+
+
+def _on_cuda(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
+    try:
+        return by_kernels(_on_gpu, *operands, plan=plan, axes=axes)
+    except CompilerMissing:
+        return by_jax(*operands, plan=plan, axes=axes)
+
+
+def _on_cpu(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
+    if plan.form == "host":
+        return by_kernels(_on_host, *operands, plan=plan, axes=axes)
+    if plan.form == "wide":
+        with contextlib.suppress(CompilerMissing):
+            return by_kernels(vectors.run, *operands, plan=plan, axes=axes)
+    return by_jax(*operands, plan=plan, axes=axes)
+
+
+def by_kernels(run: Run, *operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
+    """What the primitive means, by kernels, each computed by `run`. Raises CompilerMissing."""
+    flat, count = plan.traced.flat, 1 if axes is None else _size(operands, axes)
+    has_worlds = [a is not None for a in axes or (None,) * len(operands)]
+    env = dict(zip(flat.inputs, zip(operands, has_worlds, strict=True), strict=True))
+    for part in segments(flat, has_worlds):
+        if part.flat is not None:
+            given, worlds = zip(*(env[v] for v in part.flat.inputs), strict=True) if part.flat.inputs else ((), ())
+            try:
+                found = run(part.flat, worlds, count, given)
+                env |= {v: (x, True) for v, x in zip(part.flat.outputs, found, strict=True) if isinstance(v, Var)}
+            except UnsupportedPrimitive:  # too many arrays for a kernel
+                for op in part.flat.operations:
+                    env |= _by_jax(op, env)
+        elif part.operation is not None:
+            env |= _by_jax(part.operation, env)
+    out = []
+    for v in flat.outputs:
+        x, worlds = (jnp.asarray(v), False) if isinstance(v, np.ndarray) else env[v]
+        x = x if worlds else jnp.broadcast_to(x, (count, *x.shape))
+        out.append(x[0] if axes is None else x)
+    return out
+
+
+def _by_jax(op: Operation, env: dict[Var, tuple[Array, bool]]) -> dict[Var, tuple[Array, bool]]:
+    """Results of one operation for all worlds."""
+    given = [(jnp.asarray(v), False) if isinstance(v, np.ndarray) else env[v] for v in op.inputs]
+    worlds = any(w for _, w in given)
+
+    def of(*x: Array) -> list[Array]:
+        if op.name == "small_matrices":  # which has no rule for batches
+            return [op.params["plan"].otherwise(*x)]
+        found = op.primitive.bind(*x, **op.params)
+        return list(found) if op.primitive.multiple_results else [found]
+
+    run = jax.vmap(of, in_axes=tuple(0 if w else None for _, w in given)) if worlds else of
+    return {v: (x, worlds) for v, x in zip(op.outputs, run(*(x for x, _ in given)), strict=True)}
+
+
+def _on_gpu(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    source = tile_source(flat, has_worlds, count)
+    how = kernels.Launch(-(-count // source.worlds), source.lanes * source.worlds, source.shared)
+    return kernels.launch(source.text, "tile", operands, _results(flat, source, count), how)[:-1]
+
+
+def _on_host(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    source = tile_source(flat, has_worlds, count, lanes=1)
+    return kernels.run_on_host(source.text, "tile", operands, _results(flat, source, count))[:-1]
+
+
+def _results(flat: Flat, source: TileSource, count: int) -> list[jax.ShapeDtypeStruct]:
+    """What the kernel writes, its scratch last."""
+    out = [jax.ShapeDtypeStruct((count, *v.shape), v.dtype) for v in flat.outputs]
+    return [*out, jax.ShapeDtypeStruct((max(1, count * source.scratch),), np.int8)]
+
+
+mlir.register_lowering(stage_p, mlir.lower_fun(_on_cuda, multiple_results=True), platform=PLATFORM)
+mlir.register_lowering(stage_p, mlir.lower_fun(_on_cpu, multiple_results=True), platform="cpu")
+mlir.register_lowering(stage_p, mlir.lower_fun(by_jax, multiple_results=True))
+
+
+def _without_unused(used: Sequence[bool], *rest: Any) -> tuple[list[bool], Any]:
+    """The primitive without the results that a program does not use, and the operands that it reads then."""
+    eqn = rest[-1]  # since JAX 0.12 behind what is said of references, of which there are none
+    plan, axes = eqn.params["plan"], eqn.params["axes"]
+    if not any(used):
+        return [False] * len(eqn.invars), None
+    sized = None if axes is None else next(i for i, a in enumerate(axes) if a is not None)  # says how many worlds
+    key = (*used, sized)
+    if key not in plan.traced.parts:
+        closed = plan.traced.closed
+        needed = [i == sized for i in range(len(eqn.invars))]
+        part, read = dce_jaxpr(closed.jaxpr, list(used), instantiate=needed)
+        plan.traced.parts[key] = _Traced(ClosedJaxpr(part, closed.consts)), read
+    traced, read = plan.traced.parts[key]
+    tangents = sum(read[len(read) - plan.tangents :])
+    pick = lambda x, which: [y for y, w in zip(x, which, strict=True) if w]  # noqa: E731
+    params = {"plan": plan._replace(traced=traced, tangents=tangents), "axes": axes and tuple(pick(axes, read))}
+    return read, eqn.replace(invars=pick(eqn.invars, read), outvars=pick(eqn.outvars, used), params=params)
+
+
+dce_rules[stage_p] = _without_unused
+
+
+class _Derivative(NamedTuple):
+    """A function's results and what its derivative needs, and the derivative as a linear function of tangents.
+
+    What it needs is one of the operands, `given`, or a further result, -1. `moves` says which results have tangents.
+    """
+
+    forward: _Traced
+    linear: _Traced
+    given: tuple[int, ...]
+    moves: tuple[bool, ...]
+
+
+def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, axes: tuple | None) -> tuple[list, list]:
+    """Values and derivatives, each a stage; results that do not depend on what moves have none."""
+    moving = tuple(i for i, t in enumerate(tangents) if type(t) is not ad.Zero)
+    if moving not in plan.traced.derivatives:
+        plan.traced.derivatives[moving] = _derivative(plan.traced.closed, moving)
+    d = plan.traced.derivatives[moving]
+    found = stage_p.bind(*primals, plan=_Plan(d.forward, plan.form), axes=axes)
+    values, rest = found[: len(d.moves)], iter(found[len(d.moves) :])
+    needed = [checkpoint_name(next(rest), KEPT) if i < 0 else primals[i] for i in d.given]
+    places = axes and (*(0 if i < 0 else axes[i] for i in d.given), *(axes[i] for i in moving))
+    if places and all(a is None for a in places):
+        places = None  # what moves, and what its derivative needs, is the same for all worlds
+    linear = _Plan(d.linear, plan.form, len(moving))
+    moved = stage_p.bind(*needed, *(tangents[i] for i in moving), plan=linear, axes=places)
+    if axes and places is None:
+        moved = [jnp.broadcast_to(x, (_size(primals, axes), *x.shape)) for x in moved]
+    moved = iter(moved)
+    none = [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in values]
+    return values, [next(moved) if m else z for m, z in zip(d.moves, none, strict=True)]
+
+
+def _derivative(closed: Any, moving: tuple[int, ...]) -> _Derivative:
+    """The derivative by the operands `moving`.
+
+    What JAX computes between kernels is kept for it, and the operands: the rest is computed again, within a kernel.
+    """
+    function = jax.checkpoint(partial(eval_jaxpr, closed.jaxpr, closed.consts), policy=_is_kept, prevent_cse=False)
+    shapes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
+    moved = [shapes[i] for i in moving]
+    trees = []
+
+    def values_and_needs(*x: Array) -> list[Array]:
+        def of(*y: Array) -> list[Array]:
+            return function(*(dict(enumerate(x)) | dict(zip(moving, y, strict=True))).values())
+
+        values, linear = jax.linearize(of, *(x[i] for i in moving))
+        needs, tree = jax.tree.flatten(linear)
+        trees.append(tree)
+        return [*values, *needs]
+
+    every = jax.make_jaxpr(values_and_needs)(*shapes)
+    count = len(closed.jaxpr.outvars)
+    constants = [x if isinstance(x, np.ndarray) else None for x in flatten(every, PLATFORM).outputs[count:]]
+    needs = [(k, v) for k, (v, c) in enumerate(zip(every.jaxpr.outvars[count:], constants, strict=True)) if c is None]
+    given = tuple(every.jaxpr.invars.index(v) if v in every.jaxpr.invars else -1 for _, v in needs)
+    mine = [*range(count), *(count + k for (k, _), i in zip(needs, given, strict=True) if i < 0)]
+    pick = lambda x: [x[k] for k in mine]  # noqa: E731
+    forward = jax.make_jaxpr(lambda *x: pick(eval_jaxpr(every.jaxpr, every.consts, *x)))(*shapes)
+
+    def tangents(*x: Array) -> list[Array]:
+        needed = iter(x[: len(needs)])
+        return trees[-1].unflatten([next(needed) if c is None else c for c in constants])(*x[len(needs) :])
+
+    operands = [*(jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for _, v in needs), *moved]
+    whole = jax.make_jaxpr(tangents)(*operands)
+    moves = tuple(_depends(whole.jaxpr, len(moved)))
+    parts = lambda x: [t for t, m in zip(x, moves, strict=True) if m]  # noqa: E731
+    linear = jax.make_jaxpr(lambda *x: parts(tangents(*x)))(*operands)
+    return _Derivative(_Traced(forward), _Traced(linear), given, moves)
+
+
+def _is_kept(primitive: Any, *_: Any, **params: Any) -> bool:
+    """Whether an operation is, or holds, one that JAX computes between kernels."""
+    if not is_written(primitive.name):
+        return True
+    inner = [x for p in params.values() for x in (p if isinstance(p, tuple) else (p,))]
+    jaxprs = [getattr(x, "jaxpr", x) for x in inner if hasattr(x, "jaxpr") or hasattr(x, "eqns")]
+    return any(_is_kept(e.primitive, **e.params) for j in jaxprs for e in j.eqns)
+
+
+def _depends(jaxpr: Any, count: int) -> list[bool]:
+    """Whether each result depends on the last `count` arguments."""
+    touched = set(jaxpr.invars[len(jaxpr.invars) - count :])
+    for eqn in jaxpr.eqns:
+        if any(not hasattr(v, "val") and v in touched for v in eqn.invars):
+            touched |= set(eqn.outvars)
+    return [not hasattr(v, "val") and v in touched for v in jaxpr.outvars]
+
+
+def _transpose(cotangents: Sequence[Any], *operands: Any, plan: _Plan, axes: tuple | None) -> list[Any]:
+    """Cotangents of the tangents, as a stage; those of operands that worlds share are sums over worlds."""
+    count = len(operands) - plan.tangents
+    real = tuple(k for k, c in enumerate(cotangents) if type(c) is not ad.Zero)
+    if real not in plan.traced.transposed:
+        plan.traced.transposed[real] = _transposed(plan.traced.closed, count, real)
+    places = axes and (*axes[:count], *(0 for _ in real))
+    given = [*operands[:count], *(cotangents[k] for k in real)]
+    form = TRANSPOSED.get(plan.form, plan.form)
+    found = stage_p.bind(*given, plan=_Plan(plan.traced.transposed[real], form), axes=places)
+    shared = [axes is not None and a is None for a in (axes or operands)[count:]]
+    return [None] * count + [x.sum(0) if s else x for x, s in zip(found, shared, strict=True)]
+
+
+def _transposed(closed: Any, count: int, real: tuple[int, ...]) -> _Traced:
+    shapes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
+    results = [closed.jaxpr.outvars[k].aval for k in real]
+
+    def of(*x: Array) -> list[Array]:
+        def linear(*t: Array) -> list[Array]:
+            found = eval_jaxpr(closed.jaxpr, closed.consts, *x[:count], *t)
+            return [found[k] for k in real]
+
+        return jax.linear_transpose(linear, *shapes[count:])(list(x[count:]))
+
+    cotangents = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in results]
+    return _Traced(jax.make_jaxpr(of)(*shapes[:count], *cotangents))
+
+
+ad.primitive_transposes[stage_p] = _transpose
+ad.primitive_jvps[stage_p] = _jvp
+
+
+def _batch(operands: tuple, dims: tuple, *, plan: _Plan, axes: tuple | None) -> tuple[list, list]:
+    """A batch; a batch of batches as one larger batch."""
+    outer = next(x.shape[d] for x, d in zip(operands, dims, strict=True) if d is not None)
+    if axes is None:
+        moved = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, dims, strict=True)]
+        found = stage_p.bind(*moved, plan=plan, axes=tuple(None if d is None else 0 for d in dims))
+        return found, [0] * len(found)
+    inside = [x if d is None else np.empty(np.delete(x.shape, d), bool) for x, d in zip(operands, dims, strict=True)]
+    size = _size(inside, axes)
+    of = list(zip(operands, dims, axes, strict=True))
+    full = [x if d is None and a is None else merged(x, d, a, outer, size) for x, d, a in of]
+    found = stage_p.bind(*full, plan=plan, axes=tuple(None if d is None and a is None else 0 for _, d, a in of))
+    return [x.reshape(outer, size, *x.shape[1:]) for x in found], [0] * len(found)
+
+
+batching.primitive_batchers[stage_p] = _batch

@@ -1,0 +1,849 @@
+"""Operations as statements of a program: what goes to memory, loops, branches, systems of equations."""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from jaxsim.native.expressions import (
+    C_TYPES,
+    ELEMENTWISE,
+    Index,
+    UnsupportedPrimitive,
+    c_type,
+    chosen,
+    linear,
+    plus,
+    times,
+    unravelled,
+)
+from jaxsim.native.jaxpr import CALLS, Flat, Operation, Term, Var, flatten
+from jaxsim.native.operations import (
+    COST,
+    CUMULATIVE,
+    EXPRESSIONS,
+    JOINS,
+    OFTEN,
+    REDUCTIONS,
+    SCATTERS,
+    VIEWS,
+    clamped,
+    known_rows,
+    starts_of,
+)
+from jaxsim.native.uniform import carried_by_while, uniform_outputs, uniform_results
+from jaxsim.native.writer import (
+    CYCLES_OF_LOAD,
+    ONE,
+    Body,
+    Buffer,
+    Loop,
+    Value,
+    Writer,
+    named,
+    reshaped,
+)
+from jaxsim.xla.compat import scan_lengths
+
+RECOMPUTED = 8  # instructions that are rather repeated than kept in memory
+OFTEN_COST = 3  # of an entry that is read often
+UNKNOWN_TRIPS = 4  # of a loop whose length is not known, in the count of instructions
+LONGEST_ROW = 32  # numbers that a lane joins
+LANES_OF_SUM, MOST_PARTS = 32, 512  # parts of a long sum, at least and at most
+TERMS_OF_PART = 16
+MOST_SEARCHED = 4096  # entries times updates that an entry looks through
+MOST_EMPTY = 1.5  # places for updates, for each update
+CYCLES_OF_ATOMIC, CYCLES_OF_STORE, CYCLES_OF_WAIT = 4, 4, 10
+PLATFORM = "cuda"
+SAME_PLACE = ("reshape", "squeeze", "expand_dims")
+
+
+class _Scope:
+    """The arrays of a function while its operations are written, and which buffers may be overwritten."""
+
+    def __init__(self, w: Writer, flat: Flat, args: Sequence[Value], owned: Sequence[bool]) -> None:
+        self.w = w
+        self.env: dict[Var, Value] = dict(zip(flat.inputs, args, strict=True))
+        self.last: dict[Var, int] = {}
+        for k, op in enumerate(flat.operations):
+            self.last |= {v: k for v in op.inputs if isinstance(v, Var)}
+        self.last |= {v: len(flat.operations) for v in flat.outputs if isinstance(v, Var)}
+        self.foreign = {b for x, own in zip(args, owned, strict=True) if not own for b in x.reads}
+
+    def read(self, v: Term) -> Value:
+        return self.w.constant(v) if isinstance(v, np.ndarray) else self.env[v]
+
+    def in_memory(self, v: Term, limit: int) -> Value:
+        x = self.read(v)
+        if x.cost > limit:
+            x = self.w.memory(x)
+            if isinstance(v, Var):
+                self.env[v] = x
+        return x
+
+    def is_last(self, v: Term, k: int) -> bool:
+        return isinstance(v, Var) and self.last.get(v, -1) == k
+
+    def claim(self, v: Term, k: int) -> bool:
+        """Whether operation k may overwrite the buffer of its operand v; others that read it are computed before."""
+        x = self.read(v)
+        if not self.is_last(v, k) or x.buffer is None or x.buffer.given or x.buffer in self.foreign:
+            return False
+        for other, y in list(self.env.items()):
+            if other is v or self.last.get(other, -1) < k or x.buffer not in y.reads:
+                continue
+            if y.buffer is x.buffer:
+                return False  # another name of the whole
+            self.env[other] = self.w.memory(y)
+        return True
+
+
+def compute(
+    w: Writer,
+    flat: Flat,
+    args: Sequence[Value],
+    targets: dict[Var, Buffer] | None = None,
+    owned: Sequence[bool] | None = None,
+) -> list[Value]:
+    """Write the operations of a function for these arguments; its results.
+
+    Some results have a buffer to lie in. Buffers of arguments that are `owned` may be overwritten.
+    """
+    targets = targets or {}
+    kept = _kept(flat, w.keeps_more, w.lanes) | set(targets)
+    scope = _Scope(w, flat, args, owned or [False] * len(args))
+    for k, op in enumerate(flat.operations):
+        found = _results(w, op, scope, k, targets)
+        for v, x in zip(op.outputs, found, strict=True):
+            is_small = w.lanes == 1 and 0 < x.size <= w.registers and op.name not in VIEWS
+            if v in targets and x.buffer is not targets[v]:
+                x = w.memory(x, targets[v])
+            elif x.buffer is None and x.names is None and (v in kept or is_small):
+                x = w.memory(x)
+            scope.env[v] = x
+    return [scope.read(v) for v in flat.outputs]
+
+
+def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: dict[Var, Buffer]) -> list[Value]:
+    """The results of an operation."""
+    if op.name in STATEMENTS:
+        operands = [scope.in_memory(v, RECOMPUTED) for v in op.inputs]
+        if op.name in INNER:
+            return STATEMENTS[op.name](w, op, operands, _owned(op, scope, k))
+        return STATEMENTS[op.name](w, op, operands)
+    limit = OFTEN_COST if op.name in OFTEN else _limit(op, w.lanes)
+    operands = [scope.in_memory(v, limit) for v in op.inputs]
+    target = targets.get(op.outputs[0])
+    small = w.lanes == 1 and op.outputs[0].shape is not None and math.prod(op.outputs[0].shape) <= w.registers
+    if op.name in SAME_PLACE and (same := reshaped(operands[0], op.outputs[0].shape)) is not None:
+        return [same]
+    if op.name in JOINS and not small:
+        return [_join(w, op, operands, target)]
+    if op.name == "pad" and w.lanes == 1 and not small and all(c[2] == 0 for c in op.params["padding_config"]):
+        return [_padded(w, op, operands, target)]
+    if op.name == "dynamic_update_slice" and w.lanes == 1 and not small:
+        return [_updated(w, op, operands, scope.claim(op.inputs[0], k), target)]
+    if op.name in SCATTERS and w.lanes > 1 and (rows := _rows_to_look_for(w, op)) is not None:
+        operands.append(w.constant(rows))
+    elif op.name in SCATTERS and (w.lanes == 1 or not _is_searched(op)):
+        return [_scatter(w, op, operands, scope.claim(op.inputs[0], k), target)]
+    if op.name in REDUCTIONS:
+        operands = [_in_parts(w, op, operands[0])]
+    if op.name in CUMULATIVE and w.lanes == 1 and op.inputs[0].shape[op.params["axis"]] > 1:
+        return [_running(w, op, operands[0], target)]
+    if op.name == "cumsum" and op.inputs[0].shape[op.params["axis"]] > LANES_OF_SUM:
+        return [_long_cumsum(w, op, operands[0], target)]
+    return [_with_reads(op, x, operands) for x in EXPRESSIONS[op.name](op, operands)]
+
+
+def _with_reads(op: Operation, x: Value, operands: Sequence[Value]) -> Value:
+    """A new expression, with the buffers that it reads."""
+    if x.buffer is not None or x.names is not None or any(x is y for y in operands):
+        return x
+    reads = frozenset().union(*(y.reads for y in operands))
+    aligned = frozenset()
+    if op.name in ELEMENTWISE:
+        same = [y for y in operands if y.shape == x.shape]
+        shifted = frozenset().union(*(y.reads - (y.aligned if y in same else frozenset()) for y in operands))
+        aligned = frozenset().union(*(y.aligned for y in same)) - shifted
+    return replace(x, reads=reads, aligned=aligned, uniform=all(y.uniform for y in operands))
+
+
+def _owned(op: Operation, scope: _Scope, k: int) -> list[bool]:
+    """Which operands a loop or a branch may overwrite."""
+    claimed = [scope.claim(v, k) for v in op.inputs]
+    buffers = [scope.read(v).buffer for v in op.inputs]
+    return [c and buffers.count(b) == 1 for c, b in zip(claimed, buffers, strict=True)]
+
+
+def is_known(op: Operation) -> bool:
+    """Whether this room can write an operation, and all that its branches and loops hold."""
+    types = [v.dtype for v in (*op.inputs, *op.outputs)]
+    if any(str(t) not in C_TYPES for t in types):
+        return False
+    if op.name in INNER:
+        return all(all(map(is_known, f.operations)) for f in _inner(op))
+    if op.name == "small_matrices":
+        return op.params["plan"].name in SYSTEMS
+    if op.name == "sort":
+        return op.params["dimension"] == len(op.inputs[0].shape) - 1
+    if op.name in ("lt_to", "le_to"):
+        return not np.issubdtype(op.inputs[0].dtype, np.floating)
+    return op.name in EXPRESSIONS or op.name in STATEMENTS
+
+
+def is_written(name: str) -> bool:
+    """Whether this room knows a primitive."""
+    return name in EXPRESSIONS or name in STATEMENTS or name in CALLS or name in TRANSPARENT
+
+
+def _inner(op: Operation) -> list[Flat]:
+    """The functions of a loop or a branch."""
+    found = (op.params[k] for k in INNER[op.name])
+    closed = [c for x in found for c in (x if isinstance(x, tuple) else (x,))]
+    return [flatten(c, PLATFORM) for c in closed]
+
+
+def _limit(op: Operation, lanes: int) -> int:
+    """The cost of an entry from which on an operand is computed before it is spread over more entries, or joined."""
+    x, out = op.inputs[0] if op.inputs else None, op.outputs[0]
+    if op.name == "pad":  # which computes it for all entries, whether they are outside or not
+        return OFTEN_COST
+    if op.name == "broadcast_in_dim" and x is not None:
+        return RECOMPUTED if math.prod(out.shape) > 4 * math.prod(x.shape) else 10**9
+    if op.name in REDUCTIONS and x is not None:
+        return _limit_of_terms(math.prod(x.shape), max(1, math.prod(out.shape)), lanes)
+    return 10**9
+
+
+def _limit_of_terms(terms: int, sums: int, lanes: int) -> int:
+    """The cost from which on more lanes compute the terms of sums first: those that would add them are few, or many."""
+    passes, count = math.ceil(sums / lanes), terms / sums
+    saved = passes * count - math.ceil(terms / lanes)
+    spent = math.ceil(terms / lanes) * CYCLES_OF_STORE + passes * count * CYCLES_OF_LOAD + CYCLES_OF_WAIT
+    return math.ceil(spent / saved) if saved > 0 else 10**9
+
+
+def _kept(flat: Flat, often: bool, lanes: int) -> set[Var]:
+    """What goes to memory since loops read it more than once, and computing it again costs more.
+
+    More than one loop; or one loop `often`, a guess, since what a lane has computed already it does not compute again.
+    """
+    cost: dict[Var, float] = {}
+    for op in flat.operations:
+        own = sum(cost.get(v, 1) for v in op.inputs if isinstance(v, Var))
+        x = op.inputs[0] if op.inputs else None
+        if op.name in REDUCTIONS and x is not None:
+            own *= math.prod(x.shape) / max(1, math.prod(op.outputs[0].shape))
+        elif op.name == "dot_general" and x is not None:
+            own *= math.prod(x.shape[d] for d in op.params["dimension_numbers"][0][0])
+        price = 0 if op.name in VIEWS else COST.get(op.name, 2)
+        is_stored = op.name in STATEMENTS or op.name in JOINS
+        cost |= dict.fromkeys(op.outputs, 1 if is_stored else min(own + price, 1e6))
+    readers: dict[Var, set[int]] = {}
+    for v in flat.outputs:
+        if isinstance(v, Var):
+            readers.setdefault(v, set()).add(-1)
+    kept: set[Var] = set()
+    read: dict[Var, float] = {}  # how many entries of it are computed, if it is not kept
+    for k, op in reversed(list(enumerate(flat.operations))):
+        mine: set[int] = set()
+        for v in op.outputs:
+            found = readers.get(v, set())
+            again = (len(found) - 1) * cost[v] > RECOMPUTED or (
+                often and _is_read_often(v, read.get(v, 0), cost[v], lanes)
+            )
+            if again and op.name not in VIEWS:
+                kept.add(v)
+            mine |= {k} if v in kept else found
+        if op.name in STATEMENTS or op.name in JOINS:
+            mine = {k}
+        for v in op.inputs:
+            if isinstance(v, Var):
+                readers.setdefault(v, set()).update(mine)
+                read[v] = read.get(v, 0) + _entries(op, v, kept, read)
+    return kept
+
+
+def _is_read_often(v: Var, entries: float, cost: float, lanes: int) -> bool:
+    """Whether lanes that compute so many entries of an array, half of them known already, rather keep it."""
+    passes, own = entries / lanes, math.ceil(math.prod(v.shape) / lanes)
+    spent = own * CYCLES_OF_STORE + passes * CYCLES_OF_LOAD + CYCLES_OF_WAIT
+    return (passes / 2 - own) * cost > spent
+
+
+def _entries(op: Operation, v: Var, kept: set[Var], read: dict[Var, float]) -> float:
+    """How many entries of an operand an operation computes."""
+    own, size = math.prod(v.shape), math.prod(op.outputs[0].shape)
+    if op.name in STATEMENTS or op.name in JOINS or op.name in OFTEN:
+        return own
+    often = size if op.outputs[0] in kept else read.get(op.outputs[0], size)
+    return often * (own / max(size, 1) if op.name in REDUCTIONS else 1)
+
+
+def _new(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None = None) -> Buffer:
+    """Memory for the result of an operation."""
+    out = op.outputs[0]
+    return target or w.buffer(out.dtype, math.prod(out.shape), uniform=all(x.uniform for x in operands))
+
+
+def _join(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None) -> Value:
+    """Arrays one after the other, in memory."""
+    out, axis = op.outputs[0], op.params["axis" if op.name == "stack" else "dimension"]
+    buffer, begin = _new(w, op, operands, target), 0
+    if axis > 0 and math.prod(out.shape[axis:]) <= LONGEST_ROW and math.prod(out.shape) > 0:
+        w.fill(buffer, JOINS[op.name](op, operands)[0], out.shape, split=axis)  # a lane writes a row
+        return w.stored(buffer, out.shape)
+    for x in operands:
+        if op.name == "stack":
+            place = lambda i, k=begin: [*i[:axis], k, *i[axis:]]  # noqa: E731
+        else:
+            place = lambda i, k=begin: [plus(n, k) if d == axis else n for d, n in enumerate(i)]  # noqa: E731
+        w.fill(buffer, x, out.shape, place)
+        begin += 1 if op.name == "stack" else x.shape[axis]
+    return w.stored(buffer, out.shape)
+
+
+def _padded(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None) -> Value:
+    """An array within a larger one, in memory; what is cut off is not written."""
+    (x, value), out = operands, op.outputs[0]
+    low = [int(c[0]) for c in op.params["padding_config"]]
+    high = [int(c[1]) for c in op.params["padding_config"]]
+    buffer = _new(w, op, operands, target)
+    every = Value(out.shape, out.dtype, lambda body, _: body.at(value, ()), uniform=value.uniform)
+    w.fill(buffer, every, out.shape)
+    begin = [max(0, -n) for n in low]
+    shape = [n - b - max(0, -h) for n, b, h in zip(x.shape, begin, high, strict=True)]
+    inner = Value(tuple(shape), x.dtype, lambda body, i: body.at(x, [plus(k, b) for k, b in zip(i, begin, strict=True)]))
+    if all(n > 0 for n in shape):
+        start = [max(0, n) for n in low]
+        w.fill(buffer, inner, out.shape, lambda i: [plus(k, b) for k, b in zip(i, start, strict=True)])
+    return w.stored(buffer, out.shape)
+
+
+def _updated(w: Writer, op: Operation, operands: Sequence[Value], claimed: bool, target: Buffer | None) -> Value:
+    """An array of which a block is written: in place if its buffer is `claimed`."""
+    (x, update, *starts), out = operands, op.outputs[0]
+    uniform = all(y.uniform for y in operands)
+    if claimed and x.buffer is not None and x.buffer.uniform == uniform and (target is None or target is x.buffer):
+        buffer = x.buffer
+        update = w.memory(update) if buffer in update.reads else update
+    else:
+        buffer = _new(w, op, operands, target)
+        w.fill(buffer, x, out.shape)
+    body = w.block
+    begin = starts_of(body, starts, x.shape, update.shape)
+    w.note_reads()
+    w.fill(buffer, update, out.shape, lambda i: [plus(k, b) for k, b in zip(i, begin, strict=True)])
+    return w.stored(buffer, out.shape)
+
+
+def _running(w: Writer, op: Operation, x: Value, target: Buffer | None) -> Value:
+    """Sums, products or extremes up to each entry of an axis, by one lane."""
+    out, axis, reverse = op.outputs[0], op.params["axis"], op.params["reverse"]
+    start, join = CUMULATIVE[op.name]
+    n, lengths = x.shape[axis], [m for d, m in enumerate(x.shape) if d != axis]
+    buffer, body = _new(w, op, [x], target), w.body()
+    head, index = w.every(body, lengths)
+    total = body.variable(out.dtype, start(out.dtype), x.uniform)
+    with body.loop(n) as t:
+        i = body.index(f"({n - 1} - {t})") if reverse else t
+        place = [*index[:axis], i, *index[axis:]]
+        body.lines.append(f"ASSIGN({total}, {join(total, body.at(x, place), out=out.dtype)});")
+        body.lines.append(f"PUT({buffer.name}, {body.index(linear(place, out.shape))}, {total});")
+        body.cost += 4 * body.times
+    w.write(body, [], math.prod(lengths), head)
+    w.written(buffer)
+    return w.stored(buffer, out.shape)
+
+
+def _in_parts(w: Writer, op: Operation, x: Value) -> Value:
+    """What is left to be joined when lanes have joined parts of few long rows, or the operand itself."""
+    axes, out = op.params["axes"], op.outputs[0]
+    count, rows = math.prod(x.shape[a] for a in axes), math.prod(out.shape)
+    axis = max(axes, key=lambda a: x.shape[a], default=0)
+    if w.lanes == 1 or count < 2 * LANES_OF_SUM or rows * 4 > LANES_OF_SUM or x.shape[axis] <= LANES_OF_SUM:
+        return x
+    length = x.shape[axis]
+    parts = min(MOST_PARTS, LANES_OF_SUM * -(-length // (TERMS_OF_PART * LANES_OF_SUM)))
+    size = -(-length // parts)
+
+    def entry(body: Body, index: Sequence[Index]) -> str:
+        at = lambda i: body.at(x, [*index[:axis], body.index(i), *index[axis + 1 :]])  # noqa: E731
+        total = body.variable(x.dtype, at(index[axis]))
+        with body.loop(size - 1) as t:
+            i = body.index(f"({index[axis]} + {parts} * ({t} + 1))")
+            term = at(chosen(f"{i} < {length}", str(i), str(length - 1)))
+            body.lines.append(f"if ({i} < {length}) {total} = {REDUCTIONS[op.name](total, term, out=out.dtype)};")
+            body.cost += 4 * body.times
+        return total
+
+    shape = (*x.shape[:axis], parts, *x.shape[axis + 1 :])
+    return _in_parts(w, op, w.memory(Value(shape, x.dtype, entry, size * RECOMPUTED)))
+
+
+def _long_cumsum(w: Writer, op: Operation, x: Value, target: Buffer | None) -> Value:
+    """Sums up to each entry of one long axis: of parts of it, of the parts before, then within each part."""
+    out, axis, reverse = op.outputs[0], op.params["axis"], op.params["reverse"]
+    count = x.shape[axis]
+    parts = min(MOST_PARTS, LANES_OF_SUM * -(-count // (TERMS_OF_PART * LANES_OF_SUM)))
+    size, outer = -(-count // parts), (*x.shape[:axis], *x.shape[axis + 1 :])
+    buffer = target or w.buffer(out.dtype, x.size)
+
+    def visit(body: Body, index: Sequence[Index], total: str, store: bool) -> None:
+        """Add the entries of a part, in their order, and write the sum at each."""
+        with body.loop(size) as t:
+            i = body.index(plus(f"{index[-1]} * {size}", t))
+            inside = body.index(chosen(f"{i} < {count}", str(i), str(count - 1)))
+            place = [*index[:axis], body.index(f"({count - 1} - {inside})") if reverse else inside, *index[axis:-1]]
+            term = body.at(x, place)
+            stored = f" PUT({buffer.name}, {body.index(linear(place, out.shape))}, {total});" if store else ""
+            body.lines.append(f"if ({i} < {count}) {{ {total} = {total} + {term};{stored} }}")
+            body.cost += (6 if store else 4) * body.times
+
+    def of_part(body: Body, index: Sequence[Index]) -> str:
+        total = body.variable(out.dtype, "0")
+        visit(body, index, total, store=False)
+        return total
+
+    sums = w.memory(Value((*outer, parts), out.dtype, of_part, RECOMPUTED * size))
+
+    def before(body: Body, index: Sequence[Index]) -> str:
+        total = body.variable(out.dtype, "0")
+        with body.loop(parts) as t:
+            term = body.at(sums, [*index[:-1], t])
+            body.lines.append(f"if ({t} < {index[-1]}) {total} = {total} + {term};")
+            body.cost += 3 * body.times
+        return total
+
+    starts = w.memory(Value((*outer, parts), out.dtype, before, RECOMPUTED * parts))
+    body, rows = w.body(), math.prod(starts.shape)
+    head, index = w.every(body, starts.shape)
+    visit(body, index, body.variable(out.dtype, body.at(starts, index)), store=True)
+    w.write(body, [], rows, head)
+    w.written(buffer)
+    return w.stored(buffer, out.shape)
+
+
+def _scatter(w: Writer, op: Operation, operands: Sequence[Value], claimed: bool, target: Buffer | None) -> Value:
+    """A scatter whose lanes go over the updates, in place if the buffer of the array is `claimed`.
+
+    Where two have one place, either may be the last one, as in XLA.
+    """
+    (x, indices, updates), out, mode = operands, op.outputs[0], str(op.params["mode"])
+    d = op.params["dimension_numbers"]
+    uniform = all(y.uniform for y in operands)
+    if claimed and x.buffer is not None and x.buffer.uniform == uniform and target in (None, x.buffer):
+        buffer = x.buffer
+        indices, updates = (w.memory(y) if buffer in y.reads else y for y in (indices, updates))
+    else:
+        buffer = _new(w, op, operands, target)
+        w.fill(buffer, x, out.shape)
+    if not updates.size:
+        return w.stored(buffer, out.shape)
+    body, rows = w.body(), updates.size
+    head, index = w.every(body, updates.shape)
+    at = [i for k, i in enumerate(index) if k not in d.update_window_dims]
+    kept = [k for k in range(len(x.shape)) if k not in (*d.inserted_window_dims, *d.operand_batching_dims)]
+    sizes = {dim: updates.shape[o] for dim, o in zip(kept, d.update_window_dims, strict=True)}
+    place: list[Index] = [0] * len(x.shape)
+    for k, dim in zip(d.scatter_indices_batching_dims, d.operand_batching_dims, strict=True):
+        place[dim] = at[k]
+    tests = []
+    for k, dim in enumerate(d.scatter_dims_to_operand_dims):
+        start, most = body.at(indices, [*at, k]), x.shape[dim] - sizes.get(dim, 1)
+        place[dim] = clamped(body, start, most) if "CLIP" in mode else start
+        if "FILL" in mode:
+            tests.append(f"{start} >= 0 && {start} <= {most}" if most >= 0 else "false")
+            place[dim] = clamped(body, start, max(most, 0)) if w.wide else start
+            body.cost += 2
+    for dim, o in zip(kept, d.update_window_dims, strict=True):
+        place[dim] = plus(place[dim], index[o])
+    value = body.at(updates, index)
+    join = w.atomic(SCATTERS[op.name][1], out.dtype)
+    to = body.index(linear(place, out.shape))
+    test = body.let(np.dtype(bool), " && ".join(tests)) if tests else "true"
+    store = f"{join}({test}, {buffer.name}, {to}, {value});"
+    body.cost += CYCLES_OF_ATOMIC * (SCATTERS[op.name][1] != "SET")
+    body.reads.add(buffer)  # all of it is filled before
+    w.write(body, [store], rows, head)
+    w.written(buffer)
+    return w.stored(buffer, out.shape)
+
+
+def _rows_to_look_for(w: Writer, op: Operation) -> np.ndarray | None:
+    """The known updates of each row, or None. One lane rather goes over the updates, if few rows have most of them."""
+    rows = known_rows(op)
+    if rows is None or (w.lanes == 1 and rows.size > MOST_EMPTY * op.inputs[2].shape[0]):
+        return None
+    return rows
+
+
+def _is_searched(op: Operation) -> bool:
+    """Whether each entry of a scatter looks for its updates: sums keep their order, as long as that is little work."""
+    updates, out = op.inputs[2], op.outputs[0]
+    if SCATTERS[op.name][1] == "SET":
+        return False
+    window = math.prod(updates.shape[k] for k in op.params["dimension_numbers"].update_window_dims)
+    return math.prod(out.shape) * math.prod(updates.shape) <= MOST_SEARCHED * max(window, 1)
+
+
+def _sort(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
+    """Rows in the order of their keys: a bitonic network over their places."""
+    operands = [x if x.cost <= OFTEN_COST else w.memory(x) for x in operands]
+    *lead, n = operands[0].shape
+    full, keys = 1 << max(n - 1, 0).bit_length(), operands[: op.params["num_keys"]]
+    outer = math.prod(lead)
+    if full == 1:
+        return operands
+    operands = [x if x.buffer or w.lanes > 1 else w.in_buffer(x) for x in operands]
+    keys = operands[: op.params["num_keys"]]
+    uniform = all(x.uniform for x in keys)
+    at_first = Value((outer, full), np.dtype(np.int32), lambda b, index: b.let(np.int32, f"({index[1]})"), uniform=True)
+    buffer = w.buffer(np.int32, outer * full, uniform=uniform)
+    w.fill(buffer, at_first, at_first.shape)
+    rounds = full.bit_length() - 1
+    size, gap = next(w.names), next(w.names)
+    with w.repeated(rounds * (rounds + 1) / 2):
+        w.line(f"for (int {size} = 2; {size} <= {full}; {size} *= 2)")
+        w.line(f"for (int {gap} = {size} / 2; {gap} > 0; {gap} /= 2) {{")
+        w.sync()
+        body, rows = w.body(), outer * full // 2
+        head, (row, pair) = w.every(body, (outer, full // 2))
+        pair = str(pair)
+        low = body.index(f"({pair} / {gap} * 2 * {gap} + {pair} % {gap})")
+        first, second = (body.index(plus(times(row, full), plus(low, k))) for k in (0, gap))
+        a, b = body.load(buffer, first), body.load(buffer, second)
+        inside = [body.index(chosen(f"{k} < {n}", k, str(n - 1))) for k in (a, b)]
+        before = f"({b} < {a})"  # rows that are equal stay as they are
+        for key in reversed(keys):
+            x, y = (body.at(key, [*unravelled(row, lead), k]) for k in inside)
+            before = f"({_precedes(y, x)} || (!{_precedes(x, y)} && {before}))"
+            body.cost += 4
+        wanted = body.let(np.dtype(bool), chosen(f"{a} >= {n} || {b} >= {n}", f"({b} < {a})", before))
+        swap = body.let(np.dtype(bool), chosen(f"(({low} & {size}) == 0)", wanted, f"!{wanted}"))
+        stores = [f"PUT({buffer.name}, {first}, {chosen(swap, b, a)});", f"PUT({buffer.name}, {second}, {chosen(swap, a, b)});"]
+        body.cost += 12
+        w.write(body, stores, rows, head)
+        w.written(buffer)
+        w.line("}")
+    w.sync()
+
+    def entry(x: Value) -> Callable[[Body, Sequence[Index]], str]:
+        return lambda b, index: b.at(x, [*index[:-1], b.load(buffer, _in_row(b, index, x.shape, full))])
+
+    reads = frozenset([buffer])
+    return [
+        Value(x.shape, x.dtype, entry(x), x.cost + CYCLES_OF_LOAD, reads=reads | x.reads, uniform=uniform and x.uniform)
+        for x in operands
+    ]
+
+
+def _in_row(body: Body, index: Sequence[Index], shape: Sequence[int], full: int) -> Index:
+    """The place of an entry in rows that are `full` long."""
+    return body.index(plus(times(linear(index[:-1], shape[:-1]), full), index[-1]))
+
+
+def _precedes(x: str, y: str) -> str:
+    """Whether a number comes first in JAX's order, in which what is no number is the last."""
+    return f"({x} < {y} || ({y} != {y} && {x} == {x}))"
+
+
+@dataclass
+class _Place:
+    """Variables or memory to which branches, or turns of a loop, give the values of an array."""
+
+    w: Writer
+    value: Value
+
+    def give(self, x: Value) -> None:
+        """Write the values of an array."""
+        if self.value.names is None:
+            if self.value.buffer is not x.buffer:
+                self.w.fill(self.value.buffer, x, x.shape)
+            return
+        if self.w.lanes > 1:
+            self.w.assign(self.value.names[0], x)
+            return
+        entries = [self.w.block.at(x, i) for i in itertools.product(*map(range, x.shape))]
+        self.w.note_reads()
+        for name, entry in zip(self.value.names, entries, strict=True):
+            self.w.line(f"ASSIGN({name}, {entry});")
+
+
+def _place(w: Writer, v: Var, uniform: bool) -> _Place:
+    """A new place for an array like `v`."""
+    size = math.prod(v.shape)
+    if 0 < size <= w.registers:
+        names = w.declared(v.dtype, size, uniform or not w.wide)
+        return _Place(w, named(w, v.shape, v.dtype, names, uniform))
+    return _Place(w, w.stored(w.buffer(v.dtype, size, uniform=uniform and w.wide), v.shape))
+
+
+def _settled(w: Writer, x: Value) -> Value:
+    """What a place holds now, whatever it is given later."""
+    if x.names is None or w.lanes > 1:
+        return x
+    return named(w, x.shape, x.dtype, [w.block.fresh(x.dtype, name) for name in x.names], x.uniform)
+
+
+def _cond(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) -> list[Value]:
+    which, *args = operands
+    branches = _inner(op)
+    uniform = uniform_results(op, [x.uniform for x in operands], PLATFORM) if w.wide else [False] * len(op.outputs)
+    if w.wide and not which.uniform:
+        return _cond_of_each(w, which, op, branches, args)
+    (name,) = w.declared(np.int32, 1, True)
+    w.assign(name, which)
+    outer, written = w.lines, []
+    w.sync()
+    for branch in branches:
+        w.lines = w.block.lines = []
+        known, w.block.known = w.block.known, w.block.known.new_child()
+        w.unread.clear()
+        found = compute(w, branch, args, owned=owned[1:])
+        written.append((w.lines, found, w.block.known, set(w.unread)))
+        w.block.known = known
+    w.lines = w.block.lines = outer
+    places: list[_Place] = []
+    for k, v in enumerate(op.outputs):
+        buffers = {found[k].buffer for _, found, *_ in written}
+        (same,) = buffers if len(buffers) == 1 else (None,)
+        in_place = same is not None and w.lanes == 1 and any(same is x.buffer for x, o in zip(args, owned[1:], strict=True) if o)
+        places.append(_Place(w, w.stored(same, v.shape)) if in_place else _place(w, v, uniform[k]))
+    for k, (lines, found, known, unread) in enumerate(written):
+        test = f"if ({name} <= 0)" if k == 0 else f"if ({name} == {k})"
+        head = "" if len(branches) == 1 else "else" if k == len(branches) - 1 else f"{'else ' * (k > 0)}{test}"
+        with w.scope(head):
+            w.lines += lines
+            w.block.known, w.unread = known, unread
+            for place, x in zip(places, found, strict=True):
+                place.give(x)
+    w.sync()
+    return [p.value for p in places]
+
+
+def _cond_of_each(
+    w: Writer, which: Value, op: Operation, branches: Sequence[Flat], args: Sequence[Value]
+) -> list[Value]:
+    """Results of the branch of each world: one after the other, those that no world takes left out."""
+    places = [_place(w, v, False) for v in op.outputs]
+    (which,) = w.in_registers(which).names
+    for k, branch in enumerate(branches):
+        test = f"{which} <= 0" if k == 0 else f"{which} == {k}"
+        test = f"{which} >= {k}" if k and k == len(branches) - 1 else test
+        mine = next(w.names)
+        w.line(f"LET(bool, {mine}, {test});")
+        with w.scope(f"if (ANY({mine}))"):
+            for place, x in zip(places, compute(w, branch, args), strict=True):
+                place.give(_where(mine, x, place.value))
+    return [p.value for p in places]
+
+
+def _where(mask: str, x: Value, old: Value) -> Value:
+    """The new array in worlds where the mask holds, the old one elsewhere."""
+    entry = lambda body, i: body.let(x.dtype, chosen(mask, body.at(x, i), body.at(old, i)))  # noqa: E731
+    aligned = (x.aligned | old.aligned) - (x.reads - x.aligned)
+    return Value(x.shape, x.dtype, entry, x.cost + CYCLES_OF_LOAD, reads=x.reads | old.reads, aligned=aligned)
+
+
+def _carried(
+    w: Writer, variables: Sequence[Var], start: Sequence[Value], owned: Sequence[bool], uniform: Sequence[bool]
+) -> list[_Place]:
+    """Places of what a loop changes, which begin with these values."""
+    places = []
+    for v, x, own, u in zip(variables, start, owned, uniform, strict=True):
+        if own and x.buffer is not None and x.buffer.uniform == (u and w.wide) and 1 < x.size:
+            places.append(_Place(w, w.stored(x.buffer, v.shape)))
+            x.buffer.version += 1
+        else:
+            places.append(_place(w, v, u))
+            places[-1].give(x)
+    return places
+
+
+def _advance(w: Writer, places: Sequence[_Place], new: Sequence[Value], mask: str = "") -> None:
+    """Give all places new values at once; with a mask only in the worlds where it holds."""
+    todo = [(p, _where(mask, x, p.value) if mask else x) for p, x in zip(places, new, strict=True) if not _is_at(p, x)]
+    if w.lanes > 1:
+        todo = [(p, w.memory(x)) for p, x in todo]
+        if any(x.size > 1 for _, x in todo):
+            w.sync()  # which no lane passes before all have read what changes now
+    else:
+        todo = [(p, w.in_registers(x) if p.value.names else x) for p, x in todo]
+        for k, (p, _) in enumerate(todo):
+            target = p.value.buffer
+            if target is None:
+                continue
+            for j, (q, x) in enumerate(todo):
+                if target in x.reads and (j != k or target not in x.aligned):
+                    todo[j] = q, w.stored(_fresh(w, x, x.uniform), x.shape)
+    for p, x in todo:
+        p.give(x)
+
+
+def _is_at(p: _Place, x: Value) -> bool:
+    return (x.buffer is not None and x.buffer is p.value.buffer) or (x.names is not None and x.names == p.value.names)
+
+
+def _while(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) -> list[Value]:
+    p = op.params
+    nc, nb = p["cond_nconsts"], p["body_nconsts"]
+    test, body = _inner(op)
+    uniform = carried_by_while(op, [x.uniform for x in operands], PLATFORM) if w.wide else [False] * len(op.outputs)
+    consts = [x if x.cost <= OFTEN_COST else w.memory(x) for x in operands[: nc + nb]]
+    places = _carried(w, op.outputs, operands[nc + nb :], owned[nc + nb :], uniform)
+    going = next(w.names)
+    with w.repeated(UNKNOWN_TRIPS):
+        masked = w.wide and not _is_uniform_test(test, consts[:nc], uniform)
+        if masked:
+            w.line(f"VARIABLE(bool, {going}, true);")
+        with w.scope("while (true)"):
+            w.sync()
+            for q in places:
+                if q.value.buffer:
+                    q.value.buffer.version += 1
+            state = [_settled(w, q.value) for q in places]
+            (go,) = compute(w, test, [*consts[:nc], *state])
+            (name,) = w.in_registers(go).names
+            if masked:
+                w.line(f"ASSIGN({going}, {going} && {name});")
+            w.line(f"if (!{f'ANY({going})' if masked else name}) break;")
+            mine = [False] * nb + [not masked] * len(state)
+            _advance(w, places, compute(w, body, [*consts[nc:], *state], owned=mine), going if masked else "")
+    w.sync()
+    return [_finished(w, q) for q in places]
+
+
+def _is_uniform_test(test: Flat, consts: Sequence[Value], carry: Sequence[bool]) -> bool:
+    (is_same,) = uniform_outputs(test, [*(x.uniform for x in consts), *carry], PLATFORM)
+    return is_same
+
+
+def _finished(w: Writer, place: _Place) -> Value:
+    if place.value.buffer:
+        place.value.buffer.version += 1
+    return place.value
+
+
+def row_of(x: Value, i: str) -> Value:
+    """`x[i]` along the first axis."""
+    return Value(
+        x.shape[1:], x.dtype, lambda b, index: b.at(x, [b.index(i), *index]), x.cost, reads=x.reads, uniform=x.uniform
+    )
+
+
+def _scan(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) -> list[Value]:
+    p = op.params
+    (nc, nk), length = scan_lengths(p, len(operands)), p["length"]
+    uniform = uniform_results(op, [x.uniform for x in operands], PLATFORM) if w.wide else [False] * len(op.outputs)
+    consts = [x if x.cost <= OFTEN_COST else w.memory(x) for x in operands[:nc]]
+    rows = [w.in_buffer(w.memory(x) if x.cost > OFTEN_COST else x) if w.lanes == 1 else w.memory(x) if x.cost > OFTEN_COST else x for x in operands[nc + nk :]]
+    places = _carried(w, op.outputs[:nk], operands[nc : nc + nk], owned[nc : nc + nk], uniform[:nk])
+    outs = [
+        w.buffer(v.dtype, math.prod(v.shape), uniform=u and w.wide)
+        for v, u in zip(op.outputs[nk:], uniform[nk:], strict=True)
+    ]
+    (body,) = _inner(op)
+    k = next(w.names)
+    i = f"({length - 1} - {k})" if p["reverse"] else k
+    with w.repeated(length), w.scope(f"for (int {k} = 0; {k} < {length}; ++{k})"):
+        w.sync()
+        for q in places:
+            if q.value.buffer:
+                q.value.buffer.version += 1
+        state = [_settled(w, q.value) for q in places]
+        mine = [False] * nc + [True] * nk + [False] * len(rows)
+        new = compute(w, body, [*consts, *state, *(row_of(x, i) for x in rows)], owned=mine)
+        for buffer, v, y in zip(outs, op.outputs[nk:], new[nk:], strict=True):
+            w.fill(buffer, y, v.shape, lambda index: [i, *index])
+        _advance(w, places, new[:nk])
+    w.sync()
+    for b in outs:
+        b.version += 1
+    return [*(_finished(w, q) for q in places), *(w.stored(b, v.shape) for b, v in zip(outs, op.outputs[nk:], strict=True))]
+
+
+def _fresh(w: Writer, x: Value, uniform: bool = False) -> Buffer:
+    """A copy of an array in memory that may be overwritten."""
+    buffer = w.buffer(x.dtype, x.size, uniform=uniform and w.wide)
+    w.fill(buffer, x, x.shape)
+    return buffer
+
+
+def _call(w: Writer, name: str, sizes: Sequence[Any], arrays: Sequence[Buffer | str], work: float) -> None:
+    """Write a call of a function of `tile.cu`, which reads and writes these arrays and ends with a wait."""
+    w.sync()
+    text = ", ".join(["lane", *map(str, sizes), *(b if isinstance(b, str) else b.name for b in arrays)])
+    w.line(f"{name}({text});")
+    w.epoch += 1
+    w.unread.clear()
+    for b in arrays:
+        if isinstance(b, Buffer):
+            b.last = w.epoch
+            b.version += 1
+    w.loops.append(Loop(math.ceil(work), 10, w.times))
+
+
+def _cholesky(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
+    (a,), out = operands, op.outputs[0]
+    return [w.stored(_factor(w, a, a.shape[-1]), out.shape)]
+
+
+def _factor(w: Writer, a: Value, n: int) -> Buffer:
+    count = a.size // (n * n)
+    work, inverse, factor = _fresh(w, a), w.buffer(a.dtype, count * n), w.buffer(a.dtype, a.size)
+    _call(w, "cholesky", [count, n], [work, inverse, factor], count * n * n * n / 6)
+    return factor
+
+
+def _small_matrices(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
+    plan, out = op.params["plan"], op.outputs[0]
+    n, m, dtype = plan.size, plan.right, operands[0].dtype
+    if plan.name == "cholesky":
+        return [w.stored(_factor(w, operands[0], n), out.shape)]
+    count = operands[0].size // (n * n)
+    x = w.buffer(dtype, count * n * m)
+    given = [_fresh(w, o) for o in operands]
+    if plan.name == "solve_positive":
+        given.insert(1, w.buffer(dtype, count * n))
+    elif plan.name == "solve_any":
+        given.insert(0, w.buffer(dtype, n * (n + m)))
+    _call(w, plan.name, [count, n, m], [*given, x], count * (n * n * n / 6 + n * n * m))
+    return [w.stored(x, out.shape)]
+
+
+def _triangular_solve(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
+    (a, b), out, p = operands, op.outputs[0], op.params
+    n = a.shape[-1]
+    count = a.size // (n * n)
+    m = b.size // (count * n)
+    transposed = p["transpose_a"] != (not p["left_side"])  # x a = b is a' x' = b'
+    forward = p["lower"] != transposed
+    row, col = (1, n) if transposed else (n, 1)
+    beside, next_ = (1, m) if p["left_side"] else (n, 1)
+    unit = "true" if p["unit_diagonal"] else "false"
+    x, work = w.buffer(b.dtype, b.size), w.buffer(b.dtype, b.size)
+    arrays = [_fresh(w, a), str(row), str(col), _fresh(w, b), str(next_), str(beside), work, x]
+    _call(w, "solve_triangular", [count, n, m, "true" if forward else "false", unit], arrays, count * n * n * m)
+    return [w.stored(x, out.shape)]
+
+
+# Primitives that are gone when a jaxpr is flat.
+TRANSPARENT = ("custom_vmap_call", "custom_linear_solve", "xla_metadata_value", "platform_index", "world_program")
+TRANSPARENT += ("reduce",)
+SYSTEMS_PRIMITIVES = ("cholesky", "triangular_solve", "small_matrices")  # tested by `test_operations`
+SYSTEMS = ("solve_positive", "cholesky", "solve_ltdl", "solve_any")
+INNER = {"cond": ("branches",), "while": ("cond_jaxpr", "body_jaxpr"), "scan": ("jaxpr",)}
+STATEMENTS: dict[str, Callable[[Writer, Operation, list[Value]], list[Value]]] = {
+    "cond": _cond,
+    "while": _while,
+    "scan": _scan,
+    "cholesky": _cholesky,
+    "triangular_solve": _triangular_solve,
+    "sort": _sort,
+    "small_matrices": _small_matrices,
+}

@@ -1,0 +1,233 @@
+/* A world as a tile of LANES threads that share memory: of a GPU, of a host (tests), or one alone, which is plain C99.
+
+   What is generated before this text: LANES, REAL, the type of real numbers, and T, of those of a world. The lanes are one warp or, for more, all
+   threads of a block. Matrices are rows after rows. Functions begin when all operands are written, and their results
+   may be read when they end. */
+
+#define ALL(i, n) for (int i = lane; i < (n); i += LANES)
+
+#ifndef WIDE
+/* Numbers of one world; `wide.h` has the same for vectors of worlds. */
+#define LET(type, name, ...) const type name = __VA_ARGS__
+#define VARIABLE(type, name, ...) type name = __VA_ARGS__
+#define DECLARE(type, name) type name
+#define EACH(i, n) for (int i = 0; i < (n); ++i)
+#define ASSIGN(name, ...) (name = (__VA_ARGS__))
+#define AT(array, i) ((array)[i])
+#define PUT(array, i, ...) ((array)[i] = (__VA_ARGS__))
+#define INSIDE(i, most) (i)
+#endif
+
+#ifdef __CUDACC_RTC__
+FUNCTION void sync() {
+  if (LANES <= 32) __syncwarp();
+  else __syncthreads();
+}
+#elif LANES == 1
+#define sync()
+#else /* one thread a lane; `meet` waits for the others */
+static void meet(void);
+#define sync() meet()
+#endif
+
+/* what is written of a number that is not finite */
+FUNCTION float number_of_32_bits(int bits) {
+  union { int bits; float number; } x;
+  x.bits = bits;
+  return x.number;
+}
+FUNCTION double number_of_64_bits(long long bits) {
+  union { long long bits; double number; } x;
+  x.bits = bits;
+  return x.number;
+}
+
+/* A number joined with one in memory that other lanes change, too. GREATEST and LEAST: one that is no number wins. */
+#ifndef WIDE
+#define SET(name, type, bits) \
+  FUNCTION void name(bool test, type* array, int i, type x) { \
+    if (test) array[i] = x; \
+  }
+#ifdef __CUDACC_RTC__
+#define ADD(name, type, bits) \
+  FUNCTION void name(bool test, type* array, int i, type x) { \
+    if (test) atomicAdd(array + i, x); \
+  }
+FUNCTION bool swapped_32(void* place, int old, int new_) { return atomicCAS((int*)place, old, new_) == old; }
+FUNCTION bool swapped_64(void* place, long long old, long long new_) {
+  typedef unsigned long long U;
+  return atomicCAS((U*)place, (U)old, (U)new_) == (U)old;
+}
+#define BITS_32 int
+#define BITS_64 long long
+#define JOINED(name, type, bits, wins) \
+  FUNCTION void name(bool test, type* array, int i, type x) { \
+    union { BITS_##bits bits_; type number; } old, mine; \
+    mine.number = x; \
+    do { \
+      old.bits_ = *(volatile BITS_##bits*)(array + i); \
+      type now = old.number; \
+      if (!test || (wins)) return; \
+    } while (!swapped_##bits(array + i, old.bits_, mine.bits_)); \
+  }
+#else
+#if LANES == 1
+#define ALONE(statement) statement
+#else
+static int turn;
+#define ALONE(statement) \
+  while (__sync_lock_test_and_set(&turn, 1)); \
+  statement \
+  __sync_lock_release(&turn);
+#endif
+#define ADD(name, type, bits) \
+  FUNCTION void name(bool test, type* array, int i, type x) { \
+    if (test) { ALONE(array[i] += x;) } \
+  }
+#define JOINED(name, type, bits, wins) \
+  FUNCTION void name(bool test, type* array, int i, type x) { \
+    ALONE(type now = array[i]; if (test && !(wins)) array[i] = x;) \
+  }
+#endif
+#define GREATEST(name, type, bits) JOINED(name, type, bits, now > x || now != now)
+#define LEAST(name, type, bits) JOINED(name, type, bits, now < x || now != now)
+#endif
+
+/* Functions of `count` matrices of n rows, one after the other in memory; EVERY goes over `size` entries of each. */
+#define EVERY(g, e, size) \
+  for (int ge = lane, g, e; ge < count * (size) && (g = ge / (size), e = ge % (size), true); ge += LANES)
+
+/* Elimination without square roots: the lower triangle of `a` holds L D, its diagonal D, `inverse` 1 / D, which is nan
+   where a pivot is not positive. Golub and Van Loan, 4.1. */
+FUNCTION void eliminate(int lane, int count, int n, T* a, T* inverse) {
+  for (int k = 0; k < n; ++k) {
+    int left = n - k - 1;
+    ALL(g, count) {
+      T d = a[(g * n + k) * n + k];
+      inverse[g * n + k] = SELECT(d > 0, (REAL)1 / d, NAN);
+    }
+    EVERY(g, e, left * left) {
+      int i = k + 1 + e / left, j = k + 1 + e % left;
+      T* mine = a + g * n * n;
+      T d = mine[k * n + k], inv = SELECT(d > 0, (REAL)1 / d, NAN);
+      if (j <= i) mine[i * n + j] -= mine[i * n + k] * inv * mine[j * n + k];
+    }
+    sync();
+  }
+}
+
+/* the lower Cholesky factors of a, which is overwritten */
+FUNCTION void cholesky(int lane, int count, int n, T* a, T* inverse, T* factor) {
+  eliminate(lane, count, n, a, inverse);
+  EVERY(g, e, n * n) {
+    int i = e / n, j = e % n;
+    T root = SQRT(inverse[g * n + j]);
+    factor[g * n * n + e] = SELECT(i < j, 0, SELECT(i == j, (REAL)1 / root, a[g * n * n + e] * root));
+  }
+  sync();
+}
+
+/* x with a x = b (n x m) for positive a, which are overwritten */
+FUNCTION void solve_positive(int lane, int count, int n, int m, T* a, T* inverse, const T* b, T* x) {
+  eliminate(lane, count, n, a, inverse);
+  ALL(e, count * n * m) x[e] = b[e];
+  sync();
+  for (int k = 0; k < n; ++k) {
+    EVERY(g, e, (n - k - 1) * m) {
+      int i = k + 1 + e / m, c = e % m;
+      x[(g * n + i) * m + c] -= a[(g * n + i) * n + k] * inverse[g * n + k] * x[(g * n + k) * m + c];
+    }
+    sync();
+  }
+  ALL(e, count * n * m) x[e] *= inverse[e / m];
+  sync();
+  for (int k = n - 1; k > 0; --k) {
+    EVERY(g, e, k * m) {
+      int i = e / m, c = e % m;
+      x[(g * n + i) * m + c] -= a[(g * n + k) * n + i] * inverse[g * n + i] * x[(g * n + k) * m + c];
+    }
+    sync();
+  }
+}
+
+/* z (n x m) with L' D L z = x; `ld` has L below its diagonal, `inverse` is 1 / D */
+FUNCTION void solve_ltdl(int lane, int count, int n, int m, const T* ld, const T* inverse, const T* x, T* z) {
+  ALL(e, count * n * m) z[e] = x[e];
+  sync();
+  for (int k = n - 1; k > 0; --k) {
+    EVERY(g, e, k * m) z[g * n * m + e] -= ld[(g * n + k) * n + e / m] * z[(g * n + k) * m + e % m];
+    sync();
+  }
+  ALL(e, count * n * m) z[e] *= inverse[e / m];
+  sync();
+  for (int k = 0; k < n - 1; ++k) {
+    EVERY(g, e, (n - k - 1) * m) {
+      int i = k + 1 + e / m, c = e % m;
+      z[(g * n + i) * m + c] -= ld[(g * n + i) * n + k] * z[(g * n + k) * m + c];
+    }
+    sync();
+  }
+}
+
+/* x (n x m) with a x = b by elimination with pivots, in memory `s` of n (n + m) numbers */
+FUNCTION void solve_any(int lane, int count, int n, int m, T* s, const T* a, const T* b, T* x) {
+  const int wide = n + m;
+  for (int g = 0; g < count; ++g, a += n * n, b += n * m, x += n * m) {
+    ALL(e, n * wide) {
+      int i = e / wide, j = e % wide;
+      s[e] = j < n ? a[i * n + j] : b[i * m + j - n];
+    }
+    sync();
+    for (int k = 0; k < n; ++k) {
+      VARIABLE(int, best, k);
+      VARIABLE(REAL, size, -1);
+      for (int i = k; i < n; ++i) {
+        T here = SELECT(s[i * wide + k] < 0, -s[i * wide + k], s[i * wide + k]);
+        LET(bool, larger, here > size);
+        ASSIGN(size, SELECT(larger, here, size));
+        ASSIGN(best, SELECT(larger, i, best));
+      }
+      sync();
+      ALL(j, wide) {
+        T kept = s[k * wide + j];
+        PUT(s, k * wide + j, AT(s, best * wide + j));
+        PUT(s, best * wide + j, kept);
+      }
+      sync();
+      T inverse = (REAL)1 / s[k * wide + k];
+      int right = wide - k - 1;
+      ALL(e, (n - k - 1) * right) {
+        int i = k + 1 + e / right, j = k + 1 + e % right;
+        s[i * wide + j] -= s[i * wide + k] * inverse * s[k * wide + j];
+      }
+      sync();
+    }
+    for (int k = n - 1; k >= 0; --k) {
+      ALL(e, (k + 1) * m) {
+        int i = e / m, c = e % m;
+        T found = s[k * wide + n + c] / s[k * wide + k];
+        if (i == k) x[k * m + c] = found;
+        else s[i * wide + n + c] -= s[i * wide + k] * found;
+      }
+      sync();
+    }
+  }
+}
+
+/* x (n x m) with a x = b, entries of `a` below its diagonal if `forward`, else above; (i, k) at a[i * row + k * col], a
+   right-hand side's (i, c) at b[i * next + c * beside]. `work` is like b. */
+FUNCTION void solve_triangular(int lane, int count, int n, int m, bool forward, bool unit, const T* a, int row, int col,
+                               const T* b, int next, int beside, T* work, T* x) {
+  ALL(e, count * n * m) work[e] = b[e];
+  sync();
+  for (int step = 0; step < n; ++step) {
+    int k = forward ? step : n - 1 - step, left = n - step;
+    EVERY(g, e, left * m) {
+      int c = e % m, i = forward ? k + e / m : k - e / m, at = g * n * m + k * next + c * beside;
+      T found = unit ? work[at] : work[at] / a[g * n * n + k * row + k * col];
+      if (i == k) x[at] = found;
+      else work[g * n * m + i * next + c * beside] -= a[g * n * n + i * row + k * col] * found;
+    }
+    sync();
+  }
+}

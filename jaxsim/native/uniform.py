@@ -1,0 +1,62 @@
+"""Which arrays are the same for all worlds of a vector: loops over them need no masks, and their numbers one place."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from jaxsim.native.jaxpr import Flat, Operation, Term, Var, flatten
+from jaxsim.xla.compat import scan_lengths
+
+
+def uniform_outputs(flat: Flat, inputs: Sequence[bool], platform: str) -> list[bool]:
+    """Whether each output is uniform where these inputs are."""
+    known = {v for v, u in zip(flat.inputs, inputs, strict=True) if u}
+
+    def is_known(v: Term) -> bool:
+        return isinstance(v, np.ndarray) or v in known
+
+    for op in flat.operations:
+        own = uniform_results(op, [is_known(v) for v in op.inputs], platform)
+        known |= {v for v, u in zip(op.outputs, own, strict=True) if u}
+    return [is_known(v) for v in flat.outputs]
+
+
+def uniform_results(op: Operation, operands: Sequence[bool], platform: str) -> list[bool]:
+    """The same for the results of an operation."""
+    if op.name == "while":
+        return carried_by_while(op, operands, platform)
+    if op.name == "scan":
+        (nc, nk), body = scan_lengths(op.params, len(op.inputs)), flatten(op.params["jaxpr"], platform)
+        carry = carried_by_scan(op, operands, platform)
+        return [*carry, *uniform_outputs(body, [*operands[:nc], *carry, *operands[nc + nk :]], platform)[nk:]]
+    if op.name == "cond":
+        branches = [uniform_outputs(flatten(b, platform), operands[1:], platform) for b in op.params["branches"]]
+        return [operands[0] and all(own) for own in zip(*branches, strict=True)]
+    return [all(operands)] * len(op.outputs)
+
+
+def carried_by_while(op: Operation, operands: Sequence[bool], platform: str) -> list[bool]:
+    """Whether what a loop carries is uniform: where its length is not, nothing that it changes is."""
+    p, nc = op.params, op.params["cond_nconsts"]
+    nb = p["body_nconsts"]
+    test, body = flatten(p["cond_jaxpr"], platform), flatten(p["body_jaxpr"], platform)
+    carry = list(operands[nc + nb :])
+    while True:
+        (is_same,) = uniform_outputs(test, [*operands[:nc], *carry], platform)
+        new = uniform_outputs(body, [*operands[nc : nc + nb], *carry], platform)
+        kept = [c and n and is_same for c, n in zip(carry, new, strict=True)]
+        if kept == carry:
+            return carry
+        carry = kept
+
+
+def carried_by_scan(op: Operation, operands: Sequence[bool], platform: str) -> list[bool]:
+    """Whether what a scan carries is uniform."""
+    (nc, nk), body = scan_lengths(op.params, len(op.inputs)), flatten(op.params["jaxpr"], platform)
+    carry = list(operands[nc : nc + nk])
+    while True:
+        new = uniform_outputs(body, [*operands[:nc], *carry, *operands[nc + nk :]], platform)[:nk]
+        kept = [c and n for c, n in zip(carry, new, strict=True)]
+        if kept == carry:
+            return carry
+        carry = kept

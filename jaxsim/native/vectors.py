@@ -1,0 +1,110 @@
+"""A function of a world for vectors of worlds on a CPU: each number of the kernel is that of several worlds at once.
+
+XLA makes many small kernels of a reverse pass, whose inner loops go over axes of three or six numbers. Here the inner
+loop is over worlds, always as long as a vector, and what operations hand on stays in the cache of a core.
+"""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from jaxsim.math.safe import Array
+from jaxsim.native import compiler as native
+from jaxsim.native.expressions import NUMBERS, PREAMBLE, UnsupportedPrimitive, c_type
+from jaxsim.native.source_text import text
+from jaxsim.native.jaxpr import Flat, Var
+from jaxsim.native.statements import compute
+from jaxsim.native.tile_source import real_type
+from jaxsim.native.writer import VECTOR, Buffer, Writer, places
+
+# Bounds of what is written as such a program; the ant has 290,000 numbers, 0.9 MB
+MOST_NUMBERS = 1_000_000  # that operations make of a world
+MOST_BYTES = 8 << 20  # of arrays of a vector of worlds
+
+
+def run(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    """Results (count, ...) of the function. Raises UnsupportedPrimitive, and CompilerMissing without a C++ compiler."""
+    out = [jax.ShapeDtypeStruct((count, *v.shape), v.dtype) for v in flat.outputs]
+    return list(jax.ffi.ffi_call(native.target_of(source(flat, tuple(has_worlds)), native.WORLDS), out)(*operands))
+
+
+def source(flat: Flat, has_worlds: tuple[bool, ...]) -> str:
+    """C++ source of the handler of a function for any number of worlds. Raises UnsupportedPrimitive."""
+    made = {v for op in flat.operations for v in op.outputs}
+    if sum(math.prod(v.shape) for v in made) > MOST_NUMBERS:
+        raise UnsupportedPrimitive("so many numbers of a world")
+    w = Writer(keeps_more=True, lanes=1, wide=True)
+    inputs = [
+        _buffer(w, v, f"in{i}", given=not worlds)
+        for i, (v, worlds) in enumerate(zip(flat.inputs, has_worlds, strict=True))
+    ]
+    outputs = [v for v in flat.outputs if isinstance(v, Var)]
+    results = [_buffer(w, v, f"out{i}") for i, v in enumerate(outputs)]
+    args = [w.stored(b, v.shape) for b, v in zip(inputs, flat.inputs, strict=True)]
+    found = compute(w, flat, args, {v: b for v, b in zip(outputs, results, strict=True) if v in made})
+    for v, b, x in zip(outputs, results, found, strict=True):
+        if x.size and x.buffer is not b:
+            w.fill(b, x, v.shape)
+    for b in results:
+        b.last = w.epoch + 1
+    return _text(w, flat, outputs, has_worlds)
+
+
+def _buffer(w: Writer, v: Var, name: str, given: bool = False) -> Buffer:
+    """An array with this name: of all worlds in the program's memory if it is `given`, else of a vector of worlds."""
+    found = w.buffer(v.dtype, math.prod(v.shape), name, uniform=given)
+    found.given = given
+    return found
+
+
+def _text(w: Writer, flat: Flat, outputs: Sequence[Var], has_worlds: Sequence[bool]) -> str:
+    placed, nbytes = places([b for b in w.buffers if not b.given])
+    if nbytes > MOST_BYTES:
+        raise UnsupportedPrimitive("so many numbers of a world at once")
+    kinds = [c_type(v.dtype) for v in (*flat.inputs, *outputs)]
+    sizes = [math.prod(v.shape) for v in (*flat.inputs, *outputs)]
+    n, apart = len(flat.inputs), [not worlds for worlds in has_worlds]
+    names = [f"in{i}" if apart[i] else f"from{i}" for i in range(n)] + [f"to{i}" for i in range(len(outputs))]
+    pointers = [f"{'const ' * (k < n)}{kind}* {name}" for k, (kind, name) in enumerate(zip(kinds, names, strict=True))]
+    passed = [f"({kinds[i]}*)argument(frame, {i})->data" for i in range(n)]
+    passed += [f"({kinds[n + i]}*)result(frame, {i})->data" for i in range(len(outputs))]
+    body = [f"{_vector(b)}* {b.name} = ({_vector(b)}*)(memory + {at} / {VECTOR} * VECTOR_BYTES);" for b, at in placed.items()]
+    body += [
+        f"pack(in{i}, from{i} + first * {sizes[i]}, {sizes[i]}, worlds);" for i in range(n) if not apart[i] and sizes[i]
+    ]
+    body += w.lines
+    body += [f"unpack(out{i}, to{i} + first * {size}, {size}, worlds);" for i, size in enumerate(sizes[n:])]
+    here, real, newline = Path(__file__).parent, real_type(flat, outputs), "\n"
+    signature = ", ".join(pointers)
+    # `visit` is apart from what knows where its memory is: else that is looked up again for each array
+    return f"""{native.PREAMBLE}#define REAL {c_type(real)}
+#define REAL_BITS {8 * real.itemsize}
+#define T F
+#define SQRT {"sqrt" if real == np.float64 else "sqrtf"}
+#include <math.h>
+#define FUNCTION static
+{text(here, "wide.h").replace("NUMBERS_H", NUMBERS)}
+{PREAMBLE}
+{text(here, "tile.cu")}
+{newline.join(w.tables)}
+static __attribute__((noinline, noipa)) void visit(char* memory, long long first, int worlds, {signature}) {{
+const int lane = 0;
+{newline.join(body)}
+}}
+static void visit_all(long long count, {signature}) {{
+alignas(64) static thread_local char memory[{-(-nbytes // VECTOR) + 1} * VECTOR_BYTES];
+for (long long first = 0; first < count; first += WORLDS)
+visit(memory, first, count - first < WORLDS ? count - first : WORLDS, {", ".join(names)});
+}}
+extern "C" XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
+if (!is_question(frame)) visit_all(result(frame, 0)->dims[0], {", ".join(passed)});
+return 0;
+}}
+"""
+
+
+def _vector(b: Buffer) -> str:
+    return c_type(b.dtype) if b.uniform else f"typename Of<{c_type(b.dtype)}>::vector"

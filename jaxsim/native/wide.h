@@ -1,0 +1,233 @@
+/* Numbers of WORLDS worlds at once, in C++: a vector has an entry of each. REAL is the type of real numbers.
+
+   What all worlds share (indices of loops, numbers of the model) is a number as before, and joins a vector as one. Truth
+   is a mask: all bits of an entry, or none. Worlds take every branch that one of them takes, and keep what is theirs.
+   Integers have as many bits as REAL; those of fewer wrap after each operation (`wrap`). */
+
+#define WIDE
+#define LANES 1
+#ifdef __AVX512F__
+#define VECTOR_BYTES 64
+#elif defined(__AVX2__)
+#define VECTOR_BYTES 32
+#else
+#define VECTOR_BYTES 16
+#endif
+#define WORLDS (int)(VECTOR_BYTES / sizeof(REAL))
+typedef REAL F __attribute__((vector_size(VECTOR_BYTES)));
+typedef decltype(F{} < F{}) I; /* integers, and masks */
+typedef decltype(I{}[0] + 0) WHOLE;
+
+template <class X> constexpr bool is_wide = false;
+template <> constexpr bool is_wide<F> = true;
+template <> constexpr bool is_wide<I> = true;
+template <class X> struct Of { typedef I vector; };
+template <> struct Of<REAL> { typedef F vector; };
+template <> struct Of<F> { typedef F vector; };
+#if REAL_BITS == 32
+typedef unsigned U __attribute__((vector_size(VECTOR_BYTES)));
+template <> constexpr bool is_wide<U> = true;
+template <> struct Of<unsigned> { typedef U vector; };
+template <> struct Of<U> { typedef U vector; };
+#endif
+
+/* a number as a vector like V */
+template <class V, class X> static inline V like(X x) {
+  if constexpr (__is_same(V, X)) return x;
+  else if constexpr (!is_wide<V>) return (V)x;
+  else if constexpr (is_wide<X>) return (V)x;
+  else if constexpr (__is_same(V, F)) return F{} + (REAL)x;
+  else if constexpr (__is_same(X, bool)) return (V)(I{} - (WHOLE)x);
+  else return (V)(I{} + (WHOLE)x);
+}
+template <class A, class B, bool a_is_wide, bool b_is_wide> struct Common { typedef A vector; };
+template <class A, class B> struct Common<A, B, false, true> { typedef B vector; };
+template <class A, class B> struct Common<A, B, false, false> { typedef typename Of<decltype(A() + B())>::vector vector; };
+template <class A, class B> static inline auto chosen(I test, A a, B b) {
+  typedef typename Common<A, B, is_wide<A>, is_wide<B>>::vector V;
+  V x = like<V>(a), y = like<V>(b);
+  return test ? x : y;
+}
+template <class A, class B> static inline auto chosen(bool test, A a, B b) {
+  if constexpr (is_wide<A> || is_wide<B>) {
+    typedef typename Common<A, B, is_wide<A>, is_wide<B>>::vector V;
+    return test ? like<V>(a) : like<V>(b);
+  } else return test ? a : b;
+}
+#define SELECT(...) chosen(__VA_ARGS__)
+
+template <class To, class X> static inline auto convert(X x) {
+  if constexpr (!is_wide<X>) return (To)x;
+  else return __builtin_convertvector(x, typename Of<To>::vector);
+}
+#define CONVERT(type, ...) convert<type>(__VA_ARGS__)
+/* an integer of a type that may have fewer bits than a vector's entries */
+template <class To, class X> static inline auto wrap(X x) {
+  if constexpr (!is_wide<X>) return (To)x;
+  else {
+    typedef typename Of<To>::vector V;
+    constexpr int extra = 8 * ((int)sizeof(WHOLE) - (int)sizeof(To));
+    if constexpr (extra <= 0) return (V)x;
+    else if constexpr ((To)-1 < 0) return (V)((I)x << extra >> extra);
+    else return (V)((I)x & (((WHOLE)1 << (8 * sizeof(To))) - 1));
+  }
+}
+#define WRAP(type, ...) wrap<type>(__VA_ARGS__)
+
+#define EACH(i, n) for (int i = 0; i < (n); ++i)
+#define LET(type, name, ...) const auto name = (__VA_ARGS__)
+#define VARIABLE(type, name, ...) typename Of<type>::vector name = like<typename Of<type>::vector>(__VA_ARGS__)
+#define DECLARE(type, name) typename Of<type>::vector name
+#define ASSIGN(name, ...) (name = like<decltype(name)>(__VA_ARGS__))
+#define AT(array, ...) at(array, __VA_ARGS__)
+#define PUT(array, i, ...) put(array, i, __VA_ARGS__)
+
+template <class A> static inline A at(const A* array, int i) { return array[i]; }
+template <class A> static inline auto at(const A* array, I i) {
+  typedef typename Of<A>::vector V;
+  typedef decltype(V{}[0] + 0) Number;
+  Number found[WORLDS];
+  WHOLE places[WORLDS];
+  memcpy(places, &i, sizeof i);
+  for (int w = 0; w < WORLDS; ++w)
+    if constexpr (is_wide<A>) found[w] = ((const Number*)array)[places[w] * WORLDS + w];
+    else found[w] = __is_same(A, bool) ? -(WHOLE)array[places[w]] : array[places[w]];
+  V all;
+  memcpy(&all, found, sizeof all);
+  return all;
+}
+template <class A, class X> static inline void put(A* array, int i, X x) { array[i] = like<A>(x); }
+template <class A, class X> static inline void put(A* array, I i, X x) {
+  A mine = like<A>(x);
+  for (int w = 0; w < WORLDS; ++w) array[i[w]][w] = mine[w];
+}
+static inline int inside(int i, int most) { return i; }
+static inline I inside(I i, int most) { return chosen(i < 0, 0, chosen(i > most, most, i)); }
+#define INSIDE(i, most) inside(i, most)
+static inline bool any(bool test) { return test; }
+static inline bool any(I test) {
+  WHOLE found = 0;
+  for (int w = 0; w < WORLDS; ++w) found |= test[w];
+  return found;
+}
+#define ANY(...) any(__VA_ARGS__)
+
+/* A number joined with one in memory, in worlds where the test holds. */
+#define JOINED(name, type, better) \
+  template <class Test, class Place, class X> \
+  static inline void name(Test test, typename Of<type>::vector* array, Place i, X number) { \
+    typedef typename Of<type>::vector V; \
+    V x = like<V>(number), now = at(array, i); \
+    put(array, i, chosen(test, better, now)); \
+  }
+#define SET(name, type, bits) JOINED(name, type, x)
+#define ADD(name, type, bits) JOINED(name, type, wrap_joined<type>(now + x))
+#define TIMES(name, type, bits) JOINED(name, type, wrap_joined<type>(now * x))
+#define GREATEST(name, type, bits) JOINED(name, type, chosen(now > x || now != now, now, x))
+#define LEAST(name, type, bits) JOINED(name, type, chosen(now < x || now != now, now, x))
+template <class To, class X> static inline auto wrap_joined(X x) {
+  if constexpr (__is_same(X, F)) return x;
+  else return wrap<To>(x);
+}
+
+/* Functions of numbers, entry by entry. */
+template <class X> static inline auto entry(X x, int w) {
+  if constexpr (is_wide<X>) return x[w];
+  else return x;
+}
+#define LIFT(name) \
+  template <class... X> static inline auto name(X... x) { \
+    if constexpr (!(is_wide<X> || ...)) return one::name(x...); \
+    else { \
+      typedef decltype(one::name(entry(x, 0)...)) Number; \
+      typename Of<Number>::vector found; \
+      for (int w = 0; w < WORLDS; ++w) found[w] = one::name(entry(x, w)...); \
+      return found; \
+    } \
+  }
+namespace one {
+#define MATH(name) template <class... X> static inline auto name(X... x) { return __builtin_##name(x...); }
+#define EVERY_MATH(DO, s) \
+  DO(floor##s) DO(ceil##s) DO(round##s) DO(rint##s) DO(exp##s) DO(log##s) DO(sin##s) DO(cos##s) DO(tan##s) DO(tanh##s) \
+  DO(cbrt##s) DO(asin##s) DO(acos##s) DO(atan##s) DO(fabs##s) DO(log1p##s) DO(expm1##s) DO(sinh##s) DO(cosh##s) \
+  DO(exp2##s) DO(asinh##s) DO(acosh##s) DO(atanh##s) DO(erf##s) DO(atan2##s) DO(pow##s) DO(fmod##s) DO(sqrt##s)
+EVERY_MATH(MATH, f)
+EVERY_MATH(MATH, )
+NUMBERS_H
+}
+EVERY_MATH(LIFT, f)
+EVERY_MATH(LIFT, )
+LIFT(sigmoidf) LIFT(sigmoid)
+#if REAL_BITS == 32
+#define OF_REAL(name) name##f
+#else
+#define OF_REAL(name) name
+#endif
+#if defined(__x86_64__) && defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 35)
+/* glibc's functions of vectors, by the names of its ABI */
+#if defined(__AVX512F__) && REAL_BITS == 32
+#define BY_VECTOR(of, name) _ZGVeN16##of##_##name##f
+#elif defined(__AVX512F__)
+#define BY_VECTOR(of, name) _ZGVeN8##of##_##name
+#elif defined(__AVX2__) && REAL_BITS == 32
+#define BY_VECTOR(of, name) _ZGVdN8##of##_##name##f
+#elif defined(__AVX2__)
+#define BY_VECTOR(of, name) _ZGVdN4##of##_##name
+#elif REAL_BITS == 32
+#define BY_VECTOR(of, name) _ZGVbN4##of##_##name##f
+#else
+#define BY_VECTOR(of, name) _ZGVbN2##of##_##name
+#endif
+#define OF_ONE(name) \
+  extern "C" F BY_VECTOR(v, name)(F); \
+  static inline F OF_REAL(name)(F x) { return BY_VECTOR(v, name)(x); }
+#define OF_TWO(name) \
+  extern "C" F BY_VECTOR(vv, name)(F, F); \
+  static inline F OF_REAL(name)(F x, F y) { return BY_VECTOR(vv, name)(x, y); } \
+  static inline F OF_REAL(name)(F x, REAL y) { return BY_VECTOR(vv, name)(x, like<F>(y)); } \
+  static inline F OF_REAL(name)(REAL x, F y) { return BY_VECTOR(vv, name)(like<F>(x), y); }
+OF_ONE(exp) OF_ONE(log) OF_ONE(sin) OF_ONE(cos) OF_ONE(tan) OF_ONE(tanh) OF_ONE(cbrt) OF_ONE(asin) OF_ONE(acos)
+OF_ONE(atan) OF_TWO(atan2) OF_TWO(pow)
+#endif
+#ifdef __AVX__
+#include <immintrin.h>
+#if REAL_BITS == 32
+#define INSTRUCTION(name) name##_ps
+#else
+#define INSTRUCTION(name) name##_pd
+#endif
+#ifdef __AVX512F__
+#define ROUNDED(x, how) INSTRUCTION(_mm512_roundscale)(x, how)
+#define ROOT(x) INSTRUCTION(_mm512_sqrt)(x)
+#else
+#define ROUNDED(x, how) INSTRUCTION(_mm256_round)(x, how | _MM_FROUND_NO_EXC)
+#define ROOT(x) INSTRUCTION(_mm256_sqrt)(x)
+#endif
+static inline F OF_REAL(sqrt)(F x) { return (F)ROOT(x); }
+static inline F OF_REAL(floor)(F x) { return (F)ROUNDED(x, _MM_FROUND_TO_NEG_INF); }
+static inline F OF_REAL(ceil)(F x) { return (F)ROUNDED(x, _MM_FROUND_TO_POS_INF); }
+static inline F OF_REAL(rint)(F x) { return (F)ROUNDED(x, _MM_FROUND_TO_NEAREST_INT); }
+#endif
+static inline F OF_REAL(fabs)(F x) { return (F)((I)x & ~((I{} + 1) << (REAL_BITS - 1))); }
+#define LIFT_INTEGERS(name) \
+  LIFT(quotient_##name) LIFT(remainder_##name) LIFT(left_##name) LIFT(right_##name) LIFT(right_logical_##name) \
+  LIFT(name##_of_float32) LIFT(name##_of_float64)
+LIFT_INTEGERS(int8) LIFT_INTEGERS(int32) LIFT_INTEGERS(uint32) LIFT_INTEGERS(int64)
+LIFT(bits_of_int32) LIFT(bits_of_uint32) LIFT(zeros_of_int32) LIFT(zeros_of_uint32)
+using std::isfinite;
+static inline I isfinite(F x) { return (x < INFINITY) & (x > -INFINITY); }
+static inline F number_of_32_bits(I bits) { return (F)bits; }
+static inline F number_of_64_bits(I bits) { return (F)bits; }
+
+/* Numbers of worlds one after the other to and from vectors; there may be fewer worlds than entries. */
+template <class V, class A> static inline void pack(V* to, const A* from, int size, int worlds) {
+  for (int e = 0; e < size; ++e)
+    for (int w = 0; w < WORLDS; ++w) {
+      A x = from[(w < worlds ? w : worlds - 1) * size + e];
+      to[e][w] = __is_same(A, bool) ? -(WHOLE)x : x;
+    }
+}
+template <class V, class A> static inline void unpack(const V* from, A* to, int size, int worlds) {
+  for (int w = 0; w < worlds; ++w)
+    for (int e = 0; e < size; ++e) to[w * size + e] = __is_same(A, bool) ? from[e][w] != 0 : from[e][w];
+}

@@ -1,0 +1,475 @@
+"""Values, buffers and statements of a loop program: what is written, and where arrays lie.
+
+An array is an expression of its index until a loop needs it in memory, so that chains of operations become one loop.
+A program has LANES threads for a world. With one lane small arrays are variables, which a compiler keeps in registers.
+With more, what loops hand on lies in memory that the lanes share, and they wait where one reads what another one wrote.
+"""
+
+import itertools
+import math
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from jaxsim.native.expressions import Index, c_type, chosen, linear, literal, unravelled
+
+WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes, with indices that are known
+REGISTERS = 18  # numbers of an array that one lane keeps in variables
+ALIGNED = 16  # bytes
+VECTOR = 64  # bytes of a number of several worlds (`wide.h`), at most
+CYCLES_OF_LOAD, CYCLES_OF_INDEX = 2, 2  # instructions that a load, and finding a place, count as
+SELECTED = 6  # variables among which a select chooses; of more the array is stored
+ONE = "if (lane == 0)"  # the head of what one lane does for all
+USUAL_LANES = 64  # of a world, to choose between rows and entries
+Entry = Callable[["Body", Sequence[Index]], str]
+
+
+@dataclass(eq=False)
+class Buffer:
+    """An array in memory, used from epoch `first` to `last`: epochs end where lanes wait for each other.
+
+    `given` memory is the program's and is only read; slices of it begin where they say, without a clamp, if it is
+    `unsized`: a source that many models share does not know how long it is.
+    """
+
+    name: str
+    dtype: np.dtype
+    size: int
+    first: int
+    last: int
+    given: bool = False
+    width: int = 0  # bytes of a number, if they are not those of its type
+    unsized: bool = False
+    uniform: bool = False  # of vectors of worlds: the same numbers for all of them
+    version: int = 0  # changes with what it holds
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in it."""
+        return self.size * (self.width or self.dtype.itemsize)
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """An array as an expression of its index; `cost` is that of an entry, in instructions.
+
+    It may lie in a `buffer`, or in variables with these `names`. `reads` are the buffers that its entries are computed
+    from, `aligned` those of which an entry reads the same entry only. It is `uniform` if all worlds of a vector have the
+    same numbers.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    entry: Entry
+    cost: int = 0
+    buffer: Buffer | None = None
+    names: tuple[str, ...] | None = None
+    reads: frozenset[Buffer] = frozenset()
+    aligned: frozenset[Buffer] = frozenset()
+    uniform: bool = False
+
+    @property
+    def size(self) -> int:
+        """Numbers in it."""
+        return math.prod(self.shape)
+
+
+def stored(buffer: Buffer, shape: Sequence[int]) -> Value:
+    """A buffer as an array."""
+    shape, own = tuple(shape), frozenset([buffer])
+    entry = lambda b, i: b.load(buffer, b.index(linear(i, shape)))  # noqa: E731
+    return Value(shape, buffer.dtype, entry, CYCLES_OF_LOAD, buffer, None, own, own, buffer.uniform)
+
+
+class Body:
+    """Statements of one lane, each expression computed once."""
+
+    def __init__(self, names: Iterator[str], known: ChainMap[Any, str] | None = None, lines: Any = None) -> None:
+        self.lines: list[str] = [] if lines is None else lines
+        self.known: ChainMap[Any, str] = ChainMap() if known is None else known.new_child()
+        self.reads: set[Buffer] = set()
+        self.names = names
+        self.cost = 0.0
+        self.times = 1.0
+
+    def let(self, dtype: Any, expression: str) -> str:
+        """A constant with this value; the expression itself where it is a name or a literal."""
+        if expression.isidentifier() or (expression[0] == "(" and expression[1:-1].replace(".", "").isalnum()):
+            return expression
+        key = (str(dtype), expression)
+        if key not in self.known:
+            name = next(self.names)
+            self.lines.append(f"LET({c_type(dtype)}, {name}, {expression});")
+            self.known[key] = name
+        return self.known[key]
+
+    def index(self, i: Index) -> Index:
+        """An index as a number or a name."""
+        if isinstance(i, int):
+            return i
+        if not i.isidentifier() and ("int32", i) not in self.known:
+            self.cost += CYCLES_OF_INDEX * self.times
+        return self.let(np.dtype(np.int32), i)
+
+    def load(self, buffer: Buffer, i: Index) -> str:
+        """The entry of a buffer at a linear index."""
+        self.reads.add(buffer)
+        key = (buffer, buffer.version, i)
+        if key not in self.known:
+            self.cost += CYCLES_OF_LOAD * self.times
+            self.known[key] = self.fresh(buffer.dtype, f"AT({buffer.name}, {i})")
+        return self.known[key]
+
+    def fresh(self, dtype: Any, expression: str) -> str:
+        """A new constant, whatever had the same expression before."""
+        name = next(self.names)
+        self.lines.append(f"LET({c_type(dtype)}, {name}, {expression});")
+        return name
+
+    def at(self, x: Value, index: Sequence[Index]) -> str:
+        """The entry of an array."""
+        key = (x, tuple(index), tuple(b.version for b in x.reads))
+        if key not in self.known:
+            self.known[key] = x.entry(self, [0 if n == 1 else i for i, n in zip(index, x.shape, strict=True)])
+        return self.known[key]
+
+    def variable(self, dtype: Any, expression: str, uniform: bool = False) -> str:
+        """A new variable."""
+        name, kind = next(self.names), c_type(dtype)
+        self.lines.append(f"{kind} {name} = {expression};" if uniform else f"VARIABLE({kind}, {name}, {expression});")
+        return name
+
+    @contextmanager
+    def loop(self, count: int) -> Iterator[str]:
+        """Statements that are repeated, for the index that this gives."""
+        name, outer, times = next(self.names), self.known, self.times
+        self.lines.append(f"for (int {name} = 0; {name} < {count}; ++{name}) {{")
+        self.known, self.times = self.known.new_child(), times * count
+        yield name
+        self.known, self.times = outer, times
+        self.lines.append("}")
+
+
+@dataclass
+class Loop:
+    """What a loop of the lanes costs: `rows` entries, `cost` instructions each, `times` in a run of the kernel."""
+
+    rows: int
+    cost: float
+    times: float
+
+
+@dataclass
+class Writer:
+    """The lines of a function, its tables of constants and its arrays."""
+
+    keeps_more: bool = False  # arrays that loops read often go to memory
+    lanes: int = USUAL_LANES  # threads of a world, by which work is weighed
+    wide: bool = False  # a number is that of several worlds, which take all branches together
+    prefix: str = ""  # of the names of tables, which the functions of a source share
+    lines: list[str] = field(default_factory=list)
+    tables: list[str] = field(default_factory=list)
+    buffers: list[Buffer] = field(default_factory=list)
+    loops: list[Loop] = field(default_factory=list)
+    epoch: int = 0
+    syncs: float = 0
+    times: float = 1  # that what is written runs
+    unread: set[Buffer] = field(default_factory=set)  # written, and no wait since
+    known_tables: dict[tuple, str] = field(default_factory=dict)
+    names: Iterator[str] = field(default_factory=lambda: (f"v{i}" for i in itertools.count()))
+
+    def __post_init__(self) -> None:
+        self.block = Body(self.names, lines=self.lines)  # what is known where lines are written
+
+    @property
+    def registers(self) -> int:
+        """Numbers of an array that is kept in variables."""
+        return REGISTERS if self.lanes == 1 else 1
+
+    def line(self, text: str) -> None:
+        """Append a line."""
+        self.lines.append(text)
+
+    def body(self) -> Body:
+        """Statements that may use what is known here."""
+        return Body(self.names, self.block.known)
+
+    @contextmanager
+    def scope(self, head: str) -> Iterator[None]:
+        """A block of C with this head: what is computed in it is not known after it."""
+        self.line(f"{head} {{")
+        outer = self.block.known
+        self.block.known = outer.new_child()
+        yield
+        self.block.known = outer
+        self.line("}")
+
+    def sync(self) -> None:
+        """Let the lanes of a world wait for each other."""
+        if self.lanes > 1:
+            self.line("sync();")
+            self.syncs += self.times
+        self.epoch += 1
+        self.unread.clear()
+
+    def buffer(self, dtype: Any, size: int, name: str | None = None, uniform: bool = False) -> Buffer:
+        """A new array in the lanes' memory, or one of the program's with that name."""
+        given, width = name is not None, VECTOR if self.wide and not uniform else 0
+        found = Buffer(name or next(self.names), np.dtype(dtype), size, self.epoch, self.epoch, given, width)
+        found.uniform = uniform
+        self.buffers.append(found)
+        return found
+
+    def stored(self, buffer: Buffer, shape: Sequence[int]) -> Value:
+        """A buffer as an array."""
+        return stored(buffer, shape)
+
+    def table(self, x: np.ndarray) -> str:
+        """The name of a table of constants."""
+        key = (str(x.dtype), x.shape, x.tobytes())
+        if key not in self.known_tables:
+            name = self.known_tables[key] = f"{self.prefix}table{len(self.tables)}"
+            entries = ", ".join(literal(e, x.dtype) for e in x.reshape(-1)) or "0"
+            self.tables.append(f"TABLE {c_type(x.dtype)} {name}[{max(x.size, 1)}] = {{{entries}}};")
+        return self.known_tables[key]
+
+    def atomic(self, join: str, dtype: Any) -> str:
+        """The function that joins a number with one in memory, whatever other lanes do."""
+        name = f"{join}_{dtype}".lower()
+        line = f"{join}({name}, {c_type(dtype)}, {8 * np.dtype(dtype).itemsize})"
+        if line not in self.tables:
+            self.tables.append(line)
+        return name
+
+    def constant(self, x: np.ndarray) -> Value:
+        """A constant: a literal where its index is known or it is the same everywhere, an expression for a range."""
+        flat = x.reshape(-1)
+        same = x.size > 0 and bool(((flat == flat[0]) | ((flat != flat) & (flat[0] != flat[0]))).all())
+        steps = np.diff(flat) if x.ndim == 1 and np.issubdtype(x.dtype, np.signedinteger) else np.zeros(0)
+        bits = None  # CUDA has no constants that are not finite
+        if np.issubdtype(x.dtype, np.floating) and not np.isfinite(x).all():
+            bits = np.ascontiguousarray(x).view(np.int32 if x.dtype.itemsize == 4 else np.int64)
+        is_range = steps.size > 0 and bool((steps == steps[0]).all())
+
+        def entry(body: Body, index: Sequence[Index]) -> str:
+            i = linear(index, x.shape)
+            if isinstance(i, int):
+                return literal(flat[i], x.dtype)
+            if same:
+                return literal(flat[0], x.dtype)
+            if is_range:
+                return body.let(x.dtype, f"({flat[0]} + {int(steps[0])} * {i})")
+            body.cost += CYCLES_OF_LOAD * body.times
+            if bits is not None:
+                return body.let(x.dtype, f"number_of_{8 * x.dtype.itemsize}_bits(AT({self.table(bits)}, {i}))")
+            return body.let(x.dtype, f"AT({self.table(x)}, {i})")
+
+        return Value(x.shape, x.dtype, entry, 0 if same or is_range else 1, uniform=True)
+
+    def in_registers(self, x: Value) -> Value:
+        """An array as constants of this block; with several lanes each lane has them."""
+        if x.names is not None:
+            return x
+        if self.lanes > 1:
+            (name,) = self.declared(x.dtype, 1, x.uniform)
+            self.assign(name, x)
+            return named(self, x.shape, x.dtype, (name,), x.uniform)
+        every = itertools.product(*map(range, x.shape))
+        names = tuple(self.block.let(x.dtype, self.block.at(x, i)) for i in every)
+        self.note_reads()
+        return named(self, x.shape, x.dtype, names, x.uniform)
+
+    def declared(self, dtype: Any, count: int, uniform: bool) -> tuple[str, ...]:
+        """New variables."""
+        names = tuple(next(self.names) for _ in range(count))
+        for name in names:
+            self.line(f"{c_type(dtype)} {name};" if uniform else f"DECLARE({c_type(dtype)}, {name});")
+        return names
+
+    def assign(self, name: str, x: Value) -> None:
+        """Give a variable that every lane has the value of an array of one number."""
+        if self.lanes == 1:
+            self.line(f"ASSIGN({name}, {self.block.at(x, [0] * len(x.shape))});")
+            self.note_reads()
+            return
+        body = self.body()
+        value = body.at(x, [0] * len(x.shape))
+        self.write(body, [f"ASSIGN({name}, {value});"], 1)
+
+    def memory(self, x: Value, buffer: Buffer | None = None) -> Value:
+        """The array, computed: in a buffer, which may be given, or in variables if it is small."""
+        if buffer is None and 0 < x.size <= self.registers:
+            return self.in_registers(x)
+        buffer = buffer or self.buffer(x.dtype, x.size, uniform=x.uniform)
+        if x.size and x.buffer is not buffer:
+            self.fill(buffer, x, x.shape)
+        return stored(buffer, x.shape)
+
+    def in_buffer(self, x: Value) -> Value:
+        """The array in memory, for indices that are known at run time only."""
+        return x if x.buffer else self.memory(x, self.buffer(x.dtype, x.size, uniform=x.uniform))
+
+    def fill(
+        self,
+        buffer: Buffer,
+        x: Value,
+        shape: Sequence[int],
+        place: Callable[[Sequence[Index]], Sequence[Index]] = lambda i: i,
+        split: int | None = None,
+    ) -> None:
+        """Write an array into a buffer of that shape, entry i at `place(i)`; a lane writes axes from `split` on.
+
+        Or those that make the loop cheap: the last ones, or a short one, or none.
+        """
+        if not x.size:
+            return
+        shape, last = tuple(shape), len(x.shape)
+        own = {tuple(range(written_out(x.shape) if split is None else split, last))}
+        if split is None and self.lanes > 1:
+            own |= {(), *((d,) for d, n in enumerate(x.shape) if 1 < n <= WRITTEN_OUT)}
+        tried = [self._rows(buffer, x, shape, place, axes) for axes in sorted(own)]
+        rows, body, stores, head = min(tried, key=lambda t: math.ceil(t[0] / self.lanes) * (t[1].cost + len(t[2])))
+        self.write(body, stores, rows, head)
+        self.written(buffer)
+
+    def every(self, body: Body, lengths: Sequence[int]) -> tuple[str, list[Index]]:
+        """The head of a loop over all entries of axes of these lengths, and their indices."""
+        if math.prod(lengths) == 1:
+            return ONE if self.lanes > 1 else "", [0] * len(lengths)
+        if self.lanes > 1:
+            return f"ALL(i, {math.prod(lengths)})", [body.index(i) for i in unravelled("i", lengths)]
+        names = [next(self.names) for _ in lengths]
+        loops = [f"EACH({i}, {n})" for i, n in zip(names, lengths, strict=True) if n != 1]
+        return " ".join(loops), [0 if n == 1 else i for i, n in zip(names, lengths, strict=True)]
+
+    def _rows(
+        self,
+        buffer: Buffer,
+        x: Value,
+        shape: Sequence[int],
+        place: Callable[[Sequence[Index]], Sequence[Index]],
+        own: Sequence[int],
+    ) -> tuple[int, Body, list[str], str]:
+        """Statements that write a row of an array, the axes `own`; the number of rows, and the head of their loop."""
+        others = [d for d in range(len(x.shape)) if d not in own]
+        body, lengths = self.body(), [x.shape[d] for d in others]
+        head, outer = self.every(body, lengths)
+        stores = []
+        for inner in itertools.product(*(range(x.shape[d]) for d in own)):
+            at = dict(zip([*others, *own], [*outer, *inner], strict=True))
+            index = [at[d] for d in range(len(x.shape))]
+            value = body.at(x, index)
+            stores.append(f"PUT({buffer.name}, {body.index(linear(place(index), shape))}, {value});")
+        return math.prod(lengths), body, stores, head
+
+    def written(self, buffer: Buffer) -> None:
+        """Note that lanes wrote to a buffer."""
+        buffer.last = max(buffer.last, self.epoch)
+        buffer.version += 1
+        self.unread.add(buffer)
+
+    def write(self, body: Body, stores: Sequence[str], rows: int, head: str = "") -> None:
+        """Write statements, in a loop of the lanes if there is a `head`, after a wait if they read what is new."""
+        self.read(body.reads)
+        self.line(f"{head} {{")
+        self.lines += [*body.lines, *stores, "}"]
+        self.loops.append(Loop(rows, body.cost + 2 * len(stores), self.times))
+        if self.lanes == 1:
+            self.epoch += 1
+
+    def read(self, buffers: set[Buffer]) -> None:
+        """Note that buffers are read now, after a wait if they are new."""
+        if self.lanes > 1 and not self.unread.isdisjoint(buffers):
+            self.sync()
+        for b in buffers:
+            b.last = max(b.last, self.epoch)
+
+    def note_reads(self) -> None:
+        """Note what the statements of this block have read since the last time."""
+        self.read(self.block.reads)
+        self.block.reads = set()
+
+    @contextmanager
+    def repeated(self, times: float) -> Iterator[None]:
+        """Statements that are executed `times` times. Buffers from before it that are read live to its end."""
+        begin, before, many = self.epoch, list(self.buffers), self.times
+        self.times = many * times
+        yield
+        self.times = many
+        self.note_reads()
+        for b in before:
+            if b.last >= begin:
+                b.last = self.epoch
+
+
+def named(w: Writer, shape: Sequence[int], dtype: Any, names: Sequence[str], uniform: bool = False) -> Value:
+    """An array of variables, in row-major order."""
+    shape, names = tuple(shape), tuple(names)
+
+    def entry(body: Body, index: Sequence[Index]) -> str:
+        i = linear(index, shape)
+        if isinstance(i, int):
+            return names[i]
+        i = body.index(i)
+        if len(names) <= SELECTED:
+            return body.let(dtype, select(body, i, names))
+        key = ("stored", names)
+        if key not in w.block.known:
+            buffer = w.buffer(dtype, len(names), uniform=uniform)
+            w.lines += [f"PUT({buffer.name}, {k}, {name});" for k, name in enumerate(names)]
+            w.block.known[key] = buffer
+        buffer = w.block.known[key]
+        return body.load(buffer, i)
+
+    return Value(shape, np.dtype(dtype), entry, 0, names=names, uniform=uniform)
+
+
+def reshaped(x: Value, shape: Sequence[int]) -> Value | None:
+    """The same numbers in another shape, or None where they are not stored in order."""
+    if x.buffer is not None:
+        return stored(x.buffer, shape)
+    if x.names is not None and x.size == math.prod(shape):
+        return replace(x, shape=tuple(shape), entry=_renamed(x, tuple(shape)))
+    return None
+
+
+def _renamed(x: Value, shape: tuple[int, ...]) -> Entry:
+    def entry(body: Body, index: Sequence[Index]) -> str:
+        i = linear(index, shape)
+        return x.entry(body, unravelled(body.index(i), x.shape)) if not isinstance(i, int) else x.names[i]
+
+    return entry
+
+
+def written_out(shape: Sequence[int]) -> int:
+    """The number of first axes over which lanes go; one lane writes out the others."""
+    return next(d for d in range(len(shape) + 1) if math.prod(shape[d:]) <= WRITTEN_OUT)
+
+
+def select(body: Body, index: Index, entries: Sequence[str]) -> str:
+    """The entry of that index."""
+    if isinstance(index, int):
+        return entries[index]
+    chain = entries[-1]
+    for k in range(len(entries) - 2, -1, -1):
+        chain = chosen(f"{index} == {k}", entries[k], chain)
+    return chain
+
+
+def places(buffers: Sequence[Buffer]) -> tuple[dict[Buffer, int], int]:
+    """Where arrays lie in a memory, in bytes, and the bytes in all: no two that are in use at once overlap."""
+    placed: dict[Buffer, int] = {}
+    for b in sorted(buffers, key=lambda b: (-b.nbytes, b.first)):
+        others = sorted((at, at + o.nbytes) for o, at in placed.items() if o.first <= b.last and b.first <= o.last)
+        at = 0
+        for begin, end in others:
+            if at + b.nbytes <= begin:
+                break
+            at = max(at, -(-end // ALIGNED) * ALIGNED)
+        placed[b] = at
+    total = max((at + b.nbytes for b, at in placed.items()), default=0)
+    return placed, -(-total // ALIGNED) * ALIGNED

@@ -1,1 +1,0 @@
-"""C source of programs for a CPU, and the libraries that the C compiler makes of it."""

@@ -1,0 +1,179 @@
+"""C source of jaxprs, compiled for this machine by its C compiler: the numbers that JAX gives."""
+
+import ctypes
+import inspect
+import shutil
+import subprocess
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import jaxsim
+from jaxsim.engine.collision import driver
+from jaxsim.math.arrays import row_at, with_row
+from jaxsim.native.expressions import PREAMBLE, UnsupportedPrimitive
+from jaxsim.native.c_source import c_function
+from jaxsim.native import pool
+from jaxsim.native.pool_kernel import pool_source, real_first
+
+COMPILER = shutil.which("cc") or shutil.which("gcc")
+needs_compiler = pytest.mark.skipif(
+    COMPILER is None, reason="runs the C source on this machine: needs a C compiler (cc), which jaxsim itself does not"
+)
+X = np.linspace(-2.0, 3.0, 30).reshape(10, 3)
+
+
+def compiled(source, folder):
+    (folder / "f.c").write_text(source)
+    command = [COMPILER, "-O1", "-std=c99", "-w", "-ffp-contract=off", "-shared", "-fPIC", "f.c", "-o", "f.so", "-lm"]
+    subprocess.run(command, cwd=folder, check=True)
+    return ctypes.CDLL(str(folder / "f.so"))
+
+
+def call(function, *arrays):
+    function(*[x.ctypes.data_as(ctypes.c_void_p) for x in arrays])
+
+
+def sum_of_rows(x):
+    def add(i, state):
+        total, seen = state
+        return total + row_at(x, i), with_row(seen, i, jnp.sum(row_at(x, i)))
+
+    total, seen = lax.fori_loop(0, 10, add, (jnp.zeros(3), jnp.zeros(40)))
+    return jnp.concatenate([total, seen])
+
+
+def swapped_in_a_loop(x):
+    return jnp.concatenate(lax.fori_loop(0, 3, lambda _, s: (s[1], s[0] + 1), (x, 2 * x)))
+
+
+def kept_and_changed(x):
+    y = 2 * x
+    changed = with_row(y, 4, x[0])
+    return jnp.stack([changed, y, with_row(changed, 5, x[1])])
+
+
+def branches(x):
+    big, small = lax.cond(x[0, 0] < 0, lambda: (with_row(x, 2, -x[3]), x[1]), lambda: (x, x[2]))
+    return jnp.concatenate([big.reshape(-1), small, lax.switch(2, [lambda: x[4], lambda: x[5], lambda: x[6]])])
+
+
+def either_branch_changes(x):
+    """In a loop, an array that one branch changes and the other hands on, with no copy of its own."""
+
+    def visit(i, y):
+        return lax.cond(row_at(y, i)[0] < 0, lambda: with_row(y, i, row_at(y, 9 - i)), lambda: with_row(y, 0, y[i]))
+
+    return lax.fori_loop(0, 10, visit, jnp.concatenate([x, -x])[5:15])
+
+
+def small_in_large(x):
+    """Entries of small arrays, of the axes that loops run over and of those that are written out."""
+    rotation, column = x[:3], x[:, :1]
+    turned = jnp.sum(rotation[None] * x[:, None], axis=-1)
+    return jnp.concatenate([turned, column * x, x[:4] @ rotation, jnp.broadcast_to(x[5], x.shape), x[::-1] @ rotation])
+
+
+def scans(x):
+    last, sums = lax.scan(lambda c, r: (c + r, c * r), x[0], x, reverse=True)
+    return jnp.concatenate([last, sums.reshape(-1)])
+
+
+def reductions(x):
+    parts = [x.sum(0), x.max(1), x.min(0), jnp.cumsum(x, axis=0).reshape(-1), (x[:4] @ x[0]), x.T[::-1].reshape(-1)]
+    found = [jnp.argmax(x[3]), jnp.argmin(x[3]), jnp.any(x > 2), jnp.all(x > 2)]
+    return jnp.concatenate([*parts, jnp.stack([y.astype(float) for y in found])])
+
+
+def arithmetic(x):
+    y = jnp.abs(x) + 0.5
+    parts = [jnp.sqrt(y), x / y, jnp.sign(x), jnp.floor(x), jnp.maximum(x, 0.3), x**3, x**-2, jnp.where(x > 1, x, y)]
+    parts += [jnp.exp(x), jnp.arctan2(x, y), x % 0.7, jnp.clip(x, -1, 1), (x.astype(int) // 2).astype(float)]
+    return jnp.stack(parts)
+
+
+def gathers(x):
+    index = jnp.array([3, 9, -1])
+    beyond = x.at[jnp.array([2, 40])].get(mode="fill", fill_value=np.nan)
+    return jnp.concatenate([x[index].reshape(-1), beyond.reshape(-1), x[:, jnp.array([2, 0])].reshape(-1)])
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(sum_of_rows, swapped_in_a_loop, kept_and_changed, branches, either_branch_changes, small_in_large),
+        *(scans, reductions, arithmetic, gathers),
+    ],
+)
+def test_source_computes_what_the_function_does(function, tmp_path):
+    closed = jax.make_jaxpr(function)(X)
+    want = np.asarray(jax.jit(function)(X))
+    source = PREAMBLE + c_function("f", closed.jaxpr, closed.consts).replace("FUNCTION", "")
+    found = np.zeros_like(want)
+    call(compiled(source, tmp_path).f, X.copy(), found)
+    np.testing.assert_allclose(found, want, rtol=1e-14, atol=1e-15)  # other rounding of fused products
+
+
+def test_a_loop_whose_branches_change_or_keep_an_array_does_not_copy_it():
+    closed = jax.make_jaxpr(either_branch_changes)(X)
+    copies = c_function("f", closed.jaxpr, closed.consts).count(f"i < {X.size}; ++i)")
+    assert copies == 1  # of the result
+
+
+def test_a_primitive_without_source_is_named():
+    closed = jax.make_jaxpr(lambda x: jnp.sort(x, axis=0))(X)
+    with pytest.raises(UnsupportedPrimitive, match="sort"):
+        c_function("f", closed.jaxpr, closed.consts)
+
+
+SCENE = """<mujoco><option><flag nativeccd="{native}"/></option>
+<asset><mesh name="m" vertex="0 0 0  .2 0 0  0 .2 0  0 0 .2  .15 .15 .1"/>
+<hfield name="h" nrow="5" ncol="5" size="1 1 .1 .1"/></asset><worldbody>
+{floor}<body pos="0 0 {z}"><freejoint/><geom type="mesh" mesh="m"/></body>
+<body pos=".1 .05 {z}"><freejoint/><geom type="{kind}" size=".1 .1 .1"/></body></worldbody></mujoco>"""
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("kind", "floor", "native"),
+    [
+        ("box", "", "enable"),
+        ("cylinder", '<geom type="plane" size="1 1 1"/>', "disable"),
+        ("capsule", '<geom type="hfield" hfield="h"/>', "enable"),
+    ],
+)
+def test_kernels_of_collisions_find_what_xla_finds(kind, floor, native, tmp_path, monkeypatch):
+    monkeypatch.setattr(jaxsim.native.compiler, "c_compiler", lambda: None)  # the pool is XLA's
+    jaxsim.native.compiler.target_of.cache_clear()
+    m = jaxsim.load_model(SCENE.format(kind=kind, floor=floor, native=native, z=0.05))
+    d = jaxsim.forward(m, jaxsim.make_data(m))
+    seen, bind = [], pool.pool_p.bind
+
+    def spy(*operands, **params):
+        if not any(isinstance(x, jax.core.Tracer) for x in operands):
+            seen.append(([np.array(x) for x in operands], params, np.asarray(bind(*operands, **params))))
+        return bind(*operands, **params)
+
+    monkeypatch.setattr(pool.pool_p, "bind", spy)
+    monkeypatch.setattr(driver, "entries_in_sequence", lambda m, x, geom, kind, groups, plain: plain(x, geom, kind))
+    inspect.unwrap(driver.collision)(m, d)  # eager, so that the pool's operands are numbers
+    assert any(operands[-1].any() for operands, *_ in seen)
+    for (*leaves, count), params, want in seen:
+        s = pool.kernel_search(params["plan"], params["axes"], leaves)
+        library = compiled(pool_source(s, len(count), want.shape[1]), tmp_path)
+        order, total, found = np.arange(want.shape[1], dtype=np.int32), count.astype(np.int32), np.ones_like(want)
+        call(library.pool, *leaves, order, total, found)
+        np.testing.assert_allclose(found, want, rtol=0, atol=1e-9)
+        tmp_path = tmp_path / "next"
+        tmp_path.mkdir()
+
+
+def test_real_entries_come_first():
+    order, total = real_first(jnp.array([2, 0, 1]), 3)
+    assert total == 3
+    np.testing.assert_array_equal(order[:3], [0, 1, 6])
+    np.testing.assert_array_equal(np.sort(order), np.arange(9))

@@ -1,0 +1,109 @@
+"""Machine code of a C compiler within compiled programs: where it is kept, and what happens without a compiler."""
+
+import contextlib
+
+import jax
+import numpy as np
+import pytest
+
+from jaxsim.native.nvrtc import CompilerMissing
+from jaxsim.native import compiler as native
+
+TWICE = (
+    native.PREAMBLE
+    + """XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
+if (is_question(frame)) return 0;
+const float* x = argument(frame, 0)->data;
+float* y = result(frame, 0)->data;
+for (long long i = 0; i < result(frame, 0)->dims[0]; ++i) y[i] = 2 * x[i];
+return 0;
+}
+"""
+)
+needs_compiler = pytest.mark.skipif(native.c_compiler() is None, reason="compiles C sources: needs a C compiler (cc)")
+
+
+def forget():
+    for known in (native.c_compiler, native.target_of, native.shared_library):
+        known.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    """No library and no compiler is known yet."""
+    forget()
+    yield
+    forget()
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """The folder of libraries beside compiled programs."""
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path))
+    yield tmp_path / "native"
+    jax.config.update("jax_compilation_cache_dir", before)
+
+
+@needs_compiler
+def test_a_library_runs_within_a_program_for_any_length():
+    twice = jax.jit(lambda x: 1 + jax.ffi.ffi_call(native.target_of(TWICE), jax.ShapeDtypeStruct(x.shape, x.dtype))(x))
+    for x in (np.arange(3, dtype=np.float32), np.arange(70, dtype=np.float32)):
+        np.testing.assert_array_equal(twice(x), 1 + 2 * x)
+
+
+@needs_compiler
+def test_a_library_is_kept_beside_compiled_programs_and_used_again(kept, monkeypatch):
+    native.target_of(TWICE + "// kept")
+    (library,) = kept.iterdir()
+    forget()
+    monkeypatch.setattr(native.subprocess, "run", None)  # a second compilation would fail
+    native.target_of(TWICE + "// kept")
+    assert list(kept.iterdir()) == [library]
+
+
+@needs_compiler
+def test_a_library_that_cannot_be_loaded_counts_as_none(kept, monkeypatch):
+    monkeypatch.setattr(native, "_compile", lambda *_: None)
+    with pytest.raises(CompilerMissing, match="no library of machine code"):
+        native.target_of(TWICE + "// not there")
+
+
+@needs_compiler
+def test_a_source_that_is_refused_says_what_the_compiler_says():
+    with pytest.raises(CompilerMissing, match=r"refuses the source.*error"):
+        native.target_of("int handler( {")
+
+
+@pytest.mark.parametrize("value", ["", "no-such-compiler"])
+def test_a_machine_without_a_compiler_says_so(monkeypatch, value):
+    monkeypatch.setenv("JAXSIM_CC", value)
+    assert native.c_compiler() is None
+    with pytest.raises(CompilerMissing, match="no C compiler"):
+        native.target_of(TWICE)
+
+
+@needs_compiler
+def test_a_library_is_kept_in_the_users_cache_where_nothing_was_chosen(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", None)
+    try:
+        native.target_of(TWICE + "// of the user")
+        assert len(list((tmp_path / "jaxsim" / "native").iterdir())) == 1
+        with switched_off():
+            native.target_of(TWICE + "// of this process")
+    finally:
+        jax.config.update("jax_compilation_cache_dir", before)
+    assert len(list((tmp_path / "jaxsim" / "native").iterdir())) == 1
+
+
+@contextlib.contextmanager
+def switched_off():
+    """Without JAX's cache of compiled programs."""
+    jax.config.update("jax_enable_compilation_cache", False)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_compilation_cache", True)
