@@ -26,10 +26,11 @@ FLAGS = ("-Wall", "-Wno-unused", "-Wno-parentheses", "-fwrapv", "-fno-math-errno
 FLAGS += ("-Wl,-undefined,dynamic_lookup",) if platform.system() == "Darwin" else ()  # functions of other libraries
 # Numbers are those of the source: no contraction, no reordering. No instructions beyond the ABI's, so that a library
 # can be kept for another machine; scalar code gains little from them.
-SCALAR = ("-std=c99", "-O2", "-ffp-contract=off")
+C = ("-std=c99", "-Werror=implicit-function-declaration")
+SCALAR = (*C, "-O2", "-ffp-contract=off")
 # Sums in any order, and the vectors of this machine: short ones, as rows of robots' matrices are. NaN and infinity keep
 # their meaning.
-VECTOR = ("-std=c99", "-O3", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros")
+VECTOR = (*C, "-O3", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros")
 VECTOR += ("-mprefer-vector-width=128",) if platform.machine() in ("x86_64", "AMD64") else ()
 # C++ whose vectors have an entry of each world.
 WORLDS = ("-x", "c++", "-std=c++17", "-fno-exceptions", "-O2", "-march=native", "-ffp-contract=fast")

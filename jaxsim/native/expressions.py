@@ -46,9 +46,10 @@ class UnsupportedPrimitive(Exception):
 
 
 def c_type(dtype: Any) -> str:
-    if str(dtype) not in C_TYPES:
-        raise UnsupportedPrimitive(f"numbers of type {dtype}")
-    return C_TYPES[str(dtype)]
+    name = str(np.dtype(dtype)) if isinstance(dtype, type) else str(dtype)
+    if name not in C_TYPES:
+        raise UnsupportedPrimitive(f"numbers of type {name}")
+    return C_TYPES[name]
 
 
 def literal(x: Any, dtype: Any) -> str:

@@ -15,6 +15,7 @@ from jaxsim.native.expressions import (
     c_type,
     chosen,
     greater_of,
+    is_real,
     linear,
     literal,
     plus,
@@ -408,7 +409,9 @@ def _arg(symbol: str) -> Callable[..., list[Value]]:
             best, place = body.variable(x.dtype, body.at(x, full(0)), x.uniform), body.variable(out.dtype, "0", x.uniform)
             with body.loop(count) as t:
                 value = body.at(x, full(t))
-                text = f"({value} {symbol} {best} || ({value} != {value} && {best} == {best}))"
+                text = ELEMENTWISE["gt" if symbol == ">" else "lt"](value, best, dtype=x.dtype)
+                if is_real(x.dtype):
+                    text = f"({text} || ({value} != {value} && {best} == {best}))"
                 test = body.let(np.dtype(bool), text)
                 body.lines.append(f"ASSIGN({best}, {chosen(test, value, best)});")
                 body.lines.append(f"ASSIGN({place}, {chosen(test, t, place)});")

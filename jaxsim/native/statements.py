@@ -137,7 +137,7 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: dict[Var,
     limit = OFTEN_COST if op.name in OFTEN else _limit(op, w.lanes)
     operands = [scope.in_memory(v, limit) for v in op.inputs]
     target = targets.get(op.outputs[0])
-    small = w.lanes == 1 and op.outputs[0].shape is not None and math.prod(op.outputs[0].shape) <= w.registers
+    small = w.lanes == 1 and target is None and math.prod(op.outputs[0].shape) <= w.registers
     if op.name in SAME_PLACE and (same := reshaped(operands[0], op.outputs[0].shape)) is not None:
         return [same]
     if op.name in JOINS and not small:

@@ -60,14 +60,14 @@ FUNCTION bool swapped_64(void* place, long long old, long long new_) {
 }
 #define BITS_32 int
 #define BITS_64 long long
-#define JOINED(name, type, bits, wins) \
+#define JOINED(name, type, bits, wins, better) \
   FUNCTION void name(bool test, type* array, int i, type x) { \
     union { BITS_##bits bits_; type number; } old, mine; \
-    mine.number = x; \
     do { \
       old.bits_ = *(volatile BITS_##bits*)(array + i); \
       type now = old.number; \
       if (!test || (wins)) return; \
+      mine.number = better; \
     } while (!swapped_##bits(array + i, old.bits_, mine.bits_)); \
   }
 #else
@@ -84,13 +84,14 @@ static int turn;
   FUNCTION void name(bool test, type* array, int i, type x) { \
     if (test) { ALONE(array[i] += x;) } \
   }
-#define JOINED(name, type, bits, wins) \
+#define JOINED(name, type, bits, wins, better) \
   FUNCTION void name(bool test, type* array, int i, type x) { \
-    ALONE(type now = array[i]; if (test && !(wins)) array[i] = x;) \
+    if (test) { ALONE(type now = array[i]; if (!(wins)) array[i] = better;) } \
   }
 #endif
-#define GREATEST(name, type, bits) JOINED(name, type, bits, now > x || now != now)
-#define LEAST(name, type, bits) JOINED(name, type, bits, now < x || now != now)
+#define GREATEST(name, type, bits) JOINED(name, type, bits, now > x || now != now, x)
+#define LEAST(name, type, bits) JOINED(name, type, bits, now < x || now != now, x)
+#define TIMES(name, type, bits) JOINED(name, type, bits, false, now * x)
 #endif
 
 /* Functions of `count` matrices of n rows, one after the other in memory; EVERY goes over `size` entries of each. */

@@ -123,11 +123,20 @@ static inline bool any(I test) {
 #define SET(name, type, bits) JOINED(name, type, x)
 #define ADD(name, type, bits) JOINED(name, type, wrap_joined<type>(now + x))
 #define TIMES(name, type, bits) JOINED(name, type, wrap_joined<type>(now * x))
-#define GREATEST(name, type, bits) JOINED(name, type, chosen(now > x || now != now, now, x))
-#define LEAST(name, type, bits) JOINED(name, type, chosen(now < x || now != now, now, x))
+#define GREATEST(name, type, bits) JOINED(name, type, greater_joined<type>(now, x))
+#define LEAST(name, type, bits) JOINED(name, type, less_joined<type>(now, x))
 template <class To, class X> static inline auto wrap_joined(X x) {
   if constexpr (__is_same(X, F)) return x;
   else return wrap<To>(x);
+}
+
+template <class A, class V> static inline V greater_joined(V now, V x) {
+  if constexpr (__is_same(A, bool)) return now | x;
+  else return chosen(now > x || now != now, now, x);
+}
+template <class A, class V> static inline V less_joined(V now, V x) {
+  if constexpr (__is_same(A, bool)) return now & x;
+  else return chosen(now < x || now != now, now, x);
 }
 
 /* Functions of numbers, entry by entry. */
