@@ -76,6 +76,13 @@ def _instructions() -> str:
     return next((x for x in lines if x.startswith(("flags", "Features"))), platform.processor())
 
 
+@cache
+def vector_bytes() -> int:
+    """Bytes of the widest vectors that this processor computes with."""
+    flags = _instructions().split()
+    return 64 if "avx512f" in flags else 32 if "avx2" in flags else 16
+
+
 def begin(source: str, flags: tuple[str, ...] = SCALAR) -> None:
     """Compile a source beside what follows, for `target_of` to find: tracing takes one core, and as long."""
     if c_compiler():

@@ -10,6 +10,8 @@ from jaxsim.native.source_text import text
 
 NUMBERS = text(Path(__file__).parent, "numbers.h")
 PREAMBLE = f"""
+#ifndef JAXSIM_NUMBERS
+#define JAXSIM_NUMBERS
 #ifdef __CUDACC_RTC__
 #define FUNCTION static __device__
 #define TABLE static __device__ const
@@ -26,6 +28,7 @@ PREAMBLE = f"""
 #define CONVERT(type, x) ((type)(x))
 #define WRAP(type, x) (x)
 {NUMBERS}
+#endif
 #endif
 """
 C_TYPES = {

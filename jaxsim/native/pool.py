@@ -9,7 +9,6 @@ import contextlib
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -26,10 +25,12 @@ from jaxsim.native.nvrtc import CompilerMissing
 from jaxsim.xla.fusion import one_kernel_of_tables
 from jaxsim.xla.loops import repeat
 from jaxsim.native.expressions import UnsupportedPrimitive
-from jaxsim.native.c_source import CONTROL, Value, Writer, entries_of, lent, row_of, write_block
 from jaxsim.native.compiler import begin
 from jaxsim.native.pool_kernel import KernelSearch, real_first, search_by_kernel
+from jaxsim.native.jaxpr import Operation, flatten
 from jaxsim.native.pool_native import native_source, search_natively
+from jaxsim.native.statements import PLATFORM, SEQUENTIAL, compute, row_of
+from jaxsim.native.writer import Value, Writer
 
 CHUNK = 1 << 14  # entries that go side by side where there are many
 
@@ -176,27 +177,25 @@ def _batch(operands: tuple, dims: tuple, *, plan: _Plan, axes: tuple) -> tuple[A
 batching.primitive_batchers[pool_p] = _batch
 
 
-def _of_one_world(w: Writer, eqn: Any, operands: list[Value]) -> list[Value]:
-    """C source of the searches of one world, which a program of it makes one after the other."""
-    plan, axes = eqn.params["plan"], eqn.params["axes"]
-    s = kernel_search(plan, axes, [v.aval for v in eqn.invars[:-1]])
+def _of_one_world(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
+    """The searches of one world, which a program of it makes one after the other."""
+    plan, axes = op.params["plan"], op.params["axes"]
+    s = kernel_search(plan, axes, list(op.inputs[:-1]))
     closed = jax.make_jaxpr(lambda *x: plan.search(list(x), jnp.array(True)))(*s.entry)
     *leaves, count = operands
-    own = [lent(x if p == "shared" else replace(x, shape=x.shape[1:])) for x, p in zip(leaves, s.place, strict=True)]
-    out = w.array((1, plan.length, plan.width), plan.dtype)
-    i = next(w.names)
-    w.line(f"for (int {i} = 0; {i} < {plan.length}; ++{i}) {{")
-    w.line(f"if ({i} >= {entries_of(count)[0]}) {{")
-    w.line(f"for (int k = 0; k < {plan.width}; ++k) {out.name}[{i} * {plan.width} + k] = 0;")
-    w.line("continue;\n}")
-    args = [row_of(w, x, i) if p == "entry" else x for x, p in zip(own, s.place, strict=True)]
-    (found,) = w.inline(closed.jaxpr, closed.consts, args)
-    write_block(w, out, replace(found, shape=(1, 1, plan.width)), [0, i, 0])
-    w.line("}")
-    return [out]
+    own = [x if p == "shared" else row_of(x, "0") for x, p in zip(leaves, s.place, strict=True)]
+    out = w.buffer(plan.dtype, plan.length * plan.width)
+    i, (total,) = next(w.names), w.in_registers(count).names
+    with w.repeated(plan.length), w.scope(f"EACH({i}, {plan.length})"):
+        w.line(f"if ({i} >= {total}) {{ EACH(k, {plan.width}) PUT({out.name}, {i} * {plan.width} + k, 0); continue; }}")
+        args = [row_of(x, i) if p == "entry" else x for x, p in zip(own, s.place, strict=True)]
+        (found,) = compute(w, flatten(closed, PLATFORM), args)
+        w.fill(out, found, (plan.length, plan.width), lambda index: [i, *index])
+    out.version += 1
+    return [w.stored(out, (1, plan.length, plan.width))]
 
 
-CONTROL["pool"] = _of_one_world
+SEQUENTIAL["pool"] = _of_one_world
 
 
 def one_by_one(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], count: Array) -> Array:

@@ -14,8 +14,8 @@ import numpy as np
 
 from jaxsim.math.safe import Array
 from jaxsim.native.launch import Launch, launch
-from jaxsim.native.expressions import C_TYPES, PREAMBLE
-from jaxsim.native.c_source import c_function
+from jaxsim.native.expressions import C_TYPES
+from jaxsim.native.c_source import ONE_LANE, c_function
 
 THREADS = 64  # of a block
 
@@ -46,7 +46,7 @@ def pool_source(s: KernelSearch, nworld: int, length: int) -> str:
     parameters += ["const int* order", "const int* total", f"{number}* out"]
     signature = ", ".join(parameters)
     names = ", ".join(p.split()[-1] for p in parameters)
-    return f"""{PREAMBLE}{c_function("search", closed.jaxpr, closed.consts)}
+    return f"""{ONE_LANE}{c_function("search", closed)}
 FUNCTION void visit(int t, {signature}) {{
 int e = order[t], w = e / {length};
 {number}* row = out + (long long)e * {out.size};

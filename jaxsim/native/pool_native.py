@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.math.safe import Array
-from jaxsim.native.expressions import C_TYPES, PREAMBLE
-from jaxsim.native.c_source import c_function
+from jaxsim.native.expressions import C_TYPES
+from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native.compiler import PREAMBLE as HANDLER
 from jaxsim.native.compiler import target_of
 from jaxsim.native.pool_kernel import KernelSearch
@@ -29,7 +29,7 @@ def native_source(s: KernelSearch) -> str:
     places = [
         f"a{i} + (steps[{2 * i}] * w + steps[{2 * i + 1}] * i) * {math.prod(x.shape)}" for i, x in enumerate(s.entry)
     ]
-    return f"""{HANDLER}{PREAMBLE}{c_function("search", closed.jaxpr, closed.consts)}
+    return f"""{HANDLER}{ONE_LANE}{c_function("search", closed)}
 XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
 if (is_question(frame)) return 0;
 {chr(10).join(pointers)}

@@ -129,6 +129,10 @@ def compute(
 
 def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: dict[Var, Buffer]) -> list[Value]:
     """The results of an operation."""
+    if op.name in SEQUENTIAL and w.sequential:
+        return SEQUENTIAL[op.name](w, op, [scope.in_memory(v, RECOMPUTED) for v in op.inputs])
+    if op.name not in STATEMENTS and op.name not in EXPRESSIONS:
+        raise UnsupportedPrimitive(f"no source for {op.name}")
     if op.name in STATEMENTS:
         operands = [scope.in_memory(v, RECOMPUTED) for v in op.inputs]
         if op.name in INNER:
@@ -832,6 +836,8 @@ def _triangular_solve(w: Writer, op: Operation, operands: list[Value]) -> list[V
     return [w.stored(x, out.shape)]
 
 
+# Rules of primitives that only a program of one world or entry has: `pool` adds its own.
+SEQUENTIAL: dict[str, Callable[[Writer, Operation, list[Value]], list[Value]]] = {}
 # Primitives that are gone when a jaxpr is flat.
 TRANSPARENT = ("custom_vmap_call", "custom_linear_solve", "xla_metadata_value", "platform_index", "world_program")
 TRANSPARENT += ("reduce",)

@@ -137,7 +137,7 @@ def _text(
     own = [f"in{i} += (long long)world * {math.prod(v.shape)};" for i, v in enumerate(flat.inputs) if has_worlds[i]]
     own += [f"out{i} += (long long)world * {math.prod(v.shape)};" for i, v in enumerate(outputs)]
     own.append(f"scratch += (long long)world * {shape.scratch};")
-    tile_cu = text(Path(__file__).parent, "tile.cu")
+    lanes = "".join(text(Path(__file__).parent, name) for name in ("lane.h", "systems.h"))
     signature, names = ", ".join(parameters), ", ".join(p.split()[-1] for p in parameters)
     lines = "\n".join([*own, *declared, *w.lines])
     tables = "\n".join(w.tables)
@@ -147,7 +147,7 @@ def _text(
 #ifndef LANES
 #define LANES {shape.lanes}
 #endif
-{tile_cu}
+{lanes}
 {tables}
 FUNCTION void visit(int lane, long long world, char* memory, {signature}) {{
 {lines}

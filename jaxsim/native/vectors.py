@@ -18,7 +18,7 @@ from jaxsim.native.source_text import text
 from jaxsim.native.jaxpr import Flat, Var
 from jaxsim.native.statements import compute
 from jaxsim.native.tile_source import real_type
-from jaxsim.native.writer import VECTOR, Buffer, Writer, places
+from jaxsim.native.writer import Buffer, Writer, places
 
 # Bounds of what is written as such a program; the ant has 290,000 numbers, 0.9 MB
 MOST_NUMBERS = 1_000_000  # that operations make of a world
@@ -36,7 +36,7 @@ def source(flat: Flat, has_worlds: tuple[bool, ...]) -> str:
     made = {v for op in flat.operations for v in op.outputs}
     if sum(math.prod(v.shape) for v in made) > MOST_NUMBERS:
         raise UnsupportedPrimitive("so many numbers of a world")
-    w = Writer(keeps_more=True, lanes=1, wide=True)
+    w = Writer(keeps_more=True, lanes=1, vector=native.vector_bytes())
     inputs = [
         _buffer(w, v, f"in{i}", given=not worlds)
         for i, (v, worlds) in enumerate(zip(flat.inputs, has_worlds, strict=True))
@@ -61,7 +61,7 @@ def _buffer(w: Writer, v: Var, name: str, given: bool = False) -> Buffer:
 
 
 def _text(w: Writer, flat: Flat, outputs: Sequence[Var], has_worlds: Sequence[bool]) -> str:
-    placed, nbytes = places([b for b in w.buffers if not b.given])
+    placed, nbytes = places([b for b in w.buffers if not b.given], native.vector_bytes())
     if nbytes > MOST_BYTES:
         raise UnsupportedPrimitive("so many numbers of a world at once")
     kinds = [c_type(v.dtype) for v in (*flat.inputs, *outputs)]
@@ -71,7 +71,7 @@ def _text(w: Writer, flat: Flat, outputs: Sequence[Var], has_worlds: Sequence[bo
     pointers = [f"{'const ' * (k < n)}{kind}* {name}" for k, (kind, name) in enumerate(zip(kinds, names, strict=True))]
     passed = [f"({kinds[i]}*)argument(frame, {i})->data" for i in range(n)]
     passed += [f"({kinds[n + i]}*)result(frame, {i})->data" for i in range(len(outputs))]
-    body = [f"{_vector(b)}* {b.name} = ({_vector(b)}*)(memory + {at} / {VECTOR} * VECTOR_BYTES);" for b, at in placed.items()]
+    body = [f"{_vector(b)}* {b.name} = ({_vector(b)}*)(memory + {at});" for b, at in placed.items()]
     body += [
         f"pack(in{i}, from{i} + first * {sizes[i]}, {sizes[i]}, worlds);" for i in range(n) if not apart[i] and sizes[i]
     ]
@@ -82,20 +82,21 @@ def _text(w: Writer, flat: Flat, outputs: Sequence[Var], has_worlds: Sequence[bo
     # `visit` is apart from what knows where its memory is: else that is looked up again for each array
     return f"""{native.PREAMBLE}#define REAL {c_type(real)}
 #define REAL_BITS {8 * real.itemsize}
+#define VECTOR_BYTES {native.vector_bytes()}
 #define T F
 #define SQRT {"sqrt" if real == np.float64 else "sqrtf"}
 #include <math.h>
 #define FUNCTION static
 {text(here, "wide.h").replace("NUMBERS_H", NUMBERS)}
 {PREAMBLE}
-{text(here, "tile.cu")}
+{text(here, "lane.h")}{text(here, "systems.h")}
 {newline.join(w.tables)}
 static __attribute__((noinline, noipa)) void visit(char* memory, long long first, int worlds, {signature}) {{
 const int lane = 0;
 {newline.join(body)}
 }}
 static void visit_all(long long count, {signature}) {{
-alignas(64) static thread_local char memory[{-(-nbytes // VECTOR) + 1} * VECTOR_BYTES];
+alignas(64) static thread_local char memory[{max(nbytes, 64)}];
 for (long long first = 0; first < count; first += WORLDS)
 visit(memory, first, count - first < WORLDS ? count - first : WORLDS, {", ".join(names)});
 }}

@@ -1,18 +1,11 @@
 /* Numbers of WORLDS worlds at once, in C++: a vector has an entry of each. REAL is the type of real numbers.
 
-   What all worlds share (indices of loops, numbers of the model) is a number as before, and joins a vector as one. Truth
+   VECTOR_BYTES and REAL_BITS are generated before this text. What all worlds share (indices of loops, numbers of the model) is a number as before, and joins a vector as one. Truth
    is a mask: all bits of an entry, or none. Worlds take every branch that one of them takes, and keep what is theirs.
    Integers have as many bits as REAL; those of fewer wrap after each operation (`wrap`). */
 
 #define WIDE
 #define LANES 1
-#ifdef __AVX512F__
-#define VECTOR_BYTES 64
-#elif defined(__AVX2__)
-#define VECTOR_BYTES 32
-#else
-#define VECTOR_BYTES 16
-#endif
 #define WORLDS (int)(VECTOR_BYTES / sizeof(REAL))
 typedef REAL F __attribute__((vector_size(VECTOR_BYTES)));
 typedef decltype(F{} < F{}) I; /* integers, and masks */
@@ -222,6 +215,19 @@ static inline F OF_REAL(fabs)(F x) { return (F)((I)x & ~((I{} + 1) << (REAL_BITS
   LIFT(quotient_##name) LIFT(remainder_##name) LIFT(left_##name) LIFT(right_##name) LIFT(right_logical_##name) \
   LIFT(name##_of_float32) LIFT(name##_of_float64)
 LIFT_INTEGERS(int8) LIFT_INTEGERS(int32) LIFT_INTEGERS(uint32) LIFT_INTEGERS(int64)
+#if REAL_BITS == 32
+/* shifts by instructions of vectors */
+template <class V> static inline V by_bits(V a, U n, bool left, bool logical) {
+  V in = left ? (V)((U)a << (n & 31)) : logical ? (V)((U)a >> (n & 31)) : (V)((I)a >> (I)(n > 31 ? 31 : n));
+  return left || logical ? chosen((I)(n < 32), in, V{}) : in;
+}
+#define SHIFT(function, V, left, logical) \
+  static inline V function(V a, V b) { return by_bits(a, (U)b, left, logical); } \
+  static inline V function(V a, decltype(V{}[0] + 0) b) { return by_bits(a, U{} + (unsigned)b, left, logical); }
+SHIFT(left_int32, I, true, false) SHIFT(left_uint32, U, true, false)
+SHIFT(right_int32, I, false, false) SHIFT(right_uint32, U, false, false)
+SHIFT(right_logical_int32, I, false, true) SHIFT(right_logical_uint32, U, false, true)
+#endif
 LIFT(bits_of_int32) LIFT(bits_of_uint32) LIFT(zeros_of_int32) LIFT(zeros_of_uint32)
 using std::isfinite;
 static inline I isfinite(F x) { return (x < INFINITY) & (x > -INFINITY); }
@@ -229,14 +235,53 @@ static inline F number_of_32_bits(I bits) { return (F)bits; }
 static inline F number_of_64_bits(I bits) { return (F)bits; }
 
 /* Numbers of worlds one after the other to and from vectors; there may be fewer worlds than entries. */
+#define LANES_OF(V) (int)(sizeof(V) / sizeof(V{}[0]))
+template <class V> static inline void interleave(V a, V b, V* first, V* second) {
+  constexpr int n = LANES_OF(V);
+  if constexpr (n == 2) *first = __builtin_shufflevector(a, b, 0, 2), *second = __builtin_shufflevector(a, b, 1, 3);
+  else if constexpr (n == 4)
+    *first = __builtin_shufflevector(a, b, 0, 4, 1, 5), *second = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  else if constexpr (n == 8) {
+    *first = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+    *second = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+  } else {
+    *first = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    *second = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  }
+}
+/* as many vectors as each has entries */
+template <class V> static inline void transpose(V* x) {
+  constexpr int n = LANES_OF(V);
+  for (int round = 1; round < n; round *= 2) {
+    V y[n];
+    for (int i = 0; i < n / 2; ++i) interleave(x[i], x[i + n / 2], y + 2 * i, y + 2 * i + 1);
+    for (int i = 0; i < n; ++i) x[i] = y[i];
+  }
+}
 template <class V, class A> static inline void pack(V* to, const A* from, int size, int worlds) {
-  for (int e = 0; e < size; ++e)
+  int e = 0;
+  if constexpr (sizeof(A) == sizeof(V{}[0]))
+    for (; worlds == WORLDS && e + WORLDS <= size; e += WORLDS) {
+      V block[WORLDS];
+      for (int w = 0; w < WORLDS; ++w) memcpy(block + w, from + (long)w * size + e, sizeof(V));
+      transpose(block);
+      for (int k = 0; k < WORLDS; ++k) to[e + k] = block[k];
+    }
+  for (; e < size; ++e)
     for (int w = 0; w < WORLDS; ++w) {
-      A x = from[(w < worlds ? w : worlds - 1) * size + e];
+      A x = from[(w < worlds ? w : worlds - 1) * (long)size + e];
       to[e][w] = __is_same(A, bool) ? -(WHOLE)x : x;
     }
 }
 template <class V, class A> static inline void unpack(const V* from, A* to, int size, int worlds) {
-  for (int w = 0; w < worlds; ++w)
-    for (int e = 0; e < size; ++e) to[w * size + e] = __is_same(A, bool) ? from[e][w] != 0 : from[e][w];
+  int e = 0;
+  if constexpr (sizeof(A) == sizeof(V{}[0]))
+    for (; worlds == WORLDS && e + WORLDS <= size; e += WORLDS) {
+      V block[WORLDS];
+      for (int k = 0; k < WORLDS; ++k) block[k] = from[e + k];
+      transpose(block);
+      for (int w = 0; w < WORLDS; ++w) memcpy(to + (long)w * size + e, block + w, sizeof(V));
+    }
+  for (; e < size; ++e)
+    for (int w = 0; w < worlds; ++w) to[w * (long)size + e] = __is_same(A, bool) ? from[e][w] != 0 : from[e][w];
 }

@@ -20,7 +20,6 @@ from jaxsim.native.expressions import Index, c_type, chosen, linear, literal, un
 WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes, with indices that are known
 REGISTERS = 18  # numbers of an array that one lane keeps in variables
 ALIGNED = 16  # bytes
-VECTOR = 64  # bytes of a number of several worlds (`wide.h`), at most
 CYCLES_OF_LOAD, CYCLES_OF_INDEX = 2, 2  # instructions that a load, and finding a place, count as
 SELECTED = 6  # variables among which a select chooses; of more the array is stored
 ONE = "if (lane == 0)"  # the head of what one lane does for all
@@ -169,7 +168,8 @@ class Writer:
 
     keeps_more: bool = False  # arrays that loops read often go to memory
     lanes: int = USUAL_LANES  # threads of a world, by which work is weighed
-    wide: bool = False  # a number is that of several worlds, which take all branches together
+    vector: int = 0  # bytes of a number that is that of several worlds, which take all branches together (`wide.h`)
+    sequential: bool = False  # of one world or entry: what is searched is searched here
     prefix: str = ""  # of the names of tables, which the functions of a source share
     lines: list[str] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
@@ -184,6 +184,11 @@ class Writer:
 
     def __post_init__(self) -> None:
         self.block = Body(self.names, lines=self.lines)  # what is known where lines are written
+
+    @property
+    def wide(self) -> bool:
+        """Whether a number is that of several worlds."""
+        return self.vector > 0
 
     @property
     def registers(self) -> int:
@@ -218,7 +223,7 @@ class Writer:
 
     def buffer(self, dtype: Any, size: int, name: str | None = None, uniform: bool = False) -> Buffer:
         """A new array in the lanes' memory, or one of the program's with that name."""
-        given, width = name is not None, VECTOR if self.wide and not uniform else 0
+        given, width = name is not None, 0 if uniform else self.vector
         found = Buffer(name or next(self.names), np.dtype(dtype), size, self.epoch, self.epoch, given, width)
         found.uniform = uniform
         self.buffers.append(found)
@@ -460,7 +465,7 @@ def select(body: Body, index: Index, entries: Sequence[str]) -> str:
     return chain
 
 
-def places(buffers: Sequence[Buffer]) -> tuple[dict[Buffer, int], int]:
+def places(buffers: Sequence[Buffer], aligned: int = ALIGNED) -> tuple[dict[Buffer, int], int]:
     """Where arrays lie in a memory, in bytes, and the bytes in all: no two that are in use at once overlap."""
     placed: dict[Buffer, int] = {}
     for b in sorted(buffers, key=lambda b: (-b.nbytes, b.first)):
@@ -469,7 +474,7 @@ def places(buffers: Sequence[Buffer]) -> tuple[dict[Buffer, int], int]:
         for begin, end in others:
             if at + b.nbytes <= begin:
                 break
-            at = max(at, -(-end // ALIGNED) * ALIGNED)
+            at = max(at, -(-end // aligned) * aligned)
         placed[b] = at
     total = max((at + b.nbytes for b, at in placed.items()), default=0)
     return placed, -(-total // ALIGNED) * ALIGNED

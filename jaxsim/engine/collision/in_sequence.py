@@ -34,8 +34,8 @@ from jaxsim.math.arrays import gather, inner, matvec
 from jaxsim.math.safe import Array
 from jaxsim.xla.batching import is_read
 from jaxsim.xla.loops import when
-from jaxsim.native.expressions import C_TYPES, PREAMBLE, UnsupportedPrimitive
-from jaxsim.native.c_source import c_function
+from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive
+from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native.world_program import ProgramSource, WorldProgram, rebuilt, run_program
 from jaxsim.native.source_text import text
 
@@ -241,8 +241,8 @@ def _part(p: _Programs, real: str) -> str:
     """C source of `NAME`: writes the contacts of a pair and gives 1, or gives 0 where its bounds are apart."""
     count = len(p.visit.jaxpr.invars) - 2
     arguments = ", ".join([f"in[{p.used.index(i)}]" if i in p.used else "0" for i in range(count)] + ["geom, margin"])
-    functions = [c_function(n, c.jaxpr, c.consts) for n, c in (("near", p.near), ("visit", p.visit))]
-    return f"""{PREAMBLE}{"".join(functions)}
+    functions = [c_function(n, c) for n, c in (("near", p.near), ("visit", p.visit))]
+    return f"""{ONE_LANE}{"".join(functions)}
 int NAME({_signature(real)}) {{
 bool touch;
 near({arguments}, &touch);

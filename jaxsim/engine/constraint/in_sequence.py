@@ -22,8 +22,8 @@ from jaxsim.engine.constraint.general import GeneralRows
 from jaxsim.engine.constraint.rows import FIXED, ConstraintRows
 from jaxsim.engine.constraint.sparse_contact import last_dof
 from jaxsim.math.safe import Array
-from jaxsim.native.expressions import C_TYPES, PREAMBLE
-from jaxsim.native.c_source import c_function
+from jaxsim.native.expressions import C_TYPES
+from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native.world_program import ProgramSource, WorldProgram, rebuilt, run_program
 from jaxsim.native.source_text import definitions, text
 
@@ -151,7 +151,7 @@ def _plan_of(layout: Layout, file: str, entry: str, real: Any, safe: bool | None
 def _source(plan: _Plan) -> ProgramSource:
     """C source of `world(given..., found...)`."""
     numbers = "" if plan.safe is None else _numbers_source(plan.real, plan.safe)
-    before = PREAMBLE + definitions({"T": C_TYPES[plan.real]} | dict(plan.constants)) + numbers
+    before = ONE_LANE + definitions({"T": C_TYPES[plan.real]} | dict(plan.constants)) + numbers
     structs = _struct("Given", plan.given, "const ") + _struct("Found", plan.found, "")
     given, found = ([f"{k}{i}" for i in range(len(x))] for k, x in (("x", plan.given), ("y", plan.found)))
     pointers = [f"const void* {x}" for x in given] + [f"void* {y}" for y in found]
@@ -178,4 +178,4 @@ def _numbers_source(real: str, safe: bool) -> str:
         return jnp.concatenate(imp.row_numbers(timestep, safe, *(y[None] for y in x)))
 
     closed = jax.make_jaxpr(row)(one(), one(2), one(5), one(), one())
-    return c_function("numbers", closed.jaxpr, closed.consts)
+    return c_function("numbers", closed)

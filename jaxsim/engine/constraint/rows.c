@@ -164,7 +164,7 @@ static void contact_rows(const Sizes* s, const Given* x, const Found* y, int bef
     if (last[0] != last[1]) jacobian(s, x, y, c, body, last);
     if (!s->has_contacts || x->exclude[c] != 0) continue;
     if (last[0] == last[1]) {
-      y->exclude[c] = FIXED, MINVAL;
+      y->exclude[c] = FIXED;
       continue;
     }
     int rows = !PYRAMIDAL ? dim : dim > 1 ? 2 * (dim - 1) : 1;

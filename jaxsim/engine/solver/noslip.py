@@ -32,8 +32,8 @@ from jaxsim.engine.solver.sweeps import SweepProblem, friction_slots, has_pairs
 from jaxsim.math.arrays import dot, einsum, inner
 from jaxsim.math.safe import Array, divide, norm
 from jaxsim.xla.linalg import cholesky, solve_factored, solve_triangular
-from jaxsim.native.expressions import C_TYPES, PREAMBLE
-from jaxsim.native.c_source import c_function
+from jaxsim.native.expressions import C_TYPES
+from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native.world_program import ProgramSource, WorldProgram, run_program
 from jaxsim.native.source_text import definitions, text
 
@@ -131,13 +131,13 @@ def _source(layout: Layout, dtype: str) -> ProgramSource:
     constants = {"T": C_TYPES[dtype], "DIM": dim, "NF": facets, "PAIRS": int(pairs), "CONES": int(cones)}
     one = lambda *shape: jax.ShapeDtypeStruct(shape, dtype)  # noqa: E731
     scalar = jax.make_jaxpr(lambda *x: jnp.stack(visit_scalar(*x)))(*[one()] * 4, jax.ShapeDtypeStruct((), bool))
-    functions = c_function("visit_scalar", scalar.jaxpr, scalar.consts)
+    functions = c_function("visit_scalar", scalar)
     if cones:
         k = dim - 1
         flags = jax.ShapeDtypeStruct((k,), bool)
         cone = jax.make_jaxpr(_visit_cone)(one(k), one(k, k), one(k), flags, one(k), one())
-        functions += c_function("visit_cone", cone.jaxpr, cone.consts)
-    return ProgramSource(PREAMBLE + definitions(constants) + functions + text(Path(__file__).parent, "noslip.c"))
+        functions += c_function("visit_cone", cone)
+    return ProgramSource(ONE_LANE + definitions(constants) + functions + text(Path(__file__).parent, "noslip.c"))
 
 
 def _visit_cone(slip: Array, products: Array, friction: Array, active: Array, value: Array, normal: Array) -> Array:

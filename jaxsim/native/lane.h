@@ -1,0 +1,93 @@
+/* What statements are for LANES threads that share memory: of a GPU, of a host (tests), or one alone, which is plain
+   C99. The lanes are one warp or, for more, all threads of a block. */
+
+#define ALL(i, n) for (int i = lane; i < (n); i += LANES)
+
+#ifndef WIDE
+/* Numbers of one world; `wide.h` has the same for vectors of worlds. */
+#define LET(type, name, ...) const type name = __VA_ARGS__
+#define VARIABLE(type, name, ...) type name = __VA_ARGS__
+#define DECLARE(type, name) type name
+#define EACH(i, n) for (int i = 0; i < (n); ++i)
+#define ASSIGN(name, ...) (name = (__VA_ARGS__))
+#define AT(array, i) ((array)[i])
+#define PUT(array, i, ...) ((array)[i] = (__VA_ARGS__))
+#define INSIDE(i, most) (i)
+#endif
+
+#if LANES == 1
+#define sync()
+#elif defined(__CUDACC_RTC__)
+FUNCTION void sync() {
+  if (LANES <= 32) __syncwarp();
+  else __syncthreads();
+}
+#else /* one thread a lane; `meet` waits for the others */
+static void meet(void);
+#define sync() meet()
+#endif
+
+/* what is written of a number that is not finite */
+FUNCTION float number_of_32_bits(int bits) {
+  union { int bits; float number; } x;
+  x.bits = bits;
+  return x.number;
+}
+FUNCTION double number_of_64_bits(long long bits) {
+  union { long long bits; double number; } x;
+  x.bits = bits;
+  return x.number;
+}
+
+/* A number joined with one in memory that other lanes change, too. GREATEST and LEAST: one that is no number wins. */
+#ifndef WIDE
+#define SET(name, type, bits) \
+  FUNCTION void name(bool test, type* array, int i, type x) { \
+    if (test) array[i] = x; \
+  }
+#if defined(__CUDACC_RTC__) && LANES > 1
+#define ADD(name, type, bits) \
+  FUNCTION void name(bool test, type* array, int i, type x) { \
+    if (test) atomicAdd(array + i, x); \
+  }
+FUNCTION bool swapped_32(void* place, int old, int new_) { return atomicCAS((int*)place, old, new_) == old; }
+FUNCTION bool swapped_64(void* place, long long old, long long new_) {
+  typedef unsigned long long U;
+  return atomicCAS((U*)place, (U)old, (U)new_) == (U)old;
+}
+#define BITS_32 int
+#define BITS_64 long long
+#define JOINED(name, type, bits, wins, better) \
+  FUNCTION void name(bool test, type* array, int i, type x) { \
+    union { BITS_##bits bits_; type number; } old, mine; \
+    do { \
+      old.bits_ = *(volatile BITS_##bits*)(array + i); \
+      type now = old.number; \
+      if (!test || (wins)) return; \
+      mine.number = better; \
+    } while (!swapped_##bits(array + i, old.bits_, mine.bits_)); \
+  }
+#else
+#if LANES == 1
+#define ALONE(statement) statement
+#else
+static int turn;
+#define ALONE(statement) \
+  while (__sync_lock_test_and_set(&turn, 1)); \
+  statement \
+  __sync_lock_release(&turn);
+#endif
+#define ADD(name, type, bits) \
+  FUNCTION void name(bool test, type* array, int i, type x) { \
+    if (test) { ALONE(array[i] += x;) } \
+  }
+#define JOINED(name, type, bits, wins, better) \
+  FUNCTION void name(bool test, type* array, int i, type x) { \
+    if (test) { ALONE(type now = array[i]; if (!(wins)) array[i] = better;) } \
+  }
+#endif
+#define GREATEST(name, type, bits) JOINED(name, type, bits, now > x || now != now, x)
+#define LEAST(name, type, bits) JOINED(name, type, bits, now < x || now != now, x)
+#define TIMES(name, type, bits) JOINED(name, type, bits, false, now * x)
+#endif
+
