@@ -24,8 +24,9 @@ MODELS = {
         <site site="t"/><site site="s"/></spatial></tendon>
       <equality><tendon tendon1="T"/><tendon tendon1="T" tendon2="U"/></equality>
       <actuator><motor tendon="T"/><position site="s" refsite="t" kp="1" kv="1"/></actuator>""",
-    "equalities of fixed bodies": f"""<worldbody>{SITES}<body name="c"/><body name="e" pos="1 0 0"/></worldbody><equality>
-      <connect body1="c" body2="e" anchor="0 0 0"/><weld body1="c" body2="e"/><weld site1="s" site2="t"/></equality>""",
+    "equalities of fixed bodies": f"""<worldbody>{SITES}<body name="c"/><body name="e" pos="1 0 0"/></worldbody>
+      <equality><connect body1="c" body2="e" anchor="0 0 0"/><weld body1="c" body2="e"/>
+      <weld site1="s" site2="t"/></equality>""",
     "an explicit pair": """<worldbody><geom name="g" size=".1"/><body pos=".1 0 0"><geom name="h" size=".1"/></body>
       </worldbody><contact><pair geom1="g" geom2="h"/></contact>""",
     "a rigid flex on a box": """<worldbody><geom type="box" size=".1 .1 .1"/><body name="r"><flexcomp name="f" dim="2"

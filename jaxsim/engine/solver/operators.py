@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 import jax
-
 from jax import lax
 
 from jaxsim.core.layout import Layout

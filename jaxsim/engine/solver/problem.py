@@ -12,7 +12,6 @@ distance to the cone between them. Rows with D = 0 are absent.
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-
 from jax import lax
 
 from jaxsim.core.layout import Layout
