@@ -151,7 +151,7 @@ def _of_tree(near: GroupPairs, tree: int, passive: np.ndarray) -> float:
         return max(single + more, min(single, EXPECTED_PAIR_CONTACTS) + shared)
     if alone:
         return single + more + shared
-    return max(single, _not_all_at_once(single + among_own)) + _not_all_at_once(more) + shared
+    return max(single, _not_all_at_once(single + among_own)) + _not_all_at_once(more) / 2 + shared
 
 
 def _not_all_at_once(points: np.ndarray) -> np.ndarray:
