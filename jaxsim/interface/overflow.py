@@ -8,7 +8,7 @@ import warnings
 from math import ceil
 from typing import Any
 
-import jax
+import jax.core
 import numpy as np
 
 from jaxsim.core.errors import CapacityWarning

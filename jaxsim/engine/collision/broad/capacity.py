@@ -117,7 +117,7 @@ def _of_listed_pairs(m: Any, pairs: Candidates) -> float:
     order = np.argsort(near.tree, kind="stable")
     cuts = np.flatnonzero(np.diff(near.tree[order])) + 1
     for rows in np.split(order, cuts):
-        tree = near.tree[rows[0]]
+        tree = int(near.tree[rows[0]])
         if tree < 0:
             continue
         part = GroupPairs(*(x[..., rows] for x in near))
@@ -154,7 +154,7 @@ def _of_tree(near: GroupPairs, tree: int, passive: np.ndarray) -> float:
     return max(single, _not_all_at_once(single + among_own)) + _not_all_at_once(more) / 2 + shared
 
 
-def _not_all_at_once(points: np.ndarray) -> np.ndarray:
+def _not_all_at_once(points: Any) -> Any:
     """How many of so many points are expected to touch at a time."""
     return np.minimum(points, 16) + np.clip(points - 16, 0, 48) / 2 + np.maximum(points - 64, 0) / 8
 
