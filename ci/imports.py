@@ -25,6 +25,7 @@ ROOMS = (
     ("jaxsim.interface",),
     ("jaxsim.mjcf",),
     ("jaxsim.engine.tables", "jaxsim.engine.damping", "jaxsim.engine.refusals", "jaxsim.engine.__init__"),
+    ("jaxsim.engine.geom_bounds",),
     ("jaxsim.engine.actuation.history", "jaxsim.engine.solver"),
     ("jaxsim.engine.checks",),
     ("jaxsim.engine.flex.interpolation", "jaxsim.engine.flex.tables", "jaxsim.engine.flex.__init__"),

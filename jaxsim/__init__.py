@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jaxsim import mjcf, parallel, stages, support, xla
 from jaxsim.core.callbacks import Callbacks
 from jaxsim.core.data import Contact, Data
-from jaxsim.core.errors import ModelError, ModelWarning, UnsupportedError
+from jaxsim.core.errors import CapacityWarning, ModelError, ModelWarning, UnsupportedError
 from jaxsim.core.model import Model, Option, Statistic
 from jaxsim.core.types import ObjType, State
 from jaxsim.engine.collision.broad.capacity import suggest_capacity
@@ -107,6 +107,7 @@ __all__ = [  # noqa: RUF022, in the order of the reference page
     "ModelError",
     "UnsupportedError",
     "ModelWarning",
+    "CapacityWarning",
     # modules
     "mjcf",
     "parallel",

@@ -33,6 +33,10 @@ class ModelWarning(UserWarning):
     """Something in a model that is allowed and probably not meant; the message says where, as a `ModelError` does."""
 
 
+class CapacityWarning(UserWarning):
+    """A capacity that is an estimate, or contacts and rows that were dropped; the message says what to load with."""
+
+
 _collector: ContextVar[list[ModelError] | None] = ContextVar("collector", default=None)
 _said: set[tuple[str, str]] = set()  # files and kinds of warnings that this process has seen
 _PARTICULARS = re.compile(r"'[^']*'|-?[0-9][0-9.e+-]*")  # what differs between warnings of one kind

@@ -45,10 +45,11 @@ def path(m: Any, body: int) -> np.ndarray:
 def moving_dofs(m: Any, body: Any) -> Any:
     """Which dofs move each of these bodies: (..., nv) for ids (...) that are static or traced."""
     if isinstance(body, (int, np.integer, np.ndarray)):
-        mask, paths = np.zeros((*np.shape(body), m.nv), bool), _paths(m)
-        for row, b in zip(mask.reshape(-1, m.nv), np.ravel(body).tolist(), strict=True):
+        paths = _paths(m)
+        mask = np.zeros((np.size(body), m.nv), bool)
+        for row, b in zip(mask, np.ravel(body).tolist(), strict=True):
             row[paths[b]] = True
-        return mask
+        return mask.reshape(*np.shape(body), m.nv)
     # one word is fetched for every 32 dofs and unpacked: a gather of whole rows costs several times as much
     words = jnp.asarray(_dof_words(m)).at[body].get(mode="promise_in_bounds")
     dof = np.arange(m.nv, dtype=np.uint32)
@@ -59,7 +60,7 @@ def moving_dofs(m: Any, body: Any) -> Any:
 def _dof_words(m: Any) -> np.ndarray:
     """`moving_dofs` of all bodies packed into words of 32 dofs: (nbody, nword) uint32."""
     mask = moving_dofs(m, np.arange(m.nbody))
-    padded = np.pad(mask, ((0, 0), (0, -m.nv % 32))).reshape(m.nbody, -1, 32)
+    padded = np.pad(mask, ((0, 0), (0, -m.nv % 32))).reshape(m.nbody, -(-m.nv // 32), 32)
     return (padded.astype(np.uint64) << np.arange(32, dtype=np.uint64)).sum(-1).astype(np.uint32)
 
 

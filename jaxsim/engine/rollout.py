@@ -25,7 +25,7 @@ SAVED = jax.checkpoint_policies.save_only_these_names(SOLUTION, KEPT)
 Outputs = Sequence[str] | Callable[[Data], Any]
 
 
-@public(static=("nstep", "outputs", "substeps", "checkpoint"))
+@public(static=("nstep", "outputs", "substeps", "checkpoint"), waits=True)
 def rollout(
     m: Model,
     d: Data,

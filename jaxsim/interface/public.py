@@ -15,7 +15,9 @@ import jax
 import jax.core
 import numpy as np
 
+from jaxsim.core.data import Data
 from jaxsim.interface.arguments import check_data, check_model
+from jaxsim.interface.overflow import warn_of_overflow
 from jaxsim.xla.compat import is_staging
 from jaxsim.xla.options import jit
 
@@ -33,15 +35,20 @@ class _Depth(threading.local):
 _depth = _Depth()
 
 
-def public(function: F | None = None, *, static: tuple[str, ...] = (), compiled: bool = True) -> Any:
+def public(
+    function: F | None = None, *, static: tuple[str, ...] = (), compiled: bool = True, waits: bool = False
+) -> Any:
     """The function with its arguments checked, and compiled where it is called eagerly.
 
     Its first parameter is a model `m`; parameters of the names in `DATA` are its data. Those in `static`, and those
     that are text, flags or None, are known while tracing. A call with a function or anything else that cannot be hashed
     among them runs as it is written, as does a model on the host.
+
+    An eager call warns of capacities that overflowed: in the data that it is given, and in its result if that is ready.
+    With `waits` it waits for the result.
     """
     if function is None:
-        return lambda f: public(f, static=static, compiled=compiled)
+        return lambda f: public(f, static=static, compiled=compiled, waits=waits)
     signature = inspect.signature(function)
     name, plain = function.__name__, function
     data = tuple(p for p in signature.parameters if p in DATA)
@@ -72,7 +79,14 @@ def public(function: F | None = None, *, static: tuple[str, ...] = (), compiled:
         traced = any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(rest))
         if traced not in programs:
             programs[traced] = (jax.jit if traced else jit)(run, static_argnums=0)
-        return programs[traced](tuple(known.items()), rest)
+        result = programs[traced](tuple(known.items()), rest)
+        if not traced:
+            for key in data[:1]:
+                warn_of_overflow(m, given[key])
+            after = result[0] if isinstance(result, tuple) and result else result
+            if isinstance(after, Data):
+                warn_of_overflow(m, after, wait=waits)
+        return result
 
     return entry
 

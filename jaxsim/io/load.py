@@ -14,6 +14,7 @@ from jaxsim.core.errors import ModelError, UnsupportedError, summarised_warnings
 from jaxsim.core.model import FLOATS, Model, to_device
 from jaxsim.core.types import SleepPolicy
 from jaxsim.engine.asleep_at_start import may_touch_awake
+from jaxsim.engine.collision.broad.capacity import warn_of_estimate
 from jaxsim.engine.initial import make_data
 from jaxsim.engine.refusals import warn_of_substitutes
 from jaxsim.io.archive import is_archive, read_archive
@@ -37,7 +38,8 @@ def load_model(
     Args:
         source: a path, the XML text itself, or a `jaxsim.mjcf.Spec`; where MuJoCo is installed, also a
             `mujoco.MjModel`, or a `mujoco.MjSpec`, which MuJoCo compiles.
-        max_contacts: capacity of the contact buffer; by default such that ordinary use does not overflow.
+        max_contacts: capacity of the contact buffer; by default the most that all pairs can make where that is
+            affordable, otherwise an estimate that ordinary use does not exceed.
         max_constraints: capacity of the packed constraint rows; by default as many as there can be.
         assets: contents of files by name, looked up before the file system; for paths and texts.
 
@@ -49,6 +51,7 @@ def load_model(
     Warns:
         ModelWarning: something is probably not meant, or done by other means: solver="PGS" gives Newton's answer. One
             for each kind, with a count, and once in a process for each file; `jaxsim info` lists all.
+        CapacityWarning: the default for `max_contacts` is an estimate, once in a process for each estimate.
     """
     if type(source).__module__.partition(".")[0] == "mujoco":
         return from_mujoco(_compiled(source), max_contacts, max_constraints)
@@ -62,6 +65,8 @@ def load_model(
         if may_touch_awake(host):
             _check_asleep(m, spec)
         m.structure.remember(spec.copy())
+        if max_contacts is None:
+            warn_of_estimate(host)
     warn_of_substitutes(m)
     return m
 

@@ -27,8 +27,8 @@ from jaxsim.core.types import (
     TrnType,
 )
 from jaxsim.engine.collision.broad.broadphase import is_large
-from jaxsim.engine.collision.convex.hull import hull_vertices
 from jaxsim.engine.collision.driver import groups
+from jaxsim.engine.geom_bounds import hull_vertices
 from jaxsim.mjcf import read
 
 SIZES = ("nbody", "nq", "nv", "nu", "na", "ngeom", "nsite", "nsensordata", "nmocap", "nmesh", "ntendon", "neq", "nkey")

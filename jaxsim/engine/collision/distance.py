@@ -12,6 +12,7 @@ from jaxsim.engine.collision.convex.convex import convex_context, convex_convex,
 from jaxsim.engine.collision.primitive.box import box_box
 from jaxsim.engine.collision.shapes import Geoms, posed_geoms
 from jaxsim.engine.collision.table import COLLIDERS
+from jaxsim.engine.geom_bounds import with_current_bounds
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array
@@ -29,7 +30,7 @@ def geom_distance(m: Any, d: Any, geom1: Any, geom2: Any, distmax: Array) -> tup
     scalar = np.ndim(geom1) == 0 and np.ndim(geom2) == 0
     pair = np.stack(np.broadcast_arrays(np.atleast_1d(geom1), np.atleast_1d(geom2)), axis=-1).astype(np.int32)
     distmax = jnp.broadcast_to(jnp.asarray(distmax, d.geom_xpos.dtype), len(pair))
-    dist, fromto = distmax, jnp.zeros((len(pair), 6), d.geom_xpos.dtype)
+    m, dist, fromto = with_current_bounds(m, np.unique(pair)), distmax, jnp.zeros((len(pair), 6), d.geom_xpos.dtype)
     for index, collider in _group_by_collider(m, pair):
         found = _measure(m, d, pair[index], take(distmax, index), collider)
         dist, fromto = dist.at[index].set(found[0]), fromto.at[index].set(found[1])

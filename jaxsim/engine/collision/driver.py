@@ -32,6 +32,7 @@ from jaxsim.engine.collision.narrow import (
 )
 from jaxsim.engine.collision.shapes import make_frame
 from jaxsim.engine.collision.table import COLLIDERS, Collider
+from jaxsim.engine.geom_bounds import with_current_bounds
 from jaxsim.engine.sleep import sleeps, wake_and_filter
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import gather
@@ -51,7 +52,7 @@ def collision(m: Model, d: Any) -> Any:
     """
     if m.opt.disableflags & (DisableBit.CONSTRAINT | DisableBit.CONTACT):
         return _empty_buffer(d)
-    large = broadphase.is_large(m)
+    m, large = with_current_bounds(m), broadphase.is_large(m)
     flexes = flex_contacts(m, d) if collides(m) else None
     if not large and not len(candidates(m).pair):
         if flexes is None:

@@ -128,7 +128,9 @@ def tendon_equality(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: 
     known = np.maximum(objects, 0)
     value = take(d.ten_length, known) - take(m.tendon_length0, known)
     jac = jnp.stack([tendon_jacobian(m, d, known[:, k], columns) for k in range(2)], axis=1)
-    return _coupling(m, d, ids, value, jac, take(m.tendon_invweight0, known), objects[:, 1] >= 0)
+    rows = _coupling(m, d, ids, value, jac, take(m.tendon_invweight0, known), objects[:, 1] >= 0)
+    count = np.where(objects >= 0, m.ten_J_rownnz[known], 0).sum(axis=1)
+    return rows._replace(active=rows.active & _not_empty(m, rows.jac, count))
 
 
 class Anchors(NamedTuple):

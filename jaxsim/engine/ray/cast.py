@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxsim.core.data import Data
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
 from jaxsim.core.types import GeomType
+from jaxsim.engine.geom_bounds import with_current_bounds
 from jaxsim.engine.ray import hfield as ray_hfield
 from jaxsim.engine.ray import mesh as ray_mesh
 from jaxsim.engine.ray.primitive import DISTANCES, NORMALS, ray_points
@@ -25,6 +27,7 @@ from jaxsim.math import component as c
 from jaxsim.math import safe
 from jaxsim.math.arrays import gather, inner, matvec, matvec_t, take
 from jaxsim.math.component import Vector
+from jaxsim.math.rotation import quat_conj, quat_mul, quat_rotate, quat_to_mat
 from jaxsim.math.safe import Array, xp_of
 
 NGROUP = 6  # groups of geoms, mjNGROUP
@@ -120,14 +123,29 @@ def within_bounds(m: Model, d: Data, geoms: np.ndarray, pnt: Array, vec: Array, 
     pnt = pnt[..., None, :]
     body = m.geom_bodyid[geoms]
     bounded = m.body_bvhadr[body] >= 0
+    m = with_current_bounds(m, geoms)
     reach = cutoff + take(m.geom_rbound, geoms)
     allowed = ~bounded | (safe.norm(take(d.geom_xpos, geoms) - pnt) <= reach)
-    box = m.bvh_aabb[np.where(bounded, m.body_bvhadr[body], 0)] if m.nbvhstatic else np.zeros((len(geoms), 6))
+    box = take(_body_boxes(with_current_bounds(m)), body)
     # MuJoCo's spheres are centred as if the bodies' inertial frames were not rotated
-    centre = take(d.xipos, body) + box[:, :3].astype(pnt.dtype)
-    radius = np.sqrt(np.sum(box[:, 3:] ** 2, axis=1)).astype(pnt.dtype)
+    centre = take(d.xipos, body) + box[:, :3]
+    radius = safe.norm(box[:, 3:])
     dist_to_bound = DISTANCES[GeomType.SPHERE]((radius,), c.split(pnt - centre), c.split(vec[:, None]))
     return allowed & (~bounded | jnp.isfinite(dist_to_bound))
+
+
+def _body_boxes(m: Model) -> Array:
+    """Boxes (nbody, 6) of the geoms of bodies that can collide, in inertial frames: centres and half sizes."""
+    geoms = np.flatnonzero((m.geom_contype != 0) | (m.geom_conaffinity != 0))
+    body = m.geom_bodyid[geoms]
+    to_inertial = quat_conj(take(m.body_iquat, body))
+    mat = quat_to_mat(quat_mul(to_inertial, take(m.geom_quat, geoms)))
+    box = take(m.geom_aabb, geoms)
+    middle = quat_rotate(to_inertial, take(m.geom_pos, geoms) - take(m.body_ipos, body)) + matvec(mat, box[:, :3])
+    half = matvec(abs(mat), box[:, 3:])
+    corner = jax.ops.segment_max(jnp.concatenate([middle + half, half - middle], axis=1), body, m.nbody)
+    high, low = corner[:, :3], -corner[:, 3:]
+    return lax.stop_gradient(jnp.concatenate([(high + low) / 2, (high - low) / 2], axis=1))
 
 
 def cast(

@@ -177,7 +177,7 @@ def sweep_all(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, 
 
 def _through_factor(factor: Array, jac: Array) -> Array:
     """L^-1 J' of rows (..., nv), as rows."""
-    return solve_triangular(factor, jac.reshape(-1, jac.shape[-1]).T).T.reshape(jac.shape)
+    return solve_triangular(factor, lax.collapse(jac, 0, jac.ndim - 1).T).T.reshape(jac.shape)
 
 
 def _scalar_rows(layout: Layout, s: SweepProblem) -> tuple[ScalarRows, Array]:
@@ -187,7 +187,8 @@ def _scalar_rows(layout: Layout, s: SweepProblem) -> tuple[ScalarRows, Array]:
         jac = jnp.concatenate([jac, s.general])
     aref, active, labels = s.aref[slots], s.active[slots], s.label[slots]
     if has_pairs(layout):
-        rows = contact_facets(layout, s.friction, s.contact).reshape(-1, 2, layout.nv)
+        rows = contact_facets(layout, s.friction, s.contact)
+        rows = rows.reshape(len(rows) // 2, 2, layout.nv)
         start = layout.offsets[3]
         jac = jnp.concatenate([jac, rows[:, 0] - rows[:, 1]])
         refs = s.aref[start:].reshape(-1, 2)

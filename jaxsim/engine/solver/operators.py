@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import jax
+from jax import lax
 
 from jaxsim.core.layout import Layout
 from jaxsim.core.rows import rows_times, rows_transpose_times
@@ -62,10 +63,10 @@ class DenseRows:
 
 # of (layout, rows (ncontact, condim, nv), parts, x): J x in contact frames (ncontact, condim) and J' f (nv,)
 contact_times = product_by_parts(
-    lambda layout, rows, x: dot(rows.reshape(-1, layout.nv), x).reshape(layout.ncontact, layout.condim),
+    lambda layout, rows, x: dot(lax.collapse(rows, 0, 2), x).reshape(layout.ncontact, layout.condim),
     lambda layout, parts, x: parts.times(layout, x),
 )
 contact_transpose_times = product_by_parts(
-    lambda layout, rows, force: dot(force.reshape(-1), rows.reshape(-1, layout.nv)),
+    lambda layout, rows, force: dot(force.reshape(-1), lax.collapse(rows, 0, 2)),
     lambda layout, parts, force: parts.transpose_times(layout, force),
 )

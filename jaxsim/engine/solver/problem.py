@@ -12,6 +12,7 @@ distance to the cone between them. Rows with D = 0 are absent.
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+from jax import lax
 
 from jaxsim.core.layout import Layout
 from jaxsim.core.rows import limit_to_dof
@@ -218,8 +219,7 @@ def weighted_rows(blocks: Array, jacobian: Array) -> Array:
 
 def contact_hessian(blocks: Array, jacobian: Array) -> Array:
     """J' s'' J (nv, nv) of contacts."""
-    nv = jacobian.shape[-1]
-    return dot(jacobian.reshape(-1, nv).T, weighted_rows(blocks, jacobian).reshape(-1, nv))
+    return dot(lax.collapse(jacobian, 0, 2).T, lax.collapse(weighted_rows(blocks, jacobian), 0, 2))
 
 
 def hessian(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:

@@ -1,23 +1,32 @@
 """Default and suggested capacities for contacts and constraint rows."""
 
+import warnings
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxsim.core.layout import is_sparse, make_layout
+from jaxsim.core.errors import CapacityWarning
+from jaxsim.core.layout import is_sparse, make_layout, max_condim
 from jaxsim.core.model import Model
 from jaxsim.core.types import GeomType, TrnType, WrapType
 from jaxsim.engine.collision.broad.broadphase import class_pairs, is_large
+from jaxsim.engine.collision.broad.neighbours import GroupPairs, group_pairs
 from jaxsim.engine.collision.broad.overlap import max_overlapping_weight
 from jaxsim.engine.collision.broad.pairs import Candidates, candidates
 from jaxsim.engine.collision.flex.capacity import expected_flex_contacts, flex_contact_bounds
 from jaxsim.engine.collision.table import COLLIDERS
 
-SPARSE_FACTOR = 1.25  # contacts of a model whose constraint rows are sparse, relative to others
-EXPECTED_PAIR_CONTACTS = 8  # no pair is expected to make more contacts
+AFFORDABLE_CONTACTS = 32  # a capacity of no more is the bound
+AFFORDABLE_JACOBIAN = 4096  # so is one whose contacts have a Jacobian of no more numbers
+SPARSE_ROW = 12  # numbers that a row of a sparse model counts with: two free bodies
+LARGE_FACTOR = 1.25  # of models that list no pairs
+EXPECTED_PAIR_CONTACTS = 8  # no pair is expected to make more contacts, nor two bodies in a heap
 FACE_CONTACTS = 4  # of two flat faces
-HEAP_PAIRS_PER_BODY = 3  # six neighbours, each shared by two bodies
+HEAP_NEIGHBOURS = 6  # bodies of equal size that touch one in a heap, each of which is shared by two
+HEAP_MIN_TREES = 3  # a tree that can touch so many others may be in a heap
 HEAP_MAX_CONTACTS_PER_BODY = 14  # measured: 6 to 9 for boxes in a bin, 13.5 where they lie flush in a corner
+MIN_RADIUS = 1e-9  # of a body
 PASSIVE_MAX_DOFS = 2  # trees of so few dofs are moved by what touches them: doors, drawers, knobs
 SUGGESTED_FACTOR = 1.25  # suggested capacities, relative to the largest use that was seen
 
@@ -39,36 +48,113 @@ def default_capacities(m: Model, max_contacts: int | None = None, max_constraint
 
 
 def expected_contacts(m: Any) -> int:
-    """A number of contacts that the host model `m` rarely exceeds, never more than its pairs can make.
+    """A number of contacts that the host model `m` rarely exceeds: the bound of its pairs where that is affordable.
 
-    Every moving geom may touch something with all the points of its widest pair. Geoms of one kinematic tree do not all
-    touch at once: beyond 16 points of a tree only half of them count, beyond 64 an eighth. Nor do doors and drawers
-    (`_passive_trees`): they count together like one tree, each with the points of a pair, and what they share with
-    other trees counts for those. A tree that may be heaped on others counts with the points of at least
-    `HEAP_PAIRS_PER_BODY` pairs. They are limited by `EXPECTED_PAIR_CONTACTS`, and in models with sparse rows, which
-    cost little, by `HEAP_MAX_CONTACTS_PER_BODY`. The capacity also suffices for all pairs that overlap at qpos0 or a
-    keyframe, with `FACE_CONTACTS` points each.
+    Otherwise it is the sum over trees of what each is expected to make (`_of_listed_pairs`), and suffices for all pairs
+    that overlap at qpos0 or a keyframe, with `FACE_CONTACTS` points each.
     """
-    flexes = expected_flex_contacts(m)
-    bound, widest, heaped, passive = _contact_bounds(m)
-    factor, limit = (SPARSE_FACTOR, HEAP_MAX_CONTACTS_PER_BODY) if is_sparse(m) else (1, EXPECTED_PAIR_CONTACTS)
-    tree = m.body_treeid[m.geom_bodyid]
-    moving = tree >= 0
-    sums = np.bincount(tree[moving], widest[moving], minlength=max(m.ntree, 1))
-    widest_of_tree, heap = np.zeros((2, len(sums)))
-    np.maximum.at(widest_of_tree, tree[moving], widest[moving])
-    np.maximum.at(heap, tree[moving], np.minimum(factor * HEAP_PAIRS_PER_BODY * widest[moving], limit))
-    own = factor * np.maximum(_not_all_at_once(sums), widest_of_tree)
-    total = np.where(passive, 0, np.maximum(own, np.where(heaped, heap, 0))).sum()
-    total += factor * _not_all_at_once(widest_of_tree[passive].sum())
-    if not is_large(m):
+    flexes, (bound, widest) = expected_flex_contacts(m), _contact_bounds(m)
+    if is_affordable(m, flexes + bound):
+        return flexes + bound
+    if is_large(m):
+        total = _of_large_model(m, widest)
+    else:
         pairs = candidates(m)
-        weight = np.minimum(pair_contacts(m, pairs), FACE_CONTACTS) if len(pairs.pair) else np.zeros(0)
-        total = max_overlapping_weight(m, pairs, weight, total)
+        total = _of_listed_pairs(m, pairs)
+        total = max_overlapping_weight(m, pairs, np.minimum(pair_contacts(m, pairs), FACE_CONTACTS), total)
     return flexes + int(min(bound, max(np.ceil(total), EXPECTED_PAIR_CONTACTS)))
 
 
-def _not_all_at_once(points: np.ndarray) -> np.ndarray:
+def warn_of_estimate(m: Any) -> None:
+    """Issue a `CapacityWarning` where the pairs of a host model can make more contacts than it has capacity for."""
+    bound = contact_bound(m)
+    if bound > m.max_contacts:
+        warn_once_of_estimate(m.max_contacts, bound)
+
+
+@cache
+def warn_once_of_estimate(capacity: int, bound: int) -> None:
+    """Issue the warning of an estimate, once in a process for each."""
+    warnings.warn(
+        f"max_contacts={capacity} is an estimate: all pairs of geoms together could make {bound} contacts. Where more "
+        "touch than that, contacts are dropped, and d.overflow_contacts counts them; load with max_contacts= to choose "
+        "another capacity, or as jaxsim.suggest_capacity(m, d) says after a simulation",
+        CapacityWarning,
+        stacklevel=4,  # at the line that loads the model
+    )
+
+
+def is_affordable(m: Any, contacts: int) -> bool:
+    """Whether capacity for so many contacts costs next to nothing in a step."""
+    width = SPARSE_ROW if is_sparse(m) else m.nv
+    return contacts <= AFFORDABLE_CONTACTS or contacts * max_condim(m) * width <= AFFORDABLE_JACOBIAN
+
+
+def _of_large_model(m: Any, widest: np.ndarray) -> float:
+    """Contacts that are expected of a model that lists no pairs: any of its trees may be heaped on others."""
+    tree = m.body_treeid[m.geom_bodyid]
+    moving = tree >= 0
+    sums = np.bincount(tree[moving], widest[moving], minlength=max(m.ntree, 1))
+    widest_of_tree = np.zeros(len(sums))
+    np.maximum.at(widest_of_tree, tree[moving], widest[moving])
+    heap = np.minimum(LARGE_FACTOR * HEAP_NEIGHBOURS / 2 * widest_of_tree, HEAP_MAX_CONTACTS_PER_BODY)
+    return np.maximum(LARGE_FACTOR * np.maximum(_not_all_at_once(sums), widest_of_tree), heap).sum()
+
+
+def _of_listed_pairs(m: Any, pairs: Candidates) -> float:
+    """Contacts that are expected of candidate pairs.
+
+    A rigid body counts with all geoms of the world that its geoms can cover (`neighbours.py`). Of a tree with joints
+    each geom touches one of them; what its bodies can cover beyond, and touch among themselves, they do not all do at
+    once. What two trees share counts half for each, by the bodies that fit around one. Doors and drawers
+    (`_passive_trees`) count together like one tree, and what they share with other trees counts for those.
+    """
+    if not len(pairs.pair):
+        return 0
+    passive = _passive_trees(m, m.body_treeid[m.geom_bodyid[pairs.geom]])
+    near = group_pairs(m, pairs, _expected_points(m, pairs))
+    total, doors = 0.0, 0.0
+    order = np.argsort(near.tree, kind="stable")
+    cuts = np.flatnonzero(np.diff(near.tree[order])) + 1
+    for rows in np.split(order, cuts):
+        tree = int(near.tree[rows[0]])
+        if tree < 0:
+            continue
+        part = GroupPairs(*(x[..., rows] for x in near))
+        if passive[tree]:
+            doors += min(part.contacts[part.other < 0].max(initial=0), EXPECTED_PAIR_CONTACTS)
+        else:
+            total += _of_tree(part, tree, passive)
+    return total + _not_all_at_once(doors)
+
+
+def _of_tree(near: GroupPairs, tree: int, passive: np.ndarray) -> float:
+    """Contacts that count for a tree with these pairs of groups, of which the first are its own."""
+    fixed, own = near.other < 0, near.other == tree
+    others, count = ~fixed & ~own, len(np.unique(near.first))
+    single, more = near.single[fixed].sum(), (near.contacts - near.single)[fixed].sum()
+    widest = np.zeros(near.first.max() + 1)
+    np.maximum.at(widest, near.first[own], np.minimum(near.contacts[own], EXPECTED_PAIR_CONTACTS))
+    among_own = widest.sum() / 2
+    heaped = len(np.unique(near.other[others & ~passive[near.other]])) >= HEAP_MIN_TREES
+    alone = count == 1
+    of_doors = passive[near.other[others]]
+    limit = np.where(of_doors | heaped, EXPECTED_PAIR_CONTACTS, np.inf)
+    contacts = np.minimum(near.contacts[others], limit) * np.where(of_doors, 1, 0.5)
+    # a neighbour of equal size takes up a sixth of a body's surface
+    room = max(1, count / HEAP_NEIGHBOURS) - (1 / HEAP_NEIGHBOURS if alone and heaped and single else 0)
+    radius = near.radius[:, others]
+    taken = 4 / HEAP_NEIGHBOURS / (1 + radius[0] / np.maximum(radius[1], MIN_RADIUS)) ** 2
+    order = np.argsort(-contacts, kind="stable")
+    shared = contacts[order][np.cumsum(taken[order]) - taken[order] / 2 < room * (1 + 1e-9)].sum()
+    if alone and heaped:
+        return max(single + more, min(single, EXPECTED_PAIR_CONTACTS) + shared)
+    if alone:
+        return single + more + shared
+    return max(single, _not_all_at_once(single + among_own)) + _not_all_at_once(more) / 2 + shared
+
+
+def _not_all_at_once(points: Any) -> Any:
     """How many of so many points are expected to touch at a time."""
     return np.minimum(points, 16) + np.clip(points - 16, 0, 48) / 2 + np.maximum(points - 64, 0) / 8
 
@@ -78,40 +164,32 @@ def contact_bound(m: Any) -> int:
     return _contact_bounds(m)[0] + flex_contact_bounds(m).sum(dtype=int)
 
 
-def _contact_bounds(m: Any) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
-    """The most contacts of all pairs; those of each geom's widest pair; which trees may be heaped, which are passive.
+def _contact_bounds(m: Any) -> tuple[int, np.ndarray]:
+    """The most contacts of all pairs of geoms; of models that list no pairs, also those of each geom's widest pair."""
+    widest = np.zeros(m.ngeom, int)
+    if not is_large(m):
+        return int(pair_contacts(m, candidates(m)).sum()), widest
+    bound = 0
+    for t1, t2, count in class_pairs(m.structure):
+        points = _type_pair_contacts(m, t1, t2)
+        bound += points * count
+        of_types = (m.geom_type == t1) | (m.geom_type == t2)
+        collidable = of_types & ((m.geom_contype != 0) | (m.geom_conaffinity != 0))
+        widest[collidable] = np.maximum(widest[collidable], min(points, EXPECTED_PAIR_CONTACTS))
+    return bound, widest
 
-    A pair counts with `EXPECTED_PAIR_CONTACTS` at most, except height fields and SDFs, which make one contact for each
-    prism or start.
-    """
-    widest, none = np.zeros(m.ngeom, int), np.zeros(max(m.ntree, 1), bool)
-    if is_large(m):
-        bound = 0
-        for t1, t2, count in class_pairs(m.structure):
-            points = _type_pair_contacts(m, t1, t2)
-            bound += points * count
-            of_types = (m.geom_type == t1) | (m.geom_type == t2)
-            collidable = of_types & ((m.geom_contype != 0) | (m.geom_conaffinity != 0))
-            widest[collidable] = np.maximum(widest[collidable], min(points, EXPECTED_PAIR_CONTACTS))
-        return bound, widest, ~none, none
-    pairs = candidates(m)
-    if not len(pairs.pair):
-        return 0, widest, none, none
+
+def _expected_points(m: Any, pairs: Candidates) -> np.ndarray:
+    """Contacts (n,) expected of each candidate pair: those of flat faces, of prisms, or of starts of searches."""
     points = pair_contacts(m, pairs)
-    expected = np.minimum(points, EXPECTED_PAIR_CONTACTS)
-    fields = m.geom_type[pairs.geom[:, 1]] == GeomType.SDF  # make a contact for nearly every start
+    expected = np.minimum(points, FACE_CONTACTS).astype(float)
+    type1, type2 = m.geom_type[pairs.geom].T
+    fields = type2 == GeomType.SDF  # make a contact for nearly every start
     expected[fields] = points[fields]
-    tree = m.body_treeid[m.geom_bodyid[pairs.geom]]
-    passive = _passive_trees(m, tree)
-    counts = (tree[:, ::-1] < 0) | (tree < 0) | ~passive[tree]
-    np.maximum.at(widest, pairs.geom[counts], np.broadcast_to(expected[:, None], counts.shape)[counts])
-    ground = m.geom_type[pairs.geom[:, 0]] == GeomType.HFIELD
-    prisms = np.minimum(_prisms_under(m, *pairs.geom[ground].T), points[ground])
-    np.add.at(widest, pairs.geom[ground, 1], np.where(prisms > EXPECTED_PAIR_CONTACTS, prisms, 0))
-    counted = np.sort(tree[counts.all(axis=1)], axis=1)
-    tree_pairs = np.unique(counted[(counted[:, 0] >= 0) & (counted[:, 0] != counted[:, 1])], axis=0)
-    heaped = np.bincount(tree_pairs.reshape(-1), minlength=len(none)) >= HEAP_PAIRS_PER_BODY
-    return int(points.sum()), widest, heaped, passive
+    ground = type1 == GeomType.HFIELD
+    prisms = _prisms_under(m, *pairs.geom[ground].T)
+    expected[ground] = np.minimum(np.maximum(prisms, FACE_CONTACTS), points[ground])
+    return expected
 
 
 def _passive_trees(m: Any, tree: np.ndarray) -> np.ndarray:
@@ -152,6 +230,8 @@ def _type_pair_contacts(m: Any, t1: int, t2: int) -> int:
 
 def pair_contacts(m: Any, pairs: Candidates) -> np.ndarray:
     """The most contacts of each candidate pair (n,)."""
+    if not len(pairs.pair):
+        return np.zeros(0, int)
     types, type_pair = np.unique(m.geom_type[pairs.geom], axis=0, return_inverse=True)
     points = [_type_pair_contacts(m, a, b) for a, b in types.tolist()]
     return np.array(points)[type_pair.reshape(-1)]

@@ -8,9 +8,10 @@ from jaxsim.core.data import allocate, reset_to_keyframe
 from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.broad.bounds import boxes_touch, spheres_touch
 from jaxsim.engine.collision.broad.pairs import Candidates
-from jaxsim.engine.collision.convex.hull import BOX_SIGNS, hull_vertices
+from jaxsim.engine.collision.convex.hull import BOX_SIGNS
 from jaxsim.engine.collision.parameters import margins
 from jaxsim.engine.dynamics.kinematics import kinematics
+from jaxsim.engine.geom_bounds import hull_vertices
 from jaxsim.math.arrays import inner, matvec, matvec_t
 
 MAX_POSES = 32  # qpos0 and keyframes beyond this number are not tested

@@ -8,6 +8,7 @@ import numpy as np
 from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.convex.support import CLIMB_WIDTH, SCAN_WIDTH, Hulls, farthest_vertex
 from jaxsim.engine.collision.shapes import Geoms
+from jaxsim.engine.geom_bounds import hull_vertices
 from jaxsim.math.arrays import gather, take
 from jaxsim.math.component import Vector, split, vector
 from jaxsim.math.safe import Array
@@ -85,15 +86,6 @@ def _scanned(count: int, large: bool) -> np.ndarray:
 def _padded(x: np.ndarray, width: int, value: int | None = None) -> np.ndarray:
     """Indices, with the first one or `value` appended up to a multiple of `width`."""
     return np.concatenate([x, np.full(-len(x) % width, x[0] if value is None else value)]).astype(np.int32)
-
-
-def hull_vertices(m: Any, mesh: int) -> np.ndarray:
-    """Ids of the vertices on a mesh's convex hull, or of all its vertices if it has none."""
-    graph = m.mesh_graphadr[mesh]
-    if graph < 0:
-        return np.arange(m.mesh_vertnum[mesh])
-    count = m.mesh_graph[graph]
-    return np.sort(m.mesh_graph[graph + 2 + count : graph + 2 + 2 * count])
 
 
 class FacetTable(NamedTuple):

@@ -1,0 +1,42 @@
+"""The warning, once in a process, that contacts or constraint rows were dropped for want of capacity.
+
+It is given on the host, where a result of a compiled program is at hand. A callback from within a program would keep
+the program out of JAX's cache on disk (docs/decisions/capacities.md).
+"""
+
+import warnings
+from math import ceil
+from typing import Any
+
+import jax.core
+import numpy as np
+
+from jaxsim.core.errors import CapacityWarning
+
+MARGIN = 1.25  # of the capacity that is named, relative to the largest use that was seen
+reported: set[str] = set()  # what this process has been told to overflow
+
+
+def warn_of_overflow(m: Any, d: Any, stacklevel: int = 3, wait: bool = False) -> None:
+    """Issue a `CapacityWarning` if a world of `d` dropped something; once in a process for contacts and for rows.
+
+    Data that is traced says nothing, nor, unless `wait`, does data that is still being computed.
+    """
+    for what, used in (("contacts", "maxuse_con"), ("constraints", "maxuse_efc")):
+        if what in reported:
+            continue
+        dropped = getattr(d, f"overflow_{what}")
+        if isinstance(dropped, jax.core.Tracer) or not (wait or getattr(dropped, "is_ready", lambda: True)()):
+            continue
+        dropped = np.asarray(dropped)
+        if dropped.any():
+            reported.add(what)
+            option, most = f"max_{what}", int(np.max(np.asarray(getattr(d, used))))
+            warnings.warn(
+                f"{int(dropped.sum())} {what} were dropped in {np.count_nonzero(dropped)} of {dropped.size} worlds: "
+                f"the capacity is {getattr(m, option)}, {most} were needed at a time; load with "
+                f"{option}={ceil(MARGIN * most)}, or as jaxsim.suggest_capacity(m, d) says. This warning is given "
+                f"once; d.overflow_{what} counts on",
+                CapacityWarning,
+                stacklevel=stacklevel,
+            )
