@@ -318,7 +318,7 @@ def run_gradcheck(args: argparse.Namespace) -> int:
         rows = gradcheck.check(m, d, args.seed, shown.update)
     print(f"{args.model}: a step after {args.steps}, {int(d.ncon)} contacts, float64")
     print(gradcheck.table(rows))
-    print(f"{count - len(rows)} more leaves have no effect, or are zero\n{gradcheck.NOTES}")
+    print(f"{count - len(rows)} more leaves are zero, or have no effect that differences can see\n{gradcheck.NOTES}")
     return int(any(not row.right and not row.kink for row in rows))
 
 

@@ -85,7 +85,7 @@ def outcome(m: Model, d: Data, delta: dict[str, Array]) -> Array:
 
 
 def direction(name: str, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A random direction: of the size of the numbers of the model, so that zeros, which are switches, stay; else one."""
+    """A random direction, for the model of the size of its numbers: zeros, which are switches, stay."""
     draw = rng.standard_normal(x.shape)
     return draw * np.abs(x) if name.startswith("m.") else draw
 
