@@ -99,8 +99,8 @@ def rough(
         if found[worst] != 1:
             lines.append(
                 f"{labels[j]}: over {width[worst * p + j] / 2:.2g} to each side residuals change {found[worst]:.3g} "
-                "times as much as their derivative says: do not trust value and interval. An impact or a stick-slip moves "
-                "between time steps; fit from several starts, with a shorter time step, or with smoother contacts"
+                "times as much as their derivative says: do not trust value and interval. An impact or a stick-slip "
+                "moves between time steps; fit from several starts, with a shorter time step, or with smoother contacts"
             )
     return lines
 

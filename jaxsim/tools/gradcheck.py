@@ -116,7 +116,7 @@ def check(m: Model, d: Data, seed: int = 0, progress: Callable[[int], Any] = lam
             wide, fine = (_difference(run, m, d, zero, name, v, width) for width in (WIDTH, WIDTH / 2))
             found.append((name, x.size, ahead, back, wide, fine))
         progress(1)
-    return _rows(found, np.asarray(weight))
+    return judged(found, np.asarray(weight))
 
 
 def _difference(run: Callable, m: Model, d: Data, zero: dict, name: str, v: np.ndarray, width: float) -> np.ndarray:
@@ -125,7 +125,7 @@ def _difference(run: Callable, m: Model, d: Data, zero: dict, name: str, v: np.n
     return (up - down) / (2 * width)
 
 
-def _rows(found: list[tuple], weight: np.ndarray) -> list[Row]:
+def judged(found: list[tuple], weight: np.ndarray) -> list[Row]:
     """Rows of the leaves whose derivative or difference is more than rounding."""
     largest = max((np.abs(ahead).max(initial=0) for _, _, ahead, *_ in found), default=0.0)
     rows = []

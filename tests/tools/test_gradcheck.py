@@ -16,7 +16,7 @@ def test_rows_tell_what_is_right_from_kinks_and_errors():
     slope = np.array([1.0, 2.0])
     weight = np.array([1.0, -1.0])
     back = float(weight @ slope)
-    rows = gradcheck._rows(
+    rows = gradcheck.judged(
         [
             ("right", 1, slope, back, slope, slope),
             ("forward", 1, slope * 1.01, back, slope, slope),
