@@ -11,7 +11,7 @@ from jaxsim.compiler.asset.pack import asset_tables, compile_assets
 from jaxsim.compiler.discard import drop_materials, drop_visual
 from jaxsim.compiler.draft import KINDS, Draft
 from jaxsim.compiler.element.actuators import compile_actuators
-from jaxsim.compiler.element.bodies import check_moving_inertia, compile_bodies
+from jaxsim.compiler.element.bodies import check_free_bodies, check_moving_inertia, compile_bodies
 from jaxsim.compiler.element.custom import compile_custom, custom_tables, key_tables
 from jaxsim.compiler.element.equalities import compile_equalities, compile_excludes, compile_pairs, link_pairs
 from jaxsim.compiler.element.geoms import link_geoms
@@ -129,6 +129,7 @@ PASSES = (
     compile_assets,
     compile_bodies,
     fuse_static,
+    check_free_bodies,
     compile_flexes,
     compile_pairs,
     compile_excludes,

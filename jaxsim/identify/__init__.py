@@ -1,6 +1,7 @@
 """System identification: parameters of a model from recordings (docs/identification.md)."""
 
-from jaxsim.identify.data import Recordings, load_recordings, recordings
+from jaxsim.identify.data import Recordings, recordings
+from jaxsim.identify.files import load_recordings
 from jaxsim.identify.fit import Fit, Problem, identify
 from jaxsim.identify.parameters import Parameter, inertia, mass, parameter, signal
 from jaxsim.identify.report import save_report

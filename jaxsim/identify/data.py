@@ -1,14 +1,13 @@
-"""Recordings of controls and sensors, from arrays or files. Files are read without pickle."""
+"""Recordings of controls and sensors, from arrays."""
 
-import csv
 import dataclasses
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from jaxsim.core.model import Model
+from jaxsim.identify.sampling import RowError, resampled, sample_times
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,97 +31,104 @@ def recordings(
     ctrl: Any,
     measured: Mapping[str, Any],
     *,
+    time: Any = None,
     qpos: Any = None,
     qvel: Any = None,
     sigma: float | Mapping[str, float] = 1.0,
+    resample: bool = False,
 ) -> Recordings:
     """Recordings from arrays of k trajectories of n steps.
 
     Args:
         ctrl: controls (k, n, nu), or (n, nu) of one trajectory.
-        measured: by sensor name: (k, n, dim), (k, n) of a scalar sensor, or without k.
-        qpos, qvel: initial states (k, nq) and (k, nv), by default qpos0 at rest.
+        measured: by sensor name: (k, n, dim), (k, n) of a scalar sensor; of one trajectory also without k. NaN is a
+            missing measurement.
+        time: times of the rows (n,) in s, the same for all trajectories. They must be those of the model's time step.
+        qpos, qvel: initial states (k, nq) and (k, nv), or one for all; by default qpos0 at rest.
         sigma: standard deviation of the noise, for all sensors or by name.
+        resample: interpolate to the model's time step where `time` has another: measurements linearly, controls held.
 
-    Raises ValueError when shapes do not fit, KeyError for an unknown sensor.
+    Raises ValueError when shapes, times or numbers do not fit, KeyError for an unknown sensor.
     """
-    ctrl = np.asarray(ctrl, float)
-    ctrl = ctrl[None] if ctrl.ndim == 2 else ctrl
-    if ctrl.ndim != 3 or ctrl.shape[-1] != m.nu:
-        raise ValueError(f"controls have shape {ctrl.shape}; expected (trajectories, steps, {m.nu})")
-    k, n, _ = ctrl.shape
-    columns, deviations = [], []
-    for name, values in measured.items():
-        dim = int(m.sensor_dim[m.name2id("sensor", name)])
-        values = np.asarray(values, float)
-        if values.size != k * n * dim:
-            raise ValueError(f"sensor {name!r} has {values.size} numbers; expected {k} x {n} x {dim}")
-        columns.append(values.reshape(k, n, dim))
-        deviations += [sigma[name] if isinstance(sigma, Mapping) else sigma] * dim
-    start = np.broadcast_to(np.asarray(m.qpos0 if qpos is None else qpos, float), (k, m.nq))
-    speed = np.broadcast_to(np.asarray(np.zeros(m.nv) if qvel is None else qvel, float), (k, m.nv))
-    return Recordings(start, speed, ctrl, np.concatenate(columns, -1), tuple(measured), np.asarray(deviations, float))
+    if not measured:
+        raise ValueError("recordings: no sensor is measured")
+    dims = {name: int(m.sensor_dim[m.name2id("sensor", name)]) for name in measured}
+    values = {name: np.asarray(x, float) for name, x in measured.items()}
+    controls = _controls(m, ctrl)
+    k, n, _ = controls.shape
+    columns = [_channel(name, values[name], k, n, dims[name]) for name in measured]
+    deviations = np.concatenate([np.full(dims[name], _deviation(sigma, name)) for name in measured])
+    unknown = sorted(set(sigma) - set(measured)) if isinstance(sigma, Mapping) else []
+    if unknown:
+        raise ValueError(f"sigma names {', '.join(unknown)}; measured are {', '.join(measured)}")
+    start = _initial("qpos", m.qpos0 if qpos is None else qpos, k, m.nq)
+    speed = _initial("qvel", np.zeros(m.nv) if qvel is None else qvel, k, m.nv)
+    y = np.concatenate(columns, -1)
+    if time is not None:
+        times = np.asarray(time, float)
+        if times.shape != (n,):
+            raise ValueError(f"time has shape {times.shape}; expected ({n},), one for each step")
+        grid = sample_times(times, float(m.opt.timestep), resample)
+        if grid is not None:
+            controls, y = resampled(m, tuple(measured), times, grid, controls, y)
+    return Recordings(start, speed, controls, y, tuple(measured), deviations)
 
 
-def load_recordings(
-    m: Model, paths: str | Path | Sequence[str | Path], sigma: float | Mapping[str, float] = 1.0
-) -> Recordings:
-    """Recordings from .npz or .csv files of equal length, one trajectory each.
-
-    .npz: arrays `ctrl` (n, nu), each sensor by its name, and optionally `qpos` (nq,) and `qvel` (nv,).
-    .csv: a header, then one row a step, with columns `ctrl:NAME` for actuators and `NAME` or `NAME:0`, `NAME:1`, ...
-    for sensors; an empty cell is a missing measurement. Raises ValueError that names the file and the mistake.
-    """
-    paths = [paths] if isinstance(paths, (str, Path)) else list(paths)
-    parts = [(_load_npz if Path(p).suffix == ".npz" else _load_csv)(m, Path(p)) for p in paths]
-    lengths = {len(p["ctrl"]) for p in parts}
-    if len(lengths) != 1:
-        raise ValueError(f"recordings have different lengths: {sorted(lengths)}")
-    names = [n for n in parts[0] if n not in ("ctrl", "qpos", "qvel")]
-    missing = [str(path) for path, p in zip(paths, parts, strict=True) if any(n not in p for n in names)]
-    if missing:
-        raise ValueError(f"{', '.join(missing)}: not all of the sensors {', '.join(names)}")
-    start = {n: np.stack([p[n] for p in parts]) for n in ("qpos", "qvel") if n in parts[0]}
-    return recordings(
-        m,
-        np.stack([p["ctrl"] for p in parts]),
-        {n: np.stack([p[n] for p in parts]) for n in names},
-        sigma=sigma,
-        **start,
-    )
+def _controls(m: Model, ctrl: Any) -> np.ndarray:
+    """Controls (k, n, nu)."""
+    controls = np.asarray(ctrl, float)
+    controls = controls[None] if controls.ndim == 2 else controls
+    if controls.ndim != 3 or controls.shape[-1] != m.nu:
+        turned = controls.ndim == 3 and controls.shape[1] == m.nu
+        raise ValueError(
+            f"controls have shape {np.shape(ctrl)}; expected (trajectories, steps, {m.nu})"
+            + ("; swap the last two axes" if turned else "")
+        )
+    if not controls.shape[1]:
+        raise ValueError("the recording has no steps")
+    bad = np.argwhere(~np.isfinite(controls))
+    if len(bad):
+        trajectory, step, i = bad[0]
+        raise RowError(
+            f"the control {m.id2name('actuator', int(i)) or i} is {controls[tuple(bad[0])]}; fill in what was applied",
+            int(step),
+            int(trajectory),
+        )
+    return controls
 
 
-def _load_npz(m: Model, path: Path) -> dict[str, np.ndarray]:
-    """Arrays of one trajectory by name, those of sensors with two axes."""
-    try:
-        with np.load(path, allow_pickle=False) as loaded:
-            out = {name: loaded[name] for name in loaded.files}
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} is not an .npz file of numbers: {error}") from None
-    if "ctrl" not in out:
-        raise ValueError(f"{path} holds no array 'ctrl', only {', '.join(out) or 'nothing'}")
-    starts = ("qpos", "qvel")
-    return {n: x[:, None] if x.ndim == 1 and n not in starts else x for n, x in out.items()}
+def _channel(name: str, values: np.ndarray, k: int, n: int, dim: int) -> np.ndarray:
+    """Measurements (k, n, dim) of a sensor."""
+    allowed = [(k, n, dim)] + ([(k, n)] if dim == 1 else [])
+    allowed += [shape[1:] for shape in allowed if k == 1]
+    if values.shape not in allowed:
+        turned = values.ndim > 1 and (*values.shape[:-2], *values.shape[:-3:-1]) in allowed
+        raise ValueError(
+            f"sensor {name!r} has shape {values.shape}; expected {' or '.join(map(str, allowed))}, for controls of "
+            f"{k} x {n} steps" + ("; swap the last two axes" if turned else "")
+        )
+    values = values.reshape(k, n, dim)
+    bad = np.argwhere(np.isinf(values))
+    if len(bad):
+        raise RowError(f"sensor {name!r} is infinite; a missing measurement is NaN", int(bad[0][1]), int(bad[0][0]))
+    return values
 
 
-def _load_csv(m: Model, path: Path) -> dict[str, np.ndarray]:
-    """Controls and sensors of one trajectory by name, as from an .npz file."""
-    with path.open(newline="", encoding="utf-8") as file:
-        header, *rows = csv.reader(file)
-    try:
-        table = np.array([[float(cell) if cell.strip() else np.nan for cell in row] for row in rows])
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-    if table.ndim != 2 or table.shape[1] != len(header):
-        raise ValueError(f"{path}: rows and header have different lengths")
-    column = dict(zip(header, table.T, strict=True))
-    ctrl = np.zeros((len(table), m.nu))
-    out: dict[str, list] = {}
-    for name, values in column.items():
-        if name == "time":
-            continue
-        if name.startswith("ctrl:"):
-            ctrl[:, m.name2id("actuator", name[5:])] = values
-        else:
-            out.setdefault(name.split(":")[0], []).append(values)
-    return {"ctrl": ctrl, **{n: np.stack(v, -1) for n, v in out.items()}}
+def _deviation(sigma: float | Mapping[str, float], name: str) -> float:
+    """Standard deviation of a sensor's noise."""
+    if isinstance(sigma, Mapping) and name not in sigma:
+        raise ValueError(f"sigma has no entry for the sensor {name!r}; it has {', '.join(sigma) or 'none'}")
+    value = float(sigma[name] if isinstance(sigma, Mapping) else sigma)
+    if not (np.isfinite(value) and value > 0):
+        raise ValueError(f"sigma of {name!r} is {value:g}; a standard deviation is positive, in units of the sensor")
+    return value
+
+
+def _initial(name: str, values: Any, k: int, size: int) -> np.ndarray:
+    """Initial positions or velocities (k, size)."""
+    array = np.asarray(values, float)
+    if array.shape not in ((size,), (k, size), (1, size)):
+        raise ValueError(f"{name} has shape {array.shape}; expected ({k}, {size}), or ({size},) for all trajectories")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} has entries that are not finite; an initial state cannot be missing")
+    return np.broadcast_to(array, (k, size))

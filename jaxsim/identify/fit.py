@@ -14,7 +14,7 @@ from jaxsim.core.model import Model
 from jaxsim.engine.rollout import rollout
 from jaxsim.identify.data import Recordings
 from jaxsim.identify.parameters import Parameter
-from jaxsim.identify.uncertainty import at_bounds, uncertainty, unidentifiable
+from jaxsim.identify.uncertainty import at_bounds, rough, uncertainty, unidentifiable
 from jaxsim.math.safe import Array
 from jaxsim.optim.progress import bar
 from jaxsim.optim.shooting import shoot
@@ -22,6 +22,7 @@ from jaxsim.optim.shooting import shoot
 HORIZONS = (60, 200, 600, 2000)  # steps of the first fits to a long record
 LARGEST_PART = 0.7  # of the record that a first fit may have
 SETTLED = 1e-6  # relative improvement of the last iteration below which a fit has converged
+PERFECT = 1e-6  # of the variation of the measurements: residuals that leave nothing to improve
 FAILED = 3.0  # residuals so many times the noise that was given are no noise
 
 
@@ -280,6 +281,12 @@ def _summary(problem: Problem, free: Array, history: np.ndarray, first: Array) -
     found = uncertainty(jac)
     known = np.isfinite(problem.data.measured)
     noise = float(np.sqrt(r @ r / max(1, known.sum() - len(free))))
+    deviation = max(1.0, noise) * np.sqrt(np.diag(found.covariance))
+    deviation = np.where(found.identified, deviation, np.inf)
+    logs = np.repeat([p.log for p in problem.parameters], problem.sizes)
+    many = jaxsim.jit(lambda points: jax.lax.map(problem.residual, points))
+    sizes = np.where(logs, 1.0, np.abs(np.asarray(free)))
+    sentences += (*rough(many, np.asarray(free), low, high, jac, deviation, sizes, labels),)
     if noise > FAILED:
         sentences += (
             f"the residuals are {noise:.3g} times the noise that was given: the fit failed, or the model lacks "
@@ -293,10 +300,17 @@ def _summary(problem: Problem, free: Array, history: np.ndarray, first: Array) -
     std = np.where(identified, np.sqrt(np.maximum(np.diag(covariance), 0)), np.inf)
     interval = np.stack([values - 1.96 * std, values + 1.96 * std], axis=1)
     best = history[int(np.nanargmin(history[:, -1]))]
-    settled = len(best) < 2 or bool(best[-2] - best[-1] <= SETTLED * best[-1])
+    settled = len(best) < 2 or bool(best[-2] - best[-1] <= SETTLED * best[-1] or _is_perfect(problem, best[-1]))
     residual = np.where(known, simulated - problem.data.measured, np.nan) / problem.data.sigma
     starts = np.asarray(jax.vmap(problem.values)(first))
     return Fit(
         problem.labels, values, std, interval, covariance, problem.model(free), simulated, residual, history, starts,
         sentences, noise, identified, settled and noise <= FAILED, history.shape[1] - 1,
     )  # fmt: skip
+
+
+def _is_perfect(problem: Problem, cost: float) -> bool:
+    """Whether residuals are nothing against the variation of the measurements, so that iterations improve rounding."""
+    measured = problem.data.measured / problem.data.sigma
+    varied = measured - np.nanmean(measured, axis=(0, 1))
+    return bool(2 * cost <= PERFECT**2 * np.nansum(varied**2))

@@ -1,11 +1,15 @@
 """How well a fit determines its parameters: covariance by a factorisation that sees rank, and what stays open."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 WEAK = 1e-3  # a singular value below it, relative to the largest, names a direction that the data hardly determine
+DIFFERENCES = (0.003, 0.01)  # of a coordinate, steps of the differences that derivatives are compared with
+DISAGREE = 0.5  # of the larger of the two, from which on a derivative and a difference disagree
+ROUNDING = 1e3  # rounding errors by which residuals of a rollout may be off
+TINY = 1e-300
 SHARE = 0.1  # of a direction, from which on a parameter takes part in it
 
 
@@ -57,3 +61,55 @@ def at_bounds(free: np.ndarray, low: np.ndarray, high: np.ndarray, jac: np.ndarr
         for label, stuck in zip(labels, flat & ((free <= low) | (free >= high)), strict=True)
         if stuck
     ]
+
+
+def rough(
+    residuals: Callable[[np.ndarray], np.ndarray],
+    free: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    jac: np.ndarray,
+    std: np.ndarray,
+    sizes: np.ndarray,
+    labels: Sequence[str],
+) -> list[str]:
+    """A sentence for each coordinate by which residuals are not as their derivative says.
+
+    Central differences over a standard deviation and over `DIFFERENCES` of a coordinate are compared with the columns
+    of the Jacobian. Where an impact moves from step to step, the derivative between two moves says little.
+
+    Args:
+        residuals: residuals (k, n) at points (k, p).
+        free, low, high: coordinates (p,) and their bounds.
+        jac: Jacobian (n, p) at `free`. std: standard deviations (p,) from it.
+        sizes: what a coordinate's steps are relative to (p,): its value, or one for a logarithm.
+    """
+    p = len(free)
+    steps = np.stack([np.where(np.isfinite(std), std, 0), *(share * sizes for share in DIFFERENCES)])
+    moves = (steps[:, :, None] * np.eye(p)).reshape(-1, p)
+    above, below = np.clip(free + moves, low, high), np.clip(free - moves, low, high)
+    values = np.asarray(residuals(np.concatenate([above, below])), np.float64)
+    width = (above - below).sum(1)
+    noise = ROUNDING * np.finfo(jac.dtype).eps * np.linalg.norm(values, axis=1).max()
+    lines = []
+    for j in range(p):
+        found = [_disagreement(values[i] - values[len(moves) + i], jac[:, j], width[i], noise)
+                 for i in range(j, len(moves), p)]  # fmt: skip
+        worst = int(np.argmax([max(ratio, 1 / ratio) for ratio in found]))
+        if found[worst] != 1:
+            lines.append(
+                f"{labels[j]}: over {width[worst * p + j] / 2:.2g} to each side residuals change {found[worst]:.3g} "
+                "times as much as their derivative says: do not trust value and interval. An impact or a stick-slip "
+                "moves between time steps; fit from several starts, with a shorter time step, or with smoother contacts"
+            )
+    return lines
+
+
+def _disagreement(change: np.ndarray, column: np.ndarray, width: float, noise: float) -> float:
+    """Size of a change of residuals relative to what a column of the Jacobian says, one where they agree."""
+    linear = np.float64(column) * width
+    size, said = float(np.linalg.norm(change)), float(np.linalg.norm(linear))
+    off = float(np.linalg.norm(change - linear))
+    agree = not width or not np.isfinite(off) or off <= max(DISAGREE * max(size, said), noise)
+    ratio = max(size, TINY) / max(said, TINY)
+    return 1.0 if agree else ratio if ratio != 1 else 1 + DISAGREE

@@ -94,7 +94,11 @@ class PendingKeyframes:
             arrays = tuple(a for a in sizes if a in key.attrs)
             for a in arrays:
                 if len(key.attrs[a]) != sizes[a]:
-                    raise key.error(f"{a} has {len(key.attrs[a])} numbers; the model has {sizes[a]} where it is copied")
+                    raise key.error(
+                        f"{a} has {len(key.attrs[a])} numbers; it needs {sizes[a]}, as many as the model has before "
+                        "replicate or attach copies it: every copy gets a keyframe of its own. For a state of all "
+                        f"copies write them out, or set it in Python: d.replace({a}=...)"
+                    )
             self.keys.append((name, key.attrs.get("time", 0.0), arrays))
             _scatter(parts, key, name, arrays)
 

@@ -16,6 +16,7 @@ import numpy as np
 from jaxsim.core.errors import ModelError
 from jaxsim.mjcf.actuator import read_actuator
 from jaxsim.mjcf.defaults import class_name, class_table
+from jaxsim.mjcf.files import MAX_BYTES, base_name, portable, read_bytes
 from jaxsim.mjcf.schema import rules
 from jaxsim.mjcf.schema.element_type import SCHEMA, ElementType, all_types
 from jaxsim.mjcf.schema.newer import newer_attribute, newer_element, newer_word
@@ -24,7 +25,6 @@ from jaxsim.mjcf.spec import Element, Spec, compiler_of
 from jaxsim.mjcf.urdf import read_urdf
 from jaxsim.mjcf.xml import parse_xml
 
-MAX_BYTES = 256 * 2**20
 MAX_DEPTH = 600  # MuJoCo stops at 500, Python at 1,000 calls
 MAX_INCLUDE_DEPTH = 32
 
@@ -60,9 +60,9 @@ def read(source: str | os.PathLike, assets: dict[str, bytes] | None = None, mode
     if text.lstrip("\ufeff \t\r\n").startswith("<"):
         spec, filename, data = Spec("", assets), "", text.encode()
     else:
-        filename = text
-        spec = Spec(os.path.dirname(text), assets)
-        data = _read_main(spec, text)
+        filename = text if os.path.exists(text) else portable(text)
+        spec = Spec(os.path.dirname(filename), assets)
+        data = _read_main(spec, filename)
     context = _ReadContext(spec, filename, {filename})
     node = _parse(context, data, filename)
     if node.tag == "robot":
@@ -87,12 +87,12 @@ def _read_models(spec: Spec, models: tuple[str, ...]) -> None:
     for element in assets.children if assets is not None else ():
         if element.tag != "model":
             continue
-        path = os.path.join(spec.modelfiledir, element.attrs["file"])
+        path = os.path.join(spec.modelfiledir, portable(element.attrs["file"]))
         if path in models or len(models) > MAX_INCLUDE_DEPTH:
             raise element.error(f"the model file '{path}' attaches itself")
         try:
             child = read(path, spec.assets, models)
-        except FileNotFoundError as reason:
+        except (FileNotFoundError, IsADirectoryError) as reason:
             raise element.error(str(reason)) from None
         element.attrs.setdefault("name", child.modelname)
         spec.models[element.name or ""] = child
@@ -113,35 +113,17 @@ def check(spec: Spec) -> None:
 
 
 def _read_main(spec: Spec, path: str) -> bytes:
-    found = find_asset(spec, path)
-    if found is not None:
-        return found
-    if not os.path.isfile(path):
+    data = read_file(spec, path)
+    if data is None and os.path.isdir(path):
+        raise IsADirectoryError(f"the model file '{path}' is a folder; name a file in it")
+    if data is None:
         raise FileNotFoundError(f"there is no model file '{path}'")
-    return _read_bounded(path)
-
-
-def _read_bounded(path: str) -> bytes:
-    if os.path.getsize(path) > MAX_BYTES:
-        raise ModelError(f"the file '{path}' is larger than {MAX_BYTES} bytes")
-    with open(path, "rb") as stream:
-        return stream.read(MAX_BYTES + 1)
-
-
-def find_asset(spec: Spec, path: str) -> bytes | None:
-    """Bytes of a file from the spec's assets, found by its path as written, else by its bare file name; or None."""
-    if path in spec.assets:
-        return spec.assets[path]
-    bare = os.path.basename(path)
-    return next((data for name, data in spec.assets.items() if os.path.basename(name) == bare), None)
+    return data
 
 
 def read_file(spec: Spec, path: str) -> bytes | None:
     """The bytes of a file that a model names, from the assets or the file system; None where there is no such file."""
-    found = find_asset(spec, path)
-    if found is None and os.path.isfile(path):
-        found = _read_bounded(path)
-    return found
+    return read_bytes(spec.assets, path)
 
 
 def _parse(context: _ReadContext, data: bytes, filename: str) -> etree._Element:
@@ -281,6 +263,7 @@ def _include(context: _ReadContext, node: etree._Element, parent: Element, locat
     name = node.get("file")
     if name is None:
         raise ModelError("an include needs the attribute 'file'", where)
+    name = portable(name)
     if name in context.included:
         raise ModelError(f"the file '{name}' is included twice", where)
     path, data = _find_include(context.spec, name, location.folder)
@@ -362,7 +345,7 @@ def _resolve_files(context: _ReadContext) -> None:
             attribute = element.type.attributes.get(name)
             if attribute is None or attribute.kind != "file" or name not in element.attrs:
                 continue
-            path = element.attrs[name]
+            path = portable(element.attrs[name])
             if not os.path.isabs(path) and read_file(spec, asset_path(spec, element, name)) is None:
                 element.attrs[name] = os.path.abspath(os.path.join(folder, path))
 
@@ -373,11 +356,11 @@ _FOLDERS = {"mesh": "meshdir", "flexcomp": "meshdir", "hfield": "meshdir", "text
 def asset_path(spec: Spec, element: Element, name: str = "file") -> str:
     """The path of the file that an attribute names: below the model's folder and meshdir or texturedir."""
     compiler = compiler_of(spec, element)
-    path = element.attrs[name]
+    path = portable(element.attrs[name])
     if compiler["strippath"]:
-        path = os.path.basename(path.replace("\\", "/"))
+        path = base_name(path)
     folder = _FOLDERS.get(element.tag)
     inner = compiler[folder] if folder else ""
     if inner is None:
         inner = compiler["assetdir"] or ""
-    return os.path.join(compiler["modelfiledir"], inner, path)
+    return os.path.join(compiler["modelfiledir"], portable(inner), path)

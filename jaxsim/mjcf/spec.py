@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from jaxsim.core.errors import ModelError, warn
+from jaxsim.mjcf.files import base_name, check_assets
 from jaxsim.mjcf.schema.element_type import SCHEMA, ElementType
 from jaxsim.mjcf.schema.values import check_value, did_you_mean
 
@@ -160,7 +161,7 @@ class Spec:
     def __init__(self, modelfiledir: str = "", assets: dict[str, bytes] | None = None):
         self.root = Element(SCHEMA)
         self.modelfiledir = modelfiledir
-        self.assets: dict[str, bytes] = dict(assets or {})
+        self.assets: dict[str, bytes] = check_assets(assets)
         self.models: dict[str, Spec] = {}
         self.defaults: Any = None
 
@@ -211,16 +212,25 @@ class Spec:
         """Append an element to a section of the root: `spec.add("actuator", "motor", joint="hip")`."""
         return self.section(section).add(tag, **attrs)
 
-    def attach(self, child: Spec, to: Element | None = None, prefix: str = "", body: str | None = None) -> Element:
+    def attach(
+        self, child: Spec, to: Element | str | None = None, prefix: str = "", body: str | None = None
+    ) -> Element:
         """Attach a body of another model (all of its world where none is named) to a body or frame of this one.
 
-        Names of what is attached get the prefix. Returns the `attach` element; `expand` makes the copy.
+        `to` is the element or the name of a body, by default the world. Names of what is attached get the prefix.
+        Returns the `attach` element; `expand` makes the copy.
         """
+        around = self.body(to) if isinstance(to, str) else self.worldbody if to is None else to
+        if not isinstance(child, Spec) or not isinstance(around, Element):
+            raise TypeError(
+                f"attach: a {type(child).__name__} to a {type(around).__name__}, wanted a Spec (of jaxsim.mjcf.read) "
+                "to a body or frame of this one, or to the name of a body"
+            )
         name = child.root.attrs.get("model") or "model"
         while self.models.get(name, child) is not child:
             name += "_"
         self.models[name] = child
-        return (to or self.worldbody).add("attach", model=name, body=body, prefix=prefix)
+        return around.add("attach", model=name, body=body, prefix=prefix)
 
     def delete(self, kind: str, name: str) -> None:
         """Take out the element of a kind with a name."""
@@ -232,7 +242,7 @@ def object_name(element: Element) -> str | None:
     if element.name:
         return element.name
     if element.type.kind in ("mesh", "hfield", "texture", "skin") and element.attrs.get("file"):
-        return os.path.splitext(os.path.basename(element.attrs["file"].replace("\\", "/")))[0]
+        return os.path.splitext(base_name(element.attrs["file"]))[0]
     return None
 
 

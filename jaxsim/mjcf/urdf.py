@@ -2,8 +2,9 @@
 
 As in MuJoCo: the base link is fixed to the world, angles are radians, `fusestatic` and `discardvisual` are on unless a
 `<mujoco><compiler .../></mujoco>` inside sets them, the orientation of the origin of an `<inertial>` is not used,
-and elements that URDF has but physics does not need (transmission, gazebo, mimic, safety_controller, ...) are passed
-over. Meshes are named after their files.
+and elements that URDF has but physics does not need (transmission, gazebo, safety_controller, ...) are passed over.
+Meshes are named after their files. Unlike MuJoCo, which ignores `mimic`, a joint that mimics another is held by an
+equality of the two.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import os
 import lxml.etree as etree
 import numpy as np
 
-from jaxsim.core.errors import ModelError
+from jaxsim.core.errors import ModelError, warn
+from jaxsim.mjcf.files import base_name
 from jaxsim.mjcf.pose import euler_to_quat, matrix, z_to_quat
 from jaxsim.mjcf.schema.element_type import SCHEMA
-from jaxsim.mjcf.schema.values import Attribute, parse_value
+from jaxsim.mjcf.schema.values import Attribute, did_you_mean, parse_value
 from jaxsim.mjcf.spec import Element, Spec
+from jaxsim.mjcf.xml import XACRO
 
 _JOINTS = {
     "revolute": "hinge",
@@ -35,6 +38,7 @@ _SHAPES = {
     "capsule": ("capsule", (("radius", 1), ("length", 1))),
 }
 _SECTIONS = ("compiler", "option", "size")
+_SCALAR = ("revolute", "continuous", "prismatic")
 
 
 class _UrdfNode:
@@ -47,9 +51,14 @@ class _UrdfNode:
     def location(self) -> tuple[str, int]:
         return self.filename, self.node.sourceline
 
+    @property
+    def place(self) -> tuple[tuple[str, int], str]:
+        """File and line, and what a person would call the element."""
+        name, tag = self.node.get("name"), etree.QName(self.node).localname
+        return self.location, f"{tag} '{name}'" if name else tag
+
     def error(self, what: str) -> ModelError:
-        name = self.node.get("name")
-        return ModelError(what, self.location, f"{self.node.tag} '{name}'" if name else self.node.tag)
+        return ModelError(what, *self.place)
 
     def child(self, tag: str) -> _UrdfNode | None:
         found = self.node.findall(tag)
@@ -104,6 +113,7 @@ class _UrdfNode:
 def read_urdf(node: etree._Element, spec: Spec, filename: str) -> Spec:
     """Fill an empty spec from the root element of a URDF file; raises ModelError where the file is wrong."""
     robot = _UrdfNode(node, filename)
+    _refuse_xacro(robot)
     if node.get("name"):
         spec.root.attrs["model"] = node.get("name")
     spec.root.source = robot.location
@@ -116,7 +126,16 @@ def read_urdf(node: etree._Element, spec: Spec, filename: str) -> Spec:
         _link(link, bodies[link.text("name")], spec, colours, seen, meshes)
     for joint in robot.children("joint"):
         _joint(joint, bodies[joint.required_child("child").text("link")])
+    _mimics(robot, spec)
     return spec
+
+
+def _refuse_xacro(robot: _UrdfNode) -> None:
+    """Raise ModelError at the first element or expression of xacro."""
+    for node in robot.node.iter(etree.Element):
+        remnant = "xacro" in (etree.QName(node).namespace or "")
+        if remnant or any("${" in value or "$(" in value for value in node.attrib.values()):
+            raise _UrdfNode(node, robot.filename).error(XACRO)
 
 
 def _settings(robot: _UrdfNode, spec: Spec) -> None:
@@ -265,8 +284,8 @@ def _mesh(source: _UrdfNode, spec: Spec, meshes: dict[str, list[Element]]) -> st
     """The name of the mesh asset for a file at a scale, made when it is new."""
     filename = source.text("filename")
     if spec.section("compiler").attrs.get("strippath"):
-        filename = os.path.basename(filename.replace("\\", "/"))
-    base = os.path.splitext(os.path.basename(filename.replace("\\", "/")))[0]
+        filename = base_name(filename)
+    base = os.path.splitext(base_name(filename))[0]
     scale = source.numbers("scale", 3)
     scale = np.ones(3) if scale is None else scale
     known = meshes.setdefault(base, [])
@@ -307,6 +326,29 @@ def _joints(kind: str | None, name: str, axis: np.ndarray, body: Element) -> lis
     if kind != "free":
         joint.attrs["axis"] = axis
     return [joint]
+
+
+def _mimics(robot: _UrdfNode, spec: Spec) -> None:
+    """An equality for each joint that mimics another: q = multiplier * q_other + offset."""
+    types = {joint.text("name"): joint.text("type") for joint in robot.children("joint")}
+    for joint in robot.children("joint"):
+        mimic = joint.child("mimic")
+        if mimic is None:
+            continue
+        name, other = joint.text("name"), mimic.text("joint")
+        if other not in types:
+            raise joint.error(f"it mimics the joint '{other}', which does not exist{did_you_mean(other, types)}")
+        if types[name] not in _SCALAR or types[other] not in _SCALAR:
+            raise joint.error(f"a {types[name]} joint cannot mimic a {types[other]} one; both need one number")
+        factor, offset = (mimic.numbers(word, 1) for word in ("multiplier", "offset"))
+        factor, offset = 1.0 if factor is None else factor[0], 0.0 if offset is None else offset[0]
+        equality = spec.add("equality", "joint", joint1=name, joint2=other, polycoef=[offset, factor, 0, 0, 0])
+        equality.source = joint.location
+        warn(
+            f"it mimics the joint '{other}': held by an equality. MuJoCo ignores mimic; for its model delete the "
+            "equality from the Spec",
+            *joint.place,
+        )
 
 
 def _dynamics(source: _UrdfNode, made: list[Element]) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.mjcf.defaults import resolve, resolve_actuator
+from jaxsim.mjcf.files import portable
 from jaxsim.mjcf.flexcomp.saved import joints_of_flexcomps, keep_flexcomps
 from jaxsim.mjcf.foreign import files, same, translate
 from jaxsim.mjcf.macro.expand import expand
@@ -89,11 +90,11 @@ def _relocated(spec: Spec, folder: str) -> Spec:
     section = out.section("compiler")
     for name in ("meshdir", "texturedir"):
         written = compiler[name] if compiler[name] is not None else compiler["assetdir"] or ""
-        section.attrs[name] = os.path.relpath(os.path.join(base, written), folder)
+        section.attrs[name] = os.path.relpath(os.path.join(base, portable(written)), folder)
     section.attrs.pop("assetdir", None)
     for element in out.root.all():
         if element.tag == "model" and "file" in element.attrs:
-            element.attrs["file"] = os.path.relpath(os.path.join(base, element.attrs["file"]), folder)
+            element.attrs["file"] = os.path.relpath(os.path.join(base, portable(element.attrs["file"])), folder)
     return out
 
 

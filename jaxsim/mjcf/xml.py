@@ -14,6 +14,8 @@ import lxml.etree as etree
 
 from jaxsim.core.errors import ModelError
 
+XACRO = "xacro is not expanded; run it first: xacro FILE -o robot.urdf"
+
 _TOKEN = re.compile(
     r"""<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<!|<(?P<close>/?)(?P<tag>[^\s<>/"'=!?]++)"""
     r"""(?P<rest>(?:[^<>"']|"[^"]*"|'[^']*')*+)>""",
@@ -42,7 +44,9 @@ def parse_xml(data: bytes, filename: str) -> etree._Element:
         return etree.fromstring(text, parser)
     except (etree.XMLSyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
-        raise ModelError(f"not well-formed XML: {getattr(error, 'msg', error)}", (filename, line)) from None
+        reason = str(getattr(error, "msg", error))
+        what = XACRO if "prefix xacro" in reason else f"not well-formed XML: {reason}"
+        raise ModelError(what, (filename, line)) from None
 
 
 def _decode(data: bytes) -> str:
@@ -68,7 +72,7 @@ def _tidy(text: str, filename: str) -> str:
         if word == "<!" or word.startswith("<?"):
             line = text.count("\n", 0, token.start()) + 1
             if word == "<!":
-                raise ModelError("document types and entities are not read; remove the declaration", (filename, line))
+                raise ModelError(_declaration(text[token.start() :]), (filename, line))
             if not blank or between.strip():
                 raise ModelError(f"'{word[:20]}' may only stand at the start of a file", (filename, line))
         if token["tag"] is None:
@@ -88,6 +92,15 @@ def _tidy(text: str, filename: str) -> str:
     if roots > 1 and depth:
         raise ModelError("not well-formed XML: what follows the root element is not closed", (filename, 1))
     return "".join([*parts, text[at:]])
+
+
+def _declaration(rest: str) -> str:
+    """What is wrong where a text begins with `<!` and is neither a comment nor CDATA that ends."""
+    if rest.startswith("<!--"):
+        return "the comment is not closed; end it by -->"
+    if rest.startswith("<![CDATA["):
+        return "the CDATA section is not closed; end it by ]]>"
+    return "document types and entities are not read; remove the declaration"
 
 
 def _tidy_tag(token: re.Match) -> str:

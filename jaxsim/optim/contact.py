@@ -87,13 +87,17 @@ def smooth_impedance(m: Model, width: float | None = None, power: float = 2.0) -
 def straight_through(
     soften: Callable[[Model], Model], step: Callable[[Model, Data], Data] = jaxsim.step
 ) -> Callable[[Model, Data], Data]:
-    """Step function with the value of `step(m, d)` and the derivatives of `step(soften(m), d)` at the same state."""
+    """Step function with the value of `step(m, d)` and the derivatives of `step(soften(m), d)` at the same state.
+
+    For `shoot` and other descent by gradients. `ilqr` refuses it: its line search looks at values alone.
+    """
 
     def combined(m: Model, d: Data) -> Data:
         hard = jax.lax.stop_gradient(step(*jax.lax.stop_gradient((m, d))))
         soft = step(soften(m), d)
         return jax.tree.map(_value_and_gradient, hard, soft)
 
+    combined.straight_through = True  # for optimisers that need derivatives of the values
     return combined
 
 

@@ -4,12 +4,14 @@ Tassa, Mansard and Todorov, "Control-Limited Differential Dynamic Programming", 
 Their differences are in the tangent space (2 nv + na), also for free and ball joints.
 """
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 import jaxsim
 from jaxsim.core.data import Data
@@ -18,8 +20,11 @@ from jaxsim.engine.derived import carried, fields_read, from_carried, with_field
 from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos
 from jaxsim.engine.transition import transition_derivatives
 from jaxsim.math.safe import Array
-from jaxsim.optim.progress import bar, warn_of_zero_gradient
+from jaxsim.optim.arguments import floats, limits
+from jaxsim.optim.progress import bar, negligible, warn_of_zero_gradient
 
+LARGEST_WEIGHT = 1e8  # of the regularisation, at which the search ends
+PROMISE = 1e-4  # of the cost, an improvement that derivatives promise and that is no rounding
 STEP_LENGTHS = tuple(0.6**k for k in range(10))  # of the line search, tried in one batch
 BOX_ITERATIONS = 12  # projected Newton steps of a box-constrained quadratic program
 
@@ -39,7 +44,8 @@ class IlqrResult(NamedTuple):
 
     `controls` (n, nu), feedback `gains` (n, nu, 2 nv + na), `states`: fields of the data at every step (leading axis
     n + 1), `history`: cost of every iteration. `converged`: the expected improvement fell below the tolerance; not
-    where the gradient is exactly zero at the start, of which a warning tells.
+    where controls have no effect on the cost at the start, where derivatives promise an improvement that no step length
+    gives, or where they are not finite: warnings tell of these.
     """
 
     controls: Array
@@ -90,12 +96,23 @@ def ilqr(
         tolerance: stop when an iteration improves the cost by less than this fraction, or when less is expected and
             the line search fails.
         damping: initial regularisation of the control Hessian; adapted by factors of 4.
-        step: the step function, e.g. with smoothed contacts.
+        step: the step function, e.g. with smoothed contacts. Its derivatives must be those of its values: one of
+            `straight_through` is refused.
         progress: show a bar.
 
-    The Hessians of the costs are made positive semidefinite by clipping eigenvalues.
+    The Hessians of the costs are made positive semidefinite by clipping eigenvalues. Raises FloatingPointError, with
+    the cost and the step, where a cost or a derivative is not finite at the start.
     """
-    low, high = (jnp.broadcast_to(jnp.asarray(x, controls.dtype), (m.nu,)) for x in (low, high))
+    if getattr(step, "straight_through", False):
+        raise ValueError(
+            "ilqr: a straight_through step has derivatives of another step, and no step length of the line search "
+            "gives what they promise. Optimise the softened one, step=lambda m, d: jaxsim.step(soften(m), d), and go "
+            "on from its controls with the plain step; or use shoot"
+        )
+    controls = floats(jnp.asarray(controls))
+    if controls.ndim != 2 or controls.shape[1] != m.nu or not len(controls):
+        raise ValueError(f"ilqr: controls have shape {controls.shape}, wanted (steps, {m.nu})")
+    low, high = limits(low, high, controls[0], "ilqr")
     terms = _with_derived_fields(costs, d, controls)
     simulate = jaxsim.jit(partial(_simulate, terms, step))
     expand = jaxsim.jit(partial(_expand, terms, step))
@@ -103,7 +120,9 @@ def ilqr(
     search = jaxsim.jit(partial(_search, terms, step))
     controls = jnp.clip(controls, low, high)
     states, cost = simulate(m, d, controls)
-    history, weight, converged = [cost], damping, False
+    if not bool(jnp.isfinite(cost)):
+        raise FloatingPointError(f"ilqr: {_bad_cost(terms, m, d, states, controls)}")
+    history, weight, converged, promised, flat = [cost], damping, False, 0.0, False
     gains = jnp.zeros((*controls.shape, 2 * m.nv + m.na), controls.dtype)
     with bar(iterations, "iLQR", progress) as shown:
         expansion: Any = None
@@ -111,26 +130,45 @@ def ilqr(
             first_trial = expansion is None
             if first_trial:
                 expansion = expand(m, d, states, controls)
-                if len(history) == 1 and _is_flat(*expansion):
-                    warn_of_zero_gradient("iLQR")
+                if not _is_finite(expansion):
+                    what = _bad_derivative(m, *expansion)
+                    if len(history) == 1:
+                        raise FloatingPointError(f"ilqr: {what}")
+                    warnings.warn(f"ilqr ends after iteration {len(history) - 1}: {what}", RuntimeWarning, stacklevel=2)
                     break
+                if len(history) == 1:
+                    flat = bool(_is_flat(*expansion))
             feed, feedback, expected = backward(*expansion, controls, low, high, weight)
+            promised = float(expected) if first_trial else promised
             new = search(m, d, states, controls, feed, feedback, low, high)
             shown(jnp.minimum(cost, new[2]))
             if float(new[2]) < float(cost):
                 improvement = float(cost) - float(new[2])
                 states, controls, cost, gains = *new, feedback
                 history.append(cost)
+                flat = flat and improvement <= negligible(cost.dtype) * abs(float(cost))
                 expansion, weight = None, max(weight / 4, 1e-9)
                 if improvement <= tolerance * abs(float(cost)):
                     converged = True
                     break
-            elif weight > 1e8 or (first_trial and float(expected) <= tolerance * abs(float(cost))):
+            elif first_trial and promised <= tolerance * abs(float(cost)):
                 converged = True  # any improvement left is within rounding
+                break
+            elif weight > LARGEST_WEIGHT:
+                converged = promised <= PROMISE * abs(float(cost))
+                if not converged:
+                    warnings.warn(
+                        f"ilqr: derivatives promise a cost lower by {promised:.3g} of {float(cost):.3g}, and no step "
+                        "length lowers it: are they those of the step, and is the cost smooth here?",
+                        RuntimeWarning,
+                        stacklevel=2,
+                    )
                 break
             else:
                 weight *= 4
-    return IlqrResult(controls, gains, states, jnp.stack(history), converged)
+    if flat:
+        warn_of_zero_gradient("iLQR")
+    return IlqrResult(controls, gains, states, jnp.stack(history), converged and not flat)
 
 
 def _with_derived_fields(costs: Costs, d: Data, controls: Array) -> _Costs:
@@ -143,9 +181,65 @@ def _with_derived_fields(costs: Costs, d: Data, controls: Array) -> _Costs:
     )
 
 
-def _is_flat(e: Expansion, vx: Array, vxx: Array) -> bool:
-    """Whether no cost changes, to first order, with any state or control."""
-    return not any(bool(jnp.any(x)) for x in (e.lx, e.lu, vx))
+@jax.jit
+def _is_finite(expansion: tuple) -> Array:
+    """Whether all derivatives are."""
+    return jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(expansion)]))
+
+
+@jax.jit
+def _is_flat(e: Expansion, vx: Array, vxx: Array) -> Array:
+    """Whether controls change the cost, to first order, by no more than rounding of what it changes with."""
+
+    def back(vx: Array, e: Expansion) -> tuple[Array, tuple[Array, Array]]:
+        effect = jnp.abs(e.lu) + jnp.abs(e.B).T @ jnp.abs(vx)
+        scale = jnp.max(jnp.abs(e.B), initial=0) * jnp.max(jnp.abs(vx), initial=0)
+        return e.lx + e.A.T @ vx, (jnp.max(effect, initial=0), scale)
+
+    effect, scale = jax.lax.scan(back, vx, e, reverse=True)[1]
+    return jnp.max(effect) <= negligible(vx.dtype) * jnp.max(scale)
+
+
+def _bad_cost(costs: _Costs, m: Model, d: Data, states: dict, controls: Array) -> str:
+    """Which cost of the first controls is not finite, and in which step."""
+
+    def running(state: dict, u: Array, i: Array) -> Array:
+        return costs.running(m, from_carried(d, state).replace(ctrl=u), u, i)
+
+    before = jax.tree.map(lambda x: x[:-1], states)
+    each = np.asarray(jaxsim.jit(jax.vmap(running))(before, controls, jnp.arange(len(controls))))
+    bad = np.flatnonzero(~np.isfinite(each))
+    where = f"the running cost is {each[bad[0]]} in step {bad[0]}" if len(bad) else "the final cost is not finite"
+    return f"{where} with the controls given; start from others, or limit them"
+
+
+def _bad_derivative(m: Model, e: Expansion, vx: Array, vxx: Array) -> str:
+    """Which derivative is not finite: of which cost or of the step, by what, and in which step."""
+    remedy = "a root or a norm at zero? Add a small constant below it"
+    for what, values in (("running", jnp.concatenate([e.lx, e.lu], 1)), ("final", vx[None])):
+        bad = np.argwhere(~np.isfinite(np.asarray(values)))
+        if len(bad):
+            step = f" in step {bad[0][0]}" if what == "running" else ""
+            where = _coordinate(m, int(bad[0][1]))
+            return f"the gradient of the {what} cost is not finite{step}, by {where}: {remedy}"
+    running = jnp.concatenate([x.reshape(len(x), -1) for x in (e.lxx, e.luu, e.lux)], 1)
+    for what, values in (("running", running), ("final", vxx[None])):
+        bad = np.argwhere(~np.isfinite(np.asarray(values)))
+        if len(bad):
+            step = f" in step {bad[0][0]}" if what == "running" else ""
+            return f"the Hessian of the {what} cost is not finite{step}: {remedy}"
+    bad = np.argwhere(~np.isfinite(np.asarray(jnp.concatenate([e.A, e.B], 2))))
+    return f"the derivative of step {bad[0][0]} by {_coordinate(m, int(bad[0][2]))} is not finite"
+
+
+def _coordinate(m: Model, i: int) -> str:
+    """Name of an entry of (displacement, velocity, activation, control)."""
+    if i < 2 * m.nv:
+        joint = int(m.dof_jntid[i % m.nv])
+        what = "position" if i < m.nv else "velocity"
+        return f"the {what} of dof {i % m.nv} (joint '{m.id2name('joint', joint) or joint}')"
+    i -= 2 * m.nv
+    return f"activation {i}" if i < m.na else f"control {i - m.na}"
 
 
 def _simulate(costs: _Costs, step: Callable, m: Model, d: Data, controls: Array) -> tuple[dict, Array]:

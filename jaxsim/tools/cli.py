@@ -1,4 +1,4 @@
-"""Command line: `jaxsim info`, `rollout`, `render`, `view` and `bench`.
+"""Command line: `jaxsim info`, `rollout`, `render`, `view`, `gradcheck` and `bench`.
 
 A mistake of the user prints one line on stderr and exits with status 1 (in a model, a file or a value) or 2 (in the
 command line itself).
@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 import jaxsim
 from jaxsim.core.errors import ModelError, UnsupportedError
-from jaxsim.tools import bench, info, rollouts
+from jaxsim.tools import bench, gradcheck, info, rollouts
 from jaxsim.tools.peers import MODULES
 from jaxsim.viewer import render
 from jaxsim.viewer.html import save_html
@@ -165,6 +165,14 @@ def make_parser() -> Parser:
     )
     sub.add_argument("--paused", action="store_true", help="start with the simulation paused")
 
+    sub = command("gradcheck", run_gradcheck, "compare derivatives of a step of a model with differences")
+    sub.add_argument("--keyframe", metavar="NAME", help="start from this keyframe, by name or number (default: qpos0)")
+    sub.add_argument(
+        "--steps", type=natural, default=50, metavar="N", help="number of steps before the check (default: 50)"
+    )
+    sub.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of the directions (default: 0)")
+    sub.add_argument("--quiet", action="store_true", help="no progress bar")
+
     sub = command("bench", run_bench, "measure compilation and speed, and compare with other simulators")
     sub.add_argument(
         "--nworld", type=worlds, default=(256,), metavar="N[,N]", help="numbers of worlds of the batches (default: 256)"
@@ -295,6 +303,23 @@ def find_keyframe(m: Any, text: str | None) -> int | None:
 def run_info(args: argparse.Namespace) -> int:
     """Run `jaxsim info` and return the exit status."""
     return info.report(args.model, lambda: load(args))
+
+
+def run_gradcheck(args: argparse.Namespace) -> int:
+    """Run `jaxsim gradcheck` and return the exit status: 1 where a derivative is wrong."""
+    jax.config.update("jax_enable_x64", True)
+    m = load(args)
+    d = jaxsim.make_data(m, keyframe=find_keyframe(m, args.keyframe))
+    if args.steps:
+        d = jaxsim.rollout(m, d, nstep=args.steps, outputs=())[0]
+    d = jaxsim.forward(m, d)
+    count = len(gradcheck.leaves(m, d))
+    with tqdm(total=count, desc="gradcheck", disable=args.quiet, file=sys.stderr) as shown:
+        rows = gradcheck.check(m, d, args.seed, shown.update)
+    print(f"{args.model}: a step after {args.steps}, {int(d.ncon)} contacts, float64")
+    print(gradcheck.table(rows))
+    print(f"{count - len(rows)} more leaves are zero, or have no effect that differences can see\n{gradcheck.NOTES}")
+    return int(any(not row.right and not row.kink for row in rows))
 
 
 def run_rollout(args: argparse.Namespace) -> int:

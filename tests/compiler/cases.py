@@ -349,7 +349,27 @@ DISCARD = {
         head=head('discardvisual="true"'),
     ),
 }
+_FLYING = (
+    '<body pos="0 0 1" euler="10 20 30"><freejoint/><geom size=".1" pos=".1 .2 0"/><geom type="box" size=".1 .2 .3"/>'
+    '<camera pos="0 0 1"/><light/></body>'
+)
+_STATIC = '<body pos="1 0 0" euler="0 0 40"><geom size=".1"/>{}</body>'
 FUSE = {
+    "fuse above a free joint": world(
+        _STATIC.format(_FLYING), '<keyframe><key qpos="1 2 3 1 0 0 0"/></keyframe>', head=head('fusestatic="true"')
+    ),
+    "fuse above a free joint, twice": world(
+        _STATIC.format(_STATIC.format(_FLYING + '<body pos="1 1 1"><joint/><geom size=".1"/></body>')),
+        head=head('fusestatic="true"'),
+    ),
+    "fuse above an aligned free joint": world(
+        f'<frame pos="1 2 3" euler="3 4 5">{_STATIC.format(_FLYING)}</frame>',
+        head=head('fusestatic="true" alignfree="true"'),
+    ),
+    "fuse above free joints in a replicate": world(
+        f'<replicate count="3" offset="1 0 0" euler="0 0 20">{_STATIC.format(_FLYING)}</replicate>',
+        head=head('fusestatic="true"'),
+    ),
     "fuse static": world(
         '<body name="a" pos="0 0 1"><joint/><geom size=".1"/><body name="b" pos=".1 .2 .3" euler="10 20 30">'
         '<geom type="box" '

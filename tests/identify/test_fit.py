@@ -1,5 +1,6 @@
 """Identification: true parameters are recovered from noisy data; report and warnings on identifiability."""
 
+import dataclasses
 import functools
 from types import SimpleNamespace
 
@@ -11,7 +12,7 @@ import pytest
 import jaxsim
 from jaxsim import identify as ident
 from jaxsim.identify.fit import levenberg
-from jaxsim.identify.uncertainty import at_bounds, uncertainty
+from jaxsim.identify.uncertainty import at_bounds, rough, uncertainty
 
 ARM = """<mujoco><option timestep="0.01" integrator="implicitfast"><flag contact="disable"/></option><worldbody>
 <body name="upper"><joint name="shoulder" axis="0 1 0" damping="{d}" frictionloss="{f}" armature=".05"/>
@@ -164,3 +165,29 @@ def test_a_failed_fit_says_so():
 def test_a_parameter_at_a_bound_without_a_derivative_is_named():
     lines = at_bounds(np.array([0.0, 1.0]), np.zeros(2), np.full(2, 5.0), np.array([[0.0, 0.0]]), ("a", "b"))
     assert lines == ["a stands at its bound, where its derivative is zero: start it inside the bounds"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_residuals_that_are_not_as_their_derivative_says_are_named(dtype):
+    """The first coordinate is smooth, the second a staircase, the third has no derivative and an effect."""
+
+    def residuals(points):
+        x = points.T
+        stairs = 100 * np.floor(x[1] / 0.004)
+        return np.stack([np.sin(x[0]), x[1] + stairs, 50 * np.sign(x[2] - 1), 0 * x[0]], 1).astype(dtype)
+
+    free = np.array([0.3, 1.002, 1.0], dtype)
+    jac = np.zeros((4, 3), dtype)
+    jac[0, 0], jac[1, 1] = np.cos(0.3), 1
+    bounds = np.full(3, -np.inf), np.full(3, np.inf)
+    lines = rough(residuals, free, *bounds, jac, np.full(3, 1e-3), np.abs(free), ("a", "b", "c"))
+    assert [line[:2] for line in lines] == ["b:", "c:"] and "times as much as their derivative" in lines[0]
+    inside = rough(residuals, free, *bounds, jac, np.full(3, 1e-3), np.array([1.0, 0.0, 0.0]), ("a", "b", "c"))
+    assert [line[:2] for line in inside] == ["c:"]
+
+
+def test_a_perfect_fit_has_converged():
+    _m, data = measured()
+    exact = dataclasses.replace(data, measured=fitted().simulated)
+    fit = ident.identify(fitted().m, exact, [ident.signal("bias", "q2", 0.1)], iterations=4, horizons=())
+    assert fit.converged and fit.noise < 1e-6 and "NOT" not in str(fit)

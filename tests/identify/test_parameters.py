@@ -96,7 +96,7 @@ def test_delay_is_linear_between_samples():
 def test_recordings_are_read_from_npz_and_csv_alike(m, tmp_path):
     ctrl, q = np.arange(4.0)[:, None], np.array([0.5, np.nan, 1.5, 2.0])
     np.savez(tmp_path / "a.npz", ctrl=ctrl, s=q)
-    rows = ["time,ctrl:p,s", "0,0,0.5", "1,1,", "2,2,1.5", "3,3,2.0"]
+    rows = ["time,ctrl:p,s", "0,0,0.5", "0.002,1,", "0.004,2,1.5", "0.006,3,2.0"]
     (tmp_path / "b.csv").write_text("\n".join(rows))
     both = ident.load_recordings(m, [tmp_path / "a.npz", tmp_path / "b.csv"], sigma=0.1)
     np.testing.assert_array_equal(both.measured[0], both.measured[1])

@@ -57,6 +57,16 @@ def test_missing_file_is_not_found():
         jaxsim.load_model("nowhere.xml")
 
 
+def test_a_folder_is_no_model_file(tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        jaxsim.load_model(tmp_path)
+
+
+def test_assets_that_are_text_are_refused_by_name():
+    with pytest.raises(TypeError, match=r"assets\['m\.obj'\] is of type str, wanted bytes: use \.encode\(\)"):
+        jaxsim.load_model(XML, assets={"m.obj": "v 0 0 0"})
+
+
 @pytest.mark.parametrize(
     ("text", "feature"),
     [

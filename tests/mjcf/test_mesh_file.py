@@ -80,7 +80,7 @@ BAD_OBJ = {
     "two numbers": ("v 0 0\n" + POINTS + SOLID, "could not parse OBJ file 'a.obj' at 'v 0 0'"),
     "index of many digits": (POINTS + "f 1 3 7777777777\n" + SOLID, "could not parse OBJ file 'a.obj' at 'f 1 3 77"),
     "continuation": (POINTS + "f 1 3 \\\n2\n" + SOLID, "could not parse OBJ file 'a.obj' at 'f 1 3 \\'"),
-    "not finite": (POINTS + "v nan 0 0\n" + SOLID, "mesh '': vertex coordinate 15 is not finite"),
+    "not finite": (POINTS + "v nan 0 0\n" + SOLID, "mesh '': vertex 5 is not finite"),
 }
 
 
@@ -160,7 +160,7 @@ BAD_STL = {
         b"solid a\nfacet normal 0 0 0\nouter loop\nvertex 0 0 0\n" * 9,
         "number of faces should be between 1 and 200000 in STL file 'a.stl'",
     ),
-    "not finite": (stl(TRIANGLES + np.nan), "mesh '': vertex coordinate 0 is not finite"),
+    "not finite": (stl(TRIANGLES + np.nan), "mesh '': vertex 0 is not finite"),
     "too large": (stl(TRIANGLES * 2.0**31), "vertex in STL file 'a.stl' exceeds maximum bounds"),
 }
 

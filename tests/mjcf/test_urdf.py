@@ -1,9 +1,11 @@
 """URDF, against MuJoCo's reading of it."""
 
 import mujoco
+import numpy as np
 import pytest
 
-from jaxsim.core.errors import ModelError
+from jaxsim.compiler import compile_spec
+from jaxsim.core.errors import ModelError, ModelWarning
 from jaxsim.mjcf import expand, read, save_mjcf
 from tests.mjcf.test_writer import differences
 
@@ -69,6 +71,7 @@ MESH = (
         + MESH % ("c", 'scale="1 1 1"')
         + joint("a", "b", "revolute")
         + joint("b", "c", "revolute"),
+        link("a") + link("b") + joint("a", "b", "fixed") + link("c") + joint("b", "c", "floating"),
         link("a") + "<gazebo><x/></gazebo><transmission/>",
         "",
     ],
@@ -80,6 +83,53 @@ def test_robots_are_those_of_mujoco(inside):
     assert differences(model, mujoco.MjModel.from_xml_string(saved, assets)) == []
     flat = save_mjcf(expand(read(text, assets)))
     assert differences(model, mujoco.MjModel.from_xml_string(flat, assets)) == []
+
+
+MIMICS = link("a") + link("b") + link("c") + joint("a", "b", "revolute")
+
+
+def test_a_joint_that_mimics_another_is_held_by_an_equality():
+    mimic = joint("a", "c", "prismatic", '<mimic joint="j_b" multiplier="-2" offset="0.1"/>')
+    with pytest.warns(ModelWarning, match="joint 'j_c': it mimics the joint 'j_b'.*MuJoCo ignores mimic"):
+        spec = read(f'<robot name="r">{MIMICS + mimic}</robot>')
+    m = compile_spec(spec)
+    assert (m.neq, m.eq_type[0], m.eq_obj1id[0], m.eq_obj2id[0]) == (1, mujoco.mjtEq.mjEQ_JOINT, 1, 0)
+    np.testing.assert_array_equal(m.eq_data[0, :5], [0.1, -2, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    "other, kind, reason", [("z", "revolute", "'z', which does not exist"), ("j_b", "planar", "one number")]
+)
+def test_a_joint_that_cannot_mimic_is_refused(other, kind, reason):
+    mimic = joint("a", "c", kind, f'<mimic joint="{other}"/>')
+    with pytest.raises(ModelError, match=f"joint 'j_c': .*{reason}"):
+        read(f'<robot name="r">{MIMICS + mimic}</robot>')
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "<xacro:arm/>",
+        '<link name="${prefix}a"/>',
+        '<link name="a"><visual><geometry><mesh filename="$(find arm)/a.obj"/></geometry></visual></link>',
+    ],
+)
+@pytest.mark.parametrize("declared", ['xmlns:xacro="http://www.ros.org/wiki/xacro"', ""])
+def test_xacro_that_is_not_expanded_is_refused(inside, declared):
+    with pytest.raises(ModelError, match="run it first: xacro"):
+        read(f'<robot name="r" {declared}>{inside}</robot>')
+
+
+def test_a_declared_namespace_alone_is_no_xacro():
+    assert read(f'<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro">{link("a")}</robot>').modelname == "r"
+
+
+def test_a_mesh_in_a_package_gets_the_remedy_and_loads_with_it():
+    mesh = MESH.replace("p/t.obj", "package://my pkg/meshes/t.obj") % ("a", "")
+    with pytest.raises(ModelError, match=r"package://my pkg/meshes/t\.obj.*meshdir=.*strippath"):
+        compile_spec(read(f'<robot name="r">{mesh}</robot>', {}))
+    remedy = '<mujoco><compiler strippath="true"/></mujoco>'
+    assert compile_spec(read(f'<robot name="r">{remedy}{mesh}</robot>', {"t.obj": OBJ})).nmesh == 1
 
 
 @pytest.mark.parametrize(

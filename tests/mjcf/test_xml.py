@@ -64,6 +64,15 @@ def test_entities_and_document_types_are_refused(data):
         parse_xml(data, "m.xml")
 
 
+@pytest.mark.parametrize(
+    "data, reason",
+    [(b"<mujoco>\n<!-- x <size/></mujoco>", "end it by -->"), (b"<mujoco>\n<![CDATA[ x </mujoco>", "end it by ]]>")],
+)
+def test_what_is_not_closed_is_said_with_its_line(data, reason):
+    with pytest.raises(ModelError, match=rf"m\.xml:2: .*{reason}"):
+        parse_xml(data, "m.xml")
+
+
 def test_bytes_of_latin_1_in_names_are_characters(tmp_path):
     path = tmp_path / "m.xml"
     path.write_bytes(b'<mujoco><worldbody><body name="caf\xe9"/></worldbody></mujoco>')

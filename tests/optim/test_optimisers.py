@@ -1,6 +1,7 @@
 """Shooting, iLQR, MPPI and CEM on problems with known answers."""
 
 import functools
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -79,7 +80,7 @@ def test_ilqr_sees_costs_on_derived_fields():
 def test_a_zero_gradient_at_the_start_is_no_convergence():
     m, d = mass()
     costs = optim.Costs(lambda d, u, i: u[0] ** 2, lambda d: jnp.sum(d.mocap_pos))
-    with pytest.warns(RuntimeWarning, match="iLQR: the gradient of the cost is exactly zero at the start"):
+    with pytest.warns(RuntimeWarning, match="iLQR: the gradient of the cost is zero at the start"):
         result = optim.ilqr(m, d, jnp.zeros((N, 1)), costs)
     assert not result.converged and len(result.history) == 1
     with pytest.warns(RuntimeWarning, match="shooting: the gradient"):
@@ -112,7 +113,8 @@ def test_shooting_lowers_the_cost_and_returns_the_best():
 
 
 def test_shooting_survives_a_gradient_that_is_not_finite():
-    found = optim.shoot(lambda x: jnp.sum(jnp.sqrt(jnp.abs(x)) + (x - 1) ** 2), jnp.asarray([0.0, 2.0]), 30, 0.1)
+    with pytest.warns(RuntimeWarning, match=r"gradient was not finite, and taken as zero, for x\[0\] \(30\) \(of 30"):
+        found = optim.shoot(lambda x: jnp.sum(jnp.sqrt(jnp.abs(x)) + (x - 1) ** 2), jnp.asarray([0.0, 2.0]), 30, 0.1)
     assert np.isfinite(found.x).all() and found.cost < found.history[0]
 
 
@@ -120,10 +122,187 @@ def test_sampling_finds_the_minimum_of_a_bowl():
     target = jnp.asarray([0.5, -0.3, 2.0])
 
     def bowl(x):
-        return jnp.where(x[0] > 1.5, jnp.nan, jnp.sum((x - target) ** 2))
+        return jnp.where(x[0] > 1.5, jnp.inf, jnp.sum((x - target) ** 2))
 
     best = jnp.asarray([0.5, -0.3, 1.0])  # the third is limited
     for method in (optim.mppi, functools.partial(optim.cem, elites=10)):
-        found = method(bowl, jnp.zeros(3), jax.random.key(1), sigma=0.5, n=200, iterations=40, low=-1, high=1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = method(bowl, jnp.zeros(3), jax.random.key(1), sigma=0.5, n=200, iterations=40, low=-1, high=1)
         np.testing.assert_allclose(found.x, best, atol=0.1)
         assert (np.diff(found.history) <= 0).all() and np.isfinite(found.history).all()
+
+
+SAMPLERS = (optim.mppi, optim.cem)
+
+
+def boxed(x):
+    """A bowl about zero, NaN outside of a box."""
+    return jnp.where(jnp.abs(x).max() < 1, jnp.sum(x**2), jnp.nan)
+
+
+@pytest.mark.parametrize("method", SAMPLERS)
+def test_a_cost_of_nan_is_the_worst_and_its_sample_is_left_out(method):
+    with pytest.warns(RuntimeWarning, match="the cost was NaN for [0-9]+ of 960 points; they count as the worst"):
+        found = method(boxed, jnp.full(2, 0.9), jax.random.key(0), sigma=0.5, n=32, iterations=30)
+    assert found.cost < 0.2 * boxed(jnp.full(2, 0.9)) and np.isfinite(found.history).all()
+
+
+@pytest.mark.parametrize("method", SAMPLERS)
+def test_where_no_cost_is_finite_the_start_is_returned_and_said(method):
+    with pytest.warns(RuntimeWarning, match="no cost was finite"):
+        found = method(boxed, jnp.full(2, 5.0), jax.random.key(0), sigma=0.1, iterations=20)
+    assert (found.x == 5).all() and found.cost == jnp.inf
+
+
+@pytest.mark.parametrize("method", SAMPLERS)
+def test_few_finite_costs_decide_alone(method):
+    """One sample in a hundred is finite: the mean moves to those."""
+
+    def narrow(x):
+        return jnp.where(jnp.abs(x[0] - 2) < 0.2, (x[0] - 2) ** 2, jnp.inf)
+
+    found = method(narrow, jnp.zeros(1), jax.random.key(0), sigma=1.0, n=100, iterations=10)
+    np.testing.assert_allclose(found.x, 2, atol=0.1)
+
+
+def test_starts_of_integers_and_lists_are_floats():
+    found = optim.shoot(lambda x: jnp.sum((x - 0.5) ** 2), np.zeros(2, int), 100, 0.1)
+    np.testing.assert_allclose(found.x, 0.5, atol=0.05)
+    found = optim.cem(lambda x: jnp.sum((x - 0.5) ** 2), [0, 0], jax.random.key(0), sigma=0.5)
+    np.testing.assert_allclose(found.x, 0.5, atol=0.05)
+    m, d = mass()
+    result = optim.ilqr(m, d, [[0]] * N, COSTS, iterations=5, damping=0.0)
+    np.testing.assert_allclose(result.history[1], riccati(), rtol=1e-9)
+
+
+def test_limits_have_the_structure_of_the_start_or_one_for_all():
+    start = {"a": jnp.zeros(2), "b": jnp.zeros(1)}
+
+    def cost(x):
+        return jnp.sum((x["a"] - 5) ** 2) + jnp.sum((x["b"] - 5) ** 2)
+
+    found = optim.shoot(cost, start, 60, 0.3, high={"a": jnp.asarray([1.0, 2.0]), "b": 3.0})
+    np.testing.assert_allclose(np.concatenate([found.x["a"], found.x["b"]]), [1, 2, 3], atol=1e-9)
+    np.testing.assert_allclose(optim.shoot(cost, start, 60, 0.3, low=-1, high=1).x["b"], 1, atol=1e-9)
+
+
+LIMITS = {
+    "a dict": ({"a": 1.0}, "high is a dict, wanted a number or an array"),
+    "a shape": (np.ones(3), r"high has shape \(3,\), which does not fit the start's \((2|1),\)"),
+    "below": (-2.0, "low is above high"),
+}
+
+
+@pytest.mark.parametrize("high, words", LIMITS.values(), ids=LIMITS)
+def test_limits_that_do_not_fit_are_refused(high, words):
+    m, d = mass()
+    for call in (
+        lambda: optim.shoot(lambda x: jnp.sum(x**2), jnp.zeros(2), 2, low=-1, high=high),
+        lambda: optim.mppi(lambda x: jnp.sum(x**2), jnp.zeros(2), jax.random.key(0), sigma=1.0, low=-1, high=high),
+        lambda: optim.ilqr(m, d, jnp.zeros((N, 1)), COSTS, low=-1, high=high),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+def test_controls_of_wrong_shape_are_refused():
+    m, d = mass()
+    with pytest.raises(ValueError, match=r"controls have shape \(30,\), wanted \(steps, 1\)"):
+        optim.ilqr(m, d, jnp.zeros(N), COSTS)
+
+
+BAD_COSTS = {
+    "gradient": (
+        optim.Costs(lambda d, u, i: jnp.sqrt(d.qvel[0] ** 2) + u[0] ** 2, COSTS.final),
+        "the gradient of the running cost is not finite in step 0, by the velocity of dof 0 \\(joint 'x'\\)",
+    ),
+    "Hessian": (
+        optim.Costs(lambda d, u, i: jnp.abs(u[0]) ** 1.5, COSTS.final),
+        "the Hessian of the running cost is not finite in step 0: a root",
+    ),
+    "final": (optim.Costs(COSTS.running, lambda d: jnp.log(d.qpos[0] - 1)), "the final cost is not finite"),
+    "running": (
+        optim.Costs(lambda d, u, i: jnp.where(i == 3, jnp.nan, u[0] ** 2), COSTS.final),
+        "the running cost is nan in step 3",
+    ),
+}
+
+
+@pytest.mark.parametrize("costs, words", BAD_COSTS.values(), ids=BAD_COSTS)
+def test_ilqr_names_the_cost_that_is_not_finite(costs, words):
+    m, d = mass()
+    with pytest.raises(FloatingPointError, match=words):
+        optim.ilqr(m, d, jnp.zeros((N, 1)), costs)
+
+
+# a pusher and a puck that it does not reach; the puck's joint is tilted by rounding
+APART = """<mujoco><option timestep="0.01" gravity="0 0 0"/><worldbody>
+<body><joint type="slide" axis="1 0 0"/><geom size=".1" mass="1"/></body>
+<body pos="5 0 0"><joint type="slide" axis="1 0 0"/><geom size=".1" mass="1"/></body></worldbody>
+<actuator><motor joint="a"/></actuator></mujoco>""".replace("<joint type", '<joint name="a" type', 1)
+
+
+@pytest.mark.parametrize("leak", [0.0, 1e-13])
+def test_controls_without_effect_are_no_convergence(leak):
+    """`leak`: what rounding lets through."""
+    m = jaxsim.load_model(APART)
+    d = jaxsim.make_data(m)
+    costs = optim.Costs(lambda d, u, i: 1e-3 * u[0] ** 2, lambda d: (d.qpos[1] + leak * d.qpos[0] - 1) ** 2)
+    with pytest.warns(RuntimeWarning, match="iLQR: the gradient of the cost is zero at the start, or no more than"):
+        assert not optim.ilqr(m, d, jnp.zeros((N, 1)), costs).converged
+
+    def cost(u):
+        return costs.final(jaxsim.rollout(m, d, u)[0])
+
+    with pytest.warns(RuntimeWarning, match="shooting: the gradient of the cost is zero at the start, or no more than"):
+        optim.shoot(cost, jnp.zeros((N, 1)), 2)
+
+
+def test_ilqr_refuses_a_straight_through_step_by_name():
+    m = jaxsim.load_model(APART)
+    step = optim.straight_through(functools.partial(optim.contacts_from_distance, width=5.0))
+    with pytest.raises(ValueError, match="ilqr: a straight_through step"):
+        optim.ilqr(m, jaxsim.make_data(m), jnp.zeros((N, 1)), COSTS, step=step)
+
+
+def test_promises_that_no_step_length_keeps_are_no_convergence():
+    """The derivatives of a step that is not that of its values."""
+    m, d = mass()
+
+    def odd(m, d):
+        new = jaxsim.step(m, jax.lax.stop_gradient(d))
+        return new.replace(qpos=new.qpos - 1e-2 * (d.ctrl - jax.lax.stop_gradient(d.ctrl)))
+
+    still = d.replace(qpos=jnp.asarray([-1.0]))
+    with pytest.warns(RuntimeWarning, match="derivatives promise a cost lower by"):
+        found = optim.ilqr(m, still, jnp.zeros((N, 1)), COSTS, step=odd, low=-1, high=0)
+    assert not found.converged
+
+
+def count_compilations(function) -> int:
+    """Number of programs that XLA compiles while the function runs."""
+    names = []
+    listener = lambda name, *_, **__: names.append(name)  # noqa: E731
+    jax.monitoring.register_event_duration_secs_listener(listener)
+    try:
+        function()
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listener)
+    return names.count("/jax/core/compile/backend_compile_duration")
+
+
+def test_what_is_compiled_already_is_compiled_once():
+    mass()
+    cost = jax.jit(rollout_cost)
+    for method in (
+        lambda: optim.shoot(cost, jnp.zeros(N), 2, 0.3, low=-2, high=2),
+        lambda: optim.shoot(cost, jnp.zeros(N), 2, 0.3, value_and_grad=both, low=-2, high=2),
+        lambda: optim.cem(cost, jnp.zeros(N), jax.random.key(0), sigma=0.1, iterations=2),
+        lambda: optim.mppi(cost, jnp.zeros(N), jax.random.key(0), sigma=0.1, iterations=2),
+    ):
+        method()
+        assert count_compilations(method) == 0
+
+
+both = jax.jit(jax.value_and_grad(rollout_cost))

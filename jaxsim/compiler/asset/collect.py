@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +13,7 @@ from jaxsim.compiler.objects import Mesh
 from jaxsim.core.errors import ModelError
 from jaxsim.core.types import GeomType, TextureRole
 from jaxsim.mjcf import Element, asset_path, read_file
+from jaxsim.mjcf.files import base_name, not_found, portable
 from jaxsim.mjcf.schema.values import ENUMS
 
 _MESHES = (GeomType.MESH, GeomType.SDF)
@@ -21,12 +21,12 @@ _MESHES = (GeomType.MESH, GeomType.SDF)
 
 def asset_file(draft: Draft, name: str) -> str:
     """The name of a file as the model keeps it: reduced, or without folders under `strippath`."""
-    return os.path.basename(name.replace("\\", "/")) if draft.settings.strippath else reduce_path(name)
+    return base_name(name) if draft.settings.strippath else reduce_path(name)
 
 
 def reduce_path(name: str) -> str:
     """A path without `.` and without `..` after a folder; symbolic links are not followed."""
-    *folders, last = name.replace("\\", "/").split("/")
+    *folders, last = portable(name).split("/")
     kept: list[str] = []
     for folder in folders:
         if folder == ".." and kept and kept[-1] not in ("..", ""):
@@ -43,7 +43,7 @@ def read_asset(draft: Draft, el: Element, attribute: str) -> bytes:
     except ModelError as reason:
         raise el.error(reason.what) from None
     if data is None:
-        raise el.error(f"cannot find the file '{path}'")
+        raise el.error(not_found(path))
     return data
 
 
@@ -52,7 +52,7 @@ def call_located(el: Element, fn, *args):
     try:
         return fn(*args)
     except ModelError as reason:
-        raise reason if reason.source else el.error(reason.what) from None
+        raise reason if reason.source else el.error(reason.what.removeprefix(f"{el.label()}: ")) from None
 
 
 def compile_meshes(draft: Draft) -> None:

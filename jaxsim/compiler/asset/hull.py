@@ -12,14 +12,16 @@ these lists: then the order of neighbours, and rarely that of vertices, differs 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from jaxsim.compiler.asset.qhull import qhull_lists
+from jaxsim.compiler.asset import qhull as lists
 from jaxsim.core.errors import ModelError
 
 MINVAL = 1e-15
 _AREA_TOLERANCE = 1e-9
+_KNOWN_HULLS = 1024  # kept in a process by content: a model that is loaded again, or has a part twice, finds them
 
 
 @dataclass(frozen=True)
@@ -49,23 +51,41 @@ def convex_hull(vert: np.ndarray, maxhullvert: int = -1, name: str = "") -> Hull
     Raises:
         ModelError: where the points lie on a point, a line or a plane, or Qhull fails.
     """
+    _check_spread(vert, name)
+    try:
+        return _hull(np.ascontiguousarray(vert, np.float64).tobytes(), maxhullvert, lists.program())
+    except ModelError:
+        raise
+    except ValueError as error:
+        raise ModelError(f"convex hull of mesh '{name}' failed: qhull error") from error
+
+
+@lru_cache(maxsize=_KNOWN_HULLS)
+def _hull(points: bytes, maxhullvert: int, command: str | None) -> Hull:
+    """Hull of the bytes of points (n, 3), its arrays read-only; `command` is the program `qhull`, if there is one.
+
+    Raises ValueError where Qhull fails.
+    """
     from scipy.spatial import ConvexHull, QhullError  # here: models without meshes do not wait for it
 
-    _check_spread(vert, name)
+    vert = np.frombuffer(points).reshape(-1, 3)
     options = "Qt" if maxhullvert < 0 else f"Qt TA{maxhullvert - 4}"
     try:
         qhull = ConvexHull(vert, qhull_options=options)
-    except (QhullError, ValueError) as error:
-        raise ModelError(f"convex hull of mesh '{name}' failed: qhull error") from error
+    except QhullError as error:
+        raise ValueError(str(error)) from error
     simplices = qhull.simplices.astype(np.int64)
     face = _orient(vert, simplices, qhull.equations, qhull.neighbors)
-    known = qhull_lists(vert, options, simplices)
+    known = lists.qhull_lists(command, vert, options, simplices)
     if known is not None and known.vertex is not None:
         vertex = known.vertex
     else:
         vertex = _vertex_order(simplices, _batches(simplices, qhull.equations))
     around = known.around if known is not None else None
-    return Hull(vertex.astype(np.int32), face.astype(np.int32), _graph(simplices, face, vertex, around))
+    arrays = vertex.astype(np.int32), face.astype(np.int32), _graph(simplices, face, vertex, around)
+    for array in arrays:
+        array.flags.writeable = False
+    return Hull(*arrays)
 
 
 def _check_spread(vert: np.ndarray, name: str) -> None:

@@ -242,10 +242,12 @@ def _check(raw: RawMesh, name: str) -> None:
     ):
         if values.size % multiple:
             raise ModelError(f"mesh '{name}': {what} data must be a multiple of {multiple}")
-    for what, values in (("vertex coordinate", raw.vertex), ("normal", raw.normal), ("texcoord", raw.texcoord)):
-        bad = np.flatnonzero(~np.isfinite(values))
+    for what, values, width in (("vertex", raw.vertex, 3), ("normal", raw.normal, 3), ("texcoord", raw.texcoord, 2)):
+        rows = values.reshape(-1, width)
+        bad = np.flatnonzero(~np.isfinite(rows).all(1))
         if bad.size:
-            raise ModelError(f"mesh '{name}': {what} {bad[0]} is not finite")
+            numbers = ", ".join(f"{x:g}" for x in rows[bad[0]])
+            raise ModelError(f"mesh '{name}': {what} {bad[0]} is not finite: ({numbers})")
     if raw.vertex.size < 12:
         raise ModelError(f"mesh '{name}': at least 4 vertices required")
     nvert = raw.vertex.size // 3

@@ -48,15 +48,16 @@ class QhullLists:
     around: tuple[np.ndarray, np.ndarray] | None
 
 
-def qhull_lists(vert: np.ndarray, options: str, simplices: np.ndarray) -> QhullLists | None:
+def qhull_lists(command: str | None, vert: np.ndarray, options: str, simplices: np.ndarray) -> QhullLists | None:
     """Lists of a hull, from the program's output; None if it is missing, fails or finds another hull.
 
     Args:
+        command: path of the program.
         vert: (n, 3) points.
         options: Qhull's options that gave the hull.
         simplices: (nf, 3) triangles of the hull in Qhull's order.
     """
-    done = _run(vert, options)
+    done = _run(command, vert, options) if command else None
     if done is None:
         return None
     text, trace = done
@@ -78,11 +79,8 @@ def qhull_lists(vert: np.ndarray, options: str, simplices: np.ndarray) -> QhullL
     return QhullLists(np.array(listing, np.int64) if complete else None, pairs if vertices else None)
 
 
-def _run(vert: np.ndarray, options: str) -> tuple[bytes, bytes] | None:
+def _run(command: str, vert: np.ndarray, options: str) -> tuple[bytes, bytes] | None:
     """Output of the program and its trace, which goes through a file, as it has hundreds of thousands of pieces."""
-    command = program()
-    if command is None:
-        return None
     lines = [f"3\n{len(vert)}", *(f"{x!r} {y!r} {z!r}" for x, y, z in vert.tolist())]
     with tempfile.TemporaryFile() as trace:
         try:

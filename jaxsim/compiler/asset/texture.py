@@ -230,6 +230,8 @@ def _mt_seed(seed: int) -> np.ndarray:
 
 # files
 
+_OTHER_PICTURES = (".jpg", ".jpeg", ".bmp", ".gif", ".tga", ".tif", ".tiff", ".webp", ".hdr", ".exr", ".dds")
+
 
 def _from_files(texture: TextureInput) -> tuple[np.ndarray, bool]:
     """(height, width, nchannel) pixels and whether they are sRGB."""
@@ -280,15 +282,20 @@ def _read_binary(texture: TextureInput, data: bytes, filename: str) -> np.ndarra
     """Two int32 counts (width, height), then three bytes a pixel."""
     if texture.nchannel != 3:
         raise ModelError(f"binary texture file '{filename}' has 3 channels, not {texture.nchannel}")
-    hint = "non-PNG texture, assuming custom binary file format,"
     if not data:
         raise ModelError(f"texture file is empty: '{filename}'")
     width, height = struct.unpack_from("<2i", data) if len(data) >= 8 else (0, 0)
     if width < 1 or height < 1:
-        raise ModelError(f"{hint} non-positive texture dimensions in file '{filename}'")
+        raise _not_binary(filename, "non-positive texture dimensions")
     if len(data) != 8 + 3 * width * height:
-        raise ModelError(f"{hint} unexpected file size in file '{filename}'")
+        raise _not_binary(filename, "unexpected file size")
     return np.frombuffer(data, np.uint8, 3 * width * height, 8).reshape(height, width, 3)
+
+
+def _not_binary(filename: str, what: str) -> ModelError:
+    if filename.lower().endswith(_OTHER_PICTURES):
+        return ModelError(f"pictures are read from PNG files alone, as in MuJoCo: convert '{filename}' to PNG")
+    return ModelError(f"non-PNG texture, assuming custom binary file format, {what} in file '{filename}'")
 
 
 def _check_cube_channels(texture: TextureInput) -> None:

@@ -206,13 +206,22 @@ def _check_joints(draft: Draft, body: Body) -> None:
         after = types[types.index(JointType.BALL) + 1 :]
         if JointType.BALL in after or JointType.HINGE in after:
             raise body.error("a ball joint cannot be followed by another rotation")
-    if JointType.FREE in types:
-        if len(types) > 1:
-            raise body.error("a free joint can only be alone in its body")
-        if body.parent is not None and body.parent.parent is not None:
-            raise body.error("a free joint is only allowed in children of the world")
+    if JointType.FREE in types and len(types) > 1:
+        raise body.error("a free joint can only be alone in its body")
     if body.mocap and (types or body.parent is None or body.parent.parent is not None):
         raise body.error("a mocap body must be a child of the world without joints")
+
+
+def check_free_bodies(draft: Draft) -> None:
+    """Check that bodies with a free joint are children of the world, once static bodies are fused."""
+    for body in draft.lists["body"]:
+        if body.parent is None or body.parent.parent is None:
+            continue
+        if any(joint.type == JointType.FREE for joint in body.joints):
+            raise body.error(
+                "a free joint is only allowed in children of the world; a static body around it merges into it "
+                "by <compiler fusestatic='true'/>"
+            )
 
 
 def check_moving_inertia(draft: Draft) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import os
 from dataclasses import dataclass
 
 import numpy as np
 
 from jaxsim.core.errors import ModelError
+from jaxsim.mjcf.files import base_name, not_found
 from jaxsim.mjcf.flexcomp.gmsh import read_gmsh
 from jaxsim.mjcf.mesh_file import deduplicate, read_mesh
 from jaxsim.mjcf.pose import unit
@@ -83,7 +83,7 @@ def _file(element: Element, a: dict, spec: Spec) -> bytes:
     path = asset_path(spec, element)
     data = read_file(spec, path)
     if data is None:
-        raise element.error(f"cannot find the file '{path}'")
+        raise element.error(not_found(path))
     return data
 
 
@@ -99,7 +99,7 @@ def _mesh(element: Element, a: dict, data: bytes) -> FlexShape:
     """The surface in a mesh file, or the tetrahedra between its triangles and `origin`, those with a volume."""
     if a["dim"] < 2:
         raise element.error("a flexcomp of type mesh has dim 2 or 3")
-    name = os.path.basename(a["file"])
+    name = base_name(a["file"])
     if name.lower().endswith(".msh"):
         raise element.error("legacy MSH files are not for flexcomp; write type='gmsh' for a file of GMSH")
     try:

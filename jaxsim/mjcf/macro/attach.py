@@ -36,11 +36,13 @@ def attach(
     """
     prefix, body_name = element.attrs["prefix"], element.attrs.get("body")
     space = Namespace(prefix, "", foreign=True)
+    if space(body_name or "") == "world":
+        raise element.error("the world of another model becomes a body of this one: give it a prefix")
     if names.has("body", space(body_name or "")):
         _move(element, into, spec.require("body", space(body_name or "")))
         return
-    if body_name and child.find("body", body_name) is None:
-        known = [body.name or "" for body in child.elements("body")]
+    if body_name and body_name != "world" and child.find("body", body_name) is None:
+        known = ["world", *(body.name or "" for body in child.elements("body"))]
         raise element.error(f"the model has no body '{body_name}'{did_you_mean(body_name, known)}")
     table, settings = child.defaults, compiler_of(child)
     child = child.copy()
@@ -51,8 +53,8 @@ def attach(
         _own(top, settings)
     _explicit_classes(child)
 
-    around = child.require("body", body_name) if body_name else child.worldbody
-    subtree = around.copy() if body_name else _world(child)
+    around = child.body(body_name or "world")
+    subtree = around.copy() if around is not child.worldbody else _world(child, "body" if body_name else "frame")
     subtree.attrs.setdefault("childclass", class_name(around))
     rename_tree(subtree, space)
     into.append(subtree)
@@ -114,12 +116,15 @@ def _own(top: Element, compiler: dict) -> None:
             element.compiler = compiler
 
 
-def _world(child: Spec) -> Element:
-    frame = Element(child.worldbody.type.children["frame"], child.worldbody.source)
-    frame.compiler = child.worldbody.compiler
+def _world(child: Spec, tag: str) -> Element:
+    """All of a model's world in a frame, or in a body called 'world'."""
+    around = Element(child.worldbody.type.children[tag], child.worldbody.source)
+    around.compiler = child.worldbody.compiler
+    if tag == "body":
+        around.attrs["name"] = "world"
     for element in child.worldbody.children:
-        frame.append(element.copy())
-    return frame
+        around.append(element.copy())
+    return around
 
 
 def _renamed_class(record: DefaultClass, space: Namespace) -> DefaultClass:

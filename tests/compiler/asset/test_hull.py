@@ -88,3 +88,11 @@ def test_faces_look_outward():
 def test_points_that_span_no_space_are_refused(points, what):
     with pytest.raises(ModelError, match=what):
         convex_hull(points, name="m")
+
+
+def test_a_hull_is_made_once_for_each_content(monkeypatch):
+    points = random_points(30, 77)
+    first = convex_hull(points, name="a")
+    monkeypatch.setattr(qhull, "qhull_lists", lambda *_: pytest.fail("made again"))
+    assert convex_hull(points.copy(), name="b") is first
+    assert not first.graph.flags.writeable and not first.face.flags.writeable

@@ -138,9 +138,9 @@ BAD = {
         {"vertex": VERTEX, "face": FACE - 1},
         "mesh 'm': in face 0, vertex index -1 does not exist",
     ),
-    "not finite": ({"vertex": CUBE * np.nan}, "mesh 'm': vertex coordinate 0 is not finite"),
-    "infinite": ({"vertex": CUBE * np.inf}, "mesh 'm': vertex coordinate 0 is not finite"),
-    "too large": ({"vertex": CUBE * 1e300}, "mesh 'm': vertex coordinate 0 is not finite"),
+    "not finite": ({"vertex": CUBE * np.nan}, "mesh 'm': vertex 0 is not finite"),
+    "infinite": ({"vertex": CUBE * np.inf}, "mesh 'm': vertex 0 is not finite"),
+    "too large": ({"vertex": CUBE * 1e300}, "mesh 'm': vertex 0 is not finite"),
     "colocated": ({"vertex": np.ones((5, 3))}, "mesh 'm' has colocated vertices, cannot compute convex hull"),
     "collinear": (
         {"vertex": np.arange(5.0)[:, None] * [1, 2, 3]},

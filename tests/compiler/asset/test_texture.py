@@ -186,6 +186,10 @@ BAD = {
         {"type": "2d", "file": struct.pack("<2i", 2**31 - 1, 2**31 - 1), "filename": "a.bin"},
         "non-PNG texture, assuming custom binary file format, unexpected file size",
     ),
+    "photo": (
+        {"type": "2d", "file": b"\xff\xd8\xff\xe0" * 4, "filename": "a.JPG"},
+        "pictures are read from PNG files alone, as in MuJoCo: convert 'a.JPG' to PNG",
+    ),
     "stl as texture": (
         {"type": "2d", "file": b"abc", "filename": "a.stl"},
         "unsupported content type: 'model/stl' of texture file 'a.stl'",

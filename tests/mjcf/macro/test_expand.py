@@ -194,6 +194,8 @@ def parent(world, rest="", before=""):
         (ATTACH, ""),
         ('<attach model="ch" prefix="p_"/>', ""),
         ('<attach model="ch" body="b2" prefix="p_"/>', ""),
+        ('<attach model="ch" body="world" prefix="p_"/>', ""),
+        ('<frame pos="1 0 0"><attach model="ch" body="world" prefix="p_"/></frame>', ""),
         (f'<frame pos="1 0 0">{ATTACH}</frame>{ATTACH.replace("p_", "q_")}', ""),
         (
             f'<body><joint name="x"/><geom size="1"/>{ATTACH}</body><body><joint/><geom size="1"/></body>',
@@ -219,6 +221,7 @@ def test_attach_makes_mujoco_objects(world, rest):
         ('<attach model="ch" body="zz" prefix="p_"/>', "attach: the model has no body 'zz'"),
         (f"{ATTACH}<body>{ATTACH}</body>", "attach: the body 'p_b' already exists, in another body than this one"),
         ('<attach model="zz" body="b" prefix="p_"/>', "attach: there is no model 'zz'"),
+        ('<attach model="ch" body="world" prefix=""/>', "attach: the world of another model becomes a body"),
         ('<attach model="ch" body="b"/>', "attach: the attribute 'prefix' is required"),
     ],
 )
@@ -244,6 +247,31 @@ def test_models_built_in_python_can_be_attached():
     spec.attach(child, frame, prefix="p_", body="b")
     assert expand(spec).find("joint", "p_j2") is not None
     assert spec.find("joint", "p_j2") is None and child.find("joint", "p_j2") is None
+
+
+@pytest.mark.parametrize("to", [None, "world", "arm"])
+def test_a_model_is_attached_to_a_body_by_name(to):
+    spec = read('<mujoco><worldbody><body name="arm"/></worldbody></mujoco>')
+    spec.attach(read(CHILD.decode()), to, prefix="p_")
+    around = expand(spec).find("body", "p_b").ancestors()
+    assert next(e.name for e in around if e.tag in ("body", "worldbody")) == (to if to == "arm" else None)
+
+
+def test_what_cannot_be_attached_is_refused():
+    spec, child = read("<mujoco/>"), read(CHILD.decode())
+    with pytest.raises(TypeError, match="a str to a Element, wanted a Spec"):
+        spec.attach("ch.xml", prefix="p_")
+    with pytest.raises(ModelError, match="there is no body 'arm'"):
+        spec.attach(child, "arm", prefix="p_")
+
+
+def test_a_keyframe_of_all_copies_gets_the_remedy():
+    text = """<mujoco><worldbody><replicate count="2"><body><freejoint/><geom size=".1"/></body></replicate>
+      </worldbody><keyframe><key name="k" qpos="1 2 3 1 0 0 0 1 2 3 1 0 0 0"/></keyframe></mujoco>"""
+    with pytest.raises(ValueError):
+        mujoco.MjModel.from_xml_string(text)
+    with pytest.raises(ModelError, match=r"key 'k': qpos has 14 numbers; it needs 7.*d\.replace\(qpos="):
+        expand(read(text))
 
 
 def test_expand_leaves_the_given_spec_as_it_is():

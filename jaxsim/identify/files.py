@@ -1,0 +1,189 @@
+"""Recordings from files: .npz without pickle, and .csv."""
+
+import csv
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxsim.core.model import Model
+from jaxsim.identify.data import Recordings, recordings
+from jaxsim.identify.sampling import RowError
+
+CTRL = "ctrl:"  # before the name of an actuator in the header of a .csv file
+STARTS = ("qpos", "qvel")
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+class _Part(NamedTuple):
+    """One trajectory: arrays of sensors by name, controls, times, initial state, and what a person calls row i."""
+
+    sensors: dict[str, np.ndarray]
+    ctrl: np.ndarray
+    time: np.ndarray | None
+    start: dict[str, np.ndarray]
+    place: Callable[[int], str]
+
+
+def load_recordings(
+    m: Model,
+    paths: str | Path | Sequence[str | Path],
+    sigma: float | Mapping[str, float] = 1.0,
+    *,
+    resample: bool = False,
+    zero_ctrl: bool = False,
+) -> Recordings:
+    """Recordings from .npz or .csv files of equal length, one trajectory each.
+
+    .npz: arrays `ctrl` (n, nu), each sensor by its name, and optionally `time` (n,), `qpos` (nq,) and `qvel` (nv,).
+    .csv: a header, then one row a step, with columns `ctrl:NAME` for actuators, `NAME` or `NAME:0`, `NAME:1`, ... for
+    sensors in any order, and optionally `time`; an empty cell is a missing measurement.
+
+    Args:
+        sigma: standard deviation of the noise, for all sensors or by name.
+        resample: interpolate to the model's time step where `time` has another: measurements linearly, controls held.
+        zero_ctrl: take controls without a column as zero. Where a file has none at all, they are, with a warning.
+
+    Raises ValueError that names the file, the row or column, and the remedy.
+    """
+    files = [Path(paths)] if isinstance(paths, (str, Path)) else [Path(p) for p in paths]
+    if not files:
+        raise ValueError("load_recordings: no files are given")
+    parts = [_load(m, path, sigma, resample, zero_ctrl) for path in files]
+    first = parts[0]
+    for path, part in zip(files, parts, strict=True):
+        if set(part.names) != set(first.names):
+            raise ValueError(f"{path} has the sensors {_listed(part)}, and {files[0]} {_listed(first)}")
+        if part.ctrl.shape[1] != first.ctrl.shape[1]:
+            lengths = f"{part.ctrl.shape[1]} steps, and {files[0]} {first.ctrl.shape[1]}"
+            raise ValueError(f"{path} has {lengths}: recordings have one length; cut them")
+    order = [_columns(m, part, first.names) for part in parts]
+    return Recordings(
+        np.concatenate([part.qpos for part in parts]),
+        np.concatenate([part.qvel for part in parts]),
+        np.concatenate([part.ctrl for part in parts]),
+        np.concatenate([part.measured[..., columns] for part, columns in zip(parts, order, strict=True)]),
+        first.names,
+        first.sigma,
+    )
+
+
+def _listed(part: Recordings) -> str:
+    return ", ".join(sorted(part.names))
+
+
+def _columns(m: Model, part: Recordings, names: Sequence[str]) -> np.ndarray:
+    """Columns of a trajectory's measurements in the order of `names`."""
+    dims = [int(m.sensor_dim[m.name2id("sensor", name)]) for name in part.names]
+    start = dict(zip(part.names, np.cumsum([0, *dims]), strict=False))
+    return np.concatenate([start[name] + np.arange(m.sensor_dim[m.name2id("sensor", name)]) for name in names])
+
+
+def _load(m: Model, path: Path, sigma: float | Mapping[str, float], resample: bool, zero_ctrl: bool) -> Recordings:
+    """One trajectory. Raises ValueError with the file and, where there is one, the row."""
+    place: Callable[[int], str] = lambda row: f"row {row}"  # noqa: E731
+    try:
+        part = _load_npz(path) if path.suffix == ".npz" else _load_csv(m, path, zero_ctrl)
+        place = part.place
+        return recordings(m, part.ctrl, part.sensors, time=part.time, sigma=sigma, resample=resample, **part.start)
+    except RowError as error:
+        raise ValueError(f"{path}, {place(error.row)}: {error.what}") from None
+    except KeyError as error:
+        raise ValueError(f"{path}: {error.args[0]}") from None
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _load_npz(path: Path) -> _Part:
+    """Arrays of one trajectory by name."""
+    try:
+        with np.load(path, allow_pickle=False) as loaded:
+            out = {name: loaded[name] for name in loaded.files}
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"not an .npz file of numbers: {error}") from None
+    if "ctrl" not in out:
+        raise ValueError(f"no array 'ctrl' (n, nu), only {', '.join(out) or 'nothing'}")
+    ctrl, time = out.pop("ctrl"), out.pop("time", None)
+    start = {name: out.pop(name) for name in STARTS if name in out}
+    ctrl = ctrl[:, None] if ctrl.ndim == 1 else ctrl
+    return _Part(out, ctrl, time, start, lambda row: f"row {row}")
+
+
+def _load_csv(m: Model, path: Path, zero_ctrl: bool) -> _Part:
+    """Controls, sensors and times of one trajectory by the names of the columns."""
+    header, table, lines = _read_table(path)
+    time = table[:, header.index("time")] if "time" in header else None
+    ctrl = np.zeros((len(table), m.nu))
+    driven: set[int] = set()
+    columns: dict[str, dict[int, np.ndarray]] = {}
+    for name, values in zip(header, table.T, strict=True):
+        if name.startswith(CTRL):
+            i = m.name2id("actuator", name.removeprefix(CTRL))
+            driven.add(i)
+            ctrl[:, i] = values
+        elif name != "time":
+            sensor, entry = _sensor_column(m, name)
+            columns.setdefault(sensor, {})[entry] = values
+    undriven = [f"{CTRL}{m.id2name('actuator', i) or i}" for i in range(m.nu) if i not in driven]
+    if driven and undriven and not zero_ctrl:
+        raise ValueError(
+            f"no column {', '.join(undriven)}: add what was applied, or pass zero_ctrl=True if that was nothing"
+        )
+    sensors = {name: _joined(m, name, found) for name, found in columns.items()}
+    if undriven and not zero_ctrl:
+        warnings.warn(f"{path} has no columns {CTRL}NAME: all controls are taken as zero", UserWarning, stacklevel=5)
+    return _Part(sensors, ctrl, time, {}, lambda row: f"line {lines[row]}")
+
+
+def _read_table(path: Path) -> tuple[list[str], np.ndarray, list[int]]:
+    """Names of the columns, numbers (n, columns) with NaN for empty cells, and the line of each row."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader = csv.reader(file)
+        rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+    if not rows:
+        raise ValueError("the file is empty")
+    header = [name.strip() for name in rows.pop(0)[1]]
+    for separator, what in SEPARATORS.items():
+        if len(header) == 1 and separator in header[0]:
+            raise ValueError(
+                f"columns are separated by {what}; separate them by commas, with a decimal point in numbers"
+            )
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise ValueError(f"the header has {twice[0]!r} {header.count(twice[0])} times")
+    if not rows:
+        raise ValueError("the file has no rows below the header")
+    table = np.full((len(rows), len(header)), np.nan)
+    for i, (line, row) in enumerate(rows):
+        if len(row) != len(header):
+            raise ValueError(f"line {line}: {len(row)} cells, and the header has {len(header)}")
+        for j, cell in enumerate(row):
+            try:
+                table[i, j] = float(cell) if cell.strip() else np.nan
+            except ValueError:
+                raise ValueError(f"line {line}, column {header[j]!r}: {cell!r} is not a number") from None
+    return header, table, [line for line, _ in rows]
+
+
+def _sensor_column(m: Model, name: str) -> tuple[str, int]:
+    """Sensor that a column belongs to, and which of its values: `NAME` or `NAME:2`."""
+    sensor, colon, index = name.rpartition(":")
+    if not colon or not index.isdecimal():
+        sensor, index = name, ""
+    dim = int(m.sensor_dim[m.name2id("sensor", sensor)])
+    if not index and dim > 1:
+        raise ValueError(f"column {name!r}: the sensor has {dim} values: {name}:0 to {name}:{dim - 1}")
+    if index and int(index) >= dim:
+        raise ValueError(f"column {name!r}: the sensor has {dim} value{'s' * (dim > 1)}, counted from 0")
+    return sensor, int(index or 0)
+
+
+def _joined(m: Model, name: str, columns: dict[int, np.ndarray]) -> np.ndarray:
+    """Values (n, dim) of a sensor in their order, whatever the order of the columns."""
+    dim = int(m.sensor_dim[m.name2id("sensor", name)])
+    missing = [f"{name}:{i}" for i in range(dim) if i not in columns]
+    if missing:
+        raise ValueError(f"no column {', '.join(missing)}; leave cells empty where it was not measured")
+    return np.stack([columns[i] for i in range(dim)], -1)

@@ -1,0 +1,73 @@
+"""Times of the rows of a recording: their check against the model's time step, and interpolation to it."""
+
+import numpy as np
+
+from jaxsim.core.model import Model
+from jaxsim.core.types import DataType
+
+LARGEST_SPREAD = 0.99  # of a time step, between the rows that are most early and most late: a clock's jitter, no gap
+NEAR = 1e-9  # of a time step, within which two times are one
+
+
+class RowError(ValueError):
+    """A row of a recording that is wrong: what is, in which step and trajectory."""
+
+    def __init__(self, what: str, row: int, trajectory: int = 0):
+        super().__init__(f"step {row} of trajectory {trajectory}: {what}")
+        self.what, self.row = what, row
+
+
+def sample_times(times: np.ndarray, timestep: float, resample: bool) -> np.ndarray | None:
+    """Times to interpolate to, or None where the rows (n,) are the model's steps already.
+
+    Raises RowError where times do not rise, and where they are not those of the time step and `resample` is not set.
+    """
+    bad = np.flatnonzero(~np.isfinite(times))
+    if len(bad):
+        raise RowError("the time is missing", int(bad[0]))
+    late = np.flatnonzero(np.diff(times) <= 0)
+    if len(late):
+        row = int(late[0]) + 1
+        raise RowError(f"the time does not rise: {times[row]:g} after {times[row - 1]:g}", row)
+    off = (times - times[0]) / timestep - np.arange(len(times))
+    spread = np.maximum.accumulate(off) - np.minimum.accumulate(off)
+    if spread[-1] <= LARGEST_SPREAD:
+        return None
+    if resample:
+        return times[0] + timestep * np.arange(int((times[-1] - times[0]) / timestep + NEAR) + 1)
+    step = float(np.median(np.diff(times)))
+    row = int(np.argmax(spread > LARGEST_SPREAD))
+    raise RowError(
+        f"rows are {step:.6g} s apart (median) and the model's time step is {timestep:.6g} s, so that time "
+        f"{times[row]:g} is off by {abs(off[row]):.3g} steps. Set the model's timestep, or pass resample=True",
+        row,
+    )
+
+
+def resampled(
+    m: Model, names: tuple[str, ...], times: np.ndarray, grid: np.ndarray, ctrl: np.ndarray, measured: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Controls (k, n, nu), held, and measurements (k, n, ny), linear in time, at the times of `grid`.
+
+    A measurement next to a missing one is missing. Quaternions are normalised, with signs that agree.
+    """
+    before = np.searchsorted(times, grid + NEAR * float(m.opt.timestep), side="right") - 1
+    after = np.minimum(before + 1, len(times) - 1)
+    share = np.clip((grid - times[before]) / np.where(after > before, times[after] - times[before], 1), 0, 1)[:, None]
+    low, high = measured[:, before], measured[:, after]
+    quaternions = _quaternions(m, names)
+    for entries in quaternions:
+        opposed = (low[..., entries] * high[..., entries]).sum(-1, keepdims=True) < 0
+        high[..., entries] = np.where(opposed, -high[..., entries], high[..., entries])
+    y = np.where(share < NEAR, low, low + share * (high - low))
+    for entries in quaternions:
+        y[..., entries] /= np.linalg.norm(y[..., entries], axis=-1, keepdims=True)
+    return ctrl[:, before], y
+
+
+def _quaternions(m: Model, names: tuple[str, ...]) -> list[slice]:
+    """Columns of the measurements of each quaternion."""
+    ids = [m.name2id("sensor", name) for name in names]
+    ends = np.cumsum(m.sensor_dim[ids])
+    kinds = m.sensor_datatype[ids]
+    return [slice(end - 4, end) for end, kind in zip(ends, kinds, strict=True) if kind == DataType.QUATERNION]

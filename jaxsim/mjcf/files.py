@@ -1,0 +1,69 @@
+"""Files that a model names: their bytes, from the assets of a spec or the file system.
+
+As in MuJoCo, a backslash in a file name separates folders on every platform.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from jaxsim.core.errors import ModelError
+
+MAX_BYTES = 256 * 2**20
+_SCHEME = "://"
+
+
+def portable(path: str) -> str:
+    """A path whose folders are separated by slashes alone."""
+    return path.replace("\\", "/")
+
+
+def base_name(path: str) -> str:
+    """The name of a file without its folders."""
+    return os.path.basename(portable(path))
+
+
+def check_assets(assets: Mapping[str, Any] | None) -> dict[str, bytes]:
+    """Contents of files by name. Raises TypeError where one is not bytes."""
+    for name, data in (assets or {}).items():
+        if not isinstance(data, bytes):
+            hint = ": use .encode()" if isinstance(data, str) else ""
+            raise TypeError(f"assets[{name!r}] is of type {type(data).__name__}, wanted bytes{hint}")
+    return dict(assets or {})
+
+
+def read_bytes(assets: Mapping[str, bytes], path: str) -> bytes | None:
+    """Bytes of a file from the assets, else from the file system; None where there is no such file."""
+    found = _find_asset(assets, path)
+    return _read_bounded(path) if found is None and os.path.isfile(path) else found
+
+
+def not_found(path: str) -> str:
+    """What is wrong with a path where there is no file, with the remedy where it is known."""
+    if os.path.isdir(path):
+        return f"'{path}' is a folder, not a file"
+    if _SCHEME in path:
+        before, _, name = path.partition(_SCHEME)
+        return (
+            f"cannot find the file '{before.rpartition('/')[2]}{_SCHEME}{name}': addresses are not looked up. Name the "
+            'folder of the files and drop that of the address: <compiler meshdir="FOLDER" strippath="true"/>, in URDF '
+            "within <mujoco>"
+        )
+    return f"cannot find the file '{path}'"
+
+
+def _find_asset(assets: Mapping[str, bytes], path: str) -> bytes | None:
+    """Bytes of a file from the assets, found by its path as written, else by its bare file name; or None."""
+    if path in assets:
+        return assets[path]
+    bare = base_name(path)
+    return next((data for name, data in assets.items() if base_name(name) == bare), None)
+
+
+def _read_bounded(path: str) -> bytes:
+    if os.path.getsize(path) > MAX_BYTES:
+        raise ModelError(f"the file '{path}' is larger than {MAX_BYTES} bytes")
+    with open(path, "rb") as stream:
+        return stream.read(MAX_BYTES + 1)
