@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from jaxsim import mjcf, parallel, stages, support, xla
 from jaxsim.core.callbacks import Callbacks
-from jaxsim.core.data import Contact, Data
+from jaxsim.core.contact import Contact
+from jaxsim.core.data import Data
 from jaxsim.core.errors import ModelError, ModelWarning, UnsupportedError
-from jaxsim.core.model import Model, Option, Statistic
+from jaxsim.core.model import Model
+from jaxsim.core.option import Option, Statistic
 from jaxsim.core.types import ObjType, State
 from jaxsim.engine.collision.broad.capacity import suggest_capacity
 from jaxsim.engine.constants.elasticity import flex_elasticity

@@ -8,16 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxsim.core import fields
-from jaxsim.core.data import CONSTRAINT_FIELDS, CONTACT_FIELDS, DATA_FIELDS, WARNING_FIELDS, Constraint, Data
+from jaxsim.core.contact import CONSTRAINT_FIELDS, CONTACT_FIELDS, WARNING_FIELDS, Constraint
+from jaxsim.core.data import DATA_FIELDS, Data
 from jaxsim.core.layout import Layout, make_layout
-from jaxsim.core.model import ARRAYS, MODEL_FIELDS, OPTION_FLOATS, OPTION_INTS, SIZES, Model, Statistic
+from jaxsim.core.model import ARRAYS, MODEL_FIELDS, SIZES, Model
+from jaxsim.core.option import OPTION_INTS, Option, Statistic
+from jaxsim.core.struct import Field, evaluate, fields_of
 from jaxsim.core.structure import per_structure
 
 KINDS = {"float": ("f", "floating-point numbers"), "int": ("iu", "integers"), "bool": ("b", "booleans")}
 MANY = 3  # fields of wrong shape that make it another model rather than a slip
 REMEDY = "Make it anew: jaxsim.make_data(m)"
-MEANING = {row.name: row.meaning for row in fields.parse(fields.SIZES)}
+MEANING = {row.name: row.meaning for row in fields_of(Model, "size")}
 _option_ints = attrgetter(*OPTION_INTS)
 
 
@@ -49,15 +51,14 @@ def _expected_of_model(m: Any) -> tuple[Expected, ...]:
     sizes = {name: getattr(m, name) for name in SIZES}
     out = []
     for name, kind, symbolic, *_ in MODEL_FIELDS:
-        shape = fields.evaluate(symbolic, sizes)
+        shape = evaluate(symbolic, sizes)
         if kind == "float":
             out.append(_expect(name, shape, symbolic))
         elif name in ARRAYS and getattr(m, name).shape != shape:
             raise ValueError(f"m.{name} has shape {getattr(m, name).shape}, wanted {shape}: {phrase(symbolic)}")
-    options = {row.name: fields.evaluate(row.shape, sizes) for row in fields.parse(fields.OPTION)}
-    statistics = {row.name: fields.evaluate(row.shape, sizes) for row in fields.parse(fields.STATISTIC)}
-    out += [_expect(f"opt.{name}", options[name]) for name in OPTION_FLOATS]
-    return (*out, *(_expect(f"stat.{name}", statistics[name]) for name in Statistic._fields))
+    for part, rows in (("opt", fields_of(Option, "float")), ("stat", fields_of(Statistic))):
+        out += [_expect(f"{part}.{row.name}", evaluate(row.shape, sizes)) for row in rows]
+    return tuple(out)
 
 
 @per_structure
@@ -78,10 +79,10 @@ def _make_expected_of_data(m: Model) -> tuple[Layout, tuple[Expected, ...]]:
     sizes = {name: getattr(m, name) for name in SIZES}
     layout = make_layout(m)
 
-    def rows(table: list[fields.Field], prefix: str = "", lead: tuple[tuple[str, int], ...] = ()) -> list[Expected]:
+    def rows(table: list[Field], prefix: str = "", lead: tuple[tuple[str, int], ...] = ()) -> list[Expected]:
         names, numbers = tuple(name for name, _ in lead), tuple(number for _, number in lead)
         return [
-            _expect(prefix + name, numbers + fields.evaluate(shape, sizes), names + shape, kind)
+            _expect(prefix + name, numbers + evaluate(shape, sizes), names + shape, kind)
             for name, kind, shape, *_ in table
         ]
 

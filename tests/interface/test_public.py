@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.core.model import to_device
+from jaxsim.core.make_model import to_device
 from jaxsim.engine.constants.totalmass import set_totalmass
 from jaxsim.interface.public import public
 from jaxsim.io.mujoco import host_model
