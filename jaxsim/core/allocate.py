@@ -37,7 +37,7 @@ def allocate(m: Model) -> Data:
     sizes = {n: getattr(m, n) for n in SIZES}
     layout = make_layout(m)
 
-    def zeros(table: list[Field], lead: tuple[int, ...] = ()) -> dict[str, np.ndarray]:
+    def zeros(table: list[Field], lead: tuple[int, ...] = ()) -> dict[str, Any]:
         return {n: np.zeros(lead + evaluate(shape, sizes), dtypes[kind]) for n, kind, shape, *_ in table}
 
     values: dict[str, Any] = zeros(DATA_FIELDS)
@@ -45,15 +45,12 @@ def allocate(m: Model) -> Data:
     for name in EMPTY_CONTACT:
         contact[name][:] = -1
     values["contact"] = Contact(**contact)
-    values["efc"] = Constraint(
-        **zeros(CONSTRAINT_FIELDS, (layout.nslot,)),
-        J_general=np.zeros((layout.ngeneral, layout.columns.shape[1] if layout.sparse else m.nv), dtypes["float"]),
-        J_contact=np.zeros(
-            (layout.ncontact, layout.condim, *((layout.nside, 6) if layout.sparse else (m.nv,))), dtypes["float"]
-        ),
-        bodies=np.zeros((layout.ncontact, layout.nside if layout.sparse and layout.flexes else 0), np.int32),
-        layout=layout,
-    )
+    efc = zeros(CONSTRAINT_FIELDS, (layout.nslot,))
+    columns, of_contact = (layout.columns.shape[1], (layout.nside, 6)) if layout.sparse else (m.nv, (m.nv,))
+    efc["J_general"] = np.zeros((layout.ngeneral, columns), dtypes["float"])
+    efc["J_contact"] = np.zeros((layout.ncontact, layout.condim, *of_contact), dtypes["float"])
+    efc["bodies"] = np.zeros((layout.ncontact, layout.nside if layout.sparse and layout.flexes else 0), np.int32)
+    values["efc"] = Constraint(**efc, layout=layout)
     values["warning"] = Warning(**zeros(WARNING_FIELDS))
     values["index"] = data_index(m)
     values["eq_active"][:] = m.eq_active0

@@ -154,12 +154,12 @@ def _is_concrete(*values: Any) -> bool:
 def short_value(x: Any) -> str:
     """Numbers as they are where they are few, else their type and shape; what is traced or no array, by itself."""
     if isinstance(x, tuple) and all(isinstance(one, (int, float)) for one in x):
-        x = np.asarray(x)
+        return short_value(np.asarray(x))
     if isinstance(x, float):
         return f"{x:.6g}"
     if not _is_concrete(x):
         shape = getattr(x, "shape", None)
-        return _in_short(repr(x)) if shape is None else f"{x.dtype}{list(shape)}"
+        return _in_short(repr(x)) if shape is None else f"{getattr(x, 'dtype', '')}{list(shape)}"
     array = np.asarray(x)
     if array.size > 12:
         return f"{array.dtype}{list(array.shape)}"

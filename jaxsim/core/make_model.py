@@ -52,11 +52,10 @@ def make_model(
     static["eq_strain"] = strain_modes({**static, **floats})
     static["max_contacts"], static["max_constraints"] = int(max_contacts), int(max_constraints)
     opt = {"fluid": any(opt[n] != 0 for n in FLUID_OPTIONS), "solver_kernel": 0, **opt}
-    option = Option(
-        **{n: np.asarray(opt[n], dtype=np.float64) for n in OPTION_FLOATS}, **{n: int(opt[n]) for n in OPTION_INTS}
-    )
-    statistic = Statistic(**{n: np.asarray(stat[n], dtype=np.float64) for n in STATISTICS})
-    return Model(Structure(static), opt=option, stat=statistic, **floats)
+    options: dict[str, Any] = {n: np.asarray(opt[n], dtype=np.float64) for n in OPTION_FLOATS}
+    options |= {n: int(opt[n]) for n in OPTION_INTS}
+    statistics: dict[str, Any] = {n: np.asarray(stat[n], dtype=np.float64) for n in STATISTICS}
+    return Model(Structure(static), opt=Option(**options), stat=Statistic(**statistics), **floats)
 
 
 def strain_modes(values: Mapping[str, Any]) -> np.ndarray:

@@ -712,7 +712,7 @@ class Model(Struct, held_by="structure"):
     sensor = objects("sensor")
     site = objects("site")
     skin = objects("skin")
-    tendon = ten = objects("tendon")
+    tendon = objects("tendon")
     texture = tex = objects("texture")
     tuple = objects("tuple")
 

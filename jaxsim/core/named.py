@@ -6,10 +6,12 @@ which sizes count what. Ids are found on the host; the values may be traced or b
 """
 
 import functools
+import math
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
@@ -20,7 +22,7 @@ from jaxsim.core.structure import Structure, per_structure
 from jaxsim.core.types import JointType, ObjType
 
 Place = int | slice | np.ndarray
-Range = Callable[[Any], tuple[np.ndarray, np.ndarray]]  # first entries and numbers of entries of all objects
+Range = Callable[[Any], tuple[Any, Any]]  # first entries and numbers of entries of all objects
 
 
 class Kind(NamedTuple):
@@ -209,7 +211,7 @@ class View:
     """
 
     def __init__(self, owner: Any, index: Any, kind: str, key: Any):
-        many = not isinstance(key, str) and isinstance(key, Iterable) and np.ndim(key) > 0
+        many = isinstance(key, list | tuple) or (isinstance(key, np.ndarray | jax.Array) and key.ndim > 0)
         ids = np.array([find(index, kind, one) for one in key], int) if many else find(index, kind, key)
         self.__dict__.update(_owner=owner, _index=index, _kind=kind, id=ids)
 
@@ -270,17 +272,27 @@ class View:
 
 
 def assign(array: Any, place: tuple, value: Any) -> Any:
-    """A copy of an array, of NumPy or JAX, with the entries at `place` set; raises ValueError for another shape."""
+    """A copy of an array, of NumPy or JAX, with the entries at `place` set.
+
+    The value has as many numbers as there are entries, or is broadcast to them; raises ValueError for another shape.
+    """
     shape = np.shape(array[place])
-    if np.size(value) == np.prod(shape, dtype=int):
-        value = (
-            jnp.reshape(value, shape) if isinstance(value, (jnp.ndarray, jax.core.Tracer)) else np.reshape(value, shape)
-        )
+    if not isinstance(value, jax.Array):
+        value = np.asarray(value)
+    if value.size == math.prod(shape):
+        value = value.reshape(shape)
+    elif not _fits(value.shape, shape):
+        raise ValueError(f"a value of shape {value.shape} cannot be set where {shape} is wanted")
     if isinstance(array, np.ndarray) and not isinstance(value, jax.core.Tracer):
         out = np.array(array)
         out[place] = value
         return out
     return jnp.asarray(array).at[place].set(value)
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    tail = wanted[len(wanted) - len(shape) :]
+    return len(shape) <= len(wanted) and all(n in (1, k) for n, k in zip(shape, tail, strict=True))
 
 
 def objects(kind: str, of_data: bool = False) -> Callable[[Any, Any], View]:

@@ -14,7 +14,7 @@ import dataclasses
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, dataclass_transform
 
 import jax
 import jax.core
@@ -131,11 +131,12 @@ class Struct:
     """
 
     if TYPE_CHECKING:
-        LEAVES: tuple[str, ...]
-        STATIC: tuple[str, ...]
+        LEAVES: ClassVar[tuple[str, ...]]
+        STATIC: ClassVar[tuple[str, ...]]
+        __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def __init_subclass__(cls, held_by: str | None = None):
-        dataclasses.dataclass(init="__init__" not in cls.__dict__ and False, repr=False, eq=False, kw_only=True)(cls)
+        dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=True)(cls)
         children, static = [], []
         for f in dataclasses.fields(cls):
             leaf = f.type is jax.Array or (isinstance(f.type, type) and issubclass(f.type, Struct) and f.type.LEAVES)

@@ -144,7 +144,7 @@ def visual_fields() -> list[tuple[str, Field]]:
 
 def make_visual(values: Mapping[tuple[str, str], Any]) -> Visual:
     """`m.vis` from {(group, field): value}, groups by their attributes."""
-    groups = {
+    groups: dict[str, Any] = {
         group: kind(**{f.name: values[group, f.name] for f in fields_of(kind)}) for group, kind in VISUAL_GROUPS.items()
     }
     return Visual(**groups)

@@ -136,12 +136,11 @@ def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
     static |= {name: arrays[name].tobytes() for name in BYTES}
     static |= {"modelname": str(header["modelname"]), "callbacks": Callbacks()}
     static["eq_strain"] = strain_modes({**sizes, **arrays})
-    option = Option(
-        **{name: arrays[f"opt.{name}"] for name in OPTION_FLOATS},
-        **{name: int(header["option"][name]) for name in OPTION_INTS},
-    )
-    stat = Statistic(**{name: arrays[f"stat.{name}"] for name in STATISTICS})
-    return Model(Structure(static), opt=option, stat=stat, **{name: arrays[name] for name in FLOATS})
+    options: dict[str, Any] = {name: arrays[f"opt.{name}"] for name in OPTION_FLOATS}
+    options |= {name: int(header["option"][name]) for name in OPTION_INTS}
+    statistics: dict[str, Any] = {name: arrays[f"stat.{name}"] for name in STATISTICS}
+    floats = {name: arrays[name] for name in FLOATS}
+    return Model(Structure(static), opt=Option(**options), stat=Statistic(**statistics), **floats)
 
 
 def _tuple(value: Any) -> Any:
