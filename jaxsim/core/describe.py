@@ -47,9 +47,10 @@ def option_value(name: str, value: Any) -> int:
     return number
 
 
-def describe_struct(x: Any) -> str:
-    """All fields by name, wrapped: numbers where they are few, else types and shapes."""
-    return wrapped(type(x).__name__, {f.name: getattr(x, f.name) for f in dataclasses.fields(x)})
+def describe_struct(self: Any) -> str:
+    """All fields of a dataclass or named tuple, wrapped: numbers where they are few, else types and shapes."""
+    names = getattr(self, "_fields", None) or [f.name for f in dataclasses.fields(self)]
+    return wrapped(type(self).__name__, {name: getattr(self, name) for name in names})
 
 
 def wrapped(name: str, values: dict[str, Any]) -> str:
@@ -155,6 +156,8 @@ def short_value(x: Any) -> str:
     """Numbers as they are where they are few, else their type and shape; what is traced or no array, by itself."""
     if isinstance(x, tuple) and all(isinstance(one, (int, float)) for one in x):
         return short_value(np.asarray(x))
+    if isinstance(x, dict) and x:
+        return "{" + ", ".join(f"{key!r}: {short_value(value)}" for key, value in x.items()) + "}"
     if isinstance(x, float):
         return f"{x:.6g}"
     if not _is_concrete(x):

@@ -728,7 +728,7 @@ _SETTABLE = {*ARRAYS, *BYTES, *CAPACITIES, "vis", "callbacks"}
 
 def _static_value(name: str, old: Any, new: Any) -> Any:
     if name in ARRAYS:
-        return np.asarray(new, dtype=old.dtype)
+        return np.array(new, dtype=old.dtype)  # a copy: a structure locks its arrays
     if name in BYTES:
         return bytes(new)
     return capacity(name, new) if name in CAPACITIES else new

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from jaxsim.core.describe import describe_struct
 from jaxsim.core.model import Model
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Recordings:
     """Trajectories of equal length: initial states (k, nq), (k, nv), controls (k, n, nu), measurements (k, n, ny).
 
@@ -25,6 +26,8 @@ class Recordings:
     measured: np.ndarray
     names: tuple[str, ...]
     sigma: np.ndarray
+
+    __repr__ = describe_struct
 
 
 def recordings(

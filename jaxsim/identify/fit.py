@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
+from jaxsim.core.describe import describe_struct
 from jaxsim.core.model import Model
 from jaxsim.engine.rollout import rollout
 from jaxsim.identify.data import Recordings
@@ -25,7 +26,7 @@ SETTLED = 1e-6  # relative improvement of the last iteration below which a fit h
 FAILED = 3.0  # residuals so many times the noise that was given are no noise
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Fit:
     """Result of `identify`.
 
@@ -53,6 +54,8 @@ class Fit:
     identified: np.ndarray
     converged: bool
     iterations: int
+
+    __repr__ = describe_struct
 
     def interval_text(self, i: int) -> str:
         """The interval of value i as text, or that there is none."""

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxsim.core.describe import describe_struct
+
 WEAK = 1e-3  # a singular value below it, relative to the largest, names a direction that the data hardly determine
 SHARE = 0.1  # of a direction, from which on a parameter takes part in it
 
@@ -14,6 +16,8 @@ class Uncertainty(NamedTuple):
 
     covariance: np.ndarray
     identified: np.ndarray
+
+    __repr__ = describe_struct
 
 
 def uncertainty(jac: np.ndarray) -> Uncertainty:

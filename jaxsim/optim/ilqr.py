@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 import jaxsim
 from jaxsim.core.data import Data
+from jaxsim.core.describe import describe_struct
 from jaxsim.core.model import Model
 from jaxsim.engine.derived import carried, fields_read, from_carried, with_fields
 from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos
@@ -47,6 +48,8 @@ class IlqrResult(NamedTuple):
     states: dict[str, Array]
     history: Array
     converged: bool
+
+    __repr__ = describe_struct
 
 
 class _Costs(NamedTuple):

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 import jaxsim
+from jaxsim.core.describe import describe_struct
 from jaxsim.core.extras import require
 from jaxsim.math.safe import Array
 from jaxsim.optim.progress import bar, warn_of_zero_gradient
@@ -18,6 +19,8 @@ class OptimResult(NamedTuple):
     x: Any
     cost: Array
     history: Array
+
+    __repr__ = describe_struct
 
 
 def shoot(
