@@ -35,8 +35,8 @@ from jaxsim.core.types import (
     IntegratorType,
     JacobianType,
     JointType,
-    LRMode,
     LightType,
+    LRMode,
     ObjType,
     ProjectionType,
     RayDataField,
@@ -188,6 +188,7 @@ __all__ = [  # noqa: RUF022, in the order of the reference page
     "support",
     "xla",
 ]
+
 
 def __getattr__(name: str) -> Any:
     """What stands in a module below: a stage, a support function, what concerns compilation."""

@@ -118,7 +118,7 @@ def test_names_in_mujocos_spelling_get_ours():
 
 
 def test_enumerations_are_exported_with_mujocos_values():
-    assert jaxsim.GeomType.BOX == mujoco.mjtGeom.mjGEOM_BOX and jaxsim.SensorType.GYRO == mujoco.mjtSensor.mjSENS_GYRO
+    assert mujoco.mjtGeom.mjGEOM_BOX == jaxsim.GeomType.BOX and mujoco.mjtSensor.mjSENS_GYRO == jaxsim.SensorType.GYRO
     enumerations = [name for name, x in vars(types).items() if isinstance(x, type) and issubclass(x, enum.Enum)]
     found = {name for name in enumerations if vars(types)[name].__module__ == types.__name__}
     assert len(found) > 30 and found <= set(jaxsim.__all__)

@@ -17,7 +17,7 @@ from jax import Array
 from jaxsim.core.callbacks import Callbacks
 from jaxsim.core.describe import describe_model
 from jaxsim.core.named import KINDS, find, names_of, objects
-from jaxsim.core.option import OPTION_FLOATS, OPTION_INTS, STATISTICS, Option, Statistic
+from jaxsim.core.option import Option, Statistic
 from jaxsim.core.struct import (
     Struct,
     asset,
@@ -32,9 +32,8 @@ from jaxsim.core.struct import (
     size,
     text,
 )
-from jaxsim.core.struct import refuse_unknown as _refuse_unknown
 from jaxsim.core.structure import Structure
-from jaxsim.core.visual import Visual, visual_fields
+from jaxsim.core.visual import Visual
 
 CAPACITIES = ("max_contacts", "max_constraints")
 
@@ -665,7 +664,7 @@ class Model(Struct, held_by="structure"):
         changed = {n: x for n, x in values.items() if n not in self.LEAVES and x is not getattr(structure, n, None)}
         leaves = {n: x for n, x in values.items() if n in self.LEAVES}
         if changed:
-            _refuse_unknown(changed, _SETTABLE, "Model")
+            self.refuse_unknown(changed, _SETTABLE)
             structure = structure.replace(changed)
         super().__init__(structure=structure, **leaves)
 
@@ -680,8 +679,10 @@ class Model(Struct, held_by="structure"):
                 values[name] = cast_like(values[name], value)
             elif name in _SETTABLE:
                 static[name] = _static_value(name, getattr(self.structure, name), value)
+            elif name in _FIXED:
+                raise TypeError(f"Model.replace cannot change {name!r}, which follows from the file: edit the Spec")
             else:
-                _refuse(name)
+                self.refuse_unknown((name,), (*FLOATS, *_SETTABLE, "opt", "stat"))
         if static:
             values["structure"] = values["structure"].replace(static)
         return build(Model, values)
@@ -723,6 +724,7 @@ FLOATS = tuple(f.name for f in MODEL_FIELDS if f.kind == "float")
 BYTES = tuple(f.name for f in MODEL_FIELDS if f.kind == "bytes")
 ARRAYS = tuple(f.name for f in MODEL_FIELDS if f.kind not in ("float", "bytes"))
 NAMED = {kind: (table.names, table.objtype) for kind, table in KINDS.items()}
+_FIXED = (*SIZES, "modelname", "eq_strain")
 _SETTABLE = {*ARRAYS, *BYTES, *CAPACITIES, "vis", "callbacks"}
 
 
@@ -732,21 +734,6 @@ def _static_value(name: str, old: Any, new: Any) -> Any:
     if name in BYTES:
         return bytes(new)
     return capacity(name, new) if name in CAPACITIES else new
-
-
-def _refuse(name: str) -> None:
-    """Raise TypeError for a name that `Model.replace` does not take, with where the field is."""
-    homes = {"opt": (*OPTION_FLOATS, *OPTION_INTS), "stat": STATISTICS}
-    for home, names in homes.items():
-        if name in names:
-            raise TypeError(f"{name!r} is a field of m.{home}: m.replace({home}=m.{home}.replace({name}=...))")
-    for group, field in visual_fields():
-        if name == field.name:
-            inner = f"m.vis.{group}.replace({name}=...)"
-            raise TypeError(f"{name!r} is a field of m.vis.{group}: m.replace(vis=m.vis.replace({group}={inner}))")
-    if name in SIZES or name in ("modelname", "eq_strain"):
-        raise TypeError(f"Model.replace cannot change {name!r}, which follows from the file: edit the Spec")
-    _refuse_unknown((name,), (*FLOATS, *_SETTABLE, "opt", "stat"), "Model")
 
 
 def capacity(name: str, value: Any) -> int:

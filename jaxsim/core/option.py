@@ -5,7 +5,7 @@ from typing import Any
 from jax import Array
 
 from jaxsim.core.describe import describe_option, option_value
-from jaxsim.core.struct import Struct, build, cast_like, fields_of, integer, real, refuse_unknown
+from jaxsim.core.struct import Struct, build, cast_like, fields_of, integer, real
 
 FLUID_OPTIONS = ("density", "viscosity")  # options that switch `fluid` on
 
@@ -65,7 +65,7 @@ class Option(Struct):
         Choices may be given by MJCF's words: `replace(integrator="RK4", cone="elliptic")`.
         """
         values = self.values()
-        refuse_unknown(changes, values, "Option")
+        self.refuse_unknown(changes, values)
         for name, value in changes.items():
             values[name] = option_value(name, value) if name in OPTION_INTS else cast_like(values[name], value)
         if any(name in changes and not _is_plain_zero(changes[name]) for name in FLUID_OPTIONS):

@@ -153,7 +153,7 @@ class Struct:
         names = (*self.LEAVES, *self.STATIC)
         if missing := [name for name in names if name not in values]:
             raise TypeError(f"{type(self).__name__}() is missing {', '.join(map(repr, missing))}")
-        refuse_unknown(values, names, type(self).__name__)
+        self.refuse_unknown(values, names)
         self.__dict__.update(values)
 
     def __setattr__(self, name: str, value: Any):
@@ -167,8 +167,12 @@ class Struct:
         def __getattr__(self, name: str) -> Any:
             """Raise AttributeError for a name that is no field, with the nearest."""
             what = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name.startswith("_"):
+                raise AttributeError(what)
+            if path := home_of(type(self), name):
+                raise AttributeError(f"{what}; it is {type(self).__name__[0].lower()}.{'.'.join(path)}.{name}")
             known = {*dir(type(self)), *(f.name for f in dataclasses.fields(self))}
-            raise AttributeError(what + ("" if name.startswith("_") else did_you_mean(name, known)))
+            raise AttributeError(what + did_you_mean(name, known))
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self), *(f.name for f in dataclasses.fields(self))})
@@ -187,6 +191,20 @@ class Struct:
     def __hash__(self) -> int:
         return hash((type(self), *(self.__dict__[name] for name in self.STATIC)))
 
+    @classmethod
+    def refuse_unknown(cls, names: Iterable[str], known: Iterable[str]) -> None:
+        """Raise TypeError for a name that is not among the known ones, with the field's home or the nearest name."""
+        for name in names:
+            if name in known:
+                continue
+            if path := home_of(cls, name):
+                letter, change = cls.__name__[0].lower(), f"{name}=..."
+                for n in range(len(path), 0, -1):
+                    change = f"{path[n - 1]}={'.'.join((letter, *path[:n]))}.replace({change})"
+                home = ".".join((letter, *path))
+                raise TypeError(f"{name!r} is a field of {home}: {letter}.replace({change})")
+            raise TypeError(f"{cls.__name__} has no field {name!r}{did_you_mean(name, known)}")
+
     def values(self) -> dict[str, Any]:
         """The stored fields by name."""
         return dict(self.__dict__)
@@ -194,7 +212,7 @@ class Struct:
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed; new values take the dtype of the old ones."""
         values = self.values()
-        refuse_unknown(changes, values, type(self).__name__)
+        self.refuse_unknown(changes, values)
         values.update({name: cast_like(values[name], value) for name, value in changes.items()})
         return build(type(self), values)
 
@@ -206,12 +224,15 @@ def build(cls: type, values: Mapping[str, Any]) -> Any:
     return new
 
 
-def refuse_unknown(changes: Iterable[str], known: Iterable[str], what: str) -> None:
-    """Raise TypeError for a name that is not among the known ones."""
-    known = known if isinstance(known, Mapping) else set(known)
-    for name in changes:
-        if name not in known:
-            raise TypeError(f"{what} has no field {name!r}{did_you_mean(name, known)}")
+def home_of(struct: type[Struct], name: str) -> tuple[str, ...]:
+    """The parts of a class that lead to the one with a field of this name; empty where none has it."""
+    for f in dataclasses.fields(struct):
+        if isinstance(f.type, type) and issubclass(f.type, Struct):
+            if name in f.type.__dataclass_fields__:
+                return (f.name,)
+            if inner := home_of(f.type, name):
+                return (f.name, *inner)
+    return ()
 
 
 def _getter(names: tuple[str, ...]) -> Callable[[Mapping[str, Any]], tuple]:

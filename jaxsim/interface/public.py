@@ -15,7 +15,7 @@ import jax
 import jax.core
 import numpy as np
 
-from jaxsim.interface.arguments import check_data, check_model
+from jaxsim.interface.arguments import check_data, check_model, unknown_argument
 from jaxsim.xla.compat import is_staging
 from jaxsim.xla.options import jit
 
@@ -57,6 +57,8 @@ def public(function: F | None = None, *, static: tuple[str, ...] = (), compiled:
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:
+            if answer := unknown_argument(name, signature, kwargs):
+                raise TypeError(answer) from None
             return plain(*args, **kwargs)  # which raises Python's own error
         m = given["m"]
         check_model(m, name, given.get(data[0]) if data else None)

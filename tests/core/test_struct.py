@@ -62,10 +62,11 @@ def test_copies_are_equal_and_have_equal_hashes(simulated, part, copied):
 
 def test_copies_share_the_compilation(simulated):
     m, d = simulated["m"], simulated["d"]
-    step = jax.jit(jaxsim.forward)
-    step(m, d)
-    step(pickled(m), copy.deepcopy(d))
-    assert step._cache_size() == 1
+    heights = jax.jit(lambda m, d: m.geom_pos + d.geom_xpos)
+    heights(m, d)
+    heights(pickled(m), copy.deepcopy(d))
+    heights(copy.copy(m), cloudpickled(d))
+    assert heights._cache_size() == 1
 
 
 def _in_float64():
