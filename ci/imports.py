@@ -21,7 +21,7 @@ ROOT = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().pare
 # Lowest first; rooms of one line may import each other. A module's room is the longest name that it lies in.
 ROOMS = (
     ("jaxsim.math",),
-    ("jaxsim.core", "jaxsim.xla"),
+    ("jaxsim.core", "jaxsim.xla", "jaxsim.native"),
     ("jaxsim.interface",),
     ("jaxsim.mjcf",),
     ("jaxsim.engine.tables", "jaxsim.engine.damping", "jaxsim.engine.refusals", "jaxsim.engine.__init__"),
@@ -60,7 +60,7 @@ ROOMS = (
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 # What the order alone would let pass: the front end knows neither JAX nor physics, the engine no text.
 FORBIDDEN = {
-    "jaxsim.mjcf": ("jax", "jaxsim.math", "jaxsim.xla"),
+    "jaxsim.mjcf": ("jax", "jaxsim.math", "jaxsim.xla", "jaxsim.native"),
     "jaxsim.engine": ("jaxsim.mjcf",),
     "tests": ("ci",),
     "ci": ("tests",),

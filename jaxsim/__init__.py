@@ -6,15 +6,52 @@ import by themselves: `jaxsim.mjx`, `jaxsim.envs`, `jaxsim.optim`, `jaxsim.ident
 """
 
 import difflib
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from jaxsim import mjcf, parallel, stages, support, xla
 from jaxsim.core.callbacks import Callbacks
-from jaxsim.core.data import Contact, Data
+from jaxsim.core.contact import Contact
+from jaxsim.core.data import Data
 from jaxsim.core.errors import CapacityWarning, ModelError, ModelWarning, UnsupportedError
-from jaxsim.core.model import Model, Option, Statistic
-from jaxsim.core.types import ObjType, State
+from jaxsim.core.model import Model
+from jaxsim.core.option import Option, Statistic
+from jaxsim.core.types import (
+    BiasType,
+    CamLightType,
+    CamOutBit,
+    ColorSpace,
+    ConDataField,
+    ConeType,
+    ConstraintState,
+    ConstraintType,
+    DataType,
+    DisableBit,
+    DynType,
+    EnableBit,
+    EqType,
+    FlexSelf,
+    GainType,
+    GeomType,
+    IntegratorType,
+    JacobianType,
+    JointType,
+    LightType,
+    LRMode,
+    ObjType,
+    ProjectionType,
+    RayDataField,
+    SameFrame,
+    SensorType,
+    SleepPolicy,
+    SolverType,
+    Stage,
+    State,
+    TextureRole,
+    TextureType,
+    TrnType,
+    WarningType,
+    WrapType,
+)
 from jaxsim.engine.collision.broad.capacity import suggest_capacity
 from jaxsim.engine.constants.elasticity import flex_elasticity
 from jaxsim.engine.constants.set_const import set_const
@@ -36,6 +73,7 @@ from jaxsim.engine.state import (
 )
 from jaxsim.engine.transition import transition_derivatives
 from jaxsim.io.archive import save_model
+from jaxsim.io.arrays import from_arrays, to_arrays
 from jaxsim.io.full_inertia import with_full_inertia
 from jaxsim.io.load import load_model, save_mjcf
 from jaxsim.io.mujoco import from_mujoco
@@ -54,6 +92,8 @@ __all__ = [  # noqa: RUF022, in the order of the reference page
     "load_model",
     "save_model",
     "save_mjcf",
+    "to_arrays",
+    "from_arrays",
     "from_mujoco",
     "from_mujoco_data",
     "to_mujoco",
@@ -101,8 +141,42 @@ __all__ = [  # noqa: RUF022, in the order of the reference page
     "Data",
     "Contact",
     "Callbacks",
+    # enumerations
+    "BiasType",
+    "CamLightType",
+    "CamOutBit",
+    "ColorSpace",
+    "ConDataField",
+    "ConeType",
+    "ConstraintState",
+    "ConstraintType",
+    "DataType",
+    "DisableBit",
+    "DynType",
+    "EnableBit",
+    "EqType",
+    "FlexSelf",
+    "GainType",
+    "GeomType",
+    "IntegratorType",
+    "JacobianType",
+    "JointType",
+    "LRMode",
+    "LightType",
     "ObjType",
+    "ProjectionType",
+    "RayDataField",
+    "SameFrame",
+    "SensorType",
+    "SleepPolicy",
+    "SolverType",
+    "Stage",
     "State",
+    "TextureRole",
+    "TextureType",
+    "TrnType",
+    "WarningType",
+    "WrapType",
     # errors
     "ModelError",
     "UnsupportedError",
@@ -116,57 +190,12 @@ __all__ = [  # noqa: RUF022, in the order of the reference page
     "xla",
 ]
 
-# Names of earlier versions, each with the one that it has now.
-_RENAMED = {
-    "angmomMat": "angmom_mat",
-    "applyFT": "apply_ft",
-    "contactForce": "contact_force",
-    "copyState": "copy_state",
-    "differentiatePos": "differentiate_pos",
-    "extractState": "extract_state",
-    "fullM": "full_m",
-    "geomDistance": "geom_distance",
-    "getState": "get_state",
-    "getTotalmass": "get_totalmass",
-    "integratePos": "integrate_pos",
-    "jacBody": "jac_body",
-    "jacBodyCom": "jac_body_com",
-    "jacDot": "jac_dot",
-    "jacGeom": "jac_geom",
-    "jacPointAxis": "jac_point_axis",
-    "jacSite": "jac_site",
-    "jacSubtreeCom": "jac_subtree_com",
-    "local2Global": "local2global",
-    "mulJacTVec": "mul_jac_t_vec",
-    "mulJacVec": "mul_jac_vec",
-    "mulM": "mul_m",
-    "mulM2": "mul_m2",
-    "multiRay": "multi_ray",
-    "normalizeQuat": "normalize_quat",
-    "objectAcceleration": "object_acceleration",
-    "objectVelocity": "object_velocity",
-    "resetDataKeyframe": "reset_data_keyframe",
-    "setConst": "set_const",
-    "setKeyframe": "set_keyframe",
-    "setState": "set_state",
-    "setTotalmass": "set_totalmass",
-    "set_total_mass": "set_totalmass",
-    "solveM": "solve_m",
-    "solveM2": "solve_m2",
-    "stateSize": "state_size",
-}
-
 
 def __getattr__(name: str) -> Any:
-    """What stands in a module below: a stage, a support function; or, with a warning, a name of an earlier version."""
+    """What stands in a module below: a stage, a support function, what concerns compilation."""
     for module in (stages, support, xla):
         if name in module.__all__:
             return getattr(module, name)
-    if name in _RENAMED:
-        new = _RENAMED[name]
-        home = "jaxsim" if new in __all__ else "jaxsim.support"
-        warnings.warn(f"jaxsim.{name} is now {home}.{new}", DeprecationWarning, stacklevel=2)
-        return globals()[new] if new in __all__ else getattr(support, new)
     close = difflib.get_close_matches(name, [*__all__, *stages.__all__, *support.__all__], n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     raise AttributeError(f"module 'jaxsim' has no attribute {name!r}{hint}")

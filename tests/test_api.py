@@ -1,5 +1,6 @@
 """The public interface: names follow one rule, every export stands in the reference page with a description."""
 
+import enum
 import importlib
 import re
 import warnings
@@ -9,6 +10,7 @@ import pytest
 
 import jaxsim
 from jaxsim import parallel, stages, support, xla
+from jaxsim.core import types
 from tests.names import snake_case
 from tests.paths import ROOT
 
@@ -17,16 +19,6 @@ MODULES = {"jaxsim": jaxsim, "jaxsim.parallel": parallel, "jaxsim.xla": xla}
 MODULES |= {"jaxsim.stages": stages, "jaxsim.support": support}
 THEIRS = {snake_case(name): name for name in dir(mujoco) if re.match("mjd?_", name)}
 OURS = {"rungekutta4": "mj_RungeKutta, by the name that MJX has", "update_sleep": "MuJoCo does not export it"}
-# Names of earlier versions and those that they have now.
-RENAMED = {
-    "applyFT": support.apply_ft,
-    "getState": jaxsim.get_state,
-    "jacBodyCom": support.jac_body_com,
-    "multiRay": jaxsim.multi_ray,
-    "mulM2": support.mul_m2,
-    "setTotalmass": support.set_totalmass,
-    "set_total_mass": support.set_totalmass,
-}
 
 
 def documented():
@@ -119,14 +111,17 @@ def test_stages_and_support_functions_are_reachable_at_the_top_without_a_word():
     assert fwd_position is stages.fwd_position
 
 
-@pytest.mark.parametrize("name", jaxsim._RENAMED)
-def test_names_of_earlier_versions_work_and_say_the_new_one(name):
-    new = jaxsim._RENAMED[name]
-    with pytest.warns(DeprecationWarning, match=rf"jaxsim\.{name} is now jaxsim\.(support\.)?{new}$"):
-        old = getattr(jaxsim, name)
-    assert old is getattr(jaxsim, new)
-    assert name not in dir(jaxsim)
-    assert RENAMED.get(name, old) is old
+def test_names_in_mujocos_spelling_get_ours():
+    for name in ("jacBodyCom", "getState", "setTotalmass"):
+        with pytest.raises(AttributeError, match=f"did you mean '{snake_case(name)}'"):
+            getattr(jaxsim, name)
+
+
+def test_enumerations_are_exported_with_mujocos_values():
+    assert mujoco.mjtGeom.mjGEOM_BOX == jaxsim.GeomType.BOX and mujoco.mjtSensor.mjSENS_GYRO == jaxsim.SensorType.GYRO
+    enumerations = [name for name, x in vars(types).items() if isinstance(x, type) and issubclass(x, enum.Enum)]
+    found = {name for name in enumerations if vars(types)[name].__module__ == types.__name__}
+    assert len(found) > 30 and found <= set(jaxsim.__all__)
 
 
 def test_a_misspelt_name_gets_the_nearest():

@@ -7,8 +7,9 @@ import numpy as np
 
 import jaxsim
 from jaxsim.compiler import compile_spec
-from jaxsim.core import fields
-from jaxsim.core.model import MODEL_FIELDS, OPTION_FLOATS, OPTION_INTS, OWN_OPTIONS, SIZES, Statistic
+from jaxsim.core.model import MODEL_FIELDS, SIZES
+from jaxsim.core.option import OPTION_FLOATS, OPTION_INTS, OWN_OPTIONS, STATISTICS
+from jaxsim.core.visual import visual_fields
 from jaxsim.io.archive import read_archive, save_model
 from jaxsim.mjcf import read
 
@@ -40,14 +41,13 @@ def model_differences(ours, mj_model) -> dict[str, str]:
             b = b.reshape(a.shape)
         if not _same(a, b):
             out[name] = _account(a, b)
-    for group, names in (("opt", (*OPTION_FLOATS, *OPTION_INTS)), ("stat", Statistic._fields)):
+    for group, names in (("opt", (*OPTION_FLOATS, *OPTION_INTS)), ("stat", STATISTICS)):
         for name in (n for n in names if n not in OWN_OPTIONS):
             a, b = getattr(getattr(ours, group), name), getattr(getattr(mj_model, group), name)
             if not _same(a, b):
                 out[f"{group}.{name}"] = f"{a} != {b}"
-    for field in fields.parse(fields.VISUAL):
-        group, _, name = field.name.partition(".")
-        group = "global_" if group == "global" else group
+    for group, field in visual_fields():
+        name = field.name
         a, b = getattr(getattr(ours.vis, group), name), getattr(getattr(mj_model.vis, group), name)
         if np.size(b) and not _same(a, b):  # the bindings give vis.rgba.bv and bvactive as empty arrays
             out[f"vis.{group}.{name}"] = f"{a} != {b}"
@@ -79,7 +79,7 @@ def archive_differences(m, path) -> dict[str, str]:
     pairs = {name: (getattr(m, name), getattr(again, name)) for name in names}
     for group in ("opt", "stat"):
         a, b = getattr(m, group), getattr(again, group)
-        keys = (*OPTION_FLOATS, *OPTION_INTS) if group == "opt" else Statistic._fields
+        keys = (*OPTION_FLOATS, *OPTION_INTS) if group == "opt" else STATISTICS
         pairs |= {f"{group}.{name}": (getattr(a, name), getattr(b, name)) for name in keys}
     out = {k: f"{a} != {b}" for k, (a, b) in pairs.items() if not _identical(a, b)}
     return out | ({} if m.vis == again.vis else {"vis": "differs"})

@@ -15,9 +15,8 @@ import numpy as np
 from jax import lax
 
 from jaxsim.engine.solver import kernel
+from jaxsim.native import stage, world_program
 from jaxsim.xla.compat import scan_lengths
-from jaxsim.native import world_program
-from jaxsim.native import stage
 
 WIDE = np.longdouble
 

@@ -1,39 +1,21 @@
-"""What is written from the tables of fields: the stub `jaxsim/core/field_types.pyi` and the page `docs/fields.md`.
+"""The page `docs/fields.md`, written from the annotated fields of Model, Data and their parts.
 
-Run from the repository to write both: python -m validation.fields
+Run from the repository to write it: python -m validation.fields
 """
 
+import dataclasses
+import inspect
+import re
 from pathlib import Path
 
-from jaxsim.core import fields
-from jaxsim.core.fields import Field
+from jaxsim.core.contact import JACOBIANS, Constraint, Contact, Warning
+from jaxsim.core.data import PACKED, Data
+from jaxsim.core.model import Model
+from jaxsim.core.option import Option, Statistic
+from jaxsim.core.struct import Field, Struct, fields_of
+from jaxsim.core.visual import VISUAL_GROUPS
 
-ROOT = Path(__file__).resolve().parent.parent
-STUB, PAGE = ROOT / "jaxsim/core/field_types.pyi", ROOT / "docs/fields.md"
-
-# what a field of each kind is in Python, where it is not the kind's own name
-MODEL_TYPES = {
-    "float": "jax.Array",
-    "int": "np.ndarray",
-    "bool": "np.ndarray",
-    "asset": "np.ndarray",
-    "char": "np.ndarray",
-}
-OPTION_TYPES = {"float": "jax.Array"}
-DATA_TYPES = {"float": "jax.Array", "int": "jax.Array", "bool": "jax.Array"}
-
-STUB_HEAD = '''"""Fields of Model, Data and their structs. Written by `python -m validation.fields`: do not edit."""
-
-from typing import Any, TypedDict
-
-import jax
-import numpy as np
-
-from jaxsim.core.callbacks import Callbacks
-from jaxsim.core.data import Constraint, Contact, Warning
-from jaxsim.core.layout import Layout
-from jaxsim.core.model import Option, Statistic, Structure
-'''
+PAGE = Path(__file__).resolve().parent.parent / "docs/fields.md"
 
 PAGE_HEAD = """# Fields
 
@@ -46,92 +28,35 @@ stored by rows, quaternions as (w, x, y, z). Spatial vectors have the rotation f
 
 Kinds: `float` is a leaf of the PyTree, which can be batched and differentiated. `int`, `bool`, `char`, `bytes`
 and `asset` fields of a model are structure: static, and another value means another compilation. All fields of `Data`
-are leaves.
+are leaves. `size` fields are integers.
 
 This page is written by `python -m validation.fields`.
 """
 
 
-def packed_fields() -> list[Field]:
-    """The rows of `d.efc_*`: what is stored of constraints, then what follows from their slots."""
-    rows = [*(f for f in fields.parse(fields.CONSTRAINT) if f.name != "active"), *fields.parse(fields.ROW)]
-    return [f._replace(name=f"efc_{f.name}", shape=("max_constraints", *f.shape)) for f in rows]
+def sections(struct: type[Struct]) -> dict[str, list[Field]]:
+    """The fields of a class, parts included, by the comments over them in its source; "" before the first."""
+    own = {f.name: f for f in fields_of(struct)}
+    types = {f.name: f.type.__name__ for f in dataclasses.fields(struct) if f.name not in own}
+    parts = {f.name: f._replace(kind=types[f.name]) for f in fields_of(struct, "part")}
+    out: dict[str, list[Field]] = {}
+    title = ""
+    for line in inspect.getsource(struct).splitlines():
+        if found := re.match(r"    # (.*)", line):
+            title = found[1]
+        if (found := re.match(r"    (\w+): ", line)) and (field := (own | parts).get(found[1])):
+            out.setdefault(title, []).append(field)
+    return out
 
 
-def _within(lead: tuple[str | int, ...], table: list[Field]) -> list[Field]:
-    return [f._replace(shape=(*lead, *f.shape)) for f in table]
+def _within(lead: str, rows: list[Field]) -> list[Field]:
+    return [f if f.name in JACOBIANS or f.name == "layout" else f._replace(shape=(lead, *f.shape)) for f in rows]
 
 
 def _shape(field: Field) -> str:
     if not field.shape:
         return "scalar"
     return f"({', '.join(map(str, field.shape))}{',' * (len(field.shape) == 1)})"
-
-
-def _struct(name: str, table: list[Field], types: dict[str, str], scalars: bool = False) -> str:
-    """A class of the stub: a read-only property for each field."""
-    lines = [f"\nclass {name}:"]
-    for field in table:
-        kind = field.kind if scalars and not field.shape and field.kind == "int" else types.get(field.kind, field.kind)
-        shape = f", {_shape(field)}" if field.shape else ""
-        unit = "" if field.unit == "-" else f" [{field.unit}]"
-        lines += ["    @property", f"    def {field.name}(self) -> {kind}:"]
-        lines += [f'        """{field.meaning[0].upper()}{field.meaning[1:]}{unit}{shape}."""', ""]
-    return "\n".join(lines)
-
-
-def _changes(name: str, names: list[str]) -> str:
-    """What `replace` takes: a TypedDict."""
-    return "\n".join([f"\nclass {name}(TypedDict, total=False):", *(f"    {n}: Any" for n in names), ""])
-
-
-def _names(table: list[Field]) -> list[str]:
-    return [f.name for f in table]
-
-
-def _visual() -> str:
-    groups: dict[str, list[Field]] = {}
-    for field in fields.parse(fields.VISUAL):
-        group, _, name = field.name.partition(".")
-        kind = field.kind if not field.shape else "tuple[float, ...]"
-        groups.setdefault(group, []).append(field._replace(name=name, kind=kind))
-    text = "".join(_struct(f"Visual{group.title()}", rows, {}) for group, rows in groups.items())
-    lines = ["", "class Visual:"]
-    for group in groups:
-        name = "global_" if group == "global" else group
-        lines += ["    @property", f"    def {name}(self) -> Visual{group.title()}: ..."]
-    return text + "\n".join([*lines, ""])
-
-
-def stub() -> str:
-    """The text of the stub."""
-    parse = fields.parse
-    sizes, model, parts = parse(fields.SIZES), parse(fields.MODEL), parse(fields.MODEL_PARTS)
-    option, data, data_parts = parse(fields.OPTION), parse(fields.DATA), parse(fields.DATA_PARTS)
-    contact, constraint, jacobians = parse(fields.CONTACT), parse(fields.CONSTRAINT), parse(fields.JACOBIANS)
-    warning = parse(fields.WARNING)
-    settable = [f for f in parts if f.name not in ("vis", "structure", "modelname", "eq_strain")]
-    return "".join(
-        [
-            STUB_HEAD,
-            _struct("ModelFields", sizes, {}),
-            _struct("", model, MODEL_TYPES).removeprefix("\nclass :"),
-            _struct("", parts, {}).removeprefix("\nclass :"),
-            _visual(),
-            _struct("OptionFields", option, OPTION_TYPES, scalars=True),
-            _struct("DataFields", [*data, *data_parts, *packed_fields()], DATA_TYPES),
-            _struct("ContactFields", _within(("max_contacts",), contact), DATA_TYPES),
-            _struct("ConstraintFields", [*_within(("nslot",), constraint), *jacobians], DATA_TYPES),
-            _struct("WarningFields", warning, DATA_TYPES),
-            _changes("ModelChanges", _names([*model, *settable])),
-            _changes("OptionChanges", _names(option)),
-            _changes("StatisticChanges", _names(parse(fields.STATISTIC))),
-            _changes("DataChanges", _names([*data, *data_parts])),
-            _changes("ContactChanges", _names(contact)),
-            _changes("ConstraintChanges", _names([*constraint, *jacobians])),
-            _changes("WarningChanges", _names(warning)),
-        ]
-    )
 
 
 def _table(rows: list[Field]) -> str:
@@ -150,40 +75,35 @@ def _section(title: str, intro: str, table: dict[str, list[Field]]) -> str:
 
 def page() -> str:
     """The text of the page."""
-    sections, parse = fields.sections, fields.parse
-    data = sections(fields.DATA)
-    visual = {f"vis.{title.lower()}": rows for title, rows in sections(fields.VISUAL).items()}
-    constraint = _within(("nslot",), parse(fields.CONSTRAINT))
+    visual = {f"vis.{group}": fields_of(kind) for group, kind in VISUAL_GROUPS.items()}
+    contact = {title: _within("max_contacts", rows) for title, rows in sections(Contact).items()}
+    constraint = {title: _within("nslot", rows) for title, rows in sections(Constraint).items()}
     return "".join(
         [
             PAGE_HEAD,
-            _section("Model: sizes", "Integers of `m`.", sections(fields.SIZES)),
-            _section("Model: arrays", "Fields of `m`.", sections(fields.MODEL)),
-            _section("Model: parts", "What `m` holds in addition.", sections(fields.MODEL_PARTS)),
-            _section("Option", "Fields of `m.opt`.", sections(fields.OPTION)),
-            _section("Statistic", "Fields of `m.stat`.", sections(fields.STATISTIC)),
-            _section("Visual", "Fields of `m.vis`, by group; `global` is reached as `m.vis.global_`.", visual),
-            _section("Data", "Fields of `d`.", data),
-            _section("Data: parts", "What `d` holds in addition.", sections(fields.DATA_PARTS)),
+            _section("Model", "Fields of `m`.", sections(Model)),
+            _section("Option", "Fields of `m.opt`.", sections(Option)),
+            _section("Statistic", "Fields of `m.stat`.", sections(Statistic)),
+            _section("Visual", "Fields of `m.vis`, by group.", visual),
+            _section("Data", "Fields of `d`.", sections(Data)),
             _section(
                 "Data: packed rows",
                 "Constraint rows in MuJoCo's order, of which the first `nefc` are real: properties of `d`.",
-                {"": packed_fields()},
+                {"": list(PACKED.values())},
             ),
-            _section("Contact", "Fields of `d.contact`.", {"": _within(("max_contacts",), parse(fields.CONTACT))}),
+            _section("Contact", "Fields of `d.contact`.", contact),
             _section(
                 "Constraint",
                 "Fields of `d.efc`: rows in the fixed slots of `jaxsim.core.layout`. A slot without a row holds zeros.",
-                {"": [*constraint, *parse(fields.JACOBIANS)]},
+                constraint,
             ),
-            _section("Warning", "Fields of `d.warning`.", sections(fields.WARNING)),
+            _section("Warning", "Fields of `d.warning`.", sections(Warning)),
         ]
     )
 
 
 def main() -> None:
-    """Write the stub and the page."""
-    STUB.write_text(stub(), encoding="utf-8")
+    """Write the page."""
     PAGE.write_text(page(), encoding="utf-8")
 
 

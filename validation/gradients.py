@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
-from jaxsim.core.model import FLOATS, OPTION_FLOATS, Statistic
+from jaxsim.core.model import FLOATS
+from jaxsim.core.option import OPTION_FLOATS, STATISTICS
 from jaxsim.core.types import IntegratorType, SolverType
 from jaxsim.engine.actuation import history
 from jaxsim.engine.collision.convex import convex
@@ -95,7 +96,7 @@ def inputs_of(m, d, function="step"):
     x = {name: getattr(m, name) for name in FLOATS}
     x |= {f"opt.{name}": getattr(m.opt, name) for name in OPTION_FLOATS}
     if function != "set_const":
-        x |= {f"stat.{name}": getattr(m.stat, name) for name in Statistic._fields}
+        x |= {f"stat.{name}": getattr(m.stat, name) for name in STATISTICS}
         names = (*INPUTS, "qacc") if function == "inverse" else INPUTS
         x |= {f"d.{name}": getattr(d, name) for name in names}
     return {name: value for name, value in x.items() if np.size(value)}

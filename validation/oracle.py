@@ -4,7 +4,8 @@ import mujoco
 import numpy as np
 
 import jaxsim
-from jaxsim.core.data import CONTACT_FIELDS, DATA_FIELDS
+from jaxsim.core.contact import CONTACT_FIELDS
+from jaxsim.core.data import DATA_FIELDS
 
 SKIPPED = {"solver_niter", "actuator_moment", "maxuse_con", "maxuse_efc", "overflow_contacts", "overflow_constraints"}
 

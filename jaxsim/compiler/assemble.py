@@ -13,8 +13,8 @@ import numpy as np
 
 from jaxsim.compiler.draft import KINDS, Draft
 from jaxsim.compiler.objects import DraftObject
-from jaxsim.core import fields
 from jaxsim.core.model import MODEL_FIELDS, SIZES
+from jaxsim.core.struct import evaluate
 
 FIELD_SOURCES = {
     "body": "pos=.pos quat=.quat ipos=.ipos iquat=.iquat mass=.mass inertia=.inertia gravcomp=gravcomp weldid=.weldid",
@@ -134,7 +134,7 @@ def empty_tables(draft: Draft) -> None:
         v.setdefault(name, 0)
     for name, kind, shape, *_ in MODEL_FIELDS:
         if name not in v:
-            size = fields.evaluate(shape, v)
+            size = evaluate(shape, v)
             if name not in SET_CONST_FIELDS and np.prod(size, dtype=int):
                 raise AssertionError(f"the compiler left {name} empty")
             v[name] = np.zeros(size, np.int32 if kind == "int" else np.float64)

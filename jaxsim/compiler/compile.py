@@ -26,7 +26,8 @@ from jaxsim.compiler.lengthrange import set_length_ranges
 from jaxsim.compiler.model_warnings import warn_loose_flexes, warn_suspicious
 from jaxsim.compiler.names import name_tables, path_tables
 from jaxsim.compiler.objects import DraftObject
-from jaxsim.core.model import Model, make_model
+from jaxsim.core.make_model import make_model
+from jaxsim.core.model import Model
 from jaxsim.core.types import MINVAL
 from jaxsim.engine.constants.set_const import set_const
 from jaxsim.mjcf import Spec, expand, object_name, resolve, resolve_actuator

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from jaxsim.compiler.draft import Draft, Settings
-from jaxsim.core import fields
+from jaxsim.core.option import Option
+from jaxsim.core.struct import fields_of
 from jaxsim.core.types import DisableBit, EnableBit
+from jaxsim.core.visual import visual_fields
 from jaxsim.mjcf import Element
 from jaxsim.mjcf.schema.element_type import SCHEMA
 from jaxsim.mjcf.schema.values import ENUMS
@@ -60,7 +62,7 @@ def read_option(draft: Draft) -> None:
     defaults, written, element = _merged(draft, "option")
     merged = {**defaults, **written}
     option: dict[str, Any] = {}
-    for name, kind, *_ in fields.parse(fields.OPTION):
+    for name, kind, *_ in fields_of(Option):
         if name in merged:
             word = merged[name]
             value = ENUMS[name][word] if name in _OPTION_WORDS else word
@@ -107,9 +109,9 @@ def read_visual(draft: Draft) -> None:
     """mjVisual as {(group, field): value}, rounded to single precision as in MuJoCo."""
     sections = {group: _merged(draft, "visual", group) for group in SCHEMA.children["visual"].children}
     visual: dict[tuple[str, str], Any] = {}
-    for field in fields.parse(fields.VISUAL):
-        group, _, name = field.name.partition(".")
-        defaults, written, _ = sections[group]
+    for group, field in visual_fields():
+        name = field.name
+        defaults, written, _ = sections[group.removesuffix("_")]
         value = written.get(name, defaults[name])
         if field.kind == "int":
             visual[group, name] = int(value)

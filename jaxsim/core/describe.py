@@ -1,5 +1,7 @@
-"""What `print` shows of Option, Data, Contact and Warning: what a person looks for, for one world or a batch."""
+"""What `print` shows of a model, data and their parts: what a person looks for, for one world or a batch."""
 
+import dataclasses
+import textwrap
 from typing import Any
 
 import jax
@@ -19,6 +21,11 @@ from jaxsim.core.types import (
 WORDS = {"integrator": IntegratorType, "cone": ConeType, "jacobian": JacobianType, "solver": SolverType}
 FLAGS = {"disableflags": DisableBit, "enableflags": EnableBit}
 MAX_CONTACTS = 10  # contacts that are listed
+MAX_TEXT = 60  # characters of a value that is no array
+SIZES = (
+    *("nbody", "nq", "nv", "nu", "na", "ngeom", "njnt", "nsite", "ncam", "nlight", "nmesh", "nhfield", "nflex"),
+    *("neq", "ntendon", "nsensor", "nkey", "nmocap"),
+)  # of a model, shown where there are any
 
 
 def option_value(name: str, value: Any) -> int:
@@ -40,9 +47,32 @@ def option_value(name: str, value: Any) -> int:
     return number
 
 
+def describe_struct(self: Any) -> str:
+    """All fields of a dataclass or named tuple, wrapped: numbers where they are few, else types and shapes."""
+    names = getattr(self, "_fields", None) or [f.name for f in dataclasses.fields(self)]
+    return wrapped(type(self).__name__, {name: getattr(self, name) for name in names})
+
+
+def wrapped(name: str, values: dict[str, Any]) -> str:
+    """`name(field=value, ...)` in lines of 118 characters."""
+    items = ", ".join(f"{key}={short_value(value)}" for key, value in values.items())
+    lines = textwrap.wrap(items, 116, break_long_words=False, break_on_hyphens=False)
+    if len(lines) <= 1 and len(name) + len(items) < 116:
+        return f"{name}({items})"
+    return f"{name}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+def describe_model(m: Any) -> str:
+    """Name, sizes, capacities and the main options."""
+    sizes = {n: getattr(m, n) for n in SIZES if getattr(m, n)}
+    words = {n: WORDS[n](getattr(m.opt, n)).name.lower() for n in ("integrator", "cone", "solver")}
+    capacities = {n: getattr(m, n) for n in ("max_contacts", "max_constraints")}
+    return wrapped("Model", {"name": m.modelname, **sizes, **capacities, "timestep": m.opt.timestep, **words})
+
+
 def describe_option(opt: Any, floats: tuple[str, ...], ints: tuple[str, ...]) -> str:
     """One line for each option, choices and flags by their words."""
-    lines = [f"{name}={_value(getattr(opt, name))}" for name in floats]
+    lines = [f"{name}={short_value(getattr(opt, name))}" for name in floats]
     for name in ints:
         value = getattr(opt, name)
         if isinstance(value, int) and name in WORDS:
@@ -56,36 +86,48 @@ def describe_option(opt: Any, floats: tuple[str, ...], ints: tuple[str, ...]) ->
 def describe_data(d: Any) -> str:
     """Sizes, worlds, time, state and counts."""
     if not _is_concrete(d.time, d.qpos, d.qvel, d.ctrl, d.ncon, d.nefc):
-        return f"Data(qpos={_value(d.qpos)}, qvel={_value(d.qvel)}, ctrl={_value(d.ctrl)}, ...)"
+        return f"Data(qpos={short_value(d.qpos)}, qvel={short_value(d.qvel)}, ctrl={short_value(d.ctrl)}, ...)"
     worlds = np.shape(d.time)
     head = f"{' x '.join(map(str, worlds))} worlds, " if worlds else ""
-    state = "".join(f", {name}={_value(getattr(d, name))}" for name in ("qpos", "qvel", "act", "ctrl") if _has(d, name))
-    counts = f"ncon={_value(d.ncon)}, nefc={_value(d.nefc)}"
+    state = "".join(
+        f", {name}={short_value(getattr(d, name))}" for name in ("qpos", "qvel", "act", "ctrl") if _has(d, name)
+    )
+    counts = f"ncon={short_value(d.ncon)}, nefc={short_value(d.nefc)}"
     trouble = [name for name in ("overflow_contacts", "overflow_constraints") if _any(getattr(d, name))]
-    dropped = "".join(f", {name}={_value(getattr(d, name))}" for name in trouble)
+    dropped = "".join(f", {name}={short_value(getattr(d, name))}" for name in trouble)
     given = f", warning={describe_warning(d.warning)}" if _any(d.warning.number) else ""
-    return f"Data({head}time={_value(d.time)}{state}, {counts}{dropped}{given})"
+    return f"Data({head}time={short_value(d.time)}{state}, {counts}{dropped}{given})"
 
 
 def describe_contact(contact: Any) -> str:
     """The contacts in use, one line each; of a batch only their numbers."""
     if not _is_concrete(contact.geom, contact.dist, contact.pos):
-        return f"Contact(dist={_value(contact.dist)}, geom={_value(contact.geom)}, ...)"
+        return f"Contact(dist={short_value(contact.dist)}, geom={short_value(contact.geom)}, ...)"
     geom, dist, pos = (np.asarray(x) for x in (contact.geom, contact.dist, contact.pos))
     used = geom[..., 0] >= 0
     capacity = used.shape[-1] if used.ndim else 0
     if used.ndim != 1:
         return f"Contact({' x '.join(map(str, used.shape[:-1]))} worlds, in use {used.sum(-1)} of {capacity})"
     rows = np.flatnonzero(used)
-    lines = [f"  geoms {geom[i].tolist()}: dist {dist[i]:.6g}, pos {_value(pos[i])}" for i in rows[:MAX_CONTACTS]]
+    lines = [f"  geoms {geom[i].tolist()}: dist {dist[i]:.6g}, pos {short_value(pos[i])}" for i in rows[:MAX_CONTACTS]]
     more = [f"  and {len(rows) - MAX_CONTACTS} more"] if len(rows) > MAX_CONTACTS else []
     return "\n".join([f"Contact({len(rows)} of {capacity} in use)", *lines, *more])
+
+
+def describe_constraint(efc: Any) -> str:
+    """Slots in use, and the shapes of the Jacobians."""
+    if not _is_concrete(efc.active):
+        return f"Constraint(active={short_value(efc.active)}, J_contact={short_value(efc.J_contact)}, ...)"
+    used, worlds = np.asarray(efc.active), np.shape(efc.active)[:-1]
+    head = f"{' x '.join(map(str, worlds))} worlds, " if worlds else ""
+    jacobians = ", ".join(f"{name}{list(np.shape(getattr(efc, name)))}" for name in ("J_general", "J_contact"))
+    return f"Constraint({head}{short_value(used.sum(-1))} of {used.shape[-1]} slots active, {jacobians})"
 
 
 def describe_warning(warning: Any) -> str:
     """The warnings that were given, by name, with how often and the last index."""
     if not _is_concrete(warning.number, warning.lastinfo):
-        return f"Warning(number={_value(warning.number)}, lastinfo={_value(warning.lastinfo)})"
+        return f"Warning(number={short_value(warning.number)}, lastinfo={short_value(warning.lastinfo)})"
     number, last = np.asarray(warning.number), np.asarray(warning.lastinfo)
     number, last = number.reshape(-1, number.shape[-1]), last.reshape(-1, last.shape[-1])
     worlds = f" in {len(number)} worlds" if np.ndim(warning.number) > 1 else ""
@@ -110,13 +152,24 @@ def _is_concrete(*values: Any) -> bool:
     )
 
 
-def _value(x: Any) -> str:
+def short_value(x: Any) -> str:
     """Numbers as they are where they are few, else their type and shape; what is traced or no array, by itself."""
+    if isinstance(x, tuple) and all(isinstance(one, (int, float)) for one in x):
+        return short_value(np.asarray(x))
+    if isinstance(x, dict) and x:
+        return "{" + ", ".join(f"{key!r}: {short_value(value)}" for key, value in x.items()) + "}"
+    if isinstance(x, float):
+        return f"{x:.6g}"
     if not _is_concrete(x):
         shape = getattr(x, "shape", None)
-        return repr(x) if shape is None else f"{x.dtype}{list(shape)}"
+        return _in_short(repr(x)) if shape is None else f"{getattr(x, 'dtype', '')}{list(shape)}"
     array = np.asarray(x)
     if array.size > 12:
         return f"{array.dtype}{list(array.shape)}"
     text = np.array2string(array, separator=", ", formatter={"float_kind": lambda x: f"{x:.6g}"})
     return " ".join(text.split())
+
+
+def _in_short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_TEXT else f"{line[:MAX_TEXT]}..."

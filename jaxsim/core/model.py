@@ -2,299 +2,738 @@
 
 A `Model` has mjModel's fields by their names. Integer, boolean and name fields are *structure*: numpy arrays in the
 PyTree's static part, hashed once by content, so that two loads of one file share one compilation. Every float that the
-physics reads is a *leaf*: it can be batched, differentiated and replaced. `jaxsim.core.fields` says which is which.
+physics reads is a *leaf*: it can be batched, differentiated and replaced. The annotation says which: `jax.Array` is a
+leaf.
+
+Units are SI, none where there is none. "N or N m" is by the kind of object (slide or hinge); with commas, entries
+differ. A solver reference is a time constant and a damping ratio or, negative, a stiffness and a damping.
 """
 
-import dataclasses
-import difflib
-import hashlib
-import math
-from collections.abc import Iterable, Mapping
-from functools import cached_property
-from operator import attrgetter
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import Any
 
-import jax
 import numpy as np
+from jax import Array
 
-from jaxsim.core import fields
 from jaxsim.core.callbacks import Callbacks
-from jaxsim.core.describe import describe_option, option_value
-from jaxsim.core.field_types import ModelFields, OptionFields
-from jaxsim.core.types import EqType, ObjType
+from jaxsim.core.describe import describe_model
+from jaxsim.core.named import KINDS, find, names_of, objects
+from jaxsim.core.option import Option, Statistic
+from jaxsim.core.struct import (
+    Struct,
+    asset,
+    boolean,
+    build,
+    cast_like,
+    char,
+    fields_of,
+    integer,
+    part,
+    real,
+    size,
+    text,
+)
+from jaxsim.core.structure import Structure
+from jaxsim.core.visual import Visual
 
-if TYPE_CHECKING:
-    from jaxsim.core.field_types import ModelChanges, OptionChanges, StatisticChanges
-
-SIZES = tuple(f.name for f in fields.parse(fields.SIZES))
 CAPACITIES = ("max_contacts", "max_constraints")
-MODEL_FIELDS = fields.parse(fields.MODEL)
-FLOATS = tuple(f.name for f in MODEL_FIELDS if f.kind == "float")
-ARRAYS = tuple(f.name for f in MODEL_FIELDS if f.kind not in ("float", "bytes"))
-BYTES = tuple(f.name for f in MODEL_FIELDS if f.kind == "bytes")
-OPTION_FLOATS = tuple(f.name for f in fields.parse(fields.OPTION) if f.kind == "float")
-OPTION_INTS = tuple(f.name for f in fields.parse(fields.OPTION) if f.kind == "int")
-OWN_OPTIONS = ("fluid", "solver_kernel")  # that MuJoCo does not have
-FLUID_OPTIONS = ("density", "viscosity")  # options that switch `fluid` on
-STATIC_DTYPES = {"int": np.int32, "bool": np.bool_, "char": np.uint8}
-ASSET_DTYPES = {"tex_data": np.uint8, "bvh_aabb": np.float64, "oct_aabb": np.float64, "oct_coeff": np.float64}
-
-# name of the object type in `name2id` -> (field with the addresses of its names, its mjtObj)
-NAMED = {
-    "body": ("name_bodyadr", ObjType.BODY),
-    "joint": ("name_jntadr", ObjType.JOINT),
-    "geom": ("name_geomadr", ObjType.GEOM),
-    "site": ("name_siteadr", ObjType.SITE),
-    "camera": ("name_camadr", ObjType.CAMERA),
-    "light": ("name_lightadr", ObjType.LIGHT),
-    "flex": ("name_flexadr", ObjType.FLEX),
-    "mesh": ("name_meshadr", ObjType.MESH),
-    "skin": ("name_skinadr", ObjType.SKIN),
-    "hfield": ("name_hfieldadr", ObjType.HFIELD),
-    "texture": ("name_texadr", ObjType.TEXTURE),
-    "material": ("name_matadr", ObjType.MATERIAL),
-    "pair": ("name_pairadr", ObjType.PAIR),
-    "exclude": ("name_excludeadr", ObjType.EXCLUDE),
-    "equality": ("name_eqadr", ObjType.EQUALITY),
-    "tendon": ("name_tendonadr", ObjType.TENDON),
-    "actuator": ("name_actuatoradr", ObjType.ACTUATOR),
-    "sensor": ("name_sensoradr", ObjType.SENSOR),
-    "numeric": ("name_numericadr", ObjType.NUMERIC),
-    "text": ("name_textadr", ObjType.TEXT),
-    "tuple": ("name_tupleadr", ObjType.TUPLE),
-    "key": ("name_keyadr", ObjType.KEY),
-    "plugin": ("name_pluginadr", ObjType.PLUGIN),
-}
 
 
-class Structure:
-    """Everything of a model that shapes the program: sizes, integer and boolean arrays, names, assets, capacities.
-
-    Immutable; equality and hash are those of a digest of the content, taken once, when it is first asked for.
-    """
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any: ...
-
-    def __init__(self, values: Mapping[str, Any]):
-        for name in sorted(values):
-            value = values[name]
-            if isinstance(value, np.ndarray):
-                value = np.ascontiguousarray(value)
-                value.flags.writeable = False
-            object.__setattr__(self, name, value)
-
-    @cached_property
-    def _digest(self) -> bytes:
-        digest = hashlib.blake2b(digest_size=16)
-        for name, value in self.values().items():
-            if isinstance(value, np.ndarray):
-                digest.update(f"{name}{value.dtype.str}{value.shape}".encode())
-                digest.update(value.data if value.size else b"")
-            else:
-                digest.update(f"{name}={value!r}".encode())
-        return digest.digest()
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash(self._digest)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Structure) and self._digest == other._digest)
-
-    def __setattr__(self, name: str, value: Any):
-        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}; use replace")
-
-    def __reduce__(self):
-        return Structure, (self.values(),)
-
-    @property
-    def source(self) -> Any:
-        """The `Spec` that this structure was compiled from, None where there was none; takes no part in equality."""
-        return self.__dict__.get("_source")
-
-    def remember(self, source: Any) -> None:
-        """Keep the `Spec` that this structure was compiled from."""
-        object.__setattr__(self, "_source", source)
-
-    def values(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if not k.startswith("_")}
-
-
-class Frozen:
-    """Attribute assignment refused: `replace` makes a changed copy."""
-
-    __slots__ = ()
-
-    def __setattr__(self, name: str, value: Any):
-        raise dataclasses.FrozenInstanceError(f"{type(self).__name__} is immutable: use .replace({name}=...)")
-
-    if not TYPE_CHECKING:  # a type checker that sees it takes any name for a field
-
-        def __getattr__(self, name: str) -> Any:
-            """Raise AttributeError for a name that is no field, with the nearest."""
-            what = f"{type(self).__name__!r} object has no attribute {name!r}"
-            raise AttributeError(what + ("" if name.startswith("_") else _did_you_mean(name, dir(type(self)))))
-
-
-def _did_you_mean(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
-
-
-def cast_like(old: Any, new: Any) -> Any:
-    """A value with the dtype of the one that it replaces; placeholders (axes, None) pass as they are."""
-    if isinstance(old, np.ndarray):
-        return np.asarray(new, dtype=old.dtype)
-    if isinstance(old, jax.Array):
-        # a copy of what the host may change later: asarray can share a numpy array's memory
-        convert = jax.numpy.array if isinstance(new, np.ndarray) else jax.numpy.asarray
-        return convert(new, dtype=old.dtype)
-    return new
-
-
-class Option(Frozen, OptionFields):
-    """Physics options, `m.opt`: mjOption's fields. Floats are leaves, integers and flags are structure.
-
-    Own fields, both structure: `fluid` says whether the program computes fluid forces at all. It is on when the
-    compiled model has a density or viscosity, and `replace` of either turns it on (unless with a plain zero). To
-    differentiate by density at zero, turn it on by hand: `opt.replace(fluid=1)`. With
-    `solver_kernel` 0 the platform of the program chooses the solver: on CUDA a warp a world in one kernel, on a CPU
-    with a C compiler machine code, elsewhere operations of XLA, with the same answers and gradient. 1 forces the kernel
-    (on a CPU by its C compiler, for tests), -1 the operations, of the solver and of the rest of a step.
-    """
-
-    __slots__ = (*OPTION_FLOATS, *OPTION_INTS)
-
-    def __init__(self, **values: Any):
-        for name in self.__slots__:
-            object.__setattr__(self, name, values[name])
-
-    def __repr__(self) -> str:
-        return describe_option(self, OPTION_FLOATS, OPTION_INTS)
-
-    def replace(self, **changes: "Unpack[OptionChanges]") -> "Option":
-        """A copy with some fields changed; new values take the dtype of the old ones.
-
-        Choices may be given by MJCF's words: `replace(integrator="RK4", cone="elliptic")`.
-        """
-        values, given = {name: getattr(self, name) for name in self.__slots__}, dict[str, Any](changes)
-        refuse_unknown(given, values, "Option")
-        for name, value in given.items():
-            values[name] = option_value(name, value) if name in OPTION_INTS else cast_like(values[name], value)
-        if any(name in given and not _is_plain_zero(given[name]) for name in FLUID_OPTIONS):
-            values["fluid"] = 1
-        return Option(**values)
-
-
-def _is_plain_zero(value: Any) -> bool:
-    return value is None or (isinstance(value, (int, float)) and value == 0)
-
-
-class Statistic(NamedTuple):
-    """Statistics of the model at qpos0, `m.stat`; `meaninertia` scales the solver's tolerance."""
-
-    meaninertia: Any
-    meanmass: Any
-    meansize: Any
-    extent: Any
-    center: Any
-
-    def replace(self, **changes: "Unpack[StatisticChanges]") -> "Statistic":
-        """A copy with some fields changed; new values take the dtype of the old ones."""
-        refuse_unknown(changes, self._asdict(), "Statistic")
-        return self._replace(**{k: cast_like(getattr(self, k), v) for k, v in changes.items()})
-
-
-def make_visual(values: Mapping[tuple[str, str], Any]) -> SimpleNamespace:
-    """`m.vis` from {(group, field): value}; the group "global" is reached as `global_`, as in MuJoCo's bindings."""
-    groups: dict[str, dict[str, Any]] = {}
-    for (group, name), value in values.items():
-        groups.setdefault("global_" if group == "global" else group, {})[name] = value
-    return SimpleNamespace(**{group: SimpleNamespace(**items) for group, items in groups.items()})
-
-
-class Model(Frozen, ModelFields):
+class Model(Struct, held_by="structure"):
     """A compiled model: an immutable PyTree with mjModel's fields by name.
 
     Floats are leaves; everything else lives in `structure` and is read through properties of the same names. `opt`,
     `stat` and `vis` hold options, statistics and visual settings. `max_contacts` and `max_constraints` are the
     capacities of the contact buffer and of the constraint rows. `vis` takes no part in the physics and is static.
+    Objects are found by name or id: `m.body("torso").mass`, `m.geom(3).size`.
     """
 
-    __slots__ = ("__weakref__", "opt", "stat", "structure", *FLOATS)
+    # Dynamics
+    nq: int = size("number of position coordinates (length of qpos)")
+    nv: int = size("number of degrees of freedom (length of qvel)")
+    nu: int = size("number of actuators (length of ctrl)")
+    na: int = size("number of activation variables (length of act)")
+    nbody: int = size("number of bodies, the world included")
+    nbvh: int = size("number of nodes of all bounding-volume trees")
+    nbvhstatic: int = size("number of nodes whose boxes are kept in the model")
+    nbvhdynamic: int = size("number of nodes whose boxes move with flexes")
+    noct: int = size("number of octree cells of all meshes")
+    njnt: int = size("number of joints")
+    ntree: int = size("number of kinematic trees below the world")
+    nM: int = size("number of stored entries of qM: ancestor pairs of dofs")
+    nB: int = size("number of stored entries of the sparse body-by-dof matrix")
+    nC: int = size("number of stored entries of the lower triangle of M by rows")
+    nD: int = size("number of stored entries of the sparse dof-by-dof matrix")
+    # Objects
+    ngeom: int = size("number of geoms")
+    nsite: int = size("number of sites")
+    ncam: int = size("number of cameras")
+    nlight: int = size("number of lights")
+    nflex: int = size("number of flexes")
+    nflexnode: int = size("number of nodes of all flexes")
+    nflexvert: int = size("number of vertices of all flexes")
+    nflexedge: int = size("number of edges of all flexes")
+    nflexelem: int = size("number of elements of all flexes")
+    nflexelemdata: int = size("number of vertex ids of all flex elements")
+    nflexstiffness: int = size("length of flex_stiffness")
+    nflexbending: int = size("length of flex_bending")
+    nflexelemedge: int = size("number of edge ids of all flex elements")
+    nflexshelldata: int = size("number of vertex ids of all shell fragments")
+    nflexevpair: int = size("number of pairs of a flex element and a vertex that may collide")
+    nflextexcoord: int = size("number of flex vertices with texture coordinates")
+    nJfe: int = size("number of stored entries of the Jacobian of flex edges")
+    nJfv: int = size("number of stored entries of the Jacobian of flex vertices")
+    nmesh: int = size("number of meshes")
+    nmeshvert: int = size("number of vertices of all meshes")
+    nmeshnormal: int = size("number of normals of all meshes")
+    nmeshtexcoord: int = size("number of texture coordinates of all meshes")
+    nmeshface: int = size("number of triangles of all meshes")
+    nmeshgraph: int = size("number of integers in mesh_graph")
+    nmeshpoly: int = size("number of polygons of the convex hulls of all meshes")
+    nmeshpolyvert: int = size("number of vertex ids of all polygons")
+    nmeshpolymap: int = size("number of entries of the map from vertices to polygons")
+    nskin: int = size("number of skins")
+    nskinvert: int = size("number of vertices of all skins")
+    nskintexvert: int = size("number of skin vertices with texture coordinates")
+    nskinface: int = size("number of triangles of all skins")
+    nskinbone: int = size("number of bones of all skins")
+    nskinbonevert: int = size("number of vertices of all bones")
+    nhfield: int = size("number of height fields")
+    nhfielddata: int = size("number of elevations in all height fields")
+    ntex: int = size("number of textures")
+    ntexdata: int = size("number of bytes of all textures")
+    nmat: int = size("number of materials")
+    npair: int = size("number of explicit pairs of geoms")
+    nexclude: int = size("number of excluded pairs of bodies")
+    neq: int = size("number of equality constraints")
+    ntendon: int = size("number of tendons")
+    nJten: int = size("number of stored entries of the Jacobian of tendons")
+    nwrap: int = size("number of path objects of all tendons")
+    nsensor: int = size("number of sensors")
+    # Custom data, keyframes, plugins
+    nnumeric: int = size("number of custom numeric fields")
+    nnumericdata: int = size("length of all custom numeric fields")
+    ntext: int = size("number of custom texts")
+    ntextdata: int = size("number of bytes of all custom texts, end marks included")
+    ntuple: int = size("number of custom tuples")
+    ntupledata: int = size("number of members of all custom tuples")
+    nkey: int = size("number of keyframes")
+    nmocap: int = size("number of mocap bodies")
+    nplugin: int = size("number of plugin instances")
+    npluginattr: int = size("number of characters of all plugin attributes")
+    nuser_body: int = size("number of user numbers of each body")
+    nuser_jnt: int = size("number of user numbers of each joint")
+    nuser_geom: int = size("number of user numbers of each geom")
+    nuser_site: int = size("number of user numbers of each site")
+    nuser_cam: int = size("number of user numbers of each camera")
+    nuser_tendon: int = size("number of user numbers of each tendon")
+    nuser_actuator: int = size("number of user numbers of each actuator")
+    nuser_sensor: int = size("number of user numbers of each sensor")
+    nnames: int = size("number of bytes in names")
+    npaths: int = size("number of bytes in paths")
+    nnames_map: int = size("number of slots of the hash map of names")
+    # Sizes of data
+    nJmom: int = size("number of stored entries of MuJoCo's sparse actuator_moment")
+    ngravcomp: int = size("number of bodies with gravity compensation")
+    nemax: int = size("number of equality rows that can occur")
+    njmax: int = size("number of constraint rows set by the file (legacy)")
+    nconmax: int = size("number of contacts set by the file (legacy)")
+    nuserdata: int = size("length of userdata")
+    nsensordata: int = size("length of sensordata")
+    npluginstate: int = size("length of plugin_state")
+    nhistory: int = size("length of history")
+    # Reference coordinates
+    qpos0: Array = real("nq", "positions of the reference configuration", "m, rad, -")
+    qpos_spring: Array = real("nq", "positions at which joint springs rest", "m, rad, -")
+    # Bodies
+    body_parentid: np.ndarray = integer("nbody", "id of the parent body")
+    body_rootid: np.ndarray = integer("nbody", "id of the ancestor that is a child of the world")
+    body_weldid: np.ndarray = integer("nbody", "id of the highest body fixed to this one")
+    body_mocapid: np.ndarray = integer("nbody", "row in mocap_pos and mocap_quat; -1: not a mocap body")
+    body_jntnum: np.ndarray = integer("nbody", "number of joints")
+    body_jntadr: np.ndarray = integer("nbody", "first joint; -1: none")
+    body_dofnum: np.ndarray = integer("nbody", "number of dofs")
+    body_dofadr: np.ndarray = integer("nbody", "first dof; -1: none")
+    body_treeid: np.ndarray = integer("nbody", "id of the kinematic tree; -1: static")
+    body_geomnum: np.ndarray = integer("nbody", "number of geoms")
+    body_geomadr: np.ndarray = integer("nbody", "first geom; -1: none")
+    body_simple: np.ndarray = integer("nbody", "1: diagonal block of M; 2: also slides only; 0: neither")
+    body_sameframe: np.ndarray = integer("nbody", "relation of body and inertia frames (mjtSameFrame)")
+    body_pos: Array = real("nbody 3", "position in the parent's frame", "m")
+    body_quat: Array = real("nbody 4", "orientation in the parent's frame")
+    body_ipos: Array = real("nbody 3", "centre of mass in the body frame", "m")
+    body_iquat: Array = real("nbody 4", "orientation of the principal axes in the body frame")
+    body_mass: Array = real("nbody", "mass of the body", "kg")
+    body_subtreemass: Array = real("nbody", "mass of the body and all its descendants", "kg")
+    body_inertia: Array = real("nbody 3", "principal moments of inertia", "kg m^2")
+    body_invweight0: Array = real(
+        "nbody 2", "mean inverse inertia at qpos0, translation and rotation", "1/kg, 1/(kg m^2)"
+    )
+    body_gravcomp: Array = real("nbody", "part of the body's weight that is compensated")
+    body_margin: Array = real("nbody", "largest margin of the body's geoms", "m")
+    body_user: Array = real("nbody nuser_body", "user numbers")
+    body_plugin: np.ndarray = integer("nbody", "plugin instance; -1: none")
+    body_contype: np.ndarray = integer("nbody", "bitwise OR of the contypes of the body's geoms")
+    body_conaffinity: np.ndarray = integer("nbody", "bitwise OR of the conaffinities of the body's geoms")
+    body_bvhadr: np.ndarray = integer("nbody", "root of the bounding-volume tree; -1: none")
+    body_bvhnum: np.ndarray = integer("nbody", "nodes of the bounding-volume tree")
+    # Bounding volumes and octrees
+    bvh_depth: np.ndarray = integer("nbvh", "depth of the node in its tree")
+    bvh_child: np.ndarray = integer("nbvh 2", "left and right child; -1: none")
+    bvh_nodeid: np.ndarray = integer("nbvh", "geom, element or face at the node; -1: inner node")
+    bvh_aabb: np.ndarray = asset(
+        "nbvhstatic 6", "box of the node, centre and half sizes, local frame", "m", dtype="float64"
+    )
+    oct_depth: np.ndarray = integer("noct", "depth of the cell in its octree")
+    oct_child: np.ndarray = integer("noct 8", "children of the cell; -1: none")
+    oct_aabb: np.ndarray = asset("noct 6", "box of the cell, centre and half sizes, mesh frame", "m", dtype="float64")
+    oct_coeff: np.ndarray = asset("noct 8", "signed distances at the corners of the cell", "m", dtype="float64")
+    # Joints
+    jnt_type: np.ndarray = integer("njnt", "kind of joint (mjtJoint)")
+    jnt_qposadr: np.ndarray = integer("njnt", "first coordinate in qpos")
+    jnt_dofadr: np.ndarray = integer("njnt", "first coordinate in qvel")
+    jnt_bodyid: np.ndarray = integer("njnt", "body that the joint moves")
+    jnt_actuatorid: np.ndarray = integer("njnt", "actuator that adds damping or armature; -1: none")
+    jnt_group: np.ndarray = integer("njnt", "group for visibility")
+    jnt_limited: np.ndarray = boolean("njnt", "whether the range is enforced")
+    jnt_actfrclimited: np.ndarray = boolean("njnt", "whether the total actuator force is clamped")
+    jnt_actgravcomp: np.ndarray = boolean("njnt", "whether gravity compensation counts as actuator force")
+    jnt_solref: Array = real("njnt 2", "solver reference of the limit", "s, - or N/m, N s/m")
+    jnt_solimp: Array = real("njnt 5", "solver impedance of the limit")
+    jnt_pos: Array = real("njnt 3", "anchor in the body frame", "m")
+    jnt_axis: Array = real("njnt 3", "axis in the body frame, unit length")
+    jnt_stiffness: Array = real("njnt", "linear stiffness of the spring", "N/m or N m/rad")
+    jnt_stiffnesspoly: Array = real("njnt 2", "stiffness coefficients of higher order")
+    jnt_range: Array = real("njnt 2", "lower and upper limit", "m or rad")
+    jnt_actfrcrange: Array = real("njnt 2", "smallest and largest total actuator force", "N or N m")
+    jnt_margin: Array = real("njnt", "distance from the limit at which it becomes active", "m or rad")
+    jnt_user: Array = real("njnt nuser_jnt", "user numbers")
+    # Degrees of freedom
+    dof_bodyid: np.ndarray = integer("nv", "body that the dof moves")
+    dof_jntid: np.ndarray = integer("nv", "joint that the dof belongs to")
+    dof_parentid: np.ndarray = integer("nv", "nearest ancestor dof; -1: none")
+    dof_treeid: np.ndarray = integer("nv", "id of the kinematic tree")
+    dof_Madr: np.ndarray = integer("nv", "position of the diagonal entry in qM")
+    dof_simplenum: np.ndarray = integer("nv", "number of consecutive simple dofs that start here")
+    dof_solref: Array = real("nv 2", "solver reference of dry friction", "s, - or N/m, N s/m")
+    dof_solimp: Array = real("nv 5", "solver impedance of dry friction")
+    dof_frictionloss: Array = real("nv", "largest force of dry friction", "N or N m")
+    dof_armature: Array = real("nv", "inertia added to the diagonal of M", "kg or kg m^2")
+    dof_damping: Array = real("nv", "linear damping", "N s/m or N m s/rad")
+    dof_dampingpoly: Array = real("nv 2", "damping coefficients of higher order")
+    dof_invweight0: Array = real("nv", "diagonal of the inverse of M at qpos0", "1/kg or 1/(kg m^2)")
+    dof_M0: Array = real("nv", "diagonal of M at qpos0", "kg or kg m^2")
+    dof_length: Array = real("nv", "1 for slides; length that turns rotation into translation", "- or m")
+    # Kinematic trees
+    tree_bodyadr: np.ndarray = integer("ntree", "first body")
+    tree_bodynum: np.ndarray = integer("ntree", "number of bodies")
+    tree_dofadr: np.ndarray = integer("ntree", "first dof")
+    tree_dofnum: np.ndarray = integer("ntree", "number of dofs")
+    tree_sleep_policy: np.ndarray = integer("ntree", "when the tree may sleep (mjtSleepPolicy)")
+    # Geoms
+    geom_type: np.ndarray = integer("ngeom", "shape (mjtGeom)")
+    geom_contype: np.ndarray = integer("ngeom", "bits offered to the contact filter")
+    geom_conaffinity: np.ndarray = integer("ngeom", "bits accepted by the contact filter")
+    geom_condim: np.ndarray = integer("ngeom", "dimension of contacts: 1, 3, 4 or 6")
+    geom_bodyid: np.ndarray = integer("ngeom", "body that carries the geom")
+    geom_dataid: np.ndarray = integer("ngeom", "mesh, height field or signed distance field; -1: none")
+    geom_matid: np.ndarray = integer("ngeom", "material; -1: none")
+    geom_group: np.ndarray = integer("ngeom", "group for visibility")
+    geom_priority: np.ndarray = integer("ngeom", "the geom of higher priority sets contact parameters")
+    geom_plugin: np.ndarray = integer("ngeom", "plugin instance; -1: none")
+    geom_sameframe: np.ndarray = integer("ngeom", "relation of geom and body frames (mjtSameFrame)")
+    geom_solmix: Array = real("ngeom", "weight in the mix of contact parameters")
+    geom_solref: Array = real("ngeom 2", "solver reference of contacts", "s, - or N/m, N s/m")
+    geom_solimp: Array = real("ngeom 5", "solver impedance of contacts")
+    geom_size: Array = real("ngeom 3", "size parameters, by shape", "m")
+    geom_aabb: Array = real("ngeom 6", "bounding box, centre and half sizes, geom frame", "m")
+    geom_rbound: Array = real("ngeom", "radius of the bounding sphere; 0: unbounded", "m")
+    geom_pos: Array = real("ngeom 3", "position in the body frame", "m")
+    geom_quat: Array = real("ngeom 4", "orientation in the body frame")
+    geom_friction: Array = real("ngeom 3", "friction: sliding, spinning, rolling", "-, m, m")
+    geom_margin: Array = real("ngeom", "distance below which contacts are detected", "m")
+    geom_gap: Array = real("ngeom", "width of the zone in which contacts make no force", "m")
+    geom_fluid: Array = real("ngeom 12", "parameters of the ellipsoid fluid model")
+    geom_user: Array = real("ngeom nuser_geom", "user numbers")
+    geom_rgba: Array = real("ngeom 4", "colour, when there is no material")
+    # Sites
+    site_type: np.ndarray = integer("nsite", "shape for drawing and for sensor volumes (mjtGeom)")
+    site_bodyid: np.ndarray = integer("nsite", "body that carries the site")
+    site_matid: np.ndarray = integer("nsite", "material; -1: none")
+    site_group: np.ndarray = integer("nsite", "group for visibility")
+    site_sameframe: np.ndarray = integer("nsite", "relation of site and body frames (mjtSameFrame)")
+    site_size: Array = real("nsite 3", "size parameters, by shape", "m")
+    site_pos: Array = real("nsite 3", "position in the body frame", "m")
+    site_quat: Array = real("nsite 4", "orientation in the body frame")
+    site_user: Array = real("nsite nuser_site", "user numbers")
+    site_rgba: Array = real("nsite 4", "colour, when there is no material")
+    # Cameras
+    cam_mode: np.ndarray = integer("ncam", "how the camera moves (mjtCamLight)")
+    cam_bodyid: np.ndarray = integer("ncam", "body that carries the camera")
+    cam_targetbodyid: np.ndarray = integer("ncam", "body that the camera looks at; -1: none")
+    cam_pos: Array = real("ncam 3", "position in the body frame", "m")
+    cam_quat: Array = real("ncam 4", "orientation in the body frame")
+    cam_poscom0: Array = real("ncam 3", "position from the subtree's centre of mass at qpos0, global frame", "m")
+    cam_pos0: Array = real("ncam 3", "position from the body's origin at qpos0, global frame", "m")
+    cam_mat0: Array = real("ncam 9", "rotation matrix at qpos0, global frame")
+    cam_projection: np.ndarray = integer("ncam", "perspective or orthographic (mjtProjection)")
+    cam_fovy: Array = real("ncam", "vertical field of view; orthographic: visible height", "deg or m")
+    cam_ipd: Array = real("ncam", "distance between the eyes", "m")
+    cam_resolution: np.ndarray = integer("ncam 2", "width and height of the image", "pixel")
+    cam_output: np.ndarray = integer("ncam", "kinds of images (mjtCamOutBit)")
+    cam_sensorsize: Array = real("ncam 2", "width and height of the sensor", "m")
+    cam_intrinsic: Array = real("ncam 4", "focal lengths and principal point", "m")
+    cam_user: Array = real("ncam nuser_cam", "user numbers")
+    # Lights
+    light_mode: np.ndarray = integer("nlight", "how the light moves (mjtCamLight)")
+    light_bodyid: np.ndarray = integer("nlight", "body that carries the light")
+    light_targetbodyid: np.ndarray = integer("nlight", "body that the light points at; -1: none")
+    light_type: np.ndarray = integer("nlight", "kind of light (mjtLightType)")
+    light_texid: np.ndarray = integer("nlight", "texture of an image light; -1: none")
+    light_castshadow: np.ndarray = boolean("nlight", "whether the light casts shadows")
+    light_bulbradius: Array = real("nlight", "radius of the bulb, for soft shadows", "m")
+    light_intensity: Array = real("nlight", "luminous intensity", "cd")
+    light_range: Array = real("nlight", "distance at which the light ends", "m")
+    light_active: np.ndarray = boolean("nlight", "whether the light is on")
+    light_pos: Array = real("nlight 3", "position in the body frame", "m")
+    light_dir: Array = real("nlight 3", "direction in the body frame")
+    light_poscom0: Array = real("nlight 3", "position from the subtree's centre of mass at qpos0, global frame", "m")
+    light_pos0: Array = real("nlight 3", "position from the body's origin at qpos0, global frame", "m")
+    light_dir0: Array = real("nlight 3", "direction at qpos0, global frame")
+    light_attenuation: Array = real("nlight 3", "constant, linear and quadratic attenuation", "-, 1/m, 1/m^2")
+    light_cutoff: Array = real("nlight", "half angle of a spot light", "deg")
+    light_exponent: Array = real("nlight", "exponent of a spot light's falloff")
+    light_ambient: Array = real("nlight 3", "ambient colour")
+    light_diffuse: Array = real("nlight 3", "diffuse colour")
+    light_specular: Array = real("nlight 3", "specular colour")
+    # Flexes: contact
+    flex_contype: np.ndarray = integer("nflex", "bits offered to the contact filter")
+    flex_conaffinity: np.ndarray = integer("nflex", "bits accepted by the contact filter")
+    flex_condim: np.ndarray = integer("nflex", "dimension of contacts: 1, 3, 4 or 6")
+    flex_priority: np.ndarray = integer("nflex", "the side of higher priority sets contact parameters")
+    flex_solmix: Array = real("nflex", "weight in the mix of contact parameters")
+    flex_solref: Array = real("nflex 2", "solver reference of contacts", "s, - or N/m, N s/m")
+    flex_solimp: Array = real("nflex 5", "solver impedance of contacts")
+    flex_friction: Array = real("nflex 3", "friction: sliding, spinning, rolling", "-, m, m")
+    flex_margin: Array = real("nflex", "distance below which contacts are detected", "m")
+    flex_gap: Array = real("nflex", "width of the zone in which contacts make no force", "m")
+    flex_internal: np.ndarray = boolean("nflex", "whether elements collide with vertices nearby")
+    flex_selfcollide: np.ndarray = integer("nflex", "how the flex collides with itself (mjtFlexSelf)")
+    flex_activelayers: np.ndarray = integer("nflex", "layers of elements that collide, in 3D")
+    flex_passive: np.ndarray = integer("nflex", "whether contacts act as passive forces")
+    # Flexes: elements, vertices, edges
+    flex_dim: np.ndarray = integer("nflex", "1: lines, 2: triangles, 3: tetrahedra")
+    flex_matid: np.ndarray = integer("nflex", "material; -1: none")
+    flex_group: np.ndarray = integer("nflex", "group for visibility")
+    flex_interp: np.ndarray = integer("nflex", "order of interpolation from nodes; 0: every vertex moves")
+    flex_bandwidth: np.ndarray = integer("nflex", "bandwidth of the flex's system matrix")
+    flex_cellnum: np.ndarray = integer("nflex 3", "number of cells of the lattice by axis")
+    flex_nodeadr: np.ndarray = integer("nflex", "first node")
+    flex_nodenum: np.ndarray = integer("nflex", "number of nodes")
+    flex_vertadr: np.ndarray = integer("nflex", "first vertex")
+    flex_vertnum: np.ndarray = integer("nflex", "number of vertices")
+    flex_edgeadr: np.ndarray = integer("nflex", "first edge")
+    flex_edgenum: np.ndarray = integer("nflex", "number of edges")
+    flex_elemadr: np.ndarray = integer("nflex", "first element")
+    flex_elemnum: np.ndarray = integer("nflex", "number of elements")
+    flex_elemdataadr: np.ndarray = integer("nflex", "first entry in flex_elem")
+    flex_stiffnessadr: np.ndarray = integer("nflex", "first entry in flex_stiffness")
+    flex_elemedgeadr: np.ndarray = integer("nflex", "first entry in flex_elemedge")
+    flex_bendingadr: np.ndarray = integer("nflex", "first entry in flex_bending")
+    flex_shellnum: np.ndarray = integer("nflex", "number of shell fragments")
+    flex_shelldataadr: np.ndarray = integer("nflex", "first entry in flex_shell")
+    flex_evpairadr: np.ndarray = integer("nflex", "first entry in flex_evpair")
+    flex_evpairnum: np.ndarray = integer("nflex", "number of pairs of element and vertex")
+    flex_texcoordadr: np.ndarray = integer("nflex", "first entry in flex_texcoord; -1: none")
+    flex_nodebodyid: np.ndarray = integer("nflexnode", "body of each node")
+    flex_vertbodyid: np.ndarray = integer("nflexvert", "body of each vertex")
+    flex_vertedgeadr: np.ndarray = integer("nflexvert", "first entry in flex_vertedge")
+    flex_vertedgenum: np.ndarray = integer("nflexvert", "number of edges at the vertex")
+    flex_vertedge: np.ndarray = integer("nflexedge 2", "edges at each vertex")
+    flex_edge: np.ndarray = integer("nflexedge 2", "the two vertices of each edge")
+    flex_edgeflap: np.ndarray = integer("nflexedge 2", "vertices opposite to each edge; -1: none")
+    flex_elem: np.ndarray = integer("nflexelemdata", "vertices of each element, dim + 1 of them")
+    flex_elemtexcoord: np.ndarray = integer("nflexelemdata", "texture coordinates of each element's vertices")
+    flex_elemedge: np.ndarray = integer("nflexelemedge", "edges of each element")
+    flex_elemlayer: np.ndarray = integer("nflexelem", "distance of the element from the surface, in layers")
+    flex_shell: np.ndarray = integer("nflexshelldata", "vertices of each shell fragment, dim of them")
+    flex_evpair: np.ndarray = integer("nflexevpair 2", "pairs of element and vertex that may collide")
+    flex_vert: Array = real("nflexvert 3", "vertices in their bodies' frames", "m")
+    flex_vert0: Array = real("nflexvert 3", "vertices at qpos0, scaled to the unit box")
+    flex_vertmetric: Array = real(
+        "nflexvert 4", "inverse of the mass-weighted square of the vertex's edges", "1/(kg m^2)"
+    )
+    flex_node: Array = real("nflexnode 3", "nodes in their bodies' frames", "m")
+    flex_node0: Array = real("nflexnode 3", "nodes at qpos0, global frame", "m")
+    flexedge_length0: Array = real("nflexedge", "length at qpos0", "m")
+    flexedge_invweight0: Array = real("nflexedge", "inverse inertia of the edge's length at qpos0", "1/kg")
+    flex_radius: Array = real("nflex", "radius around elements", "m")
+    flex_size: Array = real("nflex 3", "half sizes of the box of all vertices at qpos0", "m")
+    flex_stiffness: Array = real("nflexstiffness", "stiffness of the finite elements", "N/m")
+    flex_bending: Array = real("nflexbending", "bending stiffness", "N/m")
+    flex_damping: Array = real("nflex", "Rayleigh damping: ratio of damping to stiffness", "s")
+    flex_edgestiffness: Array = real("nflex", "stiffness of edges", "N/m")
+    flex_edgedamping: Array = real("nflex", "damping of edges", "N s/m")
+    flex_edgeequality: np.ndarray = integer(
+        "nflex", "constraints of the flex; 0: none, 1: edges, 2: vertices, 3: strain"
+    )
+    flex_rigid: np.ndarray = boolean("nflex", "whether all vertices belong to one body")
+    flexedge_rigid: np.ndarray = boolean("nflexedge", "whether both ends belong to one body")
+    flex_centered: np.ndarray = boolean("nflex", "whether all vertices lie at their bodies' origins")
+    flex_flatskin: np.ndarray = boolean("nflex", "whether the skin is drawn with flat shading")
+    flex_bvhadr: np.ndarray = integer("nflex", "root of the bounding-volume tree; -1: none")
+    flex_bvhnum: np.ndarray = integer("nflex", "nodes of the bounding-volume tree")
+    flexedge_J_rownnz: np.ndarray = integer("nflexedge", "stored entries of each edge's Jacobian row")
+    flexedge_J_rowadr: np.ndarray = integer("nflexedge", "first entry of each edge's Jacobian row")
+    flexedge_J_colind: np.ndarray = integer("nJfe", "dof of each entry of the edges' Jacobian")
+    flexvert_J_rownnz: np.ndarray = integer("nflexvert 2", "stored entries of each vertex's Jacobian rows")
+    flexvert_J_rowadr: np.ndarray = integer("nflexvert 2", "first entry of each vertex's Jacobian rows")
+    flexvert_J_colind: np.ndarray = integer("nJfv 2", "dof of each entry of the vertices' Jacobian")
+    flex_rgba: Array = real("nflex 4", "colour, when there is no material")
+    flex_texcoord: np.ndarray = asset("nflextexcoord 2", "texture coordinates of vertices")
+    # Meshes
+    mesh_vertadr: np.ndarray = integer("nmesh", "first vertex")
+    mesh_vertnum: np.ndarray = integer("nmesh", "number of vertices")
+    mesh_faceadr: np.ndarray = integer("nmesh", "first triangle")
+    mesh_facenum: np.ndarray = integer("nmesh", "number of triangles")
+    mesh_bvhadr: np.ndarray = integer("nmesh", "root of the bounding-volume tree; -1: none")
+    mesh_bvhnum: np.ndarray = integer("nmesh", "nodes of the bounding-volume tree")
+    mesh_octadr: np.ndarray = integer("nmesh", "root of the octree; -1: none")
+    mesh_octnum: np.ndarray = integer("nmesh", "cells of the octree")
+    mesh_normaladr: np.ndarray = integer("nmesh", "first normal")
+    mesh_normalnum: np.ndarray = integer("nmesh", "number of normals")
+    mesh_texcoordadr: np.ndarray = integer("nmesh", "first texture coordinate; -1: none")
+    mesh_texcoordnum: np.ndarray = integer("nmesh", "number of texture coordinates")
+    mesh_graphadr: np.ndarray = integer("nmesh", "first entry in mesh_graph; -1: no convex hull")
+    mesh_vert: Array = real("nmeshvert 3", "vertices in the mesh frame", "m")
+    mesh_normal: np.ndarray = asset("nmeshnormal 3", "normals in the mesh frame")
+    mesh_texcoord: np.ndarray = asset("nmeshtexcoord 2", "texture coordinates")
+    mesh_face: np.ndarray = integer("nmeshface 3", "vertices of each triangle")
+    mesh_facenormal: np.ndarray = integer("nmeshface 3", "normals of each triangle")
+    mesh_facetexcoord: np.ndarray = integer("nmeshface 3", "texture coordinates of each triangle")
+    mesh_graph: np.ndarray = integer("nmeshgraph", "vertices, edges and faces of the convex hulls")
+    mesh_scale: Array = real("nmesh 3", "scale that the compiler applied to the asset")
+    mesh_pos: Array = real("nmesh 3", "translation that the compiler applied to the asset", "m")
+    mesh_quat: Array = real("nmesh 4", "rotation that the compiler applied to the asset")
+    mesh_pathadr: np.ndarray = integer("nmesh", "first byte of the file's name in paths; -1: none")
+    mesh_polynum: np.ndarray = integer("nmesh", "number of polygons of the hull")
+    mesh_polyadr: np.ndarray = integer("nmesh", "first polygon of the hull")
+    mesh_polynormal: Array = real("nmeshpoly 3", "normal of each polygon, mesh frame")
+    mesh_polyvertadr: np.ndarray = integer("nmeshpoly", "first entry in mesh_polyvert")
+    mesh_polyvertnum: np.ndarray = integer("nmeshpoly", "number of vertices of each polygon")
+    mesh_polyvert: np.ndarray = integer("nmeshpolyvert", "vertices of the polygons")
+    mesh_polymapadr: np.ndarray = integer("nmeshvert", "first entry in mesh_polymap")
+    mesh_polymapnum: np.ndarray = integer("nmeshvert", "number of polygons at each vertex")
+    mesh_polymap: np.ndarray = integer("nmeshpolymap", "polygons at each vertex")
+    # Skins
+    skin_matid: np.ndarray = integer("nskin", "material; -1: none")
+    skin_group: np.ndarray = integer("nskin", "group for visibility")
+    skin_rgba: np.ndarray = asset("nskin 4", "colour, when there is no material")
+    skin_inflate: np.ndarray = asset("nskin", "offset of vertices along their normals", "m")
+    skin_vertadr: np.ndarray = integer("nskin", "first vertex")
+    skin_vertnum: np.ndarray = integer("nskin", "number of vertices")
+    skin_texcoordadr: np.ndarray = integer("nskin", "first texture coordinate; -1: none")
+    skin_faceadr: np.ndarray = integer("nskin", "first triangle")
+    skin_facenum: np.ndarray = integer("nskin", "number of triangles")
+    skin_boneadr: np.ndarray = integer("nskin", "first bone")
+    skin_bonenum: np.ndarray = integer("nskin", "number of bones")
+    skin_vert: np.ndarray = asset("nskinvert 3", "vertices, global frame of the bind pose", "m")
+    skin_texcoord: np.ndarray = asset("nskintexvert 2", "texture coordinates")
+    skin_face: np.ndarray = integer("nskinface 3", "vertices of each triangle")
+    skin_bonevertadr: np.ndarray = integer("nskinbone", "first entry in skin_bonevertid")
+    skin_bonevertnum: np.ndarray = integer("nskinbone", "number of vertices of the bone")
+    skin_bonebindpos: np.ndarray = asset("nskinbone 3", "position of the bone in the bind pose", "m")
+    skin_bonebindquat: np.ndarray = asset("nskinbone 4", "orientation of the bone in the bind pose")
+    skin_bonebodyid: np.ndarray = integer("nskinbone", "body that moves the bone")
+    skin_bonevertid: np.ndarray = integer("nskinbonevert", "vertices of the bones")
+    skin_bonevertweight: np.ndarray = asset("nskinbonevert", "weights of the bones' vertices")
+    skin_pathadr: np.ndarray = integer("nskin", "first byte of the file's name in paths; -1: none")
+    # Height fields
+    hfield_size: Array = real("nhfield 4", "half sizes in x and y, greatest elevation, thickness below zero", "m")
+    hfield_nrow: np.ndarray = integer("nhfield", "number of rows")
+    hfield_ncol: np.ndarray = integer("nhfield", "number of columns")
+    hfield_adr: np.ndarray = integer("nhfield", "first entry in hfield_data")
+    hfield_data: Array = real("nhfielddata", "elevations by rows, from 0 to 1")
+    hfield_pathadr: np.ndarray = integer("nhfield", "first byte of the file's name in paths; -1: none")
+    # Textures and materials
+    tex_type: np.ndarray = integer("ntex", "kind of texture (mjtTexture)")
+    tex_colorspace: np.ndarray = integer("ntex", "colour space (mjtColorSpace)")
+    tex_height: np.ndarray = integer("ntex", "rows of the image", "pixel")
+    tex_width: np.ndarray = integer("ntex", "columns of the image", "pixel")
+    tex_nchannel: np.ndarray = integer("ntex", "channels of the image")
+    tex_adr: np.ndarray = integer("ntex", "first byte in tex_data")
+    tex_data: np.ndarray = asset("ntexdata", "bytes of the images", dtype="uint8")
+    tex_pathadr: np.ndarray = integer("ntex", "first byte of the file's name in paths; -1: none")
+    mat_texid: np.ndarray = integer("nmat 10", "texture of each role (mjtTextureRole); -1: none")
+    mat_texuniform: np.ndarray = boolean("nmat", "whether the texture repeats by length, not by object")
+    mat_texrepeat: Array = real("nmat 2", "repetitions of the texture in both directions")
+    mat_emission: Array = real("nmat", "emission, as a factor of the colour")
+    mat_specular: Array = real("nmat", "specularity, as a factor of white")
+    mat_shininess: Array = real("nmat", "shininess")
+    mat_reflectance: Array = real("nmat", "reflectance; 0: none")
+    mat_metallic: Array = real("nmat", "metallic coefficient; -1: not set")
+    mat_roughness: Array = real("nmat", "roughness coefficient; -1: not set")
+    mat_rgba: Array = real("nmat 4", "colour")
+    # Pairs of geoms
+    pair_dim: np.ndarray = integer("npair", "dimension of contacts: 1, 3, 4 or 6")
+    pair_geom1: np.ndarray = integer("npair", "first geom")
+    pair_geom2: np.ndarray = integer("npair", "second geom")
+    pair_signature: np.ndarray = integer("npair", "number made of both body ids: body1 << 16 + body2")
+    pair_solref: Array = real("npair 2", "solver reference, normal direction", "s, - or N/m, N s/m")
+    pair_solreffriction: Array = real("npair 2", "solver reference, friction directions", "s, - or N/m, N s/m")
+    pair_solimp: Array = real("npair 5", "solver impedance")
+    pair_margin: Array = real("npair", "distance below which contacts are detected", "m")
+    pair_gap: Array = real("npair", "width of the zone in which contacts make no force", "m")
+    pair_friction: Array = real("npair 5", "friction: two tangents, spinning, two rolling", "-, -, m, m, m")
+    exclude_signature: np.ndarray = integer("nexclude", "number made of both body ids: body1 << 16 + body2")
+    # Equality constraints
+    eq_type: np.ndarray = integer("neq", "kind of constraint (mjtEq)")
+    eq_obj1id: np.ndarray = integer("neq", "id of the first object")
+    eq_obj2id: np.ndarray = integer("neq", "id of the second object; -1: none")
+    eq_objtype: np.ndarray = integer("neq", "kind of both objects (mjtObj)")
+    eq_active0: np.ndarray = boolean("neq", "whether the constraint is active at the start")
+    eq_solref: Array = real("neq 2", "solver reference", "s, - or N/m, N s/m")
+    eq_solimp: Array = real("neq 5", "solver impedance")
+    eq_data: Array = real("neq 11", "parameters, by kind of constraint")
+    # Tendons
+    tendon_adr: np.ndarray = integer("ntendon", "first path object in wrap_type")
+    tendon_num: np.ndarray = integer("ntendon", "number of path objects")
+    tendon_matid: np.ndarray = integer("ntendon", "material; -1: none")
+    tendon_actuatorid: np.ndarray = integer("ntendon", "actuator that adds damping or armature; -1: none")
+    tendon_group: np.ndarray = integer("ntendon", "group for visibility")
+    tendon_treenum: np.ndarray = integer("ntendon", "number of trees along the path")
+    tendon_treeid: np.ndarray = integer("ntendon 2", "first two trees along the path; -1: none")
+    ten_J_rownnz: np.ndarray = integer("ntendon", "stored entries of each Jacobian row")
+    ten_J_rowadr: np.ndarray = integer("ntendon", "first entry of each Jacobian row")
+    ten_J_colind: np.ndarray = integer("nJten", "dof of each Jacobian entry")
+    tendon_limited: np.ndarray = boolean("ntendon", "whether the range is enforced")
+    tendon_actfrclimited: np.ndarray = boolean("ntendon", "whether the total actuator force is clamped")
+    tendon_width: Array = real("ntendon", "radius for drawing", "m")
+    tendon_solref_lim: Array = real("ntendon 2", "solver reference of the limit", "s, - or N/m, N s/m")
+    tendon_solimp_lim: Array = real("ntendon 5", "solver impedance of the limit")
+    tendon_solref_fri: Array = real("ntendon 2", "solver reference of dry friction", "s, - or N/m, N s/m")
+    tendon_solimp_fri: Array = real("ntendon 5", "solver impedance of dry friction")
+    tendon_range: Array = real("ntendon 2", "least and greatest length", "m or rad")
+    tendon_actfrcrange: Array = real("ntendon 2", "smallest and largest total actuator force", "N")
+    tendon_margin: Array = real("ntendon", "distance from the limit at which it becomes active", "m")
+    tendon_stiffness: Array = real("ntendon", "linear stiffness of the spring", "N/m")
+    tendon_stiffnesspoly: Array = real("ntendon 2", "stiffness coefficients of higher order")
+    tendon_damping: Array = real("ntendon", "linear damping", "N s/m")
+    tendon_dampingpoly: Array = real("ntendon 2", "damping coefficients of higher order")
+    tendon_armature: Array = real("ntendon", "inertia against changes of length", "kg")
+    tendon_frictionloss: Array = real("ntendon", "largest force of dry friction", "N")
+    tendon_lengthspring: Array = real("ntendon 2", "lengths between which the spring is at rest", "m")
+    tendon_length0: Array = real("ntendon", "length at qpos0", "m")
+    tendon_invweight0: Array = real("ntendon", "inverse inertia of the length at qpos0", "1/kg")
+    tendon_user: Array = real("ntendon nuser_tendon", "user numbers")
+    tendon_rgba: Array = real("ntendon 4", "colour, when there is no material")
+    wrap_type: np.ndarray = integer("nwrap", "kind of path object (mjtWrap)")
+    wrap_objid: np.ndarray = integer("nwrap", "joint, site or geom of the path object; -1: pulley")
+    wrap_prm: Array = real("nwrap", "joint coefficient, pulley divisor or side site")
+    # Actuators
+    actuator_trntype: np.ndarray = integer("nu", "kind of transmission (mjtTrn)")
+    actuator_dyntype: np.ndarray = integer("nu", "kind of activation dynamics (mjtDyn)")
+    actuator_gaintype: np.ndarray = integer("nu", "kind of gain (mjtGain)")
+    actuator_biastype: np.ndarray = integer("nu", "kind of bias (mjtBias)")
+    actuator_trnid: np.ndarray = integer("nu 2", "ids of the transmission's objects; -1: none")
+    actuator_damping: Array = real("nu", "damping added to the target", "N s/m or N m s/rad")
+    actuator_dampingpoly: Array = real("nu 2", "damping coefficients of higher order")
+    actuator_armature: Array = real("nu", "inertia added to the target", "kg or kg m^2")
+    actuator_actadr: np.ndarray = integer("nu", "first variable in act; -1: stateless")
+    actuator_actnum: np.ndarray = integer("nu", "number of activation variables")
+    actuator_group: np.ndarray = integer("nu", "group, for visibility and for disabling")
+    actuator_history: np.ndarray = integer("nu 2", "samples and interpolation of the control's buffer")
+    actuator_historyadr: np.ndarray = integer("nu", "first entry in history; -1: none")
+    actuator_delay: Array = real("nu", "delay of the control; 0: none", "s")
+    actuator_ctrllimited: np.ndarray = boolean("nu", "whether the control is clamped")
+    actuator_forcelimited: np.ndarray = boolean("nu", "whether the force is clamped")
+    actuator_actlimited: np.ndarray = boolean("nu", "whether the activation is clamped")
+    actuator_dynprm: Array = real("nu 10", "parameters of the activation dynamics")
+    actuator_gainprm: Array = real("nu 10", "parameters of the gain")
+    actuator_biasprm: Array = real("nu 10", "parameters of the bias")
+    actuator_actearly: np.ndarray = boolean("nu", "whether the force uses the activation of the next step")
+    actuator_ctrlrange: Array = real("nu 2", "smallest and largest control")
+    actuator_forcerange: Array = real("nu 2", "smallest and largest force", "N or N m")
+    actuator_actrange: Array = real("nu 2", "smallest and largest activation")
+    actuator_gear: Array = real("nu 6", "scales of length and force, by direction")
+    actuator_cranklength: Array = real("nu", "length of the crank of a slider-crank", "m")
+    actuator_acc0: Array = real("nu", "norm of the acceleration by unit force at qpos0", "m/s^2 or rad/s^2")
+    actuator_length0: Array = real("nu", "length of the transmission at qpos0", "m or rad")
+    actuator_lengthrange: Array = real("nu 2", "least and greatest length that can be reached", "m or rad")
+    actuator_user: Array = real("nu nuser_actuator", "user numbers")
+    actuator_plugin: np.ndarray = integer("nu", "plugin instance; -1: none")
+    # Sensors
+    sensor_type: np.ndarray = integer("nsensor", "kind of sensor (mjtSensor)")
+    sensor_datatype: np.ndarray = integer("nsensor", "kind of output (mjtDataType)")
+    sensor_needstage: np.ndarray = integer("nsensor", "stage after which it can be computed (mjtStage)")
+    sensor_objtype: np.ndarray = integer("nsensor", "kind of the measured object (mjtObj)")
+    sensor_objid: np.ndarray = integer("nsensor", "id of the measured object")
+    sensor_reftype: np.ndarray = integer("nsensor", "kind of the frame of reference (mjtObj)")
+    sensor_refid: np.ndarray = integer("nsensor", "id of the frame of reference; -1: global frame")
+    sensor_intprm: np.ndarray = integer("nsensor 3", "integer parameters")
+    sensor_dim: np.ndarray = integer("nsensor", "number of outputs")
+    sensor_adr: np.ndarray = integer("nsensor", "first entry in sensordata")
+    sensor_cutoff: Array = real("nsensor", "bound on the outputs; 0: none", "by sensor")
+    sensor_noise: Array = real("nsensor", "standard deviation of noise, for the user", "by sensor")
+    sensor_history: np.ndarray = integer("nsensor 2", "samples and interpolation of the output's buffer")
+    sensor_historyadr: np.ndarray = integer("nsensor", "first entry in history; -1: none")
+    sensor_delay: Array = real("nsensor", "delay of the output; 0: none", "s")
+    sensor_interval: Array = real("nsensor 2", "period and phase of sampling", "s")
+    sensor_user: Array = real("nsensor nuser_sensor", "user numbers")
+    sensor_plugin: np.ndarray = integer("nsensor", "plugin instance; -1: none")
+    # Plugins
+    plugin: np.ndarray = integer("nplugin", "number of the plugin, as MuJoCo registers it")
+    plugin_stateadr: np.ndarray = integer("nplugin", "first entry in plugin_state")
+    plugin_statenum: np.ndarray = integer("nplugin", "number of state variables")
+    plugin_attr: np.ndarray = char("npluginattr", "attributes of all instances, 0-terminated")
+    plugin_attradr: np.ndarray = integer("nplugin", "first character in plugin_attr")
+    # Custom fields
+    numeric_adr: np.ndarray = integer("nnumeric", "first entry in numeric_data")
+    numeric_size: np.ndarray = integer("nnumeric", "number of entries")
+    numeric_data: Array = real("nnumericdata", "numbers of all numeric fields")
+    text_adr: np.ndarray = integer("ntext", "first byte in text_data")
+    text_size: np.ndarray = integer("ntext", "number of bytes, the end mark included")
+    text_data: bytes = text("ntextdata", "all texts, 0-terminated")
+    tuple_adr: np.ndarray = integer("ntuple", "first member in tuple_objtype")
+    tuple_size: np.ndarray = integer("ntuple", "number of members")
+    tuple_objtype: np.ndarray = integer("ntupledata", "kind of each member (mjtObj)")
+    tuple_objid: np.ndarray = integer("ntupledata", "id of each member")
+    tuple_objprm: Array = real("ntupledata", "number that goes with each member")
+    # Keyframes
+    key_time: Array = real("nkey", "time", "s")
+    key_qpos: Array = real("nkey nq", "positions", "m, rad, -")
+    key_qvel: Array = real("nkey nv", "velocities", "m/s, rad/s")
+    key_act: Array = real("nkey na", "activations")
+    key_mpos: Array = real("nkey nmocap*3", "positions of mocap bodies, global frame", "m")
+    key_mquat: Array = real("nkey nmocap*4", "orientations of mocap bodies, global frame")
+    key_ctrl: Array = real("nkey nu", "controls")
+    # Names and paths
+    name_bodyadr: np.ndarray = integer("nbody", "first byte of the body's name in names")
+    name_jntadr: np.ndarray = integer("njnt", "first byte of the joint's name in names")
+    name_geomadr: np.ndarray = integer("ngeom", "first byte of the geom's name in names")
+    name_siteadr: np.ndarray = integer("nsite", "first byte of the site's name in names")
+    name_camadr: np.ndarray = integer("ncam", "first byte of the camera's name in names")
+    name_lightadr: np.ndarray = integer("nlight", "first byte of the light's name in names")
+    name_flexadr: np.ndarray = integer("nflex", "first byte of the flex's name in names")
+    name_meshadr: np.ndarray = integer("nmesh", "first byte of the mesh's name in names")
+    name_skinadr: np.ndarray = integer("nskin", "first byte of the skin's name in names")
+    name_hfieldadr: np.ndarray = integer("nhfield", "first byte of the height field's name in names")
+    name_texadr: np.ndarray = integer("ntex", "first byte of the texture's name in names")
+    name_matadr: np.ndarray = integer("nmat", "first byte of the material's name in names")
+    name_pairadr: np.ndarray = integer("npair", "first byte of the pair's name in names")
+    name_excludeadr: np.ndarray = integer("nexclude", "first byte of the exclusion's name in names")
+    name_eqadr: np.ndarray = integer("neq", "first byte of the constraint's name in names")
+    name_tendonadr: np.ndarray = integer("ntendon", "first byte of the tendon's name in names")
+    name_actuatoradr: np.ndarray = integer("nu", "first byte of the actuator's name in names")
+    name_sensoradr: np.ndarray = integer("nsensor", "first byte of the sensor's name in names")
+    name_numericadr: np.ndarray = integer("nnumeric", "first byte of the numeric field's name in names")
+    name_textadr: np.ndarray = integer("ntext", "first byte of the text's name in names")
+    name_tupleadr: np.ndarray = integer("ntuple", "first byte of the tuple's name in names")
+    name_keyadr: np.ndarray = integer("nkey", "first byte of the keyframe's name in names")
+    name_pluginadr: np.ndarray = integer("nplugin", "first byte of the plugin instance's name in names")
+    names: bytes = text("nnames", "name of the model and of all objects, 0-terminated")
+    names_map: np.ndarray = integer("nnames_map", "MuJoCo's hash map from names to ids")
+    paths: bytes = text("npaths", "names of asset files, 0-terminated")
+    # Sparse structures
+    B_rownnz: np.ndarray = integer("nbody", "body by dof: stored entries of each row")
+    B_rowadr: np.ndarray = integer("nbody", "body by dof: first entry of each row")
+    B_colind: np.ndarray = integer("nB", "body by dof: column of each entry")
+    M_rownnz: np.ndarray = integer("nv", "M by rows: stored entries of each row")
+    M_rowadr: np.ndarray = integer("nv", "M by rows: first entry of each row")
+    M_colind: np.ndarray = integer("nC", "M by rows: column of each entry")
+    mapM2M: np.ndarray = integer("nC", "position in qM of each entry of M")
+    D_rownnz: np.ndarray = integer("nv", "dof by dof: stored entries of each row")
+    D_rowadr: np.ndarray = integer("nv", "dof by dof: first entry of each row")
+    D_diag: np.ndarray = integer("nv", "dof by dof: position of the diagonal entry in its row")
+    D_colind: np.ndarray = integer("nD", "dof by dof: column of each entry")
+    mapM2D: np.ndarray = integer("nD", "position in M of each entry of D; -1: none")
+    mapD2M: np.ndarray = integer("nC", "position in D of each entry of M")
+    # Parts
+    opt: Option = part("physics options")
+    stat: Statistic = part("statistics at qpos0")
+    vis: Visual = part("settings of pictures; take no part in the physics")
+    structure: Structure = part("everything that shapes the program: all fields that are not leaves")
+    # Own fields
+    max_contacts: int = part("capacity of the contact buffer")
+    max_constraints: int = part("capacity of the packed constraint rows")
+    modelname: str = part("name of the model")
+    eq_strain: np.ndarray = part("of equalities on strain of a flex: element of the lattice, its modes", "neq 2")
+    callbacks: Callbacks = part("functions of the user that stages call")
 
-    def __init__(self, structure: Structure, opt: Option, stat: Statistic, **floats: Any):
-        object.__setattr__(self, "structure", structure)
-        object.__setattr__(self, "opt", opt)
-        object.__setattr__(self, "stat", stat)
-        for name in FLOATS:
-            object.__setattr__(self, name, floats[name])
+    def __init__(self, structure: Structure, **values: Any):
+        """Assemble a model; static fields that are given beside the structure are changes of it."""
+        changed = {n: x for n, x in values.items() if n not in self.LEAVES and x is not getattr(structure, n, None)}
+        leaves = {n: x for n, x in values.items() if n in self.LEAVES}
+        if changed:
+            self.refuse_unknown(changed, _SETTABLE)
+            structure = structure.replace(changed)
+        super().__init__(structure=structure, **leaves)
 
     def __repr__(self) -> str:
-        counts = ("nbody", "nq", "nv", "nu", "ngeom", "njnt", "nsensor")
-        return f"Model({', '.join(f'{n}={getattr(self, n)}' for n in counts)})"
+        return describe_model(self)
 
-    def replace(self, **changes: "Unpack[ModelChanges]") -> "Model":
+    def replace(self, **changes: Any) -> "Model":
         """A copy with some fields changed; changing structure means another compilation of what uses it."""
-        floats = dict(zip(FLOATS, _floats(self), strict=True))
-        static = {}
-        given = dict[str, Any](changes)
-        parts = {name: given.pop(name) for name in ("opt", "stat") if name in given}
-        for name, value in given.items():
-            if name in floats:
-                floats[name] = cast_like(floats[name], value)
-            elif name in ARRAYS:
-                old = getattr(self.structure, name)
-                static[name] = np.asarray(value, dtype=old.dtype)
-            elif name in BYTES:
-                static[name] = bytes(value)
-            elif name in CAPACITIES:
-                static[name] = capacity(name, value)
-            elif name == "callbacks":
-                static[name] = value
+        values, static = self.values(), {}
+        for name, value in changes.items():
+            if name in self.LEAVES or name == "structure":
+                values[name] = cast_like(values[name], value)
+            elif name in _SETTABLE:
+                static[name] = _static_value(name, getattr(self.structure, name), value)
+            elif name in _FIXED:
+                raise TypeError(f"Model.replace cannot change {name!r}, which follows from the file: edit the Spec")
             else:
-                refuse_unknown({name: value}, floats, "Model")
-        structure = Structure({**self.structure.values(), **static}) if static else self.structure
-        return Model(structure, parts.get("opt", self.opt), parts.get("stat", self.stat), **floats)
+                self.refuse_unknown((name,), (*FLOATS, *_SETTABLE, "opt", "stat"))
+        if static:
+            values["structure"] = values["structure"].replace(static)
+        return build(Model, values)
 
     def name2id(self, objtype: str, name: str) -> int:
         """The id of a named object; host-side only. Raises KeyError, with the nearest names, when there is none."""
-        ids = self._names(objtype)
-        if name in ids:
-            return ids.index(name)
-        near = difflib.get_close_matches(name, [n for n in ids if n], n=3)
-        hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
-        raise KeyError(f"no {objtype} named {name!r}{hint}")
+        return find(self.structure, objtype, str(name))
 
     def id2name(self, objtype: str, index: int) -> str:
         """The name of an object, empty when it has none; host-side only."""
-        return self._names(objtype)[index]
+        return names_of(self.structure, objtype)[index]
 
-    def _names(self, objtype: str) -> list[str]:
-        if objtype not in NAMED:
-            raise KeyError(f"unknown object type {objtype!r}: one of {', '.join(NAMED)}")
-        data = self.structure.names
-        return [data[a : data.index(0, a)].decode() for a in getattr(self.structure, NAMED[objtype][0])]
+    actuator = objects("actuator")
+    body = objects("body")
+    camera = cam = objects("camera")
+    equality = eq = objects("equality")
+    exclude = objects("exclude")
+    flex = objects("flex")
+    geom = objects("geom")
+    hfield = objects("hfield")
+    joint = jnt = objects("joint")
+    keyframe = key = objects("key")
+    light = objects("light")
+    material = mat = objects("material")
+    mesh = objects("mesh")
+    numeric = objects("numeric")
+    pair = objects("pair")
+    sensor = objects("sensor")
+    site = objects("site")
+    skin = objects("skin")
+    tendon = objects("tendon")
+    texture = tex = objects("texture")
+    tuple = objects("tuple")
 
-    def keyframe(self, key: str | int) -> int:
-        """The index of a keyframe given by name or index; raises KeyError when there is none."""
-        if isinstance(key, str):
-            return self.name2id("key", key)
-        if not 0 <= key < self.nkey:
-            raise KeyError(f"keyframe {key} is out of range: the model has {self.nkey}")
-        return int(key)
+
+SIZES = tuple(f.name for f in fields_of(Model, "size"))
+MODEL_FIELDS = [f for f in fields_of(Model) if f.kind != "size"]
+FLOATS = tuple(f.name for f in MODEL_FIELDS if f.kind == "float")
+BYTES = tuple(f.name for f in MODEL_FIELDS if f.kind == "bytes")
+ARRAYS = tuple(f.name for f in MODEL_FIELDS if f.kind not in ("float", "bytes"))
+NAMED = {kind: (table.names, table.objtype) for kind, table in KINDS.items()}
+_FIXED = (*SIZES, "modelname", "eq_strain")
+_SETTABLE = {*ARRAYS, *BYTES, *CAPACITIES, "vis", "callbacks"}
 
 
-def refuse_unknown(changes: Mapping[str, Any], known: Mapping[str, Any], what: str):
-    for name in changes:
-        if name not in known:
-            raise TypeError(f"{what} has no field {name!r}{_did_you_mean(name, known)}")
+def _static_value(name: str, old: Any, new: Any) -> Any:
+    if name in ARRAYS:
+        return np.array(new, dtype=old.dtype)  # a copy: a structure locks its arrays
+    if name in BYTES:
+        return bytes(new)
+    return capacity(name, new) if name in CAPACITIES else new
 
 
 def capacity(name: str, value: Any) -> int:
@@ -302,108 +741,3 @@ def capacity(name: str, value: Any) -> int:
     if int(value) < 0:
         raise ValueError(f"{name} is {int(value)}, wanted a number of entries, zero or more")
     return int(value)
-
-
-_floats = attrgetter(*FLOATS)
-_option_floats = attrgetter(*OPTION_FLOATS)
-_option_ints = attrgetter(*OPTION_INTS)
-
-for _name in (*SIZES, *ARRAYS, *BYTES, *CAPACITIES, "vis", "modelname", "callbacks", "eq_strain"):
-    setattr(Model, _name, property(attrgetter(f"structure.{_name}"), doc=f"static field {_name}"))
-
-
-def _option_unflatten(ints: tuple, floats: Iterable[Any]) -> Option:
-    return Option(**dict(zip(OPTION_FLOATS, floats, strict=True)), **dict(zip(OPTION_INTS, ints, strict=True)))
-
-
-jax.tree_util.register_pytree_with_keys(
-    Option,
-    lambda o: ([(jax.tree_util.GetAttrKey(n), getattr(o, n)) for n in OPTION_FLOATS], _option_ints(o)),
-    _option_unflatten,
-    lambda o: (_option_floats(o), _option_ints(o)),
-)
-
-
-def _model_unflatten(structure: Structure, children: Iterable[Any]) -> Model:
-    opt, stat, *floats = children
-    return Model(structure, opt, stat, **dict(zip(FLOATS, floats, strict=True)))
-
-
-jax.tree_util.register_pytree_with_keys(
-    Model,
-    lambda m: ([(jax.tree_util.GetAttrKey(n), getattr(m, n)) for n in ("opt", "stat", *FLOATS)], m.structure),
-    _model_unflatten,
-    lambda m: ((m.opt, m.stat, *_floats(m)), m.structure),
-)
-
-
-def make_model(
-    values: Mapping[str, Any],
-    opt: Mapping[str, Any],
-    stat: Mapping[str, Any],
-    vis: Mapping[tuple[str, str], Any],
-    max_contacts: int = 0,
-    max_constraints: int = 0,
-    modelname: str = "",
-) -> Model:
-    """Assemble a host `Model` (numpy, float64 leaves) from mjModel's fields by name.
-
-    `values` holds every size and array of mjModel; shapes are checked against the table. `to_device` turns the result
-    into the model that users get. Raises ValueError naming a field that is missing or has the wrong shape.
-    """
-    sizes = {name: int(values[name]) for name in SIZES}
-    static: dict[str, Any] = dict(sizes)
-    floats = {}
-    for name, kind, symbolic, *_ in MODEL_FIELDS:
-        shape = fields.evaluate(symbolic, sizes)
-        dtype = np.float64 if kind == "float" else STATIC_DTYPES.get(kind) or ASSET_DTYPES.get(name, np.float32)
-        if name not in values:
-            raise ValueError(f"mjModel field {name} is missing")
-        if kind == "bytes":
-            static[name] = bytes(values[name])
-            if (len(static[name]),) != shape:
-                raise ValueError(f"mjModel field {name} has {len(static[name])} bytes; its shape is {shape}")
-            continue
-        array = np.array(values[name], dtype=dtype).reshape(-1)
-        if array.size != math.prod(shape):
-            raise ValueError(f"mjModel field {name} has {array.size} numbers; its shape is {shape}")
-        (floats if kind == "float" else static)[name] = array.reshape(shape)
-    static["vis"] = make_visual(vis)
-    static["modelname"] = modelname
-    static["callbacks"] = Callbacks()
-    static["eq_strain"] = strain_modes({**static, **floats})
-    static["max_contacts"], static["max_constraints"] = int(max_contacts), int(max_constraints)
-    opt = {"fluid": any(opt[n] != 0 for n in FLUID_OPTIONS), "solver_kernel": 0, **opt}
-    option = Option(
-        **{n: np.asarray(opt[n], dtype=np.float64) for n in OPTION_FLOATS}, **{n: int(opt[n]) for n in OPTION_INTS}
-    )
-    statistic = Statistic(**{n: np.asarray(stat[n], dtype=np.float64) for n in Statistic._fields})
-    return Model(Structure(static), option, statistic, **floats)
-
-
-def strain_modes(values: Mapping[str, Any]) -> np.ndarray:
-    """For each equality (neq, 2) on the strain of a flex: the element of its lattice, and how many modes that has.
-
-    MuJoCo keeps both among the numbers; here they shape the program. `values` are fields of a model by name, of which
-    numbers may be batched: the first world counts.
-    """
-    out = np.zeros((values["neq"], 2), np.int32)
-    for i in np.flatnonzero(values["eq_type"] == EqType.FLEXSTRAIN):
-        f, data = values["eq_obj1id"][i], np.reshape(values["eq_data"], (-1, values["neq"], 11))
-        cell = data[0, i, :3].astype(int)
-        order, first = int(values["flex_interp"][f]), values["flex_stiffnessadr"][f]
-        if not order:
-            continue
-        count = values["flex_cellnum"][f]
-        out[i, 0] = cell[0] if order < 0 else (cell[0] * count[1] + cell[1]) * count[2] + cell[2]
-        size = 9 * (abs(order) + 1) ** (4 if order < 0 else 6)
-        at = first + out[i, 0] * size
-        if first >= 0 and 0 <= at < values["nflexstiffness"]:
-            out[i, 1] = int(np.reshape(values["flex_stiffness"], (-1, values["nflexstiffness"]))[0, at])
-    return out
-
-
-def to_device(m: Model) -> Model:
-    """A host model with its leaves as JAX arrays of the default float type (float32, or float64 under x64)."""
-    dtype = jax.dtypes.canonicalize_dtype(np.float64)
-    return jax.device_put(jax.tree.map(lambda x: np.asarray(x, dtype=dtype), m))

@@ -1,11 +1,89 @@
-"""Values that follow from a model's structure alone, made once for each structure and kept on it."""
+"""`Structure`: what shapes the program, and values that follow from it alone, made once and kept on it."""
 
+import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any
+import hashlib
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
+
+
+class Structure:
+    """Everything of a model that shapes the program: sizes, integer and boolean arrays, names, assets, capacities.
+
+    Immutable; equality and hash are those of a digest of the content, taken once, when it is first asked for. A copy is
+    the structure itself.
+    """
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __init__(self, values: Mapping[str, Any]):
+        for name in sorted(values):
+            value = values[name]
+            if isinstance(value, np.ndarray):
+                value = np.ascontiguousarray(value)
+                value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def _digest(self) -> bytes:
+        digest = hashlib.blake2b(digest_size=16)
+        for name, value in self.values().items():
+            if isinstance(value, np.ndarray):
+                digest.update(f"{name}{value.dtype.str}{value.shape}".encode())
+                digest.update(value.data if value.size else b"")
+            else:
+                digest.update(f"{name}={_content(value)!r}".encode())
+        return digest.digest()
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._digest)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Structure) and self._digest == other._digest)
+
+    def __setattr__(self, name: str, value: Any):
+        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}; use replace")
+
+    def __reduce__(self):
+        return Structure, (self.values(),)
+
+    def __copy__(self) -> "Structure":
+        return self
+
+    def __deepcopy__(self, memo: Any) -> "Structure":
+        return self
+
+    def replace(self, changes: Mapping[str, Any]) -> "Structure":
+        """A structure with some values changed."""
+        return Structure({**self.values(), **changes})
+
+    @property
+    def source(self) -> Any:
+        """The `Spec` that this structure was compiled from, None where there was none; takes no part in equality."""
+        return self.__dict__.get("_source")
+
+    def remember(self, source: Any) -> None:
+        """Keep the `Spec` that this structure was compiled from."""
+        object.__setattr__(self, "_source", source)
+
+    def values(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if not k.startswith("_")}
+
+
+def _content(value: Any) -> Any:
+    """What stands for a value in a digest: all values of a struct, else itself."""
+    values = getattr(value, "values", None)
+    return {name: _content(x) for name, x in values().items()} if values else value
 
 
 def structure_of(m: Any) -> Any:

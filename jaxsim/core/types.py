@@ -12,6 +12,8 @@ MINAWAKE = 10  # steps at rest before a tree sleeps
 
 
 class DisableBit(IntFlag):
+    """Features that are on and can be switched off, mjtDisableBit: bits of `opt.disableflags`."""
+
     CONSTRAINT = 1
     EQUALITY = 2
     FRICTIONLOSS = 4
@@ -35,6 +37,8 @@ class DisableBit(IntFlag):
 
 
 class EnableBit(IntFlag):
+    """Features that are off and can be switched on, mjtEnableBit: bits of `opt.enableflags`."""
+
     OVERRIDE = 1
     ENERGY = 2
     FWDINV = 4
@@ -43,6 +47,8 @@ class EnableBit(IntFlag):
 
 
 class JointType(IntEnum):
+    """Kinds of joints, mjtJoint."""
+
     FREE = 0
     BALL = 1
     SLIDE = 2
@@ -58,6 +64,8 @@ class JointType(IntEnum):
 
 
 class GeomType(IntEnum):
+    """Shapes of geoms, mjtGeom."""
+
     PLANE = 0
     HFIELD = 1
     SPHERE = 2
@@ -80,6 +88,8 @@ class GeomType(IntEnum):
 
 
 class CamLightType(IntEnum):
+    """How a camera or a light moves, mjtCamLight."""
+
     FIXED = 0
     TRACK = 1
     TRACKCOM = 2
@@ -88,6 +98,8 @@ class CamLightType(IntEnum):
 
 
 class LightType(IntEnum):
+    """Kinds of lights, mjtLightType."""
+
     SPOT = 0
     DIRECTIONAL = 1
     POINT = 2
@@ -95,17 +107,23 @@ class LightType(IntEnum):
 
 
 class ProjectionType(IntEnum):
+    """Projections of cameras, mjtProjection."""
+
     PERSPECTIVE = 0
     ORTHOGRAPHIC = 1
 
 
 class TextureType(IntEnum):
+    """Kinds of textures, mjtTexture."""
+
     TEXTURE_2D = 0
     CUBE = 1
     SKYBOX = 2
 
 
 class TextureRole(IntEnum):
+    """What a texture of a material stands for, mjtTextureRole."""
+
     USER = 0
     RGB = 1
     OCCLUSION = 2
@@ -119,12 +137,16 @@ class TextureRole(IntEnum):
 
 
 class ColorSpace(IntEnum):
+    """Colour spaces of textures, mjtColorSpace."""
+
     AUTO = 0
     LINEAR = 1
     SRGB = 2
 
 
 class IntegratorType(IntEnum):
+    """Integrators, mjtIntegrator."""
+
     EULER = 0
     RK4 = 1
     IMPLICIT = 2
@@ -132,23 +154,31 @@ class IntegratorType(IntEnum):
 
 
 class ConeType(IntEnum):
+    """Friction cones, mjtCone."""
+
     PYRAMIDAL = 0
     ELLIPTIC = 1
 
 
 class JacobianType(IntEnum):
+    """Forms of the constraint Jacobian, mjtJacobian; they have no effect here."""
+
     DENSE = 0
     SPARSE = 1
     AUTO = 2
 
 
 class SolverType(IntEnum):
+    """Constraint solvers, mjtSolver."""
+
     PGS = 0
     CG = 1
     NEWTON = 2
 
 
 class EqType(IntEnum):
+    """Kinds of equality constraints, mjtEq."""
+
     CONNECT = 0
     WELD = 1
     JOINT = 2
@@ -160,6 +190,8 @@ class EqType(IntEnum):
 
 
 class WrapType(IntEnum):
+    """Kinds of path objects of tendons, mjtWrap."""
+
     NONE = 0
     JOINT = 1
     PULLEY = 2
@@ -169,6 +201,8 @@ class WrapType(IntEnum):
 
 
 class TrnType(IntEnum):
+    """Transmissions of actuators, mjtTrn."""
+
     JOINT = 0
     JOINTINPARENT = 1
     SLIDERCRANK = 2
@@ -179,6 +213,8 @@ class TrnType(IntEnum):
 
 
 class DynType(IntEnum):
+    """Activation dynamics of actuators, mjtDyn."""
+
     NONE = 0
     INTEGRATOR = 1
     FILTER = 2
@@ -189,6 +225,8 @@ class DynType(IntEnum):
 
 
 class GainType(IntEnum):
+    """Gains of actuators, mjtGain."""
+
     FIXED = 0
     AFFINE = 1
     MUSCLE = 2
@@ -197,6 +235,8 @@ class GainType(IntEnum):
 
 
 class BiasType(IntEnum):
+    """Biases of actuators, mjtBias."""
+
     NONE = 0
     AFFINE = 1
     MUSCLE = 2
@@ -239,6 +279,8 @@ class ObjType(IntEnum):
 
 
 class SensorType(IntEnum):
+    """Kinds of sensors, mjtSensor."""
+
     TOUCH = 0
     ACCELEROMETER = 1
     VELOCIMETER = 2
@@ -291,6 +333,8 @@ class SensorType(IntEnum):
 
 
 class Stage(IntEnum):
+    """Stages of a step that sensors need, mjtStage."""
+
     NONE = 0
     POS = 1
     VEL = 2
@@ -298,6 +342,8 @@ class Stage(IntEnum):
 
 
 class DataType(IntEnum):
+    """Kinds of sensor values, mjtDataType."""
+
     REAL = 0
     POSITIVE = 1
     AXIS = 2
@@ -305,6 +351,8 @@ class DataType(IntEnum):
 
 
 class ConDataField(IntEnum):
+    """Values of contact sensors, mjtConDataField."""
+
     FOUND = 0
     FORCE = 1
     TORQUE = 2
@@ -315,6 +363,8 @@ class ConDataField(IntEnum):
 
 
 class RayDataField(IntEnum):
+    """Values of rangefinders, mjtRayDataField."""
+
     DIST = 0
     DIR = 1
     ORIGIN = 2
@@ -324,6 +374,8 @@ class RayDataField(IntEnum):
 
 
 class SameFrame(IntEnum):
+    """Relation of an object's frame and its body's, mjtSameFrame."""
+
     NONE = 0
     BODY = 1
     INERTIA = 2
@@ -332,6 +384,8 @@ class SameFrame(IntEnum):
 
 
 class SleepPolicy(IntEnum):
+    """When a kinematic tree may sleep, mjtSleepPolicy."""
+
     AUTO = 0
     AUTO_NEVER = 1
     AUTO_ALLOWED = 2
@@ -341,6 +395,8 @@ class SleepPolicy(IntEnum):
 
 
 class LRMode(IntEnum):
+    """Actuators whose length range is computed, mjtLRMode."""
+
     NONE = 0
     MUSCLE = 1
     MUSCLEUSER = 2
@@ -348,6 +404,8 @@ class LRMode(IntEnum):
 
 
 class FlexSelf(IntEnum):
+    """How a flex collides with itself, mjtFlexSelf."""
+
     NONE = 0
     NARROW = 1
     BVH = 2
@@ -379,6 +437,8 @@ class State(IntFlag):
 
 
 class ConstraintType(IntEnum):
+    """Kinds of constraint rows, mjtConstraint."""
+
     EQUALITY = 0
     FRICTION_DOF = 1
     FRICTION_TENDON = 2
@@ -390,6 +450,8 @@ class ConstraintType(IntEnum):
 
 
 class ConstraintState(IntEnum):
+    """Part of the cost that a row is in, mjtConstraintState."""
+
     SATISFIED = 0
     QUADRATIC = 1
     LINEARNEG = 2
@@ -398,6 +460,8 @@ class ConstraintState(IntEnum):
 
 
 class WarningType(IntEnum):
+    """Kinds of warnings, mjtWarning: rows of `d.warning`."""
+
     INERTIA = 0
     CONTACTFULL = 1
     CNSTRFULL = 2
@@ -411,6 +475,8 @@ DIVERGED = (WarningType.BADQPOS, WarningType.BADQVEL, WarningType.BADQACC)  # a 
 
 
 class CamOutBit(IntFlag):
+    """Kinds of images of a camera, mjtCamOutBit."""
+
     RGB = 1
     DEPTH = 2
     DIST = 4

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxsim.core.data import allocate
+from jaxsim.core.allocate import allocate
 from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit, GeomType, SleepPolicy
 from jaxsim.engine.dynamics.kinematics import kinematics

@@ -3,7 +3,8 @@
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.core.data import Data, at_qpos0
+from jaxsim.core.allocate import at_qpos0
+from jaxsim.core.data import Data
 from jaxsim.core.flags import disabled, enabled
 from jaxsim.core.model import Model
 from jaxsim.core.types import MAXVAL, DisableBit, EnableBit, WarningType

@@ -4,7 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.core.data import EMPTY_CONTACT, Data, allocate, reset_to_keyframe
+from jaxsim.core.allocate import allocate, reset_to_keyframe
+from jaxsim.core.contact import EMPTY_CONTACT
+from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import SleepPolicy
 from jaxsim.engine import sleep
@@ -17,12 +19,12 @@ from jaxsim.interface.public import public
 def make_data(m: Model, keyframe: str | int | None = None) -> Data:
     """The state at qpos0, or at a keyframe given by name or index.
 
-    Every array has its final shape and dtype, so that `step` compiles once. A model on the host (numpy leaves) gives
-    numpy data. Raises KeyError for a keyframe that is not there.
+    Every array has its final shape and dtype, so that `step` compiles once, and a buffer of its own, so that it can be
+    donated. A model on the host (numpy leaves) gives numpy data. Raises KeyError for a keyframe that is not there.
     """
-    d = initial_state(m, allocate(m))
+    d = _with_own_positions(initial_state(m, allocate(m)))
     d = d if isinstance(m.qpos0, np.ndarray) else _asleep_at_start(m, d)
-    return d if keyframe is None else reset_to_keyframe(m, d, m.keyframe(keyframe))
+    return d if keyframe is None else reset_to_keyframe(m, d, m.keyframe(keyframe).id)
 
 
 @public
@@ -30,8 +32,13 @@ def reset_data(m: Model, d: Data) -> Data:
     """The state at qpos0 with the shapes of `d`; counters are zeroed. Pure: works under jit and vmap."""
     zero = jax.tree.map(jnp.zeros_like, d)
     contact = zero.contact.replace(**{name: getattr(zero.contact, name) - 1 for name in EMPTY_CONTACT})
-    d = initial_state(m, zero.replace(eq_active=m.eq_active0).replace(contact=contact))
+    d = _with_own_positions(initial_state(m, zero.replace(eq_active=m.eq_active0).replace(contact=contact)))
     return _asleep_at_start(m, d)
+
+
+def _with_own_positions(d: Data) -> Data:
+    """`d` with a copy of `qpos`, which is the model's own array; under `jit` an output that is an input shares it."""
+    return d.replace(qpos=d.qpos.copy())
 
 
 def _asleep_at_start(m: Model, d: Data) -> Data:

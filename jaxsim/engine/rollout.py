@@ -17,8 +17,8 @@ from jaxsim.engine.solver.implicit_diff import SOLUTION
 from jaxsim.engine.solver.kernel import NEVER
 from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
-from jaxsim.xla.loops import traced_once
 from jaxsim.native.stage import KEPT, stage
+from jaxsim.xla.loops import traced_once
 
 # What reverse mode keeps of a step beside the state before it, so that it neither solves nor runs kernels again.
 SAVED = jax.checkpoint_policies.save_only_these_names(SOLUTION, KEPT)

@@ -3,7 +3,8 @@
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.core.data import Data, reset_to_keyframe
+from jaxsim.core.allocate import reset_to_keyframe
+from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import State
 from jaxsim.engine.initial import reset_data
@@ -100,7 +101,7 @@ def copy_state(m: Model, src: Data, dst: Data, sig: int = State.INTEGRATION) -> 
 @public(static=("key",))
 def reset_data_keyframe(m: Model, d: Data, key: int | str) -> Data:
     """`d` reset to a keyframe given by index or name: mj_resetDataKeyframe. Raises KeyError where there is none."""
-    return reset_to_keyframe(m, reset_data(m, d), m.keyframe(key))
+    return reset_to_keyframe(m, reset_data(m, d), m.keyframe(key).id)
 
 
 @public(static=("k",))
@@ -115,5 +116,5 @@ def set_keyframe(m: Model, d: Data, k: int) -> Model:
         "key_mquat": d.mocap_quat.ravel(),
         "key_ctrl": d.ctrl,
     }
-    k = m.keyframe(k)
+    k = m.keyframe(k).id
     return m.replace(**{name: getattr(m, name).at[k].set(value) for name, value in values.items()})

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.core.data import Data
+from jaxsim.core.describe import describe_struct
 from jaxsim.core.model import Model
 from jaxsim.engine import forward
 from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos
@@ -27,6 +28,8 @@ class Transition(NamedTuple):
     B: Array
     C: Array
     D: Array
+
+    __repr__ = describe_struct
 
 
 @public(static=("mode",))

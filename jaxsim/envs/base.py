@@ -21,6 +21,7 @@ import numpy as np
 
 import jaxsim
 from jaxsim.core.data import Data
+from jaxsim.core.describe import describe_struct
 from jaxsim.core.model import Model
 from jaxsim.core.types import DIVERGED
 from jaxsim.engine.checks import restart
@@ -31,7 +32,7 @@ Info = dict[str, Any]
 
 
 @jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class State:
     """Result of `reset` and `step`; in a batch, every array has a leading axis of worlds.
 
@@ -46,6 +47,8 @@ class State:
     done: Array
     metrics: dict[str, Array] = dataclasses.field(default_factory=dict)
     info: Info = dataclasses.field(default_factory=dict)
+
+    __repr__ = describe_struct
 
     @property
     def pipeline_state(self) -> Any:

@@ -27,7 +27,21 @@ except ImportError as error:  # pragma: no cover - depends on the installation
     raise ImportError("jaxsim.envs.gym needs gymnasium: pip install 'jaxsim-mjcf[gym]'") from error
 
 
-class GymEnv(gymnasium.Env):
+class _Compiled:
+    """Pickling of an object with compiled functions, which are made anew by `_compile`."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_reset", "_step", "_renew")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._compile()
+
+    def _compile(self) -> None:
+        raise NotImplementedError
+
+
+class GymEnv(_Compiled, gymnasium.Env):
     """One world with Gymnasium's interface; results are NumPy arrays.
 
     Args:
@@ -62,7 +76,7 @@ class GymEnv(gymnasium.Env):
         self.episode_length = episode_length or self.env.config.episode_length
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (self.env.action_size,), np.float32)
         self.observation_space = _space(jax.eval_shape(self.env.reset, jax.random.PRNGKey(0)).obs)
-        self._reset, self._step = jit(self.env.reset), jit(self.env.step)
+        self._compile()
         self._state: Any = None
         self._steps = 0
 
@@ -92,11 +106,14 @@ class GymEnv(gymnasium.Env):
         frame = {"qpos": jnp.asarray(self._state.data.qpos)[None]}
         return np.asarray(render(self.env.model, frame, camera=self.camera, width=self.width, height=self.height))[0]
 
+    def _compile(self) -> None:
+        self._reset, self._step = jit(self.env.reset), jit(self.env.step)
+
     def _info(self) -> dict[str, float]:
         return {name: float(value) for name, value in self._state.metrics.items()}
 
 
-class GymVectorEnv(VectorEnv):
+class GymVectorEnv(_Compiled, VectorEnv):
     """Batch of worlds of one environment with Gymnasium's interface.
 
     Observations, rewards and flags are JAX arrays that stay on the device until they are converted
@@ -135,7 +152,7 @@ class GymVectorEnv(VectorEnv):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._batch = Vectorize(self.env)
-        self._reset, self._step, self._renew = jit(self._start), jit(self._advance), jit(self._restart)
+        self._compile()
         self._state: Any = None  # a State after the first reset
         self._rng = None
 
@@ -184,6 +201,9 @@ class GymVectorEnv(VectorEnv):
         if self._state is None:
             raise gymnasium.error.ResetNeeded("call reset first")
         return self._state
+
+    def _compile(self) -> None:
+        self._reset, self._step, self._renew = jit(self._start), jit(self._advance), jit(self._restart)
 
     def _start(self, rng: Array) -> tuple[State, Array]:
         keys = jax.vmap(jax.random.split)(rng)

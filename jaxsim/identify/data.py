@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from jaxsim.core.describe import describe_struct
 from jaxsim.core.model import Model
 from jaxsim.identify.sampling import RowError, resampled, sample_times
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Recordings:
     """Trajectories of equal length: initial states (k, nq), (k, nv), controls (k, n, nu), measurements (k, n, ny).
 
@@ -24,6 +25,8 @@ class Recordings:
     measured: np.ndarray
     names: tuple[str, ...]
     sigma: np.ndarray
+
+    __repr__ = describe_struct
 
 
 def recordings(

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
+from jaxsim.core.describe import describe_struct
 from jaxsim.core.model import Model
 from jaxsim.engine.rollout import rollout
 from jaxsim.identify.data import Recordings
@@ -26,7 +27,7 @@ PERFECT = 1e-6  # of the variation of the measurements: residuals that leave not
 FAILED = 3.0  # residuals so many times the noise that was given are no noise
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Fit:
     """Result of `identify`.
 
@@ -54,6 +55,8 @@ class Fit:
     identified: np.ndarray
     converged: bool
     iterations: int
+
+    __repr__ = describe_struct
 
     def interval_text(self, i: int) -> str:
         """The interval of value i as text, or that there is none."""

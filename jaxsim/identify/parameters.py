@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
+from jaxsim.core.describe import describe_struct
 from jaxsim.core.model import Model
 from jaxsim.identify import inertia as log_cholesky
 from jaxsim.math.safe import Array
@@ -38,7 +39,7 @@ CONSTANTS_DEPEND_ON = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Parameter:
     """Numbers of a model that are to be identified.
 
@@ -58,6 +59,8 @@ class Parameter:
     constants: bool = False
     kind: str = "model"
     channels: tuple[str, ...] = ()
+
+    __repr__ = describe_struct
 
     def to_free(self, value: Any) -> Any:
         """Free coordinates of a value."""

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxsim.core.describe import describe_struct
+
 WEAK = 1e-3  # a singular value below it, relative to the largest, names a direction that the data hardly determine
 DIFFERENCES = (0.003, 0.01)  # of a coordinate, steps of the differences that derivatives are compared with
 DISAGREE = 0.5  # of the larger of the two, from which on a derivative and a difference disagree
@@ -18,6 +20,8 @@ class Uncertainty(NamedTuple):
 
     covariance: np.ndarray
     identified: np.ndarray
+
+    __repr__ = describe_struct
 
 
 def uncertainty(jac: np.ndarray) -> Uncertainty:

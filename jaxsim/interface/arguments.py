@@ -3,22 +3,30 @@
 Shapes are static, so that a check costs nothing once a function is compiled, and under `vmap` it sees one world.
 """
 
+import inspect
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
-from jaxsim.core import fields
-from jaxsim.core.data import CONSTRAINT_FIELDS, CONTACT_FIELDS, DATA_FIELDS, WARNING_FIELDS, Constraint, Data
+from jaxsim.core.contact import CONSTRAINT_FIELDS, CONTACT_FIELDS, WARNING_FIELDS, Constraint
+from jaxsim.core.data import DATA_FIELDS, Data
 from jaxsim.core.layout import Layout, make_layout
-from jaxsim.core.model import ARRAYS, MODEL_FIELDS, OPTION_FLOATS, OPTION_INTS, SIZES, Model, Statistic
+from jaxsim.core.model import ARRAYS, MODEL_FIELDS, SIZES, Model
+from jaxsim.core.option import OPTION_INTS, Option, Statistic
+from jaxsim.core.struct import Field, did_you_mean, evaluate, fields_of
 from jaxsim.core.structure import per_structure
 
 KINDS = {"float": ("f", "floating-point numbers"), "int": ("iu", "integers"), "bool": ("b", "booleans")}
 MANY = 3  # fields of wrong shape that make it another model rather than a slip
 REMEDY = "Make it anew: jaxsim.make_data(m)"
-MEANING = {row.name: row.meaning for row in fields.parse(fields.SIZES)}
+MEANING = {row.name: row.meaning for row in fields_of(Model, "size")}
 _option_ints = attrgetter(*OPTION_INTS)
+
+
+HALF = 2  # bytes of a float of half precision
 
 
 class Expected(NamedTuple):
@@ -49,15 +57,14 @@ def _expected_of_model(m: Any) -> tuple[Expected, ...]:
     sizes = {name: getattr(m, name) for name in SIZES}
     out = []
     for name, kind, symbolic, *_ in MODEL_FIELDS:
-        shape = fields.evaluate(symbolic, sizes)
+        shape = evaluate(symbolic, sizes)
         if kind == "float":
             out.append(_expect(name, shape, symbolic))
         elif name in ARRAYS and getattr(m, name).shape != shape:
             raise ValueError(f"m.{name} has shape {getattr(m, name).shape}, wanted {shape}: {phrase(symbolic)}")
-    options = {row.name: fields.evaluate(row.shape, sizes) for row in fields.parse(fields.OPTION)}
-    statistics = {row.name: fields.evaluate(row.shape, sizes) for row in fields.parse(fields.STATISTIC)}
-    out += [_expect(f"opt.{name}", options[name]) for name in OPTION_FLOATS]
-    return (*out, *(_expect(f"stat.{name}", statistics[name]) for name in Statistic._fields))
+    for part, rows in (("opt", fields_of(Option, "float")), ("stat", fields_of(Statistic))):
+        out += [_expect(f"{part}.{row.name}", evaluate(row.shape, sizes)) for row in rows]
+    return tuple(out)
 
 
 @per_structure
@@ -78,10 +85,10 @@ def _make_expected_of_data(m: Model) -> tuple[Layout, tuple[Expected, ...]]:
     sizes = {name: getattr(m, name) for name in SIZES}
     layout = make_layout(m)
 
-    def rows(table: list[fields.Field], prefix: str = "", lead: tuple[tuple[str, int], ...] = ()) -> list[Expected]:
+    def rows(table: list[Field], prefix: str = "", lead: tuple[tuple[str, int], ...] = ()) -> list[Expected]:
         names, numbers = tuple(name for name, _ in lead), tuple(number for _, number in lead)
         return [
-            _expect(prefix + name, numbers + fields.evaluate(shape, sizes), names + shape, kind)
+            _expect(prefix + name, numbers + evaluate(shape, sizes), names + shape, kind)
             for name, kind, shape, *_ in table
         ]
 
@@ -124,12 +131,28 @@ def _singular(plural: str) -> str:
     return head + of + rest
 
 
+def unknown_argument(function: str, signature: inspect.Signature, given: Iterable[str]) -> str | None:
+    """The answer to a call with a keyword that is no parameter; None where all are."""
+    words = {"model": "m", "data": "d"}
+    for name in given:
+        if name not in signature.parameters:
+            near = words.get(name, "")
+            hint = (
+                f"; did you mean {near!r}?"
+                if near in signature.parameters
+                else did_you_mean(name, signature.parameters)
+            )
+            return f"{function}: there is no argument {name!r}{hint}"
+    return None
+
+
 def check_model(m: Any, function: str, other: Any = None) -> None:
     """Raise TypeError or ValueError where `m` is not a model with leaves of the right shapes and kinds."""
     if not isinstance(m, Model):
         raise TypeError(_not_a_model(m, function, other))
     wrong = _compare(m, _expected_of_model(m))
     if not wrong:
+        _check_precision(m, m, _expected_of_model(m), function, "m.")
         return
     lead = _common_lead(wrong, len(_expected_of_model(m)))
     if lead:
@@ -154,6 +177,7 @@ def check_data(m: Model, d: Any, function: str, name: str = "d") -> None:
     wrong = _compare(d, expected)
     if wrong:
         raise _error(f"{function}: {_why_data_is_wrong(m, d, wrong, len(expected), function, name)}", wrong[0])
+    _check_precision(m, d, expected, function, "" if name == "d" else f"{name}.")
     if isinstance(d.efc, Constraint) and d.efc.layout != layout:
         raise ValueError(f"{function}: {_another_layout(d.efc.layout, layout)}")
 
@@ -170,6 +194,31 @@ def _compare(tree: Any, expected: tuple[Expected, ...]) -> list[Wrong]:
         if shape != item.shape or kind not in KINDS[item.kind][0]:
             out.append(Wrong(item, shape, kind if shape is not None else type(value).__name__))
     return out
+
+
+def _check_precision(m: Model, tree: Any, expected: tuple[Expected, ...], function: str, prefix: str) -> None:
+    """Raise TypeError where a floating-point leaf has another type than the model's, or one of half precision."""
+    wanted = _precision(m.qpos0)
+    for item in expected:
+        found = _precision(item.read(tree)) if item.kind == "float" else None
+        if found is None or (found == wanted and found.itemsize > HALF):
+            continue
+        what = f"{function}: {prefix}{item.name} is {found}"
+        if found.itemsize <= HALF:
+            raise TypeError(f"{what}; jaxsim computes in float32 or, under jax_enable_x64, in float64")
+        if prefix == "m.":
+            raise TypeError(f"{what}, and m.qpos0 {wanted}: give all numbers of a model one type")
+        raise TypeError(
+            f"{what}, and the model's numbers are {wanted}: cast the data, or make it by jaxsim.make_data(m)"
+        )
+
+
+def _precision(x: Any) -> Any:
+    """The type of a leaf as JAX takes it; None of a number of Python."""
+    dtype = getattr(x, "dtype", None)
+    if isinstance(x, np.ndarray) and dtype is not None and dtype.itemsize == np.dtype(np.float64).itemsize:
+        return jax.dtypes.canonicalize_dtype(dtype)
+    return dtype
 
 
 def _common_lead(wrong: list[Wrong], count: int) -> tuple[int, ...]:
@@ -265,7 +314,7 @@ def _not_data(d: Any, function: str, name: str) -> str:
 
 def _described(x: Any) -> str:
     home = type(x).__module__.partition("._")[0]
-    known = {"mujoco": "mujoco", "mujoco.mjx": "mjx", "mujoco.mjx._src.types": "mjx"}
+    known = {"mujoco": "mujoco", "mujoco.mjx": "mjx", "mujoco.mjx._src.types": "mjx", "jaxsim.mjx.types": "jaxsim.mjx"}
     if home in known:
         return f"a {known[home]}.{type(x).__name__}"
     return "None" if x is None else f"of type {type(x).__name__}"
@@ -273,6 +322,8 @@ def _described(x: Any) -> str:
 
 def _remedy_for_model(m: Any) -> str:
     home = type(m).__module__
+    if home == "jaxsim.mjx.types":
+        return ": use jaxsim.mjx's functions, or m.model and d.data"
     if home.startswith("mujoco.mjx"):
         return ": use jaxsim.from_mujoco(mj_model) with the MjModel that it was made of"
     if home.startswith("mujoco"):

@@ -16,7 +16,7 @@ import jax.core
 import numpy as np
 
 from jaxsim.core.data import Data
-from jaxsim.interface.arguments import check_data, check_model
+from jaxsim.interface.arguments import check_data, check_model, unknown_argument
 from jaxsim.interface.overflow import warn_of_overflow
 from jaxsim.xla.compat import is_staging
 from jaxsim.xla.options import jit
@@ -64,6 +64,8 @@ def public(
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:
+            if answer := unknown_argument(name, signature, kwargs):
+                raise TypeError(answer) from None
             return plain(*args, **kwargs)  # which raises Python's own error
         m = given["m"]
         check_model(m, name, given.get(data[0]) if data else None)

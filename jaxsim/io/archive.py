@@ -16,25 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim.core import fields
+from jaxsim.core.callbacks import Callbacks
 from jaxsim.core.errors import ModelError, UnsupportedError
-from jaxsim.core.model import (
-    ARRAYS,
-    BYTES,
-    CAPACITIES,
-    FLOATS,
-    MODEL_FIELDS,
-    OPTION_FLOATS,
-    OPTION_INTS,
-    SIZES,
-    Callbacks,
-    Model,
-    Option,
-    Statistic,
-    Structure,
-    make_visual,
-    strain_modes,
-)
+from jaxsim.core.make_model import strain_modes
+from jaxsim.core.model import ARRAYS, BYTES, CAPACITIES, FLOATS, MODEL_FIELDS, SIZES, Model
+from jaxsim.core.option import OPTION_FLOATS, OPTION_INTS, STATISTICS, Option, Statistic
+from jaxsim.core.struct import evaluate
+from jaxsim.core.structure import Structure
+from jaxsim.core.visual import make_visual
 
 FORMAT, VERSION = "jaxsim-model", 1
 MAX_BYTES = 8 * 2**30
@@ -60,14 +49,14 @@ def save_model(m: Model, path: str | os.PathLike) -> None:
     arrays = {name: np.asarray(getattr(m, name)) for name in (*FLOATS, *ARRAYS)}
     arrays |= {name: np.frombuffer(getattr(m, name), np.uint8) for name in BYTES}
     arrays |= {f"opt.{name}": np.asarray(getattr(m.opt, name)) for name in OPTION_FLOATS}
-    arrays |= {f"stat.{name}": np.asarray(getattr(m.stat, name)) for name in Statistic._fields}
+    arrays |= {f"stat.{name}": np.asarray(getattr(m.stat, name)) for name in STATISTICS}
     header = {
         "format": FORMAT,
         "version": VERSION,
         "modelname": m.modelname,
         "sizes": {name: int(getattr(m, name)) for name in (*SIZES, *CAPACITIES)},
         "option": {name: int(getattr(m.opt, name)) for name in OPTION_INTS},
-        "visual": {group: _plain(vars(values)) for group, values in vars(m.vis).items()},
+        "visual": {group: _plain(values.values()) for group, values in m.vis.values().items()},
         "arrays": {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()},
     }
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -138,22 +127,20 @@ def _read_array(archive: zipfile.ZipFile, name: str, dtype: str, shape: list[int
 def _assemble(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Model:
     sizes = {name: int(header["sizes"][name]) for name in (*SIZES, *CAPACITIES)}
     for name in (*FLOATS, *ARRAYS, *BYTES):
-        shape = fields.evaluate(_SHAPES[name], sizes)
+        shape = evaluate(_SHAPES[name], sizes)
         found = arrays[name].shape
         if found[len(found) - len(shape) :] != tuple(shape) or (name not in FLOATS and len(found) != len(shape)):
             raise ValueError(f"array {name} has shape {found}; the sizes say {tuple(shape)}")
     visual = {(group, key): _tuple(v) for group, values in header["visual"].items() for key, v in values.items()}
-    visual = {("global" if group == "global_" else group, key): v for (group, key), v in visual.items()}
     static = {**sizes, **{name: arrays[name] for name in ARRAYS}, "vis": make_visual(visual)}
     static |= {name: arrays[name].tobytes() for name in BYTES}
     static |= {"modelname": str(header["modelname"]), "callbacks": Callbacks()}
     static["eq_strain"] = strain_modes({**sizes, **arrays})
-    option = Option(
-        **{name: arrays[f"opt.{name}"] for name in OPTION_FLOATS},
-        **{name: int(header["option"][name]) for name in OPTION_INTS},
-    )
-    stat = Statistic(**{name: arrays[f"stat.{name}"] for name in Statistic._fields})
-    return Model(Structure(static), option, stat, **{name: arrays[name] for name in FLOATS})
+    options: dict[str, Any] = {name: arrays[f"opt.{name}"] for name in OPTION_FLOATS}
+    options |= {name: int(header["option"][name]) for name in OPTION_INTS}
+    statistics: dict[str, Any] = {name: arrays[f"stat.{name}"] for name in STATISTICS}
+    floats = {name: arrays[name] for name in FLOATS}
+    return Model(Structure(static), opt=Option(**options), stat=Statistic(**statistics), **floats)
 
 
 def _tuple(value: Any) -> Any:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxsim.compiler import sparsity
-from jaxsim.core.model import FLOATS, Model, Structure
+from jaxsim.core.model import Model
 
 
 def with_full_inertia(m: Model) -> Model:
@@ -16,5 +16,4 @@ def with_full_inertia(m: Model) -> Model:
     """
     simple = {name: np.zeros_like(getattr(m, name)) for name in ("body_simple", "dof_simplenum")}
     tables = sparsity.dof_tables(m.dof_parentid, simple["dof_simplenum"])
-    structure = Structure({**m.structure.values(), **simple, **tables})
-    return Model(structure, m.opt, m.stat, **{name: getattr(m, name) for name in FLOATS})
+    return m.replace(structure=m.structure.replace({**simple, **tables}))

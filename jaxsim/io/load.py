@@ -11,7 +11,8 @@ import numpy as np
 from jaxsim.compiler.compile import compile_spec
 from jaxsim.compiler.element.inertials import write_inertials
 from jaxsim.core.errors import ModelError, UnsupportedError, summarised_warnings
-from jaxsim.core.model import FLOATS, Model, to_device
+from jaxsim.core.make_model import to_device
+from jaxsim.core.model import FLOATS, Model
 from jaxsim.core.types import SleepPolicy
 from jaxsim.engine.asleep_at_start import may_touch_awake
 from jaxsim.engine.collision.broad.capacity import warn_of_estimate

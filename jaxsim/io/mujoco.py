@@ -4,18 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim.core import fields
-from jaxsim.core.model import (
-    MODEL_FIELDS,
-    OPTION_FLOATS,
-    OPTION_INTS,
-    OWN_OPTIONS,
-    SIZES,
-    Model,
-    Statistic,
-    make_model,
-    to_device,
-)
+from jaxsim.core.make_model import make_model, to_device
+from jaxsim.core.model import MODEL_FIELDS, SIZES, Model
+from jaxsim.core.option import OPTION_FLOATS, OPTION_INTS, OWN_OPTIONS, STATISTICS
+from jaxsim.core.visual import visual_fields
 from jaxsim.engine.collision.broad.capacity import default_capacities
 from jaxsim.engine.refusals import warn_of_substitutes
 from jaxsim.io import newer
@@ -40,15 +32,14 @@ def host_model(mj_model: Any) -> Model:
     for name, *_ in MODEL_FIELDS:
         values[name] = absent[name] if name in absent else newer.field(mj_model, name, version)
     vis = {}
-    for field in fields.parse(fields.VISUAL):
-        group, _, name = field.name.partition(".")
-        value = getattr(getattr(mj_model.vis, "global_" if group == "global" else group), name)
-        vis[group, name] = tuple(np.asarray(value).tolist()) if np.ndim(value) else value
+    for group, field in visual_fields():
+        value = getattr(getattr(mj_model.vis, group), field.name)
+        vis[group, field.name] = tuple(np.asarray(value).tolist()) if np.ndim(value) else value
     first_name = mj_model.names.split(b"\0", 1)[0].decode()
     return make_model(
         values,
         {n: getattr(mj_model.opt, n) for n in (*OPTION_FLOATS, *OPTION_INTS) if n not in OWN_OPTIONS},
-        {n: getattr(mj_model.stat, n) for n in Statistic._fields},
+        {n: getattr(mj_model.stat, n) for n in STATISTICS},
         vis,
         modelname=first_name,
     )

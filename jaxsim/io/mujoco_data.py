@@ -6,7 +6,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxsim.core.data import CONSTRAINT_FIELDS, CONTACT_FIELDS, DATA_FIELDS, Data
+from jaxsim.core.contact import CONSTRAINT_FIELDS, CONTACT_FIELDS
+from jaxsim.core.data import DATA_FIELDS, Data
 from jaxsim.core.extras import require
 from jaxsim.core.layout import Layout, make_layout
 from jaxsim.core.model import Model

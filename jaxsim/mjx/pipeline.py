@@ -19,15 +19,31 @@ from jaxsim.math.safe import Array
 from jaxsim.mjx.types import Data, Model, symmetric
 
 
+def _takes_mjx(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which answers jaxsim's own model or data with where they belong."""
+
+    @wraps(function)
+    def checked(m: Model, d: Data, *args: Any, **kwargs: Any) -> Any:
+        for name, value, kind in (("m", m, Model), ("d", d, Data)):
+            if not isinstance(value, kind):
+                raise TypeError(
+                    f"mjx.{function.__name__}: {name} is a {type(value).__module__.partition('.')[0]}."
+                    f"{type(value).__name__}, wanted an mjx.{kind.__name__}: call jaxsim.{function.__name__}(m, d), or "
+                    f"use mjx.put_model and mjx.make_data"
+                )
+        return function(m, d, *args, **kwargs)
+
+    return checked
+
+
 def _stage(function: Callable[..., Any]) -> Callable[[Model, Data], Data]:
     """The stage as a function of the wrapped model and data."""
 
-    @wraps(function)
     def stage(m: Model, d: Data) -> Data:
         return Data(function(m.model, d.data), d.structure)
 
-    del stage.__wrapped__  # its arguments are of other types
-    return stage
+    stage.__name__, stage.__doc__ = function.__name__, function.__doc__
+    return _takes_mjx(stage)
 
 
 step = _stage(engine.step)
@@ -57,6 +73,7 @@ solve = _stage(stages.fwd_constraint)
 subtree_vel = _stage(subtree_velocities)
 
 
+@_takes_mjx
 def collision(m: Model, d: Data) -> Data:
     """`d` with its contacts, which know their rows: those that `make_constraint` makes, if others stay as many.
 
@@ -72,6 +89,7 @@ def collision(m: Model, d: Data) -> Data:
     return Data(data.replace(contact=contact.replace(efc_address=address)), d.structure)
 
 
+@_takes_mjx
 def implicit(m: Model, d: Data) -> Data:
     """The state one step on by the integrator implicitfast, or by implicit where the model's options name it."""
     model = m.model
@@ -80,6 +98,7 @@ def implicit(m: Model, d: Data) -> Data:
     return Data(stages.implicit(model, d.data), d.structure)
 
 
+@_takes_mjx
 def deriv_smooth_vel(m: Model, d: Data) -> Array:
     """Derivative (nv, nv) of the forces of actuators, dampers and tendons by velocity, without that of a fluid."""
     if m.model.opt.fluid:
@@ -87,17 +106,20 @@ def deriv_smooth_vel(m: Model, d: Data) -> Array:
     return symmetric(d.structure, smooth_vel(m.model, d.data))
 
 
+@_takes_mjx
 def rne(m: Model, d: Data, flg_acc: bool = False) -> Data:
     """`d` with qfrc_bias: Coriolis, centrifugal and gravitational forces, with inertial ones if `flg_acc`."""
     force = rne_force(m.model, d.data, d.qacc) if flg_acc else rne_force(m.model, d.data)
     return d.replace(qfrc_bias=force)
 
 
+@_takes_mjx
 def tendon_armature(m: Model, d: Data) -> Data:
     """`d` as it is: `crb` has added the armature of tendons to M."""
     return d
 
 
+@_takes_mjx
 def tendon_bias(m: Model, d: Data) -> Data:
     """`d` with the bias force of the armature of tendons added to qfrc_bias."""
     return d.replace(qfrc_bias=d.qfrc_bias + tendon_force(m.model, d.data))

@@ -11,7 +11,9 @@ import numpy as np
 from jax.core import Tracer
 
 import jaxsim.core.data as core
-from jaxsim.core.data import CONSTRAINT_FIELDS, DATA_FIELDS
+from jaxsim.core.contact import CONSTRAINT_FIELDS
+from jaxsim.core.contact import Contact as CoreContact
+from jaxsim.core.data import DATA_FIELDS
 from jaxsim.core.model import MODEL_FIELDS, SIZES
 from jaxsim.core.model import Model as CoreModel
 from jaxsim.core.rows import unpack_rows
@@ -351,7 +353,7 @@ def _scatter(values: Array, row: np.ndarray, column: np.ndarray, shape: tuple[in
     return out.at[..., flat].set(values[..., : len(flat)]).reshape(*values.shape[:-1], *shape)
 
 
-def _core_contact(old: core.Contact, new: Contact) -> core.Contact:
+def _core_contact(old: CoreContact, new: Contact) -> CoreContact:
     """jaxsim's contacts with the fields of MJX's; empty entries keep their distance."""
     fields = {f.name: getattr(new, f.name) for f in Contact.fields()}
     fields["frame"] = _flat(old.frame, new.frame)

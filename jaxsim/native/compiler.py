@@ -19,10 +19,19 @@ from typing import NamedTuple
 
 import jax
 
-from jaxsim.xla.cache import made, user_folder
 from jaxsim.native.nvrtc import CompilerMissing
+from jaxsim.xla.cache import made, user_folder
 
-FLAGS = ("-Wall", "-Wno-unused", "-Wno-parentheses", "-fwrapv", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC")
+FLAGS = (
+    "-Wall",
+    "-Wno-unused",
+    "-Wno-parentheses",
+    "-fwrapv",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-shared",
+    "-fPIC",
+)
 FLAGS += ("-Wl,-undefined,dynamic_lookup",) if platform.system() == "Darwin" else ()  # functions of other libraries
 # Numbers are those of the source: no contraction, no reordering. No instructions beyond the ABI's, so that a library
 # can be kept for another machine; scalar code gains little from them.

@@ -152,7 +152,9 @@ def _of_integers(name: str, symbol: str = "", least: int = 1) -> Callable[..., s
 
     def expression(a: str, b: str, *, out: Any, **_: Any) -> str:
         known = b.strip("()")
-        if symbol and not (symbol == ">>" and out == np.uint32) and known.isdigit() and least <= int(known) < 8 * np.dtype(out).itemsize + (least == 1) * 10**9:
+        most = 10**9 if least else 8 * np.dtype(out).itemsize
+        by_c = symbol and not (symbol == ">>" and out == np.uint32)
+        if by_c and known.isdigit() and least <= int(known) < most:
             return wrapped(f"({a} {symbol} {b})", out)
         return f"{name}_{out}({a}, {b})"
 

@@ -14,8 +14,8 @@ import jax
 import numpy as np
 
 from jaxsim.math.safe import Array
-from jaxsim.native.nvrtc import ptx_of
 from jaxsim.native import compiler as native
+from jaxsim.native.nvrtc import ptx_of
 from jaxsim.native.source_text import definitions, text
 
 C_NUMBERS = {"float32": "float", "float64": "double"}

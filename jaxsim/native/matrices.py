@@ -14,10 +14,10 @@ import numpy as np
 from jax import core
 
 from jaxsim.math.safe import Array
-from jaxsim.xla.compat import Primitive, mlir
 from jaxsim.native import launch as kernels
 from jaxsim.native.nvrtc import CompilerMissing
 from jaxsim.native.source_text import definitions, text
+from jaxsim.xla.compat import Primitive, mlir
 
 MOST_ROWS = 256  # of registers: a column is in one lane
 # of the arguments (count, ...) of each function, numbers of a matrix of n rows with k right-hand sides

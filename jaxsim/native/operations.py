@@ -212,7 +212,9 @@ def starts_of(
 ) -> list[Index]:
     """Where a slice begins, moved inside; as it says if `unsized`."""
     at = zip(starts, shape, sizes, strict=True)
-    return [0 if n == size else body.at(s, ()) if unsized else clamped(body, body.at(s, ()), n - size) for s, n, size in at]
+    return [
+        0 if n == size else body.at(s, ()) if unsized else clamped(body, body.at(s, ()), n - size) for s, n, size in at
+    ]
 
 
 def clamped(body: Body, text: str, high: int) -> Index:
@@ -406,7 +408,10 @@ def _arg(symbol: str) -> Callable[..., list[Value]]:
 
         def entry(body: Body, index: Sequence[Index]) -> str:
             full = lambda k: [*index[:axis], k, *index[axis:]]  # noqa: E731
-            best, place = body.variable(x.dtype, body.at(x, full(0)), x.uniform), body.variable(out.dtype, "0", x.uniform)
+            best, place = (
+                body.variable(x.dtype, body.at(x, full(0)), x.uniform),
+                body.variable(out.dtype, "0", x.uniform),
+            )
             with body.loop(count) as t:
                 value = body.at(x, full(t))
                 text = ELEMENTWISE["gt" if symbol == ">" else "lt"](value, best, dtype=x.dtype)

@@ -19,18 +19,18 @@ from jax import core, lax
 
 from jaxsim.math.arrays import row_at
 from jaxsim.math.safe import Array
-from jaxsim.xla.batching import is_read, merged
-from jaxsim.xla.compat import Primitive, batching, eval_jaxpr, mlir
-from jaxsim.native.nvrtc import CompilerMissing
-from jaxsim.xla.fusion import one_kernel_of_tables
-from jaxsim.xla.loops import repeat
-from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.compiler import begin
-from jaxsim.native.pool_kernel import KernelSearch, real_first, search_by_kernel
+from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.jaxpr import Operation, flatten
+from jaxsim.native.nvrtc import CompilerMissing
+from jaxsim.native.pool_kernel import KernelSearch, real_first, search_by_kernel
 from jaxsim.native.pool_native import native_source, search_natively
 from jaxsim.native.statements import PLATFORM, SEQUENTIAL, compute, row_of
 from jaxsim.native.writer import Value, Writer
+from jaxsim.xla.batching import is_read, merged
+from jaxsim.xla.compat import Primitive, batching, eval_jaxpr, mlir
+from jaxsim.xla.fusion import one_kernel_of_tables
+from jaxsim.xla.loops import repeat
 
 CHUNK = 1 << 14  # entries that go side by side where there are many
 

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.math.safe import Array
-from jaxsim.native.launch import Launch, launch
-from jaxsim.native.expressions import C_TYPES
 from jaxsim.native.c_source import ONE_LANE, c_function
+from jaxsim.native.expressions import C_TYPES
+from jaxsim.native.launch import Launch, launch
 
 THREADS = 64  # of a block
 

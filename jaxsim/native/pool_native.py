@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.math.safe import Array
-from jaxsim.native.expressions import C_TYPES
 from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native.compiler import PREAMBLE as HANDLER
 from jaxsim.native.compiler import target_of
+from jaxsim.native.expressions import C_TYPES
 from jaxsim.native.pool_kernel import KernelSearch
 
 

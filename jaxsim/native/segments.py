@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from jaxsim.native.jaxpr import Flat, Operation, Var, needed
-from jaxsim.native.statements import is_known
 from jaxsim.native.operations import EXPRESSIONS, OFTEN, VIEWS
+from jaxsim.native.statements import is_known
 
 
 class Segment(NamedTuple):

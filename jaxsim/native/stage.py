@@ -17,16 +17,16 @@ from jax import core
 from jax.ad_checkpoint import checkpoint_name
 
 from jaxsim.math.safe import Array
+from jaxsim.native import launch as kernels
+from jaxsim.native import vectors
+from jaxsim.native.expressions import UnsupportedPrimitive
+from jaxsim.native.jaxpr import Flat, Operation, Var, flatten
+from jaxsim.native.nvrtc import CompilerMissing
+from jaxsim.native.segments import segments
+from jaxsim.native.statements import PLATFORM, is_written
+from jaxsim.native.tile_source import TileSource, tile_source
 from jaxsim.xla.batching import merged
 from jaxsim.xla.compat import ClosedJaxpr, Primitive, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr, mlir
-from jaxsim.native import launch as kernels
-from jaxsim.native.nvrtc import CompilerMissing
-from jaxsim.native.expressions import UnsupportedPrimitive
-from jaxsim.native import vectors
-from jaxsim.native.jaxpr import Flat, Operation, Var, flatten
-from jaxsim.native.statements import PLATFORM, is_written
-from jaxsim.native.segments import segments
-from jaxsim.native.tile_source import TileSource, tile_source
 
 KEPT = "kept_between_kernels"  # the name of what a derivative needs of JAX's operations, for policies of checkpoints
 MOST_CONSTANTS = 4096  # numbers of a table within a kernel

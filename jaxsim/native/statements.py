@@ -13,7 +13,6 @@ from jaxsim.native.expressions import (
     ELEMENTWISE,
     Index,
     UnsupportedPrimitive,
-    c_type,
     chosen,
     linear,
     plus,
@@ -37,7 +36,6 @@ from jaxsim.native.operations import (
 from jaxsim.native.uniform import carried_by_while, uniform_outputs, uniform_results
 from jaxsim.native.writer import (
     CYCLES_OF_LOAD,
-    ONE,
     Body,
     Buffer,
     Loop,
@@ -321,7 +319,9 @@ def _padded(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer 
     w.fill(buffer, every, out.shape)
     begin = [max(0, -n) for n in low]
     shape = [n - b - max(0, -h) for n, b, h in zip(x.shape, begin, high, strict=True)]
-    inner = Value(tuple(shape), x.dtype, lambda body, i: body.at(x, [plus(k, b) for k, b in zip(i, begin, strict=True)]))
+    inner = Value(
+        tuple(shape), x.dtype, lambda body, i: body.at(x, [plus(k, b) for k, b in zip(i, begin, strict=True)])
+    )
     if all(n > 0 for n in shape):
         start = [max(0, n) for n in low]
         w.fill(buffer, inner, out.shape, lambda i: [plus(k, b) for k, b in zip(i, start, strict=True)])
@@ -529,7 +529,10 @@ def _sort(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
             body.cost += 4
         wanted = body.let(np.dtype(bool), chosen(f"{a} >= {n} || {b} >= {n}", f"({b} < {a})", before))
         swap = body.let(np.dtype(bool), chosen(f"(({low} & {size}) == 0)", wanted, f"!{wanted}"))
-        stores = [f"PUT({buffer.name}, {first}, {chosen(swap, b, a)});", f"PUT({buffer.name}, {second}, {chosen(swap, a, b)});"]
+        stores = [
+            f"PUT({buffer.name}, {first}, {chosen(swap, b, a)});",
+            f"PUT({buffer.name}, {second}, {chosen(swap, a, b)});",
+        ]
         body.cost += 12
         w.write(body, stores, rows, head)
         w.written(buffer)
@@ -616,7 +619,11 @@ def _cond(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) ->
     for k, v in enumerate(op.outputs):
         buffers = {found[k].buffer for _, found, *_ in written}
         (same,) = buffers if len(buffers) == 1 else (None,)
-        in_place = same is not None and w.lanes == 1 and any(same is x.buffer for x, o in zip(args, owned[1:], strict=True) if o)
+        in_place = (
+            same is not None
+            and w.lanes == 1
+            and any(same is x.buffer for x, o in zip(args, owned[1:], strict=True) if o)
+        )
         places.append(_Place(w, w.stored(same, v.shape)) if in_place else _place(w, v, uniform[k]))
     for k, (lines, found, known, unread) in enumerate(written):
         test = f"if ({name} <= 0)" if k == 0 else f"if ({name} == {k})"
@@ -660,7 +667,7 @@ def _carried(
     """Places of what a loop changes, which begin with these values."""
     places = []
     for v, x, own, u in zip(variables, start, owned, uniform, strict=True):
-        if own and x.buffer is not None and x.buffer.uniform == (u and w.wide) and 1 < x.size:
+        if own and x.buffer is not None and x.buffer.uniform == (u and w.wide) and x.size > 1:
             places.append(_Place(w, w.stored(x.buffer, v.shape)))
             x.buffer.version += 1
         else:
@@ -745,7 +752,14 @@ def _scan(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) ->
     (nc, nk), length = scan_lengths(p, len(operands)), p["length"]
     uniform = uniform_results(op, [x.uniform for x in operands], PLATFORM) if w.wide else [False] * len(op.outputs)
     consts = [x if x.cost <= OFTEN_COST else w.memory(x) for x in operands[:nc]]
-    rows = [w.in_buffer(w.memory(x) if x.cost > OFTEN_COST else x) if w.lanes == 1 else w.memory(x) if x.cost > OFTEN_COST else x for x in operands[nc + nk :]]
+    rows = [
+        w.in_buffer(w.memory(x) if x.cost > OFTEN_COST else x)
+        if w.lanes == 1
+        else w.memory(x)
+        if x.cost > OFTEN_COST
+        else x
+        for x in operands[nc + nk :]
+    ]
     places = _carried(w, op.outputs[:nk], operands[nc : nc + nk], owned[nc : nc + nk], uniform[:nk])
     outs = [
         w.buffer(v.dtype, math.prod(v.shape), uniform=u and w.wide)
@@ -768,7 +782,10 @@ def _scan(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) ->
     w.sync()
     for b in outs:
         b.version += 1
-    return [*(_finished(w, q) for q in places), *(w.stored(b, v.shape) for b, v in zip(outs, op.outputs[nk:], strict=True))]
+    return [
+        *(_finished(w, q) for q in places),
+        *(w.stored(b, v.shape) for b, v in zip(outs, op.outputs[nk:], strict=True)),
+    ]
 
 
 def _fresh(w: Writer, x: Value, uniform: bool = False) -> Buffer:

@@ -9,8 +9,8 @@ import numpy as np
 
 from jaxsim.native import launch as kernels
 from jaxsim.native.expressions import PREAMBLE, UnsupportedPrimitive, c_type
-from jaxsim.native.source_text import text
 from jaxsim.native.jaxpr import Flat, Var
+from jaxsim.native.source_text import text
 from jaxsim.native.statements import compute
 from jaxsim.native.writer import USUAL_LANES, Buffer, Writer, places
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxsim.native.jaxpr import Flat, Operation, Term, Var, flatten
+from jaxsim.native.jaxpr import Flat, Operation, Term, flatten
 from jaxsim.xla.compat import scan_lengths
 
 

@@ -16,12 +16,12 @@ import numpy as np
 from jax import core
 
 from jaxsim.math.safe import Array
-from jaxsim.xla.batching import merged
-from jaxsim.xla.compat import Primitive, ad, batching, mlir
-from jaxsim.native.nvrtc import CompilerMissing
 from jaxsim.native import compiler as native
 from jaxsim.native.expressions import C_TYPES, PREAMBLE, UnsupportedPrimitive
 from jaxsim.native.jaxpr import PLAIN_FORMS, trace
+from jaxsim.native.nvrtc import CompilerMissing
+from jaxsim.xla.batching import merged
+from jaxsim.xla.compat import Primitive, ad, batching, mlir
 
 
 class ProgramSource(NamedTuple):

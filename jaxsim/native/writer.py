@@ -57,8 +57,8 @@ class Value:
     """An array as an expression of its index; `cost` is that of an entry, in instructions.
 
     It may lie in a `buffer`, or in variables with these `names`. `reads` are the buffers that its entries are computed
-    from, `aligned` those of which an entry reads the same entry only. It is `uniform` if all worlds of a vector have the
-    same numbers.
+    from, `aligned` those of which an entry reads the same entry only. It is `uniform` if all worlds of a vector have
+    the same numbers.
     """
 
     shape: tuple[int, ...]

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 
 import jaxsim
-from jaxsim.core.data import Contact, Data
+from jaxsim.core.contact import Contact
+from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.engine.constraint.impedance import DEFAULT_SOLREF, impedance, is_safe, safe_reference
 from jaxsim.math.safe import Array

@@ -15,6 +15,7 @@ import numpy as np
 
 import jaxsim
 from jaxsim.core.data import Data
+from jaxsim.core.describe import describe_struct
 from jaxsim.core.model import Model
 from jaxsim.engine.derived import carried, fields_read, from_carried, with_fields
 from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos
@@ -53,6 +54,8 @@ class IlqrResult(NamedTuple):
     states: dict[str, Array]
     history: Array
     converged: bool
+
+    __repr__ = describe_struct
 
 
 class _Costs(NamedTuple):

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 
 import jaxsim
+from jaxsim.core.describe import describe_struct
 from jaxsim.core.extras import require
 from jaxsim.math.safe import Array
 from jaxsim.optim.arguments import SHARED_PROGRAMS, compiled, floats, is_compiled, limits
@@ -20,6 +21,8 @@ class OptimResult(NamedTuple):
     x: Any
     cost: Array
     history: Array
+
+    __repr__ = describe_struct
 
 
 def shoot(

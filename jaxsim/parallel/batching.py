@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.core.data import Data
-from jaxsim.core.model import FLOATS, OPTION_FLOATS, Model, Statistic
+from jaxsim.core.model import FLOATS, Model
+from jaxsim.core.option import OPTION_FLOATS, STATISTICS
 from jaxsim.engine import forward
 from jaxsim.engine.initial import make_data
 from jaxsim.xla.options import jit
@@ -24,13 +25,13 @@ def batch_axes(m: Model, names: Sequence[str]) -> Model:
     "opt." or "stat.": `batch_axes(m, ["body_mass", "opt.gravity"])`. Raises ValueError for a name that is not a float
     field, since structure cannot differ between the worlds of a batch.
     """
-    known = {*FLOATS, *(f"opt.{n}" for n in OPTION_FLOATS), *(f"stat.{n}" for n in Statistic._fields)}
+    known = {*FLOATS, *(f"opt.{n}" for n in OPTION_FLOATS), *(f"stat.{n}" for n in STATISTICS)}
     for name in names:
         if name not in known:
             raise ValueError(f"{name!r} is not a float field of the model; only these can differ between worlds")
     axes = jax.tree.map(lambda _: None, m)
     parts = {part: {n.split(".")[1]: 0 for n in names if n.startswith(f"{part}.")} for part in ("opt", "stat")}
-    opt, stat = axes.opt.replace(**parts["opt"]), axes.stat._replace(**parts["stat"])
+    opt, stat = axes.opt.replace(**parts["opt"]), axes.stat.replace(**parts["stat"])
     return axes.replace(opt=opt.replace(fluid=m.opt.fluid), stat=stat, **{n: 0 for n in names if "." not in n})
 
 

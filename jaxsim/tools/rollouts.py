@@ -15,6 +15,7 @@ import numpy as np
 
 import jaxsim
 from jaxsim.core.data import Data
+from jaxsim.core.describe import describe_struct
 from jaxsim.core.model import Model
 from jaxsim.core.types import DIVERGED, WarningType
 from jaxsim.engine.collision.broad.capacity import suggest_capacity
@@ -60,7 +61,7 @@ class RolloutPlan:
         return -(-self.nstep // self.every)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class RolloutResult:
     """Last data of all worlds, records (frames first), means over steps and worlds, and seconds."""
 
@@ -71,6 +72,8 @@ class RolloutResult:
     mean_niter: float
     compile_s: float
     run_s: float
+
+    __repr__ = describe_struct
 
 
 def batch(m: Model, nworld: int, keyframe: str | int | None = None) -> Data:

@@ -11,8 +11,8 @@ from jax import lax
 from jaxsim.math.arrays import inner
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, components
-from jaxsim.xla.batching import batch_max, in_parts, of_batches
 from jaxsim.native.matrices import of_matrices
+from jaxsim.xla.batching import batch_max, in_parts, of_batches
 from jaxsim.xla.fusion import one_kernel
 
 # From this many operations on, jaxlib hands parts of a batch to other threads and waits for them: a program loses its

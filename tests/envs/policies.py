@@ -15,7 +15,7 @@ def posture(gain, damping, keyframe="stand"):
         m = env.model
         joints = m.actuator_trnid[:, 0]
         qadr, vadr = m.jnt_qposadr[joints], m.jnt_dofadr[joints]
-        goal = np.asarray(m.key_qpos[m.keyframe(keyframe)])[qadr]
+        goal = np.asarray(m.key_qpos[m.keyframe(keyframe).id])[qadr]
         qpos, qvel = np.asarray(state.data.qpos)[:, qadr], np.asarray(state.data.qvel)[:, vadr]
         torque = gain * (goal - qpos) - damping * qvel
         return np.clip(torque / np.asarray(m.actuator_gear)[:, 0], -1, 1)
@@ -64,7 +64,7 @@ def reach(env, state, k):
 def pick(env, state, k):
     """Descend around the cube, close, lift: through the controls of two keyframes."""
     m = env.model
-    above, around = (np.asarray(m.key_ctrl[m.keyframe(n)]) for n in ("ready", "grasp"))
+    above, around = (np.asarray(m.key_ctrl[m.keyframe(n).id]) for n in ("ready", "grasp"))
     goal = np.where(k < 60, around, above)
     goal[6:] = 0.035 if k < 35 else 0.0
     if k < 35:

@@ -1,5 +1,6 @@
 """The Gymnasium adapter: its three modes, seeding, arrays on the device."""
 
+import pickle
 import warnings
 
 import gymnasium
@@ -9,6 +10,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
+from jaxsim.envs import make as make_env
 from jaxsim.envs.gym import GymEnv, GymVectorEnv
 
 ZERO = np.zeros((3, 2), np.float32)
@@ -132,3 +134,24 @@ def test_batches_are_made_by_name():
     env = gymnasium.make_vec("jaxsim.envs.gym:jaxsim/stub-v0", num_envs=3)
     obs, _ = env.reset(seed=0)
     assert isinstance(env.unwrapped, GymVectorEnv) and obs.shape == (3, 4)
+
+
+def test_worlds_run_in_processes_of_their_own(monkeypatch):
+    monkeypatch.setenv("JAX_ENABLE_X64", "true")  # as here
+    env = make_env("cartpole_balance")
+    worlds = gymnasium.vector.AsyncVectorEnv([lambda: GymEnv(env)] * 2, context="spawn")
+    try:
+        first, _ = worlds.reset(seed=0)
+        obs, reward, *_ = worlds.step(np.zeros(worlds.action_space.shape, np.float32))
+    finally:
+        worlds.close()
+    assert obs.shape == first.shape == (2, 5) and reward.shape == (2,) and not np.allclose(obs, first)
+
+
+@pytest.mark.parametrize("build", [lambda: GymEnv("stub"), make], ids=["one", "vector"])
+def test_environments_can_be_pickled_and_go_on(build):
+    env = build()
+    env.reset(seed=0)
+    twin = pickle.loads(pickle.dumps(env))
+    action = np.zeros(env.action_space.shape, np.float32)
+    np.testing.assert_array_equal(env.step(action)[0], twin.step(action)[0])

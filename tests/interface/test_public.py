@@ -1,12 +1,14 @@
 """Eager calls of public functions run a compiled program; traced ones and the engine's own are as they are written."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.core.model import to_device
+from jaxsim.core.make_model import to_device
 from jaxsim.engine.constants.totalmass import set_totalmass
 from jaxsim.interface.public import public
 from jaxsim.io.mujoco import host_model
@@ -107,7 +109,31 @@ def test_an_error_leaves_the_checks_on(model):
             broken(m, d.replace(qpos=0.5))
 
 
-def test_half_precision_counts_as_floating_point(model):
+@pytest.mark.parametrize("half", [jnp.bfloat16, jnp.float16])
+def test_half_precision_is_refused(model, half):
     m, d = model
-    half = jax.tree.map(lambda x: x.astype(jnp.bfloat16) if x.dtype == d.qpos.dtype else x, d)
-    jax.eval_shape(jaxsim.kinematics, m, half)
+    cast = lambda tree: jax.tree.map(lambda x: x.astype(half) if x.dtype == d.qpos.dtype else x, tree)  # noqa: E731
+    with pytest.raises(TypeError, match=f"step: time is {half.__name__}; jaxsim computes in float32 or"):
+        jaxsim.step(m, cast(d))
+    with pytest.raises(TypeError, match=f"step: m.qpos0 is {half.__name__}; jaxsim computes in float32 or"):
+        jax.jit(jaxsim.step)(cast(m), cast(d))
+
+
+def test_model_and_data_have_one_precision(model):
+    m, d = model
+    single = lambda tree: jax.tree.map(lambda x: x.astype(jnp.float32) if x.dtype.kind == "f" else x, tree)  # noqa: E731
+    assert jaxsim.step(single(m), single(d)).qpos.dtype == jnp.float32
+    with pytest.raises(TypeError, match="step: time is float32, and the model's numbers are float64: cast the data"):
+        jaxsim.step(m, single(d))
+    with pytest.raises(TypeError, match="step: time is float64, and the model's numbers are float32: cast the data"):
+        jax.jit(jaxsim.step)(single(m), d)
+    mixed = dataclasses.replace(m, body_mass=m.body_mass.astype(jnp.float32))
+    with pytest.raises(TypeError, match=r"step: m\.body_mass is float32, and m.qpos0 float64: give all numbers"):
+        jaxsim.step(mixed, d)
+
+
+def test_derivatives_by_whole_data_need_allow_int(model):
+    m, d = model
+    slope = jax.grad(lambda d: jaxsim.kinematics(m, d).geom_xpos[1, 2], allow_int=True)(d)
+    np.testing.assert_allclose(slope.qpos, [-0.1], atol=1e-12)
+    assert slope.ncon.dtype == jax.dtypes.float0

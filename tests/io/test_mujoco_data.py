@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.core.data import CONTACT_FIELDS, DATA_FIELDS
+from jaxsim.core.contact import CONTACT_FIELDS
+from jaxsim.core.data import DATA_FIELDS
 from jaxsim.io.mujoco_data import OWN, ROW_FIELDS
 from tests.paths import MODELS
 from validation.oracle import dense_jacobian

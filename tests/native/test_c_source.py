@@ -14,9 +14,9 @@ from jax import lax
 import jaxsim
 from jaxsim.engine.collision import driver
 from jaxsim.math.arrays import row_at, with_row
-from jaxsim.native.expressions import UnsupportedPrimitive
-from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native import pool
+from jaxsim.native.c_source import ONE_LANE, c_function
+from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.pool_kernel import pool_source, real_first
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")

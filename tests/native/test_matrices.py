@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxsim.xla import linalg
-from jaxsim.native import launch as kernels, matrices
 from jaxsim.native import compiler as native
+from jaxsim.native import launch as kernels
+from jaxsim.native import matrices
+from jaxsim.xla import linalg
 
 needs_compiler = pytest.mark.skipif(
     native.c_compiler() is None, reason="runs the kernels' source on this machine: needs a C compiler (cc)"

@@ -6,8 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from jaxsim.native.nvrtc import CompilerMissing
 from jaxsim.native import compiler as native
+from jaxsim.native.nvrtc import CompilerMissing
 
 TWICE = (
     native.PREAMBLE

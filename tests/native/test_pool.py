@@ -9,10 +9,10 @@ import pytest
 from jax import lax
 
 from jaxsim.math.arrays import row_at
-from jaxsim.native import launch as kernels
-from jaxsim.native.nvrtc import CompilerMissing
 from jaxsim.native import compiler as native
+from jaxsim.native import launch as kernels
 from jaxsim.native import pool
+from jaxsim.native.nvrtc import CompilerMissing
 from jaxsim.native.pool import for_each
 
 N = 6

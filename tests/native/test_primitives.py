@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from jax import lax
 
+from jaxsim.native.jaxpr import flatten, trace
 from jaxsim.native.operations import EXPRESSIONS
 from jaxsim.native.stage import stage
 from jaxsim.native.statements import INNER, SYSTEMS_PRIMITIVES, is_known
-from jaxsim.native.jaxpr import flatten, trace
 
 pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
 
@@ -154,7 +154,7 @@ def reductions(x):
     least = x.dtype.type(-np.inf) if is_real(x.dtype) else np.iinfo(x.dtype).min
     most = x.dtype.type(np.inf) if is_real(x.dtype) else np.iinfo(x.dtype).max
     found += [[jnp.max(y, 1, initial=least), jnp.min(y, 1, initial=most)] for y in (x, none)]
-    return found + [[lax.reduce_max_p.bind(x, axes=(a,), **EXTRA) for a in (0, 1)]]
+    return [*found, [lax.reduce_max_p.bind(x, axes=(a,), **EXTRA) for a in (0, 1)]]
 
 
 EXTRA = {"out_sharding": None} if "out_sharding" in str(jax.make_jaxpr(lambda x: x.max())(np.zeros(3))) else {}
@@ -170,13 +170,23 @@ def extremes(x):
 
 
 def cumulative(x):
-    return [f(x, axis=a, reverse=r) for f in (lax.cumsum, lax.cumprod, lax.cummax, lax.cummin) for a, r in ((1, False), (0, True))]
+    return [
+        f(x, axis=a, reverse=r)
+        for f in (lax.cumsum, lax.cumprod, lax.cummax, lax.cummin)
+        for a, r in ((1, False), (0, True))
+    ]
 
 
 def views(x):
     found = [x.reshape(-1), x.reshape(3, 5), x.T, x[1:4:2], x[::-1], x[:, None], jnp.broadcast_to(x[0], (4, 3))]
-    found += [jnp.concatenate([x, x[:2]]), jnp.stack([x, x], 1), lax.expand_dims(x, (1,)), x[:0], jnp.concatenate([x[:0], x])]
-    return found + [lax.split(x, (1, 2), 1), lax.squeeze(x[:1], (0,)), lax.empty((2, 3), x.dtype) * 0 == 0]
+    found += [
+        jnp.concatenate([x, x[:2]]),
+        jnp.stack([x, x], 1),
+        lax.expand_dims(x, (1,)),
+        x[:0],
+        jnp.concatenate([x[:0], x]),
+    ]
+    return [*found, lax.split(x, (1, 2), 1), lax.squeeze(x[:1], (0,)), lax.empty((2, 3), x.dtype) * 0 == 0]
 
 
 def pads(x):
@@ -220,11 +230,22 @@ def loops(x):
     found = lax.while_loop(lambda s: s[0] < 3 + x[0].astype(np.int32) % 3, turn, (jnp.int32(0), x[0], x))
     pick = lambda k: lax.switch(k, [lambda: x[0], lambda: x[1], lambda: x[2]])  # noqa: E731
     rows = jnp.stack([x, x[::-1]], 1)
-    return [found, lax.scan(scan, x[0], rows), lax.scan(scan, x[0], rows, reverse=True)] + [pick(jnp.int32(k)) for k in (-1, 0, 1, 5)]
+    return [found, lax.scan(scan, x[0], rows), lax.scan(scan, x[0], rows, reverse=True)] + [
+        pick(jnp.int32(k)) for k in (-1, 0, 1, 5)
+    ]
 
 
 def calls(x):
     return [jax.jit(lambda x: x)(x), jax.checkpoint(lambda x: x)(x), jax.vmap(lambda x: x)(x)]
+
+
+def columns(*values):
+    """All combinations, as arrays."""
+    return tuple(np.array(x) for x in zip(*itertools.product(*values), strict=True))
+
+
+def numbered(x):
+    return [x if x.dtype == bool else lax.broadcasted_iota(x.dtype, (3, 4), 1), x]
 
 
 def rows(kind, seed=0, where=()):
@@ -247,18 +268,18 @@ GROUPS = {
                      lambda k: (rows(k, where=SOME),)),
     "arg": (["argmax", "argmin"], extremes, lambda k: (rows(k, where=SOME),)),
     "cumulative": (["cumsum", "cumprod", "cummax", "cummin"], cumulative, lambda k: (rows(k),)),
-    "views": (["reshape", "transpose", "slice", "rev", "broadcast_in_dim", "concatenate", "stack", "expand_dims", "split",
-               "squeeze", "unstack", "empty", "empty2", "copy_p", "name", "reshard", "sharding_constraint"], views,
+    "views": (["reshape", "transpose", "slice", "rev", "broadcast_in_dim", "concatenate", "stack", "expand_dims",
+               "split", "squeeze", "unstack", "empty", "empty2", "copy_p", "name", "reshard", "sharding_constraint"], views,
               lambda k: (rows(k, where=SOME),)),
     "pad": (["pad"], pads, lambda k: (rows(k, where=SOME),)),
     "slice": (["dynamic_slice"], slices, lambda k: (rows(k), STARTS)),
     "update": (["dynamic_update_slice"], slice_updates, lambda k: (rows(k), STARTS, rows(k, 3))),
     "product": (["dot_general"], products, lambda k: (rows(k),)),
     "sort": (["sort"], sorts, lambda k: (rows(k, where=SOME),)),
-    "clamp": (["clamp"], clamps, lambda k: tuple(np.array(x) for x in zip(*itertools.product(edges(k)[::2], edges(k), edges(k)[1::2]), strict=True))),
+    "clamp": (["clamp"], clamps, lambda k: columns(edges(k)[::2], edges(k), edges(k)[1::2])),
     "loops": (["while", "scan", "cond"], loops, lambda k: (rows(k)[:, 0],)),
     "calls": ([], calls, lambda k: (rows(k),)),
-    "iota": (["iota"], lambda x: [lax.broadcasted_iota(x.dtype, (3, 4), 1) if x.dtype != bool else x, x], lambda k: (rows(k),)),
+    "iota": (["iota"], numbered, lambda k: (rows(k),)),
 }  # fmt: skip
 NOT_OF_BOOL = {"cumulative", "clamp", "sort"}
 
@@ -278,7 +299,13 @@ def differences(found, want, kind, name):
         assert x.dtype == y.dtype and x.shape == y.shape
         if is_real(x.dtype):
             rtol = CLOSE.get(str(x.dtype))
-            same = np.isclose(x, y, rtol=rtol, atol=rtol if name in ("tan", "sin", "cos", "product", "cumulative") else 4 * np.finfo(x.dtype).tiny, equal_nan=True)
+            same = np.isclose(
+                x,
+                y,
+                rtol=rtol,
+                atol=rtol if name in ("tan", "sin", "cos", "product", "cumulative") else 4 * np.finfo(x.dtype).tiny,
+                equal_nan=True,
+            )
         else:
             same = x == y
         if not same.all():
@@ -328,5 +355,10 @@ def test_operations_of_arrays(kind, target):
 
 def test_every_primitive_of_the_table_is_tested():
     tested = {n for table in (UNARY, BINARY) for family in table.values() for n in family}
-    tested |= {n for names, *_ in GROUPS.values() for n in names} | {"scatter_add", "scatter_max", "scatter_min", "scatter_mul"}
+    tested |= {n for names, *_ in GROUPS.values() for n in names} | {
+        "scatter_add",
+        "scatter_max",
+        "scatter_min",
+        "scatter_mul",
+    }
     assert set(EXPRESSIONS) | set(INNER) - tested <= tested | set(SYSTEMS_PRIMITIVES)

@@ -8,7 +8,8 @@ import numpy as np
 
 from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.lengthrange.pull import can_pull, pull
-from jaxsim.core.model import Model, to_device
+from jaxsim.core.make_model import to_device
+from jaxsim.core.model import Model
 from jaxsim.core.types import MINVAL, BiasType, DisableBit, GainType, TrnType
 from jaxsim.engine.dynamics.inertia import solve_m
 from jaxsim.engine.forward import step1, step2

@@ -10,8 +10,8 @@ from jax import lax
 
 from jaxsim.math.arrays import gather
 from jaxsim.math.safe import Array
-from jaxsim.xla.fusion import one_kernel
 from jaxsim.native.world_program import ProgramSource, WorldProgram, run_program
+from jaxsim.xla.fusion import one_kernel
 
 NATIVE_MIN_ENTRIES = 64  # of a mask: fewer cost less by XLA than a call of machine code
 SOURCE = """

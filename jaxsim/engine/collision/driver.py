@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.core.data import EMPTY_CONTACT
+from jaxsim.core.contact import EMPTY_CONTACT
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit, GeomType, WarningType
@@ -208,7 +208,7 @@ def _fill_buffer(m: Model, d: Any, pairs: Any, found: BufferEntries) -> tuple[An
 
 def _empty_buffer(d: Any) -> Any:
     """Data without contacts, of a model without candidates or with contacts disabled."""
-    contact = {name: jnp.zeros_like(getattr(d.contact, name)) for name in d.contact.__slots__ if name != "__weakref__"}
+    contact = {name: jnp.zeros_like(getattr(d.contact, name)) for name in d.contact.LEAVES}
     for name in EMPTY_CONTACT:
         contact[name] -= 1
     return d.replace(contact=d.contact.replace(**contact), ncon=jnp.zeros_like(d.ncon))

@@ -32,12 +32,12 @@ from jaxsim.engine.collision.shapes import Geoms
 from jaxsim.engine.collision.table import Collider
 from jaxsim.math.arrays import gather, inner, matvec
 from jaxsim.math.safe import Array
+from jaxsim.native.c_source import ONE_LANE, c_function
+from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive
+from jaxsim.native.source_text import text
+from jaxsim.native.world_program import ProgramSource, WorldProgram, rebuilt, run_program
 from jaxsim.xla.batching import is_read
 from jaxsim.xla.loops import when
-from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive
-from jaxsim.native.c_source import ONE_LANE, c_function
-from jaxsim.native.world_program import ProgramSource, WorldProgram, rebuilt, run_program
-from jaxsim.native.source_text import text
 
 BROAD = Path(__file__).parent / "broad"
 SWEEP_MIN_PAIRS = 512  # listed pairs from which on a sweep selects those that are tested

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim.core.data import allocate
+from jaxsim.core.allocate import allocate
 from jaxsim.core.flex_lattice import lattice_elements
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure

@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.core.data import Data, allocate
+from jaxsim.core.allocate import allocate
+from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import path, per_structure
 from jaxsim.core.types import MINVAL, EqType, GeomType, JointType, ObjType, SameFrame, TrnType

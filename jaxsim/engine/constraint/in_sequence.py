@@ -22,10 +22,10 @@ from jaxsim.engine.constraint.general import GeneralRows
 from jaxsim.engine.constraint.rows import FIXED, ConstraintRows
 from jaxsim.engine.constraint.sparse_contact import last_dof
 from jaxsim.math.safe import Array
-from jaxsim.native.expressions import C_TYPES
 from jaxsim.native.c_source import ONE_LANE, c_function
-from jaxsim.native.world_program import ProgramSource, WorldProgram, rebuilt, run_program
+from jaxsim.native.expressions import C_TYPES
 from jaxsim.native.source_text import definitions, text
+from jaxsim.native.world_program import ProgramSource, WorldProgram, rebuilt, run_program
 
 HERE = Path(__file__).parent
 Arrays = dict[str, Array]

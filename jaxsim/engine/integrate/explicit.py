@@ -10,7 +10,8 @@ from jax import lax
 
 from jaxsim.core.data import Data
 from jaxsim.core.flags import disabled
-from jaxsim.core.model import Model, Structure
+from jaxsim.core.model import Model
+from jaxsim.core.structure import Structure
 from jaxsim.core.types import DisableBit
 from jaxsim.engine import tables
 from jaxsim.engine.actuation.forces import advance_activation

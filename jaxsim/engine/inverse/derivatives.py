@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.core.data import Data
+from jaxsim.core.describe import describe_struct
 from jaxsim.core.model import Model
 from jaxsim.engine.actuation.forces import fwd_actuation
 from jaxsim.engine.integrate.positions import integrate_pos
@@ -27,6 +28,8 @@ class InverseDerivatives(NamedTuple):
     DsDv: Array
     DsDa: Array
     DmDq: Array
+
+    __repr__ = describe_struct
 
 
 @public

@@ -20,12 +20,12 @@ from jaxsim.engine.solver import primal
 from jaxsim.engine.solver.operators import DenseInertia, DenseRows
 from jaxsim.engine.solver.problem import ConstraintProblem, elliptic
 from jaxsim.math.safe import Array
-from jaxsim.xla.batching import merged
-from jaxsim.xla.compat import Primitive, batching, mlir
+from jaxsim.native import compiler as native
 from jaxsim.native import launch as kernels
 from jaxsim.native.nvrtc import CompilerMissing
-from jaxsim.native import compiler as native
 from jaxsim.native.source_text import definitions, text
+from jaxsim.xla.batching import merged
+from jaxsim.xla.compat import Primitive, batching, mlir
 
 HERE = Path(__file__).parent
 NEVER, BY_PLATFORM, ALWAYS = -1, 0, 1  # `opt.solver_kernel`

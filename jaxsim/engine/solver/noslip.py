@@ -31,11 +31,11 @@ from jaxsim.engine.solver.slip import cone_block, visit_cone, visit_scalar
 from jaxsim.engine.solver.sweeps import SweepProblem, friction_slots, has_pairs
 from jaxsim.math.arrays import dot, einsum, inner
 from jaxsim.math.safe import Array, divide, norm
-from jaxsim.xla.linalg import cholesky, solve_factored, solve_triangular
-from jaxsim.native.expressions import C_TYPES
 from jaxsim.native.c_source import ONE_LANE, c_function
-from jaxsim.native.world_program import ProgramSource, WorldProgram, run_program
+from jaxsim.native.expressions import C_TYPES
 from jaxsim.native.source_text import definitions, text
+from jaxsim.native.world_program import ProgramSource, WorldProgram, run_program
+from jaxsim.xla.linalg import cholesky, solve_factored, solve_triangular
 
 
 class ScalarRows(NamedTuple):

@@ -24,9 +24,9 @@ from jaxsim.engine.solver.primal import Guesses, IterationLimits, Tolerances, fi
 from jaxsim.engine.solver.problem import ConstraintProblem, Curvature, along, contact_blocks, curvature, force, residual
 from jaxsim.math.arrays import einsum
 from jaxsim.math.safe import Array, divide, norm
+from jaxsim.native import compiler as native
 from jaxsim.native.nvrtc import CompilerMissing
 from jaxsim.xla.linalg import RIDGES
-from jaxsim.native import compiler as native
 
 FORCING = 1e-2  # gradient that an inexact direction may leave, relative to the gradient
 QUADRATIC = 1e-6  # the same where all rows pull both ways, so that one direction leads to the minimum

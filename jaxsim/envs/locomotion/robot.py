@@ -167,7 +167,7 @@ def _home(m: Model, home: Any) -> np.ndarray:
     if home is None:
         return _inside_ranges(m)
     if isinstance(home, (str, int)):
-        return np.array(m.key_qpos[m.keyframe(home)], float)
+        return np.array(m.key_qpos[m.keyframe(home).id], float)
     pose = np.array(home, float)
     if pose.shape != (m.nq,):
         raise ValueError(f"home: expected a keyframe or qpos of shape ({m.nq},), got shape {pose.shape}")

@@ -59,7 +59,7 @@ class Joystick(Env):
     def __init__(self, config: JoystickConfig):
         super().__init__(config)
         m = self.model
-        key = m.keyframe("stand")
+        key = m.keyframe("stand").id
         self._start, self._stance = m.key_qpos[key], m.key_ctrl[key]
         self._feet = np.array([m.name2id("geom", name) for name in config.feet])
         if config.roughness > 0:

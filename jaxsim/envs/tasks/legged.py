@@ -50,7 +50,7 @@ class Legged(Env):
 
     def __init__(self, config: LeggedConfig):
         super().__init__(config)
-        self._start = self.model.key_qpos[self.model.keyframe(config.keyframe)]
+        self._start = self.model.key_qpos[self.model.keyframe(config.keyframe).id]
         self._torso = np.array([self.model.name2id("body", name) for name in config.torso], int)
         self._upright_bodies = self._torso if config.torso else self.model.jnt_bodyid[:1]
 

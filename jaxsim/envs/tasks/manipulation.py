@@ -46,7 +46,7 @@ class Arm(Env):
     def __init__(self, config: ArmConfig):
         super().__init__(config)
         m = self.model
-        key = m.keyframe("ready")
+        key = m.keyframe("ready").id
         self._start, self._ctrl = m.key_qpos[key], m.key_ctrl[key]
         self._grip, self._cube = m.name2id("site", "grip"), m.name2id("body", "cube")
         self._scale = config.step_size * np.array([1, 1, 1, 1, 1, 1, 0.02, 0.02])
@@ -125,7 +125,7 @@ class Pick(Arm):
     def __init__(self, config: ArmConfig):
         super().__init__(config)
         m = self.model
-        key = m.keyframe("grasp")
+        key = m.keyframe("grasp").id
         self._grasp, self._grasp_ctrl = m.key_qpos[key], m.key_ctrl[key]
         self._fingers = [m.name2id("geom", name) for name in ("right_finger", "left_finger")]
         self._cube_geom = m.name2id("geom", "cube")
@@ -220,7 +220,7 @@ class Reorient(Env):
     def __init__(self, config: HandConfig):
         super().__init__(config)
         m = self.model
-        key = m.keyframe("hold")
+        key = m.keyframe("hold").id
         self._start, self._hold = m.key_qpos[key], m.key_ctrl[key]
         self._middle = np.array([0.0, 0.0, 0.345])
 

@@ -52,7 +52,7 @@ class Planar(Env):
         # the trunk's height is its body's plus the root's slide joint, whose zero is at the joint's ref
         self._base = float(m.body_pos[self._trunk, 2]) - float(m.qpos0[self._z])
         self._observed = np.delete(np.arange(m.nq), self._x)
-        self._start = m.key_qpos[m.keyframe(config.keyframe)]
+        self._start = m.key_qpos[m.keyframe(config.keyframe).id]
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
         """The keyframe with noise on joint positions and velocities."""

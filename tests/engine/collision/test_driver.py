@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.core.data import EMPTY_CONTACT
+from jaxsim.core.contact import EMPTY_CONTACT
 from jaxsim.core.types import GeomType, WarningType
 from jaxsim.engine.collision import compaction, driver
 from jaxsim.engine.collision.table import COLLIDERS
@@ -89,7 +89,7 @@ def test_order_and_numbers_of_contacts_equal_mujocos(crowd):
 def test_unused_slots_are_empty(crowd):
     *_, ours = crowd
     empty = int(ours.ncon[0])
-    for name in ours.contact.__slots__[:-1]:
+    for name in ours.contact.LEAVES:
         rest = np.asarray(getattr(ours.contact, name))[0, empty:]
         assert np.all(rest == (-1 if name in EMPTY_CONTACT else 0)), name
 

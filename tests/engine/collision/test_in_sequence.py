@@ -12,7 +12,8 @@ import jaxsim
 from jaxsim.core.types import DisableBit
 from jaxsim.engine.collision import in_sequence
 from jaxsim.engine.collision.broad import broadphase
-from jaxsim.native import compiler as native, world_program
+from jaxsim.native import compiler as native
+from jaxsim.native import world_program
 from jaxsim.native.expressions import UnsupportedPrimitive
 from tests.engine.collision.test_driver import everything, states
 

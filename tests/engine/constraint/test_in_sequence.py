@@ -11,7 +11,8 @@ import jaxsim
 from jaxsim.core.layout import make_layout
 from jaxsim.engine.constraint import in_sequence
 from jaxsim.engine.constraint.make import make_constraint, reference_constraint
-from jaxsim.native import compiler as native, world_program
+from jaxsim.native import compiler as native
+from jaxsim.native import world_program
 from tests.engine.collision.test_in_sequence import in_plain_form
 from tests.engine.constraint.test_make import CASES, EQUALITY, SCENE, WELD
 from validation.oracle import oracle_data, settled

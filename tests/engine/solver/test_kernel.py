@@ -13,9 +13,9 @@ from jaxsim.core.types import ConstraintType
 from jaxsim.engine.solver import implicit_diff, kernel, primal
 from jaxsim.engine.solver.operators import DenseInertia, DenseRows
 from jaxsim.engine.solver.problem import ConstraintProblem
+from jaxsim.native import compiler as native
 from jaxsim.native import launch as kernels
 from jaxsim.native.nvrtc import CompilerMissing
-from jaxsim.native import compiler as native
 
 needs_compiler = pytest.mark.skipif(
     native.c_compiler() is None, reason="runs the kernel's source on this machine: needs a C compiler (cc)"

@@ -16,8 +16,8 @@ import numpy as np
 from jaxsim.core.types import DisableBit, EnableBit, GeomType
 from jaxsim.math.safe import Array
 from jaxsim.native.expressions import C_TYPES
-from jaxsim.native.world_program import ProgramSource, WorldProgram, rebuilt, run_program
 from jaxsim.native.source_text import definitions, text
+from jaxsim.native.world_program import ProgramSource, WorldProgram, rebuilt, run_program
 
 HERE = Path(__file__).parent
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim.core.data import allocate, reset_to_keyframe
+from jaxsim.core.allocate import allocate, reset_to_keyframe
 from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.broad.bounds import boxes_touch, spheres_touch
 from jaxsim.engine.collision.broad.pairs import Candidates

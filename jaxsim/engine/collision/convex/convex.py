@@ -45,8 +45,8 @@ from jaxsim.math.arrays import gather, inner, matvec, row_at
 from jaxsim.math.component import Vector, split
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array
-from jaxsim.xla.loops import computed_anyway, repeat, traced_once, when
 from jaxsim.native.pool import for_each
+from jaxsim.xla.loops import computed_anyway, repeat, traced_once, when
 
 MULTICCD_ANGLE = 1e-3  # by which geoms are rotated to find more contacts
 DISTINCT_TOLERANCE = 1e-3  # contacts closer than this, relative to the smaller bound, count as one

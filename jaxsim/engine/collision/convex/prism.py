@@ -24,8 +24,8 @@ from jaxsim.engine.collision.shapes import Geoms, PairContacts
 from jaxsim.math.arrays import gather, matvec, matvec_t, row_at, with_row
 from jaxsim.math.component import split, vector
 from jaxsim.math.safe import Array
-from jaxsim.xla.loops import repeat, traced_once
 from jaxsim.native.pool import for_each
+from jaxsim.xla.loops import repeat, traced_once
 
 
 class FieldTable(NamedTuple):

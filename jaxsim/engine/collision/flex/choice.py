@@ -19,10 +19,10 @@ from jaxsim.engine.collision.flex.rounding import dot, run_time_one
 from jaxsim.engine.collision.flex.trees import WORD, leaf_pairs, leaves, node_surfaces, tree_keys, tree_paths
 from jaxsim.math.arrays import gather
 from jaxsim.math.safe import Array
-from jaxsim.xla.loops import repeat
 from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive
-from jaxsim.native.world_program import ProgramSource, WorldProgram, run_program
 from jaxsim.native.source_text import definitions, text
+from jaxsim.native.world_program import ProgramSource, WorldProgram, run_program
+from jaxsim.xla.loops import repeat
 
 PAIRWISE_MAX_ROWS = 2048  # to sort
 STACK_MAX_ROWS = 16384  # contacts whose entries fit on the stack of a thread

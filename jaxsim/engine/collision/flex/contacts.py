@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxsim.core.data import EMPTY_CONTACT
+from jaxsim.core.contact import EMPTY_CONTACT
 from jaxsim.core.model import Model
 from jaxsim.core.structure import geom_bodies
 from jaxsim.engine.collision import parameters

@@ -22,8 +22,8 @@ from jaxsim.engine.flex import tables
 from jaxsim.math.arrays import gather, take
 from jaxsim.math.safe import Array
 from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive
-from jaxsim.native.world_program import ProgramSource, WorldProgram, run_program
 from jaxsim.native.source_text import definitions, text
+from jaxsim.native.world_program import ProgramSource, WorldProgram, run_program
 
 TABLE_MAX_PAIRS = 1 << 15  # more pairs of elements are found by the grid
 NEAR_PER_ELEMENT = 12  # capacity for pairs whose boxes overlap, for each element; 3 or 4 in a flat cloth, 8 in a heap

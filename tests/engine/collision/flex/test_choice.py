@@ -9,7 +9,8 @@ from jaxsim.core.types import MAXCONPAIR
 from jaxsim.engine.collision.flex import segments
 from jaxsim.engine.collision.flex.choice import choose
 from jaxsim.engine.collision.flex.found import ID_NAMES
-from jaxsim.native import compiler as native, world_program
+from jaxsim.native import compiler as native
+from jaxsim.native import world_program
 from jaxsim.native.stage import stage
 from tests.engine.collision.flex.cases import CLOTH, SPHERE, flexcomp, scene
 

@@ -8,7 +8,8 @@ import jaxsim
 from jaxsim.engine.collision.flex import pairs, selves
 from jaxsim.math import component
 from jaxsim.math.component import split
-from jaxsim.native import compiler as native, world_program
+from jaxsim.native import compiler as native
+from jaxsim.native import world_program
 from tests.engine.collision.flex.cases import CLOTH, flexcomp, scene
 
 pytestmark = pytest.mark.skipif(native.c_compiler() is None, reason="compares machine code of a C compiler with XLA's")
