@@ -185,7 +185,7 @@ def _of_one_world(w: Writer, op: Operation, operands: list[Value]) -> list[Value
     *leaves, count = operands
     own = [x if p == "shared" else row_of(x, "0") for x, p in zip(leaves, s.place, strict=True)]
     out = w.buffer(plan.dtype, plan.length * plan.width)
-    i, (total,) = next(w.names), w.in_registers(count).names
+    i, total = next(w.names), w.name_of(count)
     with w.repeated(plan.length), w.scope(f"EACH({i}, {plan.length})"):
         w.line(f"if ({i} >= {total}) {{ EACH(k, {plan.width}) PUT({out.name}, {i} * {plan.width} + k, 0); continue; }}")
         args = [row_of(x, i) if p == "entry" else x for x, p in zip(own, s.place, strict=True)]

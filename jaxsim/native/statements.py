@@ -129,12 +129,12 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: dict[Var,
     """The results of an operation."""
     if op.name in SEQUENTIAL and w.sequential:
         return SEQUENTIAL[op.name](w, op, [scope.in_memory(v, RECOMPUTED) for v in op.inputs])
-    if op.name not in STATEMENTS and op.name not in EXPRESSIONS:
+    if not is_written(op.name):
         raise UnsupportedPrimitive(f"no source for {op.name}")
-    if op.name in STATEMENTS:
+    if op.name in STATEMENTS or op.name in CONTROL:
         operands = [scope.in_memory(v, RECOMPUTED) for v in op.inputs]
-        if op.name in INNER:
-            return STATEMENTS[op.name](w, op, operands, _owned(op, scope, k))
+        if op.name in CONTROL:
+            return CONTROL[op.name](w, op, operands, _owned(op, scope, k))
         return STATEMENTS[op.name](w, op, operands)
     limit = OFTEN_COST if op.name in OFTEN else _limit(op, w.lanes)
     operands = [scope.in_memory(v, limit) for v in op.inputs]
@@ -199,7 +199,7 @@ def is_known(op: Operation) -> bool:
 
 def is_written(name: str) -> bool:
     """Whether this room knows a primitive."""
-    return name in EXPRESSIONS or name in STATEMENTS or name in CALLS or name in TRANSPARENT
+    return name in (*EXPRESSIONS, *STATEMENTS, *CONTROL, *CALLS, *TRANSPARENT)
 
 
 def _inner(op: Operation) -> list[Flat]:
@@ -229,6 +229,11 @@ def _limit_of_terms(terms: int, sums: int, lanes: int) -> int:
     return math.ceil(spent / saved) if saved > 0 else 10**9
 
 
+def _is_stored(op: Operation) -> bool:
+    """Whether the results of an operation lie in memory in any case."""
+    return op.name in STATEMENTS or op.name in CONTROL or op.name in JOINS
+
+
 def _kept(flat: Flat, often: bool, lanes: int) -> set[Var]:
     """What goes to memory since loops read it more than once, and computing it again costs more.
 
@@ -243,7 +248,7 @@ def _kept(flat: Flat, often: bool, lanes: int) -> set[Var]:
         elif op.name == "dot_general" and x is not None:
             own *= math.prod(x.shape[d] for d in op.params["dimension_numbers"][0][0])
         price = 0 if op.name in VIEWS else COST.get(op.name, 2)
-        is_stored = op.name in STATEMENTS or op.name in JOINS
+        is_stored = _is_stored(op)
         cost |= dict.fromkeys(op.outputs, 1 if is_stored else min(own + price, 1e6))
     readers: dict[Var, set[int]] = {}
     for v in flat.outputs:
@@ -261,7 +266,7 @@ def _kept(flat: Flat, often: bool, lanes: int) -> set[Var]:
             if again and op.name not in VIEWS:
                 kept.add(v)
             mine |= {k} if v in kept else found
-        if op.name in STATEMENTS or op.name in JOINS:
+        if _is_stored(op):
             mine = {k}
         for v in op.inputs:
             if isinstance(v, Var):
@@ -280,7 +285,7 @@ def _is_read_often(v: Var, entries: float, cost: float, lanes: int) -> bool:
 def _entries(op: Operation, v: Var, kept: set[Var], read: dict[Var, float]) -> float:
     """How many entries of an operand an operation computes."""
     own, size = math.prod(v.shape), math.prod(op.outputs[0].shape)
-    if op.name in STATEMENTS or op.name in JOINS or op.name in OFTEN:
+    if _is_stored(op) or op.name in OFTEN:
         return own
     often = size if op.outputs[0] in kept else read.get(op.outputs[0], size)
     return often * (own / max(size, 1) if op.name in REDUCTIONS else 1)
@@ -569,6 +574,7 @@ class _Place:
     def give(self, x: Value) -> None:
         """Write the values of an array."""
         if self.value.names is None:
+            assert self.value.buffer is not None  # a place is one or the other
             if self.value.buffer is not x.buffer:
                 self.w.fill(self.value.buffer, x, x.shape)
             return
@@ -619,12 +625,8 @@ def _cond(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) ->
     for k, v in enumerate(op.outputs):
         buffers = {found[k].buffer for _, found, *_ in written}
         (same,) = buffers if len(buffers) == 1 else (None,)
-        in_place = (
-            same is not None
-            and w.lanes == 1
-            and any(same is x.buffer for x, o in zip(args, owned[1:], strict=True) if o)
-        )
-        places.append(_Place(w, w.stored(same, v.shape)) if in_place else _place(w, v, uniform[k]))
+        in_place = w.lanes == 1 and any(same is b for b in mine)
+        places.append(_Place(w, w.stored(same, v.shape)) if in_place and same else _place(w, v, uniform[k]))
     for k, (lines, found, known, unread) in enumerate(written):
         test = f"if ({name} <= 0)" if k == 0 else f"if ({name} == {k})"
         head = "" if len(branches) == 1 else "else" if k == len(branches) - 1 else f"{'else ' * (k > 0)}{test}"
@@ -642,10 +644,10 @@ def _cond_of_each(
 ) -> list[Value]:
     """Results of the branch of each world: one after the other, those that no world takes left out."""
     places = [_place(w, v, False) for v in op.outputs]
-    (which,) = w.in_registers(which).names
+    own = w.name_of(which)
     for k, branch in enumerate(branches):
-        test = f"{which} <= 0" if k == 0 else f"{which} == {k}"
-        test = f"{which} >= {k}" if k and k == len(branches) - 1 else test
+        test = f"{own} <= 0" if k == 0 else f"{own} == {k}"
+        test = f"{own} >= {k}" if k and k == len(branches) - 1 else test
         mine = next(w.names)
         w.line(f"LET(bool, {mine}, {test});")
         with w.scope(f"if (ANY({mine}))"):
@@ -719,7 +721,7 @@ def _while(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) -
                     q.value.buffer.version += 1
             state = [_settled(w, q.value) for q in places]
             (go,) = compute(w, test, [*consts[:nc], *state])
-            (name,) = w.in_registers(go).names
+            name = w.name_of(go)
             if masked:
                 w.line(f"ASSIGN({going}, {going} && {name});")
             w.line(f"if (!{f'ANY({going})' if masked else name}) break;")
@@ -861,10 +863,12 @@ TRANSPARENT += ("reduce",)
 SYSTEMS_PRIMITIVES = ("cholesky", "triangular_solve", "small_matrices")  # tested by `test_operations`
 SYSTEMS = ("solve_positive", "cholesky", "solve_ltdl", "solve_any")
 INNER = {"cond": ("branches",), "while": ("cond_jaxpr", "body_jaxpr"), "scan": ("jaxpr",)}
-STATEMENTS: dict[str, Callable[[Writer, Operation, list[Value]], list[Value]]] = {
+CONTROL: dict[str, Callable[[Writer, Operation, list[Value], list[bool]], list[Value]]] = {
     "cond": _cond,
     "while": _while,
     "scan": _scan,
+}
+STATEMENTS: dict[str, Callable[[Writer, Operation, list[Value]], list[Value]]] = {
     "cholesky": _cholesky,
     "triangular_solve": _triangular_solve,
     "sort": _sort,

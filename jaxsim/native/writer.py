@@ -87,9 +87,9 @@ def stored(buffer: Buffer, shape: Sequence[int]) -> Value:
 class Body:
     """Statements of one lane, each expression computed once."""
 
-    def __init__(self, names: Iterator[str], known: ChainMap[Any, str] | None = None, lines: Any = None) -> None:
+    def __init__(self, names: Iterator[str], known: ChainMap[Any, Any] | None = None, lines: Any = None) -> None:
         self.lines: list[str] = [] if lines is None else lines
-        self.known: ChainMap[Any, str] = ChainMap() if known is None else known.new_child()
+        self.known: ChainMap[Any, Any] = ChainMap() if known is None else known.new_child()
         self.reads: set[Buffer] = set()
         self.names = names
         self.cost = 0.0
@@ -288,6 +288,12 @@ class Writer:
         self.note_reads()
         return named(self, x.shape, x.dtype, names, x.uniform)
 
+    def name_of(self, x: Value) -> str:
+        """The variable that holds an array of one number."""
+        names = self.in_registers(x).names
+        assert names is not None  # it is in variables
+        return names[0]
+
     def declared(self, dtype: Any, count: int, uniform: bool) -> tuple[str, ...]:
         """New variables."""
         names = tuple(next(self.names) for _ in range(count))
@@ -445,7 +451,7 @@ def reshaped(x: Value, shape: Sequence[int]) -> Value | None:
 def _renamed(x: Value, shape: tuple[int, ...]) -> Entry:
     def entry(body: Body, index: Sequence[Index]) -> str:
         i = linear(index, shape)
-        return x.entry(body, unravelled(body.index(i), x.shape)) if not isinstance(i, int) else x.names[i]
+        return x.entry(body, unravelled(body.index(i) if isinstance(i, str) else i, x.shape))
 
     return entry
 

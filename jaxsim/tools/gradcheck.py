@@ -13,7 +13,8 @@ import numpy as np
 
 import jaxsim
 from jaxsim.core.data import Data
-from jaxsim.core.model import FLOATS, OPTION_FLOATS, Model
+from jaxsim.core.model import FLOATS, Model
+from jaxsim.core.option import OPTION_FLOATS
 from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos
 from jaxsim.math.safe import Array
 

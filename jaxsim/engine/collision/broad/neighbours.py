@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxsim.core.data import allocate
+from jaxsim.core.allocate import allocate
 from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.broad.pairs import Candidates
 from jaxsim.engine.collision.parameters import margins
