@@ -621,6 +621,7 @@ def _cond(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) ->
         written.append((w.lines, found, w.block.known, set(w.unread)))
         w.block.known = known
     w.lines = w.block.lines = outer
+    mine = [x.buffer for x, own in zip(args, owned[1:], strict=True) if own]
     places: list[_Place] = []
     for k, v in enumerate(op.outputs):
         buffers = {found[k].buffer for _, found, *_ in written}
