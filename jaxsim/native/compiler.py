@@ -12,6 +12,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
+import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -65,6 +66,10 @@ XLA_FFI_Error_Create_Args args = {sizeof args, 0, message, XLA_FFI_Error_Code_RE
 return frame->api->XLA_FFI_Error_Create(&args);
 }
 """
+
+
+class CompilerRefused(CompilerMissing):
+    """A source that the compiler does not take."""
 
 
 @cache
@@ -123,6 +128,10 @@ def _loaded(source: str, flags: tuple[str, ...], mode: int) -> tuple[Path, ctype
     made = shared_library(source, flags)
     try:
         made.written.result()
+    except CompilerRefused as error:
+        warnings.warn(f"a stage runs by XLA, slower, since {error}. Please report this.", RuntimeWarning, stacklevel=2)
+        raise
+    try:
         return made.path, ctypes.CDLL(str(made.path), mode)
     except OSError as error:  # a disk that is full, or from which nothing may run
         raise CompilerMissing(f"no library of machine code in {made.path.parent}: {error}") from None
@@ -141,7 +150,20 @@ def shared_library(source: str, flags: tuple[str, ...]) -> _Library:
     made_of = [jax.__version__, *machine, compiler, *flags, source]
     name = "jaxsim_" + hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:24]
     path = _folder() / f"{name}.so"
-    return _Library(path, _writers().submit(lambda: path.exists() or _compile([compiler, *flags], source, path)))
+    return _Library(path, _writers().submit(lambda: is_whole(path) or _compile([compiler, *flags], source, path)))
+
+
+def is_whole(library: Path) -> bool:
+    """Whether a library is there as it was written: to load one that was cut short ends the process."""
+    try:
+        return digest(library.read_bytes()) == library.with_suffix(".sum").read_text(encoding="ascii")
+    except OSError:
+        return False
+
+
+def digest(content: bytes) -> str:
+    """The length of a file and its checksum."""
+    return f"{len(content)} {hashlib.sha256(content).hexdigest()}"
 
 
 @cache
@@ -160,7 +182,10 @@ def _compile(command: list[str], source: str, library: Path) -> None:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CompilerMissing(f"{command[0]} does not run: {error}") from None
         if done.returncode:
-            raise CompilerMissing(f"{command[0]} refuses the source: {done.stderr[:500]}")
+            raise CompilerRefused(f"{command[0]} refuses the source: {done.stderr[:500]}")
+        known = Path(folder) / "library.sum"
+        known.write_text(digest(out.read_bytes()), encoding="ascii")
+        os.replace(known, library.with_suffix(".sum"))
         os.replace(out, library)
 
 

@@ -53,13 +53,28 @@ def test_a_library_runs_within_a_program_for_any_length():
 
 
 @needs_compiler
+def test_a_library_that_was_cut_short_is_compiled_again(kept):
+    native.target_of(TWICE + "// cut")
+    (library,) = kept.glob("*.so")
+    whole = library.read_bytes()
+    library.unlink()  # this process has it loaded
+    library.write_bytes(whole[:5000])
+    forget()
+    target = native.target_of(TWICE + "// cut")
+    assert native.is_whole(library)
+    x = np.arange(5, dtype=np.float32)
+    run = jax.jit(lambda x: jax.ffi.ffi_call(target, jax.ShapeDtypeStruct(x.shape, x.dtype))(x))
+    np.testing.assert_array_equal(run(x), 2 * x)
+
+
+@needs_compiler
 def test_a_library_is_kept_beside_compiled_programs_and_used_again(kept, monkeypatch):
     native.target_of(TWICE + "// kept")
-    (library,) = kept.iterdir()
+    (library,) = kept.glob("*.so")
     forget()
     monkeypatch.setattr(native.subprocess, "run", None)  # a second compilation would fail
     native.target_of(TWICE + "// kept")
-    assert list(kept.iterdir()) == [library]
+    assert list(kept.glob("*.so")) == [library]
 
 
 @needs_compiler
@@ -91,12 +106,12 @@ def test_a_library_is_kept_in_the_users_cache_where_nothing_was_chosen(tmp_path,
     jax.config.update("jax_compilation_cache_dir", None)
     try:
         native.target_of(TWICE + "// of the user")
-        assert len(list((tmp_path / "jaxsim" / "native").iterdir())) == 1
+        assert len(list((tmp_path / "jaxsim" / "native").glob("*.so"))) == 1
         with switched_off():
             native.target_of(TWICE + "// of this process")
     finally:
         jax.config.update("jax_compilation_cache_dir", before)
-    assert len(list((tmp_path / "jaxsim" / "native").iterdir())) == 1
+    assert len(list((tmp_path / "jaxsim" / "native").glob("*.so"))) == 1
 
 
 @contextlib.contextmanager
