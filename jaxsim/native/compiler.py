@@ -21,6 +21,7 @@ from typing import NamedTuple
 import jax
 
 from jaxsim.native.nvrtc import CompilerMissing
+from jaxsim.native.source_text import text
 from jaxsim.xla.cache import made, user_folder
 
 FLAGS = (
@@ -46,7 +47,8 @@ VECTOR += ("-mprefer-vector-width=128",) if platform.machine() in ("x86_64", "AM
 WORLDS = ("-x", "c++", "-std=c++17", "-fno-exceptions", "-O2", "-march=native", "-ffp-contract=fast")
 WORLDS += ("-fno-signed-zeros",)
 LIBRARIES = ("-lmvec", "-lm") if platform.machine() == "x86_64" and platform.libc_ver()[0] == "glibc" else ("-lm",)
-PREAMBLE = """#include <string.h>
+PREAMBLE = """#define _GNU_SOURCE
+#include <string.h>
 #include "xla/ffi/api/c_api.h"
 static int is_question(XLA_FFI_CallFrame* frame) {
 for (XLA_FFI_Metadata_Extension* e = (XLA_FFI_Metadata_Extension*)frame->extension_start; e;
@@ -70,6 +72,9 @@ return frame->api->XLA_FFI_Error_Create(&args);
 
 class CompilerRefused(CompilerMissing):
     """A source that the compiler does not take."""
+
+
+WORKERS = text(Path(__file__).parent, "workers.h")
 
 
 @cache

@@ -11,7 +11,7 @@ import numpy as np
 from jaxsim.math.safe import Array
 from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native.compiler import PREAMBLE as HANDLER
-from jaxsim.native.compiler import target_of
+from jaxsim.native.compiler import WORKERS, target_of
 from jaxsim.native.expressions import C_TYPES
 from jaxsim.native.pool_kernel import KernelSearch
 
@@ -29,20 +29,23 @@ def native_source(s: KernelSearch) -> str:
     places = [
         f"a{i} + (steps[{2 * i}] * w + steps[{2 * i + 1}] * i) * {math.prod(x.shape)}" for i, x in enumerate(s.entry)
     ]
-    return f"""{HANDLER}{ONE_LANE}{c_function("search", closed)}
-XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
-if (is_question(frame)) return 0;
+    return f"""{HANDLER}{WORKERS}{ONE_LANE}{c_function("search", closed)}
+static void worlds(long long first, long long last, const void* data) {{
+XLA_FFI_CallFrame* frame = (XLA_FFI_CallFrame*)data;
 {chr(10).join(pointers)}
 const int* steps = argument(frame, {len(types)})->data;
 const int* count = argument(frame, {len(types) + 1})->data;
 const XLA_FFI_Buffer* found = result(frame, 0);
-const long long nworld = found->dims[0], length = found->dims[1];
-memset(found->data, 0, nworld * length * {size} * sizeof({number}));
-for (long long w = 0; w < nworld; ++w)
+const long long length = found->dims[1];
+memset(({number}*)found->data + first * length * {size}, 0, (last - first) * length * {size} * sizeof({number}));
+for (long long w = first; w < last; ++w)
 for (long long i = 0; i < count[w] && i < length; ++i) {{
 {number}* row = ({number}*)found->data + (w * length + i) * {size};
 search({", ".join([*places, "row"])});
 }}
+}}
+XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
+if (!is_question(frame)) share(frame, result(frame, 0)->dims[0], 1, worlds, frame);
 return 0;
 }}
 """

@@ -89,19 +89,23 @@ def _text(w: Writer, flat: Flat, outputs: Sequence[Var], has_worlds: Sequence[bo
 #define FUNCTION static
 {text(here, "wide.h").replace("NUMBERS_H", NUMBERS)}
 {PREAMBLE}
-{text(here, "lane.h")}{text(here, "systems.h")}
+{native.WORKERS}{text(here, "lane.h")}{text(here, "systems.h")}
 {newline.join(w.tables)}
 static __attribute__((noinline, noipa)) void visit(char* memory, long long first, int worlds, {signature}) {{
 const int lane = 0;
 {newline.join(body)}
 }}
-static void visit_all(long long count, {signature}) {{
+static void vectors(long long first, long long last, const void* data) {{
 alignas(64) static thread_local char memory[{max(nbytes, 64)}];
-for (long long first = 0; first < count; first += WORLDS)
-visit(memory, first, count - first < WORLDS ? count - first : WORLDS, {", ".join(names)});
+XLA_FFI_CallFrame* frame = (XLA_FFI_CallFrame*)data;
+const long long count = result(frame, 0)->dims[0];
+for (long long v = first; v < last; ++v) {{
+const long long left = count - v * WORLDS;
+visit(memory, v * WORLDS, left < WORLDS ? left : WORLDS, {", ".join(passed)});
+}}
 }}
 extern "C" XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
-if (!is_question(frame)) visit_all(result(frame, 0)->dims[0], {", ".join(passed)});
+if (!is_question(frame)) share(frame, (result(frame, 0)->dims[0] + WORLDS - 1) / WORLDS, 1, vectors, frame);
 return 0;
 }}
 """

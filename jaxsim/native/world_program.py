@@ -23,6 +23,8 @@ from jaxsim.native.nvrtc import CompilerMissing
 from jaxsim.xla.batching import merged
 from jaxsim.xla.compat import Primitive, ad, batching, mlir
 
+WORLDS_OF_PART = 8  # that a thread computes before it takes more: some tens of microseconds
+
 
 class ProgramSource(NamedTuple):
     """C source of a function `world(in0, in1, ..., out0, out1, ...)` of pointers; results begin as zeros.
@@ -135,19 +137,22 @@ def _sources(program: WorldProgram, operands: tuple[jax.ShapeDtypeStruct, ...]) 
     inputs = [f"const {C_TYPES[str(x.dtype)]}* a{i} = argument(frame, {i})->data;" for i, x in enumerate(operands)]
     outputs = [f"{C_TYPES[str(x.dtype)]}* r{i} = result(frame, {i})->data;" for i, x in enumerate(program.results)]
     clear = [
-        f"memset(r{i}, 0, nworld * {math.prod(x.shape) * x.dtype.itemsize});" for i, x in enumerate(program.results)
+        f"memset(r{i} + first * {math.prod(x.shape)}, 0, (last - first) * {math.prod(x.shape) * x.dtype.itemsize});"
+        for i, x in enumerate(program.results)
     ]
     places = [f"a{i} + w * steps[{i}] * {math.prod(x.shape)}" for i, x in enumerate(operands)]
     places += [f"r{i} + w * {math.prod(x.shape)}" for i, x in enumerate(program.results)]
     lines = "\n".join([*inputs, *outputs, *clear])
-    handler = f"""{native.PREAMBLE}{PREAMBLE}{source.world}
-XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
-if (is_question(frame)) return 0;
+    handler = f"""{native.PREAMBLE}{native.WORKERS}{PREAMBLE}{source.world}
+static void worlds(long long first, long long last, const void* data) {{
+XLA_FFI_CallFrame* frame = (XLA_FFI_CallFrame*)data;
 const int* steps = argument(frame, {n})->data;
-const long long nworld = result(frame, 0)->dims[0];
 {lines}
-for (long long w = 0; w < nworld; ++w)
+for (long long w = first; w < last; ++w)
 world({", ".join(places)});
+}}
+XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
+if (!is_question(frame)) share(frame, result(frame, 0)->dims[0], {WORLDS_OF_PART}, worlds, frame);
 return 0;
 }}
 """

@@ -79,8 +79,13 @@ static void solve_world(const Sizes* n, const Given* g, World w, T* acc, int* ni
   for (int k = 0; k < a->rows; ++k) r[a->slot[k]] = a->r[k];
 }
 
-XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
-  if (is_question(frame)) return 0;
+typedef struct {
+  XLA_FFI_CallFrame* frame;
+  bool failed;
+} Batch;
+
+static void solve_part(long long begin, long long end, const void* data) {
+  XLA_FFI_CallFrame* frame = ((Batch*)data)->frame;
   static const int ranks[] = {2, 1, 1, 1, 1, 1, 2, 3, 2, 1, 1, 1, 1};
   Sizes n = sizes_of(frame);
   Operand x[PLAN];
@@ -91,11 +96,10 @@ XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
   w.rows.block = malloc((n.ng + n.nc + 1) * sizeof(Block));
   bool enough = numbers && whole && w.rows.block;
   if (enough) lay_out(&n, &w, numbers, whole);
-  long long count = result(frame, ACC)->dims[0];
   T *acc = result(frame, ACC)->data, *r = result(frame, RESIDUAL)->data, *force = result(frame, FORCE)->data;
   T* free_r = result(frame, FREE_RESIDUAL)->data;
   int* niter = result(frame, NITER)->data;
-  for (long long i = 0; enough && i < count; ++i) {
+  for (long long i = begin; enough && i < end; ++i) {
     const T* at[PLAN];
     Given g;
     for (int k = 0; k < PLAN; ++k) at[k] = x[k].data + i * x[k].stride;
@@ -103,5 +107,12 @@ XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
     solve_world(&n, &g, w, acc + i * n.nv, niter + i, r + i * n.nslot, free_r + i * n.nslot, force + i * n.nv);
   }
   free(numbers), free(whole), free(w.rows.block);
-  return enough ? 0 : failure(frame, "no memory for the constraint solver");
+  if (!enough) __atomic_store_n(&((Batch*)data)->failed, true, __ATOMIC_RELAXED);
+}
+
+XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
+  if (is_question(frame)) return 0;
+  Batch batch = {frame, false};
+  share(frame, result(frame, ACC)->dims[0], 4, solve_part, &batch);
+  return batch.failed ? failure(frame, "no memory for the constraint solver") : 0;
 }

@@ -168,7 +168,7 @@ def native_source(layout: Layout, dtype: Any) -> str:
 
 def worlds_source(layout: Layout, dtype: Any, constants: dict[str, Any], worlds: str) -> str:
     """Source of a handler: `primal.c` with its constants, and the file that knows the operands."""
-    before = native.PREAMBLE + kernels.scalars_source(dtype) + definitions(_rows(layout) | constants)
+    before = native.PREAMBLE + native.WORKERS + kernels.scalars_source(dtype) + definitions(_rows(layout) | constants)
     return before + "".join(text(HERE, name) for name in ("rows.cu", "primal.c", worlds))
 
 

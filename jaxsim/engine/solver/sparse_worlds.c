@@ -257,8 +257,13 @@ static void solve_world(Sizes n, Given g, const int* body, const T* cdof, World 
   for (int v = 0; v < n.nv; ++v) acc[w.sparse->dof[v]] = w.acc[v];
 }
 
-XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
-  if (is_question(frame)) return 0;
+typedef struct {
+  XLA_FFI_CallFrame* frame;
+  bool failed;
+} Batch;
+
+static void solve_part(long long begin, long long end, const void* data) {
+  XLA_FFI_CallFrame* frame = ((Batch*)data)->frame;
   static const int ranks[] = {1, 1, 1, 1, 1, 1, 2, 4, 2, 1, 1, 1, 1, 2, 2};
   const int* p = ((XLA_FFI_Array*)frame->attrs.attrs[0])->data;
   Sizes n = {p[0], p[1], p[2], p[3], p[4], p[5], p[6], 0, p[7]};
@@ -294,9 +299,7 @@ XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
     sparse.plan = &plan, w.sparse = &sparse, w.first = first, w.place = place;
     for (int v = 0; v < n.nv; ++v) sparse.mark[v] = -1;
   }
-  long long count = 1;
-  for (int k = 0; k < result(frame, ACC)->rank - 1; ++k) count *= result(frame, ACC)->dims[k];
-  for (long long i = 0; enough && i < count; ++i) {
+  for (long long i = begin; enough && i < end; ++i) {
 #define AT(k) (x[k].data + i * x[k].stride)
     Given g = {AT(MATRIX), AT(SMOOTH), AT(AREF), AT(STIFFNESS), AT(LOWER), AT(UPPER), AT(GENERAL), AT(WRENCH),
                AT(FRICTION), AT(MU), AT(SETTINGS), AT(FREE), AT(WARM)};
@@ -305,5 +308,14 @@ XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
     solve_world(n, g, body, AT(CDOF), w, (T*)result(frame, ACC)->data + i * n.nv, niter);
   }
   free(numbers), free(whole), free(w.rows.block);
-  return enough ? 0 : failure(frame, "no memory for the constraint solver");
+  if (!enough) __atomic_store_n(&((Batch*)data)->failed, true, __ATOMIC_RELAXED);
+}
+
+XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {
+  if (is_question(frame)) return 0;
+  long long count = 1;
+  for (int k = 0; k < result(frame, ACC)->rank - 1; ++k) count *= result(frame, ACC)->dims[k];
+  Batch batch = {frame, false};
+  share(frame, count, 1, solve_part, &batch);
+  return batch.failed ? failure(frame, "no memory for the constraint solver") : 0;
 }
