@@ -217,7 +217,7 @@ def test_lanes_that_share_the_work_find_the_same(name, lanes, monkeypatch):
 
     monkeypatch.setattr(kernels, "HOST", kernels.Lanes(lanes, lanes, 1))
     monkeypatch.setattr(kernels, "entry_source", entry)
-    monkeypatch.setattr(native, "FLAGS", (*native.FLAGS, "-std=gnu99", "-pthread"))
+    monkeypatch.setattr(native, "FLAGS", (*native.FLAGS, "-D_GNU_SOURCE", "-pthread"))
     args = problems(name, np.float64)
     got = jax.jit(jax.vmap(functools.partial(solve, layout_of(name), kernel.ALWAYS, SolverType.NEWTON)))(*args)
     assert_close(present(args[0].D, got), both(name, np.float64)[0], 1e-9)
