@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.data import Data
+from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL, BiasType, DynType, GainType
@@ -117,6 +118,19 @@ BIASES: dict[BiasType, ForceLaw] = {
     BiasType.MUSCLE: ForceLaw(_muscle_bias, of_velocity=False),
     BiasType.USER: ForceLaw(_user_bias, of_velocity=False),
 }
+
+
+def refuse_unknown(m: Model):
+    """Raise UnsupportedError for types of laws that neither a table has nor a module of its own."""
+    found = {
+        "dyntype": (m.actuator_dyntype, (*RATES, DynType.NONE, DynType.DCMOTOR, DynType.USER)),
+        "gaintype": (m.actuator_gaintype, (*GAINS, GainType.DCMOTOR)),
+        "biastype": (m.actuator_biastype, (*BIASES, BiasType.NONE, BiasType.DCMOTOR)),
+    }
+    for name, (kinds, known) in found.items():
+        unknown = kinds[~np.isin(kinds, known)]
+        if len(unknown):
+            raise UnsupportedError(f"actuators with {name} {unknown[0]}")
 
 
 def evaluated(table: dict, kinds: np.ndarray, *args: Array) -> list[tuple[np.ndarray, Array]]:
