@@ -23,7 +23,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 480.0  # s
-TESTS = ("engine/solver/test_kernel", "xla/test_matrices", "xla/test_pool", "engine/test_forward")
+TESTS = ("engine/solver/test_kernel", "native/test_matrices", "native/test_pool", "engine/test_forward")
 TESTS += ("engine/collision/test_driver", "engine/test_gradients", "parallel/test_batching")
 MODELS = {
     "parity": ("humanoid", "quadruped", "hand", "mesh_gripper", "quadruped_rough"),
@@ -33,6 +33,17 @@ MODELS = {
 }
 PARITY = 2e-3  # largest difference of qacc after a settled state, of its largest entry, in single precision
 Figures = dict[str, Any]
+
+
+def missing() -> list[str]:
+    """Tests and models that this script names and that do not exist."""
+    named = [test_path(x) for x in TESTS] + [f"models/{x}.xml" for models in MODELS.values() for x in models]
+    return [x for x in dict.fromkeys(named) if not (ROOT / x).is_file()]
+
+
+def test_path(name: str) -> str:
+    """The file of tests of a piece."""
+    return f"tests/{name}.py"
 
 
 def all_pieces(args: argparse.Namespace) -> list[str]:
@@ -64,7 +75,7 @@ def command_of(piece: str, args: argparse.Namespace, out: str) -> list[str]:
     """The process of a piece, which writes its figures to `out`."""
     kind, subject = piece.split(":", 1)
     if kind == "tests":
-        return [sys.executable, "-m", "pytest", "-q", "-n", "0", f"tests/{subject}.py"]
+        return [sys.executable, "-m", "pytest", "-q", "-n", "0", test_path(subject)]
     if kind in ("bench", "grad"):
         command = [sys.executable, "-m", "jaxsim", "bench", model_path(subject), "--nworld", str(args.nworld)]
         command += ["--nstep", str(args.nstep), "--json", out]
@@ -197,6 +208,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("gpu.json"))
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if missing():
+        raise SystemExit(f"this script names what does not exist: {', '.join(missing())}")
     if args.small:
         args.nworld = args.nstep = 2
     if args.inside:

@@ -40,8 +40,8 @@ from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import jaxsim
-from jaxsim.native import source as tiles
 from jaxsim.native import stage
+from jaxsim.native import tile_source as tiles
 
 CARD = """
 gpu_device_info {{

@@ -8,10 +8,12 @@ Prints a line for each import that breaks a rule and exits with 1 if there is on
 - Modules form no circle. Imports inside functions and those for type checkers count.
 - No module uses a private name (`_name`) of another module.
 - The tests and the scripts of `ci/` do not import each other. What both need lies in `validation/`.
+- A name that is imported from a module of ours exists there.
 - The package imports optional packages only where `OPTIONAL` says.
 """
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,6 +59,7 @@ ROOMS = (
     ("validation",),
     ("tests", "ci"),
 )
+TOPS = ("jaxsim", "validation", "tests", "ci")
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 # What the order alone would let pass: the front end knows neither JAX nor physics, the engine no text.
 FORBIDDEN = {
@@ -117,8 +120,7 @@ class Checker:
     """All modules of the repository by name, and what is wrong with their imports."""
 
     def __init__(self) -> None:
-        tops = ("jaxsim", "validation", "tests", "ci")
-        self.modules = {m.name: m for top in tops for m in map(read, sorted((ROOT / top).rglob("*.py")))}
+        self.modules = {m.name: m for top in TOPS for m in map(read, sorted((ROOT / top).rglob("*.py")))}
 
     def target(self, name: str) -> str | None:
         """The module that an imported name is, or is defined in."""
@@ -144,6 +146,16 @@ class Checker:
             top = name.partition(".")[0]
             if inside(module.name, ("jaxsim",)) and not inside(module.name, OPTIONAL.get(top, ("jaxsim",))):
                 yield f"{module.path}:{line}: jaxsim must work without {top}"
+
+    def missing(self, module: Module) -> Iterator[str]:
+        """Imported names of ours that are neither modules nor names of their module."""
+        for line, name in module.imports:
+            home, _, last = name.rpartition(".")
+            if not inside(name, TOPS) or name in self.modules or f"{name}.__init__" in self.modules or last == "*":
+                continue
+            source = self.modules.get(home) or self.modules.get(f"{home}.__init__")
+            if source is None or not names_of(source.tree) & {last, "*"}:
+                yield f"{module.path}:{line}: there is no {name}"
 
     def private(self, module: Module) -> Iterator[str]:
         """Private names of other modules: imported, or read from an imported module."""
@@ -183,8 +195,23 @@ class Checker:
         """All that is wrong."""
         for module in self.modules.values():
             yield from self.directions(module)
+            yield from self.missing(module)
             yield from self.private(module)
         yield from self.circles()
+
+
+@functools.cache
+def names_of(tree: ast.Module) -> set[str]:
+    """All names that a module defines or imports, at any depth."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+    return found
 
 
 def is_private(name: str) -> bool:

@@ -1,12 +1,13 @@
 """The script of GPU checks, on a machine without a GPU."""
 
 import json
+import shutil
 import subprocess
 import sys
 
 import pytest
 
-from tests.paths import CI
+from tests.paths import CI, MODELS
 
 BALL = """<mujoco><worldbody><geom type="plane" size="1 1 1" pos="0 0 -.05"/>
 <body><joint axis="0 1 0"/><geom size=".1" pos=".2 0 0"/></body></worldbody></mujoco>"""
@@ -49,6 +50,20 @@ def test_a_piece_that_fails_is_named(tmp_path):
     done = subprocess.run([sys.executable, CI / "gpu.py", *map(str, argv)], capture_output=True, text=True)
     assert done.returncode == 1
     assert "failed: bench:missing.xml" in done.stdout
+
+
+def test_all_tests_and_models_that_the_script_names_exist():
+    done = subprocess.run([sys.executable, CI / "gpu.py", "--list"], capture_output=True, text=True)
+    assert done.returncode == 0 and "tests:native/test_pool" in done.stdout, done.stderr
+
+
+def test_a_test_that_moved_is_named(tmp_path):
+    (tmp_path / "ci").mkdir()
+    shutil.copy(CI / "gpu.py", tmp_path / "ci")
+    shutil.copytree(MODELS, tmp_path / "models")
+    done = subprocess.run([sys.executable, tmp_path / "ci" / "gpu.py", "--list"], capture_output=True, text=True)
+    assert done.returncode == 1 and "does not exist: tests/engine/solver/test_kernel.py, tests/" in done.stderr
+    assert "models/" not in done.stderr
 
 
 def test_unknown_pieces_are_refused():

@@ -25,6 +25,8 @@ FAULTS = {
     "an optional package": ("jaxsim/io/a.py", "import mujoco\n", "jaxsim must work without mujoco"),
     "a private name": ("jaxsim/engine/sleep.py", "from jaxsim.math.b import _x\n", "jaxsim.math.b._x is private"),
     "a private attribute": ("ci/a.py", "from jaxsim.math import b\nb._x()\n", "ci/a.py:2: jaxsim.math.b._x is private"),
+    "a missing module": ("ci/a.py", "from jaxsim.math import d\n", "ci/a.py:1: there is no jaxsim.math.d"),
+    "a missing name": ("ci/a.py", "from jaxsim.math.b import x\n", "ci/a.py:1: there is no jaxsim.math.b.x"),
     "a circle": (
         "jaxsim/math/b.py",
         "def f():\n    import jaxsim.math.c\n",
@@ -39,7 +41,12 @@ FAULTS = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_kind_of_fault_is_named(fault, tmp_path):
     path, text, words = FAULTS[fault]
-    sound = {"jaxsim/mjcf/__init__.py": "", "jaxsim/engine/forward.py": "", "jaxsim/math/b.py": "", "tests/a.py": ""}
+    sound = {
+        "jaxsim/mjcf/__init__.py": "",
+        "jaxsim/engine/forward.py": "",
+        "jaxsim/math/b.py": "_x = 1\n",
+        "tests/a.py": "x = 1\n",
+    }
     sound |= {"jaxsim/math/c.py": "import jaxsim.math.b\n", "ci/a.py": ""}
     for name, content in (sound | {path: text}).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,10 @@
 """The step, as a list of stages. Each is a pure function (m, d) -> d with MuJoCo's name."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from jaxsim.core.data import Data
+from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.flags import disabled, enabled
 from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit, EnableBit, IntegratorType
@@ -132,16 +134,32 @@ def _after_control(m: Model, d: Data) -> Data:
     return sensor_acc(m, d)
 
 
-def _integrate(m: Model, d: Data, rk4: bool) -> Data:
+class Integrator(NamedTuple):
+    """Advance the state from the results of `forward`: at the end of `step`, and of `step2`."""
+
+    step: Callable[[Model, Data], Data]
+    step2: Callable[[Model, Data], Data]
+
+
+INTEGRATORS: dict[int, Integrator] = {
+    IntegratorType.EULER: Integrator(euler, euler),
+    IntegratorType.RK4: Integrator(rungekutta4, euler),  # it would evaluate `step1` again, as in MuJoCo
+    IntegratorType.IMPLICIT: Integrator(implicit, implicit),
+    IntegratorType.IMPLICITFAST: Integrator(implicit, implicit),
+}
+
+
+def _integrator(m: Model) -> Integrator:
+    if m.opt.integrator not in INTEGRATORS:
+        raise UnsupportedError(f"the integrator {m.opt.integrator!r}")
+    return INTEGRATORS[m.opt.integrator]
+
+
+def _integrate(m: Model, d: Data, advance: Callable[[Model, Data], Data]) -> Data:
     d, stopped = check_acc(m, d)
     if enabled(m, EnableBit.FWDINV):
         d = compare_fwd_inv(m, d)
-    if m.opt.integrator == IntegratorType.EULER or (m.opt.integrator == IntegratorType.RK4 and not rk4):
-        new = euler(m, d)
-    elif m.opt.integrator == IntegratorType.RK4:
-        new = rungekutta4(m, d)
-    else:
-        new = implicit(m, d)
+    new = advance(m, d)
     if sleep.sleeps(m):
         new = sleep.settle(m, d, new, _after_position)
     return hold(d, new, stopped)
@@ -160,7 +178,7 @@ def step(m: Model, d: Data) -> Data:
 
 
 def _step(m: Model, d: Data) -> Data:
-    return _integrate(m, forward(m, check_state(m, d)), rk4=True)
+    return _integrate(m, forward(m, check_state(m, d)), _integrator(m).step)
 
 
 @public
@@ -174,4 +192,4 @@ def step1(m: Model, d: Data) -> Data:
 def step2(m: Model, d: Data) -> Data:
     """The part of `step` after controls and applied forces are set; RK4 becomes Euler, as in MuJoCo."""
     d = _after_control(m, d)
-    return _integrate(m, d, rk4=False)
+    return _integrate(m, d, _integrator(m).step2)

@@ -84,7 +84,7 @@ def rollout(
 def step_of_state(m: Model, d: Data) -> Data:
     """`step`, of which reverse mode keeps the state before it and the solver's answer, and makes the rest again.
 
-    On a CPU that, and what it is needed for, is one program for vectors of worlds (`xla/tile/wide.h`).
+    On a CPU that, and what it is needed for, is one program for vectors of worlds (`native/wide.h`).
     """
 
     def from_state(state: dict[str, Any]) -> Data:

@@ -1,4 +1,4 @@
-"""What exists because of a backend: compilation options, fusion barriers, loops, pools over worlds, kernels' seams."""
+"""What exists because of a backend: compilation options, fusion barriers, loops, linear algebra."""
 
 from jaxsim.xla.cache import use_compile_cache
 from jaxsim.xla.options import compiler_options, jit

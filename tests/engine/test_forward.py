@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import jaxsim
+from jaxsim.core.errors import UnsupportedError
+from jaxsim.engine import forward
 from validation.models import dynamics as models
 from validation.stages import assert_fields, exact, load, states, to_data
 
@@ -153,3 +155,11 @@ def test_what_is_not_built_is_refused_by_name(xml, feature):
     m = jaxsim.from_mujoco(load(xml))
     with pytest.raises(jaxsim.UnsupportedError, match=feature):
         jax.eval_shape(jaxsim.forward, m, jaxsim.make_data(m))
+
+
+@pytest.mark.parametrize("name", ["step", "step2"])
+def test_an_integrator_without_a_row_is_refused(name, monkeypatch):
+    m = jaxsim.load_model("<mujoco><worldbody><body><joint/><geom size='.1'/></body></worldbody></mujoco>")
+    monkeypatch.delitem(forward.INTEGRATORS, m.opt.integrator)
+    with pytest.raises(UnsupportedError, match="the integrator 0"):
+        jax.eval_shape(lambda m, d: getattr(forward, name)(m, d), m, jaxsim.make_data(m))

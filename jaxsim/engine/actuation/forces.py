@@ -23,6 +23,7 @@ def fwd_actuation(m: Model, d: Data) -> Data:
     xp = xp_of(d.ctrl, d.qvel)
     if not m.nu or disabled(m, DisableBit.ACTUATION):
         return d.replace(actuator_force=xp.zeros(m.nu, d.qvel.dtype), qfrc_actuator=xp.zeros(m.nv, d.qvel.dtype))
+    laws.refuse_unknown(m)
     ctrl, d = _controls(m, d)
     ctrl = _slewed(m, d, ctrl)
     rates = _activation_rates(m, d, ctrl)

@@ -3,13 +3,20 @@
 Each function computes its law for all actuators of a type at once, given their static ids (k,): a rate of activation
 from `(m, d, ids, ctrl)`, a gain or a bias from `(m, d, ids)`, all (k,). The force is gain * input + bias. DC motors
 (`dcmotor.py`) and PID actuators (`pid.py`) couple these three and stand outside of the tables.
+
+A gain or a bias says in its row whether it depends on velocity. If it does, implicit integrators differentiate it.
 """
 
 from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.data import Data
+from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL, BiasType, DynType, GainType
@@ -84,23 +91,46 @@ def _user_bias(m: Model, d: Data, ids: np.ndarray) -> Array:
     return m.callbacks.numbers("act_bias", len(ids), prm, m, d, ids)
 
 
+class ForceLaw(NamedTuple):
+    """A gain or a bias, and whether implicit integrators take its derivative by `d.actuator_velocity`."""
+
+    value: Callable[[Model, Data, np.ndarray], Array]
+    of_velocity: bool
+
+    def __call__(self, m: Model, d: Data, ids: np.ndarray) -> Array:
+        return self.value(m, d, ids)
+
+
 RATES: dict[DynType, Callable[[Model, Data, np.ndarray, Array], Array]] = {
     DynType.INTEGRATOR: _integrator,
     DynType.FILTER: _filter,
     DynType.FILTEREXACT: _filter,
     DynType.MUSCLE: _muscle_rate,
 }
-GAINS: dict[GainType, Callable[[Model, Data, np.ndarray], Array]] = {
-    GainType.FIXED: _fixed_gain,
-    GainType.USER: _user_gain,
-    GainType.AFFINE: _affine_gain,
-    GainType.MUSCLE: _muscle_gain,
+GAINS: dict[GainType, ForceLaw] = {
+    GainType.FIXED: ForceLaw(_fixed_gain, of_velocity=False),
+    GainType.USER: ForceLaw(_user_gain, of_velocity=False),  # MuJoCo has no derivatives of callbacks
+    GainType.AFFINE: ForceLaw(_affine_gain, of_velocity=True),
+    GainType.MUSCLE: ForceLaw(_muscle_gain, of_velocity=True),
 }
-BIASES: dict[BiasType, Callable[[Model, Data, np.ndarray], Array]] = {
-    BiasType.AFFINE: _affine_bias,
-    BiasType.MUSCLE: _muscle_bias,
-    BiasType.USER: _user_bias,
+BIASES: dict[BiasType, ForceLaw] = {
+    BiasType.AFFINE: ForceLaw(_affine_bias, of_velocity=True),
+    BiasType.MUSCLE: ForceLaw(_muscle_bias, of_velocity=False),
+    BiasType.USER: ForceLaw(_user_bias, of_velocity=False),
 }
+
+
+def refuse_unknown(m: Model):
+    """Raise UnsupportedError for types of laws that neither a table has nor a module of its own."""
+    found = {
+        "dyntype": (m.actuator_dyntype, (*RATES, DynType.NONE, DynType.DCMOTOR, DynType.USER)),
+        "gaintype": (m.actuator_gaintype, (*GAINS, GainType.DCMOTOR)),
+        "biastype": (m.actuator_biastype, (*BIASES, BiasType.NONE, BiasType.DCMOTOR)),
+    }
+    for name, (kinds, known) in found.items():
+        unknown = kinds[~np.isin(kinds, known)]
+        if len(unknown):
+            raise UnsupportedError(f"actuators with {name} {unknown[0]}")
 
 
 def evaluated(table: dict, kinds: np.ndarray, *args: Array) -> list[tuple[np.ndarray, Array]]:
@@ -113,3 +143,20 @@ def evaluated(table: dict, kinds: np.ndarray, *args: Array) -> list[tuple[np.nda
     m, d, *rest = args
     groups = ((law, np.flatnonzero(kinds == kind)) for kind, law in table.items())
     return [(ids, law(m, d, ids, *rest)) for law, ids in groups if len(ids)]
+
+
+def of_velocity(table: dict, kinds: np.ndarray) -> dict:
+    """Rows of a table of force laws that depend on velocity and that the model has."""
+    return {kind: law for kind, law in table.items() if law.of_velocity and (kinds == kind).any()}
+
+
+def by_velocity(table: dict, kinds: np.ndarray, m: Model, d: Data) -> list[tuple[np.ndarray, Array]]:
+    """Parts for `assemble`: derivatives of force laws by `d.actuator_velocity`, of those that depend on it."""
+
+    def derivative(law: ForceLaw, m: Model, d: Data, ids: np.ndarray) -> Array:
+        velocity = jnp.asarray(d.actuator_velocity)
+        along = lambda v: law(m, d.replace(actuator_velocity=v), ids)  # noqa: E731
+        return jax.jvp(along, (velocity,), (jnp.ones_like(velocity),))[1]
+
+    rows = {kind: partial(derivative, law) for kind, law in of_velocity(table, kinds).items()}
+    return evaluated(rows, kinds, m, d)

@@ -25,7 +25,7 @@ from jaxsim.engine.collision.sdf.sdf import sdf_any, sdf_setup
 class Collider(NamedTuple):
     """A collider `function(a, b, margin) -> PairContacts` (see `shapes`), the most contacts of a pair, and its cost.
 
-    One that `searches` takes as much longer as it gets pairs (`xla.pool`): it also gets `count`, the number of pairs
+    One that `searches` takes as much longer as it gets pairs (`native.pool`): it also gets `count`, the number of pairs
     that are real, which come first. One that is `dear` is called by way of `in_turn`, which makes it so.
 
     `cost` is roughly the number of floating-point operations for one pair. It decides whether a group of pairs gets a

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.core.data import Data
+from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit, SolverType
 from jaxsim.engine.constraint.island import slot_labels
@@ -13,28 +14,38 @@ from jaxsim.engine.solver import implicit_diff, noslip, primal, sparse
 from jaxsim.engine.solver.problem import force, row_state
 from jaxsim.interface.public import public
 
+NEWTON = primal.Solver(primal.newton_directions, primal.LS_NEWTON, in_c=0, sparse=sparse.solve)
 # All solvers minimise one convex function. The projected Gauss-Seidel sweeps of MuJoCo visit rows in a pseudo-random
 # order and stop early; under that name we give the answer that they approach, by Newton's method (`refusals.py` warns).
-SOLVERS: dict[int, str] = {SolverType.NEWTON: "newton", SolverType.CG: "cg", SolverType.PGS: "newton"}
+# It warns of conjugate gradients on large models, too.
+SOLVERS: dict[int, primal.Solver] = {
+    SolverType.NEWTON: NEWTON,
+    SolverType.CG: primal.Solver(primal.cg_directions, primal.LS_CG, in_c=1, sparse=sparse.solve),
+    SolverType.PGS: NEWTON,
+}
 
 
 @public
 def fwd_constraint(m: Model, d: Data) -> Data:
     """Solve for `qacc`; sets `qacc`, `qfrc_constraint`, `efc.b`, `efc.force`, `efc.state` and `solver_niter`."""
-    layout = d.efc.layout
+    layout, solver = d.efc.layout, SOLVERS.get(m.opt.solver)
+    if solver is None:
+        raise UnsupportedError(f"the solver {m.opt.solver!r}")
     if m.opt.solver_kernel:
         refuse_kernel(m)
     if m.opt.disableflags & DisableBit.CONSTRAINT or layout.nslot == 0 or m.nv == 0:
         zero = jnp.zeros_like(d.qfrc_smooth)
         return d.replace(qacc=d.qacc_smooth, qfrc_constraint=zero, solver_niter=jnp.zeros_like(d.solver_niter))
     p = make_problem(m, d)
-    limits = primal.IterationLimits(SOLVERS[m.opt.solver], m.opt.iterations, m.opt.ls_iterations, m.opt.solver_kernel)
+    limits = primal.IterationLimits(solver, m.opt.iterations, m.opt.ls_iterations, m.opt.solver_kernel)
     scale = 1 / (m.stat.meaninertia * max(1, m.nv))
     settings = primal.Tolerances(m.opt.tolerance, m.opt.ls_tolerance, scale)
     fixed = jax.lax.stop_gradient((p, d.qacc_smooth, d.qacc_warmstart, settings))
     warm = None if m.opt.disableflags & DisableBit.WARMSTART else fixed[2]
     if layout.sparse:
-        acc, niter = sparse.solve(layout, limits, p, fixed[3], primal.Guesses(fixed[1], warm))
+        if solver.sparse is None:
+            raise UnsupportedError(f"the solver {m.opt.solver!r} on a large model")
+        acc, niter = solver.sparse(layout, limits, p, fixed[3], primal.Guesses(fixed[1], warm))
         found = primal.solution(layout, p, acc, niter, d.qacc_smooth)
     else:
         found = implicit_diff.solve(layout, limits, p, fixed[3], primal.Guesses(d.qacc_smooth, warm))

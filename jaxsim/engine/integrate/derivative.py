@@ -8,11 +8,10 @@ from jaxsim.core.data import Data
 from jaxsim.core.flags import disabled
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
-from jaxsim.core.types import BiasType, DisableBit, DynType, GainType
+from jaxsim.core.types import DisableBit, DynType
 from jaxsim.engine import tables
-from jaxsim.engine.actuation import dcmotor, muscle
+from jaxsim.engine.actuation import dcmotor, laws
 from jaxsim.engine.actuation.forces import disabled_actuators, next_activation
-from jaxsim.engine.actuation.laws import last_activation
 from jaxsim.engine.actuation.transmission import other_actuators, scalar_actuators, scalar_dofs
 from jaxsim.engine.damping import dof_damping, poly_force_derivative, tendon_damping
 from jaxsim.engine.dynamics.com import com_vel
@@ -20,7 +19,7 @@ from jaxsim.engine.dynamics.fluid_derivative import fluid_force_derivative
 from jaxsim.engine.dynamics.inertia import tendon_pairs
 from jaxsim.engine.dynamics.rne import rne
 from jaxsim.engine.flex.implicit import edge_damping_vel
-from jaxsim.math.arrays import add_at, inner, matvec, matvec_t, take, take_or_zero
+from jaxsim.math.arrays import add_at, assemble, inner, matvec, matvec_t, take, take_or_zero
 from jaxsim.math.safe import Array
 from jaxsim.math.tree import subtree_sum
 
@@ -54,17 +53,10 @@ def smooth_vel(m: Model, d: Data) -> Array:
 
 def actuator_force_derivative(m: Model, d: Data) -> Array:
     """Derivative of each actuator's force by its velocity; zero where the force is at its limit."""
-    affine_bias = m.actuator_biastype == BiasType.AFFINE
-    derivative = jnp.where(affine_bias, m.actuator_biasprm[:, 2], 0)
-    gain = jnp.where(m.actuator_gaintype == GainType.AFFINE, m.actuator_gainprm[:, 2], 0)
-    muscles = np.flatnonzero(m.actuator_gaintype == GainType.MUSCLE)
-    if len(muscles):
-        constants = (m.actuator_lengthrange, m.actuator_acc0, m.actuator_gainprm)
-        length, velocity, *rest = (take(x, muscles) for x in (d.actuator_length, d.actuator_velocity, *constants))
-        by_velocity = jax.jvp(lambda v: muscle.gain(length, v, *rest), (velocity,), (jnp.ones_like(velocity),))[1]
-        gain = gain + add_at(muscles, by_velocity, m.nu)
-    if np.isin(m.actuator_gaintype, (GainType.AFFINE, GainType.MUSCLE)).any():
-        derivative = derivative + gain * _input(m, d)
+    derivative = assemble(laws.by_velocity(laws.BIASES, m.actuator_biastype, m, d), m.nu, d.actuator_velocity)
+    gains = laws.by_velocity(laws.GAINS, m.actuator_gaintype, m, d)
+    if gains:
+        derivative = derivative + assemble(gains, m.nu, d.actuator_velocity) * _input(m, d)
     if len(dcmotor.motors(m)):
         derivative = derivative + add_at(dcmotor.motors(m), dcmotor.force_derivative(m, dcmotor.read(m, d)), m.nu)
     limited = m.actuator_forcelimited.astype(bool)
@@ -77,7 +69,7 @@ def actuator_force_derivative(m: Model, d: Data) -> Array:
 
 def _input(m: Model, d: Data) -> Array:
     """What the gain multiplies. The control enters as it was set: its clamping is not looked at here."""
-    last = last_activation(m)
+    last = laws.last_activation(m)
     act = take_or_zero(d.act, last)
     early = (last >= 0) & m.actuator_actearly
     if early.any():

@@ -10,8 +10,9 @@ from jaxsim.core.data import Data
 from jaxsim.core.flags import disabled, enabled
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
-from jaxsim.core.types import BiasType, DisableBit, EnableBit, GainType, IntegratorType
+from jaxsim.core.types import DisableBit, EnableBit, GainType, IntegratorType
 from jaxsim.engine import tables
+from jaxsim.engine.actuation import laws
 from jaxsim.engine.dynamics.factor import solve_once
 from jaxsim.engine.dynamics.inertia import mul_sparse, solve_positive
 from jaxsim.engine.flex.implicit import edge_damping_vel, stiff_lattices
@@ -68,8 +69,8 @@ def _solve_trees(m: Model, matrix: Array, force: Array) -> Array:
 
 def _may_push(m: Model) -> bool:
     """Whether some actuator's force can grow with its velocity, so that the matrix need not be positive."""
-    gain = np.isin(m.actuator_gaintype, (GainType.AFFINE, GainType.MUSCLE, GainType.DCMOTOR))
-    return bool(np.any(gain | (m.actuator_biastype == BiasType.AFFINE)))
+    by_law = laws.of_velocity(laws.GAINS, m.actuator_gaintype) or laws.of_velocity(laws.BIASES, m.actuator_biastype)
+    return bool(by_law or (m.actuator_gaintype == GainType.DCMOTOR).any())
 
 
 def _solve_any(m: Model, matrix: Array, force: Array) -> Array:

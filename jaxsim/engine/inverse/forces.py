@@ -41,8 +41,8 @@ def inverse_force(m: Model, d: Data) -> Array:
 
 def continuous_qacc(m: Model, d: Data) -> Array:
     """The acceleration of continuous time whose step by the integrator is `qacc`."""
-    if m.opt.integrator == IntegratorType.RK4:
-        raise UnsupportedError("the flag invdiscrete with the integrator RK4")
+    if m.opt.integrator not in (IntegratorType.EULER, IntegratorType.IMPLICIT, IntegratorType.IMPLICITFAST):
+        raise UnsupportedError(f"the flag invdiscrete with the integrator {IntegratorType(m.opt.integrator).name}")
     if m.opt.integrator == IntegratorType.EULER:
         if disabled(m, DisableBit.EULERDAMP):
             return d.qacc

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import core
 
+from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.layout import Layout
 from jaxsim.engine.solver import primal
 from jaxsim.engine.solver.operators import DenseInertia, DenseRows
@@ -51,7 +52,9 @@ def solve(
     """The solution as `primal.solve` finds it: by a kernel on a GPU, or as `limits.kernel` says. Not differentiable."""
     # the kernel has no remedy for a Hessian that rounding made indefinite (`primal.solve_hessian`)
     indefinite = layout.strains and limits.kernel == BY_PLATFORM
-    if limits.kernel == NEVER or layout.nv > MOST_DOFS or indefinite:
+    if limits.solver.in_c is None and limits.kernel == ALWAYS:
+        raise UnsupportedError("solver_kernel 1 with a solver that has no kernel")
+    if limits.kernel == NEVER or limits.solver.in_c is None or layout.nv > MOST_DOFS or indefinite:
         return primal.solve(layout, limits, p, settings, guesses)
     numbers = jnp.stack(settings).astype(p.M.matrix.dtype)
     given = dict(zip(SHARED, (p.M.matrix, p.qfrc_smooth, p.aref, p.D, p.lo, p.hi), strict=False))
@@ -153,7 +156,7 @@ def natively(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
     layout, limits, given = plan.layout, plan.limits, dict(zip(plan.names, operands, strict=True))
     dtype, empty = operands[0].dtype, {"general": (0, layout.nv), "contact": (0, 1, 1), "friction": (0, 5)}
     full = [given[n] if n in given else jnp.zeros(empty.get(n, 0), dtype) for n in SHARED]
-    numbers = [limits.iterations, limits.ls_iterations, limits.solver == "cg", "warm" in given]
+    numbers = [limits.iterations, limits.ls_iterations, limits.solver.in_c, "warm" in given]
     limited = np.concatenate([numbers, layout.limit_dof]).astype(np.int32)
     out = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in _shape(*operands, plan=plan, axes=axes)]
     target = native.target_of(native_source(layout, dtype), native.VECTOR)
@@ -162,7 +165,7 @@ def natively(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
 
 def native_source(layout: Layout, dtype: Any) -> str:
     """Source of the handler for all dense layouts with as many rows of a contact."""
-    relative = {f"LS_{name.upper()}": value for name, value in primal.LS_RELATIVE.items()}
+    relative = {"LS_NEWTON": primal.LS_NEWTON, "LS_CG": primal.LS_CG}
     return worlds_source(layout, dtype, relative, "dense_worlds.c")
 
 
@@ -211,10 +214,10 @@ def _constants(layout: Layout, limits: primal.IterationLimits) -> dict[str, Any]
         "NG": layout.ngeneral,
         "NL": layout.nlimit,
         "NC": layout.ncontact,
-        "CG": int(limits.solver == "cg"),
+        "CG": limits.solver.in_c,
         "ITERATIONS": limits.iterations,
         "LS_ITERATIONS": limits.ls_iterations,
-        "LS_RELATIVE": primal.LS_RELATIVE[limits.solver],
+        "LS_RELATIVE": limits.solver.ls_relative,
     }
 
 

@@ -28,6 +28,9 @@ from jaxsim.xla.batching import batch_max
 from jaxsim.xla.linalg import cholesky, solve_factored, solve_nearly_positive, solve_positive
 from jaxsim.xla.loops import while_each, while_packed
 
+# A line search this exact, relative to the derivative at its start, costs no more iterations than an exact one.
+LS_NEWTON, LS_CG = 1e-2, 1e-3
+
 
 class Tolerances(NamedTuple):
     """Tolerances of the solver and of its line search: numbers of the model, not static."""
@@ -37,10 +40,25 @@ class Tolerances(NamedTuple):
     scale: Array  # 1 / (meaninertia * nv)
 
 
-class IterationLimits(NamedTuple):
-    """Static iteration limits and the solver's name, newton or cg; `kernel` is `opt.solver_kernel`."""
+class Solver(NamedTuple):
+    """A method that minimises the cost of a problem along one direction of search after the other. Static.
 
-    solver: str
+    `directions(layout, p)` gives a function from a `SolverState` to the next direction (nv,) and what to remember of
+    it, `s.last` of the next state, and what `s.last` is at the start. A line search leaves at most `ls_relative` of the
+    derivative at its start. `in_c` is the method's number in `primal.c` and `primal.cu`; without one, operations of
+    JAX do it everywhere. `sparse` solves problems with the sparse rows of large models; without it they are refused.
+    """
+
+    directions: Callable[..., tuple[Callable[..., tuple[Array, Any]], Any]]
+    ls_relative: float
+    in_c: int | None = None
+    sparse: Callable[..., tuple[Array, Array]] | None = None
+
+
+class IterationLimits(NamedTuple):
+    """The solver and its static limits; `kernel` is `opt.solver_kernel`."""
+
+    solver: Solver
     iterations: int
     ls_iterations: int
     kernel: int = 0
@@ -76,7 +94,7 @@ class SolverState(NamedTuple):
     momentum: Array  # M a
     r: Any
     grad: Array
-    last: Any  # of CG: the last direction and its preconditioned gradient
+    last: Any  # what the solver remembers of its last direction
     niter: Array
     done: Array
 
@@ -93,6 +111,7 @@ class SolverOperators(NamedTuple):
         [Any, Any], tuple[Array, Array, Array]
     ]  # force, sizes and curvature along a line, see `line_search`
     direction: Callable[[SolverState], tuple[Array, Any]]  # the next search, and `last` for the one after it
+    last: Any  # of the first state
     sums: Callable[..., tuple[Array, ...]] = sums  # of the entries of each of several vectors
     search_loop: Callable[..., Any] = while_packed  # of the line search
 
@@ -101,8 +120,7 @@ def solve(
     layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, guesses: Guesses
 ) -> Solution:
     """The solution by operations of JAX."""
-    factor = cholesky(p.M.matrix) if limits.solver == "cg" else None
-    direction = partial(_cg_direction, factor, p) if limits.solver == "cg" else partial(_newton_direction, layout, p)
+    direction, last = limits.solver.directions(layout, p)
     operators = SolverOperators(
         smooth=p.qfrc_smooth,
         inertia=partial(dot, p.M.matrix),
@@ -111,6 +129,7 @@ def solve(
         force=partial(force, layout, p),
         along=partial(along, layout, p),
         direction=direction,
+        last=last,
     )
     start = first_guess(layout, p, guesses.free, guesses.warm)
     acc, niter = minimise(operators, limits, settings, start, while_each)
@@ -131,9 +150,7 @@ def minimise(
     loop: Callable[..., SolverState],
 ) -> tuple[Array, Array]:
     """The iteration from a guess; `loop(cond, body, state)` repeats its body."""
-    first = _prepare(operators, settings, *start, jnp.zeros((), jnp.int32))
-    if limits.solver == "cg":
-        first = first._replace(last=(jnp.zeros_like(start.acc), jnp.zeros_like(start.acc)))
+    first = _prepare(operators, settings, *start, jnp.zeros((), jnp.int32))._replace(last=operators.last)
     step = partial(_iterate, operators, limits, settings)
     last = loop(lambda s: ~s.done & (s.niter < limits.iterations), step, first)
     return last.acc, last.niter
@@ -159,17 +176,13 @@ def _iterate(operators: SolverOperators, limits: IterationLimits, settings: Tole
     total, derivative, curvature, square = operators.sums(*[search * x for x in factors])
     line = SearchLine(s.r, z, derivative, curvature)
     exact = settings.tolerance * settings.ls_tolerance * jnp.sqrt(square) / settings.scale
-    enough = jnp.maximum(exact, LS_RELATIVE[limits.solver] * jnp.abs(total))
+    enough = jnp.maximum(exact, limits.solver.ls_relative * jnp.abs(total))
     alpha = line_search(operators.along, line, enough, limits.ls_iterations, s.done, operators.search_loop)
     acc, momentum = s.acc + alpha * search, s.momentum + alpha * mv
     new = _prepare(operators, settings, acc, momentum, ahead(s.r, z, alpha), s.niter + 1)
     gain = -0.5 * alpha * total  # exact for a quadratic, never cancels
     done = new.done | (settings.scale * gain < settings.tolerance) | (total >= 0)
     return new._replace(last=last, done=done)
-
-
-# A line search this exact, relative to the derivative at its start, costs no more iterations than an exact one.
-LS_RELATIVE = {"newton": 1e-2, "cg": 1e-3}
 
 
 HESSIAN_CHUNK = 8  # contacts whose share of the Hessian is added at a time
@@ -180,9 +193,9 @@ def solve_hessian(layout: Layout, h: Array, b: Array) -> Array:
     return (solve_nearly_positive if layout.strains else solve_positive)(h, b)
 
 
-def _newton_direction(layout: Layout, p: ConstraintProblem, s: SolverState) -> tuple[Array, tuple[()]]:
-    h = hessian_of_used(layout, p, s.r)
-    return -solve_hessian(layout, h, s.grad), ()
+def newton_directions(layout: Layout, p: ConstraintProblem) -> tuple[Callable, tuple[()]]:
+    """Directions to the minimum of the quadratic around each state."""
+    return lambda s: (-solve_hessian(layout, hessian_of_used(layout, p, s.r), s.grad), ()), ()
 
 
 def hessian_of_used(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
@@ -206,8 +219,16 @@ def hessian_of_used(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
     return jax.lax.fori_loop(0, chunks, add, hessian_without_contacts(layout, p, c))
 
 
+def cg_directions(layout: Layout, p: ConstraintProblem) -> tuple[Callable, tuple[Array, Array]]:
+    """Polak-Ribiere with the inverse inertia as preconditioner; restarts when the coefficient is negative.
+
+    It remembers the last direction and its preconditioned gradient.
+    """
+    nothing = jnp.zeros_like(p.qfrc_smooth)
+    return partial(_cg_direction, cholesky(p.M.matrix), p), (nothing, nothing)
+
+
 def _cg_direction(factor: Array, p: ConstraintProblem, s: SolverState) -> tuple[Array, tuple[Array, Array]]:
-    """Polak-Ribiere with the inverse inertia as preconditioner; restarts when the coefficient is negative."""
     mgrad = solve_factored(factor, s.grad)
     old_search, old_mgrad = s.last
     # grad_old = M old_mgrad; the products below need it only against mgrad and old_mgrad

@@ -9,7 +9,8 @@ import pytest
 
 import jaxsim
 from jaxsim.core import layout as layouts
-from jaxsim.core.types import ConstraintType
+from jaxsim.core.types import ConstraintType, SolverType
+from jaxsim.engine.constraint.solve import SOLVERS
 from jaxsim.engine.solver import implicit_diff, kernel, primal
 from jaxsim.engine.solver.operators import DenseInertia, DenseRows
 from jaxsim.engine.solver.problem import ConstraintProblem
@@ -103,20 +104,20 @@ def _bounds(layout, loss):
     return np.where(dry, -loss, lo), np.where(dry, loss, hi)
 
 
-def solve(layout, kind: int, solver: str, p, guesses):
+def solve(layout, kind: int, solver: SolverType, p, guesses):
     """The solution of one problem."""
     one = jnp.ones((), p.M.matrix.dtype)
     settings = primal.Tolerances(1e-13 * one, 1e-2 * one, one)
-    return implicit_diff.solve(layout, primal.IterationLimits(solver, 60, 50, kind), p, settings, guesses)
+    return implicit_diff.solve(layout, primal.IterationLimits(SOLVERS[solver], 60, 50, kind), p, settings, guesses)
 
 
 @functools.cache
-def solver_of(name: str, kind: int, solver: str = "newton"):
+def solver_of(name: str, kind: int, solver: SolverType = SolverType.NEWTON):
     """Solves a batch of problems of one layout."""
     return jax.jit(jax.vmap(functools.partial(solve, layout_of(name), kind, solver)))
 
 
-def both(name: str, dtype, solver: str = "newton", kind: int = kernel.ALWAYS):
+def both(name: str, dtype, solver: SolverType = SolverType.NEWTON, kind: int = kernel.ALWAYS):
     """Solutions of the plain solver and of another kind."""
     args = problems(name, dtype)
     return [present(args[0].D, solver_of(name, k, solver)(*args)) for k in (kernel.NEVER, kind)]
@@ -148,7 +149,7 @@ def test_solution_is_that_of_the_plain_solver(name, kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["pyramids", "cones"])
 def test_conjugate_gradients_are_those_of_the_plain_solver(name, kind):
-    want, got = both(name, np.float64, "cg", kind)
+    want, got = both(name, np.float64, SolverType.CG, kind)
     assert np.max(want.niter) > 3
     assert_close(got, want, 1e-9)
 
@@ -161,7 +162,7 @@ def test_solution_in_single_precision_is_that_of_the_plain_solver_in_double_prec
     doubles = jax.tree.map(lambda x: x.astype(np.float64), args)
     want = present(doubles[0].D, solver_of("pyramids", kernel.NEVER)(*doubles))
     with jax.enable_x64(False):
-        found = jax.jit(jax.vmap(functools.partial(solve, layout_of("pyramids"), kind, "newton")))(*args)
+        found = jax.jit(jax.vmap(functools.partial(solve, layout_of("pyramids"), kind, SolverType.NEWTON)))(*args)
         got = present(args[0].D, found)
     assert got.acc.dtype == np.float32 and got.niter.dtype == np.float32
     assert_close(got, want, 1e-5)
@@ -216,9 +217,9 @@ def test_lanes_that_share_the_work_find_the_same(name, lanes, monkeypatch):
 
     monkeypatch.setattr(kernels, "HOST", kernels.Lanes(lanes, lanes, 1))
     monkeypatch.setattr(kernels, "entry_source", entry)
-    monkeypatch.setattr(native, "FLAGS", (*native.FLAGS, "-std=gnu99", "-pthread"))
+    monkeypatch.setattr(native, "FLAGS", (*native.FLAGS, "-D_GNU_SOURCE", "-pthread"))
     args = problems(name, np.float64)
-    got = jax.jit(jax.vmap(functools.partial(solve, layout_of(name), kernel.ALWAYS, "newton")))(*args)
+    got = jax.jit(jax.vmap(functools.partial(solve, layout_of(name), kernel.ALWAYS, SolverType.NEWTON)))(*args)
     assert_close(present(args[0].D, got), both(name, np.float64)[0], 1e-9)
 
 
@@ -229,8 +230,10 @@ def test_batches_of_batches_and_shared_operands(kind):
     p, guesses = problems("cones", np.float64)
     shared = p._replace(M=jax.tree.map(lambda x: x[0], p.M))
     axes = jax.tree.map(lambda _: 0, p)._replace(M=jax.tree.map(lambda _: None, p.M))
-    one = functools.partial(solve, layout, kind, "newton")
-    want = jax.vmap(functools.partial(solve, layout, kernel.NEVER, "newton"), in_axes=(axes, 0))(shared, guesses)
+    one = functools.partial(solve, layout, kind, SolverType.NEWTON)
+    want = jax.vmap(functools.partial(solve, layout, kernel.NEVER, SolverType.NEWTON), in_axes=(axes, 0))(
+        shared, guesses
+    )
     want = present(p.D, want)
     assert_close(present(p.D, jax.jit(jax.vmap(one, in_axes=(axes, 0)))(shared, guesses)), want, 1e-9)
     two = lambda x: x.reshape(2, -1, *x.shape[1:])  # noqa: E731
@@ -252,7 +255,7 @@ def derivatives(kind: int):
     pull = rng.standard_normal(guesses.free.shape)
 
     def both_ways(p, guesses, push, pull):
-        answer = lambda p: solve(layout, kind, "newton", p, guesses)[0]  # noqa: E731
+        answer = lambda p: solve(layout, kind, SolverType.NEWTON, p, guesses)[0]  # noqa: E731
         return jax.jvp(answer, (p,), (push,))[1], jax.vjp(answer, p)[1](pull)[0]
 
     return jax.jit(jax.vmap(both_ways))(p, guesses, push, pull)
@@ -269,7 +272,7 @@ def test_derivatives_are_those_of_the_plain_solver(kind):
 
 def lowered(name: str, kind: int, platform: str) -> str:
     """The program of a batch of problems for a platform."""
-    traced = jax.jit(jax.vmap(functools.partial(solve, layout_of(name), kind, "newton"))).trace(
+    traced = jax.jit(jax.vmap(functools.partial(solve, layout_of(name), kind, SolverType.NEWTON))).trace(
         *problems(name, np.float64)
     )
     return traced.lower(lowering_platforms=(platform,)).as_text()

@@ -5,7 +5,7 @@ and Barbieri (2017), Improving the GJK algorithm for faster and more reliable di
 
 The steps, tests and their order are those of MuJoCo's engine_collision_gjk.c. So shapes with curved surfaces, for which
 the search ends within a tolerance, end at the same points. The program is one of scalars with branches: a CPU runs it
-pair by pair (`xla.pool`).
+pair by pair (`native.pool`).
 """
 
 from collections.abc import Callable

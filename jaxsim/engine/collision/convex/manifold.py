@@ -2,7 +2,7 @@
 
 Clipping is the Sutherland-Hodgman algorithm (1974). The choice of faces and edges follows the multi-contact recovery of
 MuJoCo's engine_collision_gjk.c. The search is a program of scalars with branches, which a CPU runs pair by pair
-(`xla.pool`). Derivatives follow from what it left: between which vertices, edges and sides each point arose.
+(`native.pool`). Derivatives follow from what it left: between which vertices, edges and sides each point arose.
 """
 
 from collections.abc import Callable
