@@ -47,8 +47,7 @@ VECTOR += ("-mprefer-vector-width=128",) if platform.machine() in ("x86_64", "AM
 WORLDS = ("-x", "c++", "-std=c++17", "-fno-exceptions", "-O2", "-march=native", "-ffp-contract=fast")
 WORLDS += ("-fno-signed-zeros",)
 LIBRARIES = ("-lmvec", "-lm") if platform.machine() == "x86_64" and platform.libc_ver()[0] == "glibc" else ("-lm",)
-PREAMBLE = """#define _GNU_SOURCE
-#include <string.h>
+PREAMBLE = """#include <string.h>
 #include "xla/ffi/api/c_api.h"
 static int is_question(XLA_FFI_CallFrame* frame) {
 for (XLA_FFI_Metadata_Extension* e = (XLA_FFI_Metadata_Extension*)frame->extension_start; e;

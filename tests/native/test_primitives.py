@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+from jaxsim.native import compiler
 from jaxsim.native.jaxpr import flatten, trace
 from jaxsim.native.operations import EXPRESSIONS
 from jaxsim.native.stage import stage
@@ -330,7 +331,8 @@ def check(target, cases, kind):
 
 @pytest.fixture(autouse=True)
 def seen(monkeypatch):
-    """What a target refuses is an error, not JAX's operations."""
+    """What a target refuses is an error, not JAX's operations, and what the compiler warns of as well."""
+    monkeypatch.setattr("jaxsim.native.compiler.FLAGS", (*compiler.FLAGS, "-Werror"))
     monkeypatch.setattr("jaxsim.native.stage.CompilerMissing", KeyError)
     monkeypatch.setattr("jaxsim.native.stage.UnsupportedPrimitive", KeyError)
 
