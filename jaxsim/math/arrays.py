@@ -61,7 +61,7 @@ def take(x: Array, index: np.ndarray) -> Array:
         out = x if n == x.shape[0] else lax.slice_in_dim(x, int(flat[0]), int(flat[-1]) + 1)
         return out if index.ndim == 1 else out.reshape(*index.shape, *x.shape[1:])
     if not step.any():
-        return jnp.broadcast_to(x[int(flat[0])], (*index.shape, *x.shape[1:]))
+        return jnp.broadcast_to(lax.index_in_dim(x, int(flat[0]), keepdims=False), (*index.shape, *x.shape[1:]))
     unique = len(np.unique(flat)) == n
     return x.at[index].get(
         mode="promise_in_bounds", unique_indices=unique, indices_are_sorted=bool(index.ndim == 1 and np.all(step >= 0))
