@@ -76,7 +76,7 @@ def _box_table(m: Any) -> _BoxTable:
     within[cylinder, 0] = False
     round_types = (GeomType.SPHERE, GeomType.CAPSULE, GeomType.ELLIPSOID)
     solid = np.isin(m.geom_type, (*round_types, GeomType.CYLINDER, GeomType.BOX))
-    entry = column + 3 * np.arange(m.ngeom)[:, None]
+    entry = (column + 3 * np.arange(m.ngeom)[:, None]).astype(np.int32)
     return _BoxTable(entry, capsule, np.isin(m.geom_type, round_types), within, solid)
 
 
