@@ -182,7 +182,8 @@ def _compile(command: list[str], source: str, library: Path) -> None:
         file.write_text(source, encoding="ascii")
         command = [*command, f"-I{jax.ffi.include_dir()}", str(file), "-o", str(out), *LIBRARIES]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+            english = os.environ | {"LC_ALL": "C"}  # its messages are shown
+            done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=english)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CompilerMissing(f"{command[0]} does not run: {error}") from None
         if done.returncode:

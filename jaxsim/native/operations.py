@@ -262,7 +262,10 @@ def _gather(op: Operation, operands: Sequence[Value]) -> list[Value]:
             place[dim] = at[k]
         for k, dim in enumerate(d.start_index_map):
             start, high = body.at(indices, [*at, k]), x.shape[dim] - sizes[dim]
-            place[dim] = f"INSIDE({start}, {high})" if "PROMISE" in mode else clamped(body, start, high)
+            if "PROMISE" in mode:
+                place[dim] = start if any(b.unsized for b in x.reads) else f"INSIDE({start}, {high})"
+            else:
+                place[dim] = clamped(body, start, high)
             if start.strip("()").isdigit():
                 place[dim] = min(int(start.strip("()")), high)
             if "FILL" in mode:

@@ -18,6 +18,7 @@ from jaxsim.engine.collision.flex.capacity import expected_flex_contacts, flex_c
 from jaxsim.engine.collision.table import COLLIDERS
 
 AFFORDABLE_CONTACTS = 32  # a capacity of no more is the bound
+NEAR_BOUND = 1.5  # an estimate of which the bound is no more than this is the bound
 AFFORDABLE_JACOBIAN = 4096  # so is one whose contacts have a Jacobian of no more numbers
 SPARSE_ROW = 12  # numbers that a row of a sparse model counts with: two free bodies
 LARGE_FACTOR = 1.25  # of models that list no pairs
@@ -62,7 +63,8 @@ def expected_contacts(m: Any) -> int:
         pairs = candidates(m)
         total = _of_listed_pairs(m, pairs)
         total = max_overlapping_weight(m, pairs, np.minimum(pair_contacts(m, pairs), FACE_CONTACTS), total)
-    return flexes + int(min(bound, max(np.ceil(total), EXPECTED_PAIR_CONTACTS)))
+    estimate = max(np.ceil(total), EXPECTED_PAIR_CONTACTS)
+    return flexes + int(bound if bound <= NEAR_BOUND * estimate else estimate)
 
 
 def warn_of_estimate(m: Any) -> None:
