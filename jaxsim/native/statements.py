@@ -182,7 +182,7 @@ def _owned(op: Operation, scope: _Scope, k: int) -> list[bool]:
 
 
 def is_known(op: Operation) -> bool:
-    """Whether this room can write an operation, and all that its branches and loops hold."""
+    """Return whether the generator supports an operation and every nested jaxpr."""
     types = [v.dtype for v in (*op.inputs, *op.outputs)]
     if any(str(t) not in C_TYPES for t in types):
         return False
@@ -198,7 +198,7 @@ def is_known(op: Operation) -> bool:
 
 
 def is_written(name: str) -> bool:
-    """Whether this room knows a primitive."""
+    """Return whether the generator supports a primitive."""
     return name in (*EXPRESSIONS, *STATEMENTS, *CONTROL, *CALLS, *TRANSPARENT)
 
 
@@ -560,7 +560,7 @@ def _in_row(body: Body, index: Sequence[Index], shape: Sequence[int], full: int)
 
 
 def _precedes(x: str, y: str) -> str:
-    """Whether a number comes first in JAX's order, in which what is no number is the last."""
+    """Return whether x sorts before y; NaN sorts last, as in JAX."""
     return f"({x} < {y} || ({y} != {y} && {x} == {x}))"
 
 
