@@ -2,24 +2,61 @@
    T, of those of a world. Matrices are rows after rows. Functions begin when all operands are written, and their results
    may be read when they end. */
 
-/* Functions of `count` matrices of n rows, one after the other in memory; EVERY goes over `size` entries of each. */
-#define EVERY(g, e, size) \
-  for (int ge = lane, g, e; ge < count * (size) && (g = ge / (size), e = ge % (size), true); ge += LANES)
+/* Functions of `count` matrices of n rows, one after the other in memory. EVERY goes over the entries (i, j) of `rows`
+   by `cols` numbers of each matrix g, LOWER over those of a square with j <= i. Several lanes take them in turn, without
+   a division for each: a lane's next entry is a known number of rows and columns on. */
+#if LANES == 1
+#define EVERY(g, i, j, rows, cols) \
+  for (int g = 0; g < count; ++g) \
+    for (int i = 0; i < (rows); ++i) \
+      for (int j = 0; j < (cols); ++j)
+#define LOWER(g, i, j, size) \
+  for (int g = 0; g < count; ++g) \
+    for (int i = 0; i < (size); ++i) \
+      for (int j = 0; j <= i; ++j)
+#else
+/* entry {matrix, row, column} of a lane, and its steps in each */
+FUNCTION void first_entry(int lane, int count, int rows, int cols, int* at) {
+  int size = rows * cols;
+  if (size <= 0) {
+    at[0] = count;
+    return;
+  }
+  at[0] = lane / size, at[1] = lane % size / cols, at[2] = lane % cols;
+  at[3] = LANES / size, at[4] = LANES % size / cols, at[5] = LANES % cols;
+}
+FUNCTION void next_entry(int rows, int cols, int* at) {
+  at[2] += at[5];
+  int row = at[2] >= cols;
+  at[2] -= row ? cols : 0;
+  at[1] += at[4] + row;
+  int matrix = at[1] >= rows;
+  at[1] -= matrix ? rows : 0;
+  at[0] += at[3] + matrix;
+}
+#define EVERY(g, i, j, rows, cols) \
+  for (int at[6] = {0, 0, 0, 0, 0, 0}, g = (first_entry(lane, count, rows, cols, at), 0), i, j; \
+       at[0] < count && (g = at[0], i = at[1], j = at[2], true); next_entry(rows, cols, at))
+/* Row r of the upper half, and what is left of its length one of the lower half. */
+#define LOWER(g, i, j, size) \
+  for (int half = (size) / 2, tall = (size) - half, wide = (size) + 1 - (size) % 2, more = 1; more; more = 0) \
+    EVERY(g, r_, c_, tall, wide) \
+      for (int below = c_ <= r_ + half, i = below ? r_ + half : half - 1 - r_, j = below ? c_ : wide - 1 - c_, once = 1; \
+           once; once = 0)
+#endif
 
 /* Elimination without square roots: the lower triangle of `a` holds L D, its diagonal D, `inverse` 1 / D, which is nan
    where a pivot is not positive. Golub and Van Loan, 4.1. */
 FUNCTION void eliminate(int lane, int count, int n, T* a, T* inverse) {
   for (int k = 0; k < n; ++k) {
-    int left = n - k - 1;
     ALL(g, count) {
       T d = a[(g * n + k) * n + k];
       inverse[g * n + k] = SELECT(d > 0, (REAL)1 / d, NAN);
     }
-    EVERY(g, e, left * left) {
-      int i = k + 1 + e / left, j = k + 1 + e % left;
-      T* mine = a + g * n * n;
-      T d = mine[k * n + k], inv = SELECT(d > 0, (REAL)1 / d, NAN);
-      if (j <= i) mine[i * n + j] -= mine[i * n + k] * inv * mine[j * n + k];
+    sync();
+    LOWER(g, i, j, n - k - 1) {
+      T* mine = a + g * n * n + (k + 1) * n;
+      mine[i * n + k + 1 + j] -= mine[i * n + k] * inverse[g * n + k] * mine[j * n + k];
     }
     sync();
   }
@@ -28,10 +65,12 @@ FUNCTION void eliminate(int lane, int count, int n, T* a, T* inverse) {
 /* the lower Cholesky factors of a, which is overwritten */
 FUNCTION void cholesky(int lane, int count, int n, T* a, T* inverse, T* factor) {
   eliminate(lane, count, n, a, inverse);
-  EVERY(g, e, n * n) {
-    int i = e / n, j = e % n;
-    T root = SQRT(inverse[g * n + j]);
-    factor[g * n * n + e] = SELECT(i < j, 0, SELECT(i == j, (REAL)1 / root, a[g * n * n + e] * root));
+  ALL(e, count * n) inverse[e] = SQRT(inverse[e]);
+  sync();
+  EVERY(g, i, j, n, n) {
+    T root = inverse[g * n + j];
+    int e = (g * n + i) * n + j;
+    factor[e] = SELECT(i < j, 0, SELECT(i == j, (REAL)1 / root, a[e] * root));
   }
   sync();
 }
@@ -42,17 +81,16 @@ FUNCTION void solve_positive(int lane, int count, int n, int m, T* a, T* inverse
   ALL(e, count * n * m) x[e] = b[e];
   sync();
   for (int k = 0; k < n; ++k) {
-    EVERY(g, e, (n - k - 1) * m) {
-      int i = k + 1 + e / m, c = e % m;
+    EVERY(g, r, c, n - k - 1, m) {
+      int i = k + 1 + r;
       x[(g * n + i) * m + c] -= a[(g * n + i) * n + k] * inverse[g * n + k] * x[(g * n + k) * m + c];
     }
     sync();
   }
-  ALL(e, count * n * m) x[e] *= inverse[e / m];
+  EVERY(g, i, c, n, m) x[(g * n + i) * m + c] *= inverse[g * n + i];
   sync();
   for (int k = n - 1; k > 0; --k) {
-    EVERY(g, e, k * m) {
-      int i = e / m, c = e % m;
+    EVERY(g, i, c, k, m) {
       x[(g * n + i) * m + c] -= a[(g * n + k) * n + i] * inverse[g * n + i] * x[(g * n + k) * m + c];
     }
     sync();
@@ -64,14 +102,14 @@ FUNCTION void solve_ltdl(int lane, int count, int n, int m, const T* ld, const T
   ALL(e, count * n * m) z[e] = x[e];
   sync();
   for (int k = n - 1; k > 0; --k) {
-    EVERY(g, e, k * m) z[g * n * m + e] -= ld[(g * n + k) * n + e / m] * z[(g * n + k) * m + e % m];
+    EVERY(g, i, c, k, m) z[(g * n + i) * m + c] -= ld[(g * n + k) * n + i] * z[(g * n + k) * m + c];
     sync();
   }
-  ALL(e, count * n * m) z[e] *= inverse[e / m];
+  EVERY(g, i, c, n, m) z[(g * n + i) * m + c] *= inverse[g * n + i];
   sync();
   for (int k = 0; k < n - 1; ++k) {
-    EVERY(g, e, (n - k - 1) * m) {
-      int i = k + 1 + e / m, c = e % m;
+    EVERY(g, r, c, n - k - 1, m) {
+      int i = k + 1 + r;
       z[(g * n + i) * m + c] -= ld[(g * n + i) * n + k] * z[(g * n + k) * m + c];
     }
     sync();
@@ -131,10 +169,10 @@ FUNCTION void solve_triangular(int lane, int count, int n, int m, bool forward, 
   sync();
   for (int step = 0; step < n; ++step) {
     int k = forward ? step : n - 1 - step, left = n - step;
-    EVERY(g, e, left * m) {
-      int c = e % m, i = forward ? k + e / m : k - e / m, at = g * n * m + k * next + c * beside;
-      T found = unit ? work[at] : work[at] / a[g * n * n + k * row + k * col];
-      if (i == k) x[at] = found;
+    EVERY(g, r, c, left, m) {
+      int i = forward ? k + r : k - r, place = g * n * m + k * next + c * beside;
+      T found = unit ? work[place] : work[place] / a[g * n * n + k * row + k * col];
+      if (i == k) x[place] = found;
       else work[g * n * m + i * next + c * beside] -= a[g * n * n + i * row + k * col] * found;
     }
     sync();
