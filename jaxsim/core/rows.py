@@ -20,7 +20,7 @@ Product = Callable[[Array], Array]
 
 
 def contact_facets(layout: Layout, friction: Array, x: Array) -> Array:
-    """Values of the contact rows (ncontact * nfacet, ...) from values in contact frames x (ncontact, condim, ...).
+    """Values of the rows of contacts (n * nfacet, ...) from values in their frames x (n, condim, ...).
 
     Elliptic cones: the frame itself. Pyramidal: normal plus and minus friction times each tangent, in pairs.
     """
@@ -28,16 +28,16 @@ def contact_facets(layout: Layout, friction: Array, x: Array) -> Array:
     if not layout.pyramidal or layout.condim == 1:
         return x.reshape(rows, *x.shape[2:])
     tail = (1,) * (x.ndim - 2)
-    side = friction[:, : layout.condim - 1].reshape(layout.ncontact, -1, *tail) * x[:, 1:]
+    side = friction[:, : layout.condim - 1].reshape(len(x), -1, *tail) * x[:, 1:]
     pairs = jnp.stack([x[:, :1] + side, x[:, :1] - side], axis=2)
     return pairs.reshape(rows, *x.shape[2:])
 
 
 def contact_frame_force(layout: Layout, friction: Array, force: Array) -> Array:
-    """Forces in contact frames (ncontact, condim) from row forces (ncontact * nfacet,): `contact_facets` transposed."""
+    """Forces in contact frames (n, condim) from row forces (n * nfacet,): `contact_facets` transposed."""
     if not layout.pyramidal or layout.condim == 1:
-        return force.reshape(layout.ncontact, layout.condim)
-    pairs = force.reshape(layout.ncontact, layout.condim - 1, 2)
+        return force.reshape(len(friction), layout.condim)
+    pairs = force.reshape(len(friction), layout.condim - 1, 2)
     normal = pairs.sum((1, 2))[:, None]
     tangent = friction[:, : layout.condim - 1] * (pairs[..., 0] - pairs[..., 1])
     return jnp.concatenate([normal, tangent], axis=1)
@@ -63,26 +63,35 @@ def rows_times(layout: Layout, friction: Array, x: Array, general: Product, cont
     `general(x)` gives the product of the general rows (ngeneral,), `contact(x)` that of the contact rows in contact
     frames (ncontact, condim). `friction` (ncontact, 5) are the coefficients of the contacts.
     """
-    parts = [general(x)] if layout.ngeneral else []
+    fixed = fixed_rows_times(layout, x, general)
+    if not layout.ncontact:
+        return fixed
+    return jnp.concatenate([fixed, contact_facets(layout, friction, contact(x))])
+
+
+def fixed_rows_times(layout: Layout, x: Array, general: Product) -> Array:
+    """J x for every slot but those of contacts, x being (nv,)."""
     at_limit = take(x, layout.limit_dof)
-    parts += [x, (np.array([[1], [-1]], x.dtype) * at_limit).reshape(-1)]
-    if layout.ncontact:
-        parts.append(contact_facets(layout, friction, contact(x)))
-    return jnp.concatenate(parts)
+    parts = [general(x)] if layout.ngeneral else []
+    return jnp.concatenate([*parts, x, (np.array([[1], [-1]], x.dtype) * at_limit).reshape(-1)])
 
 
 def rows_transpose_times(layout: Layout, friction: Array, force: Array, general: Product, contact: Product) -> Array:
     """J' f (nv,) for forces of every slot (nslot,): `general` and `contact` are the transposes of those above."""
-    _, start, limit, first, end = layout.offsets
-    force = fusion_barrier(force)
+    force, first = fusion_barrier(force), layout.offsets[3]
+    out = fixed_rows_transpose_times(layout, force[:first], general)
+    if layout.ncontact:
+        out = out + contact(contact_frame_force(layout, friction, force[first:]))
+    return out
+
+
+def fixed_rows_transpose_times(layout: Layout, force: Array, general: Product) -> Array:
+    """J' f (nv,) for forces of every slot but those of contacts."""
+    _, start, limit, *_ = layout.offsets
     out = force[start:limit]
     if layout.nlimit:
-        out = out + signed_limit_to_dof(layout, force[limit:first])
-    if layout.ngeneral:
-        out = out + general(force[:start])
-    if layout.ncontact:
-        out = out + contact(contact_frame_force(layout, friction, force[first:end]))
-    return out
+        out = out + signed_limit_to_dof(layout, force[limit:])
+    return out + general(force[:start]) if layout.ngeneral else out
 
 
 def general_dense(layout: Layout, jac: Array) -> Array:

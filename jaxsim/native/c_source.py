@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from jaxsim.native.expressions import PREAMBLE, UnsupportedPrimitive, c_type
-from jaxsim.native.jaxpr import Var, flatten
+from jaxsim.native.jaxpr import GPU, Var, flatten
 from jaxsim.native.source_text import text
-from jaxsim.native.statements import PLATFORM, compute
+from jaxsim.native.statements import compute
 from jaxsim.native.writer import Writer
 
 ONE_LANE = f"{PREAMBLE}\n#ifndef LANES\n#define LANES 1\n{text(Path(__file__).parent, 'lane.h')}#endif\n"
@@ -19,7 +19,7 @@ def c_function(name: str, closed: Any) -> str:
     It follows `ONE_LANE`. Slices of arguments must lie inside (`math.arrays.row_at`): they are not moved there, so that
     the source says nothing of how long arguments are. Raises UnsupportedPrimitive.
     """
-    flat = flatten(closed, PLATFORM)
+    flat = flatten(closed, GPU)
     w = Writer(lanes=1, prefix=f"{name}_", sequential=True)
     args = []
     for i, v in enumerate(flat.inputs):

@@ -13,6 +13,9 @@ CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_v
 
 # Forms in operations of JAX of our own primitives, by name: each takes an equation and gives a closed jaxpr.
 PLAIN_FORMS: dict[str, Callable[[Any], Any]] = {}
+# A program is for the threads of a GPU or for vectors of worlds on a CPU; its branches are those of a GPU.
+GPU, VECTORS = "cuda", "vectors"
+WHOLE = {GPU: ("constraint_solve",), VECTORS: ("world_program",)}  # primitives that stay as they are
 
 
 def _spread(params: dict[str, Any], out: Any, x: np.ndarray) -> np.ndarray:
@@ -72,7 +75,7 @@ class Flat(NamedTuple):
 
 
 def flatten(closed: Any, platform: str) -> Flat:
-    """The operations of a closed jaxpr, as they are on a platform."""
+    """The operations of a closed jaxpr, as they are on a platform: GPU or VECTORS."""
     inputs = [Var(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
     operations: list[Operation] = []
     outputs = _inline(closed.jaxpr, closed.consts, inputs, operations, platform)
@@ -105,7 +108,7 @@ def _inline(jaxpr: Any, consts: Sequence[Any], args: Sequence[Term], out: list[O
 
 def _inlined(eqn: Any, operands: list[Term], out: list[Operation], platform: str) -> Sequence[Term]:
     name, params = eqn.primitive.name, eqn.params
-    inner = _called(eqn)
+    inner = None if name in WHOLE.get(platform, ()) else _called(eqn)
     if inner is not None:
         return _inline(inner.jaxpr, inner.consts, operands, out, platform)
     if name == "custom_linear_solve":
@@ -119,7 +122,7 @@ def _inlined(eqn: Any, operands: list[Term], out: list[Operation], platform: str
         return operands
     if name == "platform_index":
         listed = params["platforms"]
-        here = next((k for k, names in enumerate(listed) if names is not None and platform in names), None)
+        here = next((k for k, names in enumerate(listed) if names is not None and GPU in names), None)
         return [np.asarray(listed.index(None) if here is None else here, np.int32)]
     if name == "cond" and isinstance(operands[0], np.ndarray):
         branch = params["branches"][int(np.clip(operands[0], 0, len(params["branches"]) - 1))]

@@ -21,11 +21,11 @@ from jaxsim.math.arrays import row_at
 from jaxsim.math.safe import Array
 from jaxsim.native.compiler import begin
 from jaxsim.native.expressions import UnsupportedPrimitive
-from jaxsim.native.jaxpr import Operation, flatten
+from jaxsim.native.jaxpr import GPU, Operation, flatten
 from jaxsim.native.nvrtc import CompilerMissing
 from jaxsim.native.pool_kernel import KernelSearch, real_first, search_by_kernel
 from jaxsim.native.pool_native import native_source, search_natively
-from jaxsim.native.statements import PLATFORM, SEQUENTIAL, compute, row_of
+from jaxsim.native.statements import SEQUENTIAL, compute, row_of
 from jaxsim.native.writer import Value, Writer
 from jaxsim.xla.batching import is_read, merged
 from jaxsim.xla.compat import Primitive, batching, eval_jaxpr, mlir
@@ -189,7 +189,7 @@ def _of_one_world(w: Writer, op: Operation, operands: list[Value]) -> list[Value
     with w.repeated(plan.length), w.scope(f"EACH({i}, {plan.length})"):
         w.line(f"if ({i} >= {total}) {{ EACH(k, {plan.width}) PUT({out.name}, {i} * {plan.width} + k, 0); continue; }}")
         args = [row_of(x, i) if p == "entry" else x for x, p in zip(own, s.place, strict=True)]
-        (found,) = compute(w, flatten(closed, PLATFORM), args)
+        (found,) = compute(w, flatten(closed, GPU), args)
         w.fill(out, found, (plan.length, plan.width), lambda index: [i, *index])
     out.version += 1
     return [w.stored(out, (1, plan.length, plan.width))]

@@ -19,13 +19,13 @@ class Segment(NamedTuple):
     operation: Operation | None
 
 
-def segments(flat: Flat, has_worlds: Sequence[bool]) -> list[Segment]:
+def segments(flat: Flat, has_worlds: Sequence[bool], platform: str) -> list[Segment]:
     """The function as kernels and single operations, in the order in which they run.
 
     `has_worlds` says which inputs differ from world to world. What operations of JAX read of the others alone is made
     once for all worlds, before everything else.
     """
-    known = {id(op): is_known(op) for op in flat.operations}
+    known = {id(op): is_known(op, platform) for op in flat.operations}
     once = _once(flat, has_worlds, known)
     rest = [op for op in flat.operations if id(op) not in {id(o) for o in once}]
     inputs = [*flat.inputs, *(v for op in once for v in op.outputs)]

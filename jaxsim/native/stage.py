@@ -20,10 +20,10 @@ from jaxsim.math.safe import Array
 from jaxsim.native import launch as kernels
 from jaxsim.native import vectors
 from jaxsim.native.expressions import UnsupportedPrimitive
-from jaxsim.native.jaxpr import Flat, Operation, Var, flatten
+from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, flatten
 from jaxsim.native.nvrtc import CompilerMissing
 from jaxsim.native.segments import segments
-from jaxsim.native.statements import PLATFORM, is_written
+from jaxsim.native.statements import is_written
 from jaxsim.native.tile_source import TileSource, tile_source
 from jaxsim.xla.batching import merged
 from jaxsim.xla.compat import ClosedJaxpr, Primitive, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr, mlir
@@ -57,9 +57,14 @@ class _Traced:
         self.parts: dict[tuple, tuple[_Traced, list[bool]]] = {}
 
     @cached_property
-    def flat(self) -> Flat:
+    def for_gpu(self) -> Flat:
         """The operations on a GPU."""
-        return flatten(self.closed, PLATFORM)
+        return flatten(self.closed, GPU)
+
+    @cached_property
+    def for_vectors(self) -> Flat:
+        """The operations on a CPU, for vectors of worlds."""
+        return flatten(self.closed, VECTORS)
 
 
 def stage(function: Callable[..., Any], form: str = "plain") -> Callable[..., Any]:
@@ -138,10 +143,12 @@ def _on_cpu(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
 
 def by_kernels(run: Run, *operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
     """What the primitive means, by kernels, each computed by `run`. Raises CompilerMissing."""
-    flat, count = plan.traced.flat, 1 if axes is None else _size(operands, axes)
+    platform = VECTORS if run is vectors.run else GPU
+    flat = plan.traced.for_vectors if run is vectors.run else plan.traced.for_gpu
+    count = 1 if axes is None else _size(operands, axes)
     has_worlds = [a is not None for a in axes or (None,) * len(operands)]
     env = dict(zip(flat.inputs, zip(operands, has_worlds, strict=True), strict=True))
-    for part in segments(flat, has_worlds):
+    for part in segments(flat, has_worlds, platform):
         if part.flat is not None:
             given, worlds = zip(*(env[v] for v in part.flat.inputs), strict=True) if part.flat.inputs else ((), ())
             try:
@@ -192,7 +199,7 @@ def _results(flat: Flat, source: TileSource, count: int) -> list[jax.ShapeDtypeS
     return [*out, jax.ShapeDtypeStruct((max(1, count * source.scratch),), np.int8)]
 
 
-mlir.register_lowering(stage_p, mlir.lower_fun(_on_cuda, multiple_results=True), platform=PLATFORM)
+mlir.register_lowering(stage_p, mlir.lower_fun(_on_cuda, multiple_results=True), platform=GPU)
 mlir.register_lowering(stage_p, mlir.lower_fun(_on_cpu, multiple_results=True), platform="cpu")
 mlir.register_lowering(stage_p, mlir.lower_fun(by_jax, multiple_results=True))
 
@@ -274,7 +281,7 @@ def _derivative(closed: Any, moving: tuple[int, ...]) -> _Derivative:
 
     every = jax.make_jaxpr(values_and_needs)(*shapes)
     count = len(closed.jaxpr.outvars)
-    constants = [x if isinstance(x, np.ndarray) else None for x in flatten(every, PLATFORM).outputs[count:]]
+    constants = [x if isinstance(x, np.ndarray) else None for x in flatten(every, GPU).outputs[count:]]
     needs = [(k, v) for k, (v, c) in enumerate(zip(every.jaxpr.outvars[count:], constants, strict=True)) if c is None]
     given = tuple(every.jaxpr.invars.index(v) if v in every.jaxpr.invars else -1 for _, v in needs)
     mine = [*range(count), *(count + k for (k, _), i in zip(needs, given, strict=True) if i < 0)]

@@ -13,13 +13,14 @@ from jaxsim.native.expressions import (
     ELEMENTWISE,
     Index,
     UnsupportedPrimitive,
+    c_type,
     chosen,
     linear,
     plus,
     times,
     unravelled,
 )
-from jaxsim.native.jaxpr import CALLS, Flat, Operation, Term, Var, flatten
+from jaxsim.native.jaxpr import CALLS, GPU, VECTORS, Flat, Operation, Term, Var, flatten
 from jaxsim.native.operations import (
     COST,
     CUMULATIVE,
@@ -55,7 +56,6 @@ TERMS_OF_PART = 16
 MOST_SEARCHED = 4096  # entries times updates that an entry looks through
 MOST_EMPTY = 1.5  # places for updates, for each update
 CYCLES_OF_ATOMIC, CYCLES_OF_STORE, CYCLES_OF_WAIT = 4, 4, 10
-PLATFORM = "cuda"
 SAME_PLACE = ("reshape", "squeeze", "expand_dims")
 
 
@@ -181,13 +181,15 @@ def _owned(op: Operation, scope: _Scope, k: int) -> list[bool]:
     return [c and buffers.count(b) == 1 for c, b in zip(claimed, buffers, strict=True)]
 
 
-def is_known(op: Operation) -> bool:
-    """Return whether the generator supports an operation and every nested jaxpr."""
+def is_known(op: Operation, platform: str = GPU) -> bool:
+    """Return whether the generator supports an operation and every nested jaxpr on a platform."""
     types = [v.dtype for v in (*op.inputs, *op.outputs)]
     if any(str(t) not in C_TYPES for t in types):
         return False
     if op.name in INNER:
-        return all(all(map(is_known, f.operations)) for f in _inner(op))
+        return all(is_known(inner, platform) for f in _inner(op, platform) for inner in f.operations)
+    if op.name == "world_program":
+        return platform == VECTORS
     if op.name == "small_matrices":
         return op.params["plan"].name in SYSTEMS
     if op.name == "sort":
@@ -202,11 +204,11 @@ def is_written(name: str) -> bool:
     return name in (*EXPRESSIONS, *STATEMENTS, *CONTROL, *CALLS, *TRANSPARENT)
 
 
-def _inner(op: Operation) -> list[Flat]:
+def _inner(op: Operation, platform: str) -> list[Flat]:
     """The functions of a loop or a branch."""
     found = (op.params[k] for k in INNER[op.name])
     closed = [c for x in found for c in (x if isinstance(x, tuple) else (x,))]
-    return [flatten(c, PLATFORM) for c in closed]
+    return [flatten(c, platform) for c in closed]
 
 
 def _limit(op: Operation, lanes: int) -> int:
@@ -605,8 +607,8 @@ def _settled(w: Writer, x: Value) -> Value:
 
 def _cond(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) -> list[Value]:
     which, *args = operands
-    branches = _inner(op)
-    uniform = uniform_results(op, [x.uniform for x in operands], PLATFORM) if w.wide else [False] * len(op.outputs)
+    branches = _inner(op, w.platform)
+    uniform = uniform_results(op, [x.uniform for x in operands], w.platform) if w.wide else [False] * len(op.outputs)
     if w.wide and not which.uniform:
         return _cond_of_each(w, which, op, branches, args)
     (name,) = w.declared(np.int32, 1, True)
@@ -706,13 +708,13 @@ def _is_at(p: _Place, x: Value) -> bool:
 def _while(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) -> list[Value]:
     p = op.params
     nc, nb = p["cond_nconsts"], p["body_nconsts"]
-    test, body = _inner(op)
-    uniform = carried_by_while(op, [x.uniform for x in operands], PLATFORM) if w.wide else [False] * len(op.outputs)
+    test, body = _inner(op, w.platform)
+    uniform = carried_by_while(op, [x.uniform for x in operands], w.platform) if w.wide else [False] * len(op.outputs)
     consts = [x if x.cost <= OFTEN_COST else w.memory(x) for x in operands[: nc + nb]]
     places = _carried(w, op.outputs, operands[nc + nb :], owned[nc + nb :], uniform)
     going = next(w.names)
     with w.repeated(UNKNOWN_TRIPS):
-        masked = w.wide and not _is_uniform_test(test, consts[:nc], uniform)
+        masked = w.wide and not _is_uniform_test(w, test, consts[:nc], uniform)
         if masked:
             w.line(f"VARIABLE(bool, {going}, true);")
         with w.scope("while (true)"):
@@ -732,8 +734,8 @@ def _while(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) -
     return [_finished(w, q) for q in places]
 
 
-def _is_uniform_test(test: Flat, consts: Sequence[Value], carry: Sequence[bool]) -> bool:
-    (is_same,) = uniform_outputs(test, [*(x.uniform for x in consts), *carry], PLATFORM)
+def _is_uniform_test(w: Writer, test: Flat, consts: Sequence[Value], carry: Sequence[bool]) -> bool:
+    (is_same,) = uniform_outputs(test, [*(x.uniform for x in consts), *carry], w.platform)
     return is_same
 
 
@@ -753,7 +755,7 @@ def row_of(x: Value, i: str) -> Value:
 def _scan(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) -> list[Value]:
     p = op.params
     (nc, nk), length = scan_lengths(p, len(operands)), p["length"]
-    uniform = uniform_results(op, [x.uniform for x in operands], PLATFORM) if w.wide else [False] * len(op.outputs)
+    uniform = uniform_results(op, [x.uniform for x in operands], w.platform) if w.wide else [False] * len(op.outputs)
     consts = [x if x.cost <= OFTEN_COST else w.memory(x) for x in operands[:nc]]
     rows = [
         w.in_buffer(w.memory(x) if x.cost > OFTEN_COST else x)
@@ -768,7 +770,7 @@ def _scan(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) ->
         w.buffer(v.dtype, math.prod(v.shape), uniform=u and w.wide)
         for v, u in zip(op.outputs[nk:], uniform[nk:], strict=True)
     ]
-    (body,) = _inner(op)
+    (body,) = _inner(op, w.platform)
     k = next(w.names)
     i = f"({length - 1} - {k})" if p["reverse"] else k
     with w.repeated(length), w.scope(f"for (int {k} = 0; {k} < {length}; ++{k})"):
@@ -789,6 +791,92 @@ def _scan(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) ->
         *(_finished(w, q) for q in places),
         *(w.stored(b, v.shape) for b, v in zip(outs, op.outputs[nk:], strict=True)),
     ]
+
+
+def _over_rows(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
+    """Results of rows in use, and sums over them: a loop of dynamic length by one lane, all rows by several.
+
+    In a vector of worlds it is as long as the one that uses most needs; a row that is not in use counts for nothing.
+    """
+    p = op.params
+    if w.lanes > 1:
+        return compute(w, flatten(p["every"], w.platform), operands[1:])
+    nshared, nmapped = p["nshared"], p["nmapped"]
+    count, *rest = operands
+    shared = [x if x.cost <= OFTEN_COST else w.memory(x) for x in rest[:nshared]]
+    rows = [w.in_buffer(w.memory(x) if x.cost > OFTEN_COST else x) for x in rest[nshared:]]
+    mapped = [w.buffer(v.dtype, math.prod(v.shape)) for v in op.outputs[:nmapped]]
+    for buffer, v in zip(mapped, op.outputs, strict=False):
+        w.fill(buffer, w.constant(np.zeros(v.shape, v.dtype)), v.shape)
+    sums = [_place(w, v, False) for v in op.outputs[nmapped:]]
+    for place, v in zip(sums, op.outputs[nmapped:], strict=True):
+        place.give(w.constant(np.zeros(v.shape, v.dtype)))
+    i, total = next(w.names), w.name_of(count)
+    most = len_of_rows(op)
+    going = f"ANY({i} < {total})" if w.wide and not count.uniform else f"{i} < {total}"
+    with w.repeated(most / 2), w.scope(f"for (int {i} = 0; {i} < {most} && {going}; ++{i})"):
+        for place in sums:
+            if place.value.buffer:
+                place.value.buffer.version += 1
+        found = compute(w, flatten(p["one"], w.platform), [*shared, *(_single(x, i) for x in rows)])
+        for buffer, x, v in zip(mapped, found, op.outputs, strict=False):
+            w.fill(buffer, x, v.shape, lambda index: [i, *index[1:]])
+        for place, x in zip(sums, found[nmapped:], strict=True):
+            place.give(_sum(w, place.value, x))
+    for buffer in mapped:
+        buffer.version += 1
+    return [*(w.stored(b, v.shape) for b, v in zip(mapped, op.outputs, strict=False)), *(_finished(w, q) for q in sums)]
+
+
+def len_of_rows(op: Operation) -> int:
+    """The number of rows of an `over_rows`, used or not."""
+    return op.inputs[1 + op.params["nshared"]].shape[0]
+
+
+def _world_program(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
+    """Results of a C function of one world, which each world of the vector calls with arrays of its own."""
+    source = op.params["program"].source()
+    name = w.external(source, [v.dtype for v in op.inputs], [v.dtype for v in op.outputs])
+    operands = [w.in_buffer(x) for x in operands]
+    w.note_reads()
+    arguments = []
+    own = [w.buffer(v.dtype, math.prod(v.shape)) for v in (*op.inputs, *op.outputs)]  # world after world
+    for x, space in zip(operands, own, strict=False):
+        assert x.buffer is not None  # as asked for
+        x.buffer.last = max(x.buffer.last, w.epoch)
+        if x.buffer.uniform:
+            arguments.append(x.buffer.name)
+        else:
+            w.line(f"unpack({x.buffer.name}, ({c_type(x.dtype)}*){space.name}, {x.size}, WORLDS);")
+            arguments.append(f"({c_type(x.dtype)}*){space.name} + w * {x.size}")
+    results = own[len(operands) :]
+    for space, v in zip(results, op.outputs, strict=True):
+        arguments.append(f"({c_type(v.dtype)}*){space.name} + w * {math.prod(v.shape)}")
+        w.line(f"memset({space.name}, 0, WORLDS * {math.prod(v.shape) * v.dtype.itemsize});")
+    w.line(f"for (int w = 0; w < worlds; ++w) {name}({', '.join(arguments)});")
+    found = []
+    for space, v in zip(results, op.outputs, strict=True):
+        buffer = w.buffer(v.dtype, math.prod(v.shape))
+        w.line(f"pack({buffer.name}, ({c_type(v.dtype)}*){space.name}, {math.prod(v.shape)}, WORLDS);")
+        found.append(w.stored(buffer, v.shape))
+    w.epoch += 1
+    for b in (*own, *(x.buffer for x in found)):
+        b.last = w.epoch
+        b.version += 1
+    return found
+
+
+def _single(x: Value, i: str) -> Value:
+    """`x[i:i+1]` along the first axis."""
+    entry = lambda b, index: b.at(x, [b.index(i), *index[1:]])  # noqa: E731
+    return Value((1, *x.shape[1:]), x.dtype, entry, x.cost, reads=x.reads, uniform=x.uniform)
+
+
+def _sum(w: Writer, x: Value, y: Value) -> Value:
+    """The sum of two arrays of one shape."""
+    entry = lambda b, i: b.let(x.dtype, f"({b.at(x, i)} + {b.at(y, i)})")  # noqa: E731
+    reads = x.reads | y.reads
+    return Value(x.shape, x.dtype, entry, x.cost + y.cost + 1, reads=reads, aligned=reads)
 
 
 def _fresh(w: Writer, x: Value, uniform: bool = False) -> Buffer:
@@ -863,7 +951,12 @@ TRANSPARENT = ("custom_vmap_call", "custom_linear_solve", "xla_metadata_value", 
 TRANSPARENT += ("reduce",)
 SYSTEMS_PRIMITIVES = ("cholesky", "triangular_solve", "small_matrices")  # tested by `test_operations`
 SYSTEMS = ("solve_positive", "cholesky", "solve_ltdl", "solve_any")
-INNER = {"cond": ("branches",), "while": ("cond_jaxpr", "body_jaxpr"), "scan": ("jaxpr",)}
+INNER = {
+    "cond": ("branches",),
+    "while": ("cond_jaxpr", "body_jaxpr"),
+    "scan": ("jaxpr",),
+    "over_rows": ("one", "every"),
+}
 CONTROL: dict[str, Callable[[Writer, Operation, list[Value], list[bool]], list[Value]]] = {
     "cond": _cond,
     "while": _while,
@@ -874,4 +967,6 @@ STATEMENTS: dict[str, Callable[[Writer, Operation, list[Value]], list[Value]]] =
     "triangular_solve": _triangular_solve,
     "sort": _sort,
     "small_matrices": _small_matrices,
+    "over_rows": _over_rows,
+    "world_program": _world_program,
 }

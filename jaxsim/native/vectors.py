@@ -28,11 +28,20 @@ MOST_BYTES = 8 << 20  # of arrays of a vector of worlds
 def run(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
     """Results (count, ...) of the function. Raises UnsupportedPrimitive, and CompilerMissing without a C++ compiler."""
     out = [jax.ShapeDtypeStruct((count, *v.shape), v.dtype) for v in flat.outputs]
-    return list(jax.ffi.ffi_call(native.target_of(source(flat, tuple(has_worlds)), native.WORLDS), out)(*operands))
+    text, parts = source(flat, tuple(has_worlds))
+    for part in parts:
+        native.begin(part)
+    native.begin(text, native.WORLDS)
+    for part in parts:
+        native.load_part(part)
+    return list(jax.ffi.ffi_call(native.target_of(text, native.WORLDS), out)(*operands))
 
 
-def source(flat: Flat, has_worlds: tuple[bool, ...]) -> str:
-    """C++ source of the handler of a function for any number of worlds. Raises UnsupportedPrimitive."""
+def source(flat: Flat, has_worlds: tuple[bool, ...]) -> tuple[str, list[str]]:
+    """C++ source of the handler of a function for any number of worlds, and C sources of functions that it calls.
+
+    Raises UnsupportedPrimitive.
+    """
     made = {v for op in flat.operations for v in op.outputs}
     if sum(math.prod(v.shape) for v in made) > MOST_NUMBERS:
         raise UnsupportedPrimitive("so many numbers of a world")
@@ -50,7 +59,13 @@ def source(flat: Flat, has_worlds: tuple[bool, ...]) -> str:
             w.fill(b, x, v.shape)
     for b in results:
         b.last = w.epoch + 1
-    return _text(w, flat, outputs, has_worlds)
+    parts = [part for program in w.externals.values() for part in program.parts]
+    return _text(w, flat, outputs, has_worlds), [*parts, *(_exported(n, p.world) for n, p in w.externals.items())]
+
+
+def _exported(name: str, world: str) -> str:
+    """C source of a library whose function `name` is the function `world` of a program's source."""
+    return f"#include <string.h>\n{PREAMBLE}{world.replace('static void world(', f'void {name}(')}"
 
 
 def _buffer(w: Writer, v: Var, name: str, given: bool = False) -> Buffer:

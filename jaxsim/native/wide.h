@@ -99,8 +99,9 @@ static inline I inside(I i, int most) { return chosen(i < 0, 0, chosen(i > most,
 #define INSIDE(i, most) inside(i, most)
 static inline bool any(bool test) { return test; }
 static inline bool any(I test) {
-  WHOLE found = 0;
-  for (int w = 0; w < WORLDS; ++w) found |= test[w];
+  long long part[sizeof test / sizeof(long long)], found = 0;
+  memcpy(part, &test, sizeof test);
+  for (long long x : part) found |= x;
   return found;
 }
 #define ANY(...) any(__VA_ARGS__)

@@ -5,6 +5,7 @@ A program has LANES threads for a world. With one lane small arrays are variable
 With more, what loops hand on lies in memory that the lanes share, and they wait where one reads what another one wrote.
 """
 
+import hashlib
 import itertools
 import math
 from collections import ChainMap
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from jaxsim.native.expressions import Index, c_type, chosen, linear, literal, unravelled
+from jaxsim.native.jaxpr import GPU, VECTORS
 
 WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes, with indices that are known
 REGISTERS = 18  # numbers of an array that one lane keeps in variables
@@ -180,10 +182,16 @@ class Writer:
     times: float = 1  # that what is written runs
     unread: set[Buffer] = field(default_factory=set)  # written, and no wait since
     known_tables: dict[tuple, str] = field(default_factory=dict)
+    externals: dict[str, Any] = field(default_factory=dict)  # C functions of one world, by name: their sources
     names: Iterator[str] = field(default_factory=lambda: (f"v{i}" for i in itertools.count()))
 
     def __post_init__(self) -> None:
         self.block = Body(self.names, lines=self.lines)  # what is known where lines are written
+
+    @property
+    def platform(self) -> str:
+        """What the program is for, as `flatten` names it."""
+        return VECTORS if self.wide else GPU
 
     @property
     def wide(self) -> bool:
@@ -241,6 +249,15 @@ class Writer:
             entries = ", ".join(literal(e, x.dtype) for e in x.reshape(-1)) or "0"
             self.tables.append(f"TABLE {c_type(x.dtype)} {name}[{max(x.size, 1)}] = {{{entries}}};")
         return self.known_tables[key]
+
+    def external(self, source: Any, inputs: Sequence[np.dtype], outputs: Sequence[np.dtype]) -> str:
+        """The name of the C function of a `ProgramSource`, declared."""
+        name = f"jaxsim_{hashlib.sha256(source.world.encode()).hexdigest()[:24]}"
+        if name not in self.externals:
+            self.externals[name] = source
+            types = [*(f"const {c_type(t)}*" for t in inputs), *(f"{c_type(t)}*" for t in outputs)]
+            self.tables.append(f'extern "C" void {name}({", ".join(types)});')
+        return name
 
     def atomic(self, join: str, dtype: Any) -> str:
         """The function that joins a number with one in memory, whatever other lanes do."""

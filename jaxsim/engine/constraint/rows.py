@@ -6,9 +6,12 @@ with a pyramidal cone differ in nothing but whether they are active: they are co
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
+from jaxsim.core.contact import Contact
 from jaxsim.core.data import Data
 from jaxsim.core.layout import Layout
 from jaxsim.core.model import Model
@@ -22,6 +25,7 @@ from jaxsim.engine.constraint.jacobian import contact_bodies, contact_jacobian
 from jaxsim.engine.constraint.sparse_contact import contact_wrenches
 from jaxsim.math.arrays import gather_all, take
 from jaxsim.math.safe import Array, components, divide, sqrt
+from jaxsim.native.rows import count_in_use, over_rows
 from jaxsim.xla.fusion import fusion_barrier
 
 FIXED = 3  # `contact.exclude` of a contact that moves no dof
@@ -68,60 +72,108 @@ class RowGroup(NamedTuple):
     frictional: np.ndarray
 
 
-def plain_rows(m: Model, d: Data, layout: Layout, general: GeneralRows | None) -> ConstraintRows:
+class RowNumbers(NamedTuple):
+    """Numbers of rows (n, ...): position, margin, loss, the diagonal, stiffness, damping, impedance, D and R."""
+
+    pos: Array
+    margin: Array
+    frictionloss: Array
+    diagApprox: Array
+    KBIP: Array
+    D: Array
+    R: Array
+
+
+class ContactPart(NamedTuple):
+    """What contacts make of their rows: which are active (n, nfacet), numbers (n, nfacet, ...), Jacobian and mu."""
+
+    active: Array
+    moves: Array
+    numbers: RowNumbers
+    jac: Array
+    bodies: Array
+    mu: Array
+
+
+def constraint_rows(m: Model, d: Data, layout: Layout, general: GeneralRows | None) -> ConstraintRows:
     """The rows of a world from its contacts, positions, and general rows."""
     groups = [] if general is None else [_general_group(general, layout)]
     groups += [_friction_group(m), _limit_group(m, d, layout)]
-    bodies, exclude = d.efc.bodies, d.contact.exclude
-    if not layout.ncontact:
-        jac = jnp.zeros((0, layout.condim, *((layout.nside, 6) if layout.sparse else (m.nv,))), d.qpos.dtype)
-    else:
-        if layout.sparse:
-            jac, moves, bodies = contact_wrenches(m, d, layout)
-        else:
-            jac, moves = contact_jacobian(m, d, layout)
+    table = jnp.concatenate([_columns(g) for g in groups], axis=1)
+    frictional = np.concatenate([g.frictional for g in groups])
+    numbers, _ = _numbers(m, fusion_barrier(table), frictional)
+    active, contacts, exclude, mu = jnp.concatenate([g.active for g in groups]), None, d.contact.exclude, d.contact.mu
+    jac, bodies = d.efc.J_contact, d.efc.bodies
+    if layout.ncontact:
+        contacts = _contact_part(m, d, layout)
+        active = jnp.concatenate([active, contacts.active.reshape(-1)])
+        numbers = jax.tree.map(lambda x, y: jnp.concatenate([x, lax.collapse(y, 0, 2)]), numbers, contacts.numbers)
+        jac, bodies, mu = contacts.jac, contacts.bodies, contacts.mu
         if layout.flexes and m.flex_passive.any():
-            exclude = jnp.where((exclude == PASSIVE) & ~moves, FIXED, exclude)
-        groups.append(_contact_group(m, d, layout, moves))
-    active = jnp.concatenate([g.active for g in groups])
+            exclude = jnp.where((exclude == PASSIVE) & ~contacts.moves, FIXED, exclude)
     if sleep.sleeps(m):
         active &= sleep.awake_rows(m, d, layout)
-    table = jnp.concatenate([_columns(g) for g in groups], axis=1)
-    table, active, jac = fusion_barrier((table, active & _enabled(m, layout), jac))
-    address, exclude, count, active = _account(m, d, layout, active, exclude)
+    address, exclude, count, active = _account(m, d, layout, active & _enabled(m, layout), exclude)
+    of_active = lambda x: jnp.where(active.reshape(-1, *(1,) * (x.ndim - 1)), x, 0)  # noqa: E731
+    n = RowNumbers(*map(of_active, numbers))
+    parts = (n.pos, n.margin, n.frictionloss, n.diagApprox, n.KBIP, n.D, n.R)
+    return ConstraintRows(active, *parts, jac, address, exclude, mu, count, bodies)
+
+
+def _numbers(m: Model, table: Array, frictional: np.ndarray) -> tuple[RowNumbers, Array]:
+    """Numbers of rows from their columns, and impedances, of which `_regularised` makes the rest."""
     scalars, solref, solimp = jnp.split(table, (NSCALAR, NSCALAR + 2))
     (pos, depth, margin, frictionloss, diag), solref, solimp = components(scalars, 0), solref.T, solimp.T
-
     found = imp.row_numbers(m.opt.timestep, imp.is_safe(m), solref, solimp, depth, diag)
     stiffness, damping, imped, derivative, regular = found
-    stiffness = jnp.where(np.concatenate([g.frictional for g in groups]), 0, stiffness)
-    mu = jnp.zeros_like(d.contact.dist)
-    if layout.ncontact:
-        mu, regular = _contact_regularizer(m, d, layout, regular)
-    inverse = divide(jnp.ones_like(regular), regular)
-    diag = regular * imped / (1 - imped)
-    rows = jnp.stack([pos, margin, frictionloss, inverse, stiffness, damping, imped, derivative])
-    rarely_read = jnp.stack([diag, regular])  # apart from the others, so that XLA drops them where nothing reads them
-    rows, rarely_read = [fusion_barrier(jnp.where(active, _spread(layout, x), 0)) for x in (rows, rarely_read)]
-    rows, kbip = jnp.split(rows, 2)
-    (pos, margin, frictionloss, inverse), (diag, regular) = components(rows, 0), components(rarely_read, 0)
-    return ConstraintRows(
-        active, pos, margin, frictionloss, diag, kbip.T, inverse, regular, jac, address, exclude, mu, count, bodies
-    )
+    stiffness = jnp.where(frictional, 0, stiffness)
+    kbip = jnp.stack([stiffness, damping, imped, derivative], axis=1)
+    return _regularised(RowNumbers(pos, margin, frictionloss, diag, kbip, regular, regular), imped), imped
+
+
+def _regularised(n: RowNumbers, imped: Array) -> RowNumbers:
+    """Numbers whose D and diagonal are those of their R."""
+    return n._replace(D=divide(jnp.ones_like(n.R), n.R), diagApprox=n.R * imped / (1 - imped))
+
+
+def _contact_part(m: Model, d: Data, layout: Layout) -> ContactPart:
+    """The part of contacts, which come first in their buffer."""
+
+    def of_contacts(shared: tuple[Model, Data], rows: tuple[Contact, Array]) -> tuple[ContactPart, tuple[()]]:
+        m, d = shared
+        contact, bodies = rows
+        return _of_contacts(m, d.replace(contact=contact, efc=d.efc.replace(bodies=bodies)), layout), ()
+
+    count = count_in_use(d.contact.dim > 0)
+    return over_rows(of_contacts, count, (m, d), (d.contact, d.efc.bodies))[0]
+
+
+def _of_contacts(m: Model, d: Data, layout: Layout) -> ContactPart:
+    """Rows of all contacts of `d`, zeros where there is none."""
+    contact, bodies = d.contact, d.efc.bodies
+    if layout.sparse:
+        jac, moves, bodies = contact_wrenches(m, d, layout)
+    else:
+        jac, moves = contact_jacobian(m, d, layout)
+    group = _contact_group(m, d, layout, moves)
+    numbers, imped = _numbers(m, _columns(group), group.frictional)
+    mu, regular = _contact_regularizer(m, contact, layout, numbers.R)
+    numbers = _regularised(numbers._replace(R=regular), imped)
+    active = group.active.reshape(len(contact.dim), layout.nfacet)
+    in_facets = lambda x: _facets(layout, x.reshape(len(contact.dim), -1, *x.shape[1:]), active)  # noqa: E731
+    return ContactPart(active, moves, RowNumbers(*map(in_facets, numbers)), jac, bodies, mu)
+
+
+def _facets(layout: Layout, x: Array, active: Array) -> Array:
+    """Values (n, nfacet, ...) of rows that are active, from those computed (n, k, ...): one if a cone is a pyramid."""
+    x = jnp.broadcast_to(x, (len(x), layout.nfacet, *x.shape[2:])) if layout.pyramidal else x
+    return jnp.where(active.reshape(*active.shape, *(1,) * (x.ndim - 2)), x, 0)
 
 
 def _columns(group: RowGroup) -> Array:
     """All numbers of the rows as one array (12, n): it takes one kernel, and its rows are contiguous."""
     scalars = (group.pos, group.depth, group.margin, group.frictionloss, group.diag)
     return jnp.concatenate([*(x[None] for x in scalars), group.solref.T, group.solimp.T])
-
-
-def _spread(layout: Layout, x: Array) -> Array:
-    """Values of all slots (k, nslot) from the rows that are computed, one for each pyramidal contact."""
-    if not (layout.pyramidal and layout.ncontact):
-        return x
-    start = layout.offsets[3]
-    return jnp.concatenate([x[:, :start], jnp.repeat(x[:, start:], layout.nfacet, axis=1)], axis=1)
 
 
 def _general_group(rows: GeneralRows, layout: Layout) -> RowGroup:
@@ -185,34 +237,30 @@ def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> RowGroup:
         pos=jnp.where(frictional, 0, contact.dist[:, None]).reshape(-1),
         depth=each(contact.dist - contact.includemargin),
         margin=jnp.where(frictional, 0, contact.includemargin[:, None]).reshape(-1),
-        frictionloss=jnp.zeros(layout.ncontact * nrow, contact.dist.dtype),
+        frictionloss=jnp.zeros(len(contact.dim) * nrow, contact.dist.dtype),
         solref=solref,
         solimp=each(contact.solimp),
         diag=each(diag),
-        frictional=np.tile(frictional, layout.ncontact),
+        frictional=np.tile(frictional, len(contact.dim)),
     )
 
 
-def _contact_regularizer(m: Model, d: Data, layout: Layout, regular: Array) -> tuple[Array, Array]:
-    """`contact.mu`, and R of all rows, in which friction has `impratio` times the impedance of the normal.
+def _contact_regularizer(m: Model, contact: Contact, layout: Layout, regular: Array) -> tuple[Array, Array]:
+    """`contact.mu`, and R of the rows of contacts, in which friction has `impratio` times the impedance of the normal.
 
     Elliptic: R_j friction_j^2 is the same for all friction rows. Pyramidal: all rows get 2 mu^2 R, which matches the
     friction of the elliptic model.
     """
-    contact = d.contact
-    start = layout.offsets[3]
     ratio = 1 / jnp.maximum(MINVAL, m.opt.impratio)
     mu = contact.friction[:, 0] * sqrt(ratio)
     if layout.pyramidal:
-        normal = regular[start:]
-        rows = jnp.where(contact.dim > 1, 2 * mu * mu * normal, normal)
+        rows = jnp.where(contact.dim > 1, 2 * mu * mu * regular, regular)
     else:
-        normal = regular[start :: layout.nfacet] if layout.nfacet else regular[start:]
+        normal = regular[:: layout.nfacet]
         friction = contact.friction[:, : layout.condim - 1]
         scale = divide(contact.friction[:, :1] ** 2, friction**2, default=1.0)
         rows = jnp.concatenate([normal[:, None], normal[:, None] * ratio * scale], axis=1).reshape(-1)
-    mu = jnp.where(contact.dim > 1, mu, 0)
-    return mu, jnp.concatenate([regular[:start], rows])
+    return jnp.where(contact.dim > 1, mu, 0), rows
 
 
 def _enabled(m: Model, layout: Layout) -> np.ndarray:

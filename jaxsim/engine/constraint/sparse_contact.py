@@ -72,10 +72,10 @@ def contact_wrenches(m: Model, d: Data, layout: Layout) -> tuple[Array, Array, A
     point = gather(d.subtree_com, gather(jnp.asarray(m.body_rootid), body))
     arm = (contact.pos[:, None] - point)[:, None]  # (ncontact, 1, nside, 3)
     frame = contact.frame.reshape(-1, 3, 1, 3)
-    force = jnp.broadcast_to(frame[:, : min(condim, 3)], (layout.ncontact, min(condim, 3), layout.nside, 3))
+    force = jnp.broadcast_to(frame[:, : min(condim, 3)], (len(frame), min(condim, 3), layout.nside, 3))
     wrench = jnp.concatenate([cross(jnp.broadcast_to(arm, force.shape), force), force], axis=-1)
     if condim > 3:
-        spin = jnp.broadcast_to(frame[:, : condim - 3], (layout.ncontact, condim - 3, layout.nside, 3))
+        spin = jnp.broadcast_to(frame[:, : condim - 3], (len(frame), condim - 3, layout.nside, 3))
         wrench = jnp.concatenate([wrench, jnp.concatenate([spin, jnp.zeros_like(spin)], axis=-1)], axis=1)
     used = (np.arange(condim) < contact.dim[:, None]) & moves[:, None]
     return jnp.where(used[..., None, None], sign * wrench, 0), moves, stored

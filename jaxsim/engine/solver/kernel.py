@@ -23,6 +23,7 @@ from jaxsim.engine.solver.problem import ConstraintProblem, elliptic
 from jaxsim.math.safe import Array
 from jaxsim.native import compiler as native
 from jaxsim.native import launch as kernels
+from jaxsim.native.jaxpr import PLAIN_FORMS, trace
 from jaxsim.native.nvrtc import CompilerMissing
 from jaxsim.native.source_text import definitions, text
 from jaxsim.xla.batching import merged
@@ -296,3 +297,10 @@ def _batch(operands: tuple, dims: tuple, *, plan: _Plan, axes: tuple | None) -> 
 
 
 batching.primitive_batchers[solve_p] = _batch
+
+
+def _plain_form(eqn: Any) -> Any:
+    return trace(partial(by_jax, **eqn.params), [v.aval for v in eqn.invars])
+
+
+PLAIN_FORMS[solve_p.name] = _plain_form

@@ -6,25 +6,32 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
+from jax import lax
 
 from jaxsim.core.layout import Layout
+from jaxsim.core.rows import contact_facets, contact_frame_force, fixed_rows_times, fixed_rows_transpose_times
+from jaxsim.engine.solver import problem
 from jaxsim.engine.solver.linesearch import SearchLine, ahead, line_search
 from jaxsim.engine.solver.problem import (
     ConstraintProblem,
-    along,
-    contact_blocks,
+    ContactRows,
+    blocks_of_contacts,
+    contact_along,
+    contact_costs,
+    contact_force,
     contact_hessian,
-    costs,
-    curvature,
+    contact_rows,
+    contact_slots,
+    fixed_rows,
     force,
-    hessian,
     hessian_without_contacts,
-    residual,
+    scalar_costs,
+    scalar_force,
+    scalar_weight,
 )
 from jaxsim.math.arrays import dot, sums
 from jaxsim.math.safe import Array, divide
-from jaxsim.xla.batching import batch_max
+from jaxsim.native.rows import count_in_use, over_rows
 from jaxsim.xla.linalg import cholesky, solve_factored, solve_nearly_positive, solve_positive
 from jaxsim.xla.loops import while_each, while_packed
 
@@ -105,8 +112,7 @@ class SolverOperators(NamedTuple):
     smooth: Array  # smooth force
     inertia: Callable[[Array], Array]  # M x
     rows: Callable[[Array], Any]  # J x
-    transpose: Callable[[Any], Array]  # J' f
-    force: Callable[[Any], Any]  # of rows with residual r
+    constraint: Callable[[Any], Array]  # J' f of the forces f of rows with residual r
     along: Callable[
         [Any, Any], tuple[Array, Array, Array]
     ]  # force, sizes and curvature along a line, see `line_search`
@@ -119,27 +125,28 @@ class SolverOperators(NamedTuple):
 def solve(
     layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, guesses: Guesses
 ) -> Solution:
-    """The solution by operations of JAX."""
+    """The solution: the reference for every platform."""
     direction, last = limits.solver.directions(layout, p)
     operators = SolverOperators(
         smooth=p.qfrc_smooth,
         inertia=partial(dot, p.M.matrix),
-        rows=p.J.times,
-        transpose=p.J.transpose_times,
-        force=partial(force, layout, p),
+        rows=partial(rows_times, layout, p),
+        constraint=partial(constraint_force, layout, p),
         along=partial(along, layout, p),
         direction=direction,
         last=last,
     )
-    start = first_guess(layout, p, guesses.free, guesses.warm)
+    start, free = first_guess(partial(residual, layout, p), partial(cost, layout, p), p, guesses.free, guesses.warm)
     acc, niter = minimise(operators, limits, settings, start, while_each)
-    return solution(layout, p, acc, niter, guesses.free)
+    r = residual(layout, p, acc)
+    return Solution(acc, niter, in_slots(r), in_slots(free), constraint_force(layout, p, r))
 
 
 def solution(layout: Layout, p: ConstraintProblem, acc: Array, niter: Array, free: Array) -> Solution:
-    """What is known of the solution `acc`."""
-    r = residual(layout, p, acc)
-    return Solution(acc, niter, r, residual(layout, p, free), p.J.transpose_times(force(layout, p, r)))
+    """What is known of the solution `acc`, by the operators of the problem."""
+    r = problem.residual(layout, p, acc)
+    qfrc = p.J.transpose_times(force(layout, p, r))
+    return Solution(acc, niter, r, problem.residual(layout, p, free), qfrc)
 
 
 def minimise(
@@ -160,7 +167,7 @@ def _prepare(
     operators: SolverOperators, settings: Tolerances, acc: Array, momentum: Array, r: Any, niter: Array
 ) -> SolverState:
     smooth = momentum - operators.smooth
-    constraint = operators.transpose(operators.force(r))
+    constraint = operators.constraint(r)
     grad = smooth - constraint
     squares = operators.sums(*[x * x for x in (momentum, operators.smooth, constraint, grad)])
     *sizes, small = [jnp.sqrt(x) for x in squares]
@@ -185,9 +192,6 @@ def _iterate(operators: SolverOperators, limits: IterationLimits, settings: Tole
     return new._replace(last=last, done=done)
 
 
-HESSIAN_CHUNK = 8  # contacts whose share of the Hessian is added at a time
-
-
 def solve_hessian(layout: Layout, h: Array, b: Array) -> Array:
     """H^-1 b (nv,). Rows of strains grow with the square of a deformation, so that rounding may eat what M adds."""
     return (solve_nearly_positive if layout.strains else solve_positive)(h, b)
@@ -195,28 +199,102 @@ def solve_hessian(layout: Layout, h: Array, b: Array) -> Array:
 
 def newton_directions(layout: Layout, p: ConstraintProblem) -> tuple[Callable, tuple[()]]:
     """Directions to the minimum of the quadratic around each state."""
-    return lambda s: (-solve_hessian(layout, hessian_of_used(layout, p, s.r), s.grad), ()), ()
+    return lambda s: (-solve_hessian(layout, hessian(layout, p, s.r), s.grad), ()), ()
 
 
-def hessian_of_used(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
-    """`hessian` from only as many contacts as any world of a batch has: real contacts come first in the buffer."""
-    c = curvature(layout, p, r)
-    if layout.ncontact <= HESSIAN_CHUNK:
-        return hessian(layout, p, c)
-    blocks, last = contact_blocks(layout, p, c), layout.ncontact - HESSIAN_CHUNK
+# ---- rows: those of contacts end with the last one in use
 
-    def add(i: Array, h: Array) -> Array:
-        start = jnp.minimum(
-            i * HESSIAN_CHUNK, last
-        )  # the last chunk reaches back: what it has in common does not count twice
-        part, jacobian = [jax.lax.dynamic_slice_in_dim(x, start, HESSIAN_CHUNK) for x in (blocks, p.J.contact)]
-        fresh = start + np.arange(HESSIAN_CHUNK) >= i * HESSIAN_CHUNK
-        return h + contact_hessian(jnp.where(fresh[:, None, None], part, 0), jacobian)
 
-    present = p.D[layout.offsets[3] :].reshape(layout.ncontact, -1).any(1)
-    used = jnp.max(jnp.where(present, np.arange(1, layout.ncontact + 1), 0))
-    chunks = (batch_max(used) + HESSIAN_CHUNK - 1) // HESSIAN_CHUNK
-    return jax.lax.fori_loop(0, chunks, add, hessian_without_contacts(layout, p, c))
+class SlotRows(NamedTuple):
+    """An array over slots: those of the contacts (ncontact, nfacet), and all others before them."""
+
+    fixed: Array
+    contact: Array
+
+
+def by_slots(layout: Layout, x: Array) -> SlotRows:
+    """The two parts of an array over slots (nslot,)."""
+    return SlotRows(x[: layout.offsets[3]], contact_slots(layout, x))
+
+
+def in_slots(x: SlotRows) -> Array:
+    """The array over slots (nslot,)."""
+    return jnp.concatenate([x.fixed, x.contact.reshape(-1)])
+
+
+def over_contacts(layout: Layout, p: ConstraintProblem, function: Callable, shared: Any, *rows: Array) -> Any:
+    """`over_rows` of `function(shared, contacts, jacobian, *rows)` for the contacts of the problem."""
+    count = count_in_use((contact_slots(layout, p.D) > 0).any(1))  # contacts come first in their buffer
+    return over_rows(
+        lambda shared, x: function(shared, *x), count, shared, (contact_rows(layout, p), p.J.contact, *rows)
+    )
+
+
+def rows_times(layout: Layout, p: ConstraintProblem, x: Array) -> SlotRows:
+    """J x."""
+
+    def of_contacts(x: Array, c: ContactRows, jacobian: Array) -> tuple[Array, tuple[()]]:
+        frame = dot(lax.collapse(jacobian, 0, 2), x).reshape(jacobian.shape[:2])
+        return contact_facets(layout, c.friction, frame).reshape(c.D.shape), ()
+
+    fixed = fixed_rows_times(layout, x, partial(dot, p.J.general))
+    if not layout.ncontact:
+        return SlotRows(fixed, contact_slots(layout, p.D))
+    return SlotRows(fixed, over_contacts(layout, p, of_contacts, x)[0])
+
+
+def residual(layout: Layout, p: ConstraintProblem, acc: Array) -> SlotRows:
+    """J a - aref."""
+    aref, z = by_slots(layout, p.aref), rows_times(layout, p, acc)
+    return SlotRows(z.fixed - aref.fixed, z.contact - aref.contact)
+
+
+def constraint_force(layout: Layout, p: ConstraintProblem, r: SlotRows) -> Array:
+    """J' f (nv,) of the forces of all rows."""
+
+    def of_contacts(_: None, c: ContactRows, jacobian: Array, r: Array) -> tuple[tuple[()], Array]:
+        frame = contact_frame_force(layout, c.friction, contact_force(layout, c, r).reshape(-1))
+        return (), dot(frame.reshape(-1), lax.collapse(jacobian, 0, 2))
+
+    total = fixed_rows_transpose_times(
+        layout, scalar_force(fixed_rows(layout, p), r.fixed), lambda f: dot(f, p.J.general)
+    )
+    return total + over_contacts(layout, p, of_contacts, None, r.contact)[1] if layout.ncontact else total
+
+
+def cost(layout: Layout, p: ConstraintProblem, r: SlotRows) -> Array:
+    """s(r)."""
+
+    def of_contacts(_: None, c: ContactRows, __: Array, r: Array) -> tuple[tuple[()], Array]:
+        return (), jnp.sum(contact_costs(layout, c, r))
+
+    total = jnp.sum(scalar_costs(fixed_rows(layout, p), r.fixed))
+    return total + over_contacts(layout, p, of_contacts, None, r.contact)[1] if layout.ncontact else total
+
+
+def along(layout: Layout, p: ConstraintProblem, r: SlotRows, z: SlotRows) -> tuple[Array, Array, Array]:
+    """Derivatives of s at r along z: f'z, which is minus the first, the sum of sizes of its terms, and z' s'' z."""
+
+    def of_contacts(_: None, c: ContactRows, __: Array, r: Array, z: Array) -> tuple[tuple[()], tuple[Array, ...]]:
+        return (), contact_along(layout, c, r, z)
+
+    fixed = fixed_rows(layout, p)
+    push = scalar_force(fixed, r.fixed) * z.fixed
+    total = sums(push, jnp.abs(push), scalar_weight(fixed, r.fixed) * z.fixed * z.fixed)
+    if not layout.ncontact:
+        return total
+    found = over_contacts(layout, p, of_contacts, None, r.contact, z.contact)[1]
+    return tuple(x + y for x, y in zip(total, found, strict=True))
+
+
+def hessian(layout: Layout, p: ConstraintProblem, r: SlotRows) -> Array:
+    """M + J' s'' J (nv, nv)."""
+
+    def of_contacts(_: None, c: ContactRows, jacobian: Array, r: Array) -> tuple[tuple[()], Array]:
+        return (), contact_hessian(blocks_of_contacts(layout, c, r), jacobian)
+
+    h = hessian_without_contacts(layout, p, scalar_weight(fixed_rows(layout, p), r.fixed))
+    return h + over_contacts(layout, p, of_contacts, None, r.contact)[1] if layout.ncontact else h
 
 
 def cg_directions(layout: Layout, p: ConstraintProblem) -> tuple[Callable, tuple[Array, Array]]:
@@ -238,13 +316,18 @@ def _cg_direction(factor: Array, p: ConstraintProblem, s: SolverState) -> tuple[
     return search, (search, mgrad)
 
 
-def first_guess(layout: Layout, p: ConstraintProblem, qacc_smooth: Array, warm: Array | None) -> InitialGuess:
-    """The cheaper of two starts: the unconstrained acceleration, and the last solution if there is one."""
-    free = InitialGuess(qacc_smooth, p.qfrc_smooth, residual(layout, p, qacc_smooth))
+def first_guess(
+    residual: Callable[[Array], Any],
+    cost: Callable[[Any], Array],
+    p: ConstraintProblem,
+    qacc_smooth: Array,
+    warm: Array | None,
+) -> tuple[InitialGuess, Any]:
+    """The cheaper of two starts, the unconstrained acceleration and the last solution; the residual of the first."""
+    free = InitialGuess(qacc_smooth, p.qfrc_smooth, residual(qacc_smooth))
     if warm is None:
-        return free
-    last = InitialGuess(warm, p.M.times(warm), residual(layout, p, warm))
+        return free, free.r
+    last = InitialGuess(warm, p.M.times(warm), residual(warm))
     gauss = 0.5 * jnp.sum((last.momentum - p.qfrc_smooth) * (warm - qacc_smooth))
-    warm_cost, free_cost = sums(costs(layout, p, last.r), costs(layout, p, free.r))
-    better = gauss + warm_cost < free_cost
-    return jax.tree.map(lambda x, y: jnp.where(better, x, y), last, free)
+    better = gauss + cost(last.r) < cost(free.r)
+    return jax.tree.map(lambda x, y: jnp.where(better, x, y), last, free), free.r

@@ -38,6 +38,27 @@ class ConstraintProblem(NamedTuple):
     mu: Array
 
 
+class ContactRows(NamedTuple):
+    """Rows of contacts: reference, D and bounds of D r (n, nfacet), coefficients of friction (n, 5) and mu (n,)."""
+
+    aref: Array
+    D: Array
+    lo: Array
+    hi: Array
+    friction: Array
+    mu: Array
+
+
+def contact_rows(layout: Layout, p: ConstraintProblem) -> ContactRows:
+    """The rows of the contacts of a problem."""
+    return ContactRows(*(contact_slots(layout, x) for x in (p.aref, p.D, p.lo, p.hi)), p.J.friction, p.mu)
+
+
+def contact_slots(layout: Layout, x: Array) -> Array:
+    """The entries (ncontact, nfacet) of contacts of an array over slots."""
+    return x[layout.offsets[3] :].reshape(layout.ncontact, layout.nfacet)
+
+
 def residual(layout: Layout, p: ConstraintProblem, acc: Array) -> Array:
     """r = J a - aref of every slot."""
     return p.J.times(acc) - p.aref
@@ -91,29 +112,23 @@ def middle_curvature(c: Cone) -> MiddleCurvature:
     return MiddleCurvature(ratio, divide(c.mu * c.n, c.t**3), c.mu**2 - ratio * c.n)
 
 
-def _cone(layout: Layout, p: ConstraintProblem, r: Array) -> Cone:
-    rows = r.reshape(layout.ncontact, layout.condim)
-    friction = p.J.friction[:, : layout.condim - 1]
-    scale = jnp.concatenate([p.mu[:, None], friction], axis=1)
-    present = p.D[layout.offsets[3] :].reshape(rows.shape) > 0
-    u = jnp.where(present, rows * scale, 0)
-    stiffness = p.D[layout.offsets[3] :: layout.condim]
-    return make_cone(u, scale, u[:, 0], norm(u[:, 1:]), rows[:, 0], stiffness, p.mu)
+def _cone(layout: Layout, c: ContactRows, r: Array) -> Cone:
+    scale = jnp.concatenate([c.mu[:, None], c.friction[:, : layout.condim - 1]], axis=1)
+    u = jnp.where(c.D > 0, r * scale, 0)
+    return make_cone(u, scale, u[:, 0], norm(u[:, 1:]), r[:, 0], c.D[:, 0], c.mu)
 
 
-def _cone_force(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
-    c = _cone(layout, p, r)
-    quadratic = -p.D[layout.offsets[3] :].reshape(c.u.shape) * r.reshape(c.u.shape)
+def _cone_force(layout: Layout, rows: ContactRows, r: Array) -> Array:
+    c = _cone(layout, rows, r)
     normal = middle_normal(c)
     tangent = -divide(normal, c.t)[:, None] * c.u[:, 1:] * c.scale[:, 1:]
     middle = jnp.concatenate([normal[:, None], tangent], axis=1)
-    force = jnp.where(c.bottom[:, None], quadratic, jnp.where(c.middle[:, None], middle, 0))
-    return force.reshape(-1)
+    return jnp.where(c.bottom[:, None], -rows.D * r, jnp.where(c.middle[:, None], middle, 0))
 
 
-def _cone_blocks(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
-    """Second derivative of the cost of each elliptic contact (ncontact, dim, dim)."""
-    c = _cone(layout, p, r)
+def _cone_blocks(layout: Layout, rows: ContactRows, r: Array) -> Array:
+    """Second derivative of the cost of each elliptic contact (n, dim, dim)."""
+    c = _cone(layout, rows, r)
     dim = layout.condim
     ratio, outer, rest = middle_curvature(c)
     cross = -ratio[:, None] * c.u[:, 1:]
@@ -122,13 +137,13 @@ def _cone_blocks(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
     top = jnp.concatenate([jnp.ones_like(c.n)[:, None], cross], axis=1)[:, None, :]
     block = jnp.concatenate([top, jnp.concatenate([cross[:, :, None], tangents], axis=2)], axis=1)
     block = block * (c.weight[:, None, None] * c.scale[:, :, None] * c.scale[:, None, :])
-    diagonal = p.D[layout.offsets[3] :].reshape(-1, dim, 1) * jnp.eye(dim, dtype=r.dtype)
+    diagonal = rows.D[:, :, None] * jnp.eye(dim, dtype=r.dtype)
     return jnp.where(c.bottom[:, None, None], diagonal, jnp.where(c.middle[:, None, None], block, 0))
 
 
-def _cone_costs(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
-    c = _cone(layout, p, r)
-    square = (p.D[layout.offsets[3] :] * r * r).reshape(c.u.shape).sum(1)
+def _cone_costs(layout: Layout, rows: ContactRows, r: Array) -> Array:
+    c = _cone(layout, rows, r)
+    square = (rows.D * r * r).sum(1)
     gap = c.n - c.mu * c.t
     return 0.5 * jnp.where(c.bottom, square, jnp.where(c.middle, c.weight * gap * gap, 0))
 
@@ -147,24 +162,52 @@ def scalar_weight(p: Any, r: Array) -> Array:
 
 def force(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
     """Force of every slot (nslot,), minus the derivative of s."""
-    scalar = scalar_force(p, r)
     if not elliptic(layout):
-        return scalar
-    start = layout.offsets[3]
-    return jnp.concatenate([scalar[:start], _cone_force(layout, p, r[start:])])
+        return scalar_force(p, r)
+    scalar = scalar_force(fixed_rows(layout, p), r[: layout.offsets[3]])
+    contact = _cone_force(layout, contact_rows(layout, p), contact_slots(layout, r))
+    return jnp.concatenate([scalar, contact.reshape(-1)])
 
 
-def costs(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
-    """What s(r) is the sum of: a term for each scalar slot and for each elliptic contact."""
+def contact_force(layout: Layout, c: ContactRows, r: Array) -> Array:
+    """Force of rows of contacts (n, nfacet)."""
+    return _cone_force(layout, c, r) if elliptic(layout) else scalar_force(c, r)
+
+
+class FixedRows(NamedTuple):
+    """Bounds of the slots that are no contacts'."""
+
+    D: Array
+    lo: Array
+    hi: Array
+
+
+def fixed_rows(layout: Layout, p: ConstraintProblem) -> FixedRows:
+    """The rows of a problem that are no contacts'."""
+    end = layout.offsets[3]
+    return FixedRows(p.D[:end], p.lo[:end], p.hi[:end])
+
+
+def scalar_costs(p: Any, r: Array) -> Array:
+    """Costs of scalar rows with D, lo and hi."""
     t = p.D * r
     bound = jnp.where(t <= p.lo, p.lo, jnp.where(t >= p.hi, p.hi, 0))
     inside = (t > p.lo) & (t < p.hi)
     bound = jnp.where(inside, 0, bound)
-    each = jnp.where(inside, 0.5 * t * r, bound * r - 0.5 * divide(bound * bound, p.D))
+    return jnp.where(inside, 0.5 * t * r, bound * r - 0.5 * divide(bound * bound, p.D))
+
+
+def contact_costs(layout: Layout, c: ContactRows, r: Array) -> Array:
+    """What the costs of rows of contacts (n, nfacet) are the sum of."""
+    return _cone_costs(layout, c, r) if elliptic(layout) else scalar_costs(c, r)
+
+
+def costs(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
+    """What s(r) is the sum of: a term for each scalar slot and for each elliptic contact."""
     if not elliptic(layout):
-        return each
-    start = layout.offsets[3]
-    return jnp.concatenate([each[:start], _cone_costs(layout, p, r[start:])])
+        return scalar_costs(p, r)
+    scalar = scalar_costs(fixed_rows(layout, p), r[: layout.offsets[3]])
+    return jnp.concatenate([scalar, _cone_costs(layout, contact_rows(layout, p), contact_slots(layout, r))])
 
 
 class Curvature(NamedTuple):
@@ -180,7 +223,7 @@ def curvature(layout: Layout, p: ConstraintProblem, r: Array) -> Curvature:
         return Curvature(weight, None)
     start = layout.offsets[3]
     scalar = jnp.concatenate([weight[:start], jnp.zeros_like(weight[start:])])
-    return Curvature(scalar, _cone_blocks(layout, p, r[start:]))
+    return Curvature(scalar, _cone_blocks(layout, contact_rows(layout, p), contact_slots(layout, r)))
 
 
 def along(layout: Layout, p: ConstraintProblem, r: Array, z: Array) -> tuple[Array, Array, Array]:
@@ -195,15 +238,36 @@ def along(layout: Layout, p: ConstraintProblem, r: Array, z: Array) -> tuple[Arr
     return sums(push, jnp.abs(push), curvature_along)
 
 
+def contact_along(layout: Layout, c: ContactRows, r: Array, z: Array) -> tuple[Array, Array, Array]:
+    """The part of `along` that rows of contacts (n, nfacet) add."""
+    push = contact_force(layout, c, r) * z
+    if elliptic(layout):
+        curvature_along = einsum("cij,cj->ci", _cone_blocks(layout, c, r), z) * z
+    else:
+        curvature_along = scalar_weight(c, r) * z * z
+    return sums(push, jnp.abs(push), curvature_along)
+
+
 def contact_blocks(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:
     """s'' of contacts in their frames (ncontact, dim, dim), whatever the cone."""
     if c.blocks is not None:
         return c.blocks
-    w = c.weight[layout.offsets[3] :].reshape(layout.ncontact, layout.nfacet)
+    return _facet_blocks(layout, contact_slots(layout, c.weight), p.J.friction)
+
+
+def blocks_of_contacts(layout: Layout, c: ContactRows, r: Array) -> Array:
+    """The same (n, dim, dim) from residuals of rows of contacts (n, nfacet)."""
+    if elliptic(layout):
+        return _cone_blocks(layout, c, r)
+    return _facet_blocks(layout, scalar_weight(c, r), c.friction)
+
+
+def _facet_blocks(layout: Layout, w: Array, friction: Array) -> Array:
+    """s'' of contacts in their frames from the weights (n, nfacet) of scalar rows."""
     if layout.condim == 1:
         return w[:, :, None]
     plus, minus = w[:, 0::2], w[:, 1::2]
-    mu = p.J.friction[:, : layout.condim - 1]
+    mu = friction[:, : layout.condim - 1]
     both, side = plus + minus, mu * (plus - minus)
     diagonal = (mu * mu * both)[:, :, None] * jnp.eye(layout.condim - 1, dtype=w.dtype)
     top = jnp.concatenate([jnp.sum(both, axis=1, keepdims=True), side], axis=1)[:, None, :]
@@ -224,19 +288,19 @@ def contact_hessian(blocks: Array, jacobian: Array) -> Array:
 
 def hessian(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:
     """M + J' s'' J (nv, nv)."""
-    h = hessian_without_contacts(layout, p, c)
+    h = hessian_without_contacts(layout, p, c.weight)
     return h + contact_hessian(contact_blocks(layout, p, c), p.J.contact) if layout.ncontact else h
 
 
-def hessian_without_contacts(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:
-    """The part of `hessian` that all rows but those of contacts make."""
+def hessian_without_contacts(layout: Layout, p: ConstraintProblem, weight: Array) -> Array:
+    """The part of `hessian` that all rows but those of contacts make, from the weights of slots."""
     _, friction, limit, contact, _ = layout.offsets
-    diagonal = c.weight[friction:limit]
+    diagonal = weight[friction:limit]
     if layout.nlimit:
-        diagonal = diagonal + limit_to_dof(layout, c.weight[limit:contact])
+        diagonal = diagonal + limit_to_dof(layout, weight[limit:contact])
     h = p.M.matrix + diagonal[:, None] * jnp.eye(layout.nv, dtype=diagonal.dtype)
     if layout.ngeneral:
-        h = h + dot((p.J.general * c.weight[:friction, None]).T, p.J.general)
+        h = h + dot((p.J.general * weight[:friction, None]).T, p.J.general)
     return h
 
 
@@ -264,7 +328,7 @@ def row_state(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
     state = jnp.where(t <= p.lo, low, jnp.where(t >= p.hi, high, int(ConstraintState.QUADRATIC)))
     if elliptic(layout):
         start = layout.offsets[3]
-        c = _cone(layout, p, r[start:])
+        c = _cone(layout, contact_rows(layout, p), contact_slots(layout, r))
         cone = jnp.where(c.bottom, int(ConstraintState.QUADRATIC), int(ConstraintState.SATISFIED))
         cone = jnp.where(c.middle, int(ConstraintState.CONE), cone)
         state = jnp.concatenate([state[:start], jnp.repeat(cone, layout.condim)])

@@ -21,7 +21,16 @@ from jaxsim.engine.solver import kernel
 from jaxsim.engine.solver.elimination import elimination_order
 from jaxsim.engine.solver.linesearch import SearchLine, line_search
 from jaxsim.engine.solver.primal import Guesses, IterationLimits, Tolerances, first_guess
-from jaxsim.engine.solver.problem import ConstraintProblem, Curvature, along, contact_blocks, curvature, force, residual
+from jaxsim.engine.solver.problem import (
+    ConstraintProblem,
+    Curvature,
+    along,
+    contact_blocks,
+    costs,
+    curvature,
+    force,
+    residual,
+)
 from jaxsim.math.arrays import einsum
 from jaxsim.math.safe import Array, divide, norm
 from jaxsim.native import compiler as native
@@ -187,7 +196,8 @@ def by_jax(
     layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, guesses: Guesses
 ) -> tuple[Array, Array]:
     """`minimise` by operations of JAX."""
-    start = first_guess(layout, p, guesses.free, guesses.warm)
+    total = lambda r: jnp.sum(costs(layout, p, r))  # noqa: E731
+    start, _ = first_guess(partial(residual, layout, p), total, p, guesses.free, guesses.warm)
 
     def prepare(acc: Array, momentum: Array, r: Array, niter: Array) -> SolverState:
         constraint = p.J.transpose_times(force(layout, p, r))
