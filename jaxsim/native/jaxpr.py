@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxsim.xla.compat import ClosedJaxpr
+from jaxsim.xla.compat import ClosedJaxpr, Primitive
 
 CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat2")
 
 
 # Forms in operations of JAX of our own primitives, by name: each takes an equation and gives a closed jaxpr.
 PLAIN_FORMS: dict[str, Callable[[Any], Any]] = {}
+SYMMETRIC = Primitive("symmetric_matrix")  # the function of `hints.py` of that name
 # A program is for the threads of a GPU or for vectors of worlds on a CPU; its branches are those of a GPU.
 GPU, VECTORS = "cuda", "vectors"
 WHOLE = {GPU: ("constraint_solve",), VECTORS: ("world_program",)}  # primitives that stay as they are
@@ -109,6 +110,10 @@ def _inline(jaxpr: Any, consts: Sequence[Any], args: Sequence[Term], out: list[O
 def _inlined(eqn: Any, operands: list[Term], out: list[Operation], platform: str) -> Sequence[Term]:
     name, params = eqn.primitive.name, eqn.params
     inner = None if name in WHOLE.get(platform, ()) else _called(eqn)
+    if inner is not None and params.get("name") == SYMMETRIC.name:
+        results = [Var(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
+        out.append(Operation(SYMMETRIC, {}, operands, results))
+        return results
     if inner is not None:
         return _inline(inner.jaxpr, inner.consts, operands, out, platform)
     if name == "custom_linear_solve":

@@ -9,6 +9,7 @@
 #define VARIABLE(type, name, ...) type name = __VA_ARGS__
 #define DECLARE(type, name) type name
 #define EACH(i, n) for (int i = 0; i < (n); ++i)
+#define UPTO(j, i) for (int j = 0; j <= (i); ++j)
 #define ASSIGN(name, ...) (name = (__VA_ARGS__))
 #define AT(array, i) ((array)[i])
 #define PUT(array, i, ...) ((array)[i] = (__VA_ARGS__))

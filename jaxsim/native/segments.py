@@ -7,7 +7,7 @@ What does not depend on them comes before; so there is one kernel more than ther
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jaxsim.native.jaxpr import Flat, Operation, Var, needed
+from jaxsim.native.jaxpr import VECTORS, Flat, Operation, Var, needed
 from jaxsim.native.operations import EXPRESSIONS, OFTEN, VIEWS
 from jaxsim.native.statements import is_known
 
@@ -26,7 +26,7 @@ def segments(flat: Flat, has_worlds: Sequence[bool], platform: str) -> list[Segm
     once for all worlds, before everything else.
     """
     known = {id(op): is_known(op, platform) for op in flat.operations}
-    once = _once(flat, has_worlds, known)
+    once = (_shared if platform == VECTORS else _once)(flat, has_worlds, known)
     rest = [op for op in flat.operations if id(op) not in {id(o) for o in once}]
     inputs = [*flat.inputs, *(v for op in once for v in op.outputs)]
     return [*(Segment(None, op) for op in once), *_by_level(Flat(inputs, rest, flat.outputs), known)]
@@ -43,6 +43,23 @@ def _once(flat: Flat, has_worlds: Sequence[bool], known: dict[int, bool]) -> lis
             differs |= set(op.outputs)
     read = [v for op in flat.operations if not known[id(op)] for v in op.inputs]
     return needed(alike, [v for v in read if isinstance(v, Var) and v not in differs])
+
+
+def _shared(flat: Flat, has_worlds: Sequence[bool], known: dict[int, bool]) -> list[Operation]:
+    """The operations that read only what worlds share, but for views at their end: a program repeats no others."""
+    differs = {v for v, w in zip(flat.inputs, has_worlds, strict=True) if w}
+    of_inputs, alike = set(flat.inputs), []
+    for op in flat.operations:
+        read = [v for v in op.inputs if isinstance(v, Var)]
+        if not differs.isdisjoint(read):
+            differs |= set(op.outputs)
+            continue
+        alike.append(op)
+        if not of_inputs.isdisjoint(read):  # others are constants
+            of_inputs |= set(op.outputs)
+    roots = {v for op in _once(flat, has_worlds, known) for v in op.outputs}
+    roots |= {v for op in alike if op.name not in VIEWS for v in op.outputs if v in of_inputs}
+    return needed(alike, list(roots))
 
 
 def _by_level(flat: Flat, known: dict[int, bool]) -> list[Segment]:

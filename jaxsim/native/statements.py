@@ -105,15 +105,20 @@ def compute(
     args: Sequence[Value],
     targets: dict[Var, Buffer] | None = None,
     owned: Sequence[bool] | None = None,
+    made: Callable[[Buffer], None] = lambda _: None,
 ) -> list[Value]:
     """Write the operations of a function for these arguments; its results.
 
-    Some results have a buffer to lie in. Buffers of arguments that are `owned` may be overwritten.
+    Some results have a buffer to lie in; `made` is called when one holds its result. Buffers of arguments that are
+    `owned` may be overwritten.
     """
     targets = targets or {}
     kept = _kept(flat, w.keeps_more, w.lanes) | set(targets)
     scope = _Scope(w, flat, args, owned or [False] * len(args))
     for k, op in enumerate(flat.operations):
+        for v in op.outputs:
+            if v in targets and not targets[v].version:
+                targets[v].first = w.epoch
         found = _results(w, op, scope, k, targets)
         for v, x in zip(op.outputs, found, strict=True):
             is_small = w.lanes == 1 and 0 < x.size <= w.registers and op.name not in VIEWS
@@ -122,6 +127,8 @@ def compute(
             elif x.buffer is None and x.names is None and (v in kept or is_small):
                 x = w.memory(x)
             scope.env[v] = x
+            if v in targets:
+                made(targets[v])
     return [scope.read(v) for v in flat.outputs]
 
 
@@ -135,6 +142,8 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: dict[Var,
         operands = [scope.in_memory(v, RECOMPUTED) for v in op.inputs]
         if op.name in CONTROL:
             return CONTROL[op.name](w, op, operands, _owned(op, scope, k))
+        if op.name == "over_rows":
+            return _over_rows(w, op, operands, targets)
         return STATEMENTS[op.name](w, op, operands)
     limit = OFTEN_COST if op.name in OFTEN else _limit(op, w.lanes)
     operands = [scope.in_memory(v, limit) for v in op.inputs]
@@ -793,7 +802,9 @@ def _scan(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) ->
     ]
 
 
-def _over_rows(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
+def _over_rows(
+    w: Writer, op: Operation, operands: list[Value], targets: dict[Var, Buffer] | None = None
+) -> list[Value]:
     """Results of rows in use, and sums over them: a loop of dynamic length by one lane, all rows by several.
 
     In a vector of worlds it is as long as the one that uses most needs; a row that is not in use counts for nothing.
@@ -805,7 +816,8 @@ def _over_rows(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
     count, *rest = operands
     shared = [x if x.cost <= OFTEN_COST else w.memory(x) for x in rest[:nshared]]
     rows = [w.in_buffer(w.memory(x) if x.cost > OFTEN_COST else x) for x in rest[nshared:]]
-    mapped = [w.buffer(v.dtype, math.prod(v.shape)) for v in op.outputs[:nmapped]]
+    places = targets or {}
+    mapped = [places.get(v) or w.buffer(v.dtype, math.prod(v.shape)) for v in op.outputs[:nmapped]]
     for buffer, v in zip(mapped, op.outputs, strict=False):
         w.fill(buffer, w.constant(np.zeros(v.shape, v.dtype)), v.shape)
     sums = [_place(w, v, False) for v in op.outputs[nmapped:]]
@@ -876,7 +888,8 @@ def _sum(w: Writer, x: Value, y: Value) -> Value:
     """The sum of two arrays of one shape."""
     entry = lambda b, i: b.let(x.dtype, f"({b.at(x, i)} + {b.at(y, i)})")  # noqa: E731
     reads = x.reads | y.reads
-    return Value(x.shape, x.dtype, entry, x.cost + y.cost + 1, reads=reads, aligned=reads)
+    found = Value(x.shape, x.dtype, entry, x.cost + y.cost + 1, reads=reads, aligned=reads)
+    return replace(found, symmetric=y.symmetric)  # so is what was added before
 
 
 def _fresh(w: Writer, x: Value, uniform: bool = False) -> Buffer:

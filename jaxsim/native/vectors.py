@@ -53,12 +53,19 @@ def source(flat: Flat, has_worlds: tuple[bool, ...]) -> tuple[str, list[str]]:
     outputs = [v for v in flat.outputs if isinstance(v, Var)]
     results = [_buffer(w, v, f"out{i}") for i, v in enumerate(outputs)]
     args = [w.stored(b, v.shape) for b, v in zip(inputs, flat.inputs, strict=True)]
-    found = compute(w, flat, args, {v: b for v, b in zip(outputs, results, strict=True) if v in made})
+    place = {b: f"to{i} + first * {b.size}" for i, b in enumerate(results)}
+
+    def hand_out(b: Buffer) -> None:
+        """Write a result to the worlds' memory, as soon as it is made: it is in a near cache then."""
+        w.line(f"unpack({b.name}, {place.pop(b)}, {b.size}, worlds);")
+        b.last = w.epoch = w.epoch + 1
+
+    found = compute(w, flat, args, {v: b for v, b in zip(outputs, results, strict=True) if v in made}, made=hand_out)
     for v, b, x in zip(outputs, results, found, strict=True):
-        if x.size and x.buffer is not b:
-            w.fill(b, x, v.shape)
-    for b in results:
-        b.last = w.epoch + 1
+        if b in place:
+            if x.buffer is not b:
+                w.fill(b, x, v.shape)
+            hand_out(b)
     parts = [part for program in w.externals.values() for part in program.parts]
     return _text(w, flat, outputs, has_worlds), [*parts, *(_exported(n, p.world) for n, p in w.externals.items())]
 
@@ -91,7 +98,6 @@ def _text(w: Writer, flat: Flat, outputs: Sequence[Var], has_worlds: Sequence[bo
         f"pack(in{i}, from{i} + first * {sizes[i]}, {sizes[i]}, worlds);" for i in range(n) if not apart[i] and sizes[i]
     ]
     body += w.lines
-    body += [f"unpack(out{i}, to{i} + first * {size}, {size}, worlds);" for i, size in enumerate(sizes[n:])]
     here, real, newline = Path(__file__).parent, real_type(flat, outputs), "\n"
     signature = ", ".join(pointers)
     # `visit` is apart from what knows where its memory is: else that is looked up again for each array

@@ -8,6 +8,7 @@ With more, what loops hand on lies in memory that the lanes share, and they wait
 import hashlib
 import itertools
 import math
+import re
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ CYCLES_OF_LOAD, CYCLES_OF_INDEX = 2, 2  # instructions that a load, and finding 
 SELECTED = 6  # variables among which a select chooses; of more the array is stored
 ONE = "if (lane == 0)"  # the head of what one lane does for all
 USUAL_LANES = 64  # of a world, to choose between rows and entries
+NAMES = re.compile(r"\b[A-Za-z_]\w*")
 Entry = Callable[["Body", Sequence[Index]], str]
 
 
@@ -72,6 +74,7 @@ class Value:
     reads: frozenset[Buffer] = frozenset()
     aligned: frozenset[Buffer] = frozenset()
     uniform: bool = False
+    symmetric: bool = False  # a square matrix
 
     @property
     def size(self) -> int:
@@ -355,6 +358,8 @@ class Writer:
         """
         if not x.size:
             return
+        if x.symmetric and self.lanes == 1:
+            return self._fill_symmetric(buffer, x)
         shape, last = tuple(shape), len(x.shape)
         own = {tuple(range(written_out(x.shape) if split is None else split, last))}
         if split is None and self.lanes > 1:
@@ -362,6 +367,14 @@ class Writer:
         tried = [self._rows(buffer, x, shape, place, axes) for axes in sorted(own)]
         rows, body, stores, head = min(tried, key=lambda t: math.ceil(t[0] / self.lanes) * (t[1].cost + len(t[2])))
         self.write(body, stores, rows, head)
+        self.written(buffer)
+
+    def _fill_symmetric(self, buffer: Buffer, x: Value) -> None:
+        """Write a symmetric matrix from its lower triangle."""
+        body, (n, _), i, j = self.body(), x.shape, next(self.names), next(self.names)
+        value = body.at(x, [i, j])
+        stores = [f"PUT({buffer.name}, {body.index(linear(at, x.shape))}, {value});" for at in ([i, j], [j, i])]
+        self.write(body, stores, n * (n + 1) // 2, f"EACH({i}, {n}) UPTO({j}, {i})")
         self.written(buffer)
 
     def every(self, body: Body, lengths: Sequence[int]) -> tuple[str, list[Index]]:
@@ -403,8 +416,13 @@ class Writer:
     def write(self, body: Body, stores: Sequence[str], rows: int, head: str = "") -> None:
         """Write statements, in a loop of the lanes if there is a `head`, after a wait if they read what is new."""
         self.read(body.reads)
-        self.line(f"{head} {{")
-        self.lines += [*body.lines, *stores, "}"]
+        outer, inner = head.rsplit(" ", 2)[0] if len(head.split(") ")) > 1 else "", head
+        if outer:  # a compiler cannot know that stores leave what an outer loop reads as it is
+            inner = head[len(outer) + 1 :]
+            before, lines = hoisted(body.lines, inner[5 : inner.index(",")])
+            self.lines += [f"{outer} {{", *before, f"{inner} {{", *lines, *stores, "}", "}"]
+        else:
+            self.lines += [f"{head} {{", *body.lines, *stores, "}"]
         self.loops.append(Loop(rows, body.cost + 2 * len(stores), self.times))
         if self.lanes == 1:
             self.epoch += 1
@@ -432,6 +450,19 @@ class Writer:
         for b in before:
             if b.last >= begin:
                 b.last = self.epoch
+
+
+def hoisted(lines: Sequence[str], index: str) -> tuple[list[str], list[str]]:
+    """Statements of a loop's body that do not depend on its index, which go before it, and the others."""
+    before, inside, changing = [], [], {index}
+    for line in lines:
+        words = NAMES.findall(line)
+        if line.startswith("LET(") and changing.isdisjoint(words):
+            before.append(line)
+        else:
+            inside.append(line)
+            changing.update(words if not line.startswith("LET(") else [line.split(", ", 2)[1]])
+    return before, inside
 
 
 def named(w: Writer, shape: Sequence[int], dtype: Any, names: Sequence[str], uniform: bool = False) -> Value:

@@ -19,6 +19,7 @@ from jaxsim.core.rows import limit_to_dof
 from jaxsim.core.types import ConstraintState
 from jaxsim.math.arrays import dot, einsum, sums
 from jaxsim.math.safe import SHORT, Array, divide, norm, short_sum
+from jaxsim.native.hints import symmetric_matrix
 
 
 class ConstraintProblem(NamedTuple):
@@ -283,7 +284,8 @@ def weighted_rows(blocks: Array, jacobian: Array) -> Array:
 
 def contact_hessian(blocks: Array, jacobian: Array) -> Array:
     """J' s'' J (nv, nv) of contacts."""
-    return dot(lax.collapse(jacobian, 0, 2).T, lax.collapse(weighted_rows(blocks, jacobian), 0, 2))
+    product = dot(lax.collapse(jacobian, 0, 2).T, lax.collapse(weighted_rows(blocks, jacobian), 0, 2))
+    return symmetric_matrix(product)
 
 
 def hessian(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:
