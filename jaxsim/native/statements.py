@@ -851,17 +851,17 @@ def _world_program(w: Writer, op: Operation, operands: list[Value]) -> list[Valu
     name = w.external(source, [v.dtype for v in op.inputs], [v.dtype for v in op.outputs])
     operands = [w.in_buffer(x) for x in operands]
     w.note_reads()
-    arguments = []
-    own = [w.buffer(v.dtype, math.prod(v.shape)) for v in (*op.inputs, *op.outputs)]  # world after world
-    for x, space in zip(operands, own, strict=False):
+    arguments, own = [], []  # arrays of their own, world after world
+    for x in operands:
         assert x.buffer is not None  # as asked for
         x.buffer.last = max(x.buffer.last, w.epoch)
         if x.buffer.uniform:
             arguments.append(x.buffer.name)
-        else:
-            w.line(f"unpack({x.buffer.name}, ({c_type(x.dtype)}*){space.name}, {x.size}, WORLDS);")
-            arguments.append(f"({c_type(x.dtype)}*){space.name} + w * {x.size}")
-    results = own[len(operands) :]
+            continue
+        own.append(w.buffer(x.dtype, x.size))
+        w.line(f"unpack({x.buffer.name}, ({c_type(x.dtype)}*){own[-1].name}, {x.size}, WORLDS);")
+        arguments.append(f"({c_type(x.dtype)}*){own[-1].name} + w * {x.size}")
+    results = [w.buffer(v.dtype, math.prod(v.shape)) for v in op.outputs]
     for space, v in zip(results, op.outputs, strict=True):
         arguments.append(f"({c_type(v.dtype)}*){space.name} + w * {math.prod(v.shape)}")
         w.line(f"memset({space.name}, 0, WORLDS * {math.prod(v.shape) * v.dtype.itemsize});")
@@ -872,7 +872,7 @@ def _world_program(w: Writer, op: Operation, operands: list[Value]) -> list[Valu
         w.line(f"pack({buffer.name}, ({c_type(v.dtype)}*){space.name}, {math.prod(v.shape)}, WORLDS);")
         found.append(w.stored(buffer, v.shape))
     w.epoch += 1
-    for b in (*own, *(x.buffer for x in found)):
+    for b in (*own, *results, *(x.buffer for x in found)):
         b.last = w.epoch
         b.version += 1
     return found
