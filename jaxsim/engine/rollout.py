@@ -87,10 +87,12 @@ def step_of_state(m: Model, d: Data) -> Data:
     On a CPU that, and what it is needed for, is one program for vectors of worlds (`native/wide.h`).
     """
 
-    def from_state(state: dict[str, Any]) -> Data:
-        return forward.step(m, from_carried(d, state))
-
     in_vectors = jax.default_backend() == "cpu" and m.opt.solver_kernel != NEVER and m.callbacks == Callbacks()
+    make = forward.step_by_stages if in_vectors else forward.step
+
+    def from_state(state: dict[str, Any]) -> Data:
+        return make(m, from_carried(d, state))
+
     if in_vectors:
         return stage(from_state, form="wide transpose")(carried(d))
     return jax.checkpoint(from_state, policy=SAVED)(carried(d))

@@ -12,9 +12,12 @@ from jaxsim.native.writer import Writer
 
 ONE_LANE = f"{PREAMBLE}\n#ifndef LANES\n#define LANES 1\n{text(Path(__file__).parent, 'lane.h')}#endif\n"
 
+MOST_ON_STACK = 1 << 14  # bytes of an array
+STATIC = "static _Thread_local "
+
 
 def c_function(name: str, closed: Any) -> str:
-    """A function `name(in0, in1, ..., out)` of pointers that writes the only result of a closed jaxpr.
+    """A function `name(in0, in1, ..., out0, ...)` of pointers that writes the results of a closed jaxpr.
 
     It follows `ONE_LANE`. Slices of arguments must lie inside (`math.arrays.row_at`): they are not moved there, so that
     the source says nothing of how long arguments are. Raises UnsupportedPrimitive.
@@ -26,16 +29,18 @@ def c_function(name: str, closed: Any) -> str:
         buffer = w.buffer(v.dtype, math.prod(v.shape), f"in{i}")
         buffer.unsized = True
         args.append(w.stored(buffer, v.shape))
-    (result,) = flat.outputs
-    kind = result.dtype
-    out = w.buffer(kind, math.prod(result.shape), "out")
+    results = [w.buffer(v.dtype, math.prod(v.shape), f"out{i}") for i, v in enumerate(flat.outputs)]
     made = {v for op in flat.operations for v in op.outputs}
-    (found,) = compute(w, flat, args, {result: out} if isinstance(result, Var) and result in made else None)
-    if found.buffer is not out:
-        w.fill(out, found, result.shape)
+    targets = {v: b for v, b in zip(flat.outputs, results, strict=True) if isinstance(v, Var) and v in made}
+    found = compute(w, flat, args, targets)
+    for v, buffer, x in zip(flat.outputs, results, found, strict=True):
+        if x.size and x.buffer is not buffer:
+            w.fill(buffer, x, v.shape)
     if any(line.startswith(("cholesky(", "solve_")) for line in w.lines):
         raise UnsupportedPrimitive("a system of equations by one thread")
     parameters = [f"const {c_type(v.dtype)}* in{i}" for i, v in enumerate(flat.inputs)]
-    arrays = [f"{c_type(b.dtype)} {b.name}[{max(b.size, 1)}];" for b in w.buffers if not b.given]
+    parameters += [f"{c_type(b.dtype)}* {b.name}" for b in results]
+    own = [b for b in w.buffers if not b.given]
+    arrays = [f"{STATIC * (b.nbytes > MOST_ON_STACK)}{c_type(b.dtype)} {b.name}[{max(b.size, 1)}];" for b in own]
     body, tables = "\n".join([*arrays, *w.lines]), "\n".join(w.tables)
-    return f"{tables}\nFUNCTION void {name}({', '.join([*parameters, f'{c_type(kind)}* out'])}) {{\n{body}\n}}\n"
+    return f"{tables}\nFUNCTION void {name}({', '.join(parameters)}) {{\n{body}\n}}\n"

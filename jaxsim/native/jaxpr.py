@@ -109,7 +109,7 @@ def _inline(jaxpr: Any, consts: Sequence[Any], args: Sequence[Term], out: list[O
 
 def _inlined(eqn: Any, operands: list[Term], out: list[Operation], platform: str) -> Sequence[Term]:
     name, params = eqn.primitive.name, eqn.params
-    inner = None if name in WHOLE.get(platform, ()) else _called(eqn)
+    inner = None if _stays(eqn, platform) else _called(eqn)
     if inner is not None and params.get("name") == SYMMETRIC.name:
         results = [Var(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
         out.append(Operation(SYMMETRIC, {}, operands, results))
@@ -138,6 +138,12 @@ def _inlined(eqn: Any, operands: list[Term], out: list[Operation], platform: str
     results = [Var(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
     out.append(Operation(eqn.primitive, params, operands, results))
     return results
+
+
+def _stays(eqn: Any, platform: str) -> bool:
+    """Whether one of our primitives stays as it is in a program for this platform."""
+    program = eqn.params.get("program")
+    return eqn.primitive.name in WHOLE.get(platform, ()) and not getattr(program, "inlined", False)
 
 
 def _called(eqn: Any) -> Any:

@@ -1,10 +1,11 @@
 """Functions of the rows of arrays of which only the first ones are in use: contacts in their buffer.
 
-XLA computes all rows, since shapes are fixed. A native program loops over the rows in use, one at a time; in a vector of
-worlds up to the most that one of them uses.
+XLA computes all rows, since shapes are fixed. A native program loops over the rows in use, one at a time; in a vector
+of worlds up to the most that one of them uses.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -13,7 +14,8 @@ import numpy as np
 from jax import core
 
 from jaxsim.math.safe import Array
-from jaxsim.xla.batching import is_read
+from jaxsim.native.world_program import jvp_of_plain
+from jaxsim.xla.batching import is_read, of_used
 from jaxsim.xla.compat import Primitive, ad, batching, eval_jaxpr, mlir
 
 
@@ -37,7 +39,7 @@ def over_rows(function: Callable[[Any, Any], tuple[Any, Any]], count: Array, sha
     single = jax.make_jaxpr(of_leaves)(*one)
     read = [a or b for a, b in zip(is_read(every.jaxpr), is_read(single.jaxpr), strict=True)]
     used = [i for i, r in enumerate(read) if r]
-    every, single = (_of_used(closed, used, s) for closed, s in ((every, structs), (single, one)))
+    every, single = of_used(every, used), of_used(single, used)
     leaves = [jnp.asarray([*shared, *rows][i]) for i in used]
     params = {"nshared": sum(i < nshared for i in used), "nmapped": len(jax.tree.leaves(shape[0]))}
     found = rows_p.bind(jnp.asarray(count, jnp.int32), *leaves, every=every, one=single, **params)
@@ -47,17 +49,6 @@ def over_rows(function: Callable[[Any, Any], tuple[Any, Any]], count: Array, sha
 def count_in_use(present: Array) -> Array:
     """The number of rows up to the last one that is present, from a mask (n,)."""
     return jnp.max(jnp.where(present, np.arange(1, len(present) + 1, dtype=np.int32), 0))
-
-
-def _of_used(closed: Any, used: list[int], structs: list[jax.ShapeDtypeStruct]) -> Any:
-    """The function of the operands that it reads."""
-
-    def of(*x: Array) -> list[Array]:
-        given = dict(zip(used, x, strict=True))
-        full = [given.get(i, jnp.zeros(s.shape, s.dtype)) for i, s in enumerate(structs)]
-        return eval_jaxpr(closed.jaxpr, closed.consts, *full)
-
-    return jax.make_jaxpr(of)(*(structs[i] for i in used))
 
 
 # Operands: the number of rows in use, what rows share, and rows. Results: those of rows, then sums.
@@ -76,12 +67,7 @@ def _shape(*_: Any, every: Any, **__: Any) -> list[Any]:
 
 
 def _jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple[list, list]:
-    moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
-
-    def of(*x: Array) -> list[Array]:
-        return by_jax(*(dict(enumerate(primals)) | dict(zip(moving, x, strict=True))).values(), **params)
-
-    return jax.jvp(of, [primals[i] for i in moving], [tangents[i] for i in moving])
+    return jvp_of_plain(partial(by_jax, **params), primals, tangents)
 
 
 def _batch(operands: tuple, dims: tuple, **params: Any) -> tuple[list[Array], list[int]]:

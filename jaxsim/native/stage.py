@@ -20,11 +20,12 @@ from jaxsim.math.safe import Array
 from jaxsim.native import launch as kernels
 from jaxsim.native import vectors
 from jaxsim.native.expressions import UnsupportedPrimitive
-from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, flatten
+from jaxsim.native.jaxpr import GPU, PLAIN_FORMS, VECTORS, Flat, Operation, Var, flatten
 from jaxsim.native.nvrtc import CompilerMissing
 from jaxsim.native.segments import segments
-from jaxsim.native.statements import is_written
+from jaxsim.native.statements import is_known, is_written
 from jaxsim.native.tile_source import TileSource, tile_source
+from jaxsim.native.world_program import jvp_of_plain
 from jaxsim.xla.batching import merged
 from jaxsim.xla.compat import ClosedJaxpr, Primitive, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr, mlir
 
@@ -35,7 +36,8 @@ Run = Callable[[Flat, Sequence[bool], int, Sequence[Array]], list[Array]]
 
 
 # On a CPU a stage is "plain", operations of JAX; kernels by its C compiler, one lane a world, "host": for tests; or
-# vectors of worlds, "wide"; or plain, and its transpose wide: "wide transpose".
+# vectors of worlds, "wide"; or plain, and its transpose wide: "wide transpose". "batches": a batch is one program of
+# vectors of worlds if all of it can be written; else, and in derivatives, it is plain.
 TRANSPOSED = {"wide transpose": "wide"}
 
 
@@ -138,6 +140,9 @@ def _on_cpu(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
     if plan.form == "wide":
         with contextlib.suppress(CompilerMissing):
             return by_kernels(vectors.run, *operands, plan=plan, axes=axes)
+    if plan.form == "batches" and axes is not None and all(is_known(op, VECTORS) for op in plan.traced.for_vectors[1]):
+        with contextlib.suppress(CompilerMissing, UnsupportedPrimitive):
+            return by_kernels(vectors.run, *operands, plan=plan, axes=axes)
     return by_jax(*operands, plan=plan, axes=axes)
 
 
@@ -155,6 +160,8 @@ def by_kernels(run: Run, *operands: Array, plan: _Plan, axes: tuple | None) -> l
                 found = run(part.flat, worlds, count, given)
                 env |= {v: (x, True) for v, x in zip(part.flat.outputs, found, strict=True) if isinstance(v, Var)}
             except UnsupportedPrimitive:  # too many arrays for a kernel
+                if plan.form == "batches":
+                    raise
                 for op in part.flat.operations:
                     env |= _by_jax(op, env)
         elif part.operation is not None:
@@ -242,6 +249,8 @@ class _Derivative(NamedTuple):
 def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, axes: tuple | None) -> tuple[list, list]:
     """Values and derivatives, each a stage; results that do not depend on what moves have none."""
     moving = tuple(i for i, t in enumerate(tangents) if type(t) is not ad.Zero)
+    if plan.form == "batches":
+        return jvp_of_plain(partial(by_jax, plan=plan, axes=axes), primals, tangents)
     if moving not in plan.traced.derivatives:
         plan.traced.derivatives[moving] = _derivative(plan.traced.closed, moving)
     d = plan.traced.derivatives[moving]
@@ -367,3 +376,4 @@ def _batch(operands: tuple, dims: tuple, *, plan: _Plan, axes: tuple | None) -> 
 
 
 batching.primitive_batchers[stage_p] = _batch
+PLAIN_FORMS[stage_p.name] = lambda eqn: eqn.params["plan"].traced.closed

@@ -46,6 +46,7 @@ class WorldProgram(NamedTuple):
     plain: Callable[..., Sequence[Array]]
     source: Callable[[], ProgramSource]
     results: tuple[jax.ShapeDtypeStruct, ...]
+    inlined: bool = False  # in a program of vectors of worlds, which has the plain form
 
 
 def rebuilt(tree: Any, operands: Sequence[Array]) -> Callable[[Sequence[Array]], Any]:
@@ -163,20 +164,24 @@ mlir.register_lowering(world_p, mlir.lower_fun(_on_cpu, multiple_results=True), 
 mlir.register_lowering(world_p, mlir.lower_fun(by_jax, multiple_results=True))
 
 
-def _jvp(primals: tuple, tangents: tuple, *, program: WorldProgram, axes: tuple | None) -> tuple[list, list]:
-    """Values and derivatives of the plain form, by the operands that have tangents."""
+def jvp_of_plain(plain: Callable[..., Sequence[Array]], primals: tuple, tangents: tuple) -> tuple[list, list]:
+    """Values and derivatives of a function of arrays, by the operands that have tangents."""
     moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
 
     def of(*x: Array) -> list[Array]:
         full = list(primals)
         for i, value in zip(moving, x, strict=True):
             full[i] = value
-        return by_jax(*full, program=program, axes=axes)
+        return list(plain(*full))
 
     found, moved = jax.jvp(of, [primals[i] for i in moving], [tangents[i] for i in moving])
     real = [jnp.issubdtype(x.dtype, jnp.inexact) for x in found]
     none = [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in found]
     return found, [t if r else z for t, r, z in zip(moved, real, none, strict=True)]
+
+
+def _jvp(primals: tuple, tangents: tuple, **params: Any) -> tuple[list, list]:
+    return jvp_of_plain(partial(by_jax, **params), primals, tangents)
 
 
 ad.primitive_jvps[world_p] = _jvp

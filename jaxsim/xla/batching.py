@@ -1,6 +1,6 @@
 """What `vmap` makes of a function: rules for whole batches, bounds that a batch shares, batches in parts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -94,6 +94,18 @@ def is_read(jaxpr: Any) -> list[bool]:
     """Whether a jaxpr reads each of its arguments."""
     read = {v for vs in [jaxpr.outvars, *(e.invars for e in jaxpr.eqns)] for v in vs if not hasattr(v, "val")}
     return [v in read for v in jaxpr.invars]
+
+
+def of_used(closed: Any, used: Sequence[int]) -> Any:
+    """A closed jaxpr as one of the arguments `used` alone; it reads no others."""
+
+    def of(*x: Array) -> list[Array]:
+        given = dict(zip(used, x, strict=True))
+        full = [given.get(i, jnp.zeros(v.aval.shape, v.aval.dtype)) for i, v in enumerate(closed.jaxpr.invars)]
+        return eval_jaxpr(closed.jaxpr, closed.consts, *full)
+
+    structs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
+    return jax.make_jaxpr(of)(*(structs[i] for i in used))
 
 
 def merged(x: Array, dim: int | None, axis: int | None, outer: int, size: int) -> Array:

@@ -11,8 +11,10 @@ from jaxsim.core.data import Data
 from jaxsim.core.layout import Layout, make_layout
 from jaxsim.core.model import Model
 from jaxsim.core.types import WarningType
+from jaxsim.engine import sleep
 from jaxsim.engine.constraint import impedance as imp
 from jaxsim.engine.constraint.general import general_rows, velocity_product
+from jaxsim.engine.constraint.in_sequence import reference_in_sequence, rows_in_sequence
 from jaxsim.engine.constraint.problem import row_operator
 from jaxsim.engine.constraint.rows import ConstraintRows, constraint_rows
 from jaxsim.interface.public import public
@@ -24,7 +26,10 @@ def make_constraint(m: Model, d: Data) -> Data:
     """Rows of the position stage: `efc`, the counts `ne`, `nf`, `nl`, `nefc`, `contact.efc_address`, `contact.mu`."""
     layout = make_layout(m)
     general = general_rows(m, d, layout)
-    rows = constraint_rows(m, d, layout, general)
+    if _in_sequence(m, layout):
+        rows = rows_in_sequence(m, d, layout, general, constraint_rows)
+    else:
+        rows = constraint_rows(m, d, layout, general)
     names = ("active", "pos", "margin", "frictionloss", "diagApprox", "KBIP", "D", "R", "J_contact", "bodies")
     changed = {name: getattr(rows, name) for name in names}
     jac = d.efc.J_general if general is None else general.jac
@@ -33,6 +38,11 @@ def make_constraint(m: Model, d: Data) -> Data:
         contact = {name: getattr(rows, name) for name in ("efc_address", "exclude", "mu")}
         d = d.replace(contact=d.contact.replace(**contact))
     return _count(d, rows)
+
+
+def _in_sequence(m: Model, layout: Layout) -> bool:
+    """Return whether rows have a form in sequence: trees do not sleep, and contacts are between two bodies."""
+    return not (layout.flexes or sleep.sleeps(m))
 
 
 def _count(d: Data, rows: ConstraintRows) -> Data:
@@ -56,7 +66,10 @@ def reference_constraint(m: Model, d: Data) -> Data:
     """Velocities of the rows and their reference accelerations: `efc.vel`, `efc.aref`."""
     layout: Layout = d.efc.layout
     product = velocity_product(m, d, layout)
-    vel, aref = _reference(m, d, layout, product)
+    if _in_sequence(m, layout):
+        vel, aref = reference_in_sequence(m, d, layout, product, _reference)
+    else:
+        vel, aref = _reference(m, d, layout, product)
     return d.replace(efc=d.efc.replace(vel=vel, aref=aref))
 
 
