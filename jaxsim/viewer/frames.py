@@ -114,14 +114,18 @@ def poses(m: Model, trajectory: Any) -> dict[str, np.ndarray]:
     return found
 
 
+def place(m: Model, d: Data) -> Data:
+    """Data with the poses of all that is seen, at `qpos` and the poses of mocap bodies."""
+    d = jaxsim.stages.flex(m, jaxsim.camlight(m, jaxsim.com_pos(m, jaxsim.kinematics(m, d))))
+    return jaxsim.tendon(m, d)
+
+
 @jax.jit
 def _poses(m: Model, given: dict[str, Array]) -> dict[str, Array]:
     names = POSES[1:] + (TENDON if m.ntendon else ()) + (FLEX if m.nflex else ())
 
     def one(given: dict[str, Array]) -> dict[str, Array]:
-        d = jaxsim.make_data(m).replace(**given)
-        d = jaxsim.stages.flex(m, jaxsim.camlight(m, jaxsim.com_pos(m, jaxsim.kinematics(m, d))))
-        d = jaxsim.tendon(m, d)
+        d = place(m, jaxsim.make_data(m).replace(**given))
         return {n: getattr(d, n) for n in names}
 
     return jax.lax.map(one, given)

@@ -137,17 +137,16 @@ def _places(m: Model, d: Data, o: layout.Objects) -> tuple[Array, Array, Array, 
     """Positions, rotations, sizes of objects, and whether they are there."""
     dtype = d.geom_xpos.dtype
     one = lambda k: jnp.broadcast_to(jnp.eye(3, dtype=dtype).reshape(9), (k, 9))  # noqa: E731
+    # triangles of flexes and skins are in the world's frame
+    in_world = jnp.zeros((1, 3), dtype), one(1), jnp.full((1, 3), 0.1, dtype), jnp.ones(1, bool)
     parts = []
     for i in range(m.nflex):
         if m.flex_dim[i] == 1:
             ends = m.flex_vertadr[i] + m.flex_edge[m.flex_edgeadr[i] :][: m.flex_edgenum[i]]
             parts.append(_connectors(take(d.flexvert_xpos, ends), m.flex_radius[i]))
         else:
-            first = d.flexvert_xpos[int(m.flex_vertadr[i])]
-            parts.append((first[None], one(1), jnp.full((1, 3), 0.1, dtype), jnp.ones(1, bool)))
-    for i in range(m.nskin):
-        first = d.xpos[int(m.skin_bonebodyid[m.skin_boneadr[i]])]
-        parts.append((first[None], one(1), jnp.full((1, 3), 0.1, dtype), jnp.ones(1, bool)))
+            parts.append(in_world)
+    parts += [in_world] * m.nskin
     if m.ngeom:
         size = _sizes(o.kind[o.objtype == ObjType.GEOM], m.geom_size)
         parts.append((d.geom_xpos, d.geom_xmat.reshape(-1, 9), size, jnp.ones(m.ngeom, bool)))
