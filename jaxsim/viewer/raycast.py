@@ -162,7 +162,7 @@ def _picture(m: Model, s: Scene, eye: Eye, width: int, height: int, shadows: boo
     depth = _with_derivatives(_depth, lambda s, v, r, seen: jnp.where(seen.object[..., 0] >= 0, v.near + seen.dist[..., 0] * inner(r.way, v.axis), v.far), s, view, rays, seen)
     o = layout.objects(m)
     nearest = jnp.where(seen.object[..., 1] >= 0, seen.object[..., 1], seen.object[..., 0])
-    table = np.stack([np.append(o.row, -1), np.append(o.objtype, -1)], 1)
+    table = np.stack([np.append(o.row, -1), np.append(o.objtype, -1)], 1).astype(np.int32)
     segmentation = jnp.asarray(table)[nearest]
     cut = lambda x, *k: x.reshape(rows * chunk, *k)[:count].reshape(height, width, *k)  # noqa: E731
     return Image(cut(rgb, 3), cut(depth), cut(segmentation, 2))

@@ -426,35 +426,28 @@ def paint(s: Scene, view: View, ray: Ray, seen: Seen, reached: Array, sky: int) 
     """Colour (3,) of a pixel: the opaque surface or the sky, the haze, and transparent surfaces before them."""
     beyond = sky_distance(view, ray) if sky >= 0 else jnp.full_like(ray.way[0], jnp.inf)
     solid = (seen.object[0] >= 0) & (lax.stop_gradient(seen.dist[0]) < beyond)
+    n = len(seen.object)
+    place = np.arange(n, dtype=np.int32)
+    one = jnp.ones_like(ray.way[0])
 
-    def surface(i: Array, clear: Array) -> Array:
-        k = jnp.maximum(seen.object[i], 0)
-        colour, opacity = shade(s, view, ray, k, seen.triangle[i], reached, clear)
-        return jnp.stack([*colour, opacity])
+    def fill(i: Array, table: Array) -> Array:
+        k, triangle = jnp.maximum(seen.object[i], 0), seen.triangle[i]
 
-    def back() -> Array:
-        return jnp.stack([*sky_colour(s, view, ray, sky), jnp.ones_like(ray.way[0])])
+        def surface() -> Array:
+            colour, opacity = shade(s, view, ray, k, triangle, reached, i > 0)
+            return jnp.stack([*colour, opacity])
 
-    first = lax.cond(solid, lambda: surface(jnp.int32(0), jnp.array(False)), back)[:3]
+        there = (seen.object[i] >= 0) & ((i > 0) | solid)
+        mine = lax.cond(there, surface, lambda: jnp.zeros(4, ray.way.dtype))
+        return jnp.where(place[:, None] == i, mine, table)
+
+    table = lax.fori_loop(0, n, fill, jnp.zeros((n, 4), ray.way.dtype))
+    back = lambda: jnp.stack([*sky_colour(s, view, ray, sky), one])  # noqa: E731
+    out = lax.cond(solid, lambda: table[0], back)[:3]
     if sky >= 0:
         opacity, dist = haze(s, view, ray)
         opacity = jnp.where(solid & (lax.stop_gradient(seen.dist[0]) < dist), 0, opacity)
-        first = (1 - opacity) * first + opacity * view.haze[:3]
-    n = len(seen.object)
-    place = np.arange(n, dtype=np.int32)[:, None]
-    there = (seen.object[1:] >= 0).any()
-
-    def layered() -> Array:
-        def fill(i: Array, table: Array) -> Array:
-            nothing = lambda: jnp.zeros(4, first.dtype)  # noqa: E731
-            mine = lax.cond(seen.object[i] >= 0, lambda: surface(i, jnp.array(True)), nothing)
-            return jnp.where(place == i, mine, table)
-
-        table = lax.fori_loop(1, n, fill, jnp.zeros((n, 4), first.dtype))
-        out = first
-        for i in (*range(1, n), *range(n - 1, 0, -1)):  # MuJoCo blends them twice, in both orders
-            opacity = table[i, 3]
-            out = (1 - opacity) * out + opacity * table[i, :3]
-        return out
-
-    return jnp.clip(lax.cond(there, layered, lambda: first), 0, 1)
+        out = (1 - opacity) * out + opacity * view.haze[:3]
+    for i in (*range(1, n), *range(n - 1, 0, -1)):  # MuJoCo blends what is transparent twice, in both orders
+        out = (1 - table[i, 3]) * out + table[i, 3] * table[i, :3]
+    return jnp.clip(out, 0, 1)
