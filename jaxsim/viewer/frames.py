@@ -25,6 +25,8 @@ POSES = (
     "site_xmat",
     "cam_xpos",
     "cam_xmat",
+    "light_xpos",
+    "light_xdir",
     "xanchor",
     "xaxis",
 )
@@ -66,7 +68,7 @@ def _fields(states: Any) -> dict[str, np.ndarray]:
     if not isinstance(states, Data):
         return {"qpos": np.asarray(states)}
     names = ("time", "qpos", "mocap_pos", "mocap_quat", "sensordata", "geom_xpos", "geom_xmat", "xpos", "xmat", "ncon")
-    names += ("site_xpos", "site_xmat", "cam_xpos", "cam_xmat", "flexvert_xpos")
+    names += ("site_xpos", "site_xmat", "cam_xpos", "cam_xmat", "light_xpos", "light_xdir", *FLEX, *TENDON)
     found = {n: getattr(states, n) for n in names} | {f"contact_{n}": getattr(states.contact, n) for n in _CONTACT}
     return {name: np.asarray(x) for name, x in jax.device_get(found).items()}
 
