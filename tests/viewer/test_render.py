@@ -68,7 +68,7 @@ def test_a_ball_is_where_perspective_puts_it(images):
 
 def test_floor_fills_below_the_horizon_though_it_reaches_behind_the_camera(images):
     bottom = images[0][-1]
-    assert np.all(bottom[:, 2] > 100) and np.all(bottom[:, 0] < 80)
+    assert np.all(bottom[:, 2] > 20) and np.all(bottom[:, 0] < 5)  # in the grazing light of the headlight
 
 
 def test_groups_above_two_are_hidden(m):
