@@ -26,6 +26,8 @@ GROUPS = (0, 1, 2)  # drawn by default
 OPAQUE = 0.995  # what is less opaque is drawn as transparent, as by MuJoCo
 UNBOUNDED = 1e10  # half size of infinite planes
 NGROUP = 6
+CURVE_BITS = 10  # of a coordinate along the curve that orders objects
+CURVE_CELLS = (1 << CURVE_BITS) - 1
 NOWHERE = 1e30  # where empty boxes lie
 
 
@@ -62,7 +64,7 @@ class Scene(NamedTuple):
 
     `shine` (n, 4) is emission, specular, shininess, reflectance. `texture` (n,) is -1 without one; `explicit` says
     whether triangles have coordinates. `box` (nodes, 6) are lower and upper corners of a tree over the objects, as a
-    heap. `shadow_reach` is half the width of shadows of directional lights, `shadow_cone` the part of a spot light's cone
+    heap whose leaves are objects in an `order` (n,) that is new at every pose. `shadow_reach` is half the width of shadows of directional lights, `shadow_cone` the part of a spot light's cone
     that casts shadows.
     """
 
@@ -80,6 +82,7 @@ class Scene(NamedTuple):
     leaves: Array
     triangle: Array
     count: Array
+    order: Array
     box: Array
     next: Array
     rigid: Triangles
@@ -109,6 +112,7 @@ def make_scene(m: Model, d: Data, groups: tuple[int, ...] = GROUPS) -> Scene:
     pick = lambda k: np.where(o.shape >= 0, np.where(o.kind == SOFT, *(np.append(h[k], 0)[np.minimum(index, len(h[k]))] for h in reversed(heaps))), 0).astype(np.int32)  # noqa: E731, E501
     base, leaves, triangle, count = (pick(k) for k in range(4))
     box = _boxes(o, pos, mat, size, shown, rigid, soft, base)
+    order = _along_curve(box)
     images = layout.textures(m)
     mat_texid = np.append(m.mat_texid[:, TextureRole.RGB], -1)
     texture = mat_texid[o.matid]
@@ -119,7 +123,7 @@ def make_scene(m: Model, d: Data, groups: tuple[int, ...] = GROUPS) -> Scene:
         jnp.asarray(o.kind), pos, mat, size, rgba, shine, jnp.asarray(texture), repeat,
         jnp.asarray(np.append(m.mat_texuniform, False)[o.matid]), jnp.asarray(explicit),
         jnp.asarray(base), jnp.asarray(leaves), jnp.asarray(triangle), jnp.asarray(count),
-        heap_of_boxes(box, layout.power_of_two(len(o.kind))), jnp.asarray(layout.next_nodes(m)), rigid, soft, _lights(m, d), jnp.asarray(images.texel),
+        order, heap_of_boxes(box[order], layout.power_of_two(len(o.kind))), jnp.asarray(layout.next_nodes(m)), rigid, soft, _lights(m, d), jnp.asarray(images.texel),
         jnp.asarray(images.first), jnp.asarray(images.width), jnp.asarray(images.height), jnp.asarray(images.levels),
         jnp.asarray(images.is_cube), jnp.asarray(m.stat.extent, dtype),
         jnp.asarray(m.vis.map.shadowclip * m.stat.extent, dtype), jnp.asarray(m.vis.map.shadowscale, dtype),
@@ -274,6 +278,25 @@ def _boxes(
         box = jnp.where((kind == SOFT)[:, None], take(soft.box, np.where(kind == SOFT, base + 1, 1)), box)
     nothing = np.array([np.inf] * 3 + [-np.inf] * 3)
     return jnp.where(shown[:, None], box, nothing)
+
+
+def _along_curve(box: Array) -> Array:
+    """Order (n,) of boxes along a Morton curve through their middles; unbounded ones first, empty ones last."""
+    box = jax.lax.stop_gradient(box)
+    low, high = box[:, :3], box[:, 3:]
+    unbounded, empty = jnp.any(high - low > UNBOUNDED / 2, 1), box[:, 0] > box[:, 3]
+    plain = ~(unbounded | empty)[:, None]
+    middle = jnp.where(plain, low + high, 0) / 2
+    first = jnp.min(jnp.where(plain, middle, jnp.inf), 0, initial=jnp.inf)
+    last = jnp.max(jnp.where(plain, middle, -jnp.inf), 0, initial=-jnp.inf)
+    scale = CURVE_CELLS * safe.divide(jnp.ones_like(first), jnp.maximum(jnp.max(last - first), 1e-9))
+    cell = jnp.where(plain, (middle - first) * scale, 0).astype(jnp.int32)
+    code = jnp.zeros(len(box), jnp.int32)
+    for bit in range(CURVE_BITS):
+        for axis in range(3):
+            code |= ((cell[:, axis] >> bit) & 1) << (3 * bit + axis)
+    code = jnp.where(unbounded, -1, jnp.where(empty, jnp.iinfo(jnp.int32).max, code))
+    return jnp.argsort(code).astype(jnp.int32)
 
 
 def _trees(corner: Array, heaps: layout.Heaps, dtype: Any) -> Array:

@@ -28,7 +28,9 @@ class View(NamedTuple):
     """What the rays of a picture share: the eye, the camera's axis, and vectors to the next pixel at a distance of 1.
 
     `parallel` says whether rays are parallel: then pixels are as large everywhere. `near` and `far` are distances of
-    planes; `plane` is the object of the haze, -1 for none; `haze` (4,) its colour and part of the horizon.
+    planes; `plane` is the object of the haze, -1 for none; `haze` (4,) its colour and part of the horizon. `behind` (n,)
+    says which objects are planes seen from behind; `layers` how many surfaces of a ray are searched, one without
+    transparent objects.
     """
 
     eye: Array
@@ -40,7 +42,8 @@ class View(NamedTuple):
     far: Array
     plane: Array
     haze: Array
-    behind: Array  # (n,) whether an object is a plane seen from behind
+    behind: Array
+    layers: Array
 
 
 class Ray(NamedTuple):
@@ -111,7 +114,7 @@ def see(s: Scene, view: View, ray: Ray) -> Seen:
         )
         return jnp.where((i > 0) & (hit.object < 0), n, i + 1), seen
 
-    return lax.while_loop(lambda x: x[0] < n, layer, (jnp.int32(0), nothing))[1]
+    return lax.while_loop(lambda x: x[0] < view.layers, layer, (jnp.int32(0), nothing))[1]
 
 
 def lit(s: Scene, view: View, ray: Ray, seen: Seen) -> Array:
@@ -267,7 +270,7 @@ def cube_coordinates(ways: list[Vector]) -> tuple[list[tuple[Array, Array]], Arr
 
 def texel_at(s: Scene, tex: Array, coordinate: tuple[tuple[Array, Array], ...], face: Array) -> Vector:
     """Colour of a texture, interpolated between pixels and between its two nearest sizes."""
-    width, height = row_at(s.level_width, tex)[0], row_at(s.level_height, tex)[0]
+    width, height = (row_at(x.reshape(-1), tex * x.shape[1]) for x in (s.level_width, s.level_height))
     (u, v), *others = coordinate
     spans = [((a - u) * width) ** 2 + ((b - v) * height) ** 2 for a, b in others]
     level = 0.5 * jnp.log2(jnp.maximum(jnp.maximum(*spans), 1e-12))
@@ -288,8 +291,8 @@ def texel_at(s: Scene, tex: Array, coordinate: tuple[tuple[Array, Array], ...], 
 
 
 def _bilinear(s: Scene, tex: Array, level: Array, u: Array, v: Array, face: Array) -> Vector:
-    first = row_at(s.level_first, tex)[level]
-    width, height = row_at(s.level_width, tex)[level], row_at(s.level_height, tex)[level]
+    row = tex * s.level_first.shape[1] + level
+    first, width, height = (row_at(x.reshape(-1), row) for x in (s.level_first, s.level_width, s.level_height))
     clamps = row_at(s.is_cube, tex)
     first = first + face * width * height
     wrapped = lambda x: jnp.where(clamps, x, x - lax.stop_gradient(jnp.floor(x)))  # noqa: E731

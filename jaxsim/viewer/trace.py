@@ -120,8 +120,7 @@ def search(
     inverse = _inverse(v)
     counts = {name: len(x.corner) > 1 for name, x in (("rigid", s.rigid), ("soft", s.soft))}
 
-    def test(node: Array, hit: Hit) -> Hit:
-        k = node - leaves
+    def test(k: Array, hit: Hit) -> Hit:
         kind, mat = row_at(s.kind, k), row_at(s.mat, k)
         offset = c.sub(p, c.vector(row_at(s.pos, k)[i] for i in range(3)))
         far_now = _tie(hit.dist)
@@ -154,8 +153,8 @@ def search(
         node, hit = state
         meets = _enters(row_at(s.box, node), p, inverse, near, _tie(hit.dist))
         is_leaf = node >= leaves
-        k = jnp.clip(node - leaves, 0, len(s.kind) - 1)
-        hit = lax.cond(meets & is_leaf & accepts(k), lambda h: test(node, h), lambda h: h, hit)
+        k = row_at(s.order, jnp.clip(node - leaves, 0, len(s.kind) - 1))
+        hit = lax.cond(meets & is_leaf & accepts(k), lambda h: test(k, h), lambda h: h, hit)
         node = jnp.where(meets & ~is_leaf, 2 * node, row_at(s.next, node))
         if both_sides:
             node = jnp.where(hit.object >= 0, 0, node)

@@ -64,7 +64,7 @@ def replay():
 
 
 def array(blob):
-    data = base64.b64array(blob["data"])
+    data = base64.b64decode(blob["data"])
     return np.frombuffer(zlib.decompress(data) if blob["deflate"] else data, TYPES[blob["type"]]).astype(np.float64)
 
 
@@ -258,9 +258,9 @@ def test_flexes_are_vertices_by_frame_and_the_triangles_that_join_them():
     assert (cloth["first"], cloth["count"], cloth["corners"], cloth["sheet"]) == (0, 9, 3, True)
     assert (rope["first"], rope["count"], rope["corners"], rope["sheet"]) == (9, 4, 2, False)
     assert cloth["image"] == 0 and rope["rgba"] == [0, 1, 0, 1]
-    points = np.frombuffer(base64.b64array(scene["points"]["data"]), "<f4").reshape(2, 13, 3)
+    points = np.frombuffer(base64.b64decode(scene["points"]["data"]), "<f4").reshape(2, 13, 3)
     np.testing.assert_allclose(points, frames.flexvert_xpos, atol=1e-6)
-    face = np.frombuffer(base64.b64array(cloth["face"]["data"]), "<f4").reshape(-1, 3)
+    face = np.frombuffer(base64.b64decode(cloth["face"]["data"]), "<f4").reshape(-1, 3)
     np.testing.assert_array_equal(face, m.flex_elem[:24].reshape(-1, 3))
 
 
