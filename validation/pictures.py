@@ -3,7 +3,7 @@
 For every camera of twelve models of `models/` and ten of other collections, and for the free camera: the mean difference of
 colours in percent of full scale, the part of pixels that show the same object, and the mean difference of the pictures
 that `jaxsim render` and Gymnasium's `rgb_array` make. With a folder, pictures are written there side by side.
-MuJoCo draws without reflections. Needs `mujoco`, `dm_control`, `gymnasium` and OSMesa.
+MuJoCo draws without reflections and without lines of rangefinders. Needs `mujoco`, `dm_control`, `gymnasium` and OSMesa.
 """
 
 import sys
@@ -40,9 +40,11 @@ def models() -> dict[str, Path]:
 def mujoco_pictures(model: mujoco.MjModel, data: mujoco.MjData, cameras: list[int]) -> list[tuple[np.ndarray, np.ndarray]]:
     """Colours (h, w, 3), bytes, and segmentation (h, w, 2) by MuJoCo."""
     found = []
+    option = mujoco.MjvOption()
+    option.flags[mujoco.mjtVisFlag.mjVIS_RANGEFINDER] = 0
     with mujoco.Renderer(model, HEIGHT, WIDTH) as renderer:
         for camera in cameras:
-            renderer.update_scene(data, camera)
+            renderer.update_scene(data, camera, option)
             renderer.scene.flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = 0
             colours = renderer.render()
             renderer.enable_segmentation_rendering()

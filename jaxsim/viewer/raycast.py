@@ -21,7 +21,7 @@ from jaxsim.math.arrays import gather, inner, matvec_t
 from jaxsim.math.safe import Array, normalize
 from jaxsim.native.pool import for_each
 from jaxsim.viewer import scene_layout as layout
-from jaxsim.viewer.scene import GROUPS, OPAQUE, Scene, make_scene
+from jaxsim.viewer.scene import GROUPS, OPAQUE, Scene, make_scene, tree_of
 from jaxsim.viewer.shading import LAYERS, Ray, Seen, View, lit, paint, see, surface_at
 
 RAYS = 512  # that a thread of a CPU casts before it takes more
@@ -178,7 +178,9 @@ def _view(m: Model, s: Scene, eye: Eye) -> tuple[View, Ray]:
     near, far = (jnp.asarray(x * m.stat.extent, dtype) for x in (m.vis.map.znear, m.vis.map.zfar))
     axis = -eye.mat[:, 2]
     behind = (s.kind == layout.PLANE) & (inner(eye.pos - s.pos, s.mat.reshape(-1, 3, 3)[:, :, 2]) < 0)
-    clear = jnp.any((s.rgba[:, 3] < OPAQUE) & (s.rgba[:, 3] > 0)) | jnp.any(behind)
+    clear = (s.rgba[:, 3] < OPAQUE) | behind
+    trees = jnp.concatenate([tree_of(s, ~clear), tree_of(s, clear)])
+    layers = jnp.where(jnp.any(clear & (s.rgba[:, 3] > 0)), 1 + LAYERS, 1)
     o = layout.objects(m)
     planes = np.flatnonzero((o.kind == layout.PLANE) & (o.objtype == ObjType.GEOM))
     plane, haze = jnp.int32(-1), np.append(np.asarray(m.vis.rgba.haze)[:3], m.vis.map.haze)
@@ -186,7 +188,7 @@ def _view(m: Model, s: Scene, eye: Eye) -> tuple[View, Ray]:
         plane = jnp.where(jnp.all(s.size[k, :2] == 0), jnp.int32(k), plane)
     view = View(
         eye.pos, axis, eye.mat[:, 0] / eye.scale[0], eye.mat[:, 1] / eye.scale[1], jnp.array(eye.parallel),
-        near, far, plane, jnp.asarray(haze, dtype), behind, jnp.where(clear, 1 + LAYERS, 1),
+        near, far, plane, jnp.asarray(haze, dtype), behind, layers, trees,
     )  # fmt: skip
     start = eye.origin + eye.way * (near / inner(eye.way, axis))[:, None]
     return view, Ray(start.astype(dtype), eye.way.astype(dtype))

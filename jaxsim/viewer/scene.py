@@ -256,6 +256,15 @@ def heap_of_boxes(box: Array, leaves: int) -> Array:
     return jax.lax.stop_gradient(jnp.where(heap[:, :1] > heap[:, 3:4], NOWHERE, heap))
 
 
+def tree_of(s: Scene, which: Array) -> Array:
+    """The tree `s.box` over some of the objects (n,)."""
+    leaves, n = len(s.box) // 2, len(s.kind)
+    box = s.box[leaves : leaves + n]
+    nothing = jnp.array([np.inf] * 3 + [-np.inf] * 3, box.dtype)
+    real = which[s.order] & (box[:, 0] < NOWHERE)
+    return heap_of_boxes(jnp.where(real[:, None], box, nothing), leaves)
+
+
 def _boxes(
     o: layout.Objects, pos: Array, mat: Array, size: Array, shown: Array, rigid: Triangles, soft: Triangles, base: np.ndarray
 ) -> Array:

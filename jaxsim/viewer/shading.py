@@ -14,7 +14,7 @@ from jaxsim.math import safe
 from jaxsim.math.arrays import row_at
 from jaxsim.math.component import Vector
 from jaxsim.math.safe import Array
-from jaxsim.viewer.scene import OPAQUE, Scene, Triangles
+from jaxsim.viewer.scene import Scene, Triangles
 from jaxsim.viewer.scene_layout import CAPSULE, PLANE, RIGID, SOFT, TEXEL_BITS, TEXEL_MAX
 from jaxsim.viewer.trace import PRIMITIVES, distance, search, shape_size, to_global, to_local
 
@@ -30,7 +30,7 @@ class View(NamedTuple):
     `parallel` says whether rays are parallel: then pixels are as large everywhere. `near` and `far` are distances of
     planes; `plane` is the object of the haze, -1 for none; `haze` (4,) its colour and part of the horizon. `behind` (n,)
     says which objects are planes seen from behind; `layers` how many surfaces of a ray are searched, one without
-    transparent objects.
+    transparent objects; `box` (2 nodes, 6) are trees over the opaque objects and over the transparent ones.
     """
 
     eye: Array
@@ -44,6 +44,7 @@ class View(NamedTuple):
     haze: Array
     behind: Array
     layers: Array
+    box: Array
 
 
 class Ray(NamedTuple):
@@ -84,11 +85,6 @@ def _dot(a: Vector, b: Vector) -> Array:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-def is_clear(s: Scene, view: View, k: Array) -> Array:
-    """Whether an object is drawn as transparent."""
-    return (row_at(s.rgba, k)[3] < OPAQUE) | row_at(view.behind, k)
-
-
 def far_end(view: View, ray: Ray) -> Array:
     """Distance at which a ray ends: at the far plane."""
     slant = _dot(_split(ray.way), _split(view.axis))
@@ -106,7 +102,8 @@ def see(s: Scene, view: View, ray: Ray) -> Seen:
         i, seen = state
         last = jnp.where(i > 1, seen.dist[jnp.maximum(i - 1, 0)], 0)
         near = jnp.where(i > 1, last * (1 + 16 * jnp.finfo(last.dtype).eps), 0)
-        hit = search(s, p, v, near, seen.dist[0], lambda k: is_clear(s, view, k) == (i > 0))
+        tree = jnp.where(i > 0, len(s.box), 0).astype(jnp.int32)
+        hit = search(s, view.box, tree, p, v, near, seen.dist[0])
         seen = Seen(
             jnp.where(place == i, hit.dist, seen.dist),
             jnp.where(place == i, hit.object, seen.object),
@@ -133,7 +130,7 @@ def lit(s: Scene, view: View, ray: Ray, seen: Seen) -> Array:
             casts = row_at(s.lights.shadow, i) & within & facing
             hidden = lax.cond(
                 casts,
-                lambda: search(s, start, way, jnp.zeros_like(span), span, lambda _: True, both_sides=True).object >= 0,
+                lambda: search(s, s.box, 0, start, way, jnp.zeros_like(span), span, both_sides=True).object >= 0,
                 lambda: jnp.array(False),
             )
             return jnp.where(place == i, jnp.where(hidden, 0, 1).astype(out.dtype), out)

@@ -110,9 +110,9 @@ def _search_triangles(
 
 
 def search(
-    s: Scene, p: Vector, v: Vector, near: Array, far: Array, accepts: Callable[[Array], Array], both_sides: bool = False
+    s: Scene, box: Array, root: Array | int, p: Vector, v: Vector, near: Array, far: Array, both_sides: bool = False
 ) -> Hit:
-    """The first surface on a ray between two distances, among objects that `accepts` takes.
+    """The first surface on a ray between two distances, among the objects of a tree: `box[root:]`, as `s.box`.
 
     With `both_sides` surfaces are met from behind as well, and any of them will do: the first found ends the search.
     """
@@ -151,10 +151,10 @@ def search(
 
     def visit(state: tuple[Array, Hit]) -> tuple[Array, Hit]:
         node, hit = state
-        meets = _enters(row_at(s.box, node), p, inverse, near, _tie(hit.dist))
+        meets = _enters(row_at(box, root + node), p, inverse, near, _tie(hit.dist))
         is_leaf = node >= leaves
         k = row_at(s.order, jnp.clip(node - leaves, 0, len(s.kind) - 1))
-        hit = lax.cond(meets & is_leaf & accepts(k), lambda h: test(k, h), lambda h: h, hit)
+        hit = lax.cond(meets & is_leaf, lambda h: test(k, h), lambda h: h, hit)
         node = jnp.where(meets & ~is_leaf, 2 * node, row_at(s.next, node))
         if both_sides:
             node = jnp.where(hit.object >= 0, 0, node)
