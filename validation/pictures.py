@@ -1,9 +1,9 @@
 """Pictures of jaxsim beside those of MuJoCo's renderer: `MUJOCO_GL=osmesa python -m validation.pictures [FOLDER]`.
 
-For every camera of twelve models of `models/` and ten of other collections, and for the free camera: the mean difference of
-colours in percent of full scale, the part of pixels that show the same object, and the mean difference of the pictures
-that `jaxsim render` and Gymnasium's `rgb_array` make. With a folder, pictures are written there side by side.
-MuJoCo draws without reflections and without lines of rangefinders. Needs `mujoco`, `dm_control`, `gymnasium` and OSMesa.
+For every camera of twelve models of `models/` and ten of other collections, and for the free camera: the mean
+difference of colours in percent of full scale, the part of pixels that show the same object, and the mean difference
+of the pictures that `jaxsim render` and Gymnasium's `rgb_array` make. With a folder, pictures are written there.
+MuJoCo draws without reflections and lines of rangefinders. Needs `mujoco`, `dm_control`, `gymnasium` and OSMesa.
 """
 
 import sys
@@ -37,7 +37,9 @@ def models() -> dict[str, Path]:
     return found
 
 
-def mujoco_pictures(model: mujoco.MjModel, data: mujoco.MjData, cameras: list[int]) -> list[tuple[np.ndarray, np.ndarray]]:
+def mujoco_pictures(
+    model: mujoco.MjModel, data: mujoco.MjData, cameras: list[int]
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Colours (h, w, 3), bytes, and segmentation (h, w, 2) by MuJoCo."""
     found = []
     option = mujoco.MjvOption()
@@ -76,7 +78,9 @@ def compare(path: Path) -> list[tuple[str, float, float, float, np.ndarray]]:
         drawn = render.render(m, state, camera, WIDTH, HEIGHT)[0]
         same = (np.asarray(image.segmentation) == objects).all(-1)
         name = "free" if camera < 0 else m.id2name("camera", camera) or str(camera)
-        pair = np.concatenate([colours, rgb.round().astype(np.uint8), np.repeat((~same * 255).astype(np.uint8)[..., None], 3, -1)], 1)
+        pair = np.concatenate(
+            [colours, rgb.round().astype(np.uint8), np.repeat((~same * 255).astype(np.uint8)[..., None], 3, -1)], 1
+        )
         error = [100 * np.abs(x.astype(float) - colours).mean() / 255 for x in (rgb, drawn)]
         out.append((name, error[0], 100 * same.mean(), error[1], pair))
     return out
@@ -89,7 +93,11 @@ def main(folder: str | None = None, only: str = "") -> None:
             continue
         for camera, colour, same, drawn, pair in compare(path):
             marks = "".join(" <-" if bad else "" for bad in (colour > 3 or same < 98 or drawn > 3,))
-            print(f"{name:32s} {camera:16s} colours {colour:5.2f} %  same object {same:6.2f} %  render {drawn:5.2f} %{marks}", flush=True)
+            print(
+                f"{name:32s} {camera:16s} colours {colour:5.2f} %  same object {same:6.2f} %  "
+                f"render {drawn:5.2f} %{marks}",
+                flush=True,
+            )
             worst = [max(worst[0], colour), min(worst[1], same), max(worst[2], drawn)]
             if folder:
                 file = Path(folder) / f"{name.replace('/', '_')}_{camera.replace('/', '_')}.png"

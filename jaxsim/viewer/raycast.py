@@ -15,10 +15,10 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.core.types import GeomType, ObjType
+from jaxsim.core.types import ObjType
 from jaxsim.engine.dynamics.camera import ORTHOGRAPHIC, intrinsics, pixel_rays
-from jaxsim.math.arrays import gather, inner, matvec_t
-from jaxsim.math.safe import Array, normalize
+from jaxsim.math.arrays import inner
+from jaxsim.math.safe import Array
 from jaxsim.native.pool import for_each
 from jaxsim.viewer import scene_layout as layout
 from jaxsim.viewer.scene import GROUPS, OPAQUE, Scene, make_scene, tree_of
@@ -131,7 +131,7 @@ def render_many(
     scene = make_scene(m, d, tuple(int(g) for g in groups))
     images = []
     for cam in ids:
-        w, h = (m.cam_resolution[cam] if cam >= 0 else (640, 480))
+        w, h = m.cam_resolution[cam] if cam >= 0 else (640, 480)
         w, h = int(width or w), int(height or h)
         eye = free_camera(m, w, h, lookat) if cam < 0 else model_camera(m, d, cam, w, h)
         images.append(_picture(m, scene, eye, w, h, shadows, draw))
@@ -150,7 +150,7 @@ def _picture(m: Model, s: Scene, eye: Eye, width: int, height: int, shadows: boo
         s = jax.tree.map(lambda x: jnp.zeros((1, *x.shape[1:]), x.dtype) if x.shape[:1] == (0,) else x, s)
     chunk = min(RAYS, count)
     rows = -(-count // chunk)
-    pad = lambda x: jnp.concatenate([x, jnp.broadcast_to(x[-1:], (rows * chunk - count, 3))]).reshape(rows, chunk, 3)  # noqa: E731, E501
+    pad = lambda x: jnp.concatenate([x, jnp.broadcast_to(x[-1:], (rows * chunk - count, 3))]).reshape(rows, chunk, 3)  # noqa: E731
     rays = jax.tree.map(pad, rays)
     amount = jnp.where(draw, chunk, 0).astype(jnp.int32)
     each = lambda f: partial(_for_rays, f, amount)  # noqa: E731
@@ -158,8 +158,19 @@ def _picture(m: Model, s: Scene, eye: Eye, width: int, height: int, shadows: boo
     unlit = jnp.ones((rows, chunk, len(s.lights.spot)), s.pos.dtype)
     reached = jax.vmap(each(lit), (None, None, 0, 0))(s, view, rays, seen) if shadows and _has_shadows(m) else unlit
     sky = next(iter(layout.sky(m)), -1)
-    rgb = _with_derivatives(partial(_paint, sky=sky), partial(_paint_natively, sky=sky, count=amount), s, view, rays, seen, reached)
-    depth = _with_derivatives(_depth, lambda s, v, r, seen: jnp.where(seen.object[..., 0] >= 0, v.near + seen.dist[..., 0] * inner(r.way, v.axis), v.far), s, view, rays, seen)
+    rgb = _with_derivatives(
+        partial(_paint, sky=sky), partial(_paint_natively, sky=sky, count=amount), s, view, rays, seen, reached
+    )
+    depth = _with_derivatives(
+        _depth,
+        lambda s, v, r, seen: jnp.where(
+            seen.object[..., 0] >= 0, v.near + seen.dist[..., 0] * inner(r.way, v.axis), v.far
+        ),
+        s,
+        view,
+        rays,
+        seen,
+    )
     o = layout.objects(m)
     nearest = jnp.where(seen.object[..., 1] >= 0, seen.object[..., 1], seen.object[..., 0])
     table = np.stack([np.append(o.row, -1), np.append(o.objtype, -1)], 1).astype(np.int32)

@@ -18,7 +18,7 @@ from jaxsim.math.arrays import gather, inner, matvec, take
 from jaxsim.math.rotation import cross, quat_to_mat
 from jaxsim.math.safe import Array
 from jaxsim.viewer import scene_layout as layout
-from jaxsim.viewer.scene_layout import BOX, CAPSULE, CYLINDER, LEAF, PLANE, RIGID, SOFT, SPHERE, Mesh
+from jaxsim.viewer.scene_layout import CAPSULE, CYLINDER, LEAF, PLANE, RIGID, SOFT, SPHERE, Mesh
 
 DEFAULT_RGBA = (0.5, 0.5, 0.5, 1.0)  # an object of this colour takes that of its material
 NO_MATERIAL = (0.0, 0.5, 0.5, 0.0)  # emission, specular, shininess and reflectance without a material
@@ -32,7 +32,7 @@ NOWHERE = 1e30  # where empty boxes lie
 
 
 class Triangles(NamedTuple):
-    """Triangles (n,) with corners, normals (n, 9) and texture coordinates (n, 6), and boxes (nodes, 6) of their trees."""
+    """Corners and normals (n, 9) and texture coordinates (n, 6) of triangles, and boxes (nodes, 6) of their trees."""
 
     corner: Array
     normal: Array
@@ -64,8 +64,8 @@ class Scene(NamedTuple):
 
     `shine` (n, 4) is emission, specular, shininess, reflectance. `texture` (n,) is -1 without one; `explicit` says
     whether triangles have coordinates. `box` (nodes, 6) are lower and upper corners of a tree over the objects, as a
-    heap whose leaves are objects in an `order` (n,) that is new at every pose. `shadow_reach` is half the width of shadows of directional lights, `shadow_cone` the part of a spot light's cone
-    that casts shadows.
+    heap whose leaves are objects in an `order` (n,) that is new at every pose. `shadow_reach` is half the width of
+    shadows of directional lights, `shadow_cone` the part of a spot light's cone that casts shadows.
     """
 
     kind: Array
@@ -109,7 +109,11 @@ def make_scene(m: Model, d: Data, groups: tuple[int, ...] = GROUPS) -> Scene:
     heaps = layout.heaps_of_rigid(m), layout.heaps_of_soft(m)
     rigid, soft = _rigid(m, dtype), _soft(m, d)
     index = np.maximum(o.shape, 0)
-    pick = lambda k: np.where(o.shape >= 0, np.where(o.kind == SOFT, *(np.append(h[k], 0)[np.minimum(index, len(h[k]))] for h in reversed(heaps))), 0).astype(np.int32)  # noqa: E731, E501
+
+    def pick(k: int) -> np.ndarray:
+        of_rigid, of_soft = (np.append(h[k], 0)[np.minimum(index, len(h[k]))] for h in heaps)
+        return np.where(o.shape >= 0, np.where(o.kind == SOFT, of_soft, of_rigid), 0).astype(np.int32)
+
     base, leaves, triangle, count = (pick(k) for k in range(4))
     box = _boxes(o, pos, mat, size, shown, rigid, soft, base)
     order = _along_curve(box)
@@ -118,12 +122,13 @@ def make_scene(m: Model, d: Data, groups: tuple[int, ...] = GROUPS) -> Scene:
     texture = mat_texid[o.matid]
     explicit = np.zeros(len(o.kind), bool)
     for i in np.flatnonzero((o.kind == RIGID) | (o.kind == SOFT)):
-        explicit[i] = _has_coordinates(m, o, i)
+        explicit[i] = _has_coordinates(m, o, int(i))
     return Scene(
         jnp.asarray(o.kind), pos, mat, size, rgba, shine, jnp.asarray(texture), repeat,
         jnp.asarray(np.append(m.mat_texuniform, False)[o.matid]), jnp.asarray(explicit),
         jnp.asarray(base), jnp.asarray(leaves), jnp.asarray(triangle), jnp.asarray(count),
-        order, heap_of_boxes(box[order], layout.power_of_two(len(o.kind))), jnp.asarray(layout.next_nodes(m)), rigid, soft, _lights(m, d), jnp.asarray(images.texel),
+        order, heap_of_boxes(box[order], layout.power_of_two(len(o.kind))), jnp.asarray(layout.next_nodes(m)),
+        rigid, soft, _lights(m, d), jnp.asarray(images.texel),
         jnp.asarray(images.first), jnp.asarray(images.width), jnp.asarray(images.height), jnp.asarray(images.levels),
         jnp.asarray(images.is_cube), jnp.asarray(m.stat.extent, dtype),
         jnp.asarray(m.vis.map.shadowclip * m.stat.extent, dtype), jnp.asarray(m.vis.map.shadowscale, dtype),
@@ -165,7 +170,8 @@ def _places(m: Model, d: Data, o: layout.Objects) -> tuple[Array, Array, Array, 
         parts.append(_cranks(m, d, cranks))
     if not parts:
         return jnp.zeros((0, 3), dtype), jnp.zeros((0, 9), dtype), jnp.zeros((0, 3), dtype), jnp.zeros(0, bool)
-    return tuple(jnp.concatenate(x) for x in zip(*parts, strict=True))
+    pos, mat, size, there = (jnp.concatenate(x) for x in zip(*parts, strict=True))
+    return pos, mat, size, there
 
 
 def _sizes(kind: np.ndarray, size: Array) -> Array:
@@ -266,7 +272,14 @@ def tree_of(s: Scene, which: Array) -> Array:
 
 
 def _boxes(
-    o: layout.Objects, pos: Array, mat: Array, size: Array, shown: Array, rigid: Triangles, soft: Triangles, base: np.ndarray
+    o: layout.Objects,
+    pos: Array,
+    mat: Array,
+    size: Array,
+    shown: Array,
+    rigid: Triangles,
+    soft: Triangles,
+    base: np.ndarray,
 ) -> Array:
     """Boxes (n, 6) of objects in the world; empty for those that are not shown."""
     kind = o.kind
@@ -364,14 +377,22 @@ def _field_triangles(m: Model, i: int, cells: np.ndarray) -> Array:
 
     def point(row: np.ndarray, col: np.ndarray, top: bool = True) -> Array:
         x, y = size[0] * (2 * col / (nc - 1) - 1), size[1] * (2 * row / (nr - 1) - 1)
-        return jnp.stack([x, y, take(data, row * nc + col) * size[2] if top else jnp.broadcast_to(-size[3], x.shape)], 1)
+        return jnp.stack(
+            [x, y, take(data, row * nc + col) * size[2] if top else jnp.broadcast_to(-size[3], x.shape)], 1
+        )
 
     r, c = cells.T
     a, b, e, f = point(r, c), point(r, c + 1), point(r + 1, c), point(r + 1, c + 1)
     parts = [jnp.stack([jnp.stack([e, a, f], 1), jnp.stack([a, b, f], 1)], 1).reshape(-1, 3, 3)]
     along_r, along_c = np.arange(nr - 1), np.arange(nc - 1)
-    walls = [(along_r + 1, along_r, 0 * along_r, 0 * along_r), (along_r, along_r + 1, 0 * along_r + nc - 1, 0 * along_r + nc - 1)]
-    walls += [(0 * along_c, 0 * along_c, along_c, along_c + 1), (0 * along_c + nr - 1, 0 * along_c + nr - 1, along_c + 1, along_c)]
+    walls = [
+        (along_r + 1, along_r, 0 * along_r, 0 * along_r),
+        (along_r, along_r + 1, 0 * along_r + nc - 1, 0 * along_r + nc - 1),
+    ]
+    walls += [
+        (0 * along_c, 0 * along_c, along_c, along_c + 1),
+        (0 * along_c + nr - 1, 0 * along_c + nr - 1, along_c + 1, along_c),
+    ]
     for r0, r1, c0, c1 in walls:
         low, top = (point(r0, c0, False), point(r1, c1, False)), (point(r1, c1), point(r0, c0))
         parts += [jnp.stack([*low, top[0]], 1), jnp.stack([low[0], *top], 1)]
@@ -419,7 +440,7 @@ def skin_points(m: Model, d: Data, i: int) -> Array:
     """Vertices (n, 3) of a skin: the mean of where its bones carry them, by weight. Source: mjv_updateActiveSkin."""
     bones = m.skin_boneadr[i] + np.arange(m.skin_bonenum[i])
     counts = m.skin_bonevertnum[bones]
-    rows = np.concatenate([m.skin_bonevertadr[b] + np.arange(m.skin_bonevertnum[b]) for b in bones])
+    rows = np.concatenate([m.skin_bonevertadr[b] + np.arange(int(m.skin_bonevertnum[b])) for b in bones])
     bone = np.repeat(bones, counts)
     vertex, weight = m.skin_bonevertid[rows], m.skin_bonevertweight[rows]
     bind = m.skin_vert[m.skin_vertadr[i] + vertex] - m.skin_bonebindpos[bone]

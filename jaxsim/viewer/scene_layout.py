@@ -71,7 +71,7 @@ def power_of_two(n: int) -> int:
 def heaps(counts: list[int]) -> Heaps:
     """Trees over shapes of so many triangles."""
     leaves = np.array([power_of_two(-(-n // LEAF)) for n in counts], np.int32).reshape(-1)
-    first = np.cumsum([0, *(2 * leaves)])[:-1]
+    first = np.cumsum(np.append(0, 2 * leaves))[:-1]
     triangle = np.cumsum([0, *counts])[:-1]
     return Heaps(first.astype(np.int32), leaves, triangle.astype(np.int32), np.array(counts, np.int32).reshape(-1))
 
@@ -90,7 +90,7 @@ def next_nodes(m: Any) -> np.ndarray:
 @per_structure
 def objects(m: Any) -> Objects:
     """All objects of the model, of all groups."""
-    rows: list[tuple[int, int, int, int, int, int, int]] = []
+    rows: list[tuple[Any, ...]] = []
     soft = iter(range(m.nflex + m.nskin))
     for i in range(m.nflex):
         look = (int(m.flex_matid[i]) if m.flex_texcoordadr[i] >= 0 else -1, int(m.flex_group[i]))
@@ -104,7 +104,10 @@ def objects(m: Any) -> Objects:
         kind, data = GeomType(m.geom_type[i]), int(m.geom_dataid[i])
         shape = keys.index((kind == GeomType.HFIELD, data)) if KINDS[kind] == RIGID else -1
         rows.append((KINDS[kind], ObjType.GEOM, i, 0, m.geom_matid[i], m.geom_group[i], shape))
-    rows += [(KINDS[GeomType(m.site_type[i])], ObjType.SITE, i, 0, m.site_matid[i], m.site_group[i], -1) for i in range(m.nsite)]
+    rows += [
+        (KINDS[GeomType(m.site_type[i])], ObjType.SITE, i, 0, m.site_matid[i], m.site_group[i], -1)
+        for i in range(m.nsite)
+    ]
     for i in range(m.ntendon):
         look = (ObjType.TENDON, i), (m.tendon_matid[i], m.tendon_group[i], -1)
         rows += [(CAPSULE, *look[0], k, *look[1]) for k in range(path_points(m, i) - 1)]
@@ -116,13 +119,21 @@ def objects(m: Any) -> Objects:
 def path_points(m: Any, tendon: int) -> int:
     """The most points of a spatial tendon's path; 0 of a fixed one."""
     kinds = m.wrap_type[m.tendon_adr[tendon] :][: m.tendon_num[tendon]]
-    return 0 if (kinds == WrapType.JOINT).any() else int(np.isin(kinds, (WrapType.SPHERE, WrapType.CYLINDER)).sum() + len(kinds))
+    return (
+        0
+        if (kinds == WrapType.JOINT).any()
+        else int(np.isin(kinds, (WrapType.SPHERE, WrapType.CYLINDER)).sum() + len(kinds))
+    )
 
 
 @per_structure
 def rigid_shapes(m: Any) -> list[tuple[bool, int]]:
     """Meshes and height fields that geoms show: whether it is a height field, and its id."""
-    keys = [(m.geom_type[i] == GeomType.HFIELD, int(m.geom_dataid[i])) for i in range(m.ngeom) if KINDS[GeomType(m.geom_type[i])] == RIGID]
+    keys = [
+        (m.geom_type[i] == GeomType.HFIELD, int(m.geom_dataid[i]))
+        for i in range(m.ngeom)
+        if KINDS[GeomType(m.geom_type[i])] == RIGID
+    ]
     return sorted(set(keys))
 
 
@@ -209,7 +220,9 @@ def _flex(m: Any, i: int) -> Soft:
     corner = corner if m.flex_texcoordadr[i] >= 0 else np.zeros_like(face)
     flip = [0, 2, 1]
     a, b = shell.T
-    vertex = np.concatenate([np.stack([face, face[:, flip]], 1).reshape(-1, 3), np.stack([a, b, b], 1), np.stack([b, a, a], 1)])
+    vertex = np.concatenate(
+        [np.stack([face, face[:, flip]], 1).reshape(-1, 3), np.stack([a, b, b], 1), np.stack([b, a, a], 1)]
+    )
     wall = np.arange(len(vertex)) >= 2 * len(face)
     side = np.where(np.arange(2 * len(face)) % 2, -1, 1)[:, None] * np.ones(3, int)
     side = np.concatenate([side, np.tile([1, -1, 1], (len(shell), 1)), np.tile([-1, 1, -1], (len(shell), 1))])
@@ -270,7 +283,9 @@ def textures(m: Any) -> Textures:
                 break
             image = _halved(image)
     cube = np.append(m.tex_type != TextureType.TEXTURE_2D, False)[: max(m.ntex, 1)]
-    return Textures(np.concatenate([np.zeros(1, np.int32), *parts])[1 if parts else 0 :], first, width, height, levels, cube)
+    return Textures(
+        np.concatenate([np.zeros(1, np.int32), *parts])[1 if parts else 0 :], first, width, height, levels, cube
+    )
 
 
 def linear_image(m: Any, i: int) -> np.ndarray:

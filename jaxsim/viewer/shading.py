@@ -28,7 +28,7 @@ class View(NamedTuple):
     """What the rays of a picture share: the eye, the camera's axis, and vectors to the next pixel at a distance of 1.
 
     `parallel` says whether rays are parallel: then pixels are as large everywhere. `near` and `far` are distances of
-    planes; `plane` is the object of the haze, -1 for none; `haze` (4,) its colour and part of the horizon. `behind` (n,)
+    planes; `plane` is the object of the haze, -1 for none; `haze` (4,) its colour and part of the horizon. `behind`
     says which objects are planes seen from behind; `layers` how many surfaces of a ray are searched, one without
     transparent objects; `box` (2 nodes, 6) are trees over the opaque objects and over the transparent ones.
     """
@@ -66,7 +66,7 @@ class Seen(NamedTuple):
 
 
 class Surface(NamedTuple):
-    """A point of an object's surface: position, unit normal, and coordinates of the texture there and at its neighbours.
+    """A point of a surface: position, unit normal, and coordinates of the texture there and at the next pixels.
 
     `coordinate` (3, 2) are those of the point and of the next pixels to the right and up; `face` is one of a cube's.
     """
@@ -216,7 +216,8 @@ def surface_at(s: Scene, view: View, ray: Ray, k: Array, triangle: Array) -> Sur
     points = [q, c.add(q, steps[0]), c.add(q, steps[1])]
     coordinate, face = _coordinates(s, k, kind, size, points, is_cube)
     explicit = row_at(s.explicit, k)
-    of_triangle = [(u0, v0)] + [(u0 + _dot(slopes[:3], x), v0 + _dot(slopes[3:], x)) for x in steps]
+    slope_u, slope_v = c.vector(slopes[:3]), c.vector(slopes[3:])
+    of_triangle = [(u0, v0)] + [(u0 + _dot(slope_u, x), v0 + _dot(slope_v, x)) for x in steps]
     coordinate = tuple(
         (jnp.where(explicit, a, x), jnp.where(explicit, b, y))
         for (a, b), (x, y) in zip(of_triangle, coordinate, strict=True)
@@ -241,14 +242,12 @@ def _coordinates(
         unit[2] = jnp.where((kind == CAPSULE) & (over > 0), cap, unit[2])
         ways.append(c.vector(jnp.where(uniform, x * size[i], x) for i, x in enumerate(unit)))
     cube, face = cube_coordinates(ways)
-    both = [
-        (jnp.where(is_cube, a, x), jnp.where(is_cube, b, y)) for (a, b), (x, y) in zip(cube, flat, strict=True)
-    ]
+    both = [(jnp.where(is_cube, a, x), jnp.where(is_cube, b, y)) for (a, b), (x, y) in zip(cube, flat, strict=True)]
     return both, jnp.where(is_cube, face, 0)
 
 
 def cube_coordinates(ways: list[Vector]) -> tuple[list[tuple[Array, Array]], Array]:
-    """Coordinates in [0, 1] on the face of a cube that the first direction points at, of all directions, and the face."""
+    """Coordinates in [0, 1] of directions on the face of a cube that the first points at, and that face."""
     x, y, z = (jnp.abs(q) for q in ways[0])
     axis = jnp.where((x >= y) & (x >= z), 0, jnp.where(y >= z, 1, 2))
 
@@ -311,7 +310,9 @@ def _bilinear(s: Scene, tex: Array, level: Array, u: Array, v: Array, face: Arra
     return c.vector(x / TEXEL_MAX for x in total)
 
 
-def shade(s: Scene, view: View, ray: Ray, k: Array, triangle: Array, reached: Array, clear: Array) -> tuple[Vector, Array]:
+def shade(
+    s: Scene, view: View, ray: Ray, k: Array, triangle: Array, reached: Array, clear: Array
+) -> tuple[Vector, Array]:
     """Colour and opacity of an object where a ray meets it.
 
     `reached` (nlight,) says which lights are not hidden; `clear` whether the object is drawn as transparent: then it
@@ -336,7 +337,11 @@ def shade(s: Scene, view: View, ray: Ray, k: Array, triangle: Array, reached: Ar
         ambient, diffuse, gloss = (_split(row_at(x, i)) for x in (lights.ambient, lights.diffuse, lights.specular))
         front = facing > 0
         mine = [
-            strength * (ambient[j] * colour[j] + jnp.where(front, diffuse[j] * facing * colour[j] + gloss[j] * shine[1] * polish, 0))
+            strength
+            * (
+                ambient[j] * colour[j]
+                + jnp.where(front, diffuse[j] * facing * colour[j] + gloss[j] * shine[1] * polish, 0)
+            )
             for j in range(3)
         ]
         apart = row_at(lights.shadow, i) & ~clear

@@ -1,4 +1,4 @@
-"""What one ray meets in a scene: a loop over trees of boxes, written for one ray, which `native` prints as a program."""
+"""What a ray meets in a scene: a loop over trees of boxes, for one ray, which `native` prints as a program."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -94,8 +94,8 @@ def _search_triangles(
             for j in range(LEAF):
                 i = first + jnp.minimum(LEAF * (node - leaves) + j, count - 1)
                 x = row_at(of.corner, i)
-                corners = (c.vector(x[3 * a + b] for b in range(3)) for a in range(3))
-                t = ray_triangle(*corners, p, v, not both_sides)
+                v0, v1, v2 = (c.vector(x[3 * a + b] for b in range(3)) for a in range(3))
+                t = ray_triangle(v0, v1, v2, p, v, not both_sides)
                 nearer = (t >= near) & (t < best)
                 best, found = jnp.where(nearer, t, best), jnp.where(nearer, i, found)
             return best, found

@@ -1,4 +1,4 @@
-"""Colours beside those of MuJoCo's renderer: textures, transparency, lights, sky, cameras. Values are MuJoCo 3.8.1's."""
+"""Colours beside those of MuJoCo 3.8.1's renderer: textures, transparency, lights, sky, cameras."""
 
 import jax
 import numpy as np
@@ -48,7 +48,8 @@ def test_of_two_boxes_at_one_place_the_later_is_seen_and_what_is_half_transparen
 CASES = {
     "sRGB texture": ('<geom type="box" size="1 1 1" material="t"/>', FLAT, AMBIENT, "", (36, 48), (0.21, 0.21, 0.21)),
     "coordinates of a mesh": (
-        '<geom type="mesh" mesh="q" material="k"/>', CHECKER.format("1 1", "false") + QUAD, AMBIENT, "", (28, 40), (0, 1, 0)
+        '<geom type="mesh" mesh="q" material="k"/>', CHECKER.format("1 1", "false") + QUAD, AMBIENT, "",
+        (28, 40), (0, 1, 0)
     ),
     "cube": ('<geom type="box" size="1 1 1" material="k"/>', CUBE, AMBIENT, "", (44, 40), (1, 0, 0)),
     "capsule": (
@@ -56,7 +57,8 @@ CASES = {
         (35, 50), (0, 1, 0),
     ),
     "many squares far away": (
-        '<geom type="plane" size="0 0 1" material="k"/>', CHECKER.format("9 9", "true"), AMBIENT, "", (4, 48), (0.5, 0.5, 0)
+        '<geom type="plane" size="0 0 1" material="k"/>', CHECKER.format("9 9", "true"), AMBIENT, "",
+        (4, 48), (0.5, 0.5, 0)
     ),
     "plane from below": (
         '<geom type="plane" size="2 2 1" rgba="1 0 0 1" euler="180 0 0"/>', "", AMBIENT, "", (50, 48), (0.51, 0, 0)
