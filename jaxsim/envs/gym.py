@@ -103,8 +103,9 @@ class GymEnv(_Compiled, gymnasium.Env):
             return None
         from jaxsim.viewer.render import render
 
-        frame = {"qpos": jnp.asarray(self._state.data.qpos)[None]}
-        return np.asarray(render(self.env.model, frame, camera=self.camera, width=self.width, height=self.height))[0]
+        d = self._state.data
+        frame = {name: jnp.asarray(getattr(d, name))[None] for name in ("qpos", "mocap_pos", "mocap_quat")}
+        return render(self.env.model, frame, camera=self.camera, width=self.width, height=self.height)[0]
 
     def _compile(self) -> None:
         self._reset, self._step = jit(self.env.reset), jit(self.env.step)

@@ -6,11 +6,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxsim import stages
 from jaxsim.core.data import Data
 from jaxsim.envs.base import Info, State, first_state
 from jaxsim.envs.wrappers import Wrapper
 from jaxsim.math.safe import Array
+from jaxsim.viewer.frames import place
 from jaxsim.viewer.raycast import render
 
 PICTURES = {"depth": 1, "rgb": 3}  # kinds, and their channels
@@ -65,8 +65,7 @@ class Vision(Wrapper):
     def look(self, data: Data) -> Array:
         """One picture (height, width, channels) of a state."""
         m = self.env.model
-        data = stages.camlight(m, stages.com_pos(m, stages.kinematics(m, data)))
-        image = render(m, data, self.camera, *self.size, shadows=False)
+        image = render(m, place(m, data), self.camera, *self.size, shadows=False)
         if self.picture == "rgb":
             return image.rgb.astype(data.qpos.dtype)
         return jnp.clip(1 - image.depth / self.reach, 0, 1)[..., None].astype(data.qpos.dtype)

@@ -454,7 +454,7 @@ def run_render(args: argparse.Namespace) -> int:
             save(m, frames, args.out, camera, **size)
         else:
             frames = recorded(args, m) if args.replay else simulated(args, m, seconds, 1 / max(seconds, 1e-9))
-            render.save_image(m, {"qpos": frames["qpos"][-1]}, args.out, camera, **size)
+            render.save_image(m, frames, args.out, camera, **size)
     except (KeyError, IndexError) as error:
         known = ", ".join(m.id2name("camera", i) or str(i) for i in range(m.ncam))
         raise CliError(f"--camera: no camera {args.camera!r}; the model has {known or 'none'}") from error

@@ -39,7 +39,7 @@ def surfaces(m: Model, groups: tuple[int, ...] = (0, 1, 2)) -> list[Surface]:
     return [s for s in (*flexes, *skins) if s.rgba[3] > 0 and len(s.face)]
 
 
-def _look(m: Model, material: int, rgba: np.ndarray) -> tuple[np.ndarray, int]:
+def look(m: Model, material: int, rgba: np.ndarray) -> tuple[np.ndarray, int]:
     """Colour and texture of a flex or a skin; its own rgba overrides the material's unless it is the default."""
     rgba = np.asarray(rgba, np.float32)
     if material < 0:
@@ -53,7 +53,7 @@ def _flex_surface(m: Model, f: int) -> Surface:
     dim, count = int(m.flex_dim[f]), int(m.flex_elemnum[f])
     data = slice(m.flex_elemdataadr[f], m.flex_elemdataadr[f] + count * (dim + 1))
     face = m.flex_elem[data].reshape(count, dim + 1)
-    rgba, texture = _look(m, int(m.flex_matid[f]), np.asarray(m.flex_rgba[f]))
+    rgba, texture = look(m, int(m.flex_matid[f]), np.asarray(m.flex_rgba[f]))
     coordinate = np.zeros((3 * len(face), 2))
     if dim == 3:
         face = m.flex_shell[m.flex_shelldataadr[f] :][: 3 * m.flex_shellnum[f]].reshape(-1, 3)
@@ -65,7 +65,7 @@ def _flex_surface(m: Model, f: int) -> Surface:
 
 def _skin_surface(m: Model, s: int) -> Surface:
     face = m.skin_face[m.skin_faceadr[s] :][: m.skin_facenum[s]]
-    rgba, texture = _look(m, int(m.skin_matid[s]), m.skin_rgba[s])
+    rgba, texture = look(m, int(m.skin_matid[s]), m.skin_rgba[s])
     coordinate = np.zeros((3 * len(face), 2))
     if m.skin_texcoordadr[s] >= 0:
         coordinate = m.skin_texcoord[m.skin_texcoordadr[s] + face.reshape(-1)]

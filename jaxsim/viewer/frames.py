@@ -25,6 +25,8 @@ POSES = (
     "site_xmat",
     "cam_xpos",
     "cam_xmat",
+    "light_xpos",
+    "light_xdir",
     "xanchor",
     "xaxis",
 )
@@ -66,7 +68,7 @@ def _fields(states: Any) -> dict[str, np.ndarray]:
     if not isinstance(states, Data):
         return {"qpos": np.asarray(states)}
     names = ("time", "qpos", "mocap_pos", "mocap_quat", "sensordata", "geom_xpos", "geom_xmat", "xpos", "xmat", "ncon")
-    names += ("site_xpos", "site_xmat", "cam_xpos", "cam_xmat", "flexvert_xpos")
+    names += ("site_xpos", "site_xmat", "cam_xpos", "cam_xmat", "light_xpos", "light_xdir", *FLEX, *TENDON)
     found = {n: getattr(states, n) for n in names} | {f"contact_{n}": getattr(states.contact, n) for n in _CONTACT}
     return {name: np.asarray(x) for name, x in jax.device_get(found).items()}
 
@@ -114,14 +116,18 @@ def poses(m: Model, trajectory: Any) -> dict[str, np.ndarray]:
     return found
 
 
+def place(m: Model, d: Data) -> Data:
+    """Data with the poses of all that is seen, at `qpos` and the poses of mocap bodies."""
+    d = jaxsim.stages.flex(m, jaxsim.camlight(m, jaxsim.com_pos(m, jaxsim.kinematics(m, d))))
+    return jaxsim.tendon(m, d)
+
+
 @jax.jit
 def _poses(m: Model, given: dict[str, Array]) -> dict[str, Array]:
     names = POSES[1:] + (TENDON if m.ntendon else ()) + (FLEX if m.nflex else ())
 
     def one(given: dict[str, Array]) -> dict[str, Array]:
-        d = jaxsim.make_data(m).replace(**given)
-        d = jaxsim.stages.flex(m, jaxsim.camlight(m, jaxsim.com_pos(m, jaxsim.kinematics(m, d))))
-        d = jaxsim.tendon(m, d)
+        d = place(m, jaxsim.make_data(m).replace(**given))
         return {n: getattr(d, n) for n in names}
 
     return jax.lax.map(one, given)

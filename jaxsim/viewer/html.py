@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from jaxsim.core.model import Model
-from jaxsim.core.types import GeomType, LightType, TextureRole, TextureType
-from jaxsim.viewer.deformables import DEFAULT_RGBA, Surface, is_sheet, surface_points, surfaces, thickness
-from jaxsim.viewer.frames import grid, poses, split_worlds
+from jaxsim.core.types import GeomType, LightType, ObjType, TextureRole, TextureType
+from jaxsim.viewer import scene_layout as layout
+from jaxsim.viewer.deformables import DEFAULT_RGBA, Surface, is_sheet, look, surface_points, surfaces, thickness
+from jaxsim.viewer.frames import TENDON, grid, poses, split_worlds
 from jaxsim.viewer.png import png_bytes, reduced
 
 SHAPES = {
@@ -32,7 +33,9 @@ MAX_LINES = 64  # of a plot; sensors with more values are left out
 WORLD_SPACING = 1.2  # between worlds that are drawn side by side, in extents of the model
 COMPRESS_BYTES = 512  # shorter blobs are not compressed
 BLOB_TYPES = {np.dtype(t): name for t, name in (("<f4", "f32"), ("<i2", "i16"), ("i1", "i8"), ("<u4", "u32"))}
-SITE_LOOK = {"specular": 0.15, "shininess": 0.3, "emission": 0.0, "image": -1, "repeat": [1.0, 1.0]}
+SOFT_LOOK = {"specular": 0.5, "shininess": 0.5, "emission": 0.0, "repeat": [1.0, 1.0]}
+PULLEY = -2  # in wrap_obj: no segment begins or ends there
+SITE_LOOK = {"specular": 0.5, "shininess": 0.5, "emission": 0.0, "image": -1, "repeat": [1.0, 1.0]}
 
 
 def save_html(
@@ -94,7 +97,7 @@ def make_scene(m: Model, states: Any, follow: str | None = "auto") -> dict[str, 
         shapes = _geoms(m, f, moving, mesh_of, image_of) + _sites(m, f, sites, len(moving))
         shapes = [g for g in shapes if i == 0 or g["moving"] >= 0 or g.get("shape") != "plane"]
         geoms += [g | {"moving": g["moving"] + i * (len(moving) + len(sites)) * (g["moving"] >= 0)} for g in shapes]
-        entries, vertices = _surfaces(m, world, len(f["time"]), image_of)
+        entries, vertices = _with_tendons(m, world, _surfaces(m, world, len(f["time"]), image_of))
         first = sum(p.shape[1] for p in points)
         soft += [e | {"first": e["first"] + first} for e in entries]
         points.append(vertices + offset.astype(np.float32))
@@ -119,9 +122,10 @@ def make_scene(m: Model, states: Any, follow: str | None = "auto") -> dict[str, 
         "ncontact": _blob(ncontact),
         "camera": _camera(m, frames, moving) | _distance_to(m, len(worlds)),
         "cameras": _cameras(m, worlds[0]),
+        "lights": _lights(m, worlds[0]),
+        "headlight": _headlight(m),
         "plots": _plots(m, worlds),
         "extent": float(m.stat.extent),
-        "sun": sun_direction(m),
         "sky": sky_colours(m),
     }
 
@@ -171,6 +175,33 @@ def _cameras(m: Model, world: dict[str, np.ndarray]) -> list[dict[str, Any]]:
     ]
 
 
+def _lights(m: Model, world: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    """Lights that are on, with the first world's poses of them in every frame, or those of the model."""
+    pos, way = world.get("light_xpos"), world.get("light_xdir")
+    if pos is None or way is None:
+        pos, way = np.asarray(m.light_pos0)[None], np.asarray(m.light_dir0)[None]
+    kinds = {LightType.SPOT: "spot", LightType.DIRECTIONAL: "directional"}
+    return [
+        {
+            "kind": kinds.get(LightType(m.light_type[i]), "head"),  # MuJoCo draws point lights as if at the camera
+            "shadow": int(bool(m.light_castshadow[i])),
+            "position": _blob(np.asarray(pos)[:, i]),
+            "direction": _blob(np.asarray(way)[:, i]),
+            "attenuation": _floats(m.light_attenuation[i]),
+            "cone": _floats([np.cos(np.deg2rad(min(float(m.light_cutoff[i]), 180.0))), float(m.light_exponent[i])]),
+            **{name: _floats(getattr(m, f"light_{name}")[i]) for name in ("ambient", "diffuse", "specular")},
+        }
+        for i in np.flatnonzero(m.light_active)
+    ]
+
+
+def _headlight(m: Model) -> dict[str, Any] | None:
+    """The light at the camera, None where it is off."""
+    head = m.vis.headlight
+    colours = {name: _floats(getattr(head, name)) for name in ("ambient", "diffuse", "specular")}
+    return colours if head.active else None
+
+
 def _plots(m: Model, worlds: list[dict[str, np.ndarray]]) -> list[dict[str, Any]]:
     """What can be plotted under the time line, of the first world: sensors and the reward, values (nframe, k)."""
     out, world = [], worlds[0]
@@ -205,10 +236,44 @@ def _surfaces(
     return entries, np.nan_to_num(every.astype(np.float32))
 
 
+def _with_tendons(
+    m: Model, world: Mapping[str, np.ndarray], soft: tuple[list[dict[str, Any]], np.ndarray]
+) -> tuple[list[dict[str, Any]], np.ndarray]:
+    """Surfaces and their vertices, and after them spatial tendons, drawn as edges between points of their paths."""
+    entries, vertices = soft
+    o = layout.objects(m)
+    if any(name not in world for name in TENDON):
+        return soft
+    for t in range(m.ntendon):
+        part = o.part[(o.objtype == ObjType.TENDON) & (o.row == t)]
+        if not len(part):
+            continue
+        points = np.reshape(world["wrap_xpos"], (len(vertices), -1, 3))
+        owner = np.reshape(world["wrap_obj"], (len(vertices), -1))
+        row = np.clip(np.asarray(world["ten_wrapadr"])[:, t, None] + part, 0, points.shape[1] - 2)
+        there = part < np.asarray(world["ten_wrapnum"])[:, t, None] - 1
+        frame = np.arange(len(vertices))[:, None]
+        there &= (owner[frame, row] != PULLEY) & (owner[frame, row + 1] != PULLEY)
+        a, b = points[frame, row], points[frame, row + 1]
+        ends = np.stack([a, np.where(there[..., None], b, a)], 2).reshape(len(vertices), -1, 3)
+        rgba, _ = look(m, int(m.tendon_matid[t]), np.asarray(m.tendon_rgba[t]))
+        face = np.arange(2 * len(part)).reshape(-1, 2)
+        s = Surface(False, t, face, np.zeros((2 * len(part), 2)), rgba, -1, True)
+        entry = _drawn(s, vertices.shape[1], ends.shape[1], int(m.tendon_group[t]), image_of={})
+        entries = [*entries, entry | {"thickness": float(m.tendon_width[t]), "sheet": False}]
+        vertices = np.concatenate([vertices, ends.astype(np.float32)], 1)
+    return entries, vertices
+
+
 def _surface(m: Model, s: Surface, first: int, count: int, image_of: dict[int, int]) -> dict[str, Any]:
     group = m.skin_group[s.id] if s.skin else m.flex_group[s.id]
-    look = {"specular": 0.15, "shininess": 0.3, "emission": 0.0, "repeat": [1.0, 1.0]}
-    return look | {
+    entry = _drawn(s, first, count, int(group), image_of)
+    return entry | {"thickness": thickness(m, s), "sheet": bool(is_sheet(m, s))}
+
+
+def _drawn(s: Surface, first: int, count: int, group: int, image_of: dict[int, int]) -> dict[str, Any]:
+    """A surface as the page draws it, with its vertices in the table of all."""
+    return SOFT_LOOK | {
         "rgba": _floats(s.rgba),
         "image": image_of.get(s.texture, -1),
         "group": int(np.clip(group, 0, 5)),
@@ -217,8 +282,6 @@ def _surface(m: Model, s: Surface, first: int, count: int, image_of: dict[int, i
         "corners": s.face.shape[1],
         "face": _blob(s.face),
         "coordinate": _blob(s.coordinate),
-        "thickness": thickness(m, s),
-        "sheet": bool(is_sheet(m, s)),
         "smooth": bool(s.smooth),
     }
 
@@ -363,12 +426,12 @@ def geom_appearance(m: Model, g: int, kind: GeomType, image_of: dict[int, int]) 
     """Colour, gloss and texture of a geom; its own rgba overrides the material's unless it is the default."""
     mat = int(m.geom_matid[g])
     rgba = np.asarray(m.geom_rgba[g], np.float32)
-    look: dict[str, Any] = {"specular": 0.15, "shininess": 0.3, "emission": 0.0, "image": -1, "repeat": [1.0, 1.0]}
+    look: dict[str, Any] = {"specular": 0.5, "shininess": 0.5, "emission": 0.0, "image": -1, "repeat": [1.0, 1.0]}
     if mat >= 0:
         if np.array_equal(rgba, DEFAULT_RGBA):
             rgba = np.asarray(m.mat_rgba[mat], np.float32)
         look |= {
-            "specular": 0.5 * float(m.mat_specular[mat]),
+            "specular": float(m.mat_specular[mat]),
             "shininess": float(m.mat_shininess[mat]),
             "emission": float(m.mat_emission[mat]),
         }
@@ -406,7 +469,8 @@ def _images(m: Model) -> tuple[list[str], dict[int, int]]:
     for tex in sorted(used):
         if tex < 0 or m.tex_type[tex] != TextureType.TEXTURE_2D:
             continue
-        image = png_bytes(reduced(texture_pixels(m, tex)[::-1], MAX_IMAGE))
+        pixels = np.round(255 * layout.linear_image(m, tex)[0, ::-1]).astype(np.uint8)
+        image = png_bytes(reduced(pixels, MAX_IMAGE))
         image_of[tex] = len(urls)
         urls.append("data:image/png;base64," + base64.b64encode(image).decode())
     return urls, image_of
@@ -513,14 +577,6 @@ def _default_follow(m: Model, roots: np.ndarray, track: np.ndarray, follow: str 
     if root not in roots:
         raise KeyError(f"body {follow!r} cannot be followed, since it does not move")
     return int(np.flatnonzero(roots == root)[0])
-
-
-def sun_direction(m: Model) -> list[float]:
-    """Direction to the first directional light that points down; without one, a fixed direction from above."""
-    for i in np.flatnonzero(m.light_type == LightType.DIRECTIONAL):
-        if m.light_dir[i][2] < 0:
-            return _floats(-np.asarray(m.light_dir[i]))
-    return [-0.3, -0.4, 1.0]
 
 
 def sky_colours(m: Model) -> list[list[float]]:

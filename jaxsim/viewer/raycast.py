@@ -1,12 +1,13 @@
-"""Images of a model's cameras by ray casting in JAX: depth, segmentation and colour, batched and differentiable.
+"""Pictures of a model by casting rays in JAX: colours, depth and segmentation, in batches, with derivatives.
 
-Geoms are drawn as by MuJoCo's renderer: front faces between the near and far planes, lit by the model's lights and the
-headlight, with shadows. Sites, tendons, flexes and skins are not drawn. A geom is opaque or invisible, there are no
-reflections, haze or fog, and meshes have no textures.
+The scene is that of `viewer.scene`, drawn as by MuJoCo's renderer: front faces between the near and the far plane, the
+model's lights with shadows, materials and textures, transparency, sky and haze. There are no reflections and no fog,
+lines of rangefinders are not drawn, and light is computed for pixels, not for vertices.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,26 +15,24 @@ import numpy as np
 
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.core.types import LightType
-from jaxsim.engine.dynamics.camera import pixel_rays
-from jaxsim.engine.ray.cast import RayHit, cast, visible
-from jaxsim.math import safe
-from jaxsim.math.arrays import gather, inner
+from jaxsim.core.types import ObjType
+from jaxsim.engine.dynamics.camera import ORTHOGRAPHIC, intrinsics, pixel_rays
+from jaxsim.math.arrays import inner
 from jaxsim.math.safe import Array
-from jaxsim.viewer.raycast_texture import background, texture
-from jaxsim.xla.batching import rows_in_turn
-from jaxsim.xla.fusion import fusion_barrier
+from jaxsim.native.pool import for_each
+from jaxsim.viewer import scene_layout as layout
+from jaxsim.viewer.scene import GROUPS, OPAQUE, Scene, make_scene, tree_of
+from jaxsim.viewer.shading import LAYERS, Ray, Seen, View, lit, paint, see, surface_at
 
-DEFAULT_RGBA = np.array([0.5, 0.5, 0.5, 1])  # a geom of this colour takes that of its material
-RAYS = 1024  # of an image that a CPU casts together: some thirty numbers each stay in its cache
-NO_MATERIAL = (0.0, 0.5, 0.5)  # emission, specular and shininess of a geom without a material
+RAYS = 512  # that a thread of a CPU casts before it takes more
+FREE_DISTANCE = 1.5  # of the free camera, in extents
 
 
 class Image(NamedTuple):
-    """Image of a camera.
+    """Picture of a camera.
 
-    `rgb` (h, w, 3) in [0, 1]. `depth` (h, w) in m along the camera's axis, that of the far plane in the background.
-    `segmentation` (h, w): geom ids, -1 in the background.
+    `rgb` (h, w, 3) in [0, 1]. `depth` (h, w) in m along the camera's axis to the first opaque surface, that of the far
+    plane in the background. `segmentation` (h, w, 2): id and type (mjtObj) of the first object, -1 in the background.
     """
 
     rgb: Array
@@ -41,120 +40,209 @@ class Image(NamedTuple):
     segmentation: Array
 
 
+class Eye(NamedTuple):
+    """A camera (3,) and (3, 3), pixels a unit of the picture at distance 1 (fx, fy), and its rays (n, 3)."""
+
+    pos: Array
+    mat: Array
+    scale: Array
+    parallel: bool
+    origin: Array
+    way: Array
+
+
+def free_camera(m: Model, width: int, height: int, lookat: Array | None = None) -> Eye:
+    """MuJoCo's free camera as it starts: it looks at the model's middle, or at `lookat`."""
+    g, dtype = m.vis.global_, m.stat.center.dtype
+    turn, lift = np.deg2rad([g.azimuth, g.elevation])
+    ahead = np.array([np.cos(lift) * np.cos(turn), np.cos(lift) * np.sin(turn), np.sin(lift)])
+    right = np.array([np.sin(turn), -np.cos(turn), 0])
+    up = np.cross(right, ahead)
+    pos = (m.stat.center if lookat is None else lookat) - FREE_DISTANCE * m.stat.extent * ahead
+    parallel = bool(g.orthographic)
+    scale = height / g.fovy if parallel else height / (2 * np.tan(np.deg2rad(g.fovy) / 2))
+    x, y = np.meshgrid(np.arange(width) + 0.5 - width / 2, height / 2 - 0.5 - np.arange(height))
+    offset = (x.reshape(-1, 1) * right + y.reshape(-1, 1) * up) / scale
+    way = np.broadcast_to(ahead, offset.shape) if parallel else ahead + offset
+    way = jnp.asarray(way / np.linalg.norm(way, axis=1, keepdims=True), dtype)
+    origin = jnp.broadcast_to(pos, offset.shape) + (jnp.asarray(offset, dtype) if parallel else 0)
+    mat = jnp.asarray(np.stack([right, up, -ahead], 1), dtype)
+    return Eye(pos, mat, jnp.full(2, scale, dtype), parallel, origin.astype(dtype), way)
+
+
+def model_camera(m: Model, d: Data, cam: int, width: int, height: int) -> Eye:
+    """A camera of the model."""
+    size = np.array([[width, height]])
+    origin, way = pixel_rays(m, d, np.array([cam]), size, rendered=True)
+    parallel = bool(m.cam_projection[cam] == ORTHOGRAPHIC)
+    scale = jnp.full(2, height / m.cam_fovy[cam]) if parallel else intrinsics(m, np.array([cam]), size)[0, :2]
+    return Eye(d.cam_xpos[cam], d.cam_xmat[cam].reshape(3, 3), jnp.asarray(scale), parallel, origin, way)
+
+
+def camera_id(m: Model, camera: int | str | None) -> int:
+    """Id of a camera, -1 for the free one. Raises KeyError for an unknown camera."""
+    cam = -1 if camera is None else m.name2id("camera", camera) if isinstance(camera, str) else int(camera)
+    if not -1 <= cam < m.ncam:
+        raise KeyError(f"camera {cam} is out of range: the model has {m.ncam}")
+    return cam
+
+
 def render(
     m: Model,
     d: Data,
-    camera: int | str = 0,
+    camera: int | str | None = 0,
     width: int | None = None,
     height: int | None = None,
-    groups: Sequence[int] = (0, 1, 2),
+    groups: Sequence[int] = GROUPS,
     shadows: bool = True,
+    lookat: Array | None = None,
+    draw: Array | bool = True,
 ) -> Image:
-    """Image of one camera in one world, at the poses in `d` (after `camlight`); map over worlds with `jax.vmap`.
+    """Picture of one camera in one world, at the poses in `d`; map over worlds with `jax.vmap`.
 
     Args:
-        camera: static id or name.
-        width, height: pixels; by default the camera's resolution.
-        groups: groups of geoms that are drawn.
+        d: after `camlight`; after `flex` and `tendon` too where the model has them.
+        camera: static id or name; None or -1 is the free camera.
+        width, height: pixels; by default the camera's resolution, and 640 x 480 for the free one.
+        groups: groups of geoms, sites, tendons, flexes and skins that are drawn.
         shadows: whether to draw shadows of the lights that cast them.
+        lookat: where the free camera looks; by default the middle of the model.
+        draw: whether to draw at all: where it is false, the picture is one of the background alone.
 
-    Depth is differentiable in poses, sizes and the camera. Under jit, parts of the image that are not used are not
-    computed. Raises KeyError for an unknown camera, UnsupportedError for a geom type that rays do not support.
+    Depth and colours are differentiable in poses, sizes, materials, lights and the camera, inside of outlines. Under
+    jit, parts of the image that are not used are not computed. Raises KeyError for an unknown camera.
     """
-    cam = m.name2id("camera", camera) if isinstance(camera, str) else int(camera)
-    if not 0 <= cam < m.ncam:
-        raise KeyError(f"camera {cam} is out of range: the model has {m.ncam}")
-    size = np.array([[width or m.cam_resolution[cam, 0], height or m.cam_resolution[cam, 1]]], int)
-    pnt, vec = pixel_rays(m, d, np.array([cam]), size, rendered=True)
-    axis = -d.cam_xmat[cam].reshape(3, 3)[:, 2]
-    geoms = visible(m, np.isin(np.arange(6), groups))
-
-    def pixels(pnt: Array, vec: Array) -> Image:
-        return _pixels(m, d, pnt, vec, axis, geoms, shadows)
-
-    image = rows_in_turn(pixels, RAYS, pnt, vec)
-    shape = (int(size[0, 1]), int(size[0, 0]))
-    return Image(*(x.reshape(*shape, *x.shape[1:]) for x in image))
+    return render_many(m, d, [camera], width, height, groups, shadows, lookat, draw)[0]
 
 
-def _pixels(m: Model, d: Data, pnt: Array, vec: Array, axis: Array, geoms: np.ndarray, shadows: bool) -> Image:
-    """What rays (n, 3) of a camera see: an image whose pixels have one axis (n,)."""
-    near, far = m.vis.map.znear * m.stat.extent, m.vis.map.zfar * m.stat.extent
-    slant = inner(vec, axis)
-    start = pnt + vec * (near / slant)[:, None]
+def render_many(
+    m: Model,
+    d: Data,
+    cameras: Sequence[int | str | None],
+    width: int | None = None,
+    height: int | None = None,
+    groups: Sequence[int] = GROUPS,
+    shadows: bool = True,
+    lookat: Array | None = None,
+    draw: Array | bool = True,
+) -> list[Image]:
+    """Pictures of several cameras in one world, of one scene; arguments as in `render`."""
+    ids = [camera_id(m, camera) for camera in cameras]
+    scene = make_scene(m, d, tuple(int(g) for g in groups))
+    images = []
+    for cam in ids:
+        w, h = m.cam_resolution[cam] if cam >= 0 else (640, 480)
+        w, h = int(width or w), int(height or h)
+        eye = free_camera(m, w, h, lookat) if cam < 0 else model_camera(m, d, cam, w, h)
+        images.append(_picture(m, scene, eye, w, h, shadows, draw))
+    return images
 
-    def drawn(hit: RayHit) -> tuple[RayHit, Array]:
-        seen = near + hit.dist * slant < far
-        return hit._replace(dist=jnp.where(seen, hit.dist, 0)), seen
 
-    met = cast(m, d, start, vec, geoms, front_only=True)
-    hit, seen = drawn(met)
-    painted, coloured = drawn(fusion_barrier(met))  # which computes normals: depth needs none
-    rgb = _colours(m, d, painted, start, vec, axis, geoms, shadows)
-    return Image(
-        jnp.clip(jnp.where(coloured[:, None], rgb, background(m, vec)), 0, 1),
-        jnp.where(seen, near + hit.dist * slant, far),
-        jnp.where(seen, hit.geom, -1).astype(jnp.int32),
-    )
-
-
-def render_batch(m: Model, d: Data, camera: int | str = 0, **options) -> Image:
+def render_batch(m: Model, d: Data, camera: int | str | None = 0, **options: Any) -> Image:
     """`render` for a batch of worlds: `d` has a leading axis, the model is shared; images have the axis too."""
     return jax.vmap(lambda d: render(m, d, camera, **options))(d)
 
 
-def _colours(
-    m: Model, d: Data, hit: RayHit, start: Array, vec: Array, axis: Array, geoms: np.ndarray, shadows: bool
-) -> Array:
-    """Colours (n, 3) of the points that rays hit."""
-    material = jnp.asarray(m.geom_matid)[hit.geom]
-    rgba, shine = gather(m.geom_rgba, hit.geom), jnp.broadcast_to(jnp.array(NO_MATERIAL, vec.dtype), vec.shape)
-    if m.nmat:
-        of = jnp.maximum(material, 0)
-        shines = jnp.stack([m.mat_emission, m.mat_specular, m.mat_shininess], axis=1)
-        shine = jnp.where(material[:, None] >= 0, shines[of], shine)
-        plain = jnp.all(jnp.abs(rgba - DEFAULT_RGBA.astype(vec.dtype)) < 1e-6, axis=1) & (material >= 0)
-        rgba = jnp.where(plain[:, None], m.mat_rgba[of], rgba)
-    base, emission, specular = rgba[:, :3], shine[:, :1], shine[:, 1:2]
-    point = start + hit.dist[:, None] * vec
-    total = emission * base
-    for way, ambient, diffuse, gloss in _lights(m, d, hit, point, axis, geoms, shadows):
-        facing = inner(hit.normal, way)
-        half = safe.normalize(way - vec)[0]
-        polish = jnp.maximum(inner(hit.normal, half), 1e-6) ** (128 * shine[:, 2])
-        lit = (facing > 0)[:, None]
-        total = total + ambient * base + jnp.where(lit, diffuse * facing[:, None] * base, 0)
-        total = total + jnp.where(lit, gloss * specular * polish[:, None], 0)
-    if not m.nlight and not m.vis.headlight.active:
-        total = total + 0.3 * base
-    return jnp.clip(total, 0, 1) * texture(m, d, hit.geom, material, point)
+def _picture(m: Model, s: Scene, eye: Eye, width: int, height: int, shadows: bool, draw: Array | bool) -> Image:
+    view, rays = _view(m, s, eye)
+    count = len(rays.way)
+    if not len(s.kind):  # nothing but the sky
+        s = jax.tree.map(lambda x: jnp.zeros((1, *x.shape[1:]), x.dtype) if x.shape[:1] == (0,) else x, s)
+    chunk = min(RAYS, count)
+    rows = -(-count // chunk)
+    pad = lambda x: jnp.concatenate([x, jnp.broadcast_to(x[-1:], (rows * chunk - count, 3))]).reshape(rows, chunk, 3)  # noqa: E731
+    rays = jax.tree.map(pad, rays)
+    amount = jnp.where(draw, chunk, 0).astype(jnp.int32)
+    each = lambda f: partial(_for_rays, f, amount)  # noqa: E731
+    seen = jax.vmap(each(see), (None, None, 0))(s, view, rays)
+    unlit = jnp.ones((rows, chunk, len(s.lights.spot)), s.pos.dtype)
+    reached = jax.vmap(each(lit), (None, None, 0, 0))(s, view, rays, seen) if shadows and _has_shadows(m) else unlit
+    sky = next(iter(layout.sky(m)), -1)
+    rgb = _with_derivatives(
+        partial(_paint, sky=sky), partial(_paint_natively, sky=sky, count=amount), s, view, rays, seen, reached
+    )
+    depth = _with_derivatives(
+        _depth,
+        lambda s, v, r, seen: jnp.where(
+            seen.object[..., 0] >= 0, v.near + seen.dist[..., 0] * inner(r.way, v.axis), v.far
+        ),
+        s,
+        view,
+        rays,
+        seen,
+    )
+    o = layout.objects(m)
+    nearest = jnp.where(seen.object[..., 1] >= 0, seen.object[..., 1], seen.object[..., 0])
+    table = np.stack([np.append(o.row, -1), np.append(o.objtype, -1)], 1).astype(np.int32)
+    segmentation = jnp.asarray(table)[nearest]
+    cut = lambda x, *k: x.reshape(rows * chunk, *k)[:count].reshape(height, width, *k)  # noqa: E731
+    return Image(cut(rgb, 3), cut(depth), cut(segmentation, 2))
 
 
-def _lights(m: Model, d: Data, hit: RayHit, point: Array, axis: Array, geoms: np.ndarray, shadows: bool):
-    """Unit vectors (n, 3) to each light, and its ambient, diffuse and specular colours at the points."""
-    if m.vis.headlight.active:
-        head = m.vis.headlight
-        colours = [jnp.asarray(np.asarray(c), point.dtype) for c in (head.ambient, head.diffuse, head.specular)]
-        yield jnp.broadcast_to(-axis, point.shape), *colours
-    for i in range(m.nlight):
-        if not m.light_active[i] or m.light_type[i] not in (LightType.SPOT, LightType.DIRECTIONAL):
-            continue
-        direction = d.light_xdir[i]
-        if m.light_type[i] == LightType.DIRECTIONAL:
-            way, distance = jnp.broadcast_to(-direction, point.shape), jnp.full(len(point), jnp.inf, point.dtype)
-            strength = jnp.ones(len(point), point.dtype)
-        else:
-            way, distance = safe.normalize(d.light_xpos[i] - point)
-            a = m.light_attenuation[i]
-            cosine = jnp.maximum(-inner(way, direction), 1e-6)
-            within = cosine >= jnp.cos(jnp.deg2rad(m.light_cutoff[i]))
-            within |= m.light_cutoff[i] >= 90
-            strength = jnp.where(within, cosine ** m.light_exponent[i], 0)
-            strength = safe.divide(strength, a[0] + distance * (a[1] + distance * a[2]))
-        shade = strength
-        if shadows and m.light_castshadow[i]:
-            away = point + hit.normal * (1e-4 * m.stat.extent)
-            other = cast(m, *jax.lax.stop_gradient((d, away, way)), geoms)
-            shade = jnp.where(fusion_barrier(other.dist) < distance, 0, strength)
-        ambient, diffuse, gloss = m.light_ambient[i], m.light_diffuse[i], m.light_specular[i]
-        yield way, ambient * strength[:, None], diffuse * shade[:, None], gloss * shade[:, None]
+def _has_shadows(m: Model) -> bool:
+    return bool((m.light_active & m.light_castshadow).any())
+
+
+def _view(m: Model, s: Scene, eye: Eye) -> tuple[View, Ray]:
+    """The view of a camera, and its rays, which start at the near plane."""
+    dtype = s.pos.dtype
+    near, far = (jnp.asarray(x * m.stat.extent, dtype) for x in (m.vis.map.znear, m.vis.map.zfar))
+    axis = -eye.mat[:, 2]
+    behind = (s.kind == layout.PLANE) & (inner(eye.pos - s.pos, s.mat.reshape(-1, 3, 3)[:, :, 2]) < 0)
+    clear = (s.rgba[:, 3] < OPAQUE) | behind
+    trees = jnp.concatenate([tree_of(s, ~clear), tree_of(s, clear)])
+    layers = jnp.where(jnp.any(clear & (s.rgba[:, 3] > 0)), 1 + LAYERS, 1)
+    o = layout.objects(m)
+    planes = np.flatnonzero((o.kind == layout.PLANE) & (o.objtype == ObjType.GEOM))
+    plane, haze = jnp.int32(-1), np.append(np.asarray(m.vis.rgba.haze)[:3], m.vis.map.haze)
+    for k in planes[::-1]:
+        plane = jnp.where(jnp.all(s.size[k, :2] == 0), jnp.int32(k), plane)
+    view = View(
+        eye.pos, axis, eye.mat[:, 0] / eye.scale[0], eye.mat[:, 1] / eye.scale[1], jnp.array(eye.parallel),
+        near, far, plane, jnp.asarray(haze, dtype), behind, layers, trees,
+    )  # fmt: skip
+    start = eye.origin + eye.way * (near / inner(eye.way, axis))[:, None]
+    return view, Ray(start.astype(dtype), eye.way.astype(dtype))
+
+
+def _for_rays(function: Callable, count: Array, s: Scene, view: View, rays: Ray, *more: Any) -> Any:
+    """`function(scene, view, ray, ...)` of rays (n,)."""
+    return for_each(lambda shared, row, _: function(*shared, *row), (s, view), (rays, *more), count)
+
+
+def _paint(s: Scene, view: View, rays: Ray, seen: Seen, reached: Array, sky: int) -> Array:
+    """Colours (k, n, 3) by operations of JAX."""
+    one = partial(paint, sky=sky)
+    for _ in range(2):
+        one = jax.vmap(one, (None, None, 0, 0, 0))
+    return one(s, view, rays, seen, reached)
+
+
+def _paint_natively(s: Scene, view: View, rays: Ray, seen: Seen, reached: Array, sky: int, count: Array) -> Array:
+    one = partial(_for_rays, partial(paint, sky=sky), count)
+    return jax.vmap(one, (None, None, 0, 0, 0))(s, view, rays, seen, reached)
+
+
+def _depth(s: Scene, view: View, rays: Ray, seen: Seen) -> Array:
+    """Depth (k, n) of the opaque surfaces."""
+
+    def one(ray: Ray, seen: Seen) -> Array:
+        k = jnp.maximum(seen.object[0], 0)
+        point = jnp.stack(surface_at(s, view, ray, k, seen.triangle[0]).point)
+        return jnp.where(seen.object[0] >= 0, view.near + (point - ray.start) @ view.axis, view.far)
+
+    return jax.vmap(jax.vmap(one))(rays, seen)
+
+
+def _with_derivatives(reference: Callable, native: Callable, *args: Any) -> Any:
+    """`native(*args)`, with the derivatives of `reference`, which means the same."""
+
+    @jax.custom_jvp
+    def run(*args: Any) -> Any:
+        return native(*args)
+
+    @run.defjvp
+    def _(primals: tuple, tangents: tuple) -> tuple:
+        return jax.jvp(reference, primals, tangents)
+
+    return run(*args)

@@ -131,14 +131,14 @@ void main() {
 const FRAGMENT = `#version 300 es
 precision highp float; precision highp sampler2DShadow;
 in vec3 vWorld, vNormal; in vec4 vLight; in vec2 vLocal, vCoord;
-uniform vec4 color; uniform vec3 eye, sun, horizon; uniform vec4 shine; uniform int pattern;
+uniform vec4 color; uniform vec3 eye, axis, horizon; uniform vec4 shine; uniform int pattern;
+// kind of a light: 0 at the camera, 1 directional, 2 a spot; cone: cosine of its half angle, exponent
+uniform int lightCount, shadowLight, lightKind[8];
+uniform vec3 lightPos[8], lightDir[8], ambient[8], diffuse[8], specular[8], attenuation[8];
+uniform vec2 cone[8];
 uniform vec2 repeat; uniform float fade, shadowsOn, shadowTexel;
 uniform sampler2D image; uniform sampler2DShadow shadowMap;
 out vec4 outColor;
-float checker(vec2 p) {
-  vec2 w = max(fwidth(p), 1e-4), i = 2.0 * (abs(fract((p - 0.5 * w) * 0.5) - 0.5) - abs(fract((p + 0.5 * w) * 0.5) - 0.5)) / w;
-  return 0.5 - 0.5 * i.x * i.y;
-}
 float lit() {
   vec3 p = vLight.xyz / vLight.w * 0.5 + 0.5;
   if (shadowsOn < 0.5 || any(lessThan(p, vec3(0.0))) || any(greaterThan(p, vec3(1.0)))) return 1.0;
@@ -149,17 +149,32 @@ float lit() {
   return mix(1.0, sum / 9.0, edge);
 }
 void main() {
-  vec3 base = color.rgb;
-  if (pattern == 1) base *= mix(0.82, 1.0, checker(vLocal * 2.0));
+  vec3 base = vec3(1.0);
   if (pattern == 2) base *= texture(image, vLocal * repeat).rgb;
   if (pattern == 3) base *= texture(image, vCoord * repeat).rgb;
   vec3 n = normalize(vNormal), toEye = normalize(eye - vWorld);
-  if (dot(n, toEye) < 0.0 && pattern == 0) n = -n;
-  float sunlight = max(dot(n, sun), 0.0) * lit();
-  float sky = 0.5 + 0.5 * n.z;
-  float head = max(dot(n, toEye), 0.0);
-  vec3 c = base * (mix(vec3(0.20, 0.19, 0.18), vec3(0.36, 0.39, 0.44), sky) + 0.62 * sunlight * vec3(1.0, 0.97, 0.92) + 0.18 * head);
-  c += shine.x * pow(max(dot(n, normalize(sun + toEye)), 0.0), 8.0 + 90.0 * shine.y) * sunlight + base * shine.z;
+  if (dot(n, toEye) < 0.0 && pattern != 2) n = -n;
+  vec3 c = color.rgb * (lightCount > 0 ? shine.z : shine.z + 0.3);
+  for (int i = 0; i < lightCount; i++) {
+    vec3 way = lightKind[i] == 0 ? -axis : -lightDir[i];
+    float strength = 1.0;
+    if (lightKind[i] == 2) {
+      vec3 offset = lightPos[i] - vWorld;
+      float d = length(offset), cosine;
+      way = offset / max(d, 1e-6);
+      cosine = max(dot(-way, lightDir[i]), 1e-6);
+      strength = cosine < cone[i].x ? 0.0 : pow(cosine, cone[i].y) / max(dot(attenuation[i], vec3(1.0, d, d * d)), 1e-6);
+    }
+    if (i == shadowLight) strength *= lit();
+    float facing = dot(n, way);
+    vec3 mine = ambient[i] * color.rgb;
+    if (facing > 0.0) {
+      float polish = pow(max(dot(n, normalize(way + toEye)), 1e-6), 128.0 * shine.y);
+      mine += diffuse[i] * facing * color.rgb + specular[i] * shine.x * polish;
+    }
+    c += strength * mine;
+  }
+  c = min(c, vec3(1.0)) * base;
   float far = fade > 0.0 ? smoothstep(0.35, 1.0, distance(vWorld, eye) / fade) : 0.0;
   outColor = vec4(mix(c, horizon, far), color.a);
 }`;
@@ -509,7 +524,8 @@ function drawGeom(u, g, matrix, fadeDistance) {
   gl.uniform4fv(u.color, g.rgba);
   gl.uniform4f(u.shine, g.specular, g.shininess, g.emission, 0);
   const plane = g.shape === "plane", textured = g.image >= 0;
-  gl.uniform1i(u.pattern, textured ? (plane ? 2 : 3) : plane ? 1 : 0);
+  gl.uniform1i(u.pattern, textured ? (plane ? 2 : 3) : plane ? 2 : 0);
+  if (!textured && plane) gl.bindTexture(gl.TEXTURE_2D, blank);
   if (textured) {
     gl.activeTexture(gl.TEXTURE0);
     gl.bindTexture(gl.TEXTURE_2D, images[g.image]);
@@ -547,13 +563,45 @@ function viewpoint(at) {
   return { eye, target: add(eye, forward, scene.camera.distance), forward, right, up, fovy: chosen.fovy * Math.PI / 180 };
 }
 
+// The headlight first, then the model's lights where they are at a time; the shader has room for eight.
+const MOST_LIGHTS = 8;
+const lights = await Promise.all(scene.lights.map(async (l) => (
+  { ...l, position: await decode(l.position), direction: await decode(l.direction) })));
+if (lights.length + 1 > MOST_LIGHTS) console.warn(`the page draws ${MOST_LIGHTS} lights of ${lights.length + 1}`);
+function lightsAt(at) {
+  const head = scene.headlight ? [{ kind: "head", ...scene.headlight, pos: [0, 0, 0], dir: [0, 0, -1], attenuation: [1, 0, 0], cone: [-1, 0] }] : [];
+  const here = lights.map((l) => {
+    const when = l.position.length > 3 ? at : [0, 0];
+    return { ...l, pos: blend(l.position, 3, 0, 1, when), dir: unit(blend(l.direction, 3, 0, 1, when)) };
+  });
+  return head.concat(here).slice(0, MOST_LIGHTS);
+}
+function lightMatrix(l, target, reach) {
+  const up = Math.abs(l.dir[2]) > 0.99 ? [0, 1, 0] : [0, 0, 1];
+  if (l.kind === "spot") {
+    const angle = Math.min(2 * Math.acos(Math.max(l.cone[0], -1)), 2.8);
+    return multiply(perspective(angle, 1, 0.02 * scene.extent, 20 * scene.extent), lookAt(l.pos, add(l.pos, l.dir), up));
+  }
+  return multiply(orthographic(reach, 0.1, 6 * reach), lookAt(add(target, l.dir, -3 * reach), target, up));
+}
+function setLights(u, list, caster) {
+  gl.uniform1i(u.lightCount, list.length);
+  gl.uniform1i(u.shadowLight, caster);
+  if (!list.length) return;
+  const flat = (name) => list.flatMap((l) => l[name]);
+  gl.uniform1iv(u["lightKind[0]"], list.map((l) => ["head", "directional", "spot"].indexOf(l.kind)));
+  for (const [name, field] of [["lightPos", "pos"], ["lightDir", "dir"], ["ambient", "ambient"], ["diffuse", "diffuse"],
+    ["specular", "specular"], ["attenuation", "attenuation"]]) gl.uniform3fv(u[`${name}[0]`], flat(field));
+  gl.uniform2fv(u["cone[0]"], flat("cone"));
+}
+
 function draw() {
   const at = frameAt(state.t), { eye, target, forward, right, up, fovy } = viewpoint(at);
   const aspect = canvas.width / canvas.height, fadeDistance = 12 * camera.distance + 4 * scene.extent;
   const view = lookAt(eye, target, up), projection = perspective(fovy, aspect, 0.01 * camera.distance, 2 * fadeDistance);
-  const sun = unit(scene.sun), reach = Math.max(1.2 * camera.distance, 0.5);
-  const light = multiply(orthographic(reach, 0.1, 6 * reach), lookAt(add(target, sun, 3 * reach), target, Math.abs(sun[2]) > 0.99 ? [0, 1, 0] : [0, 0, 1]));
-  const shadows = $("shadows").checked;
+  const lit = lightsAt(at), caster = lit.findIndex((l) => l.shadow), reach = Math.max(1.2 * camera.distance, 0.5);
+  const light = caster < 0 ? multiply(orthographic(1, 0.1, 1), lookAt(eye, target, up)) : lightMatrix(lit[caster], target, reach);
+  const shadows = $("shadows").checked && caster >= 0;
   for (const s of surfaces) if (visible[s.group]) updateSurface(s, at);
   const drawn = scene.geoms.concat(surfaces).filter((g) => visible[g.group] && (!g.site || $("sites").checked)).map((g) => [g, geomMatrix(g, at)]);
 
@@ -591,7 +639,8 @@ function draw() {
   const u = main.u;
   gl.uniformMatrix4fv(u.viewProjection, false, multiply(projection, view));
   gl.uniformMatrix4fv(u.light, false, light);
-  gl.uniform3fv(u.eye, eye); gl.uniform3fv(u.sun, sun); gl.uniform3fv(u.horizon, scene.sky[1]);
+  gl.uniform3fv(u.eye, eye); gl.uniform3fv(u.axis, forward); gl.uniform3fv(u.horizon, scene.sky[1]);
+  setLights(u, lit, shadows ? caster : -1);
   gl.uniform1f(u.shadowsOn, shadows ? 1 : 0); gl.uniform1f(u.shadowTexel, 1 / SHADOW);
   gl.uniform1i(u.image, 0); gl.uniform1i(u.shadowMap, 1);
   gl.activeTexture(gl.TEXTURE1); gl.bindTexture(gl.TEXTURE_2D, shadowTexture);

@@ -20,7 +20,7 @@ from jaxsim.engine.dynamics.rne import contact_forces
 from jaxsim.math.safe import Array
 from jaxsim.tools.rollouts import control_range
 from jaxsim.viewer.deformables import surface_triangles, surfaces
-from jaxsim.viewer.frames import FLEX, TENDON
+from jaxsim.viewer.frames import FLEX, TENDON, place
 from jaxsim.viewer.html import quaternions, sky_colours
 from jaxsim.viewer.shapes import geom_material, geom_triangles, joint_axes, tendon_segments, visible
 
@@ -74,7 +74,8 @@ class Viewer:
         self.server = server or viser.ViserServer(host=host, port=port, label=m.modelname or "jaxsim", verbose=False)
         self.lock = threading.Lock()
         self.size = float(m.stat.extent)
-        self._step, self._forward = jaxsim.jit(_steps), jaxsim.jit(jaxsim.forward)
+        self._step, self._forward, self._place = jaxsim.jit(_steps), jaxsim.jit(jaxsim.forward), jaxsim.jit(place)
+        self.ready = threading.Event()  # set when the step is compiled
         self._target: np.ndarray | None = None  # point to which the dragged body is pulled
         self._pulled = 0  # body that the mouse pulls
         self._times: list[float] = []
@@ -84,6 +85,7 @@ class Viewer:
         self._add_view()
         self._add_panel(paused)
         self.reset()
+        threading.Thread(target=self._compile, daemon=True).start()
 
     @property
     def port(self) -> int:
@@ -99,12 +101,27 @@ class Viewer:
             d = jaxsim.make_data(self.m, None if chosen == "qpos0" else int(chosen.split()[0]))
             for slider, value in zip(self.sliders, np.asarray(d.ctrl), strict=True):
                 slider.value = float(np.clip(value, slider.min, slider.max))
-            self.data = self._forward(self.m, d)
+            self.data = (self._forward if self.ready.is_set() else self._place)(self.m, d)
             self._times, self._values = [], []
         self.draw()
 
+    def _compile(self) -> None:
+        """Compile `forward` and the step, while the model is already shown; then compute contacts and sensors."""
+        d = jax.block_until_ready(self._forward(self.m, self.data))
+        none = np.zeros(3)
+        ctrl = np.array([slider.value for slider in self.sliders])
+        jax.block_until_ready(self._step(self.m, d, ctrl, 0, none, False, 0))
+        with self.lock:
+            self.data = self._forward(self.m, self.data)
+            self.ready.set()
+        self.draw()
+
     def advance(self, nstep: int) -> None:
-        """Make `nstep` physics steps with the controls of the sliders and the force on the dragged body."""
+        """Make `nstep` physics steps with the controls of the sliders and the force on the dragged body.
+
+        Waits until the step is compiled.
+        """
+        self.ready.wait()
         with self.lock:
             body = self._dragged()
             pull = np.zeros(3) if self._target is None else self._target
@@ -124,7 +141,7 @@ class Viewer:
         owed = 0.0
         while time.perf_counter() - begin < seconds:
             start = time.perf_counter()
-            if self.playing.value:
+            if self.playing.value and self.ready.is_set():
                 owed += self.speed.value / fps / float(self.m.opt.timestep)
                 if int(owed):
                     self.advance(int(owed))
@@ -374,7 +391,8 @@ class Viewer:
 
     def _draw_panel(self, frame: dict) -> None:
         """Update status and plot."""
-        self.status.content = f"time {float(frame['time']):.3f} s, {int(frame['ncon'])} contacts"
+        compiling = "" if self.ready.is_set() else "compiling the step; the model stands still until then\n\n"
+        self.status.content = f"{compiling}time {float(frame['time']):.3f} s, {int(frame['ncon'])} contacts"
         if self.plot is not None and len(self._times) > 1:
             values = np.array(self._values)[:, self._rows()]
             self.plot.data = (np.array(self._times), *values.T)

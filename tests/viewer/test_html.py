@@ -228,7 +228,10 @@ def test_body_that_does_not_move_cannot_be_followed(replay):
 def test_light_and_sky_come_from_the_model(replay):
     m, frames = replay
     scene = html.make_scene(m, frames)
-    np.testing.assert_allclose(scene["sun"], [0, -np.sqrt(0.5), np.sqrt(0.5)], atol=1e-6)
+    (light,) = scene["lights"]
+    assert light["kind"] == "directional" and light["diffuse"] == pytest.approx(np.asarray(m.light_diffuse[0]))
+    np.testing.assert_allclose(array(light["direction"])[:3], [0, np.sqrt(0.5), -np.sqrt(0.5)], atol=1e-6)
+    assert scene["headlight"]["ambient"] == pytest.approx(m.vis.headlight.ambient)
     assert np.shape(scene["sky"]) == (2, 3)
 
 
@@ -259,3 +262,16 @@ def test_flexes_are_vertices_by_frame_and_the_triangles_that_join_them():
     np.testing.assert_allclose(points, frames.flexvert_xpos, atol=1e-6)
     face = np.frombuffer(base64.b64decode(cloth["face"]["data"]), "<f4").reshape(-1, 3)
     np.testing.assert_array_equal(face, m.flex_elem[:24].reshape(-1, 3))
+
+
+def test_tendons_follow_their_paths_from_frame_to_frame():
+    m = jaxsim.load_model(
+        """<mujoco><worldbody><site name="a" pos="0 0 1"/><body><joint name="x" type="slide" axis="1 0 0"/>
+        <geom size=".1"/><site name="b"/></body></worldbody>
+        <tendon><spatial width=".02" rgba="1 0 0 1"><site site="a"/><site site="b"/></spatial></tendon></mujoco>"""
+    )
+    scene = html.make_scene(m, {"qpos": np.array([[0.0], [0.5]]), "time": np.arange(2.0)})
+    (rope,) = scene["surfaces"]
+    points = array(scene["points"]).reshape(2, -1, 3)
+    assert rope["corners"] == 2 and rope["thickness"] == pytest.approx(0.02)
+    np.testing.assert_allclose(points, [[[0, 0, 1], [0, 0, 0]], [[0, 0, 1], [0.5, 0, 0]]], atol=1e-6)

@@ -36,6 +36,7 @@ def free_port():
 @pytest.fixture(scope="module")
 def shared():
     viewer = Viewer(jaxsim.load_model(SCENE), port=free_port(), paused=True)
+    assert viewer.ready.wait(120)
     yield viewer
     viewer.server.stop()
 

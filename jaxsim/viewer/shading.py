@@ -1,0 +1,458 @@
+"""Colours of what a ray meets: materials, textures, lights and sky, as MuJoCo's renderer has them, for one ray."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxsim.core.types import MINVAL
+from jaxsim.engine.ray.primitive import NORMALS, ray_points
+from jaxsim.math import component as c
+from jaxsim.math import safe
+from jaxsim.math.arrays import row_at
+from jaxsim.math.component import Vector
+from jaxsim.math.safe import Array
+from jaxsim.viewer.scene import Scene, Triangles
+from jaxsim.viewer.scene_layout import CAPSULE, PLANE, RIGID, SOFT, TEXEL_BITS, TEXEL_MAX
+from jaxsim.viewer.trace import PRIMITIVES, distance, search, shape_size, to_global, to_local
+
+LAYERS = 4  # transparent surfaces in front of an opaque one that are drawn, the nearest ones
+BEHIND = 0.3  # opacity of a plane from behind, of its own
+LIGHT_LESS = 0.3  # ambient light of a scene without lights
+SKY_RADIUS = 0.7  # of the cylinder that the sky is painted on, in distances of the far plane
+
+
+class View(NamedTuple):
+    """What the rays of a picture share: the eye, the camera's axis, and vectors to the next pixel at a distance of 1.
+
+    `parallel` says whether rays are parallel: then pixels are as large everywhere. `near` and `far` are distances of
+    planes; `plane` is the object of the haze, -1 for none; `haze` (4,) its colour and part of the horizon. `behind`
+    says which objects are planes seen from behind; `layers` how many surfaces of a ray are searched, one without
+    transparent objects; `box` (2 nodes, 6) are trees over the opaque objects and over the transparent ones.
+    """
+
+    eye: Array
+    axis: Array
+    right: Array
+    up: Array
+    parallel: Array
+    near: Array
+    far: Array
+    plane: Array
+    haze: Array
+    behind: Array
+    layers: Array
+    box: Array
+
+
+class Ray(NamedTuple):
+    """A ray (3,), from the near plane, with its direction of unit length."""
+
+    start: Array
+    way: Array
+
+
+class Seen(NamedTuple):
+    """What a ray meets: (1 + LAYERS,) distances, objects, -1 for none, and triangles.
+
+    The first is opaque; the others are transparent and before it, the nearest first.
+    """
+
+    dist: Array
+    object: Array
+    triangle: Array
+
+
+class Surface(NamedTuple):
+    """A point of a surface: position, unit normal, and coordinates of the texture there and at the next pixels.
+
+    `coordinate` (3, 2) are those of the point and of the next pixels to the right and up; `face` is one of a cube's.
+    """
+
+    point: Vector
+    normal: Vector
+    coordinate: tuple[tuple[Array, Array], ...]
+    face: Array
+
+
+def _split(x: Array) -> tuple[Array, ...]:
+    return tuple(x[i] for i in range(x.shape[0]))
+
+
+def _dot(a: Vector, b: Vector) -> Array:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+def far_end(view: View, ray: Ray) -> Array:
+    """Distance at which a ray ends: at the far plane."""
+    slant = _dot(_split(ray.way), _split(view.axis))
+    return (view.far - view.near) / slant
+
+
+def see(s: Scene, view: View, ray: Ray) -> Seen:
+    """What a ray meets: the first opaque surface, and transparent ones before it."""
+    p, v, end = _split(ray.start), _split(ray.way), far_end(view, ray)
+    n = 1 + LAYERS
+    nothing = Seen(jnp.full(n, end), jnp.full(n, -1, jnp.int32), jnp.zeros(n, jnp.int32))
+    place = np.arange(n, dtype=np.int32)
+
+    def layer(state: tuple[Array, Seen]) -> tuple[Array, Seen]:
+        i, seen = state
+        last = jnp.where(i > 1, seen.dist[jnp.maximum(i - 1, 0)], 0)
+        near = jnp.where(i > 1, last * (1 + 16 * jnp.finfo(last.dtype).eps), 0)
+        tree = jnp.where(i > 0, len(s.box), 0).astype(jnp.int32)
+        hit = search(s, view.box, tree, p, v, near, seen.dist[0])
+        seen = Seen(
+            jnp.where(place == i, hit.dist, seen.dist),
+            jnp.where(place == i, hit.object, seen.object),
+            jnp.where(place == i, hit.triangle, seen.triangle),
+        )
+        return jnp.where((i > 0) & (hit.object < 0), n, i + 1), seen
+
+    return lax.while_loop(lambda x: x[0] < view.layers, layer, (jnp.int32(0), nothing))[1]
+
+
+def lit(s: Scene, view: View, ray: Ray, seen: Seen) -> Array:
+    """1 for lights (n,) that reach the opaque surface that a ray meets, 0 for those whose shadow it is in."""
+    count = len(s.lights.shadow)
+    place = np.arange(count, dtype=np.int32)
+
+    def reaches(k: Array) -> Array:
+        surface = surface_at(s, view, ray, k, seen.triangle[0])
+        point, normal = surface.point, surface.normal
+        start = ray_points(point, normal, 1e-4 * s.extent)
+
+        def light(i: Array, out: Array) -> Array:
+            way, span, within = _shadow_ray(s, view, point, i)
+            facing = _dot(normal, way) > 0
+            casts = row_at(s.lights.shadow, i) & within & facing
+            hidden = lax.cond(
+                casts,
+                lambda: search(s, s.box, 0, start, way, jnp.zeros_like(span), span, both_sides=True).object >= 0,
+                lambda: jnp.array(False),
+            )
+            return jnp.where(place == i, jnp.where(hidden, 0, 1).astype(out.dtype), out)
+
+        return lax.fori_loop(0, count, light, jnp.ones(count, s.pos.dtype))
+
+    everything = lambda: jnp.ones(count, s.pos.dtype)  # noqa: E731
+    return lax.cond(seen.object[0] >= 0, lambda: reaches(jnp.maximum(seen.object[0], 0)), everything)
+
+
+def _shadow_ray(s: Scene, view: View, point: Vector, i: Array) -> tuple[Vector, Array, Array]:
+    """Direction and length of the ray from a point to a light, and whether the light's shadow map holds the point."""
+    pos, direction = _split(row_at(s.lights.pos, i)), _split(row_at(s.lights.dir, i))
+    offset = c.sub(point, pos)
+    depth = _dot(offset, direction)
+    across = c.sub(offset, c.vector(depth * x for x in direction))
+    apart = jnp.sqrt(_dot(across, across))
+    is_spot = row_at(s.lights.spot, i)
+    length = jnp.sqrt(_dot(offset, offset))
+    half = jnp.minimum(row_at(s.lights.cutoff, i) * s.shadow_cone, 80) * (np.pi / 180)
+    within = jnp.where(is_spot, apart < depth * jnp.tan(half), apart < s.shadow_reach) & (depth > view.near)
+    scale = 1 / jnp.maximum(length, MINVAL)
+    way = c.vector(jnp.where(is_spot, -o * scale, -x) for o, x in zip(offset, direction, strict=True))
+    span = jnp.where(is_spot, length, depth) - view.near
+    return way, span, within & (depth < view.far)
+
+
+def surface_at(s: Scene, view: View, ray: Ray, k: Array, triangle: Array) -> Surface:
+    """The point of an object's surface that a ray meets, differentiable in the ray, the object and its shape."""
+    kind, mat, size = row_at(s.kind, k), row_at(s.mat, k), row_at(s.size, k)
+    start, way = _split(ray.start), _split(ray.way)
+    p, v = to_local(mat, c.sub(start, _split(row_at(s.pos, k)))), to_local(mat, way)
+    is_cube = row_at(s.is_cube, jnp.maximum(row_at(s.texture, k), 0))
+
+    def primitive(i: int) -> Callable[[], tuple]:
+        def run() -> tuple:
+            t = distance(i, size, p, v, True)
+            t = jnp.where(jnp.isfinite(t), t, 0)
+            q = ray_points(p, v, t)
+            normal = safe.normalize(jnp.stack(NORMALS[PRIMITIVES[i]](shape_size(size, i), q)))[0]
+            return t, *_split(normal), *(jnp.zeros_like(t) for _ in range(12))
+
+        return run
+
+    def triangles(of: Triangles, p: Vector, v: Vector) -> Callable[[], tuple]:
+        def run() -> tuple:
+            x, n, at = row_at(of.corner, triangle), row_at(of.normal, triangle), row_at(of.coordinate, triangle)
+            a, b, e = (c.vector(x[3 * j + i] for i in range(3)) for j in range(3))
+            ab, ae = c.sub(b, a), c.sub(e, a)
+            flat = c.cross(ab, ae)
+            t = safe.divide(_dot(flat, c.sub(a, p)), _dot(flat, v))
+            square = safe.divide(jnp.ones_like(t), _dot(flat, flat))
+            # gradients of the two last barycentric coordinates
+            grads = c.vector(square * y for y in c.cross(ae, flat)), c.vector(square * y for y in c.cross(flat, ab))
+            q = c.sub(ray_points(p, v, t), a)
+            w1, w2 = _dot(grads[0], q), _dot(grads[1], q)
+            w = (1 - w1 - w2, w1, w2)
+            normal = safe.normalize(jnp.stack([sum(w[j] * n[3 * j + i] for j in range(3)) for i in range(3)]))[0]
+            uv = [sum(w[j] * at[2 * j + i] for j in range(3)) for i in range(2)]
+            slopes = [
+                [grads[0][r] * (at[2 + i] - at[i]) + grads[1][r] * (at[4 + i] - at[i]) for r in range(3)]
+                for i in range(2)
+            ]
+            extra = [*uv, *slopes[0], *slopes[1]]
+            return t, *_split(normal), *extra, *(jnp.zeros_like(t) for _ in range(4))
+
+        return run
+
+    cases = [primitive(i) for i in range(len(PRIMITIVES))]
+    none = primitive(PLANE)
+    cases += [triangles(s.rigid, p, v) if len(s.rigid.corner) > 1 else none]
+    cases += [triangles(s.soft, p, v) if len(s.soft.corner) > 1 else none]
+    t, nx, ny, nz, u0, v0, *slopes = lax.switch(kind, cases)[:12]
+    normal, q = to_global(mat, (nx, ny, nz)), ray_points(p, v, t)
+    point = ray_points(start, way, t)
+    # where the rays of the next pixels meet the plane of the surface, from this point, in the object's frame
+    depth = jnp.where(view.parallel, 1, view.near + t * _dot(way, _split(view.axis)))
+    steps = []
+    for side in (view.right, view.up):
+        side = c.vector(depth * x for x in _split(side))
+        along = safe.divide(_dot(normal, side), _dot(normal, way))
+        steps.append(to_local(mat, c.sub(side, c.vector(along * x for x in way))))
+    points = [q, c.add(q, steps[0]), c.add(q, steps[1])]
+    coordinate, face = _coordinates(s, k, kind, size, points, is_cube)
+    explicit = row_at(s.explicit, k)
+    slope_u, slope_v = c.vector(slopes[:3]), c.vector(slopes[3:])
+    of_triangle = [(u0, v0)] + [(u0 + _dot(slope_u, x), v0 + _dot(slope_v, x)) for x in steps]
+    coordinate = tuple(
+        (jnp.where(explicit, a, x), jnp.where(explicit, b, y))
+        for (a, b), (x, y) in zip(of_triangle, coordinate, strict=True)
+    )
+    return Surface(point, normal, coordinate, jnp.where(explicit, 0, face))
+
+
+def _coordinates(
+    s: Scene, k: Array, kind: Array, size: Array, points: list[Vector], is_cube: Array
+) -> tuple[list[tuple[Array, Array]], Array]:
+    """Coordinates of the texture at points in the object's frame, and the face of a cube, that of the first point."""
+    repeat, uniform = row_at(s.repeat, k), row_at(s.uniform, k)
+    is_rigid = (kind == RIGID) | (kind == SOFT)
+    scale = [jnp.where(uniform | (size[i] <= 0), repeat[i], safe.divide(repeat[i], size[i])) for i in range(2)]
+    flat = [(0.5 * scale[0] * q[0] - 0.5, -0.5 * scale[1] * q[1] - 0.5) for q in points]
+    ways = []
+    for q in points:
+        over = jnp.abs(q[2]) - size[2]
+        cap = jnp.where(q[2] < 0, -1, 1) * (1 + safe.divide(over, size[0]))
+        unit = [jnp.where(is_rigid, x, safe.divide(x, size[i], 0.0)) for i, x in enumerate(q)]
+        unit = [jnp.where((kind == PLANE) & (i < 2), q[i], x) for i, x in enumerate(unit)]
+        unit[2] = jnp.where((kind == CAPSULE) & (over > 0), cap, unit[2])
+        ways.append(c.vector(jnp.where(uniform, x * size[i], x) for i, x in enumerate(unit)))
+    cube, face = cube_coordinates(ways)
+    both = [(jnp.where(is_cube, a, x), jnp.where(is_cube, b, y)) for (a, b), (x, y) in zip(cube, flat, strict=True)]
+    return both, jnp.where(is_cube, face, 0)
+
+
+def cube_coordinates(ways: list[Vector]) -> tuple[list[tuple[Array, Array]], Array]:
+    """Coordinates in [0, 1] of directions on the face of a cube that the first points at, and that face."""
+    x, y, z = (jnp.abs(q) for q in ways[0])
+    axis = jnp.where((x >= y) & (x >= z), 0, jnp.where(y >= z, 1, 2))
+
+    def chosen(q: Vector) -> Array:
+        return jnp.where(axis == 0, q[0], jnp.where(axis == 1, q[1], q[2]))
+
+    sign = jnp.where(chosen(ways[0]) >= 0, 1, -1)
+    out = []
+    for q in ways:
+        across = jnp.where(axis == 0, -sign * q[2], jnp.where(axis == 1, q[0], sign * q[0]))
+        down = jnp.where(axis == 1, sign * q[2], -q[1])
+        most = jnp.maximum(sign * chosen(q), 1e-9)
+        out.append((0.5 * across / most + 0.5, 0.5 * down / most + 0.5))
+    return out, (2 * axis + jnp.where(sign > 0, 0, 1)).astype(jnp.int32)
+
+
+def texel_at(s: Scene, tex: Array, coordinate: tuple[tuple[Array, Array], ...], face: Array) -> Vector:
+    """Colour of a texture, interpolated between pixels and between its two nearest sizes."""
+    width, height = (row_at(x.reshape(-1), tex * x.shape[1]) for x in (s.level_width, s.level_height))
+    (u, v), *others = coordinate
+    spans = [((a - u) * width) ** 2 + ((b - v) * height) ** 2 for a, b in others]
+    level = 0.5 * jnp.log2(jnp.maximum(jnp.maximum(*spans), 1e-12))
+    most = row_at(s.levels, tex) - 1
+    level = jnp.clip(lax.stop_gradient(level), 0, most.astype(u.dtype))
+    lower = jnp.clip(jnp.floor(level).astype(jnp.int32), 0, most)  # also where a coordinate is no number
+    fraction = level - lower
+
+    def add(j: Array, out: Vector) -> Vector:
+        which = jnp.minimum(lower + j, most)
+        found = _bilinear(s, tex, which, u, v, face)
+        weight = jnp.where(j == 0, 1 - fraction, fraction)
+        return c.vector(a + weight * b for a, b in zip(out, found, strict=True))
+
+    zero = jnp.zeros_like(u)
+    count = 2
+    return lax.fori_loop(0, count, add, (zero, zero, zero))
+
+
+def _bilinear(s: Scene, tex: Array, level: Array, u: Array, v: Array, face: Array) -> Vector:
+    row = tex * s.level_first.shape[1] + level
+    first, width, height = (row_at(x.reshape(-1), row) for x in (s.level_first, s.level_width, s.level_height))
+    clamps = row_at(s.is_cube, tex)
+    first = first + face * width * height
+    wrapped = lambda x: jnp.where(clamps, x, x - lax.stop_gradient(jnp.floor(x)))  # noqa: E731
+    x, y = wrapped(u) * width - 0.5, wrapped(v) * height - 0.5
+    left, top = jnp.floor(x), jnp.floor(y)
+    fx, fy = x - lax.stop_gradient(left), y - lax.stop_gradient(top)
+    left, top = left.astype(jnp.int32), top.astype(jnp.int32)
+
+    def inside(i: Array, n: Array) -> Array:
+        round_ = jnp.where(i < 0, i + n, jnp.where(i >= n, i - n, i))
+        return jnp.clip(jnp.where(clamps, i, round_), 0, n - 1)
+
+    total = [jnp.zeros_like(u)] * 3
+    for dy, wy in ((0, 1 - fy), (1, fy)):
+        for dx, wx in ((0, 1 - fx), (1, fx)):
+            packed = row_at(s.texel, first + inside(top + dy, height) * width + inside(left + dx, width))
+            for i in range(3):
+                total[i] = total[i] + wx * wy * ((packed >> (TEXEL_BITS * i)) & TEXEL_MAX).astype(u.dtype)
+    return c.vector(x / TEXEL_MAX for x in total)
+
+
+def shade(
+    s: Scene, view: View, ray: Ray, k: Array, triangle: Array, reached: Array, clear: Array
+) -> tuple[Vector, Array]:
+    """Colour and opacity of an object where a ray meets it.
+
+    `reached` (nlight,) says which lights are not hidden; `clear` whether the object is drawn as transparent: then it
+    lies in no shadow.
+    """
+    surface = surface_at(s, view, ray, k, triangle)
+    rgba, shine = row_at(s.rgba, k), row_at(s.shine, k)
+    colour = _split(rgba)[:3]
+    lights = s.lights
+    normal, way = surface.normal, _split(ray.way)
+    zero = jnp.zeros_like(rgba[0])
+    start = [shine[0] * x for x in colour]
+    if not len(lights.spot):
+        start = [x + LIGHT_LESS * y for x, y in zip(start, colour, strict=True)]
+
+    def light(i: Array, sums: tuple[Vector, Vector]) -> tuple[Vector, Vector]:
+        plain, shadowed = sums
+        to_light, strength = _towards(s, view, surface.point, i)
+        facing = _dot(normal, to_light)
+        half = safe.normalize(jnp.stack([a - b for a, b in zip(to_light, way, strict=True)]))[0]
+        polish = jnp.maximum(_dot(normal, _split(half)), 1e-6) ** (128 * shine[2])
+        ambient, diffuse, gloss = (_split(row_at(x, i)) for x in (lights.ambient, lights.diffuse, lights.specular))
+        front = facing > 0
+        mine = [
+            strength
+            * (
+                ambient[j] * colour[j]
+                + jnp.where(front, diffuse[j] * facing * colour[j] + gloss[j] * shine[1] * polish, 0)
+            )
+            for j in range(3)
+        ]
+        apart = row_at(lights.shadow, i) & ~clear
+        shown = row_at(reached, i)
+        plain = c.vector(jnp.where(apart, x, x + y) for x, y in zip(plain, mine, strict=True))
+        # each light with shadows is a picture of its own, which is added
+        shadowed = c.vector(
+            x + jnp.where(apart, shown * jnp.clip(y, 0, 1), 0) for x, y in zip(shadowed, mine, strict=True)
+        )
+        return plain, shadowed
+
+    sums = (c.vector(start), (zero, zero, zero))
+    if len(lights.spot):
+        sums = lax.fori_loop(0, len(lights.spot), light, sums)
+    tex = row_at(s.texture, k)
+    # the sum of pictures is bounded after the texture
+    total = [jnp.clip(a, 0, 1) + b for a, b in zip(*sums, strict=True)]
+    ones = (zero + 1, zero + 1, zero + 1)
+    if len(s.texel) > 1:
+        find = lambda: texel_at(s, jnp.maximum(tex, 0), surface.coordinate, surface.face)  # noqa: E731
+        ones = lax.cond(tex >= 0, find, lambda: ones)
+    opacity = rgba[3] * jnp.where(row_at(view.behind, k), BEHIND, 1)
+    return c.vector(jnp.clip(x * y, 0, 1) for x, y in zip(total, ones, strict=True)), opacity
+
+
+def _towards(s: Scene, view: View, point: Vector, i: Array) -> tuple[Vector, Array]:
+    """Unit vector to a light, and its strength."""
+    lights = s.lights
+    offset = jnp.stack([a - b for a, b in zip(_split(row_at(lights.pos, i)), point, strict=True)])
+    to_pos, length = safe.normalize(offset)
+    direction, axis = _split(row_at(lights.dir, i)), _split(view.axis)
+    is_spot, is_head = row_at(lights.spot, i), row_at(lights.headlight, i)
+    far = [jnp.where(is_head, -a, -b) for a, b in zip(axis, direction, strict=True)]
+    way = c.vector(jnp.where(is_spot, to_pos[j], far[j]) for j in range(3))
+    a, cutoff = row_at(lights.attenuation, i), row_at(lights.cutoff, i)
+    cosine = jnp.maximum(-_dot(way, direction), 1e-6)
+    within = (cosine >= jnp.cos(cutoff * (np.pi / 180))) | (cutoff > 90)
+    fade = safe.divide(cosine ** row_at(lights.exponent, i), a[0] + length * (a[1] + length * a[2]))
+    return way, jnp.where(is_spot, jnp.where(within, fade, 0), 1)
+
+
+def sky_colour(s: Scene, view: View, ray: Ray, sky: int) -> Vector:
+    """Colour of the sky along a ray; black without one (`sky` -1)."""
+    zero = jnp.zeros_like(ray.way[0])
+    if sky < 0:
+        return zero, zero, zero
+    ways = []
+    way = _split(ray.way)
+    for side in (None, view.right, view.up):
+        x, y, z = way if side is None else c.add(way, _split(side))
+        ways.append((x, z, -y))
+    coordinate, face = cube_coordinates(ways)
+    return texel_at(s, jnp.int32(sky), tuple(coordinate), face)
+
+
+def sky_distance(view: View, ray: Ray) -> Array:
+    """Distance along a ray to the cylinder that the sky is painted on, which hides what is beyond."""
+    radius = SKY_RADIUS * view.far
+    p, v = c.sub(_split(ray.start), _split(view.eye)), _split(ray.way)
+    a, b, e = v[0] ** 2 + v[1] ** 2, p[0] * v[0] + p[1] * v[1], p[0] ** 2 + p[1] ** 2 - radius**2
+    side = safe.divide(-b + safe.sqrt(jnp.maximum(b * b - a * e, 0)), a, jnp.inf)
+    cap = safe.divide(radius - jnp.sign(v[2]) * p[2], jnp.abs(v[2]), jnp.inf)
+    return jnp.minimum(jnp.where(side > 0, side, jnp.inf), jnp.where(cap > 0, cap, jnp.inf))
+
+
+def haze(s: Scene, view: View, ray: Ray) -> tuple[Array, Array]:
+    """Opacity of the haze over the horizon of the first infinite plane, and its distance along a ray.
+
+    It is a truncated cone around the eye, from the plane up to the eye's height.
+    """
+    k, r = jnp.maximum(view.plane, 0), view.haze[3]
+    mat, radius = row_at(s.mat, k), SKY_RADIUS * view.far
+    eye = to_local(mat, c.sub(_split(view.eye), _split(row_at(s.pos, k))))
+    v = to_local(mat, _split(ray.way))
+    level = jnp.sqrt(v[0] ** 2 + v[1] ** 2)
+    height = eye[2] / radius
+    drop = safe.divide(-v[2], level)
+    at = safe.divide(height - drop * (1 - r), height + drop * r)
+    alpha, beta = jnp.arctan2(jnp.ones_like(r), r), 0.75 * np.pi
+    bend = np.sqrt(0.5) * r * jnp.sin(alpha) / jnp.sin(beta - alpha)
+    opacity = jnp.where(at < bend, safe.divide(at, bend), safe.divide(1 - at, 1 - bend))
+    real = (view.plane >= 0) & (at > 0) & (at < 1) & (height > 0) & (drop > 0)
+    return jnp.where(real, opacity, 0), safe.divide(radius * (1 - r + r * at), level, jnp.inf)
+
+
+def paint(s: Scene, view: View, ray: Ray, seen: Seen, reached: Array, sky: int) -> Array:
+    """Colour (3,) of a pixel: the opaque surface or the sky, the haze, and transparent surfaces before them."""
+    beyond = sky_distance(view, ray) if sky >= 0 else jnp.full_like(ray.way[0], jnp.inf)
+    solid = (seen.object[0] >= 0) & (lax.stop_gradient(seen.dist[0]) < beyond)
+    n = len(seen.object)
+    place = np.arange(n, dtype=np.int32)
+    one = jnp.ones_like(ray.way[0])
+
+    def fill(i: Array, table: Array) -> Array:
+        k, triangle = jnp.maximum(seen.object[i], 0), seen.triangle[i]
+
+        def surface() -> Array:
+            colour, opacity = shade(s, view, ray, k, triangle, reached, i > 0)
+            return jnp.stack([*colour, opacity])
+
+        there = (seen.object[i] >= 0) & ((i > 0) | solid)
+        mine = lax.cond(there, surface, lambda: jnp.zeros(4, ray.way.dtype))
+        return jnp.where(place[:, None] == i, mine, table)
+
+    table = lax.fori_loop(0, n, fill, jnp.zeros((n, 4), ray.way.dtype))
+    back = lambda: jnp.stack([*sky_colour(s, view, ray, sky), one])  # noqa: E731
+    out = lax.cond(solid, lambda: table[0], back)[:3]
+    if sky >= 0:
+        opacity, dist = haze(s, view, ray)
+        opacity = jnp.where(solid & (lax.stop_gradient(seen.dist[0]) < dist), 0, opacity)
+        out = (1 - opacity) * out + opacity * view.haze[:3]
+    for i in (*range(1, n), *range(n - 1, 0, -1)):  # MuJoCo blends what is transparent twice, in both orders
+        out = (1 - table[i, 3]) * out + table[i, 3] * table[i, :3]
+    return jnp.clip(out, 0, 1)
