@@ -102,8 +102,8 @@ def constraint_rows(m: Model, d: Data, layout: Layout, general: GeneralRows | No
     table = jnp.concatenate([_columns(g) for g in groups], axis=1)
     frictional = np.concatenate([g.frictional for g in groups])
     numbers, _ = _numbers(m, fusion_barrier(table), frictional)
-    active, contacts, exclude, mu = jnp.concatenate([g.active for g in groups]), None, d.contact.exclude, d.contact.mu
-    jac, bodies = d.efc.J_contact, d.efc.bodies
+    active, exclude, mu = jnp.concatenate([g.active for g in groups]), d.contact.exclude, jnp.zeros_like(d.contact.dist)
+    jac, bodies = _no_jacobian(m, d, layout), d.efc.bodies
     if layout.ncontact:
         contacts = _contact_part(m, d, layout)
         active = jnp.concatenate([active, contacts.active.reshape(-1)])
@@ -118,6 +118,11 @@ def constraint_rows(m: Model, d: Data, layout: Layout, general: GeneralRows | No
     n = RowNumbers(*map(of_active, numbers))
     parts = (n.pos, n.margin, n.frictionloss, n.diagApprox, n.KBIP, n.D, n.R)
     return ConstraintRows(active, *parts, jac, address, exclude, mu, count, bodies)
+
+
+def _no_jacobian(m: Model, d: Data, layout: Layout) -> Array:
+    """Jacobian of no contacts."""
+    return jnp.zeros((0, layout.condim, *((layout.nside, 6) if layout.sparse else (m.nv,))), d.qpos.dtype)
 
 
 def _numbers(m: Model, table: Array, frictional: np.ndarray) -> tuple[RowNumbers, Array]:
