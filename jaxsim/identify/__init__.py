@@ -7,6 +7,8 @@ from jaxsim.identify.loss import Loss
 from jaxsim.identify.parameters import Parameter, gain, inertia, mass, parameter, signal
 from jaxsim.identify.problem import Initial, Problem
 from jaxsim.identify.report import save_report
+from jaxsim.identify.save import save_mjcf
+from jaxsim.identify.search import Search, search
 from jaxsim.identify.states import measured_states
 from jaxsim.identify.uncertainty import unidentifiable
 from jaxsim.identify.validation import Validation, validate
@@ -18,6 +20,7 @@ __all__ = [
     "Parameter",
     "Problem",
     "Recordings",
+    "Search",
     "Validation",
     "gain",
     "identify",
@@ -27,7 +30,9 @@ __all__ = [
     "measured_states",
     "parameter",
     "recordings",
+    "save_mjcf",
     "save_report",
+    "search",
     "signal",
     "unidentifiable",
     "validate",

@@ -27,6 +27,7 @@ HORIZONS = (60, 200, 600, 2000)  # steps of the first fits to a long record
 LARGEST_PART = 0.7  # of the record that a first fit may have
 SETTLED = 1e-6  # relative improvement of the last iteration below which a fit has converged
 PERFECT = 1e-6  # of the variation of the measurements: residuals that leave nothing to improve
+FIRST_SCALE = 5.0  # of a robust loss, after squares and before its own: at a bad start all residuals are outliers
 FAILED = 3.0  # residuals so many times the noise that was given are no noise
 
 
@@ -146,6 +147,10 @@ def identify(
     for h in horizons if resume is None or not Path(resume).exists() else ():
         part = dataclasses.replace(data, ctrl=data.ctrl[:, :h], measured=data.measured[:, :h])
         point, _ = run(Problem(m, part, parameters, step, **options), point, iterations, progress)
+    if problem.loss.name != "squares" and (resume is None or not Path(resume).exists()):
+        for problem.loss in (Loss(), dataclasses.replace(problem.loss, scale=FIRST_SCALE * problem.loss.scale)):
+            point, _ = run(problem, point, iterations, progress)
+        problem.loss = options["loss"]
     kept = {} if resume is None else {"resume": Path(resume)}
     point, history = run(problem, point, iterations, progress, **kept)
     best = int(np.nanargmin(history[:, -1]))
