@@ -130,7 +130,7 @@ def identify(
     Warns (UserWarning) when parameters have no effect on the data or cannot be told apart.
     """
     options = {"initial": initial, "window": window, "continuity": continuity, "controller": controller, "chunk": chunk}
-    options["loss"] = Loss(loss) if isinstance(loss, str) else loss
+    options["loss"] = robust = Loss(loss) if isinstance(loss, str) else loss
     problem = Problem(m, data, parameters, step, **options)
     first = _starts(problem, starts, spread, seed)
     if method not in ("lm", "adam"):
@@ -148,9 +148,10 @@ def identify(
         part = dataclasses.replace(data, ctrl=data.ctrl[:, :h], measured=data.measured[:, :h])
         point, _ = run(Problem(m, part, parameters, step, **options), point, iterations, progress)
     if problem.loss.name != "squares" and (resume is None or not Path(resume).exists()):
-        for problem.loss in (Loss(), dataclasses.replace(problem.loss, scale=FIRST_SCALE * problem.loss.scale)):
-            point, _ = run(problem, point, iterations, progress)
-        problem.loss = options["loss"]
+        for first_loss in (Loss(), dataclasses.replace(problem.loss, scale=FIRST_SCALE * problem.loss.scale)):
+            problem.loss = first_loss
+            point, _ = run(problem, point, max(1, iterations // 3), progress)
+        problem.loss = robust
     kept = {} if resume is None else {"resume": Path(resume)}
     point, history = run(problem, point, iterations, progress, **kept)
     best = int(np.nanargmin(history[:, -1]))
