@@ -143,9 +143,8 @@ def in_mujoco(text, tosses) -> np.ndarray:
 
 def picture(path: Path, models, tosses) -> None:
     """Draw height and rotation error of held-out tosses, measured, before and after."""
-    from matplotlib.figure import Figure
-
     import mujoco
+    from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 6), layout="constrained")
     grid = figure.subplots(2, 3, sharex=True)

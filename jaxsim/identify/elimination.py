@@ -85,29 +85,29 @@ class Linear:
 
     def _eliminated(self, damping: float) -> tuple[np.ndarray, list[np.ndarray]]:
         """Rows of the parameters alone, and for each window the rows (k, q, .) that give its states."""
-        if self.own is None:
+        own, edge = self.own, self.edge
+        if own is None:
             return self.shared, []
         k, w, q = self.prior.shape
         p1 = self.parameters + 1
         rest, stored, carry = [self.shared], [], np.zeros((k, 0, q + p1))
-        size = np.sqrt((self.own[..., :q] ** 2).sum(2))  # (k, w, q)
-        size = np.maximum(size, 1.0 if self.edge is None else 1e-6 * size.max(initial=1.0))
+        size = np.sqrt((own[..., :q] ** 2).sum(2))  # (k, w, q)
+        size = np.maximum(size, 1.0 if edge is None else 1e-6 * size.max(initial=1.0))
         for i in range(w):
-            rows = [carry, self.own[:, i]]
-            if self.edge is None or i == 0:
+            rows = [carry, own[:, i]]
+            if edge is None or i == 0:
                 rows.append(np.concatenate(
                     [np.broadcast_to(np.eye(q), (k, q, q)), np.zeros((k, q, p1 - 1)), self.prior[:, i, :, None]], -1
                 ))  # fmt: skip
             held = np.zeros((k, q, q + p1))
             held[:, np.arange(q), np.arange(q)] = np.sqrt(max(damping, LEAST)) * size[:, i]
             block = np.concatenate([*rows, held], 1)
-            linked = self.edge is not None and i < w - 1
-            if linked:
+            if edge is not None and i < w - 1:
                 wide = np.concatenate([block[..., :q], np.zeros((*block.shape[:2], q)), block[..., q:]], -1)
-                block = np.concatenate([wide, self.edge[:, i]], 1)
-            factor = np.linalg.qr(block, mode="r")
+                block = np.concatenate([wide, edge[:, i]], 1)
+            factor = np.asarray(np.linalg.qr(block, mode="r"))
             stored.append(factor[:, :q])
-            if linked:
+            if edge is not None and i < w - 1:
                 carry = factor[:, q:, q:]
             else:
                 carry = np.zeros((k, 0, q + p1))
@@ -133,9 +133,9 @@ def compressed(columns: np.ndarray, edge: np.ndarray | None, prior: np.ndarray, 
     width = columns.shape[-1] - q
     if not q:
         return Linear(None, None, prior, _triangle(columns.reshape(-1, width)))
-    return Linear(np.linalg.qr(columns, mode="r"), edge, prior, np.zeros((0, width)))
+    return Linear(np.asarray(np.linalg.qr(columns, mode="r")), edge, prior, np.zeros((0, width)))
 
 
 def _triangle(rows: np.ndarray) -> np.ndarray:
     """At most as many rows as columns, with the same inner products."""
-    return np.linalg.qr(rows, mode="r") if len(rows) > rows.shape[1] else rows
+    return np.asarray(np.linalg.qr(rows, mode="r")) if len(rows) > rows.shape[1] else rows

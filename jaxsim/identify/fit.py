@@ -152,8 +152,9 @@ def identify(
             problem.loss = first_loss
             point, _ = run(problem, point, max(1, iterations // 3), progress)
         problem.loss = robust
-    kept = {} if resume is None else {"resume": Path(resume)}
-    point, history = run(problem, point, iterations, progress, **kept)
+    if resume is not None:
+        run = partial(levenberg, resume=Path(resume))
+    point, history = run(problem, point, iterations, progress)
     best = int(np.nanargmin(history[:, -1]))
     return _summary(problem, Point(point.free[best], point.shift[best]), history, first, held_out)
 

@@ -180,7 +180,7 @@ class Problem:
 
     def _windows_of(self, free: Array, shift: Array, chunk: Chunk) -> tuple[Array, tuple[Array, Array]]:
         """Measurements (c, n, ny), and the states in which all windows end."""
-        m = self.model(free)
+        m, controller = self.model(free), self.controller
         d = jaxsim.make_data(self.m)
         c, w, _ = chunk.qpos.shape
         gains = {p.channels[0]: p.to_value(x) for p, x in zip(self.parameters, self.split(free), strict=True)
@@ -188,7 +188,7 @@ class Problem:
 
         def one(qpos: Array, qvel: Array, u: Array) -> tuple[Array, tuple[Array, Array]]:
             start = d.replace(qpos=qpos, qvel=qvel)
-            driven = u if self.controller is None else lambda i, d: self.controller(d, u[i], gains)
+            driven = u if controller is None else lambda i, d, f=controller: f(d, u[i], gains)
             last, found = rollout(m, start, driven, len(u), outputs=("sensordata",), step=self.step)
             return found["sensordata"][:, self.columns], (last.qpos, last.qvel)
 

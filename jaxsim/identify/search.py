@@ -68,7 +68,8 @@ def search(
                 break
             values, axes = np.linalg.eigh(covariance)
             lengths = np.sqrt(np.maximum(values, 1e-20))
-            points = np.clip(x + size * sigma * (rng.standard_normal((count, n)) * lengths) @ axes.T, low, high)
+            drawn = (rng.standard_normal((count, n)) * lengths) @ axes.T
+            points = np.clip(x + size * sigma * drawn, low, high)
             found = np.asarray(costs(points), float)
             found = np.where(np.isfinite(found), found, np.inf)
             order = np.argsort(found)
