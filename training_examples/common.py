@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,16 @@ MODELS = Path(__file__).resolve().parent.parent / "models"
 POSE = ("time", "geom_xpos", "geom_xmat", "xpos", "site_xpos", "site_xmat")
 
 
-def options(doc: str, x64: bool = True) -> argparse.Namespace:
-    """Arguments --seed, --out and --smoke of an example, after setting JAX's precision."""
+def options(
+    doc: str, x64: bool = True, add: Callable[[argparse.ArgumentParser], None] | None = None
+) -> argparse.Namespace:
+    """Arguments --seed, --out and --smoke of an example and those that `add` adds, after setting JAX's precision."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the plot and the replay")
     parser.add_argument("--smoke", action="store_true", help="a few iterations, too few to reach the result")
+    if add is not None:
+        add(parser)
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     jax.config.update("jax_enable_x64", x64)

@@ -16,7 +16,8 @@ class Recordings:
     """Trajectories of equal length: initial states (k, nq), (k, nv), controls (k, n, nu), measurements (k, n, ny).
 
     Row i of the measurements holds the values of the sensors `names` in the step with row i of the controls. NaN is a
-    missing measurement. `sigma` (ny,) are standard deviations of the noise.
+    missing measurement. `sigma` (ny,) are standard deviations of the noise. `states` are positions (k, n, nq) and
+    velocities (k, n, nv) of all rows, where they are known: windows of a trajectory begin in them.
     """
 
     qpos: np.ndarray
@@ -25,6 +26,7 @@ class Recordings:
     measured: np.ndarray
     names: tuple[str, ...]
     sigma: np.ndarray
+    states: tuple[np.ndarray, np.ndarray] | None = None
 
     __repr__ = describe_struct
 
@@ -39,6 +41,7 @@ def recordings(
     qvel: Any = None,
     sigma: float | Mapping[str, float] = 1.0,
     resample: bool = False,
+    states: tuple[Any, Any] | None = None,
 ) -> Recordings:
     """Recordings from arrays of k trajectories of n steps.
 
@@ -50,6 +53,8 @@ def recordings(
         qpos, qvel: initial states (k, nq) and (k, nv), or one for all; by default qpos0 at rest.
         sigma: standard deviation of the noise, for all sensors or by name.
         resample: interpolate to the model's time step where `time` has another: measurements linearly, controls held.
+        states: positions (k, n, nq) and velocities (k, n, nv) of all rows, in which windows begin; the first row is the
+            initial state.
 
     Raises ValueError when shapes, times or numbers do not fit, KeyError for an unknown sensor.
     """
@@ -64,6 +69,11 @@ def recordings(
     unknown = sorted(set(sigma) - set(measured)) if isinstance(sigma, Mapping) else []
     if unknown:
         raise ValueError(f"sigma names {', '.join(unknown)}; measured are {', '.join(measured)}")
+    paths = None if states is None else _paths(m, states, k, n)
+    if paths is not None:
+        if qpos is not None or qvel is not None or resample:
+            raise ValueError("states hold the initial qpos and qvel, and cannot be resampled")
+        qpos, qvel = paths[0][:, 0], paths[1][:, 0]
     start = _initial("qpos", m.qpos0 if qpos is None else qpos, k, m.nq)
     speed = _initial("qvel", np.zeros(m.nv) if qvel is None else qvel, k, m.nv)
     y = np.concatenate(columns, -1)
@@ -74,7 +84,19 @@ def recordings(
         grid = sample_times(times, float(m.opt.timestep), resample)
         if grid is not None:
             controls, y = resampled(m, tuple(measured), times, grid, controls, y)
-    return Recordings(start, speed, controls, y, tuple(measured), deviations)
+    return Recordings(start, speed, controls, y, tuple(measured), deviations, paths)
+
+
+def _paths(m: Model, states: tuple[Any, Any], k: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions (k, n, nq) and velocities (k, n, nv) of all rows."""
+    qpos, qvel = (np.asarray(x, float) for x in states)
+    if qpos.shape != (k, n, m.nq) or qvel.shape != (k, n, m.nv):
+        raise ValueError(
+            f"states have shapes {qpos.shape} and {qvel.shape}; expected ({k}, {n}, {m.nq}) and ({k}, {n}, {m.nv})"
+        )
+    if not (np.isfinite(qpos).all() and np.isfinite(qvel).all()):
+        raise ValueError("states have entries that are not finite; a state cannot be missing")
+    return qpos, qvel
 
 
 def _controls(m: Model, ctrl: Any) -> np.ndarray:

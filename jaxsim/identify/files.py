@@ -87,7 +87,8 @@ def _load(m: Model, path: Path, sigma: float | Mapping[str, float], resample: bo
     try:
         part = _load_npz(path) if path.suffix == ".npz" else _load_csv(m, path, zero_ctrl)
         place = part.place
-        return recordings(m, part.ctrl, part.sensors, time=part.time, sigma=sigma, resample=resample, **part.start)
+        return recordings(m, part.ctrl, part.sensors, time=part.time, sigma=sigma, resample=resample,
+                          qpos=part.start.get("qpos"), qvel=part.start.get("qvel"))  # fmt: skip
     except RowError as error:
         raise ValueError(f"{path}, {place(error.row)}: {error.what}") from None
     except KeyError as error:

@@ -4,6 +4,7 @@ import dataclasses
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -12,10 +13,12 @@ import numpy as np
 import jaxsim
 from jaxsim.core.describe import describe_struct
 from jaxsim.core.model import Model
-from jaxsim.engine.rollout import rollout
 from jaxsim.identify.data import Recordings
+from jaxsim.identify.loss import Loss
 from jaxsim.identify.parameters import Parameter
+from jaxsim.identify.problem import TRIALS, Controller, Initial, Point, Problem
 from jaxsim.identify.uncertainty import at_bounds, rough, uncertainty, unidentifiable
+from jaxsim.identify.validation import Validation, validate
 from jaxsim.math.safe import Array
 from jaxsim.optim.progress import bar
 from jaxsim.optim.shooting import shoot
@@ -24,6 +27,7 @@ HORIZONS = (60, 200, 600, 2000)  # steps of the first fits to a long record
 LARGEST_PART = 0.7  # of the record that a first fit may have
 SETTLED = 1e-6  # relative improvement of the last iteration below which a fit has converged
 PERFECT = 1e-6  # of the variation of the measurements: residuals that leave nothing to improve
+FIRST_SCALE = 5.0  # of a robust loss, after squares and before its own: at a bad start all residuals are outliers
 FAILED = 3.0  # residuals so many times the noise that was given are no noise
 
 
@@ -38,6 +42,8 @@ class Fit:
     standard deviation of the residuals in units of the one given: near 1 when model and noise are right; where it is
     above 1, intervals are as many times as wide. `identified` says which values the data determine: the others have an
     infinite `std`. `converged`: the last `iterations` improved nothing more, and residuals are no larger than noise.
+    `qpos` (k, w, nq) and `qvel` (k, w, nv) are the states in which the w windows of each trajectory begin. `validation`
+    compares predictions of held-out records with the nominal model's. `problem` and `point` are what was solved.
     """
 
     labels: tuple[str, ...]
@@ -55,6 +61,11 @@ class Fit:
     identified: np.ndarray
     converged: bool
     iterations: int
+    qpos: np.ndarray
+    qvel: np.ndarray
+    validation: Validation | None
+    problem: Problem
+    point: Point
 
     __repr__ = describe_struct
 
@@ -68,96 +79,8 @@ class Fit:
         lines = [f"{label:40s} {v:12.6g}   {self.interval_text(i)}" for i, (label, v) in enumerate(rows)]
         state = "converged" if self.converged else "NOT converged"
         lines.append(f"{state} after {self.iterations} iterations; residuals {self.noise:.3g} times the given noise")
-        return "\n".join([*lines, *self.unidentifiable])
-
-
-class Problem:
-    """Residual of recordings as a pure function of the free coordinates of parameters, and maps to their values."""
-
-    def __init__(self, m: Model, data: Recordings, parameters: Sequence[Parameter], step: Callable = jaxsim.step):
-        self.m, self.data, self.parameters, self.step = m, data, tuple(parameters), step
-        self.labels = tuple(label for p in parameters for label in p.labels)
-        self.sizes = [len(p.labels) for p in parameters]
-        self.columns = np.concatenate([_columns(m, name) for name in data.names])
-        self.first = jnp.concatenate([p.to_free(jnp.asarray(p.start, float)) for p in parameters])
-        bounds = [[p.to_free(jnp.maximum(x, 1e-300) if p.log else x) for x in (p.low, p.high)] for p in parameters]
-        low, high = (jnp.asarray(np.repeat([float(b[i]) for b in bounds], self.sizes)) for i in (0, 1))
-        self.low, self.high = low, high
-
-    def split(self, free: Array) -> list[Array]:
-        """Coordinates of each parameter."""
-        return jnp.split(free, np.cumsum(self.sizes)[:-1])
-
-    def values(self, free: Array) -> Array:
-        """Values of the parameters, in their units, from free coordinates."""
-        return jnp.concatenate([p.to_value(x) for p, x in zip(self.parameters, self.split(free), strict=True)])
-
-    def model(self, free: Array) -> Model:
-        """Model with these coordinates; derived constants are recomputed where they depend on them."""
-        m = self.m
-        for p, x in zip(self.parameters, self.split(free), strict=True):
-            if p.kind == "model" and p.write is not None:
-                m = p.write(m, p.to_value(x))
-        return jaxsim.set_const(m) if any(p.constants for p in self.parameters) else m
-
-    def simulate(self, free: Array) -> Array:
-        """Simulated measurements (k, n, ny)."""
-        m, data = self.model(free), self.data
-        d = jaxsim.make_data(self.m)
-        ctrl = self._controls(jnp.asarray(data.ctrl), free)
-
-        def one(qpos: Array, qvel: Array, u: Array) -> Array:
-            start = d.replace(qpos=qpos, qvel=qvel)
-            return rollout(m, start, u, outputs=("sensordata",), step=self.step)[1]["sensordata"][:, self.columns]
-
-        return self._signals(jax.vmap(one)(jnp.asarray(data.qpos), jnp.asarray(data.qvel), ctrl), free)
-
-    def _controls(self, ctrl: Array, free: Array) -> Array:
-        """Controls with the delays of actuators."""
-        for p, x in zip(self.parameters, self.split(free), strict=True):
-            if p.kind == "ctrl_delay":
-                for name, delay in zip(p.channels, p.to_value(x), strict=True):
-                    i = self.m.name2id("actuator", name)
-                    ctrl = ctrl.at[..., i].set(delayed(ctrl[..., i], delay / self.m.opt.timestep))
-        return ctrl
-
-    def _signals(self, y: Array, free: Array) -> Array:
-        """Sensor values with delays, gains and biases of the channels."""
-        by_kind = {"gain": lambda y, g: g * y, "bias": lambda y, b: y + b}
-        by_kind["delay"] = lambda y, t: delayed(y, t / self.m.opt.timestep)
-        for kind in ("delay", "gain", "bias"):  # in the order in which a measurement chain applies them
-            for p, x in zip(self.parameters, self.split(free), strict=True):
-                if p.kind == kind:
-                    for name, value in zip(p.channels, p.to_value(x), strict=True):
-                        for i in np.flatnonzero(np.isin(self.columns, _columns(self.m, name))):
-                            y = y.at[..., i].set(by_kind[kind](y[..., i], value))
-        return y
-
-    def residual(self, free: Array) -> Array:
-        """Differences in units of the noise, those from priors last; zero where a measurement is missing."""
-        measured = jnp.asarray(self.data.measured)
-        known = jnp.isfinite(measured)
-        error = jnp.where(known, self.simulate(free) - jnp.where(known, measured, 0), 0) / jnp.asarray(self.data.sigma)
-        priors = []
-        for p, x in zip(self.parameters, self.split(free), strict=True):
-            if p.prior is not None:
-                mean, deviation = p.prior
-                priors.append((x - p.to_free(jnp.asarray(mean, x.dtype))) / deviation)
-        return jnp.concatenate([error.reshape(-1), *(q.reshape(-1) for q in priors)])
-
-
-def _columns(m: Model, name: str) -> np.ndarray:
-    """Indices of a sensor's values in `sensordata`."""
-    i = m.name2id("sensor", name)
-    return m.sensor_adr[i] + np.arange(m.sensor_dim[i])
-
-
-def delayed(y: Array, lag: Array) -> Array:
-    """Signal (k, n) delayed by `lag` steps, linear between samples and constant before the first."""
-    index = jnp.clip(jnp.arange(y.shape[-1]) - lag, 0, y.shape[-1] - 1)
-    low = jnp.floor(jax.lax.stop_gradient(index)).astype(int)
-    high = jnp.minimum(low + 1, y.shape[-1] - 1)
-    return y[..., low] + (index - low) * (y[..., high] - y[..., low])
+        held_out = [] if self.validation is None else [str(self.validation)]
+        return "\n".join([*lines, *self.unidentifiable, *held_out])
 
 
 def identify(
@@ -172,6 +95,14 @@ def identify(
     seed: int = 0,
     learning_rate: float = 0.03,
     horizons: Sequence[int] | None = None,
+    initial: Initial | None = None,
+    window: int | None = None,
+    continuity: Initial | None = None,
+    loss: str | Loss = "squares",
+    controller: Controller | None = None,
+    held_out: Recordings | None = None,
+    chunk: int | None = None,
+    resume: str | Path | None = None,
     step: Callable = jaxsim.step,
     progress: bool = False,
 ) -> Fit:
@@ -184,25 +115,48 @@ def identify(
             (1 + `spread` w), w normal. The best result is returned.
         horizons: numbers of first steps that are fitted one after the other, before the whole record: over a long one
             a rollout with wrong parameters drifts away, and its derivatives say little. By default 60, 200, 600 and
-            2000 steps, as far as they are shorter than 0.7 of the record; () fits the whole at once.
+            2000 steps, as far as they are shorter than 0.7 of the record; () fits the whole at once, as windows do.
+        initial: initial states are unknowns of every window, with these standard deviations about the measured ones.
+        window: steps of the windows that trajectories are cut into. Each begins in the measured state of its row
+            (`measured_states`, or the `states` of the recordings).
+        continuity: standard deviations of a window's end from the start of the next: multiple shooting. Needs
+            `initial`, which is then the prior of the first window alone. None: windows are on their own.
+        loss: "squares", "huber" or "cauchy", or a `Loss` with its scale.
+        controller: (data, row of recorded controls, values of `gain` parameters by name) -> ctrl (nu,), in the loop.
+        held_out: recordings that are not fitted, to validate the fit with: `Fit.validation`.
+        chunk: trajectories that are simulated at a time; by default as many as fit into 256 MB.
+        resume: file that keeps the last iterate. A call finds it there and goes on from it.
 
     Warns (UserWarning) when parameters have no effect on the data or cannot be told apart.
     """
-    problem = Problem(m, data, parameters, step)
+    options = {"initial": initial, "window": window, "continuity": continuity, "controller": controller, "chunk": chunk}
+    options["loss"] = robust = Loss(loss) if isinstance(loss, str) else loss
+    problem = Problem(m, data, parameters, step, **options)
     first = _starts(problem, starts, spread, seed)
-    run = {"lm": levenberg, "adam": partial(_adam, learning_rate=learning_rate)}.get(method)
-    if run is None:
+    if method not in ("lm", "adam"):
         raise ValueError(f'method is {method!r}; expected "lm" or "adam"')
+    if method == "adam" and (problem.shifts or problem.loss.name != "squares" or resume is not None):
+        raise ValueError('method="adam" has no initial states, losses or resume: use "lm"')
     steps = data.ctrl.shape[1]
     if horizons is None:
-        horizons = [h for h in HORIZONS if h <= LARGEST_PART * steps]
-    free = first
-    for h in horizons:
+        horizons = [h for h in HORIZONS if h <= LARGEST_PART * steps] if window is None else []
+    elif horizons and window is not None:
+        raise ValueError("horizons and window exclude each other: windows are short already")
+    run = levenberg if method == "lm" else partial(_adam, learning_rate=learning_rate)
+    point = problem.start(first)
+    for h in horizons if resume is None or not Path(resume).exists() else ():
         part = dataclasses.replace(data, ctrl=data.ctrl[:, :h], measured=data.measured[:, :h])
-        free, _ = run(Problem(m, part, parameters, step), free, iterations, progress)
-    free, history = run(problem, free, iterations, progress)
-    best = free[int(np.nanargmin(history[:, -1]))]
-    return _summary(problem, best, history, first)
+        point, _ = run(Problem(m, part, parameters, step, **options), point, iterations, progress)
+    if problem.loss.name != "squares" and (resume is None or not Path(resume).exists()):
+        for first_loss in (Loss(), dataclasses.replace(problem.loss, scale=FIRST_SCALE * problem.loss.scale)):
+            problem.loss = first_loss
+            point, _ = run(problem, point, max(1, iterations // 3), progress)
+        problem.loss = robust
+    if resume is not None:
+        run = partial(levenberg, resume=Path(resume))
+    point, history = run(problem, point, iterations, progress)
+    best = int(np.nanargmin(history[:, -1]))
+    return _summary(problem, Point(point.free[best], point.shift[best]), history, first, held_out)
 
 
 def _starts(problem: Problem, starts: int, spread: float, seed: int) -> Array:
@@ -213,83 +167,106 @@ def _starts(problem: Problem, starts: int, spread: float, seed: int) -> Array:
     return jnp.clip(problem.first + spread * size * noise, problem.low, problem.high)
 
 
-def levenberg(problem: Problem, first: Array, iterations: int, progress: bool) -> tuple[Array, np.ndarray]:
-    """Free coordinates (starts, p) and costs (starts, iterations + 1) of a batch of Levenberg-Marquardt iterations."""
-
-    def improve(free: Array, damping: Array) -> tuple[Array, Array, Array, Array]:
-        r, jac = _residual_and_jacobian(problem, free)
-        cost = 0.5 * r @ r
-        h, g = jac.T @ jac, jac.T @ r
-        clamped = ((free <= problem.low) & (g > 0)) | ((free >= problem.high) & (g < 0))
-        g = jnp.where(clamped, 0, g)
-        h = jnp.where(clamped[:, None] | clamped[None], 0, h)
-        scale = jnp.maximum(jnp.diagonal(h), 1e-12 * jnp.max(jnp.diagonal(h)) + 1e-30)
-        trials = damping * jnp.asarray([0.1, 1.0, 10.0, 100.0], free.dtype)
-        moves = jax.vmap(lambda t: -jnp.linalg.solve(h + t * jnp.diag(scale), g))(trials)
-        points = jnp.clip(free + moves, problem.low, problem.high)
-        costs = jax.lax.map(lambda x: 0.5 * jnp.sum(problem.residual(x) ** 2), points)
-        costs = jnp.where(jnp.isfinite(costs), costs, jnp.inf)
-        k = jnp.argmin(costs)
-        better = costs[k] < cost
-        damping = jnp.where(better, trials[k], 100 * damping)
-        expected = -0.5 * g @ moves[0]  # improvement by the least damped step if residuals were linear
-        return jnp.where(better, points[k], free), jnp.clip(damping, 1e-12, 1e12), jnp.minimum(cost, costs[k]), expected
-
-    batch = jaxsim.jit(jax.vmap(improve))
-    free, damping = first, jnp.full(len(first), 1e-2, first.dtype)
-    history = [np.asarray(jaxsim.jit(jax.vmap(lambda x: 0.5 * jnp.sum(problem.residual(x) ** 2)))(first))]
+def levenberg(
+    problem: Problem, first: Point, iterations: int, progress: bool, resume: Path | None = None
+) -> tuple[Point, np.ndarray]:
+    """Points (starts, .) and costs (starts, iterations + 1) of a batch of Levenberg-Marquardt iterations."""
+    point, damping, history = first, np.full(len(first.free), 1e-2), []
+    if resume is not None and resume.exists():
+        point, damping, history = _load(resume, first)
+    history = history or [_costs(problem, point)]
+    low, high = np.asarray(problem.low), np.asarray(problem.high)
     with bar(iterations, "identification", progress) as shown:
         for _ in range(iterations):
-            free, damping, cost, expected = batch(free, damping)
-            history.append(np.asarray(cost))
+            expected = np.zeros(len(damping))
+            trials, moves = damping[:, None] * TRIALS, []
+            for i, linear in enumerate(problem.linear(point)):
+                at, gradient = point.free[i], linear.gradient()
+                fixed = ((at <= low) & (gradient > 0)) | ((at >= high) & (gradient < 0))
+                steps = [linear.step(t, fixed) for t in trials[i]]
+                expected[i] = steps[0].expected
+                moves += [(np.clip(at + s.free, low, high), point.shift[i] + s.shift) for s in steps]
+            tried = Point(*(np.stack(x).astype(y.dtype) for x, y in zip(zip(*moves, strict=True), point, strict=True)))
+            costs = problem.costs(tried).reshape(trials.shape)
+            choice = np.argmin(costs, 1)
+            row = np.arange(len(damping))
+            better = costs[row, choice] < history[-1]
+            picked = row * len(TRIALS) + choice
+            point = Point(*(np.where(better.reshape(-1, *(1,) * (x.ndim - 1)), y[picked], x)
+                            for x, y in zip(point, tried, strict=True)))  # fmt: skip
+            damping = np.clip(np.where(better, trials[row, choice], 100 * damping), 1e-12, 1e12)
+            history.append(np.minimum(history[-1], costs[row, choice]))
             shown(np.nanmin(history[-1]))
+            if resume is not None:
+                _save(resume, point, damping, history)
             stalled = history[-2] - history[-1] <= 1e-10 * history[-1]
-            if np.all(stalled & ((np.asarray(damping) > 1e3) | (np.asarray(expected) <= 1e-10 * history[-1]))):
+            if np.all(stalled & ((damping > 1e3) | (expected <= 1e-10 * history[-1]))):
                 break
-    return free, np.stack(history, 1)
+    return point, np.stack(history, 1)
 
 
-def _residual_and_jacobian(problem: Problem, free: Array) -> tuple[Array, Array]:
-    """Residual (n,) and its Jacobian (n, p) by forward mode."""
-    r, jvp = jax.linearize(problem.residual, free)
-    return r, jax.vmap(jvp, out_axes=1)(jnp.eye(len(free), dtype=free.dtype))
+def _costs(problem: Problem, point: Point) -> np.ndarray:
+    """Costs (s,) of the starts, by the program of their trials."""
+    return problem.costs(Point(*(np.repeat(x, len(TRIALS), 0) for x in point)))[:: len(TRIALS)]
+
+
+def _save(path: Path, point: Point, damping: np.ndarray, history: list[np.ndarray]) -> None:
+    """Write the state of a fit, whole or not at all."""
+    part = path.with_name(path.name + ".part")
+    with part.open("wb") as file:
+        np.savez(file, free=point.free, shift=point.shift, damping=damping, history=np.stack(history))
+    part.replace(path)
+
+
+def _load(path: Path, first: Point) -> tuple[Point, np.ndarray, list[np.ndarray]]:
+    """State of a fit. Raises ValueError where it is that of another."""
+    with np.load(path, allow_pickle=False) as kept:
+        point = Point(kept["free"], kept["shift"])
+        if point.free.shape != first.free.shape or point.shift.shape != first.shift.shape:
+            raise ValueError(f"{path} is of a fit with other parameters, starts or windows")
+        return point, kept["damping"], list(kept["history"])
 
 
 def _adam(
-    problem: Problem, first: Array, iterations: int, progress: bool, learning_rate: float
-) -> tuple[Array, np.ndarray]:
-    """Free coordinates (starts, p) and costs (starts, iterations) by Adam, one start after the other."""
+    problem: Problem, first: Point, iterations: int, progress: bool, learning_rate: float
+) -> tuple[Point, np.ndarray]:
+    """Points and costs (starts, iterations) by Adam, one start after the other."""
 
     def cost(free: Array) -> Array:
         return 0.5 * jnp.sum(problem.residual(free) ** 2)
 
     found = [
-        shoot(cost, x, iterations, learning_rate, low=problem.low, high=problem.high, clip=1e9, progress=progress)
-        for x in first
-    ]
-    return jnp.stack([f.x for f in found]), np.stack([np.minimum.accumulate(f.history) for f in found])
+        shoot(cost, jnp.asarray(x), iterations, learning_rate, low=problem.low, high=problem.high, clip=1e9,
+              progress=progress)
+        for x in first.free
+    ]  # fmt: skip
+    point = Point(np.stack([np.asarray(f.x) for f in found]), first.shift)
+    return point, np.stack([np.minimum.accumulate(f.history) for f in found])
 
 
-def _summary(problem: Problem, free: Array, history: np.ndarray, first: Array) -> Fit:
-    """Fit at the free coordinates found: intervals by the Cramer-Rao bound, and warnings."""
-    r, jac = (np.asarray(x) for x in jaxsim.jit(partial(_residual_and_jacobian, problem))(free))
-    simulated = np.asarray(jaxsim.jit(problem.simulate)(free))
+def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, held_out: Recordings | None) -> Fit:
+    """Fit at the point found: intervals by the Cramer-Rao bound, and warnings."""
+    free, labels, data = point.free, problem.labels, problem.data
+    starts = len(first)  # the compiled programs are of so many points
+    linear = problem.linear(point.repeated(starts))[0]
+    marginal = linear.marginal()[:, :-1]
+    known = problem.known
+    y = np.concatenate([y[0] for _, y, _ in problem.simulated(point.repeated(starts * len(TRIALS)))])
     to_values = np.asarray(
-        jax.vmap(jax.grad(lambda x, i: problem.values(x)[i]), (None, 0))(free, jnp.arange(len(free)))
+        jax.vmap(jax.grad(lambda x, i: problem.values(x)[i]), (None, 0))(jnp.asarray(free), jnp.arange(len(free)))
     )
-    labels = problem.labels
     low, high = np.asarray(problem.low), np.asarray(problem.high)
-    sentences = (*at_bounds(np.asarray(free), low, high, jac, labels),)
-    sentences += unidentifiable(np.float64(jac).T @ jac, labels)
-    found = uncertainty(jac)
-    known = np.isfinite(problem.data.measured)
-    noise = float(np.sqrt(r @ r / max(1, known.sum() - len(free))))
+    sentences = (*at_bounds(free, low, high, marginal, labels),)
+    sentences += unidentifiable(marginal.T @ marginal, labels)
+    found = uncertainty(marginal, float(np.finfo(free.dtype).eps) * max(int(known.sum()), len(free)))
+    shifted = point.shift.size if problem.ends is None else 0
+    noise = float(np.sqrt(2 * linear.cost() / max(1, known.sum() - len(free) + shifted - point.shift.size)))
     deviation = max(1.0, noise) * np.sqrt(np.diag(found.covariance))
     deviation = np.where(found.identified, deviation, np.inf)
     logs = np.repeat([p.log for p in problem.parameters], problem.sizes)
-    many = jaxsim.jit(lambda points: jax.lax.map(problem.residual, points))
-    sizes = np.where(logs, 1.0, np.abs(np.asarray(free)))
-    sentences += (*rough(many, np.asarray(free), low, high, jac, deviation, sizes, labels),)
+    sizes = np.where(logs, 1.0, np.abs(free))
+    residuals, jac = problem.sample(point, starts)
+    sentences += (*rough(residuals, free, low, high, jac.astype(free.dtype), deviation, sizes, labels),)
     if noise > FAILED:
         sentences += (
             f"the residuals are {noise:.3g} times the noise that was given: the fit failed, or the model lacks "
@@ -298,17 +275,20 @@ def _summary(problem: Problem, free: Array, history: np.ndarray, first: Array) -
     for line in sentences:
         warnings.warn(line, UserWarning, stacklevel=3)
     covariance = max(1.0, noise) ** 2 * to_values @ found.covariance @ to_values.T
-    values = np.asarray(problem.values(free))
+    values = np.asarray(problem.values(jnp.asarray(free)))
     identified = (abs(to_values) > 0) @ ~found.identified == 0
     std = np.where(identified, np.sqrt(np.maximum(np.diag(covariance), 0)), np.inf)
     interval = np.stack([values - 1.96 * std, values + 1.96 * std], axis=1)
     best = history[int(np.nanargmin(history[:, -1]))]
     settled = len(best) < 2 or bool(best[-2] - best[-1] <= SETTLED * best[-1] or _is_perfect(problem, best[-1]))
-    residual = np.where(known, simulated - problem.data.measured, np.nan) / problem.data.sigma
-    starts = np.asarray(jax.vmap(problem.values)(first))
+    steps = data.ctrl.shape[1]
+    residual = (np.where(known, y - problem.measured, np.nan) / data.sigma)[:, :steps]
+    qpos, qvel = (np.asarray(x) for x in jaxsim.jit(problem.started)(problem.everything(), jnp.asarray(point.shift)))
+    validation = None if held_out is None else validate(problem, free, held_out)
     return Fit(
-        problem.labels, values, std, interval, covariance, problem.model(free), simulated, residual, history, starts,
-        sentences, noise, identified, settled and noise <= FAILED, history.shape[1] - 1,
+        labels, values, std, interval, covariance, problem.model(jnp.asarray(free)), y[:, :steps], residual, history,
+        np.asarray(jax.vmap(problem.values)(first)), sentences, noise, identified, settled and noise <= FAILED,
+        history.shape[1] - 1, qpos, qvel, validation, problem, point,
     )  # fmt: skip
 
 

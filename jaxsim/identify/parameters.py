@@ -46,7 +46,8 @@ class Parameter:
     `write(m, value)` returns the model with the numbers `value` (n,). `log` estimates their logarithms, which keeps
     them positive. `prior` is (mean, standard deviation) in the units of the value; with `log`, the deviation is
     relative. `constants`: whether constants derived at qpos0 depend on them. `kind` is "model" or a property of
-    `channels`: "gain", "bias" or "delay" of sensors, "ctrl_delay" of actuators.
+    `channels`: "gain", "bias" or "delay" of sensors, "ctrl_delay" of actuators. "controller" is a number of the
+    controller in the loop.
     """
 
     labels: tuple[str, ...]
@@ -193,18 +194,37 @@ def inertia(m: Model, body: str, *, prior: float | None = None) -> Parameter:
 
 
 def signal(
-    kind: str, channels: str | Sequence[str], start: float | None = None, *, low=-np.inf, high=np.inf, prior=None
+    kind: str,
+    channels: str | Sequence[str],
+    start: float | None = None,
+    *,
+    low=-np.inf,
+    high=np.inf,
+    prior=None,
+    tie: bool = False,
 ) -> Parameter:
-    """Parameter of a "gain", "bias" or "delay" (s) for each named sensor, or a "ctrl_delay" (s) for each actuator."""
+    """Parameter of a "gain", "bias" or "delay" (s) for each named sensor, or a "ctrl_delay" (s) for each actuator.
+
+    `tie`: one number for all of them.
+    """
     if kind not in ("gain", "bias", "delay", "ctrl_delay"):
         raise ValueError(f'kind is {kind!r}; expected "gain", "bias", "delay" or "ctrl_delay"')
     channels = (channels,) if isinstance(channels, str) else tuple(channels)
     first = (1.0 if kind == "gain" else 0.0) if start is None else start
     low = max(low, 0.0) if "delay" in kind else low
-    labels = tuple(f"{kind}[{c}]" for c in channels)
+    labels = (f"{kind}[{', '.join(channels)}]",) if tie else tuple(f"{kind}[{c}]" for c in channels)
     return _checked(
-        Parameter(labels, np.full(len(channels), first), None, low, high, False, prior, kind=kind, channels=channels)
+        Parameter(labels, np.full(len(labels), first), None, low, high, False, prior, kind=kind, channels=channels)
     )
+
+
+def gain(
+    name: str, start: float | Sequence[float], *, low=-np.inf, high=np.inf, log: bool = False, prior=None
+) -> Parameter:
+    """Parameter of a controller in the loop: `controller(data, row, gains)` finds its values as `gains[name]` (n,)."""
+    values = np.atleast_1d(np.asarray(start, float))
+    labels = (name,) if len(values) == 1 else tuple(f"{name}[{i}]" for i in range(len(values)))
+    return _checked(Parameter(labels, values, None, low, high, log, prior, kind="controller", channels=(name,)))
 
 
 def _checked(p: Parameter) -> Parameter:

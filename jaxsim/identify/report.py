@@ -41,8 +41,27 @@ def render(fit: Fit, data: Recordings, title: str = "Identification") -> str:
 was given. The fit {"converged" if fit.converged else "<b>did not converge</b>"} ({fit.iterations} iterations).
 Cost {fit.cost[best, 0]:.4g} before, {fit.cost[best, -1]:.4g} after.</p>
 <table><tr><th>parameter</th><th>start</th><th>value</th><th>std</th><th>95 % interval</th></tr>{rows}</table>
+{_validation(fit)}
 <h2>Cost</h2>{_cost(fit)}<h2>Measured and simulated</h2>{_signals(fit, data)}<h2>Residuals</h2>{_residuals(fit, data)}
 </html>"""
+
+
+def _validation(fit: Fit) -> str:
+    """Table of predictions of held-out records, nominal and fitted, over horizons."""
+    v = fit.validation
+    if v is None:
+        return ""
+    head = "".join(f"<th>nominal, {h:.3g} s</th><th>fitted, {h:.3g} s</th>" for h in v.horizons)
+    rows = "".join(
+        f"<tr><td>{html.escape(name)}</td><td>{v.noise[i]:.3g}</td>"
+        + "".join(f"<td>{a:.4g}</td><td>{b:.4g}</td>" for a, b in zip(v.nominal[:, i], v.fitted[:, i], strict=True))
+        + "</tr>"
+        for i, name in enumerate(v.names)
+    )
+    return (
+        "<h2>Held-out records</h2><p>Root mean squares of predicted less measured values over the first seconds of "
+        f"windows that begin in measured states.</p><table><tr><th>sensor</th><th>noise</th>{head}</tr>{rows}</table>"
+    )
 
 
 def _deviation(std: float) -> str:

@@ -24,13 +24,14 @@ class Uncertainty(NamedTuple):
     __repr__ = describe_struct
 
 
-def uncertainty(jac: np.ndarray) -> Uncertainty:
-    """From the Jacobian (n, p) of residuals in units of the noise.
+def uncertainty(jac: np.ndarray, rounding: float | None = None) -> Uncertainty:
+    """From the Jacobian (n, p) of residuals in units of the noise, or a factor with the same inner products.
 
     Its columns are scaled to length one and factored (SVD). Directions whose singular values are within the rounding of
-    the Jacobian's own precision are not determined; nor are the coordinates that have a share in them.
+    the Jacobian's own precision are not determined; nor are the coordinates that have a share in them. `rounding` is
+    that precision, relative; by default the unit of the last place times the larger size.
     """
-    rounding = float(np.finfo(jac.dtype).eps) * max(jac.shape)
+    rounding = float(np.finfo(jac.dtype).eps) * max(jac.shape) if rounding is None else rounding
     jac = np.asarray(jac, np.float64)
     size = np.linalg.norm(jac, axis=0)
     used = size > 0

@@ -179,11 +179,12 @@ def test_everything_fits_a_screen(name):
 def test_results_of_optimisers_fit_a_screen():
     many, names = np.zeros((300, 40)), tuple(f"actuator_{i}" for i in range(50))
     trajectory = {"qpos": many, "qvel": many, "sensordata": many}
+    rest = many, many, None, None, None
     results = [
         optim.IlqrResult(many, many, trajectory, many, True),
         optim.OptimResult({"a": many, "b": [many] * 3}, many[0, 0], many),
         identify.Recordings(many, many, many, many, names, many),
-        identify.Fit(names, *[many] * 4, jaxsim.load_model(XML), *[many] * 4, names, 1.0, many, True, 3),
+        identify.Fit(names, *[many] * 4, jaxsim.load_model(XML), *[many] * 4, names, 1.0, many, True, 3, *rest),
         identify.Parameter(names, many, None),
         uncertainty(many),
         jaxsim.transition_derivatives(*(lambda m: (m, jaxsim.make_data(m)))(jaxsim.load_model(XML))),

@@ -11,7 +11,9 @@ import pytest
 
 import jaxsim
 from jaxsim import identify as ident
+from jaxsim.identify.elimination import Linear
 from jaxsim.identify.fit import levenberg
+from jaxsim.identify.problem import Point
 from jaxsim.identify.uncertainty import at_bounds, rough, uncertainty
 
 ARM = """<mujoco><option timestep="0.01" integrator="implicitfast"><flag contact="disable"/></option><worldbody>
@@ -97,11 +99,17 @@ def test_several_starts_and_adam_agree_and_priors_are_used():
 
 def test_a_step_that_fails_is_followed_by_shorter_ones():
     """Slow progress lowers the damping; then comes a steep residual, where undamped steps increase the cost."""
-    problem = SimpleNamespace(
-        residual=lambda x: jnp.concatenate([x**4, 1e3 * jnp.maximum(0.5 - x, 0)]), low=-jnp.inf, high=jnp.inf
-    )
-    free, _ = levenberg(problem, jnp.asarray([[2.0]]), 40, False)
-    np.testing.assert_allclose(free, 0.5, atol=0.01)
+    residual = lambda x: np.concatenate([x**4, 1e3 * np.maximum(0.5 - x, 0)])  # noqa: E731
+
+    def linear(point):
+        (x,) = point.free
+        rows = np.stack([np.concatenate([4 * x**3, -1e3 * (x < 0.5)]), residual(x)], 1)
+        return [Linear(None, None, point.shift[0], rows)]
+
+    costs = lambda point: np.array([0.5 * np.sum(residual(x) ** 2) for x in point.free])  # noqa: E731
+    problem = SimpleNamespace(linear=linear, costs=costs, low=np.array([-np.inf]), high=np.array([np.inf]))
+    point, _ = levenberg(problem, Point(np.array([[2.0]]), np.zeros((1, 1, 1, 0))), 40, False)
+    np.testing.assert_allclose(point.free, 0.5, atol=0.01)
 
 
 @pytest.mark.slow

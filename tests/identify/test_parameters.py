@@ -7,8 +7,8 @@ import pytest
 
 import jaxsim
 from jaxsim import identify as ident
-from jaxsim.identify.fit import delayed
 from jaxsim.identify.inertia import from_moments, read_moments, to_moments, write_moments
+from jaxsim.identify.problem import delayed
 from jaxsim.math.rotation import quat_to_mat
 
 MODEL = """<mujoco><worldbody><body name="a"><freejoint name="f"/>

@@ -21,7 +21,8 @@ TRAINERS = (
     "training_loop",
     "tuned",
 )
-OTHERS = (*TRAINERS, "watch", "in_mujoco", "walk_in_mujoco")
+WITH_DATA = ("identify_cube", "identify_legs")  # recordings that are not part of the repository
+OTHERS = (*TRAINERS, *WITH_DATA, "watch", "in_mujoco", "walk_in_mujoco")
 NAMES = sorted(p.stem for p in EXAMPLES.glob("*.py") if p.stem not in OTHERS)
 
 

@@ -1,0 +1,73 @@
+"""States at every row of recordings, from their sensors: where windows of a long record begin."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxsim
+from jaxsim.core.model import Model
+from jaxsim.core.types import JointType, ObjType, SensorType
+from jaxsim.engine.integrate.positions import differentiate_pos
+from jaxsim.identify.data import Recordings
+
+
+def measured_states(m: Model, data: Recordings) -> tuple[np.ndarray, np.ndarray]:
+    """Positions (k, n, nq) and velocities (k, n, nv) of all rows, as the sensors say.
+
+    Positions are those of `jointpos` and `ballquat`, of a free joint `framepos` and `framequat` of its body. Velocities
+    are central differences of them. Missing rows take the nearest one. The first row is the recording's initial state.
+
+    Raises ValueError for a joint whose position no sensor of the recording measures.
+    """
+    qpos = np.tile(data.qpos[:, None], (1, data.ctrl.shape[1], 1))
+    ends = np.cumsum([m.sensor_dim[m.name2id("sensor", name)] for name in data.names])
+    columns = dict(zip(data.names, np.split(np.arange(ends[-1]), ends[:-1]), strict=True))
+    for joint in range(m.njnt):
+        parts = [_column(m, joint, kind, columns) for kind in _sensors(m, joint)]
+        if any(part is None for part in parts):
+            name = m.id2name("joint", joint) or joint
+            raise ValueError(
+                f"no sensor of the recordings measures the position of joint {name}: windows need the states at which "
+                "they begin; pass states=(qpos, qvel) to recordings"
+            )
+        found = np.concatenate([part for part in parts if part is not None])
+        address = m.jnt_qposadr[joint]
+        qpos[..., address : address + len(found)] = _filled(data.measured[..., found])
+    qpos[:, 0] = data.qpos
+    h = float(m.opt.timestep)
+    difference = jaxsim.jit(jax.vmap(jax.vmap(lambda a, b: differentiate_pos(m, a, b, h))))
+    steps = np.asarray(difference(jnp.asarray(qpos[:, :-1]), jnp.asarray(qpos[:, 1:])))
+    qvel = np.concatenate([steps[:, :1], 0.5 * (steps[:, 1:] + steps[:, :-1]), steps[:, -1:]], 1)
+    qvel[:, 0] = data.qvel
+    return qpos, qvel
+
+
+def _sensors(m: Model, joint: int) -> tuple[SensorType, ...]:
+    kind = m.jnt_type[joint]
+    if kind == JointType.FREE:
+        return SensorType.FRAMEPOS, SensorType.FRAMEQUAT
+    return (SensorType.BALLQUAT,) if kind == JointType.BALL else (SensorType.JOINTPOS,)
+
+
+def _column(m: Model, joint: int, kind: SensorType, columns: dict[str, np.ndarray]) -> np.ndarray | None:
+    """Columns of the measurements of a joint's position by a type of sensor, or None."""
+    for name, found in columns.items():
+        i = m.name2id("sensor", name)
+        if m.sensor_type[i] != kind:
+            continue
+        of_body = kind in (SensorType.FRAMEPOS, SensorType.FRAMEQUAT)
+        if of_body and m.sensor_objtype[i] == ObjType.XBODY and m.sensor_objid[i] == m.jnt_bodyid[joint]:
+            return found
+        if not of_body and m.sensor_objid[i] == joint:
+            return found
+    return None
+
+
+def _filled(values: np.ndarray) -> np.ndarray:
+    """Values (k, n, dim) in which a missing row is the last known one, or else the next."""
+    known = np.isfinite(values).all(-1)
+    rows = np.arange(values.shape[1])
+    last = np.maximum.accumulate(np.where(known, rows, -1), 1)
+    following = np.minimum.accumulate(np.where(known, rows, len(rows))[:, ::-1], 1)[:, ::-1]
+    index = np.where(last >= 0, last, np.minimum(following, len(rows) - 1))
+    return np.take_along_axis(values, index[..., None], 1)

@@ -1,0 +1,207 @@
+"""Logs of machines: unknown starts, windows, outliers, controllers in the loop, held-out records, saved models."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import mujoco
+import numpy as np
+import pytest
+
+import jaxsim
+from jaxsim import identify as ident
+from jaxsim.core.errors import UnsupportedError
+from jaxsim.identify.problem import Point
+
+PENDULUM = """<mujoco><option timestep="0.01" integrator="implicitfast"><flag contact="disable"/></option><worldbody>
+<body name="bob"><joint name="hinge" axis="0 1 0" damping="{d}" armature=".02"/>
+  <geom type="capsule" fromto="0 0 0 0 0 -.4" size=".04" mass="1"/></body></worldbody>
+<actuator><motor name="motor" joint="hinge"/></actuator><sensor><jointpos name="q" joint="hinge"/></sensor></mujoco>"""
+K, N, SIGMA = 4, 120, 0.002
+PUSH = ident.Initial(qvel=1.0)
+
+
+@functools.cache
+def swings(outliers=0):
+    """Recordings of a pendulum that was pushed: its first velocity is not recorded. Damping is 0.3, the model's 0.1."""
+    true, guess = (jaxsim.load_model(PENDULUM.format(d=d)) for d in (0.3, 0.1))
+    rng = np.random.default_rng(0)
+    ctrl = 2 * np.sin(rng.uniform(2, 9, (K, 1, 1)) * 0.01 * np.arange(N)[:, None])
+    start, push = rng.uniform(-0.5, 0.5, (K, 1)), rng.uniform(-2, 2, (K, 1))
+
+    def run(u, q, v):
+        d = jaxsim.make_data(true).replace(qpos=q, qvel=v)
+        return jaxsim.rollout(true, d, u, outputs=("sensordata",))[1]["sensordata"]
+
+    y = np.asarray(jax.jit(jax.vmap(run))(*(jnp.asarray(x) for x in (ctrl, start, push))))[..., 0]
+    y = y + SIGMA * rng.standard_normal(y.shape)
+    y[rng.random(y.shape) < 0.1] = np.nan
+    y[:, 7 : 7 + outliers] += 0.3
+    return guess, ident.recordings(guess, ctrl, {"q": y}, qpos=start, sigma=SIGMA)
+
+
+def damping(m):
+    return [ident.parameter(m, "dof_damping", "hinge", log=True)]
+
+
+@functools.cache
+def fitted(**options):
+    m, data = swings()
+    return ident.identify(m, data, damping(m), iterations=10, horizons=(), initial=PUSH, held_out=data)
+
+
+def test_first_velocities_are_unknowns_of_each_trajectory():
+    fit = fitted()
+    assert abs(fit.values[0] - 0.3) < 2.5 * fit.std[0] and fit.std[0] < 0.01 and 0.85 < fit.noise < 1.15
+    assert (np.abs(fit.qvel) > 0.05).all() and fit.qvel.shape == (K, 1, 1)
+
+
+def test_predictions_of_held_out_records_are_compared_with_the_nominal_model(tmp_path):
+    fit = fitted()
+    v = fit.validation
+    np.testing.assert_allclose(v.horizons[:2], [0.1, 0.5])
+    assert v.fitted.shape == v.nominal.shape == (len(v.horizons), 1)
+    assert v.fitted[1, 0] < v.nominal[1, 0] and "held out" in str(fit)
+    ident.save_report(fit, swings()[1], tmp_path / "fit.html")
+    assert "Held-out records" in (tmp_path / "fit.html").read_text(encoding="utf-8")
+
+
+def test_windows_with_continuity_say_as_much_as_the_whole_trajectory():
+    m, data = swings()
+    close, start = ident.Initial(qpos=1e-4, qvel=1e-3), ident.Initial(qpos=1e-5, qvel=1.0)
+    fit = ident.identify(m, data, damping(m), iterations=15, window=30, initial=start, continuity=close)
+    whole = fitted()
+    assert fit.qpos.shape == (K, 4, 1)
+    np.testing.assert_allclose(fit.values, whole.values, atol=whole.std[0])
+    np.testing.assert_allclose(fit.std, whole.std, rtol=0.3)
+
+
+def test_a_robust_loss_withstands_outliers():
+    m, data = swings(outliers=6)
+    robust, plain = (
+        ident.identify(m, data, damping(m), iterations=12, horizons=(), initial=PUSH, loss=loss)
+        for loss in (ident.Loss("cauchy", 2.0), "squares")
+    )
+    assert abs(robust.values[0] - 0.3) < 5e-4 < abs(plain.values[0] - 0.3)
+
+
+@pytest.mark.parametrize("name", ["huber", "cauchy"])
+def test_a_loss_is_a_square_near_zero_and_its_derivative_agrees_with_differences(name):
+    loss = ident.Loss(name, 2.0)
+    r = np.array([-30.0, -2.5, -1e-3, 0.0, 1e-3, 0.7, 5.0])
+    h = 1e-6
+    difference = (loss.weighted(r + h).value - loss.weighted(r - h).value) / (2 * h)
+    np.testing.assert_allclose(loss.weighted(r).derivative, difference, rtol=1e-6)
+    np.testing.assert_allclose(loss.weighted(np.array([1e-3])).value, 1e-3, rtol=1e-6)
+    exact = {"huber": 2.0 * 30 - 2.0, "cauchy": 2.0 * np.log(1 + 15.0**2)}[name]
+    np.testing.assert_allclose(0.5 * loss.weighted(r).value[0] ** 2, exact, rtol=1e-12)
+
+
+def test_chunks_give_the_rows_of_the_whole():
+    m, data = swings()
+    rows = []
+    for chunk in (3, 4):
+        problem = ident.Problem(m, data, damping(m), initial=PUSH, chunk=chunk)
+        point = problem.start(problem.first[None])
+        point = Point(point.free, point.shift + 0.3)
+        found = problem.linear(point)[0]
+        rows.append((found.gradient()[0], float(abs(found.marginal()[0, 0])), found.cost(), problem.costs(point)[0]))
+    np.testing.assert_allclose(*rows, rtol=1e-9)
+    np.testing.assert_allclose(rows[0][2], rows[0][3], rtol=1e-9)
+
+
+def test_a_fit_goes_on_from_its_file(tmp_path):
+    m, data = swings()
+    options = {"horizons": (), "initial": PUSH, "resume": tmp_path / "fit.npz"}
+    with pytest.warns(UserWarning, match="times the noise"):
+        ident.identify(m, data, damping(m), iterations=1, **options)
+    fit = ident.identify(m, data, damping(m), iterations=9, **options)
+    np.testing.assert_allclose(fit.values, fitted().values, rtol=1e-5)
+    with pytest.raises(ValueError, match="other parameters"):
+        ident.identify(m, data, [*damping(m), ident.signal("bias", "q")], **options)
+
+
+def test_a_controller_in_the_loop_has_gains_and_a_delay():
+    m, _ = swings()
+    t = 0.01 * np.arange(N)
+    wanted = (0.4 * np.sin(9 * t) + 0.2 * np.sin(23 * t))[None, :, None]
+
+    def servo(d, row, gains):
+        return jnp.clip(gains["kp"] * (row - d.qpos) - gains["kv"] * d.qvel, -8, 8)
+
+    parameters = [
+        ident.gain("kp", 20.0, log=True),
+        ident.gain("kv", 1.0, log=True),
+        ident.signal("ctrl_delay", "motor", 0.01, high=0.1),
+    ]
+    nothing = ident.recordings(m, wanted, {"q": np.zeros((1, N))})
+    truth = jnp.array([np.log(25.0), np.log(0.8), 0.024])
+    y = np.asarray(ident.Problem(m, nothing, parameters, controller=servo).simulate(truth))[..., 0]
+    y = y + 1e-4 * np.random.default_rng(0).standard_normal(y.shape)
+    data = ident.recordings(m, wanted, {"q": y}, sigma=1e-4)
+    fit = ident.identify(m, data, parameters, iterations=20, horizons=(), controller=servo)
+    np.testing.assert_allclose(fit.values, [25.0, 0.8, 0.024], rtol=0.02)
+    with pytest.raises(UnsupportedError, match="kp"):
+        ident.save_mjcf(fit, "none.xml")
+
+
+def test_the_saved_model_is_the_fitted_one_in_mujoco_and_names_its_intervals(tmp_path):
+    m, _data = swings()
+    fit = fitted()
+    text = ident.save_mjcf(fit, tmp_path / "fit.xml")
+    found = mujoco.MjModel.from_xml_path(str(tmp_path / "fit.xml"))
+    np.testing.assert_allclose(found.dof_damping, fit.m.dof_damping, rtol=1e-8)
+    assert f"<!-- dof_damping[hinge] = {fit.values[0]:.6g}, 95 %: {fit.interval_text(0)} -->" in text
+    changed = m.replace(body_ipos=m.body_ipos.at[1].add(0.01), opt=m.opt.replace(timestep=m.opt.timestep / 2))
+    ident.save_mjcf(dataclasses.replace(fit, m=changed), tmp_path / "fit.xml")
+    found = mujoco.MjModel.from_xml_path(str(tmp_path / "fit.xml"))
+    np.testing.assert_allclose(found.body_ipos[1], changed.body_ipos[1], rtol=1e-8)
+    assert found.opt.timestep == 0.005
+    other = m.replace(jnt_range=m.jnt_range + 1.0)
+    with pytest.raises(UnsupportedError, match="jnt_range"):
+        ident.save_mjcf(dataclasses.replace(fit, m=other), tmp_path / "fit.xml")
+
+
+def test_states_come_from_sensors_and_a_joint_without_one_is_named():
+    m, data = swings()
+    qpos, qvel = ident.measured_states(m, data)
+    known = np.isfinite(data.measured[:, 1:, 0])
+    np.testing.assert_array_equal(qpos[:, 1:, 0][known], data.measured[:, 1:, 0][known])
+    rows = known[:, :-2] & known[:, 1:-1] & known[:, 2:]
+    slope = (data.measured[:, 3:, 0] - data.measured[:, 1:-2, 0]) / 0.02
+    np.testing.assert_allclose(qvel[:, 2:-1, 0][rows], slope[rows], rtol=1e-9)
+    blind = jaxsim.load_model(PENDULUM.format(d=0.1).replace("jointpos", "jointvel"))
+    bad = ident.recordings(blind, data.ctrl, {"q": data.measured})
+    with pytest.raises(ValueError, match="position of joint hinge"):
+        ident.Problem(blind, bad, damping(blind), window=30)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"continuity": PUSH}, "needs initial"),
+        ({"window": 0, "initial": PUSH}, "number of steps"),
+        ({"initial": ident.Initial(qvel=-1.0)}, "not negative"),
+        ({"loss": "tukey"}, "expected one of"),
+        ({"method": "adam", "initial": PUSH}, "no initial states"),
+        ({"window": 30, "horizons": (60,)}, "exclude each other"),
+    ],
+)
+def test_options_that_do_not_fit_together_are_refused(options, match):
+    m, data = swings()
+    with pytest.raises(ValueError, match=match):
+        ident.identify(m, data, damping(m), **options)
+
+
+def test_search_finds_the_minimum_of_an_ill_conditioned_bowl_within_bounds():
+    axes = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))[0]
+    scales = np.logspace(0, 2, 5)
+    middle = np.array([0.3, -0.2, 0.5, 0.1, -0.4])
+    found = ident.search(lambda x: (((x - middle) @ axes * scales) ** 2).sum(1), np.zeros(5),
+                         np.array([0.3, 0.1, 1.0, 0.3, 0.3]),
+                         iterations=150, population=12)  # fmt: skip
+    np.testing.assert_allclose(found.mean, middle, atol=1e-3)
+    assert found.cost < 1e-3 * found.history[0] and len(found.history) == 150
+    low = ident.search(lambda x: (x**2).sum(1), np.ones(3), np.full(3, 0.3), iterations=60, low=0.5)
+    np.testing.assert_allclose(low.best, 0.5, atol=1e-3)
