@@ -49,6 +49,7 @@ ROOMS = (
     ("jaxsim.engine.inverse", "jaxsim.engine.initial", "jaxsim.engine.rollout", "jaxsim.engine.transition"),
     ("jaxsim.engine.state",),
     ("jaxsim.compiler", "jaxsim.io"),
+    ("jaxsim.host",),
     ("jaxsim.parallel",),
     ("jaxsim.stages", "jaxsim.support"),
     ("jaxsim.mjx",),

@@ -72,6 +72,7 @@ from jaxsim.engine.state import (
     state_size,
 )
 from jaxsim.engine.transition import transition_derivatives
+from jaxsim.host.simulation import Simulation
 from jaxsim.io.archive import save_model
 from jaxsim.io.arrays import from_arrays, to_arrays
 from jaxsim.io.full_inertia import with_full_inertia
@@ -115,6 +116,7 @@ __all__ = [  # noqa: RUF022, in the order of the reference page
     "forward",
     "inverse",
     "rollout",
+    "Simulation",
     "set_const",
     "flex_elasticity",
     "suggest_capacity",
