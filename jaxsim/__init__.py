@@ -72,6 +72,7 @@ from jaxsim.engine.state import (
     state_size,
 )
 from jaxsim.engine.transition import transition_derivatives
+from jaxsim.host.programs import compile
 from jaxsim.host.simulation import Simulation
 from jaxsim.io.archive import save_model
 from jaxsim.io.arrays import from_arrays, to_arrays
@@ -124,6 +125,7 @@ __all__ = [  # noqa: RUF022, in the order of the reference page
     "batched",
     "batch_axes",
     "warmup",
+    "compile",
     "shard",
     "replicate",
     "over_devices",

@@ -31,7 +31,8 @@ class Structure:
             object.__setattr__(self, name, value)
 
     @cached_property
-    def _digest(self) -> bytes:
+    def digest(self) -> bytes:
+        """Digest of the content, the same in every process."""
         digest = hashlib.blake2b(digest_size=16)
         for name, value in self.values().items():
             if isinstance(value, np.ndarray):
@@ -43,13 +44,13 @@ class Structure:
 
     @cached_property
     def _hash(self) -> int:
-        return hash(self._digest)
+        return hash(self.digest)
 
     def __hash__(self) -> int:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Structure) and self._digest == other._digest)
+        return self is other or (isinstance(other, Structure) and self.digest == other.digest)
 
     def __setattr__(self, name: str, value: Any):
         raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}; use replace")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 
@@ -58,11 +59,16 @@ class Packing:
     def pack(self, tree: Any) -> tuple[Array, ...]:
         """Buffers of a tree whose leaves have the shapes of this packing."""
         leaves = self.structure.flatten_up_to(tree)
-        typed = [jnp.asarray(x, like.dtype) for x, like in zip(leaves, self.leaves, strict=True)]
-        return tuple(
-            typed[group[0]] if len(group) == 1 else jnp.concatenate([jnp.ravel(typed[i]) for i in group])
+        traced = any(isinstance(x, jax.core.Tracer) for x in leaves)
+        numpy = jnp if traced else np  # what is not traced is copied on the host: a program would have to be compiled
+        typed = [numpy.asarray(x, like.dtype) for x, like in zip(leaves, self.leaves, strict=True)]
+        joined = [
+            numpy.array(typed[group[0]])
+            if len(group) == 1
+            else numpy.concatenate([typed[i].reshape(-1) for i in group])
             for group in self.groups
-        )
+        ]
+        return tuple(joined if traced else map(jax.device_put, joined))
 
     def unpack(self, buffers: Sequence[Array]) -> Any:
         """The tree that lies in these buffers."""

@@ -15,10 +15,10 @@ from jaxsim.engine import forward
 from jaxsim.engine.derived import CARRIED
 from jaxsim.engine.initial import make_data
 from jaxsim.host.packing import Packing
+from jaxsim.host.programs import Progress, ahead
 from jaxsim.interface.arguments import check_data, check_model
 from jaxsim.interface.overflow import warn_of_overflow
 from jaxsim.math.safe import Array
-from jaxsim.xla.options import jit
 
 STATE = tuple(name for name in CARRIED if name != "ctrl")
 DERIVED = tuple(name for name in Data.LEAVES if name not in CARRIED)
@@ -174,7 +174,7 @@ class Simulation:
         if self._derived is not None:
             return
         if self._before is None:
-            self._derived = self._parts.forward(self._model, self._state, self._ctrl)
+            self._derived = self._parts.forward(self._model, self._state, self._ctrl)[1]
             return
         self._keep_derived = True
         self._derived = self._advance(*self._before, True)[1]
@@ -222,8 +222,7 @@ class _Parts:
     """What simulations of one structure share: where fields lie, and compiled programs."""
 
     def __init__(self, m: Model, d: Data, nworld: int | None):
-        self.nworld = nworld
-        self.tree = jax.tree.structure(d)
+        self.m, self.nworld = m, nworld
         self.model = Packing(dict(enumerate(jax.tree.leaves(m))))
         self.model_tree = jax.tree.structure(m)
         self.state = Packing({name: getattr(d, name) for name in STATE})
@@ -234,10 +233,10 @@ class _Parts:
         self.shapes = {name: getattr(d, name) for name in DERIVED}
 
     def pack_model(self, m: Model) -> tuple[Array, ...]:
-        return jax.jit(lambda leaves: self.model.pack(dict(enumerate(leaves))))(jax.tree.leaves(m))
+        return self.model.pack(dict(enumerate(jax.tree.leaves(m))))
 
     def pack_state(self, d: Data) -> tuple[Array, ...]:
-        return jax.jit(self.state.pack)({name: getattr(d, name) for name in STATE})
+        return self.state.pack({name: getattr(d, name) for name in STATE})
 
     @functools.cached_property
     def unpack(self) -> Callable[..., Data]:
@@ -249,9 +248,9 @@ class _Parts:
         """A compiled function from model, state and controls to buffers of derived fields."""
 
         def run(model: Any, state: Any, ctrl: Array) -> Any:
-            return self._pack(self._over(forward.forward)(self._model(model), self._data(state, ctrl)))[1]
+            return (), self._pack(self._over(forward.forward)(self._model(model), self._data(state, ctrl)))[1]
 
-        return self._compiled(run)
+        return self._compiled("forward", run)
 
     def program(self, many: bool, derived: bool) -> Callable[..., Any]:
         """A compiled function (model, state, ctrl) to buffers of state and, if wanted, of derived fields.
@@ -275,10 +274,22 @@ class _Parts:
             state, rest = self._pack(step(m, self._data(state, ctrl)))
             return state, rest if derived else ()
 
-        return self._compiled(run, *([jax.ShapeDtypeStruct((), np.int32)] if many else []))
+        what = f"{'steps' if many else 'step'}{' with derived fields' if derived else ''}"
+        return self._compiled(what, run, *([jax.ShapeDtypeStruct((), np.int32)] if many else []))
 
-    def _compiled(self, function: Callable[..., Any], *more: Any) -> Callable[..., Any]:
-        return jit(function).lower(self.model.shapes, self.state.shapes, self.ctrl, *more).compile()
+    def _compiled(self, what: str, function: Callable[..., Any], *more: Any) -> Callable[..., Any]:
+        """The function, which gives buffers of state and of derived fields, compiled and kept on disk."""
+        args = (self.model.shapes, self.state.shapes, self.ctrl, *more)
+        worlds = "one world" if self.nworld is None else f"{self.nworld} worlds"
+        title = f"{self.m.modelname or 'model'}, {worlds}, {what}"
+        program, _, results, *_ = ahead(function, args, self.m, ("Simulation", what), Progress(title, None))
+        count = len(jax.tree.unflatten(results, range(results.num_leaves))[0])  # buffers of state
+
+        def call(model: Any, state: Any, ctrl: Array, *n: Any) -> tuple[Any, Any]:
+            out = program(*model, *state, ctrl, *n)
+            return tuple(out[:count]), tuple(out[count:])
+
+        return call
 
     def _over(self, function: Callable[..., Data]) -> Callable[..., Data]:
         return function if self.nworld is None else jax.vmap(function, in_axes=(None, 0))
