@@ -20,7 +20,7 @@ from jaxsim.interface.public import public
 
 @public(compiled=False)
 def make_data(m: Model, keyframe: str | int | None = None, nworld: int | None = None) -> Data:
-    """The state at qpos0, or at a keyframe given by name or index; of `nworld` equal worlds, with an axis of them first.
+    """The state at qpos0, or at a keyframe given by name or index; with `nworld`, that of so many worlds.
 
     Every array has its final shape and dtype, so that `step` compiles once, and a buffer of its own, so that it can be
     donated. A model on the host (numpy leaves) gives numpy data. Raises KeyError for a keyframe that is not there.

@@ -21,7 +21,6 @@ import numpy as np
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 from jaxsim.core.callbacks import Callbacks
-from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.engine import forward
 from jaxsim.engine.initial import make_data
@@ -93,7 +92,7 @@ class CompiledFunction:
         return self._results.unflatten(self._program(*leaves))
 
 
-def compile(  # noqa: A001, named for what it does
+def compile(
     m: Model,
     nworld: int | None = None,
     function: Callable[..., Any] = forward.step,
@@ -115,8 +114,8 @@ def compile(  # noqa: A001, named for what it does
     Returns:
         A function of (m, d, *args). Other numbers of the same structure are welcome; other shapes raise TypeError.
 
-    Programs are kept beside the libraries of machine code, by the content of the model's structure, jaxsim's source, the
-    versions and options of JAX, and the machine. Only load a folder of programs that you trust: they are machine code.
+    Programs are kept beside the libraries of machine code, by the content of the model's structure, jaxsim's source,
+    the versions and options of JAX, and the machine. A folder of programs is machine code: use only one that you trust.
     """
     check_model(m, "compile", None)
     d = make_data(m)
