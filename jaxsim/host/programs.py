@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -167,7 +168,7 @@ def ahead(function: Callable[..., Any], args: Any, m: Model, key: Any, progress:
 @contextlib.contextmanager
 def _fresh() -> Iterator[None]:
     """Compile without JAX's cache on disk: what comes from there loses its kernels when it is written again."""
-    before = jax.config.jax_enable_compilation_cache
+    before = jax.config.values["jax_enable_compilation_cache"]
     jax.config.update("jax_enable_compilation_cache", False)
     reset_cache()  # JAX asks once whether there is a cache
     try:
@@ -235,13 +236,11 @@ def _path_of(m: Model, key: Any, shapes: list[Any], count: int) -> Path | None:
 
 def _surroundings() -> list[str]:
     """What a program depends on beside itself: versions, options, devices, the machine, the environment."""
-    import jaxlib
-
     values = {k: v for k, v in jax.config.values.items() if "cache" not in k and "log" not in k}
     environment = {k: v for k, v in os.environ.items() if k.startswith(("XLA_", "JAXSIM_", "NPROC", "TF_"))}
     devices = [(d.platform, d.device_kind, d.id) for d in jax.devices()]
     return [
-        *(jax.__version__, jaxlib.__version__, sys.version, _source(), repr(sorted(values.items(), key=str))),
+        *(jax.__version__, metadata.version("jaxlib"), sys.version, _source(), repr(sorted(values.items(), key=str))),
         *(repr(sorted(environment.items())), repr(devices), repr(compiler_options()), str(compiler.c_compiler())),
         *(compiler.instructions(), sys.platform),
     ]
