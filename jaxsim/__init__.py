@@ -80,7 +80,7 @@ from jaxsim.io.full_inertia import with_full_inertia
 from jaxsim.io.load import load_model, save_mjcf
 from jaxsim.io.mujoco import from_mujoco
 from jaxsim.io.mujoco_data import from_mujoco_data, to_mujoco
-from jaxsim.parallel import batch_axes, batched, over_devices, replicate, shard, use_cores, warmup
+from jaxsim.parallel import batch_axes, batched, over_devices, replicate, shard, stack_models, use_cores, warmup
 from jaxsim.xla import jit
 
 if TYPE_CHECKING:  # for editors and type checkers: `__getattr__` below finds these
@@ -124,6 +124,7 @@ __all__ = [  # noqa: RUF022, in the order of the reference page
     # batches and devices
     "batched",
     "batch_axes",
+    "stack_models",
     "warmup",
     "compile",
     "shard",
