@@ -1,9 +1,10 @@
 """Adapters for Gymnasium: an `Env` of one world, a `VectorEnv` over a batch. Need `pip install 'jaxsim-mjcf[gym]'`.
 
-Importing this module registers every environment of the registry, as `jaxsim/<name>-v0`:
+Importing this module registers every environment of the registry, those that follow as well, as `jaxsim/<name>-v0`:
 
     gymnasium.make("jaxsim.envs.gym:jaxsim/cartpole_balance-v0", render_mode="rgb_array")
     gymnasium.make_vec("jaxsim.envs.gym:jaxsim/cartpole_balance-v0", num_envs=64)
+    gymnasium.make("jaxsim.envs.gym:jaxsim/task-v0", env="my_tasks.py:spin")
 """
 
 import dataclasses
@@ -15,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.envs.base import State, raw_key
-from jaxsim.envs.registry import make, names
+from jaxsim.envs.registry import for_each_name, make
 from jaxsim.envs.wrappers import Vectorize, renew
 from jaxsim.host.packing import Packing
 from jaxsim.math.safe import Array
@@ -315,15 +316,15 @@ def _space(obs: Any) -> gymnasium.Space:
     return gymnasium.spaces.Box(-np.inf, np.inf, obs.shape, np.dtype(obs.dtype))
 
 
-def _register_all() -> None:
-    """Register every environment of the registry, for one world and for a batch."""
-    for name in names():
-        gymnasium.register(
-            id=f"jaxsim/{name}-v0",
-            entry_point=GymEnv,  # pyright: ignore[reportArgumentType]
-            vector_entry_point=GymVectorEnv,  # pyright: ignore[reportArgumentType]
-            kwargs={"env": name},
-        )
+def _register(id: str, env: str | None) -> None:
+    """Register an environment with Gymnasium, for one world and for a batch."""
+    gymnasium.register(
+        id=id,
+        entry_point=GymEnv,  # pyright: ignore[reportArgumentType]
+        vector_entry_point=GymVectorEnv,  # pyright: ignore[reportArgumentType]
+        kwargs={} if env is None else {"env": env},
+    )
 
 
-_register_all()
+for_each_name(lambda name: _register(f"jaxsim/{name}-v0", name))
+_register("jaxsim/task-v0", None)  # of the name in its argument `env`
