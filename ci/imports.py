@@ -54,7 +54,7 @@ ROOMS = (
     ("jaxsim.stages", "jaxsim.support"),
     ("jaxsim.mjx",),
     ("jaxsim.__init__",),
-    ("jaxsim.optim",),
+    ("jaxsim.optim", "jaxsim.torch"),
     ("jaxsim.envs", "jaxsim.identify", "jaxsim.viewer", "jaxsim.tools"),
     ("jaxsim.__main__",),
     ("validation",),
