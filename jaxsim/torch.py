@@ -69,9 +69,7 @@ class TorchStep:
         named = {_name(path): x for path, x in jax.tree_util.tree_flatten_with_path(state)[0]}
         return {name: _to_torch(jnp.array(x)) for name, x in named.items() if x.size}
 
-    def __call__(
-        self, state: Mapping[str, Tensor], ctrl: Tensor | None = None, **model: Tensor
-    ) -> State:
+    def __call__(self, state: Mapping[str, Tensor], ctrl: Tensor | None = None, **model: Tensor) -> State:
         """State after one step, under new controls if they are given; gradients flow to all that are floats.
 
         Args:
