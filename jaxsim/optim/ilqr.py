@@ -178,9 +178,14 @@ def ilqr(
 
 def _with_derived_fields(costs: Costs, d: Data, controls: Array) -> tuple[Costs, frozenset[str], frozenset[str]]:
     """The costs, not compiled, and the fields of the data that each of the two reads."""
-    plain = Costs(*(f.__wrapped__ if is_compiled(f) else f for f in costs))
+    plain = Costs(_plain(costs.running), _plain(costs.final))
     running = fields_read(lambda d: plain.running(d, controls[0], jnp.int32(0)), d)
     return plain, running, fields_read(plain.final, d)
+
+
+def _plain(function: Any) -> Any:
+    """A function that was compiled, as it was written."""
+    return function.__wrapped__ if is_compiled(function) else function
 
 
 @lru_cache(maxsize=SHARED_PROGRAMS)
