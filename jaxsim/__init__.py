@@ -72,13 +72,15 @@ from jaxsim.engine.state import (
     state_size,
 )
 from jaxsim.engine.transition import transition_derivatives
+from jaxsim.host.programs import compile
+from jaxsim.host.simulation import Simulation
 from jaxsim.io.archive import save_model
 from jaxsim.io.arrays import from_arrays, to_arrays
 from jaxsim.io.full_inertia import with_full_inertia
 from jaxsim.io.load import load_model, save_mjcf
 from jaxsim.io.mujoco import from_mujoco
 from jaxsim.io.mujoco_data import from_mujoco_data, to_mujoco
-from jaxsim.parallel import batch_axes, batched, over_devices, replicate, shard, use_cores, warmup
+from jaxsim.parallel import batch_axes, batched, over_devices, replicate, shard, stack_models, use_cores, warmup
 from jaxsim.xla import jit
 
 if TYPE_CHECKING:  # for editors and type checkers: `__getattr__` below finds these
@@ -115,13 +117,16 @@ __all__ = [  # noqa: RUF022, in the order of the reference page
     "forward",
     "inverse",
     "rollout",
+    "Simulation",
     "set_const",
     "flex_elasticity",
     "suggest_capacity",
     # batches and devices
     "batched",
     "batch_axes",
+    "stack_models",
     "warmup",
+    "compile",
     "shard",
     "replicate",
     "over_devices",

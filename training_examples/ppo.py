@@ -6,6 +6,7 @@ On several devices (the cores of a CPU) each steps its own worlds; gradients are
 
     python training_examples/ppo.py --env cartpole_balance
     python training_examples/ppo.py --env my_tasks.py:spin    # a file, or a module, that calls envs.register
+    python training_examples/ppo.py --env my_tasks.py:spin --tune    # try the settings of tuned.STARTS first
     python training_examples/ppo.py --env quadruped_locomotion --steps 3000000 --out runs/quadruped
     python training_examples/ppo.py --resume runs/quadruped --steps 6000000
     python training_examples/ppo.py --smoke
@@ -37,7 +38,7 @@ from actor_critic import (
     seen,
 )
 from jax.sharding import PartitionSpec as P
-from tuned import PPO
+from tuned import PPO, STARTS
 
 from jaxsim import envs
 from jaxsim.envs.wrappers import first_moments
@@ -116,6 +117,7 @@ class Trainer(training_loop.Trainer):
 
     Settings = Settings
     tuned = PPO
+    starts = STARTS
     smoke = Settings(steps=40_960, worlds=64, eval_every=5, eval_worlds=4, out="runs/ppo_smoke")
     memory_remedy = "use fewer --worlds or a shorter --unroll"
     uses_cores = True

@@ -41,6 +41,7 @@ class Trainer:
     Settings: type
     tuned: dict[str, dict[str, Any]]  # settings of a task, by its name
     smoke: Any  # settings of --smoke
+    starts: dict[str, dict[str, Any]] = {}  # noqa: RUF012, settings that --tune tries, by name
     memory_remedy: str  # advice when the device is out of memory
     uses_cores = False  # whether an update runs on all devices
 
@@ -219,6 +220,7 @@ def parse(algorithm: type[Trainer], doc: str | None, argv: list[str] | None = No
         parser.add_argument(f"--{field.name.replace('_', '-')}", type=kind, help=f"default: {field.default}")
     parser.epilog = f"tasks with settings of their own (tuned.py): {', '.join(algorithm.tuned)}"
     parser.add_argument("--resume", metavar="DIR", help="continue the run in this folder")
+    parser.add_argument("--tune", action="store_true", help="try a few settings for a tenth of the steps each, first")
     parser.add_argument("--video", action="store_true", help="write an mp4 as well")
     parser.add_argument("--tensorboard", action="store_true", help="write curves for `tensorboard --logdir` as well")
     parser.add_argument("--smoke", action="store_true", help="a run of about a minute, to check the installation")
@@ -241,6 +243,22 @@ def settings(algorithm: type[Trainer], args: argparse.Namespace) -> Any:
     return algorithm.Settings(**{**base, **{k: v for k, v in given.items() if v is not None}})
 
 
+def tune(algorithm: type[Trainer], s: Any, given: set[str]) -> Any:
+    """Settings `s` with those of the best start: each is tried for a tenth of the actions, without what is `given`."""
+    if not algorithm.starts:
+        raise SystemExit("--tune: this trainer has no settings to try; ppo.py has")
+    tried = {}
+    for name, start in algorithm.starts.items():
+        chosen = dataclasses.replace(s, **{k: v for k, v in start.items() if k not in given})
+        trial = dataclasses.replace(chosen, steps=max(1, s.steps // 10), out=str(Path(s.out) / "tune" / name))
+        score = train(algorithm(trial))["eval_return"]
+        print(f"{name}: mean return {score:.4g} after {trial.steps:,} actions ({start})", flush=True)
+        tried[name] = (score if math.isfinite(score) else -math.inf), chosen
+    best = max(tried, key=lambda name: tried[name][0])
+    print(f"going on with the settings of {best}", flush=True)
+    return tried[best][1]
+
+
 def main(algorithm: type[Trainer], doc: str | None, argv: list[str] | None = None) -> int:
     """Train as the command line says, and print the result as JSON; returns the exit status."""
     args = parse(algorithm, doc, argv)
@@ -254,7 +272,10 @@ def main(algorithm: type[Trainer], doc: str | None, argv: list[str] | None = Non
     except (KeyError, ImportError, FileNotFoundError) as error:
         raise SystemExit(f"--env: {error.args[0]}") from None
     try:
-        trainer = algorithm(settings(algorithm, args))
+        s = settings(algorithm, args)
+        if args.tune:
+            s = tune(algorithm, s, {f.name for f in dataclasses.fields(s) if getattr(args, f.name) is not None})
+        trainer = algorithm(s)
         result = train(trainer, resume=bool(args.resume), video=args.video, tensorboard=args.tensorboard)
     except jax.errors.JaxRuntimeError as error:
         if "RESOURCE_EXHAUSTED" not in str(error):

@@ -50,6 +50,12 @@ PPO = {
     "walker_stand": {"steps": 1_500_000, "discount": 0.99, "first_std": 0.6},
     "walker_walk": {"steps": 1_500_000, "first_std": 0.6},
 }
+# where to start with a task of one's own, by what it is like; `ppo.py --tune` tries each
+STARTS = {
+    "swing-up": {"worlds": 64, "discount": 0.99, "first_std": 0.5, "entropy": 0.003},
+    "reach": {"worlds": 256, "discount": 0.95},
+    "walk": {"worlds": 256, "discount": 0.985, "first_std": 0.5, "target_kl": 0.04, "entropy": 0.005},
+}
 SHAC = {
     "ant_run": {
         "steps": 2_000_000,

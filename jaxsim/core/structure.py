@@ -15,7 +15,8 @@ class Structure:
     """Everything of a model that shapes the program: sizes, integer and boolean arrays, names, assets, capacities.
 
     Immutable; equality and hash are those of a digest of the content, taken once, when it is first asked for. A copy is
-    the structure itself.
+    the structure itself. Boxes of the trees of bodies (`bvh_aabb`) take no part, without flexes: they follow from sizes
+    of geoms, which are numbers.
     """
 
     if TYPE_CHECKING:
@@ -30,13 +31,20 @@ class Structure:
                 value.flags.writeable = False
             object.__setattr__(self, name, value)
 
+    @property
+    def digest(self) -> bytes:
+        """Digest of the content, the same in every process."""
+        return self._digest
+
     @cached_property
     def _digest(self) -> bytes:
         digest = hashlib.blake2b(digest_size=16)
         for name, value in self.values().items():
+            if name == "bvh_aabb" and not self.nflex:
+                value = value[int(self.body_bvhnum.sum()) :]
             if isinstance(value, np.ndarray):
                 digest.update(f"{name}{value.dtype.str}{value.shape}".encode())
-                digest.update(value.data if value.size else b"")
+                digest.update(np.ascontiguousarray(value).data if value.size else b"")
             else:
                 digest.update(f"{name}={_content(value)!r}".encode())
         return digest.digest()

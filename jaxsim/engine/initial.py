@@ -1,6 +1,9 @@
 """The initial state: what a simulation starts from, and what it is reset to."""
 
+from typing import Any
+
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 
@@ -16,15 +19,24 @@ from jaxsim.interface.public import public
 
 
 @public(compiled=False)
-def make_data(m: Model, keyframe: str | int | None = None) -> Data:
-    """The state at qpos0, or at a keyframe given by name or index.
+def make_data(m: Model, keyframe: str | int | None = None, nworld: int | None = None) -> Data:
+    """The state at qpos0, or at a keyframe given by name or index; with `nworld`, that of so many worlds.
 
     Every array has its final shape and dtype, so that `step` compiles once, and a buffer of its own, so that it can be
     donated. A model on the host (numpy leaves) gives numpy data. Raises KeyError for a keyframe that is not there.
     """
     d = _with_own_positions(initial_state(m, allocate(m)))
     d = d if isinstance(m.qpos0, np.ndarray) else _asleep_at_start(m, d)
-    return d if keyframe is None else reset_to_keyframe(m, d, m.keyframe(keyframe).id)
+    d = d if keyframe is None else reset_to_keyframe(m, d, m.keyframe(keyframe).id)
+    return d if nworld is None else jax.tree.map(lambda x: _repeated(x, nworld), d)
+
+
+def _repeated(x: Any, count: int) -> Any:
+    """`count` copies of an array; on the host where it is not traced, since each shape would be a program."""
+    if isinstance(x, jax.core.Tracer):
+        return jnp.broadcast_to(x, (count, *x.shape))
+    copies = np.broadcast_to(np.asarray(x), (count, *x.shape)).copy()
+    return copies if isinstance(x, np.ndarray) else jax.device_put(copies)
 
 
 @public

@@ -1,12 +1,14 @@
 """Adapters for Gymnasium: an `Env` of one world, a `VectorEnv` over a batch. Need `pip install 'jaxsim-mjcf[gym]'`.
 
-Importing this module registers every environment of the registry, as `jaxsim/<name>-v0`:
+Importing this module registers every environment of the registry, those that follow as well, as `jaxsim/<name>-v0`:
 
     gymnasium.make("jaxsim.envs.gym:jaxsim/cartpole_balance-v0", render_mode="rgb_array")
     gymnasium.make_vec("jaxsim.envs.gym:jaxsim/cartpole_balance-v0", num_envs=64)
+    gymnasium.make("jaxsim.envs.gym:jaxsim/task-v0", env="my_tasks.py:spin")
 """
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -14,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.envs.base import State, raw_key
-from jaxsim.envs.registry import make, names
+from jaxsim.envs.registry import for_each_name, make
 from jaxsim.envs.wrappers import Vectorize, renew
+from jaxsim.host.packing import Packing
 from jaxsim.math.safe import Array
 from jaxsim.xla.options import jit
 
@@ -27,21 +30,69 @@ except ImportError as error:  # pragma: no cover - depends on the installation
     raise ImportError("jaxsim.envs.gym needs gymnasium: pip install 'jaxsim-mjcf[gym]'") from error
 
 
-class _Compiled:
-    """Pickling of an object with compiled functions, which are made anew by `_compile`."""
+class PackedWorld:
+    """State of one world of an environment in few buffers, for loops on the host."""
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_reset", "_step", "_renew")}
+    def __init__(self, env: Any):
+        self.env = env
+        self.packing: Packing | None = None  # of the state; None before the first reset
+        self._buffers: Any = ()
+        self._first: Any = None  # a compiled reset, and the packing of its state
+        self._steps: dict[int, Any] = {}  # compiled steps, and the packings of their states, by the packing before
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._compile()
+    def __reduce__(self) -> Any:
+        state = None if self.packing is None else jax.tree.map(np.asarray, self.packing.unpack(self._buffers))
+        return _packed_world, (self.env, state)
 
-    def _compile(self) -> None:
-        raise NotImplementedError
+    def reset(self, key: Array) -> None:
+        """Begin an episode."""
+        if self._first is None:
+            self._first = self._compiled(None, self.env.reset, key)
+        program, self.packing = self._first
+        self._buffers = program((), key)
+
+    def step(self, action: np.ndarray) -> None:
+        """Advance by one action."""
+        before = self.packing
+        assert before is not None  # the caller has reset
+        if id(before) not in self._steps:
+            step = lambda action, state: self.env.step(State(**state), action)  # noqa: E731
+            self._steps[id(before)] = self._compiled(before, step, action)
+        program, self.packing = self._steps[id(before)]
+        self._buffers = program(self._buffers, action)
+
+    def begin(self, state: dict[str, Any]) -> None:
+        """Go on from a state, given by field."""
+        self.packing = Packing(state)
+        self._buffers = self.packing.pack(state)
+
+    def read(self, name: str) -> Any:
+        """A field of the state on the host, in memory of its own."""
+        assert self.packing is not None
+        return jax.tree.map(np.array, self.packing.read(self._buffers, name))
+
+    def _compiled(self, before: Packing | None, function: Callable[..., State], argument: Any) -> Any:
+        """A program (buffers, argument) -> buffers, and the packing of its results; `before` is that of its buffers."""
+
+        def fields(buffers: Any, argument: Any) -> dict[str, Any]:
+            state = function(argument) if before is None else function(argument, before.unpack(buffers))
+            return {f.name: getattr(state, f.name) for f in dataclasses.fields(State)}
+
+        buffers = () if before is None else before.shapes
+        after = Packing(jax.eval_shape(fields, buffers, argument))
+        if before is not None and before == after:
+            after = before
+        return jit(lambda *x: after.pack(fields(*x))).lower(buffers, argument).compile(), after
 
 
-class GymEnv(_Compiled, gymnasium.Env):
+def _packed_world(env: Any, state: dict[str, Any] | None) -> PackedWorld:
+    world = PackedWorld(env)
+    if state is not None:
+        world.begin(state)
+    return world
+
+
+class GymEnv(gymnasium.Env):
     """One world with Gymnasium's interface; results are NumPy arrays.
 
     Args:
@@ -76,45 +127,43 @@ class GymEnv(_Compiled, gymnasium.Env):
         self.episode_length = episode_length or self.env.config.episode_length
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (self.env.action_size,), np.float32)
         self.observation_space = _space(jax.eval_shape(self.env.reset, jax.random.PRNGKey(0)).obs)
-        self._compile()
-        self._state: Any = None
+        self._world = PackedWorld(self.env)
         self._steps = 0
 
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[Any, dict]:
         """First observation of an episode, and its metrics; without a seed, the sequence of episodes goes on."""
         super().reset(seed=seed)
         key = jax.random.PRNGKey(int(self.np_random.integers(2**31)))
-        self._state, self._steps = self._reset(key), 0
-        return jax.device_get(self._state.obs), self._info()
+        self._world.reset(key)
+        self._steps = 0
+        return self._world.read("obs"), self._info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Observation, reward, whether the episode ended by itself or by its length, and metrics."""
-        if self._state is None:
+        world = self._world
+        if world.packing is None:
             raise gymnasium.error.ResetNeeded("call reset before step")
-        self._state = self._step(self._state, jnp.asarray(action, jnp.float32))
+        world.step(np.asarray(action, np.float32))
         self._steps += 1
-        terminal = bool(self._state.done > 0)
+        terminal = bool(world.read("done") > 0)
         truncated = not terminal and self._steps >= self.episode_length
-        return jax.device_get(self._state.obs), float(self._state.reward), terminal, truncated, self._info()
+        return world.read("obs"), float(world.read("reward")), terminal, truncated, self._info()
 
     def render(self) -> np.ndarray | None:
         """Picture of the world (height, width, 3), bytes; None without a `render_mode`."""
-        if self.render_mode is None or self._state is None:
+        if self.render_mode is None or self._world.packing is None:
             return None
         from jaxsim.viewer.render import render
 
-        d = self._state.data
+        d = self._world.read("data")
         frame = {name: jnp.asarray(getattr(d, name))[None] for name in ("qpos", "mocap_pos", "mocap_quat")}
         return render(self.env.model, frame, camera=self.camera, width=self.width, height=self.height)[0]
 
-    def _compile(self) -> None:
-        self._reset, self._step = jit(self.env.reset), jit(self.env.step)
-
     def _info(self) -> dict[str, float]:
-        return {name: float(value) for name, value in self._state.metrics.items()}
+        return {name: float(value) for name, value in self._world.read("metrics").items()}
 
 
-class GymVectorEnv(_Compiled, VectorEnv):
+class GymVectorEnv(VectorEnv):
     """Batch of worlds of one environment with Gymnasium's interface.
 
     Observations, rewards and flags are JAX arrays that stay on the device until they are converted
@@ -203,6 +252,14 @@ class GymVectorEnv(_Compiled, VectorEnv):
             raise gymnasium.error.ResetNeeded("call reset first")
         return self._state
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but compiled functions, which are made anew."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_reset", "_step", "_renew")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._compile()
+
     def _compile(self) -> None:
         self._reset, self._step, self._renew = jit(self._start), jit(self._advance), jit(self._restart)
 
@@ -260,15 +317,15 @@ def _space(obs: Any) -> gymnasium.Space:
     return gymnasium.spaces.Box(-np.inf, np.inf, obs.shape, np.dtype(obs.dtype))
 
 
-def _register_all() -> None:
-    """Register every environment of the registry, for one world and for a batch."""
-    for name in names():
-        gymnasium.register(
-            id=f"jaxsim/{name}-v0",
-            entry_point=GymEnv,  # pyright: ignore[reportArgumentType]
-            vector_entry_point=GymVectorEnv,  # pyright: ignore[reportArgumentType]
-            kwargs={"env": name},
-        )
+def _register(id: str, env: str | None) -> None:
+    """Register an environment with Gymnasium, for one world and for a batch."""
+    gymnasium.register(
+        id=id,
+        entry_point=GymEnv,  # pyright: ignore[reportArgumentType]
+        vector_entry_point=GymVectorEnv,  # pyright: ignore[reportArgumentType]
+        kwargs={} if env is None else {"env": env},
+    )
 
 
-_register_all()
+for_each_name(lambda name: _register(f"jaxsim/{name}-v0", name))
+_register("jaxsim/task-v0", None)  # of the name in its argument `env`

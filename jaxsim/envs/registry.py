@@ -15,13 +15,40 @@ from typing import Any
 from jaxsim.envs.base import Config, Env
 
 _ENTRIES: dict[str, tuple[Callable[[Any], Env], Config]] = {}
+_LISTENERS: list[Callable[[str], None]] = []
 
 
 def register(name: str, make_env: Callable[[Any], Env], config: Config) -> None:
-    """Add an environment: `make_env(config) -> Env`. Raises ValueError when the name is taken."""
-    if name in _ENTRIES:
-        raise ValueError(f"an environment named {name!r} is registered already")
+    """Add an environment: `make_env(config) -> Env`.
+
+    The same class or function of the same file may be registered again, as where a cell of a notebook is run twice.
+    Raises ValueError when another one has the name.
+    """
+    is_new = name not in _ENTRIES
+    if not is_new:
+        old, old_config = _ENTRIES[name]
+        ours = getattr(old, "__module__", "").startswith("jaxsim.") and old_config != config
+        if ours or _origin(old) != _origin(make_env):
+            raise ValueError(f"an environment named {name!r} is registered already")
     _ENTRIES[name] = make_env, config
+    if is_new:
+        for tell in _LISTENERS:
+            tell(name)
+
+
+def for_each_name(tell: Callable[[str], None]) -> None:
+    """Call `tell(name)` for every environment: those that are registered, and those that will be."""
+    _LISTENERS.append(tell)
+    for name in names():
+        tell(name)
+
+
+def _origin(make_env: Callable[[Any], Env]) -> tuple[str, str]:
+    """Where a class or function was written (in a notebook, its module), and its name there."""
+    parts = [make_env, *getattr(make_env, "__dict__", {}).values()]
+    files = [x.__code__.co_filename for x in parts if hasattr(x, "__code__")]
+    file = next((str(Path(x).resolve()) for x in files if Path(x).is_file()), getattr(make_env, "__module__", ""))
+    return file, getattr(make_env, "__qualname__", repr(make_env))
 
 
 def names() -> tuple[str, ...]:

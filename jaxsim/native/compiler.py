@@ -85,7 +85,7 @@ def c_compiler() -> str | None:
 
 
 @cache
-def _instructions() -> str:
+def instructions() -> str:
     """What the processor of this machine can do."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines()
@@ -97,7 +97,7 @@ def _instructions() -> str:
 @cache
 def vector_bytes() -> int:
     """Bytes of the widest vectors that this processor computes with."""
-    flags = _instructions().split()
+    flags = instructions().split()
     return 64 if "avx512f" in flags else 32 if "avx2" in flags else 16
 
 
@@ -111,7 +111,7 @@ def begin(source: str, flags: tuple[str, ...] = SCALAR) -> None:
 def target_of(source: str, flags: tuple[str, ...] = SCALAR) -> str:
     """Name under which XLA calls `handler` of a source that begins with `PREAMBLE`; flags are SCALAR, VECTOR, WORLDS.
 
-    The library is kept for later processes (`_folder`). Raises CompilerMissing where there is no compiler, or it
+    The library is kept for later processes (`folder`). Raises CompilerMissing where there is no compiler, or it
     refuses the source.
     """
     path, library = _loaded(source, flags, ctypes.RTLD_LOCAL)
@@ -136,9 +136,30 @@ def _loaded(source: str, flags: tuple[str, ...], mode: int) -> tuple[Path, ctype
         warnings.warn(f"a stage runs by XLA, slower, since {error}. Please report this.", RuntimeWarning, stacklevel=2)
         raise
     try:
-        return made.path, ctypes.CDLL(str(made.path), mode)
+        library = ctypes.CDLL(str(made.path), mode)
     except OSError as error:  # a disk that is full, or from which nothing may run
         raise CompilerMissing(f"no library of machine code in {made.path.parent}: {error}") from None
+    loaded[made.path.stem] = mode == ctypes.RTLD_GLOBAL
+    return made.path, library
+
+
+# Libraries that this process has loaded, by name, in order: whether they are parts that others call.
+loaded: dict[str, bool] = {}
+
+
+def load_again(libraries: dict[str, bool]) -> bool:
+    """Load what another process had `loaded`, for a program that it compiled; whether all of it is there and whole."""
+    for name, is_part in libraries.items():
+        if name in loaded:
+            continue
+        path = folder() / f"{name}.so"
+        if not is_whole(path):
+            return False
+        library = ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL if is_part else ctypes.RTLD_LOCAL)
+        if not is_part:
+            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(library.handler), platform="cpu")
+        loaded[name] = is_part
+    return True
 
 
 class _Library(NamedTuple):
@@ -150,10 +171,10 @@ class _Library(NamedTuple):
 def shared_library(source: str, flags: tuple[str, ...]) -> _Library:
     """The library of a source, which another thread may still be writing."""
     compiler, flags = c_compiler() or "", (*FLAGS, *flags)
-    machine = [platform.system(), platform.machine(), *([_instructions()] if "-march=native" in flags else [])]
+    machine = [platform.system(), platform.machine(), *([instructions()] if "-march=native" in flags else [])]
     made_of = [jax.__version__, *machine, compiler, *flags, source]
     name = "jaxsim_" + hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:24]
-    path = _folder() / f"{name}.so"
+    path = folder() / f"{name}.so"
     return _Library(path, _writers().submit(lambda: is_whole(path) or _compile([compiler, *flags], source, path)))
 
 
@@ -194,15 +215,15 @@ def _compile(command: list[str], source: str, library: Path) -> None:
         os.replace(out, library)
 
 
-def _folder() -> Path:
-    """Folder of the libraries: beside JAX's compiled programs if those are kept, else in the user's cache.
+def folder(name: str = "native") -> Path:
+    """Folder of the libraries, or of this name: beside JAX's compiled programs if kept, else in the user's cache.
 
     Where JAX's cache is switched off, or neither can be written, one that goes with this process.
     """
     kept = getattr(jax.config, "jax_compilation_cache_dir", None) or os.environ.get("JAX_COMPILATION_CACHE_DIR")
     off = not getattr(jax.config, "jax_enable_compilation_cache", True) or kept == ""
     places = [] if off else [Path(kept)] if kept and "://" not in str(kept) else [user_folder()]
-    return next(filter(None, (made(place / "native") for place in places)), None) or _own_folder()
+    return next(filter(None, (made(place / name) for place in places)), None) or _own_folder()
 
 
 @cache

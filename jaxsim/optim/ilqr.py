@@ -6,7 +6,7 @@ Their differences are in the tangent space (2 nv + na), also for free and ball j
 
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -21,7 +21,7 @@ from jaxsim.engine.derived import carried, fields_read, from_carried, with_field
 from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos
 from jaxsim.engine.transition import transition_derivatives
 from jaxsim.math.safe import Array
-from jaxsim.optim.arguments import floats, limits
+from jaxsim.optim.arguments import SHARED_PROGRAMS, floats, is_compiled, limits
 from jaxsim.optim.progress import bar, negligible, warn_of_zero_gradient
 
 LARGEST_WEIGHT = 1e8  # of the regularisation, at which the search ends
@@ -103,6 +103,10 @@ def ilqr(
             `straight_through` is refused.
         progress: show a bar.
 
+    Where both costs are compiled (`jax.jit`), so is the search, once in a process: later calls with the same functions,
+    `step` and number of steps compile nothing, as where a controller plans anew from each state. Costs that are not
+    compiled are traced at every call, since what they close over may have changed.
+
     The Hessians of the costs are made positive semidefinite by clipping eigenvalues. Raises FloatingPointError, with
     the cost and the step, where a cost or a derivative is not finite at the start.
     """
@@ -116,11 +120,9 @@ def ilqr(
     if controls.ndim != 2 or controls.shape[1] != m.nu or not len(controls):
         raise ValueError(f"ilqr: controls have shape {controls.shape}, wanted (steps, {m.nu})")
     low, high = limits(low, high, controls[0], "ilqr")
-    terms = _with_derived_fields(costs, d, controls)
-    simulate = jaxsim.jit(partial(_simulate, terms, step))
-    expand = jaxsim.jit(partial(_expand, terms, step))
-    backward = jaxsim.jit(_backward_pass)
-    search = jaxsim.jit(partial(_search, terms, step))
+    shared = is_compiled(costs.running) and is_compiled(costs.final)
+    make = _programs if shared else _programs.__wrapped__
+    terms, simulate, expand, search = make(*_with_derived_fields(costs, d, controls), step)
     controls = jnp.clip(controls, low, high)
     states, cost = simulate(m, d, controls)
     if not bool(jnp.isfinite(cost)):
@@ -141,7 +143,7 @@ def ilqr(
                     break
                 if len(history) == 1:
                     flat = bool(_is_flat(*expansion))
-            feed, feedback, expected = backward(*expansion, controls, low, high, weight)
+            feed, feedback, expected = _backward(*expansion, controls, low, high, weight)
             promised = float(expected) if first_trial else promised
             new = search(m, d, states, controls, feed, feedback, low, high)
             shown(jnp.minimum(cost, new[2]))
@@ -174,14 +176,26 @@ def ilqr(
     return IlqrResult(controls, gains, states, jnp.stack(history), converged and not flat)
 
 
-def _with_derived_fields(costs: Costs, d: Data, controls: Array) -> _Costs:
-    """Costs that are given all fields of the data that they read."""
-    running = fields_read(lambda d: costs.running(d, controls[0], jnp.int32(0)), d)
-    final = fields_read(costs.final, d)
-    return _Costs(
+def _with_derived_fields(costs: Costs, d: Data, controls: Array) -> tuple[Costs, frozenset[str], frozenset[str]]:
+    """The costs, not compiled, and the fields of the data that each of the two reads."""
+    plain = Costs(_plain(costs.running), _plain(costs.final))
+    running = fields_read(lambda d: plain.running(d, controls[0], jnp.int32(0)), d)
+    return plain, running, fields_read(plain.final, d)
+
+
+def _plain(function: Any) -> Any:
+    """A function that was compiled, as it was written."""
+    return function.__wrapped__ if is_compiled(function) else function
+
+
+@lru_cache(maxsize=SHARED_PROGRAMS)
+def _programs(costs: Costs, running: frozenset[str], final: frozenset[str], step: Callable) -> tuple[Any, ...]:
+    """The costs as functions of the model as well, and what is compiled for them: simulation, expansion, search."""
+    terms = _Costs(
         lambda m, d, u, i: costs.running(with_fields(m, d, running), u, i),
         lambda m, d: costs.final(with_fields(m, d, final)),
     )
+    return terms, *(jaxsim.jit(partial(f, terms, step)) for f in (_simulate, _expand, _search))
 
 
 @jax.jit
@@ -328,6 +342,15 @@ def _backward_pass(
 
     feeds, gains, expected = jax.lax.scan(back, (vx, vxx), (expansions, controls), reverse=True)[1]
     return feeds, gains, jnp.sum(expected)
+
+
+@lru_cache(maxsize=1)
+def _compiled_backward() -> Callable[..., tuple]:
+    return jaxsim.jit(_backward_pass)  # asks which options XLA knows: not on import
+
+
+def _backward(*args: Any) -> tuple:
+    return _compiled_backward()(*args)
 
 
 def box_newton(h: Array, g: Array, low: Array, high: Array) -> tuple[Array, Array]:

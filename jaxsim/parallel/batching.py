@@ -3,19 +3,21 @@
 import functools
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxsim.core.data import Data
-from jaxsim.core.model import FLOATS, Model
+from jaxsim.core.model import CAPACITIES, FLOATS, SIZES, Model
 from jaxsim.core.option import OPTION_FLOATS, STATISTICS
 from jaxsim.engine import forward
 from jaxsim.engine.initial import make_data
 from jaxsim.xla.options import jit
 
 Function = Callable[[Model, Data], Data]
+MOST_NAMED = 5  # fields in a message
 
 
 def batch_axes(m: Model, names: Sequence[str]) -> Model:
@@ -33,6 +35,46 @@ def batch_axes(m: Model, names: Sequence[str]) -> Model:
     parts = {part: {n.split(".")[1]: 0 for n in names if n.startswith(f"{part}.")} for part in ("opt", "stat")}
     opt, stat = axes.opt.replace(**parts["opt"]), axes.stat.replace(**parts["stat"])
     return axes.replace(opt=opt.replace(fluid=m.opt.fluid), stat=stat, **{n: 0 for n in names if "." not in n})
+
+
+def stack_models(models: Sequence[Model]) -> Model:
+    """One model with an axis of worlds first in every number: `jax.vmap(jaxsim.step)(stack_models(models), worlds)`.
+
+    The models have the same structure: bodies, joints, types of geoms, names, options and capacities. Raises ValueError
+    that says which fields differ.
+    """
+    if not models:
+        raise ValueError("stack_models needs at least one model")
+    first = models[0]
+    for i, other in enumerate(models[1:], start=1):
+        if jax.tree.structure(other) != jax.tree.structure(first):
+            raise ValueError(f"models 0 and {i} differ in {'; '.join(_differences(first, other)) or 'their kinds'}")
+    return jax.tree.map(lambda *x: jnp.stack(x), *models)
+
+
+def _differences(a: Model, b: Model) -> list[str]:
+    """What differs in the structure of two models, in words; sizes first, without what follows from them."""
+    ours, theirs = ({**m.structure.values(), **{f"opt.{n}": getattr(m.opt, n) for n in m.opt.STATIC}} for m in (a, b))
+    sizes = [name for name in SIZES if ours[name] != theirs[name]]
+    names = sizes or [name for name in ours if not _same(ours[name], theirs[name])]
+    found = [_difference(name, ours[name], theirs[name]) for name in names if name != "bvh_aabb" or len(names) == 1]
+    capacities = [n for n in CAPACITIES if n in names]
+    if names and len(capacities) == len(names):
+        found.append("load them with " + ", ".join(f"{n}={max(ours[n], theirs[n])}" for n in capacities))
+    more = [f"and {len(found) - MOST_NAMED} more fields"] if len(found) > MOST_NAMED else []
+    return found[:MOST_NAMED] + more
+
+
+def _same(x: Any, y: Any) -> bool:
+    return bool(np.array_equal(x, y)) if isinstance(x, np.ndarray) else x == y
+
+
+def _difference(name: str, x: Any, y: Any) -> str:
+    if isinstance(x, np.ndarray) and x.shape == y.shape:
+        place = tuple(int(i) for i in np.argwhere(x != y)[0])
+        return f"{name}[{', '.join(map(str, place))}] ({x[place]} and {y[place]})"
+    short = isinstance(x, (int, float, str))
+    return f"{name} ({x} and {y})" if short else name
 
 
 @functools.cache

@@ -129,8 +129,10 @@ def test_a_custom_task_can_be_registered_and_changed():
     envs.register("test_pendulum", Pendulum, Mine(model=PENDULUM))
     assert envs.make("test_pendulum", gain=2.0).config.gain == 2.0
     assert envs.default_config("test_pendulum").gain == 1.0 and "test_pendulum" in envs.names()
+    envs.register("test_pendulum", Pendulum, Mine(model=PENDULUM, gain=3.0))  # a cell that is run again
+    assert envs.default_config("test_pendulum").gain == 3.0
     with pytest.raises(ValueError, match="registered already"):
-        envs.register("test_pendulum", Pendulum, Mine(model=PENDULUM))
+        envs.register("test_pendulum", envs.Env, Mine(model=PENDULUM))
 
 
 def test_unknown_names_and_fields_come_with_the_nearest():

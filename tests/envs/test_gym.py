@@ -10,8 +10,10 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
+from jaxsim import envs
 from jaxsim.envs import make as make_env
 from jaxsim.envs.gym import GymEnv, GymVectorEnv
+from jaxsim.envs.tasks.stub import Stub, StubConfig
 
 ZERO = np.zeros((3, 2), np.float32)
 
@@ -155,3 +157,14 @@ def test_environments_can_be_pickled_and_go_on(build):
     twin = pickle.loads(pickle.dumps(env))
     action = np.zeros(env.action_space.shape, np.float32)
     np.testing.assert_array_equal(env.step(action)[0], twin.step(action)[0])
+
+
+def test_tasks_registered_later_and_by_file_are_known_to_gymnasium(tmp_path):
+    envs.register("registered_later", Stub, StubConfig(nobs=6))
+    assert gymnasium.make("jaxsim/registered_later-v0").observation_space.shape == (6,)
+    path = tmp_path / "tasks_of_file.py"
+    path.write_text(
+        "from jaxsim import envs\nfrom jaxsim.envs.tasks.stub import Stub, StubConfig\n"
+        "envs.register('gym_of_file', Stub, StubConfig(nobs=8))\n"
+    )
+    assert gymnasium.make("jaxsim/task-v0", env=f"{path}:gym_of_file").observation_space.shape == (8,)

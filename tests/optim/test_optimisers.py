@@ -305,4 +305,14 @@ def test_what_is_compiled_already_is_compiled_once():
         assert count_compilations(method) == 0
 
 
+def test_ilqr_of_compiled_costs_is_compiled_once():
+    m, d = mass()
+    costs = optim.Costs(*map(jax.jit, COSTS))
+    plan = lambda x: optim.ilqr(m, d.replace(qpos=jnp.array([x])), jnp.zeros((N, 1)), costs, iterations=3)  # noqa: E731
+    first, again = plan(1.0), []
+    assert count_compilations(lambda: again.append(plan(2.0))) == 0
+    np.testing.assert_allclose(first.history[-1], riccati(), rtol=1e-3)
+    np.testing.assert_allclose(again[0].history[-1], 4 * riccati(), rtol=1e-3)
+
+
 both = jax.jit(jax.value_and_grad(rollout_cost))

@@ -84,3 +84,38 @@ def test_after_warmup_steps_do_not_compile(nworld):
         d = step(m, d)
     assert step._cache_size() == before
     assert len(warm.seconds) == 1
+
+
+POLE = """<mujoco><worldbody><body><joint axis="0 1 0"/>
+<geom type="{}" fromto="0 0 0 0 0 -{}" size=".05"/></body></worldbody>
+</mujoco>"""
+
+
+def pole(length, geom="capsule", **options):
+    return jaxsim.load_model(POLE.format(geom, length), **options)
+
+
+def test_models_that_differ_in_lengths_share_a_program_and_stack():
+    poles = [pole(0.2), pole(0.3)]
+    step = jax.jit(jaxsim.step)
+    apart = [step(m, jaxsim.make_data(m).replace(qpos=jnp.ones(1))).qacc for m in poles]
+    assert step._cache_size() == 1
+    d = jaxsim.make_data(poles[0]).replace(qpos=jnp.ones(1))
+    together = jax.jit(jax.vmap(jaxsim.step, in_axes=(0, None)))(jaxsim.stack_models(poles), d)
+    np.testing.assert_allclose(together.qacc, apart, rtol=1e-9)
+    assert abs(apart[0] - apart[1]) > 1
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (lambda: pole(0.2, "cylinder"), r"models 0 and 1 differ in .*geom_type\[0\] \(3 and 5\)"),
+        (lambda: model(), r"differ in nq \(1 and 7\)"),
+        (lambda: pole(0.2, max_constraints=0), r"max_constraints \(1 and 0\); load them with max_constraints=1"),
+        (lambda: pole(0.2).replace(opt=pole(0.2).opt.replace(cone="elliptic")), r"opt.cone \(0 and 1\)"),
+    ],
+    ids=["geom", "sizes", "capacity", "option"],
+)
+def test_models_of_other_structures_are_refused_with_what_differs(other, words):
+    with pytest.raises(ValueError, match=words):
+        jaxsim.stack_models([pole(0.2), other()])

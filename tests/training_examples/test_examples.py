@@ -165,6 +165,28 @@ def test_a_task_has_settings_of_its_own_and_the_command_line_comes_first():
     assert settings("--smoke") == ppo.Trainer.smoke
 
 
+def test_the_best_of_a_few_starts_goes_on(monkeypatch, capsys):
+    tried = []
+
+    def train(s):
+        tried.append(s)
+        return {"eval_return": {0.95: 3.0, 0.985: float("nan")}.get(s.discount, 1.0)}
+
+    monkeypatch.setattr(loop, "train", train)
+
+    class Trainer(ppo.Trainer):
+        def __new__(cls, s):
+            return s
+
+    s = ppo.Settings(env="stub", steps=1000, worlds=8, out="runs/own")
+    chosen = loop.tune(Trainer, s, given={"worlds"})
+    assert chosen == dataclasses.replace(s, discount=tuned.STARTS["reach"]["discount"])
+    assert [(x.steps, x.worlds, x.out) for x in tried] == [(100, 8, f"runs/own/tune/{n}") for n in tuned.STARTS]
+    assert "going on with the settings of reach" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="no settings to try"):
+        loop.tune(sac.Trainer, s, set())
+
+
 @pytest.mark.parametrize("name", sorted({*tuned.PPO, *tuned.SHAC, *tuned.GOALS}))
 def test_tuned_settings_are_of_registered_tasks_and_known_fields(name):
     assert name in envs.names()

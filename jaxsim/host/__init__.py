@@ -1,0 +1,1 @@
+"""Loops on the host: state in few buffers, compiled programs that are kept, and `Simulation` on top of both."""

@@ -1,0 +1,269 @@
+"""Programs that are compiled ahead of time and kept on disk, so that a later process neither traces nor compiles.
+
+JAX's own cache is asked after a program has been traced and lowered, which takes most of a warm start.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import pickle
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.experimental.compilation_cache.compilation_cache import reset_cache
+
+from jaxsim.core.callbacks import Callbacks
+from jaxsim.core.model import Model
+from jaxsim.engine import forward
+from jaxsim.engine.initial import make_data
+from jaxsim.interface.arguments import check_model
+from jaxsim.native import compiler
+from jaxsim.xla.options import compiler_options, jit
+
+FOLDER = "programs"  # beside the libraries of machine code
+NOT_WORTH_SAYING = 1.0  # seconds
+
+
+class Timed(NamedTuple):
+    """A phase of making a program and its seconds."""
+
+    phase: str
+    seconds: float
+
+
+class Progress:
+    """A line on the terminal that says what is being done, and how long it took last time."""
+
+    def __init__(self, title: str, shown: bool | None):
+        self.title = title
+        self.shown = sys.stderr.isatty() if shown is None else shown
+        self.phases: list[Timed] = []
+        self._file = compiler.folder(FOLDER) / f"{_digest(title)[:24]}.json"
+        self._last = _read_json(self._file)
+
+    @contextlib.contextmanager
+    def during(self, phase: str) -> Iterator[None]:
+        """Say that a phase has begun, and time it."""
+        last = f" ({self._last[phase]:.1f} s last time)" if phase in self._last else ""
+        self._write(f"\r\033[K{self.title}: {phase}{last} ...")
+        start = time.perf_counter()
+        yield
+        self.phases.append(Timed(phase, time.perf_counter() - start))
+
+    def done(self) -> None:
+        """Say how long it took, and remember that for next time."""
+        total = sum(seconds for _, seconds in self.phases)
+        parts = ", ".join(f"{phase} {seconds:.1f} s" for phase, seconds in self.phases)
+        said = f"{self.title}: ready in {total:.1f} s: {parts}\n" if total > NOT_WORTH_SAYING else ""
+        self._write(f"\r\033[K{said}")
+        with contextlib.suppress(OSError):
+            self._file.write_text(json.dumps(self._last | dict(self.phases)), encoding="ascii")
+
+    def _write(self, text: str) -> None:
+        if self.shown:
+            print(text, end="", file=sys.stderr, flush=True)
+
+
+class CompiledFunction:
+    """A function compiled for arguments of one structure and shape; `compile` makes it.
+
+    `phases` are the seconds of each phase of its making; `loaded` says whether an earlier process had kept it.
+    """
+
+    def __init__(self, program: Callable[..., Any], given: Any, results: Any, phases: list[Timed], loaded: bool):
+        self._program, self._given, self._results = program, given, results
+        self.phases, self.loaded = tuple(phases), loaded
+
+    def __call__(self, *args: Any) -> Any:
+        leaves, tree = jax.tree.flatten(args)
+        if tree != self._given:
+            raise TypeError(
+                "the arguments have another structure than those that this was compiled for: "
+                "a model of another structure, or other types"
+            )
+        return self._results.unflatten(self._program(*leaves))
+
+
+def compile(
+    m: Model,
+    nworld: int | None = None,
+    function: Callable[..., Any] = forward.step,
+    *args: Any,
+    name: str | None = None,
+    progress: bool | None = None,
+) -> CompiledFunction:
+    """Compile `function(m, d, *args)` ahead of time, for one world or a batch; later processes load it in a moment.
+
+    Args:
+        m: the model.
+        nworld: number of worlds, over which `function` is mapped; None for one world.
+        function: by default `jaxsim.step`.
+        args: more arguments of the function, or their shapes; in a batch, with an axis of worlds first.
+        name: keeps a function of yours under this name. Choose another when you change the function: what it does
+            cannot be compared. Functions of jaxsim are kept without.
+        progress: write to stderr what is being done and how long it took last time; by default, on a terminal.
+
+    Returns:
+        A function of (m, d, *args). Other numbers of the same structure are welcome; other shapes raise TypeError.
+
+    Programs are kept beside the libraries of machine code, by the content of the model's structure, jaxsim's source,
+    the versions and options of JAX, and the machine. A folder of programs is machine code: use only one that you trust.
+    """
+    check_model(m, "compile", None)
+    d = make_data(m)
+    lead = () if nworld is None else (nworld,)
+    worlds = jax.tree.map(lambda x: jax.ShapeDtypeStruct((*lead, *x.shape), x.dtype), d)
+    mapped = function if nworld is None else jax.vmap(function, in_axes=(None, *[0] * (1 + len(args))))
+    what = name or (_path(function) if function.__module__.startswith("jaxsim.") else None)
+    title = f"{m.modelname or 'model'}, {'one world' if nworld is None else f'{nworld} worlds'}, {function.__name__}"
+    key = None if what is None else (what, nworld is not None)
+    made = ahead(mapped, (m, worlds, *args), m, key, Progress(title, progress))
+    return CompiledFunction(*made)
+
+
+def ahead(function: Callable[..., Any], args: Any, m: Model, key: Any, progress: Progress) -> Any:
+    """A compiled function of the leaves of `args`, the structures of arguments and results, phases, whether loaded.
+
+    `key` says what the function does, beyond the structure of `m` and the shapes of `args`; None: it is not kept.
+    """
+    leaves, given = jax.tree.flatten(args)
+    shapes = [jax.ShapeDtypeStruct(np.shape(x), jax.dtypes.result_type(x)) for x in leaves]
+    path = None if key is None else _path_of(m, key, shapes, given.num_leaves)
+    if path is not None:
+        with progress.during("loading"):
+            found = _load(path)
+        if found is not None:
+            progress.done()
+            return found[0], given, jax.tree.structure(found[1]), progress.phases, True
+    progress.phases.clear()
+    results: list[Any] = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        out = function(*given.unflatten(leaves))
+        results[:] = [jax.tree.map(lambda _: 0, out)]
+        return jax.tree.leaves(out)
+
+    jitted = jit(flat)
+    with progress.during("tracing"):
+        traced = jitted.trace(*shapes)
+    with progress.during("lowering and C"):
+        lowered = traced.lower()
+    with progress.during("XLA"), _fresh() if path is not None else contextlib.nullcontext():
+        program = lowered.compile()
+    progress.done()
+    if path is not None:
+        _keep(path, program, results[0])
+    return program, given, jax.tree.structure(results[0]), progress.phases, False
+
+
+@contextlib.contextmanager
+def _fresh() -> Iterator[None]:
+    """Compile without JAX's cache on disk: what comes from there loses its kernels when it is written again."""
+    before = jax.config.values["jax_enable_compilation_cache"]
+    jax.config.update("jax_enable_compilation_cache", False)
+    reset_cache()  # JAX asks once whether there is a cache
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_compilation_cache", before)
+        reset_cache()
+
+
+def _load(path: Path) -> tuple[Callable[..., Any], Any] | None:
+    """A program that was kept, and a tree like its results; None where there is none that is whole."""
+    if not compiler.is_whole(path):
+        return None
+    from jax.experimental.serialize_executable import deserialize_and_load
+
+    kept = pickle.loads(path.read_bytes())
+    if not compiler.load_again(kept["libraries"]):
+        return None
+    if kept["lapack"]:
+        jax.jit(jax.numpy.linalg.cholesky).lower(np.eye(2, dtype=np.float32))  # which makes its functions known
+    try:
+        leaves = (kept["given"], kept["results"])
+        program = deserialize_and_load(kept["program"], *map(jax.tree.structure, leaves))
+    except (RuntimeError, ValueError) as error:  # of a backend that cannot
+        print(f"jaxsim: a kept program does not load and is compiled anew: {error}", file=sys.stderr)
+        return None
+    return program, kept["out"]
+
+
+def _keep(path: Path, program: Any, out: Any) -> None:
+    """Write a program for later processes, all at once; not where the backend cannot, or nothing can be written."""
+    from jax.experimental.serialize_executable import serialize
+
+    try:
+        blob, given, results = serialize(program)
+    except (ValueError, NotImplementedError, RuntimeError):  # callbacks of Python, closed-over arrays, a plugin
+        return
+    text = program.as_text()
+    used = set(re.findall(r'custom_call_target="(\w+)"', text))
+    content = {
+        "program": blob,
+        "given": given.unflatten([0] * given.num_leaves),
+        "results": results.unflatten([0] * results.num_leaves),
+        "out": out,
+        "libraries": {name: part for name, part in compiler.loaded.items() if part or name in used},
+        "lapack": any(target.startswith("lapack_") for target in used),
+    }
+    with contextlib.suppress(OSError, pickle.PicklingError, TypeError, AttributeError):
+        data = pickle.dumps(content)
+        mine = path.with_suffix(f".{os.getpid()}")
+        mine.write_text(compiler.digest(data), encoding="ascii")
+        os.replace(mine, path.with_suffix(".sum"))
+        mine.write_bytes(data)
+        os.replace(mine, path)
+
+
+def _path_of(m: Model, key: Any, shapes: list[Any], count: int) -> Path | None:
+    """Where a program is kept; None for a model with functions of the user, which have no content to compare."""
+    if m.callbacks != Callbacks():
+        return None
+    options = {name: getattr(m.opt, name) for name in m.opt.STATIC}
+    made_of = [repr(key), m.structure.digest.hex(), repr(options), repr([(x.shape, str(x.dtype)) for x in shapes])]
+    return compiler.folder(FOLDER) / f"{_digest(*made_of, str(count), *_surroundings())[:40]}.program"
+
+
+def _surroundings() -> list[str]:
+    """What a program depends on beside itself: versions, options, devices, the machine, the environment."""
+    values = {k: v for k, v in jax.config.values.items() if "cache" not in k and "log" not in k}
+    environment = {k: v for k, v in os.environ.items() if k.startswith(("XLA_", "JAXSIM_", "NPROC", "TF_"))}
+    devices = [(d.platform, d.device_kind, d.id) for d in jax.devices()]
+    return [
+        *(jax.__version__, metadata.version("jaxlib"), sys.version, _source(), repr(sorted(values.items(), key=str))),
+        *(repr(sorted(environment.items())), repr(devices), repr(compiler_options()), str(compiler.c_compiler())),
+        *(compiler.instructions(), sys.platform),
+    ]
+
+
+@cache
+def _source() -> str:
+    """Digest of the source of this package."""
+    package = Path(__file__).parent.parent
+    files = sorted(x for x in package.rglob("*") if x.suffix in (".py", ".h", ".cu", ".c"))
+    return _digest(*(f"{x.relative_to(package)} {compiler.digest(x.read_bytes())}" for x in files))
+
+
+def _path(function: Callable[..., Any]) -> str:
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+
+
+def _read_json(file: Path) -> dict[str, float]:
+    try:
+        return json.loads(file.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return {}
