@@ -52,7 +52,8 @@ class ContactRows(NamedTuple):
 
 def contact_rows(layout: Layout, p: ConstraintProblem) -> ContactRows:
     """The rows of the contacts of a problem."""
-    return ContactRows(*(contact_slots(layout, x) for x in (p.aref, p.D, p.lo, p.hi)), p.J.friction, p.mu)
+    aref, stiffness, lo, hi = (contact_slots(layout, x) for x in (p.aref, p.D, p.lo, p.hi))
+    return ContactRows(aref, stiffness, lo, hi, p.J.friction, p.mu)
 
 
 def contact_slots(layout: Layout, x: Array) -> Array:
