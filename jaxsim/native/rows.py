@@ -36,6 +36,8 @@ def over_rows(function: Callable[[Any, Any], tuple[Any, Any]], count: Array, sha
         return function(shared_tree.unflatten(x[:nshared]), rows_tree.unflatten(x[nshared:]))
 
     every, shape = jax.make_jaxpr(of_leaves, return_shape=True)(*structs)
+    if any(isinstance(c, core.Tracer) for c in every.consts):
+        raise TypeError("a function of rows closes over a traced array: hand it in as `shared`")
     single = jax.make_jaxpr(of_leaves)(*one)
     read = [a or b for a, b in zip(is_read(every.jaxpr), is_read(single.jaxpr), strict=True)]
     used = [i for i, r in enumerate(read) if r]

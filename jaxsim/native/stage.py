@@ -31,6 +31,7 @@ from jaxsim.xla.compat import ClosedJaxpr, Primitive, ad, batching, dce_jaxpr, d
 
 KEPT = "kept_between_kernels"  # the name of what a derivative needs of JAX's operations, for policies of checkpoints
 MOST_CONSTANTS = 4096  # numbers of a table within a kernel
+FEWEST_WORLDS = 8  # of a batch that is computed in vectors: as many as one has, in single precision
 # computes a kernel: its function, which inputs have worlds, how many worlds, the inputs
 Run = Callable[[Flat, Sequence[bool], int, Sequence[Array]], list[Array]]
 
@@ -67,6 +68,11 @@ class _Traced:
     def for_vectors(self) -> Flat:
         """The operations on a CPU, for vectors of worlds."""
         return flatten(self.closed, VECTORS)
+
+    @cached_property
+    def is_known(self) -> bool:
+        """Whether all of it can be written for vectors of worlds."""
+        return all(is_known(op, VECTORS) for op in self.for_vectors.operations)
 
 
 def stage(function: Callable[..., Any], form: str = "plain") -> Callable[..., Any]:
@@ -140,7 +146,7 @@ def _on_cpu(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
     if plan.form == "wide":
         with contextlib.suppress(CompilerMissing):
             return by_kernels(vectors.run, *operands, plan=plan, axes=axes)
-    if plan.form == "batches" and axes is not None and all(is_known(op, VECTORS) for op in plan.traced.for_vectors[1]):
+    if plan.form == "batches" and axes is not None and _size(operands, axes) >= FEWEST_WORLDS and plan.traced.is_known:
         with contextlib.suppress(CompilerMissing, UnsupportedPrimitive):
             return by_kernels(vectors.run, *operands, plan=plan, axes=axes)
     return by_jax(*operands, plan=plan, axes=axes)

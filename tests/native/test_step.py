@@ -10,6 +10,7 @@ import pytest
 
 import jaxsim
 from jaxsim.core.layout import is_sparse
+from jaxsim.engine.forward import step_by_stages
 from jaxsim.native import nvrtc
 from jaxsim.native import stage as tile
 from tests.native import threads
@@ -45,7 +46,23 @@ def plain(name):
     m, d = model_and_worlds(name)
     if is_sparse(m):
         m = m.replace(opt=m.opt.replace(solver_kernel=-1))
-    return jax.jit(jax.vmap(jaxsim.step, (None, 0)))(m, d)
+    return jax.jit(jax.vmap(step_by_stages, (None, 0)))(m, d)
+
+
+def assert_same_data(got, want):
+    for (path, x), y in zip(jax.tree_util.tree_leaves_with_path(got), jax.tree.leaves(want), strict=True):
+        scale = np.max(np.abs(y), initial=1)
+        np.testing.assert_allclose(x, y, rtol=0, atol=CLOSE * scale, err_msg=jax.tree_util.keystr(path))
+
+
+@pytest.mark.parametrize("name", ["humanoid", *(pytest.param(n, marks=pytest.mark.slow) for n in ("hand", "ant"))])
+def test_a_step_of_a_batch_is_one_program_and_the_step(name):
+    m, d = model_and_worlds(name)
+    some, places = jax.jit(jax.vmap(jaxsim.step, (None, 0))), np.arange(9) % WORLDS  # more than fill a vector
+    step = some.lower(m, jax.tree.map(lambda x: x[places], d))
+    assert step.as_text().count("custom_call @jaxsim_") == 1
+    found = step.compile()(m, jax.tree.map(lambda x: x[places], d))
+    assert_same_data(found, jax.tree.map(lambda x: x[places], plain(name)))
 
 
 @pytest.mark.parametrize("lanes", ["one", "threads"])
@@ -55,9 +72,7 @@ def test_a_step_by_kernels_is_the_step(name, lanes, monkeypatch):
     if lanes == "threads":
         threads.use(monkeypatch)
     got = jax.jit(jax.vmap(tile.stage(jaxsim.step, form="host"), (None, 0)))(m, d)
-    for (path, x), y in zip(jax.tree_util.tree_leaves_with_path(got), jax.tree.leaves(plain(name)), strict=True):
-        scale = np.max(np.abs(y), initial=1)
-        np.testing.assert_allclose(x, y, rtol=0, atol=CLOSE * scale, err_msg=jax.tree_util.keystr(path))
+    assert_same_data(got, plain(name))
 
 
 BALL = """

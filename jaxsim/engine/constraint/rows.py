@@ -154,7 +154,7 @@ def _contact_part(m: Model, d: Data, layout: Layout) -> ContactPart:
 
 
 def _of_contacts(m: Model, d: Data, layout: Layout) -> ContactPart:
-    """Rows of all contacts of `d`, zeros where there is none."""
+    """Rows of all contacts of `d`; numbers of rows that are not active mean nothing."""
     contact, bodies = d.contact, d.efc.bodies
     if layout.sparse:
         jac, moves, bodies = contact_wrenches(m, d, layout)
@@ -165,14 +165,13 @@ def _of_contacts(m: Model, d: Data, layout: Layout) -> ContactPart:
     mu, regular = _contact_regularizer(m, contact, layout, numbers.R)
     numbers = _regularised(numbers._replace(R=regular), imped)
     active = group.active.reshape(len(contact.dim), layout.nfacet)
-    in_facets = lambda x: _facets(layout, x.reshape(len(contact.dim), -1, *x.shape[1:]), active)  # noqa: E731
+    in_facets = lambda x: _facets(layout, x.reshape(len(contact.dim), -1, *x.shape[1:]))  # noqa: E731
     return ContactPart(active, moves, RowNumbers(*map(in_facets, numbers)), jac, bodies, mu)
 
 
-def _facets(layout: Layout, x: Array, active: Array) -> Array:
-    """Values (n, nfacet, ...) of rows that are active, from those computed (n, k, ...): one if a cone is a pyramid."""
-    x = jnp.broadcast_to(x, (len(x), layout.nfacet, *x.shape[2:])) if layout.pyramidal else x
-    return jnp.where(active.reshape(*active.shape, *(1,) * (x.ndim - 2)), x, 0)
+def _facets(layout: Layout, x: Array) -> Array:
+    """Values of rows (n, nfacet, ...) from those that are computed (n, k, ...): one for each pyramid."""
+    return jnp.broadcast_to(x, (len(x), layout.nfacet, *x.shape[2:])) if layout.pyramidal else x
 
 
 def _columns(group: RowGroup) -> Array:

@@ -1,0 +1,70 @@
+"""Functions of the rows in use: all rows by XLA, a loop that ends with the last one in programs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxsim.native import compiler as native
+from jaxsim.native.hints import symmetric_matrix
+from jaxsim.native.rows import count_in_use, over_rows
+from jaxsim.native.stage import stage
+
+NWORLD, NROW = 19, 5
+needs_compiler = pytest.mark.skipif(native.c_compiler() is None, reason="runs machine code of a C compiler")
+
+
+def function(count, x, jacobian):
+    """Forces of the rows in use, their sum over rows, a sum of numbers and one of symmetric matrices."""
+
+    def of_rows(x, rows):
+        jacobian, used = rows
+        force = jnp.where(used[:, None], jnp.einsum("cdi,i->cd", jacobian, x), 0)
+        weighted = jnp.where(used[:, None, None], jacobian, 0)
+        matrix = symmetric_matrix(jnp.einsum("cdi,cdj->ij", jacobian, weighted))
+        return force, (jnp.einsum("cdi,cd->i", jacobian, force), jnp.sum(force * force), matrix)
+
+    return over_rows(of_rows, count, x, (jacobian, jnp.arange(NROW) < count))
+
+
+def worlds():
+    rng = np.random.default_rng(0)
+    count = rng.integers(0, NROW + 1, NWORLD).astype(np.int32)
+    return count, rng.normal(size=(NWORLD, 7)), rng.normal(size=(NWORLD, NROW, 3, 7))
+
+
+def expected(count, x, jacobian):
+    used = np.where((np.arange(NROW) < count[:, None])[:, :, None, None], jacobian, 0)
+    force = np.einsum("wcdi,wi->wcd", used, x)
+    sums = np.einsum("wcdi,wcd->wi", used, force), (force**2).sum((1, 2)), np.einsum("wcdi,wcdj->wij", used, used)
+    return force, sums
+
+
+@pytest.mark.parametrize(
+    "form", ["plain", pytest.param("wide", marks=needs_compiler), pytest.param("host", marks=needs_compiler)]
+)
+def test_rows_in_use_and_their_sums(form):
+    given = worlds()
+    found = jax.jit(jax.vmap(stage(function, form)))(*given)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), found, expected(*given))
+
+
+def test_derivatives_are_those_of_all_rows():
+    count, x, jacobian = (y[0] for y in worlds())
+    count = jnp.int32(3)
+    total = lambda x: function(count, x, jacobian)[1][1]  # noqa: E731
+    used = jacobian[:3].reshape(-1, 7)
+    np.testing.assert_allclose(jax.grad(total)(x), 2 * used.T @ used @ x, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("mask", "count"), [([0, 0, 0], 0), ([1, 0, 0], 1), ([0, 1, 0], 2), ([1, 1, 1], 3)])
+def test_rows_up_to_the_last_one_present_are_in_use(mask, count):
+    assert count_in_use(jnp.array(mask, bool)) == count
+
+
+def test_a_function_that_closes_over_a_traced_array_is_refused():
+    def bad(x):
+        return over_rows(lambda _, rows: ((), jnp.sum(rows * x)), jnp.int32(1), None, jnp.ones((2, 1)))[1]
+
+    with pytest.raises(TypeError, match="closes over"):
+        jax.jit(bad)(jnp.float32(1))
