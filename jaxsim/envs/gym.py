@@ -99,7 +99,8 @@ class GymEnv(gymnasium.Env):
         env: an environment of one world, or its name in the registry.
         render_mode: None, or "rgb_array": `render` gives a picture (height, width, 3) of bytes.
         episode_length: actions after which an episode is truncated; by default that of the environment's config.
-        width, height: of pictures, in pixels.
+        width: of pictures, in pixels.
+        height: of pictures, in pixels.
         camera: name of the camera of pictures; by default the free one.
         config: fields of the config to change, where `env` is a name.
 

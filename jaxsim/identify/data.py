@@ -50,7 +50,8 @@ def recordings(
         measured: by sensor name: (k, n, dim), (k, n) of a scalar sensor; of one trajectory also without k. NaN is a
             missing measurement.
         time: times of the rows (n,) in s, the same for all trajectories. They must be those of the model's time step.
-        qpos, qvel: initial states (k, nq) and (k, nv), or one for all; by default qpos0 at rest.
+        qpos: initial positions (k, nq), or (nq,) for all; by default qpos0.
+        qvel: initial velocities (k, nv), or (nv,) for all; by default zero.
         sigma: standard deviation of the noise, for all sensors or by name.
         resample: interpolate to the model's time step where `time` has another: measurements linearly, controls held.
         states: positions (k, n, nq) and velocities (k, n, nv) of all rows, in which windows begin; the first row is the

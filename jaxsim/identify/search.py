@@ -42,9 +42,11 @@ def search(
 
     Args:
         costs: costs (s,) of candidates (s, n). What is not finite counts as the worst.
-        start, deviation: mean (n,) and standard deviations (n,) of the first candidates.
+        start: mean (n,) of the first candidates.
+        deviation: their standard deviations (n,).
         population: candidates of a generation; by default 4 + 3 log n.
-        low, high: bounds, held by projection: candidates are clipped.
+        low: lower bounds; candidates are clipped.
+        high: upper bounds, likewise.
         seconds: processor time after which no further generation begins.
 
     The mean is the answer where costs are noisy: the best candidate was lucky.

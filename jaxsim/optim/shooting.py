@@ -43,7 +43,8 @@ def shoot(
     Args:
         cost: x -> scalar; (x, key) -> scalar when `key` is given, with a new key every iteration.
         optimizer: an optax gradient transformation, or a step size for Adam with the gradient's norm clipped to `clip`.
-        low, high: numbers or arrays for all leaves, or limits in the structure of `x`.
+        low: lower limits, a number or an array for all leaves, or limits in the structure of `x`.
+        high: upper limits, likewise.
         value_and_grad: replaces `jax.value_and_grad(cost)`, e.g. by `smoothed(...)`.
         progress: show a bar.
 

@@ -45,7 +45,8 @@ def render(
             an array of qpos: (nq,), (frames, nq) or (frames, worlds, nq). A batch, whose states have one time, is one
             frame of many worlds.
         camera: one of the model's, by name or number; None is the free camera, as MuJoCo's starts.
-        width, height: pixels of a world.
+        width: of a world, in pixels.
+        height: of a world, in pixels.
         groups: groups of geoms, sites, tendons, flexes and skins that are drawn.
         shadows: whether to draw shadows of the lights that cast them.
         samples: rays of a pixel along each side of it; the picture takes samples^2 times as long.

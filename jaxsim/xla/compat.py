@@ -18,7 +18,7 @@ try:
     from jax.core import eval_jaxpr
 except ImportError:
 
-    def eval_jaxpr(jaxpr: Any, consts: Any, *args: Any) -> list[Any]:
+    def eval_jaxpr(jaxpr: Any, consts: Any, *args: Any) -> list:
         """The outputs of `jaxpr`, applied to arrays."""
         from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 

@@ -55,7 +55,8 @@ def ray(
     """The first geom on a ray. Source: mj_ray.
 
     Args:
-        pnt, vec: (3,) origin and direction, global; the direction need not have unit length.
+        pnt: (3,) origin, global.
+        vec: (3,) direction, global; it need not have unit length.
         geomgroup: six flags, which groups are visible; None for all. Known while tracing.
         flg_static: whether geoms that never move are visible. Known while tracing.
         bodyexclude: a body whose geoms are invisible, or -1; may be traced.

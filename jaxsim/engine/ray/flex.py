@@ -38,9 +38,13 @@ def ray_flex(
 
     Args:
         flex_layer: which layer of tetrahedra is visible, without a skin.
-        flg_vert, flg_edge, flg_face, flg_skin: what is drawn, as in `mjvOption`; vertices count only without edges.
+        flg_vert: whether vertices are visible, as in `mjvOption`; they count only without edges.
+        flg_edge: whether edges are visible.
+        flg_face: whether faces are visible.
+        flg_skin: whether the skin is visible.
         flexid: the flex. All arguments up to here are known while tracing.
-        pnt, vec: (3,) origin and direction, global; the direction need not have unit length.
+        pnt: (3,) origin, global.
+        vec: (3,) direction, global; it need not have unit length.
 
     Returns:
         Distance in units of the length of `vec`, the nearest vertex of the flex, both -1 if nothing is met, and the
