@@ -1,4 +1,4 @@
-"""Command line: `jaxsim info`, `rollout`, `render`, `view`, `gradcheck` and `bench`.
+"""Command line: `jaxsim demo`, `info`, `rollout`, `render`, `view`, `gradcheck` and `bench`.
 
 A mistake of the user prints one line on stderr and exits with status 1 (in a model, a file or a value) or 2 (in the
 command line itself).
@@ -11,7 +11,9 @@ import contextlib
 import os
 import socket
 import sys
+import tempfile
 import time
+import webbrowser
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -23,7 +25,7 @@ from tqdm import tqdm
 
 import jaxsim
 from jaxsim.core.errors import ModelError, UnsupportedError
-from jaxsim.tools import bench, gradcheck, info, rollouts
+from jaxsim.tools import bench, demo, gradcheck, info, rollouts
 from jaxsim.tools.peers import MODULES
 from jaxsim.viewer import render
 from jaxsim.viewer.html import save_html
@@ -69,6 +71,16 @@ def peers(text: str) -> tuple[str, ...]:
     return names
 
 
+def scenes(text: str) -> tuple[demo.Scene, ...]:
+    """Scenes of the gallery, from names separated by commas."""
+    known = {s.name: s for s in demo.SCENES}
+    names = text.split(",")
+    for name in names:
+        if name not in known:
+            raise argparse.ArgumentTypeError(f"{name!r} is not one of {', '.join(known)}")
+    return tuple(known[name] for name in names)
+
+
 def worlds(text: str) -> tuple[int, ...]:
     """Numbers of worlds, from text separated by commas."""
     return tuple(positive(part) for part in text.split(","))
@@ -80,8 +92,13 @@ def make_parser() -> Parser:
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
 
-    def command(name: str, run: Any, text: str) -> Parser:
+    def bare(name: str, run: Any, text: str) -> Parser:
         sub = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        sub.set_defaults(run=run)
+        return sub
+
+    def command(name: str, run: Any, text: str) -> Parser:
+        sub = bare(name, run, text)
         sub.add_argument("model", metavar="MODEL", help="an MJCF or URDF file")
         sub.add_argument(
             "--max-contacts", type=positive, metavar="N", help="capacity for contacts (default: automatic)"
@@ -89,8 +106,19 @@ def make_parser() -> Parser:
         sub.add_argument(
             "--max-constraints", type=positive, metavar="N", help="capacity for constraint rows (default: automatic)"
         )
-        sub.set_defaults(run=run)
         return sub
+
+    sub = bare("demo", run_demo, "simulate models that come with jaxsim, and open a page that replays them in 3-D")
+    sub.add_argument("--out", type=Path, metavar="FILE.html", help="write the page there instead of opening it")
+    sub.add_argument(
+        "--scenes",
+        type=scenes,
+        default=demo.SCENES,
+        metavar="NAME[,NAME]",
+        help=f"some of {', '.join(s.name for s in demo.SCENES)} (default: all)",
+    )
+    sub.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of random controls (default: 0)")
+    sub.add_argument("--quiet", action="store_true", help="no progress bar")
 
     command("info", run_info, "describe a model and say whether all of its features are supported")
 
@@ -242,7 +270,7 @@ def run(args: argparse.Namespace) -> int:
     except (CliError, ModelError, UnsupportedError, ImportError) as error:
         message = str(error)
     except OSError as error:
-        message = f"{error.filename or args.model}: {error.strerror or error}"
+        message = f"{error.filename or vars(args).get('model', '')}: {error.strerror or error}"
     except jax.errors.JaxRuntimeError as error:
         if "RESOURCE_EXHAUSTED" not in str(error):
             raise
@@ -258,11 +286,12 @@ def run(args: argparse.Namespace) -> int:
 
 def check_outputs(args: argparse.Namespace) -> None:
     """Raise CliError, before any work is done, for a missing model or a file that cannot be written."""
-    path = Path(args.model)
-    if not path.exists():
-        raise CliError(f"{path}: no such file")
-    if path.is_dir():
-        raise CliError(f"{path} is a directory, not a model")
+    if "model" in args:
+        path = Path(args.model)
+        if not path.exists():
+            raise CliError(f"{path}: no such file")
+        if path.is_dir():
+            raise CliError(f"{path} is a directory, not a model")
     for option in ("out", "html", "json"):
         target = getattr(args, option, None)
         if target is None or str(target) == "-":
@@ -298,6 +327,19 @@ def find_keyframe(m: Any, text: str | None) -> int | None:
         return int(text)
     known = ", ".join(name or str(k) for k, name in enumerate(names))
     raise CliError(f"no keyframe {text!r}; the model has {known or 'none'}")
+
+
+def run_demo(args: argparse.Namespace) -> int:
+    """Run `jaxsim demo` and return the exit status."""
+    start = time.perf_counter()
+    with tqdm(args.scenes, desc="demo", unit="scene", disable=args.quiet, file=sys.stderr) as shown:
+        page = demo.gallery(shown, args.seed)
+    path = args.out or Path(tempfile.mkdtemp(prefix="jaxsim_")) / "demo.html"
+    path.write_text(page, encoding="utf-8")
+    print(f"{len(args.scenes)} scenes simulated in {time.perf_counter() - start:.0f} s: {path}")
+    if args.out is None and not webbrowser.open(path.absolute().as_uri()):
+        print("no browser was found: open the file in one")
+    return 0
 
 
 def run_info(args: argparse.Namespace) -> int:

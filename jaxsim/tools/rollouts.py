@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -155,12 +156,15 @@ def simulate(
     controls: Callable[[Array, Array], Array],
     progress: Callable[[int], None] = lambda steps: None,
     chunk: int = 32,
+    compiler_options: Mapping[str, Any] | None = None,
 ) -> RolloutResult:
     """Result of a rollout from the batch `d`.
 
     `progress` is called with 0 when the program is compiled, then with the steps of each chunk of frames.
+    `compiler_options` are XLA's, beside those of `jaxsim.jit`.
     """
-    run = jaxsim.jit(partial(_chunk, plan=plan, controls=controls, size=min(chunk, plan.nframe)))
+    chunk_of = partial(_chunk, plan=plan, controls=controls, size=min(chunk, plan.nframe))
+    run = jaxsim.jit(chunk_of, compiler_options=compiler_options)
     start = time.perf_counter()
     run = run.lower(m, d, 0).compile()
     compile_s = time.perf_counter() - start

@@ -65,15 +65,22 @@ def render(m: Model, trajectory: Any, *, follow: str | None = "auto", title: str
     scene = make_scene(m, trajectory, follow)
     title = title or m.modelname or "jaxsim"
     subtitle = f"{m.nbody - 1} bodies, {m.nv} degrees of freedom, {m.nu} actuators"
-    files = resources.files("jaxsim.viewer")
-    parts = {
-        "TITLE": html.escape(title),
-        "SUBTITLE": html.escape(subtitle),
-        "SCENE": json.dumps(scene, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
-        "SCRIPT": files.joinpath("replay.js").read_text(encoding="utf-8"),
-    }
-    page = files.joinpath("replay.html").read_text(encoding="utf-8").split("@")
+    script = resources.files("jaxsim.viewer").joinpath("replay.js").read_text(encoding="utf-8")
+    return fill(
+        "replay.html",
+        {"TITLE": html.escape(title), "SUBTITLE": html.escape(subtitle), "SCENE": as_json(scene), "SCRIPT": script},
+    )
+
+
+def fill(template: str, parts: Mapping[str, str]) -> str:
+    """Text of a page of this package, with `@NAME@` replaced by the part of that name."""
+    page = resources.files("jaxsim.viewer").joinpath(template).read_text(encoding="utf-8").split("@")
     return "".join(parts.get(text, text) for text in page)
+
+
+def as_json(value: Any) -> str:
+    """JSON that can stand in a script of a page."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 def make_scene(m: Model, states: Any, follow: str | None = "auto") -> dict[str, Any]:

@@ -62,6 +62,8 @@ MISTAKES = {
     "unknown body to follow": (["rollout", CARTPOLE, "--follow", "horse"], "horse"),
     "output in no directory": (["rollout", CARTPOLE, "--out", "{files}/no/where.npz"], "does not exist"),
     "page in no directory": (["rollout", CARTPOLE, "--html", "{files}/no/where.html"], "does not exist"),
+    "unknown scene": (["demo", "--scenes", "horse"], "'horse' is not one of humanoid"),
+    "gallery in no directory": (["demo", "--out", "{files}/no/where.html"], "does not exist"),
     "unknown peer": (["bench", CARTPOLE, "--against", "mujoco,ode"], "'ode' is not one of"),
     "noise out of range": (["bench", CARTPOLE, "--noise", "3"], "not between 0 and 1"),
 }
