@@ -1,7 +1,11 @@
 """All code in the documentation runs: Python blocks of a page in order, commands as far as their options go."""
 
+import os
 import re
 import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 import jax
 import pytest
@@ -58,7 +62,7 @@ def test_commands_of_the_page_exist(page):
             words = shlex.split(command, comments=True)
             if words[:1] == ["jaxsim"] and "MODEL" not in words:
                 args = parser.parse_args(words[1:])
-                assert (ROOT / args.model).is_file(), command
+                assert "model" not in args or (ROOT / args.model).is_file(), command
             if words[:1] == ["python"] and words[1].endswith(".py"):
                 assert (ROOT / words[1]).is_file(), command
 
@@ -70,7 +74,21 @@ def test_pages_are_in_the_site():
         assert f": {name}\n" in listed, f"{name} is not in mkdocs.yml"
 
 
-@pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("C*.md")], ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_pages_of_the_guide_and_the_reference_are_in_the_index_for_assistants():
+    index = (DOCS / "llms.txt").read_text(encoding="utf-8")
+    missing = [page.name for page in DOCS.glob("*.md") if page.name != "index.md" and f"({page.name})" not in index]
+    assert not missing
+
+
+def test_site_builds_without_a_warning(tmp_path):
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    command = [ROOT / "ci" / "site.sh", tmp_path / "site"]
+    built = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PATH": path})
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert (tmp_path / "site" / "llms.txt").is_file() and (tmp_path / "site" / "loading.md").is_file()
+
+
+@pytest.mark.parametrize("page", [*PAGES, DOCS / "llms.txt", *ROOT.glob("[AC]*.md")], ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page):
     """Every relative link of a page is a file, and its anchor a heading of that file."""
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):

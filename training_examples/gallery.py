@@ -2,15 +2,37 @@
 
     python training_examples/gallery.py runs/*_ppo runs/*_shac --out docs/learnt.md
 
-Films, replays and curves are copied to a folder beside the page, of its name. What a page says before its first task is
-kept when it is written anew.
+The page begins with all films, each a link to its task. Films, replays and curves are copied to a folder beside the
+page, of its name. What a page says before its first task is kept when it is written anew.
 """
 
 import argparse
+import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 HEAD = "# What was learnt, task by task\n"
+FILM = "[!["  # begins the paragraph of films
+
+
+def title(folder: Path) -> str:
+    """Heading of a run: its task, and its trainer unless that is PPO."""
+    task, _, trainer = folder.name.rpartition("_")
+    return task if trainer == "ppo" else f"{task}, {trainer.upper()}"
+
+
+def film(folder: Path, assets: Path) -> str:
+    """The film of a run, as a link to its section."""
+    name = title(folder)
+    anchor = re.sub(r"[^\w -]", "", name.lower()).replace(" ", "-")
+    return f"{FILM}{name}]({assets.name}/{folder.name}.webp)](#{anchor})\n"
+
+
+def with_films(head: str, films: Sequence[str]) -> str:
+    """What a page says before its first task, with the films after the title in place of those that were there."""
+    heading, *rest = (part for part in head.strip().split("\n\n") if not part.startswith(FILM))
+    return "\n\n".join([heading, "".join(films).strip(), *rest]) + "\n"
 
 
 def section(folder: Path, assets: Path) -> str:
@@ -18,12 +40,10 @@ def section(folder: Path, assets: Path) -> str:
     name = folder.name
     for source, kind in (("video.webp", "webp"), ("replay.html", "html"), ("curve.svg", "svg")):
         shutil.copy(folder / source, assets / f"{name}.{kind}")
-    task, _, trainer = name.rpartition("_")
-    place = assets.name
-    title = task if trainer == "ppo" else f"{task}, {trainer.upper()}"
-    shown = f"![{title}: the best policy]({place}/{name}.webp) ![{title}: curve of the seeds]({place}/{name}.svg)"
+    place, heading = assets.name, title(folder)
+    shown = f"![{heading}: the best policy]({place}/{name}.webp) ![{heading}: curve of the seeds]({place}/{name}.svg)"
     report = (folder / "report.md").read_text(encoding="utf-8").strip()
-    return f"## {title}\n\n{report}\n\n{shown}\n\n[Replay in 3-D]({place}/{name}.html)\n"
+    return f"## {heading}\n\n{report}\n\n{shown}\n\n[Replay in 3-D]({place}/{name}.html)\n"
 
 
 def main() -> None:
@@ -36,6 +56,7 @@ def main() -> None:
     assets.mkdir(parents=True, exist_ok=True)
     parts = [section(folder, assets) for folder in sorted(args.runs)]
     head = args.out.read_text(encoding="utf-8").partition("\n## ")[0] if args.out.is_file() else HEAD
+    head = with_films(head, [film(folder, assets) for folder in sorted(args.runs)])
     args.out.write_text("\n".join([head, *parts]), encoding="utf-8")
     print(f"{args.out}: {len(parts)} tasks")
 

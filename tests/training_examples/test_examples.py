@@ -106,7 +106,7 @@ def test_the_gallery_shows_each_task_with_what_belongs_to_it(tmp_path, monkeypat
     monkeypatch.setattr(sys, "argv", ["gallery", str(folder), "--out", str(out)])
     gallery.main()
     page = out.read_text()
-    assert "## ant_run\n\na table" in page
+    assert page.startswith(f"{gallery.HEAD}\n[![ant_run](learnt/ant_run_ppo.webp)](#ant_run)\n\n## ant_run\n\na table")
     for name in ("webp", "html", "svg"):
         assert f"(learnt/ant_run_ppo.{name})" in page and (tmp_path / "learnt" / f"ant_run_ppo.{name}").is_file()
     out.write_text(page.replace("task by task", "by us"))
