@@ -14,6 +14,19 @@ from jaxsim.tools.cli import make_parser
 from tests.paths import DOCS, MODELS, ROOT
 
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+COLUMN = 88  # characters of a line of code that the site shows without scrolling
+FIRST_PAGES = (
+    "index.md",
+    "first_ten_minutes.md",
+    "getting_started.md",
+    "loading.md",
+    "objects.md",
+    "python_loops.md",
+    "batching.md",
+    "environments.md",
+    "training.md",
+    "viewer.md",
+)
 # these take more than some seconds: `pytest -m slow`
 LONG = {"README.md", "gradients.md", "identification.md", "performance.md", "utilities.md"}
 
@@ -78,6 +91,13 @@ def test_pages_of_the_guide_and_the_reference_are_in_the_index_for_assistants():
     index = (DOCS / "llms.txt").read_text(encoding="utf-8")
     missing = [page.name for page in DOCS.glob("*.md") if page.name != "index.md" and f"({page.name})" not in index]
     assert not missing
+
+
+@pytest.mark.parametrize("page", FIRST_PAGES)
+def test_code_of_the_first_pages_fits_the_column(page):
+    for language in ("python", "sh", "xml"):
+        for line, code in blocks(DOCS / page, language):
+            assert max(map(len, code.splitlines())) <= COLUMN, f"{page}:{line}"
 
 
 def test_site_builds_without_a_warning(tmp_path):
