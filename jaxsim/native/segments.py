@@ -7,7 +7,7 @@ What does not depend on them comes before; so there is one kernel more than ther
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jaxsim.native.jaxpr import VECTORS, Flat, Operation, Var, needed
+from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, needed
 from jaxsim.native.operations import EXPRESSIONS, OFTEN, VIEWS
 from jaxsim.native.statements import is_known
 
@@ -19,7 +19,7 @@ class Segment(NamedTuple):
     operation: Operation | None
 
 
-def segments(flat: Flat, has_worlds: Sequence[bool], platform: str) -> list[Segment]:
+def segments(flat: Flat, has_worlds: Sequence[bool], platform: str = GPU) -> list[Segment]:
     """The function as kernels and single operations, in the order in which they run.
 
     `has_worlds` says which inputs differ from world to world. What operations of JAX read of the others alone is made

@@ -14,7 +14,7 @@ from jaxsim.native import compiler
 from jaxsim.native.jaxpr import flatten, trace
 from jaxsim.native.operations import EXPRESSIONS
 from jaxsim.native.stage import stage
-from jaxsim.native.statements import INNER, SYSTEMS_PRIMITIVES, is_known
+from jaxsim.native.statements import INNER, OWN_PRIMITIVES, SYSTEMS_PRIMITIVES, is_known
 
 pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
 
@@ -364,4 +364,4 @@ def test_every_primitive_of_the_table_is_tested():
         "scatter_min",
         "scatter_mul",
     }
-    assert set(EXPRESSIONS) | set(INNER) - tested <= tested | set(SYSTEMS_PRIMITIVES)
+    assert set(EXPRESSIONS) | set(INNER) - tested <= tested | {*SYSTEMS_PRIMITIVES, *OWN_PRIMITIVES}
