@@ -188,8 +188,10 @@ def step(m: Model, d: Data) -> Data:
 def _is_short(m: Model, d: Data) -> bool:
     """Return whether a batch runs faster as one program for vectors of worlds, which computes all slots of rows."""
     layout = d.efc.layout
-    plain = m.callbacks == Callbacks() and not (m.nflex or layout.sparse or sleep.sleeps(m))
-    return plain and layout.nslot <= MOST_SLOTS and m.nv <= MOST_DOFS
+    if m.callbacks != Callbacks() or m.nflex or layout.sparse or sleep.sleeps(m):
+        return False
+    once = m.opt.integrator != IntegratorType.RK4  # whose four evaluations take a C++ compiler four times as long
+    return once and layout.nslot <= MOST_SLOTS and m.nv <= MOST_DOFS
 
 
 def step_by_stages(m: Model, d: Data) -> Data:
