@@ -182,11 +182,11 @@ def step(m: Model, d: Data) -> Data:
         return step_by_stages(m, d)
     if nvrtc.makes_programs():
         return stage(step_by_stages)(m, d)
-    return (stage(step_by_stages, "batches") if _is_short(m, d) else step_by_stages)(m, d)
+    return (stage(step_by_stages, "batches") if _runs_in_vectors(m, d) else step_by_stages)(m, d)
 
 
-def _is_short(m: Model, d: Data) -> bool:
-    """Return whether a batch runs faster as one program for vectors of worlds, which computes all slots of rows."""
+def _runs_in_vectors(m: Model, d: Data) -> bool:
+    """Return whether a batch is one program for vectors of worlds: with few slots of rows that is faster."""
     layout = d.efc.layout
     if m.callbacks != Callbacks() or m.nflex or layout.sparse or sleep.sleeps(m):
         return False

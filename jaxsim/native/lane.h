@@ -40,7 +40,7 @@ FUNCTION double number_of_64_bits(long long bits) {
   return x.number;
 }
 
-/* A number joined with one in memory that other lanes change, too. GREATEST and LEAST: one that is no number wins. */
+/* A number joined with one in memory that other lanes change, too. GREATEST and LEAST: NaN wins. */
 #ifndef WIDE
 #define SET(name, type, bits) \
   FUNCTION void name(bool test, type* array, int i, type x) { \

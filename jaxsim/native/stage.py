@@ -55,24 +55,21 @@ class _Traced:
 
     def __init__(self, closed: Any) -> None:
         self.closed = closed
+        self.flats: dict[str, Flat] = {}
         self.derivatives: dict[tuple[int, ...], _Derivative] = {}
         self.transposed: dict[tuple[int, ...], _Traced] = {}
         self.parts: dict[tuple, tuple[_Traced, list[bool]]] = {}
 
-    @cached_property
-    def for_gpu(self) -> Flat:
-        """The operations on a GPU."""
-        return flatten(self.closed, GPU)
-
-    @cached_property
-    def for_vectors(self) -> Flat:
-        """The operations on a CPU, for vectors of worlds."""
-        return flatten(self.closed, VECTORS)
+    def flat(self, platform: str) -> Flat:
+        """The operations in a program for a platform: GPU or VECTORS."""
+        if platform not in self.flats:
+            self.flats[platform] = flatten(self.closed, platform)
+        return self.flats[platform]
 
     @cached_property
     def is_known(self) -> bool:
         """Whether all of it can be written for vectors of worlds."""
-        return all(is_known(op, VECTORS) for op in self.for_vectors.operations)
+        return all(is_known(op, VECTORS) for op in self.flat(VECTORS).operations)
 
 
 def stage(function: Callable[..., Any], form: str = "plain") -> Callable[..., Any]:
@@ -135,27 +132,26 @@ def by_jax(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
 
 def _on_cuda(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
     try:
-        return by_kernels(_on_gpu, *operands, plan=plan, axes=axes)
+        return by_kernels(_on_gpu, GPU, *operands, plan=plan, axes=axes)
     except CompilerMissing:
         return by_jax(*operands, plan=plan, axes=axes)
 
 
 def _on_cpu(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
     if plan.form == "host":
-        return by_kernels(_on_host, *operands, plan=plan, axes=axes)
+        return by_kernels(_on_host, GPU, *operands, plan=plan, axes=axes)
     if plan.form == "wide":
         with contextlib.suppress(CompilerMissing):
-            return by_kernels(vectors.run, *operands, plan=plan, axes=axes)
+            return by_kernels(vectors.run, VECTORS, *operands, plan=plan, axes=axes)
     if plan.form == "batches" and axes is not None and _size(operands, axes) >= FEWEST_WORLDS and plan.traced.is_known:
         with contextlib.suppress(CompilerMissing, UnsupportedPrimitive):
-            return by_kernels(vectors.run, *operands, plan=plan, axes=axes)
+            return by_kernels(vectors.run, VECTORS, *operands, plan=plan, axes=axes)
     return by_jax(*operands, plan=plan, axes=axes)
 
 
-def by_kernels(run: Run, *operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
-    """What the primitive means, by kernels, each computed by `run`. Raises CompilerMissing."""
-    platform = VECTORS if run is vectors.run else GPU
-    flat = plan.traced.for_vectors if run is vectors.run else plan.traced.for_gpu
+def by_kernels(run: Run, platform: str, *operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
+    """What the primitive means, by kernels for a platform, each computed by `run`. Raises CompilerMissing."""
+    flat = plan.traced.flat(platform)
     count = 1 if axes is None else _size(operands, axes)
     has_worlds = [a is not None for a in axes or (None,) * len(operands)]
     env = dict(zip(flat.inputs, zip(operands, has_worlds, strict=True), strict=True))

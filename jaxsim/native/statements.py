@@ -4,7 +4,6 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -17,8 +16,6 @@ from jaxsim.native.expressions import (
     chosen,
     linear,
     plus,
-    times,
-    unravelled,
 )
 from jaxsim.native.jaxpr import CALLS, GPU, VECTORS, Flat, Operation, Term, Var, flatten
 from jaxsim.native.operations import (
@@ -34,12 +31,15 @@ from jaxsim.native.operations import (
     known_rows,
     starts_of,
 )
+from jaxsim.native.sorting import sort
+from jaxsim.native.systems import cholesky, small_matrices, triangular_solve
 from jaxsim.native.uniform import carried_by_while, uniform_outputs, uniform_results
 from jaxsim.native.writer import (
     CYCLES_OF_LOAD,
+    OFTEN_COST,
     Body,
     Buffer,
-    Loop,
+    Targets,
     Value,
     Writer,
     named,
@@ -48,7 +48,6 @@ from jaxsim.native.writer import (
 from jaxsim.xla.compat import scan_lengths
 
 RECOMPUTED = 8  # instructions that are rather repeated than kept in memory
-OFTEN_COST = 3  # of an entry that is read often
 UNKNOWN_TRIPS = 4  # of a loop whose length is not known, in the count of instructions
 LONGEST_ROW = 32  # numbers that a lane joins
 LANES_OF_SUM, MOST_PARTS = 32, 512  # parts of a long sum, at least and at most
@@ -103,7 +102,7 @@ def compute(
     w: Writer,
     flat: Flat,
     args: Sequence[Value],
-    targets: dict[Var, Buffer] | None = None,
+    targets: Targets | None = None,
     owned: Sequence[bool] | None = None,
     made: Callable[[Buffer], None] = lambda _: None,
 ) -> list[Value]:
@@ -132,7 +131,7 @@ def compute(
     return [scope.read(v) for v in flat.outputs]
 
 
-def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: dict[Var, Buffer]) -> list[Value]:
+def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) -> list[Value]:
     """The results of an operation."""
     if op.name in SEQUENTIAL and w.sequential:
         return SEQUENTIAL[op.name](w, op, [scope.in_memory(v, RECOMPUTED) for v in op.inputs])
@@ -142,9 +141,7 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: dict[Var,
         operands = [scope.in_memory(v, RECOMPUTED) for v in op.inputs]
         if op.name in CONTROL:
             return CONTROL[op.name](w, op, operands, _owned(op, scope, k))
-        if op.name == "over_rows":
-            return _over_rows(w, op, operands, targets)
-        return STATEMENTS[op.name](w, op, operands)
+        return STATEMENTS[op.name](w, op, operands, targets)
     limit = OFTEN_COST if op.name in OFTEN else _limit(op, w.lanes)
     operands = [scope.in_memory(v, limit) for v in op.inputs]
     target = targets.get(op.outputs[0])
@@ -511,70 +508,6 @@ def _is_searched(op: Operation) -> bool:
     return math.prod(out.shape) * math.prod(updates.shape) <= MOST_SEARCHED * max(window, 1)
 
 
-def _sort(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
-    """Rows in the order of their keys: a bitonic network over their places."""
-    operands = [x if x.cost <= OFTEN_COST else w.memory(x) for x in operands]
-    *lead, n = operands[0].shape
-    full, keys = 1 << max(n - 1, 0).bit_length(), operands[: op.params["num_keys"]]
-    outer = math.prod(lead)
-    if full == 1:
-        return operands
-    operands = [x if x.buffer or w.lanes > 1 else w.in_buffer(x) for x in operands]
-    keys = operands[: op.params["num_keys"]]
-    uniform = all(x.uniform for x in keys)
-    at_first = Value((outer, full), np.dtype(np.int32), lambda b, index: b.let(np.int32, f"({index[1]})"), uniform=True)
-    buffer = w.buffer(np.int32, outer * full, uniform=uniform)
-    w.fill(buffer, at_first, at_first.shape)
-    rounds = full.bit_length() - 1
-    size, gap = next(w.names), next(w.names)
-    with w.repeated(rounds * (rounds + 1) / 2):
-        w.line(f"for (int {size} = 2; {size} <= {full}; {size} *= 2)")
-        w.line(f"for (int {gap} = {size} / 2; {gap} > 0; {gap} /= 2) {{")
-        w.sync()
-        body, rows = w.body(), outer * full // 2
-        head, (row, pair) = w.every(body, (outer, full // 2))
-        pair = str(pair)
-        low = body.index(f"({pair} / {gap} * 2 * {gap} + {pair} % {gap})")
-        first, second = (body.index(plus(times(row, full), plus(low, k))) for k in (0, gap))
-        a, b = body.load(buffer, first), body.load(buffer, second)
-        inside = [body.index(chosen(f"{k} < {n}", k, str(n - 1))) for k in (a, b)]
-        before = f"({b} < {a})"  # rows that are equal stay as they are
-        for key in reversed(keys):
-            x, y = (body.at(key, [*unravelled(row, lead), k]) for k in inside)
-            before = f"({_precedes(y, x)} || (!{_precedes(x, y)} && {before}))"
-            body.cost += 4
-        wanted = body.let(np.dtype(bool), chosen(f"{a} >= {n} || {b} >= {n}", f"({b} < {a})", before))
-        swap = body.let(np.dtype(bool), chosen(f"(({low} & {size}) == 0)", wanted, f"!{wanted}"))
-        stores = [
-            f"PUT({buffer.name}, {first}, {chosen(swap, b, a)});",
-            f"PUT({buffer.name}, {second}, {chosen(swap, a, b)});",
-        ]
-        body.cost += 12
-        w.write(body, stores, rows, head)
-        w.written(buffer)
-        w.line("}")
-    w.sync()
-
-    def entry(x: Value) -> Callable[[Body, Sequence[Index]], str]:
-        return lambda b, index: b.at(x, [*index[:-1], b.load(buffer, _in_row(b, index, x.shape, full))])
-
-    reads = frozenset([buffer])
-    return [
-        Value(x.shape, x.dtype, entry(x), x.cost + CYCLES_OF_LOAD, reads=reads | x.reads, uniform=uniform and x.uniform)
-        for x in operands
-    ]
-
-
-def _in_row(body: Body, index: Sequence[Index], shape: Sequence[int], full: int) -> Index:
-    """The place of an entry in rows that are `full` long."""
-    return body.index(plus(times(linear(index[:-1], shape[:-1]), full), index[-1]))
-
-
-def _precedes(x: str, y: str) -> str:
-    """Return whether x sorts before y; NaN sorts last, as in JAX."""
-    return f"({x} < {y} || ({y} != {y} && {x} == {x}))"
-
-
 @dataclass
 class _Place:
     """Variables or memory to which branches, or turns of a loop, give the values of an array."""
@@ -705,7 +638,7 @@ def _advance(w: Writer, places: Sequence[_Place], new: Sequence[Value], mask: st
                 continue
             for j, (q, x) in enumerate(todo):
                 if target in x.reads and (j != k or target not in x.aligned):
-                    todo[j] = q, w.stored(_fresh(w, x, x.uniform), x.shape)
+                    todo[j] = q, w.stored(w.copy(x, x.uniform), x.shape)
     for p, x in todo:
         p.give(x)
 
@@ -802,9 +735,7 @@ def _scan(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) ->
     ]
 
 
-def _over_rows(
-    w: Writer, op: Operation, operands: list[Value], targets: dict[Var, Buffer] | None = None
-) -> list[Value]:
+def _over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets) -> list[Value]:
     """Results of rows in use, and sums over them: a loop of dynamic length by one lane, all rows by several.
 
     In a vector of worlds it is as long as the one that uses most needs; a row that is not in use counts for nothing.
@@ -816,15 +747,14 @@ def _over_rows(
     count, *rest = operands
     shared = [x if x.cost <= OFTEN_COST else w.memory(x) for x in rest[:nshared]]
     rows = [w.in_buffer(w.memory(x) if x.cost > OFTEN_COST else x) for x in rest[nshared:]]
-    places = targets or {}
-    mapped = [places.get(v) or w.buffer(v.dtype, math.prod(v.shape)) for v in op.outputs[:nmapped]]
+    mapped = [targets.get(v) or w.buffer(v.dtype, math.prod(v.shape)) for v in op.outputs[:nmapped]]
     for buffer, v in zip(mapped, op.outputs, strict=False):
         w.fill(buffer, w.constant(np.zeros(v.shape, v.dtype)), v.shape)
     sums = [_place(w, v, False) for v in op.outputs[nmapped:]]
     for place, v in zip(sums, op.outputs[nmapped:], strict=True):
         place.give(w.constant(np.zeros(v.shape, v.dtype)))
     i, total = next(w.names), w.name_of(count)
-    most = len_of_rows(op)
+    most = op.inputs[1 + nshared].shape[0]
     going = f"ANY({i} < {total})" if w.wide and not count.uniform else f"{i} < {total}"
     with w.repeated(most / 2), w.scope(f"for (int {i} = 0; {i} < {most} && {going}; ++{i})"):
         for place in sums:
@@ -840,12 +770,7 @@ def _over_rows(
     return [*(w.stored(b, v.shape) for b, v in zip(mapped, op.outputs, strict=False)), *(_finished(w, q) for q in sums)]
 
 
-def len_of_rows(op: Operation) -> int:
-    """The number of rows of an `over_rows`, used or not."""
-    return op.inputs[1 + op.params["nshared"]].shape[0]
-
-
-def _world_program(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
+def _world_program(w: Writer, op: Operation, operands: list[Value], _: Targets) -> list[Value]:
     """Results of a C function of one world, which each world of the vector calls with arrays of its own."""
     source = op.params["program"].source()
     name = w.external(source, [v.dtype for v in op.inputs], [v.dtype for v in op.outputs])
@@ -892,71 +817,6 @@ def _sum(w: Writer, x: Value, y: Value) -> Value:
     return replace(found, symmetric=y.symmetric)  # so is what was added before
 
 
-def _fresh(w: Writer, x: Value, uniform: bool = False) -> Buffer:
-    """A copy of an array in memory that may be overwritten."""
-    buffer = w.buffer(x.dtype, x.size, uniform=uniform and w.wide)
-    w.fill(buffer, x, x.shape)
-    return buffer
-
-
-def _call(w: Writer, name: str, sizes: Sequence[Any], arrays: Sequence[Buffer | str], work: float) -> None:
-    """Write a call of a function of `tile.cu`, which reads and writes these arrays and ends with a wait."""
-    w.sync()
-    text = ", ".join(["lane", *map(str, sizes), *(b if isinstance(b, str) else b.name for b in arrays)])
-    w.line(f"{name}({text});")
-    w.epoch += 1
-    w.unread.clear()
-    for b in arrays:
-        if isinstance(b, Buffer):
-            b.last = w.epoch
-            b.version += 1
-    w.loops.append(Loop(math.ceil(work), 10, w.times))
-
-
-def _cholesky(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
-    (a,), out = operands, op.outputs[0]
-    return [w.stored(_factor(w, a, a.shape[-1]), out.shape)]
-
-
-def _factor(w: Writer, a: Value, n: int) -> Buffer:
-    count = a.size // (n * n)
-    work, inverse, factor = _fresh(w, a), w.buffer(a.dtype, count * n), w.buffer(a.dtype, a.size)
-    _call(w, "cholesky", [count, n], [work, inverse, factor], count * n * n * n / 6)
-    return factor
-
-
-def _small_matrices(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
-    plan, out = op.params["plan"], op.outputs[0]
-    n, m, dtype = plan.size, plan.right, operands[0].dtype
-    if plan.name == "cholesky":
-        return [w.stored(_factor(w, operands[0], n), out.shape)]
-    count = operands[0].size // (n * n)
-    x = w.buffer(dtype, count * n * m)
-    given = [_fresh(w, o) for o in operands]
-    if plan.name == "solve_positive":
-        given.insert(1, w.buffer(dtype, count * n))
-    elif plan.name == "solve_any":
-        given.insert(0, w.buffer(dtype, n * (n + m)))
-    _call(w, plan.name, [count, n, m], [*given, x], count * (n * n * n / 6 + n * n * m))
-    return [w.stored(x, out.shape)]
-
-
-def _triangular_solve(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
-    (a, b), out, p = operands, op.outputs[0], op.params
-    n = a.shape[-1]
-    count = a.size // (n * n)
-    m = b.size // (count * n)
-    transposed = p["transpose_a"] != (not p["left_side"])  # x a = b is a' x' = b'
-    forward = p["lower"] != transposed
-    row, col = (1, n) if transposed else (n, 1)
-    beside, next_ = (1, m) if p["left_side"] else (n, 1)
-    unit = "true" if p["unit_diagonal"] else "false"
-    x, work = w.buffer(b.dtype, b.size), w.buffer(b.dtype, b.size)
-    arrays = [_fresh(w, a), str(row), str(col), _fresh(w, b), str(next_), str(beside), work, x]
-    _call(w, "solve_triangular", [count, n, m, "true" if forward else "false", unit], arrays, count * n * n * m)
-    return [w.stored(x, out.shape)]
-
-
 # Rules of primitives that only a program of one world or entry has: `pool` adds its own.
 SEQUENTIAL: dict[str, Callable[[Writer, Operation, list[Value]], list[Value]]] = {}
 # Primitives that are gone when a jaxpr is flat.
@@ -976,11 +836,11 @@ CONTROL: dict[str, Callable[[Writer, Operation, list[Value], list[bool]], list[V
     "while": _while,
     "scan": _scan,
 }
-STATEMENTS: dict[str, Callable[[Writer, Operation, list[Value]], list[Value]]] = {
-    "cholesky": _cholesky,
-    "triangular_solve": _triangular_solve,
-    "sort": _sort,
-    "small_matrices": _small_matrices,
+STATEMENTS: dict[str, Callable[[Writer, Operation, list[Value], Targets], list[Value]]] = {
+    "cholesky": cholesky,
+    "triangular_solve": triangular_solve,
+    "sort": sort,
+    "small_matrices": small_matrices,
     "over_rows": _over_rows,
     "world_program": _world_program,
 }

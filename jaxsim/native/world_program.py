@@ -46,7 +46,7 @@ class WorldProgram(NamedTuple):
     plain: Callable[..., Sequence[Array]]
     source: Callable[[], ProgramSource]
     results: tuple[jax.ShapeDtypeStruct, ...]
-    inlined: bool = False  # in a program of vectors of worlds, which has the plain form
+    inlined: bool = False  # programs of vectors of worlds contain `plain` instead of a call
 
 
 def rebuilt(tree: Any, operands: Sequence[Array]) -> Callable[[Sequence[Array]], Any]:

@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 
 from jaxsim.native.expressions import Index, c_type, chosen, linear, literal, unravelled
-from jaxsim.native.jaxpr import GPU, VECTORS
+from jaxsim.native.jaxpr import GPU, VECTORS, Var
 
 WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes, with indices that are known
 REGISTERS = 18  # numbers of an array that one lane keeps in variables
 ALIGNED = 16  # bytes
+OFTEN_COST = 3  # instructions of an entry that is read often
 CYCLES_OF_LOAD, CYCLES_OF_INDEX = 2, 2  # instructions that a load, and finding a place, count as
 SELECTED = 6  # variables among which a select chooses; of more the array is stored
 ONE = "if (lane == 0)"  # the head of what one lane does for all
@@ -54,6 +55,9 @@ class Buffer:
     def nbytes(self) -> int:
         """Bytes in it."""
         return self.size * (self.width or self.dtype.itemsize)
+
+
+Targets = dict[Var, Buffer]  # where results shall lie
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,6 +343,12 @@ class Writer:
         if x.size and x.buffer is not buffer:
             self.fill(buffer, x, x.shape)
         return stored(buffer, x.shape)
+
+    def copy(self, x: Value, uniform: bool = False) -> Buffer:
+        """A copy of an array in memory that may be overwritten."""
+        buffer = self.buffer(x.dtype, x.size, uniform=uniform and self.wide)
+        self.fill(buffer, x, x.shape)
+        return buffer
 
     def in_buffer(self, x: Value) -> Value:
         """The array in memory, for indices that are known at run time only."""

@@ -272,7 +272,7 @@ def texel_at(s: Scene, tex: Array, coordinate: tuple[tuple[Array, Array], ...], 
     level = 0.5 * jnp.log2(jnp.maximum(jnp.maximum(*spans), 1e-12))
     most = row_at(s.levels, tex) - 1
     level = jnp.clip(lax.stop_gradient(level), 0, most.astype(u.dtype))
-    lower = jnp.clip(jnp.floor(level).astype(jnp.int32), 0, most)  # also where a coordinate is no number
+    lower = jnp.clip(jnp.floor(level).astype(jnp.int32), 0, most)  # also where a coordinate is NaN
     fraction = level - lower
 
     def add(j: Array, out: Vector) -> Vector:

@@ -19,7 +19,7 @@ from jaxsim.core.structure import geom_bodies
 from jaxsim.core.types import MINVAL, ConstraintType, DisableBit
 from jaxsim.engine.constraint import impedance as imp
 from jaxsim.engine.constraint.general import GeneralRows
-from jaxsim.engine.constraint.rows import FIXED, ConstraintRows
+from jaxsim.engine.constraint.rows import FIXED, ConstraintRows, RowNumbers
 from jaxsim.engine.constraint.sparse_contact import last_dof
 from jaxsim.math.safe import Array
 from jaxsim.native.c_source import ONE_LANE, c_function
@@ -58,15 +58,17 @@ def rows_in_sequence(m: Any, d: Any, layout: Layout, general: GeneralRows | None
 
     def in_plain_form(*values: Array) -> Sequence[Array]:
         m, d, general = again(values)
-        return plain(m, d, layout, general)[:-1]
+        return jax.tree.leaves(plain(m, d, layout, general)._replace(bodies=None))
 
     slots = jax.ShapeDtypeStruct((layout.nslot,), d.qpos.dtype)
-    found: dict[str, Any] = dict.fromkeys(ConstraintRows._fields[:-1], slots)
+    names = ("active", *RowNumbers._fields, "J_contact", "efc_address", "exclude", "mu", "count")  # of leaves, in order
+    found: dict[str, Any] = dict.fromkeys(names, slots)
     found |= {"active": jax.ShapeDtypeStruct((layout.nslot,), bool), "count": jax.ShapeDtypeStruct((5,), jnp.int32)}
     found |= {"KBIP": jax.ShapeDtypeStruct((layout.nslot, 4), d.qpos.dtype), "J_contact": d.efc.J_contact}
     found |= {"efc_address": d.contact.efc_address, "exclude": d.contact.exclude, "mu": d.contact.mu}
     plan = _plan_of(layout, "rows.c", "make_rows", d.qpos.dtype, imp.is_safe(m))
-    return ConstraintRows._make((*_run(plan, in_plain_form, given, static, found), d.efc.bodies))
+    active, *numbers, jac, address, exclude, mu, count = _run(plan, in_plain_form, given, static, found)
+    return ConstraintRows(active, RowNumbers(*numbers), jac, address, exclude, mu, count, d.efc.bodies)
 
 
 def reference_in_sequence(

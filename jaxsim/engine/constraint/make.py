@@ -30,8 +30,7 @@ def make_constraint(m: Model, d: Data) -> Data:
         rows = rows_in_sequence(m, d, layout, general, constraint_rows)
     else:
         rows = constraint_rows(m, d, layout, general)
-    names = ("active", "pos", "margin", "frictionloss", "diagApprox", "KBIP", "D", "R", "J_contact", "bodies")
-    changed = {name: getattr(rows, name) for name in names}
+    changed = rows.numbers._asdict() | {name: getattr(rows, name) for name in ("active", "J_contact", "bodies")}
     jac = d.efc.J_general if general is None else general.jac
     d = d.replace(efc=d.efc.replace(**changed, J_general=jac))
     if layout.ncontact:
@@ -74,7 +73,7 @@ def reference_constraint(m: Model, d: Data) -> Data:
 
 
 def _reference(m: Model, d: Data, layout: Layout, product: Array | None) -> tuple[Array, Array]:
-    """Velocities (nslot,) of the rows and reference accelerations
+    """Velocities (nslot,) of the rows and their reference accelerations.
 
     `product` (ngeneral,) is the velocity product of the general rows, None where there is none.
     """

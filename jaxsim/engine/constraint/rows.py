@@ -32,13 +32,9 @@ FIXED = 3  # `contact.exclude` of a contact that moves no dof
 NSCALAR = 5  # columns before solref and solimp
 
 
-class ConstraintRows(NamedTuple):
-    """What the position stage makes of the rows: fields of `efc` and `contact`, and counts ne, nf, nl, nefc, wanted.
+class RowNumbers(NamedTuple):
+    """Numbers of rows (n, ...): fields of `efc`."""
 
-    `wanted` (in `count`) are the rows that there would be without a capacity.
-    """
-
-    active: Array
     pos: Array
     margin: Array
     frictionloss: Array
@@ -46,6 +42,16 @@ class ConstraintRows(NamedTuple):
     KBIP: Array
     D: Array
     R: Array
+
+
+class ConstraintRows(NamedTuple):
+    """What the position stage makes of the rows: fields of `efc` and `contact`, and counts ne, nf, nl, nefc, wanted.
+
+    `wanted` (in `count`) are the rows that there would be without a capacity.
+    """
+
+    active: Array
+    numbers: RowNumbers
     J_contact: Array
     efc_address: Array
     exclude: Array
@@ -72,18 +78,6 @@ class RowGroup(NamedTuple):
     frictional: np.ndarray
 
 
-class RowNumbers(NamedTuple):
-    """Numbers of rows (n, ...): position, margin, loss, the diagonal, stiffness, damping, impedance, D and R."""
-
-    pos: Array
-    margin: Array
-    frictionloss: Array
-    diagApprox: Array
-    KBIP: Array
-    D: Array
-    R: Array
-
-
 class ContactPart(NamedTuple):
     """What contacts make of their rows: which are active (n, nfacet), numbers (n, nfacet, ...), Jacobian and mu."""
 
@@ -101,7 +95,7 @@ def constraint_rows(m: Model, d: Data, layout: Layout, general: GeneralRows | No
     groups += [_friction_group(m), _limit_group(m, d, layout)]
     table = jnp.concatenate([_columns(g) for g in groups], axis=1)
     frictional = np.concatenate([g.frictional for g in groups])
-    numbers, _ = _numbers(m, fusion_barrier(table), frictional)
+    numbers = _numbers(m, fusion_barrier(table), frictional)
     active, exclude, mu = jnp.concatenate([g.active for g in groups]), d.contact.exclude, jnp.zeros_like(d.contact.dist)
     jac, bodies = _no_jacobian(m, d, layout), d.efc.bodies
     if layout.ncontact:
@@ -115,9 +109,8 @@ def constraint_rows(m: Model, d: Data, layout: Layout, general: GeneralRows | No
         active &= sleep.awake_rows(m, d, layout)
     address, exclude, count, active = _account(m, d, layout, active & _enabled(m, layout), exclude)
     of_active = lambda x: jnp.where(active.reshape(-1, *(1,) * (x.ndim - 1)), x, 0)  # noqa: E731
-    n = RowNumbers(*map(of_active, numbers))
-    parts = (n.pos, n.margin, n.frictionloss, n.diagApprox, n.KBIP, n.D, n.R)
-    return ConstraintRows(active, *parts, jac, address, exclude, mu, count, bodies)
+    numbers = RowNumbers(*map(of_active, numbers))
+    return ConstraintRows(active, numbers, jac, address, exclude, mu, count, bodies)
 
 
 def _no_jacobian(m: Model, d: Data, layout: Layout) -> Array:
@@ -125,20 +118,21 @@ def _no_jacobian(m: Model, d: Data, layout: Layout) -> Array:
     return jnp.zeros((0, layout.condim, *((layout.nside, 6) if layout.sparse else (m.nv,))), d.qpos.dtype)
 
 
-def _numbers(m: Model, table: Array, frictional: np.ndarray) -> tuple[RowNumbers, Array]:
-    """Numbers of rows from their columns, and impedances, of which `_regularised` makes the rest."""
+def _numbers(m: Model, table: Array, frictional: np.ndarray) -> RowNumbers:
+    """Numbers of rows from their columns."""
     scalars, solref, solimp = jnp.split(table, (NSCALAR, NSCALAR + 2))
     (pos, depth, margin, frictionloss, diag), solref, solimp = components(scalars, 0), solref.T, solimp.T
     found = imp.row_numbers(m.opt.timestep, imp.is_safe(m), solref, solimp, depth, diag)
     stiffness, damping, imped, derivative, regular = found
     stiffness = jnp.where(frictional, 0, stiffness)
     kbip = jnp.stack([stiffness, damping, imped, derivative], axis=1)
-    return _regularised(RowNumbers(pos, margin, frictionloss, diag, kbip, regular, regular), imped), imped
+    return _regularized(RowNumbers(pos, margin, frictionloss, diag, kbip, regular, regular), regular)
 
 
-def _regularised(n: RowNumbers, imped: Array) -> RowNumbers:
-    """Numbers whose D and diagonal are those of their R."""
-    return n._replace(D=divide(jnp.ones_like(n.R), n.R), diagApprox=n.R * imped / (1 - imped))
+def _regularized(n: RowNumbers, regular: Array) -> RowNumbers:
+    """The numbers with another R, and the D and diagonal that follow from it."""
+    imped = n.KBIP[:, 2]
+    return n._replace(R=regular, D=divide(jnp.ones_like(regular), regular), diagApprox=regular * imped / (1 - imped))
 
 
 def _contact_part(m: Model, d: Data, layout: Layout) -> ContactPart:
@@ -161,9 +155,9 @@ def _of_contacts(m: Model, d: Data, layout: Layout) -> ContactPart:
     else:
         jac, moves = contact_jacobian(m, d, layout)
     group = _contact_group(m, d, layout, moves)
-    numbers, imped = _numbers(m, _columns(group), group.frictional)
+    numbers = _numbers(m, _columns(group), group.frictional)
     mu, regular = _contact_regularizer(m, contact, layout, numbers.R)
-    numbers = _regularised(numbers._replace(R=regular), imped)
+    numbers = _regularized(numbers, regular)
     active = group.active.reshape(len(contact.dim), layout.nfacet)
     in_facets = lambda x: _facets(layout, x.reshape(len(contact.dim), -1, *x.shape[1:]))  # noqa: E731
     return ContactPart(active, moves, RowNumbers(*map(in_facets, numbers)), jac, bodies, mu)

@@ -125,7 +125,7 @@ class SolverOperators(NamedTuple):
 def solve(
     layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, guesses: Guesses
 ) -> Solution:
-    """The solution: the reference for every platform."""
+    """The solution, as it is defined on every platform."""
     direction, last = limits.solver.directions(layout, p)
     operators = SolverOperators(
         smooth=p.qfrc_smooth,
@@ -222,12 +222,21 @@ def in_slots(x: SlotRows) -> Array:
     return jnp.concatenate([x.fixed, x.contact.reshape(-1)])
 
 
-def over_contacts(layout: Layout, p: ConstraintProblem, function: Callable, shared: Any, *rows: Array) -> Any:
+HESSIAN_CHUNK = 8  # contacts whose share of the Hessian XLA adds at a time
+
+
+def over_contacts(
+    layout: Layout,
+    p: ConstraintProblem,
+    function: Callable,
+    shared: Any,
+    *rows: Array,
+    chunk: int | None = None,
+) -> Any:
     """`over_rows` of `function(shared, contacts, jacobian, *rows)` for the contacts of the problem."""
     count = count_in_use((contact_slots(layout, p.D) > 0).any(1))  # contacts come first in their buffer
-    return over_rows(
-        lambda shared, x: function(shared, *x), count, shared, (contact_rows(layout, p), p.J.contact, *rows)
-    )
+    each = (contact_rows(layout, p), p.J.contact, *rows)
+    return over_rows(lambda shared, x: function(shared, *x), count, shared, each, chunk)
 
 
 def rows_times(layout: Layout, p: ConstraintProblem, x: Array) -> SlotRows:
@@ -294,7 +303,9 @@ def hessian(layout: Layout, p: ConstraintProblem, r: SlotRows) -> Array:
         return (), contact_hessian(blocks_of_contacts(layout, c, r), jacobian)
 
     h = hessian_without_contacts(layout, p, scalar_weight(fixed_rows(layout, p), r.fixed))
-    return h + over_contacts(layout, p, of_contacts, None, r.contact)[1] if layout.ncontact else h
+    if not layout.ncontact:
+        return h
+    return h + over_contacts(layout, p, of_contacts, None, r.contact, chunk=HESSIAN_CHUNK)[1]
 
 
 def cg_directions(layout: Layout, p: ConstraintProblem) -> tuple[Callable, tuple[Array, Array]]:

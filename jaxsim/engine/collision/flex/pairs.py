@@ -118,7 +118,7 @@ def _sweep_rank(box: Array) -> Array:
 
 
 def _meet(box1: Array, box2: Array, margin: Array) -> Array:
-    """Whether boxes (..., 6) are within the margin of each other along all axes; what is no number never is."""
+    """Whether boxes (..., 6) are within the margin of each other along all axes; NaN never is."""
     gap = jnp.abs(box1[..., :3] - box2[..., :3])
     return jnp.all(gap <= box1[..., 3:] + box2[..., 3:] + margin, axis=-1)
 
