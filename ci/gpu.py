@@ -92,7 +92,7 @@ def run(piece: str, args: argparse.Namespace) -> Figures:
         out = Path(folder) / "figures.json"
         try:
             command = command_of(piece, args, str(out))
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=args.limit)
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=args.limit)
             status, text = done.returncode, (done.stdout + done.stderr).strip()
         except subprocess.TimeoutExpired:
             status, text = 124, f"took longer than {args.limit:.0f} s"
@@ -190,7 +190,7 @@ def inside(args: argparse.Namespace) -> int:
 def device() -> str:
     """The device that JAX takes in a new process."""
     code = "import jax; d = jax.devices()[0]; print(d.platform, d.device_kind, jax.__version__)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
     return (done.stdout.strip().splitlines() or [done.stderr.strip()[-200:]])[-1]
 
 

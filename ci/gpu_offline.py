@@ -359,11 +359,13 @@ def own_kernels(text: str, card: dict[str, Any]) -> list[str]:
         if not ptxas:
             found.append("a kernel; ptxas is not installed")
             continue
-        with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".ptx") as file:
             file.write(ptx)
             file.flush()
             arch = f"-arch=sm_{card['major']}{card['minor']}"
-            done = subprocess.run([ptxas, "-v", arch, file.name, "-o", os.devnull], capture_output=True, text=True)
+            done = subprocess.run(
+                [ptxas, "-v", arch, file.name, "-o", os.devnull], capture_output=True, encoding="utf-8"
+            )
         lines = [s.split(":")[-1].strip() for s in done.stderr.splitlines() if "stack" in s or "registers" in s]
         found.append("kernel: " + "; ".join(lines or [done.stderr[:300]]))
     return found

@@ -241,7 +241,7 @@ def run(name: str, tests: Path, out: Path, match: str, seconds: float) -> None:
 
 def rows(out: Path) -> list[dict[str, str]]:
     """Results of one file's tests: the last of each."""
-    lines = out.read_text().splitlines() if out.exists() else []
+    lines = out.read_text(encoding="utf-8").splitlines() if out.exists() else []
     return list({row["test"]: row for row in map(json.loads, lines)}.values())
 
 

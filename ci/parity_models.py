@@ -114,7 +114,7 @@ def guarded(path: pathlib.Path, save: bool, limit: float) -> tuple[str, str, flo
 
 def is_model(path: pathlib.Path) -> bool:
     """Whether a file is a whole model, MJCF or URDF, rather than one to be included."""
-    text = path.read_text(errors="ignore")
+    text = path.read_text(encoding="utf-8", errors="ignore")
     return "<mujoco" in text or "<robot" in text
 
 

@@ -109,7 +109,7 @@ def found(copy):
     """What the changed package gives."""
     argv = [sys.executable, "-c", TRY, CONTACT, DRIVE]
     env = os.environ | {"PYTHONPATH": str(copy), "JAX_ENABLE_X64": "1", "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run(argv, cwd=copy, env=env, capture_output=True, text=True)
+    done = subprocess.run(argv, cwd=copy, env=env, capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout)
     assert Path(found["package"]).is_relative_to(copy)

@@ -103,7 +103,7 @@ def test_code_of_the_first_pages_fits_the_column(page):
 def test_site_builds_without_a_warning(tmp_path):
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     command = [ROOT / "ci" / "site.sh", tmp_path / "site"]
-    built = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PATH": path})
+    built = subprocess.run(command, capture_output=True, encoding="utf-8", env={**os.environ, "PATH": path})
     assert built.returncode == 0, built.stdout + built.stderr
     assert (tmp_path / "site" / "llms.txt").is_file() and (tmp_path / "site" / "loading.md").is_file()
 

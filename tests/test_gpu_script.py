@@ -18,7 +18,7 @@ def run(folder, *argv):
     model, out = folder / "ball.xml", folder / "out.json"
     model.write_text(BALL)
     argv = [*argv, "--small", "--models", model, "--against", "", "--out", out]
-    done = subprocess.run([sys.executable, CI / "gpu.py", *map(str, argv)], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, CI / "gpu.py", *map(str, argv)], capture_output=True, encoding="utf-8")
     return done, json.loads(out.read_text()) if out.exists() else None
 
 
@@ -47,13 +47,13 @@ def test_parity_kernel_and_gradients_run(tmp_path):
 def test_a_piece_that_fails_is_named(tmp_path):
     out = tmp_path / "out.json"
     argv = ["bench", "--models", "missing.xml", "--small", "--against", "", "--out", out]
-    done = subprocess.run([sys.executable, CI / "gpu.py", *map(str, argv)], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, CI / "gpu.py", *map(str, argv)], capture_output=True, encoding="utf-8")
     assert done.returncode == 1
     assert "failed: bench:missing.xml" in done.stdout
 
 
 def test_all_tests_and_models_that_the_script_names_exist():
-    done = subprocess.run([sys.executable, CI / "gpu.py", "--list"], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, CI / "gpu.py", "--list"], capture_output=True, encoding="utf-8")
     assert done.returncode == 0 and "tests:native/test_pool" in done.stdout, done.stderr
 
 
@@ -61,11 +61,11 @@ def test_a_test_that_moved_is_named(tmp_path):
     (tmp_path / "ci").mkdir()
     shutil.copy(CI / "gpu.py", tmp_path / "ci")
     shutil.copytree(MODELS, tmp_path / "models")
-    done = subprocess.run([sys.executable, tmp_path / "ci" / "gpu.py", "--list"], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, tmp_path / "ci" / "gpu.py", "--list"], capture_output=True, encoding="utf-8")
     assert done.returncode == 1 and "does not exist: tests/engine/solver/test_kernel.py, tests/" in done.stderr
     assert "models/" not in done.stderr
 
 
 def test_unknown_pieces_are_refused():
-    done = subprocess.run([sys.executable, CI / "gpu.py", "speed"], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, CI / "gpu.py", "speed"], capture_output=True, encoding="utf-8")
     assert done.returncode == 1 and "no such piece: speed" in done.stderr

@@ -9,7 +9,7 @@ from tests.paths import CI, ROOT
 
 
 def test_imports_point_one_way():
-    check = subprocess.run([sys.executable, CI / "imports.py"], capture_output=True, text=True)
+    check = subprocess.run([sys.executable, CI / "imports.py"], capture_output=True, encoding="utf-8")
     assert check.returncode == 0, check.stdout
 
 
@@ -51,7 +51,7 @@ def test_each_kind_of_fault_is_named(fault, tmp_path):
     for name, content in (sound | {path: text}).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content)
-    check = subprocess.run([sys.executable, CI / "imports.py", tmp_path], capture_output=True, text=True)
+    check = subprocess.run([sys.executable, CI / "imports.py", tmp_path], capture_output=True, encoding="utf-8")
     assert check.returncode == 1 and words in check.stdout, check.stdout + check.stderr
     assert len(check.stdout.splitlines()) == 1, check.stdout
 
@@ -64,5 +64,5 @@ def test_importing_jaxsim_needs_no_mujoco_and_changes_no_setting():
         "assert 'mujoco' not in sys.modules\n"
         "assert before == dict(jax.config.values)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", cwd=ROOT)
     assert done.returncode == 0, done.stderr

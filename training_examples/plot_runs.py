@@ -18,7 +18,7 @@ AXES = {"steps": "million actions", "seconds": "seconds", "processor_seconds": "
 
 def columns(folder: str | Path, names: Sequence[str], window: int = 1) -> dict[str, np.ndarray]:
     """Columns of a run's `log.csv`, as running means over `window` updates except for what only grows."""
-    with open(Path(folder) / "log.csv", newline="") as file:
+    with open(Path(folder) / "log.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     if rows and (unknown := set(names) - set(rows[0])):
         raise SystemExit(f"{folder}: no column {', '.join(unknown)}; there are {', '.join(rows[0])}")

@@ -204,7 +204,9 @@ def _compile(command: list[str], source: str, library: Path) -> None:
         command = [*command, f"-I{jax.ffi.include_dir()}", str(file), "-o", str(out), *LIBRARIES]
         try:
             english = os.environ | {"LC_ALL": "C"}  # its messages are shown
-            done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env=english)
+            done = subprocess.run(
+                command, capture_output=True, encoding="utf-8", errors="replace", timeout=600, check=False, env=english
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CompilerMissing(f"{command[0]} does not run: {error}") from None
         if done.returncode:

@@ -56,7 +56,7 @@ assert main(["render", "scene.xml", "--out", "frame.jpg"]) == 1
 assert not any(name.partition(".")[0] in {OPTIONAL!r} for name, module in sys.modules.items() if module)
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+        [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, encoding="utf-8"
     )
     assert done.returncode == 0, done.stderr
     assert "jaxsim-mjcf[images]" in done.stderr

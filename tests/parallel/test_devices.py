@@ -51,7 +51,7 @@ print(json.dumps({
 @pytest.fixture(scope="module")
 def report():
     env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, cwd=ROOT, env=env)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, encoding="utf-8", cwd=ROOT, env=env)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -101,6 +101,8 @@ except RuntimeError:
 
 def test_each_core_becomes_a_device_until_jax_has_started():
     env = {k: v for k, v in os.environ.items() if k != "XLA_FLAGS"} | {"JAX_PLATFORMS": "cpu"}
-    done = subprocess.run([sys.executable, "-c", CORES], capture_output=True, text=True, cwd=ROOT, env=env, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", CORES], capture_output=True, encoding="utf-8", cwd=ROOT, env=env, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "too late"

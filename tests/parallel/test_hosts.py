@@ -46,7 +46,7 @@ def start(rank, count, port, folder):
     """A process of a run, with two devices of four, or with all of them."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", "JAX_ENABLE_X64": "0", "NPROC": "4"}
     arguments = [str(x) for x in (rank, count, port, folder, folder / "model.xml")]
-    return subprocess.Popen([sys.executable, "-c", CODE, *arguments], env=env, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen([sys.executable, "-c", CODE, *arguments], env=env, stderr=subprocess.PIPE, encoding="utf-8")
 
 
 def test_two_processes_give_the_bits_of_one(tmp_path):

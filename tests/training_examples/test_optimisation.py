@@ -30,7 +30,7 @@ NAMES = sorted(p.stem for p in EXAMPLES.glob("*.py") if p.stem not in OTHERS)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_small_setting_runs_and_writes_plot_and_replay(name, tmp_path):
     command = [sys.executable, EXAMPLES / f"{name}.py", "--smoke", "--out", tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert done.returncode == 0, done.stderr[-2000:]
     assert list(tmp_path.glob("*.svg")) and list(tmp_path.glob("*.html"))
     assert "reached:" in done.stdout

@@ -111,7 +111,7 @@ def test_command_writes_a_video(tmp_path, name):
     import imageio.v2 as imageio
 
     path = str(tmp_path / "small.xml")
-    Path(path).write_text(SMALL)
+    Path(path).write_text(SMALL, encoding="utf-8")
 
     out = tmp_path / name
     more = ["--seconds", "0.2", "--fps", "20", "--width", "64", "--height", "48", "--controls", "random", "--quiet"]

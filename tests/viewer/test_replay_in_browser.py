@@ -48,7 +48,7 @@ def shot(tmp_path, plane=PLAIN, ball=SPHERE, options="", sites=True):
     done = subprocess.run(
         [CHROMIUM, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", f"--screenshot={picture}", url],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=120,
     )
     complaints = re.findall(r"GL_INVALID\w+.*|Uncaught.*|Mismatch between.*", done.stderr)

@@ -14,7 +14,7 @@ print(use_compile_cache(), jax.config.jax_compilation_cache_dir)"""
 def run(tmp_path, **variables):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_COMP", "XDG"))}
     env |= {"PYTHONPATH": str(ROOT), "HOME": str(tmp_path), "JAX_PLATFORMS": "cpu", **variables}
-    done = subprocess.run([sys.executable, "-c", CODE], env=env, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", CODE], env=env, capture_output=True, encoding="utf-8", check=True)
     return done.stdout.split()
 
 
