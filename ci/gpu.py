@@ -137,7 +137,7 @@ def kernel(subject: str, args: argparse.Namespace) -> Figures:
 
     on_gpu = jax.default_backend() == "gpu"
     m = jaxsim.load_model(model_path(subject))
-    plain, fast = (m.replace(opt=m.opt.replace(solver_kernel=k)) for k in (-1, 1))
+    plain, fast = (m.replace(opt=m.opt.replace(backend=b)) for b in ("xla", "native"))
     d = bench.prepare(plain, bench.BenchSettings(model_path(subject), (args.nworld,), args.nstep), args.nworld)
     forward = jaxsim.jit(jax.vmap(lambda m, d: (lambda d: (d.qacc, d.solver_niter))(jaxsim.forward(m, d)), (None, 0)))
     want, got = (jax.tree.map(np.asarray, forward(x, d)) for x in (plain, fast))

@@ -136,7 +136,7 @@ def main() -> None:
     parser.add_argument("--nworld", type=int, default=8192)
     parser.add_argument("--what", choices=("step", "grad", "rollout"), default="step")
     parser.add_argument("--card", choices=CARDS, default="h100")
-    parser.add_argument("--solver-kernel", type=int, default=0, help="opt.solver_kernel; -1 is the plain solver")
+    parser.add_argument("--backend", default="auto", choices=("auto", "native", "xla"), help="opt.backend")
     parser.add_argument("--text", type=Path, help="write the optimised programs to this folder")
     parser.add_argument("--top", type=int, default=0, help="dearest kernels to list")
     parser.add_argument("--json", type=Path, help="write all counts to this file, after every model")
@@ -208,7 +208,7 @@ def compile_for(path: Path, args: argparse.Namespace) -> tuple[Any, float, list[
 
     with jax.default_device(jax.devices("cpu")[0]):
         m = jaxsim.load_model(path)
-        m = m.replace(opt=m.opt.replace(solver_kernel=args.solver_kernel))
+        m = m.replace(opt=m.opt.replace(backend=args.backend))
         worlds = jax.tree.map(lambda x: there(x, args.nworld), jaxsim.make_data(m))
         model = jax.tree.map(there, m)
     begin = time.perf_counter()

@@ -14,8 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxsim.engine.solver import kernel
-from jaxsim.native import stage, world_program
+from jaxsim.engine.solver.kernel import SOLVE
+from jaxsim.engine.solver.sparse import SPARSE_SOLVE
+from jaxsim.native.matrices import MATRICES
+from jaxsim.native.pool import POOL
+from jaxsim.native.stage import STAGE
+from jaxsim.native.world_program import WORLD_PROGRAM
 from jaxsim.xla.compat import scan_lengths
 
 WIDE = np.longdouble
@@ -403,9 +407,7 @@ RULES = {
     "cond": branch,
     "custom_linear_solve": solved,
     "platform_index": platform,
-    "constraint_solve": defined(kernel.by_jax),
-    "world_program": defined(world_program.by_jax),
-    "stage": defined(stage.by_jax),
+    **{f.name: defined(f.by_jax) for f in (SOLVE, SPARSE_SOLVE, WORLD_PROGRAM, POOL, MATRICES, STAGE)},
     **{name: called("jaxpr") for name in ("jit", "pjit", "remat", "remat2", "checkpoint", "closed_call")},
     "custom_jvp_call": called("call_jaxpr"),
     "custom_vjp_call": called("call_jaxpr"),

@@ -9,6 +9,7 @@ import jax.core
 import numpy as np
 
 from jaxsim.core.types import (
+    Backend,
     ConeType,
     DisableBit,
     EnableBit,
@@ -18,7 +19,13 @@ from jaxsim.core.types import (
     WarningType,
 )
 
-WORDS = {"integrator": IntegratorType, "cone": ConeType, "jacobian": JacobianType, "solver": SolverType}
+WORDS = {
+    "integrator": IntegratorType,
+    "cone": ConeType,
+    "jacobian": JacobianType,
+    "solver": SolverType,
+    "backend": Backend,
+}
 FLAGS = {"disableflags": DisableBit, "enableflags": EnableBit}
 MAX_CONTACTS = 10  # contacts that are listed
 MAX_TEXT = 60  # characters of a value that is no array

@@ -51,7 +51,7 @@ def make_model(
     static["callbacks"] = Callbacks()
     static["eq_strain"] = strain_modes({**static, **floats})
     static["max_contacts"], static["max_constraints"] = int(max_contacts), int(max_constraints)
-    opt = {"fluid": any(opt[n] != 0 for n in FLUID_OPTIONS), "solver_kernel": 0, **opt}
+    opt = {"fluid": any(opt[n] != 0 for n in FLUID_OPTIONS), "backend": 0, **opt}
     options: dict[str, Any] = {n: np.asarray(opt[n], dtype=np.float64) for n in OPTION_FLOATS}
     options |= {n: int(opt[n]) for n in OPTION_INTS}
     statistics: dict[str, Any] = {n: np.asarray(stat[n], dtype=np.float64) for n in STATISTICS}

@@ -15,10 +15,10 @@ class Option(Struct):
 
     Own fields, both structure: `fluid` says whether the program computes fluid forces at all. It is on when the
     compiled model has a density or viscosity, and `replace` of either turns it on (unless with a plain zero). To
-    differentiate by density at zero, turn it on by hand: `opt.replace(fluid=1)`. With
-    `solver_kernel` 0 the platform of the program chooses the solver: on CUDA a warp a world in one kernel, on a CPU
-    with a C compiler machine code, elsewhere operations of XLA, with the same answers and gradient. 1 forces the kernel
-    (on a CPU by its C compiler, for tests), -1 the operations, of the solver and of the rest of a step.
+    differentiate by density at zero, turn it on by hand: `opt.replace(fluid=1)`. `backend` says what computes a step on
+    the platform of the program: "auto" is programs of our own on CUDA and on a CPU with a C compiler, and XLA, with a
+    warning, for what cannot be such a program; "native" is an error there; "xla" is XLA for everything. The answers and
+    gradients are the same but for rounding.
     """
 
     # Numbers
@@ -54,7 +54,7 @@ class Option(Struct):
     sdf_iterations: int = integer("", "most iterations of the search on signed distance fields")
     # Own fields
     fluid: int = integer("", "whether the program computes fluid forces at all")
-    solver_kernel: int = integer("", "0: a kernel on CUDA, C on a CPU, else XLA; 1: the kernel or an error; -1: XLA")
+    backend: int = integer("", "what computes a step: auto (0), native (1), xla (2)")
 
     def __repr__(self) -> str:
         return describe_option(self, OPTION_FLOATS, OPTION_INTS)
@@ -89,5 +89,5 @@ class Statistic(Struct):
 
 OPTION_FLOATS = tuple(f.name for f in fields_of(Option, "float"))
 OPTION_INTS = tuple(f.name for f in fields_of(Option, "int"))
-OWN_OPTIONS = ("fluid", "solver_kernel")  # that MuJoCo does not have
+OWN_OPTIONS = ("fluid", "backend")  # that MuJoCo does not have
 STATISTICS = tuple(f.name for f in fields_of(Statistic))

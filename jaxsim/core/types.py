@@ -168,6 +168,14 @@ class JacobianType(IntEnum):
     AUTO = 2
 
 
+class Backend(IntEnum):
+    """What computes a step, `opt.backend`: a choice of jaxsim's own."""
+
+    AUTO = 0  # programs of our own where they can be made, else XLA, with a warning
+    NATIVE = 1  # programs of our own, or an error
+    XLA = 2
+
+
 class SolverType(IntEnum):
     """Constraint solvers, mjtSolver."""
 

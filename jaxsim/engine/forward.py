@@ -8,7 +8,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.flags import disabled, enabled
 from jaxsim.core.model import Model
-from jaxsim.core.types import DisableBit, EnableBit, IntegratorType
+from jaxsim.core.types import Backend, DisableBit, EnableBit, IntegratorType
 from jaxsim.engine import sleep
 from jaxsim.engine.actuation.forces import fwd_actuation
 from jaxsim.engine.actuation.transmission import actuator_velocities, transmission
@@ -31,7 +31,6 @@ from jaxsim.engine.integrate.implicit import implicit
 from jaxsim.engine.inverse.forces import compare_fwd_inv
 from jaxsim.engine.refusals import refuse
 from jaxsim.engine.sensor.stages import sensor_acc, sensor_pos, sensor_vel
-from jaxsim.engine.solver.kernel import NEVER
 from jaxsim.engine.tendon.tendon import mul_jac, tendon
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import is_numpy
@@ -111,8 +110,12 @@ def rungekutta4(m: Model, d: Data, evaluate: Callable[[Model, Data], Data] = dyn
 @public
 def forward(m: Model, d: Data) -> Data:
     """Forward dynamics: from the state to qacc, with sensors and energy; the state stays as it is."""
-    d = _before_control(m, d)
-    return _after_control(m, _control(m, d))
+    numbers = is_numpy(m.qpos0, d.qpos)
+    return (by_backend(m, _forward) if m.opt.backend and not numbers else _forward)(m, d)
+
+
+def _forward(m: Model, d: Data) -> Data:
+    return _after_control(m, _control(m, _before_control(m, d)))
 
 
 def _control(m: Model, d: Data) -> Data:
@@ -178,24 +181,37 @@ def _after_position(m: Model, d: Data) -> Data:
 @public
 def step(m: Model, d: Data) -> Data:
     """One time step: `forward`, then the integrator that `m.opt` names."""
-    if m.opt.solver_kernel == NEVER or is_numpy(m.qpos0, d.qpos):
+    if is_numpy(m.qpos0, d.qpos):
         return step_by_stages(m, d)
     if nvrtc.makes_programs():
-        return stage(step_by_stages)(m, d)
-    return (stage(step_by_stages, "batches") if _runs_in_vectors(m, d) else step_by_stages)(m, d)
+        return by_backend(m, step_by_stages, "plain")(m, d)
+    if not_in_vectors(m, d) is None:
+        return by_backend(m, step_by_stages, "batches")(m, d)
+    return (by_backend(m, step_by_stages) if m.opt.backend else step_by_stages)(m, d)
 
 
-def _runs_in_vectors(m: Model, d: Data) -> bool:
-    """Return whether a batch is one program for vectors of worlds: with few slots of rows that is faster."""
+def by_backend(m: Model, function: Callable[..., Data], form: str = "plain") -> Callable[..., Data]:
+    """The function as a stage that is computed as `m.opt.backend` says."""
+    return stage(function, "plain" if m.opt.backend == Backend.XLA else form, "the step", m.opt.backend)
+
+
+def not_in_vectors(m: Model, d: Data) -> str | None:
+    """Return why a batch is not one program for vectors of worlds, or None if it is: with few slots that is faster."""
     layout = d.efc.layout
-    if m.callbacks != Callbacks() or m.nflex or layout.sparse or sleep.sleeps(m):
-        return False
-    once = m.opt.integrator != IntegratorType.RK4  # whose four evaluations take a C++ compiler four times as long
-    return once and layout.nslot <= MOST_SLOTS and m.nv <= MOST_DOFS
+    causes = {
+        "it has callbacks": m.callbacks != Callbacks(),
+        "it has flexes": m.nflex > 0,
+        "its rows are sparse": layout.sparse,
+        "its trees sleep": sleep.sleeps(m),
+        "RK4 would take the compiler four times as long": m.opt.integrator == IntegratorType.RK4,
+        f"it has over {MOST_SLOTS} slots of rows ({layout.nslot})": layout.nslot > MOST_SLOTS,
+        f"it has over {MOST_DOFS} dofs": m.nv > MOST_DOFS,
+    }
+    return next((cause for cause, holds in causes.items() if holds), None)
 
 
 def step_by_stages(m: Model, d: Data) -> Data:
-    return _integrate(m, forward(m, check_state(m, d)), _integrator(m).step)
+    return _integrate(m, _forward(m, check_state(m, d)), _integrator(m).step)
 
 
 @public

@@ -11,10 +11,6 @@ from jaxsim.core.layout import is_sparse, side_widths
 from jaxsim.core.model import Model
 from jaxsim.core.types import EnableBit, EqType, SolverType
 
-KERNEL_CHOICES = (-1, 0, 1)  # of `opt.solver_kernel`: never, by the platform, always
-KERNEL_DOFS = 1024  # a lane a dof, and threads of a block of a GPU
-
-
 # (what is refused, how many of it a model has)
 REFUSED: tuple[tuple[str, Callable[[Model], int]], ...] = ()
 # (whether a model has the feature, its name, and what is done instead)
@@ -58,14 +54,3 @@ def warn_of_substitutes(m: Model):
 @functools.cache
 def warn_once(what: str):
     warnings.warn(what, ModelWarning, stacklevel=4)  # at the line that loads the model
-
-
-def refuse_kernel(m: Model):
-    """Raise UnsupportedError for values of `opt.solver_kernel` that say nothing, and for what a forced kernel lacks."""
-    chosen = m.opt.solver_kernel
-    if chosen not in KERNEL_CHOICES:
-        raise UnsupportedError(f"solver_kernel {chosen}: it is one of {KERNEL_CHOICES}")
-    if chosen == 1 and is_sparse(m):
-        raise UnsupportedError("solver_kernel 1 with the sparse rows of a large scene")
-    if chosen == 1 and m.nv > KERNEL_DOFS:
-        raise UnsupportedError(f"solver_kernel 1 with more than {KERNEL_DOFS} dofs")

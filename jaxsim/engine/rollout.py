@@ -11,10 +11,10 @@ import jax.numpy as jnp
 from jaxsim.core.callbacks import Callbacks
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
+from jaxsim.core.types import Backend
 from jaxsim.engine import forward
 from jaxsim.engine.derived import carried, fields_read, from_carried, with_fields, without_derived
 from jaxsim.engine.solver.implicit_diff import SOLUTION
-from jaxsim.engine.solver.kernel import NEVER
 from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
 from jaxsim.native.stage import KEPT, stage
@@ -87,14 +87,14 @@ def step_of_state(m: Model, d: Data) -> Data:
     On a CPU that, and what it is needed for, is one program for vectors of worlds (`native/wide.h`).
     """
 
-    in_vectors = jax.default_backend() == "cpu" and m.opt.solver_kernel != NEVER and m.callbacks == Callbacks()
+    in_vectors = jax.default_backend() == "cpu" and m.opt.backend != Backend.XLA and m.callbacks == Callbacks()
     make = forward.step_by_stages if in_vectors else forward.step
 
     def from_state(state: dict[str, Any]) -> Data:
         return make(m, from_carried(d, state))
 
     if in_vectors:
-        return stage(from_state, form="wide transpose")(carried(d))
+        return stage(from_state, "wide transpose", "a step of a rollout", m.opt.backend)(carried(d))
     return jax.checkpoint(from_state, policy=SAVED)(carried(d))
 
 

@@ -7,12 +7,13 @@ what PyTorch's compiler does on a CPU too. Where there is no C compiler, the cal
 import atexit
 import ctypes
 import hashlib
+import importlib.util
 import os
 import platform
 import shutil
 import subprocess
+import sys
 import tempfile
-import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -77,11 +78,14 @@ WORKERS = text(Path(__file__).parent, "workers.h")
 
 
 @cache
-def c_compiler() -> str | None:
-    """The C compiler: what the environment variable JAXSIM_CC names (none if it is empty), else `cc`, gcc or clang."""
-    if "JAXSIM_CC" in os.environ:
-        return (os.environ["JAXSIM_CC"] and shutil.which(os.environ["JAXSIM_CC"])) or None
-    return next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+def c_compiler() -> tuple[str, ...] | None:
+    """The command of the C compiler: what JAXSIM_CC names (none if it is empty), else `cc`, gcc, clang or ziglang's."""
+    named = os.environ.get("JAXSIM_CC")
+    names = ("cc", "gcc", "clang") if named is None else (named,) if named else ()
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None and named is None and importlib.util.find_spec("ziglang"):
+        return sys.executable, "-m", "ziglang", "cc"
+    return path and (path,)
 
 
 @cache
@@ -128,13 +132,9 @@ def load_part(source: str, flags: tuple[str, ...] = SCALAR) -> None:
 def _loaded(source: str, flags: tuple[str, ...], mode: int) -> tuple[Path, ctypes.CDLL]:
     """The library of a source and its path; it is never unloaded."""
     if c_compiler() is None:
-        raise CompilerMissing("no C compiler (cc, gcc or clang)")
+        raise CompilerMissing("no C compiler; install gcc or clang, or pip install 'jaxsim-mjcf[compiler]'")
     made = shared_library(source, flags)
-    try:
-        made.written.result()
-    except CompilerRefused as error:
-        warnings.warn(f"a stage runs by XLA, slower, since {error}. Please report this.", RuntimeWarning, stacklevel=2)
-        raise
+    made.written.result()
     try:
         library = ctypes.CDLL(str(made.path), mode)
     except OSError as error:  # a disk that is full, or from which nothing may run
@@ -170,12 +170,12 @@ class _Library(NamedTuple):
 @cache
 def shared_library(source: str, flags: tuple[str, ...]) -> _Library:
     """The library of a source, which another thread may still be writing."""
-    compiler, flags = c_compiler() or "", (*FLAGS, *flags)
+    compiler, flags = c_compiler() or (), (*FLAGS, *flags)
     machine = [platform.system(), platform.machine(), *([instructions()] if "-march=native" in flags else [])]
-    made_of = [jax.__version__, *machine, compiler, *flags, source]
+    made_of = [jax.__version__, *machine, *compiler, *flags, source]
     name = "jaxsim_" + hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:24]
     path = folder() / f"{name}.so"
-    return _Library(path, _writers().submit(lambda: is_whole(path) or _compile([compiler, *flags], source, path)))
+    return _Library(path, _writers().submit(lambda: is_whole(path) or _compile([*compiler, *flags], source, path)))
 
 
 def is_whole(library: Path) -> bool:
@@ -210,7 +210,7 @@ def _compile(command: list[str], source: str, library: Path) -> None:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CompilerMissing(f"{command[0]} does not run: {error}") from None
         if done.returncode:
-            raise CompilerRefused(f"{command[0]} refuses the source: {done.stderr[:500]}")
+            raise CompilerRefused(f"{command[0]} refuses the source, please report this: {done.stderr[:500]}")
         known = Path(folder) / "library.sum"
         known.write_text(digest(out.read_bytes()), encoding="ascii")
         os.replace(known, library.with_suffix(".sum"))

@@ -27,6 +27,7 @@ PREAMBLE = f"""
 #define SELECT(test, a, b) ((test) ? (a) : (b))
 #define CONVERT(type, x) ((type)(x))
 #define WRAP(type, x) (x)
+#define IS_FINITE(x) isfinite(x)
 {NUMBERS}
 #endif
 #endif
@@ -285,7 +286,7 @@ ELEMENTWISE: dict[str, Callable[..., str]] = {
     "max": greater_of(">"),
     "min": greater_of("<"),
     "sign": _sign,
-    "is_finite": lambda x, **_: f"(isfinite({x}))",
+    "is_finite": lambda x, **_: f"(IS_FINITE({x}))",
     "integer_pow": _power,
     "select_n": _select,
     "clamp": _clamp,

@@ -16,7 +16,11 @@ PLAIN_FORMS: dict[str, Callable[[Any], Any]] = {}
 SYMMETRIC = Primitive("symmetric_matrix")  # the function of `hints.py` of that name
 # A program is for the threads of a GPU or for vectors of worlds on a CPU; its branches are those of a GPU.
 GPU, VECTORS = "cuda", "vectors"
-WHOLE = {GPU: ("constraint_solve",), VECTORS: ("world_program",)}  # primitives that stay as they are
+# primitives of our own that stay as they are
+WHOLE = {
+    GPU: ("constraint_solve", "pool", "small_matrices"),
+    VECTORS: ("world_program", "pool", "small_matrices"),
+}
 
 
 def _spread(params: dict[str, Any], out: Any, x: np.ndarray) -> np.ndarray:
@@ -142,8 +146,8 @@ def _inlined(eqn: Any, operands: list[Term], out: list[Operation], platform: str
 
 def _stays(eqn: Any, platform: str) -> bool:
     """Whether one of our primitives stays as it is in a program for this platform."""
-    program = eqn.params.get("program")
-    return eqn.primitive.name in WHOLE.get(platform, ()) and not getattr(program, "inlined", False)
+    plan = eqn.params.get("plan")
+    return eqn.primitive.name in WHOLE.get(platform, ()) and not getattr(plan, "inlined", False)
 
 
 def _called(eqn: Any) -> Any:

@@ -4,20 +4,19 @@ The functions of `linalg`, for a GPU; everywhere else, and where a matrix is lar
 `otherwise`.
 """
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jax import core
 
 from jaxsim.math.safe import Array
 from jaxsim.native import launch as kernels
-from jaxsim.native.nvrtc import CompilerMissing
+from jaxsim.native.function import NativeFunction
+from jaxsim.native.jaxpr import GPU
 from jaxsim.native.source_text import definitions, text
-from jaxsim.xla.compat import Primitive, mlir
 
 MOST_ROWS = 256  # of registers: a column is in one lane
 # of the arguments (count, ...) of each function, numbers of a matrix of n rows with k right-hand sides
@@ -46,43 +45,35 @@ def of_matrices(name: str, otherwise: Callable[..., Array], *operands: Array) ->
     n = operands[0].shape[-1]
     last = operands[-1].shape
     right = last[-1] if name != "cholesky" and len(last) == 3 else 1
-    return matrices_p.bind(*operands, plan=_Plan(name, n, right, otherwise))
+    plan = _Plan(name, n, right, otherwise)
+    return MATRICES.primitive.bind(*operands, plan=plan, worlds=(True,) * len(operands))[0]
 
 
-matrices_p = Primitive("small_matrices")
+def _by_jax(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    full = [x if w else jnp.broadcast_to(x, (count, *x.shape)) for x, w in zip(operands, worlds, strict=True)]
+    return [plan.otherwise(*full)]
 
 
-@matrices_p.def_impl
-def _run(*operands: Array, plan: _Plan) -> Array:
-    return jax.jit(partial(matrices_p.bind, plan=plan))(*operands)
-
-
-@matrices_p.def_abstract_eval
-def _shape(*operands: Any, plan: _Plan) -> Any:
-    return core.ShapedArray(operands[-1].shape, operands[-1].dtype)
-
-
-def _elsewhere(*operands: Array, plan: _Plan) -> Array:
-    return plan.otherwise(*operands)
-
-
-def _on_cuda(*operands: Array, plan: _Plan) -> Array:
+def _on_cuda(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array] | None:
     dtype = operands[0].dtype
     numbers = memory_of(plan.name, plan.size, plan.right)
     if plan.size > MOST_ROWS or numbers * dtype.itemsize > kernels.SHARED_BYTES or str(dtype) not in kernels.C_NUMBERS:
-        return plan.otherwise(*operands)
-    count = len(operands[0])
+        return None
     shape = kernels.lanes_for(plan.size, numbers * dtype.itemsize)
     source = matrices_source(plan.name, plan.size, plan.right, dtype, count, shape)
     how = kernels.Launch(-(-count // shape.worlds), shape.lanes * shape.worlds, numbers * shape.worlds * dtype.itemsize)
-    try:
-        return kernels.launch(source, "matrices", operands, jax.ShapeDtypeStruct(operands[-1].shape, dtype), how)
-    except CompilerMissing:
-        return plan.otherwise(*operands)
+    full = [x if w else jnp.broadcast_to(x, (count, *x.shape)) for x, w in zip(operands, worlds, strict=True)]
+    return [kernels.launch(source, "matrices", full, jax.ShapeDtypeStruct(full[-1].shape, dtype), how)]
 
 
-mlir.register_lowering(matrices_p, mlir.lower_fun(_on_cuda, multiple_results=False), platform="cuda")
-mlir.register_lowering(matrices_p, mlir.lower_fun(_elsewhere, multiple_results=False))
+MATRICES = NativeFunction(
+    name="small_matrices",
+    plain=lambda plan, *operands: [plan.otherwise(*(x[None] for x in operands))[0]],
+    batched=_by_jax,
+    results=lambda _, operands: [operands[-1]],
+    programs={GPU: _on_cuda},
+    label=lambda plan: f"{plan.name} of small matrices",
+)
 
 
 def memory_of(name: str, n: int, k: int) -> int:

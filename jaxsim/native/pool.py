@@ -7,7 +7,6 @@ all worlds that need a search are moved together into chunks, in which they go s
 
 import contextlib
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -15,20 +14,20 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import core, lax
+from jax import lax
 
 from jaxsim.math.arrays import row_at
 from jaxsim.math.safe import Array
 from jaxsim.native.compiler import begin
 from jaxsim.native.expressions import UnsupportedPrimitive
+from jaxsim.native.function import CPU, NativeFunction
 from jaxsim.native.jaxpr import GPU, Operation, flatten
-from jaxsim.native.nvrtc import CompilerMissing
 from jaxsim.native.pool_kernel import KernelSearch, real_first, search_by_kernel
 from jaxsim.native.pool_native import native_source, search_natively
 from jaxsim.native.statements import SEQUENTIAL, compute, row_of
 from jaxsim.native.writer import Value, Writer
-from jaxsim.xla.batching import is_read, merged
-from jaxsim.xla.compat import Primitive, batching, eval_jaxpr, mlir
+from jaxsim.xla.batching import is_read
+from jaxsim.xla.compat import eval_jaxpr
 from jaxsim.xla.fusion import one_kernel_of_tables
 from jaxsim.xla.loops import repeat
 
@@ -46,6 +45,7 @@ class _Plan(NamedTuple):
     length: int
     width: int
     dtype: Any
+    label: str
 
 
 def for_each(search: Search, shared: Any, rows: Any, count: Array) -> Any:
@@ -76,10 +76,14 @@ def for_each(search: Search, shared: Any, rows: Any, count: Array) -> Any:
     split = sum(i < nshared for i in used)
     width = sum(math.prod(x.shape) for x in jax.tree.leaves(shape))
     read_leaves = [lax.stop_gradient(jnp.asarray(leaves[i])) for i in used]
-    axes = (None,) * split + (0,) * (len(used) - split)
-    full = [x if a is None else x[None] for x, a in zip(read_leaves, axes, strict=True)]
-    out = pool_p.bind(*full, jnp.asarray(count)[None], plan=_Plan(packed, split, length, width, dtype), axes=axes)
-    return _unpacked(out[0], shape)
+    (out,) = POOL(_Plan(packed, split, length, width, dtype, _label(search)), *read_leaves, count)
+    return _unpacked(out, shape)
+
+
+def _label(search: Search) -> str:
+    """What messages call a search: the module and function that define it."""
+    function = search.func if isinstance(search, partial) else search
+    return f"the search of {function.__module__}.{function.__qualname__.split('.<locals>')[0]}"
 
 
 def _unpacked(out: Array, shape: Any) -> Any:
@@ -92,107 +96,89 @@ def _unpacked(out: Array, shape: Any) -> Any:
     )
 
 
-# Searches of worlds: leaves, each with an axis of worlds unless its entry of `axes` is None, and counts (size,), give
-# results (size, n, k). A primitive, so that only the form for the platform of the program is traced.
-pool_p = Primitive("pool")
+def _full(
+    plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]
+) -> tuple[tuple[int | None, ...], list[Array], Array]:
+    """Axes of worlds of the leaves, 0 or None, the leaves, and counts (size,); every world has its own entries."""
+    mine = [x if w else jnp.broadcast_to(x, (count, *x.shape)) for x, w in zip(operands, worlds, strict=True)]
+    axes = tuple(0 if w or i >= plan.split else None for i, w in enumerate(worlds[:-1]))
+    return axes, [operands[i] if a is None else mine[i] for i, a in enumerate(axes)], mine[-1]
 
 
-@pool_p.def_impl
-def _run(*operands: Array, plan: _Plan, axes: tuple) -> Array:
-    return jax.jit(partial(pool_p.bind, plan=plan, axes=axes))(*operands)
-
-
-@pool_p.def_abstract_eval
-def _shape(*operands: Any, plan: _Plan, axes: tuple) -> Any:
-    if jax.default_backend() == "cpu" and plan.length > 1:  # of one entry: mostly of a pair, within a program
+def _begin(plan: _Plan, worlds: Sequence[bool], operands: Sequence[jax.ShapeDtypeStruct]) -> None:
+    if plan.length > 1:  # of one entry: mostly of a pair, within a program
         with contextlib.suppress(UnsupportedPrimitive):
-            begin(_source(plan, axes, _shapes(operands[:-1])))
-    return core.ShapedArray((operands[-1].shape[0], plan.length, plan.width), plan.dtype)
+            place = ["entry" if i >= plan.split else "world" if w else "shared" for i, w in enumerate(worlds[:-1])]
+            entry = [jax.ShapeDtypeStruct(x.shape[i >= plan.split :], x.dtype) for i, x in enumerate(operands[:-1])]
+            begin(_source(plan, tuple(place), tuple(entry)))
 
 
-def _on_cpu(*operands: Array, plan: _Plan, axes: tuple) -> Array:
-    *leaves, count = operands
-    out = jax.ShapeDtypeStruct((len(count), plan.length, plan.width), plan.dtype)
-    try:
-        source = _source(plan, axes, _shapes(leaves))
-        return search_natively(source, kernel_search(plan, axes, leaves).place, leaves, count, out)
-    except (UnsupportedPrimitive, CompilerMissing):
-        return _by_xla(leaves, count, plan, axes)
-
-
-def _shapes(leaves: Sequence[Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
-    return tuple(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in leaves)
+def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    axes, leaves, counts = _full(plan, worlds, count, operands)
+    s = kernel_search(plan, axes, leaves)
+    out = jax.ShapeDtypeStruct((count, plan.length, plan.width), plan.dtype)
+    return [search_natively(_source(plan, tuple(s.place), tuple(s.entry)), s.place, leaves, counts, out)]
 
 
 @lru_cache(maxsize=32)
-def _source(plan: _Plan, axes: tuple, leaves: tuple[jax.ShapeDtypeStruct, ...]) -> str:
-    return native_source(kernel_search(plan, axes, list(leaves)))
+def _source(plan: _Plan, place: tuple[str, ...], entry: tuple[jax.ShapeDtypeStruct, ...]) -> str:
+    return native_source(KernelSearch(plan.search, list(entry), list(place)))
 
 
-def _by_xla(leaves: list[Array], count: Array, plan: _Plan, axes: tuple) -> Array:
-    """Results (size, n, k) by a kernel that XLA compiles for a CPU."""
-    return one_kernel_of_tables(partial(one_by_one, plan, axes))(leaves, count)[..., :-1]
+def _on_cuda(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    axes, leaves, counts = _full(plan, worlds, count, operands)
+    out = jax.ShapeDtypeStruct((count, plan.length, plan.width), plan.dtype)
+    return [search_by_kernel(kernel_search(plan, axes, leaves), leaves, counts, plan.length, out)]
 
 
-def _elsewhere(*operands: Array, plan: _Plan, axes: tuple) -> Array:
-    *leaves, count = operands
-    return side_by_side(plan, axes, leaves, count)
+def _by_xla(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    """Results (size, n, k), on a CPU by one kernel of XLA's."""
+    axes, leaves, counts = _full(plan, worlds, count, operands)
+    on_cpu = lambda x, n: one_kernel_of_tables(partial(one_by_one, plan, axes))(x, n)[..., :-1]  # noqa: E731
+    return [jax.lax.platform_dependent(leaves, counts, cpu=on_cpu, default=partial(side_by_side, plan, axes))]
 
 
-def kernel_search(plan: _Plan, axes: tuple, leaves: list[Any]) -> KernelSearch:
+def _of_world(plan: _Plan, *operands: Array) -> list[Array]:
+    return [x[0] for x in _by_xla(plan, (False,) * len(operands), 1, operands)]
+
+
+def kernel_search(plan: _Plan, axes: Sequence[int | None], leaves: Sequence[Any]) -> KernelSearch:
     """A plan as `pool_kernel` takes it."""
     place = ["shared" if a is None else "world" if i < plan.split else "entry" for i, a in enumerate(axes)]
-    begin = {"shared": 0, "world": 1, "entry": 2}
-    entry = [jax.ShapeDtypeStruct(x.shape[begin[p] :], x.dtype) for x, p in zip(leaves, place, strict=True)]
+    first = {"shared": 0, "world": 1, "entry": 2}
+    entry = [jax.ShapeDtypeStruct(x.shape[first[p] :], x.dtype) for x, p in zip(leaves, place, strict=True)]
     return KernelSearch(plan.search, entry, place)
 
 
-def _on_cuda(*operands: Array, plan: _Plan, axes: tuple) -> Array:
-    *leaves, count = operands
-    out = jax.ShapeDtypeStruct((len(count), plan.length, plan.width), plan.dtype)
-    try:
-        return search_by_kernel(kernel_search(plan, axes, leaves), leaves, count, plan.length, out)
-    except (UnsupportedPrimitive, CompilerMissing) as error:
-        warnings.warn(f"a search is not one kernel of the GPU and takes many times as long: {error}", stacklevel=2)
-        return side_by_side(plan, axes, leaves, count)
-
-
-mlir.register_lowering(pool_p, mlir.lower_fun(_on_cuda, multiple_results=False), platform="cuda")
-mlir.register_lowering(pool_p, mlir.lower_fun(_on_cpu, multiple_results=False), platform="cpu")
-mlir.register_lowering(pool_p, mlir.lower_fun(_elsewhere, multiple_results=False))
-
-
-def _batch(operands: tuple, dims: tuple, *, plan: _Plan, axes: tuple) -> tuple[Array, int]:
-    """A batch of batches as one larger batch."""
-    outer = next(x.shape[d] for x, d in zip(operands, dims, strict=True) if d is not None)
-    size = operands[-1].shape[0] if dims[-1] is None else np.delete(operands[-1].shape, dims[-1])[0]
-
-    of = list(zip(operands, dims, (*axes, 0), strict=True))
-    full = [x if d is None and a is None else merged(x, d, a, outer, size) for x, d, a in of]
-    out_axes = tuple(None if d is None and a is None else 0 for _, d, a in of[:-1])
-    out = pool_p.bind(*full, plan=plan, axes=out_axes)
-    return out.reshape(outer, size, *out.shape[1:]), 0
-
-
-batching.primitive_batchers[pool_p] = _batch
+POOL = NativeFunction(
+    name="pool",
+    plain=_of_world,
+    batched=_by_xla,
+    results=lambda plan, _: [jax.ShapeDtypeStruct((plan.length, plan.width), plan.dtype)],
+    programs={CPU: _on_cpu, GPU: _on_cuda},
+    begin=_begin,
+    label=lambda plan: plan.label,
+)
 
 
 def _of_one_world(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
     """The searches of one world, which a program of it makes one after the other."""
-    plan, axes = op.params["plan"], op.params["axes"]
-    s = kernel_search(plan, axes, list(op.inputs[:-1]))
-    closed = jax.make_jaxpr(lambda *x: plan.search(list(x), jnp.array(True)))(*s.entry)
+    plan = op.params["plan"]
+    if op.params["worlds"] is not None:
+        raise UnsupportedPrimitive("searches of a batch within a world")
+    shapes = [x.shape[i >= plan.split :] for i, x in enumerate(op.inputs[:-1])]
+    s = [jax.ShapeDtypeStruct(shape, x.dtype) for shape, x in zip(shapes, op.inputs[:-1], strict=True)]
+    closed = jax.make_jaxpr(lambda *x: plan.search(list(x), jnp.array(True)))(*s)
     *leaves, count = operands
-    own = [x if p == "shared" else row_of(x, "0") for x, p in zip(leaves, s.place, strict=True)]
     out = w.buffer(plan.dtype, plan.length * plan.width)
     i, total = next(w.names), w.name_of(count)
     with w.repeated(plan.length), w.scope(f"EACH({i}, {plan.length})"):
         w.line(f"if ({i} >= {total}) {{ EACH(k, {plan.width}) PUT({out.name}, {i} * {plan.width} + k, 0); continue; }}")
-        args = [row_of(x, i) if p == "entry" else x for x, p in zip(own, s.place, strict=True)]
+        args = [row_of(x, i) if k >= plan.split else x for k, x in enumerate(leaves)]
         (found,) = compute(w, flatten(closed, GPU), args)
         w.fill(out, found, (plan.length, plan.width), lambda index: [i, *index])
     out.version += 1
-    return [w.stored(out, (1, plan.length, plan.width))]
+    return [w.stored(out, (plan.length, plan.width))]
 
 
 SEQUENTIAL["pool"] = _of_one_world
@@ -200,7 +186,7 @@ SEQUENTIAL["pool"] = _of_one_world
 
 def one_by_one(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], count: Array) -> Array:
     """Results (size, n, k + 1) by a loop over worlds and, in each, over its entries; the last number means nothing."""
-    search, split, length, width, dtype = plan
+    search, split, length, width, dtype, _ = plan
 
     def world(w: Array, out: Array) -> Array:
         mine = [x if a is None else row_at(x, w) for x, a in zip(leaves, axes, strict=True)]
@@ -219,7 +205,7 @@ def one_by_one(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], cou
 
 def side_by_side(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], count: Array) -> Array:
     """Results (size, n, k): entries of all worlds that are searched come first, a chunk of them at a time."""
-    search, split, length, width, dtype = plan
+    search, split, length, width, dtype, _ = plan
     size = len(count)
     chunk = min(CHUNK, size * length)
     order, total = real_first(count, length)

@@ -14,7 +14,7 @@ import numpy as np
 from jax import core, lax
 
 from jaxsim.math.safe import Array
-from jaxsim.native.world_program import jvp_of_plain
+from jaxsim.native.function import jvp_of_plain
 from jaxsim.xla.batching import batch_max, is_read, of_used
 from jaxsim.xla.compat import Primitive, ad, batching, eval_jaxpr, mlir
 

@@ -5,7 +5,6 @@ platforms, and in derivatives, its operations stand where the call stood. A prim
 the platform of the program is made.
 """
 
-import contextlib
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -20,14 +19,12 @@ from jaxsim.math.safe import Array
 from jaxsim.native import launch as kernels
 from jaxsim.native import vectors
 from jaxsim.native.expressions import UnsupportedPrimitive
-from jaxsim.native.jaxpr import GPU, PLAIN_FORMS, VECTORS, Flat, Operation, Var, flatten
-from jaxsim.native.nvrtc import CompilerMissing
+from jaxsim.native.function import CPU, NativeFunction, jvp_of_plain, size_of
+from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, flatten
 from jaxsim.native.segments import segments
 from jaxsim.native.statements import is_known, is_written
 from jaxsim.native.tile_source import TileSource, tile_source
-from jaxsim.native.world_program import jvp_of_plain
-from jaxsim.xla.batching import merged
-from jaxsim.xla.compat import ClosedJaxpr, Primitive, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr, mlir
+from jaxsim.xla.compat import ClosedJaxpr, ad, dce_jaxpr, dce_rules, eval_jaxpr
 
 KEPT = "kept_between_kernels"  # the name of what a derivative needs of JAX's operations, for policies of checkpoints
 MOST_CONSTANTS = 4096  # numbers of a table within a kernel
@@ -47,6 +44,8 @@ class _Plan(NamedTuple):
 
     traced: "_Traced"
     form: str = "plain"
+    label: str = "a stage"
+    backend: int | None = None  # `opt.backend` of the model that it is of, or that of the stage around it
     tangents: int = 0  # of the last operands, in which it is linear
 
 
@@ -67,20 +66,24 @@ class _Traced:
         return self.flats[platform]
 
     @cached_property
-    def is_known(self) -> bool:
-        """Whether all of it can be written for vectors of worlds."""
-        return all(is_known(op, VECTORS) for op in self.flat(VECTORS).operations)
+    def unknown(self) -> str | None:
+        """An operation that cannot be written for vectors of worlds."""
+        return next((op.name for op in self.flat(VECTORS).operations if not is_known(op, VECTORS)), None)
 
 
-def stage(function: Callable[..., Any], form: str = "plain") -> Callable[..., Any]:
-    """The function of one world's arrays (any PyTrees), as a few kernels on a GPU, and in one of the forms on a CPU."""
+def stage(
+    function: Callable[..., Any], form: str = "plain", label: str = "a stage", backend: int | None = None
+) -> Callable[..., Any]:
+    """The function of one world's arrays (any PyTrees), as a few kernels on a GPU, and in one of the forms on a CPU.
+
+    `label` names it in messages; `backend` is `opt.backend`, for it and all native functions within it.
+    """
 
     def run(*args: Any) -> Any:
         leaves, tree = jax.tree.flatten(args)
         traced, shape = jax.make_jaxpr(lambda *x: function(*tree.unflatten(x)), return_shape=True)(*leaves)
         closed, constants = _closed(traced)
-        plan = _Plan(_Traced(closed), form)
-        found = stage_p.bind(*constants, *map(jnp.asarray, leaves), plan=plan, axes=None)
+        found = STAGE(_Plan(_Traced(closed), form, label, backend), *constants, *leaves)
         return jax.tree.unflatten(jax.tree.structure(shape), found)
 
     return run
@@ -102,58 +105,27 @@ def _closed(traced: Any) -> tuple[Any, list[Array]]:
     return jax.make_jaxpr(of)(constants, *shapes), constants
 
 
-# Operands without worlds if `axes` is None; otherwise with an axis of worlds first, unless their entry of `axes` is
-# None. Results have the worlds first.
-stage_p = Primitive("stage")
-stage_p.multiple_results = True
+def _on_cuda(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    return by_kernels(_on_gpu, GPU, plan, worlds, count, operands)
 
 
-@stage_p.def_impl
-def _run(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
-    return jax.jit(lambda *x: stage_p.bind(*x, plan=plan, axes=axes))(*operands)
-
-
-@stage_p.def_abstract_eval
-def _shape(*operands: Any, plan: _Plan, axes: tuple | None) -> list[Any]:
-    lead = () if axes is None else (_size(operands, axes),)
-    return [core.ShapedArray((*lead, *v.aval.shape), v.aval.dtype) for v in plan.traced.closed.jaxpr.outvars]
-
-
-def _size(operands: Sequence[Any], axes: tuple) -> int:
-    return next(x.shape[0] for x, a in zip(operands, axes, strict=True) if a is not None)
-
-
-def by_jax(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
-    """What the primitive means, by operations of JAX."""
-    closed = plan.traced.closed
-    plain = partial(eval_jaxpr, closed.jaxpr, closed.consts)
-    return list((plain if axes is None else jax.vmap(plain, in_axes=axes))(*operands))
-
-
-def _on_cuda(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
-    try:
-        return by_kernels(_on_gpu, GPU, *operands, plan=plan, axes=axes)
-    except CompilerMissing:
-        return by_jax(*operands, plan=plan, axes=axes)
-
-
-def _on_cpu(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
+def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array] | None:
     if plan.form == "host":
-        return by_kernels(_on_host, GPU, *operands, plan=plan, axes=axes)
+        return by_kernels(_on_host, GPU, plan, worlds, count, operands)
     if plan.form == "wide":
-        with contextlib.suppress(CompilerMissing):
-            return by_kernels(vectors.run, VECTORS, *operands, plan=plan, axes=axes)
-    if plan.form == "batches" and axes is not None and _size(operands, axes) >= FEWEST_WORLDS and plan.traced.is_known:
-        with contextlib.suppress(CompilerMissing, UnsupportedPrimitive):
-            return by_kernels(vectors.run, VECTORS, *operands, plan=plan, axes=axes)
-    return by_jax(*operands, plan=plan, axes=axes)
+        return by_kernels(vectors.run, VECTORS, plan, worlds, count, operands)
+    if plan.form != "batches" or count < FEWEST_WORLDS or not any(worlds):
+        return None
+    if plan.traced.unknown:
+        raise UnsupportedPrimitive(f"a program of vectors does not know the operation {plan.traced.unknown}")
+    return by_kernels(vectors.run, VECTORS, plan, worlds, count, operands)
 
 
-def by_kernels(run: Run, platform: str, *operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
+def by_kernels(
+    run: Run, platform: str, plan: _Plan, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]
+) -> list[Array]:
     """What the primitive means, by kernels for a platform, each computed by `run`. Raises CompilerMissing."""
     flat = plan.traced.flat(platform)
-    count = 1 if axes is None else _size(operands, axes)
-    has_worlds = [a is not None for a in axes or (None,) * len(operands)]
     env = dict(zip(flat.inputs, zip(operands, has_worlds, strict=True), strict=True))
     for part in segments(flat, has_worlds, platform):
         if part.flat is not None:
@@ -171,8 +143,7 @@ def by_kernels(run: Run, platform: str, *operands: Array, plan: _Plan, axes: tup
     out = []
     for v in flat.outputs:
         x, worlds = (jnp.asarray(v), False) if isinstance(v, np.ndarray) else env[v]
-        x = x if worlds else jnp.broadcast_to(x, (count, *x.shape))
-        out.append(x[0] if axes is None else x)
+        out.append(x if worlds else jnp.broadcast_to(x, (count, *x.shape)))
     return out
 
 
@@ -182,8 +153,6 @@ def _by_jax(op: Operation, env: dict[Var, tuple[Array, bool]]) -> dict[Var, tupl
     worlds = any(w for _, w in given)
 
     def of(*x: Array) -> list[Array]:
-        if op.name == "small_matrices":  # which has no rule for batches
-            return [op.params["plan"].otherwise(*x)]
         found = op.primitive.bind(*x, **op.params)
         return list(found) if op.primitive.multiple_results else [found]
 
@@ -208,18 +177,24 @@ def _results(flat: Flat, source: TileSource, count: int) -> list[jax.ShapeDtypeS
     return [*out, jax.ShapeDtypeStruct((max(1, count * source.scratch),), np.int8)]
 
 
-mlir.register_lowering(stage_p, mlir.lower_fun(_on_cuda, multiple_results=True), platform=GPU)
-mlir.register_lowering(stage_p, mlir.lower_fun(_on_cpu, multiple_results=True), platform="cpu")
-mlir.register_lowering(stage_p, mlir.lower_fun(by_jax, multiple_results=True))
+STAGE = NativeFunction(
+    name="stage",
+    plain=lambda plan, *operands: eval_jaxpr(plan.traced.closed.jaxpr, plan.traced.closed.consts, *operands),
+    results=lambda plan, _: [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in plan.traced.closed.out_avals],
+    programs={CPU: _on_cpu, GPU: _on_cuda},
+    label=lambda plan: plan.label,
+    backend=lambda plan: plan.backend,
+)
+bind = STAGE.primitive.bind
 
 
 def _without_unused(used: Sequence[bool], *rest: Any) -> tuple[list[bool], Any]:
     """The primitive without the results that a program does not use, and the operands that it reads then."""
     eqn = rest[-1]  # since JAX 0.12 behind what is said of references, of which there are none
-    plan, axes = eqn.params["plan"], eqn.params["axes"]
+    plan, worlds = eqn.params["plan"], eqn.params["worlds"]
     if not any(used):
         return [False] * len(eqn.invars), None
-    sized = None if axes is None else next(i for i, a in enumerate(axes) if a is not None)  # says how many worlds
+    sized = None if worlds is None else worlds.index(True)  # says how many worlds
     key = (*used, sized)
     if key not in plan.traced.parts:
         closed = plan.traced.closed
@@ -229,11 +204,11 @@ def _without_unused(used: Sequence[bool], *rest: Any) -> tuple[list[bool], Any]:
     traced, read = plan.traced.parts[key]
     tangents = sum(read[len(read) - plan.tangents :])
     pick = lambda x, which: [y for y, w in zip(x, which, strict=True) if w]  # noqa: E731
-    params = {"plan": plan._replace(traced=traced, tangents=tangents), "axes": axes and tuple(pick(axes, read))}
+    params = {"plan": plan._replace(traced=traced, tangents=tangents), "worlds": worlds and tuple(pick(worlds, read))}
     return read, eqn.replace(invars=pick(eqn.invars, read), outvars=pick(eqn.outvars, used), params=params)
 
 
-dce_rules[stage_p] = _without_unused
+dce_rules[STAGE.primitive] = _without_unused
 
 
 class _Derivative(NamedTuple):
@@ -248,24 +223,25 @@ class _Derivative(NamedTuple):
     moves: tuple[bool, ...]
 
 
-def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, axes: tuple | None) -> tuple[list, list]:
+def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, worlds: tuple[bool, ...] | None) -> tuple[list, list]:
     """Values and derivatives, each a stage; results that do not depend on what moves have none."""
     moving = tuple(i for i, t in enumerate(tangents) if type(t) is not ad.Zero)
-    if plan.form == "batches":
-        return jvp_of_plain(partial(by_jax, plan=plan, axes=axes), primals, tangents)
+    if plan.form == "batches" and not plan.backend:
+        return jvp_of_plain(partial(STAGE.by_jax, plan=plan, worlds=worlds), primals, tangents)
     if moving not in plan.traced.derivatives:
         plan.traced.derivatives[moving] = _derivative(plan.traced.closed, moving)
     d = plan.traced.derivatives[moving]
-    found = stage_p.bind(*primals, plan=_Plan(d.forward, plan.form), axes=axes)
+    form = "plain" if plan.form == "batches" else plan.form
+    found = bind(*primals, plan=plan._replace(traced=d.forward, form=form, tangents=0), worlds=worlds)
     values, rest = found[: len(d.moves)], iter(found[len(d.moves) :])
     needed = [checkpoint_name(next(rest), KEPT) if i < 0 else primals[i] for i in d.given]
-    places = axes and (*(0 if i < 0 else axes[i] for i in d.given), *(axes[i] for i in moving))
-    if places and all(a is None for a in places):
+    places = worlds and (*(i < 0 or worlds[i] for i in d.given), *(worlds[i] for i in moving))
+    if places and not any(places):
         places = None  # what moves, and what its derivative needs, is the same for all worlds
-    linear = _Plan(d.linear, plan.form, len(moving))
-    moved = stage_p.bind(*needed, *(tangents[i] for i in moving), plan=linear, axes=places)
-    if axes and places is None:
-        moved = [jnp.broadcast_to(x, (_size(primals, axes), *x.shape)) for x in moved]
+    linear = plan._replace(traced=d.linear, form=form, tangents=len(moving))
+    moved = bind(*needed, *(tangents[i] for i in moving), plan=linear, worlds=places)
+    if worlds and places is None:
+        moved = [jnp.broadcast_to(x, (size_of(primals, worlds), *x.shape)) for x in moved]
     moved = iter(moved)
     none = [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in values]
     return values, [next(moved) if m else z for m, z in zip(d.moves, none, strict=True)]
@@ -329,17 +305,18 @@ def _depends(jaxpr: Any, count: int) -> list[bool]:
     return [not hasattr(v, "val") and v in touched for v in jaxpr.outvars]
 
 
-def _transpose(cotangents: Sequence[Any], *operands: Any, plan: _Plan, axes: tuple | None) -> list[Any]:
+def _transpose(cotangents: Sequence[Any], *operands: Any, plan: _Plan, worlds: tuple[bool, ...] | None) -> list[Any]:
     """Cotangents of the tangents, as a stage; those of operands that worlds share are sums over worlds."""
     count = len(operands) - plan.tangents
     real = tuple(k for k, c in enumerate(cotangents) if type(c) is not ad.Zero)
     if real not in plan.traced.transposed:
         plan.traced.transposed[real] = _transposed(plan.traced.closed, count, real)
-    places = axes and (*axes[:count], *(0 for _ in real))
+    places = worlds and (*worlds[:count], *(True for _ in real))
     given = [*operands[:count], *(cotangents[k] for k in real)]
     form = TRANSPOSED.get(plan.form, plan.form)
-    found = stage_p.bind(*given, plan=_Plan(plan.traced.transposed[real], form), axes=places)
-    shared = [axes is not None and a is None for a in (axes or operands)[count:]]
+    transposed = plan._replace(traced=plan.traced.transposed[real], form=form, tangents=0)
+    found = bind(*given, plan=transposed, worlds=places)
+    shared = [worlds is not None and not w for w in (worlds or operands)[count:]]
     return [None] * count + [x.sum(0) if s else x for x, s in zip(found, shared, strict=True)]
 
 
@@ -358,24 +335,5 @@ def _transposed(closed: Any, count: int, real: tuple[int, ...]) -> _Traced:
     return _Traced(jax.make_jaxpr(of)(*shapes[:count], *cotangents))
 
 
-ad.primitive_transposes[stage_p] = _transpose
-ad.primitive_jvps[stage_p] = _jvp
-
-
-def _batch(operands: tuple, dims: tuple, *, plan: _Plan, axes: tuple | None) -> tuple[list, list]:
-    """A batch; a batch of batches as one larger batch."""
-    outer = next(x.shape[d] for x, d in zip(operands, dims, strict=True) if d is not None)
-    if axes is None:
-        moved = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, dims, strict=True)]
-        found = stage_p.bind(*moved, plan=plan, axes=tuple(None if d is None else 0 for d in dims))
-        return found, [0] * len(found)
-    inside = [x if d is None else np.empty(np.delete(x.shape, d), bool) for x, d in zip(operands, dims, strict=True)]
-    size = _size(inside, axes)
-    of = list(zip(operands, dims, axes, strict=True))
-    full = [x if d is None and a is None else merged(x, d, a, outer, size) for x, d, a in of]
-    found = stage_p.bind(*full, plan=plan, axes=tuple(None if d is None and a is None else 0 for _, d, a in of))
-    return [x.reshape(outer, size, *x.shape[1:]) for x in found], [0] * len(found)
-
-
-batching.primitive_batchers[stage_p] = _batch
-PLAIN_FORMS[stage_p.name] = lambda eqn: eqn.params["plan"].traced.closed
+ad.primitive_transposes[STAGE.primitive] = _transpose
+ad.primitive_jvps[STAGE.primitive] = _jvp

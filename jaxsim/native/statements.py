@@ -772,7 +772,7 @@ def _over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets
 
 def _world_program(w: Writer, op: Operation, operands: list[Value], _: Targets) -> list[Value]:
     """Results of a C function of one world, which each world of the vector calls with arrays of its own."""
-    source = op.params["program"].source()
+    source = op.params["plan"].source()
     name = w.external(source, [v.dtype for v in op.inputs], [v.dtype for v in op.outputs])
     operands = [w.in_buffer(x) for x in operands]
     w.note_reads()

@@ -231,8 +231,8 @@ SHIFT(right_int32, I, false, false) SHIFT(right_uint32, U, false, false)
 SHIFT(right_logical_int32, I, false, true) SHIFT(right_logical_uint32, U, false, true)
 #endif
 LIFT(bits_of_int32) LIFT(bits_of_uint32) LIFT(zeros_of_int32) LIFT(zeros_of_uint32)
-using std::isfinite;
-static inline I isfinite(F x) { return (x < INFINITY) & (x > -INFINITY); }
+static inline bool IS_FINITE(REAL x) { return (x < INFINITY) & (x > -INFINITY); }
+static inline I IS_FINITE(F x) { return (x < INFINITY) & (x > -INFINITY); }
 static inline F number_of_32_bits(I bits) { return (F)bits; }
 static inline F number_of_64_bits(I bits) { return (F)bits; }
 

@@ -1,5 +1,6 @@
 """Report of `jaxsim info`: sizes and contents of a model, and a feature of it that is not supported."""
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from enum import IntEnum
@@ -28,8 +29,10 @@ from jaxsim.core.types import (
 )
 from jaxsim.engine.collision.broad.broadphase import is_large
 from jaxsim.engine.collision.driver import groups
+from jaxsim.engine.forward import not_in_vectors
 from jaxsim.engine.geom_bounds import hull_vertices
 from jaxsim.mjcf import read
+from jaxsim.native.function import choices_of
 
 SIZES = ("nbody", "nq", "nv", "nu", "na", "ngeom", "nsite", "nsensordata", "nmocap", "nmesh", "ntendon", "neq", "nkey")
 
@@ -44,16 +47,32 @@ def report(path: str, load: Callable[[], Model]) -> int:
         with collected_warnings() as warned:
             m = load()
         lines = describe(m)
-        jax.eval_shape(jaxsim.step, m, jaxsim.make_data(m))  # the engine raises while it is traced
+        lines += programs(m)  # the engine raises while it is traced
     except UnsupportedError as error:
         unsupported = " ".join(str(error).split())
         lines = lines or outline(path)
-    warnings = [("warning", str(one)) for one in warned]
-    rows = [("model", path), *lines, *warnings, ("unsupported", unsupported or "nothing")]
+    told = [("warning", str(one)) for one in warned]
+    rows = [("model", path), *lines, *told, ("unsupported", unsupported or "nothing")]
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
         print(f"{name:<{width}}  {text}")
     return 1 if unsupported else 0
+
+
+def programs(m: Model) -> list[tuple[str, str]]:
+    """Rows (label, text) about what computes a step on this machine: programs of our own, or XLA and why."""
+    d = jaxsim.make_data(m)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # the rows say it
+        choices = choices_of(lambda: jax.jit(lambda m, d: jaxsim.step(m, d)).lower(m, d))
+    ours = dict.fromkeys(c.label for c in choices if c.cause is None)
+    others = dict.fromkeys(f"{c.label} ({c.cause})" for c in choices if c.cause is not None)
+    rows = [("programs", f"of our own: {', '.join(ours) or 'none'}; the rest by XLA")]
+    rows += [("by XLA instead", text) for text in others]
+    if jax.default_backend() == "cpu":
+        cause = not_in_vectors(m, d)
+        rows += [("a batch", "one program of vectors of worlds" if cause is None else f"world by world: {cause}")]
+    return rows
 
 
 def describe(m: Model) -> list[tuple[str, str]]:

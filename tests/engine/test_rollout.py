@@ -9,6 +9,7 @@ import pytest
 
 import jaxsim
 from jaxsim.engine.derived import CARRIED, fields_read
+from jaxsim.engine.forward import step_by_stages
 from jaxsim.engine.rollout import step_of_state
 
 BEAD = """<mujoco><option timestep="0.01"/><worldbody><geom type="plane" size="3 3 1"/><body pos="0 0 .12">
@@ -177,11 +178,13 @@ def test_policies_read_true_derived_fields():
 
 def test_derived_fields_are_computed_only_if_a_policy_reads_them():
     m, d, _ = bead()
-    m = m.replace(opt=m.opt.replace(solver_kernel=-1))  # operations of JAX, which a jaxpr shows
     gain = jnp.ones((1, 3))
 
+    def rollout(d, policy):  # operations of JAX, which a jaxpr shows
+        return jaxsim.rollout(m, d, policy, 2, step=step_by_stages, checkpoint="none")
+
     def size(policy):
-        return len(str(jax.make_jaxpr(lambda d: jaxsim.rollout(m, d, policy, 2, checkpoint="none")[0].qpos)(d)))
+        return len(str(jax.make_jaxpr(lambda d: rollout(d, policy)[0].qpos)(d)))
 
     state, poses, forces = (
         size(policy) for policy in (lambda i, d: gain @ d.qvel, lambda i, d: d.xpos[1, :1], lambda i, d: d.qacc[:1])

@@ -152,19 +152,21 @@ def test_kernels_of_collisions_find_what_xla_finds(kind, floor, native, tmp_path
     jaxsim.native.compiler.target_of.cache_clear()
     m = jaxsim.load_model(SCENE.format(kind=kind, floor=floor, native=native, z=0.05))
     d = jaxsim.forward(m, jaxsim.make_data(m))
-    seen, bind = [], pool.pool_p.bind
+    seen, bind = [], pool.POOL.primitive.bind
 
     def spy(*operands, **params):
         if not any(isinstance(x, jax.core.Tracer) for x in operands):
-            seen.append(([np.array(x) for x in operands], params, np.asarray(bind(*operands, **params))))
+            seen.append(([np.array(x) for x in operands], params["plan"], np.asarray(bind(*operands, **params)[0])))
         return bind(*operands, **params)
 
-    monkeypatch.setattr(pool.pool_p, "bind", spy)
+    monkeypatch.setattr(pool.POOL.primitive, "bind", spy)
     monkeypatch.setattr(driver, "entries_in_sequence", lambda m, x, geom, kind, groups, plain: plain(x, geom, kind))
     inspect.unwrap(driver.collision)(m, d)  # eager, so that the pool's operands are numbers
     assert any(operands[-1].any() for operands, *_ in seen)
-    for (*leaves, count), params, want in seen:
-        s = pool.kernel_search(params["plan"], params["axes"], leaves)
+    for (*leaves, count), plan, one in seen:
+        full, want, count = [x[None] for x in leaves], one[None], count[None]
+        s = pool.kernel_search(plan, (0,) * len(full), full)
+        leaves = full
         library = compiled(pool_source(s, len(count), want.shape[1]), tmp_path)
         order, total, found = np.arange(want.shape[1], dtype=np.int32), count.astype(np.int32), np.ones_like(want)
         call(library.pool, *leaves, order, total, found)

@@ -333,7 +333,7 @@ def check(target, cases, kind):
 def seen(monkeypatch):
     """What a target refuses is an error, not JAX's operations, and what the compiler warns of as well."""
     monkeypatch.setattr("jaxsim.native.compiler.FLAGS", (*compiler.FLAGS, "-Werror"))
-    monkeypatch.setattr("jaxsim.native.stage.CompilerMissing", KeyError)
+    monkeypatch.setattr("jaxsim.native.function.CompilerMissing", KeyError)
     monkeypatch.setattr("jaxsim.native.stage.UnsupportedPrimitive", KeyError)
 
 

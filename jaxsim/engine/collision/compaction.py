@@ -37,7 +37,7 @@ def compact(mask: Array, capacity: int) -> tuple[Array, Array, Array]:
         index, (total,) = plain(mask)
     else:
         results = jax.ShapeDtypeStruct((capacity,), jnp.int32), jax.ShapeDtypeStruct((1,), jnp.int32)
-        program = WorldProgram(plain, lambda: ProgramSource(SOURCE), results)
+        program = WorldProgram(plain, lambda: ProgramSource(SOURCE), results, "a compaction of pairs")
         index, (total,) = run_program(program, mask, np.array([len(mask), capacity], np.int32))
     real = jnp.arange(capacity, dtype=jnp.int32) < total
     return index, real, jnp.maximum(total - capacity, 0)

@@ -29,6 +29,7 @@ from jaxsim.engine.collision.narrow import (
     context,
     entries,
     has_box_test,
+    merged_entries,
 )
 from jaxsim.engine.collision.shapes import make_frame
 from jaxsim.engine.collision.table import COLLIDERS, Collider
@@ -75,8 +76,8 @@ def _contacts_of_geoms(m: Model, d: Any) -> tuple[Any, Array, Array]:
     for k, group in enumerate(pair_groups):
         kind[group.candidate] = k
 
-    def find(x: NarrowInputs, *_: Any) -> list[GroupContacts]:
-        return [contacts_of_group(m, x, pairs, g, c) for g, c in zip(pair_groups, x.contexts, strict=True)]
+    def find(x: NarrowInputs, _: Array, __: Array, some: list[PairGroup]) -> list[GroupContacts]:
+        return [contacts_of_group(m, x, pairs, g, c) for g, c in zip(some, x.contexts, strict=True)]
 
     d, found = _entries(m, d, x, pairs, kind, pair_groups, find)
     return _fill_buffer(m, d, pairs, found)
@@ -91,8 +92,8 @@ def _contacts_of_large_model(m: Model, d: Any) -> tuple[Any, Array, Array]:
     kind = jnp.where(near.real, collider, -1)
     x = _inputs(m, d, parameters.margin_of(m, near.geom, near.pair), colliders)
 
-    def find(x: NarrowInputs, geom: Array, kind: Array) -> list[GroupContacts]:
-        parts = enumerate(zip(colliders, x.contexts, strict=True))
+    def find(x: NarrowInputs, geom: Array, kind: Array, some: list[PairGroup]) -> list[GroupContacts]:
+        parts = enumerate(zip(some, x.contexts, strict=True))
         return [contacts_in_chunks(x, geom, kind == k, g.collider, c) for k, (g, c) in parts]
 
     d, found = _entries(m, d, x, near, kind, colliders, find)
@@ -103,12 +104,35 @@ def _contacts_of_large_model(m: Model, d: Any) -> tuple[Any, Array, Array]:
 def _entries(
     m: Model, d: Any, x: NarrowInputs, pairs: Any, kind: Any, pair_groups: list[PairGroup], find: Callable
 ) -> tuple[Any, BufferEntries]:
-    """Data and the entries of the contact buffer; `find(x, geom, kind)` are the contacts in plain form."""
+    """Data and the entries of the contact buffer; `find(x, geom, kind, groups)` are contacts of groups in plain form.
+
+    Groups whose colliders run pair after pair are a program of a CPU, the others operations of JAX.
+    """
     if m.callbacks.contact_filter is not None or sleeps(m):
-        d, found = _kept(m, d, pairs, find(x, pairs.geom, kind))
+        d, found = _kept(m, d, pairs, find(x, pairs.geom, kind, pair_groups))
         return d, entries(m, x, pairs.geom, found)
-    plain = lambda x, geom, kind: entries(m, x, geom, find(x, geom, kind))  # noqa: E731
-    return d, entries_in_sequence(m, x, pairs.geom, kind, pair_groups, plain)
+    in_sequence = [g.collider.in_sequence for g in pair_groups]
+    if all(in_sequence):
+        return d, _entries_of(m, x, pairs.geom, kind, pair_groups, find)
+    parts = []
+    for chosen in (True, False):
+        mine = [k for k, which in enumerate(in_sequence) if which == chosen]
+        index = np.full(len(pair_groups) + 1, -1, np.int32)  # its last entry is that of kind -1
+        index[mine] = np.arange(len(mine))
+        some = [pair_groups[k] for k in mine]
+        part = x._replace(contexts=tuple(x.contexts[k] for k in mine))
+        own = gather(index if isinstance(kind, np.ndarray) else jnp.asarray(index), kind % len(index))
+        if some:
+            parts.append(_entries_of(m, part, pairs.geom, own, some, find, chosen))
+    return d, parts[0] if len(parts) == 1 else merged_entries(m.max_contacts, *parts)
+
+
+def _entries_of(
+    m: Model, x: NarrowInputs, geom: Any, kind: Any, some: list[PairGroup], find: Callable, in_sequence: bool = True
+) -> BufferEntries:
+    """The entries of some groups, of which `kind` holds the index or -1."""
+    plain = lambda x, geom, kind: entries(m, x, geom, find(x, geom, kind, some))  # noqa: E731
+    return entries_in_sequence(m, x, geom, kind, some, plain) if in_sequence else plain(x, geom, kind)
 
 
 def _inputs(m: Model, d: Any, margin: Array, pair_groups: list[PairGroup]) -> NarrowInputs:

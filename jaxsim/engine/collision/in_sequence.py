@@ -91,7 +91,8 @@ def entries_in_sequence(
     source = partial(_source, tuple(programs), kinds, types, places, width, swept)
     lists = [jnp.asarray(geom, jnp.int32), jnp.asarray(kind, jnp.int32), sizes]
     lists += sweep_operands(m, x, geom) if swept else []
-    row, candidate, count = run_program(WorldProgram(in_plain_form, source, results), *operands, x.margin, *lists)
+    program = WorldProgram(in_plain_form, source, results, "the narrow phase")
+    row, candidate, count = run_program(program, *operands, x.margin, *lists)
     return BufferEntries(row, candidate, count[0], count[1])
 
 

@@ -190,6 +190,17 @@ def entries(m: Any, x: NarrowInputs, geom: Any, found: list[GroupContacts]) -> B
     return BufferEntries(row, jnp.where(real, candidate, -1).astype(jnp.int32), count, dropped)
 
 
+def merged_entries(capacity: int, a: BufferEntries, b: BufferEntries) -> BufferEntries:
+    """Entries of two buffers of as many entries as one buffer, in the order of their candidates."""
+    width = max(a.row.shape[1], b.row.shape[1])
+    rows = jnp.concatenate([jnp.pad(x.row, ((0, 0), (0, width - x.row.shape[1]))) for x in (a, b)])
+    candidate = jnp.concatenate([a.candidate, b.candidate])
+    order = jnp.argsort(jnp.where(candidate < 0, np.iinfo(np.int32).max, candidate), stable=True)[:capacity]
+    beyond = lambda found: jnp.maximum(found - capacity, 0)  # noqa: E731
+    lost = a.dropped - beyond(a.found) + b.dropped - beyond(b.found) + beyond(a.found + b.found)
+    return BufferEntries(gather(rows, order), gather(candidate, order), a.found + b.found, lost)
+
+
 def _slots_of_buffer(m: Any, found: list[GroupContacts], n: int) -> tuple[Array, Array, Array]:
     """The slot of each entry of the contact buffer (-1: empty), the number of contacts found, and of those dropped.
 

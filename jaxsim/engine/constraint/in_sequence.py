@@ -31,6 +31,9 @@ HERE = Path(__file__).parent
 Arrays = dict[str, Array]
 
 
+LABELS = {"make_rows": "rows of constraints", "make_reference": "the reference acceleration"}
+
+
 class _Plan(NamedTuple):
     """What the C source of a program depends on: names and types of its arrays, and its constants."""
 
@@ -105,7 +108,9 @@ def _run(of: Callable[..., _Plan], plain: Callable, given: Arrays, static: Array
     types = [{n: str(jax.dtypes.canonicalize_dtype(x.dtype)) for n, x in y.items()} for y in (given, found)]
     plan = of(*(tuple(t.items()) for t in types))
     out = tuple(jax.ShapeDtypeStruct(x.shape, jax.dtypes.canonicalize_dtype(x.dtype)) for x in found.values())
-    return run_program(WorldProgram(plain, partial(_source, plan), out, inlined=True), *given.values())
+    return run_program(
+        WorldProgram(plain, partial(_source, plan), out, LABELS[plan.entry], inlined=True), *given.values()
+    )
 
 
 def _no_rows(layout: Layout, dtype: Any) -> GeneralRows:

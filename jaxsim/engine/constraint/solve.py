@@ -9,7 +9,6 @@ from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit, SolverType
 from jaxsim.engine.constraint.island import slot_labels
 from jaxsim.engine.constraint.problem import make_problem
-from jaxsim.engine.refusals import refuse_kernel
 from jaxsim.engine.solver import implicit_diff, noslip, primal, sparse
 from jaxsim.engine.solver.problem import force, row_state
 from jaxsim.interface.public import public
@@ -31,13 +30,11 @@ def fwd_constraint(m: Model, d: Data) -> Data:
     layout, solver = d.efc.layout, SOLVERS.get(m.opt.solver)
     if solver is None:
         raise UnsupportedError(f"the solver {m.opt.solver!r}")
-    if m.opt.solver_kernel:
-        refuse_kernel(m)
     if m.opt.disableflags & DisableBit.CONSTRAINT or layout.nslot == 0 or m.nv == 0:
         zero = jnp.zeros_like(d.qfrc_smooth)
         return d.replace(qacc=d.qacc_smooth, qfrc_constraint=zero, solver_niter=jnp.zeros_like(d.solver_niter))
     p = make_problem(m, d)
-    limits = primal.IterationLimits(solver, m.opt.iterations, m.opt.ls_iterations, m.opt.solver_kernel)
+    limits = primal.IterationLimits(solver, m.opt.iterations, m.opt.ls_iterations, m.opt.backend)
     scale = 1 / (m.stat.meaninertia * max(1, m.nv))
     settings = primal.Tolerances(m.opt.tolerance, m.opt.ls_tolerance, scale)
     fixed = jax.lax.stop_gradient((p, d.qacc_smooth, d.qacc_warmstart, settings))

@@ -6,36 +6,33 @@ only the form for the platform of the program is traced.
 """
 
 import functools
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import core
 
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.layout import Layout
+from jaxsim.core.types import Backend
 from jaxsim.engine.solver import primal
 from jaxsim.engine.solver.operators import DenseInertia, DenseRows
 from jaxsim.engine.solver.problem import ConstraintProblem, elliptic
 from jaxsim.math.safe import Array
 from jaxsim.native import compiler as native
 from jaxsim.native import launch as kernels
-from jaxsim.native.jaxpr import PLAIN_FORMS, trace
-from jaxsim.native.nvrtc import CompilerMissing
+from jaxsim.native.function import CPU, NativeFunction
+from jaxsim.native.jaxpr import GPU
 from jaxsim.native.source_text import definitions, text
-from jaxsim.xla.batching import merged
-from jaxsim.xla.compat import Primitive, batching, mlir
 
 HERE = Path(__file__).parent
-NEVER, BY_PLATFORM, ALWAYS = -1, 0, 1  # `opt.solver_kernel`
 MOST_DOFS = 1024  # a lane a dof, and threads of a block
 SHARED = ("M", "smooth", "aref", "D", "lo", "hi", "general", "contact", "friction", "mu", "settings", "free", "warm")
 
 
-class _Plan(NamedTuple):
+class Plan(NamedTuple):
     """What is static of a solve: `names` are those of the operands, in the kernel's order."""
 
     layout: Layout
@@ -50,12 +47,12 @@ def solve(
     settings: primal.Tolerances,
     guesses: primal.Guesses,
 ) -> primal.Solution:
-    """The solution as `primal.solve` finds it: by a kernel on a GPU, or as `limits.kernel` says. Not differentiable."""
-    # the kernel has no remedy for a Hessian that rounding made indefinite (`primal.solve_hessian`)
-    indefinite = layout.strains and limits.kernel == BY_PLATFORM
-    if limits.solver.in_c is None and limits.kernel == ALWAYS:
-        raise UnsupportedError("solver_kernel 1 with a solver that has no kernel")
-    if limits.kernel == NEVER or limits.solver.in_c is None or layout.nv > MOST_DOFS or indefinite:
+    """The solution as `primal.solve` finds it, by a program of ours where there is one. Not differentiable."""
+    # a program has no remedy for a Hessian that rounding made indefinite (`primal.solve_hessian`)
+    in_c = limits.solver.in_c is not None and layout.nv <= MOST_DOFS and not layout.strains
+    if not in_c and limits.backend == Backend.NATIVE:
+        raise UnsupportedError("opt.backend 'native' with this solver, rows of strains, or over 1,024 dofs")
+    if not in_c or limits.backend == Backend.XLA:
         return primal.solve(layout, limits, p, settings, guesses)
     numbers = jnp.stack(settings).astype(p.M.matrix.dtype)
     given = dict(zip(SHARED, (p.M.matrix, p.qfrc_smooth, p.aref, p.D, p.lo, p.hi), strict=False))
@@ -66,11 +63,10 @@ def solve(
     given |= {"settings": numbers, "free": guesses.free}
     if guesses.warm is not None:
         given |= {"warm": guesses.warm}
-    plan = _Plan(layout, limits, tuple(given))
-    return primal.Solution(*solve_p.bind(*map(jnp.asarray, given.values()), plan=plan, axes=None))
+    return primal.Solution(*SOLVE(Plan(layout, limits, tuple(given)), *given.values()))
 
 
-def _plain(plan: _Plan, *operands: Array) -> primal.Solution:
+def _plain(plan: Plan, *operands: Array) -> primal.Solution:
     """`primal.solve` of the operands of the primitive."""
     x = dict(zip(plan.names, operands, strict=True))
     layout, dtype = plan.layout, x["M"].dtype
@@ -95,71 +91,26 @@ def _plain(plan: _Plan, *operands: Array) -> primal.Solution:
     return primal.solve(layout, plan.limits, p, settings, primal.Guesses(x["free"], x.get("warm")))
 
 
-# Operands by `plan.names`, without worlds if `axes` is None; otherwise with an axis of worlds first, unless their entry
-# of `axes` is None. Results are the leaves of a `primal.Solution`, with the worlds first.
-solve_p = Primitive("constraint_solve")
-solve_p.multiple_results = True
-
-
-@solve_p.def_impl
-def _run(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
-    return jax.jit(lambda *x: solve_p.bind(*x, plan=plan, axes=axes))(*operands)
-
-
-def _worlds(operands: tuple, axes: tuple | None) -> tuple[int, ...]:
-    return () if axes is None else (next(x.shape[0] for x, a in zip(operands, axes, strict=True) if a is not None),)
-
-
-@solve_p.def_abstract_eval
-def _shape(*operands: Any, plan: _Plan, axes: tuple | None) -> list[Any]:
-    lead, layout, dtype = _worlds(operands, axes), plan.layout, operands[0].dtype
-    if jax.default_backend() == "cpu" and plan.limits.kernel != ALWAYS:
-        native.begin(native_source(layout, dtype), native.VECTOR)
+def _results(plan: Plan, operands: Sequence[jax.ShapeDtypeStruct]) -> list[jax.ShapeDtypeStruct]:
+    """Like a `primal.Solution`, of the operands in the order of the plan."""
+    layout, dtype = plan.layout, operands[0].dtype
     sizes = ((layout.nv,), (), (layout.nslot,), (layout.nslot,), (layout.nv,))
-    return [core.ShapedArray((*lead, *s), jnp.int32 if k == 1 else dtype) for k, s in enumerate(sizes)]
+    return [jax.ShapeDtypeStruct(s, jnp.int32 if k == 1 else dtype) for k, s in enumerate(sizes)]
 
 
-def by_jax(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
-    """What the primitive means, by operations of JAX."""
-    plain = partial(_plain, plan)
-    return list((plain if axes is None else jax.vmap(plain, in_axes=axes))(*operands))
+def _begin(plan: Plan, worlds: Sequence[bool], operands: Sequence[jax.ShapeDtypeStruct]) -> None:
+    native.begin(native_source(plan.layout, operands[0].dtype), native.VECTOR)
 
 
-def _on_cuda(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
-    try:
-        return _by_kernel(False, *operands, plan=plan, axes=axes)
-    except CompilerMissing:
-        if plan.limits.kernel == ALWAYS:
-            raise
-        return by_jax(*operands, plan=plan, axes=axes)
-
-
-def _elsewhere(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
-    if plan.limits.kernel == ALWAYS:  # for tests
-        return _by_kernel(True, *operands, plan=plan, axes=axes)
-    return by_jax(*operands, plan=plan, axes=axes)
-
-
-def _on_cpu(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
-    if plan.limits.kernel != ALWAYS:
-        try:
-            return natively(*operands, plan=plan, axes=axes)
-        except CompilerMissing:
-            pass
-    return _elsewhere(*operands, plan=plan, axes=axes)
-
-
-def natively(*operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
-    """What the primitive means, by machine code of a CPU. Raises CompilerMissing."""
-    if axes is None:
-        found = natively(*[x[None] for x in operands], plan=plan, axes=(0,) * len(operands))
-        return [x[0] for x in found]
+def _on_cpu(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    if not any(worlds):
+        operands = [x[None] for x in operands]
     layout, limits, given = plan.layout, plan.limits, dict(zip(plan.names, operands, strict=True))
     dtype, empty = operands[0].dtype, {"general": (0, layout.nv), "contact": (0, 1, 1), "friction": (0, 5)}
     full = [given[n] if n in given else jnp.zeros(empty.get(n, 0), dtype) for n in SHARED]
     numbers = [limits.iterations, limits.ls_iterations, limits.solver.in_c, "warm" in given]
     limited = np.concatenate([numbers, layout.limit_dof]).astype(np.int32)
-    out = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in _shape(*operands, plan=plan, axes=axes)]
+    out = [jax.ShapeDtypeStruct((count, *x.shape), x.dtype) for x in _results(plan, operands)]
     target = native.target_of(native_source(layout, dtype), native.VECTOR)
     return list(jax.ffi.ffi_call(target, out)(*full, limited))
 
@@ -176,22 +127,27 @@ def worlds_source(layout: Layout, dtype: Any, constants: dict[str, Any], worlds:
     return before + "".join(text(HERE, name) for name in ("rows.cu", "primal.c", worlds))
 
 
-def _by_kernel(on_host: bool, *operands: Array, plan: _Plan, axes: tuple | None) -> list[Array]:
-    if axes is None:
-        found = _by_kernel(on_host, *[x[None] for x in operands], plan=plan, axes=(0,) * len(operands))
-        return [x[0] for x in found]
-    (count,), layout, dtype = _worlds(operands, axes), plan.layout, operands[0].dtype
+def _on_cuda(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    layout, dtype = plan.layout, operands[0].dtype
     numbers = memory_of_world(layout, dtype)
-    shape = kernels.HOST if on_host else kernels.lanes_for(layout.nv, numbers * dtype.itemsize)
-    spill = numbers if not on_host and numbers * dtype.itemsize > kernels.SHARED_BYTES else 0
-    source = solver_source(plan, axes, dtype, count, shape, spill > 0)
+    shape = kernels.lanes_for(layout.nv, numbers * dtype.itemsize)
+    spill = numbers if numbers * dtype.itemsize > kernels.SHARED_BYTES else 0
+    source = solver_source(plan, worlds, dtype, count, shape, spill > 0)
+    shared = 0 if spill else numbers * shape.worlds * dtype.itemsize
+    how = kernels.Launch(-(-count // shape.worlds), shape.lanes * shape.worlds, shared)
     out = jax.ShapeDtypeStruct((count, _width(layout) + spill), dtype)
-    if on_host:
-        rows = kernels.run_on_host(source, "solve_worlds", operands, out)
-    else:
-        shared = 0 if spill else numbers * shape.worlds * dtype.itemsize
-        how = kernels.Launch(-(-count // shape.worlds), shape.lanes * shape.worlds, shared)
-        rows = kernels.launch(source, "solve_worlds", operands, out, how)
+    return _columns(layout, kernels.launch(source, "solve_worlds", operands, out, how))
+
+
+def on_host(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    """What the kernel of a GPU finds, by the C compiler of the host: for tests."""
+    source = solver_source(plan, worlds, operands[0].dtype, count, kernels.HOST, False)
+    out = jax.ShapeDtypeStruct((count, _width(plan.layout)), operands[0].dtype)
+    return _columns(plan.layout, kernels.run_on_host(source, "solve_worlds", operands, out))
+
+
+def _columns(layout: Layout, rows: Array) -> list[Array]:
+    """The parts of a solution from the rows of worlds that the kernel writes."""
     nv, nslot = layout.nv, layout.nslot
     cuts = np.cumsum([nv, nslot, nslot, nv])
     acc, r, free, force, niter = jnp.split(rows[:, : _width(layout)], cuts, axis=1)
@@ -232,7 +188,9 @@ def memory_of_world(layout: Layout, dtype: Any) -> int:
     return sum(map(up, parts)) + up(batch * dim * dim) + 4 * -(-nv // kernels.WARP)
 
 
-def solver_source(plan: _Plan, axes: tuple, dtype: Any, count: int, shape: kernels.Lanes, spilled: bool) -> str:
+def solver_source(
+    plan: Plan, worlds: Sequence[bool], dtype: Any, count: int, shape: kernels.Lanes, spilled: bool
+) -> str:
     """Source of `solve_worlds(operands..., out)` for `count` worlds, a row of numbers for each.
 
     Where the memory of a world is `spilled` it stands at the end of its row.
@@ -245,7 +203,7 @@ def solver_source(plan: _Plan, axes: tuple, dtype: Any, count: int, shape: kerne
     parameters = [f"const T* {n}" for n in plan.names] + ["T* out"]
     sizes = _sizes(layout)
     fields = [
-        f"  p.{n} = {n + (f' + (long long)world * {sizes[n]}' if axes[plan.names.index(n)] is not None else '')};"
+        f"  p.{n} = {n + (f' + (long long)world * {sizes[n]}' if worlds[plan.names.index(n)] else '')};"
         if n in plan.names
         else f"  p.{n} = 0;"
         for n in SHARED
@@ -275,32 +233,11 @@ def _sizes(layout: Layout) -> dict[str, int]:
     return dict(zip(SHARED, (*of, len(primal.Tolerances._fields), nv, nv), strict=True))
 
 
-mlir.register_lowering(solve_p, mlir.lower_fun(_on_cuda, multiple_results=True), platform="cuda")
-mlir.register_lowering(solve_p, mlir.lower_fun(_on_cpu, multiple_results=True), platform="cpu")
-mlir.register_lowering(solve_p, mlir.lower_fun(_elsewhere, multiple_results=True))
-
-
-def _batch(operands: tuple, dims: tuple, *, plan: _Plan, axes: tuple | None) -> tuple[list[Array], list[int]]:
-    """A batch; a batch of batches as one larger batch."""
-    outer = next(x.shape[d] for x, d in zip(operands, dims, strict=True) if d is not None)
-    moved = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, dims, strict=True)]
-    if axes is None:
-        return solve_p.bind(*moved, plan=plan, axes=tuple(None if d is None else 0 for d in dims)), [0] * 5
-    inner = [x if d is None else x[0] for x, d in zip(moved, dims, strict=True)]
-    (size,) = _worlds(tuple(inner), axes)
-
-    kept = [d is None and a is None for d, a in zip(dims, axes, strict=True)]
-    of = zip(operands, dims, axes, kept, strict=True)
-    full = [x if k else merged(x, d, a, outer, size) for x, d, a, k in of]
-    found = solve_p.bind(*full, plan=plan, axes=tuple(None if k else 0 for k in kept))
-    return [x.reshape(outer, size, *x.shape[1:]) for x in found], [0] * len(found)
-
-
-batching.primitive_batchers[solve_p] = _batch
-
-
-def _plain_form(eqn: Any) -> Any:
-    return trace(partial(by_jax, **eqn.params), [v.aval for v in eqn.invars])
-
-
-PLAIN_FORMS[solve_p.name] = _plain_form
+SOLVE = NativeFunction(
+    name="constraint_solve",
+    plain=_plain,
+    results=_results,
+    programs={CPU: _on_cpu, GPU: _on_cuda},
+    begin=_begin,
+    label=lambda _: "the constraint solver",
+)

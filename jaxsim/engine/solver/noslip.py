@@ -119,7 +119,7 @@ def sweep(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, Arra
         return force, count[None]
 
     results = jax.ShapeDtypeStruct((layout.nslot,), dtype), jax.ShapeDtypeStruct((1,), jnp.int32)
-    program = WorldProgram(plain, partial(_source, layout, str(dtype)), results)
+    program = WorldProgram(plain, partial(_source, layout, str(dtype)), results, "the noslip solver")
     force, (count,) = run_program(program, *given.values(), slots.astype(np.int32), np.array(sizes, np.int32))
     return force, count
 

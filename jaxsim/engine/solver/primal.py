@@ -63,12 +63,12 @@ class Solver(NamedTuple):
 
 
 class IterationLimits(NamedTuple):
-    """The solver and its static limits; `kernel` is `opt.solver_kernel`."""
+    """The solver and its static limits; `backend` is `opt.backend`."""
 
     solver: Solver
     iterations: int
     ls_iterations: int
-    kernel: int = 0
+    backend: int = 0
 
 
 class Guesses(NamedTuple):

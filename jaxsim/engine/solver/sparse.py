@@ -8,6 +8,7 @@ the last digits cost a few more iterations, the first ones cost little.
 On a CPU with a C compiler `sparse_worlds.c` does the same, and eliminates where that costs less.
 """
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.layout import Layout
-from jaxsim.core.types import ConstraintType
+from jaxsim.core.types import Backend, ConstraintType
 from jaxsim.engine.solver import kernel
 from jaxsim.engine.solver.elimination import elimination_order
 from jaxsim.engine.solver.linesearch import SearchLine, line_search
@@ -34,7 +35,8 @@ from jaxsim.engine.solver.problem import (
 from jaxsim.math.arrays import einsum
 from jaxsim.math.safe import Array, divide, norm
 from jaxsim.native import compiler as native
-from jaxsim.native.nvrtc import CompilerMissing
+from jaxsim.native.expressions import UnsupportedPrimitive
+from jaxsim.native.function import CPU, NativeFunction
 from jaxsim.xla.linalg import RIDGES
 
 FORCING = 1e-2  # gradient that an inexact direction may leave, relative to the gradient
@@ -116,15 +118,38 @@ def minimise(
     layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, guesses: Guesses
 ) -> tuple[Array, Array]:
     """qacc (nv,) and the number of Newton iterations."""
-    plain, operands = partial(by_jax, layout, limits), (p, settings, guesses)
-    if limits.kernel != kernel.BY_PLATFORM or layout.nv > MOST_DOFS:
-        return plain(*operands)
-    try:
-        target = native.target_of(native_source(layout, p.aref.dtype), native.VECTOR)
-    except CompilerMissing:
-        return plain(*operands)
-    on_cpu = partial(natively, layout, limits, target)
-    return jax.lax.platform_dependent(*operands, cpu=on_cpu, default=plain)
+    leaves, tree = jax.tree.flatten((p, settings, guesses))
+    if limits.backend == Backend.XLA:
+        return by_jax(layout, limits, p, settings, guesses)
+    acc, niter = SPARSE_SOLVE(_Plan(layout, limits, tree.unflatten), *leaves)
+    return acc, niter
+
+
+class _Plan(NamedTuple):
+    """What is static of a solve, and its operands as a problem, settings and guesses."""
+
+    layout: Layout
+    limits: IterationLimits
+    again: Callable[[Sequence[Array]], tuple[ConstraintProblem, Tolerances, Guesses]]
+
+
+def _plain(plan: _Plan, *operands: Array) -> tuple[Array, Array]:
+    return by_jax(plan.layout, plan.limits, *plan.again(operands))
+
+
+def _results(plan: _Plan, operands: Sequence[jax.ShapeDtypeStruct]) -> list[jax.ShapeDtypeStruct]:
+    real = next(x.dtype for x in operands if jnp.issubdtype(x.dtype, jnp.floating))
+    return [jax.ShapeDtypeStruct((plan.layout.nv,), real), jax.ShapeDtypeStruct((), jnp.int32)]
+
+
+def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> tuple[Array, Array]:
+    layout, limits, again = plan
+    if layout.nv > MOST_DOFS:
+        raise UnsupportedPrimitive(f"more than {MOST_DOFS} dofs")
+    target = native.target_of(native_source(layout, _results(plan, operands)[0].dtype), native.VECTOR)
+    one = lambda *x: natively(layout, limits, target, *again(x))  # noqa: E731
+    axes = [0 if w else None for w in worlds]
+    return jax.vmap(one, in_axes=axes, axis_size=count)(*operands)
 
 
 def native_source(layout: Layout, dtype: Any) -> str:
@@ -257,3 +282,12 @@ def _solve_jvp(layout: Layout, limits: IterationLimits, primals: tuple, tangents
         symmetric=True,
     )
     return (acc, niter), (dacc, jnp.zeros_like(niter))
+
+
+SPARSE_SOLVE = NativeFunction(
+    name="sparse_solve",
+    plain=_plain,
+    results=_results,
+    programs={CPU: _on_cpu},
+    label=lambda _: "the solver of large models",
+)

@@ -12,10 +12,12 @@ import jaxsim
 from jaxsim.core.types import DisableBit
 from jaxsim.engine.collision import in_sequence
 from jaxsim.engine.collision.broad import broadphase
+from jaxsim.engine.collision.table import COLLIDERS
 from jaxsim.native import compiler as native
 from jaxsim.native import world_program
-from jaxsim.native.expressions import UnsupportedPrimitive
+from jaxsim.native.function import choices_of
 from tests.engine.collision.test_driver import everything, states
+from validation.models import sdf
 
 pytestmark = pytest.mark.skipif(
     native.c_compiler() is None, reason="compares the machine code of a C compiler (cc) with XLA's"
@@ -54,7 +56,7 @@ def found(m, d):
 
 
 def in_plain_form(monkeypatch):
-    monkeypatch.setattr(world_program, "natively", lambda *_, **__: (_ for _ in ()).throw(UnsupportedPrimitive("test")))
+    monkeypatch.delitem(world_program.WORLD_PROGRAM.programs, "cpu")
 
 
 def both_forms(m, d, monkeypatch):
@@ -161,3 +163,27 @@ def test_contacts_switched_off_leave_no_call():
     m = jaxsim.load_model(everything(1))
     m = m.replace(opt=m.opt.replace(disableflags=m.opt.disableflags | DisableBit.CONTACT))
     assert "world_program" not in str(jax.make_jaxpr(jaxsim.collision)(m, jaxsim.make_data(m)))
+
+
+@pytest.mark.parametrize("capacity", [64, 2])
+def test_a_pair_without_a_program_leaves_the_others_theirs(capacity, monkeypatch):
+    shapes = [
+        (0, 0.2, sdf.geom("torus", plugin=False)),
+        (0.3, 0.35, '<geom size=".2"/>'),
+        (2, 0.1, '<geom size=".1"/>'),
+    ]
+    bodies = "".join(f'<body pos="{x} 0 {z}"><freejoint/>{geom}</body>' for x, z, geom in shapes)
+    world = f'<worldbody><geom type="plane" size="5 5 1"/>{bodies}</worldbody>'
+    m = jaxsim.load_model(f"<mujoco><asset>{sdf.mesh('torus')}</asset>{world}</mujoco>", max_contacts=capacity)
+    d = jaxsim.make_data(m)
+    lower = np.array([0.0, -0.03, -0.06])
+    d = jax.vmap(lambda z: jaxsim.kinematics(m, d.replace(qpos=d.qpos.at[2::7].add(z))))(lower)
+    lowered = choices_of(lambda: jax.jit(jax.vmap(lambda d: jaxsim.collision(m, d))).lower(d))
+    assert ("the narrow phase", None) in lowered
+    ours = found(m, d)
+    for types, collider in COLLIDERS.items():
+        monkeypatch.setitem(COLLIDERS, types, collider._replace(in_sequence=True))  # in one plain form
+    in_plain_form(monkeypatch)
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9), ours, found(m, d))
+    assert (np.asarray(ours[2]) > 0).any() == (capacity == 2)
+    assert {(0, 1), (0, 3)} <= set(map(tuple, ours[0]["geom"][2].tolist())) or capacity == 2

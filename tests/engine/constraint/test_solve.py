@@ -7,7 +7,6 @@ import jaxsim
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.types import SolverType
 from jaxsim.engine.constraint import solve
-from jaxsim.engine.solver import kernel
 
 XML = """<mujoco><option solver="CG"/><worldbody><body><joint frictionloss="1"/><geom size=".1"/></body></worldbody>
 </mujoco>"""
@@ -32,5 +31,5 @@ def test_a_solver_without_a_row_is_refused(m, monkeypatch):
 def test_a_solver_without_a_kernel_is_refused_where_one_is_demanded(m, monkeypatch):
     monkeypatch.setitem(solve.SOLVERS, SolverType.CG, solve.SOLVERS[SolverType.CG]._replace(in_c=None))
     trace(m)
-    with pytest.raises(UnsupportedError, match="a solver that has no kernel"):
-        trace(m.replace(opt=m.opt.replace(solver_kernel=kernel.ALWAYS)))
+    with pytest.raises(UnsupportedError, match="backend 'native' with this solver"):
+        trace(m.replace(opt=m.opt.replace(backend="native")))

@@ -1,6 +1,8 @@
 """The solver as one kernel, its source compiled for this machine: the answers and derivatives of the plain one."""
 
+import dataclasses
 import functools
+import unittest.mock
 
 import jax
 import jax.numpy as jnp
@@ -9,12 +11,13 @@ import pytest
 
 import jaxsim
 from jaxsim.core import layout as layouts
-from jaxsim.core.types import ConstraintType, SolverType
+from jaxsim.core.types import Backend, ConstraintType, SolverType
 from jaxsim.engine.constraint.solve import SOLVERS
 from jaxsim.engine.solver import implicit_diff, kernel, primal
 from jaxsim.engine.solver.operators import DenseInertia, DenseRows
 from jaxsim.engine.solver.problem import ConstraintProblem
 from jaxsim.native import compiler as native
+from jaxsim.native import function
 from jaxsim.native import launch as kernels
 from jaxsim.native.nvrtc import CompilerMissing
 
@@ -23,7 +26,7 @@ needs_compiler = pytest.mark.skipif(
 )
 
 # the source of the kernel, and the form for one thread that a CPU takes by itself
-KINDS = [kernel.ALWAYS, kernel.BY_PLATFORM]
+KINDS = ["kernel", "thread"]
 HEAD = '<mujoco><option cone="{}"/><worldbody>{}</worldbody>{}</mujoco>'
 HINGE = '<body name="b{0}" pos="{0} 0 0"><joint name="j{0}" {1}/><geom name="g{0}" size=".1" condim="{2}"/></body>'
 LIMITED = 'limited="true" range="-1 1"'
@@ -104,23 +107,28 @@ def _bounds(layout, loss):
     return np.where(dry, -loss, lo), np.where(dry, loss, hi)
 
 
-def solve(layout, kind: int, solver: SolverType, p, guesses):
-    """The solution of one problem."""
+ON_HOST = dataclasses.replace(kernel.SOLVE, name="solve_on_host", programs={"cpu": kernel.on_host})
+
+
+def solve(layout, kind: str, solver: SolverType, p, guesses):
+    """The solution of one problem by operations of JAX ("plain"), or a program: see `KINDS`."""
     one = jnp.ones((), p.M.matrix.dtype)
     settings = primal.Tolerances(1e-13 * one, 1e-2 * one, one)
-    return implicit_diff.solve(layout, primal.IterationLimits(SOLVERS[solver], 60, 50, kind), p, settings, guesses)
+    limits = primal.IterationLimits(SOLVERS[solver], 60, 50, Backend.XLA if kind == "plain" else Backend.AUTO)
+    with unittest.mock.patch.object(kernel, "SOLVE", ON_HOST if kind == "kernel" else kernel.SOLVE):
+        return implicit_diff.solve(layout, limits, p, settings, guesses)
 
 
 @functools.cache
-def solver_of(name: str, kind: int, solver: SolverType = SolverType.NEWTON):
+def solver_of(name: str, kind: str, solver: SolverType = SolverType.NEWTON):
     """Solves a batch of problems of one layout."""
     return jax.jit(jax.vmap(functools.partial(solve, layout_of(name), kind, solver)))
 
 
-def both(name: str, dtype, solver: SolverType = SolverType.NEWTON, kind: int = kernel.ALWAYS):
+def both(name: str, dtype, solver: SolverType = SolverType.NEWTON, kind: str = "kernel"):
     """Solutions of the plain solver and of another kind."""
     args = problems(name, dtype)
-    return [present(args[0].D, solver_of(name, k, solver)(*args)) for k in (kernel.NEVER, kind)]
+    return [present(args[0].D, solver_of(name, k, solver)(*args)) for k in ("plain", kind)]
 
 
 def present(d, found):
@@ -160,7 +168,7 @@ def test_solution_in_single_precision_is_that_of_the_plain_solver_in_double_prec
     """The plain one in single precision stops 3e-5 from it."""
     args = problems("pyramids", np.float32)
     doubles = jax.tree.map(lambda x: x.astype(np.float64), args)
-    want = present(doubles[0].D, solver_of("pyramids", kernel.NEVER)(*doubles))
+    want = present(doubles[0].D, solver_of("pyramids", "plain")(*doubles))
     with jax.enable_x64(False):
         found = jax.jit(jax.vmap(functools.partial(solve, layout_of("pyramids"), kind, SolverType.NEWTON)))(*args)
         got = present(args[0].D, found)
@@ -219,7 +227,7 @@ def test_lanes_that_share_the_work_find_the_same(name, lanes, monkeypatch):
     monkeypatch.setattr(kernels, "entry_source", entry)
     monkeypatch.setattr(native, "FLAGS", (*native.FLAGS, "-D_GNU_SOURCE", "-pthread"))
     args = problems(name, np.float64)
-    got = jax.jit(jax.vmap(functools.partial(solve, layout_of(name), kernel.ALWAYS, SolverType.NEWTON)))(*args)
+    got = jax.jit(jax.vmap(functools.partial(solve, layout_of(name), "kernel", SolverType.NEWTON)))(*args)
     assert_close(present(args[0].D, got), both(name, np.float64)[0], 1e-9)
 
 
@@ -231,9 +239,7 @@ def test_batches_of_batches_and_shared_operands(kind):
     shared = p._replace(M=jax.tree.map(lambda x: x[0], p.M))
     axes = jax.tree.map(lambda _: 0, p)._replace(M=jax.tree.map(lambda _: None, p.M))
     one = functools.partial(solve, layout, kind, SolverType.NEWTON)
-    want = jax.vmap(functools.partial(solve, layout, kernel.NEVER, SolverType.NEWTON), in_axes=(axes, 0))(
-        shared, guesses
-    )
+    want = jax.vmap(functools.partial(solve, layout, "plain", SolverType.NEWTON), in_axes=(axes, 0))(shared, guesses)
     want = present(p.D, want)
     assert_close(present(p.D, jax.jit(jax.vmap(one, in_axes=(axes, 0)))(shared, guesses)), want, 1e-9)
     two = lambda x: x.reshape(2, -1, *x.shape[1:])  # noqa: E731
@@ -245,7 +251,7 @@ def test_batches_of_batches_and_shared_operands(kind):
 
 
 @functools.cache
-def derivatives(kind: int):
+def derivatives(kind: str):
     """Of the answers by everything in the problem: along one direction, and backwards from another."""
     layout = layout_of("cones")
     p, guesses = problems("cones", np.float64)
@@ -264,13 +270,13 @@ def derivatives(kind: int):
 @needs_compiler
 @pytest.mark.parametrize("kind", KINDS)
 def test_derivatives_are_those_of_the_plain_solver(kind):
-    for want, got in zip(*map(jax.tree.leaves, map(derivatives, (kernel.NEVER, kind))), strict=True):
+    for want, got in zip(*map(jax.tree.leaves, map(derivatives, ("plain", kind))), strict=True):
         assert np.isfinite(got).all()
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-8 * max(1, np.abs(want).max()))
     assert np.abs(derivatives(kind)[0]).max() > 0.1
 
 
-def lowered(name: str, kind: int, platform: str) -> str:
+def lowered(name: str, kind: str, platform: str) -> str:
     """The program of a batch of problems for a platform."""
     traced = jax.jit(jax.vmap(functools.partial(solve, layout_of(name), kind, SolverType.NEWTON))).trace(
         *problems(name, np.float64)
@@ -281,57 +287,53 @@ def lowered(name: str, kind: int, platform: str) -> str:
 @pytest.mark.parametrize("name", ["dofs", "cones", "many dofs"])
 def test_the_platform_of_the_program_chooses(name, monkeypatch):
     monkeypatch.setattr(kernels, "ptx_of", lambda source: source)
-    text = lowered(name, kernel.BY_PLATFORM, "cuda")
+    text = lowered(name, "thread", "cuda")
     assert text.count("__gpu$xla.gpu.ptx") == 1 and "void solve_worlds" in text
-    assert "solve_worlds" not in lowered(name, kernel.NEVER, "cuda")
-    assert "xla.gpu" not in lowered(name, kernel.BY_PLATFORM, "cpu")
+    assert "solve_worlds" not in lowered(name, "plain", "cuda")
+    assert "xla.gpu" not in lowered(name, "thread", "cpu")
 
 
-def test_without_nvrtc_the_plain_solver_is_taken_unless_the_kernel_is_forced(monkeypatch):
+def test_without_nvrtc_the_plain_solver_is_taken_with_a_warning(monkeypatch):
     def missing(source):
         raise CompilerMissing("NVRTC is not installed")
 
     monkeypatch.setattr(kernels, "ptx_of", missing)
-    assert "solve_worlds" not in lowered("frictionless", kernel.BY_PLATFORM, "cuda")
-    with pytest.raises(CompilerMissing, match="NVRTC is not installed"):
-        lowered("frictionless", kernel.ALWAYS, "cuda")
+    with pytest.warns(RuntimeWarning, match="slower: NVRTC is not installed"):
+        function.warn_once.cache_clear()
+        assert "solve_worlds" not in lowered("frictionless", "thread", "cuda")
 
 
 def test_memory_beyond_that_of_a_block_is_global(monkeypatch):
     seen = []
     monkeypatch.setattr(kernels, "ptx_of", lambda source: seen.append(source) or source)
     monkeypatch.setattr(kernels, "SHARED_BYTES", 1000)
-    text = lowered("cones of six", kernel.BY_PLATFORM, "cuda")
+    text = lowered("cones of six", "thread", "cuda")
     assert "row + RESULTS" in seen[0] and "shared_mem_bytes = 0" in text
 
 
 @needs_compiler
-def test_a_forward_pass_takes_the_option_and_gives_the_same_answer():
+def test_a_step_takes_the_option_and_gives_the_same_answer():
     ball = '<body pos="0 0 .09"><freejoint/><geom size=".1"/></body>'
     m = jaxsim.load_model(HEAD.format("elliptic", f'<geom type="plane" size="1 1 1"/>{ball}', ""), max_contacts=1)
     d = jaxsim.make_data(m).replace(qvel=jnp.array([1.0, 0, -1, 0, 0, 0]))
-    got, want = (jax.jit(jaxsim.forward)(_with_kernel(m, k), d) for k in (kernel.ALWAYS, kernel.NEVER))
+    models = [m.replace(opt=m.opt.replace(backend=b)) for b in ("native", "xla")]
+    programs = [jax.jit(jaxsim.forward).lower(m, d) for m in models]
+    assert ["jaxsim_" in p.as_text() for p in programs] == [True, False]
+    got, want = (jax.jit(jaxsim.forward)(m, d) for m in models)
     assert got.ncon == 1 and got.solver_niter > 0 and np.abs(got.efc_force).max() > 1
     for field in ("qacc", "qfrc_constraint", "efc_force", "efc_b"):
         x, y = getattr(got, field), getattr(want, field)
         np.testing.assert_allclose(x, y, rtol=0, atol=1e-9 * np.abs(y).max(), err_msg=field)
 
 
-def _with_kernel(m, chosen):
-    return m.replace(opt=m.opt.replace(solver_kernel=chosen))
+def test_a_word_that_means_nothing_is_refused():
+    m = jaxsim.load_model(MODELS["dofs"][0], max_contacts=1)
+    with pytest.raises(ValueError, match="backend is 'cuda', wanted one of 'auto', 'native', 'xla'"):
+        m.opt.replace(backend="cuda")
 
 
-def _traced(xml: str, chosen: int):
-    m = _with_kernel(jaxsim.load_model(xml, max_contacts=1), chosen)
-    return jax.eval_shape(jaxsim.forward, m, jaxsim.make_data(m))
-
-
-def test_values_that_mean_nothing_are_refused():
-    with pytest.raises(jaxsim.UnsupportedError, match="solver_kernel 2: it is one of"):
-        _traced(MODELS["dofs"][0], 2)
-
-
-def test_sparse_rows_are_refused_where_the_kernel_is_forced(monkeypatch):
-    monkeypatch.setattr(layouts, "SPARSE_DOFS", 1)
-    with pytest.raises(jaxsim.UnsupportedError, match="solver_kernel 1 with the sparse rows"):
-        _traced(HEAD.format("elliptic", "".join(HINGE.format(i, "", 1) for i in range(8)), ""), 1)
+def test_more_dofs_than_a_program_takes_are_refused_where_one_is_demanded(monkeypatch):
+    monkeypatch.setattr(kernel, "MOST_DOFS", 1)
+    m = jaxsim.load_model(MODELS["dofs"][0], max_contacts=1)
+    with pytest.raises(jaxsim.UnsupportedError, match="backend 'native' with this solver"):
+        jax.eval_shape(jaxsim.forward, m.replace(opt=m.opt.replace(backend="native")), jaxsim.make_data(m))

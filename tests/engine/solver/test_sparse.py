@@ -64,7 +64,7 @@ def test_machine_code_finds_what_operations_of_xla_find(cone, direct, monkeypatc
     monkeypatch.setattr(layout, "SPARSE_DOFS", 0)
     monkeypatch.setattr(sparse, "DIRECT", direct)
     monkeypatch.setattr(sparse, "DIRECT_IF_PRECISE", direct)  # the tolerance is below PRECISE
-    got, want = accelerations(cone, 0), accelerations(cone, -1)
+    got, want = accelerations(cone, "auto"), accelerations(cone, "xla")
     np.testing.assert_allclose(got, want, rtol=0, atol=1e-8 * np.abs(want).max())
     assert np.abs(np.diff(want.reshape(4, -1), axis=0)).max() > 1
 
@@ -73,7 +73,7 @@ def accelerations(cone, chosen, **options):
     """qacc (2, 2, nv) of a batch of batches of forces, by the solver that is `chosen`."""
     _, (m, _, d) = both(cone)
     forces = 5 * np.random.default_rng(2).standard_normal((2, 2, m.nv))
-    forced = m.replace(opt=m.opt.replace(solver_kernel=chosen, **options))
+    forced = m.replace(opt=m.opt.replace(backend=chosen, **options))
     return jax.jit(jax.vmap(jax.vmap(lambda f: solution(forced, d, f))))(forces)
 
 
@@ -85,7 +85,7 @@ def test_a_precise_tolerance_takes_elimination(monkeypatch):
     def found(direct, if_precise, kind):
         monkeypatch.setattr(sparse, "DIRECT", direct)
         monkeypatch.setattr(sparse, "DIRECT_IF_PRECISE", if_precise)
-        return accelerations("pyramidal", 0, tolerance=tolerance[kind])
+        return accelerations("pyramidal", "auto", tolerance=tolerance[kind])
 
     for kind in tolerance:
         eliminated, iterated = found(10**6, 10**6, kind), found(0, 0, kind)

@@ -43,7 +43,7 @@ def near_in_sequence(m: Any, pos: Array, mat: Array, capacity: int, plain: Calla
     tables = _tables(m.structure, m.opt.disableflags & (DisableBit.MIDPHASE | DisableBit.FILTERPARENT))
     sizes = [m.ngeom, m.npair, m.nexclude, capacity]
     sizes += [bool(m.opt.enableflags & EnableBit.OVERRIDE), not m.opt.disableflags & DisableBit.MIDPHASE]
-    program = WorldProgram(in_plain_form, partial(_source, str(pos.dtype)), results)
+    program = WorldProgram(in_plain_form, partial(_source, str(pos.dtype)), results, "the broad phase")
     rows, (count,) = run_program(program, *given, np.array(sizes, np.int32), *tables)
     return FoundPairs(rows, jnp.minimum(count, capacity), jnp.maximum(count - capacity, 0))
 

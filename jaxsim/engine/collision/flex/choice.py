@@ -51,7 +51,7 @@ def choose(m: Any, d: Any, numbers: Array, keys: Array, ids: Array, segment: Arr
     result = (jax.ShapeDtypeStruct((n,), jnp.int32),)
     sizes = {"T": C_TYPES[str(numbers.dtype)], "N": n, "SEGMENTS": nseg, "KEPT": MAXCONPAIR, "WORD": WORD}
     sizes |= {"WIDTH": known.path.shape[1], "TURNS": known.turns}
-    program = WorldProgram(plain, partial(_source, tuple(sizes.items())), result)
+    program = WorldProgram(plain, partial(_source, tuple(sizes.items())), result, "the choice of a flex's contacts")
     tables = (jnp.asarray(x) for x in (known.path, known.depth, tree_paths(m).second))
     leaf = leaf_pairs(m, name["geom"], first, second)
     (rank,) = run_program(program, segment, keys, by_tree, leaf, numbers[:, :4], surface, *tables, run_time_one(m))

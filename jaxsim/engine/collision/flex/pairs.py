@@ -93,7 +93,7 @@ def near_elements(m: Any, d: Any, relation: Relation) -> NearElements:
     sizes |= {"CAPACITY": capacity, "ITSELF": int(f == g), "RANKED": int(swept)}
     shapes = (capacity, 2), (), (n,)
     result = tuple(jax.ShapeDtypeStruct(shape, jnp.int32) for shape in shapes)
-    program = WorldProgram(plain, partial(_source, tuple(sizes.items())), result)
+    program = WorldProgram(plain, partial(_source, tuple(sizes.items())), result, "the broad phase of flex elements")
     tables = (bodies, np.isin(element, relation.first), element)
     tables = (jnp.asarray(x, bool if x.dtype == bool else jnp.int32) for x in tables)
     pair, count, rank = run_program(program, take(box, element), lax.stop_gradient(margin), *tables)

@@ -10,8 +10,8 @@ from jaxsim.engine.collision.flex import segments
 from jaxsim.engine.collision.flex.choice import choose
 from jaxsim.engine.collision.flex.found import ID_NAMES
 from jaxsim.native import compiler as native
-from jaxsim.native import world_program
 from jaxsim.native.stage import stage
+from jaxsim.native.world_program import WORLD_PROGRAM
 from tests.engine.collision.flex.cases import CLOTH, SPHERE, flexcomp, scene
 
 pytestmark = pytest.mark.skipif(native.c_compiler() is None, reason="compares machine code of a C compiler with XLA's")
@@ -43,7 +43,7 @@ def test_the_program_in_c_keeps_what_the_plain_form_keeps(seed, monkeypatch):
     d = jaxsim.make_data(m)
     given = contacts(m, seed)
     found = jax.jit(lambda *x: choose(m, d, *x))(*given)
-    monkeypatch.setattr(world_program, "natively", world_program.by_jax)  # no C
+    monkeypatch.delitem(WORLD_PROGRAM.programs, "cpu")  # no C
     plain = jax.jit(lambda *x: choose(m, d, *x) + 0)(*given)
     assert np.array_equal(found, plain)
     on_gpu = jax.jit(stage(lambda *x: choose(m, d, *x), form="host"))(*given)

@@ -9,7 +9,7 @@ from jaxsim.engine.collision.flex import pairs, selves
 from jaxsim.math import component
 from jaxsim.math.component import split
 from jaxsim.native import compiler as native
-from jaxsim.native import world_program
+from jaxsim.native.world_program import WORLD_PROGRAM
 from tests.engine.collision.flex.cases import CLOTH, flexcomp, scene
 
 pytestmark = pytest.mark.skipif(native.c_compiler() is None, reason="compares machine code of a C compiler with XLA's")
@@ -44,7 +44,7 @@ def test_the_program_in_c_finds_the_pairs_of_the_plain_form(most, monkeypatch):
     for relation in relations:
         ours, (of_lost, *_) = found(m, aabb, relation), found(m, lost, relation)
         with monkeypatch.context() as patched:
-            patched.setattr(world_program, "natively", world_program.by_jax)
+            patched.delitem(WORLD_PROGRAM.programs, "cpu")
             patched.setattr(pairs, "TABLE_MAX_PAIRS", most)
             assert ours == found(m, aabb, relation)
             assert of_lost == found(m, lost, relation)[0]

@@ -1,0 +1,218 @@
+"""Functions of one world that are programs of our own on some platforms, and operations of JAX everywhere else.
+
+Each is a primitive of JAX, so that only the form for the platform of the program is made. What all of them have in
+common stands here once: shapes, batches, derivatives, lowering, and what happens where a program cannot be made.
+"""
+
+import functools
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import core
+
+from jaxsim.core.errors import UnsupportedError
+from jaxsim.core.types import Backend
+from jaxsim.math.safe import Array
+from jaxsim.native.expressions import UnsupportedPrimitive
+from jaxsim.native.jaxpr import PLAIN_FORMS, trace
+from jaxsim.native.nvrtc import CompilerMissing
+from jaxsim.xla.batching import merged
+from jaxsim.xla.compat import Primitive, ad, batching, mlir
+
+CPU = "cpu"
+Shape = jax.ShapeDtypeStruct
+# A batch: (plan, which operands have an axis of worlds first, how many worlds, operands) -> results, worlds first.
+Batch = Callable[[Any, Sequence[bool], int, Sequence[Array]], Sequence[Array] | None]
+
+
+@dataclass(frozen=True)
+class NativeFunction:
+    """A function of a plan, which is static, and of the arrays of one world.
+
+    `plain(plan, *operands)` returns a sequence of arrays like `results(plan, operands)`, and defines what is right.
+    `programs` give the same for a batch on their platforms. They raise UnsupportedPrimitive or CompilerMissing where
+    they cannot, and return None where operations of JAX are meant. `batched` is what other platforms compute for a
+    batch, if not `plain` of each world. `begin` starts to compile for a CPU while the caller goes on tracing.
+    `label(plan)` names the function in messages, `backend(plan)` what a model demands (`opt.backend`), or None.
+    """
+
+    name: str
+    plain: Callable[..., Sequence[Array]]
+    results: Callable[[Any, Sequence[Shape]], Sequence[Shape]]
+    programs: Mapping[str, Batch]
+    label: Callable[[Any], str]
+    batched: Batch | None = None
+    begin: Callable[[Any, Sequence[bool], Sequence[Shape]], None] | None = None
+    backend: Callable[[Any], int | None] = lambda _: None
+    primitive: Primitive = field(init=False)
+
+    def __post_init__(self) -> None:
+        # with `worlds` None there are none; else the operands that it marks have an axis of worlds, and all results
+        primitive = Primitive(self.name)
+        primitive.multiple_results = True
+        object.__setattr__(self, "primitive", primitive)
+        primitive.def_impl(partial(_run, primitive))
+        primitive.def_abstract_eval(partial(_shapes, self))
+        for platform in self.programs:
+            mlir.register_lowering(primitive, partial(_lower, self, platform), platform=platform)
+        mlir.register_lowering(primitive, partial(_lower, self, None))
+        batching.primitive_batchers[primitive] = partial(_batch, primitive)
+        ad.primitive_jvps[primitive] = partial(_jvp, self)
+        PLAIN_FORMS[self.name] = lambda eqn: trace(partial(self.by_jax, **eqn.params), [v.aval for v in eqn.invars])
+
+    def __call__(self, plan: Any, *operands: Array) -> list[Array]:
+        """Results for one world."""
+        return self.primitive.bind(*map(jnp.asarray, operands), plan=plan, worlds=None)
+
+    def by_jax(self, *operands: Array, plan: Any, worlds: tuple[bool, ...] | None) -> list[Array]:
+        """What the primitive means, by operations of JAX."""
+        if worlds is None:
+            return list(self.plain(plan, *operands))
+        if self.batched:
+            return list(self.batched(plan, worlds, size_of(operands, worlds), operands) or ())
+        axes = tuple(0 if w else None for w in worlds)
+        return list(jax.vmap(lambda *x: list(self.plain(plan, *x)), in_axes=axes)(*operands))
+
+
+def size_of(operands: Sequence[Any], worlds: Sequence[bool]) -> int:
+    """How many worlds operands have."""
+    return next(x.shape[0] for x, w in zip(operands, worlds, strict=True) if w)
+
+
+def of_world(operands: Sequence[Any], worlds: Sequence[bool]) -> tuple[Shape, ...]:
+    """Shapes of the operands of one world."""
+    return tuple(Shape(x.shape[1:] if w else x.shape, x.dtype) for x, w in zip(operands, worlds, strict=True))
+
+
+def _run(primitive: Primitive, *operands: Array, **params: Any) -> list[Array]:
+    return jax.jit(partial(primitive.bind, **params))(*operands)
+
+
+def _shapes(f: NativeFunction, *operands: Any, plan: Any, worlds: tuple[bool, ...] | None) -> list[Any]:
+    given = worlds or (False,) * len(operands)
+    own = of_world(operands, given)
+    if f.begin and jax.default_backend() == CPU:
+        f.begin(plan, given, own)
+    lead = () if worlds is None else (size_of(operands, worlds),)
+    return [core.ShapedArray((*lead, *x.shape), x.dtype) for x in f.results(plan, own)]
+
+
+class Choice(NamedTuple):
+    """How a function was lowered: its label, and why XLA computes it, or None for a program of our own."""
+
+    label: str
+    cause: str | None
+
+
+class _Lowering(NamedTuple):
+    """What holds while a program is lowered: what its model demands, and a list of choices to add to."""
+
+    backend: int = Backend.AUTO
+    choices: list[Choice] | None = None
+
+
+_USUAL = _Lowering()
+_lowering: ContextVar[_Lowering] = ContextVar("lowering")
+
+
+@contextmanager
+def _within(**changes: Any) -> Iterator[None]:
+    before = _lowering.set(_lowering.get(_USUAL)._replace(**changes))
+    try:
+        yield
+    finally:
+        _lowering.reset(before)
+
+
+def choices_of(lower: Callable[[], Any]) -> list[Choice]:
+    """The choices that were made while `lower()` lowered a program, in their order."""
+    found: list[Choice] = []
+    with _within(choices=found):
+        lower()
+    return found
+
+
+def _lower(f: NativeFunction, platform: str | None, ctx: Any, *operands: Any, plan: Any, **params: Any) -> Any:
+    demanded = f.backend(plan)
+    with nullcontext() if demanded is None else _within(backend=demanded):
+        run = mlir.lower_fun(partial(_chosen, f, platform, plan=plan, **params), multiple_results=True)
+        return run(ctx, *operands)
+
+
+def _chosen(
+    f: NativeFunction, platform: str | None, *operands: Array, plan: Any, worlds: tuple[bool, ...] | None
+) -> list[Array]:
+    """The results by the program for a platform, or by operations of JAX."""
+    backend, choices = _lowering.get(_USUAL)
+    add = (lambda cause: choices.append(Choice(f.label(plan), cause))) if choices is not None else lambda _: None
+    if backend != Backend.XLA and platform is not None and platform in f.programs:
+        given = worlds or (False,) * len(operands)
+        count = 1 if worlds is None else size_of(operands, worlds)
+        try:
+            found = f.programs[platform](plan, given, count, operands)
+            if found is not None:
+                add(None)
+                return [x[0] for x in found] if worlds is None else list(found)
+        except (UnsupportedPrimitive, CompilerMissing) as error:
+            if backend == Backend.NATIVE:
+                raise UnsupportedError(f"opt.backend 'native': {f.label(plan)}: {error}") from error
+            _warn(f.label(plan), str(error), type(error) is CompilerMissing)
+            add(str(error))
+    return f.by_jax(*operands, plan=plan, worlds=worlds)
+
+
+@functools.cache
+def warn_once(message: str) -> None:
+    """Issue a RuntimeWarning, once per process."""
+    warnings.warn(message, RuntimeWarning, stacklevel=2)
+
+
+def _warn(label: str, cause: str, is_missing: bool) -> None:
+    """Say once per process what runs by XLA, and why; a compiler that is missing is one cause for all functions."""
+    what = "programs of jaxsim's own run" if is_missing else f"{label} runs"
+    warn_once(f"{what} by XLA instead, with the same results but slower: {cause}")
+
+
+def jvp_of_plain(plain: Callable[..., Sequence[Array]], primals: tuple, tangents: tuple) -> tuple[list, list]:
+    """Values and derivatives of a function of arrays, by the operands that have tangents."""
+    moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
+
+    def of(*x: Array) -> list[Array]:
+        full = list(primals)
+        for i, value in zip(moving, x, strict=True):
+            full[i] = value
+        return list(plain(*full))
+
+    found, moved = jax.jvp(of, [primals[i] for i in moving], [tangents[i] for i in moving])
+    real = [jnp.issubdtype(x.dtype, jnp.inexact) for x in found]
+    none = [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in found]
+    return found, [t if r else z for t, r, z in zip(moved, real, none, strict=True)]
+
+
+def _jvp(f: NativeFunction, primals: tuple, tangents: tuple, **params: Any) -> tuple[list, list]:
+    return jvp_of_plain(partial(f.by_jax, **params), primals, tangents)
+
+
+def _batch(
+    primitive: Primitive, operands: tuple, dims: tuple, *, plan: Any, worlds: tuple[bool, ...] | None
+) -> tuple[list, list]:
+    """A batch; a batch of batches as one larger batch."""
+    outer = next(x.shape[d] for x, d in zip(operands, dims, strict=True) if d is not None)
+    if worlds is None:
+        moved = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, dims, strict=True)]
+        found = primitive.bind(*moved, plan=plan, worlds=tuple(d is not None for d in dims))
+        return found, [0] * len(found)
+    inside = [x if d is None else np.empty(np.delete(x.shape, d), bool) for x, d in zip(operands, dims, strict=True)]
+    size = size_of(inside, worlds)
+    of = list(zip(operands, dims, worlds, strict=True))
+    full = [x if d is None and not w else merged(x, d, 0 if w else None, outer, size) for x, d, w in of]
+    found = primitive.bind(*full, plan=plan, worlds=tuple(d is not None or w for _, d, w in of))
+    return [x.reshape(outer, size, *x.shape[1:]) for x in found], [0] * len(found)
