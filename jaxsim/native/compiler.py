@@ -85,7 +85,7 @@ def c_compiler() -> tuple[str, ...] | None:
     path = next(filter(None, map(shutil.which, names)), None)
     if path is None and named is None and importlib.util.find_spec("ziglang"):
         return sys.executable, "-m", "ziglang", "cc"
-    return path and (path,)
+    return (path,) if path else None
 
 
 @cache

@@ -118,10 +118,11 @@ def minimise(
     layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, guesses: Guesses
 ) -> tuple[Array, Array]:
     """qacc (nv,) and the number of Newton iterations."""
-    leaves, tree = jax.tree.flatten((p, settings, guesses))
     if limits.backend == Backend.XLA:
         return by_jax(layout, limits, p, settings, guesses)
-    acc, niter = SPARSE_SOLVE(_Plan(layout, limits, tree.unflatten), *leaves)
+    leaves, tree = jax.tree.flatten((p, settings, guesses))
+    again = lambda values: tree.unflatten(values)  # noqa: E731  (JAX cannot keep the bound method)
+    acc, niter = SPARSE_SOLVE(_Plan(layout, limits, again), *leaves)
     return acc, niter
 
 
