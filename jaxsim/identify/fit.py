@@ -145,8 +145,7 @@ def identify(
     run = levenberg if method == "lm" else partial(_adam, learning_rate=learning_rate)
     point = problem.start(first)
     for h in horizons if resume is None or not Path(resume).exists() else ():
-        part = dataclasses.replace(data, ctrl=data.ctrl[:, :h], measured=data.measured[:, :h])
-        point, _ = run(Problem(m, part, parameters, step, **options), point, iterations, progress)
+        point, _ = run(problem.until(h), point, iterations, progress)
     if problem.loss.name != "squares" and (resume is None or not Path(resume).exists()):
         for first_loss in (Loss(), dataclasses.replace(problem.loss, scale=FIRST_SCALE * problem.loss.scale)):
             problem.loss = first_loss
@@ -231,15 +230,10 @@ def _adam(
     problem: Problem, first: Point, iterations: int, progress: bool, learning_rate: float
 ) -> tuple[Point, np.ndarray]:
     """Points and costs (starts, iterations) by Adam, one start after the other."""
-
-    def cost(free: Array) -> Array:
-        return 0.5 * jnp.sum(problem.residual(free) ** 2)
-
-    found = [
-        shoot(cost, jnp.asarray(x), iterations, learning_rate, low=problem.low, high=problem.high, clip=1e9,
-              progress=progress)
-        for x in first.free
-    ]  # fmt: skip
+    cost, shift = problem.differentiable_cost(), jnp.asarray(first.shift[0])
+    options = {"low": problem.low, "high": problem.high, "clip": 1e9, "progress": progress}
+    of_free = lambda free: cost(free, shift)  # noqa: E731
+    found = [shoot(of_free, jnp.asarray(x), iterations, learning_rate, **options) for x in first.free]
     point = Point(np.stack([np.asarray(f.x) for f in found]), first.shift)
     return point, np.stack([np.minimum.accumulate(f.history) for f in found])
 
@@ -252,9 +246,6 @@ def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, 
     marginal = linear.marginal()[:, :-1]
     known = problem.known
     y = np.concatenate([y[0] for _, y, _ in problem.simulated(point.repeated(starts * len(TRIALS)))])
-    to_values = np.asarray(
-        jax.vmap(jax.grad(lambda x, i: problem.values(x)[i]), (None, 0))(jnp.asarray(free), jnp.arange(len(free)))
-    )
     low, high = np.asarray(problem.low), np.asarray(problem.high)
     sentences = (*at_bounds(free, low, high, marginal, labels),)
     sentences += unidentifiable(marginal.T @ marginal, labels)
@@ -264,6 +255,8 @@ def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, 
     deviation = max(1.0, noise) * np.sqrt(np.diag(found.covariance))
     deviation = np.where(found.identified, deviation, np.inf)
     logs = np.repeat([p.log for p in problem.parameters], problem.sizes)
+    values = np.asarray(problem.values(jnp.asarray(free)))
+    to_values = np.where(logs, values, 1.0)
     sizes = np.where(logs, 1.0, np.abs(free))
     residuals, jac = problem.sample(point, starts)
     sentences += (*rough(residuals, free, low, high, jac.astype(free.dtype), deviation, sizes, labels),)
@@ -274,20 +267,18 @@ def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, 
         )
     for line in sentences:
         warnings.warn(line, UserWarning, stacklevel=3)
-    covariance = max(1.0, noise) ** 2 * to_values @ found.covariance @ to_values.T
-    values = np.asarray(problem.values(jnp.asarray(free)))
-    identified = (abs(to_values) > 0) @ ~found.identified == 0
-    std = np.where(identified, np.sqrt(np.maximum(np.diag(covariance), 0)), np.inf)
+    covariance = max(1.0, noise) ** 2 * found.covariance * np.outer(to_values, to_values)
+    std = np.where(found.identified, np.sqrt(np.maximum(np.diag(covariance), 0)), np.inf)
     interval = np.stack([values - 1.96 * std, values + 1.96 * std], axis=1)
     best = history[int(np.nanargmin(history[:, -1]))]
     settled = len(best) < 2 or bool(best[-2] - best[-1] <= SETTLED * best[-1] or _is_perfect(problem, best[-1]))
     steps = data.ctrl.shape[1]
     residual = (np.where(known, y - problem.measured, np.nan) / data.sigma)[:, :steps]
-    qpos, qvel = (np.asarray(x) for x in jaxsim.jit(problem.started)(problem.everything(), jnp.asarray(point.shift)))
+    qpos, qvel = (np.asarray(x) for x in problem.started(point.shift))
     validation = None if held_out is None else validate(problem, free, held_out)
     return Fit(
         labels, values, std, interval, covariance, problem.model(jnp.asarray(free)), y[:, :steps], residual, history,
-        np.asarray(jax.vmap(problem.values)(first)), sentences, noise, identified, settled and noise <= FAILED,
+        np.asarray(jax.vmap(problem.values)(first)), sentences, noise, found.identified, settled and noise <= FAILED,
         history.shape[1] - 1, qpos, qvel, validation, problem, point,
     )  # fmt: skip
 

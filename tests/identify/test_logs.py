@@ -13,6 +13,7 @@ import jaxsim
 from jaxsim import identify as ident
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.identify.problem import Point
+from jaxsim.identify.simulator import programs
 
 PENDULUM = """<mujoco><option timestep="0.01" integrator="implicitfast"><flag contact="disable"/></option><worldbody>
 <body name="bob"><joint name="hinge" axis="0 1 0" damping="{d}" armature=".02"/>
@@ -45,6 +46,10 @@ def damping(m):
     return [ident.parameter(m, "dof_damping", "hinge", log=True)]
 
 
+def shorter(data, rows):
+    return dataclasses.replace(data, ctrl=data.ctrl[:, :rows], measured=data.measured[:, :rows])
+
+
 @functools.cache
 def fitted(**options):
     m, data = swings()
@@ -55,6 +60,16 @@ def test_first_velocities_are_unknowns_of_each_trajectory():
     fit = fitted()
     assert abs(fit.values[0] - 0.3) < 2.5 * fit.std[0] and fit.std[0] < 0.01 and 0.85 < fit.noise < 1.15
     assert (np.abs(fit.qvel) > 0.05).all() and fit.qvel.shape == (K, 1, 1)
+
+
+def test_fits_of_other_lengths_values_and_horizons_share_their_programs():
+    m, data = swings()
+    fitted()
+    sizes = [f._cache_size() for f in programs()]
+    other = m.replace(body_mass=1.01 * m.body_mass)
+    fit = ident.identify(other, shorter(data, 100), damping(other), iterations=10, horizons=(30, 60), initial=PUSH)
+    assert [f._cache_size() for f in programs()] == sizes
+    assert fit.simulated.shape == (K, 100, 1) and 0.1 < fit.values[0] < 0.5
 
 
 def test_predictions_of_held_out_records_are_compared_with_the_nominal_model(tmp_path):
@@ -98,6 +113,7 @@ def test_a_loss_is_a_square_near_zero_and_its_derivative_agrees_with_differences
     np.testing.assert_allclose(0.5 * loss.weighted(r).value[0] ** 2, exact, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_chunks_give_the_rows_of_the_whole():
     m, data = swings()
     rows = []
@@ -122,6 +138,7 @@ def test_a_fit_goes_on_from_its_file(tmp_path):
         ident.identify(m, data, [*damping(m), ident.signal("bias", "q")], **options)
 
 
+@pytest.mark.slow
 def test_a_controller_in_the_loop_has_gains_and_a_delay():
     m, _ = swings()
     t = 0.01 * np.arange(N)
