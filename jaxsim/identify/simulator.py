@@ -28,13 +28,13 @@ class Setting(NamedTuple):
     """Numbers that all trajectories share.
 
     The nominal model, the deviations (q,) of initial states, those (2 nv,) of windows' ends from the starts of the next
-    or None, and the number of steps of a window.
+    or None, and the number of steps of a window, None for all rows of the controls: reverse mode needs that.
     """
 
     m: Model
     deviations: Array
     ends: Array | None
-    length: Array
+    length: Array | None
 
 
 class Chunk(NamedTuple):
@@ -81,24 +81,32 @@ class Simulator:
 
     def windows(self, setting: Setting, free: Array, shift: Array, chunk: Chunk) -> tuple[Array, tuple[Array, Array]]:
         """Measurements (c, n, ny), and the states in which all windows end."""
+        y, end, _ = self.watched(setting, free, shift, chunk, ())
+        return y, end
+
+    def watched(
+        self, setting: Setting, free: Array, shift: Array, chunk: Chunk, outputs: tuple[str, ...]
+    ) -> tuple[Array, tuple[Array, Array], dict[str, Array]]:
+        """The same, and other fields of the data by name, (c, w, n, ...)."""
         m, controller = self.model(setting.m, free), self.controller
         d = jaxsim.make_data(setting.m)
         c, w, _ = chunk.qpos.shape
         gains = {f.channels[0]: f.to_value(x) for f, x in zip(self.forms, self.split(free), strict=True)
                  if f.kind == "controller"}  # fmt: skip
 
-        def one(qpos: Array, qvel: Array, u: Array) -> tuple[Array, tuple[Array, Array]]:
+        def one(qpos: Array, qvel: Array, u: Array) -> tuple[Array, tuple[Array, Array], dict[str, Array]]:
             start = d.replace(qpos=qpos, qvel=qvel)
             driven = u if controller is None else lambda i, d, f=controller: f(d, u[i], gains)
             last, found = rollout(
-                m, start, driven, len(u), outputs=("sensordata",), step=self.step, length=setting.length
+                m, start, driven, len(u), outputs=("sensordata", *outputs), step=self.step, length=setting.length
             )
-            return found["sensordata"][:, np.array(self.columns)], (last.qpos, last.qvel)
+            return found.pop("sensordata")[:, np.array(self.columns)], (last.qpos, last.qvel), found
 
         ctrl = self._controls(setting.m, chunk.ctrl, free)
         qpos, qvel = self.started(setting, chunk, shift)
-        y, end = jax.vmap(jax.vmap(one))(qpos, qvel, ctrl.reshape(c, w, ctrl.shape[1] // w, -1))
-        return self._signals(setting, y.reshape(c, ctrl.shape[1], -1), free, setting.length * w), end
+        y, end, found = jax.vmap(jax.vmap(one))(qpos, qvel, ctrl.reshape(c, w, ctrl.shape[1] // w, -1))
+        known = ctrl.shape[1] if setting.length is None else setting.length * w
+        return self._signals(setting, y.reshape(c, ctrl.shape[1], -1), free, known), end, found
 
     def started(self, setting: Setting, chunk: Chunk, shift: Array) -> tuple[Array, Array]:
         """States (c, w, nq), (c, w, nv) in which windows begin."""
