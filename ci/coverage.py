@@ -21,7 +21,7 @@ ASKED = (0.90, 0.98)
 def main() -> int:
     """Print a line for each parameter; return the exit status."""
     parser = argparse.ArgumentParser(description="Coverage of the intervals of fits")
-    parser.add_argument("cases", nargs="*", choices=[*CASES, []], default=list(CASES))
+    parser.add_argument("cases", nargs="*", default=list(CASES), metavar="CASE", help=", ".join(CASES))
     parser.add_argument("--repeats", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()

@@ -181,7 +181,7 @@ def levenberg(
             trials, moves = damping[:, None] * TRIALS, []
             for i, linear in enumerate(problem.linear(point)):
                 at, gradient = point.free[i], linear.gradient()
-                fixed = ((at <= low) & (gradient > 0)) | ((at >= high) & (gradient < 0))
+                fixed = ((at <= low) & (gradient > 0)) | ((at >= high) & (gradient < 0)) | (low == high)
                 steps = [linear.step(t, fixed) for t in trials[i]]
                 expected[i] = steps[0].expected
                 moves += [(np.clip(at + s.free, low, high), point.shift[i] + s.shift) for s in steps]
