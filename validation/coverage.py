@@ -85,9 +85,7 @@ def motor() -> Case:
     m = jaxsim.load_model(MOTOR)
     rng = np.random.default_rng(2)
     ctrl = np.repeat(rng.uniform(-1, 1, (2, 15, 1)), 10, 1)
-    guess = m.replace(
-        actuator_gainprm=m.actuator_gainprm.at[0, 0].set(0.8), dof_damping=1.4 * m.dof_damping
-    )
+    guess = m.replace(actuator_gainprm=m.actuator_gainprm.at[0, 0].set(0.8), dof_damping=1.4 * m.dof_damping)
     parameters = [
         identify.signal("ctrl_delay", "motor", 0.01, high=0.1),
         identify.parameter(guess, "actuator_gainprm", "motor", 0, log=True),
@@ -137,5 +135,3 @@ def coverage(case: Case, repeats: int, *, iterations: int = 15, seed: int = 0, *
 
 def _dim(m: Model, name: str) -> int:
     return int(m.sensor_dim[m.name2id("sensor", name)])
-
-

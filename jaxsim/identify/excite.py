@@ -170,7 +170,7 @@ class _Design:
 
         def objective(z: Array, weight: Array) -> tuple[Array, tuple[Array, Array]]:
             information, records = self.information(z)
-            value = self.value(information)
+            value = criterion_of(information, self.size, self.criterion)
             used = self.used(records)
             excess = sum((jnp.sum(jnp.maximum(x - (1 - MARGIN), 0) ** 2) for x in used.values()), jnp.zeros(()))
             broken = sum((jnp.sum(jnp.maximum(x - 1, 0) ** 2) for x in used.values()), jnp.zeros(()))
@@ -203,18 +203,6 @@ class _Design:
         found, moved = jax.vmap(along, out_axes=(None, 0))(jnp.eye(len(self.free), dtype=self.free.dtype))
         rows = moved.reshape(len(moved), -1)
         return jnp.matmul(rows, rows.T, precision="highest"), found
-
-    def value(self, information: Array) -> Array:
-        """Criterion, in natural logarithms."""
-        scaled = information * jnp.outer(self.size, self.size)
-        scale = jnp.sqrt(jnp.maximum(jnp.diagonal(scaled), 1e-30))
-        factor = jnp.linalg.cholesky(scaled / jnp.outer(scale, scale))
-        if self.criterion == "D":
-            return jnp.log(self.size).sum() - jnp.log(scale).sum() - jnp.log(jnp.diagonal(factor)).sum()
-        inverse = jax.scipy.linalg.solve_triangular(factor, jnp.diag(1 / scale), lower=True)
-        if self.criterion == "A":
-            return jnp.log(jnp.sum(inverse**2))
-        return jnp.log(jnp.linalg.eigvalsh(inverse.T @ inverse)[-1])
 
     def used(self, records: Mapping[str, Array]) -> dict[str, Array]:
         """Shares of limits that are used, by field: one is at the limit."""
@@ -250,6 +238,19 @@ class _Design:
         time = float(self.m.opt.timestep) * np.arange(ctrl.shape[1])
         std = np.sqrt(np.diag(covariance))
         return Excitation(ctrl, time, self.labels, std, covariance, cost, found, history, peaks)
+
+
+def criterion_of(information: Array, size: Array, criterion: str) -> Array:
+    """Criterion of an information matrix (p, p) in natural logarithms; "A" and "E" relative to sizes (p,)."""
+    scaled = information * jnp.outer(size, size)
+    scale = jnp.sqrt(jnp.maximum(jnp.diagonal(scaled), 1e-30))
+    factor = jnp.linalg.cholesky(scaled / jnp.outer(scale, scale))
+    if criterion == "D":
+        return jnp.log(size).sum() - jnp.log(scale).sum() - jnp.log(jnp.diagonal(factor)).sum()
+    inverse = jax.scipy.linalg.solve_triangular(factor, jnp.diag(1 / scale), lower=True)
+    if criterion == "A":
+        return jnp.log(jnp.sum(inverse**2))
+    return jnp.log(jnp.linalg.eigvalsh(inverse.T @ inverse)[-1])
 
 
 def _random(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:

@@ -115,8 +115,8 @@ class Parameter:
     `write(m, value)` returns the model with the numbers `value` (n,). `log` estimates their logarithms, which keeps
     them positive. `prior` is (mean, standard deviation) in the units of the value; with `log`, the deviation is
     relative. `constants`: whether constants derived at qpos0 depend on them. `kind` is "model" or a property of
-    `channels`: "gain", "bias" or "delay" of sensors, "ctrl_delay" of actuators. "controller" is a number of the
-    controller in the loop.
+    `channels`: "gain", "bias", "delay" or "offset" of sensors, "ctrl_delay" of actuators. "controller" is a number
+    of the controller in the loop.
     """
 
     labels: tuple[str, ...]
@@ -262,10 +262,13 @@ def signal(
 ) -> Parameter:
     """Parameter of a "gain", "bias" or "delay" (s) for each named sensor, or a "ctrl_delay" (s) for each actuator.
 
-    `tie`: one number for all of them.
+    "offset" is the time (s) by which a sensor's clock is late, of either sign within finite `low` and `high`: rows that
+    it may move beyond the ends of a record are not counted. `tie`: one number for all of them.
     """
-    if kind not in ("gain", "bias", "delay", "ctrl_delay"):
-        raise ValueError(f'kind is {kind!r}; expected "gain", "bias", "delay" or "ctrl_delay"')
+    if kind not in ("gain", "bias", "delay", "offset", "ctrl_delay"):
+        raise ValueError(f'kind is {kind!r}; expected "gain", "bias", "delay", "offset" or "ctrl_delay"')
+    if kind == "offset" and not (np.isfinite(low) and np.isfinite(high)):
+        raise ValueError('an "offset" needs finite low and high (s): rows near the ends of records are left out')
     channels = (channels,) if isinstance(channels, str) else tuple(channels)
     first = (1.0 if kind == "gain" else 0.0) if start is None else start
     low = max(low, 0.0) if "delay" in kind else low

@@ -249,5 +249,3 @@ def _value(fit: Fit, i: int, free: np.ndarray) -> np.ndarray:
     """Values of coordinate i at free coordinates (n,)."""
     logs = np.repeat([p.log for p in fit.problem.parameters], fit.problem.sizes)
     return np.exp(free) if logs[i] else np.asarray(free)
-
-

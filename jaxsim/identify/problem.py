@@ -15,7 +15,7 @@ from jaxsim.identify.data import Recordings
 from jaxsim.identify.elimination import Linear, compressed
 from jaxsim.identify.loss import Loss
 from jaxsim.identify.parameters import Parameter
-from jaxsim.identify.simulator import Chunk, Controller, Setting, Simulator, programs, sensor_columns
+from jaxsim.identify.simulator import Chunk, Controller, Setting, Simulator, programs, sensor_columns, sensor_sizes
 from jaxsim.identify.states import measured_states
 from jaxsim.math.safe import Array
 
@@ -103,7 +103,7 @@ class Problem:
         if length < 1:
             raise ValueError(f"window is {window}; expected a number of steps")
         count = -(-n // length)
-        if count > 1 and any(p.kind == "delay" for p in self.parameters):
+        if count > 1 and any(p.kind in ("delay", "offset") for p in self.parameters):
             raise ValueError("the delay of a sensor reaches across windows: fit it with window=None")
         if continuity is not None and (initial is None or count < 2):
             raise ValueError("continuity needs initial=Initial(...) and window=, shorter than the recordings")
@@ -113,6 +113,7 @@ class Problem:
         capacity = self.rows if count > 1 else max(LEAST_ROWS, 1 << (n - 1).bit_length())
         self.ctrl = np.pad(data.ctrl, ((0, 0), (0, capacity - n), (0, 0)), mode="edge")
         self.measured = np.pad(data.measured, ((0, 0), (0, fill), (0, 0)), constant_values=np.nan)
+        self._leave_out_ends(n)
         qpos, qvel = data.qpos[:, None], data.qvel[:, None]
         if count > 1:
             states = measured_states(m, data) if data.states is None else data.states
@@ -125,6 +126,16 @@ class Problem:
         if ends is not None and (ends == 0).any():
             raise ValueError("deviations of continuity are positive: how far a window may end from the next")
         self.ends = ends
+
+    def _leave_out_ends(self, rows: int) -> None:
+        """Take rows as missing that an offset of a clock may move beyond the ends of a record."""
+        names = np.repeat(self.data.names, sensor_sizes(self.m, self.data.names))
+        for p in self.parameters:
+            if p.kind == "offset":
+                columns = np.flatnonzero(np.isin(names, p.channels))
+                early, late = (int(np.ceil(max(x, 0) / float(self.m.opt.timestep))) for x in (p.high, -p.low))
+                self.measured[:, :early, columns] = np.nan
+                self.measured[:, max(0, rows - late) :, columns] = np.nan
 
     @property
     def shifts(self) -> int:
@@ -195,9 +206,11 @@ class Problem:
             y, _, moved, _, _ = simulator.derivatives(setting, free, shift, self.everything())
             r = (y - measured) * weight
             by = moved * (r * weight)
+            by_free = by[:p].sum((1, 2, 3)) + (free - middle) / wide**2
+            if not shift.size:
+                return total(free, shift, r), (by_free, shift)
             by_shift = by[p:].reshape(len(by) - p, *shift.shape[:2], -1).sum(-1)
-            gradient = by[:p].sum((1, 2, 3)) + (free - middle) / wide**2, jnp.moveaxis(by_shift, 0, -1) + shift
-            return total(free, shift, r), gradient
+            return total(free, shift, r), (by_free, jnp.moveaxis(by_shift, 0, -1) + shift)
 
         cost.defvjp(with_gradient, lambda gradient, by: tuple(by * g for g in gradient))
         return cost
