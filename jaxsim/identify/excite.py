@@ -120,8 +120,8 @@ def excite(
     shape = (trajectories, knots, m.nu)
     drawn = _random(np.random.default_rng(seed), (max(1, random), *shape))
     values, excess = design.evaluate(drawn)
-    first = int(np.argmin(values + PENALTY * excess))
     found = np.where(excess > 0, np.inf, values)
+    first = int(np.argmin(found if np.isfinite(found).any() else values + PENALTY * excess))
     z, best, cost, history, weight = drawn[first], drawn[first], found[first], [], PENALTY
     slope, square = np.zeros_like(z), np.zeros_like(z)
     with bar(iterations, "excitation", progress) as shown:

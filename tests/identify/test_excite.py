@@ -28,6 +28,7 @@ def excited():
     return m, ident.excite(m, parameters(m), steps=60, sigma=SIGMA, speed=6.0, iterations=40, random=16)
 
 
+@pytest.mark.slow
 def test_controls_by_gradient_say_more_than_random_ones_within_the_limits():
     m, found = excited()
     assert found.ctrl.shape == (1, 60, 1) and np.abs(found.ctrl).max() <= 3
@@ -38,6 +39,7 @@ def test_controls_by_gradient_say_more_than_random_ones_within_the_limits():
     assert np.abs(qpos).max() == pytest.approx(found.peaks["position"] * np.deg2rad(60), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_covariance_is_that_of_a_fit_to_such_records():
     m, found = excited()
     nothing = ident.recordings(m, found.ctrl, {"q": np.zeros((1, 60))}, sigma=SIGMA)
@@ -70,6 +72,6 @@ def test_criteria_are_logarithms_of_the_covariance(criterion):
     ],
 )
 def test_limits_that_are_none_are_refused(options, match):
-    m, _ = excited()
+    m = jaxsim.load_model(PENDULUM)
     with pytest.raises(ValueError, match=match):
         ident.excite(m, parameters(m), **({"steps": 10, "sigma": SIGMA} | options))
