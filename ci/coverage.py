@@ -36,9 +36,7 @@ def main() -> int:
                 f"{name:6s} {label:32s} {100 * share:5.1f} %   error over std: mean {z.mean():+.2f}, std {z.std():.2f}"
             )
         spent = time.process_time() - began
-        print(
-            f"{name:6s} {args.repeats} repeats, converged {100 * found.converged:.0f} %, {spent:.0f} s of processor time"
-        )
+        print(f"{name:6s} {args.repeats} repeats, converged {100 * found.converged:.0f} %, {spent:.0f} s (processor)")
     return int(outside > 0)
 
 

@@ -1,6 +1,6 @@
 """An experiment by gradient: controls that make the ten inertial parameters of an arm's hand most certain.
 
-Four joints, 2 s, angles known to 1 mrad, speeds up to 8 rad/s and torques up to 120 Nm. The best of 1,000 random controls
+Four joints, 2 s, angles known to 1 mrad, speeds up to 8 rad/s, torques up to 120 Nm. The best of 1,000 random controls
 within the same limits is what descent begins with.
 Expected: the root of the determinant of the covariance is less than a hundredth of that of the best random controls.
 Writes excite.svg with both experiments and their standard deviations, and a replay of the one by gradient.

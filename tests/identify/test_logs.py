@@ -270,7 +270,7 @@ def test_a_posterior_agrees_with_the_interval_of_the_fit():
 
 @pytest.mark.slow
 def test_the_offset_of_a_clock_is_found_with_either_sign():
-    m, data = swings()
+    _m, data = swings()
     late = np.stack([np.interp(np.arange(N) + 1.5, np.arange(N), y) for y in fitted().simulated[..., 0]])
     early = dataclasses.replace(data, measured=late[..., None])
     offset = ident.signal("offset", "q", low=-0.04, high=0.04)
