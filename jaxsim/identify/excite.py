@@ -22,6 +22,7 @@ MARGIN = 0.01  # of a limit's range, from which on a penalty keeps away from it
 PENALTY = 100.0  # of the squared excess, relative to a criterion in natural logarithms; grows where limits are broken
 GROWTH = 1.3
 RATE = 0.1  # of Adam, in units in which the range of a control is some four wide
+SIGHT = 0.01  # m above the clearance of geoms, from which on their distance counts
 BATCH = 32  # random controls that are simulated at a time
 
 
@@ -100,7 +101,7 @@ def excite(
         ctrl: lower and upper limits of the controls (nu,); by default the actuators' `ctrlrange`.
         position: lower and upper limits of `qpos` (nq,); by default the ranges of limited hinges and slides.
         speed: limits of the size of `qvel`, one or (nv,). torque: likewise of `qfrc_actuator`.
-        clearance: least distance of geoms that may collide (m), within their margin; None: contacts are allowed.
+        clearance: least distance of geoms that may collide (m); None: contacts are allowed.
         qpos: initial position (nq,); by default qpos0. Velocities are zero there.
         hold: steps between the knots of the controls, which are linear in between.
         iterations: of Adam.
@@ -148,6 +149,7 @@ class _Design:
     """Criterion of controls given by knots (k, knots, nu), and how far limits are broken."""
 
     def __init__(self, m, parameters, sigma, criterion, limits, clearance, qpos, low, high, steps, hold):
+        m = m if clearance is None else seen_from(m, clearance + SIGHT)
         self.m, self.parameters, self.criterion, self.clearance = m, parameters, criterion, clearance
         self.labels = tuple(label for p in parameters for label in p.labels)
         columns = np.concatenate([sensor_columns(m, name) for name in sigma])
@@ -166,7 +168,7 @@ class _Design:
         place = np.arange(steps) / hold
         self.left, self.share = place.astype(int), jnp.asarray(place - place.astype(int))[:, None]
         self.bounded = {name: bound for name, bound in limits._asdict().items() if np.isfinite(bound).any()}
-        self.watched = (*self.bounded, *(() if clearance is None else ("contact.dist",)))
+        self.watched = (*self.bounded, *(() if clearance is None else ("contact.dist", "ncon")))
 
         def objective(z: Array, weight: Array) -> tuple[Array, tuple[Array, Array]]:
             information, records = self.information(z)
@@ -213,7 +215,8 @@ class _Design:
             shares[name] = jnp.abs(records[name][..., bound] - middle) / half
         if self.clearance is not None:
             near = records["contact.dist"]
-            shares["contact.dist"] = 1 + jnp.maximum(self.clearance - near, 0) / max(self.clearance, 0.01)
+            near = jnp.where(jnp.arange(near.shape[-1]) < records["ncon"][..., None], near, self.clearance + SIGHT)
+            shares["contact.dist"] = 1 + jnp.maximum(self.clearance - near, -SIGHT) / SIGHT
         return shares
 
     def evaluate(self, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -253,6 +256,12 @@ def criterion_of(information: Array, size: Array, criterion: str) -> Array:
     return jnp.log(jnp.linalg.eigvalsh(inverse.T @ inverse)[-1])
 
 
+def seen_from(m: Model, distance: float) -> Model:
+    """Model with the same forces that lists contacts from a distance: margin and gap grow alike."""
+    names = ("geom_margin", "geom_gap", "pair_margin", "pair_gap")
+    return m.replace(**{name: getattr(m, name) + distance for name in names})
+
+
 def _random(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """Knots of random controls, of all amplitudes."""
     amplitude = np.exp(rng.uniform(np.log(0.05), np.log(2.0), shape[0]))
@@ -265,7 +274,8 @@ def _control_limits(m: Model, given: tuple[Any, Any] | None) -> tuple[np.ndarray
         if not limited.all():
             names = ", ".join(str(m.id2name("actuator", int(i)) or i) for i in np.flatnonzero(~limited))
             raise ValueError(f"actuators without a ctrlrange: {names}; pass ctrl=(low, high)")
-        given = np.asarray(m.actuator_ctrlrange, float).T
+        low, high = np.asarray(m.actuator_ctrlrange, float).T
+        given = low, high
     return _pair(given, m.nu, "ctrl")
 
 

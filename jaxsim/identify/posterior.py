@@ -136,22 +136,22 @@ class _Whitened:
             raise ValueError(f"the data do not determine {', '.join(lost)}: give priors, or leave them out")
         linear = problem.linear(fit.point.repeated(len(fit.starts)))[0]
         marginal, stored = linear.eliminated(0.0)
-        self.point = Point(*(jnp.asarray(x) for x in fit.point))
+        self.free, self.shift = (jnp.asarray(x) for x in fit.point)
         self.factor = jnp.asarray(np.linalg.cholesky(uncertainty(marginal[:, :-1]).covariance))
-        p, q = len(self.point.free), problem.shifts
-        rows = np.stack([x[:, :q] for x in stored], 1) if q else np.zeros((*self.point.shift.shape[:2], 0, p + 1))
+        p, q = len(self.free), problem.shifts
+        rows = np.stack([x[:, :q] for x in stored], 1) if q else np.zeros((*self.shift.shape[:2], 0, p + 1))
         self.own, self.by = jnp.asarray(rows[..., :q]), jnp.asarray(rows[..., q : q + p])
-        self.size = p + self.point.shift.size
+        self.size = p + self.shift.size
 
     def unwhitened(self, z: Array) -> tuple[Array, Array]:
         """Free coordinates (p,) and shifts (k, w, q)."""
-        p = len(self.point.free)
+        p = len(self.free)
         move = self.factor @ z[:p]
-        shift = self.point.shift
+        shift = self.shift
         if shift.size:
             right = z[p:].reshape(shift.shape) - self.by @ move
             shift = shift + jax.scipy.linalg.solve_triangular(self.own, right[..., None])[..., 0]
-        return self.point.free + move, shift
+        return self.free + move, shift
 
 
 def _diagnostics(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

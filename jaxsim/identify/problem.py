@@ -173,8 +173,8 @@ class Problem:
     def simulate(self, free: Array, shift: Array | None = None) -> Array:
         """Simulated measurements (k, n, ny)."""
         shift = jnp.zeros((self.trajectories, self.windows, self.shifts), free.dtype) if shift is None else shift
-        y = programs().simulate(self.simulator, self.setting, free[None], shift[None], self.everything())[0][0]
-        return y[:, : self.rows]
+        y = programs().simulate(self.simulator, self.setting, free[None], shift[None], self.everything())[0]
+        return y[0, :, : self.rows]
 
     def until(self, rows: int) -> "Problem":
         """The problem of the first so many rows of trajectories without windows, by the same programs."""
