@@ -101,7 +101,7 @@ def excite(
         ctrl: lower and upper limits of the controls (nu,); by default the actuators' `ctrlrange`.
         position: lower and upper limits of `qpos` (nq,); by default the ranges of limited hinges and slides.
         speed: limits of the size of `qvel`, one or (nv,). torque: likewise of `qfrc_actuator`.
-        clearance: least distance of geoms that may collide (m); None: contacts are allowed.
+        clearance: least distance (m) of geoms that may collide, where a step begins; None: contacts are allowed.
         qpos: initial position (nq,); by default qpos0. Velocities are zero there.
         hold: steps between the knots of the controls, which are linear in between.
         iterations: of Adam.
@@ -230,7 +230,7 @@ class _Design:
 
     def gradient(self, z: np.ndarray, weight: float) -> tuple[tuple[float, bool], np.ndarray]:
         """Criterion and whether limits are broken, and the gradient with the penalty."""
-        (_, (value, broken)), gradient = self._gradient(jnp.asarray(z), jnp.asarray(weight, z.dtype))
+        (_, (value, broken)), gradient = self._gradient(jnp.asarray(z), jnp.asarray(weight, float))
         return (float(value), bool(broken > 0)), np.asarray(gradient)
 
     def result(self, z: np.ndarray, cost: float, found: np.ndarray, history: np.ndarray) -> Excitation:
