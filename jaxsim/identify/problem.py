@@ -172,8 +172,10 @@ class Problem:
 
     def simulate(self, free: Array, shift: Array | None = None) -> Array:
         """Simulated measurements (k, n, ny)."""
-        shift = jnp.zeros((self.trajectories, self.windows, self.shifts), free.dtype) if shift is None else shift
-        y = programs().simulate(self.simulator, self.setting, free[None], shift[None], self.everything())[0]
+        if shift is None:
+            shift = jnp.zeros((self.trajectories, self.windows, self.shifts), free.dtype)
+        points = jnp.stack([free]), jnp.stack([shift])
+        y = programs().simulate(self.simulator, self.setting, *points, self.everything())[0]
         return y[0, :, : self.rows]
 
     def until(self, rows: int) -> "Problem":

@@ -82,10 +82,10 @@ def test_geoms_keep_their_clearance():
     """A finger on a slide moves towards a wall 0.1 m away: the controls that say most stop before it."""
     m = jaxsim.load_model("""<mujoco><option timestep="0.02"/><worldbody>
     <geom type="plane" pos=".15 0 0" zaxis="-1 0 0" size="1 1 .1"/>
-    <body><joint name="x" type="slide" axis="1 0 0" damping="1"/><geom size=".05" condim="1"/></body></worldbody>
+    <body><joint name="x" type="slide" axis="1 0 0" damping="1"/><geom size=".05" mass="2"/></body></worldbody>
     <actuator><motor joint="x" ctrlrange="0 2"/></actuator><sensor><jointpos name="x" joint="x"/></sensor></mujoco>""")
     damping = [ident.parameter(m, "dof_damping", "x", log=True)]
-    found = ident.excite(m, damping, steps=30, sigma={"x": 0.01}, clearance=0.02, iterations=15, random=8)
+    found = ident.excite(m, damping, steps=30, sigma={"x": 0.01}, clearance=0.02, iterations=40, random=8)
     assert 0 < found.peaks["clearance"] <= 1
     qpos = jaxsim.rollout(m, jaxsim.make_data(m), jnp.asarray(found.ctrl[0]))[1]["qpos"]
     assert 0.07 < qpos[:-1].max() <= 0.08 + 1e-9  # the last is where no step begins

@@ -83,6 +83,7 @@ def test_predictions_of_held_out_records_are_compared_with_the_nominal_model(tmp
     assert "Held-out records" in (tmp_path / "fit.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_windows_with_continuity_say_as_much_as_the_whole_trajectory():
     m, data = swings()
     close, start = ident.Initial(qpos=1e-4, qvel=1e-3), ident.Initial(qpos=1e-5, qvel=1.0)
