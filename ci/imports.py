@@ -80,6 +80,7 @@ OPTIONAL = {
     "imageio": ("jaxsim.viewer.render",),
     "matplotlib": ("jaxsim.identify.report",),
     "optax": ("jaxsim.optim.extras",),
+    "blackjax": ("jaxsim.identify.posterior",),
     "dm_control": (),
 }
 

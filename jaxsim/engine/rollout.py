@@ -36,6 +36,7 @@ def rollout(
     substeps: int = 1,
     checkpoint: str | int = "step",
     step: Callable[[Model, Data], Data] | None = None,
+    length: Array | int | None = None,
 ) -> tuple[Data, Any]:
     """Advance one world by `nstep` control steps; batch it with `jax.vmap`.
 
@@ -53,6 +54,8 @@ def rollout(
             one such chunk those before each step, for one more evaluation of the steps. "sqrt" takes k = sqrt(nstep):
             it pays from some ten thousand steps on.
         step: the function that makes a step, by default `jaxsim.step`.
+        length: number of control steps that are made, as a value: one program for all up to `nstep`. Later records are
+            zero. Not for reverse mode, nor with `checkpoint` other than "step".
 
     Returns:
         The data after the last step and the records, a dict by name (or what the function gives) with a leading axis of
@@ -73,6 +76,11 @@ def rollout(
         for_last = make_step(m, d) if substeps == 1 else _repeat(partial(make_step, m), d, substeps)
         return carried(for_last), select(for_last, outputs)
 
+    if length is not None:
+        if checkpoint != "step":
+            raise ValueError("length is a value: no reverse mode, and so no checkpoint")
+        state, records = _loop(partial(advance, m), carried(d), nstep, rows, length)
+        return without_derived(blank.replace(**state)), records
     if checkpoint != "none":
         advance = jax.checkpoint(advance, policy=SAVED)
     size = _chunk_size(checkpoint, nstep)
@@ -145,6 +153,21 @@ def _repeat(step: Callable[[Data], Data], d: Data, count: int) -> Data:
 
 def _scan(advance: Callable, state: Any, nstep: int, rows: Array | None) -> tuple[Any, Any]:
     return jax.lax.scan(lambda s, x: advance(s, *x), state, (jnp.arange(nstep), rows))
+
+
+def _loop(advance: Callable, state: Any, nstep: int, rows: Array | None, length: Array | int) -> tuple[Any, Any]:
+    """The same for the first `length` steps; the records of others are zero."""
+
+    def one(i: Array, state: Any) -> tuple[Any, Any]:
+        return advance(state, i, None if rows is None else rows[i])
+
+    def body(i: Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        state, record = one(i, carry[0])
+        return state, jax.tree.map(lambda x, new: x.at[i].set(new), carry[1], record)
+
+    shapes = jax.eval_shape(lambda state: one(jnp.int32(0), state)[1], state)
+    records = jax.tree.map(lambda x: jnp.zeros((nstep, *x.shape), x.dtype), shapes)
+    return jax.lax.fori_loop(0, jnp.minimum(jnp.asarray(length, jnp.int32), nstep), body, (state, records))
 
 
 def _scan_chunks(advance: Callable, state: Any, nstep: int, rows: Array | None, size: int) -> tuple[Any, Any]:

@@ -1,10 +1,12 @@
 """System identification: parameters of a model from recordings (docs/identification.md)."""
 
 from jaxsim.identify.data import Recordings, recordings
+from jaxsim.identify.excite import Excitation, excite
 from jaxsim.identify.files import load_recordings
 from jaxsim.identify.fit import Fit, identify
 from jaxsim.identify.loss import Loss
 from jaxsim.identify.parameters import Parameter, gain, inertia, mass, parameter, signal
+from jaxsim.identify.posterior import Posterior, Profile, posterior, profile
 from jaxsim.identify.problem import Initial, Problem
 from jaxsim.identify.report import save_report
 from jaxsim.identify.save import save_mjcf
@@ -14,14 +16,18 @@ from jaxsim.identify.uncertainty import unidentifiable
 from jaxsim.identify.validation import Validation, validate
 
 __all__ = [
+    "Excitation",
     "Fit",
     "Initial",
     "Loss",
     "Parameter",
+    "Posterior",
     "Problem",
+    "Profile",
     "Recordings",
     "Search",
     "Validation",
+    "excite",
     "gain",
     "identify",
     "inertia",
@@ -29,6 +35,8 @@ __all__ = [
     "mass",
     "measured_states",
     "parameter",
+    "posterior",
+    "profile",
     "recordings",
     "save_mjcf",
     "save_report",

@@ -69,11 +69,11 @@ class Linear:
 
     def marginal(self) -> np.ndarray:
         """Rows (s, p + 1) of the parameters alone, whose least squares have the same answer."""
-        return self._eliminated(0.0)[0]
+        return self.eliminated(0.0)[0]
 
     def step(self, damping: float, fixed: np.ndarray) -> Step:
         """Least squares with a `damping` of each unknown relative to its column; parameters `fixed` (p,) stay."""
-        rows, stored = self._eliminated(damping)
+        rows, stored = self.eliminated(damping)
         free = np.flatnonzero(~fixed)
         scale = np.sqrt(damping) * self.scale()[free]
         a = np.concatenate([rows[:, free], np.diag(scale)])
@@ -83,7 +83,7 @@ class Linear:
         left = a @ move[free] + b
         return Step(move, self._substituted(stored, move), max(0.0, self.cost() - 0.5 * float(left @ left)))
 
-    def _eliminated(self, damping: float) -> tuple[np.ndarray, list[np.ndarray]]:
+    def eliminated(self, damping: float) -> tuple[np.ndarray, list[np.ndarray]]:
         """Rows of the parameters alone, and for each window the rows (k, q, .) that give its states."""
         own, edge = self.own, self.edge
         if own is None:

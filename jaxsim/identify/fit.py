@@ -17,8 +17,10 @@ from jaxsim.identify.data import Recordings
 from jaxsim.identify.loss import Loss
 from jaxsim.identify.parameters import Parameter
 from jaxsim.identify.problem import TRIALS, Controller, Initial, Point, Problem
+from jaxsim.identify.simulator import sensor_sizes
 from jaxsim.identify.uncertainty import at_bounds, rough, uncertainty, unidentifiable
 from jaxsim.identify.validation import Validation, validate
+from jaxsim.identify.whiteness import coloured
 from jaxsim.math.safe import Array
 from jaxsim.optim.progress import bar
 from jaxsim.optim.shooting import shoot
@@ -28,6 +30,8 @@ LARGEST_PART = 0.7  # of the record that a first fit may have
 SETTLED = 1e-6  # relative improvement of the last iteration below which a fit has converged
 PERFECT = 1e-6  # of the variation of the measurements: residuals that leave nothing to improve
 FIRST_SCALE = 5.0  # of a robust loss, after squares and before its own: at a bad start all residuals are outliers
+ROUNDS = 8  # of estimates of the noise and fits with it
+AGREE = 1e-3  # relative change of the noise at which its estimate ends
 FAILED = 3.0  # residuals so many times the noise that was given are no noise
 
 
@@ -43,7 +47,8 @@ class Fit:
     above 1, intervals are as many times as wide. `identified` says which values the data determine: the others have an
     infinite `std`. `converged`: the last `iterations` improved nothing more, and residuals are no larger than noise.
     `qpos` (k, w, nq) and `qvel` (k, w, nv) are the states in which the w windows of each trajectory begin. `validation`
-    compares predictions of held-out records with the nominal model's. `problem` and `point` are what was solved.
+    compares predictions of held-out records with the nominal model's. `problem` and `point` are what was solved, with
+    the standard deviations `sigma` (ny,) of the measurements' noise.
     """
 
     labels: tuple[str, ...]
@@ -66,6 +71,7 @@ class Fit:
     validation: Validation | None
     problem: Problem
     point: Point
+    sigma: np.ndarray
 
     __repr__ = describe_struct
 
@@ -101,6 +107,7 @@ def identify(
     loss: str | Loss = "squares",
     controller: Controller | None = None,
     held_out: Recordings | None = None,
+    noise: str = "given",
     chunk: int | None = None,
     resume: str | Path | None = None,
     step: Callable = jaxsim.step,
@@ -124,6 +131,8 @@ def identify(
         loss: "squares", "huber" or "cauchy", or a `Loss` with its scale.
         controller: (data, row of recorded controls, values of `gain` parameters by name) -> ctrl (nu,), in the loop.
         held_out: recordings that are not fitted, to validate the fit with: `Fit.validation`.
+        noise: "given": `sigma` of the recordings; "estimated": that of each sensor from the residuals, and fitted
+            again until they agree. `Fit.sigma` has them.
         chunk: trajectories that are simulated at a time; by default as many as fit into 256 MB.
         resume: file that keeps the last iterate. A call finds it there and goes on from it.
 
@@ -142,11 +151,12 @@ def identify(
         horizons = [h for h in HORIZONS if h <= LARGEST_PART * steps] if window is None else []
     elif horizons and window is not None:
         raise ValueError("horizons and window exclude each other: windows are short already")
+    if noise not in ("given", "estimated") or (noise == "estimated" and resume is not None):
+        raise ValueError(f'noise is {noise!r}; expected "given" or, without resume, "estimated"')
     run = levenberg if method == "lm" else partial(_adam, learning_rate=learning_rate)
     point = problem.start(first)
     for h in horizons if resume is None or not Path(resume).exists() else ():
-        part = dataclasses.replace(data, ctrl=data.ctrl[:, :h], measured=data.measured[:, :h])
-        point, _ = run(Problem(m, part, parameters, step, **options), point, iterations, progress)
+        point, _ = run(problem.until(h), point, iterations, progress)
     if problem.loss.name != "squares" and (resume is None or not Path(resume).exists()):
         for first_loss in (Loss(), dataclasses.replace(problem.loss, scale=FIRST_SCALE * problem.loss.scale)):
             problem.loss = first_loss
@@ -155,6 +165,12 @@ def identify(
     if resume is not None:
         run = partial(levenberg, resume=Path(resume))
     point, history = run(problem, point, iterations, progress)
+    for _ in range(ROUNDS if noise == "estimated" else 0):
+        before = problem.data.sigma
+        problem.data = dataclasses.replace(data, sigma=_estimated_noise(problem, point, history))
+        point, history = run(problem, point, iterations, progress)
+        if np.allclose(problem.data.sigma, before, rtol=AGREE):
+            break
     best = int(np.nanargmin(history[:, -1]))
     return _summary(problem, Point(point.free[best], point.shift[best]), history, first, held_out)
 
@@ -182,7 +198,7 @@ def levenberg(
             trials, moves = damping[:, None] * TRIALS, []
             for i, linear in enumerate(problem.linear(point)):
                 at, gradient = point.free[i], linear.gradient()
-                fixed = ((at <= low) & (gradient > 0)) | ((at >= high) & (gradient < 0))
+                fixed = ((at <= low) & (gradient > 0)) | ((at >= high) & (gradient < 0)) | (low == high)
                 steps = [linear.step(t, fixed) for t in trials[i]]
                 expected[i] = steps[0].expected
                 moves += [(np.clip(at + s.free, low, high), point.shift[i] + s.shift) for s in steps]
@@ -203,6 +219,21 @@ def levenberg(
             if np.all(stalled & ((damping > 1e3) | (expected <= 1e-10 * history[-1]))):
                 break
     return point, np.stack(history, 1)
+
+
+def _estimated_noise(problem: Problem, point: Point, history: np.ndarray) -> np.ndarray:
+    """Standard deviations (ny,) of the residuals of each sensor at the best point, less what was fitted."""
+    best = int(np.nanargmin(history[:, -1]))
+    at = Point(point.free[best], point.shift[best]).repeated(len(TRIALS) * len(point.free))
+    y = np.concatenate([y[0] for _, y, _ in problem.simulated(at)])
+    known = problem.known
+    r = np.where(known, y - np.where(known, problem.measured, 0), 0)
+    count = known.sum((0, 1))
+    unknowns = len(problem.first) + point.shift[best].size
+    names = np.repeat(np.arange(len(problem.data.names)), sensor_sizes(problem.m, problem.data.names))
+    sums, counts = (np.bincount(names, x)[names] for x in ((r**2).sum((0, 1)), count))
+    share = max(1e-3, 1 - unknowns / max(1, count.sum()))
+    return np.maximum(np.sqrt(sums / np.maximum(1, counts) / share), 1e-9 * problem.data.sigma)
 
 
 def _costs(problem: Problem, point: Point) -> np.ndarray:
@@ -231,15 +262,10 @@ def _adam(
     problem: Problem, first: Point, iterations: int, progress: bool, learning_rate: float
 ) -> tuple[Point, np.ndarray]:
     """Points and costs (starts, iterations) by Adam, one start after the other."""
-
-    def cost(free: Array) -> Array:
-        return 0.5 * jnp.sum(problem.residual(free) ** 2)
-
-    found = [
-        shoot(cost, jnp.asarray(x), iterations, learning_rate, low=problem.low, high=problem.high, clip=1e9,
-              progress=progress)
-        for x in first.free
-    ]  # fmt: skip
+    cost, shift = problem.differentiable_cost(), jnp.asarray(first.shift[0])
+    options = {"low": problem.low, "high": problem.high, "clip": 1e9, "progress": progress}
+    of_free = lambda free: cost(free, shift)  # noqa: E731
+    found = [shoot(of_free, jnp.asarray(x), iterations, learning_rate, **options) for x in first.free]
     point = Point(np.stack([np.asarray(f.x) for f in found]), first.shift)
     return point, np.stack([np.minimum.accumulate(f.history) for f in found])
 
@@ -252,9 +278,6 @@ def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, 
     marginal = linear.marginal()[:, :-1]
     known = problem.known
     y = np.concatenate([y[0] for _, y, _ in problem.simulated(point.repeated(starts * len(TRIALS)))])
-    to_values = np.asarray(
-        jax.vmap(jax.grad(lambda x, i: problem.values(x)[i]), (None, 0))(jnp.asarray(free), jnp.arange(len(free)))
-    )
     low, high = np.asarray(problem.low), np.asarray(problem.high)
     sentences = (*at_bounds(free, low, high, marginal, labels),)
     sentences += unidentifiable(marginal.T @ marginal, labels)
@@ -264,8 +287,12 @@ def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, 
     deviation = max(1.0, noise) * np.sqrt(np.diag(found.covariance))
     deviation = np.where(found.identified, deviation, np.inf)
     logs = np.repeat([p.log for p in problem.parameters], problem.sizes)
+    values = np.asarray(problem.values(jnp.asarray(free)))
+    to_values = np.where(logs, values, 1.0)
     sizes = np.where(logs, 1.0, np.abs(free))
     residuals, jac = problem.sample(point, starts)
+    residual = (np.where(known, y - problem.measured, np.nan) / data.sigma)[:, : data.ctrl.shape[1]]
+    sentences += (*coloured(residual, y, data.names, sensor_sizes(problem.m, data.names)),)
     sentences += (*rough(residuals, free, low, high, jac.astype(free.dtype), deviation, sizes, labels),)
     if noise > FAILED:
         sentences += (
@@ -274,21 +301,18 @@ def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, 
         )
     for line in sentences:
         warnings.warn(line, UserWarning, stacklevel=3)
-    covariance = max(1.0, noise) ** 2 * to_values @ found.covariance @ to_values.T
-    values = np.asarray(problem.values(jnp.asarray(free)))
-    identified = (abs(to_values) > 0) @ ~found.identified == 0
-    std = np.where(identified, np.sqrt(np.maximum(np.diag(covariance), 0)), np.inf)
+    covariance = max(1.0, noise) ** 2 * found.covariance * np.outer(to_values, to_values)
+    std = np.where(found.identified, np.sqrt(np.maximum(np.diag(covariance), 0)), np.inf)
     interval = np.stack([values - 1.96 * std, values + 1.96 * std], axis=1)
     best = history[int(np.nanargmin(history[:, -1]))]
     settled = len(best) < 2 or bool(best[-2] - best[-1] <= SETTLED * best[-1] or _is_perfect(problem, best[-1]))
     steps = data.ctrl.shape[1]
-    residual = (np.where(known, y - problem.measured, np.nan) / data.sigma)[:, :steps]
-    qpos, qvel = (np.asarray(x) for x in jaxsim.jit(problem.started)(problem.everything(), jnp.asarray(point.shift)))
+    qpos, qvel = (np.asarray(x) for x in problem.started(point.shift))
     validation = None if held_out is None else validate(problem, free, held_out)
     return Fit(
         labels, values, std, interval, covariance, problem.model(jnp.asarray(free)), y[:, :steps], residual, history,
-        np.asarray(jax.vmap(problem.values)(first)), sentences, noise, identified, settled and noise <= FAILED,
-        history.shape[1] - 1, qpos, qvel, validation, problem, point,
+        np.asarray(jax.vmap(problem.values)(first)), sentences, noise, found.identified, settled and noise <= FAILED,
+        history.shape[1] - 1, qpos, qvel, validation, problem, point, data.sigma,
     )  # fmt: skip
 
 

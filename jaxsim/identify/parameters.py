@@ -39,6 +39,75 @@ CONSTANTS_DEPEND_ON = (
 )
 
 
+Write = Callable[[Model, Array], Model]
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """What a program knows of a parameter: parameters of one form share their programs.
+
+    `kind`, `channels`, `log` and `write` are those of `Parameter`, `size` is the number of its values.
+    """
+
+    kind: str
+    channels: tuple[str, ...]
+    log: bool
+    size: int
+    write: Write | None
+    constants: bool
+
+    def to_value(self, free: Array) -> Array:
+        """Value at free coordinates."""
+        return jnp.exp(free) if self.log else free
+
+
+@dataclasses.dataclass(frozen=True)
+class Entries:
+    """Function that writes entries of a field of the model, given as one tuple of indices for each axis."""
+
+    field: str
+    index: tuple[tuple[int, ...], ...]
+
+    def __call__(self, m: Model, value: Array) -> Model:
+        index = tuple(np.array(x) for x in self.index)
+        return m.replace(**{self.field: getattr(m, self.field).at[index].set(value)})
+
+
+@dataclasses.dataclass(frozen=True)
+class OptionEntries:
+    """Function that writes entries of a field of `m.opt`."""
+
+    field: str
+    index: tuple[int, ...]
+
+    def __call__(self, m: Model, value: Array) -> Model:
+        old = getattr(m.opt, self.field)
+        new = old.at[np.array(self.index)].set(value) if old.ndim else value[0]
+        return m.replace(opt=m.opt.replace(**{self.field: new}))
+
+
+@dataclasses.dataclass(frozen=True)
+class Mass:
+    """Function that writes the mass of a body and its inertia in proportion."""
+
+    body: int
+
+    def __call__(self, m: Model, value: Array) -> Model:
+        ratio = value[0] / m.body_mass[self.body]
+        inertia = m.body_inertia.at[self.body].multiply(ratio)
+        return m.replace(body_mass=m.body_mass.at[self.body].set(value[0]), body_inertia=inertia)
+
+
+@dataclasses.dataclass(frozen=True)
+class Moments:
+    """Function that writes the inertia of a body from its ten log-Cholesky numbers."""
+
+    body: int
+
+    def __call__(self, m: Model, value: Array) -> Model:
+        return log_cholesky.write_moments(m, self.body, log_cholesky.to_moments(value))
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
 class Parameter:
     """Numbers of a model that are to be identified.
@@ -46,13 +115,13 @@ class Parameter:
     `write(m, value)` returns the model with the numbers `value` (n,). `log` estimates their logarithms, which keeps
     them positive. `prior` is (mean, standard deviation) in the units of the value; with `log`, the deviation is
     relative. `constants`: whether constants derived at qpos0 depend on them. `kind` is "model" or a property of
-    `channels`: "gain", "bias" or "delay" of sensors, "ctrl_delay" of actuators. "controller" is a number of the
-    controller in the loop.
+    `channels`: "gain", "bias", "delay" or "offset" of sensors, "ctrl_delay" of actuators. "controller" is a number
+    of the controller in the loop.
     """
 
     labels: tuple[str, ...]
     start: np.ndarray
-    write: Callable[[Model, Array], Model] | None
+    write: Write | None
     low: float = -np.inf
     high: float = np.inf
     log: bool = False
@@ -62,6 +131,11 @@ class Parameter:
     channels: tuple[str, ...] = ()
 
     __repr__ = describe_struct
+
+    @property
+    def form(self) -> Form:
+        """What programs know of it."""
+        return Form(self.kind, self.channels, self.log, len(self.labels), self.write, self.constants)
 
     def to_free(self, value: Any) -> Any:
         """Free coordinates of a value."""
@@ -110,12 +184,9 @@ def parameter(
     entries = [(row, *column) for row in rows for column in columns]
     labels = [f"{field}[{n}]" + "".join(f"[{c}]" for c in column) for n in names for column in columns]
     start = np.array([array[entry] for entry in entries])
-    index_arrays = tuple(np.array(x) for x in zip(*entries, strict=True))
+    write = Entries(field, tuple(zip(*entries, strict=True)))
     if tie:
         labels, start = [f"{field}[{', '.join(names)}]" + ("" if index is None else f"[{index}]")], start[:1]
-
-    def write(m: Model, value: Array) -> Model:
-        return m.replace(**{field: getattr(m, field).at[index_arrays].set(value)})
 
     constants = field in CONSTANTS_DEPEND_ON
     return _checked(Parameter(tuple(labels), start, write, low, high, log, prior, constants))
@@ -155,25 +226,15 @@ def _option(m: Model, field: str, index: Any, low: float, high: float, log: bool
     entries = np.arange(value.size) if index is None else np.atleast_1d(index)
     labels = [f"opt.{field}" + (f"[{i}]" if value.ndim else "") for i in entries]
 
-    def write(m: Model, new: Array) -> Model:
-        old = getattr(m.opt, field)
-        return m.replace(opt=m.opt.replace(**{field: old.at[entries].set(new) if value.ndim else new[0]}))
-
+    write = OptionEntries(field, tuple(int(i) for i in entries))
     return _checked(Parameter(tuple(labels), value.reshape(-1)[entries], write, low, high, log, prior))
 
 
 def mass(m: Model, body: str, *, low: float = 1e-6, high: float = np.inf, prior: tuple | None = None) -> Parameter:
     """Parameter of the mass of a body; its inertia changes in proportion, as by a change of density."""
     b = m.name2id("body", body)
-
-    def write(m: Model, value: Array) -> Model:
-        ratio = value[0] / m.body_mass[b]
-        inertia = m.body_inertia.at[b].multiply(ratio)
-        return m.replace(body_mass=m.body_mass.at[b].set(value[0]), body_inertia=inertia)
-
-    return _checked(
-        Parameter((f"mass[{body}]",), np.asarray(m.body_mass)[b : b + 1], write, low, high, True, prior, True)
-    )
+    start = np.asarray(m.body_mass)[b : b + 1]
+    return _checked(Parameter((f"mass[{body}]",), start, Mass(b), low, high, True, prior, True))
 
 
 def inertia(m: Model, body: str, *, prior: float | None = None) -> Parameter:
@@ -186,11 +247,7 @@ def inertia(m: Model, body: str, *, prior: float | None = None) -> Parameter:
     _refuse_simple(m, [b])
     start = log_cholesky.from_moments(log_cholesky.read_moments(m, b))
     labels = tuple(f"inertia[{body}].{n}" for n in ["alpha", "d1", "d2", "d3", "s12", "s23", "s13", "t1", "t2", "t3"])
-
-    def write(m: Model, value: Array) -> Model:
-        return log_cholesky.write_moments(m, b, log_cholesky.to_moments(value))
-
-    return Parameter(labels, start, write, prior=None if prior is None else (start, prior), constants=True)
+    return Parameter(labels, start, Moments(b), prior=None if prior is None else (start, prior), constants=True)
 
 
 def signal(
@@ -205,10 +262,13 @@ def signal(
 ) -> Parameter:
     """Parameter of a "gain", "bias" or "delay" (s) for each named sensor, or a "ctrl_delay" (s) for each actuator.
 
-    `tie`: one number for all of them.
+    "offset" is the time (s) by which a sensor's clock is late, of either sign within finite `low` and `high`: rows that
+    it may move beyond the ends of a record are not counted. `tie`: one number for all of them.
     """
-    if kind not in ("gain", "bias", "delay", "ctrl_delay"):
-        raise ValueError(f'kind is {kind!r}; expected "gain", "bias", "delay" or "ctrl_delay"')
+    if kind not in ("gain", "bias", "delay", "offset", "ctrl_delay"):
+        raise ValueError(f'kind is {kind!r}; expected "gain", "bias", "delay", "offset" or "ctrl_delay"')
+    if kind == "offset" and not (np.isfinite(low) and np.isfinite(high)):
+        raise ValueError('an "offset" needs finite low and high (s): rows near the ends of records are left out')
     channels = (channels,) if isinstance(channels, str) else tuple(channels)
     first = (1.0 if kind == "gain" else 0.0) if start is None else start
     low = max(low, 0.0) if "delay" in kind else low

@@ -1,5 +1,6 @@
-"""Simulated recordings as a function of parameters and initial states, and their derivatives, chunk by chunk."""
+"""Residuals of recordings and their derivatives as functions of parameters and initial states, chunk by chunk."""
 
+import copy
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -9,21 +10,18 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxsim
-from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos
-from jaxsim.engine.rollout import rollout
 from jaxsim.identify.data import Recordings
 from jaxsim.identify.elimination import Linear, compressed
 from jaxsim.identify.loss import Loss
 from jaxsim.identify.parameters import Parameter
+from jaxsim.identify.simulator import Chunk, Controller, Setting, Simulator, programs, sensor_columns, sensor_sizes
 from jaxsim.identify.states import measured_states
 from jaxsim.math.safe import Array
 
 TRIALS = (0.1, 1.0, 10.0, 100.0)  # dampings of an iteration, relative to the last one that helped
+LEAST_ROWS = 64  # of a program for trajectories without windows; beyond, powers of two
 MEMORY = 2**28  # bytes of measurements and their derivatives that a chunk may hold
-
-Controller = Callable[[Data, Array, dict[str, Array]], Array]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,14 +57,6 @@ class Point(NamedTuple):
         return Point(*(np.broadcast_to(x, (count, *x.shape)) for x in self))
 
 
-class Chunk(NamedTuple):
-    """Some trajectories: initial states of their windows (c, w, nq) and (c, w, nv), controls (c, n, nu)."""
-
-    qpos: Array
-    qvel: Array
-    ctrl: Array
-
-
 class Problem:
     """Residuals of recordings as functions of parameters and of initial states.
 
@@ -92,15 +82,18 @@ class Problem:
         self.loss, self.controller = loss or Loss(), controller
         self.labels = tuple(label for p in parameters for label in p.labels)
         self.sizes = [len(p.labels) for p in parameters]
-        self.columns = np.concatenate([_columns(m, name) for name in data.names])
+        columns = np.concatenate([sensor_columns(m, name) for name in data.names])
         self.first = jnp.concatenate([p.to_free(jnp.asarray(p.start, float)) for p in parameters])
         bounds = [[p.to_free(jnp.maximum(x, 1e-300) if p.log else x) for x in (p.low, p.high)] for p in parameters]
         low, high = (jnp.asarray(np.repeat([float(b[i]) for b in bounds], self.sizes)) for i in (0, 1))
         self.low, self.high = low, high
         self._read_windows(window, initial, continuity)
+        self.simulator = Simulator(
+            tuple(p.form for p in parameters), tuple(columns.tolist()), step, controller, tuple(self.moved.tolist())
+        )
+        ends = None if self.ends is None else jnp.asarray(self.ends)
+        self.setting = Setting(m, jnp.asarray(self.deviations), ends, jnp.int32(self.window))
         self.chunk = min(self.trajectories, chunk or self._chunk())
-        self._simulate = jaxsim.jit(jax.vmap(self.simulate_chunk, (0, 0, None)))
-        self._derivatives = jaxsim.jit(jax.vmap(self._derivatives_of_chunk, (0, 0, None)))
 
     def _read_windows(self, window: int | None, initial: Initial | None, continuity: Initial | None) -> None:
         """Cut controls and measurements into windows, the last one filled up with missing rows."""
@@ -110,14 +103,17 @@ class Problem:
         if length < 1:
             raise ValueError(f"window is {window}; expected a number of steps")
         count = -(-n // length)
-        if count > 1 and any(p.kind == "delay" for p in self.parameters):
+        if count > 1 and any(p.kind in ("delay", "offset") for p in self.parameters):
             raise ValueError("the delay of a sensor reaches across windows: fit it with window=None")
         if continuity is not None and (initial is None or count < 2):
             raise ValueError("continuity needs initial=Initial(...) and window=, shorter than the recordings")
         self.window, self.windows, self.trajectories = length, count, k
         fill = count * length - n
-        self.ctrl = np.pad(data.ctrl, ((0, 0), (0, fill), (0, 0)), mode="edge")
+        self.rows = count * length
+        capacity = self.rows if count > 1 else max(LEAST_ROWS, 1 << (n - 1).bit_length())
+        self.ctrl = np.pad(data.ctrl, ((0, 0), (0, capacity - n), (0, 0)), mode="edge")
         self.measured = np.pad(data.measured, ((0, 0), (0, fill), (0, 0)), constant_values=np.nan)
+        self._leave_out_ends(n)
         qpos, qvel = data.qpos[:, None], data.qvel[:, None]
         if count > 1:
             states = measured_states(m, data) if data.states is None else data.states
@@ -130,6 +126,16 @@ class Problem:
         if ends is not None and (ends == 0).any():
             raise ValueError("deviations of continuity are positive: how far a window may end from the next")
         self.ends = ends
+
+    def _leave_out_ends(self, rows: int) -> None:
+        """Take rows as missing that an offset of a clock may move beyond the ends of a record."""
+        names = np.repeat(self.data.names, sensor_sizes(self.m, self.data.names))
+        for p in self.parameters:
+            if p.kind == "offset":
+                columns = np.flatnonzero(np.isin(names, p.channels))
+                early, late = (int(np.ceil(max(x, 0) / float(self.m.opt.timestep))) for x in (p.high, -p.low))
+                self.measured[:, :early, columns] = np.nan
+                self.measured[:, max(0, rows - late) :, columns] = np.nan
 
     @property
     def shifts(self) -> int:
@@ -148,135 +154,95 @@ class Problem:
             np.zeros((len(free), self.trajectories, self.windows, self.shifts), np.asarray(free).dtype),
         )
 
-    def split(self, free: Array) -> list[Array]:
-        """Coordinates of each parameter."""
-        return jnp.split(free, np.cumsum(self.sizes)[:-1])
-
     def values(self, free: Array) -> Array:
         """Values of the parameters, in their units, from free coordinates."""
-        return jnp.concatenate([p.to_value(x) for p, x in zip(self.parameters, self.split(free), strict=True)])
+        return self.simulator.values(free)
 
     def model(self, free: Array) -> Model:
         """Model with these coordinates; derived constants are recomputed where they depend on them."""
-        m = self.m
-        for p, x in zip(self.parameters, self.split(free), strict=True):
-            if p.kind == "model" and p.write is not None:
-                m = p.write(m, p.to_value(x))
-        return jaxsim.set_const(m) if any(p.constants for p in self.parameters) else m
+        return self.simulator.model(self.m, free)
 
     def everything(self) -> Chunk:
         """All trajectories as one chunk."""
         return Chunk(*(jnp.asarray(x) for x in (self.qpos, self.qvel, self.ctrl)))
 
+    def started(self, shift: np.ndarray) -> tuple[Array, Array]:
+        """States (k, w, nq), (k, w, nv) in which windows begin."""
+        return programs().started(self.simulator, self.setting, self.everything(), jnp.asarray(shift))
+
     def simulate(self, free: Array, shift: Array | None = None) -> Array:
         """Simulated measurements (k, n, ny)."""
-        shift = jnp.zeros((self.trajectories, self.windows, self.shifts), free.dtype) if shift is None else shift
-        return self.simulate_chunk(free, shift, self.everything())[0]
+        if shift is None:
+            shift = jnp.zeros((self.trajectories, self.windows, self.shifts), free.dtype)
+        points = jnp.stack([free]), jnp.stack([shift])
+        y = programs().simulate(self.simulator, self.setting, *points, self.everything())[0]
+        return y[0, :, : self.rows]
 
-    def simulate_chunk(self, free: Array, shift: Array, chunk: Chunk) -> tuple[Array, Array]:
-        """Measurements (c, n, ny) and gaps (c, w - 1, 2 nv) between windows, in their deviations; none without any."""
-        y, end = self._windows_of(free, shift, chunk)
-        return y, self._gaps(end, shift, chunk)
+    def until(self, rows: int) -> "Problem":
+        """The problem of the first so many rows of trajectories without windows, by the same programs."""
+        part = copy.copy(self)
+        part.setting = self.setting._replace(length=jnp.int32(rows))
+        part.measured = np.where(np.arange(self.rows)[:, None] < rows, self.measured, np.nan)
+        return part
 
-    def _windows_of(self, free: Array, shift: Array, chunk: Chunk) -> tuple[Array, tuple[Array, Array]]:
-        """Measurements (c, n, ny), and the states in which all windows end."""
-        m, controller = self.model(free), self.controller
-        d = jaxsim.make_data(self.m)
-        c, w, _ = chunk.qpos.shape
-        gains = {p.channels[0]: p.to_value(x) for p, x in zip(self.parameters, self.split(free), strict=True)
-                 if p.kind == "controller"}  # fmt: skip
+    def differentiable_cost(self) -> Callable[[Array, Array], Array]:
+        """Cost of least squares as a function of free coordinates (p,) and shifts (k, w, q), for programs of JAX.
 
-        def one(qpos: Array, qvel: Array, u: Array) -> tuple[Array, tuple[Array, Array]]:
-            start = d.replace(qpos=qpos, qvel=qvel)
-            driven = u if controller is None else lambda i, d, f=controller: f(d, u[i], gains)
-            last, found = rollout(m, start, driven, len(u), outputs=("sensordata",), step=self.step)
-            return found["sensordata"][:, self.columns], (last.qpos, last.qvel)
-
-        ctrl = self._controls(chunk.ctrl, free)
-        qpos, qvel = self.started(chunk, shift)
-        y, end = jax.vmap(jax.vmap(one))(qpos, qvel, ctrl.reshape(c, w, self.window, -1))
-        return self._signals(y.reshape(c, w * self.window, -1), free), end
-
-    def started(self, chunk: Chunk, shift: Array) -> tuple[Array, Array]:
-        """States (c, w, nq), (c, w, nv) in which windows begin."""
-        if not self.shifts:
-            return chunk.qpos, chunk.qvel
-        nv = self.m.nv
-        change = jnp.zeros((*shift.shape[:-1], 2 * nv), shift.dtype).at[..., self.moved].set(shift * self.deviations)
-        move = jax.vmap(jax.vmap(lambda q, v: integrate_pos(self.m, q, v, 1.0)))
-        return move(chunk.qpos, change[..., :nv]), chunk.qvel + change[..., nv:]
-
-    def _gaps(self, end: tuple[Array, Array], shift: Array, chunk: Chunk) -> Array:
-        """Differences of windows' ends from the starts of the next, in their deviations."""
-        if self.ends is None:
-            return jnp.zeros((len(chunk.qpos), 0, 0), shift.dtype)
-        qpos, qvel = self.started(chunk, shift)
-        apart = jax.vmap(jax.vmap(lambda a, b: differentiate_pos(self.m, a, b)))
-        gap = [apart(qpos[:, 1:], end[0][:, :-1]), end[1][:, :-1] - qvel[:, 1:]]
-        return jnp.concatenate(gap, -1) / self.ends
-
-    def _derivatives_of_chunk(self, free: Array, shift: Array, chunk: Chunk) -> tuple[Array, ...]:
-        """Measurements, gaps, and their derivatives by forward mode, with a leading axis of p + q directions.
-
-        The last are those of gaps by the shift of the later window.
+        Its gradient is found by forward mode along all directions, with the value.
         """
-        q = self.shifts
-        every = jnp.broadcast_to(jnp.eye(q, dtype=shift.dtype)[:, None, None], (q, *shift.shape[:2], q))
-        directions = (
-            jnp.concatenate([jnp.eye(len(free), dtype=free.dtype), jnp.zeros((q, len(free)), free.dtype)]),
-            jnp.concatenate([jnp.zeros((len(free), *shift.shape), shift.dtype), every]),
-        )
+        measured, known = jnp.asarray(self._padded(np.nan_to_num(self.measured))), jnp.asarray(self._padded(self.known))
+        weight = known / jnp.asarray(self.data.sigma)
+        middle, wide = (jnp.asarray(x) for x in self._priors())
+        simulator, setting, p = self.simulator, self.setting, len(self.first)
 
-        def ahead(free: Array, shift: Array) -> tuple[Array, Array, tuple[Array, Array]]:
-            y, end = self._windows_of(free, shift, chunk)
-            return y, self._gaps(end, jax.lax.stop_gradient(shift), chunk), end
+        def total(free: Array, shift: Array, r: Array) -> Array:
+            prior = (free - middle) / wide
+            return 0.5 * (jnp.sum(r**2) + jnp.sum(prior**2) + jnp.sum(shift**2))
 
-        (y, gap, end), push = jax.linearize(ahead, free, shift)
-        moved, opened, _ = jax.vmap(push)(*directions)
-        later = jax.vmap(jax.linearize(lambda s: self._gaps(end, s, chunk), shift)[1])(every)
-        return y, gap, moved, opened, later
+        @jax.custom_vjp
+        def cost(free: Array, shift: Array) -> Array:
+            y, _ = simulator.simulate(setting, free, shift, self.everything())
+            return total(free, shift, (y - measured) * weight)
 
-    def _controls(self, ctrl: Array, free: Array) -> Array:
-        """Controls with the delays of actuators."""
-        for p, x in zip(self.parameters, self.split(free), strict=True):
-            if p.kind == "ctrl_delay":
-                delays = jnp.broadcast_to(p.to_value(x), (len(p.channels),))
-                for i, name in enumerate(p.channels):
-                    j = self.m.name2id("actuator", name)
-                    ctrl = ctrl.at[..., j].set(delayed(ctrl[..., j], delays[i] / self.m.opt.timestep))
-        return ctrl
+        def with_gradient(free: Array, shift: Array) -> tuple[Array, tuple[Array, Array]]:
+            y, _, moved, _, _ = simulator.derivatives(setting, free, shift, self.everything())
+            r = (y - measured) * weight
+            by = moved * (r * weight)
+            by_free = by[:p].sum((1, 2, 3)) + (free - middle) / wide**2
+            if not shift.size:
+                return total(free, shift, r), (by_free, shift)
+            by_shift = by[p:].reshape(len(by) - p, *shift.shape[:2], -1).sum(-1)
+            return total(free, shift, r), (by_free, jnp.moveaxis(by_shift, 0, -1) + shift)
 
-    def _signals(self, y: Array, free: Array) -> Array:
-        """Sensor values with delays, gains and biases of the channels."""
-        by_kind = {"gain": lambda y, g: g * y, "bias": lambda y, b: y + b}
-        by_kind["delay"] = lambda y, t: delayed(y, t / self.m.opt.timestep)
-        for kind in ("delay", "gain", "bias"):  # in the order in which a measurement chain applies them
-            for p, x in zip(self.parameters, self.split(free), strict=True):
-                if p.kind == kind:
-                    values = jnp.broadcast_to(p.to_value(x), (len(p.channels),))
-                    for j, name in enumerate(p.channels):
-                        for i in np.flatnonzero(np.isin(self.columns, _columns(self.m, name))):
-                            y = y.at[..., i].set(by_kind[kind](y[..., i], values[j]))
-        return y
+        cost.defvjp(with_gradient, lambda gradient, by: tuple(by * g for g in gradient))
+        return cost
 
-    def residual(self, free: Array) -> Array:
-        """Differences in units of the noise, those from priors last; zero where a measurement is missing."""
-        measured = jnp.asarray(self.measured)
-        known = jnp.isfinite(measured)
-        error = jnp.where(known, self.simulate(free) - jnp.where(known, measured, 0), 0) / jnp.asarray(self.data.sigma)
-        priors = []
-        for p, x in zip(self.parameters, self.split(free), strict=True):
-            if p.prior is not None:
-                mean, deviation = p.prior
-                priors.append((x - p.to_free(jnp.asarray(mean, x.dtype))) / deviation)
-        return jnp.concatenate([error.reshape(-1), *(q.reshape(-1) for q in priors)])
+    def _padded(self, rows: np.ndarray) -> np.ndarray:
+        """Rows (k, n, ny) with zeros up to those of the program."""
+        return np.pad(rows, ((0, 0), (0, self.ctrl.shape[1] - self.rows), (0, 0)))
+
+    def _priors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Means and standard deviations (p,) of the priors of free coordinates; the latter infinite without one."""
+        middle, wide = np.zeros(len(self.first)), np.full(len(self.first), np.inf)
+        for parameter, at in zip(self.parameters, np.split(np.arange(len(middle)), np.cumsum(self.sizes)[:-1]),
+                                 strict=True):  # fmt: skip
+            if parameter.prior is not None:
+                mean, deviation = parameter.prior
+                middle[at] = np.asarray(parameter.to_free(jnp.asarray(mean, float)), float)
+                wide[at] = np.asarray(deviation, float)
+        return middle, wide
 
     def simulated(self, point: Point) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
         """Measurements (s, c, n, ny) and gaps (s, c, w - 1, 2 nv) of points, for the trajectories of each chunk."""
         for place, chunk, shift in self._chunks(point):
-            y, gap = self._simulate(jnp.asarray(point.free), shift, chunk)
+            y, gap = self._simulate(point.free, shift, chunk)
             size = place.stop - place.start
-            yield place, np.asarray(y)[:, :size], np.asarray(gap, float)[:, :size]
+            yield place, y[:, :size], np.asarray(gap, float)[:, :size]
+
+    def _simulate(self, free: np.ndarray, shift: Array, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
+        """Measurements (s, c, n, ny) and gaps of points (s, p)."""
+        y, gap = programs().simulate(self.simulator, self.setting, jnp.asarray(free), shift, chunk)
+        return np.asarray(y)[:, :, : self.rows], np.asarray(gap)
 
     def costs(self, point: Point) -> np.ndarray:
         """Cost of each point, (s,)."""
@@ -304,7 +270,11 @@ class Problem:
         """Rows of windows (s, c, w, n, q + p + 1) and of gaps (s, c, w - 1, 2 nv, 2 q + p + 1): see `Linear`."""
         p, q, w, s = len(self.first), self.shifts, self.windows, len(point.free)
         size = place.stop - place.start
-        y, gap, moved, opened, later = (np.asarray(x, float) for x in self._derivatives(point.free, shift, chunk))
+        y, gap, moved, opened, later = (
+            np.asarray(x, float)
+            for x in programs().derivatives(self.simulator, self.setting, jnp.asarray(point.free), shift, chunk)
+        )
+        y, moved = y[:, :, : self.rows], moved[:, :, :, : self.rows]
         r = self.loss.weighted(self._differences(y[:, :size], place))
         slope = np.where(self.known[place], 1 / self.data.sigma, 0) * r.derivative
         columns = np.concatenate([moved[:, :, :size] * slope[:, None], r.value[:, None]], 1)
@@ -328,7 +298,7 @@ class Problem:
             for begin in range(0, len(points), batch):
                 rows = np.minimum(np.arange(begin, begin + batch), len(points) - 1)
                 y, _ = self._simulate(points[rows].astype(point.free.dtype), shift, chunk)
-                r = self.loss.weighted(self._differences(np.asarray(y)[:, :size], place)).value
+                r = self.loss.weighted(self._differences(y[:, :size], place)).value
                 found.append(r.reshape(batch, -1))
             return np.concatenate(found)[: len(points)]
 
@@ -338,19 +308,11 @@ class Problem:
 
     def _prior_rows(self, free: np.ndarray) -> np.ndarray:
         """Rows (s, n, p + 1) of the priors: their derivatives, and their values last."""
-        rows, values, at = [], [], 0
-        for parameter, size in zip(self.parameters, self.sizes, strict=True):
-            if parameter.prior is not None:
-                mean, deviation = parameter.prior
-                wide = np.broadcast_to(np.asarray(deviation, float), (size,))
-                rows.append(np.eye(len(self.first))[at : at + size] / wide[:, None])
-                middle = np.asarray(parameter.to_free(jnp.asarray(mean, float)), float)
-                values.append((np.asarray(free, float)[:, at : at + size] - middle) / wide)
-            at += size
-        if not rows:
-            return np.zeros((len(free), 0, len(self.first) + 1))
-        jac = np.broadcast_to(np.concatenate(rows), (len(free), sum(map(len, rows)), len(self.first)))
-        return np.concatenate([jac, np.concatenate(values, 1)[..., None]], -1)
+        middle, wide = self._priors()
+        held = np.flatnonzero(np.isfinite(wide))
+        rows = np.broadcast_to(np.eye(len(wide))[held] / wide[held, None], (len(free), len(held), len(wide)))
+        values = (np.asarray(free, float)[:, held] - middle[held]) / wide[held]
+        return np.concatenate([rows, values[..., None]], -1)
 
     def _differences(self, y: np.ndarray, place: slice) -> np.ndarray:
         """Simulated less measured in units of the noise, zero where a measurement is missing."""
@@ -369,19 +331,5 @@ class Problem:
     def _chunk(self) -> int:
         """Trajectories whose measurements and derivatives fit into `MEMORY`."""
         directions = len(self.first) + self.shifts + 1
-        one = 8 * directions * self.windows * (self.window * len(self.columns) + 4 * self.m.nv)
+        one = 8 * directions * (self.ctrl.shape[1] * len(self.simulator.columns) + 4 * self.windows * self.m.nv)
         return max(1, MEMORY // one)
-
-
-def _columns(m: Model, name: str) -> np.ndarray:
-    """Indices of a sensor's values in `sensordata`."""
-    i = m.name2id("sensor", name)
-    return m.sensor_adr[i] + np.arange(m.sensor_dim[i])
-
-
-def delayed(y: Array, lag: Array) -> Array:
-    """Signal (k, n) delayed by `lag` steps, linear between samples and constant before the first."""
-    index = jnp.clip(jnp.arange(y.shape[-1]) - lag, 0, y.shape[-1] - 1)
-    low = jnp.floor(jax.lax.stop_gradient(index)).astype(int)
-    high = jnp.minimum(low + 1, y.shape[-1] - 1)
-    return y[..., low] + (index - low) * (y[..., high] - y[..., low])

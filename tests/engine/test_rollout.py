@@ -209,3 +209,12 @@ def test_derived_fields_of_the_last_data_are_absent_and_it_can_be_stepped():
     for name in (*CARRIED, "qacc", "xpos", "sensordata", "contact", "efc", "qfrc_constraint", "ncon"):
         for x, y in zip(*(jax.tree.leaves(getattr(d, name)) for d in (one, other)), strict=True):
             np.testing.assert_allclose(x, y, atol=1e-12, err_msg=name)
+
+
+def test_a_length_is_a_value_and_later_records_are_zero():
+    m, d, _ = bead()
+    short, found = jax.jit(lambda n: jaxsim.rollout(m, d, controls(), length=n))(3)
+    last, records = jaxsim.rollout(m, d, controls()[:3])
+    np.testing.assert_allclose(short.qpos, last.qpos, atol=1e-12)
+    np.testing.assert_allclose(found["qpos"][:3], records["qpos"], atol=1e-12)
+    assert not found["qpos"][3:].any()

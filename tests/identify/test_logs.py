@@ -13,6 +13,8 @@ import jaxsim
 from jaxsim import identify as ident
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.identify.problem import Point
+from jaxsim.identify.simulator import programs
+from jaxsim.identify.whiteness import coloured
 
 PENDULUM = """<mujoco><option timestep="0.01" integrator="implicitfast"><flag contact="disable"/></option><worldbody>
 <body name="bob"><joint name="hinge" axis="0 1 0" damping="{d}" armature=".02"/>
@@ -45,6 +47,10 @@ def damping(m):
     return [ident.parameter(m, "dof_damping", "hinge", log=True)]
 
 
+def shorter(data, rows):
+    return dataclasses.replace(data, ctrl=data.ctrl[:, :rows], measured=data.measured[:, :rows])
+
+
 @functools.cache
 def fitted(**options):
     m, data = swings()
@@ -57,6 +63,16 @@ def test_first_velocities_are_unknowns_of_each_trajectory():
     assert (np.abs(fit.qvel) > 0.05).all() and fit.qvel.shape == (K, 1, 1)
 
 
+def test_fits_of_other_lengths_values_and_horizons_share_their_programs():
+    m, data = swings()
+    fitted()
+    sizes = [f._cache_size() for f in programs()]
+    other = m.replace(body_mass=1.01 * m.body_mass)
+    fit = ident.identify(other, shorter(data, 100), damping(other), iterations=10, horizons=(30, 60), initial=PUSH)
+    assert [f._cache_size() for f in programs()] == sizes
+    assert fit.simulated.shape == (K, 100, 1) and 0.1 < fit.values[0] < 0.5
+
+
 def test_predictions_of_held_out_records_are_compared_with_the_nominal_model(tmp_path):
     fit = fitted()
     v = fit.validation
@@ -67,6 +83,7 @@ def test_predictions_of_held_out_records_are_compared_with_the_nominal_model(tmp
     assert "Held-out records" in (tmp_path / "fit.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_windows_with_continuity_say_as_much_as_the_whole_trajectory():
     m, data = swings()
     close, start = ident.Initial(qpos=1e-4, qvel=1e-3), ident.Initial(qpos=1e-5, qvel=1.0)
@@ -98,6 +115,7 @@ def test_a_loss_is_a_square_near_zero_and_its_derivative_agrees_with_differences
     np.testing.assert_allclose(0.5 * loss.weighted(r).value[0] ** 2, exact, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_chunks_give_the_rows_of_the_whole():
     m, data = swings()
     rows = []
@@ -122,6 +140,7 @@ def test_a_fit_goes_on_from_its_file(tmp_path):
         ident.identify(m, data, [*damping(m), ident.signal("bias", "q")], **options)
 
 
+@pytest.mark.slow
 def test_a_controller_in_the_loop_has_gains_and_a_delay():
     m, _ = swings()
     t = 0.01 * np.arange(N)
@@ -205,3 +224,59 @@ def test_search_finds_the_minimum_of_an_ill_conditioned_bowl_within_bounds():
     assert found.cost < 1e-3 * found.history[0] and len(found.history) == 150
     low = ident.search(lambda x: (x**2).sum(1), np.ones(3), np.full(3, 0.3), iterations=60, low=0.5)
     np.testing.assert_allclose(low.best, 0.5, atol=1e-3)
+
+
+def test_noise_of_each_sensor_is_estimated():
+    m, data = swings()
+    wrong = dataclasses.replace(data, sigma=5 * data.sigma)
+    fit = ident.identify(m, wrong, damping(m), iterations=10, horizons=(), initial=PUSH, noise="estimated")
+    np.testing.assert_allclose(fit.sigma, SIGMA, rtol=0.1)
+    np.testing.assert_allclose(fit.std, fitted().std, rtol=0.1)
+    assert fit.noise == pytest.approx(1, abs=0.03)
+
+
+def test_residuals_that_are_not_white_are_named_with_a_guess():
+    rng = np.random.default_rng(0)
+    y = np.sin(0.1 * np.arange(400))[None, :, None] * np.ones((2, 1, 1))
+    rate = np.cos(0.1 * np.arange(400))[None, :, None] * np.ones((2, 1, 1))
+    noise = rng.standard_normal(y.shape)
+    assert coloured(noise, y, ["q"], [1]) == []
+    for cause, found in ((2 * rate, "a delay"), (2 * np.sign(rate), "backlash"), (2.0, "a bias"), (2 * y, "a gain")):
+        (line,) = coloured(noise + cause, y, ["q"], [1])
+        assert line.startswith("residuals of q are not white") and found in line
+
+
+def test_a_profile_of_a_quadratic_cost_is_the_interval_and_uses_no_other_program():
+    fit = fitted()
+    sizes = [f._cache_size() for f in programs()]
+    found = ident.profile(fit, fit.labels[0])
+    np.testing.assert_allclose(found.interval, fit.interval[0], atol=0.03 * fit.std[0])
+    assert [f._cache_size() for f in programs()] == sizes
+    with pytest.raises(KeyError, match="dof_damping"):
+        ident.profile(fit, "mass")
+
+
+@pytest.mark.slow
+def test_a_posterior_agrees_with_the_interval_of_the_fit():
+    pytest.importorskip("blackjax")
+    fit = fitted()
+    found = ident.posterior(fit, chains=2, draws=80, warmup=30)
+    assert found.draws.shape == (2, 80, 1) and (found.rhat < 1.1).all() and found.divergences == 0
+    np.testing.assert_allclose(found.draws.mean((0, 1)), fit.values, atol=fit.std[0])
+    np.testing.assert_allclose(found.draws.std((0, 1)), fit.std, rtol=0.4)
+    lost = dataclasses.replace(fit, identified=np.array([False]))
+    with pytest.raises(ValueError, match="do not determine"):
+        ident.posterior(lost)
+
+
+@pytest.mark.slow
+def test_the_offset_of_a_clock_is_found_with_either_sign():
+    _m, data = swings()
+    late = np.stack([np.interp(np.arange(N) + 1.5, np.arange(N), y) for y in fitted().simulated[..., 0]])
+    early = dataclasses.replace(data, measured=late[..., None])
+    offset = ident.signal("offset", "q", low=-0.04, high=0.04)
+    fit = ident.identify(fitted().m, early, [offset], iterations=10, horizons=(), initial=PUSH)
+    np.testing.assert_allclose(fit.values, -0.015, atol=1e-4)
+    assert np.isnan(fit.residual[:, :4]).all() and np.isnan(fit.residual[:, -4:]).all()
+    with pytest.raises(ValueError, match="finite low and high"):
+        ident.signal("offset", "q")

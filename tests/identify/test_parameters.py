@@ -8,7 +8,7 @@ import pytest
 import jaxsim
 from jaxsim import identify as ident
 from jaxsim.identify.inertia import from_moments, read_moments, to_moments, write_moments
-from jaxsim.identify.problem import delayed
+from jaxsim.identify.simulator import delayed
 from jaxsim.math.rotation import quat_to_mat
 
 MODEL = """<mujoco><worldbody><body name="a"><freejoint name="f"/>
@@ -88,9 +88,10 @@ def test_errors_name_the_mistake(m, call, error, match):
 
 def test_delay_is_linear_between_samples():
     y = jnp.asarray([[0.0, 1.0, 4.0, 9.0]])
-    np.testing.assert_allclose(delayed(y, 1.0), [[0, 0, 1, 4]])
-    np.testing.assert_allclose(delayed(y, 0.5), [[0, 0.5, 2.5, 6.5]])
-    np.testing.assert_allclose(jax.jacfwd(lambda t: delayed(y, t))(0.5), [[0, -1, -3, -5]])
+    np.testing.assert_allclose(delayed(y, 1.0, 4), [[0, 0, 1, 4]])
+    np.testing.assert_allclose(delayed(y, 0.5, 4), [[0, 0.5, 2.5, 6.5]])
+    np.testing.assert_allclose(delayed(y, -0.5, 3)[:, :3], [[0.5, 2.5, 4.0]])  # the last row is not known
+    np.testing.assert_allclose(jax.jacfwd(lambda t: delayed(y, t, 4))(0.5), [[0, -1, -3, -5]])
 
 
 def test_recordings_are_read_from_npz_and_csv_alike(m, tmp_path):

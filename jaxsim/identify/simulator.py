@@ -1,0 +1,217 @@
+"""Simulated recordings as a function of a model, parameters and initial states, and their derivatives.
+
+A `Simulator` holds what shapes a program and is hashed by content; everything else is an argument, also the number of
+steps. So fits to other records, of other lengths and from other values share their compiled programs.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxsim
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos
+from jaxsim.engine.rollout import rollout
+from jaxsim.identify.parameters import Form
+from jaxsim.math.safe import Array
+
+Controller = Callable[[Data, Array, dict[str, Array]], Array]
+
+
+class Setting(NamedTuple):
+    """Numbers that all trajectories share.
+
+    The nominal model, the deviations (q,) of initial states, those (2 nv,) of windows' ends from the starts of the next
+    or None, and the number of steps of a window, None for all rows of the controls: reverse mode needs that.
+    """
+
+    m: Model
+    deviations: Array
+    ends: Array | None
+    length: Array | None
+
+
+class Chunk(NamedTuple):
+    """Some trajectories: initial states of their windows (c, w, nq) and (c, w, nv), controls (c, n, nu)."""
+
+    qpos: Array
+    qvel: Array
+    ctrl: Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Simulator:
+    """What shapes the program of a problem.
+
+    `columns` are those of `sensordata` that were measured, and `moved` the entries (q,) of positions and velocities
+    that are unknown in initial states.
+    """
+
+    forms: tuple[Form, ...]
+    columns: tuple[int, ...]
+    step: Callable
+    controller: Controller | None
+    moved: tuple[int, ...]
+
+    def split(self, free: Array) -> list[Array]:
+        """Coordinates of each parameter."""
+        return jnp.split(free, np.cumsum([f.size for f in self.forms])[:-1])
+
+    def values(self, free: Array) -> Array:
+        """Values of the parameters, in their units, from free coordinates."""
+        return jnp.concatenate([f.to_value(x) for f, x in zip(self.forms, self.split(free), strict=True)])
+
+    def model(self, m: Model, free: Array) -> Model:
+        """Model with these coordinates; derived constants are recomputed where they depend on them."""
+        for f, x in zip(self.forms, self.split(free), strict=True):
+            if f.kind == "model" and f.write is not None:
+                m = f.write(m, f.to_value(x))
+        return jaxsim.set_const(m) if any(f.constants for f in self.forms) else m
+
+    def simulate(self, setting: Setting, free: Array, shift: Array, chunk: Chunk) -> tuple[Array, Array]:
+        """Measurements (c, n, ny) and gaps (c, w - 1, 2 nv) between windows, in their deviations; none without any."""
+        y, end = self.windows(setting, free, shift, chunk)
+        return y, self.gaps(setting, end, shift, chunk)
+
+    def windows(self, setting: Setting, free: Array, shift: Array, chunk: Chunk) -> tuple[Array, tuple[Array, Array]]:
+        """Measurements (c, n, ny), and the states in which all windows end."""
+        y, end, _ = self.watched(setting, free, shift, chunk, ())
+        return y, end
+
+    def watched(
+        self, setting: Setting, free: Array, shift: Array, chunk: Chunk, outputs: tuple[str, ...]
+    ) -> tuple[Array, tuple[Array, Array], dict[str, Array]]:
+        """The same, and other fields of the data by name, (c, w, n, ...)."""
+        m, controller = self.model(setting.m, free), self.controller
+        d = jaxsim.make_data(setting.m)
+        c, w, _ = chunk.qpos.shape
+        gains = {f.channels[0]: f.to_value(x) for f, x in zip(self.forms, self.split(free), strict=True)
+                 if f.kind == "controller"}  # fmt: skip
+
+        def one(qpos: Array, qvel: Array, u: Array) -> tuple[Array, tuple[Array, Array], dict[str, Array]]:
+            start = d.replace(qpos=qpos, qvel=qvel)
+            driven = u if controller is None else lambda i, d, f=controller: f(d, u[i], gains)
+            last, found = rollout(
+                m, start, driven, len(u), outputs=("sensordata", *outputs), step=self.step, length=setting.length
+            )
+            return found.pop("sensordata")[:, np.array(self.columns)], (last.qpos, last.qvel), found
+
+        ctrl = self._controls(setting.m, chunk.ctrl, free)
+        qpos, qvel = self.started(setting, chunk, shift)
+        y, end, found = jax.vmap(jax.vmap(one))(qpos, qvel, ctrl.reshape(c, w, ctrl.shape[1] // w, -1))
+        known = ctrl.shape[1] if setting.length is None else setting.length * w
+        return self._signals(setting, y.reshape(c, ctrl.shape[1], -1), free, known), end, found
+
+    def started(self, setting: Setting, chunk: Chunk, shift: Array) -> tuple[Array, Array]:
+        """States (c, w, nq), (c, w, nv) in which windows begin."""
+        if not self.moved:
+            return chunk.qpos, chunk.qvel
+        m, nv = setting.m, setting.m.nv
+        change = jnp.zeros((*shift.shape[:-1], 2 * nv), shift.dtype)
+        change = change.at[..., np.array(self.moved)].set(shift * setting.deviations)
+        move = jax.vmap(jax.vmap(lambda q, v: integrate_pos(m, q, v, 1.0)))
+        return move(chunk.qpos, change[..., :nv]), chunk.qvel + change[..., nv:]
+
+    def gaps(self, setting: Setting, end: tuple[Array, Array], shift: Array, chunk: Chunk) -> Array:
+        """Differences of windows' ends from the starts of the next, in their deviations."""
+        if setting.ends is None:
+            return jnp.zeros((len(chunk.qpos), 0, 0), shift.dtype)
+        qpos, qvel = self.started(setting, chunk, shift)
+        apart = jax.vmap(jax.vmap(lambda a, b: differentiate_pos(setting.m, a, b)))
+        gap = [apart(qpos[:, 1:], end[0][:, :-1]), end[1][:, :-1] - qvel[:, 1:]]
+        return jnp.concatenate(gap, -1) / setting.ends
+
+    def derivatives(self, setting: Setting, free: Array, shift: Array, chunk: Chunk) -> tuple[Array, ...]:
+        """Measurements, gaps, and their derivatives by forward mode, with a leading axis of p + q directions.
+
+        The last are those of gaps by the shift of the later window.
+        """
+        q = len(self.moved)
+        every = jnp.broadcast_to(jnp.eye(q, dtype=shift.dtype)[:, None, None], (q, *shift.shape[:2], q))
+        directions = (
+            jnp.concatenate([jnp.eye(len(free), dtype=free.dtype), jnp.zeros((q, len(free)), free.dtype)]),
+            jnp.concatenate([jnp.zeros((len(free), *shift.shape), shift.dtype), every]),
+        )
+
+        def ahead(free: Array, shift: Array) -> tuple[Array, Array, tuple[Array, Array]]:
+            y, end = self.windows(setting, free, shift, chunk)
+            return y, self.gaps(setting, end, jax.lax.stop_gradient(shift), chunk), end
+
+        def along(*direction: Array) -> tuple:
+            return jax.jvp(ahead, (free, shift), direction)
+
+        (y, gap, end), (moved, opened, _) = jax.vmap(along, out_axes=(None, 0))(*directions)
+        later = jax.vmap(jax.linearize(lambda s: self.gaps(setting, end, s, chunk), shift)[1])(every)
+        return y, gap, moved, opened, later
+
+    def _controls(self, m: Model, ctrl: Array, free: Array) -> Array:
+        """Controls with the delays of actuators."""
+        for f, x in zip(self.forms, self.split(free), strict=True):
+            if f.kind == "ctrl_delay":
+                delays = jnp.broadcast_to(f.to_value(x), (len(f.channels),))
+                for i, name in enumerate(f.channels):
+                    j = m.name2id("actuator", name)
+                    lag = delays[i] / m.opt.timestep
+                    ctrl = ctrl.at[..., j].set(delayed(ctrl[..., j], lag, ctrl.shape[1]))
+        return ctrl
+
+    def _signals(self, setting: Setting, y: Array, free: Array, length: Array) -> Array:
+        """Sensor values with delays, gains and biases of the channels."""
+        by_kind = {"gain": lambda y, g: g * y, "bias": lambda y, b: y + b}
+        by_kind["delay"] = by_kind["offset"] = lambda y, t: delayed(y, t / setting.m.opt.timestep, length)
+        for kind in ("delay", "offset", "gain", "bias"):  # in the order in which a measurement chain applies them
+            for f, x in zip(self.forms, self.split(free), strict=True):
+                if f.kind == kind:
+                    values = jnp.broadcast_to(f.to_value(x), (len(f.channels),))
+                    for j, name in enumerate(f.channels):
+                        for i in np.flatnonzero(np.isin(self.columns, sensor_columns(setting.m, name))):
+                            y = y.at[..., i].set(by_kind[kind](y[..., i], values[j]))
+        return y
+
+
+def sensor_columns(m: Model, name: str) -> np.ndarray:
+    """Indices of a sensor's values in `sensordata`."""
+    i = m.name2id("sensor", name)
+    return m.sensor_adr[i] + np.arange(m.sensor_dim[i])
+
+
+def sensor_sizes(m: Model, names: tuple[str, ...]) -> list[int]:
+    """Numbers of values of sensors."""
+    return [int(m.sensor_dim[m.name2id("sensor", name)]) for name in names]
+
+
+def delayed(y: Array, lag: Array, length: Array | int) -> Array:
+    """Signal (k, n), of which `length` are known, delayed by `lag` steps: linear between samples, constant beyond."""
+    index = jnp.clip(jnp.arange(y.shape[-1]) - lag, 0, length - 1)
+    low = jnp.floor(jax.lax.stop_gradient(index)).astype(int)
+    high = jnp.minimum(low + 1, length - 1)
+    return y[..., low] + (index - low) * (y[..., high] - y[..., low])
+
+
+class Programs(NamedTuple):
+    """Compiled functions of a simulator (static), a setting, points (s, p), shifts (s, c, w, q) and a chunk."""
+
+    simulate: Callable
+    derivatives: Callable
+    started: Callable
+
+
+@functools.cache
+def programs() -> Programs:
+    """Functions that JAX compiles once for each simulator and each shape."""
+
+    def batched(function: Callable) -> Callable:
+        def run(simulator: Simulator, setting: Setting, free: Array, shift: Array, chunk: Chunk) -> tuple:
+            points = jax.vmap(functools.partial(function, simulator), (None, 0, 0, None))
+            return points(setting, free, shift, chunk)
+
+        return jaxsim.jit(run, static_argnums=0)
+
+    started = jaxsim.jit(Simulator.started, static_argnums=0)
+    return Programs(batched(Simulator.simulate), batched(Simulator.derivatives), started)

@@ -1,0 +1,71 @@
+"""Residuals that are no white noise: which channel, and what they look like."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+LEVEL = 4.0  # standard deviations of a correlation of white noise, from which on one is named
+LEAST = 0.05  # correlation of neighbours, below which it changes no interval by more than some percent
+SHARE = 0.2  # of the residual's variation that a cause explains, from which on it is guessed
+SHAPES = {
+    "bias": 'a bias (signal("bias", ...))',
+    "gain": 'a gain (signal("gain", ...))',
+    "delay": 'a delay or a time offset (signal("delay" or "offset", ...), or "ctrl_delay" of its actuator)',
+    "side": "backlash, which is not modelled: the residual follows the direction of motion",
+    "speed": "damping or dry friction that is missing: the residual grows where the motion reverses",
+}
+
+
+def coloured(residual: np.ndarray, y: np.ndarray, names: Sequence[str], sizes: Sequence[int]) -> list[str]:
+    """A sentence for each sensor whose residuals (k, n, ny) are correlated from row to row, with a guess.
+
+    The guess is the shape that explains most of them: the simulated signal y (k, n, ny) itself (a gain), a constant
+    (a bias), its rate (a delay), the direction of its rate (backlash), what accumulates with the direction (friction).
+    """
+    lines, at = [], 0
+    for name, size in zip(names, sizes, strict=True):
+        columns = range(at, at + size)
+        at += size
+        found = [_correlation(residual[..., i]) for i in columns]
+        worst = int(np.argmax([abs(rho) / deviation for rho, deviation in found]))
+        rho, deviation = found[worst]
+        if abs(rho) < max(LEVEL * deviation, LEAST):
+            continue
+        shares = _explained(residual[..., columns[worst]], y[..., columns[worst]])
+        best = max(shares, key=lambda shape: shares[shape])
+        guess = f"; {100 * shares[best]:.0f} % look like {SHAPES[best]}" if shares[best] > SHARE else ""
+        lines.append(f"residuals of {name} are not white (correlation of neighbours {rho:+.2f}): {_CAUSE}{guess}")
+    return lines
+
+
+_CAUSE = "the model lacks something, and intervals are too narrow"
+
+
+def _correlation(r: np.ndarray) -> tuple[float, float]:
+    """Correlation of neighbours in rows (k, n), and its standard deviation for white noise."""
+    known = np.isfinite(r)
+    both = known[:, 1:] & known[:, :-1]
+    x = np.where(known, r, 0)
+    power = (x**2).sum() / max(1, known.sum())
+    count = max(1, int(both.sum()))
+    return float((x[:, 1:] * x[:, :-1] * both).sum() / count / max(power, 1e-300)), count**-0.5
+
+
+def _explained(r: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Share of the residuals (k, n) beyond white noise that is a multiple of each shape of a signal (k, n)."""
+    known = np.isfinite(r)
+    y = y[:, : r.shape[1]]
+    rate = np.gradient(y, axis=1) if y.shape[1] > 1 else np.zeros_like(y)
+    size = np.abs(rate).max(initial=0) + 1e-300
+    direction = np.tanh(20 * rate / size)
+    shapes = {"bias": np.ones_like(y), "gain": y, "delay": rate, "side": direction,
+              "speed": np.cumsum(np.cumsum(direction, 1), 1)}  # fmt: skip
+    x = np.where(known, r, 0)
+    smooth = float((x[:, 1:] * x[:, :-1]).sum())  # white noise adds nothing to it
+    shares = {}
+    for name, shape in shapes.items():
+        s = np.where(known, shape, 0)
+        s = s - (s.sum() / max(1, known.sum()) * known if name != "bias" else 0)
+        power = float((s**2).sum())
+        shares[name] = min(1.0, float((s * x).sum()) ** 2 / max(power, 1e-300) / max(smooth, 1e-300)) if power else 0.0
+    return shares
