@@ -20,6 +20,7 @@ from jaxsim.identify.problem import TRIALS, Controller, Initial, Point, Problem
 from jaxsim.identify.uncertainty import at_bounds, rough, uncertainty, unidentifiable
 from jaxsim.identify.validation import Validation, validate
 from jaxsim.math.safe import Array
+from jaxsim.optim.options import Shooting
 from jaxsim.optim.progress import bar
 from jaxsim.optim.shooting import shoot
 
@@ -236,12 +237,12 @@ def _adam(
         return 0.5 * jnp.sum(problem.residual(free) ** 2)
 
     found = [
-        shoot(cost, jnp.asarray(x), iterations, learning_rate, low=problem.low, high=problem.high, clip=1e9,
+        shoot(cost, jnp.asarray(x), Shooting(iterations, learning_rate, clip=1e9), low=problem.low, high=problem.high,
               progress=progress)
         for x in first.free
     ]  # fmt: skip
     point = Point(np.stack([np.asarray(f.x) for f in found]), first.shift)
-    return point, np.stack([np.minimum.accumulate(f.history) for f in found])
+    return point, np.stack([np.minimum.accumulate(f.history[:-1]) for f in found])
 
 
 def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, held_out: Recordings | None) -> Fit:

@@ -2,7 +2,7 @@
 
 from jaxsim.optim.contact import contacts_from_distance, smooth_impedance, straight_through
 from jaxsim.optim.costs import Constraint, Costs, SmoothAbs, SmoothLength, Term, linear, quadratic
-from jaxsim.optim.ddp import ddp, ilqr
+from jaxsim.optim.lqr import ddp, ilqr
 from jaxsim.optim.options import Cem, Ddp, Ilqr, Iteration, Mppi, Result, Shooting
 from jaxsim.optim.planning import Controller, Memory, mpc, plan, trajectory_cost
 from jaxsim.optim.sampling import cem, mppi

@@ -15,7 +15,7 @@ from jaxsim.math.safe import Array
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
 from jaxsim.optim.costs import Costs
-from jaxsim.optim.ddp import Problem, Program, Step, advance, ddp, ilqr
+from jaxsim.optim.lqr import Problem, Program, Step, advance, ddp, ilqr
 from jaxsim.optim.options import Cem, Ilqr, Iteration, Method, Result, Shooting
 from jaxsim.optim.progress import is_traced, warn_of_bad_costs, warn_of_zero_gradient
 from jaxsim.optim.progress import listen as listening

@@ -206,7 +206,7 @@ def _judge(name: str, problem: Problem, program: Program, result: Result, end: S
     """Raise and warn where a search found that something is wrong."""
     if not bool(end.finite):
         what = _what_is_not_finite(problem, program, end)
-        if int(result.iterations) == 0:
+        if int(end.count) < 1:
             raise FloatingPointError(f"{name}: {what}")
         warnings.warn(f"{name} ends after iteration {int(result.iterations)}: {what}", RuntimeWarning, stacklevel=4)
     if bool(end.stuck):
@@ -230,7 +230,7 @@ def _minimise(problem: Problem, controls: Array, options: Ilqr, program: Program
         end.cost,
         jnp.where(jnp.arange(options.iterations + 1) <= end.count, end.history, end.cost),
         end.converged & ~end.flat & ~violated,
-        end.count,
+        jnp.maximum(end.count, 0),
         end.violation,
         end.gains,
         end.states,
@@ -405,13 +405,6 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
     return jax.tree.map(lambda x: x[best], paths)
 
 
-def _displaced(m: Model, d: Data, dx: Array) -> Data:
-    """Data with its state displaced by a tangent vector (2 nv + na,)."""
-    dq, dv, da = jnp.split(dx, (m.nv, 2 * m.nv))
-    qpos = integrate_pos(m, d.qpos, dq, jnp.ones((), dx.dtype))
-    return d.replace(qpos=qpos, qvel=d.qvel + dv, act=d.act + da)
-
-
 def _difference(m: Model, a: Data, b: Data) -> Array:
     """Tangent vector (2 nv + na,) from the state of `a` to that of `b`."""
     return jnp.concatenate([differentiate_pos(m, a.qpos, b.qpos), b.qvel - a.qvel, b.act - a.act])
@@ -438,8 +431,9 @@ def _expand(
         here = from_carried(problem.d, state).replace(ctrl=u)
 
         def outcome(dq: Array, dv: Array, da: Array, du: Array) -> tuple[Array, Array]:
-            displaced = _displaced(m, here, jnp.concatenate([dq, dv, da]))
-            new, rows = advance(problem, program, displaced.replace(ctrl=u + du))
+            qpos = integrate_pos(m, here.qpos, dq, jnp.ones((), dtype)) if nv else here.qpos
+            displaced = here.replace(qpos=qpos, qvel=here.qvel + dv, act=here.act + da, ctrl=u + du)
+            new, rows = advance(problem, program, displaced)
             change = differentiate_pos(m, jax.lax.stop_gradient(new.qpos), new.qpos)
             return jnp.concatenate([change, new.qvel, new.act]), _flat(rows, dtype)
 
@@ -484,9 +478,8 @@ def _expand(
         of = path.states, _with_last(problem, path.controls), costates, by_rows
         second = jax.vmap(curved)(*of)
         hess = jax.vmap(_semidefinite)(hess + jnp.where(alive[:, None, None], second, 0))
-    e = Expansion(
-        grad[:, :nx], grad[:, nx:], hess[:, :nx, :nx], hess[:, nx:, nx:], hess[:, nx:, :nx], A, B
-    )
+    luu = jnp.where(alive[:, None, None], hess[:, nx:, nx:], jnp.eye(nu, dtype=dtype))  # which is no singular system
+    e = Expansion(grad[:, :nx], grad[:, nx:], hess[:, :nx, :nx], luu, hess[:, nx:, :nx], A, B)
     return e, jnp.sum(values)
 
 
