@@ -50,9 +50,7 @@ def main():
     replay(m, poses, args.out / "swing_up.html")
     angle = jnp.arctan2(jnp.sin(last.qpos[1]), jnp.cos(last.qpos[1]))
     result = describe(("angle", "speed", "cost"), jnp.stack([angle, last.qvel[1], plan.cost]))
-    finish(
-        abs(angle) < 0.1 and abs(last.qvel[1]) < 0.2, f"{result} after {plan.iterations} iterations", args.smoke
-    )
+    finish(abs(angle) < 0.1 and abs(last.qvel[1]) < 0.2, f"{result} after {plan.iterations} iterations", args.smoke)
 
 
 if __name__ == "__main__":

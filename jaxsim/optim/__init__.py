@@ -5,6 +5,7 @@ from jaxsim.optim.costs import Constraint, Costs, SmoothAbs, SmoothLength, Term,
 from jaxsim.optim.lqr import ddp, ilqr
 from jaxsim.optim.options import Cem, Ddp, Ilqr, Iteration, Mppi, Result, Shooting
 from jaxsim.optim.planning import Controller, Memory, mpc, plan, trajectory_cost
+from jaxsim.optim.report import GradientReport, gradient_report
 from jaxsim.optim.sampling import cem, mppi
 from jaxsim.optim.second import hvp
 from jaxsim.optim.shooting import shoot
@@ -17,6 +18,7 @@ __all__ = [
     "Controller",
     "Costs",
     "Ddp",
+    "GradientReport",
     "Ilqr",
     "Iteration",
     "Memory",
@@ -30,6 +32,7 @@ __all__ = [
     "cem",
     "contacts_from_distance",
     "ddp",
+    "gradient_report",
     "hvp",
     "ilqr",
     "linear",

@@ -53,7 +53,8 @@ class Term:
     """Cost `sum(weight * norm(residual(d)))` of a state.
 
     `residual` is a function of the data: its state, its controls `d.ctrl`, its time, and all that `forward` derives of
-    them (sites, sensors). A target that moves is a mocap body, `d.userdata` or a function of `d.time`. `norm` is convex.
+    them (sites, sensors). A target that moves is a mocap body, `d.userdata` or a function of `d.time`. `norm` is
+    convex.
     """
 
     residual: Residual
@@ -185,9 +186,7 @@ def updated(costs: Costs, rows: Rows, old: Multipliers, penalty: Array) -> Multi
 
     def new(group: tuple[Constraint, ...], values: tuple[Array, ...], mu: tuple[Array, ...]) -> tuple[Array, ...]:
         moved = [x + old.penalty * c for c, x in zip(values, mu, strict=True)]
-        return tuple(
-            jnp.clip(x, 0 if c.kind == "below" else -MOST, MOST) for c, x in zip(group, moved, strict=True)
-        )
+        return tuple(jnp.clip(x, 0 if c.kind == "below" else -MOST, MOST) for c, x in zip(group, moved, strict=True))
 
     return Multipliers(
         new(costs.constraints, rows.constraints, old.constraints),

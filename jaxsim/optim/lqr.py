@@ -117,9 +117,9 @@ def ilqr(
     """Minimise costs over controls from the start `controls` (n, nu), by Gauss-Newton: iterative LQR.
 
     Args:
-        costs: terms and constraints of every step and of the last state. Constraints are met by an augmented Lagrangian.
-        low: lower limits of controls, held exactly by a box-constrained Newton step at every time; by default those of
-            the model's actuators.
+        costs: terms and constraints of every step and of the last state. Constraints are met by an augmented
+        Lagrangian. low: lower limits of controls, held exactly by a box-constrained Newton step at every time; by
+            default those of the model's actuators.
         high: upper limits of controls, likewise.
         step: the step function, e.g. with smoothed contacts. Its derivatives must be those of its values: one of
             `straight_through` is refused.
@@ -129,13 +129,16 @@ def ilqr(
         callback: called with an `Iteration` after each.
         progress: show a bar.
 
-    A pure function: `jax.vmap` batches it over starts, controls, models and weights of costs, and `jax.jit` takes it into
-    a larger program; there it neither raises nor warns. Called by itself it raises FloatingPointError where the cost or a
-    derivative is not finite at the start, and warns where controls have no effect on the cost, or where derivatives
-    promise what no step length gives. Functions of the costs are traced once, as by `jax.jit`: what they close over is a
-    constant. The same functions, shapes and options compile nothing again; weights and tolerances may differ.
+    A pure function: `jax.vmap` batches it over starts, controls, models and weights of costs, and `jax.jit` takes it
+    into a larger program; there it neither raises nor warns. Called by itself it raises FloatingPointError where the
+    cost or a derivative is not finite at the start, and warns where controls have no effect on the cost, or where
+    derivatives promise what no step length gives. Functions of the costs are traced once, as by `jax.jit`: what they
+    close over is a constant. The same functions, shapes and options compile nothing again; weights and tolerances may
+    differ.
     """
-    return _optimise("iLQR", m, d, costs, controls, options or Ilqr(), low, high, step, substeps, length, callback, progress)
+    return _optimise(
+        "iLQR", m, d, costs, controls, options or Ilqr(), low, high, step, substeps, length, callback, progress
+    )
 
 
 def ddp(
@@ -155,10 +158,12 @@ def ddp(
 ) -> Result:
     """Minimise as `ilqr` does, with second derivatives of the dynamics: differential dynamic programming.
 
-    They are contracted with the costate, so that a step costs one derivative of a gradient for each direction. Residuals
-    of steps add theirs. Negative eigenvalues of the Hessian of a step are set to zero.
+    They are contracted with the costate, so that a step costs one derivative of a gradient for each direction.
+    Residuals of steps add theirs. Negative eigenvalues of the Hessian of a step are set to zero.
     """
-    return _optimise("DDP", m, d, costs, controls, options or Ddp(), low, high, step, substeps, length, callback, progress)
+    return _optimise(
+        "DDP", m, d, costs, controls, options or Ddp(), low, high, step, substeps, length, callback, progress
+    )
 
 
 def _optimise(
@@ -211,8 +216,8 @@ def _judge(name: str, problem: Problem, program: Program, result: Result, end: S
         warnings.warn(f"{name} ends after iteration {int(result.iterations)}: {what}", RuntimeWarning, stacklevel=4)
     if bool(end.stuck):
         warnings.warn(
-            f"{name}: derivatives promise a cost lower by {float(end.promised):.3g} of {float(end.cost):.3g}, and no step "
-            "length lowers it: are they those of the step, and is the cost smooth here?",
+            f"{name}: derivatives promise a cost lower by {float(end.promised):.3g} of {float(end.cost):.3g}, and no "
+            "step length lowers it: are they those of the step, and is the cost smooth here?",
             RuntimeWarning,
             stacklevel=4,
         )
@@ -309,7 +314,9 @@ def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Sear
 
     expansion, cost = jax.lax.cond(again, expand, lambda _: (s.expansion, new.cost), None)
     finite = s.finite & jnp.isfinite(new.cost) & _is_finite(expansion)
-    weight = jnp.where(better & ~first, jnp.maximum(s.weight / 4, LEAST_WEIGHT), jnp.where(better, s.weight, s.weight * 4))
+    weight = jnp.where(
+        better & ~first, jnp.maximum(s.weight / 4, LEAST_WEIGHT), jnp.where(better, s.weight, s.weight * 4)
+    )
     weight = jnp.where(outer, options.damping, weight)
     feed, gains, promised = _backward(problem, expansion, new.controls, weight)
     flat = jnp.where(first, _is_flat(expansion), s.flat & ~(better & (gain > negligible(cost.dtype) * jnp.abs(cost))))
@@ -384,7 +391,14 @@ def _line_search(problem: Problem, program: Program, s: Search) -> Path:
     n, steps = len(s.controls), jnp.arange(len(s.controls) + 1)
     pad = lambda x: jnp.concatenate([x, jnp.zeros_like(x[:1])])  # noqa: E731
     limits = [jnp.broadcast_to(b, s.controls.shape) for b in (problem.low, problem.high)]
-    xs = (steps, s.states, _with_last(problem, s.controls), pad(s.feed), pad(s.gains), s.multipliers._replace(penalty=None))
+    xs = (
+        steps,
+        s.states,
+        _with_last(problem, s.controls),
+        pad(s.feed),
+        pad(s.gains),
+        s.multipliers._replace(penalty=None),
+    )
     low, high = (jnp.concatenate([b, problem.d.ctrl[None].astype(b.dtype)]) for b in limits)
 
     def trial(alpha: Array) -> Path:
@@ -420,7 +434,7 @@ def _expand(
     problem: Problem, options: Ilqr, program: Program, path: Path, multipliers: Multipliers
 ) -> tuple[Expansion, Array]:
     """Expansions at all states, of which the last has no dynamics, and the cost with these multipliers."""
-    m, costs = problem.m, problem.costs
+    m = problem.m
     nv, na, nu = m.nv, m.na, m.nu
     nx, n = 2 * nv + na, len(path.controls)
     steps = jnp.arange(n + 1)
@@ -577,6 +591,7 @@ def box_newton(h: Array, g: Array, low: Array, high: Array) -> tuple[Array, Arra
 def _what_is_not_finite(problem: Problem, program: Program, end: Search) -> str:
     """Which cost or derivative of the path is not finite, and in which step."""
     m, e = problem.m, end.expansion
+    otherwise = "with the controls given; start from others, or limit them"
     if int(end.count) < 0:
         s = end._replace(cost=jnp.inf)
         rows = jaxsim.jit(lambda p, s: _line_search(p, program, s).rows)(problem, s)
@@ -586,8 +601,8 @@ def _what_is_not_finite(problem: Problem, program: Program, end: Search) -> str:
                 bad = np.argwhere(~np.isfinite(of))
                 if len(bad):
                     where = f" in step {bad[0][0]}" if what == "running" else ""
-                    return f"the {what} term {k} is {of[tuple(bad[0])]}{where} with the controls given; start from others, or limit them"
-        return "the cost is not finite with the controls given; start from others, or limit them"
+                    return f"the {what} term {k} is {of[tuple(bad[0])]}{where} {otherwise}"
+        return f"the cost is not finite {otherwise}"
     remedy = "a root or a norm at zero? Add a small constant below it"
     for values in (np.concatenate([e.lx, e.lu], 1),):
         bad = np.argwhere(~np.isfinite(values))
@@ -595,7 +610,9 @@ def _what_is_not_finite(problem: Problem, program: Program, end: Search) -> str:
             where, i = _coordinate(m, int(bad[0][1])), int(bad[0][0])
             what = "final cost is not finite" if i == len(end.controls) else f"running cost is not finite in step {i}"
             return f"the gradient of the {what}, by {where}: {remedy}"
-    bad = np.argwhere(~np.isfinite(np.concatenate([np.asarray(x).reshape(len(x), -1) for x in (e.lxx, e.luu, e.lux)], 1)))
+    bad = np.argwhere(
+        ~np.isfinite(np.concatenate([np.asarray(x).reshape(len(x), -1) for x in (e.lxx, e.luu, e.lux)], 1))
+    )
     if len(bad):
         return f"the Hessian of the cost is not finite in step {bad[0][0]}: {remedy}"
     bad = np.argwhere(~np.isfinite(np.concatenate([e.A, e.B], 2)))

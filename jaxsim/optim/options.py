@@ -65,7 +65,8 @@ class Mppi:
     """Options of `mppi`.
 
     `sigma`: standard deviation of samples; None is 0.3 of half the range of controls. `temperature` has no unit: costs
-    are scaled to [0, 1] within a batch. `knots`: controls of a plan are interpolated between so many; None: all are free.
+    are scaled to [0, 1] within a batch. `knots`: controls of a plan are interpolated between so many; None: all are
+    free.
     """
 
     iterations: int = 50
@@ -78,7 +79,8 @@ class Mppi:
 @_register("iterations", "samples", "knots")
 @dataclass(frozen=True)
 class Cem:
-    """Options of `cem`, those of `Mppi` but for `elites`: the samples that are kept, and `floor`, the least deviation."""
+    """Options of `cem`, those of `Mppi` but for `elites`: the samples that are kept, and `floor`, the least
+    deviation."""
 
     iterations: int = 50
     samples: int = 64
@@ -94,11 +96,11 @@ Method = Ilqr | Ddp | Shooting | Mppi | Cem
 class Result(NamedTuple):
     """Result of an optimiser.
 
-    `x`: the best point; of a trajectory its controls (n, nu). `cost` is its cost. `history` (iterations + 1,) is the cost
-    after every iteration, the last one repeated after the end. `converged`: no more improvement is to be expected, and
-    constraints hold; methods that go on for a fixed number of iterations do not say. `violation`: the largest of a
-    constraint. `gains` (n, nu, 2 nv + na) and `states`, fields of the data at every step (n + 1, ...): where the method
-    has them.
+    `x`: the best point; of a trajectory its controls (n, nu). `cost` is its cost. `history` (iterations + 1,) is the
+    cost after every iteration, the last one repeated after the end. `converged`: no more improvement is to be
+    expected, and constraints hold; methods that go on for a fixed number of iterations do not say. `violation`: the
+    largest of a constraint. `gains` (n, nu, 2 nv + na) and `states`, fields of the data at every step (n + 1, ...):
+    where the method has them.
     """
 
     x: Any
@@ -120,5 +122,3 @@ class Iteration(NamedTuple):
     cost: Any
     violation: Any
     x: Any
-
-

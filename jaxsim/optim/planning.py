@@ -66,7 +66,8 @@ def plan(
     callback: Callable[[Iteration], None] | None = None,
     progress: bool = False,
 ) -> Result:
-    """Minimise costs over controls (n, nu) by a method, which its options name: `Ilqr`, `Ddp`, `Shooting`, `Mppi`, `Cem`.
+    """Minimise costs over controls (n, nu) by a method, which its options name: `Ilqr`, `Ddp`, `Shooting`, `Mppi`,
+    `Cem`.
 
     `key`: of random numbers, for the methods that draw samples. All else as for `ilqr`.
     """
@@ -184,8 +185,8 @@ def mpc(
 
     def replan(m: Model, d: Data, memory: Memory) -> tuple[Array, Memory]:
         found = plan(
-            m, d, costs, memory.controls, method, key=jax.random.fold_in(root, memory.count), low=low, high=high, step=step,
-            substeps=substeps,
+            m, d, costs, memory.controls, method, key=jax.random.fold_in(root, memory.count), low=low, high=high,
+            step=step, substeps=substeps,
         )  # fmt: skip
         usable = jnp.isfinite(found.x).all()
         now = jnp.where(usable, found.x, memory.controls)

@@ -104,9 +104,7 @@ def descend(
     x = jax.tree.map(jnp.clip, x, low, high)
     least = jnp.asarray(jnp.inf, jax.tree.leaves(x)[0].dtype)
     none, no = jnp.zeros((), int), jnp.asarray(False)
-    begin = _Search(
-        x, optimizer.init(x), x, least, jax.tree.map(lambda v: jnp.zeros(v.shape, int), x), none, none, no
-    )
+    begin = _Search(x, optimizer.init(x), x, least, jax.tree.map(lambda v: jnp.zeros(v.shape, int), x), none, none, no)
 
     def iterate(s: _Search, i: Array) -> tuple[_Search, Array]:
         value, grad = evaluate(s.x) if key is None else evaluate(s.x, jax.random.fold_in(key, i))

@@ -124,7 +124,9 @@ def test_shooting_lowers_the_cost_and_returns_the_best():
 
 def test_shooting_survives_a_gradient_that_is_not_finite():
     with pytest.warns(RuntimeWarning, match=r"gradient was not finite, and taken as zero, for x\[0\] \(30\) \(of 30"):
-        found = optim.shoot(lambda x: jnp.sum(jnp.sqrt(jnp.abs(x)) + (x - 1) ** 2), jnp.asarray([0.0, 2.0]), optim.Shooting(30, 0.1))
+        found = optim.shoot(
+            lambda x: jnp.sum(jnp.sqrt(jnp.abs(x)) + (x - 1) ** 2), jnp.asarray([0.0, 2.0]), optim.Shooting(30, 0.1)
+        )
     assert np.isfinite(found.x).all() and found.cost < found.history[0]
 
 

@@ -15,7 +15,9 @@ from tests.optim.test_optimisers import COSTS, MASS, mass
 N = 20
 PENDULUM = """<mujoco><option timestep="0.04"/><worldbody><body><joint axis="0 1 0" damping=".01"/>
 <geom type="capsule" fromto="0 0 0 0 0 -.5" size=".02" mass="1"/></body></worldbody>
-<actuator><motor joint="j" ctrlrange="-2 2" ctrllimited="true"/></actuator></mujoco>""".replace("<joint ", '<joint name="j" ')
+<actuator><motor joint="j" ctrlrange="-2 2" ctrllimited="true"/></actuator></mujoco>""".replace(
+    "<joint ", '<joint name="j" '
+)
 SWING = optim.Costs(
     (optim.Term(lambda d: d.ctrl, 0.02), optim.Term(lambda d: d.qvel, 0.01)),
     (optim.Term(lambda d: jnp.cos(d.qpos) + 1, 20.0), optim.Term(lambda d: d.qvel, 1.0)),
@@ -130,7 +132,9 @@ def test_a_controller_brings_a_mass_to_rest_within_a_scan(solver):
 
 
 def test_hvp_of_a_rollout_is_the_difference_of_its_gradients():
-    m = jaxsim.load_model(MASS.replace("</body>", "</body><geom type='plane' pos='0.7 0 0' zaxis='-1 0 0' size='1 1 1'/>"))
+    m = jaxsim.load_model(
+        MASS.replace("</body>", "</body><geom type='plane' pos='0.7 0 0' zaxis='-1 0 0' size='1 1 1'/>")
+    )
     d = jaxsim.make_data(m)
 
     def cost(u):

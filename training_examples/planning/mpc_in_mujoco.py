@@ -3,8 +3,8 @@
     python training_examples/planning/mpc_in_mujoco.py --method ilqr --seconds 6
 
 The controller plans 50 controls of 20 ms anew at every tick, by one iteration from the plan of the tick before. MuJoCo
-makes two steps of 10 ms with the first of them. Prints the latency: seconds from the state to the control, by the clock,
-and processor time.
+makes two steps of 10 ms with the first of them. Prints the latency: seconds from the state to the control, by the
+clock, and processor time.
 Expected: within 4 seconds the pole is within 0.1 rad of upright, and stays there.
 """
 

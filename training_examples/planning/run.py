@@ -3,8 +3,8 @@
     python training_examples/planning/run.py --tasks cartpole push --methods ilqr ddp cem --starts 5
 
 Prints a row for each task and method: successes here and in MuJoCo, processor seconds of a start once compiled (the
-median), seconds of the first call, and iterations. A task that needs contacts from a distance is solved with those first
-by methods with derivatives, then without. Options are those of the classes, but for the number of iterations of
+median), seconds of the first call, and iterations. A task that needs contacts from a distance is solved with those
+first by methods with derivatives, then without. Options are those of the classes, but for the number of iterations of
 `Shooting` and the samplers, which `--iterations` sets.
 """
 

@@ -58,7 +58,12 @@ CARTPOLE = Task(
     "cart-pole swing-up",
     MODELS / "cartpole.xml",
     Costs(
-        (Term(lean, 0.08), Term(lambda d: d.ctrl, 0.004), Term(lambda d: d.qpos[0], 0.004), Term(lambda d: d.qvel, 4e-4)),
+        (
+            Term(lean, 0.08),
+            Term(lambda d: d.ctrl, 0.004),
+            Term(lambda d: d.qpos[0], 0.004),
+            Term(lambda d: d.qvel, 4e-4),
+        ),
         (Term(lean, 80.0), Term(lambda d: d.qpos[0], 10.0), Term(lambda d: d.qvel, 2.0)),
     ),
     horizon=100,
@@ -86,9 +91,7 @@ ACROBOT = Task(
     horizon=150,
     substeps=2,
     start=jitter(0.05),
-    success=lambda q, v: (
-        np.cos(q[-1, 0]) < -0.97 and np.cos(q[-1, 0] + q[-1, 1]) < -0.97 and np.abs(v[-1]).max() < 1.0
-    ),
+    success=lambda q, v: np.cos(q[-1, 0]) < -0.97 and np.cos(q[-1, 0] + q[-1, 1]) < -0.97 and np.abs(v[-1]).max() < 1.0,
     noise=0.2,
 )
 
@@ -100,7 +103,8 @@ PUSH_XML = """<mujoco model="push"><option timestep="0.01" integrator="implicitf
 <body name="box" pos="0 0 .05"><joint type="slide" axis="1 0 0" frictionloss="1"/>
   <joint type="slide" axis="0 1 0" frictionloss="1"/><joint axis="0 0 1" damping=".02" frictionloss=".03"/>
   <geom type="box" size=".06 .06 .05" mass=".5" conaffinity="1" condim="3" friction=".3"/></body></worldbody>
-<actuator><motor joint="fx" gear="8" ctrlrange="-1 1"/><motor joint="fy" gear="8" ctrlrange="-1 1"/></actuator></mujoco>"""
+<actuator><motor joint="fx" gear="8" ctrlrange="-1 1"/><motor joint="fy" gear="8" ctrlrange="-1 1"/></actuator>
+</mujoco>"""
 PUSH_XML = PUSH_XML.replace('<joint type="slide" axis="1 0 0"/>', '<joint name="fx" type="slide" axis="1 0 0"/>')
 PUSH_XML = PUSH_XML.replace('<joint type="slide" axis="0 1 0"/>', '<joint name="fy" type="slide" axis="0 1 0"/>')
 
