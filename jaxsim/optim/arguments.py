@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 
@@ -42,7 +43,7 @@ def control_limits(m: Model, low: Any, high: Any, row: Array, what: str) -> tupl
     given = [own[k] if bound is None else bound for k, bound in enumerate((low, high))]
     if any(isinstance(x, jax.core.Tracer) for x in (*given, row)):
         return jnp.broadcast_to(given[0], row.shape), jnp.broadcast_to(given[1], row.shape)
-    return limits(*given, row, what)
+    return limits(given[0], given[1], row, what)
 
 
 def _limit(name: str, bound: Any, default: float, x: Any, what: str) -> Any:

@@ -145,8 +145,9 @@ def reads_of(costs: Costs, d: Data) -> frozenset[str]:
 
 def active(rows: Rows, last: Array, beyond: Array) -> Rows:
     """Rows with zeros for those that do not count: of final terms before the last state, of running ones after it."""
-    running = partial(jax.tree.map, lambda r: jnp.where(last | beyond, 0, r))
-    final = partial(jax.tree.map, lambda r: jnp.where(last & ~beyond, r, 0))
+    after, end = jnp.logical_or(last, beyond), jnp.logical_and(last, ~beyond)
+    running = partial(jax.tree.map, lambda r: jnp.where(after, 0, r))
+    final = partial(jax.tree.map, lambda r: jnp.where(end, r, 0))
     return Rows(running(rows.running), final(rows.final), running(rows.constraints), final(rows.final_constraints))
 
 
@@ -165,7 +166,8 @@ def value_of(costs: Costs, rows: Rows, last: Array, beyond: Array, multipliers: 
     running += penalties(costs.constraints, rows.constraints, multipliers.constraints)
     final = terms(costs.final, rows.final)
     final += penalties(costs.final_constraints, rows.final_constraints, multipliers.final_constraints)
-    return jnp.where(last | beyond, 0, running) + jnp.where(last & ~beyond, final, 0)
+    after, end = jnp.logical_or(last, beyond), jnp.logical_and(last, ~beyond)
+    return jnp.where(after, 0, running) + jnp.where(end, final, 0)
 
 
 def _augmented(kind: str, c: Array, mu: Array, penalty: Array) -> Array:

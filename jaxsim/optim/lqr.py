@@ -21,7 +21,7 @@ import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import IntegratorType
-from jaxsim.engine.derived import carried, from_carried
+from jaxsim.engine.derived import CARRIED, carried, from_carried
 from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos
 from jaxsim.engine.transition import by_columns
 from jaxsim.math.safe import Array
@@ -364,16 +364,21 @@ class Path(NamedTuple):
 def advance(problem: Problem, program: Program, d: Data) -> tuple[Data, Rows]:
     """The data after the steps of one row of controls, and the rows at the state before."""
     m, costs = problem.m, problem.costs
-    new = program.step(m, d)
-    if program.step is jaxsim.step and m.opt.integrator != IntegratorType.RK4:  # which derives its fields at `d`
-        rows = terms.rows_of(costs, d.replace(**{n: getattr(new, n) for n in program.reads if n not in carried(d)}))
+    derived = program.step is jaxsim.step and m.opt.integrator != IntegratorType.RK4  # by the step, at the state before
+    names = [n for n in program.reads if n not in CARRIED] if derived else []
+
+    def body(state: dict, _: None) -> tuple[dict, dict]:
+        new = program.step(m, from_carried(d, state))
+        return carried(new), {n: getattr(new, n) for n in names}
+
+    if program.substeps == 1:
+        new = program.step(m, d)
+        found = {n: getattr(new, n) for n in names}
     else:
-        rows = terms.rows_of(costs, terms.seen(m, d, program.reads))
-    for _ in range(min(program.substeps - 1, 1)):
-        body = lambda state, _: (carried(program.step(m, from_carried(d, state))), None)  # noqa: E731
-        state, _ = jax.lax.scan(body, carried(new), None, length=program.substeps - 1)
-        new = from_carried(d, state)
-    return new, rows
+        state, all_found = jax.lax.scan(body, carried(d), None, length=program.substeps)
+        new, found = from_carried(d, state), jax.tree.map(lambda x: x[0], all_found)
+    seen = d.replace(**found) if derived else terms.seen(m, d, program.reads)
+    return new, terms.rows_of(costs, seen)
 
 
 def _value(problem: Problem, rows: Rows, i: Array, multipliers: Multipliers) -> Array:

@@ -1,20 +1,24 @@
 """Options of the methods, one class each, and the result that all of them give."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 
 from jaxsim.core.describe import describe_struct
 from jaxsim.math.safe import Array
 
+Class = TypeVar("Class", bound=type)
 
-def _register(*static: str) -> Any:
+
+def _register(*static: str) -> Callable[[Class], Class]:
     """Decorator that makes a PyTree of a class of options: all but the `static` ones are numbers of a program."""
 
-    def register(cls: type) -> type:
+    def register(cls: Class) -> Class:
         data = [f.name for f in fields(cls) if f.name not in static]
-        return jax.tree_util.register_dataclass(cls, data_fields=data, meta_fields=list(static))
+        jax.tree_util.register_dataclass(cls, data_fields=data, meta_fields=list(static))
+        return cls
 
     return register
 

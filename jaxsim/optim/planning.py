@@ -113,8 +113,8 @@ def _by_costs(
 
     low, high = (jnp.broadcast_to(x, controls.shape[1:]) for x in (low, high))
     if isinstance(method, Shooting):
-        full = [jnp.broadcast_to(x, controls.shape) for x in (low, high)]
-        result, end = descend(cost, True, controls, method, *full, None, watched)
+        below, above = (jnp.broadcast_to(x, controls.shape) for x in (low, high))
+        result, end = descend(cost, True, controls, method, below, above, None, watched)
         return result, (end.nans, end.infinite, end.flat)
     n = len(controls)
     if method.knots is None or method.knots >= n:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from tqdm import tqdm

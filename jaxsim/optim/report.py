@@ -66,10 +66,8 @@ class GradientReport:
     def picture(self, path: str | Path) -> None:
         """Write a figure (by the suffix: svg, png): derivatives against differences, the cost along a line,
         contacts."""
-        require("matplotlib", "the picture needs matplotlib", "optim")
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(12, 3.6), layout="constrained")
+        drawing = require("matplotlib.figure", "the picture needs matplotlib", "identify")
+        figure = drawing.Figure(figsize=(12, 3.6), layout="constrained")
         left, middle, right = figure.subplots(1, 3)
         for option, values in self.derivatives.items():
             left.scatter(self.differences, values, s=12, label=option)
@@ -114,7 +112,7 @@ def gradient_report(
     if scale is None:
         wide = jnp.where(jnp.isfinite(high - low), high - low, 1.0)
         scale = float(0.1 * jnp.mean(wide))
-    key, other = jax.random.split(jax.random.key(0) if key is None else key)
+    first, other = jax.random.split(jax.random.key(0) if key is None else key)
     steps: dict[str, Step] = {
         PLAIN: jaxsim.step,
         f"contacts from {reach:g} m": straight_through(lambda m: contacts_from_distance(m, reach)),
@@ -126,7 +124,7 @@ def gradient_report(
         return lambda u: trajectory_cost(m, d, costs, u, step=step, substeps=substeps)
 
     # directions of which each moves all controls by `scale` in the mean
-    rays = jax.random.normal(key, (directions, *controls.shape), controls.dtype)
+    rays = jax.random.normal(first, (directions, *controls.shape), controls.dtype)
     rays = rays / jnp.sqrt(jnp.mean(rays**2, axis=(1, 2), keepdims=True))
     value = cost_of(jaxsim.step)
     at_points = jaxsim.jit(lambda points: jax.lax.map(value, points))
@@ -174,7 +172,7 @@ def _advice(r: GradientReport, tiny: float, divisions: int) -> list[str]:
         if r.gradients[options[0]] > tiny:
             return [
                 "The plain gradient is zero: nothing touches that the cost depends on. With contacts from a distance "
-                "it is not: use straight_through(contacts_from_distance) with shoot, or plan with the softened step first."
+                "it is not: use straight_through(contacts_from_distance) with shoot, or plan with it first."
             ]
         return ["All gradients are zero: the cost does not depend on the controls. Start elsewhere, or sample (cem)."]
     plain = r.agreement(PLAIN)

@@ -135,7 +135,7 @@ def search(
     return Result(end.best, end.least, history, False, options.iterations), end.nans, end.bad
 
 
-def _weighted(s: _Draws, samples: Array, costs: Array, options: Mppi) -> tuple[Array, Array]:
+def _weighted(s: _Draws, samples: Array, costs: Array, options: Any) -> tuple[Array, Array]:
     """Mean and standard deviation of the next samples; costs are infinite where a sample is left out."""
     good = jnp.isfinite(costs)
     least = jnp.min(costs)
@@ -144,7 +144,7 @@ def _weighted(s: _Draws, samples: Array, costs: Array, options: Mppi) -> tuple[A
     return jnp.tensordot(weight, samples, 1), s.deviation
 
 
-def _elites(s: _Draws, samples: Array, costs: Array, options: Cem) -> tuple[Array, Array]:
+def _elites(s: _Draws, samples: Array, costs: Array, options: Any) -> tuple[Array, Array]:
     """Mean and standard deviation of the best samples; costs are infinite where a sample is left out.
 
     Where fewer than the elites are left, the deviation stays: of one sample it would be zero.

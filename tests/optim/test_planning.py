@@ -35,6 +35,7 @@ def start(seed=0, n=N):
     return 0.5 * jax.random.normal(jax.random.key(seed), (n, 1))
 
 
+@pytest.mark.slow
 def test_ddp_ends_where_the_gradient_is_zero_in_fewer_iterations_than_ilqr():
     m, d = pendulum()
     one = optim.ilqr(m, d, SWING, start(), optim.Ilqr(200, TIGHT))
@@ -82,6 +83,7 @@ def test_constraints_on_states_and_controls_hold_at_the_optimum(solve):
     np.testing.assert_allclose(np.sum(0.05 * found.x**2), expected.fun, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_batch_of_starts_models_and_weights_is_what_each_gives_alone():
     m, d = pendulum()
     angles, masses, weights = jnp.linspace(-0.5, 0.5, 6), jnp.linspace(0.8, 1.2, 6), jnp.linspace(10, 30, 6)
@@ -131,6 +133,7 @@ def test_a_controller_brings_a_mass_to_rest_within_a_scan(solver):
     assert abs(end.qpos[0]) < 0.05 and abs(end.qvel[0]) < 0.1 and np.abs(u).max() <= 2
 
 
+@pytest.mark.slow
 def test_hvp_of_a_rollout_is_the_difference_of_its_gradients():
     m = jaxsim.load_model(
         MASS.replace("</body>", "</body><geom type='plane' pos='0.7 0 0' zaxis='-1 0 0' size='1 1 1'/>")
