@@ -28,7 +28,7 @@ FIRST_PAGES = (
     "viewer.md",
 )
 # these take more than some seconds: `pytest -m slow`
-LONG = {"README.md", "gradients.md", "identification.md", "performance.md", "utilities.md"}
+LONG = {"README.md", "gradients.md", "identification.md", "performance.md", "planning.md", "utilities.md"}
 
 
 def blocks(page, language):

@@ -73,7 +73,7 @@ def main():
     start = stepping(begin)
     count = 2 if args.smoke else 60
     optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(optax.cosine_decay_schedule(0.01, count)))
-    found = optim.shoot(cost, start, count, optimizer, key=push, progress=True)
+    found = optim.shoot(cost, start, optim.Shooting(count, optimizer=optimizer), key=push, progress=True)
     plot(args.out / "gait.svg", {"cost": found.history}, title="Gait", x="iteration", y="cost")
 
     long = jaxsim.jit(lambda x: simulate(x, d.qvel, LONG, (*POSE, "qpos")))

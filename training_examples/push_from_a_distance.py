@@ -45,7 +45,8 @@ def main():
     def descend(u, step, n):
         rate = optax.cosine_decay_schedule(0.05, n)
         optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rate))
-        return optim.shoot(functools.partial(cost, step=step), u, n, optimizer, low=-1, high=1, progress=True)
+        settings = optim.Shooting(n, optimizer=optimizer)
+        return optim.shoot(functools.partial(cost, step=step), u, settings, low=-1, high=1, progress=True)
 
     start = 1e-3 * jax.random.normal(jax.random.key(args.seed), (STEPS // HOLD, m.nu))
     plain = descend(start, jaxsim.step, 3 if args.smoke else 20)

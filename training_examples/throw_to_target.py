@@ -44,7 +44,8 @@ def main():
     found = {}
     for name, step in (("sub-steps", fine), ("plain", jaxsim.step)):
         optimizer = optax.adam(optax.cosine_decay_schedule(0.1, count))
-        found[name] = optim.shoot(functools.partial(cost, step=step), start, count, optimizer, progress=True)
+        settings = optim.Shooting(count, optimizer=optimizer)
+        found[name] = optim.shoot(functools.partial(cost, step=step), start, settings, progress=True)
     curves = {name: f.history for name, f in found.items()}
     plot(args.out / "throw.svg", curves, title="Throw", x="iteration", y="cost", log=True)
     last, poses = jaxsim.jit(lambda v: simulate(v, fine, POSE))(found["sub-steps"].x)

@@ -53,12 +53,12 @@ def transition_derivatives(
         return jnp.concatenate([moved, new.qvel, new.act]), new.sensordata
 
     at = tuple(jnp.zeros(n, d.qpos.dtype) for n in (nv, nv, na, nu))
-    jacobian = {"forward": _by_columns, "reverse": partial(jax.jacrev, argnums=(0, 1, 2, 3))}[mode]
+    jacobian = {"forward": by_columns, "reverse": partial(jax.jacrev, argnums=(0, 1, 2, 3))}[mode]
     (A, B), (C, D) = ((jnp.concatenate(parts[:3], axis=1), parts[3]) for parts in jacobian(outcome)(*at))
     return Transition(A, B, C, D)
 
 
-def _by_columns(f: Callable[..., Any]) -> Callable[..., list[tuple[Array, ...]]]:
+def by_columns(f: Callable[..., Any]) -> Callable[..., list[tuple[Array, ...]]]:
     """The Jacobians of each output of `f` by each argument, column by column.
 
     `f` is linearised once. The directions of one argument then pass only through what depends on it: a derivative of

@@ -22,6 +22,7 @@ from jaxsim.identify.uncertainty import at_bounds, rough, uncertainty, unidentif
 from jaxsim.identify.validation import Validation, validate
 from jaxsim.identify.whiteness import coloured
 from jaxsim.math.safe import Array
+from jaxsim.optim.options import Shooting
 from jaxsim.optim.progress import bar
 from jaxsim.optim.shooting import shoot
 
@@ -263,11 +264,11 @@ def _adam(
 ) -> tuple[Point, np.ndarray]:
     """Points and costs (starts, iterations) by Adam, one start after the other."""
     cost, shift = problem.differentiable_cost(), jnp.asarray(first.shift[0])
-    options = {"low": problem.low, "high": problem.high, "clip": 1e9, "progress": progress}
+    options, bounds = Shooting(iterations, learning_rate, clip=1e9), {"low": problem.low, "high": problem.high}
     of_free = lambda free: cost(free, shift)  # noqa: E731
-    found = [shoot(of_free, jnp.asarray(x), iterations, learning_rate, **options) for x in first.free]
+    found = [shoot(of_free, jnp.asarray(x), options, **bounds, progress=progress) for x in first.free]
     point = Point(np.stack([np.asarray(f.x) for f in found]), first.shift)
-    return point, np.stack([np.minimum.accumulate(f.history) for f in found])
+    return point, np.stack([np.minimum.accumulate(f.history[:-1]) for f in found])
 
 
 def _summary(problem: Problem, point: Point, history: np.ndarray, first: Array, held_out: Recordings | None) -> Fit:

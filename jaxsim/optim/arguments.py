@@ -1,14 +1,13 @@
 """Arguments of the optimisers: starting points as floats, limits, and functions that are compiled once."""
 
-from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 
-import jaxsim
+from jaxsim.core.model import Model
 from jaxsim.math.safe import Array
 
 SHARED_PROGRAMS = 16  # of functions that the user has compiled; each holds what the function closes over
@@ -37,6 +36,16 @@ def limits(low: Any, high: Any, x: Any, what: str) -> tuple[Any, Any]:
     return below, above
 
 
+def control_limits(m: Model, low: Any, high: Any, row: Array, what: str) -> tuple[Array, Array]:
+    """Limits of one row of controls; by default the ranges of the actuators that have one."""
+    limited = np.asarray(m.actuator_ctrllimited, bool)
+    own = [jnp.where(limited, m.actuator_ctrlrange[..., k], sign * np.inf) for k, sign in ((0, -1), (1, 1))]
+    given = [own[k] if bound is None else bound for k, bound in enumerate((low, high))]
+    if any(isinstance(x, jax.core.Tracer) for x in (*given, row)):
+        return jnp.broadcast_to(given[0], row.shape), jnp.broadcast_to(given[1], row.shape)
+    return limits(given[0], given[1], row, what)
+
+
 def _limit(name: str, bound: Any, default: float, x: Any, what: str) -> Any:
     """Arrays of the shapes of the leaves of `x`."""
     given = default if bound is None else bound
@@ -63,16 +72,6 @@ def is_compiled(function: Any) -> bool:
     return hasattr(function, "lower") and hasattr(function, "__wrapped__")
 
 
-def compiled(transform: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
-    """`transform(function)` compiled: once in a process for a function that the user has compiled, else anew.
-
-    A function that is not compiled is traced at every call, since what it closes over may have changed.
-    """
-    if is_compiled(function):
-        return _shared(transform, function)
-    return jaxsim.jit(transform(function))
-
-
-@lru_cache(maxsize=SHARED_PROGRAMS)
-def _shared(transform: Callable[..., Any], function: Any) -> Callable[..., Any]:
-    return jaxsim.jit(transform(function.__wrapped__))  # JAX refuses compiler options within a program
+def plain(function: Any) -> Any:
+    """A function that was compiled, as it was written: JAX refuses compiler options within a program."""
+    return function.__wrapped__ if is_compiled(function) else function

@@ -6,11 +6,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import jax
+import jax.core
 import jax.numpy as jnp
 import numpy as np
 from tqdm import tqdm
 
 from jaxsim.math.safe import Array
+from jaxsim.optim.options import Iteration
 
 FLAT = 2 / 3  # a derivative below this power of the rounding error, relative to what it is made of, is none
 MOST_NAMED = 5
@@ -79,3 +81,43 @@ def is_flat(gradient: Any, cost: Array, x: Any) -> Array:
     leaves = zip(jax.tree.leaves(gradient), jax.tree.leaves(x), strict=True)
     change = jnp.array([jnp.max(jnp.abs(g) * jnp.maximum(jnp.abs(v), 1), initial=0) for g, v in leaves])
     return jnp.max(change, initial=0) <= negligible(cost.dtype) * jnp.where(jnp.isfinite(cost), jnp.abs(cost), 0)
+
+
+_LISTENERS: list[Callable[[Iteration], None]] = []
+
+
+def _notify(iteration: Iteration) -> None:
+    for listener in tuple(_LISTENERS):
+        listener(iteration)
+
+
+def report(watched: bool, number: Any, cost: Any, violation: Any, x: Any) -> None:
+    """Tell those that `listen` of an iteration, from within a program."""
+    if watched:
+        jax.debug.callback(_notify, Iteration(number, cost, violation, x), ordered=False)
+
+
+@contextmanager
+def listen(total: int, what: str, show: bool, callback: Callable[[Iteration], None] | None) -> Iterator[bool]:
+    """Context in which programs tell of their iterations; gives whether anyone listens."""
+    if not show and callback is None:
+        yield False
+        return
+    with bar(total, what, show) as shown:
+
+        def listener(iteration: Iteration) -> None:
+            shown(iteration.cost)
+            if callback is not None:
+                callback(iteration)
+
+        _LISTENERS.append(listener)
+        try:
+            yield True
+            jax.effects_barrier()
+        finally:
+            _LISTENERS.remove(listener)
+
+
+def is_traced(*trees: Any) -> bool:
+    """Whether any leaf is a tracer: the call is part of a larger program."""
+    return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(trees))

@@ -8,105 +8,119 @@ import jax
 import jax.numpy as jnp
 
 import jaxsim
-from jaxsim.core.describe import describe_struct
 from jaxsim.core.extras import require
 from jaxsim.math.safe import Array
-from jaxsim.optim.arguments import SHARED_PROGRAMS, compiled, floats, is_compiled, limits
-from jaxsim.optim.progress import bar, is_flat, warn_of_bad_costs, warn_of_bad_gradient, warn_of_zero_gradient
-
-
-class OptimResult(NamedTuple):
-    """Result of an optimiser: the best point `x`, its cost, and the cost of every iteration."""
-
-    x: Any
-    cost: Array
-    history: Array
-
-    __repr__ = describe_struct
+from jaxsim.optim.arguments import SHARED_PROGRAMS, floats, is_compiled, limits, plain
+from jaxsim.optim.options import Iteration, Result, Shooting
+from jaxsim.optim.progress import (
+    is_flat,
+    is_traced,
+    listen,
+    report,
+    warn_of_bad_costs,
+    warn_of_bad_gradient,
+    warn_of_zero_gradient,
+)
 
 
 def shoot(
     cost: Callable[..., Array],
     x: Any,
-    iterations: int = 100,
-    optimizer: Any = 1e-2,
+    options: Shooting | None = None,
     *,
     low: Any = None,
     high: Any = None,
-    clip: float = 1.0,
     key: Array | None = None,
     value_and_grad: Callable | None = None,
+    callback: Callable[[Iteration], None] | None = None,
     progress: bool = False,
-) -> OptimResult:
+) -> Result:
     """Minimise `cost(x)` over a PyTree by an optax optimiser, projected to [low, high] after every update.
 
     Args:
         cost: x -> scalar; (x, key) -> scalar when `key` is given, with a new key every iteration.
-        optimizer: an optax gradient transformation, or a step size for Adam with the gradient's norm clipped to `clip`.
         low: lower limits, a number or an array for all leaves, or limits in the structure of `x`.
         high: upper limits, likewise.
         value_and_grad: replaces `jax.value_and_grad(cost)`, e.g. by `smoothed(...)`.
+        callback: called with an `Iteration` after each.
         progress: show a bar.
 
     Gradients that are not finite are replaced by zero, with a warning that names them. Warns where the first one is no
-    more than rounding. A function that is compiled by `jax.jit` already is compiled here once in a process.
+    more than rounding. A function that is compiled by `jax.jit` already is compiled here once in a process. Pure: it
+    can be batched, and be part of a program, where it does not warn.
     """
-    transform = _adam(float(optimizer), float(clip)) if isinstance(optimizer, (int, float)) else optimizer
-    if value_and_grad is None:
-        evaluate = compiled(jax.value_and_grad, cost)
-    else:
-        evaluate = value_and_grad if is_compiled(value_and_grad) else jaxsim.jit(value_and_grad)
+    options = options or Shooting()
     x = floats(x)
-    low, high = limits(low, high, x, "shooting")
-    x = jax.tree.map(jnp.clip, x, low, high)
-    descend = _descent(transform)
-    least = jnp.asarray(jnp.inf, jax.tree.leaves(x)[0].dtype)
-    carry = _Search(x, transform.init(x), x, least, jax.tree.map(lambda v: jnp.zeros(v.shape, int), x))
-    history = []
-    with bar(iterations, "shooting", progress) as shown:
-        for i in range(iterations):
-            value, grad = evaluate(carry.x) if key is None else evaluate(carry.x, jax.random.fold_in(key, i))
-            if i == 0 and bool(is_flat(grad, value, carry.x)):
-                warn_of_zero_gradient("shooting")
-            carry = descend(carry, value, grad, low, high)
-            history.append(value)
-            shown(value)
-    bad = int(jnp.sum(~jnp.isfinite(jnp.stack(history))))
-    warn_of_bad_costs("shooting", int(jnp.sum(jnp.isnan(jnp.stack(history)))), bad, iterations)
-    if any(bool(jnp.any(count)) for count in jax.tree.leaves(carry.bad)):
-        warn_of_bad_gradient("shooting", carry.bad, iterations)
-    return OptimResult(carry.best, carry.least, jnp.stack(history))
+    if not is_traced(low, high):
+        low, high = limits(low, high, x, "shooting")
+    function, differentiate = (cost, True) if value_and_grad is None else (value_and_grad, False)
+    if is_traced(x, low, high, key, options):
+        return descend(plain(function), differentiate, x, options, low, high, key)[0]
+    with listen(options.iterations, "shooting", progress, callback) as watched:
+        run = (_shared if is_compiled(function) else _program)(function, differentiate, watched)
+        result, end = run(x, options, low, high, key)
+    if bool(end.flat):
+        warn_of_zero_gradient("shooting")
+    warn_of_bad_costs("shooting", int(end.nans), int(end.infinite), options.iterations)
+    if any(bool(jnp.any(count)) for count in jax.tree.leaves(end.bad)):
+        warn_of_bad_gradient("shooting", end.bad, options.iterations)
+    return result
+
+
+def _program(function: Any, differentiate: bool, watched: bool) -> Callable[..., tuple]:
+    return jaxsim.jit(lambda *args: descend(plain(function), differentiate, *args, watched=watched))
+
+
+_shared = lru_cache(maxsize=SHARED_PROGRAMS)(_program)
 
 
 class _Search(NamedTuple):
-    """Point, state of the optimiser, best point and its cost, and how often each entry's gradient was not finite."""
+    """Point, state of the optimiser, the best point and its cost, and what was not as it should be."""
 
     x: Any
     state: Any
     best: Any
     least: Array
-    bad: Any
+    bad: Any  # how often each entry of the gradient was not finite
+    nans: Array
+    infinite: Array
+    flat: Array
 
 
-@lru_cache(maxsize=SHARED_PROGRAMS)
-def _adam(rate: float, clip: float) -> Any:
+def descend(
+    function: Callable[..., Any],
+    differentiate: bool,
+    x: Any,
+    options: Shooting,
+    low: Any,
+    high: Any,
+    key: Array | None,
+    watched: bool = False,
+) -> tuple[Result, _Search]:
+    """The best of all points that the optimiser visits, and the last state of the loop."""
     optax = require("optax", "shooting needs optax", "optim")
-    return optax.chain(optax.clip_by_global_norm(clip), optax.adam(rate))
+    optimizer = options.optimizer or optax.chain(optax.clip_by_global_norm(options.clip), optax.adam(options.rate))
+    evaluate = jax.value_and_grad(function) if differentiate else function
+    x = jax.tree.map(jnp.clip, x, low, high)
+    least = jnp.asarray(jnp.inf, jax.tree.leaves(x)[0].dtype)
+    none, no = jnp.zeros((), int), jnp.asarray(False)
+    begin = _Search(x, optimizer.init(x), x, least, jax.tree.map(lambda v: jnp.zeros(v.shape, int), x), none, none, no)
 
-
-@lru_cache(maxsize=SHARED_PROGRAMS)
-def _descent(optimizer: Any) -> Callable[..., _Search]:
-    """One update by an optimiser, compiled once for each."""
-    optax = require("optax", "shooting needs optax", "optim")
-
-    @jax.jit
-    def descend(s: _Search, value: Array, grad: Any, low: Any, high: Any) -> _Search:
+    def iterate(s: _Search, i: Array) -> tuple[_Search, Array]:
+        value, grad = evaluate(s.x) if key is None else evaluate(s.x, jax.random.fold_in(key, i))
+        value = value.astype(least.dtype)
+        flat = s.flat | ((i == 0) & is_flat(grad, value, s.x))
         better = value < s.least
         best = jax.tree.map(lambda a, b: jnp.where(better, a, b), s.x, s.best)
         bad = jax.tree.map(lambda n, g: n + ~jnp.isfinite(g), s.bad, grad)
         grad = jax.tree.map(lambda g: jnp.where(jnp.isfinite(g), g, 0), grad)
         updates, state = optimizer.update(grad, s.state, s.x)
-        x = jax.tree.map(jnp.clip, optax.apply_updates(s.x, updates), low, high)
-        return _Search(x, state, best, jnp.where(better, value, s.least), bad)
+        new = jax.tree.map(jnp.clip, optax.apply_updates(s.x, updates), low, high)
+        least_now = jnp.where(better, value, s.least)
+        report(watched, i + 1, value, 0.0, s.x)
+        nans, infinite = s.nans + jnp.isnan(value), s.infinite + ~jnp.isfinite(value)
+        return _Search(new, state, best, least_now, bad, nans, infinite, flat), value
 
-    return descend
+    end, values = jax.lax.scan(iterate, begin, jnp.arange(options.iterations))
+    history = jnp.concatenate([values, end.least[None]])
+    return Result(end.best, end.least, history, False, options.iterations), end

@@ -181,8 +181,8 @@ def test_results_of_optimisers_fit_a_screen():
     trajectory = {"qpos": many, "qvel": many, "sensordata": many}
     rest = many, many, None, None, None
     results = [
-        optim.IlqrResult(many, many, trajectory, many, True),
-        optim.OptimResult({"a": many, "b": [many] * 3}, many[0, 0], many),
+        optim.Result(many, many[0, 0], many[0], True, 3, many[0, 0], many, trajectory),
+        optim.Result({"a": many, "b": [many] * 3}, many[0, 0], many),
         identify.Recordings(many, many, many, many, names, many),
         identify.Fit(names, *[many] * 4, jaxsim.load_model(XML), *[many] * 4, names, 1.0, many, True, 3, *rest),
         identify.Parameter(names, many, None),

@@ -12,13 +12,18 @@ import scipy.optimize
 
 import jaxsim
 from jaxsim import optim
-from jaxsim.optim.ilqr import box_newton
+from jaxsim.optim.lqr import box_newton
 
 MASS = """<mujoco><option timestep="0.1" gravity="0 0 0"/><worldbody><body><joint name="x" type="slide" axis="1 0 0"/>
 <geom size=".1" mass="2"/></body></worldbody><actuator><motor joint="x"/></actuator></mujoco>"""
 N = 30
 COSTS = optim.Costs(
-    lambda d, u, i: 0.5 * (d.qpos[0] ** 2 + 0.1 * d.qvel[0] ** 2 + 0.01 * u[0] ** 2), lambda d: 5 * d.qpos[0] ** 2
+    (
+        optim.Term(lambda d: d.qpos),
+        optim.Term(lambda d: d.qvel, 0.1),
+        optim.Term(lambda d: d.ctrl, 0.01),
+    ),
+    optim.Term(lambda d: d.qpos, 10.0),
 )
 
 
@@ -40,15 +45,15 @@ def riccati():
 
 def test_ilqr_solves_a_linear_problem_in_one_step():
     m, d = mass()
-    result = optim.ilqr(m, d, jnp.zeros((N, 1)), COSTS, iterations=5, damping=0.0)
+    result = optim.ilqr(m, d, COSTS, jnp.zeros((N, 1)), optim.Ilqr(5, damping=0.0))
     np.testing.assert_allclose(result.history[1], riccati(), rtol=1e-9)
     assert result.converged
 
 
 def test_ilqr_holds_limits_and_finds_the_optimum_within_them():
     m, d = mass()
-    result = optim.ilqr(m, d, jnp.zeros((N, 1)), COSTS, low=-2, high=2, iterations=60, tolerance=1e-9)
-    u = np.asarray(result.controls)
+    result = optim.ilqr(m, d, COSTS, jnp.zeros((N, 1)), optim.Ilqr(60, tolerance=1e-9), low=-2, high=2)
+    u = np.asarray(result.x)
     assert np.abs(u).max() <= 2 and (np.abs(u) > 2 - 1e-9).sum() >= 3
 
     def cost(u):
@@ -69,22 +74,27 @@ def test_ilqr_sees_costs_on_derived_fields():
     m = jaxsim.load_model(xml)
     d = jaxsim.make_data(m).replace(qpos=jnp.asarray([1.0]))
     derived = optim.Costs(
-        lambda d, u, i: 0.5 * (d.xpos[1, 0] ** 2 + 0.1 * d.sensordata[0] ** 2 + 0.01 * u[0] ** 2),
-        lambda d: 5 * d.geom_xpos[0, 0] ** 2,
+        (
+            optim.Term(lambda d: d.xpos[1, 0]),
+            optim.Term(lambda d: d.sensordata, 0.1),
+            optim.Term(lambda d: d.ctrl, 0.01),
+        ),
+        optim.Term(lambda d: d.geom_xpos[0, 0], 10.0),
     )
-    one, other = (optim.ilqr(m, d, jnp.zeros((N, 1)), costs, iterations=5, damping=0.0) for costs in (COSTS, derived))
+    options = optim.Ilqr(5, damping=0.0)
+    one, other = (optim.ilqr(m, d, costs, jnp.zeros((N, 1)), options) for costs in (COSTS, derived))
     np.testing.assert_allclose(other.history[1], riccati(), rtol=1e-9)
-    np.testing.assert_allclose(other.controls, one.controls, atol=1e-9)
+    np.testing.assert_allclose(other.x, one.x, atol=1e-9)
 
 
 def test_a_zero_gradient_at_the_start_is_no_convergence():
     m, d = mass()
-    costs = optim.Costs(lambda d, u, i: u[0] ** 2, lambda d: jnp.sum(d.mocap_pos))
+    costs = optim.Costs(lambda d: d.ctrl, lambda d: jnp.sum(d.mocap_pos))
     with pytest.warns(RuntimeWarning, match="iLQR: the gradient of the cost is zero at the start"):
-        result = optim.ilqr(m, d, jnp.zeros((N, 1)), costs)
-    assert not result.converged and len(result.history) == 1
+        result = optim.ilqr(m, d, costs, jnp.zeros((N, 1)))
+    assert not result.converged and result.iterations == 0
     with pytest.warns(RuntimeWarning, match="shooting: the gradient"):
-        optim.shoot(lambda x: jnp.sum(jnp.sign(x)), jnp.ones(2), iterations=2)
+        optim.shoot(lambda x: jnp.sum(jnp.sign(x)), jnp.ones(2), optim.Shooting(2))
 
 
 def test_box_newton_finds_the_constrained_minimum():
@@ -106,7 +116,7 @@ def rollout_cost(u):
 
 def test_shooting_lowers_the_cost_and_returns_the_best():
     mass()
-    found = optim.shoot(rollout_cost, jnp.zeros(N), 60, 0.3, low=-2, high=2)
+    found = optim.shoot(rollout_cost, jnp.zeros(N), optim.Shooting(60, 0.3), low=-2, high=2)
     assert found.cost < 0.5 * found.history[0] and found.cost == found.history.min()
     np.testing.assert_allclose(jax.jit(rollout_cost)(found.x), found.cost, rtol=1e-9)
     assert np.abs(found.x).max() <= 2
@@ -114,7 +124,9 @@ def test_shooting_lowers_the_cost_and_returns_the_best():
 
 def test_shooting_survives_a_gradient_that_is_not_finite():
     with pytest.warns(RuntimeWarning, match=r"gradient was not finite, and taken as zero, for x\[0\] \(30\) \(of 30"):
-        found = optim.shoot(lambda x: jnp.sum(jnp.sqrt(jnp.abs(x)) + (x - 1) ** 2), jnp.asarray([0.0, 2.0]), 30, 0.1)
+        found = optim.shoot(
+            lambda x: jnp.sum(jnp.sqrt(jnp.abs(x)) + (x - 1) ** 2), jnp.asarray([0.0, 2.0]), optim.Shooting(30, 0.1)
+        )
     assert np.isfinite(found.x).all() and found.cost < found.history[0]
 
 
@@ -125,15 +137,16 @@ def test_sampling_finds_the_minimum_of_a_bowl():
         return jnp.where(x[0] > 1.5, jnp.inf, jnp.sum((x - target) ** 2))
 
     best = jnp.asarray([0.5, -0.3, 1.0])  # the third is limited
-    for method in (optim.mppi, functools.partial(optim.cem, elites=10)):
+    settings = {"sigma": 0.5, "samples": 200, "iterations": 40}
+    for method, options in ((optim.mppi, optim.Mppi(**settings)), (optim.cem, optim.Cem(**settings, elites=10))):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            found = method(bowl, jnp.zeros(3), jax.random.key(1), sigma=0.5, n=200, iterations=40, low=-1, high=1)
+            found = method(bowl, jnp.zeros(3), jax.random.key(1), options, low=-1, high=1)
         np.testing.assert_allclose(found.x, best, atol=0.1)
         assert (np.diff(found.history) <= 0).all() and np.isfinite(found.history).all()
 
 
-SAMPLERS = (optim.mppi, optim.cem)
+SAMPLERS = ((optim.mppi, optim.Mppi), (optim.cem, optim.Cem))
 
 
 def boxed(x):
@@ -141,38 +154,38 @@ def boxed(x):
     return jnp.where(jnp.abs(x).max() < 1, jnp.sum(x**2), jnp.nan)
 
 
-@pytest.mark.parametrize("method", SAMPLERS)
-def test_a_cost_of_nan_is_the_worst_and_its_sample_is_left_out(method):
+@pytest.mark.parametrize("method, options", SAMPLERS)
+def test_a_cost_of_nan_is_the_worst_and_its_sample_is_left_out(method, options):
     with pytest.warns(RuntimeWarning, match="the cost was NaN for [0-9]+ of 960 points; they count as the worst"):
-        found = method(boxed, jnp.full(2, 0.9), jax.random.key(0), sigma=0.5, n=32, iterations=30)
+        found = method(boxed, jnp.full(2, 0.9), jax.random.key(0), options(30, 32, sigma=0.5))
     assert found.cost < 0.2 * boxed(jnp.full(2, 0.9)) and np.isfinite(found.history).all()
 
 
-@pytest.mark.parametrize("method", SAMPLERS)
-def test_where_no_cost_is_finite_the_start_is_returned_and_said(method):
+@pytest.mark.parametrize("method, options", SAMPLERS)
+def test_where_no_cost_is_finite_the_start_is_returned_and_said(method, options):
     with pytest.warns(RuntimeWarning, match="no cost was finite"):
-        found = method(boxed, jnp.full(2, 5.0), jax.random.key(0), sigma=0.1, iterations=20)
+        found = method(boxed, jnp.full(2, 5.0), jax.random.key(0), options(20, sigma=0.1))
     assert (found.x == 5).all() and found.cost == jnp.inf
 
 
-@pytest.mark.parametrize("method", SAMPLERS)
-def test_few_finite_costs_decide_alone(method):
+@pytest.mark.parametrize("method, options", SAMPLERS)
+def test_few_finite_costs_decide_alone(method, options):
     """One sample in a hundred is finite: the mean moves to those."""
 
     def narrow(x):
         return jnp.where(jnp.abs(x[0] - 2) < 0.2, (x[0] - 2) ** 2, jnp.inf)
 
-    found = method(narrow, jnp.zeros(1), jax.random.key(0), sigma=1.0, n=100, iterations=10)
+    found = method(narrow, jnp.zeros(1), jax.random.key(0), options(10, 100, sigma=1.0))
     np.testing.assert_allclose(found.x, 2, atol=0.1)
 
 
 def test_starts_of_integers_and_lists_are_floats():
-    found = optim.shoot(lambda x: jnp.sum((x - 0.5) ** 2), np.zeros(2, int), 100, 0.1)
+    found = optim.shoot(lambda x: jnp.sum((x - 0.5) ** 2), np.zeros(2, int), optim.Shooting(100, 0.1))
     np.testing.assert_allclose(found.x, 0.5, atol=0.05)
-    found = optim.cem(lambda x: jnp.sum((x - 0.5) ** 2), [0, 0], jax.random.key(0), sigma=0.5)
+    found = optim.cem(lambda x: jnp.sum((x - 0.5) ** 2), [0, 0], jax.random.key(0), optim.Cem(sigma=0.5))
     np.testing.assert_allclose(found.x, 0.5, atol=0.05)
     m, d = mass()
-    result = optim.ilqr(m, d, [[0]] * N, COSTS, iterations=5, damping=0.0)
+    result = optim.ilqr(m, d, COSTS, [[0]] * N, optim.Ilqr(5, damping=0.0))
     np.testing.assert_allclose(result.history[1], riccati(), rtol=1e-9)
 
 
@@ -182,9 +195,9 @@ def test_limits_have_the_structure_of_the_start_or_one_for_all():
     def cost(x):
         return jnp.sum((x["a"] - 5) ** 2) + jnp.sum((x["b"] - 5) ** 2)
 
-    found = optim.shoot(cost, start, 60, 0.3, high={"a": jnp.asarray([1.0, 2.0]), "b": 3.0})
+    found = optim.shoot(cost, start, optim.Shooting(60, 0.3), high={"a": jnp.asarray([1.0, 2.0]), "b": 3.0})
     np.testing.assert_allclose(np.concatenate([found.x["a"], found.x["b"]]), [1, 2, 3], atol=1e-9)
-    np.testing.assert_allclose(optim.shoot(cost, start, 60, 0.3, low=-1, high=1).x["b"], 1, atol=1e-9)
+    np.testing.assert_allclose(optim.shoot(cost, start, optim.Shooting(60, 0.3), low=-1, high=1).x["b"], 1, atol=1e-9)
 
 
 LIMITS = {
@@ -198,9 +211,9 @@ LIMITS = {
 def test_limits_that_do_not_fit_are_refused(high, words):
     m, d = mass()
     for call in (
-        lambda: optim.shoot(lambda x: jnp.sum(x**2), jnp.zeros(2), 2, low=-1, high=high),
-        lambda: optim.mppi(lambda x: jnp.sum(x**2), jnp.zeros(2), jax.random.key(0), sigma=1.0, low=-1, high=high),
-        lambda: optim.ilqr(m, d, jnp.zeros((N, 1)), COSTS, low=-1, high=high),
+        lambda: optim.shoot(lambda x: jnp.sum(x**2), jnp.zeros(2), low=-1, high=high),
+        lambda: optim.mppi(lambda x: jnp.sum(x**2), jnp.zeros(2), jax.random.key(0), low=-1, high=high),
+        lambda: optim.ilqr(m, d, COSTS, jnp.zeros((N, 1)), low=-1, high=high),
     ):
         with pytest.raises(ValueError, match=words):
             call()
@@ -209,22 +222,22 @@ def test_limits_that_do_not_fit_are_refused(high, words):
 def test_controls_of_wrong_shape_are_refused():
     m, d = mass()
     with pytest.raises(ValueError, match=r"controls have shape \(30,\), wanted \(steps, 1\)"):
-        optim.ilqr(m, d, jnp.zeros(N), COSTS)
+        optim.ilqr(m, d, COSTS, jnp.zeros(N))
 
 
 BAD_COSTS = {
     "gradient": (
-        optim.Costs(lambda d, u, i: jnp.sqrt(d.qvel[0] ** 2) + u[0] ** 2, COSTS.final),
+        optim.Costs((lambda d: d.ctrl, lambda d: jnp.sqrt(d.qvel**2)), COSTS.final),
         "the gradient of the running cost is not finite in step 0, by the velocity of dof 0 \\(joint 'x'\\)",
     ),
     "Hessian": (
-        optim.Costs(lambda d, u, i: jnp.abs(u[0]) ** 1.5, COSTS.final),
-        "the Hessian of the running cost is not finite in step 0: a root",
+        optim.Costs(optim.Term(lambda d: d.ctrl, 1.0, lambda r: jnp.abs(r) ** 1.5), COSTS.final),
+        "the Hessian of the cost is not finite in step 0: a root",
     ),
-    "final": (optim.Costs(COSTS.running, lambda d: jnp.log(d.qpos[0] - 1)), "the final cost is not finite"),
+    "final": (optim.Costs(COSTS.running, lambda d: jnp.log(d.qpos - 1.5)), "the final term 0 is nan with the controls"),
     "running": (
-        optim.Costs(lambda d, u, i: jnp.where(i == 3, jnp.nan, u[0] ** 2), COSTS.final),
-        "the running cost is nan in step 3",
+        optim.Costs(lambda d: jnp.where(jnp.abs(d.time - 0.3) < 0.01, jnp.nan, d.ctrl)),
+        "the running term 0 is nan in step 3",
     ),
 }
 
@@ -233,7 +246,7 @@ BAD_COSTS = {
 def test_ilqr_names_the_cost_that_is_not_finite(costs, words):
     m, d = mass()
     with pytest.raises(FloatingPointError, match=words):
-        optim.ilqr(m, d, jnp.zeros((N, 1)), costs)
+        optim.ilqr(m, d, costs, jnp.zeros((N, 1)))
 
 
 # a pusher and a puck that it does not reach; the puck's joint is tilted by rounding
@@ -248,22 +261,23 @@ def test_controls_without_effect_are_no_convergence(leak):
     """`leak`: what rounding lets through."""
     m = jaxsim.load_model(APART)
     d = jaxsim.make_data(m)
-    costs = optim.Costs(lambda d, u, i: 1e-3 * u[0] ** 2, lambda d: (d.qpos[1] + leak * d.qpos[0] - 1) ** 2)
+    costs = optim.Costs(optim.Term(lambda d: d.ctrl, 2e-3), optim.Term(lambda d: d.qpos[1] + leak * d.qpos[0] - 1, 2.0))
     with pytest.warns(RuntimeWarning, match="iLQR: the gradient of the cost is zero at the start, or no more than"):
-        assert not optim.ilqr(m, d, jnp.zeros((N, 1)), costs).converged
+        assert not optim.ilqr(m, d, costs, jnp.zeros((N, 1))).converged
 
     def cost(u):
-        return costs.final(jaxsim.rollout(m, d, u)[0])
+        end = jaxsim.rollout(m, d, u)[0]
+        return (end.qpos[1] + leak * end.qpos[0] - 1) ** 2
 
     with pytest.warns(RuntimeWarning, match="shooting: the gradient of the cost is zero at the start, or no more than"):
-        optim.shoot(cost, jnp.zeros((N, 1)), 2)
+        optim.shoot(cost, jnp.zeros((N, 1)), optim.Shooting(2))
 
 
 def test_ilqr_refuses_a_straight_through_step_by_name():
     m = jaxsim.load_model(APART)
     step = optim.straight_through(functools.partial(optim.contacts_from_distance, width=5.0))
-    with pytest.raises(ValueError, match="ilqr: a straight_through step"):
-        optim.ilqr(m, jaxsim.make_data(m), jnp.zeros((N, 1)), COSTS, step=step)
+    with pytest.raises(ValueError, match="iLQR: a straight_through step"):
+        optim.ilqr(m, jaxsim.make_data(m), COSTS, jnp.zeros((N, 1)), step=step)
 
 
 def test_promises_that_no_step_length_keeps_are_no_convergence():
@@ -276,7 +290,7 @@ def test_promises_that_no_step_length_keeps_are_no_convergence():
 
     still = d.replace(qpos=jnp.asarray([-1.0]))
     with pytest.warns(RuntimeWarning, match="derivatives promise a cost lower by"):
-        found = optim.ilqr(m, still, jnp.zeros((N, 1)), COSTS, step=odd, low=-1, high=0)
+        found = optim.ilqr(m, still, COSTS, jnp.zeros((N, 1)), step=odd, low=-1, high=0)
     assert not found.converged
 
 
@@ -296,23 +310,44 @@ def test_what_is_compiled_already_is_compiled_once():
     mass()
     cost = jax.jit(rollout_cost)
     for method in (
-        lambda: optim.shoot(cost, jnp.zeros(N), 2, 0.3, low=-2, high=2),
-        lambda: optim.shoot(cost, jnp.zeros(N), 2, 0.3, value_and_grad=both, low=-2, high=2),
-        lambda: optim.cem(cost, jnp.zeros(N), jax.random.key(0), sigma=0.1, iterations=2),
-        lambda: optim.mppi(cost, jnp.zeros(N), jax.random.key(0), sigma=0.1, iterations=2),
+        lambda: optim.shoot(cost, jnp.zeros(N), optim.Shooting(2, 0.3), low=-2, high=2),
+        lambda: optim.shoot(cost, jnp.zeros(N), optim.Shooting(2, 0.3), value_and_grad=both, low=-2, high=2),
+        lambda: optim.cem(cost, jnp.zeros(N), jax.random.key(0), optim.Cem(2, sigma=0.1)),
+        lambda: optim.mppi(cost, jnp.zeros(N), jax.random.key(0), optim.Mppi(2, sigma=0.1)),
     ):
         method()
         assert count_compilations(method) == 0
 
 
-def test_ilqr_of_compiled_costs_is_compiled_once():
+def test_plans_from_other_states_with_other_weights_and_tolerances_compile_nothing():
     m, d = mass()
-    costs = optim.Costs(*map(jax.jit, COSTS))
-    plan = lambda x: optim.ilqr(m, d.replace(qpos=jnp.array([x])), jnp.zeros((N, 1)), costs, iterations=3)  # noqa: E731
-    first, again = plan(1.0), []
-    assert count_compilations(lambda: again.append(plan(2.0))) == 0
-    np.testing.assert_allclose(first.history[-1], riccati(), rtol=1e-3)
-    np.testing.assert_allclose(again[0].history[-1], 4 * riccati(), rtol=1e-3)
+
+    def plan(x, scale, tolerance):
+        costs = jax.tree.map(lambda w: scale * w, COSTS)
+        return optim.ilqr(m, d.replace(qpos=jnp.array([x])), costs, jnp.zeros((N, 1)), optim.Ilqr(3, tolerance))
+
+    first, again = plan(1.0, 1.0, 1e-6), []
+    assert count_compilations(lambda: again.append(plan(2.0, 3.0, 1e-7))) == 0
+    np.testing.assert_allclose(first.cost, riccati(), rtol=1e-3)
+    np.testing.assert_allclose(again[0].cost, 12 * riccati(), rtol=1e-3)
+
+
+def test_padded_controls_have_no_effect():
+    """A plan of 20 steps within 30 rows is that of 20 rows."""
+    m, d = mass()
+    options = optim.Ilqr(5, damping=0.0)
+    short = optim.ilqr(m, d, COSTS, jnp.zeros((20, 1)), options)
+    padded = optim.ilqr(m, d, COSTS, jnp.zeros((N, 1)), options, length=20)
+    np.testing.assert_allclose(padded.cost, short.cost, rtol=1e-9)
+    np.testing.assert_allclose(padded.x[:20], short.x, atol=1e-7)
+
+
+def test_callbacks_see_every_iteration():
+    m, d = mass()
+    seen = []
+    found = optim.ilqr(m, d, COSTS, jnp.zeros((N, 1)), optim.Ilqr(5, damping=0.0), callback=seen.append)
+    np.testing.assert_allclose(min(s.cost for s in seen), found.cost)
+    assert max(int(s.number) for s in seen) == found.iterations and seen[0].x.shape == (N, 1)
 
 
 both = jax.jit(jax.value_and_grad(rollout_cost))

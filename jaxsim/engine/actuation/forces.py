@@ -66,7 +66,8 @@ def clamp(x: Array, bounds: Array, limited: np.ndarray) -> Array:
     if not limited.any():
         return x
     xp = xp_of(x, bounds)
-    clipped = xp.minimum(xp.maximum(x, bounds[:, 0]), bounds[:, 1])
+    # on a bound the derivative is that of the inside: a minimum's would be the mean of both sides
+    clipped = xp.where(x < bounds[:, 0], bounds[:, 0], xp.where(x > bounds[:, 1], bounds[:, 1], x))
     return clipped if limited.all() else xp.where(limited, clipped, x)
 
 

@@ -1,0 +1,217 @@
+"""Costs and constraints of trajectories: residuals of `Data` with weights and norms, the same for every method."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.engine.derived import fields_read, with_fields
+from jaxsim.math.safe import Array
+
+Residual = Callable[[Data], Array]
+Norm = Callable[[Array], Array]
+
+
+def quadratic(r: Array) -> Array:
+    """Half the squares of the residuals."""
+    return 0.5 * r * r
+
+
+def linear(r: Array) -> Array:
+    """The residuals themselves: for costs that are no residuals. Gauss-Newton sees no curvature in them."""
+    return r
+
+
+@dataclass(frozen=True)
+class SmoothAbs:
+    """Norm sqrt(r^2 + width^2) - width, entry by entry: quadratic near zero, the absolute value far from it."""
+
+    width: float = 0.1
+
+    def __call__(self, r: Array) -> Array:
+        return jnp.sqrt(r * r + self.width**2) - self.width
+
+
+@dataclass(frozen=True)
+class SmoothLength:
+    """Norm sqrt(|r|^2 + width^2) - width of the whole residual."""
+
+    width: float = 0.1
+
+    def __call__(self, r: Array) -> Array:
+        return jnp.sqrt(jnp.sum(r * r) + self.width**2) - self.width
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["weight"], meta_fields=["residual", "norm"])
+@dataclass(frozen=True)
+class Term:
+    """Cost `sum(weight * norm(residual(d)))` of a state.
+
+    `residual` is a function of the data: its state, its controls `d.ctrl`, its time, and all that `forward` derives of
+    them (sites, sensors). A target that moves is a mocap body, `d.userdata` or a function of `d.time`. `norm` is
+    convex.
+    """
+
+    residual: Residual
+    weight: Any = 1.0
+    norm: Norm = quadratic
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["scale"], meta_fields=["function", "kind"])
+@dataclass(frozen=True)
+class Constraint:
+    """Constraint function(d) = 0 (`kind` "equal") or function(d) <= 0 ("below"), entry by entry.
+
+    Values are multiplied by `scale` before they are compared with the tolerance and penalised.
+    """
+
+    function: Residual
+    kind: str = "below"
+    scale: Any = 1.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("equal", "below"):
+            raise ValueError(f'kind of a constraint is {self.kind!r}; expected "equal" or "below"')
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["running", "final", "constraints", "final_constraints"],
+    meta_fields=[],
+)
+@dataclass(frozen=True)
+class Costs:
+    """Terms of every step and of the state after the last one, and constraints on them.
+
+    A function of the data stands for a `Term` or a `Constraint` with the defaults. Terms of the final state see the
+    controls of the data that the search began with.
+    """
+
+    running: tuple[Term, ...] = ()
+    final: tuple[Term, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    final_constraints: tuple[Constraint, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, kind in zip(("running", "final", "constraints", "final_constraints"), _KINDS, strict=True):
+            object.__setattr__(self, name, _as_tuple(getattr(self, name), kind))
+
+
+_KINDS = (Term, Term, Constraint, Constraint)
+
+
+def _as_tuple(given: Any, kind: type) -> tuple:
+    items = given if isinstance(given, Sequence) else (given,)
+    return tuple(kind(x) if callable(x) and not isinstance(x, (Term, Constraint)) else x for x in items)
+
+
+class Rows(NamedTuple):
+    """Values of all terms and constraints in a state, each a vector."""
+
+    running: tuple[Array, ...]
+    final: tuple[Array, ...]
+    constraints: tuple[Array, ...]
+    final_constraints: tuple[Array, ...]
+
+
+class Multipliers(NamedTuple):
+    """Multipliers of the constraints, in their order, of one step or all, and the penalty of their squares."""
+
+    constraints: tuple[Array, ...]
+    final_constraints: tuple[Array, ...]
+    penalty: Array
+
+
+def rows_of(costs: Costs, d: Data) -> Rows:
+    """All residuals and constraints in a state whose derived fields are known."""
+
+    def of(f: Residual) -> Array:
+        return jnp.atleast_1d(jnp.asarray(f(d))).ravel().astype(d.qpos.dtype)
+
+    terms = (tuple(of(t.residual) for t in group) for group in (costs.running, costs.final))
+    limits = (tuple(of(c.function) * c.scale for c in group) for group in (costs.constraints, costs.final_constraints))
+    return Rows(*terms, *limits)
+
+
+def reads_of(costs: Costs, d: Data) -> frozenset[str]:
+    """Names of the fields of the data that terms and constraints read."""
+    return fields_read(partial(rows_of, costs), d)
+
+
+def active(rows: Rows, last: Array, beyond: Array) -> Rows:
+    """Rows with zeros for those that do not count: of final terms before the last state, of running ones after it."""
+    after, end = jnp.logical_or(last, beyond), jnp.logical_and(last, ~beyond)
+    running = partial(jax.tree.map, lambda r: jnp.where(after, 0, r))
+    final = partial(jax.tree.map, lambda r: jnp.where(end, r, 0))
+    return Rows(running(rows.running), final(rows.final), running(rows.constraints), final(rows.final_constraints))
+
+
+def value_of(costs: Costs, rows: Rows, last: Array, beyond: Array, multipliers: Multipliers) -> Array:
+    """Cost of a state, with the augmented Lagrangian of its constraints. Norms need not be zero at zero."""
+
+    def terms(group: tuple[Term, ...], values: tuple[Array, ...]) -> Array:
+        return sum((jnp.sum(t.weight * t.norm(r)) for t, r in zip(group, values, strict=True)), jnp.zeros(()))
+
+    def penalties(group: tuple[Constraint, ...], values: tuple[Array, ...], mu: tuple[Array, ...]) -> Array:
+        each = zip(group, values, mu, strict=True)
+        return sum((_augmented(c.kind, r, x, multipliers.penalty) for c, r, x in each), jnp.zeros(()))
+
+    rows = active(rows, last, beyond)
+    running = terms(costs.running, rows.running)
+    running += penalties(costs.constraints, rows.constraints, multipliers.constraints)
+    final = terms(costs.final, rows.final)
+    final += penalties(costs.final_constraints, rows.final_constraints, multipliers.final_constraints)
+    after, end = jnp.logical_or(last, beyond), jnp.logical_and(last, ~beyond)
+    return jnp.where(after, 0, running) + jnp.where(end, final, 0)
+
+
+def _augmented(kind: str, c: Array, mu: Array, penalty: Array) -> Array:
+    """mu c + penalty c^2 / 2 of an equality; of an inequality its minimum over a slack that is not negative."""
+    if kind == "equal":
+        return jnp.sum(mu * c + 0.5 * penalty * c * c)
+    return jnp.sum(jnp.maximum(0, mu + penalty * c) ** 2 - mu * mu) / (2 * penalty)
+
+
+def no_multipliers(costs: Costs, rows: Rows, penalty: Any) -> Multipliers:
+    """Multipliers of zero for the rows of one state or of many."""
+    zero = partial(jax.tree.map, jnp.zeros_like)
+    return Multipliers(zero(rows.constraints), zero(rows.final_constraints), jnp.asarray(penalty))
+
+
+def updated(costs: Costs, rows: Rows, old: Multipliers, penalty: Array) -> Multipliers:
+    """Multipliers after a minimisation: mu + penalty c, and not below zero for inequalities."""
+
+    def new(group: tuple[Constraint, ...], values: tuple[Array, ...], mu: tuple[Array, ...]) -> tuple[Array, ...]:
+        moved = [x + old.penalty * c for c, x in zip(values, mu, strict=True)]
+        return tuple(jnp.clip(x, 0 if c.kind == "below" else -MOST, MOST) for c, x in zip(group, moved, strict=True))
+
+    return Multipliers(
+        new(costs.constraints, rows.constraints, old.constraints),
+        new(costs.final_constraints, rows.final_constraints, old.final_constraints),
+        penalty,
+    )
+
+
+MOST = 1e8  # size of a multiplier
+
+
+def violation_of(costs: Costs, rows: Rows) -> Array:
+    """Largest violation of a constraint by rows of which those that do not count are zero."""
+
+    def worst(group: tuple[Constraint, ...], values: tuple[Array, ...]) -> list[Array]:
+        each = zip(group, values, strict=True)
+        return [jnp.max(jnp.abs(r) if c.kind == "equal" else r, initial=0) for c, r in each]
+
+    found = worst(costs.constraints, rows.constraints)
+    found += worst(costs.final_constraints, rows.final_constraints)
+    return jnp.max(jnp.stack(found)) if found else jnp.zeros(())
+
+
+def seen(m: Model, d: Data, names: frozenset[str]) -> Data:
+    """`d` with the derived fields that costs read."""
+    return with_fields(m, d, names)

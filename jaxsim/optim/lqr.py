@@ -1,0 +1,636 @@
+"""DDP and iterative LQR with limits of controls and constraints: one search, with and without second derivatives.
+
+Tassa, Mansard and Todorov, "Control-Limited Differential Dynamic Programming", ICRA 2014; constraints as in Howell,
+Jackson and Manchester, "ALTRO", IROS 2019. States are (qpos, qvel, act); their differences are in the tangent space
+(2 nv + na), also for free and ball joints.
+
+The whole search is one loop of one program: each round rolls out a line search, expands the dynamics about the best
+path, and recurses backwards. It can be batched by `jax.vmap` over anything that it is given.
+"""
+
+import warnings
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxsim
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.types import IntegratorType
+from jaxsim.engine.derived import CARRIED, carried, from_carried
+from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos
+from jaxsim.engine.transition import by_columns
+from jaxsim.math.safe import Array
+from jaxsim.optim import costs as terms
+from jaxsim.optim.arguments import control_limits, floats
+from jaxsim.optim.costs import Costs, Multipliers, Rows
+from jaxsim.optim.options import Ddp, Ilqr, Iteration, Result
+from jaxsim.optim.progress import is_traced, listen, negligible, report, warn_of_zero_gradient
+
+LARGEST_WEIGHT = 1e8  # of the regularisation, at which the search ends
+LEAST_WEIGHT = 1e-9
+PROMISE = 1e-4  # of the cost, an improvement that derivatives promise and that is no rounding
+STEP_LENGTHS = tuple(0.6**k for k in range(10))  # of the line search, tried in one batch
+BOX_ITERATIONS = 12  # projected Newton steps of a box-constrained quadratic program
+LARGEST_PENALTY = 1e6  # of constraints
+PENALTY_FACTOR = 10.0
+
+Step = Callable[[Model, Data], Data]
+
+
+class Problem(NamedTuple):
+    """What is given: model, first data, costs, limits of controls (nu,), and how many of the steps count."""
+
+    m: Model
+    d: Data
+    costs: Costs
+    low: Array
+    high: Array
+    length: Array
+
+
+class Program(NamedTuple):
+    """What is static of a search."""
+
+    step: Step
+    substeps: int
+    reads: frozenset[str]
+    watched: bool
+
+
+class Expansion(NamedTuple):
+    """Derivatives at every state: of the cost by state and control, and of the next state (A, B)."""
+
+    lx: Array
+    lu: Array
+    lxx: Array
+    luu: Array
+    lux: Array
+    A: Array
+    B: Array
+
+
+class Search(NamedTuple):
+    """State of the loop: the best path, its expansion, and the control law that is tried next."""
+
+    controls: Array
+    states: dict[str, Any]
+    rows: Rows
+    cost: Array
+    multipliers: Multipliers
+    violation: Array
+    expansion: Expansion
+    feed: Array
+    gains: Array
+    promised: Array
+    weight: Array
+    fresh: Array  # whether the control law is the first one after an expansion
+    rounds: Array
+    count: Array
+    history: Array
+    flat: Array
+    finite: Array
+    stuck: Array
+    converged: Array
+    ended: Array
+
+
+def ilqr(
+    m: Model,
+    d: Data,
+    costs: Costs,
+    controls: Array,
+    options: Ilqr | None = None,
+    *,
+    low: Any = None,
+    high: Any = None,
+    step: Step = jaxsim.step,
+    substeps: int = 1,
+    length: Any = None,
+    callback: Callable[[Iteration], None] | None = None,
+    progress: bool = False,
+) -> Result:
+    """Minimise costs over controls from the start `controls` (n, nu), by Gauss-Newton: iterative LQR.
+
+    Args:
+        costs: terms and constraints of every step and of the last state. Constraints are met by an augmented
+        Lagrangian. low: lower limits of controls, held exactly by a box-constrained Newton step at every time; by
+            default those of the model's actuators.
+        high: upper limits of controls, likewise.
+        step: the step function, e.g. with smoothed contacts. Its derivatives must be those of its values: one of
+            `straight_through` is refused.
+        substeps: steps for each row of controls.
+        length: number of rows of `controls` that count, n by default. A number of the program: plans of many lengths
+            share one, if their controls are padded.
+        callback: called with an `Iteration` after each.
+        progress: show a bar.
+
+    A pure function: `jax.vmap` batches it over starts, controls, models and weights of costs, and `jax.jit` takes it
+    into a larger program; there it neither raises nor warns. Called by itself it raises FloatingPointError where the
+    cost or a derivative is not finite at the start, and warns where controls have no effect on the cost, or where
+    derivatives promise what no step length gives. Functions of the costs are traced once, as by `jax.jit`: what they
+    close over is a constant. The same functions, shapes and options compile nothing again; weights and tolerances may
+    differ.
+    """
+    return _optimise(
+        "iLQR", m, d, costs, controls, options or Ilqr(), low, high, step, substeps, length, callback, progress
+    )
+
+
+def ddp(
+    m: Model,
+    d: Data,
+    costs: Costs,
+    controls: Array,
+    options: Ilqr | None = None,
+    *,
+    low: Any = None,
+    high: Any = None,
+    step: Step = jaxsim.step,
+    substeps: int = 1,
+    length: Any = None,
+    callback: Callable[[Iteration], None] | None = None,
+    progress: bool = False,
+) -> Result:
+    """Minimise as `ilqr` does, with second derivatives of the dynamics: differential dynamic programming.
+
+    They are contracted with the costate, so that a step costs one derivative of a gradient for each direction.
+    Residuals of steps add theirs. Negative eigenvalues of the Hessian of a step are set to zero.
+    """
+    return _optimise(
+        "DDP", m, d, costs, controls, options or Ddp(), low, high, step, substeps, length, callback, progress
+    )
+
+
+def _optimise(
+    name: str,
+    m: Model,
+    d: Data,
+    costs: Costs,
+    controls: Any,
+    options: Ilqr,
+    low: Any,
+    high: Any,
+    step: Step,
+    substeps: int,
+    length: Any,
+    callback: Callable[[Iteration], None] | None,
+    progress: bool,
+) -> Result:
+    if getattr(step, "straight_through", False):
+        raise ValueError(
+            f"{name}: a straight_through step has derivatives of another step, and no step length of the line search "
+            "gives what they promise. Optimise the softened one, step=lambda m, d: jaxsim.step(soften(m), d), and go "
+            "on from its controls with the plain step; or use shoot"
+        )
+    controls = floats(jnp.asarray(controls))
+    if controls.ndim != 2 or controls.shape[1] != m.nu or not len(controls):
+        raise ValueError(f"{name}: controls have shape {controls.shape}, wanted (steps, {m.nu})")
+    low, high = control_limits(m, low, high, controls[0], name)
+    length = jnp.asarray(len(controls) if length is None else length)
+    problem = Problem(m, d, costs, low, high, length)
+    if is_traced(problem, controls, options):
+        return _minimise(problem, controls, options, Program(step, substeps, terms.reads_of(costs, d), False))[0]
+    with listen(options.iterations, name, progress, callback) as watched:
+        program = Program(step, substeps, terms.reads_of(costs, d), watched)
+        result, end = _compiled()(problem, controls, options, program)
+        _judge(name, problem, program, result, end)
+    return result
+
+
+@lru_cache(maxsize=1)
+def _compiled() -> Callable[..., tuple[Result, Search]]:
+    return jaxsim.jit(_minimise, static_argnums=3)  # asks which options XLA knows: not on import
+
+
+def _judge(name: str, problem: Problem, program: Program, result: Result, end: Search) -> None:
+    """Raise and warn where a search found that something is wrong."""
+    if not bool(end.finite):
+        what = _what_is_not_finite(problem, program, end)
+        if int(end.count) < 1:
+            raise FloatingPointError(f"{name}: {what}")
+        warnings.warn(f"{name} ends after iteration {int(result.iterations)}: {what}", RuntimeWarning, stacklevel=4)
+    if bool(end.stuck):
+        warnings.warn(
+            f"{name}: derivatives promise a cost lower by {float(end.promised):.3g} of {float(end.cost):.3g}, and no "
+            "step length lowers it: are they those of the step, and is the cost smooth here?",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    if bool(end.flat):
+        warn_of_zero_gradient(name)
+
+
+def _minimise(problem: Problem, controls: Array, options: Ilqr, program: Program) -> tuple[Result, Search]:
+    """The result, and the last state of the loop."""
+    begin = _begin(problem, controls, options, program)
+    end = jax.lax.while_loop(lambda s: ~s.ended, partial(_round, problem, options, program), begin)
+    violated = end.violation > options.violation
+    result = Result(
+        end.controls,
+        end.cost,
+        jnp.where(jnp.arange(options.iterations + 1) <= end.count, end.history, end.cost),
+        end.converged & ~end.flat & ~violated,
+        jnp.maximum(end.count, 0),
+        end.violation,
+        end.gains,
+        end.states,
+    )
+    return result, end
+
+
+def _begin(problem: Problem, controls: Array, options: Ilqr, program: Program) -> Search:
+    """State of the loop before anything was rolled out: a control law that is the given controls."""
+    m, d = problem.m, problem.d
+    n, dtype = len(controls), controls.dtype
+    nx = 2 * m.nv + m.na
+    zeros = lambda *shape: jnp.zeros(shape, dtype)  # noqa: E731
+    controls = jnp.clip(controls, problem.low, problem.high)
+    states = jax.tree.map(lambda x: jnp.broadcast_to(x, (n + 1, *jnp.shape(x))), carried(d))
+    rows = jax.eval_shape(partial(terms.rows_of, problem.costs), d)
+    rows = jax.tree.map(lambda x: zeros(n + 1, *x.shape), rows)
+    big = jnp.asarray(jnp.inf, dtype)
+    no, yes = jnp.asarray(False), jnp.asarray(True)
+    blocks = [(nx,), (m.nu,), (nx, nx), (m.nu, m.nu), (m.nu, nx), (nx, nx), (nx, m.nu)]
+    return Search(
+        controls=controls,
+        states=states,
+        rows=rows,
+        cost=big,
+        multipliers=terms.no_multipliers(problem.costs, rows, jnp.asarray(options.penalty, dtype)),
+        violation=jnp.asarray(0, dtype),
+        expansion=Expansion(*(zeros(n + 1, *shape) for shape in blocks)),
+        feed=zeros(n, m.nu),
+        gains=zeros(n, m.nu, nx),
+        promised=big,
+        weight=jnp.asarray(options.damping, dtype),
+        fresh=yes,
+        rounds=jnp.asarray(0),
+        count=jnp.asarray(-1),
+        history=zeros(options.iterations + 1),
+        flat=no,
+        finite=yes,
+        stuck=no,
+        converged=no,
+        ended=no,
+    )
+
+
+def _round(problem: Problem, options: Ilqr, program: Program, s: Search) -> Search:
+    """Line search along the control law, then, where it found something, an expansion, and the next control law."""
+    first = s.count < 0
+    found = _line_search(problem, program, s)
+    better = jnp.isfinite(found.cost) & ((found.cost < s.cost) | first)
+    gain = jnp.where(first, jnp.inf, s.cost - found.cost)
+    new = jax.tree.map(lambda a, b: jnp.where(better, a, b), found, Path(s.states, s.controls, s.rows, s.cost))
+    count = s.count + better
+    history = jnp.where(jnp.arange(len(s.history)) == count, new.cost, s.history)
+    report_now = partial(report, program.watched)
+
+    # the end of a minimisation, with the multipliers as they are
+    small = options.tolerance * jnp.abs(new.cost)
+    done = jnp.where(better, gain <= small, s.fresh & (s.promised <= small))
+    give_up = ~better & (s.weight > LARGEST_WEIGHT)
+    stuck = give_up & (s.promised > PROMISE * jnp.abs(s.cost))
+    violation = terms.violation_of(problem.costs, _counted(problem, new.rows)).astype(s.violation.dtype)
+    inner = done | give_up
+    penalty = s.multipliers.penalty
+    wrong = (violation > options.violation) & (penalty < LARGEST_PENALTY)
+    outer = inner & wrong & ~first
+    raised = terms.updated(problem.costs, _counted(problem, new.rows), s.multipliers, penalty * PENALTY_FACTOR)
+    multipliers = jax.tree.map(lambda a, b: jnp.where(outer, a, b), raised, s.multipliers)
+    ended = (inner & ~outer) | (count >= options.iterations) | (first & ~better)
+    ended |= s.rounds > 12 * options.iterations + 40
+
+    report_now(count, new.cost, violation, new.controls)
+    again = (better | outer) & ~ended
+
+    def expand(_: None) -> tuple[Expansion, Array]:
+        return _expand(problem, options, program, new, multipliers)
+
+    expansion, cost = jax.lax.cond(again, expand, lambda _: (s.expansion, new.cost), None)
+    finite = s.finite & jnp.isfinite(new.cost) & _is_finite(expansion)
+    weight = jnp.where(
+        better & ~first, jnp.maximum(s.weight / 4, LEAST_WEIGHT), jnp.where(better, s.weight, s.weight * 4)
+    )
+    weight = jnp.where(outer, options.damping, weight)
+    feed, gains, promised = _backward(problem, expansion, new.controls, weight)
+    flat = jnp.where(first, _is_flat(expansion), s.flat & ~(better & (gain > negligible(cost.dtype) * jnp.abs(cost))))
+    ended |= ~finite
+    return Search(
+        controls=new.controls,
+        states=new.states,
+        rows=new.rows,
+        cost=cost,
+        multipliers=multipliers,
+        violation=violation,
+        expansion=expansion,
+        feed=feed,
+        # those that belong to the path where the search has ended
+        gains=jnp.where(ended & ~again, s.gains, gains),
+        promised=jnp.where(again, promised, s.promised),
+        weight=weight,
+        fresh=again,
+        rounds=s.rounds + 1,
+        count=count,
+        history=history,
+        flat=flat,
+        finite=finite,
+        stuck=stuck & ~outer,
+        converged=inner & ~stuck & finite,
+        ended=ended,
+    )
+
+
+def _counted(problem: Problem, rows: Rows) -> Rows:
+    """Rows of all states with zeros for those that do not count."""
+    i = jnp.arange(jax.tree.leaves(rows)[0].shape[0])
+    return jax.vmap(terms.active)(rows, i == problem.length, i > problem.length)
+
+
+class Path(NamedTuple):
+    """A rollout: carried fields at steps 0 to n, controls, rows at every state, and the cost."""
+
+    states: dict[str, Any]
+    controls: Array
+    rows: Rows
+    cost: Array
+
+
+def advance(problem: Problem, program: Program, d: Data) -> tuple[Data, Rows]:
+    """The data after the steps of one row of controls, and the rows at the state before."""
+    m, costs = problem.m, problem.costs
+    derived = program.step is jaxsim.step and m.opt.integrator != IntegratorType.RK4  # by the step, at the state before
+    names = [n for n in program.reads if n not in CARRIED] if derived else []
+
+    def body(state: dict, _: None) -> tuple[dict, dict]:
+        new = program.step(m, from_carried(d, state))
+        return carried(new), {n: getattr(new, n) for n in names}
+
+    if program.substeps == 1:
+        new = program.step(m, d)
+        found = {n: getattr(new, n) for n in names}
+    else:
+        state, all_found = jax.lax.scan(body, carried(d), None, length=program.substeps)
+        new, found = from_carried(d, state), jax.tree.map(lambda x: x[0], all_found)
+    seen = d.replace(**found) if derived else terms.seen(m, d, program.reads)
+    return new, terms.rows_of(costs, seen)
+
+
+def _value(problem: Problem, rows: Rows, i: Array, multipliers: Multipliers) -> Array:
+    return terms.value_of(problem.costs, rows, i == problem.length, i > problem.length, multipliers)
+
+
+def _with_last(problem: Problem, controls: Array) -> Array:
+    """Controls with the row that final terms see."""
+    return jnp.concatenate([controls, problem.d.ctrl[None].astype(controls.dtype)])
+
+
+def _line_search(problem: Problem, program: Program, s: Search) -> Path:
+    """The best of `STEP_LENGTHS` along the control law, rolled out in one batch."""
+    m, d = problem.m, problem.d
+    n, steps = len(s.controls), jnp.arange(len(s.controls) + 1)
+    pad = lambda x: jnp.concatenate([x, jnp.zeros_like(x[:1])])  # noqa: E731
+    limits = [jnp.broadcast_to(b, s.controls.shape) for b in (problem.low, problem.high)]
+    xs = (
+        steps,
+        s.states,
+        _with_last(problem, s.controls),
+        pad(s.feed),
+        pad(s.gains),
+        s.multipliers._replace(penalty=None),
+    )
+    low, high = (jnp.concatenate([b, problem.d.ctrl[None].astype(b.dtype)]) for b in limits)
+
+    def trial(alpha: Array) -> Path:
+        def body(state: dict, row: tuple) -> tuple[dict, tuple]:
+            (i, old, u, feed, gain, mu), low, high = row
+            here = from_carried(d, state)
+            u = jnp.clip(u + alpha * feed + gain @ _difference(m, from_carried(d, old), here), low, high)
+            here = here.replace(ctrl=u)
+            new, rows = advance(problem, program, here)
+            value = _value(problem, rows, i, mu._replace(penalty=s.multipliers.penalty))
+            return carried(new), (state, u, rows, value.astype(u.dtype))
+
+        _, (path, controls, rows, values) = jax.lax.scan(body, carried(d), (xs, low, high))
+        return Path(path, controls[:n], rows, jnp.sum(values))
+
+    paths = jax.vmap(trial)(jnp.asarray(STEP_LENGTHS, s.controls.dtype))
+    best = jnp.argmin(jnp.where(jnp.isfinite(paths.cost), paths.cost, jnp.inf))
+    return jax.tree.map(lambda x: x[best], paths)
+
+
+def _difference(m: Model, a: Data, b: Data) -> Array:
+    """Tangent vector (2 nv + na,) from the state of `a` to that of `b`."""
+    return jnp.concatenate([differentiate_pos(m, a.qpos, b.qpos), b.qvel - a.qvel, b.act - a.act])
+
+
+def _semidefinite(h: Array) -> Array:
+    """Symmetric part of `h` with its negative eigenvalues set to zero."""
+    values, vectors = jnp.linalg.eigh(0.5 * (h + h.T))
+    return jnp.einsum("ij,j,kj->ik", vectors, jnp.maximum(values, 0), vectors)
+
+
+def _expand(
+    problem: Problem, options: Ilqr, program: Program, path: Path, multipliers: Multipliers
+) -> tuple[Expansion, Array]:
+    """Expansions at all states, of which the last has no dynamics, and the cost with these multipliers."""
+    m = problem.m
+    nv, na, nu = m.nv, m.na, m.nu
+    nx, n = 2 * nv + na, len(path.controls)
+    steps = jnp.arange(n + 1)
+    dtype = path.controls.dtype
+    at = tuple(jnp.zeros(k, dtype) for k in (nv, nv, na, nu))
+
+    def moved(state: dict, u: Array) -> Callable[..., tuple[Array, Array]]:
+        here = from_carried(problem.d, state).replace(ctrl=u)
+
+        def outcome(dq: Array, dv: Array, da: Array, du: Array) -> tuple[Array, Array]:
+            qpos = integrate_pos(m, here.qpos, dq, jnp.ones((), dtype)) if nv else here.qpos
+            displaced = here.replace(qpos=qpos, qvel=here.qvel + dv, act=here.act + da, ctrl=u + du)
+            new, rows = advance(problem, program, displaced)
+            change = differentiate_pos(m, jax.lax.stop_gradient(new.qpos), new.qpos)
+            return jnp.concatenate([change, new.qvel, new.act]), _flat(rows, dtype)
+
+        return outcome
+
+    def linear(state: dict, u: Array) -> tuple[Array, Array]:
+        (first, second) = by_columns(moved(state, u))(*at)
+        return jnp.concatenate(first, axis=1), jnp.concatenate(second, axis=1)
+
+    dynamics, slopes = jax.vmap(linear)(path.states, _with_last(problem, path.controls))
+
+    def stage(i: Array, rows: Rows, slope: Array, mu: Multipliers) -> tuple[Array, Array, Array, Array]:
+        mu = mu._replace(penalty=multipliers.penalty)
+        unflat = _unflatten(rows)
+        value = lambda r: _value(problem, unflat(r), i, mu).astype(dtype)  # noqa: E731
+        counts = _flat(terms.active(jax.tree.map(jnp.ones_like, rows), i == problem.length, i > problem.length), dtype)
+        r = jnp.where(counts > 0, _flat(rows, dtype), 0)
+        slope = jnp.where(counts[:, None] > 0, slope, 0)
+        by_rows, curve = jax.grad(value)(r), jax.hessian(value)(r)
+        return value(r), slope.T @ by_rows, slope.T @ curve @ slope, by_rows
+
+    mus = multipliers._replace(penalty=None)
+    values, grad, hess, by_rows = jax.vmap(stage)(steps, path.rows, slopes, mus)
+    alive = steps < problem.length
+    dynamics = jnp.where(alive[:, None, None], dynamics, 0)
+    A, B = dynamics[..., :nx], dynamics[..., nx:]
+    if options.second_order:
+        costates = _costates(grad[:, :nx], A)
+
+        def curved(state: dict, u: Array, costate: Array, by_rows: Array) -> Array:
+            outcome = moved(state, u)
+
+            def total(z: Array) -> Array:
+                new, rows = outcome(*jnp.split(z, (nv, 2 * nv, 2 * nv + na)))
+                return costate @ new + by_rows @ rows
+
+            def column(direction: Array) -> Array:  # reverse over forward: rules of the solver hold in that order
+                return jax.grad(lambda z: jax.jvp(total, (z,), (direction,))[1])(jnp.zeros(nx + nu, dtype))
+
+            return jax.vmap(column)(jnp.eye(nx + nu, dtype=dtype))
+
+        of = path.states, _with_last(problem, path.controls), costates, by_rows
+        second = jax.vmap(curved)(*of)
+        hess = jax.vmap(_semidefinite)(hess + jnp.where(alive[:, None, None], second, 0))
+    luu = jnp.where(alive[:, None, None], hess[:, nx:, nx:], jnp.eye(nu, dtype=dtype))  # which is no singular system
+    e = Expansion(grad[:, :nx], grad[:, nx:], hess[:, :nx, :nx], luu, hess[:, nx:, :nx], A, B)
+    return e, jnp.sum(values)
+
+
+def _costates(lx: Array, A: Array) -> Array:
+    """Derivatives of the cost that is to come by the next state, at every step; zero at the last state."""
+
+    def back(costate: Array, e: tuple[Array, Array]) -> tuple[Array, Array]:
+        lx, A = e
+        return lx + A.T @ costate, costate
+
+    return jax.lax.scan(back, jnp.zeros_like(lx[0]), (lx, A), reverse=True)[1]
+
+
+def _flat(rows: Rows, dtype: Any) -> Array:
+    return jnp.concatenate([*jax.tree.leaves(rows), jnp.zeros(0, dtype)])
+
+
+def _unflatten(rows: Rows) -> Callable[[Array], Rows]:
+    leaves, tree = jax.tree.flatten(rows)
+    cuts = np.cumsum([len(x) for x in leaves])[:-1] if leaves else []
+    return lambda r: jax.tree.unflatten(tree, jnp.split(r, cuts) if leaves else [])
+
+
+def _is_finite(expansion: Expansion) -> Array:
+    """Whether all derivatives are."""
+    return jnp.all(jnp.array([jnp.all(jnp.isfinite(x)) for x in jax.tree.leaves(expansion)]))
+
+
+def _is_flat(e: Expansion) -> Array:
+    """Whether controls change the cost, to first order, by no more than rounding of what it changes with."""
+
+    def back(vx: Array, e: Expansion) -> tuple[Array, tuple[Array, Array]]:
+        effect = jnp.abs(e.lu) + jnp.abs(e.B).T @ jnp.abs(vx)
+        scale = jnp.max(jnp.abs(e.B), initial=0) * jnp.max(jnp.abs(vx), initial=0)
+        return e.lx + e.A.T @ vx, (jnp.max(effect, initial=0), scale)
+
+    effect, scale = jax.lax.scan(back, jnp.zeros_like(e.lx[0]), e, reverse=True)[1]
+    return jnp.max(effect) <= negligible(e.lx.dtype) * jnp.max(scale)
+
+
+def _backward(problem: Problem, e: Expansion, controls: Array, weight: Array) -> tuple[Array, Array, Array]:
+    """Changes of the controls (n, nu), feedback gains (n, nu, nx) and the expected improvement: a Riccati recursion."""
+
+    def back(value: tuple, xs: tuple) -> tuple[tuple, tuple]:
+        vx, vxx = value
+        e, u = xs
+        qx, qu = e.lx + e.A.T @ vx, e.lu + e.B.T @ vx
+        qxx, quu = e.lxx + e.A.T @ vxx @ e.A, e.luu + e.B.T @ vxx @ e.B
+        qux = e.lux + e.B.T @ vxx @ e.A
+        scale = jnp.maximum(jnp.trace(quu) / len(quu), 1e-12)
+        regular = quu + weight * scale * jnp.eye(len(quu), dtype=quu.dtype)
+        feed, free = box_newton(regular, qu, problem.low - u, problem.high - u)
+        solved = jnp.linalg.solve(jnp.where(free[:, None] & free[None], regular, jnp.eye(len(quu))), qux)
+        gain = -jnp.where(free[:, None], solved, 0)
+        vx = qx + gain.T @ quu @ feed + gain.T @ qu + qux.T @ feed
+        vxx = qxx + gain.T @ quu @ gain + gain.T @ qux + qux.T @ gain
+        return (vx, 0.5 * (vxx + vxx.T)), (feed, gain, -feed @ (qu + 0.5 * quu @ feed))
+
+    before, last = jax.tree.map(lambda x: x[:-1], e), jax.tree.map(lambda x: x[-1], e)
+    feeds, gains, expected = jax.lax.scan(back, (last.lx, last.lxx), (before, controls), reverse=True)[1]
+    return feeds, gains, jnp.sum(expected)
+
+
+def box_newton(h: Array, g: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Minimiser of x' h x / 2 + g' x within low <= x <= high by projected Newton steps, and which x are not clamped."""
+
+    def value(x: Array) -> Array:
+        return 0.5 * x @ h @ x + g @ x
+
+    def free_at(x: Array) -> Array:
+        gradient = h @ x + g
+        return ~(((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0)))
+
+    def improve(x: Array, _: None) -> tuple[Array, None]:
+        free = free_at(x)
+        gradient = jnp.where(free, h @ x + g, 0)
+        matrix = jnp.where(free[:, None] & free[None], h, jnp.eye(len(g), dtype=h.dtype))
+        direction = -jnp.linalg.solve(matrix, gradient)
+        trials = jnp.clip(x + jnp.asarray(0.5 ** jnp.arange(8), x.dtype)[:, None] * direction, low, high)
+        values = jax.vmap(value)(trials)
+        best = jnp.argmin(values)
+        return jnp.where(values[best] < value(x), trials[best], x), None
+
+    def is_open(s: tuple) -> Array:
+        i, x = s
+        free, gradient = free_at(x), h @ x + g
+        small = negligible(g.dtype) * (jnp.abs(g) + jnp.abs(h) @ jnp.abs(x))
+        return (i < BOX_ITERATIONS) & jnp.any(free & (jnp.abs(gradient) > small))
+
+    start = jnp.clip(jnp.zeros_like(g), low, high)
+    _, x = jax.lax.while_loop(is_open, lambda s: (s[0] + 1, improve(s[1], None)[0]), (0, start))
+    return x, free_at(x)
+
+
+def _what_is_not_finite(problem: Problem, program: Program, end: Search) -> str:
+    """Which cost or derivative of the path is not finite, and in which step."""
+    m, e = problem.m, end.expansion
+    otherwise = "with the controls given; start from others, or limit them"
+    if int(end.count) < 0:
+        s = end._replace(cost=jnp.inf)
+        rows = jaxsim.jit(lambda p, s: _line_search(p, program, s).rows)(problem, s)
+        for what, values in (("running", rows.running), ("final", rows.final)):
+            for k, r in enumerate(values):
+                of = np.asarray(r) if what == "running" else np.asarray(r[-1:])
+                bad = np.argwhere(~np.isfinite(of))
+                if len(bad):
+                    where = f" in step {bad[0][0]}" if what == "running" else ""
+                    return f"the {what} term {k} is {of[tuple(bad[0])]}{where} {otherwise}"
+        return f"the cost is not finite {otherwise}"
+    remedy = "a root or a norm at zero? Add a small constant below it"
+    for values in (np.concatenate([e.lx, e.lu], 1),):
+        bad = np.argwhere(~np.isfinite(values))
+        if len(bad):
+            where, i = _coordinate(m, int(bad[0][1])), int(bad[0][0])
+            what = "final cost is not finite" if i == len(end.controls) else f"running cost is not finite in step {i}"
+            return f"the gradient of the {what}, by {where}: {remedy}"
+    bad = np.argwhere(
+        ~np.isfinite(np.concatenate([np.asarray(x).reshape(len(x), -1) for x in (e.lxx, e.luu, e.lux)], 1))
+    )
+    if len(bad):
+        return f"the Hessian of the cost is not finite in step {bad[0][0]}: {remedy}"
+    bad = np.argwhere(~np.isfinite(np.concatenate([e.A, e.B], 2)))
+    if not len(bad):
+        return "the cost is not finite"
+    return f"the derivative of step {bad[0][0]} by {_coordinate(m, int(bad[0][2]))} is not finite"
+
+
+def _coordinate(m: Model, i: int) -> str:
+    """Name of an entry of (displacement, velocity, activation, control)."""
+    if i < 2 * m.nv:
+        joint = int(m.dof_jntid[i % m.nv])
+        what = "position" if i < m.nv else "velocity"
+        return f"the {what} of dof {i % m.nv} (joint '{m.id2name('joint', joint) or joint}')"
+    i -= 2 * m.nv
+    return f"activation {i}" if i < m.na else f"control {i - m.na}"

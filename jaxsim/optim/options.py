@@ -1,0 +1,128 @@
+"""Options of the methods, one class each, and the result that all of them give."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+
+from jaxsim.core.describe import describe_struct
+from jaxsim.math.safe import Array
+
+Class = TypeVar("Class", bound=type)
+
+
+def _register(*static: str) -> Callable[[Class], Class]:
+    """Decorator that makes a PyTree of a class of options: all but the `static` ones are numbers of a program."""
+
+    def register(cls: Class) -> Class:
+        data = [f.name for f in fields(cls) if f.name not in static]
+        jax.tree_util.register_dataclass(cls, data_fields=data, meta_fields=list(static))
+        return cls
+
+    return register
+
+
+@_register("iterations", "second_order")
+@dataclass(frozen=True)
+class Ilqr:
+    """Options of `ilqr`: Gauss-Newton, with first derivatives of the dynamics.
+
+    `tolerance`: fraction of the cost; an iteration that improves by less is the last. `damping`: initial regularisation
+    of the control Hessian. `penalty`: of the squares of constraints at the start. `violation`: largest that is allowed.
+    """
+
+    iterations: int = 100
+    tolerance: float = 1e-6
+    damping: float = 1e-3
+    penalty: float = 10.0
+    violation: float = 1e-4
+    second_order: bool = False
+
+
+@_register("iterations", "second_order")
+@dataclass(frozen=True)
+class Ddp(Ilqr):
+    """Options of `ddp`: those of `Ilqr`, with second derivatives of dynamics and running residuals."""
+
+    second_order: bool = True
+
+
+@_register("iterations", "optimizer")
+@dataclass(frozen=True)
+class Shooting:
+    """Options of `shoot`.
+
+    `optimizer` is an optax gradient transformation; None is Adam with this `rate`, after the gradient's norm is
+    clipped to `clip`.
+    """
+
+    iterations: int = 100
+    rate: float = 1e-2
+    clip: float = 1.0
+    optimizer: Any = None
+
+
+@_register("iterations", "samples", "knots")
+@dataclass(frozen=True)
+class Mppi:
+    """Options of `mppi`.
+
+    `sigma`: standard deviation of samples; None is 0.3 of half the range of controls. `temperature` has no unit: costs
+    are scaled to [0, 1] within a batch. `knots`: controls of a plan are interpolated between so many; None: all are
+    free.
+    """
+
+    iterations: int = 50
+    samples: int = 64
+    sigma: Any = None
+    temperature: float = 0.1
+    knots: int | None = 16
+
+
+@_register("iterations", "samples", "knots")
+@dataclass(frozen=True)
+class Cem:
+    """Options of `cem`, those of `Mppi` but for `elites`: the samples that are kept, and `floor`, the least
+    deviation."""
+
+    iterations: int = 50
+    samples: int = 64
+    sigma: Any = None
+    elites: int = 8
+    floor: float = 1e-3
+    knots: int | None = 16
+
+
+Method = Ilqr | Ddp | Shooting | Mppi | Cem
+
+
+class Result(NamedTuple):
+    """Result of an optimiser.
+
+    `x`: the best point; of a trajectory its controls (n, nu). `cost` is its cost. `history` (iterations + 1,) is the
+    cost after every iteration, the last one repeated after the end. `converged`: no more improvement is to be
+    expected, and constraints hold; methods that go on for a fixed number of iterations do not say. `violation`: the
+    largest of a constraint. `gains` (n, nu, 2 nv + na) and `states`, fields of the data at every step (n + 1, ...):
+    where the method has them.
+    """
+
+    x: Any
+    cost: Array
+    history: Array
+    converged: Array | bool = False
+    iterations: Array | int = 0
+    violation: Array | float = 0.0
+    gains: Any = None
+    states: Any = None
+
+    __repr__ = describe_struct
+
+
+class Iteration(NamedTuple):
+    """What a callback is given after every iteration: numbers, and the point."""
+
+    number: Any
+    cost: Any
+    violation: Any
+    x: Any

@@ -1,0 +1,200 @@
+"""One call for all methods that plan trajectories, and controllers that plan anew at every step."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+import jaxsim
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.engine.derived import carried, from_carried
+from jaxsim.math.safe import Array
+from jaxsim.optim import costs as terms
+from jaxsim.optim.arguments import control_limits, floats
+from jaxsim.optim.costs import Costs
+from jaxsim.optim.lqr import Problem, Program, Step, advance, ddp, ilqr
+from jaxsim.optim.options import Cem, Ilqr, Iteration, Method, Result, Shooting
+from jaxsim.optim.progress import is_traced, warn_of_bad_costs, warn_of_zero_gradient
+from jaxsim.optim.progress import listen as listening
+from jaxsim.optim.sampling import search
+from jaxsim.optim.shooting import descend
+
+
+def trajectory_cost(
+    m: Model, d: Data, costs: Costs, controls: Array, *, step: Step = jaxsim.step, substeps: int = 1, length: Any = None
+) -> Array:
+    """Cost of controls (n, nu) from the data `d`, differentiable in all of them. Constraints are left out."""
+    if costs.constraints or costs.final_constraints:
+        raise ValueError("constraints are met by ilqr and ddp alone; here make them terms, with a weight")
+    reads = terms.reads_of(costs, d)
+    length = len(controls) if length is None else length
+    none = terms.no_multipliers(costs, terms.Rows((), (), (), ()), 1.0)
+    once = costs.__class__(running=costs.running)
+    problem = Problem(m, d, once, jnp.zeros(()), jnp.zeros(()), jnp.asarray(length))
+    program = Program(step, substeps, terms.reads_of(once, d), False)
+
+    @jax.checkpoint
+    def body(state: dict[str, Any], row: tuple) -> tuple[dict[str, Any], Array]:
+        i, u = row
+        new, rows = advance(problem, program, from_carried(d, state).replace(ctrl=u))
+        kept = jax.tree.map(lambda a, b: jnp.where(i < length, a, b), carried(new), state)
+        return kept, terms.value_of(once, rows, jnp.asarray(False), i >= length, none)
+
+    last, values = jax.lax.scan(body, carried(d), (jnp.arange(len(controls)), controls))
+    final = costs.__class__(final=costs.final)
+    end = terms.seen(m, from_carried(d, last).replace(ctrl=d.ctrl), reads)
+    yes, no = jnp.asarray(True), jnp.asarray(False)
+    return jnp.sum(values) + terms.value_of(final, terms.rows_of(final, end), yes, no, none)
+
+
+def plan(
+    m: Model,
+    d: Data,
+    costs: Costs,
+    controls: Array,
+    method: Method | None = None,
+    *,
+    key: Array | None = None,
+    low: Any = None,
+    high: Any = None,
+    step: Step = jaxsim.step,
+    substeps: int = 1,
+    length: Any = None,
+    callback: Callable[[Iteration], None] | None = None,
+    progress: bool = False,
+) -> Result:
+    """Minimise costs over controls (n, nu) by a method, which its options name: `Ilqr`, `Ddp`, `Shooting`, `Mppi`,
+    `Cem`.
+
+    `key`: of random numbers, for the methods that draw samples. All else as for `ilqr`.
+    """
+    method = Ilqr() if method is None else method
+    shared = {"low": low, "high": high, "step": step, "substeps": substeps, "length": length}
+    if isinstance(method, Ilqr):
+        solve = ddp if method.second_order else ilqr
+        return solve(m, d, costs, controls, method, **shared, callback=callback, progress=progress)
+    controls = floats(jnp.asarray(controls))
+    name = type(method).__name__
+    low, high = control_limits(m, low, high, controls[0], name)
+    key = jax.random.key(0) if key is None else key
+    length = jnp.asarray(len(controls) if length is None else length)
+    given = m, d, costs, controls, method, key, low, high, length
+    if is_traced(given):
+        return _by_costs(*given, step, substeps, False)[0]
+    if isinstance(method, Cem) and not 0 < method.elites <= method.samples:
+        raise ValueError(f"Cem: elites is {method.elites}; expected 1 to samples = {method.samples}")
+    if not isinstance(method, Shooting) and method.sigma is None and not bool(jnp.isfinite(high - low).all()):
+        raise ValueError(f"{name}: give sigma, the deviation of samples, where controls have no limits")
+    with listening(method.iterations, name, progress, callback) as watched:
+        result, (nans, bad, flat) = _compiled()(*given, step, substeps, watched)
+    count = method.iterations * (1 if isinstance(method, Shooting) else method.samples)
+    warn_of_bad_costs(name, int(nans), int(bad), count)
+    if bool(flat):
+        warn_of_zero_gradient(name)
+    return result
+
+
+@lru_cache(maxsize=1)
+def _compiled() -> Callable[..., tuple[Result, tuple]]:
+    return jaxsim.jit(_by_costs, static_argnums=(9, 10, 11))  # asks which options XLA knows: not on import
+
+
+def _by_costs(
+    m: Model, d: Data, costs: Costs, controls: Array, method: Any, key: Array, low: Array, high: Array, length: Array,
+    step: Step, substeps: int, watched: bool,
+) -> tuple[Result, tuple]:  # fmt: skip
+    """Result of a method that sees the cost of whole trajectories, and what went wrong."""
+
+    def cost(u: Array) -> Array:
+        return trajectory_cost(m, d, costs, u, step=step, substeps=substeps, length=length)
+
+    low, high = (jnp.broadcast_to(x, controls.shape[1:]) for x in (low, high))
+    if isinstance(method, Shooting):
+        below, above = (jnp.broadcast_to(x, controls.shape) for x in (low, high))
+        result, end = descend(cost, True, controls, method, below, above, None, watched)
+        return result, (end.nans, end.infinite, end.flat)
+    n = len(controls)
+    if method.knots is None or method.knots >= n:
+        result, nans, bad = search(cost, controls, key, method, low, high, watched)
+        return result, (nans, bad, jnp.asarray(False))
+    spread = _interpolation(n, method.knots, controls.dtype)
+    mean = jnp.linalg.lstsq(spread, controls)[0]
+    result, nans, bad = search(lambda x: cost(spread @ x), mean, key, method, low, high, watched)
+    return result._replace(x=spread @ result.x), (nans, bad, jnp.asarray(False))
+
+
+def _interpolation(n: int, knots: int, dtype: Any) -> Array:
+    """Matrix (n, knots) from values at equidistant knots to linear interpolations between them."""
+    at = jnp.linspace(0, knots - 1, n, dtype=dtype)
+    return jnp.maximum(0, 1 - jnp.abs(at[:, None] - jnp.arange(knots, dtype=dtype)))
+
+
+class Memory(NamedTuple):
+    """What a controller remembers from call to call: the plan (n, nu), and the number of calls."""
+
+    controls: Array
+    count: Array
+    cost: Array
+
+
+class Controller(NamedTuple):
+    """Receding-horizon controller that `mpc` makes.
+
+    `controller(d, memory)` returns the control of now (nu,) and the memory for the next call. Pure, with fixed shapes.
+    """
+
+    start: Callable[[Data], Memory]
+    control: Callable[[Data, Memory], tuple[Array, Memory]]
+
+    def __call__(self, d: Data, memory: Memory) -> tuple[Array, Memory]:
+        return self.control(d, memory)
+
+
+def mpc(
+    m: Model,
+    costs: Costs,
+    solver: Method | None = None,
+    *,
+    horizon: int,
+    substeps: int = 1,
+    low: Any = None,
+    high: Any = None,
+    step: Step = jaxsim.step,
+    controls: Array | None = None,
+    key: Array | None = None,
+) -> Controller:
+    """Controller that plans `horizon` controls anew at every call, from the plan of the last call, one control later.
+
+    Each control is held for `substeps` steps, which is how often the controller is meant to be called. `solver`: by
+    default one iteration of `ilqr`. `controls` (horizon, nu) or (nu,): the first plan, by default the middle of the
+    limits, or zero. Call `controller.start(d)` for the first memory. Called by itself the controller is one compiled
+    program; within `scan`, `vmap` or `jit` it is part of that.
+    """
+    method = Ilqr(iterations=1, tolerance=0.0) if solver is None else solver
+    root = jax.random.key(0) if key is None else key
+
+    def start(d: Data) -> Memory:
+        row = jnp.zeros(m.nu, d.qpos.dtype)
+        below, above = control_limits(m, low, high, row, "mpc")
+        middle = jnp.where(jnp.isfinite(above - below), 0.5 * (below + above), 0)
+        first = middle if controls is None else jnp.asarray(controls, d.qpos.dtype)
+        return Memory(jnp.broadcast_to(first, (horizon, m.nu)), jnp.zeros((), int), jnp.zeros((), d.qpos.dtype))
+
+    def replan(m: Model, d: Data, memory: Memory) -> tuple[Array, Memory]:
+        found = plan(
+            m, d, costs, memory.controls, method, key=jax.random.fold_in(root, memory.count), low=low, high=high,
+            step=step, substeps=substeps,
+        )  # fmt: skip
+        usable = jnp.isfinite(found.x).all()
+        now = jnp.where(usable, found.x, memory.controls)
+        return now[0], Memory(jnp.concatenate([now[1:], now[-1:]]), memory.count + 1, found.cost)
+
+    program = jaxsim.jit(replan)
+
+    def control(d: Data, memory: Memory) -> tuple[Array, Memory]:
+        return (replan if is_traced(m, d, memory) else program)(m, d, memory)
+
+    return Controller(start, control)

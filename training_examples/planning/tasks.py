@@ -1,0 +1,154 @@
+"""Tasks for planners: a model, random starts, costs, and a condition of success that does not mention the method.
+
+Success is judged on positions and velocities alone, so that a simulation by MuJoCo can be judged as well.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.optim import Costs, SmoothLength, Term
+
+MODELS = Path(__file__).resolve().parents[2] / "models"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task: `start(key, d)` displaces the data, `success(qpos, qvel)` judges rows of all steps.
+
+    `horizon` controls, each held for `substeps` steps. `reach`: a distance from which contacts act while methods with
+    derivatives look for a first plan; zero where contacts need no help. `guess` (nu,): the first controls, to which
+    `noise` is added.
+    """
+
+    name: str
+    model: Any
+    costs: Costs
+    horizon: int
+    substeps: int
+    start: Callable[[jax.Array, Any], Any]
+    success: Callable[[np.ndarray, np.ndarray], bool]
+    keyframe: str | None = None
+    reach: float = 0.0
+    noise: float = 0.1
+    guess: tuple[float, ...] = field(default=())
+
+
+def wrapped(angle: Any) -> Any:
+    """An angle between -pi and pi."""
+    return np.arctan2(np.sin(angle), np.cos(angle))
+
+
+def jitter(size: float) -> Callable[[jax.Array, Any], Any]:
+    """Start whose positions are displaced at random."""
+    return lambda key, d: d.replace(qpos=d.qpos + size * jax.random.normal(key, d.qpos.shape, d.qpos.dtype))
+
+
+def lean(d: Any) -> jax.Array:
+    """Half the sine of half the angle of the pole: its square goes as 1 - cos."""
+    return jnp.sin(0.5 * d.qpos[1])
+
+
+CARTPOLE = Task(
+    "cart-pole swing-up",
+    MODELS / "cartpole.xml",
+    Costs(
+        (
+            Term(lean, 0.08),
+            Term(lambda d: d.ctrl, 0.004),
+            Term(lambda d: d.qpos[0], 0.004),
+            Term(lambda d: d.qvel, 4e-4),
+        ),
+        (Term(lean, 80.0), Term(lambda d: d.qpos[0], 10.0), Term(lambda d: d.qvel, 2.0)),
+    ),
+    horizon=100,
+    substeps=2,
+    start=jitter(0.05),
+    success=lambda q, v: abs(wrapped(q[-1, 1])) < 0.15 and abs(v[-1, 1]) < 0.5 and abs(v[-1, 0]) < 0.5,
+    keyframe="hanging",
+)
+
+ACROBOT_XML = """<mujoco model="acrobot"><option timestep="0.01" integrator="implicitfast"/><worldbody>
+<light pos="0 -2 3"/><body pos="0 0 2"><joint name="shoulder" axis="0 1 0" damping=".05"/>
+  <geom type="capsule" fromto="0 0 0 0 0 -.6" size=".03" mass="1" contype="0" conaffinity="0"/>
+  <body pos="0 0 -.6"><joint name="elbow" axis="0 1 0" damping=".05"/>
+    <geom type="capsule" fromto="0 0 0 0 0 -.6" size=".03" mass="1" contype="0" conaffinity="0"/>
+    <site name="tip" pos="0 0 -.6"/></body></body></worldbody>
+<actuator><motor joint="elbow" gear="8" ctrlrange="-1 1"/></actuator></mujoco>"""
+
+ACROBOT = Task(
+    "acrobot swing-up",
+    ACROBOT_XML,
+    Costs(
+        (Term(lambda d: d.ctrl, 0.01), Term(lambda d: d.qvel, 5e-4), Term(lambda d: d.site_xpos[0, 2] - 3.2, 0.02)),
+        (Term(lambda d: d.site_xpos[0] - jnp.asarray([0.0, 0.0, 3.2]), 200.0), Term(lambda d: d.qvel, 1.0)),
+    ),
+    horizon=150,
+    substeps=2,
+    start=jitter(0.05),
+    success=lambda q, v: np.cos(q[-1, 0]) < -0.97 and np.cos(q[-1, 0] + q[-1, 1]) < -0.97 and np.abs(v[-1]).max() < 1.0,
+    noise=0.2,
+)
+
+PUSH_XML = """<mujoco model="push"><option timestep="0.01" integrator="implicitfast"/>
+<default><geom contype="0" conaffinity="0"/><joint damping="2"/></default><worldbody><light pos="0 0 3"/>
+<geom type="plane" size="2 2 .1" rgba=".9 .9 .9 1"/>
+<body name="finger" pos="-.15 0 .05"><joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 1 0"/>
+  <geom type="sphere" size=".03" mass=".3" contype="1" condim="3" friction=".3"/></body>
+<body name="box" pos="0 0 .05"><joint type="slide" axis="1 0 0" frictionloss="1"/>
+  <joint type="slide" axis="0 1 0" frictionloss="1"/><joint axis="0 0 1" damping=".02" frictionloss=".03"/>
+  <geom type="box" size=".06 .06 .05" mass=".5" conaffinity="1" condim="3" friction=".3"/></body></worldbody>
+<actuator><motor joint="fx" gear="8" ctrlrange="-1 1"/><motor joint="fy" gear="8" ctrlrange="-1 1"/></actuator>
+</mujoco>"""
+PUSH_XML = PUSH_XML.replace('<joint type="slide" axis="1 0 0"/>', '<joint name="fx" type="slide" axis="1 0 0"/>')
+PUSH_XML = PUSH_XML.replace('<joint type="slide" axis="0 1 0"/>', '<joint name="fy" type="slide" axis="0 1 0"/>')
+
+PUSH = Task(
+    "push a box 40 cm",
+    PUSH_XML,
+    Costs(
+        (
+            Term(lambda d: d.qpos[2:4] - jnp.asarray([0.4, 0.0]), 0.2),
+            Term(lambda d: d.ctrl, 0.005),
+            Term(lambda d: d.qpos[4], 0.05),
+            Term(lambda d: d.xpos[1, :2] - d.xpos[2, :2], 0.02, SmoothLength(0.1)),
+        ),
+        (
+            Term(lambda d: d.qpos[2:4] - jnp.asarray([0.4, 0.0]), 200.0),
+            Term(lambda d: d.qpos[4], 20.0),
+            Term(lambda d: d.qvel[2:], 1.0),
+        ),
+    ),
+    horizon=75,
+    substeps=2,
+    start=lambda key, d: d.replace(qpos=d.qpos.at[:2].add(jax.random.uniform(key, (2,), minval=-0.02, maxval=0.02))),
+    success=lambda q, v: (
+        np.hypot(*(q[-1, 2:4] - [0.4, 0])) < 0.05 and abs(q[-1, 4]) < 0.3 and np.hypot(*v[-1, 2:4]) < 0.3
+    ),
+    reach=0.15,
+)
+
+HOPPER = Task(
+    "hopper jumps and lands",
+    MODELS / "hopper.xml",
+    Costs(
+        (
+            Term(lambda d: d.ctrl, 0.01),
+            Term(lambda d: d.qpos[2], 0.2),
+            Term(lambda d: jnp.where((d.time > 0.45) & (d.time < 0.6), d.qpos[1] - 1.5, 0.0), 10.0),
+        ),
+        (Term(lambda d: d.qpos[1] - 1.1, 20.0), Term(lambda d: d.qpos[2], 50.0), Term(lambda d: d.qvel, 0.2)),
+    ),
+    horizon=100,
+    substeps=6,
+    start=jitter(0.01),
+    success=lambda q, v: q[:, 1].max() > 1.4 and abs(q[-1, 2]) < 0.4 and 0.85 < q[-1, 1] < 1.3,
+    keyframe="stand",
+)
+
+TASKS = {"cartpole": CARTPOLE, "acrobot": ACROBOT, "push": PUSH, "hopper": HOPPER}
