@@ -264,9 +264,9 @@ def _adam(
 ) -> tuple[Point, np.ndarray]:
     """Points and costs (starts, iterations) by Adam, one start after the other."""
     cost, shift = problem.differentiable_cost(), jnp.asarray(first.shift[0])
-    options, bounds = Shooting(iterations, learning_rate, clip=1e9), {"low": problem.low, "high": problem.high}
+    options, low, high = Shooting(iterations, learning_rate, clip=1e9), problem.low, problem.high
     of_free = lambda free: cost(free, shift)  # noqa: E731
-    found = [shoot(of_free, jnp.asarray(x), options, **bounds, progress=progress) for x in first.free]
+    found = [shoot(of_free, jnp.asarray(x), options, low=low, high=high, progress=progress) for x in first.free]
     point = Point(np.stack([np.asarray(f.x) for f in found]), first.shift)
     return point, np.stack([np.minimum.accumulate(f.history[:-1]) for f in found])
 
