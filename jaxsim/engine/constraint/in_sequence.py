@@ -31,19 +31,14 @@ HERE = Path(__file__).parent
 Arrays = dict[str, Array]
 
 
-LABELS = {"make_rows": "rows of constraints", "make_reference": "the reference acceleration"}
-
-
 class _Plan(NamedTuple):
     """What the C source of a program depends on: names and types of its arrays, and its constants."""
 
-    file: str
-    entry: str
     given: tuple[tuple[str, str], ...]
     found: tuple[tuple[str, str], ...]
     constants: tuple[tuple[str, float], ...]
     real: str
-    safe: bool | None = None  # whether REFSAFE is on, where numbers of rows are made
+    safe: bool  # whether REFSAFE is on
 
 
 def rows_in_sequence(m: Any, d: Any, layout: Layout, general: GeneralRows | None, plain: Callable) -> ConstraintRows:
@@ -69,37 +64,9 @@ def rows_in_sequence(m: Any, d: Any, layout: Layout, general: GeneralRows | None
     found |= {"active": jax.ShapeDtypeStruct((layout.nslot,), bool), "count": jax.ShapeDtypeStruct((5,), jnp.int32)}
     found |= {"KBIP": jax.ShapeDtypeStruct((layout.nslot, 4), d.qpos.dtype), "J_contact": d.efc.J_contact}
     found |= {"efc_address": d.contact.efc_address, "exclude": d.contact.exclude, "mu": d.contact.mu}
-    plan = _plan_of(layout, "rows.c", "make_rows", d.qpos.dtype, imp.is_safe(m))
+    plan = _plan_of(layout, d.qpos.dtype, imp.is_safe(m))
     active, *numbers, jac, address, exclude, mu, count = _run(plan, in_plain_form, given, static, found)
     return ConstraintRows(active, RowNumbers(*numbers), jac, address, exclude, mu, count, d.efc.bodies)
-
-
-def reference_in_sequence(
-    m: Any, d: Any, layout: Layout, product: Array | None, plain: Callable
-) -> tuple[Array, Array]:
-    """`plain(m, d, layout, product)`: velocities of rows and their reference accelerations."""
-    given: Arrays = {n: getattr(d.efc, n) for n in ("active", "KBIP", "pos", "margin", "J_general", "J_contact")}
-    # frames, positions and dimensions are for the plain form alone: derivatives come from the parts of the rows
-    given |= {"friction": d.contact.friction, "frame": d.contact.frame, "contact_pos": d.contact.pos}
-    given |= {"dim": d.contact.dim, "geom": d.contact.geom}
-    given |= {n: getattr(d, n) for n in ("qvel", "cdof", "subtree_com")}
-    given |= {"product": jnp.zeros(0, d.qvel.dtype) if product is None else product}
-    columns = layout.columns if layout.sparse else np.zeros((0, layout.nv))
-    width = columns.shape[1]
-    sizes = [layout.nv, layout.ngeneral, layout.nlimit, layout.ncontact, width, product is not None]
-    static = {"sizes": sizes, "columns": columns, "limit_dof": layout.limit_dof} | _chains(m, layout)
-    again = rebuilt((m, d, product), list(given.values()))
-
-    def in_plain_form(*values: Array) -> Sequence[Array]:
-        m, d, product = again(values)
-        return *plain(m, d, layout, product), jnp.zeros_like(velocity)
-
-    velocity = np.zeros((layout.nv if layout.sparse else 0, 6), d.qvel.dtype)
-    slots = jax.ShapeDtypeStruct((layout.nslot,), d.qvel.dtype)
-    found = {"vel": slots, "aref": slots, "velocity": velocity}
-    plan = _plan_of(layout, "reference.c", "make_reference", d.qvel.dtype)
-    vel, aref, _ = _run(plan, in_plain_form, given, static, found)
-    return vel, aref
 
 
 def _run(of: Callable[..., _Plan], plain: Callable, given: Arrays, static: Arrays, found: Arrays) -> list[Array]:
@@ -109,7 +76,7 @@ def _run(of: Callable[..., _Plan], plain: Callable, given: Arrays, static: Array
     plan = of(*(tuple(t.items()) for t in types))
     out = tuple(jax.ShapeDtypeStruct(x.shape, jax.dtypes.canonicalize_dtype(x.dtype)) for x in found.values())
     return run_program(
-        WorldProgram(plain, partial(_source, plan), out, LABELS[plan.entry], inlined=True), *given.values()
+        WorldProgram(plain, partial(_source, plan), out, "rows of constraints", inlined=True), *given.values()
     )
 
 
@@ -147,17 +114,17 @@ def _chains(m: Any, layout: Layout) -> dict[str, Any]:
     }
 
 
-def _plan_of(layout: Layout, file: str, entry: str, real: Any, safe: bool | None = None) -> Callable[..., _Plan]:
+def _plan_of(layout: Layout, real: Any, safe: bool) -> Callable[..., _Plan]:
     """The plan as a function of names and types of the arrays that are given and found."""
     dim, facets = (layout.condim, layout.nfacet) if layout.ncontact else (1, 1)
     constants = {"DIM": dim, "NF": facets, "PYRAMIDAL": int(layout.pyramidal), "SPARSE": int(layout.sparse)}
     known = tuple((constants | {"FIXED": FIXED, "MINVAL": MINVAL}).items())
-    return lambda given, found: _Plan(file, entry, given, found, known, str(real), safe)
+    return lambda given, found: _Plan(given, found, known, str(real), safe)
 
 
 def _source(plan: _Plan) -> ProgramSource:
     """C source of `world(given..., found...)`."""
-    numbers = "" if plan.safe is None else _numbers_source(plan.real, plan.safe)
+    numbers = _numbers_source(plan.real, plan.safe)
     before = ONE_LANE + definitions({"T": C_TYPES[plan.real]} | dict(plan.constants)) + numbers
     structs = _struct("Given", plan.given, "const ") + _struct("Found", plan.found, "")
     given, found = ([f"{k}{i}" for i in range(len(x))] for k, x in (("x", plan.given), ("y", plan.found)))
@@ -165,10 +132,10 @@ def _source(plan: _Plan) -> ProgramSource:
     world = f"""static void world({", ".join(pointers)}) {{
 const Given x = {{{", ".join(given)}}};
 const Found y = {{{", ".join(found)}}};
-{plan.entry}(&x, &y);
+make_rows(&x, &y);
 }}
 """
-    return ProgramSource(before + structs + text(HERE, plan.file) + world)
+    return ProgramSource(before + structs + text(HERE, "rows.c") + world)
 
 
 def _struct(name: str, fields: tuple[tuple[str, str], ...], const: str) -> str:

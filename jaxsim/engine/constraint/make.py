@@ -14,11 +14,10 @@ from jaxsim.core.types import WarningType
 from jaxsim.engine import sleep
 from jaxsim.engine.constraint import impedance as imp
 from jaxsim.engine.constraint.general import general_rows, velocity_product
-from jaxsim.engine.constraint.in_sequence import reference_in_sequence, rows_in_sequence
+from jaxsim.engine.constraint.in_sequence import rows_in_sequence
 from jaxsim.engine.constraint.problem import row_operator
 from jaxsim.engine.constraint.rows import ConstraintRows, constraint_rows
 from jaxsim.interface.public import public
-from jaxsim.math.safe import Array
 
 
 @public
@@ -65,22 +64,10 @@ def reference_constraint(m: Model, d: Data) -> Data:
     """Velocities of the rows and their reference accelerations: `efc.vel`, `efc.aref`."""
     layout: Layout = d.efc.layout
     product = velocity_product(m, d, layout)
-    if _in_sequence(m, layout):
-        vel, aref = reference_in_sequence(m, d, layout, product, _reference)
-    else:
-        vel, aref = _reference(m, d, layout, product)
-    return d.replace(efc=d.efc.replace(vel=vel, aref=aref))
-
-
-def _reference(m: Model, d: Data, layout: Layout, product: Array | None) -> tuple[Array, Array]:
-    """Velocities (nslot,) of the rows and their reference accelerations.
-
-    `product` (ngeneral,) is the velocity product of the general rows, None where there is none.
-    """
     efc = d.efc
     vel = jnp.where(efc.active, row_operator(m, d).times(d.qvel), 0)
     aref = imp.reference(efc.KBIP, vel, efc.pos, efc.margin)
     if product is not None:
         general = jnp.where(efc.active[: layout.ngeneral], product, 0)
         aref = aref - jnp.concatenate([general, jnp.zeros(layout.nslot - layout.ngeneral, aref.dtype)])
-    return vel, aref
+    return d.replace(efc=efc.replace(vel=vel, aref=aref))
