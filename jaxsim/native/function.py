@@ -33,7 +33,7 @@ Shape = jax.ShapeDtypeStruct
 Batch = Callable[[Any, Sequence[bool], int, Sequence[Array]], Sequence[Array] | None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NativeFunction:
     """A function of a plan, which is static, and of the arrays of one world.
 
