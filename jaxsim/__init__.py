@@ -16,6 +16,7 @@ from jaxsim.core.errors import CapacityWarning, ModelError, ModelWarning, Unsupp
 from jaxsim.core.model import Model
 from jaxsim.core.option import Option, Statistic
 from jaxsim.core.types import (
+    Backend,
     BiasType,
     CamLightType,
     CamOutBit,
@@ -147,6 +148,7 @@ __all__ = [  # noqa: RUF022, in the order of the reference page
     "Contact",
     "Callbacks",
     # enumerations
+    "Backend",
     "BiasType",
     "CamLightType",
     "CamOutBit",

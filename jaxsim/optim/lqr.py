@@ -118,8 +118,9 @@ def ilqr(
 
     Args:
         costs: terms and constraints of every step and of the last state. Constraints are met by an augmented
-        Lagrangian. low: lower limits of controls, held exactly by a box-constrained Newton step at every time; by
-            default those of the model's actuators.
+            Lagrangian.
+        low: lower limits of controls, held exactly by a box-constrained Newton step at every time; by default those of
+            the model's actuators.
         high: upper limits of controls, likewise.
         step: the step function, e.g. with smoothed contacts. Its derivatives must be those of its values: one of
             `straight_through` is refused.
