@@ -179,7 +179,7 @@ def test_everything_fits_a_screen(name):
 def test_results_of_optimisers_fit_a_screen():
     many, names = np.zeros((300, 40)), tuple(f"actuator_{i}" for i in range(50))
     trajectory = {"qpos": many, "qvel": many, "sensordata": many}
-    rest = many, many, None, None, None
+    rest = many, many, None, None, None, many
     results = [
         optim.Result(many, many[0, 0], many[0], True, 3, many[0, 0], many, trajectory),
         optim.Result({"a": many, "b": [many] * 3}, many[0, 0], many),
