@@ -9,8 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.core.data import Data
-from jaxsim.core.model import Model
-from jaxsim.engine.derived import fields_read, with_fields
+from jaxsim.engine.derived import fields_read
 from jaxsim.math.safe import Array
 
 Residual = Callable[[Data], Array]
@@ -210,8 +209,3 @@ def violation_of(costs: Costs, rows: Rows) -> Array:
     found = worst(costs.constraints, rows.constraints)
     found += worst(costs.final_constraints, rows.final_constraints)
     return jnp.max(jnp.stack(found)) if found else jnp.zeros(())
-
-
-def seen(m: Model, d: Data, names: frozenset[str]) -> Data:
-    """`d` with the derived fields that costs read."""
-    return with_fields(m, d, names)

@@ -21,7 +21,7 @@ import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import IntegratorType
-from jaxsim.engine.derived import CARRIED, carried, from_carried
+from jaxsim.engine.derived import CARRIED, carried, from_carried, with_fields
 from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos
 from jaxsim.engine.transition import by_columns
 from jaxsim.math.safe import Array
@@ -137,51 +137,8 @@ def ilqr(
     close over is a constant. The same functions, shapes and options compile nothing again; weights and tolerances may
     differ.
     """
-    return _optimise(
-        "iLQR", m, d, costs, controls, options or Ilqr(), low, high, step, substeps, length, callback, progress
-    )
-
-
-def ddp(
-    m: Model,
-    d: Data,
-    costs: Costs,
-    controls: Array,
-    options: Ilqr | None = None,
-    *,
-    low: Any = None,
-    high: Any = None,
-    step: Step = jaxsim.step,
-    substeps: int = 1,
-    length: Any = None,
-    callback: Callable[[Iteration], None] | None = None,
-    progress: bool = False,
-) -> Result:
-    """Minimise as `ilqr` does, with second derivatives of the dynamics: differential dynamic programming.
-
-    They are contracted with the costate, so that a step costs one derivative of a gradient for each direction.
-    Residuals of steps add theirs. Negative eigenvalues of the Hessian of a step are set to zero.
-    """
-    return _optimise(
-        "DDP", m, d, costs, controls, options or Ddp(), low, high, step, substeps, length, callback, progress
-    )
-
-
-def _optimise(
-    name: str,
-    m: Model,
-    d: Data,
-    costs: Costs,
-    controls: Any,
-    options: Ilqr,
-    low: Any,
-    high: Any,
-    step: Step,
-    substeps: int,
-    length: Any,
-    callback: Callable[[Iteration], None] | None,
-    progress: bool,
-) -> Result:
+    options = Ilqr() if options is None else options
+    name = "DDP" if options.second_order else "iLQR"
     if getattr(step, "straight_through", False):
         raise ValueError(
             f"{name}: a straight_through step has derivatives of another step, and no step length of the line search "
@@ -201,6 +158,33 @@ def _optimise(
         result, end = _compiled()(problem, controls, options, program)
         _judge(name, problem, program, result, end)
     return result
+
+
+def ddp(
+    m: Model,
+    d: Data,
+    costs: Costs,
+    controls: Array,
+    options: Ddp | None = None,
+    *,
+    low: Any = None,
+    high: Any = None,
+    step: Step = jaxsim.step,
+    substeps: int = 1,
+    length: Any = None,
+    callback: Callable[[Iteration], None] | None = None,
+    progress: bool = False,
+) -> Result:
+    """Minimise as `ilqr` does, with second derivatives of the dynamics: differential dynamic programming.
+
+    They are contracted with the costate, so that a step costs one derivative of a gradient for each direction.
+    Residuals of steps add theirs. Negative eigenvalues of the Hessian of a step are set to zero.
+    """
+    options = Ddp() if options is None else options
+    if not options.second_order:
+        raise ValueError("ddp takes options of the class Ddp; those of Ilqr are for ilqr")
+    rest = {"low": low, "high": high, "step": step, "substeps": substeps, "length": length}
+    return ilqr(m, d, costs, controls, options, **rest, callback=callback, progress=progress)
 
 
 @lru_cache(maxsize=1)
@@ -378,7 +362,7 @@ def advance(problem: Problem, program: Program, d: Data) -> tuple[Data, Rows]:
     else:
         state, all_found = jax.lax.scan(body, carried(d), None, length=program.substeps)
         new, found = from_carried(d, state), jax.tree.map(lambda x: x[0], all_found)
-    seen = d.replace(**found) if derived else terms.seen(m, d, program.reads)
+    seen = d.replace(**found) if derived else with_fields(m, d, program.reads)
     return new, terms.rows_of(costs, seen)
 
 
@@ -610,12 +594,11 @@ def _what_is_not_finite(problem: Problem, program: Program, end: Search) -> str:
                     return f"the {what} term {k} is {of[tuple(bad[0])]}{where} {otherwise}"
         return f"the cost is not finite {otherwise}"
     remedy = "a root or a norm at zero? Add a small constant below it"
-    for values in (np.concatenate([e.lx, e.lu], 1),):
-        bad = np.argwhere(~np.isfinite(values))
-        if len(bad):
-            where, i = _coordinate(m, int(bad[0][1])), int(bad[0][0])
-            what = "final cost is not finite" if i == len(end.controls) else f"running cost is not finite in step {i}"
-            return f"the gradient of the {what}, by {where}: {remedy}"
+    bad = np.argwhere(~np.isfinite(np.concatenate([e.lx, e.lu], 1)))
+    if len(bad):
+        where, i = _coordinate(m, int(bad[0][1])), int(bad[0][0])
+        what = "final cost is not finite" if i == len(end.controls) else f"running cost is not finite in step {i}"
+        return f"the gradient of the {what}, by {where}: {remedy}"
     bad = np.argwhere(
         ~np.isfinite(np.concatenate([np.asarray(x).reshape(len(x), -1) for x in (e.lxx, e.luu, e.lux)], 1))
     )

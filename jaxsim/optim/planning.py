@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.engine.derived import carried, from_carried
+from jaxsim.engine.derived import carried, from_carried, with_fields
 from jaxsim.math.safe import Array
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
 from jaxsim.optim.costs import Costs
-from jaxsim.optim.lqr import Problem, Program, Step, advance, ddp, ilqr
+from jaxsim.optim.lqr import Problem, Program, Step, advance, ilqr
 from jaxsim.optim.options import Cem, Ilqr, Iteration, Method, Result, Shooting
 from jaxsim.optim.progress import is_traced, warn_of_bad_costs, warn_of_zero_gradient
 from jaxsim.optim.progress import listen as listening
@@ -45,7 +45,7 @@ def trajectory_cost(
 
     last, values = jax.lax.scan(body, carried(d), (jnp.arange(len(controls)), controls))
     final = costs.__class__(final=costs.final)
-    end = terms.seen(m, from_carried(d, last).replace(ctrl=d.ctrl), reads)
+    end = with_fields(m, from_carried(d, last).replace(ctrl=d.ctrl), reads)
     yes, no = jnp.asarray(True), jnp.asarray(False)
     return jnp.sum(values) + terms.value_of(final, terms.rows_of(final, end), yes, no, none)
 
@@ -74,8 +74,7 @@ def plan(
     method = Ilqr() if method is None else method
     shared = {"low": low, "high": high, "step": step, "substeps": substeps, "length": length}
     if isinstance(method, Ilqr):
-        solve = ddp if method.second_order else ilqr
-        return solve(m, d, costs, controls, method, **shared, callback=callback, progress=progress)
+        return ilqr(m, d, costs, controls, method, **shared, callback=callback, progress=progress)
     controls = floats(jnp.asarray(controls))
     name = type(method).__name__
     low, high = control_limits(m, low, high, controls[0], name)

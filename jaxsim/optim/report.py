@@ -1,7 +1,7 @@
 """A report on gradients: where that of a rollout misleads, and which option cures it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from jaxsim.optim.stiff import substepped
 AGREES = 0.9  # correlation of derivatives and differences from which on a gradient is good
 BETTER = 0.1  # more of it by an option, for it to be advised
 NOISY = 1.0  # standard deviation of gradients in the neighbourhood, over the size of their mean
+NEIGHBOURS = 16  # points at which gradients are compared
 PLAIN = "plain"
 
 
@@ -123,20 +124,14 @@ def gradient_report(
     def cost_of(step: Step) -> Callable[[Array], Array]:
         return lambda u: trajectory_cost(m, d, costs, u, step=step, substeps=substeps)
 
-    # directions of which each moves all controls by `scale` in the mean
-    rays = jax.random.normal(first, (directions, *controls.shape), controls.dtype)
-    rays = rays / jnp.sqrt(jnp.mean(rays**2, axis=(1, 2), keepdims=True))
+    rays = _directions(first, directions, controls)
     value = cost_of(jaxsim.step)
     at_points = jaxsim.jit(lambda points: jax.lax.map(value, points))
     sides = at_points(jnp.concatenate([controls + scale * rays, controls - scale * rays]))
     differences = 0.5 * (sides[:directions] - sides[directions:]) / scale
     gradients = {name: jaxsim.jit(jax.grad(cost_of(step)))(controls) for name, step in steps.items()}
     derivatives = {name: np.asarray(jnp.tensordot(rays, g, 2)) for name, g in gradients.items()}
-    near = jaxsim.jit(lambda u: jax.lax.map(jax.grad(value), u))
-    points = controls + scale * jax.random.normal(other, (16, *controls.shape), controls.dtype)
-    samples = near(points)
-    mean = jnp.linalg.norm(jnp.mean(samples, 0))
-    spread = jnp.sqrt(jnp.mean(jnp.sum((samples - jnp.mean(samples, 0)) ** 2, axis=(1, 2))))
+    points = controls + scale * jax.random.normal(other, (NEIGHBOURS, *controls.shape), controls.dtype)
     sizes = {name: float(jnp.linalg.norm(g)) for name, g in gradients.items()}
     g = gradients[PLAIN]
     unit = g / jnp.maximum(jnp.sqrt(jnp.mean(g**2)), 1e-30)
@@ -149,7 +144,7 @@ def gradient_report(
         differences=np.asarray(differences),
         derivatives=derivatives,
         gradients=sizes,
-        noise=float(spread / jnp.maximum(mean, 1e-30)),
+        noise=_noise(value, points),
         contacts=np.asarray(out)[::substeps],
         at=at,
         line=line,
@@ -157,7 +152,21 @@ def gradient_report(
         advice=(),
     )
     tiny = negligible(controls.dtype) * float(jnp.abs(value(controls)))
-    return GradientReport(**{**vars(report), "advice": tuple(_advice(report, tiny, divisions))})
+    return replace(report, advice=tuple(_advice(report, tiny, divisions)))
+
+
+def _directions(key: Array, count: int, controls: Array) -> Array:
+    """Random directions (count, n, nu), of which each moves all controls by one in the mean."""
+    rays = jax.random.normal(key, (count, *controls.shape), controls.dtype)
+    return rays / jnp.sqrt(jnp.mean(rays**2, axis=(1, 2), keepdims=True))
+
+
+def _noise(value: Callable[[Array], Array], points: Array) -> float:
+    """Standard deviation of the gradients at points, over the size of their mean."""
+    samples = jaxsim.jit(lambda u: jax.lax.map(jax.grad(value), u))(points)
+    mean = jnp.mean(samples, 0)
+    spread = jnp.sqrt(jnp.mean(jnp.sum((samples - mean) ** 2, axis=(1, 2))))
+    return float(spread / jnp.maximum(jnp.linalg.norm(mean), 1e-30))
 
 
 def _advice(r: GradientReport, tiny: float, divisions: int) -> list[str]:

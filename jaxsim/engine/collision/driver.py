@@ -104,35 +104,34 @@ def _contacts_of_large_model(m: Model, d: Any) -> tuple[Any, Array, Array]:
 def _entries(
     m: Model, d: Any, x: NarrowInputs, pairs: Any, kind: Any, pair_groups: list[PairGroup], find: Callable
 ) -> tuple[Any, BufferEntries]:
-    """Data and the entries of the contact buffer; `find(x, geom, kind, groups)` are contacts of groups in plain form.
+    """Data and the entries of the contact buffer; `find(x, geom, kind, groups)` computes contacts of groups by JAX.
 
     Groups whose colliders run pair after pair are a program of a CPU, the others operations of JAX.
     """
     if m.callbacks.contact_filter is not None or sleeps(m):
         d, found = _kept(m, d, pairs, find(x, pairs.geom, kind, pair_groups))
         return d, entries(m, x, pairs.geom, found)
-    in_sequence = [g.collider.in_sequence for g in pair_groups]
-    if all(in_sequence):
-        return d, _entries_of(m, x, pairs.geom, kind, pair_groups, find)
+    ours = [k for k, g in enumerate(pair_groups) if g.collider.in_sequence]
+    others = [k for k, g in enumerate(pair_groups) if not g.collider.in_sequence]
     parts = []
-    for chosen in (True, False):
-        mine = [k for k, which in enumerate(in_sequence) if which == chosen]
-        index = np.full(len(pair_groups) + 1, -1, np.int32)  # its last entry is that of kind -1
-        index[mine] = np.arange(len(mine))
-        some = [pair_groups[k] for k in mine]
-        part = x._replace(contexts=tuple(x.contexts[k] for k in mine))
-        own = gather(index if isinstance(kind, np.ndarray) else jnp.asarray(index), kind % len(index))
-        if some:
-            parts.append(_entries_of(m, part, pairs.geom, own, some, find, chosen))
+    for chosen in filter(None, (ours, others)):
+        some, mine, own = [pair_groups[k] for k in chosen], *_part_of(x, kind, chosen, len(pair_groups))
+        by_jax = lambda x, geom, kind, some=some: entries(m, x, geom, find(x, geom, kind, some))  # noqa: E731
+        if chosen is ours:
+            parts.append(entries_in_sequence(m, mine, pairs.geom, own, some, by_jax))
+        else:
+            parts.append(by_jax(mine, pairs.geom, own))
     return d, parts[0] if len(parts) == 1 else merged_entries(m.max_contacts, *parts)
 
 
-def _entries_of(
-    m: Model, x: NarrowInputs, geom: Any, kind: Any, some: list[PairGroup], find: Callable, in_sequence: bool = True
-) -> BufferEntries:
-    """The entries of some groups, of which `kind` holds the index or -1."""
-    plain = lambda x, geom, kind: entries(m, x, geom, find(x, geom, kind, some))  # noqa: E731
-    return entries_in_sequence(m, x, geom, kind, some, plain) if in_sequence else plain(x, geom, kind)
+def _part_of(x: NarrowInputs, kind: Any, chosen: list[int], count: int) -> tuple[NarrowInputs, Any]:
+    """The inputs of the groups `chosen` of `count`, and for each pair the index of its group among them, or -1."""
+    if len(chosen) == count:
+        return x, kind
+    index = np.full(count + 1, -1, np.int32)  # its last entry is that of kind -1
+    index[chosen] = np.arange(len(chosen))
+    own = gather(index if isinstance(kind, np.ndarray) else jnp.asarray(index), kind % len(index))
+    return x._replace(contexts=tuple(x.contexts[k] for k in chosen)), own
 
 
 def _inputs(m: Model, d: Any, margin: Array, pair_groups: list[PairGroup]) -> NarrowInputs:

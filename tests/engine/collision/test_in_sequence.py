@@ -182,7 +182,7 @@ def test_a_pair_without_a_program_leaves_the_others_theirs(capacity, monkeypatch
     assert ("the narrow phase", None) in lowered
     ours = found(m, d)
     for types, collider in COLLIDERS.items():
-        monkeypatch.setitem(COLLIDERS, types, collider._replace(in_sequence=True))  # in one plain form
+        monkeypatch.setitem(COLLIDERS, types, collider._replace(in_sequence=True))  # all pairs at once, by JAX
     in_plain_form(monkeypatch)
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-9, atol=1e-9), ours, found(m, d))
     assert (np.asarray(ours[2]) > 0).any() == (capacity == 2)
