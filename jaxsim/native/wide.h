@@ -236,28 +236,39 @@ static inline I IS_FINITE(F x) { return (x < INFINITY) & (x > -INFINITY); }
 static inline F number_of_32_bits(I bits) { return (F)bits; }
 static inline F number_of_64_bits(I bits) { return (F)bits; }
 
+#ifdef __clang__
+#define UNROLLED _Pragma("unroll")
+#else
+#define UNROLLED _Pragma("GCC unroll 16")
+#endif
 /* Numbers of worlds one after the other to and from vectors; there may be fewer worlds than entries. */
 #define LANES_OF(V) (int)(sizeof(V) / sizeof(V{}[0]))
-template <class V> static inline void interleave(V a, V b, V* first, V* second) {
+/* Entry k of two vectors that exchange blocks of `s` entries: the second ones of `a` for the first ones of `b`. */
+static constexpr int first_of(int s, int n, int k) { return k / s % 2 ? n + k - s : k; }
+static constexpr int second_of(int s, int n, int k) { return k / s % 2 ? n + k : k + s; }
+#define FOUR(of, n, k) of(s, n, k), of(s, n, k + 1), of(s, n, k + 2), of(s, n, k + 3)
+template <int s, class V> static inline void exchange(V* a, V* b) {
   constexpr int n = LANES_OF(V);
-  if constexpr (n == 2) *first = __builtin_shufflevector(a, b, 0, 2), *second = __builtin_shufflevector(a, b, 1, 3);
-  else if constexpr (n == 4)
-    *first = __builtin_shufflevector(a, b, 0, 4, 1, 5), *second = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  V x = *a, y = *b;
+#define EXCHANGE(...) __builtin_shufflevector(x, y, __VA_ARGS__)
+  if constexpr (n == 2) *a = EXCHANGE(0, 2), *b = EXCHANGE(1, 3);
+  else if constexpr (n == 4) *a = EXCHANGE(FOUR(first_of, 4, 0)), *b = EXCHANGE(FOUR(second_of, 4, 0));
   else if constexpr (n == 8) {
-    *first = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
-    *second = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+    *a = EXCHANGE(FOUR(first_of, 8, 0), FOUR(first_of, 8, 4));
+    *b = EXCHANGE(FOUR(second_of, 8, 0), FOUR(second_of, 8, 4));
   } else {
-    *first = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-    *second = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    *a = EXCHANGE(FOUR(first_of, 16, 0), FOUR(first_of, 16, 4), FOUR(first_of, 16, 8), FOUR(first_of, 16, 12));
+    *b = EXCHANGE(FOUR(second_of, 16, 0), FOUR(second_of, 16, 4), FOUR(second_of, 16, 8), FOUR(second_of, 16, 12));
   }
 }
-/* as many vectors as each has entries */
-template <class V> static inline void transpose(V* x) {
+/* as many vectors as each has entries (Eklundh 1972) */
+template <int s = 1, class V> static inline void transpose(V* x) {
   constexpr int n = LANES_OF(V);
-  for (int round = 1; round < n; round *= 2) {
-    V y[n];
-    for (int i = 0; i < n / 2; ++i) interleave(x[i], x[i + n / 2], y + 2 * i, y + 2 * i + 1);
-    for (int i = 0; i < n; ++i) x[i] = y[i];
+  if constexpr (s < n) {
+UNROLLED
+    for (int i = 0; i < n; ++i)
+      if (i / s % 2 == 0) exchange<s>(x + i, x + i + s);
+    transpose<2 * s>(x);
   }
 }
 template <class V, class A> static inline void pack(V* to, const A* from, int size, int worlds) {
@@ -265,8 +276,10 @@ template <class V, class A> static inline void pack(V* to, const A* from, int si
   if constexpr (sizeof(A) == sizeof(V{}[0]))
     for (; worlds == WORLDS && e + WORLDS <= size; e += WORLDS) {
       V block[WORLDS];
+      UNROLLED
       for (int w = 0; w < WORLDS; ++w) memcpy(block + w, from + (long)w * size + e, sizeof(V));
       transpose(block);
+      UNROLLED
       for (int k = 0; k < WORLDS; ++k) to[e + k] = block[k];
     }
   for (; e < size; ++e)
@@ -277,11 +290,15 @@ template <class V, class A> static inline void pack(V* to, const A* from, int si
 }
 template <class V, class A> static inline void unpack(const V* from, A* to, int size, int worlds) {
   int e = 0;
+  for (int w = 0; w < worlds; ++w)
+    for (long k = 0; k < size; k += 64 / sizeof(A)) __builtin_prefetch(to + w * (long)size + k, 1);
   if constexpr (sizeof(A) == sizeof(V{}[0]))
     for (; worlds == WORLDS && e + WORLDS <= size; e += WORLDS) {
       V block[WORLDS];
+      UNROLLED
       for (int k = 0; k < WORLDS; ++k) block[k] = from[e + k];
       transpose(block);
+      UNROLLED
       for (int w = 0; w < WORLDS; ++w) memcpy(to + (long)w * size + e, block + w, sizeof(V));
     }
   for (; e < size; ++e)
