@@ -290,8 +290,6 @@ template <class V, class A> static inline void pack(V* to, const A* from, int si
 }
 template <class V, class A> static inline void unpack(const V* from, A* to, int size, int worlds) {
   int e = 0;
-  for (int w = 0; w < worlds; ++w)
-    for (long k = 0; k < size; k += 64 / sizeof(A)) __builtin_prefetch(to + w * (long)size + k, 1);
   if constexpr (sizeof(A) == sizeof(V{}[0]))
     for (; worlds == WORLDS && e + WORLDS <= size; e += WORLDS) {
       V block[WORLDS];
