@@ -142,7 +142,7 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
         if op.name in CONTROL:
             return CONTROL[op.name](w, op, operands, _owned(op, scope, k))
         return STATEMENTS[op.name](w, op, operands, targets)
-    limit = OFTEN_COST if op.name in OFTEN else _limit(op, w.lanes)
+    limit = OFTEN_COST if op.name in OFTEN and not _picks_few(op, w.lanes) else _limit(op, w.lanes)
     operands = [scope.in_memory(v, limit) for v in op.inputs]
     target = targets.get(op.outputs[0])
     small = w.lanes == 1 and target is None and math.prod(op.outputs[0].shape) <= w.registers
@@ -227,6 +227,16 @@ def _limit(op: Operation, lanes: int) -> int:
     if op.name in REDUCTIONS and x is not None:
         return _limit_of_terms(math.prod(x.shape), max(1, math.prod(out.shape)), lanes)
     return 10**9
+
+
+def _picks_few(op: Operation, lanes: int) -> bool:
+    """Whether an operation reads known entries of an array, at most half of them: one lane computes these alone."""
+    return (
+        op.name == "gather"
+        and lanes == 1
+        and isinstance(op.inputs[1], np.ndarray)
+        and 2 * math.prod(op.outputs[0].shape) <= math.prod(op.inputs[0].shape)
+    )
 
 
 def _limit_of_terms(terms: int, sums: int, lanes: int) -> int:
