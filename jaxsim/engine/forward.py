@@ -39,7 +39,7 @@ from jaxsim.native.stage import stage
 
 # A batch of humanoids (233 slots) takes 0.8 of the time as one program, of hands with hulls (625) 0.93, of arms with
 # hulls (412 slots, none in use) 1.3, of kitchens (2,725) 1.7: docs/decisions/step_in_vectors.md
-MOST_SLOTS, MOST_DOFS = 256, 48
+MOST_SLOTS, MOST_DOFS = 1024, 48
 
 
 @public

@@ -64,7 +64,7 @@ class NativeFunction:
         for platform in self.programs:
             mlir.register_lowering(primitive, partial(_lower, self, platform), platform=platform)
         mlir.register_lowering(primitive, partial(_lower, self, None))
-        batching.primitive_batchers[primitive] = partial(_batch, primitive)
+        batching.primitive_batchers[primitive] = partial(batched, primitive)
         ad.primitive_jvps[primitive] = partial(_jvp, self)
         PLAIN_FORMS[self.name] = lambda eqn: trace(partial(self.by_jax, **eqn.params), [v.aval for v in eqn.invars])
 
@@ -201,10 +201,10 @@ def _jvp(f: NativeFunction, primals: tuple, tangents: tuple, **params: Any) -> t
     return jvp_of_plain(partial(f.by_jax, **params), primals, tangents)
 
 
-def _batch(
+def batched(
     primitive: Primitive, operands: tuple, dims: tuple, *, plan: Any, worlds: tuple[bool, ...] | None
 ) -> tuple[list, list]:
-    """A batch; a batch of batches as one larger batch."""
+    """Batching rule of a native function: a batch of batches is flattened into one axis."""
     outer = next(x.shape[d] for x, d in zip(operands, dims, strict=True) if d is not None)
     if worlds is None:
         moved = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, dims, strict=True)]

@@ -19,12 +19,12 @@ from jaxsim.math.safe import Array
 from jaxsim.native import launch as kernels
 from jaxsim.native import vectors
 from jaxsim.native.expressions import UnsupportedPrimitive
-from jaxsim.native.function import CPU, NativeFunction, jvp_of_plain, size_of
+from jaxsim.native.function import CPU, NativeFunction, batched, size_of
 from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, flatten
 from jaxsim.native.segments import segments
 from jaxsim.native.statements import is_known, is_written
 from jaxsim.native.tile_source import TileSource, tile_source
-from jaxsim.xla.compat import ClosedJaxpr, ad, dce_jaxpr, dce_rules, eval_jaxpr
+from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr
 
 KEPT = "kept_between_kernels"  # the name of what a derivative needs of JAX's operations, for policies of checkpoints
 MOST_CONSTANTS = 4096  # numbers of a table within a kernel
@@ -35,7 +35,7 @@ Run = Callable[[Flat, Sequence[bool], int, Sequence[Array]], list[Array]]
 
 # On a CPU a stage is "plain", operations of JAX; kernels by its C compiler, one lane a world, "host": for tests; or
 # vectors of worlds, "wide"; or plain, and its transpose wide: "wide transpose". "batches": a batch is one program of
-# vectors of worlds if all of it can be written; else, and in derivatives, it is plain.
+# vectors of worlds if all of it can be written, and so are its derivatives; else it is plain.
 TRANSPOSED = {"wide transpose": "wide"}
 
 
@@ -226,19 +226,16 @@ class _Derivative(NamedTuple):
 def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, worlds: tuple[bool, ...] | None) -> tuple[list, list]:
     """Values and derivatives, each a stage; results that do not depend on what moves have none."""
     moving = tuple(i for i, t in enumerate(tangents) if type(t) is not ad.Zero)
-    if plan.form == "batches" and not plan.backend:
-        return jvp_of_plain(partial(STAGE.by_jax, plan=plan, worlds=worlds), primals, tangents)
     if moving not in plan.traced.derivatives:
         plan.traced.derivatives[moving] = _derivative(plan.traced.closed, moving)
     d = plan.traced.derivatives[moving]
-    form = "plain" if plan.form == "batches" else plan.form
-    found = bind(*primals, plan=plan._replace(traced=d.forward, form=form, tangents=0), worlds=worlds)
+    found = bind(*primals, plan=plan._replace(traced=d.forward, tangents=0), worlds=worlds)
     values, rest = found[: len(d.moves)], iter(found[len(d.moves) :])
     needed = [checkpoint_name(next(rest), KEPT) if i < 0 else primals[i] for i in d.given]
     places = worlds and (*(i < 0 or worlds[i] for i in d.given), *(worlds[i] for i in moving))
     if places and not any(places):
         places = None  # what moves, and what its derivative needs, is the same for all worlds
-    linear = plan._replace(traced=d.linear, form=form, tangents=len(moving))
+    linear = plan._replace(traced=d.linear, tangents=len(moving))
     moved = bind(*needed, *(tangents[i] for i in moving), plan=linear, worlds=places)
     if worlds and places is None:
         moved = [jnp.broadcast_to(x, (size_of(primals, worlds), *x.shape)) for x in moved]
@@ -314,7 +311,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, plan: _Plan, worlds: t
     places = worlds and (*worlds[:count], *(True for _ in real))
     given = [*operands[:count], *(cotangents[k] for k in real)]
     form = TRANSPOSED.get(plan.form, plan.form)
-    transposed = plan._replace(traced=plan.traced.transposed[real], form=form, tangents=0)
+    transposed = plan._replace(traced=plan.traced.transposed[real], form=form, tangents=len(real))
     found = bind(*given, plan=transposed, worlds=places)
     shared = [worlds is not None and not w for w in (worlds or operands)[count:]]
     return [None] * count + [x.sum(0) if s else x for x, s in zip(found, shared, strict=True)]
@@ -335,5 +332,15 @@ def _transposed(closed: Any, count: int, real: tuple[int, ...]) -> _Traced:
     return _Traced(jax.make_jaxpr(of)(*shapes[:count], *cotangents))
 
 
+def _batch(operands: tuple, dims: tuple, *, plan: _Plan, worlds: tuple[bool, ...] | None) -> tuple[list, list]:
+    """A batch of worlds; or, of the vectors alone in which it is linear, operations of JAX, which share all the rest."""
+    count = len(operands) - plan.tangents
+    if not plan.tangents or any(d is not None for d in dims[:count]):
+        return batched(STAGE.primitive, operands, dims, plan=plan, worlds=worlds)
+    found = jax.vmap(partial(STAGE.by_jax, plan=plan, worlds=worlds), dims)(*operands)
+    return found, [0] * len(found)
+
+
+batching.primitive_batchers[STAGE.primitive] = _batch
 ad.primitive_transposes[STAGE.primitive] = _transpose
 ad.primitive_jvps[STAGE.primitive] = _jvp
