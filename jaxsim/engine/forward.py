@@ -203,7 +203,6 @@ def not_in_vectors(m: Model, d: Data) -> str | None:
         "it has flexes": m.nflex > 0,
         "its rows are sparse": layout.sparse,
         "its trees sleep": sleep.sleeps(m),
-        "RK4 would take the compiler four times as long": m.opt.integrator == IntegratorType.RK4,
         f"it has over {MOST_SLOTS} slots of rows ({layout.nslot})": layout.nslot > MOST_SLOTS,
         f"it has over {MOST_DOFS} dofs": m.nv > MOST_DOFS,
     }

@@ -90,20 +90,21 @@ def rollout(
 
 
 def step_of_state(m: Model, d: Data) -> Data:
-    """`step`, of which reverse mode keeps the state before it and the solver's answer, and makes the rest again.
+    """`step`, of which reverse mode keeps the state before it and the solver's answer, and computes the rest again.
 
-    On a CPU that, and what it is needed for, is one program for vectors of worlds (`native/wide.h`).
+    On a CPU that, and what it is needed for, is one program for vectors of worlds (`native/wide.h`), also where the
+    step itself is not.
     """
 
-    in_vectors = jax.default_backend() == "cpu" and m.opt.backend != Backend.XLA and m.callbacks == Callbacks()
-    make = forward.step_by_stages if in_vectors else forward.step
+    def from_state(state: dict[str, Any], step: Callable[[Model, Data], Data] = forward.step) -> Data:
+        return step(m, from_carried(d, state))
 
-    def from_state(state: dict[str, Any]) -> Data:
-        return make(m, from_carried(d, state))
-
-    if in_vectors:
-        return stage(from_state, "wide transpose", "a step of a rollout", m.opt.backend)(carried(d))
-    return jax.checkpoint(from_state, policy=SAVED)(carried(d))
+    if jax.default_backend() != "cpu" or m.opt.backend == Backend.XLA or m.callbacks != Callbacks():
+        return jax.checkpoint(from_state, policy=SAVED)(carried(d))
+    if forward.not_in_vectors(m, d) is None:
+        return from_state(carried(d))
+    by_stages = partial(from_state, step=forward.step_by_stages)
+    return stage(by_stages, "wide transpose", "a step of a rollout", m.opt.backend)(carried(d))
 
 
 def select(d: Data, outputs: Outputs) -> Any:

@@ -111,8 +111,56 @@ def test_gradients_by_kernels_are_those_of_the_step(name, form, monkeypatch):
 
     if form != "host":
         monkeypatch.setattr("jaxsim.native.function.CompilerMissing", KeyError)  # so that what it refuses is seen
-    for got, want in zip(gradient(tile.stage(jaxsim.step, form)), gradient(jaxsim.step), strict=True):
+    for got, want in zip(gradient(tile.stage(jaxsim.step, form)), gradient(step_by_stages), strict=True):
         np.testing.assert_allclose(got, want, rtol=0, atol=CLOSE * np.max(np.abs(want), initial=1))
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        ("ball", "reverse"),
+        *(pytest.param(n, "reverse", marks=pytest.mark.slow) for n in ("humanoid", "hopper", "hand_hulls")),
+        *(pytest.param(n, "forward", marks=pytest.mark.slow) for n in ("ball", "humanoid")),
+    ],
+)
+def test_derivatives_of_a_batch_are_programs_and_those_of_the_step(name, mode):
+    """By the state of each world and by masses that the worlds share."""
+    if name == "ball":
+        m = jaxsim.load_model(BALL)
+        d = jax.vmap(lambda v: jaxsim.make_data(m).replace(qvel=jnp.full(m.nv, v)))(jnp.linspace(0.01, 0.3, 9))
+    else:
+        m, d = model_and_worlds(name)
+        d = jax.tree.map(lambda x: x[1 + np.arange(9) % (WORLDS - 1)], d)  # without the world at rest, at a kink
+
+    def derivative(step):
+        def after(qpos, qvel, mass):
+            new = jax.vmap(step, (None, 0))(m.replace(body_mass=mass), d.replace(qpos=qpos, qvel=qvel))
+            return new.qpos, new.qvel
+
+        def forward(*x):
+            return jax.jvp(after, x, jax.tree.map(jnp.ones_like, x))[1]
+
+        reverse = jax.grad(lambda *x: sum(jnp.sum(y**2) for y in after(*x)), argnums=(0, 1, 2))
+        return jax.jit(reverse if mode == "reverse" else forward).lower(d.qpos, d.qvel, m.body_mass)
+
+    program = derivative(jaxsim.step)
+    assert program.as_text().count("custom_call @jaxsim_") == 2  # the step, and its derivative
+    results = (f.compile()(d.qpos, d.qvel, m.body_mass) for f in (program, derivative(step_by_stages)))
+    for got, want in zip(*results, strict=True):
+        np.testing.assert_allclose(got, want, rtol=0, atol=CLOSE * np.max(np.abs(want), initial=1))
+
+
+def test_many_directions_of_a_batch_share_the_step():
+    """Operations of JAX compute a Jacobian: programs would compute the step again for each of its directions."""
+    m = jaxsim.load_model(BALL)
+    d = jax.vmap(lambda v: jaxsim.make_data(m).replace(qvel=jnp.full(m.nv, v)))(jnp.linspace(0.01, 0.3, 9))
+
+    def jacobian(step):
+        one = lambda v, d: step(m, d.replace(qvel=v)).qvel  # noqa: E731
+        return jax.jit(jax.vmap(jax.jacfwd(one)))(d.qvel, d)
+
+    want = jacobian(step_by_stages)
+    np.testing.assert_allclose(jacobian(jaxsim.step), want, rtol=0, atol=CLOSE * np.max(np.abs(want)))
 
 
 def solves(jaxpr):
