@@ -54,8 +54,7 @@ CASES: dict[str, tuple] = {
     "dampratio on two links": (
         f'<body><joint name="a" axis="0 1 0"/>{LINK}<body pos=".5 0 0"><joint name="b" axis="0 1 0"/>{LINK}</body>'
         "</body>", "",
-        '<actuator><position joint="a" kp="100" dampratio="1"/><position joint="b" kp="100" dampratio="1"/>'
-        "</actuator>",
+        '<actuator><position joint="a" kp="100" dampratio="1"/><position joint="b" kp="100" dampratio="1"/></actuator>',
         200, {},
     ),
     "actuatorfrcrange of a tendon, without limited": (

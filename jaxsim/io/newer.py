@@ -131,7 +131,7 @@ def field(mj_model: Any, name: str) -> Any:
         np.maximum.at(margins, mj_model.geom_bodyid, field(mj_model, "geom_margin"))
         return np.where(mj_model.body_geomnum > 0, margins, 0)
     if name == "eq_data":  # the last column says which welds set_const follows
-        return value[:, :11]
+        return np.asarray(value)[:, :11]
     if name == "sensor_needstage":
         return np.where(mj_model.sensor_type == SensorType.CONTACT, Stage.ACC, value)
     if name == "body_weldid" and version >= MOCAP_WELDS:
