@@ -30,6 +30,8 @@ from jaxsim.native import compiler
 from jaxsim.xla.options import compiler_options, jit
 
 FOLDER = "programs"  # beside the libraries of machine code
+MOST_BYTES, MOST_DAYS = 2**30, 60.0  # of programs that are kept; a step of the humanoid takes 3 MB
+_BOUNDS = ("JAXSIM_KEPT_BYTES", "JAXSIM_KEPT_DAYS")  # variables of the environment that set them
 NOT_WORTH_SAYING = 1.0  # seconds
 
 
@@ -117,6 +119,8 @@ def compile(
 
     Programs are kept beside the libraries of machine code, by the content of the model's structure, jaxsim's source,
     the versions and options of JAX, and the machine. A folder of programs is machine code: use only one that you trust.
+    Those that nobody has loaded for 60 days are removed, and those loaded longest ago beyond 1 GiB in all;
+    `JAXSIM_KEPT_DAYS` and `JAXSIM_KEPT_BYTES` in the environment set other bounds.
     """
     check_model(m, "compile", None)
     d = make_data(m)
@@ -184,6 +188,8 @@ def _load(path: Path) -> tuple[Callable[..., Any], Any] | None:
         return None
     from jax.experimental.serialize_executable import deserialize_and_load
 
+    with contextlib.suppress(OSError):  # of a folder that cannot be written to
+        os.utime(path)  # it was used: see _evict
     kept = pickle.loads(path.read_bytes())
     if not compiler.load_again(kept["libraries"]):
         return None
@@ -223,6 +229,29 @@ def _keep(path: Path, program: Any, out: Any) -> None:
         os.replace(mine, path.with_suffix(".sum"))
         mine.write_bytes(data)
         os.replace(mine, path)
+        _evict(path.parent)
+
+
+def _evict(folder: Path) -> None:
+    """Remove programs that were not used for long, and those used longest ago until the rest is small enough.
+
+    A process that has loaded one goes on with it; one that looks for it compiles anew.
+    """
+    most_bytes, most_days = (
+        float(os.environ.get(name) or default) for name, default in zip(_BOUNDS, (MOST_BYTES, MOST_DAYS), strict=True)
+    )
+    found = []
+    for path in folder.iterdir():
+        with contextlib.suppress(OSError):  # another process has removed it
+            found.append((path.stat().st_mtime, path.stat().st_size, path))
+    oldest, total = time.time() - 86400 * most_days, 0
+    for used, size, path in sorted(found, reverse=True):
+        if path.suffix == ".sum":
+            continue
+        total += size
+        if used < oldest or total > most_bytes:
+            for file in (path, path.with_suffix(".sum")):
+                file.unlink(missing_ok=True)
 
 
 def _path_of(m: Model, key: Any, shapes: list[Any], count: int) -> Path | None:
@@ -238,6 +267,7 @@ def _surroundings() -> list[str]:
     """What a program depends on beside itself: versions, options, devices, the machine, the environment."""
     values = {k: v for k, v in jax.config.values.items() if "cache" not in k and "log" not in k}
     environment = {k: v for k, v in os.environ.items() if k.startswith(("XLA_", "JAXSIM_", "NPROC", "TF_"))}
+    environment = {k: v for k, v in environment.items() if k not in _BOUNDS}
     devices = [(d.platform, d.device_kind, d.id) for d in jax.devices()]
     return [
         *(jax.__version__, metadata.version("jaxlib"), sys.version, _source(), repr(sorted(values.items(), key=str))),
