@@ -128,7 +128,7 @@ class CompiledFunction:
             self._refuse()
         for x, like in zip(leaves, self._packing.leaves, strict=True):
             if np.shape(x) != like.shape:
-                raise TypeError(f"an array of the model has shape {np.shape(x)}, and this was compiled for {like.shape}")
+                raise TypeError(f"an array of the model has shape {np.shape(x)}, wanted {like.shape}, as compiled for")
         return self._packing.pack(dict(enumerate(leaves)))
 
     def _refuse(self) -> None:
@@ -258,7 +258,7 @@ def _load(path: Path) -> tuple[Callable[..., Any], Any, tuple[int | None, ...]] 
     from jax.experimental.serialize_executable import deserialize_and_load
 
     with contextlib.suppress(OSError):  # of a folder that cannot be written to
-        os.utime(path)  # it was used: see _evict
+        os.utime(path)  # it was used: see evict
     kept = pickle.loads(path.read_bytes())
     if not compiler.load_again(kept["libraries"]):
         return None
@@ -299,10 +299,10 @@ def _keep(path: Path, program: Any, out: Any, sources: tuple[int | None, ...]) -
         os.replace(mine, path.with_suffix(".sum"))
         mine.write_bytes(data)
         os.replace(mine, path)
-        _evict(path.parent)
+        evict(path.parent)
 
 
-def _evict(folder: Path) -> None:
+def evict(folder: Path) -> None:
     """Remove programs that were not used for long, and those used longest ago until the rest is small enough.
 
     A process that has loaded one goes on with it; one that looks for it compiles anew.
