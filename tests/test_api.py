@@ -1,4 +1,4 @@
-"""The public interface: names follow one rule, every export stands in the reference page with a description."""
+"""The public interface: names follow one rule, every export stands in the reference with a description."""
 
 import enum
 import importlib
@@ -15,6 +15,7 @@ from tests.names import snake_case
 from tests.paths import ROOT
 
 PAGE = ROOT / "docs" / "api.md"
+TOPICS = sorted((ROOT / "docs" / "api").glob("*.md"))
 MODULES = {"jaxsim": jaxsim, "jaxsim.parallel": parallel, "jaxsim.xla": xla}
 MODULES |= {"jaxsim.stages": stages, "jaxsim.support": support}
 THEIRS = {snake_case(name): name for name in dir(mujoco) if re.match("mjd?_", name)}
@@ -22,11 +23,9 @@ OURS = {"rungekutta4": "mj_RungeKutta, by the name that MJX has", "update_sleep"
 
 
 def documented():
-    """The names in the reference page, with those that its entries list as members."""
-    names = []
-    for entry, members in re.findall(
-        r"^::: (jaxsim[\w.]*)\n(?: +options:\n +members: (.*)\n)?", PAGE.read_text(), re.MULTILINE
-    ):
+    """The names in the pages of the reference, with those that their entries list as members."""
+    names, text = [], "".join(page.read_text() for page in TOPICS)
+    for entry, members in re.findall(r"^::: (jaxsim[\w.]*)\n(?: +options:\n +members: (.*)\n)?", text, re.MULTILINE):
         names.append(entry)
         if isinstance(resolve(entry), type(jaxsim)) and members.startswith("["):
             names += [f"{entry}.{member.strip()}" for member in members.strip("[]").split(",")]
@@ -142,3 +141,8 @@ def test_the_table_of_names_follows_the_rule():
         assert set(names) <= {snake_case(name) for name in theirs} | set(OURS), right
         for name in names:
             assert name in jaxsim.__all__ or hasattr(jaxsim, name)
+
+
+def test_every_page_of_the_reference_is_in_the_table_of_pages():
+    listed = re.findall(r"\(api/(\w+\.md)\)", PAGE.read_text())
+    assert sorted(listed) == [page.name for page in TOPICS]

@@ -108,9 +108,9 @@ def cast_like(old: Any, new: Any) -> Any:
     if isinstance(old, np.ndarray):
         return np.asarray(new, dtype=old.dtype)
     if isinstance(old, jax.Array):
-        # a copy of what the host may change later: asarray can share a numpy array's memory
-        convert = jax.numpy.array if isinstance(new, np.ndarray) else jax.numpy.asarray
-        return convert(new, dtype=old.dtype)
+        if isinstance(new, np.ndarray):  # a copy, whose memory JAX may share: the host may change the original
+            return jax.numpy.asarray(np.array(new, old.dtype))
+        return jax.numpy.asarray(new, dtype=old.dtype)
     return new
 
 

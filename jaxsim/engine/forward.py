@@ -1,6 +1,7 @@
 """The step, as a list of stages. Each is a pure function (m, d) -> d with MuJoCo's name."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from jaxsim.core.callbacks import Callbacks
@@ -26,7 +27,7 @@ from jaxsim.engine.dynamics.passive import passive
 from jaxsim.engine.dynamics.rne import rne, tendon_bias
 from jaxsim.engine.dynamics.wrench import apply_wrench
 from jaxsim.engine.flex.kinematics import edge_velocities, flex
-from jaxsim.engine.integrate.explicit import euler, integrate_rk4
+from jaxsim.engine.integrate.explicit import euler, integrate_rk4, rk4_step
 from jaxsim.engine.integrate.implicit import implicit
 from jaxsim.engine.inverse.forces import compare_fwd_inv
 from jaxsim.engine.refusals import refuse
@@ -210,7 +211,17 @@ def not_in_vectors(m: Model, d: Data) -> str | None:
 
 
 def step_by_stages(m: Model, d: Data) -> Data:
+    if m.opt.integrator == IntegratorType.RK4 and not sleep.sleeps(m):
+        refuse(m)
+        new, before, stopped = rk4_step(m, check_state(m, d), dynamics, partial(_complete, m), check_acc)
+        return hold(before, new, stopped)
     return _integrate(m, _forward(m, check_state(m, d)), _integrator(m).step)
+
+
+def _complete(m: Model, d: Data) -> Data:
+    """Sensors and comparisons after the first evaluation of the dynamics in a step."""
+    d = sensor_acc(m, sensor_vel(m, sensor_pos(m, d)))
+    return compare_fwd_inv(m, d) if enabled(m, EnableBit.FWDINV) else d
 
 
 @public

@@ -14,14 +14,12 @@ from jaxsim.core.model import Model
 from jaxsim.core.types import Backend
 from jaxsim.engine import forward
 from jaxsim.engine.derived import carried, fields_read, from_carried, with_fields, without_derived
-from jaxsim.engine.solver.implicit_diff import SOLUTION
+from jaxsim.engine.integrate.explicit import SAVED
 from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
-from jaxsim.native.stage import KEPT, stage
+from jaxsim.native.stage import stage
 from jaxsim.xla.loops import traced_once
 
-# What reverse mode keeps of a step beside the state before it, so that it neither solves nor runs kernels again.
-SAVED = jax.checkpoint_policies.save_only_these_names(SOLUTION, KEPT)
 Outputs = Sequence[str] | Callable[[Data], Any]
 
 

@@ -27,11 +27,12 @@ FIELDS = {
     State.USERDATA: "userdata",
     State.PLUGIN: "plugin_state",
 }
+PLASTIC = 1 << 14  # of MuJoCo 4: no model here has a plastic state
 
 
 def _parts(m: Model, sig: int) -> list[tuple[str, tuple[int, ...]]]:
     """Names and shapes of the parts that a signature names, in their order."""
-    if not 0 <= sig < 1 << len(FIELDS):
+    if not 0 <= sig & ~PLASTIC < 1 << len(FIELDS):
         raise ValueError(f"invalid state signature {sig}: it has bits beyond those of mjtState")
     shapes = {
         "time": (),

@@ -69,7 +69,18 @@ class PackedWorld:
     def read(self, name: str) -> Any:
         """A field of the state on the host, in memory of its own."""
         assert self.packing is not None
-        return jax.tree.map(np.array, self.packing.read(self._buffers, name))
+        found = self.packing.read(self._buffers, name)
+        return np.array(found) if isinstance(found, np.ndarray) else jax.tree.map(np.array, found)
+
+    def number(self, name: str) -> float:
+        """A field of the state that is one number."""
+        assert self.packing is not None
+        return self.packing.read(self._buffers, name).item()
+
+    def numbers(self, name: str) -> dict[str, float]:
+        """A field of the state that is a dictionary of numbers."""
+        assert self.packing is not None
+        return {key: value.item() for key, value in self.packing.read(self._buffers, name).items()}
 
     def _compiled(self, before: Packing | None, function: Callable[..., State], argument: Any) -> Any:
         """A program (buffers, argument) -> buffers, and the packing of its results; `before` is that of its buffers."""
@@ -146,9 +157,9 @@ class GymEnv(gymnasium.Env):
             raise gymnasium.error.ResetNeeded("call reset before step")
         world.step(np.asarray(action, np.float32))
         self._steps += 1
-        terminal = bool(world.read("done") > 0)
+        terminal = world.number("done") > 0
         truncated = not terminal and self._steps >= self.episode_length
-        return world.read("obs"), float(world.read("reward")), terminal, truncated, self._info()
+        return world.read("obs"), float(world.number("reward")), terminal, truncated, self._info()
 
     def render(self) -> np.ndarray | None:
         """Picture of the world (height, width, 3), bytes; None without a `render_mode`."""
@@ -161,7 +172,7 @@ class GymEnv(gymnasium.Env):
         return render(self.env.model, frame, camera=self.camera, width=self.width, height=self.height)[0]
 
     def _info(self) -> dict[str, float]:
-        return {name: float(value) for name, value in self._world.read("metrics").items()}
+        return {name: float(value) for name, value in self._world.numbers("metrics").items()}
 
 
 class GymVectorEnv(VectorEnv):

@@ -36,6 +36,8 @@ class Packing:
                 self.place[i] = b, end - self.leaves[i].size, end
         numbered = self.structure.unflatten(range(len(self.leaves)))
         self._entries = {name: jax.tree.flatten(numbered[name]) for name in numbered}
+        # entries that are one leaf, without a structure around it
+        self._single = {name: i[0] for name, (i, form) in self._entries.items() if len(i) == form.num_nodes == 1}
 
     @property
     def shapes(self) -> tuple[jax.ShapeDtypeStruct, ...]:
@@ -76,6 +78,8 @@ class Packing:
 
     def read(self, buffers: Sequence[Array], name: str) -> Any:
         """The entry of this name on the host: views of the buffers, which cannot be written to."""
+        if name in self._single:
+            return self._host_leaf(buffers, self._single[name])
         indices, structure = self._entries[name]
         return structure.unflatten([self._host_leaf(buffers, i) for i in indices])
 
@@ -99,8 +103,14 @@ class Packing:
         if (place := self.place[i]) is None:
             return np.zeros(self.leaves[i].shape, self.leaves[i].dtype)
         b, first, end = place
-        x = np.asarray(buffers[b]).reshape(-1)[first:end].reshape(self.leaves[i].shape)
-        x.flags.writeable = False
+        x = np.asarray(buffers[b])
+        if x.ndim != 1:
+            x = x.reshape(-1)
+        x, shape = x[first:end], self.leaves[i].shape
+        if len(shape) != 1:
+            x = x.reshape(shape)
+        if x.flags.writeable:
+            x.flags.writeable = False
         return x
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
@@ -25,11 +26,14 @@ from jaxsim.core.callbacks import Callbacks
 from jaxsim.core.model import Model
 from jaxsim.engine import forward
 from jaxsim.engine.initial import make_data
+from jaxsim.host.packing import Packing
 from jaxsim.interface.arguments import check_model
 from jaxsim.native import compiler
 from jaxsim.xla.options import compiler_options, jit
 
 FOLDER = "programs"  # beside the libraries of machine code
+MOST_BYTES, MOST_DAYS = 2**30, 60.0  # of programs that are kept; a step of the humanoid takes 3 MB
+_BOUNDS = ("JAXSIM_KEPT_BYTES", "JAXSIM_KEPT_DAYS")  # variables of the environment that set them
 NOT_WORTH_SAYING = 1.0  # seconds
 
 
@@ -73,24 +77,65 @@ class Progress:
             print(text, end="", file=sys.stderr, flush=True)
 
 
+class Ahead(NamedTuple):
+    """A program of the leaves of its arguments, compiled ahead of time.
+
+    results: the structure of what the function gives.
+    sources: of each of its leaves the argument that it is, or None where the program computes it.
+    phases: what it took to make the program.
+    loaded: whether an earlier process had kept it.
+    """
+
+    program: Callable[..., Any]
+    results: Any
+    sources: tuple[int | None, ...]
+    phases: tuple[Timed, ...]
+    loaded: bool
+
+    def __call__(self, *leaves: Any) -> Any:
+        """Leaves of the results."""
+        computed = iter(self.program(*leaves))
+        return [next(computed) if i is None else _as_array(leaves[i]) for i in self.sources]
+
+
+def _as_array(x: Any) -> jax.Array:
+    return x if isinstance(x, jax.Array) else jnp.asarray(x)  # asarray of an array takes 15 us
+
+
 class CompiledFunction:
     """A function compiled for arguments of one structure and shape; `compile` makes it.
 
     `phases` are the seconds of each phase of its making; `loaded` says whether an earlier process had kept it.
     """
 
-    def __init__(self, program: Callable[..., Any], given: Any, results: Any, phases: list[Timed], loaded: bool):
-        self._program, self._given, self._results = program, given, results
-        self.phases, self.loaded = tuple(phases), loaded
+    def __init__(self, made: Ahead, packing: Packing, model: Any, others: Any):
+        self._made, self._packing, self._form_of_model, self._form = made, packing, model, others
+        self._model: Model | None = None  # whose numbers lie in the buffers
+        self._buffers: tuple[Any, ...] = ()
+        self.phases, self.loaded = made.phases, made.loaded
 
-    def __call__(self, *args: Any) -> Any:
-        leaves, tree = jax.tree.flatten(args)
-        if tree != self._given:
-            raise TypeError(
-                "the arguments have another structure than those that this was compiled for: "
-                "a model of another structure, or other types"
-            )
-        return self._results.unflatten(self._program(*leaves))
+    def __call__(self, m: Model, *args: Any) -> Any:
+        if m is not self._model:
+            self._buffers, self._model = self._packed(m), m
+        leaves, form = jax.tree.flatten(args)
+        if form != self._form:
+            self._refuse()
+        return self._made.results.unflatten(self._made(*self._buffers, *leaves))
+
+    def _packed(self, m: Model) -> tuple[Any, ...]:
+        leaves, form = jax.tree.flatten(m)
+        if form != self._form_of_model:
+            self._refuse()
+        for x, like in zip(leaves, self._packing.leaves, strict=True):
+            if np.shape(x) != like.shape:
+                raise TypeError(f"an array of the model has shape {np.shape(x)}, wanted {like.shape}, as compiled for")
+        return self._packing.pack(dict(enumerate(leaves)))
+
+    def _refuse(self) -> None:
+        raise TypeError(
+            "the arguments have another structure than those that this was compiled for: "
+            "a model of another structure, or other types"
+        )
 
 
 def compile(
@@ -114,9 +159,12 @@ def compile(
 
     Returns:
         A function of (m, d, *args). Other numbers of the same structure are welcome; other shapes raise TypeError.
+            A model's numbers are copied to few buffers when it is first given, so that calls with one model are fast.
 
     Programs are kept beside the libraries of machine code, by the content of the model's structure, jaxsim's source,
     the versions and options of JAX, and the machine. A folder of programs is machine code: use only one that you trust.
+    Those that nobody has loaded for 60 days are removed, and those loaded longest ago beyond 1 GiB in all;
+    `JAXSIM_KEPT_DAYS` and `JAXSIM_KEPT_BYTES` in the environment set other bounds.
     """
     check_model(m, "compile", None)
     d = make_data(m)
@@ -126,12 +174,19 @@ def compile(
     what = name or (_path(function) if function.__module__.startswith("jaxsim.") else None)
     title = f"{m.modelname or 'model'}, {'one world' if nworld is None else f'{nworld} worlds'}, {function.__name__}"
     key = None if what is None else (what, nworld is not None)
-    made = ahead(mapped, (m, worlds, *args), m, key, Progress(title, progress))
-    return CompiledFunction(*made)
+    numbers, form = jax.tree.flatten(m)
+    packing = Packing(dict(enumerate(numbers)))
+
+    def of_buffers(buffers: Any, *others: Any) -> Any:
+        found = packing.unpack(buffers)
+        return mapped(form.unflatten([found[i] for i in range(len(numbers))]), *others)
+
+    made = ahead(of_buffers, (packing.shapes, worlds, *args), m, key, Progress(title, progress))
+    return CompiledFunction(made, packing, form, jax.tree.structure((worlds, *args)))
 
 
-def ahead(function: Callable[..., Any], args: Any, m: Model, key: Any, progress: Progress) -> Any:
-    """A compiled function of the leaves of `args`, the structures of arguments and results, phases, whether loaded.
+def ahead(function: Callable[..., Any], args: Any, m: Model, key: Any, progress: Progress) -> Ahead:
+    """Compile a function of the leaves of `args`.
 
     `key` says what the function does, beyond the structure of `m` and the shapes of `args`; None: it is not kept.
     """
@@ -143,14 +198,17 @@ def ahead(function: Callable[..., Any], args: Any, m: Model, key: Any, progress:
             found = _load(path)
         if found is not None:
             progress.done()
-            return found[0], given, jax.tree.structure(found[1]), progress.phases, True
+            program, out, sources = found
+            return Ahead(program, jax.tree.structure(out), sources, tuple(progress.phases), True)
     progress.phases.clear()
-    results: list[Any] = []
+    found_out: list[Any] = []
 
     def flat(*leaves: Any) -> list[Any]:
         out = function(*given.unflatten(leaves))
-        results[:] = [jax.tree.map(lambda _: 0, out)]
-        return jax.tree.leaves(out)
+        results = jax.tree.leaves(out)
+        sources = _sources(results, leaves)
+        found_out[:] = jax.tree.map(lambda _: 0, out), sources
+        return [x for x, i in zip(results, sources, strict=True) if i is None]
 
     jitted = jit(flat)
     with progress.during("tracing"):
@@ -160,9 +218,24 @@ def ahead(function: Callable[..., Any], args: Any, m: Model, key: Any, progress:
     with progress.during("XLA"), _fresh() if path is not None else contextlib.nullcontext():
         program = lowered.compile()
     progress.done()
+    out, sources = found_out
     if path is not None:
-        _keep(path, program, results[0])
-    return program, given, jax.tree.structure(results[0]), progress.phases, False
+        _keep(path, program, out, sources)
+    return Ahead(program, jax.tree.structure(out), sources, tuple(progress.phases), False)
+
+
+def _sources(results: list[Any], given: tuple[Any, ...]) -> tuple[int | None, ...]:
+    """Of each result the argument that it is, each once; None where it is computed. Empty arrays take any like them."""
+    same = {id(x): i for i, x in enumerate(given)}
+    found = [same.pop(id(x), None) for x in results]
+    empty: dict[Any, list[int]] = {}
+    for i in same.values():
+        if not given[i].size:
+            empty.setdefault((given[i].shape, given[i].dtype), []).append(i)
+    for k, x in enumerate(results):
+        if found[k] is None and not x.size and empty.get((x.shape, x.dtype)):
+            found[k] = empty[x.shape, x.dtype].pop()
+    return tuple(found)
 
 
 @contextlib.contextmanager
@@ -178,12 +251,14 @@ def _fresh() -> Iterator[None]:
         reset_cache()
 
 
-def _load(path: Path) -> tuple[Callable[..., Any], Any] | None:
-    """A program that was kept, and a tree like its results; None where there is none that is whole."""
+def _load(path: Path) -> tuple[Callable[..., Any], Any, tuple[int | None, ...]] | None:
+    """A program that was kept, a tree like its results, and their sources; None where there is none that is whole."""
     if not compiler.is_whole(path):
         return None
     from jax.experimental.serialize_executable import deserialize_and_load
 
+    with contextlib.suppress(OSError):  # of a folder that cannot be written to
+        os.utime(path)  # it was used: see evict
     kept = pickle.loads(path.read_bytes())
     if not compiler.load_again(kept["libraries"]):
         return None
@@ -195,10 +270,10 @@ def _load(path: Path) -> tuple[Callable[..., Any], Any] | None:
     except (RuntimeError, ValueError) as error:  # of a backend that cannot
         print(f"jaxsim: a kept program does not load and is compiled anew: {error}", file=sys.stderr)
         return None
-    return program, kept["out"]
+    return program, kept["out"], kept["sources"]
 
 
-def _keep(path: Path, program: Any, out: Any) -> None:
+def _keep(path: Path, program: Any, out: Any, sources: tuple[int | None, ...]) -> None:
     """Write a program for later processes, all at once; not where the backend cannot, or nothing can be written."""
     from jax.experimental.serialize_executable import serialize
 
@@ -213,6 +288,7 @@ def _keep(path: Path, program: Any, out: Any) -> None:
         "given": given.unflatten([0] * given.num_leaves),
         "results": results.unflatten([0] * results.num_leaves),
         "out": out,
+        "sources": sources,
         "libraries": {name: part for name, part in compiler.loaded.items() if part or name in used},
         "lapack": any(target.startswith("lapack_") for target in used),
     }
@@ -223,6 +299,29 @@ def _keep(path: Path, program: Any, out: Any) -> None:
         os.replace(mine, path.with_suffix(".sum"))
         mine.write_bytes(data)
         os.replace(mine, path)
+        evict(path.parent)
+
+
+def evict(folder: Path) -> None:
+    """Remove programs that were not used for long, and those used longest ago until the rest is small enough.
+
+    A process that has loaded one goes on with it; one that looks for it compiles anew.
+    """
+    most_bytes, most_days = (
+        float(os.environ.get(name) or default) for name, default in zip(_BOUNDS, (MOST_BYTES, MOST_DAYS), strict=True)
+    )
+    found = []
+    for path in folder.iterdir():
+        with contextlib.suppress(OSError):  # another process has removed it
+            found.append((path.stat().st_mtime, path.stat().st_size, path))
+    oldest, total = time.time() - 86400 * most_days, 0
+    for used, size, path in sorted(found, reverse=True):
+        if path.suffix == ".sum":
+            continue
+        total += size
+        if used < oldest or total > most_bytes:
+            for file in (path, path.with_suffix(".sum")):
+                file.unlink(missing_ok=True)
 
 
 def _path_of(m: Model, key: Any, shapes: list[Any], count: int) -> Path | None:
@@ -238,6 +337,7 @@ def _surroundings() -> list[str]:
     """What a program depends on beside itself: versions, options, devices, the machine, the environment."""
     values = {k: v for k, v in jax.config.values.items() if "cache" not in k and "log" not in k}
     environment = {k: v for k, v in os.environ.items() if k.startswith(("XLA_", "JAXSIM_", "NPROC", "TF_"))}
+    environment = {k: v for k, v in environment.items() if k not in _BOUNDS}
     devices = [(d.platform, d.device_kind, d.id) for d in jax.devices()]
     return [
         *(jax.__version__, metadata.version("jaxlib"), sys.version, _source(), repr(sorted(values.items(), key=str))),

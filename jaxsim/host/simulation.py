@@ -282,8 +282,8 @@ class _Parts:
         args = (self.model.shapes, self.state.shapes, self.ctrl, *more)
         worlds = "one world" if self.nworld is None else f"{self.nworld} worlds"
         title = f"{self.m.modelname or 'model'}, {worlds}, {what}"
-        program, _, results, *_ = ahead(function, args, self.m, ("Simulation", what), Progress(title, None))
-        count = len(jax.tree.unflatten(results, range(results.num_leaves))[0])  # buffers of state
+        program = ahead(function, args, self.m, ("Simulation", what), Progress(title, None))
+        count = len(jax.tree.unflatten(program.results, range(program.results.num_leaves))[0])  # buffers of state
 
         def call(model: Any, state: Any, ctrl: Array, *n: Any) -> tuple[Any, Any]:
             out = program(*model, *state, ctrl, *n)

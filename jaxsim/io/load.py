@@ -20,6 +20,7 @@ from jaxsim.engine.initial import make_data
 from jaxsim.engine.refusals import warn_of_substitutes
 from jaxsim.io.archive import is_archive, read_archive
 from jaxsim.io.mujoco import finish, from_mujoco
+from jaxsim.io.newer import warn_of_changes
 from jaxsim.mjcf import Element, Spec, expand, read
 from jaxsim.mjcf import save_mjcf as write
 from jaxsim.mjcf.keyframes import extend
@@ -63,6 +64,7 @@ def load_model(
             spec = source if isinstance(source, Spec) else read(source, assets)
             host = finish(compile_spec(spec), max_contacts, max_constraints)
         m = to_device(host)
+        warn_of_changes(host)
         if may_touch_awake(host):
             _check_asleep(m, spec)
         m.structure.remember(spec.copy())

@@ -16,21 +16,21 @@ from jaxsim.io import newer
 def from_mujoco(mj_model: Any, max_contacts: int | None = None, max_constraints: int | None = None) -> Model:
     """`Model` of a compiled `mujoco.MjModel`; capacities and warnings as in `load_model`.
 
-    A model of a newer MuJoCo is taken where it uses nothing new. Raises UnsupportedError naming what is new otherwise.
+    A model of a newer MuJoCo is taken where it uses nothing new, with a `ModelWarning` where its results differ.
+    Raises UnsupportedError naming what is new otherwise.
     """
-    m = to_device(finish(host_model(mj_model), max_contacts, max_constraints))
+    host = finish(host_model(mj_model), max_contacts, max_constraints)
+    m = to_device(host)
     warn_of_substitutes(m)
+    newer.warn_of_changes(host, newer.version_of(mj_model))
     return m
 
 
 def host_model(mj_model: Any) -> Model:
     """`Model` of a `mujoco.MjModel` with float64 NumPy leaves, its capacities not set."""
     newer.refuse_newer(mj_model)
-    version = newer.version_of(mj_model)
-    absent = {} if version <= newer.READ else newer.EMPTY
-    values = {name: getattr(mj_model, name) for name in SIZES}
-    for name, *_ in MODEL_FIELDS:
-        values[name] = absent[name] if name in absent else newer.field(mj_model, name, version)
+    values = {name: newer.size(mj_model, name) for name in SIZES}
+    values |= {name: newer.field(mj_model, name) for name, *_ in MODEL_FIELDS}
     vis = {}
     for group, field in visual_fields():
         value = getattr(getattr(mj_model.vis, group), field.name)

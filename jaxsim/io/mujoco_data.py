@@ -14,6 +14,7 @@ from jaxsim.core.model import Model
 from jaxsim.core.types import ConstraintType, JointType
 from jaxsim.engine.checks import STATE
 from jaxsim.engine.initial import make_data
+from jaxsim.io import newer
 
 OWN = ("maxuse_con", "maxuse_efc", "overflow_contacts", "overflow_constraints")
 CONVERTED = ("actuator_moment", "solver_niter", "ncon", "ne", "nf", "nl", "nefc")  # not copied as they are
@@ -44,7 +45,7 @@ def _from_one(m: Model, mj_data: Any) -> Data:
     values = {}
     for name, *_ in DATA_FIELDS:
         if name not in (*OWN, *CONVERTED):
-            values[name] = _like(getattr(empty, name), getattr(mj_data, name), name)
+            values[name] = _like(getattr(empty, name), newer.data_field(m, mj_data, name), name)
     count = int(mj_data.ncon)
     values["actuator_moment"] = _dense_moment(m, mj_data)
     values["solver_niter"] = np.asarray(mj_data.solver_niter)[:1]
@@ -99,7 +100,9 @@ def _rows(m: Model, empty: Any, mj_data: Any, ncon: int) -> tuple[Any, int]:
     real = np.flatnonzero((slots >= 0) & ((slots < layout.offsets[3]) | (_contact_of(layout, slots) < ncon)))
     changes = {name: np.array(getattr(empty, name)) for name in ROW_FIELDS}
     for name, buffer in changes.items():
-        buffer[slots[real]] = np.asarray(getattr(mj_data, f"efc_{name}")).reshape(-1, *buffer.shape[1:])[real]
+        buffer[slots[real]] = np.asarray(newer.data_field(m, mj_data, f"efc_{name}")).reshape(-1, *buffer.shape[1:])[
+            real
+        ]
     active = np.zeros(layout.nslot, bool)
     active[slots[real]] = True
     changes |= {"active": active, **_jacobian_parts(layout, empty, mj_data, jac, slots, real, ncon)}
@@ -210,6 +213,7 @@ def to_mujoco(m: Model, d: Data, mj_data: Any) -> None:
     for kind, stat in enumerate(mj_data.warning):
         if kind < len(d.warning.number):
             stat.number, stat.lastinfo = int(d.warning.number[kind]), int(d.warning.lastinfo[kind])
+    newer.complete(mj_data)
 
 
 def _write_rows(m: Model, d: Data, mj_data: Any) -> None:
@@ -223,7 +227,7 @@ def _write_rows(m: Model, d: Data, mj_data: Any) -> None:
     for name, *_ in CONTACT_FIELDS:
         getattr(mj_data.contact, name)[:] = np.asarray(getattr(d.contact, name))[:ncon]
     for name in (*ROW_FIELDS, "type", "id"):
-        getattr(mj_data, f"efc_{name}")[:] = np.asarray(getattr(d, f"efc_{name}"))[:nefc]
+        getattr(mj_data, newer.data_name(mj_data, f"efc_{name}"))[:] = np.asarray(getattr(d, f"efc_{name}"))[:nefc]
     for name in ("ne", "nf", "nl"):
         setattr(mj_data, name, int(getattr(d, name)))
     if sparse and nefc:
@@ -246,6 +250,8 @@ def _write_moment(d: Data, mj_data: Any) -> None:
 
 def _assign(mj_data: Any, name: str, value: Any) -> None:
     value = np.asarray(value)
+    if newer.version_of(mj_data) > newer.READ and not hasattr(mj_data, name):
+        return
     if value.ndim == 0:
         setattr(mj_data, name, value.item())
     else:

@@ -1,5 +1,8 @@
 """Programs compiled ahead of time and kept for later processes."""
 
+import os
+import time
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -37,6 +40,10 @@ def torque(m, d, gear):
     return {"force": gear * m.actuator_gear[:, 0] * d.ctrl, "time": d.time}
 
 
+def moved(m, d):
+    return d.replace(qpos=d.qpos + 1)
+
+
 def test_a_program_is_loaded_by_the_second_that_wants_it(m):
     first, second = jaxsim.compile(m), jaxsim.compile(m)
     assert (first.loaded, second.loaded) == (False, True)
@@ -52,6 +59,20 @@ def test_other_numbers_go_through_the_same_program(m):
     assert step.loaded
     d = jaxsim.make_data(m)
     np.testing.assert_allclose(step(heavier, d).qacc, 2.0387359 * step(m, d).qacc, rtol=1e-5)
+
+
+def test_results_that_are_arguments_are_handed_on_each_once(m):
+    d = jaxsim.make_data(m).replace(ctrl=[0.5])
+    after = jaxsim.compile(m, None, moved)(m, d)
+    assert after.ctrl is d.ctrl and after.qpos == 1
+    buffers = [id(x) for x in jax.tree.leaves(after)]
+    assert len(buffers) == len(set(buffers))
+
+
+def test_a_model_with_an_axis_of_its_own_is_refused(m):
+    models = m.replace(body_mass=jnp.stack([m.body_mass, m.body_mass]))
+    with pytest.raises(TypeError, match=r"shape \(2, 2\), wanted \(2,\)"):
+        jaxsim.compile(m)(models, jaxsim.make_data(m))
 
 
 def test_another_structure_is_refused(m):
@@ -99,3 +120,27 @@ def test_progress_says_what_is_done_and_how_long_it_took_last_time(m, capsys, fo
 def test_nothing_is_said_where_nobody_looks(m, capsys):
     jaxsim.compile(m)
     assert capsys.readouterr().err == ""
+
+
+def test_programs_are_removed_by_age_and_by_size_the_longest_unused_first(tmp_path, monkeypatch):
+    now = time.time()
+    for name, days in (("new", 0), ("used", 1), ("unused", 5), ("old", 70)):
+        for suffix in (".program", ".sum"):
+            file = tmp_path / f"{name}{suffix}"
+            file.write_bytes(bytes(100))
+            os.utime(file, (now, now - 86400 * days))
+    programs.evict(tmp_path)
+    assert {x.stem for x in tmp_path.iterdir()} == {"new", "used", "unused"}
+    monkeypatch.setenv("JAXSIM_KEPT_BYTES", "250")
+    programs.evict(tmp_path)
+    assert sorted(x.name for x in tmp_path.iterdir()) == ["new.program", "new.sum", "used.program", "used.sum"]
+    monkeypatch.setenv("JAXSIM_KEPT_DAYS", "0.5")
+    programs.evict(tmp_path)
+    assert {x.stem for x in tmp_path.iterdir()} == {"new"}
+
+
+def test_a_program_that_is_loaded_counts_as_used(m, folder):
+    jaxsim.compile(m)
+    file = max(folder.glob("*.program"), key=lambda x: x.stat().st_mtime)
+    os.utime(file, (0, 0))
+    assert jaxsim.compile(m).loaded and file.stat().st_mtime > 1e9

@@ -93,7 +93,7 @@ def test_shapes_are_mjxs():
         assert getattr(dx, name).shape[1:] == (3, 3)
         np.testing.assert_allclose(getattr(dx, name).reshape(-1, 9), getattr(data, name))
     dense = np.zeros((model.nv, model.nv))
-    mujoco.mj_fullM(model, dense, data.qM)
+    mujoco.mju_sym2dense(dense, data.M, model.M_rownnz, model.M_rowadr, model.M_colind)
     np.testing.assert_allclose(dx.qM, dense, atol=1e-12)
     np.testing.assert_allclose(dx.ten_J, [[2.0] + [0.0] * (model.nv - 1)])
     assert dx.solver_niter.shape == () and dx.replace(solver_niter=3).data.solver_niter[0] == 3

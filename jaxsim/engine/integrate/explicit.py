@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +22,14 @@ from jaxsim.engine.dynamics.inertia import solve_positive, solve_spd
 from jaxsim.engine.dynamics.inertia_jvp import inertia_parts
 from jaxsim.engine.integrate.positions import integrate_pos
 from jaxsim.engine.sensor.stages import undelayed
+from jaxsim.engine.solver.implicit_diff import SOLUTION
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import take_or_zero
 from jaxsim.math.safe import Array
+from jaxsim.native.stage import KEPT
+
+# What reverse mode keeps of an evaluation beside the state before it, so that it neither solves nor runs kernels again.
+SAVED = jax.checkpoint_policies.save_only_these_names(SOLUTION, KEPT)
 
 
 def advance(m: Model, d: Data, act_dot: Array, qacc: Array, qvel: Array | None = None) -> Data:
@@ -72,43 +78,78 @@ def _undamped_jvp(structure: Structure, primals: tuple, tangents: tuple) -> tupl
     return qacc, tangents[0] - solve_spd(structure, matrix, ld, inverse, begins)
 
 
-RK4_A = ((0.5,), (0.0, 0.5), (0.0, 0.0, 1.0))
-RK4_B = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
-RK4_C = (0.5, 0.5, 1.0)
+# weight of the last slopes in the state, time, and weight in the sum, of each evaluation
+RK4 = ((0, 0, 1 / 6), (0.5, 0.5, 1 / 3), (0.5, 0.5, 1 / 3), (1, 1, 1 / 6))
 
 
 def integrate_rk4(m: Model, d: Data, evaluate: Callable[[Model, Data], Data]) -> Data:
-    """The classical fourth-order method; `evaluate(m, d)` is the forward dynamics without sensors.
+    """Advance from the results of `forward` by the classical fourth-order method.
 
-    The three further evaluations share one compiled body: a loop over the tableau, so that the program holds the
-    dynamics twice, not four times.
+    `evaluate(m, d)` is the forward dynamics without sensors.
     """
-    h = m.opt.timestep
-    start = d
+    sums = _accumulate(tuple(jnp.zeros_like(x) for x in _slopes(d)), d, jnp.asarray(RK4[0][2], m.opt.timestep.dtype))
+    last, _, sums = _evaluations(m, d, evaluate, sums, None)
+    return advance(m, last, sums[2], sums[1], sums[0])
 
-    def stage(carry, row):
-        d, sums = carry
-        weight, ahead, share = row
-        moved = start.replace(
-            qpos=integrate_pos(m, start.qpos, weight * d.qvel, h),
-            qvel=start.qvel + h * weight * d.qacc,
-            act=start.act + h * weight * d.act_dot,
+
+def rk4_step(
+    m: Model,
+    d: Data,
+    evaluate: Callable[[Model, Data], Data],
+    complete: Callable[[Data], Data],
+    check: Callable[[Model, Data], tuple[Data, Array]],
+) -> tuple[Data, Data, Array]:
+    """A whole step from a state. All four evaluations share one body, so that the program holds the dynamics once.
+
+    Args:
+        complete: what else the first evaluation computes.
+        check: data that starts anew, and whether it does, where the acceleration of the first evaluation has diverged.
+
+    Returns:
+        The data after the step, that before it with the results of the step, and the flag of `check`.
+    """
+    last, qacc, sums = _evaluations(m, d, evaluate, tuple(jnp.zeros_like(x) for x in _slopes(d)), complete)
+    before, flag = check(m, last.replace(qacc=qacc))
+    before = before.replace(qacc=jnp.where(flag, before.qacc, last.qacc))
+    return advance(m, before, sums[2], sums[1], sums[0]), before, flag
+
+
+def _evaluations(
+    m: Model, start: Data, evaluate: Callable, sums: tuple[Array, ...], complete: Callable[[Data], Data] | None
+) -> tuple[Data, Array, tuple[Array, ...]]:
+    """The last evaluation, at the state of `start`, the acceleration of the first, and sums of slopes."""
+    h = m.opt.timestep
+
+    def one(carry: Any, row: tuple[Array, ...]) -> tuple[Any, None]:
+        d, qacc, sums = carry
+        is_first, weight, ahead, share = row
+        slopes = _slopes(d)
+        if complete:  # nothing was evaluated before: slopes may be NaN
+            slopes = tuple(jnp.where(is_first, 0, x) for x in slopes)
+        d = d.replace(
+            qpos=integrate_pos(m, start.qpos, weight * slopes[0], h),
+            qvel=start.qvel + h * weight * slopes[1],
+            act=start.act + h * weight * slopes[2],
             time=start.time + ahead * h,
         )
-        # what else the evaluation leaves in `moved` is the same for every stage
-        new = evaluate(m, _with_results(moved, d))
-        return (new, _accumulate(sums, new, share)), None
+        d = evaluate(m, d)
+        if complete:
+            qacc = jnp.where(is_first, d.qacc, qacc)
+            d = lax.cond(is_first, complete, lambda d: d, d)
+        return (d, qacc, _accumulate(sums, d, share)), None
 
-    sums = _accumulate(tuple(jnp.zeros_like(x) for x in (d.qvel, d.qacc, d.act_dot)), d, jnp.asarray(RK4_B[0], h.dtype))
-    table = np.array([[row[-1] for row in RK4_A], RK4_C, RK4_B[1:]]).astype(h.dtype)
-    (last, sums), _ = lax.scan(stage, (d, sums), tuple(jnp.asarray(x) for x in table))
-    final = last.replace(time=start.time, qpos=start.qpos, qvel=start.qvel, act=start.act)
-    return advance(m, final, sums[2], sums[1], sums[0])
+    rows = RK4 if complete else RK4[1:]
+    table = np.array(rows).astype(h.dtype).T
+    body = jax.checkpoint(one, policy=SAVED, prevent_cse=False)  # reverse mode keeps one state for each evaluation
+    xs = tuple(map(jnp.asarray, (np.arange(len(rows)) == 0, *table)))
+    (last, qacc, sums), _ = lax.scan(body, (start, start.qacc, sums), xs)
+    state = {name: getattr(start, name) for name in ("qpos", "qvel", "act", "time")}
+    return last.replace(**state), qacc, sums
+
+
+def _slopes(d: Data) -> tuple[Array, ...]:
+    return d.qvel, d.qacc, d.act_dot
 
 
 def _accumulate(sums: tuple[Array, ...], d: Data, share: Array) -> tuple[Array, ...]:
-    return tuple(s + share * x for s, x in zip(sums, (d.qvel, d.qacc, d.act_dot), strict=True))
-
-
-def _with_results(moved: Data, d: Data) -> Data:
-    return d.replace(qpos=moved.qpos, qvel=moved.qvel, act=moved.act, time=moved.time)
+    return tuple(s + share * x for s, x in zip(sums, _slopes(d), strict=True))
