@@ -137,7 +137,9 @@ def _text(
     own = [f"in{i} += (long long)world * {math.prod(v.shape)};" for i, v in enumerate(flat.inputs) if has_worlds[i]]
     own += [f"out{i} += (long long)world * {math.prod(v.shape)};" for i, v in enumerate(outputs)]
     own.append(f"scratch += (long long)world * {shape.scratch};")
-    lanes = "".join(text(Path(__file__).parent, name) for name in ("lane.h", "systems.h"))
+    here = Path(__file__).parent
+    systems = [f"#define N {n}\n{text(here, 'systems.cu')}" for n in sorted(w.systems) if w.lanes > 1]
+    lanes = "\n".join([text(here, "lane.h"), *(systems if w.lanes > 1 else [text(here, "systems.h")])])
     signature, names = ", ".join(parameters), ", ".join(p.split()[-1] for p in parameters)
     lines = "\n".join([*own, *declared, *w.lines])
     tables = "\n".join(w.tables)

@@ -189,6 +189,7 @@ class Writer:
     times: float = 1  # that what is written runs
     unread: set[Buffer] = field(default_factory=set)  # written, and no wait since
     known_tables: dict[tuple, str] = field(default_factory=dict)
+    systems: set[int] = field(default_factory=set)  # rows of systems of equations, one function for each
     externals: dict[str, Any] = field(default_factory=dict)  # C functions of one world, by name: their sources
     names: Iterator[str] = field(default_factory=lambda: (f"v{i}" for i in itertools.count()))
 
