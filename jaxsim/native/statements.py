@@ -57,6 +57,7 @@ LONGEST_ROW = 32  # numbers that a lane joins
 MOST_OF_BLOCK, LEAST_TERMS = 32, 4  # sums of a product that a lane has at once, and terms of each
 CYCLES_OF_LOOP = 3  # instructions of a turn, besides what it computes
 MOST_WARPS = 32  # of a world
+FEWEST_OF_TOTAL = 12  # numbers that lanes rather join at once than each of them one after the other
 MOST_APART = 16  # operations among which sums of arrays of one shape are looked for
 LANES_OF_SUM, MOST_PARTS = 32, 512  # parts of a long sum, at least and at most
 TERMS_OF_PART = 16
@@ -122,15 +123,16 @@ def compute(
     `owned` may be overwritten. Of arrays with an axis of rows in use only the `used` part is computed.
     """
     targets, used, totals = targets or {}, used or {}, {}
-    kept = _kept(flat, w.keeps_more, w.lanes) | set(targets)
+    groups = _groups(flat) if w.lanes > 1 else {}
+    kept = _kept(flat, w.keeps_more, w.lanes, groups) | set(targets)
     scope = _Scope(w, flat, args, owned or [False] * len(args))
     scope.used = used
     for k, op in enumerate(flat.operations):
         for v in op.outputs:
             if v in targets and not targets[v].version:
                 targets[v].first = w.epoch
-        if w.lanes > 1 and k not in totals:
-            totals |= _totals(w, flat, k, scope)
+        if k in groups:
+            totals |= _totals(w, flat, groups[k], scope)
         found = [totals.pop(k)] if k in totals else _results(w, op, scope, k, targets)
         for v, x in zip(op.outputs, found, strict=True):
             x = replace(x, used=used[v]) if v in used else x
@@ -258,13 +260,14 @@ def _is_stored(op: Operation) -> bool:
     return op.name in STATEMENTS or op.name in CONTROL or op.name in JOINS
 
 
-def _kept(flat: Flat, often: bool, lanes: int) -> set[Var]:
+def _kept(flat: Flat, often: bool, lanes: int, groups: dict[int, list[int]]) -> set[Var]:
     """What goes to memory since loops read it more than once, and computing it again costs more.
 
     More than one loop; or one loop `often`, a guess, since what a lane has computed already it does not compute again.
     """
     cost: dict[Var, float] = {}
-    for op in flat.operations:
+    reader = {j: k for k, group in groups.items() for j in group}  # of a group as of one loop
+    for k, op in enumerate(flat.operations):
         own = sum(cost.get(v, 1) for v in op.inputs if isinstance(v, Var))
         x = op.inputs[0] if op.inputs else None
         if op.name in REDUCTIONS and x is not None:
@@ -272,7 +275,7 @@ def _kept(flat: Flat, often: bool, lanes: int) -> set[Var]:
         elif op.name == "dot_general" and x is not None:
             own *= math.prod(x.shape[d] for d in op.params["dimension_numbers"][0][0])
         price = 0 if op.name in VIEWS else COST.get(op.name, 2)
-        is_stored = _is_stored(op)
+        is_stored = _is_stored(op) or k in reader
         cost |= dict.fromkeys(op.outputs, 1 if is_stored else min(own + price, 1e6))
     readers: dict[Var, set[int]] = {}
     for v in flat.outputs:
@@ -281,8 +284,8 @@ def _kept(flat: Flat, often: bool, lanes: int) -> set[Var]:
     kept: set[Var] = set()
     read: dict[Var, float] = {}  # how many entries of it are computed, if it is not kept
     for k, op in reversed(list(enumerate(flat.operations))):
-        mine: set[int] = set()
-        for v in op.outputs:
+        mine: set[int] = {reader[k]} if k in reader else set()
+        for v in op.outputs if k not in reader else ():
             found = readers.get(v, set())
             again = (len(found) - 1) * cost[v] > RECOMPUTED or (
                 often and _is_read_often(v, read.get(v, 0), cost[v], lanes)
@@ -295,7 +298,7 @@ def _kept(flat: Flat, often: bool, lanes: int) -> set[Var]:
         for v in op.inputs:
             if isinstance(v, Var):
                 readers.setdefault(v, set()).update(mine)
-                read[v] = read.get(v, 0) + _entries(op, v, kept, read)
+                read[v] = read.get(v, 0) + (math.prod(v.shape) if k in reader else _entries(op, v, kept, read))
     return kept
 
 
@@ -427,18 +430,30 @@ def _is_total(op: Operation) -> bool:
     """Whether an operation reduces a long array to a number."""
     if op.name not in REDUCTIONS or not isinstance(op.inputs[0], Var):
         return False
-    return math.prod(op.outputs[0].shape) == 1 and math.prod(op.inputs[0].shape) >= LANES_OF_SUM
+    return math.prod(op.outputs[0].shape) == 1 and math.prod(op.inputs[0].shape) >= FEWEST_OF_TOTAL
 
 
-def _totals(w: Writer, flat: Flat, k: int, scope: _Scope) -> dict[int, Value]:
-    """Reductions of arrays of one shape to a number each, by all lanes at once: operation k and some that follow."""
-    first = flat.operations[k]
-    if not _is_total(first):
-        return {}
-    group = [(k, first)]
-    for j, op in enumerate(flat.operations[k + 1 : k + MOST_APART], k + 1):
-        if _is_total(op) and op.inputs[0].shape == first.inputs[0].shape and op.inputs[0] in scope.env:
-            group.append((j, op))
+def _groups(flat: Flat) -> dict[int, list[int]]:
+    """Reductions to a number that all lanes compute in one pass, by the first of them: of arrays of one shape."""
+    made = {v: k for k, op in enumerate(flat.operations) for v in op.outputs}
+    found: dict[int, list[int]] = {}
+    taken: set[int] = set()
+    for k, op in enumerate(flat.operations):
+        if k in taken or not _is_total(op):
+            continue
+        near = range(k + 1, min(k + MOST_APART, len(flat.operations)))
+        same = [
+            j for j in near if _is_total(other := flat.operations[j]) and other.inputs[0].shape == op.inputs[0].shape
+        ]
+        found[k] = [k, *(j for j in same if made.get(flat.operations[j].inputs[0], -1) < k)]
+        taken.update(found[k])
+    return found
+
+
+def _totals(w: Writer, flat: Flat, together: Sequence[int], scope: _Scope) -> dict[int, Value]:
+    """Reductions of arrays of one shape to a number each, by all lanes at once."""
+    group = [(j, flat.operations[j]) for j in together]
+    first = group[0][1]
     terms = [scope.read(op.inputs[0]) for _, op in group]
     used = next((x.used for x in terms if x.used is not None), None)
     body, shape = w.body(), first.inputs[0].shape
