@@ -6,8 +6,8 @@ FOLDER holds the modules `ptxemu` (PTX to C, one coroutine a thread, checks of e
 and nvdisasm, weighted by the emulator's counts). Needs gcc on x86-64 Linux, JAX's CUDA plugin, and the packages
 nvidia-cuda-nvrtc, nvidia-cuda-nvcc and nvidia-cuda-nvdisasm; no GPU. It prints a row for each model, with `--kernels`
 one for each kernel: races, accesses outside of operands, results further from JAX than `--tolerance`, instructions of
-warps a world, code, registers and spilled bytes. Nothing in it is a measurement. The exit status is the number of models
-with a complaint or a program that does not run.
+warps a world, code, registers and spilled bytes. Nothing in it is a measurement. The exit status is the number of
+models with a complaint or a program that does not run.
 """
 
 import argparse
@@ -35,6 +35,7 @@ from jaxsim.core.types import Backend
 from jaxsim.engine.solver import kernel as solver
 from jaxsim.native import function, matrices, pool, stage
 from jaxsim.native import launch as kernels
+from jaxsim.native import tile_source as tile
 from jaxsim.native.jaxpr import GPU, Var
 from jaxsim.native.nvrtc import ptx_of
 from jaxsim.xla.compat import mlir
@@ -70,14 +71,14 @@ class Emulated:
     def install(self) -> None:
         """Let programs for a CPU be those of a GPU from now on, launched here."""
         kernels.launch = self.launch
-        write, whole = stage.tile_source, self.args.as_for
+        write, whole = tile.tile_source, self.args.as_for
 
         def as_for_many(flat: Any, worlds: Any, count: int, lanes: int | None = None) -> Any:
             found = write(flat, worlds, whole, lanes)
             return found._replace(text=found.text.replace(f"if (world < {whole})", f"if (world < {count})"))
 
-        stage.tile_source = as_for_many
-        stage._on_gpu = partial(self.kernel_of_stage, stage._on_gpu)
+        tile.tile_source = as_for_many
+        tile.launch = partial(self.kernel_of_stage, tile.launch)
         for f in FUNCTIONS:
             if f is not stage.STAGE:
                 f.programs[GPU] = partial(self.program, f, f.programs[GPU])
@@ -239,8 +240,8 @@ def of_kernel(c: dict[str, Any]) -> str:
     return (
         f"    {c['kernel']}: {c['threads']} threads, {c['shared']:,} bytes shared, {c['registers']} registers, spilled "
         f"{c['spill'][1]} / {c['spill'][2]}, {c['resident']}, {c['sass_world']:,.0f} instructions a world (PTX "
-        f"{c['ptx_world']:,.0f}, lanes busy {c['busy_lanes']:.2f}), code {c['code_kb']:.0f} KB, {c['unique_kb']:.1f} KB a "
-        f"world, issue {c['issue_ms']:.3f} ms, latency {c['latency_ms']:.3f} ms"
+        f"{c['ptx_world']:,.0f}, lanes busy {c['busy_lanes']:.2f}), code {c['code_kb']:.0f} KB, "
+        f"{c['unique_kb']:.1f} KB a world, issue {c['issue_ms']:.3f} ms, latency {c['latency_ms']:.3f} ms"
     )
 
 

@@ -16,14 +16,13 @@ from jax import core
 from jax.ad_checkpoint import checkpoint_name
 
 from jaxsim.math.safe import Array
-from jaxsim.native import launch as kernels
+from jaxsim.native import tile_source as tile
 from jaxsim.native import vectors
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction, jvp_of_plain, size_of
 from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, flatten
 from jaxsim.native.segments import segments
 from jaxsim.native.statements import is_known, is_written
-from jaxsim.native.tile_source import TileSource, tile_source
 from jaxsim.xla.compat import ClosedJaxpr, ad, dce_jaxpr, dce_rules, eval_jaxpr
 
 KEPT = "kept_between_kernels"  # the name of what a derivative needs of JAX's operations, for policies of checkpoints
@@ -106,12 +105,12 @@ def _closed(traced: Any) -> tuple[Any, list[Array]]:
 
 
 def _on_cuda(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    return by_kernels(_on_gpu, GPU, plan, worlds, count, operands)
+    return by_kernels(tile.launch, GPU, plan, worlds, count, operands)
 
 
 def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array] | None:
     if plan.form == "host":
-        return by_kernels(_on_host, GPU, plan, worlds, count, operands)
+        return by_kernels(tile.run_on_host, GPU, plan, worlds, count, operands)
     if plan.form == "wide":
         return by_kernels(vectors.run, VECTORS, plan, worlds, count, operands)
     if plan.form != "batches" or count < FEWEST_WORLDS or not any(worlds):
@@ -158,23 +157,6 @@ def _by_jax(op: Operation, env: dict[Var, tuple[Array, bool]]) -> dict[Var, tupl
 
     run = jax.vmap(of, in_axes=tuple(0 if w else None for _, w in given)) if worlds else of
     return {v: (x, worlds) for v, x in zip(op.outputs, run(*(x for x, _ in given)), strict=True)}
-
-
-def _on_gpu(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    source = tile_source(flat, has_worlds, count)
-    how = kernels.Launch(-(-count // source.worlds), source.lanes * source.worlds, source.shared)
-    return kernels.launch(source.text, "tile", operands, _results(flat, source, count), how)[:-1]
-
-
-def _on_host(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    source = tile_source(flat, has_worlds, count, lanes=1)
-    return kernels.run_on_host(source.text, "tile", operands, _results(flat, source, count))[:-1]
-
-
-def _results(flat: Flat, source: TileSource, count: int) -> list[jax.ShapeDtypeStruct]:
-    """What the kernel writes, its scratch last."""
-    out = [jax.ShapeDtypeStruct((count, *v.shape), v.dtype) for v in flat.outputs]
-    return [*out, jax.ShapeDtypeStruct((max(1, count * source.scratch),), np.int8)]
 
 
 STAGE = NativeFunction(
