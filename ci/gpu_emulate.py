@@ -82,7 +82,7 @@ class Emulated:
         for f in FUNCTIONS:
             if f is not stage.STAGE:
                 f.programs[GPU] = partial(self.program, f, f.programs[GPU])
-            mlir.register_lowering(f.primitive, partial(function._lower, f, GPU), platform="cpu")
+            mlir.register_lowering(f.primitive, partial(function.lowering, f, GPU), platform="cpu")
 
     def kernel_of_stage(self, run: Callable, flat: Any, worlds: Sequence[bool], count: int, operands: Any) -> list:
         """A kernel of a stage, compared with its operations by JAX."""
@@ -90,7 +90,7 @@ class Emulated:
         def by_jax(*operands: Any) -> list[Any]:
             env = dict(zip(flat.inputs, zip(operands, worlds, strict=True), strict=True))
             for op in flat.operations:
-                env |= stage._by_jax(op, env)
+                env |= stage.by_jax(op, env)
             want = [env[v] if isinstance(v, Var) else (jnp.asarray(v), False) for v in flat.outputs]
             return [x if w else jnp.broadcast_to(x, (count, *x.shape)) for x, w in want]
 

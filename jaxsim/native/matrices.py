@@ -18,7 +18,7 @@ from jaxsim.native.jaxpr import GPU, Flat, Operation, Var
 MOST_ROWS = 256  # of matrices that kernels solve; larger ones are the library's
 
 
-class _Plan(NamedTuple):
+class Plan(NamedTuple):
     """A function of `systems.cu` for matrices of `size` rows, with `right` right-hand sides."""
 
     name: str
@@ -35,16 +35,16 @@ def of_matrices(name: str, otherwise: Callable[..., Array], *operands: Array) ->
     n = operands[0].shape[-1]
     last = operands[-1].shape
     right = last[-1] if name != "cholesky" and len(last) == 3 else 1
-    plan = _Plan(name, n, right, otherwise)
+    plan = Plan(name, n, right, otherwise)
     return MATRICES.primitive.bind(*operands, plan=plan, worlds=(True,) * len(operands))[0]
 
 
-def _by_jax(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+def _by_jax(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
     full = [x if w else jnp.broadcast_to(x, (count, *x.shape)) for x, w in zip(operands, worlds, strict=True)]
     return [plan.otherwise(*full)]
 
 
-def flat_of(plan: _Plan, operands: Sequence[Any]) -> Flat:
+def flat_of(plan: Plan, operands: Sequence[Any]) -> Flat:
     """The function of one matrix, of operands like those of a batch."""
     inputs = [Var((1, *x.shape[1:]), x.dtype) for x in operands]
     out = Var((1, *operands[-1].shape[1:]), operands[-1].dtype)
@@ -52,7 +52,7 @@ def flat_of(plan: _Plan, operands: Sequence[Any]) -> Flat:
     return Flat(inputs, [Operation(MATRICES.primitive, params, [*inputs], [out])], [out])
 
 
-def _on_cuda(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array] | None:
+def _on_cuda(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array] | None:
     if plan.size > MOST_ROWS or str(operands[0].dtype) not in kernels.C_NUMBERS:
         return None
     full = [x if w else jnp.broadcast_to(x, (count, *x.shape)) for x, w in zip(operands, worlds, strict=True)]

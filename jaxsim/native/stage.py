@@ -136,9 +136,9 @@ def by_kernels(
                 if plan.form == "batches":
                     raise
                 for op in part.flat.operations:
-                    env |= _by_jax(op, env)
+                    env |= by_jax(op, env)
         elif part.operation is not None:
-            env |= _by_jax(part.operation, env)
+            env |= by_jax(part.operation, env)
     out = []
     for v in flat.outputs:
         x, worlds = (jnp.asarray(v), False) if isinstance(v, np.ndarray) else env[v]
@@ -146,7 +146,7 @@ def by_kernels(
     return out
 
 
-def _by_jax(op: Operation, env: dict[Var, tuple[Array, bool]]) -> dict[Var, tuple[Array, bool]]:
+def by_jax(op: Operation, env: dict[Var, tuple[Array, bool]]) -> dict[Var, tuple[Array, bool]]:
     """Results of one operation for all worlds."""
     given = [(jnp.asarray(v), False) if isinstance(v, np.ndarray) else env[v] for v in op.inputs]
     worlds = any(w for _, w in given)

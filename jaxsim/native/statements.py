@@ -441,11 +441,11 @@ def _groups(flat: Flat) -> dict[int, list[int]]:
     for k, op in enumerate(flat.operations):
         if k in taken or not _is_total(op):
             continue
-        near = range(k + 1, min(k + MOST_APART, len(flat.operations)))
-        same = [
-            j for j in near if _is_total(other := flat.operations[j]) and other.inputs[0].shape == op.inputs[0].shape
-        ]
-        found[k] = [k, *(j for j in same if made.get(flat.operations[j].inputs[0], -1) < k)]
+        found[k] = [k]
+        for j, other in enumerate(flat.operations[k + 1 : k + MOST_APART], k + 1):
+            x = other.inputs[0] if _is_total(other) else None
+            if isinstance(x, Var) and x.shape == op.inputs[0].shape and made.get(x, -1) < k:
+                found[k].append(j)
         taken.update(found[k])
     return found
 
@@ -516,7 +516,7 @@ def _product(
     head, first = w.every(body, blocks)
     starts = [body.index(f"({i} * {size})") for i, size in zip(first, block, strict=True)]
     places = [
-        [clamped(body, plus(start, k), n - 1) if n % size else body.index(plus(start, k)) for k in range(size)]
+        [clamped(body, str(plus(start, k)), n - 1) if n % size else body.index(plus(start, k)) for k in range(size)]
         for start, n, size in zip(starts, out.shape, block, strict=True)
     ]
     sums = {(r, c): body.variable(out.dtype, "0") for r in range(block[0]) for c in range(block[1])}

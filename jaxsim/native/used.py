@@ -24,7 +24,7 @@ def rows_in_use(flat: Flat, first: int, count: int) -> dict[Var, Rows] | None:
 
     The inputs from `first` on have one of the `count` rows for each entry of their first axis.
     """
-    known: dict[Var, Rows] = {v: (0, 1) for v in flat.inputs[first:]}
+    known: dict[Var, Rows | None] = dict.fromkeys(flat.inputs[first:], (0, 1))
     try:
         for op in flat.operations:
             places = [known.get(v) if isinstance(v, Var) else None for v in op.inputs]

@@ -26,7 +26,7 @@ def by_kernel(name, *operands):
     """The function by its kernel, compiled for the host."""
     last = operands[-1]
     n, k = operands[0].shape[-1], last.shape[-1] if name != "cholesky" and last.ndim == 3 else 1
-    flat = matrices.flat_of(matrices._Plan(name, n, k, None), operands)
+    flat = matrices.flat_of(matrices.Plan(name, n, k, None), operands)
     return jax.jit(lambda *x: tile.run_on_host(flat, [True] * len(x), len(last), x)[0][:, 0])(*operands)
 
 
