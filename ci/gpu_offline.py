@@ -40,7 +40,6 @@ from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import jaxsim
-from jaxsim.native import stage
 from jaxsim.native import tile_source as tiles
 
 CARD = """
@@ -194,10 +193,10 @@ def compile_for(path: Path, args: argparse.Namespace) -> tuple[Any, float, list[
     written: list[tiles.TileSource] = []
 
     def noted(*given: Any, **options: Any) -> tiles.TileSource:
-        written.append(tiles.tile_source(*given, **options))
+        written.append(write(*given, **options))
         return written[-1]
 
-    stage.tile_source = noted
+    write, tiles.tile_source = tiles.tile_source, noted
     topology = topologies.get_topology_desc(
         "", platform="cuda", target_config=CARD.format(**CARDS[args.card]), topology="1x1x1"
     )

@@ -62,8 +62,8 @@ class NativeFunction:
         primitive.def_impl(partial(_run, primitive))
         primitive.def_abstract_eval(partial(_shapes, self))
         for platform in self.programs:
-            mlir.register_lowering(primitive, partial(_lower, self, platform), platform=platform)
-        mlir.register_lowering(primitive, partial(_lower, self, None))
+            mlir.register_lowering(primitive, partial(lowering, self, platform), platform=platform)
+        mlir.register_lowering(primitive, partial(lowering, self, None))
         batching.primitive_batchers[primitive] = partial(batched, primitive)
         ad.primitive_jvps[primitive] = partial(_jvp, self)
         PLAIN_FORMS[self.name] = lambda eqn: trace(partial(self.by_jax, **eqn.params), [v.aval for v in eqn.invars])
@@ -140,7 +140,8 @@ def choices_of(lower: Callable[[], Any]) -> list[Choice]:
     return found
 
 
-def _lower(f: NativeFunction, platform: str | None, ctx: Any, *operands: Any, plan: Any, **params: Any) -> Any:
+def lowering(f: NativeFunction, platform: str | None, ctx: Any, *operands: Any, plan: Any, **params: Any) -> Any:
+    """The operations of the function in a program, by its program for a platform or by operations of JAX."""
     demanded = f.backend(plan)
     with nullcontext() if demanded is None else _within(backend=demanded):
         run = mlir.lower_fun(partial(_chosen, f, platform, plan=plan, **params), multiple_results=True)

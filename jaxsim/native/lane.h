@@ -28,6 +28,18 @@ static void meet(void);
 #define sync() meet()
 #endif
 
+/* Numbers of all lanes joined: first those of a warp, by FOLDED and OF_LANE. */
+#if defined(__CUDACC_RTC__) && LANES > 1
+#define WARP 32
+#define FOLDED(step) _Pragma("unroll") for (int step = 16; step; step /= 2)
+#define OF_LANE(x, step) __shfl_xor_sync(0xffffffff, x, step)
+#else
+#define WARP 1
+#define FOLDED(step) for (int step = 0; step; step /= 2)
+#define OF_LANE(x, step) (x)
+#endif
+#define WARPS (LANES / WARP)
+
 /* what is written of a number that is not finite */
 FUNCTION float number_of_32_bits(int bits) {
   union { int bits; float number; } x;

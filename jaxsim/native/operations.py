@@ -372,10 +372,20 @@ def _scatter_rows(op: Operation, operands: Sequence[Value], join: Callable[..., 
     return [Value(out.shape, out.dtype, entry, x.cost + most * (updates.cost + 4))]
 
 
+def in_use(x: Value, axes: Sequence[int]) -> tuple[list[int], str | None]:
+    """The axes of a loop, that of rows in use first, and the number of its turns in use, or None if that is all."""
+    if x.used is None or x.used[0] not in axes:
+        return list(axes), None
+    axis, count = x.used
+    rest = [a for a in axes if a != axis]
+    return [axis, *rest], f"{count} * {math.prod(x.shape[a] for a in rest)}"
+
+
 def _reduction(start: Callable[[Any], str], join: Callable[..., str]) -> Callable[..., list[Value]]:
     def of(op: Operation, operands: Sequence[Value]) -> list[Value]:
         (x, *_), out, axes = operands, op.outputs[0], op.params["axes"]
         kept = [d for d in range(len(x.shape)) if d not in axes]
+        axes, used = in_use(x, axes)
         lengths = [x.shape[a] for a in axes]
         count = math.prod(lengths)
 
@@ -386,7 +396,7 @@ def _reduction(start: Callable[[Any], str], join: Callable[..., str]) -> Callabl
             return found
 
         def entry(body: Body, index: Sequence[Index]) -> str:
-            if count <= WRITTEN_SUM:
+            if count <= WRITTEN_SUM and not used:
                 total = ""
                 for inner in itertools.product(*map(range, lengths)):
                     term = body.at(x, full(index, inner))
@@ -394,7 +404,7 @@ def _reduction(start: Callable[[Any], str], join: Callable[..., str]) -> Callabl
                     body.cost += body.times
                 return total or start(out.dtype)
             total = body.variable(out.dtype, start(out.dtype), x.uniform)
-            with body.loop(count) as t:
+            with body.loop(count, used) as t:
                 term = body.at(x, full(index, [body.index(i) for i in unravelled(t, lengths)]))
                 body.lines.append(f"ASSIGN({total}, {join(total, term, out=out.dtype)});")
                 body.cost += 3 * body.times
@@ -456,6 +466,9 @@ def _dot(op: Operation, operands: Sequence[Value]) -> list[Value]:
     (ca, cb), (ba, bb) = op.params["dimension_numbers"]
     free_a = [d for d in range(len(a.shape)) if d not in (*ca, *ba)]
     free_b = [d for d in range(len(b.shape)) if d not in (*cb, *bb)]
+    side, own = (a, ca) if a.used is not None and a.used[0] in ca else (b, cb)
+    order, used = in_use(side, own)
+    ca, cb = ([c[own.index(d)] for d in order] for c in (ca, cb))
     lengths = [a.shape[d] for d in ca]
     count = math.prod(lengths)
 
@@ -470,11 +483,11 @@ def _dot(op: Operation, operands: Sequence[Value]) -> list[Value]:
             body.cost += body.times
             return f"{x} * {y}"
 
-        if count <= WRITTEN_SUM:
+        if count <= WRITTEN_SUM and not used:
             terms = [term(inner) for inner in itertools.product(*map(range, lengths))]
             return body.let(out.dtype, wrapped(f"({' + '.join(terms)})", out.dtype) if terms else literal(0, out.dtype))
         total = body.variable(out.dtype, "0", a.uniform and b.uniform)
-        with body.loop(count) as t:
+        with body.loop(count, used) as t:
             text = term([body.index(i) for i in unravelled(t, lengths)])
             body.lines.append(f"ASSIGN({total}, {wrapped(f'{total} + {text}', out.dtype)});")
             body.cost += 3 * body.times

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.math.safe import Array
+from jaxsim.native import launch as kernels
 from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native.expressions import C_TYPES
-from jaxsim.native.launch import Launch, launch
 
 THREADS = 64  # of a block
 
@@ -72,8 +72,8 @@ def search_by_kernel(s: KernelSearch, leaves: list[Array], count: Array, length:
     Only for CUDA. Raises UnsupportedPrimitive, CompilerMissing.
     """
     order, total = real_first(count, length)
-    how = Launch(-(-len(order) // THREADS), THREADS)
-    return launch(pool_source(s, len(count), length), "pool", [*leaves, order, total[None]], out, how)
+    how = kernels.Launch(-(-len(order) // THREADS), THREADS)
+    return kernels.launch(pool_source(s, len(count), length), "pool", [*leaves, order, total[None]], out, how)
 
 
 def real_first(count: Array, length: int) -> tuple[Array, Array]:

@@ -16,14 +16,13 @@ from jax import core
 from jax.ad_checkpoint import checkpoint_name
 
 from jaxsim.math.safe import Array
-from jaxsim.native import launch as kernels
+from jaxsim.native import tile_source as tile
 from jaxsim.native import vectors
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction, batched, size_of
 from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, flatten
 from jaxsim.native.segments import segments
 from jaxsim.native.statements import is_known, is_written
-from jaxsim.native.tile_source import TileSource, tile_source
 from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr
 
 KEPT = "kept_between_kernels"  # the name of what a derivative needs of JAX's operations, for policies of checkpoints
@@ -106,12 +105,12 @@ def _closed(traced: Any) -> tuple[Any, list[Array]]:
 
 
 def _on_cuda(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    return by_kernels(_on_gpu, GPU, plan, worlds, count, operands)
+    return by_kernels(tile.launch, GPU, plan, worlds, count, operands)
 
 
 def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array] | None:
     if plan.form == "host":
-        return by_kernels(_on_host, GPU, plan, worlds, count, operands)
+        return by_kernels(tile.run_on_host, GPU, plan, worlds, count, operands)
     if plan.form == "wide":
         return by_kernels(vectors.run, VECTORS, plan, worlds, count, operands)
     if plan.form != "batches" or count < FEWEST_WORLDS or not any(worlds):
@@ -137,9 +136,9 @@ def by_kernels(
                 if plan.form == "batches":
                     raise
                 for op in part.flat.operations:
-                    env |= _by_jax(op, env)
+                    env |= by_jax(op, env)
         elif part.operation is not None:
-            env |= _by_jax(part.operation, env)
+            env |= by_jax(part.operation, env)
     out = []
     for v in flat.outputs:
         x, worlds = (jnp.asarray(v), False) if isinstance(v, np.ndarray) else env[v]
@@ -147,7 +146,7 @@ def by_kernels(
     return out
 
 
-def _by_jax(op: Operation, env: dict[Var, tuple[Array, bool]]) -> dict[Var, tuple[Array, bool]]:
+def by_jax(op: Operation, env: dict[Var, tuple[Array, bool]]) -> dict[Var, tuple[Array, bool]]:
     """Results of one operation for all worlds."""
     given = [(jnp.asarray(v), False) if isinstance(v, np.ndarray) else env[v] for v in op.inputs]
     worlds = any(w for _, w in given)
@@ -158,23 +157,6 @@ def _by_jax(op: Operation, env: dict[Var, tuple[Array, bool]]) -> dict[Var, tupl
 
     run = jax.vmap(of, in_axes=tuple(0 if w else None for _, w in given)) if worlds else of
     return {v: (x, worlds) for v, x in zip(op.outputs, run(*(x for x, _ in given)), strict=True)}
-
-
-def _on_gpu(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    source = tile_source(flat, has_worlds, count)
-    how = kernels.Launch(-(-count // source.worlds), source.lanes * source.worlds, source.shared)
-    return kernels.launch(source.text, "tile", operands, _results(flat, source, count), how)[:-1]
-
-
-def _on_host(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    source = tile_source(flat, has_worlds, count, lanes=1)
-    return kernels.run_on_host(source.text, "tile", operands, _results(flat, source, count))[:-1]
-
-
-def _results(flat: Flat, source: TileSource, count: int) -> list[jax.ShapeDtypeStruct]:
-    """What the kernel writes, its scratch last."""
-    out = [jax.ShapeDtypeStruct((count, *v.shape), v.dtype) for v in flat.outputs]
-    return [*out, jax.ShapeDtypeStruct((max(1, count * source.scratch),), np.int8)]
 
 
 STAGE = NativeFunction(
@@ -227,7 +209,7 @@ def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, worlds: tuple[bool, ..
     """Values and derivatives, each a stage; results that do not depend on what moves have none."""
     moving = tuple(i for i, t in enumerate(tangents) if type(t) is not ad.Zero)
     if moving not in plan.traced.derivatives:
-        plan.traced.derivatives[moving] = _derivative(plan.traced.closed, moving)
+        plan.traced.derivatives[moving] = _derivative(plan.traced, moving)
     d = plan.traced.derivatives[moving]
     found = bind(*primals, plan=plan._replace(traced=d.forward, tangents=0), worlds=worlds)
     values, rest = found[: len(d.moves)], iter(found[len(d.moves) :])
@@ -244,12 +226,15 @@ def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, worlds: tuple[bool, ..
     return values, [next(moved) if m else z for m, z in zip(d.moves, none, strict=True)]
 
 
-def _derivative(closed: Any, moving: tuple[int, ...]) -> _Derivative:
+def _derivative(traced: _Traced, moving: tuple[int, ...]) -> _Derivative:
     """The derivative by the operands `moving`.
 
     What JAX computes between kernels is kept for it, and the operands: the rest is computed again, within a kernel.
     """
-    function = jax.checkpoint(partial(eval_jaxpr, closed.jaxpr, closed.consts), policy=_is_kept, prevent_cse=False)
+    closed = traced.closed
+    between = {op.name for op in traced.flat(GPU).operations if not is_known(op)}
+    function = partial(eval_jaxpr, closed.jaxpr, closed.consts)
+    function = jax.checkpoint(function, policy=partial(_is_kept, between), prevent_cse=False)
     shapes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
     moved = [shapes[i] for i in moving]
     trees = []
@@ -284,13 +269,18 @@ def _derivative(closed: Any, moving: tuple[int, ...]) -> _Derivative:
     return _Derivative(_Traced(forward), _Traced(linear), given, moves)
 
 
-def _is_kept(primitive: Any, *_: Any, **params: Any) -> bool:
-    """Whether an operation is, or holds, one that JAX computes between kernels."""
+def _is_kept(between: set[str], primitive: Any, *_: Any, **params: Any) -> bool:
+    """Whether an operation is one that JAX computes between kernels, if operations `between` them have these names."""
+    return primitive.name in between and _is_between(primitive, **params)
+
+
+def _is_between(primitive: Any, **params: Any) -> bool:
+    """Whether an operation is, or holds, one that cannot be written."""
     if not is_written(primitive.name):
         return True
     inner = [x for p in params.values() for x in (p if isinstance(p, tuple) else (p,))]
     jaxprs = [getattr(x, "jaxpr", x) for x in inner if hasattr(x, "jaxpr") or hasattr(x, "eqns")]
-    return any(_is_kept(e.primitive, **e.params) for j in jaxprs for e in j.eqns)
+    return any(_is_between(e.primitive, **e.params) for j in jaxprs for e in j.eqns)
 
 
 def _depends(jaxpr: Any, count: int) -> list[bool]:

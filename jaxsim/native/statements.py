@@ -26,19 +26,23 @@ from jaxsim.native.operations import (
     OFTEN,
     REDUCTIONS,
     SCATTERS,
+    STARTS,
     VIEWS,
     clamped,
+    in_use,
     known_rows,
     starts_of,
 )
 from jaxsim.native.sorting import sort
 from jaxsim.native.systems import cholesky, small_matrices, triangular_solve
 from jaxsim.native.uniform import carried_by_while, uniform_outputs, uniform_results
+from jaxsim.native.used import rows_in_use
 from jaxsim.native.writer import (
     CYCLES_OF_LOAD,
     OFTEN_COST,
     Body,
     Buffer,
+    Loop,
     Targets,
     Value,
     Writer,
@@ -50,6 +54,11 @@ from jaxsim.xla.compat import scan_lengths
 RECOMPUTED = 8  # instructions that are rather repeated than kept in memory
 UNKNOWN_TRIPS = 4  # of a loop whose length is not known, in the count of instructions
 LONGEST_ROW = 32  # numbers that a lane joins
+MOST_OF_BLOCK, LEAST_TERMS = 32, 4  # sums of a product that a lane has at once, and terms of each
+CYCLES_OF_LOOP = 3  # instructions of a turn, besides what it computes
+MOST_WARPS = 32  # of a world
+FEWEST_OF_TOTAL = 12  # numbers that lanes rather join at once than each of them one after the other
+MOST_APART = 16  # operations among which sums of arrays of one shape are looked for
 LANES_OF_SUM, MOST_PARTS = 32, 512  # parts of a long sum, at least and at most
 TERMS_OF_PART = 16
 MOST_SEARCHED = 4096  # entries times updates that an entry looks through
@@ -68,6 +77,7 @@ class _Scope:
         for k, op in enumerate(flat.operations):
             self.last |= {v: k for v in op.inputs if isinstance(v, Var)}
         self.last |= {v: len(flat.operations) for v in flat.outputs if isinstance(v, Var)}
+        self.used: dict[Var, tuple[int, str]] = {}
         self.foreign = {b for x, own in zip(args, owned, strict=True) if not own for b in x.reads}
 
     def read(self, v: Term) -> Value:
@@ -105,21 +115,27 @@ def compute(
     targets: Targets | None = None,
     owned: Sequence[bool] | None = None,
     made: Callable[[Buffer], None] = lambda _: None,
+    used: dict[Var, tuple[int, str]] | None = None,
 ) -> list[Value]:
     """Write the operations of a function for these arguments; its results.
 
     Some results have a buffer to lie in; `made` is called when one holds its result. Buffers of arguments that are
-    `owned` may be overwritten.
+    `owned` may be overwritten. Of arrays with an axis of rows in use only the `used` part is computed.
     """
-    targets = targets or {}
-    kept = _kept(flat, w.keeps_more, w.lanes) | set(targets)
+    targets, used, totals = targets or {}, used or {}, {}
+    groups = _groups(flat) if w.lanes > 1 else {}
+    kept = _kept(flat, w.keeps_more, w.lanes, groups) | set(targets)
     scope = _Scope(w, flat, args, owned or [False] * len(args))
+    scope.used = used
     for k, op in enumerate(flat.operations):
         for v in op.outputs:
             if v in targets and not targets[v].version:
                 targets[v].first = w.epoch
-        found = _results(w, op, scope, k, targets)
+        if k in groups:
+            totals |= _totals(w, flat, groups[k], scope)
+        found = [totals.pop(k)] if k in totals else _results(w, op, scope, k, targets)
         for v, x in zip(op.outputs, found, strict=True):
+            x = replace(x, used=used[v]) if v in used else x
             is_small = w.lanes == 1 and 0 < x.size <= w.registers and op.name not in VIEWS
             if v in targets and x.buffer is not targets[v]:
                 x = w.memory(x, targets[v])
@@ -149,7 +165,7 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
     if op.name in SAME_PLACE and (same := reshaped(operands[0], op.outputs[0].shape)) is not None:
         return [same]
     if op.name in JOINS and not small:
-        return [_join(w, op, operands, target)]
+        return [_join(w, op, operands, target, scope.used.get(op.outputs[0]))]
     if op.name == "pad" and w.lanes == 1 and not small and all(c[2] == 0 for c in op.params["padding_config"]):
         return [_padded(w, op, operands, target)]
     if op.name == "dynamic_update_slice" and w.lanes == 1 and not small:
@@ -164,6 +180,8 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
         return [_running(w, op, operands[0], target)]
     if op.name == "cumsum" and op.inputs[0].shape[op.params["axis"]] > LANES_OF_SUM:
         return [_long_cumsum(w, op, operands[0], target)]
+    if op.name == "dot_general" and w.lanes > 1 and (block := _block_of_product(w, op, operands)) is not None:
+        return [_product(w, op, operands, block, target)]
     return [_with_reads(op, x, operands) for x in EXPRESSIONS[op.name](op, operands)]
 
 
@@ -252,13 +270,14 @@ def _is_stored(op: Operation) -> bool:
     return op.name in STATEMENTS or op.name in CONTROL or op.name in JOINS
 
 
-def _kept(flat: Flat, often: bool, lanes: int) -> set[Var]:
+def _kept(flat: Flat, often: bool, lanes: int, groups: dict[int, list[int]]) -> set[Var]:
     """What goes to memory since loops read it more than once, and computing it again costs more.
 
     More than one loop; or one loop `often`, a guess, since what a lane has computed already it does not compute again.
     """
     cost: dict[Var, float] = {}
-    for op in flat.operations:
+    reader = {j: k for k, group in groups.items() for j in group}  # of a group as of one loop
+    for k, op in enumerate(flat.operations):
         own = sum(cost.get(v, 1) for v in op.inputs if isinstance(v, Var))
         x = op.inputs[0] if op.inputs else None
         if op.name in REDUCTIONS and x is not None:
@@ -266,7 +285,7 @@ def _kept(flat: Flat, often: bool, lanes: int) -> set[Var]:
         elif op.name == "dot_general" and x is not None:
             own *= math.prod(x.shape[d] for d in op.params["dimension_numbers"][0][0])
         price = 0 if op.name in VIEWS else COST.get(op.name, 2)
-        is_stored = _is_stored(op)
+        is_stored = _is_stored(op) or k in reader
         cost |= dict.fromkeys(op.outputs, 1 if is_stored else min(own + price, 1e6))
     readers: dict[Var, set[int]] = {}
     for v in flat.outputs:
@@ -275,8 +294,8 @@ def _kept(flat: Flat, often: bool, lanes: int) -> set[Var]:
     kept: set[Var] = set()
     read: dict[Var, float] = {}  # how many entries of it are computed, if it is not kept
     for k, op in reversed(list(enumerate(flat.operations))):
-        mine: set[int] = set()
-        for v in op.outputs:
+        mine: set[int] = {reader[k]} if k in reader else set()
+        for v in op.outputs if k not in reader else ():
             found = readers.get(v, set())
             again = (len(found) - 1) * cost[v] > RECOMPUTED or (
                 often and _is_read_often(v, read.get(v, 0), cost[v], lanes)
@@ -289,7 +308,7 @@ def _kept(flat: Flat, often: bool, lanes: int) -> set[Var]:
         for v in op.inputs:
             if isinstance(v, Var):
                 readers.setdefault(v, set()).update(mine)
-                read[v] = read.get(v, 0) + _entries(op, v, kept, read)
+                read[v] = read.get(v, 0) + (math.prod(v.shape) if k in reader else _entries(op, v, kept, read))
     return kept
 
 
@@ -315,12 +334,15 @@ def _new(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | N
     return target or w.buffer(out.dtype, math.prod(out.shape), uniform=all(x.uniform for x in operands))
 
 
-def _join(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None) -> Value:
-    """Arrays one after the other, in memory."""
+def _join(
+    w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None, used: tuple[int, str] | None
+) -> Value:
+    """Arrays one after the other, in memory, of which a part may be `used`."""
     out, axis = op.outputs[0], op.params["axis" if op.name == "stack" else "dimension"]
     buffer, begin = _new(w, op, operands, target), 0
     if axis > 0 and math.prod(out.shape[axis:]) <= LONGEST_ROW and math.prod(out.shape) > 0:
-        w.fill(buffer, JOINS[op.name](op, operands)[0], out.shape, split=axis)  # a lane writes a row
+        joined = replace(JOINS[op.name](op, operands)[0], used=used)
+        w.fill(buffer, joined, out.shape, split=axis)  # a lane writes a row
         return w.stored(buffer, out.shape)
     for x in operands:
         if op.name == "stack":
@@ -392,6 +414,8 @@ def _in_parts(w: Writer, op: Operation, x: Value) -> Value:
     axes, out = op.params["axes"], op.outputs[0]
     count, rows = math.prod(x.shape[a] for a in axes), math.prod(out.shape)
     axis = max(axes, key=lambda a: x.shape[a], default=0)
+    if x.used is not None and x.used[0] in axes:
+        return x
     if w.lanes == 1 or count < 2 * LANES_OF_SUM or rows * 4 > LANES_OF_SUM or x.shape[axis] <= LANES_OF_SUM:
         return x
     length = x.shape[axis]
@@ -410,6 +434,115 @@ def _in_parts(w: Writer, op: Operation, x: Value) -> Value:
 
     shape = (*x.shape[:axis], parts, *x.shape[axis + 1 :])
     return _in_parts(w, op, w.memory(Value(shape, x.dtype, entry, size * RECOMPUTED)))
+
+
+def _is_total(op: Operation) -> bool:
+    """Whether an operation reduces a long array to a number."""
+    if op.name not in REDUCTIONS or not isinstance(op.inputs[0], Var):
+        return False
+    return math.prod(op.outputs[0].shape) == 1 and math.prod(op.inputs[0].shape) >= FEWEST_OF_TOTAL
+
+
+def _groups(flat: Flat) -> dict[int, list[int]]:
+    """Reductions to a number that all lanes compute in one pass, by the first of them: of arrays of one shape."""
+    made = {v: k for k, op in enumerate(flat.operations) for v in op.outputs}
+    found: dict[int, list[int]] = {}
+    taken: set[int] = set()
+    for k, op in enumerate(flat.operations):
+        if k in taken or not _is_total(op):
+            continue
+        found[k] = [k]
+        for j, other in enumerate(flat.operations[k + 1 : k + MOST_APART], k + 1):
+            x = other.inputs[0] if _is_total(other) else None
+            if isinstance(x, Var) and x.shape == op.inputs[0].shape and made.get(x, -1) < k:
+                found[k].append(j)
+        taken.update(found[k])
+    return found
+
+
+def _totals(w: Writer, flat: Flat, together: Sequence[int], scope: _Scope) -> dict[int, Value]:
+    """Reductions of arrays of one shape to a number each, by all lanes at once."""
+    group = [(j, flat.operations[j]) for j in together]
+    first = group[0][1]
+    terms = [scope.read(op.inputs[0]) for _, op in group]
+    used = next((x.used for x in terms if x.used is not None), None)
+    body, shape = w.body(), first.inputs[0].shape
+    head, index = w.every(body, shape, used)
+    entries = [body.at(x, index) for x in terms]
+    joins = [REDUCTIONS[op.name] for _, op in group]
+    names = [next(w.names) for _ in group]
+    for name, (_, op) in zip(names, group, strict=True):
+        out = op.outputs[0]
+        w.line(f"{c_type(out.dtype)} {name} = {STARTS[op.name](out.dtype)};")
+
+    def joined(others: Sequence[str]) -> list[str]:
+        parts = zip(names, others, joins, group, strict=True)
+        return [f"{n} = {join(n, other, out=op.outputs[0].dtype)};" for n, other, join, (_, op) in parts]
+
+    w.write(body, joined(entries), math.prod(shape), head)
+    kinds = [c_type(op.outputs[0].dtype) for _, op in group]
+    others = [f"other_{n}" for n in names]
+    declared = [f"{t} {o} = OF_LANE({n}, step);" for t, o, n in zip(kinds, others, names, strict=True)]
+    w.line(" ".join(["FOLDED(step) {", *declared, *joined(others), "}"]))
+    slots = [w.buffer(op.outputs[0].dtype, MOST_WARPS) for _, op in group]
+    puts = [f"{b.name}[lane / WARP] = {n};" for b, n in zip(slots, names, strict=True)]
+    begun = [f"{n} = {b.name}[0];" for b, n in zip(slots, names, strict=True)]
+    w.line(" ".join(["if (WARPS > 1) { if (lane % WARP == 0) {", *puts, "} sync();", *begun]))
+    w.line(" ".join(["for (int k = 1; k < WARPS; ++k) {", *joined([f"{b.name}[k]" for b in slots]), "} }"]))
+    w.loops.append(Loop(1, 15 * len(group), w.times))
+    return {
+        j: named(w, op.outputs[0].shape, op.outputs[0].dtype, (name,))
+        for (j, op), name in zip(group, names, strict=True)
+    }
+
+
+def _block_of_product(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[int, int] | None:
+    """Rows and columns of a product that a lane computes at once; None where one entry after the other is as good."""
+    (a, b), out = operands, op.outputs[0]
+    (ca, cb), (batch, _) = op.params["dimension_numbers"]
+    if batch or (len(ca), len(a.shape), len(b.shape)) != (1, 2, 2) or a.shape[ca[0]] < LEAST_TERMS:
+        return None
+    if any(x.used is not None and x.used[0] not in c for x, c in ((a, ca), (b, cb))):
+        return None
+    rows, cols = out.shape
+
+    def cost(r: int, c: int) -> float:
+        return math.ceil(-(-rows // r) * -(-cols // c) / w.lanes) * (r + c + r * c + CYCLES_OF_LOOP)
+
+    sizes = [(r, c) for r in range(1, MOST_OF_BLOCK + 1) for c in range(1, MOST_OF_BLOCK // r + 1)]
+    best = min(sizes, key=lambda n: cost(*n))
+    return best if cost(*best) < 0.8 * cost(1, 1) and best != (1, 1) else None
+
+
+def _product(
+    w: Writer, op: Operation, operands: Sequence[Value], block: tuple[int, int], target: Buffer | None
+) -> Value:
+    """A product of matrices, of which each lane computes blocks: an entry of the operands is read for several sums."""
+    (a, b), out = operands, op.outputs[0]
+    (ca, cb), _ = op.params["dimension_numbers"]
+    blocks = [-(-n // size) for n, size in zip(out.shape, block, strict=True)]
+    _, used = in_use(a if a.used is not None else b, ca if a.used is not None else cb)
+    buffer, body = _new(w, op, operands, target), w.body()
+    head, first = w.every(body, blocks)
+    starts = [body.index(f"({i} * {size})") for i, size in zip(first, block, strict=True)]
+    places = [
+        [clamped(body, str(plus(start, k)), n - 1) if n % size else body.index(plus(start, k)) for k in range(size)]
+        for start, n, size in zip(starts, out.shape, block, strict=True)
+    ]
+    sums = {(r, c): body.variable(out.dtype, "0") for r in range(block[0]) for c in range(block[1])}
+    with body.loop(a.shape[ca[0]], used) as t:
+        left = [body.at(a, [t, i] if ca[0] == 0 else [i, t]) for i in places[0]]
+        right = [body.at(b, [t, j] if cb[0] == 0 else [j, t]) for j in places[1]]
+        for (r, c), total in sums.items():
+            body.lines.append(f"{total} = {total} + {left[r]} * {right[c]};")
+            body.cost += body.times
+    stores = [
+        f"PUT({buffer.name}, {body.index(linear([places[0][r], places[1][c]], out.shape))}, {total});"
+        for (r, c), total in sums.items()
+    ]
+    w.write(body, stores, math.prod(blocks), head)
+    w.written(buffer)
+    return w.stored(buffer, out.shape)
 
 
 def _long_cumsum(w: Writer, op: Operation, x: Value, target: Buffer | None) -> Value:
@@ -751,9 +884,9 @@ def _over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets
     In a vector of worlds it is as long as the one that uses most needs; a row that is not in use counts for nothing.
     """
     p = op.params
-    if w.lanes > 1:
-        return compute(w, flatten(p["every"], w.platform), operands[1:])
     nshared, nmapped = p["nshared"], p["nmapped"]
+    if w.lanes > 1:
+        return _by_lanes(w, op, operands)
     count, *rest = operands
     shared = [x if x.cost <= OFTEN_COST else w.memory(x) for x in rest[:nshared]]
     rows = [w.in_buffer(w.memory(x) if x.cost > OFTEN_COST else x) for x in rest[nshared:]]
@@ -778,6 +911,32 @@ def _over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets
     for buffer in mapped:
         buffer.version += 1
     return [*(w.stored(b, v.shape) for b, v in zip(mapped, op.outputs, strict=False)), *(_finished(w, q) for q in sums)]
+
+
+def _by_lanes(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
+    """Results of rows in use, and sums over them: all such rows at once."""
+    p, (count, *rest) = op.params, operands
+    flat, nshared = flatten(p["every"], w.platform), p["nshared"]
+    most = op.inputs[1 + nshared].shape[0]
+    rows = rows_in_use(flat, nshared, most) if most > 1 else None
+    if rows is None:
+        return compute(w, flat, rest)
+    total = w.name_of(count)
+    used = {v: (axis, total if many == 1 else f"{total} * {many}") for v, (axis, many) in rows.items()}
+    given = [replace(x, used=used[v]) if v in used else x for v, x in zip(flat.inputs, rest, strict=True)]
+    found = compute(w, flat, given, used=used)
+    for k, (v, x) in enumerate(zip(op.outputs[: p["nmapped"]], found, strict=False)):
+        buffer, own = w.buffer(v.dtype, math.prod(v.shape)), math.prod(v.shape[1:])
+        if not buffer.size:
+            continue
+        if x.used is None:  # the same for all rows
+            x = replace(x, used=(0, total))
+        w.fill(buffer, x, v.shape)
+        zeros = [f"PUT({buffer.name}, {total} * {own} + i, 0);"]
+        w.write(w.body(), zeros, buffer.size, f"ALL(i, {own} * ({most} - {total}))")
+        w.written(buffer)
+        found[k] = w.stored(buffer, v.shape)
+    return found
 
 
 def _world_program(w: Writer, op: Operation, operands: list[Value], _: Targets) -> list[Value]:

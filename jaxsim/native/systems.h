@@ -1,11 +1,8 @@
-/* Systems of equations by the lanes of a world. What is generated before this text: REAL, the type of real numbers, and
-   T, of those of a world. Matrices are rows after rows. Functions begin when all operands are written, and their results
-   may be read when they end. */
+/* Systems of equations by one lane, of a world or of a vector of worlds. What is generated before this text: REAL, the
+   type of real numbers, and T, of those of a world. Matrices are rows after rows. Several lanes have `systems.cu`. */
 
 /* Functions of `count` matrices of n rows, one after the other in memory. EVERY goes over the entries (i, j) of `rows`
-   by `cols` numbers of each matrix g, LOWER over those of a square with j <= i. Several lanes take them in turn, without
-   a division for each: a lane's next entry is a known number of rows and columns on. */
-#if LANES == 1
+   by `cols` numbers of each matrix g, LOWER over those of a square with j <= i. */
 #define EVERY(g, i, j, rows, cols) \
   for (int g = 0; g < count; ++g) \
     for (int i = 0; i < (rows); ++i) \
@@ -14,36 +11,6 @@
   for (int g = 0; g < count; ++g) \
     for (int i = 0; i < (size); ++i) \
       for (int j = 0; j <= i; ++j)
-#else
-/* entry {matrix, row, column} of a lane, and its steps in each */
-FUNCTION void first_entry(int lane, int count, int rows, int cols, int* at) {
-  int size = rows * cols;
-  if (size <= 0) {
-    at[0] = count;
-    return;
-  }
-  at[0] = lane / size, at[1] = lane % size / cols, at[2] = lane % cols;
-  at[3] = LANES / size, at[4] = LANES % size / cols, at[5] = LANES % cols;
-}
-FUNCTION void next_entry(int rows, int cols, int* at) {
-  at[2] += at[5];
-  int row = at[2] >= cols;
-  at[2] -= row ? cols : 0;
-  at[1] += at[4] + row;
-  int matrix = at[1] >= rows;
-  at[1] -= matrix ? rows : 0;
-  at[0] += at[3] + matrix;
-}
-#define EVERY(g, i, j, rows, cols) \
-  for (int at[6] = {0, 0, 0, 0, 0, 0}, g = (first_entry(lane, count, rows, cols, at), 0), i, j; \
-       at[0] < count && (g = at[0], i = at[1], j = at[2], true); next_entry(rows, cols, at))
-/* Row r of the upper half, and what is left of its length one of the lower half. */
-#define LOWER(g, i, j, size) \
-  for (int half = (size) / 2, tall = (size) - half, wide = (size) + 1 - (size) % 2, more = 1; more; more = 0) \
-    EVERY(g, r_, c_, tall, wide) \
-      for (int below = c_ <= r_ + half, i = below ? r_ + half : half - 1 - r_, j = below ? c_ : wide - 1 - c_, once = 1; \
-           once; once = 0)
-#endif
 
 /* Elimination without square roots: the lower triangle of `a` holds L D, its diagonal D, `inverse` 1 / D, which is nan
    where a pivot is not positive. Golub and Van Loan, 4.1. */

@@ -1,4 +1,4 @@
-"""Statements of systems of equations: calls of the functions of `systems.h`."""
+"""Statements of systems of equations: calls of the functions of `systems.h`, for one lane, and `systems.cu`."""
 
 import math
 from collections.abc import Sequence
@@ -7,19 +7,52 @@ from typing import Any
 from jaxsim.native.jaxpr import Operation
 from jaxsim.native.writer import Buffer, Loop, Targets, Value, Writer
 
+TOLD = 2  # numbers that lanes tell each other
+SHARED_STEP = 12  # instructions of a lane for a pivot, or an entry that all lanes of a system read
 
-def _call(w: Writer, name: str, sizes: Sequence[Any], arrays: Sequence[Buffer | str], work: float) -> None:
-    """Write a call of a function of `systems.h`, which reads and writes these arrays and ends with a wait."""
+
+def _call(w: Writer, name: str, n: int, sizes: Sequence[Any], arrays: Sequence[Buffer | str], work: float) -> None:
+    """Write a call of a function of systems of n rows, which reads and writes these arrays and ends with a wait.
+
+    `work` are entries that one lane computes.
+    """
     w.sync()
-    text = ", ".join(["lane", *map(str, sizes), *(b if isinstance(b, str) else b.name for b in arrays)])
-    w.line(f"{name}({text});")
+    count, *rest = sizes
+    text = ", ".join(map(str, (*([count, n] if w.lanes == 1 else [count]), *rest)))
+    names = ", ".join(b if isinstance(b, str) else b.name for b in arrays)
+    w.line(f"{name if w.lanes == 1 else f'{name}_{n}'}(lane, {text}, {names});")
+    w.systems.add(n)
     w.epoch += 1
     w.unread.clear()
     for b in arrays:
         if isinstance(b, Buffer):
             b.last = w.epoch
             b.version += 1
-    w.loops.append(Loop(math.ceil(work), 10, w.times))
+    if w.lanes == 1:
+        w.loops.append(Loop(math.ceil(work), 10, w.times))
+    else:
+        w.loops.append(Loop(math.ceil(work / n), n + 2 * SHARED_STEP, w.times))
+
+
+def _read(w: Writer, x: Value) -> Buffer:
+    """Memory of a matrix or right-hand sides that a function reads; one lane overwrites it."""
+    buffer = w.copy(x) if w.lanes == 1 else w.in_buffer(x).buffer
+    assert buffer is not None  # it is in memory
+    w.read({buffer})
+    return buffer
+
+
+def _factors(w: Writer, a: Value, n: int) -> list[Buffer]:
+    """A matrix to factorise, and memory for its factors and the inverses of its pivots."""
+    count = a.size // (n * n)
+    if w.lanes == 1:
+        return [_read(w, a), w.buffer(a.dtype, count * n)]
+    return [_read(w, a), w.buffer(a.dtype, count * n * pitch(n)), w.buffer(a.dtype, count * n + TOLD)]
+
+
+def pitch(n: int) -> int:
+    """Numbers from a row of factors to the next one."""
+    return -(-n // 4) * 4
 
 
 def cholesky(w: Writer, op: Operation, operands: list[Value], _: Targets) -> list[Value]:
@@ -29,9 +62,8 @@ def cholesky(w: Writer, op: Operation, operands: list[Value], _: Targets) -> lis
 
 
 def _factor(w: Writer, a: Value, n: int) -> Buffer:
-    count = a.size // (n * n)
-    work, inverse, factor = w.copy(a), w.buffer(a.dtype, count * n), w.buffer(a.dtype, a.size)
-    _call(w, "cholesky", [count, n], [work, inverse, factor], count * n * n * n / 6)
+    factor, count = w.buffer(a.dtype, a.size), a.size // (n * n)
+    _call(w, "cholesky", n, [count], [*_factors(w, a, n), factor], count * n * n * n / 6)
     return factor
 
 
@@ -42,13 +74,16 @@ def small_matrices(w: Writer, op: Operation, operands: list[Value], _: Targets) 
     if plan.name == "cholesky":
         return [w.stored(_factor(w, operands[0], n), out.shape)]
     count = operands[0].size // (n * n)
-    x = w.buffer(dtype, count * n * m)
-    given = [w.copy(o) for o in operands]
+    given: list[Buffer] = []
     if plan.name == "solve_positive":
-        given.insert(1, w.buffer(dtype, count * n))
+        given = [*_factors(w, operands[0], n), *(_read(w, x) for x in operands[1:])]
     elif plan.name == "solve_any":
-        given.insert(0, w.buffer(dtype, n * (n + m)))
-    _call(w, plan.name, [count, n, m], [*given, x], count * (n * n * n / 6 + n * n * m))
+        given = [w.buffer(dtype, n * (n + m)), *(_read(w, x) for x in operands)]
+    else:
+        given = [_read(w, x) for x in operands]
+        given += [w.buffer(dtype, TOLD)] if w.lanes > 1 else []
+    x = w.buffer(dtype, count * n * m)
+    _call(w, plan.name, n, [count, m], [*given, x], count * (n * n * n / 6 + n * n * m))
     return [w.stored(x, out.shape)]
 
 
@@ -63,7 +98,9 @@ def triangular_solve(w: Writer, op: Operation, operands: list[Value], _: Targets
     row, col = (1, n) if transposed else (n, 1)
     beside, next_ = (1, m) if p["left_side"] else (n, 1)
     unit = "true" if p["unit_diagonal"] else "false"
-    x, work = w.buffer(b.dtype, b.size), w.buffer(b.dtype, b.size)
-    arrays = [w.copy(a), str(row), str(col), w.copy(b), str(next_), str(beside), work, x]
-    _call(w, "solve_triangular", [count, n, m, "true" if forward else "false", unit], arrays, count * n * n * m)
+    left, right = _read(w, a), _read(w, b)
+    work = w.buffer(b.dtype, b.size if w.lanes == 1 else TOLD)
+    x = w.buffer(b.dtype, b.size)
+    arrays = [left, str(row), str(col), right, str(next_), str(beside), work, x]
+    _call(w, "solve_triangular", n, [count, m, "true" if forward else "false", unit], arrays, count * n * n * m)
     return [w.stored(x, out.shape)]

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
+from jaxsim.math.safe import Array
 from jaxsim.native import launch as kernels
 from jaxsim.native.expressions import PREAMBLE, UnsupportedPrimitive, c_type
 from jaxsim.native.jaxpr import Flat, Var
@@ -43,6 +45,25 @@ def tile_source(flat: Flat, has_worlds: Sequence[bool], count: int, lanes: int |
         raise UnsupportedPrimitive("a kernel of so many arrays")
     tried = [_written(flat, has_worlds, count, lanes, keeps_more) for keeps_more in (False, True)]
     return min(tried, key=lambda t: t[0])[1]
+
+
+def launch(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    """Results (count, ...) of the function by its kernel on a GPU. Raises UnsupportedPrimitive, CompilerMissing."""
+    source = tile_source(flat, has_worlds, count)
+    how = kernels.Launch(-(-count // source.worlds), source.lanes * source.worlds, source.shared)
+    return kernels.launch(source.text, "tile", operands, _results(flat, source, count), how)[:-1]
+
+
+def run_on_host(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    """The same on the host, by one lane: for tests."""
+    source = tile_source(flat, has_worlds, count, lanes=1)
+    return kernels.run_on_host(source.text, "tile", operands, _results(flat, source, count))[:-1]
+
+
+def _results(flat: Flat, source: TileSource, count: int) -> list[jax.ShapeDtypeStruct]:
+    """What the kernel writes, its scratch last."""
+    out = [jax.ShapeDtypeStruct((count, *v.shape), v.dtype) for v in flat.outputs]
+    return [*out, jax.ShapeDtypeStruct((max(1, count * source.scratch),), np.int8)]
 
 
 def real_type(flat: Flat, outputs: Sequence[Var]) -> np.dtype:
@@ -137,7 +158,9 @@ def _text(
     own = [f"in{i} += (long long)world * {math.prod(v.shape)};" for i, v in enumerate(flat.inputs) if has_worlds[i]]
     own += [f"out{i} += (long long)world * {math.prod(v.shape)};" for i, v in enumerate(outputs)]
     own.append(f"scratch += (long long)world * {shape.scratch};")
-    lanes = "".join(text(Path(__file__).parent, name) for name in ("lane.h", "systems.h"))
+    here = Path(__file__).parent
+    systems = [f"#define N {n}\n{text(here, 'systems.cu')}" for n in sorted(w.systems) if w.lanes > 1]
+    lanes = "\n".join([text(here, "lane.h"), *(systems if w.lanes > 1 else [text(here, "systems.h")])])
     signature, names = ", ".join(parameters), ", ".join(p.split()[-1] for p in parameters)
     lines = "\n".join([*own, *declared, *w.lines])
     tables = "\n".join(w.tables)

@@ -79,6 +79,7 @@ class Value:
     aligned: frozenset[Buffer] = frozenset()
     uniform: bool = False
     symmetric: bool = False  # a square matrix
+    used: tuple[int, str] | None = None  # an axis of which only so many first entries, an expression, are in use
 
     @property
     def size(self) -> int:
@@ -152,11 +153,11 @@ class Body:
         return name
 
     @contextmanager
-    def loop(self, count: int) -> Iterator[str]:
-        """Statements that are repeated, for the index that this gives."""
+    def loop(self, count: int, used: str | None = None) -> Iterator[str]:
+        """Statements that are repeated, for the index that this gives; only `used` of so many times, an expression."""
         name, outer, times = next(self.names), self.known, self.times
-        self.lines.append(f"for (int {name} = 0; {name} < {count}; ++{name}) {{")
-        self.known, self.times = self.known.new_child(), times * count
+        self.lines.append(f"for (int {name} = 0; {name} < {used or count}; ++{name}) {{")
+        self.known, self.times = self.known.new_child(), times * (count / 2 if used else count)
         yield name
         self.known, self.times = outer, times
         self.lines.append("}")
@@ -189,6 +190,7 @@ class Writer:
     times: float = 1  # that what is written runs
     unread: set[Buffer] = field(default_factory=set)  # written, and no wait since
     known_tables: dict[tuple, str] = field(default_factory=dict)
+    systems: set[int] = field(default_factory=set)  # rows of systems of equations, one function for each
     externals: dict[str, Any] = field(default_factory=dict)  # C functions of one world, by name: their sources
     names: Iterator[str] = field(default_factory=lambda: (f"v{i}" for i in itertools.count()))
 
@@ -342,7 +344,7 @@ class Writer:
         buffer = buffer or self.buffer(x.dtype, x.size, uniform=x.uniform)
         if x.size and x.buffer is not buffer:
             self.fill(buffer, x, x.shape)
-        return stored(buffer, x.shape)
+        return replace(stored(buffer, x.shape), used=x.used)
 
     def copy(self, x: Value, uniform: bool = False) -> Buffer:
         """A copy of an array in memory that may be overwritten."""
@@ -374,6 +376,8 @@ class Writer:
         own = {tuple(range(written_out(x.shape) if split is None else split, last))}
         if split is None and self.lanes > 1:
             own |= {(), *((d,) for d, n in enumerate(x.shape) if 1 < n <= WRITTEN_OUT)}
+        if x.used is not None:
+            own = {axes for axes in own if x.used[0] not in axes} or {tuple(range(x.used[0] + 1, last))}
         tried = [self._rows(buffer, x, shape, place, axes) for axes in sorted(own)]
         rows, body, stores, head = min(tried, key=lambda t: math.ceil(t[0] / self.lanes) * (t[1].cost + len(t[2])))
         self.write(body, stores, rows, head)
@@ -387,8 +391,17 @@ class Writer:
         self.write(body, stores, n * (n + 1) // 2, f"EACH({i}, {n}) UPTO({j}, {i})")
         self.written(buffer)
 
-    def every(self, body: Body, lengths: Sequence[int]) -> tuple[str, list[Index]]:
-        """The head of a loop over all entries of axes of these lengths, and their indices."""
+    def every(self, body: Body, lengths: Sequence[int], used: tuple[int, str] | None = None) -> tuple[str, list[Index]]:
+        """The head of a loop over all entries of axes of these lengths, and their indices.
+
+        Of one axis only the first entries are `used`: the loop goes over that one last.
+        """
+        if used is not None:
+            axis, count = used
+            rest = [*lengths[:axis], *lengths[axis + 1 :]]
+            parts = unravelled("i", [lengths[axis], *rest])
+            index = [body.index(i) for i in (*parts[1 : axis + 1], parts[0], *parts[axis + 1 :])]
+            return f"ALL(i, {count} * {math.prod(rest)})", index
         if math.prod(lengths) == 1:
             return ONE if self.lanes > 1 else "", [0] * len(lengths)
         if self.lanes > 1:
@@ -408,7 +421,7 @@ class Writer:
         """Statements that write a row of an array, the axes `own`; the number of rows, and the head of their loop."""
         others = [d for d in range(len(x.shape)) if d not in own]
         body, lengths = self.body(), [x.shape[d] for d in others]
-        head, outer = self.every(body, lengths)
+        head, outer = self.every(body, lengths, x.used and (others.index(x.used[0]), x.used[1]))
         stores = []
         for inner in itertools.product(*(range(x.shape[d]) for d in own)):
             at = dict(zip([*others, *own], [*outer, *inner], strict=True))

@@ -8,6 +8,7 @@ import pytest
 from jaxsim.native import compiler as native
 from jaxsim.native import launch as kernels
 from jaxsim.native import matrices
+from jaxsim.native import tile_source as tile
 from jaxsim.xla import linalg
 
 needs_compiler = pytest.mark.skipif(
@@ -22,12 +23,11 @@ def positive(count, n):
 
 
 def by_kernel(name, *operands):
-    """The function by its kernel."""
+    """The function by its kernel, compiled for the host."""
     last = operands[-1]
     n, k = operands[0].shape[-1], last.shape[-1] if name != "cholesky" and last.ndim == 3 else 1
-    source = matrices.matrices_source(name, n, k, last.dtype, len(last), kernels.HOST)
-    out = jax.ShapeDtypeStruct(last.shape, last.dtype)
-    return jax.jit(lambda *x: kernels.run_on_host(source, "matrices", x, out))(*operands)
+    flat = matrices.flat_of(matrices.Plan(name, n, k, None), operands)
+    return jax.jit(lambda *x: tile.run_on_host(flat, [True] * len(x), len(last), x)[0][:, 0])(*operands)
 
 
 @needs_compiler
@@ -78,5 +78,5 @@ def test_a_gpu_takes_one_kernel_and_no_library(name, monkeypatch):
     function, operands = CASES[name]
     traced = jax.jit(jax.vmap(function)).trace(*map(jnp.asarray, operands()))
     text = traced.lower(lowering_platforms=("cuda",)).as_text()
-    assert text.count("__gpu$xla.gpu.ptx") == 1 and f"{name}(lane, memory" in text
+    assert text.count("__gpu$xla.gpu.ptx") == 1 and f"{name}_4(lane, " in text
     assert "xla.gpu" not in traced.lower(lowering_platforms=("cpu",)).as_text()

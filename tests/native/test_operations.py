@@ -167,6 +167,7 @@ CASES = {
     "scan": (scanned, numbers(6), numbers(7, 3)),
     "cond": (branches, numbers(40)),
     "positive": (lambda a, b: linalg.solve_positive(a[None], b[None])[0], positive(11, 11), numbers(11)),
+    "many rows": (lambda a, b: linalg.solve_positive(a[None], b[None])[0], positive(66, 66), numbers(66)),
     "positive matrices": (linalg.solve_positive, positive(4, 6, 6), numbers(4, 6)),
     "L' D L": (lambda a, *b: linalg.solve_ltdl(jnp.tril(a, -1), *b), numbers(3, 6, 6), numbers(3, 6), numbers(3, 6, 2)),
     "any": (linalg.solve, numbers(8, 8), numbers(8, 1)),

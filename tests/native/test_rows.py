@@ -9,6 +9,7 @@ from jaxsim.native import compiler as native
 from jaxsim.native.hints import symmetric_matrix
 from jaxsim.native.rows import count_in_use, over_rows
 from jaxsim.native.stage import stage
+from tests.native import threads
 
 NWORLD, NROW = 19, 5
 needs_compiler = pytest.mark.skipif(native.c_compiler() is None, reason="runs machine code of a C compiler")
@@ -47,6 +48,30 @@ def test_rows_in_use_and_their_sums(form):
     given = worlds()
     found = jax.jit(jax.vmap(stage(function, form)))(*given)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), found, expected(*given))
+
+
+@needs_compiler
+def test_lanes_do_not_read_rows_that_are_not_in_use(monkeypatch):
+    threads.use(monkeypatch)
+    count, x, jacobian = worlds()
+    absent = (np.arange(NROW) >= count[:, None])[:, :, None, None]
+    found = jax.jit(jax.vmap(stage(function, "host")))(count, x, np.where(absent, np.nan, jacobian))
+    want = expected(count, x, jacobian)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), found, want)
+
+
+@needs_compiler
+def test_lanes_compute_all_rows_where_it_is_not_known_which_are_in_use(monkeypatch):
+    threads.use(monkeypatch)
+
+    def sums(count, jacobian):
+        of_rows = lambda _, rows: ((), jnp.sum(jnp.cumsum(rows, 1)))  # noqa: E731
+        return over_rows(of_rows, count, None, jacobian)[1]
+
+    count, _, jacobian = worlds()
+    used = np.where((np.arange(NROW) < count[:, None])[:, :, None, None], jacobian, 0)
+    found = jax.jit(jax.vmap(stage(sums, "host")))(count, used)
+    np.testing.assert_allclose(found, np.cumsum(used, 2).sum((1, 2, 3)), rtol=1e-12)
 
 
 def test_derivatives_are_those_of_all_rows():

@@ -3,7 +3,7 @@
 from typing import Any
 
 from jaxsim.native import compiler as native
-from jaxsim.native import stage as tile
+from jaxsim.native import tile_source as tile
 from jaxsim.native.tile_source import TileSource, tile_source
 
 LANES = 5

@@ -43,7 +43,8 @@ def _solve_jvp(layout: Layout, limits: primal.IterationLimits, primals: tuple, t
     acc = checkpoint_name(found.acc, SOLUTION)
     _, dg = jax.jvp(lambda q: gradient(layout, q, acc), (p,), (tangents[0],))
     r = residual(layout, p, acc)
-    fixed = primal.hessian(layout, *jax.lax.stop_gradient((p, primal.by_slots(layout, r))))
+    q, slots = jax.lax.stop_gradient((p, primal.by_slots(layout, r)))
+    fixed = primal.hessian(layout, q, primal.contacts_in_use(layout, q), slots)
     h = hessian(layout, p, curvature(layout, p, r))  # for derivatives of derivatives; one alone does not compute it
     solve_fixed = partial(primal.solve_hessian, layout, fixed)
     dacc = jax.lax.custom_linear_solve(partial(dot, h), -dg, lambda _, b: solve_fixed(b), symmetric=True)

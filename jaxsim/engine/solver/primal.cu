@@ -255,6 +255,7 @@ FUNCTION void first_guess(int lane, const Problem* p, T* s, T* acc, T* momentum,
   }
   sums(lane, cost, 3, s + AT_SUMS);
   if (!(cost[0] + cost[1] < cost[2])) return;
+  sync(); /* other lanes have read r, with shuffles alone in between */
   ALL(k, NSLOT) r[k] = z[k];
   EACH(c, j) acc[c] = warm[c], momentum[c] = heavy[c];
 }

@@ -127,19 +127,22 @@ def solve(
 ) -> Solution:
     """The solution, as it is defined on every platform."""
     direction, last = limits.solver.directions(layout, p)
+    count = contacts_in_use(layout, p)
     operators = SolverOperators(
         smooth=p.qfrc_smooth,
         inertia=partial(dot, p.M.matrix),
-        rows=partial(rows_times, layout, p),
-        constraint=partial(constraint_force, layout, p),
-        along=partial(along, layout, p),
+        rows=partial(rows_times, layout, p, count),
+        constraint=partial(constraint_force, layout, p, count),
+        along=partial(along, layout, p, count),
         direction=direction,
         last=last,
     )
-    start, free = first_guess(partial(residual, layout, p), partial(cost, layout, p), p, guesses.free, guesses.warm)
+    start, free = first_guess(
+        partial(residual, layout, p, count), partial(cost, layout, p, count), p, guesses.free, guesses.warm
+    )
     acc, niter = minimise(operators, limits, settings, start, while_each)
-    r = residual(layout, p, acc)
-    return Solution(acc, niter, in_slots(r), in_slots(free), constraint_force(layout, p, r))
+    r = residual(layout, p, count, acc)
+    return Solution(acc, niter, in_slots(r), in_slots(free), constraint_force(layout, p, count, r))
 
 
 def solution(layout: Layout, p: ConstraintProblem, acc: Array, niter: Array, free: Array) -> Solution:
@@ -199,7 +202,8 @@ def solve_hessian(layout: Layout, h: Array, b: Array) -> Array:
 
 def newton_directions(layout: Layout, p: ConstraintProblem) -> tuple[Callable, tuple[()]]:
     """Directions to the minimum of the quadratic around each state."""
-    return lambda s: (-solve_hessian(layout, hessian(layout, p, s.r), s.grad), ()), ()
+    count = contacts_in_use(layout, p)
+    return lambda s: (-solve_hessian(layout, hessian(layout, p, count, s.r), s.grad), ()), ()
 
 
 # ---- rows: those of contacts end with the last one in use
@@ -225,21 +229,26 @@ def in_slots(x: SlotRows) -> Array:
 HESSIAN_CHUNK = 8  # contacts whose share of the Hessian XLA adds at a time
 
 
+def contacts_in_use(layout: Layout, p: ConstraintProblem) -> Array:
+    """Number of contacts up to the last one with rows: they come first in their buffer."""
+    return count_in_use((contact_slots(layout, p.D) > 0).any(1)) if layout.ncontact else jnp.zeros((), jnp.int32)
+
+
 def over_contacts(
     layout: Layout,
     p: ConstraintProblem,
+    count: Array,
     function: Callable,
     shared: Any,
     *rows: Array,
     chunk: int | None = None,
 ) -> Any:
-    """`over_rows` of `function(shared, contacts, jacobian, *rows)` for the contacts of the problem."""
-    count = count_in_use((contact_slots(layout, p.D) > 0).any(1))  # contacts come first in their buffer
+    """`over_rows` of `function(shared, contacts, jacobian, *rows)` for the first `count` contacts of the problem."""
     each = (contact_rows(layout, p), p.J.contact, *rows)
     return over_rows(lambda shared, x: function(shared, *x), count, shared, each, chunk)
 
 
-def rows_times(layout: Layout, p: ConstraintProblem, x: Array) -> SlotRows:
+def rows_times(layout: Layout, p: ConstraintProblem, count: Array, x: Array) -> SlotRows:
     """J x."""
 
     def of_contacts(x: Array, c: ContactRows, jacobian: Array) -> tuple[Array, tuple[()]]:
@@ -249,16 +258,16 @@ def rows_times(layout: Layout, p: ConstraintProblem, x: Array) -> SlotRows:
     fixed = fixed_rows_times(layout, x, partial(dot, p.J.general))
     if not layout.ncontact:
         return SlotRows(fixed, contact_slots(layout, p.D))
-    return SlotRows(fixed, over_contacts(layout, p, of_contacts, x)[0])
+    return SlotRows(fixed, over_contacts(layout, p, count, of_contacts, x)[0])
 
 
-def residual(layout: Layout, p: ConstraintProblem, acc: Array) -> SlotRows:
+def residual(layout: Layout, p: ConstraintProblem, count: Array, acc: Array) -> SlotRows:
     """J a - aref."""
-    aref, z = by_slots(layout, p.aref), rows_times(layout, p, acc)
+    aref, z = by_slots(layout, p.aref), rows_times(layout, p, count, acc)
     return SlotRows(z.fixed - aref.fixed, z.contact - aref.contact)
 
 
-def constraint_force(layout: Layout, p: ConstraintProblem, r: SlotRows) -> Array:
+def constraint_force(layout: Layout, p: ConstraintProblem, count: Array, r: SlotRows) -> Array:
     """J' f (nv,) of the forces of all rows."""
 
     def of_contacts(_: None, c: ContactRows, jacobian: Array, r: Array) -> tuple[tuple[()], Array]:
@@ -268,20 +277,20 @@ def constraint_force(layout: Layout, p: ConstraintProblem, r: SlotRows) -> Array
     total = fixed_rows_transpose_times(
         layout, scalar_force(fixed_rows(layout, p), r.fixed), lambda f: dot(f, p.J.general)
     )
-    return total + over_contacts(layout, p, of_contacts, None, r.contact)[1] if layout.ncontact else total
+    return total + over_contacts(layout, p, count, of_contacts, None, r.contact)[1] if layout.ncontact else total
 
 
-def cost(layout: Layout, p: ConstraintProblem, r: SlotRows) -> Array:
+def cost(layout: Layout, p: ConstraintProblem, count: Array, r: SlotRows) -> Array:
     """s(r)."""
 
     def of_contacts(_: None, c: ContactRows, __: Array, r: Array) -> tuple[tuple[()], Array]:
         return (), jnp.sum(contact_costs(layout, c, r))
 
     total = jnp.sum(scalar_costs(fixed_rows(layout, p), r.fixed))
-    return total + over_contacts(layout, p, of_contacts, None, r.contact)[1] if layout.ncontact else total
+    return total + over_contacts(layout, p, count, of_contacts, None, r.contact)[1] if layout.ncontact else total
 
 
-def along(layout: Layout, p: ConstraintProblem, r: SlotRows, z: SlotRows) -> tuple[Array, Array, Array]:
+def along(layout: Layout, p: ConstraintProblem, count: Array, r: SlotRows, z: SlotRows) -> tuple[Array, Array, Array]:
     """Derivatives of s at r along z: f'z, which is minus the first, the sum of sizes of its terms, and z' s'' z."""
 
     def of_contacts(_: None, c: ContactRows, __: Array, r: Array, z: Array) -> tuple[tuple[()], tuple[Array, ...]]:
@@ -292,11 +301,11 @@ def along(layout: Layout, p: ConstraintProblem, r: SlotRows, z: SlotRows) -> tup
     total = sums(push, jnp.abs(push), scalar_weight(fixed, r.fixed) * z.fixed * z.fixed)
     if not layout.ncontact:
         return total
-    found = over_contacts(layout, p, of_contacts, None, r.contact, z.contact)[1]
+    found = over_contacts(layout, p, count, of_contacts, None, r.contact, z.contact)[1]
     return tuple(x + y for x, y in zip(total, found, strict=True))
 
 
-def hessian(layout: Layout, p: ConstraintProblem, r: SlotRows) -> Array:
+def hessian(layout: Layout, p: ConstraintProblem, count: Array, r: SlotRows) -> Array:
     """M + J' s'' J (nv, nv)."""
 
     def of_contacts(_: None, c: ContactRows, jacobian: Array, r: Array) -> tuple[tuple[()], Array]:
@@ -305,7 +314,7 @@ def hessian(layout: Layout, p: ConstraintProblem, r: SlotRows) -> Array:
     h = hessian_without_contacts(layout, p, scalar_weight(fixed_rows(layout, p), r.fixed))
     if not layout.ncontact:
         return h
-    return h + over_contacts(layout, p, of_contacts, None, r.contact, chunk=HESSIAN_CHUNK)[1]
+    return h + over_contacts(layout, p, count, of_contacts, None, r.contact, chunk=HESSIAN_CHUNK)[1]
 
 
 def cg_directions(layout: Layout, p: ConstraintProblem) -> tuple[Callable, tuple[Array, Array]]:

@@ -1,0 +1,311 @@
+"""Kernels of a GPU, run on a CPU from their PTX by an emulator, each compared with JAX on the same operands.
+
+    python ci/gpu_emulate.py --emulator FOLDER humanoid quadruped --what step grad
+
+FOLDER holds the modules `ptxemu` (PTX to C, one coroutine a thread, checks of every access) and `cost` (SASS by ptxas
+and nvdisasm, weighted by the emulator's counts). Needs gcc on x86-64 Linux, JAX's CUDA plugin, and the packages
+nvidia-cuda-nvrtc, nvidia-cuda-nvcc and nvidia-cuda-nvdisasm; no GPU. It prints a row for each model, with `--kernels`
+one for each kernel: races, accesses outside of operands, results further from JAX than `--tolerance`, instructions of
+warps a world, code, registers and spilled bytes. Nothing in it is a measurement. The exit status is the number of
+models with a complaint or a program that does not run.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import pickle
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import gpu_offline
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxsim
+from jaxsim.core.types import Backend
+from jaxsim.engine.solver import kernel as solver
+from jaxsim.native import function, matrices, pool, stage
+from jaxsim.native import launch as kernels
+from jaxsim.native import tile_source as tile
+from jaxsim.native.jaxpr import GPU, Var
+from jaxsim.native.nvrtc import ptx_of
+from jaxsim.xla.compat import mlir
+
+MODELS = Path(__file__).resolve().parent.parent / "models"
+FUNCTIONS = (stage.STAGE, solver.SOLVE, pool.POOL, matrices.MATRICES)
+RACES = ("race", "ordered by a shuffle alone")
+OUTSIDE = ("out of bounds", "not aligned", "write to an input")
+CLOCK = 1.755  # GHz, of an H100, for models of time
+# a function of arrays by operations of XLA alone, within a program whose native functions are emulated
+BY_XLA = function.NativeFunction(
+    name="reference",
+    plain=lambda f, *x: f(*x),
+    results=lambda f, x: jax.eval_shape(f, *x),
+    programs={},
+    label=lambda _: "the reference",
+    backend=lambda _: Backend.XLA,
+)
+COLUMNS = ("launches", "races", "outside", "other", "beyond", "instructions", "PTX", "KB", "code KB", "registers")
+COLUMNS += ("spilled", "issue ms", "latency ms", "program")
+
+
+class Emulated:
+    """Takes the place of a GPU: kernels that have been launched, and how far their results are from JAX's."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.ptxemu = importlib.import_module("ptxemu")
+        self.compiled: dict[str, Any] = {}
+        self.rows: list[dict[str, Any]] = []
+        self.checked: list[tuple[str, float]] = []
+
+    def install(self) -> None:
+        """Let programs for a CPU be those of a GPU from now on, launched here."""
+        kernels.launch = self.launch
+        write, whole = tile.tile_source, self.args.as_for
+
+        def as_for_many(flat: Any, worlds: Any, count: int, lanes: int | None = None) -> Any:
+            found = write(flat, worlds, whole, lanes)
+            return found._replace(text=found.text.replace(f"if (world < {whole})", f"if (world < {count})"))
+
+        tile.tile_source = as_for_many
+        tile.launch = partial(self.kernel_of_stage, tile.launch)
+        for f in FUNCTIONS:
+            if f is not stage.STAGE:
+                f.programs[GPU] = partial(self.program, f, f.programs[GPU])
+            mlir.register_lowering(f.primitive, partial(function.lowering, f, GPU), platform="cpu")
+
+    def kernel_of_stage(self, run: Callable, flat: Any, worlds: Sequence[bool], count: int, operands: Any) -> list:
+        """A kernel of a stage, compared with its operations by JAX."""
+
+        def by_jax(*operands: Any) -> list[Any]:
+            env = dict(zip(flat.inputs, zip(operands, worlds, strict=True), strict=True))
+            for op in flat.operations:
+                env |= stage.by_jax(op, env)
+            want = [env[v] if isinstance(v, Var) else (jnp.asarray(v), False) for v in flat.outputs]
+            return [x if w else jnp.broadcast_to(x, (count, *x.shape)) for x, w in want]
+
+        found = run(flat, worlds, count, operands)
+        self.compare("tile", found, BY_XLA(by_jax, *operands))
+        return found
+
+    def program(self, f: Any, run: Callable, plan: Any, worlds: Sequence[bool], count: int, operands: Any) -> Any:
+        """The program of a native function, compared with what it means."""
+        found = run(plan, worlds, count, operands)
+        if found is not None and any(worlds):
+            by_jax = partial(f.by_jax, plan=plan, worlds=tuple(worlds))
+            self.compare(f.name, found, BY_XLA(lambda *x: list(by_jax(*x)), *operands))
+        return found
+
+    def compare(self, name: str, found: Sequence[Any], want: Sequence[Any]) -> None:
+        """Note how far results are from those wanted, when the program runs."""
+
+        def note(found: list, want: list) -> None:
+            self.checked.append((name, max([difference(x, y) for x, y in zip(found, want, strict=True)], default=0)))
+
+        jax.debug.callback(note, list(found), list(want))
+
+    def launch(self, source: str, name: str, operands: Sequence[Any], out: Any, how: kernels.Launch) -> Any:
+        """In place of `native.launch.launch`."""
+        shapes = out if isinstance(out, list) else [out]
+        shapes = [jax.ShapeDtypeStruct(s.shape, s.dtype) for s in shapes]
+        found = jax.pure_callback(partial(self.run, source, name, shapes, how), tuple(shapes), *operands)
+        return list(found) if isinstance(out, list) else found[0]
+
+    def run(self, source: str, name: str, shapes: Sequence[Any], how: kernels.Launch, *operands: Any) -> tuple:
+        """Results of a kernel."""
+        if source not in self.compiled:
+            self.compiled[source] = self.ptxemu.Kernel(ptx_of(source))
+        kernel, n = self.compiled[source], self.args.nworld
+        given = [np.ascontiguousarray(np.asarray(x)) for x in operands]
+        given = [x.view(np.uint8) if x.dtype == bool else x for x in given]
+        outs: list[np.ndarray] = []
+        for order in self.args.order:
+            outs = [_poisoned(s) for s in shapes]
+            options = {"order": order, "seed": 1, "preempt": self.args.preempt, "profile": order == self.args.order[0]}
+            report = kernel.run(given, outs, how.blocks, how.threads, how.shared, **options)
+            own = sum(x.nbytes for x in given if x.ndim and x.shape[0] == n)
+            self.rows.append(
+                {
+                    "name": name,
+                    "order": order,
+                    "ptx": kernel.ptx,
+                    "found": [kernel.show(f) for f in report.bad],
+                    "blocks": how.blocks,
+                    "threads": how.threads,
+                    "shared": how.shared,
+                    "nworld": n,
+                    "warp": report.warp_instructions,
+                    "lane": report.lane_instructions,
+                    "instructions": kernel.t.instructions,
+                    "blocks_lines": kernel.t.blocks,
+                    "block_warp": report.block_warp,
+                    "block_lane": report.block_lane,
+                    "mem_warp": report.mem_warp,
+                    "mem_wave": report.mem_wave,
+                    "mem_lanes": report.mem_lanes,
+                    "mem": {line: (shared, size) for line, shared, size in kernel.t.pcs},
+                    "in_bytes": own,
+                    "shared_bytes": sum(x.nbytes for x in given) - own,
+                    "out_bytes": sum(o.nbytes for o in outs),
+                }
+            )
+        return tuple(o.view(s.dtype).reshape(s.shape) for o, s in zip(outs, shapes, strict=True))
+
+
+def _poisoned(s: Any) -> np.ndarray:
+    """Memory for a result, filled with what no kernel writes."""
+    dtype = np.dtype(np.uint8 if s.dtype == bool else s.dtype)
+    return np.frombuffer(bytearray(b"\xff" * (int(np.prod(s.shape)) * dtype.itemsize)), dtype).reshape(s.shape)
+
+
+def difference(found: Any, want: Any) -> float:
+    """The largest difference over the largest entry; of integers and masks the number of entries that differ."""
+    x, y = np.asarray(found), np.asarray(want)
+    if x.size == 0:
+        return 0.0
+    if x.dtype.kind != "f":
+        return float(np.sum(x != y))
+    if np.any(np.isnan(x) != np.isnan(y)):
+        return float("inf")
+    with np.errstate(invalid="ignore"):
+        apart = np.where((x == y) | np.isnan(y), 0, np.abs(x.astype(np.float64) - y))
+    size = np.abs(np.where(np.isfinite(y), y, 0)).max()
+    return float(apart.max()) / max(float(size), 1e-30)
+
+
+def states(m: Any, count: int, steps: int) -> Any:
+    """Worlds after some steps with random velocities and controls."""
+    first = jaxsim.make_data(m)
+
+    def one(key: Any) -> Any:
+        a, b = jax.random.split(key)
+        moving = first.qvel + 0.5 * jax.random.normal(a, first.qvel.shape)
+        return first.replace(qvel=moving, ctrl=0.3 * jax.random.normal(b, first.ctrl.shape))
+
+    d = jax.vmap(one)(jax.random.split(jax.random.PRNGKey(0), count))
+    run = jax.jit(jax.vmap(lambda m, d: jaxsim.rollout(m, d, nstep=steps)[0], in_axes=(None, 0)))
+    return jax.tree.map(np.asarray, run(m, d))
+
+
+def cost_of(rows: Sequence[dict[str, Any]], as_for: int) -> list[dict[str, Any]]:
+    """What kernels cost by their SASS, one for each launch."""
+    cost = importlib.import_module("cost")
+    return [cost.of_kernel(row, as_for, CLOCK, 250)[0] for row in rows]
+
+
+def summary(emulated: Emulated, args: argparse.Namespace, program: float) -> dict[str, Any]:
+    """The figures of a program that ran; `program` is how far its results are from those of the whole by JAX."""
+    rows = emulated.rows
+    found = list(dict.fromkeys(text for row in rows for text in row["found"]))
+    races = [text for text in found if text.startswith(RACES)]
+    outside = [text for text in found if text.startswith(OUTSIDE)]
+    first = [row for row in rows if row["order"] == args.order[0]]
+    costs = cost_of(first, args.as_for)
+    beyond = {
+        name: worst for name, worst in sorted(emulated.checked, key=lambda x: x[1]) if not worst <= args.tolerance
+    }
+    return {
+        "launches": len(first),
+        "races": len(races),
+        "outside": len(outside),
+        "other": len(found) - len(races) - len(outside),
+        "beyond": sum(not worst <= args.tolerance for _, worst in emulated.checked),
+        "instructions": round(sum(c["sass_world"] for c in costs)),
+        "PTX": round(sum(c["ptx_world"] for c in costs)),
+        "KB": round(sum(c["unique_kb"] for c in costs), 1),
+        "code KB": round(sum(c["code_kb"] for c in costs)),
+        "registers": max(c["registers"] for c in costs),
+        "spilled": sum(sum(c["spill"][1:]) for c in costs),
+        "issue ms": round(sum(c["issue_ms"] for c in costs), 3),
+        "latency ms": round(sum(c["latency_ms"] for c in costs), 3),
+        "program": f"{program:.1e}",
+        "complaints": found,
+        "worst": beyond,
+        "kernels": costs,
+    }
+
+
+def of_kernel(c: dict[str, Any]) -> str:
+    """A line that says what one kernel costs."""
+    return (
+        f"    {c['kernel']}: {c['threads']} threads, {c['shared']:,} bytes shared, {c['registers']} registers, spilled "
+        f"{c['spill'][1]} / {c['spill'][2]}, {c['resident']}, {c['sass_world']:,.0f} instructions a world (PTX "
+        f"{c['ptx_world']:,.0f}, lanes busy {c['busy_lanes']:.2f}), code {c['code_kb']:.0f} KB, "
+        f"{c['unique_kb']:.1f} KB a world, issue {c['issue_ms']:.3f} ms, latency {c['latency_ms']:.3f} ms"
+    )
+
+
+def prepare(name: str, what: str, args: argparse.Namespace) -> tuple[Any, Any, Any]:
+    """A model, worlds, and what a program gives by operations of XLA."""
+    m = jaxsim.load_model(MODELS / f"{name}.xml" if (MODELS / f"{name}.xml").exists() else Path(name))
+    d = states(m, args.nworld, args.steps)
+    plain = m.replace(opt=m.opt.replace(backend="xla"))
+    return m, d, jax.tree.map(np.asarray, jax.jit(gpu_offline.PROGRAMS[what])(plain, d))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="+", help="names of models of this repository, or paths")
+    parser.add_argument("--emulator", type=Path, required=True, help="the folder of ptxemu.py and cost.py")
+    parser.add_argument("--what", nargs="*", choices=("step", "grad"), default=["step"])
+    parser.add_argument("--nworld", type=int, default=8)
+    parser.add_argument(
+        "--as-for", type=int, default=8192, help="worlds for which lanes are chosen and time is modelled"
+    )
+    parser.add_argument("--steps", type=int, default=150, help="steps before the one that is emulated")
+    parser.add_argument("--order", nargs="*", default=["forward"], help="of lanes: forward, reverse, random, warps")
+    parser.add_argument("--preempt", type=int, default=0, help="a lane gives way at one access of so many")
+    parser.add_argument("--tolerance", type=float, default=1e-4, help="of the largest entry")
+    parser.add_argument("--kernels", action="store_true", help="print a line for each kernel")
+    parser.add_argument("--json", type=Path, help="write all figures to this file, after every model")
+    parser.add_argument("--profile", type=Path, help="write what cost.py and ops.py read to this file")
+    args = parser.parse_args()
+    sys.path.insert(0, str(args.emulator))
+    cases = [(name, what) for name in args.models for what in args.what]
+    given = {case: prepare(*case, args) for case in cases}  # before programs become those of a GPU
+    emulated = Emulated(args)
+    emulated.install()
+    print("| program | " + " | ".join([*COLUMNS, "s"]) + " |\n" + "| --- " * (len(COLUMNS) + 2) + "|", flush=True)
+    figures: dict[str, Any] = {}
+    every: list[dict[str, Any]] = []
+    for (name, what), (m, d, want) in given.items():
+        emulated.rows, emulated.checked, begin = [], [], time.perf_counter()
+        label = f"{Path(name).stem}, {what}"
+        try:
+            got = jax.jit(partial(gpu_offline.PROGRAMS[what]))(m, d)
+            jax.effects_barrier()
+            apart = [difference(x, y) for x, y in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True)]
+            figures[label] = summary(emulated, args, max(apart))
+        except Exception as error:
+            traceback.print_exc()
+            figures[label] = {"error": f"{type(error).__name__}: {error}"[:300]}
+            print(f"| {label} | does not run: {figures[label]['error']} |", flush=True)
+            continue
+        f, spent = figures[label], time.perf_counter() - begin
+        numbers = [f"{f[c]:,}" if isinstance(f[c], int) else str(f[c]) for c in COLUMNS]
+        print(f"| {label} | " + " | ".join([*numbers, f"{spent:.0f}"]) + " |", flush=True)
+        for line in [*map(of_kernel, f["kernels"] if args.kernels else ())]:
+            print(line)
+        for line in [*f["complaints"][:20], *(f"beyond: {k} {v:.1e}" for k, v in f["worst"].items())]:
+            print(f"    {line}", flush=True)
+        if args.json:
+            args.json.write_text(json.dumps({"settings": vars(args), "programs": figures}, default=str, indent=1))
+        every += emulated.rows
+        if args.profile:
+            args.profile.write_bytes(pickle.dumps(every))
+    bad = ("complaints", "worst", "error")
+    sys.exit(sum(any(f.get(k) for k in bad) for f in figures.values()))
+
+
+if __name__ == "__main__":
+    main()
