@@ -17,7 +17,7 @@ def sort(w: Writer, op: Operation, operands: list[Value], _: Targets) -> list[Va
     full, outer = 1 << max(n - 1, 0).bit_length(), math.prod(lead)
     if full == 1 or outer == 0:
         return operands
-    operands = [x if x.buffer or w.lanes > 1 else w.in_buffer(x) for x in operands]
+    operands = [w.in_buffer(x) if x.names else x for x in operands]  # entries are chosen at run time
     keys = operands[: op.params["num_keys"]]
     uniform = all(x.uniform for x in keys)
     if w.lanes == 1 and not w.wide:

@@ -87,7 +87,7 @@ class _Scope:
     def claim(self, v: Term, k: int) -> bool:
         """Whether operation k may overwrite the buffer of its operand v; others that read it are computed before."""
         x = self.read(v)
-        if not self.is_last(v, k) or x.buffer is None or x.buffer.given or x.buffer in self.foreign:
+        if not self.is_last(v, k) or x.buffer is None or x.buffer in self.foreign:
             return False
         for other, y in list(self.env.items()):
             if other is v or self.last.get(other, -1) < k or x.buffer not in y.reads:
@@ -140,7 +140,7 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
     if op.name in STATEMENTS or op.name in CONTROL:
         operands = [scope.in_memory(v, RECOMPUTED) for v in op.inputs]
         if op.name in CONTROL:
-            return CONTROL[op.name](w, op, operands, _owned(op, scope, k))
+            return CONTROL[op.name](w, op, operands, _owned(op, scope, k), targets)
         return STATEMENTS[op.name](w, op, operands, targets)
     limit = OFTEN_COST if op.name in OFTEN else _limit(op, w.lanes)
     operands = [scope.in_memory(v, limit) for v in op.inputs]
@@ -547,7 +547,7 @@ def _settled(w: Writer, x: Value) -> Value:
     return named(w, x.shape, x.dtype, [w.block.fresh(x.dtype, name) for name in x.names], x.uniform)
 
 
-def _cond(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) -> list[Value]:
+def _cond(w: Writer, op: Operation, operands: list[Value], owned: list[bool], _: Targets) -> list[Value]:
     which, *args = operands
     branches = _inner(op, w.platform)
     uniform = uniform_results(op, [x.uniform for x in operands], w.platform) if w.wide else [False] * len(op.outputs)
@@ -609,12 +609,21 @@ def _where(mask: str, x: Value, old: Value) -> Value:
 
 
 def _carried(
-    w: Writer, variables: Sequence[Var], start: Sequence[Value], owned: Sequence[bool], uniform: Sequence[bool]
+    w: Writer,
+    variables: Sequence[Var],
+    start: Sequence[Value],
+    owned: Sequence[bool],
+    uniform: Sequence[bool],
+    targets: Targets,
 ) -> list[_Place]:
-    """Places of what a loop changes, which begin with these values."""
+    """Places of what a loop changes, which begin with these values: where the result of one lane's loop shall lie."""
     places = []
     for v, x, own, u in zip(variables, start, owned, uniform, strict=True):
-        if own and x.buffer is not None and x.buffer.uniform == (u and w.wide) and x.size > 1:
+        target = targets.get(v) if w.lanes == 1 and not w.wide and math.prod(v.shape) > w.registers else None
+        if target is not None:
+            places.append(_Place(w, w.stored(target, v.shape)))
+            places[-1].give(x)
+        elif own and x.buffer is not None and x.buffer.uniform == (u and w.wide) and x.size > 1:
             places.append(_Place(w, w.stored(x.buffer, v.shape)))
             x.buffer.version += 1
         else:
@@ -647,13 +656,13 @@ def _is_at(p: _Place, x: Value) -> bool:
     return (x.buffer is not None and x.buffer is p.value.buffer) or (x.names is not None and x.names == p.value.names)
 
 
-def _while(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) -> list[Value]:
+def _while(w: Writer, op: Operation, operands: list[Value], owned: list[bool], targets: Targets) -> list[Value]:
     p = op.params
     nc, nb = p["cond_nconsts"], p["body_nconsts"]
     test, body = _inner(op, w.platform)
     uniform = carried_by_while(op, [x.uniform for x in operands], w.platform) if w.wide else [False] * len(op.outputs)
     consts = [x if x.cost <= OFTEN_COST else w.memory(x) for x in operands[: nc + nb]]
-    places = _carried(w, op.outputs, operands[nc + nb :], owned[nc + nb :], uniform)
+    places = _carried(w, op.outputs, operands[nc + nb :], owned[nc + nb :], uniform, targets)
     going = next(w.names)
     with w.repeated(UNKNOWN_TRIPS):
         masked = w.wide and not _is_uniform_test(w, test, consts[:nc], uniform)
@@ -694,7 +703,7 @@ def row_of(x: Value, i: str) -> Value:
     )
 
 
-def _scan(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) -> list[Value]:
+def _scan(w: Writer, op: Operation, operands: list[Value], owned: list[bool], targets: Targets) -> list[Value]:
     p = op.params
     (nc, nk), length = scan_lengths(p, len(operands)), p["length"]
     uniform = uniform_results(op, [x.uniform for x in operands], w.platform) if w.wide else [False] * len(op.outputs)
@@ -707,7 +716,7 @@ def _scan(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) ->
         else x
         for x in operands[nc + nk :]
     ]
-    places = _carried(w, op.outputs[:nk], operands[nc : nc + nk], owned[nc : nc + nk], uniform[:nk])
+    places = _carried(w, op.outputs[:nk], operands[nc : nc + nk], owned[nc : nc + nk], uniform[:nk], targets)
     outs = [
         w.buffer(v.dtype, math.prod(v.shape), uniform=u and w.wide)
         for v, u in zip(op.outputs[nk:], uniform[nk:], strict=True)
@@ -831,7 +840,7 @@ INNER = {
     "scan": ("jaxpr",),
     "over_rows": ("one", "every"),
 }
-CONTROL: dict[str, Callable[[Writer, Operation, list[Value], list[bool]], list[Value]]] = {
+CONTROL: dict[str, Callable[[Writer, Operation, list[Value], list[bool], Targets], list[Value]]] = {
     "cond": _cond,
     "while": _while,
     "scan": _scan,
