@@ -79,6 +79,7 @@ class Value:
     aligned: frozenset[Buffer] = frozenset()
     uniform: bool = False
     symmetric: bool = False  # a square matrix
+    unset: bool = False  # any numbers will do
 
     @property
     def size(self) -> int:
