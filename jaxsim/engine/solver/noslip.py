@@ -8,7 +8,7 @@ the tolerance, island by island, and no more than the given number.
 
 With M = L L' a row is kept as x = L^-1 J', the acceleration a as y = L'a: then J a = x'y, and a force moves y along x.
 
-Two functions make the same sweeps. On a CPU `used_sweeps.py` visits the rows in use alone, world by world. Elsewhere, and for
+Two functions make the same sweeps. On a CPU `used_sweeps.py` visits the rows in use alone. Elsewhere, and for
 derivatives, sweeps are scans of fixed length, so that both modes of differentiation pass through them: the derivative
 is that of the sweeps which were made. The multiplier of the friction cone takes its derivative from the
 implicit function theorem.

@@ -3,6 +3,7 @@
 They make what `noslip.sweep_all` makes. Rows of a kind stand in a list; lists are compacted after each sweep.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -42,8 +43,7 @@ class _State(NamedTuple):
 def sweep_used(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, Array]:
     """Forces (nslot,) and the greatest number of sweeps of any island that has rows."""
     islands, dtype = layout.nv + 1, s.y.dtype
-    scalars = _scalars(layout, s)
-    cones = _cones(layout, s) if elliptic(layout) else None
+    blocks = (_scalars(layout, s), _cones(layout, s)) if elliptic(layout) else (_scalars(layout, s),)
 
     def begin(i: Array, state: tuple) -> tuple:  # the first sweep takes away the cost of regularisation
         improved, touched = state
@@ -56,21 +56,18 @@ def sweep_used(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array,
     improved, touched = repeat(layout.nslot, begin, (jnp.zeros(islands, dtype), jnp.zeros(islands, bool)))
 
     def sweep(state: tuple) -> tuple:
-        turn, now, running, sweeps, scalars, cones = state
-        now = repeat(scalars.count, lambda i, now: _visit_scalar(layout, s, scalars, i, now), now)
-        if cones is not None:
-            now = repeat(cones.count, lambda i, now: _visit_cone(layout, s, cones, i, now), now)
+        turn, now, running, sweeps, blocks = state
+        for b, visit in zip(blocks, (_visit_scalar, _visit_cone), strict=False):
+            now = repeat(b.count, partial(visit, layout, s, b), now)
         sweeps = sweeps + running
         running = running & (now.improved * s.scale >= s.tolerance)
         now = now._replace(improved=jnp.zeros(islands, dtype))
-        scalars = _going(s, scalars, running)
-        cones = None if cones is None else _going(s, cones, running)
-        return turn + 1, now, running, sweeps, scalars, cones
+        return turn + 1, now, running, sweeps, tuple(_going(s, b, running) for b in blocks)
 
     start = _State(s.y, s.force, improved)
-    state = jnp.int32(0), start, jnp.ones(islands, bool), jnp.zeros(islands, jnp.int32), scalars, cones
+    state = jnp.int32(0), start, jnp.ones(islands, bool), jnp.zeros(islands, jnp.int32), blocks
     unfinished = lambda state: (state[0] < iterations) & jnp.any(state[2] & touched)  # noqa: E731
-    _, now, _, sweeps, *_ = lax.while_loop(unfinished, sweep, state)
+    _, now, _, sweeps, _ = lax.while_loop(unfinished, sweep, state)
     return now.force, jnp.max(jnp.where(touched, sweeps, 0))
 
 
@@ -98,16 +95,15 @@ def _added(s: SweepProblem, b: _Blocks, slot: Array, rows: list[Array]) -> _Bloc
     n, x = b.count, b.x
     for k, row in enumerate(rows):
         x = lax.dynamic_update_slice(x, row[None, None], (n, np.int32(k), np.int32(0)), allow_negative_indices=False)
-        x = _substituted(s.factor, x, n, k)
+        x = _substituted(s.factor, x, n, np.int32(k))
     each = range(len(rows))
     products = jnp.stack([jnp.stack([inner(entry_at(x, n, i), entry_at(x, n, j)) for j in each]) for i in each])
     return _Blocks(n + 1, b.order, with_entry(b.slot, n, slot), x, with_entry(b.products, n, products))
 
 
-def _substituted(factor: Array, x: Array, n: Array, k: int) -> Array:
+def _substituted(factor: Array, x: Array, n: Array, k: np.int32) -> Array:
     """x (n, k, nv) with L^-1 b in place of the row b at (n, k), from its first entry on that is not zero."""
     nv = len(factor)
-    k = np.int32(k)
     first = lax.while_loop(lambda i: (i < nv) & (entry_at(x, n, k, i) == 0), lambda i: i + 1, jnp.int32(0))
 
     def solve(i: Array, x: Array) -> Array:

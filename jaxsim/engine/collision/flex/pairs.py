@@ -13,6 +13,7 @@ import numpy as np
 from jax import lax
 
 from jaxsim.core.types import EnableBit, FlexSelf
+from jaxsim.engine.collision.broad.sweep import AXIS_FIRST
 from jaxsim.engine.collision.compaction import compact
 from jaxsim.engine.collision.flex import segments as static
 from jaxsim.engine.collision.grid import neighbours
@@ -25,7 +26,6 @@ from jaxsim.xla.loops import repeat
 TABLE_MAX_PAIRS = 1 << 15  # more pairs of elements are found by the grid
 NEAR_PER_ELEMENT = 12  # capacity for pairs whose boxes overlap, for each element; 3 or 4 in a flat cloth, 8 in a heap
 NEAR_MIN = 1024  # and at least
-AXIS_FIRST = np.array([[0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3], [2, 0, 1, 5, 3, 4]], np.int32)  # columns of boxes
 
 
 class Relation(NamedTuple):
