@@ -112,16 +112,16 @@ def near_pairs(m: Any, d: Any, capacity: int) -> NearPairs:
     plain, in_sequence = (
         lambda *x, form=f: tuple(form(*again(x), capacity)) for f in (_near_in_plain_form, _near_in_sequence)
     )
-    results = jax.ShapeDtypeStruct((capacity, 3), jnp.int32), jax.ShapeDtypeStruct((), jnp.int32)
+    results = tuple(jax.ShapeDtypeStruct(shape, jnp.int32) for shape in ((capacity, 3), (), ()))
     program = WorldProgram(plain, scalar_source(in_sequence, operands), results, "the broad phase")
-    rows, count = run_program(program, *operands)
+    rows, count, dropped = run_program(program, *operands)
     real = np.arange(capacity) < count
     rows = jnp.where(real[:, None], rows, 0)
-    return NearPairs(rows[:, :2], rows[:, 2], real, jnp.maximum(count - capacity, 0))
+    return NearPairs(rows[:, :2], rows[:, 2], real, dropped + jnp.maximum(count - capacity, 0))
 
 
-def _near_in_plain_form(m: Any, pos: Array, mat: Array, capacity: int) -> _PairBuffer:
-    """Near pairs by the grid and the list, in MuJoCo's order."""
+def _near_in_plain_form(m: Any, pos: Array, mat: Array, capacity: int) -> tuple[Array, Array, Array]:
+    """Near pairs by the grid and the list, in MuJoCo's order, their number, and how many were dropped before."""
     grid = grid_geoms(m.structure)
     pairs = _not_within(m, grid)
     found = _no_pairs(NEAR_PAIRS_PER_GEOM * m.ngeom)
@@ -133,11 +133,11 @@ def _near_in_plain_form(m: Any, pos: Array, mat: Array, capacity: int) -> _PairB
     touch = (np.arange(list_capacity) < found.count) & _boxes_touch(m, pos, mat, rows)
     kept = _PairBuffer(*appended(_no_pairs(capacity), touch, rows))
     dropped = jnp.maximum(found.count - list_capacity, 0)
-    return _PairBuffer(_sorted_rows(m, kept), kept.count + dropped)
+    return _sorted_rows(m, kept), kept.count, dropped
 
 
-def _near_in_sequence(m: Any, pos: Array, mat: Array, capacity: int) -> _PairBuffer:
-    """Near pairs by sweep and prune and the list, in MuJoCo's order, by one core."""
+def _near_in_sequence(m: Any, pos: Array, mat: Array, capacity: int) -> tuple[Array, Array, Array]:
+    """As `_near_in_plain_form`, by sweep and prune and the list, for one core."""
     swept = swept_geoms(m)
     pairs, found = _not_within(m, np.flatnonzero(swept)), _no_pairs(capacity)
 
@@ -158,7 +158,7 @@ def _near_in_sequence(m: Any, pos: Array, mat: Array, capacity: int) -> _PairBuf
     is_still = m.body_weldid[m.geom_bodyid] == 0
     x = SweptGeoms(pos, mat, m.geom_aabb, reach, jnp.asarray(is_still), jnp.asarray(swept))
     found = sweep(x, meet, found)
-    return _PairBuffer(_sorted_rows(m, found), found.count)
+    return _sorted_rows(m, found), found.count, jnp.int32(0)
 
 
 def _not_within(m: Any, geoms: np.ndarray) -> Candidates:
