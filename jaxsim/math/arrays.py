@@ -89,6 +89,17 @@ def with_row(x: Array, i: Array, row: Array) -> Array:
     return lax.dynamic_update_slice(x, row, start, allow_negative_indices=False)
 
 
+def entry_at(x: Array, *index: Array) -> Array:
+    """`x[i, j, ...]`, known at run time only, that lies inside: a single load, without a test."""
+    place = tuple(jnp.reshape(jnp.asarray(i, jnp.int32), (1,)) for i in index)
+    return lax.squeeze(jnp.asarray(x).at[place].get(mode="promise_in_bounds", wrap_negative_indices=False), (0,))
+
+
+def with_entry(x: Array, i: Array, value: Array) -> Array:
+    """`x` with `x[i]` replaced, as `with_row`, without a test."""
+    return x.at[i].set(value, mode="promise_in_bounds", wrap_negative_indices=False)
+
+
 def gather_all(index: Array, *tables: Array) -> list[Array]:
     """`x[index]` of several arrays of as many rows each: one gather of rows that stand side by side."""
     if is_numpy(index, *tables):

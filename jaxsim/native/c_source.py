@@ -8,12 +8,11 @@ from jaxsim.native.expressions import PREAMBLE, UnsupportedPrimitive, c_type
 from jaxsim.native.jaxpr import GPU, Var, flatten
 from jaxsim.native.source_text import text
 from jaxsim.native.statements import compute
-from jaxsim.native.writer import Writer
+from jaxsim.native.writer import Buffer, Writer
 
 ONE_LANE = f"{PREAMBLE}\n#ifndef LANES\n#define LANES 1\n{text(Path(__file__).parent, 'lane.h')}#endif\n"
 
 MOST_ON_STACK = 1 << 14  # bytes of an array
-STATIC = "static _Thread_local "
 
 
 def c_function(name: str, closed: Any) -> str:
@@ -40,7 +39,15 @@ def c_function(name: str, closed: Any) -> str:
         raise UnsupportedPrimitive("a system of equations by one thread")
     parameters = [f"const {c_type(v.dtype)}* in{i}" for i, v in enumerate(flat.inputs)]
     parameters += [f"{c_type(b.dtype)}* {b.name}" for b in results]
-    own = [b for b in w.buffers if not b.given]
-    arrays = [f"{STATIC * (b.nbytes > MOST_ON_STACK)}{c_type(b.dtype)} {b.name}[{max(b.size, 1)}];" for b in own]
+    arrays = [_declared(b) for b in w.buffers if not b.given]
     body, tables = "\n".join([*arrays, *w.lines]), "\n".join(w.tables)
     return f"{tables}\nFUNCTION void {name}({', '.join(parameters)}) {{\n{body}\n}}\n"
+
+
+def _declared(b: Buffer) -> str:
+    """The declaration of an array: of this thread, if it is large, with its address found once and not in each loop."""
+    kind, size = c_type(b.dtype), max(b.size, 1)
+    if b.nbytes <= MOST_ON_STACK:
+        return f"{kind} {b.name}[{size}];"
+    own = f"static _Thread_local {kind} {b.name}_memory[{size}]; {kind}* volatile {b.name}_place = {b.name}_memory;"
+    return f"{own} {kind}* __restrict__ const {b.name} = {b.name}_place;"

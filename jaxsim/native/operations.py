@@ -133,7 +133,7 @@ def _unstack(op: Operation, operands: Sequence[Value]) -> list[Value]:
 
 
 def _empty(op: Operation, operands: Sequence[Value]) -> list[Value]:
-    return [Value(v.shape, v.dtype, lambda _body, _index, t=v.dtype: literal(0, t)) for v in op.outputs]
+    return [Value(v.shape, v.dtype, lambda _body, _index, t=v.dtype: literal(0, t), unset=True) for v in op.outputs]
 
 
 def _rounded(op: Operation, operands: Sequence[Value]) -> list[Value]:

@@ -323,7 +323,7 @@ def _transposed(closed: Any, count: int, real: tuple[int, ...]) -> _Traced:
 
 
 def _batch(operands: tuple, dims: tuple, *, plan: _Plan, worlds: tuple[bool, ...] | None) -> tuple[list, list]:
-    """A batch of worlds; or, of the vectors alone in which it is linear, operations of JAX, which share all the rest."""
+    """A batch of worlds; of the vectors alone in which it is linear, operations of JAX, which share the rest."""
     count = len(operands) - plan.tangents
     if not plan.tangents or any(d is not None for d in dims[:count]):
         return batched(STAGE.primitive, operands, dims, plan=plan, worlds=worlds)

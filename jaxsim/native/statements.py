@@ -97,7 +97,7 @@ class _Scope:
     def claim(self, v: Term, k: int) -> bool:
         """Whether operation k may overwrite the buffer of its operand v; others that read it are computed before."""
         x = self.read(v)
-        if not self.is_last(v, k) or x.buffer is None or x.buffer.given or x.buffer in self.foreign:
+        if not self.is_last(v, k) or x.buffer is None or x.buffer in self.foreign:
             return False
         for other, y in list(self.env.items()):
             if other is v or self.last.get(other, -1) < k or x.buffer not in y.reads:
@@ -156,7 +156,7 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
     if op.name in STATEMENTS or op.name in CONTROL:
         operands = [scope.in_memory(v, RECOMPUTED) for v in op.inputs]
         if op.name in CONTROL:
-            return CONTROL[op.name](w, op, operands, _owned(op, scope, k))
+            return CONTROL[op.name](w, op, operands, _owned(op, scope, k), targets)
         return STATEMENTS[op.name](w, op, operands, targets)
     limit = OFTEN_COST if op.name in OFTEN and not _picks_few(op, w.lanes) else _limit(op, w.lanes)
     operands = [scope.in_memory(v, limit) for v in op.inputs]
@@ -674,10 +674,10 @@ class _Place:
             self.w.line(f"ASSIGN({name}, {entry});")
 
 
-def _place(w: Writer, v: Var, uniform: bool) -> _Place:
+def _place(w: Writer, v: Var, uniform: bool, in_memory: bool = False) -> _Place:
     """A new place for an array like `v`."""
     size = math.prod(v.shape)
-    if 0 < size <= w.registers:
+    if 0 < size <= w.registers and not in_memory:
         names = w.declared(v.dtype, size, uniform or not w.wide)
         return _Place(w, named(w, v.shape, v.dtype, names, uniform))
     return _Place(w, w.stored(w.buffer(v.dtype, size, uniform=uniform and w.wide), v.shape))
@@ -690,7 +690,7 @@ def _settled(w: Writer, x: Value) -> Value:
     return named(w, x.shape, x.dtype, [w.block.fresh(x.dtype, name) for name in x.names], x.uniform)
 
 
-def _cond(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) -> list[Value]:
+def _cond(w: Writer, op: Operation, operands: list[Value], owned: list[bool], _: Targets) -> list[Value]:
     which, *args = operands
     branches = _inner(op, w.platform)
     uniform = uniform_results(op, [x.uniform for x in operands], w.platform) if w.wide else [False] * len(op.outputs)
@@ -752,18 +752,68 @@ def _where(mask: str, x: Value, old: Value) -> Value:
 
 
 def _carried(
-    w: Writer, variables: Sequence[Var], start: Sequence[Value], owned: Sequence[bool], uniform: Sequence[bool]
+    w: Writer,
+    variables: Sequence[Var],
+    start: Sequence[Value],
+    owned: Sequence[bool],
+    uniform: Sequence[bool],
+    targets: Targets,
+    indexed: set[int],
 ) -> list[_Place]:
-    """Places of what a loop changes, which begin with these values."""
+    """Places of what a loop changes, which begin with these values: where the result of one lane's loop shall lie.
+
+    Those that are `indexed` are written at places that are known at run time only.
+    """
     places = []
-    for v, x, own, u in zip(variables, start, owned, uniform, strict=True):
-        if own and x.buffer is not None and x.buffer.uniform == (u and w.wide) and x.size > 1:
+    for k, (v, x, own, u) in enumerate(zip(variables, start, owned, uniform, strict=True)):
+        is_small = math.prod(v.shape) <= w.registers and k not in indexed
+        target = targets.get(v) if w.lanes == 1 and not w.wide and not is_small else None
+        if target is not None:
+            places.append(_Place(w, w.stored(target, v.shape)))
+            if not x.unset:
+                places[-1].give(x)
+        elif own and x.buffer is not None and x.buffer.uniform == (u and w.wide) and x.size > 1:
             places.append(_Place(w, w.stored(x.buffer, v.shape)))
             x.buffer.version += 1
         else:
-            places.append(_place(w, v, u))
-            places[-1].give(x)
+            places.append(_place(w, v, u, k in indexed))
+            if not x.unset or w.wide:
+                places[-1].give(x)
     return places
+
+
+def _indexed(w: Writer, body: Flat, first: int, size: int) -> set[int]:
+    """Which of `size` inputs, from the first one on, one lane's loop writes at places known at run time only."""
+    mine = {v: k for k, v in enumerate(body.inputs[first : first + size])}
+    if w.lanes > 1 or w.wide or all(math.prod(v.shape) <= 1 or math.prod(v.shape) > w.registers for v in mine):
+        return set()
+    return {mine[v] for v in _written_at_run_time(body) if v in mine}
+
+
+def _written_at_run_time(flat: Flat) -> set[Var]:
+    """Arrays of which entries are written whose indices are not constants, in inner functions too."""
+    found: set[Var] = set()
+    for op in reversed(flat.operations):
+        indices = op.inputs[1:2] if op.name in SCATTERS else op.inputs[2:]
+        if op.name in SCATTERS or op.name == "dynamic_update_slice":
+            found |= {v for v in op.inputs[:1] if isinstance(v, Var) and any(isinstance(i, Var) for i in indices)}
+        elif op.name in CONTROL:
+            for inner, operands in zip(_inner(op, GPU), _operands_of_inner(op), strict=True):
+                below = _written_at_run_time(inner)
+                pairs = zip(operands, inner.inputs, strict=True)
+                found |= {v for v, x in pairs if isinstance(v, Var) and x in below and v.shape == x.shape}
+    return found
+
+
+def _operands_of_inner(op: Operation) -> list[Sequence[Term]]:
+    """The operands of each function of a loop or a branch."""
+    if op.name == "cond":
+        return [op.inputs[1:]] * len(op.params["branches"])
+    if op.name == "scan":
+        return [op.inputs]
+    of_test, of_body = op.params["cond_nconsts"], op.params["body_nconsts"]
+    state = op.inputs[of_test + of_body :]
+    return [[*op.inputs[:of_test], *state], [*op.inputs[of_test : of_test + of_body], *state]]
 
 
 def _advance(w: Writer, places: Sequence[_Place], new: Sequence[Value], mask: str = "") -> None:
@@ -790,13 +840,14 @@ def _is_at(p: _Place, x: Value) -> bool:
     return (x.buffer is not None and x.buffer is p.value.buffer) or (x.names is not None and x.names == p.value.names)
 
 
-def _while(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) -> list[Value]:
+def _while(w: Writer, op: Operation, operands: list[Value], owned: list[bool], targets: Targets) -> list[Value]:
     p = op.params
     nc, nb = p["cond_nconsts"], p["body_nconsts"]
     test, body = _inner(op, w.platform)
     uniform = carried_by_while(op, [x.uniform for x in operands], w.platform) if w.wide else [False] * len(op.outputs)
     consts = [x if x.cost <= OFTEN_COST else w.memory(x) for x in operands[: nc + nb]]
-    places = _carried(w, op.outputs, operands[nc + nb :], owned[nc + nb :], uniform)
+    indexed = _indexed(w, body, nb, len(op.outputs))
+    places = _carried(w, op.outputs, operands[nc + nb :], owned[nc + nb :], uniform, targets, indexed)
     going = next(w.names)
     with w.repeated(UNKNOWN_TRIPS):
         masked = w.wide and not _is_uniform_test(w, test, consts[:nc], uniform)
@@ -837,7 +888,7 @@ def row_of(x: Value, i: str) -> Value:
     )
 
 
-def _scan(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) -> list[Value]:
+def _scan(w: Writer, op: Operation, operands: list[Value], owned: list[bool], targets: Targets) -> list[Value]:
     p = op.params
     (nc, nk), length = scan_lengths(p, len(operands)), p["length"]
     uniform = uniform_results(op, [x.uniform for x in operands], w.platform) if w.wide else [False] * len(op.outputs)
@@ -850,12 +901,13 @@ def _scan(w: Writer, op: Operation, operands: list[Value], owned: list[bool]) ->
         else x
         for x in operands[nc + nk :]
     ]
-    places = _carried(w, op.outputs[:nk], operands[nc : nc + nk], owned[nc : nc + nk], uniform[:nk])
+    (body,) = _inner(op, w.platform)
+    start = operands[nc : nc + nk], owned[nc : nc + nk], uniform[:nk]
+    places = _carried(w, op.outputs[:nk], *start, targets, _indexed(w, body, nc, nk))
     outs = [
         w.buffer(v.dtype, math.prod(v.shape), uniform=u and w.wide)
         for v, u in zip(op.outputs[nk:], uniform[nk:], strict=True)
     ]
-    (body,) = _inner(op, w.platform)
     k = next(w.names)
     i = f"({length - 1} - {k})" if p["reverse"] else k
     with w.repeated(length), w.scope(f"for (int {k} = 0; {k} < {length}; ++{k})"):
@@ -1000,7 +1052,7 @@ INNER = {
     "scan": ("jaxpr",),
     "over_rows": ("one", "every"),
 }
-CONTROL: dict[str, Callable[[Writer, Operation, list[Value], list[bool]], list[Value]]] = {
+CONTROL: dict[str, Callable[[Writer, Operation, list[Value], list[bool], Targets], list[Value]]] = {
     "cond": _cond,
     "while": _while,
     "scan": _scan,

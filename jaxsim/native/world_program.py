@@ -11,12 +11,15 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.math.safe import Array
 from jaxsim.native import compiler as native
+from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native.expressions import C_TYPES, PREAMBLE, UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction, of_world
+from jaxsim.native.jaxpr import trace
 
 WORLDS_OF_PART = 8  # that a thread computes before it takes more: some tens of microseconds
 
@@ -43,6 +46,17 @@ class WorldProgram(NamedTuple):
     results: tuple[jax.ShapeDtypeStruct, ...]
     label: str  # in messages
     inlined: bool = False  # programs of vectors of worlds contain `plain` instead of a call
+
+
+def scalar_source(function: Callable[..., Sequence[Array]], operands: Sequence[Array]) -> Callable[[], ProgramSource]:
+    """`source` of a program that computes `function(*operands)`, written as one thread runs it (`c_source`)."""
+    shapes = [jax.ShapeDtypeStruct(jnp.shape(x), jax.dtypes.canonicalize_dtype(x.dtype)) for x in operands]
+
+    def source() -> ProgramSource:
+        written = c_function("world", trace(lambda *x: list(function(*x)), shapes))
+        return ProgramSource(ONE_LANE + written.replace("FUNCTION void world(", "static void world("))
+
+    return source
 
 
 def rebuilt(tree: Any, operands: Sequence[Array]) -> Callable[[Sequence[Array]], Any]:

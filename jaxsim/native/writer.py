@@ -80,6 +80,7 @@ class Value:
     uniform: bool = False
     symmetric: bool = False  # a square matrix
     used: tuple[int, str] | None = None  # an axis of which only so many first entries, an expression, are in use
+    unset: bool = False  # any numbers will do
 
     @property
     def size(self) -> int:

@@ -53,3 +53,10 @@ def test_gather_all_is_a_gather_of_each(make, index):
         np.testing.assert_array_equal(got, table[index])
     nothing = arrays.gather_all(make(index[:0]), make(X[:0]), make(X[:0, 0]))
     assert [x.shape for x in nothing] == [(*index[:0].shape, 4), index[:0].shape]
+
+
+def test_entries_are_read_and_written_where_they_lie():
+    x = jnp.asarray(X)
+    assert arrays.entry_at(x, 4, 1) == X[4, 1]
+    np.testing.assert_array_equal(arrays.entry_at(x, 4), X[4])
+    np.testing.assert_array_equal(arrays.with_entry(x[:, 0], 2, 7.0), np.where(np.arange(6) == 2, 7, X[:, 0]))

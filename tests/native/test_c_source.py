@@ -13,7 +13,7 @@ from jax import lax
 
 import jaxsim
 from jaxsim.engine.collision import driver
-from jaxsim.math.arrays import row_at, with_row
+from jaxsim.math.arrays import entry_at, row_at, with_entry, with_row
 from jaxsim.native import pool
 from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native.expressions import UnsupportedPrimitive
@@ -101,12 +101,32 @@ def gathers(x):
     return jnp.concatenate([x[index].reshape(-1), beyond.reshape(-1), x[:, jnp.array([2, 0])].reshape(-1)])
 
 
+def sorts(x):
+    """By two keys, equal rows as they are, NaN last; one row in order already."""
+    first, place = jnp.round(x).at[4].set(np.nan).T, jnp.broadcast_to(jnp.arange(10.0), (3, 10))
+    found = [*lax.sort((first, -jnp.cos(9 * x.T), place), num_keys=2), lax.sort((first % 2, place), num_keys=1)[1]]
+    return jnp.concatenate([jnp.nan_to_num(y, nan=-9).reshape(-1) for y in found])
+
+
+def small_arrays_written_at_run_time(x):
+    """Bins of a loop, in branches too, beside an array that starts with any numbers and is larger than the stack's."""
+
+    def visit(i, state):
+        bins, seen = state
+        k = jnp.abs(entry_at(x, i, 0)).astype(jnp.int32)
+        bins = lax.cond(k > 0, lambda b: with_entry(b, k, entry_at(b, k) + 1), lambda b: b, bins)
+        return bins, with_entry(seen, i, entry_at(bins, k))
+
+    bins, seen = lax.fori_loop(0, 10, visit, (jnp.zeros(4), lax.empty((4000,), x.dtype)))
+    return jnp.concatenate([bins, seen[:10]])
+
+
 @needs_compiler
 @pytest.mark.parametrize(
     "function",
     [
         *(sum_of_rows, swapped_in_a_loop, kept_and_changed, branches, either_branch_changes, small_in_large),
-        *(scans, reductions, arithmetic, gathers),
+        *(scans, reductions, arithmetic, gathers, sorts, small_arrays_written_at_run_time),
     ],
 )
 def test_source_computes_what_the_function_does(function, tmp_path):
@@ -122,7 +142,15 @@ def test_a_loop_whose_branches_change_or_keep_an_array_does_not_copy_it():
     closed = jax.make_jaxpr(either_branch_changes)(X)
     source = c_function("f", closed)
     within = source[source.index("for (int") :]
-    assert within.count("EACH") == 1  # the result is written; rows are written out
+    assert within.count("EACH") == 0  # it lies where the result shall; rows are written out
+
+
+def test_small_arrays_that_a_loop_writes_at_run_time_lie_in_memory():
+    source = c_function("f", jax.make_jaxpr(small_arrays_written_at_run_time)(X))
+    within = source[source.index("for (int") :]
+    assert within.count("set_float64(true") == 2  # the bins in their branch, and what is seen
+    assert "EACH(" not in within[: within.index("out0")]  # no copies
+    assert source.count("_memory") == 2  # the large array is found once
 
 
 def test_a_primitive_without_source_is_named():

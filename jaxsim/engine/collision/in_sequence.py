@@ -8,7 +8,6 @@ of geoms, vertices, pairs or contacts in it, so that models share the library of
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -18,7 +17,7 @@ from jax import lax
 
 from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.broad.bounds import Box, boxes_overlap, spheres_touch
-from jaxsim.engine.collision.broad.near import sweep_source, swept_geoms
+from jaxsim.engine.collision.broad.sweep import SweptGeoms, near_of_list, swept_geoms
 from jaxsim.engine.collision.narrow import (
     BufferEntries,
     NarrowInputs,
@@ -34,13 +33,11 @@ from jaxsim.math.arrays import gather, inner, matvec
 from jaxsim.math.safe import Array
 from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive
-from jaxsim.native.source_text import text
 from jaxsim.native.world_program import ProgramSource, WorldProgram, rebuilt, run_program
 from jaxsim.xla.batching import is_read
 from jaxsim.xla.loops import when
 
-BROAD = Path(__file__).parent / "broad"
-SWEEP_MIN_PAIRS = 512  # listed pairs from which on a sweep selects those that are tested
+SWEEP_MIN_PAIRS = 1 << 13  # listed pairs from which on a sweep selects those that are tested: 4,640 gain nothing
 SLOT = 11  # numbers of a slot: whether it is a contact, dist, pos, normal, tangent
 
 
@@ -88,9 +85,11 @@ def entries_in_sequence(
     sizes = np.array([len(geom), m.max_contacts], np.int32)
     types = tuple(str(jax.dtypes.canonicalize_dtype(a.dtype)) for a in operands)
     swept = is_swept(geom)
-    source = partial(_source, tuple(programs), kinds, types, places, width, swept)
     lists = [jnp.asarray(geom, jnp.int32), jnp.asarray(kind, jnp.int32), sizes]
-    lists += sweep_operands(m, x, geom) if swept else []
+    more = sweep_operands(m, x, geom) if swept else []
+    lists += more
+    sweep = _sweep(len(geom), more) if swept else None
+    source = partial(_source, tuple(programs), kinds, types, places, width, sweep)
     program = WorldProgram(in_plain_form, source, results, "the narrow phase")
     row, candidate, count = run_program(program, *operands, x.margin, *lists)
     return BufferEntries(row, candidate, count[0], count[1])
@@ -102,9 +101,15 @@ def is_swept(geom: Any) -> bool:
 
 
 def sweep_operands(m: Any, x: NarrowInputs, geom: np.ndarray) -> list[Any]:
-    """What a sweep reads: poses and bounds, what it adds to them, tables of geoms and of pairs."""
+    """Operands of `near_of_list` without the number of pairs."""
     reach = jnp.max(lax.stop_gradient(x.margin)) / 2
-    return [x.pos, x.mat, x.geom_rbound, x.geom_aabb, reach, *_sweep_tables(m.structure, geom.tobytes())]
+    return [x.pos, x.mat, x.geom_aabb, reach, *_sweep_tables(m.structure, geom.tobytes())]
+
+
+def _sweep(npair: int, operands: Sequence[Any]) -> str:
+    """C source of `near_of_list` for these operands."""
+    shapes = [jax.ShapeDtypeStruct(jnp.shape(x), jax.dtypes.canonicalize_dtype(x.dtype)) for x in operands]
+    return c_function("sweep", jax.make_jaxpr(lambda *x: near_of_list(SweptGeoms(*x[:6]), npair, *x[6:]))(*shapes))
 
 
 @lru_cache(maxsize=64)
@@ -117,8 +122,7 @@ def _sweep_tables(m: Any, pairs: bytes) -> tuple[np.ndarray, ...]:
     candidate, always = np.flatnonzero(both), np.flatnonzero(~both)
     key = geom[both].min(axis=1) * m.ngeom + geom[both].max(axis=1)
     order = np.argsort(key, kind="stable")
-    sizes = [m.ngeom, len(key), len(always)]
-    integers = (np.asarray(y, np.int32) for y in (key[order], candidate[order], always, sizes))
+    integers = (np.asarray(y, np.int32) for y in (key[order], candidate[order], always))
     return m.body_weldid[m.geom_bodyid] == 0, swept, *integers
 
 
@@ -207,7 +211,7 @@ def _source(
     types: tuple[str, ...],
     places: tuple[tuple[int, ...], ...],
     width: int,
-    swept: bool,
+    sweep: str | None,
 ) -> ProgramSource:
     """C source of `world(arrays..., margins, geoms, kinds, sizes, [what a sweep reads,] rows, candidates, counts)`.
 
@@ -227,9 +231,9 @@ def _source(
         for k, (name, size) in enumerate(zip(names, sizes, strict=True))
     ]
     inputs = [f"const {C_TYPES[t]}* in{i}" for i, t in enumerate(types)]
-    world = _world(real, inputs, given, cases, max(sizes), width, swept)
-    if swept:
-        world = sweep_source(types[0]) + text(BROAD, "listed.c") + world
+    world = _world(real, inputs, given, cases, max(sizes), width, sweep is not None)
+    if sweep is not None:
+        world = f"#include <stdlib.h>\n{ONE_LANE}{sweep}{world}"
     bodies = tuple(text.replace("NAME", name) for text, name in zip(parts, names, strict=True))
     return ProgramSource("\n".join([*declared, world]), bodies)
 
@@ -253,19 +257,11 @@ return touch;
 """
 
 
-# The pairs that the loop visits are `near[0]`, ..., `near[pairs - 1]`, or all in their order where `near` is null.
-ALL_PAIRS = "int* near = 0;\nint pairs = sizes[0];"
-SWEPT_PAIRS = """int* near = malloc((sizes[0] + 1) * sizeof(int));
-Geoms x = {count_of[0], pos, mat, rbound, aabb, still, swept, *reach};
-int pairs = near ? find_listed(x, key, place, count_of[1], always, count_of[2], near) : -1;
-if (pairs < 0) free(near), near = 0, pairs = sizes[0];"""
-
-
-def _sweep_parameters(real: str) -> list[str]:
-    """Parameters of what `sweep_operands` gives."""
-    numbers = [f"const {real}* {name}" for name in ("pos", "mat", "rbound", "aabb", "reach")]
-    flags = [f"const bool* {name}" for name in ("still", "swept")]
-    return [*numbers, *flags, *(f"const int* {name}" for name in ("key", "place", "always", "count_of"))]
+# Parameters of what `sweep_operands` gives.
+NUMBERS, FLAGS, INTEGERS = ("pos", "mat", "aabb", "reach"), ("still", "swept"), ("key", "place", "always")
+# A sweep marks the pairs that are visited; without memory all are.
+MARKED = f"""bool* near = malloc(sizes[0] + 1);
+if (near) sweep({", ".join((*NUMBERS, *FLAGS, *INTEGERS))}, near);"""
 
 
 def _world(
@@ -273,17 +269,19 @@ def _world(
 ) -> str:
     """The loop over the pairs of a world."""
     lists = [f"const {real}* margin", *(f"const int* {name}" for name in ("geom", "kind", "sizes"))]
-    lists += _sweep_parameters(real) if swept else []
+    if swept:
+        named = ((real, NUMBERS), ("bool", FLAGS), ("int", INTEGERS))
+        lists += [f"const {kind}* {name}" for kind, names in named for name in names]
     results = [f"{real}* row", "int* candidate", "int* count"]
     return f"""static void world({", ".join([*inputs, *lists, *results])}) {{
 {chr(10).join(given)}
 {real} out[{largest}];
 const int capacity = sizes[1];
 int found = 0, dropped = 0;
-{SWEPT_PAIRS if swept else ALL_PAIRS}
-for (int i = 0; i < pairs; ++i) {{
-const int p = near ? near[i] : i;
+{MARKED if swept else ""}
+for (int p = 0; p < sizes[0]; ++p) {{
 int slots;
+{"if (near && !near[p]) continue;" if swept else ""}
 switch (kind[p]) {{
 {chr(10).join(cases)}
 default: continue;

@@ -8,14 +8,13 @@ the tolerance, island by island, and no more than the given number.
 
 With M = L L' a row is kept as x = L^-1 J', the acceleration a as y = L'a: then J a = x'y, and a force moves y along x.
 
-Two programs make the same sweeps. On a CPU `noslip.c` visits the rows in use alone, world by world. Elsewhere, and for
+Two functions make the same sweeps. On a CPU `used_sweeps.py` visits the rows in use alone. Elsewhere, and for
 derivatives, sweeps are scans of fixed length, so that both modes of differentiation pass through them: the derivative
 is that of the sweeps which were made. The multiplier of the friction cone takes its derivative from the
 implicit function theorem.
 """
 
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -29,12 +28,10 @@ from jaxsim.core.types import ConstraintState
 from jaxsim.engine.solver.problem import ConstraintProblem, elliptic
 from jaxsim.engine.solver.slip import cone_block, visit_cone, visit_scalar
 from jaxsim.engine.solver.sweeps import SweepProblem, friction_slots, has_pairs
+from jaxsim.engine.solver.used_sweeps import sweep_used
 from jaxsim.math.arrays import dot, einsum, inner
 from jaxsim.math.safe import Array, divide, norm
-from jaxsim.native.c_source import ONE_LANE, c_function
-from jaxsim.native.expressions import C_TYPES
-from jaxsim.native.source_text import definitions, text
-from jaxsim.native.world_program import ProgramSource, WorldProgram, run_program
+from jaxsim.native.world_program import WorldProgram, run_program, scalar_source
 from jaxsim.xla.linalg import cholesky, solve_factored, solve_triangular
 
 
@@ -105,45 +102,17 @@ def solve(
 
 def sweep(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, Array]:
     """Forces (nslot,) and the greatest number of sweeps of any island, by the program for the platform."""
-    dtype, nv = s.y.dtype, layout.nv
-    empty = {"general": (0, nv), "contact": (0, 1, nv), "friction": (0, 0)}
-    given = {n: jnp.zeros(empty[n], dtype) if x is None else x for n, x in s._asdict().items()}
-    slots = friction_slots(layout)
-    ncontact = 0 if s.contact is None else layout.ncontact
-    sizes = [nv, len(slots), ncontact, layout.offsets[3], layout.nslot, nv + 1, iterations]
-    absent = {n: None for n, x in s._asdict().items() if x is None}
+    given = {n: x for n, x in s._asdict().items() if x is not None}
+    absent = dict.fromkeys(set(s._fields) - set(given))
 
-    def plain(*values: Array) -> tuple[Array, Array]:
-        found = SweepProblem(**(dict(zip(given, values, strict=False)) | absent))
-        force, count = sweep_all(layout, iterations, found)
-        return force, count[None]
+    def run(sweeps: Callable[..., tuple[Array, Array]]) -> Callable[..., tuple[Array, Array]]:
+        return lambda *x: sweeps(layout, iterations, SweepProblem(**dict(zip(given, x, strict=True)), **absent))
 
-    results = jax.ShapeDtypeStruct((layout.nslot,), dtype), jax.ShapeDtypeStruct((1,), jnp.int32)
-    program = WorldProgram(plain, partial(_source, layout, str(dtype)), results, "the noslip solver")
-    force, (count,) = run_program(program, *given.values(), slots.astype(np.int32), np.array(sizes, np.int32))
+    operands = list(given.values())
+    results = jax.ShapeDtypeStruct((layout.nslot,), s.y.dtype), jax.ShapeDtypeStruct((), jnp.int32)
+    source = scalar_source(run(sweep_used), operands)
+    force, count = run_program(WorldProgram(run(sweep_all), source, results, "the noslip solver"), *operands)
     return force, count
-
-
-def _source(layout: Layout, dtype: str) -> ProgramSource:
-    """C source of the sweeps."""
-    cones, pairs = elliptic(layout), has_pairs(layout)
-    dim, facets = (layout.condim, layout.nfacet) if layout.ncontact else (1, 1)
-    constants = {"T": C_TYPES[dtype], "DIM": dim, "NF": facets, "PAIRS": int(pairs), "CONES": int(cones)}
-    one = lambda *shape: jax.ShapeDtypeStruct(shape, dtype)  # noqa: E731
-    scalar = jax.make_jaxpr(lambda *x: jnp.stack(visit_scalar(*x)))(*[one()] * 4, jax.ShapeDtypeStruct((), bool))
-    functions = c_function("visit_scalar", scalar)
-    if cones:
-        k = dim - 1
-        flags = jax.ShapeDtypeStruct((k,), bool)
-        cone = jax.make_jaxpr(_visit_cone)(one(k), one(k, k), one(k), flags, one(k), one())
-        functions += c_function("visit_cone", cone)
-    return ProgramSource(ONE_LANE + definitions(constants) + functions + text(Path(__file__).parent, "noslip.c"))
-
-
-def _visit_cone(slip: Array, products: Array, friction: Array, active: Array, value: Array, normal: Array) -> Array:
-    """`visit_cone` with the inner products of the rows: the tangential forces, and what the visit improved (k + 1,)."""
-    new, won = visit_cone(slip, cone_block(products, active), friction, active, value, normal)
-    return jnp.append(new, won)
 
 
 def sweep_all(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, Array]:

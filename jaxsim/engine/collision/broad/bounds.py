@@ -28,9 +28,12 @@ class Box(NamedTuple):
 
 def boxes_touch(m: Any, pos: Array, mat: Array, margin: Array, g1: Array, g2: Array) -> Array:
     """Whether the oriented boxes of geoms g1, g2 (n,) overlap (`boxes_overlap`)."""
-    centre = pos + matvec(mat, m.geom_aabb[:, :3])
-    a, b = (Box(*(rows_at(x, g) for x in (centre, mat, m.geom_aabb[:, 3:]))) for g in (g1, g2))
-    return boxes_overlap(a, b, margin)
+
+    def box(g: Array) -> Box:
+        aabb, own = rows_at(m.geom_aabb, g), rows_at(mat, g)
+        return Box(rows_at(pos, g) + matvec(own, aabb[:, :3]), own, aabb[:, 3:])
+
+    return boxes_overlap(box(g1), box(g2), margin)
 
 
 def boxes_overlap(a: Box, b: Box, margin: Array) -> Array:

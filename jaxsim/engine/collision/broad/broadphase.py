@@ -7,12 +7,13 @@ the static filters and keeps pairs whose spheres touch. Planes, height fields an
 paired with all others in a list, and so are explicit pairs. Near pairs are then sorted into MuJoCo's order of contacts.
 The work is proportional to the number of neighbours. The result is indices only, so nothing is differentiated.
 
-On a CPU with a C compiler pairs are found by sweep and prune instead (`near.py`).
+On a CPU with a C compiler pairs are found by sweep and prune instead (`sweep.py`).
 """
 
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -20,11 +21,13 @@ from jax import lax
 from jaxsim.core.types import DisableBit, GeomType
 from jaxsim.engine.collision import parameters
 from jaxsim.engine.collision.broad.bounds import boxes_touch, spheres_touch
-from jaxsim.engine.collision.broad.near import FoundPairs, near_in_sequence
 from jaxsim.engine.collision.broad.pairs import Candidates, listed_candidates
+from jaxsim.engine.collision.broad.sweep import SweptGeoms, sweep, swept_geoms
 from jaxsim.engine.collision.grid import appended, neighbours
-from jaxsim.math.arrays import gather, take
+from jaxsim.math.arrays import entry_at, gather, take
 from jaxsim.math.safe import Array
+from jaxsim.native.world_program import WorldProgram, rebuilt, run_program, scalar_source
+from jaxsim.xla.loops import repeat
 
 LIST_MAX_PAIRS = 1 << 15  # models with more candidate pairs use the grid
 GRID_MAX_SIZE_RATIO = 4  # geoms larger than this times the median are not in the grid
@@ -38,6 +41,13 @@ class NearPairs(NamedTuple):
     pair: Array
     real: Array
     dropped: Array
+
+
+class _PairBuffer(NamedTuple):
+    """Rows (n, 3) of geoms and explicit pair, of which the first `count` are real; a `count` above n means overflow."""
+
+    rows: Array
+    count: Array
 
 
 def is_large(m: Any) -> bool:
@@ -95,42 +105,77 @@ def colliding_types(m: Any) -> list[tuple[int, int]]:
 
 
 def near_pairs(m: Any, d: Any, capacity: int) -> NearPairs:
-    """Pairs whose spheres and boxes touch, `capacity` at most."""
+    """Pairs whose spheres and boxes touch, `capacity` at most. Which are dropped may differ between the forms."""
     m, pos, mat = lax.stop_gradient((m, d.geom_xpos, d.geom_xmat.reshape(-1, 3, 3)))
-    found = near_in_sequence(m, pos, mat, capacity, _near_in_plain_form)
-    real = np.arange(capacity) < found.count
-    rows = jnp.where(real[:, None], found.rows, 0)
-    return NearPairs(rows[:, :2], rows[:, 2], real, found.dropped)
+    operands = [pos, mat, m.geom_rbound, m.geom_aabb, m.geom_margin, m.opt.o_margin, m.pair_margin]
+    again = rebuilt((m, pos, mat), operands)
+    plain, in_sequence = (
+        lambda *x, form=f: tuple(form(*again(x), capacity)) for f in (_near_in_plain_form, _near_in_sequence)
+    )
+    results = tuple(jax.ShapeDtypeStruct(shape, jnp.int32) for shape in ((capacity, 3), (), ()))
+    program = WorldProgram(plain, scalar_source(in_sequence, operands), results, "the broad phase")
+    rows, count, dropped = run_program(program, *operands)
+    real = np.arange(capacity) < count
+    rows = jnp.where(real[:, None], rows, 0)
+    return NearPairs(rows[:, :2], rows[:, 2], real, dropped + jnp.maximum(count - capacity, 0))
 
 
-def _near_in_plain_form(m: Any, pos: Array, mat: Array, capacity: int) -> FoundPairs:
-    """Near pairs by the grid and the list, in MuJoCo's order."""
+def _near_in_plain_form(m: Any, pos: Array, mat: Array, capacity: int) -> tuple[Array, Array, Array]:
+    """Near pairs by the grid and the list, in MuJoCo's order, their number, and how many were dropped before."""
     grid = grid_geoms(m.structure)
-    flags = m.opt.disableflags & (DisableBit.MIDPHASE | DisableBit.FILTERPARENT)
-    pairs = listed_candidates(m.structure, flags, tuple(grid.tolist()))
-    found = _PairBuffer(jnp.zeros((NEAR_PAIRS_PER_GEOM * m.ngeom, 3), jnp.int32), jnp.zeros((), jnp.int32))
+    pairs = _not_within(m, grid)
+    found = _no_pairs(NEAR_PAIRS_PER_GEOM * m.ngeom)
     if len(pairs.pair):
         listed = jnp.asarray(np.column_stack([pairs.geom, pairs.pair]))
         found = _PairBuffer(*appended(found, _near_listed(m, pos, mat, pairs), listed))
     found = _near_in_grid(m, pos, grid, found)
     rows, list_capacity = found.rows, len(found.rows)
-    real = np.arange(list_capacity) < found.count
+    touch = (np.arange(list_capacity) < found.count) & _boxes_touch(m, pos, mat, rows)
+    kept = _PairBuffer(*appended(_no_pairs(capacity), touch, rows))
+    dropped = jnp.maximum(found.count - list_capacity, 0)
+    return _sorted_rows(m, kept), kept.count, dropped
+
+
+def _near_in_sequence(m: Any, pos: Array, mat: Array, capacity: int) -> tuple[Array, Array, Array]:
+    """As `_near_in_plain_form`, by sweep and prune and the list, for one core."""
+    swept = swept_geoms(m)
+    pairs, found = _not_within(m, np.flatnonzero(swept)), _no_pairs(capacity)
+
+    def kept(near: Array, row: Array, found: _PairBuffer) -> _PairBuffer:
+        """The pairs with one more, (3,), if its boxes touch, too."""
+        add = lambda f: _PairBuffer(f.rows.at[f.count].set(row, mode="drop"), f.count + 1)  # noqa: E731
+        if_boxes = lambda f: lax.cond(_boxes_touch(m, pos, mat, row[None])[0], add, lambda f: f, f)  # noqa: E731
+        return lax.cond(near, if_boxes, lambda f: f, found)
+
+    def meet(g: Array, h: Array, found: _PairBuffer) -> _PairBuffer:
+        near, rows = _near_by_spheres(m, pos, g[None], h[None])
+        return kept(near[0], rows[0], found)
+
+    if len(pairs.pair):
+        near, listed = _near_listed(m, pos, mat, pairs), jnp.asarray(np.column_stack([pairs.geom, pairs.pair]))
+        found = repeat(len(listed), lambda k, f: kept(entry_at(near, k), entry_at(listed, k), f), found)
+    reach = parameters.max_margin(m) / 2
+    is_still = m.body_weldid[m.geom_bodyid] == 0
+    x = SweptGeoms(pos, mat, m.geom_aabb, reach, jnp.asarray(is_still), jnp.asarray(swept))
+    found = sweep(x, meet, found)
+    return _sorted_rows(m, found), found.count, jnp.int32(0)
+
+
+def _not_within(m: Any, geoms: np.ndarray) -> Candidates:
+    """Candidates without dynamic pairs of two of these geoms."""
+    flags = m.opt.disableflags & (DisableBit.MIDPHASE | DisableBit.FILTERPARENT)
+    return listed_candidates(m.structure, flags, tuple(geoms.tolist()))
+
+
+def _boxes_touch(m: Any, pos: Array, mat: Array, rows: Array) -> Array:
+    """Whether the boxes of pairs (n, 3) touch; always those of planes and height fields."""
     geom, pair = rows[:, :2], rows[:, 2]
-    touch = real & (
-        (gather(jnp.asarray(m.geom_type), geom[:, 0]) <= GeomType.HFIELD)
-        | boxes_touch(m, pos, mat, parameters.margin_of(m, geom, pair), geom[:, 0], geom[:, 1])
-    )
-    none = jnp.zeros((capacity, 3), jnp.int32), jnp.zeros((), jnp.int32)
-    kept = _PairBuffer(*appended(none, touch, rows))
-    dropped = jnp.maximum(found.count - list_capacity, 0) + jnp.maximum(kept.count - capacity, 0)
-    return FoundPairs(_sorted_rows(m, kept), jnp.minimum(kept.count, capacity), dropped)
+    is_ground = gather(jnp.asarray(m.geom_type), geom[:, 0]) <= GeomType.HFIELD
+    return is_ground | boxes_touch(m, pos, mat, parameters.margin_of(m, geom, pair), geom[:, 0], geom[:, 1])
 
 
-class _PairBuffer(NamedTuple):
-    """Rows (n, 3) of geoms and explicit pair, of which the first `count` are real; a `count` above n means overflow."""
-
-    rows: Array
-    count: Array
+def _no_pairs(capacity: int) -> _PairBuffer:
+    return _PairBuffer(jnp.zeros((capacity, 3), jnp.int32), jnp.zeros((), jnp.int32))
 
 
 def _near_listed(m: Any, pos: Array, mat: Array, pairs: Candidates) -> Array:
@@ -152,15 +197,19 @@ def _near_in_grid(m: Any, pos: Array, grid: np.ndarray, found: _PairBuffer) -> _
     width = 2 * jnp.max(radius) + parameters.max_margin(m)
 
     def near(i: Array, j: Array) -> tuple[Array, Array]:
-        g1, g2 = (gather(jnp.asarray(grid, jnp.int32), k) for k in (i, j))
-        t1, t2 = (gather(jnp.asarray(m.geom_type), g) for g in (g1, g2))
-        swap = (t1 > t2) | ((t1 == t2) & (g1 > g2))
-        g1, g2 = jnp.where(swap, g2, g1), jnp.where(swap, g1, g2)
-        rows = jnp.stack([g1, g2, jnp.full_like(g1, -1)], axis=1)
-        reach = gather(m.geom_rbound, g1) + gather(m.geom_rbound, g2) + parameters.margin_of(m, rows[:, :2], rows[:, 2])
-        return spheres_touch(gather(pos, g2) - gather(pos, g1), reach) & _may_collide(m, g1, g2), rows
+        return _near_by_spheres(m, pos, *(gather(jnp.asarray(grid, jnp.int32), k) for k in (i, j)))
 
     return _PairBuffer(*neighbours(centre, width, near, tuple(found)))
+
+
+def _near_by_spheres(m: Any, pos: Array, g1: Array, g2: Array) -> tuple[Array, Array]:
+    """Whether geoms (n,) may collide and their spheres touch, and the rows (n, 3) of these pairs."""
+    t1, t2 = (gather(jnp.asarray(m.geom_type), g) for g in (g1, g2))
+    swap = (t1 > t2) | ((t1 == t2) & (g1 > g2))
+    g1, g2 = jnp.where(swap, g2, g1), jnp.where(swap, g1, g2)
+    rows = jnp.stack([g1, g2, jnp.full_like(g1, -1)], axis=1)
+    reach = gather(m.geom_rbound, g1) + gather(m.geom_rbound, g2) + parameters.margin_of(m, rows[:, :2], rows[:, 2])
+    return spheres_touch(gather(pos, g2) - gather(pos, g1), reach) & _may_collide(m, g1, g2), rows
 
 
 def _may_collide(m: Any, g1: Array, g2: Array) -> Array:

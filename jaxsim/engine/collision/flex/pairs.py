@@ -5,8 +5,6 @@ from a sweep along the axis on which the elements spread. Those that share a bod
 """
 
 import itertools
-from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -15,20 +13,19 @@ import numpy as np
 from jax import lax
 
 from jaxsim.core.types import EnableBit, FlexSelf
+from jaxsim.engine.collision.broad.sweep import AXIS_FIRST
 from jaxsim.engine.collision.compaction import compact
 from jaxsim.engine.collision.flex import segments as static
 from jaxsim.engine.collision.grid import neighbours
 from jaxsim.engine.flex import tables
-from jaxsim.math.arrays import gather, take
+from jaxsim.math.arrays import entry_at, gather, row_at, take, with_entry
 from jaxsim.math.safe import Array
-from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive
-from jaxsim.native.source_text import definitions, text
-from jaxsim.native.world_program import ProgramSource, WorldProgram, run_program
+from jaxsim.native.world_program import WorldProgram, run_program, scalar_source
+from jaxsim.xla.loops import repeat
 
 TABLE_MAX_PAIRS = 1 << 15  # more pairs of elements are found by the grid
 NEAR_PER_ELEMENT = 12  # capacity for pairs whose boxes overlap, for each element; 3 or 4 in a flat cloth, 8 in a heap
 NEAR_MIN = 1024  # and at least
-STACK_MAX_ELEMENTS = 16384  # whose boxes fit on the stack of a thread
 
 
 class Relation(NamedTuple):
@@ -86,41 +83,86 @@ def near_elements(m: Any, d: Any, relation: Relation) -> NearElements:
 
     def plain(box: Array, margin: Array, *_: Array) -> tuple[Array, ...]:
         pairs = (_from_table if small else _from_grid)(m, box, margin, relation, element)
-        return *pairs, _sweep_rank(box) if swept else jnp.zeros(n, jnp.int32)
+        return *pairs, _ranks(jnp.argsort(_starts(box)[1], stable=True)) if swept else jnp.zeros(n, jnp.int32)
 
-    bodies = _bodies(m)[element]
-    sizes = {"T": C_TYPES[str(box.dtype)], "N": n, "WIDTH": bodies.shape[1], "NBODY": m.nbody}
-    sizes |= {"CAPACITY": capacity, "ITSELF": int(f == g), "RANKED": int(swept)}
-    shapes = (capacity, 2), (), (n,)
-    result = tuple(jax.ShapeDtypeStruct(shape, jnp.int32) for shape in shapes)
-    program = WorldProgram(plain, partial(_source, tuple(sizes.items())), result, "the broad phase of flex elements")
-    tables = (bodies, np.isin(element, relation.first), element)
+    def in_sequence(*x: Array) -> tuple[Array, ...]:
+        pair, count, order = _sweep(capacity, m.nbody, f == g, *x)
+        return pair, count, _ranks(order) if swept else jnp.zeros(n, jnp.int32)
+
+    tables = _bodies(m)[element], np.isin(element, relation.first), element
     tables = (jnp.asarray(x, bool if x.dtype == bool else jnp.int32) for x in tables)
-    pair, count, rank = run_program(program, take(box, element), lax.stop_gradient(margin), *tables)
+    operands = take(box, element), lax.stop_gradient(margin), *tables
+    result = tuple(jax.ShapeDtypeStruct(shape, jnp.int32) for shape in ((capacity, 2), (), (n,)))
+    source = scalar_source(in_sequence, operands)
+    program = WorldProgram(plain, source, result, "the broad phase of flex elements")
+    pair, count, rank = run_program(program, *operands)
     return NearElements(pair, np.arange(capacity) < count, jnp.maximum(count - capacity, 0), rank)
 
 
-def _source(sizes: tuple[tuple[str, Any], ...]) -> ProgramSource:
-    known = dict(sizes)
-    if known["N"] > STACK_MAX_ELEMENTS:
-        raise UnsupportedPrimitive(f"pairs of {known['N']} elements")
-    return ProgramSource(definitions(known) + text(Path(__file__).parent, "pairs.c"))
+def _sweep(
+    capacity: int, nbody: int, itself: bool, box: Array, margin: Array, body: Array, is_first: Array, element: Array
+) -> tuple[Array, Array, Array]:
+    """Pairs (capacity, 2), their number, and the order (n,) of elements, by a sweep on one core along the longest axis.
+
+    `body` (n, k) are the bodies of elements with `box` (n, 6), or -1; `is_first` those of the first of two flexes.
+    """
+    n, (axis, start) = len(box), _starts(box)
+    order = jnp.argsort(start, stable=True)
+    column = row_at(jnp.asarray(AXIS_FIRST), axis)
+    boxes = gather(gather(box, order).T, column).T
+    start = jnp.append(gather(start, order), np.nan)  # where the sweep of the last elements ends
+
+    def visit(i: Array, state: tuple) -> tuple:
+        mine, a = row_at(boxes, i), entry_at(order, i)
+        at, reach = mine[0], mine[3] + margin
+        end = (at + reach + 1e-6 * (jnp.abs(at) + reach)).astype(jnp.float32)  # rounding
+        seen, pair, count = state
+        for k in range(body.shape[1]):  # the element that was seen last at each body
+            to = entry_at(body, a, k)
+            seen = with_entry(seen, to + 1, jnp.where(to < 0, -1, i))
+
+        def add(j: Array, pair: Array, count: Array) -> tuple:
+            b = entry_at(order, j)
+            shared = jnp.any(jnp.stack([entry_at(seen, entry_at(body, b, k) + 1) == i for k in range(body.shape[1])]))
+            swap = a > b if itself else ~entry_at(is_first, a)
+            new = jnp.stack([entry_at(element, jnp.where(swap, x, y)) for x, y in ((b, a), (a, b))])
+            other = itself | (entry_at(is_first, a) != entry_at(is_first, b))
+            place = jnp.where(shared | ~other, capacity, count)
+            return pair.at[place].set(new, mode="drop"), count + (~shared & other)
+
+        def look(j: Array, pair: Array, count: Array) -> tuple:
+            other, skip = entry_at(boxes, j), lambda _, *s: s
+            near = lambda k: _meet(mine[k::3], other[k::3], margin)  # noqa: E731
+            rest = lambda *s: lax.cond(near(0) & near(2), add, skip, *s)  # noqa: E731
+            return j + 1, *lax.cond(near(1), rest, skip, j, pair, count)
+
+        going = lambda s: entry_at(start, s[0]) <= end  # noqa: E731
+        return seen, *lax.while_loop(going, lambda s: look(*s), (i + 1, pair, count))[1:]
+
+    none = jnp.full(nbody + 2, -1, jnp.int32), jnp.zeros((capacity, 2), jnp.int32), jnp.int32(0)
+    _, pair, count = repeat(n, visit, none)
+    return pair, count, order
 
 
-def _sweep_rank(box: Array) -> Array:
-    """The ranks (n,) in which a sweep along the longest axis of a flex meets its elements, of boxes (n, 6)."""
+def _starts(box: Array) -> tuple[Array, Array]:
+    """The axis along which boxes (n, 6) reach farthest, as MuJoCo compares, and where they begin along it (n,)."""
     low, high = box[:, :3] - box[:, 3:], box[:, :3] + box[:, 3:]
     size = jnp.max(high, axis=0) - jnp.min(low, axis=0)
-    first, second = (size[0] > size[1]) & (size[0] > size[2]), size[1] > size[2]
-    start = jnp.where(first, low[:, 0], jnp.where(second, low[:, 1], low[:, 2])).astype(jnp.float32)
-    order = jnp.argsort(start, stable=True)
-    return jnp.zeros(len(box), jnp.int32).at[order].set(jnp.arange(len(box), dtype=jnp.int32))
+    axis = jnp.where((size[0] > size[1]) & (size[0] > size[2]), 0, jnp.where(size[1] > size[2], 1, 2))
+    start = jnp.where(axis == 0, low[:, 0], jnp.where(axis == 1, low[:, 1], low[:, 2]))
+    return axis.astype(jnp.int32), start.astype(jnp.float32)
+
+
+def _ranks(order: Array) -> Array:
+    """The place (n,) of each element in an order (n,)."""
+    return jnp.zeros(len(order), jnp.int32).at[order].set(jnp.arange(len(order), dtype=jnp.int32))
 
 
 def _meet(box1: Array, box2: Array, margin: Array) -> Array:
     """Whether boxes (..., 6) are within the margin of each other along all axes; NaN never is."""
-    gap = jnp.abs(box1[..., :3] - box2[..., :3])
-    return jnp.all(gap <= box1[..., 3:] + box2[..., 3:] + margin, axis=-1)
+    n = box1.shape[-1] // 2
+    gap = jnp.abs(box1[..., :n] - box2[..., :n])
+    return jnp.all(gap <= box1[..., n:] + box2[..., n:] + margin, axis=-1)
 
 
 def _bodies(m: Any) -> np.ndarray:

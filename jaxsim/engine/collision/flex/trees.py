@@ -135,11 +135,16 @@ def leaf_pairs(m: Any, geom: Array, first: Array, second: Array) -> Array:
 def tree_keys(m: Any, surface: Array, leaf: Array) -> tuple[Array, Array]:
     """Two keys (n,) that order pairs `leaf` (n, 2) of `leaves` as MuJoCo's walk does, by the surfaces of nodes."""
     known = leaves(m)
-    width = known.path.shape[1]
-    path, depth = jnp.asarray(known.path.reshape(-1)), jnp.asarray(known.depth)
-    leaf1, leaf2 = leaf.T
+    tables = jnp.asarray(known.path), jnp.asarray(known.depth), jnp.asarray(tree_paths(m).second)
+    return walk(known.turns, *tables, surface, *leaf.T)
+
+
+def walk(
+    turns: int, path: Array, depth: Array, second: Array, surface: Array, leaf1: Array, leaf2: Array
+) -> tuple[Array, Array]:
+    """`tree_keys` of two leaves, or of many; `path` and `depth` are those of `leaves`, `second` that of `TreePaths`."""
+    width, path = path.shape[1], path.reshape(-1)
     end1, end2 = gather(depth, leaf1), gather(depth, leaf2)
-    is_second = jnp.asarray(tree_paths(m).second)
 
     def step(i: Array, state: tuple) -> tuple:
         at1, at2, high, low = state
@@ -148,11 +153,11 @@ def tree_keys(m: Any, surface: Array, leaf: Array) -> tuple[Array, Array]:
         down2 = ~down1 & (at2 < end2)
         at1, at2 = at1 + down1, at2 + down2
         child = jnp.where(down1, gather(path, leaf1 * width + at1), gather(path, leaf2 * width + at2))
-        turn = ((down1 | down2) & ~gather(is_second, child)).astype(jnp.int32)  # the second child is visited first
+        turn = ((down1 | down2) & ~gather(second, child)).astype(jnp.int32)  # the second child is visited first
         in_high = i < WORD
         shifted = lambda x: x * 2 + turn  # noqa: E731
         return at1, at2, jnp.where(in_high, shifted(high), high), jnp.where(in_high, low, shifted(low))
 
     zero = jnp.zeros_like(leaf1)
-    *_, high, low = repeat(known.turns, step, (zero, zero, zero, zero))
+    *_, high, low = repeat(turns, step, (zero, zero, zero, zero))
     return high, low
