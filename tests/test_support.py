@@ -205,7 +205,7 @@ def test_a_state_of_the_wrong_length_or_with_unknown_bits_is_refused():
     with pytest.raises(ValueError, match="numbers"):
         jaxsim.set_state(m, jaxsim.make_data(m), np.zeros(3))
     with pytest.raises(ValueError, match="signature"):
-        jaxsim.state_size(m, 1 << 14)
+        jaxsim.state_size(m, 1 << 15)
 
 
 def test_keyframes_are_taken_from_and_written_to_the_state():
