@@ -47,10 +47,10 @@ def rollout(
             or a function of `Data` to a PyTree. Derived fields (sensordata, xpos) are those that the step computed,
             at the state before its last sub-step, as after MuJoCo's `mj_step`.
         substeps: steps of `m.opt.timestep` for each control step.
-        checkpoint: what reverse mode keeps. "none": all intermediate values of every step, fastest; where
-            the step of a batch is one program, what its derivative needs. "step": the state before each step and the solver's answer. An integer k: the states at the start of every k steps, and within
-            one such chunk those before each step, for one more evaluation of the steps. "sqrt" takes k = sqrt(nstep):
-            it pays from some ten thousand steps on.
+        checkpoint: what reverse mode keeps. "none": all intermediate values of every step, fastest; where the step of a
+            batch is one program, what its derivative needs. "step": the state before each step and the solver's answer.
+            An integer k: the states at the start of every k steps, and within one such chunk those before each step,
+            for one more evaluation of the steps. "sqrt" takes k = sqrt(nstep): it pays from some ten thousand steps on.
         step: the function that makes a step, by default `jaxsim.step`.
         length: number of control steps that are made, as a value: one program for all up to `nstep`. Later records are
             zero. Not for reverse mode, nor with `checkpoint` other than "step".
