@@ -1,4 +1,4 @@
-"""The public interface: names follow one rule, every export stands in the reference with a description."""
+"""The public interface: names follow one rule, every export is on an API page with a description."""
 
 import enum
 import importlib
@@ -23,7 +23,7 @@ OURS = {"rungekutta4": "mj_RungeKutta, by the name that MJX has", "update_sleep"
 
 
 def documented():
-    """The names in the pages of the reference, with those that their entries list as members."""
+    """The names on the API pages, with those that their entries list as members."""
     names, text = [], "".join(page.read_text() for page in TOPICS)
     for entry, members in re.findall(r"^::: (jaxsim[\w.]*)\n(?: +options:\n +members: (.*)\n)?", text, re.MULTILINE):
         names.append(entry)

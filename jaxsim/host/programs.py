@@ -163,7 +163,7 @@ def compile(
 
     Programs are kept beside the libraries of machine code, by the content of the model's structure, jaxsim's source,
     the versions and options of JAX, and the machine. A folder of programs is machine code: use only one that you trust.
-    Those that nobody has loaded for 60 days are removed, and those loaded longest ago beyond 1 GiB in all;
+    Programs are removed 60 days after they were last loaded; beyond 1 GiB in all the least recently loaded go first;
     `JAXSIM_KEPT_DAYS` and `JAXSIM_KEPT_BYTES` in the environment set other bounds.
     """
     check_model(m, "compile", None)

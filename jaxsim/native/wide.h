@@ -265,7 +265,7 @@ template <int s, class V> static inline void exchange(V* a, V* b) {
 template <int s = 1, class V> static inline void transpose(V* x) {
   constexpr int n = LANES_OF(V);
   if constexpr (s < n) {
-UNROLLED
+    UNROLLED
     for (int i = 0; i < n; ++i)
       if (i / s % 2 == 0) exchange<s>(x + i, x + i + s);
     transpose<2 * s>(x);

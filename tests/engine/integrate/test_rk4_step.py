@@ -50,3 +50,12 @@ def test_a_world_whose_acceleration_diverges_starts_anew_and_does_not_advance():
     assert new.time == 0 and not new.qvel.any() and not new.qacc.any()
     assert new.warning.number.sum() == 1
     assert np.isfinite(step(m, new).qpos).all() and step(m, new).time > 0
+
+
+def test_a_control_callback_sees_the_sensors_of_the_state():
+    """MuJoCo calls it after the sensors of position and velocity."""
+    m, d, step = scene()
+    m = m.replace(callbacks=jaxsim.Callbacks(control=lambda m, d: d.replace(ctrl=d.sensordata[-1:] + 1)))
+    state = d.replace(qpos=d.qpos.at[-1].set(0.5))  # of the hinge, which the last sensor measures
+    parts = jaxsim.rungekutta4(m, jaxsim.forward(m, state))
+    np.testing.assert_allclose(step(m, state).qvel, parts.qvel, rtol=1e-5, atol=1e-6)
