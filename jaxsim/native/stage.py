@@ -1,7 +1,7 @@
 """A function of a world that is a few kernels on a GPU, and what it is everywhere else.
 
-It is traced once, as `jit` would. On a GPU what the generator supports becomes kernels (`segments.py`), on a CPU a batch
-becomes one program; elsewhere its operations stand where the call stood. Derivatives are stages too. A primitive of
+It is traced once, as `jit` would. On a GPU what the generator supports becomes kernels (`segments.py`), on a CPU a
+batch becomes one program; elsewhere its operations stand where the call stood. Derivatives are stages too. A primitive of
 JAX, so that only the form for the platform of the program is made.
 """
 
