@@ -1,8 +1,8 @@
 """A function of a world that is a few kernels on a GPU, and what it is everywhere else.
 
 It is traced once, as `jit` would. On a GPU what the generator supports becomes kernels (`segments.py`), on a CPU a
-batch becomes one program; elsewhere its operations stand where the call stood. Derivatives are stages too. A primitive of
-JAX, so that only the form for the platform of the program is made.
+batch becomes one program; elsewhere its operations stand where the call stood. Derivatives are stages too.
+It is a primitive of JAX, so that only the form for the platform of the program is made.
 """
 
 from collections.abc import Callable, Sequence
