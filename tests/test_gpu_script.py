@@ -30,18 +30,19 @@ def test_a_piece_replaces_its_old_result_and_keeps_the_others(tmp_path):
     assert report["pieces"]["parity:other"] == kept
     figures = report["pieces"][f"bench:{tmp_path}/ball.xml"]["figures"]
     assert figures["jaxsim"]["batches"][0]["nworld"] == 2
-    assert "| parity:other | passed | most 1 |" in done.stdout
+    assert "| parity:other | passed |  | most 1 |" in done.stdout
     if not report["device"].startswith("gpu"):
         assert "no GPU found" in done.stdout
 
 
 @pytest.mark.slow
-def test_parity_kernel_and_gradients_run(tmp_path):
-    done, report = run(tmp_path, "parity", "kernel", "grad")
+def test_all_pieces_of_a_model_run_two_at_a_time(tmp_path):
+    kinds = ("parity", "step", "grad", "plain", "plaingrad")
+    done, report = run(tmp_path, *kinds, "--jobs", "2")
     assert done.returncode == 0, done.stdout + done.stderr
-    for kind in ("parity", "kernel"):
-        found = report["pieces"][f"{kind}:{tmp_path}/ball.xml"]["figures"]
-        assert found["most"] <= found["wanted"]
+    found = {kind: report["pieces"][f"{kind}:{tmp_path}/ball.xml"]["figures"] for kind in kinds}
+    assert all(found[kind]["most"] <= found[kind]["wanted"] for kind in ("parity", "plain", "plaingrad"))
+    assert all(found[kind]["bitwise"] and found[kind]["ms"] > 0 for kind in ("step", "grad"))
 
 
 def test_a_piece_that_fails_is_named(tmp_path):

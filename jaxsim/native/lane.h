@@ -1,7 +1,11 @@
 /* What statements are for LANES threads that share memory: of a GPU, of a host (tests), or one alone, which is plain
    C99. The lanes are one warp or, for more, all threads of a block. */
 
+#ifdef __CUDACC_RTC__
+#define ALL(i, n) _Pragma("unroll 1") for (int i = lane; i < (n); i += LANES) /* short code is fetched once */
+#else
 #define ALL(i, n) for (int i = lane; i < (n); i += LANES)
+#endif
 
 #ifndef WIDE
 /* Numbers of one world; `wide.h` has the same for vectors of worlds. */

@@ -1,15 +1,23 @@
-"""A function cut into kernels: what this room can write between what it cannot.
+"""A function cut into kernels: what the generator can write between what it cannot.
 
 Operations that it does not know (the solver, searches of a pool, callbacks) are computed by JAX for the whole batch.
-What does not depend on them comes before; so there is one kernel more than there are such operations in a row.
+What does not depend on them comes before; so there is one kernel more than there are such operations in a row. On a
+GPU large kernels are cut further, where least is handed on.
 """
 
+import itertools
+import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, needed
 from jaxsim.native.operations import EXPRESSIONS, OFTEN, VIEWS
 from jaxsim.native.statements import is_known
+
+MOST_OPERATIONS = 400  # of a kernel on a GPU: some 48 KB of instructions, which a multiprocessor holds
+BYTES_OF_KERNEL = 1024  # of a world that could be moved in the time that one more kernel takes
 
 
 class Segment(NamedTuple):
@@ -29,7 +37,8 @@ def segments(flat: Flat, has_worlds: Sequence[bool], platform: str = GPU) -> lis
     once = (_shared if platform == VECTORS else _once)(flat, has_worlds, known)
     rest = [op for op in flat.operations if id(op) not in {id(o) for o in once}]
     inputs = [*flat.inputs, *(v for op in once for v in op.outputs)]
-    return [*(Segment(None, op) for op in once), *_by_level(Flat(inputs, rest, flat.outputs), known)]
+    most = MOST_OPERATIONS if platform == GPU else math.inf
+    return [*(Segment(None, op) for op in once), *_by_level(Flat(inputs, rest, flat.outputs), known, most)]
 
 
 def _once(flat: Flat, has_worlds: Sequence[bool], known: dict[int, bool]) -> list[Operation]:
@@ -62,29 +71,89 @@ def _shared(flat: Flat, has_worlds: Sequence[bool], known: dict[int, bool]) -> l
     return needed(alike, list(roots))
 
 
-def _by_level(flat: Flat, known: dict[int, bool]) -> list[Segment]:
+def _by_level(flat: Flat, known: dict[int, bool], most: float) -> list[Segment]:
     made = {v: op for op in flat.operations for v in op.outputs}
     level: dict[Var, int] = dict.fromkeys(flat.inputs, 0)
     by_level: dict[int, list[Operation]] = {}
     others: dict[int, list[Operation]] = {}
     for op in flat.operations:
-        own = max((level[v] for v in op.inputs if isinstance(v, Var)), default=0)
-        (by_level if known[id(op)] else others).setdefault(own, []).append(op)
-        level |= dict.fromkeys(op.outputs, own if known[id(op)] else own + 1)
-    last = max([*by_level, *others, *(level[v] for v in flat.outputs if isinstance(v, Var)), 0])
-    kernels = [_with_views(by_level.get(k, []), made, known, level, k) for k in range(last + 1)]
+        rank = max((level[v] for v in op.inputs if isinstance(v, Var)), default=0)
+        (by_level if known[id(op)] else others).setdefault(rank, []).append(op)
+        level |= dict.fromkeys(op.outputs, rank if known[id(op)] else rank + 1)
+    wanted = {v for v in flat.outputs if isinstance(v, Var)}
+    steps: list[Operation | list[Operation]] = []
+    for k in range(max([*by_level, *others], default=0) + 1):
+        steps += [*pieces(by_level.get(k, []), made, wanted, most), *others.get(k, [])]
+    own = [{v for op in x for v in op.outputs} if isinstance(x, list) else set() for x in steps]
     found: list[Segment] = []
-    for k, operations in enumerate(kernels):
-        wanted = {v for rest in kernels[k + 1 :] for v in _read(rest)}
-        wanted |= {v for j, rest in others.items() if j >= k for v in _read(rest)}
-        wanted |= {v for v in flat.outputs if isinstance(v, Var)}
-        own = {v: None for op in operations for v in op.outputs if v in wanted and level[v] == k}
-        outputs = list(own)
-        kept = needed(operations, outputs)
-        if kept:
-            found.append(Segment(Flat(_read(kept), kept, outputs), None))
-        found += [Segment(None, op) for op in others.get(k, [])]
-    return found
+    for step, mine in reversed(list(zip(steps, own, strict=True))):
+        if isinstance(step, list):
+            outputs = [v for op in step for v in op.outputs if v in wanted]
+            kept = needed(_with_views(step, made, known, mine), outputs)
+            found += [Segment(Flat(_read(kept), kept, outputs), None)] if kept else []
+            wanted |= set(_read(kept))
+        else:
+            found.append(Segment(None, step))
+            wanted |= {v for v in step.inputs if isinstance(v, Var)}
+    return found[::-1]
+
+
+def pieces(
+    operations: list[Operation], made: dict[Var, Operation], wanted: set[Var], most: float
+) -> list[list[Operation]]:
+    """Operations of a kernel in pieces, each of at most so many operations, that hand on as few bytes as can be.
+
+    A GPU's multiprocessor holds the instructions of a small kernel while world after world passes.
+    """
+    sizes = np.cumsum([0, *(operations_of(op) for op in operations)])
+    if sizes[-1] <= most:
+        return [operations] if operations else []
+    live = _live_bytes(operations, made, wanted)
+    cost, before = [0.0], [0]
+    for end in range(1, len(operations) + 1):
+        first = min(int(np.searchsorted(sizes, sizes[end] - most)), end - 1)
+        begin = min(range(first, end), key=cost.__getitem__)
+        cost.append(cost[begin] + live[end - 1] + BYTES_OF_KERNEL)
+        before.append(begin)
+    ends = [len(operations)]
+    while ends[-1]:
+        ends.append(before[ends[-1]])
+    return [operations[a:b] for a, b in itertools.pairwise(ends[::-1])]
+
+
+def operations_of(op: Operation) -> int:
+    """The operations of an operation and of the largest function within it."""
+    inner = [_within(getattr(j, "jaxpr", j)) for p in op.params.values() for j in (p if isinstance(p, tuple) else (p,))]
+    return int(op.name not in VIEWS) + max(inner, default=0)
+
+
+def _within(jaxpr: Any) -> int:
+    return sum(operations_of(Operation(e.primitive, e.params, [], [])) for e in getattr(jaxpr, "eqns", ()))
+
+
+def _live_bytes(operations: Sequence[Operation], made: dict[Var, Operation], wanted: set[Var]) -> np.ndarray:
+    """Bytes of a world that are computed up to each operation and read after it; results are written anyway."""
+    born = {v: k for k, op in enumerate(operations) if not _is_cheap(op) for v in op.outputs}
+    read: dict[Var, int] = {}
+
+    def note(v: Any, k: int) -> None:
+        if not isinstance(v, Var):
+            return
+        if v in born:
+            read[v] = k
+        elif v in made and _is_cheap(made[v]):
+            for x in made[v].inputs:
+                note(x, k)
+
+    for k, op in enumerate(operations):
+        for v in () if _is_cheap(op) else op.inputs:
+            note(v, k)
+    change = np.zeros(len(operations) + 1)
+    for v, end in read.items():
+        if v not in wanted:
+            change[born[v]] += (size := math.prod(v.shape) * v.dtype.itemsize)
+            change[end] -= size
+    return np.cumsum(change)[:-1]
 
 
 def _read(operations: Sequence[Operation]) -> list[Var]:
@@ -94,15 +163,15 @@ def _read(operations: Sequence[Operation]) -> list[Var]:
 
 
 def _with_views(
-    operations: Sequence[Operation], made: dict[Var, Operation], known: dict[int, bool], level: dict[Var, int], k: int
+    operations: Sequence[Operation], made: dict[Var, Operation], known: dict[int, bool], own: set[Var]
 ) -> list[Operation]:
     """The operations of a kernel, with those again that only rearrange what earlier ones got."""
     added: dict[int, Operation] = {}
 
     def visit(op: Operation) -> None:
-        for v in (v for v in op.inputs if isinstance(v, Var) and v in made):
+        for v in (v for v in op.inputs if isinstance(v, Var) and v in made and v not in own):
             before = made[v]
-            if level[v] != k and id(before) not in added and known[id(before)] and _is_cheap(before):
+            if id(before) not in added and known[id(before)] and _is_cheap(before):
                 visit(before)
                 added[id(before)] = before
 

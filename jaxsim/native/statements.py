@@ -61,7 +61,7 @@ FEWEST_OF_TOTAL = 12  # numbers that lanes rather join at once than each of them
 MOST_APART = 16  # operations among which sums of arrays of one shape are looked for
 LANES_OF_SUM, MOST_PARTS = 32, 512  # parts of a long sum, at least and at most
 TERMS_OF_PART = 16
-MOST_SEARCHED = 4096  # entries times updates that an entry looks through
+MOST_SEARCHED = 1 << 14  # entries times updates that an entry looks through: beyond it lanes add as they come
 MOST_EMPTY = 1.5  # places for updates, for each update
 CYCLES_OF_ATOMIC, CYCLES_OF_STORE, CYCLES_OF_WAIT = 4, 4, 10
 SAME_PLACE = ("reshape", "squeeze", "expand_dims")
@@ -938,7 +938,7 @@ def _over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets
     p = op.params
     nshared, nmapped = p["nshared"], p["nmapped"]
     if w.lanes > 1:
-        return _by_lanes(w, op, operands)
+        return _by_lanes(w, op, operands, targets)
     count, *rest = operands
     shared = [x if x.cost <= OFTEN_COST else w.memory(x) for x in rest[:nshared]]
     rows = [w.in_buffer(w.memory(x) if x.cost > OFTEN_COST else x) for x in rest[nshared:]]
@@ -965,7 +965,7 @@ def _over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets
     return [*(w.stored(b, v.shape) for b, v in zip(mapped, op.outputs, strict=False)), *(_finished(w, q) for q in sums)]
 
 
-def _by_lanes(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
+def _by_lanes(w: Writer, op: Operation, operands: list[Value], targets: Targets) -> list[Value]:
     """Results of rows in use, and sums over them: all such rows at once."""
     p, (count, *rest) = op.params, operands
     flat, nshared = flatten(p["every"], w.platform), p["nshared"]
@@ -978,7 +978,7 @@ def _by_lanes(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
     given = [replace(x, used=used[v]) if v in used else x for v, x in zip(flat.inputs, rest, strict=True)]
     found = compute(w, flat, given, used=used)
     for k, (v, x) in enumerate(zip(op.outputs[: p["nmapped"]], found, strict=False)):
-        buffer, own = w.buffer(v.dtype, math.prod(v.shape)), math.prod(v.shape[1:])
+        buffer, own = targets.get(op.outputs[k]) or w.buffer(v.dtype, math.prod(v.shape)), math.prod(v.shape[1:])
         if not buffer.size:
             continue
         if x.used is None:  # the same for all rows

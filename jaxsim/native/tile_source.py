@@ -153,7 +153,7 @@ def _text(
     declared: Sequence[str],
 ) -> str:
     real = real_type(flat, outputs)
-    parameters = [f"const {c_type(v.dtype)}* in{i}" for i, v in enumerate(flat.inputs)]
+    parameters = [f"const {c_type(v.dtype)}* __restrict__ in{i}" for i, v in enumerate(flat.inputs)]
     parameters += [f"{c_type(v.dtype)}* out{i}" for i, v in enumerate(outputs)] + ["char* scratch"]
     own = [f"in{i} += (long long)world * {math.prod(v.shape)};" for i, v in enumerate(flat.inputs) if has_worlds[i]]
     own += [f"out{i} += (long long)world * {math.prod(v.shape)};" for i, v in enumerate(outputs)]

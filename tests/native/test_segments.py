@@ -1,0 +1,62 @@
+"""A function cut into kernels: large ones in pieces, and what they hand on."""
+
+import math
+import shutil
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxsim.native import segments as cutting
+from jaxsim.native.jaxpr import GPU, VECTORS, Var, flatten, trace
+from jaxsim.native.segments import segments
+from jaxsim.native.stage import stage
+
+
+def chain(x):
+    """Many operations in a row, a wide array in the middle, and results from the beginning and the end."""
+    first = x
+    for k in range(10):
+        x = jnp.sin(x) + k
+    narrow = x.sum(keepdims=True)
+    wide = narrow * jnp.ones((50, 1)) + x
+    for k in range(10):
+        wide = jnp.cos(wide) * (k + 1)
+    return wide.sum(0), first * 2
+
+
+def cut(function, most, monkeypatch, platform=GPU):
+    monkeypatch.setattr(cutting, "MOST_OPERATIONS", most)
+    flat = flatten(trace(function, [jnp.zeros(3)]), platform)
+    return flat, [s.flat for s in segments(flat, [True], platform)]
+
+
+def test_a_small_function_is_one_kernel(monkeypatch):
+    assert len(cut(chain, math.inf, monkeypatch)[1]) == 1
+
+
+def test_pieces_have_at_most_so_many_operations_and_hold_all(monkeypatch):
+    flat, parts = cut(chain, 12, monkeypatch)
+    assert len(parts) > 2
+    assert all(sum(map(cutting.operations_of, p.operations)) <= 12 for p in parts)
+    assert sum(len(p.operations) for p in parts) >= len(flat.operations)
+
+
+def test_a_cut_lies_where_little_is_handed_on(monkeypatch):
+    """Ten of twenty operations on few numbers come first: what is cut there is narrow."""
+    _, parts = cut(chain, 30, monkeypatch)
+    handed = [v for p in parts[:-1] for v in p.outputs if isinstance(v, Var)]
+    assert len(parts) == 2 and all(math.prod(v.shape) <= 3 for v in handed)
+
+
+def test_a_program_of_vectors_is_not_cut(monkeypatch):
+    assert len(cut(chain, 5, monkeypatch, VECTORS)[1]) == 1
+
+
+@pytest.mark.skipif(not any(map(shutil.which, ("cc", "gcc", "clang"))), reason="kernels on the host need a C compiler")
+def test_pieces_compute_the_function(monkeypatch):
+    monkeypatch.setattr(cutting, "MOST_OPERATIONS", 6)
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(4, 3)))
+    for got, want in zip(jax.vmap(stage(chain, "host"))(x), jax.vmap(chain)(x), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12)
