@@ -266,7 +266,7 @@ def differences(want: Any, got: Any) -> Figures:
 
 
 def parity(subject: str, args: argparse.Namespace) -> Figures:
-    """Accelerations of settled states in single precision, against MuJoCo's in double precision."""
+    """Accelerations of settled states in single precision, against MuJoCo's of the same states in double precision."""
     import jax
     import mujoco
     import numpy as np
@@ -274,14 +274,16 @@ def parity(subject: str, args: argparse.Namespace) -> Figures:
     import jaxsim
 
     m, reference = jaxsim.load_model(model_path(subject)), mujoco.MjModel.from_xml_path(model_path(subject))
-    data, states, want = mujoco.MjData(reference), [], []
+    moving, settled = mujoco.MjData(reference), mujoco.MjData(reference)
+    names, states, want = ("qpos", "qvel", "act", "qacc_warmstart"), [], []
     for _ in range(min(4, args.nworld)):
-        mujoco.mj_step(reference, data, 10 * args.nstep)
-        states.append([np.array(x) for x in (data.qpos, data.qvel, data.act, data.qacc_warmstart)])
-        mujoco.mj_forward(reference, data)
-        want.append(np.array(data.qacc))
-    names = ("qpos", "qvel", "act", "qacc_warmstart")
-    given = dict(zip(names, (np.stack(x).astype(np.float32) for x in zip(*states, strict=True)), strict=True))
+        mujoco.mj_step(reference, moving, 10 * args.nstep)
+        states.append([np.array(getattr(moving, name), np.float32) for name in names])
+        for name, x in zip(names, states[-1], strict=True):
+            getattr(settled, name)[:] = x
+        mujoco.mj_forward(reference, settled)
+        want.append(np.array(settled.qacc))
+    given = dict(zip(names, map(np.stack, zip(*states, strict=True)), strict=True))
 
     def acceleration(m: Any, given: Any) -> Any:
         return jaxsim.forward(m, jaxsim.make_data(m).replace(**given)).qacc
