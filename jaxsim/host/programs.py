@@ -29,6 +29,7 @@ from jaxsim.engine.initial import make_data
 from jaxsim.host.packing import Packing
 from jaxsim.interface.arguments import check_model
 from jaxsim.native import compiler
+from jaxsim.native.core_program import core_program
 from jaxsim.xla.options import compiler_options, jit
 
 FOLDER = "programs"  # beside the libraries of machine code
@@ -181,12 +182,15 @@ def compile(
         found = packing.unpack(buffers)
         return mapped(form.unflatten([found[i] for i in range(len(numbers))]), *others)
 
-    made = ahead(of_buffers, (packing.shapes, worlds, *args), m, key, Progress(title, progress))
+    args_of_program = (packing.shapes, worlds, *args)
+    made = ahead(of_buffers, args_of_program, m, key, Progress(title, progress), one_world=nworld is None)
     return CompiledFunction(made, packing, form, jax.tree.structure((worlds, *args)))
 
 
-def ahead(function: Callable[..., Any], args: Any, m: Model, key: Any, progress: Progress) -> Ahead:
-    """Compile a function of the leaves of `args`.
+def ahead(
+    function: Callable[..., Any], args: Any, m: Model, key: Any, progress: Progress, one_world: bool = False
+) -> Ahead:
+    """Compile a function of the leaves of `args`, if they are of `one_world` as programs of one core.
 
     `key` says what the function does, beyond the structure of `m` and the shapes of `args`; None: it is not kept.
     """
@@ -210,7 +214,7 @@ def ahead(function: Callable[..., Any], args: Any, m: Model, key: Any, progress:
         found_out[:] = jax.tree.map(lambda _: 0, out), sources
         return [x for x, i in zip(results, sources, strict=True) if i is None]
 
-    jitted = jit(flat)
+    jitted = jit(core_program(flat, progress.title, m.opt.backend) if one_world else flat)
     with progress.during("tracing"):
         traced = jitted.trace(*shapes)
     with progress.during("lowering and C"):

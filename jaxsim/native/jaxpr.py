@@ -14,12 +14,14 @@ CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_v
 # Forms in operations of JAX of our own primitives, by name: each takes an equation and gives a closed jaxpr.
 PLAIN_FORMS: dict[str, Callable[[Any], Any]] = {}
 SYMMETRIC = Primitive("symmetric_matrix")  # the function of `hints.py` of that name
-# A program is for the threads of a GPU or for vectors of worlds on a CPU; its branches are those of a GPU.
-GPU, VECTORS = "cuda", "vectors"
+# A program is for the threads of a GPU, for vectors of worlds on a CPU, or for one world on a core; its branches are
+# those of a GPU.
+GPU, VECTORS, CORE = "cuda", "vectors", "core"
 # primitives of our own that stay as they are
 WHOLE = {
     GPU: ("constraint_solve", "pool", "small_matrices"),
     VECTORS: ("world_program", "pool", "small_matrices"),
+    CORE: ("constraint_solve", "world_program", "pool", "small_matrices"),
 }
 
 
@@ -51,7 +53,8 @@ class Var:
     __slots__ = ("dtype", "shape")
 
     def __init__(self, shape: Sequence[int], dtype: Any) -> None:
-        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+        is_key = jax.dtypes.issubdtype(dtype, jax.dtypes.extended)  # of random numbers, which only JAX computes with
+        self.shape, self.dtype = tuple(shape), dtype if is_key else np.dtype(dtype)
 
 
 Term = Var | np.ndarray  # an array that is made, or a constant
@@ -80,7 +83,7 @@ class Flat(NamedTuple):
 
 
 def flatten(closed: Any, platform: str) -> Flat:
-    """The operations of a closed jaxpr, as they are on a platform: GPU or VECTORS."""
+    """The operations of a closed jaxpr, as they are on a platform: GPU, VECTORS or CORE."""
     inputs = [Var(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
     operations: list[Operation] = []
     outputs = _inline(closed.jaxpr, closed.consts, inputs, operations, platform)
