@@ -29,12 +29,13 @@ def c_function(name: str, closed: Any) -> str:
     return source
 
 
-def function_source(name: str, flat: Flat, unsized: bool = False) -> str:
+def function_source(name: str, flat: Flat, unsized: bool = False, calls: bool = False) -> str:
     """`c_function` of operations, which may solve systems of equations: it follows `systems.h` then.
 
-    With `unsized` slices of arguments are not moved inside. Raises UnsupportedPrimitive.
+    With `unsized` slices of arguments are not moved inside. With `calls` its first arguments are (frame, failed) of
+    `call`, which it follows, for handlers of other libraries. Raises UnsupportedPrimitive.
     """
-    w = Writer(lanes=1, prefix=f"{name}_", sequential=True)
+    w = Writer(lanes=1, prefix=f"{name}_", sequential=True, calls=calls)
     args = []
     for i, v in enumerate(flat.inputs):
         buffer = w.buffer(v.dtype, math.prod(v.shape), f"in{i}")
@@ -47,7 +48,8 @@ def function_source(name: str, flat: Flat, unsized: bool = False) -> str:
     for v, buffer, x in zip(flat.outputs, results, found, strict=True):
         if x.size and x.buffer is not buffer:
             w.fill(buffer, x, v.shape)
-    parameters = [f"const {c_type(v.dtype)}* in{i}" for i, v in enumerate(flat.inputs)]
+    parameters = ["XLA_FFI_CallFrame* frame", "XLA_FFI_Error** failed"] if calls else []
+    parameters += [f"const {c_type(v.dtype)}* in{i}" for i, v in enumerate(flat.inputs)]
     parameters += [f"{c_type(b.dtype)}* {b.name}" for b in results]
     body, tables = "\n".join([*_declared(w.buffers), *w.lines]), "\n".join(w.tables)
     return f"{tables}\nFUNCTION void {name}({', '.join(parameters)}) {{\n{body}\n}}\n"

@@ -5,7 +5,7 @@ anew in each call: for one world several times what the physics takes. Here each
 JAX's (the solver, collisions of convex shapes, callbacks) is one call. A step has some five.
 """
 
-import math
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +27,20 @@ from jaxsim.xla.compat import eval_jaxpr
 
 MOST_CONSTANTS = 4096  # numbers of a table within a source
 BODIES = {"cond": "branches", "while": "body_jaxpr", "scan": "jaxpr"}  # functions within an operation
+
+
+_CALL = """
+/* another handler, where none has failed before */
+static void call(XLA_FFI_Error** failed, XLA_FFI_Error* (*other)(XLA_FFI_CallFrame*), XLA_FFI_CallFrame* frame,
+                 void** operands, int64_t noperand, void** results, int64_t nresult) {
+  XLA_FFI_CallFrame own = *frame;
+  if (*failed) return;
+  own.extension_start = 0;
+  own.args.args = operands, own.args.size = noperand;
+  own.rets.rets = results, own.rets.size = nresult;
+  *failed = other(&own);
+}
+"""
 
 
 class _Plan(NamedTuple):
@@ -79,6 +93,8 @@ def _by_parts(flat: Flat, operands: Sequence[Array]) -> list[Array]:
     env = dict(zip(flat.inputs, (*operands, *map(jnp.asarray, tables)), strict=True))
     for part, source in parts:
         if part.flat is not None and source is not None:
+            for target in re.findall(r"^XLA_FFI_Error\* (jaxsim_\w+)\(", source, re.MULTILINE):
+                native.let_call(target)
             out = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in part.flat.outputs]
             found = jax.ffi.ffi_call(native.target_of(source), out)(*(env[v] for v in part.flat.inputs))
             env |= dict(zip(part.flat.outputs, found, strict=True))
@@ -119,10 +135,11 @@ def _source(flat: Flat) -> str:
 #define SQRT {"sqrt" if real == np.float64 else "sqrtf"}
 {ONE_LANE}{text(Path(__file__).parent, "systems.h")}
 enum {{ lane }};
-{function_source("world", flat)}
+{_CALL}{function_source("world", flat, calls=True)}
 XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
-if (!is_question(frame)) world({", ".join(passed)});
-return 0;
+XLA_FFI_Error* failed = 0;
+if (!is_question(frame)) world({", ".join(["frame", "&failed", *passed])});
+return failed;
 }}
 """
 

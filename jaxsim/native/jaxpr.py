@@ -13,6 +13,7 @@ CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_v
 
 # Forms in operations of JAX of our own primitives, by name: each takes an equation and gives a closed jaxpr.
 PLAIN_FORMS: dict[str, Callable[[Any], Any]] = {}
+CORE_FORMS: dict[str, Callable[[Any], Any]] = {}  # the same of one world on a core, with calls of programs of a CPU
 SYMMETRIC = Primitive("symmetric_matrix")  # the function of `hints.py` of that name
 # A program is for the threads of a GPU, for vectors of worlds on a CPU, or for one world on a core; its branches are
 # those of a GPU.
@@ -21,7 +22,7 @@ GPU, VECTORS, CORE = "cuda", "vectors", "core"
 WHOLE = {
     GPU: ("constraint_solve", "pool", "small_matrices"),
     VECTORS: ("world_program", "pool", "small_matrices"),
-    CORE: ("constraint_solve", "world_program", "pool", "small_matrices"),
+    CORE: ("small_matrices",),
 }
 
 
@@ -116,7 +117,7 @@ def _inline(jaxpr: Any, consts: Sequence[Any], args: Sequence[Term], out: list[O
 
 def _inlined(eqn: Any, operands: list[Term], out: list[Operation], platform: str) -> Sequence[Term]:
     name, params = eqn.primitive.name, eqn.params
-    inner = None if _stays(eqn, platform) else _called(eqn)
+    inner = None if _stays(eqn, platform) else _called(eqn, platform)
     if inner is not None and params.get("name") == SYMMETRIC.name:
         results = [Var(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
         out.append(Operation(SYMMETRIC, {}, operands, results))
@@ -153,7 +154,7 @@ def _stays(eqn: Any, platform: str) -> bool:
     return eqn.primitive.name in WHOLE.get(platform, ()) and not getattr(plan, "inlined", False)
 
 
-def _called(eqn: Any) -> Any:
+def _called(eqn: Any, platform: str) -> Any:
     """The closed jaxpr of what is only a call here, or None."""
     name, params = eqn.primitive.name, eqn.params
     if name in CALLS:
@@ -161,7 +162,8 @@ def _called(eqn: Any) -> Any:
         return inner if hasattr(inner, "jaxpr") else ClosedJaxpr(inner, ())
     if name == "custom_vmap_call":
         return params["call"]
-    return PLAIN_FORMS[name](eqn) if name in PLAIN_FORMS else None
+    forms = CORE_FORMS if platform == CORE else PLAIN_FORMS
+    return forms[name](eqn) if name in forms else None
 
 
 def _sums(eqn: Any) -> Any:
