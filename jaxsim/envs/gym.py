@@ -94,7 +94,8 @@ class PackedWorld:
         after = Packing(jax.eval_shape(fields, buffers, argument))
         if before is not None and before == after:
             after = before
-        packed = core_program(lambda *x: after.pack(fields(*x)), type(self.env).__name__, self.env.model.opt.backend)
+        backend = None if self.env.model is None else self.env.model.opt.backend
+        packed = core_program(lambda *x: after.pack(fields(*x)), type(self.env).__name__, backend)
         return jit(packed).lower(buffers, argument).compile(), after
 
 

@@ -14,7 +14,7 @@ from jaxsim.native.writer import Buffer, Writer
 
 ONE_LANE = f"{PREAMBLE}\n#ifndef LANES\n#define LANES 1\n{text(Path(__file__).parent, 'lane.h')}#endif\n"
 
-MOST_ON_STACK = 1 << 16  # bytes of all arrays of a function: threads of some systems have 512 KB
+MOST_ON_STACK, MOST_OF_ALL = 1 << 14, 1 << 16  # bytes of an array, and of all: threads of some systems have 512 KB
 
 
 def c_function(name: str, closed: Any) -> str:
@@ -57,10 +57,10 @@ def function_source(name: str, flat: Flat, unsized: bool = False, calls: bool = 
 
 def _declared(buffers: Sequence[Buffer]) -> list[str]:
     """Declarations of a function's arrays: small ones on the stack, as many as may lie there, others of this thread."""
-    found, left = [], MOST_ON_STACK
+    found, left = [], MOST_OF_ALL
     for b in sorted((b for b in buffers if not b.given), key=lambda b: b.nbytes):
         left -= b.nbytes
-        found.append(_on_stack(b) if left >= 0 else _of_thread(b))
+        found.append(_on_stack(b) if left >= 0 and b.nbytes <= MOST_ON_STACK else _of_thread(b))
     return found
 
 

@@ -67,7 +67,8 @@ class NativeFunction:
         batching.primitive_batchers[primitive] = partial(batched, primitive)
         ad.primitive_jvps[primitive] = partial(_jvp, self)
         PLAIN_FORMS[self.name] = lambda eqn: trace(partial(self.by_jax, **eqn.params), [v.aval for v in eqn.invars])
-        CORE_FORMS[self.name] = lambda eqn: trace(partial(self.on_cpu, **eqn.params), [v.aval for v in eqn.invars])
+        on_core = partial(_chosen, self, CPU)
+        CORE_FORMS[self.name] = lambda eqn: trace(partial(on_core, **eqn.params), [v.aval for v in eqn.invars])
 
     def __call__(self, plan: Any, *operands: Array) -> list[Array]:
         """Results for one world."""
@@ -81,18 +82,6 @@ class NativeFunction:
             return list(self.batched(plan, worlds, size_of(operands, worlds), operands) or ())
         axes = tuple(0 if w else None for w in worlds)
         return list(jax.vmap(lambda *x: list(self.plain(plan, *x)), in_axes=axes)(*operands))
-
-    def on_cpu(self, *operands: Array, plan: Any, worlds: tuple[bool, ...] | None) -> list[Array]:
-        """The results by the program for a CPU if there is one. Raises CompilerMissing."""
-        given = worlds or (False,) * len(operands)
-        count = 1 if worlds is None else size_of(operands, worlds)
-        try:
-            found = self.programs[CPU](plan, given, count, operands) if CPU in self.programs else None
-        except UnsupportedPrimitive:
-            found = None
-        if found is None:
-            return self.by_jax(*operands, plan=plan, worlds=worlds)
-        return [x[0] for x in found] if worlds is None else list(found)
 
 
 def size_of(operands: Sequence[Any], worlds: Sequence[bool]) -> int:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from jaxsim.core.types import Backend
 from jaxsim.xla.compat import ClosedJaxpr, Primitive
 
 CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat2")
@@ -151,6 +152,8 @@ def _inlined(eqn: Any, operands: list[Term], out: list[Operation], platform: str
 def _stays(eqn: Any, platform: str) -> bool:
     """Whether one of our primitives stays as it is in a program for this platform."""
     plan = eqn.params.get("plan")
+    if platform == CORE and getattr(plan, "backend", None) == Backend.XLA:
+        return True
     return eqn.primitive.name in WHOLE.get(platform, ()) and not getattr(plan, "inlined", False)
 
 
