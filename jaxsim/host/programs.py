@@ -82,7 +82,7 @@ class Ahead(NamedTuple):
     """A program of the leaves of its arguments, compiled ahead of time.
 
     results: the structure of what the function gives.
-    sources: of each of its leaves the argument that it is, or None where the program computes it.
+    sources: of each of its leaves the argument that it is, or None where the program computes it; empty if it does all.
     phases: what it took to make the program.
     loaded: whether an earlier process had kept it.
     """
@@ -95,6 +95,8 @@ class Ahead(NamedTuple):
 
     def __call__(self, *leaves: Any) -> Any:
         """Leaves of the results."""
+        if not self.sources:
+            return self.program(*leaves)
         computed = iter(self.program(*leaves))
         return [next(computed) if i is None else _as_array(leaves[i]) for i in self.sources]
 
@@ -211,7 +213,7 @@ def ahead(
         out = function(*given.unflatten(leaves))
         results = jax.tree.leaves(out)
         sources = _sources(results, leaves)
-        found_out[:] = jax.tree.map(lambda _: 0, out), sources
+        found_out[:] = jax.tree.map(lambda _: 0, out), sources if set(sources) - {None} else ()
         return [x for x, i in zip(results, sources, strict=True) if i is None]
 
     jitted = jit(core_program(flat, progress.title, m.opt.backend) if one_world else flat)

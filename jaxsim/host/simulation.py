@@ -287,8 +287,8 @@ class _Parts:
         count = len(jax.tree.unflatten(program.results, range(program.results.num_leaves))[0])  # buffers of state
 
         def call(model: Any, state: Any, ctrl: Array, *n: Any) -> tuple[Any, Any]:
-            out = program(*model, *state, ctrl, *n)
-            return tuple(out[:count]), tuple(out[count:])
+            out = tuple(program(*model, *state, ctrl, *n))
+            return (out, ()) if len(out) == count else (out[:count], out[count:])
 
         return call
 
