@@ -40,8 +40,6 @@ FLAGS += ("-Wl,-undefined,dynamic_lookup",) if platform.system() == "Darwin" els
 # can be kept for another machine; scalar code gains little from them.
 C = ("-std=c99", "-Werror=implicit-function-declaration")
 SCALAR = (*C, "-O2", "-ffp-contract=off")
-# Long functions of one world (`core_program`).
-CORE = SCALAR
 # Sums in any order, and the vectors of this machine: short ones, as rows of robots' matrices are. NaN and infinity keep
 # their meaning.
 VECTOR = (*C, "-O3", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros")

@@ -89,14 +89,14 @@ def _by_parts(flat: Flat, operands: Sequence[Array]) -> list[Array]:
     parts = [(part, _source_of(part)) for part in segments(flat, [True] * len(flat.inputs), CORE)]
     for _, source in parts:
         if source is not None:
-            native.begin(source, native.CORE)
+            native.begin(source)
     env = dict(zip(flat.inputs, (*operands, *map(jnp.asarray, tables)), strict=True))
     for part, source in parts:
         if part.flat is not None and source is not None:
             for target in re.findall(r"^XLA_FFI_Error\* (jaxsim_\w+)\(", source, re.MULTILINE):
                 native.let_call(target)
             out = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in part.flat.outputs]
-            found = jax.ffi.ffi_call(native.target_of(source, native.CORE), out)(*(env[v] for v in part.flat.inputs))
+            found = jax.ffi.ffi_call(native.target_of(source), out)(*(env[v] for v in part.flat.inputs))
             env |= dict(zip(part.flat.outputs, found, strict=True))
             continue
         for op in part.flat.operations if part.flat is not None else (part.operation,):

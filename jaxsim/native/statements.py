@@ -215,7 +215,7 @@ def is_known(op: Operation, platform: str = GPU) -> bool:
     if op.name == "world_program":
         return platform == VECTORS
     if op.name == "ffi_call":
-        return platform == CORE and op.params["target_name"].startswith("jaxsim_")
+        return platform == CORE and op.params["target_name"].startswith("jaxsim_") and not op.params["attributes"]
     if op.name == "small_matrices":
         return op.params["plan"].name in SYSTEMS
     if op.name == "sort":
