@@ -115,8 +115,8 @@ def begin(source: str, flags: tuple[str, ...] = SCALAR) -> None:
 def target_of(source: str, flags: tuple[str, ...] = SCALAR) -> str:
     """Name under which XLA calls `handler` of a source that begins with `PREAMBLE`; flags are SCALAR, VECTOR, WORLDS.
 
-    In the library the function has this name too, see `let_call`. The library is kept for later processes (`folder`). Raises CompilerMissing where there is no compiler, or it
-    refuses the source.
+    In the library the function has this name too, see `let_call`. The library is kept for later processes (`folder`).
+    Raises CompilerMissing where there is no compiler, or it refuses the source.
     """
     path, library = _loaded(source, flags, ctypes.RTLD_LOCAL)
     _register(path.stem, library)

@@ -26,8 +26,8 @@ from jaxsim.native.source_text import text
 from jaxsim.native.tile_source import real_type
 from jaxsim.xla.compat import eval_jaxpr
 
-# Numbers that operations make. What XLA takes to start does not count beyond: a step of a kitchen (950,000) takes 0.55 of
-# the time, of a flag (1,260,000) 0.9, of thirty boxes (1,450,000) 1.1.
+# Numbers that operations make. What XLA takes to start does not count beyond: a step of a kitchen (950,000) takes 0.55
+# of the time, of a flag (1,260,000) 0.9, of thirty boxes (1,450,000) 1.1.
 MOST_NUMBERS = 1_000_000
 MOST_CONSTANTS = 4096  # numbers of a table within a source
 BODIES = {"cond": "branches", "while": "body_jaxpr", "scan": "jaxpr"}  # functions within an operation
@@ -56,7 +56,7 @@ class _Plan(NamedTuple):
 def core_program(
     function: Callable[..., Any], label: str = "a program", backend: int | None = None
 ) -> Callable[..., Any]:
-    """The function of one world's arrays (any PyTrees), as programs of one core on a CPU; elsewhere the function itself.
+    """The function of one world's arrays (any PyTrees), as programs of one core; the function itself where no CPU is.
 
     Results that are arguments stay those arguments. Numbers are those of the function but for rounding. `label` names
     it in messages; `backend` is `opt.backend` of its model.
