@@ -97,18 +97,23 @@ def _by_parts(flat: Flat, operands: Sequence[Array]) -> list[Array]:
     for _, source in parts:
         if source is not None:
             native.begin(source)
-    env = dict(zip(flat.inputs, (*operands, *map(jnp.asarray, tables)), strict=True))
+    env: dict[Var, Array] = dict(zip(flat.inputs, (*operands, *map(jnp.asarray, tables)), strict=True))
     for part, source in parts:
         if part.flat is not None and source is not None:
-            for target in re.findall(r"^XLA_FFI_Error\* (jaxsim_\w+)\(", source, re.MULTILINE):
-                native.let_call(target)
-            out = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in part.flat.outputs]
-            found = jax.ffi.ffi_call(native.target_of(source), out)(*(env[v] for v in part.flat.inputs))
-            env |= dict(zip(part.flat.outputs, found, strict=True))
+            env |= _called(part.flat, source, env)
             continue
-        for op in part.flat.operations if part.flat is not None else (part.operation,):
+        for op in part.flat.operations if part.flat is not None else filter(None, [part.operation]):
             env |= dict(zip(op.outputs, _by_jax(op, [_read(env, v) for v in op.inputs]), strict=True))
     return [_read(env, v) for v in flat.outputs]
+
+
+def _called(flat: Flat, source: str, env: dict[Var, Array]) -> dict[Var, Array]:
+    """Results of a part by the handler of its source."""
+    for target in re.findall(r"^XLA_FFI_Error\* (jaxsim_\w+)\(", source, re.MULTILINE):
+        native.let_call(target)
+    out = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in flat.outputs]
+    found = jax.ffi.ffi_call(native.target_of(source), out)(*(env[v] for v in flat.inputs))
+    return {v: x for v, x in zip(flat.outputs, found, strict=True) if isinstance(v, Var)}
 
 
 def _tables_apart(flat: Flat) -> tuple[Flat, list[np.ndarray]]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.types import Backend
@@ -55,7 +56,7 @@ class Var:
     __slots__ = ("dtype", "shape")
 
     def __init__(self, shape: Sequence[int], dtype: Any) -> None:
-        is_key = jax.dtypes.issubdtype(dtype, jax.dtypes.extended)  # of random numbers, which only JAX computes with
+        is_key = jnp.issubdtype(dtype, jax.dtypes.extended)  # of random numbers, which only JAX computes with
         self.shape, self.dtype = tuple(shape), dtype if is_key else np.dtype(dtype)
 
 
