@@ -131,7 +131,7 @@ def _register(name: str, library: ctypes.CDLL) -> None:
 
 def let_call(target: str) -> None:
     """Make a handler known, as `load_part` does: `XLA_FFI_Error* target(XLA_FFI_CallFrame*)`."""
-    ctypes.CDLL(str(folder() / f"{target}.so"), ctypes.RTLD_GLOBAL)
+    ctypes.CDLL(str(_paths[target]), ctypes.RTLD_GLOBAL)
     loaded[target] = True
 
 
@@ -151,25 +151,28 @@ def _loaded(source: str, flags: tuple[str, ...], mode: int) -> tuple[Path, ctype
         library = ctypes.CDLL(str(made.path), mode)
     except OSError as error:  # a disk that is full, or from which nothing may run
         raise CompilerMissing(f"no library of machine code in {made.path.parent}: {error}") from None
-    loaded[made.path.stem] = mode == ctypes.RTLD_GLOBAL
+    loaded[made.path.stem], _paths[made.path.stem] = mode == ctypes.RTLD_GLOBAL, made.path
     return made.path, library
 
 
 # Libraries that this process has loaded, by name, in order: whether they are parts that others call.
 loaded: dict[str, bool] = {}
+_paths: dict[str, Path] = {}
 
 
 def load_again(libraries: dict[str, bool]) -> bool:
     """Load what another process had `loaded`, for a program that it compiled; whether all of it is there and whole."""
     for name, is_part in libraries.items():
         if name in loaded:
+            if is_part and not loaded[name]:
+                let_call(name)
             continue
         path = folder() / f"{name}.so"
         if not is_whole(path):
             return False
         library = ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL if is_part else ctypes.RTLD_LOCAL)
         _register(name, library)
-        loaded[name] = is_part
+        loaded[name], _paths[name] = is_part, path
     return True
 
 
