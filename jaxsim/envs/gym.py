@@ -20,6 +20,7 @@ from jaxsim.envs.registry import for_each_name, make
 from jaxsim.envs.wrappers import Vectorize, renew
 from jaxsim.host.packing import Packing
 from jaxsim.math.safe import Array
+from jaxsim.native.core_program import core_program
 from jaxsim.xla.options import jit
 
 try:
@@ -93,7 +94,9 @@ class PackedWorld:
         after = Packing(jax.eval_shape(fields, buffers, argument))
         if before is not None and before == after:
             after = before
-        return jit(lambda *x: after.pack(fields(*x))).lower(buffers, argument).compile(), after
+        backend = None if self.env.model is None else self.env.model.opt.backend
+        packed = core_program(lambda *x: after.pack(fields(*x)), type(self.env).__name__, backend)
+        return jit(packed).lower(buffers, argument).compile(), after
 
 
 def _packed_world(env: Any, state: dict[str, Any] | None) -> PackedWorld:

@@ -29,6 +29,7 @@ from jaxsim.engine.initial import make_data
 from jaxsim.host.packing import Packing
 from jaxsim.interface.arguments import check_model
 from jaxsim.native import compiler
+from jaxsim.native.core_program import core_program
 from jaxsim.xla.options import compiler_options, jit
 
 FOLDER = "programs"  # beside the libraries of machine code
@@ -81,7 +82,7 @@ class Ahead(NamedTuple):
     """A program of the leaves of its arguments, compiled ahead of time.
 
     results: the structure of what the function gives.
-    sources: of each of its leaves the argument that it is, or None where the program computes it.
+    sources: of each of its leaves the argument that it is, or None where the program computes it; empty if it does all.
     phases: what it took to make the program.
     loaded: whether an earlier process had kept it.
     """
@@ -94,6 +95,8 @@ class Ahead(NamedTuple):
 
     def __call__(self, *leaves: Any) -> Any:
         """Leaves of the results."""
+        if not self.sources:
+            return self.program(*leaves)
         computed = iter(self.program(*leaves))
         return [next(computed) if i is None else _as_array(leaves[i]) for i in self.sources]
 
@@ -181,12 +184,15 @@ def compile(
         found = packing.unpack(buffers)
         return mapped(form.unflatten([found[i] for i in range(len(numbers))]), *others)
 
-    made = ahead(of_buffers, (packing.shapes, worlds, *args), m, key, Progress(title, progress))
+    args_of_program = (packing.shapes, worlds, *args)
+    made = ahead(of_buffers, args_of_program, m, key, Progress(title, progress), one_world=nworld is None)
     return CompiledFunction(made, packing, form, jax.tree.structure((worlds, *args)))
 
 
-def ahead(function: Callable[..., Any], args: Any, m: Model, key: Any, progress: Progress) -> Ahead:
-    """Compile a function of the leaves of `args`.
+def ahead(
+    function: Callable[..., Any], args: Any, m: Model, key: Any, progress: Progress, one_world: bool = False
+) -> Ahead:
+    """Compile a function of the leaves of `args`, if they are of `one_world` as programs of one core.
 
     `key` says what the function does, beyond the structure of `m` and the shapes of `args`; None: it is not kept.
     """
@@ -207,10 +213,10 @@ def ahead(function: Callable[..., Any], args: Any, m: Model, key: Any, progress:
         out = function(*given.unflatten(leaves))
         results = jax.tree.leaves(out)
         sources = _sources(results, leaves)
-        found_out[:] = jax.tree.map(lambda _: 0, out), sources
+        found_out[:] = jax.tree.map(lambda _: 0, out), sources if set(sources) - {None} else ()
         return [x for x, i in zip(results, sources, strict=True) if i is None]
 
-    jitted = jit(flat)
+    jitted = jit(core_program(flat, progress.title, m.opt.backend) if one_world else flat)
     with progress.during("tracing"):
         traced = jitted.trace(*shapes)
     with progress.during("lowering and C"):

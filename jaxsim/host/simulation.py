@@ -282,12 +282,13 @@ class _Parts:
         args = (self.model.shapes, self.state.shapes, self.ctrl, *more)
         worlds = "one world" if self.nworld is None else f"{self.nworld} worlds"
         title = f"{self.m.modelname or 'model'}, {worlds}, {what}"
-        program = ahead(function, args, self.m, ("Simulation", what), Progress(title, None))
+        one_world = self.nworld is None
+        program = ahead(function, args, self.m, ("Simulation", what), Progress(title, None), one_world)
         count = len(jax.tree.unflatten(program.results, range(program.results.num_leaves))[0])  # buffers of state
 
         def call(model: Any, state: Any, ctrl: Array, *n: Any) -> tuple[Any, Any]:
-            out = program(*model, *state, ctrl, *n)
-            return tuple(out[:count]), tuple(out[count:])
+            out = tuple(program(*model, *state, ctrl, *n))
+            return (out, ()) if len(out) == count else (out[:count], out[count:])
 
         return call
 

@@ -1,18 +1,20 @@
 """A function of scalars and small arrays as one thread runs it, in C99 and CUDA alike."""
 
 import math
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from jaxsim.native.expressions import PREAMBLE, UnsupportedPrimitive, c_type
-from jaxsim.native.jaxpr import GPU, Var, flatten
+from jaxsim.native.jaxpr import GPU, Flat, Var, flatten
 from jaxsim.native.source_text import text
 from jaxsim.native.statements import compute
 from jaxsim.native.writer import Buffer, Writer
 
 ONE_LANE = f"{PREAMBLE}\n#ifndef LANES\n#define LANES 1\n{text(Path(__file__).parent, 'lane.h')}#endif\n"
 
-MOST_ON_STACK = 1 << 14  # bytes of an array
+MOST_ON_STACK, MOST_OF_ALL = 1 << 14, 1 << 16  # bytes of an array, and of all: threads of some systems have 512 KB
 
 
 def c_function(name: str, closed: Any) -> str:
@@ -21,12 +23,23 @@ def c_function(name: str, closed: Any) -> str:
     It follows `ONE_LANE`. Slices of arguments must lie inside (`math.arrays.row_at`): they are not moved there, so that
     the source says nothing of how long arguments are. Raises UnsupportedPrimitive.
     """
-    flat = flatten(closed, GPU)
-    w = Writer(lanes=1, prefix=f"{name}_", sequential=True)
+    source = function_source(name, flatten(closed, GPU), unsized=True)
+    if re.search(r"^(cholesky\(|solve_)", source, re.MULTILINE):
+        raise UnsupportedPrimitive("a system of equations by one thread")
+    return source
+
+
+def function_source(name: str, flat: Flat, unsized: bool = False, calls: bool = False) -> str:
+    """`c_function` of operations, which may solve systems of equations: it follows `systems.h` then.
+
+    With `unsized` slices of arguments are not moved inside. With `calls` its first arguments are (frame, failed) of
+    `call`, which it follows, for handlers of other libraries. Raises UnsupportedPrimitive.
+    """
+    w = Writer(lanes=1, prefix=f"{name}_", sequential=True, calls=calls)
     args = []
     for i, v in enumerate(flat.inputs):
         buffer = w.buffer(v.dtype, math.prod(v.shape), f"in{i}")
-        buffer.unsized = True
+        buffer.unsized = unsized
         args.append(w.stored(buffer, v.shape))
     results = [w.buffer(v.dtype, math.prod(v.shape), f"out{i}") for i, v in enumerate(flat.outputs)]
     made = {v for op in flat.operations for v in op.outputs}
@@ -35,19 +48,28 @@ def c_function(name: str, closed: Any) -> str:
     for v, buffer, x in zip(flat.outputs, results, found, strict=True):
         if x.size and x.buffer is not buffer:
             w.fill(buffer, x, v.shape)
-    if any(line.startswith(("cholesky(", "solve_")) for line in w.lines):
-        raise UnsupportedPrimitive("a system of equations by one thread")
-    parameters = [f"const {c_type(v.dtype)}* in{i}" for i, v in enumerate(flat.inputs)]
+    parameters = ["XLA_FFI_CallFrame* frame", "XLA_FFI_Error** failed"] if calls else []
+    parameters += [f"const {c_type(v.dtype)}* in{i}" for i, v in enumerate(flat.inputs)]
     parameters += [f"{c_type(b.dtype)}* {b.name}" for b in results]
-    arrays = [_declared(b) for b in w.buffers if not b.given]
-    body, tables = "\n".join([*arrays, *w.lines]), "\n".join(w.tables)
+    body, tables = "\n".join([*_declared(w.buffers), *w.lines]), "\n".join(w.tables)
     return f"{tables}\nFUNCTION void {name}({', '.join(parameters)}) {{\n{body}\n}}\n"
 
 
-def _declared(b: Buffer) -> str:
-    """The declaration of an array: of this thread, if it is large, with its address found once and not in each loop."""
-    kind, size = c_type(b.dtype), max(b.size, 1)
-    if b.nbytes <= MOST_ON_STACK:
-        return f"{kind} {b.name}[{size}];"
-    own = f"static _Thread_local {kind} {b.name}_memory[{size}]; {kind}* volatile {b.name}_place = {b.name}_memory;"
+def _declared(buffers: Sequence[Buffer]) -> list[str]:
+    """Declarations of a function's arrays: small ones on the stack, as many as may lie there, others of this thread."""
+    found, left = [], MOST_OF_ALL
+    for b in sorted((b for b in buffers if not b.given), key=lambda b: b.nbytes):
+        left -= b.nbytes
+        found.append(_on_stack(b) if left >= 0 and b.nbytes <= MOST_ON_STACK else _of_thread(b))
+    return found
+
+
+def _on_stack(b: Buffer) -> str:
+    return f"{c_type(b.dtype)} {b.name}[{max(b.size, 1)}];"
+
+
+def _of_thread(b: Buffer) -> str:
+    """An array of this thread, whose address is found once and not in each loop."""
+    kind, memory = c_type(b.dtype), f"{b.name}_memory"
+    own = f"static _Thread_local {kind} {memory}[{b.size}]; {kind}* volatile {b.name}_place = {memory};"
     return f"{own} {kind}* __restrict__ const {b.name} = {b.name}_place;"

@@ -115,12 +115,24 @@ def begin(source: str, flags: tuple[str, ...] = SCALAR) -> None:
 def target_of(source: str, flags: tuple[str, ...] = SCALAR) -> str:
     """Name under which XLA calls `handler` of a source that begins with `PREAMBLE`; flags are SCALAR, VECTOR, WORLDS.
 
-    The library is kept for later processes (`folder`). Raises CompilerMissing where there is no compiler, or it
-    refuses the source.
+    In the library the function has this name too, see `let_call`. The library is kept for later processes (`folder`).
+    Raises CompilerMissing where there is no compiler, or it refuses the source.
     """
     path, library = _loaded(source, flags, ctypes.RTLD_LOCAL)
-    jax.ffi.register_ffi_target(path.stem, jax.ffi.pycapsule(library.handler), platform="cpu")
+    _register(path.stem, library)
     return path.stem
+
+
+def _register(name: str, library: ctypes.CDLL) -> None:
+    """Let XLA call a library's handler, if it has one."""
+    if hasattr(library, name):
+        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(library, name)), platform="cpu")
+
+
+def let_call(target: str) -> None:
+    """Make a handler known, as `load_part` does: `XLA_FFI_Error* target(XLA_FFI_CallFrame*)`."""
+    ctypes.CDLL(str(_paths[target]), ctypes.RTLD_GLOBAL)
+    loaded[target] = True
 
 
 @cache
@@ -139,26 +151,28 @@ def _loaded(source: str, flags: tuple[str, ...], mode: int) -> tuple[Path, ctype
         library = ctypes.CDLL(str(made.path), mode)
     except OSError as error:  # a disk that is full, or from which nothing may run
         raise CompilerMissing(f"no library of machine code in {made.path.parent}: {error}") from None
-    loaded[made.path.stem] = mode == ctypes.RTLD_GLOBAL
+    loaded[made.path.stem], _paths[made.path.stem] = mode == ctypes.RTLD_GLOBAL, made.path
     return made.path, library
 
 
 # Libraries that this process has loaded, by name, in order: whether they are parts that others call.
 loaded: dict[str, bool] = {}
+_paths: dict[str, Path] = {}
 
 
 def load_again(libraries: dict[str, bool]) -> bool:
     """Load what another process had `loaded`, for a program that it compiled; whether all of it is there and whole."""
     for name, is_part in libraries.items():
         if name in loaded:
+            if is_part and not loaded[name]:
+                let_call(name)
             continue
         path = folder() / f"{name}.so"
         if not is_whole(path):
             return False
         library = ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL if is_part else ctypes.RTLD_LOCAL)
-        if not is_part:
-            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(library.handler), platform="cpu")
-        loaded[name] = is_part
+        _register(name, library)
+        loaded[name], _paths[name] = is_part, path
     return True
 
 
@@ -172,7 +186,7 @@ def shared_library(source: str, flags: tuple[str, ...]) -> _Library:
     """The library of a source, which another thread may still be writing."""
     compiler, flags = c_compiler() or (), (*FLAGS, *flags)
     machine = [platform.system(), platform.machine(), *([instructions()] if "-march=native" in flags else [])]
-    made_of = [jax.__version__, *machine, *compiler, *flags, source]
+    made_of = ["handlers have names of their own", jax.__version__, *machine, *compiler, *flags, source]
     name = "jaxsim_" + hashlib.sha256("\0".join(made_of).encode()).hexdigest()[:24]
     path = folder() / f"{name}.so"
     return _Library(path, _writers().submit(lambda: is_whole(path) or _compile([*compiler, *flags], source, path)))
@@ -201,7 +215,8 @@ def _compile(command: list[str], source: str, library: Path) -> None:
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         file, out = Path(folder) / "source.c", Path(folder) / "library.so"
         file.write_text(source, encoding="ascii")
-        command = [*command, f"-I{jax.ffi.include_dir()}", str(file), "-o", str(out), *LIBRARIES]
+        command = [*command, f"-Dhandler={library.stem}", f"-I{jax.ffi.include_dir()}", str(file), "-o", str(out)]
+        command += LIBRARIES
         try:
             english = os.environ | {"LC_ALL": "C"}  # its messages are shown
             done = subprocess.run(

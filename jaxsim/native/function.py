@@ -22,7 +22,7 @@ from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.types import Backend
 from jaxsim.math.safe import Array
 from jaxsim.native.expressions import UnsupportedPrimitive
-from jaxsim.native.jaxpr import PLAIN_FORMS, trace
+from jaxsim.native.jaxpr import CORE_FORMS, PLAIN_FORMS, trace
 from jaxsim.native.nvrtc import CompilerMissing
 from jaxsim.xla.batching import merged
 from jaxsim.xla.compat import Primitive, ad, batching, mlir
@@ -67,6 +67,8 @@ class NativeFunction:
         batching.primitive_batchers[primitive] = partial(batched, primitive)
         ad.primitive_jvps[primitive] = partial(_jvp, self)
         PLAIN_FORMS[self.name] = lambda eqn: trace(partial(self.by_jax, **eqn.params), [v.aval for v in eqn.invars])
+        on_core = partial(_chosen, self, CPU)
+        CORE_FORMS[self.name] = lambda eqn: trace(partial(on_core, **eqn.params), [v.aval for v in eqn.invars])
 
     def __call__(self, plan: Any, *operands: Array) -> list[Array]:
         """Results for one world."""

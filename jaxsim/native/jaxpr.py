@@ -4,8 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from jaxsim.core.types import Backend
 from jaxsim.xla.compat import ClosedJaxpr, Primitive
 
 CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat2")
@@ -13,13 +15,16 @@ CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_v
 
 # Forms in operations of JAX of our own primitives, by name: each takes an equation and gives a closed jaxpr.
 PLAIN_FORMS: dict[str, Callable[[Any], Any]] = {}
+CORE_FORMS: dict[str, Callable[[Any], Any]] = {}  # the same of one world on a core, with calls of programs of a CPU
 SYMMETRIC = Primitive("symmetric_matrix")  # the function of `hints.py` of that name
-# A program is for the threads of a GPU or for vectors of worlds on a CPU; its branches are those of a GPU.
-GPU, VECTORS = "cuda", "vectors"
+# A program is for the threads of a GPU, for vectors of worlds on a CPU, or for one world on a core; its branches are
+# those of a GPU.
+GPU, VECTORS, CORE = "cuda", "vectors", "core"
 # primitives of our own that stay as they are
 WHOLE = {
     GPU: ("constraint_solve", "pool", "small_matrices"),
     VECTORS: ("world_program", "pool", "small_matrices"),
+    CORE: ("small_matrices",),
 }
 
 
@@ -51,7 +56,8 @@ class Var:
     __slots__ = ("dtype", "shape")
 
     def __init__(self, shape: Sequence[int], dtype: Any) -> None:
-        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+        is_key = jnp.issubdtype(dtype, jax.dtypes.extended)  # of random numbers, which only JAX computes with
+        self.shape, self.dtype = tuple(shape), dtype if is_key else np.dtype(dtype)
 
 
 Term = Var | np.ndarray  # an array that is made, or a constant
@@ -80,7 +86,7 @@ class Flat(NamedTuple):
 
 
 def flatten(closed: Any, platform: str) -> Flat:
-    """The operations of a closed jaxpr, as they are on a platform: GPU or VECTORS."""
+    """The operations of a closed jaxpr, as they are on a platform: GPU, VECTORS or CORE."""
     inputs = [Var(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
     operations: list[Operation] = []
     outputs = _inline(closed.jaxpr, closed.consts, inputs, operations, platform)
@@ -113,7 +119,7 @@ def _inline(jaxpr: Any, consts: Sequence[Any], args: Sequence[Term], out: list[O
 
 def _inlined(eqn: Any, operands: list[Term], out: list[Operation], platform: str) -> Sequence[Term]:
     name, params = eqn.primitive.name, eqn.params
-    inner = None if _stays(eqn, platform) else _called(eqn)
+    inner = None if _stays(eqn, platform) else _called(eqn, platform)
     if inner is not None and params.get("name") == SYMMETRIC.name:
         results = [Var(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
         out.append(Operation(SYMMETRIC, {}, operands, results))
@@ -147,10 +153,12 @@ def _inlined(eqn: Any, operands: list[Term], out: list[Operation], platform: str
 def _stays(eqn: Any, platform: str) -> bool:
     """Whether one of our primitives stays as it is in a program for this platform."""
     plan = eqn.params.get("plan")
+    if platform == CORE and getattr(plan, "backend", None) == Backend.XLA:
+        return True
     return eqn.primitive.name in WHOLE.get(platform, ()) and not getattr(plan, "inlined", False)
 
 
-def _called(eqn: Any) -> Any:
+def _called(eqn: Any, platform: str) -> Any:
     """The closed jaxpr of what is only a call here, or None."""
     name, params = eqn.primitive.name, eqn.params
     if name in CALLS:
@@ -158,7 +166,8 @@ def _called(eqn: Any) -> Any:
         return inner if hasattr(inner, "jaxpr") else ClosedJaxpr(inner, ())
     if name == "custom_vmap_call":
         return params["call"]
-    return PLAIN_FORMS[name](eqn) if name in PLAIN_FORMS else None
+    forms = CORE_FORMS if platform == CORE else PLAIN_FORMS
+    return forms[name](eqn) if name in forms else None
 
 
 def _sums(eqn: Any) -> Any:

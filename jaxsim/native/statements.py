@@ -17,7 +17,7 @@ from jaxsim.native.expressions import (
     linear,
     plus,
 )
-from jaxsim.native.jaxpr import CALLS, GPU, VECTORS, Flat, Operation, Term, Var, flatten
+from jaxsim.native.jaxpr import CALLS, CORE, GPU, VECTORS, Flat, Operation, Term, Var, flatten
 from jaxsim.native.operations import (
     COST,
     CUMULATIVE,
@@ -214,6 +214,8 @@ def is_known(op: Operation, platform: str = GPU) -> bool:
         return all(is_known(inner, platform) for f in _inner(op, platform) for inner in f.operations)
     if op.name == "world_program":
         return platform == VECTORS
+    if op.name == "ffi_call":
+        return platform == CORE and op.params["target_name"].startswith("jaxsim_") and not op.params["attributes"]
     if op.name == "small_matrices":
         return op.params["plan"].name in SYSTEMS
     if op.name == "sort":
@@ -1024,6 +1026,35 @@ def _world_program(w: Writer, op: Operation, operands: list[Value], _: Targets) 
     return found
 
 
+def _call(w: Writer, op: Operation, operands: list[Value], _: Targets) -> list[Value]:
+    """Results of a handler of another library, which reads memory and extents of its buffers and not their types."""
+    name = op.params["target_name"]
+    declaration = f"XLA_FFI_Error* {name}(XLA_FFI_CallFrame*);"
+    if declaration not in w.tables:
+        w.tables.append(declaration)
+    operands = [w.in_buffer(x) for x in operands]
+    w.note_reads()
+    results = [w.buffer(v.dtype, math.prod(v.shape)) for v in op.outputs]
+    with w.scope(""):
+        for label, buffers, values in (("a", [x.buffer for x in operands], operands), ("r", results, op.outputs)):
+            for i, (b, x) in enumerate(zip(buffers, values, strict=True)):
+                assert b is not None  # as asked for
+                extents = ", ".join(map(str, x.shape)) or "0"
+                w.line(f"int64_t {label}d{i}[] = {{{extents}}};")
+                form = f"{{sizeof(XLA_FFI_Buffer), 0, 0, (void*){b.name}, {len(x.shape)}, {label}d{i}}}"
+                w.line(f"XLA_FFI_Buffer {label}{i} = {form};")
+            pointers = ", ".join(f"&{label}{i}" for i in range(len(buffers))) or "0"
+            w.line(f"void* {label}s[] = {{{pointers}}};")
+        w.line(f"call(failed, {name}, frame, as, {len(operands)}, rs, {len(results)});")
+    w.epoch += 1
+    for b in (*(x.buffer for x in operands), *results):
+        assert b is not None
+        b.last = max(b.last, w.epoch)
+    for b in results:
+        b.version += 1
+    return [w.stored(b, v.shape) for b, v in zip(results, op.outputs, strict=True)]
+
+
 def _single(x: Value, i: str) -> Value:
     """`x[i:i+1]` along the first axis."""
     entry = lambda b, index: b.at(x, [b.index(i), *index[1:]])  # noqa: E731
@@ -1064,4 +1095,5 @@ STATEMENTS: dict[str, Callable[[Writer, Operation, list[Value], Targets], list[V
     "small_matrices": small_matrices,
     "over_rows": _over_rows,
     "world_program": _world_program,
+    "ffi_call": _call,
 }

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from jaxsim.native.expressions import Index, c_type, chosen, linear, literal, unravelled
-from jaxsim.native.jaxpr import GPU, VECTORS, Var
+from jaxsim.native.jaxpr import CORE, GPU, VECTORS, Var
 
 WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes, with indices that are known
 REGISTERS = 18  # numbers of an array that one lane keeps in variables
@@ -181,6 +181,7 @@ class Writer:
     lanes: int = USUAL_LANES  # threads of a world, by which work is weighed
     vector: int = 0  # bytes of a number that is that of several worlds, which take all branches together (`wide.h`)
     sequential: bool = False  # of one world or entry: what is searched is searched here
+    calls: bool = False  # of one world on a core: handlers of other libraries may be called
     prefix: str = ""  # of the names of tables, which the functions of a source share
     lines: list[str] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
@@ -201,7 +202,7 @@ class Writer:
     @property
     def platform(self) -> str:
         """What the program is for, as `flatten` names it."""
-        return VECTORS if self.wide else GPU
+        return VECTORS if self.wide else CORE if self.calls else GPU
 
     @property
     def wide(self) -> bool:

@@ -1,0 +1,184 @@
+"""A function of one world as programs of one core: C for what the generator supports, operations of JAX between.
+
+XLA makes a kernel of every few operations, each with a start of its own, and starts a program with hundreds of them
+anew in each call: for one world several times what the physics takes. Here each part between two operations that stay
+JAX's (the solver, collisions of convex shapes, callbacks) is one call. A step has some five.
+"""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.math.safe import Array
+from jaxsim.native import compiler as native
+from jaxsim.native.c_source import ONE_LANE, function_source
+from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive
+from jaxsim.native.function import CPU, NativeFunction
+from jaxsim.native.jaxpr import CORE, Flat, Operation, Term, Var, flatten, trace
+from jaxsim.native.segments import Segment, segments
+from jaxsim.native.source_text import text
+from jaxsim.native.tile_source import real_type
+from jaxsim.xla.compat import eval_jaxpr
+
+# Numbers that operations make. What XLA takes to start does not count beyond: a step of a kitchen (950,000) takes 0.55
+# of the time, of a flag (1,260,000) 0.9, of thirty boxes (1,450,000) 1.1.
+MOST_NUMBERS = 1_000_000
+MOST_CONSTANTS = 4096  # numbers of a table within a source
+BODIES = {"cond": "branches", "while": "body_jaxpr", "scan": "jaxpr"}  # functions within an operation
+
+
+_CALL = """
+/* another handler, where none has failed before */
+static void call(XLA_FFI_Error** failed, XLA_FFI_Error* (*other)(XLA_FFI_CallFrame*), XLA_FFI_CallFrame* frame,
+                 void** operands, int64_t noperand, void** results, int64_t nresult) {
+  XLA_FFI_CallFrame own = *frame;
+  if (*failed) return;
+  own.extension_start = 0;
+  own.args.args = operands, own.args.size = noperand;
+  own.rets.rets = results, own.rets.size = nresult;
+  *failed = other(&own);
+}
+"""
+
+
+class _Plan(NamedTuple):
+    closed: Any  # the jaxpr
+    label: str
+    backend: int | None
+
+
+def core_program(
+    function: Callable[..., Any], label: str = "a program", backend: int | None = None
+) -> Callable[..., Any]:
+    """The function of one world's arrays (any PyTrees), as programs of one core; the function itself where no CPU is.
+
+    Results that are arguments stay those arguments. Numbers are those of the function but for rounding. `label` names
+    it in messages; `backend` is `opt.backend` of its model.
+    """
+
+    def run(*args: Any) -> Any:
+        leaves, tree = jax.tree.flatten(args)
+        closed, shape = jax.make_jaxpr(lambda *x: function(*tree.unflatten(x)), return_shape=True)(*leaves)
+        if closed.effects:
+            return function(*args)
+        of_argument = dict(zip(closed.jaxpr.invars, leaves, strict=True))
+        outputs = closed.jaxpr.outvars
+        made = [v.aval.size > 0 and (hasattr(v, "val") or v not in of_argument) for v in outputs]
+        own = closed.replace(jaxpr=closed.jaxpr.replace(outvars=[v for v, m in zip(outputs, made, strict=True) if m]))
+        computed = iter(CORE_PROGRAM(_Plan(own, label, backend), *leaves) if any(made) else ())
+        results = [
+            next(computed) if m else of_argument[v] if v in of_argument else jnp.zeros(v.aval.shape, v.aval.dtype)
+            for v, m in zip(outputs, made, strict=True)
+        ]
+        return jax.tree.unflatten(jax.tree.structure(shape), results)
+
+    return run
+
+
+def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array] | None:
+    if any(worlds):
+        return None
+    flat = flatten(plan.closed, CORE)
+    if sum(math.prod(v.shape) for op in flat.operations for v in op.outputs) > MOST_NUMBERS:
+        return None
+    return [x[None] for x in _by_parts(flat, operands)]
+
+
+def _by_parts(flat: Flat, operands: Sequence[Array]) -> list[Array]:
+    """Results of the operations for one world. Raises CompilerMissing."""
+    flat, tables = _tables_apart(flat)
+    parts = [(part, _source_of(part)) for part in segments(flat, [True] * len(flat.inputs), CORE)]
+    for _, source in parts:
+        if source is not None:
+            native.begin(source)
+    env: dict[Var, Array] = dict(zip(flat.inputs, (*operands, *map(jnp.asarray, tables)), strict=True))
+    for part, source in parts:
+        if part.flat is not None and source is not None:
+            env |= _called(part.flat, source, env)
+            continue
+        for op in part.flat.operations if part.flat is not None else filter(None, [part.operation]):
+            env |= dict(zip(op.outputs, _by_jax(op, [_read(env, v) for v in op.inputs]), strict=True))
+    return [_read(env, v) for v in flat.outputs]
+
+
+def _called(flat: Flat, source: str, env: dict[Var, Array]) -> dict[Var, Array]:
+    """Results of a part by the handler of its source."""
+    for target in re.findall(r"^XLA_FFI_Error\* (jaxsim_\w+)\(", source, re.MULTILINE):
+        native.let_call(target)
+    out = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in flat.outputs]
+    found = jax.ffi.ffi_call(native.target_of(source), out)(*(env[v] for v in flat.inputs))
+    return {v: x for v, x in zip(flat.outputs, found, strict=True) if isinstance(v, Var)}
+
+
+def _tables_apart(flat: Flat) -> tuple[Flat, list[np.ndarray]]:
+    """The function with its large constants as further inputs, and these constants."""
+    large: dict[int, np.ndarray] = {
+        id(v): v for op in flat.operations for v in op.inputs if isinstance(v, np.ndarray) and v.size > MOST_CONSTANTS
+    }
+    apart = {i: Var(v.shape, v.dtype) for i, v in large.items()}
+    operations = [op._replace(inputs=[apart.get(id(v), v) for v in op.inputs]) for op in flat.operations]
+    return Flat([*flat.inputs, *apart.values()], operations, flat.outputs), list(large.values())
+
+
+def _source_of(part: Segment) -> str | None:
+    """Source of a part; None where JAX computes it."""
+    try:
+        return None if part.flat is None else _source(part.flat)
+    except UnsupportedPrimitive:
+        return None
+
+
+def _source(flat: Flat) -> str:
+    """C source of the handler of a function. Raises UnsupportedPrimitive."""
+    kinds = [C_TYPES[str(v.dtype)] for v in (*flat.inputs, *flat.outputs)]
+    n = len(flat.inputs)
+    passed = [f"({kind}*)argument(frame, {i})->data" for i, kind in enumerate(kinds[:n])]
+    passed += [f"({kind}*)result(frame, {i})->data" for i, kind in enumerate(kinds[n:])]
+    real = real_type(flat, [v for v in flat.outputs if isinstance(v, Var)])
+    return f"""{native.PREAMBLE}#include <math.h>
+#define REAL {C_TYPES[str(real)]}
+#define T REAL
+#define SQRT {"sqrt" if real == np.float64 else "sqrtf"}
+{ONE_LANE}{text(Path(__file__).parent, "systems.h")}
+enum {{ lane }};
+{_CALL}{function_source("world", flat, calls=True)}
+XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
+XLA_FFI_Error* failed = 0;
+if (!is_question(frame)) world({", ".join(["frame", "&failed", *passed])});
+return failed;
+}}
+"""
+
+
+def _read(env: dict[Var, Array], v: Term) -> Array:
+    return jnp.asarray(v) if isinstance(v, np.ndarray) else env[v]
+
+
+def _by_jax(op: Operation, operands: Sequence[Array]) -> Sequence[Array]:
+    """Results of an operation of JAX; the functions of its branches or of its loop are programs of one core."""
+    params = dict(op.params)
+    if (name := BODIES.get(op.name)) is not None:
+        inner = params[name]
+        params[name] = tuple(map(_body, inner)) if isinstance(inner, tuple) else _body(inner)
+    found = op.primitive.bind(*operands, **params)
+    return found if op.primitive.multiple_results else [found]
+
+
+def _body(closed: Any) -> Any:
+    return trace(lambda *x: _by_parts(flatten(closed, CORE), x), closed.in_avals)
+
+
+CORE_PROGRAM = NativeFunction(
+    name="core_program",
+    plain=lambda plan, *operands: eval_jaxpr(plan.closed.jaxpr, plan.closed.consts, *operands),
+    results=lambda plan, _: [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in plan.closed.out_avals],
+    programs={CPU: _on_cpu},
+    label=lambda plan: plan.label,
+    backend=lambda plan: plan.backend,
+)

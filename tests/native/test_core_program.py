@@ -1,0 +1,100 @@
+"""Functions of one world as programs of one core."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import jaxsim
+from jaxsim.native import compiler
+from jaxsim.native.core_program import MOST_CONSTANTS, core_program
+from jaxsim.native.jaxpr import CORE, flatten
+from jaxsim.native.statements import is_known
+
+pytestmark = pytest.mark.skipif(compiler.c_compiler() is None, reason="no C compiler")
+PENDULUM = """<mujoco><worldbody><body><joint axis="0 1 0" limited="true" range="-10 10"/>
+<geom size=".1" pos="0 0 -1"/></body></worldbody></mujoco>"""
+
+
+def compiled(function, *args, **options):
+    return jax.jit(core_program(function, **options)).lower(*args).compile()
+
+
+def text_of(function, *args, **options) -> str:
+    return compiled(function, *args, **options).as_text() or ""
+
+
+def assert_same(function, *args):
+    for found, wanted in zip(
+        jax.tree.leaves(compiled(function, *args)(*args)), jax.tree.leaves(jax.jit(function)(*args)), strict=True
+    ):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-6)
+
+
+def mixed(x, i):
+    a = x @ x.T + 4 * jnp.eye(4)
+    total, parts = lax.scan(lambda c, row: (c + row.sum(), c * row), 1.0, x)
+    row = lax.dynamic_index_in_dim(x, i, keepdims=False)  # moved inside
+    found = lax.while_loop(lambda s: s[1] < 3, lambda s: (jnp.tanh(s[0]), s[1] + 1), (row, 0))
+    return {"solved": jnp.linalg.solve(a, x), "scan": (total, parts), "row": found, "best": jnp.argmax(x)}
+
+
+def test_a_program_gives_the_functions_numbers():
+    assert_same(mixed, jnp.sin(jnp.arange(16.0).reshape(4, 4)), 7)
+
+
+def test_what_c_does_not_know_is_an_operation_of_jax():
+    def function(x):
+        loop = lambda _, y: jnp.real(jnp.fft.ifft(2 * jnp.fft.fft(jnp.sin(y))))  # noqa: E731
+        return lax.fori_loop(0, 3, loop, jnp.cos(x)) + 1
+
+    x = jnp.arange(8.0)
+    assert_same(function, x)
+    assert "jaxsim_" in text_of(function, x)
+
+
+def test_keys_of_random_numbers_pass_through():
+    def function(key, x):
+        key, other = jax.random.split(key)
+        return jax.random.key_data(key), 2 * jax.random.uniform(other, (3,)) + x
+
+    assert_same(function, jax.random.key(3), jnp.ones(3))
+
+
+def test_results_that_are_arguments_are_those_arguments():
+    seen = []
+
+    def function(x, y):
+        seen.append(core_program(lambda x, y: (y, x + 1, x))(x, y))
+        assert seen[0][0] is y
+        assert seen[0][2] is x
+        return seen[0]
+
+    jax.jit(function)(jnp.ones(2), jnp.zeros(3))
+
+
+def test_large_tables_are_arguments_of_the_program():
+    table = np.arange(MOST_CONSTANTS + 1.0, dtype=np.float32)
+    assert_same(lambda i: jnp.asarray(table)[i] * 2, jnp.asarray([3, MOST_CONSTANTS]))
+
+
+def test_a_step_of_one_world_is_one_call():
+    m = jaxsim.load_model(PENDULUM)
+    d = jaxsim.make_data(m)
+    text = text_of(jaxsim.step, m, d)
+    assert text.count(" custom-call(") == 1
+    assert " fusion(" not in text
+
+
+def test_handlers_with_attributes_are_not_called_from_c():
+    shape = jax.ShapeDtypeStruct((2,), np.float32)
+    call = jax.ffi.ffi_call("jaxsim_0", shape)
+    plain, named = (flatten(jax.make_jaxpr(f)(shape), CORE).operations for f in (call, lambda x: call(x, size=3)))
+    assert [is_known(op, CORE) for op in (*plain, *named)] == [True, False]
+
+
+def test_the_backend_xla_has_no_programs_of_ours():
+    texts = [text_of(jnp.sin, jnp.ones(3), backend=b) for b in (jaxsim.Backend.AUTO, jaxsim.Backend.XLA)]
+    assert ["jaxsim_" in text for text in texts] == [True, False]
