@@ -22,7 +22,7 @@ from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction, batched, size_of
 from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, flatten
 from jaxsim.native.segments import segments
-from jaxsim.native.statements import is_known, is_written
+from jaxsim.native.statements import is_known
 from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr
 
 KEPT = "kept_between_kernels"  # the name of what a derivative needs of JAX's operations, for policies of checkpoints
@@ -270,17 +270,12 @@ def _derivative(traced: _Traced, moving: tuple[int, ...]) -> _Derivative:
 
 
 def _is_kept(between: set[str], primitive: Any, *_: Any, **params: Any) -> bool:
-    """Whether an operation is one that JAX computes between kernels, if operations `between` them have these names."""
-    return primitive.name in between and _is_between(primitive, **params)
-
-
-def _is_between(primitive: Any, **params: Any) -> bool:
-    """Whether an operation is, or holds, one that cannot be written."""
-    if not is_written(primitive.name):
+    """Whether an operation is, or holds, one that JAX computes `between` kernels, by their names."""
+    if primitive.name in between:
         return True
     inner = [x for p in params.values() for x in (p if isinstance(p, tuple) else (p,))]
     jaxprs = [getattr(x, "jaxpr", x) for x in inner if hasattr(x, "jaxpr") or hasattr(x, "eqns")]
-    return any(_is_between(e.primitive, **e.params) for j in jaxprs for e in j.eqns)
+    return any(_is_kept(between, e.primitive, **e.params) for j in jaxprs for e in j.eqns)
 
 
 def _depends(jaxpr: Any, count: int) -> list[bool]:
