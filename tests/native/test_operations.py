@@ -12,6 +12,7 @@ from jax import lax
 from jaxsim.math.arrays import row_at
 from jaxsim.native import compiler as native
 from jaxsim.native import launch as kernels
+from jaxsim.native import pool
 from jaxsim.native import stage as tile
 from jaxsim.native.jaxpr import flatten, trace
 from jaxsim.native.segments import segments
@@ -248,6 +249,24 @@ def test_what_it_cannot_write_is_computed_between_kernels():
     assert_same(jax.jit(jax.vmap(plan))(x), jax.vmap(function)(x))
     kinds = [s.operation and s.operation.name for s in segments(flatten(trace(function, [x[0]]), "cuda"), [True])]
     assert kinds == [None, "cumlogsumexp", None]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_short_loop_with_searches_is_written_out(reverse):
+    """So that they stand between kernels of a GPU."""
+
+    def turn(x, row):
+        (found,) = pool.for_each(lambda _, y, __: (jnp.cos(y),), (), x * row, jnp.int32(2))
+        return found, found.sum()
+
+    def function(x, rows):
+        return lax.scan(turn, x, rows * 2, reverse=reverse)
+
+    x, rows = numbers(3), numbers(3, seed=2)
+    assert_same(jax.jit(jax.vmap(tile.stage(function, form="host")))(x, rows), jax.vmap(function)(x, rows))
+    flat = flatten(trace(function, [x[0], rows[0]]), "cuda")
+    kinds = [s.operation and s.operation.name for s in segments(flat, [True, True])]
+    assert kinds == [None, "pool", None, "pool", None, "pool", None]
 
 
 def test_what_no_world_changes_is_computed_once():

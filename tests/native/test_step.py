@@ -184,9 +184,9 @@ def test_the_gradient_of_a_rollout_solves_once_a_step():
         loss = lambda v: jnp.sum(jaxsim.rollout(m, d.replace(qvel=v), nstep=3, step=step)[0].qpos ** 2)  # noqa: E731
         return jax.jit(jax.grad(loss))
 
-    by_kernels, plain = gradient(tile.stage(jaxsim.step, form="host")), gradient(jaxsim.step)
+    by_kernels, plain = gradient(tile.stage(step_by_stages, form="host")), gradient(step_by_stages)
     np.testing.assert_allclose(by_kernels(d.qvel), plain(d.qvel), rtol=CLOSE)
-    assert solves(by_kernels.trace(d.qvel).jaxpr.jaxpr) == solves(plain.trace(d.qvel).jaxpr.jaxpr)
+    assert [solves(g.trace(d.qvel).jaxpr.jaxpr) for g in (by_kernels, gradient(jaxsim.step), plain)] == [1, 1, 1]
 
 
 @pytest.mark.skipif(not nvrtc.is_installed(), reason="needs NVRTC (the extra `cuda`)")
