@@ -44,7 +44,9 @@ FOLDED: dict[str, Callable[..., Any]] = {
     "convert_element_type": lambda _p, _o, x: x,
     "concatenate": lambda p, _o, *x: np.concatenate(x, p["dimension"]),
     "broadcast_in_dim": lambda p, o, x, *_: _spread(p, o, x),
-    "slice": lambda p, _o, x: x[tuple(map(slice, p["start_indices"], p["limit_indices"], p["strides"] or (1,) * x.ndim))],
+    "slice": lambda p, _o, x: x[
+        tuple(map(slice, p["start_indices"], p["limit_indices"], p["strides"] or (1,) * x.ndim))
+    ],
     **dict.fromkeys(("reshape", "squeeze", "expand_dims"), lambda _p, o, x, *_: x.reshape(o.shape)),
 }
 

@@ -174,7 +174,9 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
         return [_updated(w, op, operands, scope.claim(op.inputs[0], k), target)]
     if op.name in SCATTERS and w.lanes > 1 and (rows := _rows_to_look_for(w, op)) is not None:
         operands.append(w.constant(rows))
-    elif op.name in SCATTERS and w.lanes > 1 and not _is_searched(op) and (lists := _lists(w, op, operands)) is not None:
+    elif (
+        op.name in SCATTERS and w.lanes > 1 and not _is_searched(op) and (lists := _lists(w, op, operands)) is not None
+    ):
         return [_along_lists(op, operands, *lists)]
     elif op.name in SCATTERS and (w.lanes == 1 or not _is_searched(op)):
         return [_scatter(w, op, operands, scope.claim(op.inputs[0], k), target)]
@@ -711,10 +713,13 @@ def _axes_of_updates(op: Operation) -> list[int]:
 
 
 def _along_lists(op: Operation, operands: Sequence[Value], first: Value, after: Value) -> Value:
-    """A scatter whose entries go along the lists of their updates: sums have an order, and lanes change no number twice."""
+    """A scatter whose entries go along the lists of their updates, so that sums have an order."""
     (x, _, updates), out, d = operands, op.outputs[0], op.params["dimension_numbers"]
     join, dims, axes = SCATTERS[op.name][0], d.scatter_dims_to_operand_dims, _axes_of_updates(op)
-    lengths, kept = [updates.shape[k] for k in axes], [k for k in range(len(x.shape)) if k not in d.inserted_window_dims]
+    lengths, kept = (
+        [updates.shape[k] for k in axes],
+        [k for k in range(len(x.shape)) if k not in d.inserted_window_dims],
+    )
     often = max(1, math.prod(lengths) / first.size)
 
     def entry(body: Body, index: Sequence[Index]) -> str:
@@ -723,7 +728,9 @@ def _along_lists(op: Operation, operands: Sequence[Value], first: Value, after: 
         u = body.variable(first.dtype, body.at(first, [row]))
         with body.turns(f"{u} >= 0", often):
             full: list[Index] = [0] * len(updates.shape)
-            for k, i in zip([*axes, *d.update_window_dims], [*unravelled(u, lengths), *(index[k] for k in kept)], strict=True):
+            for k, i in zip(
+                [*axes, *d.update_window_dims], [*unravelled(u, lengths), *(index[k] for k in kept)], strict=True
+            ):
                 full[k] = body.index(i)
             body.lines.append(f"ASSIGN({total}, {join(total, body.at(updates, full), out=x.dtype)});")
             body.lines.append(f"ASSIGN({u}, {body.at(after, [u])});")

@@ -151,7 +151,10 @@ CASES = {
         numbers(2, 3, 200),
     ),
     "scatter along lists": (
-        lambda x, i, y: (x.at[i[:, :, 0], i[:, :, 1]].add(y, mode="drop"), x[0].at[i[:, 0, 1]].mul(y[:, 0], mode="clip")),
+        lambda x, i, y: (
+            x.at[i[:, :, 0], i[:, :, 1]].add(y, mode="drop"),
+            x[0].at[i[:, 0, 1]].mul(y[:, 0], mode="clip"),
+        ),
         numbers(9, 4, 30),
         integers(5, 20, 4, 2),
         numbers(20, 4, 30),
