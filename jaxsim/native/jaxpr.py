@@ -1,6 +1,6 @@
 """A jaxpr as one flat list of operations: calls inlined, branches of other platforms and unused results left out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -8,9 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.types import Backend
-from jaxsim.xla.compat import ClosedJaxpr, Primitive
+from jaxsim.xla.compat import ClosedJaxpr, Primitive, eval_jaxpr, scan_lengths
 
-CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat2")
+CALLS = ("jit", "pjit", "closed_call", "core_call", "eval_jaxpr", "custom_jvp_call", "custom_vjp_call", "checkpoint")
+CALLS += ("remat2",)
+MOST_TURNS = 4  # of a loop that is written out, so that what it holds of BETWEEN stands between kernels
 
 
 # Forms in operations of JAX of our own primitives, by name: each takes an equation and gives a closed jaxpr.
@@ -20,9 +22,10 @@ SYMMETRIC = Primitive("symmetric_matrix")  # the function of `hints.py` of that 
 # A program is for the threads of a GPU, for vectors of worlds on a CPU, or for one world on a core; its branches are
 # those of a GPU.
 GPU, VECTORS, CORE = "cuda", "vectors", "core"
-# primitives of our own that stay as they are
+# Primitives of our own that stay as they are. Those BETWEEN kernels of a GPU are kernels of their own.
+BETWEEN = ("constraint_solve", "pool")
 WHOLE = {
-    GPU: ("constraint_solve", "pool", "small_matrices"),
+    GPU: (*BETWEEN, "small_matrices"),
     VECTORS: ("world_program", "pool", "small_matrices"),
     CORE: ("small_matrices",),
 }
@@ -46,6 +49,9 @@ FOLDED: dict[str, Callable[..., Any]] = {
     "convert_element_type": lambda _p, _o, x: x,
     "concatenate": lambda p, _o, *x: np.concatenate(x, p["dimension"]),
     "broadcast_in_dim": lambda p, o, x, *_: _spread(p, o, x),
+    "slice": lambda p, _o, x: x[
+        tuple(map(slice, p["start_indices"], p["limit_indices"], p["strides"] or (1,) * x.ndim))
+    ],
     **dict.fromkeys(("reshape", "squeeze", "expand_dims"), lambda _p, o, x, *_: x.reshape(o.shape)),
 }
 
@@ -166,8 +172,36 @@ def _called(eqn: Any, platform: str) -> Any:
         return inner if hasattr(inner, "jaxpr") else ClosedJaxpr(inner, ())
     if name == "custom_vmap_call":
         return params["call"]
+    if name == "scan" and platform == GPU and params["length"] <= MOST_TURNS and holds(BETWEEN, eqn.primitive, params):
+        return _turns(eqn)
     forms = CORE_FORMS if platform == CORE else PLAIN_FORMS
     return forms[name](eqn) if name in forms else None
+
+
+def holds(names: Container[str], primitive: Any, params: dict[str, Any]) -> bool:
+    """Whether an operation, or one of its nested jaxprs, is of a primitive with one of these names."""
+    if primitive.name in names:
+        return True
+    inner = [x for p in params.values() for x in (p if isinstance(p, tuple) else (p,))]
+    jaxprs = [getattr(x, "jaxpr", x) for x in inner if hasattr(x, "jaxpr") or hasattr(x, "eqns")]
+    return any(holds(names, e.primitive, e.params) for j in jaxprs for e in j.eqns)
+
+
+def _turns(eqn: Any) -> Any:
+    """The turns of a scan, one after the other."""
+    p = eqn.params
+    body, (nc, nk) = p["jaxpr"], scan_lengths(p, len(eqn.invars))
+    order = range(p["length"])[::-1] if p["reverse"] else range(p["length"])
+
+    def run(*x: Any) -> list[Any]:
+        carry, rows = list(x[nc : nc + nk]), {}
+        for i in order:
+            given = (jax.lax.index_in_dim(r, i, keepdims=False) for r in x[nc + nk :])
+            found = eval_jaxpr(body.jaxpr, body.consts, *x[:nc], *carry, *given)
+            carry, rows[i] = found[:nk], found[nk:]
+        return [*carry, *(jnp.stack([rows[i][k] for i in sorted(rows)]) for k in range(len(rows[0])))]
+
+    return trace(run, [v.aval for v in eqn.invars])
 
 
 def _sums(eqn: Any) -> Any:

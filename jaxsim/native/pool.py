@@ -22,7 +22,7 @@ from jaxsim.native.compiler import begin
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction
 from jaxsim.native.jaxpr import GPU, Operation, flatten
-from jaxsim.native.pool_kernel import KernelSearch, real_first, search_by_kernel
+from jaxsim.native.pool_kernel import KernelSearch, search_by_kernel
 from jaxsim.native.pool_native import native_source, search_natively
 from jaxsim.native.statements import SEQUENTIAL, compute, row_of
 from jaxsim.native.writer import Value, Writer
@@ -225,3 +225,13 @@ def side_by_side(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], c
 
     out = repeat((total + chunk - 1) // chunk, some, jnp.zeros((size * length, width), dtype))
     return out.reshape(size, length, width)
+
+
+def real_first(count: Array, length: int) -> tuple[Array, Array]:
+    """All entries, the first `count` of each world before the others, and how many those are."""
+    real = (np.arange(length) < count[:, None]).reshape(-1)
+    before = jnp.cumsum(real, dtype=jnp.int32)
+    every = jnp.arange(len(real), dtype=jnp.int32)
+    place = jnp.where(real, before - 1, before[-1] + every - before)
+    order = jnp.zeros_like(every).at[place].set(every, unique_indices=True, mode="promise_in_bounds")
+    return order, before[-1]

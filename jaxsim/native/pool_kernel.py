@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxsim.math.safe import Array
 from jaxsim.native import launch as kernels
@@ -32,10 +31,11 @@ class KernelSearch(NamedTuple):
 
 
 def pool_source(s: KernelSearch, nworld: int, length: int) -> str:
-    """Source of a kernel `pool(leaves..., order, total, out)`, or of a C function that loops over all entries.
+    """Source of a kernel `pool(leaves..., before, out)`, or of a C function that loops over all entries.
 
-    Entry `order[t]` of the `length` entries of all worlds is searched by thread t if t is below `total`; the others get
-    zeros. Raises UnsupportedPrimitive.
+    `before` (nworld,) counts the entries that are searched of each world and those before it. Threads search them one
+    after the other; the threads behind give zeros to the rest of the `length` entries of each world.
+    Raises UnsupportedPrimitive.
     """
     closed, out = jax.make_jaxpr(lambda *leaves: s.search(list(leaves), True), return_shape=True)(*s.entry)
     own = {"shared": "0", "world": "(long long)w", "entry": "(long long)e"}
@@ -43,14 +43,23 @@ def pool_source(s: KernelSearch, nworld: int, length: int) -> str:
     arguments = [f"a{i} + {own[place]} * {math.prod(x.shape)}" for i, (x, place) in enumerate(leaves)]
     number = C_TYPES[str(out.dtype)]
     parameters = [f"const {C_TYPES[str(x.dtype)]}* a{i}" for i, x in enumerate(s.entry)]
-    parameters += ["const int* order", "const int* total", f"{number}* out"]
+    parameters += ["const int* before", f"{number}* out"]
     signature = ", ".join(parameters)
     names = ", ".join(p.split()[-1] for p in parameters)
     return f"""{ONE_LANE}{c_function("search", closed)}
 FUNCTION void visit(int t, {signature}) {{
-int e = order[t], w = e / {length};
+int total = before[{nworld - 1}], w = 0, last = {nworld - 1};
+bool real = t < total;
+int u = real ? t : t - total;
+while (w < last) {{
+  int middle = (w + last) / 2, up_to = before[middle];
+  if ((real ? up_to : (middle + 1) * {length} - up_to) > u) last = middle;
+  else w = middle + 1;
+}}
+int first = w ? before[w - 1] : 0;
+int e = real ? w * {length} + u - first : u + before[w];
 {number}* row = out + (long long)e * {out.size};
-if (t < total[0]) search({", ".join([*arguments, "row"])});
+if (real) search({", ".join([*arguments, "row"])});
 else for (int i = 0; i < {out.size}; ++i) row[i] = 0;
 }}
 #ifdef __CUDACC_RTC__
@@ -71,16 +80,6 @@ def search_by_kernel(s: KernelSearch, leaves: list[Array], count: Array, length:
 
     Only for CUDA. Raises UnsupportedPrimitive, CompilerMissing.
     """
-    order, total = real_first(count, length)
-    how = kernels.Launch(-(-len(order) // THREADS), THREADS)
-    return kernels.launch(pool_source(s, len(count), length), "pool", [*leaves, order, total[None]], out, how)
-
-
-def real_first(count: Array, length: int) -> tuple[Array, Array]:
-    """All entries, the first `count` of each world before the others, and how many those are."""
-    real = (np.arange(length) < count[:, None]).reshape(-1)
-    before = jnp.cumsum(real, dtype=jnp.int32)
-    every = jnp.arange(len(real), dtype=jnp.int32)
-    place = jnp.where(real, before - 1, before[-1] + every - before)
-    order = jnp.zeros_like(every).at[place].set(every, unique_indices=True, mode="promise_in_bounds")
-    return order, before[-1]
+    before = jnp.cumsum(jnp.clip(count.astype(jnp.int32), 0, length))
+    how = kernels.Launch(-(-len(count) * length // THREADS), THREADS)
+    return kernels.launch(pool_source(s, len(count), length), "pool", [*leaves, before], out, how)

@@ -20,9 +20,9 @@ from jaxsim.native import tile_source as tile
 from jaxsim.native import vectors
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction, batched, size_of
-from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, flatten
+from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, flatten, holds
 from jaxsim.native.segments import segments
-from jaxsim.native.statements import is_known, is_written
+from jaxsim.native.statements import is_known
 from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr
 
 KEPT = "kept_between_kernels"  # the name of what a derivative needs of JAX's operations, for policies of checkpoints
@@ -234,7 +234,8 @@ def _derivative(traced: _Traced, moving: tuple[int, ...]) -> _Derivative:
     closed = traced.closed
     between = {op.name for op in traced.flat(GPU).operations if not is_known(op)}
     function = partial(eval_jaxpr, closed.jaxpr, closed.consts)
-    function = jax.checkpoint(function, policy=partial(_is_kept, between), prevent_cse=False)
+    is_kept = lambda primitive, *_, **params: holds(between, primitive, params)  # noqa: E731
+    function = jax.checkpoint(function, policy=is_kept, prevent_cse=False)
     shapes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
     moved = [shapes[i] for i in moving]
     trees = []
@@ -267,20 +268,6 @@ def _derivative(traced: _Traced, moving: tuple[int, ...]) -> _Derivative:
     parts = lambda x: [t for t, m in zip(x, moves, strict=True) if m]  # noqa: E731
     linear = jax.make_jaxpr(lambda *x: parts(tangents(*x)))(*operands)
     return _Derivative(_Traced(forward), _Traced(linear), given, moves)
-
-
-def _is_kept(between: set[str], primitive: Any, *_: Any, **params: Any) -> bool:
-    """Whether an operation is one that JAX computes between kernels, if operations `between` them have these names."""
-    return primitive.name in between and _is_between(primitive, **params)
-
-
-def _is_between(primitive: Any, **params: Any) -> bool:
-    """Whether an operation is, or holds, one that cannot be written."""
-    if not is_written(primitive.name):
-        return True
-    inner = [x for p in params.values() for x in (p if isinstance(p, tuple) else (p,))]
-    jaxprs = [getattr(x, "jaxpr", x) for x in inner if hasattr(x, "jaxpr") or hasattr(x, "eqns")]
-    return any(_is_between(e.primitive, **e.params) for j in jaxprs for e in j.eqns)
 
 
 def _depends(jaxpr: Any, count: int) -> list[bool]:

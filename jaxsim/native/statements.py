@@ -16,6 +16,7 @@ from jaxsim.native.expressions import (
     chosen,
     linear,
     plus,
+    unravelled,
 )
 from jaxsim.native.jaxpr import CALLS, CORE, GPU, VECTORS, Flat, Operation, Term, Var, flatten
 from jaxsim.native.operations import (
@@ -61,7 +62,8 @@ FEWEST_OF_TOTAL = 12  # numbers that lanes rather join at once than each of them
 MOST_APART = 16  # operations among which sums of arrays of one shape are looked for
 LANES_OF_SUM, MOST_PARTS = 32, 512  # parts of a long sum, at least and at most
 TERMS_OF_PART = 16
-MOST_SEARCHED = 1 << 14  # entries times updates that an entry looks through: beyond it lanes add as they come
+MOST_SEARCHED = 4096  # entries times updates that an entry looks through
+MOST_LISTED = 256  # updates whose places are known at run time only: each compares its own with all others
 MOST_EMPTY = 1.5  # places for updates, for each update
 CYCLES_OF_ATOMIC, CYCLES_OF_STORE, CYCLES_OF_WAIT = 4, 4, 10
 SAME_PLACE = ("reshape", "squeeze", "expand_dims")
@@ -172,6 +174,10 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
         return [_updated(w, op, operands, scope.claim(op.inputs[0], k), target)]
     if op.name in SCATTERS and w.lanes > 1 and (rows := _rows_to_look_for(w, op)) is not None:
         operands.append(w.constant(rows))
+    elif (
+        op.name in SCATTERS and w.lanes > 1 and not _is_searched(op) and (lists := _lists(w, op, operands)) is not None
+    ):
+        return [_along_lists(op, operands, *lists)]
     elif op.name in SCATTERS and (w.lanes == 1 or not _is_searched(op)):
         return [_scatter(w, op, operands, scope.claim(op.inputs[0], k), target)]
     if op.name in REDUCTIONS:
@@ -651,6 +657,89 @@ def _is_searched(op: Operation) -> bool:
         return False
     window = math.prod(updates.shape[k] for k in op.params["dimension_numbers"].update_window_dims)
     return math.prod(out.shape) * math.prod(updates.shape) <= MOST_SEARCHED * max(window, 1)
+
+
+def _lists(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[Value, Value] | None:
+    """Of each place of a scatter its first update, and of each update the next one there, -1 where there is none.
+
+    None where the order does not matter, places overlap, or lists cost too much.
+    """
+    (x, indices, updates), d, mode = operands, op.params["dimension_numbers"], str(op.params["mode"])
+    dims, axes = d.scatter_dims_to_operand_dims, _axes_of_updates(op)
+    lengths, sizes = [updates.shape[k] for k in axes], [x.shape[k] for k in dims]
+    count, known = math.prod(lengths), op.inputs[1]
+    is_sum = SCATTERS[op.name][1] in ("ADD", "TIMES")
+    if not is_sum or d.operand_batching_dims or set(dims) != set(d.inserted_window_dims) or not x.size or not count:
+        return None
+    if isinstance(known, np.ndarray):
+        at = known.reshape(count, len(dims))
+        inside = np.all((at >= 0) & (at < sizes), 1)
+        at = np.clip(at, 0, np.array(sizes) - 1) @ [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
+        first, after = np.full(math.prod(sizes), -1, np.int32), np.full(count, -1, np.int32)
+        for u in range(count)[::-1]:
+            if inside[u] or "CLIP" in mode:
+                after[u], first[at[u]] = first[at[u]], u
+        return w.constant(first), w.constant(after)
+    if count > MOST_LISTED:
+        return None
+
+    def place(body: Body, index: Sequence[Index]) -> str:
+        at, tests, starts = [body.index(i) for i in unravelled(index[0], lengths)], [], []
+        for k, size in enumerate(sizes):
+            start = body.at(indices, [*at, k])
+            tests += [f"{start} >= 0 && {start} < {size}"] if "FILL" in mode else []
+            starts.append(clamped(body, start, size - 1) if "CLIP" in mode else start)
+        found = str(body.index(linear(starts, sizes)))
+        return body.let(np.dtype(np.int32), chosen(" && ".join(tests), found, "-1")) if tests else found
+
+    def first_with(body: Body, wanted: str, after: Index) -> str:
+        found = body.variable(np.dtype(np.int32), "-1")
+        with body.loop(count) as u:
+            test = f"{found} < 0 && {u} > {after} && {body.at(places, [u])} == {wanted}"
+            body.lines.append(f"ASSIGN({found}, {chosen(test, u, found)});")
+            body.cost += 4 * body.times
+        return found
+
+    int32, cost = np.dtype(np.int32), count * (CYCLES_OF_LOAD + 4)
+    places = w.memory(Value((count,), int32, place, indices.cost + 4 * len(sizes), reads=indices.reads))
+    entry = lambda body, index: first_with(body, str(index[0]), -1)  # noqa: E731
+    first = Value((math.prod(sizes),), int32, entry, cost, reads=places.reads)
+    entry = lambda body, index: first_with(body, body.at(places, index), index[0])  # noqa: E731
+    return w.memory(first), w.memory(Value((count,), int32, entry, cost, reads=places.reads))
+
+
+def _axes_of_updates(op: Operation) -> list[int]:
+    """The axes of a scatter's updates that are not within a window."""
+    window = op.params["dimension_numbers"].update_window_dims
+    return [k for k in range(len(op.inputs[2].shape)) if k not in window]
+
+
+def _along_lists(op: Operation, operands: Sequence[Value], first: Value, after: Value) -> Value:
+    """A scatter whose entries go along the lists of their updates, so that sums have an order."""
+    (x, _, updates), out, d = operands, op.outputs[0], op.params["dimension_numbers"]
+    join, dims, axes = SCATTERS[op.name][0], d.scatter_dims_to_operand_dims, _axes_of_updates(op)
+    lengths, kept = (
+        [updates.shape[k] for k in axes],
+        [k for k in range(len(x.shape)) if k not in d.inserted_window_dims],
+    )
+    often = max(1, math.prod(lengths) / first.size)
+
+    def entry(body: Body, index: Sequence[Index]) -> str:
+        total = body.variable(x.dtype, body.at(x, index))
+        row = body.index(linear([index[k] for k in dims], [x.shape[k] for k in dims]))
+        u = body.variable(first.dtype, body.at(first, [row]))
+        with body.turns(f"{u} >= 0", often):
+            full: list[Index] = [0] * len(updates.shape)
+            for k, i in zip(
+                [*axes, *d.update_window_dims], [*unravelled(u, lengths), *(index[k] for k in kept)], strict=True
+            ):
+                full[k] = body.index(i)
+            body.lines.append(f"ASSIGN({total}, {join(total, body.at(updates, full), out=x.dtype)});")
+            body.lines.append(f"ASSIGN({u}, {body.at(after, [u])});")
+        return total
+
+    cost = x.cost + often * (updates.cost + CYCLES_OF_LOAD + 4)
+    return _with_reads(op, Value(out.shape, out.dtype, entry, math.ceil(cost)), [x, updates, first, after])
 
 
 @dataclass

@@ -154,6 +154,16 @@ class Body:
         return name
 
     @contextmanager
+    def turns(self, test: str, often: float) -> Iterator[None]:
+        """Statements that are repeated while a test of a variable holds, as `often` as it does on average."""
+        outer, times = self.known, self.times
+        self.lines.append(f"while ({test}) {{")
+        self.known, self.times = self.known.new_child(), times * often
+        yield
+        self.known, self.times = outer, times
+        self.lines.append("}")
+
+    @contextmanager
     def loop(self, count: int, used: str | None = None) -> Iterator[str]:
         """Statements that are repeated, for the index that this gives; only `used` of so many times, an expression."""
         name, outer, times = next(self.names), self.known, self.times

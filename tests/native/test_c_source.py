@@ -17,7 +17,7 @@ from jaxsim.math.arrays import entry_at, row_at, with_entry, with_row
 from jaxsim.native import pool
 from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native.expressions import UnsupportedPrimitive
-from jaxsim.native.pool_kernel import pool_source, real_first
+from jaxsim.native.pool_kernel import KernelSearch, pool_source
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 needs_compiler = pytest.mark.skipif(
@@ -196,15 +196,26 @@ def test_kernels_of_collisions_find_what_xla_finds(kind, floor, native, tmp_path
         s = pool.kernel_search(plan, (0,) * len(full), full)
         leaves = full
         library = compiled(pool_source(s, len(count), want.shape[1]), tmp_path)
-        order, total, found = np.arange(want.shape[1], dtype=np.int32), count.astype(np.int32), np.ones_like(want)
-        call(library.pool, *leaves, order, total, found)
+        found = np.ones_like(want)
+        call(library.pool, *leaves, count.astype(np.int32), found)
         np.testing.assert_allclose(found, want, rtol=0, atol=1e-9)
         tmp_path = tmp_path / "next"
         tmp_path.mkdir()
 
 
 def test_real_entries_come_first():
-    order, total = real_first(jnp.array([2, 0, 1]), 3)
+    order, total = pool.real_first(jnp.array([2, 0, 1]), 3)
     assert total == 3
     np.testing.assert_array_equal(order[:3], [0, 1, 6])
     np.testing.assert_array_equal(np.sort(order), np.arange(9))
+
+
+@needs_compiler
+def test_a_kernel_searches_the_first_entries_of_each_world(tmp_path):
+    counts = np.array([0, 2, 0, 0, 3, 1, 0], np.int32)
+    one = jax.ShapeDtypeStruct((), np.float64)
+    s = KernelSearch(lambda x, _: jnp.stack([x[0] * 2, x[1]]), [one, one], ["entry", "world"])
+    x, own, found = np.arange(21.0), np.arange(7.0), np.ones((7, 3, 2))
+    call(compiled(pool_source(s, 7, 3), tmp_path).pool, x, own, np.cumsum(counts, dtype=np.int32), found)
+    want = np.stack([x.reshape(7, 3) * 2, np.repeat(own, 3).reshape(7, 3)], axis=2)
+    np.testing.assert_array_equal(found, np.where(np.arange(3)[:, None] < counts[:, None, None], want, 0))

@@ -12,10 +12,12 @@ from jax import lax
 from jaxsim.math.arrays import row_at
 from jaxsim.native import compiler as native
 from jaxsim.native import launch as kernels
+from jaxsim.native import pool
 from jaxsim.native import stage as tile
 from jaxsim.native.jaxpr import flatten, trace
 from jaxsim.native.segments import segments
 from jaxsim.native.statements import is_known
+from jaxsim.native.tile_source import tile_source
 from jaxsim.xla import linalg
 from jaxsim.xla.compat import jax_version
 from tests.native import threads
@@ -143,6 +145,20 @@ CASES = {
     "scatter to known rows": (lambda x, y: x.at[np.array([3, 1, 3, 8, -1])].add(y), numbers(9, 3), numbers(5, 3)),
     "rows set": (lambda x, y: x.at[np.array([3, 1, -1])].set(y), numbers(9), numbers(3)),
     "scatter-add": (lambda x, i, y: x.at[i].add(y), numbers(9, 3), integers(9, 40), numbers(40, 3)),
+    "scatter to known pairs": (
+        lambda x, y: x.at[np.array([[0, 3, 0], [9, 1, 3]]), np.array([[1, 0, 1], [0, 0, 9]])].add(y, mode="drop"),
+        numbers(9, 2, 200),
+        numbers(2, 3, 200),
+    ),
+    "scatter along lists": (
+        lambda x, i, y: (
+            x.at[i[:, :, 0], i[:, :, 1]].add(y, mode="drop"),
+            x[0].at[i[:, 0, 1]].mul(y[:, 0], mode="clip"),
+        ),
+        numbers(9, 4, 30),
+        integers(5, 20, 4, 2),
+        numbers(20, 4, 30),
+    ),
     "scatter that drops": (lambda x, i: x.at[i].add(1.0, mode="drop"), numbers(9), integers(20, 15)),
     "scatter of many": (gathered_places, numbers(99), integers(120, 800), numbers(800)),
     "scatter of windows": (windows_set, numbers(900), np.arange(0, 900, 9)[None] + integers(2, 1), numbers(100, 7)),
@@ -204,6 +220,13 @@ def test_lanes_compute_what_jax_computes(name, monkeypatch):
     assert_same(jax.jit(jax.vmap(tile.stage(function, form="host")))(*operands), want)
 
 
+@pytest.mark.parametrize("name", ["scatter to known pairs", "scatter along lists"])
+def test_sums_of_scatters_have_an_order(name):
+    function, *operands = CASES[name]
+    flat = flatten(trace(function, [x[0] for x in operands]), "cuda")
+    assert "add_float64" not in tile_source(flat, [True] * len(operands), WORLDS).text
+
+
 @needs_cpp
 @pytest.mark.parametrize("name", CASES)
 def test_vectors_of_worlds_hold_what_jax_computes(name):
@@ -248,6 +271,24 @@ def test_what_it_cannot_write_is_computed_between_kernels():
     assert_same(jax.jit(jax.vmap(plan))(x), jax.vmap(function)(x))
     kinds = [s.operation and s.operation.name for s in segments(flatten(trace(function, [x[0]]), "cuda"), [True])]
     assert kinds == [None, "cumlogsumexp", None]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_short_loop_with_searches_is_written_out(reverse):
+    """So that they stand between kernels of a GPU."""
+
+    def turn(x, row):
+        (found,) = pool.for_each(lambda _, y, __: (jnp.cos(y),), (), x * row, jnp.int32(2))
+        return found, found.sum()
+
+    def function(x, rows):
+        return lax.scan(turn, x, rows * 2, reverse=reverse)
+
+    x, rows = numbers(3), numbers(3, seed=2)
+    assert_same(jax.jit(jax.vmap(tile.stage(function, form="host")))(x, rows), jax.vmap(function)(x, rows))
+    flat = flatten(trace(function, [x[0], rows[0]]), "cuda")
+    kinds = [s.operation and s.operation.name for s in segments(flat, [True, True])]
+    assert kinds == [None, "pool", None, "pool", None, "pool", None]
 
 
 def test_what_no_world_changes_is_computed_once():

@@ -135,28 +135,21 @@ def _on_cuda(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[
     source = solver_source(plan, worlds, dtype, count, shape, spill > 0)
     shared = 0 if spill else numbers * shape.worlds * dtype.itemsize
     how = kernels.Launch(-(-count // shape.worlds), shape.lanes * shape.worlds, shared)
-    out = jax.ShapeDtypeStruct((count, _width(layout) + spill), dtype)
-    return _columns(layout, kernels.launch(source, "solve_worlds", operands, out, how))
+    out = [*_of_worlds(plan, operands, count), jax.ShapeDtypeStruct((count, spill), dtype)]
+    return kernels.launch(source, "solve_worlds", operands, out, how)[:-1]
 
 
 def on_host(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
     """What the kernel of a GPU finds, by the C compiler of the host: for tests."""
-    source = solver_source(plan, worlds, operands[0].dtype, count, kernels.HOST, False)
-    out = jax.ShapeDtypeStruct((count, _width(plan.layout)), operands[0].dtype)
-    return _columns(plan.layout, kernels.run_on_host(source, "solve_worlds", operands, out))
+    dtype = operands[0].dtype
+    source = solver_source(plan, worlds, dtype, count, kernels.HOST, False)
+    out = [*_of_worlds(plan, operands, count), jax.ShapeDtypeStruct((count, 0), dtype)]
+    return kernels.run_on_host(source, "solve_worlds", operands, out)[:-1]
 
 
-def _columns(layout: Layout, rows: Array) -> list[Array]:
-    """The parts of a solution from the rows of worlds that the kernel writes."""
-    nv, nslot = layout.nv, layout.nslot
-    cuts = np.cumsum([nv, nslot, nslot, nv])
-    acc, r, free, force, niter = jnp.split(rows[:, : _width(layout)], cuts, axis=1)
-    return [acc, niter[:, 0].astype(jnp.int32), r, free, force]
-
-
-def _width(layout: Layout) -> int:
-    """Numbers of a world's results."""
-    return 2 * layout.nv + 2 * layout.nslot + 1
+def _of_worlds(plan: Plan, operands: Sequence[Array], count: int) -> list[jax.ShapeDtypeStruct]:
+    """Like the results of `count` worlds."""
+    return [jax.ShapeDtypeStruct((count, *x.shape), x.dtype) for x in _results(plan, operands)]
 
 
 def _rows(layout: Layout) -> dict[str, int]:
@@ -191,34 +184,34 @@ def memory_of_world(layout: Layout, dtype: Any) -> int:
 def solver_source(
     plan: Plan, worlds: Sequence[bool], dtype: Any, count: int, shape: kernels.Lanes, spilled: bool
 ) -> str:
-    """Source of `solve_worlds(operands..., out)` for `count` worlds, a row of numbers for each.
+    """Source of `solve_worlds(operands..., results..., spill)` for `count` worlds.
 
-    Where the memory of a world is `spilled` it stands at the end of its row.
+    Where the memory of a world is `spilled` it is a row of `spill`.
     """
     layout = plan.layout
     table = np.full(max(1, layout.nv), -1)
     table[layout.limit_dof] = np.arange(layout.nlimit)
     limits = f"TABLE int LIMIT_OF_DOF[{len(table)}] = {{{', '.join(map(str, table))}}};\n"
     body = text(HERE, "rows.cu") + text(HERE, "primal.cu")
-    parameters = [f"const T* {n}" for n in plan.names] + ["T* out"]
+    parameters = [f"const T* {n}" for n in plan.names] + ["T* out_acc", "int* out_niter"]
+    parameters += ["T* out_r", "T* out_free", "T* out_force", "T* spill"]
     sizes = _sizes(layout)
     fields = [
-        f"  p.{n} = {n + (f' + (long long)world * {sizes[n]}' if worlds[plan.names.index(n)] else '')};"
+        f"  p.{n} = {n + (f' + w * {sizes[n]}' if worlds[plan.names.index(n)] else '')};"
         if n in plan.names
         else f"  p.{n} = 0;"
         for n in SHARED
     ]
     fill = "\n".join(fields)
-    memory = "row + RESULTS" if spilled else "memory"
+    memory = "spill + w * AT_END" if spilled else "memory"
     visit = f"""
-#define RESULTS (2 * NV + 2 * NSLOT + 1)
 FUNCTION void visit(int lane, int world, T* memory, {", ".join(parameters)}) {{
   Problem p;
-  T* row = out + (long long)world * (RESULTS + {"AT_END" if spilled else 0});
+  long long w = world;
 {fill}
   int count = 0;
-  solve(lane, &p, {memory}, row, row + NV, row + NV + NSLOT, row + NV + 2 * NSLOT, &count);
-  if (lane == 0) row[2 * NV + 2 * NSLOT] = count;
+  solve(lane, &p, {memory}, out_acc + w * NV, out_r + w * NSLOT, out_free + w * NSLOT, out_force + w * NV, &count);
+  if (lane == 0) out_niter[w] = count;
 }}
 """
     entry = kernels.entry_source("solve_worlds", parameters, count, shape, None if spilled else "AT_END")

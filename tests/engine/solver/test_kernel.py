@@ -197,7 +197,7 @@ THREADS = """#include <pthread.h>
 static pthread_barrier_t gate;
 static void meet(void) { pthread_barrier_wait(&gate); }
 static T memory[AT_END];
-static const void* given[16];
+static const void* given[24];
 static void* one_lane(void* lane) {
   for (int world = 0; world < %d; ++world) { meet(); visit((int)(long)lane, world, memory, %s); meet(); }
   return 0;
@@ -308,7 +308,7 @@ def test_memory_beyond_that_of_a_block_is_global(monkeypatch):
     monkeypatch.setattr(kernels, "ptx_of", lambda source: seen.append(source) or source)
     monkeypatch.setattr(kernels, "SHARED_BYTES", 1000)
     text = lowered("cones of six", "thread", "cuda")
-    assert "row + RESULTS" in seen[0] and "shared_mem_bytes = 0" in text
+    assert "spill + w * AT_END" in seen[0] and "shared_mem_bytes = 0" in text
 
 
 @needs_compiler
