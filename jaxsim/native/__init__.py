@@ -1,1 +1,1 @@
-"""Stages as one program of a platform: jaxpr to loop program to source, its compilers, and native functions of JAX."""
+"""Code generation: from jaxpr to loop program to C or CUDA source, the compilers, and native functions in JAX."""

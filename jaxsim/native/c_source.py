@@ -1,4 +1,4 @@
-"""A function of scalars and small arrays as one thread runs it, in C99 and CUDA alike."""
+"""Generate a function of scalars and small arrays for one thread, in source that is valid C99 and CUDA."""
 
 import math
 import re
@@ -18,10 +18,10 @@ MOST_ON_STACK, MOST_OF_ALL = 1 << 14, 1 << 16  # bytes of an array, and of all: 
 
 
 def c_function(name: str, closed: Any) -> str:
-    """A function `name(in0, in1, ..., out0, ...)` of pointers that writes the results of a closed jaxpr.
+    """Return source of `name(in0, in1, ..., out0, ...)`, a function of pointers that evaluates a closed jaxpr.
 
-    It follows `ONE_LANE`. Slices of arguments must lie inside (`math.arrays.row_at`): they are not moved there, so that
-    the source says nothing of how long arguments are. Raises UnsupportedPrimitive.
+    The source must come after `ONE_LANE`. Slices of arguments must lie inside (`math.arrays.row_at`): they are not
+    clamped, so the source does not depend on the lengths of arguments. Raises UnsupportedPrimitive.
     """
     source = function_source(name, flatten(closed, GPU), unsized=True)
     if re.search(r"^(cholesky\(|solve_)", source, re.MULTILINE):
@@ -30,10 +30,11 @@ def c_function(name: str, closed: Any) -> str:
 
 
 def function_source(name: str, flat: Flat, unsized: bool = False, calls: bool = False) -> str:
-    """`c_function` of operations, which may solve systems of equations: it follows `systems.h` then.
+    """Return source like `c_function` for flat operations, which may solve systems of equations.
 
-    With `unsized` slices of arguments are not moved inside. With `calls` its first arguments are (frame, failed) of
-    `call`, which it follows, for handlers of other libraries. Raises UnsupportedPrimitive.
+    If they do, the source must come after `systems.h`. With `unsized`, slices of arguments are not clamped. With
+    `calls` the function may call handlers of other libraries: its first arguments are (frame, failed), those of `call`,
+    and the source must come after `call`. Raises UnsupportedPrimitive.
     """
     w = Writer(lanes=1, prefix=f"{name}_", sequential=True, calls=calls)
     args = []
@@ -56,7 +57,7 @@ def function_source(name: str, flat: Flat, unsized: bool = False, calls: bool = 
 
 
 def _declared(buffers: Sequence[Buffer]) -> list[str]:
-    """Declarations of a function's arrays: small ones on the stack, as many as may lie there, others of this thread."""
+    """Return declarations of a function's arrays: small ones on the stack up to a bound, the others thread-local."""
     found, left = [], MOST_OF_ALL
     for b in sorted((b for b in buffers if not b.given), key=lambda b: b.nbytes):
         left -= b.nbytes
@@ -69,7 +70,7 @@ def _on_stack(b: Buffer) -> str:
 
 
 def _of_thread(b: Buffer) -> str:
-    """An array of this thread, whose address is found once and not in each loop."""
+    """Return the declaration of a thread-local array, whose address is loaded once and not in each loop."""
     kind, memory = c_type(b.dtype), f"{b.name}_memory"
     own = f"static _Thread_local {kind} {memory}[{b.size}]; {kind}* volatile {b.name}_place = {memory};"
     return f"{own} {kind}* __restrict__ const {b.name} = {b.name}_place;"

@@ -1,7 +1,7 @@
-"""Machine code of a CPU from C source, by the C compiler of this machine, as a call within a compiled program.
+"""Compile C source with the C compiler of this machine, into functions that a compiled JAX program calls.
 
-XLA keeps each scalar of such programs in memory and compiles them for long; a C compiler keeps them in registers. It is
-what PyTorch's compiler does on a CPU too. Where there is no C compiler, the caller has another way.
+XLA keeps each scalar of such programs in memory and takes long to compile them. A C compiler keeps scalars in
+registers. PyTorch's compiler uses a C compiler on a CPU too. Without a C compiler, callers fall back to XLA.
 """
 
 import atexit
@@ -36,15 +36,15 @@ FLAGS = (
     "-fPIC",
 )
 FLAGS += ("-Wl,-undefined,dynamic_lookup",) if platform.system() == "Darwin" else ()  # functions of other libraries
-# Numbers are those of the source: no contraction, no reordering. No instructions beyond the ABI's, so that a library
-# can be kept for another machine; scalar code gains little from them.
+# Exact arithmetic of the source: no contraction, no reordering. Only instructions of the base ABI, so that a cached
+# library also runs on another machine; scalar code gains little from newer instructions.
 C = ("-std=c99", "-Werror=implicit-function-declaration")
 SCALAR = (*C, "-O2", "-ffp-contract=off")
-# Sums in any order, and the vectors of this machine: short ones, as rows of robots' matrices are. NaN and infinity keep
-# their meaning.
+# Sums in any order, and vector instructions of this machine: short vectors, since rows of robots' matrices are short.
+# NaN and infinity keep their meaning.
 VECTOR = (*C, "-O3", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros")
 VECTOR += ("-mprefer-vector-width=128",) if platform.machine() in ("x86_64", "AMD64") else ()
-# C++ whose vectors have an entry of each world.
+# C++ for vectors of worlds: each vector holds one number of several worlds.
 WORLDS = ("-x", "c++", "-std=c++17", "-fno-exceptions", "-O2", "-march=native", "-ffp-contract=fast")
 WORLDS += ("-fno-signed-zeros",)
 LIBRARIES = ("-lmvec", "-lm") if platform.machine() == "x86_64" and platform.libc_ver()[0] == "glibc" else ("-lm",)
@@ -71,7 +71,7 @@ return frame->api->XLA_FFI_Error_Create(&args);
 
 
 class CompilerRefused(CompilerMissing):
-    """A source that the compiler does not take."""
+    """The compiler reports an error in the source."""
 
 
 WORKERS = text(Path(__file__).parent, "workers.h")
@@ -79,7 +79,7 @@ WORKERS = text(Path(__file__).parent, "workers.h")
 
 @cache
 def c_compiler() -> tuple[str, ...] | None:
-    """The command of the C compiler: what JAXSIM_CC names (none if it is empty), else `cc`, gcc, clang or ziglang's."""
+    """Return the command of the C compiler or None: JAXSIM_CC (empty: None), else `cc`, gcc, clang or ziglang."""
     named = os.environ.get("JAXSIM_CC")
     names = ("cc", "gcc", "clang") if named is None else (named,) if named else ()
     path = next(filter(None, map(shutil.which, names)), None)
@@ -90,7 +90,7 @@ def c_compiler() -> tuple[str, ...] | None:
 
 @cache
 def instructions() -> str:
-    """What the processor of this machine can do."""
+    """Return the instruction sets of this processor, as the operating system names them."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
@@ -100,23 +100,23 @@ def instructions() -> str:
 
 @cache
 def vector_bytes() -> int:
-    """Bytes of the widest vectors that this processor computes with."""
+    """Return the bytes of this processor's widest vector registers."""
     flags = instructions().split()
     return 64 if "avx512f" in flags else 32 if "avx2" in flags else 16
 
 
 def begin(source: str, flags: tuple[str, ...] = SCALAR) -> None:
-    """Compile a source beside what follows, for `target_of` to find: tracing takes one core, and as long."""
+    """Start to compile a source in another thread, while the caller goes on tracing; `target_of` waits for it."""
     if c_compiler():
         shared_library(source, flags)
 
 
 @cache
 def target_of(source: str, flags: tuple[str, ...] = SCALAR) -> str:
-    """Name under which XLA calls `handler` of a source that begins with `PREAMBLE`; flags are SCALAR, VECTOR, WORLDS.
+    """Return the name under which XLA calls `handler` of a source; flags are SCALAR, VECTOR or WORLDS.
 
-    In the library the function has this name too, see `let_call`. The library is kept for later processes (`folder`).
-    Raises CompilerMissing where there is no compiler, or it refuses the source.
+    The source begins with `PREAMBLE`. The function has the same name in the library, see `let_call`. The library is
+    cached for later processes (`folder`). Raises CompilerMissing without a compiler, or if it reports an error.
     """
     path, library = _loaded(source, flags, ctypes.RTLD_LOCAL)
     _register(path.stem, library)
@@ -124,44 +124,44 @@ def target_of(source: str, flags: tuple[str, ...] = SCALAR) -> str:
 
 
 def _register(name: str, library: ctypes.CDLL) -> None:
-    """Let XLA call a library's handler, if it has one."""
+    """Register a library's handler with XLA, if it has one."""
     if hasattr(library, name):
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(library, name)), platform="cpu")
 
 
 def let_call(target: str) -> None:
-    """Make a handler known, as `load_part` does: `XLA_FFI_Error* target(XLA_FFI_CallFrame*)`."""
+    """Let other libraries call a handler `XLA_FFI_Error* target(XLA_FFI_CallFrame*)`, as `load_part` does."""
     ctypes.CDLL(str(_paths[target]), ctypes.RTLD_GLOBAL)
     loaded[target] = True
 
 
 @cache
 def load_part(source: str, flags: tuple[str, ...] = SCALAR) -> None:
-    """Make the functions of a source known to the sources whose handlers are asked for later; raises as `target_of`."""
+    """Let libraries that are loaded later call the functions of a source; raises as `target_of`."""
     _loaded(source, flags, ctypes.RTLD_GLOBAL)
 
 
 def _loaded(source: str, flags: tuple[str, ...], mode: int) -> tuple[Path, ctypes.CDLL]:
-    """The library of a source and its path; it is never unloaded."""
+    """Return the path of a source's library, and the library, loaded; it is never unloaded."""
     if c_compiler() is None:
         raise CompilerMissing("no C compiler; install gcc or clang, or pip install 'jaxsim-mjcf[compiler]'")
     made = shared_library(source, flags)
     made.written.result()
     try:
         library = ctypes.CDLL(str(made.path), mode)
-    except OSError as error:  # a disk that is full, or from which nothing may run
+    except OSError as error:  # the disk is full, or mounted without permission to execute
         raise CompilerMissing(f"no library of machine code in {made.path.parent}: {error}") from None
     loaded[made.path.stem], _paths[made.path.stem] = mode == ctypes.RTLD_GLOBAL, made.path
     return made.path, library
 
 
-# Libraries that this process has loaded, by name, in order: whether they are parts that others call.
+# Libraries that this process has loaded, by name, in order. True: other libraries call its functions.
 loaded: dict[str, bool] = {}
 _paths: dict[str, Path] = {}
 
 
 def load_again(libraries: dict[str, bool]) -> bool:
-    """Load what another process had `loaded`, for a program that it compiled; whether all of it is there and whole."""
+    """Load the libraries that another process had `loaded` for a program; return whether all exist and are intact."""
     for name, is_part in libraries.items():
         if name in loaded:
             if is_part and not loaded[name]:
@@ -183,7 +183,7 @@ class _Library(NamedTuple):
 
 @cache
 def shared_library(source: str, flags: tuple[str, ...]) -> _Library:
-    """The library of a source, which another thread may still be writing."""
+    """Return the library of a source, which another thread may still be writing."""
     compiler, flags = c_compiler() or (), (*FLAGS, *flags)
     machine = [platform.system(), platform.machine(), *([instructions()] if "-march=native" in flags else [])]
     made_of = ["handlers have names of their own", jax.__version__, *machine, *compiler, *flags, source]
@@ -193,7 +193,7 @@ def shared_library(source: str, flags: tuple[str, ...]) -> _Library:
 
 
 def is_whole(library: Path) -> bool:
-    """Whether a library is there as it was written: to load one that was cut short ends the process."""
+    """Return whether a library exists and is intact: loading a truncated library kills the process."""
     try:
         return digest(library.read_bytes()) == library.with_suffix(".sum").read_text(encoding="ascii")
     except OSError:
@@ -201,7 +201,7 @@ def is_whole(library: Path) -> bool:
 
 
 def digest(content: bytes) -> str:
-    """The length of a file and its checksum."""
+    """Return the length of a file's content and its checksum."""
     return f"{len(content)} {hashlib.sha256(content).hexdigest()}"
 
 
@@ -211,7 +211,7 @@ def _writers() -> ThreadPoolExecutor:
 
 
 def _compile(command: list[str], source: str, library: Path) -> None:
-    """Write the shared library, all at once: other processes may look for it."""
+    """Write the shared library atomically, since other processes may look for it."""
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         file, out = Path(folder) / "source.c", Path(folder) / "library.so"
         file.write_text(source, encoding="ascii")
@@ -233,9 +233,9 @@ def _compile(command: list[str], source: str, library: Path) -> None:
 
 
 def folder(name: str = "native") -> Path:
-    """Folder of the libraries, or of this name: beside JAX's compiled programs if kept, else in the user's cache.
+    """Return the cache folder of this name: beside JAX's compiled programs if they are kept, else in the user's cache.
 
-    Where JAX's cache is switched off, or neither can be written, one that goes with this process.
+    If JAX's cache is switched off, or neither folder can be written, return a temporary folder of this process.
     """
     kept = getattr(jax.config, "jax_compilation_cache_dir", None) or os.environ.get("JAX_COMPILATION_CACHE_DIR")
     off = not getattr(jax.config, "jax_enable_compilation_cache", True) or kept == ""

@@ -1,8 +1,8 @@
-"""A function of one world as programs of one core: C for what the generator supports, operations of JAX between.
+"""Compile a function of one world to programs of one core: C where the generator supports it, JAX operations between.
 
-XLA makes a kernel of every few operations, each with a start of its own, and starts a program with hundreds of them
-anew in each call: for one world several times what the physics takes. Here each part between two operations that stay
-JAX's (the solver, collisions of convex shapes, callbacks) is one call. A step has some five.
+XLA makes a kernel of every few operations, and each call starts hundreds of kernels. For one world this takes several
+times as long as the physics. Here each part between two operations that JAX computes (the solver, collisions of convex
+shapes, callbacks) is one call of C. A step has some five parts.
 """
 
 import math
@@ -26,8 +26,8 @@ from jaxsim.native.source_text import text
 from jaxsim.native.tile_source import real_type
 from jaxsim.xla.compat import eval_jaxpr
 
-# Numbers that operations make. What XLA takes to start does not count beyond: a step of a kitchen (950,000) takes 0.55
-# of the time, of a flag (1,260,000) 0.9, of thirty boxes (1,450,000) 1.1.
+# Entries of all results. Above this, the time that XLA takes to start kernels does not matter. Time of a step as C over
+# that of XLA: kitchen (950,000) 0.55, flag (1,260,000) 0.9, thirty boxes (1,450,000) 1.1.
 MOST_NUMBERS = 1_000_000
 MOST_CONSTANTS = 4096  # numbers of a table within a source
 BODIES = {"cond": "branches", "while": "body_jaxpr", "scan": "jaxpr"}  # functions within an operation
@@ -56,10 +56,10 @@ class _Plan(NamedTuple):
 def core_program(
     function: Callable[..., Any], label: str = "a program", backend: int | None = None
 ) -> Callable[..., Any]:
-    """The function of one world's arrays (any PyTrees), as programs of one core; the function itself where no CPU is.
+    """Return a function of one world (any PyTrees) that runs as programs of one core on a CPU, by JAX elsewhere.
 
-    Results that are arguments stay those arguments. Numbers are those of the function but for rounding. `label` names
-    it in messages; `backend` is `opt.backend` of its model.
+    A result that is an argument stays that argument. Results differ from those of `function` by rounding only. `label`
+    names it in messages; `backend` is `opt.backend` of its model.
     """
 
     def run(*args: Any) -> Any:
@@ -91,7 +91,7 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
 
 
 def _by_parts(flat: Flat, operands: Sequence[Array]) -> list[Array]:
-    """Results of the operations for one world. Raises CompilerMissing."""
+    """Return the results of the operations for one world. Raises CompilerMissing."""
     flat, tables = _tables_apart(flat)
     parts = [(part, _source_of(part)) for part in segments(flat, [True] * len(flat.inputs), CORE)]
     for _, source in parts:
@@ -108,7 +108,7 @@ def _by_parts(flat: Flat, operands: Sequence[Array]) -> list[Array]:
 
 
 def _called(flat: Flat, source: str, env: dict[Var, Array]) -> dict[Var, Array]:
-    """Results of a part by the handler of its source."""
+    """Return the results of a part, computed by the handler of its source."""
     for target in re.findall(r"^XLA_FFI_Error\* (jaxsim_\w+)\(", source, re.MULTILINE):
         native.let_call(target)
     out = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in flat.outputs]
@@ -117,7 +117,7 @@ def _called(flat: Flat, source: str, env: dict[Var, Array]) -> dict[Var, Array]:
 
 
 def _tables_apart(flat: Flat) -> tuple[Flat, list[np.ndarray]]:
-    """The function with its large constants as further inputs, and these constants."""
+    """Return the function with its large constants as additional inputs, and these constants."""
     large: dict[int, np.ndarray] = {
         id(v): v for op in flat.operations for v in op.inputs if isinstance(v, np.ndarray) and v.size > MOST_CONSTANTS
     }
@@ -127,7 +127,7 @@ def _tables_apart(flat: Flat) -> tuple[Flat, list[np.ndarray]]:
 
 
 def _source_of(part: Segment) -> str | None:
-    """Source of a part; None where JAX computes it."""
+    """Return the source of a part; None if JAX computes it."""
     try:
         return None if part.flat is None else _source(part.flat)
     except UnsupportedPrimitive:
@@ -135,7 +135,7 @@ def _source_of(part: Segment) -> str | None:
 
 
 def _source(flat: Flat) -> str:
-    """C source of the handler of a function. Raises UnsupportedPrimitive."""
+    """Return C source of the handler of a function. Raises UnsupportedPrimitive."""
     kinds = [C_TYPES[str(v.dtype)] for v in (*flat.inputs, *flat.outputs)]
     n = len(flat.inputs)
     passed = [f"({kind}*)argument(frame, {i})->data" for i, kind in enumerate(kinds[:n])]
@@ -161,7 +161,7 @@ def _read(env: dict[Var, Array], v: Term) -> Array:
 
 
 def _by_jax(op: Operation, operands: Sequence[Array]) -> Sequence[Array]:
-    """Results of an operation of JAX; the functions of its branches or of its loop are programs of one core."""
+    """Return the results of a JAX operation; bodies of its branches or its loop become programs of one core."""
     params = dict(op.params)
     if (name := BODIES.get(op.name)) is not None:
         inner = params[name]

@@ -1,7 +1,7 @@
-"""Functions of one world that are programs of our own on some platforms, and operations of JAX everywhere else.
+"""Functions of one world that have native programs on some platforms, and are JAX operations on all others.
 
-Each is a primitive of JAX, so that only the form for the platform of the program is made. What all of them have in
-common stands here once: shapes, batches, derivatives, lowering, and what happens where a program cannot be made.
+Each is a JAX primitive, so that only the program of the target platform is generated. This module holds the rules that
+all of them share: abstract evaluation, batching, JVP, lowering, and the fallback where no native program exists.
 """
 
 import functools
@@ -29,19 +29,20 @@ from jaxsim.xla.compat import Primitive, ad, batching, mlir
 
 CPU = "cpu"
 Shape = jax.ShapeDtypeStruct
-# A batch: (plan, which operands have an axis of worlds first, how many worlds, operands) -> results, worlds first.
+# (plan, which operands have a leading axis of worlds, number of worlds, operands) -> results, worlds leading.
 Batch = Callable[[Any, Sequence[bool], int, Sequence[Array]], Sequence[Array] | None]
 
 
 @dataclass(frozen=True, eq=False)
 class NativeFunction:
-    """A function of a plan, which is static, and of the arrays of one world.
+    """A function of a static plan and of the arrays of one world.
 
-    `plain(plan, *operands)` returns a sequence of arrays like `results(plan, operands)`, and defines what is right.
-    `programs` give the same for a batch on their platforms. They raise UnsupportedPrimitive or CompilerMissing where
-    they cannot, and return None where operations of JAX are meant. `batched` is what other platforms compute for a
-    batch, if not `plain` of each world. `begin` starts to compile for a CPU while the caller goes on tracing.
-    `label(plan)` names the function in messages, `backend(plan)` what a model demands (`opt.backend`), or None.
+    `plain(plan, *operands)` is the reference implementation. It returns a sequence of arrays like
+    `results(plan, operands)`. `programs`, by platform, give the same results for a batch. A program raises
+    UnsupportedPrimitive or CompilerMissing if it cannot be made, and returns None to choose JAX operations. `batched`
+    is the implementation of a batch on other platforms; the default is `plain` of each world. `begin` starts to compile
+    for a CPU while the caller goes on tracing. `label(plan)` names the function in messages. `backend(plan)` is the
+    model's `opt.backend`, or None.
     """
 
     name: str
@@ -55,7 +56,7 @@ class NativeFunction:
     primitive: Primitive = field(init=False)
 
     def __post_init__(self) -> None:
-        # with `worlds` None there are none; else the operands that it marks have an axis of worlds, and all results
+        # `worlds` None: one world. Else it marks the operands that have an axis of worlds; all results have one
         primitive = Primitive(self.name)
         primitive.multiple_results = True
         object.__setattr__(self, "primitive", primitive)
@@ -71,11 +72,11 @@ class NativeFunction:
         CORE_FORMS[self.name] = lambda eqn: trace(partial(on_core, **eqn.params), [v.aval for v in eqn.invars])
 
     def __call__(self, plan: Any, *operands: Array) -> list[Array]:
-        """Results for one world."""
+        """Return the results for one world."""
         return self.primitive.bind(*map(jnp.asarray, operands), plan=plan, worlds=None)
 
     def by_jax(self, *operands: Array, plan: Any, worlds: tuple[bool, ...] | None) -> list[Array]:
-        """What the primitive means, by operations of JAX."""
+        """Evaluate the primitive by JAX operations: the reference implementation."""
         if worlds is None:
             return list(self.plain(plan, *operands))
         if self.batched:
@@ -85,12 +86,12 @@ class NativeFunction:
 
 
 def size_of(operands: Sequence[Any], worlds: Sequence[bool]) -> int:
-    """How many worlds operands have."""
+    """Return the number of worlds of the operands."""
     return next(x.shape[0] for x, w in zip(operands, worlds, strict=True) if w)
 
 
 def of_world(operands: Sequence[Any], worlds: Sequence[bool]) -> tuple[Shape, ...]:
-    """Shapes of the operands of one world."""
+    """Return the shapes of one world's operands."""
     return tuple(Shape(x.shape[1:] if w else x.shape, x.dtype) for x, w in zip(operands, worlds, strict=True))
 
 
@@ -108,14 +109,14 @@ def _shapes(f: NativeFunction, *operands: Any, plan: Any, worlds: tuple[bool, ..
 
 
 class Choice(NamedTuple):
-    """How a function was lowered: its label, and why XLA computes it, or None for a program of our own."""
+    """How a function was lowered: its label, and the reason why XLA computes it, or None for a native program."""
 
     label: str
     cause: str | None
 
 
 class _Lowering(NamedTuple):
-    """What holds while a program is lowered: what its model demands, and a list of choices to add to."""
+    """Settings while a program is lowered: the model's `opt.backend`, and the list that collects choices."""
 
     backend: int = Backend.AUTO
     choices: list[Choice] | None = None
@@ -135,7 +136,7 @@ def _within(**changes: Any) -> Iterator[None]:
 
 
 def choices_of(lower: Callable[[], Any]) -> list[Choice]:
-    """The choices that were made while `lower()` lowered a program, in their order."""
+    """Call `lower()`, which lowers a program, and return the choices made meanwhile, in their order."""
     found: list[Choice] = []
     with _within(choices=found):
         lower()
@@ -143,7 +144,7 @@ def choices_of(lower: Callable[[], Any]) -> list[Choice]:
 
 
 def lowering(f: NativeFunction, platform: str | None, ctx: Any, *operands: Any, plan: Any, **params: Any) -> Any:
-    """The operations of the function in a program, by its program for a platform or by operations of JAX."""
+    """Lower the function: to its native program of the platform, or to JAX operations."""
     demanded = f.backend(plan)
     with nullcontext() if demanded is None else _within(backend=demanded):
         run = mlir.lower_fun(partial(_chosen, f, platform, plan=plan, **params), multiple_results=True)
@@ -153,7 +154,7 @@ def lowering(f: NativeFunction, platform: str | None, ctx: Any, *operands: Any, 
 def _chosen(
     f: NativeFunction, platform: str | None, *operands: Array, plan: Any, worlds: tuple[bool, ...] | None
 ) -> list[Array]:
-    """The results by the program for a platform, or by operations of JAX."""
+    """Return the results of the native program of the platform, or of JAX operations."""
     backend, choices = _lowering.get(_USUAL)
     add = (lambda cause: choices.append(Choice(f.label(plan), cause))) if choices is not None else lambda _: None
     if backend != Backend.XLA and platform is not None and platform in f.programs:
@@ -179,13 +180,13 @@ def warn_once(message: str) -> None:
 
 
 def _warn(label: str, cause: str, is_missing: bool) -> None:
-    """Say once per process what runs by XLA, and why; a compiler that is missing is one cause for all functions."""
+    """Warn once per process that XLA runs a function, and why; a missing compiler gives one warning for all."""
     what = "programs of jaxsim's own run" if is_missing else f"{label} runs"
     warn_once(f"{what} by XLA instead, with the same results but slower: {cause}")
 
 
 def jvp_of_plain(plain: Callable[..., Sequence[Array]], primals: tuple, tangents: tuple) -> tuple[list, list]:
-    """Values and derivatives of a function of arrays, by the operands that have tangents."""
+    """Return values and tangents of a function of arrays, for the operands that have tangents."""
     moving = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
 
     def of(*x: Array) -> list[Array]:

@@ -1,4 +1,4 @@
-"""What a caller knows of an array and a program can use. XLA and derivatives see the array itself."""
+"""Properties of arrays that the caller knows and a native program uses. For XLA and derivatives they are identities."""
 
 import jax
 
@@ -7,5 +7,5 @@ from jaxsim.math.safe import Array
 
 @jax.jit
 def symmetric_matrix(x: Array) -> Array:
-    """Return a matrix (n, n) that is symmetric: a program computes its lower triangle alone, and copies the rest."""
+    """Mark a matrix (n, n) as symmetric: a native program computes its lower triangle only and copies the rest."""
     return x

@@ -1,4 +1,4 @@
-"""A jaxpr as one flat list of operations: calls inlined, branches of other platforms and unused results left out."""
+"""Flatten a jaxpr to one list of operations: inline calls, drop branches of other platforms and unused results."""
 
 from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple
@@ -12,17 +12,17 @@ from jaxsim.xla.compat import ClosedJaxpr, Primitive, eval_jaxpr, scan_lengths
 
 CALLS = ("jit", "pjit", "closed_call", "core_call", "eval_jaxpr", "custom_jvp_call", "custom_vjp_call", "checkpoint")
 CALLS += ("remat2",)
-MOST_TURNS = 4  # of a loop that is written out, so that what it holds of BETWEEN stands between kernels
+MOST_TURNS = 4  # iterations of a loop that is unrolled, so that primitives of BETWEEN in it run between kernels
 
 
-# Forms in operations of JAX of our own primitives, by name: each takes an equation and gives a closed jaxpr.
+# JAX operations that replace jaxsim's own primitives, by name: each takes an equation and returns a closed jaxpr.
 PLAIN_FORMS: dict[str, Callable[[Any], Any]] = {}
-CORE_FORMS: dict[str, Callable[[Any], Any]] = {}  # the same of one world on a core, with calls of programs of a CPU
+CORE_FORMS: dict[str, Callable[[Any], Any]] = {}  # the same for one world on a core, with calls of native programs
 SYMMETRIC = Primitive("symmetric_matrix")  # the function of `hints.py` of that name
-# A program is for the threads of a GPU, for vectors of worlds on a CPU, or for one world on a core; its branches are
-# those of a GPU.
+# Targets of a program: threads of a GPU, vectors of worlds on a CPU, or one world on a core. All of them take the GPU's
+# branch where a function has one branch for each platform.
 GPU, VECTORS, CORE = "cuda", "vectors", "core"
-# Primitives of our own that stay as they are. Those BETWEEN kernels of a GPU are kernels of their own.
+# jaxsim's own primitives that are not inlined. Those of BETWEEN are separate kernels, between other kernels of a GPU.
 BETWEEN = ("constraint_solve", "pool")
 WHOLE = {
     GPU: (*BETWEEN, "small_matrices"),
@@ -38,7 +38,7 @@ def _spread(params: dict[str, Any], out: Any, x: np.ndarray) -> np.ndarray:
     return np.broadcast_to(x.reshape(shape), out.shape)
 
 
-# What is computed here where all operands are constants: mostly of indices.
+# Operations that are evaluated here if all operands are constants (constant folding), mostly of indices.
 FOLDED: dict[str, Callable[..., Any]] = {
     "lt": lambda _p, _o, a, b: a < b,
     "ge": lambda _p, _o, a, b: a >= b,
@@ -62,7 +62,7 @@ class Var:
     __slots__ = ("dtype", "shape")
 
     def __init__(self, shape: Sequence[int], dtype: Any) -> None:
-        is_key = jnp.issubdtype(dtype, jax.dtypes.extended)  # of random numbers, which only JAX computes with
+        is_key = jnp.issubdtype(dtype, jax.dtypes.extended)  # a key of random numbers, which only JAX can use
         self.shape, self.dtype = tuple(shape), dtype if is_key else np.dtype(dtype)
 
 
@@ -92,7 +92,7 @@ class Flat(NamedTuple):
 
 
 def flatten(closed: Any, platform: str) -> Flat:
-    """The operations of a closed jaxpr, as they are on a platform: GPU, VECTORS or CORE."""
+    """Return the operations of a closed jaxpr for a platform: GPU, VECTORS or CORE."""
     inputs = [Var(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
     operations: list[Operation] = []
     outputs = _inline(closed.jaxpr, closed.consts, inputs, operations, platform)
@@ -100,7 +100,7 @@ def flatten(closed: Any, platform: str) -> Flat:
 
 
 def needed(operations: Sequence[Operation], outputs: Sequence[Term]) -> list[Operation]:
-    """The operations on which the outputs depend."""
+    """Return the operations on which the outputs depend."""
     live, kept = {v for v in outputs if isinstance(v, Var)}, []
     for op in reversed(operations):
         if not live.isdisjoint(op.outputs):
@@ -110,7 +110,7 @@ def needed(operations: Sequence[Operation], outputs: Sequence[Term]) -> list[Ope
 
 
 def _inline(jaxpr: Any, consts: Sequence[Any], args: Sequence[Term], out: list[Operation], platform: str) -> list[Term]:
-    """Append the operations of a jaxpr for these arguments; its results."""
+    """Append the operations of a jaxpr for these arguments, and return its results."""
     env: dict[Any, Term] = dict(zip(jaxpr.invars, args, strict=True))
     env |= {v: np.asarray(c) for v, c in zip(jaxpr.constvars, consts, strict=True)}
 
@@ -157,7 +157,7 @@ def _inlined(eqn: Any, operands: list[Term], out: list[Operation], platform: str
 
 
 def _stays(eqn: Any, platform: str) -> bool:
-    """Whether one of our primitives stays as it is in a program for this platform."""
+    """Return whether a primitive of jaxsim is not inlined in a program for this platform."""
     plan = eqn.params.get("plan")
     if platform == CORE and getattr(plan, "backend", None) == Backend.XLA:
         return True
@@ -165,7 +165,7 @@ def _stays(eqn: Any, platform: str) -> bool:
 
 
 def _called(eqn: Any, platform: str) -> Any:
-    """The closed jaxpr of what is only a call here, or None."""
+    """Return the closed jaxpr to inline for an equation, or None."""
     name, params = eqn.primitive.name, eqn.params
     if name in CALLS:
         inner = params.get("jaxpr", params.get("call_jaxpr", params.get("fun_jaxpr")))
@@ -179,7 +179,7 @@ def _called(eqn: Any, platform: str) -> Any:
 
 
 def holds(names: Container[str], primitive: Any, params: dict[str, Any]) -> bool:
-    """Whether an operation, or one of its nested jaxprs, is of a primitive with one of these names."""
+    """Return whether an operation, or an equation of its nested jaxprs, has a primitive with one of these names."""
     if primitive.name in names:
         return True
     inner = [x for p in params.values() for x in (p if isinstance(p, tuple) else (p,))]
@@ -188,7 +188,7 @@ def holds(names: Container[str], primitive: Any, params: dict[str, Any]) -> bool
 
 
 def _turns(eqn: Any) -> Any:
-    """The turns of a scan, one after the other."""
+    """Return the closed jaxpr of an unrolled scan."""
     p = eqn.params
     body, (nc, nk) = p["jaxpr"], scan_lengths(p, len(eqn.invars))
     order = range(p["length"])[::-1] if p["reverse"] else range(p["length"])
@@ -205,7 +205,7 @@ def _turns(eqn: Any) -> Any:
 
 
 def _sums(eqn: Any) -> Any:
-    """A reduction of several arrays that adds up each of them, as so many sums, or None if it is another one."""
+    """Return a reduction of several arrays as separate sums, or None if it does anything else than add."""
     inner, count = eqn.params["jaxpr"], len(eqn.outvars)
     pairs = zip(inner.invars[:count], inner.invars[count:], strict=True)
     wanted = [{a, b} for a, b in pairs]
@@ -218,5 +218,5 @@ def _sums(eqn: Any) -> Any:
 
 
 def trace(function: Callable[..., Any], shapes: Sequence[Any]) -> Any:
-    """The closed jaxpr of a function of arrays like `shapes`."""
+    """Return the closed jaxpr of a function of arrays like `shapes`."""
     return jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in shapes))

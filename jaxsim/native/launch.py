@@ -1,8 +1,8 @@
-"""Kernels whose source is CUDA and C99 alike: launched on a GPU, called on the host for tests.
+"""Launch kernels on a GPU, or call them on the host in tests: their source is valid CUDA and C99.
 
-A kernel `name(operands..., out)` takes pointers. NVRTC compiles it to PTX, which needs no GPU, and XLA takes PTX within
-a program, so that it is compiled, launched and captured with everything else. The host's C compiler makes a function
-of the same source.
+A kernel `name(operands..., out)` takes pointers. NVRTC compiles it to PTX, without a GPU. XLA accepts PTX inside a
+program, and compiles, launches and captures it with the rest. The host's C compiler compiles the same source to a
+function.
 """
 
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ from jaxsim.native.nvrtc import ptx_of
 from jaxsim.native.source_text import definitions, text
 
 C_NUMBERS = {"float32": "float", "float64": "double"}
-SHARED_BYTES = 48 << 10  # that a block of any GPU has without asking for more
+SHARED_BYTES = 48 << 10  # shared memory of a block on any GPU, without opting in to more
 WARP = 32
 BLOCK = 128  # threads of a block of small worlds
 
 
 class Launch(NamedTuple):
-    """Blocks, threads of each, and bytes of memory that those share."""
+    """Number of blocks, threads of a block, and bytes of its shared memory."""
 
     blocks: int
     threads: int
@@ -33,7 +33,7 @@ class Launch(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """Lanes of a world, those of a warp, and worlds of a block."""
+    """Lanes (threads) of a world, lanes of a warp, and worlds of a block."""
 
     lanes: int
     width: int
@@ -44,7 +44,7 @@ HOST = Lanes(1, 1, 1)
 
 
 def lanes_for(columns: int, bytes_of_world: int) -> Lanes:
-    """A lane a column: a warp, several worlds in a block; or all warps of a block."""
+    """Return one lane for each column: one warp a world, with several worlds in a block, or a whole block a world."""
     lanes = -(-columns // WARP) * WARP
     fit = SHARED_BYTES // max(1, bytes_of_world)
     return Lanes(lanes, WARP, max(1, min(BLOCK // WARP, fit)) if lanes == WARP else 1)
@@ -52,13 +52,13 @@ def lanes_for(columns: int, bytes_of_world: int) -> Lanes:
 
 @cache
 def lanes_source(dtype: Any, size: int, shape: Lanes) -> str:
-    """`lanes.cu` for matrices of `size` columns, with its constants."""
+    """Return the source `lanes.cu` for matrices of `size` columns, with its constants."""
     known = {"NV": size, "LANES": shape.lanes, "WIDTH": shape.width}
     return scalars_source(dtype) + definitions(known) + text(Path(__file__).parent, "lanes.cu")
 
 
 def scalars_source(dtype: Any) -> str:
-    """`scalars.cu` for numbers of a type."""
+    """Return the source `scalars.cu` for numbers of a type."""
     real = C_NUMBERS[str(dtype)]
     eps, tiny = np.finfo(dtype).eps, 1e-20 if dtype == np.float64 else 1e-12
     known = {"REAL": real, "EPS": f"(({real}){eps:.17e})", "TINY": f"(({real}){tiny})"}
@@ -66,9 +66,9 @@ def scalars_source(dtype: Any) -> str:
 
 
 def entry_source(name: str, parameters: Sequence[str], count: int, shape: Lanes, memory: str | None) -> str:
-    """The kernel of a function `visit(lane, world, memory, parameters...)` for `count` worlds.
+    """Return the kernel that calls `visit(lane, world, memory, parameters...)` for `count` worlds.
 
-    `memory` is an expression of the numbers that lanes of a world share; None: `visit` finds them itself.
+    `memory` is an expression: how many numbers of shared memory a world has. None: `visit` finds its memory itself.
     """
     signature = ", ".join(parameters)
     names = ", ".join(p.split()[-1] for p in parameters)
@@ -92,7 +92,7 @@ void {name}({signature}) {{
 
 
 def launch(source: str, name: str, operands: Sequence[Array], out: Any, how: Launch) -> Any:
-    """The result like `out`, or results if it is a list, of a kernel of a CUDA program. Raises CompilerMissing."""
+    """Return results like `out` (an array or a list) of a kernel of CUDA source. Raises CompilerMissing."""
     grid = {"grid_x": how.blocks, "grid_y": 1, "grid_z": 1}
     block = {"block_x": how.threads, "block_y": 1, "block_z": 1, "shared_mem_bytes": how.shared}
     places = tuple(range(len(operands), len(operands) + (len(out) if isinstance(out, list) else 1)))
@@ -101,7 +101,7 @@ def launch(source: str, name: str, operands: Sequence[Array], out: Any, how: Lau
 
 
 def run_on_host(source: str, name: str, operands: Sequence[Array], out: Any) -> Any:
-    """The same on the host, by its C compiler: slow, for tests. Raises CompilerMissing without one."""
+    """Return the same as `launch`, computed on the host: slow, for tests. Raises CompilerMissing."""
     pointers = [f"argument(frame, {i})->data" for i in range(len(operands))]
     pointers += [f"result(frame, {i})->data" for i in range(len(out) if isinstance(out, list) else 1)]
     handler = f"""

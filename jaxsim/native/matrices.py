@@ -1,7 +1,6 @@
-"""Systems of small matrices as kernels of a GPU, one for each call: libraries take several launches.
+"""Linear algebra of small matrices on a GPU, one kernel for each call: libraries need several launches.
 
-The functions of `linalg`, for a GPU; everywhere else, and where a matrix is large, they do what they are told to do
-`otherwise`.
+These are the functions of `linalg` on a GPU. On other platforms, and for large matrices, they call `otherwise`.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +14,7 @@ from jaxsim.native import tile_source as tile
 from jaxsim.native.function import NativeFunction
 from jaxsim.native.jaxpr import GPU, Flat, Operation, Var
 
-MOST_ROWS = 256  # of matrices that kernels solve; larger ones are the library's
+MOST_ROWS = 256  # of matrices that kernels solve; larger ones use the library
 
 
 class Plan(NamedTuple):
@@ -28,9 +27,9 @@ class Plan(NamedTuple):
 
 
 def of_matrices(name: str, otherwise: Callable[..., Array], *operands: Array) -> Array:
-    """The function `name` of a batch: matrices (count, n, n), right-hand sides (count, n, k) or (count, n).
+    """Return the function `name` of a batch: matrices (count, n, n), right-hand sides (count, n, k) or (count, n).
 
-    The result is like the last operand. `otherwise` computes the same by JAX.
+    The result has the shape of the last operand. `otherwise` computes the same by JAX.
     """
     n = operands[0].shape[-1]
     last = operands[-1].shape
@@ -45,7 +44,7 @@ def _by_jax(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[A
 
 
 def flat_of(plan: Plan, operands: Sequence[Any]) -> Flat:
-    """The function of one matrix, of operands like those of a batch."""
+    """Return the operations for one matrix, given operands of a batch."""
     inputs = [Var((1, *x.shape[1:]), x.dtype) for x in operands]
     out = Var((1, *operands[-1].shape[1:]), operands[-1].dtype)
     params = {"plan": plan, "worlds": (True,) * len(inputs)}

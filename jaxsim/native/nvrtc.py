@@ -1,4 +1,4 @@
-"""PTX from CUDA source, by NVRTC of the CUDA packages that JAX installs; no GPU is needed."""
+"""Compile CUDA source to PTX with NVRTC, from the CUDA packages that JAX installs; no GPU is needed."""
 
 import ctypes
 import ctypes.util
@@ -31,7 +31,7 @@ def _library() -> ctypes.CDLL:
 
 @cache
 def is_installed() -> bool:
-    """Whether there is NVRTC."""
+    """Return whether NVRTC is installed."""
     try:
         return _library() is not None
     except CompilerMissing:
@@ -40,14 +40,14 @@ def is_installed() -> bool:
 
 @cache
 def makes_programs() -> bool:
-    """Whether programs for CUDA can be made here: by JAX's plugin and NVRTC."""
+    """Return whether this machine can compile programs for CUDA: with JAX's plugin and NVRTC."""
     plugins = (f"jax_cuda{k}_plugin" for k in (12, 13, 14))
     return is_installed() and any(importlib.util.find_spec(p) for p in plugins)
 
 
 @cache
 def ptx_of(source: str) -> str:
-    """PTX of CUDA source. Raises CompilerMissing without NVRTC, RuntimeError with its log if it refuses the source."""
+    """Return PTX of CUDA source. Raises CompilerMissing without NVRTC, RuntimeError with its log if there are errors."""
     lib, program = _library(), ctypes.c_void_p()
     options = [f"--gpu-architecture={ARCHITECTURE}".encode(), b"-w"]
     lib.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None)

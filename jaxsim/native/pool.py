@@ -1,8 +1,8 @@
-"""Searches that differ from entry to entry: each takes its own time, and only entries that need one are searched.
+"""Run a search, such as GJK, for the entries that need one; the number of iterations differs between entries.
 
-On a CPU a search is a program of scalars that runs entry by entry, world by world, within one kernel: loops end when
-they are done, branches not taken cost nothing, and a world pays for nothing of its neighbours. Elsewhere the entries of
-all worlds that need a search are moved together into chunks, in which they go side by side.
+On a CPU a search is a scalar program that runs sequentially over entries and worlds, in one kernel. Each loop ends when
+its own entry has converged, branches that are not taken cost nothing, and no world waits for another. Elsewhere the
+entries of all worlds that need a search are compacted into chunks, and the entries of a chunk are batched.
 """
 
 import contextlib
@@ -31,14 +31,14 @@ from jaxsim.xla.compat import eval_jaxpr
 from jaxsim.xla.fusion import one_kernel_of_tables
 from jaxsim.xla.loops import repeat
 
-CHUNK = 1 << 14  # entries that go side by side where there are many
+CHUNK = 1 << 14  # entries of a batch, where there are many
 
-# A search: (what all entries of a world share, an entry's row, whether it is real) -> a tree of arrays.
+# A search: (values that all entries of a world share, an entry's row, whether it is real) -> a tree of arrays.
 Search = Callable[[Any, Any, Array], Any]
 
 
 class _Plan(NamedTuple):
-    """A search of leaves, of which those before `split` are shared, for `length` entries: `width` numbers for each."""
+    """A search for `length` entries with results of `width` numbers; all entries share the leaves before `split`."""
 
     search: Callable[[list[Array], Array], Array]
     split: int
@@ -49,10 +49,10 @@ class _Plan(NamedTuple):
 
 
 def for_each(search: Search, shared: Any, rows: Any, count: Array) -> Any:
-    """`search(shared, row, True)` for the first `count` of `rows` (n, ...), side by side; zeros for the others.
+    """Return `search(shared, row, True)` for the first `count` of `rows` (n, ...), batched, and zeros for the others.
 
-    `search` closes over no traced array and neither sorts nor scatters (`fusion.one_kernel`). Numbers of its results
-    come back through the dtype of the first floating-point one. Not differentiable.
+    `search` closes over no traced array and neither sorts nor scatters (`fusion.one_kernel`). All its results are
+    converted to the dtype of the first floating-point result and back. Not differentiable.
     """
     length = len(jax.tree.leaves(rows)[0])
     leaves, tree = jax.tree.flatten((shared, rows))
@@ -81,13 +81,13 @@ def for_each(search: Search, shared: Any, rows: Any, count: Array) -> Any:
 
 
 def _label(search: Search) -> str:
-    """What messages call a search: the module and function that define it."""
+    """Return the name of a search in messages: the module and function that define it."""
     function = search.func if isinstance(search, partial) else search
     return f"the search of {function.__module__}.{function.__qualname__.split('.<locals>')[0]}"
 
 
 def _unpacked(out: Array, shape: Any) -> Any:
-    """The numbers (n, k) as a tree of arrays (n, ...)."""
+    """Return the numbers (n, k) as a tree of arrays (n, ...)."""
     leaves, tree = jax.tree.flatten(shape)
     cuts = np.cumsum([math.prod(x.shape) for x in leaves])[:-1]
     parts = jnp.split(out, cuts, axis=-1)
@@ -99,14 +99,14 @@ def _unpacked(out: Array, shape: Any) -> Any:
 def _full(
     plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]
 ) -> tuple[tuple[int | None, ...], list[Array], Array]:
-    """Axes of worlds of the leaves, 0 or None, the leaves, and counts (size,); every world has its own entries."""
+    """Return the world axis of each leaf (0 or None), the leaves, and counts (size,); entries differ between worlds."""
     mine = [x if w else jnp.broadcast_to(x, (count, *x.shape)) for x, w in zip(operands, worlds, strict=True)]
     axes = tuple(0 if w or i >= plan.split else None for i, w in enumerate(worlds[:-1]))
     return axes, [operands[i] if a is None else mine[i] for i, a in enumerate(axes)], mine[-1]
 
 
 def _begin(plan: _Plan, worlds: Sequence[bool], operands: Sequence[jax.ShapeDtypeStruct]) -> None:
-    if plan.length > 1:  # of one entry: mostly of a pair, within a program
+    if plan.length > 1:  # a search of one entry is mostly that of a pair, inside another program
         with contextlib.suppress(UnsupportedPrimitive):
             place = ["entry" if i >= plan.split else "world" if w else "shared" for i, w in enumerate(worlds[:-1])]
             entry = [jax.ShapeDtypeStruct(x.shape[i >= plan.split :], x.dtype) for i, x in enumerate(operands[:-1])]
@@ -132,7 +132,7 @@ def _on_cuda(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence
 
 
 def _by_xla(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    """Results (size, n, k), on a CPU by one kernel of XLA's."""
+    """Return results (size, n, k) by XLA, on a CPU in one kernel."""
     axes, leaves, counts = _full(plan, worlds, count, operands)
     on_cpu = lambda x, n: one_kernel_of_tables(partial(one_by_one, plan, axes))(x, n)[..., :-1]  # noqa: E731
     return [jax.lax.platform_dependent(leaves, counts, cpu=on_cpu, default=partial(side_by_side, plan, axes))]
@@ -143,7 +143,7 @@ def _of_world(plan: _Plan, *operands: Array) -> list[Array]:
 
 
 def kernel_search(plan: _Plan, axes: Sequence[int | None], leaves: Sequence[Any]) -> KernelSearch:
-    """A plan as `pool_kernel` takes it."""
+    """Return a plan in the form that `pool_kernel` takes."""
     place = ["shared" if a is None else "world" if i < plan.split else "entry" for i, a in enumerate(axes)]
     first = {"shared": 0, "world": 1, "entry": 2}
     entry = [jax.ShapeDtypeStruct(x.shape[first[p] :], x.dtype) for x, p in zip(leaves, place, strict=True)]
@@ -162,7 +162,7 @@ POOL = NativeFunction(
 
 
 def _of_one_world(w: Writer, op: Operation, operands: list[Value]) -> list[Value]:
-    """The searches of one world, which a program of it makes one after the other."""
+    """Write the searches of one world as a sequential loop in its program."""
     plan = op.params["plan"]
     if op.params["worlds"] is not None:
         raise UnsupportedPrimitive("searches of a batch within a world")
@@ -185,7 +185,7 @@ SEQUENTIAL["pool"] = _of_one_world
 
 
 def one_by_one(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], count: Array) -> Array:
-    """Results (size, n, k + 1) by a loop over worlds and, in each, over its entries; the last number means nothing."""
+    """Return results (size, n, k + 1) by loops over worlds and entries; ignore the last number of each entry."""
     search, split, length, width, dtype, _ = plan
 
     def world(w: Array, out: Array) -> Array:
@@ -198,13 +198,13 @@ def one_by_one(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], cou
         return repeat(jnp.minimum(row_at(count, w).astype(jnp.int32), length), entry, out)
 
     out = repeat(len(count), world, jnp.zeros((len(count), length, width + 1), dtype))
-    # XLA ends the process where a kernel does not read an argument, as where the pairs need no hulls: each is read here
+    # XLA kills the process if a kernel does not read an argument (pairs that need no hulls), so each is read here
     read = sum((jnp.ravel(x)[0].astype(dtype) for x in leaves if x.size), start=jnp.zeros((), dtype))
     return lax.dynamic_update_slice(out, read[None, None, None], (0, 0, width))
 
 
 def side_by_side(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], count: Array) -> Array:
-    """Results (size, n, k): entries of all worlds that are searched come first, a chunk of them at a time."""
+    """Return results (size, n, k): compact the entries to search of all worlds, and batch one chunk at a time."""
     search, split, length, width, dtype, _ = plan
     size = len(count)
     chunk = min(CHUNK, size * length)
@@ -228,7 +228,7 @@ def side_by_side(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], c
 
 
 def real_first(count: Array, length: int) -> tuple[Array, Array]:
-    """All entries, the first `count` of each world before the others, and how many those are."""
+    """Return an order of all entries that puts the first `count` of each world before the others, and their number."""
     real = (np.arange(length) < count[:, None]).reshape(-1)
     before = jnp.cumsum(real, dtype=jnp.int32)
     every = jnp.arange(len(real), dtype=jnp.int32)

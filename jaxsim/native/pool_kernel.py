@@ -1,7 +1,7 @@
-"""The pool of searches as a kernel of a GPU: each thread searches one entry.
+"""Run the searches of `pool` as a kernel of a GPU: each thread searches one entry.
 
-The kernel's source is written from the search's jaxpr (`c_source`) and compiled to PTX by NVRTC, which needs no GPU.
-XLA takes PTX within a program, so that the kernel is compiled, launched and captured with it.
+The kernel's source is generated from the search's jaxpr (`c_source`) and compiled to PTX by NVRTC, without a GPU. XLA
+accepts PTX inside a program, and compiles, launches and captures the kernel with the rest.
 """
 
 import math
@@ -20,9 +20,10 @@ THREADS = 64  # of a block
 
 
 class KernelSearch(NamedTuple):
-    """A search as a kernel needs it: of the leaves of one `entry`, each "shared", of its "world" or its own ("entry").
+    """A search as a kernel needs it: a function of the leaves of one entry that returns a row of numbers.
 
-    Its result is a row of numbers.
+    `entry` holds the shapes of the leaves. `place` says of each leaf whether all worlds share it ("shared"), the entries
+    of a world share it ("world"), or each entry has its own ("entry").
     """
 
     search: Callable[[list[Array], Array], Array]
@@ -31,10 +32,10 @@ class KernelSearch(NamedTuple):
 
 
 def pool_source(s: KernelSearch, nworld: int, length: int) -> str:
-    """Source of a kernel `pool(leaves..., before, out)`, or of a C function that loops over all entries.
+    """Return source of a kernel `pool(leaves..., before, out)`, or of a C function that loops over all entries.
 
-    `before` (nworld,) counts the entries that are searched of each world and those before it. Threads search them one
-    after the other; the threads behind give zeros to the rest of the `length` entries of each world.
+    `before` (nworld,) is the inclusive prefix sum of the number of entries to search in each world. The first threads
+    search one entry each. The other threads write zeros for the remaining ones of the `length` entries of each world.
     Raises UnsupportedPrimitive.
     """
     closed, out = jax.make_jaxpr(lambda *leaves: s.search(list(leaves), True), return_shape=True)(*s.entry)
@@ -76,7 +77,7 @@ for (int t = 0; t < {nworld * length}; ++t) visit(t, {names});
 
 
 def search_by_kernel(s: KernelSearch, leaves: list[Array], count: Array, length: int, out: Any) -> Array:
-    """Results like `out` (nworld, length, k) of the first `count` (nworld,) entries of each world; zeros for others.
+    """Return results like `out` (nworld, length, k): of the first `count` (nworld,) entries, and zeros for the others.
 
     Only for CUDA. Raises UnsupportedPrimitive, CompilerMissing.
     """

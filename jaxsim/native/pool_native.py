@@ -1,4 +1,4 @@
-"""The pool of searches as machine code of a CPU: world by world, entry by entry."""
+"""Run the searches of `pool` as machine code of a CPU, sequentially over worlds and entries."""
 
 import math
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from jaxsim.native.pool_kernel import KernelSearch
 
 
 def native_source(s: KernelSearch) -> str:
-    """C source of a handler of (leaves..., steps, count) for any number of worlds and entries.
+    """Return C source of a handler of (leaves..., steps, count) for any number of worlds and entries.
 
-    The first `count[w]` entries of world w are searched; the others get zeros. Where a leaf has its numbers for entry i
-    of world w say its two `steps`, so that the same source serves one world and batches. Raises UnsupportedPrimitive.
+    The first `count[w]` entries of world w are searched; the others get zeros. The two `steps` of a leaf are its
+    strides over worlds and entries, so one source serves one world and batches. Raises UnsupportedPrimitive.
     """
     closed, out = jax.make_jaxpr(lambda *leaves: s.search(list(leaves), True), return_shape=True)(*s.entry)
     types = [C_TYPES[str(x.dtype)] for x in s.entry]
@@ -52,9 +52,9 @@ return 0;
 
 
 def search_natively(source: str, place: Sequence[str], leaves: list[Array], count: Array, out: Any) -> Array:
-    """Results like `out` (nworld, n, k) of the first `count` (nworld,) entries of each world; zeros for the others.
+    """Return results like `out` (nworld, n, k): of the first `count` (nworld,) entries, and zeros for the others.
 
-    Only for a CPU. `place` is that of a `KernelSearch`. Raises CompilerMissing.
+    Only for a CPU. `place` is as in `KernelSearch`. Raises CompilerMissing.
     """
     steps = {"shared": (0, 0), "world": (1, 0), "entry": (out.shape[1], 1)}
     table = np.array([steps[p] for p in place], np.int32).reshape(-1)

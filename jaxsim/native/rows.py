@@ -1,7 +1,7 @@
-"""Functions of the rows of arrays of which only the first ones are in use: contacts in their buffer.
+"""Functions of the rows of arrays whose first rows only are in use, such as contacts in their buffer.
 
-XLA computes all rows, since shapes are fixed. A native program loops over the rows in use, one at a time; in a vector
-of worlds up to the most that one of them uses.
+XLA computes all rows, since shapes are fixed. A native program loops over the rows in use, one at a time. For a vector
+of worlds the loop is as long as the world with the most rows needs.
 """
 
 from collections.abc import Callable
@@ -22,13 +22,13 @@ from jaxsim.xla.compat import Primitive, ad, batching, eval_jaxpr, mlir
 def over_rows(
     function: Callable[[Any, Any], tuple[Any, Any]], count: Array, shared: Any, rows: Any, chunk: int | None = None
 ) -> Any:
-    """Two trees from `function(shared, rows)`: arrays of a row each (n, ...), and sums over rows.
+    """Return the two trees of `function(shared, rows)`: arrays with one row for each row (n, ...), and sums over rows.
 
-    `rows` is a tree of arrays (n, ...), of which the first `count` are in use. Row i of the result depends on row i
-    alone. Results of rows that are not in use must not matter: they are zero in a program, and what the function gives
-    in XLA. To a sum such rows, and rows of zeros, must add nothing. The function is called with all rows and with one,
-    and closes over no traced array. Where XLA's work on all rows costs much, it takes sums by so many rows as `chunk`
-    says, as far as any world of a batch has rows in use; there must be no arrays of a row each then.
+    `rows` is a tree of arrays (n, ...) whose first `count` rows are in use. Row i of a result depends on row i alone.
+    Callers must not use results of rows that are not in use: native programs give zeros, XLA the function's value. Such
+    rows, and rows of zeros, must add nothing to sums. The function is traced with all rows and with one row, and closes
+    over no traced array. `chunk` is for functions that are expensive for all rows: XLA then adds up sums over chunks of
+    so many rows, until no world of a batch has further rows in use. Such a function returns sums only.
     """
     shared, shared_tree = jax.tree.flatten(shared)
     rows, rows_tree = jax.tree.flatten(rows)
@@ -58,7 +58,7 @@ def over_rows(
 
 
 def count_in_use(present: Array) -> Array:
-    """The number of rows up to the last one that is present, from a mask (n,)."""
+    """Return the number of rows up to the last one that a mask (n,) marks as present."""
     return jnp.max(jnp.where(present, np.arange(1, len(present) + 1, dtype=np.int32), 0))
 
 
@@ -68,22 +68,22 @@ rows_p.multiple_results = True
 
 
 def by_jax(count: Array, *operands: Array, **params: Any) -> list[Array]:
-    """What the primitive means, by operations of JAX."""
+    """Evaluate the primitive by JAX operations: the reference implementation."""
     return (of_all_rows if params["some"] is None else _in_chunks)(count, *operands, **params)
 
 
 def of_all_rows(_: Array, *operands: Array, every: Any, **__: Any) -> list[Array]:
-    """The results from all rows, used or not."""
+    """Return the results from all rows, in use or not."""
     return eval_jaxpr(every.jaxpr, every.consts, *operands)
 
 
 def _in_chunks(count: Array, *operands: Array, every: Any, some: Any, nshared: int, **_: Any) -> list[Array]:
-    """Sums over chunks of rows, as far as any world of a batch has rows in use."""
+    """Return sums over chunks of rows, up to the last row that any world of a batch uses."""
     shared, rows = operands[:nshared], operands[nshared:]
     chunk, last = some.jaxpr.invars[nshared].aval.shape[0], len(rows[0])
 
     def add(i: Array, sums: list[Array]) -> list[Array]:
-        start = jnp.minimum(i * chunk, last - chunk)  # the last chunk reaches back: rows counted before become zeros
+        start = jnp.minimum(i * chunk, last - chunk)  # the last chunk overlaps the one before: those rows become zeros
         fresh = start + np.arange(chunk, dtype=np.int32) >= i * chunk
         parts = [lax.dynamic_slice_in_dim(x, start, chunk) for x in rows]
         parts = [jnp.where(fresh.reshape(-1, *(1,) * (x.ndim - 1)), x, jnp.zeros((), x.dtype)) for x in parts]

@@ -1,8 +1,8 @@
-"""A function cut into kernels: what the generator can write between what it cannot.
+"""Split a function into kernels, between the operations that the generator does not support.
 
-Operations that it does not know (the solver, searches of a pool, callbacks) are computed by JAX for the whole batch.
-What does not depend on them comes before; so there is one kernel more than there are such operations in a row. On a
-GPU large kernels are cut further, where least is handed on.
+JAX computes these (the solver, searches of a pool, callbacks) for the whole batch. An operation runs in the earliest
+kernel that its operands allow, so a chain of n unsupported operations gives at most n + 1 kernels. On a GPU large
+kernels are split further, where the fewest bytes must be passed on.
 """
 
 import itertools
@@ -16,22 +16,22 @@ from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, needed
 from jaxsim.native.operations import EXPRESSIONS, OFTEN, VIEWS
 from jaxsim.native.statements import is_known
 
-MOST_OPERATIONS = 400  # of a kernel on a GPU: some 48 KB of instructions, which a multiprocessor holds
-BYTES_OF_KERNEL = 1024  # of a world that could be moved in the time that one more kernel takes
+MOST_OPERATIONS = 400  # of a kernel on a GPU: some 48 KB of instructions, which fit a multiprocessor's cache
+BYTES_OF_KERNEL = 1024  # of a world: moving these takes as long as one more kernel
 
 
 class Segment(NamedTuple):
-    """A kernel's function, or one operation that JAX computes."""
+    """Either a kernel's function, or one operation that JAX computes."""
 
     flat: Flat | None
     operation: Operation | None
 
 
 def segments(flat: Flat, has_worlds: Sequence[bool], platform: str = GPU) -> list[Segment]:
-    """The function as kernels and single operations, in the order in which they run.
+    """Return the function as kernels and single operations, in the order in which they run.
 
-    `has_worlds` says which inputs differ from world to world. What operations of JAX read of the others alone is made
-    once for all worlds, before everything else.
+    `has_worlds` marks the inputs that differ between worlds. Values that depend only on the other inputs, and are read
+    by JAX operations, are computed once for all worlds, before everything else.
     """
     known = {id(op): is_known(op, platform) for op in flat.operations}
     once = (_shared if platform == VECTORS else _once)(flat, has_worlds, known)
@@ -42,7 +42,7 @@ def segments(flat: Flat, has_worlds: Sequence[bool], platform: str = GPU) -> lis
 
 
 def _once(flat: Flat, has_worlds: Sequence[bool], known: dict[int, bool]) -> list[Operation]:
-    """The operations that lead from inputs without worlds to operations of JAX."""
+    """Return the operations that depend only on inputs without worlds, and on which JAX operations depend."""
     differs = {v for v, w in zip(flat.inputs, has_worlds, strict=True) if w}
     alike: list[Operation] = []
     for op in flat.operations:
@@ -55,7 +55,7 @@ def _once(flat: Flat, has_worlds: Sequence[bool], known: dict[int, bool]) -> lis
 
 
 def _shared(flat: Flat, has_worlds: Sequence[bool], known: dict[int, bool]) -> list[Operation]:
-    """The operations that read only what worlds share, but for views at their end: a program repeats no others."""
+    """Return the operations on shared inputs only, so that programs do not repeat them, except final views."""
     differs = {v for v, w in zip(flat.inputs, has_worlds, strict=True) if w}
     of_inputs, alike = set(flat.inputs), []
     for op in flat.operations:
@@ -101,9 +101,9 @@ def _by_level(flat: Flat, known: dict[int, bool], most: float) -> list[Segment]:
 def pieces(
     operations: list[Operation], made: dict[Var, Operation], wanted: set[Var], most: float
 ) -> list[list[Operation]]:
-    """Operations of a kernel in pieces, each of at most so many operations, that hand on as few bytes as can be.
+    """Split the operations of a kernel into pieces of at most `most` operations that pass on the fewest bytes.
 
-    A GPU's multiprocessor holds the instructions of a small kernel while world after world passes.
+    The instructions of a small kernel stay in a multiprocessor's cache from world to world.
     """
     sizes = np.cumsum([0, *(operations_of(op) for op in operations)])
     if sizes[-1] <= most:
@@ -122,7 +122,7 @@ def pieces(
 
 
 def operations_of(op: Operation) -> int:
-    """The operations of an operation and of the largest function within it."""
+    """Return the number of operations in an operation: itself, unless a view, and its largest nested function."""
     inner = [_within(getattr(j, "jaxpr", j)) for p in op.params.values() for j in (p if isinstance(p, tuple) else (p,))]
     return int(op.name not in VIEWS) + max(inner, default=0)
 
@@ -132,7 +132,7 @@ def _within(jaxpr: Any) -> int:
 
 
 def _live_bytes(operations: Sequence[Operation], made: dict[Var, Operation], wanted: set[Var]) -> np.ndarray:
-    """Bytes of a world that are computed up to each operation and read after it; results are written anyway."""
+    """Return the bytes of a world that are live after each operation, without results, which are written anyway."""
     born = {v: k for k, op in enumerate(operations) if not _is_cheap(op) for v in op.outputs}
     read: dict[Var, int] = {}
 
@@ -157,7 +157,7 @@ def _live_bytes(operations: Sequence[Operation], made: dict[Var, Operation], wan
 
 
 def _read(operations: Sequence[Operation]) -> list[Var]:
-    """What operations read of others."""
+    """Return the arrays that these operations read and do not compute."""
     inside = {v for op in operations for v in op.outputs}
     return list({v: None for op in operations for v in op.inputs if isinstance(v, Var) and v not in inside})
 
@@ -165,7 +165,7 @@ def _read(operations: Sequence[Operation]) -> list[Var]:
 def _with_views(
     operations: Sequence[Operation], made: dict[Var, Operation], known: dict[int, bool], own: set[Var]
 ) -> list[Operation]:
-    """The operations of a kernel, with those again that only rearrange what earlier ones got."""
+    """Return the operations of a kernel, with the cheap operations (views) of earlier kernels that it must repeat."""
     added: dict[int, Operation] = {}
 
     def visit(op: Operation) -> None:

@@ -1,4 +1,4 @@
-"""Statements of sorts."""
+"""Write statements of sorts."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from jaxsim.native.writer import CYCLES_OF_LOAD, OFTEN_COST, Body, Buffer, Targe
 
 
 def sort(w: Writer, op: Operation, operands: list[Value], _: Targets) -> list[Value]:
-    """Rows in the order of their keys: by merging if one lane sorts, else a bitonic network over their places."""
+    """Sort rows by their keys: by merging if one lane sorts, else by a bitonic network over their places."""
     operands = [x if x.cost <= OFTEN_COST else w.memory(x) for x in operands]
     *lead, n = operands[0].shape
     full, outer = 1 << max(n - 1, 0).bit_length(), math.prod(lead)
@@ -38,7 +38,7 @@ def sort(w: Writer, op: Operation, operands: list[Value], _: Targets) -> list[Va
 
 
 def _merge(w: Writer, keys: Sequence[Value], buffer: Buffer, lead: Sequence[int], n: int) -> None:
-    """Merge runs of places; runs that are in order already cost a comparison."""
+    """Merge runs of places; runs that are already in order cost one comparison."""
     spare, outer = w.buffer(np.int32, n), math.prod(lead)
     row, size, begin, middle, end, first, second, at, place = (next(w.names) for _ in range(9))
     rounds = (n - 1).bit_length()
@@ -65,7 +65,7 @@ def _merge(w: Writer, keys: Sequence[Value], buffer: Buffer, lead: Sequence[int]
 def _before(
     w: Writer, keys: Sequence[Value], lead: Sequence[int], row: str, first: str, second: str
 ) -> tuple[Body, str]:
-    """Statements, and whether the entry of a row that is named first comes before the other one."""
+    """Return statements, and an expression of whether the first of two rows sorts before the other."""
     body, test = w.body(), "false"
     places = [body.fresh(np.int32, x) for x in (first, second)]
     for key in reversed(keys):
@@ -75,7 +75,7 @@ def _before(
 
 
 def _exchange(w: Writer, keys: Sequence[Value], buffer: Buffer, lead: Sequence[int], n: int) -> None:
-    """Exchange places as a bitonic network does."""
+    """Write the exchange of places in a bitonic network."""
     outer = math.prod(lead)
     full = buffer.size // outer
     rounds = full.bit_length() - 1
@@ -110,7 +110,7 @@ def _exchange(w: Writer, keys: Sequence[Value], buffer: Buffer, lead: Sequence[i
 
 
 def _in_row(body: Body, index: Sequence[Index], shape: Sequence[int], full: int) -> Index:
-    """The place of an entry in rows that are `full` long."""
+    """Return the index of an entry in rows of length `full`."""
     return body.index(plus(times(linear(index[:-1], shape[:-1]), full), index[-1]))
 
 

@@ -1,8 +1,8 @@
-"""A function of a world that is a few kernels on a GPU, and what it is everywhere else.
+"""Stages: functions of one world that become a few kernels on a GPU, and one program for a batch on a CPU.
 
-It is traced once, as `jit` would. On a GPU what the generator supports becomes kernels (`segments.py`), on a CPU a
-batch becomes one program; elsewhere its operations stand where the call stood. Derivatives are stages too.
-It is a primitive of JAX, so that only the form for the platform of the program is made.
+A stage is traced once, as by `jit`. On a GPU the operations that the generator supports become kernels (`segments.py`).
+On a CPU a batch becomes one program of vectors of worlds. Otherwise the stage is inlined as JAX operations. Derivatives
+are stages too. A stage is a JAX primitive, so that only the program of the target platform is generated.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,31 +25,35 @@ from jaxsim.native.segments import segments
 from jaxsim.native.statements import is_known
 from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr
 
-KEPT = "kept_between_kernels"  # the name of what a derivative needs of JAX's operations, for policies of checkpoints
+KEPT = "kept_between_kernels"  # checkpoint name of the results of JAX operations that a derivative needs
 MOST_CONSTANTS = 4096  # numbers of a table within a kernel
-FEWEST_WORLDS = 8  # of a batch that is computed in vectors: as many as one has, in single precision
-# computes a kernel: its function, which inputs have worlds, how many worlds, the inputs
+FEWEST_WORLDS = 8  # of a batch that is computed in vectors: the worlds of one vector, in single precision
+# computes a kernel, from its function, which inputs have worlds, the number of worlds, and the inputs
 Run = Callable[[Flat, Sequence[bool], int, Sequence[Array]], list[Array]]
 
 
-# On a CPU a stage is "plain", operations of JAX; kernels by its C compiler, one lane a world, "host": for tests; or
-# vectors of worlds, "wide"; or plain, and its transpose wide: "wide transpose". "batches": a batch is one program of
-# vectors of worlds if all of it can be written, and so are its derivatives; else it is plain.
+# Forms of a stage on a CPU:
+# "plain": JAX operations;
+# "host": kernels compiled by the C compiler, one lane a world, for tests;
+# "wide": vectors of worlds;
+# "wide transpose": plain, but its transpose is wide;
+# "batches": a batch, and its derivatives, are one program of vectors of worlds if the generator supports all
+# operations; else plain.
 TRANSPOSED = {"wide transpose": "wide"}
 
 
 class _Plan(NamedTuple):
-    """What a stage computes, and what it is on a CPU."""
+    """What a stage computes, and its form on a CPU."""
 
     traced: "_Traced"
     form: str = "plain"
     label: str = "a stage"
-    backend: int | None = None  # `opt.backend` of the model that it is of, or that of the stage around it
+    backend: int | None = None  # `opt.backend` of its model, or that of the stage around it
     tangents: int = 0  # of the last operands, in which it is linear
 
 
 class _Traced:
-    """A closed jaxpr, for `jit` to compare: two are the same if they are one object."""
+    """A closed jaxpr as a static argument of `jit`: compared by identity."""
 
     def __init__(self, closed: Any) -> None:
         self.closed = closed
@@ -59,23 +63,23 @@ class _Traced:
         self.parts: dict[tuple, tuple[_Traced, list[bool]]] = {}
 
     def flat(self, platform: str) -> Flat:
-        """The operations in a program for a platform: GPU or VECTORS."""
+        """Return the operations in a program for a platform: GPU or VECTORS."""
         if platform not in self.flats:
             self.flats[platform] = flatten(self.closed, platform)
         return self.flats[platform]
 
     @cached_property
     def unknown(self) -> str | None:
-        """An operation that cannot be written for vectors of worlds."""
+        """Name of an operation that the generator does not support for vectors of worlds, or None."""
         return next((op.name for op in self.flat(VECTORS).operations if not is_known(op, VECTORS)), None)
 
 
 def stage(
     function: Callable[..., Any], form: str = "plain", label: str = "a stage", backend: int | None = None
 ) -> Callable[..., Any]:
-    """The function of one world's arrays (any PyTrees), as a few kernels on a GPU, and in one of the forms on a CPU.
+    """Return a function of one world (any PyTrees) as a stage: a few kernels on a GPU, one of the forms on a CPU.
 
-    `label` names it in messages; `backend` is `opt.backend`, for it and all native functions within it.
+    `label` names it in messages; `backend` is `opt.backend`, for the stage and all native functions within it.
     """
 
     def run(*args: Any) -> Any:
@@ -89,7 +93,7 @@ def stage(
 
 
 def _closed(traced: Any) -> tuple[Any, list[Array]]:
-    """A jaxpr without the constants that are not known now or are large, which become its first operands."""
+    """Return a jaxpr whose traced or large constants became its first operands, and these constants."""
     apart = [isinstance(c, core.Tracer) or np.size(c) > MOST_CONSTANTS for c in traced.consts]
     mine = [np.asarray(c) for c, a in zip(traced.consts, apart, strict=True) if not a]
 
@@ -123,7 +127,7 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
 def by_kernels(
     run: Run, platform: str, plan: _Plan, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]
 ) -> list[Array]:
-    """What the primitive means, by kernels for a platform, each computed by `run`. Raises CompilerMissing."""
+    """Evaluate the primitive by kernels for a platform, each computed by `run`. Raises CompilerMissing."""
     flat = plan.traced.flat(platform)
     env = dict(zip(flat.inputs, zip(operands, has_worlds, strict=True), strict=True))
     for part in segments(flat, has_worlds, platform):
@@ -147,7 +151,7 @@ def by_kernels(
 
 
 def by_jax(op: Operation, env: dict[Var, tuple[Array, bool]]) -> dict[Var, tuple[Array, bool]]:
-    """Results of one operation for all worlds."""
+    """Return the results of one operation for all worlds."""
     given = [(jnp.asarray(v), False) if isinstance(v, np.ndarray) else env[v] for v in op.inputs]
     worlds = any(w for _, w in given)
 
@@ -171,8 +175,8 @@ bind = STAGE.primitive.bind
 
 
 def _without_unused(used: Sequence[bool], *rest: Any) -> tuple[list[bool], Any]:
-    """The primitive without the results that a program does not use, and the operands that it reads then."""
-    eqn = rest[-1]  # since JAX 0.12 behind what is said of references, of which there are none
+    """Return the equation without unused results, and which operands it still reads: the rule for dead code."""
+    eqn = rest[-1]  # since JAX 0.12 it follows an argument about references, of which there are none
     plan, worlds = eqn.params["plan"], eqn.params["worlds"]
     if not any(used):
         return [False] * len(eqn.invars), None
@@ -194,9 +198,10 @@ dce_rules[STAGE.primitive] = _without_unused
 
 
 class _Derivative(NamedTuple):
-    """A function's results and what its derivative needs, and the derivative as a linear function of tangents.
+    """A derivative in two parts: `forward` gives results and residuals, `linear` maps residuals and tangents to tangents.
 
-    What it needs is one of the operands, `given`, or a further result, -1. `moves` says which results have tangents.
+    `given` has an entry for each residual: the index of an operand, or -1 for an additional result of `forward`.
+    `moves` says which results have tangents.
     """
 
     forward: _Traced
@@ -206,7 +211,7 @@ class _Derivative(NamedTuple):
 
 
 def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, worlds: tuple[bool, ...] | None) -> tuple[list, list]:
-    """Values and derivatives, each a stage; results that do not depend on what moves have none."""
+    """Return values and tangents, each by a stage; a result that depends on no moving operand has a zero tangent."""
     moving = tuple(i for i, t in enumerate(tangents) if type(t) is not ad.Zero)
     if moving not in plan.traced.derivatives:
         plan.traced.derivatives[moving] = _derivative(plan.traced, moving)
@@ -216,7 +221,7 @@ def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, worlds: tuple[bool, ..
     needed = [checkpoint_name(next(rest), KEPT) if i < 0 else primals[i] for i in d.given]
     places = worlds and (*(i < 0 or worlds[i] for i in d.given), *(worlds[i] for i in moving))
     if places and not any(places):
-        places = None  # what moves, and what its derivative needs, is the same for all worlds
+        places = None  # moving operands and residuals are the same for all worlds
     linear = plan._replace(traced=d.linear, tangents=len(moving))
     moved = bind(*needed, *(tangents[i] for i in moving), plan=linear, worlds=places)
     if worlds and places is None:
@@ -227,9 +232,9 @@ def _jvp(primals: tuple, tangents: tuple, *, plan: _Plan, worlds: tuple[bool, ..
 
 
 def _derivative(traced: _Traced, moving: tuple[int, ...]) -> _Derivative:
-    """The derivative by the operands `moving`.
+    """Return the derivative with respect to the operands `moving`.
 
-    What JAX computes between kernels is kept for it, and the operands: the rest is computed again, within a kernel.
+    Its residuals are operands and the results of JAX operations between kernels. Kernels compute the rest again.
     """
     closed = traced.closed
     between = {op.name for op in traced.flat(GPU).operations if not is_known(op)}
@@ -271,7 +276,7 @@ def _derivative(traced: _Traced, moving: tuple[int, ...]) -> _Derivative:
 
 
 def _depends(jaxpr: Any, count: int) -> list[bool]:
-    """Whether each result depends on the last `count` arguments."""
+    """Return whether each result depends on the last `count` arguments."""
     touched = set(jaxpr.invars[len(jaxpr.invars) - count :])
     for eqn in jaxpr.eqns:
         if any(not hasattr(v, "val") and v in touched for v in eqn.invars):
@@ -280,7 +285,7 @@ def _depends(jaxpr: Any, count: int) -> list[bool]:
 
 
 def _transpose(cotangents: Sequence[Any], *operands: Any, plan: _Plan, worlds: tuple[bool, ...] | None) -> list[Any]:
-    """Cotangents of the tangents, as a stage; those of operands that worlds share are sums over worlds."""
+    """Return cotangents of the tangents, by a stage; for operands that worlds share they are sums over worlds."""
     count = len(operands) - plan.tangents
     real = tuple(k for k, c in enumerate(cotangents) if type(c) is not ad.Zero)
     if real not in plan.traced.transposed:
@@ -310,7 +315,7 @@ def _transposed(closed: Any, count: int, real: tuple[int, ...]) -> _Traced:
 
 
 def _batch(operands: tuple, dims: tuple, *, plan: _Plan, worlds: tuple[bool, ...] | None) -> tuple[list, list]:
-    """A batch of worlds; of the vectors alone in which it is linear, operations of JAX, which share the rest."""
+    """Batching rule: a batch of worlds, or JAX operations if only tangents have the axis and share all else."""
     count = len(operands) - plan.tangents
     if not plan.tangents or any(d is not None for d in dims[:count]):
         return batched(STAGE.primitive, operands, dims, plan=plan, worlds=worlds)

@@ -1,4 +1,4 @@
-"""Statements of systems of equations: calls of the functions of `systems.h`, for one lane, and `systems.cu`."""
+"""Write statements of linear systems: calls of functions of `systems.h` (one lane) or `systems.cu` (several lanes)."""
 
 import math
 from collections.abc import Sequence
@@ -7,14 +7,14 @@ from typing import Any
 from jaxsim.native.jaxpr import Operation
 from jaxsim.native.writer import Buffer, Loop, Targets, Value, Writer
 
-TOLD = 2  # numbers that lanes tell each other
+TOLD = 2  # numbers that lanes exchange
 SHARED_STEP = 12  # instructions of a lane for a pivot, or an entry that all lanes of a system read
 
 
 def _call(w: Writer, name: str, n: int, sizes: Sequence[Any], arrays: Sequence[Buffer | str], work: float) -> None:
-    """Write a call of a function of systems of n rows, which reads and writes these arrays and ends with a wait.
+    """Write a call of a function of systems of n rows, which reads and writes these arrays and ends with a barrier.
 
-    `work` are entries that one lane computes.
+    `work` is the number of entries that one lane computes.
     """
     w.sync()
     count, *rest = sizes
@@ -35,7 +35,7 @@ def _call(w: Writer, name: str, n: int, sizes: Sequence[Any], arrays: Sequence[B
 
 
 def _read(w: Writer, x: Value) -> Buffer:
-    """Memory of a matrix or right-hand sides that a function reads; one lane overwrites it."""
+    """Return memory of a matrix or right-hand sides that a function reads; with one lane a copy to overwrite."""
     buffer = w.copy(x) if w.lanes == 1 else w.in_buffer(x).buffer
     assert buffer is not None  # it is in memory
     w.read({buffer})
@@ -43,7 +43,7 @@ def _read(w: Writer, x: Value) -> Buffer:
 
 
 def _factors(w: Writer, a: Value, n: int) -> list[Buffer]:
-    """A matrix to factorise, and memory for its factors and the inverses of its pivots."""
+    """Return a matrix to factorise, and memory for its factors and the inverses of its pivots."""
     count = a.size // (n * n)
     if w.lanes == 1:
         return [_read(w, a), w.buffer(a.dtype, count * n)]
@@ -51,7 +51,7 @@ def _factors(w: Writer, a: Value, n: int) -> list[Buffer]:
 
 
 def pitch(n: int) -> int:
-    """Numbers from a row of factors to the next one."""
+    """Return the stride from a row of factors to the next one, in numbers."""
     return -(-n // 4) * 4
 
 
@@ -68,7 +68,7 @@ def _factor(w: Writer, a: Value, n: int) -> Buffer:
 
 
 def small_matrices(w: Writer, op: Operation, operands: list[Value], _: Targets) -> list[Value]:
-    """Write what `matrices.py` does with batches of small matrices."""
+    """Write the functions of `matrices.py` for batches of small matrices."""
     plan, out = op.params["plan"], op.outputs[0]
     n, m, dtype = plan.size, plan.right, operands[0].dtype
     if plan.name == "cholesky":

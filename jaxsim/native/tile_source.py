@@ -1,4 +1,4 @@
-"""The source of a kernel, for as many lanes a world as suit it, and what it will cost."""
+"""Generate the source of a kernel, choose the number of lanes for each world, and estimate its cost."""
 
 import math
 from collections.abc import Sequence
@@ -18,29 +18,29 @@ from jaxsim.native.writer import USUAL_LANES, Buffer, Writer, places
 
 MOST_PARAMETERS = 500  # pointers of a kernel: 4 KB
 LANES = (32, 64, 128, 256, 512)
-# A GPU of a hundred multiprocessors, for the choice of lanes: what one of them holds and starts in a cycle, and cycles
-# from an instruction to the next one, and of a wait. They choose; they are no measurement.
+# Cost model for the choice of lanes, not a measurement: a GPU of about a hundred multiprocessors, with the warps and
+# bytes that one of them holds, the instructions that it issues in a cycle, and the cycles of an instruction and a barrier.
 MULTIPROCESSORS, RESIDENT_BYTES, RESIDENT_WARPS, SCHEDULERS = 100, 200 << 10, 48, 4
 LATENCY, WAIT = 4, {32: 20, 64: 35, 128: 40, 256: 50, 512: 70}
-BYTES_OF_CYCLE = 1600  # to and from the memory of all
-# Bytes from which on arrays do not share the lanes' memory: fewer there are more worlds at once.
+BYTES_OF_CYCLE = 1600  # to and from global memory
+# Arrays of at least so many bytes go to global memory: less shared memory for a world means more worlds at once.
 APART = (1 << 30, 8192, 4096, 2048, 1024, 512, 0)
 
 
 class TileSource(NamedTuple):
-    """A kernel `tile(inputs..., outputs..., scratch)` of worlds, and what it takes."""
+    """Source of a kernel `tile(inputs..., outputs..., scratch)` of worlds, and its resources."""
 
     text: str
     lanes: int
     worlds: int  # of a block
     shared: int  # bytes of a block
-    scratch: int  # bytes of a world in the program's memory
+    scratch: int  # bytes of a world in global memory
     instructions: float  # of a lane
     waits: float
 
 
 def tile_source(flat: Flat, has_worlds: Sequence[bool], count: int, lanes: int | None = None) -> TileSource:
-    """The kernel of a function for `count` worlds. Raises UnsupportedPrimitive."""
+    """Return the kernel of a function for `count` worlds. Raises UnsupportedPrimitive."""
     if len(flat.inputs) + len(flat.outputs) >= MOST_PARAMETERS:
         raise UnsupportedPrimitive("a kernel of so many arrays")
     tried = [_written(flat, has_worlds, count, lanes, keeps_more) for keeps_more in (False, True)]
@@ -48,26 +48,26 @@ def tile_source(flat: Flat, has_worlds: Sequence[bool], count: int, lanes: int |
 
 
 def launch(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    """Results (count, ...) of the function by its kernel on a GPU. Raises UnsupportedPrimitive, CompilerMissing."""
+    """Return results (count, ...) of the function's kernel on a GPU. Raises UnsupportedPrimitive, CompilerMissing."""
     source = tile_source(flat, has_worlds, count)
     how = kernels.Launch(-(-count // source.worlds), source.lanes * source.worlds, source.shared)
     return kernels.launch(source.text, "tile", operands, _results(flat, source, count), how)[:-1]
 
 
 def run_on_host(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    """The same on the host, by one lane: for tests."""
+    """Return the same as `launch`, computed on the host by one lane: for tests."""
     source = tile_source(flat, has_worlds, count, lanes=1)
     return kernels.run_on_host(source.text, "tile", operands, _results(flat, source, count))[:-1]
 
 
 def _results(flat: Flat, source: TileSource, count: int) -> list[jax.ShapeDtypeStruct]:
-    """What the kernel writes, its scratch last."""
+    """Return the shapes of the arrays that the kernel writes, its scratch last."""
     out = [jax.ShapeDtypeStruct((count, *v.shape), v.dtype) for v in flat.outputs]
     return [*out, jax.ShapeDtypeStruct((max(1, count * source.scratch),), np.int8)]
 
 
 def real_type(flat: Flat, outputs: Sequence[Var]) -> np.dtype:
-    """The type of real numbers."""
+    """Return the type of real numbers."""
     types = (v.dtype for v in (*flat.inputs, *outputs) if np.issubdtype(v.dtype, np.floating))
     return next(types, np.dtype(np.float32))
 
@@ -75,7 +75,7 @@ def real_type(flat: Flat, outputs: Sequence[Var]) -> np.dtype:
 def _written(
     flat: Flat, has_worlds: Sequence[bool], count: int, lanes: int | None, keeps_more: bool
 ) -> tuple[float, TileSource]:
-    """The kernel, and its cycles by the model."""
+    """Return the kernel's cycles by the cost model, and the kernel."""
     w = Writer(keeps_more, 1 if lanes == 1 else USUAL_LANES)
     args = [w.stored(w.buffer(v.dtype, math.prod(v.shape), f"in{i}"), v.shape) for i, v in enumerate(flat.inputs)]
     outputs = [v for v in flat.outputs if isinstance(v, Var)]
@@ -100,7 +100,7 @@ class _Shape(NamedTuple):
 
 
 def _chosen(w: Writer, count: int, choices: Sequence[int]) -> tuple[float, _Shape, list[str]]:
-    """Cycles by the model for the best choice of lanes, and of arrays in the program's memory; declarations of all."""
+    """Choose lanes, and the arrays that go to global memory; return cycles by the model, the choice and declarations."""
     own = [b for b in w.buffers if not b.given]
     best: tuple[float, _Shape, list[str]] | None = None
     for limit in APART:
@@ -132,10 +132,10 @@ def _instructions(w: Writer, lanes: int) -> float:
 def cycles(
     lanes: int, instructions: float, waits: float, shared: int, count: int, multiprocessors: int = MULTIPROCESSORS
 ) -> float:
-    """Cycles of a kernel by a model of a GPU; `shared` bytes a world.
+    """Return cycles of a kernel by a model of a GPU; a world takes `shared` bytes of shared memory.
 
-    The larger of two: worlds one after another, as far as a multiprocessor does not hold them all at once; and all that
-    they start, as fast as it can.
+    The result is the larger of two bounds. Latency: a multiprocessor runs as many worlds at once as fit, and then the
+    next ones. Throughput: it issues the instructions of all its worlds at its highest rate.
     """
     warps, mine = max(1, lanes // 32), math.ceil(count / multiprocessors)
     resident = max(1, min(RESIDENT_WARPS // warps, RESIDENT_BYTES // max(shared, 1), mine))
