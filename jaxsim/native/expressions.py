@@ -1,4 +1,4 @@
-"""C expressions of numbers: what an operation of JAX on single entries is in C99 and CUDA alike."""
+"""Translate JAX operations on single entries to expressions that are valid C99 and CUDA."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -42,11 +42,11 @@ C_TYPES = {
     "bool": "bool",
 }
 
-Index = int | str  # known while the source is written, or an expression of it
+Index = int | str  # a number known at generation time, or an expression
 
 
 class UnsupportedPrimitive(Exception):
-    """A primitive that has no C source here."""
+    """The generator does not support a primitive."""
 
 
 def c_type(dtype: Any) -> str:
@@ -94,7 +94,7 @@ def linear(index: Sequence[Index], shape: Sequence[int]) -> Index:
 
 
 def unravelled(i: Index, shape: Sequence[int]) -> list[Index]:
-    """The indices of entry `i` of an array, which is one of its entries."""
+    """Unravel a flat index `i`, which must lie inside the array."""
     out: list[Index] = []
     first = next((d for d, n in enumerate(shape) if n != 1), -1)
     for d in range(len(shape) - 1, -1, -1):
@@ -112,7 +112,7 @@ def unravelled(i: Index, shape: Sequence[int]) -> list[Index]:
 
 
 def chosen(test: str, a: str, b: str) -> str:
-    """The expression of `a` where the test holds, else of `b`; both may be computed."""
+    """Return an expression that selects `a` if the test holds, else `b`; both may be evaluated."""
     return f"SELECT({test}, {a}, {b})"
 
 
@@ -121,7 +121,7 @@ def is_real(dtype: Any) -> bool:
 
 
 def wrapped(expression: str, dtype: Any) -> str:
-    """An integer expression that may have left its type, within it."""
+    """Wrap an integer expression around to the range of its type, since C may compute it in a wider type."""
     return expression if is_real(dtype) or dtype == np.bool_ else f"WRAP({c_type(dtype)}, {expression})"
 
 
@@ -133,7 +133,7 @@ def _comparison(symbol: str) -> Callable[..., str]:
     def expression(a: str, b: str, *, dtype: Any, **_: Any) -> str:
         if dtype != np.bool_:
             return f"({a} {symbol} {b})"
-        if symbol in ("==", "!="):  # a mask may stand for truth
+        if symbol in ("==", "!="):  # in vectors of worlds a boolean may be a mask
             return chosen(a, b, f"!{b}") if symbol == "==" else chosen(a, f"!{b}", b)
         first, second = (a, b) if symbol in ("<", "<=") else (b, a)
         return f"(!{first} && {second})" if symbol in ("<", ">") else f"(!{first} || {second})"
@@ -149,7 +149,7 @@ def _call(name: str) -> Callable[..., str]:
 
 
 def _of_integers(name: str, symbol: str = "", least: int = 1) -> Callable[..., str]:
-    """A function of `numbers.h`, or C's operation where the second operand is known and ordinary."""
+    """Return a function of `numbers.h`, or C's operator if the second operand is a literal without special cases."""
 
     def expression(a: str, b: str, *, out: Any, **_: Any) -> str:
         known = b.strip("()")
@@ -196,14 +196,14 @@ def greater_of(symbol: str) -> Callable[..., str]:
     def expression(a: str, b: str, *, out: Any, **_: Any) -> str:
         if out == np.bool_:
             return f"({a} {'||' if symbol == '>' else '&&'} {b})"
-        nan = f" || {a} != {a}" if is_real(out) else ""  # NaN wins, as in JAX
+        nan = f" || {a} != {a}" if is_real(out) else ""  # NaN propagates, as in JAX
         return chosen(f"{a} {symbol} {b}{nan}", a, b)
 
     return expression
 
 
 def _clamp(low: str, x: str, high: str, *, out: Any, **_: Any) -> str:
-    """The least of `high` and the greater of `low` and x."""
+    """Return min(max(x, low), high), with JAX's result for NaN."""
     if is_real(out):
         nan = "" if _is_literal(low) and _is_literal(high) else f" || {low} != {low} || {high} != {high}"
         above = chosen(f"{x} > {high}", high, x)

@@ -47,7 +47,7 @@ def makes_programs() -> bool:
 
 @cache
 def ptx_of(source: str) -> str:
-    """Return PTX of CUDA source. Raises CompilerMissing without NVRTC, RuntimeError with its log if there are errors."""
+    """Return PTX of CUDA source. Raises CompilerMissing without NVRTC, RuntimeError with its log on errors."""
     lib, program = _library(), ctypes.c_void_p()
     options = [f"--gpu-architecture={ARCHITECTURE}".encode(), b"-w"]
     lib.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None)

@@ -1,4 +1,4 @@
-"""What each primitive is as an expression of its operands' entries."""
+"""Translate each primitive to an expression of its operands' entries."""
 
 import itertools
 import math
@@ -27,13 +27,13 @@ from jaxsim.native.expressions import (
 from jaxsim.native.jaxpr import Operation
 from jaxsim.native.writer import Body, Value, select
 
-WRITTEN_SUM = 9  # terms of a sum that are written out
+WRITTEN_SUM = 9  # most terms of a sum that is unrolled
 COST = {"div": 8, "sqrt": 8, "rsqrt": 8, "cbrt": 20, "exp": 15, "log": 15, "tanh": 20, "sin": 20, "cos": 20, "tan": 30}
 COST |= {"atan2": 30, "atan": 25, "asin": 25, "acos": 25, "pow": 40, "rem": 10}
 
 
 def elementwise(op: Operation, operands: Sequence[Value]) -> list[Value]:
-    """A function of entries."""
+    """Apply a function entry by entry."""
     out, expression = op.outputs[0], ELEMENTWISE[op.name]
     price = COST.get(op.name, 1)
 
@@ -48,7 +48,7 @@ def elementwise(op: Operation, operands: Sequence[Value]) -> list[Value]:
 def _view(
     place: Callable[[Operation, Value], Callable[[Sequence[Index]], Sequence[Index]]],
 ) -> Callable[..., list[Value]]:
-    """An array whose entries are those of the operand at other places."""
+    """Return the rule of a view: its entries are entries of the operand at other indices."""
 
     def of(op: Operation, operands: Sequence[Value]) -> list[Value]:
         x, out = operands[0], op.outputs[0]
@@ -75,7 +75,7 @@ def _reshape(op: Operation, operands: Sequence[Value]) -> list[Value]:
 
 
 def _groups(new: Sequence[int], old: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-    """New and old axes in groups with as many entries, as small as there are; axes of length one are left out."""
+    """Return the smallest groups of new and old axes with equal numbers of entries, without axes of length one."""
     a, b = ([k for k, n in enumerate(shape) if n != 1] for shape in (new, old))
     if math.prod(new) == 0:
         return []
@@ -137,7 +137,7 @@ def _empty(op: Operation, operands: Sequence[Value]) -> list[Value]:
 
 
 def _rounded(op: Operation, operands: Sequence[Value]) -> list[Value]:
-    """A rounding to the type that it has."""
+    """Return the operand of a `reduce_precision` that does not reduce it."""
     kind = np.finfo(operands[0].dtype)
     if op.params["exponent_bits"] < kind.iexp or op.params["mantissa_bits"] < kind.nmant:
         raise UnsupportedPrimitive("reduce_precision to fewer bits")
@@ -161,7 +161,7 @@ def _iota(op: Operation, operands: Sequence[Value]) -> list[Value]:
 
 
 def _inside(body: Body, i: Index, size: int) -> tuple[str | bool, Index]:
-    """Whether an index lies in an axis, and one that does."""
+    """Return whether an index lies inside an axis, and the clamped index."""
     if isinstance(i, int):
         return 0 <= i < size, min(max(i, 0), size - 1)
     i = body.index(i)
@@ -176,7 +176,7 @@ def _all(tests: Sequence[str | bool]) -> str | bool:
 
 
 def _block(body: Body, x: Value, index: Sequence[Index], otherwise: Callable[[], str]) -> str:
-    """The entry of `x` at an index, or what there is outside of it."""
+    """Return the entry of `x` at an index, or `otherwise()` outside of it."""
     tests, place = zip(*(_inside(body, i, n) for i, n in zip(index, x.shape, strict=True)), strict=True)
     test = _all(tests)
     if isinstance(test, bool):
@@ -211,7 +211,7 @@ def _pad(op: Operation, operands: Sequence[Value]) -> list[Value]:
 def starts_of(
     body: Body, starts: Sequence[Value], shape: Sequence[int], sizes: Sequence[int], unsized: bool = False
 ) -> list[Index]:
-    """Where a slice begins, moved inside; as it says if `unsized`."""
+    """Return the starts of a slice, clamped unless `unsized`."""
     at = zip(starts, shape, sizes, strict=True)
     return [
         0 if n == size else body.at(s, ()) if unsized else clamped(body, body.at(s, ()), n - size) for s, n, size in at
@@ -284,7 +284,7 @@ def _gather(op: Operation, operands: Sequence[Value]) -> list[Value]:
 
 
 def _scatter(join: Callable[..., str]) -> Callable[..., list[Value]]:
-    """Each entry looks for the updates that are its own, in their order; out of bounds there are none."""
+    """Return the rule of a scatter in which each entry loops over all updates, in order, and applies its own."""
 
     def of(op: Operation, operands: Sequence[Value]) -> list[Value]:
         if len(operands) == 4:
@@ -296,7 +296,7 @@ def _scatter(join: Callable[..., str]) -> Callable[..., list[Value]]:
         own, theirs = tuple(d.operand_batching_dims), tuple(d.scatter_indices_batching_dims)
         kept = [k for k in range(len(x.shape)) if k not in d.inserted_window_dims and k not in own]
         spread = {dim: updates.shape[o] for dim, o in zip(kept, window, strict=True)}
-        free = [k for k in range(len(batch)) if k not in theirs]  # axes of updates that an entry looks through
+        free = [k for k in range(len(batch)) if k not in theirs]  # axes of updates over which an entry loops
         lengths = [updates.shape[batch[k]] for k in free]
         count = math.prod(lengths)
 
@@ -336,7 +336,7 @@ def _scatter(join: Callable[..., str]) -> Callable[..., list[Value]]:
 
 
 def known_rows(op: Operation) -> np.ndarray | None:
-    """Of a scatter of rows to known places, the updates of each row (rows, most of one), -1 where there are fewer."""
+    """Return the updates of each row (rows, most updates of a row), padded by -1; None unless places are constants."""
     indices, d = op.inputs[1], op.params["dimension_numbers"]
     x, updates = op.inputs[0], op.inputs[2]
     plain = tuple(d.scatter_dims_to_operand_dims) == (0,) == tuple(d.inserted_window_dims)
@@ -354,7 +354,7 @@ def known_rows(op: Operation) -> np.ndarray | None:
 
 
 def _scatter_rows(op: Operation, operands: Sequence[Value], join: Callable[..., str]) -> list[Value]:
-    """A scatter of rows whose `known_rows` are the last operand."""
+    """Scatter rows; the last operand is `known_rows`."""
     (x, _, updates, known), out = operands, op.outputs[0]
     most = known.shape[1]
 
@@ -373,7 +373,7 @@ def _scatter_rows(op: Operation, operands: Sequence[Value], join: Callable[..., 
 
 
 def in_use(x: Value, axes: Sequence[int]) -> tuple[list[int], str | None]:
-    """The axes of a loop, that of rows in use first, and the number of its turns in use, or None if that is all."""
+    """Return the axes of a loop, with that of rows in use first, and the number of iterations in use (None: all)."""
     if x.used is None or x.used[0] not in axes:
         return list(axes), None
     axis, count = x.used
@@ -443,7 +443,7 @@ def _arg(symbol: str) -> Callable[..., list[Value]]:
 
 
 def _cumulative(op: Operation, operands: Sequence[Value]) -> list[Value]:
-    """Each entry joins those before it: for few entries, or for lanes that compute them at once."""
+    """Compute each entry from all entries before it: for short axes, or for lanes that work in parallel."""
     (x,), out, axis = operands, op.outputs[0], op.params["axis"]
     (start, join), count = CUMULATIVE[op.name], x.shape[axis]
 
@@ -497,7 +497,7 @@ def _dot(op: Operation, operands: Sequence[Value]) -> list[Value]:
 
 
 def _joined(op: Operation, operands: Sequence[Value]) -> list[Value]:
-    """Arrays one after the other; which one an entry is of must be known (`JOINS`)."""
+    """Concatenate or stack arrays; for `concatenate` the index along the axis must be a constant (`JOINS`)."""
     out, is_stack = op.outputs[0], op.name == "stack"
     axis = op.params["axis" if is_stack else "dimension"]
     ends = list(itertools.accumulate(1 if is_stack else x.shape[axis] for x in operands))
@@ -543,7 +543,7 @@ VIEWS = {
         ("copy", "copy_p", "stop_gradient", "optimization_barrier", "reshard", "sharding_constraint"), _same
     ),
 }
-# Those that read an entry of their operands many times, or entries that lanes choose: of what lies in memory.
+# Primitives that read an entry of their operands many times, or at run-time indices: operands must be in memory.
 OFTEN: dict[str, Callable[[Operation, Sequence[Value]], list[Value]]] = {
     "gather": _gather,
     "dynamic_slice": _dynamic_slice,
@@ -559,7 +559,7 @@ REDUCTIONS: dict[str, Callable[..., str]] = {
     "reduce_and": bitwise("&", "&&"),
     "reduce_or": bitwise("|", "||"),
 }
-# Scatters by what joins an entry and its update, and the operation of memory that does.
+# Scatters: the function that combines an entry and its update, and the name of the operation on memory.
 SCATTERS: dict[str, tuple[Callable[..., str], str]] = {
     "scatter": (lambda _, b, **__: b, "SET"),
     **dict.fromkeys(("scatter-add", "scatter_add"), (REDUCTIONS["reduce_sum"], "ADD")),

@@ -22,8 +22,8 @@ THREADS = 64  # of a block
 class KernelSearch(NamedTuple):
     """A search as a kernel needs it: a function of the leaves of one entry that returns a row of numbers.
 
-    `entry` holds the shapes of the leaves. `place` says of each leaf whether all worlds share it ("shared"), the entries
-    of a world share it ("world"), or each entry has its own ("entry").
+    `entry` holds the shapes of the leaves. `place` says of each leaf whether all worlds share it ("shared"), the
+    entries of a world share it ("world"), or each entry has its own ("entry").
     """
 
     search: Callable[[list[Array], Array], Array]

@@ -198,7 +198,7 @@ dce_rules[STAGE.primitive] = _without_unused
 
 
 class _Derivative(NamedTuple):
-    """A derivative in two parts: `forward` gives results and residuals, `linear` maps residuals and tangents to tangents.
+    """A derivative in two parts: `forward` returns results and residuals, `linear` maps tangents, given residuals.
 
     `given` has an entry for each residual: the index of an operand, or -1 for an additional result of `forward`.
     `moves` says which results have tangents.

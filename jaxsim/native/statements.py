@@ -1,4 +1,4 @@
-"""Operations as statements of a program: what goes to memory, loops, branches, systems of equations."""
+"""Write operations as statements of a program: choose arrays to store, write loops, branches and linear systems."""
 
 import itertools
 import math
@@ -52,25 +52,25 @@ from jaxsim.native.writer import (
 )
 from jaxsim.xla.compat import scan_lengths
 
-RECOMPUTED = 8  # instructions that are rather repeated than kept in memory
-UNKNOWN_TRIPS = 4  # of a loop whose length is not known, in the count of instructions
-LONGEST_ROW = 32  # numbers that a lane joins
-MOST_OF_BLOCK, LEAST_TERMS = 32, 4  # sums of a product that a lane has at once, and terms of each
-CYCLES_OF_LOOP = 3  # instructions of a turn, besides what it computes
+RECOMPUTED = 8  # instructions: a value is recomputed up to this cost, and stored above it
+UNKNOWN_TRIPS = 4  # iterations assumed for a loop of unknown length, in estimates of cost
+LONGEST_ROW = 32  # numbers of a row that one lane concatenates
+MOST_OF_BLOCK, LEAST_TERMS = 32, 4  # most sums of a matrix product that a lane computes together; fewest terms of each
+CYCLES_OF_LOOP = 3  # overhead of an iteration, in instructions
 MOST_WARPS = 32  # of a world
-FEWEST_OF_TOTAL = 12  # numbers that lanes rather join at once than each of them one after the other
-MOST_APART = 16  # operations among which sums of arrays of one shape are looked for
+FEWEST_OF_TOTAL = 12  # numbers from which on a reduction is parallel; shorter ones are computed by every lane
+MOST_APART = 16  # distance, in operations, of reductions that are fused
 LANES_OF_SUM, MOST_PARTS = 32, 512  # parts of a long sum, at least and at most
 TERMS_OF_PART = 16
-MOST_SEARCHED = 4096  # entries times updates that an entry looks through
-MOST_LISTED = 256  # updates whose places are known at run time only: each compares its own with all others
-MOST_EMPTY = 1.5  # places for updates, for each update
+MOST_SEARCHED = 4096  # entries times updates, for scatters in which each entry loops over all updates
+MOST_LISTED = 256  # updates at run-time places, for lists that compare each place with all others
+MOST_EMPTY = 1.5  # places in the table of known updates, for each update
 CYCLES_OF_ATOMIC, CYCLES_OF_STORE, CYCLES_OF_WAIT = 4, 4, 10
 SAME_PLACE = ("reshape", "squeeze", "expand_dims")
 
 
 class _Scope:
-    """The arrays of a function while its operations are written, and which buffers may be overwritten."""
+    """Arrays of a function while its operations are written, and the buffers that may be overwritten."""
 
     def __init__(self, w: Writer, flat: Flat, args: Sequence[Value], owned: Sequence[bool]) -> None:
         self.w = w
@@ -97,7 +97,7 @@ class _Scope:
         return isinstance(v, Var) and self.last.get(v, -1) == k
 
     def claim(self, v: Term, k: int) -> bool:
-        """Whether operation k may overwrite the buffer of its operand v; others that read it are computed before."""
+        """Return whether operation k may overwrite the buffer of its operand v; compute other readers first."""
         x = self.read(v)
         if not self.is_last(v, k) or x.buffer is None or x.buffer in self.foreign:
             return False
@@ -105,7 +105,7 @@ class _Scope:
             if other is v or self.last.get(other, -1) < k or x.buffer not in y.reads:
                 continue
             if y.buffer is x.buffer:
-                return False  # another name of the whole
+                return False  # an alias of the whole buffer
             self.env[other] = self.w.memory(y)
         return True
 
@@ -119,10 +119,10 @@ def compute(
     made: Callable[[Buffer], None] = lambda _: None,
     used: dict[Var, tuple[int, str]] | None = None,
 ) -> list[Value]:
-    """Write the operations of a function for these arguments; its results.
+    """Write the operations of a function for these arguments, and return its results.
 
-    Some results have a buffer to lie in; `made` is called when one holds its result. Buffers of arguments that are
-    `owned` may be overwritten. Of arrays with an axis of rows in use only the `used` part is computed.
+    `targets` are buffers for some of the results; `made` is called when one holds its result. Buffers of `owned`
+    arguments may be overwritten. Of arrays with an axis of rows in use, only the `used` part is computed.
     """
     targets, used, totals = targets or {}, used or {}, {}
     groups = _groups(flat) if w.lanes > 1 else {}
@@ -150,7 +150,7 @@ def compute(
 
 
 def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) -> list[Value]:
-    """The results of an operation."""
+    """Write an operation and return its results."""
     if op.name in SEQUENTIAL and w.sequential:
         return SEQUENTIAL[op.name](w, op, [scope.in_memory(v, RECOMPUTED) for v in op.inputs])
     if not is_written(op.name):
@@ -192,7 +192,7 @@ def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) 
 
 
 def _with_reads(op: Operation, x: Value, operands: Sequence[Value]) -> Value:
-    """A new expression, with the buffers that it reads."""
+    """Return a new expression with its `reads` and `aligned` buffers set."""
     if x.buffer is not None or x.names is not None or any(x is y for y in operands):
         return x
     reads = frozenset().union(*(y.reads for y in operands))
@@ -205,7 +205,7 @@ def _with_reads(op: Operation, x: Value, operands: Sequence[Value]) -> Value:
 
 
 def _owned(op: Operation, scope: _Scope, k: int) -> list[bool]:
-    """Which operands a loop or a branch may overwrite."""
+    """Return which operands a loop or a branch may overwrite."""
     claimed = [scope.claim(v, k) for v in op.inputs]
     buffers = [scope.read(v).buffer for v in op.inputs]
     return [c and buffers.count(b) == 1 for c, b in zip(claimed, buffers, strict=True)]
@@ -237,16 +237,16 @@ def is_written(name: str) -> bool:
 
 
 def _inner(op: Operation, platform: str) -> list[Flat]:
-    """The functions of a loop or a branch."""
+    """Return the functions of a loop or a branch."""
     found = (op.params[k] for k in INNER[op.name])
     closed = [c for x in found for c in (x if isinstance(x, tuple) else (x,))]
     return [flatten(c, platform) for c in closed]
 
 
 def _limit(op: Operation, lanes: int) -> int:
-    """The cost of an entry from which on an operand is computed before it is spread over more entries, or joined."""
+    """Return the cost of an entry above which an operand is stored before it is broadcast or reduced."""
     x, out = op.inputs[0] if op.inputs else None, op.outputs[0]
-    if op.name == "pad":  # which computes it for all entries, whether they are outside or not
+    if op.name == "pad":  # evaluates the operand for all entries, also those of the padding
         return OFTEN_COST
     if op.name == "broadcast_in_dim" and x is not None:
         return RECOMPUTED if math.prod(out.shape) > 4 * math.prod(x.shape) else 10**9
@@ -256,7 +256,7 @@ def _limit(op: Operation, lanes: int) -> int:
 
 
 def _picks_few(op: Operation, lanes: int) -> bool:
-    """Whether an operation reads known entries of an array, at most half of them: one lane computes these alone."""
+    """Return whether one lane gathers at most half of an array at constant indices, so that it computes only these."""
     return (
         op.name == "gather"
         and lanes == 1
@@ -266,7 +266,7 @@ def _picks_few(op: Operation, lanes: int) -> bool:
 
 
 def _limit_of_terms(terms: int, sums: int, lanes: int) -> int:
-    """The cost from which on more lanes compute the terms of sums first: those that would add them are few, or many."""
+    """Return the cost of a term above which all lanes store the terms before others add them, because it is faster."""
     passes, count = math.ceil(sums / lanes), terms / sums
     saved = passes * count - math.ceil(terms / lanes)
     spent = math.ceil(terms / lanes) * CYCLES_OF_STORE + passes * count * CYCLES_OF_LOAD + CYCLES_OF_WAIT
@@ -274,17 +274,18 @@ def _limit_of_terms(terms: int, sums: int, lanes: int) -> int:
 
 
 def _is_stored(op: Operation) -> bool:
-    """Whether the results of an operation lie in memory in any case."""
+    """Return whether the results of an operation are always stored in memory."""
     return op.name in STATEMENTS or op.name in CONTROL or op.name in JOINS
 
 
 def _kept(flat: Flat, often: bool, lanes: int, groups: dict[int, list[int]]) -> set[Var]:
-    """What goes to memory since loops read it more than once, and computing it again costs more.
+    """Return the arrays to store in memory, because loops read them more than once and recomputing them costs more.
 
-    More than one loop; or one loop `often`, a guess, since what a lane has computed already it does not compute again.
+    These are arrays that several loops read. With `often`, arrays that one loop reads many times are stored too. This
+    is an estimate, since a lane does not recompute an expression that it has already computed.
     """
     cost: dict[Var, float] = {}
-    reader = {j: k for k, group in groups.items() for j in group}  # of a group as of one loop
+    reader = {j: k for k, group in groups.items() for j in group}  # a group counts as one loop
     for k, op in enumerate(flat.operations):
         own = sum(cost.get(v, 1) for v in op.inputs if isinstance(v, Var))
         x = op.inputs[0] if op.inputs else None
@@ -300,7 +301,7 @@ def _kept(flat: Flat, often: bool, lanes: int, groups: dict[int, list[int]]) -> 
         if isinstance(v, Var):
             readers.setdefault(v, set()).add(-1)
     kept: set[Var] = set()
-    read: dict[Var, float] = {}  # how many entries of it are computed, if it is not kept
+    read: dict[Var, float] = {}  # how many entries are computed if the array is not stored
     for k, op in reversed(list(enumerate(flat.operations))):
         mine: set[int] = {reader[k]} if k in reader else set()
         for v in op.outputs if k not in reader else ():
@@ -321,14 +322,14 @@ def _kept(flat: Flat, often: bool, lanes: int, groups: dict[int, list[int]]) -> 
 
 
 def _is_read_often(v: Var, entries: float, cost: float, lanes: int) -> bool:
-    """Whether lanes that compute so many entries of an array, half of them known already, rather keep it."""
+    """Return whether storing an array is cheaper than computing so many entries, if half of them are known already."""
     passes, own = entries / lanes, math.ceil(math.prod(v.shape) / lanes)
     spent = own * CYCLES_OF_STORE + passes * CYCLES_OF_LOAD + CYCLES_OF_WAIT
     return (passes / 2 - own) * cost > spent
 
 
 def _entries(op: Operation, v: Var, kept: set[Var], read: dict[Var, float]) -> float:
-    """How many entries of an operand an operation computes."""
+    """Return how many entries of an operand an operation computes."""
     own, size = math.prod(v.shape), math.prod(op.outputs[0].shape)
     if _is_stored(op) or op.name in OFTEN:
         return own
@@ -337,7 +338,7 @@ def _entries(op: Operation, v: Var, kept: set[Var], read: dict[Var, float]) -> f
 
 
 def _new(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None = None) -> Buffer:
-    """Memory for the result of an operation."""
+    """Return memory for the result of an operation."""
     out = op.outputs[0]
     return target or w.buffer(out.dtype, math.prod(out.shape), uniform=all(x.uniform for x in operands))
 
@@ -345,12 +346,12 @@ def _new(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | N
 def _join(
     w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None, used: tuple[int, str] | None
 ) -> Value:
-    """Arrays one after the other, in memory, of which a part may be `used`."""
+    """Concatenate or stack arrays in memory; only a part of the result may be `used`."""
     out, axis = op.outputs[0], op.params["axis" if op.name == "stack" else "dimension"]
     buffer, begin = _new(w, op, operands, target), 0
     if axis > 0 and math.prod(out.shape[axis:]) <= LONGEST_ROW and math.prod(out.shape) > 0:
         joined = replace(JOINS[op.name](op, operands)[0], used=used)
-        w.fill(buffer, joined, out.shape, split=axis)  # a lane writes a row
+        w.fill(buffer, joined, out.shape, split=axis)  # one lane writes a row
         return w.stored(buffer, out.shape)
     for x in operands:
         if op.name == "stack":
@@ -363,7 +364,7 @@ def _join(
 
 
 def _padded(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None) -> Value:
-    """An array within a larger one, in memory; what is cut off is not written."""
+    """Pad an array in memory; entries that negative padding cuts off are not written."""
     (x, value), out = operands, op.outputs[0]
     low = [int(c[0]) for c in op.params["padding_config"]]
     high = [int(c[1]) for c in op.params["padding_config"]]
@@ -382,7 +383,7 @@ def _padded(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer 
 
 
 def _updated(w: Writer, op: Operation, operands: Sequence[Value], claimed: bool, target: Buffer | None) -> Value:
-    """An array of which a block is written: in place if its buffer is `claimed`."""
+    """Write a block of an array, in place if its buffer is `claimed`."""
     (x, update, *starts), out = operands, op.outputs[0]
     uniform = all(y.uniform for y in operands)
     if claimed and x.buffer is not None and x.buffer.uniform == uniform and (target is None or target is x.buffer):
@@ -399,7 +400,7 @@ def _updated(w: Writer, op: Operation, operands: Sequence[Value], claimed: bool,
 
 
 def _running(w: Writer, op: Operation, x: Value, target: Buffer | None) -> Value:
-    """Sums, products or extremes up to each entry of an axis, by one lane."""
+    """Write cumulative sums, products or extremes along an axis, by one lane."""
     out, axis, reverse = op.outputs[0], op.params["axis"], op.params["reverse"]
     start, join = CUMULATIVE[op.name]
     n, lengths = x.shape[axis], [m for d, m in enumerate(x.shape) if d != axis]
@@ -418,7 +419,7 @@ def _running(w: Writer, op: Operation, x: Value, target: Buffer | None) -> Value
 
 
 def _in_parts(w: Writer, op: Operation, x: Value) -> Value:
-    """What is left to be joined when lanes have joined parts of few long rows, or the operand itself."""
+    """Reduce parts of few long rows in parallel, and return the partial results; else return the operand."""
     axes, out = op.params["axes"], op.outputs[0]
     count, rows = math.prod(x.shape[a] for a in axes), math.prod(out.shape)
     axis = max(axes, key=lambda a: x.shape[a], default=0)
@@ -445,14 +446,14 @@ def _in_parts(w: Writer, op: Operation, x: Value) -> Value:
 
 
 def _is_total(op: Operation) -> bool:
-    """Whether an operation reduces a long array to a number."""
+    """Return whether an operation reduces a long array to a number."""
     if op.name not in REDUCTIONS or not isinstance(op.inputs[0], Var):
         return False
     return math.prod(op.outputs[0].shape) == 1 and math.prod(op.inputs[0].shape) >= FEWEST_OF_TOTAL
 
 
 def _groups(flat: Flat) -> dict[int, list[int]]:
-    """Reductions to a number that all lanes compute in one pass, by the first of them: of arrays of one shape."""
+    """Return groups of reductions to a number, of arrays of one shape, to fuse; keys are their first operations."""
     made = {v: k for k, op in enumerate(flat.operations) for v in op.outputs}
     found: dict[int, list[int]] = {}
     taken: set[int] = set()
@@ -469,7 +470,7 @@ def _groups(flat: Flat) -> dict[int, list[int]]:
 
 
 def _totals(w: Writer, flat: Flat, together: Sequence[int], scope: _Scope) -> dict[int, Value]:
-    """Reductions of arrays of one shape to a number each, by all lanes at once."""
+    """Write a group of reductions to a number, of arrays of one shape, in parallel."""
     group = [(j, flat.operations[j]) for j in together]
     first = group[0][1]
     terms = [scope.read(op.inputs[0]) for _, op in group]
@@ -505,7 +506,7 @@ def _totals(w: Writer, flat: Flat, together: Sequence[int], scope: _Scope) -> di
 
 
 def _block_of_product(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[int, int] | None:
-    """Rows and columns of a product that a lane computes at once; None where one entry after the other is as good."""
+    """Return rows and columns of the blocks of a matrix product; None if blocks gain too little over single entries."""
     (a, b), out = operands, op.outputs[0]
     (ca, cb), (batch, _) = op.params["dimension_numbers"]
     if batch or (len(ca), len(a.shape), len(b.shape)) != (1, 2, 2) or a.shape[ca[0]] < LEAST_TERMS:
@@ -525,7 +526,7 @@ def _block_of_product(w: Writer, op: Operation, operands: Sequence[Value]) -> tu
 def _product(
     w: Writer, op: Operation, operands: Sequence[Value], block: tuple[int, int], target: Buffer | None
 ) -> Value:
-    """A product of matrices, of which each lane computes blocks: an entry of the operands is read for several sums."""
+    """Write a blocked matrix product: a lane computes blocks, and uses each entry that it reads for several sums."""
     (a, b), out = operands, op.outputs[0]
     (ca, cb), _ = op.params["dimension_numbers"]
     blocks = [-(-n // size) for n, size in zip(out.shape, block, strict=True)]
@@ -554,7 +555,7 @@ def _product(
 
 
 def _long_cumsum(w: Writer, op: Operation, x: Value, target: Buffer | None) -> Value:
-    """Sums up to each entry of one long axis: of parts of it, of the parts before, then within each part."""
+    """Write a prefix sum of a long axis in three passes: sums of parts, prefix sums of these, sums within each part."""
     out, axis, reverse = op.outputs[0], op.params["axis"], op.params["reverse"]
     count = x.shape[axis]
     parts = min(MOST_PARTS, LANES_OF_SUM * -(-count // (TERMS_OF_PART * LANES_OF_SUM)))
@@ -562,7 +563,7 @@ def _long_cumsum(w: Writer, op: Operation, x: Value, target: Buffer | None) -> V
     buffer = target or w.buffer(out.dtype, x.size)
 
     def visit(body: Body, index: Sequence[Index], total: str, store: bool) -> None:
-        """Add the entries of a part, in their order, and write the sum at each."""
+        """Add the entries of a part, in their order, and with `store` write the sum at each."""
         with body.loop(size) as t:
             i = body.index(plus(f"{index[-1]} * {size}", t))
             inside = body.index(chosen(f"{i} < {count}", str(i), str(count - 1)))
@@ -597,9 +598,9 @@ def _long_cumsum(w: Writer, op: Operation, x: Value, target: Buffer | None) -> V
 
 
 def _scatter(w: Writer, op: Operation, operands: Sequence[Value], claimed: bool, target: Buffer | None) -> Value:
-    """A scatter whose lanes go over the updates, in place if the buffer of the array is `claimed`.
+    """Write a scatter as a parallel loop over updates, in place if the buffer of the array is `claimed`.
 
-    Where two have one place, either may be the last one, as in XLA.
+    If two updates have the same place, either may be the last one, as in XLA.
     """
     (x, indices, updates), out, mode = operands, op.outputs[0], str(op.params["mode"])
     d = op.params["dimension_numbers"]
@@ -636,14 +637,14 @@ def _scatter(w: Writer, op: Operation, operands: Sequence[Value], claimed: bool,
     test = body.let(np.dtype(bool), " && ".join(tests)) if tests else "true"
     store = f"{join}({test}, {buffer.name}, {to}, {value});"
     body.cost += CYCLES_OF_ATOMIC * (SCATTERS[op.name][1] != "SET")
-    body.reads.add(buffer)  # all of it is filled before
+    body.reads.add(buffer)  # the copy of the operand must be complete
     w.write(body, [store], rows, head)
     w.written(buffer)
     return w.stored(buffer, out.shape)
 
 
 def _rows_to_look_for(w: Writer, op: Operation) -> np.ndarray | None:
-    """The known updates of each row, or None. One lane rather goes over the updates, if few rows have most of them."""
+    """Return the known updates of each row, or None; also None if one lane would read a table with many gaps."""
     rows = known_rows(op)
     if rows is None or (w.lanes == 1 and rows.size > MOST_EMPTY * op.inputs[2].shape[0]):
         return None
@@ -651,7 +652,7 @@ def _rows_to_look_for(w: Writer, op: Operation) -> np.ndarray | None:
 
 
 def _is_searched(op: Operation) -> bool:
-    """Whether each entry of a scatter looks for its updates: sums keep their order, as long as that is little work."""
+    """Return whether each entry of a scatter loops over all updates: sums keep their order, and the work is small."""
     updates, out = op.inputs[2], op.outputs[0]
     if SCATTERS[op.name][1] == "SET":
         return False
@@ -660,9 +661,9 @@ def _is_searched(op: Operation) -> bool:
 
 
 def _lists(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[Value, Value] | None:
-    """Of each place of a scatter its first update, and of each update the next one there, -1 where there is none.
+    """Return linked lists of a scatter's updates: the first update of each place, and the next one after each update.
 
-    None where the order does not matter, places overlap, or lists cost too much.
+    -1 ends a list. Returns None if the order does not matter, places overlap, or lists cost too much.
     """
     (x, indices, updates), d, mode = operands, op.params["dimension_numbers"], str(op.params["mode"])
     dims, axes = d.scatter_dims_to_operand_dims, _axes_of_updates(op)
@@ -709,13 +710,13 @@ def _lists(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[Value, 
 
 
 def _axes_of_updates(op: Operation) -> list[int]:
-    """The axes of a scatter's updates that are not within a window."""
+    """Return the axes of a scatter's updates that are not window axes."""
     window = op.params["dimension_numbers"].update_window_dims
     return [k for k in range(len(op.inputs[2].shape)) if k not in window]
 
 
 def _along_lists(op: Operation, operands: Sequence[Value], first: Value, after: Value) -> Value:
-    """A scatter whose entries go along the lists of their updates, so that sums have an order."""
+    """Write a scatter in which each entry follows the list of its updates, so that sums have a fixed order."""
     (x, _, updates), out, d = operands, op.outputs[0], op.params["dimension_numbers"]
     join, dims, axes = SCATTERS[op.name][0], d.scatter_dims_to_operand_dims, _axes_of_updates(op)
     lengths, kept = (
@@ -744,7 +745,7 @@ def _along_lists(op: Operation, operands: Sequence[Value], first: Value, after: 
 
 @dataclass
 class _Place:
-    """Variables or memory to which branches, or turns of a loop, give the values of an array."""
+    """Variables or memory for an array that branches, or iterations of a loop, assign."""
 
     w: Writer
     value: Value
@@ -752,7 +753,7 @@ class _Place:
     def give(self, x: Value) -> None:
         """Write the values of an array."""
         if self.value.names is None:
-            assert self.value.buffer is not None  # a place is one or the other
+            assert self.value.buffer is not None  # without names it has a buffer
             if self.value.buffer is not x.buffer:
                 self.w.fill(self.value.buffer, x, x.shape)
             return
@@ -766,7 +767,7 @@ class _Place:
 
 
 def _place(w: Writer, v: Var, uniform: bool, in_memory: bool = False) -> _Place:
-    """A new place for an array like `v`."""
+    """Return a new place for an array like `v`."""
     size = math.prod(v.shape)
     if 0 < size <= w.registers and not in_memory:
         names = w.declared(v.dtype, size, uniform or not w.wide)
@@ -775,7 +776,7 @@ def _place(w: Writer, v: Var, uniform: bool, in_memory: bool = False) -> _Place:
 
 
 def _settled(w: Writer, x: Value) -> Value:
-    """What a place holds now, whatever it is given later."""
+    """Return the present value of a place, which later assignments do not change."""
     if x.names is None or w.lanes > 1:
         return x
     return named(w, x.shape, x.dtype, [w.block.fresh(x.dtype, name) for name in x.names], x.uniform)
@@ -821,7 +822,7 @@ def _cond(w: Writer, op: Operation, operands: list[Value], owned: list[bool], _:
 def _cond_of_each(
     w: Writer, which: Value, op: Operation, branches: Sequence[Flat], args: Sequence[Value]
 ) -> list[Value]:
-    """Results of the branch of each world: one after the other, those that no world takes left out."""
+    """Return the results of each world's branch: run all branches in turn, except those that no world takes."""
     places = [_place(w, v, False) for v in op.outputs]
     own = w.name_of(which)
     for k, branch in enumerate(branches):
@@ -836,7 +837,7 @@ def _cond_of_each(
 
 
 def _where(mask: str, x: Value, old: Value) -> Value:
-    """The new array in worlds where the mask holds, the old one elsewhere."""
+    """Return the new array in worlds where the mask holds, and the old one elsewhere."""
     entry = lambda body, i: body.let(x.dtype, chosen(mask, body.at(x, i), body.at(old, i)))  # noqa: E731
     aligned = (x.aligned | old.aligned) - (x.reads - x.aligned)
     return Value(x.shape, x.dtype, entry, x.cost + CYCLES_OF_LOAD, reads=x.reads | old.reads, aligned=aligned)
@@ -851,9 +852,9 @@ def _carried(
     targets: Targets,
     indexed: set[int],
 ) -> list[_Place]:
-    """Places of what a loop changes, which begin with these values: where the result of one lane's loop shall lie.
+    """Return initialised places of the arrays that a loop carries: with one lane, the `targets` of its results if any.
 
-    Those that are `indexed` are written at places that are known at run time only.
+    Arrays of `indexed` are stored in memory, since the loop writes entries at run-time indices.
     """
     places = []
     for k, (v, x, own, u) in enumerate(zip(variables, start, owned, uniform, strict=True)):
@@ -874,7 +875,7 @@ def _carried(
 
 
 def _indexed(w: Writer, body: Flat, first: int, size: int) -> set[int]:
-    """Which of `size` inputs, from the first one on, one lane's loop writes at places known at run time only."""
+    """Return which of `size` inputs, from `first` on, a loop of one lane writes at run-time indices."""
     mine = {v: k for k, v in enumerate(body.inputs[first : first + size])}
     if w.lanes > 1 or w.wide or all(math.prod(v.shape) <= 1 or math.prod(v.shape) > w.registers for v in mine):
         return set()
@@ -882,7 +883,7 @@ def _indexed(w: Writer, body: Flat, first: int, size: int) -> set[int]:
 
 
 def _written_at_run_time(flat: Flat) -> set[Var]:
-    """Arrays of which entries are written whose indices are not constants, in inner functions too."""
+    """Return the arrays whose entries are written at run-time indices, also in nested functions."""
     found: set[Var] = set()
     for op in reversed(flat.operations):
         indices = op.inputs[1:2] if op.name in SCATTERS else op.inputs[2:]
@@ -897,7 +898,7 @@ def _written_at_run_time(flat: Flat) -> set[Var]:
 
 
 def _operands_of_inner(op: Operation) -> list[Sequence[Term]]:
-    """The operands of each function of a loop or a branch."""
+    """Return the operands of each function of a loop or a branch."""
     if op.name == "cond":
         return [op.inputs[1:]] * len(op.params["branches"])
     if op.name == "scan":
@@ -908,12 +909,12 @@ def _operands_of_inner(op: Operation) -> list[Sequence[Term]]:
 
 
 def _advance(w: Writer, places: Sequence[_Place], new: Sequence[Value], mask: str = "") -> None:
-    """Give all places new values at once; with a mask only in the worlds where it holds."""
+    """Assign new values to all places simultaneously; with a mask, only in the worlds where it holds."""
     todo = [(p, _where(mask, x, p.value) if mask else x) for p, x in zip(places, new, strict=True) if not _is_at(p, x)]
     if w.lanes > 1:
         todo = [(p, w.memory(x)) for p, x in todo]
         if any(x.size > 1 for _, x in todo):
-            w.sync()  # which no lane passes before all have read what changes now
+            w.sync()  # all lanes have read the old values
     else:
         todo = [(p, w.in_registers(x) if p.value.names else x) for p, x in todo]
         for k, (p, _) in enumerate(todo):
@@ -973,7 +974,7 @@ def _finished(w: Writer, place: _Place) -> Value:
 
 
 def row_of(x: Value, i: str) -> Value:
-    """`x[i]` along the first axis."""
+    """Return `x[i]` along the first axis."""
     return Value(
         x.shape[1:], x.dtype, lambda b, index: b.at(x, [b.index(i), *index]), x.cost, reads=x.reads, uniform=x.uniform
     )
@@ -1022,9 +1023,9 @@ def _scan(w: Writer, op: Operation, operands: list[Value], owned: list[bool], ta
 
 
 def _over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets) -> list[Value]:
-    """Results of rows in use, and sums over them: a loop of dynamic length by one lane, all rows by several.
+    """Write the results of rows in use, and sums over them: one lane runs a loop of dynamic length.
 
-    In a vector of worlds it is as long as the one that uses most needs; a row that is not in use counts for nothing.
+    In a vector of worlds the loop is as long as the world with the most rows needs. Rows not in use add nothing.
     """
     p = op.params
     nshared, nmapped = p["nshared"], p["nmapped"]
@@ -1057,7 +1058,7 @@ def _over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets
 
 
 def _by_lanes(w: Writer, op: Operation, operands: list[Value], targets: Targets) -> list[Value]:
-    """Results of rows in use, and sums over them: all such rows at once."""
+    """Write the results of rows in use, and sums over them, by several lanes: all such rows in parallel."""
     p, (count, *rest) = op.params, operands
     flat, nshared = flatten(p["every"], w.platform), p["nshared"]
     most = op.inputs[1 + nshared].shape[0]
@@ -1083,12 +1084,12 @@ def _by_lanes(w: Writer, op: Operation, operands: list[Value], targets: Targets)
 
 
 def _world_program(w: Writer, op: Operation, operands: list[Value], _: Targets) -> list[Value]:
-    """Results of a C function of one world, which each world of the vector calls with arrays of its own."""
+    """Write calls of a C function of one world, one for each world of the vector, with arrays of its own."""
     source = op.params["plan"].source()
     name = w.external(source, [v.dtype for v in op.inputs], [v.dtype for v in op.outputs])
     operands = [w.in_buffer(x) for x in operands]
     w.note_reads()
-    arguments, own = [], []  # arrays of their own, world after world
+    arguments, own = [], []  # arrays in which each world is contiguous
     for x in operands:
         assert x.buffer is not None  # as asked for
         x.buffer.last = max(x.buffer.last, w.epoch)
@@ -1116,7 +1117,7 @@ def _world_program(w: Writer, op: Operation, operands: list[Value], _: Targets) 
 
 
 def _call(w: Writer, op: Operation, operands: list[Value], _: Targets) -> list[Value]:
-    """Results of a handler of another library, which reads memory and extents of its buffers and not their types."""
+    """Write a call of another library's handler, which reads data and extents of its buffers, but not their types."""
     name = op.params["target_name"]
     declaration = f"XLA_FFI_Error* {name}(XLA_FFI_CallFrame*);"
     if declaration not in w.tables:
@@ -1145,22 +1146,22 @@ def _call(w: Writer, op: Operation, operands: list[Value], _: Targets) -> list[V
 
 
 def _single(x: Value, i: str) -> Value:
-    """`x[i:i+1]` along the first axis."""
+    """Return `x[i:i+1]` along the first axis."""
     entry = lambda b, index: b.at(x, [b.index(i), *index[1:]])  # noqa: E731
     return Value((1, *x.shape[1:]), x.dtype, entry, x.cost, reads=x.reads, uniform=x.uniform)
 
 
 def _sum(w: Writer, x: Value, y: Value) -> Value:
-    """The sum of two arrays of one shape."""
+    """Return the sum of two arrays of one shape."""
     entry = lambda b, i: b.let(x.dtype, f"({b.at(x, i)} + {b.at(y, i)})")  # noqa: E731
     reads = x.reads | y.reads
     found = Value(x.shape, x.dtype, entry, x.cost + y.cost + 1, reads=reads, aligned=reads)
-    return replace(found, symmetric=y.symmetric)  # so is what was added before
+    return replace(found, symmetric=y.symmetric)  # if y is symmetric, so is the sum before it
 
 
-# Rules of primitives that only a program of one world or entry has: `pool` adds its own.
+# Rules of primitives that only programs of one world or entry support: `pool` adds its own.
 SEQUENTIAL: dict[str, Callable[[Writer, Operation, list[Value]], list[Value]]] = {}
-# Primitives that are gone when a jaxpr is flat.
+# Primitives that `flatten` removes.
 TRANSPARENT = ("custom_vmap_call", "custom_linear_solve", "xla_metadata_value", "platform_index", "world_program")
 TRANSPARENT += ("reduce",)
 SYSTEMS_PRIMITIVES = ("cholesky", "triangular_solve", "small_matrices")  # tested by `test_operations`

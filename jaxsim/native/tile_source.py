@@ -18,8 +18,8 @@ from jaxsim.native.writer import USUAL_LANES, Buffer, Writer, places
 
 MOST_PARAMETERS = 500  # pointers of a kernel: 4 KB
 LANES = (32, 64, 128, 256, 512)
-# Cost model for the choice of lanes, not a measurement: a GPU of about a hundred multiprocessors, with the warps and
-# bytes that one of them holds, the instructions that it issues in a cycle, and the cycles of an instruction and a barrier.
+# Cost model for the choice of lanes, not a measurement: a GPU of about a hundred multiprocessors, the warps and bytes
+# that one of them holds, the instructions that it issues in a cycle, and the cycles of an instruction and a barrier.
 MULTIPROCESSORS, RESIDENT_BYTES, RESIDENT_WARPS, SCHEDULERS = 100, 200 << 10, 48, 4
 LATENCY, WAIT = 4, {32: 20, 64: 35, 128: 40, 256: 50, 512: 70}
 BYTES_OF_CYCLE = 1600  # to and from global memory
@@ -67,7 +67,7 @@ def _results(flat: Flat, source: TileSource, count: int) -> list[jax.ShapeDtypeS
 
 
 def real_type(flat: Flat, outputs: Sequence[Var]) -> np.dtype:
-    """Return the type of real numbers."""
+    """Return the floating-point type of a function, float32 if it has none."""
     types = (v.dtype for v in (*flat.inputs, *outputs) if np.issubdtype(v.dtype, np.floating))
     return next(types, np.dtype(np.float32))
 
@@ -100,7 +100,7 @@ class _Shape(NamedTuple):
 
 
 def _chosen(w: Writer, count: int, choices: Sequence[int]) -> tuple[float, _Shape, list[str]]:
-    """Choose lanes, and the arrays that go to global memory; return cycles by the model, the choice and declarations."""
+    """Choose lanes, and the arrays of global memory; return cycles by the model, the choice and declarations."""
     own = [b for b in w.buffers if not b.given]
     best: tuple[float, _Shape, list[str]] | None = None
     for limit in APART:

@@ -1,4 +1,4 @@
-"""Which arrays are the same for all worlds of a vector: loops over them need no masks, and their numbers one place."""
+"""Find uniform arrays, which are the same for all worlds of a vector: they need no masks and are stored once."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from jaxsim.xla.compat import scan_lengths
 
 
 def uniform_outputs(flat: Flat, inputs: Sequence[bool], platform: str) -> list[bool]:
-    """Whether each output is uniform where these inputs are."""
+    """Return whether each output is uniform, given which inputs are."""
     known = {v for v, u in zip(flat.inputs, inputs, strict=True) if u}
 
     def is_known(v: Term) -> bool:
@@ -22,7 +22,7 @@ def uniform_outputs(flat: Flat, inputs: Sequence[bool], platform: str) -> list[b
 
 
 def uniform_results(op: Operation, operands: Sequence[bool], platform: str) -> list[bool]:
-    """The same for the results of an operation."""
+    """Return whether each result of an operation is uniform, given which operands are."""
     if op.name == "while":
         return carried_by_while(op, operands, platform)
     if op.name == "scan":
@@ -36,7 +36,7 @@ def uniform_results(op: Operation, operands: Sequence[bool], platform: str) -> l
 
 
 def carried_by_while(op: Operation, operands: Sequence[bool], platform: str) -> list[bool]:
-    """Whether what a loop carries is uniform: where its length is not, nothing that it changes is."""
+    """Return whether each carried array of a `while` is uniform; if its length is not, no changed array is."""
     p, nc = op.params, op.params["cond_nconsts"]
     nb = p["body_nconsts"]
     test, body = flatten(p["cond_jaxpr"], platform), flatten(p["body_jaxpr"], platform)
@@ -51,7 +51,7 @@ def carried_by_while(op: Operation, operands: Sequence[bool], platform: str) -> 
 
 
 def carried_by_scan(op: Operation, operands: Sequence[bool], platform: str) -> list[bool]:
-    """Whether what a scan carries is uniform."""
+    """Return whether each carried array of a `scan` is uniform."""
     (nc, nk), body = scan_lengths(op.params, len(op.inputs)), flatten(op.params["jaxpr"], platform)
     carry = list(operands[nc : nc + nk])
     while True:

@@ -1,7 +1,7 @@
-"""Along which axis of an array its rows in use lie, of functions of rows (`rows.py`) that all lanes compute at once.
+"""Find the axis of each array along which rows lie, in functions of rows (`rows.py`) that all lanes compute together.
 
-Row i of each array depends on row i of the operands alone. Its entries lie one after the other in some axis, several of
-a row where axes have been joined. Where only the first rows are in use, loops over that axis end with them.
+Row i of each array depends on row i of the operands alone. Rows follow each other along some axis. If axes were merged,
+a row has several entries there. If only the first rows are in use, loops over that axis end after them.
 """
 
 import math
@@ -16,11 +16,11 @@ Places = Sequence[Rows | None]  # of operands
 
 
 class _Unknown(Exception):
-    """An operation of which it is not known where the rows of its result lie."""
+    """No rule says where the rows of an operation's result lie."""
 
 
 def rows_in_use(flat: Flat, first: int, count: int) -> dict[Var, Rows] | None:
-    """Where rows lie in all arrays that have any; None where that is not known.
+    """Return where rows lie in all arrays that have rows; None if that is not known.
 
     The inputs from `first` on have one of the `count` rows for each entry of their first axis.
     """
@@ -130,7 +130,7 @@ def _product(op: Operation, places: Places, _: int) -> Places:
 
 
 def _gather(op: Operation, places: Places, _: int) -> Places:
-    """Rows chosen by the indices of each row, or columns of rows, the same for all of them."""
+    """Return where rows lie after a gather: of rows by indices of each row, or of the same columns of all rows."""
     of_array, of_indices = places
     d, x, indices = op.params["dimension_numbers"], *op.inputs
     batch = [k for k in range(len(op.outputs[0].shape)) if k not in d.offset_dims]

@@ -1,7 +1,7 @@
-"""A function of a world for vectors of worlds on a CPU: each number of the kernel is that of several worlds at once.
+"""Compile a function of one world for vectors of worlds on a CPU: each SIMD lane computes one world.
 
 XLA makes many small kernels of a reverse pass, whose inner loops go over axes of three or six numbers. Here the inner
-loop is over worlds, always as long as a vector, and what operations hand on stays in the cache of a core.
+loop is over worlds, always as long as a vector, and intermediate values stay in the cache of a core.
 """
 
 import math
@@ -20,13 +20,13 @@ from jaxsim.native.statements import compute
 from jaxsim.native.tile_source import real_type
 from jaxsim.native.writer import Buffer, Writer, places
 
-# Bounds of what is written as such a program; the ant has 290,000 numbers, 0.9 MB
-MOST_NUMBERS = 1_000_000  # that operations make of a world
+# Bounds of such a program; the ant has 290,000 numbers, 0.9 MB
+MOST_NUMBERS = 1_000_000  # entries of all results, for one world
 MOST_BYTES = 8 << 20  # of arrays of a vector of worlds
 
 
 def run(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    """Results (count, ...) of the function. Raises UnsupportedPrimitive, and CompilerMissing without a C++ compiler."""
+    """Return results (count, ...). Raises UnsupportedPrimitive, and CompilerMissing without a C++ compiler."""
     out = [jax.ShapeDtypeStruct((count, *v.shape), v.dtype) for v in flat.outputs]
     text, parts = source(flat, tuple(has_worlds))
     for part in parts:
@@ -38,7 +38,7 @@ def run(flat: Flat, has_worlds: Sequence[bool], count: int, operands: Sequence[A
 
 
 def source(flat: Flat, has_worlds: tuple[bool, ...]) -> tuple[str, list[str]]:
-    """C++ source of the handler of a function for any number of worlds, and C sources of functions that it calls.
+    """Return C++ source of a function's handler for any number of worlds, and C sources of functions that it calls.
 
     Raises UnsupportedPrimitive.
     """
@@ -56,7 +56,7 @@ def source(flat: Flat, has_worlds: tuple[bool, ...]) -> tuple[str, list[str]]:
     place = {b: f"to{i} + first * {b.size}" for i, b in enumerate(results)}
 
     def hand_out(b: Buffer) -> None:
-        """Write a result to the worlds' memory, as soon as it is made: it is in a near cache then."""
+        """Write a result to the worlds' memory as soon as it is computed, while it is in the cache."""
         w.line(f"unpack({b.name}, {place.pop(b)}, {b.size}, worlds);")
         b.last = w.epoch = w.epoch + 1
 
@@ -71,12 +71,12 @@ def source(flat: Flat, has_worlds: tuple[bool, ...]) -> tuple[str, list[str]]:
 
 
 def _exported(name: str, world: str) -> str:
-    """C source of a library whose function `name` is the function `world` of a program's source."""
+    """Return C source of a library that exports the function `world` of a program's source as `name`."""
     return f"#include <string.h>\n{PREAMBLE}{world.replace('static void world(', f'void {name}(')}"
 
 
 def _buffer(w: Writer, v: Var, name: str, given: bool = False) -> Buffer:
-    """An array with this name: of all worlds in the program's memory if it is `given`, else of a vector of worlds."""
+    """Return an array with this name: that of all worlds in global memory if `given`, else of a vector of worlds."""
     found = w.buffer(v.dtype, math.prod(v.shape), name, uniform=given)
     found.given = given
     return found
@@ -100,7 +100,7 @@ def _text(w: Writer, flat: Flat, outputs: Sequence[Var], has_worlds: Sequence[bo
     body += w.lines
     here, real, newline = Path(__file__).parent, real_type(flat, outputs), "\n"
     signature = ", ".join(pointers)
-    # `visit` is apart from what knows where its memory is: else that is looked up again for each array
+    # `visit` is not inlined: otherwise the compiler computes the address of the thread's memory again for each array
     return f"""{native.PREAMBLE}#define REAL {c_type(real)}
 #define REAL_BITS {8 * real.itemsize}
 #define VECTOR_BYTES {native.vector_bytes()}

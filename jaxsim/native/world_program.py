@@ -1,7 +1,7 @@
-"""Functions of a world that are machine code on a CPU: C source of our own, with a plain form in JAX for all else.
+"""Functions of one world with C source for a CPU, and a reference implementation in JAX for everything else.
 
-XLA makes a kernel of every few operations, each with a start of its own and a place in memory for what it hands on. A
-stage of many small steps, of which most are not taken, is one call here: world after world, in the memory of a core.
+XLA makes a kernel of every few operations; each has to be started and passes results through memory. Here a stage of
+many small steps, most of which are skipped, is one call. It runs sequentially over worlds, in the cache of a core.
 """
 
 import contextlib
@@ -21,13 +21,13 @@ from jaxsim.native.expressions import C_TYPES, PREAMBLE, UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction, of_world
 from jaxsim.native.jaxpr import trace
 
-WORLDS_OF_PART = 8  # that a thread computes before it takes more: some tens of microseconds
+WORLDS_OF_PART = 8  # worlds that a thread takes at a time: some tens of microseconds
 
 
 class ProgramSource(NamedTuple):
-    """C source of a function `world(in0, in1, ..., out0, out1, ...)` of pointers; results begin as zeros.
+    """C source of a function `world(in0, in1, ..., out0, out1, ...)` of pointers; results are zero at the start.
 
-    `parts` are sources of functions that it calls, each a library of its own, which other programs share.
+    `parts` are sources of functions that it calls. Each is a separate library, which other programs share.
     """
 
     world: str
@@ -35,10 +35,10 @@ class ProgramSource(NamedTuple):
 
 
 class WorldProgram(NamedTuple):
-    """Two forms of a function of a world's arrays, whose results are like `results`.
+    """Two implementations of a function of one world, with results like `results`.
 
-    `plain(*operands)` returns a sequence of arrays. `source()` raises UnsupportedPrimitive where there is no other.
-    Both give the same numbers but for rounding. Derivatives are those of the plain form.
+    `plain(*operands)` returns a sequence of arrays. `source()` raises UnsupportedPrimitive if there is no C source.
+    Results of both differ by rounding only. Derivatives are those of `plain`.
     """
 
     plain: Callable[..., Sequence[Array]]
@@ -49,7 +49,7 @@ class WorldProgram(NamedTuple):
 
 
 def scalar_source(function: Callable[..., Sequence[Array]], operands: Sequence[Array]) -> Callable[[], ProgramSource]:
-    """`source` of a program that computes `function(*operands)`, written as one thread runs it (`c_source`)."""
+    """Return the `source` of a program that computes `function(*operands)`, generated for one thread (`c_source`)."""
     shapes = [jax.ShapeDtypeStruct(jnp.shape(x), jax.dtypes.canonicalize_dtype(x.dtype)) for x in operands]
 
     def source() -> ProgramSource:
@@ -60,9 +60,9 @@ def scalar_source(function: Callable[..., Sequence[Array]], operands: Sequence[A
 
 
 def rebuilt(tree: Any, operands: Sequence[Array]) -> Callable[[Sequence[Array]], Any]:
-    """A function of values for the `operands`, which are leaves of the tree, that gives the tree with these values.
+    """Return a function that rebuilds the tree with new values for `operands`, which are leaves of the tree.
 
-    Other leaves that are traced become None: a program reads only what it is given.
+    Other traced leaves become None: a program may read only its operands.
     """
     leaves, structure = jax.tree.flatten(tree)
     place_of = {id(x): i for i, x in enumerate(operands)}
@@ -77,7 +77,7 @@ def rebuilt(tree: Any, operands: Sequence[Array]) -> Callable[[Sequence[Array]],
 
 @lru_cache(maxsize=32)
 def _sources(program: WorldProgram, operands: tuple[jax.ShapeDtypeStruct, ...]) -> ProgramSource:
-    """Source of a handler of (operands..., whether each has worlds) for any number of worlds, and of its parts."""
+    """Return source of a handler of (operands..., whether each has worlds) for any number of worlds, and its parts."""
     source = program.source()
     n = len(operands)
     inputs = [f"const {C_TYPES[str(x.dtype)]}* a{i} = argument(frame, {i})->data;" for i, x in enumerate(operands)]
@@ -106,7 +106,7 @@ return 0;
 
 
 def run_program(program: WorldProgram, *operands: Array) -> list[Array]:
-    """Results of the program for one world."""
+    """Return the results of the program for one world."""
     return WORLD_PROGRAM(program, *operands)
 
 

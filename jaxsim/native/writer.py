@@ -1,8 +1,9 @@
-"""Values, buffers and statements of a loop program: what is written, and where arrays lie.
+"""Values, buffers and statements of a loop program: write statements, and assign memory to arrays.
 
-An array is an expression of its index until a loop needs it in memory, so that chains of operations become one loop.
-A program has LANES threads for a world. With one lane small arrays are variables, which a compiler keeps in registers.
-With more, what loops hand on lies in memory that the lanes share, and they wait where one reads what another one wrote.
+An array is an expression of its index until a loop needs it in memory, so that chains of operations are fused to one
+loop. A program has LANES threads ("lanes") for a world. With one lane, small arrays are variables, which a compiler
+keeps in registers. With several lanes, values pass between loops through shared memory, with a barrier before a lane
+reads what another lane wrote.
 """
 
 import hashlib
@@ -20,13 +21,13 @@ import numpy as np
 from jaxsim.native.expressions import Index, c_type, chosen, linear, literal, unravelled
 from jaxsim.native.jaxpr import CORE, GPU, VECTORS, Var
 
-WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes, with indices that are known
+WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes by unrolled code
 REGISTERS = 18  # numbers of an array that one lane keeps in variables
 ALIGNED = 16  # bytes
 OFTEN_COST = 3  # instructions of an entry that is read often
-CYCLES_OF_LOAD, CYCLES_OF_INDEX = 2, 2  # instructions that a load, and finding a place, count as
-SELECTED = 6  # variables among which a select chooses; of more the array is stored
-ONE = "if (lane == 0)"  # the head of what one lane does for all
+CYCLES_OF_LOAD, CYCLES_OF_INDEX = 2, 2  # cost of a load, and of computing an index, in instructions
+SELECTED = 6  # variables among which a select chooses; a longer array is stored
+ONE = "if (lane == 0)"  # the head of statements that one lane executes for all
 USUAL_LANES = 64  # of a world, to choose between rows and entries
 NAMES = re.compile(r"\b[A-Za-z_]\w*")
 Entry = Callable[["Body", Sequence[Index]], str]
@@ -34,10 +35,10 @@ Entry = Callable[["Body", Sequence[Index]], str]
 
 @dataclass(eq=False)
 class Buffer:
-    """An array in memory, used from epoch `first` to `last`: epochs end where lanes wait for each other.
+    """An array in memory with a live range from epoch `first` to `last`; an epoch ends at a barrier of the lanes.
 
-    `given` memory is the program's and is only read; slices of it begin where they say, without a clamp, if it is
-    `unsized`: a source that many models share does not know how long it is.
+    `given` memory belongs to the program and is only read. Slices of an `unsized` array are not clamped, since source
+    that many models share does not know its length.
     """
 
     name: str
@@ -48,25 +49,25 @@ class Buffer:
     given: bool = False
     width: int = 0  # bytes of a number, if they are not those of its type
     unsized: bool = False
-    uniform: bool = False  # of vectors of worlds: the same numbers for all of them
-    version: int = 0  # changes with what it holds
+    uniform: bool = False  # in vectors of worlds: the same numbers for all worlds
+    version: int = 0  # changes when its content changes
 
     @property
     def nbytes(self) -> int:
-        """Bytes in it."""
+        """Size in bytes."""
         return self.size * (self.width or self.dtype.itemsize)
 
 
-Targets = dict[Var, Buffer]  # where results shall lie
+Targets = dict[Var, Buffer]  # the buffers that results must be written to
 
 
 @dataclass(frozen=True, eq=False)
 class Value:
     """An array as an expression of its index; `cost` is that of an entry, in instructions.
 
-    It may lie in a `buffer`, or in variables with these `names`. `reads` are the buffers that its entries are computed
-    from, `aligned` those of which an entry reads the same entry only. It is `uniform` if all worlds of a vector have
-    the same numbers.
+    It may be stored in a `buffer`, or in variables with these `names`. `reads` are the buffers from which its entries
+    are computed. `aligned` are those of which entry i reads entry i only. It is `uniform` if all worlds of a vector
+    have the same numbers.
     """
 
     shape: tuple[int, ...]
@@ -79,24 +80,24 @@ class Value:
     aligned: frozenset[Buffer] = frozenset()
     uniform: bool = False
     symmetric: bool = False  # a square matrix
-    used: tuple[int, str] | None = None  # an axis of which only so many first entries, an expression, are in use
-    unset: bool = False  # any numbers will do
+    used: tuple[int, str] | None = None  # an axis, and an expression: how many of its first entries are in use
+    unset: bool = False  # uninitialised: its numbers do not matter
 
     @property
     def size(self) -> int:
-        """Numbers in it."""
+        """Number of entries."""
         return math.prod(self.shape)
 
 
 def stored(buffer: Buffer, shape: Sequence[int]) -> Value:
-    """A buffer as an array."""
+    """Return a buffer as an array."""
     shape, own = tuple(shape), frozenset([buffer])
     entry = lambda b, i: b.load(buffer, b.index(linear(i, shape)))  # noqa: E731
     return Value(shape, buffer.dtype, entry, CYCLES_OF_LOAD, buffer, None, own, own, buffer.uniform)
 
 
 class Body:
-    """Statements of one lane, each expression computed once."""
+    """Statements of one lane, with common subexpressions computed once."""
 
     def __init__(self, names: Iterator[str], known: ChainMap[Any, Any] | None = None, lines: Any = None) -> None:
         self.lines: list[str] = [] if lines is None else lines
@@ -107,7 +108,7 @@ class Body:
         self.times = 1.0
 
     def let(self, dtype: Any, expression: str) -> str:
-        """A constant with this value; the expression itself where it is a name or a literal."""
+        """Return the name of a constant with this value; the expression itself if it is a name or a literal."""
         if expression.isidentifier() or (expression[0] == "(" and expression[1:-1].replace(".", "").isalnum()):
             return expression
         key = (str(dtype), expression)
@@ -118,7 +119,7 @@ class Body:
         return self.known[key]
 
     def index(self, i: Index) -> Index:
-        """An index as a number or a name."""
+        """Return an index as a number or a name."""
         if isinstance(i, int):
             return i
         if not i.isidentifier() and ("int32", i) not in self.known:
@@ -126,7 +127,7 @@ class Body:
         return self.let(np.dtype(np.int32), i)
 
     def load(self, buffer: Buffer, i: Index) -> str:
-        """The entry of a buffer at a linear index."""
+        """Return the entry of a buffer at a linear index."""
         self.reads.add(buffer)
         key = (buffer, buffer.version, i)
         if key not in self.known:
@@ -135,27 +136,27 @@ class Body:
         return self.known[key]
 
     def fresh(self, dtype: Any, expression: str) -> str:
-        """A new constant, whatever had the same expression before."""
+        """Return a new constant, even if one with the same expression exists."""
         name = next(self.names)
         self.lines.append(f"LET({c_type(dtype)}, {name}, {expression});")
         return name
 
     def at(self, x: Value, index: Sequence[Index]) -> str:
-        """The entry of an array."""
+        """Return the entry of an array."""
         key = (x, tuple(index), tuple(b.version for b in x.reads))
         if key not in self.known:
             self.known[key] = x.entry(self, [0 if n == 1 else i for i, n in zip(index, x.shape, strict=True)])
         return self.known[key]
 
     def variable(self, dtype: Any, expression: str, uniform: bool = False) -> str:
-        """A new variable."""
+        """Return a new variable."""
         name, kind = next(self.names), c_type(dtype)
         self.lines.append(f"{kind} {name} = {expression};" if uniform else f"VARIABLE({kind}, {name}, {expression});")
         return name
 
     @contextmanager
     def turns(self, test: str, often: float) -> Iterator[None]:
-        """Statements that are repeated while a test of a variable holds, as `often` as it does on average."""
+        """Write a loop that runs while a test holds, on average `often` times."""
         outer, times = self.known, self.times
         self.lines.append(f"while ({test}) {{")
         self.known, self.times = self.known.new_child(), times * often
@@ -165,7 +166,7 @@ class Body:
 
     @contextmanager
     def loop(self, count: int, used: str | None = None) -> Iterator[str]:
-        """Statements that are repeated, for the index that this gives; only `used` of so many times, an expression."""
+        """Write a loop and yield its index; `used` is an expression of the number of iterations that are in use."""
         name, outer, times = next(self.names), self.known, self.times
         self.lines.append(f"for (int {name} = 0; {name} < {used or count}; ++{name}) {{")
         self.known, self.times = self.known.new_child(), times * (count / 2 if used else count)
@@ -176,7 +177,7 @@ class Body:
 
 @dataclass
 class Loop:
-    """What a loop of the lanes costs: `rows` entries, `cost` instructions each, `times` in a run of the kernel."""
+    """Cost of a loop of the lanes: `rows` entries, `cost` instructions each, executed `times` in a run."""
 
     rows: int
     cost: float
@@ -188,40 +189,40 @@ class Writer:
     """The lines of a function, its tables of constants and its arrays."""
 
     keeps_more: bool = False  # arrays that loops read often go to memory
-    lanes: int = USUAL_LANES  # threads of a world, by which work is weighed
-    vector: int = 0  # bytes of a number that is that of several worlds, which take all branches together (`wide.h`)
-    sequential: bool = False  # of one world or entry: what is searched is searched here
-    calls: bool = False  # of one world on a core: handlers of other libraries may be called
-    prefix: str = ""  # of the names of tables, which the functions of a source share
+    lanes: int = USUAL_LANES  # threads of a world, for estimates of cost
+    vector: int = 0  # bytes of a vector of worlds, which take all branches together (`wide.h`); 0: none
+    sequential: bool = False  # a program of one world or entry, which contains its searches
+    calls: bool = False  # a program of one world on a core, which may call handlers of other libraries
+    prefix: str = ""  # of the names of tables: functions of one source share a name space
     lines: list[str] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
     buffers: list[Buffer] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     epoch: int = 0
     syncs: float = 0
-    times: float = 1  # that what is written runs
-    unread: set[Buffer] = field(default_factory=set)  # written, and no wait since
+    times: float = 1  # how often the current statements run
+    unread: set[Buffer] = field(default_factory=set)  # written since the last barrier
     known_tables: dict[tuple, str] = field(default_factory=dict)
     systems: set[int] = field(default_factory=set)  # rows of systems of equations, one function for each
     externals: dict[str, Any] = field(default_factory=dict)  # C functions of one world, by name: their sources
     names: Iterator[str] = field(default_factory=lambda: (f"v{i}" for i in itertools.count()))
 
     def __post_init__(self) -> None:
-        self.block = Body(self.names, lines=self.lines)  # what is known where lines are written
+        self.block = Body(self.names, lines=self.lines)  # expressions that are known at the current place
 
     @property
     def platform(self) -> str:
-        """What the program is for, as `flatten` names it."""
+        """Target of the program, as `flatten` names it."""
         return VECTORS if self.wide else CORE if self.calls else GPU
 
     @property
     def wide(self) -> bool:
-        """Whether a number is that of several worlds."""
+        """Whether each number is a vector of worlds."""
         return self.vector > 0
 
     @property
     def registers(self) -> int:
-        """Numbers of an array that is kept in variables."""
+        """Most numbers of an array that is kept in variables."""
         return REGISTERS if self.lanes == 1 else 1
 
     def line(self, text: str) -> None:
@@ -229,12 +230,12 @@ class Writer:
         self.lines.append(text)
 
     def body(self) -> Body:
-        """Statements that may use what is known here."""
+        """Return an empty list of statements, which may use the expressions known here."""
         return Body(self.names, self.block.known)
 
     @contextmanager
     def scope(self, head: str) -> Iterator[None]:
-        """A block of C with this head: what is computed in it is not known after it."""
+        """Write a block of C with this head; expressions computed inside are not known after it."""
         self.line(f"{head} {{")
         outer = self.block.known
         self.block.known = outer.new_child()
@@ -243,7 +244,7 @@ class Writer:
         self.line("}")
 
     def sync(self) -> None:
-        """Let the lanes of a world wait for each other."""
+        """Write a barrier of the lanes of a world."""
         if self.lanes > 1:
             self.line("sync();")
             self.syncs += self.times
@@ -251,7 +252,7 @@ class Writer:
         self.unread.clear()
 
     def buffer(self, dtype: Any, size: int, name: str | None = None, uniform: bool = False) -> Buffer:
-        """A new array in the lanes' memory, or one of the program's with that name."""
+        """Return a new array in shared memory, or the program's array with this name."""
         given, width = name is not None, 0 if uniform else self.vector
         found = Buffer(name or next(self.names), np.dtype(dtype), size, self.epoch, self.epoch, given, width)
         found.uniform = uniform
@@ -263,7 +264,7 @@ class Writer:
         return stored(buffer, shape)
 
     def table(self, x: np.ndarray) -> str:
-        """The name of a table of constants."""
+        """Return the name of a table of constants."""
         key = (str(x.dtype), x.shape, x.tobytes())
         if key not in self.known_tables:
             name = self.known_tables[key] = f"{self.prefix}table{len(self.tables)}"
@@ -272,7 +273,7 @@ class Writer:
         return self.known_tables[key]
 
     def external(self, source: Any, inputs: Sequence[np.dtype], outputs: Sequence[np.dtype]) -> str:
-        """The name of the C function of a `ProgramSource`, declared."""
+        """Declare the C function of a `ProgramSource` and return its name."""
         name = f"jaxsim_{hashlib.sha256(source.world.encode()).hexdigest()[:24]}"
         if name not in self.externals:
             self.externals[name] = source
@@ -281,7 +282,7 @@ class Writer:
         return name
 
     def atomic(self, join: str, dtype: Any) -> str:
-        """The function that joins a number with one in memory, whatever other lanes do."""
+        """Return the function that combines a number with one in memory atomically."""
         name = f"{join}_{dtype}".lower()
         line = f"{join}({name}, {c_type(dtype)}, {8 * np.dtype(dtype).itemsize})"
         if line not in self.tables:
@@ -289,7 +290,7 @@ class Writer:
         return name
 
     def constant(self, x: np.ndarray) -> Value:
-        """A constant: a literal where its index is known or it is the same everywhere, an expression for a range."""
+        """Return a constant: literals if the index is known or all entries are equal, an expression for ranges."""
         flat = x.reshape(-1)
         same = x.size > 0 and bool(((flat == flat[0]) | ((flat != flat) & (flat[0] != flat[0]))).all())
         steps = np.diff(flat) if x.ndim == 1 and np.issubdtype(x.dtype, np.signedinteger) else np.zeros(0)
@@ -314,7 +315,7 @@ class Writer:
         return Value(x.shape, x.dtype, entry, 0 if same or is_range else 1, uniform=True)
 
     def in_registers(self, x: Value) -> Value:
-        """An array as constants of this block; with several lanes each lane has them."""
+        """Return an array as constants of this block; with several lanes, every lane has them."""
         if x.names is not None:
             return x
         if self.lanes > 1:
@@ -327,20 +328,20 @@ class Writer:
         return named(self, x.shape, x.dtype, names, x.uniform)
 
     def name_of(self, x: Value) -> str:
-        """The variable that holds an array of one number."""
+        """Return the variable that holds an array of one number."""
         names = self.in_registers(x).names
         assert names is not None  # it is in variables
         return names[0]
 
     def declared(self, dtype: Any, count: int, uniform: bool) -> tuple[str, ...]:
-        """New variables."""
+        """Return new variables."""
         names = tuple(next(self.names) for _ in range(count))
         for name in names:
             self.line(f"{c_type(dtype)} {name};" if uniform else f"DECLARE({c_type(dtype)}, {name});")
         return names
 
     def assign(self, name: str, x: Value) -> None:
-        """Give a variable that every lane has the value of an array of one number."""
+        """Assign the value of an array of one number to a variable, which every lane has."""
         if self.lanes == 1:
             self.line(f"ASSIGN({name}, {self.block.at(x, [0] * len(x.shape))});")
             self.note_reads()
@@ -350,7 +351,7 @@ class Writer:
         self.write(body, [f"ASSIGN({name}, {value});"], 1)
 
     def memory(self, x: Value, buffer: Buffer | None = None) -> Value:
-        """The array, computed: in a buffer, which may be given, or in variables if it is small."""
+        """Compute an array: into a buffer, which may be given, or into variables if it is small."""
         if buffer is None and 0 < x.size <= self.registers:
             return self.in_registers(x)
         buffer = buffer or self.buffer(x.dtype, x.size, uniform=x.uniform)
@@ -359,13 +360,13 @@ class Writer:
         return replace(stored(buffer, x.shape), used=x.used)
 
     def copy(self, x: Value, uniform: bool = False) -> Buffer:
-        """A copy of an array in memory that may be overwritten."""
+        """Return a copy of an array in memory, which may be overwritten."""
         buffer = self.buffer(x.dtype, x.size, uniform=uniform and self.wide)
         self.fill(buffer, x, x.shape)
         return buffer
 
     def in_buffer(self, x: Value) -> Value:
-        """The array in memory, for indices that are known at run time only."""
+        """Return the array in memory, for indices that are known only at run time."""
         return x if x.buffer else self.memory(x, self.buffer(x.dtype, x.size, uniform=x.uniform))
 
     def fill(
@@ -376,9 +377,9 @@ class Writer:
         place: Callable[[Sequence[Index]], Sequence[Index]] = lambda i: i,
         split: int | None = None,
     ) -> None:
-        """Write an array into a buffer of that shape, entry i at `place(i)`; a lane writes axes from `split` on.
+        """Write an array into a buffer of that shape, entry i at `place(i)`; one lane writes all axes from `split` on.
 
-        Or those that make the loop cheap: the last ones, or a short one, or none.
+        Without `split`, one lane writes the axes that make the loop cheap: the last ones, a short one, or none.
         """
         if not x.size:
             return
@@ -404,9 +405,9 @@ class Writer:
         self.written(buffer)
 
     def every(self, body: Body, lengths: Sequence[int], used: tuple[int, str] | None = None) -> tuple[str, list[Index]]:
-        """The head of a loop over all entries of axes of these lengths, and their indices.
+        """Return the head of a loop over all entries of axes of these lengths, and their indices.
 
-        Of one axis only the first entries are `used`: the loop goes over that one last.
+        `used` is an axis of which only the first entries are in use; it is the outermost axis of the loop.
         """
         if used is not None:
             axis, count = used
@@ -430,7 +431,7 @@ class Writer:
         place: Callable[[Sequence[Index]], Sequence[Index]],
         own: Sequence[int],
     ) -> tuple[int, Body, list[str], str]:
-        """Statements that write a row of an array, the axes `own`; the number of rows, and the head of their loop."""
+        """Return statements that write a row of an array (axes `own`), the number of rows, and their loop's head."""
         others = [d for d in range(len(x.shape)) if d not in own]
         body, lengths = self.body(), [x.shape[d] for d in others]
         head, outer = self.every(body, lengths, x.used and (others.index(x.used[0]), x.used[1]))
@@ -449,7 +450,7 @@ class Writer:
         self.unread.add(buffer)
 
     def write(self, body: Body, stores: Sequence[str], rows: int, head: str = "") -> None:
-        """Write statements, in a loop of the lanes if there is a `head`, after a wait if they read what is new."""
+        """Write statements, in a loop of the lanes if there is a `head`, after a barrier if they read new results."""
         self.read(body.reads)
         outer, inner = head.rsplit(" ", 2)[0] if len(head.split(") ")) > 1 else "", head
         if outer:  # a compiler cannot know that stores leave what an outer loop reads as it is
@@ -463,20 +464,20 @@ class Writer:
             self.epoch += 1
 
     def read(self, buffers: set[Buffer]) -> None:
-        """Note that buffers are read now, after a wait if they are new."""
+        """Note that buffers are read now; write a barrier first if they are new results."""
         if self.lanes > 1 and not self.unread.isdisjoint(buffers):
             self.sync()
         for b in buffers:
             b.last = max(b.last, self.epoch)
 
     def note_reads(self) -> None:
-        """Note what the statements of this block have read since the last time."""
+        """Note the buffers that the statements of this block have read since the last call."""
         self.read(self.block.reads)
         self.block.reads = set()
 
     @contextmanager
     def repeated(self, times: float) -> Iterator[None]:
-        """Statements that are executed `times` times. Buffers from before it that are read live to its end."""
+        """Enter statements that run `times` times; earlier buffers that they read stay live until their end."""
         begin, before, many = self.epoch, list(self.buffers), self.times
         self.times = many * times
         yield
@@ -488,7 +489,7 @@ class Writer:
 
 
 def hoisted(lines: Sequence[str], index: str) -> tuple[list[str], list[str]]:
-    """Statements of a loop's body that do not depend on its index, which go before it, and the others."""
+    """Split a loop's body: return statements that do not depend on its index, to hoist before it, and the others."""
     before, inside, changing = [], [], {index}
     for line in lines:
         words = NAMES.findall(line)
@@ -501,7 +502,7 @@ def hoisted(lines: Sequence[str], index: str) -> tuple[list[str], list[str]]:
 
 
 def named(w: Writer, shape: Sequence[int], dtype: Any, names: Sequence[str], uniform: bool = False) -> Value:
-    """An array of variables, in row-major order."""
+    """Return an array of variables, in row-major order."""
     shape, names = tuple(shape), tuple(names)
 
     def entry(body: Body, index: Sequence[Index]) -> str:
@@ -523,7 +524,7 @@ def named(w: Writer, shape: Sequence[int], dtype: Any, names: Sequence[str], uni
 
 
 def reshaped(x: Value, shape: Sequence[int]) -> Value | None:
-    """The same numbers in another shape, or None where they are not stored in order."""
+    """Return the same numbers in another shape, or None if they are not stored in order."""
     if x.buffer is not None:
         return stored(x.buffer, shape)
     if x.names is not None and x.size == math.prod(shape):
@@ -540,12 +541,12 @@ def _renamed(x: Value, shape: tuple[int, ...]) -> Entry:
 
 
 def written_out(shape: Sequence[int]) -> int:
-    """The number of first axes over which lanes go; one lane writes out the others."""
+    """Return the number of leading axes that are distributed over lanes; one lane writes the others, unrolled."""
     return next(d for d in range(len(shape) + 1) if math.prod(shape[d:]) <= WRITTEN_OUT)
 
 
 def select(body: Body, index: Index, entries: Sequence[str]) -> str:
-    """The entry of that index."""
+    """Return the entry with this index."""
     if isinstance(index, int):
         return entries[index]
     chain = entries[-1]
@@ -555,7 +556,7 @@ def select(body: Body, index: Index, entries: Sequence[str]) -> str:
 
 
 def places(buffers: Sequence[Buffer], aligned: int = ALIGNED) -> tuple[dict[Buffer, int], int]:
-    """Where arrays lie in a memory, in bytes, and the bytes in all: no two that are in use at once overlap."""
+    """Return byte offsets of arrays, and their total size: arrays that are live at the same time do not overlap."""
     placed: dict[Buffer, int] = {}
     for b in sorted(buffers, key=lambda b: (-b.nbytes, b.first)):
         others = sorted((at, at + o.nbytes) for o, at in placed.items() if o.first <= b.last and b.first <= o.last)
