@@ -115,10 +115,10 @@ def first_state(env: Any, rng: Array, last: Info | None = None) -> State:
 
 
 class Env:
-    """Environment on a model. A task overrides `initial`, `observe` and `score`, and other hooks where it needs them.
+    """Environment on a model. A task overrides `initial`, `observe` and `score`, and other methods if needed.
 
-    `lasting` names entries of `info` that outlive an episode. Where there are any, `reset` has a second argument, the
-    mapping of these entries at the end of the world's last episode, or None for its first.
+    `lasting` names entries of `info` that are kept from one episode to the next. If there are any, `reset` has a second
+    argument: the mapping of these entries at the end of the world's last episode, or None for its first.
 
     Args:
         config: settings of the task.
@@ -258,8 +258,8 @@ class Env:
     def step(self, state: State, action: Array) -> State:
         """State after one action: `n_substeps` physics steps, then reward and observation.
 
-        A world that is no longer finite ends its episode: it is reset to the model's initial state, its reward and
-        observation are zero, and `metrics["diverged"]` is one.
+        A world that diverges ends its episode: it is reset to the model's initial state, its reward and observation are
+        zero, and `metrics["diverged"]` is one.
         """
         action = jnp.asarray(action, state.data.qpos.dtype)
         if action.shape != (self.action_size,):

@@ -1,6 +1,6 @@
 """Adapters for Gymnasium: an `Env` of one world, a `VectorEnv` over a batch. Need `pip install 'jaxsim-mjcf[gym]'`.
 
-Importing this module registers every environment of the registry, those that follow as well, as `jaxsim/<name>-v0`:
+Importing this module registers every environment, also those registered later, as `jaxsim/<name>-v0`:
 
     gymnasium.make("jaxsim.envs.gym:jaxsim/cartpole_balance-v0", render_mode="rgb_array")
     gymnasium.make_vec("jaxsim.envs.gym:jaxsim/cartpole_balance-v0", num_envs=64)
@@ -63,7 +63,7 @@ class PackedWorld:
         self._buffers = program(self._buffers, action)
 
     def begin(self, state: dict[str, Any]) -> None:
-        """Go on from a state, given by field."""
+        """Continue from a state, given by field."""
         self.packing = Packing(state)
         self._buffers = self.packing.pack(state)
 
@@ -118,7 +118,7 @@ class GymEnv(gymnasium.Env):
         camera: name of the camera of pictures; by default the free one.
         config: fields of the config to change, where `env` is a name.
 
-    For many worlds use `GymVectorEnv`: one world on its own uses little of a machine.
+    For many worlds use `GymVectorEnv`: one world uses only a small part of a machine.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012, Gymnasium's

@@ -1,4 +1,4 @@
-"""Worlds that differ in structure, by groups: several environments stepped together, for one policy."""
+"""Worlds of different structure in groups: several environments stepped together, for one policy."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,8 +17,8 @@ class Mixed:
     """A batch of groups of worlds, each group of another environment: robots, terrains or numbers of objects differ.
 
     Observations of all groups are one array (or one mapping of arrays), the worlds of the first group first. Shorter
-    observations are filled up with zeros, and shorter actions are the first entries of those that are given. Groups may
-    differ in the entries of `metrics`: those that all have are kept. `State.data` holds the groups' own states.
+    observations are padded with zeros, and shorter actions are the first entries of the given ones. Groups may differ in
+    the entries of `metrics`: only common entries are kept. `State.data` holds the groups' own states.
 
     Args:
         environments: environments of one world each, or batches made by `wrap`.
@@ -26,7 +26,7 @@ class Mixed:
         settings: of `wrap`, for environments that are not batches yet.
 
     Raises:
-        ValueError: the numbers do not fit together, or some observations are mappings and others are not.
+        ValueError: the numbers are inconsistent, or some observations are mappings and others are not.
     """
 
     def __init__(self, environments: Sequence[Env | Wrapper], worlds: Sequence[int], **settings: Any):

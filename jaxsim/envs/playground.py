@@ -55,7 +55,7 @@ class Playground:
     Args:
         make: builds Playground's environment; called once.
 
-    A world that is no longer finite ends its episode and is counted, as in every environment of jaxsim.
+    A world that diverges ends its episode and is counted, as in every environment of jaxsim.
     """
 
     backend = "jaxsim"
@@ -121,8 +121,8 @@ def _of_the_kind_of(x: Any, old: Any) -> Array:
 def load(name: str, **overrides: Any) -> Playground:
     """Environment by its name in Playground's registry; `overrides` change its config.
 
-    Raises ImportError that says what to install, ValueError for an unknown name, UnsupportedError for a feature that
-    jaxsim does not have.
+    Raises ImportError that names the package to install, ValueError for an unknown name, UnsupportedError for a feature
+    that jaxsim does not have.
     """
     try:
         from mujoco_playground import registry  # pyright: ignore[reportMissingImports]

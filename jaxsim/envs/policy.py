@@ -21,8 +21,8 @@ class Policy:
     """Function of an observation (..., n) that returns an action (..., action_size) in [-1, 1], in NumPy.
 
     It needs neither JAX nor the environment; inside of a traced function it is traced too. A mapping of observations is
-    read at `key`; where the policy sees pictures, also at all names that begin with "pixels/". `sizes` are the widths
-    of its layers, `encoder` the convolutions of pictures, `env` the name of the task that it was trained on.
+    read at `key`; a policy with pictures also reads all names that begin with "pixels/". `sizes` are the widths of its
+    layers, `encoder` the convolutions of pictures, `env` the name of the task on which it was trained.
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray]):
@@ -47,7 +47,7 @@ class Policy:
         return (jnp if isinstance(action, Tracer) else np).clip(action, -1, 1)
 
     def unclipped(self, obs: Any) -> Any:
-        """The same before it is clipped to [-1, 1]: what has derivatives everywhere."""
+        """Action before it is clipped to [-1, 1]: this has derivatives everywhere."""
         x = obs[self.key] if isinstance(obs, Mapping) else obs
         xp = jnp if isinstance(x, Tracer) else np
         x = xp.asarray(x)
@@ -100,7 +100,7 @@ def save_policy(
         path: of the file.
         layers: weight (inputs, outputs) and bias (outputs,) of each layer, the last without activation.
         mean: subtracted from an observation.
-        std: which it is then divided by.
+        std: divisor of an observation, after the mean is subtracted.
         activation: "tanh", "elu" or "swish".
         env: name of the task.
         key: where an observation that is a mapping is read.

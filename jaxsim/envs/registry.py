@@ -1,6 +1,6 @@
 """Registry of environments by name, each with a default config whose fields can be changed.
 
-A name may say which module registers it: `my_tasks:spin`, or `path/my_tasks.py:spin`. The module is imported first.
+A name may include the module that registers it: `my_tasks:spin`, or `path/my_tasks.py:spin`. It is imported first.
 """
 
 import dataclasses
@@ -21,8 +21,8 @@ _LISTENERS: list[Callable[[str], None]] = []
 def register(name: str, make_env: Callable[[Any], Env], config: Config) -> None:
     """Add an environment: `make_env(config) -> Env`.
 
-    The same class or function of the same file may be registered again, as where a cell of a notebook is run twice.
-    Raises ValueError when another one has the name.
+    The same class or function of the same file may be registered again, for example by a notebook cell that runs twice.
+    Raises ValueError if another environment has the name.
     """
     is_new = name not in _ENTRIES
     if not is_new:
@@ -37,7 +37,7 @@ def register(name: str, make_env: Callable[[Any], Env], config: Config) -> None:
 
 
 def for_each_name(tell: Callable[[str], None]) -> None:
-    """Call `tell(name)` for every environment: those that are registered, and those that will be."""
+    """Call `tell(name)` for every environment that is registered now or later."""
     _LISTENERS.append(tell)
     for name in names():
         tell(name)

@@ -1,4 +1,4 @@
-"""Tasks seen through a camera: pictures by ray casting, in JAX, in the place of exact numbers."""
+"""Tasks with camera observations: pictures by ray casting, in JAX, instead of exact numbers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,18 +20,18 @@ class Vision(Wrapper):
     """Environment of one world whose policy sees pictures of a camera of the model.
 
     Observation, a mapping. "pixels/view_0": the last `frames` pictures in [0, 1], (height, width, frames * channels),
-    the newest first. "state": the last action. "privileged_state": the observation of the inner environment, for a
-    critic alone. If that observation is a mapping, its own entries stand beside the pictures instead.
+    the newest first. "state": the last action. "privileged_state": the observation of the inner environment, for the
+    critic only. If that observation is a mapping, its entries are added to the pictures instead.
 
-    A picture shows the positions of the state itself. Depth is 1 - depth / `reach`, zero from `reach` (m) on: near
-    things are bright. Colours are without shadows.
+    A picture shows the current positions of the state. Depth is encoded as 1 - depth / `reach`, zero beyond `reach` (m):
+    near objects are bright. Colours are without shadows.
 
     Args:
         env: an environment of one world.
         camera: id or name of a camera of its model.
         picture: "depth" or "rgb".
         size: width and height in pixels.
-        frames: pictures in an observation, so that velocities can be seen.
+        frames: pictures in an observation, so that it contains velocities.
         reach: distance in m from which depth is zero.
 
     Raises:

@@ -24,7 +24,7 @@ class Wrapper:
         self.env = env
 
     def reset(self, rng: Array, last: Info | None = None) -> State:
-        """First state of the inner environment; `last` is what outlived the last episode (`Env.lasting`)."""
+        """First state of the inner environment; `last` holds entries of the last episode (`Env.lasting`)."""
         return first_state(self.env, rng, last)
 
     def step(self, state: State, action: Array) -> State:
@@ -176,11 +176,11 @@ class AutoReset(Wrapper):
     `episodes`, `diverged`: number of episodes that ended, and of those that ended in a state that is not finite.
     `overflow`: contacts and constraint rows dropped for lack of capacity, the maximum over episodes.
 
-    Entries of `info` that the environment calls `lasting` (such as the level of a curriculum) outlive an episode.
+    Entries of `info` that the environment lists in `lasting` (such as the level of a curriculum) are kept.
 
-    Only worlds whose episode ended are reset, in slices, so that the cost follows their number. Reverse-mode
-    derivatives do not pass through a reset; to differentiate a rollout use `Vectorize` alone. `stagger` starts the
-    worlds at random points of their first time limit, so that they do not end together.
+    Only worlds whose episode ended are reset, in slices, so that the cost depends on their number. Reverse-mode
+    derivatives do not pass through a reset; to differentiate a rollout use only `Vectorize`. `stagger` starts the
+    worlds at random times of their first episode, so that episodes do not end together.
     """
 
     def __init__(self, env: Any, episode_length: int, stagger: bool = False):
@@ -239,8 +239,8 @@ class AutoReset(Wrapper):
 def renew(env: Any, state: State, which: Array, rng: Array) -> tuple[State, Array]:
     """`state` with new first states where `which` (nworld,) holds, and the next keys; `rng` (nworld, ...) is raw keys.
 
-    Replaces `data`, `obs` and the environment's own entries of `info`. Those that are `lasting` go into the reset as
-    the episode left them. Worlds are reset in slices of a sixteenth of the batch until none is left.
+    Replaces `data`, `obs` and the environment's own entries of `info`. The reset gets the `lasting` entries from the end
+    of the episode. Worlds are reset in slices of a sixteenth of the batch until none is left.
     """
     nworld = which.shape[0]
     size = min(nworld, max(8, -(-nworld // 16)))

@@ -1,1 +1,1 @@
-"""Loops on the host: state in few buffers, compiled programs that are kept, and `Simulation` on top of both."""
+"""Loops on the host: state packed in a few buffers, cached compiled programs, and `Simulation`, which uses both."""

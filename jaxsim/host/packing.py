@@ -1,7 +1,7 @@
 """`Packing`: the leaves of a tree in few flat buffers, for programs that the host calls step by step.
 
-A call costs the host about a microsecond for each array that goes in and two for each that comes out: more than the
-physics of one world, whose model and data have three hundred. Within a program a slice of a buffer is free.
+A call costs the host about a microsecond for each input array and two for each output array. Model and data have three
+hundred arrays, so that this exceeds the cost of one world's physics. Within a program a slice of a buffer is free.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ MAX_PACKED = 2048
 
 
 class Packing:
-    """Where each leaf of trees like `tree`, a mapping, lies: in a buffer of its type, or in one of its own if large."""
+    """Position of each leaf of trees like `tree`, a mapping: in a buffer of its dtype, or in its own buffer if large."""
 
     def __init__(self, tree: Any):
         self.leaves, self.structure = jax.tree.flatten(jax.tree.map(_shape_of, tree))
@@ -73,11 +73,11 @@ class Packing:
         return tuple(joined if traced else map(jax.device_put, joined))
 
     def unpack(self, buffers: Sequence[Array]) -> Any:
-        """The tree that lies in these buffers."""
+        """The tree stored in these buffers."""
         return self.structure.unflatten([self._leaf(buffers, i) for i in range(len(self.leaves))])
 
     def read(self, buffers: Sequence[Array], name: str) -> Any:
-        """The entry of this name on the host: views of the buffers, which cannot be written to."""
+        """The entry of this name on the host: read-only views of the buffers."""
         if name in self._single:
             return self._host_leaf(buffers, self._single[name])
         indices, structure = self._entries[name]

@@ -1,6 +1,6 @@
-"""Programs that are compiled ahead of time and kept on disk, so that a later process neither traces nor compiles.
+"""Programs that are compiled ahead of time and cached on disk, so that a later process neither traces nor compiles.
 
-JAX's own cache is asked after a program has been traced and lowered, which takes most of a warm start.
+JAX's own cache is read only after a program has been traced and lowered, which takes most of a warm start.
 """
 
 import contextlib
@@ -39,14 +39,14 @@ NOT_WORTH_SAYING = 1.0  # seconds
 
 
 class Timed(NamedTuple):
-    """A phase of making a program and its seconds."""
+    """A phase of building a program and its duration in seconds."""
 
     phase: str
     seconds: float
 
 
 class Progress:
-    """A line on the terminal that says what is being done, and how long it took last time."""
+    """A line on the terminal with the current phase and its duration last time."""
 
     def __init__(self, title: str, shown: bool | None):
         self.title = title
@@ -57,7 +57,7 @@ class Progress:
 
     @contextlib.contextmanager
     def during(self, phase: str) -> Iterator[None]:
-        """Say that a phase has begun, and time it."""
+        """Print that a phase has begun, and time it."""
         last = f" ({self._last[phase]:.1f} s last time)" if phase in self._last else ""
         self._write(f"\r\033[K{self.title}: {phase}{last} ...")
         start = time.perf_counter()
@@ -65,7 +65,7 @@ class Progress:
         self.phases.append(Timed(phase, time.perf_counter() - start))
 
     def done(self) -> None:
-        """Say how long it took, and remember that for next time."""
+        """Print the duration, and store it for the next time."""
         total = sum(seconds for _, seconds in self.phases)
         parts = ", ".join(f"{phase} {seconds:.1f} s" for phase, seconds in self.phases)
         said = f"{self.title}: ready in {total:.1f} s: {parts}\n" if total > NOT_WORTH_SAYING else ""
@@ -81,10 +81,11 @@ class Progress:
 class Ahead(NamedTuple):
     """A program of the leaves of its arguments, compiled ahead of time.
 
-    results: the structure of what the function gives.
-    sources: of each of its leaves the argument that it is, or None where the program computes it; empty if it does all.
-    phases: what it took to make the program.
-    loaded: whether an earlier process had kept it.
+    results: structure of the function's result.
+    sources: for each leaf of the result the argument that it equals, or None if the program computes it; empty if all
+        are computed.
+    phases: seconds of each phase of building the program.
+    loaded: whether it came from the cache of an earlier process.
     """
 
     program: Callable[..., Any]
@@ -108,7 +109,7 @@ def _as_array(x: Any) -> jax.Array:
 class CompiledFunction:
     """A function compiled for arguments of one structure and shape; `compile` makes it.
 
-    `phases` are the seconds of each phase of its making; `loaded` says whether an earlier process had kept it.
+    `phases` are the seconds of each phase of building it; `loaded` is true if an earlier process had cached it.
     """
 
     def __init__(self, made: Ahead, packing: Packing, model: Any, others: Any):
@@ -149,25 +150,25 @@ def compile(
     name: str | None = None,
     progress: bool | None = None,
 ) -> CompiledFunction:
-    """Compile `function(m, d, *args)` ahead of time, for one world or a batch; later processes load it in a moment.
+    """Compile `function(m, d, *args)` ahead of time, for one world or a batch; later processes load it from a cache.
 
     Args:
         m: the model.
         nworld: number of worlds, over which `function` is mapped; None for one world.
         function: by default `jaxsim.step`.
         args: more arguments of the function, or their shapes; in a batch, with an axis of worlds first.
-        name: keeps a function of yours under this name. Choose another when you change the function: what it does
-            cannot be compared. Functions of jaxsim are kept without.
-        progress: write to stderr what is being done and how long it took last time; by default, on a terminal.
+        name: caches your own function under this name. Choose another name when you change the function, since a change
+            of its code is not detected. Functions of jaxsim are cached without a name.
+        progress: write the current phase and its duration last time to stderr; by default, on a terminal.
 
     Returns:
-        A function of (m, d, *args). Other numbers of the same structure are welcome; other shapes raise TypeError.
-            A model's numbers are copied to few buffers when it is first given, so that calls with one model are fast.
+        A function of (m, d, *args). It accepts other numbers of the same structure; other shapes raise TypeError. The
+            first call with a model copies its numbers to a few buffers, so that later calls with it are fast.
 
-    Programs are kept beside the libraries of machine code, by the content of the model's structure, jaxsim's source,
-    the versions and options of JAX, and the machine. A folder of programs is machine code: use only one that you trust.
-    Programs are removed 60 days after they were last loaded; beyond 1 GiB in all the least recently loaded go first;
-    `JAXSIM_KEPT_DAYS` and `JAXSIM_KEPT_BYTES` in the environment set other bounds.
+    Programs are cached beside the native libraries. The key is the content of the model's structure, jaxsim's source,
+    the versions and options of JAX, and the machine. The cache contains machine code: use only a folder that you trust.
+    Programs are removed 60 days after they were last loaded; if all exceed 1 GiB, the least recently loaded are removed
+    first. The environment variables `JAXSIM_KEPT_DAYS` and `JAXSIM_KEPT_BYTES` set other bounds.
     """
     check_model(m, "compile", None)
     d = make_data(m)
@@ -192,9 +193,9 @@ def compile(
 def ahead(
     function: Callable[..., Any], args: Any, m: Model, key: Any, progress: Progress, one_world: bool = False
 ) -> Ahead:
-    """Compile a function of the leaves of `args`, if they are of `one_world` as programs of one core.
+    """Compile a function of the leaves of `args`; with `one_world`, as programs for one core.
 
-    `key` says what the function does, beyond the structure of `m` and the shapes of `args`; None: it is not kept.
+    `key` identifies the function, beyond the structure of `m` and the shapes of `args`; None: it is not cached.
     """
     leaves, given = jax.tree.flatten(args)
     shapes = [jax.ShapeDtypeStruct(np.shape(x), jax.dtypes.result_type(x)) for x in leaves]
@@ -309,9 +310,9 @@ def _keep(path: Path, program: Any, out: Any, sources: tuple[int | None, ...]) -
 
 
 def evict(folder: Path) -> None:
-    """Remove programs that were not used for long, and those used longest ago until the rest is small enough.
+    """Remove programs that were not used for a long time, then the least recently used until the rest is small enough.
 
-    A process that has loaded one goes on with it; one that looks for it compiles anew.
+    A process that has loaded a removed program keeps using it; another process compiles it again.
     """
     most_bytes, most_days = (
         float(os.environ.get(name) or default) for name, default in zip(_BOUNDS, (MOST_BYTES, MOST_DAYS), strict=True)

@@ -1,4 +1,4 @@
-"""`Simulation`: a simulation with a state of its own, for loops that Python drives step by step."""
+"""`Simulation`: a simulation that owns its state, for loops in Python."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -38,8 +38,8 @@ class Simulation:
     After a step, derived fields are those that the step computed, at the state before it, as after MuJoCo's `mj_step`.
     After `reset`, `set` and a new model they are those of `forward` at the state.
 
-    A loop that reads the state only never computes sensors, or whatever else the state does not need. The first
-    reading of a derived field compiles a second program, which later steps use.
+    A loop that reads only the state does not compute sensors or other fields that the state does not need. The first
+    read of a derived field compiles a second program, which later steps use.
     """
 
     def __init__(self, m: Model, nworld: int | None = None, keyframe: str | int | None = None):
@@ -121,7 +121,7 @@ class Simulation:
             self._before = self._derived = None
 
     def step(self, ctrl: Any = None, n: int = 1) -> None:
-        """Make `n` steps under these controls, which stay as they are where none are given."""
+        """Make `n` steps under these controls; without controls, the last ones are kept."""
         if ctrl is not None:
             self._ctrl = self._as_ctrl(ctrl)
         before = self._state, self._ctrl, n
@@ -132,7 +132,7 @@ class Simulation:
             warn_of_overflow(self._m, self, wait=True)
 
     def block_until_ready(self) -> None:
-        """Wait until the steps that were asked for are done; to read a field waits too."""
+        """Wait until all steps are done; reading a field waits too."""
         jax.block_until_ready(self._state)
 
     def __getattr__(self, name: str) -> Any:

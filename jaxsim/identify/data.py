@@ -17,7 +17,7 @@ class Recordings:
 
     Row i of the measurements holds the values of the sensors `names` in the step with row i of the controls. NaN is a
     missing measurement. `sigma` (ny,) are standard deviations of the noise. `states` are positions (k, n, nq) and
-    velocities (k, n, nv) of all rows, where they are known: windows of a trajectory begin in them.
+    velocities (k, n, nv) of all rows, if they are known: windows of a trajectory begin in these states.
     """
 
     qpos: np.ndarray
@@ -57,7 +57,7 @@ def recordings(
         states: positions (k, n, nq) and velocities (k, n, nv) of all rows, in which windows begin; the first row is the
             initial state.
 
-    Raises ValueError when shapes, times or numbers do not fit, KeyError for an unknown sensor.
+    Raises ValueError for inconsistent shapes, times or numbers, KeyError for an unknown sensor.
     """
     if not measured:
         raise ValueError("recordings: no sensor is measured")

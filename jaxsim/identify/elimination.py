@@ -1,8 +1,8 @@
 """Linear least squares in which initial states are eliminated window by window, by orthogonal factorisations.
 
-The unknowns are a step of the parameters (p,), which all residuals share, and steps of initial states (k, w, q), which
-only the residuals of their own window have, and the gap to the next one. Trajectories are eliminated side by side, a
-window after the other: a square-root information filter, whose reverse pass gives the states.
+The unknowns are a step of the parameters (p,), which affects all residuals, and steps of initial states (k, w, q). Each
+of the latter affects only the residuals of its own window and the gap to the next window. Trajectories are batched, and
+windows are eliminated one after the other: a square-root information filter, whose reverse pass gives the states.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ LEAST = 1e-12  # damping of what no residual depends on, relative to the largest
 
 
 class Step(NamedTuple):
-    """Step (p,) of the parameters and (k, w, q) of initial states, and the cost that linear residuals would lose."""
+    """Step (p,) of parameters and (k, w, q) of initial states, and the predicted decrease of the cost."""
 
     free: np.ndarray
     shift: np.ndarray
@@ -23,7 +23,7 @@ class Step(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Linear:
-    """Residuals r + J d, as rows of derivatives by initial states, by parameters, and r last.
+    """Linearised residuals r + J d: rows of derivatives by initial states and by parameters, followed by r.
 
     `own` (k, w, s, q + p + 1) are those of windows, `edge` (k, w - 1, 2 nv, 2 q + p + 1) those of gaps, with the states
     of both windows, `prior` (k, w, q) the initial states themselves, and `shared` (s, p + 1) those without any.
@@ -68,7 +68,7 @@ class Linear:
         return np.maximum(size, 1e-6 * size.max(initial=0) + 1e-15)
 
     def marginal(self) -> np.ndarray:
-        """Rows (s, p + 1) of the parameters alone, whose least squares have the same answer."""
+        """Rows (s, p + 1) of the parameters only, with the same least-squares solution."""
         return self.eliminated(0.0)[0]
 
     def step(self, damping: float, fixed: np.ndarray) -> Step:
@@ -84,7 +84,7 @@ class Linear:
         return Step(move, self._substituted(stored, move), max(0.0, self.cost() - 0.5 * float(left @ left)))
 
     def eliminated(self, damping: float) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Rows of the parameters alone, and for each window the rows (k, q, .) that give its states."""
+        """Rows of the parameters only, and for each window the rows (k, q, .) from which its states are recovered."""
         own, edge = self.own, self.edge
         if own is None:
             return self.shared, []
@@ -129,7 +129,7 @@ class Linear:
 
 
 def compressed(columns: np.ndarray, edge: np.ndarray | None, prior: np.ndarray, q: int) -> Linear:
-    """Rows of windows (c, w, n, q + p + 1) as few rows with the same inner products."""
+    """Compress rows of windows (c, w, n, q + p + 1) to fewer rows with the same inner products."""
     width = columns.shape[-1] - q
     if not q:
         return Linear(None, None, prior, _triangle(columns.reshape(-1, width)))

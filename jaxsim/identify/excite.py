@@ -1,4 +1,4 @@
-"""Experiments that make parameters certain: controls within limits, by gradient of a criterion of the information."""
+"""Optimal experiment design: controls within limits that minimise a criterion of the parameters' covariance."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -32,8 +32,8 @@ class Excitation:
 
     `ctrl` (k, n, nu) are the controls, `time` (n,) their times. `covariance` (p, p) of the values in the order of
     `labels` is that of a fit to such records (the Cramer-Rao bound), with the standard deviations `std`. `criterion` is
-    what was minimised, `random` (r,) that of random controls, infinite where they break a limit, and `history` that of
-    every iteration. `peaks` are the largest shares of limits that are used, by name: one is at the limit.
+    the final value, `random` (r,) that of random controls, infinite where they violate a limit, and `history` that of
+    every iteration. `peaks` are the largest values relative to their limits, by name: 1 is at the limit.
     """
 
     ctrl: np.ndarray
@@ -56,7 +56,7 @@ class Excitation:
 
 
 class Limits(NamedTuple):
-    """Bounds of fields that are recorded: (low, high) with infinite entries where there are none."""
+    """Bounds of recorded fields: (low, high), infinite for entries without a bound."""
 
     qpos: tuple[np.ndarray, np.ndarray]
     qvel: tuple[np.ndarray, np.ndarray]
@@ -86,7 +86,7 @@ def excite(
     seed: int = 0,
     progress: bool = False,
 ) -> Excitation:
-    """Controls within limits that make parameters most certain, at their values in the model.
+    """Find controls within limits that minimise the uncertainty of parameters, at their values in the model.
 
     The covariance of a fit to the records is the inverse of the information J'J, with the exact Jacobian J of the
     measurements by the parameters in units of the noise. A criterion of it is minimised by gradient (reverse mode
@@ -107,8 +107,9 @@ def excite(
         iterations: of Adam.
         random: number of random controls.
 
-    Raises ValueError where an actuator has no limits, where numbers do not fit, or where no controls within the limits
-    were found; `UnsupportedError` names what a derivative needs. Limits are kept at every step, not in between.
+    Limits are enforced at every step, not in between. Raises ValueError for an actuator without limits, for
+    inconsistent numbers, or if no controls within the limits were found. Raises UnsupportedError if a derivative is not
+    supported.
     """
     if criterion not in CRITERIA:
         raise ValueError(f"criterion is {criterion!r}; expected one of {', '.join(CRITERIA)}")
@@ -207,7 +208,7 @@ class _Design:
         return jnp.matmul(rows, rows.T, precision="highest"), found
 
     def used(self, records: Mapping[str, Array]) -> dict[str, Array]:
-        """Shares of limits that are used, by field: one is at the limit."""
+        """Values of limited fields relative to their limits, by field: 1 is at the limit."""
         shares = {}
         for name, (low, high) in self.bounded.items():
             bound = np.isfinite(low) & np.isfinite(high)
@@ -257,7 +258,7 @@ def criterion_of(information: Array, size: Array, criterion: str) -> Array:
 
 
 def seen_from(m: Model, distance: float) -> Model:
-    """Model with the same forces that lists contacts from a distance: margin and gap grow alike."""
+    """Model with the same forces that lists contacts earlier: margin and gap increase by the same distance."""
     names = ("geom_margin", "geom_gap", "pair_margin", "pair_gap")
     return m.replace(**{name: getattr(m, name) + distance for name in names})
 

@@ -44,7 +44,7 @@ def load_recordings(
     Args:
         sigma: standard deviation of the noise, for all sensors or by name.
         resample: interpolate to the model's time step where `time` has another: measurements linearly, controls held.
-        zero_ctrl: take controls without a column as zero. Where a file has none at all, they are, with a warning.
+        zero_ctrl: set controls without a column to zero. A file without any control columns is read so, with a warning.
 
     Raises ValueError that names the file, the row or column, and the remedy.
     """

@@ -44,12 +44,12 @@ class Fit:
     `m` is the model with the values. `residual` (k, n, ny) is simulated less measured, in units of the noise;
     `simulated` is in units of the sensors. `cost` (starts, iterations) is that of every start and iteration.
     `unidentifiable` has a sentence for each direction of the parameters that the data do not determine. `noise` is the
-    standard deviation of the residuals in units of the one given: near 1 when model and noise are right; where it is
-    above 1, intervals are as many times as wide. `identified` says which values the data determine: the others have an
-    infinite `std`. `converged`: the last `iterations` improved nothing more, and residuals are no larger than noise.
+    standard deviation of the residuals divided by `sigma`: near 1 if model and noise are right. If it is above 1,
+    intervals are widened by this factor. `identified` marks the values that the data determine: the others have an
+    infinite `std`. `converged`: the last `iterations` gave no further decrease, and residuals are near the noise.
     `qpos` (k, w, nq) and `qvel` (k, w, nv) are the states in which the w windows of each trajectory begin. `validation`
-    compares predictions of held-out records with the nominal model's. `problem` and `point` are what was solved, with
-    the standard deviations `sigma` (ny,) of the measurements' noise.
+    compares predictions of held-out records with the nominal model's. `problem` and `point` are the problem that was
+    solved and its solution, with the standard deviations `sigma` (ny,) of the measurements' noise.
     """
 
     labels: tuple[str, ...]
@@ -118,24 +118,24 @@ def identify(
 
     Args:
         method: "lm": Levenberg-Marquardt with exact Jacobians by forward mode; "adam": optax on the same cost.
-        iterations: at most so many.
+        iterations: maximum number of iterations.
         starts: number of starts in the batch: the first is the model's own numbers, the others are these times
             (1 + `spread` w), w normal. The best result is returned.
-        horizons: numbers of first steps that are fitted one after the other, before the whole record: over a long one
-            a rollout with wrong parameters drifts away, and its derivatives say little. By default 60, 200, 600 and
-            2000 steps, as far as they are shorter than 0.7 of the record; () fits the whole at once, as windows do.
+        horizons: numbers of first steps that are fitted one after the other, before the whole record. Over a long
+            record a rollout with wrong parameters drifts away, and its derivatives are of little use. By default 60,
+            200, 600 and 2000 steps, if shorter than 0.7 of the record; () fits the whole record at once, as windows do.
         initial: initial states are unknowns of every window, with these standard deviations about the measured ones.
         window: steps of the windows that trajectories are cut into. Each begins in the measured state of its row
             (`measured_states`, or the `states` of the recordings).
         continuity: standard deviations of a window's end from the start of the next: multiple shooting. Needs
-            `initial`, which is then the prior of the first window alone. None: windows are on their own.
+            `initial`, which is then the prior of the first window only. None: windows are independent.
         loss: "squares", "huber" or "cauchy", or a `Loss` with its scale.
         controller: (data, row of recorded controls, values of `gain` parameters by name) -> ctrl (nu,), in the loop.
         held_out: recordings that are not fitted, to validate the fit with: `Fit.validation`.
         noise: "given": `sigma` of the recordings; "estimated": that of each sensor from the residuals, and fitted
-            again until they agree. `Fit.sigma` has them.
+            again until they agree. The result is `Fit.sigma`.
         chunk: trajectories that are simulated at a time; by default as many as fit into 256 MB.
-        resume: file that keeps the last iterate. A call finds it there and goes on from it.
+        resume: file that stores the last iterate. A later call continues from it.
 
     Warns (UserWarning) when parameters have no effect on the data or cannot be told apart.
     """

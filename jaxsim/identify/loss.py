@@ -1,4 +1,4 @@
-"""Losses of residuals: squares, and robust ones that large residuals change less."""
+"""Losses of residuals: squares, and robust losses with less weight on large residuals."""
 
 import dataclasses
 from typing import NamedTuple
@@ -20,7 +20,7 @@ class Loss:
     """Loss of a residual r in units of the noise, by its name.
 
     "squares": r^2 / 2. "huber": the same up to `scale`, linear beyond. "cauchy": scale^2 log(1 + (r / scale)^2) / 2,
-    which hardly counts what is far off.
+    which gives outliers little weight.
     """
 
     name: str = "squares"

@@ -44,7 +44,7 @@ Write = Callable[[Model, Array], Model]
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """What a program knows of a parameter: parameters of one form share their programs.
+    """Static part of a parameter: parameters with equal forms share compiled programs.
 
     `kind`, `channels`, `log` and `write` are those of `Parameter`, `size` is the number of its values.
     """
@@ -134,7 +134,7 @@ class Parameter:
 
     @property
     def form(self) -> Form:
-        """What programs know of it."""
+        """Static part, a key of compiled programs."""
         return Form(self.kind, self.channels, self.log, len(self.labels), self.write, self.constants)
 
     def to_free(self, value: Any) -> Any:
@@ -164,7 +164,7 @@ def parameter(
         field: "dof_damping", "geom_friction", "actuator_gainprm", ... or "opt.gravity" for an option.
         name: name of the joint, geom, actuator, ..., or several names; None for all rows. Dofs go by their joint.
         index: column or columns of the field, such as 0 for sliding friction; None for all.
-        tie: one number for all of the entries.
+        tie: use one number for all entries.
 
     Raises KeyError for an unknown name, TypeError for an unknown field, ValueError where a start is out of bounds.
     """
@@ -262,8 +262,8 @@ def signal(
 ) -> Parameter:
     """Parameter of a "gain", "bias" or "delay" (s) for each named sensor, or a "ctrl_delay" (s) for each actuator.
 
-    "offset" is the time (s) by which a sensor's clock is late, of either sign within finite `low` and `high`: rows that
-    it may move beyond the ends of a record are not counted. `tie`: one number for all of them.
+    "offset" is the delay (s) of a sensor's clock, of either sign, with finite bounds `low` and `high`. Rows that the
+    offset may shift beyond the ends of a record are left out. `tie`: use one number for all of them.
     """
     if kind not in ("gain", "bias", "delay", "offset", "ctrl_delay"):
         raise ValueError(f'kind is {kind!r}; expected "gain", "bias", "delay", "offset" or "ctrl_delay"')

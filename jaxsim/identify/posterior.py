@@ -58,9 +58,9 @@ def posterior(
 ) -> Posterior:
     """Draws from the posterior of a fit by the no-U-turn sampler, on the exact gradient. Needs blackjax.
 
-    The likelihood is that of the fit's noise (`fit.problem.data.sigma`), the prior that of its parameters, flat in a
-    coordinate without one (in the logarithm with `log=True`). Unknown initial states are drawn too. Chains move in
-    coordinates in which the fit's Laplace approximation is a standard normal distribution, and begin about it.
+    The likelihood uses the noise of the fit (`fit.problem.data.sigma`). The prior is that of the parameters, and flat
+    in a coordinate without a prior (in the logarithm with `log=True`). Unknown initial states are drawn too. Chains run
+    in coordinates in which the fit's Laplace approximation is standard normal, and start around its mean.
 
     Raises ValueError for a fit with another loss than squares, with continuity, or with parameters that are not
     determined; ImportError, which names the extra, where blackjax is missing.
@@ -173,10 +173,10 @@ def _diagnostics(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Profile:
-    """Result of `profile`: `deviance` (n,) is twice the cost above the fit's where a parameter is held at `values`.
+    """Result of `profile`: `deviance` (n,) is twice the increase of the cost with a parameter fixed at `values`.
 
-    All others are fitted anew. `interval` (2,) is where the deviance is that of 95 %, infinite where it is not reached;
-    `laplace` (2,) the interval of the fit.
+    All others are fitted again. `interval` (2,) is the 95 % interval by the deviance, infinite where the deviance does
+    not reach its threshold. `laplace` (2,) is the interval of the fit.
     """
 
     label: str
@@ -189,7 +189,7 @@ class Profile:
 
 
 def profile(fit: Fit, label: str, *, iterations: int = 10) -> Profile:
-    """Profile likelihood of one parameter: an interval that need not be symmetric. By the programs of the fit.
+    """Profile likelihood of one parameter: an interval that need not be symmetric. It uses the fit's compiled programs.
 
     Raises KeyError for a label that the fit does not have, ValueError for one that the data do not determine.
     """

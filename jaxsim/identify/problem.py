@@ -28,14 +28,14 @@ MEMORY = 2**28  # bytes of measurements and their derivatives that a chunk may h
 class Initial:
     """Initial states as unknowns of every trajectory or window, known up to these standard deviations.
 
-    `qpos` and `qvel` are numbers or arrays (nv,), in rad and m, rad/s and m/s; what has zero is taken as measured.
+    `qpos` and `qvel` are numbers or arrays (nv,), in rad and m, rad/s and m/s. Entries of zero are taken as measured.
     """
 
     qpos: Any = 0.0
     qvel: Any = 0.0
 
     def deviations(self, m: Model) -> np.ndarray:
-        """Standard deviations (2 nv,) of positions and velocities. Raises ValueError where they are not."""
+        """Standard deviations (2 nv,) of positions and velocities. Raises ValueError if they are not valid."""
         return np.concatenate([_deviations(m, "initial qpos", self.qpos), _deviations(m, "initial qvel", self.qvel)])
 
 
@@ -53,7 +53,7 @@ class Point(NamedTuple):
     shift: np.ndarray
 
     def repeated(self, count: int) -> "Point":
-        """So many points, all this one."""
+        """This point repeated."""
         return Point(*(np.broadcast_to(x, (count, *x.shape)) for x in self))
 
 
@@ -61,7 +61,7 @@ class Problem:
     """Residuals of recordings as functions of parameters and of initial states.
 
     Trajectories are cut into `window` steps (None: they are one window). `continuity` are the deviations of a window's
-    end from the start of the next (None: windows are on their own).
+    end from the start of the next (None: windows are independent).
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class Problem:
 
     @property
     def known(self) -> np.ndarray:
-        """Which measurements there are, (k, n, ny)."""
+        """Mask of available measurements, (k, n, ny)."""
         return np.isfinite(self.measured)
 
     def start(self, free: Array) -> Point:
@@ -179,7 +179,7 @@ class Problem:
         return y[0, :, : self.rows]
 
     def until(self, rows: int) -> "Problem":
-        """The problem of the first so many rows of trajectories without windows, by the same programs."""
+        """The same problem with only the first rows of trajectories without windows; it shares compiled programs."""
         part = copy.copy(self)
         part.setting = self.setting._replace(length=jnp.int32(rows))
         part.measured = np.where(np.arange(self.rows)[:, None] < rows, self.measured, np.nan)

@@ -10,7 +10,7 @@ NEAR = 1e-9  # of a time step, within which two times are one
 
 
 class RowError(ValueError):
-    """A row of a recording that is wrong: what is, in which step and trajectory."""
+    """An invalid row of a recording: the cause, the step and the trajectory."""
 
     def __init__(self, what: str, row: int, trajectory: int = 0):
         super().__init__(f"step {row} of trajectory {trajectory}: {what}")
@@ -18,9 +18,9 @@ class RowError(ValueError):
 
 
 def sample_times(times: np.ndarray, timestep: float, resample: bool) -> np.ndarray | None:
-    """Times to interpolate to, or None where the rows (n,) are the model's steps already.
+    """Times to interpolate to, or None if the rows (n,) are the model's steps already.
 
-    Raises RowError where times do not rise, and where they are not those of the time step and `resample` is not set.
+    Raises RowError if times do not increase, or if they differ from the model's steps and `resample` is not set.
     """
     bad = np.flatnonzero(~np.isfinite(times))
     if len(bad):

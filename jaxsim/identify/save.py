@@ -54,10 +54,10 @@ DIGITS = 10
 def save_mjcf(fit: Any, path: str | os.PathLike) -> str:
     """Write the fitted model as MJCF, which MuJoCo loads as well, and return the text.
 
-    It is written flat: macros are expanded and every element lists its attributes. Values and intervals of the
-    parameters stand in comments at its head.
+    Macros are expanded and every element lists its attributes. Comments at the top give values and intervals of the
+    parameters.
 
-    Raises UnsupportedError where the text would not be the fitted model: a changed field that this function does not
+    Raises UnsupportedError if MJCF text cannot express the fitted model: a changed field that this function does not
     write, a delay of a control, a controller in the loop.
     """
     lost = [label for p in fit.problem.parameters for label in p.labels if p.kind in ("ctrl_delay", "controller")]

@@ -1,7 +1,7 @@
 """Search without derivatives: CMA-ES (Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv 1604.00772).
 
-For costs whose derivatives mislead, such as errors of whole trajectories after several impacts. All candidates of a
-generation are one batch.
+Use it for costs with unreliable derivatives, such as errors of whole trajectories after several impacts. All candidates
+of a generation are one batch.
 """
 
 import time
@@ -41,7 +41,7 @@ def search(
     """Minimise a function of n numbers by covariance matrix adaptation.
 
     Args:
-        costs: costs (s,) of candidates (s, n). What is not finite counts as the worst.
+        costs: costs (s,) of candidates (s, n). Costs that are not finite count as the worst.
         start: mean (n,) of the first candidates.
         deviation: their standard deviations (n,).
         population: candidates of a generation; by default 4 + 3 log n.
@@ -49,7 +49,7 @@ def search(
         high: upper bounds, likewise.
         seconds: processor time after which no further generation begins.
 
-    The mean is the answer where costs are noisy: the best candidate was lucky.
+    If costs are noisy, use the mean: the cost of the best candidate is biased low.
     """
     x, size = np.asarray(start, float), np.asarray(deviation, float)
     n, rng = len(x), np.random.default_rng(seed)

@@ -1,7 +1,7 @@
 """Simulated recordings as a function of a model, parameters and initial states, and their derivatives.
 
-A `Simulator` holds what shapes a program and is hashed by content; everything else is an argument, also the number of
-steps. So fits to other records, of other lengths and from other values share their compiled programs.
+A `Simulator` holds the static data of a program and is hashed by content. Everything else is an argument, also the
+number of steps. So fits to other records, of other lengths and from other values share their compiled programs.
 """
 
 import dataclasses
@@ -47,7 +47,7 @@ class Chunk(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Simulator:
-    """What shapes the program of a problem.
+    """Static data of the program of a problem.
 
     `columns` are those of `sensordata` that were measured, and `moved` the entries (q,) of positions and velocities
     that are unknown in initial states.
@@ -87,7 +87,7 @@ class Simulator:
     def watched(
         self, setting: Setting, free: Array, shift: Array, chunk: Chunk, outputs: tuple[str, ...]
     ) -> tuple[Array, tuple[Array, Array], dict[str, Array]]:
-        """The same, and other fields of the data by name, (c, w, n, ...)."""
+        """Results of `windows`, and other fields of the data by name, (c, w, n, ...)."""
         m, controller = self.model(setting.m, free), self.controller
         d = jaxsim.make_data(setting.m)
         c, w, _ = chunk.qpos.shape

@@ -12,10 +12,10 @@ from jaxsim.identify.data import Recordings
 
 
 def measured_states(m: Model, data: Recordings) -> tuple[np.ndarray, np.ndarray]:
-    """Positions (k, n, nq) and velocities (k, n, nv) of all rows, as the sensors say.
+    """Positions (k, n, nq) and velocities (k, n, nv) of all rows, from the sensors.
 
     Positions are those of `jointpos` and `ballquat`, of a free joint `framepos` and `framequat` of its body. Velocities
-    are central differences of them. Missing rows take the nearest one. The first row is the recording's initial state.
+    are their central differences. Missing rows take the nearest row. The first row is the recording's initial state.
 
     Raises ValueError for a joint whose position no sensor of the recording measures.
     """

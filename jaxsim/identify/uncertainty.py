@@ -1,4 +1,4 @@
-"""How well a fit determines its parameters: covariance by a factorisation that sees rank, and what stays open."""
+"""Uncertainty of a fit: covariance by a rank-revealing factorisation, and parameters that the data do not determine."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -27,9 +27,9 @@ class Uncertainty(NamedTuple):
 def uncertainty(jac: np.ndarray, rounding: float | None = None) -> Uncertainty:
     """From the Jacobian (n, p) of residuals in units of the noise, or a factor with the same inner products.
 
-    Its columns are scaled to length one and factored (SVD). Directions whose singular values are within the rounding of
-    the Jacobian's own precision are not determined; nor are the coordinates that have a share in them. `rounding` is
-    that precision, relative; by default the unit of the last place times the larger size.
+    Its columns are scaled to length one and factored (SVD). Directions with singular values within the rounding error
+    of the Jacobian are not determined, and neither are coordinates with a component in them. `rounding` is that
+    relative error; by default machine epsilon times the larger dimension.
     """
     rounding = float(np.finfo(jac.dtype).eps) * max(jac.shape) if rounding is None else rounding
     jac = np.asarray(jac, np.float64)
@@ -59,7 +59,7 @@ def unidentifiable(information: np.ndarray, labels: Sequence[str]) -> tuple[str,
 
 
 def at_bounds(free: np.ndarray, low: np.ndarray, high: np.ndarray, jac: np.ndarray, labels: Sequence[str]) -> list[str]:
-    """A sentence for each coordinate at a bound where the measurements do not change with it."""
+    """A sentence for each coordinate at a bound at which its derivative is zero."""
     flat = ~np.any(jac, axis=0)
     return [
         f"{label} stands at its bound, where its derivative is zero: start it inside the bounds"
@@ -78,16 +78,16 @@ def rough(
     sizes: np.ndarray,
     labels: Sequence[str],
 ) -> list[str]:
-    """A sentence for each coordinate by which residuals are not as their derivative says.
+    """A sentence for each coordinate for which finite differences of the residuals disagree with the derivative.
 
     Central differences over a standard deviation and over `DIFFERENCES` of a coordinate are compared with the columns
-    of the Jacobian. Where an impact moves from step to step, the derivative between two moves says little.
+    of the Jacobian. If an impact moves from one step to the next, the derivative does not see the jump.
 
     Args:
         residuals: residuals (k, n) at points (k, p).
         free, low, high: coordinates (p,) and their bounds.
         jac: Jacobian (n, p) at `free`. std: standard deviations (p,) from it.
-        sizes: what a coordinate's steps are relative to (p,): its value, or one for a logarithm.
+        sizes: scale (p,) of each coordinate's steps: its value, or 1 for a logarithm.
     """
     p = len(free)
     steps = np.stack([np.where(np.isfinite(std), std, 0), *(share * sizes for share in DIFFERENCES)])

@@ -1,4 +1,4 @@
-"""Prediction of records that were not fitted, over horizons, beside the nominal model and the noise."""
+"""Prediction errors on held-out records, over several horizons, compared with the nominal model and the noise."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ class Validation:
 def validate(problem: Any, free: np.ndarray, data: Recordings, horizons: Sequence[float] = HORIZONS) -> Validation:
     """Prediction errors of the values `free` (p,) of a problem and of its nominal model on other recordings.
 
-    Horizons longer than the recordings are left out, and the shortest of them stands for all where none fits.
+    Horizons longer than the recordings are left out. If all are longer, the shortest is used.
     """
     m, n = problem.m, data.ctrl.shape[1]
     steps = {max(2, min(round(h / float(m.opt.timestep)) + 1, n)): h for h in sorted(horizons, reverse=True)}

@@ -1,4 +1,4 @@
-"""Residuals that are no white noise: which channel, and what they look like."""
+"""Test of residuals for white noise: sensors with correlated residuals, and a likely cause."""
 
 from collections.abc import Sequence
 
@@ -19,8 +19,8 @@ SHAPES = {
 def coloured(residual: np.ndarray, y: np.ndarray, names: Sequence[str], sizes: Sequence[int]) -> list[str]:
     """A sentence for each sensor whose residuals (k, n, ny) are correlated from row to row, with a guess.
 
-    The guess is the shape that explains most of them: the simulated signal y (k, n, ny) itself (a gain), a constant
-    (a bias), its rate (a delay), the direction of its rate (backlash), what accumulates with the direction (friction).
+    The guess is the regressor that explains most of the residuals: the simulated signal y (k, n, ny) itself (a gain), a
+    constant (a bias), its rate (a delay), the sign of its rate (backlash), or the double integral of that sign (friction).
     """
     lines, at = [], 0
     for name, size in zip(names, sizes, strict=True):

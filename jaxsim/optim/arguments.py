@@ -1,4 +1,4 @@
-"""Arguments of the optimisers: starting points as floats, limits, and functions that are compiled once."""
+"""Arguments of the optimisers: starting points as floats, limits, and cached compiled functions."""
 
 from typing import Any
 
@@ -26,8 +26,8 @@ def floats(x: Any) -> Any:
 def limits(low: Any, high: Any, x: Any, what: str) -> tuple[Any, Any]:
     """Lower and upper limits for every leaf of `x`, infinite where None.
 
-    A limit is a number or an array for all leaves, or has the structure of `x`. Raises ValueError where one does not
-    fit, or where they leave nothing between them.
+    A limit is a number or an array for all leaves, or has the structure of `x`. Raises ValueError if a limit has
+    another shape, or if a lower limit is above the upper one.
     """
     below, above = _limit("low", low, -np.inf, x, what), _limit("high", high, np.inf, x, what)
     for a, b in zip(jax.tree.leaves(below), jax.tree.leaves(above), strict=True):
@@ -73,5 +73,5 @@ def is_compiled(function: Any) -> bool:
 
 
 def plain(function: Any) -> Any:
-    """A function that was compiled, as it was written: JAX refuses compiler options within a program."""
+    """The original function of a jitted one: JAX refuses compiler options within a program."""
     return function.__wrapped__ if is_compiled(function) else function

@@ -90,7 +90,7 @@ def straight_through(
 ) -> Callable[[Model, Data], Data]:
     """Step function with the value of `step(m, d)` and the derivatives of `step(soften(m), d)` at the same state.
 
-    For `shoot` and other descent by gradients. `ilqr` refuses it: its line search looks at values alone.
+    For `shoot` and other gradient descent. `ilqr` refuses it, since its line search uses only values.
     """
 
     def combined(m: Model, d: Data) -> Data:

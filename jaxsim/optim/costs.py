@@ -22,7 +22,7 @@ def quadratic(r: Array) -> Array:
 
 
 def linear(r: Array) -> Array:
-    """The residuals themselves: for costs that are no residuals. Gauss-Newton sees no curvature in them."""
+    """The residuals themselves, for costs that are not squares. Gauss-Newton uses no curvature for them."""
     return r
 
 
@@ -51,9 +51,9 @@ class SmoothLength:
 class Term:
     """Cost `sum(weight * norm(residual(d)))` of a state.
 
-    `residual` is a function of the data: its state, its controls `d.ctrl`, its time, and all that `forward` derives of
-    them (sites, sensors). A target that moves is a mocap body, `d.userdata` or a function of `d.time`. `norm` is
-    convex.
+    `residual` is a function of the data: its state, its controls `d.ctrl`, its time, and all fields that `forward`
+    computes from them (sites, sensors). For a moving target use a mocap body, `d.userdata` or a function of `d.time`.
+    `norm` is convex.
     """
 
     residual: Residual
@@ -87,8 +87,8 @@ class Constraint:
 class Costs:
     """Terms of every step and of the state after the last one, and constraints on them.
 
-    A function of the data stands for a `Term` or a `Constraint` with the defaults. Terms of the final state see the
-    controls of the data that the search began with.
+    A plain function of the data is a `Term` or a `Constraint` with the defaults. Terms of the final state read the
+    controls of the initial data.
     """
 
     running: tuple[Term, ...] = ()
@@ -143,7 +143,7 @@ def reads_of(costs: Costs, d: Data) -> frozenset[str]:
 
 
 def active(rows: Rows, last: Array, beyond: Array) -> Rows:
-    """Rows with zeros for those that do not count: of final terms before the last state, of running ones after it."""
+    """Rows with inactive terms set to zero: final terms before the last state, running terms at it."""
     after, end = jnp.logical_or(last, beyond), jnp.logical_and(last, ~beyond)
     running = partial(jax.tree.map, lambda r: jnp.where(after, 0, r))
     final = partial(jax.tree.map, lambda r: jnp.where(end, r, 0))
@@ -200,7 +200,7 @@ MOST = 1e8  # size of a multiplier
 
 
 def violation_of(costs: Costs, rows: Rows) -> Array:
-    """Largest violation of a constraint by rows of which those that do not count are zero."""
+    """Largest violation of a constraint, from rows in which inactive constraints are zero."""
 
     def worst(group: tuple[Constraint, ...], values: tuple[Array, ...]) -> list[Array]:
         each = zip(group, values, strict=True)

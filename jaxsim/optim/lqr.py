@@ -5,7 +5,7 @@ Jackson and Manchester, "ALTRO", IROS 2019. States are (qpos, qvel, act); their 
 (2 nv + na), also for free and ball joints.
 
 The whole search is one loop of one program: each round rolls out a line search, expands the dynamics about the best
-path, and recurses backwards. It can be batched by `jax.vmap` over anything that it is given.
+path, and recurses backwards. `jax.vmap` can batch it over any argument.
 """
 
 import warnings
@@ -43,7 +43,7 @@ Step = Callable[[Model, Data], Data]
 
 
 class Problem(NamedTuple):
-    """What is given: model, first data, costs, limits of controls (nu,), and how many of the steps count."""
+    """Arguments of a search: model, first data, costs, limits of controls (nu,), and the number of active steps."""
 
     m: Model
     d: Data
@@ -54,7 +54,7 @@ class Problem(NamedTuple):
 
 
 class Program(NamedTuple):
-    """What is static of a search."""
+    """Static data of a search."""
 
     step: Step
     substeps: int
@@ -125,17 +125,17 @@ def ilqr(
         step: the step function, e.g. with smoothed contacts. Its derivatives must be those of its values: one of
             `straight_through` is refused.
         substeps: steps for each row of controls.
-        length: number of rows of `controls` that count, n by default. A number of the program: plans of many lengths
-            share one, if their controls are padded.
+        length: number of rows of `controls` that are used, n by default. It is a traced number: plans of several
+            lengths share one program if their controls are padded.
         callback: called with an `Iteration` after each.
         progress: show a bar.
 
-    A pure function: `jax.vmap` batches it over starts, controls, models and weights of costs, and `jax.jit` takes it
-    into a larger program; there it neither raises nor warns. Called by itself it raises FloatingPointError where the
-    cost or a derivative is not finite at the start, and warns where controls have no effect on the cost, or where
-    derivatives promise what no step length gives. Functions of the costs are traced once, as by `jax.jit`: what they
-    close over is a constant. The same functions, shapes and options compile nothing again; weights and tolerances may
-    differ.
+    A pure function: `jax.vmap` batches it over starts, controls, models and weights of costs, and it can be part of a
+    jitted program; there it neither raises nor warns. An eager call raises FloatingPointError if the cost or a
+    derivative is not finite at the start. It warns if controls have no effect on the cost, or if derivatives predict a
+    decrease that no step length gives. Functions of the costs are traced once, as by `jax.jit`: values that they close
+    over are constants. Calls with the same functions, shapes and options share one compiled program; weights and
+    tolerances may differ.
     """
     options = Ilqr() if options is None else options
     name = "DDP" if options.second_order else "iLQR"
@@ -177,8 +177,8 @@ def ddp(
 ) -> Result:
     """Minimise as `ilqr` does, with second derivatives of the dynamics: differential dynamic programming.
 
-    They are contracted with the costate, so that a step costs one derivative of a gradient for each direction.
-    Residuals of steps add theirs. Negative eigenvalues of the Hessian of a step are set to zero.
+    They are contracted with the costate, so that a step costs one derivative of a gradient for each direction. Second
+    derivatives of running residuals are added. Negative eigenvalues of the Hessian of a step are set to zero.
     """
     options = Ddp() if options is None else options
     if not options.second_order:

@@ -28,8 +28,9 @@ def _register(*static: str) -> Callable[[Class], Class]:
 class Ilqr:
     """Options of `ilqr`: Gauss-Newton, with first derivatives of the dynamics.
 
-    `tolerance`: fraction of the cost; an iteration that improves by less is the last. `damping`: initial regularisation
-    of the control Hessian. `penalty`: of the squares of constraints at the start. `violation`: largest that is allowed.
+    `tolerance`: fraction of the cost; the search stops after an iteration that decreases the cost by less. `damping`:
+    initial regularisation of the control Hessian. `penalty`: initial weight of squared constraints. `violation`:
+    largest allowed violation of a constraint.
     """
 
     iterations: int = 100
@@ -101,10 +102,10 @@ class Result(NamedTuple):
     """Result of an optimiser.
 
     `x`: the best point; of a trajectory its controls (n, nu). `cost` is its cost. `history` (iterations + 1,) is the
-    cost after every iteration, the last one repeated after the end. `converged`: no more improvement is to be
-    expected, and constraints hold; methods that go on for a fixed number of iterations do not say. `violation`: the
-    largest of a constraint. `gains` (n, nu, 2 nv + na) and `states`, fields of the data at every step (n + 1, ...):
-    where the method has them.
+    cost after every iteration, with the last value repeated after the end. `converged`: no further decrease is
+    expected, and constraints hold; methods with a fixed number of iterations do not set it. `violation`: the
+    largest violation of a constraint. `gains` (n, nu, 2 nv + na) and `states`, fields of the data at every step
+    (n + 1, ...), if the method computes them.
     """
 
     x: Any
@@ -120,7 +121,7 @@ class Result(NamedTuple):
 
 
 class Iteration(NamedTuple):
-    """What a callback is given after every iteration: numbers, and the point."""
+    """Argument of a callback after every iteration: numbers, and the point."""
 
     number: Any
     cost: Any

@@ -1,4 +1,4 @@
-"""One call for all methods that plan trajectories, and controllers that plan anew at every step."""
+"""One function for all methods of trajectory optimisation, and controllers that plan again at every step."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -66,10 +66,10 @@ def plan(
     callback: Callable[[Iteration], None] | None = None,
     progress: bool = False,
 ) -> Result:
-    """Minimise costs over controls (n, nu) by a method, which its options name: `Ilqr`, `Ddp`, `Shooting`, `Mppi`,
+    """Minimise costs over controls (n, nu) by the method of the options: `Ilqr`, `Ddp`, `Shooting`, `Mppi`,
     `Cem`.
 
-    `key`: of random numbers, for the methods that draw samples. All else as for `ilqr`.
+    `key`: random key, for methods that draw samples. The other arguments are those of `ilqr`.
     """
     method = Ilqr() if method is None else method
     shared = {"low": low, "high": high, "step": step, "substeps": substeps, "length": length}
@@ -132,7 +132,7 @@ def _interpolation(n: int, knots: int, dtype: Any) -> Array:
 
 
 class Memory(NamedTuple):
-    """What a controller remembers from call to call: the plan (n, nu), and the number of calls."""
+    """State of a controller between calls: the plan (n, nu), and the number of calls."""
 
     controls: Array
     count: Array
@@ -142,7 +142,7 @@ class Memory(NamedTuple):
 class Controller(NamedTuple):
     """Receding-horizon controller that `mpc` makes.
 
-    `controller(d, memory)` returns the control of now (nu,) and the memory for the next call. Pure, with fixed shapes.
+    `controller(d, memory)` returns the current control (nu,) and the memory for the next call. Pure, with fixed shapes.
     """
 
     start: Callable[[Data], Memory]
@@ -165,12 +165,12 @@ def mpc(
     controls: Array | None = None,
     key: Array | None = None,
 ) -> Controller:
-    """Controller that plans `horizon` controls anew at every call, from the plan of the last call, one control later.
+    """Controller that plans `horizon` controls at every call, starting from the last plan shifted by one control.
 
     Each control is held for `substeps` steps, which is how often the controller is meant to be called. `solver`: by
     default one iteration of `ilqr`. `controls` (horizon, nu) or (nu,): the first plan, by default the middle of the
-    limits, or zero. Call `controller.start(d)` for the first memory. Called by itself the controller is one compiled
-    program; within `scan`, `vmap` or `jit` it is part of that.
+    limits, or zero. Call `controller.start(d)` for the first memory. An eager call runs one compiled program; within
+    `scan`, `vmap` or `jit` the controller is part of that program.
     """
     method = Ilqr(iterations=1, tolerance=0.0) if solver is None else solver
     root = jax.random.key(0) if key is None else key

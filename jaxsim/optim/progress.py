@@ -19,12 +19,12 @@ MOST_NAMED = 5
 
 
 def negligible(dtype: Any) -> float:
-    """Relative size below which a derivative is rounding: 4e-11 in double precision, 2e-5 in single."""
+    """Relative size below which a derivative is rounding error: 4e-11 in double precision, 2e-5 in single."""
     return float(jnp.finfo(dtype).eps) ** FLAT
 
 
 def warn_of_zero_gradient(what: str) -> None:
-    """Warn that the cost does not change, to first order, with anything at the start."""
+    """Warn that the gradient of the cost is zero at the start."""
     warnings.warn(
         f"{what}: the gradient of the cost is zero at the start, or no more than rounding, so nothing can be improved "
         "from here. Does the cost depend on what is optimised? Start elsewhere, or use contacts that act at a distance "
@@ -63,7 +63,7 @@ def warn_of_bad_costs(what: str, nans: int, bad: int, total: int) -> None:
 
 @contextmanager
 def bar(total: int, what: str, show: bool) -> Iterator[Callable[[Any], None]]:
-    """Context that gives a function to call with the cost after every iteration; draws a bar when `show` is set."""
+    """Context with a function to call with the cost after every iteration; draws a bar if `show` is set."""
     if not show:
         yield lambda cost: None
         return
@@ -77,7 +77,7 @@ def bar(total: int, what: str, show: bool) -> Iterator[Callable[[Any], None]]:
 
 
 def is_flat(gradient: Any, cost: Array, x: Any) -> Array:
-    """Whether a gradient is zero or rounding: a step as large as `x`, or one, changes the cost by no more of it."""
+    """Whether a gradient is zero or rounding error, for a change of each entry by max(|x|, 1)."""
     leaves = zip(jax.tree.leaves(gradient), jax.tree.leaves(x), strict=True)
     change = jnp.array([jnp.max(jnp.abs(g) * jnp.maximum(jnp.abs(v), 1), initial=0) for g, v in leaves])
     return jnp.max(change, initial=0) <= negligible(cost.dtype) * jnp.where(jnp.isfinite(cost), jnp.abs(cost), 0)
@@ -92,14 +92,14 @@ def _notify(iteration: Iteration) -> None:
 
 
 def report(watched: bool, number: Any, cost: Any, violation: Any, x: Any) -> None:
-    """Tell those that `listen` of an iteration, from within a program."""
+    """Report an iteration to the callbacks of `listen`, from within a program."""
     if watched:
         jax.debug.callback(_notify, Iteration(number, cost, violation, x), ordered=False)
 
 
 @contextmanager
 def listen(total: int, what: str, show: bool, callback: Callable[[Iteration], None] | None) -> Iterator[bool]:
-    """Context in which programs tell of their iterations; gives whether anyone listens."""
+    """Context in which programs report their iterations; returns whether there is a callback."""
     if not show and callback is None:
         yield False
         return

@@ -1,4 +1,4 @@
-"""A report on gradients: where that of a rollout misleads, and which option cures it."""
+"""A report on gradients: whether the gradient of a rollout is misleading, and which option helps."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -31,12 +31,13 @@ PLAIN = "plain"
 
 @dataclass(frozen=True)
 class GradientReport:
-    """What `gradient_report` found.
+    """Result of `gradient_report`.
 
     `differences` (n,): change of the cost along random directions, over their length `scale`. `derivatives`: for each
-    option the derivative along the same directions, and `gradients` its size. `noise`: standard deviation of plain
-    gradients of points at that distance, over the size of their mean. `contacts` (steps,): number of contacts in every
-    step of the rollout. `line`: costs along the negative gradient, `at` these distances. `advice`: sentences.
+    option the derivative along the same directions, and `gradients` the norm of its gradient. `noise`: standard
+    deviation of gradients at points at that distance, relative to the norm of their mean. `contacts` (steps,): number
+    of contacts in every step of the rollout. `line`: costs along the negative gradient at the distances `at`. `advice`:
+    sentences.
     """
 
     scale: float
@@ -102,11 +103,11 @@ def gradient_report(
     low: Any = None,
     high: Any = None,
 ) -> GradientReport:
-    """Compare gradients of `trajectory_cost` with what the cost does, at these controls (n, nu).
+    """Compare gradients of `trajectory_cost` with finite differences of the cost at these controls (n, nu).
 
-    Differences of costs at a distance are what an optimiser will meet; derivatives should tell of them. Options: the
-    plain step, contacts that act from `reach` (m), smooth impedance, and `divisions` sub-steps. `scale`: distance of
-    the points that are compared, by default a tenth of the range of the controls.
+    The derivatives should predict differences of the cost over the step size of an optimiser. Options: the plain step,
+    contacts that act from `reach` (m), smooth impedance, and `divisions` sub-steps. `scale`: distance of the points
+    that are compared, by default a tenth of the range of the controls.
     """
     controls = floats(jnp.asarray(controls))
     low, high = control_limits(m, low, high, controls[0], "gradient_report")

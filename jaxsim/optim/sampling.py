@@ -106,7 +106,7 @@ def search(
 ) -> tuple[Result, Array, Array]:
     """Best sample of iterated draws, evaluations and updates; the mean itself is always one of the samples.
 
-    A cost that is not finite counts as worse than all others, and its sample is left out of the update.
+    A cost that is not finite is worse than all others, and its sample is left out of the update.
     """
     sigma = 0.15 * (high - low) if options.sigma is None else options.sigma
     low, high = jnp.broadcast_to(low, mean.shape), jnp.broadcast_to(high, mean.shape)

@@ -45,9 +45,9 @@ def shoot(
         callback: called with an `Iteration` after each.
         progress: show a bar.
 
-    Gradients that are not finite are replaced by zero, with a warning that names them. Warns where the first one is no
-    more than rounding. A function that is compiled by `jax.jit` already is compiled here once in a process. Pure: it
-    can be batched, and be part of a program, where it does not warn.
+    Gradients that are not finite are replaced by zero, with a warning that names them. Warns if the first gradient is
+    only rounding error. A function that is already jitted is compiled here once in a process. Pure: it can be batched
+    and be part of a program; there it does not warn.
     """
     options = options or Shooting()
     x = floats(x)

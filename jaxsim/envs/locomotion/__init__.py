@@ -1,4 +1,4 @@
-"""Locomotion of any legged robot: a joystick task from an MJCF file that the user brings."""
+"""Locomotion of any legged robot: a joystick task for the user's MJCF file."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 def make_locomotion(config: LocomotionConfig) -> Locomotion | Wrapper:
-    """Locomotion task of a config, with random models and levels of terrain where the config says so."""
+    """Locomotion task of a config, with its random models and levels of terrain."""
     task = Locomotion(config)
     env: Locomotion | Wrapper = task
     if changes_model(task.ranges):
@@ -37,12 +37,12 @@ def locomotion(model: Any, **settings: Any) -> Locomotion | Wrapper:
 
     Args:
         model: a path, MJCF text, a `Spec` or a compiled `Model`, with a robot on a free joint.
-        settings: fields of `LocomotionConfig`. What is not given is read from the model: the feet reach lowest in the
-            home pose, the home pose is a keyframe, motors get gains from their limits.
+        settings: fields of `LocomotionConfig`. Other parts are found in the model: the feet are the lowest geoms in the
+            home pose, the home pose is a keyframe, gains of motors follow from their limits.
 
     Raises:
         TypeError: there is no such setting.
         ValueError: the model lacks something; the message says what and how to give it.
-        UnsupportedError: an actuator or a joint is of a kind that the task does not know.
+        UnsupportedError: the task does not support the type of an actuator or a joint.
     """
     return make_locomotion(LocomotionConfig(model=model, **settings))

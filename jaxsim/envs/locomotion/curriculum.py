@@ -16,19 +16,19 @@ class TerrainCurriculum(Wrapper):
     """Locomotion on a height field whose height is a level of each world, which follows the robot's success.
 
     At level l of n the ground is (l + 1) / n times as high as in the model. When an episode ends, the level rises by
-    one if the robot did not fall and covered `enough` of the distance that its commands asked for, and at least
-    `distance`. It falls by one if the robot fell, or covered less than half of that share. A world that passes the last
-    level goes on at a random one, so that none is forgotten. Rudin et al., "Learning to Walk in Minutes Using Massively
-    Parallel Deep Reinforcement Learning", 2022.
+    one if the robot did not fall and covered the share `enough` of the commanded distance, and at least `distance`. It
+    falls by one if the robot fell, or covered less than half of that share. A world that passes the last level continues
+    at a random one, so that the policy keeps training on every level. Rudin et al., "Learning to Walk in Minutes Using
+    Massively Parallel Deep Reinforcement Learning", 2022.
 
     `info`: `level`, and of the running episode `asked` and `covered` in m, and whether the robot `fell`; all `lasting`.
     A robot that leaves the terrain has not fallen. `metrics["level"]` is the level.
 
     Args:
         env: a `Locomotion` with a terrain, or a wrapper around one.
-        levels: their number.
+        levels: number of levels.
         first: the level at which worlds begin.
-        enough: share of the asked distance.
+        enough: share of the commanded distance.
         distance: least distance in m.
 
     Raises:
@@ -47,7 +47,7 @@ class TerrainCurriculum(Wrapper):
 
     @property
     def lasting(self) -> tuple[str, ...]:
-        """Names of the entries of `info` that outlive an episode."""
+        """Names of the entries of `info` that are kept from one episode to the next."""
         return (*OWN, *getattr(self.env, "lasting", ()))
 
     def at_level(self, level: Array) -> Any:
@@ -58,7 +58,7 @@ class TerrainCurriculum(Wrapper):
         return self.env.with_model(m.replace(hfield_size=size.at[:, 2].set(height)))
 
     def next_level(self, last: Info, rng: Array) -> Array:
-        """Level of the episode that follows one which left the entries `last`."""
+        """Level of the next episode, from the entries `last` of the previous one."""
         covered, share = last["covered"], self.enough * last["asked"]
         fell = last["fell"] > 0
         rises = ~fell & (covered >= jnp.maximum(share, self.distance))
@@ -68,7 +68,7 @@ class TerrainCurriculum(Wrapper):
         return jnp.where(level < self.levels, jnp.maximum(level, 0), anywhere)
 
     def reset(self, rng: Array, last: Info | None = None) -> State:
-        """First state of an episode, at the first level or at the one that follows from the last episode."""
+        """First state of an episode, at the first level or at the next level after the last episode."""
         draw, rng = jax.random.split(rng)
         level = jnp.asarray(self.first, jnp.int32) if last is None else self.next_level(last, draw)
         state = first_state(self.at_level(level), rng, last)

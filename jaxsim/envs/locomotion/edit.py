@@ -1,4 +1,4 @@
-"""Changes of a model's text that a locomotion task makes before it is compiled: floor, terrain, collisions, sensors."""
+"""Edits of a spec that a locomotion task makes before compilation: floor, terrain, collisions, sensors."""
 
 import os
 from typing import Any
@@ -25,7 +25,7 @@ def spec_of(source: Any) -> Spec:
 
 
 def without_sensors(spec: Spec) -> None:
-    """Switch sensors off, in place: the task reads none, and they take time."""
+    """Disable sensors, in place: the task reads none, and they cost time."""
     option = spec.section("option")
     flag = option.child("flag") or option.add("flag")
     flag.set(sensor="disable")
@@ -37,7 +37,7 @@ def add_floor(spec: Spec) -> None:
 
 
 def add_terrain(spec: Spec, height: float, size: float, seed: int) -> None:
-    """Put a smooth random height field in the place of the world's planes, in place.
+    """Replace the world's planes by a smooth random height field, in place.
 
     Args:
         spec: the model, whose world has a plane or nothing.
@@ -69,7 +69,7 @@ def feet_collide_only(spec: Spec, m: Model, torso: int, feet: tuple[np.ndarray, 
     """Let only feet and torso of a robot collide, in place; `m` is the model that the spec compiles to.
 
     Raises:
-        ValueError: a foot's geom or the torso has no name by which to find it.
+        ValueError: a foot's geom or the torso has no name.
     """
     names = {m.id2name("geom", int(g)) for geoms in feet for g in geoms}
     trunk = m.id2name("body", torso)

@@ -36,7 +36,7 @@ DEFAULT_WEIGHTS = {
 
 
 class Motion(NamedTuple):
-    """What rewards read, of one world.
+    """Inputs of the rewards, of one world.
 
     `velocity`, `gyro`: of the torso in its frame (3,), m/s and rad/s. `up`: the world's up axis there (3,). `command`:
     (3,). `height`: of the torso over that at home. `angles`: joint angles less home, `rates`: their velocities (n,).

@@ -1,4 +1,4 @@
-"""What a locomotion task reads from a model on the host: torso, home pose, feet, servos and gains, floor."""
+"""Parts of a legged robot, found in a model on the host: torso, home pose, feet, servos and gains, floor."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -59,15 +59,15 @@ def read_robot(
     home: Any = None,
     phase: Sequence[float] | None = None,
 ) -> Robot:
-    """Parts of the robot of a model; what is None is read from it.
+    """Parts of the robot of a model; arguments that are None are found in the model.
 
     Args:
         m: a model with a robot on a free joint, and a floor.
-        feet: names of geoms, or of bodies whose geoms collide. By default those that reach lowest in the home pose.
+        feet: names of geoms, or of bodies whose geoms collide. By default the lowest geoms in the home pose.
         torso: name of the body with the free joint. By default the only one, or the one with most actuators.
         gains: position and velocity gain of all actuators, in actuator force per unit of its length and speed.
         home: name or number of a keyframe, or qpos (nq,). By default the keyframe "home" or "stand", else the first,
-            else qpos0 with joints inside their ranges. The robot is set down on the floor.
+            else qpos0 with joints inside their ranges. The robot is placed on the floor.
         phase: of each foot in the gait, rad.
 
     Raises:

@@ -117,11 +117,11 @@ class Locomotion(Env):
 
     Action: targets of all actuators about the home pose; motors follow them by PD control at every physics step.
     Observation, a mapping. "state" (what the robot knows, with noise): velocity in the torso's frame (unless
-    `observe_velocity` is off), angular velocity, gravity, joint angles less home, joint velocities, last action, with
+    `observe_velocity` is off), angular velocity, gravity, joint angles minus home, joint velocities, last action, with
     `history` frames the newest first; then the command and the gait's clock. "privileged_state" (for a critic): the
     same without noise or history, velocity, height, contacts and heights of the feet, friction, mass of the torso,
-    latency. Rewards: see `jaxsim.envs.locomotion.rewards`. `metrics["tracking"]` is the share of the highest possible
-    tracking reward.
+    latency. Rewards: see `jaxsim.envs.locomotion.rewards`. `metrics["tracking"]` is the tracking reward divided by its
+    maximum.
     """
 
     config: LocomotionConfig
@@ -158,7 +158,7 @@ class Locomotion(Env):
         return m.replace(actuator_gainprm=gain, actuator_biasprm=bias)
 
     def initial(self, rng: Array) -> tuple[Data, Info]:
-        """Home at a random heading, with a first command, latency and phase of the gait."""
+        """Home pose at a random heading, with a first command, latency and phase of the gait."""
         robot, config = self.robot, self.config
         d = jaxsim.make_data(self.model)
         real = d.qpos.dtype
@@ -208,7 +208,7 @@ class Locomotion(Env):
         return jnp.where(jax.random.bernoulli(stand, self.config.still), 0, command)
 
     def step(self, state: State, action: Array) -> State:
-        """State after one action; now and then the torso is pushed first."""
+        """State after one action; at random times the torso is pushed first."""
         ranges = self.ranges
         if ranges.push_every <= 0 or ranges.push <= 0:
             return super().step(state, action)
@@ -255,7 +255,7 @@ class Locomotion(Env):
         return jax.lax.fori_loop(0, self.n_substeps, one, data)
 
     def update(self, data: Data, action: Array, info: Info, rng: Array) -> Info:
-        """`info` with the action, new targets, phases and contacts of the feet, and now and then a new command."""
+        """`info` with the action, new targets, phases and contacts of the feet, and at random times a new command."""
         when, draw, noise = jax.random.split(rng, 3)
         new = jax.random.bernoulli(when, self.dt / self.config.hold)
         command = jnp.where(new, self._draw_command(draw, data.qpos.dtype), info["command"])
@@ -377,7 +377,7 @@ class Locomotion(Env):
         )
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """Weighted sum of the rewards, clipped below at 0 so that ending an episode never pays, and the terms."""
+        """Weighted sum of the rewards, clipped below at 0 so that a policy never gains by ending an episode, and the terms."""
         terms = reward_terms(self._motion(before, data, info), self.config.sigma)
         total = sum(w * terms[name] for name, w in self.weights.items())
         linear, angular = self.weights["tracking_lin_vel"], self.weights["tracking_ang_vel"]

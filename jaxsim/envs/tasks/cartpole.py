@@ -42,7 +42,7 @@ class CartpoleVisionConfig(CartpoleConfig):
 
 
 def make_cartpole_vision(config: CartpoleVisionConfig) -> Vision:
-    """Cart-pole whose policy sees the last pictures of a camera, and no number but its last action."""
+    """Cart-pole whose policy observes only the last pictures of a camera and its last action."""
     view = (config.camera, config.picture, config.size, config.frames, config.reach)
     return Vision(Cartpole(config), *view)
 

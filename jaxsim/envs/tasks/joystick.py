@@ -50,8 +50,8 @@ class Joystick(Env):
     velocity) + 0.5 turn (a Gaussian of the error in yaw rate, 0.1 at 1 rad/s) + step - 0.5 v_z^2 - 0.05 (roll and pitch
     rates)^2 - 0.5 tilt^2 - 0.005 (change of action)^2 - 2e-5 (joint torques)^2. Here step = exp(-4 mean((z - z*)^2)) of
     the feet's heights above the lowest, in steps; the clock lifts one pair to z* = sin(phase), then the other, and none
-    where the command is to stand. Without it the robot scuttles until a knee catches. The reward is clipped below at
-    0, so that ending an episode never pays. The episode ends where the trunk tilts or sinks.
+    if the command is to stand. Without this term the robot shuffles until a knee catches. The reward is clipped below
+    at 0, so that a policy never gains by ending an episode. The episode ends when the trunk tilts or sinks.
     """
 
     config: JoystickConfig

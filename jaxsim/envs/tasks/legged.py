@@ -18,7 +18,7 @@ from jaxsim.math.safe import Array
 class LeggedConfig(Config):
     """`speed`: target along x in m/s, 0 to stand. `height`: of the root body in m, at which it stands.
 
-    `torso`: names of the bodies that stay upright and face along x while it moves; none where any side may lead.
+    `torso`: names of the bodies that stay upright and face along x while it moves; empty if any direction may lead.
     `posture`: weight of joint angles near those of `keyframe`. `calm`: weight of small actions.
     `fail_height`: height in m below which an episode ends.
     `noise`: standard deviation of initial joint angles (rad) and velocities about `keyframe`.

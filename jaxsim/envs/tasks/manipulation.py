@@ -116,8 +116,8 @@ class Pick(Arm):
     cube over 1.2 `lift`, at most 1. `metrics["picked"]` is one where a grasped cube is at least `lift` high. The
     episode ends where the cube falls off the table.
 
-    A share `held` of the episodes starts in the keyframe "grasp", turned about the vertical, so that lifting is learnt
-    while grasping is not yet.
+    A share `held` of the episodes starts in the keyframe "grasp", turned about the vertical, so that lifting can be
+    learnt before grasping.
     """
 
     table = 0.40

@@ -1,4 +1,4 @@
-"""Environment without physics, for tests of wrappers, adapters and trainers: a step costs next to nothing."""
+"""Environment without physics, for tests of wrappers, adapters and trainers: a step has almost no cost."""
 
 import dataclasses
 
