@@ -1,8 +1,9 @@
-"""jaxsim: a differentiable physics engine in JAX that reads MJCF and URDF and speaks MuJoCo's names.
+"""jaxsim: a differentiable physics engine in JAX that reads MJCF and URDF and uses MuJoCo's names.
 
-What most programs need stands here. `jaxsim.stages` holds the stages of a step, `jaxsim.support` MuJoCo's support
-functions, `jaxsim.mjcf` the `Spec`, `jaxsim.parallel` and `jaxsim.xla` what batches, spreads and compiles. Packages to
-import by themselves: `jaxsim.mjx`, `jaxsim.envs`, `jaxsim.optim`, `jaxsim.identify`, `jaxsim.viewer`.
+This module exports the functions that most programs need. `jaxsim.stages` holds the stages of a step, `jaxsim.support`
+MuJoCo's support functions, `jaxsim.mjcf` the `Spec`, `jaxsim.parallel` batches and devices, and `jaxsim.xla`
+compilation. Import these packages separately: `jaxsim.mjx`, `jaxsim.envs`, `jaxsim.optim`, `jaxsim.identify`,
+`jaxsim.viewer`.
 """
 
 import difflib

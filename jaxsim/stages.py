@@ -1,6 +1,6 @@
 """The stages of the pipeline, by MuJoCo's names: pure functions `(m, d) -> d`.
 
-`step` and `forward` are made of them; call them one by one to compute less, or to look in between.
+`step` and `forward` consist of them; call them one by one to compute less, or to inspect intermediate results.
 
 ```python
 from jaxsim.stages import com_pos, kinematics
@@ -8,8 +8,8 @@ from jaxsim.stages import com_pos, kinematics
 d = com_pos(m, kinematics(m, d))  # poses of bodies, geoms and sites, centres of mass, axes of dofs
 ```
 
-Two give something else than `Data`: `rne` a force (nv,), `update_sleep` a dictionary. Each stage is also reachable at
-the top, as `jaxsim.kinematics`.
+Two do not return `Data`: `rne` returns a force (nv,), `update_sleep` a dictionary. Each stage is also available at the
+top level, as `jaxsim.kinematics`.
 """
 
 from jaxsim.engine.actuation.forces import fwd_actuation

@@ -1,8 +1,8 @@
 """MuJoCo's support functions, by its names: Jacobians, products with M, forces, velocities, positions, histories.
 
-All are pure functions of a model and its data that give back what MuJoCo writes into arrays. They work under `jit`,
-`vmap` and differentiation. Each reads the results of the stages that MuJoCo's reads: after `forward` all work but
-`object_acceleration`, which needs `jaxsim.stages.rne_post_constraint`.
+All are pure functions of a model and its data that return what MuJoCo writes into arrays. They work under `jit`,
+`vmap` and differentiation. Each reads the results of the same stages as MuJoCo's function: after `forward` all work
+except `object_acceleration`, which needs `jaxsim.stages.rne_post_constraint`.
 
 ```python
 from jaxsim import support
@@ -11,7 +11,7 @@ jacp, jacr = support.jac_body(m, d, m.name2id("body", "chest"))
 ```
 
 Ids of bodies, geoms, sites and contacts may be numbers or traced; those of `object_velocity`, `object_acceleration`,
-`geom_distance` and of histories are known while tracing. Each function is also reachable at the top, as `jaxsim.jac`.
+`geom_distance` and of histories are static. Each function is also available at the top level, as `jaxsim.jac`.
 """
 
 from jaxsim.engine.actuation.history import init_ctrl_history, init_sensor_history, read_ctrl, read_sensor

@@ -8,7 +8,7 @@ for _ in range(100):
 loss(state["sensordata"]).backward()
 ```
 
-Tensors and JAX's arrays share memory (DLPack) where they are on one device.
+Tensors and JAX's arrays share memory (DLPack) if they are on the same device.
 """
 
 import importlib
@@ -38,7 +38,7 @@ State = dict[str, Tensor]
 
 
 def step(m: Model, outputs: Sequence[str] = ()) -> "TorchStep":
-    """A step of a model as a function of tensors, with those fields of `Data` as `outputs` beside the state."""
+    """A step of a model as a function of tensors, whose result is the state and the fields `outputs` of `Data`."""
     check_model(m, "jaxsim.torch.step", None)
     return TorchStep(m, tuple(outputs))
 
@@ -46,11 +46,10 @@ def step(m: Model, outputs: Sequence[str] = ()) -> "TorchStep":
 class TorchStep:
     """A function (state, ctrl) -> state of tensors, for one world or a batch; `jaxsim.torch.step` makes it.
 
-    A state is a dict of the fields that one step hands to the next, by name, without those that have no entries. A new
-    one has the outputs as well, as the step computed them (at the state before it, as after `mj_step`); a step does not
-    read them.
+    A state is a dict, by name, of the fields that one step passes to the next, without empty ones. A result also
+    contains the outputs that the step computed (at the state before it, as after `mj_step`); a step does not read them.
 
-    Backward passes keep the state before each step and make the step again. Second derivatives are not available.
+    Backward passes store the state before each step and recompute the step. Second derivatives are not available.
     """
 
     def __init__(self, m: Model, outputs: tuple[str, ...]):
@@ -64,7 +63,7 @@ class TorchStep:
         self._pull = {False: jit(self._backward), True: jit(self._backward_of_worlds)}
 
     def initial(self, keyframe: str | int | None = None, nworld: int | None = None) -> State:
-        """Tensors of the state at qpos0 or at a keyframe; of `nworld` equal worlds, with an axis of them first."""
+        """Tensors of the state at qpos0 or at a keyframe; with `nworld`, of equal worlds, with a leading axis."""
         state = carried(make_data(self.model, keyframe, nworld))
         named = {_name(path): x for path, x in jax.tree_util.tree_flatten_with_path(state)[0]}
         return {name: _to_torch(jnp.array(x)) for name, x in named.items() if x.size}
@@ -117,7 +116,7 @@ class TorchStep:
         return self._backward(values, numbers, cotangents, self._of_worlds(self._advance))
 
     def forward(self, names: Any, batched: bool, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Tensors of the results for those of the arguments."""
+        """Tensors of the results from tensors of the arguments."""
         found = self._run[batched](*_named(names, tensors))
         return [_to_torch(found[name]) for name in self._results(names[0])]
 

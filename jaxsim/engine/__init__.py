@@ -1,1 +1,1 @@
-"""The engine: pure functions (Model, Data) -> Data, one module a stage; `forward.py` is the step on one screen."""
+"""The engine: pure functions (Model, Data) -> Data, one module for each stage; `forward.py` shows the whole step."""

@@ -1,4 +1,4 @@
-"""Whether trees that begin asleep may touch one that is awake, by bounds on the host: the engine decides the rest."""
+"""Test by bounds on the host whether trees that begin asleep may touch an awake tree; if so, the engine decides."""
 
 import numpy as np
 
@@ -12,9 +12,9 @@ _MOST_GEOMS = 4_000  # more than these are left to the engine: bounds are compar
 
 
 def may_touch_awake(m: Model) -> bool:
-    """Whether a tree of the policy "init" may be tied to one that is awake at qpos0, of a host model.
+    """Whether a tree of the policy "init" may be coupled to an awake tree at qpos0, for a host model.
 
-    False is certain. Trees are tied where bounding boxes of geoms overlap, by equalities and by tendons.
+    False is certain. Trees are coupled by overlapping bounding boxes of geoms, by equalities and by tendons.
     """
     if not starts_asleep(m):
         return False

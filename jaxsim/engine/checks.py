@@ -1,4 +1,4 @@
-"""Counting what went wrong in a world, and starting it anew, without touching its neighbours."""
+"""Warnings counted in each world, and restart of a world that diverged, without an effect on other worlds."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +18,7 @@ DERIVED += ("qfrc_smooth", "qfrc_actuator", "qfrc_constraint", "qfrc_passive", "
 
 
 def is_bad(x: Array) -> Array:
-    """Which numbers are not finite, or so large that the state has diverged."""
+    """Mask of numbers that are not finite, or so large that the state has diverged."""
     return ~(abs(x) <= MAXVAL)
 
 
@@ -55,7 +55,7 @@ def restart(m: Model, d: Data, which: Array, names: tuple[str, ...] = STATE) -> 
 
 
 def check_state(m: Model, d: Data) -> Data:
-    """Count a qpos or qvel that has diverged; unless autoreset is off, such a world starts anew."""
+    """Count a qpos or qvel that has diverged; unless autoreset is off, such a world is restarted."""
     if not m.nv:
         return d
     bad_pos, bad_vel = is_bad(d.qpos), is_bad(d.qvel)
@@ -66,10 +66,10 @@ def check_state(m: Model, d: Data) -> Data:
 
 
 def check_acc(m: Model, d: Data) -> tuple[Data, Array]:
-    """Count a qacc that has diverged; unless autoreset is off, such a world starts anew, at rest.
+    """Count a qacc that has diverged; unless autoreset is off, such a world is restarted, at rest.
 
-    Gives also whether it did: such a world does not advance in this step (in MuJoCo it advances by one), since
-    its forward dynamics would have to be evaluated a second time, in every world of a batch.
+    Also returns whether it was restarted. Such a world does not advance in this step (in MuJoCo it advances by one),
+    since this would evaluate the forward dynamics a second time, in every world of a batch.
     """
     if not m.nv:
         return d, jnp.zeros((), bool)

@@ -1,4 +1,4 @@
-"""Damping of dofs and tendons, linear and polynomial, with what actuators add to joints and tendons."""
+"""Damping of dofs and tendons, linear and polynomial, including the damping that actuators add."""
 
 import numpy as np
 
@@ -19,14 +19,14 @@ def _actuator_sum(m: Model, actuatorid: np.ndarray, transmission: tuple[TrnType,
 
 
 def joint_actuator_sum(m: Model, x: Array) -> Array | None:
-    """What actuators add to joints (armature, damping): `x` (nu, ...) summed by joint; None where none adds any."""
+    """Armature or damping that actuators add to joints: `x` (nu, ...) summed by joint; None if there is none."""
     if not (m.jnt_actuatorid != -1).any():
         return None
     return _actuator_sum(m, m.jnt_actuatorid, (TrnType.JOINT, TrnType.JOINTINPARENT), x)
 
 
 def tendon_actuator_sum(m: Model, x: Array) -> Array | None:
-    """What actuators add to tendons: `x` (nu, ...) summed by tendon; None where none adds any."""
+    """Armature or damping that actuators add to tendons: `x` (nu, ...) summed by tendon; None if there is none."""
     if not (m.tendon_actuatorid != -1).any():
         return None
     return _actuator_sum(m, m.tendon_actuatorid, (TrnType.TENDON,), x)
@@ -53,7 +53,7 @@ def tendon_damping(m: Model) -> tuple[Array, Array]:
 
 
 def poly_force(linear: Array, poly: Array, x: Array) -> Array:
-    """linear + poly[0] x + poly[1] x^2: what multiplies a displacement or, with abs(x), a velocity."""
+    """linear + poly[0] x + poly[1] x^2: the factor of a displacement or, with abs(x), of a velocity."""
     return linear + x * (poly[..., 0] + x * poly[..., 1])
 
 

@@ -1,6 +1,6 @@
-"""Fields of `Data` that follow from the state, for functions of the user that read them; nothing for those that do not.
+"""Fields of `Data` that are derived from the state, computed only for user functions that read them.
 
-A rollout passes the state alone from step to step. What a policy or a cost reads beyond it is found by tracing it once.
+A rollout passes only the state from step to step. Tracing a policy or a cost once finds the other fields that it reads.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ POSES = frozenset(
 def fields_read(function: Callable[..., Any], d: Data, *args: Any) -> frozenset[str]:
     """Names of the fields of `d` that `function(d, *args)` reads while it is traced, those of nested structs by theirs.
 
-    A field that is handed on to a compiled function counts as read, as does one whose value is thrown away.
+    A field that is passed to a compiled function counts as read, and so does a field whose value is not used.
     """
     leaves, tree = jax.tree_util.tree_flatten_with_path(d)
     names = [path[0].name for path, _ in leaves]
@@ -44,7 +44,7 @@ def fields_read(function: Callable[..., Any], d: Data, *args: Any) -> frozenset[
 
 
 def with_fields(m: Model, d: Data, names: frozenset[str]) -> Data:
-    """`d` with the fields of these names as they follow from its state: from `forward`, or from positions alone."""
+    """`d` with the fields of these names computed from its state: by `forward`, or from positions only."""
     derived = names.difference(CARRIED)
     if not derived:
         return d

@@ -45,7 +45,7 @@ MOST_SLOTS, MOST_DOFS = 1024, 48
 
 @public
 def fwd_position(m: Model, d: Data) -> Data:
-    """All that depends on positions only."""
+    """All stages that depend on positions only."""
     before = d
     d = kinematics(m, d)
     if sleep.sleeps(m):
@@ -69,7 +69,7 @@ def fwd_position(m: Model, d: Data) -> Data:
 
 @public
 def fwd_velocity(m: Model, d: Data) -> Data:
-    """All that depends on positions and velocities only."""
+    """All stages that depend on positions and velocities only."""
     if m.nflexedge:
         d = d.replace(flexedge_velocity=edge_velocities(m, d, d.qvel))
     if m.ntendon:
@@ -86,7 +86,7 @@ def fwd_velocity(m: Model, d: Data) -> Data:
 
 @public
 def fwd_acceleration(m: Model, d: Data) -> Data:
-    """The sum of all forces but those of constraints, and the acceleration that they would give."""
+    """The sum of all forces except constraint forces, and the resulting unconstrained acceleration."""
     force = d.qfrc_passive - d.qfrc_bias + d.qfrc_applied + d.qfrc_actuator
     force = force + apply_wrench(m, d, d.xfrc_applied[:, :3], d.xfrc_applied[:, 3:], d.xipos)
     qacc = solve_spd(m, d.M, d.qLD, d.qLDiagInv, force, inertia_parts(m, d))
@@ -110,7 +110,7 @@ def rungekutta4(m: Model, d: Data, evaluate: Callable[[Model, Data], Data] = dyn
 
 @public
 def forward(m: Model, d: Data) -> Data:
-    """Forward dynamics: from the state to qacc, with sensors and energy; the state stays as it is."""
+    """Forward dynamics: from the state to qacc, with sensors and energy; the state does not change."""
     numbers = is_numpy(m.qpos0, d.qpos)
     return (by_backend(m, _forward) if m.opt.backend and not numbers else _forward)(m, d)
 
@@ -197,7 +197,7 @@ def by_backend(m: Model, function: Callable[..., Data], form: str = "plain") -> 
 
 
 def not_in_vectors(m: Model, d: Data) -> str | None:
-    """Return why a batch is not one program for vectors of worlds, or None if it is: with few slots that is faster."""
+    """Return the reason why a batch is not one program for vectors of worlds, or None: with few slots it is faster."""
     layout = d.efc.layout
     causes = {
         "it has callbacks": m.callbacks != Callbacks(),

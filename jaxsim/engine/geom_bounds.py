@@ -1,4 +1,4 @@
-"""Bounds of geoms by the numbers that shape them: sizes, vertices of meshes, extents of height fields."""
+"""Bounds of geoms from their current sizes, vertices of meshes, and extents of height fields."""
 
 from functools import lru_cache
 from itertools import pairwise
@@ -25,11 +25,11 @@ class _Bounds(NamedTuple):
 
 
 def with_current_bounds(m: Any, geoms: np.ndarray | None = None) -> Any:
-    """The model with `geom_rbound` and `geom_aabb` by the sizes, vertices and height fields that it has now.
+    """The model with `geom_rbound` and `geom_aabb` from its current sizes, vertices and height fields.
 
-    The fields of a model are those of its compiler and do not follow a size that is replaced. Planes keep theirs, and
-    so do meshes of geoms that are not among `geoms` (static ids), by default those that can collide. Derivatives by
-    bounds are zero.
+    The compiler sets these fields, and they do not change when a size is replaced. Planes keep their bounds, and so do
+    meshes of geoms that are not among `geoms` (static ids), by default those that can collide. Derivatives by bounds
+    are zero.
     """
     structure = structure_of(m)
     of_mesh = _colliding_meshes(structure) if geoms is None else _meshes_of(structure, geoms)

@@ -1,4 +1,4 @@
-"""The initial state: what a simulation starts from, and what it is reset to."""
+"""The initial state of a simulation, also used by resets."""
 
 from typing import Any
 
@@ -20,10 +20,10 @@ from jaxsim.interface.public import public
 
 @public(compiled=False)
 def make_data(m: Model, keyframe: str | int | None = None, nworld: int | None = None) -> Data:
-    """The state at qpos0, or at a keyframe given by name or index; with `nworld`, that of so many worlds.
+    """The state at qpos0, or at a keyframe given by name or index; with `nworld`, a batch of that many worlds.
 
     Every array has its final shape and dtype, so that `step` compiles once, and a buffer of its own, so that it can be
-    donated. A model on the host (numpy leaves) gives numpy data. Raises KeyError for a keyframe that is not there.
+    donated. A model on the host (numpy leaves) gives numpy data. Raises KeyError for an unknown keyframe.
     """
     d = _with_own_positions(initial_state(m, allocate(m)))
     d = d if isinstance(m.qpos0, np.ndarray) else _asleep_at_start(m, d)

@@ -1,4 +1,4 @@
-"""What the engine does not build yet, and what it does by other means: tables from a model to the name of a feature."""
+"""Tables of features that the engine does not implement, and of features that it replaces by another method."""
 
 import functools
 import warnings
@@ -33,7 +33,7 @@ def _refused(m: Model) -> str | None:
 
 
 def refuse(m: Model):
-    """Raise UnsupportedError, naming the features, for a model with features that are not built."""
+    """Raise UnsupportedError, naming the features, for a model with features that are not implemented."""
     found = _refused(m)
     if found:
         raise UnsupportedError(f"not supported yet: {found}")
@@ -45,7 +45,7 @@ def refuse(m: Model):
 
 
 def warn_of_substitutes(m: Model):
-    """Issue a `ModelWarning`, once per process and kind, where an algorithm is not the one that the model names."""
+    """Issue a `ModelWarning`, once per process and kind, if another algorithm replaces the one that the model names."""
     for asked, what in SUBSTITUTED:
         if asked(m):
             warn_once(what)

@@ -1,4 +1,4 @@
-"""Rollouts: many steps in one loop, with the memory of their gradient chosen by the caller."""
+"""Rollouts: many steps in one loop, with a choice of checkpointing for their gradient."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -39,29 +39,30 @@ def rollout(
     """Advance one world by `nstep` control steps; batch it with `jax.vmap`.
 
     Args:
-        controls: (nstep, nu), or a policy (index of the control step, data) -> ctrl (nu,), or None: the controls of `d`
-            stay. A policy sees the state before the step. Fields derived from it (xpos, sensordata) are those of
-            `forward` at that state, under the controls of the step before; they are computed if the policy reads one.
+        controls: (nstep, nu), or a policy (index of the control step, data) -> ctrl (nu,), or None to keep the controls
+            of `d`. A policy sees the state before the step. Derived fields (xpos, sensordata) are those of `forward` at
+            that state, under the controls of the previous step; they are computed only if the policy reads one.
         nstep: number of control steps; needed unless `controls` is an array.
-        outputs: what is recorded after every control step: names of fields of `Data` ("contact.dist" for a nested one),
-            or a function of `Data` to a PyTree. Derived fields (sensordata, xpos) are those that the step computed,
-            at the state before its last sub-step, as after MuJoCo's `mj_step`.
+        outputs: records of every control step: names of fields of `Data` ("contact.dist" for a nested one), or a
+            function of `Data` to a PyTree. Derived fields (sensordata, xpos) are those that the step computed, at the
+            state before its last sub-step, as after MuJoCo's `mj_step`.
         substeps: steps of `m.opt.timestep` for each control step.
-        checkpoint: what reverse mode keeps. "none": all intermediate values of every step, fastest; where the step of a
-            batch is one program, what its derivative needs. "step": the state before each step and the solver's answer.
-            An integer k: the states at the start of every k steps, and within one such chunk those before each step,
-            for one more evaluation of the steps. "sqrt" takes k = sqrt(nstep): it pays from some ten thousand steps on.
-        step: the function that makes a step, by default `jaxsim.step`.
-        length: number of control steps that are made, as a value: one program for all up to `nstep`. Later records are
-            zero. Not for reverse mode, nor with `checkpoint` other than "step".
+        checkpoint: values that reverse mode stores. "none": all intermediate values of every step (fastest), or, if the
+            step of a batch is one program, the values that its derivative needs. "step": the state before each step and
+            the solver's solution. An integer k: the states at the start of every k steps, and within one such chunk
+            those before each step, for one more evaluation of the steps. "sqrt" takes k = sqrt(nstep), which is useful
+            from some ten thousand steps.
+        step: the step function, by default `jaxsim.step`.
+        length: number of control steps that are made, as a traced value: one program for all lengths up to `nstep`.
+            Later records are zero. Not for reverse mode, nor with `checkpoint` other than "step".
 
     Returns:
-        The data after the last step and the records, a dict by name (or what the function gives) with a leading axis of
-        length `nstep`. The data is ready to be stepped on; its state and its counters are current. Everything derived
-        from the state is NaN (integers: -1), since nothing computed it: call `forward` for it, or record it.
+        The data after the last step and the records, a dict by name (or the result of the function) with a leading axis
+        of length `nstep`. The state and the counters of the data are current, so that it can be stepped further. All
+        derived fields are NaN (integers: -1), since they were not computed: call `forward` for them, or record them.
 
     Raises:
-        ValueError: the arguments do not fit together.
+        ValueError: the arguments are inconsistent.
     """
     make_step = step or forward.step
     nstep, policy, rows = _read_controls(m, controls, nstep)
@@ -88,9 +89,9 @@ def rollout(
 
 
 def step_of_state(m: Model, d: Data) -> Data:
-    """`step`, of which reverse mode keeps the state before it and the solver's answer, and computes the rest again.
+    """`step` for which reverse mode stores the state before it and the solver's solution, and recomputes the rest.
 
-    On a CPU that, and what it is needed for, is one program for vectors of worlds (`native/wide.h`), also where the
+    On a CPU this recomputation and the derivative are one program for vectors of worlds (`native/wide.h`), also if the
     step itself is not.
     """
 
@@ -106,7 +107,7 @@ def step_of_state(m: Model, d: Data) -> Data:
 
 
 def select(d: Data, outputs: Outputs) -> Any:
-    """The fields of `d` with these names as a dict, or what the function makes of `d`."""
+    """The fields of `d` with these names as a dict, or the function's value at `d`."""
     return outputs(d) if callable(outputs) else {name: attrgetter(name)(d) for name in outputs}
 
 

@@ -1,9 +1,9 @@
-"""Sleep: trees at rest are put to sleep island by island, and woken by what touches or changes them.
+"""Sleep: trees at rest fall asleep island by island, and wake by contact with awake trees or by changes of their state.
 
 `d.tree_asleep` (ntree,) is the state: negative for a tree that is awake, -(1 + MINAWAKE) when it moves, rising to -1
 while it rests; for a sleeping tree the next tree of its island, a cycle. A sleeping tree keeps its qpos, bit by bit,
-and a zero qvel. A program of fixed shape computes it all the same and masks the result: sleep saves no time, it makes
-things stand still. All of this is in the program only with the enable flag "sleep".
+and a zero qvel. The program has a fixed shape, so it computes sleeping trees too and masks the result: sleep stops
+motion but saves no time. All of this is in the program only with the enable flag "sleep".
 """
 
 from typing import Any, NamedTuple
@@ -28,12 +28,12 @@ SAME_POSE = 64  # units in the last place by which two programs may compute one 
 
 
 def sleeps(m: Model) -> bool:
-    """Whether the model's program holds sleep."""
+    """Whether the model's program includes sleep."""
     return bool(m.opt.enableflags & EnableBit.SLEEP) and m.ntree > 0
 
 
 class ObjectTrees(NamedTuple):
-    """The trees (k, 2) of objects, -1 for none, and whether an object counts as awake whatever they do. Static."""
+    """The trees (k, 2) of objects, -1 for none, and whether an object always counts as awake. Static."""
 
     trees: np.ndarray
     always: np.ndarray
@@ -118,19 +118,19 @@ def _sensors(m) -> ObjectTrees:
 
 
 def awake_sensors(m: Model, d: Data) -> Array:
-    """Which sensors are read anew (nsensor,)."""
+    """Mask of sensors that are computed again (nsensor,)."""
     return _awake(_sensors(m), d.tree_asleep) | (d.tree_asleep < 0).all()
 
 
 def awake_actuators(m: Model, d: Data) -> Array:
-    """Which actuators act (nu,)."""
+    """Mask of active actuators (nu,)."""
     of = _actuators(m)
     static = (of.trees < 0).all(1) & (m.actuator_trntype != Trn.SLIDERCRANK)
     return _awake(of, d.tree_asleep) | static
 
 
 def awake_rows(m: Model, d: Data, layout: Layout) -> Array:
-    """Which slots of constraint rows may be active (nslot,): those of contacts are dropped with the contacts."""
+    """Mask of constraint slots that may be active (nslot,): those of contacts are dropped with the contacts."""
     general = _general_trees(m)[layout.general.type, layout.general.id] if layout.ngeneral else np.zeros((0, 3), int)
     of = ObjectTrees(general[:, :2], general[:, 2] > 0)
     trees = np.concatenate([m.dof_treeid, np.tile(m.dof_treeid[layout.limit_dof], 2)])
@@ -209,7 +209,7 @@ def _at_rest(m: Model, d: Data, tolerance: Array) -> Array:
 
 
 def wake(m: Model, before: Data, d: Data) -> Data:
-    """After kinematics: wake what was moved, pushed or given a velocity while it slept."""
+    """After kinematics: wake trees that were moved, pushed or given a velocity while asleep."""
     near = SAME_POSE * jnp.finfo(d.xpos.dtype).eps
     moved = (abs(d.xpos - before.xpos) > near * (1 + abs(d.xpos))).any(1)
     moved = (moved | (abs(d.xquat - before.xquat) > near).any(1)) & (m.body_jntnum > 0)
@@ -229,7 +229,7 @@ def _rouse_pairs(asleep: Array, t1: Array, t2: Array, on: Array) -> Array:
 
 
 def wake_tendons(m: Model, d: Data) -> Data:
-    """After tendons: wake what a tendon at its limit ties to a tree that is awake."""
+    """After tendons: wake trees that a tendon at its limit couples to an awake tree."""
     two = np.flatnonzero((m.tendon_treenum == 2) & m.tendon_limited.astype(bool))
     if not len(two):
         return d
@@ -241,7 +241,7 @@ def wake_tendons(m: Model, d: Data) -> Data:
 
 
 def wake_equalities(m: Model, d: Data) -> Data:
-    """After collision: wake what an active equality ties to a tree that is awake, or to another sleeping island."""
+    """After collision: wake trees that an active equality couples to an awake tree, or to another sleeping island."""
     if not m.neq:
         return d
     of, asleep = equality_trees(m), d.tree_asleep
@@ -255,7 +255,7 @@ def wake_equalities(m: Model, d: Data) -> Data:
 
 
 def wake_and_filter(m: Model, d: Data, pairs: Any, found: list[Any]) -> tuple[Data, list[Any]]:
-    """Wake what touches something awake, then drop the contacts of pairs of which neither geom is awake."""
+    """Wake trees that touch an awake geom, then drop the contacts of pairs without an awake geom."""
     geom = jnp.asarray(pairs.geom)
     bodies = jnp.asarray(m.geom_bodyid)[geom]
     trees = jnp.asarray(m.body_treeid)[bodies]
@@ -299,8 +299,8 @@ def _by_islands(m: Model, d: Data, state: Array) -> Array:
 def settle(m: Model, d: Data, new: Data, evaluate: Any) -> Data:
     """`new`, the state after a step from `d`, with sleeping trees standing still.
 
-    Where a tree has just fallen asleep, velocities, forces and sensors are evaluated once more without its velocity, by
-    `evaluate(m, d)`, so that what is kept of it is at rest.
+    If a tree has just fallen asleep, `evaluate(m, d)` computes velocities, forces and sensors again without its
+    velocity, so that its stored values are those at rest.
     """
     asleep = fall_asleep(m, d)
     down = asleep >= 0
@@ -333,9 +333,9 @@ def starts_asleep(m: Model) -> bool:
 
 @public
 def update_sleep(m: Model, d: Data) -> dict[str, Array]:
-    """What follows from `tree_asleep`, by mjData's names: tree_awake, body_awake, the counts, and the lists of indices.
+    """Fields derived from `tree_asleep`, by mjData's names: tree_awake, body_awake, counts, and lists of indices.
 
-    The lists have full length; of each the first entries are real, as many as its count says, the others -1.
+    The lists have full length. The first entries, as many as the count, are valid; the others are -1.
     """
     of = _bodies(m)
     body = jnp.where(_awake(of, d.tree_asleep), 1, jnp.where(m.body_treeid < 0, -1, 0))

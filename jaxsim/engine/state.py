@@ -63,7 +63,7 @@ def _split(m: Model, state: Array, sig: int) -> dict[str, Array]:
 
 
 def state_size(m: Model, sig: int) -> int:
-    """How many numbers a state of these parts has: mj_stateSize. Raises ValueError for unknown bits."""
+    """Size of a state with these parts: mj_stateSize. Raises ValueError for unknown bits."""
     return sum(int(np.prod(shape)) for _, shape in _parts(m, sig))
 
 
@@ -85,7 +85,7 @@ def set_state(m: Model, d: Data, state: Array, sig: int = State.INTEGRATION) -> 
 
 @public(static=("srcsig", "dstsig"))
 def extract_state(m: Model, state: Array, srcsig: int, dstsig: int) -> Array:
-    """From a state of the parts `srcsig` that of the parts `dstsig`, which must be among them: mj_extractState."""
+    """The parts `dstsig` of a state with the parts `srcsig`, which must contain them: mj_extractState."""
     if srcsig & dstsig != dstsig:
         raise ValueError(f"the signature {dstsig} is no subset of {srcsig}")
     wanted = [name for name, _ in _parts(m, dstsig)]
@@ -101,7 +101,7 @@ def copy_state(m: Model, src: Data, dst: Data, sig: int = State.INTEGRATION) -> 
 
 @public(static=("key",))
 def reset_data_keyframe(m: Model, d: Data, key: int | str) -> Data:
-    """`d` reset to a keyframe given by index or name: mj_resetDataKeyframe. Raises KeyError where there is none."""
+    """`d` reset to a keyframe given by index or name: mj_resetDataKeyframe. Raises KeyError for an unknown one."""
     return reset_to_keyframe(m, reset_data(m, d), m.keyframe(key).id)
 
 

@@ -1,4 +1,4 @@
-"""Index tables that follow from a model's structure, made once for each structure and kept on it."""
+"""Index tables derived from a model's structure, computed once for each structure and cached on it."""
 
 from typing import Any, NamedTuple
 
@@ -68,7 +68,7 @@ def joint_quat(m: Any) -> np.ndarray:
 
 
 class JointCoordinates(NamedTuple):
-    """Where the coordinates of joints stand: ids of joints, and for each its addresses in qpos and its dofs.
+    """Addresses of the coordinates of joints: ids of joints, and for each its addresses in qpos and its dofs.
 
     Hinges and slides have one number (ns,). Free joints (nf,) begin with a position, three numbers (nf, 3). Free and
     ball joints (nt,) have a unit quaternion (nt, 4) and an angular velocity (nt, 3).
@@ -112,7 +112,7 @@ def joint_coordinates(m: Any) -> JointCoordinates:
 
 @per_structure
 def in_world(m: Any) -> np.ndarray:
-    """Which dofs (nv,) are translations of free joints, along axes of the world."""
+    """Mask of dofs (nv,) that are translations of free joints, along axes of the world."""
     joint = m.dof_jntid
     return (m.jnt_type[joint] == JointType.FREE) & (np.arange(m.nv) - m.jnt_dofadr[joint] < 3)
 
@@ -135,7 +135,7 @@ ELIMINATION = 1 << 17  # operations that a table may list, 1 MB
 
 @per_structure
 def elimination(m: Any) -> ltdl.Elimination | None:
-    """How the sparse inertia matrix is factored entry by entry; None where that is too much to list."""
+    """Schedule of the sparse inertia matrix's factorisation entry by entry; None if the list would be too long."""
     pattern = inertia_pattern(m)
     return ltdl.elimination(*pattern) if ltdl.operations(*pattern) <= ELIMINATION else None
 
@@ -169,14 +169,14 @@ def inertia_blocks(m: Any) -> tuple[Block, ...]:
 
 @per_structure
 def dof_order(m: Any) -> np.ndarray:
-    """For each dof its place in the dofs of all `inertia_blocks`, one after the other."""
+    """For each dof its position in the concatenated dofs of all `inertia_blocks`."""
     dofs = [b.dofs.reshape(-1) for b in inertia_blocks(m)]
     return np.argsort(np.concatenate(dofs)) if dofs else np.zeros(0, int)
 
 
 @per_structure
 def pattern_in_blocks(m: Any) -> np.ndarray:
-    """For each entry of `d.M` its place among the entries of all `inertia_blocks`, flattened one after the other."""
+    """For each entry of `d.M` its position in the flattened, concatenated `inertia_blocks`."""
     place, offset = np.zeros(m.nC, int), 0
     for block in inertia_blocks(m):
         flat = block.lower.reshape(-1)

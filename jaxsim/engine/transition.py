@@ -39,8 +39,8 @@ def transition_derivatives(
     """Exact derivatives of one step at the state and controls of `d`; batch them with `jax.vmap`.
 
     Positions move along `integrate_pos`, so quaternions count three numbers. `mode` "forward" linearises the step once
-    and propagates 2 nv + na + nu directions, "reverse" one for each output. `step` is the function that makes the step,
-    by default `jaxsim.step`.
+    and propagates 2 nv + na + nu directions, "reverse" one for each output. `step` is the step function, by default
+    `jaxsim.step`.
     """
     make_step = step or forward.step
     nv, na, nu = m.nv, m.na, m.nu
@@ -61,9 +61,9 @@ def transition_derivatives(
 def by_columns(f: Callable[..., Any]) -> Callable[..., list[tuple[Array, ...]]]:
     """The Jacobians of each output of `f` by each argument, column by column.
 
-    `f` is linearised once. The directions of one argument then pass only through what depends on it: a derivative of
-    the linear function leaves out what is zero. Controls act through actuators and the solve alone, velocities do not
-    act through kinematics, collisions and Jacobians.
+    `f` is linearised once. The directions of one argument are then propagated only through operations that depend on
+    it: a derivative of the linear function omits zeros. Controls act only through actuators and the solver; velocities
+    do not act through kinematics, collisions and Jacobians.
     """
 
     def jacobians(*at: Array) -> list[tuple[Array, ...]]:

@@ -17,8 +17,8 @@ class Mixed:
     """A batch of groups of worlds, each group of another environment: robots, terrains or numbers of objects differ.
 
     Observations of all groups are one array (or one mapping of arrays), the worlds of the first group first. Shorter
-    observations are padded with zeros, and shorter actions are the first entries of the given ones. Groups may differ in
-    the entries of `metrics`: only common entries are kept. `State.data` holds the groups' own states.
+    observations are padded with zeros, and shorter actions are the first entries of the given ones. Groups may differ
+    in the entries of `metrics`: only common entries are kept. `State.data` holds the groups' own states.
 
     Args:
         environments: environments of one world each, or batches made by `wrap`.

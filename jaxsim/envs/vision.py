@@ -23,8 +23,8 @@ class Vision(Wrapper):
     the newest first. "state": the last action. "privileged_state": the observation of the inner environment, for the
     critic only. If that observation is a mapping, its entries are added to the pictures instead.
 
-    A picture shows the current positions of the state. Depth is encoded as 1 - depth / `reach`, zero beyond `reach` (m):
-    near objects are bright. Colours are without shadows.
+    A picture shows the current positions of the state. Depth is encoded as 1 - depth / `reach`, zero beyond `reach`
+    (m): near objects are bright. Colours are without shadows.
 
     Args:
         env: an environment of one world.

@@ -239,8 +239,8 @@ class AutoReset(Wrapper):
 def renew(env: Any, state: State, which: Array, rng: Array) -> tuple[State, Array]:
     """`state` with new first states where `which` (nworld,) holds, and the next keys; `rng` (nworld, ...) is raw keys.
 
-    Replaces `data`, `obs` and the environment's own entries of `info`. The reset gets the `lasting` entries from the end
-    of the episode. Worlds are reset in slices of a sixteenth of the batch until none is left.
+    Replaces `data`, `obs` and the environment's own entries of `info`. The reset gets the `lasting` entries from the
+    end of the episode. Worlds are reset in slices of a sixteenth of the batch until none is left.
     """
     nworld = which.shape[0]
     size = min(nworld, max(8, -(-nworld // 16)))

@@ -19,7 +19,7 @@ MAX_PACKED = 2048
 
 
 class Packing:
-    """Position of each leaf of trees like `tree`, a mapping: in a buffer of its dtype, or in its own buffer if large."""
+    """Position of each leaf of trees like `tree`, a mapping: in a buffer of its dtype, or in its own if large."""
 
     def __init__(self, tree: Any):
         self.leaves, self.structure = jax.tree.flatten(jax.tree.map(_shape_of, tree))

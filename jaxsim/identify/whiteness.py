@@ -20,7 +20,8 @@ def coloured(residual: np.ndarray, y: np.ndarray, names: Sequence[str], sizes: S
     """A sentence for each sensor whose residuals (k, n, ny) are correlated from row to row, with a guess.
 
     The guess is the regressor that explains most of the residuals: the simulated signal y (k, n, ny) itself (a gain), a
-    constant (a bias), its rate (a delay), the sign of its rate (backlash), or the double integral of that sign (friction).
+    constant (a bias), its rate (a delay), the sign of its rate (backlash), or the double integral of that sign
+    (friction).
     """
     lines, at = [], 0
     for name, size in zip(names, sizes, strict=True):

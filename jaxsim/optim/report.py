@@ -106,8 +106,8 @@ def gradient_report(
     """Compare gradients of `trajectory_cost` with finite differences of the cost at these controls (n, nu).
 
     The derivatives should predict differences of the cost over the step size of an optimiser. Options: the plain step,
-    contacts that act from `reach` (m), smooth impedance, and `divisions` sub-steps. `scale`: distance of the points
-    that are compared, by default a tenth of the range of the controls.
+    contacts that act from `reach` (m), smooth impedance, and `divisions` sub-steps. `scale`: distance of the compared
+    points, by default a tenth of the range of the controls.
     """
     controls = floats(jnp.asarray(controls))
     low, high = control_limits(m, low, high, controls[0], "gradient_report")

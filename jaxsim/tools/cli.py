@@ -1,7 +1,7 @@
 """Command line: `jaxsim demo`, `info`, `rollout`, `render`, `view`, `gradcheck` and `bench`.
 
-A mistake of the user prints one line on stderr and exits with status 1 (in a model, a file or a value) or 2 (in the
-command line itself).
+After a mistake of the user, the program prints one line on stderr and exits with status 1 (in a model, a file or a
+value) or 2 (in the command line itself).
 
 `viewer.web` is imported where it is used, since it needs viser, an optional dependency that takes a second to load.
 """
@@ -244,7 +244,7 @@ def make_parser() -> Parser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit status; as a program, it keeps compiled programs for the next time."""
+    """Run the command line and return the exit status; as a program, it caches compiled programs."""
     if argv is None:
         use_compile_cache()
     parser = make_parser()
@@ -532,7 +532,7 @@ def simulated(args: argparse.Namespace, m: Any, seconds: float, fps: float) -> d
 
 
 def check_address(host: str, port: int) -> None:
-    """Raise CliError where nothing can listen on an address; a port that is in use gives way to the next free one."""
+    """Raise CliError for an address that cannot be used; if a port is in use, the next free one is taken."""
     if port > MAX_PORT:
         raise CliError(f"--port {port}: ports end at {MAX_PORT}")
     try:

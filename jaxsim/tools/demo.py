@@ -17,7 +17,7 @@ COMPILE_FAST = {"xla_backend_optimization_level": 0}  # humanoid, no C compiler:
 
 @dataclasses.dataclass(frozen=True)
 class Scene:
-    """A model `name` of the package, what there is to see, and how it is simulated."""
+    """A model `name` of the package, a description, and settings of its simulation."""
 
     name: str
     text: str

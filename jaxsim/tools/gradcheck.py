@@ -1,7 +1,7 @@
 """Derivatives of a step of a user's model against central differences: `jaxsim gradcheck MODEL`.
 
-Each leaf is moved along one random direction. Both modes are compared with differences of two widths, extrapolated;
-where the two widths disagree, the step has a kink within them, and no derivative is to be had there.
+Each leaf is moved along one random direction. Both modes are compared with differences of two widths, extrapolated.
+If the two widths disagree, the step has a kink within them, and there is no derivative to compare with.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ Contacts that are not made have no derivative; see docs/gradients.md for ways ar
 
 
 class Row(NamedTuple):
-    """One leaf: numbers in it, size of its derivative, relative errors of both modes, and what differences say."""
+    """One leaf: its size, size of its derivative, relative errors of both modes, and the result of the differences."""
 
     leaf: str
     entries: int
@@ -47,12 +47,12 @@ class Row(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """What a person reads."""
+        """Verdict in words."""
         return "right" if self.right else "kink" if self.kink else "DIFFERS"
 
 
 def exact(m: Model) -> Model:
-    """The model with solvers that run to the end, so that differences do not see their tolerance."""
+    """The model with tight solver tolerances, so that they do not affect the differences."""
     return m.replace(
         opt=m.opt.replace(tolerance=jnp.zeros_like(m.opt.tolerance), iterations=max(100, m.opt.iterations))
     )
@@ -86,7 +86,7 @@ def outcome(m: Model, d: Data, delta: dict[str, Array]) -> Array:
 
 
 def direction(name: str, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A random direction, for the model of the size of its numbers: zeros, which are switches, stay."""
+    """A random direction, for the model relative to its numbers: zeros, which are switches, do not change."""
     draw = rng.standard_normal(x.shape)
     return draw * np.abs(x) if name.startswith("m.") else draw
 
@@ -127,7 +127,7 @@ def _difference(run: Callable, m: Model, d: Data, zero: dict, name: str, v: np.n
 
 
 def judged(found: list[tuple], weight: np.ndarray) -> list[Row]:
-    """Rows of the leaves whose derivative or difference is more than rounding."""
+    """Rows of the leaves whose derivative or difference is larger than rounding error."""
     largest = max((np.abs(ahead).max(initial=0) for _, _, ahead, *_ in found), default=0.0)
     rows = []
     for name, entries, ahead, back, wide, fine in found:

@@ -60,7 +60,7 @@ def report(path: str, load: Callable[[], Model]) -> int:
 
 
 def programs(m: Model) -> list[tuple[str, str]]:
-    """Rows (label, text) about what computes a step on this machine: programs of our own, or XLA and why."""
+    """Rows (label, text) about how each part of a step runs on this machine: native, or by XLA with the cause."""
     d = jaxsim.make_data(m)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the rows say it

@@ -1,6 +1,6 @@
 """Other simulators (peers), timed on the model, states and controls of a benchmark of jaxsim, where installed.
 
-The figures of a peer are `rows` (what, nworld, steps_per_s, mean_ncon) and those that ratios are taken of
+The figures of a peer are `rows` (what, nworld, steps_per_s, mean_ncon) and the figures used in ratios
 (`one_world`, `batch`, `compile_s`); or `refused`, the reason in one line.
 """
 # pyright: reportAttributeAccessIssue=false
@@ -30,8 +30,8 @@ STATE = ("time", "qpos", "qvel", "act", "ctrl", "qacc_warmstart")
 def measure(name: str, settings: Any, start: Data) -> Figures:
     """Figures of one peer from the batch of states `start`.
 
-    The peer runs in a process of its own for at most `settings.peer_timeout` seconds, so that a crash or a hang does
-    not lose the figures measured before.
+    The peer runs in a separate process for at most `settings.peer_timeout` seconds, so that a crash or a hang does not
+    lose earlier figures.
     """
     try:
         if importlib.util.find_spec(MODULES[name]) is None:

@@ -1,6 +1,6 @@
 """Rollouts of many worlds driven by the host: batches, controls, records, diagnostics.
 
-The loop is compiled: a chunk of frames runs in one call, so that a progress bar costs next to nothing.
+The loop is compiled: a chunk of frames runs in one call, so that a progress bar has almost no cost.
 """
 
 import dataclasses

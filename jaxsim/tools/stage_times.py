@@ -1,7 +1,7 @@
 """Time of a step by its stages, from JAX's profiler and the stack frames in the compiled program.
 
-A batch is rolled out under the profiler. Every kernel counts for the stage of the engine that it was traced in. Shares
-are of the profiler's times, less the time of the cheapest kernel for each launch, which the profiler adds to each.
+A batch is rolled out under the profiler. Every kernel counts for the engine's stage in which it was traced. The
+profiler adds an overhead to each launch, estimated by the time of the cheapest kernel; shares are computed without it.
 """
 
 import collections
@@ -45,7 +45,7 @@ class StageTimes(NamedTuple):
 
 
 def time_stages(m: Model, d: Data) -> StageTimes:
-    """Of a batch `d`, on one device. Traces and compiles a program of its own, which knows where kernels come from."""
+    """Time the stages of a batch `d` on one device. Compiles a separate program that records the origin of kernels."""
     m, d = jax.device_put((m, d), jax.devices()[0])
     nworld = d.time.size
     frames = getattr(jax.config, FRAMES)

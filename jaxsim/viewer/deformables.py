@@ -1,6 +1,6 @@
-"""Triangles of flexes and skins: which vertices they join, and where these are in a frame. Host-side.
+"""Triangles of flexes and skins: their vertex indices, and positions of vertices in a frame. Host-side.
 
-A cloth is drawn as its elements, a solid as its surface, both moved outwards by the radius of the flex; a rope as a
+A cloth is drawn as its elements, a solid as its surface, both offset outwards by the radius of the flex; a rope as a
 prism around each edge. A skin follows its bones.
 """
 
@@ -91,7 +91,7 @@ def surface_points(m: Model, s: Surface, frame: Mapping[str, np.ndarray]) -> np.
 
 
 def thickness(m: Model, s: Surface) -> float:
-    """How far a surface is drawn outside of its vertices."""
+    """Distance by which a surface is drawn outside of its vertices."""
     return float(m.skin_inflate[s.id]) if s.skin else float(m.flex_radius[s.id])
 
 
@@ -112,7 +112,7 @@ def _face_normals(point: np.ndarray, face: np.ndarray) -> np.ndarray:
 
 
 def vertex_normals(point: np.ndarray, face: np.ndarray) -> np.ndarray:
-    """Unit normals (n, 3) of vertices: the mean of those of their triangles, weighted by area."""
+    """Unit normals (n, 3) of vertices: the mean normal of their triangles, weighted by area."""
     a, b, c = point[face].swapaxes(0, 1)
     normal = np.zeros_like(point)
     np.add.at(normal, face.reshape(-1), np.repeat(np.cross(b - a, c - a), 3, 0))

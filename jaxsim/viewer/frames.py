@@ -1,4 +1,4 @@
-"""What there is to draw: one state, a batch, or a trajectory of one world or of many, as frames of each world."""
+"""Input of the viewers: one state, a batch, or a trajectory of one world or of many, as frames of each world."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _CONTACT = ("pos", "frame")
 
 
 def split_worlds(m: Model, states: Any) -> list[dict[str, np.ndarray]]:
-    """One mapping of arrays with frames first for each world.
+    """For each world one mapping of arrays, with a leading axis of frames.
 
-    `states` is a `Data`, a mapping or an array of qpos, of shape (nq,), (frames, nq) or (frames, worlds, nq). A leading
-    axis alone counts frames, unless all have one time: then it counts worlds, as in a batch.
+    `states` is a `Data`, a mapping or an array of qpos, of shape (nq,), (frames, nq) or (frames, worlds, nq). A
+    single leading axis counts frames, unless all entries have the same time: then it counts worlds, as in a batch.
 
     Raises ValueError where neither `qpos` nor `geom_xpos` has such a shape.
     """
@@ -83,7 +83,7 @@ def _leading_axes(m: Model, fields: dict[str, np.ndarray]) -> int | None:
 
 
 def grid(count: int, spacing: float) -> np.ndarray:
-    """Offsets (count, 3) of worlds that stand side by side, in a square around the origin."""
+    """Offsets (count, 3) of worlds placed in a square grid around the origin."""
     side = int(np.ceil(np.sqrt(count)))
     row, column = np.divmod(np.arange(count), side)
     place = np.stack([column - (side - 1) / 2, row - (np.ceil(count / side) - 1) / 2, 0 * row], 1)
@@ -91,7 +91,7 @@ def grid(count: int, spacing: float) -> np.ndarray:
 
 
 def tiles(images: list[np.ndarray]) -> np.ndarray:
-    """Images of one size side by side, in a square."""
+    """Images of one size, tiled in a square."""
     side = int(np.ceil(np.sqrt(len(images))))
     blank = np.full_like(images[0], 255)
     rows = [images[i : i + side] for i in range(0, len(images), side)]
@@ -117,7 +117,7 @@ def poses(m: Model, trajectory: Any) -> dict[str, np.ndarray]:
 
 
 def place(m: Model, d: Data) -> Data:
-    """Data with the poses of all that is seen, at `qpos` and the poses of mocap bodies."""
+    """Data with the poses of all visible objects, at `qpos` and the poses of mocap bodies."""
     d = jaxsim.stages.flex(m, jaxsim.camlight(m, jaxsim.com_pos(m, jaxsim.kinematics(m, d))))
     return jaxsim.tendon(m, d)
 

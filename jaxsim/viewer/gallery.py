@@ -1,4 +1,4 @@
-"""A page that holds many replays and shows one at a time, without a network or a server."""
+"""A page with many replays that shows one at a time, without a network or a server."""
 
 import html
 from collections.abc import Sequence

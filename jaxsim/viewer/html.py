@@ -55,7 +55,7 @@ def save_html(
             travels far; None follows nothing.
         title: by default the model's name.
 
-    Raises ValueError when shapes do not fit, KeyError when there is no such body.
+    Raises ValueError for inconsistent shapes, KeyError for an unknown body.
     """
     Path(path).write_text(render(m, trajectory, follow=follow, title=title), encoding="utf-8")
 
@@ -79,14 +79,14 @@ def fill(template: str, parts: Mapping[str, str]) -> str:
 
 
 def as_json(value: Any) -> str:
-    """JSON that can stand in a script of a page."""
+    """JSON that is safe inside a script of a page."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 def make_scene(m: Model, states: Any, follow: str | None = "auto") -> dict[str, Any]:
-    """Contents of a replay, ready for JSON: geoms and sites, meshes, images, camera, and the poses of what moves.
+    """Contents of a replay, ready for JSON: geoms and sites, meshes, images, camera, and the poses of moving objects.
 
-    Worlds stand side by side; what does not move is drawn once where it is a plane, else in every world.
+    Worlds are placed in a grid. Static planes are drawn once, other static objects in every world.
     """
     worlds = [_with_poses(m, world) for world in split_worlds(m, states)]
     offsets = grid(len(worlds), WORLD_SPACING * float(m.stat.extent))
@@ -357,7 +357,7 @@ def _fractions(x: np.ndarray, dtype: str) -> np.ndarray:
 def quaternions(xmat: np.ndarray) -> np.ndarray:
     """Unit quaternions (..., 4), w first, of rotation matrices (..., 9).
 
-    Of the four formulas, that with the largest divisor is taken, so that none is degenerate.
+    Of the four formulas, the one with the largest divisor is used, so that it is never degenerate.
     """
     r = xmat.reshape(*xmat.shape[:-1], 3, 3).astype(np.float64)
     diagonal = np.einsum("...ii->...i", r)
@@ -517,7 +517,8 @@ def make_mesh(corner: np.ndarray, textured: bool) -> dict[str, Any]:
 def simplified(corner: np.ndarray, most: int) -> np.ndarray:
     """Corners (3 k, 8) of at most `most` triangles that look like the given ones (3 n, 8).
 
-    Vertices of one cell of a grid are moved to their mean, cell by cell coarser; triangles that collapse are left out.
+    Vertices in one cell of a grid are merged at their mean; the grid gets coarser until the mesh is small enough.
+    Degenerate triangles are removed.
     """
     cells, count = 256, len(corner) // 3
     low, high = (f(corner[:, :3], 0) if len(corner) else 0 for f in (np.min, np.max))
@@ -587,7 +588,7 @@ def _default_follow(m: Model, roots: np.ndarray, track: np.ndarray, follow: str 
 
 
 def sky_colours(m: Model) -> list[list[float]]:
-    """Colours of the zenith and of the horizon, those of the skybox if there is one."""
+    """Colours of the zenith and of the horizon, from the skybox if there is one."""
     for tex in np.flatnonzero(m.tex_type == TextureType.SKYBOX):
         faces = texture_pixels(m, int(tex)) / 255.0
         side = faces.shape[0] // 6

@@ -27,9 +27,9 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def reduced(pixels: np.ndarray, most: int) -> np.ndarray:
-    """Image (height, width, 3) scaled down to at most `most` pixels a side, by means of square blocks.
+    """Image (height, width, 3) scaled down to at most `most` pixels a side, by averaging square blocks.
 
-    Rows and columns that fill no block are cut off.
+    Rows and columns that do not fill a block are cut off.
     """
     n = -(-max(pixels.shape[:2]) // most)
     if n == 1:

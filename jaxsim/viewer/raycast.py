@@ -52,7 +52,7 @@ class Eye(NamedTuple):
 
 
 def free_camera(m: Model, width: int, height: int, lookat: Array | None = None) -> Eye:
-    """MuJoCo's free camera as it starts: it looks at the model's middle, or at `lookat`."""
+    """MuJoCo's free camera in its initial pose: it looks at the model's centre, or at `lookat`."""
     g, dtype = m.vis.global_, m.stat.center.dtype
     turn, lift = np.deg2rad([g.azimuth, g.elevation])
     ahead = np.array([np.cos(lift) * np.cos(turn), np.cos(lift) * np.sin(turn), np.sin(lift)])
@@ -106,11 +106,11 @@ def render(
         width, height: pixels; by default the camera's resolution, and 640 x 480 for the free one.
         groups: groups of geoms, sites, tendons, flexes and skins that are drawn.
         shadows: whether to draw shadows of the lights that cast them.
-        lookat: where the free camera looks; by default the middle of the model.
-        draw: whether to draw at all: where it is false, the picture is one of the background alone.
+        lookat: point at which the free camera looks; by default the centre of the model.
+        draw: if false, the picture shows only the background.
 
-    Depth and colours are differentiable in poses, sizes, materials, lights and the camera, inside of outlines. Under
-    jit, parts of the image that are not used are not computed. Raises KeyError for an unknown camera.
+    Depth and colours are differentiable in poses, sizes, materials, lights and the camera, except at outlines. Under
+    jit, unused parts of the image are not computed. Raises KeyError for an unknown camera.
     """
     return render_many(m, d, [camera], width, height, groups, shadows, lookat, draw)[0]
 

@@ -1,6 +1,6 @@
-"""Pictures and videos without a display or a graphics driver: what `viewer.raycast` draws, as files.
+"""Pictures and videos as files, drawn by `viewer.raycast` without a display or a graphics driver.
 
-Meant for looking at a model or a policy. For camera images as observations, in batches, use `jaxsim.viewer.raycast`.
+Use it to look at a model or a policy. For camera images as observations, in batches, use `jaxsim.viewer.raycast`.
 """
 
 import warnings
@@ -38,13 +38,13 @@ def render(
     samples: int = 1,
     follow: bool = False,
 ) -> np.ndarray:
-    """Pictures (frames, height, width, 3), uint8, of a state, a batch or a trajectory; many worlds are side by side.
+    """Pictures (frames, height, width, 3), uint8, of a state, a batch or a trajectory; many worlds share one picture.
 
     Args:
-        states: a `Data`, a mapping with `qpos` and, where bodies are moved by mocap, `mocap_pos` and `mocap_quat`, or
-            an array of qpos: (nq,), (frames, nq) or (frames, worlds, nq). A batch, whose states have one time, is one
+        states: a `Data`, a mapping with `qpos` and, if there are mocap bodies, `mocap_pos` and `mocap_quat`, or an
+            array of qpos: (nq,), (frames, nq) or (frames, worlds, nq). A batch, whose states have the same time, is one
             frame of many worlds.
-        camera: one of the model's, by name or number; None is the free camera, as MuJoCo's starts.
+        camera: one of the model's, by name or number; None is MuJoCo's free camera in its initial pose.
         width: of a world, in pixels.
         height: of a world, in pixels.
         groups: groups of geoms, sites, tendons, flexes and skins that are drawn.
@@ -124,9 +124,9 @@ def save_image(
 ) -> None:
     """Write a picture in the format of the file's suffix: PNG, or others with Pillow.
 
-    Arguments as in `render`; of a trajectory the last frame is drawn, of a batch all worlds side by side.
+    Arguments as in `render`; draws the last frame of a trajectory, or all worlds of a batch in one picture.
 
-    Raises ImportError that names the extra where Pillow is needed and not installed.
+    Raises ImportError that names the extra if Pillow is needed and not installed.
     """
     last = [{name: x[-1:] for name, x in world.items()} for world in split_worlds(m, states)]
     pixels = Painter(m, last, camera, samples=samples, **options)(0)
@@ -148,7 +148,7 @@ def save_video(
 ) -> None:
     """Write a video (.mp4, .gif, ...) of a trajectory, one picture for each frame; arguments as in `render`.
 
-    Where the only moving tree travels far, the free camera follows it, unless `follow` says otherwise.
+    If the only moving tree travels far, the free camera follows it, unless `follow` is set.
 
     Raises ImportError, which says how to install it, when imageio is missing.
     """

@@ -1,4 +1,4 @@
-"""`Scene`: what is seen of a model at given poses. Renderers draw it and know nothing else of the model.
+"""`Scene`: the visible objects of a model at given poses. Renderers read only the scene, not the model.
 
 Objects are geoms, sites, segments of tendons, slider-cranks, flexes and skins, with the colours and materials that
 MuJoCo gives them. Lines of rangefinders and decorations (contacts, joints, frames) are not in it.
@@ -43,7 +43,7 @@ class Triangles(NamedTuple):
 class Lights(NamedTuple):
     """Lights (n,) that are on, the headlight first. `headlight` ones shine along the camera's axis.
 
-    `spot` says which have a cone, `shadow` which cast shadows.
+    `spot` marks lights with a cone, `shadow` lights that cast shadows.
     """
 
     headlight: Array
@@ -437,7 +437,7 @@ def _vertex_normals(point: Array, face: np.ndarray, by_area: bool) -> Array:
 
 
 def skin_points(m: Model, d: Data, i: int) -> Array:
-    """Vertices (n, 3) of a skin: the mean of where its bones carry them, by weight. Source: mjv_updateActiveSkin."""
+    """Vertices (n, 3) of a skin: weighted means of positions that its bones give. Source: mjv_updateActiveSkin."""
     bones = m.skin_boneadr[i] + np.arange(m.skin_bonenum[i])
     counts = m.skin_bonevertnum[bones]
     rows = np.concatenate([m.skin_bonevertadr[b] + np.arange(int(m.skin_bonevertnum[b])) for b in bones])

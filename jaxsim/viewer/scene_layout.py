@@ -1,4 +1,4 @@
-"""What of a scene follows from the structure of a model: its objects, their triangles, their textures."""
+"""Static part of a scene, from the structure of a model: objects, their triangles, their textures."""
 
 from typing import Any, NamedTuple
 
@@ -35,10 +35,10 @@ class Mesh(NamedTuple):
 
 
 class Objects(NamedTuple):
-    """Objects (n,) in the order in which MuJoCo draws them: of those at one place the last is seen.
+    """Objects (n,) in the order in which MuJoCo draws them: of objects at the same depth the last is visible.
 
-    `row` is the row in the tables of what `objtype` says; tendons have one object a segment, whose place along the path
-    is `part`, slider-cranks two. `shape` is the index of a rigid or soft shape, -1 without one.
+    `row` is the id of an object of type `objtype`. Tendons have one object for each segment, with index `part` along
+    the path; slider-cranks have two. `shape` is the index of a rigid or soft shape, -1 without one.
     """
 
     kind: np.ndarray
@@ -54,7 +54,7 @@ class Heaps(NamedTuple):
     """Binary trees over the triangles of shapes, each a heap from 1 to twice its leaves, one after the other.
 
     `first` (k,) is the node before the root's, `leaves` the number of leaves, a power of two, `triangle` the first
-    triangle, `count` how many there are.
+    triangle, `count` the number of triangles.
     """
 
     first: np.ndarray
@@ -64,12 +64,12 @@ class Heaps(NamedTuple):
 
 
 def power_of_two(n: int) -> int:
-    """The least power of two that is not below `n`."""
+    """The smallest power of two that is at least `n`."""
     return 1 << max(n - 1, 0).bit_length()
 
 
 def heaps(counts: list[int]) -> Heaps:
-    """Trees over shapes of so many triangles."""
+    """Trees over shapes with the given numbers of triangles."""
     leaves = np.array([power_of_two(-(-n // LEAF)) for n in counts], np.int32).reshape(-1)
     first = np.cumsum(np.append(0, 2 * leaves))[:-1]
     triangle = np.cumsum([0, *counts])[:-1]
@@ -117,7 +117,7 @@ def objects(m: Any) -> Objects:
 
 
 def path_points(m: Any, tendon: int) -> int:
-    """The most points of a spatial tendon's path; 0 of a fixed one."""
+    """Maximum number of points of a spatial tendon's path; 0 for a fixed one."""
     kinds = m.wrap_type[m.tendon_adr[tendon] :][: m.tendon_num[tendon]]
     return (
         0
@@ -128,7 +128,7 @@ def path_points(m: Any, tendon: int) -> int:
 
 @per_structure
 def rigid_shapes(m: Any) -> list[tuple[bool, int]]:
-    """Meshes and height fields that geoms show: whether it is a height field, and its id."""
+    """Meshes and height fields of geoms: whether each is a height field, and its id."""
     keys = [
         (m.geom_type[i] == GeomType.HFIELD, int(m.geom_dataid[i]))
         for i in range(m.ngeom)
@@ -192,7 +192,7 @@ def heaps_of_rigid(m: Any) -> Heaps:
 class Soft(NamedTuple):
     """Triangles of a flex or a skin: corners (n, 3) as vertices and sides, 1 above and -1 below; texture coordinates.
 
-    `wall` says which triangles close the edge of a cloth: their normals lie in the cloth.
+    `wall` marks triangles that close the edge of a cloth: their normals lie in the cloth.
     """
 
     vertex: np.ndarray
@@ -249,7 +249,7 @@ def heaps_of_soft(m: Any) -> Heaps:
 
 
 class Textures(NamedTuple):
-    """Images of the model with their halved copies, one after the other.
+    """Images of the model with their mipmaps, concatenated.
 
     `texel` (n,) are colours packed in 10 bits a channel, linear. `first`, `width`, `height` (ntex, nlevel) are of each
     level of one face; `faces` is 6 of cubes, 1 of others; `levels` (ntex,) counts them.
@@ -265,7 +265,7 @@ class Textures(NamedTuple):
 
 @per_structure
 def textures(m: Any) -> Textures:
-    """The images that materials and the sky show."""
+    """The images of materials and of the sky."""
     used = {int(t) for t in m.mat_texid[:, TextureRole.RGB] if t >= 0} if m.nmat else set()
     used |= set(sky(m))
     parts: list[np.ndarray] = []

@@ -1,4 +1,4 @@
-"""Colours of what a ray meets: materials, textures, lights and sky, as MuJoCo's renderer has them, for one ray."""
+"""Colour of one ray: materials, textures, lights and sky, as in MuJoCo's renderer."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -25,12 +25,12 @@ SKY_RADIUS = 0.7  # of the cylinder that the sky is painted on, in distances of 
 
 
 class View(NamedTuple):
-    """What the rays of a picture share: the eye, the camera's axis, and vectors to the next pixel at a distance of 1.
+    """Data shared by the rays of a picture: the eye, the camera's axis, vectors to the next pixel at a distance of 1.
 
-    `parallel` says whether rays are parallel: then pixels are as large everywhere. `near` and `far` are distances of
-    planes; `plane` is the object of the haze, -1 for none; `haze` (4,) its colour and part of the horizon. `behind`
-    says which objects are planes seen from behind; `layers` how many surfaces of a ray are searched, one without
-    transparent objects; `box` (2 nodes, 6) are trees over the opaque objects and over the transparent ones.
+    `parallel`: whether rays are parallel, so that pixels have the same size everywhere. `near` and `far` are distances
+    of planes; `plane` is the object of the haze, -1 for none; `haze` (4,) its colour and part of the horizon. `behind`
+    marks planes seen from behind. `layers` is the number of surfaces of a ray that are searched, one without
+    transparent objects. `box` (2 nodes, 6) are trees over the opaque objects and over the transparent ones.
     """
 
     eye: Array
@@ -55,7 +55,7 @@ class Ray(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What a ray meets: (1 + LAYERS,) distances, objects, -1 for none, and triangles.
+    """Hits of a ray: (1 + LAYERS,) distances, objects, -1 for none, and triangles.
 
     The first is opaque; the others are transparent and before it, the nearest first.
     """
@@ -92,7 +92,7 @@ def far_end(view: View, ray: Ray) -> Array:
 
 
 def see(s: Scene, view: View, ray: Ray) -> Seen:
-    """What a ray meets: the first opaque surface, and transparent ones before it."""
+    """Hits of a ray: the first opaque surface, and transparent ones before it."""
     p, v, end = _split(ray.start), _split(ray.way), far_end(view, ray)
     n = 1 + LAYERS
     nothing = Seen(jnp.full(n, end), jnp.full(n, -1, jnp.int32), jnp.zeros(n, jnp.int32))
@@ -115,7 +115,7 @@ def see(s: Scene, view: View, ray: Ray) -> Seen:
 
 
 def lit(s: Scene, view: View, ray: Ray, seen: Seen) -> Array:
-    """1 for lights (n,) that reach the opaque surface that a ray meets, 0 for those whose shadow it is in."""
+    """1 for lights (n,) that reach the opaque surface at a ray's hit, 0 for lights that are shadowed there."""
     count = len(s.lights.shadow)
     place = np.arange(count, dtype=np.int32)
 
@@ -159,7 +159,7 @@ def _shadow_ray(s: Scene, view: View, point: Vector, i: Array) -> tuple[Vector, 
 
 
 def surface_at(s: Scene, view: View, ray: Ray, k: Array, triangle: Array) -> Surface:
-    """The point of an object's surface that a ray meets, differentiable in the ray, the object and its shape."""
+    """The point where a ray hits an object's surface, differentiable in the ray, the object and its shape."""
     kind, mat, size = row_at(s.kind, k), row_at(s.mat, k), row_at(s.size, k)
     start, way = _split(ray.start), _split(ray.way)
     p, v = to_local(mat, c.sub(start, _split(row_at(s.pos, k)))), to_local(mat, way)
@@ -247,7 +247,7 @@ def _coordinates(
 
 
 def cube_coordinates(ways: list[Vector]) -> tuple[list[tuple[Array, Array]], Array]:
-    """Coordinates in [0, 1] of directions on the face of a cube that the first points at, and that face."""
+    """Coordinates in [0, 1] of directions on the cube face of the first direction, and that face."""
     x, y, z = (jnp.abs(q) for q in ways[0])
     axis = jnp.where((x >= y) & (x >= z), 0, jnp.where(y >= z, 1, 2))
 
@@ -265,7 +265,7 @@ def cube_coordinates(ways: list[Vector]) -> tuple[list[tuple[Array, Array]], Arr
 
 
 def texel_at(s: Scene, tex: Array, coordinate: tuple[tuple[Array, Array], ...], face: Array) -> Vector:
-    """Colour of a texture, interpolated between pixels and between its two nearest sizes."""
+    """Colour of a texture, interpolated between pixels and between the two nearest mipmap levels."""
     width, height = (row_at(x.reshape(-1), tex * x.shape[1]) for x in (s.level_width, s.level_height))
     (u, v), *others = coordinate
     spans = [((a - u) * width) ** 2 + ((b - v) * height) ** 2 for a, b in others]
@@ -313,10 +313,10 @@ def _bilinear(s: Scene, tex: Array, level: Array, u: Array, v: Array, face: Arra
 def shade(
     s: Scene, view: View, ray: Ray, k: Array, triangle: Array, reached: Array, clear: Array
 ) -> tuple[Vector, Array]:
-    """Colour and opacity of an object where a ray meets it.
+    """Colour and opacity of an object where a ray hits it.
 
-    `reached` (nlight,) says which lights are not hidden; `clear` whether the object is drawn as transparent: then it
-    lies in no shadow.
+    `reached` (nlight,) marks lights that are not shadowed; `clear`: whether the object is drawn as transparent, without
+    shadows on it.
     """
     surface = surface_at(s, view, ray, k, triangle)
     rgba, shine = row_at(s.rgba, k), row_at(s.shine, k)
@@ -398,7 +398,7 @@ def sky_colour(s: Scene, view: View, ray: Ray, sky: int) -> Vector:
 
 
 def sky_distance(view: View, ray: Ray) -> Array:
-    """Distance along a ray to the cylinder that the sky is painted on, which hides what is beyond."""
+    """Distance along a ray to the cylinder with the sky's texture, which hides all objects beyond it."""
     radius = SKY_RADIUS * view.far
     p, v = c.sub(_split(ray.start), _split(view.eye)), _split(ray.way)
     a, b, e = v[0] ** 2 + v[1] ** 2, p[0] * v[0] + p[1] * v[1], p[0] ** 2 + p[1] ** 2 - radius**2

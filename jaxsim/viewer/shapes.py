@@ -14,7 +14,7 @@ CIRCLE_SEGMENTS = 24
 
 
 class GeomMaterial(NamedTuple):
-    """Colour of a geom, its texture image (height, width, 3) or None, and how often that repeats."""
+    """Colour of a geom, its texture image (height, width, 3) or None, and the number of repetitions."""
 
     rgba: np.ndarray
     image: np.ndarray | None

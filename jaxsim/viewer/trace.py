@@ -1,4 +1,4 @@
-"""What a ray meets in a scene: a loop over trees of boxes, for one ray, which `native` prints as a program."""
+"""Hit of one ray in a scene: a loop over bounding-volume trees, which `native` compiles."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -40,13 +40,13 @@ def to_global(mat: Array, x: Vector) -> Vector:
 
 
 def shape_size(size: Array, kind: int) -> tuple[Array, ...]:
-    """Size of an object as formulas of `engine.ray` have it: radius and half length of capsules and cylinders."""
+    """Size of an object for the formulas of `engine.ray`: radius and half length of capsules and cylinders."""
     is_round = PRIMITIVES[kind] in (GeomType.CAPSULE, GeomType.CYLINDER)
     return (size[0], size[2]) if is_round else (size[0], size[1], size[2])
 
 
 def distance(kind: int, size: Array, p: Vector, v: Vector, both_sides: bool) -> Array:
-    """Distance along a ray to a primitive, met from the front, or from both sides."""
+    """Distance along a ray to a primitive, hit from the front, or from both sides."""
     shape = shape_size(size, kind)
     if kind == PLANE:  # from behind it is seen too, as transparent
         t = -p[2] / jnp.where(jnp.abs(v[2]) > MINVAL, v[2], 1)
@@ -114,7 +114,7 @@ def search(
 ) -> Hit:
     """The first surface on a ray between two distances, among the objects of a tree: `box[root:]`, as `s.box`.
 
-    With `both_sides` surfaces are met from behind as well, and any of them will do: the first found ends the search.
+    With `both_sides` surfaces are also hit from behind, and the search ends at any hit.
     """
     leaves = len(s.box) // 2
     inverse = _inverse(v)

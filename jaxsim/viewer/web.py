@@ -1,7 +1,7 @@
 """Interactive viewer in the browser: orbit, pause, step, reset, drag bodies, set controls, plot sensors.
 
-Based on viser, which serves the page and updates it. Nothing is installed where the browser runs, so that it works over
-SSH with a forwarded port. `Viewer.run` calls `advance` and `draw` in real time.
+Based on viser, which serves the page and updates it. The machine of the browser needs no installation, so that it works
+over SSH with a forwarded port. `Viewer.run` calls `advance` and `draw` in real time.
 """
 
 import threading

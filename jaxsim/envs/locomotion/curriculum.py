@@ -17,9 +17,9 @@ class TerrainCurriculum(Wrapper):
 
     At level l of n the ground is (l + 1) / n times as high as in the model. When an episode ends, the level rises by
     one if the robot did not fall and covered the share `enough` of the commanded distance, and at least `distance`. It
-    falls by one if the robot fell, or covered less than half of that share. A world that passes the last level continues
-    at a random one, so that the policy keeps training on every level. Rudin et al., "Learning to Walk in Minutes Using
-    Massively Parallel Deep Reinforcement Learning", 2022.
+    falls by one if the robot fell, or covered less than half of that share. A world that passes the last level
+    continues at a random one, so that the policy keeps training on every level. Rudin et al., "Learning to Walk in
+    Minutes Using Massively Parallel Deep Reinforcement Learning", 2022.
 
     `info`: `level`, and of the running episode `asked` and `covered` in m, and whether the robot `fell`; all `lasting`.
     A robot that leaves the terrain has not fallen. `metrics["level"]` is the level.

@@ -377,7 +377,7 @@ class Locomotion(Env):
         )
 
     def score(self, before: Data, data: Data, action: Array, info: Info) -> tuple[Array, dict[str, Array]]:
-        """Weighted sum of the rewards, clipped below at 0 so that a policy never gains by ending an episode, and the terms."""
+        """Weighted sum of the rewards, clipped below at 0 so that ending an episode is never a gain, and the terms."""
         terms = reward_terms(self._motion(before, data, info), self.config.sigma)
         total = sum(w * terms[name] for name, w in self.weights.items())
         linear, angular = self.weights["tracking_lin_vel"], self.weights["tracking_ang_vel"]

@@ -21,7 +21,7 @@ def within(x: Array, low: float = 0.0, high: float = 0.0, margin: float = 0.0, a
 def ramp(x: Array, low: float, high: float) -> Array:
     """Zero below `low`, one above `high`, linear between.
 
-    Below `low` its derivative is that of the line, so that gradient descent can reach the ramp; above `high` it is zero.
+    Below `low` its derivative is that of the line, so that gradient descent reaches the ramp; above `high` it is zero.
     """
     line = jnp.minimum((x - low) / (high - low), 1)
     return line + jax.lax.stop_gradient(jnp.maximum(line, 0) - line)
