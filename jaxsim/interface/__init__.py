@@ -1,1 +1,1 @@
-"""What stands between a caller and the engine: arguments are checked, and eager calls run compiled programs."""
+"""Layer between callers and the engine: checks arguments, and runs eager calls as compiled programs."""

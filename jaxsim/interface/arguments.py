@@ -1,6 +1,6 @@
 """Checks of the arguments of public functions: the class of each, then the shape and the kind of every field.
 
-Shapes are static, so that a check costs nothing once a function is compiled, and under `vmap` it sees one world.
+Shapes are static, so that a compiled function has no cost from checks, and under `vmap` they apply to one world.
 """
 
 import inspect
@@ -31,7 +31,7 @@ HALF = 2  # bytes of a float of half precision
 
 
 class Expected(NamedTuple):
-    """What a leaf has to be: its dotted name, how it is read, its shape, its shape in sizes, and its kind."""
+    """Specification of a leaf: its dotted name, its getter, its shape, its shape in sizes, and its kind."""
 
     name: str
     read: attrgetter
@@ -41,7 +41,7 @@ class Expected(NamedTuple):
 
 
 class Wrong(NamedTuple):
-    """A leaf that is not as expected; `shape` is None where it is no array."""
+    """A leaf that differs from its specification; `shape` is None if it is not an array."""
 
     expected: Expected
     shape: tuple[int, ...] | None
@@ -108,7 +108,7 @@ def _make_expected_of_data(m: Model) -> tuple[Layout, tuple[Expected, ...]]:
 
 
 def phrase(symbolic: tuple[str | int, ...]) -> str:
-    """What a shape in sizes means: "one number for each actuator", "3 numbers for each body"."""
+    """A shape in sizes as text: "one number for each actuator", "3 numbers for each body"."""
     sizes, numbers = [s for s in symbolic if isinstance(s, str)], [s for s in symbolic if isinstance(s, int)]
     count = int(np.prod(numbers)) if numbers else 1
     much = "one number" if count == 1 else f"{' x '.join(map(str, numbers))} numbers"
@@ -133,7 +133,7 @@ def _singular(plural: str) -> str:
 
 
 def unknown_argument(function: str, signature: inspect.Signature, given: Iterable[str]) -> str | None:
-    """The answer to a call with a keyword that is no parameter; None where all are."""
+    """Message for a call with an unknown keyword; None if all are parameters."""
     words = {"model": "m", "data": "d"}
     for name in given:
         if name not in signature.parameters:

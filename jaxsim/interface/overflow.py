@@ -1,7 +1,7 @@
-"""The warning, once in a process, that contacts or constraint rows were dropped for want of capacity.
+"""The warning, once in a process, that contacts or constraint rows were dropped for lack of capacity.
 
-It is given on the host, where a result of a compiled program is at hand. A callback from within a program would keep
-the program out of JAX's cache on disk (docs/decisions/capacities.md).
+It is issued on the host, when a result of a compiled program is available. With a callback inside a program, JAX could
+not cache the program on disk (docs/decisions/capacities.md).
 """
 
 import warnings
@@ -20,7 +20,7 @@ reported: set[str] = set()  # what this process has been told to overflow
 def warn_of_overflow(m: Any, d: Any, stacklevel: int = 3, wait: bool = False) -> None:
     """Issue a `CapacityWarning` if a world of `d` dropped something; once in a process for contacts and for rows.
 
-    Data that is traced says nothing, nor, unless `wait`, does data that is still being computed.
+    Traced data gives no warning, and neither does data that is still being computed, unless `wait` is set.
     """
     for what, used in (("contacts", "maxuse_con"), ("constraints", "maxuse_efc")):
         if what in reported:

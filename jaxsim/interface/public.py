@@ -1,7 +1,7 @@
 """`public`: the decorator of the functions that users call.
 
-A call from outside is checked (`arguments.py`). An eager one then runs a compiled program, which JAX caches by the
-model's structure: op by op, a step takes seconds. While a caller traces, or from within the engine, the function
+A call from outside is checked (`arguments.py`). An eager call then runs a compiled program, which JAX caches by the
+model's structure, since a step takes seconds op by op. While a caller traces, or from within the engine, the function
 itself runs.
 """
 
@@ -40,9 +40,9 @@ def public(
 ) -> Any:
     """The function with its arguments checked, and compiled where it is called eagerly.
 
-    Its first parameter is a model `m`; parameters of the names in `DATA` are its data. Those in `static`, and those
-    that are text, flags or None, are known while tracing. A call with a function or anything else that cannot be hashed
-    among them runs as it is written, as does a model on the host.
+    Its first parameter is a model `m`; parameters of the names in `DATA` are its data. Parameters in `static`, and
+    strings, flags or None, are static. A call with a function or an unhashable value among them runs op by op, and so
+    does a model on the host.
 
     An eager call warns of capacities that overflowed: in the data that it is given, and in its result if that is ready.
     With `waits` it waits for the result.

@@ -39,7 +39,7 @@ def save_model(m: Model, path: str | os.PathLike) -> None:
 
     Args:
         m: any `Model`, batched leaves included.
-        path: the file, by custom with the ending `.jaxsim`.
+        path: the file, by convention with the suffix `.jaxsim`.
 
     Raises:
         UnsupportedError: the model has callbacks, which are Python functions and cannot be written.

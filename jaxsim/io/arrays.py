@@ -13,9 +13,9 @@ T = TypeVar("T")
 
 
 def to_arrays(tree: Any) -> dict[str, Any]:
-    """Leaves by their dotted names ("qpos", "contact.dist"), without those that have no entries.
+    """Leaves by their dotted names ("qpos", "contact.dist"), without empty ones.
 
-    `np.savez`, orbax and flax write such a dictionary as it is; `from_arrays` reads it back.
+    `np.savez`, orbax and flax can write this dictionary; `from_arrays` reads it back.
 
     Args:
         tree: a `Data` or `Model`, of one world or batched, or a PyTree that holds some.
@@ -24,10 +24,10 @@ def to_arrays(tree: Any) -> dict[str, Any]:
 
 
 def from_arrays(like: T, arrays: Mapping[str, Any]) -> T:
-    """`like` with the numbers of arrays that `to_arrays` gave, on the device and of the dtypes of `like`.
+    """`like` with the numbers of arrays from `to_arrays`, on the device and with the dtypes of `like`.
 
     Args:
-        like: what has the structure: `jaxsim.make_data(m)`. The arrays may have further leading axes, as of a batch.
+        like: a PyTree with the structure: `jaxsim.make_data(m)`. The arrays may have more leading axes, as in a batch.
         arrays: by name; leaves without entries are not among them.
 
     Raises:

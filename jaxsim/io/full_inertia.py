@@ -1,4 +1,4 @@
-"""Models whose inertial frames may move: entries of M that a compiled model leaves out because they are zero."""
+"""Models whose inertial frames may change: adds entries of M that a compiled model omits because they are zero."""
 
 import numpy as np
 

@@ -51,8 +51,8 @@ def load_model(
         FileNotFoundError: there is no such file.
 
     Warns:
-        ModelWarning: something is probably not meant, or done by other means: solver="PGS" gives Newton's answer. One
-            for each kind, with a count, and once in a process for each file; `jaxsim info` lists all.
+        ModelWarning: something is probably a mistake, or another method is used: solver="PGS" gives Newton's answer.
+            One for each kind, with a count, and once in a process for each file; `jaxsim info` lists all.
         CapacityWarning: the default for `max_contacts` is an estimate, once in a process for each estimate.
     """
     if type(source).__module__.partition(".")[0] == "mujoco":

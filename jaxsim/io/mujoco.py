@@ -16,8 +16,8 @@ from jaxsim.io import newer
 def from_mujoco(mj_model: Any, max_contacts: int | None = None, max_constraints: int | None = None) -> Model:
     """`Model` of a compiled `mujoco.MjModel`; capacities and warnings as in `load_model`.
 
-    A model of a newer MuJoCo is taken where it uses nothing new, with a `ModelWarning` where its results differ.
-    Raises UnsupportedError naming what is new otherwise.
+    A model of a newer MuJoCo is accepted if it uses no new features, with a `ModelWarning` if its results differ.
+    Otherwise raises UnsupportedError that names the new features.
     """
     host = finish(host_model(mj_model), max_contacts, max_constraints)
     m = to_device(host)

@@ -28,8 +28,8 @@ def from_mujoco_data(m: Model, mj_data: Any) -> Data:
         m: the model that was made of the MjModel of `mj_data`.
         mj_data: a `MjData`, or a sequence of them for a batch with a leading axis of worlds.
 
-    What exceeds a capacity of `m` is dropped and counted, as in a step. Rows over all dofs of a large sparse model are
-    NaN: `forward` makes them. Raises ValueError where the data is not of this model.
+    Contacts and rows beyond a capacity of `m` are dropped and counted, as in a step. Rows over all dofs of a large
+    sparse model are NaN: `forward` computes them. Raises ValueError if the data belongs to another model.
     """
     if isinstance(mj_data, Sequence):
         worlds = [_from_one(m, one) for one in mj_data]
@@ -187,9 +187,9 @@ def to_mujoco(m: Model, d: Data, mj_data: Any) -> None:
 
     Args:
         d: one world; or a batch, for a sequence of `MjData`, one for each world.
-        mj_data: what is written to.
+        mj_data: the `MjData` to write to.
 
-    Of data that holds nothing but a state (the last one of a rollout), the state is copied.
+    If only the state of the data is valid (the last data of a rollout), only the state is copied.
     """
     if isinstance(mj_data, Sequence):
         if np.shape(d.time) != (len(mj_data),):

@@ -1,4 +1,4 @@
-"""Models and data of newer versions of MuJoCo: read with the meanings of 3.8.1, else refused by name.
+"""Models and data of newer versions of MuJoCo: translated to the meaning of 3.8.1, or refused by name.
 
 `CHANGES` are the meanings that changed without an error; docs/newer_mujoco.md has all of them, with figures.
 """
@@ -41,7 +41,7 @@ _IMPLICIT = (IntegratorType.IMPLICIT, IntegratorType.IMPLICITFAST)
 
 
 class Change(NamedTuple):
-    """A meaning that changed: since which version, whether a compiled model can be translated, who has it, what."""
+    """A changed meaning: its version, whether a compiled model can be translated, a test for affected models, and a text."""
 
     since: tuple[int, ...]
     translated: bool
@@ -93,9 +93,9 @@ def version_of(mj_object: Any) -> tuple[int, ...]:
 
 
 def warn_of_changes(m: Model, version: tuple[int, ...] | None = None) -> None:
-    """Warn, once in a process and kind, where newer versions of MuJoCo give other results for a host model.
+    """Warn, once in a process and kind, if newer versions of MuJoCo give other results for a host model.
 
-    `version` is that of the MuJoCo that compiled it, which has changed what matters; None for MJCF.
+    `version` is that of the MuJoCo that compiled the model; None for MJCF.
     """
     for change in CHANGES:
         if (version is None or (version >= change.since and not change.translated)) and change.concerns(m):
@@ -103,7 +103,7 @@ def warn_of_changes(m: Model, version: tuple[int, ...] | None = None) -> None:
 
 
 def refuse_newer(mj_model: Any) -> None:
-    """Raise UnsupportedError where a model needs what came after MuJoCo 3.8.1; the message names all of it."""
+    """Raise UnsupportedError if a model uses features newer than MuJoCo 3.8.1; the message names all of them."""
     version = version_of(mj_model)
     if version <= READ:
         return
@@ -200,7 +200,7 @@ def data_name(mj_data: Any, name: str) -> str:
 
 
 def complete(mj_data: Any) -> None:
-    """Set the fields of a `MjData` that newer versions have and that follow from others."""
+    """Set the fields of a `MjData` that newer versions added and that are derived from others."""
     m = mj_data.model
     frames = {"xiquat": (slice(None), m.body_iquat)}
     frames |= {"geom_xquat": (m.geom_bodyid, m.geom_quat), "site_xquat": (m.site_bodyid, m.site_quat)}

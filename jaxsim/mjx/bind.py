@@ -1,7 +1,7 @@
-"""Attributes and results by the elements of a `mujoco.MjSpec`, as MJX's `bind` gives them.
+"""Attributes and results by the elements of a `mujoco.MjSpec`, as in MJX's `bind`.
 
-`jaxsim.core.named` finds the fields and their entries; here stand the shapes of MJX, where the numbers of one element
-have no axis of their own, and its errors.
+`jaxsim.core.named` finds the fields and their entries; this module adds MJX's errors and its shapes, in which a single
+element has no axis.
 """
 
 from collections.abc import Iterable
@@ -51,7 +51,7 @@ OWNERS |= dict.fromkeys(("qvel", "qacc"), OWNERS["qpos"])
 
 
 class UnknownField(AttributeError, KeyError):
-    """A name that is no field of these elements; MJX raises KeyError here."""
+    """A name that is not a field of these elements; MJX raises KeyError here."""
 
     __str__ = AttributeError.__str__
 

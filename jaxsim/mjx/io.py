@@ -96,7 +96,7 @@ def set_state(m: Model, d: Data, state_: Array, spec: Any) -> Data:
 
 
 def state_size(m: Model, spec: Any) -> int:
-    """How many numbers the parts of the state that `spec` names have."""
+    """Size of the state with the parts of `spec`."""
     return state.state_size(m.model, int(spec))
 
 

@@ -1,6 +1,6 @@
-"""What programs import of MJX's `_src.math`, by its names: one vector (3,) or quaternion (w, x, y, z) each.
+"""Functions that programs import from MJX's `_src.math`, by its names: one vector (3,) or quaternion (w, x, y, z) each.
 
-`from jaxsim.mjx import math` in place of `from mujoco.mjx._src import math`, for where MJX is not installed.
+Write `from jaxsim.mjx import math` instead of `from mujoco.mjx._src import math` if MJX is not installed.
 """
 
 import jax.numpy as jnp

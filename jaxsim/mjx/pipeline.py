@@ -115,7 +115,7 @@ def rne(m: Model, d: Data, flg_acc: bool = False) -> Data:
 
 @_takes_mjx
 def tendon_armature(m: Model, d: Data) -> Data:
-    """`d` as it is: `crb` has added the armature of tendons to M."""
+    """`d` unchanged: `crb` has added the armature of tendons to M."""
     return d
 
 

@@ -72,7 +72,7 @@ def ray(
     flg_static: bool = True,
     bodyexclude: Sequence[int] | int = -1,
 ) -> tuple[Array, Array]:
-    """Distance along a ray to the first geom, and its id; both -1 where nothing is met."""
+    """Distance along a ray to the first geom, and its id; both -1 without a hit."""
     groups = tuple(geomgroup) or None
     if isinstance(bodyexclude, Sequence) and len(bodyexclude) != 1:
         visible = ~np.isin(m.model.geom_bodyid, list(bodyexclude))

@@ -43,7 +43,7 @@ class Impl(enum.Enum):
 
 
 class Field(NamedTuple):
-    """What `Data.fields()` lists."""
+    """Entry of `Data.fields()`."""
 
     name: str
 
@@ -94,7 +94,7 @@ class _Wrapper:
 
 
 class Model(_Wrapper):
-    """`jaxsim.Model`, reached as `model`, with MJX's shapes; `signature` is that of the MjModel."""
+    """`jaxsim.Model`, available as `model`, with MJX's shapes; `signature` is that of the MjModel."""
 
     __slots__ = ("model", "signature")
 
@@ -230,7 +230,7 @@ def _host(value: Any) -> Any:
 
 
 class Data(_Wrapper):
-    """`jaxsim.Data`, reached as `data`, with MJX's shapes."""
+    """`jaxsim.Data`, available as `data`, with MJX's shapes."""
 
     __slots__ = ("data", "structure")
 
@@ -325,7 +325,7 @@ class Data(_Wrapper):
 
 
 class DataStructure:
-    """What `Data` needs of the structure of its model; equal for equal models."""
+    """Parts of a model's structure that `Data` needs; equal for equal models."""
 
     def __init__(self, m: CoreModel):
         auto = m.opt.jacobian == JacobianType.AUTO and m.nv >= SPARSE_DOFS

@@ -1,4 +1,4 @@
-"""Data parallelism over devices and hosts with JAX's sharding: worlds are split, and a step exchanges nothing."""
+"""Data parallelism over devices and hosts with JAX's sharding: worlds are split, and a step needs no communication."""
 
 import os
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What exists because of a backend: compilation options, fusion barriers, loops, linear algebra."""
+"""Code specific to XLA's backends: compilation options, fusion barriers, loops, linear algebra."""
 
 from jaxsim.xla.cache import use_compile_cache
 from jaxsim.xla.options import compiler_options, jit

@@ -1,4 +1,4 @@
-"""What `vmap` makes of a function: rules for whole batches, bounds that a batch shares, batches in parts."""
+"""Batching rules: functions of whole batches, bounds that a batch shares, batches in parts."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

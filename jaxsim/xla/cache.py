@@ -1,4 +1,4 @@
-"""JAX's persistent cache of compiled programs, switched on for programs that people start again and again."""
+"""JAX's persistent cache of compiled programs, enabled for programs that are started often."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ MIN_SECONDS = 0.3  # programs that compile faster are not kept
 
 
 def use_compile_cache(folder: str | os.PathLike | None = None) -> Path | None:
-    """Keep compiled programs on disk for later processes; gives the folder, or None where nothing was changed.
+    """Cache compiled programs on disk for later processes; returns the folder, or None if nothing was changed.
 
     Without `folder` it is `jaxsim` in the user's cache folder (`XDG_CACHE_HOME`, else `~/.cache`). A folder that JAX
     was given before stays (`JAX_COMPILATION_CACHE_DIR`); an empty `JAX_COMPILATION_CACHE_DIR` switches the cache off.
@@ -32,7 +32,7 @@ def user_folder() -> Path:
 
 
 def made(folder: Path) -> Path | None:
-    """The folder, made if it was not there; None where that is not allowed."""
+    """The folder, created if it does not exist; None if that is not allowed."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

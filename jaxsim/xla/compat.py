@@ -1,4 +1,4 @@
-"""What this package uses of JAX beyond its compatibility promise, imported here alone, with a plain path for each.
+"""Features of JAX outside of its compatibility promise, imported only here, each with a fallback.
 
 Without `custom_vmap` its rules for batches are not applied, without metadata XLA fuses as it likes: slower programs,
 the same numbers.
@@ -71,7 +71,7 @@ except ImportError:
 
 
 def scan_lengths(params: dict[str, Any], operands: int) -> tuple[int, int]:
-    """How many of a scan's operands are constants, and how many are carried. JAX 0.12.0.1 groups them by a tree."""
+    """Numbers of constants and of carried operands of a scan. JAX 0.12.0.1 groups them by a tree."""
     if "num_consts" in params:
         return params["num_consts"], params["num_carry"]
     consts, carry, _ = params["ft_in"].update(range(operands)).unpack()

@@ -57,7 +57,7 @@ def kernels_hold() -> bool:
 
 
 def kernels_survive() -> bool:
-    """Whether a new process that compiles such kernels lives to report the right numbers."""
+    """Whether a new process that compiles such kernels survives and reports the right numbers."""
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-c", f"from {__name__} import attempt_kernels; attempt_kernels()"]
     try:

@@ -149,7 +149,7 @@ def solve(a: Array, b: Array) -> Array:
     lu, _, order = [x.reshape(*a.shape[:-2], *x.shape[1:]) for x in _factors(fixed.reshape(-1, n, n))]
 
     def either(by_factors: Callable[..., Array], matrix: Array, y: Array) -> Array:
-        """The solution by the factors, which a GPU does not make: it has a kernel that solves at once."""
+        """The solution by the factors; on a GPU one kernel factors and solves."""
         flat = [x.reshape(-1, *x.shape[a.ndim - 2 :]) for x in (lu, order, matrix, y)]
         at_once = lambda lu, order, matrix, y: of_matrices("solve_any", _solve_any, matrix, y)  # noqa: E731
         return of_batches(by_factors, lambda _: by_factors, at_once)(*flat).reshape(y.shape)
@@ -205,7 +205,7 @@ def factor_work(n: int) -> int:
 
 
 def at_once(work: int) -> int:
-    """How many matrices of so much work jaxlib computes in the thread that asks."""
+    """Number of matrices of this size that jaxlib computes in the calling thread."""
     return max(1, (SHARED_WORK - 1) // max(1, work))
 
 

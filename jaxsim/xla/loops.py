@@ -17,9 +17,9 @@ GROUP = 40
 
 
 def traced_once(function: Callable[..., Any], *args: Any) -> tuple[Callable[..., Any], Any]:
-    """The function as it is traced for `args`, and zeros like its results.
+    """The function traced for `args`, and zeros like its results.
 
-    Where the shapes of results are needed before the function is called, asking for them traces all of it, and twice
+    If the shapes of results are needed before the function is called, `jax.eval_shape` would trace all of it, and twice
     at each level of nesting.
     """
     run, constants, zeros = without_constants(function, args)
@@ -33,20 +33,20 @@ def when(needed: Array, function: Callable[[], Any]) -> Any:
 
 
 def computed_anyway(needed: Array, function: Callable[[], Any]) -> Any:
-    """What `when` gives, with the function computed in any case.
+    """Same result as `when`, with the function always computed.
 
-    For batches that need it here and there: a branch of a batch is computed for all of it too, and what it closes over
-    is repeated for each, tables included.
+    Use it if some worlds of a batch need the function: a branch in a batch is computed for all worlds too, and the
+    values that it closes over, tables included, are repeated for each.
     """
     return jax.tree.map(lambda x: jnp.where(needed, x, jnp.zeros_like(x)), function())
 
 
 def while_each(cond: Callable[[Any], Array], body: Callable[[Any], Any], state: Any) -> Any:
-    """`state = body(state)` while `cond(state)`; in a batch on a CPU, only for worlds that go on.
+    """`state = body(state)` while `cond(state)`; in a batch on a CPU, only for active worlds.
 
     Under `vmap` a plain loop computes every world in every round, until the last one is done. A CPU gains nothing from
-    that: here each round gathers the worlds that go on, `GROUP` after `GROUP`, and scatters what it found. The state
-    keeps its dtypes. Not differentiable.
+    that: here each round gathers the active worlds, in groups of `GROUP`, and scatters the results. The state keeps its
+    dtypes. Not differentiable.
     """
     start, tree = jax.tree.flatten(state)
 

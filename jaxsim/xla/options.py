@@ -1,4 +1,4 @@
-"""`jit` with the XLA options that suit our programs: on a CPU they halve compile time and make the step faster."""
+"""`jit` with XLA options for jaxsim's programs: on a CPU they halve compile time and make the step faster."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -27,7 +27,7 @@ OPTIONS = {
 def compiler_options(platform: str | None = None) -> dict[str, Any]:
     """Options for `jax.jit(..., compiler_options=...)` on a platform ("cpu", "gpu", "tpu"; by default JAX's own).
 
-    Empty where none help. An option that the installed XLA does not know is left out.
+    Empty if no option helps. Options that the installed XLA does not support are left out.
     """
     return dict(known_options(platform or jax.default_backend()))
 
