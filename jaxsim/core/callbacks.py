@@ -47,7 +47,7 @@ class Callbacks:
         return f"Callbacks({', '.join(f'{name}=<{id(law):#x}>' for name, law in laws if law is not None)})"
 
     def numbers(self, name: str, n: int, like: Any, *args: Any) -> Any:
-        """What the law `name` gives, as n numbers of the dtype of `like`; raises ValueError for another number."""
+        """Result of the law `name`, as n numbers of the dtype of `like`; raises ValueError for another size."""
         value = jnp.asarray(getattr(self, name)(*args), like.dtype)
         if value.size != n:
             raise ValueError(f"the callback {name} gave {value.size} numbers, of shape {value.shape}; {n} are wanted")

@@ -1,4 +1,4 @@
-"""What `print` shows of a model, data and their parts: what a person looks for, for one world or a batch."""
+"""Text that `print` shows for a model, data and their parts: a short summary of one world or a batch."""
 
 import dataclasses
 import textwrap

@@ -30,11 +30,11 @@ class UnsupportedError(NotImplementedError):
 
 
 class ModelWarning(UserWarning):
-    """Something in a model that is allowed and probably not meant; the message says where, as a `ModelError` does."""
+    """Valid but probably unintended input in a model; the message gives its position, as a `ModelError` does."""
 
 
 class CapacityWarning(UserWarning):
-    """A capacity that is an estimate, or contacts and rows that were dropped; the message says what to load with."""
+    """A capacity that is an estimate, or dropped contacts and rows; the message gives arguments for `load_model`."""
 
 
 _collector: ContextVar[list[ModelError] | None] = ContextVar("collector", default=None)

@@ -139,7 +139,7 @@ def _tables(m: Any) -> dict[str, tuple[list[str], dict[str, int]]]:
 
 
 def names_of(m: Any, kind: str) -> list[str]:
-    """The names of all objects of a kind, empty where there is none. Raises KeyError for an unknown kind."""
+    """The names of all objects of a kind, empty for objects without a name. Raises KeyError for an unknown kind."""
     return _names_and_ids(m, kind)[0]
 
 

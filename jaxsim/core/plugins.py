@@ -1,4 +1,4 @@
-"""The first-party plugins of MuJoCo by name: their numbers, what they can drive, what may be configured.
+"""The first-party plugins of MuJoCo by name: their numbers, capabilities and attributes.
 
 The compiler checks and lays out what a model says about plugins, the engine reads it back with `config`: both by this
 table. Nothing is loaded from anywhere; a plugin that is not in the table is an error of the model.
@@ -63,7 +63,7 @@ def config(m: Any, instance: int) -> dict[str, str]:
 
 
 def leading_number(text: str) -> float | None:
-    """The number that a text begins with, white space before it skipped; None where there is none."""
+    """The number at the start of a text, after white space; None if there is none."""
     found = _NUMBER.match(text.lstrip())
     if not found:
         return None

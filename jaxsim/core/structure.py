@@ -1,4 +1,4 @@
-"""`Structure`: what shapes the program, and values that follow from it alone, made once and kept on it."""
+"""`Structure`: the static part of a model, and values derived from it, which are computed once and cached on it."""
 
 import dataclasses
 import functools
@@ -77,7 +77,7 @@ class Structure:
 
     @property
     def source(self) -> Any:
-        """The `Spec` that this structure was compiled from, None where there was none; takes no part in equality."""
+        """The `Spec` that this structure was compiled from, or None; ignored by equality."""
         return self.__dict__.get("_source")
 
     def remember(self, source: Any) -> None:
@@ -95,12 +95,12 @@ def _content(value: Any) -> Any:
 
 
 def structure_of(m: Any) -> Any:
-    """The structure of a model, or itself: what is static, and hashable."""
+    """The structure of a model, static and hashable; a structure is returned unchanged."""
     return getattr(m, "structure", m)
 
 
 def per_structure(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Remember what `make(m)` gives on the model's structure; `make` reads nothing but the structure."""
+    """Cache the result of `make(m)` on the model's structure; `make` must read only the structure."""
     key = f"_{make.__module__}.{make.__name__}"
 
     @functools.wraps(make)
@@ -151,5 +151,5 @@ def _dof_words(m: Any) -> np.ndarray:
 
 
 def geom_bodies(m: Any) -> np.ndarray:
-    """The body of each geom; of a model without geoms, the world alone, for contacts of flexes with themselves."""
+    """The body of each geom; for a model without geoms, only the world, for contacts of flexes with themselves."""
     return m.geom_bodyid if m.ngeom else np.zeros(1, np.int32)

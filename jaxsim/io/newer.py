@@ -41,7 +41,7 @@ _IMPLICIT = (IntegratorType.IMPLICIT, IntegratorType.IMPLICITFAST)
 
 
 class Change(NamedTuple):
-    """A changed meaning: its version, whether a compiled model can be translated, a test for affected models, and a text."""
+    """A changed meaning: its version, whether compiled models can be translated, a test for affected models, a text."""
 
     since: tuple[int, ...]
     translated: bool

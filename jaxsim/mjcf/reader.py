@@ -122,7 +122,7 @@ def _read_main(spec: Spec, path: str) -> bytes:
 
 
 def read_file(spec: Spec, path: str) -> bytes | None:
-    """The bytes of a file that a model names, from the assets or the file system; None where there is no such file."""
+    """The bytes of a file that a model names, from the assets or the file system; None if there is no such file."""
     return read_bytes(spec.assets, path)
 
 

@@ -16,7 +16,7 @@ from jaxsim.mjcf.schema.values import check_value, did_you_mean
 
 
 class Element:
-    """One element: `attrs` holds what is written, as values of the schema's types.
+    """One element: `attrs` holds the attributes that were given, as values of the schema's types.
 
     Numbers are float or int, arrays of numbers are numpy float64 or int64, words, names and texts are str, switches are
     bool, lists of words or names are tuples of str. `source` is `(file, line)` or None for an element made in Python.
@@ -51,7 +51,7 @@ class Element:
         return f"<{self.label()} with {len(self.attrs)} attributes and {len(self.children)} children>"
 
     def label(self) -> str:
-        """What a person would call it in a message: `geom 'foot'`."""
+        """Label of the element in messages: `geom 'foot'`."""
         return f"{self.tag} '{self.name}'" if self.name else self.tag
 
     def error(self, what: str) -> ModelError:
@@ -197,7 +197,7 @@ class Spec:
         return next((e for e in self.elements(kind) if object_name(e) == name), None)
 
     def require(self, kind: str, name: str) -> Element:
-        """Like `find`; raises ModelError with the nearest name where there is none."""
+        """Like `find`; raises ModelError with the nearest name if there is no such element."""
         found = self.find(kind, name)
         if found is None:
             names = [object_name(e) or "" for e in self.elements(kind)]
