@@ -108,7 +108,7 @@ class Body(DraftObject):
 
 
 class Attached(DraftObject):
-    """What is attached to a body: a joint, geom, site, camera or light."""
+    """Element attached to a body: a joint, geom, site, camera or light."""
 
     body: Body
 

@@ -1,4 +1,4 @@
-"""Where each constraint row stands: the fixed slots of `Data.efc`, a function of the model's structure alone.
+"""Layout of constraint rows: the fixed slots of `Data.efc`, a function of the model's structure only.
 
 Slots come in four groups, in this order:
 
@@ -159,7 +159,7 @@ def flex_edges(m, flex: int) -> np.ndarray:
 
 
 def _equality_rows(m, i: int) -> int:
-    """How many rows an equality has."""
+    """Number of rows of an equality."""
     if m.eq_type[i] == EqType.FLEX:
         return len(flex_edges(m, m.eq_obj1id[i]))
     if m.eq_type[i] == EqType.FLEXVERT:

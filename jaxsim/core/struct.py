@@ -24,7 +24,7 @@ from jaxsim.core.describe import describe_struct
 
 
 class Field(NamedTuple):
-    """What a class says of one of its fields. The kind is float, int, bool, char, bytes, asset, size or part."""
+    """Declaration of a field of a class. The kind is float, int, bool, char, bytes, asset, size or part."""
 
     name: str
     kind: str

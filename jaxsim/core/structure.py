@@ -89,7 +89,7 @@ class Structure:
 
 
 def _content(value: Any) -> Any:
-    """What stands for a value in a digest: all values of a struct, else itself."""
+    """Form of a value in a digest: all values of a struct, else itself."""
     values = getattr(value, "values", None)
     return {name: _content(x) for name, x in values().items()} if values else value
 

@@ -40,7 +40,7 @@ class ObjectTrees(NamedTuple):
 
 
 def _awake(of: ObjectTrees, asleep: Array) -> Array:
-    """Which objects are awake (k,): neither asleep nor static."""
+    """Mask of awake objects (k,): neither asleep nor static."""
     awake = jnp.concatenate([asleep < 0, jnp.zeros(1, bool)])
     return awake[np.where(of.trees < 0, len(asleep), of.trees)].any(1) | of.always
 
@@ -199,7 +199,7 @@ def _rouse(asleep: Array, tree: Array, value: Array, on: Array) -> Array:
 
 
 def _at_rest(m: Model, d: Data, tolerance: Array) -> Array:
-    """Which trees may sleep (ntree,): by policy, without applied forces, slower than the tolerance (0: at rest)."""
+    """Trees that may sleep (ntree,): by policy, without applied forces, slower than the tolerance (0: at rest)."""
     slow = jnp.where(tolerance > 0, m.dof_length * abs(d.qvel) < tolerance, d.qvel == 0)
     still = slow & (d.qfrc_applied == 0)
     free = (d.xfrc_applied == 0).all(1)

@@ -332,7 +332,7 @@ def evict(folder: Path) -> None:
 
 
 def _path_of(m: Model, key: Any, shapes: list[Any], count: int) -> Path | None:
-    """Where a program is kept; None for a model with functions of the user, which have no content to compare."""
+    """Path of a cached program; None for a model with user functions, which cannot be compared by content."""
     if m.callbacks != Callbacks():
         return None
     options = {name: getattr(m.opt, name) for name in m.opt.STATIC}
@@ -341,7 +341,7 @@ def _path_of(m: Model, key: Any, shapes: list[Any], count: int) -> Path | None:
 
 
 def _surroundings() -> list[str]:
-    """What a program depends on beside itself: versions, options, devices, the machine, the environment."""
+    """Other parts of a program's key: versions, options, devices, the machine, the environment."""
     values = {k: v for k, v in jax.config.values.items() if "cache" not in k and "log" not in k}
     environment = {k: v for k, v in os.environ.items() if k.startswith(("XLA_", "JAXSIM_", "NPROC", "TF_"))}
     environment = {k: v for k, v in environment.items() if k not in _BOUNDS}

@@ -219,7 +219,7 @@ class _Worlds:
 
 
 class _Parts:
-    """What simulations of one structure share: where fields lie, and compiled programs."""
+    """Data shared by simulations of one structure: positions of fields, and compiled programs."""
 
     def __init__(self, m: Model, d: Data, nworld: int | None):
         self.m, self.nworld = m, nworld

@@ -48,7 +48,7 @@ def elimination(row: np.ndarray, col: np.ndarray) -> Elimination:
 
 
 def operations(row: np.ndarray, col: np.ndarray) -> int:
-    """How many operations `elimination` would list."""
+    """Number of operations that `elimination` would list."""
     return int((np.arange(len(row)) - np.searchsorted(row, row) + 1)[row > col].sum())
 
 

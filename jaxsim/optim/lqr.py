@@ -579,7 +579,7 @@ def box_newton(h: Array, g: Array, low: Array, high: Array) -> tuple[Array, Arra
 
 
 def _what_is_not_finite(problem: Problem, program: Program, end: Search) -> str:
-    """Which cost or derivative of the path is not finite, and in which step."""
+    """Name and step of a cost or derivative of the path that is not finite."""
     m, e = problem.m, end.expansion
     otherwise = "with the controls given; start from others, or limit them"
     if int(end.count) < 0:

@@ -210,7 +210,7 @@ def _headlight(m: Model) -> dict[str, Any] | None:
 
 
 def _plots(m: Model, worlds: list[dict[str, np.ndarray]]) -> list[dict[str, Any]]:
-    """What can be plotted under the time line, of the first world: sensors and the reward, values (nframe, k)."""
+    """Signals for plots under the time line, of the first world: sensors and the reward, values (nframe, k)."""
     out, world = [], worlds[0]
     reward, data = world.get("reward"), world.get("sensordata")
     if reward is not None:

@@ -1,4 +1,4 @@
-"""What the compiler keeps of one flex."""
+"""The compiler's data of one flex."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def _hot_resistance(p: Motor) -> Array:
 
 
 def _voltage(p: Motor, ctrl: Array) -> Array:
-    """What the controller applies, or the control itself, within the limits of the supply."""
+    """Output of the controller, or the control itself, within the limits of the supply."""
     xp = xp_of(ctrl, p.kp)
     integral = p.state[:, INTEGRAL]
     position = p.kp * (ctrl - p.length) + p.ki * integral - p.kd * p.velocity

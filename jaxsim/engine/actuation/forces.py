@@ -72,7 +72,7 @@ def clamp(x: Array, bounds: Array, limited: np.ndarray) -> Array:
 
 
 def disabled_actuators(m: Model) -> np.ndarray:
-    """Which actuators the option disableactuator turns off, by their groups."""
+    """Mask of actuators that the option disableactuator turns off, by their groups."""
     group = m.actuator_group
     listed = (group >= 0) & (group <= 30)
     return listed & ((m.opt.disableactuator >> np.where(listed, group, 0)) & 1).astype(bool)

@@ -63,7 +63,7 @@ def pids(m) -> Pid:
 
 
 def _followed(m: Model, d: Data, p: Pid, act: Array) -> Array:
-    """What the controllers follow (k,): the control, or the activation of their dynamics, bound in its slew."""
+    """Targets of the controllers (k,): the control, or the activation of their dynamics, bound in its slew."""
     xp = xp_of(d.ctrl, act)
     ctrl = take(d.ctrl, p.ids)
     limited = m.actuator_ctrllimited[p.ids].astype(bool)

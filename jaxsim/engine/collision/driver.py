@@ -135,7 +135,7 @@ def _part_of(x: NarrowInputs, kind: Any, chosen: list[int], count: int) -> tuple
 
 
 def _inputs(m: Model, d: Any, margin: Array, pair_groups: list[PairGroup]) -> NarrowInputs:
-    """What the narrow phase of these groups reads."""
+    """Input of the narrow phase of these groups."""
     bounds = m.geom_size, m.geom_rbound, m.geom_aabb
     contexts = tuple(context(m, group) for group in pair_groups)
     return NarrowInputs(d.geom_xpos, d.geom_xmat.reshape(-1, 3, 3), *bounds, margin, contexts)

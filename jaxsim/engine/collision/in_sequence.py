@@ -127,7 +127,7 @@ def _sweep_tables(m: Any, pairs: bytes) -> tuple[np.ndarray, ...]:
 
 
 def _own_inputs(x: NarrowInputs, k: int, collider: Collider) -> NarrowInputs:
-    """What pairs of one kind read, in a form that is the same for many models."""
+    """Input of pairs of one kind, in a form that is the same for many models."""
     context = x.contexts[k]
     general = collider.general(context) if collider.general else context
     return x._replace(margin=None, contexts=(general,))

@@ -48,7 +48,7 @@ class PairGroup(NamedTuple):
 
 
 class NarrowInputs(NamedTuple):
-    """What the narrow phase reads: poses and bounds of geoms, margins (n,) of pairs, contexts of the groups."""
+    """Input of the narrow phase: poses and bounds of geoms, margins (n,) of pairs, contexts of the groups."""
 
     pos: Array
     mat: Array
@@ -84,7 +84,7 @@ class BufferEntries(NamedTuple):
 
 
 def context(m: Any, group: PairGroup) -> Any:
-    """What a group's collider takes of the model, or None."""
+    """Context of a group's collider, from the model, or None."""
     return group.collider.setup(m, *group.geom.T) if group.collider.setup else None
 
 

@@ -1,4 +1,4 @@
-"""What needs entries of the inverse of M: inverse weights of bodies and edges, of which each touches few dofs."""
+"""Inverse weights of bodies and edges from entries of the inverse of M; each depends on few dofs."""
 
 import numpy as np
 

@@ -27,7 +27,7 @@ from jaxsim.math.tree import dof_path_sum, dof_subtree_sum
 )
 @dataclasses.dataclass(frozen=True)
 class ContactParts:
-    """What the contact rows are functions of: poses of contacts, which rows are `used`, bodies, and axes of dofs.
+    """Arguments of the contact rows: poses of contacts, which rows are `used`, bodies, and axes of dofs.
 
     `weight` are the signed weights of the bodies; None where a contact is between two, the first of which is pushed
     back.

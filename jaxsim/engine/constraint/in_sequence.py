@@ -32,7 +32,7 @@ Arrays = dict[str, Array]
 
 
 class _Plan(NamedTuple):
-    """What the C source of a program depends on: names and types of its arrays, and its constants."""
+    """Key of a program's C source: names and types of its arrays, and its constants."""
 
     given: tuple[tuple[str, str], ...]
     found: tuple[tuple[str, str], ...]

@@ -89,7 +89,7 @@ def _affected_by_flexes(m: Model, d: Data, layout: Layout) -> tuple[Array, Array
 
 
 def contact_parts(m: Model, d: Data, layout: Layout) -> ContactParts:
-    """What the rows of `contact_jacobian` are functions of."""
+    """Arguments of the rows of `contact_jacobian`."""
     used = np.arange(layout.condim, dtype=np.int32) < d.contact.dim[:, None]
     bodies, weight = contact_bodies(m, d), None
     if layout.flexes:

@@ -45,7 +45,7 @@ class RowNumbers(NamedTuple):
 
 
 class ConstraintRows(NamedTuple):
-    """What the position stage makes of the rows: fields of `efc` and `contact`, and counts ne, nf, nl, nefc, wanted.
+    """Rows after the position stage: fields of `efc` and `contact`, and counts ne, nf, nl, nefc, wanted.
 
     `wanted` (in `count`) are the rows that there would be without a capacity.
     """

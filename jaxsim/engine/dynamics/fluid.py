@@ -37,7 +37,7 @@ def fluid_wrench(m: Model, d: Data, cvel: Array) -> Array:
 
 
 def by_ellipsoids(m: Model, dtype: np.dtype) -> Array:
-    """Which bodies take the ellipsoid model, since one of their geoms enables it: (nbody,)."""
+    """Mask of bodies (nbody,) with the ellipsoid model, which one of their geoms enables."""
     return add_at(m.geom_bodyid, (m.geom_fluid[:, 0] > 0).astype(dtype), m.nbody) > 0
 
 

@@ -25,7 +25,7 @@ from jaxsim.math.tree import dof_path_sum, dof_subtree_sum
 @partial(jax.tree_util.register_dataclass, data_fields=["cdof", "cinert", "diagonal"], meta_fields=["structure"])
 @dataclasses.dataclass(frozen=True)
 class InertiaParts:
-    """What M is a function of: axes of dofs, inertias of bodies, and what is added to its diagonal."""
+    """Arguments of M: axes of dofs, inertias of bodies, and additions to its diagonal."""
 
     cdof: Array  # (nv, 6)
     cinert: Array  # (nbody, 10)

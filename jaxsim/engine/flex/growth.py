@@ -1,4 +1,4 @@
-"""How far edges have grown, from displacements of their ends.
+"""Elongation of edges, from displacements of their ends.
 
 The difference of two positions has the rounding of positions: in float32, of edges of 7 cm a metre away, a strain of
 1e-4 with an error of 2e-2 of itself. Displacements by slides are numbers of the state, whose difference is exact where

@@ -1,4 +1,4 @@
-"""What the implicit integrators know of flexes: damping of edges, and the stiffness and damping of lattices."""
+"""Flexes in the implicit integrators: damping of edges, and the stiffness and damping of lattices."""
 
 from collections.abc import Callable, Iterable
 from functools import partial

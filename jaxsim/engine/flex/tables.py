@@ -124,7 +124,7 @@ def edge_entries(m: Any) -> EdgeEntries:
 
 @per_structure
 def translates(m: Any) -> np.ndarray:
-    """Which dofs (nv,) are translations: slides, and the first three of free joints."""
+    """Mask of dofs (nv,) that are translations: slides, and the first three of free joints."""
     kind, step = m.jnt_type[m.dof_jntid], np.arange(m.nv) - m.jnt_dofadr[m.dof_jntid]
     return (kind == JointType.SLIDE) | ((kind == JointType.FREE) & (step < 3))
 

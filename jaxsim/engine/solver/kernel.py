@@ -33,7 +33,7 @@ SHARED = ("M", "smooth", "aref", "D", "lo", "hi", "general", "contact", "frictio
 
 
 class Plan(NamedTuple):
-    """What is static of a solve: `names` are those of the operands, in the kernel's order."""
+    """Static data of a solve: `names` are those of the operands, in the kernel's order."""
 
     layout: Layout
     limits: primal.IterationLimits
@@ -153,7 +153,7 @@ def _of_worlds(plan: Plan, operands: Sequence[Array], count: int) -> list[jax.Sh
 
 
 def _rows(layout: Layout) -> dict[str, int]:
-    """What is constant of the rows of contacts."""
+    """Constant part of the rows of contacts."""
     dim, facets = (layout.condim, layout.nfacet) if layout.ncontact else (1, 1)
     return {"DIM": dim, "NF": facets, "ELLIPTIC": int(elliptic(layout))}
 

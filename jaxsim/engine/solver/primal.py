@@ -146,7 +146,7 @@ def solve(
 
 
 def solution(layout: Layout, p: ConstraintProblem, acc: Array, niter: Array, free: Array) -> Solution:
-    """What is known of the solution `acc`, by the operators of the problem."""
+    """Derived quantities of the solution `acc`, by the operators of the problem."""
     r = problem.residual(layout, p, acc)
     qfrc = p.J.transpose_times(force(layout, p, r))
     return Solution(acc, niter, r, problem.residual(layout, p, free), qfrc)

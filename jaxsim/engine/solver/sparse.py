@@ -127,7 +127,7 @@ def minimise(
 
 
 class _Plan(NamedTuple):
-    """What is static of a solve, and its operands as a problem, settings and guesses."""
+    """Static data of a solve, and its operands as a problem, settings and guesses."""
 
     layout: Layout
     limits: IterationLimits

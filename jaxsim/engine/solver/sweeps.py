@@ -1,4 +1,4 @@
-"""What the sweeps of the noslip solver work on, one world."""
+"""Data of the sweeps of the noslip solver, one world."""
 
 from typing import NamedTuple
 

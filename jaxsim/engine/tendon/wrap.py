@@ -1,4 +1,4 @@
-"""How a string wraps around spheres and cylinders: tangent points and the length of the arc between them.
+"""Wrapping of tendons around spheres and cylinders: tangent points and the length of the arc between them.
 
 All functions act on (k, ...) wraps at once, for numpy and JAX. Where there is nothing to wrap around they give False in
 the first result and harmless numbers in the others.

@@ -301,7 +301,7 @@ class Locomotion(Env):
         return data.qpos[robot.joints] - robot.home[robot.joints].astype(data.qpos.dtype), data.qvel[robot.dofs]
 
     def _frame(self, data: Data, info: Info, rng: Array | None) -> Array:
-        """What the robot's sensors say now, scaled to about one; without noise where there is no key."""
+        """Current sensor values of the robot, scaled to about one; without a key there is no noise."""
         velocity, gyro, up = self.body_motion(data)
         angles, rates = self._joints(data)
         true = {"velocity": velocity, "gyro": gyro, "gravity": up, "joints": angles, "rates": rates}

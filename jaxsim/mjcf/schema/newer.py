@@ -35,7 +35,7 @@ WORDS = {
 
 
 def newer_element(tag: str) -> str:
-    """What to add to the error of an unknown element that is one of a newer MuJoCo; empty for all others."""
+    """Addition to the error of an unknown element that a newer MuJoCo has; empty for all others."""
     return _since(ELEMENTS[tag]) if tag in ELEMENTS else ""
 
 

@@ -157,7 +157,7 @@ def _of_tree(near: GroupPairs, tree: int, passive: np.ndarray) -> float:
 
 
 def _not_all_at_once(points: Any) -> Any:
-    """How many of so many points are expected to touch at a time."""
+    """Expected number of points in contact at a time, of the given number."""
     return np.minimum(points, 16) + np.clip(points - 16, 0, 48) / 2 + np.maximum(points - 64, 0) / 8
 
 

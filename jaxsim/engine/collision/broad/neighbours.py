@@ -1,4 +1,4 @@
-"""How many geoms can touch a geom at once: expected contacts of rigid groups of geoms, for the choice of capacities.
+"""Number of geoms in contact with a geom: expected contacts of rigid groups of geoms, for the choice of capacities.
 
 A rigid group is all geoms that are welded together; what does not move is one. A geom of diameter w that touches two
 geoms of a rigid group touches geoms that are less than w apart, whatever its pose. So it can touch at once only geoms

@@ -34,7 +34,7 @@ class SweptGeoms(NamedTuple):
 
 
 def swept_geoms(m: Any) -> np.ndarray:
-    """Which geoms (ngeom,) are swept: all that can collide and have bounds."""
+    """Mask of geoms (ngeom,) that are swept: all that can collide and have bounds."""
     return (m.geom_type > GeomType.HFIELD) & ((m.geom_contype != 0) | (m.geom_conaffinity != 0))
 
 

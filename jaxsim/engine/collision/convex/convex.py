@@ -74,7 +74,7 @@ class SearchSettings(NamedTuple):
 
 
 class SearchTables(NamedTuple):
-    """What all pairs share: hulls, their facets if some pair needs them, and the tolerance of the search."""
+    """Data shared by all pairs: hulls, their facets if some pair needs them, and the tolerance of the search."""
 
     hulls: Hulls
     facets: FacetTable | None
@@ -82,7 +82,7 @@ class SearchTables(NamedTuple):
 
 
 class ConvexContext(NamedTuple):
-    """What convex colliders need of the model: `type_of_geom` is the type of every geom, `rbound` its bound."""
+    """Context of convex colliders: `type_of_geom` is the type of every geom, `rbound` its bound."""
 
     settings: SearchSettings
     tables: SearchTables

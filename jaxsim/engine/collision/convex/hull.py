@@ -166,7 +166,7 @@ def _pad_rows(rows: list) -> np.ndarray:
 
 
 class PlaneMeshContext(NamedTuple):
-    """What `plane_mesh` needs: hulls of meshes, bounds of geoms, and neighbours of each vertex (V, K), -1 for none."""
+    """Context of `plane_mesh`: hulls of meshes, bounds of geoms, and neighbours of each vertex (V, K), -1 for none."""
 
     hulls: HullTable
     rbound: Array

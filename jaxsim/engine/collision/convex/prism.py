@@ -37,7 +37,7 @@ class FieldTable(NamedTuple):
 
 
 class HfieldContext(NamedTuple):
-    """What the collider needs: the convex context, the fields, their sizes (h, 4) and all heights."""
+    """Context of the collider: the convex context, the fields, their sizes (h, 4) and all heights."""
 
     convex: ConvexContext
     fields: FieldTable
@@ -99,7 +99,7 @@ def hfield_shapes(c: HfieldContext, a: Geoms, shape: ConvexShape, margin: Array,
 
 
 class FieldTables(NamedTuple):
-    """What all pairs share: tables of the convex search, and the heights of all fields."""
+    """Data shared by all pairs: tables of the convex search, and the heights of all fields."""
 
     search: SearchTables
     height: Array

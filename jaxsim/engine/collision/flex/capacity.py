@@ -1,4 +1,4 @@
-"""How many contacts flexes make: the most, and as many as ordinary use needs."""
+"""Numbers of contacts of flexes: the maximum, and an estimate for ordinary use."""
 
 from typing import Any
 

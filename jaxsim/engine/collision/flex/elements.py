@@ -159,7 +159,7 @@ GEOM_COLLIDERS: dict[tuple[int, int], GeomCollider] = {
 
 
 def element_search(m: Any) -> tuple[SearchSettings, SearchTables]:
-    """What searches between elements share."""
+    """Data shared by searches between elements."""
     use_mpr = bool(m.opt.disableflags & DisableBit.NATIVECCD)
     settings = SearchSettings((int(GeomType.FLEX),), m.opt.ccd_iterations, False, False, use_mpr, False, 0)
     return settings, SearchTables(hull_table(m, np.zeros(0, int)).hulls, None, m.opt.ccd_tolerance)

@@ -1,4 +1,4 @@
-"""Which geoms, elements and vertices of flexes can collide, as static structure.
+"""Geoms, elements and vertices of flexes that can collide, as static structure.
 
 MuJoCo collides a body with a flex, or two flexes, at a time. The contacts of such a pair are a *segment*: it keeps at
 most `MAXCONPAIR` of them, and orders them by itself. Segments are ordered by their signature.
@@ -202,6 +202,6 @@ def in_tree(m: Any) -> np.ndarray:
 
 @per_structure
 def is_active(m: Any) -> np.ndarray:
-    """Which elements (nflexelem,) are in active layers: all but inner tetrahedra."""
+    """Mask of elements (nflexelem,) in active layers: all but inner tetrahedra."""
     flex = tables.element_flex(m)
     return (m.flex_dim[flex] < 3) | (m.flex_elemlayer < m.flex_activelayers[flex])
