@@ -81,7 +81,7 @@ def rough(
     """A sentence for each coordinate for which finite differences of the residuals disagree with the derivative.
 
     Central differences over a standard deviation and over `DIFFERENCES` of a coordinate are compared with the columns
-    of the Jacobian. If an impact moves from one step to the next, the derivative does not see the jump.
+    of the Jacobian. If an impact moves from one step to the next, the derivative does not contain the jump.
 
     Args:
         residuals: residuals (k, n) at points (k, p).
