@@ -46,7 +46,7 @@ class Fit:
     `unidentifiable` has a sentence for each direction of the parameters that the data do not determine. `noise` is the
     standard deviation of the residuals divided by `sigma`: near 1 if model and noise are right. If it is above 1,
     intervals are widened by this factor. `identified` marks the values that the data determine: the others have an
-    infinite `std`. `converged`: the last `iterations` gave no further decrease, and residuals are at most 3 times the noise.
+    infinite `std`. `converged`: the cost no longer decreased, and `noise` is at most 3.
     `qpos` (k, w, nq) and `qvel` (k, w, nv) are the states in which the w windows of each trajectory begin. `validation`
     compares predictions of held-out records with the nominal model's. `problem` and `point` are the problem that was
     solved and its solution, with the standard deviations `sigma` (ny,) of the measurements' noise.
