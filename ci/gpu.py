@@ -102,7 +102,8 @@ def run(piece: str, args: argparse.Namespace) -> Figures:
     """The result of a piece: its status, the end of its output, its figures."""
     begin = time.perf_counter()
     environment = os.environ | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-    with tempfile.TemporaryDirectory() as folder:
+    alone = turn(args) if piece.startswith("bench:") else contextlib.nullcontext()  # which takes no turns by itself
+    with alone, tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "figures.json"
         try:
             command = command_of(piece, args, str(out))
@@ -159,12 +160,12 @@ def measured(program: Callable[[], Tree], times: int, args: argparse.Namespace) 
 
     from jaxsim.tools.timing import best_time
 
-    first, second = (jax.tree.leaves(jax.tree.map(np.asarray, program())) for _ in range(2))
-    same = all(np.array_equal(x, y, equal_nan=True) for x, y in zip(first, second, strict=True))
-    finite = float(np.isfinite(np.concatenate([x.ravel() for x in first if x.dtype.kind == "f"])).mean())
     with turn(args):
+        first, second = (jax.tree.leaves(jax.tree.map(np.asarray, program())) for _ in range(2))
         seconds = best_time(program)
         kernels, told = kernel_times(program, times)
+    same = all(np.array_equal(x, y, equal_nan=True) for x, y in zip(first, second, strict=True))
+    finite = float(np.isfinite(np.concatenate([x.ravel() for x in first if x.dtype.kind == "f"])).mean())
     stats = jax.devices()[0].memory_stats() or {}
     found = {"ms": 1e3 * seconds / times, "bitwise": same, "finite": finite, "kernels": kernels, "event": told}
     return found | {"peak_mb": stats.get("peak_bytes_in_use", 0) / 1e6}
@@ -237,7 +238,9 @@ def plain(subject: str, args: argparse.Namespace) -> Figures:
     m, d, *_ = settled(subject, args)
     forms = [m.replace(opt=m.opt.replace(backend=b)) for b in ("xla", "native")]
     forward = jax.jit(jax.vmap(lambda m, d: jaxsim.forward(m, d).qacc, (None, 0)))
-    found = differences(*(forward(x, d) for x in forms))
+    accelerations = [forward.lower(x, d).compile() for x in forms]
+    with turn(args):
+        found = differences(*(run(x, d) for run, x in zip(accelerations, forms, strict=True)))
     programs = [(x, rollout(x, d, args)[0]) for x in forms]
     times = [measured(lambda p=p, x=x: p(x, d), args.nstep, args)["ms"] for x, p in programs]
     return found | {"ms": times}
@@ -250,7 +253,8 @@ def plaingrad(subject: str, args: argparse.Namespace) -> Figures:
 
     m, d, *_ = settled(subject, args)
     programs = [gradient(m.replace(opt=m.opt.replace(backend=b)), d) for b in ("xla", "native")]
-    want, got = (jax.tree.leaves(program()) for program in programs)
+    with turn(args):
+        want, got = (jax.tree.leaves(program()) for program in programs)
     found = differences(*(jnp.concatenate([x.reshape(x.shape[0], -1) for x in every], 1) for every in (want, got)))
     return found | {"ms": [measured(program, 1, args)["ms"] for program in programs]}
 

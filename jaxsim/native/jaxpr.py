@@ -179,12 +179,14 @@ def _called(eqn: Any, platform: str) -> Any:
 
 
 def holds(names: Container[str], primitive: Any, params: dict[str, Any]) -> bool:
-    """Return whether an operation, or an equation of its nested jaxprs, has a primitive with one of these names."""
-    if primitive.name in names:
-        return True
-    inner = [x for p in params.values() for x in (p if isinstance(p, tuple) else (p,))]
-    jaxprs = [getattr(x, "jaxpr", x) for x in inner if hasattr(x, "jaxpr") or hasattr(x, "eqns")]
-    return any(holds(names, e.primitive, e.params) for j in jaxprs for e in j.eqns)
+    """Return whether an operation, or one of its nested jaxprs, is of a primitive with one of these names."""
+    return primitive.name in names or any(holds(names, e.primitive, e.params) for j in nested(params) for e in j.eqns)
+
+
+def nested(params: dict[str, Any]) -> list[Any]:
+    """Return the jaxprs in the parameters of an operation."""
+    found = [x for p in params.values() for x in (p if isinstance(p, tuple) else (p,))]
+    return [getattr(x, "jaxpr", x) for x in found if hasattr(x, "jaxpr") or hasattr(x, "eqns")]
 
 
 def _turns(eqn: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, needed
+from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, needed, nested
 from jaxsim.native.operations import EXPRESSIONS, OFTEN, VIEWS
 from jaxsim.native.statements import is_known
 
@@ -122,13 +122,13 @@ def pieces(
 
 
 def operations_of(op: Operation) -> int:
-    """Return the number of operations in an operation: itself, unless a view, and its largest nested function."""
-    inner = [_within(getattr(j, "jaxpr", j)) for p in op.params.values() for j in (p if isinstance(p, tuple) else (p,))]
-    return int(op.name not in VIEWS) + max(inner, default=0)
+    """Return the operations of an operation: itself, if it is no view, and those of the largest jaxpr in it."""
+    return _count(op.name, op.params)
 
 
-def _within(jaxpr: Any) -> int:
-    return sum(operations_of(Operation(e.primitive, e.params, [], [])) for e in getattr(jaxpr, "eqns", ()))
+def _count(name: str, params: dict[str, Any]) -> int:
+    inner = (sum(_count(e.primitive.name, e.params) for e in j.eqns) for j in nested(params))
+    return int(name not in VIEWS) + max(inner, default=0)
 
 
 def _live_bytes(operations: Sequence[Operation], made: dict[Var, Operation], wanted: set[Var]) -> np.ndarray:
