@@ -4,8 +4,8 @@
 
 Prints a line for each import that breaks a rule and exits with 1 if there is one. The rules:
 
-- A room imports only rooms below it: `ROOMS`, lowest first, down to the rooms of the engine.
-- Modules form no circle. Imports inside functions and those for type checkers count.
+- A room, which is a folder, imports only rooms below it and of its own line: `ROOMS`, lowest first.
+- Neither modules nor rooms form a circle. Imports inside functions and those for type checkers count.
 - No module uses a private name (`_name`) of another module.
 - The tests and the scripts of `ci/` do not import each other. What both need lies in `validation/`.
 - A name that is imported from a module of ours exists there.
@@ -20,45 +20,23 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent
-# Lowest first; rooms of one line may import each other. A module's room is the longest name that it lies in.
+# Lowest first; rooms of one line may import each other, but not in a circle. A module's room is the longest name above.
 ROOMS = (
-    ("jaxsim.math",),
-    ("jaxsim.core", "jaxsim.xla", "jaxsim.native"),
-    ("jaxsim.interface",),
-    ("jaxsim.mjcf",),
-    ("jaxsim.engine.tables", "jaxsim.engine.damping", "jaxsim.engine.refusals", "jaxsim.engine.__init__"),
-    ("jaxsim.engine.geom_bounds",),
-    ("jaxsim.engine.actuation.history", "jaxsim.engine.solver"),
-    ("jaxsim.engine.checks",),
-    ("jaxsim.engine.flex.interpolation", "jaxsim.engine.flex.tables", "jaxsim.engine.flex.__init__"),
+    ("jaxsim.math", "jaxsim.xla"),
+    ("jaxsim.core", "jaxsim.native"),
+    ("jaxsim.interface", "jaxsim.mjcf"),
+    ("jaxsim.engine.structure", "jaxsim.engine.solver", "jaxsim.engine.__init__"),
+    ("jaxsim.engine.kinematics",),
+    ("jaxsim.engine.tendon", "jaxsim.engine.flex", "jaxsim.engine.ray", "jaxsim.engine.islands"),
+    ("jaxsim.engine.dynamics", "jaxsim.engine.actuation", "jaxsim.engine.collision", "jaxsim.engine.constraint"),
+    ("jaxsim.engine.constants", "jaxsim.engine.sensor", "jaxsim.engine.integrate"),
+    ("jaxsim.engine.step",),
+    ("jaxsim.compiler", "jaxsim.io", "jaxsim.host", "jaxsim.parallel", "jaxsim.stages", "jaxsim.support"),
     (
-        "jaxsim.engine.constraint.contact_jvp",
-        "jaxsim.engine.constraint.contact_sides",
-        "jaxsim.engine.constraint.jacobian",
+        *("jaxsim.__init__", "jaxsim.mjx", "jaxsim.optim", "jaxsim.torch", "jaxsim.viewer", "jaxsim.envs"),
+        *("jaxsim.identify", "jaxsim.tools", "jaxsim.__main__"),
     ),
-    ("jaxsim.engine.constraint.island", "jaxsim.engine.constraint.sparse_contact"),
-    ("jaxsim.engine.dynamics", "jaxsim.engine.ray", "jaxsim.engine.flex", "jaxsim.engine.tendon"),
-    ("jaxsim.engine.sleep", "jaxsim.engine.asleep_at_start"),
-    ("jaxsim.engine.actuation", "jaxsim.engine.collision"),
-    ("jaxsim.engine.constants", "jaxsim.engine.sensor"),
-    ("jaxsim.engine.constraint",),
-    ("jaxsim.engine.integrate",),
-    ("jaxsim.engine.inverse.forces",),
-    ("jaxsim.engine.forward",),
-    ("jaxsim.engine.derived",),
-    ("jaxsim.engine.inverse", "jaxsim.engine.initial", "jaxsim.engine.rollout", "jaxsim.engine.transition"),
-    ("jaxsim.engine.state",),
-    ("jaxsim.compiler", "jaxsim.io"),
-    ("jaxsim.host",),
-    ("jaxsim.parallel",),
-    ("jaxsim.stages", "jaxsim.support"),
-    ("jaxsim.mjx",),
-    ("jaxsim.__init__",),
-    ("jaxsim.optim", "jaxsim.torch"),
-    ("jaxsim.envs", "jaxsim.identify", "jaxsim.viewer", "jaxsim.tools"),
-    ("jaxsim.__main__",),
-    ("validation",),
-    ("tests", "ci"),
+    ("validation", "tests", "ci"),
 )
 TOPS = ("jaxsim", "validation", "tests", "ci")
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
@@ -66,6 +44,7 @@ LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 FORBIDDEN = {
     "jaxsim.mjcf": ("jax", "jaxsim.math", "jaxsim.xla", "jaxsim.native"),
     "jaxsim.engine": ("jaxsim.mjcf",),
+    "validation": ("tests", "ci"),
     "tests": ("ci",),
     "ci": ("tests",),
 }
@@ -178,20 +157,13 @@ class Checker:
                     yield f"{module.path}:{node.lineno}: {whole}.{node.attr} is private"
 
     def circles(self) -> Iterator[str]:
-        """Groups of modules of which each imports, in the end, itself."""
-        graph = {
-            m.name: {t for _, n in m.imports if (t := self.target(n)) and t != m.name} for m in self.modules.values()
-        }
-        reach: dict[str, set[str]] = {}
-        for name in graph:
-            seen, todo = set(), [name]
-            while todo:
-                new = graph[todo.pop()] - seen
-                seen |= new
-                todo += new
-            reach[name] = seen
-        groups = {frozenset(o for o in reach[n] if n in reach[o]) for n in graph if n in reach[n]}
-        yield from (f"a circle of imports: {', '.join(sorted(group))}" for group in groups)
+        """Groups of modules, or of rooms, of which each imports, in the end, itself."""
+        modules = {m.name: {t for _, n in m.imports if (t := self.target(n))} for m in self.modules.values()}
+        rooms: dict[str, set[str]] = {}
+        for name, targets in modules.items():
+            rooms.setdefault(self.room(name) or name, set()).update(self.room(t) or t for t in targets)
+        for graph, kind in ((modules, "imports"), (rooms, "rooms")):
+            yield from (f"a circle of {kind}: {', '.join(sorted(group))}" for group in circles_of(graph))
 
     def problems(self) -> Iterator[str]:
         """All that is wrong."""
@@ -200,6 +172,20 @@ class Checker:
             yield from self.missing(module)
             yield from self.private(module)
         yield from self.circles()
+
+
+def circles_of(graph: dict[str, set[str]]) -> set[frozenset[str]]:
+    """Groups of nodes that reach each other."""
+    reach: dict[str, set[str]] = {}
+    for name in graph:
+        seen, todo = set(), [name]
+        while todo:
+            last = todo.pop()
+            new = graph.get(last, set()) - seen - {last}
+            seen |= new
+            todo += new
+        reach[name] = seen
+    return {frozenset(o for o in reach[n] if n in reach.get(o, ())) for n in graph if n in reach[n]}
 
 
 @functools.cache

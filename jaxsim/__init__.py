@@ -10,6 +10,7 @@ import difflib
 from typing import TYPE_CHECKING, Any
 
 from jaxsim import mjcf, parallel, stages, support, xla
+from jaxsim.compiler.full_inertia import with_full_inertia
 from jaxsim.core.callbacks import Callbacks
 from jaxsim.core.contact import Contact
 from jaxsim.core.data import Data
@@ -57,14 +58,14 @@ from jaxsim.core.types import (
 from jaxsim.engine.collision.broad.capacity import suggest_capacity
 from jaxsim.engine.constants.elasticity import flex_elasticity
 from jaxsim.engine.constants.set_const import set_const
-from jaxsim.engine.forward import forward, step, step1, step2
-from jaxsim.engine.initial import make_data, reset_data
-from jaxsim.engine.inverse.derivatives import inverse_derivatives
-from jaxsim.engine.inverse.inverse import inverse
 from jaxsim.engine.ray.cast import multi_ray, ray
 from jaxsim.engine.ray.flex import ray_flex
-from jaxsim.engine.rollout import rollout
-from jaxsim.engine.state import (
+from jaxsim.engine.step.forward import forward, step, step1, step2
+from jaxsim.engine.step.initial import make_data, reset_data
+from jaxsim.engine.step.inverse import inverse
+from jaxsim.engine.step.inverse_derivatives import inverse_derivatives
+from jaxsim.engine.step.rollout import rollout
+from jaxsim.engine.step.state import (
     copy_state,
     extract_state,
     get_state,
@@ -73,12 +74,11 @@ from jaxsim.engine.state import (
     set_state,
     state_size,
 )
-from jaxsim.engine.transition import transition_derivatives
+from jaxsim.engine.step.transition import transition_derivatives
 from jaxsim.host.programs import compile
 from jaxsim.host.simulation import Simulation
 from jaxsim.io.archive import save_model
 from jaxsim.io.arrays import from_arrays, to_arrays
-from jaxsim.io.full_inertia import with_full_inertia
 from jaxsim.io.load import load_model, save_mjcf
 from jaxsim.io.mujoco import from_mujoco
 from jaxsim.io.mujoco_data import from_mujoco_data, to_mujoco

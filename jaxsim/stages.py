@@ -17,19 +17,19 @@ from jaxsim.engine.actuation.transmission import transmission
 from jaxsim.engine.collision.driver import collision
 from jaxsim.engine.constraint.make import make_constraint, reference_constraint
 from jaxsim.engine.constraint.solve import fwd_constraint
-from jaxsim.engine.dynamics.com import com_pos, com_vel
 from jaxsim.engine.dynamics.energy import energy_pos, energy_vel
 from jaxsim.engine.dynamics.inertia import crb, factor_m
-from jaxsim.engine.dynamics.kinematics import camlight, kinematics
 from jaxsim.engine.dynamics.passive import passive
 from jaxsim.engine.dynamics.rne import rne, rne_post_constraint
 from jaxsim.engine.flex.kinematics import flex
-from jaxsim.engine.forward import fwd_acceleration, fwd_position, fwd_velocity, rungekutta4
 from jaxsim.engine.integrate.explicit import euler
 from jaxsim.engine.integrate.implicit import implicit
-from jaxsim.engine.inverse.forces import compare_fwd_inv, inv_constraint
+from jaxsim.engine.islands.sleep import update_sleep
+from jaxsim.engine.kinematics.com import com_pos, com_vel
+from jaxsim.engine.kinematics.kinematics import camlight, kinematics
 from jaxsim.engine.sensor.stages import sensor_acc, sensor_pos, sensor_vel
-from jaxsim.engine.sleep import update_sleep
+from jaxsim.engine.step.forward import fwd_acceleration, fwd_position, fwd_velocity, rungekutta4
+from jaxsim.engine.step.inverse_forces import compare_fwd_inv, inv_constraint
 from jaxsim.engine.tendon.tendon import tendon
 
 __all__ = [

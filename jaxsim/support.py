@@ -14,12 +14,12 @@ Ids of bodies, geoms, sites and contacts may be numbers or traced; those of `obj
 `geom_distance` and of histories are static. Each function is also available at the top level, as `jaxsim.jac`.
 """
 
-from jaxsim.engine.actuation.history import init_ctrl_history, init_sensor_history, read_ctrl, read_sensor
 from jaxsim.engine.collision.distance import geom_distance
 from jaxsim.engine.constants.totalmass import get_totalmass, set_totalmass
-from jaxsim.engine.constraint.jacobian import mul_jac_t_vec, mul_jac_vec
 from jaxsim.engine.dynamics.inertia import full_m, mul_m, mul_m2, solve_m, solve_m2
-from jaxsim.engine.dynamics.jacobian import (
+from jaxsim.engine.dynamics.rne import contact_force
+from jaxsim.engine.kinematics.contact_jacobian import mul_jac_t_vec, mul_jac_vec
+from jaxsim.engine.kinematics.jacobian import (
     angmom_mat,
     apply_ft,
     jac,
@@ -31,9 +31,9 @@ from jaxsim.engine.dynamics.jacobian import (
     jac_site,
     jac_subtree_com,
 )
-from jaxsim.engine.dynamics.objects import local2global, object_acceleration, object_velocity
-from jaxsim.engine.dynamics.rne import contact_force
-from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos, normalize_quat
+from jaxsim.engine.kinematics.objects import local2global, object_acceleration, object_velocity
+from jaxsim.engine.kinematics.positions import differentiate_pos, integrate_pos, normalize_quat
+from jaxsim.engine.structure.history import init_ctrl_history, init_sensor_history, read_ctrl, read_sensor
 
 __all__ = [
     "angmom_mat",

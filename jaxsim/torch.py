@@ -21,9 +21,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxsim.core.model import Model
-from jaxsim.engine import forward
-from jaxsim.engine.derived import carried, from_carried
-from jaxsim.engine.initial import make_data
+from jaxsim.engine.step import forward
+from jaxsim.engine.step.derived import carried, from_carried
+from jaxsim.engine.step.initial import make_data
 from jaxsim.interface.arguments import check_model
 from jaxsim.math.safe import Array
 from jaxsim.xla.options import jit

@@ -14,16 +14,24 @@ def test_imports_point_one_way():
 
 
 FAULTS = {
-    "a room above": ("jaxsim/math/a.py", "def f():\n    import jaxsim.engine.forward\n", "jaxsim.math must not import"),
-    "a sub-room above": ("jaxsim/engine/solver/a.py", "import jaxsim.engine.forward\n", "solver must not import"),
+    "a room above": (
+        "jaxsim/math/a.py",
+        "def f():\n    import jaxsim.engine.step.forward\n",
+        "jaxsim.math must not import",
+    ),
+    "a sub-room above": ("jaxsim/engine/solver/a.py", "import jaxsim.engine.step.forward\n", "solver must not import"),
     "no room": ("jaxsim/attic/a.py", "", "jaxsim.attic.a has no place in ROOMS"),
     "text in the engine": (
-        "jaxsim/engine/sleep.py",
+        "jaxsim/engine/islands/sleep.py",
         "import jaxsim.mjcf\n",
-        "jaxsim.engine.sleep must not import jaxsim.mjcf",
+        "jaxsim.engine.islands must not import jaxsim.mjcf",
     ),
     "an optional package": ("jaxsim/io/a.py", "import mujoco\n", "jaxsim must work without mujoco"),
-    "a private name": ("jaxsim/engine/sleep.py", "from jaxsim.math.b import _x\n", "jaxsim.math.b._x is private"),
+    "a private name": (
+        "jaxsim/engine/islands/sleep.py",
+        "from jaxsim.math.b import _x\n",
+        "jaxsim.math.b._x is private",
+    ),
     "a private attribute": ("ci/a.py", "from jaxsim.math import b\nb._x()\n", "ci/a.py:2: jaxsim.math.b._x is private"),
     "a missing module": ("ci/a.py", "from jaxsim.math import d\n", "ci/a.py:1: there is no jaxsim.math.d"),
     "a missing name": ("ci/a.py", "from jaxsim.math.b import x\n", "ci/a.py:1: there is no jaxsim.math.b.x"),
@@ -31,6 +39,11 @@ FAULTS = {
         "jaxsim/math/b.py",
         "def f():\n    import jaxsim.math.c\n",
         "circle of imports: jaxsim.math.b, jaxsim.math.c",
+    ),
+    "a circle of rooms": (
+        "jaxsim/compiler/a.py",
+        "import jaxsim.io.a\n",
+        "a circle of rooms: jaxsim.compiler, jaxsim.io",
     ),
     "tests in ci": ("ci/a.py", "from tests.a import x\n", "ci must not import tests.a.x"),
     "ci in tests": ("tests/a.py", "import ci.a\n", "tests must not import ci.a"),
@@ -43,10 +56,11 @@ def test_each_kind_of_fault_is_named(fault, tmp_path):
     path, text, words = FAULTS[fault]
     sound = {
         "jaxsim/mjcf/__init__.py": "",
-        "jaxsim/engine/forward.py": "",
+        "jaxsim/engine/step/forward.py": "",
         "jaxsim/math/b.py": "_x = 1\n",
         "tests/a.py": "x = 1\n",
     }
+    sound |= {"jaxsim/io/a.py": "import jaxsim.compiler.b\n", "jaxsim/compiler/b.py": ""}
     sound |= {"jaxsim/math/c.py": "import jaxsim.math.b\n", "ci/a.py": ""}
     for name, content in (sound | {path: text}).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

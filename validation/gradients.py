@@ -17,8 +17,8 @@ import jaxsim
 from jaxsim.core.model import FLOATS
 from jaxsim.core.option import OPTION_FLOATS, STATISTICS
 from jaxsim.core.types import IntegratorType, SolverType
-from jaxsim.engine.actuation import history
 from jaxsim.engine.collision.convex import convex
+from jaxsim.engine.structure import history
 from validation import extended
 
 INPUTS = ("time", "qpos", "qvel", "act", "history", "plugin_state", "ctrl", "qfrc_applied", "xfrc_applied")

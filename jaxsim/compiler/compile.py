@@ -29,6 +29,7 @@ from jaxsim.compiler.objects import DraftObject
 from jaxsim.core.make_model import make_model
 from jaxsim.core.model import Model
 from jaxsim.core.types import MINVAL
+from jaxsim.engine.collision.broad.capacity import default_capacities
 from jaxsim.engine.constants.set_const import set_const
 from jaxsim.mjcf import Spec, expand, object_name, resolve, resolve_actuator
 from jaxsim.mjcf.keyframes import extend
@@ -169,8 +170,8 @@ PASSES = (
 )
 
 
-def compile_spec(spec: Spec) -> Model:
-    """Compile a spec to a host model (numpy, float64, no capacities yet) with every field of mjModel.
+def compile_spec(spec: Spec, max_contacts: int | None = None, max_constraints: int | None = None) -> Model:
+    """Compile a spec to a host model (numpy, float64) with every field of mjModel, and capacities as in `load_model`.
 
     Raises ModelError for a model that is wrong, UnsupportedError for a feature that is not built.
     """
@@ -184,4 +185,5 @@ def compile_spec(spec: Spec) -> Model:
     m = set_const(m)
     m = spring_dampers(draft, m)
     m = set_length_ranges(draft, m)
-    return m.replace(stat=m.stat.replace(**draft.statistic)) if draft.statistic else m
+    m = m.replace(stat=m.stat.replace(**draft.statistic)) if draft.statistic else m
+    return default_capacities(m, max_contacts, max_constraints)

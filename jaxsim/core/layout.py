@@ -8,7 +8,7 @@ Slots come in four groups, in this order:
 - *contact*: `nfacet` rows for each entry of the contact buffer, from its block of `condim` rows in `efc.J_contact`.
 
 Large models of many trees are `sparse`: their general rows hold values at static columns only, their contacts wrenches
-on bodies instead of rows over all dofs (`engine/constraint/sparse_contact.py`), and nothing is nv x nv.
+on bodies instead of rows over all dofs (`engine/kinematics/sparse_contact.py`), and nothing is nv x nv.
 
 A slot that is not active holds zeros. `order` lists the slots in MuJoCo's order of rows.
 """

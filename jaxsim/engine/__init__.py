@@ -1,1 +1,1 @@
-"""The engine: pure functions (Model, Data) -> Data, one module for each stage; `forward.py` shows the whole step."""
+"""The engine: pure functions (Model, Data) -> Data, in layers that are folders; `step/forward.py` shows a whole step."""

@@ -24,8 +24,8 @@ from jaxsim.core.data import Data
 from jaxsim.core.describe import describe_struct
 from jaxsim.core.model import Model
 from jaxsim.core.types import DIVERGED
-from jaxsim.engine.checks import restart
-from jaxsim.engine.rollout import step_of_state
+from jaxsim.engine.step.rollout import step_of_state
+from jaxsim.engine.structure.checks import restart
 from jaxsim.math.safe import Array
 
 Info = dict[str, Any]

@@ -24,8 +24,8 @@ from jax.experimental.compilation_cache.compilation_cache import reset_cache
 
 from jaxsim.core.callbacks import Callbacks
 from jaxsim.core.model import Model
-from jaxsim.engine import forward
-from jaxsim.engine.initial import make_data
+from jaxsim.engine.step import forward
+from jaxsim.engine.step.initial import make_data
 from jaxsim.host.packing import Packing
 from jaxsim.interface.arguments import check_model
 from jaxsim.native import compiler

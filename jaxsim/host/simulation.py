@@ -11,9 +11,9 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.struct import build, did_you_mean
-from jaxsim.engine import forward
-from jaxsim.engine.derived import CARRIED
-from jaxsim.engine.initial import make_data
+from jaxsim.engine.step import forward
+from jaxsim.engine.step.derived import CARRIED
+from jaxsim.engine.step.initial import make_data
 from jaxsim.host.packing import Packing
 from jaxsim.host.programs import Progress, ahead
 from jaxsim.interface.arguments import check_data, check_model

@@ -16,8 +16,8 @@ import numpy as np
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos
-from jaxsim.engine.rollout import rollout
+from jaxsim.engine.kinematics.positions import differentiate_pos, integrate_pos
+from jaxsim.engine.step.rollout import rollout
 from jaxsim.identify.parameters import Form
 from jaxsim.math.safe import Array
 

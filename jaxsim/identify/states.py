@@ -7,7 +7,7 @@ import numpy as np
 import jaxsim
 from jaxsim.core.model import Model
 from jaxsim.core.types import JointType, ObjType, SensorType
-from jaxsim.engine.integrate.positions import differentiate_pos
+from jaxsim.engine.kinematics.positions import differentiate_pos
 from jaxsim.identify.data import Recordings
 
 

@@ -14,12 +14,12 @@ from jaxsim.core.errors import ModelError, UnsupportedError, summarised_warnings
 from jaxsim.core.make_model import to_device
 from jaxsim.core.model import FLOATS, Model
 from jaxsim.core.types import SleepPolicy
-from jaxsim.engine.asleep_at_start import may_touch_awake
 from jaxsim.engine.collision.broad.capacity import warn_of_estimate
-from jaxsim.engine.initial import make_data
-from jaxsim.engine.refusals import warn_of_substitutes
+from jaxsim.engine.islands.asleep_at_start import may_touch_awake
+from jaxsim.engine.step.initial import make_data
+from jaxsim.engine.structure.refusals import warn_of_substitutes
 from jaxsim.io.archive import is_archive, read_archive
-from jaxsim.io.mujoco import finish, from_mujoco
+from jaxsim.io.mujoco import from_mujoco
 from jaxsim.io.newer import warn_of_changes
 from jaxsim.mjcf import Element, Spec, expand, read
 from jaxsim.mjcf import save_mjcf as write
@@ -62,7 +62,7 @@ def load_model(
     else:
         with summarised_warnings():
             spec = source if isinstance(source, Spec) else read(source, assets)
-            host = finish(compile_spec(spec), max_contacts, max_constraints)
+            host = compile_spec(spec, max_contacts, max_constraints)
         m = to_device(host)
         warn_of_changes(host)
         if may_touch_awake(host):

@@ -9,7 +9,7 @@ from jaxsim.core.model import MODEL_FIELDS, SIZES, Model
 from jaxsim.core.option import OPTION_FLOATS, OPTION_INTS, OWN_OPTIONS, STATISTICS
 from jaxsim.core.visual import visual_fields
 from jaxsim.engine.collision.broad.capacity import default_capacities
-from jaxsim.engine.refusals import warn_of_substitutes
+from jaxsim.engine.structure.refusals import warn_of_substitutes
 from jaxsim.io import newer
 
 
@@ -19,7 +19,7 @@ def from_mujoco(mj_model: Any, max_contacts: int | None = None, max_constraints:
     A model of a newer MuJoCo is accepted if it uses no new features, with a `ModelWarning` if its results differ.
     Otherwise raises UnsupportedError that names the new features.
     """
-    host = finish(host_model(mj_model), max_contacts, max_constraints)
+    host = default_capacities(host_model(mj_model), max_contacts, max_constraints)
     m = to_device(host)
     warn_of_substitutes(m)
     newer.warn_of_changes(host, newer.version_of(mj_model))
@@ -43,8 +43,3 @@ def host_model(mj_model: Any) -> Model:
         vis,
         modelname=first_name,
     )
-
-
-def finish(m: Model, max_contacts: int | None, max_constraints: int | None) -> Model:
-    """Host model with its capacities set: those given, else the compiler's defaults."""
-    return default_capacities(m, max_contacts, max_constraints)

@@ -12,8 +12,8 @@ from jaxsim.core.extras import require
 from jaxsim.core.layout import Layout, make_layout
 from jaxsim.core.model import Model
 from jaxsim.core.types import ConstraintType, JointType
-from jaxsim.engine.checks import STATE
-from jaxsim.engine.initial import make_data
+from jaxsim.engine.step.initial import make_data
+from jaxsim.engine.structure.checks import STATE
 from jaxsim.io import newer
 
 OWN = ("maxuse_con", "maxuse_efc", "overflow_contacts", "overflow_constraints")

@@ -25,7 +25,7 @@ from jaxsim.core.types import (
     TrnType,
     WrapType,
 )
-from jaxsim.engine.refusals import warn_once
+from jaxsim.engine.structure.refusals import warn_once
 from jaxsim.math.rotation import quat_mul
 
 READ = (3, 8, 1)

@@ -6,7 +6,7 @@ import jax
 
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model as CoreModel
-from jaxsim.engine import initial, state
+from jaxsim.engine.step import initial, state
 from jaxsim.io.mujoco import from_mujoco, host_model
 from jaxsim.io.mujoco_data import from_mujoco_data, to_mujoco
 from jaxsim.math.safe import Array

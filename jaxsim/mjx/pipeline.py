@@ -9,12 +9,12 @@ import jax.numpy as jnp
 from jaxsim import stages
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.types import ConeType, IntegratorType
-from jaxsim.engine import forward as engine
 from jaxsim.engine.dynamics.rne import rne as rne_force
 from jaxsim.engine.dynamics.rne import tendon_bias as tendon_force
 from jaxsim.engine.integrate.derivative import smooth_vel
-from jaxsim.engine.inverse.inverse import inverse as inverse_dynamics
 from jaxsim.engine.sensor.velocity import subtree_vel as subtree_velocities
+from jaxsim.engine.step import forward as engine
+from jaxsim.engine.step.inverse import inverse as inverse_dynamics
 from jaxsim.math.safe import Array
 from jaxsim.mjx.types import Data, Model, symmetric
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxsim import support
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import NAMED
-from jaxsim.engine.dynamics.wrench import apply_wrench
+from jaxsim.engine.kinematics.wrench import apply_wrench
 from jaxsim.engine.ray import cast as rays
 from jaxsim.math.safe import Array
 from jaxsim.mjx.types import Data, DataStructure, Model

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxsim.core.data import Data
-from jaxsim.engine.derived import fields_read
+from jaxsim.engine.step.derived import fields_read
 from jaxsim.math.safe import Array
 
 Residual = Callable[[Data], Array]

@@ -21,9 +21,9 @@ import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import IntegratorType
-from jaxsim.engine.derived import CARRIED, carried, from_carried, with_fields
-from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos
-from jaxsim.engine.transition import by_columns
+from jaxsim.engine.kinematics.positions import differentiate_pos, integrate_pos
+from jaxsim.engine.step.derived import CARRIED, carried, from_carried, with_fields
+from jaxsim.engine.step.transition import by_columns
 from jaxsim.math.safe import Array
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.engine.derived import carried, from_carried, with_fields
+from jaxsim.engine.step.derived import carried, from_carried, with_fields
 from jaxsim.math.safe import Array
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats

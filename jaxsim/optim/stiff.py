@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.engine.derived import carried, from_carried
-from jaxsim.engine.integrate.positions import differentiate_pos
+from jaxsim.engine.kinematics.positions import differentiate_pos
+from jaxsim.engine.step.derived import carried, from_carried
 from jaxsim.math.safe import Array, divide, sqrt
 
 Step = Callable[[Model, Data], Data]

@@ -12,8 +12,8 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.model import CAPACITIES, FLOATS, SIZES, Model
 from jaxsim.core.option import OPTION_FLOATS, STATISTICS
-from jaxsim.engine import forward
-from jaxsim.engine.initial import make_data
+from jaxsim.engine.step import forward
+from jaxsim.engine.step.initial import make_data
 from jaxsim.xla.options import jit
 
 Function = Callable[[Model, Data], Data]

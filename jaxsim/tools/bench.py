@@ -25,9 +25,10 @@ import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.math.safe import Array
-from jaxsim.tools import peers, rollouts
+from jaxsim.tools import peers
 from jaxsim.tools.stage_times import time_stages
 from jaxsim.tools.timing import best_time
+from jaxsim.viewer import rollouts
 
 Figures = dict[str, Any]
 

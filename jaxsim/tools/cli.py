@@ -25,9 +25,9 @@ from tqdm import tqdm
 
 import jaxsim
 from jaxsim.core.errors import ModelError, UnsupportedError
-from jaxsim.tools import bench, demo, gradcheck, info, rollouts
+from jaxsim.tools import bench, demo, gradcheck, info
 from jaxsim.tools.peers import MODULES
-from jaxsim.viewer import render
+from jaxsim.viewer import render, rollouts
 from jaxsim.viewer.html import save_html
 from jaxsim.xla.cache import use_compile_cache
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import jaxsim
 from jaxsim.envs.base import model_path
-from jaxsim.tools import rollouts
+from jaxsim.viewer import rollouts
 from jaxsim.viewer.gallery import render_gallery
 from jaxsim.viewer.html import render
 

@@ -15,7 +15,7 @@ import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import FLOATS, Model
 from jaxsim.core.option import OPTION_FLOATS
-from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos
+from jaxsim.engine.kinematics.positions import differentiate_pos, integrate_pos
 from jaxsim.math.safe import Array
 
 WIDTH = 2e-5  # half width of the wider difference, of a direction of the size of the numbers

@@ -29,8 +29,8 @@ from jaxsim.core.types import (
 )
 from jaxsim.engine.collision.broad.broadphase import is_large
 from jaxsim.engine.collision.driver import groups
-from jaxsim.engine.forward import not_in_vectors
-from jaxsim.engine.geom_bounds import hull_vertices
+from jaxsim.engine.step.forward import not_in_vectors
+from jaxsim.engine.structure.geom_bounds import hull_vertices
 from jaxsim.mjcf import read
 from jaxsim.native.function import choices_of
 

@@ -16,7 +16,7 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import ObjType
-from jaxsim.engine.dynamics.camera import ORTHOGRAPHIC, intrinsics, pixel_rays
+from jaxsim.engine.kinematics.camera import ORTHOGRAPHIC, intrinsics, pixel_rays
 from jaxsim.math.arrays import inner
 from jaxsim.math.safe import Array
 from jaxsim.native.pool import for_each

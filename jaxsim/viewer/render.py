@@ -16,7 +16,7 @@ import numpy as np
 from jaxsim.core.extras import require
 from jaxsim.core.model import Model
 from jaxsim.core.types import JointType
-from jaxsim.engine.initial import make_data
+from jaxsim.engine.step.initial import make_data
 from jaxsim.math.safe import Array
 from jaxsim.viewer import raycast
 from jaxsim.viewer.frames import place, split_worlds, tiles

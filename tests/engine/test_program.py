@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.engine.forward import step_by_stages
+from jaxsim.engine.step.forward import step_by_stages
 from validation.models import dynamics, everything, features
 
 WALKER = """<mujoco><option gravity="0 0 -9.8"/><worldbody><geom type="plane" size="1 1 1" friction=".83"/>

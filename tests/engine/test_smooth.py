@@ -6,14 +6,14 @@ import pytest
 
 from jaxsim.engine.actuation.forces import fwd_actuation
 from jaxsim.engine.actuation.transmission import actuator_velocities, transmission
-from jaxsim.engine.dynamics.com import com_pos, com_vel
 from jaxsim.engine.dynamics.energy import kinetic, potential
 from jaxsim.engine.dynamics.inertia import crb, factor_m, full_m, mul_m, solve_m
-from jaxsim.engine.dynamics.jacobian import jac
-from jaxsim.engine.dynamics.kinematics import camlight, kinematics
 from jaxsim.engine.dynamics.passive import passive
 from jaxsim.engine.dynamics.rne import rne, tendon_bias
-from jaxsim.engine.dynamics.wrench import apply_wrench
+from jaxsim.engine.kinematics.com import com_pos, com_vel
+from jaxsim.engine.kinematics.jacobian import jac
+from jaxsim.engine.kinematics.kinematics import camlight, kinematics
+from jaxsim.engine.kinematics.wrench import apply_wrench
 from jaxsim.engine.sensor.velocity import subtree_vel
 from jaxsim.engine.tendon.tendon import mul_jac, tendon
 from validation.models import dynamics as models

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.engine import refusals
+from jaxsim.engine.structure import refusals
 from jaxsim.mjcf import read
 
 XML = '<mujoco><worldbody><body name="a"><joint name="j"/><geom name="g" size=".1"/></body></worldbody></mujoco>'

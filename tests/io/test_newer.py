@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.engine.refusals import warn_once
+from jaxsim.engine.structure.refusals import warn_once
 from jaxsim.io.mujoco import host_model
 from jaxsim.io.newer import refuse_newer, warn_of_changes
 

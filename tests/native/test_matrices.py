@@ -7,9 +7,8 @@ import pytest
 
 from jaxsim.native import compiler as native
 from jaxsim.native import launch as kernels
-from jaxsim.native import matrices
+from jaxsim.native import linalg, matrices
 from jaxsim.native import tile_source as tile
-from jaxsim.xla import linalg
 
 needs_compiler = pytest.mark.skipif(
     native.c_compiler() is None, reason="runs the kernels' source on this machine: needs a C compiler (cc)"

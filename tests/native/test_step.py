@@ -10,7 +10,7 @@ import pytest
 
 import jaxsim
 from jaxsim.core.layout import is_sparse
-from jaxsim.engine.forward import step_by_stages
+from jaxsim.engine.step.forward import step_by_stages
 from jaxsim.native import nvrtc
 from jaxsim.native import stage as tile
 from tests.native import threads

@@ -6,7 +6,7 @@ import pytest
 
 import jaxsim
 from jaxsim.tools import stage_times
-from jaxsim.tools.rollouts import batch
+from jaxsim.viewer.rollouts import batch
 
 XML = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 .1"><freejoint/><geom size=".11"/></body>
 </worldbody></mujoco>"""

@@ -10,7 +10,7 @@ from jaxsim.compiler.draft import Draft
 from jaxsim.compiler.linalg import normalize
 from jaxsim.compiler.objects import DraftObject
 from jaxsim.core.types import MINVAL, ObjType
-from jaxsim.engine.tables import quat_address
+from jaxsim.engine.structure.tables import quat_address
 from jaxsim.mjcf import Element
 
 MAX_NUMERIC = 500

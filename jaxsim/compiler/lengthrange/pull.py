@@ -15,8 +15,8 @@ from jaxsim.compiler.lengthrange.limits import constrained_acceleration, make_co
 from jaxsim.compiler.lengthrange.wrapping import lengths_and_jacobian, make_length_terms, wrapped_geoms
 from jaxsim.core.model import Model
 from jaxsim.core.types import MAXVAL, MINVAL, EnableBit, EqType, IntegratorType, JointType, TrnType
-from jaxsim.engine import tables
-from jaxsim.engine.damping import joint_actuator_sum
+from jaxsim.engine.structure import tables
+from jaxsim.engine.structure.damping import joint_actuator_sum
 from jaxsim.math.rotation import cross, quat_mul, quat_normalize, quat_to_mat, rotvec_to_quat
 from jaxsim.math.tree import pointer_jumps
 

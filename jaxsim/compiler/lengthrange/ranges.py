@@ -11,10 +11,10 @@ from jaxsim.compiler.lengthrange.pull import can_pull, pull
 from jaxsim.core.make_model import to_device
 from jaxsim.core.model import Model
 from jaxsim.core.types import MINVAL, BiasType, DisableBit, GainType, TrnType
+from jaxsim.engine.collision.broad.capacity import default_capacities
 from jaxsim.engine.dynamics.inertia import solve_m
-from jaxsim.engine.forward import step1, step2
-from jaxsim.engine.initial import make_data
-from jaxsim.io.mujoco import finish
+from jaxsim.engine.step.forward import step1, step2
+from jaxsim.engine.step.initial import make_data
 from jaxsim.math.safe import norm
 
 DISABLE_ALL_BUT_LIMITS = (
@@ -125,7 +125,7 @@ def pull_by_engine(m: Model, ids: list[int], steps: int, dt: float, options: dic
         return jax.lax.scan(body, d, length=steps)[1]
 
     with jax.enable_x64(True):
-        idle = to_device(finish(m, 0, None))
+        idle = to_device(default_capacities(m, 0))
         both = jax.vmap(pull, (None, None, None, 0))
         every = jax.jit(jax.vmap(both, (None, None, 0, None)))
         lengths, clock = every(idle, make_data(idle), jnp.array(ids), jnp.array([-1.0, 1.0]))

@@ -7,11 +7,11 @@ from jaxsim.core.flags import disabled
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL, DisableBit, DynType, TrnType, WarningType
-from jaxsim.engine import sleep
 from jaxsim.engine.actuation import dcmotor, laws, pid
-from jaxsim.engine.actuation.history import delayed_controls
 from jaxsim.engine.actuation.transmission import mul_moment_t
-from jaxsim.engine.checks import is_bad, warn
+from jaxsim.engine.islands import sleep
+from jaxsim.engine.structure.checks import is_bad, warn
+from jaxsim.engine.structure.history import delayed_controls
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import add_at, assemble, is_numpy, merge, take, take_or_zero
 from jaxsim.math.safe import Array, divide, xp_of

@@ -7,9 +7,9 @@ from jaxsim.core.flags import disabled
 from jaxsim.core.model import Model
 from jaxsim.core.structure import moving_dofs, per_structure
 from jaxsim.core.types import DisableBit, JointType, TrnType
-from jaxsim.engine import tables
-from jaxsim.engine.constraint.sparse_contact import normal_sums
-from jaxsim.engine.dynamics.jacobian import jac
+from jaxsim.engine.kinematics.jacobian import jac
+from jaxsim.engine.kinematics.sparse_contact import normal_sums
+from jaxsim.engine.structure import tables
 from jaxsim.engine.tendon.tendon import full_jacobian
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import add_at, assemble, dot, inner, matvec, matvec_t, take

@@ -12,7 +12,7 @@ from jaxsim.engine.collision.convex.convex import convex_context, convex_convex,
 from jaxsim.engine.collision.primitive.box import box_box
 from jaxsim.engine.collision.shapes import Geoms, posed_geoms
 from jaxsim.engine.collision.table import COLLIDERS
-from jaxsim.engine.geom_bounds import with_current_bounds
+from jaxsim.engine.structure.geom_bounds import with_current_bounds
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array

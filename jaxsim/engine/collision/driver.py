@@ -33,8 +33,8 @@ from jaxsim.engine.collision.narrow import (
 )
 from jaxsim.engine.collision.shapes import make_frame
 from jaxsim.engine.collision.table import COLLIDERS, Collider
-from jaxsim.engine.geom_bounds import with_current_bounds
-from jaxsim.engine.sleep import sleeps, wake_and_filter
+from jaxsim.engine.islands.sleep import sleeps, wake_and_filter
+from jaxsim.engine.structure.geom_bounds import with_current_bounds
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import gather
 from jaxsim.math.safe import Array

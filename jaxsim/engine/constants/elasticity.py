@@ -14,13 +14,13 @@ from jaxsim.core.allocate import allocate
 from jaxsim.core.flex_lattice import lattice_elements
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
-from jaxsim.engine.dynamics.com import com_pos
-from jaxsim.engine.dynamics.kinematics import kinematics
-from jaxsim.engine.flex import tables
 from jaxsim.engine.flex.elastic import STRAIN_ENTRIES
-from jaxsim.engine.flex.interpolation import polynomials, slopes
 from jaxsim.engine.flex.kinematics import flex as flex_stage
 from jaxsim.engine.flex.lattice import EDGE_ENTRIES
+from jaxsim.engine.kinematics.com import com_pos
+from jaxsim.engine.kinematics.kinematics import kinematics
+from jaxsim.engine.structure import flex_tables as tables
+from jaxsim.engine.structure.flex_interpolation import polynomials, slopes
 from jaxsim.math.arrays import inner, merge, take
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, divide, norm, normalize, xp_of

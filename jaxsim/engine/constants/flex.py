@@ -13,7 +13,7 @@ from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL
 from jaxsim.engine.constants.invweight import quadratic_forms
-from jaxsim.engine.flex.tables import edges, moves
+from jaxsim.engine.structure.flex_tables import edges, moves
 from jaxsim.math.arrays import add_at, inner, matvec, matvec_t, take
 from jaxsim.math.rotation import axis_angle_to_quat, cross, quat_to_mat
 from jaxsim.math.safe import Array, arctan2, norm, normalize, xp_of

@@ -4,7 +4,7 @@ import numpy as np
 
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
-from jaxsim.engine import tables
+from jaxsim.engine.structure import tables
 from jaxsim.math.arrays import add_at, dot, is_numpy, take, take_or_zero
 from jaxsim.math.safe import Array, xp_of
 

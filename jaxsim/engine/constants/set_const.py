@@ -12,14 +12,14 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import path, per_structure
 from jaxsim.core.types import MINVAL, EqType, GeomType, JointType, ObjType, SameFrame, TrnType
-from jaxsim.engine import tables
 from jaxsim.engine.actuation.transmission import transmission
 from jaxsim.engine.constants.flex import body_reach, flex_constants
 from jaxsim.engine.constants.invweight import inverse_blocks, quadratic_forms, substituted
-from jaxsim.engine.damping import joint_actuator_sum
-from jaxsim.engine.dynamics.com import com_pos
 from jaxsim.engine.dynamics.inertia import crb
-from jaxsim.engine.dynamics.kinematics import kinematics
+from jaxsim.engine.kinematics.com import com_pos
+from jaxsim.engine.kinematics.kinematics import kinematics
+from jaxsim.engine.structure import tables
+from jaxsim.engine.structure.damping import joint_actuator_sum
 from jaxsim.engine.tendon.tendon import full_jacobian, jacobian_pattern, tendon
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import einsum, inner, is_numpy, matvec, matvec_t, take, take_or_zero

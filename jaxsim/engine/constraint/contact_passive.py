@@ -6,8 +6,8 @@ from jaxsim.core.data import Data
 from jaxsim.core.flags import disabled
 from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit
-from jaxsim.engine.constraint.jacobian import contact_parts
-from jaxsim.engine.constraint.sparse_contact import make_operator, transpose_times
+from jaxsim.engine.kinematics.contact_jacobian import contact_parts
+from jaxsim.engine.kinematics.sparse_contact import make_operator, transpose_times
 from jaxsim.engine.solver.operators import contact_transpose_times
 
 PASSIVE = 4  # `contact.exclude` of a contact with a flex whose contacts are passive

@@ -15,9 +15,9 @@ from jaxsim.core.layout import EQ_ROWS, Layout, flex_edges, is_sparse
 from jaxsim.core.model import Model
 from jaxsim.core.structure import moving_dofs, path
 from jaxsim.core.types import ConstraintType, EqType, JacobianType, ObjType
-from jaxsim.engine import tables
-from jaxsim.engine.constraint.jacobian import dof_axes, jacobian_rows, point_wrench
 from jaxsim.engine.flex.strain_modes import strain_modes
+from jaxsim.engine.kinematics.contact_jacobian import dof_axes, jacobian_rows, point_wrench
+from jaxsim.engine.structure import tables
 from jaxsim.engine.tendon.tendon import jacobian_entries
 from jaxsim.math.arrays import dot, einsum, take, take_or_zero
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_rotate, quat_to_rotvec

@@ -20,7 +20,7 @@ from jaxsim.core.types import MINVAL, ConstraintType, DisableBit
 from jaxsim.engine.constraint import impedance as imp
 from jaxsim.engine.constraint.general import GeneralRows
 from jaxsim.engine.constraint.rows import FIXED, ConstraintRows, RowNumbers
-from jaxsim.engine.constraint.sparse_contact import last_dof
+from jaxsim.engine.kinematics.sparse_contact import last_dof
 from jaxsim.math.safe import Array
 from jaxsim.native.c_source import ONE_LANE, c_function
 from jaxsim.native.expressions import C_TYPES

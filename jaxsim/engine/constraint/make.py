@@ -11,12 +11,12 @@ from jaxsim.core.data import Data
 from jaxsim.core.layout import Layout, make_layout
 from jaxsim.core.model import Model
 from jaxsim.core.types import WarningType
-from jaxsim.engine import sleep
 from jaxsim.engine.constraint import impedance as imp
 from jaxsim.engine.constraint.general import general_rows, velocity_product
 from jaxsim.engine.constraint.in_sequence import rows_in_sequence
 from jaxsim.engine.constraint.problem import row_operator
 from jaxsim.engine.constraint.rows import ConstraintRows, constraint_rows
+from jaxsim.engine.islands import sleep
 from jaxsim.interface.public import public
 
 

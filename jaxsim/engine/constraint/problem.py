@@ -7,11 +7,11 @@ from jaxsim.core.data import Data
 from jaxsim.core.layout import Layout
 from jaxsim.core.model import Model
 from jaxsim.core.types import ConstraintType
-from jaxsim.engine.constraint.jacobian import contact_parts
-from jaxsim.engine.constraint.sparse_contact import make_operator
 from jaxsim.engine.constraint.tree_blocks import BodyRows, TreeBlocks, tree_blocks
 from jaxsim.engine.dynamics.inertia import full_m
 from jaxsim.engine.dynamics.inertia_jvp import inertia_parts
+from jaxsim.engine.kinematics.contact_jacobian import contact_parts
+from jaxsim.engine.kinematics.sparse_contact import make_operator
 from jaxsim.engine.solver.operators import DenseInertia, DenseRows
 from jaxsim.engine.solver.problem import ConstraintProblem
 

@@ -16,13 +16,13 @@ from jaxsim.core.data import Data
 from jaxsim.core.layout import Layout
 from jaxsim.core.model import Model
 from jaxsim.core.types import MINVAL, ConstraintType, DisableBit
-from jaxsim.engine import sleep
 from jaxsim.engine.constraint import impedance as imp
 from jaxsim.engine.constraint.contact_passive import PASSIVE
-from jaxsim.engine.constraint.contact_sides import contact_sides
 from jaxsim.engine.constraint.general import GeneralRows
-from jaxsim.engine.constraint.jacobian import contact_bodies, contact_jacobian
-from jaxsim.engine.constraint.sparse_contact import contact_wrenches
+from jaxsim.engine.islands import sleep
+from jaxsim.engine.kinematics.contact_jacobian import contact_bodies, contact_jacobian
+from jaxsim.engine.kinematics.contact_sides import contact_sides
+from jaxsim.engine.kinematics.sparse_contact import contact_wrenches
 from jaxsim.math.arrays import gather_all, take
 from jaxsim.math.safe import Array, components, divide, sqrt
 from jaxsim.native.rows import count_in_use, over_rows

@@ -7,8 +7,8 @@ from jaxsim.core.data import Data
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit, SolverType
-from jaxsim.engine.constraint.island import slot_labels
 from jaxsim.engine.constraint.problem import make_problem
+from jaxsim.engine.islands.island import slot_labels
 from jaxsim.engine.solver import implicit_diff, noslip, primal, sparse
 from jaxsim.engine.solver.problem import force, row_state
 from jaxsim.interface.public import public

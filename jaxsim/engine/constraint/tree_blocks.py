@@ -16,13 +16,13 @@ import numpy as np
 from jaxsim.core.layout import Layout
 from jaxsim.core.rows import limit_to_dof, rows_times, rows_transpose_times
 from jaxsim.core.structure import structure_of
-from jaxsim.engine import tables
-from jaxsim.engine.constraint import sparse_contact
-from jaxsim.engine.constraint.sparse_contact import ContactOperator
+from jaxsim.engine.kinematics import sparse_contact
+from jaxsim.engine.kinematics.sparse_contact import ContactOperator
+from jaxsim.engine.structure import tables
 from jaxsim.math.arrays import einsum, inner, take, take_or_zero
 from jaxsim.math.bins import make_bins, sum_into
 from jaxsim.math.safe import Array, components, short_sum
-from jaxsim.xla.linalg import cholesky, solve_triangular
+from jaxsim.native.linalg import cholesky, solve_triangular
 
 SMALL = 3  # rows of blocks whose products and inverses are written out: particles have three dofs
 

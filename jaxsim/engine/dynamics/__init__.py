@@ -1,1 +1,1 @@
-"""Smooth dynamics: kinematics, centres of mass, the inertia matrix, bias forces, passive and fluid forces, energy."""
+"""Smooth dynamics: the inertia matrix, bias forces, passive and fluid forces, energy."""

@@ -17,8 +17,8 @@ from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import GeomType, JointType
-from jaxsim.engine import tables
-from jaxsim.engine.dynamics.wrench import apply_wrench
+from jaxsim.engine.kinematics.wrench import apply_wrench
+from jaxsim.engine.structure import tables
 from jaxsim.math.arrays import take, take_or_zero
 from jaxsim.math.rotation import quat_conj, quat_mul, quat_rotate, quat_to_rotvec
 from jaxsim.math.safe import Array, divide, norm, xp_of

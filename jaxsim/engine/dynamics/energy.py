@@ -6,9 +6,9 @@ from jaxsim.core.data import Data
 from jaxsim.core.flags import disabled, enabled
 from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit, EnableBit
-from jaxsim.engine import tables
 from jaxsim.engine.dynamics.inertia import mul_m
 from jaxsim.engine.flex.elastic import edge_energy
+from jaxsim.engine.structure import tables
 from jaxsim.engine.tendon.tendon import spring_displacement
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import inner, take

@@ -13,11 +13,12 @@ import numpy as np
 
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure, structure_of
-from jaxsim.engine import tables
+from jaxsim.engine.structure import tables
 from jaxsim.math import ltdl
 from jaxsim.math.arrays import is_numpy, take, take_or_zero
 from jaxsim.math.safe import Array, xp_of
-from jaxsim.xla import batching, linalg
+from jaxsim.native import linalg
+from jaxsim.xla import batching
 from jaxsim.xla.fusion import one_kernel
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import MINVAL, GeomType
-from jaxsim.engine import tables
+from jaxsim.engine.structure import tables
 from jaxsim.math.arrays import add_at, inner, matvec, matvec_t, take
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, divide, greatest, least, norm, sqrt, xp_of

@@ -14,9 +14,9 @@ from jax import lax
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure, structure_of
-from jaxsim.engine import tables
 from jaxsim.engine.dynamics.factor import factor, solve_ld, solve_once, strict_lower
 from jaxsim.engine.dynamics.inertia_jvp import InertiaParts, dof_armature
+from jaxsim.engine.structure import tables
 from jaxsim.engine.tendon.tendon import tendon_armature
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import add_at, dot, einsum, inner, is_numpy, take, take_or_zero

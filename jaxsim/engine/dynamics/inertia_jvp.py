@@ -14,8 +14,8 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
-from jaxsim.engine import tables
-from jaxsim.engine.damping import joint_actuator_sum
+from jaxsim.engine.structure import tables
+from jaxsim.engine.structure.damping import joint_actuator_sum
 from jaxsim.math.arrays import inner, take
 from jaxsim.math.safe import Array
 from jaxsim.math.spatial import inertia_mul

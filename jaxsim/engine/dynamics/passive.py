@@ -6,12 +6,12 @@ from jaxsim.core.data import Data
 from jaxsim.core.flags import disabled
 from jaxsim.core.model import Model
 from jaxsim.core.types import DisableBit
-from jaxsim.engine import tables
-from jaxsim.engine.damping import dof_damping, poly_force, tendon_damping
 from jaxsim.engine.dynamics.cable import cable_force, cables
 from jaxsim.engine.dynamics.fluid import fluid_force
-from jaxsim.engine.dynamics.wrench import apply_wrench
 from jaxsim.engine.flex.passive import flex_force
+from jaxsim.engine.kinematics.wrench import apply_wrench
+from jaxsim.engine.structure import tables
+from jaxsim.engine.structure.damping import dof_damping, poly_force, tendon_damping
 from jaxsim.engine.tendon.tendon import mul_jac_t, spring_displacement
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import assemble, take

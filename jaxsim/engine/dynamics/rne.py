@@ -9,8 +9,8 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.rows import contact_frame_force
 from jaxsim.core.types import ConstraintType, DisableBit, EqType, ObjType
-from jaxsim.engine import tables
-from jaxsim.engine.constraint.jacobian import contact_bodies
+from jaxsim.engine.kinematics.contact_jacobian import contact_bodies
+from jaxsim.engine.structure import tables
 from jaxsim.engine.tendon.path import bias_rate
 from jaxsim.engine.tendon.tendon import mul_jac_t, tendon_armature
 from jaxsim.interface.public import public

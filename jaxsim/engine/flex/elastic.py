@@ -12,9 +12,9 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import path, per_structure
-from jaxsim.engine.dynamics.wrench import apply_wrench
-from jaxsim.engine.flex import tables
 from jaxsim.engine.flex.growth import squared_growth
+from jaxsim.engine.kinematics.wrench import apply_wrench
+from jaxsim.engine.structure import flex_tables as tables
 from jaxsim.math.arrays import take, take_or_zero
 from jaxsim.math.bins import Bins, make_bins, sum_into
 from jaxsim.math.rotation import cross

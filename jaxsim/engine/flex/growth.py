@@ -14,7 +14,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import JointType
-from jaxsim.engine.flex import tables
+from jaxsim.engine.structure import flex_tables as tables
 from jaxsim.math.arrays import inner, matvec, merge, take, take_or_zero
 from jaxsim.math.rotation import quat_to_mat
 from jaxsim.math.safe import Array, xp_of

@@ -12,16 +12,16 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL
-from jaxsim.engine import tables as engine_tables
-from jaxsim.engine.dynamics.wrench import apply_wrench
-from jaxsim.engine.flex import tables
 from jaxsim.engine.flex.kinematics import node_chains, node_jacobian, node_positions
 from jaxsim.engine.flex.lattice import Cells, frames, lattice_cells, node_velocities, stiffness
+from jaxsim.engine.kinematics.wrench import apply_wrench
+from jaxsim.engine.structure import flex_tables as tables
+from jaxsim.engine.structure import tables as engine_tables
 from jaxsim.math.arrays import add_at, dot, einsum, inner, matvec, matvec_t, merge, take, take_or_zero
 from jaxsim.math.bins import Bins, make_bins, sum_into
 from jaxsim.math.rotation import quat_to_mat
 from jaxsim.math.safe import Array, divide, xp_of
-from jaxsim.xla import linalg
+from jaxsim.native import linalg
 from jaxsim.xla.fusion import fusion_barrier
 
 DENSE_DOFS = 100  # up to this many dofs of lattices are solved for by a dense factor

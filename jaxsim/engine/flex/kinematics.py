@@ -5,9 +5,9 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import path, per_structure
-from jaxsim.engine.flex import tables
-from jaxsim.engine.flex.interpolation import vertex_nodes
 from jaxsim.engine.flex.vertex_strain import stars, vertex_strain
+from jaxsim.engine.structure import flex_tables as tables
+from jaxsim.engine.structure.flex_interpolation import vertex_nodes
 from jaxsim.math.arrays import assemble, gather, inner, matvec, merge, take, take_or_zero
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, greatest, least, normalize, short_sum, xp_of

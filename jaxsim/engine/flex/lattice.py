@@ -15,11 +15,11 @@ from jaxsim.core.flex_lattice import lattice_elements
 from jaxsim.core.model import Model
 from jaxsim.core.structure import path, per_structure
 from jaxsim.core.types import MINVAL
-from jaxsim.engine.dynamics.wrench import apply_wrench
-from jaxsim.engine.flex import tables
-from jaxsim.engine.flex.interpolation import polynomials, slopes
 from jaxsim.engine.flex.kinematics import node_positions
 from jaxsim.engine.flex.polar import rotation
+from jaxsim.engine.kinematics.wrench import apply_wrench
+from jaxsim.engine.structure import flex_tables as tables
+from jaxsim.engine.structure.flex_interpolation import polynomials, slopes
 from jaxsim.math.arrays import einsum, gather, inner, matvec, matvec_t, take
 from jaxsim.math.bins import Bins, make_bins, sum_into
 from jaxsim.math.rotation import cross, quat_normalize, quat_rotate, quat_to_mat

@@ -13,7 +13,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import MINVAL
-from jaxsim.engine.flex import tables
+from jaxsim.engine.structure import flex_tables as tables
 from jaxsim.math import component as c
 from jaxsim.math.arrays import add_at, inner, take
 from jaxsim.math.bins import Bins, make_bins, sum_into

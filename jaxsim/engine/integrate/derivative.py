@@ -9,16 +9,16 @@ from jaxsim.core.flags import disabled
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import DisableBit, DynType
-from jaxsim.engine import tables
 from jaxsim.engine.actuation import dcmotor, laws
 from jaxsim.engine.actuation.forces import disabled_actuators, next_activation
 from jaxsim.engine.actuation.transmission import other_actuators, scalar_actuators, scalar_dofs
-from jaxsim.engine.damping import dof_damping, poly_force_derivative, tendon_damping
-from jaxsim.engine.dynamics.com import com_vel
 from jaxsim.engine.dynamics.fluid_derivative import fluid_force_derivative
 from jaxsim.engine.dynamics.inertia import tendon_pairs
 from jaxsim.engine.dynamics.rne import rne
 from jaxsim.engine.flex.implicit import edge_damping_vel
+from jaxsim.engine.kinematics.com import com_vel
+from jaxsim.engine.structure import tables
+from jaxsim.engine.structure.damping import dof_damping, poly_force_derivative, tendon_damping
 from jaxsim.math.arrays import add_at, assemble, inner, matvec, matvec_t, take, take_or_zero
 from jaxsim.math.safe import Array
 from jaxsim.math.tree import subtree_sum

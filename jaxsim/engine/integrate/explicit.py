@@ -14,15 +14,15 @@ from jaxsim.core.flags import disabled
 from jaxsim.core.model import Model
 from jaxsim.core.structure import Structure
 from jaxsim.core.types import DisableBit
-from jaxsim.engine import tables
 from jaxsim.engine.actuation.forces import advance_activation
-from jaxsim.engine.actuation.history import record
-from jaxsim.engine.damping import dof_damping, is_damped, poly_force_derivative
 from jaxsim.engine.dynamics.inertia import solve_positive, solve_spd
 from jaxsim.engine.dynamics.inertia_jvp import inertia_parts
-from jaxsim.engine.integrate.positions import integrate_pos
+from jaxsim.engine.kinematics.positions import integrate_pos
 from jaxsim.engine.sensor.stages import undelayed
 from jaxsim.engine.solver.implicit_diff import SOLUTION
+from jaxsim.engine.structure import tables
+from jaxsim.engine.structure.damping import dof_damping, is_damped, poly_force_derivative
+from jaxsim.engine.structure.history import record
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import take_or_zero
 from jaxsim.math.safe import Array

@@ -12,10 +12,10 @@ from jaxsim.core.layout import Layout
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import DisableBit
-from jaxsim.engine import tables
-from jaxsim.engine.constraint.jacobian import contact_bodies
-from jaxsim.engine.constraint.sparse_contact import make_operator, touched_dofs
 from jaxsim.engine.integrate.explicit import advance
+from jaxsim.engine.kinematics.contact_jacobian import contact_bodies
+from jaxsim.engine.kinematics.sparse_contact import make_operator, touched_dofs
+from jaxsim.engine.structure import tables
 from jaxsim.math.arrays import add_at, assemble, inner, take
 from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_rotate, rotvec_to_quat
 from jaxsim.math.safe import Array, divide, norm

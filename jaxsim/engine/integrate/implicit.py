@@ -11,7 +11,6 @@ from jaxsim.core.flags import disabled, enabled
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import DisableBit, EnableBit, GainType, IntegratorType
-from jaxsim.engine import tables
 from jaxsim.engine.actuation import laws
 from jaxsim.engine.dynamics.factor import solve_once
 from jaxsim.engine.dynamics.inertia import mul_sparse, solve_positive
@@ -20,10 +19,11 @@ from jaxsim.engine.flex.lattice import lattice_cells
 from jaxsim.engine.integrate.derivative import bias_vel, fluid_vel, smooth_vel
 from jaxsim.engine.integrate.explicit import advance
 from jaxsim.engine.integrate.free_body import midpoint
+from jaxsim.engine.structure import tables
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import take, take_or_zero
 from jaxsim.math.safe import Array
-from jaxsim.xla import linalg
+from jaxsim.native import linalg
 
 
 @public

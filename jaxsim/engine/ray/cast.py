@@ -18,10 +18,10 @@ from jaxsim.core.data import Data
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.core.model import Model
 from jaxsim.core.types import GeomType
-from jaxsim.engine.geom_bounds import with_current_bounds
 from jaxsim.engine.ray import hfield as ray_hfield
 from jaxsim.engine.ray import mesh as ray_mesh
 from jaxsim.engine.ray.primitive import DISTANCES, NORMALS, ray_points
+from jaxsim.engine.structure.geom_bounds import with_current_bounds
 from jaxsim.interface.public import public
 from jaxsim.math import component as c
 from jaxsim.math import safe

@@ -9,9 +9,9 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import GeomType
-from jaxsim.engine.flex import tables
 from jaxsim.engine.ray.mesh import ray_triangle
 from jaxsim.engine.ray.primitive import DISTANCES, NORMALS, ray_points
+from jaxsim.engine.structure import flex_tables as tables
 from jaxsim.interface.public import public
 from jaxsim.math import component as c
 from jaxsim.math.arrays import gather, inner, matvec, matvec_t, take

@@ -6,9 +6,9 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import ConstraintType, ObjType, TrnType
-from jaxsim.engine.constraint.jacobian import bodies_of_geoms
-from jaxsim.engine.dynamics import objects
 from jaxsim.engine.dynamics.rne import contact_forces
+from jaxsim.engine.kinematics import objects
+from jaxsim.engine.kinematics.contact_jacobian import bodies_of_geoms
 from jaxsim.engine.ray.cast import rays_meet_shapes
 from jaxsim.engine.sensor.limit import first_limit
 from jaxsim.math.arrays import add_at, matvec_t, take

@@ -8,9 +8,10 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import MINVAL, ConstraintType, GeomType, ObjType
-from jaxsim.engine import tables
-from jaxsim.engine.dynamics import energy, objects
+from jaxsim.engine.dynamics import energy
+from jaxsim.engine.kinematics import objects
 from jaxsim.engine.sensor.limit import first_limit
+from jaxsim.engine.structure import tables
 from jaxsim.math.arrays import matvec_t, take
 from jaxsim.math.rotation import quat_conj, quat_mul, quat_normalize
 from jaxsim.math.safe import Array, divide, xp_of

@@ -9,7 +9,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import ObjType, RayDataField
-from jaxsim.engine.dynamics.camera import PERSPECTIVE, pixel_rays
+from jaxsim.engine.kinematics.camera import PERSPECTIVE, pixel_rays
 from jaxsim.engine.ray.cast import cast, mujoco_results, visible, within_bounds
 from jaxsim.math.arrays import inner, take
 from jaxsim.math.safe import Array

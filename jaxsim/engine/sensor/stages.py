@@ -12,9 +12,8 @@ from jaxsim.core.flags import disabled
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import DataType, DisableBit, SensorType, Stage
-from jaxsim.engine import sleep
-from jaxsim.engine.actuation import history
 from jaxsim.engine.dynamics.rne import rne_post_constraint
+from jaxsim.engine.islands import sleep
 from jaxsim.engine.sensor import acceleration as acc
 from jaxsim.engine.sensor import position as pos
 from jaxsim.engine.sensor import velocity as vel
@@ -23,6 +22,7 @@ from jaxsim.engine.sensor.distance import distances
 from jaxsim.engine.sensor.rangefinder import rangefinder
 from jaxsim.engine.sensor.tactile import tactile
 from jaxsim.engine.sensor.touch_grid import plugin
+from jaxsim.engine.structure import history
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import merge, take
 from jaxsim.math.safe import Array, xp_of

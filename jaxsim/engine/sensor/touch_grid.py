@@ -8,8 +8,8 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.plugins import config
-from jaxsim.engine.constraint.jacobian import bodies_of_geoms
 from jaxsim.engine.dynamics.rne import contact_forces
+from jaxsim.engine.kinematics.contact_jacobian import bodies_of_geoms
 from jaxsim.math.arrays import einsum, matvec_t
 from jaxsim.math.safe import Array, arctan2, norm
 

@@ -5,9 +5,9 @@ import numpy as np
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import MINVAL, ConstraintType, ObjType
-from jaxsim.engine import tables
-from jaxsim.engine.dynamics import objects
+from jaxsim.engine.kinematics import objects
 from jaxsim.engine.sensor.limit import first_limit
+from jaxsim.engine.structure import tables
 from jaxsim.math.arrays import matvec, matvec_t, take
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, xp_of

@@ -31,8 +31,8 @@ from jaxsim.engine.solver.sweeps import SweepProblem, friction_slots, has_pairs
 from jaxsim.engine.solver.used_sweeps import sweep_used
 from jaxsim.math.arrays import dot, einsum, inner
 from jaxsim.math.safe import Array, divide, norm
+from jaxsim.native.linalg import cholesky, solve_factored, solve_triangular
 from jaxsim.native.world_program import WorldProgram, run_program, scalar_source
-from jaxsim.xla.linalg import cholesky, solve_factored, solve_triangular
 
 
 class ScalarRows(NamedTuple):

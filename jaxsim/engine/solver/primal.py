@@ -31,8 +31,8 @@ from jaxsim.engine.solver.problem import (
 )
 from jaxsim.math.arrays import dot, sums
 from jaxsim.math.safe import Array, divide
+from jaxsim.native.linalg import cholesky, solve_factored, solve_nearly_positive, solve_positive
 from jaxsim.native.rows import count_in_use, over_rows
-from jaxsim.xla.linalg import cholesky, solve_factored, solve_nearly_positive, solve_positive
 from jaxsim.xla.loops import while_each, while_packed
 
 # A line search this exact, relative to the derivative at its start, costs no more iterations than an exact one.

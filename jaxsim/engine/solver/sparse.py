@@ -37,7 +37,7 @@ from jaxsim.math.safe import Array, divide, norm
 from jaxsim.native import compiler as native
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction
-from jaxsim.xla.linalg import RIDGES
+from jaxsim.native.linalg import RIDGES
 
 FORCING = 1e-2  # gradient that an inexact direction may leave, relative to the gradient
 QUADRATIC = 1e-6  # the same where all rows pull both ways, so that one direction leads to the minimum

@@ -9,8 +9,8 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import moving_dofs, per_structure
 from jaxsim.core.types import MINVAL, WrapType
-from jaxsim.engine import tables
-from jaxsim.engine.dynamics.objects import point_velocities
+from jaxsim.engine.kinematics.objects import point_velocities
+from jaxsim.engine.structure import tables
 from jaxsim.engine.tendon.wrap import wrap
 from jaxsim.math.arrays import add_at, inner, is_numpy, merge, take
 from jaxsim.math.rotation import cross

@@ -6,7 +6,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import WrapType
-from jaxsim.engine.damping import tendon_actuator_sum
+from jaxsim.engine.structure.damping import tendon_actuator_sum
 from jaxsim.engine.tendon import path as tendon_path
 from jaxsim.interface.public import public
 from jaxsim.math.arrays import add_at, take, take_or_zero

@@ -11,7 +11,7 @@ import numpy as np
 import jaxsim
 from jaxsim.core.data import Data
 from jaxsim.core.model import Model
-from jaxsim.engine.rollout import step_of_state
+from jaxsim.engine.step.rollout import step_of_state
 from jaxsim.envs.base import Config, Env, Info, State
 from jaxsim.envs.locomotion import edit
 from jaxsim.envs.locomotion.randomize import NONE, USUAL, Randomization

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.engine.integrate.positions import integrate_pos
+from jaxsim.engine.kinematics.positions import integrate_pos
 from validation.gradients import exact_searches
 from validation.models.geoms import GEOMS, HULL
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import jaxsim
-from jaxsim.engine import tables
 from jaxsim.engine.dynamics import factor as inertia_factor
 from jaxsim.engine.dynamics import inertia
+from jaxsim.engine.structure import tables
 from tests.paths import MODELS
 
 CLOSE = 1e-9  # float64, of numbers relative to the largest; masses and lengths of models differ by 1e3

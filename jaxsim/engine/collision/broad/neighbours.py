@@ -14,7 +14,7 @@ from jaxsim.core.allocate import allocate
 from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.broad.pairs import Candidates
 from jaxsim.engine.collision.parameters import margins
-from jaxsim.engine.dynamics.kinematics import kinematics
+from jaxsim.engine.kinematics.kinematics import kinematics
 
 OTHER_SIDES = 20  # contacts of a body with geoms of other shapes: flat faces on five sides
 MAX_CLUSTER = 256  # boxes near one box that are compared two by two; of more all count

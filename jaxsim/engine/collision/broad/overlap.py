@@ -10,8 +10,8 @@ from jaxsim.engine.collision.broad.bounds import boxes_touch, spheres_touch
 from jaxsim.engine.collision.broad.pairs import Candidates
 from jaxsim.engine.collision.convex.hull import BOX_SIGNS
 from jaxsim.engine.collision.parameters import margins
-from jaxsim.engine.dynamics.kinematics import kinematics
-from jaxsim.engine.geom_bounds import hull_vertices
+from jaxsim.engine.kinematics.kinematics import kinematics
+from jaxsim.engine.structure.geom_bounds import hull_vertices
 from jaxsim.math.arrays import inner, matvec, matvec_t
 
 MAX_POSES = 32  # qpos0 and keyframes beyond this number are not tested

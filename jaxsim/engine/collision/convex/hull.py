@@ -8,7 +8,7 @@ import numpy as np
 from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.convex.support import CLIMB_WIDTH, SCAN_WIDTH, Hulls, farthest_vertex
 from jaxsim.engine.collision.shapes import Geoms
-from jaxsim.engine.geom_bounds import hull_vertices
+from jaxsim.engine.structure.geom_bounds import hull_vertices
 from jaxsim.math.arrays import gather, take
 from jaxsim.math.component import Vector, split, vector
 from jaxsim.math.safe import Array

@@ -7,7 +7,7 @@ import numpy as np
 from jaxsim.core.types import MAXCONPAIR
 from jaxsim.engine.collision.flex import segments as static
 from jaxsim.engine.collision.flex.elements import GEOM_COLLIDERS
-from jaxsim.engine.flex import tables
+from jaxsim.engine.structure import flex_tables as tables
 
 FULL_SEGMENTS = 4  # of a flex that are expected to be full at once
 VERTICES_PER_CONTACT = 2  # of a flex with many vertices

@@ -12,7 +12,7 @@ from jaxsim.engine.collision.flex.elements import GEOM_COLLIDERS, Elements, Geom
 from jaxsim.engine.collision.flex.found import Found, found_of
 from jaxsim.engine.collision.flex.rounding import along, dot, run_time_one
 from jaxsim.engine.collision.shapes import PairContacts, posed_geoms
-from jaxsim.engine.flex import tables
+from jaxsim.engine.structure import flex_tables as tables
 from jaxsim.math.arrays import gather, matvec, matvec_t, take
 from jaxsim.math.safe import Array
 

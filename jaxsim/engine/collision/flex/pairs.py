@@ -17,7 +17,7 @@ from jaxsim.engine.collision.broad.sweep import AXIS_FIRST
 from jaxsim.engine.collision.compaction import compact
 from jaxsim.engine.collision.flex import segments as static
 from jaxsim.engine.collision.grid import neighbours
-from jaxsim.engine.flex import tables
+from jaxsim.engine.structure import flex_tables as tables
 from jaxsim.math.arrays import entry_at, gather, row_at, take, with_entry
 from jaxsim.math.safe import Array
 from jaxsim.native.world_program import WorldProgram, run_program, scalar_source

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxsim.core.structure import per_structure
 from jaxsim.core.types import DisableBit, FlexSelf, GeomType
-from jaxsim.engine.flex import tables
+from jaxsim.engine.structure import flex_tables as tables
 
 SELF_SIGNATURE = 0xFFFFFFFE  # contacts of a flex with itself come after all others
 GEOM, FLEX, INTERNAL, SELF = range(4)  # kinds of segments

@@ -21,7 +21,7 @@ from jaxsim.engine.collision.flex.triangle import face_vertex, sphere_triangle
 from jaxsim.engine.collision.primitive.capsule import capsule_capsule
 from jaxsim.engine.collision.primitive.sphere import sphere_capsule
 from jaxsim.engine.collision.shapes import Geoms, PairContacts
-from jaxsim.engine.flex import tables
+from jaxsim.engine.structure import flex_tables as tables
 from jaxsim.math import component
 from jaxsim.math.arrays import gather, row_at, take
 from jaxsim.math.component import Vector, split

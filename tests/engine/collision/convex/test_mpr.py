@@ -8,7 +8,7 @@ import pytest
 import jaxsim
 from jaxsim.engine.collision.distance import geom_distance
 from jaxsim.engine.collision.driver import collision
-from jaxsim.engine.forward import step_by_stages
+from jaxsim.engine.step.forward import step_by_stages
 from tests.engine.collision.scenes import assert_same, make_scene, pair_xml, random_qpos
 
 PAIRS = [

@@ -1,1 +1,0 @@
-"""Inverse dynamics: the forces that give an acceleration."""

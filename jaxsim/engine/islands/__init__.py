@@ -1,0 +1,1 @@
+"""Islands of trees that constraints connect, and sleep."""

@@ -1,0 +1,1 @@
+"""Positions and their derivatives: frames of bodies, centres of mass, Jacobians of points and of contacts, wrenches."""

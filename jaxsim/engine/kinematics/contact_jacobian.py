@@ -1,0 +1,109 @@
+"""Dense rows of contacts, and of points of bodies in general, from the axes of the dofs."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.core.data import Data
+from jaxsim.core.layout import Layout
+from jaxsim.core.model import Model
+from jaxsim.core.structure import geom_bodies, moving_dofs
+from jaxsim.engine.kinematics.contact_jvp import ContactParts
+from jaxsim.engine.kinematics.contact_sides import contact_sides
+from jaxsim.interface.public import public
+from jaxsim.math.arrays import dot, take
+from jaxsim.math.rotation import cross
+from jaxsim.math.safe import Array
+
+
+def dof_axes(m: Model, d: Data) -> tuple[Array, Array]:
+    """Spatial axes (6, nv) of all dofs, rotation then translation at one common point, and that point (3,).
+
+    The common point is the centre of mass of the world: near to everything that moves, so that float32 loses little.
+    """
+    point = d.subtree_com[0]
+    root = m.body_rootid[m.dof_bodyid]
+    angular, linear = d.cdof[:, :3], d.cdof[:, 3:]
+    linear = linear + cross(angular, point - take(d.subtree_com, root))
+    return jnp.concatenate([angular, linear], axis=1).T, point
+
+
+def jacobian_rows(axes: Array, affects: Array, wrench: Array) -> Array:
+    """Rows of a Jacobian: what each dof does along given wrenches.
+
+    axes (6, nv) of `dof_axes`; wrench (n, k, 6) about the same point; affects (n, nv), the signed mask of the dofs that
+    move the body, or the difference of two. Returns (n, k, nv).
+    """
+    # written out: a product of so few terms costs less where it fuses with the mask than as one of matrices
+    return sum(wrench[:, :, i, None] * axes[i] for i in range(6)) * affects[:, None, :]
+
+
+def point_wrench(direction: Array, arm: Array) -> Array:
+    """Wrench of unit forces along `direction` (..., 3) at `arm` from the common point: (torque, force)."""
+    return jnp.concatenate([cross(arm, direction), direction], axis=-1)
+
+
+def contact_bodies(m: Model, d: Data) -> Array:
+    """Bodies (ncontact, 2) of the two geoms of each contact, the world in empty slots."""
+    geom = jnp.maximum(d.contact.geom, 0)
+    return jnp.asarray(geom_bodies(m)).at[geom].get(mode="promise_in_bounds")
+
+
+def bodies_of_geoms(m: Model, d: Data) -> Array:
+    """Bodies (ncontact, 2) of the geoms of contacts for sensors, -1 for a flex; the world in empty slots."""
+    bodies = contact_bodies(m, d)
+    return jnp.where(d.contact.flex >= 0, -1, bodies) if d.efc.layout.flexes else bodies
+
+
+def contact_jacobian(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
+    """Jacobian blocks of the contact buffer in contact frames (ncontact, condim, nv), and which contacts move any dof.
+
+    Row 0 is along the normal, 1 and 2 the tangents, 3 the rotation about the normal, 4 and 5 about the tangents.
+    """
+    contact = d.contact
+    affects, moves = (_affected_by_flexes if layout.flexes else _affected)(m, d, layout)
+    axes, point = dof_axes(m, d)
+    frame = contact.frame.reshape(-1, 3, 3)
+    arm = (contact.pos - point)[:, None, :]
+    wrench = point_wrench(frame[:, : min(layout.condim, 3)], jnp.broadcast_to(arm, frame.shape)[:, : layout.condim])
+    if layout.condim > 3:
+        spin = frame[:, : layout.condim - 3]
+        wrench = jnp.concatenate([wrench, jnp.concatenate([spin, jnp.zeros_like(spin)], axis=-1)], axis=1)
+    used = jnp.arange(layout.condim, dtype=jnp.int32) < contact.dim[:, None]
+    wrench = jnp.where(used[..., None], wrench, 0)
+    return jacobian_rows(axes, affects, wrench), jnp.any(moves, axis=1)
+
+
+def _affected(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
+    """How the dofs move the sides of contacts apart (ncontact, nv): 1, -1 or 0; and which move them."""
+    bodies = contact_bodies(m, d)
+    first, second = moving_dofs(m, bodies[:, 0]), moving_dofs(m, bodies[:, 1])
+    moves = (first != second) & (d.contact.dim > 0)[:, None]
+    return jnp.where(moves, jnp.where(second, 1, -1), 0).astype(d.qpos.dtype), moves
+
+
+def _affected_by_flexes(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
+    """`_affected` where sides may be weighted sums of bodies."""
+    sides = contact_sides(m, d, layout)
+    weights = jnp.where(moving_dofs(m, sides.body), sides.weight[..., None], 0)
+    return jnp.sum(weights, axis=1), jnp.any(weights != 0, axis=1)
+
+
+def contact_parts(m: Model, d: Data, layout: Layout) -> ContactParts:
+    """Arguments of the rows of `contact_jacobian`."""
+    used = np.arange(layout.condim, dtype=np.int32) < d.contact.dim[:, None]
+    bodies, weight = contact_bodies(m, d), None
+    if layout.flexes:
+        bodies, weight, _ = contact_sides(m, d, layout)
+    return ContactParts(d.contact.frame, d.contact.pos, used, bodies, d.cdof, d.subtree_com, weight, m.structure)
+
+
+@public
+def mul_jac_vec(m: Model, d: Data, vec: Array) -> Array:
+    """Product of the constraint Jacobian with a vector (nv,): (max_constraints,), zero from nefc on: mj_mulJacVec."""
+    return dot(d.efc_J, jnp.asarray(vec, d.qpos.dtype))
+
+
+@public
+def mul_jac_t_vec(m: Model, d: Data, vec: Array) -> Array:
+    """Product of the transposed constraint Jacobian with a vector (max_constraints,): (nv,), mj_mulJacTVec."""
+    return dot(d.efc_J.T, jnp.asarray(vec, d.qpos.dtype))

@@ -1,0 +1,76 @@
+"""Derivatives of products with dense contact rows, by the bodies that the rows come from.
+
+The tangent of the rows (ncontact, condim, nv) is as large as the rows, and a product uses no more than its own with a
+vector. So J x is differentiated as the relative velocity of the two bodies of each contact, J' f as the force of
+wrenches on them.
+"""
+
+import dataclasses
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.core.layout import Layout
+from jaxsim.engine.structure import tables
+from jaxsim.math.arrays import gather, inner, take
+from jaxsim.math.safe import Array, short_sum
+from jaxsim.math.spatial import join, shift_force, shift_motion
+from jaxsim.math.tree import dof_path_sum, dof_subtree_sum
+
+
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["frame", "pos", "used", "body", "cdof", "subtree_com", "weight"],
+    meta_fields=["structure"],
+)
+@dataclasses.dataclass(frozen=True)
+class ContactParts:
+    """Arguments of the contact rows: poses of contacts, which rows are `used`, bodies, and axes of dofs.
+
+    `weight` are the signed weights of the bodies; None where a contact is between two, the first of which is pushed
+    back.
+    """
+
+    frame: Array  # (ncontact, 9)
+    pos: Array
+    used: Array  # (ncontact, condim)
+    body: Array  # (ncontact, nside)
+    cdof: Array
+    subtree_com: Array
+    weight: Any
+    structure: Any
+
+    def _arms(self) -> tuple[Array, Array]:
+        """From one common point, the centre of mass of the world, to the contacts and from the trees' own to it."""
+        point = self.subtree_com[0]
+        return self.pos - point, point - take(self.subtree_com, self.structure.body_rootid)
+
+    def times(self, layout: Layout, x: Array) -> Array:
+        """J x in contact frames (ncontact, condim) for x (nv,): the velocities of bodies apart, along the frames."""
+        arm, shift = self._arms()
+        velocity = shift_motion(dof_path_sum(tables.tree(self.structure), self.cdof * x[:, None]), shift)
+        both = gather(velocity, self.body)
+        apart = both[:, 1] - both[:, 0] if self.weight is None else jnp.sum(both * self.weight[..., None], axis=1)
+        apart = shift_motion(apart, arm)
+        rows = self.frame.reshape(-1, 3, 3)
+        out = short_sum(rows[:, : layout.condim] * apart[:, None, 3:])
+        if layout.condim > 3:
+            out = jnp.concatenate([out, short_sum(rows[:, : layout.condim - 3] * apart[:, None, :3])], axis=1)
+        return jnp.where(self.used, out, 0)
+
+    def transpose_times(self, layout: Layout, force: Array) -> Array:
+        """J' f (nv,) for forces in contact frames (ncontact, condim)."""
+        arm, shift = self._arms()
+        force = jnp.where(self.used, force, 0)
+        rows = self.frame.reshape(-1, 3, 3)
+        push = short_sum(rows[:, : force.shape[1]] * force[:, :3, None], 1)
+        spin = jnp.zeros_like(push)
+        if force.shape[1] > 3:
+            spin = short_sum(rows[:, : force.shape[1] - 3] * force[:, 3:, None], 1)
+        wrench = shift_force(join(spin, push), arm)
+        sides = jnp.stack([-wrench, wrench]) if self.weight is None else self.weight.T[..., None] * wrench
+        sides, bodies = sides.reshape(-1, 6), self.body.T.reshape(-1)
+        total = shift_force(jax.ops.segment_sum(sides, bodies, self.structure.nbody), shift)
+        return inner(self.cdof, dof_subtree_sum(tables.tree(self.structure), total))

@@ -1,0 +1,262 @@
+"""Stages `kinematics` and `camlight`: global frames of bodies, joints, geoms, sites, cameras and lights."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.structure import per_structure
+from jaxsim.core.types import CamLightType, JointType, SameFrame
+from jaxsim.engine.structure import tables
+from jaxsim.interface.public import public
+from jaxsim.math import component as c
+from jaxsim.math.arrays import dot_static, gather, is_numpy, matvec, merge, take
+from jaxsim.math.rotation import cross, quat_normalize
+from jaxsim.math.safe import Array, normalize, xp_of
+from jaxsim.xla.fusion import fusion_barrier
+
+SAME_FRAME = 1e-6  # frames whose numbers differ by less count as one
+
+
+@public
+def kinematics(m: Model, d: Data) -> Data:
+    """Forward kinematics: xpos, xquat, xmat, xipos, ximat, xanchor, xaxis and the frames of geoms and sites.
+
+    Every body and every joint is a node of one tree with a transformation of its own; pointer jumping composes them,
+    a round for each power of two in the depth.
+    """
+    xp = xp_of(m.body_pos, d.qpos)
+    nodes = tables.nodes(m)
+    frame = compose(nodes, xp.concatenate(_node_frames(m, d), axis=1))
+    anchor, axis = _joint_axes(m, c.split(take(frame, nodes.joint)))
+    xpos, xquat = _parts(take(frame, nodes.body))
+    xquat = quat_normalize(xquat)
+    xpos, xquat, mat = fusion_barrier((xpos, xquat, c.join(c.quat_to_mat(c.split(xquat)))))
+    body = np.concatenate([np.arange(m.nbody), m.geom_bodyid, m.site_bodyid])
+    geom_pos, geom_quat = _geom_frames(m)
+    local_pos = xp.concatenate([m.body_ipos, geom_pos, m.site_pos])
+    local_quat = quat_normalize(xp.concatenate([m.body_iquat, geom_quat, m.site_quat]))
+    frame_pos, frame_mat = to_global(xpos, xquat, mat, body, local_pos, local_quat)
+    i, g = m.nbody, m.nbody + m.ngeom
+    return d.replace(
+        xpos=xpos,
+        xquat=xquat,
+        xmat=mat,
+        xanchor=anchor,
+        xaxis=axis,
+        xipos=frame_pos[:i],
+        ximat=frame_mat[:i],
+        geom_xpos=frame_pos[i:g],
+        geom_xmat=frame_mat[i:g],
+        site_xpos=frame_pos[g:],
+        site_xmat=frame_mat[g:],
+    )
+
+
+@per_structure
+def _inertial_geoms(m) -> np.ndarray:
+    """Geoms that count as in the inertial frame; none where no mesh is among them, since primitives are exact."""
+    geoms = np.flatnonzero(np.isin(m.geom_sameframe, (SameFrame.INERTIA, SameFrame.INERTIAROT)))
+    return geoms if (m.geom_dataid[geoms] >= 0).any() else geoms[:0]
+
+
+def _geom_frames(m: Model) -> tuple[Array, Array]:
+    """Geoms' frames in their bodies'. What counts as in the inertial frame is there, as in MuJoCo.
+
+    Both frames of a mesh come from iterations on one inertia, and differ by what those leave: up to 1e-6. Derivatives
+    go to the geom's own numbers.
+    """
+    geoms = _inertial_geoms(m)
+    if not len(geoms):
+        return m.geom_pos, m.geom_quat
+    body, turned = m.geom_bodyid[geoms], (m.geom_sameframe[geoms] == SameFrame.INERTIAROT)[:, None]
+    pos, quat = take(m.geom_pos, geoms), take(m.geom_quat, geoms)
+    xp = xp_of(pos, quat)
+    other = take(m.body_iquat, body)
+    other = xp.where((quat * other).sum(1, keepdims=True) < 0, -other, other)
+    near = xp.where(turned, pos, take(m.body_ipos, body))
+    return merge(m.geom_pos, geoms, _snapped(pos, near)), merge(m.geom_quat, geoms, _snapped(quat, other))
+
+
+def _snapped(x: Array, near: Array) -> Array:
+    """`near` where it counts as the same, with the derivative of `x`."""
+    xp = xp_of(x, near)
+    gap = near - x
+    gap = xp.where(xp.max(abs(gap), axis=1, keepdims=True) < SAME_FRAME, gap, 0)
+    return x + (gap if is_numpy(gap) else lax.stop_gradient(gap))
+
+
+def _parts(frame: Array) -> tuple[Array, Array]:
+    """Positions and quaternions of frames (n, 7)."""
+    return frame[:, :3], frame[:, 3:]
+
+
+def compose(nodes: tables.Nodes, frame: Array) -> Array:
+    """Frames (n, 7) in the world from frames in parents, with the derivatives of unit quaternions."""
+    return compose_by_jumps(nodes.jumps, frame) if is_numpy(frame) or not nodes.jumps else _composed(nodes, frame)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _composed(nodes: tables.Nodes, frame: Array) -> Array:
+    return compose_by_jumps(nodes.jumps, frame)
+
+
+@_composed.defjvp
+def _composed_jvp(nodes: tables.Nodes, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    """A frame moves with the sum of what the nodes above it do: one sum over paths, not one round after the other."""
+    out = _composed(nodes, *primals)
+    (_, quat), (move, turn) = map(_parts, (primals[0], tangents[0]))
+    above = c.split(take(out[:, 3:], nodes.jumps[0]))
+    spin = c.quat_mul(c.split(turn), c.quat_conj(c.split(quat)))[1:]
+    angular, linear = c.quat_rotate(above, c.scale(2.0, spin)), c.quat_rotate(above, c.split(move))
+    pos, quat = _parts(out)
+    arm = c.split(pos - take(pos, nodes.root))  # a tree's own root is near: the sums lose little in single precision
+    linear = c.sub(linear, c.cross(angular, arm))
+    total = c.split(_path_sum(nodes, c.join((*angular, *linear))))
+    angular, linear = total[:3], c.add(total[3:], c.cross(total[:3], arm))
+    turned = c.quat_mul((jnp.zeros_like(angular[0]), *c.scale(0.5, angular)), c.split(quat))
+    return out, c.join((*linear, *turned))
+
+
+def _path_sum(nodes: tables.Nodes, x: Array) -> Array:
+    """Sums over the nodes from below the world to each node (n, k)."""
+    if nodes.ancestor is not None:
+        return dot_static(nodes.ancestor, x)
+    x = x * (np.arange(len(x)) > 0)[:, None]
+    for jump in nodes.jumps:
+        x = x + take(x, jump)
+    return x
+
+
+def compose_by_jumps(jumps: tuple[np.ndarray, ...], frame: Array) -> Array:
+    """Composition by pointer jumping: a loop over rounds, so that one round is compiled for all."""
+
+    def jump_over(frame: Array, jump: Array) -> tuple[Array, None]:
+        above, (pos, quat) = gather(frame, jump), map(c.split, _parts(frame))
+        above_pos, above_quat = map(c.split, _parts(above))
+        return c.join((*c.add(above_pos, c.quat_rotate(above_quat, pos)), *c.quat_mul(above_quat, quat))), None
+
+    if is_numpy(frame) or len(jumps) < 2:
+        for jump in jumps:
+            frame, _ = jump_over(frame, jump)
+        return frame
+    return lax.scan(jump_over, frame, jnp.asarray(np.stack(jumps)))[0]
+
+
+def to_global(
+    pos: Array, quat: Array, mat: Array, body: np.ndarray, local_pos: Array, local_quat: Array
+) -> tuple[Array, Array]:
+    """Global position and flat rotation matrix of frames fixed in bodies, whose own matrices `mat` are flat."""
+    moved = c.mat_vec(c.split(take(mat, body)), c.split(local_pos))
+    xpos = c.join(c.add(c.split(take(pos, body)), moved))
+    return xpos, c.join(c.quat_to_mat(c.quat_mul(c.split(take(quat, body)), c.split(local_quat))))
+
+
+def _node_frames(m: Model, d: Data) -> tuple[Array, Array]:
+    """Every node's frame in its parent node's: bodies, then joints."""
+    xp = xp_of(m.body_pos, d.qpos)
+    mocap, (pos, quat) = tables.mocap_bodies(m), _body_frames(m)
+    pos = merge(pos, mocap, d.mocap_pos)
+    quat = merge(quat, mocap, quat_normalize(d.mocap_quat)) if len(mocap) else quat
+    joints, unit = tables.joint_coordinates(m), tables.joint_quat(m)
+    if len(joints.free):
+        body = m.jnt_bodyid[joints.free]
+        pos = merge(pos, body, take(d.qpos, joints.free_qpos))
+        quat = merge(quat, body, quat_normalize(take(d.qpos, unit[joints.free])))
+    if not m.njnt:
+        return pos, quat
+    kind = m.jnt_type
+    address = m.jnt_qposadr
+    move = take(d.qpos, address) - take(m.qpos0, address)
+    turn = xp.where(kind == JointType.HINGE, move, 0)
+    shift = xp.where(kind == JointType.SLIDE, move, 0)
+    axis, offset = c.split(m.jnt_axis), c.split(m.jnt_pos)
+    turned = c.join((xp.cos(0.5 * turn), *c.scale(xp.sin(0.5 * turn), c.split(normalize(m.jnt_axis)[0]))))
+    ball = np.flatnonzero(kind == JointType.BALL)
+    if len(ball):
+        turned = merge(turned, ball, quat_normalize(take(d.qpos, unit[ball])))
+    moved = c.add(c.sub(offset, c.quat_rotate(c.split(turned), offset)), c.scale(shift, axis))
+    return xp.concatenate([pos, c.join(moved)]), xp.concatenate([quat, turned])
+
+
+def _body_frames(m: Model) -> tuple[Array, Array]:
+    """Positions and unit quaternions of bodies in their parents' frames; the world stays where it is."""
+    xp = xp_of(m.body_pos, m.body_quat)
+    world = (np.arange(m.nbody) == 0)[:, None]
+    unit = np.array([1, 0, 0, 0], m.body_quat.dtype)
+    return xp.where(world, 0, m.body_pos), xp.where(world, unit, quat_normalize(m.body_quat))
+
+
+def _joint_axes(m: Model, frame: tuple[Array, ...]) -> tuple[Array, Array]:
+    """Anchors and axes of joints from the frames before them; a free joint has its body's position and its own axis."""
+    pos, quat = frame[:3], frame[3:]
+    axis = c.quat_rotate(quat, c.split(m.jnt_axis))
+    anchor = c.add(pos, c.quat_rotate(quat, c.split(m.jnt_pos)))
+    free = (m.jnt_type == JointType.FREE)[:, None]
+    return c.join(anchor), xp_of(pos[0]).where(free, m.jnt_axis, c.join(axis))
+
+
+@public
+def camlight(m: Model, d: Data) -> Data:
+    """Global frames of cameras, and positions and directions of lights, in all their tracking modes."""
+    if m.ncam:
+        d = _cameras(m, d)
+    return _lights(m, d) if m.nlight else d
+
+
+def _targets(m: Model, d: Data, mode: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, Array]:
+    """Which cameras or lights look at a body, and the points that they look at."""
+    xp = xp_of(d.xpos)
+    at = np.maximum(target, 0)
+    aimed = np.isin(mode, (CamLightType.TARGETBODY, CamLightType.TARGETBODYCOM)) & (target >= 0)
+    com = (mode == CamLightType.TARGETBODYCOM)[:, None]
+    return aimed[:, None], xp.where(com, take(d.subtree_com, at), take(d.xpos, at))
+
+
+def _tracked(m: Model, d: Data, mode: np.ndarray, body: np.ndarray, pos: Array, pos0: Array, poscom0: Array) -> Array:
+    """Positions: `pos`, or at a constant offset from a body or from a subtree's centre of mass."""
+    xp = xp_of(d.xpos)
+    track, com = (mode == CamLightType.TRACK)[:, None], (mode == CamLightType.TRACKCOM)[:, None]
+    if track.any():
+        pos = xp.where(track, take(d.xpos, body) + pos0, pos)
+    if com.any():
+        pos = xp.where(com, take(d.subtree_com, body) + poscom0, pos)
+    return pos
+
+
+def _cameras(m: Model, d: Data) -> Data:
+    xp = xp_of(d.xpos)
+    body, mode = m.cam_bodyid, m.cam_mode
+    pos, mat = to_global(d.xpos, d.xquat, d.xmat, body, m.cam_pos, m.cam_quat)
+    pos = _tracked(m, d, mode, body, pos, m.cam_pos0, m.cam_poscom0)
+    tracking = np.isin(mode, (CamLightType.TRACK, CamLightType.TRACKCOM))[:, None]
+    if tracking.any():
+        mat = xp.where(tracking, m.cam_mat0, mat)
+    aimed, point = _targets(m, d, mode, m.cam_targetbodyid)
+    if aimed.any():
+        z = normalize(pos - point, default=np.array([1.0, 0, 0]))[0]
+        up = np.broadcast_to(np.array([0, 0, 1], z.dtype), z.shape)
+        x = normalize(cross(xp.asarray(up), z), default=np.array([1.0, 0, 0]))[0]
+        y = normalize(cross(z, x), default=np.array([1.0, 0, 0]))[0]
+        mat = xp.where(aimed, xp.stack([x, y, z], axis=-1).reshape(-1, 9), mat)
+    return d.replace(cam_xpos=pos, cam_xmat=mat)
+
+
+def _lights(m: Model, d: Data) -> Data:
+    xp = xp_of(d.xpos)
+    body, mode = m.light_bodyid, m.light_mode
+    mat = take(d.xmat.reshape(-1, 3, 3), body)
+    pos = take(d.xpos, body) + matvec(mat, m.light_pos)
+    direction = matvec(mat, m.light_dir)
+    pos = _tracked(m, d, mode, body, pos, m.light_pos0, m.light_poscom0)
+    tracking = np.isin(mode, (CamLightType.TRACK, CamLightType.TRACKCOM))[:, None]
+    if tracking.any():
+        direction = xp.where(tracking, m.light_dir0, direction)
+    aimed, point = _targets(m, d, mode, m.light_targetbodyid)
+    if aimed.any():
+        direction = xp.where(aimed, point - pos, direction)
+    return d.replace(light_xpos=pos, light_xdir=normalize(direction, default=np.array([1.0, 0, 0]))[0])

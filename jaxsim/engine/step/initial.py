@@ -1,0 +1,69 @@
+"""The initial state of a simulation, also used by resets."""
+
+from typing import Any
+
+import jax
+import jax.core
+import jax.numpy as jnp
+import numpy as np
+
+from jaxsim.core.allocate import allocate, reset_to_keyframe
+from jaxsim.core.contact import EMPTY_CONTACT
+from jaxsim.core.data import Data
+from jaxsim.core.model import Model
+from jaxsim.core.types import SleepPolicy
+from jaxsim.engine.islands import sleep
+from jaxsim.engine.step.forward import forward
+from jaxsim.engine.structure.checks import initial_state
+from jaxsim.interface.public import public
+
+
+@public(compiled=False)
+def make_data(m: Model, keyframe: str | int | None = None, nworld: int | None = None) -> Data:
+    """The state at qpos0, or at a keyframe given by name or index; with `nworld`, a batch of that many worlds.
+
+    Every array has its final shape and dtype, so that `step` compiles once, and a buffer of its own, so that it can be
+    donated. A model on the host (numpy leaves) gives numpy data. Raises KeyError for an unknown keyframe.
+    """
+    d = _with_own_positions(initial_state(m, allocate(m)))
+    d = d if isinstance(m.qpos0, np.ndarray) else _asleep_at_start(m, d)
+    d = d if keyframe is None else reset_to_keyframe(m, d, m.keyframe(keyframe).id)
+    return d if nworld is None else jax.tree.map(lambda x: _repeated(x, nworld), d)
+
+
+def _repeated(x: Any, count: int) -> Any:
+    """`count` copies of an array; on the host where it is not traced, since each shape would be a program."""
+    if isinstance(x, jax.core.Tracer):
+        return jnp.broadcast_to(x, (count, *x.shape))
+    copies = np.broadcast_to(np.asarray(x), (count, *x.shape)).copy()
+    return copies if isinstance(x, np.ndarray) else jax.device_put(copies)
+
+
+@public
+def reset_data(m: Model, d: Data) -> Data:
+    """The state at qpos0 with the shapes of `d`; counters are zeroed. Pure: works under jit and vmap."""
+    zero = jax.tree.map(jnp.zeros_like, d)
+    contact = zero.contact.replace(**{name: getattr(zero.contact, name) - 1 for name in EMPTY_CONTACT})
+    d = _with_own_positions(initial_state(m, zero.replace(eq_active=m.eq_active0).replace(contact=contact)))
+    return _asleep_at_start(m, d)
+
+
+def _with_own_positions(d: Data) -> Data:
+    """`d` with a copy of `qpos`, which is the model's own array; under `jit` an output that is an input shares it."""
+    return d.replace(qpos=d.qpos.copy())
+
+
+def _asleep_at_start(m: Model, d: Data) -> Data:
+    return _put_to_sleep(m, d) if sleep.starts_asleep(m) else d
+
+
+@jax.jit
+def _put_to_sleep(m: Model, d: Data) -> Data:
+    """`d` with the trees of policy "init" asleep, by the islands of the initial state.
+
+    A tree that touches one of another policy stays awake (MuJoCo refuses such a model).
+    """
+    init = m.tree_sleep_policy == SleepPolicy.INIT
+    there = forward(m, d)
+    state = sleep.fall_asleep(m, there.replace(tree_asleep=np.where(init, -1, sleep.AWAKE)))
+    return d.replace(tree_asleep=state, xpos=there.xpos, xquat=there.xquat)

@@ -1,0 +1,90 @@
+"""Derivatives of a step by the state, the activations and the controls: the linearised system."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxsim.core.data import Data
+from jaxsim.core.describe import describe_struct
+from jaxsim.core.model import Model
+from jaxsim.engine.kinematics.positions import differentiate_pos, integrate_pos
+from jaxsim.engine.step import forward
+from jaxsim.interface.public import public
+from jaxsim.math.safe import Array
+
+CHUNK = 4  # directions that pass through the linearised step together: of a batch of worlds, what caches hold
+
+
+class Transition(NamedTuple):
+    """dx' = A dx + B du and dy = C dx + D du, where x = (displacement, qvel, act) and y is sensordata.
+
+    A (n, n), B (n, nu), C (nsensordata, n), D (nsensordata, nu) with n = 2 nv + na; mjd_transitionFD's layout.
+    """
+
+    A: Array
+    B: Array
+    C: Array
+    D: Array
+
+    __repr__ = describe_struct
+
+
+@public(static=("mode",))
+def transition_derivatives(
+    m: Model, d: Data, step: Callable[[Model, Data], Data] | None = None, mode: str = "forward"
+) -> Transition:
+    """Exact derivatives of one step at the state and controls of `d`; batch them with `jax.vmap`.
+
+    Positions move along `integrate_pos`, so quaternions count three numbers. `mode` "forward" linearises the step once
+    and propagates 2 nv + na + nu directions, "reverse" one for each output. `step` is the step function, by default
+    `jaxsim.step`.
+    """
+    make_step = step or forward.step
+    nv, na, nu = m.nv, m.na, m.nu
+    one = jnp.ones((), d.qpos.dtype)
+
+    def outcome(dq: Array, dv: Array, da: Array, du: Array) -> tuple[Array, Array]:
+        qpos = integrate_pos(m, d.qpos, dq, one) if nv else d.qpos
+        new = make_step(m, d.replace(qpos=qpos, qvel=d.qvel + dv, act=d.act + da, ctrl=d.ctrl + du))
+        moved = differentiate_pos(m, jax.lax.stop_gradient(new.qpos), new.qpos)
+        return jnp.concatenate([moved, new.qvel, new.act]), new.sensordata
+
+    at = tuple(jnp.zeros(n, d.qpos.dtype) for n in (nv, nv, na, nu))
+    jacobian = {"forward": by_columns, "reverse": partial(jax.jacrev, argnums=(0, 1, 2, 3))}[mode]
+    (A, B), (C, D) = ((jnp.concatenate(parts[:3], axis=1), parts[3]) for parts in jacobian(outcome)(*at))
+    return Transition(A, B, C, D)
+
+
+def by_columns(f: Callable[..., Any]) -> Callable[..., list[tuple[Array, ...]]]:
+    """The Jacobians of each output of `f` by each argument, column by column.
+
+    `f` is linearised once. The directions of one argument are then propagated only through operations that depend on
+    it: a derivative of the linear function omits zeros. Controls act only through actuators and the solver; velocities
+    do not act through kinematics, collisions and Jacobians.
+    """
+
+    def jacobians(*at: Array) -> list[tuple[Array, ...]]:
+        linear = jax.linearize(f, *at)[1]
+        blocks = []
+        for k, x in enumerate(at):
+            alone = lambda t, k=k: linear(*at[:k], t, *at[k + 1 :])  # noqa: E731
+            along = lambda t, alone=alone, x=x: jax.jvp(alone, (x,), (t,))[1]  # noqa: E731
+            blocks.append(_columns(along, jnp.eye(x.size, dtype=x.dtype)))
+        return list(zip(*blocks, strict=True))
+
+    return jacobians
+
+
+def _columns(f: Callable[[Array], Any], directions: Array) -> Any:
+    """Outputs of `f` for each of the directions, side by side; no more than `CHUNK` are propagated at a time."""
+    n = len(directions)
+    rounds = -(-n // CHUNK)
+    if rounds < 2:
+        return jax.vmap(f, out_axes=1)(directions)
+    size = -(-n // rounds)
+    padded = jnp.pad(directions, ((0, rounds * size - n), (0, 0))).reshape(rounds, size, n)
+    rows = jax.lax.map(jax.vmap(f), padded)
+    return jax.tree.map(lambda x: x.reshape(rounds * size, -1)[:n].T, rows)

@@ -1,0 +1,163 @@
+"""Sleep against the oracle: who falls asleep when, who wakes by what, and that what sleeps stands still."""
+
+import functools
+
+import jax
+import mujoco
+import numpy as np
+import pytest
+
+import jaxsim
+from jaxsim.engine.step.forward import step_by_stages
+from validation.oracle import oracle_data
+from validation.stages import load
+
+STEP = jax.jit(jaxsim.step)
+
+# a box and a ball on the floor, a stack of two, a driven arm (never), a pendulum at rest tied to another, an init tree
+SCENE = """
+<mujoco><option timestep="0.005" tolerance="1e-12" iterations="100" sleep_tolerance="2e-3">
+  <flag sleep="enable"/></option>
+<default><geom solref=".01 1"/></default>
+<worldbody><geom name="floor" type="plane" size="5 5 1"/>
+  <body name="box" pos="0 0 .1"><freejoint/><geom type="box" size=".1 .1 .1"/><site name="s"/></body>
+  <body name="low" pos="1 0 .1"><freejoint/><geom type="box" size=".1 .1 .1"/></body>
+  <body name="high" pos="1 0 .3"><freejoint/><geom type="box" size=".1 .1 .1"/></body>
+  <body name="arm" pos="-1 0 .5"><joint name="arm" axis="0 1 0" damping="1"/>
+    <geom type="capsule" fromto="0 0 0 .3 0 0" size=".04"/></body>
+  <body name="p1" pos="2 0 1"><joint name="p1" axis="0 1 0" damping=".3" frictionloss=".1"/>
+    <geom type="capsule" fromto="0 0 0 0 0 -.3" size=".04" contype="0" conaffinity="0"/></body>
+  <body name="p2" pos="2 .5 1"><joint name="p2" axis="0 1 0" damping=".3" range="-5 60"/>
+    <geom type="capsule" fromto="0 0 0 0 0 -.3" size=".04" contype="0" conaffinity="0"/></body>
+  <body name="never" pos="3 0 .1" sleep="never"><freejoint/><geom type="box" size=".1 .1 .1"/></body>
+  <body name="init" pos="4 0 .0999" sleep="init"><freejoint/><geom type="box" size=".1 .1 .1"/></body>
+  <body name="drop" pos="0 0 .5"><freejoint/><geom size=".08" pos="0 0 .02"/></body>
+</worldbody>
+<equality><joint name="tie" joint1="p1" joint2="p2" active="false"/></equality>
+<actuator><position joint="arm" kp="5"/></actuator>
+<sensor><framelinvel objtype="site" objname="s"/><accelerometer site="s"/><jointvel joint="p1"/><clock/></sensor>
+</mujoco>
+"""
+COPIED = ("tree_asleep", "xpos", "xquat", "act_dot", "sensordata", "qacc_warmstart", "qpos", "qvel", "ctrl", "time")
+
+
+@functools.cache
+def models():
+    mj_model = load(SCENE)
+    return mj_model, jaxsim.from_mujoco(mj_model, max_contacts=40)
+
+
+def same_steps(mj_data, steps):
+    """One step of both from every state of the oracle's run; gives the sleep states that were seen."""
+    mj_model, m = models()
+    blank, seen = make(m), set()
+    for _ in range(steps):
+        d = oracle_data(m, blank, mj_data)
+        mujoco.mj_step(mj_model, mj_data)
+        d = STEP(m, d)
+        seen.add(tuple(mj_data.tree_asleep.tolist()))
+        np.testing.assert_array_equal(d.tree_asleep, mj_data.tree_asleep)
+        for name in ("qpos", "qvel", "sensordata"):
+            np.testing.assert_allclose(getattr(d, name), getattr(mj_data, name), atol=2e-6, err_msg=name)
+        derived = jaxsim.update_sleep(m, d)
+        for name in ("tree_awake", "body_awake", "ntree_awake", "nbody_awake", "nparent_awake", "nv_awake"):
+            np.testing.assert_array_equal(derived[name], getattr(mj_data, name), err_msg=name)
+        n = mj_data.nbody_awake
+        np.testing.assert_array_equal(derived["body_awake_ind"][:n], mj_data.body_awake_ind[:n])
+    return seen
+
+
+@functools.cache
+def make(m):
+    return jaxsim.make_data(m)
+
+
+def test_trees_of_policy_init_start_asleep():
+    mj_model, m = models()
+    mj_data = mujoco.MjData(mj_model)
+    np.testing.assert_array_equal(make(m).tree_asleep, mj_data.tree_asleep)
+    assert (mj_data.tree_asleep >= 0).sum() == 1
+
+
+def settled(steps=260):
+    mj_model, _ = models()
+    mj_data = mujoco.MjData(mj_model)
+    for _ in range(steps):
+        mujoco.mj_step(mj_model, mj_data)
+    return mj_data
+
+
+def test_the_run_into_sleep_equals_the_oracles():
+    mj_model, _ = models()
+    mj_data = mujoco.MjData(mj_model)
+    seen = same_steps(mj_data, 150)
+    assert len(seen) > 10 and (mj_data.tree_asleep >= 0).sum() >= 4
+
+
+def push(mj_model, data):
+    data.xfrc_applied[mj_model.body("box").id, 0] = 1.0
+
+
+def pull(mj_model, data):
+    data.qfrc_applied[mj_model.joint("p2").dofadr[0]] = 0.1
+
+
+def move(mj_model, data):
+    data.qpos[mj_model.body("low").jntadr[0] * 0 + 9] += 0.01  # the stack's lower box, up
+
+
+def kick(mj_model, data):
+    data.qvel[mj_model.joint("p1").dofadr[0]] = 1.0
+
+
+def tie(mj_model, data):
+    data.eq_active[0] = True
+
+
+def hit(mj_model, data):
+    adr = mj_model.jnt_qposadr[mj_model.body("drop").jntadr[0]]
+    data.qpos[adr : adr + 3] = 1.05, 0, 0.47
+
+
+@pytest.mark.parametrize("disturb", [push, pull, move, kick, tie, hit])
+def test_what_wakes_a_tree_wakes_it_as_in_the_oracle(disturb):
+    mj_model, _ = models()
+    mj_data = settled()
+    assert (mj_data.tree_asleep >= 0).sum() >= 6
+    disturb(mj_model, mj_data)
+    before = mj_data.tree_asleep.copy()
+    same_steps(mj_data, 12)
+    assert (before != mj_data.tree_asleep).any()
+
+
+def test_sleepers_keep_their_bits():
+    _, m = models()
+    d = oracle_data(m, make(m), settled())
+    first = STEP(m, d)
+    last = first
+    for _ in range(5):
+        last = STEP(m, last.replace(ctrl=np.ones(1)))
+    asleep = np.asarray(first.tree_asleep)[m.dof_treeid] >= 0
+    assert asleep.sum() >= 24 and not np.asarray(last.qvel)[asleep].any()
+    trees = m.body_treeid[m.jnt_bodyid]
+    for joint in np.flatnonzero(np.asarray(first.tree_asleep)[trees] >= 0):
+        adr = m.jnt_qposadr[joint]
+        width = (7, 4, 1, 1)[m.jnt_type[joint]]
+        np.testing.assert_array_equal(first.qpos[adr : adr + width], d.qpos[adr : adr + width])
+        np.testing.assert_array_equal(last.qpos[adr : adr + width], first.qpos[adr : adr + width])
+
+
+def test_nothing_sleeps_without_the_flag():
+    _, m = models()
+    off = m.replace(opt=m.opt.replace(enableflags=0))
+    plain = jax.make_jaxpr(step_by_stages)(off, jaxsim.make_data(off))
+    assert len(plain.eqns) < len(jax.make_jaxpr(step_by_stages)(m, make(m)).eqns)
+    assert (np.asarray(jaxsim.make_data(off).tree_asleep) == -11).all()
+
+
+@pytest.mark.slow
+def test_gradients_are_finite_beside_sleepers():
+    _, m = models()
+    d = oracle_data(m, make(m), settled())
+    grad = jax.jit(jax.grad(lambda q: jaxsim.step(m, d.replace(qvel=q)).qvel.sum()))(d.qvel)
+    assert np.isfinite(grad).all() and np.abs(grad).max() > 0
