@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from jaxsim.native.compute import compute
 from jaxsim.native.expressions import PREAMBLE, UnsupportedPrimitive, c_type
 from jaxsim.native.jaxpr import GPU, Flat, Var, flatten
 from jaxsim.native.source_text import text
-from jaxsim.native.statements import compute
 from jaxsim.native.writer import Buffer, Writer
 
 ONE_LANE = f"{PREAMBLE}\n#ifndef LANES\n#define LANES 1\n{text(Path(__file__).parent, 'lane.h')}#endif\n"

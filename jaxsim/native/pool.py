@@ -19,12 +19,13 @@ from jax import lax
 from jaxsim.math.arrays import row_at
 from jaxsim.math.safe import Array
 from jaxsim.native.compiler import begin
+from jaxsim.native.compute import SEQUENTIAL, compute
+from jaxsim.native.control import row_of
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction
 from jaxsim.native.jaxpr import GPU, Operation, flatten
 from jaxsim.native.pool_kernel import KernelSearch, search_by_kernel
 from jaxsim.native.pool_native import native_source, search_natively
-from jaxsim.native.statements import SEQUENTIAL, compute, row_of
 from jaxsim.native.writer import Value, Writer
 from jaxsim.xla.batching import is_read
 from jaxsim.xla.compat import eval_jaxpr

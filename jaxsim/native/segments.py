@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxsim.native.compute import is_known
 from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, needed, nested
 from jaxsim.native.operations import EXPRESSIONS, OFTEN, VIEWS
-from jaxsim.native.statements import is_known
 
 MOST_OPERATIONS = 400  # of a kernel on a GPU: some 48 KB of instructions, which fit a multiprocessor's cache
 BYTES_OF_KERNEL = 1024  # of a world: moving these takes as long as one more kernel

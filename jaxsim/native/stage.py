@@ -18,11 +18,11 @@ from jax.ad_checkpoint import checkpoint_name
 from jaxsim.math.safe import Array
 from jaxsim.native import tile_source as tile
 from jaxsim.native import vectors
+from jaxsim.native.compute import is_known
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction, batched, size_of
 from jaxsim.native.jaxpr import GPU, VECTORS, Flat, Operation, Var, flatten, holds
 from jaxsim.native.segments import segments
-from jaxsim.native.statements import is_known
 from jaxsim.xla.compat import ClosedJaxpr, ad, batching, dce_jaxpr, dce_rules, eval_jaxpr
 
 KEPT = "kept_between_kernels"  # checkpoint name of the results of JAX operations that a derivative needs

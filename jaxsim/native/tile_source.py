@@ -10,10 +10,10 @@ import numpy as np
 
 from jaxsim.math.safe import Array
 from jaxsim.native import launch as kernels
+from jaxsim.native.compute import compute
 from jaxsim.native.expressions import PREAMBLE, UnsupportedPrimitive, c_type
 from jaxsim.native.jaxpr import Flat, Var
 from jaxsim.native.source_text import text
-from jaxsim.native.statements import compute
 from jaxsim.native.writer import USUAL_LANES, Buffer, Writer, places
 
 MOST_PARAMETERS = 500  # pointers of a kernel: 4 KB

@@ -13,10 +13,10 @@ import numpy as np
 
 from jaxsim.math.safe import Array
 from jaxsim.native import compiler as native
+from jaxsim.native.compute import compute
 from jaxsim.native.expressions import NUMBERS, PREAMBLE, UnsupportedPrimitive, c_type
 from jaxsim.native.jaxpr import Flat, Var
 from jaxsim.native.source_text import text
-from jaxsim.native.statements import compute
 from jaxsim.native.tile_source import real_type
 from jaxsim.native.writer import Buffer, Writer, places
 

@@ -18,14 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from jaxsim.native.expressions import Index, c_type, chosen, linear, literal, unravelled
-from jaxsim.native.jaxpr import CORE, GPU, VECTORS, Var
+from jaxsim.native.expressions import ELEMENTWISE, Index, c_type, chosen, linear, literal, unravelled
+from jaxsim.native.jaxpr import CORE, GPU, VECTORS, Operation, Var
 
 WRITTEN_OUT = 9  # numbers of the last axes of an array that one lane writes by unrolled code
 REGISTERS = 18  # numbers of an array that one lane keeps in variables
 ALIGNED = 16  # bytes
 OFTEN_COST = 3  # instructions of an entry that is read often
-CYCLES_OF_LOAD, CYCLES_OF_INDEX = 2, 2  # cost of a load, and of computing an index, in instructions
+CYCLES_OF_LOAD, CYCLES_OF_INDEX, CYCLES_OF_STORE = 2, 2, 4  # cost of a load, of computing an index, of a store
+RECOMPUTED = 8  # instructions: a value is recomputed up to this cost, and stored above it
 SELECTED = 6  # variables among which a select chooses; a longer array is stored
 ONE = "if (lane == 0)"  # the head of statements that one lane executes for all
 USUAL_LANES = 64  # of a world, to choose between rows and entries
@@ -568,3 +569,22 @@ def places(buffers: Sequence[Buffer], aligned: int = ALIGNED) -> tuple[dict[Buff
         placed[b] = at
     total = max((at + b.nbytes for b, at in placed.items()), default=0)
     return placed, -(-total // ALIGNED) * ALIGNED
+
+
+def with_reads(op: Operation, x: Value, operands: Sequence[Value]) -> Value:
+    """Return a new expression with its `reads` and `aligned` buffers set."""
+    if x.buffer is not None or x.names is not None or any(x is y for y in operands):
+        return x
+    reads = frozenset().union(*(y.reads for y in operands))
+    aligned = frozenset()
+    if op.name in ELEMENTWISE:
+        same = [y for y in operands if y.shape == x.shape]
+        shifted = frozenset().union(*(y.reads - (y.aligned if y in same else frozenset()) for y in operands))
+        aligned = frozenset().union(*(y.aligned for y in same)) - shifted
+    return replace(x, reads=reads, aligned=aligned, uniform=all(y.uniform for y in operands))
+
+
+def result_buffer(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None = None) -> Buffer:
+    """Return memory for the result of an operation."""
+    out = op.outputs[0]
+    return target or w.buffer(out.dtype, math.prod(out.shape), uniform=all(x.uniform for x in operands))

@@ -8,9 +8,9 @@ from jax import lax
 
 import jaxsim
 from jaxsim.native import compiler
+from jaxsim.native.compute import is_known
 from jaxsim.native.core_program import MOST_CONSTANTS, core_program
 from jaxsim.native.jaxpr import CORE, flatten
-from jaxsim.native.statements import is_known
 
 pytestmark = pytest.mark.skipif(compiler.c_compiler() is None, reason="no C compiler")
 PENDULUM = """<mujoco><worldbody><body><joint axis="0 1 0" limited="true" range="-10 10"/>

@@ -14,9 +14,9 @@ from jaxsim.native import compiler as native
 from jaxsim.native import launch as kernels
 from jaxsim.native import linalg, pool
 from jaxsim.native import stage as tile
+from jaxsim.native.compute import is_known
 from jaxsim.native.jaxpr import flatten, trace
 from jaxsim.native.segments import segments
-from jaxsim.native.statements import is_known
 from jaxsim.native.tile_source import tile_source
 from jaxsim.xla.compat import jax_version
 from tests.native import threads

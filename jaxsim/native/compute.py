@@ -1,0 +1,196 @@
+"""Write operations as statements of a program: choose which arrays to store, and the statements of each."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from jaxsim.native.control import CONTROL, INNER, inner_functions, over_rows
+from jaxsim.native.expressions import C_TYPES, UnsupportedPrimitive
+from jaxsim.native.jaxpr import CALLS, CORE, GPU, VECTORS, Flat, Operation, Term, Var
+from jaxsim.native.joins import join, padded, updated
+from jaxsim.native.operations import CUMULATIVE, EXPRESSIONS, JOINS, OFTEN, REDUCTIONS, SCATTERS, VIEWS
+from jaxsim.native.scatters import along_lists, is_searched, rows_to_look_for, scatter, update_lists
+from jaxsim.native.statements import STATEMENTS
+from jaxsim.native.storage import arrays_to_store, limit_of_operand, picks_few
+from jaxsim.native.sums import (
+    LANES_OF_SUM,
+    block_of_product,
+    blocked_product,
+    groups_of_totals,
+    long_cumsum,
+    reduced_in_parts,
+    running,
+    write_totals,
+)
+from jaxsim.native.writer import OFTEN_COST, RECOMPUTED, Buffer, Targets, Value, Writer, reshaped, with_reads
+
+SAME_PLACE = ("reshape", "squeeze", "expand_dims")
+# Rules of primitives that only programs of one world or entry support: `pool` adds its own.
+SEQUENTIAL: dict[str, Callable[[Writer, Operation, list[Value]], list[Value]]] = {}
+# Primitives that `flatten` removes.
+TRANSPARENT = ("custom_vmap_call", "custom_linear_solve", "xla_metadata_value", "platform_index", "world_program")
+TRANSPARENT += ("reduce",)
+SYSTEMS_PRIMITIVES = ("cholesky", "triangular_solve", "small_matrices")  # tested by `test_operations`
+OWN_PRIMITIVES = ("over_rows", "symmetric_matrix")  # tested by `test_rows`
+SYSTEMS = ("solve_positive", "cholesky", "solve_ltdl", "solve_any")
+
+
+class _Scope:
+    """Arrays of a function while its operations are written, and the buffers that may be overwritten."""
+
+    def __init__(self, w: Writer, flat: Flat, args: Sequence[Value], owned: Sequence[bool]) -> None:
+        self.w = w
+        self.env: dict[Var, Value] = dict(zip(flat.inputs, args, strict=True))
+        self.last: dict[Var, int] = {}
+        for k, op in enumerate(flat.operations):
+            self.last |= {v: k for v in op.inputs if isinstance(v, Var)}
+        self.last |= {v: len(flat.operations) for v in flat.outputs if isinstance(v, Var)}
+        self.used: dict[Var, tuple[int, str]] = {}
+        self.foreign = {b for x, own in zip(args, owned, strict=True) if not own for b in x.reads}
+
+    def read(self, v: Term) -> Value:
+        return self.w.constant(v) if isinstance(v, np.ndarray) else self.env[v]
+
+    def in_memory(self, v: Term, limit: int) -> Value:
+        x = self.read(v)
+        if x.cost > limit:
+            x = self.w.memory(x)
+            if isinstance(v, Var):
+                self.env[v] = x
+        return x
+
+    def is_last(self, v: Term, k: int) -> bool:
+        return isinstance(v, Var) and self.last.get(v, -1) == k
+
+    def claim(self, v: Term, k: int) -> bool:
+        """Return whether operation k may overwrite the buffer of its operand v; compute other readers first."""
+        x = self.read(v)
+        if not self.is_last(v, k) or x.buffer is None or x.buffer in self.foreign:
+            return False
+        for other, y in list(self.env.items()):
+            if other is v or self.last.get(other, -1) < k or x.buffer not in y.reads:
+                continue
+            if y.buffer is x.buffer:
+                return False  # an alias of the whole buffer
+            self.env[other] = self.w.memory(y)
+        return True
+
+
+def compute(
+    w: Writer,
+    flat: Flat,
+    args: Sequence[Value],
+    targets: Targets | None = None,
+    owned: Sequence[bool] | None = None,
+    made: Callable[[Buffer], None] = lambda _: None,
+    used: dict[Var, tuple[int, str]] | None = None,
+) -> list[Value]:
+    """Write the operations of a function for these arguments, and return its results.
+
+    `targets` are buffers for some of the results; `made` is called when one holds its result. Buffers of `owned`
+    arguments may be overwritten. Of arrays with an axis of rows in use, only the `used` part is computed.
+    """
+    targets, used, totals = targets or {}, used or {}, {}
+    groups = groups_of_totals(flat) if w.lanes > 1 else {}
+    kept = arrays_to_store(flat, w.keeps_more, w.lanes, groups) | set(targets)
+    scope = _Scope(w, flat, args, owned or [False] * len(args))
+    scope.used = used
+    for k, op in enumerate(flat.operations):
+        for v in op.outputs:
+            if v in targets and not targets[v].version:
+                targets[v].first = w.epoch
+        if k in groups:
+            totals |= write_totals(w, flat, groups[k], scope.read)
+        found = [totals.pop(k)] if k in totals else _results(w, op, scope, k, targets)
+        for v, x in zip(op.outputs, found, strict=True):
+            x = replace(x, used=used[v]) if v in used else x
+            is_small = w.lanes == 1 and 0 < x.size <= w.registers and op.name not in VIEWS
+            if v in targets and x.buffer is not targets[v]:
+                x = w.memory(x, targets[v])
+            elif x.buffer is None and x.names is None and (v in kept or is_small):
+                x = w.memory(x)
+            scope.env[v] = x
+            if v in targets:
+                made(targets[v])
+    return [scope.read(v) for v in flat.outputs]
+
+
+def _results(w: Writer, op: Operation, scope: _Scope, k: int, targets: Targets) -> list[Value]:
+    """Write an operation and return its results."""
+    if op.name in SEQUENTIAL and w.sequential:
+        return SEQUENTIAL[op.name](w, op, [scope.in_memory(v, RECOMPUTED) for v in op.inputs])
+    if not is_written(op.name):
+        raise UnsupportedPrimitive(f"no source for {op.name}")
+    if op.name in STATEMENTS or op.name in INNER:
+        operands = [scope.in_memory(v, RECOMPUTED) for v in op.inputs]
+        if op.name in CONTROL:
+            return CONTROL[op.name](w, op, operands, _owned(op, scope, k), targets, compute)
+        if op.name == "over_rows":
+            return over_rows(w, op, operands, targets, compute)
+        return STATEMENTS[op.name](w, op, operands, targets)
+    limit = OFTEN_COST if op.name in OFTEN and not picks_few(op, w.lanes) else limit_of_operand(op, w.lanes)
+    operands = [scope.in_memory(v, limit) for v in op.inputs]
+    target = targets.get(op.outputs[0])
+    small = w.lanes == 1 and target is None and math.prod(op.outputs[0].shape) <= w.registers
+    if op.name in SAME_PLACE and (same := reshaped(operands[0], op.outputs[0].shape)) is not None:
+        return [same]
+    if op.name in JOINS and not small:
+        return [join(w, op, operands, target, scope.used.get(op.outputs[0]))]
+    if op.name == "pad" and w.lanes == 1 and not small and all(c[2] == 0 for c in op.params["padding_config"]):
+        return [padded(w, op, operands, target)]
+    if op.name == "dynamic_update_slice" and w.lanes == 1 and not small:
+        return [updated(w, op, operands, scope.claim(op.inputs[0], k), target)]
+    if op.name in SCATTERS and w.lanes > 1 and (rows := rows_to_look_for(w, op)) is not None:
+        operands.append(w.constant(rows))
+    elif (
+        op.name in SCATTERS
+        and w.lanes > 1
+        and not is_searched(op)
+        and (lists := update_lists(w, op, operands)) is not None
+    ):
+        return [along_lists(op, operands, *lists)]
+    elif op.name in SCATTERS and (w.lanes == 1 or not is_searched(op)):
+        return [scatter(w, op, operands, scope.claim(op.inputs[0], k), target)]
+    if op.name in REDUCTIONS:
+        operands = [reduced_in_parts(w, op, operands[0])]
+    if op.name in CUMULATIVE and w.lanes == 1 and op.inputs[0].shape[op.params["axis"]] > 1:
+        return [running(w, op, operands[0], target)]
+    if op.name == "cumsum" and op.inputs[0].shape[op.params["axis"]] > LANES_OF_SUM:
+        return [long_cumsum(w, op, operands[0], target)]
+    if op.name == "dot_general" and w.lanes > 1 and (block := block_of_product(w, op, operands)) is not None:
+        return [blocked_product(w, op, operands, block, target)]
+    return [with_reads(op, x, operands) for x in EXPRESSIONS[op.name](op, operands)]
+
+
+def _owned(op: Operation, scope: _Scope, k: int) -> list[bool]:
+    """Return which operands a loop or a branch may overwrite."""
+    claimed = [scope.claim(v, k) for v in op.inputs]
+    buffers = [scope.read(v).buffer for v in op.inputs]
+    return [c and buffers.count(b) == 1 for c, b in zip(claimed, buffers, strict=True)]
+
+
+def is_known(op: Operation, platform: str = GPU) -> bool:
+    """Return whether the generator supports an operation and every nested jaxpr on a platform."""
+    types = [v.dtype for v in (*op.inputs, *op.outputs)]
+    if any(str(t) not in C_TYPES for t in types):
+        return False
+    if op.name in INNER:
+        return all(is_known(inner, platform) for f in inner_functions(op, platform) for inner in f.operations)
+    if op.name == "world_program":
+        return platform == VECTORS
+    if op.name == "ffi_call":
+        return platform == CORE and op.params["target_name"].startswith("jaxsim_") and not op.params["attributes"]
+    if op.name == "small_matrices":
+        return op.params["plan"].name in SYSTEMS
+    if op.name == "sort":
+        return op.params["dimension"] == len(op.inputs[0].shape) - 1
+    if op.name in ("lt_to", "le_to"):
+        return not np.issubdtype(op.inputs[0].dtype, np.floating)
+    return op.name in EXPRESSIONS or op.name in STATEMENTS
+
+
+def is_written(name: str) -> bool:
+    """Return whether the generator supports a primitive."""
+    return name in (*EXPRESSIONS, *STATEMENTS, *INNER, *CALLS, *TRANSPARENT)

@@ -1,0 +1,401 @@
+"""Write loops, branches and functions of rows in use, whose inner functions `compute` writes."""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from jaxsim.native.expressions import chosen
+from jaxsim.native.jaxpr import GPU, Flat, Operation, Term, Var, flatten
+from jaxsim.native.operations import SCATTERS
+from jaxsim.native.uniform import carried_by_while, uniform_outputs, uniform_results
+from jaxsim.native.used import rows_in_use
+from jaxsim.native.writer import CYCLES_OF_LOAD, OFTEN_COST, Targets, Value, Writer, named
+from jaxsim.xla.compat import scan_lengths
+
+UNKNOWN_TRIPS = 4  # iterations assumed for a loop of unknown length, in estimates of cost
+INNER = {
+    "cond": ("branches",),
+    "while": ("cond_jaxpr", "body_jaxpr"),
+    "scan": ("jaxpr",),
+    "over_rows": ("one", "every"),
+}
+
+
+Compute = Callable[..., list[Value]]  # `compute.compute`, which writes an inner function
+
+
+@dataclass
+class _Place:
+    """Variables or memory for an array that branches, or iterations of a loop, assign."""
+
+    w: Writer
+    value: Value
+
+    def give(self, x: Value) -> None:
+        """Write the values of an array."""
+        if self.value.names is None:
+            assert self.value.buffer is not None  # without names it has a buffer
+            if self.value.buffer is not x.buffer:
+                self.w.fill(self.value.buffer, x, x.shape)
+            return
+        if self.w.lanes > 1:
+            self.w.assign(self.value.names[0], x)
+            return
+        entries = [self.w.block.at(x, i) for i in itertools.product(*map(range, x.shape))]
+        self.w.note_reads()
+        for name, entry in zip(self.value.names, entries, strict=True):
+            self.w.line(f"ASSIGN({name}, {entry});")
+
+
+def _place(w: Writer, v: Var, uniform: bool, in_memory: bool = False) -> _Place:
+    """Return a new place for an array like `v`."""
+    size = math.prod(v.shape)
+    if 0 < size <= w.registers and not in_memory:
+        names = w.declared(v.dtype, size, uniform or not w.wide)
+        return _Place(w, named(w, v.shape, v.dtype, names, uniform))
+    return _Place(w, w.stored(w.buffer(v.dtype, size, uniform=uniform and w.wide), v.shape))
+
+
+def _settled(w: Writer, x: Value) -> Value:
+    """Return the present value of a place, which later assignments do not change."""
+    if x.names is None or w.lanes > 1:
+        return x
+    return named(w, x.shape, x.dtype, [w.block.fresh(x.dtype, name) for name in x.names], x.uniform)
+
+
+def _cond(
+    w: Writer, op: Operation, operands: list[Value], owned: list[bool], _: Targets, compute: Compute
+) -> list[Value]:
+    which, *args = operands
+    branches = inner_functions(op, w.platform)
+    uniform = uniform_results(op, [x.uniform for x in operands], w.platform) if w.wide else [False] * len(op.outputs)
+    if w.wide and not which.uniform:
+        return _cond_of_each(w, which, op, branches, args, compute)
+    (name,) = w.declared(np.int32, 1, True)
+    w.assign(name, which)
+    outer, written = w.lines, []
+    w.sync()
+    for branch in branches:
+        w.lines = w.block.lines = []
+        known, w.block.known = w.block.known, w.block.known.new_child()
+        w.unread.clear()
+        found = compute(w, branch, args, owned=owned[1:])
+        written.append((w.lines, found, w.block.known, set(w.unread)))
+        w.block.known = known
+    w.lines = w.block.lines = outer
+    mine = [x.buffer for x, own in zip(args, owned[1:], strict=True) if own]
+    places: list[_Place] = []
+    for k, v in enumerate(op.outputs):
+        buffers = {found[k].buffer for _, found, *_ in written}
+        (same,) = buffers if len(buffers) == 1 else (None,)
+        in_place = w.lanes == 1 and any(same is b for b in mine)
+        places.append(_Place(w, w.stored(same, v.shape)) if in_place and same else _place(w, v, uniform[k]))
+    for k, (lines, found, known, unread) in enumerate(written):
+        test = f"if ({name} <= 0)" if k == 0 else f"if ({name} == {k})"
+        head = "" if len(branches) == 1 else "else" if k == len(branches) - 1 else f"{'else ' * (k > 0)}{test}"
+        with w.scope(head):
+            w.lines += lines
+            w.block.known, w.unread = known, unread
+            for place, x in zip(places, found, strict=True):
+                place.give(x)
+    w.sync()
+    return [p.value for p in places]
+
+
+def _cond_of_each(
+    w: Writer, which: Value, op: Operation, branches: Sequence[Flat], args: Sequence[Value], compute: Compute
+) -> list[Value]:
+    """Return the results of each world's branch: run all branches in turn, except those that no world takes."""
+    places = [_place(w, v, False) for v in op.outputs]
+    own = w.name_of(which)
+    for k, branch in enumerate(branches):
+        test = f"{own} <= 0" if k == 0 else f"{own} == {k}"
+        test = f"{own} >= {k}" if k and k == len(branches) - 1 else test
+        mine = next(w.names)
+        w.line(f"LET(bool, {mine}, {test});")
+        with w.scope(f"if (ANY({mine}))"):
+            for place, x in zip(places, compute(w, branch, args), strict=True):
+                place.give(_where(mine, x, place.value))
+    return [p.value for p in places]
+
+
+def _where(mask: str, x: Value, old: Value) -> Value:
+    """Return the new array in worlds where the mask holds, and the old one elsewhere."""
+    entry = lambda body, i: body.let(x.dtype, chosen(mask, body.at(x, i), body.at(old, i)))  # noqa: E731
+    aligned = (x.aligned | old.aligned) - (x.reads - x.aligned)
+    return Value(x.shape, x.dtype, entry, x.cost + CYCLES_OF_LOAD, reads=x.reads | old.reads, aligned=aligned)
+
+
+def _carried(
+    w: Writer,
+    variables: Sequence[Var],
+    start: Sequence[Value],
+    owned: Sequence[bool],
+    uniform: Sequence[bool],
+    targets: Targets,
+    indexed: set[int],
+) -> list[_Place]:
+    """Return initialised places of the arrays that a loop carries: with one lane, the `targets` of its results if any.
+
+    Arrays of `indexed` are stored in memory, since the loop writes entries at run-time indices.
+    """
+    places = []
+    for k, (v, x, own, u) in enumerate(zip(variables, start, owned, uniform, strict=True)):
+        is_small = math.prod(v.shape) <= w.registers and k not in indexed
+        target = targets.get(v) if w.lanes == 1 and not w.wide and not is_small else None
+        if target is not None:
+            places.append(_Place(w, w.stored(target, v.shape)))
+            if not x.unset:
+                places[-1].give(x)
+        elif own and x.buffer is not None and x.buffer.uniform == (u and w.wide) and x.size > 1:
+            places.append(_Place(w, w.stored(x.buffer, v.shape)))
+            x.buffer.version += 1
+        else:
+            places.append(_place(w, v, u, k in indexed))
+            if not x.unset or w.wide:
+                places[-1].give(x)
+    return places
+
+
+def _indexed(w: Writer, body: Flat, first: int, size: int) -> set[int]:
+    """Return which of `size` inputs, from `first` on, a loop of one lane writes at run-time indices."""
+    mine = {v: k for k, v in enumerate(body.inputs[first : first + size])}
+    if w.lanes > 1 or w.wide or all(math.prod(v.shape) <= 1 or math.prod(v.shape) > w.registers for v in mine):
+        return set()
+    return {mine[v] for v in _written_at_run_time(body) if v in mine}
+
+
+def _written_at_run_time(flat: Flat) -> set[Var]:
+    """Return the arrays whose entries are written at run-time indices, also in nested functions."""
+    found: set[Var] = set()
+    for op in reversed(flat.operations):
+        indices = op.inputs[1:2] if op.name in SCATTERS else op.inputs[2:]
+        if op.name in SCATTERS or op.name == "dynamic_update_slice":
+            found |= {v for v in op.inputs[:1] if isinstance(v, Var) and any(isinstance(i, Var) for i in indices)}
+        elif op.name in CONTROL:
+            for inner, operands in zip(inner_functions(op, GPU), _operands_of_inner(op), strict=True):
+                below = _written_at_run_time(inner)
+                pairs = zip(operands, inner.inputs, strict=True)
+                found |= {v for v, x in pairs if isinstance(v, Var) and x in below and v.shape == x.shape}
+    return found
+
+
+def _operands_of_inner(op: Operation) -> list[Sequence[Term]]:
+    """Return the operands of each function of a loop or a branch."""
+    if op.name == "cond":
+        return [op.inputs[1:]] * len(op.params["branches"])
+    if op.name == "scan":
+        return [op.inputs]
+    of_test, of_body = op.params["cond_nconsts"], op.params["body_nconsts"]
+    state = op.inputs[of_test + of_body :]
+    return [[*op.inputs[:of_test], *state], [*op.inputs[of_test : of_test + of_body], *state]]
+
+
+def inner_functions(op: Operation, platform: str) -> list[Flat]:
+    """Return the functions of a loop or a branch."""
+    found = (op.params[k] for k in INNER[op.name])
+    closed = [c for x in found for c in (x if isinstance(x, tuple) else (x,))]
+    return [flatten(c, platform) for c in closed]
+
+
+def _advance(w: Writer, places: Sequence[_Place], new: Sequence[Value], mask: str = "") -> None:
+    """Assign new values to all places simultaneously; with a mask, only in the worlds where it holds."""
+    todo = [(p, _where(mask, x, p.value) if mask else x) for p, x in zip(places, new, strict=True) if not _is_at(p, x)]
+    if w.lanes > 1:
+        todo = [(p, w.memory(x)) for p, x in todo]
+        if any(x.size > 1 for _, x in todo):
+            w.sync()  # all lanes have read the old values
+    else:
+        todo = [(p, w.in_registers(x) if p.value.names else x) for p, x in todo]
+        for k, (p, _) in enumerate(todo):
+            target = p.value.buffer
+            if target is None:
+                continue
+            for j, (q, x) in enumerate(todo):
+                if target in x.reads and (j != k or target not in x.aligned):
+                    todo[j] = q, w.stored(w.copy(x, x.uniform), x.shape)
+    for p, x in todo:
+        p.give(x)
+
+
+def _is_at(p: _Place, x: Value) -> bool:
+    return (x.buffer is not None and x.buffer is p.value.buffer) or (x.names is not None and x.names == p.value.names)
+
+
+def _while(
+    w: Writer, op: Operation, operands: list[Value], owned: list[bool], targets: Targets, compute: Compute
+) -> list[Value]:
+    p = op.params
+    nc, nb = p["cond_nconsts"], p["body_nconsts"]
+    test, body = inner_functions(op, w.platform)
+    uniform = carried_by_while(op, [x.uniform for x in operands], w.platform) if w.wide else [False] * len(op.outputs)
+    consts = [x if x.cost <= OFTEN_COST else w.memory(x) for x in operands[: nc + nb]]
+    indexed = _indexed(w, body, nb, len(op.outputs))
+    places = _carried(w, op.outputs, operands[nc + nb :], owned[nc + nb :], uniform, targets, indexed)
+    going = next(w.names)
+    with w.repeated(UNKNOWN_TRIPS):
+        masked = w.wide and not _is_uniform_test(w, test, consts[:nc], uniform)
+        if masked:
+            w.line(f"VARIABLE(bool, {going}, true);")
+        with w.scope("while (true)"):
+            w.sync()
+            for q in places:
+                if q.value.buffer:
+                    q.value.buffer.version += 1
+            state = [_settled(w, q.value) for q in places]
+            (go,) = compute(w, test, [*consts[:nc], *state])
+            name = w.name_of(go)
+            if masked:
+                w.line(f"ASSIGN({going}, {going} && {name});")
+            w.line(f"if (!{f'ANY({going})' if masked else name}) break;")
+            mine = [False] * nb + [not masked] * len(state)
+            _advance(w, places, compute(w, body, [*consts[nc:], *state], owned=mine), going if masked else "")
+    w.sync()
+    return [_finished(w, q) for q in places]
+
+
+def _is_uniform_test(w: Writer, test: Flat, consts: Sequence[Value], carry: Sequence[bool]) -> bool:
+    (is_same,) = uniform_outputs(test, [*(x.uniform for x in consts), *carry], w.platform)
+    return is_same
+
+
+def _finished(w: Writer, place: _Place) -> Value:
+    if place.value.buffer:
+        place.value.buffer.version += 1
+    return place.value
+
+
+def row_of(x: Value, i: str) -> Value:
+    """Return `x[i]` along the first axis."""
+    return Value(
+        x.shape[1:], x.dtype, lambda b, index: b.at(x, [b.index(i), *index]), x.cost, reads=x.reads, uniform=x.uniform
+    )
+
+
+def _scan(
+    w: Writer, op: Operation, operands: list[Value], owned: list[bool], targets: Targets, compute: Compute
+) -> list[Value]:
+    p = op.params
+    (nc, nk), length = scan_lengths(p, len(operands)), p["length"]
+    uniform = uniform_results(op, [x.uniform for x in operands], w.platform) if w.wide else [False] * len(op.outputs)
+    consts = [x if x.cost <= OFTEN_COST else w.memory(x) for x in operands[:nc]]
+    rows = [
+        w.in_buffer(w.memory(x) if x.cost > OFTEN_COST else x)
+        if w.lanes == 1
+        else w.memory(x)
+        if x.cost > OFTEN_COST
+        else x
+        for x in operands[nc + nk :]
+    ]
+    (body,) = inner_functions(op, w.platform)
+    start = operands[nc : nc + nk], owned[nc : nc + nk], uniform[:nk]
+    places = _carried(w, op.outputs[:nk], *start, targets, _indexed(w, body, nc, nk))
+    outs = [
+        w.buffer(v.dtype, math.prod(v.shape), uniform=u and w.wide)
+        for v, u in zip(op.outputs[nk:], uniform[nk:], strict=True)
+    ]
+    k = next(w.names)
+    i = f"({length - 1} - {k})" if p["reverse"] else k
+    with w.repeated(length), w.scope(f"for (int {k} = 0; {k} < {length}; ++{k})"):
+        w.sync()
+        for q in places:
+            if q.value.buffer:
+                q.value.buffer.version += 1
+        state = [_settled(w, q.value) for q in places]
+        mine = [False] * nc + [True] * nk + [False] * len(rows)
+        new = compute(w, body, [*consts, *state, *(row_of(x, i) for x in rows)], owned=mine)
+        for buffer, v, y in zip(outs, op.outputs[nk:], new[nk:], strict=True):
+            w.fill(buffer, y, v.shape, lambda index: [i, *index])
+        _advance(w, places, new[:nk])
+    w.sync()
+    for b in outs:
+        b.version += 1
+    return [
+        *(_finished(w, q) for q in places),
+        *(w.stored(b, v.shape) for b, v in zip(outs, op.outputs[nk:], strict=True)),
+    ]
+
+
+def over_rows(w: Writer, op: Operation, operands: list[Value], targets: Targets, compute: Compute) -> list[Value]:
+    """Write the results of rows in use, and sums over them: one lane runs a loop of dynamic length.
+
+    In a vector of worlds the loop is as long as the world with the most rows needs. Rows not in use add nothing.
+    """
+    p = op.params
+    nshared, nmapped = p["nshared"], p["nmapped"]
+    if w.lanes > 1:
+        return _by_lanes(w, op, operands, targets, compute)
+    count, *rest = operands
+    shared = [x if x.cost <= OFTEN_COST else w.memory(x) for x in rest[:nshared]]
+    rows = [w.in_buffer(w.memory(x) if x.cost > OFTEN_COST else x) for x in rest[nshared:]]
+    mapped = [targets.get(v) or w.buffer(v.dtype, math.prod(v.shape)) for v in op.outputs[:nmapped]]
+    for buffer, v in zip(mapped, op.outputs, strict=False):
+        w.fill(buffer, w.constant(np.zeros(v.shape, v.dtype)), v.shape)
+    sums = [_place(w, v, False) for v in op.outputs[nmapped:]]
+    for place, v in zip(sums, op.outputs[nmapped:], strict=True):
+        place.give(w.constant(np.zeros(v.shape, v.dtype)))
+    i, total = next(w.names), w.name_of(count)
+    most = op.inputs[1 + nshared].shape[0]
+    going = f"ANY({i} < {total})" if w.wide and not count.uniform else f"{i} < {total}"
+    with w.repeated(most / 2), w.scope(f"for (int {i} = 0; {i} < {most} && {going}; ++{i})"):
+        for place in sums:
+            if place.value.buffer:
+                place.value.buffer.version += 1
+        found = compute(w, flatten(p["one"], w.platform), [*shared, *(_single(x, i) for x in rows)])
+        for buffer, x, v in zip(mapped, found, op.outputs, strict=False):
+            w.fill(buffer, x, v.shape, lambda index: [i, *index[1:]])
+        for place, x in zip(sums, found[nmapped:], strict=True):
+            place.give(_sum(w, place.value, x))
+    for buffer in mapped:
+        buffer.version += 1
+    return [*(w.stored(b, v.shape) for b, v in zip(mapped, op.outputs, strict=False)), *(_finished(w, q) for q in sums)]
+
+
+def _by_lanes(w: Writer, op: Operation, operands: list[Value], targets: Targets, compute: Compute) -> list[Value]:
+    """Write the results of rows in use, and sums over them, by several lanes: all such rows in parallel."""
+    p, (count, *rest) = op.params, operands
+    flat, nshared = flatten(p["every"], w.platform), p["nshared"]
+    most = op.inputs[1 + nshared].shape[0]
+    rows = rows_in_use(flat, nshared, most) if most > 1 else None
+    if rows is None:
+        return compute(w, flat, rest)
+    total = w.name_of(count)
+    used = {v: (axis, total if many == 1 else f"{total} * {many}") for v, (axis, many) in rows.items()}
+    given = [replace(x, used=used[v]) if v in used else x for v, x in zip(flat.inputs, rest, strict=True)]
+    found = compute(w, flat, given, used=used)
+    for k, (v, x) in enumerate(zip(op.outputs[: p["nmapped"]], found, strict=False)):
+        buffer, own = targets.get(op.outputs[k]) or w.buffer(v.dtype, math.prod(v.shape)), math.prod(v.shape[1:])
+        if not buffer.size:
+            continue
+        if x.used is None:  # the same for all rows
+            x = replace(x, used=(0, total))
+        w.fill(buffer, x, v.shape)
+        zeros = [f"PUT({buffer.name}, {total} * {own} + i, 0);"]
+        w.write(w.body(), zeros, buffer.size, f"ALL(i, {own} * ({most} - {total}))")
+        w.written(buffer)
+        found[k] = w.stored(buffer, v.shape)
+    return found
+
+
+def _single(x: Value, i: str) -> Value:
+    """Return `x[i:i+1]` along the first axis."""
+    entry = lambda b, index: b.at(x, [b.index(i), *index[1:]])  # noqa: E731
+    return Value((1, *x.shape[1:]), x.dtype, entry, x.cost, reads=x.reads, uniform=x.uniform)
+
+
+def _sum(w: Writer, x: Value, y: Value) -> Value:
+    """Return the sum of two arrays of one shape."""
+    entry = lambda b, i: b.let(x.dtype, f"({b.at(x, i)} + {b.at(y, i)})")  # noqa: E731
+    reads = x.reads | y.reads
+    found = Value(x.shape, x.dtype, entry, x.cost + y.cost + 1, reads=reads, aligned=reads)
+    return replace(found, symmetric=y.symmetric)  # if y is symmetric, so is the sum before it
+
+
+CONTROL: dict[str, Callable[[Writer, Operation, list[Value], list[bool], Targets, Compute], list[Value]]] = {
+    "cond": _cond,
+    "while": _while,
+    "scan": _scan,
+}

@@ -1,0 +1,68 @@
+"""Write arrays that are put together from others: concatenated, stacked, padded, with a block replaced."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from jaxsim.native.expressions import plus
+from jaxsim.native.jaxpr import Operation
+from jaxsim.native.operations import JOINS, starts_of
+from jaxsim.native.writer import Buffer, Value, Writer, result_buffer
+
+LONGEST_ROW = 32  # numbers of a row that one lane concatenates
+
+
+def join(
+    w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None, used: tuple[int, str] | None
+) -> Value:
+    """Concatenate or stack arrays in memory; only a part of the result may be `used`."""
+    out, axis = op.outputs[0], op.params["axis" if op.name == "stack" else "dimension"]
+    buffer, begin = result_buffer(w, op, operands, target), 0
+    if axis > 0 and math.prod(out.shape[axis:]) <= LONGEST_ROW and math.prod(out.shape) > 0:
+        joined = replace(JOINS[op.name](op, operands)[0], used=used)
+        w.fill(buffer, joined, out.shape, split=axis)  # one lane writes a row
+        return w.stored(buffer, out.shape)
+    for x in operands:
+        if op.name == "stack":
+            place = lambda i, k=begin: [*i[:axis], k, *i[axis:]]  # noqa: E731
+        else:
+            place = lambda i, k=begin: [plus(n, k) if d == axis else n for d, n in enumerate(i)]  # noqa: E731
+        w.fill(buffer, x, out.shape, place)
+        begin += 1 if op.name == "stack" else x.shape[axis]
+    return w.stored(buffer, out.shape)
+
+
+def padded(w: Writer, op: Operation, operands: Sequence[Value], target: Buffer | None) -> Value:
+    """Pad an array in memory; entries that negative padding cuts off are not written."""
+    (x, value), out = operands, op.outputs[0]
+    low = [int(c[0]) for c in op.params["padding_config"]]
+    high = [int(c[1]) for c in op.params["padding_config"]]
+    buffer = result_buffer(w, op, operands, target)
+    every = Value(out.shape, out.dtype, lambda body, _: body.at(value, ()), uniform=value.uniform)
+    w.fill(buffer, every, out.shape)
+    begin = [max(0, -n) for n in low]
+    shape = [n - b - max(0, -h) for n, b, h in zip(x.shape, begin, high, strict=True)]
+    inner = Value(
+        tuple(shape), x.dtype, lambda body, i: body.at(x, [plus(k, b) for k, b in zip(i, begin, strict=True)])
+    )
+    if all(n > 0 for n in shape):
+        start = [max(0, n) for n in low]
+        w.fill(buffer, inner, out.shape, lambda i: [plus(k, b) for k, b in zip(i, start, strict=True)])
+    return w.stored(buffer, out.shape)
+
+
+def updated(w: Writer, op: Operation, operands: Sequence[Value], claimed: bool, target: Buffer | None) -> Value:
+    """Write a block of an array, in place if its buffer is `claimed`."""
+    (x, update, *starts), out = operands, op.outputs[0]
+    uniform = all(y.uniform for y in operands)
+    if claimed and x.buffer is not None and x.buffer.uniform == uniform and (target is None or target is x.buffer):
+        buffer = x.buffer
+        update = w.memory(update) if buffer in update.reads else update
+    else:
+        buffer = result_buffer(w, op, operands, target)
+        w.fill(buffer, x, out.shape)
+    body = w.block
+    begin = starts_of(body, starts, x.shape, update.shape)
+    w.note_reads()
+    w.fill(buffer, update, out.shape, lambda i: [plus(k, b) for k, b in zip(i, begin, strict=True)])
+    return w.stored(buffer, out.shape)

@@ -1,0 +1,215 @@
+"""Write reductions, prefix sums and matrix products that are more than an expression of an entry."""
+
+import math
+from collections.abc import Callable, Sequence
+
+from jaxsim.native.expressions import Index, c_type, chosen, linear, plus
+from jaxsim.native.jaxpr import Flat, Operation, Term, Var
+from jaxsim.native.operations import CUMULATIVE, REDUCTIONS, STARTS, clamped, in_use
+from jaxsim.native.writer import RECOMPUTED, Body, Buffer, Loop, Value, Writer, named, result_buffer
+
+MOST_OF_BLOCK, LEAST_TERMS = 32, 4  # most sums of a matrix product that a lane computes together; fewest terms of each
+CYCLES_OF_LOOP = 3  # overhead of an iteration, in instructions
+MOST_WARPS = 32  # of a world
+FEWEST_OF_TOTAL = 12  # numbers from which on a reduction is parallel; shorter ones are computed by every lane
+MOST_APART = 16  # distance, in operations, of reductions that are fused
+LANES_OF_SUM, MOST_PARTS = 32, 512  # parts of a long sum, at least and at most
+TERMS_OF_PART = 16
+
+
+def reduced_in_parts(w: Writer, op: Operation, x: Value) -> Value:
+    """Reduce parts of few long rows in parallel, and return the partial results; else return the operand."""
+    axes, out = op.params["axes"], op.outputs[0]
+    count, rows = math.prod(x.shape[a] for a in axes), math.prod(out.shape)
+    axis = max(axes, key=lambda a: x.shape[a], default=0)
+    if x.used is not None and x.used[0] in axes:
+        return x
+    if w.lanes == 1 or count < 2 * LANES_OF_SUM or rows * 4 > LANES_OF_SUM or x.shape[axis] <= LANES_OF_SUM:
+        return x
+    length = x.shape[axis]
+    parts = min(MOST_PARTS, LANES_OF_SUM * -(-length // (TERMS_OF_PART * LANES_OF_SUM)))
+    size = -(-length // parts)
+
+    def entry(body: Body, index: Sequence[Index]) -> str:
+        at = lambda i: body.at(x, [*index[:axis], body.index(i), *index[axis + 1 :]])  # noqa: E731
+        total = body.variable(x.dtype, at(index[axis]))
+        with body.loop(size - 1) as t:
+            i = body.index(f"({index[axis]} + {parts} * ({t} + 1))")
+            term = at(chosen(f"{i} < {length}", str(i), str(length - 1)))
+            body.lines.append(f"if ({i} < {length}) {total} = {REDUCTIONS[op.name](total, term, out=out.dtype)};")
+            body.cost += 4 * body.times
+        return total
+
+    shape = (*x.shape[:axis], parts, *x.shape[axis + 1 :])
+    return reduced_in_parts(w, op, w.memory(Value(shape, x.dtype, entry, size * RECOMPUTED)))
+
+
+def _is_total(op: Operation) -> bool:
+    """Return whether an operation reduces a long array to a number."""
+    if op.name not in REDUCTIONS or not isinstance(op.inputs[0], Var):
+        return False
+    return math.prod(op.outputs[0].shape) == 1 and math.prod(op.inputs[0].shape) >= FEWEST_OF_TOTAL
+
+
+def groups_of_totals(flat: Flat) -> dict[int, list[int]]:
+    """Return groups of reductions to a number, of arrays of one shape, to fuse; keys are their first operations."""
+    made = {v: k for k, op in enumerate(flat.operations) for v in op.outputs}
+    found: dict[int, list[int]] = {}
+    taken: set[int] = set()
+    for k, op in enumerate(flat.operations):
+        if k in taken or not _is_total(op):
+            continue
+        found[k] = [k]
+        for j, other in enumerate(flat.operations[k + 1 : k + MOST_APART], k + 1):
+            x = other.inputs[0] if _is_total(other) else None
+            if isinstance(x, Var) and x.shape == op.inputs[0].shape and made.get(x, -1) < k:
+                found[k].append(j)
+        taken.update(found[k])
+    return found
+
+
+def write_totals(w: Writer, flat: Flat, together: Sequence[int], read: Callable[[Term], Value]) -> dict[int, Value]:
+    """Write a group of reductions to a number, of arrays of one shape, in parallel."""
+    group = [(j, flat.operations[j]) for j in together]
+    first = group[0][1]
+    terms = [read(op.inputs[0]) for _, op in group]
+    used = next((x.used for x in terms if x.used is not None), None)
+    body, shape = w.body(), first.inputs[0].shape
+    head, index = w.every(body, shape, used)
+    entries = [body.at(x, index) for x in terms]
+    joins = [REDUCTIONS[op.name] for _, op in group]
+    names = [next(w.names) for _ in group]
+    for name, (_, op) in zip(names, group, strict=True):
+        out = op.outputs[0]
+        w.line(f"{c_type(out.dtype)} {name} = {STARTS[op.name](out.dtype)};")
+
+    def joined(others: Sequence[str]) -> list[str]:
+        parts = zip(names, others, joins, group, strict=True)
+        return [f"{n} = {join(n, other, out=op.outputs[0].dtype)};" for n, other, join, (_, op) in parts]
+
+    w.write(body, joined(entries), math.prod(shape), head)
+    kinds = [c_type(op.outputs[0].dtype) for _, op in group]
+    others = [f"other_{n}" for n in names]
+    declared = [f"{t} {o} = OF_LANE({n}, step);" for t, o, n in zip(kinds, others, names, strict=True)]
+    w.line(" ".join(["FOLDED(step) {", *declared, *joined(others), "}"]))
+    slots = [w.buffer(op.outputs[0].dtype, MOST_WARPS) for _, op in group]
+    puts = [f"{b.name}[lane / WARP] = {n};" for b, n in zip(slots, names, strict=True)]
+    begun = [f"{n} = {b.name}[0];" for b, n in zip(slots, names, strict=True)]
+    w.line(" ".join(["if (WARPS > 1) { if (lane % WARP == 0) {", *puts, "} sync();", *begun]))
+    w.line(" ".join(["for (int k = 1; k < WARPS; ++k) {", *joined([f"{b.name}[k]" for b in slots]), "} }"]))
+    w.loops.append(Loop(1, 15 * len(group), w.times))
+    return {
+        j: named(w, op.outputs[0].shape, op.outputs[0].dtype, (name,))
+        for (j, op), name in zip(group, names, strict=True)
+    }
+
+
+def running(w: Writer, op: Operation, x: Value, target: Buffer | None) -> Value:
+    """Write cumulative sums, products or extremes along an axis, by one lane."""
+    out, axis, reverse = op.outputs[0], op.params["axis"], op.params["reverse"]
+    start, join = CUMULATIVE[op.name]
+    n, lengths = x.shape[axis], [m for d, m in enumerate(x.shape) if d != axis]
+    buffer, body = result_buffer(w, op, [x], target), w.body()
+    head, index = w.every(body, lengths)
+    total = body.variable(out.dtype, start(out.dtype), x.uniform)
+    with body.loop(n) as t:
+        i = body.index(f"({n - 1} - {t})") if reverse else t
+        place = [*index[:axis], i, *index[axis:]]
+        body.lines.append(f"ASSIGN({total}, {join(total, body.at(x, place), out=out.dtype)});")
+        body.lines.append(f"PUT({buffer.name}, {body.index(linear(place, out.shape))}, {total});")
+        body.cost += 4 * body.times
+    w.write(body, [], math.prod(lengths), head)
+    w.written(buffer)
+    return w.stored(buffer, out.shape)
+
+
+def long_cumsum(w: Writer, op: Operation, x: Value, target: Buffer | None) -> Value:
+    """Write a prefix sum of a long axis in three passes: sums of parts, prefix sums of these, sums within each part."""
+    out, axis, reverse = op.outputs[0], op.params["axis"], op.params["reverse"]
+    count = x.shape[axis]
+    parts = min(MOST_PARTS, LANES_OF_SUM * -(-count // (TERMS_OF_PART * LANES_OF_SUM)))
+    size, outer = -(-count // parts), (*x.shape[:axis], *x.shape[axis + 1 :])
+    buffer = target or w.buffer(out.dtype, x.size)
+
+    def visit(body: Body, index: Sequence[Index], total: str, store: bool) -> None:
+        """Add the entries of a part, in their order, and with `store` write the sum at each."""
+        with body.loop(size) as t:
+            i = body.index(plus(f"{index[-1]} * {size}", t))
+            inside = body.index(chosen(f"{i} < {count}", str(i), str(count - 1)))
+            place = [*index[:axis], body.index(f"({count - 1} - {inside})") if reverse else inside, *index[axis:-1]]
+            term = body.at(x, place)
+            stored = f" PUT({buffer.name}, {body.index(linear(place, out.shape))}, {total});" if store else ""
+            body.lines.append(f"if ({i} < {count}) {{ {total} = {total} + {term};{stored} }}")
+            body.cost += (6 if store else 4) * body.times
+
+    def of_part(body: Body, index: Sequence[Index]) -> str:
+        total = body.variable(out.dtype, "0")
+        visit(body, index, total, store=False)
+        return total
+
+    sums = w.memory(Value((*outer, parts), out.dtype, of_part, RECOMPUTED * size))
+
+    def before(body: Body, index: Sequence[Index]) -> str:
+        total = body.variable(out.dtype, "0")
+        with body.loop(parts) as t:
+            term = body.at(sums, [*index[:-1], t])
+            body.lines.append(f"if ({t} < {index[-1]}) {total} = {total} + {term};")
+            body.cost += 3 * body.times
+        return total
+
+    starts = w.memory(Value((*outer, parts), out.dtype, before, RECOMPUTED * parts))
+    body, rows = w.body(), math.prod(starts.shape)
+    head, index = w.every(body, starts.shape)
+    visit(body, index, body.variable(out.dtype, body.at(starts, index)), store=True)
+    w.write(body, [], rows, head)
+    w.written(buffer)
+    return w.stored(buffer, out.shape)
+
+
+def block_of_product(w: Writer, op: Operation, operands: Sequence[Value]) -> tuple[int, int] | None:
+    """Return rows and columns of the blocks of a matrix product; None if blocks gain too little over single entries."""
+    (a, b), out = operands, op.outputs[0]
+    (ca, cb), (batch, _) = op.params["dimension_numbers"]
+    if batch or (len(ca), len(a.shape), len(b.shape)) != (1, 2, 2) or a.shape[ca[0]] < LEAST_TERMS:
+        return None
+    if any(x.used is not None and x.used[0] not in c for x, c in ((a, ca), (b, cb))):
+        return None
+    rows, cols = out.shape
+
+    def cost(r: int, c: int) -> float:
+        return math.ceil(-(-rows // r) * -(-cols // c) / w.lanes) * (r + c + r * c + CYCLES_OF_LOOP)
+
+    sizes = [(r, c) for r in range(1, MOST_OF_BLOCK + 1) for c in range(1, MOST_OF_BLOCK // r + 1)]
+    best = min(sizes, key=lambda n: cost(*n))
+    return best if cost(*best) < 0.8 * cost(1, 1) and best != (1, 1) else None
+
+
+def blocked_product(
+    w: Writer, op: Operation, operands: Sequence[Value], block: tuple[int, int], target: Buffer | None
+) -> Value:
+    """Write a blocked matrix product: a lane computes blocks, and uses each entry that it reads for several sums."""
+    (a, b), out = operands, op.outputs[0]
+    (ca, cb), _ = op.params["dimension_numbers"]
+    blocks = [-(-n // size) for n, size in zip(out.shape, block, strict=True)]
+    _, used = in_use(a if a.used is not None else b, ca if a.used is not None else cb)
+    buffer, body = result_buffer(w, op, operands, target), w.body()
+    head, first = w.every(body, blocks)
+    starts = [body.index(f"({i} * {size})") for i, size in zip(first, block, strict=True)]
+    places = [
+        [clamped(body, str(plus(start, k)), n - 1) if n % size else body.index(plus(start, k)) for k in range(size)]
+        for start, n, size in zip(starts, out.shape, block, strict=True)
+    ]
+    sums = {(r, c): body.variable(out.dtype, "0") for r in range(block[0]) for c in range(block[1])}
+    with body.loop(a.shape[ca[0]], used) as t:
+        left = [body.at(a, [t, i] if ca[0] == 0 else [i, t]) for i in places[0]]
+        right = [body.at(b, [t, j] if cb[0] == 0 else [j, t]) for j in places[1]]
+        for (r, c), total in sums.items():
+            body.lines.append(f"{total} = {total} + {left[r]} * {right[c]};")
+            body.cost += body.times
+    stores = [
+        f"PUT({buffer.name}, {body.index(linear([places[0][r], places[1][c]], out.shape))}, {total});"
+        for (r, c), total in sums.items()
+    ]
+    w.write(body, stores, math.prod(blocks), head)
+    w.written(buffer)
+    return w.stored(buffer, out.shape)
