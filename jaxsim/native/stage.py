@@ -137,7 +137,7 @@ def by_kernels(
                 found = run(part.flat, worlds, count, given)
                 env |= {v: (x, True) for v, x in zip(part.flat.outputs, found, strict=True) if isinstance(v, Var)}
             except UnsupportedPrimitive:  # too many arrays for a kernel
-                if plan.form == "batches":
+                if platform == VECTORS and plan.form == "batches":
                     raise
                 for op in part.flat.operations:
                     env |= by_jax(op, env)

@@ -184,11 +184,10 @@ def step(m: Model, d: Data) -> Data:
     """One time step: `forward`, then the integrator that `m.opt` names."""
     if is_numpy(m.qpos0, d.qpos):
         return step_by_stages(m, d)
-    if nvrtc.makes_programs():
-        return by_backend(m, step_by_stages, "plain")(m, d)
     if not_in_vectors(m, d) is None:
         return by_backend(m, step_by_stages, "batches")(m, d)
-    return (by_backend(m, step_by_stages) if m.opt.backend else step_by_stages)(m, d)
+    # where nothing is a program, a stage would compute the same, but its gradient takes longer
+    return (by_backend(m, step_by_stages) if m.opt.backend or nvrtc.makes_programs() else step_by_stages)(m, d)
 
 
 def by_backend(m: Model, function: Callable[..., Data], form: str = "plain") -> Callable[..., Data]:
