@@ -40,6 +40,8 @@ FLAGS += ("-Wl,-undefined,dynamic_lookup",) if platform.system() == "Darwin" els
 # library also runs on another machine; scalar code gains little from newer instructions.
 C = ("-std=c99", "-Werror=implicit-function-declaration")
 SCALAR = (*C, "-O2", "-ffp-contract=off")
+# Long code that a step passes once: -O2 takes 2.3 times as long to compile, and makes nothing faster.
+ONCE = (*C, "-O1", "-ffp-contract=off")
 # Sums in any order, and vector instructions of this machine: short vectors, since rows of robots' matrices are short.
 # NaN and infinity keep their meaning.
 VECTOR = (*C, "-O3", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros")
@@ -113,7 +115,7 @@ def begin(source: str, flags: tuple[str, ...] = SCALAR) -> None:
 
 @cache
 def target_of(source: str, flags: tuple[str, ...] = SCALAR) -> str:
-    """Return the name under which XLA calls `handler` of a source; flags are SCALAR, VECTOR or WORLDS.
+    """Return the name under which XLA calls `handler` of a source; flags are SCALAR, ONCE, VECTOR or WORLDS.
 
     The source begins with `PREAMBLE`. The function has the same name in the library, see `let_call`. The library is
     cached for later processes (`folder`). Raises CompilerMissing without a compiler, or if it reports an error.

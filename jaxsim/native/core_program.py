@@ -96,7 +96,7 @@ def _by_parts(flat: Flat, operands: Sequence[Array]) -> list[Array]:
     parts = [(part, _source_of(part)) for part in segments(flat, [True] * len(flat.inputs), CORE)]
     for _, source in parts:
         if source is not None:
-            native.begin(source)
+            native.begin(source, native.ONCE)
     env: dict[Var, Array] = dict(zip(flat.inputs, (*operands, *map(jnp.asarray, tables)), strict=True))
     for part, source in parts:
         if part.flat is not None and source is not None:
@@ -112,7 +112,7 @@ def _called(flat: Flat, source: str, env: dict[Var, Array]) -> dict[Var, Array]:
     for target in re.findall(r"^XLA_FFI_Error\* (jaxsim_\w+)\(", source, re.MULTILINE):
         native.let_call(target)
     out = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in flat.outputs]
-    found = jax.ffi.ffi_call(native.target_of(source), out)(*(env[v] for v in flat.inputs))
+    found = jax.ffi.ffi_call(native.target_of(source, native.ONCE), out)(*(env[v] for v in flat.inputs))
     return {v: x for v, x in zip(flat.outputs, found, strict=True) if isinstance(v, Var)}
 
 
