@@ -13,6 +13,7 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import SleepPolicy
 from jaxsim.engine.islands import sleep
+from jaxsim.engine.step.first_program import compare_first
 from jaxsim.engine.step.forward import forward
 from jaxsim.engine.structure.checks import initial_state
 from jaxsim.interface.public import public
@@ -27,6 +28,7 @@ def make_data(m: Model, keyframe: str | int | None = None, nworld: int | None = 
     """
     d = _with_own_positions(initial_state(m, allocate(m)))
     d = d if isinstance(m.qpos0, np.ndarray) else _asleep_at_start(m, d)
+    compare_first(m, d)
     d = d if keyframe is None else reset_to_keyframe(m, d, m.keyframe(keyframe).id)
     return d if nworld is None else jax.tree.map(lambda x: _repeated(x, nworld), d)
 
