@@ -110,4 +110,5 @@ XLA_FFI_Error* handler(XLA_FFI_CallFrame* frame) {{
   return 0;
 }}
 """
-    return jax.ffi.ffi_call(native.target_of(native.PREAMBLE + source + handler), out)(*operands)
+    target = native.target_of(native.PREAMBLE + source + handler, native.ONCE)
+    return jax.ffi.ffi_call(target, out)(*operands)

@@ -250,24 +250,29 @@ def test_ilqr_names_the_cost_that_is_not_finite(costs, words):
 
 
 # a pusher and a puck that it does not reach; the puck's joint is tilted by rounding
-APART = """<mujoco><option timestep="0.01" gravity="0 0 0"/><worldbody>
+APART = """<mujoco><size nuserdata="1"/><option timestep="0.01" gravity="0 0 0"/><worldbody>
 <body><joint type="slide" axis="1 0 0"/><geom size=".1" mass="1"/></body>
 <body pos="5 0 0"><joint type="slide" axis="1 0 0"/><geom size=".1" mass="1"/></body></worldbody>
 <actuator><motor joint="a"/></actuator></mujoco>""".replace("<joint type", '<joint name="a" type', 1)
 
 
+def far_away(d):
+    """Distance of the puck from its goal, and the share of the pusher's position that rounding lets through."""
+    return d.qpos[1] + d.userdata[0] * d.qpos[0] - 1
+
+
+PUCK_COSTS = optim.Costs(optim.Term(lambda d: d.ctrl, 2e-3), optim.Term(far_away, 2.0))
+
+
 @pytest.mark.parametrize("leak", [0.0, 1e-13])
 def test_controls_without_effect_are_no_convergence(leak):
-    """`leak`: what rounding lets through."""
     m = jaxsim.load_model(APART)
-    d = jaxsim.make_data(m)
-    costs = optim.Costs(optim.Term(lambda d: d.ctrl, 2e-3), optim.Term(lambda d: d.qpos[1] + leak * d.qpos[0] - 1, 2.0))
+    d = jaxsim.make_data(m).replace(userdata=jnp.array([leak]))
     with pytest.warns(RuntimeWarning, match="iLQR: the gradient of the cost is zero at the start, or no more than"):
-        assert not optim.ilqr(m, d, costs, jnp.zeros((N, 1))).converged
+        assert not optim.ilqr(m, d, PUCK_COSTS, jnp.zeros((N, 1))).converged
 
     def cost(u):
-        end = jaxsim.rollout(m, d, u)[0]
-        return (end.qpos[1] + leak * end.qpos[0] - 1) ** 2
+        return far_away(jaxsim.rollout(m, d, u)[0]) ** 2
 
     with pytest.warns(RuntimeWarning, match="shooting: the gradient of the cost is zero at the start, or no more than"):
         optim.shoot(cost, jnp.zeros((N, 1)), optim.Shooting(2))

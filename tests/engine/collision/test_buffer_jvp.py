@@ -11,8 +11,6 @@ from jaxsim.engine.collision.buffer_jvp import is_reevaluated
 from tests.engine.collision.test_driver import everything
 from tests.paths import HUMANOID
 
-SEEDS = (1, 2)
-
 
 def contacts(d):
     return {name: getattr(d.contact, name) for name in ("dist", "pos", "frame")}
@@ -31,7 +29,7 @@ def derivatives(m, d, direction):
     return forward, back
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_reevaluated_contacts_have_the_derivatives_of_the_whole_narrow_phase(seed, monkeypatch):
     m = jaxsim.from_mujoco(mujoco.MjModel.from_xml_string(everything(seed)), max_contacts=150)
     d = jax.jit(jaxsim.kinematics)(m, jaxsim.make_data(m))
