@@ -19,9 +19,9 @@ MOST_TURNS = 4  # iterations of a loop that is unrolled, so that primitives of B
 PLAIN_FORMS: dict[str, Callable[[Any], Any]] = {}
 CORE_FORMS: dict[str, Callable[[Any], Any]] = {}  # the same for one world on a core, with calls of native programs
 SYMMETRIC = Primitive("symmetric_matrix")  # the function of `hints.py` of that name
-# Targets of a program: threads of a GPU, vectors of worlds on a CPU, or one world on a core. All of them take the GPU's
-# branch where a function has one branch for each platform.
-GPU, VECTORS, CORE = "cuda", "vectors", "core"
+# Targets of a program: threads of a GPU, vectors of worlds on a CPU, one world on a core, or entries of a search in lock
+# step on a TPU. The first three take the GPU's branch where a function has one branch for each platform.
+GPU, VECTORS, CORE, TPU = "cuda", "vectors", "core", "tpu"
 # jaxsim's own primitives that are not inlined. Those of BETWEEN are separate kernels, between other kernels of a GPU.
 BETWEEN = ("constraint_solve", "pool")
 WHOLE = {
@@ -92,7 +92,7 @@ class Flat(NamedTuple):
 
 
 def flatten(closed: Any, platform: str) -> Flat:
-    """Return the operations of a closed jaxpr for a platform: GPU, VECTORS or CORE."""
+    """Return the operations of a closed jaxpr for a platform: GPU, VECTORS, CORE or TPU."""
     inputs = [Var(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
     operations: list[Operation] = []
     outputs = _inline(closed.jaxpr, closed.consts, inputs, operations, platform)
@@ -142,8 +142,8 @@ def _inlined(eqn: Any, operands: list[Term], out: list[Operation], platform: str
     if name == "xla_metadata_value":
         return operands
     if name == "platform_index":
-        listed = params["platforms"]
-        here = next((k for k, names in enumerate(listed) if names is not None and GPU in names), None)
+        listed, own = params["platforms"], TPU if platform == TPU else GPU
+        here = next((k for k, names in enumerate(listed) if names is not None and own in names), None)
         return [np.asarray(listed.index(None) if here is None else here, np.int32)]
     if name == "cond" and isinstance(operands[0], np.ndarray):
         branch = params["branches"][int(np.clip(operands[0], 0, len(params["branches"]) - 1))]

@@ -23,7 +23,8 @@ from jaxsim.native.compute import SEQUENTIAL, compute
 from jaxsim.native.control import row_of
 from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction
-from jaxsim.native.jaxpr import GPU, Operation, flatten
+from jaxsim.native.jaxpr import GPU, TPU, Operation, flatten
+from jaxsim.native.lock_step import LANES, Each, in_lock_step, rows_of
 from jaxsim.native.pool_kernel import KernelSearch, search_by_kernel
 from jaxsim.native.pool_native import native_source, search_natively
 from jaxsim.native.writer import Value, Writer
@@ -33,6 +34,8 @@ from jaxsim.xla.fusion import one_kernel_of_tables
 from jaxsim.xla.loops import repeat
 
 CHUNK = 1 << 14  # entries of a batch, where there are many
+
+LOCK_STEP = 1 << 12  # entries that are searched in lock step
 
 # A search: (values that all entries of a world share, an entry's row, whether it is real) -> a tree of arrays.
 Search = Callable[[Any, Any, Array], Any]
@@ -139,6 +142,11 @@ def _by_xla(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
     return [jax.lax.platform_dependent(leaves, counts, cpu=on_cpu, default=partial(side_by_side, plan, axes))]
 
 
+def _on_tpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
+    axes, leaves, counts = _full(plan, worlds, count, operands)
+    return [lock_step(plan, axes, leaves, counts)]
+
+
 def _of_world(plan: _Plan, *operands: Array) -> list[Array]:
     return [x[0] for x in _by_xla(plan, (False,) * len(operands), 1, operands)]
 
@@ -156,7 +164,7 @@ POOL = NativeFunction(
     plain=_of_world,
     batched=_by_xla,
     results=lambda plan, _: [jax.ShapeDtypeStruct((plan.length, plan.width), plan.dtype)],
-    programs={CPU: _on_cpu, GPU: _on_cuda},
+    programs={CPU: _on_cpu, GPU: _on_cuda, TPU: _on_tpu},
     begin=_begin,
     label=lambda plan: plan.label,
 )
@@ -226,6 +234,51 @@ def side_by_side(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], c
 
     out = repeat((total + chunk - 1) // chunk, some, jnp.zeros((size * length, width), dtype))
     return out.reshape(size, length, width)
+
+
+def lock_step(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], count: Array) -> Array:
+    """Return results (size, n, k): entries of all worlds in lock step, along a TPU's vectors.
+
+    First the first entries of all worlds, then the second ones, as long as a world has so many.
+    """
+    search, split, length, width, dtype, _ = plan
+    size = len(count)
+    step = min(length, max(1, LOCK_STEP // size))  # entries of each world at a time
+    turns = -(-length // step)
+    rows = rows_of(size * step)
+    entry = [x.shape[(a is not None) + (i >= split) :] for i, (x, a) in enumerate(zip(leaves, axes, strict=True))]
+    structs = [jax.ShapeDtypeStruct(s, x.dtype) for s, x in zip(entry, leaves, strict=True)]
+    closed = jax.make_jaxpr(lambda real, *x: search(list(x), real))(jax.ShapeDtypeStruct((), bool), *structs)
+
+    def laid_out(x: Array) -> Array:
+        """Return numbers (step, size, *shape) as (*shape, rows, LANES)."""
+        x = jnp.moveaxis(x.reshape(step * size, *x.shape[2:]), 0, -1)
+        x = jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, rows * LANES - x.shape[-1])])
+        return x.reshape(*x.shape[:-1], rows, LANES)
+
+    shared = {
+        i: x if a is None else Each(laid_out(jnp.broadcast_to(x, (step, *x.shape))))
+        for i, (x, a) in enumerate(zip(leaves, axes, strict=True))
+        if i < split
+    }
+    own = {i: jnp.swapaxes(x, 0, 1) for i, x in enumerate(leaves) if i >= split}
+    own = {i: jnp.pad(x, [(0, turns * step - length)] + [(0, 0)] * (x.ndim - 1)) for i, x in own.items()}
+
+    def turn(i: Array, out: Array) -> Array:
+        first = i * step
+        rest = {k: Each(laid_out(lax.dynamic_slice_in_dim(x, first, step))) for k, x in own.items()}
+        real = laid_out(first + np.arange(step, dtype=np.int32)[:, None] < count)
+        operands = [shared[k] if k < split else rest[k] for k in range(len(leaves))]
+        (found,) = in_lock_step(closed, [Each(real), *operands], real)
+        found = jnp.where(real, found, 0).reshape(width, -1)[:, : step * size].reshape(width, step, size)
+        return lax.dynamic_update_slice_in_dim(out, found, first, 1)
+
+    out = jnp.zeros((width, turns * step, size), dtype)
+    if turns == 1:
+        out = turn(jnp.int32(0), out)
+    else:
+        out = repeat((jnp.minimum(jnp.max(count), length) + step - 1) // step, turn, out)
+    return out[:, :length].transpose(2, 1, 0)
 
 
 def real_first(count: Array, length: int) -> tuple[Array, Array]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxsim.native.jaxpr import Flat, Operation, Term, flatten
+from jaxsim.native.jaxpr import TPU, Flat, Operation, Term, Var, flatten
 from jaxsim.xla.compat import scan_lengths
 
 
@@ -15,16 +15,24 @@ def uniform_outputs(flat: Flat, inputs: Sequence[bool], platform: str) -> list[b
     def is_known(v: Term) -> bool:
         return isinstance(v, np.ndarray) or v in known
 
+    read = read_by(flat)
     for op in flat.operations:
-        own = uniform_results(op, [is_known(v) for v in op.inputs], platform)
+        own = uniform_results(op, [is_known(v) for v in op.inputs], platform, [v in read for v in op.outputs])
         known |= {v for v, u in zip(op.outputs, own, strict=True) if u}
     return [is_known(v) for v in flat.outputs]
 
 
-def uniform_results(op: Operation, operands: Sequence[bool], platform: str) -> list[bool]:
-    """Return whether each result of an operation is uniform, given which operands are."""
+def read_by(flat: Flat) -> set[Var]:
+    """Return the arrays that an operation or the caller reads."""
+    return {v for vs in (flat.outputs, *(op.inputs for op in flat.operations)) for v in vs if isinstance(v, Var)}
+
+
+def uniform_results(
+    op: Operation, operands: Sequence[bool], platform: str, used: Sequence[bool] | None = None
+) -> list[bool]:
+    """Return whether each result of an operation is uniform, given which operands are, and which results are `used`."""
     if op.name == "while":
-        return carried_by_while(op, operands, platform)
+        return carried_by_while(op, operands, platform, used)
     if op.name == "scan":
         (nc, nk), body = scan_lengths(op.params, len(op.inputs)), flatten(op.params["jaxpr"], platform)
         carry = carried_by_scan(op, operands, platform)
@@ -35,8 +43,14 @@ def uniform_results(op: Operation, operands: Sequence[bool], platform: str) -> l
     return [all(operands)] * len(op.outputs)
 
 
-def carried_by_while(op: Operation, operands: Sequence[bool], platform: str) -> list[bool]:
-    """Return whether each carried array of a `while` is uniform; if its length is not, no changed array is."""
+def carried_by_while(
+    op: Operation, operands: Sequence[bool], platform: str, used: Sequence[bool] | None = None
+) -> list[bool]:
+    """Return whether each carried array of a `while` is uniform; if its length is not, no changed array is.
+
+    In lock step a counter is, whose last value is not used: entries that are done do not read it.
+    """
+    free = [not u for u in used] if used and platform == TPU else [False] * len(op.outputs)
     p, nc = op.params, op.params["cond_nconsts"]
     nb = p["body_nconsts"]
     test, body = flatten(p["cond_jaxpr"], platform), flatten(p["body_jaxpr"], platform)
@@ -44,7 +58,7 @@ def carried_by_while(op: Operation, operands: Sequence[bool], platform: str) -> 
     while True:
         (is_same,) = uniform_outputs(test, [*operands[:nc], *carry], platform)
         new = uniform_outputs(body, [*operands[nc : nc + nb], *carry], platform)
-        kept = [c and n and is_same for c, n in zip(carry, new, strict=True)]
+        kept = [c and n and (is_same or f) for c, n, f in zip(carry, new, free, strict=True)]
         if kept == carry:
             return carry
         carry = kept

@@ -165,23 +165,39 @@ def _indices(points: list[SupportPoint]) -> Array:
 
 def _nearest_open_face(p: _Polytope) -> tuple[Array, Array]:
     """The open face nearest to the origin and its squared distance; infinite if there is none."""
+    return lax.platform_dependent(p.open, p.projection, p.nface, tpu=_nearest_of_all, default=_nearest_in_turn)
+
+
+def _nearest_of_all(is_open: Array, projection: Array, nface: Array) -> tuple[Array, Array]:
+    square = projection[:, 3]
+    real = is_open & (np.arange(len(square), dtype=np.int32) < nface) & (square == square)
+    square = jnp.where(real, square, jnp.inf)
+    return jnp.argmin(square).astype(jnp.int32), jnp.min(square)
+
+
+def _nearest_in_turn(is_open: Array, projection: Array, nface: Array) -> tuple[Array, Array]:
 
     def visit(i: Array, best: tuple[Array, Array]) -> tuple[Array, Array]:
-        square = jnp.where(row_at(p.open, i), row_at(p.projection, i)[3], jnp.inf)
+        square = jnp.where(row_at(is_open, i), row_at(projection, i)[3], jnp.inf)
         nearer = square < best[1]
         return jnp.where(nearer, i, best[0]), jnp.where(nearer, square, best[1])
 
-    return repeat(p.nface, visit, (jnp.int32(0), jnp.full((), jnp.inf, p.projection.dtype)))
+    return repeat(nface, visit, (jnp.int32(0), jnp.full((), jnp.inf, projection.dtype)))
 
 
 def _repeats(p: _Polytope, new: SupportPoint, numbered: tuple[Array, Array]) -> Array:
     """Whether a support point is a vertex of the polytope already, by the numbers of the shapes that have some."""
 
-    def visit(i: Array, found: Array) -> Array:
-        index = row_at(p.points.index, i)
-        return found | (((index[0] == new.i) | ~numbered[0]) & ((index[1] == new.j) | ~numbered[1]))
+    def is_same(one: Array, other: Array) -> Array:
+        return ((one == new.i) | ~numbered[0]) & ((other == new.j) | ~numbered[1])
 
-    return repeat(p.count, visit, jnp.array(False))
+    def in_turn(index: Array, count: Array) -> Array:
+        return repeat(count, lambda i, found: found | is_same(*split(row_at(index, i))), jnp.array(False))
+
+    def at_once(index: Array, count: Array) -> Array:
+        return jnp.any(is_same(*index.T) & (np.arange(len(index), dtype=np.int32) < count))
+
+    return lax.platform_dependent(p.points.index, p.count, tpu=at_once, default=in_turn)
 
 
 def _no_horizon(nface: int) -> _Horizon:

@@ -60,7 +60,9 @@ def hull_table(m: Any, geoms: np.ndarray) -> HullTable:
     first_edge = np.cumsum([0, *map(len, edges), 0]).astype(np.int32)
     scanned = vertex[scan] if len(vertex) else vertex
     tables = (components(m.mesh_vert, x, dtype) for x in (vertex, scanned))
-    hulls = Hulls(*tables, *map(jnp.asarray, (scan, first_edge, edge)))
+    of_vertex = np.repeat(np.arange(len(ids), dtype=np.int32), list(map(len, ids)))
+    of_vertex = of_vertex if len(vertex) else np.zeros(2 * SCAN_WIDTH, np.int32)
+    hulls = Hulls(*tables, *map(jnp.asarray, (scan, first_edge, edge, of_vertex)))
     rows = np.stack([ends, [*ends[1:], ends[-1]]], axis=1)
     return HullTable(hulls, first.astype(np.int32), rows.astype(np.int32), ids, of_geom, mesh)
 
@@ -191,11 +193,11 @@ def lowest_vertices(hulls: HullTable, g: Geoms, down: Array, count: Array) -> tu
     first, scan = gather(jnp.asarray(hulls.first_vertex), row), gather(jnp.asarray(hulls.scan), row)
 
     def search(hulls: Hulls, entry: tuple, _: Array) -> tuple[Array, Array]:
-        first, scan, down = entry
-        point, index = farthest_vertex(hulls, first, scan, split(down))
+        row, first, scan, down = entry
+        point, index = farthest_vertex(hulls, row, first, scan, split(down))
         return point[0], index
 
-    return first, for_each(search, hulls.hulls, (first, scan, down), count)[1]
+    return first, for_each(search, hulls.hulls, (row, first, scan, down), count)[1]
 
 
 def _vertex_neighbours(m: Any, mesh: int, ids: np.ndarray) -> np.ndarray:

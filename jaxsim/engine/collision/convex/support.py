@@ -15,7 +15,7 @@ from jax import lax
 from jaxsim.core.types import MINVAL, GeomType
 from jaxsim.math import component
 from jaxsim.math.arrays import gather, row_at, with_row
-from jaxsim.math.component import Vector, split
+from jaxsim.math.component import Vector, split, vector
 from jaxsim.math.safe import Array
 from jaxsim.xla.loops import repeat
 
@@ -34,7 +34,7 @@ class Hulls(NamedTuple):
     neighbours: `edge` (l,) lists those of vertex i from `first_edge[i]` to `first_edge[i + 1]`; none for small hulls.
     Entries of `edge` are padded by the vertex itself to a multiple of `CLIMB_WIDTH`, those of `scan` by its first
     vertex to a multiple of `SCAN_WIDTH`. `scan_vert` are the
-    components (k,) of the vertices in `scan`.
+    components (k,) of the vertices in `scan`. `row` (n,) is the row of each vertex's hull.
     """
 
     vert: Vector
@@ -42,6 +42,7 @@ class Hulls(NamedTuple):
     scan: Array
     first_edge: Array
     edge: Array
+    row: Array
 
 
 class ConvexShape(NamedTuple):
@@ -149,11 +150,30 @@ def _element(s: ConvexShape, d: Vector) -> tuple[Vector, Array]:
     return best, index
 
 
-def farthest_vertex(hulls: Hulls, first: Array, scanned: Array, d: Vector) -> tuple[Vector, Array]:
+def farthest_vertex(hulls: Hulls, row: Array, first: Array, scanned: Array, d: Vector) -> tuple[Vector, Array]:
     """The vertex of a hull farthest along d, in its geom's frame, and its number in the hull.
 
-    The best of those scanned (see `ConvexShape`), then uphill along edges.
+    The best of those scanned (see `ConvexShape`), then uphill along edges. In lock step on a TPU all vertices of all
+    hulls are compared: loads from a table at indices that differ between pairs cost more.
     """
+
+    def search(first: Array, *d: Array) -> tuple[Vector, Array]:
+        return _scan_and_climb(hulls, first, scanned, vector(d))
+
+    def compare(first: Array, *d: Array) -> tuple[Vector, Array]:
+        return _highest_of_all(hulls, row, first, vector(d))
+
+    return lax.platform_dependent(first, *d, tpu=compare, default=search)
+
+
+def _highest_of_all(hulls: Hulls, row: Array, first: Array, d: Vector) -> tuple[Vector, Array]:
+    heights = jnp.where(hulls.row == row, component.dot(hulls.vert, d), -jnp.inf)
+    at = jnp.argmax(heights).astype(jnp.int32)
+    here = np.arange(len(heights), dtype=np.int32) == at
+    return vector(jnp.sum(jnp.where(here, x, 0)) for x in hulls.vert), at - first
+
+
+def _scan_and_climb(hulls: Hulls, first: Array, scanned: Array, d: Vector) -> tuple[Vector, Array]:
     lanes = np.arange(SCAN_WIDTH, dtype=np.int32)
 
     def scan(i: Array, best: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -212,7 +232,7 @@ def farthest_point(types: tuple[int, ...], hulls: Hulls, s: ConvexShape, directi
         GeomType.ELLIPSOID: _ellipsoid,
         GeomType.CYLINDER: _cylinder,
         GeomType.BOX: _box,
-        GeomType.MESH: lambda s, d: farthest_vertex(hulls, s.first_vertex, s.scan, d),
+        GeomType.MESH: lambda s, d: farthest_vertex(hulls, s.row, s.first_vertex, s.scan, d),
         GeomType.HFIELD: _prism,
         GeomType.FLEX: _element,
     }
