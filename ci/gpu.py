@@ -28,7 +28,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 480.0  # s
@@ -44,17 +44,32 @@ MODELS = {
     "bench": ROBOTS,
 }
 WORLDS = {"thirty_boxes": 1024}  # at most
+
+
+class Platform(NamedTuple):
+    """What is measured on a kind of device: the script, its pieces, worlds, other simulators, and whose kernels."""
+
+    name: str
+    script: str
+    models: dict[str, tuple[str, ...]]
+    tests: tuple[str, ...]
+    nworld: int
+    against: str
+    line: str  # of a profile, which lists the kernels
+
+    def missing(self) -> list[str]:
+        """Tests and models that the script names and that do not exist."""
+        named = [test_path(x) for x in self.tests]
+        named += [f"models/{x}.xml" for models in self.models.values() for x in models]
+        return [x for x in dict.fromkeys(named) if not (ROOT / x).is_file()]
+
+
+GPU = Platform("gpu", __file__, MODELS, TESTS, 8192, "mjx,mjwarp", "Stream")
 PARITY = 2e-3  # largest difference of qacc after a settled state, of its largest entry, in single precision
 EQUAL = 1e-2  # median over worlds of the largest difference of a native program's answer from XLA's, of its largest
 KERNELS = 16  # of a program that are listed, by time
 Figures = dict[str, Any]
 Tree = Any  # of arrays
-
-
-def missing() -> list[str]:
-    """Tests and models that this script names and that do not exist."""
-    named = [test_path(x) for x in TESTS] + [f"models/{x}.xml" for models in MODELS.values() for x in models]
-    return [x for x in dict.fromkeys(named) if not (ROOT / x).is_file()]
 
 
 def test_path(name: str) -> str:
@@ -64,8 +79,8 @@ def test_path(name: str) -> str:
 
 def all_pieces(args: argparse.Namespace) -> list[str]:
     """Names of pieces: kind and subject."""
-    found = [f"{kind}:{x}" for kind, models in MODELS.items() for x in (args.models or models)]
-    return found + [f"tests:{path}" for path in TESTS]
+    found = [f"{kind}:{x}" for kind, models in args.platform.models.items() for x in (args.models or models)]
+    return found + [f"tests:{path}" for path in args.platform.tests]
 
 
 def chosen(args: argparse.Namespace) -> list[str]:
@@ -94,7 +109,7 @@ def command_of(piece: str, args: argparse.Namespace, out: str) -> list[str]:
         command = [sys.executable, "-m", "jaxsim", "bench", model_path(subject), "--nworld", str(args.nworld)]
         command += ["--nstep", str(args.nstep), "--json", out, *(["--against", args.against] if args.against else [])]
         return command
-    own = [sys.executable, __file__, "--inside", piece, "--out", out, "--turn", str(args.turn)]
+    own = [sys.executable, args.platform.script, "--inside", piece, "--out", out, "--turn", str(args.turn)]
     return [*own, "--nworld", str(args.nworld), "--nstep", str(args.nstep)]
 
 
@@ -163,7 +178,7 @@ def measured(program: Callable[[], Tree], times: int, args: argparse.Namespace) 
     with turn(args):
         first, second = (jax.tree.leaves(jax.tree.map(np.asarray, program())) for _ in range(2))
         seconds = best_time(program)
-        kernels, told = kernel_times(program, times)
+        kernels, told = kernel_times(program, times, args.platform)
     same = all(np.array_equal(x, y, equal_nan=True) for x, y in zip(first, second, strict=True))
     finite = float(np.isfinite(np.concatenate([x.ravel() for x in first if x.dtype.kind == "f"])).mean())
     stats = jax.devices()[0].memory_stats() or {}
@@ -171,7 +186,7 @@ def measured(program: Callable[[], Tree], times: int, args: argparse.Namespace) 
     return found | {"peak_mb": stats.get("peak_bytes_in_use", 0) / 1e6}
 
 
-def kernel_times(program: Callable[[], Tree], times: int) -> tuple[list[list[Any]], str]:
+def kernel_times(program: Callable[[], Tree], times: int, platform: Platform) -> tuple[list[list[Any]], str]:
     """Microseconds and launches of each kernel, of one of `times`, with its name; and what one event says."""
     import jax
 
@@ -182,7 +197,8 @@ def kernel_times(program: Callable[[], Tree], times: int) -> tuple[list[list[Any
         planes = list(jax.profiler.ProfileData.from_file(str(files[-1])).planes) if files else []
         spent: dict[str, list[float]] = defaultdict(lambda: [0.0, 0])
         told = ""
-        for line in (line for p in planes if "/device:GPU" in p.name for line in p.lines if "Stream" in line.name):
+        mine = (p for p in planes if f"/device:{platform.name.upper()}" in p.name)
+        for line in (line for p in mine for line in p.lines if platform.line in line.name):
             for event in line.events:
                 stats = dict(event.stats)
                 name = f"{event.name} {str(stats.get('kernel_details', '')).split(' occ')[0]}".strip()
@@ -339,24 +355,25 @@ def device() -> str:
     return (done.stdout.strip().splitlines() or [done.stderr.strip()[-200:]])[-1]
 
 
-def main() -> int:
+def main(platform: Platform = GPU, text: str | None = __doc__) -> int:
     """Run the command line and return the number of pieces that failed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pieces", nargs="*")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--models", nargs="*", help="instead of the models of each piece: names or files")
-    parser.add_argument("--nworld", type=int, default=8192)
+    parser.add_argument("--nworld", type=int, default=platform.nworld)
     parser.add_argument("--nstep", type=int, default=100)
     parser.add_argument("--small", action="store_true", help="2 worlds, 2 steps: whether the pieces work")
-    parser.add_argument("--against", default="mjx,mjwarp")
+    parser.add_argument("--against", default=platform.against)
     parser.add_argument("--jobs", type=int, default=1, help="pieces at a time; they take turns to measure")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds of a piece")
-    parser.add_argument("--out", type=Path, default=Path("gpu.json"))
+    parser.add_argument("--out", type=Path, default=Path(f"{platform.name}.json"))
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("--turn", default=Path(tempfile.gettempdir()) / "jaxsim_gpu_turn", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if missing():
-        raise SystemExit(f"this script names what does not exist: {', '.join(missing())}")
+    args.platform = platform
+    if missing := platform.missing():
+        raise SystemExit(f"this script names what does not exist: {', '.join(missing)}")
     if args.small:
         args.nworld = args.nstep = 2
     if args.inside:
@@ -370,8 +387,8 @@ def main() -> int:
     lock = threading.Lock()
     with ThreadPoolExecutor(args.jobs) as pool:
         list(pool.map(lambda piece: note(piece, args, report, lock), pieces))
-    if not report["device"].startswith("gpu"):
-        print(f"no GPU found: these figures are of {report['device']}")
+    if not report["device"].startswith(platform.name):
+        print(f"no {platform.name.upper()} found: these figures are of {report['device']}")
     print("| piece | result | time | figures |\n| --- | --- | --- | --- |")
     print("\n".join(line(p, r) for p, r in report["pieces"].items()))
     failed = [p for p in pieces if report["pieces"][p]["status"]]

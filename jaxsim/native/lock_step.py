@@ -23,6 +23,7 @@ from jaxsim.native.uniform import carried_by_scan, carried_by_while, read_by
 from jaxsim.xla.compat import scan_lengths
 
 LANES = 128  # of a TPU's vectors
+MOST_TURNS = 2  # of a loop that is written out
 SMALL_TABLE = 32  # rows of a table that are compared one by one; larger ones are a product with zeros and ones
 MIN_VECTOR_ROWS = 8  # vectors of a register
 
@@ -232,18 +233,29 @@ def _is_at(ndim: int, axis: int, n: int, at: Array) -> Array:
 
 
 def _product(lanes: _Lanes, table: Array, at: Array) -> Array:
-    """Return rows `at` of a table (n, k) as (k, rows, LANES): a product with a matrix of zeros and ones, exact."""
-    n, dtype = len(table), table.dtype
-    real = jnp.issubdtype(dtype, jnp.floating)
+    """Return rows `at` of a table (n, k) as (k, rows, LANES).
+
+    Rows lie in blocks, of which there are no more than a matrix unit has columns. The block is a product with a matrix
+    of zeros and ones, which is exact, and the row in it is found by comparing.
+    """
+    dtype, k = table.dtype, table.shape[1]
+    width = -(-len(table) // LANES)
+    table = jnp.pad(table, ((0, -len(table) % width), (0, 0))).reshape(-1, width * k)
+    found = _block(lanes, table, at // width).reshape(width, k, *lanes.shape)
+    return _chosen(found, 0, width, at % width)[0].astype(dtype)
+
+
+def _block(lanes: _Lanes, table: Array, at: Array) -> Array:
+    real = jnp.issubdtype(table.dtype, jnp.floating)
     if not real:  # halves of 16 bits are exact in single precision
         table = jnp.concatenate([table >> 16, table & 0xFFFF], axis=1)
-    number = dtype if real else jnp.float32
-    ones = (lax.broadcasted_iota(jnp.int32, (n, *lanes.shape), 0) == at[None]).astype(number)
+    number = table.dtype if real else jnp.float32
+    ones = (lax.broadcasted_iota(jnp.int32, (len(table), *lanes.shape), 0) == at[None]).astype(number)
     found = jnp.einsum("nk,nrl->krl", table.astype(number), ones, precision=lax.Precision.HIGHEST)
     if real:
         return found
     high, low = jnp.split(found.astype(jnp.int32), 2)
-    return ((high << 16) + low).astype(dtype)
+    return (high << 16) + low
 
 
 def _dynamic_update_slice(lanes: _Lanes, op: Operation, operands: list[Operand]) -> Array:
@@ -355,7 +367,8 @@ def _scan(
         return packed(found[:nk]), [_value(v) for v in found[nk:]]
 
     rows = [_value(v) for v in operands[nc + nk :]]
-    carry, out = lax.scan(step, packed(operands[nc : nc + nk]), rows, p["length"], p["reverse"])
+    whole = p["length"] <= MOST_TURNS
+    carry, out = lax.scan(step, packed(operands[nc : nc + nk]), rows, p["length"], p["reverse"], unroll=whole or 1)
     kept = [x if u else Each(x) for x, u in zip(carry, carried, strict=True)]
     return [*kept, *(Each(x) if e else x for x, e in zip(out, kinds, strict=True))]
 

@@ -35,7 +35,8 @@ from jaxsim.xla.loops import repeat
 
 CHUNK = 1 << 14  # entries of a batch, where there are many
 
-LOCK_STEP = 1 << 12  # entries that are searched in lock step
+# Entries that are searched in lock step on a TPU: all, if there are no more than this, or fewer at a time.
+LOCK_STEP, LOCK_STEP_PART = 1 << 12, 1 << 10
 
 # A search: (values that all entries of a world share, an entry's row, whether it is real) -> a tree of arrays.
 Search = Callable[[Any, Any, Array], Any]
@@ -243,7 +244,7 @@ def lock_step(plan: _Plan, axes: Sequence[int | None], leaves: list[Array], coun
     """
     search, split, length, width, dtype, _ = plan
     size = len(count)
-    step = min(length, max(1, LOCK_STEP // size))  # entries of each world at a time
+    step = length if size * length <= LOCK_STEP else max(1, LOCK_STEP_PART // size)  # entries of each world at a time
     turns = -(-length // step)
     rows = rows_of(size * step)
     entry = [x.shape[(a is not None) + (i >= split) :] for i, (x, a) in enumerate(zip(leaves, axes, strict=True))]

@@ -169,8 +169,7 @@ def farthest_vertex(hulls: Hulls, row: Array, first: Array, scanned: Array, d: V
 def _highest_of_all(hulls: Hulls, row: Array, first: Array, d: Vector) -> tuple[Vector, Array]:
     heights = jnp.where(hulls.row == row, component.dot(hulls.vert, d), -jnp.inf)
     at = jnp.argmax(heights).astype(jnp.int32)
-    here = np.arange(len(heights), dtype=np.int32) == at
-    return vector(jnp.sum(jnp.where(here, x, 0)) for x in hulls.vert), at - first
+    return split(row_at(jnp.stack(hulls.vert, axis=1), at)), at - first
 
 
 def _scan_and_climb(hulls: Hulls, first: Array, scanned: Array, d: Vector) -> tuple[Vector, Array]:
