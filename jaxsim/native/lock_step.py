@@ -299,6 +299,10 @@ def _gather(lanes: _Lanes, op: Operation, operands: list[Operand]) -> Array | No
     if tuple(op.params["slice_sizes"]) != (*(1,) * k, *shape[k:]):
         return None
     count, n = math.prod(of[:-1]), math.prod(shape[:k])
+    if isinstance(index, np.ndarray):
+        at = np.clip(index, 0, np.array(shape[:k]) - 1).reshape(count, k)
+        rows = jnp.concatenate([_each(x)[tuple(slice(i, i + 1) for i in row)] for row in at])
+        return rows.reshape(*op.outputs[0].shape, *lanes.shape)
     index = lanes.spread(index, of).reshape(count, k, *lanes.shape)
     at = sum(
         jnp.clip(index[:, i], 0, shape[i] - 1).astype(jnp.int32) * np.int32(math.prod(shape[i + 1 : k]))

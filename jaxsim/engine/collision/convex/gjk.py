@@ -260,6 +260,46 @@ def _signed_volumes(w: Array, n: Array) -> Array:
 
 def _nearest_face(w: Array, within: Array, n: Array) -> Array:
     """Weights (4,) of the nearest point of the faces of w (4, 3) not `within` (4,), or of the last one if n = 3."""
+    return lax.platform_dependent(w, within, n, tpu=_nearest_of_faces, default=_nearest_face_in_turn)
+
+
+def _nearest_of_faces(w: Array, within: Array, n: Array) -> Array:
+    """The same for all faces and sides at once."""
+    v = [component.vector(w[TRIANGLES[:, k], i] for i in range(3)) for k in range(3)]
+    weight = _weights_of_triangles(v)
+    x = [sum(weight[k] * v[k][i] for k in range(3)) for i in range(3)]
+    square = component.dot(x, x)
+    use = ~within & ((n != 3) | (np.arange(4) == 3)) & (square == square)
+    best = jnp.argmin(jnp.where(use, square, jnp.inf)).astype(jnp.int32)
+    zero = jnp.zeros((), w.dtype)
+    corners = TRIANGLES[:, :3].tolist()
+    full = jnp.stack(
+        [jnp.stack([weight[row.index(j)][i] if j in row else zero for j in range(4)]) for i, row in enumerate(corners)]
+    )
+    return jnp.where(jnp.any(use), row_at(full, best), 0)
+
+
+def _weights_of_triangles(v: list[Vector]) -> list[Array]:
+    """As `_triangle_weights`, of several triangles of these three corners."""
+    normal, has_area = project_origin(*v)
+    part, total = barycentric_areas(*v, normal)
+    within = [_same_sign(total, x) for x in part]
+    best, out = jnp.full_like(total, jnp.inf), [jnp.zeros_like(total)] * 3
+    for i in (2, 1, 0):
+        a, b, _ = SIDES[i].tolist()
+        weight = _segment_weights(v[a], v[b])
+        x = component.add(component.scale(weight[0], v[a]), component.scale(weight[1], v[b]))
+        square = component.dot(x, x)
+        nearer = (square <= best) & (~within[i] | ~has_area) & (has_area if i < 2 else True)
+        full = {a: weight[0], b: weight[1]}
+        best = jnp.where(nearer, square, best)
+        out = [jnp.where(nearer, full.get(k, 0), x) for k, x in enumerate(out)]
+    scale = jnp.where(total == 0, 1, total)
+    inside = within[0] & within[1] & within[2] & has_area
+    return [jnp.where(inside, x / scale, y) for x, y in zip(part, out, strict=True)]
+
+
+def _nearest_face_in_turn(w: Array, within: Array, n: Array) -> Array:
     table = jnp.asarray(TRIANGLES)
 
     def visit(i: Array, best: tuple[Array, Array]) -> tuple[Array, Array]:
