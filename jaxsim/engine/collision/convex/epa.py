@@ -37,21 +37,40 @@ SEGMENT_POLYTOPE = np.array([[0, 2, 3], [0, 4, 2], [0, 3, 4], [1, 3, 2], [1, 2, 
 TRIANGLE_POLYTOPE = np.array([[4, 0, 1], [4, 2, 0], [4, 1, 2], [3, 1, 0], [3, 0, 2], [3, 2, 1]], np.int32)
 TETRAHEDRON_POLYTOPE = np.array([[0, 1, 2], [0, 3, 1], [0, 2, 3], [3, 2, 1]], np.int32)
 INITIAL_FACES = 6  # at most
+VERTEX_BITS, FACE_BITS = 10, 11  # of an edge's code: there are at most 1,005 vertices and twice as many faces
 
 
-def _adjacent_faces(verts: np.ndarray) -> np.ndarray:
-    """The face (F, 3) across each edge, from vertex i to vertex i + 1, of the faces (F, 3) of a polytope."""
+def _edge_code(vertex: Array, face: Array, edge: Array | int) -> Array:
+    """An edge of a face as one number: its first vertex, the face across it, and the number of the edge there."""
+    return vertex | (face << np.int32(VERTEX_BITS)) | (edge << np.int32(VERTEX_BITS + FACE_BITS))
+
+
+def _first_vertex(code: Array) -> Array:
+    return code & np.int32((1 << VERTEX_BITS) - 1)
+
+
+def _across(code: Array) -> tuple[Array, Array]:
+    """The face across an edge, and the number of the edge there."""
+    above = code >> np.int32(VERTEX_BITS)
+    return above & np.int32((1 << FACE_BITS) - 1), above >> np.int32(FACE_BITS)
+
+
+def _edge_codes(verts: np.ndarray) -> np.ndarray:
+    """Codes (F, 3) of the edges, from vertex i to vertex i + 1, of the faces (F, 3) of a polytope."""
     ends = np.roll(verts, -1, axis=1)
-    back = (verts[:, :, None, None] == ends) & (ends[:, :, None, None] == verts)
-    return np.argmax(back.any(axis=3), axis=2).astype(np.int32)
+    back = ((verts[:, :, None, None] == ends) & (ends[:, :, None, None] == verts)).reshape(*verts.shape, -1)
+    place = np.argmax(back, axis=2).astype(np.int32)
+    return _edge_code(verts, place // 3, place % 3)
 
 
-def _padded(verts: np.ndarray) -> np.ndarray:
-    """Vertices and adjacent faces (6, 6) of a polytope."""
-    return np.resize(np.concatenate([verts, _adjacent_faces(verts)], axis=1), (INITIAL_FACES, 6))
+def _padded(x: np.ndarray) -> np.ndarray:
+    """Rows of a polytope's faces, as many as all have."""
+    return np.resize(x, (INITIAL_FACES, 3))
 
 
-POLYTOPES = np.stack([_padded(p) for p in (SEGMENT_POLYTOPE, TRIANGLE_POLYTOPE, TETRAHEDRON_POLYTOPE)])
+INITIAL = SEGMENT_POLYTOPE, TRIANGLE_POLYTOPE, TETRAHEDRON_POLYTOPE
+POLYTOPES = np.stack([_padded(p) for p in INITIAL])
+POLYTOPE_EDGES = np.stack([_padded(_edge_codes(p)) for p in INITIAL])
 OF_SEGMENT, OF_TRIANGLE, OF_TETRAHEDRON = range(3)
 FACES_OF_KIND = np.array([6, 6, 4], np.int32)
 
@@ -69,7 +88,7 @@ class EpaResult(NamedTuple):
 
 class _Polytope(NamedTuple):
     points: SupportPoints  # (V,)
-    faces: Array  # (F, 6) vertices of each face, and the face across each edge from vertex i to vertex i + 1
+    faces: Array  # (F, 3) codes of the edges of each face, see `_edge_code`
     projection: Array  # (F, 4) origin projected on each face, and the square of its distance
     open: Array  # (F,) whether the face may still be expanded
     count: Array  # number of vertices
@@ -85,7 +104,7 @@ class _Horizon(NamedTuple):
     nseen: Array
     faces: Array  # (F,) the faces seen
     nedge: Array
-    edges: Array  # (F, 4) of the horizon: vertices, the face beyond, and its edge
+    edges: Array  # (F, 2) of the horizon, as edges of the faces seen: code and second vertex
 
 
 class _EpaState(NamedTuple):
@@ -126,7 +145,7 @@ def epa(
         p = s.polytope
         best, lower2 = _nearest_open_face(p)
         beyond_upper = lower2 > slack * s.upper * s.upper
-        face = jnp.where(beyond_upper, s.face, row_at(p.faces, best)[:3])
+        face = jnp.where(beyond_upper, s.face, _first_vertex(row_at(p.faces, best)))
         normal = component.where(beyond_upper, s.normal, split(row_at(p.projection, best)[:3]))
         lower = jnp.sqrt(jnp.where(lower2 > 0, lower2, 1))
         has_direction = lower > MINVAL
@@ -142,7 +161,7 @@ def epa(
         running = ~end & ~degenerate & (s.k + 1 < iterations)
         return _EpaState(running, s.k + 1, p, horizon, face, normal, valid, upper)
 
-    first = start.faces[0, :3], split(start.projection[0, :3])
+    first = _first_vertex(start.faces[0]), split(start.projection[0, :3])
     begin = active & usable
     s = _EpaState(
         begin, jnp.int32(0), start, _no_horizon(len(start.faces)), *first, begin, jnp.full((), jnp.inf, dtype)
@@ -203,7 +222,7 @@ def _repeats(p: _Polytope, new: SupportPoint, numbered: tuple[Array, Array]) -> 
 def _no_horizon(nface: int) -> _Horizon:
     none = jnp.zeros(nface, jnp.int32)
     zero = jnp.int32(0)
-    return _Horizon(zero, jnp.zeros(2 * nface + 4, jnp.int32), none, zero, none, zero, jnp.zeros((nface, 4), jnp.int32))
+    return _Horizon(zero, jnp.zeros(2 * nface + 4, jnp.int32), none, zero, none, zero, jnp.zeros((nface, 2), jnp.int32))
 
 
 def _walk(
@@ -223,19 +242,17 @@ def _walk(
         face, edge = lax.div(item, np.int32(4)), lax.rem(item, np.int32(4))
         following = jnp.where(edge == 2, 0, edge + 1)
         mine = row_at(p.faces, face)
-        beyond = row_at(mine, 3 + edge)
+        code = row_at(mine, edge)
+        beyond, back = _across(code)
         x, y, z, square = split(row_at(p.projection, beyond))
         height = component.dot((x, y, z), w) - square
         seen = row_at(h.seen, beyond)
         is_new = seen != count
         sees = is_new & (height > MINVAL + rounding * jnp.sqrt(square * w2))
-        across = row_at(p.faces, beyond)
-        back = jnp.where(across[3] == face, 0, jnp.where(across[4] == face, 1, 2))
         push = jnp.stack(
             [4 * beyond + jnp.where(back == 0, 2, back - 1), 4 * beyond + jnp.where(back == 2, 0, back + 1)]
         )
-        ends = row_at(mine, edge), row_at(mine, following)
-        row = jnp.stack([*ends, beyond, back])
+        row = jnp.stack([code, _first_vertex(row_at(mine, following))])
         # what does not hold is written behind the last entry in use
         return _Horizon(
             top=h.top - 1 + jnp.where(sees, 2, 0),
@@ -274,16 +291,18 @@ def _expanded(
     def add(i: Array, state: tuple[_Polytope, Array]) -> tuple[_Polytope, Array]:
         q, degenerate = state
         following = jnp.where(i + 1 < h.nedge, i + 1, 0)
-        u, v, beyond, back = split(row_at(h.edges, i))
+        code, v = split(row_at(h.edges, i))
+        u, (beyond, back) = _first_vertex(code), _across(code)
         at = slot(i)
         before = slot(jnp.where(i > 0, i - 1, h.nedge - 1))
-        row = jnp.stack([count, u, v, before, beyond, slot(following)])
+        row = jnp.stack([_edge_code(count, before, np.int32(2)), code, _edge_code(v, slot(following), np.int32(0))])
         projection, has_area = project_origin(q.points.at(v).w, q.points.at(u).w, new.w)
         square = component.dot(projection, projection)
         faces = with_row(q.faces, at, row)
-        faces = lax.dynamic_update_slice(faces, at[None, None], (beyond, 3 + back), allow_negative_indices=False)
+        own = _edge_code(v, at, np.int32(1))[None, None]
+        faces = lax.dynamic_update_slice(faces, own, (beyond, back), allow_negative_indices=False)
         opened = (square * slack >= lower2) & (square <= slack * upper * upper)
-        degenerate |= ~has_area | (square == 0) | (row_at(h.edges, following)[0] != v)
+        degenerate |= ~has_area | (square == 0) | (_first_vertex(row_at(h.edges, following)[0]) != v)
         return q._replace(
             faces=faces,
             projection=with_row(q.projection, at, jnp.stack([*projection, square])),
@@ -353,7 +372,7 @@ def _initial_polytope(
 
     return _Polytope(
         points,
-        pad(row_at(tables, kind)),
+        pad(row_at(jnp.asarray(POLYTOPE_EDGES), kind)),
         pad(projection),
         jnp.arange(2 * nvert) < nface,
         jnp.where(nface == 4, 4, 5).astype(jnp.int32),

@@ -161,12 +161,13 @@ def farthest_vertex(hulls: Hulls, row: Array, first: Array, scanned: Array, d: V
         return _scan_and_climb(hulls, first, scanned, vector(d))
 
     def compare(first: Array, *d: Array) -> tuple[Vector, Array]:
-        return _highest_of_all(hulls, row, first, vector(d))
+        return highest_of_all(hulls, row, first, vector(d))
 
     return lax.platform_dependent(first, *d, tpu=compare, default=search)
 
 
-def _highest_of_all(hulls: Hulls, row: Array, first: Array, d: Vector) -> tuple[Vector, Array]:
+def highest_of_all(hulls: Hulls, row: Array, first: Array, d: Vector) -> tuple[Vector, Array]:
+    """`farthest_vertex` by comparing the vertices of all hulls."""
     heights = jnp.where(hulls.row == row, component.dot(hulls.vert, d), -jnp.inf)
     at = jnp.argmax(heights).astype(jnp.int32)
     return split(row_at(jnp.stack(hulls.vert, axis=1), at)), at - first

@@ -1,4 +1,4 @@
-"""Support points of large hulls by hill climbing, and of prisms."""
+"""Support points of large hulls and of prisms."""
 
 from functools import partial
 
@@ -6,15 +6,18 @@ import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
+import pytest
 
 import jaxsim
 from jaxsim.core.types import GeomType
 from jaxsim.engine.collision.convex.hull import CLIMB_MIN_VERTICES, hull_table
-from jaxsim.engine.collision.convex.support import ConvexShape, farthest_point, farthest_vertex
+from jaxsim.engine.collision.convex.support import ConvexShape, farthest_point, farthest_vertex, highest_of_all
 from jaxsim.math.component import split
 
 
-def test_hill_climbing_ends_at_the_farthest_vertex():
+@pytest.mark.parametrize("compare_all", [False, True])
+def test_the_search_of_a_hull_ends_at_the_farthest_vertex(compare_all):
+    """By hill climbing, or among all vertices of all hulls as on a TPU."""
     rng = np.random.default_rng(0)
     points = rng.standard_normal((CLIMB_MIN_VERTICES + 50, 3))
     points *= np.array([0.4, 0.3, 0.2]) / np.linalg.norm(points, axis=1, keepdims=True)
@@ -30,7 +33,8 @@ def test_hill_climbing_ends_at_the_farthest_vertex():
     assert table.hulls.first_edge[1] > 0  # it is climbed
     directions = np.concatenate([rng.standard_normal((200, 3)), np.eye(3), -np.eye(3)])
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    search = partial(farthest_vertex, table.hulls, jnp.int32(0), jnp.asarray(table.scan[0]))
+    climb = partial(farthest_vertex, table.hulls, jnp.int32(0), jnp.int32(0), jnp.asarray(table.scan[0]))
+    search = partial(highest_of_all, table.hulls, jnp.int32(0), jnp.int32(0)) if compare_all else climb
     found, index = jax.jit(jax.vmap(lambda d: search(split(d))))(directions)
     np.testing.assert_array_equal(index, np.argmax(vert @ directions.T, axis=0))
     np.testing.assert_array_equal(np.stack(found, axis=-1), vert[index])
