@@ -19,8 +19,8 @@ MOST_TURNS = 4  # iterations of a loop that is unrolled, so that primitives of B
 PLAIN_FORMS: dict[str, Callable[[Any], Any]] = {}
 CORE_FORMS: dict[str, Callable[[Any], Any]] = {}  # the same for one world on a core, with calls of native programs
 SYMMETRIC = Primitive("symmetric_matrix")  # the function of `hints.py` of that name
-# Targets of a program: threads of a GPU, vectors of worlds on a CPU, one world on a core, or entries of a search in lock
-# step on a TPU. The first three take the GPU's branch where a function has one branch for each platform.
+# Targets of a program: threads of a GPU, vectors of worlds on a CPU, one world on a core, or entries of a search in
+# lock step on a TPU. The first three take the GPU's branch where a function has one branch for each platform.
 GPU, VECTORS, CORE, TPU = "cuda", "vectors", "core", "tpu"
 # jaxsim's own primitives that are not inlined. Those of BETWEEN are separate kernels, between other kernels of a GPU.
 BETWEEN = ("constraint_solve", "pool")

@@ -27,14 +27,12 @@ MOST_TURNS = 2  # of a loop that is written out
 SMALL_TABLE = 32  # rows of a table that are compared one by one; larger ones are a product with zeros and ones
 MIN_VECTOR_ROWS = 8  # vectors of a register
 
-ELEMENTWISE = frozenset(
-    "abs acos acosh add and asin asinh atan atan2 atanh cbrt ceil clamp convert_element_type copy cos cosh div eq erf "
-    "exp exp2 expm1 floor ge gt integer_pow is_finite le log log1p logistic lt max min mul ne neg nextafter not or pow "
-    "rem round rsqrt select_n shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square sub tan "
-    "tanh xor".split()
-)
-REDUCTIONS = frozenset("reduce_sum reduce_prod reduce_max reduce_min reduce_and reduce_or reduce_xor".split())
-REDUCTIONS |= {"argmax", "argmin", "cumsum", "cumprod", "cummax", "cummin", "transpose", "squeeze"}
+ELEMENTWISE = """abs acos acosh add and asin asinh atan atan2 atanh cbrt ceil clamp convert_element_type copy cos cosh
+div eq erf exp exp2 expm1 floor ge gt integer_pow is_finite le log log1p logistic lt max min mul ne neg nextafter not or
+pow rem round rsqrt select_n shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square sub tan
+tanh xor"""
+ALONG_AXES = """reduce_sum reduce_prod reduce_max reduce_min reduce_and reduce_or reduce_xor argmax argmin cumsum
+cumprod cummax cummin transpose squeeze"""
 
 
 class Each(NamedTuple):
@@ -103,7 +101,7 @@ def _results(
     if not any(isinstance(v, Each) for v in operands):
         found = op.primitive.bind(*operands, **op.params)
         return found if op.primitive.multiple_results else [found]
-    if op.name in ELEMENTWISE:
+    if op.name in _ELEMENTWISE:
         return [Each(_elementwise(lanes, op, operands))]
     rule = _RULES.get(op.name)
     found = rule(lanes, op, operands) if rule else None
@@ -406,10 +404,11 @@ def _cond(
     return [Each(x) for x in out]
 
 
+_ELEMENTWISE = frozenset(ELEMENTWISE.split())
 _LOOPS = ("while", "scan")
 _CONTROL: dict[str, Callable[..., Sequence[Operand]]] = {"while": _while, "scan": _scan, "cond": _cond}
 _RULES: dict[str, Callable[[_Lanes, Operation, list[Operand]], Array | None]] = {
-    **dict.fromkeys(REDUCTIONS, _same),
+    **dict.fromkeys(ALONG_AXES.split(), _same),
     "broadcast_in_dim": _broadcast,
     **dict.fromkeys(("reshape", "expand_dims"), _reshape),
     "concatenate": _concatenate,

@@ -84,8 +84,7 @@ def test_searches_of_all_worlds_in_lock_step_give_what_they_give_one_by_one(monk
     """Entries of all worlds together, or first the first ones of all, then the second ones."""
     monkeypatch.setattr(pool, "LOCK_STEP", part)
     monkeypatch.setattr(pool, "LOCK_STEP_PART", part)
-    in_step = lambda plan, worlds, count, x: [pool.lock_step(plan, *pool._full(plan, worlds, count, x))]  # noqa: E731
-    monkeypatch.setitem(pool.POOL.programs, "cpu", in_step)
+    monkeypatch.setitem(pool.POOL.programs, "cpu", pool.POOL.programs["tpu"])
     found = jax.jit(jax.vmap(partial(run), in_axes=(None, 0, 0)))(2.0, NUMBERS[0], COUNTS[0])
     wanted = [expected(np.float32(2), *x) for x in zip(NUMBERS[0], COUNTS[0], strict=True)]
     assert_same(found, jax.tree.map(lambda *x: np.stack(x), *wanted))
