@@ -261,7 +261,7 @@ def _dynamic_update_slice(lanes: _Lanes, op: Operation, operands: list[Operand])
     shape, size = op.inputs[0].shape, op.inputs[1].shape
     x, new = lanes.spread(x, shape), lanes.spread(new, size)
     if not any(isinstance(s, Each) for s in starts):
-        return lax.dynamic_update_slice(x, new, (*starts, 0, 0))
+        return lax.dynamic_update_slice(x, new, (*map(_value, starts), 0, 0))
     mine = [d for d, s in enumerate(starts) if isinstance(s, Each) or size[d] != shape[d]]
     first = {d: jnp.clip(_value(starts[d]), 0, shape[d] - size[d]) for d in mine}
     for offset in np.ndindex(*(size[d] for d in mine)):
@@ -302,10 +302,9 @@ def _gather(lanes: _Lanes, op: Operation, operands: list[Operand]) -> Array | No
         rows = jnp.concatenate([_each(x)[tuple(slice(i, i + 1) for i in row)] for row in at])
         return rows.reshape(*op.outputs[0].shape, *lanes.shape)
     index = lanes.spread(index, of).reshape(count, k, *lanes.shape)
-    at = sum(
-        jnp.clip(index[:, i], 0, shape[i] - 1).astype(jnp.int32) * np.int32(math.prod(shape[i + 1 : k]))
-        for i in range(k)
-    )
+    at = jnp.zeros((count, *lanes.shape), jnp.int32)
+    for i in range(k):
+        at += jnp.clip(index[:, i], 0, shape[i] - 1).astype(jnp.int32) * np.int32(math.prod(shape[i + 1 : k]))
     flat = (n, *shape[k:])
     x = Each(x.x.reshape(*flat, *lanes.shape)) if isinstance(x, Each) else jnp.asarray(x).reshape(flat)
     return _taken(lanes, x, 0, [at[i] for i in range(count)]).reshape(*op.outputs[0].shape, *lanes.shape)

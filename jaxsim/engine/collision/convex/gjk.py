@@ -265,9 +265,10 @@ def _nearest_face(w: Array, within: Array, n: Array) -> Array:
 
 def _nearest_of_faces(w: Array, within: Array, n: Array) -> Array:
     """The same for all faces and sides at once."""
-    v = [component.vector(w[TRIANGLES[:, k], i] for i in range(3)) for k in range(3)]
-    weight = _weights_of_triangles(v)
-    x = [sum(weight[k] * v[k][i] for k in range(3)) for i in range(3)]
+    v1, v2, v3 = (component.vector(w[TRIANGLES[:, k], i] for i in range(3)) for k in range(3))
+    weight = _weights_of_triangles(v1, v2, v3)
+    x = component.add(component.scale(weight[0], v1), component.scale(weight[1], v2))
+    x = component.add(x, component.scale(weight[2], v3))
     square = component.dot(x, x)
     use = ~within & ((n != 3) | (np.arange(4) == 3)) & (square == square)
     best = jnp.argmin(jnp.where(use, square, jnp.inf)).astype(jnp.int32)
@@ -279,10 +280,11 @@ def _nearest_of_faces(w: Array, within: Array, n: Array) -> Array:
     return jnp.where(jnp.any(use), row_at(full, best), 0)
 
 
-def _weights_of_triangles(v: list[Vector]) -> list[Array]:
+def _weights_of_triangles(v1: Vector, v2: Vector, v3: Vector) -> list[Array]:
     """As `_triangle_weights`, of several triangles of these three corners."""
-    normal, has_area = project_origin(*v)
-    part, total = barycentric_areas(*v, normal)
+    v = v1, v2, v3
+    normal, has_area = project_origin(v1, v2, v3)
+    part, total = barycentric_areas(v1, v2, v3, normal)
     within = [_same_sign(total, x) for x in part]
     best, out = jnp.full_like(total, jnp.inf), [jnp.zeros_like(total)] * 3
     for i in (2, 1, 0):
