@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 480.0  # s
-TESTS = ("engine/solver/test_kernel", "native/test_matrices", "native/test_pool", "engine/test_forward")
+TESTS = ("engine/solver/test_kernel", "native/test_matrices", "native/test_pool", "engine/step/test_forward")
 TESTS += ("engine/collision/test_driver", "engine/test_gradients", "parallel/test_batching")
 ROBOTS = ("humanoid", "quadruped", "hand", "mesh_gripper")
 MODELS = {
