@@ -31,8 +31,7 @@ ELEMENTWISE = """abs acos acosh add and asin asinh atan atan2 atanh cbrt ceil cl
 div eq erf exp exp2 expm1 floor ge gt integer_pow is_finite le log log1p logistic lt max min mul ne neg nextafter not or
 pow rem round rsqrt select_n shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square sub tan
 tanh xor"""
-ALONG_AXES = """reduce_sum reduce_prod reduce_max reduce_min reduce_and reduce_or reduce_xor argmax argmin cumsum
-cumprod cummax cummin transpose squeeze"""
+ALONG_AXES = """reduce_sum reduce_prod reduce_max reduce_min reduce_and reduce_or reduce_xor cumsum cumprod cummax cummin transpose squeeze"""
 
 
 class Each(NamedTuple):
@@ -134,6 +133,17 @@ def _same(_: _Lanes, op: Operation, operands: list[Operand]) -> Array:
         n = v.x.ndim - 2
         params["permutation"] = (*params["permutation"], n, n + 1)
     return op.primitive.bind(v.x, **params)
+
+
+def _extreme(_: _Lanes, op: Operation, operands: list[Operand]) -> Array:
+    """The first index of the greatest or least entry, or of the first NaN.
+
+    XLA for a TPU makes the numbers of its own form bfloat16, since they are no result, and may then choose another.
+    """
+    x, (axis,) = _each(operands[0]), op.params["axes"]
+    best = (jnp.max if op.name == "argmax" else jnp.min)(x, axis, keepdims=True)
+    index = lax.broadcasted_iota(jnp.int32, x.shape, axis)
+    return jnp.min(jnp.where((x == best) | (x != x), index, x.shape[axis]), axis).astype(op.params["index_dtype"])
 
 
 def _broadcast(lanes: _Lanes, op: Operation, operands: list[Operand]) -> Array:
@@ -408,6 +418,7 @@ _LOOPS = ("while", "scan")
 _CONTROL: dict[str, Callable[..., Sequence[Operand]]] = {"while": _while, "scan": _scan, "cond": _cond}
 _RULES: dict[str, Callable[[_Lanes, Operation, list[Operand]], Array | None]] = {
     **dict.fromkeys(ALONG_AXES.split(), _same),
+    **dict.fromkeys(("argmax", "argmin"), _extreme),
     "broadcast_in_dim": _broadcast,
     **dict.fromkeys(("reshape", "expand_dims"), _reshape),
     "concatenate": _concatenate,

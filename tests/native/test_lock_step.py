@@ -75,6 +75,12 @@ def test_branches_and_loops_that_end_for_each_entry_by_itself():
     assert_like_vmap(function, NUMBER, VECTOR)
 
 
+def test_the_first_of_equal_extremes_and_what_is_not_a_number():
+    x = np.round(VECTOR)
+    x[:50, 1] = np.nan
+    assert_like_vmap(lambda x: (jnp.argmax(x), jnp.argmin(x), jnp.argmax(x > 0)), x)
+
+
 def test_what_has_no_rule_goes_by_vmap():
     assert_like_vmap(lambda i, x: (jnp.sort(x), x.at[i % 4].add(1.0)), NUMBER, VECTOR)
 
@@ -122,3 +128,4 @@ def test_products_of_a_tpus_step_are_in_full_precision():
     products = [x for x in lines if " dot(" in x or " convolution(" in x]
     reals = [x for x in products if x.split(" = ")[1].startswith(("f32", "(f32"))]
     assert reals and [x for x in reals if "operand_precision={highest,highest}" not in x] == []
+    assert [x for x in lines if "bf16[" in x] == []

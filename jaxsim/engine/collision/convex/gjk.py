@@ -288,7 +288,7 @@ def _weights_of_triangles(v1: Vector, v2: Vector, v3: Vector) -> list[Array]:
     within = [_same_sign(total, x) for x in part]
     best, out = jnp.full_like(total, jnp.inf), [jnp.zeros_like(total)] * 3
     for i in (2, 1, 0):
-        a, b, _ = SIDES[i].tolist()
+        a, b = int(SIDES[i, 0]), int(SIDES[i, 1])
         weight = _segment_weights(v[a], v[b])
         x = component.add(component.scale(weight[0], v[a]), component.scale(weight[1], v[b]))
         square = component.dot(x, x)
