@@ -31,8 +31,8 @@ ELEMENTWISE = """abs acos acosh add and asin asinh atan atan2 atanh cbrt ceil cl
 div eq erf exp exp2 expm1 floor ge gt integer_pow is_finite le log log1p logistic lt max min mul ne neg nextafter not or
 pow rem round rsqrt select_n shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt square sub tan
 tanh xor"""
-ALONG_AXES = """reduce_sum reduce_prod reduce_max reduce_min reduce_and reduce_or reduce_xor cumsum cumprod cummax cummin
-transpose squeeze"""
+ALONG_AXES = """reduce_sum reduce_prod reduce_max reduce_min reduce_and reduce_or reduce_xor cumsum cumprod cummax
+cummin transpose squeeze"""
 
 
 class Each(NamedTuple):
