@@ -139,12 +139,18 @@ def _same(_: _Lanes, op: Operation, operands: list[Operand]) -> Array:
 def _extreme(_: _Lanes, op: Operation, operands: list[Operand]) -> Array:
     """The first index of the greatest or least entry, or of the first NaN.
 
-    XLA for a TPU makes the numbers of its own form bfloat16, since they are no result, and may then choose another.
+    XLA for a TPU makes the numbers of its own form bfloat16, since they are no result, and may then choose another. It
+    may also compute the entries twice: should rounding differ then, one that is as good except for rounding is chosen.
     """
     x, (axis,) = _each(operands[0]), op.params["axes"]
     best = (jnp.max if op.name == "argmax" else jnp.min)(x, axis, keepdims=True)
-    index = lax.broadcasted_iota(jnp.int32, x.shape, axis)
-    return jnp.min(jnp.where((x == best) | (x != x), index, x.shape[axis]), axis).astype(op.params["index_dtype"])
+    n, index = x.shape[axis], lax.broadcasted_iota(jnp.int32, x.shape, axis)
+    first = lambda mask: jnp.min(jnp.where(mask, index, n), axis)  # noqa: E731
+    found = first((x == best) | (x != x))
+    if jnp.issubdtype(x.dtype, jnp.floating):
+        near = first(jnp.abs(x - best) <= 8 * jnp.finfo(x.dtype).eps * jnp.abs(best))
+        found = jnp.where(found < n, found, near)
+    return jnp.minimum(found, n - 1).astype(op.params["index_dtype"])
 
 
 def _broadcast(lanes: _Lanes, op: Operation, operands: list[Operand]) -> Array:
