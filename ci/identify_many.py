@@ -35,10 +35,12 @@ def main() -> None:
     start = problem.start(problem.first[None] + 0.2)
     for label in ("with compilation", "again"):
         began = time.perf_counter(), time.process_time()
-        step = problem.linear(start)[0].step(1e-6, np.zeros(len(problem.first), bool))
+        linear = problem.linear(start)[0]
+        step = linear.step(1e-6, np.zeros(len(problem.first), bool))
         cost = problem.costs(start._replace(free=(start.free + step.free).astype(start.free.dtype)))[0]
         spent = time.perf_counter() - began[0], time.process_time() - began[1]
-        print(f"one iteration, {label}: {spent[0]:.1f} s, processor {spent[1]:.1f} s, cost {cost:.6g}")
+        print(f"one iteration, {label}: {spent[0]:.1f} s, processor {spent[1]:.1f} s")
+    print(f"residuals {np.sqrt(2 * linear.cost() / y.size):.4g} times the noise, then {np.sqrt(2 * cost / y.size):.4g}")
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"{k} trajectories of {n} steps, chunks of {problem.chunk}: {memory:.2f} GiB at most")
 
