@@ -34,6 +34,14 @@ GEOM = {
     "geom_pos": "pos",
     "geom_quat": "quat",
 }
+PAIR = {
+    "pair_friction": "friction",
+    "pair_solref": "solref",
+    "pair_solreffriction": "solreffriction",
+    "pair_solimp": "solimp",
+    "pair_margin": "margin",
+    "pair_gap": "gap",
+}
 INERTIAL = {"body_mass": "mass", "body_ipos": "pos", "body_iquat": "quat", "body_inertia": "diaginertia"}
 BODY = {"body_pos": "pos", "body_quat": "quat"}
 ACTUATOR = {
@@ -82,7 +90,7 @@ def written(before: Model, m: Model) -> Spec:
     changed = [name for name in FLOATS if _differ(getattr(m, name), getattr(before, name), 0.0)]
     joints = [e for e in spec.elements("joint") if e.tag in ("joint", "freejoint")]
     bodies = [e for e in spec.elements("body") if e.tag == "body"]
-    geoms, actuators = list(spec.elements("geom")), list(spec.elements("actuator"))
+    geoms, actuators, pairs = (list(spec.elements(kind)) for kind in ("geom", "actuator", "pair"))
     for name in changed:
         value, old = (np.asarray(getattr(x, name), float) for x in (m, before))
         if name in JOINT:
@@ -90,6 +98,8 @@ def written(before: Model, m: Model) -> Spec:
             _write(joints, JOINT[name], value[m.jnt_dofadr] if dofs else value, old[m.jnt_dofadr] if dofs else old)
         elif name in GEOM:
             _write(geoms, GEOM[name], value, old)
+        elif name in PAIR:
+            _write(pairs, PAIR[name], value, old)
         elif name in BODY:
             _write(bodies, BODY[name], value[1:], old[1:])
         elif name in ACTUATOR:

@@ -49,7 +49,8 @@ def search(
         high: upper bounds, likewise.
         seconds: processor time after which no further generation begins.
 
-    If costs are noisy, use the mean: the cost of the best candidate is biased low.
+    `costs` may draw new noise at every call, the same for all candidates: the search then minimises an expectation. If
+    costs are noisy, use the mean: the cost of the best candidate is biased low.
     """
     x, size = np.asarray(start, float), np.asarray(deviation, float)
     n, rng = len(x), np.random.default_rng(seed)

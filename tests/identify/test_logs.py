@@ -13,6 +13,7 @@ import jaxsim
 from jaxsim import identify as ident
 from jaxsim.core.errors import UnsupportedError
 from jaxsim.identify.problem import Point
+from jaxsim.identify.save import written
 from jaxsim.identify.simulator import programs
 from jaxsim.identify.whiteness import coloured
 
@@ -280,3 +281,16 @@ def test_the_offset_of_a_clock_is_found_with_either_sign():
     assert np.isnan(fit.residual[:, :4]).all() and np.isnan(fit.residual[:, -4:]).all()
     with pytest.raises(ValueError, match="finite low and high"):
         ident.signal("offset", "q")
+
+
+def test_numbers_of_contact_pairs_are_written():
+    m = jaxsim.load_model(
+        '<mujoco><worldbody><geom name="table" type="plane" size="1 1 .1"/><body><freejoint/><geom name="ball" '
+        'size=".1"/></body></worldbody><contact><pair geom1="table" geom2="ball"/></contact></mujoco>'
+    )
+    changed = m.replace(
+        pair_friction=m.pair_friction.at[0, :2].set(0.3), pair_solreffriction=m.pair_solreffriction + 0.5
+    )
+    found = mujoco.MjModel.from_xml_string(jaxsim.save_mjcf(written(m, changed)))
+    np.testing.assert_allclose(found.pair_friction, changed.pair_friction, rtol=1e-6)
+    np.testing.assert_allclose(found.pair_solreffriction, changed.pair_solreffriction, rtol=1e-6)

@@ -141,7 +141,8 @@ static void cone(const Given* x, const Found* y, int c, int first, int rows, T w
   }
   T normal = n[REGULAR];
   r.pos = r.margin = 0;
-  if (own[0] != 0 || own[1] != 0) r.solref = own;
+  /* MuJoCo ignores solreffriction of mixed signs */
+  if ((own[0] != 0 || own[1] != 0) && (own[0] > 0) == (own[1] > 0)) r.solref = own;
   for (int k = 1; k < rows; ++k) {
     if (k == 1) make_numbers(x, &r, n), n[STIFFNESS] = 0;
     T square = friction[k - 1] * friction[k - 1];

@@ -221,14 +221,16 @@ def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> RowGroup:
         weight = contact_sides(m, d, layout).inverse_inertia
     else:
         weight = m.body_invweight0[:, 0].at[contact_bodies(m, d)].get(mode="promise_in_bounds").sum(1)
-    first = contact.friction[:, 0]
+    sliding = contact.friction[:, 0]
     pyramid = layout.pyramidal & (contact.dim > 1)
-    diag = jnp.where(pyramid, weight * (1 + first * first), weight)
+    diag = jnp.where(pyramid, weight * (1 + sliding * sliding), weight)
 
     def each(x: Array) -> Array:
         return jnp.repeat(x, nrow, axis=0)
 
-    own = jnp.any(contact.solreffriction != 0, axis=1)[:, None, None] & frictional[:, None]
+    first, second = contact.solreffriction.T
+    own = ((first != 0) | (second != 0)) & ((first > 0) == (second > 0))  # of mixed signs: MuJoCo ignores it
+    own = own[:, None, None] & frictional[:, None]
     solref = jnp.where(own, contact.solreffriction[:, None], contact.solref[:, None]).reshape(-1, 2)
     return RowGroup(
         active=active.reshape(-1),

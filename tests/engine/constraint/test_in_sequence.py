@@ -14,7 +14,7 @@ from jaxsim.engine.constraint.make import make_constraint, reference_constraint
 from jaxsim.native import compiler as native
 from jaxsim.native import world_program
 from tests.engine.collision.test_in_sequence import in_plain_form
-from tests.engine.constraint.test_make import CASES, EQUALITY, SCENE, WELD
+from tests.engine.constraint.test_make import CASES, EQUALITY, SCENE, SOLREFFRICTION, WELD
 from validation.oracle import oracle_data, settled
 
 pytestmark = pytest.mark.skipif(native.c_compiler() is None, reason="compares machine code of a C compiler with XLA's")
@@ -36,7 +36,7 @@ def scene(name):
         return SCENES[name]
     cone, impratio, solver, condim, equality = CASES[name]
     given = {"cone": cone, "impratio": impratio, "solver": solver, "condim": condim, "equality": equality}
-    return SCENE.format(**given, solreffriction="-200 -20" if condim == 6 else "0 0")
+    return SCENE.format(**given, solreffriction=SOLREFFRICTION.get(name, "0 0"))
 
 
 @functools.cache

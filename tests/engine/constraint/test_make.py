@@ -54,12 +54,13 @@ CASES = {
     "conjugate_gradient": ("elliptic", 1, "CG", 3, ""),
     "gauss_seidel": ("pyramidal", 1, "PGS", 3, ""),
 }
+SOLREFFRICTION = {"elliptic": ".01 0", "elliptic_rolling_equality": "-200 -20"}  # mixed signs are ignored
 
 
 @functools.cache
 def solved(name):
     cone, impratio, solver, condim, equality = CASES[name]
-    reffriction = "-200 -20" if cone == "elliptic" and condim == 6 else "0 0"
+    reffriction = SOLREFFRICTION.get(name, "0 0")
     xml = SCENE.format(
         cone=cone, impratio=impratio, solver=solver, condim=condim, equality=equality, solreffriction=reffriction
     )
