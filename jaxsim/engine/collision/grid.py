@@ -22,7 +22,7 @@ def neighbours(
     Args:
         centre: points (n, 3).
         width: width of a cell; pairs of points farther apart along an axis may be left out.
-        keep: from the indices of points i, j (m,), each pair once, returns the mask of kept pairs and their rows (m, k).
+        keep: function of the indices of points i, j (m,), each pair once: the mask of kept pairs and their rows (m, k).
         found: rows to append to, and the number of real ones.
     """
     n = len(centre)

@@ -72,7 +72,8 @@ def sweep(x: SweptGeoms, meet: Callable[[Array, Array, Any], Any], state: Any) -
 def _sorted_boxes(x: SweptGeoms) -> tuple[Array, Array, Array, Array]:
     """Sort the geoms (n,) for the sweep: moving ones, static ones, and the rest.
 
-    Returns the order, the sorted boxes (n, 6) with the axis of the sweep first, the number of moving geoms, and the number of moving and static geoms.
+    Returns the order, the sorted boxes (n, 6) with the axis of the sweep first, the number of moving
+    geoms, and the number of moving and static geoms.
     """
     centre = x.pos + matvec(x.mat, x.aabb[:, :3])
     half = matvec(jnp.abs(x.mat), x.aabb[:, 3:]) + x.reach
