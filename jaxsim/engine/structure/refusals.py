@@ -11,9 +11,9 @@ from jaxsim.core.layout import is_sparse, side_widths
 from jaxsim.core.model import Model
 from jaxsim.core.types import EnableBit, EqType, SolverType
 
-# (what is refused, how many of it a model has)
+# (refused feature, its count in a model)
 REFUSED: tuple[tuple[str, Callable[[Model], int]], ...] = ()
-# (whether a model has the feature, its name, and what is done instead)
+# (whether a model has the feature, its name, its replacement)
 SUBSTITUTED = (
     (
         lambda m: m.opt.solver == SolverType.PGS,
@@ -45,7 +45,7 @@ def refuse(m: Model):
 
 
 def warn_of_substitutes(m: Model):
-    """Issue a `ModelWarning`, once per process and kind, if another algorithm replaces the one that the model names."""
+    """Issue a `ModelWarning`, once per process and kind, if another algorithm replaces one that the model names."""
     for asked, what in SUBSTITUTED:
         if asked(m):
             warn_once(what)
