@@ -1,4 +1,4 @@
-"""`fwd_constraint`: from rows and smooth force to `qacc` and constraint forces."""
+"""Stage `fwd_constraint`: from rows and smooth force to `qacc` and constraint forces."""
 
 import jax
 import jax.numpy as jnp
@@ -15,8 +15,8 @@ from jaxsim.interface.public import public
 
 NEWTON = primal.Solver(primal.newton_directions, primal.LS_NEWTON, in_c=0, sparse=sparse.solve)
 # All solvers minimise one convex function. The projected Gauss-Seidel sweeps of MuJoCo visit rows in a pseudo-random
-# order and stop early; under that name we give the answer that they approach, by Newton's method (`refusals.py` warns).
-# It warns of conjugate gradients on large models, too.
+# order and stop early; under that name Newton's method computes their limit (`refusals.py` warns).
+# It also warns of conjugate gradients on large models.
 SOLVERS: dict[int, primal.Solver] = {
     SolverType.NEWTON: NEWTON,
     SolverType.CG: primal.Solver(primal.cg_directions, primal.LS_CG, in_c=1, sparse=sparse.solve),
