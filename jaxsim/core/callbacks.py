@@ -56,5 +56,5 @@ class Callbacks:
         """
         value = jnp.asarray(getattr(self, name)(*args), like.dtype)
         if value.size != n:
-            raise ValueError(f"the callback {name} gave {value.size} numbers, of shape {value.shape}; {n} are wanted")
+            raise ValueError(f"the callback {name} gave {value.size} numbers, of shape {value.shape}; wanted {n}")
         return value.reshape(n)

@@ -286,7 +286,7 @@ def assign(array: Any, place: tuple, value: Any) -> Any:
     if value.size == math.prod(shape):
         value = value.reshape(shape)
     elif not _fits(value.shape, shape):
-        raise ValueError(f"a value of shape {value.shape} cannot be set where {shape} is wanted")
+        raise ValueError(f"a value of shape {value.shape} cannot be set; wanted {shape}")
     if isinstance(array, np.ndarray) and not isinstance(value, jax.core.Tracer):
         out = np.array(array)
         out[place] = value

@@ -241,7 +241,7 @@ def copy_references(
             if twin is not None:
                 if element.tag == "plugin" and not space.foreign:
                     raise UnsupportedError(
-                        f"{element.error('plugins of what is replicated are not supported yet; write the copies out')}"
+                        f"{element.error('plugins of replicated elements are not supported yet; write the copies out')}"
                     )
                 target.section(section).append(twin)
                 names.add(twin)

@@ -93,7 +93,7 @@ def _tidy(text: str, filename: str) -> str:
         else:
             parts.append(_tidy_tag(token) if opens and _UNUSUAL.search(token["rest"]) else word)
     if roots > 1 and depth:
-        raise ModelError("not well-formed XML: what follows the root element is not closed", (filename, 1))
+        raise ModelError("not well-formed XML: the text after the root element is not closed", (filename, 1))
     return "".join([*parts, text[at:]])
 
 

@@ -106,4 +106,4 @@ def _check_impl(impl: Any) -> None:
     """Raise UnsupportedError for implementations other than "jax", ValueError for an unknown name."""
     name = "jax" if impl is None else Impl(getattr(impl, "value", impl)).value
     if name != "jax":
-        raise UnsupportedError(f"MJX's implementation {name!r}: jaxsim is one of its own, on every device")
+        raise UnsupportedError(f"MJX's implementation {name!r}: use impl='jax', which runs on every device")

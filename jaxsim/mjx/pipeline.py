@@ -103,7 +103,7 @@ def implicit(m: Model, d: Data) -> Data:
 def deriv_smooth_vel(m: Model, d: Data) -> Array:
     """Compute the derivative (nv, nv) of the forces of actuators, dampers and tendons by velocity, without fluids."""
     if m.model.opt.fluid:
-        raise UnsupportedError("deriv_smooth_vel with a fluid")
+        raise UnsupportedError("deriv_smooth_vel with a fluid is not supported")
     return symmetric(d.structure, smooth_vel(m.model, d.data))
 
 

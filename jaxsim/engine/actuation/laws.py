@@ -130,7 +130,7 @@ def refuse_unknown(m: Model):
     for name, (kinds, known) in found.items():
         unknown = kinds[~np.isin(kinds, known)]
         if len(unknown):
-            raise UnsupportedError(f"actuators with {name} {unknown[0]}")
+            raise UnsupportedError(f"actuators with {name} {unknown[0]} are not supported")
 
 
 def evaluated(table: dict, kinds: np.ndarray, *args: Array) -> list[tuple[np.ndarray, Array]]:

@@ -53,7 +53,7 @@ def pids(m) -> Pid:
             first, own = m.actuator_actadr[i], int(ki != 0) + int(given["slewmax"] is not None)
             wanted = own + int(m.actuator_dyntype[i] in WITH_STATE)
             if m.actuator_actnum[i] != wanted:
-                raise ModelError(f"plugin {NAME}: actuator {i} needs actdim {wanted}, it has {m.actuator_actnum[i]}")
+                raise ModelError(f"plugin {NAME}: actuator {i} needs actdim {wanted}; it has {m.actuator_actnum[i]}")
             integral = first if ki else -1
             previous = first + int(ki != 0) if given["slewmax"] is not None else -1
             last = -1 if m.actuator_dyntype[i] == DynType.NONE else first + m.actuator_actnum[i] - 1

@@ -45,7 +45,9 @@ def _group_by_collider(m: Any, pair: np.ndarray) -> list[tuple[np.ndarray, Any]]
         if t2 <= GeomType.HFIELD:
             continue
         if (t1, t2) not in COLLIDERS:
-            raise UnsupportedError(f"distances between {GeomType(t1).name.lower()} and {GeomType(t2).name.lower()}")
+            raise UnsupportedError(
+                f"distances between {GeomType(t1).name.lower()} and {GeomType(t2).name.lower()} are not supported"
+            )
         collider = COLLIDERS[t1, t2]
         if collider.function is box_box and not m.opt.disableflags & DisableBit.NATIVECCD:
             collider = COLLIDERS[GeomType.BOX, GeomType.MESH]

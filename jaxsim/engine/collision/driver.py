@@ -175,7 +175,9 @@ def _colliders_by_types(m: Model) -> tuple[np.ndarray, list[PairGroup]]:
 def _collider(t1: int, t2: int) -> Collider:
     """Return the collider of two geom types; raise UnsupportedError if there is none."""
     if (t1, t2) not in COLLIDERS:
-        raise UnsupportedError(f"collisions between {GeomType(t1).name.lower()} and {GeomType(t2).name.lower()}")
+        raise UnsupportedError(
+            f"collisions between {GeomType(t1).name.lower()} and {GeomType(t2).name.lower()} are not supported"
+        )
     return COLLIDERS[t1, t2]
 
 

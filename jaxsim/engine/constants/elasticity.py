@@ -53,7 +53,7 @@ def flex_elasticity(
         ValueError: `elastic2d` has another value.
     """
     if elastic2d not in ELASTIC2D:
-        raise ValueError(f"elastic2d is {elastic2d!r}: one of {', '.join(ELASTIC2D)}")
+        raise ValueError(f"elastic2d is {elastic2d!r}; it must be one of {', '.join(ELASTIC2D)}")
     chosen = range(m.nflex) if flex is None else (int(flex),)
     moduli = young / (2 * (1 + poisson)), young * poisson / ((1 + poisson) * (1 - 2 * poisson))
     stiffness, bending = m.flex_stiffness, m.flex_bending

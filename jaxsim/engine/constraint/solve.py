@@ -29,7 +29,7 @@ def fwd_constraint(m: Model, d: Data) -> Data:
     """Solve for `qacc`; sets `qacc`, `qfrc_constraint`, `efc.b`, `efc.force`, `efc.state` and `solver_niter`."""
     layout, solver = d.efc.layout, SOLVERS.get(m.opt.solver)
     if solver is None:
-        raise UnsupportedError(f"the solver {m.opt.solver!r}")
+        raise UnsupportedError(f"the solver {m.opt.solver!r} is not supported")
     if m.opt.disableflags & DisableBit.CONSTRAINT or layout.nslot == 0 or m.nv == 0:
         zero = jnp.zeros_like(d.qfrc_smooth)
         return d.replace(qacc=d.qacc_smooth, qfrc_constraint=zero, solver_niter=jnp.zeros_like(d.solver_niter))
@@ -41,7 +41,7 @@ def fwd_constraint(m: Model, d: Data) -> Data:
     warm = None if m.opt.disableflags & DisableBit.WARMSTART else fixed[2]
     if layout.sparse:
         if solver.sparse is None:
-            raise UnsupportedError(f"the solver {m.opt.solver!r} on a large model")
+            raise UnsupportedError(f"the solver {m.opt.solver!r} on a large model is not supported")
         acc, niter = solver.sparse(layout, limits, p, fixed[3], primal.Guesses(fixed[1], warm))
         found = primal.solution(layout, p, acc, niter, d.qacc_smooth)
     else:

@@ -54,7 +54,7 @@ def cables(m) -> Cable:
             joint = m.body_jntadr[body]
             turning = joint >= 0 and m.jnt_type[joint + m.body_jntnum[body] - 1] in (JointType.BALL, JointType.FREE)
             if body != before + 1 or m.body_parentid[body] != before or not turning or m.body_jntnum[body] != 1:
-                raise UnsupportedError(f"plugin {NAME} on bodies that are not a chain of ball joints")
+                raise UnsupportedError(f"plugin {NAME} on bodies that are not a chain of ball joints is not supported")
             rows.append((body, before, joint, m.body_geomadr[body], twist, bend, settings["flat"] != "true"))
     body, before, joint, geom, twist, bend, curved = np.array(rows, float).reshape(-1, 7).T
     ends, starts = np.full(m.nbody, -1), np.full(m.nbody, -1)

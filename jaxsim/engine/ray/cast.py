@@ -213,7 +213,7 @@ def search(
             dist = jnp.where(can_meet, jnp.stack([f.dist for f in found], 1), jnp.inf)
             geom, part = jnp.broadcast_to(ids, dist.shape), jnp.stack([f.part for f in found], 1)
         else:
-            raise UnsupportedError(f"rays against geoms of type {GeomType(geom_type).name.lower()}")
+            raise UnsupportedError(f"rays against geoms of type {GeomType(geom_type).name.lower()} are not supported")
         dists.append(dist)
         geom_ids.append(geom.astype(jnp.int32))
         parts.append(part)

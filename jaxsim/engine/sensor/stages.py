@@ -189,7 +189,7 @@ def _compute(
         if not len(ids):
             continue
         if sensor_type not in table:
-            raise UnsupportedError(f"sensors of type {sensor_type.name.lower()}")
+            raise UnsupportedError(f"sensors of type {sensor_type.name.lower()} are not supported")
         indices = _sensordata_indices(m, ids)
         value = table[sensor_type](m, d, ids)
         index.append(indices)

@@ -81,7 +81,9 @@ def _distances(m: Model, d: Data, geoms: np.ndarray, point: Array) -> Array:
         elif geom_type == GeomType.MESH:
             parts.append(octree_distance(m, m.geom_dataid[ids], local))
         else:
-            raise UnsupportedError(f"tactile sensors that touch geoms of type {GeomType(geom_type).name.lower()}")
+            raise UnsupportedError(
+                f"tactile sensors that touch geoms of type {GeomType(geom_type).name.lower()} are not supported"
+            )
         order.append(index)
     return take(jnp.concatenate(parts, axis=1).T, np.argsort(np.concatenate(order))).T
 

@@ -37,13 +37,13 @@ def touch_grid_config(m: Model, instance: int) -> TouchGridConfig:
     size = [int(x) for x in _numbers(given["size"])]
     fov, gamma = _numbers(given["fov"]), float(given["gamma"] or 0)
     if not 1 <= nchannel <= 6:
-        raise ValueError(f"{NAME}: 'nchannel' lies between 1 and 6")
+        raise ValueError(f"{NAME}: 'nchannel' must be between 1 and 6")
     if len(size) != 2 or min(size) <= 0:
-        raise ValueError(f"{NAME}: 'size' is two positive integers")
+        raise ValueError(f"{NAME}: 'size' must be two positive integers")
     if len(fov) != 2 or not (0 < fov[0] <= 180 and 0 < fov[1] <= 90):
-        raise ValueError(f"{NAME}: 'fov' is two angles, up to 180 and 90 degrees")
+        raise ValueError(f"{NAME}: 'fov' must be two angles, up to 180 and 90 degrees")
     if not 0 <= gamma <= 1:
-        raise ValueError(f"{NAME}: 'gamma' lies between 0 and 1")
+        raise ValueError(f"{NAME}: 'gamma' must be between 0 and 1")
     across, up = (_edges(n, angle, gamma) for n, angle in zip(size, fov, strict=True))
     return TouchGridConfig(nchannel, (size[0], size[1]), (across, up))
 

@@ -51,7 +51,10 @@ def solve(
     # native programs cannot treat a Hessian that rounding made indefinite (`primal.solve_hessian`)
     in_c = limits.solver.in_c is not None and layout.nv <= MOST_DOFS and not layout.strains
     if not in_c and limits.backend == Backend.NATIVE:
-        raise UnsupportedError(f"opt.backend 'native' with this solver, rows of strains, or over {MOST_DOFS} dofs")
+        raise UnsupportedError(
+            f"opt.backend 'native' with this solver, rows of strains, or over {MOST_DOFS} dofs is not supported: "
+            "use 'auto' or 'xla'"
+        )
     if not in_c or limits.backend == Backend.XLA:
         return primal.solve(layout, limits, p, settings, guesses)
     numbers = jnp.stack(settings).astype(p.M.matrix.dtype)

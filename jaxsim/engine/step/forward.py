@@ -160,7 +160,7 @@ INTEGRATORS: dict[int, Integrator] = {
 
 def _integrator(m: Model) -> Integrator:
     if m.opt.integrator not in INTEGRATORS:
-        raise UnsupportedError(f"the integrator {m.opt.integrator!r}")
+        raise UnsupportedError(f"the integrator {m.opt.integrator!r} is not supported")
     return INTEGRATORS[m.opt.integrator]
 
 

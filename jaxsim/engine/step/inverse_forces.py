@@ -42,7 +42,9 @@ def inverse_force(m: Model, d: Data) -> Array:
 def continuous_qacc(m: Model, d: Data) -> Array:
     """Compute the continuous-time acceleration whose step by the integrator is `qacc`."""
     if m.opt.integrator not in (IntegratorType.EULER, IntegratorType.IMPLICIT, IntegratorType.IMPLICITFAST):
-        raise UnsupportedError(f"the flag invdiscrete with the integrator {IntegratorType(m.opt.integrator).name}")
+        raise UnsupportedError(
+            f"the flag invdiscrete with the integrator {IntegratorType(m.opt.integrator).name} is not supported"
+        )
     if m.opt.integrator == IntegratorType.EULER:
         if disabled(m, DisableBit.EULERDAMP):
             return d.qacc

@@ -77,7 +77,7 @@ def rollout(
 
     if length is not None:
         if checkpoint != "step":
-            raise ValueError("length is a value: no reverse mode, and so no checkpoint")
+            raise ValueError("length has no reverse mode and allows no checkpoint: leave out checkpoint")
         state, records = _loop(partial(advance, m), carried(d), nstep, rows, length)
         return without_derived(blank.replace(**state)), records
     if checkpoint != "none":

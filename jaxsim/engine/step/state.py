@@ -87,7 +87,7 @@ def set_state(m: Model, d: Data, state: Array, sig: int = State.INTEGRATION) -> 
 def extract_state(m: Model, state: Array, srcsig: int, dstsig: int) -> Array:
     """Extract the parts `dstsig` from a state with the parts `srcsig`, which must contain them: mj_extractState."""
     if srcsig & dstsig != dstsig:
-        raise ValueError(f"the signature {dstsig} is no subset of {srcsig}")
+        raise ValueError(f"the signature {dstsig} is not a subset of {srcsig}")
     wanted = [name for name, _ in _parts(m, dstsig)]
     values = _split(m, jnp.asarray(state), srcsig)
     return jnp.concatenate([*(values[name].ravel() for name in wanted), jnp.zeros(0, jnp.asarray(state).dtype)])

@@ -296,7 +296,7 @@ def _checked(index: int, count: int, what: str) -> int:
 
 def _initialise(d: Data, g: Group | None, what: str, times: Any, values: Any, user: Any) -> Data:
     if g is None:
-        raise ValueError(f"{what} has no history: give it nsample")
+        raise ValueError(f"{what} has no history: set its nsample in the model")
     if isinstance(times, (list, tuple, np.ndarray)) and np.less(np.diff(np.asarray(times)), MINVAL).any():
         raise ValueError(f"the times of the history of {what} do not increase")
     b, dtype = read_group(g, d.history), d.history.dtype

@@ -79,9 +79,9 @@ def warn_of_estimate(m: Any) -> None:
 def warn_once_of_estimate(capacity: int, bound: int) -> None:
     """Issue the warning of an estimate, once in a process for each pair of arguments."""
     warnings.warn(
-        f"max_contacts={capacity} is an estimate: all pairs of geoms together could make {bound} contacts. Where more "
-        "touch than that, contacts are dropped, and d.overflow_contacts counts them; load with max_contacts= to choose "
-        "another capacity, or as jaxsim.suggest_capacity(m, d) says after a simulation",
+        f"max_contacts={capacity} is an estimate: all pairs of geoms together could make {bound} contacts. Contacts "
+        "beyond the capacity are dropped and counted in d.overflow_contacts; load with max_contacts= to set another "
+        "capacity, or use the result of jaxsim.suggest_capacity(m, d) after a simulation",
         CapacityWarning,
         stacklevel=4,  # at the line that loads the model
     )
