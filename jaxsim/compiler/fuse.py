@@ -1,6 +1,6 @@
 """`fusestatic`: merges bodies without joints into their parents.
 
-Some of what MuJoCo does here looks unintended, and is repeated because its numbers define what is right:
+Some of MuJoCo's behaviour here looks unintended, and is reproduced for parity:
 
 - each merged bounding volume hierarchy counts one empty node, and inner nodes keep geoms of the earlier hierarchy;
 - cameras and lights keep their poses although their body is gone;

@@ -388,7 +388,7 @@ CLASSES: dict[str, type[DraftObject]] = {
     "sensor": Sensor,
     "numeric": Numeric,
     "tuple": TupleObject,
-}  # of the kinds that have attributes of their own, without bodies and plugin instances, whose passes make them
+}  # kinds with attributes of their own, except bodies and plugin instances, which their passes create
 
 
 def make_object(kind: str, el: Element | None, attrs: dict[str, Any], name: str = "") -> DraftObject:

@@ -14,7 +14,7 @@ class ModelError(ValueError):
     parts are kept as attributes.
 
     Args:
-        what: what is wrong and what would be right, one sentence.
+        what: the fault and the remedy, one sentence.
         source: `(file, line)` of the element, or None.
         element: the element in readable form, e.g. `geom 'foot'`.
     """

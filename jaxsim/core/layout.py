@@ -8,7 +8,7 @@ Slots come in four groups, in this order:
 - *contact*: `nfacet` rows for each entry of the contact buffer, from its block of `condim` rows in `efc.J_contact`.
 
 Large models of many trees are `sparse`: their general rows hold values at static columns only, their contacts wrenches
-on bodies instead of rows over all dofs (`engine/kinematics/sparse_contact.py`), and nothing is nv x nv.
+on bodies instead of rows over all dofs (`engine/kinematics/sparse_contact.py`), and no array is nv x nv.
 
 A slot that is not active holds zeros. `order` lists the slots in MuJoCo's order of rows.
 """
@@ -22,7 +22,7 @@ from jaxsim.core.flex_lattice import lattice_elements
 from jaxsim.core.structure import path
 from jaxsim.core.types import ConeType, ConstraintType, EnableBit, EqType, JointType, ObjType
 
-SPARSE_DOFS = 200  # models of more dofs, in trees of no more than a quarter of them, are sparse
+SPARSE_DOFS = 200  # models with more dofs, no tree having more than a quarter of them, are sparse
 ELEMENT_VERTICES = 4  # most vertices of an element of a flex: a tetrahedron
 SPARSE_DOFS_FLEX = 60  # the same for models with flexes, whose vertices are trees of three dofs
 EQ_ROWS = {EqType.CONNECT: 3, EqType.WELD: 6, EqType.JOINT: 1, EqType.TENDON: 1}

@@ -169,7 +169,7 @@ class JacobianType(IntEnum):
 
 
 class Backend(IntEnum):
-    """What computes a step, `opt.backend`: a choice of jaxsim's own."""
+    """Programs that compute a step, `opt.backend`: an option of jaxsim's own."""
 
     AUTO = 0  # native programs where possible, else XLA, with a warning
     NATIVE = 1  # native programs, or an error

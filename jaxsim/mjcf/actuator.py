@@ -7,7 +7,7 @@ A record has the attributes of `general` by name (arrays at full length, None if
 - `inheritrange`: 0 or the factor by which the control range follows the target's range;
 - `plugin`, `instance`: for actuators that a plugin runs.
 
-A positive `biasprm[2]` of a position servo is a damping ratio, to be made a damping when the model is compiled.
+A positive `biasprm[2]` of a position servo is a damping ratio, which the compiler converts to a damping.
 Default classes hold one such record; a shortcut in a default class rewrites it as it would an actuator.
 """
 

@@ -180,7 +180,7 @@ def _not_read(line: str, filename: str) -> ModelError:
 def _numbers(lines: list[str], count: int, filename: str) -> np.ndarray:
     """Parse (n, count) float32 numbers after the first word of each line."""
     token, size = " ".join(lines).split(), count + 1
-    if len(token) == size * len(lines) and len(set(token[::size])) <= 1:  # all lines have as many
+    if len(token) == size * len(lines) and len(set(token[::size])) <= 1:  # all lines have equally many
         del token[::size]
     else:
         token = [t for line in lines for t in line.split()[1:size]]

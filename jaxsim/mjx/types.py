@@ -88,7 +88,7 @@ class _Wrapper:
 
     @property
     def impl(self) -> Impl:
-        """MJX's implementation that this one stands for."""
+        """Name of the corresponding MJX implementation."""
         return Impl.JAX
 
     @property

@@ -20,8 +20,8 @@ _EDGES = (
     *((1, 0, 0, 1), (1, 1, 0, 1), (2, 0, 0, 0), (2, 1, 0, 0), (2, 0, 1, 0), (2, 1, 1, 0)),
 )
 
-# Triangles of every case of marching cubes as hexadecimal numbers of edges; bit i of a case says that corner i
-# (x + 2 y + 4 z) lies inside. The table is that of MarchingCubeCpp, which MuJoCo uses.
+# Triangles of every case of marching cubes as hexadecimal numbers of edges; bit i of a case means that corner i
+# (x + 2 y + 4 z) is inside. The table is that of MarchingCubeCpp, which MuJoCo uses.
 _TRIANGLES = """
     . 048 509 495489 1a4 1801a8 1a4950 51a5a99a8 b15 5b1804 0b109b 14818bb89 a5ba45 05b0b88ba 40949aa9b 8ba89b
     286 062046 950628 295256654 41a286 a62a21120 0958621a4 61a621251295 28615b 604620b15 b09b10628 46162916919b

@@ -30,7 +30,7 @@ class Octree:
         aabb: (n, 6) centre and half sizes.
         child: (n, 8) int32, -1 in a leaf.
         depth: (n,) int32.
-        coeff: (n, 8) signed distance at the corners; bit k of a corner's number says low or high along axis k.
+        coeff: (n, 8) signed distance at the corners; bit k of a corner's number is low or high along axis k.
     """
 
     aabb: np.ndarray

@@ -27,7 +27,7 @@ def fwd_actuation(m: Model, d: Data) -> Data:
     ctrl, d = _controls(m, d)
     ctrl = _slewed(m, d, ctrl)
     rates = _activation_rates(m, d, ctrl)
-    if sleep.sleeps(m) and m.na:  # rates of sleeping actuators stay as they were
+    if sleep.sleeps(m) and m.na:  # rates of sleeping actuators do not change
         rates = xp.where(take(sleep.awake_actuators(m, d), _activation_owner(m)), rates, d.act_dot)
     d = d.replace(act_dot=rates)
     gain = _gain(m, d)

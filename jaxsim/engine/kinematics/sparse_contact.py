@@ -57,8 +57,8 @@ def last_dof(m: Model) -> np.ndarray:
 def contact_wrenches(m: Model, d: Data, layout: Layout) -> tuple[Array, Array, Array]:
     """Compute the wrenches (ncontact, condim, nside, 6) of the rows in contact frames.
 
-    Also returns the mask of contacts that a dof moves, and the bodies (ncontact, nside). These are those of
-    `efc.bodies`: none where flexes make no contacts.
+    Also returns the mask of contacts that a dof moves, and the bodies (ncontact, nside) for
+    `efc.bodies`, which change only if contacts may touch flexes.
     """
     contact, condim = d.contact, layout.condim
     if layout.flexes:

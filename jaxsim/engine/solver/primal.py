@@ -209,7 +209,7 @@ def newton_directions(layout: Layout, p: ConstraintProblem) -> tuple[Callable, t
     return lambda s: (-solve_hessian(layout, hessian(layout, p, count, s.r), s.grad), ()), ()
 
 
-# ---- rows: those of contacts end with the last one in use
+# ---- rows: contacts up to the last one in use
 
 
 class SlotRows(NamedTuple):

@@ -40,20 +40,20 @@ def rollout(
 
     Args:
         controls: (nstep, nu), or a policy (index of the control step, data) -> ctrl (nu,), or None to keep the controls
-            of `d`. A policy sees the state before the step. Derived fields (xpos, sensordata) are those of `forward` at
+            of `d`. A policy sees the state before the step. Derived fields (xpos, sensordata) are from `forward` at
             that state, under the controls of the previous step; they are computed only if the policy reads one.
         nstep: number of control steps; needed unless `controls` is an array.
         outputs: records of every control step: names of fields of `Data` ("contact.dist" for a nested one), or a
-            function of `Data` to a PyTree. Derived fields (sensordata, xpos) are those that the step computed, at the
+            function of `Data` to a PyTree. Derived fields (sensordata, xpos) are computed by the step, at the
             state before its last sub-step, as after MuJoCo's `mj_step`.
         substeps: steps of `m.opt.timestep` for each control step.
         checkpoint: values that reverse mode stores. "none": all intermediate values of every step (fastest), or, if the
             step of a batch is one program, the values that its derivative needs. "step": the state before each step and
-            the solver's solution. An integer k: the states at the start of every k steps, and within one such chunk
+            the solver's solution. An integer k: the states at the start of every k steps, and within a chunk
             those before each step, for one more evaluation of the steps. "sqrt" takes k = sqrt(nstep), which is useful
             from some ten thousand steps.
         step: the step function, by default `jaxsim.step`.
-        length: number of control steps that are made, as a traced value: one program for all lengths up to `nstep`.
+        length: number of control steps to run, a traced value: one program for all lengths up to `nstep`.
             Later records are zero. Not for reverse mode, nor with `checkpoint` other than "step".
 
     Returns:

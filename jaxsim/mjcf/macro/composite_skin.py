@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxsim.mjcf.spec import Element, Spec
 
-_HERMITE = np.array([[1, 0, 0, 0], [0, 0, 1, 0], [-3, 3, -2, -1], [2, -2, 1, 1]], float)  # of f0, f1, slopes
+_HERMITE = np.array([[1, 0, 0, 0], [0, 0, 1, 0], [-3, 3, -2, -1], [2, -2, 1, 1]], float)  # of f0, f1, derivatives
 _CORNERS = ((0, 0), (1, 0), (1, 1), (0, 1))
 _SLOPES = ((0, 0), (1, 0), (0, 1), (1, 1))
 

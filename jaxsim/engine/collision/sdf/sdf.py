@@ -1,7 +1,7 @@
 """Collider of signed distance fields with primitives and each other, by gradient descents from fixed starting points.
 
 The starts are points of a Halton sequence in the region where both geoms may be. A descent is stopped after a number of
-steps that the model sets, so its result solves no equation: derivatives are those of the steps made, with the step
+steps that the model sets, so its result solves no equation: derivatives are those of the executed steps, with the step
 lengths held fixed. Source: mjc_SDF.
 """
 
@@ -19,7 +19,7 @@ from jaxsim.math.arrays import gather, inner, matvec, matvec_t
 from jaxsim.math.safe import Array
 
 ARMIJO_FRACTION = 0.1  # required fraction of the decrease predicted by the gradient (Armijo's condition)
-STEP_LENGTHS = 0.5 ** np.arange(15)  # tried in turn, relative to the gradient
+STEP_LENGTHS = 0.5 ** np.arange(15)  # tried in order, relative to the gradient
 
 
 class SdfContext(NamedTuple):
