@@ -1,4 +1,4 @@
-"""Compilation of a Spec to a Model on the host: numpy, float64, no tracing. `compile.PASSES` lists the passes."""
+"""Compilation of a Spec to a Model on the host: NumPy, float64, no tracing. `compile.PASSES` lists the passes."""
 
 from jaxsim.compiler.compile import compile_spec
 

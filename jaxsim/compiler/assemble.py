@@ -1,7 +1,7 @@
 """mjModel's arrays from the draft's objects, driven by one table of fields for each kind of object.
 
-An entry `field=source` says what fills the field: `.x` is an attribute that a pass set on the object, `#x` the id of
-such an object, and `x` an MJCF attribute. Fields that MuJoCo keeps in single precision are rounded to it.
+An entry `field=source` gives the source of the field: `.x` is an attribute that a pass set on the object, `#x` the id
+of an object in this attribute, and `x` an MJCF attribute. Fields in single precision in MuJoCo are rounded to it.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ def _getter(source: str) -> Callable[[DraftObject], Any]:
 
 
 def id_of(obj: DraftObject | None) -> int:
-    """Id of an object, -1 for None."""
+    """Return the id of an object, -1 for None."""
     return -1 if obj is None else obj.id
 
 
 def column(name: str, objects: list[DraftObject], get: Callable[[DraftObject], Any]) -> np.ndarray:
-    """Array of one field, with its dtype and row shape, from all objects of its kind."""
+    """Return the array of one field, with its dtype and row shape, from all objects of its kind."""
     kind, shape = _SHAPES[name]
     dtype = {"int": np.int32, "bool": np.bool_}.get(kind, np.float64)
     row = tuple(shape[1:])
@@ -106,7 +106,7 @@ def object_tables(draft: Draft) -> None:
 
 
 def user_widths(draft: Draft) -> None:
-    """Set the width of user data of each kind: what `size` says, or the greatest that any object has."""
+    """Set the width of user data of each kind: from `size`, or the largest of any object."""
     for prefix in _USER_DATA_KINDS:
         width = draft.size[f"nuser_{prefix}"]
         if width == -1:

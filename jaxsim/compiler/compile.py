@@ -1,4 +1,4 @@
-"""Spec to Model: an ordered list of passes over a draft, in numpy, without tracing."""
+"""Spec to Model: an ordered list of passes over a draft, in NumPy, without tracing."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def spring_dampers(draft: Draft, m: Model) -> Model:
 
 
 def size_tables(draft: Draft) -> None:
-    """Set sizes: numbers of objects of each kind, and sizes that the file gives."""
+    """Set sizes: numbers of objects of each kind, and sizes given in the file."""
     v = draft.values
     plural = {"body": "nbody", "equality": "neq", "actuator": "nu", "camera": "ncam", "texture": "ntex"}
     for kind, prefix in KINDS.items():
@@ -171,9 +171,9 @@ PASSES = (
 
 
 def compile_spec(spec: Spec, max_contacts: int | None = None, max_constraints: int | None = None) -> Model:
-    """Compile a spec to a host model (numpy, float64) with every field of mjModel, and capacities as in `load_model`.
+    """Compile a spec to a host model (NumPy, float64) with every field of mjModel, and capacities as in `load_model`.
 
-    Raises ModelError for a model that is wrong, UnsupportedError for a feature that is not built.
+    Raises ModelError for an invalid model, UnsupportedError for a feature that is not implemented.
     """
     expanded = expand(spec)
     extend(expanded)

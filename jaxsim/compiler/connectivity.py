@@ -24,13 +24,13 @@ def _ints(values) -> np.ndarray:
 
 
 def _addresses(counts: list[int]) -> np.ndarray:
-    """First index of each object's entries, -1 for an object without any."""
+    """Return the first index of each object's entries, -1 for an object without any."""
     num = np.array(counts, np.int32)
     return np.where(num > 0, np.cumsum(num) - num, -1).astype(np.int32)
 
 
 def body_tables(draft: Draft) -> None:
-    """Parents, roots, addresses of joints, dofs and geoms, mocap ids, contact bits."""
+    """Set parents, roots, addresses of joints, dofs and geoms, mocap ids, contact bits."""
     v, bodies = draft.values, draft.lists["body"]
     for body in bodies:
         parent = body.parent
@@ -60,7 +60,7 @@ def body_tables(draft: Draft) -> None:
 
 
 def _sameframe(pos, quat, inertial) -> SameFrame:
-    """How a frame equals its body's frame or inertial frame: in pose, in orientation only, or not at all."""
+    """Return how a frame equals its body's frame or inertial frame: in pose, in orientation only, or not at all."""
     if same_quat(quat, IDENTITY):
         return SameFrame.BODY if same_vec(pos, _ZERO) else SameFrame.BODYROT
     if inertial is not None and same_quat(quat, inertial[1]):
@@ -69,7 +69,7 @@ def _sameframe(pos, quat, inertial) -> SameFrame:
 
 
 def joint_tables(draft: Draft) -> None:
-    """Addresses in qpos and qvel, reference positions, and dof fields."""
+    """Set addresses in qpos and qvel, reference positions, and dof fields."""
     v, joints = draft.values, draft.lists["joint"]
     nq, nv = [j.nq for j in joints], [j.nv for j in joints]
     v["jnt_qposadr"] = _ints(np.cumsum([0, *nq])[:-1])
@@ -101,7 +101,7 @@ def joint_tables(draft: Draft) -> None:
 
 
 def _dof_parents(draft: Draft) -> np.ndarray:
-    """Parent of each dof: the nearest dof towards the world, -1 for the first dof of a tree."""
+    """Return the parent of each dof: the nearest dof towards the world, -1 for the first dof of a tree."""
     parents, at = [], 0
     for body in draft.lists["body"]:
         last = body.parent.lastdof if body.parent is not None else -1
@@ -114,7 +114,7 @@ def _dof_parents(draft: Draft) -> np.ndarray:
 
 
 def tree_tables(draft: Draft) -> None:
-    """Kinematic trees: tree ids of bodies and dofs, and addresses and sizes of trees."""
+    """Set kinematic trees: tree ids of bodies and dofs, and addresses and sizes of trees."""
     v = draft.values
     v["dof_treeid"] = _ints(np.cumsum(v["dof_parentid"] == -1) - 1)
     weld = v["body_weldid"]
@@ -132,7 +132,7 @@ def tree_tables(draft: Draft) -> None:
 
 
 def simple_tables(draft: Draft) -> None:
-    """body_simple: 1 for bodies with a diagonal inertia matrix of their own, 2 if all their joints slide."""
+    """Set body_simple: 1 for bodies with a diagonal inertia matrix of their own, 2 if all their joints slide."""
     v, bodies = draft.values, draft.lists["body"]
     simple = np.zeros(len(bodies), np.int32)
     for b in bodies:
@@ -168,12 +168,12 @@ def _simple_joints(body: Body) -> bool:
 
 
 def _path_bodies(tendon: Tendon) -> list[int]:
-    """Bodies of the sites and geoms of a tendon's path."""
+    """Return the bodies of the sites and geoms of a tendon's path."""
     return [w.obj.body.id for w in tendon.path if w.obj is not None and w.type in (WrapType.SITE, *_GEOM_WRAPS)]
 
 
 def tendon_tables(draft: Draft) -> None:
-    """Paths of tendons, the sparsity pattern of their Jacobian, and the trees that they connect."""
+    """Set paths of tendons, the sparsity pattern of their Jacobian, and the trees that they connect."""
     v, tendons = draft.values, draft.lists["tendon"]
     num = [len(t.path) for t in tendons]
     v["tendon_num"], v["tendon_adr"] = _ints(num), _ints(np.cumsum([0, *num])[:-1])
@@ -205,7 +205,7 @@ def _tendon_dofs(draft: Draft, tendon: Tendon) -> list[int]:
 
 
 def body_chain(draft: Draft, bodyid: int) -> list[int]:
-    """Dofs that move a body, nearest first."""
+    """Return the dofs that move a body, nearest first."""
     last = draft.lists["body"][bodyid].lastdof
     return sparsity.dof_chain(draft.values["dof_parentid"], last) if last >= 0 else []
 
@@ -217,7 +217,7 @@ def _path_trees(draft: Draft, tendon: Tendon) -> list[int]:
 
 
 def actuator_tables(draft: Draft) -> None:
-    """Addresses of activations and histories, actuators with damping or armature, size of the moment matrix."""
+    """Set addresses of activations and histories, actuators with damping or armature, size of the moment matrix."""
     v, actuators = draft.values, draft.lists["actuator"]
     dims = [a.actdim for a in actuators]
     v["actuator_actadr"], v["na"] = _addresses(dims), sum(dims)
@@ -239,7 +239,7 @@ def actuator_tables(draft: Draft) -> None:
 
 
 def _moment_size(draft: Draft, a: Actuator) -> int:
-    """Number of dofs on which an actuator can act."""
+    """Return the number of dofs on which an actuator can act."""
     if a.trntype in (TrnType.JOINT, TrnType.JOINTINPARENT):
         return a.target.nv
     if a.trntype == TrnType.TENDON:
@@ -252,7 +252,7 @@ def _moment_size(draft: Draft, a: Actuator) -> int:
 
 
 def sensor_tables(draft: Draft) -> None:
-    """Addresses of sensor data and of histories."""
+    """Set addresses of sensor data and of histories."""
     v, sensors = draft.values, draft.lists["sensor"]
     dims = [s.dim for s in sensors]
     v["sensor_adr"], v["nsensordata"] = _ints(np.cumsum([0, *dims])[:-1]), sum(dims)
@@ -264,7 +264,10 @@ def sensor_tables(draft: Draft) -> None:
 
 
 def sleep_tables(draft: Draft) -> None:
-    """tree_sleep_policy: that of its root body, else never if actuators, flexes or tendons with forces act on it."""
+    """Set tree_sleep_policy.
+
+    It is the policy of the root body, else never if actuators, flexes or tendons with forces act on the tree.
+    """
     v, bodies = draft.values, draft.lists["body"]
     policy = np.full(v["ntree"], SleepPolicy.AUTO, np.int32)
     for body in bodies[1:]:
@@ -292,7 +295,7 @@ def sleep_tables(draft: Draft) -> None:
 
 
 def _flex_trees(draft: Draft) -> set[int]:
-    """Trees that move a flex: they do not sleep unless their root body allows it."""
+    """Return the trees that move a flex: they do not sleep unless their root body allows it."""
     bodies = [f.nodebody if f.interpolated else f.body for f in (obj.flex for obj in draft.lists["flex"])]
     return {int(t) for b in bodies for t in np.unique(draft.values["body_treeid"][b])} - {-1}
 
@@ -306,7 +309,7 @@ def _driven_trees(draft: Draft, a: Actuator) -> list[int]:
 
 
 def bvh_tables(draft: Draft) -> None:
-    """Bounding volume hierarchies of bodies, meshes and flexes, in one set of arrays."""
+    """Set the bounding volume hierarchies of bodies, meshes and flexes, in one set of arrays."""
     v = draft.values
     trees = [_body_tree(body) for body in draft.lists["body"]]
     trees += [mesh.arrays.bvh for mesh in draft.lists["mesh"]]
@@ -328,19 +331,19 @@ def bvh_tables(draft: Draft) -> None:
 
 
 def _body_tree(body: Body) -> Bvh:
-    """Bounding volume hierarchy of a body, with geom ids in its leaves."""
+    """Return the bounding volume hierarchy of a body, with geom ids in its leaves."""
     tree = geom_tree(body)
     nodes = body.nodes or tree_geoms(body, tree)
     return replace(tree, nodeid=_ints([-1 if g is None else g.id for g in nodes[: len(tree.depth)]]))
 
 
 def tree_geoms(body: Body, tree: Bvh) -> list[Geom | None]:
-    """Geom at each node of a body's hierarchy, None at inner nodes."""
+    """Return the geom at each node of a body's hierarchy, None at inner nodes."""
     return [body.geoms[i] if i >= 0 else None for i in tree.nodeid]
 
 
 def geom_tree(body: Body) -> Bvh:
-    """Bounding volume hierarchy of a body's geoms; `nodeid` indexes the list of its geoms."""
+    """Return the bounding volume hierarchy of a body's geoms; `nodeid` indexes the list of its geoms."""
     geoms = body.geoms
     return body_bvh(
         np.array([g.pos for g in geoms]).reshape(-1, 3),
@@ -354,7 +357,7 @@ def geom_tree(body: Body) -> Bvh:
 
 
 def sparse_tables(draft: Draft) -> None:
-    """Sparsity patterns M_*, D_* and B_*, and the maps between them."""
+    """Set sparsity patterns M_*, D_* and B_*, and the maps between them."""
     v = draft.values
     v.update(sparsity.dof_tables(v["dof_parentid"], v["dof_simplenum"]))
     v.update(sparsity.body_table(v["body_parentid"], np.maximum(v["body_dofadr"], 0), v["body_dofnum"]))

@@ -1,4 +1,4 @@
-"""`discardvisual`: removes materials, textures, and geoms and meshes that neither collide nor are named."""
+"""`discardvisual`: removal of materials, textures, and geoms and meshes that neither collide nor are named."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def drop_materials(draft: Draft) -> None:
 def drop_visual(draft: Draft) -> None:
     """Remove geoms that cannot collide and that no pair, tendon, sensor or tuple names, and meshes without users.
 
-    Runs after inertias are computed; the remaining geoms and meshes are numbered anew.
+    Runs after inertias are computed; the remaining geoms and meshes are renumbered.
     """
     if not draft.settings.discardvisual:
         return

@@ -1,4 +1,4 @@
-"""The draft that the compile passes fill: objects by kind in mjModel's order, their names, the compiler's settings."""
+"""The draft of the compile passes: objects by kind in mjModel's order, their names, the compiler's settings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KINDS = {
 
 
 class Draft:
-    """The model so far: `lists` holds the objects by kind, `values` the finished mjModel fields by name."""
+    """The unfinished model: `lists` holds the objects by kind, `values` the finished mjModel fields by name."""
 
     def __init__(self, spec: Spec):
         self.spec = spec
@@ -57,7 +57,7 @@ class Draft:
         self._settings: dict[int, Settings] = {}
 
     def settings_of(self, el: Element | None) -> Settings:
-        """Compiler settings of an element: those of the model that it was attached from, else the root model's."""
+        """Return the compiler settings of an element: of the model it was attached from, else of the root model."""
         own = getattr(el, "compiler", None)
         if own is None:
             return self.settings
@@ -75,7 +75,7 @@ class Draft:
         return obj
 
     def index(self) -> None:
-        """Number the objects of every list and map their names; raises ModelError for a name that is repeated."""
+        """Number the objects of every list and map their names; raise ModelError for a repeated name."""
         for kind, objects in self.lists.items():
             names = self.ids[kind] = {}
             for i, obj in enumerate(objects):
@@ -86,11 +86,11 @@ class Draft:
                     names[obj.name] = obj
 
     def find(self, kind: str, name: str) -> Any | None:
-        """The object of a kind with a name; a subtree (xbody) is found by its body."""
+        """Return the object of a kind with a name; a subtree (xbody) is found by its body."""
         return self.ids.get("body" if kind == "xbody" else kind, {}).get(name)
 
     def refer(self, user: DraftObject, kind: str, name: str, attribute: str) -> Any:
-        """The object of a kind that an attribute of `user` names; raises ModelError with the nearest names."""
+        """Return the object of a kind that an attribute of `user` names; raise ModelError with the nearest names."""
         found = self.find(kind, name)
         if found is None:
             names = self.ids.get("body" if kind == "xbody" else kind, {})
@@ -101,7 +101,7 @@ class Draft:
 
 
 class Settings:
-    """Attributes of the compiler element, with their defaults filled in."""
+    """Attributes of the compiler element, with their defaults."""
 
     def __init__(self, values: Mapping[str, Any]):
         self.values = dict(values)
@@ -118,6 +118,6 @@ class Settings:
 
 
 def unsupported(el: Element, feature: str) -> UnsupportedError:
-    """An error that names a valid feature that is not built, with the file, line and element that use it."""
+    """Return an error that names a valid feature without implementation, with file, line and element of its use."""
     location = f"{el.source[0] or 'XML'}:{el.source[1]}: " if el.source else ""
     return UnsupportedError(f"{location}{el.label()}: {feature} is not supported yet")

@@ -1,6 +1,6 @@
 """`fusestatic`: merges bodies without joints into their parents.
 
-Some of what MuJoCo does here looks unintended, and is repeated because its numbers define what is right:
+Some of MuJoCo's behaviour here looks unintended, and is reproduced for parity:
 
 - each merged bounding volume hierarchy counts one empty node, and inner nodes keep geoms of the earlier hierarchy;
 - cameras and lights keep their poses although their body is gone;
@@ -25,7 +25,7 @@ _REFERENCES = ("body", "body1", "body2", "target", "subtree1", "subtree2")
 
 
 def fuse_static(draft: Draft) -> None:
-    """Merge every static body that nothing refers to into its parent, if `fusestatic` is set."""
+    """Merge every static body without references into its parent, if `fusestatic` is set."""
     if not draft.settings.fusestatic:
         return
     kept = _referenced(draft)
@@ -48,7 +48,7 @@ def fuse_static(draft: Draft) -> None:
 
 
 def _referenced(draft: Draft) -> set[str]:
-    """Names of bodies that something outside the tree, a camera or a light refers to."""
+    """Return the names of bodies that an element outside the tree, a camera or a light references."""
     names: set[str] = set()
     for kind in ("camera", "light", "exclude", "equality", "sensor", "tuple"):
         for obj in draft.lists[kind]:
@@ -66,7 +66,7 @@ def _referenced(draft: Draft) -> set[str]:
 
 
 def _has_force_sensor(draft: Draft, body: Body) -> bool:
-    """Whether a force or torque sensor is attached to the body: merging would change what it measures."""
+    """Return whether a force or torque sensor is attached to the body: merging would change its values."""
     sites = {site.name for site in body.objects["site"] if site.name}
     return any(s.el.tag in ("force", "torque") and s.attrs["site"] in sites for s in draft.lists["sensor"])
 

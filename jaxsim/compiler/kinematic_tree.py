@@ -30,7 +30,7 @@ def build_tree(draft: Draft) -> None:
 
 
 def collect(draft: Draft) -> None:
-    """List the objects of all bodies in body order and number everything in the tree."""
+    """List the objects of all bodies in body order and number all objects of the tree."""
     bodies = draft.lists["body"]
     for i, body in enumerate(bodies):
         body.id = i
@@ -42,7 +42,7 @@ def collect(draft: Draft) -> None:
 
 
 def _populate(draft: Draft, body: Body, element: Element, frame: Frame | None) -> list[tuple[Body, Element]]:
-    """Read the children of a body's element, frames flattened; returns its child bodies in document order."""
+    """Read the children of a body's element, frames flattened; return its child bodies in document order."""
     children: list[tuple[Body, Element]] = []
     stack = [(el, frame) for el in reversed(element.children)]
     while stack:
@@ -63,7 +63,7 @@ def _populate(draft: Draft, body: Body, element: Element, frame: Frame | None) -
             body.objects[obj.kind].append(obj)
         elif tag == "plugin":
             body.plugin_el = el
-        elif tag == "instance":  # a plugin instance that a macro made
+        elif tag == "instance":  # a plugin instance created by a macro
             continue
         else:
             raise unsupported(el, tag)
@@ -71,7 +71,7 @@ def _populate(draft: Draft, body: Body, element: Element, frame: Frame | None) -
 
 
 def _frame(draft: Draft, el: Element, outer: Frame | None) -> Frame:
-    """The pose of a frame in its body."""
+    """Return the pose of a frame in its body."""
     attrs, settings = resolve(draft.spec, el), draft.settings_of(el)
     pos = [float(x) for x in attrs["pos"]]
     quat = own_orientation(el, attrs, settings)
@@ -81,7 +81,7 @@ def _frame(draft: Draft, el: Element, outer: Frame | None) -> Frame:
 
 
 def own_orientation(el: Element, attrs, settings) -> list[float]:
-    """Quaternion that an element's orientation attributes give under its compiler settings."""
+    """Return the quaternion of an element's orientation attributes under its compiler settings."""
     try:
         return orientation(attrs, settings.degree, settings.eulerseq)
     except ModelError as reason:
@@ -89,17 +89,17 @@ def own_orientation(el: Element, attrs, settings) -> list[float]:
 
 
 def in_frame(obj: DraftObject, pos: list[float], quat: list[float]) -> Frame:
-    """Pose in the object's body, given its pose in the object's `frame` element."""
+    """Return the pose in the object's body, given its pose in the object's `frame` element."""
     return compose(*obj.frame, pos, quat) if obj.frame is not None else (pos, quat)
 
 
 def point_in_frame(obj: DraftObject, pos: list[float]) -> list[float]:
-    """Point in the object's body, given in the object's `frame` element."""
+    """Return the point in the object's body, given in the object's `frame` element."""
     return compose(*obj.frame, pos, IDENTITY)[0] if obj.frame is not None else pos
 
 
 def fromto_pose(obj: DraftObject) -> tuple[list[float], list[float], float]:
-    """Position, orientation and half length of a geom or site with `fromto`."""
+    """Return the position, orientation and half length of a geom or site with `fromto`."""
     line = obj.floats("fromto")
     if any(obj.floats("pos")):
         raise obj.error("'pos' and 'fromto' cannot both be given")

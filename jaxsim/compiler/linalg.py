@@ -1,7 +1,7 @@
 """Small linear algebra of the compiler: float64, scalar, host side.
 
-Compiled frames of bodies and meshes depend on the order and signs of principal axes, and these on how the eigenvalue
-iteration runs. `eig3` therefore repeats MuJoCo's iteration operation by operation.
+Compiled frames of bodies and meshes depend on the order and signs of principal axes, and these on the steps of the
+eigenvalue iteration. `eig3` therefore repeats MuJoCo's iteration operation by operation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EIG_MAX_ITER = 500
 
 
 def normalize(vec: list[float]) -> tuple[list[float], float]:
-    """Scale `vec` to unit length; returns it with its former length (0 and unchanged where it is too short)."""
+    """Normalise `vec`; return it with its former length (0 and unchanged if it is too short)."""
     square = 0.0
     for x in vec:
         square += x * x
@@ -32,7 +32,7 @@ def normalize(vec: list[float]) -> tuple[list[float], float]:
 
 
 def mul_quat(a: Sequence[float], b: Sequence[float]) -> list[float]:
-    """Product of two unit quaternions (w, x, y, z), normalised."""
+    """Compute the product of two unit quaternions (w, x, y, z), normalised."""
     out = [
         a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3],
         a[0] * b[1] + a[1] * b[0] + a[2] * b[3] - a[3] * b[2],
@@ -43,7 +43,7 @@ def mul_quat(a: Sequence[float], b: Sequence[float]) -> list[float]:
 
 
 def quat2mat(quat) -> list[float]:
-    """Rotation matrix (row-major, 9 numbers) of the quaternion (w, x, y, z)."""
+    """Compute the rotation matrix (row-major, 9 numbers) of the quaternion (w, x, y, z)."""
     w, x, y, z = quat
     if w == 1 and x == 0 and y == 0 and z == 0:
         return [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
@@ -66,7 +66,7 @@ def _mul_mat(a: list[float], b: list[float]) -> list[float]:
 
 
 def eig3(mat) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues and principal frame of a symmetric 3x3 matrix, ordered and signed as in MuJoCo.
+    """Compute eigenvalues and principal frame of a symmetric 3x3 matrix, ordered and signed as in MuJoCo.
 
     Args:
         mat: (3, 3) or 9 numbers, symmetric.
@@ -92,7 +92,7 @@ def eig3(mat) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _jacobi_rotation(d: list[float]) -> list[float] | None:
-    """Quaternion that zeroes the largest off-diagonal element of `d`, or None where that is small already."""
+    """Return the quaternion that zeroes the largest off-diagonal element of `d`, or None if that is small already."""
     if abs(d[1]) > abs(d[2]) and abs(d[1]) > abs(d[5]):
         row, col, axis = 0, 1, 2
     elif abs(d[2]) > abs(d[5]):
@@ -116,7 +116,7 @@ def _jacobi_rotation(d: list[float]) -> list[float] | None:
 
 
 def _sort_axes(diag: list[float], quat: list[float]) -> list[float]:
-    """Sort `diag` decreasing, in place; returns `quat` turned a quarter about the third axis for every swap."""
+    """Sort `diag` decreasing, in place; return `quat` rotated a quarter about the third axis for every swap."""
     for j in (0, 1, 0):
         if diag[j] + _EIG_EPS < diag[j + 1]:
             diag[j], diag[j + 1] = diag[j + 1], diag[j]
@@ -127,7 +127,10 @@ def _sort_axes(diag: list[float], quat: list[float]) -> list[float]:
 
 
 def full_inertia(fullinertia) -> tuple[np.ndarray, np.ndarray]:
-    """Diagonal inertia (3,) and frame quaternion (4,) of (xx, yy, zz, xy, xz, yz); ModelError unless positive."""
+    """Compute the diagonal inertia (3,) and frame quaternion (4,) of (xx, yy, zz, xy, xz, yz).
+
+    ModelError unless positive.
+    """
     xx, yy, zz, xy, xz, yz = (float(x) for x in fullinertia)
     eigval, quat = eig3([xx, xy, xz, xy, yy, yz, xz, yz, zz])
     if not eigval[2] >= EPS:

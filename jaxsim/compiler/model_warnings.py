@@ -1,4 +1,4 @@
-"""Warnings about models that are valid and probably not meant, with file, line and element."""
+"""Warnings about models that are valid and probably unintended, with file, line and element."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_INERTIA_RATIO = 10.0  # to the inertia of the body's mass at the greatest d
 
 
 def warn_suspicious(draft: Draft) -> None:
-    """Warn about meshes that nothing uses and about inertias that the geoms of a body cannot have."""
+    """Warn about unused meshes and about inertias that the geoms of a body cannot have."""
     _unused_meshes(draft)
     for body in draft.lists["body"]:
         _suspicious_inertia(body)

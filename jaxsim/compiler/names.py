@@ -16,7 +16,7 @@ def _hash(name: bytes, size: int) -> int:
 
 
 def _hash_map(names: Sequence[bytes]) -> np.ndarray:
-    """Hash map with linear probing: id in each slot, or -1; unnamed objects have no slot."""
+    """Return a hash map with linear probing: id in each slot, or -1; unnamed objects have no slot."""
     size = _SLOTS_PER_NAME * len(names)
     slots = np.full(size, -1, np.int32)
     for i, name in enumerate(names):
@@ -30,7 +30,7 @@ def _hash_map(names: Sequence[bytes]) -> np.ndarray:
 
 
 def name_tables(modelname: str, lists: Sequence[Sequence[str]]) -> tuple[bytes, np.ndarray, list[np.ndarray]]:
-    """`names`, `names_map` and one array of addresses for each list of names, in mjModel's order of lists."""
+    """Return `names`, `names_map` and one array of addresses for each list of names, in mjModel's order of lists."""
     chunks = [modelname.encode() + b"\0"]
     at = len(chunks[0])
     addresses, maps = [], []
@@ -48,7 +48,7 @@ def name_tables(modelname: str, lists: Sequence[Sequence[str]]) -> tuple[bytes, 
 
 
 def path_tables(lists: Sequence[Sequence[str]]) -> tuple[bytes, list[np.ndarray]]:
-    """`paths` and one array of addresses for each list; -1 where an asset has no file."""
+    """Return `paths` and one array of addresses for each list; -1 for an asset without a file."""
     chunks, addresses, at = [], [], 0
     for files in lists:
         starts = []

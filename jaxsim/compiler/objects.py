@@ -1,4 +1,4 @@
-"""Objects of a draft: a class for each kind, which declares what the compile passes compute for its objects.
+"""Objects of a draft: a class for each kind, which declares the results of the compile passes for its objects.
 
 An attribute that is declared without a value exists from the pass on that sets it.
 """
@@ -37,7 +37,7 @@ Frame = tuple[list[float], list[float]]  # position and quaternion
 
 
 class DraftObject:
-    """An object of the model: its element, its resolved attributes, and what the passes compute for it."""
+    """An object of the model: its element, its resolved attributes, and the results of the passes for it."""
 
     def __init__(self, kind: str, el: Element | None, attrs: dict[str, Any], name: str = ""):
         self.kind, self._el, self.attrs, self.name = kind, el, attrs, name
@@ -46,22 +46,22 @@ class DraftObject:
 
     @property
     def el(self) -> Element:
-        """The element; only keyframes that `nkey` adds have none."""
+        """The element; keyframes added by `nkey` have none."""
         assert self._el is not None
         return self._el
 
     def error(self, what: str) -> ModelError:
-        """A ModelError about this object, to be raised."""
+        """Return a ModelError about this object, to be raised."""
         if self._el is None:
             return ModelError(what, None, f"{self.kind} '{self.name}'" if self.name else self.kind)
         return self._el.error(what)
 
     def floats(self, name: str) -> list[float]:
-        """An array attribute as a list."""
+        """Return an array attribute as a list."""
         return [float(x) for x in self.attrs[name]]
 
     def user(self) -> list[float]:
-        """User data as written."""
+        """Return the user data as written."""
         value = self.attrs.get("user")
         return [] if value is None else [float(x) for x in value]
 
@@ -131,7 +131,7 @@ class Joint(Attached):
 
 
 class Geom(Attached):
-    """A geom; `visual` says that it cannot collide and that nothing else needs it."""
+    """A geom; `visual` means that it cannot collide and that no other element needs it."""
 
     type: GeomType
     mesh: Mesh | None
@@ -184,7 +184,7 @@ class Light(Attached):
 
 
 class FlexObject(DraftObject):
-    """A flex, with the resolved attributes of its children; `strained` says that an equality holds its strain."""
+    """A flex, with the resolved attributes of its children; `strained` means that an equality holds its strain."""
 
     flex: Flex
     contact: dict[str, Any]
@@ -195,7 +195,7 @@ class FlexObject(DraftObject):
 
 
 class Mesh(DraftObject):
-    """A mesh asset; `visual` is set where a sensor needs it."""
+    """A mesh asset; `visual` is set if a sensor needs it."""
 
     file: str
     arrays: MeshArrays
@@ -297,7 +297,7 @@ class Tendon(DraftObject):
 
 
 class Actuator(DraftObject):
-    """An actuator. `target` is a Joint, Tendon, Site or Body as `trntype` says."""
+    """An actuator. `target` is a Joint, Tendon, Site or Body, according to `trntype`."""
 
     trntype: TrnType
     target: Any
@@ -322,7 +322,7 @@ class Actuator(DraftObject):
 
 
 class Sensor(DraftObject):
-    """A sensor. `obj` and `ref` are objects of the kinds that `objtype` and `reftype` say, or None."""
+    """A sensor. `obj` and `ref` are objects of the kinds `objtype` and `reftype`, or None."""
 
     type: SensorType
     stage: Stage
@@ -343,7 +343,7 @@ class Sensor(DraftObject):
 
 
 class Numeric(DraftObject):
-    """Custom numbers, and how many there are with those that are not written."""
+    """Custom numbers, and their count including unwritten ones."""
 
     data: list[float]
     size: int
@@ -362,11 +362,11 @@ class Instance(DraftObject):
         super().__init__("plugin", el, {}, name)
         self.declared = plugin
         self.config = {child.attrs["key"]: child.attrs["value"] for child in el.children if child.tag == "config"}
-        self.users: list[Any] = []  # actuators, or sensors, ...: what the plugin drives
+        self.users: list[Any] = []  # objects that use the plugin: actuators, or sensors, ...
 
     @property
     def plugin(self) -> Plugin:
-        """The plugin; an instance that an element implies has it once its user is known."""
+        """The plugin; an implied instance has it once its user is known."""
         assert self.declared is not None
         return self.declared
 
@@ -388,16 +388,16 @@ CLASSES: dict[str, type[DraftObject]] = {
     "sensor": Sensor,
     "numeric": Numeric,
     "tuple": TupleObject,
-}  # of the kinds that have attributes of their own, without bodies and plugin instances, whose passes make them
+}  # kinds with attributes of their own, except bodies and plugin instances, which their passes create
 
 
 def make_object(kind: str, el: Element | None, attrs: dict[str, Any], name: str = "") -> DraftObject:
-    """A new object of the class of its kind."""
+    """Return a new object of the class of its kind."""
     return CLASSES.get(kind, DraftObject)(kind, el, attrs, name)
 
 
 class Lists(dict[str, list[Any]]):
-    """Objects by kind. A type checker knows the class where the kind is written as a word."""
+    """Objects by kind; a type checker knows the class of a literal kind."""
 
     if TYPE_CHECKING:
 

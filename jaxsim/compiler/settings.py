@@ -17,12 +17,15 @@ from jaxsim.mjcf.schema.element_type import SCHEMA
 from jaxsim.mjcf.schema.values import ENUMS
 
 _OPTION_WORDS = ("integrator", "cone", "jacobian", "solver")
-MAX_COUNT = 1 << 20  # greatest number of user data or keyframes that is accepted
+MAX_COUNT = 1 << 20  # most user data or keyframes accepted
 _NUSER = ("body", "jnt", "geom", "site", "cam", "tendon", "actuator", "sensor")
 
 
 def _merged(draft: Draft, *path: str) -> tuple[dict[str, Any], dict[str, Any], Element]:
-    """Defaults of a section, its written attributes (the last value of each), and its last element (else the root)."""
+    """Return the defaults of a section, its written attributes, and its last element (else the root).
+
+    Of a repeated attribute the last value counts.
+    """
     kind = SCHEMA
     for tag in path:
         kind = kind.children[tag]
@@ -46,7 +49,7 @@ def _elements(draft: Draft, path: tuple[str, ...]) -> Iterator[Element]:
 
 
 def read_compiler(draft: Draft) -> None:
-    """Compiler settings, and those of the length range computation."""
+    """Read the compiler settings, and those of the length range computation."""
     defaults, written, element = _merged(draft, "compiler")
     if written.get("coordinate", "local") == "global":
         raise element.error("global coordinates were removed from MJCF; use coordinate='local'")
@@ -58,7 +61,7 @@ def read_compiler(draft: Draft) -> None:
 
 
 def read_option(draft: Draft) -> None:
-    """mjOption, with the flags as bit fields."""
+    """Read mjOption, with the flags as bit fields."""
     defaults, written, element = _merged(draft, "option")
     merged = {**defaults, **written}
     option: dict[str, Any] = {}
@@ -80,7 +83,7 @@ def read_option(draft: Draft) -> None:
 
 
 def read_size(draft: Draft) -> None:
-    """Sizes that the file sets, such as the numbers of user data of each kind of object (-1: as needed)."""
+    """Read the sizes in the file, like the numbers of user data of each kind of object (-1: as needed)."""
     defaults, written, element = _merged(draft, "size")
     draft.size = {**defaults, **written}
     for name in ("nconmax", *(f"nuser_{kind}" for kind in _NUSER)):
@@ -96,7 +99,7 @@ def read_size(draft: Draft) -> None:
 
 
 def _check_memory(draft: Draft) -> None:
-    """Raise ModelError where njmax or nstack is written after memory; before it, memory takes their place."""
+    """Raise ModelError if njmax or nstack is written after memory; before it, memory replaces them."""
     memory = False
     for element in _elements(draft, ("size",)):
         memory |= (element.attrs.get("memory") or -1) != -1
@@ -106,7 +109,7 @@ def _check_memory(draft: Draft) -> None:
 
 
 def read_visual(draft: Draft) -> None:
-    """mjVisual as {(group, field): value}, rounded to single precision as in MuJoCo."""
+    """Read mjVisual as {(group, field): value}, rounded to float32 as in MuJoCo."""
     sections = {group: _merged(draft, "visual", group) for group in SCHEMA.children["visual"].children}
     visual: dict[tuple[str, str], Any] = {}
     for group, field in visual_fields():
@@ -122,7 +125,7 @@ def read_visual(draft: Draft) -> None:
 
 
 def read_statistic(draft: Draft) -> None:
-    """Statistics that the file sets; all others, and those set to NaN, are computed."""
+    """Read the statistics in the file; all others, and those set to NaN, are computed."""
     _, written, element = _merged(draft, "statistic")
     if written.get("extent", 1.0) <= 0:
         raise element.error("extent must be positive")

@@ -1,6 +1,6 @@
 """Sparsity patterns of M and D (dof by dof) and B (body by dof), and the index maps between them.
 
-All are constants of a model: numpy, int32. `parent` is dof_parentid, `simple` is dof_simplenum.
+All are constants of a model: NumPy, int32. `parent` is dof_parentid, `simple` is dof_simplenum.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ ModelFields = dict[str, np.ndarray | int]
 
 
 def dof_chain(parent: Sequence[int], i: int) -> list[int]:
-    """The dof and its ancestors, nearest first."""
+    """Return the dof and its ancestors, nearest first."""
     chain = [i]
     while (i := parent[i]) >= 0:
         chain.append(i)
@@ -19,7 +19,7 @@ def dof_chain(parent: Sequence[int], i: int) -> list[int]:
 
 
 def simplenum(body_simple: np.ndarray, dof_bodyid: np.ndarray) -> np.ndarray:
-    """dof_simplenum: number of consecutive dofs of simple bodies from each dof on."""
+    """Return dof_simplenum: number of consecutive dofs of simple bodies from each dof on."""
     out, count = np.zeros(len(dof_bodyid), np.int32), 0
     for i in range(len(dof_bodyid) - 1, -1, -1):
         count = count + 1 if body_simple[dof_bodyid[i]] else 0
@@ -35,7 +35,10 @@ def _csr(rows: list[list[int]], prefix: str) -> dict[str, np.ndarray]:
 
 
 def dof_tables(parent: np.ndarray, simple: np.ndarray) -> ModelFields:
-    """M_*, D_*, dof_Madr, mapM2M, mapM2D, mapD2M and the sizes nM, nC, nD."""
+    """Return the tables of M and D.
+
+    They are M_*, D_*, dof_Madr, mapM2M, mapM2D, mapD2M and the sizes nM, nC, nD.
+    """
     parents: list[int] = parent.tolist()
     nv = len(parents)
     chains = [dof_chain(parents, i) for i in range(nv)]
@@ -58,7 +61,10 @@ def dof_tables(parent: np.ndarray, simple: np.ndarray) -> ModelFields:
 
 
 def body_table(parent: np.ndarray, dofadr: np.ndarray, dofnum: np.ndarray) -> ModelFields:
-    """B_*: dofs of each body's subtree and ancestors, and the size nB."""
+    """Return the tables of B.
+
+    They are B_*: dofs of each body's subtree and ancestors, and the size nB.
+    """
     own = [list(range(a, a + n)) for a, n in zip(dofadr.tolist(), dofnum.tolist(), strict=True)]
     parent = parent.tolist()
     below = [list(o) for o in own]

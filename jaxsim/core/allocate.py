@@ -1,4 +1,4 @@
-"""Allocation: `Data` of the shapes that a model fixes, and the states that a simulation starts from."""
+"""Allocation: `Data` of the shapes of a model, and the initial states of a simulation."""
 
 from typing import Any
 
@@ -28,9 +28,9 @@ def _default_dtypes(host: bool) -> dict[str, Any]:
 
 
 def allocate(m: Model) -> Data:
-    """`Data` of the final shapes and dtypes at qpos0, everything else zero: no histories, all trees awake.
+    """Allocate `Data` of the final shapes and dtypes at qpos0, with zeros elsewhere: no histories, all trees awake.
 
-    A model on the host (numpy leaves) gives numpy data. `jaxsim.make_data` is the one for users.
+    A model on the host (NumPy leaves) gives NumPy data. Users call `jaxsim.make_data`.
     """
     host = isinstance(m.qpos0, np.ndarray)
     dtypes = _default_dtypes(host)
@@ -59,7 +59,7 @@ def allocate(m: Model) -> Data:
 
 
 def at_qpos0(m: Model, d: Data) -> Data:
-    """`d` with positions and mocap poses of qpos0 and all trees awake."""
+    """Set positions and mocap poses to qpos0, and wake all trees."""
     mocap = np.flatnonzero(m.body_mocapid >= 0)
     mocap = mocap[np.argsort(m.body_mocapid[mocap])]
     asleep = np.full(m.ntree, -(1 + MINAWAKE))
@@ -67,7 +67,7 @@ def at_qpos0(m: Model, d: Data) -> Data:
 
 
 def reset_to_keyframe(m: Model, d: Data, key: int) -> Data:
-    """`d` with time, positions, velocities, activations, mocap poses and controls of keyframe `key`."""
+    """Set time, positions, velocities, activations, mocap poses and controls to keyframe `key`."""
     return d.replace(
         time=m.key_time[key],
         qpos=m.key_qpos[key],

@@ -61,7 +61,7 @@ class Constraint(Struct):
 
 
 class Warning(Struct):
-    """mjWarningStat by kind (mjtWarning), `d.warning`: how often, and the last index."""
+    """mjWarningStat by kind (mjtWarning), `d.warning`: number of occurrences, and the last index."""
 
     number: Array = integer("7", "how often the warning was given")
     lastinfo: Array = integer("7", "index that the last one was about")
@@ -74,4 +74,4 @@ CONTACT_FIELDS = fields_of(Contact)
 JACOBIANS = ("J_general", "J_contact", "bodies")  # fields of `Constraint` that do not have one entry for each slot
 CONSTRAINT_FIELDS = [f for f in fields_of(Constraint) if f.name not in JACOBIANS]
 WARNING_FIELDS = fields_of(Warning)
-EMPTY_CONTACT = ("geom", "flex", "elem", "vert", "efc_address")  # fields of contacts that are -1 where there is none
+EMPTY_CONTACT = ("geom", "flex", "elem", "vert", "efc_address")  # fields of contacts that are -1 in empty entries

@@ -1,4 +1,4 @@
-"""`Data`: the state of one world and everything that the engine computes from it, with mjData's names."""
+"""`Data`: the state of one world and all results of the engine for it, with mjData's names."""
 
 import functools
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from jaxsim.core.structure import Structure
 
 @functools.cache
 def packer(field: str, batch_axes: int) -> Callable[..., Array]:
-    """A compiled function that packs one field of a batch: compiled once for a structure and a shape."""
+    """Return a function that packs one field of a batch, compiled once for a structure and a shape."""
 
     def packed(efc: Any, contact: Any, cdof: Array) -> Array:
         return pack_rows(efc.layout, efc.active, slot_values(efc, contact, cdof, field))
@@ -31,7 +31,7 @@ def packer(field: str, batch_axes: int) -> Callable[..., Array]:
 class Packed:
     """A property `efc_*`: rows in MuJoCo's order (max_constraints, ...), of which the first `nefc` are real.
 
-    Stored rows have the meaning of the field of `Constraint`; of others kind, shape, meaning and unit are given.
+    Stored rows have the meaning of the field of `Constraint`; for others kind, shape, meaning and unit are given.
     """
 
     def __init__(self, kind: str = "", shape: tuple[str | int, ...] = (), meaning: str = "", unit: str = "-"):
@@ -49,16 +49,16 @@ class Packed:
 
 
 class Data(Struct):
-    """The state of one world and everything that the engine computes from it, with mjData's names.
+    """The state of one world and all results of the engine for it, with mjData's names.
 
     All shapes are fixed by the model. `contact` has `max_contacts` entries of which the first `ncon` are real.
-    Constraint rows live in `efc` in fixed slots (see `jaxsim.core.layout`). MuJoCo's names (`d.efc_force`, `d.efc_J`,
-    ...) are properties that pack the active rows, in MuJoCo's order, into arrays of `max_constraints` rows, of which
-    the first `nefc` are real. Differences from the bindings: `actuator_moment` and `efc_J` are dense; `solver_niter`
-    has one entry. Objects are found by name or id: `d.joint("knee").qpos`, `d.sensor("acc").data`.
+    Constraint rows are stored in `efc` in fixed slots (see `jaxsim.core.layout`). MuJoCo's names (`d.efc_force`,
+    `d.efc_J`, ...) are properties that pack the active rows, in MuJoCo's order, into arrays of `max_constraints` rows,
+    of which the first `nefc` are real. Differences from the bindings: `actuator_moment` and `efc_J` are dense;
+    `solver_niter` has one entry. Objects are found by name or id: `d.joint("knee").qpos`, `d.sensor("acc").data`.
 
-    Own fields: `maxuse_con` and `maxuse_efc` are the most contacts and rows that this world ever needed;
-    `overflow_contacts` and `overflow_constraints` count what was dropped for want of capacity since the last reset.
+    Own fields: `maxuse_con` and `maxuse_efc` are the largest numbers of contacts and rows that this world needed;
+    `overflow_contacts` and `overflow_constraints` count those dropped for lack of capacity since the last reset.
     """
 
     # State, inputs and outputs

@@ -1,4 +1,4 @@
-"""Text that `print` shows for a model, data and their parts: a short summary of one world or a batch."""
+"""Text of `print` for a model, data and their parts: a short summary of one world or a batch."""
 
 import dataclasses
 import textwrap
@@ -28,17 +28,17 @@ WORDS = {
 }
 FLAGS = {"disableflags": DisableBit, "enableflags": EnableBit}
 MAX_CONTACTS = 10  # contacts that are listed
-MAX_TEXT = 60  # characters of a value that is no array
+MAX_TEXT = 60  # characters of a value that is not an array
 SIZES = (
     *("nbody", "nq", "nv", "nu", "na", "ngeom", "njnt", "nsite", "ncam", "nlight", "nmesh", "nhfield", "nflex"),
     *("neq", "ntendon", "nsensor", "nkey", "nmocap"),
-)  # of a model, shown where there are any
+)  # sizes of a model, shown if nonzero
 
 
 def option_value(name: str, value: Any) -> int:
-    """The integer of an option given as a number or, for choices, as MJCF's word ("RK4", "elliptic", "Newton").
+    """Return the integer of an option given as a number or, for choices, as MJCF's word ("RK4", "elliptic", "Newton").
 
-    Raises ValueError for a word that is none of the option's, and for a number without a meaning.
+    Raises ValueError for an unknown word or a number without a meaning.
     """
     if name not in WORDS:
         return int(value)
@@ -55,13 +55,13 @@ def option_value(name: str, value: Any) -> int:
 
 
 def describe_struct(self: Any) -> str:
-    """All fields of a dataclass or named tuple, wrapped: numbers where they are few, else types and shapes."""
+    """Return all fields of a dataclass or named tuple, wrapped: numbers where they are few, else types and shapes."""
     names = getattr(self, "_fields", None) or [f.name for f in dataclasses.fields(self)]
     return wrapped(type(self).__name__, {name: getattr(self, name) for name in names})
 
 
 def wrapped(name: str, values: dict[str, Any]) -> str:
-    """`name(field=value, ...)` in lines of 118 characters."""
+    """Return `name(field=value, ...)` in lines of 118 characters."""
     items = ", ".join(f"{key}={short_value(value)}" for key, value in values.items())
     lines = textwrap.wrap(items, 116, break_long_words=False, break_on_hyphens=False)
     if len(lines) <= 1 and len(name) + len(items) < 116:
@@ -70,7 +70,7 @@ def wrapped(name: str, values: dict[str, Any]) -> str:
 
 
 def describe_model(m: Any) -> str:
-    """Name, sizes, capacities and the main options."""
+    """Return the name, sizes, capacities and the main options."""
     sizes = {n: getattr(m, n) for n in SIZES if getattr(m, n)}
     words = {n: WORDS[n](getattr(m.opt, n)).name.lower() for n in ("integrator", "cone", "solver")}
     capacities = {n: getattr(m, n) for n in ("max_contacts", "max_constraints")}
@@ -78,7 +78,7 @@ def describe_model(m: Any) -> str:
 
 
 def describe_option(opt: Any, floats: tuple[str, ...], ints: tuple[str, ...]) -> str:
-    """One line for each option, choices and flags by their words."""
+    """Return one line for each option, choices and flags by their words."""
     lines = [f"{name}={short_value(getattr(opt, name))}" for name in floats]
     for name in ints:
         value = getattr(opt, name)
@@ -91,7 +91,7 @@ def describe_option(opt: Any, floats: tuple[str, ...], ints: tuple[str, ...]) ->
 
 
 def describe_data(d: Any) -> str:
-    """Sizes, worlds, time, state and counts."""
+    """Return sizes, number of worlds, time, state and counts."""
     if not _is_concrete(d.time, d.qpos, d.qvel, d.ctrl, d.ncon, d.nefc):
         return f"Data(qpos={short_value(d.qpos)}, qvel={short_value(d.qvel)}, ctrl={short_value(d.ctrl)}, ...)"
     worlds = np.shape(d.time)
@@ -107,7 +107,7 @@ def describe_data(d: Any) -> str:
 
 
 def describe_contact(contact: Any) -> str:
-    """The contacts in use, one line each; of a batch only their numbers."""
+    """Return the contacts in use, one line each; only their numbers for a batch."""
     if not _is_concrete(contact.geom, contact.dist, contact.pos):
         return f"Contact(dist={short_value(contact.dist)}, geom={short_value(contact.geom)}, ...)"
     geom, dist, pos = (np.asarray(x) for x in (contact.geom, contact.dist, contact.pos))
@@ -122,7 +122,7 @@ def describe_contact(contact: Any) -> str:
 
 
 def describe_constraint(efc: Any) -> str:
-    """Slots in use, and the shapes of the Jacobians."""
+    """Return slots in use, and the shapes of the Jacobians."""
     if not _is_concrete(efc.active):
         return f"Constraint(active={short_value(efc.active)}, J_contact={short_value(efc.J_contact)}, ...)"
     used, worlds = np.asarray(efc.active), np.shape(efc.active)[:-1]
@@ -132,7 +132,7 @@ def describe_constraint(efc: Any) -> str:
 
 
 def describe_warning(warning: Any) -> str:
-    """The warnings that were given, by name, with how often and the last index."""
+    """Return the warnings issued, by name, with their counts and the last index."""
     if not _is_concrete(warning.number, warning.lastinfo):
         return f"Warning(number={short_value(warning.number)}, lastinfo={short_value(warning.lastinfo)})"
     number, last = np.asarray(warning.number), np.asarray(warning.lastinfo)
@@ -160,7 +160,10 @@ def _is_concrete(*values: Any) -> bool:
 
 
 def short_value(x: Any) -> str:
-    """Numbers as they are where they are few, else their type and shape; what is traced or no array, by itself."""
+    """Format a value: short arrays as numbers, longer ones by type and shape.
+
+    Tracers, and values that are not arrays, format themselves.
+    """
     if isinstance(x, tuple) and all(isinstance(one, (int, float)) for one in x):
         return short_value(np.asarray(x))
     if isinstance(x, dict) and x:

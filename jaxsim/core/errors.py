@@ -8,15 +8,15 @@ from contextvars import ContextVar
 
 
 class ModelError(ValueError):
-    """A model that is wrong.
+    """An invalid model.
 
-    The message holds the file, the line, the element with its name, what is wrong and, where it can be known, what
-    would be right. The parts are kept as attributes.
+    The message has the file, the line, the element with its name, what is wrong and, if it is known, the remedy. The
+    parts are kept as attributes.
 
     Args:
-        what: what is wrong and what would be right, one sentence.
-        source: `(file, line)` of the element, or None where there is none.
-        element: the element as a person would call it, e.g. `geom 'foot'`.
+        what: the fault and the remedy, one sentence.
+        source: `(file, line)` of the element, or None.
+        element: the element in readable form, e.g. `geom 'foot'`.
     """
 
     def __init__(self, what: str, source: tuple[str, int] | None = None, element: str | None = None):
@@ -26,20 +26,20 @@ class ModelError(ValueError):
 
 
 class UnsupportedError(NotImplementedError):
-    """A valid feature that is not built yet; the message names it."""
+    """A valid feature that is not implemented; the message names it."""
 
 
 class ModelWarning(UserWarning):
-    """Valid but probably unintended input in a model; the message gives its position, as a `ModelError` does."""
+    """Valid but probably unintended input in a model; the message has its position, as in a `ModelError`."""
 
 
 class CapacityWarning(UserWarning):
-    """A capacity that is an estimate, or dropped contacts and rows; the message gives arguments for `load_model`."""
+    """An estimated capacity, or dropped contacts and rows; the message gives arguments for `load_model`."""
 
 
 _collector: ContextVar[list[ModelError] | None] = ContextVar("collector", default=None)
-_said: set[tuple[str, str]] = set()  # files and kinds of warnings that this process has seen
-_PARTICULARS = re.compile(r"'[^']*'|-?[0-9][0-9.e+-]*")  # what differs between warnings of one kind
+_said: set[tuple[str, str]] = set()  # files and kinds of warnings issued by this process
+_PARTICULARS = re.compile(r"'[^']*'|-?[0-9][0-9.e+-]*")  # the parts that differ between warnings of one kind
 
 
 def warn(what: str, source: tuple[str, int] | None = None, element: str | None = None) -> None:
@@ -53,7 +53,7 @@ def warn(what: str, source: tuple[str, int] | None = None, element: str | None =
 
 @contextlib.contextmanager
 def collected_warnings() -> Iterator[list[ModelError]]:
-    """Context in which `warn` adds to the list that it gives, in place of issuing warnings."""
+    """Return a context in which `warn` appends to a list instead of issuing warnings."""
     found: list[ModelError] = []
     token = _collector.set(found)
     try:
@@ -64,9 +64,9 @@ def collected_warnings() -> Iterator[list[ModelError]]:
 
 @contextlib.contextmanager
 def summarised_warnings(stacklevel: int = 4) -> Iterator[None]:
-    """Context after which each kind of warning is issued once, at its first place, with how many more there are.
+    """Return a context that issues each kind of warning once, at its first place, with the number of further ones.
 
-    A kind is issued once in a process for each file. Within `collected_warnings`, all are handed on.
+    A kind is issued once in a process for each file. Within `collected_warnings`, all are passed on.
     """
     outer = _collector.get()
     with collected_warnings() as found:
@@ -81,7 +81,7 @@ def summarised_warnings(stacklevel: int = 4) -> Iterator[None]:
 
 
 def _summary(found: list[ModelError]) -> list[str]:
-    """One line for each kind of warning that was not issued before."""
+    """Return one line for each kind of warning that was not issued before."""
     kinds: dict[tuple[str, str], list[ModelError]] = {}
     for one in found:
         file = str(one.source[0] or "") if one.source else ""

@@ -5,7 +5,10 @@ from types import ModuleType
 
 
 def require(module: str, purpose: str, extra: str) -> ModuleType:
-    """The module of this name. Raises ImportError with `purpose` (what needs what) and the extra that brings it."""
+    """Return the module of this name.
+
+    Raise ImportError with `purpose` (the feature and its need) and the extra to install.
+    """
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -4,10 +4,10 @@ from jaxsim.core.model import Model
 
 
 def disabled(m: Model, *bits: int) -> bool:
-    """Whether all of these flags of `opt.disableflags` are set."""
+    """Return whether all of these flags of `opt.disableflags` are set."""
     return all(m.opt.disableflags & bit for bit in bits)
 
 
 def enabled(m: Model, bit: int) -> bool:
-    """Whether a flag of `opt.enableflags` is set."""
+    """Return whether a flag of `opt.enableflags` is set."""
     return bool(m.opt.enableflags & bit)

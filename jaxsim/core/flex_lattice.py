@@ -1,4 +1,4 @@
-"""The elements of a flex that follows a lattice of nodes: cells, or in a shell the faces on the border."""
+"""Elements of a flex that follows a lattice of nodes: cells, or in a shell the faces on the border."""
 
 import itertools
 from typing import Any
@@ -7,12 +7,15 @@ import numpy as np
 
 
 def steps(order: int, dims: int = 3) -> np.ndarray:
-    """Lattice indices of the nodes of a cell relative to its first node, the last direction fastest: (nodes, dims)."""
+    """Return the lattice indices of the nodes of a cell relative to its first node: (nodes, dims).
+
+    The last direction is the fastest.
+    """
     return np.array(list(itertools.product(range(order + 1), repeat=dims)))
 
 
 def lattice_elements(m: Any, flex: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes (n, k) of the elements of an interpolated flex, and axes (n, 3): of faces slow, fast and normal."""
+    """Return nodes (n, k) of the elements of an interpolated flex, and axes (n, 3): of faces slow, fast and normal."""
     cells, order = m.flex_cellnum[flex].tolist(), abs(int(m.flex_interp[flex]))
     if m.flex_interp[flex] < 0:
         index, axes = _faces(cells, order)
@@ -25,7 +28,7 @@ def lattice_elements(m: Any, flex: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _faces(cells: list[int], order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lattice indices (n, k, 3) of the nodes of the outer faces, side by side, and their axes (n, 3)."""
+    """Return the lattice indices (n, k, 3) of the nodes of the outer faces, side by side, and their axes (n, 3)."""
     at, axes = [], []
     for side in range(6):
         normal, slow, fast = side // 2, (side // 2 + 1) % 3, (side // 2 + 2) % 3

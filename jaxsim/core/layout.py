@@ -8,7 +8,7 @@ Slots come in four groups, in this order:
 - *contact*: `nfacet` rows for each entry of the contact buffer, from its block of `condim` rows in `efc.J_contact`.
 
 Large models of many trees are `sparse`: their general rows hold values at static columns only, their contacts wrenches
-on bodies instead of rows over all dofs (`engine/kinematics/sparse_contact.py`), and nothing is nv x nv.
+on bodies instead of rows over all dofs (`engine/kinematics/sparse_contact.py`), and no array is nv x nv.
 
 A slot that is not active holds zeros. `order` lists the slots in MuJoCo's order of rows.
 """
@@ -22,8 +22,8 @@ from jaxsim.core.flex_lattice import lattice_elements
 from jaxsim.core.structure import path
 from jaxsim.core.types import ConeType, ConstraintType, EnableBit, EqType, JointType, ObjType
 
-SPARSE_DOFS = 200  # models of more dofs, in trees of no more than a quarter of them, are sparse
-ELEMENT_VERTICES = 4  # the most vertices of an element of a flex: a tetrahedron's
+SPARSE_DOFS = 200  # models with more dofs, no tree having more than a quarter of them, are sparse
+ELEMENT_VERTICES = 4  # most vertices of an element of a flex: a tetrahedron
 SPARSE_DOFS_FLEX = 60  # the same for models with flexes, whose vertices are trees of three dofs
 EQ_ROWS = {EqType.CONNECT: 3, EqType.WELD: 6, EqType.JOINT: 1, EqType.TENDON: 1}
 
@@ -59,7 +59,7 @@ class Layout:
 
     @property
     def sparse(self) -> bool:
-        """Whether rows are kept by bodies and columns rather than over all dofs."""
+        """Whether rows are stored by bodies and columns rather than over all dofs."""
         return self.structure is not None
 
     @property
@@ -84,7 +84,7 @@ class Layout:
 
 
 def make_layout(m) -> Layout:
-    """The layout for a model."""
+    """Return the layout for a model."""
     general = _general_rows(m)
     limited = np.asarray(m.jnt_limited, bool) & np.isin(m.jnt_type, (JointType.HINGE, JointType.SLIDE))
     limit_jnt = np.flatnonzero(limited)
@@ -120,7 +120,7 @@ def make_layout(m) -> Layout:
 
 
 def side_widths(m) -> tuple[int, int]:
-    """The most bodies of the first and of the second side of a contact: more than one only for flexes.
+    """Return the largest numbers of bodies of the first and second side of a contact: more than one only for flexes.
 
     An element has the bodies of its vertices; a vertex of an interpolated flex has those of the nodes of its cell.
     """
@@ -137,7 +137,10 @@ def side_widths(m) -> tuple[int, int]:
 
 
 def is_sparse(m) -> bool:
-    """Whether a model is large and of many trees. Islands that sleep and the noslip solver need dense rows."""
+    """Return whether a model is large and has many trees.
+
+    Islands that sleep and the noslip solver need dense rows.
+    """
     few = m.nv <= (SPARSE_DOFS_FLEX if m.nflex else SPARSE_DOFS)
     if few or m.opt.noslip_iterations or m.opt.enableflags & EnableBit.SLEEP:
         return False
@@ -145,7 +148,7 @@ def is_sparse(m) -> bool:
 
 
 def max_condim(m) -> int:
-    """A bound on the dimension of any contact of the model."""
+    """Return an upper bound of the dimension of all contacts of the model."""
     colliding = (m.geom_contype != 0) | (m.geom_conaffinity != 0)
     flexes = (m.flex_contype != 0) | (m.flex_conaffinity != 0)
     dims = (m.geom_condim[colliding], m.pair_dim, m.flex_condim[flexes])
@@ -153,13 +156,13 @@ def max_condim(m) -> int:
 
 
 def flex_edges(m, flex: int) -> np.ndarray:
-    """The edges of a flex that an equality holds: those that are not rigid, by MuJoCo's ids."""
+    """Return the edges of a flex that an equality holds: those that are not rigid, by MuJoCo's ids."""
     edge = m.flex_edgeadr[flex] + np.arange(m.flex_edgenum[flex])
     return edge[~m.flexedge_rigid[edge]]
 
 
 def _equality_rows(m, i: int) -> int:
-    """Number of rows of an equality."""
+    """Return the number of rows of an equality."""
     if m.eq_type[i] == EqType.FLEX:
         return len(flex_edges(m, m.eq_obj1id[i]))
     if m.eq_type[i] == EqType.FLEXVERT:
@@ -181,7 +184,7 @@ def _general_rows(m) -> General:
 
 
 def _columns(m, general: General) -> np.ndarray:
-    """The dofs on which each general row of a sparse model acts (ngeneral, width), padded with -1."""
+    """Return the dofs on which each general row of a sparse model acts (ngeneral, width), padded with -1."""
     of_object: dict[tuple[int, int, int], np.ndarray] = {}
     keys = [
         (kind, i, row if kind == ConstraintType.EQUALITY and m.eq_type[i] in _BY_ROW else 0)
@@ -201,7 +204,7 @@ _BY_ROW = (EqType.FLEX, EqType.FLEXVERT)  # equalities whose rows act on differe
 
 
 def _dofs_of(m, kind: int, index: int, row: int) -> np.ndarray:
-    """The dofs on which a general constraint can act."""
+    """Return the dofs on which a general constraint can act."""
     if kind == ConstraintType.LIMIT_JOINT:
         return m.jnt_dofadr[index] + np.arange(3)
     if kind != ConstraintType.EQUALITY:

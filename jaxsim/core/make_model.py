@@ -25,10 +25,10 @@ def make_model(
     max_constraints: int = 0,
     modelname: str = "",
 ) -> Model:
-    """Assemble a host `Model` (numpy, float64 leaves) from mjModel's fields by name.
+    """Assemble a host `Model` (NumPy, float64 leaves) from mjModel's fields by name.
 
-    `values` holds every size and array of mjModel; shapes are checked against the table. `to_device` turns the result
-    into the model that users get. Raises ValueError naming a field that is missing or has the wrong shape.
+    `values` holds every size and array of mjModel; shapes are checked against the table. `to_device` returns the model
+    for users. Raises ValueError naming a field that is missing or has the wrong shape.
     """
     sizes = {name: int(values[name]) for name in SIZES}
     static: dict[str, Any] = dict(sizes)
@@ -59,9 +59,9 @@ def make_model(
 
 
 def strain_modes(values: Mapping[str, Any]) -> np.ndarray:
-    """For each equality (neq, 2) on the strain of a flex: the element of its lattice, and how many modes that has.
+    """Return for each equality (neq, 2) on the strain of a flex the element of its lattice, and its number of modes.
 
-    MuJoCo keeps both among the numbers; here they shape the program. `values` are fields of a model by name, of which
+    MuJoCo stores both among the numbers; here they shape the program. `values` are fields of a model by name, of which
     numbers may be batched: the first world counts.
     """
     out = np.zeros((values["neq"], 2), np.int32)
@@ -81,6 +81,6 @@ def strain_modes(values: Mapping[str, Any]) -> np.ndarray:
 
 
 def to_device(m: Model) -> Model:
-    """A host model with its leaves as JAX arrays of the default float type (float32, or float64 under x64)."""
+    """Return a host model with its leaves as JAX arrays of the default float type (float32, or float64 under x64)."""
     dtype = jax.dtypes.canonicalize_dtype(np.float64)
     return jax.device_put(jax.tree.map(lambda x: np.asarray(x, dtype=dtype), m))

@@ -1,11 +1,11 @@
-"""`Model`: what the compiler makes and the engine reads, structure apart from numbers.
+"""`Model`: the result of the compiler and input of the engine, with structure separate from numbers.
 
-A `Model` has mjModel's fields by their names. Integer, boolean and name fields are *structure*: numpy arrays in the
+A `Model` has mjModel's fields by their names. Integer, boolean and name fields are *structure*: NumPy arrays in the
 PyTree's static part, hashed once by content, so that two loads of one file share one compilation. Every float that the
-physics reads is a *leaf*: it can be batched, differentiated and replaced. The annotation says which: `jax.Array` is a
+physics reads is a *leaf*: it can be batched, differentiated and replaced. The annotation decides: `jax.Array` is a
 leaf.
 
-Units are SI, none where there is none. "N or N m" is by the kind of object (slide or hinge); with commas, entries
+Units are SI; an empty unit means none. "N or N m" depends on the kind of object (slide or hinge); with commas, entries
 differ. A solver reference is a time constant and a damping ratio or, negative, a stiffness and a damping.
 """
 
@@ -41,9 +41,9 @@ CAPACITIES = ("max_contacts", "max_constraints")
 class Model(Struct, held_by="structure"):
     """A compiled model: an immutable PyTree with mjModel's fields by name.
 
-    Floats are leaves; everything else lives in `structure` and is read through properties of the same names. `opt`,
+    Floats are leaves; all other fields are in `structure` and are read through properties of the same names. `opt`,
     `stat` and `vis` hold options, statistics and visual settings. `max_contacts` and `max_constraints` are the
-    capacities of the contact buffer and of the constraint rows. `vis` takes no part in the physics and is static.
+    capacities of the contact buffer and of the constraint rows. `vis` has no effect on the physics and is static.
     Objects are found by name or id: `m.body("torso").mass`, `m.geom(3).size`.
     """
 
@@ -660,7 +660,7 @@ class Model(Struct, held_by="structure"):
     callbacks: Callbacks = part("functions of the user that stages call")
 
     def __init__(self, structure: Structure, **values: Any):
-        """Assemble a model; static fields that are given beside the structure are changes of it."""
+        """Assemble a model; static fields given beside the structure replace its own."""
         changed = {n: x for n, x in values.items() if n not in self.LEAVES and x is not getattr(structure, n, None)}
         leaves = {n: x for n, x in values.items() if n in self.LEAVES}
         if changed:
@@ -672,7 +672,7 @@ class Model(Struct, held_by="structure"):
         return describe_model(self)
 
     def replace(self, **changes: Any) -> "Model":
-        """A copy with some fields changed; changing structure means another compilation of what uses it."""
+        """Return a copy with some fields changed; a change of structure compiles the programs that use it again."""
         values, static = self.values(), {}
         for name, value in changes.items():
             if name in self.LEAVES or name == "structure":
@@ -688,11 +688,11 @@ class Model(Struct, held_by="structure"):
         return build(Model, values)
 
     def name2id(self, objtype: str, name: str) -> int:
-        """The id of a named object; host-side only. Raises KeyError, with the nearest names, when there is none."""
+        """Return the id of a named object; host-side only. Raise KeyError, with the nearest names, if there is none."""
         return find(self.structure, objtype, str(name))
 
     def id2name(self, objtype: str, index: int) -> str:
-        """The name of an object, empty when it has none; host-side only."""
+        """Return the name of an object, empty if it has none; host-side only."""
         return names_of(self.structure, objtype)[index]
 
     actuator = objects("actuator")
@@ -737,7 +737,7 @@ def _static_value(name: str, old: Any, new: Any) -> Any:
 
 
 def capacity(name: str, value: Any) -> int:
-    """A capacity as an integer; raises ValueError for one below zero."""
+    """Return a capacity as an integer; raise ValueError if it is negative."""
     if int(value) < 0:
         raise ValueError(f"{name} is {int(value)}, wanted a number of entries, zero or more")
     return int(value)

@@ -1,8 +1,8 @@
 """Objects by name, as in MuJoCo's bindings: `m.body("torso").mass`, `d.joint("knee").qpos`.
 
 A kind of object has fields with one entry for each object, and fields of which each object has a range (dofs and
-coordinates of joints, values of sensors, pixels of textures). Both follow from the shapes of the fields: `KINDS` says
-which sizes count what. Ids are found on the host; the values may be traced or batched.
+coordinates of joints, values of sensors, pixels of textures). Both follow from the shapes of the fields: `KINDS` lists
+the sizes of each kind. Ids are found on the host; the values may be traced or batched.
 """
 
 import functools
@@ -28,7 +28,7 @@ Range = Callable[[Any], tuple[Any, Any]]  # first entries and numbers of entries
 class Kind(NamedTuple):
     """A kind of object: the field with the addresses of its names, its mjtObj, its size, prefixes of its fields.
 
-    `ranges` has the ranges of objects in fields of other sizes, `shape` the shape of an object's range where it is not
+    `ranges` has the ranges of objects in fields of other sizes, `shape` the shape of an object's range if it is not
     flat.
     """
 
@@ -120,7 +120,7 @@ KINDS = {
     "plugin": Kind("name_pluginadr", ObjType.PLUGIN, "nplugin", ("plugin_",)),
 }
 IN_DATA = ("body", "joint", "geom", "site", "camera", "light", "equality", "tendon", "actuator", "sensor")
-_READ_IN_DATA = (  # what the ranges of kinds in data read
+_READ_IN_DATA = (  # fields of a model for the ranges of kinds in data
     *("names", "body_mocapid", "jnt_type", "jnt_dofadr", "jnt_qposadr", "ten_J_rowadr", "ten_J_rownnz"),
     *("actuator_actadr", "actuator_actnum", "sensor_adr", "sensor_dim"),
 )
@@ -128,18 +128,21 @@ _READ_IN_DATA = (  # what the ranges of kinds in data read
 
 @per_structure
 def data_index(m: Any) -> Structure:
-    """The names and addresses by which objects are found in `Data`: a part of the model's structure."""
+    """Return the names and addresses of objects in `Data`, as part of the model's structure."""
     return Structure({n: getattr(m, n) for n in (*_READ_IN_DATA, *(KINDS[kind].names for kind in IN_DATA))})
 
 
 @per_structure
 def _tables(m: Any) -> dict[str, tuple[list[str], dict[str, int]]]:
-    """Names and ids by kind, filled as they are asked for."""
+    """Return the cache of names and ids by kind, filled on demand."""
     return {}
 
 
 def names_of(m: Any, kind: str) -> list[str]:
-    """The names of all objects of a kind, empty for objects without a name. Raises KeyError for an unknown kind."""
+    """Return the names of all objects of a kind, empty for objects without a name.
+
+    Raise KeyError for an unknown kind.
+    """
     return _names_and_ids(m, kind)[0]
 
 
@@ -155,9 +158,9 @@ def _names_and_ids(m: Any, kind: str) -> tuple[list[str], dict[str, int]]:
 
 
 def find(m: Any, kind: str, key: Any) -> int:
-    """The id of an object given by name or id.
+    """Return the id of an object given by name or id.
 
-    Raises KeyError, with the nearest names, where there is none, and TypeError for a traced id.
+    Raises KeyError, with the nearest names, if there is none, and TypeError for a traced id.
     """
     names, ids = _names_and_ids(m, kind)
     if isinstance(key, str):
@@ -177,9 +180,10 @@ def find(m: Any, kind: str, key: Any) -> int:
 
 @functools.cache
 def attributes(owner: type, kind: str) -> dict[str, Field]:
-    """The fields of a kind of object in Model or Data by the names that its views have for them.
+    """Return the fields of a kind of object in Model or Data by their names in views.
 
-    Prefixes are left out. Fields without one count in Data (`xpos` of bodies), and `qpos0` and `qpos_spring` of joints.
+    Prefixes are left out. Fields without a prefix count in Data (`xpos` of bodies), and `qpos0` and `qpos_spring` of
+    joints.
     """
     table, out = KINDS[kind], {}
     of_data = any(field.name == "qvel" for field in fields_of(owner))
@@ -194,7 +198,7 @@ def attributes(owner: type, kind: str) -> dict[str, Field]:
 
 
 def locate(m: Any, kind: str, ids: Any, field: Field) -> Place:
-    """Where the entries of an object (an id), or of several (an array of ids), lie on the first axis of a field."""
+    """Return the position of the entries of one object (an id), or of several (an array), on a field's first axis."""
     if field.shape[0] == KINDS[kind].size:
         return ids
     first, count = KINDS[kind].ranges[str(field.shape[0])](m)
@@ -207,7 +211,7 @@ class View:
     """One object, or several of a kind, of a model or of data: fields by MuJoCo's names, and `id` and `name`.
 
     Shapes are those of MuJoCo's bindings: a number is an array of one entry. Fields of several objects have an axis of
-    objects; ranges (`qpos` of joints) stand one after the other. `set` gives the changed model or data.
+    objects; ranges (`qpos` of joints) are concatenated. `set` returns the changed model or data.
     """
 
     def __init__(self, owner: Any, index: Any, kind: str, key: Any):
@@ -217,7 +221,7 @@ class View:
 
     @property
     def name(self) -> Any:
-        """The name, empty where there is none; a list of several objects' names."""
+        """The name, empty if there is none; a list of several objects' names."""
         names = names_of(self._index, self._kind)
         return names[self.id] if np.ndim(self.id) == 0 else [names[i] for i in self.id]
 
@@ -253,7 +257,7 @@ class View:
         raise AttributeError(f"immutable: use .set({name}=...), which gives the changed {type(self._owner).__name__}")
 
     def set(self, **changes: Any) -> Any:
-        """The model or the data with these fields of the object changed: `m = m.geom("foot").set(friction=...)`."""
+        """Return the model or data with these fields of the object changed: `m = m.geom("foot").set(friction=...)`."""
         new = {}
         for name, value in changes.items():
             field = self._field(name)
@@ -272,7 +276,7 @@ class View:
 
 
 def assign(array: Any, place: tuple, value: Any) -> Any:
-    """A copy of an array, of NumPy or JAX, with the entries at `place` set.
+    """Return a copy of an array, of NumPy or JAX, with the entries at `place` set.
 
     The value has as many numbers as there are entries, or is broadcast to them; raises ValueError for another shape.
     """
@@ -282,7 +286,7 @@ def assign(array: Any, place: tuple, value: Any) -> Any:
     if value.size == math.prod(shape):
         value = value.reshape(shape)
     elif not _fits(value.shape, shape):
-        raise ValueError(f"a value of shape {value.shape} cannot be set where {shape} is wanted")
+        raise ValueError(f"a value of shape {value.shape} cannot be set; wanted {shape}")
     if isinstance(array, np.ndarray) and not isinstance(value, jax.core.Tracer):
         out = np.array(array)
         out[place] = value
@@ -296,7 +300,7 @@ def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 
 
 def objects(kind: str, of_data: bool = False) -> Callable[[Any, Any], View]:
-    """The method of a model or of data that finds objects of a kind."""
+    """Return the method of a model or of data that finds objects of a kind."""
 
     def get(self: Any, key: Any) -> View:
         return View(self, self.index if of_data else self.structure, kind, key)

@@ -13,12 +13,12 @@ FLUID_OPTIONS = ("density", "viscosity")  # options that switch `fluid` on
 class Option(Struct):
     """Physics options, `m.opt`: mjOption's fields. Floats are leaves, integers and flags are structure.
 
-    Own fields, both structure: `fluid` says whether the program computes fluid forces at all. It is on when the
-    compiled model has a density or viscosity, and `replace` of either turns it on (unless with a plain zero). To
-    differentiate by density at zero, turn it on by hand: `opt.replace(fluid=1)`. `backend` says what computes a step on
-    the platform of the program: "auto" is programs of our own on CUDA and on a CPU with a C compiler, and XLA, with a
-    warning, for what cannot be such a program; "native" is an error there; "xla" is XLA for everything. The answers and
-    gradients are the same but for rounding.
+    Own fields, both structure: `fluid` is whether the program computes fluid forces at all. It is on when the compiled
+    model has a density or viscosity, and `replace` of either turns it on (unless with a plain zero). To differentiate
+    by density at zero, turn it on explicitly: `opt.replace(fluid=1)`. `backend` selects how the program's platform
+    computes a step: "auto" uses native programs on CUDA and on a CPU with a C compiler, and XLA, with a warning, for
+    parts without a native program; with "native" these parts are an error; "xla" uses XLA for everything. Results and
+    gradients are equal up to rounding.
     """
 
     # Numbers
@@ -60,7 +60,7 @@ class Option(Struct):
         return describe_option(self, OPTION_FLOATS, OPTION_INTS)
 
     def replace(self, **changes: Any) -> "Option":
-        """A copy with some fields changed; new values take the dtype of the old ones.
+        """Return a copy with some fields changed; new values take the dtype of the old ones.
 
         Choices may be given by MJCF's words: `replace(integrator="RK4", cone="elliptic")`.
         """
@@ -89,5 +89,5 @@ class Statistic(Struct):
 
 OPTION_FLOATS = tuple(f.name for f in fields_of(Option, "float"))
 OPTION_INTS = tuple(f.name for f in fields_of(Option, "int"))
-OWN_OPTIONS = ("fluid", "backend")  # that MuJoCo does not have
+OWN_OPTIONS = ("fluid", "backend")  # absent in MuJoCo
 STATISTICS = tuple(f.name for f in fields_of(Statistic))

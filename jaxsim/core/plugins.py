@@ -1,7 +1,7 @@
 """The first-party plugins of MuJoCo by name: their numbers, capabilities and attributes.
 
-The compiler checks and lays out what a model says about plugins, the engine reads it back with `config`: both by this
-table. Nothing is loaded from anywhere; a plugin that is not in the table is an error of the model.
+The compiler checks and lays out the plugins of a model, the engine reads them with `config`: both use this table. No
+library is loaded; a plugin that is not in the table is an error of the model.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NUMBER = re.compile(
 
 @dataclass(frozen=True)
 class Plugin:
-    """One plugin: its name, the number that `Model.plugin` holds, what it can drive and its attributes in order.
+    """One plugin: its name, the number in `Model.plugin`, the kind of element for it and its attributes in order.
 
     `drives` is the kind of element that may use it: `body` (passive forces), `actuator`, `sensor`, or `geom` for signed
     distance fields, which meshes may use as well. `defaults` are the numbers of attributes that are not written.
@@ -51,10 +51,10 @@ BY_SLOT = tuple(PLUGINS.values())
 
 
 def config(m: Any, instance: int) -> dict[str, str]:
-    """What a plugin instance of a model is configured with: attribute -> text, empty where nothing is written.
+    """Return the configuration of a plugin instance of a model: attribute -> text, empty for attributes not written.
 
     Args:
-        m: a `Model` (or anything with mjModel's fields `plugin`, `plugin_attr`, `plugin_attradr`).
+        m: a `Model` (or an object with mjModel's fields `plugin`, `plugin_attr`, `plugin_attradr`).
         instance: the id of the instance.
     """
     plugin = BY_SLOT[int(m.plugin[instance])]
@@ -63,7 +63,7 @@ def config(m: Any, instance: int) -> dict[str, str]:
 
 
 def leading_number(text: str) -> float | None:
-    """The number at the start of a text, after white space; None if there is none."""
+    """Return the number at the start of a text, after white space; None if there is none."""
     found = _NUMBER.match(text.lstrip())
     if not found:
         return None
@@ -72,13 +72,13 @@ def leading_number(text: str) -> float | None:
 
 
 def numeric(text: str) -> bool:
-    """Whether a text is a number, white space aside, or empty."""
+    """Return whether a text is a number, white space aside, or empty."""
     bare = "".join(text.split())
     return not bare or bool(_NUMBER.fullmatch(bare))
 
 
 def numbers(m: Any, instance: int) -> tuple[float, ...]:
-    """The attributes of an instance as numbers, defaults filled in (zero for a plugin without defaults)."""
+    """Return the attributes of an instance as numbers, with defaults (zero for a plugin without defaults)."""
     plugin = BY_SLOT[int(m.plugin[instance])]
     defaults = plugin.defaults or (0.0,) * len(plugin.attributes)
     texts = config(m, instance).values()

@@ -20,7 +20,7 @@ Product = Callable[[Array], Array]
 
 
 def contact_facets(layout: Layout, friction: Array, x: Array) -> Array:
-    """Values of the rows of contacts (n * nfacet, ...) from values in their frames x (n, condim, ...).
+    """Return values of the rows of contacts (n * nfacet, ...) from values in their frames x (n, condim, ...).
 
     Elliptic cones: the frame itself. Pyramidal: normal plus and minus friction times each tangent, in pairs.
     """
@@ -34,7 +34,7 @@ def contact_facets(layout: Layout, friction: Array, x: Array) -> Array:
 
 
 def contact_frame_force(layout: Layout, friction: Array, force: Array) -> Array:
-    """Forces in contact frames (n, condim) from row forces (n * nfacet,): `contact_facets` transposed."""
+    """Return forces in contact frames (n, condim) from row forces (n * nfacet,): `contact_facets` transposed."""
     if not layout.pyramidal or layout.condim == 1:
         return force.reshape(len(friction), layout.condim)
     pairs = force.reshape(len(friction), layout.condim - 1, 2)
@@ -44,7 +44,7 @@ def contact_frame_force(layout: Layout, friction: Array, force: Array) -> Array:
 
 
 def limit_to_dof(layout: Layout, x: Array) -> Array:
-    """Sums (nv,) by dof of the values (2 * nlimit,) of limit slots."""
+    """Sum the values (2 * nlimit,) of limit slots by dof (nv,)."""
     both = x[: layout.nlimit] + x[layout.nlimit :]
     index = np.full(layout.nv, -1)
     index[layout.limit_dof] = np.arange(layout.nlimit)
@@ -52,15 +52,15 @@ def limit_to_dof(layout: Layout, x: Array) -> Array:
 
 
 def signed_limit_to_dof(layout: Layout, x: Array) -> Array:
-    """Sums (nv,) by dof of the values (2 * nlimit,) of limit slots: lower sides count plus, upper sides minus."""
+    """Sum the values (2 * nlimit,) of limit slots by dof (nv,): lower sides with plus, upper sides with minus."""
     n = layout.nlimit
     return limit_to_dof(layout, jnp.concatenate([x[:n], -x[n:]]))
 
 
 def rows_times(layout: Layout, friction: Array, x: Array, general: Product, contact: Product) -> Array:
-    """J x for every slot (nslot,), x being (nv,).
+    """Compute J x for every slot (nslot,), x being (nv,).
 
-    `general(x)` gives the product of the general rows (ngeneral,), `contact(x)` that of the contact rows in contact
+    `general(x)` computes the product of the general rows (ngeneral,), `contact(x)` that of the contact rows in contact
     frames (ncontact, condim). `friction` (ncontact, 5) are the coefficients of the contacts.
     """
     fixed = fixed_rows_times(layout, x, general)
@@ -70,14 +70,14 @@ def rows_times(layout: Layout, friction: Array, x: Array, general: Product, cont
 
 
 def fixed_rows_times(layout: Layout, x: Array, general: Product) -> Array:
-    """J x for every slot but those of contacts, x being (nv,)."""
+    """Compute J x for every slot except those of contacts, x being (nv,)."""
     at_limit = take(x, layout.limit_dof)
     parts = [general(x)] if layout.ngeneral else []
     return jnp.concatenate([*parts, x, (np.array([[1], [-1]], x.dtype) * at_limit).reshape(-1)])
 
 
 def rows_transpose_times(layout: Layout, friction: Array, force: Array, general: Product, contact: Product) -> Array:
-    """J' f (nv,) for forces of every slot (nslot,): `general` and `contact` are the transposes of those above."""
+    """Compute J' f (nv,) for forces of every slot (nslot,); `general` and `contact` are transposes (`rows_times`)."""
     force, first = fusion_barrier(force), layout.offsets[3]
     out = fixed_rows_transpose_times(layout, force[:first], general)
     if layout.ncontact:
@@ -86,7 +86,7 @@ def rows_transpose_times(layout: Layout, friction: Array, force: Array, general:
 
 
 def fixed_rows_transpose_times(layout: Layout, force: Array, general: Product) -> Array:
-    """J' f (nv,) for forces of every slot but those of contacts."""
+    """Compute J' f (nv,) for forces of every slot except those of contacts."""
     _, start, limit, *_ = layout.offsets
     out = force[start:limit]
     if layout.nlimit:
@@ -95,7 +95,7 @@ def fixed_rows_transpose_times(layout: Layout, force: Array, general: Product) -
 
 
 def general_dense(layout: Layout, jac: Array) -> Array:
-    """The general rows over all dofs (ngeneral, nv), from those at the columns of a sparse layout."""
+    """Return the general rows over all dofs (ngeneral, nv), from those at the columns of a sparse layout."""
     if not layout.sparse:
         return jac
     row = np.arange(layout.ngeneral)[:, None] * layout.nv
@@ -104,7 +104,7 @@ def general_dense(layout: Layout, jac: Array) -> Array:
 
 
 def pack_rows(layout: Layout, active: Array, x: Array) -> Array:
-    """The `active` slots of `x` (nslot, ...) moved to the front: (max_constraints, ...), in MuJoCo's order of rows."""
+    """Pack the `active` slots of `x` (nslot, ...) to the front: (max_constraints, ...), in MuJoCo's order of rows."""
     active = active[layout.order]
     target = jnp.where(active, jnp.cumsum(active) - 1, layout.max_constraints)
     packed = jnp.zeros((layout.max_constraints, *x.shape[1:]), x.dtype)
@@ -112,7 +112,10 @@ def pack_rows(layout: Layout, active: Array, x: Array) -> Array:
 
 
 def unpack_rows(layout: Layout, active: Array, x: Array) -> Array:
-    """Values (nslot, ...) of the `active` slots from packed rows (max_constraints, ...): the inverse of `pack_rows`."""
+    """Return values (nslot, ...) of the `active` slots from packed rows (max_constraints, ...).
+
+    This is the inverse of `pack_rows`.
+    """
     active = active[layout.order]
     rank = jnp.clip(jnp.cumsum(active) - 1, 0, max(layout.max_constraints - 1, 0))
     values = jnp.where(active.reshape(-1, *(1,) * (x.ndim - 1)), x[rank], 0)
@@ -120,9 +123,9 @@ def unpack_rows(layout: Layout, active: Array, x: Array) -> Array:
 
 
 def slot_values(efc: Any, contact: Any, cdof: Array, field: str) -> Array:
-    """Values (nslot, ...) of MuJoCo's `efc_<field>`: stored ones, types, ids, or Jacobian rows over all dofs.
+    """Return values (nslot, ...) of MuJoCo's `efc_<field>`: stored ones, types, ids, or Jacobian rows over all dofs.
 
-    `cdof` (nv, 6) are the axes of the dofs, from which sparse layouts make their rows.
+    `cdof` (nv, 6) are the axes of the dofs, from which rows of sparse layouts are computed.
     """
     if field == "type":
         return _types(efc.layout, contact)
@@ -165,7 +168,10 @@ def _jacobian(efc: Any, contact: Any, cdof: Array) -> Array:
 
 
 def _rows_of_wrenches(layout: Layout, efc: Any, geom: Array, cdof: Array) -> Array:
-    """Contact rows over all dofs (ncontact, condim, nv) from wrenches (ncontact, condim, nside, 6) on the bodies."""
+    """Compute contact rows over all dofs (ncontact, condim, nv) from wrenches on bodies.
+
+    The wrenches have the shape (ncontact, condim, nside, 6).
+    """
     bodies = efc.bodies if layout.flexes else jnp.asarray(layout.structure.geom_bodyid)[jnp.maximum(geom, 0)]
     along = jnp.einsum("cksi,vi->cksv", efc.J_contact, cdof, precision="highest")
     return jnp.sum(jnp.where(moving_dofs(layout.structure, bodies)[:, None], along, 0), axis=2)

@@ -75,7 +75,7 @@ def asset(shape: str, meaning: str, unit: str = "-", dtype: str = "float32") -> 
 
 
 def part(meaning: str, shape: str = "") -> Any:
-    """Declare a field of another class: what its annotation says."""
+    """Declare a field of another class, given by its annotation."""
     return _declare("part", shape, meaning)
 
 
@@ -92,19 +92,19 @@ def evaluate(shape: tuple[str | int, ...], sizes: Mapping[str, int]) -> tuple[in
 
 
 def fields_of(struct: type["Struct"], *kinds: str) -> list[Field]:
-    """The fields of a class in their order, of these kinds; of all but parts where none is given."""
+    """Return the fields of a class in their order, of these kinds; all but parts if no kind is given."""
     rows = [f.metadata["field"]._replace(name=f.name) for f in dataclasses.fields(struct) if "field" in f.metadata]
     return [row for row in rows if (row.kind in kinds if kinds else row.kind != "part")]
 
 
 def did_you_mean(name: str, known: Iterable[str], n: int = 1) -> str:
-    """The nearest known names as the end of an error's message; empty where there are none."""
+    """Return the nearest known names as the end of an error's message; empty if there are none."""
     near = difflib.get_close_matches(name, list(known), n=n)
     return f"; did you mean {', '.join(map(repr, near))}?" if near else ""
 
 
 def cast_like(old: Any, new: Any) -> Any:
-    """A value with the dtype of the one that it replaces; placeholders (axes, None) pass as they are."""
+    """Return a value with the dtype of the one that it replaces; placeholders (axes, None) are returned unchanged."""
     if isinstance(old, np.ndarray):
         return np.asarray(new, dtype=old.dtype)
     if isinstance(old, jax.Array):
@@ -123,7 +123,7 @@ def cast_like(old: Any, new: Any) -> Any:
 class Struct:
     """Base of frozen PyTree dataclasses; see the module.
 
-    Values lie in the instance's `__dict__`, which makes flattening and building one call each. With `held_by`, static
+    Values are in the instance's `__dict__`, so that flattening and building are one call each. With `held_by`, static
     fields are attributes of the field of that name, which alone is the static part (`Model.structure`).
 
     `==` compares static fields and, on the host, all leaves: their types, shapes and numbers, NaN equal to NaN. Equal
@@ -162,10 +162,10 @@ class Struct:
     def __delattr__(self, name: str):
         raise dataclasses.FrozenInstanceError(f"{type(self).__name__} is immutable: {name!r} cannot be deleted")
 
-    if not TYPE_CHECKING:  # a type checker that sees it takes any name for a field
+    if not TYPE_CHECKING:  # a type checker would accept any name as a field
 
         def __getattr__(self, name: str) -> Any:
-            """Raise AttributeError for a name that is no field, with the nearest."""
+            """Raise AttributeError for an unknown name, with the nearest one."""
             what = f"{type(self).__name__!r} object has no attribute {name!r}"
             if name.startswith("_"):
                 raise AttributeError(what)
@@ -193,7 +193,7 @@ class Struct:
 
     @classmethod
     def refuse_unknown(cls, names: Iterable[str], known: Iterable[str]) -> None:
-        """Raise TypeError for a name that is not among the known ones, with the field's home or the nearest name."""
+        """Raise TypeError for a name that is not among the known ones, with the field's class or the nearest name."""
         for name in names:
             if name in known:
                 continue
@@ -206,11 +206,11 @@ class Struct:
             raise TypeError(f"{cls.__name__} has no field {name!r}{did_you_mean(name, known)}")
 
     def values(self) -> dict[str, Any]:
-        """The stored fields by name."""
+        """Return the stored fields by name."""
         return dict(self.__dict__)
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with some fields changed; new values take the dtype of the old ones."""
+        """Return a copy with some fields changed; new values take the dtype of the old ones."""
         values = self.values()
         self.refuse_unknown(changes, values)
         values.update({name: cast_like(values[name], value) for name, value in changes.items()})
@@ -218,14 +218,14 @@ class Struct:
 
 
 def build(cls: type, values: Mapping[str, Any]) -> Any:
-    """An object with these values of its leaves and static fields, unchecked."""
+    """Return an object with these values of its leaves and static fields, without checks."""
     new = object.__new__(cls)
     new.__dict__.update(values)
     return new
 
 
 def home_of(struct: type[Struct], name: str) -> tuple[str, ...]:
-    """The parts of a class that lead to the one with a field of this name; empty where none has it."""
+    """Return the parts of a class that lead to the one with a field of this name; empty if none has it."""
     for f in dataclasses.fields(struct):
         if isinstance(f.type, type) and issubclass(f.type, Struct):
             if name in f.type.__dataclass_fields__:
@@ -236,7 +236,7 @@ def home_of(struct: type[Struct], name: str) -> tuple[str, ...]:
 
 
 def _getter(names: tuple[str, ...]) -> Callable[[Mapping[str, Any]], tuple]:
-    """A function from a dictionary to the tuple of these entries."""
+    """Return a function from a dictionary to the tuple of these entries."""
     if len(names) == 1:
         return lambda values: (values[names[0]],)
     return itemgetter(*names) if names else lambda values: ()
@@ -261,7 +261,7 @@ def _register(cls: type[Struct]) -> None:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    """Whether two leaves have the same type, shape and numbers."""
+    """Return whether two leaves have the same type, shape and numbers."""
     if a is b:
         return True
     if isinstance(a, jax.core.Tracer) or isinstance(b, jax.core.Tracer):

@@ -1,4 +1,4 @@
-"""`Structure`: the static part of a model, and values derived from it, which are computed once and cached on it."""
+"""`Structure`: the static part of a model, and values derived from it, computed once and cached on it."""
 
 import dataclasses
 import functools
@@ -12,11 +12,11 @@ import numpy as np
 
 
 class Structure:
-    """Everything of a model that shapes the program: sizes, integer and boolean arrays, names, assets, capacities.
+    """The static part of a model: sizes, integer and boolean arrays, names, assets, capacities.
 
-    Immutable; equality and hash are those of a digest of the content, taken once, when it is first asked for. A copy is
-    the structure itself. Boxes of the trees of bodies (`bvh_aabb`) take no part, without flexes: they follow from sizes
-    of geoms, which are numbers.
+    Immutable; equality and hash are those of a digest of the content, computed once, on demand. A copy is the structure
+    itself. Without flexes, boxes of the trees of bodies (`bvh_aabb`) are left out: they follow from sizes of geoms,
+    which are numbers.
     """
 
     if TYPE_CHECKING:
@@ -72,16 +72,16 @@ class Structure:
         return self
 
     def replace(self, changes: Mapping[str, Any]) -> "Structure":
-        """A structure with some values changed."""
+        """Return a structure with some values changed."""
         return Structure({**self.values(), **changes})
 
     @property
     def source(self) -> Any:
-        """The `Spec` that this structure was compiled from, or None; ignored by equality."""
+        """The `Spec` of this structure, or None; ignored by equality."""
         return self.__dict__.get("_source")
 
     def remember(self, source: Any) -> None:
-        """Keep the `Spec` that this structure was compiled from."""
+        """Store the `Spec` of this structure."""
         object.__setattr__(self, "_source", source)
 
     def values(self) -> dict[str, Any]:
@@ -89,13 +89,13 @@ class Structure:
 
 
 def _content(value: Any) -> Any:
-    """Form of a value in a digest: all values of a struct, else itself."""
+    """Return the form of a value in a digest: all values of a struct, else itself."""
     values = getattr(value, "values", None)
     return {name: _content(x) for name, x in values().items()} if values else value
 
 
 def structure_of(m: Any) -> Any:
-    """The structure of a model, static and hashable; a structure is returned unchanged."""
+    """Return the structure of a model, static and hashable; a structure is returned unchanged."""
     return getattr(m, "structure", m)
 
 
@@ -115,7 +115,7 @@ def per_structure(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 @per_structure
 def _paths(m: Any) -> list[np.ndarray]:
-    """For each body the dofs that move it."""
+    """Return for each body the dofs that move it."""
     paths = [np.zeros(0, int)]
     for b in range(1, m.nbody):
         own = np.arange(m.body_dofadr[b], m.body_dofadr[b] + m.body_dofnum[b])
@@ -124,19 +124,19 @@ def _paths(m: Any) -> list[np.ndarray]:
 
 
 def path(m: Any, body: int) -> np.ndarray:
-    """The dofs that move a body."""
+    """Return the dofs that move a body."""
     return _paths(m)[body]
 
 
 def moving_dofs(m: Any, body: Any) -> Any:
-    """Which dofs move each of these bodies: (..., nv) for ids (...) that are static or traced."""
+    """Return the masks of dofs that move each of these bodies: (..., nv) for ids (...) that are static or traced."""
     if isinstance(body, (int, np.integer, np.ndarray)):
         paths = _paths(m)
         mask = np.zeros((np.size(body), m.nv), bool)
         for row, b in zip(mask, np.ravel(body).tolist(), strict=True):
             row[paths[b]] = True
         return mask.reshape(*np.shape(body), m.nv)
-    # one word is fetched for every 32 dofs and unpacked: a gather of whole rows costs several times as much
+    # gathers one word per 32 dofs and unpacks it: a gather of whole rows costs several times as much
     words = jnp.asarray(_dof_words(m)).at[body].get(mode="promise_in_bounds")
     dof = np.arange(m.nv, dtype=np.uint32)
     return (words[..., dof // 32] >> (dof % 32)) & 1 == 1
@@ -144,12 +144,15 @@ def moving_dofs(m: Any, body: Any) -> Any:
 
 @per_structure
 def _dof_words(m: Any) -> np.ndarray:
-    """`moving_dofs` of all bodies packed into words of 32 dofs: (nbody, nword) uint32."""
+    """Return `moving_dofs` of all bodies packed into words of 32 dofs: (nbody, nword) uint32."""
     mask = moving_dofs(m, np.arange(m.nbody))
     padded = np.pad(mask, ((0, 0), (0, -m.nv % 32))).reshape(m.nbody, -(-m.nv // 32), 32)
     return (padded.astype(np.uint64) << np.arange(32, dtype=np.uint64)).sum(-1).astype(np.uint32)
 
 
 def geom_bodies(m: Any) -> np.ndarray:
-    """The body of each geom; for a model without geoms, only the world, for contacts of flexes with themselves."""
+    """Return the body of each geom.
+
+    For a model without geoms it is the world only, for contacts of flexes with themselves.
+    """
     return m.geom_bodyid if m.ngeom else np.zeros(1, np.int32)

@@ -1,4 +1,4 @@
-"""Enumerations of the language and of the engine, with the integer values that MuJoCo 3.8.1 gives them."""
+"""Enumerations of the language and of the engine, with the integer values of MuJoCo 3.8.1."""
 
 from enum import IntEnum, IntFlag
 
@@ -12,7 +12,7 @@ MINAWAKE = 10  # steps at rest before a tree sleeps
 
 
 class DisableBit(IntFlag):
-    """Features that are on and can be switched off, mjtDisableBit: bits of `opt.disableflags`."""
+    """Features that are enabled by default, mjtDisableBit: bits of `opt.disableflags`."""
 
     CONSTRAINT = 1
     EQUALITY = 2
@@ -37,7 +37,7 @@ class DisableBit(IntFlag):
 
 
 class EnableBit(IntFlag):
-    """Features that are off and can be switched on, mjtEnableBit: bits of `opt.enableflags`."""
+    """Features that are disabled by default, mjtEnableBit: bits of `opt.enableflags`."""
 
     OVERRIDE = 1
     ENERGY = 2
@@ -55,11 +55,11 @@ class JointType(IntEnum):
     HINGE = 3
 
     def qpos_width(self) -> int:
-        """How many entries of qpos a joint of this type has."""
+        """Return the number of entries in qpos of a joint of this type."""
         return (7, 4, 1, 1)[self]
 
     def dof_width(self) -> int:
-        """How many dofs a joint of this type has."""
+        """Return the number of dofs of a joint of this type."""
         return (6, 3, 1, 1)[self]
 
 
@@ -88,7 +88,7 @@ class GeomType(IntEnum):
 
 
 class CamLightType(IntEnum):
-    """How a camera or a light moves, mjtCamLight."""
+    """Motion of a camera or a light, mjtCamLight."""
 
     FIXED = 0
     TRACK = 1
@@ -122,7 +122,7 @@ class TextureType(IntEnum):
 
 
 class TextureRole(IntEnum):
-    """What a texture of a material stands for, mjtTextureRole."""
+    """Role of a texture in a material, mjtTextureRole."""
 
     USER = 0
     RGB = 1
@@ -169,10 +169,10 @@ class JacobianType(IntEnum):
 
 
 class Backend(IntEnum):
-    """What computes a step, `opt.backend`: a choice of jaxsim's own."""
+    """Programs that compute a step, `opt.backend`: an option of jaxsim's own."""
 
-    AUTO = 0  # programs of our own where they can be made, else XLA, with a warning
-    NATIVE = 1  # programs of our own, or an error
+    AUTO = 0  # native programs where possible, else XLA, with a warning
+    NATIVE = 1  # native programs, or an error
     XLA = 2
 
 
@@ -412,7 +412,7 @@ class LRMode(IntEnum):
 
 
 class FlexSelf(IntEnum):
-    """How a flex collides with itself, mjtFlexSelf."""
+    """Self-collision of a flex, mjtFlexSelf."""
 
     NONE = 0
     NARROW = 1
@@ -422,7 +422,7 @@ class FlexSelf(IntEnum):
 
 
 class State(IntFlag):
-    """Parts of the state, mjtState: bits for `get_state`, `set_state` and their kin, joined by `|`."""
+    """Parts of the state, mjtState: bits for `get_state`, `set_state` and related functions, joined by `|`."""
 
     TIME = 1
     QPOS = 2
@@ -458,7 +458,7 @@ class ConstraintType(IntEnum):
 
 
 class ConstraintState(IntEnum):
-    """Part of the cost that a row is in, mjtConstraintState."""
+    """Part of the cost of a row, mjtConstraintState."""
 
     SATISFIED = 0
     QUADRATIC = 1
@@ -479,7 +479,7 @@ class WarningType(IntEnum):
     BADCTRL = 6
 
 
-DIVERGED = (WarningType.BADQPOS, WarningType.BADQVEL, WarningType.BADQACC)  # a world that has one starts anew
+DIVERGED = (WarningType.BADQPOS, WarningType.BADQVEL, WarningType.BADQACC)  # a world with one is reset
 
 
 class CamOutBit(IntFlag):

@@ -1,4 +1,4 @@
-"""`Visual`: settings of pictures, `m.vis`, by group. They are static and take no part in the physics."""
+"""`Visual`: settings of images, `m.vis`, by group. They are static and have no effect on the physics."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -62,7 +62,7 @@ class VisualMap(Struct):
 
 
 class VisualScale(Struct):
-    """Sizes of what decorates a picture, in mean sizes of the model, `m.vis.scale`."""
+    """Sizes of decorations of an image, in mean sizes of the model, `m.vis.scale`."""
 
     forcewidth: float = real("", "width of force arrows")
     contactwidth: float = real("", "width of contact discs")
@@ -84,7 +84,7 @@ class VisualScale(Struct):
 
 
 class VisualRgba(Struct):
-    """Colours of what decorates a picture, `m.vis.rgba`."""
+    """Colours of decorations of an image, `m.vis.rgba`."""
 
     fog: tuple[float, ...] = real("4", "fog")
     haze: tuple[float, ...] = real("4", "haze")
@@ -114,7 +114,10 @@ class VisualRgba(Struct):
 
 
 class Visual(Struct):
-    """Settings of pictures, `m.vis`: mjVisual's groups. "global" is reached as `global_`, as in MuJoCo's bindings."""
+    """Settings of images, `m.vis`: mjVisual's groups.
+
+    "global" is reached as `global_`, as in MuJoCo's bindings.
+    """
 
     global_: VisualGlobal = part("camera at the start, image, lines")
     quality: VisualQuality = part("quality of pictures")
@@ -138,12 +141,12 @@ VISUAL_GROUPS: dict[str, type[Struct]] = {
 
 
 def visual_fields() -> list[tuple[str, Field]]:
-    """All settings: the attribute of the group, and the field."""
+    """Return all settings: the attribute of the group, and the field."""
     return [(group, field) for group, kind in VISUAL_GROUPS.items() for field in fields_of(kind)]
 
 
 def make_visual(values: Mapping[tuple[str, str], Any]) -> Visual:
-    """`m.vis` from {(group, field): value}, groups by their attributes."""
+    """Return `m.vis` from {(group, field): value}, groups by their attributes."""
     groups: dict[str, Any] = {
         group: kind(**{f.name: values[group, f.name] for f in fields_of(kind)}) for group, kind in VISUAL_GROUPS.items()
     }

@@ -1,1 +1,1 @@
-"""Formulas only: quaternions, spatial algebra, tree operators, safe norms, small linear algebra."""
+"""Formulas without models: quaternions, spatial algebra, tree operators, safe norms, small linear algebra."""

@@ -1,7 +1,7 @@
-"""Gathers with indices known while tracing, sums into bins, and products in full precision; for numpy and JAX alike.
+"""Gathers with static indices, sums into bins, and products in full precision; for NumPy and JAX alike.
 
-Index arrays here are always numpy: a gather that turns out to be the identity, a slice or a broadcast becomes one, and
-nothing is checked at run time. Scatters are avoided: `merge` is a concatenation and a gather.
+Index arrays here are always NumPy: a gather that is an identity, a slice or a broadcast becomes one, and nothing is
+checked at run time. Scatters are avoided: `merge` is a concatenation and a gather.
 """
 
 import math
@@ -17,38 +17,41 @@ DENSE_BINS = 1 << 14  # up to this many entries a sum into bins is a product wit
 
 
 def is_numpy(*arrays: Array) -> bool:
-    """Whether all of these are numpy: the compiler runs stages on the host, in float64."""
+    """Return whether all of these are NumPy arrays.
+
+    The compiler runs stages on the host, in float64.
+    """
     return xp_of(*arrays) is np
 
 
 def dot(a: Array, b: Array) -> Array:
-    """Matrix product in full precision."""
+    """Compute the matrix product in full precision."""
     if is_numpy(a, b):
         return a @ b
     return jnp.matmul(a, b, precision=lax.Precision.HIGHEST)
 
 
 def dot_static(a: np.ndarray, x: Array) -> Array:
-    """Product of a constant matrix (m, k), in the dtype of `x`, with x (k, n)."""
+    """Compute the product of a constant matrix (m, k), in the dtype of `x`, with x (k, n)."""
     return dot(a.astype(x.dtype), x)
 
 
 def sums(*terms: Array) -> tuple[Array, ...]:
-    """The sum of all entries of each of several arrays of one shape, in one pass over them; not differentiable."""
+    """Sum all entries of each of several arrays of one shape, in one pass over them; not differentiable."""
     zeros = (np.zeros((), terms[0].dtype),) * len(terms)
     axes = range(terms[0].ndim)
     return tuple(lax.reduce(terms, zeros, lambda a, b: tuple(x + y for x, y in zip(a, b, strict=True)), axes))
 
 
 def einsum(spec: str, *args: Array) -> Array:
-    """Einstein sum in full precision."""
+    """Compute an Einstein sum in full precision."""
     if is_numpy(*args):
         return np.einsum(spec, *args)
     return jnp.einsum(spec, *args, precision=lax.Precision.HIGHEST)
 
 
 def take(x: Array, index: np.ndarray) -> Array:
-    """`x[index]` along the first axis; `index` is static and every entry lies inside."""
+    """Return `x[index]` along the first axis; `index` is static and every entry is in bounds."""
     index = np.asarray(index)
     if is_numpy(x):
         return x[index]
@@ -69,39 +72,39 @@ def take(x: Array, index: np.ndarray) -> Array:
 
 
 def gather(x: Array, index: Array) -> Array:
-    """`x[index]` along the first axis for an index known at run time only, every entry of which lies inside."""
+    """Return `x[index]` along the first axis for a traced index, every entry of which is in bounds."""
     if is_numpy(x, index):
         return x[index]
     return jnp.asarray(x).at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 def row_at(x: Array, i: Array) -> Array:
-    """`x[i]` for one index, known at run time only, that lies inside: a single load, without a test."""
+    """Return `x[i]` for one traced index that is in bounds: a single load, without a test."""
     start = (jnp.asarray(i, jnp.int32),) + (np.int32(0),) * (x.ndim - 1)
     row = lax.dynamic_slice(x, start, (1, *x.shape[1:]), allow_negative_indices=False)
     return lax.squeeze(row, (0,))
 
 
 def with_row(x: Array, i: Array, row: Array) -> Array:
-    """`x` with `x[i]` replaced, for one index that lies inside; within one kernel of a CPU in place."""
+    """Return `x` with `x[i]` replaced, for one index in bounds; within one kernel of a CPU in place."""
     start = (jnp.asarray(i, jnp.int32),) + (np.int32(0),) * (x.ndim - 1)
     row = lax.expand_dims(jnp.asarray(row, x.dtype), (0,))
     return lax.dynamic_update_slice(x, row, start, allow_negative_indices=False)
 
 
 def entry_at(x: Array, *index: Array) -> Array:
-    """`x[i, j, ...]`, known at run time only, that lies inside: a single load, without a test."""
+    """Return `x[i, j, ...]` for traced indices in bounds: a single load, without a test."""
     place = tuple(jnp.reshape(jnp.asarray(i, jnp.int32), (1,)) for i in index)
     return lax.squeeze(jnp.asarray(x).at[place].get(mode="promise_in_bounds", wrap_negative_indices=False), (0,))
 
 
 def with_entry(x: Array, i: Array, value: Array) -> Array:
-    """`x` with `x[i]` replaced, as `with_row`, without a test."""
+    """Return `x` with `x[i]` replaced, as `with_row`, without a test."""
     return x.at[i].set(value, mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 def gather_all(index: Array, *tables: Array) -> list[Array]:
-    """`x[index]` of several arrays of as many rows each: one gather of rows that stand side by side."""
+    """Return `x[index]` of several arrays with as many rows each, by one gather of concatenated rows."""
     if is_numpy(index, *tables):
         return [x[index] for x in tables]
     rows = [jnp.reshape(x, (x.shape[0], math.prod(x.shape[1:]))) for x in tables]
@@ -112,7 +115,7 @@ def gather_all(index: Array, *tables: Array) -> list[Array]:
 
 
 def take_or_zero(x: Array, index: np.ndarray) -> Array:
-    """`x[index]` along the first axis, zero where `index` is negative."""
+    """Return `x[index]` along the first axis, zero where `index` is negative."""
     index = np.asarray(index)
     hole = index < 0
     if x.shape[0] == 0:
@@ -124,7 +127,7 @@ def take_or_zero(x: Array, index: np.ndarray) -> Array:
 
 
 def assemble(parts: list[tuple[np.ndarray, Array]], n: int, like: Array) -> Array:
-    """`n` rows from parts (index, rows), each with the static positions of its rows; rows of no part are zero."""
+    """Assemble `n` rows from parts (index, rows), each with the static positions of its rows; other rows are zero."""
     parts = [(np.asarray(index).reshape(-1), rows) for index, rows in parts if np.size(index)]
     xp = xp_of(like)
     if not parts:
@@ -137,7 +140,7 @@ def assemble(parts: list[tuple[np.ndarray, Array]], n: int, like: Array) -> Arra
 
 
 def merge(x: Array, index: np.ndarray, new: Array) -> Array:
-    """`x` with the rows at the static, distinct `index` replaced by those of `new`."""
+    """Return `x` with the rows at the static, distinct `index` replaced by `new`."""
     index = np.asarray(index)
     if len(index) == 0:
         return x
@@ -156,7 +159,7 @@ def add_at(index: np.ndarray, x: Array, n: int) -> Array:
         return xp_of(x).zeros((n, *x.shape[1:]), x.dtype)
     if k == n and np.array_equal(index, np.arange(n)):
         return x
-    if n * k <= DENSE_BINS and not is_numpy(x):  # on the host what is not finite stays in its bin
+    if n * k <= DENSE_BINS and not is_numpy(x):  # on the host, infinity and NaN stay in their bin
         return dot_static(np.arange(n)[:, None] == index, x.reshape(k, -1)).reshape(n, *x.shape[1:])
     bins = np.where(index < 0, n, index)
     if is_numpy(x):
@@ -167,20 +170,20 @@ def add_at(index: np.ndarray, x: Array, n: int) -> Array:
 
 
 def matvec(r: Array, v: Array) -> Array:
-    """Product of small matrices (..., i, j) and vectors (..., j), as a sum that fuses with what surrounds it."""
+    """Compute the product of small matrices (..., i, j) and vectors (..., j), as a sum that XLA fuses."""
     return short_sum(r * v[..., None, :])
 
 
 def matvec_t(r: Array, v: Array) -> Array:
-    """Product of the transposes of small matrices (..., j, i) and vectors (..., j)."""
+    """Compute the product of the transposes of small matrices (..., j, i) and vectors (..., j)."""
     return short_sum(r * v[..., :, None], -2)
 
 
 def matmul(a: Array, b: Array) -> Array:
-    """Product of small matrices (..., i, j) and (..., j, k), as a sum that fuses with what surrounds it."""
+    """Compute the product of small matrices (..., i, j) and (..., j, k), as a sum that XLA fuses."""
     return short_sum(a[..., :, :, None] * b[..., None, :, :], -2)
 
 
 def inner(a: Array, b: Array) -> Array:
-    """Inner product along the last axis."""
+    """Compute the inner product along the last axis."""
     return short_sum(a * b)

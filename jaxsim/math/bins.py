@@ -1,4 +1,4 @@
-"""Sums of rows into bins that are known while tracing: by gathers of lists of about equal lengths, else by scatters."""
+"""Sums of rows into static bins: by gathers of lists of about equal lengths, else by scatters."""
 
 from typing import NamedTuple
 
@@ -7,16 +7,16 @@ import numpy as np
 from jaxsim.math.arrays import add_at, is_numpy, take_or_zero
 from jaxsim.math.safe import Array, short_sum
 
-MOST_PADDING = 3  # lists are padded to the longest while that makes no more than this times the rows
+MOST_PADDING = 3  # lists are padded to the longest up to this multiple of the rows
 
 
 class Bins(NamedTuple):
-    """Which of k rows go into which of n bins.
+    """Bins: a map from k rows to n sums.
 
     Attributes:
-        index: (k,) the bin of each row; -1: none.
+        index: (k,) the bin of each row, -1 for none.
         count: n.
-        rows: (n, width) the rows of each bin, padded with -1; None where a bin holds many more than most.
+        rows: (n, width) the rows of each bin, padded with -1; None where a bin has many more than most.
     """
 
     index: np.ndarray
@@ -25,7 +25,7 @@ class Bins(NamedTuple):
 
 
 def make_bins(index: np.ndarray, count: int) -> Bins:
-    """The bins of rows with these indices (k,), -1 for rows that are left out."""
+    """Return the bins of rows with these indices (k,), -1 for rows that are left out."""
     index = np.asarray(index)
     row = np.flatnonzero(index >= 0)
     row = row[np.argsort(index[row], kind="stable")]
@@ -40,7 +40,7 @@ def make_bins(index: np.ndarray, count: int) -> Bins:
 
 
 def sum_into(bins: Bins, x: Array) -> Array:
-    """Sums (n, ...) of the rows of x (k, ...) by bin."""
+    """Sum the rows of x (k, ...) by bin: (n, ...)."""
     if bins.rows is None or is_numpy(x):
         return add_at(bins.index, x, bins.count)
     found = take_or_zero(x, bins.rows)

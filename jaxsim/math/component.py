@@ -1,7 +1,7 @@
 """Vectors, quaternions and rotations as tuples of their components, each an array over many objects.
 
-A formula written on components is plain arithmetic on whole arrays: no slices or stacks between its steps, which keeps
-programs short to compile and lets a CPU vectorise over objects. `split` and `join` change to and from the last axis.
+A formula in components is elementwise arithmetic on whole arrays, without slices or stacks between its steps. Programs
+stay short to compile, and a CPU can vectorise over objects. `split` and `join` convert from and to the last axis.
 """
 
 from collections.abc import Iterable
@@ -11,23 +11,23 @@ from jaxsim.math.safe import Array, components, xp_of
 Vector = tuple[Array, Array, Array]
 Quat = tuple[Array, Array, Array, Array]
 
-# Up to so many arrays are computed in the kernel that stacks them by XLA's CPU backend, more in a kernel each.
+# XLA's CPU backend computes up to this many arrays in the kernel that stacks them, more in a kernel each.
 FUSED = 8
 
 
 def vector(parts: Iterable[Array]) -> Vector:
-    """Three components as a vector."""
+    """Return three components as a vector."""
     x, y, z = parts
     return x, y, z
 
 
 def split(x: Array) -> tuple[Array, ...]:
-    """The components of an array along its last axis."""
+    """Return the components of an array along its last axis."""
     return components(x, -1)
 
 
 def join(parts: tuple[Array, ...]) -> Array:
-    """The array with these components along a new last axis."""
+    """Return the array with these components along a new last axis."""
     xp, count = xp_of(*parts), len(parts)
     if count <= FUSED:
         return xp.stack(parts, axis=-1)
@@ -61,7 +61,7 @@ def dot(a: Vector, b: Vector) -> Array:
 
 
 def where(mask: Array, a: Vector, b: Vector) -> Vector:
-    """Either vector, as a whole."""
+    """Select one of two vectors."""
     xp = xp_of(mask)
     return tuple(xp.where(mask, x, y) for x, y in zip(a, b, strict=True))
 
@@ -71,7 +71,7 @@ def cross(a: Vector, b: Vector) -> Vector:
 
 
 def quat_mul(p: Quat, q: Quat) -> Quat:
-    """The rotation q, then p."""
+    """Compute the quaternion of the rotation q, then p."""
     pw, px, py, pz = p
     qw, qx, qy, qz = q
     return (
@@ -83,7 +83,7 @@ def quat_mul(p: Quat, q: Quat) -> Quat:
 
 
 def quat_conj(q: Quat) -> Quat:
-    """The inverse of a unit quaternion."""
+    """Return the inverse of a unit quaternion."""
     return q[0], -q[1], -q[2], -q[3]
 
 
@@ -95,7 +95,7 @@ def quat_rotate(q: Quat, v: Vector) -> Vector:
 
 
 def quat_to_mat(q: Quat) -> tuple[Array, ...]:
-    """The nine entries, row by row, of the rotation matrix of a unit quaternion."""
+    """Compute the nine entries, row by row, of the rotation matrix of a unit quaternion."""
     w, x, y, z = q
     ww, xx, yy, zz = w * w, x * x, y * y, z * z
     xy, xz, yz, wx, wy, wz = x * y, x * z, y * z, w * x, w * y, w * z
@@ -107,10 +107,10 @@ def quat_to_mat(q: Quat) -> tuple[Array, ...]:
 
 
 def mat_vec(r: tuple[Array, ...], v: Vector) -> Vector:
-    """A matrix of nine entries times a vector."""
+    """Multiply a matrix of nine entries by a vector."""
     return tuple(r[3 * i] * v[0] + r[3 * i + 1] * v[1] + r[3 * i + 2] * v[2] for i in range(3))
 
 
 def mat_t_vec(r: tuple[Array, ...], v: Vector) -> Vector:
-    """The transpose of a matrix of nine entries times a vector."""
+    """Multiply the transpose of a matrix of nine entries by a vector."""
     return tuple(r[i] * v[0] + r[3 + i] * v[1] + r[6 + i] * v[2] for i in range(3))

@@ -1,4 +1,4 @@
-"""Tangents in rules of `custom_jvp` that are told which of them are zero (`symbolic_zeros=True`)."""
+"""Tangents in rules of `custom_jvp` with symbolic zeros (`symbolic_zeros=True`)."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,9 +16,9 @@ def _is_zero(tangent: Any) -> bool:
 
 
 def sum_of_tangents(out: Array, *terms: tuple[Callable[[Any], Array], Any]) -> Array:
-    """The tangent of `out`: the sum of f(tangent) over the terms (f, tangent) whose tangents are not zero.
+    """Compute the tangent of `out`: the sum of f(tangent) over the terms (f, tangent) with nonzero tangents.
 
-    A tangent may be a PyTree, of which some leaves are zero; such an f is made by `jvp_at`.
+    A tangent may be a PyTree, of which some leaves are zero; its f is made by `jvp_at`.
     """
     moving = [(f, t) for f, t in terms if not all(map(_is_zero, jax.tree.leaves(t, is_leaf=_is_zero)))]
     total = [f(t) for f, t in moving]
@@ -26,7 +26,7 @@ def sum_of_tangents(out: Array, *terms: tuple[Callable[[Any], Array], Any]) -> A
 
 
 def jvp_at(f: Callable[[Any], Array], x: Any) -> Callable[[Any], Array]:
-    """The derivative of `f` at the PyTree x: a function of a tangent, some leaves of which may be symbolic zeros."""
+    """Return the derivative of `f` at the PyTree x: a function of a tangent, with leaves that may be symbolic zeros."""
     leaves, tree = jax.tree.flatten(x)
 
     def derivative(tangent: Any) -> Array:
@@ -41,10 +41,10 @@ def jvp_at(f: Callable[[Any], Array], x: Any) -> Callable[[Any], Array]:
 
 
 def product_by_parts(multiply: Callable[..., Array], by_parts: Callable[..., Array]) -> Callable[..., Array]:
-    """A function (static, matrix, parts, x) that is `multiply(static, matrix, x)`, differentiated by its parts.
+    """Return a function (static, matrix, parts, x) that is `multiply(static, matrix, x)`, differentiated by its parts.
 
-    `by_parts(static, parts, x)` is the same product, linear in x, from what the matrix is a function of. Derivatives by
-    the matrix itself are taken only where `parts` is None.
+    `by_parts(static, parts, x)` is the same product, linear in x, from the factors of the matrix. Derivatives by the
+    matrix itself are taken only where `parts` is None.
     """
 
     @partial(jax.custom_jvp, nondiff_argnums=(0,))

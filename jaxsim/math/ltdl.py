@@ -1,8 +1,8 @@
 """M = L' D L of many sparse matrices at once, L being unit lower triangular with the pattern of M.
 
 For matrices of kinematic trees, where an entry (i, j) needs j to be an ancestor of i: eliminating the last row first
-then makes no new entries (Featherstone, Rigid Body Dynamics Algorithms, 6.5). A sequence of operations on single
-entries, known beforehand, each made for a whole batch, which is the last axis here.
+then has no fill-in (Featherstone, Rigid Body Dynamics Algorithms, 6.5). The method is a static sequence of operations
+on single entries, each computed for a whole batch, which is the last axis here.
 """
 
 from functools import partial
@@ -19,10 +19,10 @@ _put = partial(lax.dynamic_update_index_in_dim, axis=0, allow_negative_indices=F
 
 
 class Elimination(NamedTuple):
-    """The entries below the diagonal, last row and last column first: their places, rows and columns.
+    """The entries below the diagonal, last row and last column first: their addresses, rows and columns.
 
-    Entry e of them has the operations `first[e]` to `first[e + 1]`: its multiplier times the entry at `source` is taken
-    from the one at `target`. `diagonal` is where each row's entry on the diagonal is.
+    Entry e has the operations `first[e]` to `first[e + 1]`: each subtracts its multiplier times the entry at `source`
+    from the entry at `target`. `diagonal` is the address of each row's entry on the diagonal.
     """
 
     place: np.ndarray
@@ -35,10 +35,13 @@ class Elimination(NamedTuple):
 
 
 def elimination(row: np.ndarray, col: np.ndarray) -> Elimination:
-    """For lower triangles with these entries, row by row, each row's last on the diagonal; some must be below it."""
+    """Return the elimination of lower triangles with these entries, row by row, each row's last on the diagonal.
+
+    At least one entry must be below the diagonal.
+    """
     below = np.flatnonzero(row > col)[::-1]
     begin = np.searchsorted(row, row[below])
-    count = below - begin + 1  # of the entries of its row, each goes with those before it and with itself
+    count = below - begin + 1  # each entry of a row pairs with itself and the earlier ones
     first = np.append(0, np.cumsum(count))
     source = np.arange(first[-1]) - np.repeat(first[:-1] - begin, count)
     key = row * (len(row) + 1) + col
@@ -48,12 +51,15 @@ def elimination(row: np.ndarray, col: np.ndarray) -> Elimination:
 
 
 def operations(row: np.ndarray, col: np.ndarray) -> int:
-    """Number of operations that `elimination` would list."""
+    """Return the number of operations of `elimination`."""
     return int((np.arange(len(row)) - np.searchsorted(row, row) + 1)[row > col].sum())
 
 
 def factor(t: Elimination, a: Array) -> Array:
-    """L below the diagonal and D on it, of matrices a (entries, size); what follows a pivot not positive is nan."""
+    """Factor matrices a (entries, size): L below the diagonal and D on it.
+
+    Entries after a pivot that is not positive are NaN.
+    """
 
     def eliminate(i: Array, a: Array) -> Array:
         e, pivot = _at(t.place, i), _take(a, _at(t.diagonal, _at(t.row, i)))
@@ -70,7 +76,7 @@ def factor(t: Elimination, a: Array) -> Array:
 
 
 def solve(t: Elimination, ld: Array, inverse: Array, x: Array) -> Array:
-    """The solution for x (n, k, size), from `factor` and the inverse (n, size) of D."""
+    """Solve for x (n, k, size), with `factor` and the inverse (n, size) of D."""
     count = len(t.place)
     up, down = (t.place, t.row, t.col), (t.place[::-1], t.col[::-1], t.row[::-1])
     sweeps = [np.concatenate(pair) for pair in zip(up, down, strict=True)]
@@ -83,7 +89,7 @@ def solve(t: Elimination, ld: Array, inverse: Array, x: Array) -> Array:
 
 
 def factor_and_solve(t: Elimination, a: Array, x: Array) -> Array:
-    """The solution for x (n, size) of matrices a (entries, size); nan for those that are not positive."""
+    """Solve matrices a (entries, size) for x (n, size); NaN for matrices that are not positive."""
     entries = len(a)
     ld = factor(_with_column(t, entries), jnp.concatenate([a, x]))
     x = ld[entries:] * inverse(ld[t.diagonal])
@@ -92,7 +98,7 @@ def factor_and_solve(t: Elimination, a: Array, x: Array) -> Array:
 
 
 def _with_column(t: Elimination, entries: int) -> Elimination:
-    """The elimination for matrices with one more column, below their entries: the right-hand side of a system."""
+    """Return the elimination for matrices with one more column below their entries, the right-hand side of a system."""
     end = t.first[1:]
     source = np.insert(t.source, end, entries + t.row)
     target = np.insert(t.target, end, entries + t.col)
@@ -105,7 +111,7 @@ def _subtract(ld: Array, place: np.ndarray, source: np.ndarray, target: np.ndarr
 
 
 def inverse(d: Array) -> Array:
-    """1 / D, nan where D is not positive."""
+    """Compute 1 / D, NaN where D is not positive."""
     xp = xp_of(d)
     return xp.where(d > 0, 1 / xp.where(d > 0, d, 1), np.nan)
 

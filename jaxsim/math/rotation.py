@@ -1,4 +1,4 @@
-"""Quaternions (w, x, y, z) and rotation matrices; every function acts on the last axis (or two), for numpy and JAX."""
+"""Quaternions (w, x, y, z) and rotation matrices; every function acts on the last axis (or two), for NumPy and JAX."""
 
 import numpy as np
 
@@ -7,17 +7,17 @@ from jaxsim.math.safe import Array, normalize, short_sum, xp_of
 
 
 def cross(a: Array, b: Array) -> Array:
-    """Cross product along the last axis."""
+    """Compute the cross product along the last axis."""
     return c.join(c.cross(c.split(a), c.split(b)))
 
 
 def quat_mul(p: Array, q: Array) -> Array:
-    """Product of quaternions: the rotation q, then p."""
+    """Compute the product of quaternions: the rotation q, then p."""
     return c.join(c.quat_mul(c.split(p), c.split(q)))
 
 
 def quat_conj(q: Array) -> Array:
-    """The inverse of a unit quaternion."""
+    """Return the inverse of a unit quaternion."""
     return q * np.array([1, -1, -1, -1], dtype=q.dtype)
 
 
@@ -27,24 +27,24 @@ def quat_rotate(q: Array, v: Array) -> Array:
 
 
 def quat_to_mat(q: Array) -> Array:
-    """Rotation matrix (..., 3, 3) of a unit quaternion."""
+    """Compute the rotation matrix (..., 3, 3) of a unit quaternion."""
     return c.join(c.quat_to_mat(c.split(q))).reshape(*q.shape[:-1], 3, 3)
 
 
 def quat_normalize(q: Array) -> Array:
-    """Unit quaternion; the identity where the length is zero."""
+    """Normalise a quaternion; the identity where the length is zero."""
     return normalize(q, default=np.array([1.0, 0, 0, 0]))[0]
 
 
 def axis_angle_to_quat(axis: Array, angle: Array) -> Array:
-    """Quaternion of a rotation by `angle` about a unit `axis`."""
+    """Compute the quaternion of a rotation by `angle` about a unit `axis`."""
     xp = xp_of(axis, angle)
     half = 0.5 * angle
     return xp.concatenate([xp.cos(half)[..., None], xp.sin(half)[..., None] * axis], axis=-1)
 
 
 def rotvec_to_quat(v: Array) -> Array:
-    """Quaternion of a rotation vector (axis times angle); exact identity, with exact derivative, at zero."""
+    """Compute the quaternion of a rotation vector (axis times angle); exact in value and derivative at zero."""
     xp = xp_of(v)
     square = short_sum(v * v)
     small = square < 1e-12
@@ -55,7 +55,7 @@ def rotvec_to_quat(v: Array) -> Array:
 
 
 def quat_to_rotvec(q: Array) -> Array:
-    """Rotation vector of a unit quaternion, of length at most pi; derivative finite at the identity."""
+    """Compute the rotation vector of a unit quaternion, of length at most pi; derivative finite at the identity."""
     xp = xp_of(q)
     q = xp.where(q[..., :1] < 0, -q, q)
     w, u = q[..., 0], q[..., 1:]

@@ -1,7 +1,7 @@
 """Norms, divisions and roots that are finite in value and in derivative everywhere.
 
 Each guards the *operand* with a `where`, never only the result: the derivative of the branch not taken is then finite,
-so no NaN can leak through a product with zero. Every function works on numpy and on JAX arrays alike (`xp_of`).
+so that a product with zero gives no NaN. Every function works on NumPy and on JAX arrays alike (`xp_of`).
 """
 
 from functools import partial
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-Array = Any  # numpy or JAX, a tracer or a number: most functions take all of them, and no union says so
+Array = Any  # NumPy or JAX array, tracer or number: most functions take all of them
 SHORT = 4
 
 
@@ -20,25 +20,28 @@ _HOST = (np.ndarray, np.generic, float, int)
 
 
 def xp_of(*arrays: Array) -> Any:
-    """The namespace for these arrays: numpy when all are numpy, else jax.numpy (the compiler runs stages on numpy)."""
-    for a in arrays:  # a loop, since the compiler asks some thousand times a model
+    """Return the namespace for these arrays: NumPy if all are NumPy arrays, else jax.numpy.
+
+    The compiler runs stages on NumPy.
+    """
+    for a in arrays:  # a loop, since the compiler calls this some thousand times per model
         if not isinstance(a, _HOST):
             return jnp
     return np
 
 
 def divide(x: Array, y: Array, default: float = 0.0) -> Array:
-    """x / y, and `default` with zero derivative where y is zero."""
+    """Compute x / y, and `default` with zero derivative where y is zero."""
     xp = xp_of(x, y)
     ok = y != 0
     return xp.where(ok, x / xp.where(ok, y, 1), default)
 
 
 def sqrt(x: Array) -> Array:
-    """The square root; zero with zero derivative where x is not above 4e-40 (4e-24 in single precision).
+    """Compute the square root; zero with zero derivative where x is not above 4e-40 (4e-24 in float32).
 
-    The operand is bounded, not selected: XLA may compute `x` twice, rounded differently, so that a condition and what
-    it selects need not agree.
+    The operand is bounded, not selected: XLA may compute `x` twice, rounded differently, so that a condition and the
+    selected value may disagree.
     """
     xp = xp_of(x)
     least = 1e-20 if getattr(x, "dtype", np.float64) == np.float64 else 1e-12
@@ -47,9 +50,10 @@ def sqrt(x: Array) -> Array:
 
 
 def components(x: Array, axis: int) -> tuple[Array, ...]:
-    """The slices of an array along an axis, which they lose.
+    """Return the slices of an array along an axis, without that axis.
 
-    Cut by one operation: its transpose is one concatenation, that of slices a sum of arrays padded with zeros.
+    They are cut by one operation: its transpose is one concatenation, while that of separate slices is a sum of padded
+    arrays.
     """
     n, axis = x.shape[axis], axis % x.ndim
     if isinstance(x, np.ndarray):
@@ -58,7 +62,7 @@ def components(x: Array, axis: int) -> tuple[Array, ...]:
 
 
 def short_sum(x: Array, axis: int = -1, keepdims: bool = False) -> Array:
-    """Sum along an axis; one of up to SHORT entries is written out, since a reduction is a kernel of its own."""
+    """Sum along an axis; up to SHORT entries are added explicitly, since a reduction is a kernel of its own."""
     n = x.shape[axis]
     if not 0 < n <= SHORT or isinstance(x, np.ndarray):
         return x.sum(axis, keepdims=keepdims)
@@ -80,26 +84,26 @@ def _least_jvp(axis: int, keepdims: bool, primals: tuple[Array], tangents: tuple
 
 
 def least(x: Array, axis: int = -1, keepdims: bool = False) -> Array:
-    """The smallest entry along an axis, with the derivative of the first one.
+    """Return the smallest entry along an axis, with the derivative of the first one.
 
-    JAX finds the entries that a derivative belongs to by comparing them with the result. Where XLA computes an entry
-    twice, rounded differently, none is equal, and the mean over no entries is NaN.
+    JAX finds the entries of a derivative by comparing them with the result. Where XLA computes an entry twice, rounded
+    differently, none is equal, and the mean over no entries is NaN.
     """
     return x.min(axis, keepdims=keepdims) if isinstance(x, np.ndarray) else _least(x, axis, keepdims)
 
 
 def greatest(x: Array, axis: int = -1, keepdims: bool = False) -> Array:
-    """The largest entry along an axis, with the derivative of the first one (see `least`)."""
+    """Return the largest entry along an axis, with the derivative of the first one (see `least`)."""
     return -least(-x, axis, keepdims)
 
 
 def norm(x: Array, axis: int = -1, keepdims: bool = False) -> Array:
-    """Euclidean norm along an axis, row by row; zero with zero derivative at zero."""
+    """Compute the Euclidean norm along an axis, row by row; zero with zero derivative at zero."""
     return sqrt(short_sum(x * x, axis, keepdims))
 
 
 def normalize(x: Array, default: Array | None = None, eps: float = 0.0) -> tuple[Array, Array]:
-    """Unit vectors along the last axis and their lengths; rows no longer than `eps` become `default` (zeros)."""
+    """Return unit vectors along the last axis and their lengths; rows no longer than `eps` become `default` (zeros)."""
     xp = xp_of(x)
     length = norm(x, keepdims=True)
     ok = length > eps
@@ -109,14 +113,14 @@ def normalize(x: Array, default: Array | None = None, eps: float = 0.0) -> tuple
 
 
 def arccos(x: Array) -> Array:
-    """arc cosine of a number clipped to [-1, 1], with zero derivative at and beyond the ends."""
+    """Compute the arc cosine of a number clipped to [-1, 1], with zero derivative at and beyond the ends."""
     xp = xp_of(x)
     inside = abs(x) < 1
     return xp.where(inside, xp.arccos(xp.where(inside, x, 0)), xp.where(x > 0, 0.0, np.pi))
 
 
 def arctan2(y: Array, x: Array) -> Array:
-    """arctan2, zero with zero derivative at the origin."""
+    """Compute arctan2, zero with zero derivative at the origin."""
     xp = xp_of(x, y)
     ok = (x != 0) | (y != 0)
     return xp.where(ok, xp.arctan2(xp.where(ok, y, 0), xp.where(ok, x, 1)), 0)

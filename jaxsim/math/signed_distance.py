@@ -1,4 +1,4 @@
-"""Signed distance fields of MuJoCo's first-party plugins, for numpy and JAX alike: negative inside.
+"""Signed distance fields of MuJoCo's first-party plugins, for NumPy and JAX alike: negative inside.
 
 A field is a function `(x, y, z, *attributes) -> distance` of arrays that broadcast; the attributes are those of
 `jaxsim.core.plugins`, in that order. Finite in value and in derivative everywhere.
@@ -14,13 +14,13 @@ PITCH = 12  # turns of a thread per unit of length
 
 
 def torus(x: Array, y: Array, z: Array, radius1: Array, radius2: Array) -> Array:
-    """A torus about the z axis."""
+    """Compute the distance of a torus about the z axis."""
     ring = safe.sqrt(x * x + y * y) - radius1
     return safe.sqrt(ring * ring + z * z) - radius2
 
 
 def bowl(x: Array, y: Array, z: Array, height: Array, radius: Array, thickness: Array) -> Array:
-    """A spherical shell, cut off at a height."""
+    """Compute the distance of a spherical shell, cut off at a height."""
     width = safe.sqrt(radius * radius - height * height)
     rho = safe.sqrt(x * x + y * y)
     rim = safe.sqrt((rho - width) ** 2 + (z - height) ** 2)
@@ -29,7 +29,7 @@ def bowl(x: Array, y: Array, z: Array, height: Array, radius: Array, thickness: 
 
 
 def bolt(x: Array, y: Array, z: Array, radius: Array) -> Array:
-    """A threaded shaft with a hexagonal head."""
+    """Compute the distance of a threaded shaft with a hexagonal head."""
     xp = xp_of(x)
     rho, thread = _thread(x, y, z, radius)
     shaft = xp.maximum(thread, -(0.5 - abs(z + 0.5)))
@@ -38,7 +38,7 @@ def bolt(x: Array, y: Array, z: Array, radius: Array) -> Array:
 
 
 def nut(x: Array, y: Array, z: Array, radius: Array) -> Array:
-    """A hexagon with a threaded hole."""
+    """Compute the distance of a hexagon with a threaded hole."""
     xp = xp_of(x)
     rho, thread = _thread(x, y, z, radius)
     cone = (z - rho) * HALF_ROOT
@@ -48,7 +48,7 @@ def nut(x: Array, y: Array, z: Array, radius: Array) -> Array:
 
 
 def gear(x: Array, y: Array, z: Array, *attributes: Array) -> Array:
-    """A gear with involute teeth: alpha, diameter, teeth, thickness, innerdiameter."""
+    """Compute the distance of a gear with involute teeth: alpha, diameter, teeth, thickness, innerdiameter."""
     alpha, diameter, teeth, thickness, innerdiameter = attributes
     xp = xp_of(x)
     flat = _gear_profile(x, y, alpha, diameter, teeth, innerdiameter)
@@ -58,7 +58,7 @@ def gear(x: Array, y: Array, z: Array, *attributes: Array) -> Array:
 
 
 def _thread(x: Array, y: Array, z: Array, radius: Array) -> tuple[Array, Array]:
-    """Distance from the axis less the radius, and the distance to the thread."""
+    """Compute the distance from the axis less the radius, and the distance to the thread."""
     rho = safe.sqrt(x * x + y * y) - radius
     turn = z * PITCH - safe.arctan2(y, x) / np.pi / 2
     wave = abs(turn - xp_of(x).floor(turn) - 0.5)
@@ -66,7 +66,7 @@ def _thread(x: Array, y: Array, z: Array, radius: Array) -> tuple[Array, Array]:
 
 
 def _hexagon(x: Array, y: Array, z: Array, rho: Array) -> Array:
-    """The head of a bolt or nut: a hexagon with rounded top."""
+    """Compute the distance of the head of a bolt or nut: a hexagon with rounded top."""
     xp, k = xp_of(x), 6.0 / np.pi / 2
     angle = -xp.floor(safe.arctan2(y, x) * k + 0.5) / k
     side = xp.sin(angle + np.pi * 0.5) * x - xp.sin(angle) * y - 0.5
@@ -79,7 +79,7 @@ def _smooth_union(a: Array, b: Array, k: Array) -> Array:
 
 
 def _gear_profile(x: Array, y: Array, alpha: Array, diameter: Array, teeth: Array, innerdiameter: Array) -> Array:
-    """A gear with involute teeth in the plane."""
+    """Compute the distance of a gear with involute teeth in the plane."""
     xp = xp_of(x)
     pressure = 3.096e-5 * teeth * teeth - 6.557e-3 * teeth + 0.551
     pitch = teeth / diameter

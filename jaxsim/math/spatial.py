@@ -1,7 +1,7 @@
 """Spatial algebra: motions (angular, linear) and forces (torque, force) as 6-vectors, inertias as MuJoCo's 10 numbers.
 
-An inertia about a point is (Ixx, Iyy, Izz, Ixy, Ixz, Iyz, mass * offset (3), mass), with global axes. All functions
-act on the last axis, for numpy and JAX.
+An inertia about a point is (Ixx, Iyy, Izz, Ixy, Ixz, Iyz, mass * offset (3), mass), with global axes. All functions act
+on the last axis, for NumPy and JAX.
 """
 
 import numpy as np
@@ -18,24 +18,24 @@ def _halves(x: Array) -> tuple[Array, Array]:
 
 
 def join(a: Array, b: Array) -> Array:
-    """A 6-vector of its angular and its linear part."""
+    """Return the 6-vector of an angular and a linear part."""
     return xp_of(a, b).concatenate([a, b], axis=-1)
 
 
 def cross_motion(v: Array, s: Array) -> Array:
-    """The rate of the motion `s` carried along by the velocity `v`."""
+    """Compute the rate of the motion `s` moving with the velocity `v`."""
     (w, u), (a, b) = _halves(v), _halves(s)
     return join(cross(w, a), cross(w, b) + cross(u, a))
 
 
 def cross_force(v: Array, f: Array) -> Array:
-    """The rate of the force `f` carried along by the velocity `v`."""
+    """Compute the rate of the force `f` moving with the velocity `v`."""
     (w, u), (t, g) = _halves(v), _halves(f)
     return join(cross(w, t) + cross(u, g), cross(w, g))
 
 
 def inertia_mul(inertia: Array, v: Array) -> Array:
-    """Momentum of the velocity `v` (or force of an acceleration) for an inertia of 10 numbers."""
+    """Compute the momentum of the velocity `v` (or force of an acceleration) for an inertia of 10 numbers."""
     w, u = _halves(v)
     rotational = inertia[..., SYMMETRIC].reshape(*inertia.shape[:-1], 3, 3)
     moment, mass = inertia[..., 6:9], inertia[..., 9:]
@@ -43,7 +43,7 @@ def inertia_mul(inertia: Array, v: Array) -> Array:
 
 
 def inertia_about(diagonal: Array, r: Array, offset: Array, mass: Array) -> Array:
-    """Inertia, 10 numbers, about a point from which the centre of mass lies at `offset`.
+    """Compute the inertia, 10 numbers, about a point, with the centre of mass at `offset` from it.
 
     Args:
         diagonal: principal moments (..., 3) in the frame `r`.
@@ -61,12 +61,12 @@ def inertia_about(diagonal: Array, r: Array, offset: Array, mass: Array) -> Arra
 
 
 def shift_force(f: Array, offset: Array) -> Array:
-    """A (torque, force) about a point, given about another that lies at `offset` from it."""
+    """Move a (torque, force) to another point; the old one is at `offset` from it."""
     torque, force = _halves(f)
     return join(torque + cross(offset, force), force)
 
 
 def shift_motion(v: Array, offset: Array) -> Array:
-    """A (angular, linear) velocity at a point that lies at `offset` from the one where it is given."""
+    """Move an (angular, linear) velocity to a point at `offset` from the old one."""
     w, u = _halves(v)
     return join(w, u + cross(w, offset))

@@ -1,8 +1,8 @@
-"""Sums over kinematic trees, for every tree at once, each operator with three implementations behind one name.
+"""Sums over kinematic trees, for every tree at once; each operator has three implementations.
 
 Small models: one product with a constant 0/1 mask of ancestors. Large models (more than `DENSE_BODIES` bodies) are
-divided into their trees: trees of one shape, or of about one size, share a batched product with masks of that size;
-a tree that is itself large goes by pointer jumping. Nothing quadratic in bodies or dofs of the model is ever built.
+divided into their trees: trees of one shape, or of about one size, share a batched product with masks of that size; a
+single large tree uses pointer jumping. No array is quadratic in bodies or dofs of the model.
 """
 
 import dataclasses
@@ -16,12 +16,15 @@ from jaxsim.math.arrays import dot_static, einsum, is_numpy, take, take_or_zero
 from jaxsim.math.safe import SHORT, Array, short_sum, xp_of
 
 DENSE_BODIES = 96
-BATCH_MIN_TREES = 4  # trees of one shape that get a batched product of their own
+BATCH_MIN_TREES = 4  # least number of trees of one shape for a batched product of their own
 
 
 class Bunch(NamedTuple):
-    """k trees of at most n bodies and j dofs: their bodies (k, n) and dofs (k, j), padded with -1, and the masks of
-    `Tree` within a tree, (n, n), (n, j) and (j, j), shared by all or with an axis of trees before."""
+    """k trees of at most n bodies and j dofs: their bodies (k, n) and dofs (k, j), padded with -1, and masks.
+
+    These are the masks of `Tree` within a tree, (n, n), (n, j) and (j, j), shared by all trees or with a leading axis
+    of trees.
+    """
 
     bodies: np.ndarray
     dofs: np.ndarray
@@ -49,10 +52,10 @@ class Forest(NamedTuple):
 class Tree:
     """Constant tables of a forest of bodies and their dofs.
 
-    `jumps` are the ancestors of each round of pointer jumping, parents first. `ancestor[b, a]` and `dof_mask[b, i]` say
-    that body a, or dof i, lies on the path from the world to b (b included); `prior[i, j]` that dof j moves the frame
-    in which dof i acts. The three masks are None for large models, which have a `forest` unless all of their trees are
-    large. `body_dofs` and `dof_prior` are lists padded with -1.
+    `jumps` are the ancestors of each round of pointer jumping, parents first. `ancestor[b, a]` and `dof_mask[b, i]`
+    mean that body a, or dof i, is on the path from the world to b (b included); `prior[i, j]` that dof j moves the
+    frame in which dof i acts. The three masks are None for large models, which have a `forest` unless all of their
+    trees are large. `body_dofs` and `dof_prior` are lists padded with -1.
     """
 
     parent: np.ndarray
@@ -67,13 +70,13 @@ class Tree:
 
 
 def make_tree(parent: np.ndarray, dof_bodyid: np.ndarray, dof_group: np.ndarray, dense: bool | None = None) -> Tree:
-    """Tables for bodies with the given parents (parent of 0 is 0; parents come first).
+    """Return tables for bodies with the given parents (parent of 0 is 0; parents come first).
 
     Args:
         parent: (nbody,) parent of each body.
-        dof_bodyid: (nv,) body of each dof; the dofs of a body are neighbours.
-        dof_group: (nv,) a number that rises from joint to joint within a body; dofs of one group act in the same frame
-            (the rotations of a ball) and -1 marks dofs with fixed axes (the translations of a free joint).
+        dof_bodyid: (nv,) body of each dof; the dofs of a body are consecutive.
+        dof_group: (nv,) a number that increases from joint to joint within a body; dofs of one group act in the same
+            frame (the rotations of a ball) and -1 marks dofs with fixed axes (the translations of a free joint).
         dense: force one of the implementations.
     """
     parent, dof_bodyid, dof_group = np.asarray(parent), np.asarray(dof_bodyid), np.asarray(dof_group)
@@ -99,7 +102,7 @@ def make_tree(parent: np.ndarray, dof_bodyid: np.ndarray, dof_group: np.ndarray,
 
 
 def _own_prior(dof_bodyid: np.ndarray, dof_group: np.ndarray) -> list[list[int]]:
-    """For each dof those before it on its own body that move the frame in which it acts."""
+    """Return for each dof the earlier dofs of its own body that move the frame in which it acts."""
     body, group = dof_bodyid.tolist(), dof_group.tolist()
     return [
         [j for j in range(max(0, i - 6), i) if body[j] == body[i] and group[i] >= 0 and group[j] != group[i]]
@@ -110,7 +113,7 @@ def _own_prior(dof_bodyid: np.ndarray, dof_group: np.ndarray) -> list[list[int]]
 def _masks(
     parent: np.ndarray, dof_bodyid: np.ndarray, dof_group: np.ndarray, own: list[list[int]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`ancestor`, `dof_mask` and `prior` of a tree; body 0 is its own parent."""
+    """Return `ancestor`, `dof_mask` and `prior` of a tree; body 0 is its own parent."""
     ancestor = np.eye(len(parent), dtype=bool)
     for b in range(1, len(parent)):
         ancestor[b] |= ancestor[parent[b]]
@@ -122,7 +125,7 @@ def _masks(
 
 
 def _forest(parent: np.ndarray, dof_bodyid: np.ndarray, dof_group: np.ndarray) -> Forest | None:
-    """The trees below the world in bunches; None when every tree is large."""
+    """Group the trees below the world into bunches; None when every tree is large."""
     if len(parent) < 2:
         return None
     root = np.arange(len(parent))
@@ -152,7 +155,7 @@ def _forest(parent: np.ndarray, dof_bodyid: np.ndarray, dof_group: np.ndarray) -
 
 
 def _positions(rows: np.ndarray) -> np.ndarray:
-    """The position in `rows` of each number from 0 on; `rows` holds every one once, and -1 in empty entries."""
+    """Return the position in `rows` of each number from 0 on; `rows` has every one once, and -1 in empty entries."""
     at = np.flatnonzero(rows >= 0)
     return at[np.argsort(rows[at])]
 
@@ -175,7 +178,7 @@ def _bunches(
 
 
 def _bunch(members: list[tuple[tuple, int]], trees: list[tuple[np.ndarray, np.ndarray]]) -> Bunch:
-    """Trees of several shapes in tables of one size."""
+    """Return trees of several shapes in tables of one size."""
     n, j = (max(len(shape[side]) for shape, _ in members) for side in (0, 1))
     of_shape = {}
     for shape, _ in members:
@@ -206,7 +209,7 @@ def _pad(lists: list) -> np.ndarray:
 
 
 def pointer_jumps(parent: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Ancestors of each round of pointer jumping, 1, 2, 4, ... steps up; node 0 is its own parent."""
+    """Return the ancestors of each round of pointer jumping, 1, 2, 4, ... levels up; node 0 is its own parent."""
     jumps = []
     while parent.any():
         jumps.append(parent)
@@ -217,16 +220,16 @@ def pointer_jumps(parent: np.ndarray) -> tuple[np.ndarray, ...]:
 def _by_bunch(
     forest: Forest, x: Array, source: str, target: str, mask: str, rest: Callable[[Tree, Array], Array]
 ) -> Array:
-    """A sum within each tree: products with the `mask` of the bunches, and `rest` for the large trees.
+    """Compute a sum within each tree: products with the `mask` of the bunches, and `rest` for the large trees.
 
-    `source` and `target` say whether rows are "bodies" or "dofs"; a mask with "T" at its end is transposed.
+    `source` and `target` are "bodies" or "dofs", the kind of rows; a mask whose name ends with "T" is transposed.
     """
     xp, out = xp_of(x), []
     for bunch in forest.bunches:
         part = take_or_zero(x, getattr(bunch, source))
         weight = getattr(bunch, mask.removesuffix("T"))
         weight = np.swapaxes(weight, -1, -2) if mask.endswith("T") else weight
-        if weight.ndim == 2 and max(weight.shape) <= SHORT:  # a sum that fuses with what surrounds it
+        if weight.ndim == 2 and max(weight.shape) <= SHORT:  # a sum that XLA fuses with its neighbours
             rows = short_sum(part[:, None] * weight.astype(x.dtype)[..., None], 2)
         else:
             rows = einsum("ab,kbc->kac" if weight.ndim == 2 else "kab,kbc->kac", weight.astype(x.dtype), part)

@@ -3,7 +3,7 @@
 - `read(path_or_xml, assets=None) -> Spec` reads and checks MJCF (and URDF).
 - `Spec`: `.root`, `.worldbody`, `.section(tag)`, `.elements(kind)`, `.find(kind, name)`, `.body(name)`,
   `.add(section, tag, **attrs)`, `.modelfiledir`, `.assets`, `.modelname`.
-- `Element`: `.tag`, `.type` (an `ElementType`: `.kind`, `.attributes`, `.children`), `.attrs` (only what is written),
+- `Element`: `.tag`, `.type` (an `ElementType`: `.kind`, `.attributes`, `.children`), `.attrs` (written ones only),
   `.children`, `.parent`, `.source`, `.name`, `.get(attr)`, `.set(**attrs)`, `.add(tag, **attrs)`, `.delete()`,
   `.all(*tags)`, `.error(what) -> ModelError`.
 - `expand(spec) -> Spec` runs every macro (replicate, attach, composite, flexcomp) and returns a new Spec of plain
@@ -13,7 +13,7 @@
 - `resolve(spec, element) -> Resolved`, a dict of effective attributes (arrays at full length, None where undefined)
   with `.given(attr)` (written by the element or its class) and `.count(attr)` (leading entries written).
 - `resolve_actuator(spec, element) -> Resolved`, the general record of any actuator, see `jaxsim.mjcf.actuator`.
-- `compiler_of(spec, element) -> dict` gives the compiler settings that hold for an element (they differ from the root's
+- `compiler_of(spec, element) -> dict` returns the compiler settings of an element (they differ from the root's
   where the element was attached from another model), with all defaults filled in.
 - `ENUMS[set][word]` gives MuJoCo's number of a word; `element.type.attributes[name].words` names the set.
 - `asset_path(spec, element, attr)` and `read_file(spec, path)` find the files that a model names.

@@ -7,7 +7,7 @@ A record has the attributes of `general` by name (arrays at full length, None if
 - `inheritrange`: 0 or the factor by which the control range follows the target's range;
 - `plugin`, `instance`: for actuators that a plugin runs.
 
-A positive `biasprm[2]` of a position servo is a damping ratio, to be made a damping when the model is compiled.
+A positive `biasprm[2]` of a position servo is a damping ratio, which the compiler converts to a damping.
 Default classes hold one such record; a shortcut in a default class rewrites it as it would an actuator.
 """
 
@@ -43,14 +43,14 @@ _EXPLICIT = {
 
 
 def new_actuator() -> dict[str, Any]:
-    """The record of an actuator without any written attribute."""
+    """Return the record of an actuator without any written attribute."""
     values = {name: _GENERAL[name].default for name in (*_COMMON, *_EXPLICIT["general"])}
     extra = {"trntype": None, "target": None, "inheritrange": 0.0, "plugin": None, "instance": None}
     return {**values, **extra}
 
 
 def read_actuator(record: Resolved, element: Element) -> Resolved:
-    """Overlay an actuator element on a record, in place, and return it; raises ModelError for contradictions."""
+    """Overlay an actuator element on a record, in place, and return it; raise ModelError for contradictions."""
     attrs = element.attrs
     for name in _COMMON:
         if name in attrs:
@@ -194,13 +194,13 @@ def _adhesion(record: dict, attrs: dict) -> str | None:
 
 
 def _over(base: list[float], written: Any) -> list[float]:
-    """`base` with its leading entries replaced by the written ones."""
+    """Replace the leading entries of `base` by the written ones."""
     head = [] if written is None else [float(x) for x in written]
     return head + base[len(head) :]
 
 
 def _motor_constants(record: dict, attrs: dict, old: Callable[[str, int], float]) -> tuple[float, float]:
-    """Torque constant and resistance, from `motorconst` and `resistance`, or from nominal voltage, torque and speed."""
+    """Compute the torque constant and resistance, from `motorconst` and `resistance`, or from nominal values."""
     torque, emf = _over([old("gainprm", 1), 0.0], attrs.get("motorconst"))
     resistance = attrs.get("resistance", old("gainprm", 0))
     volt, stall, free = _over([0.0] * 3, attrs.get("nominal"))

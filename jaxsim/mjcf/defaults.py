@@ -31,12 +31,12 @@ class DefaultClass:
 
     @staticmethod
     def fresh() -> DefaultClass:
-        """A class with MJCF's own defaults."""
+        """Return a class with MJCF's own defaults."""
         records = {kind: Resolved(_language_defaults(_DEFAULT.children[kind]), {}) for kind in _RECORD_KINDS}
         return DefaultClass(records, Resolved(new_actuator(), {}))
 
     def copy(self, parent: str) -> DefaultClass:
-        """A class that starts as this one."""
+        """Return a class that starts as a copy of this one."""
         return DefaultClass({k: r.copy() for k, r in self.records.items()}, self.actuator.copy(), parent)
 
     def read(self, element: Element) -> None:
@@ -48,9 +48,9 @@ class DefaultClass:
 
 
 def class_table(spec: Spec) -> dict[str, DefaultClass]:
-    """All default classes of a spec by name; `main` is always there.
+    """Return all default classes of a spec by name; `main` always exists.
 
-    Raises ModelError for classes without a name, with a name taken, or a root class that is not called main.
+    Raises ModelError for classes without a name or with a name in use, or a root class that is not called main.
     """
     table = {"main": DefaultClass.fresh()}
     for section in spec.root.children:
@@ -78,7 +78,7 @@ def _read_class(section: Element, name: str, table: dict[str, DefaultClass]) -> 
 
 
 def class_name(element: Element) -> str:
-    """The default class of an element: its own, else the nearest childclass around it, else `main`."""
+    """Return the default class of an element: its own, else the nearest childclass around it, else `main`."""
     own = element.attrs.get("class")
     if own is not None and element.tag != "default":
         return own
@@ -89,7 +89,7 @@ def class_name(element: Element) -> str:
 
 
 def find_class(spec: Spec, element: Element) -> DefaultClass:
-    """The default class of an element; raises ModelError where there is no such class."""
+    """Return the default class of an element; raise ModelError if the class does not exist."""
     table = spec.defaults or class_table(spec)
     name = class_name(element)
     if name not in table:
@@ -98,11 +98,11 @@ def find_class(spec: Spec, element: Element) -> DefaultClass:
 
 
 def resolve(spec: Spec, element: Element) -> Resolved:
-    """The effective attributes of an element; not for actuators, which have `resolve_actuator`.
+    """Return the effective attributes of an element; not for actuators, which have `resolve_actuator`.
 
     Keys are all attributes of the element and of its default record; see `Resolved`. At most one of axisangle, xyaxes,
-    zaxis and euler is set: the one written last, which takes precedence over quat. A light's `directional` is given as
-    its `type`, a single springlength as two.
+    zaxis and euler is set: the one written last, which takes precedence over quat. A light's `directional` becomes its
+    `type`, a single springlength becomes two.
     """
     values = _language_defaults(element.type)
     if element.type.record in (None, "actuator"):
@@ -115,7 +115,7 @@ def resolve(spec: Spec, element: Element) -> Resolved:
 
 
 def resolve_actuator(spec: Spec, element: Element) -> Resolved:
-    """The general record of an actuator element; see `jaxsim.mjcf.actuator` for its keys."""
+    """Return the general record of an actuator element; see `jaxsim.mjcf.actuator` for its keys."""
     if element.type.record != "actuator":
         raise ModelError(f"{element.label()} is not an actuator", element.source)
     return read_actuator(find_class(spec, element).actuator.copy(), element)

@@ -1,4 +1,4 @@
-"""Files that a model names: their bytes, from the assets of a spec or the file system.
+"""Files of a model: their bytes, from the assets of a spec or the file system.
 
 As in MuJoCo, a backslash in a file name separates folders on every platform.
 """
@@ -16,17 +16,17 @@ _SCHEME = "://"
 
 
 def portable(path: str) -> str:
-    """A path whose folders are separated by slashes alone."""
+    """Return a path with slashes as the only separators of folders."""
     return path.replace("\\", "/")
 
 
 def base_name(path: str) -> str:
-    """The name of a file without its folders."""
+    """Return the name of a file without its folders."""
     return os.path.basename(portable(path))
 
 
 def check_assets(assets: Mapping[str, Any] | None) -> dict[str, bytes]:
-    """Contents of files by name. Raises TypeError where one is not bytes."""
+    """Check contents of files by name. Raises TypeError for contents that are not bytes."""
     for name, data in (assets or {}).items():
         if not isinstance(data, bytes):
             hint = ": use .encode()" if isinstance(data, str) else ""
@@ -35,13 +35,13 @@ def check_assets(assets: Mapping[str, Any] | None) -> dict[str, bytes]:
 
 
 def read_bytes(assets: Mapping[str, bytes], path: str) -> bytes | None:
-    """Bytes of a file from the assets, else from the file system; None where there is no such file."""
+    """Return the bytes of a file from the assets, else from the file system; None if there is no file."""
     found = _find_asset(assets, path)
     return _read_bounded(path) if found is None and os.path.isfile(path) else found
 
 
 def not_found(path: str) -> str:
-    """What is wrong with a path where there is no file, with the remedy where it is known."""
+    """Return the error text for a path without a file, with the remedy if it is known."""
     if os.path.isdir(path):
         return f"'{path}' is a folder, not a file"
     if _SCHEME in path:
@@ -55,7 +55,7 @@ def not_found(path: str) -> str:
 
 
 def _find_asset(assets: Mapping[str, bytes], path: str) -> bytes | None:
-    """Bytes of a file from the assets, found by its path as written, else by its bare file name; or None."""
+    """Find a file's bytes in the assets, by its path as written, else by its bare file name; None if absent."""
     if path in assets:
         return assets[path]
     bare = base_name(path)

@@ -1,4 +1,4 @@
-"""Elements of attached models rewritten for the root model's compiler settings, as a file has only one set."""
+"""Elements of attached models rewritten for the root model's compiler settings, since a file has only one set."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _INHERITS = {"position": "ctrl", "intvelocity": "act"}
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two values of attributes are equal, None only to itself."""
+    """Return whether two values of attributes are equal, None only to itself."""
     if a is None or b is None:
         return a is b
     return np.shape(a) == np.shape(b) and bool(np.all(np.asarray(a) == np.asarray(b)))
 
 
 def files(element: Element) -> list:
-    """The attributes of an element that name files."""
+    """Return the attributes of an element that name files."""
     return [a for a in element.type.attributes.values() if a.kind == "file"]
 
 

@@ -1,8 +1,8 @@
 """Keyframes of models that are copied or attached: their values follow the joints, actuators and mocap bodies.
 
 While macros run, the values are stored on the elements (`Element.state`, by keyframe name), so that copies have them
-too. At the end they become keyframes of the whole tree. Values that a keyframe does not give are NaN in qpos, mpos and
-mquat, which means the initial state of the compiled model, and zero elsewhere.
+too. At the end they become keyframes of the whole tree. Missing values of a keyframe are NaN in qpos, mpos and mquat,
+which means the initial state of the compiled model, and zero elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ARRAYS = ("qpos", "qvel", "act", "ctrl", "mpos", "mquat")
 
 
 def bodies(top: Element) -> Iterator[Element]:
-    """The bodies of a tree depth first, the world's element first, frames looked through."""
+    """Return the bodies of a tree depth first, the world's element first; frames are transparent."""
     todo = [top]
     while todo:
         body = todo.pop()
@@ -31,7 +31,7 @@ def bodies(top: Element) -> Iterator[Element]:
 
 
 def content(body: Element) -> list[Element]:
-    """The elements of a body in document order, those in its frames included."""
+    """Return the elements of a body in document order, including those in its frames."""
     found, todo = [], list(reversed(body.children))
     while todo:
         element = todo.pop()
@@ -54,7 +54,7 @@ def _actuator_sizes(spec: Spec, actuator: Element) -> dict[str, int]:
 
 
 def owners(spec: Spec) -> list[tuple[Element, dict[str, int]]]:
-    """Elements that have values in keyframes, in the order of these, with the sizes of their parts."""
+    """Return the elements with values in keyframes, in keyframe order, with the sizes of their parts."""
     found: list[tuple[Element, dict[str, int]]] = []
     tree = list(bodies(spec.worldbody))
     for body in tree:
@@ -65,7 +65,7 @@ def owners(spec: Spec) -> list[tuple[Element, dict[str, int]]]:
 
 
 def totals(parts: list[tuple[Element, dict[str, int]]]) -> dict[str, int]:
-    """The length of each array of a state."""
+    """Return the length of each array of a state."""
     sizes: dict[str, int] = dict.fromkeys(_ARRAYS, 0)
     for _, own in parts:
         for name, size in own.items():
@@ -74,15 +74,15 @@ def totals(parts: list[tuple[Element, dict[str, int]]]) -> dict[str, int]:
 
 
 class PendingKeyframes:
-    """Keyframes whose values wait on the elements: name, time, and which arrays they have."""
+    """Keyframes whose values are stored on the elements: name, time, and the arrays present."""
 
     def __init__(self) -> None:
         self.keys: list[tuple[str, float, tuple[str, ...]]] = []
 
     def store(self, spec: Spec, rename: Callable[[str], str]) -> None:
-        """Put the values of all keyframes of a spec on its elements, under new names.
+        """Store the values of all keyframes of a spec on its elements, under new names.
 
-        Raises ModelError where a keyframe does not fit the tree as it is now.
+        Raises ModelError for a keyframe that does not fit the current tree.
         """
         keys = listed(spec, "keyframe", "key")
         if not keys:
@@ -103,7 +103,7 @@ class PendingKeyframes:
             _scatter(parts, key, name, arrays)
 
     def finish(self, spec: Spec) -> None:
-        """Append the stored keyframes to a spec, for its tree as it is now."""
+        """Append the stored keyframes to a spec, for its current tree."""
         if not self.keys:
             return
         parts = owners(spec)
@@ -138,7 +138,7 @@ def forget(top: Element) -> None:
 
 
 def extend(spec: Spec) -> None:
-    """Lengthen the keyframes of a spec to its tree as it is now.
+    """Extend the keyframes of a spec to its current tree.
 
     As in MuJoCo, a joint gets its `ref` as written (and zeros), a mocap body its written pose.
     """
@@ -158,7 +158,7 @@ def extend(spec: Spec) -> None:
                 written[a] = np.concatenate([np.zeros(0), *full])
             rest = written[a][len(value) :]
             if len(rest):
-                key.attrs[a] = np.concatenate([value, rest])  # of a pose that is cut short nothing stays
+                key.attrs[a] = np.concatenate([value, rest])  # a truncated pose is dropped
 
 
 def _written(spec: Spec, element: Element, array: str, size: int) -> np.ndarray:

@@ -16,12 +16,12 @@ from jaxsim.core.errors import ModelError, warn
 
 STL_MAX_FACES = 200_000
 MAX_CORNERS = 100
-_MOST_DIGITS = 9  # of an index
-_ALIKE = {  # corners of which each has a vertex, a texcoord and a normal in these columns
+_MOST_DIGITS = 9  # most digits of an index
+_ALIKE = {  # columns of vertex, texcoord and normal for corners of one form
     column: re.compile(rf"(?:\s*+{corner}(?![/\d]))*+\s*".replace("I", rf"\d{{1,{_MOST_DIGITS}}}"), re.ASCII)
     for column, corner in {(0,): "I", (0, 1): "I/I", (0, 2): "I//I", (0, 1, 2): "I/I/I"}.items()
 }
-_WORDS = {"v ": "v", "vn": "vn", "vt": "vt", "f ": "f"}  # by the first two letters of most lines
+_WORDS = {"v ": "v", "vn": "vn", "vt": "vt", "f ": "f"}  # kinds of lines by their first two characters
 _STL_MAX_COORDINATE = 2.0**30
 _STL_FACE = np.dtype([("normal", "<f4", 3), ("vertex", "<f4", (3, 3)), ("attribute", "<u2")])
 
@@ -36,7 +36,7 @@ def _no_ints() -> np.ndarray:
 
 @dataclass
 class RawMesh:
-    """Data of a mesh as a file or the attributes of the element give it, in flat arrays.
+    """Data of a mesh from a file or from the attributes of the element, in flat arrays.
 
     Attributes:
         vertex, normal, texcoord: float32, lengths multiples of 3, 3, 2.
@@ -80,7 +80,7 @@ def read_mesh(data: bytes, filename: str, content_type: str = "", righthand: boo
 
 
 def read_stl(data: bytes, filename: str = "") -> RawMesh:
-    """Binary STL; equal vertices become one, numbered in the order of their first appearance."""
+    """Read binary STL; equal vertices become one, numbered in the order of their first appearance."""
     if not data:
         raise ModelError(f"STL file '{filename}' is empty")
     if len(data) < 84:
@@ -99,7 +99,7 @@ def read_stl(data: bytes, filename: str = "") -> RawMesh:
 
 
 def deduplicate(vertex: np.ndarray, face: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One vertex for each set with equal bits, in the order of first appearance; faces renumbered.
+    """Keep one vertex of each set with equal bits, in the order of first appearance; faces are renumbered.
 
     Args:
         vertex: (n, 3) float32.
@@ -117,7 +117,7 @@ def deduplicate(vertex: np.ndarray, face: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def read_msh(data: bytes, filename: str = "", righthand: bool = True) -> RawMesh:
-    """Legacy binary format: four counts, then vertices, normals, texture coordinates, faces."""
+    """Read the legacy binary format: four counts, then vertices, normals, texture coordinates, faces."""
     if not data:
         raise ModelError(f"MSH file '{filename}' is empty")
     if len(data) < 16:
@@ -136,11 +136,11 @@ def read_msh(data: bytes, filename: str = "", righthand: bool = True) -> RawMesh
 
 
 def read_obj(data: bytes, filename: str = "") -> RawMesh:
-    """Wavefront OBJ: the first object or group that has faces; polygons are cut into triangles."""
+    """Read Wavefront OBJ: the first object or group that has faces; polygons are cut into triangles."""
     rows: dict[str, list[str]] = {"v": [], "vn": [], "vt": [], "f": []}
-    relative: dict[int, tuple[int, ...]] = {}  # of polygons that count back: what comes before them
+    relative: dict[int, tuple[int, ...]] = {}  # of polygons with relative indices: the counts before them
     lines = closed = False
-    used = 0  # polygons of the object that is read
+    used = 0  # polygons of the current object
     for line in data.decode("latin-1").replace("\r", "\n").split("\n"):
         word = _WORDS.get(line[:2]) or next(iter(line.split(None, 1)), "")
         if word in rows:
@@ -178,9 +178,9 @@ def _not_read(line: str, filename: str) -> ModelError:
 
 
 def _numbers(lines: list[str], count: int, filename: str) -> np.ndarray:
-    """(n, count) float32 numbers after the first word of each line."""
+    """Parse (n, count) float32 numbers after the first word of each line."""
     token, size = " ".join(lines).split(), count + 1
-    if len(token) == size * len(lines) and len(set(token[::size])) <= 1:  # all lines have as many
+    if len(token) == size * len(lines) and len(set(token[::size])) <= 1:  # all lines have equally many
         del token[::size]
     else:
         token = [t for line in lines for t in line.split()[1:size]]
@@ -202,9 +202,9 @@ def _has_numbers(line: str, count: int) -> bool:
 
 
 def _corners(lines: list[str], relative: dict[int, tuple[int, ...]], filename: str) -> np.ndarray:
-    """(n, 3) [vertex, texcoord, normal] of all corners of polygons, -1 where absent.
+    """Parse (n, 3) [vertex, texcoord, normal] of all corners of polygons, -1 where absent.
 
-    Usually all corners are written alike, with positive numbers: these are read at once.
+    Usually all corners have the same form, with positive numbers: these are parsed at once.
     """
     text = " ".join([line.lstrip()[1:] for line in lines])
     column = next((column for column, pattern in _ALIKE.items() if pattern.fullmatch(text)), None)
@@ -224,10 +224,9 @@ def _corners(lines: list[str], relative: dict[int, tuple[int, ...]], filename: s
 
 
 def _triangulate(corner: np.ndarray, count: np.ndarray, vertex: np.ndarray, filename: str) -> np.ndarray:
-    """(3 nf, 3) corners of triangles of polygons with `count` of the corners (n, 3) each, in the polygons' order.
+    """Cut polygons with `count` of the corners (n, 3) each into triangles: corners (3 nf, 3), in the polygons' order.
 
-    MuJoCo leaves out polygons of more than `MAX_CORNERS` corners, with a hole where they were; so does this, and says
-    so.
+    As in MuJoCo, polygons of more than `MAX_CORNERS` corners are left out, which leaves a hole; a warning is issued.
     """
     if np.any(count > MAX_CORNERS):
         lost = int(np.sum(count > MAX_CORNERS))
@@ -253,9 +252,9 @@ def _triangulate(corner: np.ndarray, count: np.ndarray, vertex: np.ndarray, file
 
 
 def _ears(point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Triangles of k polygons (k, n, 3) float32 of as many corners: the polygon (t,) and the corners (t, 3) of each.
+    """Triangulate k polygons (k, n, 3) float32 of equal size; return polygon (t,) and corners (t, 3) of triangles.
 
-    Most are convex: their triangles are a fan from the first corner, which is found for all at once.
+    Most are convex: their triangles are a fan from the first corner, which is computed for all at once.
     """
     n = point.shape[1]
     flat = np.take_along_axis(point, _plane_axes(point)[:, None], axis=2)
@@ -274,10 +273,10 @@ def _ears(point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _clip_ears(flat: np.ndarray, area: np.float32) -> list[int]:
-    """Corners of triangles, as indices into the points (n, 2) float32 of a polygon of this signed area.
+    """Return corners of triangles, as indices into the points (n, 2) float32 of a polygon of this signed area.
 
-    A corner is an ear where it turns the way of the whole polygon and no other of its points lies in the triangle.
-    A polygon that runs out of ears stays incomplete, as in MuJoCo.
+    A corner is an ear if it turns in the direction of the whole polygon and no other point is in its triangle. A
+    polygon that runs out of ears stays incomplete, as in MuJoCo.
     """
     left = list(range(len(flat)))
     out: list[int] = []
@@ -298,13 +297,13 @@ def _clip_ears(flat: np.ndarray, area: np.float32) -> list[int]:
 
 
 def _turn(ear: np.ndarray) -> np.ndarray:
-    """Twice the signed area of triangles (k, 3, 2)."""
+    """Compute twice the signed area of triangles (k, 3, 2)."""
     (x0, y0), (x1, y1), (x2, y2) = ear.transpose(1, 2, 0)
     return (x1 - x0) * (y2 - y1) - (y1 - y0) * (x2 - x1)
 
 
 def _plane_axes(point: np.ndarray) -> np.ndarray:
-    """(k, 2) axes of the plane nearest to the first corner that is not straight, of each polygon (k, n, 3)."""
+    """Return axes (k, 2) of the plane nearest to the first corner that is not straight, of each polygon (k, n, 3)."""
     edge = np.roll(point, -1, axis=1) - point
     size = np.abs(np.cross(edge, np.roll(edge, -1, axis=1)))
     bent = size.max(2) > np.finfo(np.float32).eps
@@ -316,7 +315,7 @@ def _plane_axes(point: np.ndarray) -> np.ndarray:
 
 
 def _inside(triangle: np.ndarray, point: np.ndarray) -> np.ndarray:
-    """(k, m) whether points (k, m, 2) lie in their triangle (k, 3, 2), by the number of edges to their right."""
+    """Return whether points (k, m, 2) are in their triangle (k, 3, 2), by counting edges to their right: (k, m)."""
     x, y = point[..., 0], point[..., 1]
     inside = np.zeros(x.shape, dtype=bool)
     for i in range(3):
@@ -332,7 +331,10 @@ def _check_range(index: np.ndarray, count: int, what: str, filename: str) -> Non
 
 
 def _obj_corner(text: str, counts: tuple[int, ...]) -> list[int]:
-    """[vertex, texcoord, normal] from "1", "1/2", "1//3" or "1/2/3"; negative ones count back, -1 where absent."""
+    """Parse [vertex, texcoord, normal] from "1", "1/2", "1//3" or "1/2/3".
+
+    Negative ones count back, -1 where absent.
+    """
     parts = text.split("/")
     if len(parts) > 3:
         raise ValueError(text)

@@ -1,4 +1,4 @@
-"""Rotations for macros and URDF, in numpy float64; quaternions are (w, x, y, z)."""
+"""Rotations for macros and URDF, in NumPy float64; quaternions are (w, x, y, z)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from jaxsim.mjcf.spec import Element
 
 
 def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The product of two quaternions at unit length."""
+    """Return the product of two quaternions, normalised."""
     w = a[0] * b[0] - a[1:] @ b[1:]
     out = np.concatenate([[w], a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:])])
     return unit(out)
 
 
 def unit(vector: np.ndarray) -> np.ndarray:
-    """The vector at unit length; unchanged if it is nearly zero or nearly of unit length."""
+    """Normalise a vector, unless it is nearly zero or nearly of unit length."""
     length = float(np.sqrt(vector @ vector))
     return vector if length**2 < 1e-14 or abs(length - 1) <= 1e-14 else vector / length
 
 
 def matrix(quat: np.ndarray) -> np.ndarray:
-    """The 3x3 rotation matrix of a unit quaternion."""
+    """Compute the 3x3 rotation matrix of a unit quaternion."""
     w, x, y, z = quat
     return np.array(
         [
@@ -34,13 +34,13 @@ def matrix(quat: np.ndarray) -> np.ndarray:
 
 
 def rotate(quat: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """The vector rotated by a unit quaternion."""
+    """Rotate the vector by a unit quaternion."""
     axis = quat[1:]
     return vector + 2 * np.cross(axis, quat[0] * vector + np.cross(axis, vector))
 
 
 def z_to_quat(axis: np.ndarray) -> np.ndarray:
-    """The shortest rotation that takes the z axis to this direction."""
+    """Compute the shortest rotation of the z axis to this direction."""
     turn = np.array([-axis[1], axis[0], 0.0])
     length = float(np.sqrt(turn @ turn))
     turn = np.array([1.0, 0.0, 0.0]) if length < 1e-10 else turn / length
@@ -49,7 +49,7 @@ def z_to_quat(axis: np.ndarray) -> np.ndarray:
 
 
 def frame_to_quat(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Quaternion of the rotation matrix with these columns, computed from its largest entry for accuracy."""
+    """Compute the quaternion of the rotation matrix with these columns, from its largest entry for accuracy."""
     m = np.stack([x, y, z], axis=1)
     d = np.diag(m)
     if d.sum() > 0:
@@ -68,7 +68,7 @@ def frame_to_quat(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 
 def euler_to_quat(euler: np.ndarray, degree: bool, sequence: str) -> np.ndarray:
-    """The quaternion of three rotations in turn, about moving axes (xyz) or fixed ones (XYZ).
+    """Compute the quaternion of three consecutive rotations, about moving axes (xyz) or fixed ones (XYZ).
 
     Raises ModelError for letters other than x, y and z.
     """
@@ -87,7 +87,7 @@ def euler_to_quat(euler: np.ndarray, degree: bool, sequence: str) -> np.ndarray:
 
 
 def orientation(element: Element, compiler: dict) -> np.ndarray:
-    """The quaternion that an element writes as quat, axisangle, xyaxes, zaxis or euler; raises ModelError."""
+    """Return the quaternion of an element's quat, axisangle, xyaxes, zaxis or euler; raise ModelError if invalid."""
     attrs, degree = element.attrs, compiler["angle"] == "degree"
     if "axisangle" in attrs:
         axis, angle = attrs["axisangle"][:3], float(attrs["axisangle"][3])

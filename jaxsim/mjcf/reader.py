@@ -1,7 +1,7 @@
-"""MJCF text or files to a Spec.
+"""Reader of MJCF text or files to a Spec.
 
-Reading uses no DTD, no entities beyond the five of XML and no network; size, depth and include depth are bounded.
-Everything that is not MJCF is a ModelError with file, line and the nearest valid word.
+It uses no DTD, no entities beyond the five of XML and no network; size, depth and include depth are bounded. Any other
+input is a ModelError with file, line and the nearest valid word.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def read(source: str | os.PathLike, assets: dict[str, bytes] | None = None, mode
     """Read an MJCF file or an XML string.
 
     `source` is XML text (it starts with `<`) or a path; `assets` maps file names to bytes that replace files; `models`
-    are the files of the models that attach this one.
-    Raises ModelError for anything that is not MJCF, FileNotFoundError for a path that does not exist.
+    are the files of the models that attach this one. Raises ModelError for input that is not MJCF, FileNotFoundError
+    for a path that does not exist.
     """
     text = os.fspath(source)
     if text.lstrip("\ufeff \t\r\n").startswith("<"):
@@ -122,7 +122,7 @@ def _read_main(spec: Spec, path: str) -> bytes:
 
 
 def read_file(spec: Spec, path: str) -> bytes | None:
-    """The bytes of a file that a model names, from the assets or the file system; None if there is no such file."""
+    """Return the bytes of a file that a model names, from the assets or the file system; None if it does not exist."""
     return read_bytes(spec.assets, path)
 
 
@@ -134,7 +134,7 @@ def _parse(context: _ReadContext, data: bytes, filename: str) -> etree._Element:
 
 
 def _convert(context: _ReadContext, root: etree._Element, target: Element, filename: str) -> None:
-    """Fill `target` from a parsed root and from everything that it includes, in document order."""
+    """Fill `target` from a parsed root and all its includes, in document order."""
     target.source = (filename, root.sourceline)
     location = _Location(filename, "", (filename,))
     _read_attributes(root, target, location)
@@ -143,10 +143,10 @@ def _convert(context: _ReadContext, root: etree._Element, target: Element, filen
 
 @dataclass(frozen=True)
 class _Location:
-    """Where nodes come from: the file, the folder of the include (empty in the main file), the including files.
+    """Origin of nodes: the file, the folder of the include (empty in the main file), the including files.
 
-    `lenient`: inside of a frame or replicate, where MuJoCo ignores unknown elements and attributes.
-    `unread`: inside of a body or frame at the root, which is not read; names of elements and attributes are checked.
+    `lenient`: inside of a frame or replicate, where MuJoCo ignores unknown elements and attributes. `unread`: inside of
+    a body or frame at the root, which is not read; names of elements and attributes are checked.
     """
 
     filename: str
@@ -222,7 +222,7 @@ def _read_attributes(node: etree._Element, element: Element, location: _Location
 
 
 def _check_number(element: Element, name: str, value: Any) -> None:
-    """Warn about NaN and infinite numbers; NaN in a keyframe is an error, since it marks values left open."""
+    """Warn about NaN and infinite numbers; NaN in a keyframe is an error, since it marks missing values."""
     if np.any(np.isnan(value)):
         if element.tag == "key":
             raise element.error(f"attribute '{name}' has a NaN; leave out the attribute to keep the initial state")
@@ -232,7 +232,7 @@ def _check_number(element: Element, name: str, value: Any) -> None:
 
 
 def _drop_unknown_types(node: etree._Element, element: Element) -> None:
-    """Drop an unknown type of a reference object with a warning, as MuJoCo ignores it."""
+    """Drop an unknown type of a reference object with a warning; MuJoCo ignores it."""
     kind, name = ("objtype", "objname") if element.tag == "user" else ("reftype", "refname")
     if _is_unknown_type(element, kind, node.get(kind)):
         element.warn(
@@ -283,7 +283,7 @@ def _include(context: _ReadContext, node: etree._Element, parent: Element, locat
 
 
 def _find_include(spec: Spec, name: str, folder: str) -> tuple[str, bytes | None]:
-    """Path and bytes of an included file: in the model's folder, else in the folder of the including file."""
+    """Return the path and bytes of an included file: in the model's folder, else in the including file's folder."""
     first = os.path.join(spec.modelfiledir, name)
     data = read_file(spec, first)
     if data is None and folder:
@@ -293,7 +293,7 @@ def _find_include(spec: Spec, name: str, folder: str) -> tuple[str, bytes | None
 
 
 def _merge_sections(spec: Spec) -> None:
-    """Merge sections of the same kind: later ones overwrite attributes and add elements. Defaults stay apart."""
+    """Merge sections of the same kind: later ones overwrite attributes and add elements. Defaults stay separate."""
     merged: list[Element] = []
     first: dict[str, Element] = {}
     for section in spec.root.children:
@@ -311,7 +311,7 @@ def _merge_sections(spec: Spec) -> None:
 
 
 def _memory_replaces(earlier: Element, later: Element) -> bool:
-    """Whether memory follows njmax or nstack in a later section: MuJoCo allows both in this order alone."""
+    """Return whether memory follows njmax or nstack in a later section: MuJoCo allows both in this order alone."""
     return "memory" in later.attrs and ("njmax" in earlier.attrs or "nstack" in earlier.attrs)
 
 
@@ -354,7 +354,7 @@ _FOLDERS = {"mesh": "meshdir", "flexcomp": "meshdir", "hfield": "meshdir", "text
 
 
 def asset_path(spec: Spec, element: Element, name: str = "file") -> str:
-    """The path of the file that an attribute names: below the model's folder and meshdir or texturedir."""
+    """Return the path of the file that an attribute names: below the model's folder and meshdir or texturedir."""
     compiler = compiler_of(spec, element)
     path = portable(element.attrs[name])
     if compiler["strippath"]:

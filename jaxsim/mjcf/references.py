@@ -1,6 +1,6 @@
 """References between elements by name, and copies of elements under new names.
 
-The language table says which attributes are references, and to which kind of object.
+The language table defines the attributes that are references, and their kinds of objects.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Reference:
 
     @property
     def name(self) -> str:
-        """The name of the object that is referred to."""
+        """The name of the referenced object."""
         value = self.element.attrs[self.attribute]
         return value if self.index is None else value[self.index]
 
     def rename(self, name: str) -> None:
-        """Refer to another name."""
+        """Set the name of the referenced object."""
         if self.index is None:
             self.element.attrs[self.attribute] = name
         else:
@@ -44,7 +44,7 @@ class Reference:
 
 
 def own_references(element: Element) -> Iterator[Reference]:
-    """References of an element without its children, except empty ones."""
+    """Return the references of an element without its children, except empty ones."""
     for key, value in element.attrs.items():
         attribute = element.type.attributes[key]
         if attribute.kind != "ref" or not value:
@@ -60,12 +60,12 @@ def own_references(element: Element) -> Iterator[Reference]:
 
 
 def references_in(element: Element) -> list[Reference]:
-    """References of an element and of everything in it."""
+    """Return the references of an element and of all its descendants."""
     return [reference for inner in element.all() for reference in own_references(inner)]
 
 
 class DeclaredNames:
-    """Names of the elements that exist so far, by kind."""
+    """Names of the existing elements, by kind."""
 
     def __init__(self) -> None:
         self._names: dict[str, set[str]] = {"body": {"world"}}
@@ -77,26 +77,26 @@ class DeclaredNames:
             self._names.setdefault(element.type.kind, set()).add(name)
 
     def add_all(self, top: Element) -> None:
-        """Add the names of an element and everything in it."""
+        """Add the names of an element and all its descendants."""
         for element in top.all():
             self.add(element)
 
     def discard_all(self, top: Element) -> None:
-        """Remove the names of everything in an element."""
+        """Remove the names of all descendants of an element."""
         for element in top.all():
             if element.type.kind:
                 self._names.get(element.type.kind, set()).discard(object_name(element) or "")
 
     def has(self, kind: str, name: str) -> bool:
-        """Whether an element of a kind has a name."""
+        """Return whether an element of a kind has a name."""
         return name in self._names.get(kind, ())
 
     def of(self, kind: str) -> set[str]:
-        """All names of a kind."""
+        """Return all names of a kind."""
         return self._names.get(kind, set())
 
     def resolves(self, element: Element) -> bool:
-        """Whether all objects that an element and its children refer to exist."""
+        """Return whether all references of an element and its children exist."""
         return all(
             reference.kind == "default" or self.has(reference.kind, reference.name)
             for reference in references_in(element)
@@ -105,7 +105,7 @@ class DeclaredNames:
 
 @dataclass(frozen=True)
 class Namespace:
-    """New names for copied elements: a prefix and a suffix; `foreign` when they come from another model."""
+    """New names for copied elements: a prefix and a suffix; `foreign` if they come from another model."""
 
     prefix: str = ""
     suffix: str = ""
@@ -115,7 +115,7 @@ class Namespace:
         return f"{self.prefix}{name}{self.suffix}"
 
     def shared(self, reference: Reference) -> bool:
-        """Whether a reference keeps its name: to assets and default classes within one model."""
+        """Return whether a reference keeps its name: to assets and default classes within one model."""
         if reference.kind == "default":
             return not self.foreign
         light_texture = reference.element.tag == "light" and reference.attribute == "texture"
@@ -123,7 +123,7 @@ class Namespace:
 
 
 def rename_tree(top: Element, space: Namespace) -> None:
-    """Rename everything in an element, and the objects that it refers to."""
+    """Rename all elements in an element, and the objects that it references."""
     for element in top.all():
         if element.type.kind and element.name:
             element.attrs["name"] = space(element.name)
@@ -150,7 +150,7 @@ class ObjectReferences:
 
 
 def copy_renamed(element: Element, refs: ObjectReferences, space: Namespace, names: DeclaredNames) -> Element | None:
-    """A copy of a sensor, actuator, pair, ... for objects copied under new names; None if it refers to none of them.
+    """Copy a sensor, actuator, pair, ... for objects copied under new names; None if it references none of them.
 
     Objects that were not copied keep their names where MuJoCo allows that: in tendon paths, and for one of the two
     objects of a pair, an exclude or a sensor.
@@ -174,12 +174,12 @@ def _exists(reference: Reference, name: str, names: DeclaredNames) -> bool:
 
 
 def _all(todo: list[Reference], space: Namespace, names: DeclaredNames) -> list[bool] | None:
-    """Which references get new names: all of them; None unless every object was copied."""
+    """Return the references that get new names: all of them; None unless every object was copied."""
     return [True] * len(todo) if all(_exists(reference, space(reference.name), names) for reference in todo) else None
 
 
 def _two(todo: list[Reference], space: Namespace, names: DeclaredNames) -> list[bool] | None:
-    """Which of two references get new names; None unless one object was copied and the other exists.
+    """Return the ones of two references that get new names; None unless one object was copied and the other exists.
 
     An element without objects is always copied.
     """
@@ -191,9 +191,9 @@ def _two(todo: list[Reference], space: Namespace, names: DeclaredNames) -> list[
 
 
 def _path(todo: list[Reference], space: Namespace, names: DeclaredNames) -> list[bool] | None:
-    """Which references of a tendon get new names: of each path entry all if the new names exist, else none.
+    """Return the references of a tendon that get new names: of each path entry all if the new names exist, else none.
 
-    None if no entry has new names or an entry has neither.
+    Returns None if no entry has new names or an entry has neither.
     """
     new, old = ({id(reference.element): True for reference in todo} for _ in range(2))
     for reference in todo:
@@ -221,7 +221,7 @@ _REMOVED = ("pair", "exclude", "tendon", "equality", "actuator", "sensor")
 
 
 def listed(spec: Spec, section: str, kind: str) -> list[Element]:
-    """The elements of a kind in a section."""
+    """Return the elements of a kind in a section."""
     found = spec.root.child(section)
     return [e for e in found.children if e.type.kind == kind] if found is not None else []
 
@@ -229,7 +229,7 @@ def listed(spec: Spec, section: str, kind: str) -> list[Element]:
 def copy_references(
     source: Spec, target: Spec, space: Namespace, names: DeclaredNames, known: dict[int, ObjectReferences]
 ) -> None:
-    """Append to `target` copies of everything outside the tree of `source` that refers to what was copied.
+    """Append to `target` copies of all elements outside the tree of `source` that reference copied objects.
 
     `known` caches the references of each element from one call to the next.
     """
@@ -241,14 +241,14 @@ def copy_references(
             if twin is not None:
                 if element.tag == "plugin" and not space.foreign:
                     raise UnsupportedError(
-                        f"{element.error('plugins of what is replicated are not supported yet; write the copies out')}"
+                        f"{element.error('plugins of replicated elements are not supported yet; write the copies out')}"
                     )
                 target.section(section).append(twin)
                 names.add(twin)
 
 
 def drop_references(spec: Spec, before: DeclaredNames, after: DeclaredNames) -> None:
-    """Delete everything outside the tree that refers to an object that was deleted."""
+    """Delete all elements outside the tree that reference a deleted object."""
     for section, kind in LISTS:
         if kind not in _REMOVED:
             continue
@@ -271,7 +271,7 @@ def _check_empty(element: Element) -> None:
 
 
 def check_references(spec: Spec) -> None:
-    """Raise ModelError if an element outside the defaults refers to something that does not exist."""
+    """Raise ModelError if an element outside the defaults references an object that does not exist."""
     names = DeclaredNames()
     sections = [section for section in spec.root.children if section.tag != "default"]
     for section in sections:

@@ -1,4 +1,4 @@
-"""Effective attributes of an element, and how many entries of each were written."""
+"""Effective attributes of an element, and the number of written entries of each."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ORIENTATIONS = ("axisangle", "xyaxes", "zaxis", "euler")
 class Resolved(dict):
     """Effective attributes of one element by name, None if undefined; arrays have their full length.
 
-    `given(name)` says whether the element or its default class wrote the attribute, `count(name)` how many leading
-    entries of an array either of them wrote. A material also has `layers`, a dict from role to texture.
+    `given(name)` is whether the element or its default class wrote the attribute, `count(name)` the number of leading
+    entries of an array that either of them wrote. A material also has `layers`, a dict from role to texture.
     """
 
     def __init__(self, values: Mapping[str, Any], counts: Mapping[str, int]):
@@ -24,19 +24,19 @@ class Resolved(dict):
         self._counts = dict(counts)
 
     def given(self, name: str) -> bool:
-        """Whether the attribute was written, by the element or in its default class."""
+        """Return whether the attribute was written, by the element or in its default class."""
         return name in self._counts
 
     def count(self, name: str) -> int:
-        """Number of leading entries that were written."""
+        """Return the number of leading entries that were written."""
         return self._counts.get(name, 0)
 
     def copy(self) -> Resolved:
-        """A shallow copy."""
+        """Return a shallow copy."""
         return Resolved(self, self._counts)
 
     def overlay(self, element: Element) -> Resolved:
-        """Overwrite these values, in place, by those that the element writes."""
+        """Overwrite these values, in place, by the values written in the element."""
         for name, value in _normalised(element).items():
             if name in ORIENTATIONS:
                 self._forget(*ORIENTATIONS)
@@ -65,7 +65,10 @@ _REPLACED_ARRAYS = ("user", "data")  # arrays of any length are replaced as a wh
 
 
 def _normalised(element: Element) -> dict[str, Any]:
-    """The written attributes, with `directional`, a single `springlength` and textures of materials in full form."""
+    """Return the written attributes in full form.
+
+    This applies to `directional`, a single `springlength` and textures of materials.
+    """
     attrs = dict(element.attrs)
     if element.type.record == "light" or element.type.path.endswith("default/light"):
         directional = attrs.pop("directional", None)

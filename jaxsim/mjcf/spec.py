@@ -18,11 +18,11 @@ from jaxsim.mjcf.schema.values import check_value, did_you_mean
 class Element:
     """One element: `attrs` holds the attributes that were given, as values of the schema's types.
 
-    Numbers are float or int, arrays of numbers are numpy float64 or int64, words, names and texts are str, switches are
-    bool, lists of words or names are tuples of str. `source` is `(file, line)` or None for an element made in Python.
-    `compiler` is None, or the compiler settings of the model that this element was attached from. `state` belongs to
-    the expansion of macros: values of keyframes for this element. `derived` holds what a macro computed for the element
-    and MJCF has no attribute for.
+    Numbers are float or int, arrays of numbers are NumPy float64 or int64, words, names and texts are str, switches are
+    bool, lists of words or names are tuples of str. `source` is `(file, line)` or None for an element created in
+    Python. `compiler` is None, or the compiler settings of the model that this element was attached from. `state`
+    belongs to the expansion of macros: values of keyframes for this element. `derived` holds results of a macro for the
+    element that have no attribute in MJCF.
     """
 
     __slots__ = ("attrs", "children", "compiler", "derived", "parent", "source", "state", "type")
@@ -51,11 +51,11 @@ class Element:
         return f"<{self.label()} with {len(self.attrs)} attributes and {len(self.children)} children>"
 
     def label(self) -> str:
-        """Label of the element in messages: `geom 'foot'`."""
+        """Return the label of the element in messages: `geom 'foot'`."""
         return f"{self.tag} '{self.name}'" if self.name else self.tag
 
     def error(self, what: str) -> ModelError:
-        """A ModelError about this element, to be raised."""
+        """Return a ModelError about this element, to be raised."""
         return ModelError(what, self.source, self.label())
 
     def warn(self, what: str) -> None:
@@ -63,7 +63,7 @@ class Element:
         warn(what, self.source, self.label())
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The written value of an attribute, or `default`."""
+        """Return the written value of an attribute, or `default`."""
         return self.attrs.get(name, default)
 
     def set(self, **attrs: Any) -> Element:
@@ -86,36 +86,36 @@ class Element:
             self.attrs[name] = checked
 
     def add(self, tag: str, **attrs: Any) -> Element:
-        """Append a child and return it; raises ModelError where the language does not allow it."""
+        """Append a child and return it; raise ModelError if MJCF does not allow it."""
         child = Element(self.child_type(tag))
         child.set(**attrs)
         return self.append(child)
 
     def append(self, child: Element) -> Element:
-        """Append an element (with all below it) and return it."""
+        """Append an element (with its descendants) and return it."""
         child.parent = self
         self.children.append(child)
         return child
 
     def child_type(self, tag: str) -> ElementType:
-        """The type of a child with this tag; raises ModelError if such a child is not allowed."""
+        """Return the type of a child with this tag; raise ModelError if the child is not allowed."""
         kind = self.type.children.get(tag)
         if kind is None:
             raise self.error(f"unknown element '{tag}' in {self.tag}{did_you_mean(tag, self.type.children)}")
         return kind
 
     def delete(self) -> None:
-        """Take the element out of its parent."""
+        """Remove the element from its parent."""
         if self.parent is not None:
             self.parent.children = [c for c in self.parent.children if c is not self]
             self.parent = None
 
     def child(self, tag: str) -> Element | None:
-        """The first child with this tag."""
+        """Return the first child with this tag."""
         return next((c for c in self.children if c.tag == tag), None)
 
     def all(self, *tags: str) -> Iterator[Element]:
-        """This element and everything below it in document order; only the given tags if any are given."""
+        """Return this element and its descendants in document order; only the given tags if any are given."""
         todo: list[Element] = [self]
         while todo:
             element = todo.pop()
@@ -124,14 +124,14 @@ class Element:
             todo.extend(reversed(element.children))
 
     def ancestors(self) -> Iterator[Element]:
-        """The parent, its parent, and so on up to the root."""
+        """Return the parent, its parent, and so on up to the root."""
         element = self.parent
         while element is not None:
             yield element
             element = element.parent
 
     def copy(self) -> Element:
-        """A deep copy without a parent. Values are shared: they are replaced, never changed in place."""
+        """Return a deep copy without a parent. Values are shared: they are replaced, never changed in place."""
         top = shallow_copy(self)
         todo: list[tuple[Element, Element]] = [(self, top)]
         while todo:
@@ -143,7 +143,7 @@ class Element:
 
 
 def shallow_copy(element: Element) -> Element:
-    """A copy of one element without its children and its parent."""
+    """Return a copy of one element without its children and its parent."""
     twin = Element(element.type, element.source)
     twin.attrs = dict(element.attrs)
     twin.compiler, twin.state, twin.derived = element.compiler, element.state, element.derived
@@ -151,11 +151,11 @@ def shallow_copy(element: Element) -> Element:
 
 
 class Spec:
-    """A model as it is written: `root` is the `<mujoco>` element.
+    """A model as written: `root` is the `<mujoco>` element.
 
-    `modelfiledir` is the folder that relative file names start from, `assets` maps file names to bytes and is looked up
-    before the file system. `models` are the models that can be attached, by name. `defaults` is None, or the table of
-    default classes of a spec that is no longer edited.
+    `modelfiledir` is the folder of relative file names, `assets` maps file names to bytes and is searched before the
+    file system. `models` are the models that can be attached, by name. `defaults` is None, or the table of default
+    classes of a spec that is no longer edited.
     """
 
     def __init__(self, modelfiledir: str = "", assets: dict[str, bytes] | None = None):
@@ -167,18 +167,18 @@ class Spec:
 
     @property
     def modelname(self) -> str:
-        """The model's name, `MuJoCo Model` where none is written."""
+        """The model's name, `MuJoCo Model` by default."""
         return self.root.attrs.get("model", "MuJoCo Model")
 
     def copy(self) -> Spec:
-        """A deep copy that can be edited."""
+        """Return a deep copy that can be edited."""
         twin = Spec(self.modelfiledir, self.assets)
         twin.root = self.root.copy()
         twin.models = dict(self.models)
         return twin
 
     def section(self, tag: str) -> Element:
-        """The section `tag` of the root (worldbody, asset, option, ...), made if there is none."""
+        """Return the section `tag` of the root (worldbody, asset, option, ...), created if necessary."""
         return self.root.child(tag) or self.root.add(tag)
 
     @property
@@ -187,17 +187,17 @@ class Spec:
         return self.section("worldbody")
 
     def elements(self, kind: str) -> Iterator[Element]:
-        """All elements of a kind (`body`, `joint`, `sensor`, `mesh`, ...) outside defaults, in document order."""
+        """Return all elements of a kind (`body`, `joint`, `sensor`, `mesh`, ...) outside defaults in document order."""
         for section in self.root.children:
             if section.tag != "default":
                 yield from (e for e in section.all() if e.type.kind == kind)
 
     def find(self, kind: str, name: str) -> Element | None:
-        """The element of a kind with a name, or None."""
+        """Return the element of a kind with a name, or None."""
         return next((e for e in self.elements(kind) if object_name(e) == name), None)
 
     def require(self, kind: str, name: str) -> Element:
-        """Like `find`; raises ModelError with the nearest name if there is no such element."""
+        """Return an element like `find`; raise ModelError with the nearest name if it does not exist."""
         found = self.find(kind, name)
         if found is None:
             names = [object_name(e) or "" for e in self.elements(kind)]
@@ -205,7 +205,7 @@ class Spec:
         return found
 
     def body(self, name: str) -> Element:
-        """The body with a name; `world` is the worldbody."""
+        """Return the body with a name; `world` is the worldbody."""
         return self.worldbody if name == "world" else self.require("body", name)
 
     def add(self, section: str, tag: str, **attrs: Any) -> Element:
@@ -215,9 +215,9 @@ class Spec:
     def attach(
         self, child: Spec, to: Element | str | None = None, prefix: str = "", body: str | None = None
     ) -> Element:
-        """Attach a body of another model (all of its world where none is named) to a body or frame of this one.
+        """Attach a body of another model (all of its world without a name) to a body or frame of this one.
 
-        `to` is the element or the name of a body, by default the world. Names of what is attached get the prefix.
+        `to` is the element or the name of a body, by default the world. Names of the attached elements get the prefix.
         Returns the `attach` element; `expand` makes the copy.
         """
         around = self.body(to) if isinstance(to, str) else self.worldbody if to is None else to
@@ -233,12 +233,12 @@ class Spec:
         return around.add("attach", model=name, body=body, prefix=prefix)
 
     def delete(self, kind: str, name: str) -> None:
-        """Take out the element of a kind with a name."""
+        """Remove the element of a kind with a name."""
         self.require(kind, name).delete()
 
 
 def object_name(element: Element) -> str | None:
-    """The name by which others refer to the element: assets without one are called after their file."""
+    """Return the name by which others reference the element: assets without a name have that of their file."""
     if element.name:
         return element.name
     if element.type.kind in ("mesh", "hfield", "texture", "skin") and element.attrs.get("file"):
@@ -247,9 +247,9 @@ def object_name(element: Element) -> str | None:
 
 
 def compiler_of(spec: Spec, element: Element | None = None) -> dict[str, Any]:
-    """The compiler settings that hold for an element, defaults filled in, with the folder `modelfiledir`.
+    """Return the compiler settings of an element, with defaults, and the folder `modelfiledir`.
 
-    They are those of the model that the element was written in: attached elements keep theirs.
+    They are those of the model in which the element was written: attached elements keep theirs.
     """
     if element is not None and element.compiler is not None:
         return element.compiler

@@ -1,10 +1,10 @@
 """URDF to Spec: links become bodies, joints joints, visual and collision shapes geoms.
 
 As in MuJoCo: the base link is fixed to the world, angles are radians, `fusestatic` and `discardvisual` are on unless a
-`<mujoco><compiler .../></mujoco>` inside sets them, the orientation of the origin of an `<inertial>` is not used,
-and elements that URDF has but physics does not need (transmission, gazebo, safety_controller, ...) are passed over.
-Meshes are named after their files. Unlike MuJoCo, which ignores `mimic`, a joint that mimics another is held by an
-equality of the two.
+`<mujoco><compiler .../></mujoco>` inside sets them, the orientation of the origin of an `<inertial>` is not used, and
+elements of URDF without a role in physics (transmission, gazebo, safety_controller, ...) are ignored. Meshes are named
+after their files. Unlike in MuJoCo, which ignores `mimic`, a joint that mimics another is held by an equality of the
+two.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _UrdfNode:
 
     @property
     def place(self) -> tuple[tuple[str, int], str]:
-        """File and line, and what a person would call the element."""
+        """File and line, and the element in readable form."""
         name, tag = self.node.get("name"), etree.QName(self.node).localname
         return self.location, f"{tag} '{name}'" if name else tag
 
@@ -82,7 +82,7 @@ class _UrdfNode:
         return value
 
     def numbers(self, name: str, length: int, single: bool = False) -> np.ndarray | None:
-        """Numbers of an attribute as an array of this length, None where it is not written."""
+        """Return the numbers of an attribute as an array of this length, None if it is not written."""
         if name not in self.node.attrib:
             return None
         try:
@@ -92,7 +92,7 @@ class _UrdfNode:
         return None if value is None else np.atleast_1d(value)
 
     def required_numbers(self, name: str, length: int, single: bool = False) -> np.ndarray:
-        """Numbers of an attribute as an array of this length; raises ModelError where it has none."""
+        """Return the numbers of an attribute as an array of this length; raise ModelError if it is missing."""
         self.text(name)
         value = self.numbers(name, length, single)
         if value is None:
@@ -100,7 +100,7 @@ class _UrdfNode:
         return value
 
     def origin(self) -> tuple[np.ndarray, np.ndarray]:
-        """Position and quaternion of the element's origin."""
+        """Return the position and quaternion of the element's origin."""
         pos, quat = np.zeros(3), np.array([1.0, 0, 0, 0])
         origin = self.child("origin")
         if origin is not None:
@@ -111,7 +111,7 @@ class _UrdfNode:
 
 
 def read_urdf(node: etree._Element, spec: Spec, filename: str) -> Spec:
-    """Fill an empty spec from the root element of a URDF file; raises ModelError where the file is wrong."""
+    """Fill an empty spec from the root element of a URDF file; raise ModelError for an invalid file."""
     robot = _UrdfNode(node, filename)
     _refuse_xacro(robot)
     if node.get("name"):
@@ -139,7 +139,7 @@ def _refuse_xacro(robot: _UrdfNode) -> None:
 
 
 def _settings(robot: _UrdfNode, spec: Spec) -> None:
-    """The MuJoCo sections that a URDF file may hold."""
+    """Return the MuJoCo sections that a URDF file may hold."""
     inner = robot.child("mujoco")
     for section in inner.children(*SCHEMA.children) if inner is not None else ():
         if section.node.tag not in _SECTIONS:
@@ -169,7 +169,7 @@ def _colours(robot: _UrdfNode) -> dict[str, np.ndarray]:
 
 
 def _tree(robot: _UrdfNode, spec: Spec) -> dict[str, Element]:
-    """Bodies of all links by name, nested by the joints' parents and children."""
+    """Return the bodies of all links by name, nested by the joints' parents and children."""
     links: dict[str, _UrdfNode] = {}
     for link in robot.children("link"):
         name = link.text("name")
@@ -233,7 +233,7 @@ def _link(
 
 
 def _colour(visual: _UrdfNode, colours: dict[str, np.ndarray], before: np.ndarray | None) -> np.ndarray | None:
-    """The colour of a visual; one without a material keeps that of the visual before it."""
+    """Return the colour of a visual; without a material it is that of the previous visual."""
     material = visual.child("material")
     if material is None:
         return before
@@ -281,7 +281,7 @@ def _geom(shape: _UrdfNode, body: Element, spec: Spec, meshes: dict[str, list[El
 
 
 def _mesh(source: _UrdfNode, spec: Spec, meshes: dict[str, list[Element]]) -> str:
-    """The name of the mesh asset for a file at a scale, made when it is new."""
+    """Return the name of the mesh asset for a file at a scale, created on first use."""
     filename = source.text("filename")
     if spec.section("compiler").attrs.get("strippath"):
         filename = base_name(filename)
@@ -329,7 +329,7 @@ def _joints(kind: str | None, name: str, axis: np.ndarray, body: Element) -> lis
 
 
 def _mimics(robot: _UrdfNode, spec: Spec) -> None:
-    """An equality for each joint that mimics another: q = multiplier * q_other + offset."""
+    """Return an equality for each joint that mimics another: q = multiplier * q_other + offset."""
     types = {joint.text("name"): joint.text("type") for joint in robot.children("joint")}
     for joint in robot.children("joint"):
         mimic = joint.child("mimic")

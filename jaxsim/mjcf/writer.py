@@ -31,10 +31,10 @@ _TRANSMISSIONS = {"slidercrank": "cranksite"}
 
 
 def save_mjcf(spec: Spec, path: str | os.PathLike | None = None) -> str:
-    """The spec as MJCF text, written to `path` if one is given.
+    """Return the spec as MJCF text, and write it to `path` if one is given.
 
     File names stay relative: with a path in another folder they are rewritten for that folder. Raises UnsupportedError
-    for what MJCF cannot express about models assembled from several.
+    for models assembled from several that MJCF cannot express.
     """
     if spec.defaults is None and is_flat(spec):
         spec = expand(spec)
@@ -55,7 +55,7 @@ def save_mjcf(spec: Spec, path: str | os.PathLike | None = None) -> str:
 
 
 def is_flat(spec: Spec) -> bool:
-    """Whether a spec can only be written flat: it is expanded, or it attaches a model that no asset names."""
+    """Return whether a spec can only be written flat: it is expanded, or it attaches a model that no asset names."""
     if spec.defaults is not None:
         return True
     files = {e.name for e in listed(spec, "asset", "model")}
@@ -81,7 +81,7 @@ def _node(element: Element) -> etree._Element:
 
 
 def _relocated(spec: Spec, folder: str) -> Spec:
-    """A copy whose file names are right for a file in another folder."""
+    """Return a copy with file names relative to another folder."""
     base = os.path.abspath(spec.modelfiledir or ".")
     if base == folder or not any(a.kind == "file" and a.name in e.attrs for e in spec.root.all() for a in files(e)):
         return spec
@@ -99,7 +99,10 @@ def _relocated(spec: Spec, folder: str) -> Spec:
 
 
 def _flat(spec: Spec) -> Spec:
-    """A copy without classes, every element with all its effective attributes, under one set of compiler settings."""
+    """Return a copy without classes, every element with all its effective attributes.
+
+    The copy has one set of compiler settings.
+    """
     spec = keep_flexcomps(spec)
     out = Spec(spec.modelfiledir, spec.assets)
     out.root.attrs = dict(spec.root.attrs)
@@ -112,7 +115,7 @@ def _flat(spec: Spec) -> Spec:
 
 
 def _declare_instances(spec: Spec) -> None:
-    """Move the plugin instances that macros made to the extension section."""
+    """Move the plugin instances created by macros to the extension section."""
     for instance in list(spec.worldbody.all("instance")):
         user = next(e for e in spec.worldbody.all("plugin") if e.attrs.get("instance") == instance.name)
         instance.delete()
@@ -120,7 +123,7 @@ def _declare_instances(spec: Spec) -> None:
 
 
 def _extra_class(out: Spec, *records: tuple[str, dict[str, Any]]) -> str:
-    """The name of a new default class with values for which an element has no attributes."""
+    """Return the name of a new default class with values for which an element has no attributes."""
     top = out.section("default")
     name = f"flat{len(top.children)}"
     inner = top.add("default", **{"class": name})
@@ -151,7 +154,7 @@ def _flat_element(spec: Spec, out: Spec, element: Element) -> Element:
 
 
 def _differences(spec: Spec, element: Element) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Effective attributes that differ from MJCF's defaults, and those that only a default class can express."""
+    """Return effective attributes that differ from MJCF's defaults, and those that only a default class can express."""
     found, extra = {}, {}
     for name, value in resolve(spec, element).items():
         attribute = element.type.attributes.get(name)
@@ -213,7 +216,7 @@ def _flat_actuator(spec: Spec, out: Spec, element: Element) -> Element:
 
 
 def _is_servo(record: dict[str, Any]) -> bool:
-    """Whether an actuator that inherits its range has only the parameters of a servo, and is written as one."""
+    """Return whether an actuator that inherits its range is written as a servo: it has only a servo's parameters."""
     spare = [*record["gainprm"][1:], record["biasprm"][0], *record["biasprm"][3:], *record["dynprm"][1:]]
     return not np.any(np.array(spare) != 0) and record["gainprm"][0] == -record["biasprm"][1]
 

@@ -1,9 +1,9 @@
 """Text of a file to a tree of nodes, without DTDs, entities beyond XML's own five, or network access.
 
-MuJoCo's parser accepts what XML does not: declarations after blank lines, bare ampersands, attributes without a space
-between them, bytes that are not UTF-8, elements after the root. Existing files rely on it, so such text is corrected
-before a strict parser reads it. Removed comments and texts leave their newlines, and newlines inside a tag move after
-it, so that a node's line is the one where its tag begins.
+MuJoCo's parser accepts text that is not valid XML: declarations after blank lines, bare ampersands, attributes without
+a space between them, bytes that are not UTF-8, elements after the root. Existing files rely on it, so this text is
+corrected before a strict parser reads it. Removed comments and texts leave their newlines, and newlines inside a tag
+move after it, so that a node's line is the one where its tag begins.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _TOKEN = re.compile(
 )
 _ATTRIBUTE = re.compile(r"""\s*([^\s=/"'<>]+)\s*=\s*("[^"]*"|'[^']*')""")
 _UNUSUAL = re.compile(r"""[&<\n\t]|=\s*(?:"[^"]*"|'[^']*')[^\s/]""")
-_AMPERSAND = re.compile(r"&(?!#?\w+;)")  # what looks like an entity stays one, and the parser reads or refuses it
+_AMPERSAND = re.compile(r"&(?!#?\w+;)")  # text in the form of an entity is left to the parser
 _CONTROL = re.compile("[\x01-\x08\x0e-\x1f\ufffe\uffff]")
 _LATIN = {0xDC00 + byte: chr(byte) for byte in range(0x80, 0x100)} | {0x0B: " ", 0x0C: " "}  # and old white space
 _NOT_TEXT = re.compile(r"<|&\w+;")
 
 
 def parse_xml(data: bytes, filename: str) -> etree._Element:
-    """The root node of a document; its lines are those of the file. Raises ModelError with file and line."""
+    """Return the root node of a document; its lines are those of the file. Raises ModelError with file and line."""
     if not data.strip():
         raise ModelError("the file is empty", (filename, 1))
     if b"\0" in data:
@@ -50,7 +50,7 @@ def parse_xml(data: bytes, filename: str) -> etree._Element:
 
 
 def _decode(data: bytes) -> str:
-    """Text of UTF-8 bytes; single bytes that are not UTF-8 are read as Latin 1, as comments often are."""
+    """Decode UTF-8 bytes; single bytes that are not UTF-8 are read as Latin 1, as comments often are."""
     return data.decode("utf-8-sig", "surrogateescape").translate(_LATIN)
 
 
@@ -62,7 +62,10 @@ def _refuse_controls(text: str, filename: str) -> None:
 
 
 def _tidy(text: str, filename: str) -> str:
-    """The document without declarations, comments, text and whatever follows the root, attributes in strict form."""
+    """Return the document without declarations, comments, text and content after the root.
+
+    Attributes in strict form.
+    """
     parts: list[str] = []
     at, depth, roots, blank = 0, 0, 0, True
     for token in _TOKEN.finditer(text):
@@ -90,12 +93,12 @@ def _tidy(text: str, filename: str) -> str:
         else:
             parts.append(_tidy_tag(token) if opens and _UNUSUAL.search(token["rest"]) else word)
     if roots > 1 and depth:
-        raise ModelError("not well-formed XML: what follows the root element is not closed", (filename, 1))
+        raise ModelError("not well-formed XML: the text after the root element is not closed", (filename, 1))
     return "".join([*parts, text[at:]])
 
 
 def _declaration(rest: str) -> str:
-    """What is wrong where a text begins with `<!` and is neither a comment nor CDATA that ends."""
+    """Return the error for text that begins with `<!` and is neither a comment nor a complete CDATA section."""
     if rest.startswith("<!--"):
         return "the comment is not closed; end it by -->"
     if rest.startswith("<![CDATA["):
@@ -104,7 +107,7 @@ def _declaration(rest: str) -> str:
 
 
 def _tidy_tag(token: re.Match) -> str:
-    """A tag on one line, in strict form where it can be understood; its newlines follow it."""
+    """Return a tag on one line, in strict form if it can be parsed; its newlines follow it."""
     rest, end = token["rest"], ""
     if rest.endswith("/"):
         rest, end = rest[:-1], "/"

@@ -1,11 +1,10 @@
 """MJX's interface on this engine: change only the import of an MJX script, to `from jaxsim import mjx`.
 
-Functions have MJX's names, arguments and shapes (tag 3.8.1): rotation matrices are (n, 3, 3), Jacobians of points
-(nv, 3), M and the Jacobian of tendons dense. `Model` and `Data` wrap jaxsim's own, available as `m.model` and
-`d.data`. Differences: all features of MuJoCo 3.8.1 that jaxsim has are accepted; contacts and constraint rows are at
-the front of their arrays, in MuJoCo's order, and are counted (`d.ncon`, `d.nefc`). There is one implementation, named
-`impl="jax"`. MJX's renderer is refused: use `jaxsim.viewer.raycast`. `jaxsim.mjx.math` has MJX's functions of
-quaternions.
+Functions have MJX's names, arguments and shapes (tag 3.8.1): rotation matrices are (n, 3, 3), Jacobians of points (nv,
+3), M and the Jacobian of tendons dense. `Model` and `Data` wrap jaxsim's own, available as `m.model` and `d.data`.
+Differences: all features of MuJoCo 3.8.1 that jaxsim has are accepted; contacts and constraint rows are at the front of
+their arrays, in MuJoCo's order, and are counted (`d.ncon`, `d.nefc`). There is one implementation, named `impl="jax"`.
+MJX's renderer is refused: use `jaxsim.viewer.raycast`. `jaxsim.mjx.math` has MJX's functions of quaternions.
 """
 
 from jaxsim.core.types import (

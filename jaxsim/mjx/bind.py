@@ -42,7 +42,7 @@ MODEL_KINDS = KINDS | {
     "MjsSkin": "skin",
     "MjsMaterial": "material",
 }
-OWNERS = {  # fields whose name says what kind of object they belong to
+OWNERS = {  # fields whose name implies the kind of object
     "sensordata": ("sensor", "sensordata is not available for this type"),
     "ctrl": ("actuator", "ctrl is not available for this type"),
     "qpos": ("joint", "qpos, qvel, qacc, qfrc are not available for this type"),
@@ -57,7 +57,7 @@ class UnknownField(AttributeError, KeyError):
 
 
 def _elements(model: Model, obj: Any, kinds: dict[str, str]) -> tuple[str, Any]:
-    """Kind of the elements, and their ids: a number for one element, else an array."""
+    """Return the kind of the elements, and their ids: a number for one element, else an array."""
     specs = list(obj) if isinstance(obj, Iterable) else [obj]
     kind, ids = "", []
     for spec in specs:
@@ -76,7 +76,7 @@ def _elements(model: Model, obj: Any, kinds: dict[str, str]) -> tuple[str, Any]:
 
 
 def _place(model: Model, kind: str, ids: Any, field: Any, matrices: tuple[str, ...]) -> tuple:
-    """Index of the elements' entries in a field, of which MJX keeps rotation matrices as (3, 3)."""
+    """Return the index of the elements' entries in a field; in MJX, rotation matrices are (3, 3)."""
     place: Place = locate(model.model, kind, ids, field)
     if isinstance(place, slice) and place.stop - place.start == 1:
         place = place.start
@@ -99,14 +99,14 @@ class BindModel:
 
 
 class BindData:
-    """Fields of data at the elements of a spec: `d.bind(m, spec.joints).qpos`; `set` gives changed data."""
+    """Fields of data at the elements of a spec: `d.bind(m, spec.joints).qpos`; `set` returns changed data."""
 
     def __init__(self, data: Data, model: Model, obj: Any):
         self.data, self.model = data, model
         self.kind, self.id = _elements(model, obj, KINDS)
 
     def _field(self, name: str) -> tuple[str, tuple]:
-        """Name of a field, and the index of the elements' entries."""
+        """Return the name of a field, and the index of the elements' entries."""
         kind = self.__dict__.get("kind", "")
         owner, message = OWNERS.get("qpos" if name.startswith("qfrc_") else name, (kind, ""))
         if owner != kind:
@@ -123,7 +123,7 @@ class BindData:
         return getattr(self.data, field)[place]
 
     def set(self, name: str, value: Array) -> Data:
-        """The data with the field's entries of these elements changed."""
+        """Set the field's entries of these elements; returns the changed data."""
         if name == "sensordata":
             raise AttributeError(f"{name} is readonly")
         field, place = self._field(name)
@@ -132,12 +132,12 @@ class BindData:
 
 
 def bind_model(self: Model, obj: Any) -> BindModel:
-    """Attributes of the elements of a `mujoco.MjSpec`: `m.bind(spec.geoms).pos`."""
+    """Return the attributes of the elements of a `mujoco.MjSpec`: `m.bind(spec.geoms).pos`."""
     return BindModel(self, obj)
 
 
 def bind_data(self: Data, model: Model, obj: Any) -> BindData:
-    """Results for the elements of a `mujoco.MjSpec`: `d.bind(m, spec.bodies).xpos`."""
+    """Return the results for the elements of a `mujoco.MjSpec`: `d.bind(m, spec.bodies).xpos`."""
     return BindData(self, model, obj)
 
 

@@ -1,4 +1,4 @@
-"""Models and data from MuJoCo's objects to the device and back, by MJX's names."""
+"""Transfer of models and data between MuJoCo's objects and the device, by MJX's names."""
 
 from typing import Any
 
@@ -16,9 +16,10 @@ from jaxsim.mjx.types import Data, DataStructure, Impl, Model
 def put_model(
     m: Any, device: Any = None, impl: Any = None, graph_mode: Any = None, keepalive_refs: Any = None
 ) -> Model:
-    """`Model` of a `mujoco.MjModel`; `graph_mode` and `keepalive_refs` are for MJX's other implementations.
+    """Return the `Model` of a `mujoco.MjModel`.
 
-    Raises UnsupportedError for features that jaxsim does not have, and for the implementations "warp" and "cpp".
+    `graph_mode` and `keepalive_refs` are for MJX's other implementations. Raises UnsupportedError for features that
+    jaxsim does not have, and for the implementations "warp" and "cpp".
     """
     _check_impl(impl)
     return jax.device_put(Model(from_mujoco(m), int(m.signature)), device)
@@ -35,9 +36,10 @@ def make_data(
     njmax: int | None = None,
     keepalive_refs: Any = None,
 ) -> Data:
-    """`Data` at qpos0 of a `Model` or of a `mujoco.MjModel`.
+    """Return the `Data` at qpos0 of a `Model` or of a `mujoco.MjModel`.
 
-    The capacities are those of the model. MJX's, like what follows `impl`, are for its other implementations.
+    The capacities are those of the model. MJX's capacities, and the arguments after `impl`, are for its other
+    implementations.
     """
     _check_impl(impl)
     model = m.model if isinstance(m, Model) else m if isinstance(m, CoreModel) else from_mujoco(m)
@@ -55,9 +57,9 @@ def put_data(
     dummy_arg_for_batching: Any = None,
     keepalive_refs: Any = None,
 ) -> Data:
-    """`Data` of a `mujoco.MjData`: state, derived fields, contacts and constraint rows.
+    """Return the `Data` of a `mujoco.MjData`: state, derived fields, contacts and constraint rows.
 
-    What follows `impl` is for MJX's other implementations.
+    The arguments after `impl` are for MJX's other implementations.
     """
     _check_impl(impl)
     model = from_mujoco(m)
@@ -65,7 +67,7 @@ def put_data(
 
 
 def get_data(m: Any, d: Data, keepalive_refs: Any = None) -> Any:
-    """`mujoco.MjData` of one world, a list of them of a batch."""
+    """Return the `mujoco.MjData` of one world, or a list of them for a batch."""
     import mujoco
 
     new = mujoco.MjData  # pyright: ignore[reportAttributeAccessIssue]  # a compiled module without stubs
@@ -86,22 +88,22 @@ def get_data_into(result: Any, m: Any, d: Data, keepalive_refs: Any = None) -> N
 
 
 def get_state(m: Model, d: Data, spec: Any) -> Array:
-    """The parts of the state that the bits of `spec` (mjtState) name, one after the other."""
+    """Return the parts of the state that the bits of `spec` (mjtState) name, concatenated."""
     return state.get_state(m.model, d.data, int(spec))
 
 
 def set_state(m: Model, d: Data, state_: Array, spec: Any) -> Data:
-    """`d` with the parts of its state taken from a vector."""
+    """Set the parts of the state of `d` from a vector."""
     return Data(state.set_state(m.model, d.data, state_, int(spec)), d.structure)
 
 
 def state_size(m: Model, spec: Any) -> int:
-    """Size of the state with the parts of `spec`."""
+    """Return the size of the state with the parts of `spec`."""
     return state.state_size(m.model, int(spec))
 
 
 def _check_impl(impl: Any) -> None:
-    """Raise UnsupportedError for other implementations than "jax", ValueError for a name that is none."""
+    """Raise UnsupportedError for implementations other than "jax", ValueError for an unknown name."""
     name = "jax" if impl is None else Impl(getattr(impl, "value", impl)).value
     if name != "jax":
-        raise UnsupportedError(f"MJX's implementation {name!r}: jaxsim is one of its own, on every device")
+        raise UnsupportedError(f"MJX's implementation {name!r}: use impl='jax', which runs on every device")

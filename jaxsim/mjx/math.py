@@ -15,37 +15,37 @@ from jaxsim.math.safe import Array
 
 
 def norm(x: Array, axis: int | None = None) -> Array:
-    """Length, of all entries if there is no axis; its derivative at zero is zero."""
+    """Compute the length, of all entries without an axis; its derivative at zero is zero."""
     return safe.norm(jnp.ravel(x)) if axis is None else safe.norm(x, axis)
 
 
 def normalize_with_norm(x: Array) -> tuple[Array, Array]:
-    """A vector of length one, and the length it had; zero stays zero."""
+    """Return a unit vector, and its original length; zero stays zero."""
     return safe.normalize(x)
 
 
 def normalize(x: Array) -> Array:
-    """A vector of length one; zero stays zero."""
+    """Return a unit vector; zero stays zero."""
     return safe.normalize(x)[0]
 
 
 def rotate(vec: Array, quat: Array) -> Array:
-    """The vector rotated by a unit quaternion."""
+    """Rotate the vector by a unit quaternion."""
     return quat_rotate(quat, vec)
 
 
 def quat_to_axis_angle(q: Array) -> tuple[Array, Array]:
-    """Axis, zero for no rotation, and angle between -pi and pi."""
+    """Compute the axis, zero for no rotation, and angle between -pi and pi."""
     axis, sine = normalize_with_norm(q[1:])
     angle = 2 * safe.arctan2(sine, q[0])
     return axis, jnp.where(angle > jnp.pi, angle - 2 * jnp.pi, angle)
 
 
 def quat_sub(u: Array, v: Array) -> Array:
-    """The rotation vector from v to u."""
+    """Compute the rotation vector from v to u."""
     return quat_to_rotvec(quat_mul(quat_inv(v), u))
 
 
 def quat_integrate(q: Array, v: Array, dt: Array | float) -> Array:
-    """The orientation after the time `dt` at an angular velocity in the body's frame."""
+    """Compute the orientation after the time `dt` at an angular velocity in the body's frame."""
     return quat_normalize(quat_mul(q, rotvec_to_quat(dt * v)))

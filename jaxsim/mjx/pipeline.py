@@ -20,7 +20,7 @@ from jaxsim.mjx.types import Data, Model, symmetric
 
 
 def _takes_mjx(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, which answers jaxsim's own model or data with where they belong."""
+    """Return the function with an error for jaxsim's own model or data that names the right function."""
 
     @wraps(function)
     def checked(m: Model, d: Data, *args: Any, **kwargs: Any) -> Any:
@@ -37,7 +37,7 @@ def _takes_mjx(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _stage(function: Callable[..., Any]) -> Callable[[Model, Data], Data]:
-    """The stage as a function of the wrapped model and data."""
+    """Return the stage as a function of the wrapped model and data."""
 
     def stage(m: Model, d: Data) -> Data:
         return Data(function(m.model, d.data), d.structure)
@@ -75,9 +75,10 @@ subtree_vel = _stage(subtree_velocities)
 
 @_takes_mjx
 def collision(m: Model, d: Data) -> Data:
-    """`d` with its contacts, which know their rows: those that `make_constraint` makes, if others stay as many.
+    """Compute the contacts of `d`, with the addresses of their rows.
 
-    In MJX the rows of contacts never move, so that `efc_address` is known before there are rows.
+    They are the rows of `make_constraint` if the numbers of other rows do not change. In MJX the rows of contacts never
+    move, so that `efc_address` is known before there are rows.
     """
     data = stages.collision(m.model, d.data)
     contact = data.contact
@@ -91,7 +92,7 @@ def collision(m: Model, d: Data) -> Data:
 
 @_takes_mjx
 def implicit(m: Model, d: Data) -> Data:
-    """The state one step on by the integrator implicitfast, or by implicit where the model's options name it."""
+    """Advance one step by the integrator implicitfast, or by implicit if the model's options name it."""
     model = m.model
     if model.opt.integrator != IntegratorType.IMPLICIT:
         model = model.replace(opt=model.opt.replace(integrator=IntegratorType.IMPLICITFAST))
@@ -100,26 +101,26 @@ def implicit(m: Model, d: Data) -> Data:
 
 @_takes_mjx
 def deriv_smooth_vel(m: Model, d: Data) -> Array:
-    """Derivative (nv, nv) of the forces of actuators, dampers and tendons by velocity, without that of a fluid."""
+    """Compute the derivative (nv, nv) of the forces of actuators, dampers and tendons by velocity, without fluids."""
     if m.model.opt.fluid:
-        raise UnsupportedError("deriv_smooth_vel with a fluid")
+        raise UnsupportedError("deriv_smooth_vel with a fluid is not supported")
     return symmetric(d.structure, smooth_vel(m.model, d.data))
 
 
 @_takes_mjx
 def rne(m: Model, d: Data, flg_acc: bool = False) -> Data:
-    """`d` with qfrc_bias: Coriolis, centrifugal and gravitational forces, with inertial ones if `flg_acc`."""
+    """Set qfrc_bias: Coriolis, centrifugal and gravitational forces, with inertial ones if `flg_acc`."""
     force = rne_force(m.model, d.data, d.qacc) if flg_acc else rne_force(m.model, d.data)
     return d.replace(qfrc_bias=force)
 
 
 @_takes_mjx
 def tendon_armature(m: Model, d: Data) -> Data:
-    """`d` unchanged: `crb` has added the armature of tendons to M."""
+    """Return `d` unchanged: `crb` has added the armature of tendons to M."""
     return d
 
 
 @_takes_mjx
 def tendon_bias(m: Model, d: Data) -> Data:
-    """`d` with the bias force of the armature of tendons added to qfrc_bias."""
+    """Add the bias force of the armature of tendons to qfrc_bias."""
     return d.replace(qfrc_bias=d.qfrc_bias + tendon_force(m.model, d.data))

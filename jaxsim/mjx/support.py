@@ -17,45 +17,45 @@ _NAMES = {int(kind): (name, address) for name, (address, kind) in NAMED.items()}
 
 
 def jac(m: Model, d: Data, point: Array, body_id: Any) -> tuple[Array, Array]:
-    """Jacobians (nv, 3) of a global point of a body, translation and rotation."""
+    """Compute the Jacobians (nv, 3) of a global point of a body, translation and rotation."""
     jacp, jacr = support.jac(m.model, d.data, point, body_id)
     return jacp.T, jacr.T
 
 
 def jac_dot(m: Model, d: Data, point: Array, body_id: Any) -> tuple[Array, Array]:
-    """Time derivatives (nv, 3) of `jac`."""
+    """Compute the time derivatives (nv, 3) of `jac`."""
     jacp, jacr = support.jac_dot(m.model, d.data, point, body_id)
     return jacp.T, jacr.T
 
 
 def apply_ft(m: Model, d: Data, force: Array, torque: Array, point: Array, body_id: Any) -> Array:
-    """Generalized force (nv,) of a force and a torque at a global point of a body."""
+    """Compute the generalized force (nv,) of a force and a torque at a global point of a body."""
     return support.apply_ft(m.model, d.data, force, torque, point, body_id)
 
 
 def xfrc_accumulate(m: Model, d: Data) -> Array:
-    """Generalized force (nv,) of `xfrc_applied`."""
+    """Compute the generalized force (nv,) of `xfrc_applied`."""
     force = d.data.xfrc_applied
     return apply_wrench(m.model, d.data, force[:, :3], force[:, 3:], d.data.xipos)
 
 
 def full_m(m: Model, d: Data) -> Array:
-    """Dense inertia matrix (nv, nv)."""
+    """Return the dense inertia matrix (nv, nv)."""
     return support.full_m(m.model, d.data)
 
 
 def mul_m(m: Model, d: Data, vec: Array) -> Array:
-    """M times a vector."""
+    """Multiply M by a vector."""
     return support.mul_m(m.model, d.data, vec)
 
 
 def solve_m(m: Model, d: Data, x: Array) -> Array:
-    """The inverse of M times a vector."""
+    """Multiply the inverse of M by a vector."""
     return support.solve_m(m.model, d.data, x)
 
 
 def contact_force(m: Model, d: Data, contact_id: Any, to_world_frame: bool = False) -> Array:
-    """Force and torque (6,) of a contact, in its frame, or along global axes."""
+    """Compute the force and torque (6,) of a contact, in its frame, or along global axes."""
     force = support.contact_force(m.model, d.data, contact_id)
     if not to_world_frame:
         return force
@@ -72,7 +72,7 @@ def ray(
     flg_static: bool = True,
     bodyexclude: Sequence[int] | int = -1,
 ) -> tuple[Array, Array]:
-    """Distance along a ray to the first geom, and its id; both -1 without a hit."""
+    """Return the distance along a ray to the first geom, and its id; both -1 without a hit."""
     groups = tuple(geomgroup) or None
     if isinstance(bodyexclude, Sequence) and len(bodyexclude) != 1:
         visible = ~np.isin(m.model.geom_bodyid, list(bodyexclude))
@@ -85,7 +85,7 @@ def ray(
 def _ray_without(
     m: Model, d: Data, pnt: Array, vec: Array, groups: Any, static: bool, visible: np.ndarray
 ) -> tuple[Array, Array]:
-    """`ray` that sees these geoms alone."""
+    """Cast a ray against these geoms only."""
     geoms = np.intersect1d(rays.visible(m.model, groups, static), np.flatnonzero(visible))
     hit = rays.cast(m.model, d.data, pnt[None], vec[None], geoms)
     dist, geom, _ = rays.mujoco_results(hit)
@@ -93,18 +93,18 @@ def _ray_without(
 
 
 def is_sparse(m: Any) -> bool:
-    """Whether MJX keeps the inertia matrix of this model sparse."""
+    """Return whether MJX stores the inertia matrix of this model as sparse."""
     return bool(DataStructure(m.model if isinstance(m, Model) else m).mjx_sparse)
 
 
 def name2id(m: Any, typ: Any, name: str) -> int:
-    """Id of a named object of a kind (mjtObj), -1 where there is none."""
+    """Return the id of a named object of a kind (mjtObj), -1 if there is none."""
     names = _names(m, typ)
     return names.index(name) if name in names else -1
 
 
 def id2name(m: Any, typ: Any, i: int) -> str | None:
-    """Name of an object of a kind (mjtObj), None where it has none."""
+    """Return the name of an object of a kind (mjtObj), None if it has none."""
     names = _names(m, typ)
     return (names[i] or None) if 0 <= i < len(names) else None
 
@@ -117,7 +117,7 @@ def _names(m: Any, typ: Any) -> list[str]:
 
 
 def refused(*_: Any, **__: Any) -> Any:
-    """Raise UnsupportedError: MJX's renderer."""
+    """Raise UnsupportedError for MJX's renderer."""
     raise UnsupportedError("MJX's renderer: use jaxsim.viewer.raycast, which renders under jit")
 
 

@@ -28,7 +28,7 @@ SPARSE_DOFS = 60  # MJX's `jacobian="auto"` is sparse from here on
 
 
 class Impl(enum.Enum):
-    """MJX's names of implementations; jaxsim has one, which answers to "jax"."""
+    """MJX's names of implementations; jaxsim has one, named "jax"."""
 
     CPP = "cpp"
     C = "cpp"  # noqa: PIE796  # MJX's other name of it
@@ -37,7 +37,7 @@ class Impl(enum.Enum):
 
     @classmethod
     def _missing_(cls, value: object) -> "Impl | None":
-        """The member of a name in capitals."""
+        """Return the member of a name in capitals."""
         lower = value.lower() if isinstance(value, str) else None
         return next((member for member in cls if member.value == lower), None)
 
@@ -49,12 +49,15 @@ class Field(NamedTuple):
 
 
 def as_matrix(x: Any) -> Any:
-    """Rotation matrices (..., 3, 3) from (..., 9); placeholders pass."""
+    """Return the rotation matrices (..., 3, 3) of (..., 9); placeholders are returned unchanged."""
     return x.reshape(*x.shape[:-1], 3, 3) if np.ndim(x) else x
 
 
 def _flat(old: Any, new: Any) -> Any:
-    """A new value with matrices as (..., 9) where the old one has them so; placeholders pass."""
+    """Flatten matrices of a new value to (..., 9) if the old value has that shape.
+
+    Placeholders are returned unchanged.
+    """
     shape = np.shape(new)
     if np.ndim(old) >= 1 and len(shape) >= 2 and shape[-2:] == (3, 3) and np.shape(old)[-1] == 9:
         return jnp.reshape(new, (*shape[:-2], 9))
@@ -62,7 +65,7 @@ def _flat(old: Any, new: Any) -> Any:
 
 
 def _tree_replace(node: Any, changes: Mapping[str, Any]) -> Any:
-    """A copy with the fields of dotted names changed."""
+    """Return a copy with the fields of dotted names changed."""
     for path, value in changes.items():
         first, _, rest = path.removeprefix("_impl.").partition(".")
         new = _tree_replace(getattr(node, first), {rest: value}) if rest else value
@@ -71,7 +74,7 @@ def _tree_replace(node: Any, changes: Mapping[str, Any]) -> Any:
 
 
 class _Wrapper:
-    """An immutable node of a PyTree around another, whose attributes it has."""
+    """An immutable PyTree node that wraps an object of the core and exposes its attributes."""
 
     __slots__ = ()
     inner: str
@@ -80,12 +83,12 @@ class _Wrapper:
         raise AttributeError(f"mjx.{type(self).__name__} is immutable: use .replace({name}=...)")
 
     def tree_replace(self, params: Mapping[str, Any]) -> Any:
-        """A copy with the fields of dotted names changed: `tree_replace({"opt.timestep": 0.001})`."""
+        """Return a copy with the fields of dotted names changed: `tree_replace({"opt.timestep": 0.001})`."""
         return _tree_replace(self, params)
 
     @property
     def impl(self) -> Impl:
-        """MJX's implementation that this one stands for."""
+        """Name of the corresponding MJX implementation."""
         return Impl.JAX
 
     @property
@@ -123,16 +126,16 @@ class Model(_Wrapper):
 
     @property
     def names(self) -> bytes:
-        """All names, each with an end mark."""
+        """All names, each with a terminator."""
         return self.model.names
 
     @classmethod
     def fields(cls) -> tuple[Field, ...]:
-        """The fields, by their names."""
+        """Return the fields, by their names."""
         return tuple(Field(name) for name in (*SIZES, "opt", "stat", *(f.name for f in MODEL_FIELDS)))
 
     def replace(self, **changes: Any) -> "Model":
-        """A copy with some fields changed."""
+        """Return a copy with some fields changed."""
         changes = {name: _unwrapped(value) for name, value in changes.items()}
         changes = {n: _flat(getattr(self.model, n), x) if n in MODEL_MATRICES else x for n, x in changes.items()}
         return Model(self.model.replace(**changes), self.signature)
@@ -155,7 +158,7 @@ class _Part(_Wrapper):
         return repr(self.value)
 
     def replace(self, **changes: Any) -> Any:
-        """A copy with some fields changed."""
+        """Return a copy with some fields changed."""
         return type(self)(self.value.replace(**changes))
 
 
@@ -211,20 +214,20 @@ class Contact:
 
     @classmethod
     def fields(cls) -> tuple[Any, ...]:
-        """The fields, as `dataclasses.fields` gives them."""
+        """Return the fields, like `dataclasses.fields`."""
         return dataclasses.fields(cls)
 
     def replace(self, **changes: Any) -> "Contact":
-        """A copy with some fields changed."""
+        """Return a copy with some fields changed."""
         return dataclasses.replace(self, **changes)
 
     def tree_replace(self, params: Mapping[str, Any]) -> "Contact":
-        """A copy with the fields of these names changed."""
+        """Return a copy with the fields of these names changed."""
         return self.replace(**params)
 
 
 def _host(value: Any) -> Any:
-    """A NumPy array of an array whose numbers are known and are all here."""
+    """Return an array as a NumPy array if its numbers are known and local."""
     known = isinstance(value, jax.Array) and not isinstance(value, Tracer)
     return np.asarray(value) if known and value.is_fully_addressable else value
 
@@ -248,7 +251,7 @@ class Data(_Wrapper):
         return f"mjx.{self.data!r}"
 
     def __getitem__(self, key: Any) -> "Data":
-        """The worlds of a batch at `key`."""
+        """Return the worlds of a batch at `key`."""
         return jax.tree.map(lambda x: x[key], self)
 
     @property
@@ -263,7 +266,7 @@ class Data(_Wrapper):
 
     @property
     def qM(self) -> Array:
-        """Inertia matrix: dense (nv, nv), or MuJoCo's entries (nM,) where MJX's is sparse."""
+        """Inertia matrix: dense (nv, nv), or MuJoCo's entries (nM,) if MJX's is sparse."""
         s = self.structure
         return self.data.qM if s.mjx_sparse else symmetric(s, self.data.M)
 
@@ -273,29 +276,29 @@ class Data(_Wrapper):
         return _scatter(self.data.ten_J, *self._tendon_entries(), (self.structure.ntendon, self.structure.nv))
 
     def _tendon_entries(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and columns of the stored entries of the Jacobian of tendons."""
+        """Return rows and columns of the stored entries of the Jacobian of tendons."""
         s = self.structure
         columns = [s.ten_J_colind[a : a + n] for a, n in zip(s.ten_J_rowadr, s.ten_J_rownnz, strict=True)]
         return np.repeat(np.arange(s.ntendon), s.ten_J_rownnz), np.concatenate([*columns, np.zeros(0, int)])
 
     @property
     def solver_niter(self) -> Array:
-        """Iterations of the solver; jaxsim's own field, as MuJoCo's, is an array of one."""
+        """Iterations of the solver, an array of one entry in jaxsim and in MuJoCo."""
         return self.data.solver_niter[..., 0]
 
     @property
     def qLD(self) -> Array:
-        """Factors of M; where MJX's M is sparse, in the order of qM, as there."""
+        """Factors of M; if MJX's M is sparse, in the order of qM, as in MJX."""
         s = self.structure
         return jnp.zeros_like(self.data.qM).at[..., s.mapM2M].set(self.data.qLD) if s.mjx_sparse else self.data.qLD
 
     @classmethod
     def fields(cls) -> tuple[Field, ...]:
-        """The fields, by their names."""
+        """Return the fields, by their names."""
         return tuple(Field(f.name) for f in DATA_FIELDS)
 
     def replace(self, **changes: Any) -> "Data":
-        """A copy with some fields changed."""
+        """Return a copy with some fields changed."""
         flat: dict[str, Any] = {}
         efc = self.data.efc
         for name, value in changes.items():
@@ -318,7 +321,7 @@ class Data(_Wrapper):
         return Data(self.data.replace(**flat, **({} if efc is self.data.efc else {"efc": efc})), self.structure)
 
     def _inertia(self, dense: Array) -> dict[str, Array]:
-        """Stored entries of M of a dense matrix, in both orders."""
+        """Return the stored entries of M from a dense matrix, in both orders."""
         s, data = self.structure, self.data
         entries = jnp.asarray(dense)[..., np.repeat(np.arange(s.nv), s.M_rownnz), s.M_colind]
         return {"M": entries, "qM": data.qM.at[..., s.mapM2M].set(entries)}
@@ -347,14 +350,14 @@ class DataStructure:
 
 
 def _scatter(values: Array, row: np.ndarray, column: np.ndarray, shape: tuple[int, int]) -> Array:
-    """Dense matrices (..., *shape) with the values (..., n) at these places."""
+    """Return the dense matrices (..., *shape) with the values (..., n) at these entries."""
     flat = row.astype(int) * shape[1] + column.astype(int)
     out = jnp.zeros((*values.shape[:-1], shape[0] * shape[1]), values.dtype)
     return out.at[..., flat].set(values[..., : len(flat)]).reshape(*values.shape[:-1], *shape)
 
 
 def _core_contact(old: CoreContact, new: Contact) -> CoreContact:
-    """jaxsim's contacts with the fields of MJX's; empty entries keep their distance."""
+    """Return jaxsim's contacts with the fields of MJX's; empty entries keep their distance."""
     fields = {f.name: getattr(new, f.name) for f in Contact.fields()}
     fields["frame"] = _flat(old.frame, new.frame)
     fields["dist"] = jnp.where(new.geom[..., 0] >= 0, new.dist, old.dist)
@@ -362,7 +365,7 @@ def _core_contact(old: CoreContact, new: Contact) -> CoreContact:
 
 
 def symmetric(s: Any, entries: Array) -> Array:
-    """Dense symmetric matrices (..., nv, nv) of the stored entries (..., nC) of a lower half, as in `d.M`."""
+    """Return the dense symmetric matrices (..., nv, nv) of the stored lower entries (..., nC), as in `d.M`."""
     lower = _scatter(entries, np.repeat(np.arange(s.nv), s.M_rownnz), s.M_colind, (s.nv, s.nv))
     return lower + jnp.swapaxes(jnp.tril(lower, -1), -1, -2)
 

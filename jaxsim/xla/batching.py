@@ -1,4 +1,4 @@
-"""Batching rules: functions of whole batches, bounds that a batch shares, batches in parts."""
+"""Batching rules: functions of whole batches, bounds shared by a batch, batches in parts."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,10 +14,10 @@ from jaxsim.xla.compat import custom_vmap, eval_jaxpr
 
 @custom_vmap
 def batch_max(x: Array) -> Array:
-    """The largest value of `x` in the whole batch that `vmap` makes, the same for all of it: a bound for loops.
+    """Return the largest value of `x` in the whole batch of `vmap`, equal in all worlds: a bound for loops.
 
-    A loop whose bound differs between worlds computes every world in every round and selects; one bounded by this does
-    not select, but what it computes must not change the result of a world that needed less. Not differentiable.
+    A loop whose bound differs between worlds computes every world in every round and selects. A loop with this bound
+    does not select, but must not change the result of a world that needs fewer rounds. Not differentiable.
     """
     return x
 
@@ -32,9 +32,10 @@ def of_batches(
     on_cpu: Callable[[int], Callable[..., Any]],
     elsewhere: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:
-    """A function of batches (size, ...) that a CPU computes as `on_cpu(size)`; a batch of batches is one larger.
+    """Return a function of batches (size, ...) that a CPU computes by `on_cpu(size)`.
 
-    Other platforms compute it as `elsewhere`, if given. Derivatives are those of the function itself.
+    Nested `vmap` is flattened into one larger batch. Other platforms use `elsewhere`, if given. Derivatives are those
+    of the function itself.
     """
     other = elsewhere or function
 
@@ -52,8 +53,8 @@ def of_batches(
 def _batch(
     function: Callable[..., Any], chosen: Callable[..., Any], larger: Callable[..., Any], operands: tuple[Array, ...]
 ) -> Any:
-    # A branch that worlds take or not is computed for all of them, its constants as if each world had its own: so these
-    # are operands here, which the rule for a larger batch does not look at.
+    # A branch whose condition differs between worlds is computed for all of them, its constants repeated per world.
+    # So constants are operands here, which the rule for a larger batch does not touch.
     functions = (function,) if chosen is function else (function, chosen)
     run, constants = zip(*(without_constants(f, operands)[:2] for f in functions), strict=True)
 
@@ -78,9 +79,9 @@ def _batch(
 def without_constants(
     function: Callable[..., Any], args: tuple[Any, ...]
 ) -> tuple[Callable[..., Any], list[Array], Any]:
-    """A function of constants and `args` that closes over none, the constants, and zeros like its results.
+    """Return a function of constants and `args` that closes over none, the constants, and zeros like its results.
 
-    It is traced here, and not again where it is called.
+    The function is traced here, and not again when it is called.
     """
     traced, shape = jax.make_jaxpr(function, return_shape=True)(*args)
     tree = jax.tree.structure(shape)
@@ -92,13 +93,13 @@ def without_constants(
 
 
 def is_read(jaxpr: Any) -> list[bool]:
-    """Whether a jaxpr reads each of its arguments."""
+    """Return whether a jaxpr reads each of its arguments."""
     read = {v for vs in [jaxpr.outvars, *(e.invars for e in jaxpr.eqns)] for v in vs if not hasattr(v, "val")}
     return [v in read for v in jaxpr.invars]
 
 
 def of_used(closed: Any, used: Sequence[int]) -> Any:
-    """A closed jaxpr as one of the arguments `used` alone; it reads no others."""
+    """Return a closed jaxpr as a function of the arguments `used`, the only ones that it reads."""
 
     def of(*x: Array) -> list[Array]:
         given = dict(zip(used, x, strict=True))
@@ -110,10 +111,10 @@ def of_used(closed: Any, used: Sequence[int]) -> Any:
 
 
 def merged(x: Array, dim: int | None, axis: int | None, outer: int, size: int) -> Array:
-    """An operand of `outer` batches of `size` as one of a batch of outer * size.
+    """Merge an operand of `outer` batches of `size` to a batch of outer * size.
 
-    `dim` is its axis of outer batches; `axis` is 0 if it has inner ones, which then come first in the rest. None: it
-    has none, and is repeated.
+    `dim` is its axis of outer batches; `axis` is 0 if it has inner batches, which then come first among the other axes.
+    It is repeated where these are None.
     """
     x = jnp.broadcast_to(x, (outer, *x.shape)) if dim is None else jnp.moveaxis(x, dim, 0)
     x = x if axis == 0 else jnp.broadcast_to(x[:, None], (outer, size, *x.shape[1:]))
@@ -121,7 +122,7 @@ def merged(x: Array, dim: int | None, axis: int | None, outer: int, size: int) -
 
 
 def in_parts(function: Callable[..., Any], limit: int, *operands: Array) -> Any:
-    """The function of a batch (size, ...), computed for no more than `limit` at a time."""
+    """Return the function of a batch (size, ...), computed for at most `limit` entries at a time."""
     size = len(operands[0])
     if size <= limit:
         return function(*operands)
@@ -130,7 +131,7 @@ def in_parts(function: Callable[..., Any], limit: int, *operands: Array) -> Any:
     shape = jax.eval_shape(function, *operands)
 
     def part(i: Array, out: Any) -> Any:
-        start = jnp.minimum(i * width, size - width)  # the last part reaches back, and finds some again
+        start = jnp.minimum(i * width, size - width)  # the last part overlaps the one before
         mine = function(*[lax.dynamic_slice_in_dim(x, start, width) for x in operands])
         return jax.tree.map(lambda x, y: lax.dynamic_update_slice_in_dim(x, y, start, 0), out, mine)
 
@@ -138,10 +139,10 @@ def in_parts(function: Callable[..., Any], limit: int, *operands: Array) -> Any:
 
 
 def rows_in_turn(function: Callable[..., Any], limit: int, *operands: Array) -> Any:
-    """The function of rows (n, ...), of which a CPU computes `limit` at a time, and worlds of a batch one by one.
+    """Return a function of rows (n, ...) that a CPU computes for `limit` rows at a time, world by world.
 
-    For a function with many results on the way, which of a few rows stay in the processor's cache. It may close over
-    traced arrays. Its derivatives are those of all rows at once, as is what other platforms compute.
+    For functions with many intermediate results, which stay in the processor's cache for a few rows. The function may
+    close over traced arrays. Derivatives, and other platforms, use all rows at once.
     """
     together, constants, _ = without_constants(function, operands)
     parts, own, _ = without_constants(partial(in_parts, function, limit), operands)

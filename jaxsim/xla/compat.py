@@ -1,6 +1,6 @@
 """Features of JAX outside of its compatibility promise, imported only here, each with a fallback.
 
-Without `custom_vmap` its rules for batches are not applied, without metadata XLA fuses as it likes: slower programs,
+Without `custom_vmap` its batching rules are not applied; without metadata XLA fuses by its own rules: slower programs,
 the same numbers.
 """
 
@@ -19,7 +19,7 @@ try:
 except ImportError:
 
     def eval_jaxpr(jaxpr: Any, consts: Any, *args: Any) -> list:
-        """The outputs of `jaxpr`, applied to arrays."""
+        """Evaluate `jaxpr` on arrays."""
         from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
         return jaxpr_as_fun(ClosedJaxpr(jaxpr, consts))(*args)
@@ -28,10 +28,10 @@ except ImportError:
 try:
     from jax.interpreters.partial_eval import dce_jaxpr, dce_rules
 except ImportError:
-    dce_rules: dict[Any, Any] = {}  # what is not used is computed
+    dce_rules: dict[Any, Any] = {}  # unused results are computed
 
     def dce_jaxpr(jaxpr: Any, *_: Any, **__: Any) -> Any:
-        """Not called, as no rule is."""
+        """Return an unused placeholder, since no rule calls it."""
         raise NotImplementedError
 
 
@@ -40,7 +40,7 @@ try:
 except ImportError:
 
     class custom_vmap:
-        """The function itself; its rule is not used, so `vmap` does what it does with any function."""
+        """The function itself; its rule is not used, so `vmap` treats it as any function."""
 
         def __init__(self, function: Callable[..., Any]) -> None:
             self.function = function
@@ -57,7 +57,7 @@ try:
 except ImportError:
 
     def set_xla_metadata(x: Any, **_: Any) -> Any:
-        """`x`, not marked."""
+        """Return `x`, unmarked."""
         return x
 
 
@@ -66,12 +66,15 @@ try:
 except ImportError:
 
     def is_staging() -> bool:
-        """Whether a function is being traced to a program (`jit`, `scan`, ...), rather than evaluated."""
+        """Return whether a function is being traced to a program (`jit`, `scan`, ...), rather than evaluated."""
         return isinstance(jax.lax.add(1, 1), jax.core.Tracer)
 
 
 def scan_lengths(params: dict[str, Any], operands: int) -> tuple[int, int]:
-    """Numbers of constants and of carried operands of a scan. JAX 0.12.0.1 groups them by a tree."""
+    """Return the numbers of constants and of carried operands of a scan.
+
+    JAX 0.12.0.1 groups them by a tree.
+    """
     if "num_consts" in params:
         return params["num_consts"], params["num_carry"]
     consts, carry, _ = params["ft_in"].update(range(operands)).unpack()
@@ -79,7 +82,7 @@ def scan_lengths(params: dict[str, Any], operands: int) -> tuple[int, int]:
 
 
 def jax_version() -> tuple[int, int]:
-    """Major and minor version of JAX."""
+    """Return the major and minor version of JAX."""
     major, minor, *_ = jax.__version__.split(".")
     return int(major), int(minor)
 

@@ -15,34 +15,35 @@ from jax import lax
 from jaxsim.math.safe import xp_of
 from jaxsim.xla.compat import jax_version, set_xla_metadata
 
-# The newest JAX with which tests of such kernels have passed. With a newer one a process of its own tries first.
+# The newest JAX with which tests of these kernels have passed. With a newer one a separate process tries first.
 TESTED_JAX = (0, 12)
 
 
 def one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of arrays (any PyTrees) as one kernel when XLA compiles it for a CPU.
+    """Return the function of arrays (any PyTrees) as one kernel when XLA compiles it for a CPU.
 
-    XLA starts each operation of a loop's body anew, which takes 0.1 us; loops within one kernel are machine code. It
-    compiles small loops so by itself, and what it marks them with is set here (XLA,
-    `small_while_loop_hoisting_pass.cc`). Such kernels are written by XLA's older emitters, also where the others are by
-    the newer ones. The function closes over no traced arrays, calls no libraries (LAPACK, products of large matrices)
-    and has no scatters: XLA refuses those. It is not differentiated: derivatives may drop the
-    results that keep its arguments, and the process ends. Where XLA does not take such kernels, the function itself.
+    XLA launches each operation of a loop's body separately, which takes 0.1 us; loops within one kernel are machine
+    code. XLA compiles small loops in this way, and marks them with the metadata set here (XLA,
+    `small_while_loop_hoisting_pass.cc`). These kernels are written by XLA's older emitters, even where other kernels
+    use the newer ones. The function closes over no traced arrays, calls no libraries (LAPACK, products of large
+    matrices) and has no scatters: XLA refuses them. It is not differentiated: derivatives may drop the results that
+    keep its arguments, which crashes the process. Where XLA does not take these kernels, the function itself is
+    returned.
     """
     return lambda *args: (_one_kernel if kernels_hold() else lambda f: f)(function)(*args)
 
 
 def one_kernel_of_tables(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`one_kernel` for arguments of which some may be constants of the program, as large tables are.
+    """Return `one_kernel` for arguments of which some may be constants of the program, like large tables.
 
-    XLA moves such constants into a kernel and ends the process when it then misses the argument. Behind a barrier it
-    sees none. Where kernels are many and small the barrier seemed to cost a tenth of a step.
+    XLA moves constants into a kernel and crashes when it then misses the argument. A barrier hides the constants. With
+    many small kernels the barrier seemed to cost a tenth of a step.
     """
     return lambda *args: one_kernel(function)(*lax.optimization_barrier(args))
 
 
 def one_cpu_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of arrays (any PyTrees): `one_kernel` of it on a CPU, the function itself elsewhere."""
+    """Return the function of arrays (any PyTrees): `one_kernel` of it on a CPU, the function itself elsewhere."""
     return lambda *args: lax.platform_dependent(*args, cpu=one_kernel(function), default=function)
 
 
@@ -52,12 +53,12 @@ def _one_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @lru_cache
 def kernels_hold() -> bool:
-    """Whether XLA compiles `one_kernel` as this package needs it; a wrong guess would end the process."""
+    """Return whether XLA compiles `one_kernel` as this package needs it; a wrong guess would crash the process."""
     return jax_version() <= TESTED_JAX or kernels_survive()
 
 
 def kernels_survive() -> bool:
-    """Whether a new process that compiles such kernels survives and reports the right numbers."""
+    """Return whether a new process that compiles these kernels survives and reports the right numbers."""
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-c", f"from {__name__} import attempt_kernels; attempt_kernels()"]
     try:
@@ -74,7 +75,7 @@ def attempt_kernels() -> None:
 
 
 def not_inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of arrays (any PyTrees), which XLA calls: nothing in it is fused with what surrounds it."""
+    """Return the function of arrays (any PyTrees) as a call that XLA does not inline or fuse with its neighbours."""
     return _called(function, inlineable="false")
 
 
@@ -88,11 +89,11 @@ def _called(function: Callable[..., Any], **attributes: str) -> Callable[..., An
 
 
 def fusion_barrier(tree: Any) -> Any:
-    """`tree`, computed once: on a CPU XLA fuses nothing across this point. Not a barrier for numpy arrays.
+    """Compute `tree` once: on a CPU XLA fuses nothing across this point. Not a barrier for NumPy arrays.
 
     XLA repeats elementwise work, sines and powers included, in every fusion that reads it, and expands its own
-    optimization barrier before it fuses. Here values pass through a function that XLA is told not to inline, which
-    takes no code and no time: it gives the buffers that it gets.
+    optimization barrier before it fuses. Here values pass through a function that XLA is told not to inline. It takes
+    no code and no time: it returns its input buffers.
     """
     leaves, structure = jax.tree.flatten(tree)
     if xp_of(*leaves) is np:

@@ -12,28 +12,28 @@ from jaxsim.math.safe import Array
 from jaxsim.xla.batching import without_constants
 from jaxsim.xla.compat import custom_vmap, eval_jaxpr
 
-# Worlds that go through a round together on a CPU; LLVM would unroll loops of up to 32 short turns, not vectorise them.
+# Worlds per group of a round on a CPU; LLVM would unroll loops of up to 32 short iterations, not vectorise them.
 GROUP = 40
 
 
 def traced_once(function: Callable[..., Any], *args: Any) -> tuple[Callable[..., Any], Any]:
-    """The function traced for `args`, and zeros like its results.
+    """Return the function traced for `args`, and zeros like its results.
 
-    If the shapes of results are needed before the function is called, `jax.eval_shape` would trace all of it, and twice
-    at each level of nesting.
+    If the shapes of results are needed before the call, `jax.eval_shape` would trace the function twice at each level
+    of nesting.
     """
     run, constants, zeros = without_constants(function, args)
     return partial(run, constants), zeros
 
 
 def when(needed: Array, function: Callable[[], Any]) -> Any:
-    """`function()` where it is `needed`, else zeros."""
+    """Return `function()` where it is `needed`, else zeros."""
     run, zeros = traced_once(function)
     return lax.cond(needed, run, lambda: zeros)
 
 
 def computed_anyway(needed: Array, function: Callable[[], Any]) -> Any:
-    """Same result as `when`, with the function always computed.
+    """Return the same result as `when`, with the function always computed.
 
     Use it if some worlds of a batch need the function: a branch in a batch is computed for all worlds too, and the
     values that it closes over, tables included, are repeated for each.
@@ -42,11 +42,11 @@ def computed_anyway(needed: Array, function: Callable[[], Any]) -> Any:
 
 
 def while_each(cond: Callable[[Any], Array], body: Callable[[Any], Any], state: Any) -> Any:
-    """`state = body(state)` while `cond(state)`; in a batch on a CPU, only for active worlds.
+    """Repeat `state = body(state)` while `cond(state)`; in a batch on a CPU, only for active worlds.
 
-    Under `vmap` a plain loop computes every world in every round, until the last one is done. A CPU gains nothing from
-    that: here each round gathers the active worlds, in groups of `GROUP`, and scatters the results. The state keeps its
-    dtypes. Not differentiable.
+    Under `vmap` a plain loop computes every world in every round, until the last one has finished. On a CPU each round
+    here gathers the active worlds, in groups of `GROUP`, and scatters the results. The state keeps its dtypes. Not
+    differentiable.
     """
     start, tree = jax.tree.flatten(state)
 
@@ -56,7 +56,7 @@ def while_each(cond: Callable[[Any], Array], body: Callable[[Any], Any], state: 
 
     step = jax.make_jaxpr(typed)(*start)
     test = jax.make_jaxpr(lambda *s: cond(tree.unflatten(s)))(*start)
-    split = len(step.consts)  # what the two close over: a batch must see it
+    split = len(step.consts)  # constants of both functions, which a batch may batch
 
     def go(consts: list[Array], s: list[Array]) -> Array:
         return eval_jaxpr(test.jaxpr, consts[split:], *s)[0]
@@ -68,14 +68,14 @@ def while_each(cond: Callable[[Any], Array], body: Callable[[Any], Any], state: 
 
 
 def repeat(count: Array | int, body: Callable[[Array, Any], Any], state: Any) -> Any:
-    """`state = body(i, state)` for i from 0 to `count` - 1, an int32 in either precision."""
+    """Repeat `state = body(i, state)` for i from 0 to `count` - 1, an int32 in either precision."""
     return lax.fori_loop(0, count, lambda i, s: body(jnp.asarray(i, jnp.int32), s), state)
 
 
 def while_packed(cond: Callable[[Any], Array], body: Callable[[Any], Any], state: Any) -> Any:
-    """`lax.while_loop` for a named tuple of scalars of one dtype, carried as one array.
+    """Run `lax.while_loop` for a named tuple of scalars of one dtype, carried as one array.
 
-    In a batch the worlds that are done keep their state by a select: one kernel for all numbers, not one for each.
+    In a batch, finished worlds keep their state by a select: one kernel for all numbers, not one for each.
     """
     pack, unpack = jnp.stack, lambda x: type(state)(*x)
     return unpack(lax.while_loop(lambda x: cond(unpack(x)), lambda x: pack(body(unpack(x))), pack(state)))
@@ -96,7 +96,7 @@ def _loop(cond: Callable[..., Array], body: Callable[..., Any]) -> Callable[...,
 
 
 def _batch(cond: Callable[..., Array], body: Callable[..., Any], size: int, axes: list[int | None]):
-    """The loop of a whole batch; a batch of batches is one larger batch."""
+    """Run the loop of a whole batch; nested `vmap` is flattened into one batch."""
 
     def together(consts: list[Array], state: Any) -> Any:
         one = lambda c, s: lax.while_loop(lambda s: cond(c, s), lambda s: body(c, s), s)  # noqa: E731
@@ -136,7 +136,7 @@ def _in_groups(
     consts: list[Array],
     state: Any,
 ) -> Any:
-    """Rounds in which only worlds that go on are computed, `GROUP` at a time; they come first in `order`."""
+    """Compute rounds of active worlds only, `GROUP` at a time; they come first in `order`."""
     pad = jnp.full(-size % GROUP, size, jnp.int32)
 
     def rounds(carry: tuple[list[Array], Array]) -> tuple[list[Array], Array]:

@@ -7,8 +7,8 @@ from typing import Any
 import jax
 
 # A step is some hundred small fusions. The MLIR emitters of XLA's CPU backend take twice as long to compile them as the
-# older ones, and YNNPACK, to which it hands sums and elementwise work, takes longer than a loop for sizes such as ours.
-# Products of matrices it keeps: XLA writes a small one out in a thousand lines and more, which run slower. Kernels that
+# older ones, and YNNPACK, which runs sums and elementwise work, takes longer than a loop for these sizes.
+# It keeps matrix products: XLA expands a small one to a thousand lines and more, which run slower. Kernels that
 # are shared among cores take longer too: whole worlds are (`sharding.use_cores`).
 OPTIONS = {
     "cpu": {
@@ -16,7 +16,7 @@ OPTIONS = {
         "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT",
         "xla_cpu_multi_thread_eigen": False,
     },
-    # Loops and branches within captured graphs: the device asks itself whether they go on, not the host.
+    # Loops and branches within captured graphs: the device evaluates their conditions, not the host.
     "gpu": {
         "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,DYNAMIC_SLICE_FUSION,"
         "CONDITIONAL,WHILE",
@@ -25,9 +25,10 @@ OPTIONS = {
 
 
 def compiler_options(platform: str | None = None) -> dict[str, Any]:
-    """Options for `jax.jit(..., compiler_options=...)` on a platform ("cpu", "gpu", "tpu"; by default JAX's own).
+    """Return options for `jax.jit(..., compiler_options=...)` on a platform.
 
-    Empty if no option helps. Options that the installed XLA does not support are left out.
+    The platform is "cpu", "gpu", "tpu", by default JAX's own. The result is empty if no option helps. Options that the
+    installed XLA does not support are left out.
     """
     return dict(known_options(platform or jax.default_backend()))
 
@@ -48,9 +49,10 @@ def _is_known(platform: str, name: str, value: Any) -> bool:
 
 
 def jit(fun: Callable, **options: Any) -> Callable:
-    """`jax.jit` with `compiler_options()`; takes the arguments of `jax.jit`, of which `compiler_options` win.
+    """Call `jax.jit` with `compiler_options()`; takes the arguments of `jax.jit`.
 
-    For the outermost function of a program: JAX refuses compiler options within another jitted function.
+    `compiler_options` in these arguments take precedence. For the outermost function of a program: JAX refuses compiler
+    options within another jitted function.
     """
     chosen = {**compiler_options(), **(options.pop("compiler_options", None) or {})}
     return jax.jit(fun, compiler_options=chosen or None, **options)

@@ -1,4 +1,4 @@
-"""Builtin meshes: the shapes of the mesh attribute `builtin`, made from parameters."""
+"""Builtin meshes: the shapes of the mesh attribute `builtin`, generated from parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_VERTICES = 4_000_000
 
 
 def builtin_mesh(kind: str, params) -> tuple[RawMesh, str | None]:
-    """Vertices, faces and normals of a builtin shape.
+    """Return vertices, faces and normals of a builtin shape.
 
     Args:
         kind: "sphere", "hemisphere", "cone", "supersphere", "supertorus", "wedge" or "plate".
@@ -66,7 +66,7 @@ def _icosahedron() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sphere(subdivisions: float):
-    """Icosahedron whose triangles are cut into four, `subdivisions` times, in float32."""
+    """Return an icosahedron whose triangles are cut into four, `subdivisions` times, in float32."""
     n = int(subdivisions)
     _require(0 <= n <= 4, "sphere subdivision must be between 0 and 4")
     vertex, face = _icosahedron()
@@ -87,7 +87,7 @@ def _sphere(subdivisions: float):
 
 
 def _hemisphere(resolution: float):
-    """Upper half sphere: rows that grow by one vertex on each of four sides, closed by a flat cap."""
+    """Return the upper half sphere: rows that grow by one vertex on each of four sides, closed by a flat cap."""
     res = int(resolution)
     _require(0 <= res <= 10, "hemisphere resolution must be between 0 and 10")
     pole, equator = np.array([0.0, 0, 1]), np.array([[1.0, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0]])
@@ -116,9 +116,9 @@ def _hemisphere(resolution: float):
 
 
 def _cone(nedge: float, radius: float):
-    """Vertices of a cone: a regular polygon below, and above it a scaled one, or a point if `radius` is not positive.
+    """Return the vertices of a cone: a regular polygon below, and above it a scaled one, or a point without `radius`.
 
-    Its faces are those of the convex hull.
+    A `radius` that is not positive means none. The faces are those of the convex hull.
     """
     n = int(nedge)
     _require(n >= 0, "cone must have a number of edges that is not negative")
@@ -138,7 +138,7 @@ def _signed_power(x: np.ndarray, exponent: float) -> np.ndarray:
 
 
 def _supersphere(resolution: float, e: float, n: float):
-    """Superellipsoid with two exponents: rings of vertices between two poles."""
+    """Return a superellipsoid with two exponents: rings of vertices between two poles."""
     res = int(resolution)
     _require(res >= 3, "supersphere resolution must be greater than 2")
     _require(e >= 0 and n >= 0, "supersphere exponents cannot be negative")
@@ -162,7 +162,7 @@ def _supersphere(resolution: float, e: float, n: float):
 
 
 def _supertorus(resolution: float, radius: float, s: float, t: float):
-    """Supertoroid around the z axis."""
+    """Return a supertoroid around the z axis."""
     res = int(resolution)
     _require(res >= 3, "supertorus resolution must be greater than 2")
     _require(0 < radius <= 1, "supertorus radius must be in (0, 1]")
@@ -181,7 +181,10 @@ def _supertorus(resolution: float, radius: float, s: float, t: float):
 
 
 def _edges(n: int, gamma: float, fov: float) -> np.ndarray:
-    """Edges in radians of n bins over a field of view in degrees; bins in the middle shrink as gamma grows."""
+    """Return the edges in radians of n bins over a field of view in degrees.
+
+    Bins in the middle shrink as gamma grows.
+    """
     x = np.add.accumulate(np.r_[-1.0, np.full(n, 2.0 / n)])
     if gamma:
         x = gamma * x**5 + (1 - gamma) * x
@@ -189,7 +192,7 @@ def _edges(n: int, gamma: float, fov: float) -> np.ndarray:
 
 
 def _wedge(nx: float, ny: float, fovx: float, fovy: float, gamma: float):
-    """Points of a spherical wedge, each with a tangent frame (three normals)."""
+    """Return the points of a spherical wedge, each with a tangent frame (three normals)."""
     nx, ny = int(nx), int(ny)
     _require(0 < fovx <= 180, "fov[0] must be in (0, 180] degrees")
     _require(0 < fovy <= 90, "fov[1] must be in (0, 90] degrees")
@@ -208,7 +211,7 @@ def _wedge(nx: float, ny: float, fovx: float, fovy: float, gamma: float):
 
 
 def _plate(nx: float, ny: float):
-    """Flat grid of points at z = -1, each with the identity as tangent frame (three normals)."""
+    """Return the flat grid of points at z = -1, each with the identity as tangent frame (three normals)."""
     nx, ny = int(nx), int(ny)
     _require(nx > 0 and ny > 0, "horizontal and vertical resolutions must be positive")
     _check_count(nx * ny)

@@ -43,7 +43,7 @@ def rotate(vec: np.ndarray, quat: np.ndarray) -> np.ndarray:
 
 
 def build_bvh(center: np.ndarray, low: np.ndarray, high: np.ndarray, ids: np.ndarray) -> Bvh:
-    """Hierarchy of n elements.
+    """Build the hierarchy of n elements.
 
     Args:
         center: (n, 3) points by which the elements are split.
@@ -68,18 +68,18 @@ def build_bvh(center: np.ndarray, low: np.ndarray, high: np.ndarray, ids: np.nda
 
 
 def _both(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Values of the first and the second child, node after node."""
+    """Interleave values of the first and the second child, node after node."""
     return np.stack([first, second], axis=1).reshape(-1)
 
 
 def _build(
     tree: Bvh, center, by_rank, low, high, ids: np.ndarray, doubtful: set[int], selected: dict[int, np.ndarray]
 ) -> set[int]:
-    """Fill in the hierarchy; returns the nodes whose split depends on the steps of the selection algorithm.
+    """Fill in the hierarchy; return the nodes whose split depends on the steps of the selection algorithm.
 
     Nodes in `doubtful`, and nodes below them that are found to be doubtful, are split by the steps of MuJoCo's
-    `nth_element`; all others by sorting. `selected` keeps the orders of elements that these selections gave. The first
-    call, with `doubtful` empty, builds all nodes; later calls rebuild doubtful nodes and what is below them.
+    `nth_element`; all others by sorting. `selected` stores the orders of elements from these selections. The first
+    call, with `doubtful` empty, builds all nodes; later calls rebuild doubtful nodes and their descendants.
     """
     # The nodes of one depth: first element, number of elements, index of the node; `order` lists all elements.
     n = len(ids)
@@ -132,13 +132,13 @@ def _with_ancestors(nodes: set[int], child: np.ndarray) -> set[int]:
 
 
 def _elements(start: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of all elements of the nodes, node after node, and where each node begins among them."""
+    """Return the positions of all elements of the nodes, node after node, and the start of each node among them."""
     begin = np.cumsum(count) - count
     return np.arange(count.sum()) + np.repeat(start - begin, count), begin
 
 
 def _node_boxes(low, high, order, start, count) -> tuple[np.ndarray, np.ndarray]:
-    """Corners of the nodes' boxes, flat ones inflated."""
+    """Return the corners of the nodes' boxes, flat ones inflated."""
     where, begin = _elements(start, count)
     element = order[where]
     box_low = np.stack([np.minimum.reduceat(column[element], begin) for column in low], axis=1)
@@ -148,21 +148,21 @@ def _node_boxes(low, high, order, start, count) -> tuple[np.ndarray, np.ndarray]
 
 
 def _longest_axis(edge: np.ndarray) -> np.ndarray:
-    """Axis of the longest edge; the first of those that are equal within EPS."""
+    """Return the axis of the longest edge; the first of those that are equal within EPS."""
     axis = np.where(edge[:, 1] >= edge[:, 0] + EPS, 1, 0)
     best = np.where(axis == 1, edge[:, 1], edge[:, 0])
     return np.where(edge[:, 2] >= best + EPS, 2, axis)
 
 
 def _select(key: np.ndarray, element: np.ndarray) -> np.ndarray:
-    """Elements of one node, reordered around their median by the steps of MuJoCo's `nth_element`."""
+    """Reorder the elements of one node around their median by the steps of MuJoCo's `nth_element`."""
     value, number = key[element], element.copy()
     nth_element(value, number, len(number) // 2, EPS)
     return number
 
 
 def _split(center, by_rank, order, start, count, axis) -> np.ndarray:
-    """Sort the elements of every node along its axis, in place; equal ones keep the order of their numbers.
+    """Sort the elements of every node along its axis, in place; the sort is stable.
 
     `by_rank` (3, n) lists all elements by their centres along each axis. Returns a mask of the nodes whose comparison
     is not an order: centres are NaN, or equal only through a chain of neighbours.
@@ -171,7 +171,7 @@ def _split(center, by_rank, order, start, count, axis) -> np.ndarray:
         return np.zeros(0, bool)
     where, _ = _elements(start, count)
     nodes = len(count)
-    small = np.uint16 if nodes < 1 << 16 else np.int64  # numpy sorts the former by digits
+    small = np.uint16 if nodes < 1 << 16 else np.int64  # NumPy sorts the former by radix sort
     place = np.full(len(center), nodes, small)
     place[order[where]] = np.repeat(np.arange(nodes), count)
     element = np.concatenate([e[np.r_[axis == k, False][place[e]]] for k, e in enumerate(by_rank)])
@@ -189,13 +189,13 @@ def _split(center, by_rank, order, start, count, axis) -> np.ndarray:
 
 
 def body_bvh(geom_pos, geom_quat, geom_aabb, collides, geom_id, ipos, iquat) -> Bvh:
-    """Hierarchy of one body's geoms, in the body's inertial frame.
+    """Build the hierarchy of one body's geoms, in the body's inertial frame.
 
     Args:
         geom_pos, geom_quat: (n, 3), (n, 4) frames of the geoms in the body.
         geom_aabb: (n, 6) centre and half sizes of the geoms' boxes, in their own frames.
         collides: (n,) bool, contype or conaffinity is not zero; the others are left out.
-        geom_id: (n,) the geoms' numbers in the model.
+        geom_id: (n,) the geoms' ids in the model.
         ipos, iquat: (3,), (4,) the inertial frame in the body.
     """
     collides = np.asarray(collides, dtype=bool)
@@ -211,7 +211,7 @@ def body_bvh(geom_pos, geom_quat, geom_aabb, collides, geom_id, ipos, iquat) -> 
 
 
 def face_bvh(vert: np.ndarray, face: np.ndarray) -> Bvh:
-    """Hierarchy of a mesh's triangles, split by their circumcentres, in the mesh's frame."""
+    """Build the hierarchy of a mesh's triangles, split by their circumcentres, in the mesh's frame."""
     a, b, c = (vert[face[:, k]] for k in range(3))
     low = np.minimum(np.minimum(a, b), c)
     high = np.maximum(np.maximum(a, b), c)
@@ -220,7 +220,7 @@ def face_bvh(vert: np.ndarray, face: np.ndarray) -> Bvh:
 
 
 def circumcenter(p0: np.ndarray, p1: np.ndarray, p2: np.ndarray) -> np.ndarray:
-    """Centres (n, 3) of the circles through three points each; not finite where they lie on a line."""
+    """Compute the centres (n, 3) of the circles through three points each; not finite for collinear points."""
     a, b = p0 - p2, p1 - p2
     normal = cross(a, b)
     area = np.sqrt(dot(normal, normal))
@@ -230,12 +230,12 @@ def circumcenter(p0: np.ndarray, p1: np.ndarray, p2: np.ndarray) -> np.ndarray:
 
 
 def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Cross products of (..., 3) vectors."""
+    """Compute the cross products of (..., 3) vectors."""
     a0, a1, a2 = (a[..., k] for k in range(3))
     b0, b1, b2 = (b[..., k] for k in range(3))
     return np.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0], axis=-1)
 
 
 def dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Dot products of (..., 3) vectors, summed left to right."""
+    """Compute the dot products of (..., 3) vectors, summed left to right."""
     return a[..., 0] * b[..., 0] + a[..., 1] * b[..., 1] + a[..., 2] * b[..., 2]

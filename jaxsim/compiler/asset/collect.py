@@ -20,12 +20,12 @@ _MESHES = (GeomType.MESH, GeomType.SDF)
 
 
 def asset_file(draft: Draft, name: str) -> str:
-    """The name of a file as the model keeps it: reduced, or without folders under `strippath`."""
+    """Return the name of a file in the model: reduced, or without folders under `strippath`."""
     return base_name(name) if draft.settings.strippath else reduce_path(name)
 
 
 def reduce_path(name: str) -> str:
-    """A path without `.` and without `..` after a folder; symbolic links are not followed."""
+    """Return a path without `.` and without `..` after a folder; symbolic links are not followed."""
     *folders, last = portable(name).split("/")
     kept: list[str] = []
     for folder in folders:
@@ -37,7 +37,7 @@ def reduce_path(name: str) -> str:
 
 
 def read_asset(draft: Draft, el: Element, attribute: str) -> bytes:
-    """Bytes of the file that an attribute names; raises ModelError with file and line if it cannot be read."""
+    """Read the file that an attribute names; raise ModelError with file and line if it cannot be read."""
     try:
         data = read_file(draft.spec, path := asset_path(draft.spec, el, attribute))
     except ModelError as reason:
@@ -56,7 +56,7 @@ def call_located(el: Element, fn, *args):
 
 
 def compile_meshes(draft: Draft) -> None:
-    """Arrays of all meshes, with hulls for those that can collide."""
+    """Compile all meshes, with hulls for those that can collide."""
     hulled, sdf = set(), set()
     paired = {id(g) for pair in draft.lists["pair"] for g in pair.geoms}
     for geom in draft.lists["geom"]:
@@ -101,7 +101,7 @@ def _mesh_input(draft: Draft, mesh: Mesh) -> meshes.MeshInput:
 
 
 def link_materials(draft: Draft) -> None:
-    """Textures of materials by role, and the materials of geoms, sites, tendons and skins."""
+    """Set textures of materials by role, and the materials of geoms, sites, tendons and skins."""
     for material in draft.lists["material"]:
         material.texid = [-1] * len(TextureRole)
         for role, name in (material.attrs.get("layers") or {}).items():

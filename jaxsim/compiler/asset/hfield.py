@@ -25,8 +25,8 @@ class HFieldInput:
     Attributes:
         name: for messages.
         size: (4,) radius in x, radius in y, elevation above, depth below.
-        nrow, ncol, elevation: numbers row by row from the top (empty: flat); used only where there is no file.
-        file, filename, content_type: bytes of the file (None: no file), its name, its type where given.
+        nrow, ncol, elevation: numbers row by row from the top (empty: flat); used only without a file.
+        file, filename, content_type: bytes of the file (None: no file), its name, its type if given.
     """
 
     name: str = ""
@@ -50,7 +50,7 @@ class HFieldArrays:
 
 
 def compile_hfield(hfield: HFieldInput) -> HFieldArrays:
-    """Fields of a height field.
+    """Compile the fields of a height field.
 
     Raises:
         ModelError: for sizes that are not positive, a wrong number of elevations or a file that is not well formed.
@@ -106,7 +106,7 @@ def _content_type(filename: str) -> str:
 
 
 def _read_binary(data: bytes, filename: str) -> np.ndarray:
-    """Two int32 counts (rows, columns), then float32 elevations."""
+    """Read two int32 counts (rows, columns), then float32 elevations."""
     if not data:
         raise ModelError(f"empty hfield file '{filename}'")
     if len(data) < 8:

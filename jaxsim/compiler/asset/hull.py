@@ -1,11 +1,11 @@
-"""Convex hulls and their graphs, as `mesh_graph` holds them.
+"""Convex hulls and their graphs, in the format of `mesh_graph`.
 
 The hull is Qhull's (through scipy) with the option "Qt". scipy gives the triangles in Qhull's own order, but neither
 the order of its vertex list nor the order of the facets around a vertex. The program `qhull` prints both.
 
 Without that program the orders are reconstructed from the triangles. Qhull moves a vertex to the end of its list
 whenever a new facet has it, in batches of one added point each; the triangulation of merged facets is the last batch.
-It appends each new facet to the neighbours of its vertices. Where Qhull has merged facets on its way, it has shuffled
+It appends each new facet to the neighbours of its vertices. If Qhull has merged facets on its way, it has shuffled
 these lists: then the order of neighbours, and rarely that of vertices, differs from MuJoCo's. The sets are the same.
 """
 
@@ -21,7 +21,7 @@ from jaxsim.core.errors import ModelError
 
 MINVAL = 1e-15
 _AREA_TOLERANCE = 1e-9
-_KNOWN_HULLS = 1024  # kept in a process by content: a model that is loaded again, or has a part twice, finds them
+_KNOWN_HULLS = 1024  # cached in a process by content, for models loaded again and repeated parts
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Hull:
 
 
 def convex_hull(vert: np.ndarray, maxhullvert: int = -1, name: str = "") -> Hull:
-    """Convex hull of points.
+    """Compute the convex hull of points.
 
     Args:
         vert: (n, 3) float64 points, n >= 4.
@@ -49,7 +49,7 @@ def convex_hull(vert: np.ndarray, maxhullvert: int = -1, name: str = "") -> Hull
         name: the mesh's name, for messages.
 
     Raises:
-        ModelError: where the points lie on a point, a line or a plane, or Qhull fails.
+        ModelError: if the points lie on a point, a line or a plane, or Qhull fails.
     """
     _check_spread(vert, name)
     try:
@@ -62,11 +62,11 @@ def convex_hull(vert: np.ndarray, maxhullvert: int = -1, name: str = "") -> Hull
 
 @lru_cache(maxsize=_KNOWN_HULLS)
 def _hull(points: bytes, maxhullvert: int, command: str | None) -> Hull:
-    """Hull of the bytes of points (n, 3), its arrays read-only; `command` is the program `qhull`, if there is one.
+    """Compute the hull of the bytes of points (n, 3), its arrays read-only; `command` is the program `qhull`, or None.
 
-    Raises ValueError where Qhull fails.
+    Raises ValueError if Qhull fails.
     """
-    from scipy.spatial import ConvexHull, QhullError  # here: models without meshes do not wait for it
+    from scipy.spatial import ConvexHull, QhullError  # imported here, since models without meshes do not need it
 
     vert = np.frombuffer(points).reshape(-1, 3)
     options = "Qt" if maxhullvert < 0 else f"Qt TA{maxhullvert - 4}"
@@ -115,7 +115,7 @@ def _check_spread(vert: np.ndarray, name: str) -> None:
 
 
 def _orient(vert: np.ndarray, simplices: np.ndarray, equations: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
-    """Triangles oriented outwards: by the plane's normal, or by an adjacent triangle if they have no area."""
+    """Orient triangles outwards: by the plane's normal, or by an adjacent triangle if they have no area."""
     a, b, c = (vert[simplices[:, k]] for k in range(3))
     cross = np.cross(b - a, c - a)
     along = (cross * equations[:, :3]).sum(axis=1)
@@ -136,14 +136,17 @@ def _orient(vert: np.ndarray, simplices: np.ndarray, equations: np.ndarray, neig
 
 
 def _reverse_to(triangle: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """`triangle` as given or with its first two vertices swapped, so that the shared edge runs against `other`'s."""
+    """Return `triangle`, with its first two vertices swapped if necessary.
+
+    The shared edge then has the opposite direction in `other`.
+    """
     edges = {(int(other[k]), int(other[(k + 1) % 3])) for k in range(3)}
     runs = any((int(triangle[k]), int(triangle[(k + 1) % 3])) in edges for k in range(3))
     return triangle[[1, 0, 2]] if runs else triangle
 
 
 def _batches(simplices: np.ndarray, equations: np.ndarray) -> np.ndarray:
-    """(nf,) number of the batch in which each triangle was made; the triangles of merged facets share the last."""
+    """Return the number (nf,) of the batch that created each triangle; triangles of merged facets share the last."""
     changed = np.r_[False, simplices[1:, 0] != simplices[:-1, 0]]
     batch = np.cumsum(changed)
     same = np.r_[False, (equations[1:] == equations[:-1]).all(axis=1)]
@@ -153,7 +156,7 @@ def _batches(simplices: np.ndarray, equations: np.ndarray) -> np.ndarray:
 
 
 def _vertex_order(simplices: np.ndarray, batch: np.ndarray) -> np.ndarray:
-    """Hull vertices sorted by the last batch that has them, then by their first position in that batch."""
+    """Sort the hull vertices by the last batch that has them, then by their first position in that batch."""
     if len(simplices) == 4:
         return np.r_[np.setdiff1d(simplices, simplices[0]), simplices[0]]
     flat = simplices.reshape(-1)
@@ -168,7 +171,7 @@ def _vertex_order(simplices: np.ndarray, batch: np.ndarray) -> np.ndarray:
 def _graph(
     simplices: np.ndarray, face: np.ndarray, vertex: np.ndarray, around: tuple[np.ndarray, np.ndarray] | None
 ) -> np.ndarray:
-    """The record of `mesh_graph`; `around` has the pairs (vertex, triangle) in Qhull's order, or is None."""
+    """Return the record of `mesh_graph`; `around` has the pairs (vertex, triangle) in Qhull's order, or is None."""
     nv, nf = len(vertex), len(face)
     local = np.full(simplices.max() + 1, -1, dtype=np.int64)
     local[vertex] = np.arange(nv)

@@ -1,13 +1,13 @@
 """Mesh assets: from a file, attributes or a builtin shape to mjModel's mesh fields.
 
-The entry is `compile_mesh(MeshInput(...)) -> MeshArrays`: pure numpy, independent of the Spec. Addresses in the result
-are relative to this mesh: the caller adds the offsets of the concatenated arrays. `fit_geom` gives the size of a
+The entry is `compile_mesh(MeshInput(...)) -> MeshArrays`: pure NumPy, independent of the Spec. Addresses in the result
+are relative to this mesh: the caller adds the offsets of the concatenated arrays. `fit_geom` returns the size of a
 primitive geom fitted to a mesh.
 
 The steps are: read, check, convex hull of the vertices as given, normals, polygons of the hull, `refpos`, `refquat` and
-scale, mass properties. Then the mesh is moved into the frame of its centre of mass and principal axes, which `pos` and
-`quat` keep. Sums run in the order of the faces, and normals are accumulated in float32, as in MuJoCo: the signs and the
-order of the principal axes of symmetric shapes depend on the last bits.
+scale, mass properties. Then the mesh is moved into the frame of its centre of mass and principal axes, which is stored
+in `pos` and `quat`. Sums run in the order of the faces, and normals are accumulated in float32, as in MuJoCo: the signs
+and the order of the principal axes of symmetric shapes depend on the last bits.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class MeshInput:
 
     Attributes:
         name: for messages.
-        file, filename, content_type: bytes of the file (None: no file), its name, its type where given.
-        vertex, normal, texcoord: flat floats of the attributes; face: flat ints; empty where not given.
+        file, filename, content_type: bytes of the file (None: no file), its name, its type if given.
+        vertex, normal, texcoord: flat floats of the attributes; face: flat ints; empty if not given.
         builtin, params: name of a builtin shape ("" or "none": no shape) and its parameters.
-        refpos, refquat, scale: frame and scale by which the mesh is brought in.
+        refpos, refquat, scale: frame and scale of the imported mesh.
         inertia: "convex", "legacy", "exact" or "shell".
         maxhullvert: most vertices of the convex hull, -1 for no bound.
         needhull: a geom collides with the mesh or its inertia is convex (a mesh without faces gets its hull anyway).
-        needsdf: a geom of type sdf uses it: makes the octree, of at most `octree_maxdepth` levels.
+        needsdf: a geom of type sdf uses it: compute the octree, of at most `octree_maxdepth` levels.
         field: name and attributes of a plugin: the mesh is the zero surface of its field, in the plugin's frame.
     """
 
@@ -112,11 +112,11 @@ class MeshArrays:
 
 
 def compile_mesh(mesh: MeshInput) -> MeshArrays:
-    """Fields of a mesh.
+    """Compile the fields of a mesh.
 
     Raises:
         ModelError: for data that is not well formed, a hull that does not exist, a volume or surface that is too small
-            or negative, or faces that are not oriented alike where the inertia mode needs it.
+            or negative, or inconsistently oriented faces if the inertia mode needs their orientation.
     """
     if mesh.inertia not in INERTIA_MODES:
         raise ModelError(f"unknown mesh inertia '{mesh.inertia}'; known are {', '.join(INERTIA_MODES)}")
@@ -186,7 +186,10 @@ def _vector(value, n: int, what: str) -> np.ndarray:
 
 
 def _gather(mesh: MeshInput, righthand: bool) -> tuple[RawMesh, str]:
-    """Data of the mesh from its builtin shape, field or file, completed by the attributes; and the inertia mode."""
+    """Read the mesh from its builtin shape, field or file, completed by the attributes.
+
+    Return it and the inertia mode.
+    """
     given = RawMesh(
         vertex=_flat32(mesh.vertex),
         normal=_flat32(mesh.normal),
@@ -263,7 +266,7 @@ def _check(raw: RawMesh, name: str) -> None:
 
 
 def _check_orientation(vert: np.ndarray, face: np.ndarray, name: str) -> None:
-    """Raise ModelError if two faces run along an edge in the same direction."""
+    """Raise ModelError if two faces have a common edge in the same direction."""
     area = _triangles(vert, face)[0]
     solid = face[area > np.sqrt(MINVAL)]
     edge = solid[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
@@ -280,7 +283,7 @@ def _check_orientation(vert: np.ndarray, face: np.ndarray, name: str) -> None:
 
 
 def _normals(raw: RawMesh, vert: np.ndarray, face: np.ndarray, smooth: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Normals (nn, 3) float32 and their indices in the faces: those given, or one made for every vertex."""
+    """Return normals (nn, 3) float32 and their indices in the faces: given ones, or one computed for every vertex."""
     if raw.normal.size:
         if raw.facenormal.size:
             return raw.normal.reshape(-1, 3), raw.facenormal.reshape(-1, 3)
@@ -289,7 +292,10 @@ def _normals(raw: RawMesh, vert: np.ndarray, face: np.ndarray, smooth: bool) -> 
 
 
 def _vertex_normals(vert: np.ndarray, face: np.ndarray, smooth: bool) -> np.ndarray:
-    """Normals of the vertices: the faces' normals weighted by area, without faces at a large angle unless smooth."""
+    """Compute normals of the vertices: the faces' normals weighted by area.
+
+    Unless smooth, faces at a large angle are left out.
+    """
     a, b, c = (vert[face[:, k]] for k in range(3))
     unit, area = _unit(cross(b - a, c - a))
     weighted = np.repeat(unit * area[:, None], 3, axis=0)
@@ -304,7 +310,7 @@ def _vertex_normals(vert: np.ndarray, face: np.ndarray, smooth: bool) -> np.ndar
 
 
 def _unit(vec: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows scaled to unit length and their lengths; rows too short stay as they are, with length 0."""
+    """Normalise rows and return their lengths; rows that are too short do not change and have length 0."""
     square = dot(vec, vec)
     norm = np.where(square < linalg.EPS, 0.0, np.sqrt(square))
     scale = np.where((norm == 0) | (np.abs(norm - 1) <= linalg.EPS), 1.0, norm)
@@ -312,7 +318,7 @@ def _unit(vec: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _accumulate(index: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
-    """(n, 3) float32 sums of rows by index, in the order given, rounded to float32 after every addition."""
+    """Sum rows by index in order (n, 3), rounded to float32 after every addition."""
     out = np.zeros((n, 3), dtype=np.float32)
     order = np.argsort(index, kind="stable")
     grouped = index[order]
@@ -325,7 +331,7 @@ def _accumulate(index: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
 
 
 def _divide_or_z(normal: np.ndarray, length: np.ndarray, good: np.ndarray) -> np.ndarray:
-    """Rows divided by their lengths; the z axis where they are not good."""
+    """Divide rows by their lengths; the z axis for rows that are not good."""
     safe = np.where(good, length, np.float32(1)).astype(np.float32)
     return np.where(good[:, None], normal / safe[:, None], np.array([0, 0, 1], np.float32)).astype(np.float32)
 
@@ -334,14 +340,14 @@ def _divide_or_z(normal: np.ndarray, length: np.ndarray, good: np.ndarray) -> np
 
 
 def _mul(vec: np.ndarray, mat: list[float], transposed: bool = False) -> np.ndarray:
-    """Rows times a 3x3 matrix given as 9 numbers, summed left to right."""
+    """Multiply rows by a 3x3 matrix given as 9 numbers, summed left to right."""
     x, y, z = vec.astype(np.float64).T
     m = [mat[k] for k in (0, 3, 6, 1, 4, 7, 2, 5, 8)] if transposed else mat
     return np.stack([m[3 * i] * x + m[3 * i + 1] * y + m[3 * i + 2] * z for i in range(3)], axis=1)
 
 
 def _transform(vert, normal, mesh: MeshInput, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices and unit normals after `refpos`, `refquat` and scale."""
+    """Transform vertices and unit normals by `refpos`, `refquat` and scale."""
     vert = vert - _vector(mesh.refpos, 3, "refpos")
     refquat = _vector(mesh.refquat, 4, "refquat").tolist()
     if refquat != [1.0, 0.0, 0.0, 0.0]:
@@ -360,7 +366,10 @@ def _transform(vert, normal, mesh: MeshInput, scale: np.ndarray) -> tuple[np.nda
 
 
 def _triangles(vert: np.ndarray, face: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Areas (nf,), normals (nf, 3) and centres (nf, 3); area 0 and a normal that is not unit for tiny triangles."""
+    """Compute areas (nf,), normals (nf, 3) and centres (nf, 3).
+
+    Tiny triangles have area 0 and a normal that is not a unit vector.
+    """
     a, b, c = (vert[face[:, k]] for k in range(3))
     normal = cross(b - a, c - a)
     length = np.sqrt(dot(normal, normal))
@@ -370,12 +379,14 @@ def _triangles(vert: np.ndarray, face: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _sum(values: np.ndarray) -> np.ndarray:
-    """Sum over the first axis, one term after the other."""
+    """Sum over the first axis, term by term."""
     return np.add.accumulate(values, axis=0)[-1] if len(values) else np.zeros(values.shape[1:])
 
 
 def _mass_properties(vert, face, solid, inertia: str, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Centre of mass, principal frame, half sizes of the box of equal inertia, volume (surface for a shell).
+    """Compute the centre of mass, principal frame, half sizes of the box of equal inertia, and volume.
+
+    The volume is the surface area for a shell.
 
     Args:
         face: faces of the mesh, whose centroid is the apex of the pyramids that are summed.
@@ -413,7 +424,7 @@ def _small_volume(total: float, inertia: str, name: str) -> str:
 
 
 def _inertia(vert: np.ndarray, face: np.ndarray, inertia: str) -> tuple[np.ndarray, float]:
-    """Inertia matrix (3, 3) of unit density about the origin, and the volume (area for a shell)."""
+    """Compute the inertia matrix (3, 3) of unit density about the origin, and the volume (area for a shell)."""
     area, normal, center = _triangles(vert, face)
     part = area if inertia == "shell" else dot(center, normal) * area / 3
     if inertia == "legacy":
@@ -440,7 +451,7 @@ def _check_eigenvalues(eigval: np.ndarray, name: str) -> None:
 
 
 def _rotate_back(vert: np.ndarray, normal: np.ndarray, quat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices and normals in the frame `quat`."""
+    """Transform vertices and normals to the frame `quat`."""
     mat = linalg.quat2mat([quat[0], -quat[1], -quat[2], -quat[3]])
     return _mul(vert, mat), _mul(normal, mat).astype(np.float32)
 
@@ -449,7 +460,7 @@ def _rotate_back(vert: np.ndarray, normal: np.ndarray, quat: np.ndarray) -> tupl
 
 
 def _polygon_arrays(polygons: list[list[int]], vert: np.ndarray) -> dict[str, np.ndarray]:
-    """The polygon fields: vertices of the polygons, and polygons of the vertices."""
+    """Return the polygon fields: vertices of the polygons, and polygons of the vertices."""
     num = np.array([len(p) for p in polygons], dtype=np.int32)
     flat = np.array([v for p in polygons for v in p], dtype=np.int32)
     owner = np.repeat(np.arange(len(polygons), dtype=np.int32), num)
@@ -469,11 +480,11 @@ def _polygon_arrays(polygons: list[list[int]], vert: np.ndarray) -> dict[str, np
 
 
 def fit_geom(mesh: MeshArrays, geomtype: str, size, fitscale: float = 1.0, fitaabb: bool = False):
-    """Size of a primitive geom fitted to a mesh, and its centre in the mesh's frame.
+    """Fit the size of a primitive geom to a mesh; return it and the geom's centre in the mesh's frame.
 
     Args:
         geomtype: "sphere", "capsule", "cylinder", "ellipsoid" or "box".
-        size: (3,) the size that the geom has; entries that its type does not use are kept, but for the scale.
+        size: (3,) the size that the geom has; unused entries of its type only get the scale.
         fitscale: factor on the result.
         fitaabb: fit to the axis-aligned box instead of the box of equal inertia.
 

@@ -1,7 +1,7 @@
 """Meshes of signed distance fields: the zero surface of a plugin's field, by marching cubes.
 
-The grid, the order of vertices and faces and the single precision are MuJoCo's, so that meshes are equal number by
-number.
+The grid, the order of vertices and faces and the single precision are MuJoCo's, so that all numbers of the meshes are
+equal.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _EDGES = (
     *((1, 0, 0, 1), (1, 1, 0, 1), (2, 0, 0, 0), (2, 1, 0, 0), (2, 0, 1, 0), (2, 1, 1, 0)),
 )
 
-# Triangles of every case of marching cubes as hexadecimal numbers of edges; bit i of a case says that corner i
-# (x + 2 y + 4 z) lies inside. The table is that of MarchingCubeCpp, which MuJoCo uses.
+# Triangles of every case of marching cubes as hexadecimal numbers of edges; bit i of a case means that corner i
+# (x + 2 y + 4 z) is inside. The table is that of MarchingCubeCpp, which MuJoCo uses.
 _TRIANGLES = """
     . 048 509 495489 1a4 1801a8 1a4950 51a5a99a8 b15 5b1804 0b109b 14818bb89 a5ba45 05b0b88ba 40949aa9b 8ba89b
     286 062046 950628 295256654 41a286 a62a21120 0958621a4 61a621251295 28615b 604620b15 b09b10628 46162916919b
@@ -54,11 +54,11 @@ _TRIANGLES = """
 
 
 def sdf_mesh(name: str, numbers: tuple[float, ...]) -> RawMesh:
-    """The zero surface of the field of a plugin, with normals.
+    """Compute the zero surface of the field of a plugin, with normals.
 
     Args:
         name: name of the plugin.
-        numbers: its attributes, defaults filled in.
+        numbers: its attributes, with defaults.
     """
     distance, half = FIELDS[name], np.array(_HALF_SIZES[name](*numbers))
     shape = np.floor(_CELLS / np.sum(half) * half).astype(int) + 1
@@ -73,7 +73,7 @@ def sdf_mesh(name: str, numbers: tuple[float, ...]) -> RawMesh:
 
 
 def marching_cubes(field: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The zero surface of a field on a grid.
+    """Compute the zero surface of a field on a grid.
 
     Args:
         field: (nz, ny, nx) float32, negative inside.
@@ -91,7 +91,7 @@ def marching_cubes(field: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     start = cells[:, None] + edges[:, 1:]  # (cells, 12, 3)
     end = start + np.eye(3, dtype=int)[edges[:, 0]]
     first, second = (field[p[..., 2], p[..., 1], p[..., 0]] for p in (start, end))
-    # a cell makes the edges that no earlier cell made: those at its upper corner, and all at the sides of the grid
+    # a cell adds the edges that no earlier cell added: those at its upper corner, and all at the sides of the grid
     upper = edges[:, 1:] + np.eye(3, dtype=int)[edges[:, 0]]
     made = np.all((upper == 1) | (cells[:, None] == 0), axis=2) & ((first < 0) != (second < 0))
     number = np.cumsum(made.ravel()).reshape(made.shape) - 1
@@ -110,7 +110,7 @@ def _shift(grid: np.ndarray, x: int, y: int, z: int) -> np.ndarray:
 
 
 def _faces(of_edge: np.ndarray, case: np.ndarray) -> np.ndarray:
-    """Faces of all cells in order: vertices by the edges of each cell (n, 12) and its case (n,)."""
+    """Return the faces of all cells in order, from the vertices at the edges of each cell (n, 12) and its case (n,)."""
     words = ["" if word == "." else word for word in _TRIANGLES.split()]
     count = np.array([len(word) for word in words])
     table = np.zeros((len(words), count.max()), int)
@@ -121,7 +121,7 @@ def _faces(of_edge: np.ndarray, case: np.ndarray) -> np.ndarray:
 
 
 def _normals(vertex: np.ndarray, face: np.ndarray) -> np.ndarray:
-    """Normals of the vertices: sums over their faces, weighted by area, in single precision; zero where they cancel."""
+    """Compute normals of vertices: area-weighted sums over their faces in float32; zero where they cancel."""
     a, b, c = (vertex[face[:, i]] for i in range(3))
     out = np.zeros_like(vertex)
     np.add.at(out, face.ravel(), np.repeat(cross(c - b, a - b), 3, axis=0))

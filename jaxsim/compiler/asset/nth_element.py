@@ -1,9 +1,8 @@
 """Selection of the n-th smallest element with the steps of libc++'s `nth_element`, which MuJoCo uses.
 
-Bounding volumes are split at the median. Triangles without area have no centre to compare, and centres that are equal
-only within rounding compare in a circle. Then the steps of the selection decide on which side an element ends up:
-median of three, partition from both ends, selection sort for seven elements or fewer. Partitions compare many elements
-with one, so they are made of whole arrays.
+Bounding volumes are split at the median. Triangles without area have no centre to compare, and equality within rounding
+is not transitive. Then the steps of the selection decide the side of an element: median of three, partition from both
+ends, selection sort for seven elements or fewer. Partitions compare many elements with one, so they use whole arrays.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ _SELECTION_SORT_MAX = 7
 
 
 class _Items:
-    """Elements of a node: values, and numbers that decide where values are equal within `eps`, or not numbers."""
+    """Elements of a node: values, and the numbers that order them, equal within `eps` or NaN."""
 
     def __init__(self, value: np.ndarray, number: np.ndarray, eps: float):
         self.value, self.number, self.eps = value, number, eps
 
     def less(self, i, j):
-        """Whether item i comes before item j; each an index or a slice."""
+        """Return whether item i comes before item j; each an index or a slice."""
         a, b = self.value[i], self.value[j]
         with np.errstate(invalid="ignore"):
             return np.where(np.abs(a - b) > self.eps, a < b, self.number[i] < self.number[j])
@@ -58,7 +57,7 @@ def _sort_few(items: _Items, first: int, last: int) -> None:
 
 
 def _sort_three(items: _Items, x: int, y: int, z: int) -> bool:
-    """Sort the items at three indices; returns whether any were swapped."""
+    """Sort the items at three indices; return whether any were swapped."""
     if not items.less(y, x):
         if not items.less(z, y):
             return False
@@ -86,7 +85,7 @@ def _selection_sort(items: _Items, first: int, last: int) -> None:
 
 
 def _narrow(items: _Items, first: int, last: int, nth: int) -> tuple[int, int] | None:
-    """Partition once around a median of three; returns the part that holds `nth`, None if the selection is done."""
+    """Partition once around a median of three; return the part that contains `nth`, None if the selection has ended."""
     m = first + (last - first) // 2
     swapped = _sort_three(items, first, m, last - 1)
     i, j = first, last - 1
@@ -116,10 +115,10 @@ def _partition(items: _Items, i: int, j: int, m: int, left: np.ndarray) -> tuple
     """Partition from both ends.
 
     Args:
-        items: what is reordered.
+        items: the items to reorder.
         i, j: the range.
         m: index of an item to keep track of.
-        left: (j - i,) which items belong in the first part. That at `j` does not.
+        left: (j - i,) mask of items that belong in the first part. The one at `j` does not.
 
     Returns:
         The boundary, the new `m`, and whether items were swapped.
@@ -134,7 +133,7 @@ def _partition(items: _Items, i: int, j: int, m: int, left: np.ndarray) -> tuple
 
 
 def _skip_equal(items: _Items, first: int, last: int) -> int | None:
-    """Move items equal to the first to the front; returns where the rest begins, None if all are equal."""
+    """Move items equal to the first to the front; return the start of the rest, None if all are equal."""
     i, j = first + 1, last - 1
     if not items.less(first, j):
         larger = np.flatnonzero(items.less(first, slice(i, j)))

@@ -1,11 +1,11 @@
 """Octrees of signed distance, for meshes used by geoms of type sdf.
 
 Boxes that touch the surface are halved along each axis down to a fixed depth, then boxes are halved until neighbours
-differ by one level at most. Signed distances stand at the corners; a corner in the middle of a face or an edge of a
-coarser neighbour takes the mean of that face's or edge's corners, so that the interpolated field has no jumps.
+differ by one level at most. Signed distances are stored at the corners; a corner in the middle of a face or an edge of
+a coarser neighbour takes the mean of that face's or edge's corners, so that the interpolated field is continuous.
 
 Every box is a cell of a regular grid of its level, and every corner a point of the finest grid, so that neighbours are
-found by index. Levels are made one after the other, all boxes of a level at once.
+found by index. Levels are built one after the other, all boxes of a level at once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Octree:
         aabb: (n, 6) centre and half sizes.
         child: (n, 8) int32, -1 in a leaf.
         depth: (n,) int32.
-        coeff: (n, 8) signed distance at the corners; bit k of a corner's number says low or high along axis k.
+        coeff: (n, 8) signed distance at the corners; bit k of a corner's number is low or high along axis k.
     """
 
     aabb: np.ndarray
@@ -40,7 +40,7 @@ class Octree:
 
     @classmethod
     def empty(cls) -> Octree:
-        """Octree without boxes, of a mesh that no sdf geom uses."""
+        """Return an octree without boxes, for a mesh that no sdf geom uses."""
         return cls(np.zeros((0, 6)), np.zeros((0, 8), np.int32), np.zeros(0, np.int32), np.zeros((0, 8)))
 
 
@@ -63,12 +63,12 @@ class _OctreeGrid:
         self.at[0][0, 0, 0] = 0
 
     def corners(self) -> np.ndarray:
-        """(n, 8, 3) corners of all nodes, as indices into the planes."""
+        """Return the corners (n, 8, 3) of all nodes, as indices into the planes."""
         shift = (self.maxdepth - self.level)[:, None, None]
         return (self.cell[:, None, :] + _CORNER) << shift
 
     def bounds(self, node: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Low and high corners of nodes."""
+        """Return the low and high corners of nodes."""
         shift = (self.maxdepth - self.level[node])[:, None]
         axis = np.arange(3)
         return self.planes[self.cell[node] << shift, axis], self.planes[(self.cell[node] + 1) << shift, axis]
@@ -88,7 +88,10 @@ class _OctreeGrid:
         self.first_child = np.concatenate([self.first_child, np.full(len(level), -1)])
 
     def neighbors(self, node: np.ndarray) -> np.ndarray:
-        """(n, 6) leaf beyond each face (x low, x high, y low, ...), -1 outside; the one nearest the middle if finer."""
+        """Return the leaf beyond each face (x low, x high, y low, ...), -1 outside: (n, 6).
+
+        Of finer leaves it is the one nearest the middle of the face.
+        """
         out = np.full((len(node), 6), -1, dtype=np.int64)
         level = self.level[node]
         for direction in range(6):
@@ -101,7 +104,7 @@ class _OctreeGrid:
         return out
 
     def _deepest(self, cell: np.ndarray, level: np.ndarray) -> np.ndarray:
-        """The deepest nodes, down to the levels given, that hold the cells."""
+        """Return the deepest nodes, down to the levels given, that hold the cells."""
         found = np.zeros(len(cell), dtype=np.int64)
         for k in range(1, self.maxdepth + 1):
             at = self.at[k][tuple((cell >> np.maximum(level - k, 0)[:, None]).clip(max=(1 << k) - 1).T)]
@@ -109,7 +112,7 @@ class _OctreeGrid:
         return found
 
     def _descend(self, node: np.ndarray, level: np.ndarray, axis: int, side: int) -> np.ndarray:
-        """Leaves under nodes of the same level: on the near side, and around the middle of the face."""
+        """Return the leaves under nodes of the same level: on the near side, and around the middle of the face."""
         near = (1 - side) << axis
         across = 7 & ~(1 << axis)
         for _ in range(self.maxdepth):
@@ -120,12 +123,12 @@ class _OctreeGrid:
 
 
 def build_octree(vert: np.ndarray, face: np.ndarray, aamm: np.ndarray, bvh: Bvh, maxdepth: int = 6) -> Octree:
-    """Octree of a closed mesh.
+    """Build the octree of a closed mesh.
 
     Args:
         vert: (n, 3) float64. face: (nf, 3).
         aamm: (6,) least and greatest corner of the mesh.
-        bvh: hierarchy of the faces, which makes the search for the closest one fast.
+        bvh: hierarchy of the faces, for a fast search of the closest one.
         maxdepth: deepest level of the boxes.
     """
     grid = _OctreeGrid(aamm, maxdepth)
@@ -160,7 +163,7 @@ def _refine(grid: _OctreeGrid, triangle: np.ndarray) -> None:
 
 
 def _box_triangle(v: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Whether triangles (n, 3, 3) touch boxes, (n,): tests of bounds, plane, then the three projections."""
+    """Return whether triangles (n, 3, 3) touch boxes, (n,): tests of bounds, plane, then the three projections."""
     hit = ~np.any((v < low[:, None]).all(axis=1) | (v > high[:, None]).all(axis=1), axis=1)
     edge = np.roll(v, -1, axis=1) - v
     n = cross(edge[:, 0], edge[:, 1])
@@ -194,7 +197,7 @@ def _balance(grid: _OctreeGrid) -> None:
 
 
 def _coefficients(grid: _OctreeGrid, vert: np.ndarray, face: np.ndarray, bvh: Bvh) -> np.ndarray:
-    """Signed distances at the corners of all nodes, (n, 8)."""
+    """Compute the signed distances at the corners of all nodes, (n, 8)."""
     side = (1 << grid.maxdepth) + 1
     corner = grid.corners()
     key = (corner[..., 0] * side + corner[..., 1]) * side + corner[..., 2]
@@ -215,13 +218,13 @@ def _coefficients(grid: _OctreeGrid, vert: np.ndarray, face: np.ndarray, bvh: Bv
 
 
 def _hanging(grid: _OctreeGrid, vertex: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Corners in the middle of a coarser neighbour's face or edge.
+    """Find corners in the middle of a coarser neighbour's face or edge.
 
     Args:
-        vertex: (n, 8) numbers of the corners of all nodes. index: (nvert, 3) their indices on the finest grid.
+        vertex: (n, 8) ids of the corners of all nodes. index: (nvert, 3) their indices on the finest grid.
 
     Returns:
-        hanging (k,) corners; parents (k, 4) the corners of that face or edge, -1 where there are two; their count (k,).
+        hanging (k,) corners; parents (k, 4) the corners of that face or edge, -1 if there are two; their count (k,).
     """
     leaf = np.flatnonzero(grid.first_child < 0)
     neighbor = grid.neighbors(leaf)
@@ -245,7 +248,7 @@ def _hanging(grid: _OctreeGrid, vertex: np.ndarray, index: np.ndarray) -> tuple[
 
 
 def _parents(vertex: np.ndarray, is_low: np.ndarray, is_high: np.ndarray) -> list[int]:
-    """Corners of the edge or the face of a node, on whose boundary planes a point lies."""
+    """Return the corners of the edge or face of a node with a point on its boundary planes."""
     fixed = is_low | is_high
     base = sum(int(is_high[d]) << d for d in range(3))
     if fixed.sum() == 2:
@@ -260,7 +263,7 @@ def _parents(vertex: np.ndarray, is_low: np.ndarray, is_high: np.ndarray) -> lis
 
 
 def signed_distance(point: np.ndarray, vert: np.ndarray, face: np.ndarray, bvh: Bvh) -> np.ndarray:
-    """Distances (n,) of points (n, 3) to a mesh, negative behind the closest face.
+    """Compute distances (n,) of points (n, 3) to a mesh, negative behind the closest face.
 
     Of several faces at the same distance, the first in the hierarchy decides the sign.
     """
@@ -286,7 +289,7 @@ def _signed_distance(point: np.ndarray, reach: np.ndarray, triangle: np.ndarray,
 
 
 def _candidates(point: np.ndarray, reach: np.ndarray, bvh: Bvh) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs (point, leaf) where the leaf's box is within the point's reach, a squared distance."""
+    """Return the pairs (point, leaf) where the leaf's box is within the point's reach, a squared distance."""
     which, node = np.arange(len(point)), np.zeros(len(point), dtype=np.int64)
     pairs = []
     while len(node):
@@ -302,10 +305,10 @@ def _candidates(point: np.ndarray, reach: np.ndarray, bvh: Bvh) -> tuple[np.ndar
 
 
 def _closest_on_triangle(p: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Points of triangles (n, 3, 3) closest to points: two barycentric coordinates, squared distance.
+    """Find the points of triangles (n, 3, 3) closest to points: two barycentric coordinates, squared distance.
 
-    The squared distance is taken along the feature (corner, edge, face) on which the closest point lies, so that two
-    triangles that share the feature give the same bits.
+    The squared distance is taken along the feature (corner, edge, face) of the closest point, so that two triangles
+    that share the feature give the same bits.
     """
     ab, ac, bc = v[:, 1] - v[:, 0], v[:, 2] - v[:, 0], v[:, 2] - v[:, 1]
     ap, bp, cp = p - v[:, 0], p - v[:, 1], p - v[:, 2]

@@ -39,7 +39,7 @@ def _file(draft: Draft, obj: HField | Texture | Skin) -> dict[str, Any]:
 
 
 def _unread(draft: Draft, obj: Texture) -> dict[str, Any]:
-    """Name of a texture's file that is not read, because the texture has a builtin pattern."""
+    """Return the name of a texture's file that is not read, because the texture has a builtin pattern."""
     name = obj.attrs["file"]
     obj.file = asset_file(draft, name) if name else ""
     return {"filename": obj.file}

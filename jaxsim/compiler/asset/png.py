@@ -1,4 +1,4 @@
-"""Decoding of PNG images to arrays of bytes, with the conversions of colour types that MuJoCo's decoder makes."""
+"""Decoding of PNG images to arrays of bytes, with the colour conversions of MuJoCo's decoder."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def read_png(data: bytes, nchannel: int, filename: str = "") -> tuple[np.ndarray
 
     Returns:
         pixels: (height, width, nchannel) uint8.
-        srgb: whether the file says that its colours are sRGB.
+        srgb: whether the file declares its colours as sRGB.
 
     Raises:
         ModelError: for a file that cannot be decoded, or one larger than `MAX_PIXELS`.
-        ImportError: without Pillow, naming the extra that brings it.
+        ImportError: without Pillow, naming the extra to install.
     """
     if nchannel not in (1, 3, 4):
         raise ModelError(f"unsupported number of channels: {nchannel}")
@@ -52,7 +52,7 @@ def read_png(data: bytes, nchannel: int, filename: str = "") -> tuple[np.ndarray
 
 
 def _check_header(data: bytes, filename: str) -> int:
-    """Bits per sample; raises ModelError if the image is too large or cannot come from a file of this length."""
+    """Return bits per sample; raise ModelError if the image is too large or inconsistent with the file's length."""
     if data[:8] != _SIGNATURE or len(data) < 33 or data[12:16] != b"IHDR":
         raise ModelError(f"error decoding PNG file '{filename}': not a PNG file")
     width, height, bits, colour = struct.unpack(">IIBB", data[16:26])
@@ -66,7 +66,7 @@ def _check_header(data: bytes, filename: str) -> int:
 
 
 def _to_channels(image: Any, nchannel: int) -> np.ndarray:
-    """(height, width, nchannel) uint8 pixels."""
+    """Convert pixels to (height, width, nchannel) uint8."""
     if image.mode.startswith("I"):
         # 16-bit grey: the high byte
         grey = (np.asarray(image).astype(np.int64) >> 8).astype(np.uint8)

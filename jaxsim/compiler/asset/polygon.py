@@ -21,7 +21,7 @@ _POLE = 1.0 - 1e-7
 
 
 def make_polygons(vert: np.ndarray, face: np.ndarray) -> list[list[int]]:
-    """Polygons of a hull as lists of vertex indices.
+    """Merge the triangles of a hull to polygons; return them as lists of vertex indices.
 
     Args:
         vert: (n, 3) float64 vertices.
@@ -37,9 +37,9 @@ def make_polygons(vert: np.ndarray, face: np.ndarray) -> list[list[int]]:
 
 
 def polygon_normals(vert: np.ndarray, polygons: list[list[int]]) -> np.ndarray:
-    """(npoly, 3) unit normals from the first three vertices of every polygon.
+    """Compute unit normals (npoly, 3) from the first three vertices of every polygon.
 
-    Where their triangle has (almost) no area, the normal is the x axis divided by the length, as in MuJoCo.
+    If their triangle has (almost) no area, the normal is the x axis divided by the length, as in MuJoCo.
     """
     if not polygons:
         return np.zeros((0, 3))
@@ -50,7 +50,7 @@ def polygon_normals(vert: np.ndarray, polygons: list[list[int]]) -> np.ndarray:
 
 
 def _direction_keys(vert: np.ndarray, face: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(nf, 2) rounded azimuth and polar angle of every normal; (nf,) whether the triangle has an area."""
+    """Return rounded azimuth and polar angle (nf, 2) of every normal, and the mask (nf,) of triangles with an area."""
     a, b, c = (vert[face[:, k]] for k in range(3))
     normal = cross(b - a, c - a)
     norm = np.sqrt(dot(normal, normal))
@@ -65,7 +65,7 @@ def _direction_keys(vert: np.ndarray, face: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def _round(x: np.ndarray) -> np.ndarray:
-    """To the nearest integer, halves away from zero."""
+    """Round to the nearest integer, halves away from zero."""
     whole = np.floor(np.abs(x))
     return np.copysign(whole + (np.abs(x) - whole >= 0.5), x)
 
@@ -82,7 +82,7 @@ def _next_prime(n: int) -> int:
 
 
 def _table_order(hashes: list[int]) -> list[int]:
-    """Order in which a chained hash table of prime size lists its entries after they were inserted one by one.
+    """Return the order of entries in a chained hash table of prime size, after one-by-one insertion.
 
     All buckets are in one list. A new entry becomes the first of its bucket, a new bucket the first of the list.
     """
@@ -102,10 +102,10 @@ def _table_order(hashes: list[int]) -> list[int]:
 
 
 def _regroup(chain: deque[deque[int]], hashes: list[int], size: int) -> tuple[deque[deque[int]], dict]:
-    """The list of buckets after the table has grown.
+    """Return the list of buckets after the table has grown.
 
-    The old list is walked once. A bucket is appended when it is first met. An entry is appended to the bucket of the
-    entry before it if both share one, else it becomes the first of its bucket.
+    The old list is traversed once. A bucket is appended at its first occurrence. An entry is appended to the bucket of
+    the entry before it if both share one, else it becomes the first of its bucket.
     """
     grown: deque[deque[int]] = deque()
     bucket_of: dict[int, deque[int]] = {}
@@ -122,10 +122,10 @@ def _regroup(chain: deque[deque[int]], hashes: list[int], size: int) -> tuple[de
 
 
 def _outlines(triangles: list[tuple[int, int, int]]) -> list[list[int]]:
-    """Outlines of the connected parts of a set of coplanar triangles.
+    """Return the outlines of the connected parts of a set of coplanar triangles.
 
-    An edge that runs against one already in the outline removes it and joins the two parts. Parts are numbered by their
-    first triangle.
+    An edge opposite to one already in the outline removes it and joins the two parts. Parts are numbered by their first
+    triangle.
     """
     edges: dict[tuple[int, int], int] = {}
     joined: list[int] = []
@@ -145,7 +145,7 @@ def _outlines(triangles: list[tuple[int, int, int]]) -> list[list[int]]:
 
 
 def _root(joined: list[int], part: int) -> int:
-    """The first part of those that `part` was joined with."""
+    """Return the first part that was joined with `part`."""
     while joined[part] != part:
         joined[part] = joined[joined[part]]
         part = joined[part]
@@ -168,7 +168,7 @@ def _insert(edges: dict[tuple[int, int], int], joined: list[int], triangle: tupl
 
 
 def _trace(start: tuple[int, int], part: int, follow: dict, limit: int) -> list[int] | None:
-    """Vertices along the edges from `start` until they close, or None where they do not."""
+    """Follow the edges from `start` until they close, and return their vertices; None if they do not close."""
     path = list(start)
     for _ in range(limit):
         after = follow.get((part, path[-1]))

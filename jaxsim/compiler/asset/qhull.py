@@ -26,7 +26,7 @@ _CORNERS = re.compile(rb"^    - vertices: p(\d+)\(v\d+\) p(\d+)\(v\d+\) p(\d+)\(
 
 @cache
 def program() -> str | None:
-    """Path of the program `qhull`, None if it is not installed."""
+    """Return the path of the program `qhull`, None if it is not installed."""
     try:
         path = Path(str(importlib.metadata.distribution("cmeel-qhull").locate_file("cmeel.prefix/bin/qhull")))
     except importlib.metadata.PackageNotFoundError:
@@ -40,8 +40,8 @@ class QhullLists:
 
     Attributes:
         vertex: (nv,) vertices in the order of its list, None if the trace does not have it.
-        around: pairs (vertex, triangle), each (3 nf,), in the order of each vertex's own list of facets; None where
-            Qhull has no such lists, before it has added a point to the first simplex.
+        around: pairs (vertex, triangle), each (3 nf,), in the order of each vertex's own list of facets; None if Qhull
+            has no lists, before it has added a point to the first simplex.
     """
 
     vertex: np.ndarray | None
@@ -49,12 +49,12 @@ class QhullLists:
 
 
 def qhull_lists(command: str | None, vert: np.ndarray, options: str, simplices: np.ndarray) -> QhullLists | None:
-    """Lists of a hull, from the program's output; None if it is missing, fails or finds another hull.
+    """Read the lists of a hull from the program's output; None if it is missing, fails or finds another hull.
 
     Args:
         command: path of the program.
         vert: (n, 3) points.
-        options: Qhull's options that gave the hull.
+        options: Qhull's options of the hull.
         simplices: (nf, 3) triangles of the hull in Qhull's order.
     """
     done = _run(command, vert, options) if command else None
@@ -80,7 +80,10 @@ def qhull_lists(command: str | None, vert: np.ndarray, options: str, simplices: 
 
 
 def _run(command: str, vert: np.ndarray, options: str) -> tuple[bytes, bytes] | None:
-    """Output of the program and its trace, which goes through a file, as it has hundreds of thousands of pieces."""
+    """Run the program; return its output and its trace.
+
+    The trace goes through a file, since it has hundreds of thousands of pieces.
+    """
     lines = [f"3\n{len(vert)}", *(f"{x!r} {y!r} {z!r}" for x, y, z in vert.tolist())]
     with tempfile.TemporaryFile() as trace:
         try:

@@ -23,7 +23,7 @@ class SkinInput:
 
     Attributes:
         name: for messages.
-        file, filename: bytes of the SKN file (None: no file) and its name; then everything below is empty.
+        file, filename: bytes of the SKN file (None: no file) and its name; with a file all fields below are empty.
         vertex, texcoord: flat floats. face: flat ints.
         body: names of the bones' bodies. bindpos (nbone, 3), bindquat (nbone, 4).
         vertid, vertweight: for each bone the vertices that it moves and their weights.
@@ -49,7 +49,7 @@ class SkinArrays:
     Attributes:
         vert (nv, 3), texcoord (nt, 2): float32. has_texcoord: else `skin_texcoordadr` is -1. face: (nf, 3) int32.
         bonebody: names of the bodies. bonebindpos (nb, 3), bonebindquat (nb, 4): float32.
-        bonevertadr, bonevertnum: (nb,) int32. bonevertid, bonevertweight: all bones' vertices, one bone after another.
+        bonevertadr, bonevertnum: (nb,) int32. bonevertid, bonevertweight: all bones' vertices, concatenated.
     """
 
     vert: np.ndarray
@@ -66,7 +66,7 @@ class SkinArrays:
 
 
 def compile_skin(skin: SkinInput) -> SkinArrays:
-    """Fields of a skin.
+    """Compile the fields of a skin.
 
     Raises:
         ModelError: for data that is missing or inconsistent, and for a file that is not well formed.
@@ -117,7 +117,7 @@ def _float32(values) -> np.ndarray:
 
 
 def _weights(skin: SkinInput, nvert: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All bones' vertices, their weights scaled to a sum of one at every vertex, and the numbers of vertices."""
+    """Return all bones' vertices, their weights scaled to a sum of one at every vertex, and the numbers of vertices."""
     ids = [np.asarray(x, dtype=np.int64).reshape(-1) for x in skin.vertid]
     weights = [_float32(x) for x in skin.vertweight]
     same = all(len(i) == len(w) > 0 for i, w in zip(ids, weights, strict=True))
@@ -135,7 +135,7 @@ def _weights(skin: SkinInput, nvert: int) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def _unit_quats(quat: np.ndarray) -> np.ndarray:
-    """Quaternions of unit length; those that are too short are unchanged."""
+    """Normalise quaternions; those that are too short do not change."""
     wide = quat.astype(np.float64)
     square = (wide * wide).sum(axis=1, keepdims=True)
     norm = np.where(square < 1e-14, 1.0, np.sqrt(square))
@@ -143,7 +143,7 @@ def _unit_quats(quat: np.ndarray) -> np.ndarray:
 
 
 def _load(skin: SkinInput, data: bytes) -> SkinInput:
-    """The skin of a SKN file: four counts, vertices, texture coordinates, faces, then bone after bone."""
+    """Read the skin of a SKN file: four counts, vertices, texture coordinates, faces, then the bones."""
     for what in ("vertex", "texcoord", "face", "body", "bindpos", "bindquat", "vertid", "vertweight"):
         _require(len(getattr(skin, what)) == 0, skin, f"both skin data and file were specified: {skin.filename}")
     name = skin.filename

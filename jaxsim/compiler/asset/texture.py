@@ -29,7 +29,7 @@ class TextureInput:
         type: "2d", "cube" or "skybox". colorspace: "auto", "linear" or "sRGB".
         builtin: "none", "gradient", "checker" or "flat", with rgb1 and rgb2; width, height (height for "2d" only).
         mark: "none", "edge", "cross" or "random", drawn with markrgb; random: probability of a dot.
-        file, filename, content_type: bytes of the one file (None: no file), its name, its type where given.
+        file, filename, content_type: bytes of the one file (None: no file), its name, its type if given.
         cubefiles: (bytes, filename) or None for right, left, up, down, front, back.
         gridsize: (rows, columns) of the faces in the one file. gridlayout: a letter of RLUDFB or "." for each cell.
     """
@@ -69,10 +69,10 @@ class TextureArrays:
 
 
 def compile_texture(texture: TextureInput) -> TextureArrays:
-    """Fields of a texture.
+    """Compile the fields of a texture.
 
     Raises:
-        ModelError: for sizes, symbols or files that are not right.
+        ModelError: for invalid sizes, symbols or files.
         UnsupportedError: for cube textures from files with other than 3 channels.
     """
     if texture.type not in TYPES or texture.colorspace not in COLORSPACES:
@@ -89,7 +89,7 @@ def compile_texture(texture: TextureInput) -> TextureArrays:
 
 
 def _byte(colour) -> np.ndarray:
-    """Bytes of colours in [0, 1], with fractions cut off."""
+    """Convert colours in [0, 1] to bytes, with fractions cut off."""
     value = np.asarray(colour, dtype=np.float64) * 255
     if value.size and value.min() >= 0 and value.max() < 256:
         return value.astype(np.uint8)
@@ -100,7 +100,7 @@ def _byte(colour) -> np.ndarray:
 
 
 def _builtin(texture: TextureInput) -> np.ndarray:
-    """(height, width, nchannel) pixels of a pattern; a cube is six squares below each other."""
+    """Draw the pixels (height, width, nchannel) of a pattern; a cube is six squares below each other."""
     flat = texture.type == "2d"
     width = int(texture.width)
     height = int(texture.height) if flat else 6 * width
@@ -136,7 +136,7 @@ def _flat_pattern(texture: TextureInput, height: int, width: int) -> np.ndarray:
 
 
 def _cube_pattern(texture: TextureInput, width: int) -> np.ndarray:
-    """(6, width, width, 3): right, left, up, down, front, back."""
+    """Draw the faces (6, width, width, 3): right, left, up, down, front, back."""
     one, two = texture.rgb1, texture.rgb2
     if texture.builtin == "gradient":
         x, y = _coordinates(width, width)
@@ -154,7 +154,7 @@ def _cube_pattern(texture: TextureInput, width: int) -> np.ndarray:
 
 
 def _coordinates(height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """x of the columns and y of the rows, from -1 to 1, y upward."""
+    """Return x of the columns and y of the rows, from -1 to 1, y upward."""
     with np.errstate(invalid="ignore", divide="ignore"):
         x = 2 * np.arange(width) / np.float64(width - 1) - 1
         y = 1 - 2 * np.arange(height) / np.float64(height - 1)
@@ -162,7 +162,7 @@ def _coordinates(height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _blend(colour1, colour2, position: np.ndarray) -> np.ndarray:
-    """Colours between two, by a sigmoid of the position in (-1, 1)."""
+    """Blend two colours, by a sigmoid of the position in (-1, 1)."""
     alpha = 0.5 * (1 + position / np.sqrt(1 + position * position) / (1.0 / np.sqrt(2.0)))
     alpha = np.clip(alpha, 0, 1)
     rest = 1 - alpha
@@ -197,14 +197,17 @@ _MT_MATRIX = np.uint64(0xB5026F5AA96619E9)
 _MT_HIGH, _MT_LOW = np.uint64(0xFFFFFFFF80000000), np.uint64(0x7FFFFFFF)
 
 
-@lru_cache(maxsize=4)  # many models have the same sky
+@lru_cache(maxsize=4)  # many models share one sky
 def random_dots(n: int, probability: float, seed: int = 42) -> np.ndarray:
-    """(n,) bool: where the first n numbers of the 64-bit Mersenne Twister, in [0, 1), are below `probability`."""
+    """Return the mask (n,) of random dots.
+
+    A dot is where a number of the 64-bit Mersenne Twister, in [0, 1), is below `probability`.
+    """
     state = np.empty(_MT_N + -(-n // _MT_M) * _MT_M, dtype=np.uint64)
     state[:_MT_N] = _mt_seed(seed)
     high, low, one, matrix = (np.full(_MT_M, word, np.uint64) for word in (_MT_HIGH, _MT_LOW, 1, _MT_MATRIX))
     y, odd = np.empty((2, _MT_M), np.uint64)
-    for at in range(0, len(state) - _MT_N, _MT_M):  # as many words at once as do not depend on each other
+    for at in range(0, len(state) - _MT_N, _MT_M):  # independent words are computed at once
         np.bitwise_and(state[at : at + _MT_M], high, y)
         np.bitwise_and(state[at + 1 : at + 1 + _MT_M], low, odd)
         np.bitwise_or(y, odd, y)
@@ -234,7 +237,7 @@ _OTHER_PICTURES = (".jpg", ".jpeg", ".bmp", ".gif", ".tga", ".tif", ".tiff", ".w
 
 
 def _from_files(texture: TextureInput) -> tuple[np.ndarray, bool]:
-    """(height, width, nchannel) pixels and whether they are sRGB."""
+    """Read pixels (height, width, nchannel), and whether they are sRGB."""
     flat = texture.type == "2d"
     if texture.file is not None:
         image, srgb = _load(texture, texture.file, texture.filename)
@@ -247,7 +250,7 @@ def _from_files(texture: TextureInput) -> tuple[np.ndarray, bool]:
 
 
 def _load(texture: TextureInput, data: bytes, filename: str) -> tuple[np.ndarray, bool]:
-    """One image, flipped where the texture says so."""
+    """Read one image, flipped if the texture requests it."""
     kind = texture.content_type.split(";")[0].strip()
     if not texture.content_type:
         extension = filename.rsplit(".", 1)[-1].lower() if "." in filename else ""
@@ -270,7 +273,7 @@ def _load(texture: TextureInput, data: bytes, filename: str) -> tuple[np.ndarray
 
 
 def _raw(texture: TextureInput, data: bytes, filename: str) -> np.ndarray:
-    """Bytes of a KTX file, one row, undecoded: the renderer reads them."""
+    """Return the bytes of a KTX file, one row, undecoded: the renderer reads them."""
     if texture.hflip or texture.vflip:
         raise ModelError(f"the KTX texture file '{filename}' cannot be flipped")
     if not data:
@@ -279,7 +282,7 @@ def _raw(texture: TextureInput, data: bytes, filename: str) -> np.ndarray:
 
 
 def _read_binary(texture: TextureInput, data: bytes, filename: str) -> np.ndarray:
-    """Two int32 counts (width, height), then three bytes a pixel."""
+    """Read two int32 counts (width, height), then three bytes a pixel."""
     if texture.nchannel != 3:
         raise ModelError(f"binary texture file '{filename}' has 3 channels, not {texture.nchannel}")
     if not data:
@@ -304,7 +307,7 @@ def _check_cube_channels(texture: TextureInput) -> None:
 
 
 def _cube_from_grid(texture: TextureInput, image: np.ndarray) -> np.ndarray:
-    """Six squares cut out of one image, or one square that is used for all six."""
+    """Cut six squares out of one image, or one square that is used for all six."""
     _check_cube_channels(texture)
     rows, columns = (int(x) for x in texture.gridsize)
     if rows < 1 or columns < 1 or rows * columns > 12:
@@ -327,7 +330,7 @@ def _cube_from_grid(texture: TextureInput, image: np.ndarray) -> np.ndarray:
 
 
 def _cube_from_files(texture: TextureInput) -> tuple[np.ndarray, bool]:
-    """Six squares from separate files, missing ones in rgb1, and whether the first file is sRGB."""
+    """Read six squares from separate files, missing ones in rgb1, and whether the first file is sRGB."""
     _check_cube_channels(texture)
     faces, first_srgb = None, False
     for k, entry in enumerate(texture.cubefiles):
@@ -342,5 +345,5 @@ def _cube_from_files(texture: TextureInput) -> tuple[np.ndarray, bool]:
         elif faces.shape[1] != width:
             raise ModelError(f"PNG file '{entry[1]}' has incompatible size in texture '{texture.name}'")
         faces[k] = image
-    assert faces is not None  # only a texture with a file comes here
+    assert faces is not None  # textures without a file are handled before
     return faces.reshape(-1, faces.shape[2], 3), first_srgb

@@ -87,7 +87,7 @@ def _read_inertial(draft: Draft, body: Body, settings: Settings) -> None:
 
 
 def _merged_inertial(draft: Draft, body: Body) -> Resolved:
-    """Attributes of a body's `inertial` elements, merged: later ones overwrite what they write."""
+    """Return the attributes of a body's `inertial` elements, merged: later ones overwrite the written attributes."""
     a = resolve(draft.spec, body.inertials[0])
     for el in body.inertials[1:]:
         if any(name in el.attrs for name in _ORIENTATIONS):
@@ -97,7 +97,7 @@ def _merged_inertial(draft: Draft, body: Body) -> Resolved:
 
 
 def global_inertia(inertia: list[float], quat: list[float]) -> list[float]:
-    """Inertia (xx, yy, zz, xy, xz, yz) of a diagonal inertia rotated by a quaternion."""
+    """Compute the inertia (xx, yy, zz, xy, xz, yz) of a diagonal inertia rotated by a quaternion."""
     r = quat2mat(quat)
     rows = [r[0:3], r[3:6], r[6:9]]
     pairs = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
@@ -105,16 +105,16 @@ def global_inertia(inertia: list[float], quat: list[float]) -> list[float]:
 
 
 def point_inertia(mass: float, at: list[float]) -> list[float]:
-    """Inertia (xx, yy, zz, xy, xz, yz) of a point mass at a position."""
+    """Compute the inertia (xx, yy, zz, xy, xz, yz) of a point mass at a position."""
     x, y, z = at
     full = (y * y + z * z, x * x + z * z, x * x + y * y, -x * y, -x * z, -y * z)
     return [mass * value for value in full]
 
 
 def merge_inertias(parts: list[tuple[float, list[float], list[float], list[float]]], sum_part_first: bool = False):
-    """Mass, centre, frame and diagonal inertia of rigid parts (mass, centre, frame, diagonal inertia).
+    """Compute the mass, centre, frame and diagonal inertia of rigid parts (mass, centre, frame, diagonal inertia).
 
-    `sum_part_first` adds both terms of a part before adding them to the total. Where principal moments are equal, the
+    `sum_part_first` adds both terms of a part before adding them to the total. If principal moments are equal, the
     frame depends on this order of summation.
     """
     mass = 0.0
@@ -244,7 +244,7 @@ def _has_inertia(body: Body) -> bool:
 
 
 def contact_bits(body: Body) -> tuple[int, int, float]:
-    """contype and conaffinity of a body, combined over its geoms, and the largest margin of these."""
+    """Return contype and conaffinity of a body, combined over its geoms, and the largest margin of these."""
     contype = conaffinity = 0
     margin = 0.0
     for geom in body.geoms:

@@ -68,7 +68,7 @@ def _starts(counts: list[int]) -> np.ndarray:
 
 
 def key_tables(draft: Draft) -> None:
-    """Fill key_* fields; arrays that a keyframe does not give are those of the initial state."""
+    """Fill key_* fields; missing arrays of a keyframe are those of the initial state."""
     v, keys = draft.values, draft.lists["key"]
     mocap = [b for b in draft.lists["body"] if b.mocap]
     rest = {
@@ -92,7 +92,10 @@ def key_tables(draft: Draft) -> None:
 
 
 def _row(key: DraftObject, name: str, default: list[float]) -> list[float]:
-    """One array of a keyframe; NaN, which macros write for entries left open, becomes the initial state's value."""
+    """Return one array of a keyframe.
+
+    NaN, which macros write for missing entries, becomes the initial state's value.
+    """
     value = key.attrs.get(name)
     if value is None or len(value) == 0:
         return list(default)

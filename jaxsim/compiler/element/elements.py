@@ -43,7 +43,7 @@ _FREEJOINT = {
 
 
 def limited(obj: DraftObject, switch: str, bounds: list[float], autolimits: bool, what: str = "") -> bool:
-    """Whether a limit is active; `auto` means that it is if a range is given.
+    """Return whether a limit is active; `auto` means active if a range is given.
 
     `what` is the prefix of the attributes (`ctrl` for ctrlrange and ctrllimited).
     """
@@ -100,7 +100,7 @@ def _joint_limits(joint: Joint, settings: Settings) -> None:
 
 
 def check_size(obj: DraftObject, kind: GeomType, size: list[float]) -> None:
-    """Check that the sizes that a geom type uses are positive; of a plane that is the third, its grid spacing."""
+    """Check that the sizes of a geom's type are positive; for a plane only the third, its grid spacing."""
     if kind == GeomType.PLANE:
         if size[2] <= 0:
             raise obj.error("the third size of a plane must be positive")
@@ -114,7 +114,7 @@ def check_size(obj: DraftObject, kind: GeomType, size: list[float]) -> None:
 def pose_from_fromto(
     obj: DraftObject, kind: GeomType, size: list[float]
 ) -> tuple[list[float], list[float], list[float]]:
-    """Position, orientation and size of a geom or site with `fromto`."""
+    """Return the position, orientation and size of a geom or site with `fromto`."""
     if kind not in _FROMTO_TYPES:
         raise obj.error("'fromto' needs a capsule, cylinder, ellipsoid or box")
     pos, quat, half = fromto_pose(obj)

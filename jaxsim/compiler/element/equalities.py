@@ -78,7 +78,7 @@ def _flex(draft: Draft, eq: Equality, tag: str) -> None:
 
 
 def _rigid(eq: Equality, tag: str) -> tuple[str, tuple[str, str | None], tuple[str, str]]:
-    """Kind, names and attributes of the objects of a connect or weld: two bodies at an anchor, or two sites."""
+    """Return kind, names and attributes of the objects of a connect or weld: two bodies at an anchor, or two sites."""
     own = eq.el.attrs
     by_site = "site1" in own or "site2" in own
     by_body = any(name in own for name in ("body1", "body2", "anchor", "relpose"))

@@ -19,7 +19,7 @@ _MESHES = (GeomType.MESH, GeomType.SDF)
 
 
 def link_geoms(draft: Draft) -> None:
-    """Find the mesh and height field that each geom names, and which geoms cannot collide."""
+    """Find the mesh and height field that each geom names, and the geoms that cannot collide."""
     for geom in draft.lists["geom"]:
         a = geom.attrs
         geom.type = GeomType(ENUMS["geom"][a["type"]])
@@ -33,7 +33,7 @@ def link_geoms(draft: Draft) -> None:
 
 
 def compile_geom(draft: Draft, geom: Geom, infer: bool) -> None:
-    """Compile one geom; `infer` says whether its mass and inertia are computed."""
+    """Compile one geom; `infer` is whether its mass and inertia are computed."""
     a = geom.attrs
     if a["condim"] not in (1, 3, 4, 6):
         raise geom.error(f"'condim' must be 1, 3, 4 or 6, not {a['condim']}")
@@ -61,13 +61,16 @@ def compile_geom(draft: Draft, geom: Geom, infer: bool) -> None:
 
 
 def _arrays(geom: Geom) -> MeshArrays:
-    """The compiled mesh of a geom that has one."""
+    """Return the compiled mesh of a geom that has one."""
     assert geom.mesh is not None
     return geom.mesh.arrays
 
 
 def _place_mesh(draft: Draft, geom: Geom, pos: list[float], quat: list[float], size: list[float]):
-    """Pose and size of a geom with a mesh: a mesh geom gets the mesh's frame, a primitive is fitted to the mesh."""
+    """Return the pose and size of a geom with a mesh.
+
+    A mesh geom gets the mesh's frame, a primitive is fitted to the mesh.
+    """
     mesh = _arrays(geom)
     center = [0.0] * 3
     if geom.type not in _MESHES:

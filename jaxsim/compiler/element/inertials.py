@@ -18,7 +18,7 @@ def write_inertials(spec: Spec) -> Spec:
     """Write inertias of an expanded spec as `inertial` elements where one set of settings cannot give them.
 
     Bodies of attached models keep the compiler settings of these models, and a file has only one set. The root's
-    settings become such that they leave explicit inertias unchanged. Changes the given spec and returns it.
+    settings change so that they leave explicit inertias unchanged. Changes the given spec and returns it.
     """
     ours = compiler_of(spec)
     foreign = [(e, e.compiler) for e in spec.root.all() if e.compiler is not None]

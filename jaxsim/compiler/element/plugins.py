@@ -1,4 +1,4 @@
-"""Plugins: the instances of a model, the objects that use them, their configuration, and the sizes that follow."""
+"""Plugins: the instances of a model, the objects that use them, their configuration, and derived sizes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _add(draft: Draft, instance: Instance) -> None:
 
 
 def _implicit(section: Element) -> Iterator[Element]:
-    """Elements that imply an instance of their own; of several in a geom or mesh only the first one does."""
+    """Return the elements that imply an instance of their own; of several in a geom or mesh only the first one does."""
     for el in section.all("plugin", "instance"):
         parent = el.parent
         assert parent is not None
@@ -57,7 +57,7 @@ def _implicit(section: Element) -> Iterator[Element]:
 
 
 def link_plugins(draft: Draft) -> None:
-    """Set the instance that each body, geom, mesh, actuator and sensor uses."""
+    """Set the instance of each body, geom, mesh, actuator and sensor."""
     by_element = {id(p.el): p for p in draft.lists["plugin"] if p.declared is None}
     for kind in _DRIVES:
         for obj in draft.lists[kind]:
@@ -71,7 +71,7 @@ def link_plugins(draft: Draft) -> None:
 
 
 def _element(obj: DraftObject) -> Element | None:
-    """The plugin element of an object, or None."""
+    """Return the plugin element of an object, or None."""
     if obj.kind in ("actuator", "sensor"):
         return obj.el if obj.el.tag == "plugin" else None
     if isinstance(obj, Body):
@@ -124,7 +124,7 @@ def _numeric_only(*names: str) -> Callable[[dict[str, str], Instance], str | Non
 
 
 def _sdf(*names: str) -> Callable[[dict[str, str], Instance], str | None]:
-    """A check that every written attribute begins with a number, and that `names` are numbers entirely."""
+    """Return a check that every written attribute begins with a number, and that `names` are entirely numbers."""
 
     def check(values: dict[str, str], instance: Instance) -> str | None:
         for name, text in values.items():
@@ -174,7 +174,7 @@ def _channels(values: dict[str, str]) -> int:
 
 
 def _list(text: str) -> list[float]:
-    """Numbers of a text split at single spaces; a word that is no number counts as zero."""
+    """Parse numbers of a text split at single spaces; a word that is not a number counts as zero."""
     return [leading_number(word) or 0.0 for word in text.split(" ")] if text else []
 
 
@@ -191,14 +191,14 @@ _CHECKS = {
 
 
 def sensor_dim(instance: Instance) -> int:
-    """Dimension of a plugin's sensor."""
+    """Return the dimension of a plugin's sensor."""
     values = {name: instance.config.get(name, "") for name in instance.plugin.attributes}
     size = [int(x) for x in _list(values["size"])]
     return _channels(values) * size[0] * size[1] if len(size) == 2 else 0
 
 
 def sdf_numbers(instance: Instance) -> tuple[float, ...]:
-    """Attributes of a signed distance field, with defaults filled in."""
+    """Return the attributes of a signed distance field, with defaults."""
     texts = [instance.config.get(name, "") for name in instance.plugin.attributes]
     found = [leading_number(text) for text in texts]
     return tuple(d if x is None else x for x, d in zip(found, instance.plugin.defaults, strict=True))

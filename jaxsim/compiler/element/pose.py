@@ -1,6 +1,6 @@
 """Poses of the compiler: quaternions and frames as plain lists of floats, composed in MuJoCo's order.
 
-Scalar Python on purpose: a model has a few hundred poses, each composed once, and arrays of three cost more than lists.
+This is scalar Python: a model has a few hundred poses, each composed once, and arrays of three cost more than lists.
 """
 
 import math
@@ -16,17 +16,17 @@ Vec = Sequence[float]
 
 
 def cross(a: Vec, b: Vec) -> list[float]:
-    """Cross product of two 3-vectors."""
+    """Compute the cross product of two 3-vectors."""
     return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 
 
 def add(a: Vec, b: Vec) -> list[float]:
-    """Sum of two vectors."""
+    """Return the sum of two vectors."""
     return [x + y for x, y in zip(a, b, strict=True)]
 
 
 def rotate(quat: Vec, vec: Vec) -> list[float]:
-    """The vector rotated by a unit quaternion."""
+    """Rotate the vector by a unit quaternion."""
     if quat[0] == 1 and not any(quat[1:]):
         return list(vec)
     u, w = quat[1:], quat[0]
@@ -35,30 +35,30 @@ def rotate(quat: Vec, vec: Vec) -> list[float]:
 
 
 def conjugate(quat: Vec) -> list[float]:
-    """The inverse of a unit quaternion."""
+    """Return the inverse of a unit quaternion."""
     return [quat[0], -quat[1], -quat[2], -quat[3]]
 
 
 def compose(pos: Vec, quat: Vec, childpos: Vec, childquat: Vec) -> tuple[list[float], list[float]]:
-    """The pose of a child, given in the frame (pos, quat), in the frame of the parent."""
+    """Compose the frame (pos, quat) of a parent with the pose of a child in it."""
     r = quat2mat(quat)
     moved = [r[3 * i] * childpos[0] + r[3 * i + 1] * childpos[1] + r[3 * i + 2] * childpos[2] for i in range(3)]
     return add(pos, moved), mul_quat(quat, childquat)
 
 
 def invert(pos: Vec, quat: Vec) -> tuple[list[float], list[float]]:
-    """The inverse of a pose."""
+    """Return the inverse of a pose."""
     back = conjugate(quat)
     return [-x for x in rotate(back, pos)], back
 
 
 def unit(vec: Vec) -> list[float]:
-    """The vector at unit length, unchanged if it is too short."""
+    """Normalise a vector, unless it is too short."""
     return normalize(list(vec))[0]
 
 
 def z_to_quat(vec: Vec) -> list[float]:
-    """The smallest rotation that takes the z axis to a unit vector."""
+    """Compute the smallest rotation of the z axis to a unit vector."""
     axis, sine = normalize(cross((0.0, 0.0, 1.0), vec))
     if sine < 1e-10:
         axis = [1.0, 0.0, 0.0]
@@ -68,7 +68,7 @@ def z_to_quat(vec: Vec) -> list[float]:
 
 
 def axes_to_quat(x: Vec, y: Vec, z: Vec) -> list[float]:
-    """Quaternion of the frame with these orthonormal axes, computed from its largest component."""
+    """Compute the quaternion of the frame with these orthonormal axes, from its largest component."""
     if x[0] + y[1] + z[2] > 0:
         w = 0.5 * math.sqrt(1 + x[0] + y[1] + z[2])
         quat = [w, 0.25 * (y[2] - z[1]) / w, 0.25 * (z[0] - x[2]) / w, 0.25 * (x[1] - y[0]) / w]
@@ -136,7 +136,7 @@ _RESOLVERS = {"axisangle": _axisangle, "xyaxes": _xyaxes, "zaxis": _zaxis, "eule
 
 
 def orientation(attrs: Mapping, degree: bool, sequence: str) -> list[float]:
-    """The quaternion of an element: its alternative orientation if it has one, else its `quat`, not normalised.
+    """Return the quaternion of an element: its alternative orientation if it has one, else its `quat`, not normalised.
 
     Raises ModelError for axes that are too short or parallel, angles that are infinite, or a bad `eulerseq`.
     """
@@ -147,10 +147,10 @@ def orientation(attrs: Mapping, degree: bool, sequence: str) -> list[float]:
 
 
 def same_vec(a: Vec, b: Vec) -> bool:
-    """Whether two positions are equal within FRAME_EPS."""
+    """Return whether two positions are equal within FRAME_EPS."""
     return all(abs(x - y) < FRAME_EPS for x, y in zip(a, b, strict=True))
 
 
 def same_quat(a: Vec, b: Vec) -> bool:
-    """Whether two orientations are equal within FRAME_EPS; a quaternion and its negative are equal."""
+    """Return whether two orientations are equal within FRAME_EPS; a quaternion and its negative are equal."""
     return same_vec(a, b) or all(abs(x + y) < FRAME_EPS for x, y in zip(a, b, strict=True))

@@ -117,7 +117,7 @@ def _check_numbers(sensor: Sensor) -> None:
 
 
 def _targets(sensor: Sensor, tag: str, kind: str | None) -> tuple[Target, Target]:
-    """Object and reference object of a sensor, from the attributes of its kind."""
+    """Return the object and reference object of a sensor, from the attributes of its kind."""
     a = sensor.attrs
     if kind is None:
         return None, None
@@ -169,7 +169,7 @@ def _find(draft: Draft, sensor: Sensor, target: Target) -> tuple[Any, ObjType]:
 
 
 def _bits(sensor: Sensor, words: str, fields: type[IntEnum]) -> int:
-    """Bit field of the words in `data`, which must be in MJCF's order."""
+    """Return the bit field of the words in `data`, which must be in MJCF's order."""
     value = sensor.attrs["data"]
     names = value.split() if isinstance(value, str) else list(value)
     order = [fields[name.upper()] for name in names]

@@ -37,7 +37,7 @@ _KRONROD_D = np.array(
 
 
 def volume(geomtype: G, size: Vec, shell: bool) -> float:
-    """Volume of a primitive, or the area of its surface for a shell; zero for planes."""
+    """Compute the volume of a primitive, or the area of its surface for a shell; zero for planes."""
     r, h, c = size
     if geomtype == G.SPHERE:
         return 4 * _PI * r * r if shell else 4 * _PI * r * r * r / 3
@@ -56,12 +56,12 @@ def volume(geomtype: G, size: Vec, shell: bool) -> float:
 
 
 def box_inertia(mass: float, half: Vec) -> Vec:
-    """Diagonal inertia of a solid box with these half sizes."""
+    """Compute the diagonal inertia of a solid box with these half sizes."""
     return ellipsoid_inertia(mass, half, 3)
 
 
 def ellipsoid_inertia(mass: float, size: Vec, divisor: float = 5) -> Vec:
-    """Diagonal inertia of a solid ellipsoid with these semi-axes."""
+    """Compute the diagonal inertia of a solid ellipsoid with these semi-axes."""
     xx, yy, zz = (s * s for s in size)
     return [mass * (yy + zz) / divisor, mass * (xx + zz) / divisor, mass * (xx + yy) / divisor]
 
@@ -102,7 +102,7 @@ def _cylinder(mass: float, size: Vec, shell: bool) -> Vec:
 def _ellipsoid(mass: float, size: Vec, shell: bool) -> Vec:
     if not shell:
         return ellipsoid_inertia(mass, size)
-    eps = 1e-6  # the shell is what an ellipsoid gains when its semi-axes grow by this
+    eps = 1e-6  # the shell is the growth of an ellipsoid whose semi-axes grow by this
     grown = [s + eps for s in size]
     inner, outer = (4 * _PI * s[0] * s[1] * s[2] / 3 for s in (size, grown))
     density = mass / (outer - inner)
@@ -135,13 +135,13 @@ _INERTIA = {
 
 
 def inertia(geomtype: G, size: Vec, mass: float, shell: bool) -> Vec:
-    """Diagonal inertia of a primitive; zeros for planes."""
+    """Compute the diagonal inertia of a primitive; zeros for planes."""
     rule = _INERTIA.get(geomtype)
     return rule(mass, size, shell) if rule else [0.0, 0.0, 0.0]
 
 
 def rbound(geomtype: G, size: Vec) -> float:
-    """Radius of the bounding sphere about the geom's centre; zero for planes."""
+    """Return the radius of the bounding sphere about the geom's centre; zero for planes."""
     x, y, z = size
     if geomtype == G.SPHERE:
         return x
@@ -157,7 +157,7 @@ def rbound(geomtype: G, size: Vec) -> float:
 
 
 def aabb(geomtype: G, size: Vec) -> Vec:
-    """Bounding box of a primitive in its own frame: centre, half sizes."""
+    """Return the bounding box of a primitive in its own frame: centre, half sizes."""
     x, y, z = size
     if geomtype == G.PLANE:
         return [0.0, 0.0, -MAXVAL / 2, MAXVAL, MAXVAL, MAXVAL / 2]
@@ -166,13 +166,13 @@ def aabb(geomtype: G, size: Vec) -> Vec:
 
 
 def semiaxes(geomtype: G, size: Vec) -> Vec:
-    """Semi-axes of the ellipsoid that replaces a geom in the fluid model."""
+    """Return the semi-axes of the ellipsoid that replaces a geom in the fluid model."""
     x, y, z = size
     return {G.SPHERE: [x, x, x], G.CAPSULE: [x, x, y + x], G.CYLINDER: [x, x, y]}.get(geomtype, [x, y, z])
 
 
 def _added_mass(d: np.ndarray) -> np.ndarray:
-    """Shape factors of added mass along the three axes of an ellipsoid with semi-axes `d`."""
+    """Compute the shape factors of added mass along the three axes of an ellipsoid with semi-axes `d`."""
     out = []
     for axes in (d, np.roll(d, -1), np.roll(d, -2)):
         inv = 1 / (axes * axes)
@@ -183,9 +183,9 @@ def _added_mass(d: np.ndarray) -> np.ndarray:
 
 
 def fluid(geomtype: G, size: Vec, coefs: Vec) -> Vec:
-    """The 12 numbers of geom_fluid: switch, five drag and lift coefficients, virtual mass and virtual inertia.
+    """Compute the 12 numbers of geom_fluid: switch, five drag and lift coefficients, virtual mass and virtual inertia.
 
-    Not finite for a shape without volume, as in MuJoCo.
+    They are not finite for a shape without volume, as in MuJoCo.
     """
     d = np.array(semiaxes(geomtype, size), np.float64)
     vol = 4.0 / 3.0 * _PI * d[0] * d[1] * d[2]

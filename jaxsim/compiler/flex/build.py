@@ -43,7 +43,7 @@ def compile_flexes(draft: Draft) -> None:
 
 
 def _rest_poses(draft: Draft) -> tuple[np.ndarray, np.ndarray]:
-    """Poses of all bodies in the world with every joint at rest."""
+    """Compute poses of all bodies in the world with every joint at rest."""
     pos, quat = [np.zeros(3)], [[1.0, 0.0, 0.0, 0.0]]
     for body in draft.lists["body"][1:]:
         assert body.parent is not None
@@ -75,7 +75,7 @@ def _compile(draft: Draft, obj: FlexObject, poses: tuple[np.ndarray, np.ndarray]
 
 
 def _read(obj: FlexObject) -> Flex:
-    """Flex with its sizes, vertices and elements from the attributes, checked."""
+    """Read a flex: sizes, vertices and elements from the attributes, checked."""
     a, dim = obj.attrs, obj.attrs["dim"]
     elements, vertex = _listed(obj, "element"), _listed(obj, "vertex")
     bodies, nodes = a["body"] or (), a["node"] or ()
@@ -186,9 +186,9 @@ def _place(obj: FlexObject, flex: Flex, poses: tuple[np.ndarray, np.ndarray]) ->
 
 
 def _lattice(obj: FlexObject, flex: Flex, poses) -> tuple[interpolation.Lattice, np.ndarray]:
-    """Lattice of nodes, and the axes of its frame.
+    """Return the lattice of nodes, and the axes of its frame.
 
-    A flexcomp leaves local positions of nodes and empty cells in the element's `derived`.
+    A flexcomp stores local positions of nodes and empty cells in the element's `derived`.
     """
     derived = obj.el.derived or {}
     flex.node = derived.get("node", np.zeros((len(flex.nodebody), 3)))
@@ -242,7 +242,7 @@ def _nodal_elasticity(obj: FlexObject, flex: Flex, lattice: interpolation.Lattic
 
 
 def _enclose(obj: FlexObject, flex: Flex) -> None:
-    """Set the bounding volume hierarchy of the elements; of a solid, only of elements in active layers."""
+    """Set the bounding volume hierarchy of the elements; for a solid, only of elements in active layers."""
     near = np.arange(len(flex.elem))
     if flex.dim == 3:
         near = np.flatnonzero(flex.topology.elemlayer < obj.contact["activelayers"])

@@ -25,7 +25,7 @@ _FACES_OF_EDGE = np.array([[2, 3], [1, 3], [2, 1], [1, 0], [0, 2], [0, 3]])
 
 
 def triangle_stiffness(x: np.ndarray, young: float, poisson: float, thickness: float) -> np.ndarray:
-    """Strain stiffness (n, 21) of triangles with corners x (n, 3, 3)."""
+    """Compute the strain stiffness (n, 21) of triangles with corners x (n, 3, 3)."""
     normal = cross(x[:, 1] - x[:, 0], x[:, 2] - x[:, 0])
     square = dot(normal, normal)
     area = np.where(square < EPS, 0.0, np.sqrt(square)) / 2
@@ -38,7 +38,7 @@ def triangle_stiffness(x: np.ndarray, young: float, poisson: float, thickness: f
 
 
 def tetrahedron_stiffness(x: np.ndarray, young: float, poisson: float) -> np.ndarray:
-    """Strain stiffness (n, 21) of tetrahedra with corners x (n, 4, 3)."""
+    """Compute the strain stiffness (n, 21) of tetrahedra with corners x (n, 4, 3)."""
     volume = dot(cross(x[:, 1] - x[:, 0], x[:, 2] - x[:, 0]), x[:, 3] - x[:, 0]) / 6
     corner = x[:, _FACES]
     area = cross(corner[:, :, 1] - corner[:, :, 0], corner[:, :, 2] - corner[:, :, 0])
@@ -47,7 +47,10 @@ def tetrahedron_stiffness(x: np.ndarray, young: float, poisson: float) -> np.nda
 
 
 def _strain(normals, scale: np.ndarray, weight: np.ndarray, young: float, poisson: float):
-    """The quadratic form from pairs of normals (n, e, 3); `scale` divides the basis, `weight` multiplies the moduli."""
+    """Compute the quadratic form from pairs of normals (n, e, 3).
+
+    `scale` divides the basis, `weight` multiplies the moduli.
+    """
     left, right = normals
     product = left[..., :, None] * right[..., None, :]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -64,13 +67,13 @@ def _strain(normals, scale: np.ndarray, weight: np.ndarray, young: float, poisso
 
 
 def _unit(vec: np.ndarray) -> np.ndarray:
-    """Vectors at unit length; those that are too short are unchanged."""
+    """Normalise vectors; those that are too short do not change."""
     square = dot(vec, vec)
     return np.where((square < EPS)[..., None], vec, vec / np.sqrt(np.where(square < EPS, 1.0, square))[..., None])
 
 
 def _cotangent(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """Cotangent of the angle at `a` in triangles a, b, c."""
+    """Compute the cotangent of the angle at `a` in triangles a, b, c."""
     one, two = b - a, c - a
     normal = cross(one, two)
     return dot(one, two) / np.sqrt(dot(normal, normal))
@@ -82,7 +85,7 @@ def _area(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def bending(x: np.ndarray, flap: np.ndarray, shear: float, thickness: float) -> np.ndarray:
-    """Bending stiffness (nedge, 17) of edges: flaps (nedge, 4) of vertices x (nvert, 3); zero on the border."""
+    """Compute bending stiffness (nedge, 17) of edges: flaps (nedge, 4) of vertices x (nvert, 3); zero on the border."""
     out = np.zeros((len(flap), BENDING_ENTRIES))
     inner = flap[:, 3] >= 0
     v = [x[flap[inner, k]] for k in range(4)]

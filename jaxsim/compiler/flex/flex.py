@@ -12,20 +12,20 @@ from jaxsim.compiler.flex.topology import Topology
 
 @dataclass
 class Flex:
-    """One flex while it is compiled.
+    """Data of one flex during compilation.
 
     Attributes:
         dim: dimension of its elements.
         order: degree of the interpolation from nodes, 0 without.
         cellcount: (3,) cells of the lattice of nodes.
-        rigid: all vertices are fixed in one body. centered: all lie in the centres of their bodies (nodes likewise).
+        rigid: all vertices are fixed in one body. centered: all are at the centres of their bodies (nodes likewise).
         body, nodebody: ids of the bodies of vertices and nodes; of a rigid flex one for all.
         vert, vert0, xpos: (nvert, 3) vertices in their bodies, in the box of the flex (from 0 to 1), in the world.
         node, node0: (nnode, 3) nodes in their bodies, in the frame of the lattice.
         size: (3,) half sizes of the box of the flex.
-        elem, topology: (nelem, dim + 1) vertices of the elements, and what follows from them.
+        elem, topology: (nelem, dim + 1) vertices of the elements, and their connectivity.
         cells: (ncell, nodes of a cell) nodes of each cell of the lattice.
-        texcoord, elemtexcoord: texture coordinates (n, 2) or None, and which of them the elements use, flat.
+        texcoord, elemtexcoord: texture coordinates (n, 2) or None, and their indices by element, flat.
         stiffness, bending: elastic coefficients, flat. bvh: boxes of the elements.
     """
 

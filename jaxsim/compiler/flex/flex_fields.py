@@ -58,7 +58,7 @@ def _attributes(draft: Draft, objects: list[FlexObject]) -> None:
 
 
 def _addresses(counts: list[int], empty: bool = True) -> np.ndarray:
-    """Start of each run; -1 for an empty one where `empty` is False."""
+    """Return the start of each run; -1 for an empty one if `empty` is False."""
     num = np.array(counts, np.int32)
     start = np.cumsum(num) - num
     return start.astype(np.int32) if empty else np.where(num > 0, start, -1).astype(np.int32)
@@ -83,7 +83,7 @@ def _vertices(v: dict, flexes: list[Flex]) -> None:
 
 
 def _elements(draft: Draft, objects: list[FlexObject]) -> None:
-    """Elements, edges, shells, layers, pairs, texture coordinates."""
+    """Set elements, edges, shells, layers, pairs, texture coordinates."""
     v, flexes = draft.values, [obj.flex for obj in objects]
     parts = [f.topology for f in flexes]
     number = {
@@ -156,7 +156,7 @@ class _DofChains:
         return list(range(first, first + int(self.values["body_dofnum"][body])))
 
     def all(self, body: int) -> list[int]:
-        """Dofs of the body and of its ancestors."""
+        """Return the dofs of the body and of its ancestors."""
         if body not in self.known:
             parent = self.bodies[body].parent
             own = self.own(body)
@@ -167,7 +167,10 @@ class _DofChains:
         return self.own(body) if self.simple(body) else self.all(body)
 
     def pair(self, one: int, two: int) -> list[int]:
-        """Columns of the difference of two points' Jacobians; simple bodies are listed one after the other."""
+        """Return the columns of the difference of two points' Jacobians.
+
+        Simple bodies are listed one after the other.
+        """
         if self.simple(one) and self.simple(two):
             return self.own(min(one, two)) + self.own(max(one, two))
         return sorted({*self.all(one), *self.all(two)})
@@ -178,7 +181,7 @@ def _moves(flex: Flex) -> bool:
 
 
 def _edge_rows(draft: Draft, flexes: list[Flex]) -> None:
-    """Pattern of flexedge_J.
+    """Set the pattern of flexedge_J.
 
     As in MuJoCo, nJfe counts the edges of every flex that moves, but only flexes on which a force or a constraint acts
     have rows, and rows after a flex without any start again at address 0.
@@ -202,7 +205,10 @@ def _edge_rows(draft: Draft, flexes: list[Flex]) -> None:
 
 
 def _vertex_rows(draft: Draft, flexes: list[Flex]) -> None:
-    """Edges at each vertex and pattern of flexvert_J (two rows for a vertex), of surfaces with vertex constraints."""
+    """Set the edges at each vertex and the pattern of flexvert_J, of surfaces with vertex constraints.
+
+    A vertex has two rows.
+    """
     v, chains = draft.values, _DofChains(draft)
     nvert = v["nflexvert"]
     near = [_neighbours(flex) if _moves(flex) else [] for flex in flexes]
@@ -247,7 +253,7 @@ def _check_plane(draft: Draft, flex: Flex) -> None:
 
 
 def _neighbours(flex: Flex) -> list[set[int]]:
-    """Bodies of each vertex and of the vertices that share an edge with it."""
+    """Return the bodies of each vertex and of the vertices that share an edge with it."""
     near = [{int(b)} for b in flex.body]
     for one, two in flex.topology.edge.tolist():
         near[one].add(int(flex.body[two]))
@@ -256,9 +262,9 @@ def _neighbours(flex: Flex) -> list[set[int]]:
 
 
 def _bandwidth(draft: Draft, flexes: list[Flex]) -> None:
-    """flex_bandwidth: greatest distance of coupled dofs of nodes, in the order in which flexes name the nodes.
+    """Set flex_bandwidth: largest distance of coupled dofs of nodes, in the order in which flexes name the nodes.
 
-    Inertia couples dofs along the tree, stiffness those of nodes of one cell.
+    Inertia couples dofs along the tree, stiffness couples dofs of nodes of one cell.
     """
     v, chains = draft.values, _DofChains(draft)
     bodies = [int(b) for f in flexes for b in f.nodebody]
@@ -277,7 +283,7 @@ def _bandwidth(draft: Draft, flexes: list[Flex]) -> None:
 
 
 def _cell_width(flex: Flex, chains: _DofChains, local: np.ndarray) -> int:
-    """Greatest distance of dofs of the nodes of one cell."""
+    """Return the largest distance of dofs of the nodes of one cell."""
     if not flex.interpolated:
         return 0
     positions = [local[chains.of(b)] for b in flex.nodebody.tolist()]

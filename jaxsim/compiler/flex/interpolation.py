@@ -33,19 +33,19 @@ class Lattice:
         return self.count * self.order + 1
 
     def index(self, at: np.ndarray) -> np.ndarray:
-        """Numbers of the nodes at lattice indices (..., 3)."""
+        """Return the node ids at lattice indices (..., 3)."""
         _, ny, nz = self.size
         return at[..., 0] * ny * nz + at[..., 1] * nz + at[..., 2]
 
     def steps(self, dims: int) -> np.ndarray:
-        """Indices of an element's nodes relative to its first, the last direction fastest."""
+        """Return indices of an element's nodes relative to its first, the last direction fastest."""
         return np.array(list(itertools.product(range(self.order + 1), repeat=dims)))
 
 
 def frame(lattice: Lattice) -> np.ndarray:
-    """Rotation (3, 3) whose rows are the directions of the lattice, from its first cell that is not empty.
+    """Return the rotation (3, 3) whose rows are the directions of the lattice, from its first cell that is not empty.
 
-    Raises ModelError where the directions are not at right angles.
+    Raises ModelError if the directions are not at right angles.
     """
     filled = np.argwhere(~lattice.empty) if lattice.empty is not None else np.zeros((0, 3), int)
     first = (filled[0] if len(filled) else np.zeros(3, int)) * lattice.order
@@ -60,18 +60,18 @@ def frame(lattice: Lattice) -> np.ndarray:
 
 
 def turn(points: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    """Points expressed in the frame whose axes are the rows of a rotation matrix."""
+    """Transform points to the frame whose axes are the rows of a rotation matrix."""
     return dot(points[:, None, :], axes[None, :, :])
 
 
 def cell_elements(lattice: Lattice) -> np.ndarray:
-    """Nodes (cells, nodes of a cell) of all cells."""
+    """Return the nodes (cells, nodes of a cell) of all cells."""
     cells = np.array(list(itertools.product(*map(range, lattice.count))))
     return lattice.index(cells[:, None] * lattice.order + lattice.steps(3))
 
 
 def face_elements(lattice: Lattice) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes (faces, nodes of a face) of the outer faces of a lattice, side by side, and their normal axes."""
+    """Return nodes (faces, nodes of a face) of the outer faces of a lattice, side by side, and their normal axes."""
     parts, normals = [], []
     for side in range(6):
         normal, slow, fast = _side_axes(side)
@@ -85,13 +85,13 @@ def face_elements(lattice: Lattice) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _side_axes(side: int) -> tuple[int, int, int]:
-    """Normal of a side of the box and the two axes in it, the slow one first."""
+    """Return the normal of a side of the box and the two axes in it, the slow one first."""
     normal = side // 2
     return normal, (normal + 1) % 3, (normal + 2) % 3
 
 
 def _quadrature(order: int) -> tuple[list[float], list[float]]:
-    """Points and weights of Gauss and Legendre on (0, 1), enough for products of two basis functions."""
+    """Return Gauss-Legendre points and weights on (0, 1), enough for products of two basis functions."""
     if order == 1:
         return [-0.5 / np.sqrt(3) + 0.5, 0.5 / np.sqrt(3) + 0.5], [0.5, 0.5]
     half = 0.5 / np.sqrt(3.0 / 5.0)
@@ -99,7 +99,7 @@ def _quadrature(order: int) -> tuple[list[float], list[float]]:
 
 
 def basis(s: float, order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Values and derivatives at s of the 1D basis functions of an element on (0, 1)."""
+    """Evaluate the 1D basis functions of an element on (0, 1) at s: values and derivatives."""
     if order == 1:
         return np.array([1 - s, s]), np.array([-1.0, 1.0])
     values = [2 * s * s - 3 * s + 1, 4 * (s - s * s), 2 * s * s - s]
@@ -107,7 +107,7 @@ def basis(s: float, order: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _gradients(order: int, dims: int) -> list[tuple[float, np.ndarray]]:
-    """At each point of the quadrature: its weight, and the gradients (nodes, dims) of all basis functions."""
+    """Return the weight and the gradients (nodes, dims) of all basis functions at each quadrature point."""
     points, weights = _quadrature(order)
     line = [basis(s, order) for s in points]
     out = []
@@ -126,7 +126,7 @@ def _gradients(order: int, dims: int) -> list[tuple[float, np.ndarray]]:
 
 
 def stiffness(size: np.ndarray, axes, order: int, la: float, mu: float, thickness: float | None = None) -> np.ndarray:
-    """Negative stiffness (3n, 3n) of an element of the given size along `axes`, as MuJoCo keeps it.
+    """Compute the negative stiffness (3n, 3n) of an element of the given size along `axes`, as in MuJoCo.
 
     The sums run in one fixed order, since modes of equal stiffness depend on the last bits.
     """
@@ -147,7 +147,7 @@ def stiffness(size: np.ndarray, axes, order: int, la: float, mu: float, thicknes
 
 
 def _double_product(gradient_xyz: np.ndarray) -> np.ndarray:
-    """Inner product (n, 3, n, 3) of the symmetric strains that unit displacements of two nodes make."""
+    """Compute inner products (n, 3, n, 3) of the symmetric strains due to unit displacements of two nodes."""
     n = len(gradient_xyz)
     strain = np.zeros((n, 3, 3, 3))  # node, direction of the displacement, then the strain
     for k in range(3):
@@ -162,7 +162,7 @@ def _double_product(gradient_xyz: np.ndarray) -> np.ndarray:
 
 
 def lattice_stiffness(lattice: Lattice, young: float, poisson: float, shell: bool, thickness: float, modes: bool):
-    """Stiffness matrices of all elements, flat; with `modes`, the strain modes of each element instead."""
+    """Return stiffness matrices of all elements, flat; with `modes`, the strain modes of each element instead."""
     if shell:
         elements, normals = face_elements(lattice)
         la = young * poisson / (1.0 - poisson * poisson)
@@ -189,7 +189,7 @@ def lattice_stiffness(lattice: Lattice, young: float, poisson: float, shell: boo
 
 
 def eigen(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues and eigenvectors (columns) by cyclic Jacobi rotations, in the order in which they come out."""
+    """Compute eigenvalues and eigenvectors (columns) by cyclic Jacobi rotations, without sorting."""
     a, n = matrix.copy(), len(matrix)
     vectors = np.eye(n)
     for _ in range(200):
@@ -203,7 +203,7 @@ def eigen(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _rotate(a: np.ndarray, vectors: np.ndarray, p: int, q: int) -> None:
-    """One Jacobi rotation that makes a[p, q] zero, in place."""
+    """Apply one Jacobi rotation that makes a[p, q] zero, in place."""
     apq, app, aqq = a[p, q], a[p, p], a[q, q]
     tau = (aqq - app) / (2.0 * apq)
     t = (1.0 if tau >= 0 else -1.0) / (abs(tau) + np.sqrt(1.0 + tau * tau))
@@ -220,7 +220,7 @@ def _rotate(a: np.ndarray, vectors: np.ndarray, p: int, q: int) -> None:
 
 
 def _rigid_motions(nodes: np.ndarray) -> np.ndarray:
-    """Orthonormal rigid motions (6, 3n) of nodes (n, 3): translations, rotations about their centre."""
+    """Compute the orthonormal rigid motions (6, 3n) of nodes (n, 3): translations, rotations about their centre."""
     n = len(nodes)
     arm = nodes - np.add.accumulate(nodes, axis=0)[-1] / n
     motion = np.zeros((6, n, 3))
@@ -237,7 +237,7 @@ def _rigid_motions(nodes: np.ndarray) -> np.ndarray:
 
 
 def _modes(values: np.ndarray, vectors: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-    """Number of modes that strain an element, then each mode scaled by the square root of its stiffness."""
+    """Return the number of modes that strain an element, then each mode scaled by the square root of its stiffness."""
     n = len(values)
     rigid = _rigid_motions(nodes)
     out = np.zeros(n * n)
@@ -254,10 +254,10 @@ def _modes(values: np.ndarray, vectors: np.ndarray, nodes: np.ndarray) -> np.nda
 
 
 def shell_bending(lattice: Lattice, young: float, poisson: float, thickness: float) -> np.ndarray:
-    """Bending data of a shell, flat: the number of edges between faces, then ten numbers for each edge.
+    """Compute bending data of a shell, flat: the number of edges between faces, then ten numbers for each edge.
 
-    These are both faces, the middle of the edge in the coordinates of each, stiffness, and the difference of the unit
-    normals at rest.
+    The numbers are both faces, the middle of the edge in the coordinates of each, stiffness, and the difference of the
+    unit normals at rest.
     """
     modulus = young * thickness * thickness * thickness / (12.0 * (1.0 - poisson * poisson))
     elements, _ = face_elements(lattice)
@@ -273,7 +273,10 @@ def shell_bending(lattice: Lattice, young: float, poisson: float, thickness: flo
 
 
 def _edge_frame(lattice: Lattice, element: np.ndarray, at: tuple[float, float]):
-    """Unit normal of a face at the middle of an edge, length along the edge and across it; None where there is none."""
+    """Compute the unit normal of a face at the middle of an edge, and its length along the edge and across it.
+
+    Returns None if there is no normal.
+    """
     (v0, d0), (v1, d1) = basis(at[0], lattice.order), basis(at[1], lattice.order)
     nodes = lattice.nodes[element]
     tangents = [(np.outer(a, b).ravel()[:, None] * nodes).sum(axis=0) for a, b in ((d0, v1), (v0, d1))]
@@ -291,7 +294,7 @@ def _length(vec: np.ndarray) -> float:
 
 
 def _face_pairs(lattice: Lattice) -> list[tuple[int, int, tuple[float, float], tuple[float, float]]]:
-    """Pairs of faces with a common edge, each once, and the middle of the edge in the coordinates of both."""
+    """Return pairs of faces with a common edge, each once, and the middle of the edge in the coordinates of both."""
     counts = [[lattice.count[a] for a in _side_axes(side)[1:]] for side in range(6)]
     first = np.cumsum([0] + [a * b for a, b in counts])
     pairs = []
@@ -308,7 +311,7 @@ def _face_pairs(lattice: Lattice) -> list[tuple[int, int, tuple[float, float], t
 
 
 def _neighbour(lattice: Lattice, counts, side: int, quad: tuple[int, ...], along: int, step: int):
-    """The face beyond an edge: its side, its index there, and the middle of the edge in its coordinates."""
+    """Return the face beyond an edge: its side, its index there, and the middle of the edge in its coordinates."""
     moved = list(quad)
     moved[along] += step
     if 0 <= moved[along] < counts[side][along]:

@@ -25,8 +25,8 @@ class Topology:
         flap: (nedge, 4) for triangles: the vertices of each edge in the orientation of its first triangle, then the
             vertices opposite to it in its first and last triangle, -1 if there is only one; (0, 4) otherwise.
         shell: (nshell, dim) fragments that belong to one element only.
-        elemlayer: (nelem,) in 3D how many elements lie between an element and the border, else zero.
-        evpair: (nevpair, 2) element and opposite vertex of a neighbour, where one of the two lies on the border.
+        elemlayer: (nelem,) in 3D the number of elements between an element and the border, else zero.
+        evpair: (nevpair, 2) element and opposite vertex of a neighbour, if one of the two is on the border.
     """
 
     edge: np.ndarray
@@ -38,7 +38,7 @@ class Topology:
 
 
 def topology(elem: np.ndarray) -> Topology:
-    """Connectivity of elements (nelem, dim + 1)."""
+    """Compute the connectivity of elements (nelem, dim + 1)."""
     dim = elem.shape[1] - 1
     edge, elemedge = _edges(elem)
     flap = _flaps(elem, elemedge, len(edge)) if dim == 2 else np.zeros((0, 4), np.int64)
@@ -67,7 +67,7 @@ def _flaps(elem: np.ndarray, elemedge: np.ndarray, nedge: int) -> np.ndarray:
     _, first = np.unique(flat, return_index=True)
     last = len(flat) - 1 - np.unique(flat[::-1], return_index=True)[1]
     ends = elem[:, LOCAL_EDGES[2]].reshape(-1, 2)
-    opposite = elem.ravel()  # the edges of a triangle are numbered by the corner that they leave out
+    opposite = elem.ravel()  # edges of a triangle are numbered by the opposite corner
     flap[:, :2], flap[:, 2] = ends[first], opposite[first]
     shared = last != first
     flap[shared, 3] = opposite[last[shared]]
@@ -75,7 +75,7 @@ def _flaps(elem: np.ndarray, elemedge: np.ndarray, nedge: int) -> np.ndarray:
 
 
 def _fragments(elem: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All fragments, sorted: vertices in increasing order, elements, and vertices in outward orientation."""
+    """Return all fragments, sorted: vertices in increasing order, elements, and vertices in outward orientation."""
     dim = elem.shape[1] - 1
     oriented = elem[:, _FRAGMENTS[dim]].reshape(-1, dim)
     owner = np.repeat(np.arange(len(elem)), dim + 1)
@@ -85,7 +85,7 @@ def _fragments(elem: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _layers(border: np.ndarray, joined: np.ndarray) -> np.ndarray:
-    """Distance of each element from the border, nelem + 1 if no path leads there."""
+    """Compute the distance of each element from the border, nelem + 1 if no path leads there."""
     layer = np.where(border, 0, len(border) + 1)
     while True:
         near = np.minimum(layer[joined[:, 0]], layer[joined[:, 1]]) + 1

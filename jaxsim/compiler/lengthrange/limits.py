@@ -1,4 +1,4 @@
-"""Accelerations under joint limits, tendon limits and joint couplings, in numpy, for many motions of one model."""
+"""Accelerations under joint limits, tendon limits and joint couplings, in NumPy, for many motions of one model."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class ConstraintRows(NamedTuple):
     """Constraint rows: lower, then upper limits of joints and of tendons, then couplings of joints.
 
     Attributes:
-        joint, tendon: what is limited: joints by dof, tendons by index among the limited ones.
-        first, second: dofs of each coupling; `second` is -1 where the first joint is held at a constant.
+        joint, tendon: the limited objects: joints by dof, tendons by index among the limited ones.
+        first, second: dofs of each coupling; `second` is -1 if the first joint is held at a constant.
         polynomial: (neq, 5) coefficients of the couplings. qpos0: (nv,) reference positions by dof.
         sign, bound: a limit's position is `sign * (length - bound)`.
-        margin: a row can act where its position is below it; infinite for couplings.
+        margin: a row can act if its position is below it; infinite for couplings.
         solimp: (k, 5) impedance. gains: (k, 2) stiffness and damping. diag: (k,) approximate inverse inertia.
     """
 
@@ -39,7 +39,7 @@ class ConstraintRows(NamedTuple):
 
 
 def make_constraint_rows(m: Model, tendons: np.ndarray) -> ConstraintRows:
-    """Constraint rows of a model with these limited tendons."""
+    """Return the constraint rows of a model with these limited tendons."""
     joint, eq = np.flatnonzero(m.jnt_limited), np.flatnonzero(m.eq_active0)
     first = m.jnt_dofadr[m.eq_obj1id[eq]]
     second = np.where(m.eq_obj2id[eq] >= 0, m.jnt_dofadr[m.eq_obj2id[eq]], -1)
@@ -75,10 +75,10 @@ def constrained_acceleration(
     length: np.ndarray,
     moment: np.ndarray,
 ) -> np.ndarray:
-    """Accelerations (n, nv) that minimise the constraint cost.
+    """Compute accelerations (n, nv) that minimise the constraint cost.
 
     Args:
-        rows: what is limited and coupled.
+        rows: limits and couplings.
         mass, free: inertia matrices (n, nv, nv), and accelerations (n, nv) without constraints.
         q, v: positions of hinges and slides by dof, and velocities, (n, nv).
         length, moment: of the limited tendons, (n, k) and (n, k, nv).
@@ -96,7 +96,7 @@ def constrained_acceleration(
 def _positions(
     rows: ConstraintRows, q: np.ndarray, length: np.ndarray, moment: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Position (n, k) and Jacobian (n, k, nv) of all rows."""
+    """Compute the position (n, k) and Jacobian (n, k, nv) of all rows."""
     n, nv = q.shape
     one = np.eye(nv)
     limit = rows.sign * (np.concatenate([q[:, rows.joint], length[:, rows.tendon]], axis=1) - rows.bound)
@@ -122,7 +122,7 @@ def _minimize(
     near: np.ndarray,
     v: np.ndarray,
 ) -> np.ndarray:
-    """Accelerations at the minimum of the convex constraint cost, by Newton's method from `free`."""
+    """Find accelerations at the minimum of the convex constraint cost, by Newton's method from `free`."""
     n, k = pos.shape
     limits = len(rows.sign)
     depth = pos - np.where(np.isinf(rows.margin), 0, rows.margin)
@@ -133,7 +133,7 @@ def _minimize(
     force = (mass @ free[..., None])[..., 0]
 
     def acting(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Residuals of the rows, and the weights of those that act."""
+        """Return the residuals of the rows, and the weights of the active ones."""
         residual = (jac @ a[..., None])[..., 0] - aref
         return residual, np.where(two_sided | (residual < 0), weight, 0)
 

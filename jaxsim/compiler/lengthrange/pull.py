@@ -1,7 +1,7 @@
-"""Simulation of actuators pulled both ways, in numpy: smooth dynamics with limits and joint couplings.
+"""Simulation of actuators pulled both ways, in NumPy: smooth dynamics with limits and joint couplings.
 
 Each motion (an actuator and a direction) is an entry of the first axis, and a step is some hundred operations on all
-motions. The package's docstring says why the dynamics are written here once more.
+motions. The package's docstring explains why the dynamics are implemented here again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _AXES = np.arange(3)
 
 
 def can_pull(m: Model, ids: list[int]) -> bool:
-    """Whether `pull` covers the model: actuators of scalar joints and tendons, limits and couplings of joints."""
+    """Return whether `pull` supports the model.
+
+    It supports actuators of scalar joints and tendons, limits and couplings of joints.
+    """
     scalar = np.isin(m.jnt_type, _SCALAR)
     by_joint = np.isin(m.actuator_trntype[ids], (TrnType.JOINT, TrnType.JOINTINPARENT))
     joint = np.where(by_joint, m.actuator_trnid[ids, 0], -1)
@@ -40,7 +43,7 @@ def can_pull(m: Model, ids: list[int]) -> bool:
 
 
 class MovingLinks(NamedTuple):
-    """Moving frames (link 0 is the world, link j + 1 follows joint j) and what is fixed in them.
+    """Moving frames (link 0 is the world, link j + 1 follows joint j) and the objects fixed in them.
 
     Attributes:
         jumps: ancestors of all links for each round of pointer jumping.
@@ -85,7 +88,7 @@ class BodyInertias(NamedTuple):
 class LinkPoses(NamedTuple):
     """Global frames of links (n, nlinks, 4, 4), points (n, k, 3), dof axes (n, nv, 6), geoms' matrices (n, g, 3, 3).
 
-    An axis is the motion about the world's origin that a unit velocity of the dof makes, angular part first.
+    An axis is the motion about the world's origin due to a unit velocity of the dof, angular part first.
     """
 
     frames: np.ndarray
@@ -95,9 +98,10 @@ class LinkPoses(NamedTuple):
 
 
 def pull(m: Model, ids: list[int], steps: int, dt: float, options: dict) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths (k, 2, steps) of actuators pulled to their shorter and longer ends, and which motions diverged (k, 2).
+    """Simulate actuators pulled to both ends; return lengths (k, 2, steps), and the mask of diverged motions (k, 2).
 
-    `m` is a host model for which `can_pull` holds, with the time step and the flags of the search.
+    The ends are the shorter, then the longer one. `m` is a host model for which `can_pull` holds, with the time step
+    and the flags of the search.
     """
     motors = np.repeat(ids, 2)
     n, limited = len(motors), np.flatnonzero(m.tendon_limited)
@@ -139,14 +143,14 @@ def _norm(x: np.ndarray) -> np.ndarray:
 
 
 def _pose(pos: Array | np.ndarray, quat: Array | np.ndarray) -> np.ndarray:
-    """Homogeneous transformations (..., 4, 4)."""
+    """Return homogeneous transformations (..., 4, 4)."""
     out = np.zeros((*pos.shape[:-1], 4, 4))
     out[..., :3, :3], out[..., :3, 3], out[..., 3, 3] = quat_to_mat(quat), pos, 1
     return out
 
 
 def _make_links(m: Model) -> tuple[MovingLinks, BodyInertias]:
-    """Links of a model, and the inertias of the bodies in them."""
+    """Return the links of a model, and the inertias of the bodies in them."""
     link, parent = np.zeros(m.nbody, int), np.zeros(m.njnt + 1, int)
     poses, fixed = _pose(m.body_pos, m.body_quat), np.tile(np.eye(4), (m.njnt, 1, 1))
     for b in range(1, m.nbody):
@@ -189,7 +193,7 @@ def _make_links(m: Model) -> tuple[MovingLinks, BodyInertias]:
 
 
 def _joint_terms(m: Model, fixed: np.ndarray) -> np.ndarray:
-    """`MovingLinks.joint_terms`, given the frames (njnt, 4, 4) before the joints in the links before them."""
+    """Return `MovingLinks.joint_terms`, given the frames (njnt, 4, 4) before the joints in the links before them."""
     skew = np.cross(m.jnt_axis[:, None, :], np.eye(3)).swapaxes(1, 2)
     sine, cosine, shift = np.zeros((3, m.njnt, 4, 4))
     for part, turn in ((sine, skew), (cosine, skew @ skew)):
@@ -200,7 +204,7 @@ def _joint_terms(m: Model, fixed: np.ndarray) -> np.ndarray:
 
 
 def _link_poses(m: Model, links: MovingLinks, q: np.ndarray) -> LinkPoses:
-    """Global poses of links, points, dof axes and geoms at positions q (n, nq)."""
+    """Compute the global poses of links, points, dof axes and geoms at positions q (n, nq)."""
     hinge, slide = m.jnt_type == JointType.HINGE, m.jnt_type == JointType.SLIDE
     move = q[:, m.jnt_qposadr] - m.qpos0[m.jnt_qposadr]
     turn, shift = np.where(hinge, move, 0), np.where(slide, move, 0)
@@ -230,7 +234,7 @@ def _link_poses(m: Model, links: MovingLinks, q: np.ndarray) -> LinkPoses:
 
 
 def _integrate(m: Model, q: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """Positions (n, nq) after a displacement (n, nv) in the tangent space."""
+    """Compute positions (n, nq) after a displacement (n, nv) in the tangent space."""
     if m.nq == m.nv:  # no quaternions
         return q + change
     q, joints = q.copy(), tables.joint_coordinates(m)
@@ -242,7 +246,7 @@ def _integrate(m: Model, q: np.ndarray, change: np.ndarray) -> np.ndarray:
 def _dynamics(
     m: Model, links: MovingLinks, inertias: BodyInertias, poses: LinkPoses, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Inertia matrices (n, nv, nv) and bias forces (n, nv), from the 6D velocities of the moving bodies."""
+    """Compute the inertia matrices (n, nv, nv) and bias forces (n, nv), from the 6D velocities of the moving bodies."""
     n, k = len(v), len(inertias.link)
     # Maps a motion about the world's origin to a body's linear velocity at its centre of mass and to its angular
     # velocity in its inertial frame.

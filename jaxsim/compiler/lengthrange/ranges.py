@@ -1,4 +1,4 @@
-"""Length ranges of actuators, taken from limits where these hold, else found by pulling to both ends."""
+"""Length ranges of actuators, from limits if there are any, else found by pulling to both ends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_STEPS = 1_000_000
 
 
 def _actuators_to_range(draft: Draft, m: Model) -> list[int]:
-    """Actuators whose range the compiler's `lengthrange` element selects and the file does not give."""
+    """Return the actuators whose range the compiler's `lengthrange` element selects and the file does not give."""
     options = draft.lengthrange
     muscle = (m.actuator_gaintype == GainType.MUSCLE) | (m.actuator_biastype == BiasType.MUSCLE)
     user = (m.actuator_gaintype == GainType.USER) | (m.actuator_biastype == BiasType.USER)
@@ -39,7 +39,7 @@ def _actuators_to_range(draft: Draft, m: Model) -> list[int]:
 
 
 def set_length_ranges(draft: Draft, m: Model) -> Model:
-    """`m` with actuator_lengthrange filled in where the compiler's `lengthrange` element requires it."""
+    """Set actuator_lengthrange as the compiler's `lengthrange` element requires."""
     ranges = m.actuator_lengthrange.copy()
     ids = _actuators_to_range(draft, m)
     if not ids:
@@ -55,7 +55,7 @@ def set_length_ranges(draft: Draft, m: Model) -> Model:
 
 
 def _range_of_target(m: Model, i: int) -> np.ndarray | None:
-    """Range of the limited joint or tendon that the actuator moves; None where there is no such limit.
+    """Return the range of the limited joint or tendon that the actuator moves; None without a limit.
 
     As in MuJoCo, the target is entry i of the flattened `actuator_trnid` (nu, 2), which belongs to actuator i // 2.
     """
@@ -69,9 +69,9 @@ def _range_of_target(m: Model, i: int) -> np.ndarray | None:
 
 
 def _pull(draft: Draft, m: Model, ids: list[int]) -> np.ndarray:
-    """Ranges (k, 2) found by pulling each actuator to both ends and watching its length settle.
+    """Find ranges (k, 2) by pulling each actuator to both ends until its length settles.
 
-    Raises ModelError where the motion is unstable, the range empty, or the length does not settle.
+    Raises ModelError if the motion is unstable, the range empty, or the length does not settle.
     """
     options = draft.lengthrange
     dt = options["timestep"] if options["timestep"] > 0 else float(m.opt.timestep)
@@ -103,9 +103,9 @@ def _pull(draft: Draft, m: Model, ids: list[int]) -> np.ndarray:
 
 
 def pull_by_engine(m: Model, ids: list[int], steps: int, dt: float, options: dict) -> tuple[np.ndarray, np.ndarray]:
-    """Simulate pulling with the engine's own step, for any model; returns what `pull` returns.
+    """Simulate pulling with the engine's own step, for any model; results as in `pull`.
 
-    Most of the time goes into XLA's compilation.
+    Most of the time is XLA's compilation.
     """
     slow = float(np.exp(-dt / max(0.01, options["timeconst"])))
 

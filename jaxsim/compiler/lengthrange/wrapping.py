@@ -1,4 +1,4 @@
-"""Lengths of actuators and tendons and their derivatives, in numpy, for many motions of one model at once."""
+"""Lengths of actuators and tendons and their derivatives, in NumPy, for many motions of one model at once."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from jaxsim.math.safe import norm, normalize
 
 
 class LengthTerms(NamedTuple):
-    """Terms of the lengths that are measured: of each motion's actuator, then of each motion's limited tendons.
+    """Terms of the measured lengths: of each motion's actuator, then of each motion's limited tendons.
 
-    A length is linear in positions by dof, plus the lengths of tendon pieces between two points, some of which may
-    wrap around a geom.
+    A length is linear in positions by dof, plus the lengths of tendon pieces between two points, some of which may wrap
+    around a geom.
 
     Attributes:
         row_motion: (k,) motion of each length. linear: (k, nv) its linear part.
-        motion: (n,) motion of each piece. ends: (2, n) points between which it runs.
+        motion: (n,) motion of each piece. ends: (2, n) its end points.
         change: (n, nv) dofs that move the second end, less those that move the first.
         share: (n,) gear, divided by the divisor of a pulley.
         wrapping: (w,) pieces that may wrap. geom_change: (w, nv) dofs that move the geom, less those that move the
@@ -51,14 +51,14 @@ class LengthTerms(NamedTuple):
 
 
 def wrapped_geoms(m: Model) -> np.ndarray:
-    """Ids of the geoms that tendons wrap around."""
+    """Return the ids of the geoms that tendons wrap around."""
     return np.unique(m.wrap_objid[np.isin(m.wrap_type, (WrapType.SPHERE, WrapType.CYLINDER))])
 
 
 def make_length_terms(
     m: Model, motors: np.ndarray, limited: np.ndarray, mask: np.ndarray, links: np.ndarray, first: int
 ) -> LengthTerms:
-    """Terms of the lengths of these actuators and tendons.
+    """Return the terms of the lengths of these actuators and tendons.
 
     Args:
         m: the model.
@@ -111,7 +111,7 @@ def make_length_terms(
 
 
 def _fixed(m: Model) -> np.ndarray:
-    """Jacobian (ntendon, nv) of fixed tendons, which are sums of joint positions."""
+    """Return the Jacobian (ntendon, nv) of fixed tendons, which are sums of joint positions."""
     out = np.zeros((m.ntendon, m.nv))
     tendon = np.repeat(np.arange(m.ntendon), m.tendon_num)
     wrap = np.concatenate([a + np.arange(n) for a, n in zip(m.tendon_adr, m.tendon_num, strict=True)] or [[]]).astype(
@@ -125,12 +125,12 @@ def _fixed(m: Model) -> np.ndarray:
 def lengths_and_jacobian(
     s: LengthTerms, q: np.ndarray, axes: np.ndarray, points: np.ndarray, mats: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths (k,) and their Jacobian (k, nv).
+    """Compute lengths (k,) and their Jacobian (k, nv).
 
     Args:
         s: terms of the lengths.
         q: (n, nv) positions of hinges and slides, by dof.
-        axes: (n, nv, 6) motion about the world's origin that each dof makes, angular first.
+        axes: (n, nv, 6) motion about the world's origin due to each dof, angular first.
         points: (n, npoints, 3), global.
         mats: (n, ngeoms, 3, 3) of the geoms that can be wrapped around.
     """
@@ -153,7 +153,7 @@ def lengths_and_jacobian(
 
 
 def _split_at_wraps(s: LengthTerms, points: np.ndarray, mats: np.ndarray, start: np.ndarray, end: np.ndarray) -> tuple:
-    """Starts, ends, changes, shares and arc lengths of the straight parts.
+    """Return starts, ends, changes, shares and arc lengths of the straight parts.
 
     There is one part for each piece, then a second part for each piece in `wrapping`, from the geom to the end.
     """

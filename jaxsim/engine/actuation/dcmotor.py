@@ -1,7 +1,7 @@
-"""DC motors: a voltage (or a controller that makes one), current, temperature and friction with up to five states.
+"""DC motors: voltage (or a controller that sets it), current, temperature and friction with up to five states.
 
-The states of a motor stand in `act` in a fixed order (slew, integral, temperature, bristle, current); which of them
-there are follows from its parameters, so that their places are computed. All functions act on all motors at once.
+The states of a motor have a fixed order in `act` (slew, integral, temperature, bristle, current); its parameters decide
+which of them exist, so that their addresses are computed. All functions act on all motors at once.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ SLEW, INTEGRAL, TEMPERATURE, BRISTLE, CURRENT = range(STATES)
 
 
 class Roles(NamedTuple):
-    """What each of the motors is a DC motor by, static masks (k,): its dynamics, its gain, its bias."""
+    """Masks (k,) of the roles of a motor as a DC motor, static: its dynamics, its gain, its bias."""
 
     dynamics: np.ndarray
     gain: np.ndarray
@@ -29,14 +29,14 @@ class Roles(NamedTuple):
 
 @per_structure
 def motors(m) -> np.ndarray:
-    """Ids of the actuators that are DC motors by any of dynamics, gain and bias."""
+    """Return the ids of the actuators that are DC motors by any of dynamics, gain and bias."""
     kinds = (m.actuator_dyntype == DynType.DCMOTOR, m.actuator_gaintype == GainType.DCMOTOR)
     return np.flatnonzero(kinds[0] | kinds[1] | (m.actuator_biastype == BiasType.DCMOTOR))
 
 
 @per_structure
 def roles(m) -> Roles:
-    """The roles of the motors."""
+    """Return the roles of the motors."""
     ids = motors(m)
     return Roles(
         m.actuator_dyntype[ids] == DynType.DCMOTOR,
@@ -47,7 +47,7 @@ def roles(m) -> Roles:
 
 @per_structure
 def _addresses(m) -> np.ndarray:
-    """Addresses in `act` of the states of each motor, padded with -1: (k, 5)."""
+    """Return the addresses in `act` of the states of each motor, padded with -1: (k, 5)."""
     ids = motors(m)
     place = np.arange(STATES)
     return np.where(place < m.actuator_actnum[ids][:, None], m.actuator_actadr[ids][:, None] + place, -1)
@@ -88,7 +88,7 @@ class Motor(NamedTuple):
 
 
 def read(m: Model, d: Data) -> Motor:
-    """The motors of a state."""
+    """Read the motors of a state."""
     ids = motors(m)
     xp = xp_of(m.actuator_gainprm, d.act)
     gain, dyn, bias = (take(x, ids).T for x in (m.actuator_gainprm, m.actuator_dynprm, m.actuator_biasprm))
@@ -108,7 +108,7 @@ def _hot_resistance(p: Motor) -> Array:
 
 
 def _voltage(p: Motor, ctrl: Array) -> Array:
-    """Output of the controller, or the control itself, within the limits of the supply."""
+    """Return the output of the controller, or the control itself, within the limits of the supply."""
     xp = xp_of(ctrl, p.kp)
     integral = p.state[:, INTEGRAL]
     position = p.kp * (ctrl - p.length) + p.ki * integral - p.kd * p.velocity
@@ -126,14 +126,14 @@ def _bristle_decay(p: Motor) -> Array:
 
 
 def slewed_control(p: Motor, ctrl: Array, h: Array) -> Array:
-    """The control, no further from that of the step before than the slew rate allows."""
+    """Limit the change of the control since the previous step by the slew rate."""
     xp = xp_of(ctrl, p.slew)
     before, room = p.state[:, SLEW], p.slew * h
     return xp.where(p.present[:, SLEW], xp.minimum(xp.maximum(ctrl, before - room), before + room), ctrl)
 
 
 def rates(m: Model, p: Motor, ctrl: Array) -> Array:
-    """Rates of the five states (k, 5) for slewed controls; those of states that are not there mean nothing."""
+    """Compute the rates of the five states (k, 5) for slewed controls; those of absent states have no meaning."""
     xp = xp_of(ctrl, p.kp)
     h = m.opt.timestep
     integral = p.state[:, INTEGRAL]
@@ -154,7 +154,7 @@ def rates(m: Model, p: Motor, ctrl: Array) -> Array:
 
 
 def next_states(m: Model, p: Motor, rate: Array) -> Array:
-    """The five states (k, 5) one time step on."""
+    """Advance the five states (k, 5) by one time step."""
     xp = xp_of(rate, p.kp)
     h = m.opt.timestep
     new = p.state + h * rate
@@ -170,7 +170,7 @@ def next_states(m: Model, p: Motor, rate: Array) -> Array:
 
 
 def to_act(m: Model, p: Motor, states: Array) -> tuple[np.ndarray, Array]:
-    """Addresses in `act` of all states of motor dynamics, and the values of (k, 5) states there."""
+    """Return the addresses in `act` of all states of motor dynamics, and their values from (k, 5) states."""
     address = np.where(roles(m).dynamics[:, None], _addresses(m), -1)
     values = xp_of(states).where(p.where, states[:, :, None], 0).sum(1)
     flat = np.flatnonzero(address.reshape(-1) >= 0)
@@ -178,28 +178,28 @@ def to_act(m: Model, p: Motor, states: Array) -> tuple[np.ndarray, Array]:
 
 
 def from_act(m: Model, p: Motor, act_dot: Array) -> Array:
-    """Rates of the five states (k, 5) from `act_dot`, zero for those that are not there."""
+    """Return the rates of the five states (k, 5) from `act_dot`, zero for absent states."""
     return xp_of(act_dot).where(p.where, take_or_zero(act_dot, _addresses(m))[:, None], 0).sum(-1)
 
 
 def gain(p: Motor) -> Array:
-    """Force (k,) for unit current where that is a state, else for unit voltage."""
+    """Return the force (k,) for unit current if the current is a state, else for unit voltage."""
     xp = xp_of(p.constant)
     return xp.where(p.present[:, CURRENT], p.constant, p.constant / xp.maximum(_hot_resistance(p), MINVAL))
 
 
 def drive(p: Motor, ctrl: Array) -> Array:
-    """The voltage (k,) of slewed controls: the controller's, where there is one, else the control itself."""
+    """Return the voltage (k,) of slewed controls: the controller's, if there is one, else the control itself."""
     return xp_of(ctrl, p.kp).where(p.mode > 0, _voltage(p, ctrl), ctrl)
 
 
 def back_emf(p: Motor, gain: Array) -> Array:
-    """Force of the induced voltage (k,) at a given gain: none where the current is a state."""
+    """Compute the force of the induced voltage (k,) at a given gain; zero if the current is a state."""
     return xp_of(gain).where(p.present[:, CURRENT], 0, -gain * p.constant * p.velocity)
 
 
 def mechanical_force(p: Motor, rate: Array) -> Array:
-    """Cogging and friction (k,), which no limit of the electric force bounds."""
+    """Compute cogging and friction (k,), which the limits of the electric force do not bound."""
     xp = xp_of(rate, p.cogging)
     friction = p.sigma0 * p.state[:, BRISTLE] + p.sigma1 * rate[:, BRISTLE]
     cogging = p.cogging * xp.sin(p.poles * p.length + p.phase)
@@ -207,7 +207,7 @@ def mechanical_force(p: Motor, rate: Array) -> Array:
 
 
 def force_derivative(m: Model, p: Motor) -> Array:
-    """Derivative of the force by velocity (k,), for the implicit integrators: at the cold resistance."""
+    """Compute the derivative of the force by velocity (k,), for the implicit integrators, at the cold resistance."""
     xp = xp_of(p.resistance, m.opt.timestep)
     ohms = xp.maximum(p.resistance, MINVAL)
     stateful, role = p.present[:, CURRENT], roles(m)

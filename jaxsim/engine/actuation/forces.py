@@ -19,7 +19,7 @@ from jaxsim.math.safe import Array, divide, xp_of
 
 @public
 def fwd_actuation(m: Model, d: Data) -> Data:
-    """act_dot, actuator_force and qfrc_actuator."""
+    """Compute act_dot, actuator_force and qfrc_actuator."""
     xp = xp_of(d.ctrl, d.qvel)
     if not m.nu or disabled(m, DisableBit.ACTUATION):
         return d.replace(actuator_force=xp.zeros(m.nu, d.qvel.dtype), qfrc_actuator=xp.zeros(m.nv, d.qvel.dtype))
@@ -27,13 +27,13 @@ def fwd_actuation(m: Model, d: Data) -> Data:
     ctrl, d = _controls(m, d)
     ctrl = _slewed(m, d, ctrl)
     rates = _activation_rates(m, d, ctrl)
-    if sleep.sleeps(m) and m.na:  # rates of sleeping actuators stay as they were
+    if sleep.sleeps(m) and m.na:  # rates of sleeping actuators do not change
         rates = xp.where(take(sleep.awake_actuators(m, d), _activation_owner(m)), rates, d.act_dot)
     d = d.replace(act_dot=rates)
     gain = _gain(m, d)
     force = gain * _input(m, d, ctrl) + _bias(m, d, gain)
     force = xp.where(disabled_actuators(m), 0, force) if disabled_actuators(m).any() else force
-    if len(pid.pids(m).ids):  # these take no notice of disabled groups
+    if len(pid.pids(m).ids):  # disabled groups do not affect PID actuators
         force = merge(force, *pid.force(m, d, next_activation(m, d, d.act_dot)))
     force = _limit_tendon_force(m, force)
     force = clamp(force, m.actuator_forcerange, m.actuator_forcelimited)
@@ -53,7 +53,7 @@ def fwd_actuation(m: Model, d: Data) -> Data:
 
 @per_structure
 def _first_dofs(m) -> np.ndarray:
-    """For each dof that is the first of a joint with a limited actuator force, the joint; else -1."""
+    """Return the joint of each dof that is the first of a joint with a limited actuator force, else -1."""
     joint = np.full(m.nv, -1)
     limited = np.flatnonzero(m.jnt_actfrclimited)
     joint[m.jnt_dofadr[limited]] = limited
@@ -61,25 +61,25 @@ def _first_dofs(m) -> np.ndarray:
 
 
 def clamp(x: Array, bounds: Array, limited: np.ndarray) -> Array:
-    """`x` clipped to its range where it is limited."""
+    """Clip `x` to its range where it is limited."""
     limited = limited.astype(bool)
     if not limited.any():
         return x
     xp = xp_of(x, bounds)
-    # on a bound the derivative is that of the inside: a minimum's would be the mean of both sides
+    # at a bound the derivative is the inner one; `minimum` would give the mean of both sides
     clipped = xp.where(x < bounds[:, 0], bounds[:, 0], xp.where(x > bounds[:, 1], bounds[:, 1], x))
     return clipped if limited.all() else xp.where(limited, clipped, x)
 
 
 def disabled_actuators(m: Model) -> np.ndarray:
-    """Mask of actuators that the option disableactuator turns off, by their groups."""
+    """Return the mask of actuators that the option disableactuator disables, by their groups."""
     group = m.actuator_group
     listed = (group >= 0) & (group <= 30)
     return listed & ((m.opt.disableactuator >> np.where(listed, group, 0)) & 1).astype(bool)
 
 
 def _controls(m: Model, d: Data) -> tuple[Array, Data]:
-    """Controls, clamped; all zero, and counted, where one of them is not a number."""
+    """Return the clamped controls; if one of them is NaN or diverged, all are zero and a warning is counted."""
     ctrl = delayed_controls(m, d) if (m.actuator_history[:, 0] > 0).any() else d.ctrl
     if not disabled(m, DisableBit.CLAMPCTRL):
         ctrl = clamp(ctrl, m.actuator_ctrlrange, m.actuator_ctrllimited)
@@ -89,7 +89,7 @@ def _controls(m: Model, d: Data) -> tuple[Array, Data]:
 
 
 def _activation_rates(m: Model, d: Data, ctrl: Array) -> Array:
-    """Rates (na,) of all activations; those of which no law speaks are zero."""
+    """Compute the rates (na,) of all activations; zero for those without a law."""
     if not m.na:
         return d.act_dot
     stateful = m.actuator_actadr >= 0
@@ -108,7 +108,7 @@ def _activation_rates(m: Model, d: Data, ctrl: Array) -> Array:
 
 
 def _slewed(m: Model, d: Data, ctrl: Array) -> Array:
-    """Controls with those of DC motors bound by their slew rates."""
+    """Limit the controls of DC motors by their slew rates."""
     ids = dcmotor.motors(m)
     if not dcmotor.roles(m).dynamics.any():
         return ctrl
@@ -117,7 +117,7 @@ def _slewed(m: Model, d: Data, ctrl: Array) -> Array:
 
 
 def _motor_friction(m: Model, d: Data) -> Array:
-    """Cogging and friction of DC motors: (nu,)."""
+    """Compute cogging and friction of DC motors: (nu,)."""
     motor = dcmotor.read(m, d)
     force = dcmotor.mechanical_force(motor, dcmotor.from_act(m, motor, d.act_dot))
     on = dcmotor.roles(m).bias & ~disabled_actuators(m)[dcmotor.motors(m)]
@@ -126,7 +126,7 @@ def _motor_friction(m: Model, d: Data) -> Array:
 
 @per_structure
 def _activation_owner(m) -> np.ndarray:
-    """The actuator of each activation."""
+    """Return the actuator of each activation."""
     owner = np.full(m.na, -1)
     for i in range(m.nu):
         if m.actuator_actadr[i] >= 0:
@@ -135,7 +135,7 @@ def _activation_owner(m) -> np.ndarray:
 
 
 def next_activation(m: Model, d: Data, act_dot: Array) -> Array:
-    """Activations (na,) one time step ahead, clamped to their ranges."""
+    """Compute the activations (na,) one time step ahead, clamped to their ranges."""
     xp = xp_of(d.act, act_dot)
     owner, h = _activation_owner(m), m.opt.timestep
     exact = m.actuator_dyntype[owner] == DynType.FILTEREXACT
@@ -154,7 +154,7 @@ def next_activation(m: Model, d: Data, act_dot: Array) -> Array:
 
 
 def advance_activation(m: Model, d: Data, act_dot: Array) -> Array:
-    """The activations after a step; those of disabled actuators only hold."""
+    """Compute the activations after a step; those of disabled actuators do not change."""
     if not m.na or disabled(m, DisableBit.ACTUATION):
         return d.act
     held = disabled_actuators(m)[_activation_owner(m)]
@@ -162,7 +162,7 @@ def advance_activation(m: Model, d: Data, act_dot: Array) -> Array:
 
 
 def _input(m: Model, d: Data, ctrl: Array) -> Array:
-    """What the gain multiplies: the control, or the last activation (of the next step where it acts early)."""
+    """Return the factor of the gain: the control, or the last activation (of the next step if it acts early)."""
     last, xp = laws.last_activation(m), xp_of(ctrl, d.act)
     stateful = last >= 0
     value = ctrl
@@ -173,7 +173,7 @@ def _input(m: Model, d: Data, ctrl: Array) -> Array:
             act = xp.where(early, take_or_zero(next_activation(m, d, d.act_dot), last), act)
         value = xp.where(stateful, act, ctrl)
     ids = dcmotor.motors(m)
-    if dcmotor.roles(m).gain.any():  # without a state for the current the voltage drives, whatever other states
+    if dcmotor.roles(m).gain.any():  # without a current state, the voltage drives the motor
         motor, there = dcmotor.read(m, d), take(value, ids)
         voltage = dcmotor.drive(motor, take(ctrl, ids))
         driven = dcmotor.roles(m).gain & (~stateful[ids] | ~motor.present[:, dcmotor.CURRENT])
@@ -182,7 +182,7 @@ def _input(m: Model, d: Data, ctrl: Array) -> Array:
 
 
 def _gain(m: Model, d: Data) -> Array:
-    """Gains (nu,)."""
+    """Compute the gains (nu,)."""
     parts = laws.evaluated(laws.GAINS, m.actuator_gaintype, m, d)
     if dcmotor.roles(m).gain.any():
         mine = np.flatnonzero(dcmotor.roles(m).gain)
@@ -191,7 +191,7 @@ def _gain(m: Model, d: Data) -> Array:
 
 
 def _bias(m: Model, d: Data, gain: Array) -> Array:
-    """Biases (nu,); those of DC motors follow from their gains."""
+    """Compute the biases (nu,); those of DC motors follow from their gains."""
     parts = laws.evaluated(laws.BIASES, m.actuator_biastype, m, d)
     if dcmotor.roles(m).bias.any():
         mine = np.flatnonzero(dcmotor.roles(m).bias)
@@ -204,7 +204,7 @@ def _limit_tendon_force(m: Model, force: Array) -> Array:
     """Scale the forces of actuators of one tendon so that their sum stays within the tendon's range."""
     tendon = np.where(m.actuator_trntype == TrnType.TENDON, m.actuator_trnid[:, 0], -1)
     limited = (tendon >= 0) & m.tendon_actfrclimited[tendon] if m.ntendon else np.zeros(m.nu, bool)
-    # one disabled actuator cannot ask for the limit
+    # a limit applies only if one of its actuators is enabled
     if not (limited & ~disabled_actuators(m)).any():
         return force
     xp = xp_of(force)

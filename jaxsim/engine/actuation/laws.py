@@ -2,9 +2,9 @@
 
 Each function computes its law for all actuators of a type at once, given their static ids (k,): a rate of activation
 from `(m, d, ids, ctrl)`, a gain or a bias from `(m, d, ids)`, all (k,). The force is gain * input + bias. DC motors
-(`dcmotor.py`) and PID actuators (`pid.py`) couple these three and stand outside of the tables.
+(`dcmotor.py`) and PID actuators (`pid.py`) couple these three and are not in the tables.
 
-A gain or a bias says in its row whether it depends on velocity. If it does, implicit integrators differentiate it.
+The row of a gain or a bias states whether it depends on velocity. If it does, implicit integrators differentiate it.
 """
 
 from collections.abc import Callable
@@ -27,17 +27,17 @@ from jaxsim.math.safe import Array, xp_of
 
 @per_structure
 def last_activation(m) -> np.ndarray:
-    """Address in `act` of the activation that makes the force of each actuator, -1 where there is none."""
+    """Return the address in `act` of the activation that makes the force of each actuator, -1 if it has none."""
     return np.where(m.actuator_actnum > 0, m.actuator_actadr + m.actuator_actnum - 1, -1)
 
 
 def _integrator(m: Model, d: Data, ids: np.ndarray, ctrl: Array) -> Array:
-    """The control itself."""
+    """Return the control as the rate."""
     return take(ctrl, ids)
 
 
 def _filter(m: Model, d: Data, ids: np.ndarray, ctrl: Array) -> Array:
-    """A low-pass filter of the control with the time constant dynprm[0]."""
+    """Compute the rate of a low-pass filter of the control with the time constant dynprm[0]."""
     tau = xp_of(d.act, ctrl).maximum(take(m.actuator_dynprm, ids)[:, 0], MINVAL)
     return (take(ctrl, ids) - take(d.act, last_activation(m)[ids])) / tau
 
@@ -48,7 +48,7 @@ def _muscle_rate(m: Model, d: Data, ids: np.ndarray, ctrl: Array) -> Array:
 
 
 def _affine(m: Model, d: Data, ids: np.ndarray, prm: Array) -> Array:
-    """prm[0] + prm[1] * length + prm[2] * velocity."""
+    """Compute prm[0] + prm[1] * length + prm[2] * velocity."""
     prm = take(prm, ids)
     return prm[:, 0] + prm[:, 1] * take(d.actuator_length, ids) + prm[:, 2] * take(d.actuator_velocity, ids)
 
@@ -58,7 +58,7 @@ def _fixed_gain(m: Model, d: Data, ids: np.ndarray) -> Array:
 
 
 def _user_gain(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """The callback's gains, ones without it."""
+    """Return the callback's gains, or ones without a callback."""
     prm = m.actuator_gainprm
     if m.callbacks.act_gain is None:
         return xp_of(prm, d.qvel).ones(len(ids), prm.dtype)
@@ -84,7 +84,7 @@ def _muscle_bias(m: Model, d: Data, ids: np.ndarray) -> Array:
 
 
 def _user_bias(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """The callback's biases, zeros without it."""
+    """Return the callback's biases, or zeros without a callback."""
     prm = m.actuator_biasprm
     if m.callbacks.act_bias is None:
         return xp_of(prm, d.qvel).zeros(len(ids), prm.dtype)
@@ -121,7 +121,7 @@ BIASES: dict[BiasType, ForceLaw] = {
 
 
 def refuse_unknown(m: Model):
-    """Raise UnsupportedError for types of laws that neither a table has nor a module of its own."""
+    """Raise UnsupportedError for types that are neither in a table nor in a module of their own."""
     found = {
         "dyntype": (m.actuator_dyntype, (*RATES, DynType.NONE, DynType.DCMOTOR, DynType.USER)),
         "gaintype": (m.actuator_gaintype, (*GAINS, GainType.DCMOTOR)),
@@ -130,11 +130,11 @@ def refuse_unknown(m: Model):
     for name, (kinds, known) in found.items():
         unknown = kinds[~np.isin(kinds, known)]
         if len(unknown):
-            raise UnsupportedError(f"actuators with {name} {unknown[0]}")
+            raise UnsupportedError(f"actuators with {name} {unknown[0]} are not supported")
 
 
 def evaluated(table: dict, kinds: np.ndarray, *args: Array) -> list[tuple[np.ndarray, Array]]:
-    """Parts for `assemble`: the ids of the actuators of each type in the table, and what its law gives for them.
+    """Evaluate the laws of a table; return parts for `assemble`: ids of the actuators of each type, and values.
 
     Args:
         kinds: (nu,) the actuators' types, -1 where none applies.
@@ -146,12 +146,12 @@ def evaluated(table: dict, kinds: np.ndarray, *args: Array) -> list[tuple[np.nda
 
 
 def of_velocity(table: dict, kinds: np.ndarray) -> dict:
-    """Rows of a table of force laws that depend on velocity and that the model has."""
+    """Return the rows of a table of force laws that depend on velocity and that the model has."""
     return {kind: law for kind, law in table.items() if law.of_velocity and (kinds == kind).any()}
 
 
 def by_velocity(table: dict, kinds: np.ndarray, m: Model, d: Data) -> list[tuple[np.ndarray, Array]]:
-    """Parts for `assemble`: derivatives of force laws by `d.actuator_velocity`, of those that depend on it."""
+    """Return parts for `assemble`: derivatives by `d.actuator_velocity` of the force laws that depend on it."""
 
     def derivative(law: ForceLaw, m: Model, d: Data, ids: np.ndarray) -> Array:
         velocity = jnp.asarray(d.actuator_velocity)

@@ -1,11 +1,11 @@
-"""Forces and activation dynamics of muscles (Zajac's curves, as MuJoCo shapes them)."""
+"""Forces and activation dynamics of muscles (Zajac's curves, in MuJoCo's form)."""
 
 from jaxsim.core.types import MINVAL
 from jaxsim.math.safe import Array, xp_of
 
 
 def _scaled(length: Array, lengthrange: Array, acc0: Array, prm: Array) -> tuple[Array, Array, Array]:
-    """Peak force, unit length, and length in units of the optimal fibre length."""
+    """Return the peak force, unit length, and length in units of the optimal fibre length."""
     xp = xp_of(length, prm)
     force = xp.where(prm[:, 2] < 0, prm[:, 3] / xp.maximum(acc0, MINVAL), prm[:, 2])
     unit = (lengthrange[:, 1] - lengthrange[:, 0]) / xp.maximum(prm[:, 1] - prm[:, 0], MINVAL)
@@ -13,7 +13,7 @@ def _scaled(length: Array, lengthrange: Array, acc0: Array, prm: Array) -> tuple
 
 
 def _bell(x: Array, low: Array, high: Array) -> Array:
-    """Force against length: one at 1, zero outside (low, high), of four parabolas."""
+    """Evaluate the force-length curve: one at 1, zero outside (low, high), of four parabolas."""
     xp = xp_of(x, low)
     a, b = 0.5 * (low + 1), 0.5 * (1 + high)
     rise, to_one = (x - low) / xp.maximum(a - low, MINVAL), (1 - x) / xp.maximum(1 - a, MINVAL)
@@ -24,7 +24,7 @@ def _bell(x: Array, low: Array, high: Array) -> Array:
 
 
 def gain(length: Array, velocity: Array, lengthrange: Array, acc0: Array, prm: Array) -> Array:
-    """Active force for unit activation, all (k,): negative, since muscles pull."""
+    """Compute the active force for unit activation, all (k,): negative, since muscles pull."""
     xp = xp_of(length, prm)
     force, unit, x = _scaled(length, lengthrange, acc0, prm)
     v = velocity / xp.maximum(unit * prm[:, 6], MINVAL)
@@ -36,7 +36,7 @@ def gain(length: Array, velocity: Array, lengthrange: Array, acc0: Array, prm: A
 
 
 def bias(length: Array, lengthrange: Array, acc0: Array, prm: Array) -> Array:
-    """Passive force (k,)."""
+    """Compute the passive force (k,)."""
     xp = xp_of(length, prm)
     force, _, x = _scaled(length, lengthrange, acc0, prm)
     b = 0.5 * (1 + prm[:, 5])
@@ -46,7 +46,7 @@ def bias(length: Array, lengthrange: Array, acc0: Array, prm: Array) -> Array:
 
 
 def activation_rate(ctrl: Array, act: Array, prm: Array) -> Array:
-    """Rate of the activation (k,): a filter whose time constant depends on the state."""
+    """Compute the rate of the activation (k,): a filter whose time constant depends on the state."""
     xp = xp_of(act, prm)
     excess = xp.clip(ctrl, 0, 1) - act
     pace = 0.5 + 1.5 * xp.clip(act, 0, 1)

@@ -1,8 +1,8 @@
-"""The plugin mujoco.pid: actuators that are PID controllers of their length, with an integral and a bound on slew.
+"""The plugin mujoco.pid: PID controllers of actuator length, with limits on integral and slew.
 
 Gains and bounds are read from the plugin's configuration (structure). The first activations of an actuator are its
-integral (with an integral gain) and the control of the step before (with a slew rate); the last is that of its own
-dynamics, if it has any, and is then what is followed instead of the control.
+integral (with an integral gain) and the control of the previous step (with a slew rate); the last is that of its own
+dynamics, if it has any, and then replaces the control as the target.
 """
 
 from typing import NamedTuple
@@ -23,7 +23,7 @@ WITH_STATE = (DynType.INTEGRATOR, DynType.FILTER, DynType.FILTEREXACT)
 
 
 class Pid(NamedTuple):
-    """All PID actuators, static (k,): ids, gains, bounds (infinite where there are none), places in `act` or -1."""
+    """All PID actuators, static (k,): ids, gains, bounds (infinite if absent), addresses in `act` or -1."""
 
     ids: np.ndarray
     kp: np.ndarray
@@ -38,7 +38,7 @@ class Pid(NamedTuple):
 
 @per_structure
 def pids(m) -> Pid:
-    """The PID actuators of a model. Raises ModelError where a bound is negative or `actdim` is not what it needs."""
+    """Return the PID actuators of a model. Raises ModelError for a negative bound or a wrong `actdim`."""
     rows = []
     for instance in np.flatnonzero(m.plugin == plugins.PLUGINS[NAME].slot).tolist():
         texts = plugins.config(m, instance)
@@ -53,7 +53,7 @@ def pids(m) -> Pid:
             first, own = m.actuator_actadr[i], int(ki != 0) + int(given["slewmax"] is not None)
             wanted = own + int(m.actuator_dyntype[i] in WITH_STATE)
             if m.actuator_actnum[i] != wanted:
-                raise ModelError(f"plugin {NAME}: actuator {i} needs actdim {wanted}, it has {m.actuator_actnum[i]}")
+                raise ModelError(f"plugin {NAME}: actuator {i} needs actdim {wanted}; it has {m.actuator_actnum[i]}")
             integral = first if ki else -1
             previous = first + int(ki != 0) if given["slewmax"] is not None else -1
             last = -1 if m.actuator_dyntype[i] == DynType.NONE else first + m.actuator_actnum[i] - 1
@@ -63,7 +63,7 @@ def pids(m) -> Pid:
 
 
 def _followed(m: Model, d: Data, p: Pid, act: Array) -> Array:
-    """Targets of the controllers (k,): the control, or the activation of their dynamics, bound in its slew."""
+    """Return the targets of the controllers (k,): the control, or the activation of their dynamics, slew-limited."""
     xp = xp_of(d.ctrl, act)
     ctrl = take(d.ctrl, p.ids)
     limited = m.actuator_ctrllimited[p.ids].astype(bool)
@@ -74,7 +74,7 @@ def _followed(m: Model, d: Data, p: Pid, act: Array) -> Array:
     if not (p.previous >= 0).any():
         return ctrl
     bounded = np.isfinite(p.slew)
-    step = np.where(bounded, p.slew, 0) * m.opt.timestep  # an infinite factor would make the derivative not a number
+    step = np.where(bounded, p.slew, 0) * m.opt.timestep  # an infinite factor would make the derivative NaN
     before, room = take_or_zero(d.act, p.previous), xp.where((d.time > 0) & bounded, step, np.inf)
     bound = xp.minimum(xp.maximum(ctrl, before - room), before + room)
     return xp.where(p.previous >= 0, bound, ctrl)
@@ -88,7 +88,7 @@ def _next_integral(m: Model, d: Data, p: Pid, error: Array) -> Array:
 
 
 def activation_rates(m: Model, d: Data) -> list[tuple[np.ndarray, Array]]:
-    """Places in `act` of integrals and previous controls, and their rates."""
+    """Return the addresses in `act` of integrals and previous controls, and their rates."""
     p = pids(m)
     h = m.opt.timestep
     ctrl = _followed(m, d, p, d.act)
@@ -101,7 +101,7 @@ def activation_rates(m: Model, d: Data) -> list[tuple[np.ndarray, Array]]:
 
 
 def force(m: Model, d: Data, ahead: Array) -> tuple[np.ndarray, Array]:
-    """Ids of the PID actuators and their forces; `ahead` are the activations (na,) of the next step."""
+    """Return the ids of the PID actuators and their forces; `ahead` are the activations (na,) of the next step."""
     p = pids(m)
     xp = xp_of(d.act, ahead)
     early = np.zeros(m.na, bool)

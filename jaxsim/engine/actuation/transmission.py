@@ -21,26 +21,26 @@ JOINT_KINDS = (TrnType.JOINT, TrnType.JOINTINPARENT)
 
 @per_structure
 def scalar_actuators(m) -> np.ndarray:
-    """Actuators that drive one dof of a hinge or a slide."""
+    """Return the actuators that drive one dof of a hinge or a slide."""
     joint = np.where(np.isin(m.actuator_trntype, JOINT_KINDS), m.actuator_trnid[:, 0], -1)
     return np.flatnonzero((joint >= 0) & np.isin(np.append(m.jnt_type, -1)[joint], (JointType.HINGE, JointType.SLIDE)))
 
 
 @per_structure
 def other_actuators(m) -> np.ndarray:
-    """Actuators that may drive several dofs."""
+    """Return the actuators that may drive several dofs."""
     return np.setdiff1d(np.arange(m.nu), scalar_actuators(m))
 
 
 @per_structure
 def scalar_dofs(m) -> np.ndarray:
-    """The dof of each of the `scalar_actuators`."""
+    """Return the dof of each of the `scalar_actuators`."""
     return m.jnt_dofadr[m.actuator_trnid[scalar_actuators(m), 0]]
 
 
 @public
 def transmission(m: Model, d: Data) -> Data:
-    """actuator_length (nu,) and actuator_moment (nu, nv), dense."""
+    """Compute actuator_length (nu,) and actuator_moment (nu, nv), dense."""
     if not m.nu:
         return d
     lengths, moments = [], []
@@ -70,7 +70,7 @@ def _kinds(m: Model) -> list:
 
 
 def _spread(m: Model, dof: np.ndarray, x: Array) -> Array:
-    """Rows (k, nv) with the entries of `x` (k, n) at the dofs (k, n)."""
+    """Scatter the entries of `x` (k, n) to the dofs (k, n) of rows (k, nv)."""
     k = len(dof)
     flat = add_at((np.arange(k)[:, None] * m.nv + dof).reshape(-1), x.reshape(-1), k * m.nv)
     return flat.reshape(k, m.nv)
@@ -84,7 +84,7 @@ def _scalar(m: Model, d: Data, ids: np.ndarray) -> tuple[Array, Array]:
 
 
 def _local_gear(m: Model, ids: np.ndarray, quat: Array, gear: Array) -> Array:
-    """Gears (k, 3) of rotations in the joint's frame: those given in the parent's frame are turned."""
+    """Return the gears (k, 3) of rotations in the joint's frame: gears given in the parent's frame are rotated."""
     in_parent = (m.actuator_trntype[ids] == TrnType.JOINTINPARENT)[:, None]
     if not in_parent.any():
         return gear
@@ -120,7 +120,7 @@ def _site_jac(m: Model, d: Data, site: np.ndarray) -> tuple[Array, Array]:
 
 
 def _along(jacobian: Array, direction: Array) -> Array:
-    """Rows (k, nv): what Jacobians (k, 3, nv) give along directions (k, 3)."""
+    """Project Jacobians (k, 3, nv) on directions (k, 3): rows (k, nv)."""
     return (jacobian * direction[:, :, None]).sum(1)
 
 
@@ -156,7 +156,7 @@ def _site_to_site(m: Model, d: Data, ids: np.ndarray) -> tuple[Array, Array]:
     site, ref = m.actuator_trnid[ids, 0], m.actuator_trnid[ids, 1]
     gear, mat = take(m.actuator_gear, ids), take(d.site_xmat, ref).reshape(-1, 3, 3)
     offset = matvec_t(mat, take(d.site_xpos, site) - take(d.site_xpos, ref))
-    # the order of this product is MuJoCo's: it matters, and it is the same for both sites
+    # the order of this product is MuJoCo's, the same for both sites
     quat, base = (quat_mul(take(m.site_quat, s), take(d.xquat, m.site_bodyid[s])) for s in (site, ref))
     turned = quat_to_rotvec(quat_mul(quat_conj(base), quat))
     length = inner(offset, gear[:, :3]) + inner(turned, gear[:, 3:])
@@ -170,7 +170,7 @@ def _site_to_site(m: Model, d: Data, ids: np.ndarray) -> tuple[Array, Array]:
 
 
 def _body(m: Model, d: Data, ids: np.ndarray) -> tuple[Array, Array]:
-    """Adhesion: minus the mean of the normal Jacobians of the body's contacts, those in the gap included."""
+    """Compute adhesion: minus the mean of the normal Jacobians of the body's contacts, contacts in the gap included."""
     xp = xp_of(d.qpos, d.efc.J_contact)
     zero = xp.zeros(len(ids), d.qpos.dtype)
     if not d.efc.layout.ncontact:
@@ -189,14 +189,14 @@ def _body(m: Model, d: Data, ids: np.ndarray) -> tuple[Array, Array]:
 
 
 def actuator_velocities(m: Model, d: Data) -> Array:
-    """actuator_velocity (nu,): zero where actuation is disabled."""
+    """Compute actuator_velocity (nu,): zero where actuation is disabled."""
     if disabled(m, DisableBit.ACTUATION):
         return xp_of(d.qvel).zeros(m.nu, d.qvel.dtype)
     return mul_moment(m, d, d.qvel)
 
 
 def mul_moment(m: Model, d: Data, v: Array) -> Array:
-    """Product of the moments with (nv,): (nu,)."""
+    """Compute the product of the moments with a vector (nv,): (nu,)."""
     scalar, other = scalar_actuators(m), other_actuators(m)
     parts = [(scalar, take(m.actuator_gear[:, 0], scalar) * take(v, scalar_dofs(m)))]
     parts.append((other, dot(take(d.actuator_moment, other), v)))
@@ -204,7 +204,7 @@ def mul_moment(m: Model, d: Data, v: Array) -> Array:
 
 
 def mul_moment_t(m: Model, d: Data, force: Array) -> Array:
-    """Product of the transposed moments with forces of actuators (nu,): (nv,)."""
+    """Compute the product of the transposed moments with forces of actuators (nu,): (nv,)."""
     scalar, other = scalar_actuators(m), other_actuators(m)
     out = add_at(scalar_dofs(m), take(m.actuator_gear[:, 0], scalar) * take(force, scalar), m.nv)
     if len(other):

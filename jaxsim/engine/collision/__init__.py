@@ -1,1 +1,1 @@
-"""Collision detection: candidate pairs, one module a family of geom pairs, contacts in fixed-size buffers."""
+"""Collision detection: candidate pairs, one module for each family of geom pairs, contacts in fixed-size buffers."""

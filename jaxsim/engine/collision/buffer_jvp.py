@@ -1,8 +1,8 @@
-"""JVP of the contact buffer with respect to geom poses, by evaluating colliders again for the contacts found.
+"""JVP of the contact buffer with respect to geom poses: colliders are evaluated again for the contacts found.
 
 The narrow phase evaluates every candidate pair, few of which are contacts. Where a collider has more candidates than
 the contact buffer has entries, differentiating all of them is wasted work. The values then come from the narrow phase,
-as constants. The derivatives come from a second evaluation of the collider, of the pairs in the buffer only.
+as constants. The derivatives come from a second evaluation of the collider, for the pairs in the buffer only.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class ReevaluatedCollider(NamedTuple):
 
 
 class ContactOrigin(NamedTuple):
-    """For each contact the slot that it comes from (n,), its geoms (n, 2) and its margin (n,)."""
+    """Origin of each contact: its slot (n,), its geoms (n, 2) and its margin (n,)."""
 
     slot: Array
     geom: Array
@@ -56,11 +56,11 @@ Reevaluation = tuple[tuple[ReevaluatedCollider, ...], Callable[[PairContacts], A
 def with_reevaluated_jvp(
     reevaluation: Reevaluation, rows: Array, others: Array, origin: ContactOrigin, poses: GeomPoses
 ) -> Array:
-    """`rows` (n, k) of the contact buffer, differentiable with respect to `others` and `poses`.
+    """Return `rows` (n, k) of the contact buffer, differentiable with respect to `others` and `poses`.
 
     `reevaluation` holds the colliders to evaluate again and the function that makes rows of their contacts. `rows` must
-    be constants. `others` are the same rows where they come from other colliders and zero elsewhere, or a single zero
-    if there are no others.
+    be constants. `others` holds the rows of contacts from other colliders and zeros elsewhere, or is a single zero if
+    there are none.
     """
     return rows
 
@@ -77,7 +77,7 @@ with_reevaluated_jvp.defjvp(_with_reevaluated_jvp_rule, symbolic_zeros=True)
 
 
 def _reevaluated_rows(reevaluation: Reevaluation, origin: ContactOrigin, poses: GeomPoses) -> Array:
-    """Rows (n, k) of the contacts of all colliders evaluated again; zero for contacts of other colliders."""
+    """Return rows (n, k) of the contacts of all colliders evaluated again; zero for contacts of other colliders."""
     colliders, rows_of = reevaluation
     sides = [_geoms_at(gather, poses, geom) for geom in origin.geom.T]
     return sum(
@@ -96,7 +96,7 @@ def _rows_of_collider(
     sides: list[Geoms],
     constant_poses: GeomPoses,
 ) -> Array:
-    """Rows (n, k) of the contacts of one collider, zero for others, for which the spare pair is evaluated."""
+    """Evaluate one collider again; return rows (n, k) of its contacts, zero for others, which use the spare pair."""
     mine = (origin.slot >= collider.first) & (origin.slot < collider.first + collider.count)
     spare = [_geoms_at(take, constant_poses, np.array([geom])) for geom in collider.spare_pair]
     a, b = (jax.tree.map(partial(_select, mine), *pair) for pair in zip(sides, spare, strict=True))
@@ -114,5 +114,5 @@ def _select(mask: Array, x: Array, y: Array) -> Array:
 
 
 def is_reevaluated(collider: Any, capacity: int, max_contacts: int) -> bool:
-    """Whether a collider that has `capacity` pairs is evaluated again, for `max_contacts` pairs, in the JVP."""
+    """Return whether the JVP evaluates a collider with `capacity` pairs again for `max_contacts` pairs."""
     return collider.setup is None and capacity > max_contacts

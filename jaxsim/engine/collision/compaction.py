@@ -12,9 +12,9 @@ from jaxsim.xla.fusion import one_kernel
 
 
 def compact(mask: Array, capacity: int) -> tuple[Array, Array, Array]:
-    """The first `capacity` true entries of `mask` (n,) in order: indices, whether each is real, the number dropped.
+    """Return the first `capacity` true entries of `mask` (n,) in order: indices, mask of real ones, number dropped.
 
-    Entries beyond the last true one have index 0 and are not real.
+    Entries after the last true one have index 0 and are not real.
     """
     total = jnp.cumsum(mask, dtype=jnp.int32)
     search = one_kernel(partial(_index_of_true, capacity))
@@ -24,13 +24,16 @@ def compact(mask: Array, capacity: int) -> tuple[Array, Array, Array]:
 
 
 def _placed(capacity: int, mask: Array, total: Array) -> Array:
-    """Index of the k-th true entry for k = 1 ... `capacity`: each goes to its place."""
+    """Return the index of the k-th true entry for k = 1 ... `capacity`, by a scatter."""
     place = jnp.where(mask, total - 1, capacity)
     return jnp.zeros(capacity, jnp.int32).at[place].set(jnp.arange(len(mask), dtype=jnp.int32), mode="drop")
 
 
 def _index_of_true(capacity: int, total: Array) -> Array:
-    """Index of the k-th true entry for k = 1 ... `capacity`, by binary search in the running count `total` (n,)."""
+    """Return the index of the k-th true entry for k = 1 ...
+
+    `capacity`, by binary search in the prefix sum `total` (n,).
+    """
     n = len(total)
     steps = n.bit_length()
 

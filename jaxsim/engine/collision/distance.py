@@ -20,7 +20,7 @@ from jaxsim.math.safe import Array
 
 @public(static=("geom1", "geom2"))
 def geom_distance(m: Any, d: Any, geom1: Any, geom2: Any, distmax: Array) -> tuple[Array, Array]:
-    """Smallest signed distance of geoms and the segment from the first to the second, for the poses in `d`.
+    """Compute the smallest signed distance of geoms and the segment from the first to the second, for the poses in `d`.
 
     `geom1` and `geom2` are ids known while tracing: numbers, or arrays (n,) for n pairs; `distmax` is a number or (n,).
     Returns `dist` () or (n,), at most `distmax`, and `fromto` (6,) or (n, 6), two points in the world frame. `fromto`
@@ -38,14 +38,16 @@ def geom_distance(m: Any, d: Any, geom1: Any, geom2: Any, distmax: Array) -> tup
 
 
 def _group_by_collider(m: Any, pair: np.ndarray) -> list[tuple[np.ndarray, Any]]:
-    """The indices of the pairs of each collider; pairs of planes and height fields have none."""
+    """Group the indices of pairs by collider; pairs of planes and height fields have none."""
     types = np.sort(m.geom_type[pair], axis=1)
     groups = {}
     for i, (t1, t2) in enumerate(types.tolist()):
         if t2 <= GeomType.HFIELD:
             continue
         if (t1, t2) not in COLLIDERS:
-            raise UnsupportedError(f"distances between {GeomType(t1).name.lower()} and {GeomType(t2).name.lower()}")
+            raise UnsupportedError(
+                f"distances between {GeomType(t1).name.lower()} and {GeomType(t2).name.lower()} are not supported"
+            )
         collider = COLLIDERS[t1, t2]
         if collider.function is box_box and not m.opt.disableflags & DisableBit.NATIVECCD:
             collider = COLLIDERS[GeomType.BOX, GeomType.MESH]
@@ -54,7 +56,7 @@ def _group_by_collider(m: Any, pair: np.ndarray) -> list[tuple[np.ndarray, Any]]
 
 
 def _measure(m: Any, d: Any, pair: np.ndarray, distmax: Array, collider: Any) -> tuple[Array, Array]:
-    """Distances (n,) and segments (n, 6) of pairs (n, 2) of one collider."""
+    """Compute distances (n,) and segments (n, 6) of pairs (n, 2) of one collider."""
     if collider.function is convex_convex and not m.opt.disableflags & DisableBit.NATIVECCD:
         a, b = (_geoms(m, d, g) for g in pair.T)
         return convex_distance(convex_context(m, *pair.T), a, b, distmax)

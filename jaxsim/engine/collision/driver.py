@@ -39,13 +39,13 @@ from jaxsim.interface.public import public
 from jaxsim.math.arrays import gather
 from jaxsim.math.safe import Array
 
-COMPACT_MIN_PAIRS = 16  # a group with no more pairs gets the narrow phase for all of them
-COMPACT_MIN_COST = 30_000  # so does one whose narrow phase costs no more, in units of `Collider.cost`
+COMPACT_MIN_PAIRS = 16  # groups of at most this many pairs are not compacted
+COMPACT_MIN_COST = 30_000  # nor are groups with at most this cost, in units of `Collider.cost`
 
 
 @public
 def collision(m: Model, d: Any) -> Any:
-    """Data with the contacts of the geom poses and vertices of flexes in `d`. Source: mj_collision.
+    """Compute the contacts of the geom poses and vertices of flexes in `d`. Source: mj_collision.
 
     Sets `contact`, `ncon`, `maxuse_con`; counts dropped contacts in `overflow_contacts` and as a warning. Contacts are
     in MuJoCo's order; unused entries hold zeros and geom -1. Raises UnsupportedError for a pair of geom types that has
@@ -69,7 +69,7 @@ def collision(m: Model, d: Any) -> Any:
 
 
 def _contacts_of_geoms(m: Model, d: Any) -> tuple[Any, Array, Array]:
-    """Data with the contacts of geoms, how many were found, and how many dropped."""
+    """Compute the contacts of geoms; return data, the number found, and the number dropped."""
     pairs, pair_groups = candidates(m), groups(m)
     x = _inputs(m, d, parameters.margins(m, pairs), pair_groups)
     kind = np.full(len(pairs.pair), -1, np.int32)
@@ -84,7 +84,7 @@ def _contacts_of_geoms(m: Model, d: Any) -> tuple[Any, Array, Array]:
 
 
 def _contacts_of_large_model(m: Model, d: Any) -> tuple[Any, Array, Array]:
-    """`_contacts_of_geoms` for too many candidates to list: near pairs are found first, then grouped by collider."""
+    """Compute the contacts of geoms of a large model: find near pairs first, then group them by collider."""
     near = broadphase.near_pairs(m, d, broadphase.near_capacity(m))
     collider_of_types, colliders = _colliders_by_types(m)
     types = gather(jnp.asarray(m.geom_type), near.geom)
@@ -104,9 +104,10 @@ def _contacts_of_large_model(m: Model, d: Any) -> tuple[Any, Array, Array]:
 def _entries(
     m: Model, d: Any, x: NarrowInputs, pairs: Any, kind: Any, pair_groups: list[PairGroup], find: Callable
 ) -> tuple[Any, BufferEntries]:
-    """Data and the entries of the contact buffer; `find(x, geom, kind, groups)` computes contacts of groups by JAX.
+    """Return data and the entries of the contact buffer.
 
-    Groups whose colliders run pair after pair are a program of a CPU, the others operations of JAX.
+    `find(x, geom, kind, groups)` computes contacts of groups by JAX. On a CPU, groups whose colliders run `in_sequence`
+    are one native program; other groups are JAX operations.
     """
     if m.callbacks.contact_filter is not None or sleeps(m):
         d, found = _kept(m, d, pairs, find(x, pairs.geom, kind, pair_groups))
@@ -125,33 +126,33 @@ def _entries(
 
 
 def _part_of(x: NarrowInputs, kind: Any, chosen: list[int], count: int) -> tuple[NarrowInputs, Any]:
-    """The inputs of the groups `chosen` of `count`, and for each pair the index of its group among them, or -1."""
+    """Return the inputs of the groups `chosen` of `count`, and the index of each pair's group among them, or -1."""
     if len(chosen) == count:
         return x, kind
-    index = np.full(count + 1, -1, np.int32)  # its last entry is that of kind -1
+    index = np.full(count + 1, -1, np.int32)  # the last entry is for kind -1
     index[chosen] = np.arange(len(chosen))
     own = gather(index if isinstance(kind, np.ndarray) else jnp.asarray(index), kind % len(index))
     return x._replace(contexts=tuple(x.contexts[k] for k in chosen)), own
 
 
 def _inputs(m: Model, d: Any, margin: Array, pair_groups: list[PairGroup]) -> NarrowInputs:
-    """Input of the narrow phase of these groups."""
+    """Return the inputs of the narrow phase for these groups."""
     bounds = m.geom_size, m.geom_rbound, m.geom_aabb
     contexts = tuple(context(m, group) for group in pair_groups)
     return NarrowInputs(d.geom_xpos, d.geom_xmat.reshape(-1, 3, 3), *bounds, margin, contexts)
 
 
 def _kept(m: Model, d: Any, pairs: Any, found: list[GroupContacts]) -> tuple[Any, list[GroupContacts]]:
-    """Data with the trees that contacts wake, and the contacts that the user's filter and sleep leave."""
+    """Wake the trees that contacts wake; remove contacts by the user's filter and by sleep."""
     if m.callbacks.contact_filter is not None:
         found = [_apply_contact_filter(m, d, pairs, part) for part in found]
     return wake_and_filter(m, d, pairs, found) if sleeps(m) else (d, found)
 
 
 def _colliders_by_types(m: Model) -> tuple[np.ndarray, list[PairGroup]]:
-    """The index of the collider of each two geom types, and the colliders with the geoms that they may meet.
+    """Return the index of the collider of each two geom types, and the colliders with their geoms.
 
-    Each comes with pairs of geoms, first and second, which contain all geoms of its types.
+    Each collider comes with pairs of geoms, first and second, which contain all geoms of its types.
     """
     ntypes = GeomType.SDF + 1
     index_of_types, members_of = np.full((ntypes, ntypes), -1, np.int32), {}
@@ -172,14 +173,16 @@ def _colliders_by_types(m: Model) -> tuple[np.ndarray, list[PairGroup]]:
 
 
 def _collider(t1: int, t2: int) -> Collider:
-    """The collider of two geom types; raises UnsupportedError if there is none."""
+    """Return the collider of two geom types; raise UnsupportedError if there is none."""
     if (t1, t2) not in COLLIDERS:
-        raise UnsupportedError(f"collisions between {GeomType(t1).name.lower()} and {GeomType(t2).name.lower()}")
+        raise UnsupportedError(
+            f"collisions between {GeomType(t1).name.lower()} and {GeomType(t2).name.lower()} are not supported"
+        )
     return COLLIDERS[t1, t2]
 
 
 def groups(m: Any) -> list[PairGroup]:
-    """The candidate pairs grouped by collider, as static structure."""
+    """Group the candidate pairs by collider, as static structure."""
     return _groups(m.structure, m.opt.disableflags, candidates(m))
 
 
@@ -199,7 +202,7 @@ def _groups(structure: Any, flags: int, pairs: Candidates) -> list[PairGroup]:
 
 
 def _apply_contact_filter(m: Model, d: Any, pairs: Candidates, found: GroupContacts) -> GroupContacts:
-    """The contacts without those that the user's contact filter drops. Explicit pairs are not filtered."""
+    """Remove the contacts that the user's contact filter rejects; explicit pairs are not filtered."""
     geom, explicit = jnp.asarray(pairs.geom)[found.candidate], jnp.asarray(pairs.pair)[found.candidate] >= 0
     contact_filter = m.callbacks.contact_filter
     assert contact_filter is not None
@@ -208,7 +211,7 @@ def _apply_contact_filter(m: Model, d: Any, pairs: Candidates, found: GroupConta
 
 
 def _fill_buffer(m: Model, d: Any, pairs: Any, found: BufferEntries) -> tuple[Any, Array, Array]:
-    """Data with the contact buffer, how many contacts were found, and how many dropped."""
+    """Fill the contact buffer; return data, the number of contacts found, and the number dropped."""
     real = found.candidate >= 0
     fields = parameters.contact_parameters(m, pairs, jnp.maximum(found.candidate, 0))
     dist, pos, normal, *tangent = jnp.split(found.row, (1, 4, 7)[: found.row.shape[1] // 3], axis=1)
@@ -230,7 +233,7 @@ def _fill_buffer(m: Model, d: Any, pairs: Any, found: BufferEntries) -> tuple[An
 
 
 def _empty_buffer(d: Any) -> Any:
-    """Data without contacts, of a model without candidates or with contacts disabled."""
+    """Clear the contacts of a model without candidates or with contacts disabled."""
     contact = {name: jnp.zeros_like(getattr(d.contact, name)) for name in d.contact.LEAVES}
     for name in EMPTY_CONTACT:
         contact[name] -= 1
@@ -238,7 +241,7 @@ def _empty_buffer(d: Any) -> Any:
 
 
 def _update_counts(m: Model, d: Any, ncon: Array, dropped: Array) -> Any:
-    """Data with the number of contacts kept, the most found in any step, and the number dropped."""
+    """Set the number of contacts kept, the most found in any step, and the number dropped."""
     warning_type = WarningType.CONTACTFULL
     full = dropped > 0
     warning = d.warning.replace(

@@ -1,4 +1,4 @@
-"""A uniform grid: pairs of points in the same or in neighbouring cells, visited a chunk at a time."""
+"""Uniform grid: pairs of points in the same or in neighbouring cells, processed in chunks."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from jaxsim.math.arrays import gather
 from jaxsim.math.safe import Array
 from jaxsim.xla.batching import batch_max
 
-GRID_MAX_CELLS = 1022  # along each axis; points beyond count to the last cell
+GRID_MAX_CELLS = 1022  # along each axis; points beyond it fall in the last cell
 COLUMN_OFFSETS = (1, 1023, 1024, 1025)  # (dz, dy) of half of the neighbouring columns, for keys (z 1024 + y) 1024 + x
 CHUNK_PER_POINT = 16  # pairs of one chunk, for each point
 
@@ -17,13 +17,13 @@ CHUNK_PER_POINT = 16  # pairs of one chunk, for each point
 def neighbours(
     centre: Array, width: Array, keep: Callable[[Array, Array], tuple[Array, Array]], found: tuple[Array, Array]
 ) -> tuple[Array, Array]:
-    """Rows (capacity, k) with those of the pairs that are kept, and their number, which may exceed the capacity.
+    """Append the kept pairs of neighbours; return rows (capacity, k) and their number, which may exceed capacity.
 
     Args:
         centre: points (n, 3).
-        width: of a cell; pairs of points that are farther apart along an axis may be left out.
-        keep: of the indices of points i, j (m,), each pair once: which are kept, and their rows (m, k).
-        found: rows to which these are appended, and how many of them are real.
+        width: width of a cell; pairs of points farther apart along an axis may be left out.
+        keep: function of the indices of points i, j (m,), each pair once: the mask of kept pairs and their rows (m, k).
+        found: rows to append to, and the number of real ones.
     """
     n = len(centre)
     centre = jnp.where(jnp.isfinite(centre), centre, 0)
@@ -52,7 +52,7 @@ def neighbours(
 
 
 def appended(found: tuple[Array, Array], mask: Array, new: Array) -> tuple[Array, Array]:
-    """Rows and their number with the rows in `mask` appended; those beyond the capacity only count."""
+    """Append the rows in `mask`; rows beyond the capacity are dropped but counted."""
     rows, count = found
     index = jnp.where(mask, count + jnp.cumsum(mask, dtype=jnp.int32) - 1, len(rows))
     return rows.at[index].set(new, mode="drop"), count + jnp.sum(mask, dtype=jnp.int32)

@@ -1,8 +1,8 @@
-"""The narrow phase as machine code of a CPU: pair after pair in MuJoCo's order, straight into the contact buffer.
+"""Narrow phase as a native program of a CPU, which writes one pair at a time, in MuJoCo's order, to the buffer.
 
-A pair costs its bound test, and no more if that fails; of many pairs a sweep selects those that are tested. Every
-collider is a program of scalars, made from the function that the plain form calls (`narrow`). Its source has no number
-of geoms, vertices, pairs or contacts in it, so that models share the library of each kind of pairs.
+A pair that fails its bound test costs nothing more; in long lists a sweep selects the pairs to test. Every collider is
+a scalar program generated from the function that the reference implementation calls (`narrow`). Its source contains no
+number of geoms, vertices, pairs or contacts, so that models share the library of each kind of pairs.
 """
 
 import hashlib
@@ -37,12 +37,12 @@ from jaxsim.native.world_program import ProgramSource, WorldProgram, rebuilt, ru
 from jaxsim.xla.batching import is_read
 from jaxsim.xla.loops import when
 
-SWEEP_MIN_PAIRS = 1 << 13  # listed pairs from which on a sweep selects those that are tested: 4,640 gain nothing
+SWEEP_MIN_PAIRS = 1 << 13  # least number of listed pairs for a sweep: at 4,640 it gains nothing
 SLOT = 11  # numbers of a slot: whether it is a contact, dist, pos, normal, tangent
 
 
 class _Kind(NamedTuple):
-    """A collider as the program calls it; `plane` if its first geoms are planes."""
+    """A collider as the native program calls it; `plane` if its first geoms are planes."""
 
     collider: Collider
     plane: bool
@@ -59,9 +59,10 @@ class _Programs(NamedTuple):
 def entries_in_sequence(
     m: Any, x: NarrowInputs, geom: Any, kind: Any, groups: list[PairGroup], plain: Callable[..., BufferEntries]
 ) -> BufferEntries:
-    """Entries of the contact buffer of pairs `geom` (n, 2) of the groups `kind` (n,), -1 for none.
+    """Compute the entries of the contact buffer for pairs `geom` (n, 2) of the groups `kind` (n,), -1 for none.
 
-    `plain(x, geom, kind)` gives the same from these arrays; on a CPU with a C compiler it gives the derivatives only.
+    `plain(x, geom, kind)` is the reference implementation in JAX. On a CPU with a C compiler it gives the derivatives
+    only.
     """
     width = row_width(groups)
     kinds = tuple(_Kind(g.collider, is_plane(m, g)) for g in groups)
@@ -96,25 +97,29 @@ def entries_in_sequence(
 
 
 def is_swept(geom: Any) -> bool:
-    """Whether pairs (n, 2) are so many that a sweep selects those that are tested; pairs found at run time are few."""
+    """Return whether there are enough static pairs (n, 2) for a sweep; pairs found at run time are few."""
     return isinstance(geom, np.ndarray) and len(geom) >= SWEEP_MIN_PAIRS
 
 
 def sweep_operands(m: Any, x: NarrowInputs, geom: np.ndarray) -> list[Any]:
-    """Operands of `near_of_list` without the number of pairs."""
+    """Return operands of `near_of_list` without the number of pairs."""
     reach = jnp.max(lax.stop_gradient(x.margin)) / 2
     return [x.pos, x.mat, x.geom_aabb, reach, *_sweep_tables(m.structure, geom.tobytes())]
 
 
 def _sweep(npair: int, operands: Sequence[Any]) -> str:
-    """C source of `near_of_list` for these operands."""
+    """Return the C source of `near_of_list` for these operands."""
     shapes = [jax.ShapeDtypeStruct(jnp.shape(x), jax.dtypes.canonicalize_dtype(x.dtype)) for x in operands]
     return c_function("sweep", jax.make_jaxpr(lambda *x: near_of_list(SweptGeoms(*x[:6]), npair, *x[6:]))(*shapes))
 
 
 @lru_cache(maxsize=64)
 def _sweep_tables(m: Any, pairs: bytes) -> tuple[np.ndarray, ...]:
-    """Which geoms do not move and which are swept; keys of pairs that are, sorted, and their places; other pairs."""
+    """Return the tables of the sweep.
+
+    They are the masks of static and of swept geoms, the sorted keys and the positions of swept pairs, and the other
+    pairs.
+    """
     geom = np.frombuffer(pairs, np.int32).reshape(-1, 2).astype(np.int64)
     swept = swept_geoms(m) | np.isin(np.arange(m.ngeom), geom)  # explicit pairs need no contact bits
     swept &= m.geom_type > GeomType.HFIELD
@@ -127,7 +132,7 @@ def _sweep_tables(m: Any, pairs: bytes) -> tuple[np.ndarray, ...]:
 
 
 def _own_inputs(x: NarrowInputs, k: int, collider: Collider) -> NarrowInputs:
-    """Input of pairs of one kind, in a form that is the same for many models."""
+    """Return the inputs of pairs of one kind, in a form shared by many models."""
     context = x.contexts[k]
     general = collider.general(context) if collider.general else context
     return x._replace(margin=None, contexts=(general,))
@@ -142,7 +147,7 @@ def _arrays(x: NarrowInputs) -> list[Array]:
 
 
 def _structure(x: NarrowInputs) -> tuple[Any, tuple, tuple]:
-    """The tree of the inputs, its leaves that are no arrays, and shapes and dtypes of arrays: all that is static."""
+    """Return all that is static in the inputs: PyTree structure, leaves that are not arrays, shapes and dtypes."""
     leaves, tree = jax.tree.flatten(x)
     shapes = tuple((a.shape, jax.dtypes.canonicalize_dtype(a.dtype)) for a in _arrays(x))
     return tree, tuple(None if _is_array(leaf) else leaf for leaf in leaves), shapes
@@ -150,7 +155,7 @@ def _structure(x: NarrowInputs) -> tuple[Any, tuple, tuple]:
 
 @lru_cache(maxsize=64)
 def _programs(kind: _Kind, tree: Any, statics: tuple, shapes: tuple) -> _Programs:
-    """The programs of a kind for inputs of this structure."""
+    """Return the programs of a kind for inputs of this structure."""
     structs = [jax.ShapeDtypeStruct(*s) for s in shapes]
     real = structs[0].dtype  # positions come first
     pair = jax.ShapeDtypeStruct((2,), jnp.int32), jax.ShapeDtypeStruct((), real)
@@ -171,7 +176,7 @@ def _programs(kind: _Kind, tree: Any, statics: tuple, shapes: tuple) -> _Program
 
 
 def _bounds_touch(x: NarrowInputs, kind: _Kind, geom: Array, margin: Array) -> Array:
-    """Whether the bounds of two geoms (2,) touch: `narrow` tests those of many."""
+    """Return whether the bounds of two geoms (2,) touch; `narrow` has the batched test."""
     pos, reach = gather(x.pos, geom), gather(x.geom_rbound, geom)
     gap = (pos[1] - pos[0])[None]
     if kind.plane:
@@ -188,7 +193,7 @@ def _box(x: NarrowInputs, geom: Array) -> Box:
 
 
 def _contacts_of_pair(x: NarrowInputs, kind: _Kind, geom: Array, margin: Array) -> Array:
-    """Contacts of two geoms (2,): for each slot whether it is one, and its row; then the number dropped."""
+    """Compute the contacts of two geoms (2,): a flag and a row for each slot, then the number dropped."""
     collider = kind.collider
     first = x.contexts if collider.setup else ()
     count = {"count": jnp.int32(1)} if is_counted(collider) and not collider.dear else {}
@@ -213,9 +218,10 @@ def _source(
     width: int,
     sweep: str | None,
 ) -> ProgramSource:
-    """C source of `world(arrays..., margins, geoms, kinds, sizes, [what a sweep reads,] rows, candidates, counts)`.
+    """Return the C source of `world`, which computes the contacts of all pairs.
 
-    `places` are the arrays, of these `types`, that each kind reads.
+    Its parameters are arrays..., margins, geoms, kinds, sizes, [tables of the sweep,] rows, candidates, counts.
+    `places` are the indices of the arrays, of these `types`, that each kind reads.
     """
     for kind in kinds:
         if not kind.collider.in_sequence:
@@ -243,7 +249,7 @@ def _signature(real: str) -> str:
 
 
 def _part(p: _Programs, real: str) -> str:
-    """C source of `NAME`: writes the contacts of a pair and gives 1, or gives 0 where its bounds are apart."""
+    """Return the C source of `NAME`: write the contacts of a pair and return 1, or 0 if its bounds do not touch."""
     count = len(p.visit.jaxpr.invars) - 2
     arguments = ", ".join([f"in[{p.used.index(i)}]" if i in p.used else "0" for i in range(count)] + ["geom, margin"])
     functions = [c_function(n, c) for n, c in (("near", p.near), ("visit", p.visit))]
@@ -257,9 +263,9 @@ return touch;
 """
 
 
-# Parameters of what `sweep_operands` gives.
+# Parameters of the C function for `sweep_operands`.
 NUMBERS, FLAGS, INTEGERS = ("pos", "mat", "aabb", "reach"), ("still", "swept"), ("key", "place", "always")
-# A sweep marks the pairs that are visited; without memory all are.
+# The sweep marks the pairs to visit; if malloc fails, all are visited.
 MARKED = f"""bool* near = malloc(sizes[0] + 1);
 if (near) sweep({", ".join((*NUMBERS, *FLAGS, *INTEGERS))}, near);"""
 
@@ -267,7 +273,7 @@ if (near) sweep({", ".join((*NUMBERS, *FLAGS, *INTEGERS))}, near);"""
 def _world(
     real: str, inputs: list[str], given: list[str], cases: list[str], largest: int, width: int, swept: bool
 ) -> str:
-    """The loop over the pairs of a world."""
+    """Return the C source of the loop over the pairs of a world."""
     lists = [f"const {real}* margin", *(f"const int* {name}" for name in ("geom", "kind", "sizes"))]
     if swept:
         named = ((real, NUMBERS), ("bool", FLAGS), ("int", INTEGERS))

@@ -1,4 +1,4 @@
-"""Colliders of closed form that are dear: pair by pair, only for the pairs that are real."""
+"""Sequential calls of expensive analytic colliders, for the real pairs only."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,9 +15,9 @@ Function = Callable[[Geoms, Geoms, Array], PairContacts]
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def in_turn(function: Function, a: Geoms, b: Geoms, margin: Array, count: Array) -> PairContacts:
-    """`function(a, b, margin)` of a collider that drops nothing, for the first `count` of n pairs; others not valid.
+    """Call `function(a, b, margin)` for each of the first `count` of n pairs; other contacts are not valid.
 
-    The derivatives are those of the function for all pairs.
+    The collider must drop nothing. The derivatives are those of the function for all pairs.
     """
 
     def of_pair(_: None, pair: tuple[Geoms, Geoms, Array], __: Array) -> PairContacts:

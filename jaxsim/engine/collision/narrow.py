@@ -1,4 +1,4 @@
-"""The narrow phase in its plain form: contacts of candidate pairs, group after group, then in the buffer's order.
+"""Reference implementation of the narrow phase: contacts of candidate pairs by group, then in the buffer's order.
 
 A slot is one possible contact of a pair: a collider fills a fixed number of slots for each of its pairs.
 """
@@ -31,14 +31,14 @@ from jaxsim.math.safe import Array
 from jaxsim.xla.fusion import fusion_barrier
 from jaxsim.xla.loops import traced_once
 
-CHUNK = 128  # pairs of a large model in one step of the scan over the narrow phase
-BOX_TEST_MIN_COST = 1000  # pairs of colliders that cost as much are tested by their boxes, after their spheres
+CHUNK = 128  # pairs of a large model per step of the scan
+BOX_TEST_MIN_COST = 1000  # colliders of at least this cost test boxes after spheres
 
 
 class PairGroup(NamedTuple):
-    """Pairs of one collider: geoms (n, 2) that they are among, candidates (n,) and how many can be tested.
+    """Pairs of one collider: geoms (n, 2), candidates (n,) and the capacity for tested pairs.
 
-    Of pairs that are only known at run time, candidates and capacity are None.
+    For pairs known only at run time, candidates and capacity are None, and `geom` contains all geoms of the types.
     """
 
     collider: Collider
@@ -60,7 +60,7 @@ class NarrowInputs(NamedTuple):
 
 
 class GroupContacts(NamedTuple):
-    """Contacts of a group: those of the pairs tested, the candidate of each pair, the number beyond a capacity.
+    """Contacts of a group: of the pairs tested, with the candidate of each pair and the number beyond a capacity.
 
     With `reevaluated`, their derivatives are those of `with_reevaluated_jvp`.
     """
@@ -72,9 +72,9 @@ class GroupContacts(NamedTuple):
 
 
 class BufferEntries(NamedTuple):
-    """Entries of the contact buffer: rows (k, 7 or 10) of `row_width`, candidates (k,) or -1 where there is none.
+    """Entries of the contact buffer: rows (k, 7 or 10) of `row_width`, candidates (k,) or -1 if empty.
 
-    `found` counts the contacts that there are, `dropped` those that found no room.
+    `found` counts all contacts, `dropped` those beyond a capacity.
     """
 
     row: Array
@@ -84,32 +84,32 @@ class BufferEntries(NamedTuple):
 
 
 def context(m: Any, group: PairGroup) -> Any:
-    """Context of a group's collider, from the model, or None."""
+    """Return the context of a group's collider for this model, or None."""
     return group.collider.setup(m, *group.geom.T) if group.collider.setup else None
 
 
 def has_box_test(collider: Collider) -> bool:
-    """Whether boxes of pairs are tested before the collider."""
+    """Return whether boxes of pairs are tested before the collider."""
     return collider.cost >= BOX_TEST_MIN_COST
 
 
 def is_plane(m: Any, group: PairGroup) -> bool:
-    """Whether the first geoms of a group are planes."""
+    """Return whether the first geoms of a group are planes."""
     return bool(m.geom_type[group.geom[0, 0]] == GeomType.PLANE)
 
 
 def row_width(groups: list[PairGroup]) -> int:
-    """Numbers of a contact's row: dist, pos and normal, and the tangent where a collider gives one."""
+    """Return the width of a contact's row: dist, pos and normal, and the tangent where a collider gives one."""
     return 10 if any(g.collider.tangent for g in groups) else 7
 
 
 def is_counted(collider: Collider) -> bool:
-    """Whether a collider takes the number of pairs that are real."""
+    """Return whether a collider takes the number of real pairs."""
     return collider.searches or collider.dear
 
 
 def contacts_of_group(m: Any, x: NarrowInputs, pairs: Candidates, group: PairGroup, context: Any) -> GroupContacts:
-    """Contacts of a group of listed pairs."""
+    """Compute the contacts of a group of listed pairs."""
     assert group.candidate is not None and group.capacity is not None  # the pairs are listed
     geom, margin = group.geom, take(x.margin, group.candidate)
     reevaluated = group if is_reevaluated(group.collider, group.capacity, m.max_contacts) else None
@@ -131,7 +131,7 @@ def contacts_of_group(m: Any, x: NarrowInputs, pairs: Candidates, group: PairGro
 
 
 def contacts_in_chunks(x: NarrowInputs, geom: Array, mask: Array, collider: Collider, context: Any) -> GroupContacts:
-    """Contacts of the pairs (n, 2) in `mask` by a scan over chunks of pairs; a chunk without a pair costs nothing."""
+    """Compute the contacts of the pairs (n, 2) in `mask` by a scan over chunks of pairs; empty chunks are skipped."""
     candidate, real, _ = compact(mask, -(-len(geom) // CHUNK) * CHUNK)
     collide = _function(collider, context)
 
@@ -155,14 +155,17 @@ def contacts_in_chunks(x: NarrowInputs, geom: Array, mask: Array, collider: Coll
 
 
 def _function(collider: Collider, context: Any) -> Callable[..., PairContacts]:
-    """The function of a collider, with its context."""
+    """Return the function of a collider, with its context."""
     if collider.setup:
         return partial(collider.function, context)
     return partial(in_turn, collider.function) if collider.dear else collider.function
 
 
 def _bounds_touch(x: NarrowInputs, plane: bool, margin: Array, group: PairGroup) -> Array:
-    """Whether the bounds of pairs (n,) touch: spheres, or plane and sphere; boxes too before an expensive collider."""
+    """Return whether the bounds of pairs (n,) touch: spheres, or plane and sphere.
+
+    Also boxes if the collider is costly.
+    """
     g1, g2 = group.geom.T
     gap = take(x.pos, g2) - take(x.pos, g1)
     if plane:
@@ -172,7 +175,7 @@ def _bounds_touch(x: NarrowInputs, plane: bool, margin: Array, group: PairGroup)
 
 
 def entries(m: Any, x: NarrowInputs, geom: Any, found: list[GroupContacts]) -> BufferEntries:
-    """Entries of the buffer from the contacts of all groups, of which `geom` (n, 2) are the candidates' geoms."""
+    """Select the entries of the buffer from the contacts of all groups; `geom` (n, 2) are the candidates' geoms."""
     slot, count, dropped = _slots_of_buffer(m, found, len(geom))
     rows_of = partial(_slots_as_rows, any(part.contacts.tangent is not None for part in found))
     rows = jnp.concatenate([rows_of(part.contacts) for part in found])
@@ -191,7 +194,7 @@ def entries(m: Any, x: NarrowInputs, geom: Any, found: list[GroupContacts]) -> B
 
 
 def merged_entries(capacity: int, a: BufferEntries, b: BufferEntries) -> BufferEntries:
-    """Entries of two buffers of as many entries as one buffer, in the order of their candidates."""
+    """Merge the entries of two buffers of equal capacity, in the order of their candidates."""
     width = max(a.row.shape[1], b.row.shape[1])
     rows = jnp.concatenate([jnp.pad(x.row, ((0, 0), (0, width - x.row.shape[1]))) for x in (a, b)])
     candidate = jnp.concatenate([a.candidate, b.candidate])
@@ -202,7 +205,7 @@ def merged_entries(capacity: int, a: BufferEntries, b: BufferEntries) -> BufferE
 
 
 def _slots_of_buffer(m: Any, found: list[GroupContacts], n: int) -> tuple[Array, Array, Array]:
-    """The slot of each entry of the contact buffer (-1: empty), the number of contacts found, and of those dropped.
+    """Return the slot of each entry of the contact buffer (-1: empty), and the numbers of contacts found and dropped.
 
     Slots are numbered group by group; contacts are in the order of the candidates.
     """
@@ -221,7 +224,7 @@ def _slots_of_buffer(m: Any, found: list[GroupContacts], n: int) -> tuple[Array,
 
 
 def _buffer_indices(found: list[GroupContacts], n: int) -> Array:
-    """Index of each contact in the buffer: contacts of earlier candidates, and those before it in its own pair."""
+    """Compute the buffer index of each contact, as an exclusive prefix sum of contact counts."""
     count = jnp.zeros(n, jnp.int32)
     for part in found:
         count = count.at[part.candidate].add(jnp.sum(part.contacts.valid, axis=1, dtype=jnp.int32))
@@ -233,7 +236,7 @@ def _buffer_indices(found: list[GroupContacts], n: int) -> Array:
 
 
 def _reevaluated_colliders(found: list[GroupContacts]) -> tuple[ReevaluatedCollider, ...]:
-    """The colliders whose JVP evaluates them again, and the range of their slots."""
+    """Return the colliders that the JVP evaluates again, and the ranges of their slots."""
     ends = np.cumsum([part.contacts.dist.size for part in found])
     return tuple(
         ReevaluatedCollider(
@@ -251,7 +254,7 @@ def _reevaluated_colliders(found: list[GroupContacts]) -> tuple[ReevaluatedColli
 def _rows_of_other_colliders(
     found: list[GroupContacts], rows_of: Callable[[PairContacts], Array], slot: Array
 ) -> Array:
-    """Rows of these slots where their collider is not evaluated again, zero elsewhere."""
+    """Return the rows of these slots that come from other colliders, zero elsewhere."""
     other = np.concatenate([np.full(part.contacts.dist.size, part.reevaluated is None) for part in found])
     if not other.any():
         return jnp.zeros((), found[0].contacts.dist.dtype)
@@ -261,7 +264,7 @@ def _rows_of_other_colliders(
 
 
 def _slots_as_rows(tangent: bool, contacts: PairContacts) -> Array:
-    """Slots as rows of numbers: dist, pos, normal and, if `tangent`, the tangent."""
+    """Flatten slots to rows of numbers: dist, pos, normal and, if `tangent`, the tangent."""
     n = contacts.dist.size
     parts = [contacts.dist.reshape(n, 1), contacts.pos.reshape(n, 3), contacts.normal.reshape(n, 3)]
     if tangent:

@@ -1,4 +1,4 @@
-"""Contact parameters: margins of all candidates; friction, solref and the others only of contacts in the buffer."""
+"""Contact parameters: margins of all candidates; friction, solref and others only of contacts in the buffer."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from jaxsim.math import safe
 from jaxsim.math.arrays import gather, gather_all, take
 from jaxsim.math.safe import Array
 
-MIX_ALL_MAX_CANDIDATES = 4096  # up to so many candidates the parameters of all are mixed, and contacts gather rows
+MIX_ALL_MAX_CANDIDATES = 4096  # up to this many candidates, all are mixed and contacts gather rows
 # index of a geom's friction coefficient for each of the five of a contact
 FRICTION_INDEX = np.array([0, 0, 1, 2, 2], np.int32)
 MIXED = ("solmix", "solref", "friction", "solimp", "gap")  # fields of geoms and flexes that are mixed
 
 
 def margins(m: Any, pairs: Candidates) -> Array:
-    """Margin of each candidate (n,): the sum of the geoms' margins, the explicit pair's, or the override."""
+    """Return the margin of each candidate (n,): the sum of the geoms' margins, the explicit pair's, or the override."""
     n = len(pairs.pair)
     if m.opt.enableflags & EnableBit.OVERRIDE:
         return jnp.broadcast_to(m.opt.o_margin, (n,))
@@ -30,7 +30,7 @@ def margins(m: Any, pairs: Candidates) -> Array:
 
 
 def condims(m: Any, pairs: Candidates) -> np.ndarray:
-    """Contact dimension of each candidate: the greater of the geoms', unless one has priority; or the pair's."""
+    """Return the condim of each candidate: of the geom with priority, else the greater one; or the explicit pair's."""
     d1, d2 = m.geom_condim[pairs.geom].T
     p1, p2 = m.geom_priority[pairs.geom].T
     dim = np.where(p1 > p2, d1, np.where(p1 < p2, d2, np.maximum(d1, d2)))
@@ -38,10 +38,10 @@ def condims(m: Any, pairs: Candidates) -> np.ndarray:
 
 
 def contact_parameters(m: Any, pairs: Candidates, candidate: Array) -> dict[str, Array]:
-    """Parameters, dimension and geoms of the contacts of the candidates with indices `candidate` (k,).
+    """Return parameters, dimension and geoms of the contacts of the candidates with indices `candidate` (k,).
 
-    With at most `MIX_ALL_MAX_CANDIDATES` candidates, the parameters of all are mixed first, which a batch of worlds
-    shares with its model. Each contact then gathers one row.
+    With at most `MIX_ALL_MAX_CANDIDATES` candidates, the parameters of all are mixed once for the model, which a batch
+    of worlds shares. Each contact then gathers one row.
     """
     if not isinstance(pairs, Candidates):
         return _runtime_pair_parameters(m, gather(pairs.geom, candidate), gather(pairs.pair, candidate))
@@ -58,7 +58,7 @@ def contact_parameters(m: Any, pairs: Candidates, candidate: Array) -> dict[str,
 
 
 def mix_parameters(m: Any, pairs: Candidates, candidate: Array) -> dict[str, Array]:
-    """Fields of contacts of candidates (k,): includemargin, friction, solref, solreffriction, solimp."""
+    """Mix the contact parameters of candidates (k,): includemargin, friction, solref, solreffriction, solimp."""
     geom = jnp.asarray(pairs.geom)[candidate]
     p1, p2 = m.geom_priority[pairs.geom].T
     priority = jnp.asarray(np.sign(p1 - p2))[candidate][:, None]
@@ -67,7 +67,7 @@ def mix_parameters(m: Any, pairs: Candidates, candidate: Array) -> dict[str, Arr
 
 
 def margin_of(m: Any, geom: Array, pair: Array) -> Array:
-    """Margins (k,) of pairs known at run time only: geoms (k, 2), explicit pair (k,) or -1."""
+    """Return margins (k,) of pairs known at run time only: geoms (k, 2), explicit pair (k,) or -1."""
     if m.opt.enableflags & EnableBit.OVERRIDE:
         return jnp.broadcast_to(m.opt.o_margin, pair.shape)
     margin = gather(m.geom_margin, geom).sum(1)
@@ -75,12 +75,12 @@ def margin_of(m: Any, geom: Array, pair: Array) -> Array:
 
 
 def max_margin(m: Any) -> Array:
-    """Upper bound of the margins of pairs that are not explicit."""
+    """Return an upper bound of the margins of pairs that are not explicit."""
     return m.opt.o_margin if m.opt.enableflags & EnableBit.OVERRIDE else 2 * jnp.max(m.geom_margin)
 
 
 def _runtime_pair_parameters(m: Any, geom: Array, pair: Array) -> dict[str, Array]:
-    """Parameters, dimension and geoms of contacts of pairs known at run time only."""
+    """Return parameters, dimension and geoms of contacts of pairs known only at run time."""
     (d1, d2), (p1, p2) = (gather(jnp.asarray(x), geom).T for x in (m.geom_condim, m.geom_priority))
     dim = jnp.where(p1 > p2, d1, jnp.where(p1 < p2, d2, jnp.maximum(d1, d2)))
     if m.npair:
@@ -90,7 +90,7 @@ def _runtime_pair_parameters(m: Any, geom: Array, pair: Array) -> dict[str, Arra
 
 
 def _mix_parameters(m: Any, geom: Array, pair: Array | None, priority: Array, margin: Array) -> dict[str, Array]:
-    """The fields of `mix_parameters` for geoms (k, 2), explicit pairs (k,) and margins (k,).
+    """Mix the fields of `mix_parameters` for geoms (k, 2), explicit pairs (k,) and margins (k,).
 
     `priority` (k, 1) is positive where the first geom has priority, negative where the second has, else zero.
     """
@@ -104,9 +104,9 @@ def _mix_parameters(m: Any, geom: Array, pair: Array | None, priority: Array, ma
 
 
 def mix_with_flexes(m: Any, side: Array, within: Array) -> dict[str, Array]:
-    """Parameters and dimension of contacts of sides (k, 2): geoms, or flexes numbered after them.
+    """Mix parameters and dimension of contacts of sides (k, 2): geoms, or flexes numbered after them.
 
-    Where `within`, a flex collides with itself: there margin and gap do not count.
+    Where `within`, a flex collides with itself, and margin and gap are ignored.
     """
 
     def joined(name: str) -> Array:
@@ -122,7 +122,7 @@ def mix_with_flexes(m: Any, side: Array, within: Array) -> dict[str, Array]:
 
 
 def _mix_sides(tables: list[Array], side: Array, priority: Array) -> tuple[dict[str, Array], Array]:
-    """Parameters of contacts of two sides (k, 2), and the sums of their gaps (k,); `tables` are those of `MIXED`."""
+    """Mix parameters of contacts of two sides (k, 2), and sum their gaps (k,); `tables` are those of `MIXED`."""
     both = gather_all(side, *tables)
     mix1, ref1, friction1, imp1, gap1 = [x[:, 0] for x in both]
     mix2, ref2, friction2, imp2, gap2 = [x[:, 1] for x in both]
@@ -143,7 +143,7 @@ def _mix_sides(tables: list[Array], side: Array, priority: Array) -> tuple[dict[
 
 
 def _overridden(m: Any, out: dict[str, Array]) -> dict[str, Array]:
-    """Parameters of contacts with those of the options, where these override, and the least friction."""
+    """Apply the override of the options and the lower bound of friction to contact parameters."""
     if m.opt.enableflags & EnableBit.OVERRIDE:
         override = {"friction": m.opt.o_friction, "solref": m.opt.o_solref, "solreffriction": m.opt.o_solref}
         override["solimp"] = m.opt.o_solimp
@@ -152,12 +152,12 @@ def _overridden(m: Any, out: dict[str, Array]) -> dict[str, Array]:
 
 
 def _mix_weight(mix1: Array, mix2: Array) -> Array:
-    """Weight of the first geom's solver parameters in the mean."""
+    """Return the weight of the first geom's solver parameters in the mean."""
     some1, some2 = mix1 >= MINVAL, mix2 >= MINVAL
     both = safe.divide(mix1, mix1 + mix2)
     return jnp.where(some1 & some2, both, jnp.where(some1, 1.0, jnp.where(some2, 0.0, 0.5))).astype(mix1.dtype)
 
 
 def _blend(mix: Array, x1: Array, x2: Array) -> Array:
-    """mix x1 + (1 - mix) x2, exactly x1 or x2 where the mix is 1 or 0."""
+    """Compute mix x1 + (1 - mix) x2, exactly x1 or x2 where the mix is 1 or 0."""
     return mix * x1 + (1 - mix) * x2

@@ -1,9 +1,10 @@
-"""The interface of colliders, and vector helpers that they share.
+"""The interface of colliders, and shared vector helpers.
 
-A collider is a function `(a: Geoms, b: Geoms, margin) -> PairContacts` of n pairs at once. One that needs more of the
-model than poses and sizes takes it as a first argument, which its `setup(m, g1, g2)` makes for all pairs of a group.
-Geom types ascend within a pair, and normals point from the first geom to the second. A collider fills k slots for every
-pair; a slot that is not valid may hold any finite numbers. Valid slots are in MuJoCo's order of the contacts of a pair.
+A collider is a function `(a: Geoms, b: Geoms, margin) -> PairContacts` of n pairs at once. A collider that needs more
+of the model than poses and sizes takes a context as its first argument, which its `setup(m, g1, g2)` makes for all
+pairs of a group. Geom types ascend within a pair, and normals point from the first geom to the second. A collider fills
+k slots for every pair; a slot that is not valid may hold any finite numbers. Valid slots are in MuJoCo's order of the
+contacts of a pair.
 """
 
 from collections.abc import Callable
@@ -33,7 +34,10 @@ class Geoms(NamedTuple):
 
 
 def posed_geoms(fetch: Callable[[Array, Array], Array], pos: Array, mat: Array, size: Array, geom: Array) -> Geoms:
-    """Geoms of these ids. `fetch(x, geom)` gathers rows of all geoms' poses; `size` (n, 3) holds these geoms' sizes."""
+    """Return the geoms with these ids.
+
+    `fetch(x, geom)` gathers rows of all geoms' poses; `size` (n, 3) holds these geoms' sizes.
+    """
     mat = mat.reshape(-1, 3, 3)
     return Geoms(fetch(pos, geom), fetch(mat, geom), size, geom, fetch(mat[:, :, 2], geom))
 
@@ -42,7 +46,7 @@ class PairContacts(NamedTuple):
     """Contacts of n pairs in k slots: dist (n, k), pos and normal (n, k, 3), valid (n, k), tangent (n, k, 3) or None.
 
     The tangent is the preferred direction of the contact frame's second axis; with None, `make_frame` chooses one.
-    `dropped` counts what exceeded the capacity of a search inside the collider.
+    `dropped` counts entries beyond the capacity of a search inside the collider.
     """
 
     dist: Array
@@ -54,22 +58,24 @@ class PairContacts(NamedTuple):
 
 
 def min_length(dtype: Any) -> float:
-    """Length below which a vector has no direction: MuJoCo's mjMINVAL in double precision, rounding in single."""
+    """Return the length below which a vector has no direction: MuJoCo's mjMINVAL in float64, rounding in float32."""
     return MINVAL if dtype == jnp.float64 else 4 * float(jnp.finfo(dtype).eps)
 
 
 def unit(v: Array, eps: float = MINVAL) -> tuple[Array, Array]:
-    """Unit vectors and lengths; the x axis where the length is below `eps`."""
+    """Return the unit vectors and lengths; the x axis where the length is below `eps`."""
     return safe.normalize(v, default=jnp.array([1.0, 0, 0], v.dtype), eps=eps)
 
 
 def single_contact(dist: Array, pos: Array, normal: Array, valid: Array) -> PairContacts:
-    """Contacts of n pairs with one slot each."""
+    """Return the contacts of n pairs with one slot each."""
     return PairContacts(dist[:, None], pos[:, None], normal[:, None], valid[:, None])
 
 
 def make_frame(normal: Array, tangent: Array | None) -> Array:
-    """Contact frames (n, 9), rows normal, second and third axis, from unit normals (n, 3). Source: mju_makeFrame.
+    """Compute contact frames (n, 9), rows normal, second and third axis, from unit normals (n, 3).
+
+    Source: mju_makeFrame.
 
     A tangent shorter than a half is replaced by the y axis, or by z where the normal is close to y. A tangent parallel
     to the normal, as of an upright capsule on a plane, gives the x axis, as in MuJoCo.

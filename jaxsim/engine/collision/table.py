@@ -1,4 +1,4 @@
-"""The collider of each pair of geom types, and the most contacts that it makes."""
+"""The collider of each pair of geom types, with its largest number of contacts."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -25,8 +25,8 @@ from jaxsim.engine.collision.sdf.sdf import sdf_any, sdf_setup
 class Collider(NamedTuple):
     """A collider `function(a, b, margin) -> PairContacts` (see `shapes`), the most contacts of a pair, and its cost.
 
-    One that `searches` takes as much longer as it gets pairs (`native.pool`): it also gets `count`, the number of pairs
-    that are real, which come first. One that is `dear` is called by way of `in_turn`, which makes it so.
+    The run time of a collider that `searches` grows with the number of pairs (`native.pool`): it also takes `count`,
+    the number of real pairs, which come first. A `dear` collider is called through `in_turn` which takes `count` too.
 
     `cost` is roughly the number of floating-point operations for one pair. It decides whether a group of pairs gets a
     bound test and compaction before the narrow phase. `setup(m, g1, g2)`, if given, makes the function's first

@@ -1,4 +1,4 @@
-"""From a material to the stiffness of flexes: `flex_elasticity`, differentiable by Young's modulus and its kin.
+"""Stiffness of flexes from a material: `flex_elasticity`, differentiable by Young's modulus and other parameters.
 
 Strain of elements is a quadratic form in squared lengths of edges (Weischedel, "A discrete geometric view on
 shear-deformable shell models"), bending the cotangent operator (Wardetzky et al.) with the term of Garg et al., "Cubic
@@ -36,10 +36,10 @@ ELASTIC2D = ("none", "bend", "stretch", "both")
 def flex_elasticity(
     m: Model, young: Any, poisson: Any, thickness: Any = 0.0, flex: int | None = None, elastic2d: str = "both"
 ) -> Model:
-    """`m` with flex_stiffness and flex_bending of a material, as the compiler computes them from `elasticity`.
+    """Set flex_stiffness and flex_bending for a material, as the compiler computes them from `elasticity`.
 
     Pure, and differentiable by the material: a modulus can be found from motion. The model must have been compiled with
-    a positive `young`, so that it has the entries; flexes with constraints of strain keep what they have.
+    a positive `young`, so that it has the entries; flexes with constraints of strain do not change.
 
     Args:
         m: the model.
@@ -47,13 +47,13 @@ def flex_elasticity(
         poisson: Poisson's ratio, from 0 to less than 0.5.
         thickness: of surfaces and shells, in m.
         flex: the id of one flex; None for all.
-        elastic2d: what surfaces resist, by MJCF's word: "bend", "stretch", "both" or "none".
+        elastic2d: MJCF's attribute for surfaces: "bend", "stretch", "both" or "none".
 
     Raises:
-        ValueError: `elastic2d` is none of these words.
+        ValueError: `elastic2d` has another value.
     """
     if elastic2d not in ELASTIC2D:
-        raise ValueError(f"elastic2d is {elastic2d!r}: one of {', '.join(ELASTIC2D)}")
+        raise ValueError(f"elastic2d is {elastic2d!r}; it must be one of {', '.join(ELASTIC2D)}")
     chosen = range(m.nflex) if flex is None else (int(flex),)
     moduli = young / (2 * (1 + poisson)), young * poisson / ((1 + poisson) * (1 - 2 * poisson))
     stiffness, bending = m.flex_stiffness, m.flex_bending
@@ -82,7 +82,7 @@ def _placed(x: Array, first: int, rows: Array) -> Array:
 
 
 def _free(m: Model, f: int, rest: Array, shear: Array, lame: Array, thickness: Array) -> Array:
-    """Entries of the elements of a flex whose vertices move freely: (n, 21)."""
+    """Compute the entries of the elements of a flex whose vertices move freely: (n, 21)."""
     ids, vertices = tables.elements(m)[int(m.flex_dim[f])]
     own = (ids >= m.flex_elemadr[f]) & (ids < m.flex_elemadr[f] + m.flex_elemnum[f])
     x = take(rest, vertices[own])
@@ -113,7 +113,7 @@ def _free(m: Model, f: int, rest: Array, shear: Array, lame: Array, thickness: A
 
 @per_structure
 def _first_sides(m: Any) -> np.ndarray:
-    """The vertices of each edge (nflexedge, 2) in the order of the first triangle that has it."""
+    """Return the vertices of each edge (nflexedge, 2) in the order of the first triangle that has it."""
     out = tables.edges(m).ends.copy()
     for f in np.flatnonzero(m.flex_dim == 2):
         ids, vertices = tables.elements(m)[2]
@@ -126,12 +126,12 @@ def _first_sides(m: Any) -> np.ndarray:
 
 
 def _cotangent(a: Array, b: Array, c: Array) -> Array:
-    """Cotangent of the angle at `a` in triangles a, b, c."""
+    """Compute the cotangent of the angle at `a` in triangles a, b, c."""
     return divide(inner(b - a, c - a), norm(cross(b - a, c - a)))
 
 
 def _plates(m: Model, f: int, rest: Array, shear: Array, thickness: Array) -> Array:
-    """Entries of the edges of a surface that resists bending: (nedge, 17), zero on the border."""
+    """Compute the entries of the edges of a surface that resists bending: (nedge, 17), zero on the border."""
     edge = m.flex_edgeadr[f] + np.arange(m.flex_edgenum[f])
     inside = m.flex_edgeflap[edge, 1] >= 0
     flap = np.maximum(m.flex_edgeflap[edge], 0) + m.flex_vertadr[f]
@@ -155,7 +155,10 @@ def _plates(m: Model, f: int, rest: Array, shear: Array, thickness: Array) -> Ar
 
 
 def _quadrature(order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points and weights on (0, 1): those of MuJoCo, which for degree 2 puts the outer points beyond the ends."""
+    """Return quadrature points and weights on (0, 1), in MuJoCo's form.
+
+    For degree 2 the outer points are beyond the ends of the interval.
+    """
     half = 0.5 / np.sqrt(3 if order == 1 else 3 / 5)
     if order == 1:
         return np.array([0.5 - half, 0.5 + half]), np.array([0.5, 0.5])
@@ -163,7 +166,7 @@ def _quadrature(order: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _gradients(order: int, dims: int) -> list[tuple[float, np.ndarray]]:
-    """At each point of the quadrature its weight, and the gradients (nodes, dims) of all basis functions."""
+    """Return the weight and the gradients (nodes, dims) of all basis functions at each quadrature point."""
     points, weights = _quadrature(order)
     lines = [(np.array(polynomials(s, order)), np.array(slopes(s, order))) for s in points]
     out = []
@@ -177,7 +180,7 @@ def _gradients(order: int, dims: int) -> list[tuple[float, np.ndarray]]:
 
 
 def _lattice(m: Model, f: int, out: Array, shear: Array, young: Array, poisson: Array, thickness: Array) -> Array:
-    """`flex_stiffness` with the matrices of the elements of a lattice; empty cells stay empty."""
+    """Set in `flex_stiffness` the matrices of the elements of a lattice; empty cells stay empty."""
     first, shell, order = m.flex_stiffnessadr[f], m.flex_interp[f] < 0, abs(int(m.flex_interp[f]))
     if first < 0 or m.flex_edgeequality[f] == 3:
         return out
@@ -208,7 +211,7 @@ def _lattice(m: Model, f: int, out: Array, shear: Array, young: Array, poisson: 
 
 
 def _creases(m: Model, f: int, out: Array, modulus: Array) -> Array:
-    """`flex_bending` with the stiffness of the edges between faces of a shell, whose other numbers stay."""
+    """Set in `flex_bending` the stiffness of the edges between faces of a shell; its other numbers do not change."""
     begin = int(m.flex_bendingadr[f])
     if begin < 0 or m.flex_interp[f] >= 0:
         return out
@@ -226,7 +229,7 @@ def _creases(m: Model, f: int, out: Array, modulus: Array) -> Array:
 
 
 def _edge_lengths(m: Model, node: np.ndarray, order: int, face: Array, place: Array) -> tuple[Array, Array]:
-    """Lengths of faces along an edge and across it, at the middle of the edge."""
+    """Compute the lengths of faces along an edge and across it, at the middle of the edge."""
     at = take(m.flex_node0, node)[face.astype(np.int32)]
     xp = xp_of(at, place)
     values = [[polynomials(place[:, k], order), slopes(place[:, k], order)] for k in range(2)]

@@ -1,7 +1,7 @@
-"""The constants of flexes that follow from a model's numbers at qpos0; part of `set_const`.
+"""Constants of flexes that follow from a model's numbers at qpos0; part of `set_const`.
 
 A surface with vertex constraints has its rest shape in the plane of its first element; each of its vertices has the
-inverse of a metric, by which the constraint tells strain.
+inverse of a metric, from which the constraint computes strain.
 """
 
 from typing import NamedTuple
@@ -22,10 +22,10 @@ _BODIES_AT_ONCE = 256
 
 
 def flex_constants(m: Model, d: Data, inverses: list[Array]) -> dict[str, Array]:
-    """flex_vert0, flex_vertmetric, flexedge_length0 and flexedge_invweight0.
+    """Compute flex_vert0, flex_vertmetric, flexedge_length0 and flexedge_invweight0.
 
     Args:
-        inverses: those of the blocks of M.
+        inverses: inverses of the blocks of M.
     """
     if not m.nflex:
         return {}
@@ -39,7 +39,7 @@ def flex_constants(m: Model, d: Data, inverses: list[Array]) -> dict[str, Array]
 
 
 def _vertices(m: Model, d: Data) -> Array:
-    """Global positions of vertices that are fixed in bodies."""
+    """Compute the global positions of vertices that are fixed in bodies."""
     body = np.maximum(m.flex_vertbodyid, 0)
     return take(d.xpos, body) + matvec(take(d.xmat.reshape(-1, 3, 3), body), m.flex_vert)
 
@@ -55,11 +55,11 @@ class _General(NamedTuple):
     """Edges that need the inertia matrix, and the entries of their Jacobians.
 
     Attributes:
-        edge: (k,) their numbers.
-        row, dof: (n,) which of them an entry belongs to, and its dof.
-        source: (n,) the edge whose Jacobian the entry holds: rows of flexes after one without forces start at the
-            beginning again, and what is written last stays.
-        moved: (n, 2) whether the dof moves the bodies of the source's ends.
+        edge: (k,) their ids.
+        row, dof: (n,) the edge (index in `edge`) and the dof of an entry.
+        source: (n,) the edge whose Jacobian the entry holds: rows of a flex after one without forces begin again at
+            address 0, and the last write wins.
+        moved: (n, 2) mask of the source's ends whose bodies the dof moves.
     """
 
     edge: np.ndarray
@@ -85,7 +85,7 @@ def _general(m) -> _General:
     row, slot = row[inside], slot[inside]
     source = np.where(writer[slot] >= 0, writer[slot], edge[row])
     dof = m.flexedge_J_colind[slot]
-    # of a dof that a row names twice the last entry counts
+    # for a repeated dof the last entry counts
     last = len(row) - 1 - np.unique((row * m.nv + dof)[::-1], return_index=True)[1]
     row, dof, source = row[last], dof[last], source[last]
     moved = moves(m, np.repeat(dof[:, None], 2, 1), by_edge.body[source])
@@ -93,7 +93,10 @@ def _general(m) -> _General:
 
 
 def _weights(m: Model, d: Data, vert: Array, inverses: list[Array]) -> Array:
-    """What a unit force along an edge does to its length: 1 / mass for edges between points, else from the inertia."""
+    """Compute the inverse weights of edges, the effect of a unit force along an edge on its length.
+
+    They are 1 / mass for edges between points, else from the inertia.
+    """
     by_edge, general = edges(m), _general(m)
     if not m.nv:
         return m.flexedge_invweight0
@@ -108,7 +111,10 @@ def _weights(m: Model, d: Data, vert: Array, inverses: list[Array]) -> Array:
 
 
 def _jacobian_entries(m: Model, d: Data, vert: Array, general: _General) -> Array:
-    """The derivative of a source's length by a dof, for all entries; zero where nothing acts on the edge's length."""
+    """Compute the derivative of a source's length by a dof, for all entries.
+
+    It is zero where no force or constraint acts on the edge's length.
+    """
     xp = xp_of(d.xpos)
     by_edge = edges(m)
     ends, body = by_edge.ends[general.source], by_edge.body[general.source]
@@ -124,7 +130,10 @@ def _jacobian_entries(m: Model, d: Data, vert: Array, general: _General) -> Arra
 
 
 def _metric(m: Model, flat: np.ndarray) -> Array:
-    """flex_vertmetric: inverses of the sums over the edges of a vertex of their products, weighted by masses."""
+    """Compute flex_vertmetric, inverses of metrics of vertices.
+
+    A metric sums the products of the edges of a vertex, weighted by masses.
+    """
     xp = xp_of(m.flex_vert0, m.body_mass)
     by_edge = edges(m)
     which = np.flatnonzero(np.isin(by_edge.flex, flat))
@@ -142,7 +151,7 @@ def _metric(m: Model, flat: np.ndarray) -> Array:
 
 
 def _aligned(m: Model, flat: np.ndarray) -> Array:
-    """flex_vert0 with the surfaces turned so that the normal of their first element is the z axis."""
+    """Rotate the surfaces of flex_vert0 so that the normal of their first element is the z axis."""
     xp = xp_of(m.flex_vert0)
     corner = m.flex_elem[m.flex_elemdataadr[flat][:, None] + np.arange(3)] + m.flex_vertadr[flat][:, None]
     a, b, c = (take(m.flex_vert0, corner[:, k]) for k in range(3))
@@ -158,7 +167,7 @@ def _aligned(m: Model, flat: np.ndarray) -> Array:
 
 
 def body_reach(m: Model, d: Data) -> list[tuple[np.ndarray, Array]]:
-    """Lengths that flexes give to bodies, as (bodies, lengths): their edges, and the distances among their nodes."""
+    """Return lengths of flexes for bodies, as (bodies, lengths): their edges, and the distances among their nodes."""
     if not m.nflex:
         return []
     by_edge = edges(m)

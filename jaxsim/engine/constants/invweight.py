@@ -9,14 +9,14 @@ from jaxsim.math.arrays import add_at, dot, is_numpy, take, take_or_zero
 from jaxsim.math.safe import Array, xp_of
 
 _PAIRS_AT_ONCE = 2_000_000
-_DENSE = 8  # products over all dofs of one tree, while they are no more than this times the pairs of entries
+_DENSE = 8  # use dense products of a tree up to this multiple of the pairs of entries
 
 
 def inverse_blocks(blocks: Array) -> Array:
-    """Inverses of inertia matrices (k, n, n).
+    """Compute inverses of inertia matrices (k, n, n).
 
-    On the host by elimination from the last dof on and without pivots: what is not positive definite gives, as in the
-    reference, the numbers of a plain elimination, down to NaN. Rows and columns that a step leaves alone are skipped.
+    On the host by elimination from the last dof on without pivoting: a matrix that is not positive definite gives, as
+    in MuJoCo, the numbers of the elimination, including NaN. Rows and columns that a step does not change are skipped.
     """
     if not is_numpy(blocks):
         return xp_of(blocks).linalg.inv(blocks)
@@ -38,9 +38,9 @@ def inverse_blocks(blocks: Array) -> Array:
 
 
 def substituted(m: Model, mass: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Product of the inverse of M with x (nv, k) on the host, by M = L' D L and substitution along the tree.
+    """Compute the product of the inverse of M with x (nv, k) on the host, by M = L' D L and substitution.
 
-    Entries that M does not store take no part: what overflows is infinite or not a number just where MuJoCo has it.
+    Entries that M does not store are not used: overflow gives infinity or NaN at the same places as in MuJoCo.
     """
     out = x.astype(float)
     with np.errstate(all="ignore"):
@@ -51,7 +51,7 @@ def substituted(m: Model, mass: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _substituted(a: np.ndarray, stored: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The same for one tree: lower triangle of M (n, n), its stored entries, and x (n, k)."""
+    """Substitute for one tree: lower triangle of M (n, n), its stored entries, and x (n, k)."""
     above = [np.flatnonzero(stored[i, :i]) for i in range(len(a))]
     for i, up in reversed(list(enumerate(above))):
         factor = a[i, up] / a[i, i]
@@ -68,7 +68,7 @@ def _substituted(a: np.ndarray, stored: np.ndarray, x: np.ndarray) -> np.ndarray
 
 @per_structure
 def _places(m) -> tuple[np.ndarray, np.ndarray]:
-    """Where the row of each dof begins among all entries of all blocks, and the place of the dof in its tree."""
+    """Return the start of the row of each dof among all entries of all blocks, and the index of the dof in its tree."""
     begin, local, offset = np.zeros(m.nv, int), np.zeros(m.nv, int), 0
     for block in tables.inertia_blocks(m):
         trees, n = block.dofs.shape
@@ -79,11 +79,11 @@ def _places(m) -> tuple[np.ndarray, np.ndarray]:
 
 
 def quadratic_forms(m: Model, inverses: list[Array], row: np.ndarray, dof: np.ndarray, value: Array, n: int) -> Array:
-    """x' inv(M) x for n sparse vectors x at once, (n, c).
+    """Compute x' inv(M) x for n sparse vectors x at once, (n, c).
 
     Args:
-        inverses: those of the blocks of M.
-        row, dof: (k,) static: the vector that an entry belongs to, in increasing order, and its dof; none twice.
+        inverses: inverses of the blocks of M.
+        row, dof: (k,) static: the vector of an entry, in increasing order, and its dof; no pair occurs twice.
         value: (k, c) the entries, of c vectors with one pattern.
     """
     xp = xp_of(value, *inverses)
@@ -109,7 +109,7 @@ def quadratic_forms(m: Model, inverses: list[Array], row: np.ndarray, dof: np.nd
 
 
 def _chunks(count: np.ndarray) -> list[tuple[int, int]]:
-    """Runs of rows with not too many pairs of entries each."""
+    """Return runs of rows with a limited number of pairs of entries each."""
     total = np.cumsum(count.astype(np.int64) ** 2)
     if not len(total) or not total[-1]:
         return []

@@ -1,6 +1,6 @@
 """`set_const`: the constants of a model that follow from its numbers at qpos0, recomputed by the engine's own stages.
 
-Works on a host model (numpy) when a model is compiled, and under jit, vmap and grad after masses or lengths changed.
+Works on a host model (NumPy) when a model is compiled, and under jit, vmap and grad after masses or lengths changed.
 """
 
 import jax
@@ -29,16 +29,16 @@ from jaxsim.math.spatial import inertia_mul
 from jaxsim.math.tree import subtree_sum
 
 _TINY_SIZE = 1e-5  # bodies and models are at least this large
-_LEVEL = 64  # units in the last place within which ends of geoms are equal
+_LEVEL = 64  # ends of geoms are equal within this many units in the last place
 
 
 @public
 def set_const(m: Model) -> Model:
-    """`m` with every derived constant recomputed: masses of subtrees, inverse weights, M0, rest lengths, statistics.
+    """Recompute every derived constant: masses of subtrees, inverse weights, M0, rest lengths, statistics.
 
     Pure and differentiable. As in MuJoCo's `mj_setConst`, statistics are computed even where the file gave them, and
-    what marks a number as missing (spring lengths of -1, a zero quaternion in a weld, a positive damping ratio) is gone
-    once it was filled in.
+    marks of missing numbers (spring lengths of -1, a zero quaternion in a weld, a positive damping ratio) are replaced
+    by the computed numbers.
     """
     tree = tables.tree(m)
     m = m.replace(body_subtreemass=subtree_sum(tree, m.body_mass[:, None])[:, 0])
@@ -62,7 +62,7 @@ def _data(m: Model) -> Data:
 
 
 def _mass_diagonal(m: Model, d: Data) -> Array:
-    """dof_M0: the diagonal of M, as if no tendon had armature."""
+    """Compute dof_M0: the diagonal of M without the armature of tendons."""
     composite = subtree_sum(tables.tree(m), d.cinert)
     diagonal = inner(inertia_mul(take(composite, m.dof_bodyid), d.cdof), d.cdof) + m.dof_armature
     from_actuators = joint_actuator_sum(m, m.actuator_armature)
@@ -71,13 +71,13 @@ def _mass_diagonal(m: Model, d: Data) -> Array:
 
 @per_structure
 def _body_entries(m) -> tuple[np.ndarray, np.ndarray]:
-    """Bodies whose weight needs the inertia matrix, each as often as dofs move it, and these dofs."""
+    """Return the bodies whose weight needs the inertia matrix, repeated for each dof that moves them, and the dofs."""
     paths = [np.zeros(0, int) if m.body_simple[b] == 2 else np.sort(path(m, b)) for b in range(m.nbody)]
     return np.repeat(np.arange(m.nbody), [len(p) for p in paths]), np.concatenate(paths).astype(int)
 
 
 def _solve(m: Model, inverses: list[Array], x: Array) -> Array:
-    """Product of the inverse of M with (nv, k)."""
+    """Compute the product of the inverse of M with x (nv, k)."""
     xp = xp_of(x, *inverses)
     parts = [
         einsum("tij,tjk->tik", inverse, take(x, block.dofs)).reshape(-1, x.shape[-1])
@@ -92,7 +92,7 @@ def _inverse_mass(m: Model, body: np.ndarray) -> Array:
 
 
 def _body_weights(m: Model, d: Data, inverses: list[Array]) -> Array:
-    """Mean inverse inertia that a body shows at its centre of mass: to a force, to a torque (nbody, 2)."""
+    """Compute the mean inverse inertia of each body at its centre of mass: to a force, to a torque (nbody, 2)."""
     if not m.nv:
         return m.body_invweight0
     xp = xp_of(d.cdof)
@@ -109,7 +109,7 @@ def _body_weights(m: Model, d: Data, inverses: list[Array]) -> Array:
 
 
 def _dof_weights(m: Model, d: Data, inverses: list[Array]) -> Array:
-    """Mean of the diagonal of the inverse of M over the dofs of a joint, translations and rotations apart."""
+    """Compute the mean diagonal of the inverse of M over the dofs of a joint, translations and rotations separately."""
     if not m.nv:
         return m.dof_invweight0
     xp = xp_of(d.cdof)
@@ -127,14 +127,17 @@ def _dof_weights(m: Model, d: Data, inverses: list[Array]) -> Array:
 
 @per_structure
 def _repeated(m) -> np.ndarray:
-    """Which dofs (ntendon, nv) a fixed tendon names twice: MuJoCo loses them in its dense Jacobian."""
+    """Return the mask of dofs (ntendon, nv) that a fixed tendon names twice.
+
+    MuJoCo loses them in its dense Jacobian.
+    """
     count = np.zeros((m.ntendon, m.nv), int)
     np.add.at(count, jacobian_pattern(m), 1)
     return count > 1
 
 
 def _driven(m: Model, d: Data, inverses: list[Array]) -> dict[str, Array]:
-    """tendon_invweight0 and actuator_acc0: what a unit force of a tendon or actuator accelerates."""
+    """Compute tendon_invweight0 and actuator_acc0: accelerations due to a unit force of a tendon or actuator."""
     if not m.nv:
         return {}
     out = {}
@@ -156,7 +159,7 @@ def _driven(m: Model, d: Data, inverses: list[Array]) -> dict[str, Array]:
 
 
 def _equalities(m: Model, d: Data) -> Array:
-    """Anchors in the second body and relative poses that connects and welds of bodies leave open."""
+    """Compute the anchors in the second body and relative poses that connects and welds of bodies leave open."""
     ids = np.flatnonzero(np.isin(m.eq_type, (EqType.CONNECT, EqType.WELD)))
     if not len(ids):
         return m.eq_data
@@ -181,7 +184,10 @@ def _equalities(m: Model, d: Data) -> Array:
 
 
 def _cameras(m: Model, d: Data) -> dict[str, Array]:
-    """Poses of cameras at qpos0, as if they were fixed, relative to their bodies and to what they track."""
+    """Compute the poses of cameras at qpos0, relative to their bodies and to their targets.
+
+    They count as fixed in their bodies.
+    """
     if not m.ncam:
         return {}
     quat = take(d.xquat, m.cam_bodyid)
@@ -193,7 +199,7 @@ def _cameras(m: Model, d: Data) -> dict[str, Array]:
 
 
 def _lights(m: Model, d: Data) -> dict[str, Array]:
-    """The same for lights."""
+    """Compute the poses of lights at qpos0, like `_cameras`."""
     if not m.nlight:
         return {}
     mat = take(d.xmat.reshape(-1, 3, 3), m.light_bodyid)
@@ -207,7 +213,10 @@ def _lights(m: Model, d: Data) -> dict[str, Array]:
 
 
 def _damping_ratio(m: Model, d: Data) -> Array:
-    """A positive third bias parameter of a position servo is a damping ratio: made a damping."""
+    """Replace a damping ratio of a position servo by the damping.
+
+    A positive third bias parameter is a damping ratio.
+    """
     if not m.nu or not m.nv:
         return m.actuator_biasprm
     xp = xp_of(m.actuator_biasprm, d.actuator_moment)
@@ -222,7 +231,7 @@ def _damping_ratio(m: Model, d: Data) -> Array:
 
 
 def _max_at(index: np.ndarray, x: Array, n: int) -> Array:
-    """The greatest of the numbers that go to each of `n` bins, at least zero."""
+    """Return the maximum of the numbers in each of `n` bins, at least zero."""
     if is_numpy(x):
         out = np.zeros(n, x.dtype)
         np.maximum.at(out, index, x)
@@ -231,13 +240,13 @@ def _max_at(index: np.ndarray, x: Array, n: int) -> Array:
 
 
 def _body_sizes(m: Model, d: Data) -> Array:
-    """A length for each body: how far its joints, its children's joints and the ends of its geoms are."""
+    """Compute a length for each body: the distance to its joints, its children's joints and the ends of its geoms."""
     xp = xp_of(d.xipos)
     parent = m.body_parentid[m.jnt_bodyid]
     reach = [norm(take(d.xipos, b) - d.xanchor) for b in (m.jnt_bodyid, parent)]
     solid = m.geom_rbound > 0
     arm = norm(take(d.xipos, m.geom_bodyid) - d.geom_xpos)
-    arm = xp.where(m.geom_sameframe == SameFrame.INERTIA, 0, arm)  # frames that count as the same are the same
+    arm = xp.where(m.geom_sameframe == SameFrame.INERTIA, 0, arm)  # frames that count as equal have no offset
     ends = xp.where(solid, m.geom_rbound + arm, 0)
     flexible = body_reach(m, d)
     index = np.concatenate([m.jnt_bodyid, parent, m.geom_bodyid, *(body for body, _ in flexible)])
@@ -246,7 +255,7 @@ def _body_sizes(m: Model, d: Data) -> Array:
 
 
 def _geom_radii(m: Model) -> Array:
-    """Radii by which geoms count in the extent of the model: a tenth of the size of planes and height fields."""
+    """Return the radii of geoms for the extent of the model: a tenth of the size of planes and height fields."""
     xp = xp_of(m.geom_rbound)
     width = greatest(m.geom_size[:, :2])
     plane = xp.where(xp.any(m.geom_size[:, :2] != 0, axis=1), 0.1 * width, 1)
@@ -259,9 +268,9 @@ def _geom_radii(m: Model) -> Array:
 
 
 def _lowest(x: Array) -> Array:
-    """The smallest of points (n, 3) by coordinate, with the mean derivative of all that are level.
+    """Return the smallest of points (n, 3) by coordinate, with the mean derivative of all equal ones.
 
-    So the centre between geoms that end alike moves with both, and stays where both only grow.
+    So the centre between geoms that end at the same level moves with both, and does not move when both only grow.
     """
     if is_numpy(x):
         return x.min(0)
@@ -272,7 +281,7 @@ def _lowest(x: Array) -> Array:
 
 
 def _statistics(m: Model, d: Data) -> Model:
-    """Centre, extent, mean size, mass and inertia of the model, and the length of each dof."""
+    """Compute the centre, extent, mean size, mass and inertia of the model, and the length of each dof."""
     xp = xp_of(d.xpos)
     radius = _geom_radii(m)[:, None]
     points = [d.xpos[1:], d.xipos[1:], d.xanchor, d.site_xpos]
@@ -296,7 +305,7 @@ def _statistics(m: Model, d: Data) -> Model:
 
 
 def _springs(m: Model, d: Data) -> Model:
-    """Rest lengths of tendon springs, where not given: the lengths at qpos_spring."""
+    """Compute the rest lengths of tendon springs that are not given: the lengths at qpos_spring."""
     if not m.ntendon:
         return m
     xp = xp_of(m.tendon_lengthspring)

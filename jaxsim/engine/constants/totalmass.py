@@ -1,4 +1,4 @@
-"""The mass of a whole model: read, and set by scaling all bodies."""
+"""Total mass of a model: read, and set by scaling all bodies."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,15 +11,15 @@ from jaxsim.math.safe import Array
 
 @public
 def get_totalmass(m: Model) -> Array:
-    """The mass of all bodies but the world: mj_getTotalmass."""
+    """Return the mass of all bodies but the world: mj_getTotalmass."""
     return m.body_mass[1:].sum()
 
 
 @public
 def set_totalmass(m: Model, newmass: Array | float) -> Model:
-    """`m` with all masses and inertias scaled to a total mass: mj_setTotalmass.
+    """Scale all masses and inertias to a total mass: mj_setTotalmass.
 
-    What follows from masses is as it was: `set_const` recomputes it.
+    Constants derived from masses do not change: `set_const` recomputes them.
     """
     scale = jnp.maximum(MINVAL, newmass / jnp.maximum(MINVAL, get_totalmass(m)))
     scale = jnp.where(np.arange(m.nbody) > 0, scale, 1)

@@ -1,1 +1,1 @@
-"""Constraint rows of equalities, dry friction, limits and contacts, and the problem that the solver is given."""
+"""Constraint rows of equalities, dry friction, limits and contacts, and the problem for the solver."""

@@ -1,4 +1,4 @@
-"""Passive contact: contacts of flexes that push as springs, without rows. Source: mj_contactPassive."""
+"""Passive contact: contacts of flexes as springs, without rows. Source: mj_contactPassive."""
 
 import jax.numpy as jnp
 
@@ -15,7 +15,7 @@ STIFFNESS = 1e4  # of passive contacts, N/m
 
 
 def contact_passive(m: Model, d: Data) -> Data:
-    """`qfrc_spring` and `qfrc_passive` with the forces of passive contacts, along their normals."""
+    """Add the normal forces of passive contacts to `qfrc_spring` and `qfrc_passive`."""
     layout = d.efc.layout
     if not layout.flexes or not m.flex_passive.any() or not layout.ncontact:
         return d

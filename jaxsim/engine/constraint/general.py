@@ -1,6 +1,6 @@
 """General rows, each with a Jacobian of its own: equality, friction in tendons, limits of balls and tendons.
 
-Every kind is a function of (m, d, ids, row, columns) that gives `GeneralRows` for all its objects at once.
+Every kind is a function of (m, d, ids, row, columns) that returns `GeneralRows` for all its objects at once.
 `general_rows` puts them into the order of the layout. A new kind is one function and one line in `KINDS`.
 """
 
@@ -24,12 +24,15 @@ from jaxsim.math.rotation import cross, quat_conj, quat_mul, quat_rotate, quat_t
 from jaxsim.math.safe import Array, greatest, norm, normalize
 from jaxsim.math.tree import dof_path_sum
 
-SPARSE_JACOBIAN = 60  # dofs from which MuJoCo's Jacobian is sparse, where that is left to it
+SPARSE_JACOBIAN = 60  # number of dofs from which MuJoCo's Jacobian is sparse by default
 
 
 class GeneralRows(NamedTuple):
-    """n rows: Jacobian (n, nv), position error, the position that sets the impedance, margin, friction loss (0: none),
-    solref (n, 2), solimp (n, 5), diagApprox before regularisation, and activity."""
+    """n rows: Jacobian (n, nv), position error and the other inputs of impedance and reference.
+
+    They are the position that sets the impedance, margin, friction loss (0: none), solref (n, 2), solimp (n, 5),
+    diagApprox before regularisation, and activity.
+    """
 
     jac: Array
     pos: Array
@@ -43,7 +46,7 @@ class GeneralRows(NamedTuple):
 
 
 def general_rows(m: Model, d: Data, layout: Layout) -> GeneralRows | None:
-    """All general rows in the order of the layout; None when the model has none."""
+    """Compute all general rows in the order of the layout; None when the model has none."""
     parts, ids = [], []
     for (kind, subtype), make in KINDS.items():
         where = _slots_of(m, layout, kind, subtype)
@@ -63,7 +66,7 @@ def _slots_of(m: Model, layout: Layout, kind: ConstraintType, subtype: EqType | 
     return np.flatnonzero(of_kind)
 
 
-Columns = np.ndarray | None  # the dofs of which rows hold values (n, width), padded with -1; None for all dofs
+Columns = np.ndarray | None  # dofs at which rows hold values (n, width), padded with -1; None for all dofs
 
 
 def _columns(layout: Layout, where: np.ndarray) -> Columns:
@@ -71,7 +74,7 @@ def _columns(layout: Layout, where: np.ndarray) -> Columns:
 
 
 def tendon_jacobian(m: Model, d: Data, ids: np.ndarray, columns: Columns) -> Array:
-    """GeneralRows of ten_J of tendons (n,), at the columns of each row or at all dofs."""
+    """Return the rows of ten_J of tendons (n,), at the columns of each row or at all dofs."""
     if columns is None:
         return take_or_zero(d.ten_J, jacobian_entries(m))[ids]
     index = jacobian_entries(m)[ids[:, None], columns]
@@ -87,7 +90,7 @@ def _rows(
 
 
 def _one_hot(m: Model, dofs: np.ndarray, columns: Columns, dtype: np.dtype) -> np.ndarray:
-    """(n, k, width) rows with a one at each of the dofs (n, k). Static."""
+    """Return rows (n, k, width) with a one at each of the dofs (n, k). Static."""
     columns = np.arange(m.nv) if columns is None else columns[:, None]
     return (dofs[:, :, None] == columns).astype(dtype)
 
@@ -97,7 +100,7 @@ def _eq_prm(m: Model, d: Data, ids: np.ndarray) -> tuple[Array, Array, Array]:
 
 
 def _polynomial(data: Array, x: Array) -> tuple[Array, Array]:
-    """c1 x + ... + c4 x^4 and its derivative, from eq_data (n, 11)."""
+    """Evaluate c1 x + ... + c4 x^4 and its derivative, from eq_data (n, 11)."""
     c1, c2, c3, c4 = (data[:, i] for i in range(1, 5))
     return x * (c1 + x * (c2 + x * (c3 + x * c4))), c1 + x * (2 * c2 + x * (3 * c3 + x * 4 * c4))
 
@@ -105,7 +108,10 @@ def _polynomial(data: Array, x: Array) -> tuple[Array, Array]:
 def _coupling(
     m: Model, d: Data, ids: np.ndarray, value: Array, jac: Array, invweight: Array, second: np.ndarray
 ) -> GeneralRows:
-    """Rows that couple two scalars: value (n, 2), jac (n, 2, nv) and invweight (n, 2) are those of first and second."""
+    """Compute rows that couple two scalars.
+
+    Value (n, 2), jac (n, 2, nv) and invweight (n, 2) are of first and second.
+    """
     has2 = jnp.asarray(second)
     poly, derivative = _polynomial(take(m.eq_data, ids), jnp.where(has2, value[:, 1], 0))
     pos = value[:, 0] - m.eq_data[ids, 0] - jnp.where(has2, poly, 0)
@@ -167,7 +173,7 @@ def _anchors(m: Model, d: Data, ids: np.ndarray, weld: bool) -> Anchors:
 
 
 def _point_jacobian(m: Model, d: Data, body: np.ndarray, pos: Array, columns: Columns) -> Array:
-    """Translational and rotational Jacobian (n, 6, width) of points (n, 3) fixed in bodies."""
+    """Compute the translational and rotational Jacobian (n, 6, width) of points (n, 3) fixed in bodies."""
     axes, origin = dof_axes(m, d)
     eye = jnp.broadcast_to(jnp.eye(3, dtype=pos.dtype), (len(body), 3, 3))
     force = point_wrench(eye, jnp.broadcast_to((pos - origin)[:, None, :], eye.shape))
@@ -181,7 +187,7 @@ def _point_jacobian(m: Model, d: Data, body: np.ndarray, pos: Array, columns: Co
 
 
 def _bias_acceleration(m: Model, d: Data, body: np.ndarray, pos: Array) -> tuple[Array, Array]:
-    """Jdot qvel of points fixed in bodies: linear and angular acceleration (n, 3) that velocities alone cause."""
+    """Compute Jdot qvel of points fixed in bodies: the linear and angular acceleration (n, 3) due to velocities."""
     rate = d.cdof_dot * d.qvel[:, None]
     if is_sparse(m):
         spatial = take(dof_path_sum(tables.tree(m), rate), body)
@@ -198,7 +204,7 @@ def _nonempty(m: Model, body1: np.ndarray, body2: np.ndarray) -> np.ndarray:
 
 
 def _flatten(m: Model, d: Data, ids: np.ndarray, a: Anchors, jac: Array, pos: Array, diag: Array) -> GeneralRows:
-    """GeneralRows (n * k) of objects with k rows each; the norm of the whole error sets the impedance."""
+    """Flatten objects with k rows each to GeneralRows (n * k); the norm of the whole error sets the impedance."""
     n, k = pos.shape
     solref, solimp, active = _eq_prm(m, d, ids)
     active = active & jnp.asarray(_nonempty(m, a.body1, a.body2))
@@ -233,16 +239,16 @@ def connect_jdotv(m: Model, d: Data, ids: np.ndarray) -> Array:
 
 
 def _turn(left: Array, omega: Array, right: Array) -> Array:
-    """vec(left omega right) / 2 for quaternions left and right and a pure quaternion omega."""
+    """Compute vec(left omega right) / 2 for quaternions left and right and a pure quaternion omega."""
     pure = jnp.concatenate([jnp.zeros_like(omega[..., :1]), omega], axis=-1)
     return 0.5 * quat_mul(quat_mul(left, pure), right)[..., 1:]
 
 
 def weld_equality(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Columns) -> GeneralRows:
-    """Position error of the anchors and the vector part of the relative rotation, scaled by torquescale.
+    """Compute the position error of the anchors and the vector part of the relative rotation, times torquescale.
 
-    With q = conj(q2) q1, the rotational error is vec(q); an angular velocity difference w changes it by
-    vec(conj(q2) w q1) / 2, which is a 3 x 3 matrix on the rotational Jacobian.
+    With q = conj(q2) q1, the rotational error is vec(q); an angular velocity difference w changes it by vec(conj(q2) w
+    q1) / 2, which is a 3 x 3 matrix on the rotational Jacobian.
     """
     ids = ids[:: EQ_ROWS[EqType.WELD]]
     at = None if columns is None else columns[:: EQ_ROWS[EqType.WELD]]
@@ -259,7 +265,7 @@ def weld_equality(m: Model, d: Data, ids: np.ndarray, _: np.ndarray, columns: Co
 
 
 def weld_jdotv(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """The product rule over conj(q2), the angular velocity difference and q1."""
+    """Compute Jdot qvel of weld rows by the product rule over conj(q2), the angular velocity difference and q1."""
     a = _anchors(m, d, ids, weld=True)
     inverse = quat_conj(a.quat2)
     lin1, ang1 = _bias_acceleration(m, d, a.body1, a.pos1)
@@ -279,7 +285,7 @@ def weld_jdotv(m: Model, d: Data, ids: np.ndarray) -> Array:
 
 
 def velocity_product(m: Model, d: Data, layout: Layout) -> Array | None:
-    """Jdot qvel of the general rows (ngeneral,); None when no row has one (only connect and weld do)."""
+    """Compute Jdot qvel of the general rows (ngeneral,); None when no row has one (only connect and weld do)."""
     parts, slots = [], []
     for subtype, make in ((EqType.CONNECT, connect_jdotv), (EqType.WELD, weld_jdotv)):
         where = _slots_of(m, layout, ConstraintType.EQUALITY, subtype)
@@ -330,7 +336,7 @@ def flex_equality(m: Model, d: Data, ids: np.ndarray, row: np.ndarray, columns: 
 
 
 def _edge_rows(m: Model, d: Data, ids: np.ndarray, edge: np.ndarray, columns: Columns) -> GeneralRows:
-    """Rows that hold edges of flexes at their lengths at rest."""
+    """Compute rows that hold edges of flexes at their rest lengths."""
     count, first = m.flexedge_J_rownnz[edge], m.flexedge_J_rowadr[edge]
     jac = _stored_rows(m, d.flexedge_J, m.flexedge_J_colind, first, count, columns)
     pos = take(d.flexedge_length, edge) - take(m.flexedge_length0, edge)
@@ -342,7 +348,10 @@ def _edge_rows(m: Model, d: Data, ids: np.ndarray, edge: np.ndarray, columns: Co
 def _stored_rows(
     m: Model, values: Array, dofs: np.ndarray, first: np.ndarray, count: np.ndarray, columns: Columns
 ) -> Array:
-    """Rows of a sparse Jacobian, which begin at `first` and have `count` entries, at the columns of general rows."""
+    """Expand rows of a sparse Jacobian to the columns of general rows.
+
+    The rows begin at `first` and have `count` entries.
+    """
     step = np.arange(count.max(initial=0))
     slot = first[:, None] + step
     slot = np.where((step < count[:, None]) & (slot < len(dofs)), slot, -1)
@@ -352,14 +361,14 @@ def _stored_rows(
     key = row * m.nv + dofs[slot]
     order = np.argsort(key, kind="stable")
     wanted = np.arange(len(first))[:, None] * m.nv + wide
-    at = np.searchsorted(key[order], wanted, side="right") - 1  # of a dof that stands twice the last entry counts
+    at = np.searchsorted(key[order], wanted, side="right") - 1  # for a repeated dof the last entry counts
     at = order[np.maximum(at, 0)] if len(order) else np.zeros(wanted.shape, int)
     found = (wide >= 0) & (key[at] == wanted) if len(order) else np.zeros(wanted.shape, bool)
     return take_or_zero(values, np.where(found, slot[at] if len(order) else 0, -1))
 
 
 def _not_empty(m: Model, jac: Array, count: np.ndarray) -> Array | np.ndarray:
-    """Which rows MuJoCo keeps: with a dense Jacobian those that are not all zero, else those that have entries."""
+    """Return the mask of rows that MuJoCo keeps: not all zero with a dense Jacobian, not empty with a sparse one."""
     if m.opt.jacobian == JacobianType.DENSE or (m.opt.jacobian == JacobianType.AUTO and m.nv < SPARSE_JACOBIAN):
         return jnp.any(jac != 0, axis=1)
     return count > 0

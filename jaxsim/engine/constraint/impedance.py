@@ -11,16 +11,16 @@ DEFAULT_SOLREF = (0.02, 1.0)
 
 
 def is_safe(m: Model) -> bool:
-    """Whether time constants are at least two steps."""
+    """Return whether time constants are limited to at least two steps."""
     return not m.opt.disableflags & DisableBit.REFSAFE
 
 
 def row_numbers(
     timestep: Array, safe: bool, solref: Array, solimp: Array, depth: Array, diag: Array
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """Stiffness, damping, impedance, its derivative and R of rows (n,), from solref (n, 2), solimp (n, 5), depth (n,).
+    """Compute stiffness, damping, impedance, its derivative and R of rows (n,), from solref (n, 2) and solimp (n, 5).
 
-    `depth` is position less margin, `diag` (n,) the diagonal before regularisation.
+    `depth` (n,) is position less margin, `diag` (n,) the diagonal before regularisation.
     """
     xp = xp_of(depth, diag)
     numbers = xp.stack(impedance(solimp, depth))
@@ -30,7 +30,7 @@ def row_numbers(
 
 
 def safe_reference(timestep: Array, safe: bool, solref: Array, default: tuple[float, float]) -> Array:
-    """solref (n, 2) as it is used: mixed signs become `default`; a `safe` time constant is at least two steps."""
+    """Replace solref (n, 2) of mixed signs by `default`; limit a `safe` time constant to at least two steps."""
     xp = xp_of(solref)
     first, second = components(solref, 1)
     mixed = (first > 0) != (second > 0)
@@ -41,7 +41,10 @@ def safe_reference(timestep: Array, safe: bool, solref: Array, default: tuple[fl
 
 
 def impedance(solimp: Array, depth: Array) -> tuple[Array, Array, Array]:
-    """Impedance d(r) of rows, its derivative and d_width, from solimp (n, 5) and depth (n,), position less margin."""
+    """Compute the impedance d(r), its derivative and d_width, from solimp (n, 5) and depth (n,).
+
+    `depth` is position less margin.
+    """
     xp = xp_of(solimp, depth)
     dmin, dmax, width, mid, power = components(solimp, 1)
     dmin, dmax, mid = (xp.clip(x, MINIMP, MAXIMP) for x in (dmin, dmax, mid))
@@ -68,7 +71,7 @@ def impedance(solimp: Array, depth: Array) -> tuple[Array, Array, Array]:
 
 
 def stiffness_damping(ref: Array, dmax: Array) -> tuple[Array, Array]:
-    """K and B of the reference acceleration from solref (n, 2), standard (positive) or direct (not positive) format."""
+    """Compute K and B of the reference acceleration from solref (n, 2), in standard (positive) or direct format."""
     xp = xp_of(ref, dmax)
     time, ratio = components(ref, 1)
     square = dmax * dmax
@@ -79,12 +82,12 @@ def stiffness_damping(ref: Array, dmax: Array) -> tuple[Array, Array]:
 
 
 def regularizer(imp: Array, diag: Array) -> Array:
-    """R = (1 - d) / d * diagApprox, at least MINVAL."""
+    """Compute R = (1 - d) / d * diagApprox, at least MINVAL."""
     xp = xp_of(imp, diag)
     return xp.maximum(MINVAL, (1 - imp) * diag / imp)
 
 
 def reference(kbip: Array, vel: Array, pos: Array, margin: Array) -> Array:
-    """aref = -B vel - K I (pos - margin)."""
+    """Compute aref = -B vel - K I (pos - margin)."""
     stiffness, damping, imp, _ = components(kbip, 1)
     return -damping * vel - stiffness * imp * (pos - margin)

@@ -1,8 +1,9 @@
-"""Constraint rows as machine code of a CPU: those that there are, one after another, straight into their slots.
+"""Constraint rows as a native program of a CPU, which writes only active rows, directly to their slots.
 
-The plain form computes every slot, used or not. Here a slot that is not used costs the zeros in it. Chains of dofs are
-walked from the bodies of a contact to where they meet. The formulas of impedance are made C from the function that the
-plain form calls. No number of dofs, rows or contacts is in the source, so that models share the library.
+The reference implementation computes every slot, used or not. Here an unused slot costs only its zeros. Chains of dofs
+are walked from the bodies of a contact to their common ancestor. The formulas of impedance are translated to C from the
+function that the reference implementation calls. The source contains no number of dofs, rows or contacts, so that
+models share the library.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,7 +43,7 @@ class _Plan(NamedTuple):
 
 
 def rows_in_sequence(m: Any, d: Any, layout: Layout, general: GeneralRows | None, plain: Callable) -> ConstraintRows:
-    """`plain(m, d, layout, general)` of a model whose contacts touch no flexes and whose trees never sleep."""
+    """Compute `plain(m, d, layout, general)` natively, for contacts without flexes and trees that never sleep."""
     names = ("dist", "pos", "frame", "includemargin", "friction", "solref", "solreffriction", "solimp")
     given: Arrays = {n: getattr(d.contact, n) for n in (*names, "dim", "exclude", "geom")}
     given |= {n: getattr(d, n) for n in ("qpos", "cdof", "subtree_com")}
@@ -70,7 +71,10 @@ def rows_in_sequence(m: Any, d: Any, layout: Layout, general: GeneralRows | None
 
 
 def _run(of: Callable[..., _Plan], plain: Callable, given: Arrays, static: Arrays, found: Arrays) -> list[Array]:
-    """Results like `found` of the program with these operands; `of(given, found)`, names and types, is its plan."""
+    """Run the program with these operands.
+
+    Results are like `found`, and `of(given, found)` makes its plan from types.
+    """
     given = given | {n: np.asarray(x, np.int32) for n, x in static.items()}
     types = [{n: str(jax.dtypes.canonicalize_dtype(x.dtype)) for n, x in y.items()} for y in (given, found)]
     plan = of(*(tuple(t.items()) for t in types))
@@ -81,14 +85,14 @@ def _run(of: Callable[..., _Plan], plain: Callable, given: Arrays, static: Array
 
 
 def _no_rows(layout: Layout, dtype: Any) -> GeneralRows:
-    """General rows of a model that has none."""
+    """Return the general rows of a model that has none."""
     none = np.zeros(0, dtype)
     two, five = np.zeros((0, 2), dtype), np.zeros((0, 5), dtype)
     return GeneralRows(np.zeros((0, layout.nv), dtype), none, none, none, none, two, five, none, np.zeros(0, bool))
 
 
 def _row_tables(m: Any, layout: Layout) -> dict[str, Any]:
-    """Tables of integers, and the sizes, of `rows.c`."""
+    """Return the tables of integers, and the sizes, for `rows.c`."""
     flags, kind = m.opt.disableflags, layout.general.type
     on = [not flags & (bit | DisableBit.CONSTRAINT) for bit in (DisableBit.FRICTIONLOSS, DisableBit.LIMIT)]
     contacts = not flags & (DisableBit.CONTACT | DisableBit.CONSTRAINT)
@@ -105,7 +109,7 @@ def _row_tables(m: Any, layout: Layout) -> dict[str, Any]:
 
 
 def _chains(m: Any, layout: Layout) -> dict[str, Any]:
-    """The last dof of each body, the dof before each dof in its chain, roots of bodies, bodies of geoms."""
+    """Return the last dof of each body, the dof before each dof in its chain, roots of bodies, bodies of geoms."""
     return {
         "body_last_dof": last_dof(m),
         "dof_parent": m.dof_parentid,
@@ -115,7 +119,7 @@ def _chains(m: Any, layout: Layout) -> dict[str, Any]:
 
 
 def _plan_of(layout: Layout, real: Any, safe: bool) -> Callable[..., _Plan]:
-    """The plan as a function of names and types of the arrays that are given and found."""
+    """Return the plan as a function of names and types of the inputs and outputs."""
     dim, facets = (layout.condim, layout.nfacet) if layout.ncontact else (1, 1)
     constants = {"DIM": dim, "NF": facets, "PYRAMIDAL": int(layout.pyramidal), "SPARSE": int(layout.sparse)}
     known = tuple((constants | {"FIXED": FIXED, "MINVAL": MINVAL}).items())
@@ -123,7 +127,7 @@ def _plan_of(layout: Layout, real: Any, safe: bool) -> Callable[..., _Plan]:
 
 
 def _source(plan: _Plan) -> ProgramSource:
-    """C source of `world(given..., found...)`."""
+    """Return the C source of `world(given..., found...)`."""
     numbers = _numbers_source(plan.real, plan.safe)
     before = ONE_LANE + definitions({"T": C_TYPES[plan.real]} | dict(plan.constants)) + numbers
     structs = _struct("Given", plan.given, "const ") + _struct("Found", plan.found, "")
@@ -139,13 +143,16 @@ make_rows(&x, &y);
 
 
 def _struct(name: str, fields: tuple[tuple[str, str], ...], const: str) -> str:
-    """A struct of pointers to the arrays with these names and types."""
+    """Return the C source of a struct of pointers to the arrays with these names and types."""
     lines = [f"{const}{C_TYPES[kind]}* {field};" for field, kind in fields]
     return "typedef struct {\n" + "\n".join(lines) + f"\n}} {name};\n"
 
 
 def _numbers_source(real: str, safe: bool) -> str:
-    """C source of `numbers(timestep, solref, solimp, depth, diag, out)`: what `imp.row_numbers` gives for a row."""
+    """Return the C source of `numbers(timestep, solref, solimp, depth, diag, out)`.
+
+    It computes `imp.row_numbers` for one row.
+    """
     one = lambda *shape: jax.ShapeDtypeStruct(shape, real)  # noqa: E731
 
     def row(timestep: Array, *x: Array) -> Array:

@@ -1,7 +1,7 @@
-"""From positions to constraint rows, and from velocities to their reference accelerations.
+"""Constraint rows from positions, and their reference accelerations from velocities.
 
 `make_constraint` fills the position-dependent part of `d.efc`, `reference_constraint` the velocity and the reference
-acceleration. `rows.py` says what the rows are; on a CPU machine code makes those that there are (`in_sequence.py`).
+acceleration. `rows.py` defines the rows; on a CPU a native program computes the active ones (`in_sequence.py`).
 """
 
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ from jaxsim.interface.public import public
 
 @public
 def make_constraint(m: Model, d: Data) -> Data:
-    """Rows of the position stage: `efc`, the counts `ne`, `nf`, `nl`, `nefc`, `contact.efc_address`, `contact.mu`."""
+    """Compute the rows of the position stage: `efc`, `ne`, `nf`, `nl`, `nefc`, `contact.efc_address`, `contact.mu`."""
     layout = make_layout(m)
     general = general_rows(m, d, layout)
     if _in_sequence(m, layout):
@@ -39,12 +39,12 @@ def make_constraint(m: Model, d: Data) -> Data:
 
 
 def _in_sequence(m: Model, layout: Layout) -> bool:
-    """Return whether rows have a form in sequence: trees do not sleep, and contacts are between two bodies."""
+    """Return whether `in_sequence` supports the model: trees do not sleep, and contacts are between two bodies."""
     return not (layout.flexes or sleep.sleeps(m))
 
 
 def _count(d: Data, rows: ConstraintRows) -> Data:
-    """Data with the numbers of rows. What is dropped is counted in `overflow_constraints` and as a warning."""
+    """Set the numbers of rows; count dropped rows in `overflow_constraints` and as a warning."""
     ne, nf, nl, nefc, wanted = (rows.count[i] for i in range(5))
     dropped = wanted - nefc
     full = (np.arange(d.warning.number.shape[-1]) == WarningType.CNSTRFULL) & (dropped > 0)
@@ -61,7 +61,7 @@ def _count(d: Data, rows: ConstraintRows) -> Data:
 
 @public
 def reference_constraint(m: Model, d: Data) -> Data:
-    """Velocities of the rows and their reference accelerations: `efc.vel`, `efc.aref`."""
+    """Compute velocities of the rows and their reference accelerations: `efc.vel`, `efc.aref`."""
     layout: Layout = d.efc.layout
     product = velocity_product(m, d, layout)
     efc = d.efc

@@ -1,4 +1,4 @@
-"""From a robot to a constraint problem: its inertia and its rows as operators, its bounds slot by slot."""
+"""The constraint problem of a model: inertia and rows as operators, bounds slot by slot."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +17,7 @@ from jaxsim.engine.solver.problem import ConstraintProblem
 
 
 def row_operator(m: Model, d: Data) -> DenseRows | BodyRows:
-    """The constraint rows in `d` as a linear operator."""
+    """Return the constraint rows in `d` as a linear operator."""
     layout: Layout = d.efc.layout
     if layout.sparse:
         return BodyRows(layout, d.efc.J_general, make_operator(d, layout), d.contact.friction)
@@ -26,14 +26,14 @@ def row_operator(m: Model, d: Data) -> DenseRows | BodyRows:
 
 
 def inertia_operator(m: Model, d: Data) -> DenseInertia | TreeBlocks:
-    """The inertia matrix in `d` as a linear operator."""
+    """Return the inertia matrix in `d` as a linear operator."""
     if d.efc.layout.sparse:
         return tree_blocks(m, d.M)
     return DenseInertia(full_m(m, d), inertia_parts(m, d))
 
 
 def make_problem(m: Model, d: Data) -> ConstraintProblem:
-    """The problem of a world whose constraint rows, reference and smooth force are in `d`."""
+    """Return the problem of a world whose constraint rows, reference and smooth force are in `d`."""
     efc = d.efc
     layout: Layout = efc.layout
     equality = layout.general.type == ConstraintType.EQUALITY

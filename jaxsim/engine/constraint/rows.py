@@ -1,7 +1,7 @@
-"""Rows of constraints in their slots, by operations of JAX: activity, impedance and regularisation of every slot.
+"""Rows of constraints in their slots, by JAX operations: activity, impedance and regularisation of every slot.
 
 Rows of each group are computed as arrays; the formulas of impedance run once over all of them. The rows of a contact
-with a pyramidal cone differ in nothing but whether they are active: they are computed as one.
+with a pyramidal cone differ only in their activity: they are computed as one.
 """
 
 from typing import NamedTuple
@@ -47,7 +47,7 @@ class RowNumbers(NamedTuple):
 class ConstraintRows(NamedTuple):
     """Rows after the position stage: fields of `efc` and `contact`, and counts ne, nf, nl, nefc, wanted.
 
-    `wanted` (in `count`) are the rows that there would be without a capacity.
+    `wanted` (in `count`) is the number of rows without the limit of the capacity.
     """
 
     active: Array
@@ -61,10 +61,10 @@ class ConstraintRows(NamedTuple):
 
 
 class RowGroup(NamedTuple):
-    """Rows of one group of slots, before regularisation; of a pyramidal contact one, but each of its rows' `active`.
+    """Rows of one group of slots, before regularisation.
 
-    `depth`, position less margin of the whole constraint, sets the impedance; `frictional` rows, which are known to
-    the compiler, damp only (K is zero).
+    A pyramidal contact has one row here, but `active` for each of its rows. `depth`, position less margin of the whole
+    constraint, sets the impedance; `frictional` rows, which are static, damp only (K is zero).
     """
 
     active: Array
@@ -79,7 +79,7 @@ class RowGroup(NamedTuple):
 
 
 class ContactPart(NamedTuple):
-    """What contacts make of their rows: which are active (n, nfacet), numbers (n, nfacet, ...), Jacobian and mu."""
+    """Rows of contacts: activity (n, nfacet), numbers (n, nfacet, ...), Jacobian and mu."""
 
     active: Array
     moves: Array
@@ -90,7 +90,7 @@ class ContactPart(NamedTuple):
 
 
 def constraint_rows(m: Model, d: Data, layout: Layout, general: GeneralRows | None) -> ConstraintRows:
-    """The rows of a world from its contacts, positions, and general rows."""
+    """Compute the rows of a world from its contacts, positions, and general rows."""
     groups = [] if general is None else [_general_group(general, layout)]
     groups += [_friction_group(m), _limit_group(m, d, layout)]
     table = jnp.concatenate([_columns(g) for g in groups], axis=1)
@@ -114,12 +114,12 @@ def constraint_rows(m: Model, d: Data, layout: Layout, general: GeneralRows | No
 
 
 def _no_jacobian(m: Model, d: Data, layout: Layout) -> Array:
-    """Jacobian of no contacts."""
+    """Return the Jacobian of zero contacts."""
     return jnp.zeros((0, layout.condim, *((layout.nside, 6) if layout.sparse else (m.nv,))), d.qpos.dtype)
 
 
 def _numbers(m: Model, table: Array, frictional: np.ndarray) -> RowNumbers:
-    """Numbers of rows from their columns."""
+    """Return the numbers of rows from their columns."""
     scalars, solref, solimp = jnp.split(table, (NSCALAR, NSCALAR + 2))
     (pos, depth, margin, frictionloss, diag), solref, solimp = components(scalars, 0), solref.T, solimp.T
     found = imp.row_numbers(m.opt.timestep, imp.is_safe(m), solref, solimp, depth, diag)
@@ -130,13 +130,13 @@ def _numbers(m: Model, table: Array, frictional: np.ndarray) -> RowNumbers:
 
 
 def _regularized(n: RowNumbers, regular: Array) -> RowNumbers:
-    """The numbers with another R, and the D and diagonal that follow from it."""
+    """Replace R, and compute D and the diagonal from it."""
     imped = n.KBIP[:, 2]
     return n._replace(R=regular, D=divide(jnp.ones_like(regular), regular), diagApprox=regular * imped / (1 - imped))
 
 
 def _contact_part(m: Model, d: Data, layout: Layout) -> ContactPart:
-    """The part of contacts, which come first in their buffer."""
+    """Split off the part of contacts, which come first in their buffer."""
 
     def of_contacts(shared: tuple[Model, Data], rows: tuple[Contact, Array]) -> tuple[ContactPart, tuple[()]]:
         m, d = shared
@@ -148,7 +148,7 @@ def _contact_part(m: Model, d: Data, layout: Layout) -> ContactPart:
 
 
 def _of_contacts(m: Model, d: Data, layout: Layout) -> ContactPart:
-    """Rows of all contacts of `d`; numbers of rows that are not active mean nothing."""
+    """Compute the rows of all contacts of `d`; numbers of inactive rows have no meaning."""
     contact, bodies = d.contact, d.efc.bodies
     if layout.sparse:
         jac, moves, bodies = contact_wrenches(m, d, layout)
@@ -164,12 +164,12 @@ def _of_contacts(m: Model, d: Data, layout: Layout) -> ContactPart:
 
 
 def _facets(layout: Layout, x: Array) -> Array:
-    """Values of rows (n, nfacet, ...) from those that are computed (n, k, ...): one for each pyramid."""
+    """Expand computed rows (n, k, ...) to all rows (n, nfacet, ...); a pyramid has one computed row."""
     return jnp.broadcast_to(x, (len(x), layout.nfacet, *x.shape[2:])) if layout.pyramidal else x
 
 
 def _columns(group: RowGroup) -> Array:
-    """All numbers of the rows as one array (12, n): it takes one kernel, and its rows are contiguous."""
+    """Stack all numbers of the rows in one array (12, n), which takes one kernel and has contiguous rows."""
     scalars = (group.pos, group.depth, group.margin, group.frictionloss, group.diag)
     return jnp.concatenate([*(x[None] for x in scalars), group.solref.T, group.solimp.T])
 
@@ -210,12 +210,12 @@ def _limit_group(m: Model, d: Data, layout: Layout) -> RowGroup:
 
 
 def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> RowGroup:
-    """Contact rows: the normal sets position and impedance; elliptic friction rows damp only."""
+    """Compute contact rows: the normal sets position and impedance; elliptic friction rows damp only."""
     contact = d.contact
     row = np.arange(layout.nfacet, dtype=np.int32)
     count = contact.dim[:, None] if not layout.pyramidal else jnp.maximum(2 * (contact.dim[:, None] - 1), 1)
     active = (row < count) & ((contact.exclude == 0) & (contact.dim > 0) & moves)[:, None]
-    nrow = 1 if layout.pyramidal else layout.nfacet  # that differ
+    nrow = 1 if layout.pyramidal else layout.nfacet  # rows computed per contact
     frictional = np.arange(nrow) > 0
     if layout.flexes:
         weight = contact_sides(m, d, layout).inverse_inertia
@@ -246,10 +246,10 @@ def _contact_group(m: Model, d: Data, layout: Layout, moves: Array) -> RowGroup:
 
 
 def _contact_regularizer(m: Model, contact: Contact, layout: Layout, regular: Array) -> tuple[Array, Array]:
-    """`contact.mu`, and R of the rows of contacts, in which friction has `impratio` times the impedance of the normal.
+    """Compute `contact.mu`, and R of the rows of contacts.
 
-    Elliptic: R_j friction_j^2 is the same for all friction rows. Pyramidal: all rows get 2 mu^2 R, which matches the
-    friction of the elliptic model.
+    Friction has `impratio` times the impedance of the normal. Elliptic: R_j friction_j^2 is the same for all friction
+    rows. Pyramidal: all rows get 2 mu^2 R, which matches the friction of the elliptic model.
     """
     ratio = 1 / jnp.maximum(MINVAL, m.opt.impratio)
     mu = contact.friction[:, 0] * sqrt(ratio)
@@ -264,7 +264,7 @@ def _contact_regularizer(m: Model, contact: Contact, layout: Layout, regular: Ar
 
 
 def _enabled(m: Model, layout: Layout) -> np.ndarray:
-    """Slots that the disable flags leave on. Static."""
+    """Return the mask of slots that the disable flags leave enabled. Static."""
     flags = m.opt.disableflags
     general = layout.general.type
     contacts = layout.ncontact * layout.nfacet
@@ -289,7 +289,7 @@ def _enabled(m: Model, layout: Layout) -> np.ndarray:
 
 
 def _account(m: Model, d: Data, layout: Layout, active: Array, exclude: Array) -> tuple[Array, Array, Array, Array]:
-    """Addresses of contacts, their `exclude`, counts of rows by kind, and the rows that stay.
+    """Return addresses of contacts, their `exclude`, counts of rows by kind, and the mask of rows that are kept.
 
     Whole contacts beyond the capacity are dropped.
     """

@@ -1,4 +1,4 @@
-"""`fwd_constraint`: from rows and smooth force to `qacc` and constraint forces."""
+"""Stage `fwd_constraint`: from rows and smooth force to `qacc` and constraint forces."""
 
 import jax
 import jax.numpy as jnp
@@ -15,8 +15,8 @@ from jaxsim.interface.public import public
 
 NEWTON = primal.Solver(primal.newton_directions, primal.LS_NEWTON, in_c=0, sparse=sparse.solve)
 # All solvers minimise one convex function. The projected Gauss-Seidel sweeps of MuJoCo visit rows in a pseudo-random
-# order and stop early; under that name we give the answer that they approach, by Newton's method (`refusals.py` warns).
-# It warns of conjugate gradients on large models, too.
+# order and stop early; under that name Newton's method computes their limit (`refusals.py` warns).
+# It also warns of conjugate gradients on large models.
 SOLVERS: dict[int, primal.Solver] = {
     SolverType.NEWTON: NEWTON,
     SolverType.CG: primal.Solver(primal.cg_directions, primal.LS_CG, in_c=1, sparse=sparse.solve),
@@ -29,7 +29,7 @@ def fwd_constraint(m: Model, d: Data) -> Data:
     """Solve for `qacc`; sets `qacc`, `qfrc_constraint`, `efc.b`, `efc.force`, `efc.state` and `solver_niter`."""
     layout, solver = d.efc.layout, SOLVERS.get(m.opt.solver)
     if solver is None:
-        raise UnsupportedError(f"the solver {m.opt.solver!r}")
+        raise UnsupportedError(f"the solver {m.opt.solver!r} is not supported")
     if m.opt.disableflags & DisableBit.CONSTRAINT or layout.nslot == 0 or m.nv == 0:
         zero = jnp.zeros_like(d.qfrc_smooth)
         return d.replace(qacc=d.qacc_smooth, qfrc_constraint=zero, solver_niter=jnp.zeros_like(d.solver_niter))
@@ -41,7 +41,7 @@ def fwd_constraint(m: Model, d: Data) -> Data:
     warm = None if m.opt.disableflags & DisableBit.WARMSTART else fixed[2]
     if layout.sparse:
         if solver.sparse is None:
-            raise UnsupportedError(f"the solver {m.opt.solver!r} on a large model")
+            raise UnsupportedError(f"the solver {m.opt.solver!r} on a large model is not supported")
         acc, niter = solver.sparse(layout, limits, p, fixed[3], primal.Guesses(fixed[1], warm))
         found = primal.solution(layout, p, acc, niter, d.qacc_smooth)
     else:

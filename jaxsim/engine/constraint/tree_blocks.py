@@ -1,7 +1,7 @@
-"""Operators of large models: inertia by trees, rows by bodies and columns. Nothing is as wide as the model.
+"""Operators of large models: inertia by trees, rows by bodies and columns. No array has size nv x nv.
 
-General rows hold values at static columns, contacts wrenches on their two bodies (`sparse_contact`). Of the Hessian
-M + J' s'' J a solver needs products, and the blocks on its diagonal, one for each tree.
+General rows hold values at static columns, contacts wrenches on their two bodies (`sparse_contact`). A solver needs
+products with the Hessian M + J' s'' J, and its diagonal blocks, one for each tree.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from jaxsim.math.bins import make_bins, sum_into
 from jaxsim.math.safe import Array, components, short_sum
 from jaxsim.native.linalg import cholesky, solve_triangular
 
-SMALL = 3  # rows of blocks whose products and inverses are written out: particles have three dofs
+SMALL = 3  # blocks up to this size use explicit formulas: particles have three dofs
 
 
 @partial(jax.tree_util.register_dataclass, data_fields=["blocks"], meta_fields=["structure"])
@@ -36,10 +36,10 @@ class TreeBlocks:
     structure: Any
 
     def times(self, x: Array, transpose: bool = False) -> Array:
-        """Product of the matrix, or of its transpose, with x (nv,)."""
+        """Compute the product of the matrix, or of its transpose, with x (nv,)."""
 
         def product(a: Array, x: Array) -> Array:
-            if a.shape[-1] <= SMALL:  # a sum that fuses with what surrounds it
+            if a.shape[-1] <= SMALL:  # a sum that XLA fuses with its neighbours
                 return short_sum(a * (x[:, :, None] if transpose else x[:, None]), 1 if transpose else 2)
             return einsum("kji,kj->ki" if transpose else "kij,kj->ki", a, x)
 
@@ -50,7 +50,10 @@ class TreeBlocks:
         return take(jnp.concatenate(parts), tables.dof_order(self.structure))
 
     def lower_rows(self) -> tuple[Array, np.ndarray, np.ndarray]:
-        """All numbers one after the other; for each dof the first one of its tree, and where its row would begin."""
+        """Return all entries concatenated, and two tables over dofs.
+
+        For each dof these are the first dof of its tree, and the offset of its row, counted from column 0.
+        """
         first, place = np.zeros((2, len(self.structure.dof_treeid)), int)
         offset = 0
         for block in tables.inertia_blocks(self.structure):
@@ -61,7 +64,7 @@ class TreeBlocks:
         return jnp.concatenate([block.reshape(-1) for block in self.blocks]), first, place
 
     def inverse(self) -> "TreeBlocks | TreeRoots":
-        """The inverse as an operator with `times`, for blocks that are positive."""
+        """Return the inverse as an operator with `times`, for positive definite blocks."""
         if all(block.shape[-1] <= SMALL for block in self.blocks):
             return TreeBlocks(tuple(small_inverse(block) for block in self.blocks), self.structure)
         inverses = []
@@ -79,14 +82,15 @@ class TreeRoots:
     root: TreeBlocks
 
     def times(self, x: Array) -> Array:
-        """Product of the inverse with x (nv,)."""
+        """Compute the product of the inverse with x (nv,)."""
         return self.root.times(self.root.times(x), transpose=True)
 
 
 def small_inverse(a: Array) -> Array:
-    """Inverses of positive matrices (k, n, n) with n up to SMALL, written out; pivots that rounding ate are raised.
+    """Invert positive definite matrices (k, n, n) with n up to SMALL by explicit formulas.
 
-    They remain positive: the inverse is W' W, where W is that of a Cholesky factor.
+    Pivots lost to rounding are raised. The inverse stays positive definite: it is W' W, where W is the inverse of a
+    Cholesky factor.
     """
     n = a.shape[-1]
     entry = [components(row, -1) for row in components(a, -2)]
@@ -109,7 +113,7 @@ def small_inverse(a: Array) -> Array:
 
 
 def tree_blocks(m: Any, entries: Array) -> TreeBlocks:
-    """The matrix with these entries (nC,), placed as in `d.M`."""
+    """Return the matrix with these entries (nC,), placed as in `d.M`."""
     return TreeBlocks(tuple(take_or_zero(entries, block.full) for block in tables.inertia_blocks(m)), structure_of(m))
 
 
@@ -124,7 +128,7 @@ class BodyRows:
     friction: Array  # (ncontact, 5)
 
     def times(self, x: Array) -> Array:
-        """J x for every slot (nslot,), x being (nv,)."""
+        """Compute J x for every slot (nslot,), x being (nv,)."""
 
         def general(x: Array) -> Array:
             return inner(self.general, take_or_zero(x, self.layout.columns))
@@ -133,7 +137,7 @@ class BodyRows:
         return rows_times(self.layout, self.friction, x, general, contact)
 
     def transpose_times(self, force: Array) -> Array:
-        """J' f (nv,) for forces of every slot (nslot,)."""
+        """Compute J' f (nv,) for forces of every slot (nslot,)."""
 
         def general(force: Array) -> Array:
             values = (self.general * force[:, None]).reshape(-1)
@@ -143,16 +147,16 @@ class BodyRows:
         return rows_transpose_times(self.layout, self.friction, force, general, contact)
 
     def chains(self) -> tuple[np.ndarray, np.ndarray]:
-        """For each dof the next one above it (nv,), and the last dof that moves each body (nbody,); -1 for none."""
+        """Return the parent of each dof (nv,), and the last dof that moves each body (nbody,); -1 for none."""
         structure = self.layout.structure
         return np.asarray(structure.dof_parentid), sparse_contact.last_dof(structure)
 
     def tree_hessian(self, inertia: TreeBlocks, weight: Array, contact_blocks: Callable[[], Array]) -> TreeBlocks:
-        """The blocks of trees on the diagonal of M + J' s'' J.
+        """Compute the diagonal blocks of M + J' s'' J, one for each tree.
 
         Args:
             weight: s'' of the scalar slots (nslot,).
-            contact_blocks: gives s'' of the contacts in their frames (ncontact, condim, condim).
+            contact_blocks: function that returns s'' of the contacts in their frames (ncontact, condim, condim).
         """
         layout, structure = self.layout, self.layout.structure
         _, friction, limit, contact, _ = layout.offsets
@@ -169,7 +173,7 @@ class BodyRows:
 
 
 def _add_general(layout: Layout, parts: list[Array], jac: Array, weight: Array) -> list[Array]:
-    """Blocks with J' w J of the general rows added."""
+    """Add J' w J of the general rows to the blocks."""
     left, right, place = _general_pairs(layout)
     flat = jac.reshape(-1)
     width = layout.columns.shape[1]
@@ -181,10 +185,13 @@ def _add_general(layout: Layout, parts: list[Array], jac: Array, weight: Array) 
 
 
 def _general_pairs(layout: Layout) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pairs of entries of one general row whose dofs are of one tree: both entries, and their place in the blocks."""
+    """Return pairs of entries of one general row whose dofs are in one tree.
+
+    Returns the indices of both entries, and their address in the blocks.
+    """
     structure, columns = layout.structure, layout.columns
     blocks = tables.inertia_blocks(structure)
-    row_start = np.zeros(layout.nv, int)  # where the row of a dof starts in the flattened blocks
+    row_start = np.zeros(layout.nv, int)  # start of a dof's row in the flattened blocks
     local, offset = np.zeros(layout.nv, int), 0
     for block in blocks:
         k, n = block.dofs.shape

@@ -1,9 +1,9 @@
 """The plugin mujoco.elasticity.cable: torques that bend and twist a chain of bodies back to its reference curvature.
 
-Bodies of one instance stand one after the other, each a child of the one before, linked by ball (or free) joints. The
-link between two neighbours resists the rotation of its joint from the reference pose, by the stiffness of a rod
-with the section of the later body's first geom: twist about x, bending about y and z. Moduli and `flat` are read from
-the plugin's configuration (structure); sections and lengths are leaves of the model.
+Bodies of one instance are consecutive, each a child of the one before, linked by ball (or free) joints. The link
+between two neighbours resists the rotation of its joint from the reference pose, with the stiffness of a rod with the
+section of the later body's first geom: twist about x, bending about y and z. Moduli and `flat` are read from the
+plugin's configuration (structure); sections and lengths are leaves of the model.
 """
 
 from itertools import pairwise
@@ -28,7 +28,7 @@ STIFF = (GeomType.CYLINDER, GeomType.CAPSULE, GeomType.BOX)
 
 
 class Cable(NamedTuple):
-    """Links of all cables, static: bodies (n,) in which they end, joints, moduli, and whether they rest curved."""
+    """Links of all cables, static: bodies (n,) in which they end, joints, moduli, and mask of links curved at rest."""
 
     body: np.ndarray
     qpos: np.ndarray  # (n, 4) places of the quaternions in qpos
@@ -36,14 +36,14 @@ class Cable(NamedTuple):
     twist: np.ndarray
     bend: np.ndarray
     curved: np.ndarray
-    felt: np.ndarray  # (k,) bodies that feel torques: those whose own section is stiff
+    felt: np.ndarray  # (k,) bodies with torques: their own section is stiff
     ends: np.ndarray  # (k,) the link that ends in each of these, -1: none
     starts: np.ndarray  # (k,) the link that starts there
 
 
 @per_structure
 def cables(m) -> Cable:
-    """The links of a model's cables. Raises UnsupportedError for bodies that do not form a chain of ball joints."""
+    """Return the links of a model's cables. Raises UnsupportedError for bodies that are not a chain of ball joints."""
     rows, felt = [], []
     for instance in np.flatnonzero(m.plugin == plugins.PLUGINS[NAME].slot).tolist():
         settings = plugins.config(m, instance)
@@ -54,7 +54,7 @@ def cables(m) -> Cable:
             joint = m.body_jntadr[body]
             turning = joint >= 0 and m.jnt_type[joint + m.body_jntnum[body] - 1] in (JointType.BALL, JointType.FREE)
             if body != before + 1 or m.body_parentid[body] != before or not turning or m.body_jntnum[body] != 1:
-                raise UnsupportedError(f"plugin {NAME} on bodies that are not a chain of ball joints")
+                raise UnsupportedError(f"plugin {NAME} on bodies that are not a chain of ball joints is not supported")
             rows.append((body, before, joint, m.body_geomadr[body], twist, bend, settings["flat"] != "true"))
     body, before, joint, geom, twist, bend, curved = np.array(rows, float).reshape(-1, 7).T
     ends, starts = np.full(m.nbody, -1), np.full(m.nbody, -1)
@@ -67,7 +67,10 @@ def cables(m) -> Cable:
 
 
 def _section(m: Model, geom: np.ndarray) -> tuple[Array, Array, Array]:
-    """Torsion constant and second moments of area about y and z of geoms' sections (n,); zero for other shapes."""
+    """Compute the torsion constant and second moments of area about y and z of geoms' sections (n,).
+
+    They are zero for other shapes.
+    """
     size = take_or_zero(m.geom_size, geom)
     xp = xp_of(size)
     kind = np.where(geom >= 0, m.geom_type[geom], -1)
@@ -83,7 +86,7 @@ def _section(m: Model, geom: np.ndarray) -> tuple[Array, Array, Array]:
 
 
 def cable_force(m: Model, d: Data) -> Array:
-    """Elastic forces of all cables: (nv,)."""
+    """Compute the elastic forces of all cables: (nv,)."""
     c = cables(m)
     if not len(c.body):
         return xp_of(d.qvel).zeros_like(d.qvel)

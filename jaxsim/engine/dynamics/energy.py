@@ -18,7 +18,7 @@ from jaxsim.math.safe import Array, norm, xp_of
 
 @public
 def energy_pos(m: Model, d: Data) -> Data:
-    """`energy[0]`, and zero in `energy[1]` until `energy_vel`; both zero unless the flag energy is set."""
+    """Set `energy[0]`, and `energy[1]` to zero until `energy_vel`; both are zero unless the flag energy is set."""
     xp = xp_of(d.energy)
     zero = xp.zeros_like(d.energy)
     if not enabled(m, EnableBit.ENERGY):
@@ -28,19 +28,19 @@ def energy_pos(m: Model, d: Data) -> Data:
 
 @public
 def energy_vel(m: Model, d: Data) -> Data:
-    """`energy[1]`, if the flag energy is set."""
+    """Set `energy[1]`, if the flag energy is set."""
     if not enabled(m, EnableBit.ENERGY):
         return d
     return d.replace(energy=xp_of(d.energy).stack([d.energy[0], kinetic(m, d)]))
 
 
 def kinetic(m: Model, d: Data) -> Array:
-    """Kinetic energy of all bodies, armature included."""
+    """Compute the kinetic energy of all bodies, armature included."""
     return 0.5 * inner(d.qvel, mul_m(m, d, d.qvel))
 
 
 def potential(m: Model, d: Data) -> Array:
-    """Potential energy of gravity and of the springs in joints and tendons."""
+    """Compute the potential energy of gravity and of the springs in joints and tendons."""
     energy = xp_of(d.qpos).zeros((), d.qpos.dtype)
     if not disabled(m, DisableBit.GRAVITY):
         energy = energy - (m.body_mass[1:, None] * d.xipos[1:] * m.opt.gravity).sum()
@@ -58,7 +58,7 @@ def _spring(linear: Array, poly: Array, x: Array) -> Array:
 
 
 def _displacements(m: Model, d: Data) -> list[tuple[np.ndarray, Array]]:
-    """Joints and by how much their springs are stretched; the two springs of a free joint come apart."""
+    """Return joints and the stretch of their springs; the two springs of a free joint are separate."""
     out, c = [], tables.joint_coordinates(m)
     if len(c.scalar):
         out.append((c.scalar, take(d.qpos, c.scalar_qpos) - take(m.qpos_spring, c.scalar_qpos)))

@@ -1,7 +1,7 @@
-"""The factor of the inertia matrix, M = L' D L in the sparse form of `d.M`, and solutions by it.
+"""The factor of the inertia matrix, M = L' D L in the sparse form of `d.M`, and solves with it.
 
-On a CPU entry by entry, for all worlds of a batch at once; elsewhere, and where that is too much to list, by the dense
-blocks of the trees, trees of one size in one batched call.
+On a CPU the factorisation goes entry by entry, for all worlds of a batch at once. Elsewhere, and where the list of
+entries would be too long, it uses the dense blocks of the trees, with trees of one size in one batched call.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from jaxsim.xla.fusion import one_kernel
 
 
 def factor(m: Model, matrix: Array) -> tuple[Array, Array]:
-    """The sparse factor (nC,) and the inverse of its diagonal (nv,), nan where the matrix is not positive."""
+    """Compute the sparse factor (nC,) and the inverse of its diagonal (nv,), NaN where the matrix is not positive."""
     if m.nC == m.nv:
         ld = matrix
     else:
@@ -44,14 +44,14 @@ def solve_ld(m: Model, ld: Array, inverse: Array, x: Array) -> Array:
 
 
 def solve_once(m: Model, matrix: Array, x: Array) -> Array:
-    """Solve with a positive matrix in the sparse form of `d.M` for x (nv,); nan in trees where it is not positive."""
+    """Solve with a positive matrix in the sparse form of `d.M` for x (nv,); NaN in trees where it is not positive."""
     if m.nC == m.nv:
         return x * ltdl.inverse(matrix)
     return _chosen(m, lambda t, a, x: ltdl.factor_and_solve(t, a.T, x.T).T, _solve_blocks)(matrix, x)
 
 
 def _chosen(m: Model, on_entries: Callable[..., Array], on_blocks: Callable[..., Array]) -> Callable[..., Array]:
-    """`on_blocks(m, ...)`, but on a CPU a kernel of `on_entries(elimination, ...)`, whose operands are batches."""
+    """Call `on_blocks(m, ...)`, but on a CPU one kernel of `on_entries(elimination, ...)`, with batches as operands."""
     blocks, table = partial(on_blocks, structure_of(m)), tables.elimination(m)
     if table is None:
         return blocks
@@ -66,7 +66,7 @@ def _chosen(m: Model, on_entries: Callable[..., Array], on_blocks: Callable[...,
 
 def factor_blocks(m: Model, matrix: Array) -> Array:
     xp = xp_of(matrix)
-    # Cholesky runs from the first row down; eliminating the leaves first needs the reverse order
+    # Cholesky starts at the first row; the reverse order eliminates the leaves first
     blocks = [_cholesky(take_or_zero(matrix, b.full[:, ::-1, ::-1])) for b in tables.inertia_blocks(m)]
     flat = xp.concatenate([b.reshape(-1) for b in blocks])
     entry, diagonal = _reversed_pattern(m)
@@ -77,7 +77,10 @@ def factor_blocks(m: Model, matrix: Array) -> Array:
 
 @per_structure
 def _reversed_pattern(m) -> tuple[np.ndarray, np.ndarray]:
-    """Where entry (i, j) of the sparse factor and dof i's diagonal stand in the factors of the reversed blocks."""
+    """Return addresses in the factors of reversed blocks.
+
+    They are those of entry (i, j) of the sparse factor, and of dof i's diagonal.
+    """
     place = tables.pattern_in_blocks(m)
     offset, entry = 0, np.zeros(m.nC, int)
     for block in tables.inertia_blocks(m):
@@ -91,7 +94,7 @@ def _reversed_pattern(m) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _cholesky(a: Array) -> Array:
-    """Lower factors of symmetric blocks (k, n, n)."""
+    """Compute lower Cholesky factors of symmetric blocks (k, n, n)."""
     if a.shape[-1] == 1:
         return xp_of(a).sqrt(a)
     return np.linalg.cholesky(a) if is_numpy(a) else linalg.cholesky(a)
@@ -131,5 +134,5 @@ def _solve_block(ld: Array, inverse: Array, x: Array) -> Array:
 
 @per_structure
 def strict_lower(m) -> tuple[np.ndarray, ...]:
-    """For each of `inertia_blocks`, the addresses (k, n, n) of the entries below the diagonal, -1 elsewhere."""
+    """Return the addresses (k, n, n) of the entries below the diagonal of each of `inertia_blocks`, -1 elsewhere."""
     return tuple(np.where(np.eye(b.lower.shape[-1], dtype=bool), -1, b.lower) for b in tables.inertia_blocks(m))

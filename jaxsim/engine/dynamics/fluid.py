@@ -1,4 +1,4 @@
-"""Forces of the fluid (density, viscosity, wind): the model of inertia boxes and that of ellipsoids."""
+"""Forces of the fluid (density, viscosity, wind): the inertia-box model and the ellipsoid model."""
 
 import numpy as np
 
@@ -14,12 +14,15 @@ from jaxsim.math.tree import dof_subtree_sum
 
 
 def fluid_force(m: Model, d: Data) -> Array:
-    """qfrc_fluid (nv,). The ellipsoid model acts on bodies with a geom that enables it, the box model on all others."""
+    """Compute qfrc_fluid (nv,).
+
+    The ellipsoid model acts on bodies with a geom that enables it, the box model on all others.
+    """
     return inner(d.cdof, dof_subtree_sum(tables.tree(m), fluid_wrench(m, d, d.cvel)))
 
 
 def fluid_wrench(m: Model, d: Data, cvel: Array) -> Array:
-    """Forces of the fluid on bodies that move with `cvel`, about the trees' centres of mass: (nbody, 6)."""
+    """Compute forces of the fluid on bodies that move with `cvel`, about the trees' centres of mass: (nbody, 6)."""
     xp = xp_of(m.geom_fluid, cvel)
     heavy = m.body_mass >= MINVAL
     mat = d.ximat.reshape(-1, 3, 3)
@@ -37,14 +40,14 @@ def fluid_wrench(m: Model, d: Data, cvel: Array) -> Array:
 
 
 def by_ellipsoids(m: Model, dtype: np.dtype) -> Array:
-    """Mask of bodies (nbody,) with the ellipsoid model, which one of their geoms enables."""
+    """Return the mask of bodies (nbody,) with the ellipsoid model, which one of their geoms enables."""
     return add_at(m.geom_bodyid, (m.geom_fluid[:, 0] > 0).astype(dtype), m.nbody) > 0
 
 
 def local_velocity(m: Model, cvel: Array, arm: Array, mat: Array) -> Array:
-    """Velocity against the wind, at `arm` from the tree's centre of mass, in local frames."""
+    """Compute the velocity relative to the wind, at `arm` from the tree's centre of mass, in local frames."""
     v = shift_motion(cvel, arm)
-    # bodies welded to the world feel the wind too, but no force of theirs reaches a dof
+    # forces of the wind on bodies welded to the world act on no dof
     return join(matvec_t(mat, v[:, :3]), matvec_t(mat, v[:, 3:] - m.opt.wind))
 
 
@@ -53,14 +56,14 @@ def _to_com(local: Array, arm: Array, mat: Array) -> Array:
 
 
 def box_sides(m: Model) -> Array:
-    """Sides of the boxes that have the bodies' inertias: (nbody, 3)."""
+    """Compute the sides of the boxes that have the bodies' inertias: (nbody, 3)."""
     inertia = m.body_inertia
     moment = xp_of(inertia).maximum(inertia.sum(1, keepdims=True) - 2 * inertia, MINVAL)
     return sqrt(divide(moment, m.body_mass[:, None]) * 6)
 
 
 def _box_force(m: Model, v: Array) -> Array:
-    """Local wrench, torque first, on the box of equal inertia."""
+    """Compute the local wrench, torque first, on the box of equal inertia."""
     box = box_sides(m)
     diameter = box.mean(1, keepdims=True)
     w, u = v[:, :3], v[:, 3:]
@@ -72,7 +75,7 @@ def _box_force(m: Model, v: Array) -> Array:
 
 
 def semiaxes(m: Model) -> Array:
-    """Semiaxes of the ellipsoids that stand for the geoms: (ngeom, 3)."""
+    """Return the semiaxes of the ellipsoids that replace the geoms: (ngeom, 3)."""
     xp = xp_of(m.geom_size)
     x, y, z = m.geom_size[:, 0], m.geom_size[:, 1], m.geom_size[:, 2]
     kind = m.geom_type
@@ -83,7 +86,10 @@ def semiaxes(m: Model) -> Array:
 
 
 def _ellipsoid_force(m: Model, v: Array) -> Array:
-    """Local wrench, torque first, on the ellipsoid of each geom: added mass, Magnus and Kutta lift, drag."""
+    """Compute the local wrench, torque first, on the ellipsoid of each geom.
+
+    It has added mass, Magnus and Kutta lift, and drag.
+    """
     xp = xp_of(m.geom_fluid, v)
     fluid, rho, mu = m.geom_fluid, m.opt.density, m.opt.viscosity
     blunt, slender, angular, kutta, magnus = (fluid[:, k : k + 1] for k in range(1, 6))

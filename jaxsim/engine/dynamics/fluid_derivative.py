@@ -1,7 +1,7 @@
 """Derivative of fluid forces by velocity, in closed form, for the implicit integrators.
 
-Denominators count as MINVAL where they are less, each in its own place. For small or slow geoms that is not the
-derivative of the force any more, but it is what MuJoCo integrates with.
+Denominators are at least MINVAL, each in its own place. For small or slow geoms the result is then not the derivative
+of the force, but it is the matrix that MuJoCo uses.
 """
 
 import numpy as np
@@ -14,12 +14,15 @@ from jaxsim.math.arrays import add_at, inner, matmul, take
 from jaxsim.math.safe import Array, greatest, least, norm, sqrt, xp_of
 
 EYE = np.eye(3)
-# [v] x: which component stands at each place, and with which sign
+# [v] x: component and sign at each entry
 SKEW = np.array([[0, 2, 1], [2, 0, 0], [1, 0, 0]]), np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
 
 
 def fluid_force_derivative(m: Model, d: Data) -> Array:
-    """Derivative of `fluid.fluid_wrench` by the body's own `cvel`: (nbody, 6, 6), first index that of the force."""
+    """Compute the derivative of `fluid.fluid_wrench` by the body's own `cvel`: (nbody, 6, 6).
+
+    The first index is that of the force.
+    """
     xp = xp_of(m.body_mass, d.cvel)
     heavy = m.body_mass >= MINVAL
     mat = d.ximat.reshape(-1, 3, 3)
@@ -48,7 +51,7 @@ def _blocks(a: Array, b: Array, c: Array, e: Array) -> Array:
 
 
 def _to_com(local: Array, arm: Array, mat: Array) -> Array:
-    """A local derivative as one of the wrench about the tree's centre of mass, by the velocity there."""
+    """Transform a local derivative to one of the wrench about the tree's centre of mass, by the velocity there."""
     turn = mat.swapaxes(-1, -2)
     motion = _blocks(turn, 0 * turn, -matmul(turn, _skew(arm)), turn)
     return matmul(motion.swapaxes(-1, -2), matmul(local, motion))
@@ -65,7 +68,7 @@ def _box_derivative(m: Model, v: Array) -> Array:
 
 
 def _ellipsoid_derivative(m: Model, v: Array) -> Array:
-    """Derivative of each geom's local wrench, torque first: (ngeom, 6, 6)."""
+    """Compute the derivative of each geom's local wrench, torque first: (ngeom, 6, 6)."""
     w, u = v[:, :3], v[:, 3:]
     size = semiaxes(m)
     rho = m.opt.density
@@ -82,7 +85,7 @@ def _ellipsoid_derivative(m: Model, v: Array) -> Array:
 
 
 def _shape(u: Array, size: Array) -> tuple[Array, ...]:
-    """Squared products of the other two semiaxes, their differences, and both sums of the projected area."""
+    """Compute squared products of the other two semiaxes, their differences, and both sums of the projected area."""
     square = (size[:, [1, 2, 0]] * size[:, [2, 0, 1]]) ** 2
     facing = (square * u**2).sum(1, keepdims=True)
     projection = ((square * u) ** 2).sum(1, keepdims=True)

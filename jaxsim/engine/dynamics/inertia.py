@@ -25,12 +25,12 @@ from jaxsim.math.safe import Array, xp_of
 from jaxsim.math.spatial import inertia_mul
 from jaxsim.math.tree import subtree_sum
 
-DENSE_PRODUCT = 8  # one product of all dofs with all, while no more than this times the entries that are kept
+DENSE_PRODUCT = 8  # use one dense product of all dofs up to this multiple of the kept entries
 
 
 @public
 def crb(m: Model, d: Data) -> Data:
-    """Composite inertias and the inertia matrix, `M` and `qM`, with the armature of dofs and actuators."""
+    """Compute the composite inertias and the inertia matrix, `M` and `qM`, with the armature of dofs and actuators."""
     composite = subtree_sum(tables.tree(m), d.cinert) * _not_world(m.nbody, d.cinert)
     force = inertia_mul(take(composite, m.dof_bodyid), d.cdof)
     row, col = tables.inertia_pattern(m)
@@ -58,7 +58,7 @@ def _legacy_order(m) -> np.ndarray:
 
 @per_structure
 def tendon_pairs(m) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Pairs of entries of `ten_J` of one tendon whose dofs couple in M: tendon, both entries, entry of M."""
+    """Return pairs of entries of `ten_J` of one tendon whose dofs couple in M: tendon, both entries, entry of M."""
     row, col = tables.inertia_pattern(m)
     address = {(i, j): k for k, (i, j) in enumerate(zip(row.tolist(), col.tolist(), strict=True))}
     found = []
@@ -75,9 +75,9 @@ def tendon_pairs(m) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 @public
 def factor_m(m: Model, d: Data) -> Data:
-    """`qLD` and `qLDiagInv`: M = L' D L in the sparse form of `d.M`, L with a unit diagonal, D on the diagonal.
+    """Compute `qLD` and `qLDiagInv`: M = L' D L in the sparse form of `d.M`, L with a unit diagonal, D on the diagonal.
 
-    `solve_m` differentiates the solution of M x = y, not the factorization, whose derivative nothing else uses.
+    `solve_m` differentiates the solution of M x = y, not the factorisation, whose derivative is used nowhere else.
     """
     ld, inverse = factor(m, d.M)
     return d.replace(qLD=ld, qLDiagInv=inverse)
@@ -85,7 +85,7 @@ def factor_m(m: Model, d: Data) -> Data:
 
 @public
 def solve_m(m: Model, d: Data, vec: Array) -> Array:
-    """Solution x of M x = vec for vectors (..., nv), by the factor in `d`: mj_solveM.
+    """Solve M x = vec for vectors (..., nv), by the factor in `d`: mj_solveM.
 
     Derivatives are those of the solution, not of the factor.
     """
@@ -93,7 +93,7 @@ def solve_m(m: Model, d: Data, vec: Array) -> Array:
 
 
 def solve_spd(m: Any, matrix: Array, ld: Array, inverse: Array, x: Array, parts: InertiaParts | None = None) -> Array:
-    """Solve with a sparse matrix and its factor; differentiates the equation, never the factorization.
+    """Solve with a sparse matrix and its factor; differentiates the equation, never the factorisation.
 
     `m` is a model or its structure. Derivatives by the matrix are those by its `parts`, if they are given; x is then
     (nv,).
@@ -105,7 +105,7 @@ def solve_spd(m: Any, matrix: Array, ld: Array, inverse: Array, x: Array, parts:
 
 
 def solve_positive(m: Model, matrix: Array, x: Array, parts: InertiaParts | None = None) -> Array:
-    """Solve with a positive matrix in the form of `d.M` for x (nv,); it is differentiated by its `parts`, if given."""
+    """Solve with a positive matrix in the form of `d.M` for x (nv,); differentiated by its `parts`, if given."""
     fixed = lax.stop_gradient(matrix)
     return _differentiable(m, matrix, x, parts, lambda y: solve_once(m, fixed, y))
 
@@ -122,7 +122,7 @@ def _differentiable(
 
 
 def mul_sparse(m: Model, matrix: Array, x: Array) -> Array:
-    """Product of a matrix in the sparse form of `d.M` with (nv,) or (nv, k)."""
+    """Compute the product of a matrix in the sparse form of `d.M` with x (nv,) or (nv, k)."""
     if not m.nv:
         return x
     xp = xp_of(matrix, x)
@@ -137,13 +137,13 @@ def mul_sparse(m: Model, matrix: Array, x: Array) -> Array:
 
 @public
 def mul_m(m: Model, d: Data, vec: Array) -> Array:
-    """Product of the inertia matrix with vectors (..., nv): mj_mulM."""
+    """Compute the product of the inertia matrix with vectors (..., nv): mj_mulM."""
     return _by_columns(lambda x: mul_sparse(m, d.M, x), vec)
 
 
 @public
 def mul_m2(m: Model, d: Data, vec: Array) -> Array:
-    """Product of vectors (..., nv) with the root sqrt(D) L of M = L' D L: mj_mulM2."""
+    """Compute the product of vectors (..., nv) with the root sqrt(D) L of M = L' D L: mj_mulM2."""
 
     def blocks(lower: Array, x: Array) -> Array:
         return x + einsum("kij,kjc->kic", lower, x)
@@ -153,7 +153,10 @@ def mul_m2(m: Model, d: Data, vec: Array) -> Array:
 
 @public
 def solve_m2(m: Model, d: Data, vec: Array) -> Array:
-    """Half of a solve, inverse(sqrt(D)) inverse(L') vec where M = L' D L, for vectors (..., nv): mj_solveM2."""
+    """Compute half of a solve, inverse(sqrt(D)) inverse(L') vec where M = L' D L, for vectors (..., nv).
+
+    This is mj_solveM2.
+    """
 
     def blocks(lower: Array, x: Array) -> Array:
         return lax.linalg.triangular_solve(lower, x, left_side=True, lower=True, transpose_a=True, unit_diagonal=True)
@@ -162,10 +165,10 @@ def solve_m2(m: Model, d: Data, vec: Array) -> Array:
 
 
 def _by_root(m: Model, d: Data, vec: Array, blocks: Callable[[Array, Array], Array], power: float) -> Array:
-    """`blocks(L, x)` on the trees' blocks of the factor L, then D to a power, applied to vectors (..., nv)."""
+    """Apply `blocks(L, x)` on the trees' blocks of the factor L, then D to a power, to vectors (..., nv)."""
     if not m.nv:
         return vec
-    ld, inverse = factor(m, d.M)  # made again: the factor in `d` carries no derivative
+    ld, inverse = factor(m, d.M)  # recomputed, since the factor in `d` has no derivative
 
     def product(x: Array) -> Array:
         x = x.reshape(m.nv, -1)
@@ -179,7 +182,7 @@ def _by_root(m: Model, d: Data, vec: Array, blocks: Callable[[Array, Array], Arr
 
 
 def _by_columns(function: Callable[[Array], Array], vec: Array) -> Array:
-    """A function of (nv,) or of columns (nv, k), applied to vectors (..., nv)."""
+    """Apply a function of (nv,) or of columns (nv, k) to vectors (..., nv)."""
     vec = vec if isinstance(vec, np.ndarray) else jnp.asarray(vec)
     if vec.ndim == 1:
         return function(vec).reshape(vec.shape)
@@ -188,7 +191,7 @@ def _by_columns(function: Callable[[Array], Array], vec: Array) -> Array:
 
 @public
 def full_m(m: Model, d: Data) -> Array:
-    """The inertia matrix, dense (nv, nv): mj_fullM."""
+    """Return the inertia matrix, dense (nv, nv): mj_fullM."""
     return take_or_zero(d.M, _dense_pattern(m))
 
 

@@ -1,7 +1,7 @@
-"""Derivatives of products with the inertia matrix, by the bodies that it comes from.
+"""Derivatives of products with the inertia matrix, by the bodies.
 
-The tangent of M has as many entries as M, and a product uses no more than its own with a vector. So M x is
-differentiated as the force that the bodies need for the acceleration x.
+The tangent of M has as many entries as M, while a derivative needs only its product with a vector. So M x is
+differentiated as the force of the bodies at the acceleration x.
 """
 
 import dataclasses
@@ -33,21 +33,21 @@ class InertiaParts:
     structure: Any
 
     def times(self, x: Array) -> Array:
-        """M x for x (nv,): the forces that the bodies need for this acceleration."""
+        """Compute M x for x (nv,): the joint-space forces of the bodies at this acceleration."""
         tree = tables.tree(self.structure)
         force = inertia_mul(self.cinert, dof_path_sum(tree, self.cdof * x[:, None]))
         return inner(self.cdof, dof_subtree_sum(tree, force)) + self.diagonal * x
 
 
 def dof_armature(m: Model) -> Array:
-    """Armature of dofs (nv,) with that of actuators."""
+    """Compute the armature of dofs (nv,) with that of actuators."""
     from_actuators = joint_actuator_sum(m, m.actuator_armature)
     return m.dof_armature if from_actuators is None else m.dof_armature + take(from_actuators, m.dof_jntid)
 
 
 @per_structure
 def _follows_bodies(m) -> bool:
-    """Whether M has all entries that the bodies give it, and none from tendons that only some state or option adds."""
+    """Return whether M has all entries due to bodies, and none from tendons that only some state or option adds."""
     count = np.zeros(m.nv, int)
     for i in range(m.nv):
         count[i] = 1 + (count[m.dof_parentid[i]] if m.dof_parentid[i] >= 0 else 0)
@@ -55,9 +55,9 @@ def _follows_bodies(m) -> bool:
 
 
 def inertia_parts(m: Model, d: Data, added: Array | float = 0.0) -> InertiaParts | None:
-    """What M plus `added` on its diagonal is made of; None where bodies and armature alone do not make M.
+    """Return the arguments of M plus `added` on its diagonal; None unless M follows from bodies and armature alone.
 
-    Tendons may have armature, and M of bodies that are simple lacks entries which a moved inertial frame would give.
+    Tendons may have armature, and M of simple bodies lacks entries that a moved inertial frame would give.
     """
     if not _follows_bodies(m):
         return None

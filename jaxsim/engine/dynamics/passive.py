@@ -21,7 +21,7 @@ from jaxsim.math.safe import Array, norm, xp_of
 
 @public
 def passive(m: Model, d: Data) -> Data:
-    """qfrc_spring, qfrc_damper, qfrc_gravcomp, qfrc_fluid and their sum qfrc_passive."""
+    """Compute qfrc_spring, qfrc_damper, qfrc_gravcomp, qfrc_fluid and their sum qfrc_passive."""
     zero = xp_of(d.qvel).zeros_like(d.qvel)
     if disabled(m, DisableBit.SPRING, DisableBit.DAMPER):
         return d.replace(qfrc_spring=zero, qfrc_damper=zero, qfrc_gravcomp=zero, qfrc_fluid=zero, qfrc_passive=zero)

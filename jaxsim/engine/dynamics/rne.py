@@ -21,7 +21,10 @@ from jaxsim.math.tree import dof_path_sum, dof_subtree_sum, subtree_sum
 
 
 def body_forces(m: Model, d: Data, qacc: Array | None) -> tuple[Array, Array]:
-    """Accelerations (nbody, 6), gravity included, and the forces that they take, about the trees' centres of mass."""
+    """Compute accelerations (nbody, 6), gravity included, and the forces needed for them.
+
+    Both are about the trees' centres of mass.
+    """
     xp = xp_of(d.cdof, d.qvel)
     rate = d.cdof_dot * d.qvel[:, None]
     if qacc is not None:
@@ -35,13 +38,13 @@ def body_forces(m: Model, d: Data, qacc: Array | None) -> tuple[Array, Array]:
 
 @public
 def rne(m: Model, d: Data, qacc: Array | None = None) -> Array:
-    """The joint-space force M qacc + qfrc_bias, (nv,); without `qacc` the bias force alone."""
+    """Compute the joint-space force M qacc + qfrc_bias, (nv,); without `qacc` the bias force alone."""
     _, force = body_forces(m, d, qacc)
     return inner(d.cdof, dof_subtree_sum(tables.tree(m), force))
 
 
 def tendon_bias(m: Model, d: Data) -> Array:
-    """Bias force of the armature of tendons whose Jacobians change: (nv,)."""
+    """Compute the bias force of the armature of tendons whose Jacobians change: (nv,)."""
     rate = bias_rate(m, d)
     if rate is None:
         return xp_of(d.qvel).zeros_like(d.qvel)
@@ -49,17 +52,17 @@ def tendon_bias(m: Model, d: Data) -> Array:
 
 
 def contact_forces(d: Data) -> Array:
-    """Force and torque of each contact in its frame (ncontact, 6), acting on the second geom."""
+    """Compute the force and torque of each contact in its frame (ncontact, 6), acting on the second geom."""
     layout = d.efc.layout
     force = contact_frame_force(layout, d.contact.friction, d.efc.force[layout.offsets[3] :])
-    # a frictionless contact among pyramids has the one edge, which leans along a tangent that it does not have
+    # a frictionless contact in a pyramidal model has one edge, tilted along an absent tangent
     present = np.arange(force.shape[1], dtype=np.int32) < d.contact.dim[:, None]
     return jnp.pad(jnp.where(present, force, 0), ((0, 0), (0, 6 - force.shape[1])))
 
 
 @public
 def contact_force(m: Model, d: Data, contact: Any) -> Array:
-    """Force and torque (6,) of a contact in its frame, zero where there is no active contact: mj_contactForce.
+    """Compute the force and torque (6,) of a contact in its frame, zero without an active contact: mj_contactForce.
 
     `contact` may be traced; map over `jnp.arange(m.max_contacts)` for all of them.
     """
@@ -71,7 +74,10 @@ def contact_force(m: Model, d: Data, contact: Any) -> Array:
 
 @public
 def rne_post_constraint(m: Model, d: Data) -> Data:
-    """cacc, cfrc_ext and cfrc_int: accelerations and forces of bodies with those of contacts and equalities."""
+    """Compute cacc, cfrc_ext and cfrc_int: accelerations and forces of bodies.
+
+    They include forces of contacts and equalities.
+    """
     root = take(d.subtree_com, m.body_rootid)
     external = shift_force(join(d.xfrc_applied[:, 3:], d.xfrc_applied[:, :3]), d.xipos - root)
     if d.efc.layout.ncontact:
@@ -85,9 +91,10 @@ def rne_post_constraint(m: Model, d: Data) -> Data:
 
 
 def _contact_wrenches(m: Model, d: Data) -> Array:
-    """Forces of contacts on bodies about the trees' centres of mass: (nbody, 6).
+    """Compute forces of contacts on bodies about the trees' centres of mass: (nbody, 6).
 
-    Summed by a 0/1 product about one common point, then moved to each tree's own: a scatter is slow in a batch.
+    They are summed by a 0/1 product about one common point, then moved to each tree's own: a scatter is slow in a
+    batch.
     """
     local = contact_forces(d)
     rows = d.contact.frame.reshape(-1, 3, 3)
@@ -96,14 +103,14 @@ def _contact_wrenches(m: Model, d: Data) -> Array:
     wrench = shift_force(join(torque, force), d.contact.pos - common)
     bodies = contact_bodies(m, d)
     everybody = np.arange(m.nbody, dtype=np.int32)[:, None]
-    if d.efc.layout.flexes:  # MuJoCo leaves out contacts of flexes
+    if d.efc.layout.flexes:  # as in MuJoCo, without contacts of flexes
         bodies = jnp.where((d.contact.flex >= 0).any(1, keepdims=True), 0, bodies)
     side = (bodies[:, 1] == everybody).astype(wrench.dtype) - (bodies[:, 0] == everybody).astype(wrench.dtype)
     return shift_force(dot(side, wrench), common - take(d.subtree_com, m.body_rootid))
 
 
 def _equality_wrenches(m: Model, d: Data) -> Array | float:
-    """Forces of connects and welds on bodies about the trees' centres of mass."""
+    """Compute forces of connects and welds on bodies about the trees' centres of mass."""
     general = d.efc.layout.general
     first = (general.type == ConstraintType.EQUALITY) & (general.row == 0)
     slot = np.flatnonzero(first)

@@ -1,8 +1,9 @@
 """Elastic forces of flexes whose vertices move freely: strain of triangles and tetrahedra, bending, edges as springs.
 
-An element's energy is a quadratic form in the squared lengths of its edges (Saint Venant-Kirchhoff), so that strain
-pulls along edges. Damping is that of Rayleigh, in the form of Kharevych et al., "Geometric, variational integrators for
-computer animation", section 5.2. Bending is linear in positions, with a term for surfaces that are curved at rest.
+An element's energy is a quadratic form in the squared lengths of its edges (Saint Venant-Kirchhoff), so that forces of
+strain act along edges. Damping is Rayleigh damping, in the form of Kharevych et al., "Geometric, variational
+integrators for computer animation", section 5.2. Bending is linear in positions, with a term for surfaces that are
+curved at rest.
 """
 
 from typing import Any, NamedTuple
@@ -25,24 +26,24 @@ STRAIN_ENTRIES, BENDING_ENTRIES = 21, 17  # numbers of an element in flex_stiffn
 
 
 def _elastic(m: Any, f: int) -> bool:
-    """Whether a flex has vertices that elements pull at."""
+    """Return whether a flex has free vertices with forces of elements."""
     return not (m.flex_dim[f] == 1 or m.flex_rigid[f] or m.flex_interp[f])
 
 
 class Strain(NamedTuple):
-    """Elements of one dimension: their edges (n, k), and where their symmetric k x k forms stand in flex_stiffness."""
+    """Elements of one dimension: their edges (n, k), and addresses of their symmetric k x k forms in flex_stiffness."""
 
     edge: np.ndarray
     entry: np.ndarray  # (n, k, k)
 
 
 class Pull(NamedTuple):
-    """Edges along which strain pulls.
+    """Edges with strain forces.
 
     Attributes:
         edge: (n,) their ids.
-        of_elements: from the edges of the elements of all `strains`, one after the other, to these edges.
-        to_vertices: from these edges' first ends, then their second ends, to vertices.
+        of_elements: bins from the edges of the elements of all `strains`, concatenated, to these edges.
+        to_vertices: bins from these edges' first ends, then their second ends, to vertices.
         strains: the elements by dimension.
     """
 
@@ -75,14 +76,14 @@ def _pull(m: Any) -> Pull:
 
 
 def strain_force(m: Model, d: Data) -> Array | None:
-    """Force (nflexvert, 3) of strain on every vertex, its damping included; None where no flex resists strain."""
+    """Compute the force (nflexvert, 3) of strain on every vertex, with damping; None if no flex resists strain."""
     pull = _pull(m)
     if not len(pull.edge):
         return None
     xp = xp_of(d.flexvert_xpos, m.flex_stiffness)
     length, rate = take(d.flexedge_length, pull.edge), take(d.flexedge_velocity, pull.edge)
     damping = take(m.flex_damping, tables.edges(m).flex[pull.edge])
-    # the square of the length less that one step before, by the step
+    # difference of squared lengths over one step, divided by the step
     growing = rate * (2 * length - rate * m.opt.timestep)
     stretch = fusion_barrier(squared_growth(m, d, pull.edge) + damping * growing)
     parts, place, first = [], pull.of_elements.index, 0
@@ -98,10 +99,10 @@ def strain_force(m: Model, d: Data) -> Array | None:
 
 
 class Targets(NamedTuple):
-    """How forces on vertices become forces on dofs: as MuJoCo does, axis by axis where bodies have nothing but slides.
+    """Map from forces on vertices to forces on dofs: as in MuJoCo, axis by axis for bodies that have only slides.
 
     Attributes:
-        direct: from the entries of (nflexvert, 3), flat, to dofs.
+        direct: bins from the entries of (nflexvert, 3), flat, to dofs.
         other: (k,) vertices of other bodies, moved by dofs of any kind.
     """
 
@@ -110,7 +111,7 @@ class Targets(NamedTuple):
 
 
 def _direct(m: Any, vertex: np.ndarray) -> Bins:
-    """Bins from all (nflexvert, 3) numbers to the first three dofs of the bodies of some vertices."""
+    """Return bins from all (nflexvert, 3) numbers to the first three dofs of the bodies of some vertices."""
     index = np.full((m.nflexvert, 3), -1)
     body = m.flex_vertbodyid[vertex]
     dof = m.body_dofadr[body][:, None] + np.arange(3)
@@ -128,7 +129,7 @@ def _targets(m: Any) -> Targets:
 
 
 def force_on_dofs(m: Model, d: Data, force: Array) -> Array:
-    """Joint-space force (nv,) of forces (nflexvert, 3) on vertices."""
+    """Compute the joint-space force (nv,) of forces (nflexvert, 3) on vertices."""
     targets = _targets(m)
     out = sum_into(targets.direct, force.reshape(-1))
     if len(targets.other):
@@ -143,11 +144,11 @@ class Bending(NamedTuple):
     """Edges between two triangles that resist bending.
 
     Attributes:
-        vertex: (n, 4) the ends of each edge, then the vertices opposite to it.
-        entry: (n, 17) where its coefficients stand in flex_bending.
+        vertex: (n, 4) the ends of each edge, then the opposite vertices.
+        entry: (n, 17) addresses of its coefficients in flex_bending.
         flex: (n,) its flex.
         speed: (n, 4, 3) the dofs of these vertices' bodies, -1 for none.
-        to_dofs: from the entries of (n, 4, 3), flat, to dofs.
+        to_dofs: bins from the entries of (n, 4, 3), flat, to dofs.
     """
 
     vertex: np.ndarray
@@ -173,7 +174,7 @@ def _bending(m: Any) -> Bending:
 
 
 def bending_force(m: Model, d: Data, spring: bool, damper: bool) -> tuple[Array, Array] | None:
-    """Joint-space forces (nv,) of bending and of its damping; None where no flex resists bending.
+    """Compute the joint-space forces (nv,) of bending and of its damping; None if no flex resists bending.
 
     As in MuJoCo the three dofs of a vertex count as the axes of the world.
     """
@@ -222,7 +223,7 @@ def _lines(m: Any) -> Lines:
 
 
 def edge_force(m: Model, d: Data, spring: bool, damper: bool) -> tuple[Array, Array] | None:
-    """Joint-space forces (nv,) of the springs and of the dampers in edges; None where edges have no Jacobian."""
+    """Compute the joint-space forces (nv,) of springs and of dampers in edges; None if edges have no Jacobian."""
     lines = _lines(m)
     if not len(lines.entry):
         return None
@@ -240,7 +241,7 @@ def edge_force(m: Model, d: Data, spring: bool, damper: bool) -> tuple[Array, Ar
 
 
 def edge_energy(m: Model, d: Data) -> Array:
-    """Potential energy of the springs in edges, which MuJoCo counts for flexes of dimension 1."""
+    """Compute the potential energy of the springs in edges, which MuJoCo counts for flexes of dimension 1."""
     flex = tables.edges(m).flex
     counts = (m.flex_dim[flex] == 1) & ~m.flex_rigid[flex] & ~m.flexedge_rigid
     edge = np.flatnonzero(counts & tables.edges(m).fixed)

@@ -1,7 +1,7 @@
 """Elongation of edges, from displacements of their ends.
 
-The difference of two positions has the rounding of positions: in float32, of edges of 7 cm a metre away, a strain of
-1e-4 with an error of 2e-2 of itself. Displacements by slides are numbers of the state, whose difference is exact where
+The difference of two positions has the rounding of positions: in float32, for edges of 7 cm a metre away, a strain of
+1e-4 has a relative error of 2e-2. Displacements by slides are numbers of the state, whose difference is exact where
 they are near each other.
 """
 
@@ -19,18 +19,18 @@ from jaxsim.math.arrays import inner, matvec, merge, take, take_or_zero
 from jaxsim.math.rotation import quat_to_mat
 from jaxsim.math.safe import Array, xp_of
 
-SLIDES = 3  # joints of a vertex at most, to count as one that slides
-ROUNDINGS = 4  # of rest positions, up to which a strain at rest is none
+SLIDES = 3  # most joints of a vertex that slides
+ROUNDINGS = 4  # roundings of rest positions within which the strain counts as zero
 
 
 class Sliding(NamedTuple):
-    """Vertices whose place in a frame is a sum of slides, and the edges between two of the same frame.
+    """Vertices whose position in a frame is a sum of slides, and the edges between two of the same frame.
 
     Attributes:
         body: (nflexvert,) their bodies, 0 for vertices without one.
         joint: (nflexvert, SLIDES) slides of those that move, -1 for none.
-        local: (nflexvert,) whether they lie still in their bodies, away from the origin.
-        edges: (n,) edges between vertices that slide in one frame, or lie still in it.
+        local: (nflexvert,) whether they are fixed in their bodies, away from the origin.
+        edges: (n,) edges between vertices that slide in one frame, or are fixed in it.
     """
 
     body: np.ndarray
@@ -41,7 +41,7 @@ class Sliding(NamedTuple):
 
 @per_structure
 def sliding(m: Any) -> Sliding:
-    """The vertices of all flexes that slide."""
+    """Return the vertices of all flexes that slide."""
     body = np.maximum(m.flex_vertbodyid, 0)
     centered = m.flex_centered[tables.vertex_flex(m)]
     count, step = m.body_jntnum[body], np.arange(SLIDES)
@@ -57,7 +57,7 @@ def sliding(m: Any) -> Sliding:
 
 
 def _rest(m: Model, s: Sliding) -> Array:
-    """Positions (nflexvert, 3) of vertices at rest, in the frame they slide in."""
+    """Return the rest positions (nflexvert, 3) of vertices, in the frame in which they slide."""
     still = np.flatnonzero(s.joint[:, 0] < 0)
     xp = xp_of(m.body_pos, m.flex_vert)
     at = xp.where(s.local[still, None], take(m.flex_vert, still), 0)
@@ -65,7 +65,7 @@ def _rest(m: Model, s: Sliding) -> Array:
 
 
 def _moved(m: Model, d: Data, s: Sliding) -> Array:
-    """What slides have added to that."""
+    """Return the displacements of vertices by slides."""
     address = np.where(s.joint < 0, -1, m.jnt_qposadr[s.joint])
     slide = take_or_zero(d.qpos, address) - take_or_zero(m.qpos0, address)
     axis = matvec(quat_to_mat(take(m.body_quat, s.body))[:, None], take_or_zero(m.jnt_axis, s.joint))
@@ -73,7 +73,7 @@ def _moved(m: Model, d: Data, s: Sliding) -> Array:
 
 
 def squared_growth(m: Model, d: Data, edge: np.ndarray) -> Array:
-    """Squared lengths of edges (n,) less those at rest."""
+    """Compute the squared lengths of edges (n,) less their squared rest lengths."""
     s = sliding(m)
     length, rest_length = take(d.flexedge_length, edge), take(m.flexedge_length0, edge)
     growth = length * length - rest_length * rest_length
@@ -89,9 +89,9 @@ def squared_growth(m: Model, d: Data, edge: np.ndarray) -> Array:
 
 
 def _at_rest(step: Array, at1: Array, at2: Array, length: Array) -> Array:
-    """|step|^2 - length^2, which is zero where it is no larger than rounding of the rest positions makes it.
+    """Compute |step|^2 - length^2, set to zero if it is within the rounding of the rest positions.
 
-    Its derivatives stay.
+    Its derivatives are kept.
     """
     xp = xp_of(step, length)
     square = inner(step, step)

@@ -24,12 +24,12 @@ from jaxsim.math.safe import Array, divide, xp_of
 from jaxsim.native import linalg
 from jaxsim.xla.fusion import fusion_barrier
 
-DENSE_DOFS = 100  # up to this many dofs of lattices are solved for by a dense factor
-ROUNDING = 10  # units in the last place that a search may leave of the right-hand side
+DENSE_DOFS = 100  # up to this many dofs of lattices use a dense factor
+ROUNDING = 10  # residual of conjugate gradients, in units in the last place of the right-hand side
 
 
 class Products(NamedTuple):
-    """Products of two entries of one edge's Jacobian that stand in a matrix of dofs by dofs: edges, entries, bins."""
+    """Products of two entries of one edge's Jacobian that occur in a matrix of dofs by dofs: edges, entries, bins."""
 
     edge: np.ndarray
     one: np.ndarray
@@ -64,9 +64,10 @@ def _other_products(m: Any) -> Products:
 
 
 def edge_damping_vel(m: Model, d: Data, lower: bool) -> Array:
-    """Derivative of the forces of dampers in edges by qvel, in the pattern of `d.M` (`lower`), or what D has beside it.
+    """Compute the derivative of the forces of dampers in edges by qvel.
 
-    As in MuJoCo what couples different trees is left out.
+    Returns entries in the pattern of `d.M` (`lower`), or the entries of D that are not in it. As in MuJoCo, the
+    coupling of different trees is left out.
     """
     products = _lower_products(m) if lower else _other_products(m)
     count = m.nC if lower else m.nD
@@ -81,8 +82,8 @@ class LatticeDofs(NamedTuple):
     """Dofs that move nodes of elastic lattices.
 
     Attributes:
-        dof: (n,) those solved for together: of the nodes' bodies, or where these have none those that move them.
-        local: (nflexnode, w) the places in `dof` of all dofs that move each node (`node_chains`), or -1.
+        dof: (n,) the dofs solved together: of the nodes' bodies, or the dofs that move the bodies if they have none.
+        local: (nflexnode, w) the positions in `dof` of all dofs that move each node (`node_chains`), or -1.
     """
 
     dof: np.ndarray
@@ -103,9 +104,9 @@ def _lattice_dofs(m: Any) -> LatticeDofs:
 
 
 class Coupling(NamedTuple):
-    """Where a sparse matrix of dofs couples solved dofs: address (n, n), -1 for none, and with others.
+    """Entries of a sparse matrix of dofs that couple solved dofs: address (n, n), -1 for none.
 
-    `address`, `row`, `other` are entries of rows that are solved for and of columns that are not: MuJoCo's sums.
+    `address`, `row`, `other` are entries in rows of solved dofs and columns of other dofs, as in MuJoCo's sums.
     """
 
     square: np.ndarray
@@ -121,7 +122,7 @@ def _coupling(m: Any, row: np.ndarray, col: np.ndarray) -> Coupling:
     inside = np.flatnonzero((local[row] >= 0) & (local[col] >= 0))
     square = np.full((len(dof), len(dof)), -1)
     i, j = local[row[inside]], local[col[inside]]
-    # the triangle below is kept, by the order of the solved dofs; where both are stored the row below counts
+    # the lower triangle is kept, by the order of the solved dofs; where both are stored the lower row counts
     low = i < j
     square[j[low], i[low]] = inside[low]
     square[i[~low], j[~low]] = inside[~low]
@@ -149,11 +150,11 @@ class _Stiff(NamedTuple):
 
 
 def stiff_lattices(m: Model, d: Data, matrix: Array, force: Array, qacc: Array, lower: bool) -> Array:
-    """`qacc` with the accelerations of the nodes of elastic lattices found again, with their stiffness and damping.
+    """Replace in `qacc` the accelerations of the nodes of elastic lattices, with implicit stiffness and damping.
 
-    (H + (h^2 + h c) J' K J) a = force - h J' K J qvel for the dofs of nodes, H being the matrix of the integrator and
-    all other accelerations given. Only here do dofs of different trees couple. Few dofs are solved for by a dense
-    factor, many by conjugate gradients.
+    Solves (H + (h^2 + h c) J' K J) a = force - h J' K J qvel for the dofs of nodes, H being the matrix of the
+    integrator, with all other accelerations given. Only this system couples dofs of different trees. Few dofs are
+    solved with a dense factor, many by conjugate gradients.
 
     Args:
         matrix: entries of H, in the pattern of `d.M` (`lower`) or of D.
@@ -173,7 +174,7 @@ def stiff_lattices(m: Model, d: Data, matrix: Array, force: Array, qacc: Array, 
         scale = h * h + h * take(m.flex_damping, cells.flex)
         groups.append(_Stiff(cells, stiffness(m, cells) * scale[:, None, None], turned))
         pull = pull + _products_with(*groups[-1], velocity)
-    # MuJoCo takes the damping of the first flex for all here
+    # as in MuJoCo, the damping of the first flex counts for all
     first = h * h + h * m.flex_damping[0]
     large = first > MINVAL
     factor = xp.where(large, h / xp.where(large, first, 1), 0)
@@ -192,7 +193,7 @@ def _solve_dense(
     total = take_or_zero(matrix, coupling.square)
     for group in groups:
         total = total - _on_pairs(m, *group, jacobian)
-    total = jnp.tril(total) + jnp.tril(total, -1).T  # what stands above the diagonal counts neither there nor in MuJoCo
+    total = jnp.tril(total) + jnp.tril(total, -1).T  # as in MuJoCo, the upper triangle is ignored
     fixed = lax.stop_gradient(total)
     return lax.custom_linear_solve(
         lambda x: dot(total, x), wanted, lambda _, x: linalg.solve_positive(fixed, x), symmetric=True
@@ -206,7 +207,10 @@ def _sum(terms: Iterable[Array]) -> Array:
 def _solve_by_search(
     m: Model, matrix: Array, coupling: Coupling, groups: list[_Stiff], jacobian: Array, wanted: Array
 ) -> Array:
-    """By conjugate gradients with the diagonal as preconditioner, to what rounding leaves. Forms no matrix."""
+    """Solve by conjugate gradients with a diagonal preconditioner, up to rounding.
+
+    Forms no matrix.
+    """
     local = _lattice_dofs(m).local
     count = len(wanted)
     row, col = np.nonzero(coupling.square >= 0)
@@ -234,7 +238,7 @@ def _solve_by_search(
 
 
 def _own(cells: Cells, scaled: Array, turned: Array, jacobian: Array, local: np.ndarray, to_dofs: Bins) -> Array:
-    """About the diagonal of J' K J: what each node's own block gives."""
+    """Approximate the diagonal of J' K J by each node's own block."""
     n, k = cells.node.shape
     block = scaled.reshape(n, k, 3, k, 3)[:, np.arange(k), :, np.arange(k)]  # (k, n, 3, 3)
     columns = matvec_t(turned[:, None, None], take(jacobian, cells.node))  # (n, k, w, 3)
@@ -264,7 +268,7 @@ def _conjugate_gradients(times: Callable[[Array], Array], diagonal: Array, b: Ar
 
 
 def _products_with(cells: Cells, scaled: Array, turned: Array, velocity: Array) -> Array:
-    """Forces (nflexnode, 3) of scaled stiffness on nodes that have moved along `velocity`."""
+    """Compute forces (nflexnode, 3) of scaled stiffness on nodes displaced along `velocity`."""
     n, k = cells.node.shape
     local = matvec_t(turned[:, None], take(velocity, cells.node)).reshape(n, 3 * k, 1)
     force = einsum("nij,njc->nic", scaled, local).reshape(n, k, 3)
@@ -272,7 +276,7 @@ def _products_with(cells: Cells, scaled: Array, turned: Array, velocity: Array) 
 
 
 def _on_pairs(m: Model, cells: Cells, scaled: Array, turned: Array, jacobian: Array) -> Array:
-    """J' K J of one group of elements over the solved dofs (n, n)."""
+    """Compute J' K J of one group of elements over the solved dofs (n, n)."""
     dofs = _lattice_dofs(m)
     n, k = cells.node.shape
     w = dofs.local.shape[1]

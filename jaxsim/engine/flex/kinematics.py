@@ -14,9 +14,10 @@ from jaxsim.math.safe import Array, greatest, least, normalize, short_sum, xp_of
 
 
 def flex(m: Model, d: Data) -> Data:
-    """Vertices, boxes of elements, lengths of edges, strains of vertices and their Jacobians, after `com_pos`: mj_flex.
+    """Compute vertices, boxes of elements, lengths of edges, strains of vertices and their Jacobians: mj_flex.
 
-    Sets flexvert_xpos, flexelem_aabb, flexedge_length, flexedge_J, flexvert_length and flexvert_J.
+    Runs after `com_pos`. Sets flexvert_xpos, flexelem_aabb, flexedge_length, flexedge_J, flexvert_length and
+    flexvert_J.
     """
     if not m.nflex:
         return d
@@ -36,12 +37,15 @@ def flex(m: Model, d: Data) -> Data:
 
 @per_structure
 def _in_bodies(m) -> np.ndarray:
-    """Vertices that are fixed in bodies."""
+    """Return the vertices that are fixed in bodies."""
     return np.flatnonzero(m.flex_interp[tables.vertex_flex(m)] == 0)
 
 
 def points_of_bodies(m: Model, d: Data, body: np.ndarray, local: Array, centered: np.ndarray) -> Array:
-    """Global positions (n, 3) of points with these `local` positions in bodies, `centered` ones at their origins."""
+    """Return the global positions (n, 3) of points with these `local` positions in bodies.
+
+    Points that are `centered` are at the origins of their bodies.
+    """
     pos, away = take(d.xpos, body), np.flatnonzero(~centered)
     if not len(away):
         return pos
@@ -50,13 +54,13 @@ def points_of_bodies(m: Model, d: Data, body: np.ndarray, local: Array, centered
 
 
 def node_positions(m: Model, d: Data) -> Array:
-    """Global positions (nflexnode, 3) of the nodes of all interpolated flexes."""
+    """Compute the global positions (nflexnode, 3) of the nodes of all interpolated flexes."""
     return points_of_bodies(m, d, m.flex_nodebodyid, m.flex_node, m.flex_centered[tables.node_flex(m)])
 
 
 @per_structure
 def node_chains(m) -> np.ndarray:
-    """The dofs that move each node (nflexnode, w), padded with -1."""
+    """Return the dofs that move each node (nflexnode, w), padded with -1."""
     paths = [path(m, int(b)) for b in m.flex_nodebodyid]
     chain = np.full((m.nflexnode, max(map(len, paths), default=0)), -1)
     for row, dofs in zip(chain, paths, strict=True):
@@ -65,14 +69,14 @@ def node_chains(m) -> np.ndarray:
 
 
 def node_jacobian(m: Model, d: Data, position: Array) -> Array:
-    """Velocities of nodes by the dofs of `node_chains`: (nflexnode, w, 3), zero for the padding."""
+    """Compute velocities of nodes by the dofs of `node_chains`: (nflexnode, w, 3), zero for the padding."""
     cdof = take_or_zero(d.cdof, node_chains(m))
     arm = position - take(d.subtree_com, m.body_rootid[m.flex_nodebodyid])
     return cdof[..., 3:] + cross(cdof[..., :3], xp_of(arm).broadcast_to(arm[:, None], cdof[..., 3:].shape))
 
 
 def _vertices(m: Model, d: Data) -> Array:
-    """Global positions of all vertices."""
+    """Compute the global positions of all vertices."""
     own, parts = _in_bodies(m), []
     if len(own):
         centered = m.flex_centered[tables.vertex_flex(m)[own]]
@@ -88,7 +92,7 @@ def _vertices(m: Model, d: Data) -> Array:
 
 
 def _boxes(m: Model, d: Data) -> Array:
-    """Axis-aligned boxes (nflexelem, 6) of the elements, centre and half sizes, with the radius of their flex."""
+    """Compute axis-aligned boxes (nflexelem, 6) of elements, centre and half sizes, with the radius of their flex."""
     xp, parts = xp_of(d.flexvert_xpos), []
     for ids, vertices in tables.elements(m).values():
         at = take(d.flexvert_xpos, vertices)
@@ -99,14 +103,17 @@ def _boxes(m: Model, d: Data) -> Array:
 
 
 def edge_directions(m: Model, d: Data) -> tuple[Array, Array]:
-    """Unit vectors (nflexedge, 3) from the first to the second vertex of edges, and the lengths (nflexedge,)."""
+    """Compute the unit vectors (nflexedge, 3) from the first to the second vertex of edges.
+
+    Also returns the lengths (nflexedge,).
+    """
     ends = tables.edges(m).ends
     step = take(d.flexvert_xpos, ends[:, 1]) - take(d.flexvert_xpos, ends[:, 0])
     return normalize(step, default=np.array([1.0, 0, 0]))
 
 
 def _edge_jacobian(m: Model, d: Data, along: Array) -> Array:
-    """flexedge_J: derivatives of the lengths of edges by the dofs that move one of their ends."""
+    """Compute flexedge_J: derivatives of the lengths of edges by the dofs that move one of their ends."""
     entries = tables.edge_entries(m)
     slide = np.flatnonzero(entries.shifts & (entries.sign != 0))
     turn = np.flatnonzero(~entries.shifts & entries.moved.any(1))
@@ -126,7 +133,7 @@ def _edge_jacobian(m: Model, d: Data, along: Array) -> Array:
 
 
 def _turning(m: Model, d: Data, along: Array, entry: np.ndarray) -> Array:
-    """Entries of the Jacobian of edges for dofs that turn bodies."""
+    """Compute entries of the Jacobian of edges for dofs that rotate bodies."""
     entries, by_edge = tables.edge_entries(m), tables.edges(m)
     edge, cdof = entries.edge[entry], take(d.cdof, entries.dof[entry])
     speed = 0.0
@@ -138,7 +145,7 @@ def _turning(m: Model, d: Data, along: Array, entry: np.ndarray) -> Array:
 
 
 def edge_velocities(m: Model, d: Data, v: Array) -> Array:
-    """Product of `flexedge_J` with (nv,): the velocities of the edges' lengths (nflexedge,)."""
+    """Compute the product of `flexedge_J` with a vector (nv,): the velocities of the edges' lengths (nflexedge,)."""
     rows = tables.edge_entries(m).rows
     if not rows.size:
         return xp_of(v).zeros(m.nflexedge, v.dtype)

@@ -1,8 +1,8 @@
-"""Elastic forces of flexes that follow a lattice of nodes: linear elasticity of cells or faces, each in its own frame.
+"""Elastic forces of flexes that follow a lattice of nodes: linear elasticity of cells or faces in corotational frames.
 
-A cell, or in a shell a face on the border of the lattice, turns with the rotation of its deformation at the centre; in
-that frame its force is linear in the displacements of its nodes. Faces of a shell resist bending by the jump of their
-normals at the middle of common edges.
+A cell, or in a shell a face on the border of the lattice, rotates with the rotation of its deformation at the centre;
+in that frame its force is linear in the displacements of its nodes. Faces of a shell resist bending by the jump of
+their normals at the middle of common edges.
 """
 
 import itertools
@@ -37,9 +37,9 @@ class Cells(NamedTuple):
         node: (n, k) their nodes.
         flex: (n,) their flex.
         axes: (n, 3) of faces: slow axis, fast axis, normal; of cells 0, 1, 2.
-        entry: (n,) where the stiffness of each begins in flex_stiffness; -1: none.
-        first: (n,) where that of the first one of its flex begins, or 0.
-        to_nodes: from their nodes, flat, to all nodes.
+        entry: (n,) address of the stiffness of each in flex_stiffness, -1 for none.
+        first: (n,) address of the stiffness of the first one of its flex, or 0.
+        to_nodes: bins from their nodes, flat, to all nodes.
     """
 
     order: int
@@ -53,13 +53,16 @@ class Cells(NamedTuple):
 
 
 def _resists(m: Any, f: int) -> bool:
-    """Whether an interpolated flex makes elastic forces; those with constraints of strain make none by strain."""
+    """Return whether an interpolated flex has elastic forces.
+
+    A flex with constraints of strain has none by strain.
+    """
     return bool(m.flex_interp[f]) and not m.flex_rigid[f] and m.flex_dim[f] != 1
 
 
 @per_structure
 def lattice_cells(m: Any) -> tuple[Cells, ...]:
-    """Elements that resist strain, grouped by degree and by whether they are faces."""
+    """Return the elements that resist strain, grouped by degree and by whether they are faces."""
     found: dict[int, list[tuple]] = {}
     for f in range(m.nflex):
         if _resists(m, f) and m.flex_stiffnessadr[f] >= 0 and m.flex_edgeequality[f] != 3:
@@ -81,9 +84,9 @@ def _cells_of(m: Any, f: int) -> tuple[np.ndarray, ...]:
 
 
 def stiffness(m: Model, cells: Cells) -> Array:
-    """Stiffness (n, 3 k, 3 k) of elements in their own frames, negative as MuJoCo keeps it.
+    """Return the stiffness (n, 3 k, 3 k) of elements in their own frames, negative as in MuJoCo.
 
-    As there, a flex whose first cell is empty has none at all.
+    As in MuJoCo, a flex whose first cell is empty has no stiffness at all.
     """
     k = 3 * cells.node.shape[1]
     whole = take(m.flex_stiffness, cells.entry[:, None] + np.arange(k * k)).reshape(-1, k, k)
@@ -92,7 +95,7 @@ def stiffness(m: Model, cells: Cells) -> Array:
 
 
 def _weights(order: int, at: tuple, dims: int) -> list[list[Array]]:
-    """For each direction the derivatives of all basis functions, products of polynomials, at a point."""
+    """Evaluate for each direction the derivatives of all basis functions, products of polynomials, at a point."""
     lines = [[polynomials(s, order), slopes(s, order)] for s in at]
     out = []
     for axis in range(dims):
@@ -108,7 +111,7 @@ def _weights(order: int, at: tuple, dims: int) -> list[list[Array]]:
 
 
 def frames(cells: Cells, position: Array) -> Array:
-    """Quaternions (n, 4) of the rotations of elements from rest, for positions (n, k, 3) of their nodes."""
+    """Compute quaternions (n, 4) of the rotations of elements from rest, for positions (n, k, 3) of their nodes."""
     xp, dims = xp_of(position), 2 if cells.shell else 3
     slope = np.array(_weights(cells.order, (0.5,) * dims, dims), position.dtype)  # (dims, k)
     tangent = (position[:, None] * slope[None, :, :, None]).sum(2)  # (n, dims, 3)
@@ -121,20 +124,20 @@ def frames(cells: Cells, position: Array) -> Array:
 
 
 def node_velocities(m: Model, d: Data, position: Array) -> Array:
-    """Global velocities (nflexnode, 3) of nodes at these positions, from the results of `com_vel`."""
+    """Compute the global velocities (nflexnode, 3) of nodes at these positions, from the results of `com_vel`."""
     body = m.flex_nodebodyid
     velocity = take(d.cvel, body)
     return velocity[:, 3:] + cross(velocity[:, :3], position - take(d.subtree_com, m.body_rootid[body]))
 
 
 def _strain(m: Model, cells: Cells, position: Array, velocity: Array, spring: bool, damper: bool) -> Array:
-    """Forces on nodes, of springs then of dampers: (nflexnode, 3) or (nflexnode, 6)."""
+    """Compute forces on nodes, of springs then of dampers: (nflexnode, 3) or (nflexnode, 6)."""
     xp = xp_of(position, m.flex_stiffness)
     at = take(position, cells.node)
     turned = quat_to_mat(frames(cells, at))[:, None]
     rest = take(m.flex_node0, cells.node)
     columns = []
-    if spring:  # a displacement of the whole makes no force: centres are taken off for the sake of single precision
+    if spring:  # translations have no force: centres are subtracted for precision in float32
         here = matvec_t(turned, at - at.mean(1, keepdims=True))
         columns.append(here - (rest - rest.mean(1, keepdims=True)))
     if damper:
@@ -149,9 +152,9 @@ def _strain(m: Model, cells: Cells, position: Array, velocity: Array, spring: bo
 
 
 class Creases(NamedTuple):
-    """Edges between faces of shells: where their numbers begin in flex_bending, and the first of the faces they name.
+    """Edges between faces of shells: addresses of their numbers in flex_bending, and offsets of their faces.
 
-    `faces` are those of all shells of one degree; `elements` as in `Cells`.
+    `faces` are those of all shells of one degree, as in `Cells`; face ids in flex_bending count from `offset`.
     """
 
     order: int
@@ -184,7 +187,10 @@ def _creases(m: Any) -> tuple[Creases, ...]:
 
 
 def _normal(order: int, at: Array, place: Array) -> tuple[list[Array], Array, Array]:
-    """Derivatives of the basis functions of faces at points (n, 2), as (n, k) by direction, and the two tangents."""
+    """Evaluate derivatives of the basis functions of faces at points (n, 2), as (n, k) by direction.
+
+    Also returns the two tangents.
+    """
     xp = xp_of(at, place)
     weights = [xp.stack(w, axis=-1) for w in _weights(order, (place[:, 0], place[:, 1]), 2)]
     tangents = [(w[..., None] * at).sum(1) for w in weights]
@@ -192,7 +198,7 @@ def _normal(order: int, at: Array, place: Array) -> tuple[list[Array], Array, Ar
 
 
 def _fold(m: Model, creases: Creases, position: Array) -> Array:
-    """Forces on nodes (nflexnode, 3) of bending. Which faces an edge joins is read from flex_bending."""
+    """Compute bending forces on nodes (nflexnode, 3); the faces that an edge joins are read from flex_bending."""
     xp = xp_of(position, m.flex_bending)
     data = take(m.flex_bending, creases.entry[:, None] + np.arange(EDGE_ENTRIES))
     stiff, at_rest = data[:, 6], data[:, 7:]
@@ -231,11 +237,11 @@ def _scatter(total: Array, index: Array, x: Array) -> Array:
 
 
 class NodeTargets(NamedTuple):
-    """How forces on nodes become forces on dofs.
+    """Map from forces on nodes to forces on dofs.
 
-    `direct` goes from the entries of (nflexnode, 3), flat, to the first three dofs of the nodes' bodies, and `pinned`
-    are bodies' nodes without dofs of their own. `tested` are nodes of bodies with dofs, of flexes that are not centred:
-    MuJoCo takes the short way for those that lie at the origins of their bodies.
+    `direct` are bins from the entries of (nflexnode, 3), flat, to the first three dofs of the nodes' bodies, and
+    `pinned` are nodes of bodies without dofs of their own. `tested` are nodes of bodies with dofs, of flexes that are
+    not centred: as in MuJoCo, those at the origins of their bodies act directly on these dofs.
     """
 
     direct: Bins
@@ -260,7 +266,7 @@ def _node_targets(m: Any) -> NodeTargets:
 
 
 def _on_dofs(m: Model, d: Data, position: Array, force: Array) -> Array:
-    """Joint-space force (nv,) of forces (nflexnode, 3) on nodes, to dofs as MuJoCo gives them."""
+    """Compute the joint-space force (nv,) of forces (nflexnode, 3) on nodes, mapped to dofs as in MuJoCo."""
     targets, xp = _node_targets(m), xp_of(force)
     direct, aside = force, np.concatenate([targets.pinned, targets.tested])
     apart = take(force, aside)
@@ -285,7 +291,7 @@ def _replaced(x: Array, index: np.ndarray, rows: Array) -> Array:
 
 
 def lattice_force(m: Model, d: Data, spring: bool, damper: bool) -> tuple[Array, Array] | None:
-    """Joint-space forces (nv,) of the elasticity of lattices and of its damping; None where there is none."""
+    """Compute the joint-space forces (nv,) of the elasticity of lattices and of its damping; None without lattices."""
     cells, creases = lattice_cells(m), _creases(m)
     if not cells and not creases:
         return None

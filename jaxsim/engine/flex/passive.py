@@ -10,9 +10,10 @@ from jaxsim.math.safe import Array, xp_of
 
 
 def flex_force(m: Model, d: Data) -> tuple[Array, Array]:
-    """Joint-space forces (nv,) of the springs and of the dampers in flexes, from the results of `flex`, `com_vel`.
+    """Compute the joint-space forces (nv,) of springs and of dampers in flexes, from the results of `flex`, `com_vel`.
 
-    As in MuJoCo the damping of strain counts as a spring's force, which no flag but both together switches off.
+    As in MuJoCo the damping of strain counts as a spring's force; only the flags of springs and dampers together
+    disable it.
     """
     xp = xp_of(d.qvel)
     spring, damper = not disabled(m, DisableBit.SPRING), not disabled(m, DisableBit.DAMPER)

@@ -1,4 +1,4 @@
-"""The rotation in a deformation gradient, with the derivative of the polar decomposition."""
+"""Rotation of a deformation gradient, with the derivative of the polar decomposition."""
 
 import jax
 import jax.numpy as jnp
@@ -12,15 +12,15 @@ from jaxsim.math.rotation import quat_to_mat
 from jaxsim.math.safe import Array, divide, norm, xp_of
 
 ROUNDS = 500
-CLOSE = 1e-9  # angle of the last correction, in single precision CLOSE_SINGLE
+CLOSE = 1e-9  # largest angle of the last correction; CLOSE_SINGLE in float32
 CLOSE_SINGLE = 2e-6
 
 
 def rotation(gradient: Array) -> Array:
-    """Unit quaternions (n, 4) of the rotations nearest to matrices (n, 3, 3), found from the identity.
+    """Compute the unit quaternions (n, 4) of the rotations nearest to matrices (n, 3, 3), starting at the identity.
 
-    The iteration of Mueller et al., "A robust method to extract the rotational part of deformations" (2016), which for
-    inverted matrices too gives a rotation. Derivatives are those of the polar decomposition.
+    Uses the iteration of Mueller et al., "A robust method to extract the rotational part of deformations" (2016), which
+    gives a rotation for inverted matrices too. Derivatives are those of the polar decomposition.
     """
     return _iterate(gradient) if is_numpy(gradient) else _rotation(gradient)
 
@@ -31,7 +31,7 @@ def _rotation(gradient: Array) -> Array:
 
 
 def _correct(gradient: Array, quat: Array) -> tuple[Array, Array]:
-    """One round: the new quaternions, and the angles by which they differ."""
+    """Correct quaternions once; return the new ones, and the angles of the correction."""
     xp = xp_of(gradient)
     columns = [c.split(gradient[..., k]) for k in range(3)]
     turned = quat_to_mat(quat)
@@ -73,7 +73,10 @@ def _iterate(gradient: Array) -> Array:
 
 @_rotation.defjvp
 def _rotation_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    """R' S + R S' = F' with S symmetric: the rate of rotation solves (tr(S) 1 - S) w = axis of R' F' - F'' R."""
+    """Compute the JVP of the polar decomposition.
+
+    R' S + R S' = F' with S symmetric: the rate of rotation solves (tr(S) 1 - S) w = axis of R' F' - F'' R.
+    """
     (gradient,), (rate,) = primals, tangents
     quat = _rotation(gradient)
     turned = jnp.swapaxes(quat_to_mat(quat), -1, -2)

@@ -1,4 +1,4 @@
-"""Rows of the equality `flexstrain`: the modes in which the elements of a lattice of nodes can be strained."""
+"""Rows of the equality `flexstrain`: the strain modes of the elements of a lattice of nodes."""
 
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ class StrainModes(NamedTuple):
 
 
 def strain_modes(m: Model, d: Data, ids: np.ndarray, mode: np.ndarray, columns: np.ndarray | None) -> StrainModes:
-    """Modes `mode` (n,) of the elements that the equalities `ids` (n,) name.
+    """Compute modes `mode` (n,) of the elements that the equalities `ids` (n,) name.
 
     Args:
         columns: (n, width) dofs at which a row holds values, padded with -1; None for all dofs.
@@ -41,7 +41,7 @@ def strain_modes(m: Model, d: Data, ids: np.ndarray, mode: np.ndarray, columns: 
 
 
 def _elements(m: Any, equality: np.ndarray) -> Cells:
-    """The elements of equalities whose flexes are interpolated alike."""
+    """Return the elements of equalities whose flexes have the same interpolation."""
     flex, element = m.eq_obj1id[equality], m.eq_strain[equality, 0]
     known = {int(f): lattice_elements(m, int(f)) for f in np.unique(flex)}
     node = np.stack([known[f][0][e] for f, e in zip(flex.tolist(), element.tolist(), strict=True)])
@@ -59,7 +59,7 @@ def _modes_of(m: Model, d: Data, ids: np.ndarray, mode: np.ndarray, columns: np.
     position = node_positions(m, d)
     at, rest = take(position, cells.node), take(m.flex_node0, cells.node)
     turned = quat_to_mat(frames(cells, at))[:, None]
-    # modes are orthogonal to translations: centres are taken off for the sake of single precision
+    # modes are orthogonal to translations: centres are subtracted for precision in float32
     moved = matvec_t(turned, at - at.mean(1, keepdims=True)) - (rest - rest.mean(1, keepdims=True))
     entry = cells.entry[element] + 1 + 3 * k * mode
     shape = take(m.flex_stiffness, entry[:, None] + np.arange(3 * k)).reshape(-1, k, 3)
@@ -76,7 +76,7 @@ def _modes_of(m: Model, d: Data, ids: np.ndarray, mode: np.ndarray, columns: np.
 
 
 def _places(chain: np.ndarray, columns: np.ndarray | None, width: int) -> np.ndarray:
-    """Where dofs (n, k), padded with -1, stand among the columns of all rows, flat; -1 for none."""
+    """Return the positions of dofs (n, k), padded with -1, among the columns of all rows, flat; -1 for none."""
     begin = width * np.arange(len(chain))[:, None]
     if columns is None:
         return np.where(chain >= 0, begin + chain, -1)

@@ -1,8 +1,8 @@
 """Strain of surfaces at their vertices, for the equality `flexvert`: two invariants of the metric and their Jacobians.
 
-The gradient of the deformation at a vertex is fitted to its edges (Chen, Kry and Vouga, "Locking-free simulation of
-isometric thin plates", 2019), each weighted with the mass of the vertex at its other end. A row is scaled with the root
-of the vertex's own mass.
+The deformation gradient at a vertex is fitted to its edges (Chen, Kry and Vouga, "Locking-free simulation of isometric
+thin plates", 2019), each weighted with the mass of the vertex at its other end. A row is scaled with the root of the
+vertex's own mass.
 """
 
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ class Stars(NamedTuple):
 
     Attributes:
         vertex: (n,) ids of vertices whose strain is constrained.
-        center: (k,) of each edge at a vertex: the place of the vertex in `vertex`; bins `to_vertex` sum by it.
+        center: (k,) of each edge at a vertex: the index of the vertex in `vertex`; bins `to_vertex` sum by it.
         edge: (k,) its id.
         other: (k,) the vertex at its other end.
         sign: (k,) 1 if that is the edge's second end, else -1.
@@ -49,7 +49,7 @@ class Stars(NamedTuple):
 
 @per_structure
 def stars(m: Any) -> Stars:
-    """The vertices of surfaces with constraints on vertices."""
+    """Return the vertices of surfaces with constraints on vertices."""
     held = (m.flex_dim == 2) & (m.flex_edgeequality == 2) & (m.flex_interp == 0) & ~m.flex_rigid
     flex = tables.vertex_flex(m)
     vertex = np.flatnonzero(held[flex])
@@ -69,7 +69,7 @@ def stars(m: Any) -> Stars:
 
 
 def _terms(m: Any, vertex: np.ndarray, center: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Slots of flexvert_J, rows of the gradients, kinds of rows, vertices and dofs, for all that adds to a slot."""
+    """Return slots of flexvert_J, rows of the gradients, kinds of rows, vertices and dofs, of all terms of a slot."""
     row = np.concatenate([center, np.arange(len(vertex))])
     mover = np.concatenate([other, vertex])
     number = m.flexvert_J_rownnz[vertex][row]  # (rows, 2)
@@ -85,7 +85,7 @@ def _terms(m: Any, vertex: np.ndarray, center: np.ndarray, other: np.ndarray) ->
 
 
 def vertex_strain(m: Model, d: Data) -> tuple[Array, Array]:
-    """flexvert_length (nflexvert, 2) and flexvert_J (nJfv, 2)."""
+    """Compute flexvert_length (nflexvert, 2) and flexvert_J (nJfv, 2)."""
     star = stars(m)
     xp = xp_of(d.flexvert_xpos, m.flex_vertmetric, m.body_mass)
     center = star.to_vertex.index
@@ -118,7 +118,7 @@ def vertex_strain(m: Model, d: Data) -> tuple[Array, Array]:
 
 
 def _times(columns: list[Array], square: Array) -> list[Array]:
-    """Product of (n, 3, 2), given by its columns, with (n, 4) by rows."""
+    """Compute the product of (n, 3, 2), given by its columns, with (n, 4) by rows."""
     a, b = columns
     return [a * square[:, :1] + b * square[:, 2:3], a * square[:, 1:2] + b * square[:, 3:]]
 

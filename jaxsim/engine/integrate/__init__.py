@@ -1,1 +1,1 @@
-"""Integrators: Euler, Runge-Kutta, implicit and implicitfast, and the derivatives that they need."""
+"""Integrators: Euler, Runge-Kutta, implicit and implicitfast, and the derivatives for them."""

@@ -25,9 +25,9 @@ from jaxsim.math.tree import subtree_sum
 
 
 def smooth_vel(m: Model, d: Data) -> Array:
-    """Derivative of actuator and passive forces by qvel, less that of fluids: symmetric, (nC,) as in `d.M`.
+    """Compute the derivative of actuator and passive forces by qvel, without fluids: symmetric, (nC,) as in `d.M`.
 
-    That of lattices of flexes is not in it: see `engine/flex/implicit.py`.
+    The derivative of lattices of flexes is not included: see `engine/flex/implicit.py`.
     """
     diagonal = jnp.zeros_like(d.qvel)
     derivative = jnp.zeros_like(d.M)
@@ -52,7 +52,7 @@ def smooth_vel(m: Model, d: Data) -> Array:
 
 
 def actuator_force_derivative(m: Model, d: Data) -> Array:
-    """Derivative of each actuator's force by its velocity; zero where the force is at its limit."""
+    """Compute the derivative of each actuator's force by its velocity; zero where the force is at its limit."""
     derivative = assemble(laws.by_velocity(laws.BIASES, m.actuator_biastype, m, d), m.nu, d.actuator_velocity)
     gains = laws.by_velocity(laws.GAINS, m.actuator_gaintype, m, d)
     if gains:
@@ -68,7 +68,7 @@ def actuator_force_derivative(m: Model, d: Data) -> Array:
 
 
 def _input(m: Model, d: Data) -> Array:
-    """What the gain multiplies. The control enters as it was set: its clamping is not looked at here."""
+    """Return the factor of the gain; the control is taken as set, without clamping."""
     last = laws.last_activation(m)
     act = take_or_zero(d.act, last)
     early = (last >= 0) & m.actuator_actearly
@@ -78,10 +78,13 @@ def _input(m: Model, d: Data) -> Array:
 
 
 def fluid_vel(m: Model, d: Data, row: np.ndarray, col: np.ndarray) -> Array:
-    """Derivative of the fluid's forces by qvel, for static pairs of dofs on one path: force of row, speed of col."""
+    """Compute the derivative of the fluid's forces by qvel, for static pairs of dofs on one path.
+
+    An entry is the derivative of the force of row by the speed of col.
+    """
     if disabled(m, DisableBit.SPRING, DisableBit.DAMPER) or not m.opt.fluid:
         return jnp.zeros(len(row), d.qvel.dtype)
-    # like M: dof i acts on dof j through the derivatives of all bodies that both of them move
+    # as in M, dofs i and j couple through the derivatives of all bodies that both move
     composite = subtree_sum(tables.tree(m), fluid_force_derivative(m, d).reshape(-1, 36)).reshape(-1, 6, 6)
     own = take(composite, m.dof_bodyid)
     left, right = matvec_t(own, d.cdof), matvec(own, d.cdof)
@@ -92,15 +95,15 @@ def fluid_vel(m: Model, d: Data, row: np.ndarray, col: np.ndarray) -> Array:
 
 @per_structure
 def _places(m) -> np.ndarray:
-    """Which dofs (n, nv) are the first of their trees, the second, and so on."""
+    """Return the mask of dofs (n, nv) that are the k-th of their trees, for each k."""
     place = np.arange(m.nv) - m.tree_dofadr[m.dof_treeid]
     return place == np.arange(place.max(initial=-1) + 1)[:, None]
 
 
 def bias_vel(m: Model, d: Data) -> list[Array]:
-    """Derivative of qfrc_bias by qvel, tree by tree: (k, n, n) for each of `tables.inertia_blocks`.
+    """Compute the derivative of qfrc_bias by qvel by trees: (k, n, n) for each of `tables.inertia_blocks`.
 
-    Trees do not act on each other: one derivative is along the first dofs of all of them, the next along the second.
+    Trees do not act on each other: one directional derivative covers the first dofs of all trees, the next the second.
     """
 
     def bias(qvel: Array) -> Array:

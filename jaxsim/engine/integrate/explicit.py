@@ -28,12 +28,15 @@ from jaxsim.math.arrays import take_or_zero
 from jaxsim.math.safe import Array
 from jaxsim.native.stage import KEPT
 
-# What reverse mode keeps of an evaluation beside the state before it, so that it neither solves nor runs kernels again.
+# Values that reverse mode saves of an evaluation besides the state before it, to avoid a second solve and kernels.
 SAVED = jax.checkpoint_policies.save_only_these_names(SOLUTION, KEPT)
 
 
 def advance(m: Model, d: Data, act_dot: Array, qacc: Array, qvel: Array | None = None) -> Data:
-    """The state one time step on: activations, velocities, positions (along `qvel`, else the new velocity), time."""
+    """Advance the state by one time step: activations, velocities, positions, time.
+
+    Positions move along `qvel`, if given, else along the new velocity.
+    """
     h = m.opt.timestep
     new_qvel = d.qvel + h * qacc
     if m.nhistory:
@@ -49,7 +52,7 @@ def advance(m: Model, d: Data, act_dot: Array, qacc: Array, qvel: Array | None =
 
 @public
 def euler(m: Model, d: Data) -> Data:
-    """Semi-implicit Euler: new velocities move the positions; damping of dofs is implicit."""
+    """Advance by semi-implicit Euler: new velocities move the positions; damping of dofs is implicit."""
     if disabled(m, DisableBit.EULERDAMP) or disabled(m, DisableBit.DAMPER) or not m.nv:
         return advance(m, d, d.act_dot, d.qacc)
     damping, poly = dof_damping(m)
@@ -67,7 +70,7 @@ def euler(m: Model, d: Data) -> Data:
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _undamped(structure: Structure, qacc: Array, derivative: Array, *inertia: Array) -> Array:
-    """Accelerations without damping, with derivatives by the damping that hold where damping begins."""
+    """Return accelerations without damping, with derivatives by the damping that hold at the onset of damping."""
     return qacc
 
 
@@ -78,7 +81,7 @@ def _undamped_jvp(structure: Structure, primals: tuple, tangents: tuple) -> tupl
     return qacc, tangents[0] - solve_spd(structure, matrix, ld, inverse, begins)
 
 
-# weight of the last slopes in the state, time, and weight in the sum, of each evaluation
+# weight of the last derivatives in the state, time, and weight in the sum, of each evaluation
 RK4 = ((0, 0, 1 / 6), (0.5, 0.5, 1 / 3), (0.5, 0.5, 1 / 3), (1, 1, 1 / 6))
 
 
@@ -99,11 +102,12 @@ def rk4_step(
     complete: Callable[[Data], Data],
     check: Callable[[Model, Data], tuple[Data, Array]],
 ) -> tuple[Data, Data, Array]:
-    """A whole step from a state. All four evaluations share one body, so that the program holds the dynamics once.
+    """Advance by a whole step from a state; all four evaluations share one body, so that it is compiled once.
 
     Args:
-        complete: what else the first evaluation computes.
-        check: data that starts anew, and whether it does, where the acceleration of the first evaluation has diverged.
+        complete: further computations of the first evaluation.
+        check: function that returns data, reset if the acceleration of the first evaluation has diverged, and the
+            flag whether it was reset.
 
     Returns:
         The data after the step, that before it with the results of the step, and the flag of `check`.
@@ -117,14 +121,14 @@ def rk4_step(
 def _evaluations(
     m: Model, start: Data, evaluate: Callable, sums: tuple[Array, ...], complete: Callable[[Data], Data] | None
 ) -> tuple[Data, Array, tuple[Array, ...]]:
-    """The last evaluation, at the state of `start`, the acceleration of the first, and sums of slopes."""
+    """Return the last evaluation, at the state of `start`, the acceleration of the first, and sums of derivatives."""
     h = m.opt.timestep
 
     def one(carry: Any, row: tuple[Array, ...]) -> tuple[Any, None]:
         d, qacc, sums = carry
         is_first, weight, ahead, share = row
         slopes = _slopes(d)
-        if complete:  # nothing was evaluated before: slopes may be NaN
+        if complete:  # in the first evaluation, derivatives may be NaN
             slopes = tuple(jnp.where(is_first, 0, x) for x in slopes)
         d = d.replace(
             qpos=integrate_pos(m, start.qpos, weight * slopes[0], h),

@@ -1,4 +1,4 @@
-"""Free bodies that nothing touches: their rotation by the implicit midpoint rule, which keeps energy and momentum."""
+"""Free bodies without constraints: rotation by the implicit midpoint rule, which conserves energy and momentum."""
 
 from typing import Any
 
@@ -27,20 +27,20 @@ STEPS = 0.5 ** np.arange(6)  # lengths that the line search tries, the longest f
 
 @per_structure
 def _lone_joints(m) -> np.ndarray:
-    """Free joints whose trees have no other dof."""
+    """Return the free joints whose trees have no other dof."""
     free = tables.joint_coordinates(m).free
     return free[m.tree_dofnum[m.dof_treeid[m.jnt_dofadr[free]]] == 6]
 
 
 def _pulled(layout: Layout, efc: Any, dofs: np.ndarray, nv: int) -> Array:
-    """Which of the dofs active general rows of a sparse layout act on: (nv,), false for all others."""
+    """Return the mask of dofs (nv,) on which active general rows of a sparse layout act; false for all others."""
     row, column = np.nonzero(np.isin(layout.columns, dofs))
     acts = efc.active[row] & (efc.J_general[row, column] != 0)
     return add_at(layout.columns[row, column], acts.astype(efc.J_general.dtype), nv) > 0
 
 
 def _constrained(m: Model, d: Data, joint: np.ndarray) -> Array:
-    """Which dofs of free joints (k,) an active constraint acts on: (k, 6)."""
+    """Return the mask of dofs of free joints (k, 6) on which an active constraint acts."""
     efc, dofs = d.efc, m.jnt_dofadr[joint][:, None] + np.arange(6)
     layout = efc.layout
     _, friction, limit, _, _ = layout.offsets
@@ -64,9 +64,9 @@ def _constrained(m: Model, d: Data, joint: np.ndarray) -> Array:
 
 
 def midpoint(m: Model, d: Data, force: Array, qacc: Array) -> Data:
-    """Advance with `qacc`, but for free bodies that are eligible: those by the midpoint rule.
+    """Advance with `qacc`, except for eligible free bodies, which use the midpoint rule.
 
-    Eligible is a body without children, in vacuum, on which no constraint acts.
+    A body is eligible without children, in vacuum, and without an active constraint.
     """
     joint = _lone_joints(m)
     new = advance(m, d, d.act_dot, qacc)
@@ -80,7 +80,7 @@ def midpoint(m: Model, d: Data, force: Array, qacc: Array) -> Data:
     aligned = (take(m.body_ipos, body) == 0).all(1)
     old = take(d.qvel, dofs)
     fresh = _next_velocity(m, d, body, old, take(force + d.qfrc_bias, dofs), eligible)
-    # a body whose centre of mass is the joint's origin keeps the plain update of its translation
+    # with the centre of mass at the joint's origin, the translation has the usual update
     applies = eligible[:, None] & (~aligned[:, None] | (np.arange(6) >= 3))
 
     def overwrite(x: Array, value: Array) -> Array:
@@ -100,9 +100,9 @@ def _replace(m: Model, x: Array, dofs: np.ndarray, value: Array) -> Array:
 
 
 def _next_velocity(m: Model, d: Data, body: np.ndarray, qvel: Array, force: Array, needed: Array) -> Array:
-    """New velocities (k, 6), linear global then angular local, of the rigid bodies under forces (k, 6) alike.
+    """Compute new velocities (k, 6), linear global then angular local, of rigid bodies under constant forces (k, 6).
 
-    Where not `needed` (k,), they mean nothing.
+    Where not `needed` (k,), they have no meaning.
     """
     h, mass = m.opt.timestep, take(m.body_mass, body)[:, None]
     iquat, xquat, offset = take(m.body_iquat, body), take(d.xquat, body), take(m.body_ipos, body)
@@ -128,10 +128,10 @@ def _next_velocity(m: Model, d: Data, body: np.ndarray, qvel: Array, force: Arra
 
 
 def _middle_spin(inertia: Array, w: Array, torque: Array, h: Array, needed: Array) -> Array:
-    """Angular velocity halfway: 2/h I (x - w) + x cross I x = torque, all (k, 3) in principal axes.
+    """Solve for the angular velocity at the midpoint: 2/h I (x - w) + x cross I x = torque, (k, 3) in principal axes.
 
-    Newton's method with a line search finds it without derivatives, where `needed` (k,), until nothing improves. One
-    more step, differentiated, gives the derivatives of the solution.
+    Newton's method with a line search runs without derivatives, where `needed` (k,), until no step improves. One more
+    step, differentiated, gives the derivatives of the solution.
     """
 
     def residual(x: Array, inertia: Array, w: Array, torque: Array, h: Array) -> Array:
@@ -166,7 +166,7 @@ def _middle_spin(inertia: Array, w: Array, torque: Array, h: Array, needed: Arra
         on = lambda s: (s[0] < ITERATIONS) & s[2].any()  # noqa: E731
         return lax.while_loop(on, lambda s: iterate(s, (inertia, w, torque, h[0, 0])), start)[1]
 
-    # inertia and time step may be constants of the program: as operands of their own they would end the process
+    # inertia and time step may be constants of the program, which crash the process as separate operands
     parts = jnp.broadcast_to(inertia, w.shape), w, torque, jnp.broadcast_to(h, (len(w), 1)), needed[:, None]
     together = jnp.concatenate([x.astype(w.dtype) for x in parts], axis=1)
     x = one_cpu_kernel(solve)(lax.stop_gradient(together))

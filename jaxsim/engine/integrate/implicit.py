@@ -28,10 +28,10 @@ from jaxsim.native import linalg
 
 @public
 def implicit(m: Model, d: Data) -> Data:
-    """Advance with accelerations that hold at the end of the step.
+    """Advance with accelerations at the end of the step.
 
-    `implicitfast` leaves out the derivative of the bias forces and keeps the matrix symmetric; it turns bodies that
-    float freely, with nothing that touches them, by the implicit midpoint rule.
+    `implicitfast` leaves out the derivative of the bias forces and keeps the matrix symmetric; it rotates free bodies
+    without contacts or other constraints by the implicit midpoint rule.
     """
     if not m.nv:
         return advance(m, d, d.act_dot, d.qacc)
@@ -45,7 +45,7 @@ def implicit(m: Model, d: Data) -> Data:
 
 
 def symmetric_matrix(m: Model, d: Data) -> Array:
-    """M - h * (symmetric part of the derivative of the smooth forces, but for bias), in the sparse form of `d.M`."""
+    """Compute M - h * (symmetric part of the derivative of the smooth forces, without bias), in the form of `d.M`."""
     row, col = tables.inertia_pattern(m)
     both = fluid_vel(m, d, np.concatenate([row, col]), np.concatenate([col, row])).reshape(2, -1)
     return d.M - m.opt.timestep * (smooth_vel(m, d) + 0.5 * both.sum(0))
@@ -58,7 +58,7 @@ def _solve_symmetric(m: Model, d: Data, force: Array) -> Array:
 
 
 def _solve_trees(m: Model, matrix: Array, force: Array) -> Array:
-    if m.opt.fluid:  # lift can push along a motion, so that the matrix need not be positive
+    if m.opt.fluid:  # lift can act along a motion, so that the matrix may be indefinite
         return _solve_blocks(m, _blocks(m, matrix), force)
     if not _may_push(m):
         return solve_positive(m, matrix, force)
@@ -68,15 +68,15 @@ def _solve_trees(m: Model, matrix: Array, force: Array) -> Array:
 
 
 def _may_push(m: Model) -> bool:
-    """Whether some actuator's force can grow with its velocity, so that the matrix need not be positive."""
+    """Return whether some actuator's force can grow with its velocity, so that the matrix may be indefinite."""
     by_law = laws.of_velocity(laws.GAINS, m.actuator_gaintype) or laws.of_velocity(laws.BIASES, m.actuator_biastype)
     return bool(by_law or (m.actuator_gaintype == GainType.DCMOTOR).any())
 
 
 def _solve_any(m: Model, matrix: Array, force: Array) -> Array:
-    """Solve with the factor of `matrix`, and where there is none by elimination; a GPU always by elimination.
+    """Solve with the factor of `matrix`, or by elimination where it has none; on a GPU always by elimination.
 
-    On a CPU it is a loop that most worlds leave at once; a GPU would have to ask the host whether it goes on.
+    On a CPU this is a loop that most worlds leave at once; on a GPU the loop's condition would be read by the host.
     """
     eliminated = lambda matrix, force: _solve_blocks(m, _blocks(m, matrix), force)  # noqa: E731
     return lax.platform_dependent(matrix, force, cpu=partial(_solve_or_eliminate, m), default=eliminated)
@@ -86,7 +86,7 @@ def _solve_or_eliminate(m: Model, matrix: Array, force: Array) -> Array:
     x = solve_once(m, matrix, force)
 
     def by_elimination(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        # XLA moves what is the same in every round before the loop, and would always do it: so the matrix changes
+        # XLA hoists loop invariants and would always compute them: so the matrix is a loop variable
         _, matrix, _ = state
         return _solve_blocks(m, _blocks(m, matrix), force), jnp.zeros_like(matrix), jnp.array(False)
 
@@ -99,9 +99,10 @@ def _blocks(m: Model, matrix: Array) -> list[Array]:
 
 @per_structure
 def _derivative_blocks(m) -> tuple[np.ndarray, ...]:
-    """For each of `tables.inertia_blocks` the addresses of its entries in the pattern `D_*`, -1 for those not there.
+    """Return the addresses of the entries of each of `tables.inertia_blocks` in the pattern `D_*`, -1 for none.
 
-    It has more entries than that of M: a "simple" body has a diagonal M, but its forces depend on all its velocities.
+    The pattern has more entries than that of M: a "simple" body has a diagonal M, but its forces depend on all its
+    velocities.
     """
     blocks = []
     for block in tables.inertia_blocks(m):
@@ -115,7 +116,7 @@ def _derivative_blocks(m) -> tuple[np.ndarray, ...]:
 
 
 def full_blocks(m: Model, d: Data) -> list[Array]:
-    """M - h * (derivative of the smooth forces), tree by tree: (k, n, n) for each of `tables.inertia_blocks`."""
+    """Compute M - h * (derivative of the smooth forces) by trees: (k, n, n) for each of `tables.inertia_blocks`."""
     row = np.repeat(np.arange(m.nv), m.D_rownnz)
     fluid = fluid_vel(m, d, row, m.D_colind)
     common = d.M - m.opt.timestep * smooth_vel(m, d)
@@ -139,7 +140,7 @@ def _solve_full(m: Model, d: Data, force: Array) -> Array:
 
 @per_structure
 def _entries_in_blocks(m) -> np.ndarray:
-    """For each entry of the pattern `D_*` its place among the entries of all blocks, one after the other."""
+    """Return the position of each entry of the pattern `D_*` among the concatenated entries of all blocks."""
     place, offset = np.zeros(m.nD, int), 0
     for address in _derivative_blocks(m):
         at = np.flatnonzero(address.reshape(-1) >= 0)

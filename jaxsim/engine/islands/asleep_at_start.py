@@ -12,7 +12,7 @@ _MOST_GEOMS = 4_000  # more than these are left to the engine: bounds are compar
 
 
 def may_touch_awake(m: Model) -> bool:
-    """Whether a tree of the policy "init" may be coupled to an awake tree at qpos0, for a host model.
+    """Return whether a tree of the policy "init" may be coupled to an awake tree at qpos0, for a host model.
 
     False is certain. Trees are coupled by overlapping bounding boxes of geoms, by equalities and by tendons.
     """
@@ -38,7 +38,7 @@ def may_touch_awake(m: Model) -> bool:
 
 
 def _overlaps(m: Model, geoms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of geoms whose boxes along the world's axes overlap within the largest margin."""
+    """Return the pairs of geoms whose boxes along the world's axes overlap within the largest margin."""
     d = kinematics(m, allocate(m))
     mat = d.geom_xmat[geoms].reshape(-1, 3, 3)
     middle = d.geom_xpos[geoms] + (mat @ m.geom_aabb[geoms, :3, None])[..., 0]

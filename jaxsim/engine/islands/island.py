@@ -19,10 +19,10 @@ from jaxsim.math.safe import Array
 
 
 class TouchedTrees(NamedTuple):
-    """Which trees the constraint rows touch: general (ngeneral, ntree), contacts (ncontact, nside), single (ntree,).
+    """Trees of the constraint rows: general (ngeneral, ntree), contacts (ncontact, nside), single (ntree,).
 
-    Inactive rows touch none; a contact with the static world names its tree twice, or `ntree` where flexes collide.
-    An inactive one names `ntree`.
+    Inactive rows have no tree; a contact with the static world has its tree twice, or `ntree` where flexes collide. An
+    inactive contact has `ntree`.
     """
 
     general: Array
@@ -32,13 +32,13 @@ class TouchedTrees(NamedTuple):
 
 @per_structure
 def _of_dofs(m) -> np.ndarray:
-    """(ntree, nv) 0/1: the dofs of each tree."""
+    """Return the 0/1 matrix (ntree, nv) of the dofs of each tree."""
     return (m.dof_treeid[None, :] == np.arange(m.ntree)[:, None]).astype(np.float32)
 
 
 @per_structure
 def _of_equalities(m) -> np.ndarray:
-    """(neq, ntree): trees of the two bodies of connect and weld."""
+    """Return the mask (neq, ntree) of the trees of the two bodies of connect and weld."""
     mask = np.zeros((m.neq, m.ntree), bool)
     for i in np.flatnonzero(np.isin(m.eq_type, (EqType.CONNECT, EqType.WELD))):
         bodies = np.array([m.eq_obj1id[i], m.eq_obj2id[i]])
@@ -49,7 +49,7 @@ def _of_equalities(m) -> np.ndarray:
 
 
 def touched_trees(m: Model, d: Data) -> TouchedTrees:
-    """Trees of all active rows."""
+    """Return the trees of all active rows."""
     layout: Layout = d.efc.layout
     _, friction, limit, contact, _ = layout.offsets
     active = d.efc.active
@@ -74,7 +74,7 @@ def touched_trees(m: Model, d: Data) -> TouchedTrees:
 
 
 def join_trees(m: Model, general: Array, pairs: Array) -> Array:
-    """The smallest tree of each tree's component (ntree,), connected by masks (k, ntree) and by pairs (n, 2)."""
+    """Return the smallest tree of each tree's component (ntree,), connected by masks (k, ntree) and by pairs (n, 2)."""
     none = m.ntree
 
     def spread(state: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -94,7 +94,7 @@ def join_trees(m: Model, general: Array, pairs: Array) -> Array:
 
 
 def tree_labels(m: Model, d: Data) -> tuple[Array, Array]:
-    """For each tree the smallest tree of its island, and whether any row touches it: both (ntree,)."""
+    """Return for each tree the smallest tree of its island, and whether any row acts on it: both (ntree,)."""
     touch = touched_trees(m, d)
     hit = touch.single | touch.general.any(0)
     hit = hit.at[touch.contact].set(True, mode="drop")
@@ -102,7 +102,7 @@ def tree_labels(m: Model, d: Data) -> tuple[Array, Array]:
 
 
 def slot_trees(m: Model, d: Data) -> Array:
-    """A tree of each constraint slot (nslot,), `ntree` for slots of none."""
+    """Return a tree of each constraint slot (nslot,), `ntree` for empty slots."""
     layout: Layout = d.efc.layout
     touch = touched_trees(m, d)
     first = jnp.where(touch.general.any(1), jnp.argmax(touch.general, axis=1), m.ntree)
@@ -113,13 +113,16 @@ def slot_trees(m: Model, d: Data) -> Array:
 
 
 def slot_labels(m: Model, d: Data) -> Array:
-    """The smallest tree of the island of each constraint slot (nslot,), `ntree` for slots of none."""
+    """Return the smallest tree of the island of each constraint slot (nslot,), `ntree` for empty slots."""
     label, _ = tree_labels(m, d)
     return jnp.concatenate([label, jnp.full(1, m.ntree, label.dtype)])[slot_trees(m, d)]
 
 
 def island_ids(m: Model, d: Data) -> tuple[Array, Array]:
-    """`tree_island` (ntree,): islands numbered by their smallest tree, -1 for trees without rows; and their number."""
+    """Return `tree_island` (ntree,) and the number of islands.
+
+    Islands are numbered by their smallest tree; -1 marks trees without rows.
+    """
     label, hit = tree_labels(m, d)
     first = hit & (label == np.arange(m.ntree))
     number = jnp.cumsum(first, dtype=jnp.int32) - 1

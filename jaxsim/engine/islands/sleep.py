@@ -1,9 +1,9 @@
 """Sleep: trees at rest fall asleep island by island, and wake by contact with awake trees or by changes of their state.
 
-`d.tree_asleep` (ntree,) is the state: negative for a tree that is awake, -(1 + MINAWAKE) when it moves, rising to -1
-while it rests; for a sleeping tree the next tree of its island, a cycle. A sleeping tree keeps its qpos, bit by bit,
-and a zero qvel. The program has a fixed shape, so it computes sleeping trees too and masks the result: sleep stops
-motion but saves no time. All of this is in the program only with the enable flag "sleep".
+`d.tree_asleep` (ntree,) is the state: negative for a tree that is awake, -(1 + MINAWAKE) when it moves, increasing to
+-1 while it rests; for a sleeping tree the next tree of its island, in a cycle. A sleeping tree keeps its qpos, bit by
+bit, and a zero qvel. The program has a fixed shape, so it computes sleeping trees too and masks the result: sleep stops
+motion but saves no time. Sleep is compiled into the program only with the enable flag "sleep".
 """
 
 from typing import Any, NamedTuple
@@ -24,11 +24,11 @@ from jaxsim.math.arrays import take
 from jaxsim.math.safe import Array
 
 AWAKE = -(1 + MINAWAKE)
-SAME_POSE = 64  # units in the last place by which two programs may compute one pose
+SAME_POSE = 64  # units in the last place by which poses of two programs may differ
 
 
 def sleeps(m: Model) -> bool:
-    """Whether the model's program includes sleep."""
+    """Return whether the model's program includes sleep."""
     return bool(m.opt.enableflags & EnableBit.SLEEP) and m.ntree > 0
 
 
@@ -40,21 +40,21 @@ class ObjectTrees(NamedTuple):
 
 
 def _awake(of: ObjectTrees, asleep: Array) -> Array:
-    """Mask of awake objects (k,): neither asleep nor static."""
+    """Return the mask of awake objects (k,): neither asleep nor static."""
     awake = jnp.concatenate([asleep < 0, jnp.zeros(1, bool)])
     return awake[np.where(of.trees < 0, len(asleep), of.trees)].any(1) | of.always
 
 
 @per_structure
 def _bodies(m) -> ObjectTrees:
-    """Bodies by their trees; those that mocap moves are awake."""
+    """Return bodies by their trees; mocap bodies and their descendants are awake."""
     trees = np.stack([m.body_treeid, np.full(m.nbody, -1)], axis=1)
     return ObjectTrees(trees, (m.body_treeid < 0) & (m.body_mocapid[m.body_rootid] >= 0))
 
 
 @per_structure
 def _tendons(m) -> ObjectTrees:
-    """Tendons by their trees; those of more than two trees are always awake."""
+    """Return tendons by their trees; tendons of more than two trees are always awake."""
     present = np.arange(2) < m.tendon_treenum[:, None]
     return ObjectTrees(np.where(present, m.tendon_treeid, -1), m.tendon_treenum > 2)
 
@@ -70,7 +70,7 @@ BODY_OF: dict[int, str] = {
 
 
 def _object(m: Any, kind: int, index: int) -> tuple[list[int], bool]:
-    """ObjectTrees of one object and whether it always counts as awake."""
+    """Return the trees of one object, and whether it always counts as awake."""
     if kind in (ObjType.BODY, ObjType.XBODY):
         of, at = _bodies(m), index
     elif kind in BODY_OF:
@@ -86,7 +86,7 @@ def _object(m: Any, kind: int, index: int) -> tuple[list[int], bool]:
 
 @per_structure
 def _actuators(m) -> ObjectTrees:
-    """Actuators by the trees of what they drive."""
+    """Return actuators by the trees of their targets."""
     kind = {Trn.JOINT: ObjType.JOINT, Trn.JOINTINPARENT: ObjType.JOINT, Trn.TENDON: ObjType.TENDON}
     kind |= {Trn.SITE: ObjType.SITE, Trn.SLIDERCRANK: ObjType.SITE, Trn.BODY: ObjType.BODY}
     trees, always = np.full((m.nu, 2), -1), np.zeros(m.nu, bool)
@@ -100,7 +100,7 @@ def _actuators(m) -> ObjectTrees:
 
 @per_structure
 def _sensors(m) -> ObjectTrees:
-    """Sensors by the trees of what they read and refer to: (nsensor, 4)."""
+    """Return sensors by the trees of their objects and reference objects: (nsensor, 4)."""
     trees, always = np.full((m.nsensor, 4), -1), np.zeros(m.nsensor, bool)
     for i in range(m.nsensor):
         kinds = (m.sensor_objtype[i], m.sensor_reftype[i])
@@ -113,24 +113,27 @@ def _sensors(m) -> ObjectTrees:
                 found, awake = _object(m, kind, index)
                 trees[i, 2 * side : 2 * side + 2] = found
                 always[i] |= awake
-        always[i] |= sum(known) == 1 and (trees[i] < 0).all()  # static, with nothing to refer to
+        always[i] |= sum(known) == 1 and (trees[i] < 0).all()  # static, without a reference object
     return ObjectTrees(trees, always)
 
 
 def awake_sensors(m: Model, d: Data) -> Array:
-    """Mask of sensors that are computed again (nsensor,)."""
+    """Return the mask of sensors to compute (nsensor,)."""
     return _awake(_sensors(m), d.tree_asleep) | (d.tree_asleep < 0).all()
 
 
 def awake_actuators(m: Model, d: Data) -> Array:
-    """Mask of active actuators (nu,)."""
+    """Return the mask of active actuators (nu,)."""
     of = _actuators(m)
     static = (of.trees < 0).all(1) & (m.actuator_trntype != Trn.SLIDERCRANK)
     return _awake(of, d.tree_asleep) | static
 
 
 def awake_rows(m: Model, d: Data, layout: Layout) -> Array:
-    """Mask of constraint slots that may be active (nslot,): those of contacts are dropped with the contacts."""
+    """Return the mask of constraint slots that may be active (nslot,).
+
+    Slots of contacts are dropped with the contacts.
+    """
     general = _general_trees(m)[layout.general.type, layout.general.id] if layout.ngeneral else np.zeros((0, 3), int)
     of = ObjectTrees(general[:, :2], general[:, 2] > 0)
     trees = np.concatenate([m.dof_treeid, np.tile(m.dof_treeid[layout.limit_dof], 2)])
@@ -140,7 +143,7 @@ def awake_rows(m: Model, d: Data, layout: Layout) -> Array:
 
 @per_structure
 def _general_trees(m) -> np.ndarray:
-    """ObjectTrees of the objects of general rows by type and id, with a flag for always awake: (types, ids, 3)."""
+    """Return the trees of objects of general rows by type and id, with a flag for always awake: (types, ids, 3)."""
     out = np.full((len(ConstraintType), max(m.neq, m.ntendon, m.njnt, 1), 3), -1)
     pairs = equality_trees(m)
     out[ConstraintType.EQUALITY, : m.neq] = np.concatenate([pairs.trees, pairs.always[:, None]], axis=1)
@@ -154,7 +157,7 @@ def _general_trees(m) -> np.ndarray:
 
 @per_structure
 def equality_trees(m) -> ObjectTrees:
-    """Equalities by the trees of their two objects."""
+    """Return equalities by the trees of their two objects."""
     trees, always = np.full((m.neq, 2), -1), np.zeros(m.neq, bool)
     for i in range(m.neq):
         rigid = m.eq_type[i] in (EqType.CONNECT, EqType.WELD)
@@ -171,7 +174,7 @@ def equality_trees(m) -> ObjectTrees:
 
 
 def _cycles(asleep: Array) -> Array:
-    """The smallest tree of each sleeping tree's cycle, by pointer jumping; itself for one that is awake."""
+    """Return the smallest tree of each sleeping tree's cycle, by pointer jumping; an awake tree itself."""
     n = len(asleep)
     label = jnp.arange(n, dtype=jnp.int32)
     hop = jnp.where(asleep >= 0, asleep, label)
@@ -181,9 +184,9 @@ def _cycles(asleep: Array) -> Array:
 
 
 def _rouse(asleep: Array, tree: Array, value: Array, on: Array) -> Array:
-    """Wake the sleeping trees `tree` (k,) where `on`, in order, with the states `value` of what wakes them.
+    """Wake the sleeping trees `tree` (k,) where `on`, in order, with the states `value` (k,) of their causes.
 
-    The whole island takes the state of the first; a tree that is named again takes the least.
+    The whole island takes the state of the first; a tree that occurs again takes the least.
     """
     n, k = len(asleep), len(on)
     if not k:
@@ -199,7 +202,10 @@ def _rouse(asleep: Array, tree: Array, value: Array, on: Array) -> Array:
 
 
 def _at_rest(m: Model, d: Data, tolerance: Array) -> Array:
-    """Trees that may sleep (ntree,): by policy, without applied forces, slower than the tolerance (0: at rest)."""
+    """Return the mask of trees that may sleep (ntree,): by policy, without applied forces, slower than the tolerance.
+
+    With tolerance 0 they must be at rest.
+    """
     slow = jnp.where(tolerance > 0, m.dof_length * abs(d.qvel) < tolerance, d.qvel == 0)
     still = slow & (d.qfrc_applied == 0)
     free = (d.xfrc_applied == 0).all(1)
@@ -209,7 +215,7 @@ def _at_rest(m: Model, d: Data, tolerance: Array) -> Array:
 
 
 def wake(m: Model, before: Data, d: Data) -> Data:
-    """After kinematics: wake trees that were moved, pushed or given a velocity while asleep."""
+    """Wake trees that were moved, pushed or given a velocity while asleep; runs after kinematics."""
     near = SAME_POSE * jnp.finfo(d.xpos.dtype).eps
     moved = (abs(d.xpos - before.xpos) > near * (1 + abs(d.xpos))).any(1)
     moved = (moved | (abs(d.xquat - before.xquat) > near).any(1)) & (m.body_jntnum > 0)
@@ -221,7 +227,7 @@ def wake(m: Model, before: Data, d: Data) -> Data:
 
 
 def _rouse_pairs(asleep: Array, t1: Array, t2: Array, on: Array) -> Array:
-    """Wake the sleeping one of pairs of trees (k,) of which the other is awake, where `on`; -1 is no tree."""
+    """Wake the sleeping tree of each pair (k,) whose other tree is awake, where `on`; -1 is no tree."""
     there = on & (t1 >= 0) & (t2 >= 0)
     s1, s2 = asleep[jnp.maximum(t1, 0)], asleep[jnp.maximum(t2, 0)]
     up1, up2 = s1 < 0, s2 < 0
@@ -229,7 +235,7 @@ def _rouse_pairs(asleep: Array, t1: Array, t2: Array, on: Array) -> Array:
 
 
 def wake_tendons(m: Model, d: Data) -> Data:
-    """After tendons: wake trees that a tendon at its limit couples to an awake tree."""
+    """Wake trees that a tendon at its limit couples to an awake tree; runs after tendons."""
     two = np.flatnonzero((m.tendon_treenum == 2) & m.tendon_limited.astype(bool))
     if not len(two):
         return d
@@ -241,7 +247,10 @@ def wake_tendons(m: Model, d: Data) -> Data:
 
 
 def wake_equalities(m: Model, d: Data) -> Data:
-    """After collision: wake trees that an active equality couples to an awake tree, or to another sleeping island."""
+    """Wake trees that an active equality couples to an awake tree, or to another sleeping island.
+
+    Runs after collision.
+    """
     if not m.neq:
         return d
     of, asleep = equality_trees(m), d.tree_asleep
@@ -263,7 +272,7 @@ def wake_and_filter(m: Model, d: Data, pairs: Any, found: list[Any]) -> tuple[Da
     for f in found:
         hit = hit.at[jnp.asarray(f.candidate)].max(f.contacts.valid.any(1))
     asleep = _rouse_pairs(d.tree_asleep, trees[:, 0], trees[:, 1], hit)
-    # a body that is moved from outside wakes nothing, unless an explicit pair says that the two collide
+    # a mocap body wakes trees only by explicit pairs
     mocap = jnp.asarray(_bodies(m).always)[bodies] & (jnp.asarray(pairs.pair) >= 0)[:, None]
     moved = hit & mocap.any(1)
     asleep = _rouse(asleep, trees.max(1), jnp.full(len(hit), AWAKE, asleep.dtype), moved & (asleep[trees.max(1)] >= 0))
@@ -276,7 +285,7 @@ def wake_and_filter(m: Model, d: Data, pairs: Any, found: list[Any]) -> tuple[Da
 
 
 def fall_asleep(m: Model, d: Data) -> Array:
-    """The new `tree_asleep` at the end of a step, from the velocities at its start and its islands."""
+    """Compute `tree_asleep` at the end of a step, from the velocities at its start and its islands."""
     rest = _at_rest(m, d, m.opt.sleep_tolerance)
     old = d.tree_asleep
     risen = jnp.where(rest, old + (old < -1), AWAKE)
@@ -287,7 +296,7 @@ def fall_asleep(m: Model, d: Data) -> Array:
 
 
 def _by_islands(m: Model, d: Data, state: Array) -> Array:
-    """`state` with the islands of which every tree is ready (-1) asleep: each tree names the next of its island."""
+    """Put islands to sleep whose trees are all ready (-1): each tree names the next of its island."""
     label, _ = tree_labels(m, d)
     ready = jnp.ones(m.ntree, bool).at[label].min(state == -1)[label]
     tree = np.arange(m.ntree)
@@ -297,7 +306,7 @@ def _by_islands(m: Model, d: Data, state: Array) -> Array:
 
 
 def settle(m: Model, d: Data, new: Data, evaluate: Any) -> Data:
-    """`new`, the state after a step from `d`, with sleeping trees standing still.
+    """Return `new`, the state after a step from `d`, with sleeping trees at rest.
 
     If a tree has just fallen asleep, `evaluate(m, d)` computes velocities, forces and sensors again without its
     velocity, so that its stored values are those at rest.
@@ -321,19 +330,19 @@ def settle(m: Model, d: Data, new: Data, evaluate: Any) -> Data:
 
 @per_structure
 def _joint_of_qpos(m) -> np.ndarray:
-    """The joint of each entry of qpos."""
+    """Return the joint of each entry of qpos."""
     width = np.array([7, 4, 1, 1])[m.jnt_type]
     return np.repeat(np.arange(m.njnt), width)
 
 
 def starts_asleep(m: Model) -> bool:
-    """Whether some trees are asleep at the start."""
+    """Return whether some trees are asleep at the start."""
     return sleeps(m) and bool((m.tree_sleep_policy == SleepPolicy.INIT).any())
 
 
 @public
 def update_sleep(m: Model, d: Data) -> dict[str, Array]:
-    """Fields derived from `tree_asleep`, by mjData's names: tree_awake, body_awake, counts, and lists of indices.
+    """Compute fields derived from `tree_asleep`, by mjData's names: tree_awake, body_awake, counts, and index lists.
 
     The lists have full length. The first entries, as many as the count, are valid; the others are -1.
     """

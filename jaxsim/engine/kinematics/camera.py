@@ -11,7 +11,7 @@ PERSPECTIVE, ORTHOGRAPHIC = 0, 1  # mjtProjection
 
 
 def intrinsics(m: Model, cams: np.ndarray, resolution: np.ndarray) -> Array:
-    """Focal lengths and principal point in pixels, fx, fy, cx, cy (k, 4), of cameras (k,): mju_camIntrinsics.
+    """Return focal lengths and principal point in pixels, fx, fy, cx, cy (k, 4), of cameras (k,): mju_camIntrinsics.
 
     `resolution` (k, 2) is width and height. For orthographic cameras pixels are mapped to [-1, 1].
     """
@@ -29,12 +29,12 @@ def intrinsics(m: Model, cams: np.ndarray, resolution: np.ndarray) -> Array:
 
 
 def pixel_rays(m: Model, d: Data, cams: np.ndarray, resolution: np.ndarray, rendered: bool) -> tuple[Array, Array]:
-    """Origins and unit directions (n, 3) of the rays through the pixels of cameras, one camera after the other.
+    """Return origins and unit directions (n, 3) of the rays through the pixels of cameras, one camera after the other.
 
     Args:
         cams: (k,) static ids.
         resolution: (k, 2) static width and height of each image; pixels go row by row from the top left.
-        rendered: whether pixels lie where MuJoCo's renderer has them. Its rangefinder (mju_camPixelRay) differs:
+        rendered: whether pixels are placed as in MuJoCo's renderer. Its rangefinder (mju_camPixelRay) differs:
             it takes the principal point from the image's corner, and orthographic images as wide as they are high.
     """
     xp = xp_of(d.cam_xpos, m.cam_fovy)

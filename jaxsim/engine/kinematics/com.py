@@ -17,7 +17,7 @@ from jaxsim.math.tree import dof_path_sum, dof_prior_sum, subtree_sum
 
 @public
 def com_pos(m: Model, d: Data) -> Data:
-    """Centres of mass of subtrees; inertias `cinert` and axes `cdof` about the centre of mass of each whole tree."""
+    """Compute centres of mass of subtrees; `cinert` and `cdof` about the centre of mass of each whole tree."""
     xp = xp_of(m.body_mass, d.xipos)
     moment = subtree_sum(tables.tree(m), m.body_mass[:, None] * d.xipos)
     mass = m.body_subtreemass[:, None]
@@ -32,8 +32,10 @@ def com_pos(m: Model, d: Data) -> Data:
 
 @per_structure
 def _axis_sources(m) -> tuple[np.ndarray, np.ndarray]:
-    """For each dof: the row of (joint axes, columns of body frames, global axes) that it turns about or moves along,
-    and whether it turns."""
+    """Return the source of each dof's axis, and whether the dof rotates.
+
+    The source is a row of (joint axes, columns of body frames, global axes).
+    """
     kind = m.jnt_type[m.dof_jntid]
     k = np.arange(m.nv) - m.jnt_dofadr[m.dof_jntid]
     shift = tables.in_world(m)
@@ -60,7 +62,7 @@ def _motion_axes(m: Model, d: Data, com: Array) -> Array:
 
 @public
 def com_vel(m: Model, d: Data) -> Data:
-    """Velocities `cvel` of the bodies and rates `cdof_dot` of the motion axes, about the trees' centres of mass."""
+    """Compute velocities `cvel` of bodies and rates `cdof_dot` of motion axes, about the trees' centres of mass."""
     tree = tables.tree(m)
     motion = d.cdof * d.qvel[:, None]
     return d.replace(

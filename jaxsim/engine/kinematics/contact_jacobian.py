@@ -1,4 +1,4 @@
-"""Dense rows of contacts, and of points of bodies in general, from the axes of the dofs."""
+"""Dense rows of contacts, and of points of bodies, from the axes of the dofs."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,9 +16,9 @@ from jaxsim.math.safe import Array
 
 
 def dof_axes(m: Model, d: Data) -> tuple[Array, Array]:
-    """Spatial axes (6, nv) of all dofs, rotation then translation at one common point, and that point (3,).
+    """Return the spatial axes (6, nv) of all dofs, rotation then translation at one common point, and that point (3,).
 
-    The common point is the centre of mass of the world: near to everything that moves, so that float32 loses little.
+    The common point is the centre of mass of the world: it is near all moving bodies, which keeps float32 accurate.
     """
     point = d.subtree_com[0]
     root = m.body_rootid[m.dof_bodyid]
@@ -28,36 +28,37 @@ def dof_axes(m: Model, d: Data) -> tuple[Array, Array]:
 
 
 def jacobian_rows(axes: Array, affects: Array, wrench: Array) -> Array:
-    """Rows of a Jacobian: what each dof does along given wrenches.
+    """Compute rows of a Jacobian: the velocity of each dof along given wrenches.
 
     axes (6, nv) of `dof_axes`; wrench (n, k, 6) about the same point; affects (n, nv), the signed mask of the dofs that
     move the body, or the difference of two. Returns (n, k, nv).
     """
-    # written out: a product of so few terms costs less where it fuses with the mask than as one of matrices
+    # explicit sum: with so few terms it is cheaper than a matrix product, since it fuses with the mask
     return sum(wrench[:, :, i, None] * axes[i] for i in range(6)) * affects[:, None, :]
 
 
 def point_wrench(direction: Array, arm: Array) -> Array:
-    """Wrench of unit forces along `direction` (..., 3) at `arm` from the common point: (torque, force)."""
+    """Return the wrench of unit forces along `direction` (..., 3) at `arm` from the common point: (torque, force)."""
     return jnp.concatenate([cross(arm, direction), direction], axis=-1)
 
 
 def contact_bodies(m: Model, d: Data) -> Array:
-    """Bodies (ncontact, 2) of the two geoms of each contact, the world in empty slots."""
+    """Return the bodies (ncontact, 2) of the two geoms of each contact, the world in empty slots."""
     geom = jnp.maximum(d.contact.geom, 0)
     return jnp.asarray(geom_bodies(m)).at[geom].get(mode="promise_in_bounds")
 
 
 def bodies_of_geoms(m: Model, d: Data) -> Array:
-    """Bodies (ncontact, 2) of the geoms of contacts for sensors, -1 for a flex; the world in empty slots."""
+    """Return the bodies (ncontact, 2) of the geoms of contacts for sensors, -1 for a flex; the world in empty slots."""
     bodies = contact_bodies(m, d)
     return jnp.where(d.contact.flex >= 0, -1, bodies) if d.efc.layout.flexes else bodies
 
 
 def contact_jacobian(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
-    """Jacobian blocks of the contact buffer in contact frames (ncontact, condim, nv), and which contacts move any dof.
+    """Compute the Jacobians of the contact buffer in contact frames (ncontact, condim, nv), and a mask of contacts.
 
-    Row 0 is along the normal, 1 and 2 the tangents, 3 the rotation about the normal, 4 and 5 about the tangents.
+    The mask selects contacts that a dof moves. Row 0 is along the normal, 1 and 2 the tangents, 3 the rotation about
+    the normal, 4 and 5 about the tangents.
     """
     contact = d.contact
     affects, moves = (_affected_by_flexes if layout.flexes else _affected)(m, d, layout)
@@ -74,7 +75,10 @@ def contact_jacobian(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
 
 
 def _affected(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
-    """How the dofs move the sides of contacts apart (ncontact, nv): 1, -1 or 0; and which move them."""
+    """Return the signs with which dofs separate the sides of contacts (ncontact, nv): 1, -1 or 0.
+
+    And a mask of dofs.
+    """
     bodies = contact_bodies(m, d)
     first, second = moving_dofs(m, bodies[:, 0]), moving_dofs(m, bodies[:, 1])
     moves = (first != second) & (d.contact.dim > 0)[:, None]
@@ -82,14 +86,14 @@ def _affected(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
 
 
 def _affected_by_flexes(m: Model, d: Data, layout: Layout) -> tuple[Array, Array]:
-    """`_affected` where sides may be weighted sums of bodies."""
+    """Compute `_affected` for sides that may be weighted sums of bodies."""
     sides = contact_sides(m, d, layout)
     weights = jnp.where(moving_dofs(m, sides.body), sides.weight[..., None], 0)
     return jnp.sum(weights, axis=1), jnp.any(weights != 0, axis=1)
 
 
 def contact_parts(m: Model, d: Data, layout: Layout) -> ContactParts:
-    """Arguments of the rows of `contact_jacobian`."""
+    """Return the arguments of the rows of `contact_jacobian`."""
     used = np.arange(layout.condim, dtype=np.int32) < d.contact.dim[:, None]
     bodies, weight = contact_bodies(m, d), None
     if layout.flexes:
@@ -99,11 +103,17 @@ def contact_parts(m: Model, d: Data, layout: Layout) -> ContactParts:
 
 @public
 def mul_jac_vec(m: Model, d: Data, vec: Array) -> Array:
-    """Product of the constraint Jacobian with a vector (nv,): (max_constraints,), zero from nefc on: mj_mulJacVec."""
+    """Compute the product of the constraint Jacobian with a vector (nv,): mj_mulJacVec.
+
+    Returns (max_constraints,), zero from nefc on.
+    """
     return dot(d.efc_J, jnp.asarray(vec, d.qpos.dtype))
 
 
 @public
 def mul_jac_t_vec(m: Model, d: Data, vec: Array) -> Array:
-    """Product of the transposed constraint Jacobian with a vector (max_constraints,): (nv,), mj_mulJacTVec."""
+    """Compute the product of the transposed constraint Jacobian with a vector (max_constraints,): mj_mulJacTVec.
+
+    Returns (nv,).
+    """
     return dot(d.efc_J.T, jnp.asarray(vec, d.qpos.dtype))

@@ -1,6 +1,6 @@
-"""Derivatives of products with dense contact rows, by the bodies that the rows come from.
+"""Derivatives of products with dense contact rows, by the bodies of the rows.
 
-The tangent of the rows (ncontact, condim, nv) is as large as the rows, and a product uses no more than its own with a
+The tangent of the rows (ncontact, condim, nv) is as large as the rows, while a derivative needs only its product with a
 vector. So J x is differentiated as the relative velocity of the two bodies of each contact, J' f as the force of
 wrenches on them.
 """
@@ -27,10 +27,10 @@ from jaxsim.math.tree import dof_path_sum, dof_subtree_sum
 )
 @dataclasses.dataclass(frozen=True)
 class ContactParts:
-    """Arguments of the contact rows: poses of contacts, which rows are `used`, bodies, and axes of dofs.
+    """Arguments of the contact rows: poses of contacts, mask of rows `used`, bodies, and axes of dofs.
 
-    `weight` are the signed weights of the bodies; None where a contact is between two, the first of which is pushed
-    back.
+    `weight` are the signed weights of the bodies; None if all contacts are between two bodies, with the first one's
+    sign negative.
     """
 
     frame: Array  # (ncontact, 9)
@@ -43,12 +43,15 @@ class ContactParts:
     structure: Any
 
     def _arms(self) -> tuple[Array, Array]:
-        """From one common point, the centre of mass of the world, to the contacts and from the trees' own to it."""
+        """Return the arms from the centre of mass of the world to the contacts, and to it from the trees' own centres.
+
+        The centre of mass of the world is the common point of reference.
+        """
         point = self.subtree_com[0]
         return self.pos - point, point - take(self.subtree_com, self.structure.body_rootid)
 
     def times(self, layout: Layout, x: Array) -> Array:
-        """J x in contact frames (ncontact, condim) for x (nv,): the velocities of bodies apart, along the frames."""
+        """Compute J x in contact frames (ncontact, condim) for x (nv,): relative velocities of the bodies."""
         arm, shift = self._arms()
         velocity = shift_motion(dof_path_sum(tables.tree(self.structure), self.cdof * x[:, None]), shift)
         both = gather(velocity, self.body)
@@ -61,7 +64,7 @@ class ContactParts:
         return jnp.where(self.used, out, 0)
 
     def transpose_times(self, layout: Layout, force: Array) -> Array:
-        """J' f (nv,) for forces in contact frames (ncontact, condim)."""
+        """Compute J' f (nv,) for forces in contact frames (ncontact, condim)."""
         arm, shift = self._arms()
         force = jnp.where(self.used, force, 0)
         rows = self.frame.reshape(-1, 3, 3)

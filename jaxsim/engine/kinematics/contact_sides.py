@@ -1,7 +1,7 @@
-"""The bodies of contacts and their weights: a side is a geom's body, or the bodies that carry an element of a flex.
+"""Bodies of contacts and their weights: a side is a geom's body, or the bodies that carry an element of a flex.
 
-The vertices of an element carry a contact by their inverse distances from it. A vertex of an interpolated flex is
-carried by the nodes of its cell. Sources: mj_contactJacobian, mj_elemBodyWeight, mj_vertBodyWeight.
+The vertices of an element carry a contact with weights inverse to their distances from it. A vertex of an interpolated
+flex is carried by the nodes of its cell. Sources: mj_contactJacobian, mj_elemBodyWeight, mj_vertBodyWeight.
 """
 
 import itertools
@@ -19,13 +19,13 @@ from jaxsim.math import safe
 from jaxsim.math.arrays import gather, inner
 from jaxsim.math.safe import Array
 
-LEAST_WEIGHT = 1e-5  # of a node that counts
+LEAST_WEIGHT = 1e-5  # least weight of a node
 
 
 class ContactSides(NamedTuple):
     """Bodies of contacts (ncontact, s), the first side's before the second's, and their signed weights (ncontact, s).
 
-    `inverse_inertia` (ncontact,) is the sum of both sides' means. Entries that are not used have weight zero.
+    `inverse_inertia` (ncontact,) is the sum of both sides' means. Unused entries have weight zero.
     """
 
     body: Array
@@ -34,7 +34,7 @@ class ContactSides(NamedTuple):
 
 
 def contact_sides(m: Any, d: Any, layout: Layout) -> ContactSides:
-    """The sides of all contacts of a model with flexes."""
+    """Return the sides of all contacts of a model with flexes."""
     parts = [_side(m, d, k, width) for k, width in enumerate(side_widths(m))]
     used = (d.contact.dim > 0)[:, None]
     body, weight = (jnp.concatenate([p[i] for p in parts], axis=1) for i in (0, 1))
@@ -42,7 +42,7 @@ def contact_sides(m: Any, d: Any, layout: Layout) -> ContactSides:
 
 
 def _side(m: Any, d: Any, side: int, width: int) -> tuple[Array, Array, Array]:
-    """Bodies and signed weights (ncontact, width) of one side, and the mean of their inverse inertias (ncontact,)."""
+    """Return the bodies and signed weights (ncontact, width) of one side, and mean inverse inertias (ncontact,)."""
     c, sign = d.contact, 2 * side - 1
     geom, flex, elem, vert = (x[:, side] for x in (c.geom, c.flex, c.elem, c.vert))
     of_geom = gather(jnp.asarray(geom_bodies(m)), jnp.maximum(geom, 0))
@@ -75,7 +75,7 @@ def _side(m: Any, d: Any, side: int, width: int) -> tuple[Array, Array, Array]:
 
 
 def _carriers(m: Any, flex: Array, vertex: Array, share: Array, width: int, sign: int) -> tuple[Array, Array, Array]:
-    """Bodies that carry points of flexes, their signed weights (n, width), and means of inverse inertias (n,)."""
+    """Return bodies that carry points of flexes, their signed weights (n, width), and mean inverse inertias (n,)."""
     n = len(flex)
     empty = jnp.zeros((n, max(width - ELEMENT_VERTICES, 0)), share.dtype)
 
@@ -101,7 +101,10 @@ def _carriers(m: Any, flex: Array, vertex: Array, share: Array, width: int, sign
 
 
 def _nodes(m: Any, flex: Array, local: Array, order: int) -> tuple[Array, Array]:
-    """Nodes of the model (n, k) of the cell around points, and their weights, for points (n, 3) of the unit box."""
+    """Return the nodes of the model (n, k) of the cell around points, and their weights.
+
+    The points (n, 3) are in the unit box.
+    """
     cells = gather(jnp.asarray(m.flex_cellnum), flex)
     scaled = local * cells.astype(local.dtype)
     cell = jnp.clip(jnp.floor(scaled).astype(jnp.int32), 0, cells - 1)

@@ -24,7 +24,7 @@ from jaxsim.math.tree import subtree_sum
 
 @per_structure
 def _shared(m: Any) -> np.ndarray:
-    """The body whose subtree is what a dof moves of the subtree of another, -1 if nothing: (nbody, nv)."""
+    """Return the body whose subtree a dof moves within the subtree of another body, -1 for none: (nbody, nv)."""
     below = np.eye(m.nbody, dtype=bool)
     for b in range(m.nbody - 1, 0, -1):
         below[m.body_parentid[b]] |= below[b]
@@ -34,7 +34,7 @@ def _shared(m: Any) -> np.ndarray:
 
 
 def _rows(table: Array, ids: Any) -> Array:
-    """Rows of a table of the model or of the data for ids that are static or traced."""
+    """Return the rows of a table of the model or of the data for static or traced ids."""
     if isinstance(ids, np.ndarray) and ids.ndim:
         return take(table, ids)
     return table[ids] if isinstance(ids, (int, np.integer, np.ndarray)) else jnp.asarray(table)[ids]
@@ -42,11 +42,11 @@ def _rows(table: Array, ids: Any) -> Array:
 
 @public
 def jac(m: Model, d: Data, point: Array, body: Any) -> tuple[Array, Array]:
-    """Translational and rotational Jacobians of global points fixed in bodies: mj_jac.
+    """Compute the translational and rotational Jacobians of global points fixed in bodies: mj_jac.
 
     Args:
         point: (..., 3), global.
-        body: the body of each point (...), ids that are static or traced.
+        body: the body of each point (...), static or traced ids.
 
     Returns:
         Both (..., 3, nv): times qvel they give global velocities.
@@ -61,38 +61,38 @@ def jac(m: Model, d: Data, point: Array, body: Any) -> tuple[Array, Array]:
 
 @public
 def jac_body(m: Model, d: Data, body: Any) -> tuple[Array, Array]:
-    """Jacobians of a body's frame: mj_jacBody."""
+    """Compute the Jacobians of a body's frame: mj_jacBody."""
     return jac(m, d, d.xpos[body], body)
 
 
 @public
 def jac_body_com(m: Model, d: Data, body: Any) -> tuple[Array, Array]:
-    """Jacobians of a body's centre of mass: mj_jacBodyCom."""
+    """Compute the Jacobians of a body's centre of mass: mj_jacBodyCom."""
     return jac(m, d, d.xipos[body], body)
 
 
 @public
 def jac_geom(m: Model, d: Data, geom: Any) -> tuple[Array, Array]:
-    """Jacobians of a geom's frame: mj_jacGeom."""
+    """Compute the Jacobians of a geom's frame: mj_jacGeom."""
     return jac(m, d, d.geom_xpos[geom], _rows(m.geom_bodyid, geom))
 
 
 @public
 def jac_site(m: Model, d: Data, site: Any) -> tuple[Array, Array]:
-    """Jacobians of a site's frame: mj_jacSite."""
+    """Compute the Jacobians of a site's frame: mj_jacSite."""
     return jac(m, d, d.site_xpos[site], _rows(m.site_bodyid, site))
 
 
 @public
 def jac_point_axis(m: Model, d: Data, point: Array, axis: Array, body: Any) -> tuple[Array, Array]:
-    """Jacobians of a global point and of a global axis (3,) fixed in a body: mj_jacPointAxis."""
+    """Compute the Jacobians of a global point and of a global axis (3,) fixed in a body: mj_jacPointAxis."""
     jacp, jacr = jac(m, d, point, body)
     return jacp, cross(jacr.T, jnp.asarray(axis, jacr.dtype)).T
 
 
 @public
 def jac_subtree_com(m: Model, d: Data, body: Any) -> Array:
-    """Jacobian of the centre of mass of a body's subtree: mj_jacSubtreeCom."""
+    """Compute the Jacobian of the centre of mass of a body's subtree: mj_jacSubtreeCom."""
     part = _rows(_shared(m), body)
     mass = subtree_sum(tables.tree(m), m.body_mass[:, None])[:, 0][part]
     arm = d.subtree_com[part] - d.subtree_com[m.body_rootid[m.dof_bodyid]]
@@ -102,7 +102,10 @@ def jac_subtree_com(m: Model, d: Data, body: Any) -> Array:
 
 @public
 def angmom_mat(m: Model, d: Data, body: Any) -> Array:
-    """Matrix (3, nv) from qvel to the angular momentum of a body's subtree about its centre of mass: mj_angmomMat."""
+    """Compute the matrix (3, nv) from qvel to the angular momentum of a body's subtree: mj_angmomMat.
+
+    The momentum is about the subtree's centre of mass.
+    """
     part = _rows(_shared(m), body)
     composite = subtree_sum(tables.tree(m), d.cinert)[part]
     arm = d.subtree_com[m.body_rootid[m.dof_bodyid]] - d.subtree_com[body]
@@ -112,7 +115,7 @@ def angmom_mat(m: Model, d: Data, body: Any) -> Array:
 
 @public
 def jac_dot(m: Model, d: Data, point: Array, body: Any) -> tuple[Array, Array]:
-    """Time derivatives of the Jacobians that `jac` gives, for a point that moves with the body: mj_jacDot."""
+    """Compute the time derivatives of the Jacobians of `jac`, for a point that moves with the body: mj_jacDot."""
     turns = np.isin(m.jnt_type[m.dof_jntid], (JointType.BALL, JointType.FREE)) & ~tables.in_world(m)
     carried = cross_motion(d.cvel[m.dof_bodyid], d.cdof)
     rate = jnp.where(turns[:, None], carried, d.cdof_dot)
@@ -125,9 +128,9 @@ def jac_dot(m: Model, d: Data, point: Array, body: Any) -> tuple[Array, Array]:
 
 @public
 def apply_ft(m: Model, d: Data, force: Array, torque: Array, point: Array, body: Any) -> Array:
-    """The joint-space force (nv,) of a global force at a point of a body and a torque on it, all (3,): mj_applyFT.
+    """Compute the joint-space force (nv,) of a global force and torque on a body at a point, all (3,): mj_applyFT.
 
-    MuJoCo adds it to an array; add it to what you have.
+    MuJoCo adds it to an array; here the caller adds it.
     """
     jacp, jacr = jac(m, d, point, body)
     return inner(jacp.T, jnp.asarray(force, jacp.dtype)) + inner(jacr.T, jnp.asarray(torque, jacr.dtype))

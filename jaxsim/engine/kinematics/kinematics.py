@@ -19,15 +19,15 @@ from jaxsim.math.rotation import cross, quat_normalize
 from jaxsim.math.safe import Array, normalize, xp_of
 from jaxsim.xla.fusion import fusion_barrier
 
-SAME_FRAME = 1e-6  # frames whose numbers differ by less count as one
+SAME_FRAME = 1e-6  # frames that differ by less count as equal
 
 
 @public
 def kinematics(m: Model, d: Data) -> Data:
-    """Forward kinematics: xpos, xquat, xmat, xipos, ximat, xanchor, xaxis and the frames of geoms and sites.
+    """Compute forward kinematics: xpos, xquat, xmat, xipos, ximat, xanchor, xaxis and the frames of geoms and sites.
 
-    Every body and every joint is a node of one tree with a transformation of its own; pointer jumping composes them,
-    a round for each power of two in the depth.
+    Every body and every joint is a node of one tree with its own transformation; pointer jumping composes them, in one
+    round for each power of two of the depth.
     """
     xp = xp_of(m.body_pos, d.qpos)
     nodes = tables.nodes(m)
@@ -59,16 +59,16 @@ def kinematics(m: Model, d: Data) -> Data:
 
 @per_structure
 def _inertial_geoms(m) -> np.ndarray:
-    """Geoms that count as in the inertial frame; none where no mesh is among them, since primitives are exact."""
+    """Return the geoms treated as in the inertial frame; none unless one is a mesh, since primitives are exact."""
     geoms = np.flatnonzero(np.isin(m.geom_sameframe, (SameFrame.INERTIA, SameFrame.INERTIAROT)))
     return geoms if (m.geom_dataid[geoms] >= 0).any() else geoms[:0]
 
 
 def _geom_frames(m: Model) -> tuple[Array, Array]:
-    """Geoms' frames in their bodies'. What counts as in the inertial frame is there, as in MuJoCo.
+    """Return geoms' frames in their bodies'; geoms treated as in the inertial frame get that frame, as in MuJoCo.
 
-    Both frames of a mesh come from iterations on one inertia, and differ by what those leave: up to 1e-6. Derivatives
-    go to the geom's own numbers.
+    Both frames of a mesh come from iterations on one inertia, and differ by their residual errors: up to 1e-6.
+    Derivatives are with respect to the geom's own numbers.
     """
     geoms = _inertial_geoms(m)
     if not len(geoms):
@@ -83,7 +83,7 @@ def _geom_frames(m: Model) -> tuple[Array, Array]:
 
 
 def _snapped(x: Array, near: Array) -> Array:
-    """`near` where it counts as the same, with the derivative of `x`."""
+    """Return `near` where it counts as the same, with the derivative of `x`."""
     xp = xp_of(x, near)
     gap = near - x
     gap = xp.where(xp.max(abs(gap), axis=1, keepdims=True) < SAME_FRAME, gap, 0)
@@ -91,12 +91,12 @@ def _snapped(x: Array, near: Array) -> Array:
 
 
 def _parts(frame: Array) -> tuple[Array, Array]:
-    """Positions and quaternions of frames (n, 7)."""
+    """Split frames (n, 7) in positions and quaternions."""
     return frame[:, :3], frame[:, 3:]
 
 
 def compose(nodes: tables.Nodes, frame: Array) -> Array:
-    """Frames (n, 7) in the world from frames in parents, with the derivatives of unit quaternions."""
+    """Compose frames (n, 7) in the world from frames in parents, with the derivatives of unit quaternions."""
     return compose_by_jumps(nodes.jumps, frame) if is_numpy(frame) or not nodes.jumps else _composed(nodes, frame)
 
 
@@ -107,14 +107,17 @@ def _composed(nodes: tables.Nodes, frame: Array) -> Array:
 
 @_composed.defjvp
 def _composed_jvp(nodes: tables.Nodes, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    """A frame moves with the sum of what the nodes above it do: one sum over paths, not one round after the other."""
+    """Compute the JVP of `compose` by one sum over paths instead of one round after the other.
+
+    A frame moves with the sum of the motions of the nodes above it.
+    """
     out = _composed(nodes, *primals)
     (_, quat), (move, turn) = map(_parts, (primals[0], tangents[0]))
     above = c.split(take(out[:, 3:], nodes.jumps[0]))
     spin = c.quat_mul(c.split(turn), c.quat_conj(c.split(quat)))[1:]
     angular, linear = c.quat_rotate(above, c.scale(2.0, spin)), c.quat_rotate(above, c.split(move))
     pos, quat = _parts(out)
-    arm = c.split(pos - take(pos, nodes.root))  # a tree's own root is near: the sums lose little in single precision
+    arm = c.split(pos - take(pos, nodes.root))  # relative to the near root of the tree: accurate in float32
     linear = c.sub(linear, c.cross(angular, arm))
     total = c.split(_path_sum(nodes, c.join((*angular, *linear))))
     angular, linear = total[:3], c.add(total[3:], c.cross(total[:3], arm))
@@ -123,7 +126,7 @@ def _composed_jvp(nodes: tables.Nodes, primals: tuple[Array], tangents: tuple[Ar
 
 
 def _path_sum(nodes: tables.Nodes, x: Array) -> Array:
-    """Sums over the nodes from below the world to each node (n, k)."""
+    """Sum over the nodes from below the world to each node (n, k)."""
     if nodes.ancestor is not None:
         return dot_static(nodes.ancestor, x)
     x = x * (np.arange(len(x)) > 0)[:, None]
@@ -133,7 +136,7 @@ def _path_sum(nodes: tables.Nodes, x: Array) -> Array:
 
 
 def compose_by_jumps(jumps: tuple[np.ndarray, ...], frame: Array) -> Array:
-    """Composition by pointer jumping: a loop over rounds, so that one round is compiled for all."""
+    """Compose frames by pointer jumping: a loop over rounds, so that one round is compiled for all."""
 
     def jump_over(frame: Array, jump: Array) -> tuple[Array, None]:
         above, (pos, quat) = gather(frame, jump), map(c.split, _parts(frame))
@@ -150,14 +153,17 @@ def compose_by_jumps(jumps: tuple[np.ndarray, ...], frame: Array) -> Array:
 def to_global(
     pos: Array, quat: Array, mat: Array, body: np.ndarray, local_pos: Array, local_quat: Array
 ) -> tuple[Array, Array]:
-    """Global position and flat rotation matrix of frames fixed in bodies, whose own matrices `mat` are flat."""
+    """Return the global position and flat rotation matrix of frames fixed in bodies.
+
+    `mat` holds their own matrices, flat.
+    """
     moved = c.mat_vec(c.split(take(mat, body)), c.split(local_pos))
     xpos = c.join(c.add(c.split(take(pos, body)), moved))
     return xpos, c.join(c.quat_to_mat(c.quat_mul(c.split(take(quat, body)), c.split(local_quat))))
 
 
 def _node_frames(m: Model, d: Data) -> tuple[Array, Array]:
-    """Every node's frame in its parent node's: bodies, then joints."""
+    """Return every node's frame in its parent node's: bodies, then joints."""
     xp = xp_of(m.body_pos, d.qpos)
     mocap, (pos, quat) = tables.mocap_bodies(m), _body_frames(m)
     pos = merge(pos, mocap, d.mocap_pos)
@@ -184,7 +190,7 @@ def _node_frames(m: Model, d: Data) -> tuple[Array, Array]:
 
 
 def _body_frames(m: Model) -> tuple[Array, Array]:
-    """Positions and unit quaternions of bodies in their parents' frames; the world stays where it is."""
+    """Return positions and unit quaternions of bodies in their parents' frames; the world does not move."""
     xp = xp_of(m.body_pos, m.body_quat)
     world = (np.arange(m.nbody) == 0)[:, None]
     unit = np.array([1, 0, 0, 0], m.body_quat.dtype)
@@ -192,7 +198,10 @@ def _body_frames(m: Model) -> tuple[Array, Array]:
 
 
 def _joint_axes(m: Model, frame: tuple[Array, ...]) -> tuple[Array, Array]:
-    """Anchors and axes of joints from the frames before them; a free joint has its body's position and its own axis."""
+    """Return anchors and axes of joints from the frames before them.
+
+    A free joint has its body's position and its own axis.
+    """
     pos, quat = frame[:3], frame[3:]
     axis = c.quat_rotate(quat, c.split(m.jnt_axis))
     anchor = c.add(pos, c.quat_rotate(quat, c.split(m.jnt_pos)))
@@ -202,14 +211,14 @@ def _joint_axes(m: Model, frame: tuple[Array, ...]) -> tuple[Array, Array]:
 
 @public
 def camlight(m: Model, d: Data) -> Data:
-    """Global frames of cameras, and positions and directions of lights, in all their tracking modes."""
+    """Compute the global frames of cameras, and positions and directions of lights, in all their tracking modes."""
     if m.ncam:
         d = _cameras(m, d)
     return _lights(m, d) if m.nlight else d
 
 
 def _targets(m: Model, d: Data, mode: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, Array]:
-    """Which cameras or lights look at a body, and the points that they look at."""
+    """Return the mask of cameras or lights that look at a body, and their target points."""
     xp = xp_of(d.xpos)
     at = np.maximum(target, 0)
     aimed = np.isin(mode, (CamLightType.TARGETBODY, CamLightType.TARGETBODYCOM)) & (target >= 0)
@@ -218,7 +227,7 @@ def _targets(m: Model, d: Data, mode: np.ndarray, target: np.ndarray) -> tuple[n
 
 
 def _tracked(m: Model, d: Data, mode: np.ndarray, body: np.ndarray, pos: Array, pos0: Array, poscom0: Array) -> Array:
-    """Positions: `pos`, or at a constant offset from a body or from a subtree's centre of mass."""
+    """Return positions: `pos`, or at a constant offset from a body or from a subtree's centre of mass."""
     xp = xp_of(d.xpos)
     track, com = (mode == CamLightType.TRACK)[:, None], (mode == CamLightType.TRACKCOM)[:, None]
     if track.any():

@@ -22,7 +22,7 @@ KINDS = (ObjType.BODY, ObjType.XBODY, ObjType.GEOM, ObjType.SITE, ObjType.CAMERA
 
 
 def _by_kind(kinds: np.ndarray, ids: np.ndarray, get: Callable[[ObjType, np.ndarray], Array]) -> Array:
-    """Rows of `get(kind, ids)` put together in the order of the objects."""
+    """Call `get(kind, ids)` for each kind, and return the rows in the order of the objects."""
     parts = []
     for kind in KINDS:
         which = np.flatnonzero(kinds == kind)
@@ -34,7 +34,7 @@ def _by_kind(kinds: np.ndarray, ids: np.ndarray, get: Callable[[ObjType, np.ndar
 
 
 def bodies(m: Model, kinds: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    """The body of each object."""
+    """Return the body of each object."""
     out = np.array(ids)
     for kind, table in ((ObjType.GEOM, m.geom_bodyid), (ObjType.SITE, m.site_bodyid), (ObjType.CAMERA, m.cam_bodyid)):
         out[kinds == kind] = table[ids[kinds == kind]]
@@ -42,7 +42,7 @@ def bodies(m: Model, kinds: np.ndarray, ids: np.ndarray) -> np.ndarray:
 
 
 def positions(m: Model, d: Data, kinds: np.ndarray, ids: np.ndarray) -> Array:
-    """Global positions (k, 3)."""
+    """Return the global positions (k, 3)."""
     table = {
         ObjType.BODY: d.xipos,
         ObjType.XBODY: d.xpos,
@@ -54,7 +54,7 @@ def positions(m: Model, d: Data, kinds: np.ndarray, ids: np.ndarray) -> Array:
 
 
 def rotations(m: Model, d: Data, kinds: np.ndarray, ids: np.ndarray) -> Array:
-    """Rotation matrices (k, 3, 3)."""
+    """Return the rotation matrices (k, 3, 3)."""
     table = {
         ObjType.BODY: d.ximat,
         ObjType.XBODY: d.xmat,
@@ -66,7 +66,7 @@ def rotations(m: Model, d: Data, kinds: np.ndarray, ids: np.ndarray) -> Array:
 
 
 def quaternions(m: Model, d: Data, kinds: np.ndarray, ids: np.ndarray) -> Array:
-    """Global quaternions (k, 4)."""
+    """Return the global quaternions (k, 4)."""
     table = {
         ObjType.BODY: m.body_iquat,
         ObjType.GEOM: m.geom_quat,
@@ -82,19 +82,25 @@ def quaternions(m: Model, d: Data, kinds: np.ndarray, ids: np.ndarray) -> Array:
 
 
 def point_velocities(m: Model, d: Data, body: np.ndarray, pos: Array, mat: Array | None = None) -> Array:
-    """Velocity (k, 6), angular first, at points (k, 3) of bodies; in the frames `mat` (k, 3, 3), else global."""
+    """Compute the velocity (k, 6), angular first, at points (k, 3) of bodies.
+
+    It is in the frames `mat` (k, 3, 3), or global without them.
+    """
     v = shift_motion(take(d.cvel, body), pos - take(d.subtree_com, m.body_rootid[body]))
     return v if mat is None else join(matvec_t(mat, v[:, :3]), matvec_t(mat, v[:, 3:]))
 
 
 def velocities(m: Model, d: Data, kinds: np.ndarray, ids: np.ndarray, local: bool = False) -> Array:
-    """Velocities (k, 6), angular first, in global frames or in the objects' own."""
+    """Compute velocities (k, 6), angular first, in global frames or in the objects' own."""
     mat = rotations(m, d, kinds, ids) if local else None
     return point_velocities(m, d, bodies(m, kinds, ids), positions(m, d, kinds, ids), mat)
 
 
 def accelerations(m: Model, d: Data, kinds: np.ndarray, ids: np.ndarray, local: bool = False) -> Array:
-    """Accelerations (k, 6), angular first, gravity included; zero for objects welded to the world. Needs `cacc`."""
+    """Compute accelerations (k, 6), angular first, gravity included; zero for objects welded to the world.
+
+    Needs `cacc`.
+    """
     body = bodies(m, kinds, ids)
     pos = positions(m, d, kinds, ids)
     acc = shift_motion(take(d.cacc, body), pos - take(d.subtree_com, m.body_rootid[body]))
@@ -109,17 +115,17 @@ def accelerations(m: Model, d: Data, kinds: np.ndarray, ids: np.ndarray, local: 
 
 @public(static=("objtype", "objid"))
 def object_velocity(m: Model, d: Data, objtype: int, objid: int, flg_local: bool = False) -> Array:
-    """Velocity (6,), angular first, of a body, geom, site or camera, in the global or its own frame.
+    """Compute the velocity (6,), angular first, of a body, geom, site or camera, in the global or its own frame.
 
-    `objtype` is an mjtObj (`jaxsim.ObjType`) and `objid` an id, both known while tracing. Needs `com_vel`.
-    Source: mj_objectVelocity.
+    `objtype` is an mjtObj (`jaxsim.ObjType`) and `objid` an id, both known while tracing. Needs `com_vel`. Source:
+    mj_objectVelocity.
     """
     return velocities(m, d, np.array([objtype]), np.array([objid]), bool(flg_local))[0]
 
 
 @public(static=("objtype", "objid"))
 def object_acceleration(m: Model, d: Data, objtype: int, objid: int, flg_local: bool = False) -> Array:
-    """Acceleration (6,), angular first and with gravity, of an object given as in `object_velocity`.
+    """Compute the acceleration (6,), angular first and with gravity, of an object given as in `object_velocity`.
 
     Needs `rne_post_constraint`. Source: mj_objectAcceleration.
     """
@@ -128,7 +134,7 @@ def object_acceleration(m: Model, d: Data, objtype: int, objid: int, flg_local: 
 
 @public
 def local2global(m: Model, d: Data, pos: Array, quat: Array, body: Any) -> tuple[Array, Array]:
-    """Global position (3,) and rotation matrix (3, 3) of a pose in a body's frame: mj_local2Global.
+    """Transform a pose in a body's frame to the global position (3,) and rotation matrix (3, 3): mj_local2Global.
 
     `body` is an id, a number or traced.
     """

@@ -1,4 +1,4 @@
-"""Positions move along velocities: integrated, differentiated and normalised, with the quaternions among them."""
+"""Positions along velocities: integration, differentiation and normalisation, quaternions included."""
 
 import jax.numpy as jnp
 
@@ -12,7 +12,10 @@ from jaxsim.math.safe import Array
 
 @public
 def integrate_pos(m: Model, qpos: Array, qvel: Array, dt: Array | float) -> Array:
-    """Positions (nq,) moved along velocities (nv,) for the time dt, quaternions by rotations: mj_integratePos."""
+    """Move positions (nq,) along velocities (nv,) for the time dt: mj_integratePos.
+
+    Quaternions are rotated.
+    """
     c = tables.joint_coordinates(m)
     if len(c.turning) == 0:
         return qpos + dt * take(qvel, c.linear_dof[c.linear_qpos.argsort()])
@@ -23,9 +26,9 @@ def integrate_pos(m: Model, qpos: Array, qvel: Array, dt: Array | float) -> Arra
 
 @public
 def differentiate_pos(m: Model, qpos1: Array, qpos2: Array, dt: Array | float = 1.0) -> Array:
-    """The velocity (nv,) that moves qpos1 to qpos2 in the time dt: mj_differentiatePos. Inverse of `integrate_pos`.
+    """Compute the velocity (nv,) that moves qpos1 to qpos2 in the time dt: mj_differentiatePos.
 
-    MuJoCo takes dt before the positions.
+    It is the inverse of `integrate_pos`. MuJoCo takes dt before the positions.
     """
     c = tables.joint_coordinates(m)
     parts = [(c.linear_dof, take(qpos2, c.linear_qpos) - take(qpos1, c.linear_qpos))]
@@ -37,7 +40,7 @@ def differentiate_pos(m: Model, qpos1: Array, qpos2: Array, dt: Array | float = 
 
 @public
 def normalize_quat(m: Model, qpos: Array) -> Array:
-    """Positions (nq,) with all quaternions of unit length: mj_normalizeQuat."""
+    """Normalise all quaternions of positions (nq,): mj_normalizeQuat."""
     quat = tables.joint_coordinates(m).quat
     if not len(quat):
         return qpos

@@ -1,10 +1,10 @@
-"""Contact rows of large models as an operator: nothing as wide as the model is ever stored.
+"""Contact rows of large models as an operator: no array has a column for every dof.
 
-A row of a contact's Jacobian is what a wrench does to its two bodies. So J x is the velocity that x gives to every
+A row of a contact's Jacobian is the action of a wrench on its two bodies. So J x is the velocity that x gives to every
 body, gathered at the bodies of the contacts and projected on their wrenches, and J' f is the wrenches of the contacts
-added up by body and handed down the trees. The wrenches (ncontact, condim, nside, 6), torque then force about the
-centre of mass of each body's tree, stand in `efc.J_contact` where small models have dense rows; the sign of the first
-side, and the weights of bodies that carry an element of a flex, are in them.
+summed by body and then over the trees. The wrenches (ncontact, condim, nside, 6), torque then force about the centre of
+mass of each body's tree, are stored in `efc.J_contact`, where small models have dense rows. They include the sign of
+the first side, and the weights of bodies that carry an element of a flex.
 """
 
 from typing import Any, NamedTuple
@@ -34,19 +34,19 @@ class ContactOperator(NamedTuple):
 
 
 def bodies_of(structure: Any, geom: Array) -> Array:
-    """Bodies (ncontact, 2) of the geoms of contacts, the world in empty slots."""
+    """Return the bodies (ncontact, 2) of the geoms of contacts, the world in empty slots."""
     return gather(jnp.asarray(structure.geom_bodyid), jnp.maximum(geom, 0))
 
 
 def make_operator(d: Data, layout: Layout) -> ContactOperator:
-    """The operator from what `make_constraint` left in `d`."""
+    """Return the operator from the results of `make_constraint` in `d`."""
     body = d.efc.bodies if layout.flexes else bodies_of(layout.structure, d.contact.geom)
     return ContactOperator(d.efc.J_contact, body, d.cdof)
 
 
 @per_structure
 def last_dof(m: Model) -> np.ndarray:
-    """The last dof that moves each body, -1 for none: bodies with the same one do not move against each other."""
+    """Return the last dof that moves each body, -1 for none; bodies with the same one have no relative motion."""
     last = np.full(m.nbody, -1)
     for b in range(1, m.nbody):
         own = m.body_dofadr[b] + m.body_dofnum[b] - 1
@@ -55,9 +55,10 @@ def last_dof(m: Model) -> np.ndarray:
 
 
 def contact_wrenches(m: Model, d: Data, layout: Layout) -> tuple[Array, Array, Array]:
-    """Wrenches (ncontact, condim, nside, 6) of the rows in contact frames, which contacts move any dof, and bodies.
+    """Compute the wrenches (ncontact, condim, nside, 6) of the rows in contact frames.
 
-    The bodies (ncontact, nside) are those of `efc.bodies`: none where flexes make no contacts.
+    Also returns the mask of contacts that a dof moves, and the bodies (ncontact, nside) for
+    `efc.bodies`, which change only if contacts may touch flexes.
     """
     contact, condim = d.contact, layout.condim
     if layout.flexes:
@@ -82,22 +83,23 @@ def contact_wrenches(m: Model, d: Data, layout: Layout) -> tuple[Array, Array, A
 
 
 def times(layout: Layout, op: ContactOperator, x: Array) -> Array:
-    """J x in contact frames (ncontact, condim) for x (nv,)."""
+    """Compute J x in contact frames (ncontact, condim) for x (nv,)."""
     velocity = dof_path_sum(tables.tree(layout.structure), op.cdof * x[:, None])
     return (op.wrench * gather(velocity, op.body)[:, None]).sum((2, 3))
 
 
 def transpose_times(layout: Layout, op: ContactOperator, force: Array) -> Array:
-    """J' f (nv,) for forces in contact frames (ncontact, condim)."""
+    """Compute J' f (nv,) for forces in contact frames (ncontact, condim)."""
     wrench = short_sum(op.wrench * force[:, :, None, None], 1)
     total = jax.ops.segment_sum(wrench.reshape(-1, 6), op.body.reshape(-1), layout.structure.nbody)
     return inner(op.cdof, dof_subtree_sum(tables.tree(layout.structure), total))
 
 
 def inertia_like(layout: Layout, op: ContactOperator, blocks: Array) -> Array:
-    """Entries (nC,), placed as in `d.M`, of J' C J for C (ncontact, condim, condim), each side of a contact by itself.
+    """Compute the entries (nC,), placed as in `d.M`, of J' C J for C (ncontact, condim, condim).
 
-    What couples the two sides is left out: between trees it has no place in blocks of trees.
+    Each side of a contact is treated alone. The coupling of the two sides is left out: between trees it has no entry in
+    the blocks of trees.
     """
     structure = layout.structure
     tree = tables.tree(structure)
@@ -111,7 +113,7 @@ def inertia_like(layout: Layout, op: ContactOperator, blocks: Array) -> Array:
 
 
 def touched_dofs(layout: Layout, op: ContactOperator, real: Array) -> Array:
-    """Which dofs (nv,) the contacts act on for which `real` (ncontact,) holds."""
+    """Return the mask of dofs (nv,) on which the contacts with `real` (ncontact,) act."""
     tree = tables.tree(layout.structure)
     sides = jnp.repeat(real.astype(op.cdof.dtype), layout.nside)[:, None]
     count = jax.ops.segment_sum(sides, op.body.reshape(-1), layout.structure.nbody)
@@ -119,7 +121,7 @@ def touched_dofs(layout: Layout, op: ContactOperator, real: Array) -> Array:
 
 
 def normal_sums(d: Data, weight: Array) -> Array:
-    """Sums of the normal rows of the contacts (k, nv) with weights (k, ncontact)."""
+    """Sum the normal rows of the contacts (k, nv) with weights (k, ncontact)."""
     layout = d.efc.layout
     op = make_operator(d, layout)
     normal = np.arange(layout.condim) == 0

@@ -12,7 +12,10 @@ from jaxsim.math.tree import dof_subtree_sum
 
 
 def apply_wrench(m: Model, d: Data, force: Array, torque: Array, point: Array, body: np.ndarray | None = None) -> Array:
-    """Joint-space force (nv,) of global forces at points of bodies, all (k, 3); one for each body without `body`."""
+    """Compute the joint-space force (nv,) of global forces at points of bodies, all (k, 3).
+
+    One per body without `body`.
+    """
     at = np.arange(m.nbody) if body is None else body
     about = shift_force(join(torque, force), point - take(d.subtree_com, m.body_rootid[at]))
     if body is not None:

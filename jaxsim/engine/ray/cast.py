@@ -1,7 +1,8 @@
 """Rays against the geoms of a model: `ray`, `multi_ray`, and the casts of cameras and sensors.
 
-A search without derivatives finds the geom that each ray meets first, and the part of its surface. The distance and the
-normal are then measured again, on that geom alone, by formulas that are differentiable with respect to everything.
+A search without derivatives finds the geom that each ray hits first, and the part of its surface. The distance and the
+normal are then computed again, for that geom alone, by formulas that are differentiable with respect to all their
+inputs.
 """
 
 import functools
@@ -34,7 +35,7 @@ NGROUP = 6  # groups of geoms, mjNGROUP
 
 
 class RayHit(NamedTuple):
-    """First hits of rays (n,): distance (inf if none), geom, normal (n, 3), and the part of the geom's surface."""
+    """First hits of rays (n,): distance (inf if none), geom, normal (n, 3), and part of the geom's surface."""
 
     dist: Array
     geom: Array
@@ -52,18 +53,18 @@ def ray(
     flg_static: bool = True,
     bodyexclude: Any = -1,
 ) -> tuple[Array, Array, Array]:
-    """The first geom on a ray. Source: mj_ray.
+    """Return the first geom on a ray. Source: mj_ray.
 
     Args:
         pnt: (3,) origin, global.
         vec: (3,) direction, global; it need not have unit length.
         geomgroup: six flags, which groups are visible; None for all. Known while tracing.
-        flg_static: whether geoms that never move are visible. Known while tracing.
+        flg_static: whether geoms of static bodies are visible. Known while tracing.
         bodyexclude: a body whose geoms are invisible, or -1; may be traced.
 
     Returns:
-        Distance in units of the length of `vec` and the geom's id, both -1 if nothing is met, and the surface's normal
-        (3,), zero if nothing is met. Fully transparent geoms are invisible. Raises UnsupportedError for a geom type
+        Distance in units of the length of `vec` and the geom's id, both -1 without a hit, and the surface's normal
+        (3,), zero without a hit. Fully transparent geoms are invisible. Raises UnsupportedError for a geom type
         without a ray test.
     """
     pnt, vec = jnp.asarray(pnt, d.qpos.dtype), jnp.asarray(vec, d.qpos.dtype)
@@ -82,11 +83,11 @@ def multi_ray(
     bodyexclude: Any = -1,
     cutoff: float | Array = np.inf,
 ) -> tuple[Array, Array, Array]:
-    """The first geoms on rays from one point. Source: mj_multiRay.
+    """Return the first geoms on rays from one point. Source: mj_multiRay.
 
-    As `ray`, with directions (n, 3), of which those of length zero meet nothing. As in MuJoCo, geoms with bounding
-    spheres beyond `cutoff` and bodies whose bounding sphere a ray misses are left out. Returns distances and geom ids
-    (n,) and normals (n, 3).
+    As `ray`, with directions (n, 3); a direction of length zero hits nothing. As in MuJoCo, geoms with bounding spheres
+    beyond `cutoff` and bodies whose bounding sphere a ray misses are left out. Returns distances and geom ids (n,) and
+    normals (n, 3).
     """
     pnt, vec = jnp.asarray(pnt, d.qpos.dtype), jnp.asarray(vec, d.qpos.dtype)
     geoms = visible(m, geomgroup, flg_static)
@@ -95,13 +96,13 @@ def multi_ray(
 
 
 def mujoco_results(hit: RayHit) -> tuple[Array, Array, Array]:
-    """Distance, geom and normal, with -1, -1 and zeros where nothing is met."""
+    """Return the distance, geom and normal, with -1, -1 and zeros where nothing is hit."""
     met = jnp.isfinite(hit.dist)
     return jnp.where(met, hit.dist, -1), jnp.where(met, hit.geom, -1), jnp.where(met[:, None], hit.normal, 0)
 
 
 def visible(m: Model, geomgroup: Sequence[int] | np.ndarray | None = None, flg_static: bool = True) -> np.ndarray:
-    """Static ids of the geoms that are visible to rays, by group and by whether they can move."""
+    """Return the static ids of the geoms that are visible to rays, by group and by whether they can move."""
     seen = np.ones(m.ngeom, bool)
     if geomgroup is not None:
         seen &= np.asarray(geomgroup, bool)[np.clip(m.geom_group, 0, NGROUP - 1)]
@@ -111,7 +112,7 @@ def visible(m: Model, geomgroup: Sequence[int] | np.ndarray | None = None, flg_s
 
 
 def _opaque(m: Model, geoms: np.ndarray) -> Array:
-    """Whether geoms (k,) have a colour that is not fully transparent."""
+    """Return whether geoms (k,) have a colour that is not fully transparent."""
     alpha = take(m.geom_rgba, geoms)[:, 3]
     if m.nmat:
         material = m.geom_matid[geoms]
@@ -120,7 +121,10 @@ def _opaque(m: Model, geoms: np.ndarray) -> Array:
 
 
 def within_bounds(m: Model, d: Data, geoms: np.ndarray, pnt: Array, vec: Array, cutoff: Array) -> Array:
-    """Which geoms (n, k) rays from one point (3,), or one each (n, 3), can meet after mj_multiRay's bound tests."""
+    """Return the mask of geoms (n, k) that pass mj_multiRay's bound tests.
+
+    Rays start at one point (3,) or at one each (n, 3).
+    """
     pnt = pnt[..., None, :]
     body = m.geom_bodyid[geoms]
     bounded = m.body_bvhadr[body] >= 0
@@ -136,7 +140,7 @@ def within_bounds(m: Model, d: Data, geoms: np.ndarray, pnt: Array, vec: Array, 
 
 
 def _body_boxes(m: Model) -> Array:
-    """Boxes (nbody, 6) of the geoms of bodies that can collide, in inertial frames: centres and half sizes."""
+    """Return boxes (nbody, 6) of the geoms of bodies that can collide, in inertial frames: centres and half sizes."""
     geoms = np.flatnonzero((m.geom_contype != 0) | (m.geom_conaffinity != 0))
     body = m.geom_bodyid[geoms]
     to_inertial = quat_conj(take(m.body_iquat, body))
@@ -159,14 +163,14 @@ def cast(
     exclude: Any = -1,
     front_only: bool = False,
 ) -> RayHit:
-    """The first hit of each ray among some geoms.
+    """Return the first hit of each ray among some geoms.
 
     Args:
         pnt, vec: (n, 3) origins and directions, global.
         geoms: (k,) static ids of the geoms.
-        allowed: which geoms each ray can meet, broadcast to (n, k).
+        allowed: mask of geoms for each ray, broadcast to (n, k).
         exclude: an invisible body, or one for each ray (n,).
-        front_only: whether surfaces are only met from the front, as a renderer draws them.
+        front_only: whether surfaces are hit from the front only, as a renderer draws them.
     """
     n = len(vec)
     exclude = jnp.broadcast_to(jnp.asarray(exclude), n)[:, None]
@@ -182,7 +186,7 @@ def cast(
 def search(
     m: Model, d: Data, pnt: Array, vec: Array, geoms: np.ndarray, allowed: Array, front_only: bool
 ) -> tuple[Array, Array, Array]:
-    """For each ray the geom that it meets first, the part of its surface, and whether there is one."""
+    """Find for each ray the geom that it hits first, the part of its surface, and whether there is one."""
     m = jax.lax.stop_gradient(m)
     dists, geom_ids, parts = [], [], []
     for geom_type in np.unique(m.geom_type[geoms]):
@@ -209,20 +213,20 @@ def search(
             dist = jnp.where(can_meet, jnp.stack([f.dist for f in found], 1), jnp.inf)
             geom, part = jnp.broadcast_to(ids, dist.shape), jnp.stack([f.part for f in found], 1)
         else:
-            raise UnsupportedError(f"rays against geoms of type {GeomType(geom_type).name.lower()}")
+            raise UnsupportedError(f"rays against geoms of type {GeomType(geom_type).name.lower()} are not supported")
         dists.append(dist)
         geom_ids.append(geom.astype(jnp.int32))
         parts.append(part)
     dist, geom, part = (jnp.concatenate(x, axis=1) for x in (dists, geom_ids, parts))
     best = jnp.min(dist, axis=1, keepdims=True)
-    # among geoms at one distance, the first
+    # at equal distance, the first geom
     first = jnp.argmin(jnp.where(dist == best, geom, m.ngeom), axis=1)[:, None]
     geom, part = (jnp.take_along_axis(x, first, axis=1)[:, 0] for x in (geom, part))
     return geom, part, jnp.isfinite(best[:, 0])
 
 
 def _in_geom_frames(pos: Array, mat: Array, pnt: Array, vec: Array) -> tuple[Vector, Vector]:
-    """Rays in the frames of geoms, as components; all broadcast."""
+    """Transform rays to the frames of geoms, as components; all broadcast."""
     offset = c.split(pnt - pos)
     vec = c.split(vec)
     rows = [[mat[..., j, i] for j in range(3)] for i in range(3)]
@@ -233,7 +237,7 @@ def _in_geom_frames(pos: Array, mat: Array, pnt: Array, vec: Array) -> tuple[Vec
 def measure(
     m: Model, d: Data, pnt: Array, vec: Array, geoms: np.ndarray, geom: Array, part: Array
 ) -> tuple[Array, Array]:
-    """Distances (n,) along rays to the surfaces of the geoms (n,) that they meet, and the unit normals there (n, 3)."""
+    """Compute distances (n,) along rays to the surfaces of the geoms (n,) that they hit, and unit normals (n, 3)."""
     mat = gather(d.geom_xmat, geom).reshape(-1, 3, 3)
     offset = pnt - gather(d.geom_xpos, geom)
     p, v = c.split(matvec_t(mat, offset)), c.split(matvec_t(mat, vec))
@@ -261,12 +265,12 @@ def measure(
 
 
 def _distance_to_plane(point: Array, normal: Array, p: Vector, v: Vector) -> tuple[Array, Array]:
-    """Distance along rays to planes, and the planes' normals."""
+    """Return the distance along rays to planes, and the planes' normals."""
     return safe.divide(inner(normal, point - c.join(p)), inner(normal, c.join(v))), normal
 
 
 def rays_meet_shapes(types: np.ndarray, size: Array, origin: Array, direction: Array) -> Array:
-    """Whether rays meet the surfaces of shapes: (k, n).
+    """Return whether rays hit the surfaces of shapes: (k, n).
 
     Args:
         types: (k,) static GeomType: a primitive.

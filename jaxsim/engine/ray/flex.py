@@ -34,10 +34,10 @@ def ray_flex(
     pnt: Array,
     vec: Array,
 ) -> tuple[Array, Array, Array]:
-    """The first surface of a flex on a ray, after `flex`. Source: mj_rayFlex.
+    """Return the first surface of a flex on a ray, after `flex`. Source: mj_rayFlex.
 
     Args:
-        flex_layer: which layer of tetrahedra is visible, without a skin.
+        flex_layer: the visible layer of tetrahedra, without a skin.
         flg_vert: whether vertices are visible, as in `mjvOption`; they count only without edges.
         flg_edge: whether edges are visible.
         flg_face: whether faces are visible.
@@ -47,8 +47,8 @@ def ray_flex(
         vec: (3,) direction, global; it need not have unit length.
 
     Returns:
-        Distance in units of the length of `vec`, the nearest vertex of the flex, both -1 if nothing is met, and the
-        surface's normal (3,), zero if nothing is met. Faces are met from both sides.
+        Distance in units of the length of `vec`, the nearest vertex of the flex, both -1 without a hit, and the
+        surface's normal (3,), zero without a hit. Faces are hit from both sides.
     """
     pnt, vec = jnp.asarray(pnt, d.qpos.dtype), jnp.asarray(vec, d.qpos.dtype)
     skin = bool(flg_skin) and m.flex_dim[flexid] > 1
@@ -73,7 +73,7 @@ def ray_flex(
 
 
 def _triangles(m: Any, flex: int, layer: int, skin: bool) -> np.ndarray:
-    """Vertices (n, 3) of the faces that are drawn."""
+    """Return the vertices (n, 3) of the visible faces."""
     dim = int(m.flex_dim[flex])
     ids, vertices = tables.elements(m)[dim]
     drawn = tables.element_flex(m)[ids] == flex
@@ -83,14 +83,14 @@ def _triangles(m: Any, flex: int, layer: int, skin: bool) -> np.ndarray:
 
 
 def _faces(m: Any, d: Data, corner: np.ndarray, pnt: Array, vec: Array) -> tuple[Array, Array, np.ndarray]:
-    """Distances (n,), normals (n, 3) and vertices (n, 3) of triangles."""
+    """Return distances (n,), normals (n, 3) and vertices (n, 3) of triangles."""
     first, second, third = (take(d.flexvert_xpos, corner[:, k]) for k in range(3))
     dist = ray_triangle(c.split(first), c.split(second), c.split(third), c.split(pnt), c.split(vec), False)
     return dist, cross(first - third, second - third), corner
 
 
 def _edges(m: Any, d: Data, flex: int, pnt: Array, vec: Array) -> tuple[Array, Array, np.ndarray]:
-    """Distances (n,), normals (n, 3) and vertices (n, 3) of capsules around edges."""
+    """Return distances (n,), normals (n, 3) and vertices (n, 3) of capsules around edges."""
     ends = tables.edges(m).ends[m.flex_edgeadr[flex] + np.arange(m.flex_edgenum[flex])].astype(np.int32)
     first, second = take(d.flexvert_xpos, ends[:, 0]), take(d.flexvert_xpos, ends[:, 1])
     axis, length = normalize(second - first, default=np.array([0.0, 0, 1]))
@@ -107,7 +107,7 @@ def _edges(m: Any, d: Data, flex: int, pnt: Array, vec: Array) -> tuple[Array, A
 
 
 def _vertices(m: Any, d: Data, flex: int, pnt: Array, vec: Array) -> tuple[Array, Array, np.ndarray]:
-    """Distances (n,), normals (n, 3) and vertices (n, 3) of spheres around vertices."""
+    """Return distances (n,), normals (n, 3) and vertices (n, 3) of spheres around vertices."""
     ids = (m.flex_vertadr[flex] + np.arange(m.flex_vertnum[flex])).astype(np.int32)
     p = c.split(pnt - take(d.flexvert_xpos, ids))
     v = c.split(jnp.broadcast_to(vec, (len(ids), 3)))

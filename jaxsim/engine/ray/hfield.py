@@ -1,7 +1,7 @@
 """Rays against height fields: the box below, the triangles between the points of the grid, the walls at its edge.
 
 A ray is followed along the grid's axis along which it advances most: in each column of cells it can only be in a few.
-The search finds the plane that a ray meets first; the caller measures the distance again, differentiably.
+The search finds the plane that a ray hits first; the caller computes the distance again, differentiably.
 """
 
 from typing import Any, NamedTuple
@@ -34,7 +34,7 @@ class HfieldGrid(NamedTuple):
 
 
 def hfield_grid(m: Any, geom: int) -> HfieldGrid:
-    """The height field of a geom."""
+    """Return the height field of a geom."""
     i = int(m.geom_dataid[geom])
     size = m.hfield_size[i]
     return HfieldGrid(
@@ -43,7 +43,7 @@ def hfield_grid(m: Any, geom: int) -> HfieldGrid:
 
 
 def _corner(m: Any, grid: HfieldGrid, row: Array, col: Array) -> Vector:
-    """The grid's points at rows and columns."""
+    """Return the grid's points at rows and columns."""
     z = gather(m.hfield_data, grid.address + row * grid.ncol + col) * grid.height
     x = 2 * grid.half[0] / (grid.ncol - 1) * col - grid.half[0]
     y = 2 * grid.half[1] / (grid.nrow - 1) * row - grid.half[1]
@@ -51,7 +51,7 @@ def _corner(m: Any, grid: HfieldGrid, row: Array, col: Array) -> Vector:
 
 
 def triangle(m: Any, grid: HfieldGrid, part: Array) -> tuple[Vector, Vector, Vector]:
-    """Corners of the triangles `part` (any shape), counter-clockwise seen from above."""
+    """Return the corners of the triangles `part` (any shape), counter-clockwise seen from above."""
     cell, upper = part // 2, part % 2
     row, col = cell // (grid.ncol - 1), cell % (grid.ncol - 1)
     first = _corner(m, grid, row, col)
@@ -63,7 +63,7 @@ def triangle(m: Any, grid: HfieldGrid, part: Array) -> tuple[Vector, Vector, Vec
 
 
 def plane_of(m: Any, grid: HfieldGrid, part: Array) -> tuple[Array, Array]:
-    """A point and a normal, of any length, of the planes of parts (n,), in the geom's frame."""
+    """Return a point and a normal, of any length, of the planes of parts (n,), in the geom's frame."""
     v0, v1, v2 = triangle(m, grid, jnp.maximum(part, 0))
     normal = c.join(c.cross(c.sub(v1, v0), c.sub(v2, v0)))
     axes = np.repeat(np.eye(3), 2, axis=0) * np.tile([-1.0, 1.0], 3)[:, None]
@@ -75,7 +75,7 @@ def plane_of(m: Any, grid: HfieldGrid, part: Array) -> tuple[Array, Array]:
 
 
 def search(m: Any, geom: int, p: Vector, v: Vector, front_only: bool) -> FirstHit:
-    """The first hit of rays (n,), in the geom's frame, on one height field."""
+    """Find the first hit of rays (n,), in the geom's frame, on one height field."""
     grid = hfield_grid(m, geom)
     hit = _search_sides(m, grid, p, v, front_only)
     columns = [_search_columns(m, grid, p, v, axis, hit, front_only) for axis in (0, 1)]
@@ -85,7 +85,7 @@ def search(m: Any, geom: int, p: Vector, v: Vector, front_only: bool) -> FirstHi
 
 
 def _search_sides(m: Any, grid: HfieldGrid, p: Vector, v: Vector, front_only: bool) -> FirstHit:
-    """The first hit on the box below the grid, and on the walls between it and the edges of the grid."""
+    """Find the first hit on the box below the grid, and on the walls between it and the edges of the grid."""
     best, part = jnp.full_like(p[0], jnp.inf), jnp.full(p[0].shape, -1, jnp.int32)
 
     def nearer(t: Array, ok: Array, face: int, best: Array, part: Array) -> tuple[Array, Array]:
@@ -119,7 +119,10 @@ def _search_sides(m: Any, grid: HfieldGrid, p: Vector, v: Vector, front_only: bo
 def _search_columns(
     m: Any, grid: HfieldGrid, p: Vector, v: Vector, axis: int, hit: FirstHit, front_only: bool
 ) -> FirstHit:
-    """The first hit on triangles, for rays that advance along `axis` (0: x) at least as fast as across it, in cells."""
+    """Find the first hit on triangles, for rays that advance along `axis` (0: x) at least as fast as across it.
+
+    Speeds are in cells.
+    """
     count = (grid.ncol - 1, grid.nrow - 1)
     step = [2 * grid.half[i] / count[i] for i in (0, 1)]
     divisor = jnp.where(jnp.abs(v[axis]) > MINVAL, v[axis], jnp.where(v[axis] < 0, -MINVAL, MINVAL))

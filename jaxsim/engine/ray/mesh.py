@@ -1,7 +1,7 @@
 """Rays against triangles of meshes: every one for small meshes, by bounding volume hierarchies for large ones.
 
-The searches find the triangle that a ray meets first, without derivatives. The caller measures the distance to the
-plane of that triangle again, differentiably.
+The searches find the triangle that a ray hits first, without derivatives. The caller computes the distance to the plane
+of that triangle again, differentiably.
 """
 
 from typing import Any, NamedTuple
@@ -17,11 +17,11 @@ from jaxsim.math.arrays import gather, take
 from jaxsim.math.component import Vector
 from jaxsim.math.safe import Array
 
-BRUTE_FORCE_MAX_TRIANGLES = 64  # with at most so many triangles of all mesh geoms, every one is tested
+BRUTE_FORCE_MAX_TRIANGLES = 64  # with at most this many triangles of all mesh geoms, every one is tested
 
 
 class FirstHit(NamedTuple):
-    """The first hit of rays (n,): distance, infinite if none, the geom's index in a list, the part of its surface."""
+    """First hits of rays (n,): distance, infinite if none, the geom's index in a list, the part of its surface."""
 
     dist: Array
     index: Array
@@ -37,13 +37,13 @@ class MeshTriangles(NamedTuple):
 
 @per_structure
 def mesh_triangles(m: Any) -> MeshTriangles:
-    """The triangles of all meshes, with vertices as rows of `mesh_vert`."""
+    """Return the triangles of all meshes, with vertices as rows of `mesh_vert`."""
     owner = np.repeat(np.arange(m.nmesh), m.mesh_facenum)
     return MeshTriangles((m.mesh_face + m.mesh_vertadr[owner][:, None]).astype(np.int32), m.mesh_faceadr)
 
 
 def ray_triangle(v0: Vector, v1: Vector, v2: Vector, p: Vector, v: Vector, front_only: bool) -> Array:
-    """Distances along rays to triangles, from either side or only from the front; infinite where they do not meet.
+    """Return distances along rays to triangles, from both sides or only from the front; infinite without a hit.
 
     Source: Moller and Trumbore (1997), Fast, minimum storage ray/triangle intersection.
     """
@@ -62,30 +62,30 @@ def ray_triangle(v0: Vector, v1: Vector, v2: Vector, p: Vector, v: Vector, front
 
 
 def _dot(a: Vector, b: Vector) -> Array:
-    """Inner product of vectors given by components."""
+    """Return the inner product of vectors given by components."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 def plane_of(m: Any, triangle: Array) -> tuple[Array, Array]:
-    """A point and a normal, of any length, of the planes of triangles (n,), in the frames of their meshes."""
+    """Return a point and a normal, of any length, of the planes of triangles (n,), in the frames of their meshes."""
     corner = gather(m.mesh_vert, gather(jnp.asarray(mesh_triangles(m).vertex), triangle))
     v0, v1, v2 = corner[:, 0], corner[:, 1], corner[:, 2]
     return v0, c.join(c.cross(c.split(v1 - v0), c.split(v2 - v0)))
 
 
 def is_brute_force(m: Any, geoms: np.ndarray) -> bool:
-    """Whether the meshes of these geoms are small enough to test every triangle."""
+    """Return whether the meshes of these geoms are small enough to test every triangle."""
     return int(m.mesh_facenum[m.geom_dataid[geoms]].sum()) <= BRUTE_FORCE_MAX_TRIANGLES
 
 
 def search_brute_force(m: Any, geoms: np.ndarray, p: Vector, v: Vector, allowed: Array, front_only: bool) -> FirstHit:
-    """The first triangle on each ray, by a test of every triangle.
+    """Find the first triangle on each ray, by a test of every triangle.
 
     Args:
         geoms: (k,) static ids of mesh geoms.
         p, v: components (n, k), the rays in the frames of the geoms.
-        allowed: (n or 1, k), which geoms each ray can meet.
-        front_only: whether triangles are only met from the front.
+        allowed: (n or 1, k), mask of geoms for each ray.
+        front_only: whether triangles are hit from the front only.
     """
     mesh = m.geom_dataid[geoms]
     index = np.repeat(np.arange(len(geoms)), m.mesh_facenum[mesh])
@@ -100,7 +100,7 @@ def search_brute_force(m: Any, geoms: np.ndarray, p: Vector, v: Vector, allowed:
 
 
 class SkipLinkBvh(NamedTuple):
-    """Bounding volume hierarchies of meshes with skip links, for traversal without a stack; depth-first node order.
+    """Bounding volume hierarchies of meshes with skip links, for traversal without a stack; nodes in depth-first order.
 
     A ray that misses the box of a node continues at its `skip`. `box` (nodes, 6) are centre and half sizes; `face`
     (nodes,) is the triangle of a leaf, -1 for inner nodes; `start` and `end` (nmesh,) are the nodes of each mesh.
@@ -115,7 +115,7 @@ class SkipLinkBvh(NamedTuple):
 
 @per_structure
 def skip_link_bvh(m: Any) -> SkipLinkBvh:
-    """The bounding volume hierarchies of all meshes, with skip links."""
+    """Return the bounding volume hierarchies of all meshes, with skip links."""
     start, end = m.mesh_bvhadr, m.mesh_bvhadr + m.mesh_bvhnum
     owner = np.full(m.nbvh, -1)
     for mesh in range(m.nmesh):
@@ -141,7 +141,7 @@ class _TraversalState(NamedTuple):
 
 
 def search_bvh(m: Any, geoms: np.ndarray, p: Vector, v: Vector, allowed: Array, front_only: bool) -> FirstHit:
-    """The first triangle on each ray, arguments as in `search_brute_force`, by traversal of the hierarchies."""
+    """Find the first triangle on each ray, arguments as in `search_brute_force`, by traversal of the hierarchies."""
     bvh, mesh = skip_link_bvh(m), m.geom_dataid[geoms]
     dtype, k = p[0].dtype, len(geoms)
     start = jnp.asarray(np.append(bvh.start[mesh], 0))
@@ -176,7 +176,7 @@ def search_bvh(m: Any, geoms: np.ndarray, p: Vector, v: Vector, allowed: Array, 
 
 
 def _meets_box(box: Array, p: Array, v: Array, reach: Array) -> Array:
-    """Whether a ray meets a box before `reach`; boxes are widened by the possible rounding error."""
+    """Return whether a ray hits a box before `reach`; boxes are widened by the possible rounding error."""
     divisor = jnp.where(jnp.abs(v) > MINVAL, v, MINVAL)
     a, b = (box[:3] - p) / divisor, (box[3:] - p) / divisor
     slack = 4 * jnp.finfo(p.dtype).eps
@@ -187,5 +187,5 @@ def _meets_box(box: Array, p: Array, v: Array, reach: Array) -> Array:
 
 
 def search(m: Any, geoms: np.ndarray, p: Vector, v: Vector, allowed: Array, front_only: bool) -> FirstHit:
-    """The first triangle on each ray (n,): distance, index of its geom in `geoms`, and triangle."""
+    """Find the first triangle on each ray (n,): distance, index of its geom in `geoms`, and triangle."""
     return (search_brute_force if is_brute_force(m, geoms) else search_bvh)(m, geoms, p, v, allowed, front_only)

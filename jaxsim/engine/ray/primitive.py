@@ -1,7 +1,7 @@
 """Rays against primitive shapes, in the frames of the shapes: distances along the rays and normals of the surfaces.
 
-Points and vectors are tuples of components (see `math.component`). A ray meets a surface at `p + t v`, t >= 0; `t` is
-infinite where it does not. Rays that start inside a shape meet it from inside, except planes, which have one side.
+Points and vectors are tuples of components (see `math.component`). A ray hits a surface at `p + t v`, t >= 0; `t` is
+infinite without a hit. Rays that start inside a shape hit it from inside, except planes, which have one side.
 """
 
 import numpy as np
@@ -10,21 +10,21 @@ from jaxsim.core.types import MINVAL, GeomType
 from jaxsim.math.component import Vector
 from jaxsim.math.safe import Array, sqrt, xp_of
 
-Size = tuple[Array, ...]  # three, or fewer where a type needs no more
+Size = tuple[Array, ...]  # up to three entries, as the type needs
 
 
 def _dot(a: tuple, b: tuple) -> Array:
-    """Inner product of vectors given by components."""
+    """Return the inner product of vectors given by components."""
     return sum(x * y for x, y in zip(a, b, strict=True))
 
 
 def ray_points(p: Vector, v: Vector, t: Array) -> Vector:
-    """The points p + t v of rays."""
+    """Return the points p + t v of rays."""
     return tuple(x + t * y for x, y in zip(p, v, strict=True))
 
 
 def _roots(p: tuple, v: tuple, radius2: Array) -> tuple[Array, Array]:
-    """The solutions t of |p + t v|^2 = `radius2`, the smaller first; infinite where there are none."""
+    """Return the solutions t of |p + t v|^2 = `radius2`, the smaller first; infinite where there are none."""
     xp = xp_of(*p, *v, radius2)
     a = _dot(v, v)
     scale = xp.where(a >= MINVAL, a, 1)
@@ -37,19 +37,19 @@ def _roots(p: tuple, v: tuple, radius2: Array) -> tuple[Array, Array]:
 
 
 def _if_ahead(ok: Array, t: Array) -> Array:
-    """`t` where `ok` and not negative, else infinity."""
+    """Return `t` where `ok` and not negative, else infinity."""
     return xp_of(ok, t).where(ok & (t >= 0), t, np.inf)
 
 
 def _nearer_root(roots: tuple[Array, Array]) -> Array:
-    """The smaller root that is not negative, else infinity."""
+    """Return the smaller root that is not negative, else infinity."""
     near, far = roots
     xp = xp_of(near, far)
     return xp.where(near >= 0, near, xp.where(far >= 0, far, np.inf))
 
 
 def _points_or_origins(p: Vector, v: Vector, t: Array) -> Vector:
-    """The points at `t`, or the origins of the rays where `t` is infinite."""
+    """Return the points at `t`, or the origins of the rays where `t` is infinite."""
     xp = xp_of(t)
     return ray_points(p, v, xp.where(xp.isfinite(t), t, 0))
 
@@ -75,7 +75,7 @@ def _ellipsoid(size: Size, p: Vector, v: Vector) -> Array:
 
 
 def _cylinder_side(size: Size, p: Vector, v: Vector) -> Array:
-    """Distances to the curved side of a cylinder."""
+    """Return the distances to the curved side of a cylinder."""
     t = _nearer_root(_roots(p[:2], v[:2], size[0] ** 2))
     return _if_ahead(abs(_points_or_origins(p, v, t)[2]) <= size[1], t)
 

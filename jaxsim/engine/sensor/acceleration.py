@@ -17,7 +17,10 @@ from jaxsim.math.spatial import shift_force
 
 
 def touch(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Sum of normal forces on the site's body at contacts whose outward normal, as a ray, meets the site's shape."""
+    """Return the sum of normal forces on the site's body.
+
+    Counts contacts whose outward normal, as a ray, hits the site's shape.
+    """
     if not d.efc.layout.ncontact:
         return jnp.zeros(len(ids), d.sensordata.dtype)
     sites = m.sensor_objid[ids]
@@ -34,13 +37,13 @@ def touch(m: Model, d: Data, ids: np.ndarray) -> Array:
 
 
 def accelerometer(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Linear acceleration of a site in its frame, including gravity."""
+    """Return the linear acceleration of a site in its frame, including gravity."""
     objtypes = np.full(len(ids), ObjType.SITE)
     return objects.accelerations(m, d, objtypes, m.sensor_objid[ids], local=True)[:, 3:]
 
 
 def _interaction(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Torque and force between a site's body and its parent, at the site and in its frame: (k, 2, 3)."""
+    """Compute the torque and force between a site's body and its parent, at the site and in its frame: (k, 2, 3)."""
     sites = m.sensor_objid[ids]
     body = m.site_bodyid[sites]
     arm = take(d.site_xpos, sites) - take(d.subtree_com, m.body_rootid[body])
@@ -49,51 +52,51 @@ def _interaction(m: Model, d: Data, ids: np.ndarray) -> Array:
 
 
 def force(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Force between a site's body and its parent."""
+    """Return the force between a site's body and its parent."""
     return _interaction(m, d, ids)[:, 1]
 
 
 def torque(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Torque between a site's body and its parent."""
+    """Return the torque between a site's body and its parent."""
     return _interaction(m, d, ids)[:, 0]
 
 
 def actuatorfrc(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Force of an actuator."""
+    """Return the force of an actuator."""
     return take(d.actuator_force, m.sensor_objid[ids])
 
 
 def jointactfrc(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Force of all actuators at a joint."""
+    """Return the force of all actuators at a joint."""
     return take(d.qfrc_actuator, m.jnt_dofadr[m.sensor_objid[ids]])
 
 
 def tendonactfrc(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Force of all actuators at a tendon."""
+    """Return the force of all actuators at a tendon."""
     tendon = np.where(m.actuator_trntype == TrnType.TENDON, m.actuator_trnid[:, 0], -1)
     return take(add_at(tendon, d.actuator_force, m.ntendon), m.sensor_objid[ids])
 
 
 def jointlimitfrc(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Force of a joint's limit."""
+    """Return the force of a joint's limit."""
     return first_limit(m, d, ConstraintType.LIMIT_JOINT, m.sensor_objid[ids], d.efc.force)
 
 
 def tendonlimitfrc(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Force of a tendon's limit."""
+    """Return the force of a tendon's limit."""
     return first_limit(m, d, ConstraintType.LIMIT_TENDON, m.sensor_objid[ids], d.efc.force)
 
 
 def _frame_acceleration(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Angular and linear acceleration (k, 6) of objects, global."""
+    """Compute the angular and linear acceleration (k, 6) of objects, global."""
     return objects.accelerations(m, d, m.sensor_objtype[ids], m.sensor_objid[ids])
 
 
 def framelinacc(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Linear acceleration of an object, global, including gravity."""
+    """Return the linear acceleration of an object, global, including gravity."""
     return _frame_acceleration(m, d, ids)[:, 3:]
 
 
 def frameangacc(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Angular acceleration of an object, global."""
+    """Return the angular acceleration of an object, global."""
     return _frame_acceleration(m, d, ids)[:, :3]

@@ -27,7 +27,10 @@ NO_REDUCTION, MINDIST, MAXFORCE, NETFORCE = range(4)  # the attribute `reduce`
 
 @per_structure
 def _matching_geoms(m) -> tuple[np.ndarray, np.ndarray]:
-    """For both objects of every sensor, which geoms belong to it: (nsensor, ngeom + 1), the last column for no geom."""
+    """Return masks of the geoms of both objects of every sensor: (nsensor, ngeom + 1).
+
+    The last column is for contacts without a geom.
+    """
     out = []
     for types, ids in ((m.sensor_objtype, m.sensor_objid), (m.sensor_reftype, m.sensor_refid)):
         table = np.zeros((m.nsensor, m.ngeom + 1), bool)
@@ -45,7 +48,7 @@ def _matching_geoms(m) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _subtree(m, root: int) -> np.ndarray:
-    """Bodies of the subtree of a body."""
+    """Return bodies of the subtree of a body."""
     in_subtree = np.arange(m.nbody) == root
     for b in range(root + 1, m.nbody):
         in_subtree[b] = in_subtree[m.body_parentid[b]]
@@ -53,7 +56,7 @@ def _subtree(m, root: int) -> np.ndarray:
 
 
 def contact(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Values of all contact sensors, flat (sum of their dimensions,), sensor by sensor and slot by slot."""
+    """Compute the values of all contact sensors, flat (sum of their dimensions,), sensor by sensor and slot by slot."""
     groups: dict[tuple, list[int]] = {}
     for i in ids:
         groups.setdefault((*m.sensor_intprm[i, :2].tolist(), int(m.sensor_dim[i])), []).append(i)
@@ -67,7 +70,10 @@ def contact(m: Model, d: Data, ids: np.ndarray) -> Array:
 
 
 def _contact_signs(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """+1 where a contact (n) is between a sensor's (k) objects in order, -1 in reverse order, else 0: (k, n)."""
+    """Return the sign of each contact (n) for each sensor (k): (k, n).
+
+    It is +1 between the sensor's objects in order, -1 in reverse order, else 0.
+    """
     geom = jnp.where(d.contact.geom >= 0, d.contact.geom, m.ngeom)
     is1, is2 = (jnp.asarray(table[ids])[:, geom] for table in _matching_geoms(m))
     has1 = (m.sensor_objtype[ids] != ObjType.UNKNOWN)[:, None]
@@ -89,7 +95,7 @@ def _contact_signs(m: Model, d: Data, ids: np.ndarray) -> Array:
 
 
 def _values(m: Model, d: Data, ids: np.ndarray, fields: list[ConDataField], slots: int, reduce: int) -> Array:
-    """Values (k, dim) of sensors with equal fields, number of slots and reduction."""
+    """Compute the values (k, dim) of sensors with equal fields, number of slots and reduction."""
     if not d.efc.layout.ncontact:
         return _values_without_contacts(d, ids, fields, slots, reduce)
     sign = _contact_signs(m, d, ids)
@@ -124,7 +130,7 @@ def _values(m: Model, d: Data, ids: np.ndarray, fields: list[ConDataField], slot
 
 
 def _net_values(d: Data, sign: Array, wrench: Array) -> dict[ConDataField, Array]:
-    """Fields of the sum of all matching contacts: a wrench in the global frame about the force-weighted centre."""
+    """Sum all matching contacts; the wrench is in the global frame about the force-weighted centre."""
     weight = jnp.abs(sign) * norm(wrench[:, :3])
     total = weight.sum(1, keepdims=True)
     point = (weight[..., None] * d.contact.pos).sum(1) / jnp.maximum(total, MINVAL)
@@ -145,7 +151,7 @@ def _net_values(d: Data, sign: Array, wrench: Array) -> dict[ConDataField, Array
 
 
 def _values_without_contacts(d: Data, ids: np.ndarray, fields: list[ConDataField], slots: int, reduce: int) -> Array:
-    """Values (k, dim) of sensors in a model without contacts."""
+    """Return the values (k, dim) of sensors in a model without contacts."""
     axis = {ConDataField.NORMAL: 0, ConDataField.TANGENT: 1} if reduce == NETFORCE else {}
     first = [np.eye(3)[axis[f]] if f in axis else np.zeros(FIELD_SIZES[f]) for f in fields]
     row = np.concatenate(first)

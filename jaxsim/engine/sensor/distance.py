@@ -17,7 +17,7 @@ NCOLUMNS = 10
 
 
 def _geoms(m: Model, objtype: int, index: int) -> np.ndarray:
-    """Static ids of the geoms of a body, or the geom itself."""
+    """Return the static ids of the geoms of a body, or the geom itself."""
     if objtype == ObjType.BODY:
         return m.body_geomadr[index] + np.arange(m.body_geomnum[index])
     return np.array([index])
@@ -25,7 +25,7 @@ def _geoms(m: Model, objtype: int, index: int) -> np.ndarray:
 
 @per_structure
 def _pairs(m) -> tuple[np.ndarray, ...]:
-    """For each sensor that measures distances, the pairs of geoms (p, 2) among which the nearest one is read."""
+    """Return the pairs of geoms (p, 2) of each distance sensor, which reads the nearest pair."""
     measures_distance = np.isin(m.sensor_type, tuple(COLUMNS))
     return tuple(
         np.stack(
@@ -43,7 +43,10 @@ def _pairs(m) -> tuple[np.ndarray, ...]:
 
 
 def distances(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Distance (at most the cutoff), normal and segment (zero beyond it), by the type of each sensor; flat."""
+    """Compute the distance (at most the cutoff), normal and segment (zero beyond it), by the type of each sensor.
+
+    Flat.
+    """
     pairs = [_pairs(m)[i] for i in ids]
     npair = np.array([len(p) for p in pairs])
     cutoff = take(m.sensor_cutoff, ids)

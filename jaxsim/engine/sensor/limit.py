@@ -11,7 +11,7 @@ from jaxsim.math.safe import Array
 
 
 def first_limit(m: Model, d: Data, constraint_type: ConstraintType, ids: np.ndarray, value: Array) -> Array:
-    """`value` (nslot,) in the row of the lower limit if it is active, else of the upper one if active, else zero."""
+    """Return `value` (nslot,) in the row of the lower limit if active, else of the upper one if active, else zero."""
     slots = np.full((len(ids), 2), -1)
     layout = d.efc.layout
     general = layout.general

@@ -18,42 +18,42 @@ from jaxsim.math.safe import Array, divide, xp_of
 
 
 def magnetometer(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """The magnetic field in the site's frame."""
+    """Return the magnetic field in the site's frame."""
     return matvec_t(take(d.site_xmat, m.sensor_objid[ids]).reshape(-1, 3, 3), m.opt.magnetic)
 
 
 def jointpos(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Position of a hinge or a slide."""
+    """Return the position of a hinge or a slide."""
     return take(d.qpos, m.jnt_qposadr[m.sensor_objid[ids]])
 
 
 def tendonpos(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Length of a tendon."""
+    """Return the length of a tendon."""
     return take(d.ten_length, m.sensor_objid[ids])
 
 
 def actuatorpos(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Length of an actuator."""
+    """Return the length of an actuator."""
     return take(d.actuator_length, m.sensor_objid[ids])
 
 
 def ballquat(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Unit quaternion of a ball joint."""
+    """Return the unit quaternion of a ball joint."""
     return quat_normalize(take(d.qpos, tables.joint_quat(m)[m.sensor_objid[ids]]))
 
 
 def jointlimitpos(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Distance to the limit, minus its margin, of a joint with an active limit; else zero."""
+    """Return the distance to the limit, minus its margin, of a joint with an active limit; else zero."""
     return first_limit(m, d, ConstraintType.LIMIT_JOINT, m.sensor_objid[ids], d.efc.pos - d.efc.margin)
 
 
 def tendonlimitpos(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Distance to the limit, minus its margin, of a tendon with an active limit; else zero."""
+    """Return the distance to the limit, minus its margin, of a tendon with an active limit; else zero."""
     return first_limit(m, d, ConstraintType.LIMIT_TENDON, m.sensor_objid[ids], d.efc.pos - d.efc.margin)
 
 
 def _in_reference(m: Model, d: Data, ids: np.ndarray, vector: Array) -> Array:
-    """Global vectors in the frames of the sensors' reference objects, for sensors that have one."""
+    """Transform global vectors to the frames of the sensors' reference objects, for sensors that have one."""
     has_ref = m.sensor_refid[ids] >= 0
     if not has_ref.any():
         return vector
@@ -63,7 +63,7 @@ def _in_reference(m: Model, d: Data, ids: np.ndarray, vector: Array) -> Array:
 
 
 def framepos(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Position of an object, in the reference object's frame if there is one."""
+    """Return the position of an object, in the reference object's frame if there is one."""
     xpos = objects.positions(m, d, m.sensor_objtype[ids], m.sensor_objid[ids])
     has_ref = m.sensor_refid[ids] >= 0
     if has_ref.any():
@@ -77,7 +77,7 @@ def framepos(m: Model, d: Data, ids: np.ndarray) -> Array:
 
 
 def framequat(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Orientation of an object, relative to the reference object if there is one."""
+    """Return the orientation of an object, relative to the reference object if there is one."""
     quat = objects.quaternions(m, d, m.sensor_objtype[ids], m.sensor_objid[ids])
     has_ref = m.sensor_refid[ids] >= 0
     if has_ref.any():
@@ -91,33 +91,33 @@ def framequat(m: Model, d: Data, ids: np.ndarray) -> Array:
 
 
 def _frame_axis(m: Model, d: Data, ids: np.ndarray, k: int) -> Array:
-    """Axis k of an object's frame, in the reference object's frame if there is one."""
+    """Return the axis k of an object's frame, in the reference object's frame if there is one."""
     axis = objects.rotations(m, d, m.sensor_objtype[ids], m.sensor_objid[ids])[:, :, k]
     return _in_reference(m, d, ids, axis)
 
 
 def framexaxis(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """The x axis of an object's frame."""
+    """Return the x axis of an object's frame."""
     return _frame_axis(m, d, ids, 0)
 
 
 def frameyaxis(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """The y axis of an object's frame."""
+    """Return the y axis of an object's frame."""
     return _frame_axis(m, d, ids, 1)
 
 
 def framezaxis(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """The z axis of an object's frame."""
+    """Return the z axis of an object's frame."""
     return _frame_axis(m, d, ids, 2)
 
 
 def subtreecom(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Centre of mass of a subtree."""
+    """Return the centre of mass of a subtree."""
     return take(d.subtree_com, m.sensor_objid[ids])
 
 
 def insidesite(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """One where an object's origin is inside a site's shape, else zero."""
+    """Return one where an object's origin is inside a site's shape, else zero."""
     xp = xp_of(d.site_xpos)
     objtypes, objs, sites = m.sensor_objtype[ids], m.sensor_objid[ids], m.sensor_refid[ids]
     point = objects.positions(m, d, objtypes, objs)
@@ -132,7 +132,7 @@ def insidesite(m: Model, d: Data, ids: np.ndarray) -> Array:
 
 
 def inside(types: np.ndarray, size: Array, p: Array) -> Array:
-    """Whether points (k, ..., 3) in the frames of shapes of static types (k,) and sizes (k, 3) are inside them."""
+    """Return whether points (k, ..., 3), in the frames of shapes of static types (k,) and sizes (k, 3), are inside."""
     xp = xp_of(p, size)
     types, size = (x.reshape(len(types), *(1,) * (p.ndim - 2), *x.shape[1:]) for x in (types, size))
     radial, z = p[..., 0] ** 2 + p[..., 1] ** 2, p[..., 2]
@@ -150,7 +150,7 @@ def inside(types: np.ndarray, size: Array, p: Array) -> Array:
 
 
 def camprojection(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Pixel coordinates of a site in a camera's image."""
+    """Return pixel coordinates of a site in a camera's image."""
     xp = xp_of(d.cam_xpos, m.cam_fovy)
     sites, cams = m.sensor_objid[ids], m.sensor_refid[ids]
     mat = take(d.cam_xmat, cams).reshape(-1, 3, 3)
@@ -170,15 +170,15 @@ def camprojection(m: Model, d: Data, ids: np.ndarray) -> Array:
 
 
 def e_potential(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Potential energy."""
+    """Return the potential energy."""
     return xp_of(d.qpos).broadcast_to(energy.potential(m, d), (len(ids),))
 
 
 def e_kinetic(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Kinetic energy."""
+    """Return the kinetic energy."""
     return xp_of(d.qpos).broadcast_to(energy.kinetic(m, d), (len(ids),))
 
 
 def clock(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Simulation time."""
+    """Return simulation time."""
     return xp_of(d.time).broadcast_to(d.time, (len(ids),))

@@ -27,11 +27,11 @@ NCOLUMNS = 14
 
 
 class RangefinderRays(NamedTuple):
-    """The rays of all rangefinders, those of sites first.
+    """The rays of all rangefinders, sites first.
 
     `sites` and `cams` are the sensors' objects; `exclude` (n,) the body that is invisible to each ray; `bounded` (n,)
-    whether MuJoCo casts the ray with the bound tests of mj_multiRay; `entries` the index of each sensor value in the
-    flat table of all fields of all rays.
+    the mask of rays that MuJoCo casts with the bound tests of mj_multiRay; `entries` the index of each sensor value in
+    the flat table of all fields of all rays.
     """
 
     sites: np.ndarray
@@ -43,12 +43,12 @@ class RangefinderRays(NamedTuple):
 
 @per_structure
 def _rays_cache(m) -> dict[tuple[int, ...], RangefinderRays]:
-    """The rays of sets of rangefinders that were requested, by their ids."""
+    """Return the cache of the rays of sets of rangefinders, by their ids."""
     return {}
 
 
 def rays_of(m: Model, ids: np.ndarray) -> RangefinderRays:
-    """The rays of rangefinders, as static structure."""
+    """Return the rays of rangefinders, as static structure."""
     cache = _rays_cache(m)
     key = tuple(ids.tolist())
     if key not in cache:
@@ -57,7 +57,7 @@ def rays_of(m: Model, ids: np.ndarray) -> RangefinderRays:
 
 
 def _make_rays(m: Model, ids: np.ndarray) -> RangefinderRays:
-    """The rays of rangefinders, computed from the model's structure."""
+    """Compute the rays of rangefinders from the model's structure."""
     at_site = m.sensor_objtype[ids] == ObjType.SITE
     sites, cams = m.sensor_objid[ids[at_site]], m.sensor_objid[ids[~at_site]]
     count = np.prod(m.cam_resolution[cams], axis=1, dtype=int)
@@ -75,7 +75,10 @@ def _make_rays(m: Model, ids: np.ndarray) -> RangefinderRays:
 
 
 def rangefinder(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Distance, direction, origin, point, normal and depth of rays, the fields of each sensor ray by ray; flat."""
+    """Return the distance, direction, origin, point, normal and depth of rays, flat.
+
+    The fields of each sensor come ray by ray.
+    """
     rays = rays_of(m, ids)
     mat = take(d.site_xmat, rays.sites).reshape(-1, 3, 3)
     origin, direction = take(d.site_xpos, rays.sites), mat[:, :, 2]

@@ -90,7 +90,7 @@ NEEDS_RNE_POST_CONSTRAINT = (
 )
 NEEDS_SUBTREE_VEL = (SensorType.SUBTREELINVEL, SensorType.SUBTREEANGMOM, SensorType.USER)
 WITHOUT_CUTOFF = (SensorType.CONTACT, SensorType.GEOMFROMTO)
-# types that are read with another type, by its function
+# types that the function of another type reads
 READ_WITH: dict[SensorType, SensorType] = dict.fromkeys(
     (SensorType.GEOMNORMAL, SensorType.GEOMFROMTO), SensorType.GEOMDIST
 )
@@ -98,13 +98,13 @@ READ_WITH: dict[SensorType, SensorType] = dict.fromkeys(
 
 @public
 def sensor_pos(m: Model, d: Data) -> Data:
-    """Data with the sensors of the position stage. Raises UnsupportedError for a type that is not supported."""
+    """Compute the sensors of the position stage. Raises UnsupportedError for a type that is not supported."""
     return _set_sensordata(m, d, Stage.POS, POSITION)
 
 
 @public
 def sensor_vel(m: Model, d: Data) -> Data:
-    """Data with the sensors of the velocity stage; sets subtree_linvel and subtree_angmom if a sensor reads them."""
+    """Compute the sensors of the velocity stage; set subtree_linvel and subtree_angmom if a sensor reads them."""
     if _has_type(m, Stage.VEL, NEEDS_SUBTREE_VEL):
         d = vel.subtree_vel(m, d)
     return _set_sensordata(m, d, Stage.VEL, VELOCITY)
@@ -112,14 +112,14 @@ def sensor_vel(m: Model, d: Data) -> Data:
 
 @public
 def sensor_acc(m: Model, d: Data) -> Data:
-    """Data with the sensors of the acceleration stage; sets cacc, cfrc_int and cfrc_ext if a sensor reads them."""
+    """Compute the sensors of the acceleration stage; set cacc, cfrc_int and cfrc_ext if a sensor reads them."""
     if _has_type(m, Stage.ACC, NEEDS_RNE_POST_CONSTRAINT):
         d = rne_post_constraint(m, d)
     return _set_sensordata(m, d, Stage.ACC, ACCELERATION)
 
 
 def _has_type(m: Model, stage: Stage, types: tuple[SensorType, ...]) -> bool:
-    """Whether a stage has sensors of these types and sensors are enabled."""
+    """Return whether a stage has sensors of these types and sensors are enabled."""
     if disabled(m, DisableBit.SENSOR):
         return False
     return bool((np.isin(m.sensor_type, types) & (m.sensor_needstage == stage)).any())
@@ -127,7 +127,7 @@ def _has_type(m: Model, stage: Stage, types: tuple[SensorType, ...]) -> bool:
 
 @per_structure
 def _sensors_by_type(m) -> dict[tuple[Stage, SensorType], np.ndarray]:
-    """Static ids of the sensors of each stage and type."""
+    """Return the static ids of the sensors of each stage and type."""
     groups: dict[tuple[Stage, SensorType], list[int]] = {}
     for i, key in enumerate(zip(m.sensor_needstage.tolist(), m.sensor_type.tolist(), strict=True)):
         sensor_type = SensorType(key[1])
@@ -136,7 +136,7 @@ def _sensors_by_type(m) -> dict[tuple[Stage, SensorType], np.ndarray]:
 
 
 def _set_sensordata(m: Model, d: Data, stage: Stage, table: dict) -> Data:
-    """Data with the sensors of a stage: delayed where they have a history, unchanged where their trees sleep."""
+    """Set the sensors of a stage: delayed where they have a history, unchanged where their trees sleep."""
     if disabled(m, DisableBit.SENSOR):
         return d
     index, values = _compute(m, d, stage, table)
@@ -152,7 +152,7 @@ def _set_sensordata(m: Model, d: Data, stage: Stage, table: dict) -> Data:
 
 
 def _set_user_sensors(m: Model, d: Data, stage: Stage, ids: np.ndarray) -> Data:
-    """Data with the values of user sensors, by the callback, or zero."""
+    """Set the values of user sensors by the callback, or to zero."""
     index = _sensordata_indices(m, ids)
     if m.callbacks.sensor is None:
         values = xp_of(d.sensordata).zeros(len(index), d.sensordata.dtype)
@@ -162,7 +162,7 @@ def _set_user_sensors(m: Model, d: Data, stage: Stage, ids: np.ndarray) -> Data:
 
 
 def undelayed(m: Model, d: Data) -> Array:
-    """sensordata (nsensordata,) with the current values of sensors that have a history, without delay or interval."""
+    """Return sensordata (nsensordata,) without delays and intervals of sensors that have a history."""
     data, recorded = d.sensordata, m.sensor_history[:, 0] > 0
     for stage, table in ((Stage.POS, POSITION), (Stage.VEL, VELOCITY), (Stage.ACC, ACCELERATION)):
         of_stage = recorded & (m.sensor_needstage == stage)
@@ -179,7 +179,7 @@ def undelayed(m: Model, d: Data) -> Array:
 def _compute(
     m: Model, d: Data, stage: Stage, table: dict, subset: np.ndarray | None = None
 ) -> tuple[np.ndarray, Array]:
-    """Static indices in sensordata of the sensors of a stage (in `subset`, if given), and their values."""
+    """Return the static indices in sensordata of the sensors of a stage (in `subset`, if given), and their values."""
     xp = xp_of(d.sensordata)
     index, values = [], []
     for (needstage, sensor_type), ids in _sensors_by_type(m).items():
@@ -189,7 +189,7 @@ def _compute(
         if not len(ids):
             continue
         if sensor_type not in table:
-            raise UnsupportedError(f"sensors of type {sensor_type.name.lower()}")
+            raise UnsupportedError(f"sensors of type {sensor_type.name.lower()} are not supported")
         indices = _sensordata_indices(m, ids)
         value = table[sensor_type](m, d, ids)
         index.append(indices)
@@ -201,24 +201,24 @@ def _compute(
 
 
 def _sensordata_indices(m: Model, ids: np.ndarray) -> np.ndarray:
-    """Indices in sensordata of the values of sensors."""
+    """Return the indices in sensordata of the values of sensors."""
     adr, dim = m.sensor_adr[ids].tolist(), m.sensor_dim[ids].tolist()
     return np.concatenate([np.arange(a, a + n) for a, n in zip(adr, dim, strict=True)])
 
 
 @per_structure
 def _sensor_of_entry(m) -> np.ndarray:
-    """The sensor of each entry of sensordata."""
+    """Return the sensor of each entry of sensordata."""
     return np.repeat(np.arange(m.nsensor), m.sensor_dim)[np.argsort(_sensor_entries(m))]
 
 
 def _sensor_entries(m) -> np.ndarray:
-    """Indices in sensordata of all sensors, sensor by sensor."""
+    """Return the indices in sensordata of all sensors, sensor by sensor."""
     return np.concatenate([np.arange(a, a + n) for a, n in zip(m.sensor_adr, m.sensor_dim, strict=True)])
 
 
 def _cut_off(m: Model, index: np.ndarray, value: Array) -> Array:
-    """Values clipped to a positive cutoff: real numbers on both sides, positive ones on the upper side."""
+    """Clip values to a positive cutoff: real numbers on both sides, positive ones on the upper side."""
     xp = xp_of(value)
     sensor = _sensor_of_entry(m)[index]
     datatype = m.sensor_datatype[sensor]

@@ -19,12 +19,12 @@ MAX_DEPTH = 0.05  # scale of the depth in the pressure
 
 @per_structure
 def _touchable_cache(m) -> dict[int, np.ndarray]:
-    """The touchable geoms of bodies, by body id."""
+    """Return the cache of the touchable geoms of bodies, by body id."""
     return {}
 
 
 def touchable(m: Model, weld: int) -> np.ndarray:
-    """Static ids of the geoms that can touch geoms welded to a body and have a signed distance."""
+    """Return the static ids of the geoms that can touch geoms welded to a body and have a signed distance."""
     cache = _touchable_cache(m)
     if weld not in cache:
         geom = candidates(m).geom
@@ -36,12 +36,12 @@ def touchable(m: Model, weld: int) -> np.ndarray:
 
 
 def tactile(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Values of tactile sensors, flat: pressure at each vertex, and speeds along two tangents if it has a frame."""
+    """Compute the tactile sensors, flat: pressure at each vertex, and speeds along two tangents if it has a frame."""
     return jnp.concatenate([_readings(m, d, int(i)).reshape(-1) for i in ids])
 
 
 def _readings(m: Model, d: Data, sensor: int) -> Array:
-    """Values (channels, vertices) of one sensor."""
+    """Compute the values (channels, vertices) of one sensor."""
     mesh, geom = int(m.sensor_objid[sensor]), int(m.sensor_refid[sensor])
     weld, count = int(m.body_weldid[m.geom_bodyid[geom]]), int(m.mesh_vertnum[mesh])
     nchannel = int(m.sensor_dim[sensor]) // count
@@ -69,7 +69,7 @@ def _readings(m: Model, d: Data, sensor: int) -> Array:
 
 
 def _distances(m: Model, d: Data, geoms: np.ndarray, point: Array) -> Array:
-    """Signed distances (n, k) of global points (n, 3) from geoms (k,)."""
+    """Compute the signed distances (n, k) of global points (n, 3) from geoms (k,)."""
     parts, order = [], []
     for geom_type in np.unique(m.geom_type[geoms]):
         index = np.flatnonzero(m.geom_type[geoms] == geom_type)
@@ -81,13 +81,15 @@ def _distances(m: Model, d: Data, geoms: np.ndarray, point: Array) -> Array:
         elif geom_type == GeomType.MESH:
             parts.append(octree_distance(m, m.geom_dataid[ids], local))
         else:
-            raise UnsupportedError(f"tactile sensors that touch geoms of type {GeomType(geom_type).name.lower()}")
+            raise UnsupportedError(
+                f"tactile sensors that touch geoms of type {GeomType(geom_type).name.lower()} are not supported"
+            )
         order.append(index)
     return take(jnp.concatenate(parts, axis=1).T, np.argsort(np.concatenate(order))).T
 
 
 def _touching(m: Model, d: Data, weld: int, geoms: np.ndarray) -> Array:
-    """Whether each geom (k,) is in contact with a geom welded to a body."""
+    """Return whether each geom (k,) is in contact with a geom welded to a body."""
     real = jnp.arange(d.contact.geom.shape[0]) < d.ncon
     body = jnp.asarray(m.body_weldid[m.geom_bodyid])[jnp.maximum(d.contact.geom, 0)]
     is_welded = (body == weld) & real[:, None] & (d.contact.geom >= 0)
@@ -96,6 +98,6 @@ def _touching(m: Model, d: Data, weld: int, geoms: np.ndarray) -> Array:
 
 
 def _velocity(m: Model, d: Data, body: int | np.ndarray, point: Array) -> Array:
-    """Linear velocities of global points fixed to bodies."""
+    """Compute the linear velocities of global points fixed to bodies."""
     velocity = d.cvel[body]
     return velocity[..., 3:] + cross(velocity[..., :3], point - d.subtree_com[m.body_rootid[body]])

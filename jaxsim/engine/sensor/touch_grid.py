@@ -26,36 +26,36 @@ class TouchGridConfig(NamedTuple):
 
 
 def _numbers(text: str) -> list[float]:
-    """The numbers in a text."""
+    """Parse the numbers in a text."""
     return [float(word) for word in text.split()]
 
 
 def touch_grid_config(m: Model, instance: int) -> TouchGridConfig:
-    """The configuration of a plugin instance. Raises ValueError for settings out of range."""
+    """Read the configuration of a plugin instance. Raises ValueError for settings out of range."""
     given = config(m, instance)
     nchannel = int(float(given["nchannel"] or 0)) or 1
     size = [int(x) for x in _numbers(given["size"])]
     fov, gamma = _numbers(given["fov"]), float(given["gamma"] or 0)
     if not 1 <= nchannel <= 6:
-        raise ValueError(f"{NAME}: 'nchannel' lies between 1 and 6")
+        raise ValueError(f"{NAME}: 'nchannel' must be between 1 and 6")
     if len(size) != 2 or min(size) <= 0:
-        raise ValueError(f"{NAME}: 'size' is two positive integers")
+        raise ValueError(f"{NAME}: 'size' must be two positive integers")
     if len(fov) != 2 or not (0 < fov[0] <= 180 and 0 < fov[1] <= 90):
-        raise ValueError(f"{NAME}: 'fov' is two angles, up to 180 and 90 degrees")
+        raise ValueError(f"{NAME}: 'fov' must be two angles, up to 180 and 90 degrees")
     if not 0 <= gamma <= 1:
-        raise ValueError(f"{NAME}: 'gamma' lies between 0 and 1")
+        raise ValueError(f"{NAME}: 'gamma' must be between 0 and 1")
     across, up = (_edges(n, angle, gamma) for n, angle in zip(size, fov, strict=True))
     return TouchGridConfig(nchannel, (size[0], size[1]), (across, up))
 
 
 def _edges(n: int, angle: float, gamma: float) -> np.ndarray:
-    """Edges of n bins from -angle to angle (degrees), concentrated at the middle by gamma; in radians."""
+    """Return the edges of n bins from -angle to angle (degrees), concentrated at the middle by gamma; in radians."""
     linear = -1 + 2 / n * np.arange(n + 1)
     return np.deg2rad(angle) * (gamma * linear**5 + (1 - gamma) * linear)
 
 
 def touch_grid(m: Model, d: Data, sensor: int) -> Array:
-    """Sums of contact forces (nchannel * rows * columns) on the site's body, in the site's frame.
+    """Sum contact forces (nchannel * rows * columns) on the site's body, in the site's frame.
 
     Channels are the normal force, two tangential forces and three torques; the normal force is the component along the
     site's z axis. A contact counts in the bin of its direction from the site.
@@ -83,12 +83,12 @@ def touch_grid(m: Model, d: Data, sensor: int) -> Array:
 
 
 def _in_bins(x: Array, edges: np.ndarray) -> Array:
-    """Whether numbers (k,) are in each bin (k, n): above its lower edge and up to its upper edge."""
+    """Return whether numbers (k,) are in each bin (k, n): above its lower edge and up to its upper edge."""
     return (x[:, None] > edges[:-1].astype(x.dtype)) & (x[:, None] <= edges[1:].astype(x.dtype))
 
 
 def plugin(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Values of plugin sensors, flat; among sensors that share an instance only the first is not zero."""
+    """Compute the plugin sensors, flat; among sensors that share an instance only the first is nonzero."""
     values = []
     for i in ids:
         shared = np.flatnonzero(m.sensor_plugin == m.sensor_plugin[i])[0] != i

@@ -16,7 +16,10 @@ from jaxsim.math.tree import subtree_sum
 
 
 def subtree_vel(m: Model, d: Data) -> Data:
-    """Data with subtree_linvel and subtree_angmom: velocity of, angular momentum about, subtrees' centres of mass."""
+    """Set subtree_linvel and subtree_angmom.
+
+    They are the velocities of subtrees' centres of mass, and the angular momenta about them.
+    """
     tree = tables.tree(m)
     body = np.arange(m.nbody)
     v = objects.velocities(m, d, np.full(m.nbody, ObjType.BODY), body)
@@ -34,52 +37,55 @@ def subtree_vel(m: Model, d: Data) -> Data:
 
 
 def _site_velocity(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Angular and linear velocity (k, 6) of sites in their frames."""
+    """Return the angular and linear velocity (k, 6) of sites in their frames."""
     return objects.velocities(m, d, np.full(len(ids), ObjType.SITE), m.sensor_objid[ids], local=True)
 
 
 def velocimeter(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Linear velocity of a site in its frame."""
+    """Return the linear velocity of a site in its frame."""
     return _site_velocity(m, d, ids)[:, 3:]
 
 
 def gyro(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Angular velocity of a site in its frame."""
+    """Return the angular velocity of a site in its frame."""
     return _site_velocity(m, d, ids)[:, :3]
 
 
 def jointvel(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Velocity of a hinge or a slide."""
+    """Return the velocity of a hinge or a slide."""
     return take(d.qvel, m.jnt_dofadr[m.sensor_objid[ids]])
 
 
 def tendonvel(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Velocity of a tendon."""
+    """Return the velocity of a tendon."""
     return take(d.ten_velocity, m.sensor_objid[ids])
 
 
 def actuatorvel(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Velocity of an actuator."""
+    """Return the velocity of an actuator."""
     return take(d.actuator_velocity, m.sensor_objid[ids])
 
 
 def ballangvel(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Angular velocity of a ball joint."""
+    """Return the angular velocity of a ball joint."""
     return take(d.qvel, m.jnt_dofadr[m.sensor_objid[ids]][:, None] + np.arange(3))
 
 
 def jointlimitvel(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Velocity of a joint with an active limit, along the limit; else zero."""
+    """Return the velocity of a joint with an active limit, along the limit; else zero."""
     return first_limit(m, d, ConstraintType.LIMIT_JOINT, m.sensor_objid[ids], d.efc.vel)
 
 
 def tendonlimitvel(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Velocity of a tendon with an active limit, along the limit; else zero."""
+    """Return the velocity of a tendon with an active limit, along the limit; else zero."""
     return first_limit(m, d, ConstraintType.LIMIT_TENDON, m.sensor_objid[ids], d.efc.vel)
 
 
 def _frame_velocity(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Angular and linear velocity (k, 6) of objects, relative to the reference objects and in their frames if any."""
+    """Return the angular and linear velocity (k, 6) of objects.
+
+    It is relative to the reference objects, and in their frames, if there are any.
+    """
     objtypes, objs = m.sensor_objtype[ids], m.sensor_objid[ids]
     v = objects.velocities(m, d, objtypes, objs)
     has_ref = m.sensor_refid[ids] >= 0
@@ -96,20 +102,20 @@ def _frame_velocity(m: Model, d: Data, ids: np.ndarray) -> Array:
 
 
 def framelinvel(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Linear velocity of an object, relative to the reference object and in its frame if there is one."""
+    """Return the linear velocity of an object, relative to the reference object and in its frame if there is one."""
     return _frame_velocity(m, d, ids)[:, 3:]
 
 
 def frameangvel(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Angular velocity of an object, relative to the reference object and in its frame if there is one."""
+    """Return the angular velocity of an object, relative to the reference object and in its frame if there is one."""
     return _frame_velocity(m, d, ids)[:, :3]
 
 
 def subtreelinvel(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Velocity of a subtree's centre of mass."""
+    """Return the velocity of a subtree's centre of mass."""
     return take(d.subtree_linvel, m.sensor_objid[ids])
 
 
 def subtreeangmom(m: Model, d: Data, ids: np.ndarray) -> Array:
-    """Angular momentum of a subtree about its centre of mass."""
+    """Return the angular momentum of a subtree about its centre of mass."""
     return take(d.subtree_angmom, m.sensor_objid[ids])

@@ -1,4 +1,4 @@
-"""The order in which the dofs of a large problem are eliminated, from its static rows."""
+"""Elimination order of the dofs of a large problem, from its static rows."""
 
 from typing import TYPE_CHECKING
 
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 
 
 def elimination_order(columns: np.ndarray, parent: np.ndarray) -> tuple[np.ndarray, float]:
-    """Dofs (nv,), tree after tree, and about how many products elimination takes, from the last one to the first.
+    """Choose an elimination order of the dofs (nv,), tree after tree, last first, and estimate its products.
 
     Args:
         columns: dofs (n, k) of the rows that couple trees, -1 for none.
         parent: (nv,) the dof before each one on its path, -1 for none.
 
-    The cheaper of the given order and that of Cuthill and McKee (1969), Reducing the bandwidth of sparse symmetric
-    matrices. Both count rows of the matrix from their first number that is not zero.
+    Returns the cheaper of the given order and that of Cuthill and McKee (1969), Reducing the bandwidth of sparse
+    symmetric matrices. Both count rows of the matrix from their first nonzero entry.
     """
     from scipy.sparse.csgraph import reverse_cuthill_mckee  # here: a third of the time to import jaxsim
 
@@ -32,7 +32,7 @@ def elimination_order(columns: np.ndarray, parent: np.ndarray) -> tuple[np.ndarr
 
 
 def _trees(parent: np.ndarray) -> np.ndarray:
-    """The number of each dof's tree (nv,)."""
+    """Return the number of each dof's tree (nv,)."""
     tree = np.zeros(len(parent), int)
     count = 0
     for v, above in enumerate(parent):
@@ -42,7 +42,7 @@ def _trees(parent: np.ndarray) -> np.ndarray:
 
 
 def _coupled(tree: np.ndarray, columns: np.ndarray) -> "csr_matrix":
-    """Which trees rows couple; each is coupled to itself."""
+    """Return the pairs of trees that rows couple; each tree is coupled to itself."""
     from scipy.sparse import csr_matrix
 
     count, width = tree.max(initial=-1) + 1, columns.shape[1]
@@ -55,7 +55,7 @@ def _coupled(tree: np.ndarray, columns: np.ndarray) -> "csr_matrix":
 
 
 def _products(graph: "csr_matrix", size: np.ndarray, order: np.ndarray) -> float:
-    """About how many products it takes to eliminate trees of `size` dofs in an `order`, from the last to the first."""
+    """Estimate the products of eliminating trees of `size` dofs in an `order`, from the last to the first."""
     place = np.empty(len(order), int)
     place[order] = np.arange(len(order))
     start = np.concatenate([[0], np.cumsum(size[order])])

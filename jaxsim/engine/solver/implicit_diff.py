@@ -1,11 +1,11 @@
-"""The derivative of the solver: implicit differentiation at the minimum.
+"""Derivative of the solver: implicit differentiation at the minimum.
 
 At the solution g(a, p) = M a - f - J' force(J a - aref; p) = 0, so da = -H^-1 (dg/dp) dp with H = M + J' s'' J. One
 `custom_jvp` whose rule is a jvp of g at fixed a and one symmetric solve gives forward mode, reverse mode (the solve is
 its own transpose) and second derivatives (the rule is made of differentiable parts), for every solver, in constant
 memory. Blondel et al., "Efficient and Modular Implicit Differentiation", NeurIPS 2022.
 
-There the force of the constraints is what momentum leaves for them, M a - f, and is differentiated as such.
+At the solution the constraint force equals M a - f, and is differentiated in that form.
 """
 
 from functools import partial
@@ -20,7 +20,7 @@ from jaxsim.engine.solver.problem import ConstraintProblem, curvature, force, gr
 from jaxsim.math.arrays import dot
 from jaxsim.math.safe import Array
 
-SOLUTION = "qacc"  # the name under which a checkpoint policy may keep the answer, so that nothing is solved again
+SOLUTION = "qacc"  # a checkpoint policy may save this name, which avoids a second solve
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
@@ -31,7 +31,7 @@ def solve(
     settings: primal.Tolerances,
     guesses: primal.Guesses,
 ) -> primal.Solution:
-    """The solution, differentiable in the problem alone but for `qfrc`, with the number of iterations as a float."""
+    """Solve the problem; differentiable in the problem except `qfrc`, with the number of iterations as a float."""
     found = kernel.solve(layout, limits, p, settings, guesses)
     return found._replace(niter=found.niter.astype(found.acc.dtype))
 
@@ -45,10 +45,10 @@ def _solve_jvp(layout: Layout, limits: primal.IterationLimits, primals: tuple, t
     r = residual(layout, p, acc)
     q, slots = jax.lax.stop_gradient((p, primal.by_slots(layout, r)))
     fixed = primal.hessian(layout, q, primal.contacts_in_use(layout, q), slots)
-    h = hessian(layout, p, curvature(layout, p, r))  # for derivatives of derivatives; one alone does not compute it
+    h = hessian(layout, p, curvature(layout, p, r))  # used by second derivatives only
     solve_fixed = partial(primal.solve_hessian, layout, fixed)
     dacc = jax.lax.custom_linear_solve(partial(dot, h), -dg, lambda _, b: solve_fixed(b), symmetric=True)
-    # from `acc` alone, so that a checkpoint which keeps it need not solve again
+    # from `acc` alone, so that a checkpoint that saves it avoids a second solve
     r, dr = jax.jvp(partial(residual, layout), (p, acc), (tangents[0], dacc))
     free, dfree = jax.jvp(partial(residual, layout), (p, guesses.free), (tangents[0], tangents[2].free))
     qfrc = p.J.transpose_times(force(layout, p, r))
@@ -61,7 +61,7 @@ def _solve_jvp(layout: Layout, limits: primal.IterationLimits, primals: tuple, t
 
 @jax.custom_jvp
 def balanced(qfrc: Array, p: ConstraintProblem, acc: Array) -> Array:
-    """The force of constraints `qfrc` (nv,) at the solution `acc`, with the derivatives of M acc - qfrc_smooth."""
+    """Return the constraint force `qfrc` (nv,) at the solution `acc`, with the derivatives of M acc - qfrc_smooth."""
     return qfrc
 
 

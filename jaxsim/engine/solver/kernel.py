@@ -1,8 +1,8 @@
-"""The solver as one call, in which each world stops when it has converged: a kernel on a GPU, machine code on a CPU.
+"""The solver as one native call in which each world stops when it converges: a GPU kernel, or a CPU program.
 
-`primal.cu` has the kernel, a warp a world, and `primal.c` the form for one thread. `primal.solve` defines what is
-right, and is what other platforms compute, and machines without a compiler. The solver is a primitive of JAX, so that
-only the form for the platform of the program is traced.
+`primal.cu` has the kernel, one warp per world, and `primal.c` the version for one thread. `primal.solve` is the
+reference implementation, used on other platforms and on machines without a compiler. The solver is a JAX primitive, so
+that only the implementation for the program's platform is traced.
 """
 
 import functools
@@ -28,12 +28,12 @@ from jaxsim.native.jaxpr import GPU
 from jaxsim.native.source_text import definitions, text
 
 HERE = Path(__file__).parent
-MOST_DOFS = 1024  # a lane a dof, and threads of a block
+MOST_DOFS = 1024  # one lane per dof; the most threads of a block
 SHARED = ("M", "smooth", "aref", "D", "lo", "hi", "general", "contact", "friction", "mu", "settings", "free", "warm")
 
 
 class Plan(NamedTuple):
-    """Static data of a solve: `names` are those of the operands, in the kernel's order."""
+    """Static data of a solve: `names` of the operands, in the kernel's order."""
 
     layout: Layout
     limits: primal.IterationLimits
@@ -47,11 +47,14 @@ def solve(
     settings: primal.Tolerances,
     guesses: primal.Guesses,
 ) -> primal.Solution:
-    """The solution as `primal.solve` finds it, by a program of ours where there is one. Not differentiable."""
-    # a program has no remedy for a Hessian that rounding made indefinite (`primal.solve_hessian`)
+    """Solve by a native program where there is one, else by `primal.solve`. Not differentiable."""
+    # native programs cannot treat a Hessian that rounding made indefinite (`primal.solve_hessian`)
     in_c = limits.solver.in_c is not None and layout.nv <= MOST_DOFS and not layout.strains
     if not in_c and limits.backend == Backend.NATIVE:
-        raise UnsupportedError(f"opt.backend 'native' with this solver, rows of strains, or over {MOST_DOFS} dofs")
+        raise UnsupportedError(
+            f"opt.backend 'native' with this solver, rows of strains, or over {MOST_DOFS} dofs is not supported: "
+            "use 'auto' or 'xla'"
+        )
     if not in_c or limits.backend == Backend.XLA:
         return primal.solve(layout, limits, p, settings, guesses)
     numbers = jnp.stack(settings).astype(p.M.matrix.dtype)
@@ -67,7 +70,7 @@ def solve(
 
 
 def _plain(plan: Plan, *operands: Array) -> primal.Solution:
-    """`primal.solve` of the operands of the primitive."""
+    """Call `primal.solve` with the operands of the primitive."""
     x = dict(zip(plan.names, operands, strict=True))
     layout, dtype = plan.layout, x["M"].dtype
     empty = lambda *shape: jnp.zeros(shape, dtype)  # noqa: E731
@@ -92,7 +95,7 @@ def _plain(plan: Plan, *operands: Array) -> primal.Solution:
 
 
 def _results(plan: Plan, operands: Sequence[jax.ShapeDtypeStruct]) -> list[jax.ShapeDtypeStruct]:
-    """Like a `primal.Solution`, of the operands in the order of the plan."""
+    """Return shapes like a `primal.Solution`, for the operands in the order of the plan."""
     layout, dtype = plan.layout, operands[0].dtype
     sizes = ((layout.nv,), (), (layout.nslot,), (layout.nslot,), (layout.nv,))
     return [jax.ShapeDtypeStruct(s, jnp.int32 if k == 1 else dtype) for k, s in enumerate(sizes)]
@@ -116,13 +119,13 @@ def _on_cpu(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[A
 
 
 def native_source(layout: Layout, dtype: Any) -> str:
-    """Source of the handler for all dense layouts with as many rows of a contact."""
+    """Return the source of the handler for all dense layouts with the same number of rows per contact."""
     relative = {"LS_NEWTON": primal.LS_NEWTON, "LS_CG": primal.LS_CG}
     return worlds_source(layout, dtype, relative, "dense_worlds.c")
 
 
 def worlds_source(layout: Layout, dtype: Any, constants: dict[str, Any], worlds: str) -> str:
-    """Source of a handler: `primal.c` with its constants, and the file that knows the operands."""
+    """Return the source of a handler: `primal.c` with its constants, and the file that reads the operands."""
     before = native.PREAMBLE + native.WORKERS + kernels.scalars_source(dtype) + definitions(_rows(layout) | constants)
     return before + "".join(text(HERE, name) for name in ("rows.cu", "primal.c", worlds))
 
@@ -140,7 +143,7 @@ def _on_cuda(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[
 
 
 def on_host(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[Array]) -> list[Array]:
-    """What the kernel of a GPU finds, by the C compiler of the host: for tests."""
+    """Run the GPU kernel compiled for the host by its C compiler; for tests."""
     dtype = operands[0].dtype
     source = solver_source(plan, worlds, dtype, count, kernels.HOST, False)
     out = [*_of_worlds(plan, operands, count), jax.ShapeDtypeStruct((count, 0), dtype)]
@@ -148,12 +151,12 @@ def on_host(plan: Plan, worlds: Sequence[bool], count: int, operands: Sequence[A
 
 
 def _of_worlds(plan: Plan, operands: Sequence[Array], count: int) -> list[jax.ShapeDtypeStruct]:
-    """Like the results of `count` worlds."""
+    """Return the shapes of the results of `count` worlds."""
     return [jax.ShapeDtypeStruct((count, *x.shape), x.dtype) for x in _results(plan, operands)]
 
 
 def _rows(layout: Layout) -> dict[str, int]:
-    """Constant part of the rows of contacts."""
+    """Return the constant part of the rows of contacts."""
     dim, facets = (layout.condim, layout.nfacet) if layout.ncontact else (1, 1)
     return {"DIM": dim, "NF": facets, "ELLIPTIC": int(elliptic(layout))}
 
@@ -172,7 +175,10 @@ def _constants(layout: Layout, limits: primal.IterationLimits) -> dict[str, Any]
 
 
 def memory_of_world(layout: Layout, dtype: Any) -> int:
-    """Numbers that the lanes of a world share, at most: AT_END of `primal.cu` for a warp or more of lanes."""
+    """Return the largest size of the memory shared by the lanes of a world.
+
+    It is AT_END of `primal.cu` for a warp or more of lanes, in numbers.
+    """
     up = lambda n: -(-n // 4) * 4  # noqa: E731
     dim, nv = (layout.condim, layout.nv) if layout.ncontact else (1, layout.nv)
     pad = {3: 4, 5: 6}.get(dim, dim)
@@ -184,9 +190,9 @@ def memory_of_world(layout: Layout, dtype: Any) -> int:
 def solver_source(
     plan: Plan, worlds: Sequence[bool], dtype: Any, count: int, shape: kernels.Lanes, spilled: bool
 ) -> str:
-    """Source of `solve_worlds(operands..., results..., spill)` for `count` worlds.
+    """Return the source of `solve_worlds(operands..., results..., spill)` for `count` worlds.
 
-    Where the memory of a world is `spilled` it is a row of `spill`.
+    With `spilled`, the memory of a world is a row of `spill`.
     """
     layout = plan.layout
     table = np.full(max(1, layout.nv), -1)
@@ -220,7 +226,7 @@ FUNCTION void visit(int lane, int world, T* memory, {", ".join(parameters)}) {{
 
 
 def _sizes(layout: Layout) -> dict[str, int]:
-    """Numbers of a world in each operand."""
+    """Return the number of entries of a world in each operand."""
     nv, contact = layout.nv, layout.ncontact
     of = (nv * nv, nv, *(layout.nslot,) * 4, layout.ngeneral * nv, contact * layout.condim * nv, contact * 5, contact)
     return dict(zip(SHARED, (*of, len(primal.Tolerances._fields), nv, nv), strict=True))

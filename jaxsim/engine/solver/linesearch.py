@@ -1,4 +1,4 @@
-"""Exact search along a direction: a root of the derivative of a convex, piecewise smooth function of one number."""
+"""Exact line search: a root of the derivative of a convex, piecewise smooth function of one number."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,8 +11,7 @@ from jaxsim.xla.loops import while_packed
 
 
 class SearchLine(NamedTuple):
-    """The problem along a + alpha p: residual r, rows z = J p, and derivative and curvature of the quadratic part
-    at 0.
+    """The problem along a + alpha p: residual r, rows z = J p, first and second derivative of the quadratic part at 0.
 
     Rows are an array or a PyTree of arrays.
     """
@@ -28,13 +27,13 @@ class SearchState(NamedTuple):
     derivative: Array
     noise: Array  # a bound on the rounding error of the derivative
     lo: Array  # the derivative is negative here
-    hi: Array  # and positive here (infinity until found)
+    hi: Array  # the derivative is positive here (infinity until found)
     step: Array  # Newton's next point
     count: Array
 
 
 def ahead(r: Any, z: Any, alpha: Array) -> Any:
-    """r + alpha z of rows."""
+    """Return r + alpha z for rows."""
     return jax.tree.map(lambda r, z: r + alpha * z, r, z)
 
 
@@ -46,11 +45,11 @@ def line_search(
     idle: Array,
     loop: Callable[..., SearchState] = while_packed,
 ) -> Array:
-    """alpha with |derivative| below `tolerance`, by Newton's method kept inside a bracket.
+    """Find alpha with |derivative| below `tolerance`, by Newton's method safeguarded by a bracket.
 
-    `along(r, z)` gives, for rows with residual r: the product of their force with z, the sum of the sizes of its terms,
-    and the second derivative of their cost along z. A world that is `idle` takes its first guess: in a batch, worlds
-    that have converged must not keep the others in the loop. `loop(cond, body, state)` repeats its body.
+    `along(r, z)` gives, for rows with residual r: the product of their force with z, the sum of the absolute terms, and
+    the second derivative of their cost along z. A world that is `idle` takes its first guess, so that converged worlds
+    of a batch do not prolong the loop. `loop(cond, body, state)` repeats its body.
     """
 
     def visit(alpha: Array, s: SearchState) -> SearchState:

@@ -1,17 +1,17 @@
 """The noslip solver: sweeps over dry friction and contact friction without regularisation, after the main solver.
 
-Normal forces, limits and equalities stay as the main solver left them. Each sweep visits, in MuJoCo's order, the rows
-of dry friction and then the friction of every contact, and minimises 1/2 f'A f + f'b (A = J M^-1 J', without R) over
-the force of that row or contact alone, inside its bounds. A pair of opposing edges of a pyramid is one scalar row: half
-the difference of its two forces, bounded by half their sum. The sweeps go on until the cost improves by less than
-the tolerance, island by island, and no more than the given number.
+Normal forces, limits and equalities keep the values of the main solver. Each sweep updates, in MuJoCo's order, the rows
+of dry friction and then the friction of every contact. An update minimises 1/2 f'A f + f'b (A = J M^-1 J', without R)
+over the force of that row or contact alone, within its bounds. A pair of opposing edges of a pyramid is one scalar row:
+half the difference of its two forces, bounded by half their sum. Sweeps end, island by island, when the cost improves
+by less than the tolerance or their number is reached.
 
 With M = L L' a row is kept as x = L^-1 J', the acceleration a as y = L'a: then J a = x'y, and a force moves y along x.
 
-Two functions make the same sweeps. On a CPU `used_sweeps.py` visits the rows in use alone. Elsewhere, and for
+Two functions implement the sweeps. On a CPU `used_sweeps.py` updates only the rows in use. Elsewhere, and for
 derivatives, sweeps are scans of fixed length, so that both modes of differentiation pass through them: the derivative
-is that of the sweeps which were made. The multiplier of the friction cone takes its derivative from the
-implicit function theorem.
+is that of the sweeps executed. The multiplier of the friction cone takes its derivative from the implicit function
+theorem.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ from jaxsim.native.world_program import WorldProgram, run_program, scalar_source
 
 
 class ScalarRows(NamedTuple):
-    """Scalar rows (n,): L^-1 J' (n, nv), reference, diagonal of A, and which are there."""
+    """Scalar rows (n,): L^-1 J' (n, nv), reference, diagonal of A, and mask of active rows."""
 
     x: Array
     aref: Array
@@ -64,13 +64,13 @@ def solve(
     label: Array,
     settings: tuple[int, Array, Array],
 ) -> tuple[Array, Array, Array]:
-    """qacc (nv,), forces (nslot,) and the greatest number of sweeps of any island.
+    """Run the noslip solver; return qacc (nv,), forces (nslot,) and the greatest number of sweeps of any island.
 
     Args:
         smooth: acceleration without constraints (nv,).
         forces: of the main solver (nslot,).
         regular: R of the rows (nslot,).
-        label: a number below nv + 1 for the island of each slot (nslot,); slots of no row have the largest.
+        label: island of each slot (nslot,), below nv + 1; slots without a row have the largest label.
         settings: number of sweeps (static), tolerance, and 1 / (meaninertia * nv).
     """
     iterations, tolerance, scale = settings
@@ -101,7 +101,7 @@ def solve(
 
 
 def sweep(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, Array]:
-    """Forces (nslot,) and the greatest number of sweeps of any island, by the program for the platform."""
+    """Run the sweeps by the program for the platform; return forces (nslot,) and the greatest number of sweeps."""
     given = {n: x for n, x in s._asdict().items() if x is not None}
     absent = dict.fromkeys(set(s._fields) - set(given))
 
@@ -116,7 +116,7 @@ def sweep(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, Arra
 
 
 def sweep_all(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, Array]:
-    """Forces (nslot,) and the greatest number of sweeps of any island, by scans over all rows."""
+    """Run the sweeps by scans over all rows; return forces (nslot,) and the greatest number of sweeps of any island."""
     label = s.label
     scalars, scalar_label = _scalar_rows(layout, s)
     cones = _cones(layout, s) if elliptic(layout) else None
@@ -145,7 +145,7 @@ def sweep_all(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, 
 
 
 def _through_factor(factor: Array, jac: Array) -> Array:
-    """L^-1 J' of rows (..., nv), as rows."""
+    """Compute L^-1 J' of rows (..., nv), as rows."""
     return solve_triangular(factor, lax.collapse(jac, 0, jac.ndim - 1).T).T.reshape(jac.shape)
 
 
@@ -170,7 +170,7 @@ def _scalar_rows(layout: Layout, s: SweepProblem) -> tuple[ScalarRows, Array]:
 
 
 def _read_scalars(layout: Layout, s: SweepProblem, force: Array) -> tuple[Array, Array]:
-    """Forces of the scalar rows and their bounds."""
+    """Return the forces of the scalar rows and their bounds."""
     slots = friction_slots(layout)
     values, bound = force[slots], s.bound[slots]
     if not has_pairs(layout):
@@ -192,7 +192,7 @@ def _write_scalars(layout: Layout, force: Array, values: Array, bound: Array) ->
 
 
 def _sweep_scalars(r: ScalarRows, y: Array, values: Array, bound: Array, running: Array) -> tuple[Array, Array, Array]:
-    """One visit of every scalar row: y, the new forces, and what each visit improved."""
+    """Update every scalar row once: return y, the new forces, and the improvement of each row."""
 
     def visit(y: Array, row: tuple) -> tuple:
         x, aref, diagonal, value, limit, paired, on = row
@@ -221,7 +221,7 @@ def _write_cones(layout: Layout, force: Array, tangents: Array) -> Array:
 
 
 def _sweep_cones(layout: Layout, c: ConeRows, y: Array, force: Array, running: Array) -> tuple[Array, Array, Array]:
-    """One visit of every elliptic contact: y, its new tangential forces (n, k), and what the visit improved (n,)."""
+    """Update every elliptic contact once: return y, its tangential forces (n, k), and the improvements (n,)."""
     rows = force[layout.offsets[3] :].reshape(layout.ncontact, layout.condim)
 
     def visit(y: Array, row: tuple) -> tuple:
@@ -237,7 +237,7 @@ def _sweep_cones(layout: Layout, c: ConeRows, y: Array, force: Array, running: A
 
 
 def dual_state(layout: Layout, p: ConstraintProblem, force: Array) -> Array:
-    """mjtConstraintState of every slot, from its force."""
+    """Return the mjtConstraintState of every slot, from its force."""
     friction = jnp.isfinite(p.lo)
     state = jnp.where(force > 0, int(ConstraintState.QUADRATIC), int(ConstraintState.SATISFIED))
     state = jnp.where(jnp.isinf(p.lo) & jnp.isinf(p.hi), int(ConstraintState.QUADRATIC), state)

@@ -1,9 +1,9 @@
 """Linear operators of a constraint problem whose matrices are dense arrays.
 
 Every problem has an inertia with `times(x)` and rows with `times(x)` and `transpose_times(force)`, all differentiable.
-The dense solvers also read the arrays below. Each array may come with `parts`: a PyTree of what it is a function of,
-with methods for the same products. Derivatives are then taken by the parts, never by the array, whose tangent is as
-large as the array itself; without parts the array is differentiated.
+The dense solvers also read the arrays below. Each array may come with `parts`: a PyTree of its factors, with methods
+for the same products. Derivatives then go through the parts, not through the array, whose tangent is as large as the
+array itself; without parts the array is differentiated.
 """
 
 import dataclasses
@@ -23,13 +23,13 @@ from jaxsim.math.safe import Array
 @partial(jax.tree_util.register_dataclass, data_fields=["matrix", "parts"], meta_fields=[])
 @dataclasses.dataclass(frozen=True)
 class DenseInertia:
-    """The inertia matrix (nv, nv); `parts` has `times(x)`."""
+    """Inertia matrix (nv, nv); `parts` has `times(x)`."""
 
     matrix: Array
     parts: Any = None
 
     def times(self, x: Array) -> Array:
-        """M x (nv,)."""
+        """Compute M x (nv,)."""
         return matrix_times(dot, self.matrix, self.parts, x)
 
 
@@ -38,7 +38,7 @@ class DenseInertia:
 )
 @dataclasses.dataclass(frozen=True)
 class DenseRows:
-    """Rows over all dofs: general ones (ngeneral, nv), and those of contacts in contact frames (ncontact, condim, nv).
+    """Rows over all dofs: general ones (ngeneral, nv), and contact rows in contact frames (ncontact, condim, nv).
 
     `friction` (ncontact, 5) makes facets of contact frames; `parts` of the contact rows has `times(layout, x)` and
     `transpose_times(layout, force)`.
@@ -51,12 +51,12 @@ class DenseRows:
     parts: Any = None
 
     def times(self, x: Array) -> Array:
-        """J x for every slot (nslot,), x being (nv,)."""
+        """Compute J x for every slot (nslot,), x being (nv,)."""
         contact = partial(contact_times, self.layout, self.contact, self.parts)
         return rows_times(self.layout, self.friction, x, partial(dot, self.general), contact)
 
     def transpose_times(self, force: Array) -> Array:
-        """J' f (nv,) for forces of every slot (nslot,)."""
+        """Compute J' f (nv,) for forces of every slot (nslot,)."""
         contact = partial(contact_transpose_times, self.layout, self.contact, self.parts)
         return rows_transpose_times(self.layout, self.friction, force, lambda f: dot(f, self.general), contact)
 

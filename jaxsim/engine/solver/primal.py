@@ -48,12 +48,12 @@ class Tolerances(NamedTuple):
 
 
 class Solver(NamedTuple):
-    """A method that minimises the cost of a problem along one direction of search after the other. Static.
+    """A method that minimises the cost of a problem by a sequence of line searches. Static.
 
-    `directions(layout, p)` gives a function from a `SolverState` to the next direction (nv,) and what to remember of
-    it, `s.last` of the next state, and what `s.last` is at the start. A line search leaves at most `ls_relative` of the
-    derivative at its start. `in_c` is the method's number in `primal.c` and `primal.cu`; without one, operations of
-    JAX do it everywhere. `sparse` solves problems with the sparse rows of large models; without it they are refused.
+    `directions(layout, p)` returns a function from a `SolverState` to the next direction (nv,) and the memory `s.last`
+    of the next state, and the initial `s.last`. A line search reduces the derivative to at most `ls_relative` of its
+    initial value. `in_c` is the method's number in `primal.c` and `primal.cu`; without one, JAX operations run it on
+    every platform. `sparse` solves problems with the sparse rows of large models; without it they are refused.
     """
 
     directions: Callable[..., tuple[Callable[..., tuple[Array, Any]], Any]]
@@ -72,7 +72,7 @@ class IterationLimits(NamedTuple):
 
 
 class Guesses(NamedTuple):
-    """Accelerations to start from: the unconstrained one, and the last solution or None."""
+    """Initial accelerations: the unconstrained one, and the warm start or None."""
 
     free: Array
     warm: Array | None
@@ -89,7 +89,7 @@ class Solution(NamedTuple):
 
 
 class InitialGuess(NamedTuple):
-    """An acceleration a to start from, with M a and r = J a - aref."""
+    """An initial acceleration a, with M a and r = J a - aref."""
 
     acc: Array
     momentum: Array
@@ -101,13 +101,13 @@ class SolverState(NamedTuple):
     momentum: Array  # M a
     r: Any
     grad: Array
-    last: Any  # what the solver remembers of its last direction
+    last: Any  # memory of the solver, of its last direction
     niter: Array
     done: Array
 
 
 class SolverOperators(NamedTuple):
-    """A problem as the iteration uses it. Vectors are arrays; rows are of any type that these functions share."""
+    """Operators of a problem for the iteration. Vectors are arrays; rows are of any type that these functions share."""
 
     smooth: Array  # smooth force
     inertia: Callable[[Array], Array]  # M x
@@ -116,7 +116,7 @@ class SolverOperators(NamedTuple):
     along: Callable[
         [Any, Any], tuple[Array, Array, Array]
     ]  # force, sizes and curvature along a line, see `line_search`
-    direction: Callable[[SolverState], tuple[Array, Any]]  # the next search, and `last` for the one after it
+    direction: Callable[[SolverState], tuple[Array, Any]]  # the next direction, and `last` of the next state
     last: Any  # of the first state
     sums: Callable[..., tuple[Array, ...]] = sums  # of the entries of each of several vectors
     search_loop: Callable[..., Any] = while_packed  # of the line search
@@ -125,7 +125,7 @@ class SolverOperators(NamedTuple):
 def solve(
     layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, guesses: Guesses
 ) -> Solution:
-    """The solution, as it is defined on every platform."""
+    """Solve the problem by the reference implementation, which defines the solution on every platform."""
     direction, last = limits.solver.directions(layout, p)
     count = contacts_in_use(layout, p)
     operators = SolverOperators(
@@ -146,7 +146,7 @@ def solve(
 
 
 def solution(layout: Layout, p: ConstraintProblem, acc: Array, niter: Array, free: Array) -> Solution:
-    """Derived quantities of the solution `acc`, by the operators of the problem."""
+    """Compute the derived quantities of the solution `acc`, by the operators of the problem."""
     r = problem.residual(layout, p, acc)
     qfrc = p.J.transpose_times(force(layout, p, r))
     return Solution(acc, niter, r, problem.residual(layout, p, free), qfrc)
@@ -159,7 +159,7 @@ def minimise(
     start: InitialGuess,
     loop: Callable[..., SolverState],
 ) -> tuple[Array, Array]:
-    """The iteration from a guess; `loop(cond, body, state)` repeats its body."""
+    """Iterate from an initial guess; `loop(cond, body, state)` repeats its body."""
     first = _prepare(operators, settings, *start, jnp.zeros((), jnp.int32))._replace(last=operators.last)
     step = partial(_iterate, operators, limits, settings)
     last = loop(lambda s: ~s.done & (s.niter < limits.iterations), step, first)
@@ -190,47 +190,50 @@ def _iterate(operators: SolverOperators, limits: IterationLimits, settings: Tole
     alpha = line_search(operators.along, line, enough, limits.ls_iterations, s.done, operators.search_loop)
     acc, momentum = s.acc + alpha * search, s.momentum + alpha * mv
     new = _prepare(operators, settings, acc, momentum, ahead(s.r, z, alpha), s.niter + 1)
-    gain = -0.5 * alpha * total  # exact for a quadratic, never cancels
+    gain = -0.5 * alpha * total  # exact for a quadratic, without cancellation
     done = new.done | (settings.scale * gain < settings.tolerance) | (total >= 0)
     return new._replace(last=last, done=done)
 
 
 def solve_hessian(layout: Layout, h: Array, b: Array) -> Array:
-    """H^-1 b (nv,). Rows of strains grow with the square of a deformation, so that rounding may eat what M adds."""
+    """Compute H^-1 b (nv,).
+
+    Rows of strains grow with the square of a deformation, so that M may be lost to rounding.
+    """
     return (solve_nearly_positive if layout.strains else solve_positive)(h, b)
 
 
 def newton_directions(layout: Layout, p: ConstraintProblem) -> tuple[Callable, tuple[()]]:
-    """Directions to the minimum of the quadratic around each state."""
+    """Return Newton directions, to the minimum of the quadratic model at each state."""
     count = contacts_in_use(layout, p)
     return lambda s: (-solve_hessian(layout, hessian(layout, p, count, s.r), s.grad), ()), ()
 
 
-# ---- rows: those of contacts end with the last one in use
+# ---- rows: contacts up to the last one in use
 
 
 class SlotRows(NamedTuple):
-    """An array over slots: those of the contacts (ncontact, nfacet), and all others before them."""
+    """An array over slots in two parts: contacts (ncontact, nfacet), and all slots before them."""
 
     fixed: Array
     contact: Array
 
 
 def by_slots(layout: Layout, x: Array) -> SlotRows:
-    """The two parts of an array over slots (nslot,)."""
+    """Split an array over slots (nslot,) in its two parts."""
     return SlotRows(x[: layout.offsets[3]], contact_slots(layout, x))
 
 
 def in_slots(x: SlotRows) -> Array:
-    """The array over slots (nslot,)."""
+    """Join the two parts to an array over slots (nslot,)."""
     return jnp.concatenate([x.fixed, x.contact.reshape(-1)])
 
 
-HESSIAN_CHUNK = 8  # contacts whose share of the Hessian XLA adds at a time
+HESSIAN_CHUNK = 8  # contacts per chunk of the sum of the Hessian in XLA
 
 
 def contacts_in_use(layout: Layout, p: ConstraintProblem) -> Array:
-    """Number of contacts up to the last one with rows: they come first in their buffer."""
+    """Return the number of contacts up to the last one with rows; contacts come first in their buffer."""
     return count_in_use((contact_slots(layout, p.D) > 0).any(1)) if layout.ncontact else jnp.zeros((), jnp.int32)
 
 
@@ -243,13 +246,13 @@ def over_contacts(
     *rows: Array,
     chunk: int | None = None,
 ) -> Any:
-    """`over_rows` of `function(shared, contacts, jacobian, *rows)` for the first `count` contacts of the problem."""
+    """Call `over_rows` with `function(shared, contacts, jacobian, *rows)` for the first `count` contacts."""
     each = (contact_rows(layout, p), p.J.contact, *rows)
     return over_rows(lambda shared, x: function(shared, *x), count, shared, each, chunk)
 
 
 def rows_times(layout: Layout, p: ConstraintProblem, count: Array, x: Array) -> SlotRows:
-    """J x."""
+    """Compute J x."""
 
     def of_contacts(x: Array, c: ContactRows, jacobian: Array) -> tuple[Array, tuple[()]]:
         frame = dot(lax.collapse(jacobian, 0, 2), x).reshape(jacobian.shape[:2])
@@ -262,13 +265,13 @@ def rows_times(layout: Layout, p: ConstraintProblem, count: Array, x: Array) -> 
 
 
 def residual(layout: Layout, p: ConstraintProblem, count: Array, acc: Array) -> SlotRows:
-    """J a - aref."""
+    """Compute J a - aref."""
     aref, z = by_slots(layout, p.aref), rows_times(layout, p, count, acc)
     return SlotRows(z.fixed - aref.fixed, z.contact - aref.contact)
 
 
 def constraint_force(layout: Layout, p: ConstraintProblem, count: Array, r: SlotRows) -> Array:
-    """J' f (nv,) of the forces of all rows."""
+    """Compute J' f (nv,) for the forces of all rows."""
 
     def of_contacts(_: None, c: ContactRows, jacobian: Array, r: Array) -> tuple[tuple[()], Array]:
         frame = contact_frame_force(layout, c.friction, contact_force(layout, c, r).reshape(-1))
@@ -281,7 +284,7 @@ def constraint_force(layout: Layout, p: ConstraintProblem, count: Array, r: Slot
 
 
 def cost(layout: Layout, p: ConstraintProblem, count: Array, r: SlotRows) -> Array:
-    """s(r)."""
+    """Compute the cost s(r)."""
 
     def of_contacts(_: None, c: ContactRows, __: Array, r: Array) -> tuple[tuple[()], Array]:
         return (), jnp.sum(contact_costs(layout, c, r))
@@ -291,7 +294,10 @@ def cost(layout: Layout, p: ConstraintProblem, count: Array, r: SlotRows) -> Arr
 
 
 def along(layout: Layout, p: ConstraintProblem, count: Array, r: SlotRows, z: SlotRows) -> tuple[Array, Array, Array]:
-    """Derivatives of s at r along z: f'z, which is minus the first, the sum of sizes of its terms, and z' s'' z."""
+    """Compute derivatives of s at r along z: f'z, the sum of its absolute terms, and z' s'' z.
+
+    f'z is minus the first derivative.
+    """
 
     def of_contacts(_: None, c: ContactRows, __: Array, r: Array, z: Array) -> tuple[tuple[()], tuple[Array, ...]]:
         return (), contact_along(layout, c, r, z)
@@ -306,7 +312,7 @@ def along(layout: Layout, p: ConstraintProblem, count: Array, r: SlotRows, z: Sl
 
 
 def hessian(layout: Layout, p: ConstraintProblem, count: Array, r: SlotRows) -> Array:
-    """M + J' s'' J (nv, nv)."""
+    """Compute M + J' s'' J (nv, nv)."""
 
     def of_contacts(_: None, c: ContactRows, jacobian: Array, r: Array) -> tuple[tuple[()], Array]:
         return (), contact_hessian(blocks_of_contacts(layout, c, r), jacobian)
@@ -318,9 +324,9 @@ def hessian(layout: Layout, p: ConstraintProblem, count: Array, r: SlotRows) -> 
 
 
 def cg_directions(layout: Layout, p: ConstraintProblem) -> tuple[Callable, tuple[Array, Array]]:
-    """Polak-Ribiere with the inverse inertia as preconditioner; restarts when the coefficient is negative.
+    """Return Polak-Ribiere directions, preconditioned with the inverse inertia; they restart on a negative coefficient.
 
-    It remembers the last direction and its preconditioned gradient.
+    The memory holds the last direction and its preconditioned gradient.
     """
     nothing = jnp.zeros_like(p.qfrc_smooth)
     return partial(_cg_direction, cholesky(p.M.matrix), p), (nothing, nothing)
@@ -343,7 +349,10 @@ def first_guess(
     qacc_smooth: Array,
     warm: Array | None,
 ) -> tuple[InitialGuess, Any]:
-    """The cheaper of two starts, the unconstrained acceleration and the last solution; the residual of the first."""
+    """Choose the cheaper of two starts, the unconstrained acceleration and the warm start.
+
+    Also returns the residual of the unconstrained acceleration.
+    """
     free = InitialGuess(qacc_smooth, p.qfrc_smooth, residual(qacc_smooth))
     if warm is None:
         return free, free.r

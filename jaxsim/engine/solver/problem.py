@@ -1,8 +1,8 @@
-"""The constraint problem: all that a solver may see, and the convex function whose minimum is `qacc`.
+"""The constraint problem: the interface of the solvers, and the convex function whose minimum is `qacc`.
 
     minimise  1/2 a' M a - a' f + s(J a - aref)
 
-where f is the smooth force and s adds up over rows. With r = J a - aref, every scalar row (equality, dry friction,
+where f is the smooth force and s is a sum over rows. With r = J a - aref, every scalar row (equality, dry friction,
 limit, frictionless contact, edge of a pyramidal cone) has the force -clip(D r, lo, hi): unbounded for equality,
 [-floss, floss] for friction, (-inf, 0] for the one-sided rows. The rows of an elliptic contact have the force of
 MuJoCo's manual, "Computation", Constraint model: zero in the dual cone, quadratic in the polar cone, and the squared
@@ -25,7 +25,7 @@ from jaxsim.native.hints import symmetric_matrix
 class ConstraintProblem(NamedTuple):
     """Inertia, smooth force (nv,), rows, and per slot (nslot,) reference, D and bounds of D r.
 
-    M and J are linear operators: `operators` has those of dense arrays, and says what a solver may ask of others. `mu`
+    M and J are linear operators: `operators` has the dense ones, and defines the interface that solvers use. `mu`
     (ncontact,) is the friction of the regularised cone. The layout is static and is passed with the problem.
     """
 
@@ -51,23 +51,23 @@ class ContactRows(NamedTuple):
 
 
 def contact_rows(layout: Layout, p: ConstraintProblem) -> ContactRows:
-    """The rows of the contacts of a problem."""
+    """Return the rows of the contacts of a problem."""
     aref, stiffness, lo, hi = (contact_slots(layout, x) for x in (p.aref, p.D, p.lo, p.hi))
     return ContactRows(aref, stiffness, lo, hi, p.J.friction, p.mu)
 
 
 def contact_slots(layout: Layout, x: Array) -> Array:
-    """The entries (ncontact, nfacet) of contacts of an array over slots."""
+    """Return the entries (ncontact, nfacet) of contacts of an array over slots."""
     return x[layout.offsets[3] :].reshape(layout.ncontact, layout.nfacet)
 
 
 def residual(layout: Layout, p: ConstraintProblem, acc: Array) -> Array:
-    """r = J a - aref of every slot."""
+    """Compute r = J a - aref of every slot."""
     return p.J.times(acc) - p.aref
 
 
 def elliptic(layout: Layout) -> bool:
-    """Whether contact rows form elliptic cones rather than scalar rows."""
+    """Return whether contact rows form elliptic cones rather than scalar rows."""
     return not layout.pyramidal and layout.condim > 1 and layout.ncontact > 0
 
 
@@ -85,7 +85,7 @@ class Cone(NamedTuple):
 
 
 def make_cone(u: Any, scale: Any, n: Array, t: Array, normal: Array, stiffness: Array, mu: Array) -> Cone:
-    """Cones from scaled rows, N and T; `normal` is the unscaled row, `stiffness` its D."""
+    """Classify contacts by scaled rows, N and T; `normal` is the unscaled row, `stiffness` its D."""
     frictionless = mu <= 0
     normal = jnp.where(frictionless, normal, n)
     top = (normal >= mu * t) | ((t <= 0) & (normal >= 0))
@@ -96,7 +96,7 @@ def make_cone(u: Any, scale: Any, n: Array, t: Array, normal: Array, stiffness: 
 
 
 def middle_normal(c: Cone) -> Array:
-    """The normal force of contacts in the middle zone."""
+    """Compute the normal force of contacts in the middle zone."""
     return -c.weight * (c.n - c.mu * c.t) * c.mu
 
 
@@ -109,7 +109,7 @@ class MiddleCurvature(NamedTuple):
 
 
 def middle_curvature(c: Cone) -> MiddleCurvature:
-    """Of contacts in the middle zone."""
+    """Compute the second derivative of contacts in the middle zone."""
     ratio = divide(c.mu, c.t)
     return MiddleCurvature(ratio, divide(c.mu * c.n, c.t**3), c.mu**2 - ratio * c.n)
 
@@ -129,7 +129,7 @@ def _cone_force(layout: Layout, rows: ContactRows, r: Array) -> Array:
 
 
 def _cone_blocks(layout: Layout, rows: ContactRows, r: Array) -> Array:
-    """Second derivative of the cost of each elliptic contact (n, dim, dim)."""
+    """Compute the second derivative of the cost of each elliptic contact (n, dim, dim)."""
     c = _cone(layout, rows, r)
     dim = layout.condim
     ratio, outer, rest = middle_curvature(c)
@@ -151,19 +151,19 @@ def _cone_costs(layout: Layout, rows: ContactRows, r: Array) -> Array:
 
 
 def scalar_force(p: Any, r: Array) -> Array:
-    """Force of scalar rows with D, lo and hi: -clip(D r, lo, hi)."""
+    """Compute the force of scalar rows with D, lo and hi: -clip(D r, lo, hi)."""
     t = p.D * r
     return -jnp.where(t <= p.lo, p.lo, jnp.where(t >= p.hi, p.hi, t))
 
 
 def scalar_weight(p: Any, r: Array) -> Array:
-    """Second derivative of the cost of scalar rows with D, lo and hi."""
+    """Compute the second derivative of the cost of scalar rows with D, lo and hi."""
     t = p.D * r
     return jnp.where((t > p.lo) & (t < p.hi), p.D, 0)
 
 
 def force(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
-    """Force of every slot (nslot,), minus the derivative of s."""
+    """Compute the force of every slot (nslot,), minus the derivative of s."""
     if not elliptic(layout):
         return scalar_force(p, r)
     scalar = scalar_force(fixed_rows(layout, p), r[: layout.offsets[3]])
@@ -172,12 +172,12 @@ def force(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
 
 
 def contact_force(layout: Layout, c: ContactRows, r: Array) -> Array:
-    """Force of rows of contacts (n, nfacet)."""
+    """Compute the force of rows of contacts (n, nfacet)."""
     return _cone_force(layout, c, r) if elliptic(layout) else scalar_force(c, r)
 
 
 class FixedRows(NamedTuple):
-    """Bounds of the slots that are no contacts'."""
+    """Bounds of all slots except those of contacts."""
 
     D: Array
     lo: Array
@@ -185,13 +185,13 @@ class FixedRows(NamedTuple):
 
 
 def fixed_rows(layout: Layout, p: ConstraintProblem) -> FixedRows:
-    """The rows of a problem that are no contacts'."""
+    """Return the rows of a problem except those of contacts."""
     end = layout.offsets[3]
     return FixedRows(p.D[:end], p.lo[:end], p.hi[:end])
 
 
 def scalar_costs(p: Any, r: Array) -> Array:
-    """Costs of scalar rows with D, lo and hi."""
+    """Compute the costs of scalar rows with D, lo and hi."""
     t = p.D * r
     bound = jnp.where(t <= p.lo, p.lo, jnp.where(t >= p.hi, p.hi, 0))
     inside = (t > p.lo) & (t < p.hi)
@@ -200,12 +200,12 @@ def scalar_costs(p: Any, r: Array) -> Array:
 
 
 def contact_costs(layout: Layout, c: ContactRows, r: Array) -> Array:
-    """What the costs of rows of contacts (n, nfacet) are the sum of."""
+    """Compute the terms of the cost of rows of contacts (n, nfacet)."""
     return _cone_costs(layout, c, r) if elliptic(layout) else scalar_costs(c, r)
 
 
 def costs(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
-    """What s(r) is the sum of: a term for each scalar slot and for each elliptic contact."""
+    """Compute the terms of s(r), one for each scalar slot and for each elliptic contact."""
     if not elliptic(layout):
         return scalar_costs(p, r)
     scalar = scalar_costs(fixed_rows(layout, p), r[: layout.offsets[3]])
@@ -229,7 +229,10 @@ def curvature(layout: Layout, p: ConstraintProblem, r: Array) -> Curvature:
 
 
 def along(layout: Layout, p: ConstraintProblem, r: Array, z: Array) -> tuple[Array, Array, Array]:
-    """Derivatives of s at r along z: f'z, which is minus the first, the sum of sizes of its terms, and z' s'' z."""
+    """Compute derivatives of s at r along z: f'z, the sum of its absolute terms, and z' s'' z.
+
+    f'z is minus the first derivative.
+    """
     push, c = force(layout, p, r) * z, curvature(layout, p, r)
     curvature_along = c.weight * z * z
     if c.blocks is not None:
@@ -241,7 +244,7 @@ def along(layout: Layout, p: ConstraintProblem, r: Array, z: Array) -> tuple[Arr
 
 
 def contact_along(layout: Layout, c: ContactRows, r: Array, z: Array) -> tuple[Array, Array, Array]:
-    """The part of `along` that rows of contacts (n, nfacet) add."""
+    """Compute the part of `along` due to rows of contacts (n, nfacet)."""
     push = contact_force(layout, c, r) * z
     if elliptic(layout):
         curvature_along = einsum("cij,cj->ci", _cone_blocks(layout, c, r), z) * z
@@ -251,21 +254,21 @@ def contact_along(layout: Layout, c: ContactRows, r: Array, z: Array) -> tuple[A
 
 
 def contact_blocks(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:
-    """s'' of contacts in their frames (ncontact, dim, dim), whatever the cone."""
+    """Return s'' of contacts in their frames (ncontact, dim, dim), for either type of cone."""
     if c.blocks is not None:
         return c.blocks
     return _facet_blocks(layout, contact_slots(layout, c.weight), p.J.friction)
 
 
 def blocks_of_contacts(layout: Layout, c: ContactRows, r: Array) -> Array:
-    """The same (n, dim, dim) from residuals of rows of contacts (n, nfacet)."""
+    """Compute s'' of contacts in their frames (n, dim, dim) from residuals of rows (n, nfacet)."""
     if elliptic(layout):
         return _cone_blocks(layout, c, r)
     return _facet_blocks(layout, scalar_weight(c, r), c.friction)
 
 
 def _facet_blocks(layout: Layout, w: Array, friction: Array) -> Array:
-    """s'' of contacts in their frames from the weights (n, nfacet) of scalar rows."""
+    """Compute s'' of contacts in their frames from the weights (n, nfacet) of scalar rows."""
     if layout.condim == 1:
         return w[:, :, None]
     plus, minus = w[:, 0::2], w[:, 1::2]
@@ -277,26 +280,26 @@ def _facet_blocks(layout: Layout, w: Array, friction: Array) -> Array:
 
 
 def weighted_rows(blocks: Array, jacobian: Array) -> Array:
-    """s'' J of contacts (n, dim, nv) from blocks (n, dim, dim) and rows (n, dim, nv)."""
+    """Compute s'' J of contacts (n, dim, nv) from blocks (n, dim, dim) and rows (n, dim, nv)."""
     if blocks.shape[-1] > SHORT:
         return einsum("cij,cjv->civ", blocks, jacobian)
     return short_sum(blocks[:, :, :, None] * jacobian[:, None], 2)
 
 
 def contact_hessian(blocks: Array, jacobian: Array) -> Array:
-    """J' s'' J (nv, nv) of contacts."""
+    """Compute J' s'' J (nv, nv) of contacts."""
     product = dot(lax.collapse(jacobian, 0, 2).T, lax.collapse(weighted_rows(blocks, jacobian), 0, 2))
     return symmetric_matrix(product)
 
 
 def hessian(layout: Layout, p: ConstraintProblem, c: Curvature) -> Array:
-    """M + J' s'' J (nv, nv)."""
+    """Compute M + J' s'' J (nv, nv)."""
     h = hessian_without_contacts(layout, p, c.weight)
     return h + contact_hessian(contact_blocks(layout, p, c), p.J.contact) if layout.ncontact else h
 
 
 def hessian_without_contacts(layout: Layout, p: ConstraintProblem, weight: Array) -> Array:
-    """The part of `hessian` that all rows but those of contacts make, from the weights of slots."""
+    """Compute `hessian` without the rows of contacts, from the weights of slots."""
     _, friction, limit, contact, _ = layout.offsets
     diagonal = weight[friction:limit]
     if layout.nlimit:
@@ -308,22 +311,22 @@ def hessian_without_contacts(layout: Layout, p: ConstraintProblem, weight: Array
 
 
 def gradient(layout: Layout, p: ConstraintProblem, acc: Array) -> Array:
-    """M a - f - J' force(J a - aref), zero at the solution."""
+    """Compute M a - f - J' force(J a - aref), zero at the solution."""
     return momentum_gap(p, acc) - qfrc_constraint(layout, p, acc)
 
 
 def momentum_gap(p: ConstraintProblem, acc: Array) -> Array:
-    """M a - f."""
+    """Compute M a - f."""
     return p.M.times(acc) - p.qfrc_smooth
 
 
 def qfrc_constraint(layout: Layout, p: ConstraintProblem, acc: Array) -> Array:
-    """J' force (nv,)."""
+    """Compute J' force (nv,)."""
     return p.J.transpose_times(force(layout, p, residual(layout, p, acc)))
 
 
 def row_state(layout: Layout, p: ConstraintProblem, r: Array) -> Array:
-    """mjtConstraintState of every slot."""
+    """Return the mjtConstraintState of every slot."""
     t = p.D * r
     friction = jnp.isfinite(p.lo)
     low = jnp.where(friction, int(ConstraintState.LINEARNEG), int(ConstraintState.QUADRATIC))

@@ -1,7 +1,7 @@
-"""One visit of the noslip sweeps: the force of a row, or of the friction of a contact, that stops its slip.
+"""One update of the noslip sweeps: the force of a row, or of the friction of a contact, that stops its slip.
 
-Each minimises 1/2 f'A f + f'b over the force of its block alone, inside its bounds. Everything is written on the few
-numbers of one block, without libraries: the same formulas are differentiated, batched, and compiled as scalar code.
+Each update minimises 1/2 f'A f + f'b over the force of its block alone, within its bounds. The formulas use scalars and
+no linear algebra library, so that the same code is differentiated, batched, and compiled as scalar code.
 """
 
 import functools
@@ -15,13 +15,13 @@ from jaxsim.core.types import MINVAL
 from jaxsim.math.arrays import dot, inner
 from jaxsim.math.safe import Array, divide, norm
 
-COST_RISE = 1e-10  # a block whose cost rises by more keeps its force
+COST_RISE = 1e-10  # an update that raises the cost by more is rejected
 MULTIPLIER_STEPS = 20
-MULTIPLIER_EXACT = 1e-10  # squared force by which a multiplier may miss its cone, and the least step of one
+MULTIPLIER_EXACT = 1e-10  # tolerance of the squared force on the cone, and least step of the multiplier
 
 
 def visit_scalar(slip: Array, diagonal: Array, value: Array, limit: Array, paired: bool) -> tuple[Array, Array]:
-    """The force of a scalar row and what the visit improved.
+    """Compute the force of a scalar row that stops its slip, and the improvement of the cost.
 
     Args:
         slip: acceleration along the row without its reference.
@@ -42,13 +42,13 @@ def visit_scalar(slip: Array, diagonal: Array, value: Array, limit: Array, paire
 def visit_cone(
     slip: Array, block: Array, friction: Array, active: Array, value: Array, normal: Array
 ) -> tuple[Array, Array]:
-    """The tangential forces (k,) of an elliptic contact and what the visit improved.
+    """Compute the tangential forces (k,) of an elliptic contact and the improvement of the cost.
 
     Args:
         slip: acceleration along the tangents without their references (k,).
         block: A of the contact (k, k), made by `cone_block`.
-        friction: coefficients (k,), one for tangents that are absent.
-        active: which tangents there are (k,).
+        friction: coefficients (k,), one for inactive tangents.
+        active: mask of active tangents (k,).
         value: tangential forces before (k,).
         normal: normal force.
     """
@@ -61,7 +61,10 @@ def visit_cone(
 
 
 def cone_block(products: Array, active: Array) -> Array:
-    """A of a contact (k, k) from the inner products of its rows; that of a unit matrix for absent tangents."""
+    """Return A of a contact (k, k) from the inner products of its rows.
+
+    Inactive tangents get rows of the unit matrix.
+    """
     both = active[:, None] & active[None, :]
     eye = jnp.eye(len(active), dtype=products.dtype)
     return jnp.where(eye > 0, jnp.where(both, jnp.maximum(products, COST_RISE), 1), jnp.where(both, products, 0))
@@ -77,7 +80,7 @@ def _in_cone(block: Array, b: Array, friction: Array, normal: Array, active: Arr
     eye = jnp.eye(len(b), dtype=b.dtype)
     factor = _factor(jnp.where(singular, eye, scaled + multiplier * eye))
     v = -_solve(factor, rhs)
-    # the multiplier's own derivative: it moves so that |v| stays the radius of the cone
+    # derivative of the multiplier: |v| stays equal to the radius of the cone
     moving = lax.stop_gradient(_solve(factor, v))
     curvature = lax.stop_gradient(inner(v, moving))
     excess = inner(v, v) - square
@@ -88,7 +91,7 @@ def _in_cone(block: Array, b: Array, friction: Array, normal: Array, active: Arr
 
 
 def _multiplier(a: Array, b: Array, square: Array, count: Array) -> tuple[Array, Array]:
-    """Whether A is too close to singular, and the multiplier that brings |(A + l)^-1 b| to the radius, zero inside."""
+    """Return whether A is nearly singular, and the multiplier l at which |(A + l)^-1 b| is the radius, zero inside."""
     _, pivots = _factor(a)
     least = functools.reduce(jnp.minimum, pivots)
     small = jnp.where(count > 3, least, functools.reduce(operator.mul, pivots)) < MULTIPLIER_EXACT
@@ -114,7 +117,10 @@ def _multiplier(a: Array, b: Array, square: Array, count: Array) -> tuple[Array,
 
 
 def _factor(a: Array) -> tuple[list[list[Array]], list[Array]]:
-    """L and D of a symmetric matrix L D L' (k, k), number by number; L has ones on its diagonal, which are left out."""
+    """Factor a symmetric matrix as L D L' (k, k), entry by entry.
+
+    The unit diagonal of L is not stored.
+    """
     lower, pivots = [], []
     for i in range(len(a)):
         row = []  # of L D, then of L
@@ -127,7 +133,7 @@ def _factor(a: Array) -> tuple[list[list[Array]], list[Array]]:
 
 
 def _solve(factor: tuple[list[list[Array]], list[Array]], b: Array) -> Array:
-    """x (k,) with L D L' x = b."""
+    """Solve L D L' x = b for x (k,)."""
     lower, pivots = factor
     x = []
     for i, row in enumerate(lower):

@@ -1,11 +1,11 @@
 """The solver of large models: Newton's method without a Hessian, for every name of `opt.solver`.
 
-The function and its minimum are those of `problem`; nothing of size nv x nv is formed. Newton's direction comes from
+The function and its minimum are those of `problem`; no matrix of size nv x nv is formed. Newton's direction comes from
 conjugate gradients on H = M + J' s'' J, whose products go through the rows as an operator, preconditioned with the
-blocks of H on the diagonal, one for each tree. Directions are inexact, by a hundredth of what is left of the gradient:
-the last digits cost a few more iterations, the first ones cost little.
+blocks of H on the diagonal, one for each tree. Directions are inexact: they leave a hundredth of the gradient, since
+further digits save few Newton iterations.
 
-On a CPU with a C compiler `sparse_worlds.c` does the same, and eliminates where that costs less.
+On a CPU with a C compiler `sparse_worlds.c` implements the same method, and eliminates where that costs less.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,15 +39,15 @@ from jaxsim.native.expressions import UnsupportedPrimitive
 from jaxsim.native.function import CPU, NativeFunction
 from jaxsim.native.linalg import RIDGES
 
-FORCING = 1e-2  # gradient that an inexact direction may leave, relative to the gradient
-QUADRATIC = 1e-6  # the same where all rows pull both ways, so that one direction leads to the minimum
-SPARE = 0.3  # of the tolerance: no direction needs to leave less of the gradient
+FORCING = 1e-2  # residual gradient of an inexact direction, relative to the gradient
+QUADRATIC = 1e-6  # the same for equalities only, where one direction leads to the minimum
+SPARE = 0.3  # least residual gradient of a direction, relative to the tolerance
 MAX_CG_ITERATIONS = 200  # for one direction
 MOST_DOFS = 6000  # a factor by rows as wide as the model
-DIRECT = 50  # rounds of conjugate gradients that elimination may cost
-PRECISE = 1e-10  # tolerance below which these leave too much of a stiff problem: a round's gain is their error's square
-DIRECT_IF_PRECISE = 5000  # rounds that elimination may cost then
-LS_RELATIVE = 1e-2  # derivative that the line search may leave, relative to that at its start
+DIRECT = 50  # most that elimination may cost, in rounds of conjugate gradients
+PRECISE = 1e-10  # tolerance below which conjugate gradients are too inexact for a stiff problem
+DIRECT_IF_PRECISE = 5000  # most that elimination may cost then, in rounds
+LS_RELATIVE = 1e-2  # residual derivative of the line search, relative to that at its start
 
 
 class SolverState(NamedTuple):
@@ -60,7 +60,7 @@ class SolverState(NamedTuple):
 
 
 def hessian_times(layout: Layout, p: ConstraintProblem, c: Curvature, x: Array) -> Array:
-    """(M + J' s'' J) x."""
+    """Compute (M + J' s'' J) x."""
     z = p.J.times(x)
     weighted = c.weight * z
     if c.blocks is not None:
@@ -73,9 +73,9 @@ def hessian_times(layout: Layout, p: ConstraintProblem, c: Curvature, x: Array) 
 def conjugate_gradients(
     times, precondition, b: Array, tolerance: Array, rounds: int, idle: Array, least_gain: Array | float = 0.0
 ) -> Array:
-    """x with A x = b to a relative `tolerance` in the norm of the preconditioner; zero for a world that is `idle`.
+    """Solve A x = b to a relative `tolerance` in the norm of the preconditioner; zero for a world that is `idle`.
 
-    It also ends with a round that lowers x' A x / 2 - b' x by no more than `least_gain`.
+    Also stops after a round that lowers x' A x / 2 - b' x by no more than `least_gain`.
     """
 
     def unfinished(s: tuple) -> Array:
@@ -107,7 +107,7 @@ def direction(
     idle: Array,
     least_gain: Array | float = 0.0,
 ) -> Array:
-    """About H^-1 b."""
+    """Compute an approximation of H^-1 b."""
     inverse = p.J.tree_hessian(p.M, c.weight, partial(contact_blocks, layout, p, c)).inverse()
     return conjugate_gradients(
         partial(hessian_times, layout, p, c), inverse.times, b, tolerance, MAX_CG_ITERATIONS, idle, least_gain
@@ -117,7 +117,7 @@ def direction(
 def minimise(
     layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, guesses: Guesses
 ) -> tuple[Array, Array]:
-    """qacc (nv,) and the number of Newton iterations."""
+    """Compute qacc (nv,) and the number of Newton iterations."""
     if limits.backend == Backend.XLA:
         return by_jax(layout, limits, p, settings, guesses)
     leaves, tree = jax.tree.flatten((p, settings, guesses))
@@ -154,7 +154,7 @@ def _on_cpu(plan: _Plan, worlds: Sequence[bool], count: int, operands: Sequence[
 
 
 def native_source(layout: Layout, dtype: Any) -> str:
-    """Source of the handler for all sparse layouts with as many rows of a contact."""
+    """Return the source of the handler for all sparse layouts with the same number of rows per contact."""
     names = {
         "FORCING": FORCING,
         "QUADRATIC": QUADRATIC,
@@ -176,7 +176,7 @@ def natively(
     settings: Tolerances,
     guesses: Guesses,
 ) -> tuple[Array, Array]:
-    """`by_jax` by machine code of a CPU; trees that no row touches get their free accelerations."""
+    """Run `by_jax` as a native program of a CPU; trees without rows get their unconstrained accelerations."""
     dtype, warm = p.aref.dtype, guesses.free if guesses.warm is None else guesses.warm
     inertia, first, place = p.M.lower_rows()
     parent, last = p.J.chains()
@@ -205,7 +205,7 @@ def natively(
 
 
 def _longest_chain(parent: np.ndarray) -> int:
-    """The most dofs that move one body."""
+    """Return the largest number of dofs on a path to the root."""
     depth = np.zeros(len(parent) + 1, int)
     for v, above in enumerate(parent):
         depth[v] = depth[above] + 1 if above >= 0 else 1
@@ -213,7 +213,7 @@ def _longest_chain(parent: np.ndarray) -> int:
 
 
 def _only_equalities(layout: Layout) -> bool:
-    """Whether all rows pull both ways."""
+    """Return whether all rows are equalities, whose forces have no bounds."""
     equalities = np.all(layout.general.type == ConstraintType.EQUALITY)
     return bool(equalities and not layout.nlimit and not layout.ncontact)
 
@@ -221,7 +221,7 @@ def _only_equalities(layout: Layout) -> bool:
 def by_jax(
     layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, guesses: Guesses
 ) -> tuple[Array, Array]:
-    """`minimise` by operations of JAX."""
+    """Compute `minimise` by JAX operations."""
     total = lambda r: jnp.sum(costs(layout, p, r))  # noqa: E731
     start, _ = first_guess(partial(residual, layout, p), total, p, guesses.free, guesses.warm)
 
@@ -258,7 +258,7 @@ def by_jax(
 def solve(
     layout: Layout, limits: IterationLimits, p: ConstraintProblem, settings: Tolerances, guesses: Guesses
 ) -> tuple[Array, Array]:
-    """qacc (nv,), differentiable in the problem alone (see `implicit`), and the number of iterations as a float."""
+    """Compute qacc (nv,), differentiable in the problem only (see `implicit`), and the number of iterations (float)."""
     acc, niter = minimise(layout, limits, p, settings, guesses)
     return acc, niter.astype(acc.dtype)
 

@@ -1,6 +1,6 @@
-"""The sweeps of the noslip solver on one core: over the rows in use alone, and of those the islands that go on.
+"""The sweeps of the noslip solver on one core, over rows in use and islands that have not converged.
 
-They make what `noslip.sweep_all` makes. Rows of a kind stand in a list; lists are compacted after each sweep.
+The results are those of `noslip.sweep_all`. Rows of a kind are kept in a list, which is compacted after each sweep.
 """
 
 from functools import partial
@@ -20,7 +20,7 @@ from jaxsim.xla.loops import repeat
 
 
 class _Blocks(NamedTuple):
-    """Blocks of rows, of which the first `count` are in use: their slots (n,) and numbers; `order` lists those visited.
+    """Blocks of rows, the first `count` in use: slots (n,) and numbers; `order` lists the blocks to update.
 
     `x` (n, k, nv) is L^-1 J' of their rows, `products` (n, k, k) A.
     """
@@ -33,7 +33,7 @@ class _Blocks(NamedTuple):
 
 
 class _State(NamedTuple):
-    """What sweeps change: L'a (nv,), forces (nslot,), and what islands have improved."""
+    """State of the sweeps: L'a (nv,), forces (nslot,), and the improvement of each island."""
 
     y: Array
     force: Array
@@ -41,11 +41,11 @@ class _State(NamedTuple):
 
 
 def sweep_used(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array, Array]:
-    """Forces (nslot,) and the greatest number of sweeps of any island that has rows."""
+    """Run the sweeps; return forces (nslot,) and the greatest number of sweeps of any island that has rows."""
     islands, dtype = layout.nv + 1, s.y.dtype
     blocks = (_scalars(layout, s), _cones(layout, s)) if elliptic(layout) else (_scalars(layout, s),)
 
-    def begin(i: Array, state: tuple) -> tuple:  # the first sweep takes away the cost of regularisation
+    def begin(i: Array, state: tuple) -> tuple:  # the first sweep removes the cost of regularisation
         improved, touched = state
         k, f = entry_at(s.label, i), entry_at(s.force, i)
         gain = 0.5 * f * f * entry_at(s.regular, i)
@@ -72,7 +72,7 @@ def sweep_used(layout: Layout, iterations: int, s: SweepProblem) -> tuple[Array,
 
 
 def _going(s: SweepProblem, b: _Blocks, running: Array) -> _Blocks:
-    """The blocks with those listed whose islands go on."""
+    """Remove the blocks of converged islands from the list."""
 
     def keep(i: Array, state: tuple) -> tuple:
         count, order = state
@@ -91,7 +91,7 @@ def _none(s: SweepProblem, most: int, rows: int) -> _Blocks:
 
 
 def _added(s: SweepProblem, b: _Blocks, slot: Array, rows: list[Array]) -> _Blocks:
-    """The blocks and one more, with these rows of J."""
+    """Append a block with these rows of J."""
     n, x = b.count, b.x
     for k, row in enumerate(rows):
         x = lax.dynamic_update_slice(x, row[None, None], (n, np.int32(k), np.int32(0)), allow_negative_indices=False)
@@ -102,7 +102,7 @@ def _added(s: SweepProblem, b: _Blocks, slot: Array, rows: list[Array]) -> _Bloc
 
 
 def _substituted(factor: Array, x: Array, n: Array, k: np.int32) -> Array:
-    """x (n, k, nv) with L^-1 b in place of the row b at (n, k), from its first entry on that is not zero."""
+    """Replace the row b at (n, k) of x (n, k, nv) by L^-1 b, from its first nonzero entry on."""
     nv = len(factor)
     first = lax.while_loop(lambda i: (i < nv) & (entry_at(x, n, k, i) == 0), lambda i: i + 1, jnp.int32(0))
 
@@ -116,7 +116,7 @@ def _substituted(factor: Array, x: Array, n: Array, k: np.int32) -> Array:
 
 
 def _scalars(layout: Layout, s: SweepProblem) -> _Blocks:
-    """Rows of dry friction and of pairs of edges of pyramids in use."""
+    """Return the rows of dry friction and of pairs of pyramid edges in use."""
     slots, nv, start = friction_slots(layout), layout.nv, layout.offsets[3]
     tangents = layout.condim - 1 if has_pairs(layout) else 0
     blocks = _none(s, len(slots) + layout.ncontact * tangents, 1)
@@ -147,7 +147,7 @@ def _scalars(layout: Layout, s: SweepProblem) -> _Blocks:
 
 
 def _cones(layout: Layout, s: SweepProblem) -> _Blocks:
-    """The friction of elliptic contacts in use."""
+    """Return the friction of elliptic contacts in use."""
     assert s.contact is not None  # cones have friction
     tangents = range(1, layout.condim)
 
@@ -166,7 +166,7 @@ def _cones(layout: Layout, s: SweepProblem) -> _Blocks:
 
 
 def _visit_scalar(layout: Layout, s: SweepProblem, b: _Blocks, i: Array, now: _State) -> _State:
-    """The state after a visit of a scalar row."""
+    """Update a scalar row."""
     k = entry_at(b.order, i)
     slot, x = entry_at(b.slot, k), entry_at(b.x, k, np.int32(0))
     reference, value, limit = entry_at(s.aref, slot), entry_at(now.force, slot), entry_at(s.bound, slot)
@@ -187,7 +187,7 @@ def _visit_scalar(layout: Layout, s: SweepProblem, b: _Blocks, i: Array, now: _S
 
 
 def _visit_cone(layout: Layout, s: SweepProblem, b: _Blocks, i: Array, now: _State) -> _State:
-    """The state after a visit of the friction of an elliptic contact."""
+    """Update the friction of an elliptic contact."""
     k = entry_at(b.order, i)
     slot, tangents = entry_at(b.slot, k), range(layout.condim - 1)
     x = [entry_at(b.x, k, np.int32(j)) for j in tangents]

@@ -1,1 +1,1 @@
-"""The whole step and its relatives: forward and inverse dynamics, rollouts, transition matrices, initial states."""
+"""The step and related functions: forward and inverse dynamics, rollouts, transition matrices, initial states."""

@@ -27,9 +27,10 @@ POSES = frozenset(
 
 
 def fields_read(function: Callable[..., Any], d: Data, *args: Any) -> frozenset[str]:
-    """Names of the fields of `d` that `function(d, *args)` reads while it is traced, those of nested structs by theirs.
+    """Return the names of the fields of `d` that `function(d, *args)` reads while it is traced.
 
-    A field that is passed to a compiled function counts as read, and so does a field whose value is not used.
+    A field of a nested struct counts as the struct. A field passed to a compiled function counts as read, and so does a
+    field whose value is not used.
     """
     leaves, tree = jax.tree_util.tree_flatten_with_path(d)
     names = [path[0].name for path, _ in leaves]
@@ -44,7 +45,7 @@ def fields_read(function: Callable[..., Any], d: Data, *args: Any) -> frozenset[
 
 
 def with_fields(m: Model, d: Data, names: frozenset[str]) -> Data:
-    """`d` with the fields of these names computed from its state: by `forward`, or from positions only."""
+    """Compute the fields of `d` with these names from its state: by `forward`, or from positions only."""
     derived = names.difference(CARRIED)
     if not derived:
         return d
@@ -52,17 +53,17 @@ def with_fields(m: Model, d: Data, names: frozenset[str]) -> Data:
 
 
 def carried(d: Data) -> dict[str, Any]:
-    """The fields of `d` that one step passes to the next, by name: the carry of a scan over steps."""
+    """Return the fields of `d` that one step passes to the next, by name: the carry of a scan over steps."""
     return {name: getattr(d, name) for name in CARRIED}
 
 
 def from_carried(d: Data, state: dict[str, Any]) -> Data:
-    """Data with the shapes of `d` and the fields `state`; everything derived from the state is zero."""
+    """Return data with the shapes of `d` and the fields `state`; all derived fields are zero."""
     return jax.tree.map(jax.numpy.zeros_like, d).replace(**state)
 
 
 def without_derived(d: Data) -> Data:
-    """`d` with its state and counters; everything derived from the state is NaN, integers -1 and booleans False."""
+    """Return `d` with its state and counters; derived fields are NaN, integers -1 and booleans False."""
     return jax.tree.map(_absent, d).replace(**carried(d))
 
 

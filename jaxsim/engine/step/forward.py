@@ -45,7 +45,7 @@ MOST_SLOTS, MOST_DOFS = 1024, 48
 
 @public
 def fwd_position(m: Model, d: Data) -> Data:
-    """All stages that depend on positions only."""
+    """Compute all stages that depend on positions only."""
     before = d
     d = kinematics(m, d)
     if sleep.sleeps(m):
@@ -69,7 +69,7 @@ def fwd_position(m: Model, d: Data) -> Data:
 
 @public
 def fwd_velocity(m: Model, d: Data) -> Data:
-    """All stages that depend on positions and velocities only."""
+    """Compute all stages that depend on positions and velocities only."""
     if m.nflexedge:
         d = d.replace(flexedge_velocity=edge_velocities(m, d, d.qvel))
     if m.ntendon:
@@ -86,7 +86,7 @@ def fwd_velocity(m: Model, d: Data) -> Data:
 
 @public
 def fwd_acceleration(m: Model, d: Data) -> Data:
-    """The sum of all forces except constraint forces, and the resulting unconstrained acceleration."""
+    """Compute the sum of all forces except constraint forces, and the resulting unconstrained acceleration."""
     force = d.qfrc_passive - d.qfrc_bias + d.qfrc_applied + d.qfrc_actuator
     force = force + apply_wrench(m, d, d.xfrc_applied[:, :3], d.xfrc_applied[:, 3:], d.xipos)
     qacc = solve_spd(m, d.M, d.qLD, d.qLDiagInv, force, inertia_parts(m, d))
@@ -94,7 +94,7 @@ def fwd_acceleration(m: Model, d: Data) -> Data:
 
 
 def dynamics(m: Model, d: Data) -> Data:
-    """`forward` without sensors."""
+    """Compute `forward` without sensors."""
     d = energy_pos(m, fwd_position(m, d))
     d = energy_vel(m, fwd_velocity(m, d))
     d = fwd_actuation(m, _control(m, d))
@@ -104,13 +104,13 @@ def dynamics(m: Model, d: Data) -> Data:
 
 @public
 def rungekutta4(m: Model, d: Data, evaluate: Callable[[Model, Data], Data] = dynamics) -> Data:
-    """The state one time step on by the classical fourth-order method, from the results of `forward`."""
+    """Advance the state one time step by the classical fourth-order method, from the results of `forward`."""
     return integrate_rk4(m, d, evaluate)
 
 
 @public
 def forward(m: Model, d: Data) -> Data:
-    """Forward dynamics: from the state to qacc, with sensors and energy; the state does not change."""
+    """Compute forward dynamics: from the state to qacc, with sensors and energy; the state does not change."""
     numbers = is_numpy(m.qpos0, d.qpos)
     return (by_backend(m, _forward) if m.opt.backend and not numbers else _forward)(m, d)
 
@@ -120,7 +120,7 @@ def _forward(m: Model, d: Data) -> Data:
 
 
 def _control(m: Model, d: Data) -> Data:
-    """Controls and applied forces as the user's callback sets them, if there is one."""
+    """Set controls and applied forces by the user's callback, if there is one."""
     if m.callbacks.control is None or disabled(m, DisableBit.ACTUATION):
         return d
     return m.callbacks.control(m, d)
@@ -144,7 +144,7 @@ def _after_control(m: Model, d: Data) -> Data:
 
 
 class Integrator(NamedTuple):
-    """Advance the state from the results of `forward`: at the end of `step`, and of `step2`."""
+    """Functions that advance the state from the results of `forward`: at the end of `step`, and of `step2`."""
 
     step: Callable[[Model, Data], Data]
     step2: Callable[[Model, Data], Data]
@@ -160,7 +160,7 @@ INTEGRATORS: dict[int, Integrator] = {
 
 def _integrator(m: Model) -> Integrator:
     if m.opt.integrator not in INTEGRATORS:
-        raise UnsupportedError(f"the integrator {m.opt.integrator!r}")
+        raise UnsupportedError(f"the integrator {m.opt.integrator!r} is not supported")
     return INTEGRATORS[m.opt.integrator]
 
 
@@ -181,22 +181,25 @@ def _after_position(m: Model, d: Data) -> Data:
 
 @public
 def step(m: Model, d: Data) -> Data:
-    """One time step: `forward`, then the integrator that `m.opt` names."""
+    """Advance one time step: `forward`, then the integrator that `m.opt` names."""
     if is_numpy(m.qpos0, d.qpos):
         return step_by_stages(m, d)
     if not_in_vectors(m, d) is None:
         return by_backend(m, step_by_stages, "batches")(m, d)
-    # where nothing is a program, a stage would compute the same, but its gradient takes longer
+    # without native programs a stage gives the same values, but its gradient takes longer
     return (by_backend(m, step_by_stages) if m.opt.backend or nvrtc.makes_programs() else step_by_stages)(m, d)
 
 
 def by_backend(m: Model, function: Callable[..., Data], form: str = "plain") -> Callable[..., Data]:
-    """The function as a stage that is computed as `m.opt.backend` says."""
+    """Return the function as a stage that runs on the backend `m.opt.backend`."""
     return stage(function, "plain" if m.opt.backend == Backend.XLA else form, "the step", m.opt.backend)
 
 
 def not_in_vectors(m: Model, d: Data) -> str | None:
-    """Return the reason why a batch is not one program for vectors of worlds, or None: with few slots it is faster."""
+    """Return the reason why a batch is not one program for vectors of worlds, or None.
+
+    The program is faster only with few slots.
+    """
     layout = d.efc.layout
     causes = {
         "it has callbacks": m.callbacks != Callbacks(),
@@ -219,20 +222,20 @@ def step_by_stages(m: Model, d: Data) -> Data:
 
 
 def _complete(m: Model, d: Data) -> Data:
-    """Sensors and comparisons after the first evaluation of the dynamics in a step."""
+    """Compute sensors and comparisons after the first evaluation of the dynamics in a step."""
     d = sensor_acc(m, sensor_vel(m, sensor_pos(m, d)))
     return compare_fwd_inv(m, d) if enabled(m, EnableBit.FWDINV) else d
 
 
 @public
 def step1(m: Model, d: Data) -> Data:
-    """The part of `step` before controls and applied forces are set."""
+    """Compute the part of `step` before controls and applied forces are set."""
     d = check_state(m, d)
     return _control(m, _before_control(m, d))
 
 
 @public
 def step2(m: Model, d: Data) -> Data:
-    """The part of `step` after controls and applied forces are set; RK4 becomes Euler, as in MuJoCo."""
+    """Compute the part of `step` after controls and applied forces are set; RK4 becomes Euler, as in MuJoCo."""
     d = _after_control(m, d)
     return _integrate(m, d, _integrator(m).step2)

@@ -21,10 +21,10 @@ from jaxsim.interface.public import public
 
 @public(compiled=False)
 def make_data(m: Model, keyframe: str | int | None = None, nworld: int | None = None) -> Data:
-    """The state at qpos0, or at a keyframe given by name or index; with `nworld`, a batch of that many worlds.
+    """Return the state at qpos0, or at a keyframe given by name or index; with `nworld`, a batch of that many worlds.
 
-    Every array has its final shape and dtype, so that `step` compiles once, and a buffer of its own, so that it can be
-    donated. A model on the host (numpy leaves) gives numpy data. Raises KeyError for an unknown keyframe.
+    Every array has its final shape and dtype, so that `step` compiles once, and its own buffer, so that it can be
+    donated. A model on the host (NumPy leaves) gives NumPy data. Raises KeyError for an unknown keyframe.
     """
     d = _with_own_positions(initial_state(m, allocate(m)))
     d = d if isinstance(m.qpos0, np.ndarray) else _asleep_at_start(m, d)
@@ -34,7 +34,7 @@ def make_data(m: Model, keyframe: str | int | None = None, nworld: int | None = 
 
 
 def _repeated(x: Any, count: int) -> Any:
-    """`count` copies of an array; on the host where it is not traced, since each shape would be a program."""
+    """Repeat an array `count` times, on the host if it is not traced, since each shape would be another program."""
     if isinstance(x, jax.core.Tracer):
         return jnp.broadcast_to(x, (count, *x.shape))
     copies = np.broadcast_to(np.asarray(x), (count, *x.shape)).copy()
@@ -43,7 +43,7 @@ def _repeated(x: Any, count: int) -> Any:
 
 @public
 def reset_data(m: Model, d: Data) -> Data:
-    """The state at qpos0 with the shapes of `d`; counters are zeroed. Pure: works under jit and vmap."""
+    """Return the state at qpos0 with the shapes of `d` and zero counters. Pure: works under jit and vmap."""
     zero = jax.tree.map(jnp.zeros_like, d)
     contact = zero.contact.replace(**{name: getattr(zero.contact, name) - 1 for name in EMPTY_CONTACT})
     d = _with_own_positions(initial_state(m, zero.replace(eq_active=m.eq_active0).replace(contact=contact)))
@@ -51,7 +51,10 @@ def reset_data(m: Model, d: Data) -> Data:
 
 
 def _with_own_positions(d: Data) -> Data:
-    """`d` with a copy of `qpos`, which is the model's own array; under `jit` an output that is an input shares it."""
+    """Return `d` with a copy of `qpos`, which is the model's own array.
+
+    Under `jit` an output that is an input shares its buffer.
+    """
     return d.replace(qpos=d.qpos.copy())
 
 
@@ -61,9 +64,9 @@ def _asleep_at_start(m: Model, d: Data) -> Data:
 
 @jax.jit
 def _put_to_sleep(m: Model, d: Data) -> Data:
-    """`d` with the trees of policy "init" asleep, by the islands of the initial state.
+    """Return `d` with the trees of policy "init" asleep, by the islands of the initial state.
 
-    A tree that touches one of another policy stays awake (MuJoCo refuses such a model).
+    A tree that touches a tree of another policy stays awake (MuJoCo refuses these models).
     """
     init = m.tree_sleep_policy == SleepPolicy.INIT
     there = forward(m, d)

@@ -1,4 +1,4 @@
-"""Inverse dynamics: from positions, velocities and accelerations to the forces that make them."""
+"""Inverse dynamics: from positions, velocities and accelerations to forces."""
 
 from jaxsim.core.data import Data
 from jaxsim.core.flags import enabled
@@ -14,10 +14,10 @@ from jaxsim.interface.public import public
 
 @public
 def inverse(m: Model, d: Data) -> Data:
-    """qfrc_inverse: the applied and actuator forces that would make `qacc`, with sensors and energy.
+    """Compute qfrc_inverse: the applied and actuator forces that produce `qacc`, with sensors and energy.
 
-    With the flag invdiscrete `qacc` is that of a discrete step of the integrator: (new qvel - qvel) / timestep.
-    Raises UnsupportedError for invdiscrete with RK4, for which there is no such inverse.
+    With the flag invdiscrete, `qacc` is that of a discrete step of the integrator: (new qvel - qvel) / timestep. Raises
+    UnsupportedError for invdiscrete with RK4, whose step has no closed inverse.
     """
     refuse(m)
     d = fwd_position(m, d)

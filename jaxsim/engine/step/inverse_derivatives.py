@@ -16,7 +16,7 @@ from jaxsim.math.safe import Array
 
 
 class InverseDerivatives(NamedTuple):
-    """Rows are inputs, as in mjd_inverseFD: D*Dq by positions (along their tangents), D*Dv by qvel, D*Da by qacc.
+    """Derivatives by rows of inputs, as in mjd_inverseFD: D*Dq by positions (tangents), D*Dv by qvel, D*Da by qacc.
 
     Df*: of qfrc_inverse (nv, nv); Ds*: of sensordata (nv, nsensordata); DmDq: of qM (nv, nM).
     """
@@ -34,7 +34,7 @@ class InverseDerivatives(NamedTuple):
 
 @public
 def inverse_derivatives(m: Model, d: Data, flg_actuation: bool = False) -> InverseDerivatives:
-    """Exact derivatives of `inverse` at the state and acceleration of `d`; batch them with `jax.vmap`.
+    """Return the exact derivatives of `inverse` at the state and acceleration of `d`; batch them with `jax.vmap`.
 
     With `flg_actuation` the force is qfrc_inverse less qfrc_actuator. Raises UnsupportedError where `inverse` does.
     """

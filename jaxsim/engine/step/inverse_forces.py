@@ -23,7 +23,7 @@ from jaxsim.math.safe import Array, norm
 
 @public
 def inv_constraint(m: Model, d: Data) -> Data:
-    """Constraint forces at the accelerations `qacc`: `efc.force`, `efc.state` and `qfrc_constraint`."""
+    """Compute the constraint forces at the accelerations `qacc`: `efc.force`, `efc.state` and `qfrc_constraint`."""
     layout = d.efc.layout
     if disabled(m, DisableBit.CONSTRAINT) or layout.nslot == 0 or m.nv == 0:
         return d.replace(qfrc_constraint=jnp.zeros_like(d.qacc))
@@ -35,20 +35,22 @@ def inv_constraint(m: Model, d: Data) -> Data:
 
 
 def inverse_force(m: Model, d: Data) -> Array:
-    """The force (nv,) that together with passive, bias and constraint forces gives `qacc`."""
+    """Compute the force (nv,) that together with passive, bias and constraint forces gives `qacc`."""
     return rne(m, d) + tendon_bias(m, d) + mul_m(m, d, d.qacc) - d.qfrc_passive - d.qfrc_constraint
 
 
 def continuous_qacc(m: Model, d: Data) -> Array:
-    """The acceleration of continuous time whose step by the integrator is `qacc`."""
+    """Compute the continuous-time acceleration whose step by the integrator is `qacc`."""
     if m.opt.integrator not in (IntegratorType.EULER, IntegratorType.IMPLICIT, IntegratorType.IMPLICITFAST):
-        raise UnsupportedError(f"the flag invdiscrete with the integrator {IntegratorType(m.opt.integrator).name}")
+        raise UnsupportedError(
+            f"the flag invdiscrete with the integrator {IntegratorType(m.opt.integrator).name} is not supported"
+        )
     if m.opt.integrator == IntegratorType.EULER:
         if disabled(m, DisableBit.EULERDAMP):
             return d.qacc
         damping, poly = dof_damping(m)
         derivative = m.opt.timestep * poly_force_derivative(damping, poly, abs(d.qvel))
-        # where damping begins it has its derivative already
+        # at its onset, damping already has its derivative
         derivative = jnp.where(is_damped(m, damping, poly), derivative, derivative - lax.stop_gradient(derivative))
         return d.qacc + solve_m(m, d, derivative * d.qacc)
     if m.opt.integrator == IntegratorType.IMPLICITFAST:
@@ -62,7 +64,7 @@ def continuous_qacc(m: Model, d: Data) -> Array:
 
 @public
 def compare_fwd_inv(m: Model, d: Data) -> Data:
-    """solver_fwdinv: how far the results of `forward` in `d` are from those of `inverse`, in forces."""
+    """Set solver_fwdinv: the differences in forces between the results of `forward` in `d` and `inverse`."""
     applied = d.qfrc_applied + d.qfrc_actuator
     applied = applied + apply_wrench(m, d, d.xfrc_applied[:, :3], d.xfrc_applied[:, 3:], d.xipos)
     back = inv_constraint(m, d.replace(qacc=continuous_qacc(m, d)) if enabled(m, EnableBit.INVDISCRETE) else d)

@@ -40,20 +40,20 @@ def rollout(
 
     Args:
         controls: (nstep, nu), or a policy (index of the control step, data) -> ctrl (nu,), or None to keep the controls
-            of `d`. A policy sees the state before the step. Derived fields (xpos, sensordata) are those of `forward` at
+            of `d`. A policy sees the state before the step. Derived fields (xpos, sensordata) are from `forward` at
             that state, under the controls of the previous step; they are computed only if the policy reads one.
         nstep: number of control steps; needed unless `controls` is an array.
         outputs: records of every control step: names of fields of `Data` ("contact.dist" for a nested one), or a
-            function of `Data` to a PyTree. Derived fields (sensordata, xpos) are those that the step computed, at the
+            function of `Data` to a PyTree. Derived fields (sensordata, xpos) are computed by the step, at the
             state before its last sub-step, as after MuJoCo's `mj_step`.
         substeps: steps of `m.opt.timestep` for each control step.
         checkpoint: values that reverse mode stores. "none": all intermediate values of every step (fastest), or, if the
             step of a batch is one program, the values that its derivative needs. "step": the state before each step and
-            the solver's solution. An integer k: the states at the start of every k steps, and within one such chunk
+            the solver's solution. An integer k: the states at the start of every k steps, and within a chunk
             those before each step, for one more evaluation of the steps. "sqrt" takes k = sqrt(nstep), which is useful
             from some ten thousand steps.
         step: the step function, by default `jaxsim.step`.
-        length: number of control steps that are made, as a traced value: one program for all lengths up to `nstep`.
+        length: number of control steps to run, a traced value: one program for all lengths up to `nstep`.
             Later records are zero. Not for reverse mode, nor with `checkpoint` other than "step".
 
     Returns:
@@ -77,7 +77,7 @@ def rollout(
 
     if length is not None:
         if checkpoint != "step":
-            raise ValueError("length is a value: no reverse mode, and so no checkpoint")
+            raise ValueError("length has no reverse mode and allows no checkpoint: leave out checkpoint")
         state, records = _loop(partial(advance, m), carried(d), nstep, rows, length)
         return without_derived(blank.replace(**state)), records
     if checkpoint != "none":
@@ -89,10 +89,10 @@ def rollout(
 
 
 def step_of_state(m: Model, d: Data) -> Data:
-    """`step` for which reverse mode stores the state before it and the solver's solution, and recomputes the rest.
+    """Return `step` with a checkpoint: reverse mode stores the state before it and the solver's solution.
 
-    On a CPU this recomputation and the derivative are one program for vectors of worlds (`native/wide.h`), also if the
-    step itself is not.
+    Reverse mode recomputes the rest. On a CPU this recomputation and the derivative are one program for vectors of
+    worlds (`native/wide.h`), even if the step itself is not.
     """
 
     def from_state(state: dict[str, Any], step: Callable[[Model, Data], Data] = forward.step) -> Data:
@@ -107,12 +107,12 @@ def step_of_state(m: Model, d: Data) -> Data:
 
 
 def select(d: Data, outputs: Outputs) -> Any:
-    """The fields of `d` with these names as a dict, or the function's value at `d`."""
+    """Return the fields of `d` with these names as a dict, or the function's value at `d`."""
     return outputs(d) if callable(outputs) else {name: attrgetter(name)(d) for name in outputs}
 
 
 def _read_controls(m: Model, controls: Any, nstep: int | None) -> tuple[int, Callable, Array | None]:
-    """Number of steps, the policy, and the rows of controls, which take its place if they are given."""
+    """Return the number of steps, the policy, and the rows of controls, which replace the policy if given."""
     if controls is None or callable(controls):
         if nstep is None:
             raise ValueError("rollout needs nstep unless controls is an array")
@@ -140,7 +140,7 @@ def _chunk_size(checkpoint: str | int, nstep: int) -> int | None:
 
 
 def _repeat(step: Callable[[Data], Data], d: Data, count: int) -> Data:
-    """`d` after some steps; between them only the state is kept."""
+    """Advance `d` by some steps; between them only the state is kept."""
     blank = jax.tree.map(jnp.zeros_like, d)
 
     def body(state: dict[str, Any], _: None) -> tuple[dict[str, Any], None]:
@@ -156,7 +156,7 @@ def _scan(advance: Callable, state: Any, nstep: int, rows: Array | None) -> tupl
 
 
 def _loop(advance: Callable, state: Any, nstep: int, rows: Array | None, length: Array | int) -> tuple[Any, Any]:
-    """The same for the first `length` steps; the records of others are zero."""
+    """Run the first `length` steps; the records of others are zero."""
 
     def one(i: Array, state: Any) -> tuple[Any, Any]:
         return advance(state, i, None if rows is None else rows[i])
@@ -171,7 +171,7 @@ def _loop(advance: Callable, state: Any, nstep: int, rows: Array | None, length:
 
 
 def _scan_chunks(advance: Callable, state: Any, nstep: int, rows: Array | None, size: int) -> tuple[Any, Any]:
-    """The same in chunks, of which reverse mode keeps only the first states. The last chunk may be short."""
+    """Scan in chunks, of which reverse mode keeps only the first states. The last chunk may be short."""
     count, one = -(-nstep // size), advance
     padded = count * size
     index = jnp.arange(padded).reshape(count, size)

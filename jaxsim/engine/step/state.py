@@ -1,4 +1,4 @@
-"""The state as one vector, by the bits of mjtState (`jaxsim.State`): its size, and how to read and write it."""
+"""The state as one vector, by the bits of mjtState (`jaxsim.State`): size, reading and writing."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -27,11 +27,11 @@ FIELDS = {
     State.USERDATA: "userdata",
     State.PLUGIN: "plugin_state",
 }
-PLASTIC = 1 << 14  # of MuJoCo 4: no model here has a plastic state
+PLASTIC = 1 << 14  # of MuJoCo 4; models have no plastic state here
 
 
 def _parts(m: Model, sig: int) -> list[tuple[str, tuple[int, ...]]]:
-    """Names and shapes of the parts that a signature names, in their order."""
+    """Return the names and shapes of the parts of a signature, in order."""
     if not 0 <= sig & ~PLASTIC < 1 << len(FIELDS):
         raise ValueError(f"invalid state signature {sig}: it has bits beyond those of mjtState")
     shapes = {
@@ -63,20 +63,20 @@ def _split(m: Model, state: Array, sig: int) -> dict[str, Array]:
 
 
 def state_size(m: Model, sig: int) -> int:
-    """Size of a state with these parts: mj_stateSize. Raises ValueError for unknown bits."""
+    """Return the size of a state with these parts: mj_stateSize. Raises ValueError for unknown bits."""
     return sum(int(np.prod(shape)) for _, shape in _parts(m, sig))
 
 
 @public(static=("sig",))
 def get_state(m: Model, d: Data, sig: int = State.INTEGRATION) -> Array:
-    """The parts of the state named by the bits `sig`, one after the other (state_size,): mj_getState."""
+    """Return the parts of the state named by the bits `sig`, concatenated (state_size,): mj_getState."""
     parts = [jnp.ravel(getattr(d, name)).astype(d.qpos.dtype) for name, _ in _parts(m, sig)]
     return jnp.concatenate([*parts, jnp.zeros(0, d.qpos.dtype)])
 
 
 @public(static=("sig",))
 def set_state(m: Model, d: Data, state: Array, sig: int = State.INTEGRATION) -> Data:
-    """`d` with the parts of its state taken from a vector: mj_setState. Raises ValueError for a wrong length."""
+    """Set the parts of the state of `d` from a vector: mj_setState. Raises ValueError for a wrong length."""
     values = _split(m, jnp.asarray(state), sig)
     if "eq_active" in values:
         values["eq_active"] = values["eq_active"] != 0
@@ -85,9 +85,9 @@ def set_state(m: Model, d: Data, state: Array, sig: int = State.INTEGRATION) -> 
 
 @public(static=("srcsig", "dstsig"))
 def extract_state(m: Model, state: Array, srcsig: int, dstsig: int) -> Array:
-    """The parts `dstsig` of a state with the parts `srcsig`, which must contain them: mj_extractState."""
+    """Extract the parts `dstsig` from a state with the parts `srcsig`, which must contain them: mj_extractState."""
     if srcsig & dstsig != dstsig:
-        raise ValueError(f"the signature {dstsig} is no subset of {srcsig}")
+        raise ValueError(f"the signature {dstsig} is not a subset of {srcsig}")
     wanted = [name for name, _ in _parts(m, dstsig)]
     values = _split(m, jnp.asarray(state), srcsig)
     return jnp.concatenate([*(values[name].ravel() for name in wanted), jnp.zeros(0, jnp.asarray(state).dtype)])
@@ -95,19 +95,19 @@ def extract_state(m: Model, state: Array, srcsig: int, dstsig: int) -> Array:
 
 @public(static=("sig",))
 def copy_state(m: Model, src: Data, dst: Data, sig: int = State.INTEGRATION) -> Data:
-    """`dst` with the parts of the state of `src`: mj_copyState."""
+    """Copy the parts of the state of `src` to `dst`: mj_copyState."""
     return dst.replace(**{name: getattr(src, name) for name, _ in _parts(m, sig)})
 
 
 @public(static=("key",))
 def reset_data_keyframe(m: Model, d: Data, key: int | str) -> Data:
-    """`d` reset to a keyframe given by index or name: mj_resetDataKeyframe. Raises KeyError for an unknown one."""
+    """Reset `d` to a keyframe given by index or name: mj_resetDataKeyframe. Raises KeyError for an unknown one."""
     return reset_to_keyframe(m, reset_data(m, d), m.keyframe(key).id)
 
 
 @public(static=("k",))
 def set_keyframe(m: Model, d: Data, k: int) -> Model:
-    """`m` with its keyframe `k` set to the state of `d`: mj_setKeyframe."""
+    """Set keyframe `k` of `m` to the state of `d`: mj_setKeyframe."""
     values = {
         "key_time": d.time,
         "key_qpos": d.qpos,

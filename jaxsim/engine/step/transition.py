@@ -15,11 +15,11 @@ from jaxsim.engine.step import forward
 from jaxsim.interface.public import public
 from jaxsim.math.safe import Array
 
-CHUNK = 4  # directions that pass through the linearised step together: of a batch of worlds, what caches hold
+CHUNK = 4  # directions propagated together; more do not fit the caches with a batch of worlds
 
 
 class Transition(NamedTuple):
-    """dx' = A dx + B du and dy = C dx + D du, where x = (displacement, qvel, act) and y is sensordata.
+    """Matrices of dx' = A dx + B du and dy = C dx + D du, where x = (displacement, qvel, act) and y is sensordata.
 
     A (n, n), B (n, nu), C (nsensordata, n), D (nsensordata, nu) with n = 2 nv + na; mjd_transitionFD's layout.
     """
@@ -36,7 +36,7 @@ class Transition(NamedTuple):
 def transition_derivatives(
     m: Model, d: Data, step: Callable[[Model, Data], Data] | None = None, mode: str = "forward"
 ) -> Transition:
-    """Exact derivatives of one step at the state and controls of `d`; batch them with `jax.vmap`.
+    """Compute the exact derivatives of one step at the state and controls of `d`; batch them with `jax.vmap`.
 
     Positions move along `integrate_pos`, so quaternions count three numbers. `mode` "forward" linearises the step once
     and propagates 2 nv + na + nu directions, "reverse" one for each output. `step` is the step function, by default
@@ -59,11 +59,11 @@ def transition_derivatives(
 
 
 def by_columns(f: Callable[..., Any]) -> Callable[..., list[tuple[Array, ...]]]:
-    """The Jacobians of each output of `f` by each argument, column by column.
+    """Compute the Jacobians of each output of `f` by each argument, column by column.
 
     `f` is linearised once. The directions of one argument are then propagated only through operations that depend on
-    it: a derivative of the linear function omits zeros. Controls act only through actuators and the solver; velocities
-    do not act through kinematics, collisions and Jacobians.
+    it, since the derivative of a linear function omits zeros. Controls act only through actuators and the solver;
+    velocities do not act through kinematics, collisions and Jacobians.
     """
 
     def jacobians(*at: Array) -> list[tuple[Array, ...]]:
@@ -79,7 +79,7 @@ def by_columns(f: Callable[..., Any]) -> Callable[..., list[tuple[Array, ...]]]:
 
 
 def _columns(f: Callable[[Array], Any], directions: Array) -> Any:
-    """Outputs of `f` for each of the directions, side by side; no more than `CHUNK` are propagated at a time."""
+    """Apply `f` to each direction, at most `CHUNK` at a time, and stack the outputs as columns."""
     n = len(directions)
     rounds = -(-n // CHUNK)
     if rounds < 2:

@@ -1,1 +1,1 @@
-"""What stages know before they run: tables of the structure, bounds of geoms, histories, refusals, checks of input."""
+"""Data of the stages that follows from structure: index tables, bounds of geoms, histories, refusals, checks."""

@@ -1,4 +1,4 @@
-"""Warnings counted in each world, and restart of a world that diverged, without an effect on other worlds."""
+"""Warnings counted in each world, and reset of a world that diverged, without an effect on other worlds."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,12 +18,12 @@ DERIVED += ("qfrc_smooth", "qfrc_actuator", "qfrc_constraint", "qfrc_passive", "
 
 
 def is_bad(x: Array) -> Array:
-    """Mask of numbers that are not finite, or so large that the state has diverged."""
+    """Return the mask of numbers that are not finite, or so large that the state has diverged."""
     return ~(abs(x) <= MAXVAL)
 
 
 def warn(d: Data, kind: WarningType, bad: Array, count: int = 1) -> Data:
-    """`d` with the warning of this kind counted where any entry of `bad` is set; the first one's index is kept."""
+    """Count a warning of this kind where any entry of `bad` is set; the first one's index is kept."""
     here = np.arange(len(d.warning.number)) == kind
     this = bad.any() & here
     index = jnp.argmax(bad).astype(d.warning.lastinfo.dtype)
@@ -36,13 +36,13 @@ def warn(d: Data, kind: WarningType, bad: Array, count: int = 1) -> Data:
 
 
 def initial_state(m: Model, d: Data) -> Data:
-    """`d` with positions, mocap poses and histories of the initial state, and all trees awake."""
+    """Set positions, mocap poses and histories to the initial state, and wake all trees."""
     d = at_qpos0(m, d)
     return d.replace(history=initial_history(m)) if m.nhistory else d
 
 
 def restart(m: Model, d: Data, which: Array, names: tuple[str, ...] = STATE) -> Data:
-    """`d` at the model's initial state, with clean counters, where the scalar condition holds."""
+    """Reset `d` to the model's initial state, with zero counters, where the scalar condition holds."""
     fresh = initial_state(m, d.replace(eq_active=m.eq_active0))
     initial = ("qpos", "history", "mocap_pos", "mocap_quat", "eq_active", "tree_asleep")
     asleep = enabled(m, EnableBit.SLEEP)
@@ -55,7 +55,7 @@ def restart(m: Model, d: Data, which: Array, names: tuple[str, ...] = STATE) -> 
 
 
 def check_state(m: Model, d: Data) -> Data:
-    """Count a qpos or qvel that has diverged; unless autoreset is off, such a world is restarted."""
+    """Count a qpos or qvel that has diverged; unless autoreset is off, reset the world."""
     if not m.nv:
         return d
     bad_pos, bad_vel = is_bad(d.qpos), is_bad(d.qvel)
@@ -66,10 +66,10 @@ def check_state(m: Model, d: Data) -> Data:
 
 
 def check_acc(m: Model, d: Data) -> tuple[Data, Array]:
-    """Count a qacc that has diverged; unless autoreset is off, such a world is restarted, at rest.
+    """Count a qacc that has diverged; unless autoreset is off, reset the world, at rest.
 
-    Also returns whether it was restarted. Such a world does not advance in this step (in MuJoCo it advances by one),
-    since this would evaluate the forward dynamics a second time, in every world of a batch.
+    Also returns whether it was reset. A world that was reset does not advance in this step. MuJoCo advances it by one
+    step, which would evaluate the forward dynamics a second time, in every world of a batch.
     """
     if not m.nv:
         return d, jnp.zeros((), bool)
@@ -81,6 +81,6 @@ def check_acc(m: Model, d: Data) -> tuple[Data, Array]:
 
 
 def hold(old: Data, new: Data, which: Array) -> Data:
-    """`new` with the state of `old` where the scalar condition holds."""
+    """Return `new` with the state of `old` where the scalar condition holds."""
     names = [n for n in STATE if getattr(new, n) is not getattr(old, n)]
     return new.replace(**{n: jnp.where(which, getattr(old, n), getattr(new, n)) for n in names})

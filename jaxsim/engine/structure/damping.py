@@ -1,4 +1,4 @@
-"""Damping of dofs and tendons, linear and polynomial, including the damping that actuators add."""
+"""Damping of dofs and tendons, linear and polynomial, including the damping of actuators."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from jaxsim.math.safe import Array
 
 
 def _actuator_sum(m: Model, actuatorid: np.ndarray, transmission: tuple[TrnType, ...], x: Array) -> Array:
-    """Sum rows of `x` (nu, ...), times the gear squared, over the actuators of each joint or tendon that takes them."""
+    """Sum rows of `x` (nu, ...) times the squared gear over the actuators of each joint or tendon."""
     target = m.actuator_trnid[:, 0]
     driven = np.isin(m.actuator_trntype, transmission)
     takes = np.zeros(m.nu, bool)
@@ -19,21 +19,21 @@ def _actuator_sum(m: Model, actuatorid: np.ndarray, transmission: tuple[TrnType,
 
 
 def joint_actuator_sum(m: Model, x: Array) -> Array | None:
-    """Armature or damping that actuators add to joints: `x` (nu, ...) summed by joint; None if there is none."""
+    """Sum the armature or damping that actuators add to joints: `x` (nu, ...) by joint; None if there is none."""
     if not (m.jnt_actuatorid != -1).any():
         return None
     return _actuator_sum(m, m.jnt_actuatorid, (TrnType.JOINT, TrnType.JOINTINPARENT), x)
 
 
 def tendon_actuator_sum(m: Model, x: Array) -> Array | None:
-    """Armature or damping that actuators add to tendons: `x` (nu, ...) summed by tendon; None if there is none."""
+    """Sum the armature or damping that actuators add to tendons: `x` (nu, ...) by tendon; None if there is none."""
     if not (m.tendon_actuatorid != -1).any():
         return None
     return _actuator_sum(m, m.tendon_actuatorid, (TrnType.TENDON,), x)
 
 
 def dof_damping(m: Model) -> tuple[Array, Array]:
-    """Linear (nv,) and polynomial (nv, 2) damping of dofs, with that of actuators."""
+    """Return the linear (nv,) and polynomial (nv, 2) damping of dofs, including that of actuators."""
     damping, poly = m.dof_damping, m.dof_dampingpoly
     from_actuators = joint_actuator_sum(m, m.actuator_damping)
     if from_actuators is not None:
@@ -43,7 +43,7 @@ def dof_damping(m: Model) -> tuple[Array, Array]:
 
 
 def tendon_damping(m: Model) -> tuple[Array, Array]:
-    """Linear (ntendon,) and polynomial (ntendon, 2) damping of tendons, with that of actuators."""
+    """Return the linear (ntendon,) and polynomial (ntendon, 2) damping of tendons, including that of actuators."""
     damping, poly = m.tendon_damping, m.tendon_dampingpoly
     from_actuators = tendon_actuator_sum(m, m.actuator_damping)
     poly_from_actuators = tendon_actuator_sum(m, m.actuator_dampingpoly)
@@ -53,15 +53,15 @@ def tendon_damping(m: Model) -> tuple[Array, Array]:
 
 
 def poly_force(linear: Array, poly: Array, x: Array) -> Array:
-    """linear + poly[0] x + poly[1] x^2: the factor of a displacement or, with abs(x), of a velocity."""
+    """Compute linear + poly[0] x + poly[1] x^2: the factor of a displacement or, with abs(x), of a velocity."""
     return linear + x * (poly[..., 0] + x * poly[..., 1])
 
 
 def poly_force_derivative(linear: Array, poly: Array, x: Array) -> Array:
-    """The derivative of x * poly_force(linear, poly, abs(x)) by x, given abs(x)."""
+    """Compute the derivative of x * poly_force(linear, poly, abs(x)) by x, given abs(x)."""
     return linear + x * (2 * poly[..., 0] + x * 3 * poly[..., 1])
 
 
 def is_damped(m: Model, damping: Array, poly: Array) -> Array:
-    """Whether Euler's method treats damping (nv,), (nv, 2) implicitly: any dof has some, or actuators add some."""
+    """Return whether Euler's method treats damping (nv,), (nv, 2) implicitly: a dof or an actuator has damping."""
     return ((damping > 0) | (poly != 0).any(1)).any() | (m.jnt_actuatorid[m.dof_jntid] != -1).any()

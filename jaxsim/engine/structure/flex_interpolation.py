@@ -12,20 +12,20 @@ from jaxsim.math.safe import Array, components, xp_of
 
 
 def polynomials(s: Array, order: int) -> list[Array]:
-    """Values at s of the basis polynomials of the interval from 0 to 1: one for each of its order + 1 nodes."""
+    """Evaluate the basis polynomials of the interval from 0 to 1 at s: one for each of its order + 1 nodes."""
     return [1 - s, s] if order == 1 else [2 * s * s - 3 * s + 1, 4 * (s - s * s), 2 * s * s - s]
 
 
 def slopes(s: Array, order: int) -> list[Array]:
-    """Derivatives of `polynomials`."""
+    """Evaluate the derivatives of `polynomials`."""
     one = s * 0 + 1
     return [-one, one] if order == 1 else [4 * s - 3, 4 * (1 - 2 * s), 4 * s - 1]
 
 
 def vertex_nodes(m: Model, lattice: Lattice) -> tuple[Array, Array]:
-    """Nodes (n, k) that carry each vertex of `lattice`, and their weights (n, k), which sum to one.
+    """Return the nodes (n, k) that carry each vertex of `lattice`, and their weights (n, k), which sum to one.
 
-    The nodes are static where every flex has one cell; else they follow from `flex_vert0`.
+    The nodes are static where every flex has one cell; otherwise they follow from `flex_vert0`.
     """
     coordinate = take(m.flex_vert0, lattice.vertex)
     xp = xp_of(coordinate)

@@ -12,9 +12,9 @@ from jaxsim.core.types import JointType
 
 
 class Edges(NamedTuple):
-    """Of each edge: its flex, its two vertices, their bodies, and whether these are fixed in bodies.
+    """Edges: their flex, their two vertices, the bodies of these, and the mask of vertices fixed in bodies.
 
-    Vertices of interpolated flexes have no bodies of their own: body 0 stands in for them.
+    Vertices of interpolated flexes have no bodies of their own and get body 0.
     """
 
     flex: np.ndarray
@@ -25,7 +25,7 @@ class Edges(NamedTuple):
 
 @per_structure
 def edges(m: Any) -> Edges:
-    """All edges of a model."""
+    """Return all edges of a model."""
     flex = np.repeat(np.arange(m.nflex), m.flex_edgenum)
     ends = m.flex_edge + m.flex_vertadr[flex][:, None]
     return Edges(flex, ends, np.maximum(m.flex_vertbodyid[ends], 0), m.flex_interp[flex] == 0)
@@ -33,19 +33,19 @@ def edges(m: Any) -> Edges:
 
 @per_structure
 def vertex_flex(m: Any) -> np.ndarray:
-    """The flex of each vertex (nflexvert,)."""
+    """Return the flex of each vertex (nflexvert,)."""
     return np.repeat(np.arange(m.nflex), m.flex_vertnum)
 
 
 @per_structure
 def node_flex(m: Any) -> np.ndarray:
-    """The flex of each node (nflexnode,)."""
+    """Return the flex of each node (nflexnode,)."""
     return np.repeat(np.arange(m.nflex), m.flex_nodenum)
 
 
 @per_structure
 def elements(m: Any) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """For each dimension that occurs, the ids of its elements (n,) and their vertices (n, dim + 1)."""
+    """Return the ids (n,) of the elements of each dimension that occurs, and their vertices (n, dim + 1)."""
     found: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
     for f in range(m.nflex):
         dim, num = int(m.flex_dim[f]), int(m.flex_elemnum[f])
@@ -60,7 +60,7 @@ def elements(m: Any) -> dict[int, tuple[np.ndarray, np.ndarray]]:
 
 @per_structure
 def element_vertices(m: Any) -> np.ndarray:
-    """The vertices of each element (nflexelem, 4), padded with -1."""
+    """Return the vertices of each element (nflexelem, 4), padded with -1."""
     out = np.full((m.nflexelem, 4), -1, np.int32)
     for ids, vertices in elements(m).values():
         out[ids, : vertices.shape[1]] = vertices
@@ -69,12 +69,12 @@ def element_vertices(m: Any) -> np.ndarray:
 
 @per_structure
 def element_flex(m: Any) -> np.ndarray:
-    """The flex of each element (nflexelem,)."""
+    """Return the flex of each element (nflexelem,)."""
     return np.repeat(np.arange(m.nflex), m.flex_elemnum)
 
 
 def moves(m: Any, dof: np.ndarray, body: np.ndarray) -> np.ndarray:
-    """Whether each dof moves the body beside it, for two arrays of one shape."""
+    """Return whether each dof moves the body paired with it, for two arrays of one shape."""
     mover, above = m.dof_bodyid[dof], np.asarray(body)
     while True:  # parents come first
         higher = np.where(above > mover, m.body_parentid[above], above)
@@ -87,11 +87,11 @@ class EdgeEntries(NamedTuple):
     """The stored entries of `flexedge_J`.
 
     Attributes:
-        edge: (nJfe,) the edge whose Jacobian an entry holds, -1 for none. Rows of a flex after one without forces begin
-            again at address 0, as in MuJoCo, and what is written last stays.
+        edge: (nJfe,) the edge whose Jacobian an entry holds, -1 for none. As in MuJoCo, rows of a flex after one
+            without forces begin again at address 0, and the last write wins.
         dof: (nJfe,) its dof.
         sign: (nJfe,) 1 if the dof moves the second end only, -1 for the first only, 0 for both or none.
-        moved: (nJfe, 2) which ends it moves.
+        moved: (nJfe, 2) mask of the ends that it moves.
         shifts: (nJfe,) whether the dof is a translation, which moves every point of its bodies alike.
         rows: (nflexedge, width) addresses of the entries of each edge's row, padded with -1.
     """
@@ -106,7 +106,7 @@ class EdgeEntries(NamedTuple):
 
 @per_structure
 def edge_entries(m: Any) -> EdgeEntries:
-    """Entries of the Jacobian of edges."""
+    """Return the entries of the Jacobian of edges."""
     width = int(m.flexedge_J_rownnz.max(initial=0))
     step = np.arange(width)
     rows = np.where(step < m.flexedge_J_rownnz[:, None], m.flexedge_J_rowadr[:, None] + step, -1)
@@ -124,7 +124,7 @@ def edge_entries(m: Any) -> EdgeEntries:
 
 @per_structure
 def translates(m: Any) -> np.ndarray:
-    """Mask of dofs (nv,) that are translations: slides, and the first three of free joints."""
+    """Return the mask of dofs (nv,) that are translations: slides, and the first three of free joints."""
     kind, step = m.jnt_type[m.dof_jntid], np.arange(m.nv) - m.jnt_dofadr[m.dof_jntid]
     return (kind == JointType.SLIDE) | ((kind == JointType.FREE) & (step < 3))
 
@@ -149,7 +149,7 @@ class Lattice(NamedTuple):
 
 @per_structure
 def lattices(m: Any) -> tuple[Lattice, ...]:
-    """Interpolated vertices by the degree of their polynomials."""
+    """Group interpolated vertices by the degree of their polynomials."""
     flex = vertex_flex(m)
     order = abs(m.flex_interp[flex])
     out = []

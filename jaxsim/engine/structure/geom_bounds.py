@@ -14,7 +14,7 @@ from jaxsim.math import safe
 from jaxsim.math.arrays import merge, take
 from jaxsim.math.safe import Array
 
-MESH_ROW = 32  # vertices of a mesh that are reduced together before those of all its rows are
+MESH_ROW = 32  # vertices per row of the first reduction over a mesh
 
 
 class _Bounds(NamedTuple):
@@ -25,11 +25,11 @@ class _Bounds(NamedTuple):
 
 
 def with_current_bounds(m: Any, geoms: np.ndarray | None = None) -> Any:
-    """The model with `geom_rbound` and `geom_aabb` from its current sizes, vertices and height fields.
+    """Set `geom_rbound` and `geom_aabb` from the current sizes, vertices and height fields of the model.
 
-    The compiler sets these fields, and they do not change when a size is replaced. Planes keep their bounds, and so do
-    meshes of geoms that are not among `geoms` (static ids), by default those that can collide. Derivatives by bounds
-    are zero.
+    The compiler sets these fields, and they do not change when a size is replaced. Planes keep their bounds, as do
+    meshes of geoms not in `geoms` (static ids), by default the geoms that can collide. Derivatives with respect to
+    bounds are zero.
     """
     structure = structure_of(m)
     of_mesh = _colliding_meshes(structure) if geoms is None else _meshes_of(structure, geoms)
@@ -53,10 +53,10 @@ def with_current_bounds(m: Any, geoms: np.ndarray | None = None) -> Any:
 
 
 class _BoxTable(NamedTuple):
-    """How boxes and spheres of primitives follow from their sizes: static, a row for each geom.
+    """Formulas of boxes and spheres of primitives from their sizes: static, a row for each geom.
 
     `entry` (ngeom, 3) are the entries of sizes that are the half sizes; capsules are longer by their radius. The radius
-    is the largest half size where `widest`, otherwise the norm of those that are `within`.
+    is the largest half size where `widest`, otherwise the norm of the half sizes that are `within`.
     """
 
     entry: np.ndarray
@@ -113,21 +113,21 @@ def _meshes_of(m: Any, geoms: np.ndarray) -> _MeshTable:
 
 
 def _mesh_corners(m: Any, of_mesh: _MeshTable) -> Array:
-    """Upper corners (n, 3) of the boxes of geoms with meshes, then the lower ones with their signs turned."""
+    """Return the upper corners (n, 3) of the boxes of geoms with meshes, then the negated lower corners."""
     vertex = take(lax.stop_gradient(m.mesh_vert), of_mesh.vertex)
     corner = jnp.concatenate([jnp.max(vertex, axis=1), -jnp.min(vertex, axis=1)], axis=1)
     return take(jnp.max(take(corner, of_mesh.row), axis=1), of_mesh.mesh)
 
 
 def _bounds_of_corners(corner: Array) -> _Bounds:
-    """Bounds of boxes by their upper corners (n, 3) and the lower ones with their signs turned."""
+    """Return the bounds of boxes from their upper corners (n, 3) and negated lower corners."""
     high, low = corner[:, :3], -corner[:, 3:]
     radius = safe.norm(jnp.maximum(abs(high), abs(low)))
     return _Bounds(radius, jnp.concatenate([(high + low) / 2, (high - low) / 2], axis=1))
 
 
 def hull_vertices(m: Any, mesh: int) -> np.ndarray:
-    """Ids of the vertices on a mesh's convex hull, or of all its vertices if it has none."""
+    """Return the ids of the vertices on a mesh's convex hull, or of all its vertices if it has none."""
     graph = m.mesh_graphadr[mesh]
     if graph < 0:
         return np.arange(m.mesh_vertnum[mesh])

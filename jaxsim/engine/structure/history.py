@@ -1,8 +1,8 @@
 """History buffers of controls and sensors, `d.history`: reading with a delay, inserting, initialising.
 
 The buffer of an actuator or sensor with n samples of dimension dim is [user, cursor, times (n), values (n * dim)] in
-`history`, as MuJoCo lays it out: a ring whose newest sample stands at `cursor`; `user` holds the last tick of a sensor
-with an interval. Buffers of one shape are handled at once.
+`history`, in MuJoCo's layout: a ring buffer whose newest sample is at `cursor`; `user` holds the last tick of a sensor
+with an interval. Buffers of one shape are processed together.
 
 Two times count as equal when they differ by less than MuJoCo's 1e-15; in float32, where times themselves are rounded,
 by a few units in the last place.
@@ -51,7 +51,7 @@ class Buffers(NamedTuple):
 
 @per_structure
 def groups(m) -> tuple[Group, ...]:
-    """All history buffers of a model, by shape."""
+    """Return all history buffers of a model, by shape."""
     found: dict[tuple, list[tuple[int, int]]] = {}
     for sensor, history, address, dims in (
         (False, m.actuator_history, m.actuator_historyadr, np.ones(m.nu, int)),
@@ -67,7 +67,7 @@ def groups(m) -> tuple[Group, ...]:
 
 
 def read_group(group: Group, history: Array) -> Buffers:
-    """The buffers of a group in order of time."""
+    """Return the buffers of a group in order of time."""
     numbers = take(history, group.places)
     k, n = len(group.ids), group.n
     cursor = jnp.asarray(numbers[:, 1], jnp.int32)
@@ -78,7 +78,7 @@ def read_group(group: Group, history: Array) -> Buffers:
 
 
 def write_group(group: Group, b: Buffers) -> tuple[np.ndarray, Array]:
-    """Addresses in `history` and the numbers there."""
+    """Return addresses in `history` and the numbers to write there."""
     k, n = len(group.ids), group.n
     order = (np.arange(n, dtype=np.int32) - b.cursor[:, None] - 1) % n
     times = jnp.take_along_axis(b.times, order, axis=1)
@@ -94,7 +94,10 @@ def _equal_within(time: Array, n: int) -> Array:
 
 
 def lookup(b: Buffers, time: Array, interp: int) -> Array:
-    """Values (k, dim) at the times (k,), held beyond both ends. `interp` is 0 (hold), 1 (linear) or 2 (cubic)."""
+    """Look up values (k, dim) at the times (k,), held beyond both ends.
+
+    `interp` is 0 (hold), 1 (linear) or 2 (cubic).
+    """
     n = b.times.shape[1]
     near = _equal_within(time, n)
     after = jnp.clip(jnp.sum(b.times < (time - near)[:, None], axis=1), 0, n - 1)
@@ -125,9 +128,9 @@ def lookup(b: Buffers, time: Array, interp: int) -> Array:
 
 
 def insert(b: Buffers, time: Array, value: Array, on: Array) -> Buffers:
-    """The buffers with samples `value` (k, dim) at one time, where `on` (k,): the oldest makes room.
+    """Insert samples `value` (k, dim) at one time, where `on` (k,), and drop the oldest sample.
 
-    A sample of the same time is replaced, one older than all takes the place of the oldest.
+    A sample of the same time is overwritten; a sample older than all others replaces the oldest.
     """
     n = b.times.shape[1]
     time = jnp.broadcast_to(time, b.user.shape)
@@ -154,7 +157,7 @@ def insert(b: Buffers, time: Array, value: Array, on: Array) -> Buffers:
 
 
 def initial_history(m: Model) -> Array:
-    """`history` (nhistory,) of the initial state: zeros at the times before the start."""
+    """Return `history` (nhistory,) of the initial state: zeros at the times before the start."""
     xp = xp_of(m.opt.timestep)
     parts, index = [], []
     dt = m.opt.timestep
@@ -176,7 +179,7 @@ def initial_history(m: Model) -> Array:
 
 
 def delayed_controls(m: Model, d: Data) -> Array:
-    """Controls (nu,) as the actuators see them: those of `delay` ago where there is a delay."""
+    """Return controls (nu,) as the actuators see them: delayed where there is a delay."""
     ctrl = d.ctrl
     for g in groups(m):
         if not g.sensor:
@@ -187,14 +190,14 @@ def delayed_controls(m: Model, d: Data) -> Array:
 
 
 def _due(m: Model, d: Data, g: Group, user: Array) -> tuple[Array, Array]:
-    """Which sensors of a group have an interval, and which of these tick now."""
+    """Return the mask of sensors of a group with an interval, and the mask of those that tick now."""
     interval = take(m.sensor_interval, g.ids)[:, 0]
     near = _equal_within(jnp.broadcast_to(d.time, user.shape), 2) if d.time.dtype != np.float64 else 0
     return interval > 0, (interval > 0) & (user + interval <= d.time + near)
 
 
 def delayed_sensors(m: Model, d: Data, index: np.ndarray, values: Array) -> Array:
-    """Values (k,) for the static places `index` of sensordata as they are seen: delayed, or held between ticks."""
+    """Return values (k,) at static addresses `index` of sensordata, delayed, or held between ticks."""
     position = np.full(m.nsensordata, -1)
     position[index] = np.arange(len(index))
     for g in groups(m):
@@ -217,7 +220,7 @@ def delayed_sensors(m: Model, d: Data, index: np.ndarray, values: Array) -> Arra
 
 
 def record(m: Model, d: Data, sensors: Array) -> Array:
-    """`history` after a step: controls and sensors, `sensors` (nsensordata,) being undelayed values, at `d.time`."""
+    """Record controls and sensors in `history` after a step, at `d.time`; `sensors` (nsensordata,) are undelayed."""
     history = d.history
     for g in groups(m):
         b = read_group(g, d.history)
@@ -245,7 +248,7 @@ def _buffer(m: Model, sensor: bool, index: int) -> Group | None:
 
 @public(static=("index", "interp"))
 def read_ctrl(m: Model, d: Data, index: int, time: Array, interp: int = -1) -> Array:
-    """The control of an actuator as it sees it at `time`, a scalar: `ctrl` itself where it has no history.
+    """Return the control of an actuator at `time`, a scalar; `ctrl` itself if it has no history.
 
     `interp` is 0 (hold), 1 (linear) or 2 (cubic), -1 for the actuator's own.
     """
@@ -258,7 +261,7 @@ def read_ctrl(m: Model, d: Data, index: int, time: Array, interp: int = -1) -> A
 
 @public(static=("index", "interp"))
 def read_sensor(m: Model, d: Data, index: int, time: Array, interp: int = -1) -> Array:
-    """The value (dim,) of a sensor as it is seen at `time`: that in `sensordata` where it has no history."""
+    """Return the value (dim,) of a sensor at `time`; the one in `sensordata` if it has no history."""
     g = _buffer(m, True, _checked(index, m.nsensor, "sensor"))
     if g is None:
         return take(d.sensordata, m.sensor_adr[index] + np.arange(m.sensor_dim[index]))
@@ -268,7 +271,7 @@ def read_sensor(m: Model, d: Data, index: int, time: Array, interp: int = -1) ->
 
 @public(compiled=False)
 def init_ctrl_history(m: Model, d: Data, index: int, times: Array | None, values: Array | None) -> Data:
-    """`d` with the history of an actuator: increasing times (n,) and values (n,); None leaves what is there.
+    """Set the history of an actuator: increasing times (n,) and values (n,); None keeps the current ones.
 
     Raises ValueError for an actuator without a history, or for times that do not increase.
     """
@@ -280,7 +283,7 @@ def init_ctrl_history(m: Model, d: Data, index: int, times: Array | None, values
 def init_sensor_history(
     m: Model, d: Data, index: int, times: Array | None, values: Array | None, phase: Array = 0.0
 ) -> Data:
-    """`d` with the history of a sensor: increasing times (n,), values (n, dim), and the time of its last tick."""
+    """Set the history of a sensor: increasing times (n,), values (n, dim), and the time of its last tick."""
     g = _buffer(m, True, _checked(index, m.nsensor, "sensor"))
     return _initialise(d, g, f"sensor {index}", times, values, phase)
 
@@ -293,7 +296,7 @@ def _checked(index: int, count: int, what: str) -> int:
 
 def _initialise(d: Data, g: Group | None, what: str, times: Any, values: Any, user: Any) -> Data:
     if g is None:
-        raise ValueError(f"{what} has no history: give it nsample")
+        raise ValueError(f"{what} has no history: set its nsample in the model")
     if isinstance(times, (list, tuple, np.ndarray)) and np.less(np.diff(np.asarray(times)), MINVAL).any():
         raise ValueError(f"the times of the history of {what} do not increase")
     b, dtype = read_group(g, d.history), d.history.dtype

@@ -11,17 +11,17 @@ from jaxsim.core.layout import is_sparse, side_widths
 from jaxsim.core.model import Model
 from jaxsim.core.types import EnableBit, EqType, SolverType
 
-# (what is refused, how many of it a model has)
+# (refused feature, its count in a model)
 REFUSED: tuple[tuple[str, Callable[[Model], int]], ...] = ()
-# (whether a model has the feature, its name, and what is done instead)
+# (whether a model has the feature, its name, its replacement)
 SUBSTITUTED = (
     (
         lambda m: m.opt.solver == SolverType.PGS,
-        "solver='PGS' is computed by Newton's method: the answer that the sweeps of PGS approach, without their error",
+        "solver='PGS' is computed by Newton's method, whose result is the limit of the sweeps of PGS",
     ),
     (
         lambda m: m.opt.solver == SolverType.CG and is_sparse(m),
-        "solver='CG' on a large model is computed by Newton's method without a Hessian: the same answer, and "
+        "solver='CG' on a large model is computed by Newton's method without a Hessian: the result is the same, and "
         "opt.iterations bounds Newton's iterations",
     ),
 )
@@ -39,13 +39,15 @@ def refuse(m: Model):
         raise UnsupportedError(f"not supported yet: {found}")
     awake = (EqType.TENDON, EqType.FLEX, EqType.FLEXVERT)
     if m.opt.enableflags & EnableBit.SLEEP and np.isin(m.eq_type, awake).any():
-        raise UnsupportedError("the flag sleep with equalities of tendons or flexes (MuJoCo refuses it, too)")
+        raise UnsupportedError(
+            "the flag sleep with equalities of tendons or flexes is not supported (MuJoCo refuses it, too)"
+        )
     if m.opt.enableflags & EnableBit.SLEEP and side_widths(m)[1] > 1:
         raise UnsupportedError("the flag sleep with flexes that collide is not supported yet")
 
 
 def warn_of_substitutes(m: Model):
-    """Issue a `ModelWarning`, once per process and kind, if another algorithm replaces the one that the model names."""
+    """Issue a `ModelWarning`, once per process and kind, if another algorithm replaces one that the model names."""
     for asked, what in SUBSTITUTED:
         if asked(m):
             warn_once(what)

@@ -12,16 +12,16 @@ from jaxsim.math.tree import Tree, make_tree, pointer_jumps
 
 @per_structure
 def tree(m: Any) -> Tree:
-    """The model's kinematic tree."""
+    """Return the model's kinematic tree."""
     return make_tree(m.body_parentid, m.dof_bodyid, np.where(in_world(m), -1, m.dof_jntid))
 
 
 class Nodes(NamedTuple):
     """The tree of frames: a node for every body, then one for every joint; `jumps` are the rounds of pointer jumping.
 
-    `body` is the node at which a body's own frame stands, its last joint's or its own; `joint` is the node before each
-    joint, whose frame holds the joint's anchor and axis. `root` is the node below the world above each node, and
-    `ancestor` the mask (n, n) of the nodes on its path, the world not counted; None for large models.
+    `body` is the node of a body's own frame: its last joint's or its own; `joint` is the node before each joint, whose
+    frame holds the joint's anchor and axis. `root` is the node below the world above each node, and `ancestor` the mask
+    (n, n) of the nodes on its path, without the world; None for large models.
     """
 
     jumps: tuple[np.ndarray, ...]
@@ -36,7 +36,10 @@ DENSE_NODES = 128  # up to this many, sums over paths are products with a mask
 
 @per_structure
 def nodes(m: Any) -> Nodes:
-    """The joints of a body hang below its own node one after the other; a body hangs below its parent's last node."""
+    """Return the tree of frames.
+
+    The joints of a body hang below its own node one after the other; a body hangs below its parent's last node.
+    """
     joint = m.nbody + np.arange(m.njnt)
     last = np.where(m.body_jntnum > 0, m.nbody + m.body_jntadr + m.body_jntnum - 1, np.arange(m.nbody))
     parent = np.zeros(m.nbody + m.njnt, int)
@@ -56,14 +59,14 @@ def nodes(m: Any) -> Nodes:
 
 
 def quat_address(jnt_type: np.ndarray, jnt_qposadr: np.ndarray) -> np.ndarray:
-    """Address in qpos at which the quaternion of each joint begins, -1 for joints that have none."""
+    """Return the address in qpos of the quaternion of each joint, -1 for joints without one."""
     ball, free = jnt_type == JointType.BALL, jnt_type == JointType.FREE
     return np.where(ball, jnt_qposadr, np.where(free, jnt_qposadr + 3, -1))
 
 
 @per_structure
 def joint_quat(m: Any) -> np.ndarray:
-    """Addresses in qpos (njnt, 4) of the quaternion of each joint; meaningless for hinges and slides."""
+    """Return the addresses in qpos (njnt, 4) of the quaternion of each joint; meaningless for hinges and slides."""
     return quat_address(m.jnt_type, m.jnt_qposadr)[:, None] + np.arange(4)
 
 
@@ -91,13 +94,13 @@ class JointCoordinates(NamedTuple):
 
     @property
     def linear_dof(self) -> np.ndarray:
-        """The dof of each of `linear_qpos`."""
+        """The dof of each entry of `linear_qpos`."""
         return np.concatenate([self.scalar_dof, self.free_dof.reshape(-1)])
 
 
 @per_structure
 def joint_coordinates(m: Any) -> JointCoordinates:
-    """Addresses of the coordinates of all joints, by kind."""
+    """Return addresses of the coordinates of all joints, by kind."""
     three, qpos, dof = np.arange(3), m.jnt_qposadr, m.jnt_dofadr
     scalar = np.flatnonzero(np.isin(m.jnt_type, (JointType.HINGE, JointType.SLIDE)))
     free = np.flatnonzero(m.jnt_type == JointType.FREE)
@@ -112,37 +115,39 @@ def joint_coordinates(m: Any) -> JointCoordinates:
 
 @per_structure
 def in_world(m: Any) -> np.ndarray:
-    """Mask of dofs (nv,) that are translations of free joints, along axes of the world."""
+    """Return the mask of dofs (nv,) that are translations of free joints, along axes of the world."""
     joint = m.dof_jntid
     return (m.jnt_type[joint] == JointType.FREE) & (np.arange(m.nv) - m.jnt_dofadr[joint] < 3)
 
 
 @per_structure
 def mocap_bodies(m: Any) -> np.ndarray:
-    """Bodies that are moved by mocap, in the order of their mocap ids."""
+    """Return the mocap bodies, in the order of their mocap ids."""
     bodies = np.flatnonzero(m.body_mocapid >= 0)
     return bodies[np.argsort(m.body_mocapid[bodies])]
 
 
 @per_structure
 def inertia_pattern(m: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Row and column of each entry of the sparse, lower-triangular inertia matrix `d.M`."""
+    """Return the row and column of each entry of the sparse, lower-triangular inertia matrix `d.M`."""
     return np.repeat(np.arange(m.nv), m.M_rownnz), np.asarray(m.M_colind)
 
 
-ELIMINATION = 1 << 17  # operations that a table may list, 1 MB
+ELIMINATION = 1 << 17  # most operations of a table, 1 MB
 
 
 @per_structure
 def elimination(m: Any) -> ltdl.Elimination | None:
-    """Schedule of the sparse inertia matrix's factorisation entry by entry; None if the list would be too long."""
+    """Return the schedule of the sparse factorisation of the inertia matrix; None if the list would be too long."""
     pattern = inertia_pattern(m)
     return ltdl.elimination(*pattern) if ltdl.operations(*pattern) <= ELIMINATION else None
 
 
 class Block(NamedTuple):
-    """Trees with the same number of dofs: their dofs (k, n), and for each entry of their dense inertia matrices the
-    address in `d.M` (k, n, n), -1 where it is zero. `lower` keeps only the lower triangle."""
+    """Trees with the same number of dofs: their dofs (k, n), and addresses (k, n, n) of their inertia in `d.M`.
+
+    An address is -1 where the matrix is zero. `lower` keeps only the lower triangle.
+    """
 
     dofs: np.ndarray
     full: np.ndarray
@@ -151,7 +156,7 @@ class Block(NamedTuple):
 
 @per_structure
 def inertia_blocks(m: Any) -> tuple[Block, ...]:
-    """The block-diagonal form of the inertia matrix, one entry for each size of tree."""
+    """Return the block-diagonal form of the inertia matrix, one entry for each size of tree."""
     blocks = []
     row, col = inertia_pattern(m)
     tree = m.dof_treeid[row]
@@ -169,14 +174,14 @@ def inertia_blocks(m: Any) -> tuple[Block, ...]:
 
 @per_structure
 def dof_order(m: Any) -> np.ndarray:
-    """For each dof its position in the concatenated dofs of all `inertia_blocks`."""
+    """Return the position of each dof in the concatenated dofs of all `inertia_blocks`."""
     dofs = [b.dofs.reshape(-1) for b in inertia_blocks(m)]
     return np.argsort(np.concatenate(dofs)) if dofs else np.zeros(0, int)
 
 
 @per_structure
 def pattern_in_blocks(m: Any) -> np.ndarray:
-    """For each entry of `d.M` its position in the flattened, concatenated `inertia_blocks`."""
+    """Return the position of each entry of `d.M` in the flattened, concatenated `inertia_blocks`."""
     place, offset = np.zeros(m.nC, int), 0
     for block in inertia_blocks(m):
         flat = block.lower.reshape(-1)
@@ -188,6 +193,6 @@ def pattern_in_blocks(m: Any) -> np.ndarray:
 
 @per_structure
 def diagonal(m: Any) -> np.ndarray:
-    """For each entry of `d.M` its dof if it lies on the diagonal, else -1."""
+    """Return the dof of each entry of `d.M` on the diagonal, else -1."""
     row, col = inertia_pattern(m)
     return np.where(row == col, row, -1)

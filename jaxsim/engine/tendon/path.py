@@ -19,7 +19,7 @@ from jaxsim.math.spatial import shift_motion
 from jaxsim.math.tree import dof_path_sum
 from jaxsim.xla.fusion import fusion_barrier
 
-PULLEY = -2  # what stands in `wrap_obj` for a pulley
+PULLEY = -2  # value of `wrap_obj` for a pulley
 SITE = -1
 
 
@@ -37,12 +37,12 @@ class Pieces(NamedTuple):
     side: np.ndarray
     pulley: np.ndarray
     closes: np.ndarray
-    after_pulley: np.ndarray  # how many pulleys stand between the piece before and this one
+    after_pulley: np.ndarray  # number of pulleys between the previous piece and this one
 
 
 @per_structure
 def pieces(m) -> Pieces:
-    """The pieces of all spatial tendons."""
+    """Return the pieces of all spatial tendons."""
     rows = []
     for t in range(m.ntendon):
         adr, num = int(m.tendon_adr[t]), int(m.tendon_num[t])
@@ -67,7 +67,7 @@ def pieces(m) -> Pieces:
 
 
 class Path(NamedTuple):
-    """The pieces in a state: their ends, whether they wrap, where they touch, the arc's length, and their divisors.
+    """The pieces in a state: their ends, whether they wrap, tangent points, length of the arc, and divisors.
 
     Quantities of wraps are (nwrapping, ...) for the pieces `wrapping`.
     """
@@ -83,7 +83,7 @@ class Path(NamedTuple):
 
 
 def path(m: Model, d: Data) -> Path:
-    """Where the pieces run."""
+    """Compute the path of each piece."""
     xp = xp_of(d.site_xpos, m.wrap_prm)
     p = pieces(m)
     divisor = xp.where(p.pulley >= 0, take(m.wrap_prm, np.maximum(p.pulley, 0)), 1)
@@ -108,7 +108,7 @@ def path(m: Model, d: Data) -> Path:
 
 
 def lengths(m: Model, way: Path) -> Array:
-    """Contribution of the pieces to the lengths of the tendons: (ntendon,)."""
+    """Compute the contribution of the pieces to the lengths of the tendons: (ntendon,)."""
     xp = xp_of(way.start)
     p = pieces(m)
     length = norm(way.end - way.start)
@@ -121,7 +121,7 @@ def lengths(m: Model, way: Path) -> Array:
 
 
 class _Pulls(NamedTuple):
-    """Straight parts that paths can have: tendons, and the bodies at both ends."""
+    """Straight parts of paths: tendons, and the bodies at both ends."""
 
     tendon: np.ndarray
     body0: np.ndarray
@@ -130,7 +130,7 @@ class _Pulls(NamedTuple):
 
 @per_structure
 def _pulls(m) -> _Pulls:
-    """The pieces as if nothing wrapped, then the parts before and after each geom."""
+    """Return the pieces as if nothing wrapped, then the parts before and after each geom."""
     p = pieces(m)
     body0, body1 = m.site_bodyid[p.site0], m.site_bodyid[p.site1]
     w = np.flatnonzero(p.geom >= 0)
@@ -140,7 +140,7 @@ def _pulls(m) -> _Pulls:
 
 
 def _forces(way: Path) -> tuple[Array, Array, Array]:
-    """Both ends of the `_pulls`, and the force (n, 3) at the second end of a unit of tension: zero if not there."""
+    """Return both ends of the `_pulls`, and the force (n, 3) at the second end per unit of tension, zero if absent."""
     xp = xp_of(way.start)
     share, w = 1 / way.divisor, way.wrapping
     start, end = way.start, way.end
@@ -156,9 +156,9 @@ def _forces(way: Path) -> tuple[Array, Array, Array]:
 
 @per_structure
 def _levers(m) -> tuple[np.ndarray, np.ndarray]:
-    """End (of both ends of all pulls, second ends first) and dof of each product in the Jacobian.
+    """Return end (of both ends of all pulls, second ends first) and dof of each product in the Jacobian.
 
-    What moves both ends of a straight part does not change its length.
+    A dof that moves both ends of a straight part does not change its length.
     """
     p = _pulls(m)
     first, second = moving_dofs(m, p.body0), moving_dofs(m, p.body1)
@@ -167,7 +167,10 @@ def _levers(m) -> tuple[np.ndarray, np.ndarray]:
 
 
 def jacobian(m: Model, d: Data, way: Path, entry: np.ndarray) -> Array:
-    """Contribution of the pieces to ten_J (nJten,); `entry` (ntendon, nv) has the place of each derivative, or -1."""
+    """Compute the contribution of the pieces to ten_J (nJten,).
+
+    `entry` (ntendon, nv) is the address of each derivative, or -1.
+    """
     xp = xp_of(way.start)
     p = _pulls(m)
     start, end, force = _forces(way)
@@ -182,9 +185,10 @@ def jacobian(m: Model, d: Data, way: Path, entry: np.ndarray) -> Array:
 
 
 def bias_rate(m: Model, d: Data) -> Array | None:
-    """Product of the rate of each tendon's Jacobian with qvel: (ntendon,); None where no Jacobian changes.
+    """Compute the product of the rate of each tendon's Jacobian with qvel: (ntendon,).
 
-    Pieces that may wrap around a geom are left out: the language does not allow armature on their tendons.
+    Returns None if no Jacobian changes. Pieces that may wrap around a geom are left out: MJCF does not allow armature
+    on their tendons.
     """
     p = pieces(m)
     straight = np.flatnonzero(p.geom < 0)
@@ -211,9 +215,9 @@ def bias_rate(m: Model, d: Data) -> Array | None:
 
 @per_structure
 def _point_rows(m) -> tuple[np.ndarray, ...]:
-    """All points that can stand in `wrap_xpos`, in order: piece (or -1), which of its points, what it is, and tendon.
+    """Return all points that can occur in `wrap_xpos`, in order: piece (or -1), its point, its object, and tendon.
 
-    Points of a piece are 0: its start, 1 and 2: where it touches its geom, 3: its end; a pulley has -1.
+    Points of a piece are 0: its start, 1 and 2: tangent points on its geom, 3: its end; a pulley has -1.
     """
     p = pieces(m)
     rows = []
@@ -229,7 +233,7 @@ def _point_rows(m) -> tuple[np.ndarray, ...]:
 
 
 def wrap_points(m: Model, way: Path) -> dict[str, Array]:
-    """The points of the paths as they stand in Data: ten_wrapadr, ten_wrapnum, wrap_obj and wrap_xpos."""
+    """Compute the points of the paths in Data: ten_wrapadr, ten_wrapnum, wrap_obj and wrap_xpos."""
     xp = xp_of(way.start)
     piece, which, what, tendon = _point_rows(m)
     place = np.full(len(way.start), -1)

@@ -15,13 +15,13 @@ from jaxsim.math.safe import Array, xp_of
 
 @per_structure
 def jacobian_pattern(m) -> tuple[np.ndarray, np.ndarray]:
-    """Tendon and dof of each entry of the sparse `ten_J`."""
+    """Return the tendon and dof of each entry of the sparse `ten_J`."""
     return np.repeat(np.arange(m.ntendon), m.ten_J_rownnz), np.asarray(m.ten_J_colind)
 
 
 @per_structure
 def jacobian_entries(m) -> np.ndarray:
-    """Entry of `ten_J` for each tendon and dof (ntendon, nv), -1 for none.
+    """Return the entry of `ten_J` for each tendon and dof (ntendon, nv), -1 for none.
 
     A fixed tendon that names a joint twice has two entries for it: the first holds the sum, the second zero.
     """
@@ -33,25 +33,25 @@ def jacobian_entries(m) -> np.ndarray:
 
 
 def full_jacobian(m: Model, d: Data) -> Array:
-    """The tendons' Jacobian, dense (ntendon, nv)."""
+    """Return the tendons' Jacobian, dense (ntendon, nv)."""
     return take_or_zero(d.ten_J, jacobian_entries(m))
 
 
 def mul_jac(m: Model, d: Data, v: Array) -> Array:
-    """Product of the tendons' Jacobian with (nv,): (ntendon,)."""
+    """Compute the product of the tendons' Jacobian with a vector (nv,): (ntendon,)."""
     tendon, dof = jacobian_pattern(m)
     return add_at(tendon, d.ten_J * take(v, dof), m.ntendon)
 
 
 def mul_jac_t(m: Model, d: Data, force: Array) -> Array:
-    """Product of the transposed Jacobian with forces of tendons (ntendon,): (nv,)."""
+    """Compute the product of the transposed Jacobian with forces of tendons (ntendon,): (nv,)."""
     tendon, dof = jacobian_pattern(m)
     return add_at(dof, d.ten_J * take(force, tendon), m.nv)
 
 
 @per_structure
 def _fixed(m) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Terms of fixed tendons: entry of `wrap_*`, tendon, joint, entry of ten_J."""
+    """Return the terms of fixed tendons: entry of `wrap_*`, tendon, joint, entry of ten_J."""
     tendon = np.repeat(np.arange(m.ntendon), m.tendon_num)
     wrap = np.concatenate([np.arange(a, a + n) for a, n in zip(m.tendon_adr, m.tendon_num, strict=True)] or [[]])
     wrap = wrap.astype(int)
@@ -63,7 +63,7 @@ def _fixed(m) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 @public
 def tendon(m: Model, d: Data) -> Data:
-    """ten_length, ten_J and, for spatial tendons, the points of their paths."""
+    """Compute ten_length, ten_J and, for spatial tendons, the points of their paths."""
     if not m.ntendon:
         return d
     wrap, ids, joint, entry = _fixed(m)
@@ -81,13 +81,13 @@ def tendon(m: Model, d: Data) -> Data:
 
 
 def spring_displacement(m: Model, d: Data) -> Array:
-    """By how much each tendon's spring is stretched beyond, or squeezed below, its dead band: (ntendon,)."""
+    """Compute the stretch of each tendon's spring beyond its dead band, negative below it: (ntendon,)."""
     xp = xp_of(d.ten_length)
     lower, upper = m.tendon_lengthspring[:, 0], m.tendon_lengthspring[:, 1]
     return xp.maximum(d.ten_length - upper, 0) + xp.minimum(d.ten_length - lower, 0)
 
 
 def tendon_armature(m: Model) -> Array:
-    """Armature of tendons, what actuators lend included: (ntendon,)."""
+    """Return the armature of tendons, with that of actuators: (ntendon,)."""
     from_actuators = tendon_actuator_sum(m, m.actuator_armature)
     return m.tendon_armature if from_actuators is None else m.tendon_armature + from_actuators

@@ -1,7 +1,7 @@
 """Wrapping of tendons around spheres and cylinders: tangent points and the length of the arc between them.
 
-All functions act on (k, ...) wraps at once, for numpy and JAX. Where there is nothing to wrap around they give False in
-the first result and harmless numbers in the others.
+All functions act on (k, ...) wraps at once, for NumPy and JAX. Without a wrap the first result is False and the others
+are finite.
 """
 
 import numpy as np
@@ -12,27 +12,27 @@ from jaxsim.math.arrays import inner, is_numpy, matvec, matvec_t
 from jaxsim.math.rotation import cross
 from jaxsim.math.safe import Array, arctan2, divide, norm, normalize, sqrt, xp_of
 
-FIRST = 1e-7  # where the search for the inner tangent starts: 1 - z
+FIRST = 1e-7  # initial 1 - z of the search for the inner tangent
 TOLERANCE = 1e-6  # rad
 ROUNDINGS = 32  # the least tolerance, in units of rounding: sums of angles up to pi
-SMALLEST_ANGLE = (2 * MINVAL) ** 0.5  # whose cosine differs from 1 by MINVAL
+SMALLEST_ANGLE = (2 * MINVAL) ** 0.5  # the cosine differs from 1 by MINVAL
 ITERATIONS = 20
-CROSSING = -10000.0  # what a solution is worth whose two straight parts cross
+CROSSING = -10000.0  # score of a solution whose two straight parts cross
 
 
 def wrap(
     x0: Array, x1: Array, pos: Array, mat: Array, radius: Array, sphere: np.ndarray, side: Array, has_side: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Shortest path from x0 to x1 around a sphere or an infinite cylinder.
+    """Compute the shortest path from x0 to x1 around a sphere or an infinite cylinder.
 
     Args:
         x0, x1: (k, 3) ends, global.
         pos, mat, radius: frame (k, 3), (k, 3, 3) and radius (k,) of the geoms.
         sphere: (k,) static: sphere or cylinder.
-        side, has_side: (k, 3) global site on whose side the path runs (within which, if it lies inside the geom).
+        side, has_side: (k, 3) global site on whose side the path runs (inside the geom, if the site is inside).
 
     Returns:
-        Whether it wraps (k,), the two points where it touches, (k, 3) each, and the length between them (k,).
+        Whether it wraps (k,), the two tangent points, (k, 3) each, and the length between them (k,).
     """
     xp = xp_of(x0, pos)
     p0, p1 = matvec_t(mat, x0 - pos), matvec_t(mat, x1 - pos)
@@ -43,7 +43,7 @@ def wrap(
     to_side = normalize(_flat(s, axis0, axis1), default=np.array([1.0, 0]), eps=MINVAL)[0] * radius[:, None]
     within = has_side & (norm(s) < radius)
     outer = _outside(a, b, to_side, has_side, radius)
-    if is_numpy(a, within) and not within.any():  # on the host nothing is computed that is not needed
+    if is_numpy(a, within) and not within.any():  # on the host, skip unused results
         wraps, w0, w1, length = outer
     else:
         inner_ = _inside(a, b, radius, within)
@@ -63,10 +63,10 @@ def wrap(
 
 
 def _plane(p0: Array, p1: Array, sphere: np.ndarray) -> tuple[Array, Array]:
-    """Two axes of the plane in which the path runs, in the geom's frame."""
+    """Return two axes of the plane of the path, in the geom's frame."""
     xp = xp_of(p0)
     axis0 = normalize(p0, default=np.array([1.0, 0, 0]))[0]
-    # any plane does for parallel ends: that of the axis that is not the largest component's
+    # parallel ends leave the plane open: it contains an axis other than that of the largest component
     largest = xp.argmax(abs(axis0), axis=1)[:, None] == np.arange(3)
     other = normalize(cross(axis0, xp.where(largest, 0, np.ones((), p0.dtype))))[0]
     normal, length = normalize(cross(p0, p1))
@@ -86,7 +86,7 @@ def _wedge(a: Array, b: Array) -> Array:
 
 
 def _outside(a: Array, b: Array, side: Array, has_side: Array, radius: Array) -> tuple[Array, Array, Array, Array]:
-    """Around a circle, from a to b (k, 2); `side` (k, 2) lies on the circle."""
+    """Wrap around a circle, from a to b (k, 2); `side` (k, 2) lies on the circle."""
     xp = xp_of(a, radius)
     square, far0, far1 = radius * radius, inner(a, a), inner(b, b)
     apart = b - a
@@ -100,7 +100,7 @@ def _outside(a: Array, b: Array, side: Array, has_side: Array, radius: Array) ->
         turned = xp.stack([p[:, 1], -p[:, 0]], axis=1)
         return divide(p * square[:, None] + sign * (radius * reach)[:, None] * turned, far[:, None])
 
-    # where both points are the same up to rounding, the sign of the turn says nothing, and the arc is short
+    # if both points are equal up to rounding, the sign of the rotation has no meaning, and the arc is short
     rounding = ROUNDINGS * float(np.finfo(a.dtype).eps) * square
     found = []
     for sign in (1.0, -1.0):
@@ -121,9 +121,9 @@ def _outside(a: Array, b: Array, side: Array, has_side: Array, radius: Array) ->
 
 
 def _inside(a: Array, b: Array, radius: Array, wanted: Array) -> tuple[Array, Array, Array, Array]:
-    """Touching a circle from within, at one point: a and b lie outside and do not see each other through it.
+    """Touch a circle from inside, at one point: a and b are outside, and the segment between them misses the circle.
 
-    The others of a batch than those `wanted` (k,) get numbers that mean nothing.
+    Results are valid only where `wanted` (k,).
     """
     xp = xp_of(a, radius)
     far0, far1 = norm(a), norm(b)
@@ -150,15 +150,15 @@ def _inside(a: Array, b: Array, radius: Array, wanted: Array) -> tuple[Array, Ar
 
 
 def _arcsin(x: Array, rest: Array) -> Array:
-    """The arc sine of `x`, given `rest` = 1 - x, which a float close to 1 does not tell."""
+    """Compute the arc sine of `x`, given `rest` = 1 - x, which rounding loses for x close to 1."""
     return arctan2(x, sqrt(rest * (1 + x)))
 
 
 def _inner_tangent(ratios: Array, angle: Array, wanted: Array) -> tuple[Array, Array]:
-    """Newton's search for z in asin(A z) + asin(B z) - 2 asin(z) + angle = 0: gives 1 - z, and whether it ended well.
+    """Solve asin(A z) + asin(B z) - 2 asin(z) + angle = 0 by Newton's method; return 1 - z, and whether it converged.
 
-    It stops as early as in MuJoCo; derivatives are those of the solution. The variable is u = 1 - z: where z is close
-    to 1, floats of 32 bits next to each other are 1e-4 rad apart.
+    It stops as early as in MuJoCo; derivatives are those of the solution. The variable is u = 1 - z: for z close to 1,
+    neighbouring floats of 32 bits are 1e-4 rad apart.
     """
     xp = xp_of(ratios, angle)
     tolerance = max(TOLERANCE, ROUNDINGS * float(np.finfo(angle.dtype).eps))
@@ -170,7 +170,7 @@ def _inner_tangent(ratios: Array, angle: Array, wanted: Array) -> tuple[Array, A
         return term(ratios[:, 0]) + term(ratios[:, 1]) - 2 * _arcsin(1 - u, u) + angle
 
     def derivative(u: Array, ratios: Array) -> Array:
-        """By z."""
+        """Compute the derivative by z."""
 
         def term(r: Array) -> Array:
             return r / xp.maximum(sqrt(((1 - r) + r * u) * (1 + r * (1 - u))), MINVAL)

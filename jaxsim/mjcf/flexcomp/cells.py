@@ -1,4 +1,4 @@
-"""Empty cells of the lattice of nodes that the points of a flex follow."""
+"""Empty cells of the lattice of nodes for the points of a flex."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def empty_cells(points: np.ndarray, elements: np.ndarray, count: np.ndarray, bounds=None) -> np.ndarray:
-    """Which cells (count[0], count[1], count[2]) of the box around the points are empty.
+    """Return the mask of empty cells (count[0], count[1], count[2]) of the box around the points.
 
     A cell that the box of an element touches is not empty. Cells that a surface encloses are not empty either: only
     cells that can be reached from outside are.
@@ -38,7 +38,7 @@ def _cell(x: np.ndarray, low: np.ndarray, high: np.ndarray, count: np.ndarray) -
 
 
 def _reachable(free: np.ndarray) -> np.ndarray:
-    """Free cells that are connected to the outside through free neighbours."""
+    """Return the free cells that are connected to the outside through free neighbours."""
     found = np.zeros_like(free)
     for axis, side in itertools.product(range(3), (0, -1)):
         where: list[slice | int] = [slice(None)] * 3
@@ -59,7 +59,7 @@ def _reachable(free: np.ndarray) -> np.ndarray:
 
 
 def lonely_nodes(empty: np.ndarray, order: int) -> np.ndarray:
-    """Which nodes (flat, the last index fastest) belong to empty cells only, with `order` intervals in a cell."""
+    """Return the nodes (flat, the last index fastest) that belong to empty cells only; cells have `order` intervals."""
     used = np.zeros([n * order + 1 for n in empty.shape], bool)
     for cell in np.argwhere(~empty):
         used[tuple(slice(c * order, (c + 1) * order + 1) for c in cell)] = True

@@ -1,7 +1,7 @@
 """Points and elements of GMSH files, formats 2.2 and 4.1, text and binary, to the extent that MuJoCo reads them.
 
 One block of nodes and one of elements, all of them segments, triangles or tetrahedra. Counts are checked against the
-length of the file before anything is made of them.
+length of the file before they are used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _HEADER_41 = struct.Struct("<4Q3iQ")
 
 
 def read_gmsh(data: bytes) -> tuple[np.ndarray, np.ndarray, int]:
-    """Points (n, 3), elements (m, dim + 1) from zero on, and their dimension.
+    """Read points (n, 3), elements (m, dim + 1) counted from zero, and their dimension.
 
     Raises ModelError for a file that is not well formed.
     """
@@ -55,10 +55,10 @@ class _Numbers:
     def __init__(self, text: bytes, what: str):
         self.words, self.at, self.what = text.split(), 0, what
         if text and not text[-1:].isspace():
-            self.words = self.words[:-1]  # a number that the end of the section cuts does not count
+            self.words = self.words[:-1]  # a number cut by the end of the section is ignored
 
     def take(self, n: int, kind: type) -> np.ndarray:
-        """The next n numbers."""
+        """Return the next n numbers."""
         if n < 0 or self.at + n > len(self.words):
             raise ModelError(f"the GMSH file ends within its {self.what}")
         try:
@@ -69,7 +69,7 @@ class _Numbers:
         return found
 
     def count(self) -> int:
-        """The next number, a count."""
+        """Return the next number, a count."""
         return int(self.take(1, int)[0])
 
 
@@ -104,7 +104,7 @@ def _text_41(nodes: bytes, elements: bytes) -> tuple[np.ndarray, np.ndarray, int
 
 
 def _header_41(section: bytes, what: str) -> tuple[int, int, int, int]:
-    """Count, lowest tag, dimension and type of a binary section."""
+    """Return count, lowest tag, dimension and type of a binary section."""
     _need(len(section) >= _HEADER_41.size, f"the header of the {what} is not complete")
     blocks, total, low, _, dim, _, kind, inside = _HEADER_41.unpack_from(section)
     _check_block(blocks, total, inside, what)
@@ -160,7 +160,7 @@ def _from_one(elements: np.ndarray, limit: int) -> np.ndarray:
 
 
 def _count_22(section: bytes, what: str) -> tuple[int, int]:
-    """The count written as text before the numbers of a binary section, and where these begin."""
+    """Return the count written as text before the numbers of a binary section, and the offset of the numbers."""
     _need(len(section) >= 4, f"the header of the {what} is not complete")
     text = section[:10].split(b"\0", 1)[0]
     digits = re.match(rb"\s*\+?(\d+)", text)

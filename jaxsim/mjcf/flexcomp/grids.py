@@ -37,7 +37,7 @@ class FlexShape:
 
 
 def make_shape(element: Element, a: dict, spec: Spec) -> FlexShape:
-    """Points and elements of a flexcomp with attributes `a`; raises ModelError if these give none."""
+    """Return the points and elements of a flexcomp with attributes `a`; raise ModelError if there are none."""
     kind, texture = a["type"], a["texcoord"] is None and bool(a["material"])
     if kind not in GIVEN_TYPES and np.prod(a["count"].astype(float)) > MAX_POINTS:
         raise element.error(f"count makes more than {MAX_POINTS} points")
@@ -54,7 +54,7 @@ def make_shape(element: Element, a: dict, spec: Spec) -> FlexShape:
     else:
         shape = _line(a) if a["dim"] == 1 else _block(a, texture)
     if kind not in GIVEN_TYPES and (a["point"] is not None or a["element"] is not None):
-        first = _listed(element, a)  # MuJoCo appends the points that it makes to the written ones
+        first = _listed(element, a)  # MuJoCo appends the generated points to the written ones
         if kind == "disc":
             first.points[:, :2] = _on_disc(a, first.points[:, :2])
         shape.points = np.concatenate([first.points, shape.points])
@@ -65,7 +65,7 @@ def make_shape(element: Element, a: dict, spec: Spec) -> FlexShape:
 
 
 def lattice(counts: np.ndarray) -> np.ndarray:
-    """All index triples (or pairs) of a lattice, the last index running fastest."""
+    """Return all index triples (or pairs) of a lattice, the last index running fastest."""
     return np.stack(np.meshgrid(*[np.arange(n) for n in counts], indexing="ij"), axis=-1).reshape(-1, len(counts))
 
 
@@ -96,7 +96,7 @@ def _gmsh(element: Element, a: dict, data: bytes) -> FlexShape:
 
 
 def _mesh(element: Element, a: dict, data: bytes) -> FlexShape:
-    """The surface in a mesh file, or the tetrahedra between its triangles and `origin`, those with a volume."""
+    """Return the surface in a mesh file, or the tetrahedra between its triangles and `origin`, without empty ones."""
     if a["dim"] < 2:
         raise element.error("a flexcomp of type mesh has dim 2 or 3")
     name = base_name(a["file"])
@@ -180,7 +180,7 @@ def _block(a: dict, texture: bool) -> FlexShape:
 
 
 def _faces(count: np.ndarray, dim: int) -> list[tuple[int, int, tuple[int, int]]]:
-    """The six sides of a box (five if it is open): normal axis, index along it, the two axes in the side."""
+    """Return the six sides of a box (five if it is open): normal axis, index along it, the two axes in the side."""
     sides = []
     for normal, inside in ((2, (0, 1)), (1, (0, 2)), (0, (1, 2))):
         for place in (0, int(count[normal]) - 1):
@@ -217,7 +217,7 @@ def _box(a: dict, texture: bool) -> FlexShape:
 
 
 def _side(corner: dict, normal: int, low: bool, dim: int) -> list[int]:
-    """The elements of one square of a side: two tetrahedra to the centre, or two triangles that face outwards."""
+    """Return the elements of one square of a side: two tetrahedra to the centre, or two outward triangles."""
     o, x, xy, y = corner[0, 0], corner[1, 0], corner[1, 1], corner[0, 1]
     if dim == 3:
         return [0, o, x, xy, 0, o, y, xy]
@@ -228,7 +228,7 @@ def _side(corner: dict, normal: int, low: bool, dim: int) -> list[int]:
 
 
 def _project(a: dict, at: np.ndarray) -> np.ndarray:
-    """Position of a grid point of a box, projected on the shape that is made from the box."""
+    """Project a grid point of a box on the shape that is made from the box."""
     count = a["count"]
     size = 0.5 * a["spacing"] * (count - 1)
     pos = 2.0 * at / (count - 1) - 1

@@ -1,4 +1,4 @@
-"""The pins of a flexcomp: which of its points, or nodes, are fixed in the body around it."""
+"""Pins of a flexcomp: its points, or nodes, that are fixed in the body around it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jaxsim.mjcf.spec import Element
 
 
 def pinned_points(element: Element, a: dict, shape: FlexShape, nnode: int) -> np.ndarray:
-    """Mask of pinned points or nodes, as long as the larger of both numbers, since pins can name both."""
+    """Return the mask of pinned points or nodes, with the length of the larger number, since pins can name both."""
     n, dim, nodal = len(shape.points), shape.dim, nnode > 0
     pinned = np.zeros(max(n, nnode), bool)
     ids, ranges = _numbers(element, "id"), _numbers(element, "range")
@@ -36,13 +36,13 @@ def pinned_points(element: Element, a: dict, shape: FlexShape, nnode: int) -> np
         chosen += list(block[:dim] + lattice(np.maximum(block[dim:] - block[:dim] + 1, 0)))
     if chosen:
         step = np.array([count[1], 1]) if dim == 2 else np.array([count[1] * count[2], count[2], 1])
-        index = np.array(chosen) @ step  # numbered by `count` also where nodes are meant: some name nothing
+        index = np.array(chosen) @ step  # numbered by `count` for nodes too: some match no node
         pinned[index[index < len(pinned)]] = True
     return pinned
 
 
 def _numbers(element: Element, name: str) -> np.ndarray:
-    """Values of an attribute of all pins, concatenated."""
+    """Return the values of an attribute of all pins, concatenated."""
     values = [child.attrs[name] for child in element.children if child.tag == "pin" and name in child.attrs]
     return np.concatenate([np.zeros(0, int), *values]).astype(int)
 

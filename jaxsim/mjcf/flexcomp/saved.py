@@ -11,10 +11,10 @@ from jaxsim.mjcf.spec import Element, Spec
 
 
 def keep_flexcomps(spec: Spec) -> Spec:
-    """An expanded spec with all flexcomps restored if any of them has pinned nodes, else the spec itself.
+    """Return an expanded spec with all flexcomps restored if any of them has pinned nodes, else the spec itself.
 
-    All are restored, because flexes are ordered by when they are made. Raises UnsupportedError if another macro has
-    changed what a flexcomp made, so that no flexcomp can express it.
+    All are restored, because flexes are ordered by their creation. Raises UnsupportedError if another macro has changed
+    the result of a flexcomp, so that no flexcomp can express it.
     """
     if not any("node" in (flex.derived or {}) for flex in spec.elements("flex")):
         return spec
@@ -36,7 +36,7 @@ def keep_flexcomps(spec: Spec) -> Spec:
 
 
 def _last(spec: Spec, flexes: list[Element]) -> bool:
-    """Whether these flexes come after all others, which is where flexcomps append them."""
+    """Return whether these flexes come after all others, where flexcomps append them."""
     return list(spec.elements("flex"))[-len(flexes) :] == flexes
 
 
@@ -78,13 +78,13 @@ def _put_back(spec: Spec, flex: Element) -> Element:
 
 
 def _check_body(flex: Element, body: Element) -> None:
-    """Check that a body has the name that a flexcomp gives it: a replicate may have renamed it."""
+    """Check that a body has the name from its flexcomp: a replicate may have renamed it."""
     if body.name != f"{flex.name}{(body.derived or {})['made']}":
         raise _refuse(flex, "inside of a replicate")
 
 
 def _joint_defaults(spec: Spec, body: Element) -> dict:
-    """Attributes that the joints made by a flexcomp got from default classes."""
+    """Return the attributes that the joints of a flexcomp got from default classes."""
     plain = DefaultClass.fresh().records["joint"]
     joint = body.child("joint")
     assert joint is not None
@@ -94,9 +94,9 @@ def _joint_defaults(spec: Spec, body: Element) -> dict:
 
 
 def joints_of_flexcomps(spec: Spec, new_class: Callable[..., str]) -> None:
-    """Apply what `_joint_defaults` found to the joints of restored flexcomps, in a spec without classes.
+    """Apply the result of `_joint_defaults` to the joints of restored flexcomps, in a spec without classes.
 
-    The containing body gets a class, and its other joints are given the class main.
+    The containing body gets a class, and its other joints get the class main.
     """
     for element in list(spec.worldbody.all("flexcomp")):
         attrs = (element.derived or {}).get("joint")
@@ -110,7 +110,7 @@ def joints_of_flexcomps(spec: Spec, new_class: Callable[..., str]) -> None:
 
 
 def _put_back_plugin(spec: Spec, flex: Element, twin: Element, used: Element) -> None:
-    """Set the plugin's instance name, or delete the instance that the restored flexcomp makes again."""
+    """Set the plugin's instance name, or delete the instance that the restored flexcomp creates again."""
     plugin, name = twin.child("plugin"), used.attrs["instance"]
     assert plugin is not None
     if plugin.attrs.get("instance"):

@@ -1,4 +1,4 @@
-"""The macro `attach`: a body of another model, or all of its world, under a prefix, with everything that refers to it.
+"""The macro `attach`: a body of another model, or its whole world, under a prefix, with all elements that reference it.
 
 Assets, default classes, numerics and texts of the other model are copied under the prefix. Elements keep the compiler
 settings of the model that they come from (`Element.compiler`).
@@ -30,9 +30,9 @@ _RECORD_NAMES = ("material", "mesh", "hfield", "texture")
 def attach(
     element: Element, into: Element, spec: Spec, child: Spec, names: DeclaredNames, pending: PendingKeyframes
 ) -> None:
-    """Append to `into`, a body or frame of `spec`, what `element` attaches from `child`, an expanded spec.
+    """Append to `into`, a body or frame of `spec`, the part of `child`, an expanded spec, that `element` attaches.
 
-    `names` are those that exist so far. The child's default classes are added to the table of `spec`.
+    `names` are the names in use. The child's default classes are added to the table of `spec`.
     """
     prefix, body_name = element.attrs["prefix"], element.attrs.get("body")
     space = Namespace(prefix, "", foreign=True)
@@ -70,7 +70,7 @@ def attach(
 
 
 def _move(element: Element, into: Element, body: Element) -> None:
-    """Move a body that already exists into the frame where it is attached, without changing the order of bodies."""
+    """Move an existing body into the frame of the attachment, without changing the order of bodies."""
     around, frames = into, []
     while around.tag == "frame":
         frames.append(around)
@@ -94,7 +94,7 @@ def _move(element: Element, into: Element, body: Element) -> None:
 
 
 def _split(frame: Element, body: Element) -> tuple[list[Element], list[Element]]:
-    """The content of a frame before a body and after it, each in copies of the frame."""
+    """Split the content of a frame before and after a body, each in copies of the frame."""
     at = next(i for i, child in enumerate(frame.children) if any(e is body for e in child.all()))
     child = frame.children[at]
     before, behind = ([], []) if child is body else _split(child, body)
@@ -117,7 +117,7 @@ def _own(top: Element, compiler: dict) -> None:
 
 
 def _world(child: Spec, tag: str) -> Element:
-    """All of a model's world in a frame, or in a body called 'world'."""
+    """Return a model's whole world in a frame, or in a body called 'world'."""
     around = Element(child.worldbody.type.children[tag], child.worldbody.source)
     around.compiler = child.worldbody.compiler
     if tag == "body":

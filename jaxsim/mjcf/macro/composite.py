@@ -1,6 +1,6 @@
 """The macro `composite` of type cable: a chain of bodies along a curve, joined by ball joints.
 
-MuJoCo has removed the other types; their errors name what to write instead.
+MuJoCo has removed the other types; their errors name the replacements.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def composite(element: Element, into: Element, spec: Spec, names: DeclaredNames)
 
 
 def _plugin(element: Element, into: Element) -> Element | None:
-    """The plugin that every body of the cable gets; an implied instance is appended to `into`."""
+    """Return the plugin of every body of the cable; an implied instance is appended to `into`."""
     written = element.child("plugin")
     if written is None:
         return None
@@ -71,7 +71,7 @@ def _plugin(element: Element, into: Element) -> Element | None:
 
 
 def _count(element: Element) -> list[int]:
-    """The numbers of vertices in three directions; only the first may be more than one."""
+    """Return the numbers of vertices in three directions; only the first may be more than one."""
     written = [int(n) for n in element.attrs.get("count", ())]
     count = written + [1] * (3 - len(written))
     vertex = element.attrs.get("vertex")
@@ -100,7 +100,7 @@ def _size(element: Element) -> np.ndarray:
 
 
 def _points(element: Element, count: list[int]) -> np.ndarray:
-    """Vertices of the cable (n, 3), rounded to single precision as in MuJoCo."""
+    """Compute the vertices of the cable (n, 3), rounded to float32 as in MuJoCo."""
     if "vertex" in element.attrs:
         return element.attrs["vertex"].astype(np.float32).reshape(-1, 3)
     size, n = _size(element), count[0]
@@ -118,7 +118,7 @@ def _points(element: Element, count: list[int]) -> np.ndarray:
 
 
 def _frames(points: np.ndarray) -> tuple[list[np.ndarray], list[float]]:
-    """The orientation and length of each edge: a frame that turns along the curve without twist."""
+    """Compute the orientation and length of each edge: a frame that follows the curve without twist."""
     edges = np.diff(points, axis=0).astype(np.float64)
     tangents = [unit(edge) for edge in edges]
     following = tangents[1] if len(tangents) > 1 else np.zeros(3)
@@ -139,7 +139,7 @@ def _name(index: int, last: int) -> str:
 
 
 def _add_bodies(element: Element, into: Element, spec: Spec, points: np.ndarray) -> Element:
-    """The chain of bodies, each with its geom and joint; returns the first."""
+    """Add the chain of bodies, each with its geom and joint; return the first."""
     quats, lengths = _frames(points)
     prefix, last = element.attrs.get("prefix", ""), len(lengths) - 1
     parent, first = into, None

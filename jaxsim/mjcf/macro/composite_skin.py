@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxsim.mjcf.spec import Element, Spec
 
-_HERMITE = np.array([[1, 0, 0, 0], [0, 0, 1, 0], [-3, 3, -2, -1], [2, -2, 1, 1]], float)  # of f0, f1, slopes
+_HERMITE = np.array([[1, 0, 0, 0], [0, 0, 1, 0], [-3, 3, -2, -1], [2, -2, 1, 1]], float)  # of f0, f1, derivatives
 _CORNERS = ((0, 0), (1, 0), (1, 1), (0, 1))
 _SLOPES = ((0, 0), (1, 0), (0, 1), (1, 1))
 
@@ -56,7 +56,10 @@ def add_skin(element: Element, spec: Spec, n: int) -> None:
 
 
 def _faces(along: int, across: int) -> np.ndarray:
-    """Triangles of the two sides and of the rim between them; vertices are numbered side, step along, step across."""
+    """Return the triangles of the two sides and of the rim between them.
+
+    Vertices are numbered side, step along, across.
+    """
 
     def at(side: int, i: int, j: int) -> int:
         return (side * along + i) * across + j
@@ -81,12 +84,12 @@ def _faces(along: int, across: int) -> np.ndarray:
 
 
 def _plain_weights(n: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Vertices and weights of each bone without a subgrid: one vertex with weight one."""
+    """Return vertices and weights of each bone without a subgrid: one vertex with weight one."""
     return [(np.array([v]), np.ones(1)) for v in range(2 * n)]
 
 
 def _smooth_weights(n: int, rows: int, sub: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For each bone the vertices of one side that it moves, and by how much."""
+    """Return for each bone the vertices of one side that it moves, and their weights."""
     found: list[tuple[list[int], list[float]]] = [([], []) for _ in range(n * rows)]
     across = rows + (rows - 1) * sub
     for i, j in itertools.product(range(n - 1), range(rows - 1)):
@@ -103,12 +106,12 @@ def _smooth_weights(n: int, rows: int, sub: int) -> list[tuple[np.ndarray, np.nd
 
 
 def _border(i: int, n: int) -> int:
-    """0 for the first segment between bones, 2 for the last, 1 in between."""
+    """Return 0 for the first segment between bones, 2 for the last, 1 in between."""
     return 0 if i == 0 else 2 if i == n - 2 else 1
 
 
 def _slopes(place: int) -> np.ndarray:
-    """Matrix from the four bones around a segment to values and derivatives (f0, f1, m0, m1) at its ends."""
+    """Return the matrix from the four bones around a segment to values and derivatives (f0, f1, m0, m1) at its ends."""
     central = np.array([[-0.5, 0, 0.5, 0], [0, -0.5, 0, 0.5]])
     one_sided = np.array([0.0, -1, 1, 0])
     slopes = [one_sided if place == 0 else central[0], one_sided if place == 2 else central[1]]
@@ -116,9 +119,9 @@ def _slopes(place: int) -> np.ndarray:
 
 
 def _patch(sub: int, along: int, across: int) -> np.ndarray:
-    """Weights (points, 16) of the bones around a square for the points of its subgrid.
+    """Compute weights (points, 16) of the bones around a square for the points of its subgrid.
 
-    The sums run in MuJoCo's order: the rounding errors of numbers that should cancel are entries as well.
+    The sums run in MuJoCo's order: the rounding errors of cancelling numbers are entries as well.
     """
     step = 1.0 / (1 + sub)
     powers = np.array([_powers(a * step, b * step) for a, b in itertools.product(range(2 + sub), repeat=2)])
@@ -143,7 +146,7 @@ def _powers(x: float, y: float) -> list[float]:
 
 
 def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Matrix product, the sums one term after the other."""
+    """Compute the matrix product with sums in order, term by term."""
     out = np.zeros((len(a), b.shape[1]))
     for k in range(len(b)):
         out += a[:, k : k + 1] * b[k]

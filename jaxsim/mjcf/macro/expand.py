@@ -1,7 +1,7 @@
 """Expansion of all macros: a Spec of plain elements from a Spec with macros.
 
-The tree of bodies is rebuilt in document order, and each macro runs at its position, so that it sees what has been
-built so far: that order decides which references a macro finds.
+The tree of bodies is rebuilt in document order, and each macro runs at its position, on the tree built so far: that
+order decides which references a macro finds.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from jaxsim.mjcf.spec import Element, Spec, shallow_copy
 
 
 def expand(spec: Spec) -> Spec:
-    """Run every macro; the given spec stays as it is.
+    """Run every macro; the given spec does not change.
 
-    The result has no replicate, attach, composite or flexcomp; the elements that these make are in frames. It is
+    The result has no replicate, attach, composite or flexcomp; the elements that these create are in frames. It is
     checked, its names are unique, and its table of default classes is fixed: it is to be compiled, not edited.
     """
     out = spec.copy()

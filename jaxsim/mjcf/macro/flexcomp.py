@@ -62,7 +62,7 @@ def flexcomp(element: Element, into: Element, spec: Spec, names: DeclaredNames) 
 
 
 def _parent(element: Element, into: Element) -> Element:
-    """The body that contains the points; frames in between have no effect, as in MuJoCo."""
+    """Return the body that contains the points; frames in between have no effect, as in MuJoCo."""
     body = into
     while body.tag == "frame":
         body = body.parent
@@ -122,13 +122,13 @@ def _cells(a: dict) -> np.ndarray:
 
 
 def _nodes_for_pins(a: dict, order: int) -> int:
-    """Number of nodes that pins can name; around generated grids only those of one cell."""
+    """Return the number of nodes that pins can name; around generated grids only those of one cell."""
     cells = _cells(a) if a["type"] in GIVEN_TYPES else np.ones(3, int)
     return int(np.prod(cells * order + 1)) if order else 0
 
 
 def _pinned(element: Element, a: dict, shape: FlexShape, order: int) -> tuple[np.ndarray, bool]:
-    """Which points or nodes are fixed to the parent body, and whether none of the points is."""
+    """Return the mask of points or nodes fixed to the parent body, and whether no point is fixed."""
     nnode, n = _nodes_for_pins(a, order), len(shape.points)
     if order and int(np.prod(_cells(a) * order + 1, dtype=object)) > _MAX_BODIES:
         raise element.error(f"cellcount makes more than {_MAX_BODIES} nodes")
@@ -143,7 +143,7 @@ def _pinned(element: Element, a: dict, shape: FlexShape, order: int) -> tuple[np
 
 
 def _drop_unused(shape: FlexShape, pinned: np.ndarray, nnode: int) -> np.ndarray:
-    """Remove points that no element uses; returns `pinned` for the remaining points, or for nodes if these are more."""
+    """Remove points that no element uses; return `pinned` for the remaining points, or for nodes if these are more."""
     n = len(shape.points)
     used = np.zeros(n, bool)
     used[shape.elements] = True
@@ -247,7 +247,10 @@ def _add_nodes(
 
 
 def _simpson(places: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """Share of the mass of each node of a quadratic lattice, in each direction; nodes between two cells get both."""
+    """Return the share of the mass of each node of a quadratic lattice, in each direction.
+
+    Nodes between two cells get both shares.
+    """
     middle = places % 2
     between = (middle == 0) & (places > 0) & (places < 2 * cells)
     return np.where(middle == 1, _SIMPSON[1], _SIMPSON[0]) * np.where(between, 2, 1)
@@ -289,7 +292,7 @@ def _add_equality(element: Element, spec: Spec, flex: Element) -> None:
 
 
 def _strained_cells(element: Element, flex: Element) -> list[tuple[int, ...]]:
-    """Cells of strain constraints: those that are not empty, or of a shell the numbers of its outer faces."""
+    """Return the cells of strain constraints: nonempty ones, or of a shell the numbers of its outer faces."""
     if flex.derived is None:
         return [(0, 0, 0)]
     elastic = element.child("elasticity")

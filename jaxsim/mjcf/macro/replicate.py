@@ -1,6 +1,6 @@
 """The macro `replicate`: copies of its content, each moved and rotated by one more step, with numbered names.
 
-Sensors, actuators, pairs, tendons, ... that refer to a copied name are copied with it, and the original is removed.
+Sensors, actuators, pairs, tendons, ... that reference a copied name are copied with it, and the original is removed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def replicate(
 ) -> None:
     """Append the copies that `element` describes to `into`, a body or frame of `spec`.
 
-    `build(source, into)` expands the content of an element; `names` are those that exist so far.
+    `build(source, into)` expands the content of an element; `names` are the names in use.
     """
     template = into.append(Element(into.type.children["frame"], element.source))
     template.compiler = element.compiler
@@ -80,7 +80,7 @@ def _refuse_plugins(template: Element) -> None:
 
 
 def _is_there(spec: Spec, element: Element, names: DeclaredNames) -> bool:
-    """Whether everything that an actuator or a tendon acts on is in the tree built so far."""
+    """Return whether all targets of an actuator or a tendon are in the tree built so far."""
     for reference in references_in(element):
         if reference.kind in TREE_KINDS and not names.has(reference.kind, reference.name):
             return False
@@ -91,7 +91,7 @@ def _is_there(spec: Spec, element: Element, names: DeclaredNames) -> bool:
 
 
 def _remove(template: Element, spec: Spec, names: DeclaredNames, pending: PendingKeyframes) -> None:
-    """Remove the original and what refers to it; keyframes are stored until the tree is complete.
+    """Remove the original and its references; keyframes are stored until the tree is complete.
 
     As in MuJoCo, keyframes of the copies lose the values of actuators whose targets already exist.
     """

@@ -22,9 +22,9 @@ _TYPE = re.compile(r"(?P<kind>bytes|name|file|[fgibs]|@\w+|>\(?\w+\)?)(?P<len>\d
 class ElementType:
     """The type of an element under one parent: its attributes and children.
 
-    `count` is `!`, `?`, `*` or `R` (recursive); `record` is the kind of default record that it takes its defaults from;
-    `kind` is the kind of object that it makes and that its name belongs to (`joint` for a freejoint, `sensor` for all
-    sensors), None for elements that make none.
+    `count` is `!`, `?`, `*` or `R` (recursive); `record` is the kind of default record for its defaults; `kind` is the
+    kind of object that it creates and that its name belongs to (`joint` for a freejoint, `sensor` for all sensors),
+    None for elements that create none.
     """
 
     tag: str
@@ -129,7 +129,7 @@ SCHEMA: ElementType = _build(language.TABLE)
 
 
 def all_types() -> list[ElementType]:
-    """Every element type of the language once, in the order of the table."""
+    """Return every element type of the language once, in the order of the table."""
     found: dict[int, ElementType] = {}
     todo = [SCHEMA]
     while todo:

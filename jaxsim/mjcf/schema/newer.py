@@ -1,6 +1,6 @@
-"""Words that came to MJCF after MuJoCo 3.8.1, each with the version that brought it: they are refused by saying so."""
+"""Words added to MJCF after MuJoCo 3.8.1, each with its version: the errors that refuse them name the version."""
 
-READ = "3.8.1"  # the version whose language is read
+READ = "3.8.1"  # the version of the language table
 
 ELEMENTS = {"orientation": "3.11", "pid": "3.12"}
 # (element, attribute) -> version
@@ -21,7 +21,7 @@ ATTRIBUTES = {
     ("dcmotor", "velrange"): "3.12",
     ("dcmotor", "ffrange"): "3.12",
 }
-# (attribute, word) -> version; None: a version that is not known here
+# (attribute, word) -> version; None: an unknown version
 WORDS = {
     ("gaintype", "so3"): "3.11",
     ("biastype", "so3"): "3.11",
@@ -35,17 +35,17 @@ WORDS = {
 
 
 def newer_element(tag: str) -> str:
-    """Addition to the error of an unknown element that a newer MuJoCo has; empty for all others."""
+    """Return an addition to the error of an unknown element that a newer MuJoCo has; empty for all others."""
     return _since(ELEMENTS[tag]) if tag in ELEMENTS else ""
 
 
 def newer_attribute(tag: str, name: str) -> str:
-    """The same for an attribute of an element."""
+    """Return an addition to the error of an unknown attribute of an element, like `newer_element`."""
     return _since(ATTRIBUTES[tag, name]) if (tag, name) in ATTRIBUTES else ""
 
 
 def newer_word(attribute: str, word: str) -> str:
-    """The same for a word of an attribute."""
+    """Return an addition to the error of an unknown word of an attribute, like `newer_element`."""
     return _since(WORDS[attribute, word]) if (attribute, word) in WORDS else ""
 
 

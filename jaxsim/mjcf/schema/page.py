@@ -25,7 +25,7 @@ Numbers in brackets after a type are the length of an array; `1..n` means that t
 
 
 def language_page() -> str:
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     parts = [_INTRO]
     for kind in all_types():
         parts.append(_element(kind))

@@ -23,7 +23,7 @@ def _written(element: Element, names: tuple[str, ...]) -> list[str]:
 
 
 def at_most_one(*names: str) -> Rule:
-    """A rule: these attributes exclude each other."""
+    """Return a rule: these attributes exclude each other."""
 
     def rule(element: Element) -> str | None:
         found = _written(element, names)
@@ -33,7 +33,7 @@ def at_most_one(*names: str) -> Rule:
 
 
 def exactly_one(*names: str) -> Rule:
-    """A rule: one of these attributes must be written, and only one."""
+    """Return a rule: one of these attributes must be written, and only one."""
 
     def rule(element: Element) -> str | None:
         found = _written(element, names)
@@ -43,7 +43,7 @@ def exactly_one(*names: str) -> Rule:
 
 
 def bounds(name: str, good: Callable[[Any], bool], what: str) -> Rule:
-    """A rule: the attribute, if written, must be `what`."""
+    """Return a rule: the attribute, if written, must be `what`."""
 
     def rule(element: Element) -> str | None:
         value = element.attrs.get(name)
@@ -53,12 +53,12 @@ def bounds(name: str, good: Callable[[Any], bool], what: str) -> Rule:
 
 
 def nonzero(name: str) -> Rule:
-    """A rule: a quaternion must not be zero."""
+    """Return a rule: a quaternion must not be zero."""
     return bounds(name, lambda q: bool(np.any(q != 0)), "a quaternion that is not zero")
 
 
 def both(first: str, second: str) -> Rule:
-    """A rule: one of these attributes needs the other."""
+    """Return a rule: one of these attributes needs the other."""
 
     def rule(element: Element) -> str | None:
         found = _written(element, (first, second))
@@ -71,7 +71,7 @@ def both(first: str, second: str) -> Rule:
 
 
 def needs(first: str, second: str) -> Rule:
-    """A rule: the first of these attributes needs the second."""
+    """Return a rule: the first of these attributes needs the second."""
 
     def rule(element: Element) -> str | None:
         if first in element.attrs and second not in element.attrs:
@@ -82,7 +82,7 @@ def needs(first: str, second: str) -> Rule:
 
 
 def ordered(name: str, words: str) -> Rule:
-    """A rule: the words of a list must be in the order of the language."""
+    """Return a rule: the words of a list must be in the order of the language."""
 
     def rule(element: Element) -> str | None:
         order = [ENUMS[words][w] for w in element.attrs.get(name, ())]
@@ -296,7 +296,7 @@ def check_counts(element: Element) -> None:
 
 
 def check_elements(spec: Spec) -> None:
-    """Check every element of a spec on its own."""
+    """Check every element of a spec separately."""
     for element in spec.root.all():
         check_element(element)
         check_counts(element)

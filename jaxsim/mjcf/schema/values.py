@@ -42,7 +42,7 @@ class Attribute:
     """One attribute of one element type.
 
     `kind` is one of `f` (double), `g` (single precision), `i`, `b`, `s`, `name`, `file`, `bytes`, `word`, `ref`.
-    `length` is 1 for a scalar, n for arrays, None if any length is allowed; `exact` says whether all n numbers must be
+    `length` is 1 for a scalar, n for arrays, None if any length is allowed; `exact` is whether all n numbers must be
     written. `words` is the word set of ENUMS, empty for other kinds. `refers` is the kind of object that a reference
     names, or, in parentheses, the attribute that gives the kind. `default` is a value of the type, None if it is
     undefined.
@@ -60,7 +60,7 @@ class Attribute:
 
     @property
     def is_array(self) -> bool:
-        """Whether the value is a numpy array (of numbers)."""
+        """Whether the value is a NumPy array (of numbers)."""
         return self.kind in "fgi" and self.length != 1
 
     @property
@@ -73,7 +73,7 @@ _MAX_LISTED = 8  # longer lists of choices are left out of messages
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the choice nearest to `word`, else a list of the choices if these are few."""
+    """Return `; did you mean 'x'?` for the choice nearest to `word`, else a list of the choices if these are few."""
     choices = sorted(filter(None, choices))
     close = difflib.get_close_matches(word, choices, 1, 0.6)
     if close:
@@ -82,7 +82,7 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 
 
 def _tokens(text: str) -> list[str]:
-    """The words of a text, separated by ASCII white space only."""
+    """Split a text at ASCII white space only."""
     return text.split() if text.isascii() else _NOT_SPACE.findall(text)
 
 
@@ -167,10 +167,10 @@ def _parse_words(attribute: Attribute, text: str) -> Any:
 
 
 def parse_value(attribute: Attribute, text: str, pad: bool = False) -> Any:
-    """The value of a text, of the attribute's type; None for an empty list.
+    """Parse the value of a text, of the attribute's type; None for an empty list.
 
-    Numbers give float or int, or numpy arrays (float64, int64) where the length is not 1; lists of words and of names
-    give tuples. Raises ValueError with the reason.
+    Numbers give float or int, or NumPy arrays (float64, int64) if the length is not 1; lists of words and of names give
+    tuples. Raises ValueError with the reason.
     """
     if attribute.is_number:
         return _parse_numbers(attribute, text, pad)
@@ -188,7 +188,7 @@ def parse_value(attribute: Attribute, text: str, pad: bool = False) -> Any:
 
 
 def check_value(attribute: Attribute, value: Any) -> Any:
-    """The value given from Python, converted to the attribute's type; raises ValueError with the reason."""
+    """Convert a value given in Python to the attribute's type; raise ValueError with the reason."""
     if value is None or isinstance(value, str):
         return None if value is None else parse_value(attribute, value)
     if attribute.is_number:
@@ -222,7 +222,7 @@ def _format_number(value: float) -> str:
 
 
 def format_value(attribute: Attribute, value: Any) -> str:
-    """The text that `parse_value` reads back to the same value."""
+    """Format a value as text that `parse_value` reads back to the same value."""
     if attribute.is_number:
         return " ".join(_format_number(v) for v in np.atleast_1d(value))
     if isinstance(value, bool | np.bool_):

@@ -1,1 +1,1 @@
-"""Candidate pairs of geoms, tests of their bounding volumes, and how many pairs are kept."""
+"""Candidate pairs of geoms, bounding-volume tests, and the capacity for contacts."""

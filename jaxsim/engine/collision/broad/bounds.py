@@ -1,4 +1,4 @@
-"""Bound tests of pairs of geoms, by spheres and by boxes; geom indices may be static or known at run time only."""
+"""Bound tests of pairs of geoms by spheres and boxes; geom indices may be static or traced."""
 
 from typing import Any, NamedTuple
 
@@ -9,12 +9,12 @@ from jaxsim.math.safe import Array
 
 
 def rows_at(x: Array, index: Array) -> Array:
-    """`x[index]` along the first axis, for a static or a traced index."""
+    """Return `x[index]` along the first axis, for a static or a traced index."""
     return take(x, index) if isinstance(index, np.ndarray) else gather(x, index)
 
 
 def spheres_touch(gap: Array, reach: Array) -> Array:
-    """Whether centres with the difference `gap` (n, 3) are within the distance `reach` (n,)."""
+    """Return whether centres at the difference `gap` (n, 3) are within the distance `reach` (n,)."""
     return inner(gap, gap) <= reach * reach
 
 
@@ -27,7 +27,7 @@ class Box(NamedTuple):
 
 
 def boxes_touch(m: Any, pos: Array, mat: Array, margin: Array, g1: Array, g2: Array) -> Array:
-    """Whether the oriented boxes of geoms g1, g2 (n,) overlap (`boxes_overlap`)."""
+    """Return whether the oriented boxes of geoms g1, g2 (n,) overlap (`boxes_overlap`)."""
 
     def box(g: Array) -> Box:
         aabb, own = rows_at(m.geom_aabb, g), rows_at(mat, g)
@@ -37,7 +37,7 @@ def boxes_touch(m: Any, pos: Array, mat: Array, margin: Array, g1: Array, g2: Ar
 
 
 def boxes_overlap(a: Box, b: Box, margin: Array) -> Array:
-    """Whether boxes are within a margin (n,) along the axes of either: six of the fifteen axes of the full test."""
+    """Return whether boxes overlap within a margin (n,) along the axes of either: 6 of the 15 separating axes."""
     gap = b.centre - a.centre
     cosines = abs((a.mat[:, :, :, None] * b.mat[:, :, None, :]).sum(axis=1))
     separated1 = abs(matvec_t(a.mat, gap)) - margin[:, None] > a.half + matvec(cosines, b.half)

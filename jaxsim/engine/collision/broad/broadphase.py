@@ -35,7 +35,7 @@ NEAR_PAIRS_PER_GEOM = 24  # capacity for near pairs, before the box test, for ea
 
 
 class NearPairs(NamedTuple):
-    """Pairs that may touch, in the order of their contacts: geoms (n, 2) by type, explicit pair or -1, whether real."""
+    """Near pairs in the order of their contacts: geoms (n, 2) by type, explicit pair or -1, mask of real entries."""
 
     geom: Array
     pair: Array
@@ -44,14 +44,14 @@ class NearPairs(NamedTuple):
 
 
 class _PairBuffer(NamedTuple):
-    """Rows (n, 3) of geoms and explicit pair, of which the first `count` are real; a `count` above n means overflow."""
+    """Rows (n, 3) of geoms and explicit pair; the first `count` are real, and a `count` above n means overflow."""
 
     rows: Array
     count: Array
 
 
 def is_large(m: Any) -> bool:
-    """Whether the model has too many candidate pairs for a list."""
+    """Return whether the model has too many candidate pairs for a list."""
     return _is_large(m.structure, LIST_MAX_PAIRS)
 
 
@@ -61,7 +61,7 @@ def _is_large(m: Any, max_pairs: int) -> bool:
 
 
 def class_pairs(m: Any) -> list[tuple[int, int, int]]:
-    """Geom types that may collide by contact bits and welding to the world, and upper bounds of their pairs."""
+    """Return pairs of geom types that may collide by contact bits and welding, each with an upper bound of pairs."""
     static = m.body_weldid[m.geom_bodyid] == 0
     key = np.column_stack([m.geom_type, m.geom_contype, m.geom_conaffinity, static]).astype(np.int64)
     classes, count = np.unique(key.reshape(-1, 4), axis=0, return_counts=True)
@@ -77,7 +77,7 @@ def class_pairs(m: Any) -> list[tuple[int, int, int]]:
 
 @lru_cache(maxsize=64)
 def grid_geoms(m: Any) -> np.ndarray:
-    """Geoms (k,) in the grid: those that can collide, are bounded, and are not much larger than the median."""
+    """Return the geoms (k,) in the grid: they can collide, are bounded, and are not much larger than the median."""
     size = np.full(m.ngeom, np.inf)
     has_bvh = m.body_bvhadr >= 0
     node = np.concatenate(
@@ -93,19 +93,22 @@ def grid_geoms(m: Any) -> np.ndarray:
 
 
 def near_capacity(m: Any) -> int:
-    """Capacity for near pairs: twice the contacts, at most a fixed number for each geom."""
+    """Return the capacity for near pairs: twice the contacts, at most a fixed number for each geom."""
     return max(256, min(2 * m.max_contacts, NEAR_PAIRS_PER_GEOM * m.ngeom))
 
 
 @lru_cache(maxsize=64)
 def colliding_types(m: Any) -> list[tuple[int, int]]:
-    """Pairs of geom types that can collide."""
+    """Return the pairs of geom types that can collide."""
     explicit = np.sort(m.geom_type[np.stack([m.pair_geom1, m.pair_geom2], axis=-1)].reshape(-1, 2), axis=1)
     return sorted({(a, b) for a, b, _ in class_pairs(m)} | set(map(tuple, explicit.tolist())))
 
 
 def near_pairs(m: Any, d: Any, capacity: int) -> NearPairs:
-    """Pairs whose spheres and boxes touch, `capacity` at most. Which are dropped may differ between the forms."""
+    """Return at most `capacity` pairs whose spheres and boxes touch.
+
+    On overflow the two implementations may drop different pairs.
+    """
     m, pos, mat = lax.stop_gradient((m, d.geom_xpos, d.geom_xmat.reshape(-1, 3, 3)))
     operands = [pos, mat, m.geom_rbound, m.geom_aabb, m.geom_margin, m.opt.o_margin, m.pair_margin]
     again = rebuilt((m, pos, mat), operands)
@@ -121,7 +124,7 @@ def near_pairs(m: Any, d: Any, capacity: int) -> NearPairs:
 
 
 def _near_in_plain_form(m: Any, pos: Array, mat: Array, capacity: int) -> tuple[Array, Array, Array]:
-    """Near pairs by the grid and the list, in MuJoCo's order, their number, and how many were dropped before."""
+    """Find near pairs by the grid and the list; return them in MuJoCo's order, their number, and the number dropped."""
     grid = grid_geoms(m.structure)
     pairs = _not_within(m, grid)
     found = _no_pairs(NEAR_PAIRS_PER_GEOM * m.ngeom)
@@ -137,12 +140,12 @@ def _near_in_plain_form(m: Any, pos: Array, mat: Array, capacity: int) -> tuple[
 
 
 def _near_in_sequence(m: Any, pos: Array, mat: Array, capacity: int) -> tuple[Array, Array, Array]:
-    """As `_near_in_plain_form`, by sweep and prune and the list, for one core."""
+    """Find near pairs on one core by sweep and prune and the list; see `_near_in_plain_form`."""
     swept = swept_geoms(m)
     pairs, found = _not_within(m, np.flatnonzero(swept)), _no_pairs(capacity)
 
     def kept(near: Array, row: Array, found: _PairBuffer) -> _PairBuffer:
-        """The pairs with one more, (3,), if its boxes touch, too."""
+        """Append the pair `row` (3,) if it is near and its boxes touch."""
         add = lambda f: _PairBuffer(f.rows.at[f.count].set(row, mode="drop"), f.count + 1)  # noqa: E731
         if_boxes = lambda f: lax.cond(_boxes_touch(m, pos, mat, row[None])[0], add, lambda f: f, f)  # noqa: E731
         return lax.cond(near, if_boxes, lambda f: f, found)
@@ -162,13 +165,13 @@ def _near_in_sequence(m: Any, pos: Array, mat: Array, capacity: int) -> tuple[Ar
 
 
 def _not_within(m: Any, geoms: np.ndarray) -> Candidates:
-    """Candidates without dynamic pairs of two of these geoms."""
+    """Return the candidates without dynamic pairs of two of these geoms."""
     flags = m.opt.disableflags & (DisableBit.MIDPHASE | DisableBit.FILTERPARENT)
     return listed_candidates(m.structure, flags, tuple(geoms.tolist()))
 
 
 def _boxes_touch(m: Any, pos: Array, mat: Array, rows: Array) -> Array:
-    """Whether the boxes of pairs (n, 3) touch; always those of planes and height fields."""
+    """Return whether the boxes of pairs (n, 3) touch; always true with a plane or a height field."""
     geom, pair = rows[:, :2], rows[:, 2]
     is_ground = gather(jnp.asarray(m.geom_type), geom[:, 0]) <= GeomType.HFIELD
     return is_ground | boxes_touch(m, pos, mat, parameters.margin_of(m, geom, pair), geom[:, 0], geom[:, 1])
@@ -179,7 +182,7 @@ def _no_pairs(capacity: int) -> _PairBuffer:
 
 
 def _near_listed(m: Any, pos: Array, mat: Array, pairs: Candidates) -> Array:
-    """Whether listed pairs touch by their spheres, or by plane and sphere; always for height fields."""
+    """Return whether bounding spheres of listed pairs, or plane and sphere, touch; always true for height fields."""
     g1, g2 = pairs.geom.T
     margin = parameters.margins(m, pairs)
     gap = take(pos, g2) - take(pos, g1)
@@ -189,7 +192,7 @@ def _near_listed(m: Any, pos: Array, mat: Array, pairs: Candidates) -> Array:
 
 
 def _near_in_grid(m: Any, pos: Array, grid: np.ndarray, found: _PairBuffer) -> _PairBuffer:
-    """The buffer with the pairs of geoms in the grid whose spheres touch."""
+    """Append the pairs of geoms in the grid whose spheres touch."""
     n = len(grid)
     if n < 2:
         return found
@@ -203,7 +206,7 @@ def _near_in_grid(m: Any, pos: Array, grid: np.ndarray, found: _PairBuffer) -> _
 
 
 def _near_by_spheres(m: Any, pos: Array, g1: Array, g2: Array) -> tuple[Array, Array]:
-    """Whether geoms (n,) may collide and their spheres touch, and the rows (n, 3) of these pairs."""
+    """Return whether geoms (n,) may collide and their spheres touch, and the rows (n, 3) of the pairs."""
     t1, t2 = (gather(jnp.asarray(m.geom_type), g) for g in (g1, g2))
     swap = (t1 > t2) | ((t1 == t2) & (g1 > g2))
     g1, g2 = jnp.where(swap, g2, g1), jnp.where(swap, g1, g2)
@@ -213,7 +216,7 @@ def _near_by_spheres(m: Any, pos: Array, g1: Array, g2: Array) -> tuple[Array, A
 
 
 def _may_collide(m: Any, g1: Array, g2: Array) -> Array:
-    """Whether pairs pass the static filters: contact bits, welding, parents, exclusions, explicit pairs."""
+    """Return whether pairs pass the static filters: contact bits, welding, parents, exclusions, explicit pairs."""
 
     def at(table: np.ndarray, index: Array) -> Array:
         return gather(jnp.asarray(table), index)
@@ -237,14 +240,14 @@ def _may_collide(m: Any, g1: Array, g2: Array) -> Array:
 
 
 def _is_in(x: Array, members: np.ndarray) -> Array:
-    """Whether each of `x` (uint32) is among the static `members`."""
+    """Return whether each of `x` (uint32) is among the static `members`."""
     table = jnp.asarray(np.unique(members).astype(np.uint32))
     index = jnp.minimum(jnp.searchsorted(table, x), len(table) - 1)
     return gather(table, index) == x
 
 
 def _sorted_rows(m: Any, found: _PairBuffer) -> Array:
-    """The rows (n, 3) of the pairs in MuJoCo's order: by bodies, explicit pairs first, then by geoms."""
+    """Return the rows (n, 3) of the pairs in MuJoCo's order: by bodies, explicit pairs first, then by geoms."""
     n = len(found.rows)
     geom, pair = found.rows[:, :2], found.rows[:, 2]
     real = np.arange(n) < found.count

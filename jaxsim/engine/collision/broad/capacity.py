@@ -17,19 +17,19 @@ from jaxsim.engine.collision.broad.pairs import Candidates, candidates
 from jaxsim.engine.collision.flex.capacity import expected_flex_contacts, flex_contact_bounds
 from jaxsim.engine.collision.table import COLLIDERS
 
-AFFORDABLE_CONTACTS = 32  # a capacity of no more is the bound
-NEAR_BOUND = 1.5  # an estimate of which the bound is no more than this is the bound
-AFFORDABLE_JACOBIAN = 4096  # so is one whose contacts have a Jacobian of no more numbers
-SPARSE_ROW = 12  # numbers that a row of a sparse model counts with: two free bodies
-LARGE_FACTOR = 1.25  # of models that list no pairs
-EXPECTED_PAIR_CONTACTS = 8  # no pair is expected to make more contacts, nor two bodies in a heap
+AFFORDABLE_CONTACTS = 32  # bounds up to this are used as they are
+NEAR_BOUND = 1.5  # bounds up to this multiple of the estimate are used as they are
+AFFORDABLE_JACOBIAN = 4096  # as are bounds whose contact Jacobian has at most this many entries
+SPARSE_ROW = 12  # entries counted for a row of a sparse model: two free bodies
+LARGE_FACTOR = 1.25  # for models that list no pairs
+EXPECTED_PAIR_CONTACTS = 8  # upper limit for one pair, and for two bodies in a heap
 FACE_CONTACTS = 4  # of two flat faces
-HEAP_NEIGHBOURS = 6  # bodies of equal size that touch one in a heap, each of which is shared by two
-HEAP_MIN_TREES = 3  # a tree that can touch so many others may be in a heap
+HEAP_NEIGHBOURS = 6  # neighbours of a body among equal ones in a heap; each contact is shared by two
+HEAP_MIN_TREES = 3  # a tree that can touch this many others may be in a heap
 HEAP_MAX_CONTACTS_PER_BODY = 14  # measured: 6 to 9 for boxes in a bin, 13.5 where they lie flush in a corner
 MIN_RADIUS = 1e-9  # of a body
-PASSIVE_MAX_DOFS = 2  # trees of so few dofs are moved by what touches them: doors, drawers, knobs
-SUGGESTED_FACTOR = 1.25  # suggested capacities, relative to the largest use that was seen
+PASSIVE_MAX_DOFS = 2  # most dofs of a passive tree: a door, a drawer, a knob
+SUGGESTED_FACTOR = 1.25  # suggested capacity, relative to the largest use
 
 
 class Capacity(NamedTuple):
@@ -40,7 +40,7 @@ class Capacity(NamedTuple):
 
 
 def default_capacities(m: Model, max_contacts: int | None = None, max_constraints: int | None = None) -> Model:
-    """`m` with its capacities set: those given, otherwise chosen so that ordinary use never overflows."""
+    """Set the capacities of `m`: those given, otherwise chosen so that ordinary use never overflows."""
     if max_contacts is None:
         max_contacts = expected_contacts(m)
     m = m.replace(max_contacts=max_contacts, max_constraints=0)
@@ -49,10 +49,11 @@ def default_capacities(m: Model, max_contacts: int | None = None, max_constraint
 
 
 def expected_contacts(m: Any) -> int:
-    """A number of contacts that the host model `m` rarely exceeds: the bound of its pairs where that is affordable.
+    """Estimate a number of contacts that the host model `m` rarely exceeds.
 
-    Otherwise it is the sum over trees of what each is expected to make (`_of_listed_pairs`), and suffices for all pairs
-    that overlap at qpos0 or a keyframe, with `FACE_CONTACTS` points each.
+    An affordable bound of all pairs is used as it is. Otherwise the estimate is the sum over trees of the contacts
+    expected of each (`_of_listed_pairs`), and suffices for all pairs that overlap at qpos0 or a keyframe, with
+    `FACE_CONTACTS` points each.
     """
     flexes, (bound, widest) = expected_flex_contacts(m), _contact_bounds(m)
     if is_affordable(m, flexes + bound):
@@ -76,24 +77,24 @@ def warn_of_estimate(m: Any) -> None:
 
 @cache
 def warn_once_of_estimate(capacity: int, bound: int) -> None:
-    """Issue the warning of an estimate, once in a process for each."""
+    """Issue the warning of an estimate, once in a process for each pair of arguments."""
     warnings.warn(
-        f"max_contacts={capacity} is an estimate: all pairs of geoms together could make {bound} contacts. Where more "
-        "touch than that, contacts are dropped, and d.overflow_contacts counts them; load with max_contacts= to choose "
-        "another capacity, or as jaxsim.suggest_capacity(m, d) says after a simulation",
+        f"max_contacts={capacity} is an estimate: all pairs of geoms together could make {bound} contacts. Contacts "
+        "beyond the capacity are dropped and counted in d.overflow_contacts; load with max_contacts= to set another "
+        "capacity, or use the result of jaxsim.suggest_capacity(m, d) after a simulation",
         CapacityWarning,
         stacklevel=4,  # at the line that loads the model
     )
 
 
 def is_affordable(m: Any, contacts: int) -> bool:
-    """Whether capacity for so many contacts costs next to nothing in a step."""
+    """Return whether capacity for this many contacts adds little to the cost of a step."""
     width = SPARSE_ROW if is_sparse(m) else m.nv
     return contacts <= AFFORDABLE_CONTACTS or contacts * max_condim(m) * width <= AFFORDABLE_JACOBIAN
 
 
 def _of_large_model(m: Any, widest: np.ndarray) -> float:
-    """Contacts that are expected of a model that lists no pairs: any of its trees may be heaped on others."""
+    """Estimate the contacts of a model without a list of pairs: any of its trees may be heaped on others."""
     tree = m.body_treeid[m.geom_bodyid]
     moving = tree >= 0
     sums = np.bincount(tree[moving], widest[moving], minlength=max(m.ntree, 1))
@@ -104,12 +105,13 @@ def _of_large_model(m: Any, widest: np.ndarray) -> float:
 
 
 def _of_listed_pairs(m: Any, pairs: Candidates) -> float:
-    """Contacts that are expected of candidate pairs.
+    """Estimate the contacts of candidate pairs.
 
-    A rigid body counts with all geoms of the world that its geoms can cover (`neighbours.py`). Of a tree with joints
-    each geom touches one of them; what its bodies can cover beyond, and touch among themselves, they do not all do at
-    once. What two trees share counts half for each, by the bodies that fit around one. Doors and drawers
-    (`_passive_trees`) count together like one tree, and what they share with other trees counts for those.
+    A rigid body counts with all geoms of the world that its geoms can cover (`neighbours.py`). In a tree with joints
+    each geom counts one contact; further contacts with the world and contacts within the tree are discounted, since
+    they seldom occur at once. Contacts between two trees count half for each, limited by the number of bodies that fit
+    around one. Doors and drawers (`_passive_trees`) count together like one tree, and their contacts with other trees
+    count for the other tree.
     """
     if not len(pairs.pair):
         return 0
@@ -131,7 +133,7 @@ def _of_listed_pairs(m: Any, pairs: Candidates) -> float:
 
 
 def _of_tree(near: GroupPairs, tree: int, passive: np.ndarray) -> float:
-    """Contacts that count for a tree with these pairs of groups, of which the first are its own."""
+    """Estimate the contacts of one tree from its pairs of groups, the first of which are its own."""
     fixed, own = near.other < 0, near.other == tree
     others, count = ~fixed & ~own, len(np.unique(near.first))
     single, more = near.single[fixed].sum(), (near.contacts - near.single)[fixed].sum()
@@ -157,17 +159,20 @@ def _of_tree(near: GroupPairs, tree: int, passive: np.ndarray) -> float:
 
 
 def _not_all_at_once(points: Any) -> Any:
-    """Expected number of points in contact at a time, of the given number."""
+    """Return the expected number of simultaneous contacts among this number of points."""
     return np.minimum(points, 16) + np.clip(points - 16, 0, 48) / 2 + np.maximum(points - 64, 0) / 8
 
 
 def contact_bound(m: Any) -> int:
-    """The number of contacts that all pairs together can make."""
+    """Return the largest number of contacts of all pairs together."""
     return _contact_bounds(m)[0] + flex_contact_bounds(m).sum(dtype=int)
 
 
 def _contact_bounds(m: Any) -> tuple[int, np.ndarray]:
-    """The most contacts of all pairs of geoms; of models that list no pairs, also those of each geom's widest pair."""
+    """Return the largest number of contacts of all pairs of geoms.
+
+    Also returns that of each geom's widest pair for models that list no pairs, else zeros.
+    """
     widest = np.zeros(m.ngeom, int)
     if not is_large(m):
         return int(pair_contacts(m, candidates(m)).sum()), widest
@@ -182,11 +187,11 @@ def _contact_bounds(m: Any) -> tuple[int, np.ndarray]:
 
 
 def _expected_points(m: Any, pairs: Candidates) -> np.ndarray:
-    """Contacts (n,) expected of each candidate pair: those of flat faces, of prisms, or of starts of searches."""
+    """Return the contacts (n,) expected of each candidate pair: of flat faces, of prisms, or of starts of searches."""
     points = pair_contacts(m, pairs)
     expected = np.minimum(points, FACE_CONTACTS).astype(float)
     type1, type2 = m.geom_type[pairs.geom].T
-    fields = type2 == GeomType.SDF  # make a contact for nearly every start
+    fields = type2 == GeomType.SDF  # nearly every start ends in a contact
     expected[fields] = points[fields]
     ground = type1 == GeomType.HFIELD
     prisms = _prisms_under(m, *pairs.geom[ground].T)
@@ -195,11 +200,12 @@ def _expected_points(m: Any, pairs: Candidates) -> np.ndarray:
 
 
 def _passive_trees(m: Any, tree: np.ndarray) -> np.ndarray:
-    """The trees that only what touches them moves, given the trees (n, 2) of pairs: few dofs, and not among themselves.
+    """Return the mask of passive trees, given the trees (n, 2) of pairs: moved by contacts only, with few dofs.
 
-    Doors, drawers and knobs are such trees; dominoes on hinges are not, nor are fingers that an actuator drives.
+    Doors, drawers and knobs are passive. Trees that may touch each other, like dominoes on hinges, are not, nor are
+    fingers that an actuator drives.
     """
-    small = np.append(m.tree_dofnum <= PASSIVE_MAX_DOFS, False)  # the last one stands for what does not move
+    small = np.append(m.tree_dofnum <= PASSIVE_MAX_DOFS, False)  # the last entry stands for static bodies
     small[_driven_trees(m)] = False
     both = tree[small[tree].all(axis=1) & (tree[:, 0] != tree[:, 1])]
     small[both] = False
@@ -207,7 +213,7 @@ def _passive_trees(m: Any, tree: np.ndarray) -> np.ndarray:
 
 
 def _driven_trees(m: Any) -> np.ndarray:
-    """Trees with a joint that an actuator moves, itself or by a tendon along joints."""
+    """Return the trees with a joint that an actuator moves, directly or by a tendon along joints."""
     of_joint = np.isin(m.actuator_trntype, (TrnType.JOINT, TrnType.JOINTINPARENT))
     tendons = m.actuator_trnid[m.actuator_trntype == TrnType.TENDON, 0]
     pulled = np.isin(np.repeat(np.arange(m.ntendon), m.tendon_num), tendons) & (m.wrap_type == WrapType.JOINT)
@@ -216,7 +222,7 @@ def _driven_trees(m: Any) -> np.ndarray:
 
 
 def _prisms_under(m: Any, field: np.ndarray, geom: np.ndarray) -> np.ndarray:
-    """Number of prisms of height fields under a square as wide as half of the geoms' bounds (n,)."""
+    """Return the number of height-field prisms under a square as wide as half of the geoms' bounds (n,)."""
     hfield = m.geom_dataid[field]
     cells = np.stack([m.hfield_ncol[hfield], m.hfield_nrow[hfield]], axis=1) - 1
     cells_across = m.geom_rbound[geom][:, None] * cells / (2 * np.asarray(m.hfield_size)[hfield, :2])
@@ -224,14 +230,14 @@ def _prisms_under(m: Any, field: np.ndarray, geom: np.ndarray) -> np.ndarray:
 
 
 def _type_pair_contacts(m: Any, t1: int, t2: int) -> int:
-    """The most contacts of a pair of these geom types."""
+    """Return the largest number of contacts of a pair of these geom types."""
     if t2 == GeomType.SDF and t1 not in (GeomType.PLANE, GeomType.MESH):
         return max(int(m.opt.sdf_initpoints), 1)
     return COLLIDERS[t1, t2].ncon if (t1, t2) in COLLIDERS else EXPECTED_PAIR_CONTACTS
 
 
 def pair_contacts(m: Any, pairs: Candidates) -> np.ndarray:
-    """The most contacts of each candidate pair (n,)."""
+    """Return the largest number of contacts of each candidate pair (n,)."""
     if not len(pairs.pair):
         return np.zeros(0, int)
     types, type_pair = np.unique(m.geom_type[pairs.geom], axis=0, return_inverse=True)
@@ -240,11 +246,11 @@ def pair_contacts(m: Any, pairs: Candidates) -> np.ndarray:
 
 
 def suggest_capacity(m: Model, d: Any) -> Capacity:
-    """Capacities from data that were really simulated, one world or a batch; host-side.
+    """Suggest capacities from simulated data, one world or a batch; runs on the host.
 
-    Takes the most contacts and rows that any world needed since its last reset, dropped ones included, and a quarter
-    more. Prisms of a height field that exceeded the capacity of the search count as contacts: the search has twice the
-    capacity of the contact buffer.
+    Takes the most contacts and rows that any world needed since its last reset, dropped ones included, and adds a
+    quarter. Prisms of a height field that exceeded the capacity of the search count as contacts: the search has twice
+    the capacity of the contact buffer.
     """
 
     def capacity_for(used: Any) -> int:

@@ -1,9 +1,9 @@
-"""Number of geoms in contact with a geom: expected contacts of rigid groups of geoms, for the choice of capacities.
+"""Expected contacts of rigid groups of geoms, for the choice of capacities.
 
-A rigid group is all geoms that are welded together; what does not move is one. A geom of diameter w that touches two
-geoms of a rigid group touches geoms that are less than w apart, whatever its pose. So it can touch at once only geoms
-that a cube of width w can meet: four tiles of a floor, or twenty-five studs. Such rows of geoms are of one shape; of
-other shapes a body touches a few, one on each side. Geoms count with their boxes at qpos0.
+A rigid group holds all geoms that are welded together; all static geoms form one group. A geom of diameter w that
+touches two geoms of a rigid group touches geoms that are less than w apart, whatever its pose. So at one time it can
+touch only geoms that meet a cube of width w: four tiles of a floor, or twenty-five studs. This count applies to geoms
+of one shape; of other shapes a body touches a few, one on each side. Geoms count with their boxes at qpos0.
 """
 
 from typing import Any, NamedTuple
@@ -17,14 +17,14 @@ from jaxsim.engine.collision.parameters import margins
 from jaxsim.engine.kinematics.kinematics import kinematics
 
 OTHER_SIDES = 20  # contacts of a body with geoms of other shapes: flat faces on five sides
-MAX_CLUSTER = 256  # boxes near one box that are compared two by two; of more all count
+MAX_CLUSTER = 256  # boxes near one box that are compared in pairs; beyond that all count
 
 
 class GroupPairs(NamedTuple):
-    """Pairs of rigid groups that may touch, both ways round: groups, trees (-1: none) and contacts expected (n,).
+    """Pairs of rigid groups that may touch, in both directions: groups, trees (-1: none) and contacts expected (n,).
 
-    `radius` are those of the first and of the second group; `single` is the part of `contacts` that the geoms of the
-    first group make if each touches one geom of the second.
+    `radius` is that of the first and of the second group; `single` is the part of `contacts` that remains if each geom
+    of the first group touches one geom of the second.
     """
 
     first: np.ndarray
@@ -37,7 +37,10 @@ class GroupPairs(NamedTuple):
 
 
 def group_pairs(m: Any, pairs: Candidates, points: np.ndarray) -> GroupPairs:
-    """Rigid groups that candidate pairs let touch, and what they are expected to make with `points` (n,) for a pair."""
+    """Return the pairs of rigid groups that may touch.
+
+    `points` (n,) are the contacts expected of each pair of geoms.
+    """
     group = _rigid_groups(m)
     boxes = _world_boxes(m, float(np.max(np.asarray(margins(m, pairs)), initial=0)))
     most = int(group.max()) + 1
@@ -66,7 +69,7 @@ class _Boxes(NamedTuple):
 def _covered(
     boxes: _Boxes, shape: np.ndarray, geom: np.ndarray, of_entry: np.ndarray, other: np.ndarray, points: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Contacts of geoms (n,) with groups: with all that each covers, with what is of one shape, with one geom.
+    """Return contacts of geoms (n,) with groups: with all geoms covered, with those of one shape, with a single geom.
 
     Of the pairs, `of_entry` is the geom and its group, `other` a geom of the group, `points` their contacts.
     """
@@ -89,7 +92,7 @@ def _covered(
 
 
 def _radii(boxes: _Boxes, group: np.ndarray, count: int) -> np.ndarray:
-    """Half the diagonals of the boxes of groups, without planes."""
+    """Return half the diagonals of the boxes of groups, without planes."""
     bounded = np.isfinite(boxes.low).all(axis=1)
     corner = np.full((count, 6), -np.inf)
     np.maximum.at(corner, group[bounded], np.concatenate([boxes.high, -boxes.low], axis=1)[bounded])
@@ -98,7 +101,7 @@ def _radii(boxes: _Boxes, group: np.ndarray, count: int) -> np.ndarray:
 
 
 def _rigid_groups(m: Any) -> np.ndarray:
-    """The rigid group of each geom: what its body is welded to, 0 for what does not move, or a mocap body."""
+    """Return the rigid group of each geom: its weld body, 0 for static geoms, or a mocap body."""
     body = m.geom_bodyid
     root = m.body_rootid[body]
     mocap = (m.body_weldid[body] == 0) & (m.body_mocapid[root] >= 0)
@@ -106,7 +109,7 @@ def _rigid_groups(m: Any) -> np.ndarray:
 
 
 def _shapes(m: Any) -> np.ndarray:
-    """A number for each geom that is the same for geoms of one type, size and mesh."""
+    """Return a number for each geom, equal for geoms of one type, size and mesh."""
     known = np.column_stack([m.geom_type, m.geom_dataid, np.round(np.asarray(m.geom_size), 6)])
     return np.unique(known, axis=0, return_inverse=True)[1].reshape(-1)
 
@@ -124,9 +127,10 @@ def _world_boxes(m: Any, margin: float) -> _Boxes:
 
 
 def _most_in_window(low: np.ndarray, high: np.ndarray, points: np.ndarray) -> float:
-    """The largest sum of `points` (n,) of boxes (n, 3) that have a place in common.
+    """Return the largest sum of `points` (n,) over boxes (n, 3) with a common point.
 
-    Places tried are the lowest common ones of two boxes: all that matters unless three boxes bound a place, one each.
+    Tests the lowest common point of each two boxes, which suffices unless three boxes bound the common region, one
+    along each axis.
     """
     most = points.max()
     for a in np.argsort(-points, kind="stable"):

@@ -21,9 +21,10 @@ CYLINDER_ANGLES = np.arange(CYLINDER_CORNERS) * 2 * np.pi / CYLINDER_CORNERS
 
 
 def max_overlapping_weight(m: Any, pairs: Candidates, weight: np.ndarray, least: float) -> float:
-    """The largest sum of `weight` (n,) of pairs that may overlap in one pose, qpos0 or a keyframe; at least `least`.
+    """Return the largest sum of `weight` (n,) over pairs that may overlap in one pose, at least `least`.
 
-    `m` is a host model. Geoms count as overlapping unless a separating plane is found. Height fields are not tested.
+    The poses are qpos0 and the keyframes of the host model `m`. Geoms count as overlapping unless a separating plane is
+    found. Height fields are not tested.
     """
     if weight.sum() <= least:
         return least
@@ -43,7 +44,7 @@ def max_overlapping_weight(m: Any, pairs: Candidates, weight: np.ndarray, least:
 
 
 def _bounds_touch(m: Any, d: Any, pairs: Candidates, margin: np.ndarray) -> np.ndarray:
-    """Indices of the pairs whose spheres and boxes overlap, or whose box reaches a plane."""
+    """Return the indices of the pairs whose spheres and boxes overlap, or whose box reaches a plane."""
     g1, g2 = pairs.geom.T
     pos, mat = d.geom_xpos, d.geom_xmat.reshape(-1, 3, 3)
     plane = m.geom_type[g1] == GeomType.PLANE
@@ -55,7 +56,7 @@ def _bounds_touch(m: Any, d: Any, pairs: Candidates, margin: np.ndarray) -> np.n
 
 
 def _separated(m: Any, d: Any, pairs: Candidates, margin: np.ndarray, points: dict) -> np.ndarray:
-    """Whether the geoms of pairs (n,) have a separating plane; `points` caches the hull points of geoms."""
+    """Return whether the geoms of pairs (n,) have a separating plane; `points` caches the hull points of geoms."""
     solid = np.flatnonzero(m.geom_type[pairs.geom[:, 0]] != GeomType.PLANE)
     for geom in np.unique(pairs.geom[solid]):
         points.setdefault(geom, _hull_points(m, geom))
@@ -71,7 +72,7 @@ def _separated(m: Any, d: Any, pairs: Candidates, margin: np.ndarray, points: di
 
 
 def _hulls_separated(a: np.ndarray, b: np.ndarray, distance: np.ndarray) -> np.ndarray:
-    """Whether the hulls of points (n, k, 3) are known to be farther from each other than `distance` (n,).
+    """Return whether the hulls of points (n, k, 3) are known to be farther from each other than `distance` (n,).
 
     Source: Gilbert (1966), An iterative procedure for computing the minimum of a quadratic form on a convex set.
     """
@@ -89,7 +90,7 @@ def _hulls_separated(a: np.ndarray, b: np.ndarray, distance: np.ndarray) -> np.n
 
 
 def _hull_points(m: Any, geom: int) -> np.ndarray:
-    """Points (k, 3) in a geom's frame whose convex hull, grown by `_radius`, contains the geom."""
+    """Return points (k, 3) in a geom's frame whose convex hull, grown by `_radius`, contains the geom."""
     geom_type, size = m.geom_type[geom], m.geom_size[geom]
     if geom_type == GeomType.SPHERE:
         return np.zeros((1, 3))
@@ -106,5 +107,5 @@ def _hull_points(m: Any, geom: int) -> np.ndarray:
 
 
 def _radius(m: Any, geom: np.ndarray) -> np.ndarray:
-    """Radius by which the hull points of a sphere or capsule are grown, else zero."""
+    """Return the radius by which the hull points of a sphere or capsule are grown, else zero."""
     return np.where(np.isin(m.geom_type[geom], (GeomType.SPHERE, GeomType.CAPSULE)), m.geom_size[geom, 0], 0)

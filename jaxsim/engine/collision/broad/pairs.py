@@ -1,4 +1,4 @@
-"""Candidate pairs: which geoms can collide, filtered and ordered once from the model's structure, in NumPy."""
+"""Candidate pairs: the geoms that can collide, filtered and ordered once from the model's structure, in NumPy."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -19,13 +19,13 @@ class Candidates(NamedTuple):
 
 
 def candidates(m) -> Candidates:
-    """All pairs that pass the static filters, in MuJoCo's order; a function of the model's structure alone."""
+    """Return all pairs that pass the static filters, in MuJoCo's order; depends on the model's structure only."""
     return _candidates(m.structure, m.opt.disableflags & (DisableBit.MIDPHASE | DisableBit.FILTERPARENT))
 
 
 @lru_cache(maxsize=64)
 def listed_candidates(m, flags: int, grid: tuple[int, ...]) -> Candidates:
-    """Candidates except dynamic pairs within the geoms `grid`, which the broad phase finds at run time."""
+    """Return the candidates except dynamic pairs within the geoms `grid`, which the broad phase finds at run time."""
     return _candidates(m, flags, grid)
 
 
@@ -61,15 +61,15 @@ def _by_type(m, g1: np.ndarray, g2: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _can_touch(type1: np.ndarray, type2: np.ndarray) -> np.ndarray:
-    """Planes and height fields do not collide with each other."""
+    """Return whether two types can collide; planes and height fields do not collide with each other."""
     return ~((type1 <= GeomType.HFIELD) & (type2 <= GeomType.HFIELD))
 
 
 def _dynamic_pairs(m, filter_parent: bool, grid: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Geom pairs that pass the filters of contact type, welding, parents and exclusions; body ids ascend in a pair.
+    """Return the geom pairs that pass the filters of contact type, welding, parents and exclusions.
 
-    Geoms are sorted into classes with equal contype, conaffinity, staticness and membership in `grid`, so that only
-    pairs of classes that can collide are enumerated. Pairs of two geoms in `grid` are left out.
+    Body ids ascend in a pair. Geoms are sorted into classes with equal contype, conaffinity, staticness and membership
+    in `grid`, so that only pairs of classes that can collide are enumerated. Pairs of two geoms in `grid` are left out.
     """
     static = m.body_weldid[m.geom_bodyid] == 0
     in_grid = np.isin(np.arange(m.ngeom), grid)

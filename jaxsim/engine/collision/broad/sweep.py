@@ -1,7 +1,7 @@
-"""Sweep and prune: geoms whose boxes along the axes of the world overlap, by one core.
+"""Sweep and prune on one core: pairs of geoms whose boxes along the world's axes overlap.
 
-Boxes are sorted by where they begin along the axis on which centres spread most. Geoms that do not move never meet each
-other, so they are sorted apart and met only by those that move.
+Boxes are sorted by their lower ends along the axis of largest spread. Static geoms never meet each other, so they are
+sorted apart and tested against moving geoms only.
 """
 
 from collections.abc import Callable
@@ -20,9 +20,9 @@ AXIS_FIRST = np.array([[0, 1, 2, 3, 4, 5], [1, 2, 0, 4, 5, 3], [2, 0, 1, 5, 3, 4
 
 
 class SweptGeoms(NamedTuple):
-    """Poses and boxes of geoms (n, ...), which of them do not move, and which are swept.
+    """Poses and boxes of geoms (n, ...), masks of static geoms and of swept geoms.
 
-    `reach` is what each of two adds to its box: half of the largest margin.
+    `reach` is added to each box: half of the largest margin.
     """
 
     pos: Array
@@ -34,17 +34,17 @@ class SweptGeoms(NamedTuple):
 
 
 def swept_geoms(m: Any) -> np.ndarray:
-    """Mask of geoms (ngeom,) that are swept: all that can collide and have bounds."""
+    """Return the mask of swept geoms (ngeom,): bounded, with contact bits."""
     return (m.geom_type > GeomType.HFIELD) & ((m.geom_contype != 0) | (m.geom_conaffinity != 0))
 
 
 def sweep(x: SweptGeoms, meet: Callable[[Array, Array, Any], Any], state: Any) -> Any:
-    """`state = meet(g, h, state)` for each two geoms whose boxes overlap. Poses that are not finite meet nothing."""
+    """Fold `state = meet(g, h, state)` over geom pairs whose boxes overlap; poses that are not finite are skipped."""
     order, box, moving, every = _sorted_boxes(x)
     start = jnp.append(box[:, 0], np.nan)
 
     def look(i: Array, first: Array, last: Array, state: Any) -> Any:
-        """The state after box i has met those of the boxes from `first` to `last` that begin before it ends."""
+        """Fold `meet` over the boxes from `first` to `last` that overlap box i."""
         a = entry_at(box, i)
 
         def one(j: Array, state: Any) -> tuple:
@@ -70,9 +70,10 @@ def sweep(x: SweptGeoms, meet: Callable[[Array, Array, Any], Any], state: Any) -
 
 
 def _sorted_boxes(x: SweptGeoms) -> tuple[Array, Array, Array, Array]:
-    """Geoms (n,), their boxes (n, 6) with the axis of the sweep first: those that move, those that do not, and others.
+    """Sort the geoms (n,) for the sweep: moving ones, static ones, and the rest.
 
-    Then how many move, and how many there are without the others.
+    Returns the order, the sorted boxes (n, 6) with the axis of the sweep first, the number of moving
+    geoms, and the number of moving and static geoms.
     """
     centre = x.pos + matvec(x.mat, x.aabb[:, :3])
     half = matvec(jnp.abs(x.mat), x.aabb[:, 3:]) + x.reach
@@ -90,9 +91,10 @@ def _sorted_boxes(x: SweptGeoms) -> tuple[Array, Array, Array, Array]:
 
 
 def near_of_list(x: SweptGeoms, npair: int, key: Array, place: Array, always: Array) -> Array:
-    """Which of `npair` pairs are tested: those in `always`, and those whose boxes overlap.
+    """Return the mask of the `npair` pairs to test: those in `always`, and those whose boxes overlap.
 
-    `key` are those of two geoms, sorted, and `place` their places in the list.
+    `key` holds the sorted keys of the other pairs (lower id times ngeom plus higher id), `place` their positions in the
+    list.
     """
     ngeom, count = len(x.pos), len(key)
 

@@ -14,7 +14,7 @@ VERTICES_PER_CONTACT = 2  # of a flex with many vertices
 
 
 def flex_contact_bounds(m: Any) -> np.ndarray:
-    """The most contacts of each segment: (n,)."""
+    """Return the largest number of contacts of each segment (n,)."""
     of = static.segments(m)
     count = np.where(of.kind == static.GEOM, 0, MAXCONPAIR)
     if not static.collides(m) or not len(count):
@@ -30,7 +30,7 @@ def flex_contact_bounds(m: Any) -> np.ndarray:
 
 
 def expected_flex_contacts(m: Any) -> int:
-    """A number of contacts of flexes that the host model `m` rarely exceeds.
+    """Estimate a number of contacts of flexes that the host model `m` rarely exceeds.
 
     Each flex counts with all its segments, up to `FULL_SEGMENTS` full ones, or a contact for every
     `VERTICES_PER_CONTACT` of its vertices if that is more.

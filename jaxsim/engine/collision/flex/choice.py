@@ -1,6 +1,6 @@
-"""Which contacts of flexes are kept where a segment has too many: at most `MAXCONPAIR`, spread over the surface.
+"""Selection of the contacts that a full segment of flexes keeps: at most `MAXCONPAIR`, spread over the surface.
 
-Which ones depends on the order in which MuJoCo finds them. Source: filterFlexContacts.
+The selection depends on the order in which MuJoCo finds the contacts. Source: filterFlexContacts.
 """
 
 from functools import partial
@@ -21,14 +21,14 @@ from jaxsim.math.safe import Array, short_sum
 from jaxsim.native.world_program import WorldProgram, run_program, scalar_source
 from jaxsim.xla.loops import repeat
 
-PAIRWISE_MAX_ROWS = 2048  # to sort
+PAIRWISE_MAX_ROWS = 2048  # longest sort by comparing all pairs
 
 
 def choose(m: Any, d: Any, numbers: Array, keys: Array, ids: Array, segment: Array) -> Array:
-    """The rank (n,) of each contact among those of its segment that are kept, -1 for those that are not.
+    """Return the rank (n,) of each contact among the kept contacts of its segment, or -1 if it is dropped.
 
     `numbers`, `keys` and `ids` are those of `Found`; `segment` (n,) is the number of segments where there is no
-    contact. Where a segment has no more than `MAXCONPAIR`, ranks are places in the array.
+    contact. In segments with at most `MAXCONPAIR` contacts, ranks are positions in the array.
     """
     n, of, known = len(segment), static.segments(m), leaves(m)
     nseg = len(of.kind)
@@ -59,7 +59,7 @@ def choose(m: Any, d: Any, numbers: Array, keys: Array, ids: Array, segment: Arr
 
 
 def sorted_rows(*keys: Array) -> Array:
-    """The order (n,) of rows by integer keys (n,), the first one first; equal rows stay as they are."""
+    """Return the order (n,) of rows by integer keys (n,), the first key being the major one; the sort is stable."""
     place = jnp.arange(len(keys[0]), dtype=jnp.int32)
     by_sort = lambda *x: lax.sort(x, num_keys=len(keys))[-1]  # noqa: E731
     on_cpu = by_sort if len(place) > PAIRWISE_MAX_ROWS else _ranked
@@ -67,7 +67,10 @@ def sorted_rows(*keys: Array) -> Array:
 
 
 def _ranked(*keys_and_place: Array) -> Array:
-    """A sort by comparing all pairs: one of several operands takes XLA seconds to compile for a CPU."""
+    """Sort by comparing all pairs.
+
+    For a CPU, XLA takes seconds to compile a sort of several operands.
+    """
     *keys, place = keys_and_place
     n = len(place)
     before, equal = jnp.zeros((n, n), bool), jnp.ones((n, n), bool)
@@ -78,10 +81,10 @@ def _ranked(*keys_and_place: Array) -> Array:
 
 
 def _spread(segment: Array, keys: tuple[Array, ...], spot: Array, nseg: int, one: Array) -> Array:
-    """The ranks (n,) of contacts, given the keys (n,) that order those of a segment; `spot` (n, 4) has dist and pos.
+    """Compute the ranks (n,) of contacts, given the keys (n,) that order a segment; `spot` (n, 4) has dist and pos.
 
-    From the deepest contact on, the next one is that farthest from those chosen. Chosen contacts change places with
-    the first ones, but not their marks: so some are chosen twice, others take their places.
+    Starts from the deepest contact and repeatedly takes the contact farthest from those taken. As in MuJoCo, a taken
+    contact is swapped to the front while its mark stays behind, so that some contacts are taken twice.
     """
     n = len(segment)
     place = jnp.arange(n, dtype=jnp.int32)
@@ -94,7 +97,7 @@ def _spread(segment: Array, keys: tuple[Array, ...], spot: Array, nseg: int, one
     mine = gather(over, segment)
 
     def farthest(x: Array, ok: Array) -> Array:
-        """The first place of the greatest number of each segment (nseg + 1,)."""
+        """Return the first position of the largest value in each segment (nseg + 1,)."""
         x = jnp.where(ok, x, -jnp.inf)
         most = jax.ops.segment_max(x, segment, nseg + 1, indices_are_sorted=True)
         here = jnp.where(ok & (x == gather(most, segment)), place, n)
@@ -123,7 +126,7 @@ def _spread(segment: Array, keys: tuple[Array, ...], spot: Array, nseg: int, one
 
 
 class _Contacts(NamedTuple):
-    """Contacts (n,), of which `by_tree` are ordered by a walk to `leaf` (n, 2), and the tables of the walk."""
+    """Contacts (n,), of which `by_tree` are ordered by a tree walk to `leaf` (n, 2), and the tables of the walk."""
 
     segment: Array
     keys: Array
@@ -137,9 +140,9 @@ class _Contacts(NamedTuple):
 
 
 def _spread_in_sequence(nseg: int, turns: int, x: _Contacts) -> Array:
-    """`_spread` on one core: contacts of segments with too many alone, segment after segment.
+    """Compute `_spread` on one core, segment by segment, for segments with too many contacts.
 
-    Products are not contracted with sums there, so that nothing is multiplied by a one.
+    Native code does not contract products with sums, so no factor of one is needed.
     """
     n = len(x.segment)
     count = jnp.zeros(nseg + 1, jnp.int32).at[x.segment].add(1)
@@ -159,7 +162,7 @@ def _spread_in_sequence(nseg: int, turns: int, x: _Contacts) -> Array:
             farther = new > most
             return with_entry(nearest, i, new), jnp.where(farther, new, most), jnp.where(farther, i, following)
 
-        start = with_entry(nearest, best, -1), jnp.asarray(-1, x.spot.dtype), end - 1  # less than any distance
+        start = with_entry(nearest, best, -1), jnp.asarray(-1, x.spot.dtype), end - 1  # below every distance
         nearest, _, following = lax.fori_loop(begin, end, look, start)
         content = with_entry(with_entry(content, first, chosen), best, other)
         return content, nearest, jnp.where(following == first, best, following)
@@ -180,7 +183,7 @@ def _spread_in_sequence(nseg: int, turns: int, x: _Contacts) -> Array:
 
 
 def _in_order(nseg: int, turns: int, x: _Contacts, count: Array) -> tuple[Array, Array]:
-    """How many contacts segments with too many have, and these contacts (n,) in order, before all others."""
+    """Return the number of contacts in segments with too many, and these in order at the front of an array (n,)."""
     n = len(x.segment)
 
     def keys_of(i: Array) -> tuple[Array, ...]:

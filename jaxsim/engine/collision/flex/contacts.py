@@ -1,4 +1,4 @@
-"""Contacts of flexes, found, chosen, ordered, and merged with those of geoms in the contact buffer."""
+"""Contacts of flexes: found, chosen, ordered, and merged with the contacts of geoms in the contact buffer."""
 
 from typing import Any, NamedTuple
 
@@ -20,12 +20,12 @@ from jaxsim.math.arrays import gather
 from jaxsim.math.safe import Array
 
 LAST = np.uint32(0xFFFFFFFF)
-CHOICE_MIN = 512  # capacity for contacts of elements before `MAXCONPAIR` of each pair are chosen, at least
-CHOICE_PER_ELEMENT = 2  # and for each element
+CHOICE_MIN = 512  # least capacity for contacts of elements before the choice of `MAXCONPAIR` per pair
+CHOICE_PER_ELEMENT = 2  # and per element
 
 
 class FlexContacts(NamedTuple):
-    """Contacts of flexes in order: fields, which are real, signatures of their pairs, and how many were dropped."""
+    """Contacts of flexes in order: fields, mask of real ones, signatures of their pairs, and number dropped."""
 
     values: dict[str, Array]
     real: Array
@@ -34,7 +34,7 @@ class FlexContacts(NamedTuple):
 
 
 def flex_contacts(m: Model, d: Any) -> FlexContacts | None:
-    """Contacts of all flexes, or None if none can touch anything."""
+    """Compute the contacts of all flexes; None if no flex can collide."""
     planes = plane_contacts(m, d)
     bodies = [*field_contacts(m, d), *element_contacts(m, d)]
     parts = [*planes, *bodies, *flex_flex_contacts(m, d), *internal_contacts(m, d)]
@@ -49,7 +49,7 @@ def flex_contacts(m: Model, d: Any) -> FlexContacts | None:
 
 
 def _fields(m: Model, found: Found) -> dict[str, Array]:
-    """Fields of the contacts, zero or -1 where there is none."""
+    """Return the fields of the contacts, zero or -1 for empty entries."""
     name = {k: found.ids[:, i] for i, k in enumerate(ID_NAMES)}
     none = jnp.full_like(name["geom"], -1)
     within = (name["flex1"] >= 0) & (name["flex1"] == name["flex2"])
@@ -79,7 +79,7 @@ def _fields(m: Model, found: Found) -> dict[str, Array]:
 
 
 def merge(m: Model, contact: Any, ncon: Array, flexes: FlexContacts) -> tuple[Any, Array, Array]:
-    """The contact buffer with the contacts of flexes among those of geoms; their number, and how many had no place."""
+    """Merge the contacts of flexes into the contact buffer; return it, the number of contacts, and the number lost."""
     values, real, signature, _ = flexes
     n, k = m.max_contacts, len(real)
     body = gather(jnp.asarray(geom_bodies(m)), jnp.maximum(contact.geom, 0)).astype(jnp.uint32)

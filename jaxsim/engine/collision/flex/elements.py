@@ -1,4 +1,4 @@
-"""Narrow phase of pairs with elements of flexes: which collider takes which pair, and elements as shapes.
+"""Narrow phase of elements of flexes: elements as shapes, and the collider of each pair.
 
 An element is a capsule, a triangle or a tetrahedron with the radius of its flex. Source: mj_collideGeomElem,
 mj_collideElems, mj_collideElemVert.
@@ -38,12 +38,12 @@ class Elements(NamedTuple):
     one: Array | None = None
 
 
-# (what all pairs share, geoms, elements, margins, number of real pairs) -> contacts
+# (shared data, geoms, elements, margins, number of real pairs) -> contacts
 Collider = Callable[[Any, Geoms, Elements, Array, Array], PairContacts]
 
 
 class GeomCollider(NamedTuple):
-    """A collider of geoms and elements, the most contacts of a pair, and what its pairs share, from the geoms."""
+    """A collider of geoms and elements, the most contacts of a pair, and the setup of data shared by its pairs."""
 
     function: Collider
     ncon: int
@@ -51,7 +51,7 @@ class GeomCollider(NamedTuple):
 
 
 def edge_capsules(e: Elements) -> Geoms:
-    """The capsules around edges. Source: mj_makeCapsule."""
+    """Return the capsules around edges. Source: mj_makeCapsule."""
     first, second = e.vertex[:, 0], e.vertex[:, 1]
     axis, length = unit(first - second, min_length(e.radius.dtype))
     axis = jnp.where((length > 0)[:, None], axis, jnp.array([0.0, 0, 1], axis.dtype))
@@ -60,7 +60,7 @@ def edge_capsules(e: Elements) -> Geoms:
 
 
 def element_shapes(e: Elements, margin: Array) -> ConvexShape:
-    """Elements for the convex search, inflated by their radius and half of the margin."""
+    """Return elements as shapes of the convex search, inflated by their radius and half of the margin."""
     n = len(e.radius)
     local = e.vertex - e.centre[:, None]
     pad = jnp.broadcast_to(local[:, :1], (n, SHAPE_VERTICES - local.shape[1], 3))
@@ -159,14 +159,14 @@ GEOM_COLLIDERS: dict[tuple[int, int], GeomCollider] = {
 
 
 def element_search(m: Any) -> tuple[SearchSettings, SearchTables]:
-    """Data shared by searches between elements."""
+    """Return data shared by searches between elements."""
     use_mpr = bool(m.opt.disableflags & DisableBit.NATIVECCD)
     settings = SearchSettings((int(GeomType.FLEX),), m.opt.ccd_iterations, False, False, use_mpr, False, 0)
     return settings, SearchTables(hull_table(m, np.zeros(0, int)).hulls, None, m.opt.ccd_tolerance)
 
 
 def elements_at(m: Any, d: Any, ids: np.ndarray, vertices: np.ndarray, flex: np.ndarray, index: Array) -> Elements:
-    """The elements with these indices (n,) in `ids` (k,), which have the `vertices` (k, dim + 1) and flexes (k,)."""
+    """Return the elements with indices (n,) into `ids` (k,), given `vertices` (k, dim + 1) and flexes (k,)."""
     at = gather(d.flexvert_xpos, gather(jnp.asarray(vertices, jnp.int32), index))
     centre, radius = gather(take(d.flexelem_aabb, ids)[:, :3], index), gather(take(m.flex_radius, flex), index)
     return Elements(at, centre, radius, run_time_one(m))

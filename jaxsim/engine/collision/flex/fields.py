@@ -23,11 +23,11 @@ from jaxsim.math import safe
 from jaxsim.math.arrays import gather, matvec, matvec_t, take
 from jaxsim.math.safe import Array
 
-NEAR_MIN = 512  # capacity for triangles near fields, at least
+NEAR_MIN = 512  # least capacity for triangles near fields
 
 
 class FieldTriangles(NamedTuple):
-    """Fields against triangles, pair by pair, each in the order of MuJoCo's walk: arrays (n,).
+    """Fields against triangles, one pair after the other, each in the order of MuJoCo's walk: arrays (n,).
 
     `pair` is the pair of a geom and a flex; `vertex` (n, 3) are rows of `flexvert_xpos`; `element` is an id within the
     flex.
@@ -43,7 +43,7 @@ class FieldTriangles(NamedTuple):
 
 @per_structure
 def _walks(m: Any) -> list[np.ndarray]:
-    """The elements (local) in each flex's tree, in the order of MuJoCo's walk: the second child first."""
+    """Return the elements (local) in each flex's tree, in the order of MuJoCo's walk: the second child first."""
     out = []
     for first in m.flex_bvhadr:
         order, stack = [], [0] if first >= 0 else []
@@ -56,7 +56,7 @@ def _walks(m: Any) -> list[np.ndarray]:
 
 
 def _triangles(m: Any) -> FieldTriangles:
-    """The fields and triangles of a model."""
+    """Return the pairs of fields and triangles of a model."""
     rows, vertices = [], []
     vertex_of = np.zeros((m.nflexelem, 3), int)
     if 2 in tables.elements(m):
@@ -73,7 +73,7 @@ def _triangles(m: Any) -> FieldTriangles:
 
 
 def field_contacts(m: Any, d: Any) -> list[Found]:
-    """Contacts of SDF geoms with flexes of triangles."""
+    """Compute the contacts of SDF geoms with flexes of triangles."""
     rows = _triangles(m)
     if not len(rows.pair):
         return []
@@ -103,13 +103,13 @@ def _posed(m: Any, d: Any, geom: Array) -> Geoms:
 
 
 def _repeated(x: Array, valid: Array, pair: Array) -> Array:
-    """Whether an earlier valid point (n, 3) of the same pair is equal."""
+    """Return whether an earlier valid point (n, 3) of the same pair is equal."""
     equal = (safe.norm(x[:, None] - x[None]) < MINVAL) & (pair[:, None] == pair[None])
     return jnp.any(equal & np.tril(np.ones((len(x), len(x)), bool), -1) & valid[None], axis=1)
 
 
 def _near(m: Any, d: Any, rows: FieldTriangles, c: Descents) -> Array:
-    """Which triangles (n,) a walk reaches and that may touch the field."""
+    """Return the mask of triangles (n,) that a tree walk reaches and that may touch the field."""
     g = _posed(m, d, rows.geom)
     local = matvec_t(g.mat[:, None], take(d.flexvert_xpos, rows.vertex) - g.pos[:, None])
     path = tree_paths(m).element[m.flex_elemadr[rows.flex] + rows.element]
@@ -120,9 +120,9 @@ def _near(m: Any, d: Any, rows: FieldTriangles, c: Descents) -> Array:
 
 
 def _points_inside(m: Any, d: Any, rows: FieldTriangles, c: Descents) -> tuple[Array, Array, Array, Array]:
-    """The first triangles of each pair that reach inside the field, each with its deepest point.
+    """Find the first triangles of each pair that reach inside the field, each with its deepest point.
 
-    Returns rows (k,), weights of the corners (k, 3), which are real, and how many triangles had no place.
+    Returns rows (k,), weights of the corners (k, 3), the mask of real ones, and the number dropped.
     """
     capacity = min(len(rows.pair), max(NEAR_MIN, 2 * m.max_contacts))
     row, real, dropped = compact(_near(m, d, rows, c), capacity)

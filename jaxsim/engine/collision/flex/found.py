@@ -1,4 +1,4 @@
-"""Contacts of flexes on their way to the contact buffer: rows of numbers, and rows of ids."""
+"""Contacts of flexes before they enter the contact buffer: rows of numbers, and rows of ids."""
 
 from typing import Any, NamedTuple
 
@@ -11,10 +11,10 @@ ID_NAMES = ("geom", "flex1", "elem1", "vert1", "flex2", "elem2", "vert2")  # -1 
 
 
 class Found(NamedTuple):
-    """Contacts (n,): numbers (n, 7) dist, pos and normal, whether they exist, segment, keys (n, 3), ids (n, 7).
+    """Contacts (n,): numbers (n, 7) dist, pos and normal, mask, segment, keys (n, 3), ids (n, 7).
 
-    Contacts of a segment are sorted by their keys: the first one counts only while MuJoCo chooses which of too many to
-    keep. `dropped` counts pairs beyond a capacity.
+    Contacts of a segment are sorted by their keys. The first key orders them only while MuJoCo chooses which contacts
+    of a full segment to keep. `dropped` counts pairs beyond a capacity.
     """
 
     numbers: Array
@@ -26,7 +26,7 @@ class Found(NamedTuple):
 
 
 def found_of(contacts: PairContacts, segment: Any, keys: tuple, ids: dict[str, Any]) -> Found:
-    """Contacts of n pairs in k slots, given what all slots of a pair share: segment, keys and ids (n,)."""
+    """Return the contacts of n pairs in k slots, with the segment, keys and ids (n,) of their pair."""
     n, k = contacts.dist.shape
     numbers = jnp.concatenate([contacts.dist[..., None], contacts.pos, contacts.normal], axis=-1)
     none = jnp.full(n, -1, jnp.int32)
@@ -40,6 +40,6 @@ def found_of(contacts: PairContacts, segment: Any, keys: tuple, ids: dict[str, A
 
 
 def joined(parts: list[Found]) -> Found:
-    """Contacts of all parts, one after the other."""
+    """Concatenate the contacts of all parts."""
     *arrays, dropped = zip(*parts, strict=True)
     return Found._make((*(jnp.concatenate(x) for x in arrays), sum(dropped)))

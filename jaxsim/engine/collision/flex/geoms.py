@@ -16,11 +16,11 @@ from jaxsim.engine.structure import flex_tables as tables
 from jaxsim.math.arrays import gather, matvec, matvec_t, take
 from jaxsim.math.safe import Array
 
-NEAR_MIN = 512  # capacity for near pairs of geoms and elements, at least
+NEAR_MIN = 512  # least capacity for near pairs of geoms and elements
 
 
 def plane_contacts(m: Any, d: Any) -> list[Found]:
-    """Contacts of planes with vertices. Source: mj_collidePlaneFlex."""
+    """Compute the contacts of planes with vertices. Source: mj_collidePlaneFlex."""
     pairs = static.plane_vertices(m)
     if not len(pairs.geom):
         return []
@@ -38,7 +38,7 @@ def plane_contacts(m: Any, d: Any) -> list[Found]:
 
 
 def margin_of(m: Any, geom: Any, flex: Any) -> Array:
-    """Margins (n,) of pairs of geoms and flexes, static or not."""
+    """Return the margins (n,) of pairs of geoms and flexes; ids may be static or traced."""
     if m.opt.enableflags & EnableBit.OVERRIDE:
         return jnp.broadcast_to(m.opt.o_margin, np.shape(geom))
     fetch = take if isinstance(geom, np.ndarray) else gather
@@ -46,7 +46,7 @@ def margin_of(m: Any, geom: Any, flex: Any) -> Array:
 
 
 def element_contacts(m: Any, d: Any) -> list[Found]:
-    """Contacts of geoms with elements."""
+    """Compute the contacts of geoms with elements."""
     out = []
     for dim in tables.elements(m):
         pairs = static.geom_elements(m, dim)
@@ -58,9 +58,9 @@ def element_contacts(m: Any, d: Any) -> list[Found]:
 
 
 def _near(m: Any, d: Any, ids: np.ndarray, flex: np.ndarray, pairs: static.GeomPairs) -> Array:
-    """Which pairs (k, n) may touch: by a box around the geom along the world's axes, and that of the element.
+    """Return the mask of pairs (k, n) whose boxes along the world's axes overlap.
 
-    That of a geom in a tree is around its own box, that of another around its bounding sphere, as in MuJoCo.
+    As in MuJoCo, the box of a geom in a tree encloses the geom's own box; otherwise it encloses the bounding sphere.
     """
     box = take(d.flexelem_aabb, ids)
     centre, half = box[:, :3], box[:, 3:]
@@ -79,7 +79,7 @@ def _near(m: Any, d: Any, ids: np.ndarray, flex: np.ndarray, pairs: static.GeomP
 
 
 def _boxes_touch(m: Any, d: Any, geom: Array, centre: Array, half: Array, margin: Array) -> Array:
-    """Whether the boxes of geoms and the boxes of elements (n, 3) overlap along the axes of either."""
+    """Return whether the boxes of geoms and the boxes of elements (n, 3) overlap along the axes of either."""
     mat = gather(d.geom_xmat.reshape(-1, 3, 3), geom)
     box = gather(m.geom_aabb, geom)
     gap = centre - gather(d.geom_xpos, geom) - matvec(mat, box[:, :3])
@@ -89,7 +89,7 @@ def _boxes_touch(m: Any, d: Any, geom: Array, centre: Array, half: Array, margin
 
 
 def _contacts_of(m: Any, d: Any, dim: int, kind: GeomCollider, pairs: static.GeomPairs) -> Found:
-    """Contacts of the geoms that one collider takes with all elements of a dimension."""
+    """Compute the contacts of the geoms of one collider with all elements of a dimension."""
     ids, vertices = tables.elements(m)[dim]
     flex_of = tables.element_flex(m)[ids]
     n = len(ids)
@@ -103,7 +103,7 @@ def _contacts_of(m: Any, d: Any, dim: int, kind: GeomCollider, pairs: static.Geo
     half = gather(take(d.flexelem_aabb, ids)[:, 3:], at)
     by_tree = gather(jnp.asarray(pairs.tree).reshape(-1), row * m.nflex + flex)
     real &= ~by_tree | _boxes_touch(m, d, geom, e.centre, half, margin)
-    if kind.setup:  # pairs that are searched come first
+    if kind.setup:  # the search takes the real pairs first
         order, real, _ = compact(real, capacity)
         geom, flex, at, row, margin = (gather(x, order) for x in (geom, flex, at, row, margin))
         e = Elements._make((*(gather(x, order) for x in e[:3]), e.one))

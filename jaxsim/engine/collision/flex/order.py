@@ -1,4 +1,4 @@
-"""The order of contacts of flexes. Source: mj_collideTree."""
+"""Order of the contacts of flexes. Source: mj_collideTree."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from jaxsim.xla.batching import batch_max
 
 
 def in_order(m: Any, d: Any, found: Found, capacity: int) -> Found:
-    """The contacts of all segments in MuJoCo's order, at most `MAXCONPAIR` of each; `capacity` before that choice."""
+    """Sort the contacts of all segments in MuJoCo's order, at most `MAXCONPAIR` of each, from at most `capacity`."""
     kept, real, dropped = compact(found.valid, capacity)
     of = static.segments(m)
     nseg = len(of.kind)
@@ -37,10 +37,10 @@ def in_order(m: Any, d: Any, found: Found, capacity: int) -> Found:
 
     state = segment, keys[:, 1:], place
     if capacity > MAXCONPAIR:
-        # a branch, whose condition a batch shares: of a loop without turns XLA computes all that does not change
+        # a branch with a condition shared by the batch: XLA evaluates loop invariants even of a loop without iterations
         state = lax.cond(batch_max(most) > MAXCONPAIR, choose_few, lambda x: x, state)
     segment, keys2, rank = state
-    # what is chosen fits the contact buffer, or is dropped: few are sorted
+    # contacts beyond the contact buffer are dropped, so only a few are sorted
     left, real, more = compact(segment < nseg, min(capacity, max(m.max_contacts, 1)))
     segment = jnp.where(real, gather(segment, left), nseg)
     key1, key2, rank = (gather(x, left) for x in (keys2[:, 0], keys2[:, 1], rank))

@@ -1,7 +1,7 @@
-"""Elements of flexes that may touch elements: of another flex, or of the same one.
+"""Pairs of elements of flexes that may touch, of two flexes or of one with itself.
 
-Pairs whose boxes overlap come from a table of all pairs, or where that would be large from a uniform grid; on a CPU
-from a sweep along the axis on which the elements spread. Those that share a body are left out.
+Pairs whose boxes overlap come from a table of all pairs, or from a uniform grid if that table would be large; on a CPU
+they come from a sweep along the axis on which the elements spread. Pairs that share a body are left out.
 """
 
 import itertools
@@ -23,9 +23,9 @@ from jaxsim.math.safe import Array
 from jaxsim.native.world_program import WorldProgram, run_program, scalar_source
 from jaxsim.xla.loops import repeat
 
-TABLE_MAX_PAIRS = 1 << 15  # more pairs of elements are found by the grid
-NEAR_PER_ELEMENT = 12  # capacity for pairs whose boxes overlap, for each element; 3 or 4 in a flat cloth, 8 in a heap
-NEAR_MIN = 1024  # and at least
+TABLE_MAX_PAIRS = 1 << 15  # beyond this many pairs of elements the grid is used
+NEAR_PER_ELEMENT = 12  # capacity for near pairs per element; 3 or 4 occur in a flat cloth, 8 in a heap
+NEAR_MIN = 1024  # least capacity for near pairs
 
 
 class Relation(NamedTuple):
@@ -39,9 +39,9 @@ class Relation(NamedTuple):
 
 
 class NearElements(NamedTuple):
-    """Pairs of elements (n, 2) whose boxes overlap: ids of the model, whether real, and how many were dropped.
+    """Pairs of elements (n, 2) whose boxes overlap: ids of the model, mask of real ones, number dropped.
 
-    `rank` are the ranks in which MuJoCo's sweep meets the elements `relation.first`; zero where it does not sweep.
+    `rank` holds the positions of the elements `relation.first` in MuJoCo's sweep; zero where MuJoCo does not sweep.
     """
 
     element: Array
@@ -51,7 +51,7 @@ class NearElements(NamedTuple):
 
 
 def relations(m: Any) -> list[Relation]:
-    """All flexes that may collide with others or with themselves."""
+    """Return the pairs of flexes that may collide, a flex with itself included."""
     of, out = static.segments(m), []
     element = np.arange(m.nflexelem)
     flex = tables.element_flex(m)
@@ -68,7 +68,7 @@ def relations(m: Any) -> list[Relation]:
 
 
 def near_elements(m: Any, d: Any, relation: Relation) -> NearElements:
-    """Pairs of elements whose boxes overlap and that have no body in common. Source: mj_collideElems."""
+    """Return the pairs of elements whose boxes overlap and that share no body. Source: mj_collideElems."""
     f, g = relation.flex
     box = lax.stop_gradient(d.flexelem_aabb)
     margin = jnp.zeros((), box.dtype)
@@ -102,9 +102,9 @@ def near_elements(m: Any, d: Any, relation: Relation) -> NearElements:
 def _sweep(
     capacity: int, nbody: int, itself: bool, box: Array, margin: Array, body: Array, is_first: Array, element: Array
 ) -> tuple[Array, Array, Array]:
-    """Pairs (capacity, 2), their number, and the order (n,) of elements, by a sweep on one core along the longest axis.
+    """Sweep elements on one core along the longest axis; return pairs (capacity, 2), their number, and the order (n,).
 
-    `body` (n, k) are the bodies of elements with `box` (n, 6), or -1; `is_first` those of the first of two flexes.
+    `body` (n, k) are the bodies of elements with `box` (n, 6), or -1; `is_first` marks the elements of the first flex.
     """
     n, (axis, start) = len(box), _starts(box)
     order = jnp.argsort(start, stable=True)
@@ -117,7 +117,7 @@ def _sweep(
         at, reach = mine[0], mine[3] + margin
         end = (at + reach + 1e-6 * (jnp.abs(at) + reach)).astype(jnp.float32)  # rounding
         seen, pair, count = state
-        for k in range(body.shape[1]):  # the element that was seen last at each body
+        for k in range(body.shape[1]):  # the last element seen at each body
             to = entry_at(body, a, k)
             seen = with_entry(seen, to + 1, jnp.where(to < 0, -1, i))
 
@@ -145,7 +145,7 @@ def _sweep(
 
 
 def _starts(box: Array) -> tuple[Array, Array]:
-    """The axis along which boxes (n, 6) reach farthest, as MuJoCo compares, and where they begin along it (n,)."""
+    """Return the axis along which boxes (n, 6) reach farthest, by MuJoCo's comparison, and their starts on it (n,)."""
     low, high = box[:, :3] - box[:, 3:], box[:, :3] + box[:, 3:]
     size = jnp.max(high, axis=0) - jnp.min(low, axis=0)
     axis = jnp.where((size[0] > size[1]) & (size[0] > size[2]), 0, jnp.where(size[1] > size[2], 1, 2))
@@ -154,19 +154,19 @@ def _starts(box: Array) -> tuple[Array, Array]:
 
 
 def _ranks(order: Array) -> Array:
-    """The place (n,) of each element in an order (n,)."""
+    """Return the inverse (n,) of a permutation (n,)."""
     return jnp.zeros(len(order), jnp.int32).at[order].set(jnp.arange(len(order), dtype=jnp.int32))
 
 
 def _meet(box1: Array, box2: Array, margin: Array) -> Array:
-    """Whether boxes (..., 6) are within the margin of each other along all axes; NaN never is."""
+    """Return whether boxes (..., 6) overlap within the margin along all axes; NaN never overlaps."""
     n = box1.shape[-1] // 2
     gap = jnp.abs(box1[..., :n] - box2[..., :n])
     return jnp.all(gap <= box1[..., n:] + box2[..., n:] + margin, axis=-1)
 
 
 def _bodies(m: Any) -> np.ndarray:
-    """Bodies of the vertices of all elements (nflexelem, k), -1 for those without any."""
+    """Return the bodies of the vertices of all elements (nflexelem, k), -1 for none."""
     vertex = tables.element_vertices(m)
     body = m.flex_vertbodyid[np.maximum(vertex, 0)]
     body = np.where((vertex < 0) | (body < 0), -1, body)
@@ -180,7 +180,7 @@ def _capacity(relation: Relation) -> int:
 
 
 def _from_table(m: Any, box: Array, margin: Array, relation: Relation, element: np.ndarray) -> tuple[Array, Array]:
-    """Pairs (capacity, 2) and their number, which may be larger, of elements with boxes (n, 6)."""
+    """Return pairs (capacity, 2) and their number, which may exceed the capacity, of elements with boxes (n, 6)."""
     itself, n = relation.flex[0] == relation.flex[1], len(relation.first)
     other = np.arange(n) if itself else np.arange(n, len(element))
     first, second = (x.reshape(-1) for x in np.meshgrid(np.arange(n), other, indexing="ij"))
@@ -201,7 +201,7 @@ def _from_table(m: Any, box: Array, margin: Array, relation: Relation, element: 
 
 
 def _from_grid(m: Any, of: Array, margin: Array, relation: Relation, element: np.ndarray) -> tuple[Array, Array]:
-    """As `_from_table`, of many elements."""
+    """Find the pairs of `_from_table` by a grid, for many elements."""
     itself = relation.flex[0] == relation.flex[1]
     width = 2 * jnp.max(of[:, 3:]) + margin
     body, is_first = jnp.asarray(_bodies(m)[element]), jnp.asarray(np.isin(element, relation.first))

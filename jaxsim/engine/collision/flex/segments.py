@@ -1,7 +1,8 @@
 """Geoms, elements and vertices of flexes that can collide, as static structure.
 
-MuJoCo collides a body with a flex, or two flexes, at a time. The contacts of such a pair are a *segment*: it keeps at
-most `MAXCONPAIR` of them, and orders them by itself. Segments are ordered by their signature.
+MuJoCo collides one body with one flex, or two flexes, at a time. The contacts of one of these pairs are a *segment*.
+MuJoCo keeps at most `MAXCONPAIR` contacts of a segment and orders them within it. Segments are ordered by their
+signature.
 """
 
 from functools import lru_cache
@@ -21,8 +22,8 @@ class Segments(NamedTuple):
     """All segments of a model, in MuJoCo's order: arrays (n,).
 
     `signature` orders them among the contacts of geoms. `kind` is GEOM, FLEX, INTERNAL or SELF; `body` the body of the
-    first side or -1, `flex` (n, 2) the flexes, -1 for a body. With `tree` MuJoCo walks two trees of bounding volumes
-    and sorts the contacts it found.
+    first side or -1, `flex` (n, 2) the flexes, -1 for a body. `tree` marks segments for which MuJoCo walks two trees of
+    bounding volumes and sorts the contacts found.
     """
 
     signature: np.ndarray
@@ -35,8 +36,8 @@ class Segments(NamedTuple):
 class GeomPairs(NamedTuple):
     """Geoms (k,) against all elements of flexes of one dimension.
 
-    `allowed` (k, n) are the pairs that pass the static filters, `segment` (k, nflex) the segment of a geom and a flex,
-    or -1, `tree` (k, nflex) whether that is found by trees.
+    `allowed` (k, n) marks the pairs that pass the static filters, `segment` (k, nflex) is the segment of a geom and a
+    flex, or -1, `tree` (k, nflex) marks segments found by trees.
     """
 
     geom: np.ndarray
@@ -55,23 +56,23 @@ class VertexPairs(NamedTuple):
 
 
 def bits_meet(contype1: Any, affinity1: Any, contype2: Any, affinity2: Any) -> Any:
-    """Whether contact bits let two sides collide."""
+    """Return whether contact bits let two sides collide."""
     return ((contype1 & affinity2) != 0) | ((contype2 & affinity1) != 0)
 
 
 @per_structure
 def collides(m: Any) -> bool:
-    """Whether any flex can collide."""
+    """Return whether any flex can collide."""
     return bool(m.nflex) and bool(np.any((m.flex_contype != 0) | (m.flex_conaffinity != 0)))
 
 
 def segments(m: Any) -> Segments:
-    """The segments of a model."""
+    """Return the segments of a model."""
     return _segments(m.structure, not m.opt.disableflags & DisableBit.MIDPHASE)
 
 
 def self_kind(m: Any, flex: int) -> int:
-    """How the elements of a flex find each other: a member of `FlexSelf` that is not AUTO."""
+    """Return the method of self-collision of a flex: a member of `FlexSelf` other than AUTO."""
     kind = int(m.flex_selfcollide[flex])
     direct = m.opt.disableflags & DisableBit.MIDPHASE or m.flex_bvhadr[flex] < 0
     if kind == FlexSelf.NONE:
@@ -93,7 +94,7 @@ def _segments(m: Any, trees: bool) -> Segments:
         for b in np.flatnonzero(bits_meet(m.body_contype, m.body_conaffinity, *bits)):
             tree = trees and m.body_bvhadr[b] >= 0 and m.flex_bvhadr[f] >= 0
             start = (int(b) << 16) + m.nbody + f
-            count = 1 if tree else int(m.body_geomnum[b])  # without trees each geom has contacts of its own
+            count = 1 if tree else int(m.body_geomnum[b])  # without trees each geom has its own segment
             rows += [(start, i, GEOM, b, -1, f, tree) for i in range(count)]
         for g in range(f):
             if bits_meet(m.flex_contype[g], m.flex_conaffinity[g], *bits):
@@ -109,7 +110,7 @@ def _segments(m: Any, trees: bool) -> Segments:
 
 
 def _segment_table(m: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The segment of each geom and flex (ngeom, nflex), -1 for none, and whether it is found by trees."""
+    """Return the segment of each geom and flex (ngeom, nflex), -1 for none, and the mask of those found by trees."""
     found, tree = np.full((m.ngeom, m.nflex), -1), np.zeros((m.ngeom, m.nflex), bool)
     of = segments(m)
     for i in np.flatnonzero(of.kind == GEOM):
@@ -124,7 +125,10 @@ def _segment_table(m: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def plane_vertices(m: Any) -> VertexPairs:
-    """Planes against vertices of flexes. MuJoCo's trees do not look at the contact bits of planes of static bodies."""
+    """Return the pairs of planes and vertices of flexes.
+
+    MuJoCo's trees ignore the contact bits of planes of static bodies.
+    """
     found, tree = _segment_table(m)
     plane = (m.geom_type == GeomType.PLANE)[:, None] & (found >= 0)
     bits = _bits(m)
@@ -136,7 +140,7 @@ def plane_vertices(m: Any) -> VertexPairs:
 
 
 def sdf_geoms(m: Any) -> np.ndarray:
-    """Geom, flex and segment (n, 3) of SDFs that may touch flexes of triangles."""
+    """Return the geom, flex and segment (n, 3) of SDFs that may touch flexes of triangles."""
     found, tree = _segment_table(m)
     ok = (m.geom_type == GeomType.SDF)[:, None] & (found >= 0) & (tree | _bits(m))
     ok &= (m.flex_dim == 2) & (m.flex_bvhadr >= 0)
@@ -148,7 +152,7 @@ def _bits(m: Any) -> np.ndarray:
 
 
 def geom_elements(m: Any, dim: int) -> GeomPairs:
-    """Geoms against elements of dimension `dim`; planes and SDFs are not among them."""
+    """Return the pairs of geoms and elements of dimension `dim`, without planes and SDFs."""
     found, tree = _segment_table(m)
     ok = (found >= 0) & _bits(m) & ~np.isin(m.geom_type, (GeomType.PLANE, GeomType.SDF))[:, None]
     ids, vertices = tables.elements(m)[dim]
@@ -172,7 +176,7 @@ class ElementVertices(NamedTuple):
 
 
 def internal_pairs(m: Any, dim: int) -> ElementVertices:
-    """The pairs of elements of dimension `dim` and vertices near them."""
+    """Return the pairs of elements of dimension `dim` and vertices near them."""
     of, rows = segments(m), []
     for i in np.flatnonzero(of.kind == INTERNAL):
         f = of.flex[i, 0]
@@ -184,7 +188,7 @@ def internal_pairs(m: Any, dim: int) -> ElementVertices:
 
 
 def internal_solids(m: Any) -> np.ndarray:
-    """Flex and segment (n, 2) of flexes of tetrahedra whose elements collide with their own vertices."""
+    """Return flex and segment (n, 2) of flexes of tetrahedra whose elements collide with their own vertices."""
     of = segments(m)
     found = np.flatnonzero((of.kind == INTERNAL) & (m.flex_dim[of.flex[:, 0]] == 3))
     return np.column_stack([of.flex[found, 0], found])
@@ -192,7 +196,7 @@ def internal_solids(m: Any) -> np.ndarray:
 
 @per_structure
 def in_tree(m: Any) -> np.ndarray:
-    """Which elements (nflexelem,) are leaves of the bounding-volume tree of their flex: those in active layers."""
+    """Return the mask of elements (nflexelem,) that are leaves of the tree of their flex: those in active layers."""
     out = np.zeros(m.nflexelem, bool)
     for f in np.flatnonzero(m.flex_bvhadr >= 0):
         node = m.bvh_nodeid[m.flex_bvhadr[f] + np.arange(m.flex_bvhnum[f])]
@@ -202,6 +206,6 @@ def in_tree(m: Any) -> np.ndarray:
 
 @per_structure
 def is_active(m: Any) -> np.ndarray:
-    """Mask of elements (nflexelem,) in active layers: all but inner tetrahedra."""
+    """Return the mask of elements (nflexelem,) in active layers: all but inner tetrahedra."""
     flex = tables.element_flex(m)
     return (m.flex_dim[flex] < 3) | (m.flex_elemlayer < m.flex_activelayers[flex])

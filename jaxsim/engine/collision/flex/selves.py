@@ -1,4 +1,4 @@
-"""Contacts of flexes with flexes: of two, and of one with itself. Sources: mj_collideElems, mj_collideFlexInternal."""
+"""Contacts between flexes, and of a flex with itself. Sources: mj_collideElems, mj_collideFlexInternal."""
 
 from functools import reduce
 from typing import Any
@@ -29,14 +29,14 @@ from jaxsim.math.safe import Array
 from jaxsim.native.pool import for_each
 
 FACES = ((0, 1, 2, 3), (0, 2, 3, 1), (0, 3, 1, 2), (1, 3, 2, 0))  # of a tetrahedron, and the vertex opposite
-NEAR_MIN = 512  # capacity for pairs of elements that touch, or are near vertices, at least
-TOUCHING_PER_ELEMENT = 2  # and for each element; a cloth that folds over itself has 1.7
+NEAR_MIN = 512  # least capacity for pairs of elements that touch, or are near vertices
+TOUCHING_PER_ELEMENT = 2  # and per element; a cloth that folds over itself has 1.7
 
 
 def flex_flex_contacts(m: Any, d: Any) -> list[Found]:
-    """Contacts between elements: of two flexes, or of one that collides with itself.
+    """Compute the contacts between elements of two flexes, or of a flex that collides with itself.
 
-    Edges with edges are capsules; all other pairs go to one search.
+    Two edges collide as capsules; all other pairs use the convex search.
     """
     edges, others = [], []
     for r in relations(m):
@@ -46,13 +46,13 @@ def flex_flex_contacts(m: Any, d: Any) -> list[Found]:
 
 
 def internal_contacts(m: Any, d: Any) -> list[Found]:
-    """Contacts of flexes with their own vertices."""
+    """Compute the contacts of flexes with their own vertices."""
     out = [_with_vertices(m, d, dim, static.internal_pairs(m, dim)) for dim in tables.elements(m)]
     return [x for x in out if x is not None] + [_with_faces(m, d, *x) for x in static.internal_solids(m).tolist()]
 
 
 def _elements(m: Any, d: Any, element: Array) -> Elements:
-    """Elements (n,), ids of the model, with four vertices each; those they lack are their first again."""
+    """Return elements (n,), ids of the model, with four vertices each; missing vertices repeat the first."""
     vertex = tables.element_vertices(m)
     vertex = np.where(vertex < 0, vertex[:, :1], vertex)
     radius = take(m.flex_radius, tables.element_flex(m))
@@ -97,7 +97,7 @@ def _of_relations(m: Any, d: Any, group: list[Relation], search: bool) -> Found 
 
 
 def _margin(m: Any, r: Relation) -> Array:
-    """The margin of two flexes; zero of a flex with itself."""
+    """Return the margin of two flexes; zero for a flex with itself."""
     f, g = r.flex
     if f == g:
         return jnp.zeros(())
@@ -105,7 +105,7 @@ def _margin(m: Any, r: Relation) -> Array:
 
 
 def _ranks(m: Any, group: list[Relation], near: list[NearElements]) -> Array:
-    """The ranks (nflexelem,) in which MuJoCo's way to find pairs meets the elements of flexes that it sorts."""
+    """Return the positions (nflexelem,) of elements in MuJoCo's search order, for flexes whose contacts it sorts."""
     rank = jnp.asarray(_leaf_rank(m))
     for r, x in zip(group, near, strict=True):
         if r.mode == FlexSelf.SAP:
@@ -114,7 +114,7 @@ def _ranks(m: Any, group: list[Relation], near: list[NearElements]) -> Array:
 
 
 def _leaf_rank(m: Any) -> np.ndarray:
-    """The node of each element in the tree of its flex (nflexelem,)."""
+    """Return the node of each element in the tree of its flex (nflexelem,)."""
     rank = np.zeros(m.nflexelem, np.int32)
     for f in np.flatnonzero(m.flex_bvhadr >= 0):
         node = m.flex_bvhadr[f] + np.arange(m.flex_bvhnum[f])
@@ -124,7 +124,7 @@ def _leaf_rank(m: Any) -> np.ndarray:
 
 
 def _keys(m: Any, d: Any, mode: Array, rank: Array, element: Array, local: Array) -> tuple[Array, Array, Array]:
-    """Keys that order the contacts of pairs of elements, by the `FlexSelf` of each pair."""
+    """Return keys that order the contacts of pairs of elements, by the `FlexSelf` of each pair."""
     by_tree, by_sweep = mode == FlexSelf.BVH, mode == FlexSelf.SAP
     key1, key2 = (jnp.where(by_sweep, gather(rank, element[:, 1 - i]), local[:, i]) for i in (0, 1))
     if (m.flex_bvhadr >= 0).any():
@@ -135,7 +135,10 @@ def _keys(m: Any, d: Any, mode: Array, rank: Array, element: Array, local: Array
 
 
 def _touch(m: Any, d: Any, element: Array, margin: Array, count: Array) -> Array:
-    """Whether elements (n, 2) touch, for the first `count` of n pairs: a search that keeps no more than that."""
+    """Return whether elements (n, 2) touch, for the first `count` of n pairs.
+
+    The search returns only the answer, no contact.
+    """
     every = lax.stop_gradient(_elements(m, d, jnp.arange(m.nflexelem, dtype=jnp.int32)))
     settings, tables_of = element_search(lax.stop_gradient(m))
 
@@ -158,9 +161,9 @@ def _touch(m: Any, d: Any, element: Array, margin: Array, count: Array) -> Array
 
 
 def far_along(axis: Vector, corners: tuple[tuple[Vector, ...], ...], reach: Array) -> Array:
-    """Whether the corners of two elements are farther than `reach` from each other along an axis of any length.
+    """Return whether `axis`, of any length, separates the corners of two elements by more than `reach`.
 
-    Cheaper than a search, and with the line of the centres true of most pairs whose boxes overlap.
+    A cheap test before the search. The line of centres separates most pairs whose boxes overlap.
     """
     (a, b), less, more = corners, lambda x, y: jnp.where(x < y, x, y), lambda x, y: jnp.where(x > y, x, y)
     along = [[component.dot(component.sub(x, a[0]), axis) for x in element] for element in (a, b)]
@@ -170,14 +173,14 @@ def far_along(axis: Vector, corners: tuple[tuple[Vector, ...], ...], reach: Arra
 
 
 def far_along_normals(corners: tuple[tuple[Vector, ...], ...], reach: Array) -> Array:
-    """Whether that is so along the normal of the first face of either element."""
+    """Return whether the normal of the first face of either element separates the corners by more than `reach`."""
     sides = [[component.sub(x, element[0]) for x in element[1:3]] for element in corners]
     one, two = (far_along(component.cross(*s), corners, reach) for s in sides)
     return one | two
 
 
 def _with_vertices(m: Any, d: Any, dim: int, pairs: static.ElementVertices) -> Found | None:
-    """Contacts of elements with vertices near them, as spheres. Source: mj_collideElemVert."""
+    """Compute the contacts of elements with nearby vertices as spheres. Source: mj_collideElemVert."""
     if not len(pairs.element):
         return None
     margin = m.opt.o_margin if m.opt.enableflags & EnableBit.OVERRIDE else take(m.flex_margin, pairs.flex)
@@ -212,7 +215,7 @@ def _with_vertices(m: Any, d: Any, dim: int, pairs: static.ElementVertices) -> F
 
 
 def _with_faces(m: Any, d: Any, flex: int, segment: int) -> Found:
-    """Contacts of the faces of tetrahedra with the vertices opposite to them."""
+    """Compute the contacts of the faces of tetrahedra with the opposite vertices."""
     count = int(m.flex_elemnum[flex])
     vertex = tables.element_vertices(m)[m.flex_elemadr[flex] + np.arange(count)]
     corner = vertex[:, FACES].reshape(-1, 4)

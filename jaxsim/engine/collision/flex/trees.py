@@ -1,4 +1,4 @@
-"""Trees of bounding volumes as MuJoCo walks them, which descends in the tree whose node is larger.
+"""Trees of bounding volumes in the order of MuJoCo's walk, which descends into the larger of two nodes.
 
 Source: mj_collideTree.
 """
@@ -14,13 +14,13 @@ from jaxsim.math.arrays import gather, take
 from jaxsim.math.safe import Array
 from jaxsim.xla.loops import repeat
 
-WORD = 31  # steps of a walk whose turns fit in one non-negative int32
+WORD = 31  # steps of a walk that fit in one non-negative int32
 
 
 class TreePaths(NamedTuple):
     """Paths from roots to leaves: of elements (nflexelem, D) and geoms (ngeom, D), padded by the leaf.
 
-    `element_depth`, `geom_depth` are the leaves' depths, `second` (nbvh,) whether a node is a second child.
+    `element_depth`, `geom_depth` are the leaves' depths, `second` (nbvh,) marks second children.
     """
 
     element: np.ndarray
@@ -32,7 +32,7 @@ class TreePaths(NamedTuple):
 
 @per_structure
 def tree_paths(m: Any) -> TreePaths:
-    """The paths of all leaves of the trees of flexes and of bodies."""
+    """Return the paths to all leaves of the trees of flexes and of bodies."""
     second, parent = np.zeros(m.nbvh, bool), np.full(m.nbvh, -1)
     element, geom = np.full(m.nflexelem, -1), np.full(m.ngeom, -1)
     trees = [
@@ -66,7 +66,7 @@ def _paths(parent: np.ndarray, leaf: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 @per_structure
 def _levels(m: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Inner nodes of the trees of flexes and their children (n, 2), the deepest ones first; as ids of dynamic nodes."""
+    """Return inner nodes of the trees of flexes and their children (n, 2), as ids of dynamic nodes, deepest first."""
     rows = []
     for first, count in zip(m.flex_bvhadr, m.flex_bvhnum, strict=True):
         node = first + np.arange(count) if first >= 0 else np.zeros(0, int)
@@ -78,18 +78,18 @@ def _levels(m: Any) -> list[tuple[np.ndarray, np.ndarray]]:
 
 @per_structure
 def _leaf_nodes(m: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Elements that are leaves of trees, and their dynamic nodes."""
+    """Return the elements that are leaves of trees, and their dynamic nodes."""
     element = np.flatnonzero(static.in_tree(m))
     paths = tree_paths(m)
     return element, paths.element[element, paths.element_depth[element]] - m.nbvhstatic
 
 
 def node_boxes(m: Any, d: Any) -> Array:
-    """Boxes (nbvh, 6) of all nodes, centres and half sizes: those of flexes in the world, others in their bodies."""
+    """Return the boxes (nbvh, 6) of all nodes, centres and half sizes: flexes in the world, others in their bodies."""
     element, leaf = _leaf_nodes(m)
     box = take(d.flexelem_aabb, element)
     centre, half = box[:, :3], box[:, 3:]
-    corners = jnp.zeros((m.nbvhdynamic, 6), box.dtype)  # the lower one, and the upper one with its sign turned
+    corners = jnp.zeros((m.nbvhdynamic, 6), box.dtype)  # the lower corner, and the upper one negated
     corners = corners.at[leaf].set(jnp.concatenate([centre - half, -(centre + half)], axis=1))
     for node, child in _levels(m):
         corners = corners.at[node].set(jnp.min(take(corners, child), axis=1))
@@ -99,7 +99,10 @@ def node_boxes(m: Any, d: Any) -> Array:
 
 
 def node_surfaces(m: Any, d: Any) -> Array:
-    """What MuJoCo compares to choose the tree to descend in, for each node (nbvh,): as if boxes were two corners."""
+    """Return the measure of each node (nbvh,) by which MuJoCo chooses the tree to descend.
+
+    It is the surface of the box read as two corners, as in MuJoCo.
+    """
     boxes = node_boxes(m, d)
     x, y, z = (boxes[:, 3:] - boxes[:, :3]).T
     return x * y + y * z + z * x
@@ -118,7 +121,7 @@ class Leaves(NamedTuple):
 
 @per_structure
 def leaves(m: Any) -> Leaves:
-    """The leaves of all trees."""
+    """Return the leaves of all trees."""
     paths = tree_paths(m)
     width = max(paths.element.shape[1], paths.geom.shape[1])
     table = [np.pad(p, ((0, 0), (0, width - p.shape[1])), mode="edge") for p in (paths.geom, paths.element)]
@@ -128,12 +131,15 @@ def leaves(m: Any) -> Leaves:
 
 
 def leaf_pairs(m: Any, geom: Array, first: Array, second: Array) -> Array:
-    """Rows of `leaves` (n, 2). `geom` (n,) is on the first side, or -1 for the element `first`; `second` an element."""
+    """Return rows of `leaves` (n, 2) for pairs.
+
+    The first side is `geom` (n,), or the element `first` where `geom` is -1; the second side is the element `second`.
+    """
     return jnp.stack([jnp.where(geom >= 0, geom, m.ngeom + jnp.maximum(first, 0)), m.ngeom + jnp.maximum(second, 0)], 1)
 
 
 def tree_keys(m: Any, surface: Array, leaf: Array) -> tuple[Array, Array]:
-    """Two keys (n,) that order pairs `leaf` (n, 2) of `leaves` as MuJoCo's walk does, by the surfaces of nodes."""
+    """Return two keys (n,) that order pairs `leaf` (n, 2) of `leaves` as MuJoCo's walk does, by node surfaces."""
     known = leaves(m)
     tables = jnp.asarray(known.path), jnp.asarray(known.depth), jnp.asarray(tree_paths(m).second)
     return walk(known.turns, *tables, surface, *leaf.T)
@@ -142,7 +148,7 @@ def tree_keys(m: Any, surface: Array, leaf: Array) -> tuple[Array, Array]:
 def walk(
     turns: int, path: Array, depth: Array, second: Array, surface: Array, leaf1: Array, leaf2: Array
 ) -> tuple[Array, Array]:
-    """`tree_keys` of two leaves, or of many; `path` and `depth` are those of `leaves`, `second` that of `TreePaths`."""
+    """Compute `tree_keys` for one pair of leaves or arrays of them, from the tables of `Leaves` and `TreePaths`."""
     width, path = path.shape[1], path.reshape(-1)
     end1, end2 = gather(depth, leaf1), gather(depth, leaf2)
 

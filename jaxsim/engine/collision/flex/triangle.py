@@ -1,7 +1,7 @@
 """Colliders of triangles with a radius: with spheres, boxes and capsules. Source: engine_collision_primitive.c.
 
-A triangle is three vertices (n, 3, 3). Normals point to the triangle. A distance is that of MuJoCo: the centre of a
-sphere that goes through the plane of a triangle turns the normal round.
+A triangle is three vertices (n, 3, 3). Normals point to the triangle. As in MuJoCo, the normal flips when the centre of
+a sphere crosses the plane of a triangle.
 """
 
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ END = MINVAL  # of a capsule's segment, in parts of its length
 
 
 def _on_segment(p: Array, u: Array, v: Array, one: Array) -> tuple[Array, Array]:
-    """The point of a segment (u, v) nearest to p, all (..., 2), and its distance (...,)."""
+    """Return the point of a segment (u, v) nearest to p, all (..., 2), and its distance (...,)."""
     uv, up = v - u, p - u
     a = dot(uv, up, one) / jnp.maximum(dot(uv, uv, one), MINVAL)
     inside = along(u, uv, jnp.clip(a, 0, 1), one)
@@ -28,7 +28,7 @@ def _on_segment(p: Array, u: Array, v: Array, one: Array) -> tuple[Array, Array]
 
 
 def _area_sign(p: Array, u: Array, v: Array, one: Array) -> Array:
-    """The sign of the area of a flat triangle with corners (..., 2)."""
+    """Return the sign of the area of a flat triangle with corners (..., 2)."""
     a, b = p - v, u - v
     return jnp.sign(a[..., 0] * b[..., 1] * one - b[..., 0] * a[..., 1] * one)
 
@@ -36,7 +36,7 @@ def _area_sign(p: Array, u: Array, v: Array, one: Array) -> Array:
 def sphere_triangle(
     pos: Array, radius: Array, triangle: Array, thickness: Array, margin: Array, one: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Distance, position, normal, and whether within the margin, of spheres and triangles; any leading axes.
+    """Return the distance, position, normal, and mask within the margin, of spheres and triangles; any leading axes.
 
     `one` is that of `rounding`.
     """
@@ -69,13 +69,16 @@ def sphere_triangle(
 
 
 def sphere_triangles(a: Geoms, triangle: Array, thickness: Array, margin: Array, one: Array) -> PairContacts:
-    """Contact of a sphere and a triangle."""
+    """Compute the contact of a sphere and a triangle."""
     found = sphere_triangle(a.pos, a.size[:, 0], triangle, thickness, margin, one)
     return PairContacts(*(x[:, None] for x in found))
 
 
 def box_triangles(a: Geoms, triangle: Array, thickness: Array, margin: Array, one: Array) -> PairContacts:
-    """Contacts of a box and a triangle: three vertices against the box, eight corners against the triangle."""
+    """Compute the contacts of a box and a triangle.
+
+    Tests three vertices against the box and eight corners against the triangle.
+    """
     local = turned_back(a.mat[:, None], triangle - a.pos[:, None], one)
     size, radius, reach = a.size[:, None], thickness[:, None], margin[:, None]
     beyond = jnp.abs(local) - size
@@ -94,7 +97,10 @@ def box_triangles(a: Geoms, triangle: Array, thickness: Array, margin: Array, on
 
 
 def capsule_triangles(a: Geoms, triangle: Array, thickness: Array, margin: Array, one: Array) -> PairContacts:
-    """Contacts of a capsule and a triangle: both ends against the triangle, three vertices against the segment."""
+    """Compute the contacts of a capsule and a triangle.
+
+    Tests both ends against the triangle and three vertices against the segment.
+    """
     half, radius = a.size[:, 1], a.size[:, 0]
     ends = jnp.stack([along(a.pos, a.axis, sign * half, one) for sign in (-1, 1)], axis=1)
     found = sphere_triangle(ends, radius[:, None], triangle[:, None], thickness[:, None], margin[:, None], one)
@@ -111,7 +117,10 @@ def capsule_triangles(a: Geoms, triangle: Array, thickness: Array, margin: Array
 
 
 def face_vertex(triangle: Array, vertex: Array, thickness: Array, one: Array) -> PairContacts:
-    """Contact of each face (n, 3, 3) of a tetrahedron with the vertex (n, 3) opposite to it. Source: planeVertex."""
+    """Compute the contact of each face (n, 3, 3) of a tetrahedron with the opposite vertex (n, 3).
+
+    Source: planeVertex.
+    """
     a, b = triangle[:, 1] - triangle[:, 0], triangle[:, 2] - triangle[:, 0]
     plane = direction(cross(a, b, one), one)[0]
     height = dot(vertex - triangle[:, 0], plane, one)

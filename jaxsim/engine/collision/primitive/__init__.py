@@ -1,1 +1,1 @@
-"""Contacts of planes, spheres, capsules and boxes in closed form."""
+"""Analytic colliders of planes, spheres, capsules and boxes."""

@@ -32,12 +32,12 @@ OUTSIDE_RATIO = 1.01  # contacts outside a box grown by this ratio are removed
 
 
 class FaceClip(NamedTuple):
-    """A rectangle of half-sides `size[:2]` in the plane z = 0 and a parallelogram that it clips, for n pairs.
+    """A rectangle of half sizes `size[:2]` in the plane z = 0 and a parallelogram that it clips, for n pairs.
 
     `projected` holds the parallelogram's origin and two edges, projected on the plane, `exact` without the projection;
-    both (n, 3, 3). `height_to_distance` is the factor from z to distance. `edges` is whether the first and second
-    edge exist, `face` whether the axis is that of a face rather than of two edges. `frame` (n, 3, 3) and `origin`
-    transform to the world.
+    both (n, 3, 3). `height_to_distance` is the factor from z to distance. `edges` marks whether the first and second
+    edge exist, `face` whether the axis is a face normal rather than a cross product of edges. `frame` (n, 3, 3) and
+    `origin` transform to the world.
     """
 
     projected: Array
@@ -52,13 +52,13 @@ class FaceClip(NamedTuple):
 
 
 def entry_at(x: Array, index: Array) -> Array:
-    """x[i, index[i]] for x (n, k, ...), by a mask: no gather, and a gradient that is a product."""
+    """Select x[i, index[i]] for x (n, k, ...) by a mask: no gather, and a gradient that is a product."""
     mask = jnp.arange(x.shape[1], dtype=index.dtype) == index[:, None]
     return jnp.sum(jnp.where(mask.reshape(mask.shape + (1,) * (x.ndim - 2)), x, 0), axis=1)
 
 
 def box_box(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
-    """Contacts of two boxes: points of the clipped face without outliers and duplicates; 24 slots, few are valid."""
+    """Compute the contacts of two boxes: points of the clipped face without outliers and duplicates, in 24 slots."""
     rot = matmul_t(a.mat, b.mat)
     pos21, pos12 = matvec_t(a.mat, b.pos - a.pos), matvec_t(b.mat, a.pos - b.pos)
     face, depth, face_separates = _face_axis(a, b, rot, pos21, pos12, margin)
@@ -78,12 +78,12 @@ def box_box(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
 
 
 def matmul_t(x: Array, y: Array) -> Array:
-    """x.T @ y of matrices (n, 3, 3), as a sum that fuses."""
+    """Compute x.T @ y of matrices (n, 3, 3), as a sum that fuses."""
     return jnp.sum(x[:, :, :, None] * y[:, :, None, :], axis=1)
 
 
 def _face_axis(a: Geoms, b: Geoms, rot: Array, pos21: Array, pos12: Array, margin: Array):
-    """Least penetration among faces, 0-5 of the first box, 6-11 of the second: face, depth, whether any separates."""
+    """Find the face of least penetration, 0-5 of the first box, 6-11 of the second: face, depth, any separating."""
     extent = jnp.abs(rot)
     depth1 = a.size + matvec(extent, b.size) - jnp.abs(pos21)
     depth2 = b.size + matvec_t(extent, a.size) - jnp.abs(pos12)
@@ -95,7 +95,7 @@ def _face_axis(a: Geoms, b: Geoms, rot: Array, pos21: Array, pos12: Array, margi
 
 
 def _edge_axis(a: Geoms, b: Geoms, rot: Array, pos21: Array, margin: Array):
-    """The pair of edges (3 i + j) of least penetration: pair, depth, normal, side, whether any pair separates."""
+    """Find the pair of edges (3 i + j) of least penetration: pair, depth, normal, side, whether any pair separates."""
     n = rot.shape[0]
     axis = cross(np.eye(3, dtype=rot.dtype)[None, :, None], jnp.swapaxes(rot, 1, 2)[:, None])  # (n, i, j, 3)
     normal, length = safe.normalize(axis)
@@ -117,7 +117,7 @@ def _edge_axis(a: Geoms, b: Geoms, rot: Array, pos21: Array, margin: Array):
 
 
 def _clip_of_face(a: Geoms, b: Geoms, rot: Array, pos21: Array, pos12: Array, code: Array) -> FaceClip:
-    """The face of least penetration, clipping the most opposed face of the other box."""
+    """Set up the clip of the most opposed face of the other box by the face of least penetration."""
     second = code >= 6
     to_z = jnp.asarray(FACE_TO_Z, rot.dtype)[code % 6]
     by_second, by_second_mat = second[:, None], second[:, None, None]
@@ -145,7 +145,7 @@ def _clip_of_face(a: Geoms, b: Geoms, rot: Array, pos21: Array, pos12: Array, co
 
 
 def _clip_of_edge(a: Geoms, b: Geoms, rot: Array, pos21: Array, edge: Array, normal: Array, behind: Array) -> FaceClip:
-    """The first box's face at its edge, clipping the second box's face at its edge, along the normal of the edges."""
+    """Set up the clip of the second box's face by the first box's face, both at their edges, along the edge normal."""
     q1, q2 = edge // 3, edge % 3
     other = jnp.asarray(OTHER_AXES)
     row, column = entry_at(jnp.abs(rot), q1), entry_at(jnp.abs(jnp.swapaxes(rot, 1, 2)), q2)
@@ -191,7 +191,7 @@ def _clip_of_edge(a: Geoms, b: Geoms, rot: Array, pos21: Array, edge: Array, nor
 
 
 def _clipped_points(c: FaceClip, margin: Array) -> tuple[Array, Array, Array]:
-    """Points midway between the surfaces (n, 24, 3) in the frame of the face, distances, and which are valid."""
+    """Return points midway between the surfaces (n, 24, 3) in the frame of the face, distances, and a mask."""
     lines, dist1, valid1 = _crossings(c, margin)
     nline = jnp.sum(valid1, axis=1)
     corners, dist2, valid2 = _rectangle_corners(c, margin, nline)
@@ -202,7 +202,7 @@ def _clipped_points(c: FaceClip, margin: Array) -> tuple[Array, Array, Array]:
 
 
 def _crossings(c: FaceClip, margin: Array) -> tuple[Array, Array, Array]:
-    """Crossings of the four sides of the parallelogram with the four sides of the rectangle: 16 slots."""
+    """Intersect the four sides of the parallelogram with the four sides of the rectangle: 16 slots."""
     start = np.array([[1, 0, 0], [1, 0, 0], [1, 1, 0], [1, 0, 1]], float)
     along = np.array([1, 2, 2, 1], np.int32)
 
@@ -233,7 +233,7 @@ def _crossings(c: FaceClip, margin: Array) -> tuple[Array, Array, Array]:
 
 
 def _rectangle_corners(c: FaceClip, margin: Array, nline: Array) -> tuple[Array, Array, Array]:
-    """Corners of the rectangle inside the parallelogram: 4 slots."""
+    """Return the corners of the rectangle inside the parallelogram: 4 slots."""
     p, e1, e2 = c.projected[:, 0], c.projected[:, 1], c.projected[:, 2]
     det = e1[:, 0] * e2[:, 1] - e2[:, 0] * e1[:, 1]
     out = []
@@ -252,14 +252,14 @@ def _rectangle_corners(c: FaceClip, margin: Array, nline: Array) -> tuple[Array,
         dist = jnp.where(c.face, point[:, 2], safe.sqrt(square) * jnp.where(point[:, 2] < 0, -1, 1))
         is_over &= c.edges[:, 1]
         out.append((0.5 * (corner + point), dist, is_over & ~((point[:, 2] > 0) & (square > margin * margin))))
-        # MuJoCo divides the next corner's coordinates by this square, and so must we
+        # as in MuJoCo, the next corner's coordinates are divided by this square
         det = jnp.where(~c.face & is_over, square, det)
     pos, dist, valid = (jnp.stack(x, axis=1) for x in zip(*out, strict=True))
     return pos, dist, valid
 
 
 def _parallelogram_corners(c: FaceClip, margin: Array, nline: Array, nfound: Array) -> tuple[Array, Array, Array]:
-    """Corners of the parallelogram inside the rectangle: 4 slots."""
+    """Return the corners of the parallelogram inside the rectangle: 4 slots."""
     corners = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1], [1, 1, 1]], c.projected.dtype)
     projected = jnp.sum(corners[..., None] * c.projected[:, None], axis=2)[..., :2]
     exact = jnp.sum(corners[..., None] * c.exact[:, None], axis=2)
@@ -283,7 +283,7 @@ def _parallelogram_corners(c: FaceClip, margin: Array, nline: Array, nfound: Arr
 
 
 def _remove_outliers(a: Geoms, b: Geoms, margin: Array, pos: Array, valid: Array) -> Array:
-    """Valid contacts without those outside one box and not inside the other, and without earlier duplicates."""
+    """Invalidate contacts that are outside one box and not inside the other, and duplicates of earlier ones."""
     side = [_side_of_box(g, margin, pos) for g in (a, b)]
     outlier = ((side[0] == 1) & (side[1] != -1)) | ((side[1] == 1) & (side[0] != -1))
     valid = valid & ~outlier
@@ -294,7 +294,7 @@ def _remove_outliers(a: Geoms, b: Geoms, margin: Array, pos: Array, valid: Array
 
 
 def _side_of_box(g: Geoms, margin: Array, pos: Array) -> Array:
-    """1 outside the box grown by the margin and 1%, -1 inside the one shrunk by 1%, else 0."""
+    """Return 1 outside the box grown by the margin and 1%, -1 inside the box shrunk by 1%, else 0."""
     local = jnp.abs(matvec_t(g.mat[:, None], pos - g.pos[:, None]))
     size = (g.size + margin[:, None])[:, None]
     outside = jnp.any(local > size * OUTSIDE_RATIO, axis=-1)

@@ -15,7 +15,7 @@ from jaxsim.xla.fusion import fusion_barrier
 
 
 def segment_determinant(ma: Array, mb: Array, mc: Array) -> tuple[Array, Array]:
-    """Determinant of the equations for the nearest points of two segments, and whether these count as parallel."""
+    """Return the determinant of the system for nearest points of two segments, and whether they count as parallel."""
     det = ma * mc - mb * mb
     if det.dtype == jnp.float64:
         return det, jnp.abs(det) < MINVAL
@@ -23,7 +23,7 @@ def segment_determinant(ma: Array, mb: Array, mc: Array) -> tuple[Array, Array]:
 
 
 def _nearest_parameters(ma: Array, mb: Array, mc: Array, u: Array, v: Array, det: Array) -> tuple[Array, Array]:
-    """Parameters in [-1, 1] of the nearest points of two segments that are not parallel."""
+    """Return the parameters in [-1, 1] of the nearest points of two segments that are not parallel."""
     x1, x2 = safe.divide(mc * u - mb * v, det), safe.divide(ma * v - mb * u, det)
     side1 = jnp.where(x1 > 1, 1, jnp.where(x1 < -1, -1, 0)).astype(x1.dtype)
     x2 = jnp.where(side1 == 0, x2, safe.divide(v - side1 * mb, mc))
@@ -35,7 +35,7 @@ def _nearest_parameters(ma: Array, mb: Array, mc: Array, u: Array, v: Array, det
 
 @jax.custom_jvp
 def _select_parameters(mask: Array, parameters: list[Array]) -> Array:
-    """The parameters (n, 2) that the rows of `mask` (n, 2, k) select, zero where a row selects none."""
+    """Return the parameters (n, 2) that the rows of `mask` (n, 2, k) select, zero where a row selects none."""
     return safe.short_sum(mask.astype(parameters[0].dtype) * jnp.stack(parameters, axis=1)[:, None])
 
 
@@ -51,7 +51,7 @@ _select_parameters.defjvp(_select_parameters_jvp, symbolic_zeros=True)
 
 
 def capsule_capsule(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
-    """Contacts of two capsules: one at the nearest points, or up to two at the ends of parallel ones."""
+    """Compute the contacts of two capsules: one at the nearest points, or up to two at the ends of parallel ones."""
     axis1, axis2 = a.axis * a.size[:, 1:2], b.axis * b.size[:, 1:2]
     gap = a.pos - b.pos
     ma, mb, mc = inner(axis1, axis1), -inner(axis1, axis2), inner(axis2, axis2)
@@ -91,7 +91,7 @@ EDGE_SIGN = np.where((EDGE_LOWER_CORNER[:, None] >> np.arange(3)) & 1, 1.0, -1.0
 
 
 def capsule_box(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
-    """Contacts of a capsule and a box: at the nearest point, and a second one along a face or an edge."""
+    """Compute the contacts of a capsule and a box: at the nearest point, and a second one along a face or an edge."""
     pos = matvec_t(b.mat, a.pos - b.pos)
     axis = matvec_t(b.mat, a.axis)
     half = axis * a.size[:, 1:2]
@@ -122,7 +122,7 @@ def capsule_box(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
 
 
 def _nearest_face(pos: Array, half: Array, size: Array) -> tuple[Array, Array, Array, Array]:
-    """The capsule end nearest to the interior of a face: squared distance, end, face (-1: inside), whether any."""
+    """Find the capsule end nearest to the interior of a face: squared distance, end, face (-1: inside), whether any."""
     ends = np.array([-1.0, 1.0], pos.dtype)
     tip = pos[:, None] + half[:, None] * ends[:, None]
     size = size[:, None]
@@ -137,7 +137,7 @@ def _nearest_face(pos: Array, half: Array, size: Array) -> tuple[Array, Array, A
 
 
 def _nearest_edge(pos: Array, half: Array, length: Array, size: Array) -> tuple[Array, ...]:
-    """The box edge nearest to the capsule's segment.
+    """Find the box edge nearest to the capsule's segment.
 
     Returns the squared distance, parameters in [-1, 1] on the edge and on the segment, the part of the edge (0 lower
     end, 1 between, 2 upper end), and the edge.
@@ -169,17 +169,17 @@ def _nearest_edge(pos: Array, half: Array, length: Array, size: Array) -> tuple[
 
 
 def _beyond_end(x: Array) -> Array:
-    """-1 below -1, 1 above 1, else 0."""
+    """Return -1 below -1, 1 above 1, else 0."""
     return jnp.where(x > 1, 1, jnp.where(x < -1, -1, 0)).astype(x.dtype)
 
 
 def _component(x: Array, axis: Array) -> Array:
-    """Component x[i, axis[i]] of vectors (n, 3)."""
+    """Return the component x[i, axis[i]] of vectors (n, 3)."""
     return jnp.sum(jnp.where(np.arange(3, dtype=axis.dtype) == axis[:, None], x, 0), axis=1)
 
 
 def _second_from_corner(octant: Array, axis: Array, box_length: Array, x: Array) -> tuple[Array, Array]:
-    """Step to a second contact from a corner: along the box edge, or over the face, that the capsule follows."""
+    """Step to a second contact from a corner, along the box edge or over the face that the capsule follows."""
     has_second = (octant != 0) & (octant != 7)
     one_bit = (octant == 1) | (octant == 2) | (octant == 4)
     sign = jnp.where(one_bit, 1, -1).astype(x.dtype)
@@ -195,7 +195,7 @@ def _second_from_corner(octant: Array, axis: Array, box_length: Array, x: Array)
 def _second_from_edge(
     direction: Array, corner: Array, along: Array, axis: Array, box_length: Array, x1: Array, x2: Array
 ) -> tuple[Array, Array]:
-    """Step to a second contact from inside a box edge, over the face that is nearer to the capsule."""
+    """Step to a second contact from inside a box edge, over the face nearer to the capsule."""
     bit = jnp.asarray([1, 2, 4])
     differs = (direction ^ corner) & (7 - bit[along])
     has_second = (differs == 1) | (differs == 2) | (differs == 4)
@@ -210,7 +210,7 @@ def _second_from_edge(
 
 
 def _second_from_face(pos: Array, half: Array, size: Array, end: Array, face: Array) -> tuple[Array, Array]:
-    """Step to a second contact from an end over a face: to where the capsule leaves it, at most to the other end."""
+    """Step to a second contact from an end over a face: where the capsule leaves the face, or at the other end."""
     sign = -end[:, None]
     tip = pos - half * sign
     exits = jnp.stack([safe.divide(s * size - tip, half) * sign for s in (1, -1)], axis=-1)

@@ -18,7 +18,7 @@ CORNER_SIGNS = np.array([c[::-1] for c in itertools.product([-1.0, 1.0], repeat=
 
 
 def plane_sphere(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
-    """Contact of a plane and a sphere."""
+    """Compute the contact of a plane and a sphere."""
     normal, radius = a.axis, b.size[:, 0]
     height = inner(b.pos - a.pos, normal)
     dist = height - radius
@@ -26,7 +26,7 @@ def plane_sphere(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
 
 
 def plane_capsule(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
-    """Contacts of a plane and the ends of a capsule; the frame's second axis is along the capsule."""
+    """Compute the contacts of a plane and the ends of a capsule; the frame's second axis is along the capsule."""
     normal, axis = a.axis[:, None], b.axis
     radius = b.size[:, :1]
     segment = axis * b.size[:, 1:2]
@@ -45,7 +45,7 @@ def plane_capsule(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
 
 
 def plane_cylinder(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
-    """Contacts of a plane with the lowest point of each cap and two more that make a triangle on the lower cap."""
+    """Compute the contacts of a plane with a cylinder: the lowest point of each cap, and two more on the lower cap."""
     normal, axis = a.axis, b.axis
     cosine = inner(normal, axis)
     sign = jnp.where(cosine > 0, -1.0, 1.0).astype(cosine.dtype)
@@ -68,7 +68,7 @@ def plane_cylinder(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
 
 
 def plane_box(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
-    """Contacts of a plane with the first four of a box's lower corners that are within the margin."""
+    """Compute the contacts of a plane with a box: the first four of its lower corners within the margin."""
     normal = a.axis[:, None]
     corner = matvec(b.mat[:, None], CORNER_SIGNS.astype(b.size.dtype) * b.size[:, None])
     height = inner(corner, normal)
@@ -79,7 +79,7 @@ def plane_box(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
 
 
 def plane_ellipsoid(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
-    """Contact of a plane with the lowest point of an ellipsoid."""
+    """Compute the contact of a plane with the lowest point of an ellipsoid."""
     normal = a.axis
     local = matvec_t(b.mat, normal) * b.size
     length = safe.norm(local)
@@ -89,7 +89,7 @@ def plane_ellipsoid(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
 
 
 def plane_mesh(context: PlaneMeshContext, a: Geoms, b: Geoms, margin: Array, count: Array) -> PairContacts:
-    """Contacts of a plane with the lowest vertex of a mesh hull and up to two of its neighbours."""
+    """Compute the contacts of a plane with the lowest vertex of a mesh hull and up to two of its neighbours."""
     normal = a.axis
     first, best = lowest_vertices(context.hulls, b, jax.lax.stop_gradient(matvec_t(b.mat, -normal)), count)
     neighbours = gather(jnp.asarray(context.neighbours), first + best)

@@ -13,7 +13,7 @@ from jaxsim.math.safe import Array
 def spheres(
     pos1: Array, radius1: Array, pos2: Array, radius2: Array, margin: Array, z1: Array, z2: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Distance, position, normal, and whether within the margin, of spheres; arrays may have any leading axes.
+    """Compute the distance, position, normal, and mask within the margin, of spheres; arrays may have any leading axes.
 
     Where the centres coincide, the normal is the cross product of the geoms' z axes, or the x axis.
     """
@@ -29,12 +29,12 @@ def spheres(
 
 
 def sphere_sphere(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
-    """Contact of two spheres."""
+    """Compute the contact of two spheres."""
     return single_contact(*spheres(a.pos, a.size[:, 0], b.pos, b.size[:, 0], margin, a.axis, b.axis))
 
 
 def sphere_capsule(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
-    """Contact of a sphere and the nearest sphere inside a capsule."""
+    """Compute the contact of a sphere and the nearest sphere inside a capsule."""
     axis, half = b.axis, b.size[:, 1]
     x = jnp.clip(inner(axis, a.pos - b.pos), -half, half)
     nearest = b.pos + axis * x[:, None]
@@ -42,7 +42,7 @@ def sphere_capsule(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
 
 
 def sphere_cylinder(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
-    """Contact of a sphere and the side, a cap or the rim of a cylinder."""
+    """Compute the contact of a sphere and the side, a cap or the rim of a cylinder."""
     axis, radius, half = b.axis, b.size[:, 0], b.size[:, 1]
     offset = a.pos - b.pos
     axial = inner(axis, offset)
@@ -71,9 +71,9 @@ def sphere_cylinder(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
 
 
 def sphere_in_box(pos1: Array, radius: Array, b: Geoms, margin: Array) -> tuple[Array, Array, Array, Array]:
-    """Distance, position, normal, and whether within the margin, of spheres with centres (n, 3) and boxes.
+    """Compute the distance, position, normal, and mask within the margin, of spheres with centres (n, 3) and boxes.
 
-    A centre inside the box leaves through the nearest face.
+    A sphere whose centre is inside the box is pushed out through the nearest face.
     """
     centre = matvec_t(b.mat, pos1 - b.pos)
     clamped = jnp.clip(centre, -b.size, b.size)
@@ -99,5 +99,5 @@ def sphere_in_box(pos1: Array, radius: Array, b: Geoms, margin: Array) -> tuple[
 
 
 def sphere_box(a: Geoms, b: Geoms, margin: Array) -> PairContacts:
-    """Contact of a sphere and a box."""
+    """Compute the contact of a sphere and a box."""
     return single_contact(*sphere_in_box(a.pos, a.size[:, 0], b, margin))

@@ -26,7 +26,10 @@ def _sphere(size: Array, x: Array) -> Array:
 
 
 def _box(size: Array, x: Array) -> Array:
-    """Outside, the distance; inside, along directions that turn from the centre's rays to the faces' normals."""
+    """Return the distance of a box.
+
+    Inside, distances are along directions that turn from the rays of the centre to the normals of the faces.
+    """
     a = jnp.abs(x) - size
     outside = safe.norm(jnp.maximum(a, 0)) + jnp.minimum(safe.greatest(a), 0)
     direction = safe.normalize(safe.divide(-size, a))[0]
@@ -60,12 +63,12 @@ PRIMITIVES: dict[int, Callable[[Array, Array], Array]] = {
 
 
 def octree_distance(m: Any, mesh: np.ndarray, x: Array) -> Array:
-    """Distances of points (..., k, 3) from meshes (k,), interpolated between the corners of their octrees' cells."""
+    """Return distances of points (..., k, 3) from meshes (k,), interpolated in the cells of their octrees."""
     return _octree_value(m, m.mesh_octadr[mesh], x)[0]
 
 
 def _octree_value(m: Any, root: Array, x: Array) -> tuple[Array, Array]:
-    """Distances and MuJoCo's gradients of them, from octrees that begin at `root` (k,).
+    """Return distances and MuJoCo's gradients of them, from octrees with the node `root` (k,).
 
     Within a tree's box a gradient is per width of the cell, outside per unit of length.
     """
@@ -125,7 +128,7 @@ OCTREE_FIELD, USER_FIELD, PLUGIN_FIELD = 100, 101, 200
 
 
 def distance_fields(m: Any, geoms: np.ndarray) -> tuple[np.ndarray, dict[int, DistanceField]]:
-    """The kind of field of each geom (ngeom,), and the field of each kind that occurs among `geoms` (static ids)."""
+    """Return the kind of field of each geom (ngeom,), and the field of each kind among `geoms` (static ids)."""
     kind = m.geom_type.astype(np.int32)
     without_plugin = (kind == GeomType.SDF) & (m.geom_plugin < 0)
     kind[without_plugin] = OCTREE_FIELD if m.callbacks.sdf is None else USER_FIELD
@@ -135,7 +138,7 @@ def distance_fields(m: Any, geoms: np.ndarray) -> tuple[np.ndarray, dict[int, Di
 
 
 def _field(m: Any, kind_of_geom: np.ndarray, kind: int) -> DistanceField:
-    """The field of one kind."""
+    """Return the field of one kind."""
     if kind in PRIMITIVES:
         return _primitive(kind)
     if kind == OCTREE_FIELD:
@@ -152,12 +155,12 @@ def _field(m: Any, kind_of_geom: np.ndarray, kind: int) -> DistanceField:
 
 
 def _gradient_of(distance: Callable) -> Callable:
-    """The gradient of a distance, by reverse mode."""
+    """Return the gradient of a distance, by reverse mode."""
     return lambda g, x: jax.grad(lambda x: jnp.sum(distance(g, x)))(x)
 
 
 def _primitive(geom_type: int) -> DistanceField:
-    """The field of a primitive geom type."""
+    """Return the field of a primitive geom type."""
 
     def distance(g: Any, x: Array) -> Array:
         return PRIMITIVES[geom_type](g.size, x)
@@ -176,7 +179,7 @@ def _primitive(geom_type: int) -> DistanceField:
 
 
 def _plugin(m: Any, has_plugin: np.ndarray, name: str) -> DistanceField:
-    """The field of a plugin; geoms without it get the attributes of one that has it."""
+    """Return the field of a plugin; geoms of other plugins get the attributes of one that has it."""
     first = np.flatnonzero(has_plugin)[0]
     table = np.array([numbers(m, int(m.geom_plugin[g if has_plugin[g] else first])) for g in range(m.ngeom)])
 

@@ -31,8 +31,8 @@ class BvhTable(NamedTuple):
     """Bounding volume hierarchies of meshes, one row per mesh, padded.
 
     `box` (r, N, 6) of the nodes, `parent` (r, N) their indices; `face` (r, F, 3) the vertices of the triangles in the
-    order of MuJoCo's traversal, `leaf` (r, F) their nodes, `real` (r, F) not padding; `depth` of the deepest tree;
-    `of_geom` (ngeom,) the row of each geom.
+    order of MuJoCo's traversal, `leaf` (r, F) their nodes, `real` (r, F) the mask without padding; `depth` of the
+    deepest tree; `of_geom` (ngeom,) the row of each geom.
     """
 
     box: np.ndarray
@@ -45,7 +45,7 @@ class BvhTable(NamedTuple):
 
 
 class Descents(NamedTuple):
-    """How triangles are searched: the fields, starting weights (s, 3), number of steps."""
+    """Settings of the search in triangles: the fields, starting weights (s, 3), number of steps."""
 
     fields: tuple[np.ndarray, dict[int, DistanceField]]
     start: np.ndarray
@@ -53,7 +53,7 @@ class Descents(NamedTuple):
 
 
 class MeshSdfContext(NamedTuple):
-    """Fields of the second geoms and how they are searched, hierarchies and vertices of the first."""
+    """Fields of the second geoms, settings of the search, hierarchies and vertices of the first geoms."""
 
     descents: Descents
     bvh: BvhTable
@@ -61,12 +61,12 @@ class MeshSdfContext(NamedTuple):
 
 
 def mesh_sdf_setup(m: Any, g1: np.ndarray, g2: np.ndarray) -> MeshSdfContext:
-    """The context of pairs of meshes g1 and SDF geoms g2 (n,)."""
+    """Return the context of pairs of meshes g1 and SDF geoms g2 (n,)."""
     return MeshSdfContext(descents_into(m, g2), _bvh_table(m, g1), m.mesh_vert)
 
 
 def descents_into(m: Any, geoms: np.ndarray) -> Descents:
-    """How triangles near these SDF geoms are searched."""
+    """Return the settings of the search for triangles near these SDF geoms."""
     u, v = (halton(max(int(m.opt.sdf_initpoints), 1) + 1, base)[1:] for base in (2, 3))
     over = u + v > 1
     u, v = np.where(over, 1 - u, u), np.where(over, 1 - v, v)
@@ -75,7 +75,7 @@ def descents_into(m: Any, geoms: np.ndarray) -> Descents:
 
 
 def _bvh_table(m: Any, geoms: np.ndarray) -> BvhTable:
-    """The bounding volume hierarchies of the meshes of these geoms."""
+    """Return the bounding volume hierarchies of the meshes of these geoms."""
     meshes = np.unique(m.geom_dataid[geoms])
     rows = [_bvh_walk(m, mesh) for mesh in meshes]
     width = np.max([(len(row[0]), len(row[2])) for row in rows], axis=0)
@@ -91,7 +91,7 @@ def _bvh_table(m: Any, geoms: np.ndarray) -> BvhTable:
 
 
 def _bvh_walk(m: Any, mesh: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
-    """Boxes and parents of a mesh's nodes, triangles and leaves in the order of traversal, depth of the tree."""
+    """Return boxes and parents of a mesh's nodes, triangles and leaves in traversal order, and the tree's depth."""
     nodes = slice(m.mesh_bvhadr[mesh], m.mesh_bvhadr[mesh] + m.mesh_bvhnum[mesh])
     child, face = m.bvh_child[nodes], m.bvh_nodeid[nodes]
     parent = np.zeros(len(child), np.int32)
@@ -108,7 +108,7 @@ def _bvh_walk(m: Any, mesh: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
 
 
 def mesh_sdf(c: MeshSdfContext, a: Geoms, b: Geoms, margin: Array) -> PairContacts:
-    """Contacts of a mesh and a field: one for each point found inside, the first 50 in the order of traversal.
+    """Compute the contacts of a mesh and a field: one per point found inside, the first 50 in the order of traversal.
 
     `margin` is not used, as in MuJoCo.
     """
@@ -129,7 +129,7 @@ def mesh_sdf(c: MeshSdfContext, a: Geoms, b: Geoms, margin: Array) -> PairContac
 
 
 def _near_triangles(c: MeshSdfContext, b: Geoms, row: Array, rel: Array, offset: Array, corner: Array) -> Array:
-    """Which triangles (n, F) a traversal of the hierarchies reaches and that may touch the field."""
+    """Return the mask of triangles (n, F) that a traversal of the hierarchies reaches and that may touch the field."""
     box = jnp.asarray(c.bvh.box, corner.dtype)[row]
     centre = matvec(rel[:, None], box[..., :3]) + offset[:, None]
     reached = _distances(c.descents, b, centre) < safe.norm(box[..., 3:])
@@ -142,15 +142,14 @@ def _near_triangles(c: MeshSdfContext, b: Geoms, row: Array, rel: Array, offset:
 
 
 def _distances(c: Descents, b: Geoms, x: Array) -> Array:
-    """Distances (n, k) of points (n, k, 3)."""
+    """Return distances (n, k) of points (n, k, 3)."""
     return distance_of(c.fields, b, jnp.swapaxes(x, 0, 1)).T
 
 
 def field_reaches(c: Descents, b: Geoms, corner: Array) -> Array:
-    """Whether the field reaches into a sphere around each triangle (n, F, 3, 3).
+    """Return whether the field reaches into a sphere around each triangle (n, F, 3, 3).
 
-    The sphere is the triangle's, or that of a tetrahedron over it whose height is proportional to its centre's
-    distance.
+    The sphere encloses the triangle, or a tetrahedron over it whose height is proportional to its centre's distance.
     """
     first, second, third = (corner[..., i, :] for i in range(3))
     along, across = second - first, third - first
@@ -176,7 +175,7 @@ def field_reaches(c: Descents, b: Geoms, corner: Array) -> Array:
 def _points_inside(
     c: MeshSdfContext, b: Geoms, row: Array, rel: Array, offset: Array, corner: Array
 ) -> tuple[Array, Array]:
-    """The first points inside the field: their triangles (n, 50), -1 for none, and weights (n, 50, 3)."""
+    """Find the first points inside the field: their triangles (n, 50), -1 for none, and weights (n, 50, 3)."""
     n, width = corner.shape[:2]
     is_near = _near_triangles(c, b, row, rel, offset, corner).reshape(-1)
     total = jnp.cumsum(is_near, dtype=jnp.int32)
@@ -208,7 +207,7 @@ def _points_inside(
 
 
 def frank_wolfe(c: Descents, b: Geoms, corner: Array) -> tuple[Array, Array]:
-    """Weights (s, k, 3) of the points of triangles (k, 3, 3) at which the descents end, and whether they are inside."""
+    """Descend in triangles (k, 3, 3); return the weights (s, k, 3) of the points found, and whether they are inside."""
     start = jnp.broadcast_to(jnp.asarray(c.start, corner.dtype)[:, None], (len(c.start), len(corner), 3))
 
     def point(weight: Array) -> Array:

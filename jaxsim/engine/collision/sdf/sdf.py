@@ -1,7 +1,7 @@
 """Collider of signed distance fields with primitives and each other, by gradient descents from fixed starting points.
 
 The starts are points of a Halton sequence in the region where both geoms may be. A descent is stopped after a number of
-steps that the model sets, so its result solves no equation: derivatives are those of the steps made, with the step
+steps that the model sets, so its result solves no equation: derivatives are those of the executed steps, with the step
 lengths held fixed. Source: mjc_SDF.
 """
 
@@ -18,8 +18,8 @@ from jaxsim.math import safe
 from jaxsim.math.arrays import gather, inner, matvec, matvec_t
 from jaxsim.math.safe import Array
 
-ARMIJO_FRACTION = 0.1  # of the decrease predicted by the gradient, required of a step (Armijo's condition)
-STEP_LENGTHS = 0.5 ** np.arange(15)  # tried in turn, relative to the gradient
+ARMIJO_FRACTION = 0.1  # required fraction of the decrease predicted by the gradient (Armijo's condition)
+STEP_LENGTHS = 0.5 ** np.arange(15)  # tried in order, relative to the gradient
 
 
 class SdfContext(NamedTuple):
@@ -33,13 +33,13 @@ class SdfContext(NamedTuple):
 
 
 def sdf_setup(m: Any, g1: np.ndarray, g2: np.ndarray) -> SdfContext:
-    """The context of pairs of geoms g1 and SDF geoms g2 (n,)."""
+    """Return the context of pairs of geoms g1 and SDF geoms g2 (n,)."""
     start = np.stack([halton(int(m.opt.sdf_initpoints), base) for base in (2, 3, 5)], axis=-1)
     return SdfContext(distance_fields(m, g1), distance_fields(m, g2), m.geom_aabb, start, int(m.opt.sdf_iterations))
 
 
 def halton(count: int, base: int) -> np.ndarray:
-    """The first `count` numbers of Halton's sequence, from zero."""
+    """Return the first `count` numbers of Halton's sequence, from zero."""
     rest, weight, out = np.arange(count), 1 / base, np.zeros(count)
     while rest.any():
         out += weight * (rest % base)
@@ -48,7 +48,7 @@ def halton(count: int, base: int) -> np.ndarray:
 
 
 def sdf_any(c: SdfContext, a: Geoms, b: Geoms, margin: Array) -> PairContacts:
-    """Contacts of a geom and an SDF geom: one for each start whose descent ends where both distances are negative.
+    """Compute the contacts of a geom and an SDF geom: one for each descent that ends where both distances are negative.
 
     `margin` is not used, as in MuJoCo.
     """
@@ -68,14 +68,14 @@ def sdf_any(c: SdfContext, a: Geoms, b: Geoms, margin: Array) -> PairContacts:
 
 
 def _region(box1: Array, box2: Array, rel: Array, offset: Array) -> tuple[Array, Array]:
-    """The region where the boxes of both geoms overlap, in the frame of the first: lower and upper corners (n, 3)."""
+    """Return the region where both geoms' boxes overlap, in the frame of the first: lower and upper corners (n, 3)."""
     centre, half = matvec(rel, box2[:, :3]) + offset, matvec(jnp.abs(rel), box2[:, 3:])
     low = jnp.maximum(box1[:, :3] - box1[:, 3:], centre - half)
     return low, jnp.minimum(box1[:, :3] + box1[:, 3:], centre + half)
 
 
 def _descend(c: SdfContext, a: Geoms, b: Geoms, rel: Array, offset: Array, x: Array) -> tuple[Array, Array]:
-    """The ends of the descents from x (starts, n, 3), in the frame of b, and the larger of both distances there.
+    """Descend from x (starts, n, 3), in the frame of b; return the end points and the larger of both distances there.
 
     All steps but the last minimise the sum of the distances and the magnitude of the larger one; the last step
     minimises the larger distance.
@@ -108,7 +108,7 @@ def _descend(c: SdfContext, a: Geoms, b: Geoms, rel: Array, offset: Array, x: Ar
 
 
 def _line_search(objective: Any, x: Array, gradient: Array) -> tuple[Array, Array]:
-    """The first step length with sufficient decrease, or the last one; and whether the objective increases."""
+    """Return the first step length with sufficient decrease, or the last one; and whether the objective increases."""
     lengths = jnp.asarray(STEP_LENGTHS, x.dtype).reshape(-1, *[1] * (x.ndim - 1))
     change = objective(x - lengths[..., None] * gradient) - objective(x)
     sufficient = change <= -ARMIJO_FRACTION * lengths * inner(gradient, gradient)
@@ -117,7 +117,7 @@ def _line_search(objective: Any, x: Array, gradient: Array) -> tuple[Array, Arra
 
 
 def distance_of(fields: tuple[np.ndarray, dict[int, DistanceField]], geoms: Geoms, x: Array) -> Array:
-    """Distances (..., n) of points (..., n, 3), each by its geom's kind of field."""
+    """Return distances (..., n) of points (..., n, 3), each by its geom's kind of field."""
     kinds, (out, *others) = _kind_of_field(fields, geoms), [field.distance(geoms, x) for field in fields[1].values()]
     for kind, value in zip(list(fields[1])[1:], others, strict=True):
         out = jnp.where(kinds == kind, value, out)
@@ -125,7 +125,7 @@ def distance_of(fields: tuple[np.ndarray, dict[int, DistanceField]], geoms: Geom
 
 
 def gradient_of(fields: tuple[np.ndarray, dict[int, DistanceField]], geoms: Geoms, x: Array) -> Array:
-    """Gradients (..., n, 3) of the distances at points (..., n, 3), each by its geom's kind of field."""
+    """Return gradients (..., n, 3) of the distances at points (..., n, 3), each by its geom's kind of field."""
     kinds, (out, *others) = _kind_of_field(fields, geoms), [field.gradient(geoms, x) for field in fields[1].values()]
     for kind, value in zip(list(fields[1])[1:], others, strict=True):
         out = jnp.where((kinds == kind)[:, None], value, out)
@@ -133,12 +133,12 @@ def gradient_of(fields: tuple[np.ndarray, dict[int, DistanceField]], geoms: Geom
 
 
 def _kind_of_field(fields: tuple[np.ndarray, dict[int, DistanceField]], geoms: Geoms) -> Array:
-    """The kind of field of each geom (n,)."""
+    """Return the kind of field of each geom (n,)."""
     return gather(jnp.asarray(fields[0]), jnp.asarray(geoms.id))
 
 
 def is_repeated(x: Array, valid: Array) -> Array:
-    """Whether an earlier valid point (starts, n, 3) is equal."""
+    """Return whether an earlier valid point (starts, n, 3) is equal."""
     equal = safe.norm(x[:, None] - x[None]) < MINVAL
     earlier = np.tril(np.ones(2 * (len(x),), bool), -1)[..., None]
     return jnp.any(equal & earlier & valid[None], axis=1)
