@@ -15,6 +15,7 @@ import numpy as np
 from jaxsim.optim import Costs, SmoothLength, Term
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
+OWN = Path(__file__).resolve().parent / "models"
 
 
 @dataclass(frozen=True)
@@ -133,22 +134,134 @@ PUSH = Task(
     reach=0.15,
 )
 
+
+STANDING, JUMP = 1.12, 0.6  # height of the hopper's trunk, and by how much it must rise (m)
+
 HOPPER = Task(
-    "hopper jumps and lands",
-    MODELS / "hopper.xml",
+    "hopper jumps 0.6 m and lands",
+    OWN / "hopper.xml",
     Costs(
         (
             Term(lambda d: d.ctrl, 0.01),
             Term(lambda d: d.qpos[2], 0.2),
-            Term(lambda d: jnp.where((d.time > 0.45) & (d.time < 0.6), d.qpos[1] - 1.5, 0.0), 10.0),
+            Term(lambda d: d.qpos[0], 0.05),
+            Term(lambda d: jnp.where((d.time > 0.7) & (d.time < 0.8), d.qpos[1] - STANDING - JUMP - 0.1, 0.0), 20.0),
         ),
-        (Term(lambda d: d.qpos[1] - 1.1, 20.0), Term(lambda d: d.qpos[2], 50.0), Term(lambda d: d.qvel, 0.2)),
+        (Term(lambda d: d.qpos[1] - STANDING, 50.0), Term(lambda d: d.qpos[2], 50.0), Term(lambda d: d.qvel, 0.2)),
     ),
-    horizon=100,
-    substeps=6,
+    horizon=80,
+    substeps=4,
     start=jitter(0.01),
-    success=lambda q, v: q[:, 1].max() > 1.4 and abs(q[-1, 2]) < 0.4 and 0.85 < q[-1, 1] < 1.3,
+    success=lambda q, v: (
+        q[:, 1].max() > STANDING + JUMP
+        and abs(q[-1, 2]) < 0.3
+        and 0.85 < q[-1, 1] < 1.3
+        and np.hypot(*v[-1, :2]) < 1.0
+    ),
     keyframe="stand",
 )
 
-TASKS = {"cartpole": CARTPOLE, "acrobot": ACROBOT, "push": PUSH, "hopper": HOPPER}
+PIVOT = Task(
+    "finger pivots a box by 90 degrees",
+    OWN / "pivot.xml",
+    Costs(
+        (
+            Term(lambda d: d.ctrl, 0.005),
+            Term(lambda d: d.qpos[4] - 0.5 * jnp.pi, 0.05),
+            Term(lambda d: d.qpos[:2] + jnp.asarray([-0.12, 0.08]) - d.qpos[2:4] - jnp.asarray([0, 0.12]), 0.1, SmoothLength(0.1)),
+        ),
+        (Term(lambda d: d.qpos[4] - 0.5 * jnp.pi, 20.0), Term(lambda d: d.qvel[2:], 0.3)),
+    ),
+    horizon=60,
+    substeps=5,
+    start=lambda key, d: d.replace(qpos=d.qpos.at[:2].add(jax.random.uniform(key, (2,), minval=-0.02, maxval=0.02))),
+    success=lambda q, v: abs(q[-1, 4] - 0.5 * np.pi) < 0.15 and np.abs(v[-1, 2:]).max() < 0.3,
+    reach=0.05,
+)
+
+THROW = Task(
+    "arm throws a ball into a basket",
+    OWN / "throw.xml",
+    Costs(
+        (
+            Term(lambda d: d.ctrl, 0.005),
+            Term(lambda d: jnp.where(jnp.abs(d.time - 1.15) < 0.02, d.qpos[2:4] + jnp.asarray([-0.6 - 1.25, 0.638 - 0.4]), 0.0), 40.0),
+        ),
+        (Term(lambda d: d.qpos[2:4] + jnp.asarray([-0.6 - 1.25, 0.638 - 0.05]), 60.0), Term(lambda d: d.qvel[:2], 0.01)),
+    ),
+    horizon=80,
+    substeps=4,
+    start=lambda key, d: d.replace(qpos=d.qpos.at[2].add(jax.random.uniform(key, (), minval=-0.01, maxval=0.01))),
+    success=lambda q, v: 1.1 < q[-1, 2] - 0.6 < 1.4 and q[-1, 3] + 0.638 < 0.15,
+)
+
+FLIP = Task(
+    "arm flips a box",
+    OWN / "flip.xml",
+    Costs(
+        (
+            Term(lambda d: d.ctrl, 0.005),
+            Term(lambda d: d.qvel[:3], 1e-4),
+        ),
+        (
+            Term(lambda d: d.qpos[5] - jnp.pi, 30.0),
+            Term(lambda d: d.qpos[:3], 2.0),
+            Term(lambda d: d.qpos[3], 50.0),
+            Term(lambda d: d.qvel[3:], 1.0),
+        ),
+    ),
+    horizon=60,
+    substeps=4,
+    start=lambda key, d: d.replace(qpos=d.qpos.at[3].add(jax.random.uniform(key, (), minval=-0.01, maxval=0.01))),
+    success=lambda q, v: abs(abs(q[-1, 5]) - np.pi) < 0.2 and abs(q[-1, 3]) < 0.3 and np.abs(v[-1, 3:]).max() < 0.5,
+)
+
+
+
+def upright(d: Any) -> jax.Array:
+    """Cosine of the angle between a free body's z-axis and the vertical, less one."""
+    return -2.0 * (d.qpos[4] ** 2 + d.qpos[5] ** 2)
+
+
+def heights_of_up(q: np.ndarray) -> np.ndarray:
+    """The same cosine of rows of positions."""
+    return 1 - 2 * (q[:, 4] ** 2 + q[:, 5] ** 2)
+
+
+POSE = jnp.asarray([0.05, 0.75, -1.45] * 4)  # of a standing quadruped
+
+BACK = Task(
+    "quadruped stands up from its back",
+    OWN / "quadruped.xml",
+    Costs(
+        (
+            Term(upright, 0.2),
+            Term(lambda d: d.qpos[2] - 0.32, 0.5),
+            Term(lambda d: d.ctrl - POSE, 0.002),
+            Term(lambda d: d.qvel, 5e-5),
+        ),
+        (
+            Term(upright, 30.0),
+            Term(lambda d: d.qpos[2] - 0.32, 200.0),
+            Term(lambda d: d.qpos[7:] - POSE, 0.5),
+            Term(lambda d: d.qvel[:6], 0.2),
+        ),
+    ),
+    horizon=100,
+    substeps=4,
+    start=jitter(0.02),
+    success=lambda q, v: heights_of_up(q[-1:])[0] > 0.9 and q[-1, 2] > 0.22 and np.abs(v[-1, :3]).max() < 0.5,
+    keyframe="back",
+    reach=0.02,
+)
+
+TASKS = {
+    "cartpole": CARTPOLE,
+    "acrobot": ACROBOT,
+    "push": PUSH,
+    "hopper": HOPPER,
+    "pivot": PIVOT,
+    "throw": THROW,
+    "flip": FLIP,
+    "back": BACK,
+}
