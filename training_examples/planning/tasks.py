@@ -136,18 +136,24 @@ PUSH = Task(
 
 
 STANDING, JUMP = 1.12, 0.6  # height of the hopper's trunk, and by how much it must rise (m)
+CROUCH = jnp.asarray([-0.447, 0.8, -0.353])  # angles of the hopper's leg where it stands
 
 HOPPER = Task(
     "hopper jumps 0.6 m and lands",
     OWN / "hopper.xml",
     Costs(
         (
-            Term(lambda d: d.ctrl, 0.01),
-            Term(lambda d: d.qpos[2], 0.2),
+            Term(lambda d: d.ctrl - CROUCH, 0.01),
+            Term(lambda d: d.qpos[2], 0.5),
             Term(lambda d: d.qpos[0], 0.05),
-            Term(lambda d: jnp.where((d.time > 0.7) & (d.time < 0.8), d.qpos[1] - STANDING - JUMP - 0.1, 0.0), 20.0),
+            Term(lambda d: jnp.where((d.time > 0.7) & (d.time < 0.8), d.qpos[1] - STANDING - JUMP - 0.1, 0.0), 40.0),
         ),
-        (Term(lambda d: d.qpos[1] - STANDING, 50.0), Term(lambda d: d.qpos[2], 50.0), Term(lambda d: d.qvel, 0.2)),
+        (
+            Term(lambda d: d.qpos[1] - STANDING, 50.0),
+            Term(lambda d: d.qpos[2], 50.0),
+            Term(lambda d: d.qpos[3:] - CROUCH, 5.0),
+            Term(lambda d: d.qvel[:3], 0.5),
+        ),
     ),
     horizon=80,
     substeps=4,
@@ -255,6 +261,30 @@ BACK = Task(
     reach=0.02,
 )
 
+HUMANOID = Task(
+    "humanoid stands up",
+    OWN / "humanoid.xml",
+    Costs(
+        (
+            Term(lambda d: d.qpos[1] - 0.9, 0.5),
+            Term(lambda d: d.qpos[2], 0.2),
+            Term(lambda d: d.ctrl, 0.002),
+            Term(lambda d: d.qvel, 2e-5),
+        ),
+        (
+            Term(lambda d: d.qpos[1] - 0.9, 200.0),
+            Term(lambda d: d.qpos[2], 40.0),
+            Term(lambda d: d.qpos[3:], 1.0),
+            Term(lambda d: d.qvel[:3], 1.0),
+        ),
+    ),
+    horizon=150,
+    substeps=5,
+    start=jitter(0.02),
+    success=lambda q, v: q[-1, 1] > 0.8 and abs(q[-1, 2]) < 0.3 and np.abs(v[-1, :3]).max() < 0.5,
+    keyframe="lying",
+)
+
 TASKS = {
     "cartpole": CARTPOLE,
     "acrobot": ACROBOT,
@@ -264,4 +294,5 @@ TASKS = {
     "throw": THROW,
     "flip": FLIP,
     "back": BACK,
+    "humanoid": HUMANOID,
 }
