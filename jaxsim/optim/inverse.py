@@ -17,9 +17,9 @@ from jaxsim.core.data import Data
 from jaxsim.core.model import Model
 from jaxsim.core.types import EnableBit, IntegratorType
 from jaxsim.engine.actuation.forces import fwd_actuation
-from jaxsim.engine.integrate.positions import differentiate_pos, integrate_pos
-from jaxsim.engine.inverse.inverse import inverse
-from jaxsim.engine.transition import by_columns
+from jaxsim.engine.kinematics.positions import differentiate_pos, integrate_pos
+from jaxsim.engine.step.inverse import inverse
+from jaxsim.engine.step.transition import by_columns
 from jaxsim.math.safe import Array
 from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats

@@ -285,6 +285,49 @@ HUMANOID = Task(
     keyframe="lying",
 )
 
+LINK = 0.06  # length of a link of the strip of cloth (m)
+
+
+def strip(q: np.ndarray) -> np.ndarray:
+    """Positions (9, 2) of the joints and ends of the strip in the x-z plane, from one row of positions."""
+    angles = np.cumsum(q[4:])
+    links = -LINK * np.stack([np.sin(angles), np.cos(angles)], axis=1)
+    return np.concatenate([np.zeros((1, 2)), np.cumsum(links, axis=0)]) + [q[2], 0.9 + q[3]]
+
+
+def hangs_on_the_bar(q: np.ndarray, v: np.ndarray) -> bool:
+    """Whether the strip lies on the bar at rest, an end on either side, more than 3 cm away from the gripper."""
+    at = strip(q[-1])
+    gripper = q[-1, :2] + [0.0, 0.92]
+    ends = sorted([at[0], at[-1]], key=lambda x: x[0])
+    over = ends[0][0] < 0.35 < ends[1][0] and max(ends[0][1], ends[1][1]) < 0.58 and at[:, 1].min() > 0.1
+    return over and np.hypot(*(at - gripper).T).min() > 0.03 and np.abs(v[-1, 2:4]).max() < 0.3
+
+
+CLOTH = Task(
+    "gripper lays a strip of cloth over a bar",
+    OWN / "cloth.xml",
+    Costs(
+        (
+            Term(lambda d: d.sensordata[3:5:1] - jnp.asarray([0.35, 0.0]), 0.02),
+            Term(lambda d: d.qvel[:2], 1e-3),
+        ),
+        (
+            Term(lambda d: d.sensordata[3:6] - jnp.asarray([0.35, 0.0, 0.65]), 200.0),
+            Term(lambda d: d.sensordata[:3] - jnp.asarray([0.40, 0.0, 0.44]), 40.0),
+            Term(lambda d: d.sensordata[6:] - jnp.asarray([0.30, 0.0, 0.44]), 40.0),
+            Term(lambda d: d.qpos[:2] - jnp.asarray([0.6, -0.3]), 20.0),
+            Term(lambda d: d.qvel[:4], 0.5),
+        ),
+    ),
+    horizon=75,
+    substeps=8,
+    start=lambda key, d: d.replace(qpos=d.qpos.at[4:].add(0.03 * jax.random.normal(key, (8,)))),
+    success=hangs_on_the_bar,
+    keyframe="hang",
+    noise=0.05,
+)
+
 TASKS = {
     "cartpole": CARTPOLE,
     "acrobot": ACROBOT,
@@ -294,5 +337,6 @@ TASKS = {
     "throw": THROW,
     "flip": FLIP,
     "back": BACK,
+    "cloth": CLOTH,
     "humanoid": HUMANOID,
 }
