@@ -1,8 +1,8 @@
 """Trajectory optimisation by inverse dynamics: positions are the unknowns, and forces follow from them.
 
 Kurtz and Castro, "Inverse Dynamics Trajectory Optimization for Contact-Implicit Model Predictive Control",
-arXiv 2309.01813. The forces of a step depend on three positions one after the other, so that the Gauss-Newton matrix has
-five diagonals of blocks. It is factorised as one of three diagonals of blocks twice as large.
+arXiv 2309.01813. The forces of a step depend on three consecutive positions, so that the Gauss-Newton matrix has five
+diagonals of blocks. It is factorised as one of three diagonals of blocks twice as large.
 """
 
 from collections.abc import Callable
@@ -25,8 +25,13 @@ from jaxsim.optim import costs as terms
 from jaxsim.optim.arguments import control_limits, floats
 from jaxsim.optim.costs import Costs
 from jaxsim.optim.lqr import (
-    LARGEST_PENALTY, LARGEST_WEIGHT, PENALTY_FACTOR, STEP_LENGTHS, flat_rows, unflatten_rows,
-)  # fmt: skip
+    LARGEST_PENALTY,
+    LARGEST_WEIGHT,
+    PENALTY_FACTOR,
+    STEP_LENGTHS,
+    flat_rows,
+    unflatten_rows,
+)
 from jaxsim.optim.options import Inverse, Iteration, Result
 from jaxsim.optim.progress import is_traced, listen, report
 
@@ -110,7 +115,7 @@ def inverse_trajectory(
     """
     options = Inverse() if options is None else options
     if m.na or m.opt.integrator == IntegratorType.RK4 or costs.constraints or costs.final_constraints:
-        raise ValueError("inverse_trajectory: no actuators with activations, no RK4 and no constraints; ilqr takes them")
+        raise ValueError("inverse_trajectory takes no activations, no RK4 and no constraints; ilqr does")
     positions = floats(jnp.asarray(positions))
     if positions.ndim != 2 or positions.shape[1] != m.nq or len(positions) < 2:
         raise ValueError(f"inverse_trajectory: positions have shape {positions.shape}, wanted (steps + 1, {m.nq})")

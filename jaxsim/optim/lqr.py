@@ -202,7 +202,9 @@ def _nodes(d: Data, states: dict[str, Array] | None, n: int, name: str) -> dict[
     nodes = {}
     for field, rows in (states or {}).items():
         if field not in CARRIED:
-            raise ValueError(f"{name}: states has '{field}', which is no field of the state; expected some of {CARRIED}")
+            raise ValueError(
+                f"{name}: states has '{field}', which is no field of the state; expected some of {CARRIED}"
+            )
         own = jnp.asarray(getattr(d, field))
         rows = jnp.asarray(rows, own.dtype)
         if rows.shape != (n + 1, *own.shape):
@@ -514,7 +516,9 @@ def _expand(
         mu = mu._replace(penalty=multipliers.penalty)
         unflat = unflatten_rows(rows)
         value = lambda r: _value(problem, unflat(r), i, mu).astype(dtype)  # noqa: E731
-        counts = flat_rows(terms.active(jax.tree.map(jnp.ones_like, rows), i == problem.length, i > problem.length), dtype)
+        counts = flat_rows(
+            terms.active(jax.tree.map(jnp.ones_like, rows), i == problem.length, i > problem.length), dtype
+        )
         r = jnp.where(counts > 0, flat_rows(rows, dtype), 0)
         slope = jnp.where(counts[:, None] > 0, slope, 0)
         by_rows, curve = jax.grad(value)(r), jax.hessian(value)(r)

@@ -146,7 +146,7 @@ HOPPER = Task(
             Term(lambda d: d.ctrl - CROUCH, 0.01),
             Term(lambda d: d.qpos[2], 0.5),
             Term(lambda d: d.qpos[0], 0.05),
-            Term(lambda d: jnp.where((d.time > 0.7) & (d.time < 0.8), d.qpos[1] - STANDING - JUMP - 0.1, 0.0), 40.0),
+            Term(lambda d: jnp.where((d.time > 0.7) & (d.time < 0.8), d.qpos[1] - STANDING - JUMP - 0.1, 0.0), 80.0),
         ),
         (
             Term(lambda d: d.qpos[1] - STANDING, 50.0),
@@ -159,13 +159,12 @@ HOPPER = Task(
     substeps=4,
     start=jitter(0.01),
     success=lambda q, v: (
-        q[:, 1].max() > STANDING + JUMP
-        and abs(q[-1, 2]) < 0.3
-        and 0.85 < q[-1, 1] < 1.3
-        and np.hypot(*v[-1, :2]) < 1.0
+        q[:, 1].max() > STANDING + JUMP and abs(q[-1, 2]) < 0.3 and 0.85 < q[-1, 1] < 1.3 and np.hypot(*v[-1, :2]) < 1.0
     ),
     keyframe="stand",
 )
+
+ABOVE = jnp.asarray([0.12, 0.04])  # joints of the finger less those of the box, where it is at the box's upper face
 
 PIVOT = Task(
     "finger pivots a box by 90 degrees",
@@ -174,7 +173,7 @@ PIVOT = Task(
         (
             Term(lambda d: d.ctrl, 0.005),
             Term(lambda d: d.qpos[4] - 0.5 * jnp.pi, 0.05),
-            Term(lambda d: d.qpos[:2] + jnp.asarray([-0.12, 0.08]) - d.qpos[2:4] - jnp.asarray([0, 0.12]), 0.1, SmoothLength(0.1)),
+            Term(lambda d: d.qpos[:2] - d.qpos[2:4] - ABOVE, 0.1, SmoothLength(0.1)),
         ),
         (Term(lambda d: d.qpos[4] - 0.5 * jnp.pi, 20.0), Term(lambda d: d.qvel[2:], 0.3)),
     ),
@@ -185,15 +184,18 @@ PIVOT = Task(
     reach=0.05,
 )
 
+BALL = jnp.asarray([-0.6, 0.638])  # where the ball starts; its positions are displacements from there
+OVER, WITHIN = jnp.asarray([1.25, 0.4]), jnp.asarray([1.25, 0.05])  # points of the basket
+
 THROW = Task(
     "arm throws a ball into a basket",
     OWN / "throw.xml",
     Costs(
         (
             Term(lambda d: d.ctrl, 0.005),
-            Term(lambda d: jnp.where(jnp.abs(d.time - 1.15) < 0.02, d.qpos[2:4] + jnp.asarray([-0.6 - 1.25, 0.638 - 0.4]), 0.0), 40.0),
+            Term(lambda d: jnp.where(jnp.abs(d.time - 1.15) < 0.02, d.qpos[2:4] + BALL - OVER, 0.0), 40.0),
         ),
-        (Term(lambda d: d.qpos[2:4] + jnp.asarray([-0.6 - 1.25, 0.638 - 0.05]), 60.0), Term(lambda d: d.qvel[:2], 0.01)),
+        (Term(lambda d: d.qpos[2:4] + BALL - WITHIN, 60.0), Term(lambda d: d.qvel[:2], 0.01)),
     ),
     horizon=80,
     substeps=4,
@@ -221,7 +223,6 @@ FLIP = Task(
     start=lambda key, d: d.replace(qpos=d.qpos.at[3].add(jax.random.uniform(key, (), minval=-0.01, maxval=0.01))),
     success=lambda q, v: abs(abs(q[-1, 5]) - np.pi) < 0.2 and abs(q[-1, 3]) < 0.3 and np.abs(v[-1, 3:]).max() < 0.5,
 )
-
 
 
 def upright(d: Any) -> jax.Array:
@@ -292,7 +293,7 @@ def strip(q: np.ndarray) -> np.ndarray:
     """Positions (9, 2) of the joints and ends of the strip in the x-z plane, from one row of positions."""
     angles = np.cumsum(q[4:])
     links = -LINK * np.stack([np.sin(angles), np.cos(angles)], axis=1)
-    return np.concatenate([np.zeros((1, 2)), np.cumsum(links, axis=0)]) + [q[2], 0.9 + q[3]]
+    return np.array([q[2], 0.9 + q[3]]) + np.concatenate([np.zeros((1, 2)), np.cumsum(links, axis=0)])
 
 
 def hangs_on_the_bar(q: np.ndarray, v: np.ndarray) -> bool:
