@@ -146,7 +146,7 @@ HOPPER = Task(
             Term(lambda d: d.ctrl - CROUCH, 0.01),
             Term(lambda d: d.qpos[2], 0.5),
             Term(lambda d: d.qpos[0], 0.05),
-            Term(lambda d: jnp.where((d.time > 0.7) & (d.time < 0.8), d.qpos[1] - STANDING - JUMP - 0.1, 0.0), 80.0),
+            Term(lambda d: jnp.where((d.time > 0.7) & (d.time < 0.8), d.qpos[1] - STANDING - JUMP - 0.1, 0.0), 40.0),
         ),
         (
             Term(lambda d: d.qpos[1] - STANDING, 50.0),
